@@ -58,9 +58,9 @@ type join struct {
 	file     *spill.File
 	reader   source // of the table, for scans
 	arrivals *policy.Arrivals
-	windows  int // that horizons may have together
-	perBuf   int // rows of a segment
-	rowsAt   int // where they begin in it
+	perBuf   int        // rows of a segment
+	rowsAt   int        // where they begin in it
+	scanning sync.Mutex // held by who scans
 }
 
 // recordBytes is what a row takes in a spill.
@@ -89,7 +89,7 @@ func (s *Stack) Join(ctx context.Context, f *spill.File, windows int, t Table, o
 	if err != nil {
 		return false, fmt.Errorf("cachetier: %w", err)
 	}
-	j := &join{file: f, reader: reader, windows: windows}
+	j := &join{file: f, reader: reader}
 	j.perBuf = (f.Segment() - rowAlign) / recordBytes(s.rowBytes)
 	j.rowsAt = (4*j.perBuf + rowAlign - 1) / rowAlign * rowAlign
 	words := policy.SetWords(s.layout.cache.Rows)
@@ -99,7 +99,7 @@ func (s *Stack) Join(ctx context.Context, f *spill.File, windows int, t Table, o
 		err = s.moreSets((windows+horizonSets)*words, words)
 	}
 	if err != nil {
-		reader.Close()
+		j.close()
 		return false, fmt.Errorf("cachetier: the sets of %d windows: %w", windows, err)
 	}
 	s.join = j
@@ -127,9 +127,13 @@ func (s *Stack) moreSets(words, each int) error {
 	return nil
 }
 
+// close gives up what there is.
 func (j *join) close() {
-	if j != nil {
-		j.reader.Close()
+	if j == nil {
+		return
+	}
+	j.reader.Close()
+	if j.arrivals != nil {
 		j.arrivals.Close()
 	}
 }
@@ -150,6 +154,7 @@ func (s *Stack) NewHorizon() *Horizon {
 // not, the step is not added. An id past the table panics.
 func (h *Horizon) Add(ids []uint32) (fits bool) {
 	s, w := h.s, h.windows[len(h.windows)-1]
+	s.alive("Horizon.Add")
 	h.last = h.last[:0]
 	for _, v := range ids {
 		if int(v) >= s.rows {
@@ -229,6 +234,8 @@ func (h *Horizon) Scan(ctx context.Context) error {
 		return nil
 	}
 	s := h.s
+	s.join.scanning.Lock()
+	defer s.join.scanning.Unlock()
 	ctx, done := s.begin(ctx, "Scan")
 	defer done()
 	r, ok := s.join.reader.(*rowReader)
@@ -318,15 +325,19 @@ func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 	if h.next == len(h.windows) {
 		return nil, nil
 	}
-	if err := s.waitRoom(ctx, "Next"); err != nil {
+	err := s.waitRoom(ctx, "Next")
+	s.planning.Lock()
+	defer s.planning.Unlock()
+	if err == nil {
+		err = s.notClosing()
+	}
+	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
 	p := h.windows[h.next]
 	if len(steps) != p.steps {
 		panic(fmt.Sprintf("cachetier: Next: %d steps for a window of %d", len(steps), p.steps))
 	}
-	s.planning.Lock()
-	defer s.planning.Unlock()
 	w := &Window{s: s, steps: steps, need: p.need, rows: p.count, horizon: h, at: h.next, came: tally{windows: 1}}
 	h.users.Add(1)
 	if h.next++; h.next == 1 {
@@ -347,7 +358,8 @@ func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 	return w, nil
 }
 
-// Close gives up what windows that were not planned have; the others may be used on. A second Close does nothing.
+// Close gives up what windows that were not planned have; the others may be used on, but none may be loading where there are such. A second
+// Close does nothing.
 func (h *Horizon) Close() {
 	if h.closed {
 		return
@@ -358,6 +370,9 @@ func (h *Horizon) Close() {
 			w.run.drop()
 		}
 		h.s.drop(w.need)
+	}
+	if h.next < len(h.windows) {
+		h.windows = h.windows[:h.next] // so that nothing is forwarded to the others
 	}
 	h.s.drop(h.union)
 	h.union = nil

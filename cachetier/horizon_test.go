@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -355,5 +356,101 @@ func TestEndOfHorizons(t *testing.T) {
 		require.Zero(t, file.Stats().UsedBytes)
 		s.Close()
 		file.Close()
+	}
+}
+
+// joinedStack is a Stack over a table of so many rows that has horizons of a spill, and the table's file read as faults say.
+func joinedStack(t *testing.T, rows int, faults disk.Faults) (*cachetier.Stack, *spill.File) {
+	f := table(t, rows, 40)
+	o := cachetier.Options{HostBytes: 600 * int64(f.RowBytes()), Engine: disk.Pread}
+	s, err := cachetier.Open(bg, f, o)
+	require.NoError(t, err)
+	file := spillFor(t, f, 12, nil)
+	o.Faults = faults
+	ok, err := s.Join(bg, file, 14, f, o)
+	require.NoError(t, err)
+	require.True(t, ok)
+	t.Cleanup(func() { s.Close(); file.Close() })
+	return s, file
+}
+
+// stride is steps of rows that overlap.
+func stride(n, rows int) (steps [][]uint32) {
+	for i := range n {
+		var ids []uint32
+		for v := range uint32(100) {
+			ids = append(ids, (v*29+uint32(i)*101)%uint32(rows))
+		}
+		steps = append(steps, ids)
+	}
+	return steps
+}
+
+// Close ends a Scan that is under way, and waits for it.
+func TestCloseDuringAScan(t *testing.T) {
+	var reading atomic.Int64
+	started, finish := make(chan struct{}, 100), make(chan struct{})
+	s, file := joinedStack(t, 3000, func(int, int64, int) disk.Fault {
+		reading.Add(1)
+		defer reading.Add(-1)
+		started <- struct{}{}
+		<-finish
+		return disk.Fault{}
+	})
+	h := s.NewHorizon()
+	horizonOf(h, stride(40, 3000), 6)
+	scanned := make(chan error)
+	go func() { scanned <- h.Scan(bg) }()
+	<-started
+	time.AfterFunc(20*time.Millisecond, func() { close(finish) })
+	within(func() {
+		require.NoError(t, s.Close())
+		require.Zero(t, reading.Load())
+		require.ErrorIs(t, <-scanned, context.Canceled)
+	})
+	h.Close()
+	require.Zero(t, file.Stats().UsedBytes)
+	require.Panics(t, func() { h.Add(nil) })
+}
+
+// Windows of a horizon that was closed are loaded as they are without the others.
+func TestWindowsOutliveTheirHorizon(t *testing.T) {
+	s, file := joinedStack(t, 3000, nil)
+	f := table(t, 3000, 40)
+	h := s.NewHorizon()
+	var steps [][]uint32 // the rows of the first are wanted again, and there is no room for them meanwhile
+	for i := range uint32(12) {
+		var ids []uint32
+		for v := range uint32(200) {
+			ids = append(ids, 200*(i%8)+v)
+		}
+		steps = append(steps, ids)
+	}
+	windows, _ := horizonOf(h, steps, 6)
+	require.Len(t, windows, 6)
+	require.NoError(t, h.Scan(bg))
+	use := func(w *cachetier.Window, steps [][]uint32) {
+		for i, ids := range steps {
+			got := make([]byte, len(ids)*s.RowBytes())
+			require.NoError(t, w.Gather(bg, i, got))
+			require.True(t, bytes.Equal(direct(f, ids), got))
+		}
+		w.Release()
+	}
+	first, err := h.Next(bg, windows[0])
+	require.NoError(t, err)
+	second, err := h.Next(bg, windows[1])
+	require.NoError(t, err)
+	require.NoError(t, first.Load(bg))
+	use(first, windows[0])
+	h.Close()
+	require.NoError(t, second.Load(bg))
+	use(second, windows[1])
+	require.Zero(t, s.Stats().Join.Forwarded)
+	require.Zero(t, file.Stats().UsedBytes)
+	require.Zero(t, s.SetsInUse())
+	for range 12 + 7 { // all buffers are there
+		_, err := file.Buffer(t.Context())
+		require.NoError(t, err)
 	}
 }

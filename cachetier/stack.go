@@ -321,7 +321,7 @@ func (s *Stack) Reset() {
 	}
 }
 
-// Close ends a Next, Load or Gather that is under way, as the end of its context would, waits for it and gives up the memory
+// Close ends a Next, Load, Gather or Scan that is under way, as the end of its context would, waits for it and gives up the memory
 // of the tiers. The table stays open. Stats stays valid, everything else panics from here on, and a second Close does nothing.
 func (s *Stack) Close() error {
 	s.mu.Lock()
@@ -337,6 +337,10 @@ func (s *Stack) Close() error {
 	if s.rewrites != nil {
 		s.rewrites.copying.Lock()
 		defer s.rewrites.copying.Unlock()
+	}
+	if s.join != nil {
+		s.join.scanning.Lock()
+		defer s.join.scanning.Unlock()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

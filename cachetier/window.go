@@ -142,15 +142,23 @@ func (s *Stack) Next(ctx context.Context, steps int) (*Window, error) {
 	err := s.waitRoom(ctx, "Next")
 	s.planning.Lock()
 	defer s.planning.Unlock()
-	s.mu.Lock()
-	if err == nil && s.mu.closing { // meanwhile
-		err = context.Canceled
+	if err == nil {
+		err = s.notClosing()
 	}
-	s.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
 	return s.planNext(steps), nil
+}
+
+// notClosing is an error once Close has been called: for who has waited and holds s.planning.
+func (s *Stack) notClosing() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mu.closing {
+		return context.Canceled
+	}
+	return nil
 }
 
 // planNext is Next without its waiting.
