@@ -1,0 +1,186 @@
+package policy
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// arrival is the new rows of an Index, as Window left them.
+type arrival struct {
+	x     *Index
+	slots map[uint32]uint32 // of all rows
+	fresh []uint32          // ascending
+}
+
+// look takes note of what x has.
+func look(x *Index) (a arrival) {
+	a.x, a.slots = x, map[uint32]uint32{}
+	for v := range asRows(x.Rows()) {
+		slot, _ := x.Slot(v)
+		a.slots[v] = slot
+	}
+	if x.Len() > 0 {
+		x.EachNew(0, uint32(64*len(x.rows)-1), func(v, _ uint32) { a.fresh = append(a.fresh, v) })
+	}
+	return a
+}
+
+// freeBy is the slots that can be had once a part is over.
+func (a arrival) freeBy(part int) map[uint32]bool {
+	free := map[uint32]bool{}
+	for _, v := range a.fresh {
+		if int(v) < a.x.End(part) {
+			free[a.slots[v]] = true
+		}
+	}
+	return free
+}
+
+// check compares x with what it was: each new row has one of the slots, and none two have the same; other rows have theirs.
+func (a arrival) check(t *rapid.T) {
+	isFresh, had, has := map[uint32]bool{}, map[uint32]bool{}, map[uint32]bool{}
+	for _, v := range a.fresh {
+		isFresh[v], had[a.slots[v]] = true, true
+	}
+	for v, slot := range a.slots {
+		now, ok := a.x.Slot(v)
+		require.True(t, ok)
+		if isFresh[v] {
+			has[now] = true
+		} else {
+			require.Equal(t, slot, now)
+		}
+	}
+	require.Equal(t, had, has)
+	require.Len(t, has, len(a.fresh))
+}
+
+// Rows that arrive in any order, in any portions, by several at once and some of them never or twice, get slots that can be had by then.
+func TestArrivals(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		config := Config{Kind: rapid.SampledFrom([]Kind{Belady, LRU, Sieve, Static}).Draw(t, "kind"), Rows: rapid.SampledFrom([]int{1, 64, 65, 511, 1300}).Draw(t, "rows")}
+		config.Slots = rapid.IntRange(1, min(config.Rows, 300)).Draw(t, "slots")
+		c, err := New(config)
+		require.NoError(t, err)
+		defer c.Close()
+		a, err := NewArrivals(config.Slots)
+		require.NoError(t, err)
+		defer a.Close()
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		for range rapid.IntRange(1, 6).Draw(t, "windows") {
+			need := rows{}
+			for range rng.IntN(config.Slots + 1) {
+				need[uint32(rng.IntN(config.Rows))] = true
+			}
+			x, did := c.Window(asSet(config.Rows, need), nil)
+			was := look(x)
+			a.Begin(x)
+			require.Equal(t, did.Admitted, a.Len())
+			require.Equal(t, len(was.fresh), a.Len())
+			for part := range 1 + Parts {
+				require.Len(t, was.freeBy(part), a.End(part))
+			}
+			require.Equal(t, a.Len(), a.End(Parts))
+			come := arrive(t, a, was, rng)
+			require.Equal(t, a.Len()-come, a.Missing())
+			if rng.IntN(4) == 0 { // the load fails
+				a.Restore()
+				require.Equal(t, was.slots, look(x).slots)
+				c.DropNew()
+			} else {
+				rest(t, a, was, rng)
+				was.check(t)
+			}
+			if c.BeginMarks(); rng.IntN(3) > 0 {
+				for v := range need {
+					c.Mark(v, 1+rng.IntN(Parts))
+				}
+			}
+			c.Settle()
+		}
+	})
+}
+
+// arrive has rows come, with others among them, by two goroutines, and says how many did that are new.
+func arrive(t *rapid.T, a *Arrivals, was arrival, rng *rand.Rand) (come int) {
+	var rows []uint32
+	for v := range was.slots { // new or not
+		if rng.IntN(5) > 0 {
+			rows = append(rows, v)
+		}
+	}
+	slices.Sort(rows)
+	rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
+	rows = append(rows, rows[:rng.IntN(len(rows)+1)]...) // twice
+	for range 3 {
+		rows = append(rows, uint32(rng.IntN(64*len(was.x.rows)))) // with or without a slot
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	got := map[uint32]bool{}
+	for portions := range slices.Chunk(slices.Collect(slices.Chunk(rows, 1+rng.IntN(40))), 2) {
+		for _, portion := range portions {
+			wg.Go(func() {
+				var ranks []uint32
+				for _, v := range portion {
+					if rank, ok := a.Find(v); ok {
+						ranks = append(ranks, rank)
+					}
+				}
+				first := a.Take(len(ranks))
+				for i, rank := range ranks {
+					slot := a.Place(rank, first+i)
+					part := 0
+					for a.End(part) <= first+i {
+						part++
+					}
+					mu.Lock()
+					if !was.freeBy(part)[slot] || got[slot] {
+						t.Errorf("the slot %d, number %d, cannot be had after part %d", slot, first+i, part)
+					}
+					got[slot] = true
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+	}
+	return len(got)
+}
+
+// rest brings the rows that did not come, each listed once, and in a slot that no other has.
+func rest(t *rapid.T, a *Arrivals, was arrival, rng *rand.Rand) {
+	missing := a.Missing()
+	list := a.Rest(make([]uint32, 64*(1+rng.IntN(4))))
+	var all []uint32
+	for rows := list(); len(rows) > 0; rows = list() {
+		all = append(all, rows...)
+	}
+	require.Len(t, all, missing)
+	require.True(t, slices.IsSorted(all))
+	for _, v := range all {
+		require.True(t, slices.Contains(was.fresh, v))
+	}
+	require.Zero(t, a.Missing())
+}
+
+func TestArrivalsTakeWhatTheySay(t *testing.T) {
+	for _, slots := range []int{1, 2, 511, 512, 5000} {
+		a, err := NewArrivals(slots)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, len(a.slots), slots)
+		require.GreaterOrEqual(t, 64*len(a.here), slots)
+		a.Close()
+		a.Close()
+	}
+	_, err := NewArrivals(1 << 50)
+	var refused *kernels.MemoryError
+	require.ErrorAs(t, err, &refused)
+}
