@@ -75,8 +75,10 @@ func HorizonBytes(rows, slots, windows int) int64 {
 // horizonSets is those of two horizons beside their windows': union and seen.
 const horizonSets = 4
 
-// SpillBytes is what rows take in a spill at most.
-func (s *Stack) SpillBytes(rows int) int64 { return int64(rows) * int64(recordBytes(s.rowBytes)) }
+// SpillBytes is what rows take in the spill of Join, in whole segments; those of runs that are not full come on top.
+func (s *Stack) SpillBytes(rows int) int64 {
+	return int64((rows+s.join.perBuf-1)/s.join.perBuf) * int64(s.join.file.Segment())
+}
 
 // Join has the stack's horizons spill to f, which stays the caller's and must stay open until Close has returned. It needs a buffer of f for
 // each of the windows windows that horizons have together, and of twice its Depth beside them. It is for a Table, with a cache that keeps

@@ -454,3 +454,32 @@ func TestWindowsOutliveTheirHorizon(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// Of rows that do not divide a segment more segments are taken than their bytes would fill.
+func TestSpillBytesAreThoseOfSegments(t *testing.T) {
+	f := table(t, 300, 3000) // two rows of 6000 bytes a segment
+	o := cachetier.Options{HostBytes: 100 * int64(f.RowBytes())}
+	s, err := cachetier.Open(bg, f, o)
+	require.NoError(t, err)
+	defer s.Close()
+	file := spillFor(t, f, 12, nil)
+	defer file.Close()
+	ok, err := s.Join(bg, file, 14, f, o)
+	require.NoError(t, err)
+	require.True(t, ok)
+	h := s.NewHorizon()
+	var steps [][]uint32
+	for i := range uint32(8) {
+		var ids []uint32
+		for v := range uint32(36) {
+			ids = append(ids, 36*i+v)
+		}
+		steps = append(steps, ids)
+	}
+	windows, _ := horizonOf(h, steps, 6)
+	require.NoError(t, h.Scan(bg))
+	require.Greater(t, file.Stats().UsedBytes, int64(h.Rows()*(f.RowBytes()+4)))
+	most := s.SpillBytes(h.Rows()) + int64(len(windows)*file.Segment())
+	require.LessOrEqual(t, file.Stats().UsedBytes, most)
+	h.Close()
+}
