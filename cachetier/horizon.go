@@ -577,9 +577,9 @@ func (r *rowRun) each(ctx context.Context, serve func(ids []uint32, rows []byte)
 		return serve(ids, rows)
 	})
 	if b != nil {
-		if err == nil {
+		if err == nil || errors.Is(err, spill.ErrDamaged) {
 			ids, rows := r.j.part(b.Bytes, b.Count, r.size)
-			err = serve(ids, rows)
+			err = errors.Join(err, serve(ids, rows))
 		}
 		r.j.file.Return(b)
 	}

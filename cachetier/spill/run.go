@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -68,7 +69,7 @@ func (r *Run) Append(b *Buffer) error {
 	r.parts = append(r.parts, p)
 	r.bytes += int64(p.used)
 	r.mu.Unlock()
-	f.queue <- p // there is room for every buffer
+	f.queue <- p // there is room for every buffer, but for parts that were taken and that no writer has looked at yet
 	return nil
 }
 
@@ -80,8 +81,8 @@ func (r *Run) Bytes() int64 {
 }
 
 // Each lends each piece that was appended, with its Count, in the order of Append or about it, and frees its segment. serve is called by up
-// to Depth goroutines at once. The run is empty afterwards, and may be appended to again. The first error ends the reading: of serve, of the
-// file, of ctx, or an ErrDamaged; what was not lent by then is gone with it.
+// to Depth goroutines at once. The run is empty afterwards, and may be appended to again. The first error of serve or of ctx ends the
+// reading; what was not lent by then is gone with it. Pieces that are damaged are left out, and an ErrDamaged in the end says so.
 func (r *Run) Each(ctx context.Context, serve func(b []byte, count int) error) error {
 	r.mu.Lock()
 	parts := r.parts
@@ -96,6 +97,7 @@ func (r *Run) Each(ctx context.Context, serve func(b []byte, count int) error) e
 	}
 	close(next)
 	g, ctx := errgroup.WithContext(ctx)
+	var damaged atomic.Pointer[error] // the first
 	for range min(r.f.o.Depth, len(parts)) {
 		g.Go(func() error {
 			for p := range next {
@@ -103,8 +105,12 @@ func (r *Run) Each(ctx context.Context, serve func(b []byte, count int) error) e
 					r.f.drop(p)
 					return err
 				}
-				if err := r.f.lend(p, serve); err != nil {
+				bad, err := r.f.lend(p, serve)
+				if err != nil {
 					return err
+				}
+				if bad != nil {
+					damaged.CompareAndSwap(nil, &bad)
 				}
 			}
 			return nil
@@ -113,6 +119,9 @@ func (r *Run) Each(ctx context.Context, serve func(b []byte, count int) error) e
 	err := g.Wait()
 	for p := range next { // after an error
 		r.f.drop(p)
+	}
+	if bad := damaged.Load(); bad != nil && err == nil {
+		err = *bad
 	}
 	return err
 }
@@ -128,22 +137,23 @@ func (r *Run) Drop() {
 	}
 }
 
-// lend lends the bytes of p and frees its segment.
-func (f *File) lend(p *part, serve func(b []byte, count int) error) error {
+// lend lends the bytes of p, unless they are damaged, and frees its segment.
+func (f *File) lend(p *part, serve func(b []byte, count int) error) (damaged, err error) {
 	b, back, err := f.fetch(p)
 	if err != nil {
-		return err
+		return err, nil
 	}
 	defer back()
 	for i, sum := range sums(b) {
 		if sum != p.sums[i] {
-			return fmt.Errorf("%s at 0x%x: a page is not as it was written: %w", f.where, p.offset(f)+int64(i)*pageBytes, ErrDamaged)
+			return fmt.Errorf("%s at 0x%x: a page is not as it was written: %w", f.where, p.offset(f)+int64(i)*pageBytes, ErrDamaged), nil
 		}
 	}
-	return serve(b, p.count)
+	return nil, serve(b, p.count)
 }
 
-// fetch is the bytes of p, from its buffer where it is not written yet. They are lent until back, which frees the segment.
+// fetch is the bytes of p, from its buffer where it is not written yet. They are lent until back, which frees the segment. The error is an
+// ErrDamaged.
 func (f *File) fetch(p *part) (b []byte, back func(), err error) {
 	f.mu.Lock()
 	if p.state == queued {

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -172,6 +174,41 @@ func TestEndOfContext(t *testing.T) {
 	_, err = f.Buffer(ctx)
 	require.ErrorIs(t, err, context.Canceled)
 	f.Return(held[0])
+}
+
+// Damaged pieces are left out, and no others.
+func TestDamageLosesItsPieceAlone(t *testing.T) {
+	const pieces = 60
+	var f *spill.File
+	f = create(t, spill.Options{Bytes: 100 * segment, Depth: 3, Faults: func(write bool, offset int64, _ int) error {
+		switch at := offset / segment; {
+		case write && at == 7:
+			return errors.New("the disk is gone")
+		case !write && at%10 == 3:
+			spill.Scribble(f, offset+17)
+		case !write && at == 20:
+			return errors.New("the disk is gone")
+		}
+		return nil
+	}})
+	r := f.NewRun()
+	for n := range pieces {
+		b, err := f.Buffer(bg)
+		require.NoError(t, err)
+		b.Used, b.Count = segment, n
+		require.NoError(t, r.Append(b))
+	}
+	for f.Stats().BytesWritten < pieces*segment {
+		runtime.Gosched() // so that none comes back from its buffer
+	}
+	var got atomic.Int64
+	err := r.Each(bg, func([]byte, int) error {
+		got.Add(1)
+		return nil
+	})
+	require.ErrorIs(t, err, spill.ErrDamaged)
+	require.EqualValues(t, pieces-8, got.Load())
+	require.Zero(t, f.Stats().UsedBytes)
 }
 
 // The file has no name: nothing is left of it, whatever becomes of the process.
