@@ -90,7 +90,7 @@ func (a *arxiv) sameSpills(ctx context.Context, dataset string) error {
 		for n, engine := range disk.Kinds[1:] {
 			settings = append(settings, []string{
 				"--spill", spills[n%len(spills)], "--disk-engine", string(engine), "--policy", string(policy.Kinds[n%len(policy.Kinds)]),
-				"--memory", "400MiB", "--host-memory", "14MiB", "--topology-memory", "5MiB", "--workers", []string{"1", "2", "8"}[n%3],
+				"--memory", "400MiB", "--host-memory", "6MiB", "--topology-memory", "5MiB", "--workers", []string{"1", "2", "8"}[n%3],
 			})
 		}
 		short := []string{"--batch", "100", "--epoch-steps", "60", "--eval-memory", "0", "--eval-nodes", "500"}
