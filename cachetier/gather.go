@@ -370,7 +370,8 @@ type tally struct {
 	windows                      int64
 	copied, evicted, bypassed    int64
 	horizons                     int64
-	spilled, forwarded, reread   int64 // rows: see Join
+	spilled, forwarded, reread   int64        // rows: see Join
+	scanned                      disk.Traffic // of traffic
 	traffic                      disk.Traffic
 }
 
@@ -388,5 +389,6 @@ func (t *tally) add(u tally) {
 	t.spilled += u.spilled
 	t.forwarded += u.forwarded
 	t.reread += u.reread
+	t.scanned.Add(u.scanned)
 	t.traffic.Add(u.traffic)
 }

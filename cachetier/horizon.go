@@ -267,7 +267,7 @@ func (h *Horizon) Scan(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cachetier: scan for %d windows: %w", len(h.windows), err)
 	}
-	h.scan.traffic, h.scan.spilled = traffic, sent.Load()
+	h.scan.traffic, h.scan.scanned, h.scan.spilled = traffic, traffic, sent.Load()
 	return nil
 }
 

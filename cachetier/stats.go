@@ -32,6 +32,10 @@ type Join struct {
 	Spilled   int64 `json:"rows_spilled"`   // by scans, to the first window that wants them
 	Forwarded int64 `json:"rows_forwarded"` // by windows, to the next one that wants them
 	Reread    int64 `json:"rows_reread"`    // that a damaged spill had lost, from the table
+
+	// What the scans read of the table, which is counted in Disk as well, and how long each took.
+	ScanBytes   int64   `json:"scan_bytes"`
+	ScanSeconds float64 `json:"scan_seconds"`
 }
 
 // plus is the sum of both, times sign for b.
@@ -47,6 +51,8 @@ func (a *Join) plus(b *Join, sign int64) *Join {
 	sum.Spilled += sign * b.Spilled
 	sum.Forwarded += sign * b.Forwarded
 	sum.Reread += sign * b.Reread
+	sum.ScanBytes += sign * b.ScanBytes
+	sum.ScanSeconds += float64(sign) * b.ScanSeconds
 	return &sum
 }
 
@@ -126,7 +132,7 @@ func (s *Stack) count(t tally, held int) {
 	st.Tiers.Disk.served(t.read, 0, st.RowBytes)
 	st.Tiers.Disk.BytesRead += t.traffic.Bytes
 	st.Disk.Count(t.read, t.repeated, t.read*st.RowBytes, t.traffic)
-	if j := (Join{t.horizons, t.spilled, t.forwarded, t.reread}); j != (Join{}) {
+	if j := (Join{t.horizons, t.spilled, t.forwarded, t.reread, t.scanned.Bytes, t.scanned.Seconds}); j != (Join{}) {
 		st.Join = st.Join.plus(&j, 1)
 	}
 }

@@ -216,8 +216,8 @@ func (w *Window) Steps() int { return len(w.steps) }
 // Rows is how many different rows of the cache the window needs, 0 if there is no cache.
 func (w *Window) Rows() int { return w.rows }
 
-// ReadSeconds is how long Load read, its waiting left out. It is valid between Load and the first Gather.
-func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds }
+// ReadSeconds is how long Load read, its waiting left out, and the scan of its horizon. It is valid between Load and the first Gather.
+func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds - w.came.scanned.Seconds }
 
 // Release ends the use of the window: from now on its rows stay only while the policy finds them worth it. Windows are
 // released in order. A second Release does nothing. Over Records it waits for nothing, and takes effect when the steps of the

@@ -261,8 +261,8 @@ func printRows(w io.Writer, r *run.Result) {
 	printf(w, "\ndisk: %s   rows: wanted %s, read %s (amplification %.2f) in %s reads, %s\n",
 		r.DiskEngine, size(d.BytesWanted), size(d.BytesRead), d.Amplification, count(d.Reads), seconds(d.Seconds))
 	if j, s := r.Join, r.Spill; j != nil && s != nil {
-		printf(w, "join: %s horizons   rows: %s sent to their first window, %s on to the next%s   spill: %s of %s held at most, %s written, %s read\n",
-			count(j.Horizons), count(j.Spilled), count(j.Forwarded), reread(j), size(s.PeakBytes), size(s.CapacityBytes), size(s.BytesWritten), size(s.BytesRead))
+		printf(w, "join: %s horizons   scans: %s in %s   rows: %s sent to their first window, %s on to the next%s   spill: %s of %s held at most, %s written, %s read\n",
+			count(j.Horizons), size(j.ScanBytes), seconds(j.ScanSeconds), count(j.Spilled), count(j.Forwarded), reread(j), size(s.PeakBytes), size(s.CapacityBytes), size(s.BytesWritten), size(s.BytesRead))
 	}
 	if t := r.Topology; t != nil {
 		printf(w, "topology: %s of %s lists in memory (%s)",

@@ -468,7 +468,7 @@ func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
 	if err := p.unpack(ctx, w, far.steps); err != nil {
 		return nil, err
 	}
-	p.clock.unpack.Add(int64(time.Since(began)))
+	p.clock.plan.Add(int64(time.Since(began)))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	began, rows := time.Now(), 0

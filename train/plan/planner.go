@@ -95,7 +95,7 @@ type Planner struct {
 	far   far // of who calls Next
 
 	clock struct {
-		sample, plan, unpack, steps, rows atomic.Int64 // nanoseconds; the newest window's
+		sample, plan, steps, rows atomic.Int64 // nanoseconds; the newest window's
 	}
 }
 
