@@ -43,7 +43,7 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	t.join, t.demanded = joining{}, d
 	steps := t.EpochSteps
 	switch {
-	case t.SpillBytes == 0 || steps == 0:
+	case t.SpillBytes == 0 || steps == 0 || len(t.Types) == 0:
 		return 0
 	case t.learnsRows():
 		t.join.why = "rows that are learnt change with every step: they are read by windows, without a spill"
@@ -88,7 +88,11 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	if t.Tmp != "" && spill.InMemory(t.Tmp) {
 		memory += size
 	}
-	return memory + sets() + readerBytes([]int64{d.Rows[0].Count * d.Rows[0].Bytes})
+	var files []int64 // that scans read
+	for _, r := range d.Rows {
+		files = append(files, r.Count*r.Bytes)
+	}
+	return memory + sets() + readerBytes(files)
 }
 
 const (
