@@ -1,34 +1,38 @@
 package plan_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// known is a batch of which only its rows are known.
+// known is a batch of which only its rows are known, of each table.
 type known struct {
 	step int
-	rows []uint32
+	rows [][]uint32
 }
 
-func (b *known) Inputs() [][]uint32 { return [][]uint32{b.rows} }
+func (b *known) Inputs() [][]uint32 { return b.rows }
 func (b *known) Bytes() int64       { return 100 }
 
 // packer is a Packer of known batches. Its hooks are called when a horizon is to be drawn, with its number; when it is drawn, from a step on
 // as many; and when a step comes back.
 type packer struct {
-	rows   func(step int) []uint32
+	rows   func(step int) [][]uint32
 	begins func(horizon int)
 	draws  func(from, n int)
 	unpack func(step int)
@@ -78,11 +82,12 @@ func until(ready func() bool) {
 func TestHorizonsDoNotDependOnTime(t *testing.T) {
 	const last = 200
 	f := features(t, 64)
-	rows := func(step int) (ids []uint32) { // more and more
+	rows := func(step int) [][]uint32 { // more and more
+		var ids []uint32
 		for v := range 8 + step/8 {
 			ids = append(ids, uint32(v*7+step)%tableRows)
 		}
-		return ids
+		return [][]uint32{ids}
 	}
 	run := func(drawnFirst bool) (asked [][2]int, windows []int) {
 		o := cachetier.Options{HostBytes: 200 * 64}
@@ -131,7 +136,7 @@ func TestHorizonsDoNotDependOnTime(t *testing.T) {
 					return errors.New("not in order")
 				}
 				next++
-				ids = append(ids, rows(d.Step))
+				ids = append(ids, rows(d.Step)[0])
 			}
 			windows = append(windows, len(w.Steps))
 			if err := take(ctx, w.Rows[0], f, ids); err != nil {
@@ -151,4 +156,115 @@ func TestHorizonsDoNotDependOnTime(t *testing.T) {
 	require.Equal(t, asked, late)
 	require.Equal(t, windows, lateWindows)
 	require.Greater(t, len(asked), 3)
+}
+
+// Horizons of two tables share a spill with no more buffers than they need: none waits for what the other has, and each row is right.
+func TestHorizonsOfTwoTables(t *testing.T) {
+	const last, windows, depth = 120, 9, 3
+	tables := []*store.Features{features(t, 64), features(t, 200)}
+	for seed := range uint64(4) {
+		of := inputs(seed)
+		rows := func(step int) [][]uint32 { return [][]uint32{of(step, 0), of(step, 1)} }
+		file, err := spill.Create(spill.Options{Dir: t.TempDir(), Bytes: 4 << 20, Segment: 4096, Buffers: (windows+depth)*2 + 4, Depth: depth})
+		require.NoError(t, err)
+		var stacks []*cachetier.Stack
+		for i, f := range tables {
+			o := cachetier.Options{HostBytes: int64(180-60*i) * int64(f.RowBytes())}
+			s, err := cachetier.Open(t.Context(), f, o)
+			require.NoError(t, err)
+			ok, err := s.Join(t.Context(), file, windows, f, o)
+			require.NoError(t, err)
+			require.True(t, ok)
+			stacks = append(stacks, s)
+		}
+		room, err := spill.Create(spill.Options{Dir: t.TempDir(), Bytes: 1 << 20, Segment: 4096})
+		require.NoError(t, err)
+		p := &packer{rows: rows, begins: func(int) {}, draws: func(int, int) {}, unpack: func(int) {}}
+		planner := plan.NewPlanner(plan.Config{
+			Sampler: p, Parallel: 1, Tables: stacks, Bytes: 1 << 30, BatchBytes: 100, BatchRows: []int{30, 15},
+			Join: plan.Join{File: file, Windows: windows, Room: room},
+		})
+		for range 2 {
+			planner.Begin(steps(0, last))
+			require.NoError(t, atOnce(t.Context(), planner, tables, rows))
+		}
+		for _, s := range stacks {
+			require.Positive(t, s.Stats().Join.Spilled)
+			require.Zero(t, s.Stats().Join.Reread)
+			require.NoError(t, s.Close())
+		}
+		require.Zero(t, file.Stats().UsedBytes)
+		file.Close()
+		room.Close()
+	}
+}
+
+// atOnce plans, loads all tables of a window at a time, and gathers, each beside the others.
+func atOnce(ctx context.Context, p *plan.Planner, tables []*store.Features, rows func(step int) [][]uint32) error {
+	g, ctx := errgroup.WithContext(ctx)
+	planned, loaded := make(chan *plan.Window), make(chan *plan.Window)
+	pass := func(to chan<- *plan.Window, w *plan.Window) error {
+		select {
+		case to <- w:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	g.Go(func() error {
+		defer close(planned)
+		for {
+			w, err := p.Next(ctx)
+			if w == nil || err != nil {
+				return err
+			}
+			if err := pass(planned, w); err != nil {
+				return err
+			}
+		}
+	})
+	g.Go(func() error {
+		defer close(loaded)
+		for w := range planned {
+			if err := p.Keep(ctx, w); err != nil {
+				return err
+			}
+			var all errgroup.Group
+			for _, r := range w.Rows {
+				all.Go(func() error { return r.Load(ctx) })
+			}
+			if err := all.Wait(); err != nil {
+				return err
+			}
+			if err := pass(loaded, w); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	g.Go(func() error {
+		for w := range loaded {
+			for i, d := range w.Steps {
+				for n, ids := range rows(d.Step) {
+					var want []byte
+					for _, v := range ids {
+						want = append(want, tables[n].Row(v)...)
+					}
+					got := make([]byte, len(want))
+					if err := w.Rows[n].Gather(ctx, i, got); err != nil {
+						return err
+					}
+					if !bytes.Equal(want, got) {
+						return fmt.Errorf("wrong rows of table %d, step %d", n, d.Step)
+					}
+				}
+				p.Done(d)
+			}
+			for _, r := range w.Rows {
+				r.Release()
+			}
+		}
+		return nil
+	})
+	return g.Wait()
 }
