@@ -25,6 +25,12 @@
 // before and from the budgets, never from timing: neither that nor the number of samplers changes a batch, an order or a
 // counter of the tables. Who reads, gathers and uses is told, and decides nothing.
 //
+// # Horizons
+//
+// With a spill ([Join]) a range of many windows goes by horizons: the steps of many windows are drawn, their batches sent to the spill, and each
+// table is scanned once for all their rows, while the windows of the horizon before are used. A goroutine of the Planner's prepares the next
+// horizon. How long that may be is known when it begins, so that it depends on no timing either. Begin and Reset wait for its end.
+//
 // Memory: a Planner owns the batches. Next lends them, Done takes them back for later steps, and the collector has them with
 // the Planner.
 //

@@ -17,7 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Packer is a Sampler whose batches can wait on disk.
+// Packer is a Sampler whose batches can wait on disk. Draw and DrawFar are never called beside each other, but a step that a horizon was full
+// for, or whose batch the disk has lost, is drawn again: the latter in between, whatever is drawn otherwise.
 type Packer interface {
 	Sampler
 	// Pack appends a batch that Draw drew to dst, and Unpack makes b that batch again. Unpack is called by several goroutines at once, for

@@ -47,11 +47,13 @@ type Sampler interface {
 	// New is an empty batch, to draw into.
 	New() Batch
 	// Draw draws the batches of a range's steps from one on, as many as there are in into, which are all that New or an earlier Draw gave. It
-	// is called in the order of steps, once a step.
+	// is called in the order of steps, once a step, but see Packer.
 	Draw(ctx context.Context, s *Steps, from int, into []Batch) error
 }
 
-// Steps are the steps [From, To), and what their batches are drawn from: Seeds, Z, Without and Expand are those of a Graph.
+// Steps are the steps [From, To), and what their batches are drawn from: Seeds, Z, Without and Expand are those of a Graph. Seeds, Z and
+// Without are called by one goroutine at a time, which need not be that of Next; of a range that goes by horizons also for a step again, in any
+// order.
 type Steps struct {
 	From, To int
 	// Follows says that the range goes on where the one before ended: what its last steps wrote is seen once the lag of a table is over, as if

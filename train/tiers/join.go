@@ -24,12 +24,14 @@ type joining struct {
 	waiting *spill.File
 }
 
+// close gives up the files.
 func (j *joining) close() {
 	for _, f := range []*spill.File{j.file, j.waiting} {
 		if f != nil {
 			f.Close()
 		}
 	}
+	j.file, j.waiting = nil, nil
 }
 
 // maxWindows bounds the windows that horizons have together.
@@ -151,14 +153,13 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 	if room.Dir = o.Dir; room.Segment > 0 {
 		room.Bytes = max(o.Bytes/roomPart, int64(room.Segment*roomBuffers))
 		o.Bytes -= room.Bytes
-		if j.waiting, err = spill.Create(room); err == nil {
-			t.Planner.Join.Room = j.waiting
-		}
+		j.waiting, err = spill.Create(room)
 	}
 	if err == nil {
 		j.file, err = spill.Create(o)
 	}
 	if err != nil {
+		j.close()
 		return fmt.Sprintf("%v: rows are read by windows; {tmp} names another directory, {spill_bytes} a smaller spill", errors.Unwrap(err)), nil
 	}
 	for i, s := range t.Stacks {
@@ -167,7 +168,7 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 			return "", err
 		}
 	}
-	t.Planner.Join.File, t.Planner.Join.Windows = j.file, j.windows
+	t.Planner.Join = plan.Join{File: j.file, Windows: j.windows, Room: j.waiting}
 	return "", nil
 }
 
