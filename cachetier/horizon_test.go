@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -361,6 +362,7 @@ func TestEndOfHorizons(t *testing.T) {
 		})
 		require.Zero(t, s.SetsInUse())
 		require.Zero(t, file.Stats().UsedBytes)
+		allBuffers(t, file, 12)
 		s.Close()
 		file.Close()
 	}
@@ -456,10 +458,17 @@ func TestWindowsOutliveTheirHorizon(t *testing.T) {
 	require.Zero(t, s.Stats().Join.Forwarded)
 	require.Zero(t, file.Stats().UsedBytes)
 	require.Zero(t, s.SetsInUse())
-	for range 12 + 7 { // all buffers are there
-		_, err := file.Buffer(t.Context())
-		require.NoError(t, err)
-	}
+	allBuffers(t, file, 12)
+}
+
+// allBuffers takes the buffers of a spillFor so many windows, which are all there.
+func allBuffers(t *testing.T, file *spill.File, windows int) {
+	within(func() {
+		for range windows + 7 {
+			_, err := file.Buffer(t.Context())
+			require.NoError(t, err)
+		}
+	})
 }
 
 // Of rows that do not divide a segment more segments are taken than their bytes would fill.
@@ -489,4 +498,38 @@ func TestSpillBytesAreThoseOfSegments(t *testing.T) {
 	most := s.SpillBytes(h.Rows()) + int64(len(windows)*file.Segment())
 	require.LessOrEqual(t, file.Stats().UsedBytes, most)
 	h.Close()
+}
+
+// A scan that fails, and a Reset before or after the Close of the horizon, leave nothing.
+func TestAScanThatFails(t *testing.T) {
+	for _, resetFirst := range []bool{true, false} {
+		var reads atomic.Int64
+		s, file := joinedStack(t, 3000, func(int, int64, int) disk.Fault {
+			if reads.Add(1) > 3 {
+				return disk.Fault{Errno: syscall.EIO}
+			}
+			return disk.Fault{}
+		})
+		steps := stride(40, 3000)
+		one, two := s.NewHorizon(), s.NewHorizon()
+		windows, left := horizonOf(one, steps, 1)
+		horizonOf(two, left, 6)
+		require.NoError(t, one.Scan(bg), "one window")
+		require.ErrorIs(t, two.Scan(bg), syscall.EIO)
+		w, err := one.Next(bg, windows[0])
+		require.NoError(t, err)
+		w.Keep()
+		if resetFirst {
+			s.Reset()
+		}
+		one.Close()
+		two.Close()
+		two.Close()
+		if !resetFirst {
+			s.Reset()
+		}
+		require.Zero(t, s.SetsInUse())
+		require.Zero(t, file.Stats().UsedBytes)
+		allBuffers(t, file, 12)
+	}
 }
