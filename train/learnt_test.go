@@ -165,6 +165,13 @@ func TestLearntRowsOfOneType(t *testing.T) {
 	}
 }
 
+// TestNoTables: a run that reads no rows, since all nodes have one for input, has nothing to send through a spill.
+func TestNoTables(t *testing.T) {
+	o := small()
+	o.Kind, o.Inputs, o.Epochs, o.SpillBytes = model.RSAGE, map[string]string{"node": "constant"}, 1, 1<<20
+	require.Len(t, trained(t, open(t, storetest.Communities(300, 4, 8, 16, 2)), o).Losses, 1)
+}
+
 // TestLearntRowsSameResults: budgets, policies, windows, engines, workers, checkpoints and backends change nothing.
 func TestLearntRowsSameResults(t *testing.T) {
 	ds := openTyped(t, storetest.Library(600, 3, 2))
