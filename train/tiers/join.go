@@ -167,9 +167,12 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 		if _, err := s.Join(ctx, j.file, j.windows, t.data.Input(t.Types[i]).Features, cache); err != nil {
 			return "", err
 		}
+		if !s.Joined() && !auto {
+			why = "a cache that keeps no rows, or rows that are wider than a segment: rows are read by windows, without a spill"
+		}
 	}
 	t.Planner.Join = plan.Join{File: j.file, Windows: j.windows, Room: j.waiting}
-	return "", nil
+	return why, nil
 }
 
 // SpillStats is what the spill did, and whether there is one.
