@@ -12,6 +12,9 @@
 // and released. What is not planned can be had at once ([Stack.Gather]), and is a window of one step. Windows, hits and evictions are decided in step order and depend on the
 // batches and the options alone: not on time, nor on workers.
 //
+// Where more windows are known at once than memory holds rows for, they are a [Horizon]: one scan of the table serves them all, by a spill
+// on disk.
+//
 // A Stack over [Records] is one whose rows steps rewrite. Windows bring them ahead like any others, and what a step sees does not
 // depend on when: see [Stack.Write].
 //
