@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -130,6 +131,20 @@ var families = []family{
 		ofState(func(s *run.StateOf) float64 { return float64(s.Touched) })},
 	{"gnnstore_state_written_bytes_total", "Bytes of state that were written to disk.", counter, nil,
 		ofState(func(s *run.StateOf) float64 { return float64(s.BytesWritten) })},
+
+	{"gnnstore_join_rows_total", "Rows that went to the spill: by a scan to the first window that wants them, or by a window to the next.", counter, []string{"by"},
+		func(r *run.Result, put func(float64, ...string)) {
+			if j := r.Join; j != nil {
+				put(float64(j.Spilled), "scan")
+				put(float64(j.Forwarded), "window")
+			}
+		}},
+	{"gnnstore_spill_used_bytes", "What the spill holds.", gauge, nil,
+		ofSpill(func(s *spill.Stats) int64 { return s.UsedBytes })},
+	{"gnnstore_spill_written_bytes_total", "Bytes that were written to the spill.", counter, nil,
+		ofSpill(func(s *spill.Stats) int64 { return s.BytesWritten })},
+	{"gnnstore_spill_read_bytes_total", "Bytes that were read from the spill.", counter, nil,
+		ofSpill(func(s *spill.Stats) int64 { return s.BytesRead })},
 
 	{"gnnstore_disk_reads_total", "Stretches of files that were read.", counter, byPurpose,
 		ofDisk(func(d *cachetier.Disk) float64 { return float64(d.Reads) })},
@@ -267,6 +282,15 @@ func ofState(value func(*run.StateOf) float64) func(*run.Result, func(float64, .
 	return func(r *run.Result, put func(float64, ...string)) {
 		if r.Stream != nil && r.Stream.State != nil {
 			put(value(r.Stream.State))
+		}
+	}
+}
+
+// ofSpill is a metric of the spill, where there is one.
+func ofSpill(of func(s *spill.Stats) int64) func(r *run.Result, put func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
+		if r.Spill != nil {
+			put(float64(of(r.Spill)))
 		}
 	}
 }
