@@ -89,7 +89,7 @@ func (p *Prover) again(random *rand.Rand, c Config, dir string, l *left) (args, 
 	}
 	args = append(p.args(c, dir), "--resume")
 	if l.begun && random.IntN(2) == 0 { // the record has the rest
-		args = []string{"train", "--run", dir, "--resume", "--json"}
+		args = []string{"train", "--run", dir, "--resume", "--json", "--checkpoint-every", strconv.Itoa(c.Every)} // on record is that of the last time
 	}
 	return append(args, changed...), changed
 }
