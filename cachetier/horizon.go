@@ -17,8 +17,8 @@ import (
 )
 
 // Horizon is windows whose rows are known before the first of them is loaded, so that the table is read once for all of them: a
-// partitioned join of batches with the table, by time-forward processing (Chiang et al., External-memory graph algorithms, SODA 1995,
-// section 2).
+// partitioned join of batches with the table, by time-forward processing (Chiang et al., External-memory graph algorithms, SODA
+// 1995).
 //
 //	Add, Cut   the steps of windows, in order
 //	Scan       one pass of the table sends each row that is wanted to the run of the first window that wants it
