@@ -97,7 +97,7 @@ func TestTGB(t *testing.T) {
 	require.NotContains(t, gnnstore("eval", runDir, plain), "MRR")
 }
 
-// TestRealTGB makes a data set of TGB's of the public stream at hand, and compares all negatives.
+// TestRealTGB makes a data set of TGB's of the public stream in GNNSTORE_DATA, and compares all negatives.
 func TestRealTGB(t *testing.T) {
 	f, err := os.Open(filepath.Join(publicData(t), "jodie_wikipedia_edges", "ml_wikipedia.txt"))
 	require.NoError(t, err)

@@ -24,14 +24,13 @@ type joining struct {
 	waiting *spill.File
 }
 
-// close gives up the files.
+// close gives up the files, whose counters stay. A second close does nothing.
 func (j *joining) close() {
 	for _, f := range []*spill.File{j.file, j.waiting} {
 		if f != nil {
 			f.Close()
 		}
 	}
-	j.file, j.waiting = nil, nil
 }
 
 // maxWindows bounds the windows that horizons have together.
@@ -160,6 +159,7 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 	}
 	if err != nil {
 		j.close()
+		j.file, j.waiting = nil, nil
 		return fmt.Sprintf("%v: rows are read by windows; {tmp} names another directory, {spill_bytes} a smaller spill", errors.Unwrap(err)), nil
 	}
 	for i, s := range t.Stacks {
