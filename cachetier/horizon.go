@@ -211,9 +211,6 @@ func (h *Horizon) unite(w *planned) {
 // Rows is how many different rows the windows want: as many are in the spill together at most.
 func (h *Horizon) Rows() int { return h.rows + h.fresh }
 
-// Windows is how many there are, the last one included.
-func (h *Horizon) Windows() int { return len(h.windows) }
-
 // Done ends the planning. A last window without steps is none.
 func (h *Horizon) Done() {
 	if n := len(h.windows) - 1; h.windows[n].steps == 0 {
@@ -352,11 +349,7 @@ func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 			w.future = append(w.future, s.share(later.need))
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	w.first = s.mu.planned
-	s.mu.planned += len(steps)
-	s.mu.windows = append(s.mu.windows, w)
+	s.enter(w)
 	return w, nil
 }
 

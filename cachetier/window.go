@@ -182,12 +182,17 @@ func (s *Stack) planNext(steps int) *Window {
 	if len(g.steps) == 0 {
 		s.groups = s.groups[1:]
 	}
-	s.mu.Lock()
-	w.first = s.mu.planned
-	s.mu.planned += steps
-	s.mu.windows = append(s.mu.windows, w)
-	s.mu.Unlock()
+	s.enter(w)
 	return w
+}
+
+// enter numbers the steps of w, which is planned, and counts it among those that are not released.
+func (s *Stack) enter(w *Window) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	w.first = s.mu.planned
+	s.mu.planned += len(w.steps)
+	s.mu.windows = append(s.mu.windows, w)
 }
 
 // take makes w, in which rows are read for the first n steps of g together, and lists what w foresees.

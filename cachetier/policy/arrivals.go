@@ -8,7 +8,8 @@ import (
 )
 
 // Arrivals gives the new rows of an Index their slots as they come, in whatever order that is: each gets the next slot that can be had.
-// Without it a row has the slot that the order of rows gave it, and waits for that one. See [Cache.Arrivals].
+// Without it a row has the slot that the order of rows gave it, and waits for that one. Start at
+// [Arrivals.Begin].
 //
 // Find and Place may be called by many at once, for different rows; the others when nobody does.
 type Arrivals struct {

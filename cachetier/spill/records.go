@@ -120,35 +120,6 @@ func (r *Records) Drop() {
 	}
 }
 
-// Put appends bytes of any size as pieces of a segment, the n-th with count n, for Whole.
-func (r *Run) Put(ctx context.Context, b []byte) error {
-	for n := 0; len(b) > 0; n++ {
-		buf, err := r.f.Buffer(ctx)
-		if err != nil {
-			return err
-		}
-		buf.Used, buf.Count = copy(buf.Bytes, b), n
-		b = b[buf.Used:]
-		if err := r.Append(buf); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Whole reads what Put appended, into dst where that is large enough.
-func (r *Run) Whole(ctx context.Context, dst []byte) ([]byte, error) {
-	n := int(r.Bytes())
-	if cap(dst) < n {
-		dst = make([]byte, n+n/8)
-	}
-	dst = dst[:n]
-	return dst, r.Each(ctx, func(b []byte, count int) error {
-		copy(dst[count*r.f.o.Segment:], b)
-		return nil
-	})
-}
-
 // scarce is a buffer. While there is none, and others wait in Records, one of these is written.
 func (f *File) scarce() (*Buffer, error) {
 	for {

@@ -43,9 +43,6 @@ func (p *part) offset(f *File) int64 { return int64(p.segment) * int64(f.o.Segme
 // NewRun is an empty run.
 func (f *File) NewRun() *Run { return &Run{f: f} }
 
-// Segment is how many bytes a piece has at most.
-func (r *Run) Segment() int { return r.f.o.Segment }
-
 // FullError is a run that finds no free segment.
 type FullError struct{ Bytes int64 } // of the file
 
@@ -124,6 +121,35 @@ func (r *Run) Each(ctx context.Context, serve func(b []byte, count int) error) e
 		err = *bad
 	}
 	return err
+}
+
+// Put appends bytes of any size as pieces of a segment, the n-th with count n, for Whole.
+func (r *Run) Put(ctx context.Context, b []byte) error {
+	for n := 0; len(b) > 0; n++ {
+		buf, err := r.f.Buffer(ctx)
+		if err != nil {
+			return err
+		}
+		buf.Used, buf.Count = copy(buf.Bytes, b), n
+		b = b[buf.Used:]
+		if err := r.Append(buf); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Whole reads what Put appended, into dst where that is large enough.
+func (r *Run) Whole(ctx context.Context, dst []byte) ([]byte, error) {
+	n := int(r.Bytes())
+	if cap(dst) < n {
+		dst = make([]byte, n+n/8)
+	}
+	dst = dst[:n]
+	return dst, r.Each(ctx, func(b []byte, count int) error {
+		copy(dst[count*r.f.o.Segment:], b)
+		return nil
+	})
 }
 
 // Drop frees the segments unread.

@@ -208,9 +208,6 @@ func Create(o Options) (_ *File, err error) {
 // Segment is how many bytes a segment has.
 func (f *File) Segment() int { return f.o.Segment }
 
-// Segments is how many the file has.
-func (f *File) Segments() int { return int(f.o.Bytes / int64(f.o.Segment)) }
-
 // Stats is a copy of the counters.
 func (f *File) Stats() Stats {
 	f.mu.Lock()

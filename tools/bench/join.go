@@ -65,7 +65,7 @@ func compareJoins(ctx context.Context, c *comparison) error {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
 			s.turns = append(s.turns, t)
-			fmt.Fprintf(os.Stderr, "%s: %+.3f s a step, weights %s\n", s.name, t.seconds, t.result.ParamsXXH3)
+			fmt.Fprintf(os.Stderr, "%s: %.3f s a step, weights %s\n", s.name, t.seconds, t.result.ParamsXXH3)
 		}
 	}
 	if a, b := sides[1].turns[0].result, sides[2].turns[0].result; a.ParamsXXH3 != b.ParamsXXH3 {

@@ -17,7 +17,7 @@ func (p *Pipeline) Alone(ctx context.Context, steps Steps, use func(*Gathered) e
 			p.Planner.Reset()
 		}
 	}()
-	return guarded(func() error {
+	return plan.Guarded(func() error {
 		p.Planner.Begin(steps)
 		free := make(chan *buffers, 1)
 		free <- &p.buffers[0]

@@ -23,7 +23,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
@@ -112,7 +111,7 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	}()
 	g, ctx := errgroup.WithContext(ctx) // the first error ends ctx, and so the other stages, whose errors say nothing
 	stage := func(work func() error) {
-		g.Go(func() error { return guarded(work) })
+		g.Go(func() error { return plan.Guarded(work) })
 	}
 	p.Planner.Begin(steps)
 	planned, loaded := make(chan *plan.Window), make(chan *plan.Window)
@@ -158,12 +157,6 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	return g.Wait()
 }
 
-// guarded runs work and turns out-of-memory and mapping panics into errors.
-func guarded(work func() error) (err error) {
-	defer kernels.RecoverMemory(&err)
-	return store.Guard(work)
-}
-
 // planAll asks for window after window.
 func (p *Pipeline) planAll(ctx context.Context, out chan<- *plan.Window) error {
 	for {
@@ -201,7 +194,7 @@ func (p *Pipeline) loadAll(ctx context.Context, in <-chan *plan.Window, out chan
 func (p *Pipeline) load(ctx context.Context, w *plan.Window) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, rows := range w.Rows {
-		g.Go(func() error { return guarded(func() error { return rows.Load(ctx) }) })
+		g.Go(func() error { return plan.Guarded(func() error { return rows.Load(ctx) }) })
 	}
 	if err := g.Wait(); err != nil {
 		return err

@@ -166,13 +166,13 @@ func (p *Planner) begin(ctx context.Context, l limits) *horizon {
 	go func() {
 		defer close(h.done)
 		defer end()
-		h.err = guarded(func() error { return p.prepare(ctx, h, l) })
+		h.err = Guarded(func() error { return p.prepare(ctx, h, l) })
 	}()
 	return h
 }
 
-// guarded runs work, which may draw, and turns out-of-memory and mapping panics into errors.
-func guarded(work func() error) (err error) {
+// Guarded runs work, which may draw or read, and turns out-of-memory and mapping panics into errors.
+func Guarded(work func() error) (err error) {
 	defer kernels.RecoverMemory(&err)
 	return store.Guard(work)
 }
@@ -526,7 +526,7 @@ func (p *Planner) unpack(ctx context.Context, w *Window, steps []farStep) error 
 		return nil
 	}
 	for range min(len(steps), runtime.GOMAXPROCS(0)) {
-		g.Go(func() error { return guarded(unpackSome) })
+		g.Go(func() error { return Guarded(unpackSome) })
 	}
 	if err := g.Wait(); err != nil {
 		return err
