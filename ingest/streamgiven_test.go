@@ -3,13 +3,9 @@ package ingest
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"math/rand/v2"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -120,29 +116,7 @@ func TestStreamGiven(t *testing.T) {
 
 // TestStreamGivenFullDisk fails one operation after another: nothing is left, and it is said in a line.
 func TestStreamGivenFullDisk(t *testing.T) {
-	for n := int64(3); ; n += 5 {
-		mem := newMem(t)
-		var done atomic.Int64 // by several goroutines
-		full := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			switch op.Kind {
-			case errorfs.OpCreate, errorfs.OpMkdirAll, errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFileSync, errorfs.OpRename:
-				if done.Add(1) == n {
-					return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
-				}
-			}
-			return nil
-		}))
-		_, err := Build(context.Background(), given(), "d/x.gnn", Options{FS: full})
-		if err == nil {
-			require.Greater(t, n, int64(40))
-			return
-		}
-		require.ErrorIs(t, err, syscall.ENOSPC)
-		require.NotContains(t, err.Error(), "\n")
-		if _, err := mem.Stat("d/x.gnn"); err != nil {
-			requireOnly(t, mem)
-		}
-	}
+	failWrites(t, 5, func() Source { return given() })
 }
 
 // TestStreamGivenCancelled: a context that ends in the middle of lists ends the build.

@@ -188,10 +188,10 @@ func (w *streamWriter) joinNegatives(ctx context.Context, i int, runs []extsort.
 	}
 	to := out.NewAppender()
 	var ends, time uint64
-	var events []uint64        // of this key that came before its list
-	list := make(keyed, 0, 32) // of this key, once it has come
-	unused, records := 0, 0    // lists without an event
-	met := false               // an event of this key has come
+	var events []uint64                // of this key that came before its list
+	list := make(keyed, 0, keyedBytes) // of this key, once it has come
+	unused, records := 0, 0            // lists without an event
+	met := false                       // an event of this key has come
 	var record [ofEventBytes]byte
 	give := func(event uint64) {
 		binary.LittleEndian.PutUint64(record[:], event)

@@ -369,8 +369,12 @@ func TestStreamKilled(t *testing.T) {
 
 // TestStreamFullDisk fails one operation after another: nothing is left, and it is said in a line.
 func TestStreamFullDisk(t *testing.T) {
-	source := func() *fake { return streamSource(at(3, 1, 2, 2), streamForm{kind: IntIDs, row: true}) }
-	for n := int64(3); ; n += 7 {
+	failWrites(t, 7, func() Source { return streamSource(at(3, 1, 2, 2), streamForm{kind: IntIDs, row: true}) })
+}
+
+// failWrites builds again and again, and has the third write find the disk full, then one so many further on, until there are no more.
+func failWrites(t *testing.T, stride int64, source func() Source) {
+	for n := int64(3); ; n += stride {
 		mem := newMem(t)
 		var done atomic.Int64 // by several goroutines
 		full := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
