@@ -93,9 +93,9 @@ var (
 
 	// cites are of held-out citations, each among nodes in the place of what is cited.
 	cites = settings{"cites", []string{
-		"--task", "link", "--layers", "2", "--hidden", "128", "--fanout", "15,10", "--batch", "1000", "--negatives", "uniform:1", "--dropout", "0.2",
-		"--epoch-steps", "300", "--eval-negatives", fmt.Sprint("uniform:", citedAmong), "--eval-edges", strconv.Itoa(citedLinks), "--metric", "mrr",
-		"--patience", "3",
+		"--task", "link", "--layers", "2", "--hidden", "128", "--fanout", "15,10", "--batch", "1000", "--negatives", "shared:1000", "--chunk", "1000",
+		"--loss", "ce", "--schedule", "cosine", "--dropout", "0.2", "--epoch-steps", "300", "--eval-negatives", fmt.Sprint("uniform:", citedAmong),
+		"--eval-edges", strconv.Itoa(citedLinks), "--metric", "mrr",
 	}}
 
 	whole = slices.Clip([]string{"--layers", "2", "--fanout", "-1,-1", "--norm", "none", "--weight-decay", "5e-4", "--patience", "100"})

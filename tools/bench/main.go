@@ -4,6 +4,7 @@
 //	go run ./tools/bench kernels [-python PATH] [-rounds 7]
 //	go run ./tools/bench step    -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench stream  -python PATH -dataset STREAM.gnn [-rounds 7] [-batches 20]
+//	go run ./tools/bench newest  -python PATH -dataset STREAM.gnn [-rounds 7]
 //	go run ./tools/bench epoch   -python PATH [-loader pyg | graphbolt | dgl] [-data DIR | -dataset FILE.gnn] [-rounds 7]
 //	go run ./tools/bench samplers   -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]
 //	go run ./tools/bench curves     [-data DIR | -dataset FILE.gnn,FILE.gnn]
@@ -27,6 +28,7 @@
 // mag.gnn --scale 0.01 --dim 128 --train 0.2 --valid 0.02 --test 0.02 --undirected --reverse --features mean, step is one of
 // R-GraphSAGE, beside plain PyTorch and PyTorch Geometric's HeteroConv, and samplers are the typed ones of DGL and pyg-lib, with
 // 15,10 and 25,15 for each relation; those that expand a node only once are held to the edges and nodes that ours would have so.
+// newest alternates the newest neighbours of a stream's events with PyTorch Geometric's LastNeighborLoader.
 // curves shows, on four real graphs and two generated ones, how the rows of a batch grow with its seeds under each sampler, and
 // how caches miss as batches in a row share more of their draws.
 //
@@ -113,6 +115,7 @@ var commands = map[string]struct {
 	"kernels":    {compare: compareKernels},
 	"step":       {compare: compareSteps},
 	"stream":     {compare: compareStreamSteps},
+	"newest":     {compare: compareNewest},
 	"epoch":      {compare: compareEpochs},
 	"samplers":   {compare: compareSamplers},
 	"curves":     {compare: drawCurves},
@@ -141,7 +144,7 @@ func main() {
 
 func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
-		return errors.New("there are: bench kernels, step, stream, epoch, samplers, curves, policies, dependent, reuse, windows, epoch-disk, link, peers, infer, " +
+		return errors.New("there are: bench kernels, step, stream, newest, epoch, samplers, curves, policies, dependent, reuse, windows, epoch-disk, link, peers, infer, " +
 			"embed, history, join")
 	}
 	name, command := args[0], commands[args[0]]
@@ -184,7 +187,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return fmt.Errorf("%q is one argument too many", f.Arg(0))
 	case c.rounds < 1 || c.batches < 1 || c.threads < 1:
 		return errors.New("-rounds, -batches and -threads: at least 1")
-	case c.python == "" && slices.Contains([]string{"step", "stream", "epoch", "samplers", "peers"}, name):
+	case c.python == "" && slices.Contains([]string{"step", "stream", "newest", "epoch", "samplers", "peers"}, name):
 		return errors.New("-python is missing: the path of a Python with PyTorch")
 	case !slices.Contains([]string{"", "pyg", "graphbolt", "dgl"}, c.loader):
 		return fmt.Errorf("-loader %s: pyg, graphbolt or dgl", c.loader)
@@ -198,7 +201,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return errors.New("-batch and -steps: at least 1")
 	case outOfCore && c.engine.Validate() != nil:
 		return fmt.Errorf("-engine: %w", c.engine.Validate())
-	case c.dataset == "" && name == "stream":
+	case c.dataset == "" && (name == "stream" || name == "newest"):
 		return errors.New("-dataset is missing: a stream, such as that of gnnstore ingest events ml_wikipedia.txt wiki.gnn --bipartite --edge-features random:16")
 	case c.dataset == "" && outOfCore && name != "policies":
 		return errors.New("-dataset is missing: a sealed dataset, such as that of gnnstore generate papers100m ten.gnn --nodes 10M --edges 144M")
@@ -209,7 +212,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.tmp)) }()
-	onlyIngests := name == "step" || name == "stream" || name == "samplers" || name == "policies" || name == "dependent" || name == "reuse"
+	onlyIngests := slices.Contains([]string{"step", "stream", "newest", "samplers", "policies", "dependent", "reuse"}, name)
 	if c.binary == "" && name != "kernels" && !(onlyIngests && c.dataset != "") {
 		if c.binary, err = cli.Build(ctx, c.tmp); err != nil {
 			return err
