@@ -58,6 +58,8 @@ const (
 	rateIDs      = 1.2e6 // ids that are sorted, in all
 	rateValues   = 250e6 // feature values from a source in all
 	rateEvents   = 5e6   // events that are merged and parted, in all
+	// rateNegatives is nodes of negatives from a source in all.
+	rateNegatives = 30e6
 	// rateEmbed is sums of fastRP: ogbn-arxiv, undirected, at 128 columns takes 5.1 G of them, and 14 s of processor time.
 	rateEmbed = 360e6
 	ratePart  = 50e6  // edges that are parted for means, in all
@@ -125,9 +127,15 @@ func (b *builder) forecast() *Plan {
 	}
 	edges := make([]int64, len(b.schema.Relations))
 	for i, r := range b.read() {
-		if edges[i] = max(r.Edges, b.state.Relations[i].Report.EdgesRead); r.Edges < 0 && !b.state.Relations[i].Read && b.state.Relations[i].Keyed == nil {
-			plan.Unknown = append(plan.Unknown, "relation "+r.Key()+": the number of edges; as if there were none")
+		if edges[i] = max(r.Edges, b.state.Relations[i].Report.EdgesRead); r.Edges >= 0 || b.state.Relations[i].Read || b.state.Relations[i].Keyed != nil {
+			continue
 		}
+		if r.Stream != nil && r.Stream.About.Events > 0 {
+			edges[i] = r.Stream.About.Events
+			plan.Unknown = append(plan.Unknown, "stream "+r.Name+": the number of events; as if there were one for each row of features beside them")
+			continue
+		}
+		plan.Unknown = append(plan.Unknown, "relation "+r.Key()+": the number of edges; as if there were none")
 	}
 	const idBytes = 24                     // of a text, with its hash or row
 	for i, t := range b.schema.NodeTypes { // as readNodes, readEdges and joinEdges do it
@@ -271,13 +279,44 @@ func (f *forecaster) streams(nodes, edges []int64, log func(i int) int64) {
 		if state := b.state.Relations[i].Stream; form.own() || b.state.Relations[i].Read && !state.Ordered {
 			f.pass(sortEventsPass(r), n, "events", float64(n)/rateMerge/each, log(i), log(i), 0)
 		}
-		places := nodes[b.typeIndex(r.Src)] + nodes[b.typeIndex(r.Dst)]
+		places := nodes[b.typeIndex(r.Src)]
+		if r.Src != r.Dst {
+			places += nodes[b.typeIndex(r.Dst)]
+		}
 		size := n*(4+4+8+2*16) + 8*(places+1) + 5*sectionOverhead
 		if r.Stream.Label != "" {
 			size += 4*n + sectionOverhead
 		}
-		f.pass(writeEventsPass(r), 3*n, "events and ends", float64(n)/rateEvents+2*float64(n)/rateMerge/each, log(i)+2*halfBytes*n, 2*halfBytes*n, size)
+		beside, written, seconds := f.given(r.Stream, n)
+		spilled := 2*halfBytes*n + beside
+		f.pass(writeEventsPass(r), 3*n, "events and ends", float64(n)/rateEvents+2*float64(n)/rateMerge/each+seconds, log(i)+spilled, spilled, size+written)
 	}
+}
+
+// given is what comes with n events of a stream: negatives and labels of nodes, as streamWriter writes them, one after the other.
+func (f *forecaster) given(s *Stream, n int64) (spilled, written int64, seconds float64) {
+	a := s.About
+	if s.Negatives {
+		if a.Negatives == 0 {
+			f.plan.Unknown = append(f.plan.Unknown, "the number of negatives; as if there were none")
+		}
+		ranked := a.Lists // events behind those to learn from
+		if f.b.split.kind == "time" {
+			ranked = int64(float64(n) * (1 - f.b.split.fractions[0]))
+		}
+		spilled = 2*keyedBytes*(ranked+a.Lists) + 4*a.Negatives + 2*ofEventBytes*ranked
+		written += 8*(ranked+1) + 4*a.Negatives + 2*sectionOverhead
+		seconds += float64(ranked+a.Lists)/rateMerge + float64(a.Negatives)/rateNegatives
+	}
+	if s.NodeLabels {
+		if a.NodeLabels == 0 {
+			f.plan.Unknown = append(f.plan.Unknown, "the number of labels of nodes; as if there were none")
+		}
+		spilled = max(spilled, 2*saidBytes*a.NodeLabels)
+		written += 16*a.NodeLabels + 3*sectionOverhead
+		seconds += float64(a.NodeLabels) / rateEvents
+	}
+	return spilled, written, seconds
 }
 
 // reverses adds the passes that make reverses, and says how many edges they have.

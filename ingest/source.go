@@ -118,6 +118,16 @@ type Stream struct {
 	Negatives bool
 	// NodeLabels says that the source, a [NodeLabeller], has classes of nodes at times of their own.
 	NodeLabels bool
+	// About is what a plan goes by where numbers are known once the sections are read.
+	About About
+}
+
+// About is how much of a stream there is, more or less, judged by the sizes of files. 0 is not known.
+type About struct {
+	Events     int64 // where Relation.Edges is not declared
+	Lists      int64 // of negatives, and
+	Negatives  int64 // the nodes in all of them
+	NodeLabels int64
 }
 
 // Held is what a source has with the held-out edges of a relation. Its ends are in types of RowIDs.

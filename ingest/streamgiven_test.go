@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -112,6 +114,28 @@ func TestStreamGiven(t *testing.T) {
 		require.Equal(t, want.Streams, got.Streams)
 		requireOnly(t, mem, "x.gnn")
 	}
+}
+
+// TestStreamGivenPlan: what comes with a stream counts in a plan, and what nobody knows of it is said.
+func TestStreamGivenPlan(t *testing.T) {
+	g := given()
+	plan := func() *Plan {
+		p, err := PlanBuild(t.Context(), g, filepath.Join(t.TempDir(), "x.gnn"), Options{})
+		require.NoError(t, err)
+		return p
+	}
+	without := plan()
+	require.Contains(t, strings.Join(without.Unknown, "\n"), "the number of negatives; as if there were none\nthe number of labels of nodes; as if there were none")
+	stream := g.schema.Relations[0].Stream
+	stream.About = About{Lists: int64(len(g.lists.Src)), Negatives: int64(len(g.lists.Nodes)), NodeLabels: int64(len(g.labels.Nodes))}
+	with := plan()
+	require.Equal(t, 4*stream.About.Negatives+16*stream.About.NodeLabels, with.Bytes-without.Bytes)
+	require.Less(t, without.SpillBytes, with.SpillBytes)
+	require.Less(t, without.Seconds, with.Seconds)
+	require.NotContains(t, strings.Join(with.Unknown, "\n"), "negatives")
+
+	_, rep := build(t, g, Options{test: tiny})
+	require.LessOrEqual(t, rep.Bytes, with.Bytes)
 }
 
 // TestStreamGivenFullDisk fails one operation after another: nothing is left, and it is said in a line.

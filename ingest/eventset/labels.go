@@ -1,12 +1,15 @@
 package eventset
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"math"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/edgelist"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // labelTable opens labels.csv, a list of events as well: of nodes with their classes.
@@ -30,11 +33,15 @@ func (s *Source) labelled(ctx context.Context, schema *ingest.Schema) (*ingest.S
 	stream.NodeLabels = true
 	out.Relations = []ingest.Relation{out.Relations[0]}
 	out.Relations[0].Stream = &stream
+	if stream.About.NodeLabels, err = aboutRows(s.labels); err != nil {
+		return nil, err
+	}
 	if out.NodeTypes[0].IDs == ingest.RowIDs {
 		return &out, nil
 	}
-	nodes := int64(0)
+	nodes, events := int64(0), int64(0)
 	if err := s.Source.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
+		events += int64(c.Len())
 		for i, u := range c.Src {
 			nodes = max(nodes, u+1, c.Dst[i]+1)
 		}
@@ -42,7 +49,9 @@ func (s *Source) labelled(ctx context.Context, schema *ingest.Schema) (*ingest.S
 	}); err != nil {
 		return nil, err
 	}
+	stream.About.NodeLabels = 0
 	if err := s.NodeLabels(ctx, 0, func(c ingest.NodeLabelChunk) error {
+		stream.About.NodeLabels += int64(len(c.Nodes))
 		for _, v := range c.Nodes {
 			nodes = max(nodes, v+1)
 		}
@@ -51,7 +60,26 @@ func (s *Source) labelled(ctx context.Context, schema *ingest.Schema) (*ingest.S
 		return nil, err
 	}
 	out.NodeTypes = []ingest.NodeType{{Name: out.NodeTypes[0].Name, Count: nodes}}
+	out.Relations[0].Edges = events
 	return &out, nil
+}
+
+// aboutRows is how many rows a table has, judged by its beginning and its size.
+func aboutRows(path string) (int64, error) {
+	f, size, err := store.OpenSized(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	head, err := io.ReadAll(io.LimitReader(f, 64<<10))
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	lines := bytes.Count(head, []byte{'\n'})
+	if int64(len(head)) == size {
+		return int64(max(0, lines-1)), nil // less the header
+	}
+	return int64(float64(size) / float64(len(head)) * float64(lines)), nil
 }
 
 // NodeLabels streams labels.csv.

@@ -152,6 +152,9 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 		}
 	}
 	for i, m := range s.tables {
+		if s.owners[i] == "" && schema.Relations[0].Edges < 0 {
+			schema = aboutEvents(schema, m.rows)
+		}
 		t := ingest.Table{Name: "feat", NodeType: s.owners[i], Dim: m.dim}
 		if t.NodeType == "" {
 			t.Relation = schema.Relations[0].Key()
@@ -166,6 +169,15 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	schema.Skipped = append(slices.Clone(schema.Skipped), s.skipped...)
 	s.schema = schema
 	return schema, nil
+}
+
+// aboutEvents is a schema whose stream has about so many events.
+func aboutEvents(schema *ingest.Schema, n int64) *ingest.Schema {
+	out, stream := *schema, *schema.Relations[0].Stream
+	stream.About.Events = n
+	out.Relations = slices.Clone(schema.Relations)
+	out.Relations[0].Stream = &stream
+	return &out
 }
 
 // Rows streams the features of events, or of nodes.

@@ -54,6 +54,8 @@ func TestTGL(t *testing.T) {
 	require.True(t, g.Schema.Relations[0].Parted)
 	require.Contains(t, g.Schema.Skipped, dir+"/ext_full.npz: lists of neighbours are not read")
 
+	require.Equal(t, ingest.About{Events: 3, NodeLabels: 3}, g.Schema.Relations[0].Stream.About)
+
 	out := filepath.Join(t.TempDir(), "x.gnn")
 	rep, err := ingest.Build(t.Context(), s, out, ingest.Options{})
 	require.NoError(t, err)
@@ -95,6 +97,9 @@ func TestTGLLabels(t *testing.T) {
 		}
 		require.NoError(t, err)
 		require.EqualValues(t, 7, d.Events(0).Sources)
+		schema, err := s.Schema(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []int64{3, 1}, []int64{schema.Relations[0].Edges, schema.Relations[0].Stream.About.NodeLabels})
 	}
 	s, err := OpenTGL(folder{"edges.csv": tgl, "labels.csv": head + "0,0,3,1,0\n"}.write(t), Options{Bipartite: true})
 	require.NoError(t, err)

@@ -3,6 +3,7 @@ package eventset
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -144,10 +145,11 @@ func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := *schema
+	s, events := *schema, int64(0)
 	if t.numbers == nil {
 		t.users, t.items = 0, 0
 		err = t.Source.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
+			events += int64(c.Len())
 			for i, u := range c.Src {
 				t.users, t.items = max(t.users, u+1), max(t.items, c.Dst[i]+1)
 			}
@@ -156,7 +158,7 @@ func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
 		s.NodeTypes = []ingest.NodeType{{Name: "user", Count: t.users}, {Name: "item", Count: t.items}}
 	} else {
 		clear(t.numbers)
-		err = t.eachText(ctx, func([]byte) error { return nil })
+		err = t.eachText(ctx, func([]byte) error { return nil }, func(n int) { events += int64(n) })
 		s.NodeTypes = []ingest.NodeType{{Name: "node", Count: int64(len(t.numbers)), IDs: ingest.TextIDs}}
 	}
 	if err != nil {
@@ -165,8 +167,10 @@ func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
 	stream := *s.Relations[0].Stream
 	stream.Negatives = len(t.negatives) > 0
 	s.Relations = []ingest.Relation{s.Relations[0]}
-	s.Relations[0].Stream = &stream
+	s.Relations[0].Stream, s.Relations[0].Edges = &stream, events
 	for _, file := range t.negatives {
+		lists, nodes := t.about(file)
+		stream.About.Lists, stream.About.Negatives = stream.About.Lists+lists, stream.About.Negatives+nodes
 		more, err := ingest.Files(file)
 		if err != nil {
 			return nil, err
@@ -179,8 +183,8 @@ func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
 	return &s, nil
 }
 
-// eachText visits every text that was not there before, in the order of their numbers, which it finds.
-func (t *TGB) eachText(ctx context.Context, visit func(text []byte) error) error {
+// eachText visits every text that was not there before, in the order of their numbers, which it finds. read is told of events.
+func (t *TGB) eachText(ctx context.Context, visit func(text []byte) error, read func(events int)) error {
 	next := uint32(0)
 	take := func(text []byte) error {
 		h := xxh3.Hash128Seed(text, t.seed)
@@ -198,6 +202,7 @@ func (t *TGB) eachText(ctx context.Context, visit func(text []byte) error) error
 		return visit(text)
 	}
 	return t.Source.Edges(ctx, 0, func(c ingest.EdgeChunk) error {
+		read(c.Len())
 		for i := range c.Len() {
 			if err := take(c.SrcTexts.At(i)); err != nil {
 				return err
@@ -231,11 +236,58 @@ func (t *TGB) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChun
 			return flush()
 		}
 		return nil
-	})
+	}, func(int) {})
 	if err != nil {
 		return err
 	}
 	return flush()
+}
+
+// aboutItems is how many items of a file of negatives the number of all is judged by, and keyBytes what a key takes in it at least.
+const (
+	aboutItems = 64
+	keyBytes   = 20
+)
+
+// about is how many lists there are in a file of negatives, and nodes in them, judged by the first ones and its size. What is wrong with the file is
+// said when it is read.
+func (t *TGB) about(file string) (lists, nodes int64) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0, 0
+	}
+	var items, many, bytes int64
+	enough := errors.New("enough")
+	_ = (&pickle.Dialect{Memory: t.memory}).EachItem(file, func(_, value any) error {
+		list, err := integers(nil, value)
+		if err != nil {
+			return err
+		}
+		items, many, bytes = items+1, many+int64(len(list)), bytes+keyBytes
+		if a, ok := value.(*pickle.Array); ok {
+			bytes += a.Bytes()
+		} else {
+			for _, v := range list { // as Python writes integers: of one, two or four bytes
+				switch {
+				case v < 1<<8:
+					bytes += 2
+				case v < 1<<16:
+					bytes += 3
+				default:
+					bytes += 5
+				}
+			}
+		}
+		if items == aboutItems {
+			return enough
+		}
+		return nil
+	})
+	if items == 0 {
+		return 0, 0
+	}
+	files := float64(info.Size()) / float64(bytes)
+	return int64(files * float64(items)), int64(files * float64(many))
 }
 
 // negativeChunk is how many nodes of negatives come in a chunk, or one list of more.

@@ -125,6 +125,32 @@ func TestTGBTexts(t *testing.T) {
 	require.Equal(t, []string{"eve"}, names(e.Negatives(5)))
 }
 
+// TestTGBPlan: a plan knows the events, and judges negatives by the first ones of each file; the files' faults are left to who reads them.
+func TestTGBPlan(t *testing.T) {
+	var many []list
+	for i := range int32(500) {
+		many = append(many, list{i % 2, 2 + i%3, i, make([]int64, 100+i%7)})
+	}
+	for i := range many {
+		for j := range many[i].nodes {
+			many[i].nodes[j] = int64(2 + j%3)
+		}
+	}
+	dir := folder{"w_edgelist.csv": wiki, "w_val_ns.pkl": pickled(many...), "w_test_ns.pkl": "not a pickle"}.write(t)
+	s, err := OpenTGB(dir, nil, Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	schema, err := s.Schema(t.Context())
+	require.NoError(t, err)
+	r := schema.Relations[0]
+	require.EqualValues(t, 10, r.Edges)
+	require.InEpsilon(t, 500, r.Stream.About.Lists, 0.3)
+	require.InEpsilon(t, 500*103, r.Stream.About.Negatives, 0.3)
+	plan, err := ingest.PlanBuild(t.Context(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{})
+	require.NoError(t, err)
+	require.Greater(t, plan.Bytes, 4*r.Stream.About.Negatives)
+}
+
 // TestTGBWithout: a data set may come without negatives, which is remarked.
 func TestTGBWithout(t *testing.T) {
 	dir := folder{"x_edgelist.csv": wiki}.write(t)
