@@ -198,7 +198,7 @@ func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 				"or leave the node out%s", loss, col, t.data.Name(n, b.Batch.Inputs()[n][row]), v, t.dir.LastGood())
 		}
 	}
-	return t.dir.ExplainLoss(loss, t.model.Download())
+	return t.dir.ExplainOdd(&step.LossError{Loss: loss}, t.model.Download())
 }
 
 // measure evaluates a part of the split; ok is false where there is nothing to measure.

@@ -173,6 +173,8 @@ func TestRefuses(t *testing.T) {
 		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|O", "4, 1", 0, 1)}, true, Options{}, "ml_w.npy: "},
 		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "0, 1")}, true, Options{}, "ml_w.npy: no row"},
 		{folder{"ml_w.csv": tgn, "ml_v.csv": tgn}, true, Options{}, "2 files ml_*.csv in it; name the one to read"},
+		{folder{"ml_w.csv": tgn, "ml_w.npy": array("<f2", "4, 1", 0, 0, 1, 0, 0, 0x7e, 1, 0)}, true, Options{}, "ml_w.npy: row 1, column 0 (counting from 0) is NaN; features are finite"},
+		{folder{"edges.csv": tgl, "edge_features.npy": array("<f2", "3, 1", 0, 0, 1, 0, 0, 0xfc)}, false, Options{}, "edge_features.npy: row 2, column 0 (counting from 0) is -Inf; features"},
 		{folder{"edges.csv": tgl, "edge_features.pt": "x"}, false, Options{}, "edge_features.pt: "},
 		{folder{"edges.csv": tgl, "node_features.npy": array("|i1", "3, 1", 1, 2, 3)}, false, Options{}, "destination 3 is not one of the 3 nodes of type node"},
 		{folder{"edges.csv": tgl, "node_features.npy": array("|i1", "4, 1", 1, 2, 3, 4)}, false, Options{Bipartite: true}, "its rows are of nodes of one kind"},

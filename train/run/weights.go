@@ -75,16 +75,19 @@ func (d *Dir) CheckWeights(weights []checkpoint.Tensor, updates int) error {
 	return nil
 }
 
-// ExplainLoss says where a loss that is no number comes from, when it is not from the data: these weights, or too large a step.
-func (d *Dir) ExplainLoss(loss float64, weights []checkpoint.Tensor) error {
+// ExplainOdd says where what is no number comes from, a loss or state of a node, when it is not from the data: these weights, or too large a step.
+func (d *Dir) ExplainOdd(what error, weights []checkpoint.Tensor) error {
 	if w, i := notFinite(weights); i >= 0 {
-		return fmt.Errorf("the loss is %v, since weight %s[%d] became %v in the step before; lower {lr}%s", loss, w.Name, i, w.Data[i], d.LastGood())
+		return fmt.Errorf("%w, since weight %s[%d] became %v in the step before; lower {lr}%s", what, w.Name, i, w.Data[i], d.LastGood())
 	}
-	return fmt.Errorf("the loss is %v, though features and weights are finite: they grew too large; lower {lr}%s", loss, d.LastGood())
+	return fmt.Errorf("%w, though features and weights are finite: they grew too large; lower {lr}%s", what, d.LastGood())
 }
 
-// LastGood is a remedy, if there is one, for a run that went astray.
+// LastGood is a remedy, if there is one, for a run that went astray. A plan, whose Dir is nil, has none.
 func (d *Dir) LastGood() string {
+	if d == nil {
+		return ""
+	}
 	if path := d.Newest(); path != "" {
 		return "; the state before it is in " + path
 	}

@@ -188,8 +188,8 @@ func (t *trainer) rehearseSteps(ctx context.Context, dir string) (c staleness.Co
 	return c, steps, t.addReading(ctx, &c, first-from == 1)
 }
 
-// try is update without a trace: seconds until its new state was known, of its publication, and in all. It looks at no value: a loss that is no number
-// is for the run to explain.
+// try is update without a trace: seconds until its new state was known, of its publication, and in all. A loss that is no number
+// is for the run to explain; state that is none ends it, since nothing was published.
 func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, err error) {
 	began := time.Now()
 	if t.hooks.late != nil {
@@ -221,7 +221,7 @@ func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, 
 	if errors.As(err, &loss) || errors.As(err, &norm) {
 		err = nil
 	}
-	return forward, publication, time.Since(began).Seconds(), err
+	return forward, publication, time.Since(began).Seconds(), t.explain(err, in)
 }
 
 // addReading has stages take at least what reading should take, by what the disk was found to do, of tables that are larger than their caches: a

@@ -143,15 +143,8 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.ends.Most()*steps, steps))
 	}
 	t.torn = err != nil
-	var loss *step.LossError
-	var norm *step.NormError
-	switch {
-	case errors.As(err, &loss):
-		return a, t.explainLoss(loss.Loss, in)
-	case errors.As(err, &norm):
-		return a, fmt.Errorf("%w; lower {lr}%s", norm, t.dir.LastGood())
-	case err != nil:
-		return a, err
+	if err != nil {
+		return a, t.explain(err, in)
 	}
 	if t.similar != nil {
 		m := &t.result.Stream.Mitigation
@@ -196,8 +189,22 @@ func (t *trainer) publish(places []uint32, changes []byte) error {
 	return t.tables.state.Update(places, func(i int, record []byte) { r.Apply(record, changes[i*n:][:n]) })
 }
 
-// explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
-func (t *trainer) explainLoss(loss float64, in temporal.Input) error {
+// explain says where what is no number comes from, a loss or the state of a node: the features, the weights, or too large a step. Other errors are as
+// they were.
+func (t *trainer) explain(err error, in temporal.Input) error {
+	var loss *step.LossError
+	var norm *step.NormError
+	var state *temporal.StateError
+	switch {
+	case errors.As(err, &norm):
+		return fmt.Errorf("%w; lower {lr}%s", norm, t.dir.LastGood())
+	case errors.As(err, &loss):
+		err = loss
+	case errors.As(err, &state):
+		err = state
+	default:
+		return err
+	}
 	if x := in.Features; x.Buf != nil {
 		wide := kernels.Tensor{Buf: t.be.Alloc(kernels.F32, x.Len()), Type: kernels.F32, Rows: x.Rows, Cols: x.Cols}
 		defer t.be.Free(wide.Buf)
@@ -205,11 +212,11 @@ func (t *trainer) explainLoss(loss float64, in temporal.Input) error {
 		t.be.Convert(wide, x)
 		t.be.DownloadF32(values, wide)
 		if i := step.NotFinite(values); i >= 0 {
-			return fmt.Errorf("the loss is %v, since column %d of the features of event %d is %v; repair the features, or leave the event out%s", loss,
-				i%x.Cols, in.Events[i/x.Cols], values[i], t.dir.LastGood())
+			return fmt.Errorf("%w, since column %d of the features of event %d is %v; repair the features, or leave the event out%s", err, i%x.Cols,
+				in.Events[i/x.Cols], values[i], t.dir.LastGood())
 		}
 	}
-	return t.dir.ExplainLoss(loss, t.step.Model.Download())
+	return t.dir.ExplainOdd(err, t.step.Model.Download())
 }
 
 // writer publishes what a step changes behind it, in the order of steps.

@@ -74,7 +74,7 @@ func (t *trainer) through(
 		t.heap.Follow()
 		in := t.input(b)
 		if err := use(in); err != nil {
-			return fmt.Errorf("replay, event %d: %w", in.From, err)
+			return fmt.Errorf("replay, event %d: %w", in.From, t.explain(err, in))
 		}
 		if t.follow != nil {
 			t.follow(in.To)

@@ -13,7 +13,6 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/run"
-	"github.com/gnnstore/gnnstore/train/step"
 	"github.com/gnnstore/gnnstore/train/temporal"
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
@@ -243,10 +242,6 @@ func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, 
 	all := n.stops(n.t.events.Len(), len(pairs), func(i int) int64 { return at[i] })
 	err = n.replay(ctx, all, ask, func(in temporal.Input) error {
 		out, err := n.t.step.Compute(in)
-		var loss *step.LossError
-		if errors.As(err, &loss) {
-			return n.t.explainLoss(loss.Loss, in)
-		}
 		for i, score := range out.Positives {
 			scores[order[next+i]] = score
 		}

@@ -147,6 +147,9 @@ func (r Record) changedMail() int {
 	return 0
 }
 
+// changedNumbers is the columns of a change that are numbers. Bits are behind them.
+func (r Record) changedNumbers() int { return r.changedMail() + r.mail }
+
 // setMemory notes that a change has a memory, of a time.
 func (r Record) setMemory(change []byte, t float64) {
 	if r.ring {

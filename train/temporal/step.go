@@ -1,6 +1,8 @@
 package temporal
 
 import (
+	"encoding/binary"
+	"fmt"
 	"math"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -43,7 +45,8 @@ type Input struct {
 	Key uint64
 	// Publish, where it is not nil, is given what changes of the state as soon as it is known, before the batch is scored: changes, one behind
 	// the other, of the records of nodes that are at these places among Batch.Nodes, to be applied to the newest ones by Record.Apply. They
-	// are lent until the next Compute. Its error ends the step. Without state it is not called.
+	// are lent until the next Compute. Its error ends the step. Without state it is not called, nor with state that is not finite, which ends
+	// the step with a *StateError.
 	Publish func(places []uint32, changes []byte) error
 }
 
@@ -53,6 +56,14 @@ type Out struct {
 	Positives []float32 // a score for each event
 	Negatives []float32 // and Batch.Each for it, one behind the other
 }
+
+// StateError is new state of a node that is no number. None of the step's was published: later steps, and checkpoints, would have it for good.
+type StateError struct {
+	Node  int // its place among Batch.Nodes
+	Value float32
+}
+
+func (e *StateError) Error() string { return fmt.Sprintf("the state of a node became %v", e.Value) }
 
 // NewStepper makes a Stepper of m, which it owns from now on, though there be no memory for an optimizer.
 func NewStepper(be kernels.Backend, m *model.Temporal, o optim.Options) *Stepper {
@@ -128,6 +139,9 @@ func (s *Stepper) embed(in Input) (*tape.Var, error) {
 	if memory != nil {
 		s.writer.write(f, in, memory.Value)
 		if in.Publish != nil {
+			if err := s.finiteState(); err != nil {
+				return nil, err
+			}
 			if err := in.Publish(s.Changes()); err != nil {
 				return nil, err
 			}
@@ -138,6 +152,31 @@ func (s *Stepper) embed(in Input) (*tape.Var, error) {
 	}
 	return s.Model.Embed(s.Tape, &f.moments, memory, in.Key), nil
 }
+
+// finiteState looks at what the step makes of the state.
+func (s *Stepper) finiteState() error {
+	places, changes := s.Changes()
+	n, numbers := s.Record.ChangeBytes(), 4*s.Record.changedNumbers()
+	for i, place := range places {
+		change := changes[i*n:][:numbers]
+		odd := uint32(0)
+		for at := 0; at < len(change); at += 4 { // an exponent of ones, as NaN and infinities have it, carries into the sign
+			odd |= binary.LittleEndian.Uint32(change[at:])&exponent + 1<<23
+		}
+		if odd>>31 == 0 {
+			continue
+		}
+		for at := 0; at < len(change); at += 4 {
+			if x := math.Float32frombits(binary.LittleEndian.Uint32(change[at:])); x-x != 0 {
+				return &StateError{int(place), x}
+			}
+		}
+	}
+	return nil
+}
+
+// exponent is the bits of a float32's.
+const exponent = 0xff << 23
 
 // Changes is what the last Compute or Embed made of the state: see Input.Publish. It is empty without state.
 func (s *Stepper) Changes() (places []uint32, changes []byte) { return s.feed.places, s.writer.changes }
