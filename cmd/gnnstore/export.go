@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,7 +27,7 @@ func newExport() *cobra.Command {
 		Long: "Write a dataset, or a sampled sub-graph of it, to the folder OUT, which must not exist, under the ids that users know.\n\n" +
 			"Formats:\n" +
 			"  npy        arrays for NumPy, in a folder for each node type and relation\n" +
-			"  parquet    a table for each node type and relation\n" +
+			"  parquet    a table for each node type and relation, and for each stream of events, as ingest events reads it\n" +
 			"  graphbolt  metadata.yaml and arrays, as DGL's GraphBolt reads them\n\n" +
 			"A sample burns like a forest fire from training nodes, so that neighbourhoods stay together, and keeps the edges\n" +
 			"among its nodes.",
@@ -41,7 +43,7 @@ func newExport() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.format, "format", string(export.NPY), "npy, parquet or graphbolt")
+	f.StringVar(&o.format, "format", "", "npy, parquet or graphbolt (default npy; of a stream of events parquet)")
 	f.Var(&o.sample, "sample", "number of nodes of a sample, such as 100k (default all)")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the sample")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
@@ -49,7 +51,7 @@ func newExport() *cobra.Command {
 }
 
 func runExport(ctx context.Context, stdout, stderr io.Writer, path, out string, o exportOptions) error {
-	ds, err := openGraph(stderr, path, 0, "streams are not exported yet")
+	ds, err := openDataset(stderr, path, 0)
 	if err != nil {
 		return err
 	}
@@ -78,9 +80,15 @@ func runExport(ctx context.Context, stdout, stderr io.Writer, path, out string, 
 	for _, r := range report.Relations {
 		printf(stdout, "%-*s %s edges\n", wide, r.Name, count(r.Edges))
 	}
+	for _, s := range report.Streams {
+		printf(stdout, "%-*s %s events\n", wide, s.Name, count(s.Events))
+	}
 	for _, s := range report.Skipped {
 		printf(stdout, "%-9s %s\n", "note", s)
 	}
 	printf(stdout, "%-9s %s as %s in %s: %s in %s files\n", "written", report.Path, report.Format, seconds(report.Seconds), size(report.Bytes), count(int64(report.Files)))
+	for _, s := range report.Streams {
+		printf(stdout, "again: gnnstore ingest events %s %s.gnn %s\n", filepath.Join(report.Path, s.File), filepath.Base(report.Path), strings.Join(s.Ingest, " "))
+	}
 	return nil
 }

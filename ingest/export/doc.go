@@ -3,7 +3,7 @@
 //
 //	npy        a folder: TYPE/*.npy, SRC__RELATION__DST/*.npy, split/*.npy, manifest.json
 //	graphbolt  a folder that DGL's GraphBolt reads as it is: metadata.yaml, and the same arrays
-//	parquet    a folder: nodes-TYPE.parquet, edges-SRC__RELATION__DST.parquet, manifest.json
+//	parquet    a folder: nodes-TYPE.parquet, edges-SRC__RELATION__DST.parquet, events-STREAM.parquet, manifest.json
 //
 // Nodes are numbered by their original ids where these are 0…n-1. Where they have gaps, as in every sample, rows are in
 // the order of ascending original ids, and ids.npy has these. Nodes that are called by texts are in the order of their
@@ -19,6 +19,10 @@
 // each of these, pool.npy (P, 2), and columns; manifest.json says which there are. For GraphBolt they are a task, link_prediction,
 // whose pairs are edges first and then what they are ranked among; the training edges are its training set. A sample has those
 // between its nodes, without what they are ranked among. In parquet they are not written.
+//
+// A stream of events is a table in the order of time: ends by the ids that users know, texts where these are texts, time, label, the part of the
+// split, and a column for each column of features. manifest.json has the options with which gnnstore ingest events makes the same stream of it.
+// Negatives, and labels that nodes have at times of their own, are not written.
 //
 // [WriteRows] writes what was computed of nodes, as predictions, to one file under the ids that users know, and [WritePairs] what was
 // computed of pairs of them, as scores of links and predictions of edges.

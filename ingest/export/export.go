@@ -29,7 +29,7 @@ const (
 
 // Options say what to write; the zero value writes everything as npy.
 type Options struct {
-	Format   Format // default NPY
+	Format   Format // default NPY, or Parquet of a dataset whose edges are events
 	Sample   int64  // nodes of a sample, of all types together; default 0: the whole dataset
 	Seed     uint64 // of the sample
 	Progress func(ingest.Progress)
@@ -56,9 +56,6 @@ func (o *Options) effective() *Options {
 	if p.FS == nil {
 		p.FS = vfs.Default
 	}
-	if p.Format == "" {
-		p.Format = NPY
-	}
 	return &p
 }
 
@@ -69,6 +66,7 @@ type Report struct {
 	Seal      string           `json:"seal"` // of the dataset
 	NodeTypes []NodeTypeReport `json:"node_types"`
 	Relations []RelationReport `json:"relations"`
+	Streams   []StreamReport   `json:"streams,omitempty"`
 	Skipped   []string         `json:"skipped"`
 	Files     int              `json:"files"`
 	Bytes     int64            `json:"bytes"`
@@ -112,8 +110,11 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 	out = filepath.Clean(out)
 	e := &exporter{Options: *p, ctx: ctx, ds: ds, m: ds.Manifest(), dir: out + ".partial"}
 	e.report = &Report{
-		Path: out, Format: p.Format, Seal: e.m.Seal,
+		Path: out, Seal: e.m.Seal,
 		NodeTypes: []NodeTypeReport{}, Relations: []RelationReport{}, Skipped: []string{}, // empty, not absent, in JSON
+	}
+	if err := e.settle(); err != nil {
+		return nil, err
 	}
 	if _, err := p.FS.Stat(out); err == nil {
 		return nil, fmt.Errorf("%s: it exists already; choose another name", out)
@@ -220,7 +221,7 @@ func (e *exporter) check() error {
 
 // checkSpace compares what will be written with what is free. A file system that does not tell is believed to have it.
 func (e *exporter) checkSpace() error {
-	need := int64(1 << 20)
+	need := 1<<20 + e.streamBytes()
 	for i, t := range e.m.NodeTypes {
 		need += 16 * e.types[i].count
 		for _, table := range e.m.Tables {
@@ -271,6 +272,7 @@ type manifest struct {
 	Sample    *sampleOf          `json:"sample,omitempty"`
 	NodeTypes []manifestType     `json:"node_types"`
 	Relations []manifestRelation `json:"relations"`
+	Streams   []manifestStream   `json:"streams,omitempty"`
 	Notes     []string           `json:"notes"`
 }
 

@@ -39,6 +39,16 @@ func (e *exporter) writeParquet() error {
 			e.skip("%s: held-out edges are not written as parquet; --format npy and graphbolt write them", m.Relations[i].Name)
 		}
 	}
+	for i := range e.m.Streams {
+		if e.Sample > 0 {
+			break // which settle says
+		}
+		s, err := e.parquetStream(i)
+		if err != nil {
+			return err
+		}
+		m.Streams, e.report.Streams = append(m.Streams, s), append(e.report.Streams, s.StreamReport)
+	}
 	return e.writeManifest(m)
 }
 
@@ -68,6 +78,12 @@ func (s *sheet) column(name, kind string, node parquet.Node, size int) string {
 	return name
 }
 
+// A column has a page in memory.
+const (
+	pageBytes = 256 << 10
+	leastPage = 16 << 10
+)
+
 // begin starts the file, when all columns are there.
 func (s *sheet) begin(f *file, name string) {
 	schema := parquet.NewSchema(name, s.columns)
@@ -81,7 +97,7 @@ func (s *sheet) begin(f *file, name string) {
 		s.level[leaf.ColumnIndex] = int(leaf.MaxDefinitionLevel)
 	}
 	s.w = parquet.NewGenericWriter[any](f.w, schema, parquet.Compression(&parquet.Snappy),
-		parquet.MaxRowsPerRowGroup(int64(max(s.group/s.size, 1))), parquet.PageBufferSize(256<<10))
+		parquet.MaxRowsPerRowGroup(int64(max(s.group/s.size, 1))), parquet.PageBufferSize(max(min(pageBytes, s.group/len(s.columns)), leastPage)))
 }
 
 // set gives a leaf its only value in this row; null is the zero Value.
@@ -206,15 +222,17 @@ func (e *exporter) parquetNodes(name string, n *numbering, to *manifestType) err
 
 func (s *sheet) addFloats(leaf int, row []byte, elem store.Elem) {
 	s.list(leaf)
+	for c := range len(row) / elem.Size() {
+		s.add(leaf, parquet.FloatValue(floatAt(row, c, elem)))
+	}
+}
+
+// floatAt is column c of a row.
+func floatAt(row []byte, c int, elem store.Elem) float32 {
 	if elem == store.F16 {
-		for ; len(row) > 0; row = row[2:] {
-			s.add(leaf, parquet.FloatValue(float16.Frombits(binary.LittleEndian.Uint16(row)).Float32()))
-		}
-		return
+		return float16.Frombits(binary.LittleEndian.Uint16(row[2*c:])).Float32()
 	}
-	for ; len(row) > 0; row = row[4:] {
-		s.add(leaf, parquet.FloatValue(math.Float32frombits(binary.LittleEndian.Uint32(row))))
-	}
+	return math.Float32frombits(binary.LittleEndian.Uint32(row[4*c:]))
 }
 
 func (s *sheet) addLabel(leaf int, l *store.Labels, v store.NodeID) {
