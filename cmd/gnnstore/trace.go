@@ -191,7 +191,7 @@ func runTrace(ctx context.Context, stdout, stderr io.Writer, path string, o *tra
 			return fmt.Errorf("--svg %s: %s is no directory", o.svg, filepath.Dir(o.svg))
 		}
 	}
-	ds, err := openGraph(stderr, path, 0, "trace draws from relations, and from no streams yet")
+	ds, err := openGraph(stderr, path, 0, "trace draws from relations; what steps on a stream read, gnnstore train --plan says, with --model tgn, jodie or apan")
 	if err != nil {
 		return err
 	}
