@@ -19,6 +19,8 @@ type StreamSpec struct {
 	Split        store.StreamSplit         // default: all are to train on
 	Dim          int                       // of the table "feat", F32; default none
 	Row          func(event int) []float32 // of the table
+	NodeDim      int                       // of the table "feat" of users, F32; default none
+	NodeRow      func(user int) []float32  // of it
 	Labels       []int32                   // of events, below Classes; default none
 	Classes      int
 	// Negatives are those of events that are not to train on; default none.
@@ -116,6 +118,20 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 		}
 		for i := range s.Times {
 			if err := f.PutRowsAt(int64(i), encode(s.Row(i), store.F32)); err != nil {
+				return err
+			}
+		}
+		if err := f.Close(); err != nil {
+			return err
+		}
+	}
+	if s.NodeDim > 0 {
+		f, err := w.AddTable("feat", "user", store.F32, int64(s.Users), s.NodeDim)
+		if err != nil {
+			return err
+		}
+		for v := range s.Users {
+			if err := f.PutRowsAt(int64(v), encode(s.NodeRow(v), store.F32)); err != nil {
 				return err
 			}
 		}

@@ -253,6 +253,7 @@ type StreamOf struct {
 	// RankedAmong is what destinations are ranked among for MRR, given or uniform:N; empty where they are not.
 	RankedAmong string  `json:"ranked_among,omitempty"`
 	TimeScale   float64 `json:"time_scale"`
+	NodeColumns int     `json:"node_columns,omitempty"` // of features of nodes that the network reads
 	// Live is what the best epoch has come to from the state that its training left, where Options.Eval is LiveState; Seconds are those of all epochs.
 	Live *ReplayOf `json:"live,omitempty"`
 	// Replay is what the best weights come to, or the last ones where nothing was validated, over the whole stream from its first event on; nil before

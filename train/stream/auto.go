@@ -235,7 +235,7 @@ func (t *trainer) addReading(ctx context.Context, c *staleness.Costs, single boo
 			continue
 		}
 		if _, kind := t.tableName(i); single {
-			stage = map[string]int{stateKind: staleness.State, eventKind: staleness.Features}[kind]
+			stage = map[string]int{stateKind: staleness.State, eventKind: staleness.Features, nodeKind: staleness.Features}[kind]
 		}
 		reading[stage] += table.LoadSeconds
 	}

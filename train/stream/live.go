@@ -78,16 +78,13 @@ func (t *trainer) setTables(r *run.Result, done []cachetier.Stats) {
 	}
 }
 
-// What tables have.
-const (
-	stateKind = "state"
-	eventKind = "events"
-)
-
 // tableName is what the i-th table is called, and what it has.
 func (t *trainer) tableName(i int) (name, kind string) {
-	if i == 0 && t.step.Record.Bytes() > 0 {
-		return "state of nodes", stateKind
+	switch kind = t.tables.kinds[i]; kind {
+	case stateKind:
+		return "state of nodes", kind
+	case nodeKind:
+		return t.events.Stream.Src + "/" + featureTable, kind
 	}
-	return t.Stream + "/" + featureTable, eventKind
+	return t.Stream + "/" + featureTable, kind
 }

@@ -166,7 +166,7 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 func (t *trainer) input(b *pipeline.Gathered) temporal.Input {
 	in := temporal.Input{Batch: b.Batch.(*temporal.Batch)}
 	if t.tables.state != nil {
-		in.State = b.Rows[0]
+		in.State = b.Rows[inputOf[stateKind]]
 		in.Publish = func(places []uint32, changes []byte) error {
 			if err := t.publish(places, changes); err != nil {
 				return err
@@ -175,7 +175,10 @@ func (t *trainer) input(b *pipeline.Gathered) temporal.Input {
 		}
 	}
 	if t.tables.features != nil {
-		in.Features = b.Rows[1]
+		in.Features = b.Rows[inputOf[eventKind]]
+	}
+	if t.tables.ofNodes != nil {
+		in.NodeFeatures = b.Rows[inputOf[nodeKind]]
 	}
 	return in
 }
@@ -205,18 +208,48 @@ func (t *trainer) explain(err error, in temporal.Input) error {
 	default:
 		return err
 	}
-	if x := in.Features; x.Buf != nil {
-		wide := kernels.Tensor{Buf: t.be.Alloc(kernels.F32, x.Len()), Type: kernels.F32, Rows: x.Rows, Cols: x.Cols}
-		defer t.be.Free(wide.Buf)
-		values := make([]float32, x.Len())
-		t.be.Convert(wide, x)
-		t.be.DownloadF32(values, wide)
-		if i := step.NotFinite(values); i >= 0 {
-			return fmt.Errorf("%w, since column %d of the features of event %d is %v; repair the features, or leave the event out%s", err, i%x.Cols,
-				in.Events[i/x.Cols], values[i], t.dir.LastGood())
+	for _, of := range []struct {
+		kernels.Tensor
+		what string
+		ids  []uint32
+		say  func(id uint32) int64
+	}{
+		{in.Features, "event", in.Events, func(id uint32) int64 { return int64(id) }},
+		{in.NodeFeatures, "node", in.Nodes, func(id uint32) int64 { return t.original(id) }},
+	} {
+		if of.Buf == nil {
+			continue
+		}
+		if row, col, v, ok := t.oddIn(of.Tensor); ok {
+			return fmt.Errorf("%w, since column %d of the features of %s %d is %v; repair the features, or leave the %s out%s", err, col, of.what,
+				of.say(of.ids[row]), v, of.what, t.dir.LastGood())
 		}
 	}
 	return t.dir.ExplainOdd(err, t.step.Model.Download())
+}
+
+// oddIn is the first number of a table that is none.
+func (t *trainer) oddIn(x kernels.Tensor) (row, col int, v float32, ok bool) {
+	wide := kernels.Tensor{Buf: t.be.Alloc(kernels.F32, x.Len()), Type: kernels.F32, Rows: x.Rows, Cols: x.Cols}
+	defer t.be.Free(wide.Buf)
+	values := make([]float32, x.Len())
+	t.be.Convert(wide, x)
+	t.be.DownloadF32(values, wide)
+	i := step.NotFinite(values)
+	if i < 0 {
+		return 0, 0, 0, false
+	}
+	return i / x.Cols, i % x.Cols, values[i], true
+}
+
+// original is the id that users know the node at a place by, of a stream whose nodes are of one type.
+func (t *trainer) original(place uint32) int64 {
+	for i, n := range t.set.Manifest().NodeTypes {
+		if n.Name == t.events.Stream.Src {
+			return t.set.IDs(i).Original(place)
+		}
+	}
+	return int64(place)
 }
 
 // writer publishes what a step changes behind it, in the order of steps.

@@ -324,7 +324,7 @@ func (t *trainer) baselines(ctx context.Context) (all []run.HeuristicOf, err err
 		need += baselineRanks * (p.to - p.from)
 	}
 	room := t.budget.Total - t.held - need
-	if t.tables.state != nil || t.tables.features != nil {
+	if t.tables.state != nil || t.tables.features != nil || t.tables.ofNodes != nil {
 		room -= t.budget.Host + t.budget.Batches
 	}
 	if room < 0 {

@@ -111,6 +111,9 @@ func (n *Network) load(which string) error {
 		return fmt.Errorf("it learnt from times that were multiplied with %v, and %s has them multiplied with %v; ingest it with {time_scale} %v", of.TimeScale,
 			t.set.Path(), t.events.Stream.TimeScale, of.TimeScale)
 	}
+	if of := at.SoFar.Stream; of != nil && of.NodeColumns != t.shape().Node {
+		return fmt.Errorf("it learnt from %d columns of features of nodes, and %s has %d", of.NodeColumns, t.set.Path(), t.shape().Node)
+	}
 	prefix := bestPrefix
 	n.Checkpoint, n.Epoch = run.BestWeights, at.SoFar.Best.Epoch
 	n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))

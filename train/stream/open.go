@@ -21,7 +21,7 @@ import (
 // stateDir is where the records of nodes are, in the run directory.
 const stateDir = "state"
 
-// featureTable is the table of an event's features that a network reads, if there is one.
+// featureTable is the table of an event's features that a network reads, if there is one, and of a node's.
 const featureTable = "feat"
 
 // measured is what the memory is split by. What is of a step is that of a large batch.
@@ -40,7 +40,9 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	t.tables.file, _ = t.set.StreamTable(t.Stream, featureTable)
+	if left := t.tables.find(t.set, t.events.Stream, t.Kind); left != "" {
+		t.note("%s", left)
+	}
 	config, shape := t.Temporal(), t.shape()
 	if err := t.checkNetwork(config, shape); err != nil {
 		return err
@@ -49,6 +51,9 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	places := t.events.Places()
 	files := []int64{t.events.Len() * 32, places * int64(record.Bytes())}
 	if f := t.tables.file; f != nil {
+		files = append(files, int64(f.Rows())*int64(f.RowBytes()))
+	}
+	if f := t.tables.nodeFile; f != nil {
 		files = append(files, int64(f.Rows())*int64(f.RowBytes()))
 	}
 	d := disk.Options{Kind: t.Cache.Engine, Depth: t.Cache.Readers, Costs: t.Cache.Costs, Faults: t.hooks.faults}
@@ -131,7 +136,7 @@ func (t *trainer) openRows(ctx context.Context) error {
 func (t *trainer) closeRows() {
 	t.closeTables()
 	t.pipe, t.replays, t.states = nil, nil, nil
-	t.tables = tables{file: t.tables.file}
+	t.tables = tables{file: t.tables.file, nodeFile: t.tables.nodeFile}
 }
 
 // closeTables gives up the memory of rows, after which there are no more steps. What was counted stays.
@@ -141,13 +146,15 @@ func (t *trainer) closeTables() {
 			p.Close()
 		}
 	}
-	if t.tables.features != nil {
-		t.tables.features.Close()
+	for _, s := range []*cachetier.Stack{t.tables.features, t.tables.ofNodes} {
+		if s != nil {
+			s.Close()
+		}
 	}
 	if t.tables.state != nil {
 		t.tables.state.Close()
 	}
-	t.tables.state, t.tables.features = nil, nil
+	t.tables.state, t.tables.features, t.tables.ofNodes = nil, nil, nil
 }
 
 // divide splits the memory.
@@ -223,6 +230,10 @@ func (t *trainer) rehearse(b *temporal.Batch, key uint64) error {
 		in.Features = zeros(elemOf(f), len(b.Events), f.Dim())
 		defer t.be.Free(in.Features.Buf)
 	}
+	if f := t.tables.nodeFile; f != nil {
+		in.NodeFeatures = zeros(elemOf(f), len(b.Nodes), f.Dim())
+		defer t.be.Free(in.NodeFeatures.Buf)
+	}
 	return t.step.Rehearse(in)
 }
 
@@ -255,6 +266,9 @@ func (t *trainer) demand() (d plan.Demand) {
 	}
 	if f := t.tables.file; f != nil {
 		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: m.events})
+	}
+	if f := t.tables.nodeFile; f != nil {
+		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: m.nodes})
 	}
 	for _, bytes := range m.files {
 		d.Fixed += min(readerBytes, bytes)
@@ -305,7 +319,7 @@ func (t *trainer) openTables(ctx context.Context, demand plan.Demand) (err error
 	cache := t.Cache
 	cache.Lookahead, cache.Engine, cache.Direct, cache.Costs, cache.Faults = t.Lookahead, d.Kind, d.Direct, d.Costs, d.Faults
 	var rows []pipeline.Table
-	var types, inputs []int
+	var inputs []int
 	next := 0
 	room := func() cachetier.Options {
 		c := cache
@@ -321,15 +335,26 @@ func (t *trainer) openTables(ctx context.Context, demand plan.Demand) (err error
 		if err != nil {
 			return fmt.Errorf("the state of nodes: %w", err)
 		}
-		t.tables.stacks, types = append(t.tables.stacks, t.tables.state.Stack), append(types, 0)
+		t.tables.add(t.tables.state.Stack, stateKind)
 		rows = append(rows, pipeline.Table{Type: kernels.F32, Cols: t.step.Record.Cols(), Lag: t.lag})
 	}
-	if f := t.tables.file; f != nil {
-		if t.tables.features, err = cachetier.Open(ctx, f, room()); err != nil {
+	for _, of := range []struct {
+		file *store.Features
+		to   **cachetier.Stack
+		kind string
+	}{{t.tables.file, &t.tables.features, eventKind}, {t.tables.nodeFile, &t.tables.ofNodes, nodeKind}} {
+		if of.file == nil {
+			continue
+		}
+		if *of.to, err = cachetier.Open(ctx, of.file, room()); err != nil {
 			return err
 		}
-		t.tables.stacks, types = append(t.tables.stacks, t.tables.features), append(types, 1)
-		rows = append(rows, pipeline.Table{Type: elemOf(f), Cols: f.Dim()})
+		t.tables.add(*of.to, of.kind)
+		rows = append(rows, pipeline.Table{Type: elemOf(of.file), Cols: of.file.Dim()})
+	}
+	var types []int
+	for _, kind := range t.tables.kinds {
+		types = append(types, inputOf[kind])
 	}
 	if t.Fanouts[0] == 0 && len(t.tables.stacks) > 0 { // no lists are read
 		kind, why := t.tables.stacks[0].Engine()

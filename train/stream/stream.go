@@ -107,7 +107,43 @@ type tables struct {
 	state    *mutable.Table     // records of nodes, by place
 	features *cachetier.Stack   // of events
 	file     *store.Features    // of events
+	ofNodes  *cachetier.Stack   // features, by place
+	nodeFile *store.Features    // of nodes
 	stacks   []*cachetier.Stack // those that there are
+	kinds    []string           // of them
+}
+
+// What tables have.
+const (
+	stateKind = "state"
+	eventKind = "events"
+	nodeKind  = "nodes"
+)
+
+// Types of rows, as temporal.Batch.Inputs has them.
+var inputOf = map[string]int{stateKind: 0, eventKind: 1, nodeKind: 2}
+
+// add adds a table of a kind.
+func (t *tables) add(s *cachetier.Stack, kind string) {
+	t.stacks, t.kinds = append(t.stacks, s), append(t.kinds, kind)
+}
+
+// find finds the features that a network of a kind reads, and says why those of nodes are left out, if there are any.
+func (t *tables) find(set *store.Dataset, s *store.Stream, kind model.Kind) (left string) {
+	t.file, _ = set.StreamTable(s.Name, featureTable)
+	for i, table := range set.Manifest().Tables {
+		if table.Name != featureTable || table.NodeType != s.Src && table.NodeType != s.Dst {
+			continue
+		}
+		switch {
+		case kind == model.APAN:
+			return fmt.Sprintf("features of nodes are not read: %s has no use for them", kind)
+		case s.Src != s.Dst: // places are of two tables then
+			return fmt.Sprintf("features of nodes are not read: events join two types, %s and %s, and networks for streams read those of one", s.Src, s.Dst)
+		}
+		t.nodeFile = set.Features(i)
+	}
+	return ""
 }
 
 // counted is what tables and stages did for training, and for the rest.
@@ -216,7 +252,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		Stream: &run.StreamOf{
 			Name: t.Stream, Src: events.Stream.Src, Dst: events.Stream.Dst, Events: events.Len(), Train: t.split.Train, Valid: t.split.Valid, Test: t.split.Test, Negatives: t.NegativePopulation,
 			TrainNegatives: len(t.known), EvalNegatives: len(t.all), RankedAmong: t.ranking.String(), TimeScale: events.Stream.TimeScale,
-			Staleness: t.staleness(), Mitigation: run.MitigationOf{Keep: t.Mitigate},
+			NodeColumns: t.shape().Node, Staleness: t.staleness(), Mitigation: run.MitigationOf{Keep: t.Mitigate},
 		},
 	}
 	return t, nil
@@ -334,6 +370,9 @@ func (t *trainer) roomOnDisk() error {
 func (t *trainer) shape() (s model.TemporalShape) {
 	if t.tables.file != nil {
 		s.Event = t.tables.file.Dim()
+	}
+	if t.tables.nodeFile != nil {
+		s.Node = t.tables.nodeFile.Dim()
 	}
 	return s
 }

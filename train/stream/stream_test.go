@@ -232,9 +232,12 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64
 					copy(r, seen[v])
 					return r
 				}
-				var state, rows []byte
+				var state, rows, nodes []byte
 				for _, v := range b.Nodes {
 					state = append(state, stateOf(v)...)
+					if tr.tables.nodeFile != nil {
+						nodes = append(nodes, tr.tables.nodeFile.Row(v)...)
+					}
 				}
 				for _, e := range b.Events {
 					rows = append(rows, features.Row(e)...)
@@ -250,6 +253,9 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64
 					return x
 				}
 				in := temporal.Input{Batch: &b, State: tensor(state, len(b.Nodes), record.Cols()), Features: tensor(rows, len(b.Events), columns)}
+				if f := tr.tables.nodeFile; f != nil {
+					in.NodeFeatures = tensor(nodes, len(b.Nodes), f.Dim())
+				}
 				if !p.stateOnly {
 					in.Key = sample.StepSeed(o.Seed, epoch, i) | 1
 				}
@@ -274,6 +280,9 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64
 				}
 				be.Free(in.State.Buf)
 				be.Free(in.Features.Buf)
+				if in.NodeFeatures.Buf != nil {
+					be.Free(in.NodeFeatures.Buf)
+				}
 			}
 			if len(after) > 0 {
 				warm = after[len(after)-1]

@@ -70,8 +70,15 @@ func (b *Batch) Written(places []uint32) []uint32 {
 	return places
 }
 
-// Inputs are the rows that the batch reads: of the table of states, and of that of events' features.
-func (b *Batch) Inputs() [][]uint32 { return [][]uint32{b.Nodes, b.Events} }
+// Inputs are the rows that the batch reads: of the table of states, of that of events' features, and of that of nodes' features, which only
+// embeddings have.
+func (b *Batch) Inputs() [][]uint32 {
+	inputs := [][]uint32{b.Nodes, b.Events, nil}
+	if len(b.Roots) > 0 {
+		inputs[2] = b.Nodes
+	}
+	return inputs
+}
 
 // Bytes is what the batch takes in memory, with the room that its lists have for more.
 func (b *Batch) Bytes() int64 { return b.bytes }

@@ -39,7 +39,7 @@ type Input struct {
 	State kernels.Tensor
 	// Features are those of each of Batch.Events, F32 or F16: as many columns as the network has of them. Without any it is the zero Tensor.
 	Features kernels.Tensor
-	// NodeFeatures are likewise those of each of Batch.Nodes.
+	// NodeFeatures are likewise those of each of Batch.Nodes; of a batch without roots they may be left out.
 	NodeFeatures kernels.Tensor
 	// Key is of dropout, another one each step. 0 is evaluation: nothing is dropped, and there are no gradients.
 	Key uint64
