@@ -36,6 +36,7 @@ func (t *Tape) GRUCell(x, h, s *Var) *Var {
 			ds = t.grad(s)
 		} else {
 			ds = t.arena.alloc(s.Value.Rows, s.Value.Cols) // for nobody
+			defer t.arena.give(ds)
 		}
 		t.be.GRUCellGrad(t.grad(x), t.grad(h), ds, t.grad(y), gates, h.Value, s.Value)
 	})

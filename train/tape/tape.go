@@ -3,7 +3,7 @@
 //
 // Two types to know. A [Tape] lives as long as a training run and is reset every step; results and gradients come from
 // its arena, so that a step allocates nothing that grows with the batch. A [Var] is a matrix on the tape, valid until
-// the next Reset. A parameter is a Var whose value and gradient outlive the step ([NewParam]).
+// the next Reset; a frugal tape, as that of streams is, uses again within a step what the step is done with. A parameter is a Var whose value and gradient outlive the step ([NewParam]).
 //
 // Dropout and ReLU write over their input where no other operation reads it: see [Tape.Dropout]. [Tape.Keep] prevents that
 // for one Var.
@@ -37,10 +37,20 @@ func NewConstant(value kernels.Tensor) *Var { return &Var{Value: value, fixed: t
 
 // Tape records a step.
 type Tape struct {
+	// Frugal has Backward give up what each operation made as soon as it has gone back through it, for the gradients of those before: a step takes
+	// little more than its forward pass. Nothing but parameters can be read after Backward then, and Keep panics. It changes no bit.
+	Frugal bool
+
 	be       kernels.Backend
 	arena    arena
-	backward []func()
+	backward []operation
 	off      bool // do not record: for evaluation
+}
+
+// operation is one that was recorded.
+type operation struct {
+	result   *Var
+	backward func()
 }
 
 // New makes a tape that computes on be. Close gives its memory back.
@@ -59,7 +69,7 @@ func (t *Tape) Reset(record bool) {
 }
 
 // Close frees the arena.
-func (t *Tape) Close() { t.arena.free() }
+func (t *Tape) Close() { t.arena.close() }
 
 // Bytes is the size of the arena.
 func (t *Tape) Bytes() int64 { return 4 * int64(t.arena.size()) }
@@ -86,6 +96,9 @@ func (t *Tape) Keep(v *Var) {
 	if v.whole != nil && v.whole.Value.Rows != v.Value.Rows {
 		panic("tape: Keep: a Head has no memory of its own")
 	}
+	if t.Frugal {
+		panic("tape: Keep: a frugal tape keeps nothing")
+	}
 	v.fixed, v.kept = true, true
 	v.whole = nil // the gradient gets memory of its own
 }
@@ -93,8 +106,33 @@ func (t *Tape) Keep(v *Var) {
 // Backward runs the recorded operations in reverse. The gradient of the last result was set by the loss.
 func (t *Tape) Backward() {
 	for i := len(t.backward) - 1; i >= 0; i-- {
-		t.backward[i]()
+		op := &t.backward[i]
+		op.backward()
+		if t.Frugal {
+			t.giveUp(op.result)
+		}
 	}
+}
+
+// giveUp gives up the memory of a result that is gone back through: whoever read it was recorded behind it. What shares memory is given up with the
+// result that the memory is of.
+func (t *Tape) giveUp(v *Var) {
+	if v.whole != nil {
+		return
+	}
+	t.arena.give(v.Value)
+	t.arena.give(v.Grad)
+	v.Value, v.Grad = kernels.Tensor{}, kernels.Tensor{}
+}
+
+// Done says that the value of v is read no more: by no operation to come, and by no Backward. So it is of the result of Affine when GatherRows or
+// AddRows alone have read it, as a table. A frugal tape gives its memory to what comes.
+func (t *Tape) Done(v *Var) {
+	if !t.Frugal || v.whole != nil || v.fixed {
+		return
+	}
+	t.arena.give(v.Value)
+	v.Value.Buf = nil
 }
 
 // result allocates an output and records its backward, if any input needs a gradient.
@@ -118,7 +156,7 @@ func (t *Tape) over(x *Var) *Var {
 
 func (t *Tape) record(v *Var, backward func()) {
 	if v.needsGrad {
-		t.backward = append(t.backward, backward)
+		t.backward = append(t.backward, operation{v, backward})
 	}
 }
 
@@ -159,25 +197,72 @@ func (t *Tape) into(v *Var) (grad kernels.Tensor, fresh bool) {
 	return v.Grad, true
 }
 
-// arena hands out float32 matrices and takes all of them back at once. It grows to the largest step, and an eighth more, and stays there.
+// arena hands out float32 matrices and takes all of them back at once, or some of them before. It grows to the largest step, and an eighth more, and
+// stays there.
 type arena struct {
 	be     kernels.Backend
 	chunks []kernels.Buffer
 	used   int // elements of the last chunk
-	taken  int // elements since the last reset
+	taken  int // elements since the last reset, without those that were given back before
+	free   []span
+}
+
+// span is elements of a chunk that were given back.
+type span struct {
+	buf     kernels.Buffer
+	off, to int
 }
 
 const minChunk = 1 << 16
 
+// lineUp is n, and so much more that the next matrix starts on a cache line of its own.
+func lineUp(n int) int { return (n + 15) &^ 15 }
+
+// give takes back a matrix.
+func (a *arena) give(x kernels.Tensor) {
+	if x.Buf == nil || x.Len() == 0 {
+		return
+	}
+	s := span{x.Buf, x.Off, min(x.Off+lineUp(x.Len()), x.Buf.Len())}
+	for i := len(a.free) - 1; i >= 0; i-- { // with its neighbours it is one
+		if f := a.free[i]; f.buf == s.buf && (f.to == s.off || s.to == f.off) {
+			s.off, s.to = min(f.off, s.off), max(f.to, s.to)
+			a.free[i] = a.free[len(a.free)-1]
+			a.free = a.free[:len(a.free)-1]
+		}
+	}
+	a.free = append(a.free, s)
+}
+
+// again is n elements of what was given back, of the least span that has them.
+func (a *arena) again(n int) (buf kernels.Buffer, off int, ok bool) {
+	least := -1
+	for i, f := range a.free {
+		if f.to-f.off >= n && (least < 0 || f.to-f.off < a.free[least].to-a.free[least].off) {
+			least = i
+		}
+	}
+	if least < 0 {
+		return nil, 0, false
+	}
+	f := &a.free[least]
+	buf, off = f.buf, f.off
+	f.off = min(f.off+lineUp(n), f.to)
+	return buf, off, true
+}
+
 func (a *arena) alloc(rows, cols int) kernels.Tensor {
 	n := rows * cols
+	if buf, off, ok := a.again(n); ok && n > 0 {
+		return kernels.Tensor{Buf: buf, Type: kernels.F32, Off: off, Rows: rows, Cols: cols}
+	}
 	last := len(a.chunks) - 1
 	if last < 0 || a.used+n > a.chunks[last].Len() {
 		a.chunks = append(a.chunks, a.be.Alloc(kernels.F32, max(minChunk, n, a.size()/4)))
 		last, a.used = last+1, 0
 	}
 	t := kernels.Tensor{Buf: a.chunks[last], Type: kernels.F32, Off: a.used, Rows: rows, Cols: cols}
-	n = (n + 15) &^ 15 // the next matrix starts on a cache line of its own
+	n = lineUp(n)
 	a.used += n
 	a.taken += n
 	return t
@@ -186,9 +271,10 @@ func (a *arena) alloc(rows, cols int) kernels.Tensor {
 // reset keeps one chunk, with room for all that the step took. Chunks are a quarter of those before while a step finds out how
 // much that is.
 func (a *arena) reset() {
+	a.free = a.free[:0]
 	if len(a.chunks) > 1 {
 		n := max(minChunk, a.taken+a.taken/8)
-		a.free()
+		a.close()
 		a.chunks = append(a.chunks, a.be.Alloc(kernels.F32, n))
 	}
 	a.used, a.taken = 0, 0
@@ -202,9 +288,9 @@ func (a *arena) size() int {
 	return n
 }
 
-func (a *arena) free() {
+func (a *arena) close() {
 	for _, c := range a.chunks {
 		a.be.Free(c)
 	}
-	a.chunks, a.used, a.taken = nil, 0, 0
+	a.chunks, a.free, a.used, a.taken = nil, nil, 0, 0
 }
