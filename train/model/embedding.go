@@ -49,7 +49,7 @@ func (f nodeFeatures) join(s moment, memory *tape.Var) *tape.Var {
 	if f.weight != nil {
 		x = t.Affine(f.bias, tape.Term{X: t.Convert(x), W: f.weight})
 	}
-	h := t.GatherRows(x, s.Node)
+	h := s.gather(x, s.Node)
 	if memory != nil {
 		h = t.Sum(h, memory)
 	}

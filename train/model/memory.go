@@ -50,7 +50,7 @@ func (c *cell) forward(s moment) *tape.Var {
 		return t.Tanh(s.add(t.Affine(c.stateBias, ofAge), nodes, s.Node))
 	}
 	x := s.add(t.Affine(nil, ofAge), t.Affine(c.inputBias, ofMail), s.Node)
-	h := t.GatherRows(t.Affine(c.stateBias, ofMemory), s.Node)
+	h := s.gather(t.Affine(c.stateBias, ofMemory), s.Node)
 	return t.GRUCell(x, h, t.GatherRows(memory, s.Node))
 }
 
@@ -90,7 +90,7 @@ func (b *mailbox) forward(s moment) *tape.Var {
 		ofAge := t.Affine(nil, tape.Term{X: age, W: t.Columns(w, b.mail, age.Value.Cols)})
 		return s.add(ofAge, ofMail, s.Slots.At)
 	}
-	q := t.GatherRows(t.Affine(b.queryBias, tape.Term{X: memory, W: b.query}), s.Node)
+	q := s.gather(t.Affine(b.queryBias, tape.Term{X: memory, W: b.query}), s.Node)
 	o := s.attend(1, s.Slots, q, of(b.key, b.keyBias), of(b.value, b.valueBias), b.heads, b.attnDropout)
 	o = t.LayerNorm(s.add(o, memory, s.Node), b.gain, b.shift)
 	return t.ReLU(s.dropout(2, t.Affine(b.mixBias, tape.Term{X: o, W: b.mix}), b.dropout))

@@ -143,9 +143,18 @@ func (s moment) dropout(module uint64, x *tape.Var, p float32) *tape.Var {
 	return s.t.Dropout(x, s.Count.Slice(0, x.Value.Rows), sample.Hash(s.key, module), p)
 }
 
-// add is x plus a row of table for each of its rows. It uses x up.
+// add is x plus a row of table for each of its rows. It uses x up, and table, which is a leaf or a result of Affine.
 func (s moment) add(x, table *tape.Var, rows kernels.Tensor) *tape.Var {
-	return s.t.AddRows(x, table, rows, s.Count.Slice(0, x.Value.Rows))
+	y := s.t.AddRows(x, table, rows, s.Count.Slice(0, x.Value.Rows))
+	s.t.Done(table)
+	return y
+}
+
+// gather is a row of table for each of rows. It uses table up.
+func (s moment) gather(table *tape.Var, rows kernels.Tensor) *tape.Var {
+	y := s.t.GatherRows(table, rows)
+	s.t.Done(table)
+	return y
 }
 
 // attend is the sum of v's rows over each list, weighed by the softmax of LeakyReLU of their keys' products with the list's query.

@@ -249,7 +249,7 @@ type room struct{ buf kernels.Buffer }
 func (r *room) tensor(be kernels.Backend, t kernels.DType, rows, cols int) kernels.Tensor {
 	if n := rows * cols; r.buf == nil || r.buf.Len() < n {
 		r.free(be) // before Alloc may fail
-		r.buf = be.Alloc(t, n+n/4)
+		r.buf = be.Alloc(t, n+n/8)
 	}
 	return kernels.Tensor{Buf: r.buf, Type: t, Rows: rows, Cols: cols}
 }

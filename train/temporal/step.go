@@ -91,8 +91,10 @@ func NewFixedStepper(be kernels.Backend, m *model.Temporal) *Stepper {
 
 func newStepper(be kernels.Backend, m *model.Temporal) *Stepper {
 	r, staging := RecordOf(m.TemporalConfig, m.TemporalShape), kernels.NewStaging(be)
+	frugal := tape.New(be)
+	frugal.Frugal = true // what is read of a batch is read before it is gone back through
 	return &Stepper{
-		Model: m, Tape: tape.New(be), Record: r,
+		Model: m, Tape: frugal, Record: r,
 		feed:   feed{be: be, staging: staging, kind: m.Kind, record: r},
 		writer: writer{be: be, staging: staging, record: r},
 	}
