@@ -8,6 +8,7 @@ package kernels
 //go:generate go run -C _gen ./scores -out ../scores_amd64.s -stubs ../scores_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./half -out ../half_amd64.s -stubs ../half_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./elementwise -out ../elementwise_amd64.s -stubs ../elementwise_stubs_amd64.go -pkg kernels
+//go:generate go run -C _gen ./addedges -out ../addedges_amd64.s -stubs ../addedges_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./dropout -out ../dropout_amd64.s -stubs ../dropout_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./norm -out ../norm_amd64.s -stubs ../norm_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./rownorms -out ../rownorms_amd64.s -stubs ../rownorms_stubs_amd64.go -pkg kernels

@@ -49,18 +49,19 @@ func (r *routines) scatterRowsHalf(dst []uint16, src []float32, cols int, ids []
 	}
 }
 
-// addEdges adds to columns [lo, hi) of row to[e] of dst those of row from[e] of src, times w[e] if w is not nil, edge after edge.
-func (r *routines) addEdges(dst, src, w []float32, cols, lo, hi int, to, from []uint32) {
+// addEdges adds to columns [lo, hi) of row to[e] of dst those of row from[e] of src, times w[e] if w is not nil, edge after edge. All rows
+// are there.
+func addEdges(dst, src, w []float32, cols, lo, hi int, to, from []uint32) {
 	if w == nil {
 		for e, i := range to {
-			r.add(row(dst, i, cols)[lo:hi], row(src, from[e], cols)[lo:hi])
+			Add(row(dst, i, cols)[lo:hi], row(src, from[e], cols)[lo:hi])
 		}
 		return
 	}
 	var at [2]uint32 // where the list of one edge starts and ends
 	for e, i := range to {
 		at[0], at[1] = uint32(e), uint32(e+1)
-		r.weightedSum(row(dst, i, cols)[lo:hi], cols, hi-lo, src[lo:], cols, at[:1], at[1:], from, w, 1)
+		weightedSum(row(dst, i, cols)[lo:hi], cols, hi-lo, src[lo:], cols, at[:1], at[1:], from, w, 1)
 	}
 }
 

@@ -49,6 +49,7 @@ type routines struct {
 
 	fill          func(dst []float32, v float32)
 	add           func(dst, src []float32)
+	addEdges      func(dst, src, w []float32, cols, lo, hi int, to, from []uint32)
 	addRow        func(dst, row []float32)
 	columnSumGrad func(drow, src []float32)
 	relu          func(dst, src []float32)
@@ -103,6 +104,7 @@ var portable = routines{
 
 	fill:          Fill,
 	add:           Add,
+	addEdges:      addEdges,
 	addRow:        AddRow,
 	columnSumGrad: ColumnSumGrad,
 	relu:          ReLU,

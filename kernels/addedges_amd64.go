@@ -1,0 +1,43 @@
+//go:build amd64 && !purego
+
+package kernels
+
+import "unsafe"
+
+const (
+	// addAheadBytes is how far ahead of the edge at hand rows are prefetched, and addAheadRows how many they are at most. On a Xeon with
+	// AVX512-FP16 half and twice as far ahead make no difference.
+	addAheadBytes = 4 << 10
+	addAheadRows  = 32
+	// addCallElements are those that a call adds: 100 µs even where no prefetch helps.
+	addCallElements = 1 << 16
+)
+
+// edgeAdder fills in what a set has for addEdges.
+func (r *routines) edgeAdder(
+	run func(dst, src *float32, cols, stride int, to, from *uint32, n, ahead int),
+	runBy func(dst, src *float32, cols, stride int, to, from *uint32, n, ahead int, w *float32),
+) {
+	plain := r.addEdges
+	r.addEdges = func(dst, src, w []float32, cols, lo, hi int, to, from []uint32) {
+		width := hi - lo
+		if width <= 0 || width > addCallElements {
+			plain(dst, src, w, cols, lo, hi, to, from)
+			return
+		}
+		ahead, most := max(1, min(addAheadBytes/(4*width), addAheadRows)), addCallElements/width
+		for len(to) > 0 {
+			n := min(len(to)-ahead, most)
+			if n <= 0 {
+				n, ahead = min(len(to), most), 0
+			}
+			if w == nil {
+				run(&dst[lo], &src[lo], width, 4*cols, &to[0], &from[0], n, ahead)
+			} else {
+				runBy(&dst[lo], &src[lo], width, 4*cols, &to[0], &from[0], n, ahead, unsafe.SliceData(w))
+				w = w[n:]
+			}
+			to, from = to[n:], from[n:]
+		}
+	}
+}

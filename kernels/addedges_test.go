@@ -1,0 +1,90 @@
+package kernels
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAddEdgesSetsAgree: sets add what the plain function does, and touch nothing beyond: columns of all tails, whole rows and a range of
+// columns, lists shorter and longer than what is prefetched and than what a call adds, and operands that end where memory does.
+func TestAddEdgesSetsAgree(t *testing.T) {
+	var f fence
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, cols := range rowSizes() {
+		const rows, sources = 7, 5
+		if cols == 0 {
+			continue
+		}
+		lists := []int{0, 1, 2, 31, 33, 40}
+		if cols > 256 {
+			lists = append(lists, 2*(1<<16)/cols) // more than a call adds
+		}
+		for _, n := range lists {
+			to, from := make([]uint32, n), make([]uint32, n)
+			for e := range to {
+				to[e], from[e] = rng.Uint32N(rows), rng.Uint32N(sources)
+				if e > 0 && e%3 == 0 { // a sum that the edge before has just changed
+					to[e] = to[e-1]
+				}
+			}
+			src, w := floatsFrom(1, sources*cols), floatsFrom(2, n)
+			if n <= 40 { // infinities would hide the others
+				src = withSpecials(src)
+			}
+			for _, lo := range []int{0, cols / 3} {
+				add := func(weighs bool) trial {
+					return func(r *routines, f *fence) [][]float32 {
+						dst, by := lay(f, floatsFrom(3, rows*cols)), []float32(nil)
+						if weighs {
+							by = lay(f, w)
+						}
+						r.addEdges(dst, lay(f, src), by, cols, lo, cols, lay(f, to), lay(f, from))
+						return [][]float32{dst}
+					}
+				}
+				agree(t, &f, 0, fmt.Sprintf("%d edges, columns %d to %d", n, lo, cols), add(false))
+				// A compiler may fuse the multiplication with the addition.
+				agree(t, &f, 1e-4, fmt.Sprintf("%d edges by weights, columns %d to %d", n, lo, cols), add(true))
+			}
+		}
+	}
+}
+
+// BenchmarkAddEdges adds the rows of a block, in their order, to sums that lie anywhere in memory that is far larger than a cache, on one
+// core.
+func BenchmarkAddEdges(b *testing.B) {
+	const sums, block, edges = 1 << 30, 16 << 20, 1 << 18
+	dst, err := NewHostBuf(sums)
+	require.NoError(b, err)
+	defer dst.Close()
+	src, err := NewHostBuf(block)
+	require.NoError(b, err)
+	defer src.Close()
+	for i := range dst.Float32s() {
+		dst.Float32s()[i] = 1 // or all of it would be one page of zeros
+	}
+	for i := range src.Float32s() {
+		src.Float32s()[i] = 1
+	}
+	for _, cols := range []int{64, 128, 256} {
+		rng := rand.New(rand.NewPCG(1, 2))
+		to, from := make([]uint32, edges), make([]uint32, edges)
+		for e := range to {
+			to[e], from[e] = rng.Uint32N(uint32(sums/4/cols)), rng.Uint32N(uint32(block/4/cols))
+		}
+		slices.Sort(from)
+		for _, set := range Sets() {
+			r := routinesOf(set)
+			b.Run(fmt.Sprintf("columns=%d/set=%s", cols, set), func(b *testing.B) {
+				b.SetBytes(4 * int64(cols) * edges)
+				for b.Loop() {
+					r.addEdges(dst.Float32s(), src.Float32s(), nil, cols, 0, cols, to, from)
+				}
+			})
+		}
+	}
+}
