@@ -124,7 +124,8 @@ func (e *Evaluator) pass(need [][]nodeSet) *pass {
 	if e.Dir != "" && e.mayOverflow() && held > e.Bytes {
 		return &pass{need: need, toDisk: true, memory: e.Bytes}
 	}
-	return &pass{need: need, memory: max(0, e.Bytes-held)}
+	// The first layer alone reads from disk, and has only the rows that it makes beside it.
+	return &pass{need: need, memory: max(0, e.Bytes-e.held(need[:min(2, len(need))]))}
 }
 
 // rowsBelow is how many rows the layer below l has of nodes of a type, and what each takes on disk.
