@@ -29,8 +29,13 @@
 // the sums of as many destinations as fit instead, with their edges, to which the rows of all their sources are added in ascending order:
 // that reads the table once for each such part, blocks of it ahead of those that are added. Each type of a layer does what reads for less time, by what the disk costs, unless
 // Options.Hold says which; the order of adding, and with it the bits, are the same. [Evaluator.Plan] says beforehand what is chosen and what
-// it reads, and [Evaluator.Reports] what was read. Features come the same way where hidden rows are in memory, in what these leave, but for
-// those that an attached table brings.
+// it reads, and Options.Reported what was read. Features come the same way where hidden rows are in memory, in what the rows of the first
+// layer leave, but for those that an attached table brings.
+//
+// A part of sums has two passes. Its edges are drawn, in the order of its destinations, and put in bins by the block of sources that they
+// are read with; then block after block is read and added, on all processors, each of which has some of the columns, and the layer is computed from
+// the sums and written, a chunk at a time. When all is added the edges are of no use, and from their memory the next part has its own, which
+// are drawn while the layer is computed: so the two overlap in the memory of one part, but for some 12 bytes a destination.
 //
 // A node of more neighbours than a chunk has edges is a chunk of its own, and its neighbours are added up in parts, in the order of the
 // list, so that the rows of a part are all that is in memory of them. Networks of attention go over the list twice: for the scores, whose
@@ -41,6 +46,12 @@
 //
 // Why not memory maps of hidden rows, without windows: chunks read all over a table that does not fit in memory, and a page fault for
 // each row stops a thread of those that compute.
+//
+// Why not sort the edges of a part by source: that was a fifth of the processors' time. Bins keep the order in which lists have them, so that
+// within a block sums are met in their order, and it is the rows of sources that lie anywhere, which were just read.
+//
+// Why not add up a part while the layer is computed for the one before: sums are most of the memory, and with two sets of them there would be
+// twice as many parts, each of which reads the table.
 //
 // Why not a format of its own: rows of a layer are a table of features in all but name, and the reader of those has engines,
 // checksums and windows.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -105,10 +106,12 @@ type Evaluator struct {
 	pipe   *pipeline.Pipeline
 
 	reach  sample.Reach
-	full   []*sample.Sampler // by layer: every neighbour that it looks at; they draw on the goroutine that calls them
+	full   []*sample.Sampler // by layer: every neighbour that it looks at; they draw on the goroutine that calls them. Use draw
 	hidden int64             // bytes of hidden rows: the widest pair of layers, if every node were needed
 	block  sample.Batch
-	place  [][]uint32 // by type: row of a node in the layer below the one at hand
+	next   sample.Batch // that is drawn beside
+	draws  sync.Mutex   // one at a time draws from full
+	place  [][]uint32   // by type: row of a node in the layer below the one at hand
 
 	most bounds
 	read cachetier.Disk // of layers on disk
@@ -538,6 +541,8 @@ func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t 
 func (e *Evaluator) draw(ctx context.Context, b *sample.Batch, l, t int, nodes []uint32) error {
 	seeds := make([][]uint32, len(e.data.Types))
 	seeds[t] = nodes
+	e.draws.Lock()
+	defer e.draws.Unlock()
 	if err := e.full[l].SampleOne(ctx, b, sample.Z{}, seeds...); err != nil {
 		return e.data.Place(err)
 	}

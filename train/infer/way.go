@@ -202,9 +202,10 @@ func (e *Evaluator) judge(p *pass, l, t int, set nodeSet) (byRows, bySums judged
 			continue
 		}
 		edges[r] = float64(e.edgesOf(r, set))
-		held += float64(e.edgeBytes())*edges[r] + float64(nodes*(4*e.sumColumns(l, r)+8))
+		held += float64(e.edgeBytes()) * edges[r]
 		in += edges[r]
 	}
+	held += float64(nodes) * float64(e.sumBytes(l, t))
 	chunks := max(1, math.Ceil(in/float64(e.most.edges)))
 	_, forSums := blockOf(p.memory)
 	parts := max(1, min(chunks, math.Ceil(held/max(float64(forSums), 1))))
