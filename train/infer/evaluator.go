@@ -109,9 +109,9 @@ type Evaluator struct {
 	full   []*sample.Sampler // by layer: every neighbour that it looks at; they draw on the goroutine that calls them. Use draw
 	hidden int64             // bytes of hidden rows: the widest pair of layers, if every node were needed
 	block  sample.Batch
-	next   sample.Batch // that is drawn beside
-	draws  sync.Mutex   // one at a time draws from full
-	place  [][]uint32   // by type: row of a node in the layer below the one at hand
+	ahead  [2]drawnChunk // that are drawn beside
+	draws  sync.Mutex    // one at a time draws from full
+	place  [][]uint32    // by type: row of a node in the layer below the one at hand
 
 	most bounds
 	read cachetier.Disk // of layers on disk
@@ -455,11 +455,12 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 				continue
 			}
 			began := time.Now()
-			err := e.chunks(nodes, t, l, func(chunk []uint32) error {
+			err := e.drawn(ctx, nodes, t, l, func(c *drawnChunk) error {
+				chunk := c.nodes
 				if err := ctx.Err(); err != nil {
 					return err
 				}
-				y, err := e.layer(ctx, l, below, t, chunk)
+				y, err := e.layer(ctx, l, below, t, c)
 				if err != nil {
 					return err
 				}
@@ -520,21 +521,18 @@ func (e *Evaluator) held(need [][]nodeSet) (most int64) {
 // DiskRead is what was read of hidden rows on disk so far.
 func (e *Evaluator) DiskRead() cachetier.Disk { return e.read }
 
-// layer computes layer l for nodes of type t from the features, or from the rows of the layer below.
-func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t int, nodes []uint32) (kernels.Tensor, error) {
+// layer computes layer l for a chunk of nodes of type t from the features, or from the rows of the layer below.
+func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t int, c *drawnChunk) (kernels.Tensor, error) {
 	hidden := func(from int, ids []uint32) (kernels.Tensor, error) {
 		if l == 0 {
 			return kernels.Tensor{}, nil
 		}
 		return e.step.Feed.RowsOf(from, below[from], ids, e.place[from]), nil
 	}
-	if e.hub(l, t, nodes) {
-		return e.inParts(ctx, l, t, nodes[0], hidden)
+	if e.hub(l, t, c.nodes) {
+		return e.inParts(ctx, l, t, c.nodes[0], hidden)
 	}
-	if err := e.draw(ctx, &e.block, l, t, nodes); err != nil {
-		return kernels.Tensor{}, err
-	}
-	return e.compute(ctx, &e.block, l, t, hidden)
+	return e.compute(ctx, &c.batch, l, t, hidden)
 }
 
 // draw makes b all that layer l reads for nodes of type t.

@@ -33,9 +33,18 @@ func TestEvaluationReadsEveryNeighbor(t *testing.T) {
 		e := New(d, s, nil, Options{Draws: sample.Config{Fanouts: []int{5, 3}, Options: kind.Sampling()}, Bytes: 1 << 30})
 		e.Attach([]*cachetier.Stack{stack}, nil)
 		wanted := []uint32{3, 50, 299}
-		_, err := e.layer(t.Context(), 0, nil, 0, wanted)
-		require.NoError(t, err)
-		src, block := e.block.Inputs()[0], &e.block.Layers[0].Blocks[0]
+		nodes := newNodeSet(300)
+		for _, v := range wanted {
+			nodes.add(v)
+		}
+		var drawn *drawnChunk
+		require.NoError(t, e.drawn(t.Context(), nodes, 0, 0, func(c *drawnChunk) error {
+			require.Nil(t, drawn)
+			drawn = c
+			return nil
+		}))
+		require.Equal(t, wanted, drawn.nodes)
+		src, block := drawn.batch.Inputs()[0], &drawn.batch.Layers[0].Blocks[0]
 		for i, v := range wanted {
 			others := map[uint32]bool{v: true}
 			list := d.Relations[0].Neighbors(v)

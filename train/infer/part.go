@@ -41,7 +41,7 @@ type partMaker struct {
 
 func newPartMaker(h *held, memory int64) *partMaker {
 	e := h.e
-	m := &partMaker{h: h, memory: memory, edges: make([]edgeList, len(e.data.Relations)), batch: &e.next}
+	m := &partMaker{h: h, memory: memory, edges: make([]edgeList, len(e.data.Relations)), batch: &e.ahead[0].batch}
 	m.added, m.looks = make(chan struct{}, 1), make(chan struct{}, 1)
 	m.added <- struct{}{}
 	relations := int64(0)

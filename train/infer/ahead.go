@@ -1,0 +1,67 @@
+package infer
+
+import (
+	"context"
+	"sync"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// drawnChunk is a chunk, and what a layer reads for it unless it is a hub.
+type drawnChunk struct {
+	nodes []uint32
+	batch sample.Batch
+}
+
+// drawn is chunks with what layer l reads for each, which is drawn while the chunk before is used. What do gets is valid until it returns.
+func (e *Evaluator) drawn(ctx context.Context, nodes nodeSet, t, l int, do func(c *drawnChunk) error) (err error) {
+	free, ready := make(chan *drawnChunk, len(e.ahead)), make(chan *drawnChunk)
+	for i := range e.ahead {
+		free <- &e.ahead[i]
+	}
+	ctx, stop := context.WithCancel(ctx)
+	var drawing sync.WaitGroup
+	var failed error
+	defer func() {
+		stop()
+		drawing.Wait()
+		if err == nil {
+			err = failed
+		}
+	}()
+	drawing.Go(func() {
+		defer close(ready)
+		failed = store.Guard(func() error {
+			return e.chunks(nodes, t, l, func(chunk []uint32) error { return e.drawAhead(ctx, t, l, chunk, free, ready) })
+		})
+	})
+	for c := range ready {
+		if err := do(c); err != nil {
+			return err
+		}
+		free <- c
+	}
+	return nil
+}
+
+func (e *Evaluator) drawAhead(ctx context.Context, t, l int, chunk []uint32, free <-chan *drawnChunk, ready chan<- *drawnChunk) error {
+	var c *drawnChunk
+	select {
+	case c = <-free:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	c.nodes = append(c.nodes[:0], chunk...)
+	if !e.hub(l, t, c.nodes) {
+		if err := e.draw(ctx, &c.batch, l, t, c.nodes); err != nil {
+			return err
+		}
+	}
+	select {
+	case ready <- c:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
