@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -478,9 +477,6 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 			}
 			planned, _ := e.decide(p, l, t, nodes)
 			e.report(planned, 1, cachetier.Disk{}, time.Since(began))
-		}
-		if l == 0 && !e.attached() {
-			debug.FreeOSMemory() // of the chunks that were drawn ahead: their memory is that of the rows to come
 		}
 		for t, nodes := range wanted {
 			if nodes != nil && e.place[t] == nil {

@@ -3,6 +3,7 @@ package infer
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 
@@ -154,7 +155,14 @@ func (w *windows) close() {
 			s.Close()
 		}
 	}
+	if w.chunks = nil; w.ahead > heapBytes {
+		debug.FreeOSMemory()
+	}
 }
+
+// heapBytes is what chunks that were drawn ahead may leave to the collector's time: the memory of more is wanted at once for what comes next,
+// which is outside of the Go heap.
+const heapBytes = 16 << 20
 
 // each calls do with what the layer makes of nodes of type t, a chunk at a time.
 func (w *windows) each(ctx context.Context, t int, nodes nodeSet, do func(nodes []uint32, y kernels.Tensor) error) error {
