@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gnnstore/gnnstore/cachetier/device"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
@@ -30,6 +31,10 @@ type Options struct {
 	// DeviceBytes is the budget of the device region, which holds as many rows as fit from the start of the table.
 	// Default 0: no region.
 	DeviceBytes int64 `json:"device_bytes"`
+
+	// Region is where the rows of the device region lie, as a part of it that Open takes; it must have room for DeviceBytes. It stays the
+	// caller's, who closes it once the Stack is closed. Default: memory of the Stack's own.
+	Region *device.Buffer `json:"-"`
 
 	// HostBytes is the budget of the host tier: its static region, the cache, and the bookkeeping. Where the rest of the table
 	// fits in it, the static region has it whole, except under None. Default 0: no host tier.

@@ -19,7 +19,7 @@
 // depend on when: see [Stack.Write].
 //
 // Memory: a Stack allocates its tiers and their bookkeeping in Open, outside the Go heap (kernels.HostBuf), and gives them
-// up in Close alone. A window of one step also keeps scratch lists, some 40 bytes per id of the largest:
+// up in Close alone. Its rows in the device region may be a part of one that others share: Options.Region. A window of one step also keeps scratch lists, some 40 bytes per id of the largest:
 // they grow with the batch and not with the table. Rows are copied into the caller's buffer; nothing is lent.
 //
 // Start reading at [Stack.Next], then [Window.Load].
@@ -40,6 +40,7 @@ import (
 	"math"
 	"sync"
 
+	"github.com/gnnstore/gnnstore/cachetier/device"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/kernels"
@@ -56,8 +57,10 @@ type Stack struct {
 	rows, rowBytes int
 	source         source
 	layout
-	device, static, cached *kernels.HostBuf // rows [0, device), rows [device, hot), slots
-	sets                   *kernels.HostBuf
+	region         *device.Buffer
+	device         *device.Part     // rows [0, device)
+	static, cached *kernels.HostBuf // rows [device, hot), slots
+	sets           *kernels.HostBuf
 
 	// cache decides what is in the slots of cached, and is nil if there are none. It belongs to whoever brings the next window:
 	// Keep and Load, or Gather where that has one step. Each waits for the windows before it, so there is only one.
@@ -106,6 +109,7 @@ func Open(ctx context.Context, t Table, o Options) (*Stack, error) {
 		return nil, fmt.Errorf("cachetier: %w", err)
 	}
 	s := newStack(t.Rows(), t.RowBytes(), reader, o.layout(t.Rows(), t.RowBytes(), bookkeeping{}))
+	s.region = o.Region
 	if err = s.open(ctx, o.Prewarm); err != nil {
 		s.free()
 		return nil, fmt.Errorf("cachetier: %w", err)
@@ -138,16 +142,18 @@ func newStack(rows, rowBytes int, from source, l layout) *Stack {
 
 func (s *Stack) open(ctx context.Context, prewarm bool) error {
 	l := s.layout
+	var err error
+	if s.device, err = s.region.Rows(l.device * s.rowBytes); err != nil {
+		return fmt.Errorf("the device region of %d rows: %w", l.device, err)
+	}
 	for _, m := range []struct {
 		buf  **kernels.HostBuf
 		what string
 		rows int
 	}{
-		{&s.device, "device region", l.device},
 		{&s.static, "static region", l.hot - l.device},
 		{&s.cached, "host cache", l.slots},
 	} {
-		var err error
 		if *m.buf, err = kernels.NewHostBuf(m.rows * s.rowBytes); err != nil {
 			return fmt.Errorf("the %s of %d rows: %w", m.what, m.rows, err)
 		}
@@ -359,7 +365,10 @@ func (s *Stack) Close() error {
 func (s *Stack) free() {
 	s.source.Close()
 	s.join.close()
-	for _, b := range []*kernels.HostBuf{s.device, s.static, s.cached} {
+	if s.device != nil {
+		s.device.Close()
+	}
+	for _, b := range []*kernels.HostBuf{s.static, s.cached} {
 		if b != nil {
 			b.Close()
 		}

@@ -16,9 +16,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/device"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/cachetier/policy/policytest"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -239,6 +241,42 @@ func drawOptions(t *rapid.T, f *store.Features) cachetier.Options {
 	}
 }
 
+// slots are some of a region whose rows a Stack has.
+type slots struct {
+	region *device.Buffer
+	part   *device.Part
+	bytes  []byte
+}
+
+// shareRegion has o share a region with slots, or not.
+func shareRegion(t *rapid.T, o *cachetier.Options) (x slots) {
+	if !rapid.Bool().Draw(t, "region") {
+		return x
+	}
+	be := kernels.NewCPU(kernels.CPUOptions{Threads: 1})
+	var err error
+	x.region, err = device.New(be, device.SlotsSize(9, 16), device.Size(o.DeviceBytes))
+	require.NoError(t, err)
+	x.part, err = x.region.Slots(9, 16)
+	require.NoError(t, err)
+	x.bytes, _ = be.Host(x.part.Tensor())
+	for i := range x.bytes {
+		x.bytes[i] = 0x5a
+	}
+	o.Region = x.region
+	return x
+}
+
+// close closes the region, whose other tenants are gone, and checks that they left the slots alone.
+func (x slots) close(t *rapid.T) {
+	if x.region == nil {
+		return
+	}
+	require.Equal(t, bytes.Repeat([]byte{0x5a}, len(x.bytes)), x.bytes)
+	x.part.Close()
+	x.region.Close()
+}
+
 // drawGroups draws groups of steps of different ids.
 func drawGroups(t *rapid.T, rows uint32) [][][]uint32 {
 	most := rapid.SampledFrom([]int{5, 15, 60}).Draw(t, "most rows a step")
@@ -255,8 +293,10 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 		o := drawOptions(t, f)
 		groups := drawGroups(t, tableRows)
 		ahead := rapid.IntRange(1, 6).Draw(t, "groups expected")
+		slots := shareRegion(t, &o)
 		s, err := cachetier.Open(bg, f, o)
 		require.NoError(t, err)
+		defer slots.close(t)
 		defer s.Close()
 		s.SetPortion(rapid.IntRange(1, 60).Draw(t, "portion"))
 		start, m := s.Stats(), newModel(s, o, tableRows)

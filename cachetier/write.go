@@ -63,7 +63,7 @@ func OpenRecords(ctx context.Context, r Records, lag int, o Options) (*Stack, er
 	var noted bookkeeping
 	noted.fixed, noted.slot = NotedBytes(r.Rows())
 	s := newStack(r.Rows(), r.RowBytes(), recordReader{r}, o.layout(r.Rows(), r.RowBytes(), noted))
-	s.rewrites = &rewrites{records: r, lag: max(lag, 1)}
+	s.region, s.rewrites = o.Region, &rewrites{records: r, lag: max(lag, 1)}
 	var err error
 	if s.rewrites.bits, err = kernels.NewHostBuf(int(noted.fixed)); err == nil {
 		s.rewrites.mu.dirty = s.rewrites.bits.Uint64s()
@@ -602,20 +602,21 @@ func (s *Stack) flush(first int) error {
 
 // inMemory lends the bytes of a row that is there.
 func (s *Stack) inMemory(v uint32) []byte {
-	from, row := s.cached, 0
+	var from []byte
+	row := int(v)
 	switch {
-	case int(v) < s.layout.device:
-		from, row = s.device, int(v)
-	case int(v) < s.hot:
-		from, row = s.static, int(v)-s.layout.device
+	case row < s.layout.device:
+		from = s.device.Bytes()
+	case row < s.hot:
+		from, row = s.static.Bytes(), row-s.layout.device
 	default:
 		slot, ok := s.cache.Now().Slot(v - uint32(s.hot))
 		if !ok {
 			panic("cachetier: a row that was written has no slot")
 		}
-		row = int(slot)
+		from, row = s.cached.Bytes(), int(slot)
 	}
-	return from.Bytes()[row*s.rowBytes:][:s.rowBytes]
+	return from[row*s.rowBytes:][:s.rowBytes]
 }
 
 // EachUnflushed calls do with each row that Flush would write, in ascending order.

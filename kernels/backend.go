@@ -71,7 +71,7 @@ type AdamStep struct {
 //   - NaN and Inf in an input reach every output that depends on it.
 //
 // Concurrency: operations, and downloads, are one goroutine's at a time. Beside it any goroutines may call Alloc, Free, Host
-// and the uploads, and write to what Host lent, as long as no running call uses the same buffer. So a pipeline brings rows
+// and the uploads, and read and write what Host lent, as long as no running call uses the same elements of a buffer. So a pipeline brings rows
 // in while a step computes. A buffer goes from one goroutine to the next as other memory does, by a channel or a lock. Where
 // operations go on after their call has returned, all that touches a buffer waits for those that use it.
 type Backend interface {

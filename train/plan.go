@@ -23,6 +23,7 @@ type Plan struct {
 	Dataset string      `json:"dataset"`
 	Options run.Options `json:"options"`
 	Memory  plan.Budget `json:"memory"`
+	Region  *PlanRegion `json:"region,omitempty"`
 	Steps   int         `json:"steps"`  // of an epoch
 	Window  int         `json:"window"` // steps that are drawn and read together
 	Drawn   int         `json:"drawn"`  // steps that the figures come from
@@ -51,6 +52,32 @@ type Plan struct {
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
 }
 
+// PlanRegion is what the device region holds, parts of Memory.History and Memory.Device: slots for hidden rows of earlier steps, from its start,
+// and feature rows, from its end.
+type PlanRegion struct {
+	Slots     int64 `json:"slots"`
+	SlotBytes int64 `json:"slot_bytes"` // of all of them, without their index
+	Rows      int64 `json:"rows"`
+	RowBytes  int64 `json:"row_bytes"` // of all of them
+}
+
+// region is nil where there is none.
+func (t *trainer) region() *PlanRegion {
+	r := &PlanRegion{SlotBytes: t.reuse.slotBytes()}
+	if t.reuses() {
+		for _, k := range t.reuse.options.Kept {
+			r.Slots += int64(k.Slots)
+		}
+	}
+	for _, s := range t.tiers.Stats() {
+		r.Rows, r.RowBytes = r.Rows+s.Tiers.Device.CapacityRows, r.RowBytes+s.Tiers.Device.CapacityBytes
+	}
+	if r.SlotBytes+r.RowBytes == 0 {
+		return nil
+	}
+	return r
+}
+
 // PlanEdges is what the values of a relation's edges take where its lists are in memory, and in the files.
 type PlanEdges struct {
 	Relation  string   `json:"relation"` // its key
@@ -72,6 +99,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	}
 	defer t.close()
 	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.ends.Auto, Evaluation: t.howEvaluated()}
+	p.Region = t.region()
 	t.task.Begin(1)
 	// Two groups: the first finds the cache empty, the second is like those that follow. A short epoch has to do.
 	t.tiers.Planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), Z: t.BatchSeeds().At, Seeds: t.task.Seeds, Without: t.task.Without})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/gnnstore/gnnstore/cachetier/device"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -20,6 +21,7 @@ type reuse struct {
 	options          history.Options
 	cache            *history.Cache
 	slots            []kernels.Tensor // of each of options.Kept: F16, a row a slot
+	parts            []*device.Part   // of the device region, which have them
 	hidden           int              // columns of a row
 	cold             bool
 	snapshot         history.Snapshot
@@ -75,8 +77,19 @@ func (u *reuse) bytes() (n int64) {
 	return n
 }
 
-// open makes room for what planReuse decided on, once the memory is split: before any step.
-func (u *reuse) open() error {
+// slotBytes is what the slots take of the device region.
+func (u *reuse) slotBytes() (n int64) {
+	if u == nil {
+		return 0
+	}
+	for _, k := range u.options.Kept {
+		n += device.SlotsSize(k.Slots, u.hidden)
+	}
+	return n
+}
+
+// open has slots in the region for what planReuse decided on: before any step.
+func (u *reuse) open(region *device.Buffer) error {
 	if u == nil || len(u.options.Kept) == 0 {
 		return nil
 	}
@@ -84,16 +97,19 @@ func (u *reuse) open() error {
 		u.held.Slots = append(u.held.Slots, make([]kernels.Tensor, u.options.Types))
 	}
 	for _, k := range u.options.Kept {
-		rows := kernels.Tensor{Buf: u.be.Alloc(kernels.F16, k.Slots*u.hidden), Type: kernels.F16, Rows: k.Slots, Cols: u.hidden}
-		u.slots, u.held.Slots[k.Layer-1][k.Type] = append(u.slots, rows), rows
+		part, err := region.Slots(k.Slots, u.hidden)
+		if err != nil {
+			return err
+		}
+		u.parts, u.slots, u.held.Slots[k.Layer-1][k.Type] = append(u.parts, part), append(u.slots, part.Tensor()), part.Tensor()
 	}
 	return u.begin(0)
 }
 
 func (u *reuse) close() {
 	u.audit.close()
-	for _, s := range u.slots {
-		u.be.Free(s.Buf)
+	for _, p := range u.parts {
+		p.Close()
 	}
 }
 

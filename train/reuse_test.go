@@ -51,7 +51,7 @@ func TestReuseSameResults(t *testing.T) {
 		require.Positive(t, want.History.Hits, name)
 		for n, host := range []int64{0, 1 << 10, all / 10, all} {
 			o := o
-			o.Cache.HostBytes, o.Cache.Policy = host, policy.Kinds[n%len(policy.Kinds)]
+			o.Cache.HostBytes, o.Cache.DeviceBytes, o.Cache.Policy = host, []int64{all / 5, 0, 999}[n%3], policy.Kinds[n%len(policy.Kinds)]
 			o.Cache.Engine, o.Window, o.Workers, o.Lookahead = disk.Kinds[1+n%3], []int{0, 1, 8}[n%3], 1+n%3, n%4
 			o.CheckpointEvery = []int{0, 2, 5}[n%3]
 			if n%2 == 0 {
@@ -63,11 +63,27 @@ func TestReuseSameResults(t *testing.T) {
 		}
 	}
 	o := reusing()
-	o.CheckpointEvery = 5
+	o.CheckpointEvery, o.Cache.DeviceBytes = 5, all/5
 	remote := kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))
 	got, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Backend: remote})
 	require.NoError(t, err)
 	sameWork(t, trained(t, ds, o), got)
+}
+
+// TestReuseSharesTheRegion: slots and the rows of several tables, some of which steps rewrite, lie in one region.
+func TestReuseSharesTheRegion(t *testing.T) {
+	ds := openTyped(t, storetest.Library(600, 3, 2))
+	o := reusing()
+	o.Kind, o.Target, o.Batch = model.RSAGE, "", 20
+	o.Cache.HostBytes = 20 << 10
+	want := trained(t, ds, o)
+	require.Positive(t, want.History.Hits)
+	o.Cache.DeviceBytes = 30 << 10
+	got := trained(t, ds, o)
+	sameWork(t, want, got)
+	require.Equal(t, want.History, got.History)
+	require.Positive(t, got.Tiers.Device.RowsHit)
+	require.LessOrEqual(t, got.Tiers.Device.CapacityBytes, o.Cache.DeviceBytes)
 }
 
 // TestNoReuse: where no row may be used again, results are those of a run that was not asked to; and what is asked for then counts for nothing.

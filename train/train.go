@@ -428,7 +428,9 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if err := t.rehearse(b, 0); err != nil {
 		return err
 	}
-	m := tiers.Measure{Batch: b, Step: kernels.HostBytes() - before + t.step.LabelBytes(), Beside: t.besideTiers(), History: t.reuse.bytes()}
+	m := tiers.Measure{
+		Batch: b, Step: kernels.HostBytes() - before + t.step.LabelBytes(), Beside: t.besideTiers(), History: t.reuse.bytes(), Slots: t.reuse.slotBytes(),
+	}
 	err = t.tiers.Open(ctx, m)
 	var short *plan.NotEnough
 	if errors.As(err, &short) && anyEvaluation {
@@ -442,7 +444,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		}
 		return err
 	}
-	if err := t.reuse.open(); err != nil {
+	if err := t.reuse.open(t.tiers.Region); err != nil {
 		return err
 	}
 	t.read, t.trained = t.tiers.Stats(), make([]cachetier.Stats, len(t.tiers.Stacks))

@@ -2,58 +2,150 @@ package device
 
 import (
 	"fmt"
+	"sync"
+	"sync/atomic"
 
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Buffer is the bytes of a region, in host memory.
+// Buffer is a region of a backend's memory. Slots and Rows, and Close of parts, may be called by several goroutines.
 //
-// What it lends dies with Close, which wants every borrower gone. It is plain memory: who plans knows where the junction
-// is, and so whether a byte belongs to a slot or to a row.
+// A nil Buffer is no region: rows then have host memory of their own, and there are no slots.
 type Buffer struct {
-	layout Layout
-	memory *kernels.HostBuf
+	be     kernels.Backend
+	memory kernels.Tensor // F16, a column
+	host   []byte         // its bytes,
+	remote bool           // or the host cannot address them
+
+	mu struct {
+		sync.Mutex
+		near, far int // bytes before near are slots', those from far on rows'
+		parts     int // that are not closed
+	}
 }
 
-// NewBuffer allocates a region of zeros. The caller closes it.
-func NewBuffer(l Layout) (*Buffer, error) {
-	if err := l.Validate(); err != nil {
-		return nil, fmt.Errorf("device: %w", err)
+// New allocates a region of zeros for so many bytes of slots and of rows, each the sum of Size over its parts. Where the host cannot
+// address the backend's memory there are slots in it alone, since it is the host that gathers rows. The caller closes it.
+func New(be kernels.Backend, slots, rows int64) (b *Buffer, err error) {
+	if slots < 0 || rows < 0 || slots > maxBytes || rows > maxBytes {
+		return nil, fmt.Errorf("device: a region for %d bytes of slots and %d of rows", slots, rows)
 	}
-	memory, err := kernels.NewHostBuf(int(l.Bytes))
-	if err != nil {
-		return nil, fmt.Errorf("device: %w", err)
+	defer func() {
+		if err != nil {
+			b, err = nil, fmt.Errorf("the device region of %s: %w", kernels.FormatBytes(slots+rows), err)
+		}
+	}()
+	defer kernels.RecoverMemory(&err)
+	b = &Buffer{be: be, memory: kernels.Tensor{Type: kernels.F16, Cols: 1}}
+	b.alloc(slots + rows)
+	host, ok := be.Host(b.memory)
+	if b.host, b.remote = host, !ok; b.remote {
+		be.Free(b.memory.Buf)
+		b.alloc(slots)
 	}
-	return &Buffer{layout: l, memory: memory}, nil
+	b.mu.far = 2 * b.memory.Rows
+	return b, nil
 }
 
-// Layout says what lies where.
-func (b *Buffer) Layout() Layout { return b.layout }
+const (
+	line     = 64 // bytes of a cache line, at which parts start
+	maxBytes = 1 << 61
+)
 
-// Bytes lends the region.
-func (b *Buffer) Bytes() []byte { return b.memory.Bytes() }
+func (b *Buffer) alloc(bytes int64) {
+	b.memory.Rows = int(Size(bytes) / 2)
+	b.memory.Buf = b.be.Alloc(kernels.F16, b.memory.Rows)
+}
 
-// Lend is Bytes for a borrower who calls Return when done; see [kernels.HostBuf].
-func (b *Buffer) Lend() []byte { return b.memory.Lend() }
+// Size is what a part of so many bytes takes of the region.
+func Size(bytes int64) int64 { return (bytes + line - 1) / line * line }
+
+// SlotsSize is what so many slots for hidden rows of some columns take.
+func SlotsSize(slots, cols int) int64 { return Size(2 * int64(slots) * int64(cols)) }
+
+// Part is what a tenant has of a region. Its bytes die with Close.
+type Part struct {
+	region *Buffer
+	bytes  []byte
+	slots  kernels.Tensor
+	own    *kernels.HostBuf // of rows without a region
+	lent   atomic.Int64
+}
+
+// Slots takes the next bytes from the start, for so many hidden rows in float16.
+func (b *Buffer) Slots(slots, cols int) (*Part, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at, size := b.mu.near, int(SlotsSize(slots, cols))
+	if size > b.mu.far-at {
+		return nil, fmt.Errorf("device: %d slots of %d columns: the region has %d bytes left", slots, cols, b.mu.far-at)
+	}
+	b.mu.near += size
+	b.mu.parts++
+	return &Part{region: b, slots: kernels.Tensor{Buf: b.memory.Buf, Type: kernels.F16, Off: at / 2, Rows: slots, Cols: cols}}, nil
+}
+
+// Rows takes bytes for feature rows from the end, before those that are taken already.
+func (b *Buffer) Rows(bytes int) (*Part, error) {
+	if b == nil || b.remote {
+		own, err := kernels.NewHostBuf(bytes)
+		if err != nil {
+			return nil, err
+		}
+		return &Part{bytes: own.Bytes(), own: own}, nil
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	size := int(Size(int64(bytes)))
+	if size > b.mu.far-b.mu.near {
+		return nil, fmt.Errorf("device: rows of %d bytes: the region has %d bytes left", bytes, b.mu.far-b.mu.near)
+	}
+	b.mu.far -= size
+	b.mu.parts++
+	return &Part{region: b, bytes: b.host[b.mu.far : b.mu.far+bytes : b.mu.far+bytes]}, nil
+}
+
+// Bytes lends those of rows.
+func (p *Part) Bytes() []byte { return p.bytes }
+
+// Tensor lends slots, a row each.
+func (p *Part) Tensor() kernels.Tensor { return p.slots }
+
+// Lend is Bytes for a borrower who calls Return when done.
+func (p *Part) Lend() []byte {
+	p.lent.Add(1)
+	return p.bytes
+}
 
 // Return ends a Lend.
-func (b *Buffer) Return() { b.memory.Return() }
+func (p *Part) Return() { p.lent.Add(-1) }
 
-// Slot lends slot s, SlotBytes long. An embedding that is narrower lies at its start.
-func (b *Buffer) Slot(s uint32) []byte {
-	return cut(b.memory.Bytes(), b.layout.SlotOffset(s), b.layout.SlotBytes)
+// Close gives the part up. It panics while somebody has borrowed it. A second Close does nothing.
+func (p *Part) Close() {
+	if n := p.lent.Load(); n != 0 {
+		panic(fmt.Sprintf("device: a part is closed while %d borrowers have it", n))
+	}
+	if p.own != nil {
+		p.own.Close()
+	}
+	if b := p.region; b != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.mu.parts--
+	}
+	p.region, p.own, p.bytes, p.slots = nil, nil, nil, kernels.Tensor{}
 }
 
-// Feature lends feature row v, RowBytes long.
-func (b *Buffer) Feature(v uint32) []byte {
-	return cut(b.memory.Bytes(), b.layout.FeatureOffset(v), b.layout.RowBytes)
+// Close gives the memory back. It panics while a part is not closed. A second Close does nothing.
+func (b *Buffer) Close() {
+	if b == nil || b.memory.Buf == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.mu.parts > 0 {
+		panic(fmt.Sprintf("device: the region is closed and %d parts of it are not", b.mu.parts))
+	}
+	b.be.Free(b.memory.Buf)
+	b.memory, b.host, b.mu.near, b.mu.far = kernels.Tensor{}, nil, 0, 0
 }
-
-// cut is the size bytes of all from at on.
-func cut(all []byte, at int64, size int) []byte {
-	end := at + int64(size)
-	return all[at:end:end] // panics outside the region
-}
-
-// Close gives the memory back. A second Close does nothing.
-func (b *Buffer) Close() { b.memory.Close() }

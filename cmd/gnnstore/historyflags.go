@@ -36,7 +36,7 @@ func (h *historyFlags) flags(f *pflag.FlagSet, o *run.Options) {
 	f.Var(&h.stale, "t-stale", "history: most steps between computing a row and using it; inf any; auto is a fifth of an epoch's steps, 200 at most")
 	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto is that of the second epoch")
 	f.Var(&h.lag, "history-lag", "history: steps after which the gradients of a step decide on its rows; auto is half of --t-stale, 100 at most")
-	f.Var(&h.memory, "history-memory", "history: part for the rows that are kept; auto is those that save more than they take")
+	f.Var(&h.memory, "history-memory", "history: part of the device region for the rows that are kept, and their index; auto is those that save more than they take")
 	f.BoolVar(&o.HistoryCold, "history-cold", o.HistoryCold, "history: have --resume begin without the rows that were kept")
 	f.IntVar(&o.HistoryAudit, "history-audit", o.HistoryAudit, "history: of a step's rows that are used again, how many to compare with what they would be now; 0 none")
 	f.IntVar(&o.HistoryAuditEvery, "history-audit-every", o.HistoryAuditEvery, fmt.Sprintf("history: steps between two such audits; 0 is %d", run.DefaultAuditEvery))

@@ -226,7 +226,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Var(&o.memory, "memory", "what the process may take in all; it is split among the parts that follow, and the split is printed "+
 		"(default half of the memory)")
 	f.Var(&o.topology, "topology-memory", "part for the topology: offsets, and the neighbour lists of the hottest nodes")
-	f.Var(&o.device, "device-memory", "part for the device region: the hottest feature rows, fixed")
+	f.Var(&o.device, "device-memory", "part of the device region for the hottest feature rows, fixed; --history-memory has the rest of it")
 	f.Var(&o.host, "host-memory", "part for feature rows on the host: those that wait for their step, and those kept for later")
 	f.Var(&o.batch, "batch-memory", "part for blocks that are drawn ahead of the step")
 	f.StringVar(&o.policy, "policy", o.policy, "which rows the host keeps: "+texts(policy.Kinds))
@@ -366,6 +366,10 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 		drawing = draws + "; " + drawing
 	}
 	fmt.Fprintln(stdout, p.Memory)
+	if r := p.Region; r != nil {
+		printf(stdout, "device region %s: %s slots for hidden rows %s, %s feature rows %s\n", size(r.SlotBytes+r.RowBytes), count(r.Slots), size(r.SlotBytes),
+			count(r.Rows), size(r.RowBytes))
+	}
 	tabulate(stdout, [][]string{
 		{"a step", "", ""},
 		{"feature rows", count(int64(p.InputRows)), fmt.Sprintf("%s of them from disk (%s), %s read", count(int64(p.ColdRows)), percent(p.MissRate), size(int64(p.FeatureBytes)))},

@@ -15,6 +15,7 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/device"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
@@ -44,7 +45,9 @@ type Tiers struct {
 	Stacks []*cachetier.Stack
 	Types  []int
 	// Learnt are those of the stacks whose rows steps change.
-	Learnt  []Learnt
+	Learnt []Learnt
+	// Region is the device region: the Stacks' rows of it, and room for the slots that Open was told of.
+	Region  *device.Buffer
 	Planner *plan.Planner
 	Pipe    *pipeline.Pipeline
 	// MostSteps bounds the steps that are drawn together; 0: memory alone does. It is set before Open.
@@ -256,11 +259,18 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	if d.Join > 0 { // while one horizon is drawn, the windows of another have the rest
 		t.Sampler.Bytes = max(t.Sampler.Bytes, budget.Batches/plan.InFlight)
 	}
+	rows := int64(0) // of the region, in bytes
+	for _, bytes := range parts.Device {
+		rows += device.Size(bytes)
+	}
+	if t.Region, err = device.New(t.be, m.Slots, rows); err != nil {
+		return err
+	}
 	var tables []pipeline.Table
 	largest := int64(0) // of the tables: what reads it stands for all
 	for i, n := range t.Types {
 		cache, table := t.Cache, t.data.Input(n)
-		cache.DeviceBytes, cache.HostBytes, cache.Lookahead = parts.Device[i], parts.Host[i], t.Lookahead
+		cache.DeviceBytes, cache.HostBytes, cache.Lookahead, cache.Region = parts.Device[i], parts.Host[i], t.Lookahead, t.Region
 		cache.Engine, cache.Direct, cache.Costs, cache.Faults = t.Disk.Kind, t.Disk.Direct, t.Disk.Costs, t.Disk.Faults
 		of, s := pipeline.Table{Type: table.DType(), Cols: t.recordCols(n)}, (*cachetier.Stack)(nil)
 		if table.Features != nil {
@@ -382,7 +392,7 @@ func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 	return nil
 }
 
-// Close gives up the memory and the files, of what is open.
+// Close gives up the memory and the files, of what is open. Who has slots in the Region has closed them.
 func (t *Tiers) Close() {
 	t.heap.Close()
 	if t.spare > 0 {
@@ -398,6 +408,7 @@ func (t *Tiers) Close() {
 	for _, l := range t.Learnt {
 		l.Close()
 	}
+	t.Region.Close()
 	t.staging.Close()
 	for _, tier := range t.Topology {
 		if tier != nil {

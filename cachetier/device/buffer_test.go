@@ -1,0 +1,132 @@
+package device_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/cachetier/device"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/kerneltest"
+)
+
+func cpu() kernels.Backend { return kernels.NewCPU(kernels.CPUOptions{Threads: 1}) }
+
+// TestPartsNeverOverlap takes slots and rows in any order until the region is full, and a little further: slots lie in order from its
+// start and rows from its end, and each part holds what its tenant alone has put there.
+func TestPartsNeverOverlap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		be := rapid.SampledFrom([]kernels.Backend{cpu(), kernels.NewReference()}).Draw(t, "backend")
+		before := kernels.HostBytes()
+		slots := rapid.Int64Range(0, 3000).Draw(t, "bytes of slots")
+		rows := rapid.SampledFrom([]int64{0, 1, 700, 100_000}).Draw(t, "bytes of rows")
+		region, err := device.New(be, slots, rows)
+		require.NoError(t, err)
+		left, next := device.Size(slots+rows), 0
+		var parts []*device.Part
+		var tenants [][]byte // bytes of each, which all hold its number
+		for n := range rapid.IntRange(0, 12).Draw(t, "parts") {
+			var p *device.Part
+			var bytes []byte
+			var size int64
+			if rapid.Bool().Draw(t, "is of slots") {
+				count, cols := rapid.IntRange(0, 40).Draw(t, "count"), rapid.IntRange(1, 33).Draw(t, "columns")
+				size = device.SlotsSize(count, cols)
+				if p, err = region.Slots(count, cols); err == nil {
+					s := p.Tensor()
+					require.Equal(t, [3]int{next, count, cols}, [3]int{s.Off, s.Rows, s.Cols})
+					next += int(size / 2)
+					bytes, _ = be.Host(s)
+				}
+			} else {
+				size = rapid.Int64Range(0, 1500).Draw(t, "size")
+				if p, err = region.Rows(int(size)); err == nil {
+					bytes = p.Bytes()
+					require.Len(t, bytes, int(size))
+					require.Equal(t, len(bytes), cap(bytes), "an append copies")
+				}
+				size = device.Size(size)
+			}
+			if size > left {
+				require.ErrorContains(t, err, "the region has")
+				continue
+			}
+			require.NoError(t, err)
+			left -= size
+			for i := range bytes {
+				require.Zero(t, bytes[i])
+				bytes[i] = byte(n + 1)
+			}
+			parts, tenants = append(parts, p), append(tenants, bytes)
+		}
+		for _, bytes := range tenants {
+			for _, b := range bytes {
+				require.Equal(t, bytes[0], b)
+			}
+		}
+		for _, p := range parts {
+			require.Panics(t, region.Close)
+			p.Close()
+			p.Close()
+		}
+		region.Close()
+		region.Close()
+		require.Equal(t, before, kernels.HostBytes())
+	})
+}
+
+// TestCloseWantsBorrowersGone: of a part those who read it, of a region its parts.
+func TestCloseWantsBorrowersGone(t *testing.T) {
+	region, err := device.New(cpu(), device.SlotsSize(3, 8), 100)
+	require.NoError(t, err)
+	slots, err := region.Slots(3, 8)
+	require.NoError(t, err)
+	rows, err := region.Rows(100)
+	require.NoError(t, err)
+	require.Len(t, rows.Lend(), 100)
+	require.PanicsWithValue(t, "device: a part is closed while 1 borrowers have it", rows.Close)
+	rows.Return()
+	require.PanicsWithValue(t, "device: the region is closed and 2 parts of it are not", region.Close)
+	rows.Close()
+	slots.Close()
+	require.Empty(t, rows.Bytes())
+	require.Nil(t, slots.Tensor().Buf)
+	region.Close()
+	_, err = region.Slots(1, 1)
+	require.EqualError(t, err, "device: 1 slots of 1 columns: the region has 0 bytes left")
+}
+
+// TestRowsApart: without a region, or in one that the host cannot address, rows lie in memory of the host.
+func TestRowsApart(t *testing.T) {
+	before := kernels.HostBytes()
+	far, err := device.New(kerneltest.Remote(cpu()), device.SlotsSize(1000, 64), 1<<20)
+	require.NoError(t, err)
+	slots, err := far.Slots(1000, 64)
+	require.NoError(t, err)
+	_, err = far.Slots(1, 1)
+	require.EqualError(t, err, "device: 1 slots of 1 columns: the region has 0 bytes left", "none are for rows")
+	for _, b := range []*device.Buffer{far, nil} {
+		rows, err := b.Rows(1 << 20)
+		require.NoError(t, err)
+		require.Len(t, rows.Lend(), 1<<20)
+		rows.Return()
+		rows.Close()
+	}
+	slots.Close()
+	far.Close()
+	(*device.Buffer)(nil).Close()
+	require.Equal(t, before, kernels.HostBytes())
+}
+
+func TestRegionsThatCannotBe(t *testing.T) {
+	_, err := device.New(cpu(), -1, 5)
+	require.EqualError(t, err, "device: a region for -1 bytes of slots and 5 of rows")
+	_, err = device.New(cpu(), math.MaxInt64, 5)
+	require.ErrorContains(t, err, "device: a region for ")
+	_, err = device.New(cpu(), 1<<60, 1<<60)
+	require.ErrorContains(t, err, "the device region of 2 EiB: no memory for a buffer")
+	var refused *kernels.MemoryError
+	require.ErrorAs(t, err, &refused)
+}
