@@ -242,8 +242,11 @@ func drawOptions(t *rapid.T) history.Options {
 		for typ := range o.Types {
 			if k := (history.Kept{Layer: l, Type: typ}); rapid.IntRange(0, 5).Draw(t, "kept") > 0 {
 				k.Slots = rapid.SampledFrom([]int{0, 1, 2, 7, 20, 64, 200}).Draw(t, "slots")
-				k.Nodes = rapid.SampledFrom([]int{0, nodes}).Draw(t, "nodes")
+				k.Nodes = rapid.SampledFrom([]int{0, nodes, 5}).Draw(t, "nodes")
 				k.Admits = rapid.SampledFrom([]func(uint32) bool{nil, nil, history.Prefix(5), func(v uint32) bool { return v%3 > 0 }}).Draw(t, "admits")
+				if k.Nodes == 5 {
+					k.Admits = history.Prefix(5)
+				}
 				o.Kept = append(o.Kept, k)
 			}
 		}

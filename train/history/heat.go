@@ -10,6 +10,7 @@ type Heat struct {
 	nodes []int // of each class
 	class func(v uint32) int
 	first func(n int) func(v uint32) bool
+	below bool // the first n are those of the numbers below n
 }
 
 // HeatOf is that of so many nodes; nil of none. Where the dataset is ordered the hottest are those of small numbers, and else those of
@@ -25,7 +26,7 @@ func HeatOf(nodes int, ordered bool, degree func(v uint32) int) *Heat {
 }
 
 func byNumber(nodes int) *Heat {
-	h := &Heat{class: numberClass, first: Prefix}
+	h := &Heat{class: numberClass, first: Prefix, below: true}
 	for lo := 0; lo < nodes; {
 		hi := min(nodes, numberClassEnd(len(h.nodes)))
 		h.nodes, lo = append(h.nodes, hi-lo), hi

@@ -2,37 +2,47 @@ package history
 
 import "math/bits"
 
-// index finds the slot of a node.
+// index finds the newest version of a node's embedding.
 type index struct {
-	byNode []uint32 // slot+1, or 0; nil where there are too many nodes for it
+	byNode []uint64 // slot+1 in the upper half, the stamp in the lower, or 0; nil where there are too many nodes for it
 	places places
 }
 
-// newIndex is a list by node where the nodes are known, and few enough that it takes no more than places.
+// newIndex is a list by node where the nodes are known, and few enough that it takes no more than a slot may have beside what the ring knows
+// of it. A look-up then reads memory in one place, and else in two: in places, and in the ring.
 func newIndex(slots, nodes int) index {
-	if 0 < nodes && nodes <= 2*placesPerSlot*slots {
-		return index{byNode: make([]uint32, nodes)}
+	if 0 < nodes && 8*nodes <= (BytesPerSlot-bytesOfSlot)*slots {
+		return index{byNode: make([]uint64, nodes)}
 	}
 	return index{places: make(places, placesPerSlot*slots)}
 }
 
-// find looks for the slot of a node.
-func (x *index) find(node uint32) (s uint32, ok bool) {
+// find looks for the version of a node, of one of slots. A list by node may have one that is past use, and none of slots any more.
+func (x *index) find(node uint32, slots []slot) (v Version, ok bool) {
 	if x.byNode != nil {
-		s = x.byNode[node]
-		return s - 1, s > 0
+		if int(node) >= len(x.byNode) {
+			return v, false
+		}
+		return unpack(x.byNode[node])
 	}
-	return x.places.find(node)
+	s, ok := x.places.find(node)
+	if ok {
+		v = Version{s, slots[s].stamp}
+	}
+	return v, ok
 }
 
-// put enters a node, and returns the slot that it led to before, if any.
-func (x *index) put(node, s uint32) (old uint32, replaced bool) {
+func unpack(e uint64) (v Version, ok bool) { return Version{uint32(e>>32) - 1, uint32(e)}, e != 0 }
+
+// put enters a node, and returns the version that it led to before, if any. Places have those that live, and do not tell the stamp.
+func (x *index) put(node uint32, v Version) (old Version, replaced bool) {
 	if x.byNode != nil {
-		old, replaced = x.find(node)
-		x.byNode[node] = s + 1
+		old, replaced = unpack(x.byNode[node])
+		x.byNode[node] = uint64(v.Slot+1)<<32 | uint64(v.Stamp)
 		return old, replaced
 	}
-	return x.places.put(node, s)
+	s, replaced := x.places.put(node, v.Slot)
+	return Version{s, v.Stamp}, replaced
 }
 
 // remove takes out a node, which is there.
@@ -44,15 +54,11 @@ func (x *index) remove(node uint32) {
 	x.places.remove(node)
 }
 
-// near reads memory where a node is, or would be: its slot+1, that of another node, or 0.
-func (x *index) near(node uint32) uint32 {
-	switch {
-	case x.byNode != nil:
-		return x.byNode[node]
-	case len(x.places) > 0:
-		return uint32(x.places[x.places.home(node)])
+// outlive takes out a node whose version is past use. In a list by node it may stay, since its stamp says so.
+func (x *index) outlive(node uint32) {
+	if x.byNode == nil {
+		x.places.remove(node)
 	}
-	return 0
 }
 
 // places are a hash table with open addressing and linear probing, at most half full. A deletion shifts the
@@ -104,6 +110,9 @@ func (x places) remove(node uint32) {
 	}
 	x[hole] = 0
 }
+
+// near reads memory where a node is, or would be: the slot+1 there, or 0.
+func (x places) near(node uint32) uint32 { return uint32(x[x.home(node)]) }
 
 // home is where the probe for a node starts. Multiplying by the golden ratio spreads runs of nodes (Knuth, The Art of Computer
 // Programming 3, section 6.4), and scaling by the upper bits lets the table have any size.

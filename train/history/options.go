@@ -31,7 +31,7 @@ type Options struct {
 // those of a sample.Batch; layer 0 reads features, which are not kept here.
 type Kept struct {
 	Layer, Type, Slots int
-	// Nodes is how many there are of the type, all of smaller numbers: where they are few beside the slots they are found faster. Default: not known.
+	// Nodes bounds the numbers of those that may be kept: where they are few beside the slots they are found faster. Default: not known.
 	Nodes int
 	// Admits tells whether the embedding of a node may be kept: a function of the node alone, the same for the whole run. Default: all may.
 	Admits func(v uint32) bool

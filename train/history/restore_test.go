@@ -39,21 +39,21 @@ func TestRestoreOfImpossible(t *testing.T) {
 		{"verdicts of 21 steps", func(s *Snapshot) { s.verdicts = append(s.verdicts, s.verdicts[0]) }},
 		{"an embedding of step 50 among those of steps 66 to 80", func(s *Snapshot) { s.verdicts = s.verdicts[5:] }}, // without its verdict
 		{"an embedding of step 0 among those of steps 50 to 80", func(s *Snapshot) {
-			s.rings[0].entries[s.rings[0].slot(s.rings[0].freed+1)].stamp = 0
+			s.rings[0].slots[s.rings[0].slot(s.rings[0].freed+1)].stamp = 0
 		}},
 		{"an embedding of step 81 among those of steps 0 to 80", func(s *Snapshot) {
-			s.rings[0].entries[s.rings[0].slot(s.rings[0].freed)].stamp = 81
+			s.rings[0].slots[s.rings[0].slot(s.rings[0].freed)].stamp = 81
 		}},
 		{"damaged: slots", func(s *Snapshot) { s.rings[0].counts.NaN = -1 }},
 		{"damaged: slots", func(s *Snapshot) { s.rings[0].taken = s.rings[0].freed + 3001 }},
 		{"are live, and counts are", func(s *Snapshot) { s.rings[0].counts.Replaced++ }},
 		{"are live, and counts are", func(s *Snapshot) { s.rings[0].counts.Replaced++; s.rings[0].counts.Admitted++ }},
-		{"an embedding of node 3000, and there are 3000", func(s *Snapshot) { s.rings[0].entries[s.rings[0].slot(s.rings[0].freed)].node = 3000 }},
+		{"an embedding of node 3000, and there are 3000", func(s *Snapshot) { s.rings[0].slots[s.rings[0].slot(s.rings[0].freed)].node = 3000 }},
 		{"node 1234 has two embeddings", func(s *Snapshot) {
 			r := &s.rings[0]
 			for n := r.freed; n < r.taken; n++ {
-				if r.isLive(r.slot(n)) {
-					r.entries[r.slot(n)].node = 1234
+				if r.live.has(r.slot(n)) {
+					r.slots[r.slot(n)].node = 1234
 				}
 			}
 		}},

@@ -8,8 +8,19 @@ import (
 type slot struct {
 	node  uint32
 	stamp uint32 // the step that writes it
-	live  bool   // the index has it
 }
+
+// bytesOfSlot is a slot, and whether it lives, rounded up.
+const bytesOfSlot = 9
+
+// slotSet is a bit a slot.
+type slotSet []uint64
+
+func newSlotSet(slots int) slotSet { return make(slotSet, (slots+63)/64) }
+
+func (b slotSet) add(s uint32)      { b[s/64] |= 1 << (s % 64) }
+func (b slotSet) remove(s uint32)   { b[s/64] &^= 1 << (s % 64) }
+func (b slotSet) has(s uint32) bool { return b[s/64]>>(s%64)&1 == 1 }
 
 // BytesPerSlot is the memory that a Cache takes for each slot, or somewhat more: how many slots a run has depends on it, and so do results.
 const BytesPerSlot = 16 + 8*placesPerSlot
@@ -24,11 +35,10 @@ type ring struct {
 	coins  uint64 // key of the coins
 	admits func(v uint32) bool
 	slots  []slot
+	live   slotSet // those whose embedding is neither rejected, replaced nor freed
 	index  index
 
 	freed, taken uint64 // how many slots ever were; those between are in use
-	oldest       uint32 // where freed lies, before the step at hand frees any
-	read         uint64 // the first of those in use that the step at hand reads, or taken
 	touched      uint32 // has no meaning, and keeps touch from being left out
 }
 
@@ -57,14 +67,14 @@ func newRing(o Options, k Kept, r *rule) *ring {
 		admits = func(uint32) bool { return true }
 	}
 	return &ring{
-		rule: r, admits: admits, slots: slots, index: newIndex(k.Slots, k.Nodes),
+		rule: r, admits: admits, slots: slots, live: newSlotSet(k.Slots), index: newIndex(k.Slots, k.Nodes),
 		coins: sample.Hash(o.Seed, coinTag, uint64(k.Layer), uint64(k.Type)),
 	}
 }
 
 // coin says whether an embedding may be used before there is a verdict on it. It is that of a version: the same for all steps.
-func (r *ring) coin(t *slot) bool {
-	return r.rule.always || sample.Fold(sample.Fold(r.coins, uint64(t.node)), uint64(t.stamp)) < r.rule.chance
+func (r *ring) coin(node, stamp uint32) bool {
+	return r.rule.always || sample.Fold(sample.Fold(r.coins, uint64(node)), uint64(stamp)) < r.rule.chance
 }
 
 // Part is what a step does with the embeddings of one layer and type.
@@ -96,11 +106,8 @@ func (p *Part) Idle() bool { return len(p.Rows) == 0 && len(p.Used) == 0 }
 type undo struct {
 	freed, taken uint64
 	killed       []uint32 // slots whose embedding was live
-	old          []entry  // of each of Part.Slots
+	old          []slot   // what each of Part.Slots held
 }
-
-// entry is what a slot holds.
-type entry struct{ node, stamp uint32 }
 
 // reset makes p that of nothing, and keeps its memory.
 func (p *Part) reset() {
@@ -115,28 +122,37 @@ func (p *Part) reset() {
 func (r *ring) plan(step int, rejected []Version, p *Part, live, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
 	p.planned, p.Live = true, len(live)
 	p.undo.freed, p.undo.taken = r.freed, r.taken
-	r.read, r.oldest = r.taken, 0
-	if len(r.slots) > 0 {
-		r.oldest = r.slot(r.freed)
-	}
 	started := step >= r.rule.start
 	if started {
 		r.reject(rejected, p)
 	}
-	for at, v := range live {
-		if at%ahead == 0 {
-			r.touch(live[at:min(at+ahead, len(live))], true)
-		}
-		if s, ok := r.index.find(v); ok && started && r.use(step, s, at, p) {
-			origins = append(origins, sample.Origin{From: sample.Slot, Index: s})
-			continue
-		}
-		origins = append(origins, sample.Origin{From: sample.Below, Index: uint32(len(next))})
-		next = append(next, v)
+	used, provisional, ages := p.Used, 0, 0
+	first, unread := uint32(0), int(r.taken-r.freed) // the oldest slot in use, and how many from it on the step does not read
+	if len(r.slots) > 0 {
+		first = r.slot(r.freed)
 	}
+	for lo := 0; lo < len(live); lo += ahead {
+		some := live[lo:min(lo+ahead, len(live))]
+		r.touch(some, true)
+		for i, v := range some {
+			if x, ok := r.index.find(v, r.slots); ok && started && r.mayUse(step, v, x) {
+				unread = min(unread, around(first, x.Slot, len(r.slots)))
+				age := step - int(x.Stamp)
+				if ages += age; age < r.rule.lag {
+					provisional++
+				}
+				used = append(used, Use{uint32(lo + i), x})
+				origins = append(origins, sample.Origin{From: sample.Slot, Index: x.Slot})
+				continue
+			}
+			origins = append(origins, sample.Origin{From: sample.Below, Index: uint32(len(next))})
+			next = append(next, v)
+		}
+	}
+	p.Used, p.counts.Hits, p.counts.ProvisionalHits, p.counts.Ages = used, int64(len(used)), int64(provisional), int64(ages)
 	if started {
 		p.counts.Computed = int64(len(next))
-		r.free(step, p)
+		r.free(step, r.freed+uint64(unread), p)
 		r.keep(step, next, p)
 	}
 	return next, origins
@@ -152,7 +168,8 @@ func (r *ring) reject(rejected []Version, p *Part) {
 		}
 		r.touch(nodes[:len(some)], false)
 		for _, v := range some {
-			if t := &r.slots[v.Slot]; t.live && t.stamp == v.Stamp {
+			if t := r.slots[v.Slot]; t.stamp == v.Stamp && r.live.has(v.Slot) {
+				r.index.remove(t.node)
 				r.kill(v.Slot, p)
 				p.counts.EvictedGrad++
 			}
@@ -160,46 +177,36 @@ func (r *ring) reject(rejected []Version, p *Part) {
 	}
 }
 
-// kill takes a live slot out of the index.
+// kill has a slot not live any more.
 func (r *ring) kill(s uint32, p *Part) {
-	r.index.remove(r.slots[s].node)
-	r.slots[s].live = false
+	r.live.remove(s)
 	p.undo.killed = append(p.undo.killed, s)
 }
 
-// use has a step read slot s as source at of its layer, if it may.
-func (r *ring) use(step int, s uint32, at int, p *Part) bool {
-	t := &r.slots[s]
-	age := step - int(t.stamp)
-	provisional := age < r.rule.lag
-	if age > r.rule.stale || provisional && !r.coin(t) {
-		return false
-	}
-	r.read = min(r.read, r.freed+uint64(around(r.oldest, s, len(r.slots))))
-	p.Used = append(p.Used, Use{uint32(at), Version{s, t.stamp}})
-	p.counts.Hits++
-	p.counts.Ages += int64(age)
-	if provisional {
-		p.counts.ProvisionalHits++
-	}
-	return true
+// mayUse tells whether a step may read the embedding x of a node.
+func (r *ring) mayUse(step int, node uint32, x Version) bool {
+	age := step - int(x.Stamp)
+	return age <= r.rule.stale && (age >= r.rule.lag || r.coin(node, x.Stamp))
 }
 
-// free frees slots from the oldest on. It stops at one that a later step may use, or that this step reads.
-func (r *ring) free(step int, p *Part) {
-	for r.freed < r.read {
-		s, n := r.slot(r.freed), min(ahead, r.read-r.freed)
-		var nodes [ahead]uint32
-		for i, s := uint64(0), s; i < n; i, s = i+1, r.after(s) {
-			nodes[i] = r.slots[s].node
-		}
-		r.touch(nodes[:n], false)
-		for range n {
-			t := &r.slots[s]
-			if t.live && step-int(t.stamp) < r.rule.stale {
-				return
+// free frees slots from the oldest on, before one. It stops at one that a later step may use.
+func (r *ring) free(step int, before uint64, p *Part) {
+	for r.freed < before {
+		s, n := r.slot(r.freed), min(ahead, before-r.freed)
+		if len(r.index.places) > 0 {
+			var nodes [ahead]uint32
+			for i, s := uint64(0), s; i < n; i, s = i+1, r.after(s) {
+				nodes[i] = r.slots[s].node
 			}
-			if t.live {
+			r.touch(nodes[:n], false)
+		}
+		for range n {
+			if r.live.has(s) {
+				t := r.slots[s]
+				if step-int(t.stamp) < r.rule.stale {
+					return
+				}
+				r.index.outlive(t.node)
 				r.kill(s, p)
 				p.counts.EvictedStale++
 			}
@@ -226,6 +233,7 @@ func (r *ring) keep(step int, computed []uint32, p *Part) {
 	if room > 0 {
 		s = r.slot(r.taken)
 	}
+	rows, slots, were := p.Rows, p.Slots, p.undo.old
 	for row, v := range computed {
 		if row%ahead == 0 && room > 0 {
 			r.touch(computed[row:min(row+ahead, len(computed))], false)
@@ -238,31 +246,37 @@ func (r *ring) keep(step int, computed []uint32, p *Part) {
 			continue
 		}
 		t := &r.slots[s]
-		p.Rows, p.Slots = append(p.Rows, uint32(row)), append(p.Slots, s)
-		p.undo.old = append(p.undo.old, entry{t.node, t.stamp})
-		*t = slot{node: v, stamp: uint32(step), live: true}
-		if old, replaced := r.index.put(v, s); replaced {
-			r.slots[old].live = false
-			p.undo.killed = append(p.undo.killed, old)
+		rows, slots, were = append(rows, uint32(row)), append(slots, s), append(were, *t)
+		*t = slot{v, uint32(step)}
+		if old, replaced := r.index.put(v, Version{s, uint32(step)}); replaced && r.lives(old, step) {
+			r.kill(old.Slot, p)
 			p.counts.Replaced++
 		}
-		r.taken++
+		r.live.add(s)
 		room--
 		s = r.after(s)
 	}
-	p.counts.Admitted = int64(len(p.Slots))
+	p.Rows, p.Slots, p.undo.old = rows, slots, were
+	p.counts.Admitted = int64(len(slots))
+	r.taken += uint64(len(slots))
+}
+
+// lives tells whether the version that the index has of a node is live: else it was freed, past its time.
+func (r *ring) lives(v Version, step int) bool {
+	return step-int(v.Stamp) < r.rule.stale || r.live.has(v.Slot) && r.slots[v.Slot].stamp == v.Stamp
 }
 
 // unplan undoes the plan of p, the last that the ring made.
 func (r *ring) unplan(p *Part) {
 	for i, s := range p.Slots {
 		r.index.remove(r.slots[s].node)
-		was := p.undo.old[i]
-		r.slots[s] = slot{node: was.node, stamp: was.stamp}
+		r.live.remove(s)
+		r.slots[s] = p.undo.old[i]
 	}
 	for _, s := range p.undo.killed {
-		r.slots[s].live = true
-		r.index.put(r.slots[s].node, s)
+		t := r.slots[s]
+		r.live.add(s)
+		r.index.put(t.node, Version{s, t.stamp})
 	}
 	r.freed, r.taken = p.undo.freed, p.undo.taken
 }
@@ -270,18 +284,33 @@ func (r *ring) unplan(p *Part) {
 // ahead is how many nodes are read at a time. A plan took 118 ns a node of a ring of 2.5 million slots, and 290 without touch.
 const ahead = 16
 
-// touch reads where the index has nodes, ahead of them at most, and with slots what it has there, before they are looked up in turn:
+// touch reads where the index has nodes, ahead of them at most, and with slots what places have there, before they are looked up in turn:
 // the processor then waits for all of them at once, not for each.
 func (r *ring) touch(nodes []uint32, slots bool) {
+	r.touched += r.near(nodes, slots)
+}
+
+func (r *ring) near(nodes []uint32, slots bool) (sum uint32) {
+	if list := r.index.byNode; list != nil {
+		for _, v := range nodes {
+			if int(v) < len(list) {
+				sum += uint32(list[v])
+			}
+		}
+		return sum
+	}
+	if len(r.slots) == 0 {
+		return 0
+	}
 	var at [ahead]uint32
 	for i, v := range nodes {
-		at[i] = r.index.near(v)
-		r.touched += at[i]
+		at[i] = r.index.places.near(v)
+		sum += at[i]
 	}
-	if !slots || len(r.slots) == 0 {
-		return
+	if slots {
+		for _, s := range at[:len(nodes)] {
+			sum += r.slots[s-(s|-s)>>31].stamp // slot s-1, or 0 where there is none: without a branch, which would wait
+		}
 	}
-	for _, s := range at[:len(nodes)] {
-		r.touched += r.slots[s-(s|-s)>>31].stamp // slot s-1, or 0 where there is none: without a branch, which would wait
-	}
+	return sum
 }

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestIndexAgainstMap puts nodes into slots and takes them out again.
+// TestIndexAgainstMap puts nodes into slots and takes them out again, or lets them outlive their time.
 func TestIndexAgainstMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 20).Draw(t, "slots")
@@ -19,50 +19,63 @@ func TestIndexAgainstMap(t *testing.T) {
 			first, nodes = 0, 31
 		}
 		slots, x := make([]slot, n), newIndex(n, nodes)
-		require.Equal(t, nodes > 0 && n >= 8, x.byNode != nil)
-		want := map[uint32]uint32{}
+		listed := x.byNode != nil
+		require.Equal(t, nodes > 0 && n >= 11, listed)
+		want := map[uint32]Version{} // by node
+		past := map[Version]bool{}   // those of them that are past use, as a list by node may have
 		node := rapid.Map(rapid.Uint32Range(0, 30), func(v uint32) uint32 { return first + v })
-		for range rapid.IntRange(1, 200).Draw(t, "operations") {
+		for stamp := range uint32(rapid.IntRange(1, 200).Draw(t, "operations")) {
 			s := uint32(rapid.IntRange(0, n-1).Draw(t, "slot"))
-			if slots[s].live {
-				delete(want, slots[s].node)
-				x.remove(slots[s].node)
-				slots[s].live = false
+			v := slots[s].node
+			if at, has := want[v]; has && at == (Version{s, slots[s].stamp}) && !past[at] {
+				if rapid.Bool().Draw(t, "outlive") {
+					x.outlive(v)
+					past[at] = true
+				} else {
+					x.remove(v)
+				}
+				if !listed || !past[at] {
+					delete(want, v)
+				}
 			}
 			if rapid.IntRange(0, 3).Draw(t, "put") > 0 {
-				slots[s].node = node.Draw(t, "node")
-				was, had := want[slots[s].node]
-				old, replaced := x.put(slots[s].node, s)
+				v := node.Draw(t, "node")
+				slots[s] = slot{v, stamp}
+				was, had := want[v]
+				want[v] = Version{s, stamp}
+				old, replaced := x.put(v, want[v])
 				require.Equal(t, had, replaced)
-				if slots[s].live = true; had {
-					require.Equal(t, was, old)
-					slots[old].live = false
+				if had && !listed {
+					was.Stamp = stamp // which places do not tell
 				}
-				want[slots[s].node] = s
+				if had {
+					require.Equal(t, was, old)
+				}
 			}
 			for i := range uint32(31) {
-				got, ok := x.find(first + i)
+				got, ok := x.find(first+i, slots)
 				at, has := want[first+i]
 				if ok != has || ok && got != at {
-					t.Fatalf("%d is at %d %v, want %d %v", first+i, got, ok, at, has)
+					t.Fatalf("%d is at %v %v, want %v %v", first+i, got, ok, at, has)
 				}
 			}
 		}
-		live := 0
-		for i := range slots {
-			live += bit(slots[i].live)
+		if nodes > 0 {
+			_, ok := x.find(31, slots)
+			require.False(t, ok)
 		}
-		require.Len(t, want, live)
 	})
 }
 
 func TestBytesPerSlot(t *testing.T) {
-	for _, nodes := range []int{0, 100, 1000, 4000, 4001} {
+	for _, nodes := range []int{0, 100, 1000, 2875, 2876} {
 		r := newRing(Options{}, Kept{Slots: 1000, Nodes: nodes}, &rule{})
-		bytes := len(r.slots)*int(unsafe.Sizeof(slot{})) + 8*len(r.index.places) + 4*len(r.index.byNode)
+		bytes := len(r.slots)*int(unsafe.Sizeof(slot{})) + 8*len(r.live) + 8*len(r.index.places) + 8*len(r.index.byNode)
 		require.LessOrEqual(t, bytes, 1000*BytesPerSlot)
-		if nodes > 0 {
-			require.Equal(t, 12_000+min(4*nodes, 16_000), bytes)
+		if 0 < nodes && nodes <= 2875 {
+			require.Equal(t, 8_128+8*nodes, bytes)
+		} else {
+			require.Equal(t, 24_128, bytes)
 		}
 	}
 	require.LessOrEqual(t, BytesPerSlot, 40)

@@ -90,7 +90,10 @@ func (z *Sizing) Hottest(share float64) []Kept {
 func (z *Sizing) keep(slots []int) []Kept {
 	all := slices.Clone(z.all)
 	for i, n := range slots {
-		all[i].Slots, all[i].Admits = n, z.heats[all[i].Type].First(n)
+		heat := z.heats[all[i].Type]
+		if all[i].Slots, all[i].Admits = n, heat.First(n); heat.below {
+			all[i].Nodes = n
+		}
 	}
 	return slices.DeleteFunc(all, func(k Kept) bool { return k.Slots == 0 })
 }

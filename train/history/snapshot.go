@@ -23,8 +23,8 @@ type Snapshot struct {
 type ringState struct {
 	freed, taken uint64
 	counts       Counts
-	entries      []entry  // by slot
-	live         []uint64 // a bit a slot
+	slots        []slot
+	live         slotSet
 }
 
 // Step is the first step that is not in s: where a run goes on from it.
@@ -66,39 +66,27 @@ func (s *Snapshot) Take(c *Cache) {
 // take sets s to r with all that is planned.
 func (s *ringState) take(r *ring) {
 	s.freed, s.taken = r.freed, r.taken
-	if len(s.entries) != len(r.slots) {
-		s.entries, s.live = make([]entry, len(r.slots)), make([]uint64, (len(r.slots)+63)/64)
+	if len(s.slots) != len(r.slots) {
+		s.slots, s.live = make([]slot, len(r.slots)), newSlotSet(len(r.slots))
 	}
-	for n, t := range r.slots {
-		s.entries[n] = entry{t.node, t.stamp}
-		s.set(uint32(n), t.live)
-	}
+	copy(s.slots, r.slots)
+	copy(s.live, r.live)
 }
 
 // unplan is that of a ring.
 func (s *ringState) unplan(p *Part) {
 	s.freed, s.taken = p.undo.freed, p.undo.taken
 	for i, n := range p.Slots {
-		s.entries[n] = p.undo.old[i]
-		s.set(n, false)
+		s.slots[n] = p.undo.old[i]
+		s.live.remove(n)
 	}
 	for _, n := range p.undo.killed {
-		s.set(n, true)
+		s.live.add(n)
 	}
 }
-
-func (s *ringState) set(slot uint32, live bool) {
-	if bit := uint64(1) << (slot % 64); live {
-		s.live[slot/64] |= bit
-	} else {
-		s.live[slot/64] &^= bit
-	}
-}
-
-func (s *ringState) isLive(slot uint32) bool { return s.live[slot/64]>>(slot%64)&1 == 1 }
 
 // slot is where the n-th that was ever taken lies.
-func (s *ringState) slot(n uint64) uint32 { return uint32(n % uint64(len(s.entries))) }
+func (s *ringState) slot(n uint64) uint32 { return uint32(n % uint64(len(s.slots))) }
 
 // The binary form is little-endian:
 //
@@ -182,14 +170,14 @@ func (s *ringState) write(e *encoder, k Kept) {
 		e.u64(uint64(*n))
 	}
 	for n := s.freed; n < s.taken; n++ {
-		x := s.entries[s.slot(n)]
+		x := s.slots[s.slot(n)]
 		e.u32(x.node)
 		e.u32(x.stamp)
 	}
 	for n := s.freed; n < s.taken; n += 64 {
 		word := uint64(0)
 		for i := n; i < min(n+64, s.taken); i++ {
-			if s.isLive(s.slot(i)) {
+			if s.live.has(s.slot(i)) {
 				word |= 1 << (i - n)
 			}
 		}
@@ -337,7 +325,7 @@ func (c *Cache) readRing(d *decoder, k, verdicts int) error {
 		case kept.Nodes > 0 && int64(node) >= int64(kept.Nodes):
 			return fmt.Errorf("damaged: an embedding of node %d, and there are %d", node, kept.Nodes)
 		}
-		r.slots[i%slots] = slot{node: node, stamp: stamp}
+		r.slots[i%slots] = slot{node, stamp}
 		oldest = int(stamp)
 	}
 	live := int64(0)
@@ -348,11 +336,11 @@ func (c *Cache) readRing(d *decoder, k, verdicts int) error {
 			if at >= r.taken {
 				return errors.New("damaged: live slots that are not in use")
 			}
-			t := &r.slots[at%slots]
-			if _, twice := r.index.put(t.node, uint32(at%slots)); twice {
+			t := r.slots[at%slots]
+			if _, twice := r.index.put(t.node, Version{uint32(at % slots), t.stamp}); twice {
 				return fmt.Errorf("damaged: node %d has two embeddings", t.node)
 			}
-			t.live = true
+			r.live.add(uint32(at % slots))
 			live++
 		}
 	}

@@ -86,7 +86,7 @@ func TestCoin(t *testing.T) {
 		r := newRing(o, Kept{Layer: 1, Slots: 1}, newRule(o))
 		for v := range 1000 {
 			for stamp := range 100 {
-				yes += bit(r.coin(&slot{node: uint32(v), stamp: uint32(stamp)}))
+				yes += bit(r.coin(uint32(v), uint32(stamp)))
 			}
 		}
 		return float64(yes) / 1e5
@@ -101,7 +101,7 @@ func TestCoin(t *testing.T) {
 		o := Options{PGrad: 0.5, Seed: seed}
 		r := newRing(o, Kept{Layer: layer, Type: typ, Slots: 1}, newRule(o))
 		for i := range 64 {
-			all = append(all, r.coin(&slot{node: uint32(v + 64*i), stamp: uint32(stamp)}))
+			all = append(all, r.coin(uint32(v+64*i), uint32(stamp)))
 		}
 		return all
 	}
