@@ -19,8 +19,8 @@
 // depend on when: see [Stack.Write].
 //
 // Memory: a Stack allocates its tiers and their bookkeeping in Open, outside the Go heap (kernels.HostBuf), and gives them
-// up in Close alone. Its rows in the device region may be a part of one that others share: Options.Region. A window of one step also keeps scratch lists, some 40 bytes per id of the largest:
-// they grow with the batch and not with the table. Rows are copied into the caller's buffer; nothing is lent.
+// up in Close alone. Its rows in the device region may be a part of one that others share: Options.Region. A window of one
+// step also keeps scratch lists, some 40 bytes per id of the largest: they grow with the batch and not with the table. Rows are copied into the caller's buffer; nothing is lent.
 //
 // Start reading at [Stack.Next], then [Window.Load].
 //
