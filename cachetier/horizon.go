@@ -405,6 +405,7 @@ func (h *Horizon) kept(w *Window) {
 func (s *Stack) loadRun(ctx context.Context, w *Window) error {
 	h, a := w.horizon, s.join.arrivals
 	a.Begin(w.index)
+	leaves := w.at > 0 && w.at+1 < len(h.windows) && w.change.Evicted > 0 && a.Leave(s.cache)
 	avail, waited, began := newLevel(), time.Duration(0), time.Now()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -417,8 +418,8 @@ func (s *Stack) loadRun(ctx context.Context, w *Window) error {
 				return len(before) == 0 || before[0].over(part)
 			})
 			waited += time.Since(now)
-			if err == nil {
-				err = h.forward(ctx, w, part)
+			if err == nil && leaves {
+				err = h.forward(ctx, w, a.Left(part))
 			}
 			if err != nil {
 				end(err)
@@ -474,13 +475,10 @@ func (s *Stack) arrive(ctx context.Context, a *policy.Arrivals, avail *level, ca
 	return nil
 }
 
-// forward sends the rows that made room for w, and are used last in this part of the window before, to the next windows of the horizon that want
-// them. Rows that no window of the horizon has wanted yet are in their run already.
-func (h *Horizon) forward(ctx context.Context, w *Window, part int) error {
+// forward sends rows that made room for w, and that are not used any more, to the next windows of the horizon that want them. Rows that no
+// window of the horizon has wanted yet are in their run already.
+func (h *Horizon) forward(ctx context.Context, w *Window, left []uint32) error {
 	s, later := h.s, h.windows[min(w.at+1, len(h.windows)):]
-	if w.at == 0 || len(later) == 0 || w.change.Evicted == 0 {
-		return ctx.Err()
-	}
 	cached, size := s.cached.Bytes(), s.rowBytes
 	moves := make([][]move, len(later))
 	flush := func(i int) {
@@ -489,19 +487,19 @@ func (h *Horizon) forward(ctx context.Context, w *Window, part int) error {
 		w.came.forwarded += int64(len(m))
 		moves[i] = m[:0]
 	}
-	s.cache.EachEvicted(func(v, slot uint32, last int) {
-		if last != part || !h.seen.Has(v) {
-			return
+	for _, v := range left {
+		if !h.seen.Has(v) {
+			continue
 		}
 		for i, next := range later {
 			if next.need.Has(v) {
-				if moves[i] = append(moves[i], move{From: v, To: slot}); len(moves[i]) == forwardRows {
+				if moves[i] = append(moves[i], move{From: v, To: s.cache.EvictedFrom(v)}); len(moves[i]) == forwardRows {
 					flush(i)
 				}
 				break
 			}
 		}
-	})
+	}
 	for i := range moves {
 		flush(i)
 	}

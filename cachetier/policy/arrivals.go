@@ -11,12 +11,14 @@ import (
 // Without it a row has the slot that the order of rows gave it, and waits for that one. Start at
 // [Arrivals.Begin].
 //
-// Find and Place may be called by many at once, for different rows; the others when nobody does.
+// Find and Place may be called by many at once, for different rows, and Left beside them; the others when nobody does.
 type Arrivals struct {
 	memory *kernels.HostBuf
 	slots  []uint32 // of the new rows, in the order in which they can be had
 	here   Set      // by rank: rows that have come
 	ends   [1 + Parts]int
+	gone   []uint32 // rows that made room, by part
+	passed [2 + Parts]int
 
 	x      *Index
 	n      int
@@ -24,7 +26,7 @@ type Arrivals struct {
 }
 
 // ArrivalBytes is what NewArrivals takes for a cache of so many slots.
-func ArrivalBytes(slots int) int64 { return 8*int64(SetWords(slots)) + 8*int64((slots+1)/2) }
+func ArrivalBytes(slots int) int64 { return 8*int64(SetWords(slots)) + 8*int64(slots) }
 
 // NewArrivals has room for a cache of so many slots. The error is a *kernels.MemoryError.
 func NewArrivals(slots int) (*Arrivals, error) {
@@ -33,7 +35,8 @@ func NewArrivals(slots int) (*Arrivals, error) {
 		return nil, err
 	}
 	words := SetWords(slots)
-	return &Arrivals{memory: m, here: m.Uint64s()[:words:words], slots: m.Uint32s()[2*words:]}, nil
+	lists := m.Uint32s()[2*words:]
+	return &Arrivals{memory: m, here: m.Uint64s()[:words:words], slots: lists[:slots:slots], gone: lists[slots:]}, nil
 }
 
 // Close gives up the memory. A second Close does nothing.
@@ -72,6 +75,24 @@ func (a *Arrivals) Missing() int { return a.n - int(a.placed.Load()) }
 
 // End is how many slots can be had once this part of the window before is over: see [Index.End].
 func (a *Arrivals) End(part int) int { return a.ends[part] }
+
+// Leave takes note of the rows that lost their slots in the last change of c, for Left, and says whether there are any.
+func (a *Arrivals) Leave(c *Cache) bool {
+	a.passed = [2 + Parts]int{}
+	c.EachEvicted(func(_, _ uint32, part int) { a.passed[1+part]++ })
+	for part := range 1 + Parts {
+		a.passed[1+part] += a.passed[part]
+	}
+	at := a.passed
+	c.EachEvicted(func(v, _ uint32, part int) {
+		a.gone[at[part]] = v
+		at[part]++
+	})
+	return a.passed[1+Parts] > 0
+}
+
+// Left lends those of them that are used last in this part of the window before, ascending, until the next Leave.
+func (a *Arrivals) Left(part int) []uint32 { return a.gone[a.passed[part]:a.passed[1+part]] }
 
 // Find says whether v is new and had not come: it has now, and rank is for Place.
 func (a *Arrivals) Find(v uint32) (rank uint32, ok bool) {

@@ -88,6 +88,21 @@ func TestArrivals(t *testing.T) {
 				require.Len(t, was.freeBy(part), a.End(part))
 			}
 			require.Equal(t, a.Len(), a.End(Parts))
+			left := map[uint32]int{}
+			require.Equal(t, did.Evicted > 0, a.Leave(c))
+			for part := range 1 + Parts {
+				require.True(t, slices.IsSorted(a.Left(part)))
+				for _, v := range a.Left(part) {
+					left[v] = part
+				}
+			}
+			require.Len(t, left, did.Evicted)
+			if did.Evicted > 0 {
+				c.EachEvicted(func(v, slot uint32, part int) {
+					require.Equal(t, part, left[v])
+					require.Equal(t, slot, c.EvictedFrom(v))
+				})
+			}
 			come := arrive(t, a, was, rng)
 			require.Equal(t, a.Len()-come, a.Missing())
 			if rng.IntN(4) == 0 { // the load fails
@@ -176,6 +191,7 @@ func TestArrivalsTakeWhatTheySay(t *testing.T) {
 		a, err := NewArrivals(slots)
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, len(a.slots), slots)
+		require.GreaterOrEqual(t, len(a.gone), slots)
 		require.GreaterOrEqual(t, 64*len(a.here), slots)
 		a.Close()
 		a.Close()

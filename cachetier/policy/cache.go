@@ -452,6 +452,12 @@ func (c *Cache) EachEvicted(do func(v, slot uint32, part int)) {
 	}
 }
 
+// EvictedFrom is the slot of a row that EachEvicted gives, as long as that does.
+func (c *Cache) EvictedFrom(v uint32) (slot uint32) {
+	slot, _ = c.next.Slot(v)
+	return slot
+}
+
 // DropNew frees the slots of the rows that are new: their bytes will not come. The Index of the last change is changed.
 func (c *Cache) DropNew() {
 	x := c.now
