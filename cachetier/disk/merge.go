@@ -2,6 +2,7 @@ package disk
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -49,6 +50,27 @@ func (c Costs) SpreadBytes(n, total, bytes float64) (seconds, read float64) {
 		return n * each, n * block
 	}
 	return n * through, n * through * c.BytesPerSecond
+}
+
+// Scattered is the traffic of n of total things, of bytes each, that lie anywhere in a file: what a Reader with blocks of 4 KiB makes of them,
+// gaps that are read through included.
+func (c Costs) Scattered(n, total, bytes float64) Traffic {
+	if n <= 0 || total <= 0 {
+		return Traffic{}
+	}
+	block := max(bytes, 4096)
+	all := max(total*bytes/block, 1) // blocks
+	wanted := 1.0                    // the share of them
+	if n < total {
+		wanted = -math.Expm1(block / bytes * math.Log1p(-n/total))
+	}
+	through := math.Floor(float64(c.Gap()) / block)
+	// Between a wanted block and the next lie g others with a probability of wanted·(1-wanted)^g; up to through of them are read.
+	rest := 1 - wanted
+	beyond := math.Pow(rest, through+1)
+	between := (rest - beyond*(1+through*wanted)) / wanted
+	read := min(all, all*wanted*(1+between)) * block
+	return Traffic{Reads: int64(math.Ceil(max(all*wanted*beyond, read/MaxExtent))), Bytes: int64(read)}
 }
 
 // Seconds is what the device is busy for.

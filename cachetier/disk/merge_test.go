@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,4 +75,32 @@ func TestMergeKeepsItsWord(t *testing.T) {
 		}
 		require.Equal(t, len(requests), n)
 	})
+}
+
+// TestScatteredIsWhatMergeMakes: of requests anywhere in a file, few or many, small or large, within a few percent.
+func TestScatteredIsWhatMergeMakes(t *testing.T) {
+	const block = 4096
+	rng := rand.New(rand.NewPCG(1, 2))
+	costs := Costs{SecondsPerRead: 1e-5, BytesPerSecond: 1.5e9} // a gap of 15 KB
+	for _, size := range []int{256, 1024, 8192} {
+		for _, share := range []float64{0.0005, 0.01, 0.06, 0.3, 0.9, 1} {
+			total := 64 << 20 / size
+			var requests []Request
+			for i := range total {
+				if rng.Float64() < share {
+					requests = append(requests, Request{0, int64(i * size), size})
+				}
+			}
+			got := Traffic{}
+			for _, s := range drain(merge(len(requests), func(i int) Request { return requests[i] }, costs.Gap(), block)) {
+				lo, hi := hull(s, block)
+				got.Add(Traffic{Reads: 1, Bytes: hi - lo})
+			}
+			want := costs.Scattered(float64(len(requests)), float64(total), float64(size))
+			require.InEpsilon(t, got.Bytes, want.Bytes, 0.05, "%d bytes, %g of them", size, share)
+			require.InEpsilon(t, got.Reads, want.Reads, 0.35, "%d bytes, %g of them", size, share)
+		}
+	}
+	require.Zero(t, costs.Scattered(0, 100, 256))
+	require.Zero(t, costs.Scattered(10, 0, 256))
 }
