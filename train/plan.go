@@ -36,7 +36,7 @@ type Plan struct {
 	StepSeconds   float64 `json:"step_seconds"`   // forward, backward; measured
 	Seconds       float64 `json:"seconds"`
 
-	// Ways are those to bring the feature rows of an epoch, and Joined says that it is the join that will.
+	// Ways are those to bring the rows and lists of an epoch, and Joined says that it is the join that will.
 	Ways   *plan.Ways `json:"ways,omitempty"`
 	Joined bool       `json:"joined"`
 
@@ -48,6 +48,8 @@ type Plan struct {
 	EdgeInputs []PlanEdges `json:"edge_inputs,omitempty"`
 	// Evaluation says in a sentence how, and why not in full and in memory; empty where it is so, or where another way was asked for.
 	Evaluation string `json:"-"`
+	// Spill is tiers.SpillNote.
+	Spill string `json:"-"`
 	// AutoEpochs is what the epochs come to where they are Auto.
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
 }
@@ -158,8 +160,8 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 			cold[i] = plan.ReadingOf("", f, p.Drawn).ColdRows
 		}
 		w := t.tiers.Ways(p.Steps, cold)
-		if p.Ways, p.Joined = &w, t.tiers.Joins(); p.Joined {
-			p.LoadSeconds = w.Join.Seconds / float64(p.Steps)
+		if p.Ways, p.Joined, p.Spill = &w, t.tiers.Joins(), t.tiers.SpillNote(); p.Joined {
+			p.join(w.Join)
 		}
 	}
 	began := time.Now()
@@ -171,6 +173,14 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	p.LimitingStage, p.Seconds = p.pace(float64(min(t.Workers, threads))/float64(threads), t.Cache.Policy == cachetier.None)
 	p.EpochSeconds = p.Seconds * float64(p.Steps)
 	return p, nil
+}
+
+// join has a step read what it reads by the join. Drawing takes what it does without reading.
+func (p *Plan) join(w plan.Way) {
+	n := float64(p.Steps)
+	p.SampleSeconds = max(0, p.SampleSeconds-p.ListSeconds) + w.ListSeconds/n
+	p.LoadSeconds, p.ListSeconds = (w.Device-w.ListSeconds)/n, w.ListSeconds/n
+	p.FeatureBytes, p.TopologyBytes = (w.RowBytes+w.SpillBytes)/n, w.ListBytes/n
 }
 
 // pace is the stage that limits a step, and how long one takes. Drawing, loading and computing go on side by side, but the

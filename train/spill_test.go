@@ -115,3 +115,48 @@ func TestNoPlaceForASpill(t *testing.T) {
 		require.Contains(t, text, "rows are read by windows")
 	}
 }
+
+// TestASpillThatIsTooSmall is used, and a line says what it costs, what windows would, and what helps.
+func TestASpillThatIsTooSmall(t *testing.T) {
+	ds := open(t, storetest.Communities(40_000, 4, 8, 64, 2))
+	for spill, small := range map[int64]bool{4 << 20: true, 64 << 20: false} {
+		o := spilling(ds, spill)
+		o.Batch, o.Eval, o.EvalNodes = 32, "sampled", 1
+		var notes []string
+		got, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(text string) { notes = append(notes, text) }})
+		require.NoError(t, err)
+		require.Positive(t, got.Join.Horizons)
+		p, err := MakePlan(context.Background(), ds, o)
+		require.NoError(t, err)
+		if !small {
+			require.Empty(t, notes)
+			require.Empty(t, p.Spill)
+			continue
+		}
+		require.Equal(t, []string{p.Spill}, notes)
+		require.Regexp(t, `^a spill of 4 MiB is too small to be worth it: an epoch moves about \d+ MiB by the join, and \d+ MiB by windows; `+
+			`with \{spill_bytes\} [\d.]+ MiB it would be \d+ MiB; 0 goes by windows$`, p.Spill)
+		require.Greater(t, p.Ways.Join.Moved(), p.Ways.Windows.Moved())
+	}
+}
+
+// TestWaysAreThoseOfARun: what a plan says of windows and of the join, before the first step, is within a quarter of what runs count.
+func TestWaysAreThoseOfARun(t *testing.T) {
+	ds := open(t, storetest.Communities(40_000, 4, 8, 64, 2))
+	for _, spill := range []int64{0, 16 << 20, 64 << 20} {
+		o := spilling(ds, spill)
+		o.Batch, o.EvalNodes = 32, 1
+		p, err := MakePlan(context.Background(), ds, o)
+		require.NoError(t, err)
+		require.Equal(t, spill > 0, p.Joined)
+		r := trained(t, ds, o)
+		if spill == 0 {
+			require.InEpsilon(t, r.Disk.BytesRead, p.Ways.Windows.RowBytes, 0.25)
+			require.InEpsilon(t, r.Topology.Disk.BytesRead, p.Ways.Windows.ListBytes, 0.25)
+			continue
+		}
+		require.InEpsilon(t, r.Disk.BytesRead, p.Ways.Join.RowBytes, 0.25)
+		require.InEpsilon(t, r.Topology.Disk.BytesRead, p.Ways.Join.ListBytes, 0.25)
+		require.InEpsilon(t, r.Spill.BytesWritten+r.Spill.BytesKept, p.Ways.Join.SpillBytes, 0.25)
+	}
+}

@@ -384,15 +384,21 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 			if taken {
 				name += ", as it will be"
 			}
-			return []string{name, seconds(v.Seconds), fmt.Sprintf("%s read, %s written", size(int64(v.Read)), size(int64(v.Written)))}
+			return []string{name, seconds(v.Seconds), seconds(v.Device), seconds(v.Processor), size(int64(v.RowBytes)), size(int64(v.ListBytes)),
+				size(int64(v.SpillBytes)), size(int64(v.Read)), size(int64(v.Written))}
 		}
 		byWindows := p.Window > 1 && !p.Joined
-		fmt.Fprintln(stdout, "\nfeature rows of an epoch, three ways:")
+		fmt.Fprintln(stdout, "\nrows and lists of an epoch, three ways:")
 		tabulate(stdout, [][]string{
+			{"", "takes", "disk busy", "processors", "rows read", "lists read", "spill read", "read in all", "written"},
 			way("row by row", w.Rows, p.Window == 1 && !p.Joined),
 			way(fmt.Sprintf("by %d windows", w.WindowCount), w.Windows, byWindows),
-			way("by a join", w.Join, p.Joined),
+			way(fmt.Sprintf("by a join, %d horizons", w.Horizons), w.Join, p.Joined),
 		})
+		fmt.Fprintln(stdout, "the longer of disk and processors counts, without drawing and computing; what is written wears flash")
+		if p.Spill != "" {
+			fmt.Fprintln(stdout, withFlags(p.Spill))
+		}
 		if !p.Joined {
 			printf(stdout, "the join would take %s of disk space (--spill)\n", size(w.SpillBytes))
 		}

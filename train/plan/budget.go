@@ -49,6 +49,7 @@ type Demand struct {
 	Rows        []Rows  // of each feature table
 	Lists       []Lists // of each relation
 	Disk        disk.Costs
+	Cores       int // processors
 }
 
 // MaxWindow bounds the steps of a group, far beyond what is of use.

@@ -15,6 +15,18 @@ type Batches struct {
 	Groups   int   // that are in flight at a time
 	Parallel int   // batches that are drawn at once
 	Window   int   // steps of a group at most
+	// Packed is the bytes of a batch that waits in a spill. Default: what is usual.
+	Packed int64
+	// Far says that steps of any number can be drawn together, each list once a hop.
+	Far bool
+}
+
+// packed is Packed, or about what a batch without its reverses takes.
+func (b Batches) packed() float64 {
+	if b.Packed > 0 {
+		return float64(b.Packed)
+	}
+	return 0.6 * float64(b.Bytes)
 }
 
 // Need is one batch, and for a group in each place where one can be, as many as are drawn at once, four times over.

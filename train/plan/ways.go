@@ -1,89 +1,250 @@
 package plan
 
-import "math"
+import (
+	"math"
 
-// Way is what a way to bring the rows of an epoch takes of the disk. Its JSON keys are stable.
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+)
+
+// Way is what a way to bring the rows and neighbour lists of an epoch takes. Its JSON keys are stable.
 type Way struct {
-	Seconds float64 `json:"seconds"` // that the device is busy
-	Read    float64 `json:"read_bytes"`
-	Written float64 `json:"written_bytes"`
+	Seconds   float64 `json:"seconds"`           // of the two that follow the larger, the latter over all processors
+	Device    float64 `json:"device_seconds"`    // that the device is busy
+	Processor float64 `json:"processor_seconds"` // for reading, checking and copying: drawing and computing are left out
+	Read      float64 `json:"read_bytes"`
+	Written   float64 `json:"written_bytes"`
+
+	// Of Read, and of Device:
+	RowBytes    float64 `json:"row_bytes"`  // of feature tables
+	ListBytes   float64 `json:"list_bytes"` // of neighbour lists
+	SpillBytes  float64 `json:"spill_bytes"`
+	ListSeconds float64 `json:"list_seconds"`
 }
 
-func (w *Way) add(v Way) {
-	w.Seconds, w.Read, w.Written = w.Seconds+v.Seconds, w.Read+v.Read, w.Written+v.Written
-}
-
-// Ways are those that there are to bring the feature rows of an epoch: each step's own, row by row; by windows; and by horizons of windows
-// (see cachetier.Horizon). They are an estimate before the first step, of a graph whose nodes are wanted alike: on others fewer rows are
-// wanted. Neighbour lists are left out, and a device is taken to write as fast as it reads.
+// Ways are those that there are to bring the rows and lists of an epoch: each step's own, row by row; by windows; and by horizons of windows
+// (see cachetier.Horizon). They are an estimate before the first step, and a device is taken to write as fast as it reads.
 type Ways struct {
 	Rows    Way `json:"rows"`
 	Windows Way `json:"windows"`
 	Join    Way `json:"join"`
 
 	WindowCount int   `json:"window_count"` // of an epoch
-	Horizons    int   `json:"horizons"`     // of several windows, in an epoch: one of some windows, and the rest as the spill has room
-	SpillBytes  int64 `json:"spill_bytes"`  // that one of them takes at most
+	Horizons    int   `json:"horizons"`     // of an epoch
+	SpillBytes  int64 `json:"spill_bytes"`  // that two of them, one after the other, take at most
+
+	long bool // there are rows to read, and windows enough for horizons
 }
+
+// Moved is what a way reads and writes.
+func (w Way) Moved() float64 { return w.Read + w.Written }
+
+// Space is what horizons have of a spill.
+type Space struct {
+	Bytes   int64 // 0: as many as they want
+	Segment int   // bytes
+	Windows int   // of horizons at a time; 0: any number
+}
+
+// What the processors take, kernel included, beside drawing and computing: by BenchmarkHorizons of package cachetier (engine=uring), two cores of
+// an Intel Xeon with AVX-512, beside other work, 2026-11-24. Windows took 480 ns a row for which 3175 bytes were read; rows of a horizon 360,
+// and 143 bytes.
+const (
+	readProcessor  = 0.12e-9 // s for a byte that is read and checked
+	placeProcessor = 50e-9   // for a row that is found, and copied to its slot
+	spillProcessor = 1.1e-9  // for a byte that is written to a spill, read back, checked and placed
+)
+
+// Ways are those of an epoch of so many steps: with budget b, and by the join with budget j and a spill.
+func (d Demand) Ways(b, j Budget, steps int, spill Space) (w Ways) {
+	w.Rows = d.epoch(b, 1).byWindows(steps)
+	windows := d.epoch(b, d.Batches.Groups)
+	w.Windows = windows.byWindows(steps)
+	w.WindowCount, w.long = windows.count, len(windows.tables) > 0 && float64(steps) >= horizonLeast*windows.group
+	d.epoch(j, InFlight).byHorizons(steps, spill, &w)
+	return w
+}
+
+// JoinPays reports whether the join takes so much less time than windows do that it is worth its memory and writes.
+func (w Ways) JoinPays() bool {
+	const least = 3 // seconds of an epoch
+	return w.long && w.Windows.Seconds-w.Join.Seconds >= least && w.Join.Seconds <= 0.8*w.Windows.Seconds
+}
+
+// addRows is rows of a table that are read, and placed, times over.
+func (w *Way) addRows(e *epoch, c *cold, rows, times float64) {
+	t := e.Disk.Scattered(rows, float64(c.Count), float64(c.Bytes))
+	w.RowBytes += times * float64(t.Bytes)
+	w.Device += times * e.Disk.Seconds(t)
+	w.Processor += times * (float64(t.Bytes)*readProcessor + rows*placeProcessor)
+}
+
+// addLists is the lists that so many steps want, hop by hop, times over.
+func (w *Way) addLists(e *epoch, steps, times float64) {
+	for _, l := range e.Lists {
+		nodes := float64(l.Nodes)
+		for _, wanted := range l.Wanted {
+			n := popularityOf(l.Nodes, float64(wanted)).of(steps)
+			t := e.Disk.Scattered(n*e.cold, nodes*e.cold, float64(l.Bytes)/nodes)
+			w.ListBytes += times * float64(t.Bytes)
+			w.ListSeconds += times * e.Disk.Seconds(t)
+			w.Processor += times * (float64(t.Bytes)*readProcessor + n*e.cold*placeProcessor)
+		}
+	}
+}
+
+// addSpill is bytes that are written to a spill and read again.
+func (w *Way) addSpill(e *epoch, bytes float64) {
+	w.SpillBytes += bytes
+	w.Written += bytes
+	w.Device += 2 * e.Disk.Seconds(disk.Traffic{Bytes: int64(bytes)})
+	w.Processor += bytes * spillProcessor
+}
+
+// total is w with its sums.
+func (w Way) total(e *epoch) Way {
+	w.Device += w.ListSeconds
+	w.Read = w.RowBytes + w.ListBytes + w.SpillBytes
+	w.Seconds = max(w.Device, w.Processor/float64(max(1, e.Cores)))
+	return w
+}
+
+// byWindows is a way by windows, the first of which are shorter: see Planner.ramp.
+func (e *epoch) byWindows(steps int) (w Way) {
+	left, behind := float64(steps), 0.0
+	for n := min(e.group, max(e.group/rampParts, rampSteps)); left >= 1; n = min(2*n, e.group) {
+		n, times := math.Floor(min(n, left)), 1.0
+		if n == e.group && behind > 0 {
+			times = math.Floor(left / n)
+		}
+		for i := range e.tables {
+			w.addRows(e, &e.tables[i], e.tables[i].missed(behind, n), times)
+		}
+		w.addLists(e, n, times)
+		e.count += int(times)
+		left, behind = left-n*times, behind+n*times
+	}
+	return w.total(e)
+}
+
+// byHorizons is the way by horizons, as Planner.limits has them.
+func (e *epoch) byHorizons(steps int, s Space, w *Ways) {
+	const most = 1000 // those after them are like them
+	var h horizonSize
+	done, left := 0.0, float64(steps)
+	for k := 0; left > 0 && k < most; k++ {
+		before := h
+		h = e.nextHorizon(k, left, s, before)
+		w.Join.addHorizon(e, done, h)
+		w.Horizons++
+		w.SpillBytes = max(w.SpillBytes, int64((before.bytes+h.bytes)/e.spillPart()), int64(h.bytes/spillShare/e.spillPart()))
+		done, left = done+h.steps, left-h.steps
+	}
+	if times := float64(steps) / done; left > 0 {
+		w.Join.times(times)
+		w.Horizons = int(times * float64(w.Horizons))
+	}
+	w.Join = w.Join.total(e)
+}
+
+// horizonSize is how large a horizon is. Of the steps that are drawn for it some may find no room, and are drawn again for the next.
+type horizonSize struct{ steps, drawn, windows, bytes float64 }
+
+// nextHorizon is the k-th horizon, behind before, with so many steps left.
+func (e *epoch) nextHorizon(k int, left float64, s Space, before horizonSize) (h horizonSize) {
+	whole, windows := math.Inf(1), math.Inf(1)
+	if s.Bytes > 0 {
+		whole = float64(s.Bytes) * e.spillPart()
+	}
+	if s.Windows > 0 {
+		windows = float64(s.Windows)
+	}
+	bytes := min(whole-before.bytes, whole*spillShare)
+	windows = max(1, windows-before.windows)
+	switch k {
+	case 0:
+		windows, left = 1, min(left, max(math.Floor(e.group/rampParts), rampSteps))
+	case 1:
+		windows = 1
+	case 2:
+		windows = min(windows, rampWindows)
+	}
+	if e.Batches.Far && before.steps > 0 && windows > 1 { // see Planner.drawFar
+		left = min(left, max(1, math.Floor(bytes*before.steps/before.bytes)))
+	}
+	of := func(steps float64) horizonSize {
+		h := horizonSize{steps: steps, windows: math.Ceil(steps / e.group)}
+		segment := float64(max(1, s.Segment))
+		h.bytes = steps*math.Ceil(e.Batches.packed()/segment)*segment + 2*segment*h.windows*float64(len(e.tables))
+		for i := range e.tables {
+			h.bytes += e.tables[i].of(steps) * spilledBytes(e.tables[i].Bytes)
+		}
+		return h
+	}
+	lo, hi := 1.0, min(left, windows*e.group)
+	drawn := hi
+	if h = of(hi); h.bytes <= bytes {
+		lo = hi
+	}
+	for hi-lo > 1 {
+		if mid := math.Floor((lo + hi) / 2); of(mid).bytes <= bytes {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	h = of(lo)
+	h.drawn = drawn
+	return h
+}
+
+// spillPart is the part of a spill that is for horizons, beside the room of steps that are drawn hop by hop.
+func (e *epoch) spillPart() float64 {
+	if e.Batches.Far {
+		return 1 - 1.0/RoomPart
+	}
+	return 1
+}
+
+// RoomPart is which part of a spill is for steps that are drawn hop by hop.
+const RoomPart = 6
 
 // spillShare is what a horizon may take of a spill, so that the next one can begin.
 const spillShare = 7.0 / 8
 
-// Ways are those of an epoch of so many steps with budget b and a spill of so many bytes; 0: as many as one horizon wants.
-func (d Demand) Ways(b Budget, steps int, spill int64) (w Ways) {
-	group := max(1, min(float64(b.Group), float64(steps)))
-	windows := float64(steps) / group
-	w.WindowCount = int(math.Ceil(windows))
-	_, allRows := d.rows()
-	type joined struct{ count, bytes, wanted, distinct float64 } // of a table, cold rows
-	var tables []joined
-	var alone Way                                           // a window that reads its own rows
-	blocks := float64(d.Batches.Bytes) / 2 * float64(steps) // without their reverses
-	need := blocks
-	for _, r := range d.Rows {
-		_, useful := r.Need()
-		inMemory := share(useful, allRows) * float64(b.Device+b.Host) / float64(r.Bytes)
-		if inMemory >= float64(r.Count) {
+// spilledBytes is what a row takes in a spill, with its number.
+func spilledBytes(row int64) float64 { return float64(row + 4) }
+
+// addHorizon is what a horizon takes, behind some steps.
+func (w *Way) addHorizon(e *epoch, behind float64, h horizonSize) {
+	for i := range e.tables {
+		c := &e.tables[i]
+		if h.windows == 1 { // its rows need no spill
+			w.addRows(e, c, c.missed(behind, h.steps), 1)
 			continue
 		}
-		union := min(marginal*float64(r.Inputs)*group, float64(r.Count))
-		kept := max(0, inMemory-union) / float64(r.Count)
-		rows := float64(r.Inputs*steps) * (1 - min(1, inMemory/float64(r.Count)))
-		w.Rows.add(Way{Seconds: rows * (d.Disk.SecondsPerRead + 4096/d.Disk.BytesPerSecond), Read: rows * 4096})
-		wanted := union * (1 - kept)
-		if r.Cold > 0 {
-			wanted = min(r.Cold*group, float64(r.Count))
-		}
-		seconds, read := d.Disk.SpreadBytes(wanted, float64(r.Count), float64(r.Bytes))
-		w.Windows.add(Way{Seconds: seconds * windows, Read: read * windows})
-		alone.add(Way{Seconds: seconds, Read: read})
-		j := joined{float64(r.Count), float64(r.Bytes), wanted * windows, 0}
-		j.distinct = j.count * (1 - math.Pow(1-wanted/j.count, windows))
-		need += j.distinct * (j.bytes + 4)
-		tables = append(tables, j)
+		// All rows of the first window are sent to it, those that are held as well; then what is missed goes through the spill.
+		all := c.of(h.steps)
+		moved := max(all, c.of(e.group)+c.missed(h.steps, e.group)*(h.steps/e.group-1))
+		t := e.Disk.Scattered(all, float64(c.Count), float64(c.Bytes))
+		w.RowBytes += float64(t.Bytes)
+		w.Device += e.Disk.Seconds(t)
+		w.Processor += float64(t.Bytes) * readProcessor
+		w.addSpill(e, moved*spilledBytes(c.Bytes))
 	}
-	w.Horizons = 1
-	if spill > 0 && need > float64(spill)*spillShare {
-		w.Horizons = int(math.Ceil(need / (float64(spill) * spillShare)))
+	waits := h.steps * e.Batches.packed()
+	if e.Batches.Far {
+		w.addLists(e, h.drawn, 1)
+		waits *= 2 // between hops wait what was drawn, and blocks so far: about as much again
+	} else {
+		n := max(1, math.Floor(float64(e.batches)/InFlight/float64(max(1, e.Batches.Bytes)))) // see Planner.farGroup
+		w.addLists(e, min(n, h.steps), h.steps/min(n, h.steps))
 	}
-	w.SpillBytes = int64(need / float64(w.Horizons))
-	if w.WindowCount > rampWindows+2 {
-		w.Horizons++
-	}
-	for _, j := range tables {
-		n := float64(w.Horizons)
-		seconds, read := d.Disk.SpreadBytes(min(j.count, j.distinct), j.count, j.bytes)
-		moved := j.wanted * (j.bytes + 4)
-		w.Join.add(Way{Seconds: n*seconds + 2*moved/d.Disk.BytesPerSecond, Read: n*read + moved, Written: moved})
-	}
-	first := min(windows, 1+1.0/rampParts) // the windows that a range begins with: see Planner.limits
-	w.Join.add(Way{Seconds: first * alone.Seconds, Read: first * alone.Read})
-	w.Join.add(Way{Seconds: 2 * blocks / d.Disk.BytesPerSecond, Read: blocks, Written: blocks})
-	return w
+	w.addSpill(e, waits)
 }
 
-// JoinPays reports whether the join keeps the device busy for so much less than windows do that it is worth its memory and writes.
-func (w Ways) JoinPays() bool {
-	const least = 3 // seconds of an epoch
-	return w.WindowCount >= horizonLeast && w.Windows.Seconds-w.Join.Seconds >= least && w.Join.Seconds <= 0.8*w.Windows.Seconds
+// times has w be so many times as much.
+func (w *Way) times(n float64) {
+	for _, v := range []*float64{&w.Device, &w.Processor, &w.Written, &w.RowBytes, &w.ListBytes, &w.SpillBytes, &w.ListSeconds} {
+		*v *= n
+	}
 }

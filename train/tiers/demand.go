@@ -1,6 +1,7 @@
 package tiers
 
 import (
+	"runtime"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -66,9 +67,12 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	d.History = m.History
 	d.Step = m.Step*stepMargin/100 + 2*batchRows*stepMargin/100
 	d.Batches = plan.Batches{
-		Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window,
+		Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window, Far: t.Sampler.Far(),
 	}
-	d.Disk = t.Disk.Costs
+	if t.EpochSteps > 0 {
+		d.Batches.Packed = int64(len(t.Sampler.Pack(nil, b)))
+	}
+	d.Disk, d.Cores = t.Disk.Costs, runtime.GOMAXPROCS(0)
 	return d, relations
 }
 

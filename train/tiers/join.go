@@ -18,7 +18,7 @@ import (
 type joining struct {
 	options spill.Options
 	windows int
-	why     string        // there is none, though one was asked for
+	why     string        // there is none, though one was asked for; or it is of little use
 	room    spill.Options // of steps between two hops; no bytes where they are drawn in groups
 	file    *spill.File
 	waiting *spill.File
@@ -39,18 +39,17 @@ const maxWindows = 64
 // leastWindows is how many they have at least: two of a horizon, while one is used and one more is left.
 const leastWindows = 4
 
-// planJoin says whether an epoch goes by horizons, and what memory that takes, with the budget that there is without.
+// planJoin says what memory it takes that an epoch goes by horizons, with the budget that there is without; 0: it does not.
 func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
-	t.join, t.demanded = joining{}, d
-	steps := t.EpochSteps
+	t.join, t.demanded, t.without = joining{}, d, b
 	switch {
-	case t.SpillBytes == 0 || steps == 0 || len(t.Types) == 0:
+	case t.SpillBytes == 0 || t.EpochSteps == 0 || len(t.Types) == 0:
 		return 0
 	case t.learnsRows():
 		t.join.why = "rows that are learnt change with every step: they are read by windows, without a spill"
 		return 0
 	}
-	w := d.Ways(b, steps, max(t.SpillBytes, 0))
+	w := d.Ways(b, b, t.EpochSteps, plan.Space{Bytes: max(t.SpillBytes, 0), Windows: maxWindows})
 	size := t.SpillBytes
 	if size == Auto {
 		if !t.Disk.Direct || !w.JoinPays() {
@@ -83,7 +82,7 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	j.options = o
 	memory := o.MemoryBytes()
 	if t.Sampler.Far() {
-		j.room = spill.Options{Segment: max(store.PageSize, min(roomSegment, within(size/roomPart/roomBuffers))), Buffers: roomBuffers, Depth: spillDepth}
+		j.room = spill.Options{Segment: max(store.PageSize, min(roomSegment, within(size/plan.RoomPart/roomBuffers))), Buffers: roomBuffers, Depth: spillDepth}
 		memory += j.room.MemoryBytes()
 	}
 	if t.Tmp != "" && spill.InMemory(t.Tmp) {
@@ -97,14 +96,40 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 }
 
 const (
-	autoSpill   = 1.15 // of what one horizon takes by the model
+	autoSpill   = 1.05 // of what horizons take by the model
 	setsPart    = 12   // of the memory, for the rows that windows want
 	buffersPart = 20   // of the memory, for segments
 	spillDepth  = 8
-	roomPart    = 6        // of the spill, for steps that are drawn hop by hop
 	roomSegment = 64 << 10 // since many of its runs grow at a time
 	roomBuffers = 160      // 2 runs for each of 60 parts of an epoch, and some ranges of nodes
 )
+
+// judgeJoin says whether the join that planJoin has planned is taken, with the budget that is left beside it. One that was asked for is, and
+// says so where windows would move fewer bytes.
+func (t *Tiers) judgeJoin(d plan.Demand, with plan.Budget) bool {
+	t.demanded = d
+	w := d.Ways(t.without, with, t.EpochSteps, t.space())
+	if t.SpillBytes == Auto {
+		return w.JoinPays()
+	}
+	if join, windows := w.Join.Moved(), w.Windows.Moved(); join > windows {
+		size := func(bytes float64) string { return kernels.FormatBytes(int64(bytes)) }
+		enough := d.Ways(t.without, with, t.EpochSteps, plan.Space{Segment: t.join.options.Segment, Windows: maxWindows})
+		remedy := "{spill_bytes} 0 goes by windows"
+		if most := enough.Join.Moved(); most < windows {
+			remedy = fmt.Sprintf("with {spill_bytes} %s it would be %s; 0 goes by windows", size(float64(enough.SpillBytes)), size(most))
+		}
+		t.join.why = fmt.Sprintf("a spill of %s is too small to be worth it: an epoch moves about %s by the join, and %s by windows; %s",
+			size(float64(t.SpillBytes)), size(join), size(windows), remedy)
+	}
+	return true
+}
+
+// space is what horizons have of the spill that is planned.
+func (t *Tiers) space() plan.Space {
+	j := &t.join
+	return plan.Space{Bytes: j.options.Bytes, Segment: j.options.Segment, Windows: j.windows}
+}
 
 // learnsRows reports whether a table's rows change: they are read by windows.
 func (t *Tiers) learnsRows() bool {
@@ -117,8 +142,8 @@ func (t *Tiers) learnsRows() bool {
 }
 
 // Spill makes the spill that Open has planned, in a directory that is there. Without space for it, or where the directory cannot be written
-// to, the run goes by windows, and why says so; it is empty otherwise.
-func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
+// to, the run goes by windows, and note says so. It is a SpillNote otherwise.
+func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) {
 	j := &t.join
 	if j.windows == 0 {
 		if t.SpillBytes == Auto {
@@ -131,8 +156,13 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 		o.Dir = dir
 	}
 	auto := t.SpillBytes == Auto
-	if free, err := spill.Free(o.Dir); err == nil && auto {
-		o.Bytes = min(o.Bytes, free/2)
+	if free, err := spill.Free(o.Dir); err == nil && auto && free/2 < o.Bytes {
+		o.Bytes = free / 2
+		j.options.Bytes = o.Bytes
+		if w := t.demanded.Ways(t.without, t.Budget, t.EpochSteps, t.space()); !w.JoinPays() {
+			return fmt.Sprintf("half of what is free in %s, %s, is too small a spill to be worth it: rows are read by windows; {tmp} names another directory",
+				o.Dir, kernels.FormatBytes(o.Bytes)), nil
+		}
 	}
 	switch {
 	case spill.InMemory(o.Dir) && auto:
@@ -150,7 +180,7 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 	room := j.room
 	room.Faults = o.Faults
 	if room.Dir = o.Dir; room.Segment > 0 {
-		room.Bytes = max(o.Bytes/roomPart, int64(room.Segment*roomBuffers))
+		room.Bytes = max(o.Bytes/plan.RoomPart, int64(room.Segment*roomBuffers))
 		o.Bytes -= room.Bytes
 		j.waiting, err = spill.Create(room)
 	}
@@ -168,12 +198,18 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (why string, err error) {
 			return "", err
 		}
 		if !s.Joined() && !auto {
-			why = "a cache that keeps no rows, or rows that are wider than a segment: rows are read by windows, without a spill"
+			note = "a cache that keeps no rows, or rows that are wider than a segment: rows are read by windows, without a spill"
 		}
 	}
 	t.Planner.Join = plan.Join{File: j.file, Windows: j.windows, Room: j.waiting}
-	return why, nil
+	if note == "" {
+		note = j.why
+	}
+	return note, nil
 }
+
+// SpillNote says why a spill that was asked for is not used, or of little use, as far as Open knows; empty otherwise.
+func (t *Tiers) SpillNote() string { return t.join.why }
 
 // SpillStats is what the spill did, and whether there is one.
 func (t *Tiers) SpillStats() (s spill.Stats, ok bool) {
@@ -190,11 +226,11 @@ func (t *Tiers) SpillStats() (s spill.Stats, ok bool) {
 // Joins reports whether epochs go by horizons, as far as Open knows: where Spill finds no space they do not.
 func (t *Tiers) Joins() bool { return t.join.windows > 0 }
 
-// Ways are those to bring the rows of an epoch of so many steps, where a step of a window reads cold rows of each table.
+// Ways are those to bring the rows and lists of an epoch of so many steps, where a step of a window reads cold rows of each table.
 func (t *Tiers) Ways(steps int, cold []float64) plan.Ways {
 	d := t.demanded
 	for i, n := range cold {
 		d.Rows[i].Cold = n
 	}
-	return d.Ways(t.Budget, steps, t.join.options.Bytes)
+	return d.Ways(t.without, t.Budget, steps, t.space())
 }

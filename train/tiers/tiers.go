@@ -67,6 +67,7 @@ type Tiers struct {
 	join     joining
 	rate     *disk.Rate  // nil where nothing is held back
 	demanded plan.Demand // of Open
+	without  plan.Budget // of Open, without a join
 	inputs   []int       // rows that the first batch reads of each stack, and others about as many
 	heap     HeapLimit
 	spare    int64 // kernels.LimitSpare before OpenRows; 0: as it was
@@ -236,9 +237,12 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		with, err := d.Split(t.total, plan.Budget{
 			Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
 		})
-		if err == nil {
+		switch {
+		case err == nil && t.judgeJoin(d, with):
 			budget = with
-		} else { // there is no room for it
+		case err == nil:
+			d.Join, t.join = 0, joining{}
+		default: // there is no room for it
 			why := fmt.Sprintf("a spill of %s takes %s of memory, and there is no room for that: rows are read by windows",
 				kernels.FormatBytes(t.join.options.Bytes), kernels.FormatBytes(d.Join))
 			d.Join, t.join = 0, joining{why: why}
