@@ -41,8 +41,9 @@ type Horizon struct {
 	next    int      // window
 	seen    *set     // rows that windows before next wanted
 	closed  bool
-	users   atomic.Int64 // who plans, and windows that are not loaded
-	scan    tally        // what the scan did, until the first window counts it
+	users   atomic.Int64  // who plans, and windows that are not loaded
+	over    chan struct{} // closed when there are none
+	scan    tally         // what the scan did, until the first window counts it
 }
 
 // planned is a window of a horizon.
@@ -146,7 +147,7 @@ func (s *Stack) NewHorizon() *Horizon {
 	if s.join == nil {
 		panic("cachetier: NewHorizon of a stack without a spill")
 	}
-	h := &Horizon{s: s, union: s.newSet(), seen: s.newSet()}
+	h := &Horizon{s: s, union: s.newSet(), seen: s.newSet(), over: make(chan struct{})}
 	h.users.Store(1)
 	h.Cut()
 	return h
@@ -379,8 +380,12 @@ func (h *Horizon) leave() {
 	if h.users.Add(-1) == 0 {
 		h.s.drop(h.seen)
 		h.seen = nil
+		close(h.over)
 	}
 }
+
+// Over is closed once the horizon is closed, and has nothing in the spill any more: all its windows are loaded, or given up.
+func (h *Horizon) Over() <-chan struct{} { return h.over }
 
 // leaveHorizon takes note that w needs nothing of its horizon any more.
 func (w *Window) leaveHorizon() {

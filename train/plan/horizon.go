@@ -50,6 +50,7 @@ type horizon struct {
 	windows  []farWindow
 	at       int                  // of those that are not planned
 	tables   []*cachetier.Horizon // nil for tables that are in memory as a whole
+	before   []*cachetier.Horizon // those that have to be over before the tables are scanned
 	bytes    int64                // that it takes of the spill at most
 	err      error
 	done     chan struct{} // closed when it is prepared
@@ -57,11 +58,12 @@ type horizon struct {
 
 // far is what a planner has of horizons.
 type far struct {
-	on        bool               // the range, or what is left of it, goes by horizons
-	now, next *horizon           // in use, and being prepared
-	end       context.CancelFunc // of preparing
-	begun     int                // horizons of the range
-	drawing   sync.Mutex         // held by who draws
+	on        bool                 // the range, or what is left of it, goes by horizons
+	now, next *horizon             // in use, and being prepared
+	end       context.CancelFunc   // of preparing
+	begun     int                  // horizons of the range
+	before    []*cachetier.Horizon // of the one before now, of which windows may still be loading
+	drawing   sync.Mutex           // held by who draws
 
 	// Of who prepares:
 	spare     []Batch // to draw into
@@ -121,8 +123,8 @@ func (p *Planner) nextFar(ctx context.Context) (*Window, error) {
 		if h.at < len(h.windows) {
 			return p.planFar(ctx, h)
 		}
+		p.far.now, p.far.before = nil, h.tables
 		h.close()
-		p.far.now = nil
 	}
 }
 
@@ -160,7 +162,7 @@ const rampWindows = 6
 // begin has the next horizon prepared, while others are used.
 func (p *Planner) begin(ctx context.Context, l limits) *horizon {
 	p.far.begun++
-	h := &horizon{done: make(chan struct{}), from: p.next, to: p.next}
+	h := &horizon{done: make(chan struct{}), from: p.next, to: p.next, before: p.far.before}
 	ctx, end := context.WithCancel(ctx)
 	p.far.end = end
 	go func() {
@@ -207,8 +209,20 @@ func (p *Planner) prepare(ctx context.Context, h *horizon, l limits) error {
 	return h.scan(ctx)
 }
 
-// scan has the tables send the rows of all windows to their runs.
+// scan has the tables send the rows of all windows to their runs, once there is as much room in the spill as limits counts on: the last windows
+// of the horizon before the one in use may still be loading.
 func (h *horizon) scan(ctx context.Context) error {
+	for _, t := range h.before {
+		if t == nil {
+			continue
+		}
+		select {
+		case <-t.Over():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	h.before = nil
 	for _, t := range h.tables {
 		if t == nil {
 			continue
@@ -404,7 +418,7 @@ func (f *far) stop() {
 	if f.now != nil {
 		f.now.close()
 	}
-	f.now, f.next = nil, nil
+	f.now, f.next, f.before = nil, nil, nil
 }
 
 // errAlone is a horizon that begins with a step that does not fit a cache, or the spill.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/plan"
@@ -267,4 +269,70 @@ func atOnce(ctx context.Context, p *plan.Planner, tables []*store.Features, rows
 		return nil
 	})
 	return g.Wait()
+}
+
+// A table is scanned for a horizon only when the windows of the last but one before it are loaded: what they have in the spill is not there any
+// more, as the limits of the horizon have it.
+func TestScansWaitForTheLastButOne(t *testing.T) {
+	const last = 160
+	f, of := features(t, 64), inputs(1)
+	rows := func(step int) [][]uint32 { return [][]uint32{of(step, 0)} }
+	run := func(expected []int) (from []int) { // first steps of horizons
+		o := cachetier.Options{HostBytes: 120 * 64, Engine: disk.Pread}
+		s, err := cachetier.Open(t.Context(), f, o)
+		require.NoError(t, err)
+		defer s.Close()
+		create := func() *spill.File {
+			file, err := spill.Create(spill.Options{Dir: t.TempDir(), Bytes: 1 << 20, Segment: 4096, Buffers: 20, Depth: 2})
+			require.NoError(t, err)
+			return file
+		}
+		file, room := create(), create()
+		defer file.Close()
+		defer room.Close()
+		var drawn, loaded, early atomic.Int64
+		o.Faults = func(int, int64, int) disk.Fault { // a scan reads
+			if n := int(drawn.Load()); n > 2 && n <= len(expected) && int(loaded.Load()) < expected[n-2] {
+				early.Add(1)
+			}
+			return disk.Fault{}
+		}
+		ok, err := s.Join(t.Context(), file, 10, f, o)
+		require.NoError(t, err)
+		require.True(t, ok)
+		p := &packer{rows: rows, begins: func(int) {}, unpack: func(int) {}}
+		p.draws = func(first, _ int) {
+			from = append(from, first)
+			drawn.Add(1)
+		}
+		planner := plan.NewPlanner(plan.Config{
+			Sampler: p, Parallel: 1, Tables: []*cachetier.Stack{s}, Bytes: 1 << 30, BatchBytes: 100, BatchRows: []int{30},
+			Join: plan.Join{File: file, Windows: 10, Room: room},
+		})
+		planner.Begin(steps(0, last))
+		require.NoError(t, runAll(t.Context(), planner, true, func(ctx context.Context, w *plan.Window) error {
+			next := w.Steps[len(w.Steps)-1].Step + 1
+			if k := slices.Index(expected, next); k > 0 && k+1 < len(expected) { // the last window before horizon k
+				until(func() bool { return int(drawn.Load()) >= k+2 })
+				time.Sleep(2 * time.Millisecond) // in which the next one might be scanned
+			}
+			var ids [][]uint32
+			for _, d := range w.Steps {
+				ids = append(ids, rows(d.Step)[0])
+			}
+			loaded.Store(int64(next)) // now, since the scan may go on before Load returns
+			if err := take(ctx, w.Rows[0], f, ids); err != nil {
+				return err
+			}
+			for _, d := range w.Steps {
+				planner.Done(d)
+			}
+			return nil
+		}))
+		require.Zero(t, early.Load())
+		return from
+	}
+	from := run(nil)
+	require.Greater(t, len(from), 4)
+	require.Equal(t, from, run(from))
 }
