@@ -78,7 +78,11 @@ func TestHorizonOverTiers(t *testing.T) {
 				require.NoError(t, s.SampleFar(t.Context(), spill, n, func(i int) (sample.Z, [][]uint32, []sample.Without) {
 					return sample.Z{First: uint64(i)}, [][]uint32{seeds(i)}, nil
 				}, func(i int, b *sample.Batch) error {
-					if !equal(want[i], b) {
+					var again sample.Batch
+					if _, err := s.Unpack(&again, s.Pack(nil, b)); err != nil {
+						return err
+					}
+					if !equal(want[i], &again) {
 						return fmt.Errorf("batch %d differs", i)
 					}
 					return nil

@@ -26,7 +26,7 @@ type Packer interface {
 	Pack(dst []byte, b Batch) []byte
 	Unpack(b Batch, src []byte) error
 	// Far says whether DrawFar can draw. That draws n steps from one on, each neighbour list once a hop, and calls done with each of them in
-	// order, which may keep no batch; what does not fit in memory waits in r.
+	// order, which may pack a batch, and not use or keep it; what does not fit in memory waits in r.
 	Far() bool
 	DrawFar(ctx context.Context, s *Steps, r sample.Room, from, n int, done func(step int, b Batch) error) error
 }

@@ -69,14 +69,19 @@ type Block struct {
 // Reverse fills RevStart, RevDst and RevEdge, of so many sources.
 func (b *Block) Reverse(sources int) { b.reverse(sources, true) }
 
-// reverse fills RevStart, RevDst and, with edges or where they have weights, RevEdge by a counting sort.
-func (b *Block) reverse(sources int, edges bool) {
-	edges = edges || len(b.Weight) > 0
+// reverseRoom gives RevStart, RevDst and, with edges or where they have weights, RevEdge the size that reverse does.
+func (b *Block) reverseRoom(sources int, edges bool) {
 	b.RevStart = resize(b.RevStart, sources+1)
 	b.RevDst = resize(b.RevDst, len(b.Nbr))
-	if edges {
+	if edges || len(b.Weight) > 0 {
 		b.RevEdge = resize(b.RevEdge, len(b.Nbr))
 	}
+}
+
+// reverse fills them by a counting sort.
+func (b *Block) reverse(sources int, edges bool) {
+	edges = edges || len(b.Weight) > 0
+	b.reverseRoom(sources, edges)
 	clear(b.RevStart)
 	for _, u := range b.Nbr {
 		b.RevStart[u+1]++

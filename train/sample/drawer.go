@@ -256,14 +256,19 @@ func (d *drawer) join(b *Batch, hop int) error {
 	return nil
 }
 
-// reverse gives the blocks of a layer of b their reverse, where Options want one.
-func (o *Options) reverse(s *Schema, b *Batch, at int) {
+// reverse gives the blocks of a layer of b their reverse, where Options want one, and reverseRoom the room for it.
+func (o *Options) reverse(s *Schema, b *Batch, at int) { o.reverseBy((*Block).reverse, s, b, at) }
+func (o *Options) reverseRoom(s *Schema, b *Batch, at int) {
+	o.reverseBy((*Block).reverseRoom, s, b, at)
+}
+
+func (o *Options) reverseBy(do func(b *Block, sources int, edges bool), s *Schema, b *Batch, at int) {
 	layer := &b.Layers[at]
 	for r, ends := range s.Relations {
 		block := &layer.Blocks[r]
 		block.RevStart, block.RevDst, block.RevEdge = block.RevStart[:0], block.RevDst[:0], block.RevEdge[:0]
 		if at > 0 || o.reversesInput(ends.Src) {
-			block.reverse(len(layer.Nodes[ends.Src].Src), o.RevEdges)
+			do(block, len(layer.Nodes[ends.Src].Src), o.RevEdges)
 		}
 	}
 }

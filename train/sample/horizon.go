@@ -25,7 +25,8 @@ func (c *Config) Far() bool {
 }
 
 // SampleFar draws n batches of what from says of each, and calls done with them in order: batches are those of [Sampler.Sample], bit
-// for bit. Each list that is not resident is read once a hop, however many batches want it; lists that lose edges ([Without]), values
+// for bit, but for the reverse of their blocks, of which there is the size alone: whoever draws so many packs them, and Unpack makes it.
+// Each list that is not resident is read once a hop, however many batches want it; lists that lose edges ([Without]), values
 // and rows are read once for each part of the batches, in a pass as Sample makes them.
 //
 // Bytes bounds what it takes: batches of a part half of it, at least one batch, and pairs and records a quarter each. What does not
@@ -295,7 +296,7 @@ func (h *horizon) resume(ctx context.Context, p *part, hop int, done func(i int,
 	err = h.each(ctx, n, func(d *drawer, i int) error {
 		err := d.join(batches[i], hop)
 		for l := 0; l < len(batches[i].Layers) && err == nil; l++ {
-			d.reverse(&d.schema, batches[i], l)
+			d.reverseRoom(&d.schema, batches[i], l)
 		}
 		return err
 	})

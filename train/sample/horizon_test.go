@@ -100,6 +100,13 @@ func (s *spill) left() (n int) {
 	return n
 }
 
+// reverseAll makes the reverse of b.
+func (s *Sampler) reverseAll(b *Batch) {
+	for l := range b.Layers {
+		s.reverse(&s.schema, b, l)
+	}
+}
+
 // requireHorizon compares batches that are drawn far with those of Sample.
 func requireHorizon(t *rapid.T, s *Sampler, room Room) {
 	n := rapid.IntRange(0, 12).Draw(t, "steps")
@@ -124,6 +131,9 @@ func requireHorizon(t *rapid.T, s *Sampler, room Room) {
 			return fmt.Errorf("step %d comes where %d is next", i, next)
 		}
 		next++
+		bytes := b.Bytes()
+		s.reverseAll(b)
+		require.Equal(t, bytes, b.Bytes(), "there is the size of the reverse")
 		requireSame(t, want[i], b, "%+v", s.Config)
 		return nil
 	}))
@@ -262,6 +272,7 @@ func TestHorizonOfLongLists(t *testing.T) {
 		require.NoError(t, s.SampleFar(context.Background(), new(spill), n, func(i int) (Z, [][]uint32, []Without) {
 			return z[i], [][]uint32{{0}}, without[i]
 		}, func(i int, b *Batch) error {
+			s.reverseAll(b)
 			requireSame(t, batches[i], b, "%+v", c)
 			return nil
 		}))
