@@ -83,8 +83,8 @@ func (d Demand) epoch(b Budget, groups int) *epoch {
 //
 // How often nodes are wanted follows a power law of exponent 2.5: P(more than x) = (x₀/x)^1.5 from some x₀ on, as in scale-free graphs (Barabási
 // and Albert, Science 286, 1999, find 2.1 to 3). Measured are the different rows of 24, 180 and 909 steps of 100 seeds of a generated graph
-// of 10 M nodes, in thousands: 970, 4,528 and 8,824; by this 986, 4,571 and 9,106. Of 36 and 180 steps of 20 seeds of ogbn-arxiv: 70.1 and
-// 133.1; by this 71.4 and 147.8. If all were wanted alike, 24 steps would want 1,118.
+// of 10 M nodes, in thousands: 970, 4,528 and 8,824; by this 963, 4,559 and 9,109. Of 36 and 180 steps of 20 seeds of ogbn-arxiv: 70.1 and
+// 133.1; by this 74.4 and 152.1. If all were wanted alike, 24 steps would want 1,107.
 type popularity struct {
 	count float64
 	each  float64 // uses of a step
