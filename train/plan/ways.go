@@ -30,7 +30,7 @@ type Ways struct {
 
 	WindowCount int   `json:"window_count"` // of an epoch
 	Horizons    int   `json:"horizons"`     // of an epoch
-	SpillBytes  int64 `json:"spill_bytes"`  // that two of them, one after the other, take at most
+	SpillBytes  int64 `json:"spill_bytes"`  // of a spill in which two of them, one after the other, find room
 
 	long bool // there are rows to read, and windows enough for horizons
 }
