@@ -2,24 +2,28 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/tools/cli"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // joinSide is a way to bring the rows of an epoch.
 type joinSide struct {
-	name  string
+	name  string // without blanks, in -ways
 	args  []string
 	steps int // of an epoch; 0: those of -steps
 	turns []joinTurn
@@ -29,6 +33,7 @@ type joinSide struct {
 type joinTurn struct {
 	steps, seconds, busy, processor, read, written float64
 	first                                          float64 // seconds until that step
+	group                                          int64   // bytes that the cgroup had at most, page cache included; 0: there is none
 	result                                         run.Result
 }
 
@@ -44,20 +49,38 @@ var joinColumns = []struct {
 	{"s to the first step", "%.1f", func(t joinTurn) float64 { return t.first }},
 }
 
-// compareJoins alternates epochs that bring their rows one by one, by windows, and by a join of windows with the table, under one budget. What
-// the device did is the system's own count (/sys/dev/block), so that nothing else may use it meanwhile.
-func compareJoins(ctx context.Context, c *comparison) error {
-	sides := []*joinSide{
-		{name: "row by row", args: []string{"--spill", "0", "--window", "1", "--lookahead", "0", "--policy", "none", "--host-memory", "0"}, steps: 20},
+// joinSides are the ways to bring rows that there are.
+func (c *comparison) joinSides() (sides []*joinSide, err error) {
+	for _, s := range []*joinSide{
+		{name: "rows", args: []string{"--spill", "0", "--window", "1", "--lookahead", "0", "--policy", "none", "--host-memory", "0"}, steps: 20},
 		{name: "windows", args: []string{"--spill", "0"}},
+		{name: "history", args: []string{"--spill", "0", "--history", "--history-start", "0", "--t-stale", c.stale}},
 		{name: "join", args: []string{"--spill", c.spill}},
-	}
-	if c.rate != "" {
-		sides[0].steps = 3 // of which each takes a minute
-		for _, s := range sides {
+	} {
+		if c.rate != "" {
 			s.args = append(s.args, "--disk-rate", c.rate)
+			if s.steps > 0 {
+				s.steps = 3 // of which each takes a minute
+			}
+		}
+		if slices.Contains(c.ways, s.name) {
+			sides = append(sides, s)
 		}
 	}
+	if len(sides) != len(c.ways) {
+		return nil, fmt.Errorf("-ways %s: some of rows, windows, history and join, each once", strings.Join(c.ways, ","))
+	}
+	return sides, nil
+}
+
+// compareJoins alternates epochs that bring their rows one by one, by windows, and by a join of windows with the table, under one budget, and in
+// a memory cgroup of a tenth more. What the device did is the system's own count (/sys/dev/block), so that nothing else may use it meanwhile.
+func compareJoins(ctx context.Context, c *comparison) error {
+	sides, err := c.joinSides()
+	if err != nil {
+		return err
+	}
+	weights := map[bool]string{} // with history, and without
 	for range c.rounds {
 		for _, s := range sides {
 			t, err := c.joinTurn(ctx, s)
@@ -65,16 +88,20 @@ func compareJoins(ctx context.Context, c *comparison) error {
 				return fmt.Errorf("%s: %w", s.name, err)
 			}
 			s.turns = append(s.turns, t)
-			fmt.Fprintf(os.Stderr, "%s: %.3f s a step, weights %s\n", s.name, t.seconds, t.result.ParamsXXH3)
+			r := t.result
+			fmt.Fprintf(os.Stderr, "%s: %.3f s a step, weights %s\n", s.name, t.seconds, r.ParamsXXH3)
+			if kept := r.History != nil; s.steps == 0 && cmp.Or(weights[kept], r.ParamsXXH3) != r.ParamsXXH3 {
+				return fmt.Errorf("%s comes to weights %s, and others to %s", s.name, r.ParamsXXH3, weights[kept])
+			} else if s.steps == 0 {
+				weights[kept] = r.ParamsXXH3
+			}
 		}
 	}
-	if a, b := sides[1].turns[0].result, sides[2].turns[0].result; a.ParamsXXH3 != b.ParamsXXH3 {
-		return fmt.Errorf("windows come to weights %s, and the join to %s", a.ParamsXXH3, b.ParamsXXH3)
-	}
-	fmt.Fprintf(c.out, "%s: GraphSAGE, fanout 15,10,5, hidden %d, %d nodes a step, --memory %s, --spill %s%s; an epoch of %.0f steps, row by row %.0f of them; %d turns. "+
-		"Medians, in brackets of what windows have:\n\n", filepath.Base(c.dataset), hidden, c.batch, c.memory, c.spill, ifAny(", --disk-rate ", c.rate),
-		sides[1].turns[0].steps+1, sides[0].turns[0].steps+1, c.rounds)
-	head := "| rows |"
+	base := sides[max(0, slices.Index(c.ways, "windows"))]
+	fmt.Fprintf(c.out, "%s: GraphSAGE, fanout 15,10,5, hidden %d, %d nodes a step, --memory %s, --spill %s%s; an epoch of %d steps, row by row 20; %d turns. "+
+		"Medians, in brackets of what %s have:\n\n", filepath.Base(c.dataset), hidden, c.batch, c.memory, c.spill, ifAny(", --disk-rate ", c.rate),
+		base.turns[0].result.Epochs[0].Steps, c.rounds, base.name)
+	head := "| way |"
 	for _, column := range joinColumns {
 		head += " " + column.name + " |"
 	}
@@ -88,22 +115,34 @@ func compareJoins(ctx context.Context, c *comparison) error {
 	for _, s := range sides {
 		fmt.Fprintf(c.out, "| %s |", s.name)
 		for _, column := range joinColumns {
-			v, base := values(s, column.of), values(sides[1], column.of)
-			fmt.Fprintf(c.out, " "+column.format+" (%.2f) |", v.median(), v.over(base).median())
+			v, w := values(s, column.of), values(base, column.of)
+			fmt.Fprintf(c.out, " "+column.format+" (%.2f) |", v.median(), v.over(w).median())
 		}
 		fmt.Fprintln(c.out)
 	}
-	r := sides[2].turns[0].result
-	if j, s := r.Join, r.Spill; j != nil && s != nil {
-		fmt.Fprintf(c.out, "\nJoin: %d horizons, %d rows to their first window, %d on to the next; the spill held %.2f GB at most.\n",
-			j.Horizons, j.Spilled, j.Forwarded, float64(s.PeakBytes)/1e9)
-	}
+	fmt.Fprintln(c.out)
 	for _, s := range sides {
-		r := s.turns[0].result
-		fmt.Fprintf(c.out, "%s: rows read %.1f GB, lists %.1f GB, peak %d MiB.\n", s.name, float64(r.Disk.BytesRead)/1e9,
-			float64(r.Topology.Disk.BytesRead)/1e9, r.PeakRSSBytes>>20)
+		s.turns[0].print(c.out, s.name)
 	}
 	return nil
+}
+
+// print says what a turn counted.
+func (t *joinTurn) print(w io.Writer, name string) {
+	r := t.result
+	fmt.Fprintf(w, "%s: epoch of %d steps in %.0f s; rows read %.1f GB, lists %.1f GB; peak %d MiB of its own, with the page cache %d.", name, r.Epochs[0].Steps,
+		r.Epochs[0].Seconds, float64(r.Disk.BytesRead)/1e9, float64(r.Topology.Disk.BytesRead)/1e9, r.PeakRSSBytes>>20, t.group>>20)
+	if j, s := r.Join, r.Spill; j != nil && s != nil {
+		fmt.Fprintf(w, " %d horizons, %d rows to their first window, %d on to the next; the spill held %.2f GB at most.", j.Horizons, j.Spilled, j.Forwarded,
+			float64(s.PeakBytes)/1e9)
+	}
+	if h := r.History; h != nil {
+		fmt.Fprintf(w, " %.1f %% of hidden rows used again, slots of %s.", 100*h.Reuse, kernels.FormatBytes(h.Slots*h.SlotBytes))
+	}
+	if a := r.Best.TestAcc; a != nil {
+		fmt.Fprintf(w, " Test accuracy %.2f %%.", 100**a)
+	}
+	fmt.Fprintln(w)
 }
 
 func ifAny(before, text string) string {
@@ -121,7 +160,19 @@ func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err
 	if s.steps > 0 {
 		args = append(args, "--epoch-steps", strconv.Itoa(s.steps))
 	}
-	cmd := c.binary.Command(ctx, append(args, "--memory", c.memory, "--log-every", "1", "--run", dir, "--json")...)
+	if s.steps == 0 {
+		args = append(args, "--eval-nodes", strconv.Itoa(c.evalNodes))
+	}
+	memory, err := bytesOf(c.memory)
+	if err != nil {
+		return t, err
+	}
+	group, err := cli.NewCgroup(fmt.Sprint(os.Getpid()), memory/10*11)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "note: %v\n", err)
+	}
+	defer group.Close()
+	cmd := group.Command(ctx, string(c.binary), append(args, "--memory", c.memory, "--log-every", "1", "--run", dir, "--json")...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()
@@ -157,6 +208,7 @@ func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err
 		steps: n, seconds: last.at.Sub(first.at).Seconds() / n, busy: (last.busy - first.busy) / n, processor: (last.processor - first.processor) / n,
 		read: (last.read - first.read) / n, written: (last.written - first.written) / n, first: first.at.Sub(began).Seconds(),
 	}
+	t.group, _ = group.Peak()
 	return t, json.Unmarshal(stdout.Bytes(), &t.result)
 }
 

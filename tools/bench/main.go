@@ -17,7 +17,7 @@
 //	go run ./tools/bench infer      -dataset FILE.gnn [-python PATH] [-memory 4GiB] [-nodes 1024] [-rounds 3]
 //	go run ./tools/bench embed      -dataset KG.gnn [-memory 2GiB] [-batch 10000] [-steps 100] [-negatives 1000] [-rounds 7]
 //	go run ./tools/bench history    -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-t-stale 200] [-rounds 7]
-//	go run ./tools/bench join       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-spill 6GiB] [-disk-rate 200MB,500] [-rounds 7]
+//	go run ./tools/bench join       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-spill 6GiB] [-disk-rate 200MB,500] [-ways rows,windows,history,join] [-eval-nodes 20000] [-rounds 7]
 //	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 4GiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
 //
 // kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum for products and Go for all else,
@@ -46,7 +46,8 @@
 // predicts the logits of all nodes, layers holding rows, sums and what they choose, and says layer by layer what was planned and
 // what was read; with a Python, in turns with PyTorch Geometric's loop over layers, whose logits must be the same. embed learns a row for
 // each node of a knowledge graph under -memory, in turns with all rows in memory, and fails when the weights differ.
-// join trains by rows, by windows and by joins of windows with the table, and says what each takes of the device, the processors and the disk's space.
+// join trains by rows, by windows, with hidden rows of earlier steps, and by joins of windows with the table, and says what each takes of the device, the
+// processors and the disk's space, in a memory cgroup of 110 % of -memory.
 // history trains with hidden rows of earlier steps and without, by windows and step by step, slots within the budget and beside it.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch Geometric and torch-sparse
@@ -98,7 +99,9 @@ type comparison struct {
 	layerDependency bool
 	nodes           int         // of a batch of infer's Python
 	negatives       int         // of each positive, or shared, in link and embed
-	stale           string      // --t-stale of history
+	stale           string      // --t-stale of history and join
+	ways            []string    // of join
+	evalNodes       int         // of join
 	json            bool        // of link
 	spill, rate     string      // of join
 	binary          cli.Binary  // none where the command has no use for it
@@ -162,7 +165,9 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.IntVar(&c.steps, "steps", command.steps, "steps of a run, or of a trace, in training out of core")
 	f.IntVar(&c.nodes, "nodes", 1024, "nodes of a batch, in infer's Python")
 	f.IntVar(&c.negatives, "negatives", 50, "many of them, in link and embed")
-	f.StringVar(&c.stale, "t-stale", "200", "most `steps` to a use, in history")
+	f.StringVar(&c.stale, "t-stale", "200", "most `steps` to a use, in history and join")
+	ways := f.String("ways", "rows,windows,join", "of rows, windows, history, join: what join times")
+	f.IntVar(&c.evalNodes, "eval-nodes", 100, "of either part, that join measures accuracy on")
 	f.StringVar(&c.spill, "spill", "auto", "--spill of join: `size`")
 	f.StringVar(&c.rate, "disk-rate", "", "--disk-rate of join: `bytes,transfers` a second; default: as the disk is")
 	f.BoolVar(&c.json, "json", false, "print JSON, in link")
@@ -174,7 +179,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.BoolVar(&c.layerDependency, "layer-dependency", false, "let a node draw the same at every layer, in dependent")
 	f.StringVar((*string)(&c.binary), "bin", "", "a built `gnnstore`; default: built now")
 	_ = f.Parse(args[1:]) // ExitOnError
-	c.engine = disk.Kind(*engine)
+	c.engine, c.ways = disk.Kind(*engine), strings.Split(*ways, ",")
 	if c.device, err = parseDevice(*device); err != nil {
 		return err
 	}
