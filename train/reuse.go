@@ -34,8 +34,8 @@ type reuse struct {
 	audit    *audit // nil: nothing is compared
 }
 
-// reuses tells whether the run uses hidden rows again.
-func (t *trainer) reuses() bool { return t.reuse != nil && t.reuse.cache != nil }
+// reuses tells whether the run uses hidden rows again: planReuse has found whose.
+func (t *trainer) reuses() bool { return t.reuse != nil && len(t.reuse.options.Kept) > 0 }
 
 // planReuse decides which hidden rows are kept, before the memory is split.
 func (t *trainer) planReuse(ctx context.Context) error {

@@ -238,6 +238,22 @@ func TestReuseNotes(t *testing.T) {
 	}
 }
 
+// TestReuseWithoutSpill: what is drawn depends on steps before, so that a spill is of no use: it gets no memory, no disk, and a line.
+func TestReuseWithoutSpill(t *testing.T) {
+	o := reusing()
+	o.Epochs, o.SpillBytes = 1, 16<<20
+	var notes []string
+	r, err := Run(t.Context(), open(t, storetest.Communities(600, 4, 8, 24, 2)), in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	require.NoError(t, err)
+	require.Equal(t, []string{"what is drawn depends on hidden rows of earlier steps: rows are read by windows, without a spill"}, notes)
+	require.Positive(t, r.History.Hits)
+	for _, part := range r.Memory.Parts {
+		require.NotEqual(t, "join", part.Name)
+	}
+	require.Nil(t, r.Join)
+	require.Nil(t, r.Spill)
+}
+
 // TestReuseMemory: rows that the memory does not hold are refused before any is allocated, with the option that asks for less.
 func TestReuseMemory(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
