@@ -61,16 +61,13 @@ func (s *Stepper) pass(in Input) model.Pass {
 	return p
 }
 
-// hold brings the norms of in's hidden rows, once Backward has run, and if write stores what is to be stored.
-func (s *Stepper) hold(in Input, write bool) {
-	if in.Held == nil {
+// norms brings those of the gradients of in's hidden rows, once Backward has run.
+func (s *Stepper) norms(in Input) {
+	h := in.Held
+	if h == nil {
 		return
 	}
-	s.norms(in.Held, s.kept(in).Hidden)
-	s.store(in.Held, s.kept(in).Computed, write)
-}
-
-func (s *Stepper) norms(h *Held, hidden []model.Rows) {
+	hidden := s.kept(in).Hidden
 	n := 0
 	for _, rows := range hidden {
 		for _, v := range rows {
@@ -100,7 +97,14 @@ func (s *Stepper) norms(h *Held, hidden []model.Rows) {
 	s.be.DownloadF32(m.host, all)
 }
 
-func (s *Stepper) store(h *Held, computed []model.Rows, write bool) {
+// store makes room for what of in is to be stored, and if write stores it: before Backward, which gives the rows' memory to gradients. What the
+// step reads of slots has been read.
+func (s *Stepper) store(in Input, write bool) {
+	h := in.Held
+	if h == nil {
+		return
+	}
+	computed := s.kept(in).Computed
 	m, n := &s.history, 0
 	m.lists = m.lists[:0]
 	for i := range h.Store {

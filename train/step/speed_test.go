@@ -54,8 +54,8 @@ func BenchmarkHeld(b *testing.B) {
 			rows := in.Kept.Hidden[0][0].Value
 			be.AssembleRows(rows, in.Kept.Computed[0][0].Value, slots, s.Feed.graphs[1].Nodes[0].At)
 		}},
-		{"norms", func() { s.norms(in.Held, in.Kept.Hidden) }},
-		{"write", func() { s.store(in.Held, in.Kept.Computed, true) }},
+		{"norms", func() { s.norms(in) }},
+		{"write", func() { s.store(in, true) }},
 		{"step", step},
 	} {
 		b.Run(part.name, func(b *testing.B) {

@@ -85,7 +85,7 @@ type Input struct {
 	// changes; or without a buffer where the network has rows of its own. Behind them are those of the tables of edges.
 	Rows []kernels.Tensor
 	Key  uint64      // of dropout, another one each step; odd. 0: nothing is dropped
-	Kept *model.Kept // what is kept of hidden rows; nil: nothing
+	Kept *model.Kept // what is kept of hidden rows until the next step; nil: nothing
 	Held *Held       // nil: the batch has no history
 }
 
@@ -108,8 +108,7 @@ func (e *NormError) Error() string { return fmt.Sprintf("the norm of the gradien
 // loss. A loss that is not finite is a *LossError, and the gradients are as they were, and the slots too.
 func (s *Stepper) Compute(in Input) (Tally, error) {
 	s.learnt = s.learnt[:0]
-	graphs := s.graphs(in, true)
-	s.Tape.Reset(true)
+	graphs := s.begin(in)
 	a, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in)
 	if err != nil {
 		return a, err
@@ -117,14 +116,24 @@ func (s *Stepper) Compute(in Input) (Tally, error) {
 	if !finite(a.Loss) {
 		return a, &LossError{a.Loss}
 	}
+	s.store(in, true)
 	s.Tape.Backward()
-	s.hold(in, true)
+	s.norms(in)
 	for n, x := range in.Rows {
 		if s.Model.LearntDim(n) > 0 && x.Buf != nil {
 			s.learnt = append(s.learnt, optim.Rows{Records: x, Grad: s.Tape.Gradient(s.rows[n])})
 		}
 	}
 	return a, nil
+}
+
+// begin has the tape record a step with in. Hidden rows that a step of history keeps take memory of their own, so that it is frugal with the rest,
+// unless the caller is to find all of Kept; of other steps that would save a hundredth.
+func (s *Stepper) begin(in Input) []model.Graph {
+	graphs := s.graphs(in, true)
+	s.Tape.Frugal = in.Held != nil && in.Kept == nil
+	s.Tape.Reset(true)
+	return graphs
 }
 
 // Update makes new weights of the gradients at a learning rate, and new records of the rows that the last Compute read, and clears
@@ -145,13 +154,13 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 // Rehearse takes a batch forwards and backwards and leaves the weights and slots as they are and the gradients zero: so that the
 // memory of a step is there, and known.
 func (s *Stepper) Rehearse(in Input) error {
-	graphs := s.graphs(in, true)
-	s.Tape.Reset(true)
+	graphs := s.begin(in)
 	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in); err != nil {
 		return err
 	}
+	s.store(in, false)
 	s.Tape.Backward()
-	s.hold(in, false)
+	s.norms(in)
 	for _, g := range s.grads {
 		s.be.Fill(g, 0)
 	}

@@ -24,7 +24,8 @@ type Var struct {
 	needsGrad bool
 	whole     *Var // Value is a window of whole's, and Grad one of its gradient
 	fixed     bool // no operation may write over Value: it is the caller's, its own operation reads it in Backward, or it is kept
-	kept      bool // no operation may write over Grad
+	kept      bool // no operation may write over Grad, and a frugal tape gives neither it nor Value up
+	lent      bool // Value is that of a kept Var as well
 }
 
 // NewParam makes a parameter of value and grad, which the caller owns; Backward adds to grad.
@@ -38,7 +39,7 @@ func NewConstant(value kernels.Tensor) *Var { return &Var{Value: value, fixed: t
 // Tape records a step.
 type Tape struct {
 	// Frugal has Backward give up what each operation made as soon as it has gone back through it, for the gradients of those before: a step takes
-	// little more than its forward pass. Nothing but parameters can be read after Backward then, and Keep panics. It changes no bit.
+	// little more than its forward pass. Nothing but parameters, leaves and what Keep keeps can be read after Backward then. It changes no bit.
 	Frugal bool
 
 	be       kernels.Backend
@@ -96,8 +97,8 @@ func (t *Tape) Keep(v *Var) {
 	if v.whole != nil && v.whole.Value.Rows != v.Value.Rows {
 		panic("tape: Keep: a Head has no memory of its own")
 	}
-	if t.Frugal {
-		panic("tape: Keep: a frugal tape keeps nothing")
+	for of := v.whole; of != nil; of = of.whole {
+		of.lent = true
 	}
 	v.fixed, v.kept = true, true
 	v.whole = nil // the gradient gets memory of its own
@@ -117,10 +118,12 @@ func (t *Tape) Backward() {
 // giveUp gives up the memory of a result that is gone back through: whoever read it was recorded behind it. What shares memory is given up with the
 // result that the memory is of.
 func (t *Tape) giveUp(v *Var) {
-	if v.whole != nil {
+	if v.whole != nil || v.kept {
 		return
 	}
-	t.arena.give(v.Value)
+	if !v.lent {
+		t.arena.give(v.Value)
+	}
 	t.arena.give(v.Grad)
 	v.Value, v.Grad = kernels.Tensor{}, kernels.Tensor{}
 }
