@@ -182,6 +182,7 @@ func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	var first, last moment
+	var size int64 // of the record
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for running := true; running; {
@@ -192,7 +193,7 @@ func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err
 			}
 			running = false
 		case <-tick.C:
-			if step, ok := lastStep(filepath.Join(dir, "metrics.jsonl")); ok && step > last.step {
+			if step, ok := lastStep(filepath.Join(dir, "metrics.jsonl"), &size); ok && step > last.step {
 				last = momentOf(step, c.dataset, cmd.Process.Pid)
 				if first.step == 0 {
 					first = last
@@ -245,8 +246,8 @@ func fields(name string) (all []float64) {
 	return all
 }
 
-// lastStep is that of the record of a run so far.
-func lastStep(record string) (step int, ok bool) {
+// lastStep is that of the record of a run so far, which is read where it has grown beyond size.
+func lastStep(record string, size *int64) (step int, ok bool) {
 	const tail = 256 << 10 // a line takes a few KiB
 	f, err := os.Open(record)
 	if err != nil {
@@ -254,17 +255,19 @@ func lastStep(record string) (step int, ok bool) {
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil {
+	if err != nil || info.Size() == *size {
 		return 0, false
 	}
-	from := max(0, info.Size()-tail)
-	text := make([]byte, info.Size()-from)
-	n, _ := f.ReadAt(text, from) // what there is of it
-	for line := range bytes.Lines(text[:n]) {
+	*size = info.Size()
+	from := max(0, *size-tail)
+	text := make([]byte, *size-from)
+	n, _ := f.ReadAt(text, from)                 // what there is of it
+	lines := bytes.Split(text[:n], []byte{'\n'}) // the last of which is not whole
+	for _, line := range slices.Backward(lines[:len(lines)-1]) {
 		var l run.Line
 		if json.Unmarshal(line, &l) == nil && l.Step != nil {
-			step, ok = l.Step.Step, true
+			return l.Step.Step, true
 		}
 	}
-	return step, ok
+	return 0, false
 }
