@@ -21,6 +21,7 @@ type arxiv struct {
 	times    int    // of a proof that tries anything
 	seed     uint64 // of it
 	write    bool   // the record, instead of comparing with it
+	large    string // the dataset of spills
 }
 
 // withArxiv makes a command of a proof over ogbn-arxiv.
@@ -43,8 +44,9 @@ func withBinary(proof func(context.Context, *arxiv) error) func(context.Context,
 		times := flags.Int("times", 50, "how often flips flips a bit")
 		seed := flags.Uint64("seed", 1, "which ones")
 		write := flags.Bool("write", false, "have record write what it found")
+		large := flags.String("dataset", "", "sealed `dataset` of spills")
 		_ = flags.Parse(args) // ExitOnError
-		a := &arxiv{gnnstore: cli.Binary(*binary), work: *work, times: *times, seed: *seed, write: *write}
+		a := &arxiv{large: *large, gnnstore: cli.Binary(*binary), work: *work, times: *times, seed: *seed, write: *write}
 		if *data != "" {
 			a.raw = filepath.Join(*data, "ogbn_arxiv")
 		}
