@@ -97,12 +97,14 @@ func (s *simulation) plan(n, hops int) {
 func (s *simulation) check(step, layer, typ int, next []uint32, origins []sample.Origin) {
 	live := s.live(step, layer, typ)
 	k := slices.IndexFunc(s.o.Kept, func(k history.Kept) bool { return k.Layer == layer && k.Type == typ })
-	d := decision{computed: live}
-	if k >= 0 {
-		s.before[k][step] = s.references[k].clone()
-		d = s.references[k].plan(step, live)
-		s.decisions[k][step] = d
+	if k < 0 { // all are drawn further
+		require.Nil(s.t, next)
+		require.Nil(s.t, origins)
+		return
 	}
+	s.before[k][step] = s.references[k].clone()
+	d := s.references[k].plan(step, live)
+	s.decisions[k][step] = d
 	if !slices.Equal(d.computed, next) {
 		require.FailNow(s.t, "next", "step %d, layer %d, type %d: of %v %v is computed, want %v", step, layer, typ, live, next, d.computed)
 	}

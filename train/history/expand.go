@@ -14,11 +14,10 @@ type group struct {
 
 	next, ownNext       [][][]uint32 // by step and type
 	origins, ownOrigins [][][]sample.Origin
-	identity            []sample.Origin
 }
 
 // Expand decides which of found are used: of the layer that hop h draws the sources of, L - 1 - h, where there is a ring. All others
-// are drawn further.
+// are drawn further, and get no origins.
 func (g *group) Expand(ctx context.Context, hop int, found [][][]uint32) ([][][]uint32, [][][]sample.Origin, error) {
 	c := g.cache
 	if len(found) != g.steps || hop >= c.o.Layers {
@@ -36,7 +35,7 @@ func (g *group) Expand(ctx context.Context, hop int, found [][][]uint32) ([][][]
 		for t, live := range types {
 			k := c.at[layer][t]
 			if k < 0 {
-				g.next[i][t], g.origins[i][t] = live, g.through(len(live))
+				g.next[i][t], g.origins[i][t] = nil, nil
 				continue
 			}
 			next, origins := &g.ownNext[i][t], &g.ownOrigins[i][t]
@@ -54,12 +53,4 @@ func (g *group) fit() {
 		g.next, g.ownNext = append(g.next, make([][]uint32, n)), append(g.ownNext, make([][]uint32, n))
 		g.origins, g.ownOrigins = append(g.origins, make([][]sample.Origin, n)), append(g.ownOrigins, make([][]sample.Origin, n))
 	}
-}
-
-// through are the origins of n sources that are all drawn further.
-func (g *group) through(n int) []sample.Origin {
-	for len(g.identity) < n {
-		g.identity = append(g.identity, sample.Origin{From: sample.Below, Index: uint32(len(g.identity))})
-	}
-	return g.identity[:n]
 }

@@ -131,6 +131,9 @@ func requireReached(t *testing.T, schema sample.Schema, b *sample.Batch) {
 				below = under.Src[:under.Dst]
 			}
 			var computed []uint32
+			if len(f.Origin) == 0 { // all are
+				computed = f.Src
+			}
 			for i, o := range f.Origin {
 				if o.From == sample.Below {
 					require.EqualValues(t, len(computed), o.Index)

@@ -261,6 +261,35 @@ func TestHalfTheBytes(t *testing.T) {
 	}
 }
 
+// TestHalvesByBothWays: rows from tables in float16, features and hidden ones, make the same bits whether rows or sums are held, in whatever
+// memory.
+func TestHalvesByBothWays(t *testing.T) {
+	for _, kind := range []model.Kind{model.SAGE, model.GCN} {
+		const nodes = 600
+		path := storetest.Build(t, storetest.Communities(nodes, 4, 19, 9, 1))
+		e := network(t, path, model.Config{Kind: kind, Layers: 3, Hidden: 21, Norm: "layer"}, Options{Dir: filepath.Join(t.TempDir(), "layers"), LayerDtype: store.F16})
+		e.Attach(make([]*cachetier.Stack, len(e.data.Types)), nil) // so that features are read like hidden rows
+		e.most.edges = 700
+		require.Equal(t, kernels.F16, e.data.Types[0].DType())
+		var all []uint32
+		for v := range uint32(nodes) {
+			all = append(all, v)
+		}
+		var want []float32
+		for _, hold := range []Hold{HoldRows, HoldSums} {
+			for _, bytes := range []int64{0, 3000, 30_000} {
+				e.Hold, e.Bytes = hold, bytes
+				_, got, err := rows(t.Context(), e, 2, all)
+				require.NoError(t, err)
+				if want == nil {
+					want = got
+				}
+				require.Equal(t, asBits(want), asBits(got), "%s, %s in %d bytes", kind, hold, bytes)
+			}
+		}
+	}
+}
+
 // noRoom is a file system with little space left.
 type noRoom struct {
 	vfs.FS

@@ -7,7 +7,7 @@ type Batch struct {
 	// Without is the edges of each relation that the batch is drawn without; empty: of none. Who has it drawn sets it before.
 	Without []Without
 
-	// expanded says that an Expander chose what the batch draws; then rows are its Inputs.
+	// expanded says that an Expander chose what the batch draws; then rows are its Inputs, of types whose sources have an Origin.
 	expanded bool
 	rows     [][]uint32 // by type
 	edgeRows [][]uint32 // by table of edges: the rows of it that the batch reads, each once
@@ -25,8 +25,8 @@ type Layer struct {
 type Frontier struct {
 	Src []uint32 // node ids, as stored
 	Dst int
-	// Origin says for each source where its row comes from. It is empty without an [Expander]: then the n-th source's is row n of the
-	// layer below, or of Inputs.
+	// Origin says for each source where its row comes from. It is empty without an [Expander], and where that gives none: then the n-th
+	// source's is row n of the layer below, or of Inputs.
 	Origin []Origin
 }
 
@@ -126,12 +126,12 @@ func grow[T any](s []T, n int) []T {
 
 // Inputs are the nodes of each type whose feature rows the batch reads, each once; and behind them the rows of each table of edges.
 func (b *Batch) Inputs() [][]uint32 {
-	if b.expanded {
-		return append(b.rows[:len(b.rows):len(b.rows)], b.edgeRows...)
-	}
 	ids := make([][]uint32, len(b.Layers[0].Nodes), len(b.Layers[0].Nodes)+len(b.edgeRows))
 	for t := range ids {
-		ids[t] = b.Layers[0].Nodes[t].Src
+		f := &b.Layers[0].Nodes[t]
+		if ids[t] = f.Src; b.expanded && len(f.Origin)+len(b.rows[t]) > 0 {
+			ids[t] = b.rows[t]
+		}
 	}
 	return append(ids, b.edgeRows...)
 }

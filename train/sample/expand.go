@@ -12,7 +12,8 @@ import (
 // for the last hop too. found has the sources of each batch and type, as Frontier.Src; it is lent until Expand returns.
 //
 // Of next, the nodes of a batch and type differ from each other. They are the destinations of the next hop; after the last hop they
-// are the rows that the batch reads, its Inputs. origins has one for each of found. Both are copied.
+// are the rows that the batch reads, its Inputs. origins has one for each of found. Both are copied. Where there are no origins all of
+// found are drawn further, in their order, and next is not looked at.
 //
 // An Expander is made for a group, so it knows which steps these batches are.
 type Expander interface {
@@ -53,13 +54,20 @@ func (s *Sampler) expand(ctx context.Context, e Expander, batches []*Batch, hop 
 	for i, b := range batches {
 		for t := range s.schema.Types {
 			f := &b.Layers[at].Nodes[t]
-			if f.Origin = append(f.Origin[:0], origins[i][t]...); len(f.Origin) != len(f.Src) {
+			f.Origin = append(f.Origin[:0], origins[i][t]...)
+			further := next[i][t]
+			switch {
+			case origins[i][t] == nil && at > 0:
+				further = f.Src
+			case origins[i][t] == nil:
+				further = nil // Inputs are the sources, which are there
+			case len(f.Origin) != len(f.Src):
 				panic(fmt.Sprintf("sample: Expand: %d sources of type %d at hop %d, and %d origins", len(f.Src), t, hop, len(f.Origin)))
 			}
 			if at > 0 {
-				b.Layers[at-1].Nodes[t].start(next[i][t])
+				b.Layers[at-1].Nodes[t].start(further)
 			} else {
-				b.rows[t] = append(b.rows[t][:0], next[i][t]...)
+				b.rows[t] = append(b.rows[t][:0], further...)
 			}
 		}
 		b.expanded = true

@@ -23,8 +23,14 @@ func dropped(batch, typ, hop int, v uint32) bool {
 	return Hash(uint64(batch), uint64(typ), uint64(hop), uint64(v))%2 == 0
 }
 
-// dropHalf gives what is dropped of found the slot of its id.
+// dropsNone says of a third of the types and hops that nothing is dropped.
+func dropsNone(typ, hop int) bool { return Hash(uint64(typ), uint64(hop))%3 == 0 }
+
+// dropHalf gives what is dropped of found the slot of its id. Where none is, there are no origins.
 func dropHalf(batch, typ, hop int, found []uint32) (next []uint32, origins []Origin) {
+	if dropsNone(typ, hop) {
+		return nil, nil
+	}
 	for _, v := range found {
 		if dropped(batch, typ, hop, v) {
 			origins = append(origins, Origin{Slot, v})
@@ -80,7 +86,10 @@ func pruned(w *reference, full *Batch, batch int) (b *Batch, inputs [][]uint32) 
 		}
 		for t := range w.Types {
 			f := &layer.Nodes[t]
-			next[t], f.Origin = dropHalf(batch, t, len(full.Layers)-1-at, f.Src)
+			hop := len(full.Layers) - 1 - at
+			if next[t], f.Origin = dropHalf(batch, t, hop, f.Src); dropsNone(t, hop) {
+				next[t] = f.Src
+			}
 		}
 		live = next
 	}
