@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
@@ -35,22 +36,28 @@ type reuseSide struct {
 	slots    int64    // bytes of them
 }
 
-// reuseSides are, for each way to read rows, one without history and then two with it.
-func reuseSides(stale string) (sides []*reuseSide) {
+// reuseSides are, for each of the ways to read rows, one without history and then two with it.
+func reuseSides(ways []string, stale string) (sides []*reuseSide, err error) {
 	for _, way := range []struct {
-		name string
-		args []string
+		key, name string
+		args      []string
 	}{
-		{"windows, belady", nil},
-		{"step by step, static prefix", []string{"--window", "1", "--lookahead", "0", "--policy", "static"}},
-		{"step by step, lru", []string{"--window", "1", "--lookahead", "0", "--policy", "lru"}},
+		{"windows", "windows, belady", nil},
+		{"static", "step by step, static prefix", []string{"--window", "1", "--lookahead", "0", "--policy", "static"}},
+		{"lru", "step by step, lru", []string{"--window", "1", "--lookahead", "0", "--policy", "lru"}},
 	} {
+		if !slices.Contains(ways, way.key) {
+			continue
+		}
 		with := slices.Concat(way.args, []string{"--history", "--history-start", "0", "--t-stale", stale})
 		sides = append(sides, &reuseSide{name: way.name, args: way.args},
 			&reuseSide{name: way.name + "; history", args: with, history: true},
 			&reuseSide{name: way.name + "; history, slots beside", args: with, history: true, beside: true})
 	}
-	return sides
+	if len(sides) != 3*len(ways) {
+		return nil, fmt.Errorf("-ways %s: some of windows, static and lru, each once", strings.Join(ways, ","))
+	}
+	return sides, nil
 }
 
 // compareHistory alternates training with hidden rows of earlier steps and without, in equal bytes, and with slots beside those.
@@ -67,7 +74,10 @@ func compareHistory(ctx context.Context, c *comparison) error {
 	if err != nil {
 		return err
 	}
-	sides := reuseSides(c.stale)
+	sides, err := reuseSides(c.ways, c.stale)
+	if err != nil {
+		return err
+	}
 	var slots int64
 	for range c.rounds {
 		for _, s := range sides {

@@ -16,7 +16,7 @@
 //	go run ./tools/bench link       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 100] [-negatives 50] [-rounds 7] [-json]
 //	go run ./tools/bench infer      -dataset FILE.gnn [-python PATH] [-memory 4GiB] [-nodes 1024] [-rounds 3]
 //	go run ./tools/bench embed      -dataset KG.gnn [-memory 2GiB] [-batch 10000] [-steps 100] [-negatives 1000] [-rounds 7]
-//	go run ./tools/bench history    -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-t-stale 200] [-rounds 7]
+//	go run ./tools/bench history    -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-t-stale 200] [-ways windows,static,lru] [-rounds 7]
 //	go run ./tools/bench join       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-spill 6GiB] [-disk-rate 200MB,500] [-ways rows,windows,history,join] [-eval-nodes 20000] [-rounds 7]
 //	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 4GiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
 //
@@ -100,7 +100,7 @@ type comparison struct {
 	nodes           int         // of a batch of infer's Python
 	negatives       int         // of each positive, or shared, in link and embed
 	stale           string      // --t-stale of history and join
-	ways            []string    // of join
+	ways            []string    // of join and history
 	evalNodes       int         // of join
 	json            bool        // of link
 	spill, rate     string      // of join
@@ -114,6 +114,7 @@ var commands = map[string]struct {
 	compare func(context.Context, *comparison) error
 	steps   int    // that an epoch, or a trace, has unless said otherwise; none where nothing is out of core
 	memory  string // unless said otherwise
+	ways    string // likewise
 }{
 	"kernels":    {compare: compareKernels},
 	"step":       {compare: compareSteps},
@@ -131,8 +132,8 @@ var commands = map[string]struct {
 	"peers":      {compare: comparePeers, steps: 240, memory: "4GiB"},
 	"infer":      {compare: compareInference, steps: 20, memory: "4GiB"},
 	"embed":      {compare: compareEmbeddings, steps: 100, memory: "2GiB"},
-	"history":    {compare: compareHistory, steps: 400, memory: "2GiB"},
-	"join":       {compare: compareJoins, steps: 400, memory: "2GiB"},
+	"history":    {compare: compareHistory, steps: 400, memory: "2GiB", ways: "windows,static,lru"},
+	"join":       {compare: compareJoins, steps: 400, memory: "2GiB", ways: "rows,windows,join"},
 }
 
 func main() {
@@ -166,7 +167,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.IntVar(&c.nodes, "nodes", 1024, "nodes of a batch, in infer's Python")
 	f.IntVar(&c.negatives, "negatives", 50, "many of them, in link and embed")
 	f.StringVar(&c.stale, "t-stale", "200", "most `steps` to a use, in history and join")
-	ways := f.String("ways", "rows,windows,join", "of rows, windows, history, join: what join times")
+	ways := f.String("ways", command.ways, "what is timed: in join of rows, windows, history, join; in history of windows, static, lru")
 	f.IntVar(&c.evalNodes, "eval-nodes", 100, "of either part, that join measures accuracy on")
 	f.StringVar(&c.spill, "spill", "auto", "--spill of join: `size`")
 	f.StringVar(&c.rate, "disk-rate", "", "--disk-rate of join: `bytes,transfers` a second; default: as the disk is")
