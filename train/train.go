@@ -428,8 +428,10 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if err := t.rehearse(b, 0); err != nil {
 		return err
 	}
+	drawn := *b // with the origins of batches that use rows again
+	drawn.Layers, _ = t.reuse.rehearsal(b)
 	m := tiers.Measure{
-		Batch: b, Step: kernels.HostBytes() - before + t.step.LabelBytes(), Beside: t.besideTiers(), History: t.reuse.bytes(), Slots: t.reuse.slotBytes(),
+		Batch: &drawn, Step: kernels.HostBytes() - before + t.step.LabelBytes(), Beside: t.besideTiers(), History: t.reuse.bytes(), Slots: t.reuse.slotBytes(),
 	}
 	err = t.tiers.Open(ctx, m)
 	var short *plan.NotEnough
