@@ -47,6 +47,13 @@ func (f *flight) give(b Batch) {
 	}
 }
 
+// trim gives up the memory of batches that were used.
+func (f *flight) trim() {
+	f.Lock()
+	defer f.Unlock()
+	f.free = nil
+}
+
 // reset takes note that no batch is in flight any more.
 func (f *flight) reset() {
 	f.Lock()

@@ -293,6 +293,10 @@ func (p *Planner) Keep(ctx context.Context, w *Window) error {
 // Done takes back a batch that was used: its memory may be planned anew.
 func (p *Planner) Done(d Drawn) { p.flight.give(d.Batch) }
 
+// Trim gives up the memory of batches that were used, which the planner keeps for the next ones: where another planner of the same budget goes
+// on. It may be called at any time.
+func (p *Planner) Trim() { p.flight.trim() }
+
 // Reset forgets what was drawn and planned, here and in the tables: after a range that was cut short. Nobody may plan, load,
 // gather or use meanwhile.
 func (p *Planner) Reset() {

@@ -318,6 +318,35 @@ func TestReset(t *testing.T) {
 	}
 }
 
+// made is a sampler that counts the batches that it had to make.
+type made struct {
+	plan.Graph
+	batches *int
+}
+
+func (m made) New() plan.Batch {
+	*m.batches++
+	return m.Graph.New()
+}
+
+// TestTrim: batches that were used are drawn into again, but for those that Trim has given up.
+func TestTrim(t *testing.T) {
+	batches := 0
+	p := plan.NewPlanner(plan.Config{Sampler: made{plan.Graph{GraphSampler: given{}}, &batches}, Bytes: 1 << 30})
+	once := func() {
+		p.Begin(steps(0, 1))
+		w, err := p.Next(t.Context())
+		require.NoError(t, err)
+		p.Done(w.Steps[0])
+	}
+	once()
+	once()
+	require.Equal(t, 1, batches)
+	p.Trim()
+	once()
+	require.Equal(t, 2, batches)
+}
+
 // idsOf are the rows of one table that each step of w reads.
 func idsOf(w *plan.Window, table int, of func(step, table int) []uint32) (ids [][]uint32) {
 	for _, d := range w.Steps {

@@ -62,6 +62,10 @@ func (t *trainer) through(
 	if t.tables.state != nil {
 		t.tables.state.SetLag(1)
 	}
+	if pipe == t.states { // its batches and those of the others would take Budget.Batches twice
+		t.pipe.Planner.Trim()
+		defer pipe.Planner.Trim()
+	}
 	before := cachetier.Sum(t.tables.stats()).Disk
 	defer func() {
 		t.counted.evaluated = t.counted.evaluated.Add(cachetier.Sum(t.tables.stats()).Disk.Sub(before))
