@@ -2,6 +2,8 @@ package mutable_test
 
 import (
 	"bytes"
+	"encoding/binary"
+	"hash/crc32"
 	"maps"
 	"math/rand/v2"
 	"os"
@@ -219,5 +221,16 @@ func TestForecast(t *testing.T) {
 		require.Equal(t, f.All.Rows, st.Disk.Rows-st.Disk.RowsRepeated)
 		require.Positive(t, st.Disk.Reads)
 		require.NoError(t, table.Close())
+	}
+}
+
+// TestSum: a record's checksum is the CRC-32C of serial number, row and bytes, as rowfile.go says.
+func TestSum(t *testing.T) {
+	b := []byte("the bytes of a row")
+	for _, serial := range []uint64{0, 1, 0xfedcba9876543210} {
+		for _, row := range []uint32{0, 7, 0xfffffffe} {
+			all := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, serial), uint64(row))
+			require.Equal(t, crc32.Checksum(append(all, b...), crc32.MakeTable(crc32.Castagnoli)), mutable.Sum(serial, row, b))
+		}
 	}
 }

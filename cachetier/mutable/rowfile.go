@@ -185,10 +185,14 @@ func (f *rowFile) section(dir string) store.SectionFile {
 
 // sum is the checksum of a record.
 func (f *rowFile) sum(row uint32, b []byte) uint32 {
-	var id [16]byte
-	binary.LittleEndian.PutUint64(id[:], f.serial)
-	binary.LittleEndian.PutUint64(id[8:], uint64(row))
-	return crc32.Update(crc32.Checksum(id[:], castagnoli), castagnoli, b)
+	c := ^uint32(0)
+	for _, id := range [...]uint64{f.serial, uint64(row)} { // by table: bytes that crc32 is given would be allocated for each row
+		for range 8 {
+			c = castagnoli[byte(c)^byte(id)] ^ c>>8
+			id >>= 8
+		}
+	}
+	return crc32.Update(^c, castagnoli, b)
 }
 
 // encode writes the record of a row to dst, of stride bytes.
