@@ -28,6 +28,7 @@ const featureTable = "feat"
 type measured struct {
 	total, weights       int64   // bytes: of all, and of weights with their gradients and moments
 	step, batch, scratch int64   // bytes of a step beside its rows, of its batch, and of drawing it
+	makers               int64   // bytes of those who make batches
 	nodes, events        int     // whose rows a step reads
 	writes               int     // nodes whose records it changes
 	files                []int64 // bytes that each reader has to read
@@ -114,8 +115,9 @@ func (t *trainer) open(ctx context.Context) (err error) {
 			b = evaluated
 		}
 	}
+	drawing, makers := sampler.Scratch()
 	t.measured = measured{
-		total: total, weights: weights, step: kernels.HostBytes() - before, batch: b.Bytes(), scratch: max(0, sampler.Bytes()-sampler.Fixed()),
+		total: total, weights: weights, step: kernels.HostBytes() - before, batch: b.Bytes(), scratch: drawing, makers: makers * int64(max(1, t.Workers)),
 		nodes: len(b.Nodes), events: len(b.Events), writes: max(len(b.Writes), len(b.Mails)), files: files, disk: d,
 	}
 	t.heap.Budget = total
@@ -161,6 +163,11 @@ func (t *trainer) closeTables() {
 func (t *trainer) divide() (plan.Demand, plan.Budget, error) {
 	d := t.demand()
 	b, err := d.Split(t.measured.total, plan.Budget{Topology: plan.Auto, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes})
+	if err == nil && t.Cache.HostBytes == plan.Auto { // Split counts the drawing of one step, and no room for the collector
+		left := b.Total - b.Fixed - b.Step - b.Batches - b.Topology - b.Device - b.Host
+		more := min(left+b.Host, d.Batches.Scratch*int64(b.Group-1)+t.measured.total/heapPart)
+		b.Fixed, b.Host = b.Fixed+more, b.Host-max(0, more-left)
+	}
 	return d, b, err
 }
 
@@ -239,6 +246,7 @@ func (t *trainer) rehearse(b *temporal.Batch, key uint64) error {
 
 const (
 	programBytes = 48 << 20 // the program and its heap beside what is counted
+	heapPart     = 64       // of the memory, which the heap has beside what is in use: with less it is collected several times a step
 	readerBytes  = 24 << 20 // of the buffers of a disk.Reader at most
 	stepMargin   = 112      // percent of the batch that was measured that others may take
 	scoreBytes   = 32       // of an event that is evaluated: of two pairs 4 each, twice where a node is new, in lists that may be half empty
@@ -273,7 +281,7 @@ func (t *trainer) demand() (d plan.Demand) {
 	for _, bytes := range m.files {
 		d.Fixed += min(readerBytes, bytes)
 	}
-	d.Fixed += 2 * m.batch // which the step's lists are like
+	d.Fixed += 2*m.batch + m.makers // the step's lists are like a batch
 	populations := int64(4 * len(t.known))
 	if t.NegativePopulation != run.AllNodes {
 		populations += int64(4 * len(t.all))

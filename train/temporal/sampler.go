@@ -328,11 +328,16 @@ func (s *Sampler) Engine() (kind disk.Kind, why string) {
 
 // Bytes is what the Sampler takes in memory beside the batches and the reader's buffers: Fixed, and what the largest Draw has needed.
 func (s *Sampler) Bytes() int64 {
-	n := s.Fixed() + s.lists.bytes() + s.blender.bytes()
+	steps, makers := s.Scratch()
+	return s.Fixed() + steps + makers
+}
+
+// Scratch is what the largest Draw has needed: for its steps, more or less each as much, and for those who make batches.
+func (s *Sampler) Scratch() (steps, makers int64) {
 	for i := range s.makers {
-		n += s.makers[i].bytes()
+		makers += s.makers[i].bytes()
 	}
-	return n
+	return s.lists.bytes() + s.blender.bytes(), makers
 }
 
 // Fixed is what it takes from the start: 4 bytes a node with neighbours, and 8 with Similar.
