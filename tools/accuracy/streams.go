@@ -63,7 +63,8 @@ func driftJODIE(name, flags string, lost float64) streamTask {
 }
 
 // Sizes and epochs of drift-s are those of the reference loop in train/model; of public streams the defaults of the networks. They were fixed before
-// any test figure was seen.
+// any test figure was seen. Email-EU's features and epochs are what was best on the validation part, by one seed: who writes to the same few again has to
+// be told apart from others who are like them, and random columns of nodes do that, which random columns of events do not.
 var streamTasks = []streamTask{
 	drift("drift-s, live", "--eval live"), driftJODIE("drift-s, jodie, live", "--eval live", 0.05), drift("drift-s", ""), driftJODIE("drift-s, jodie", "", 0),
 	{name: "wikipedia", ingest: []string{"events", "jodie_wikipedia_edges/ml_wikipedia.txt", "--bipartite", "--edge-features", "random:16"},
@@ -80,8 +81,8 @@ var streamTasks = []streamTask{
 			network("tgn", "--model tgn").atLeast(0.99),
 			network("tgn, k=3", "--model tgn --staleness 3").near(0.005),
 		}},
-	{name: "email-eu", ingest: []string{"events", "email_eu_core_temporal/email-Eu-core-temporal.txt.gz", "--edge-features", "random:16"},
-		flags: strings.Fields("--epochs 5"), seeds: 3, networks: []streamNetwork{
+	{name: "email-eu", ingest: []string{"events", "email_eu_core_temporal/email-Eu-core-temporal.txt.gz", "--features", "random:100"},
+		flags: strings.Fields("--epochs 10"), seeds: 3, networks: []streamNetwork{
 			network("tgn", "--model tgn").above("pair_seen"),
 		}},
 	{name: "bitcoin-otc", ingest: []string{"events", "bitcoin_otc/soc-sign-bitcoinotc.csv", "--time", "4", "--edge-features", "random:16"},
