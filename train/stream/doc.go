@@ -41,6 +41,9 @@
 // cachetier.NotedBytes say of its record, and 4 in each population of negatives that it is in. Before the tables are opened, Auto takes 4 as well
 // where it finds more than 1.
 //
+// Batches, and what draws them, are in the Go heap. It gets a 64th of the memory beside what they take, from the rows: with less it was collected several
+// times a step. Warm-up and training have a planner each, and one gives its batches up before the other goes on.
+//
 // # Why not
 //
 // Why not the loop of package train: a graph has parts that are sets of nodes, in any order, and no state; its evaluation is a pass over all
