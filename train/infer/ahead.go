@@ -65,3 +65,37 @@ func (e *Evaluator) drawAhead(ctx context.Context, t, l int, chunk []uint32, fre
 		return ctx.Err()
 	}
 }
+
+// draw makes b all that layer l reads for nodes of type t.
+func (e *Evaluator) draw(ctx context.Context, b *sample.Batch, l, t int, nodes []uint32) error {
+	return e.drawBy(ctx, e.full[l], b, t, nodes)
+}
+
+// drawNone is draw without edges, for a layer whose sums are there and which readsEdges says no more of.
+func (e *Evaluator) drawNone(ctx context.Context, b *sample.Batch, _, t int, nodes []uint32) error {
+	return e.drawBy(ctx, e.none, b, t, nodes)
+}
+
+func (e *Evaluator) drawBy(ctx context.Context, s *sample.Sampler, b *sample.Batch, t int, nodes []uint32) error {
+	seeds := make([][]uint32, len(e.data.Types))
+	seeds[t] = nodes
+	e.draws.Lock()
+	defer e.draws.Unlock()
+	if err := s.SampleOne(ctx, b, sample.Z{}, seeds...); err != nil {
+		return e.data.Place(err)
+	}
+	return nil
+}
+
+// readsEdges tells whether layer l reads more of edges than the sums of their sources' rows: what edges bring along, or labels of sources.
+func (e *Evaluator) readsEdges(l int) bool {
+	if l == 0 && e.step.Shown != nil {
+		return true
+	}
+	for r := range e.data.Relations {
+		if rel := &e.data.Relations[r]; e.reach.Relations[l][r] && len(rel.Brought()) > 0 {
+			return true
+		}
+	}
+	return false
+}

@@ -115,6 +115,14 @@ func (l *edgeList) grow(n int) (err error) {
 	return nil
 }
 
+// room makes room for n more edges, and for some that follow, unless there is.
+func (l *edgeList) room(n int) error {
+	if n += l.count; n > l.most {
+		return l.grow(n + n/4)
+	}
+	return nil
+}
+
 // weigh has edges have weights; those so far weigh 1.
 func (l *edgeList) weigh() {
 	if l.weighs {

@@ -106,6 +106,7 @@ type Evaluator struct {
 
 	reach  sample.Reach
 	full   []*sample.Sampler // by layer: every neighbour that it looks at; they draw on the goroutine that calls them. Use draw
+	none   *sample.Sampler   // no neighbour. Use drawNone
 	hidden int64             // bytes of hidden rows: the widest pair of layers, if every node were needed
 	block  sample.Batch
 	ahead  [2]drawnChunk // that are drawn beside
@@ -151,6 +152,7 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 		d.BringRows(full, func(r int) sample.Rows { return d.Relations[r].Rows() })
 		e.full = append(e.full, full)
 	}
+	e.none = sample.NewTyped(schema, lists, sample.Config{Fanouts: []int{0}}, 1)
 	for l := range s.Model.Layers - 1 {
 		e.hidden = max(e.hidden, e.rowBytes(l)+e.rowBytes(l-1))
 	}
@@ -529,18 +531,6 @@ func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t 
 		return e.inParts(ctx, l, t, c.nodes[0], hidden)
 	}
 	return e.compute(ctx, &c.batch, l, t, hidden)
-}
-
-// draw makes b all that layer l reads for nodes of type t.
-func (e *Evaluator) draw(ctx context.Context, b *sample.Batch, l, t int, nodes []uint32) error {
-	seeds := make([][]uint32, len(e.data.Types))
-	seeds[t] = nodes
-	e.draws.Lock()
-	defer e.draws.Unlock()
-	if err := e.full[l].SampleOne(ctx, b, sample.Z{}, seeds...); err != nil {
-		return e.data.Place(err)
-	}
-	return nil
 }
 
 // hiddenRows brings rows of the layer below, for ids of type from: none where those are in an attached table, or there are none.

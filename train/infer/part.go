@@ -2,9 +2,11 @@ package infer
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -193,25 +195,28 @@ func (m *partMaker) add(ctx context.Context, p *part, chunk []uint32) error {
 		return err
 	}
 	e := m.h.e
-	if err := e.draw(ctx, m.batch, m.h.layer, m.h.typ, chunk); err != nil {
-		return err
+	drawn := e.mayWeigh() || e.Draws.SelfLoops // else lists are read as they are stored
+	if drawn {
+		if err := e.draw(ctx, m.batch, m.h.layer, m.h.typ, chunk); err != nil {
+			return err
+		}
 	}
-	inputs := m.batch.Inputs()
 	for r := range m.edges {
 		if !m.into(r) {
 			continue
 		}
-		k, l := &m.batch.Layers[0].Blocks[r], &m.edges[r]
-		if n := l.count + len(k.Nbr); n > l.most {
-			if err := l.grow(n + n/4); err != nil {
-				return err
-			}
+		l, before := &m.edges[r], m.edges[r].count
+		var err error
+		if drawn {
+			ids := m.batch.Inputs()[e.data.Relations[r].Src]
+			err = p.lists[r].add(l, &m.batch.Layers[0].Blocks[r], ids, uint32(len(p.nodes)), len(chunk), e.Draws.SelfLoops)
+		} else {
+			err = p.lists[r].addLists(l, &e.data.Relations[r], e.data.Types[e.data.Relations[r].Src].Nodes, uint32(len(p.nodes)), chunk)
 		}
-		if len(k.Weight) > 0 {
-			l.weigh()
+		if err != nil {
+			return err
 		}
-		p.lists[r].add(l, k, inputs[e.data.Relations[r].Src], uint32(len(p.nodes)), len(chunk), e.Draws.SelfLoops)
-		p.bytes += l.bytes(len(k.Nbr))
+		p.bytes += l.bytes(l.count - before)
 	}
 	p.bytes += int64(len(chunk)) * e.sumBytes(m.h.layer, m.h.typ)
 	p.nodes = append(p.nodes, chunk...)
@@ -225,7 +230,13 @@ func (m *partMaker) add(ctx context.Context, p *part, chunk []uint32) error {
 }
 
 // add takes note of the edges of k to n destinations, the first of which is number first of the part. ids are the sources.
-func (p *partList) add(l *edgeList, k *sample.Block, ids []uint32, first uint32, n int, loops bool) {
+func (p *partList) add(l *edgeList, k *sample.Block, ids []uint32, first uint32, n int, loops bool) error {
+	if err := l.room(len(k.Nbr)); err != nil {
+		return err
+	}
+	if len(k.Weight) > 0 {
+		l.weigh()
+	}
 	weight := func(at uint32) float32 {
 		if len(k.Weight) > 0 {
 			return k.Weight[at]
@@ -247,6 +258,30 @@ func (p *partList) add(l *edgeList, k *sample.Block, ids []uint32, first uint32,
 		}
 	}
 	p.weighs = l.weighs
+	return nil
+}
+
+// addLists takes note of the whole lists of a chunk, the first of which is number first of the part. Sources are below nodes.
+func (p *partList) addLists(l *edgeList, r *data.Relation, nodes int, first uint32, chunk []uint32) error {
+	edges := 0
+	for _, v := range chunk {
+		edges += r.Degree(v)
+	}
+	if err := l.room(edges); err != nil {
+		return err
+	}
+	for i, v := range chunk {
+		list := r.Neighbors(v)
+		for _, u := range list {
+			if int(u) >= nodes {
+				return r.CorruptNeighbor(v, u)
+			}
+			l.add(u, first+uint32(i), 1)
+		}
+		p.inverse = append(p.inverse, 1/float32(max(len(list), 1)))
+	}
+	p.weighs = false
+	return nil
 }
 
 // edgesOf is how many edges relation r has to nodes.
@@ -259,6 +294,11 @@ func (e *Evaluator) edgesOf(r int, nodes nodeSet) (n int64) {
 		n += int64(rel.Degree(v))
 	}
 	return n
+}
+
+// hasEdges tells whether relation r has edges to any of nodes.
+func (e *Evaluator) hasEdges(r int, nodes []uint32) bool {
+	return slices.ContainsFunc(nodes, func(v uint32) bool { return e.data.Relations[r].Degree(v) > 0 })
 }
 
 // sumColumns is how many columns sums of relation r have at most.

@@ -255,7 +255,11 @@ func (h *held) addEdges(r int, rows kernels.Tensor) {
 // compute is the layer for a chunk of the part, from its lo-th node on. The sums are there, and own has the rows of its nodes.
 func (h *held) compute(ctx context.Context, lo int, chunk []uint32, own kernels.Tensor) (kernels.Tensor, error) {
 	e, l := h.e, h.layer
-	if err := e.draw(ctx, &e.block, l, h.typ, chunk); err != nil {
+	draw := e.draw
+	if !e.readsEdges(l) {
+		draw = e.drawNone
+	}
+	if err := draw(ctx, &e.block, l, h.typ, chunk); err != nil {
 		return kernels.Tensor{}, err
 	}
 	layer := &e.block.Layers[0]
@@ -274,7 +278,9 @@ func (h *held) compute(ctx context.Context, lo int, chunk []uint32, own kernels.
 	}
 	given := make([]kernels.Tensor, len(h.sums))
 	for r := range h.sums {
-		given[r] = h.given(r, lo, lo+len(chunk), x)
+		if h.made.into(r) && (len(h.part.lists[r].loop) > 0 || e.hasEdges(r, chunk)) {
+			given[r] = h.given(r, lo, lo+len(chunk), x)
+		}
 	}
 	return e.layerGiven(ctx, l, h.typ, x, layer, given, means)
 }

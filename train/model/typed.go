@@ -44,7 +44,7 @@ func (l *typed) each(g Graph, row func(t, dst int) *tape.Var) Rows {
 // drawn lists the relations to type t that have edges in g. The sum over others is 0, and their sources may have no rows.
 func (l *typed) drawn(t int, g Graph) (relations []int) {
 	for _, r := range l.into[t] {
-		if g.Edges[r].Nbr.Rows > 0 {
+		if g.Edges[r].Nbr.Rows > 0 || g.Edges[r].Given.Rows > 0 {
 			relations = append(relations, r)
 		}
 	}
