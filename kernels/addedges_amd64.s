@@ -39,26 +39,26 @@ vector4:
 	CMPQ       R13, DX
 	JHI        vector4End
 	PREFETCHT0 (R9)(R12*4)
-	PREFETCHT0 (R8)(R12*4)
 	VMOVUPS    (R10)(R12*4), Z0
+	PREFETCHT0 (R8)(R12*4)
 	VMOVUPS    (R11)(R12*4), Z1
 	VADDPS     Z1, Z0, Z0
 	VMOVUPS    Z0, (R10)(R12*4)
 	PREFETCHT0 64(R9)(R12*4)
-	PREFETCHT0 64(R8)(R12*4)
 	VMOVUPS    64(R10)(R12*4), Z0
+	PREFETCHT0 64(R8)(R12*4)
 	VMOVUPS    64(R11)(R12*4), Z1
 	VADDPS     Z1, Z0, Z0
 	VMOVUPS    Z0, 64(R10)(R12*4)
 	PREFETCHT0 128(R9)(R12*4)
-	PREFETCHT0 128(R8)(R12*4)
 	VMOVUPS    128(R10)(R12*4), Z0
+	PREFETCHT0 128(R8)(R12*4)
 	VMOVUPS    128(R11)(R12*4), Z1
 	VADDPS     Z1, Z0, Z0
 	VMOVUPS    Z0, 128(R10)(R12*4)
 	PREFETCHT0 192(R9)(R12*4)
-	PREFETCHT0 192(R8)(R12*4)
 	VMOVUPS    192(R10)(R12*4), Z0
+	PREFETCHT0 192(R8)(R12*4)
 	VMOVUPS    192(R11)(R12*4), Z1
 	VADDPS     Z1, Z0, Z0
 	VMOVUPS    Z0, 192(R10)(R12*4)
@@ -71,8 +71,8 @@ vector1:
 	CMPQ       R13, DX
 	JHI        vector1End
 	PREFETCHT0 (R9)(R12*4)
-	PREFETCHT0 (R8)(R12*4)
 	VMOVUPS    (R10)(R12*4), Z0
+	PREFETCHT0 (R8)(R12*4)
 	VMOVUPS    (R11)(R12*4), Z1
 	VADDPS     Z1, Z0, Z0
 	VMOVUPS    Z0, (R10)(R12*4)
@@ -87,8 +87,8 @@ vector1End:
 	BZHIQ      R13, R14, R14
 	KMOVW      R14, K1
 	PREFETCHT0 (R9)(R12*4)
-	PREFETCHT0 (R8)(R12*4)
 	VMOVUPS.Z  (R10)(R12*4), K1, Z0
+	PREFETCHT0 (R8)(R12*4)
 	VMOVUPS.Z  (R11)(R12*4), K1, Z1
 	VADDPS     Z1, Z0, Z0
 	VMOVUPS    Z0, K1, (R10)(R12*4)
@@ -138,26 +138,26 @@ vector4:
 	CMPQ        R14, DX
 	JHI         vector4End
 	PREFETCHT0  (R10)(R13*4)
-	PREFETCHT0  (R9)(R13*4)
 	VMOVUPS     (R11)(R13*4), Z1
+	PREFETCHT0  (R9)(R13*4)
 	VMOVUPS     (R12)(R13*4), Z2
 	VFMADD231PS Z2, Z0, Z1
 	VMOVUPS     Z1, (R11)(R13*4)
 	PREFETCHT0  64(R10)(R13*4)
-	PREFETCHT0  64(R9)(R13*4)
 	VMOVUPS     64(R11)(R13*4), Z1
+	PREFETCHT0  64(R9)(R13*4)
 	VMOVUPS     64(R12)(R13*4), Z2
 	VFMADD231PS Z2, Z0, Z1
 	VMOVUPS     Z1, 64(R11)(R13*4)
 	PREFETCHT0  128(R10)(R13*4)
-	PREFETCHT0  128(R9)(R13*4)
 	VMOVUPS     128(R11)(R13*4), Z1
+	PREFETCHT0  128(R9)(R13*4)
 	VMOVUPS     128(R12)(R13*4), Z2
 	VFMADD231PS Z2, Z0, Z1
 	VMOVUPS     Z1, 128(R11)(R13*4)
 	PREFETCHT0  192(R10)(R13*4)
-	PREFETCHT0  192(R9)(R13*4)
 	VMOVUPS     192(R11)(R13*4), Z1
+	PREFETCHT0  192(R9)(R13*4)
 	VMOVUPS     192(R12)(R13*4), Z2
 	VFMADD231PS Z2, Z0, Z1
 	VMOVUPS     Z1, 192(R11)(R13*4)
@@ -170,8 +170,8 @@ vector1:
 	CMPQ        R14, DX
 	JHI         vector1End
 	PREFETCHT0  (R10)(R13*4)
-	PREFETCHT0  (R9)(R13*4)
 	VMOVUPS     (R11)(R13*4), Z1
+	PREFETCHT0  (R9)(R13*4)
 	VMOVUPS     (R12)(R13*4), Z2
 	VFMADD231PS Z2, Z0, Z1
 	VMOVUPS     Z1, (R11)(R13*4)
@@ -186,9 +186,204 @@ vector1End:
 	BZHIQ       R14, R15, R15
 	KMOVW       R15, K1
 	PREFETCHT0  (R10)(R13*4)
-	PREFETCHT0  (R9)(R13*4)
 	VMOVUPS.Z   (R11)(R13*4), K1, Z1
+	PREFETCHT0  (R9)(R13*4)
 	VMOVUPS.Z   (R12)(R13*4), K1, Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, K1, (R11)(R13*4)
+
+vectorDone:
+	JMP nextRow
+
+noRow:
+	VZEROUPPER
+	RET
+
+// func addEdgesHalfAVX512(dst *float32, src *uint16, cols int, stride int, to *uint32, from *uint32, n int, ahead int)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·addEdgesHalfAVX512(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ cols+16(FP), DX
+	MOVQ n+48(FP), BX
+	MOVQ to+32(FP), SI
+	MOVQ from+40(FP), DI
+
+nextRow:
+	SUBQ  $0x01, BX
+	JLT   noRow
+	MOVQ  ahead+56(FP), R8
+	MOVL  (SI)(R8*4), R9
+	IMULQ stride+24(FP), R9
+	ADDQ  AX, R9
+	MOVL  (DI)(R8*4), R8
+	IMULQ stride+24(FP), R8
+	SHRQ  $0x01, R8
+	ADDQ  CX, R8
+	MOVL  (SI), R10
+	IMULQ stride+24(FP), R10
+	ADDQ  AX, R10
+	MOVL  (DI), R11
+	IMULQ stride+24(FP), R11
+	SHRQ  $0x01, R11
+	ADDQ  CX, R11
+	ADDQ  $0x04, SI
+	ADDQ  $0x04, DI
+	XORQ  R12, R12
+
+vector4:
+	LEAQ       64(R12), R13
+	CMPQ       R13, DX
+	JHI        vector4End
+	PREFETCHT0 (R9)(R12*4)
+	VMOVUPS    (R10)(R12*4), Z0
+	PREFETCHT0 (R8)(R12*2)
+	VCVTPH2PS  (R11)(R12*2), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, (R10)(R12*4)
+	PREFETCHT0 64(R9)(R12*4)
+	VMOVUPS    64(R10)(R12*4), Z0
+	VCVTPH2PS  32(R11)(R12*2), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 64(R10)(R12*4)
+	PREFETCHT0 128(R9)(R12*4)
+	VMOVUPS    128(R10)(R12*4), Z0
+	PREFETCHT0 64(R8)(R12*2)
+	VCVTPH2PS  64(R11)(R12*2), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 128(R10)(R12*4)
+	PREFETCHT0 192(R9)(R12*4)
+	VMOVUPS    192(R10)(R12*4), Z0
+	VCVTPH2PS  96(R11)(R12*2), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, 192(R10)(R12*4)
+	MOVQ       R13, R12
+	JMP        vector4
+
+vector4End:
+vector1:
+	LEAQ       16(R12), R13
+	CMPQ       R13, DX
+	JHI        vector1End
+	PREFETCHT0 (R9)(R12*4)
+	VMOVUPS    (R10)(R12*4), Z0
+	PREFETCHT0 (R8)(R12*2)
+	VCVTPH2PS  (R11)(R12*2), Z1
+	VADDPS     Z1, Z0, Z0
+	VMOVUPS    Z0, (R10)(R12*4)
+	MOVQ       R13, R12
+	JMP        vector1
+
+vector1End:
+	MOVQ        DX, R13
+	SUBQ        R12, R13
+	JE          vectorDone
+	MOVQ        $-1, R14
+	BZHIQ       R13, R14, R14
+	KMOVW       R14, K1
+	PREFETCHT0  (R9)(R12*4)
+	VMOVUPS.Z   (R10)(R12*4), K1, Z0
+	PREFETCHT0  (R8)(R12*2)
+	VCVTPH2PS.Z (R11)(R12*2), K1, Z1
+	VADDPS      Z1, Z0, Z0
+	VMOVUPS     Z0, K1, (R10)(R12*4)
+
+vectorDone:
+	JMP nextRow
+
+noRow:
+	VZEROUPPER
+	RET
+
+// func addEdgesHalfByAVX512(dst *float32, src *uint16, cols int, stride int, to *uint32, from *uint32, n int, ahead int, w *float32)
+// Requires: AVX, AVX512F, BMI2, MMX+
+TEXT ·addEdgesHalfByAVX512(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ cols+16(FP), DX
+	MOVQ n+48(FP), BX
+	MOVQ to+32(FP), SI
+	MOVQ from+40(FP), DI
+	MOVQ w+64(FP), R8
+
+nextRow:
+	SUBQ         $0x01, BX
+	JLT          noRow
+	MOVQ         ahead+56(FP), R9
+	MOVL         (SI)(R9*4), R10
+	IMULQ        stride+24(FP), R10
+	ADDQ         AX, R10
+	MOVL         (DI)(R9*4), R9
+	IMULQ        stride+24(FP), R9
+	SHRQ         $0x01, R9
+	ADDQ         CX, R9
+	MOVL         (SI), R11
+	IMULQ        stride+24(FP), R11
+	ADDQ         AX, R11
+	MOVL         (DI), R12
+	IMULQ        stride+24(FP), R12
+	SHRQ         $0x01, R12
+	ADDQ         CX, R12
+	ADDQ         $0x04, SI
+	ADDQ         $0x04, DI
+	VBROADCASTSS (R8), Z0
+	ADDQ         $0x04, R8
+	XORQ         R13, R13
+
+vector4:
+	LEAQ        64(R13), R14
+	CMPQ        R14, DX
+	JHI         vector4End
+	PREFETCHT0  (R10)(R13*4)
+	VMOVUPS     (R11)(R13*4), Z1
+	PREFETCHT0  (R9)(R13*2)
+	VCVTPH2PS   (R12)(R13*2), Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, (R11)(R13*4)
+	PREFETCHT0  64(R10)(R13*4)
+	VMOVUPS     64(R11)(R13*4), Z1
+	VCVTPH2PS   32(R12)(R13*2), Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, 64(R11)(R13*4)
+	PREFETCHT0  128(R10)(R13*4)
+	VMOVUPS     128(R11)(R13*4), Z1
+	PREFETCHT0  64(R9)(R13*2)
+	VCVTPH2PS   64(R12)(R13*2), Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, 128(R11)(R13*4)
+	PREFETCHT0  192(R10)(R13*4)
+	VMOVUPS     192(R11)(R13*4), Z1
+	VCVTPH2PS   96(R12)(R13*2), Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, 192(R11)(R13*4)
+	MOVQ        R14, R13
+	JMP         vector4
+
+vector4End:
+vector1:
+	LEAQ        16(R13), R14
+	CMPQ        R14, DX
+	JHI         vector1End
+	PREFETCHT0  (R10)(R13*4)
+	VMOVUPS     (R11)(R13*4), Z1
+	PREFETCHT0  (R9)(R13*2)
+	VCVTPH2PS   (R12)(R13*2), Z2
+	VFMADD231PS Z2, Z0, Z1
+	VMOVUPS     Z1, (R11)(R13*4)
+	MOVQ        R14, R13
+	JMP         vector1
+
+vector1End:
+	MOVQ        DX, R14
+	SUBQ        R13, R14
+	JE          vectorDone
+	MOVQ        $-1, R15
+	BZHIQ       R14, R15, R15
+	KMOVW       R15, K1
+	PREFETCHT0  (R10)(R13*4)
+	VMOVUPS.Z   (R11)(R13*4), K1, Z1
+	PREFETCHT0  (R9)(R13*2)
+	VCVTPH2PS.Z (R12)(R13*2), K1, Z2
 	VFMADD231PS Z2, Z0, Z1
 	VMOVUPS     Z1, K1, (R11)(R13*4)
 
@@ -234,8 +429,8 @@ vector4:
 	CMPQ       R13, DX
 	JHI        vector4End
 	PREFETCHT0 (R9)(R12*4)
-	PREFETCHT0 (R8)(R12*4)
 	VMOVUPS    (R10)(R12*4), Y0
+	PREFETCHT0 (R8)(R12*4)
 	VMOVUPS    (R11)(R12*4), Y1
 	VADDPS     Y1, Y0, Y0
 	VMOVUPS    Y0, (R10)(R12*4)
@@ -244,8 +439,8 @@ vector4:
 	VADDPS     Y1, Y0, Y0
 	VMOVUPS    Y0, 32(R10)(R12*4)
 	PREFETCHT0 64(R9)(R12*4)
-	PREFETCHT0 64(R8)(R12*4)
 	VMOVUPS    64(R10)(R12*4), Y0
+	PREFETCHT0 64(R8)(R12*4)
 	VMOVUPS    64(R11)(R12*4), Y1
 	VADDPS     Y1, Y0, Y0
 	VMOVUPS    Y0, 64(R10)(R12*4)
@@ -262,8 +457,8 @@ vector1:
 	CMPQ       R13, DX
 	JHI        vector1End
 	PREFETCHT0 (R9)(R12*4)
-	PREFETCHT0 (R8)(R12*4)
 	VMOVUPS    (R10)(R12*4), Y0
+	PREFETCHT0 (R8)(R12*4)
 	VMOVUPS    (R11)(R12*4), Y1
 	VADDPS     Y1, Y0, Y0
 	VMOVUPS    Y0, (R10)(R12*4)
@@ -278,8 +473,8 @@ vector1End:
 	LEAQ       edges<>+0(SB), R14
 	VMOVDQU    32(R14)(R13*4), Y0
 	PREFETCHT0 (R9)(R12*4)
-	PREFETCHT0 (R8)(R12*4)
 	VMASKMOVPS (R10)(R12*4), Y0, Y1
+	PREFETCHT0 (R8)(R12*4)
 	VMASKMOVPS (R11)(R12*4), Y0, Y2
 	VADDPS     Y2, Y1, Y1
 	VMASKMOVPS Y1, Y0, (R10)(R12*4)
@@ -343,8 +538,8 @@ vector4:
 	CMPQ        R14, DX
 	JHI         vector4End
 	PREFETCHT0  (R10)(R13*4)
-	PREFETCHT0  (R9)(R13*4)
 	VMOVUPS     (R11)(R13*4), Y1
+	PREFETCHT0  (R9)(R13*4)
 	VMOVUPS     (R12)(R13*4), Y2
 	VFMADD231PS Y2, Y0, Y1
 	VMOVUPS     Y1, (R11)(R13*4)
@@ -353,8 +548,8 @@ vector4:
 	VFMADD231PS Y2, Y0, Y1
 	VMOVUPS     Y1, 32(R11)(R13*4)
 	PREFETCHT0  64(R10)(R13*4)
-	PREFETCHT0  64(R9)(R13*4)
 	VMOVUPS     64(R11)(R13*4), Y1
+	PREFETCHT0  64(R9)(R13*4)
 	VMOVUPS     64(R12)(R13*4), Y2
 	VFMADD231PS Y2, Y0, Y1
 	VMOVUPS     Y1, 64(R11)(R13*4)
@@ -371,8 +566,8 @@ vector1:
 	CMPQ        R14, DX
 	JHI         vector1End
 	PREFETCHT0  (R10)(R13*4)
-	PREFETCHT0  (R9)(R13*4)
 	VMOVUPS     (R11)(R13*4), Y1
+	PREFETCHT0  (R9)(R13*4)
 	VMOVUPS     (R12)(R13*4), Y2
 	VFMADD231PS Y2, Y0, Y1
 	VMOVUPS     Y1, (R11)(R13*4)
@@ -387,13 +582,174 @@ vector1End:
 	LEAQ        edges<>+0(SB), R15
 	VMOVDQU     32(R15)(R14*4), Y1
 	PREFETCHT0  (R10)(R13*4)
-	PREFETCHT0  (R9)(R13*4)
 	VMASKMOVPS  (R11)(R13*4), Y1, Y2
+	PREFETCHT0  (R9)(R13*4)
 	VMASKMOVPS  (R12)(R13*4), Y1, Y3
 	VFMADD231PS Y3, Y0, Y2
 	VMASKMOVPS  Y2, Y1, (R11)(R13*4)
 
 vectorDone:
+	JMP nextRow
+
+noRow:
+	VZEROUPPER
+	RET
+
+// func addEdgesHalfAVX2(dst *float32, src *uint16, cols int, stride int, to *uint32, from *uint32, n int, ahead int)
+// Requires: AVX, F16C, MMX+
+TEXT ·addEdgesHalfAVX2(SB), NOSPLIT, $0-64
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ cols+16(FP), DX
+	MOVQ n+48(FP), BX
+	MOVQ to+32(FP), SI
+	MOVQ from+40(FP), DI
+
+nextRow:
+	SUBQ  $0x01, BX
+	JLT   noRow
+	MOVQ  ahead+56(FP), R8
+	MOVL  (SI)(R8*4), R9
+	IMULQ stride+24(FP), R9
+	ADDQ  AX, R9
+	MOVL  (DI)(R8*4), R8
+	IMULQ stride+24(FP), R8
+	SHRQ  $0x01, R8
+	ADDQ  CX, R8
+	MOVL  (SI), R10
+	IMULQ stride+24(FP), R10
+	ADDQ  AX, R10
+	MOVL  (DI), R11
+	IMULQ stride+24(FP), R11
+	SHRQ  $0x01, R11
+	ADDQ  CX, R11
+	ADDQ  $0x04, SI
+	ADDQ  $0x04, DI
+	XORQ  R12, R12
+
+vector4:
+	LEAQ       32(R12), R13
+	CMPQ       R13, DX
+	JHI        vector4End
+	PREFETCHT0 (R9)(R12*4)
+	VMOVUPS    (R10)(R12*4), Y0
+	PREFETCHT0 (R8)(R12*2)
+	VCVTPH2PS  (R11)(R12*2), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (R10)(R12*4)
+	VMOVUPS    32(R10)(R12*4), Y0
+	VCVTPH2PS  16(R11)(R12*2), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 32(R10)(R12*4)
+	PREFETCHT0 64(R9)(R12*4)
+	VMOVUPS    64(R10)(R12*4), Y0
+	VCVTPH2PS  32(R11)(R12*2), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 64(R10)(R12*4)
+	VMOVUPS    96(R10)(R12*4), Y0
+	VCVTPH2PS  48(R11)(R12*2), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, 96(R10)(R12*4)
+	MOVQ       R13, R12
+	JMP        vector4
+
+vector4End:
+vector1:
+	LEAQ       8(R12), R13
+	CMPQ       R13, DX
+	JHI        vector1End
+	PREFETCHT0 (R9)(R12*4)
+	VMOVUPS    (R10)(R12*4), Y0
+	PREFETCHT0 (R8)(R12*2)
+	VCVTPH2PS  (R11)(R12*2), Y1
+	VADDPS     Y1, Y0, Y0
+	VMOVUPS    Y0, (R10)(R12*4)
+	MOVQ       R13, R12
+	JMP        vector1
+
+vector1End:
+	JMP nextRow
+
+noRow:
+	VZEROUPPER
+	RET
+
+// func addEdgesHalfByAVX2(dst *float32, src *uint16, cols int, stride int, to *uint32, from *uint32, n int, ahead int, w *float32)
+// Requires: AVX, F16C, FMA3, MMX+
+TEXT ·addEdgesHalfByAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ cols+16(FP), DX
+	MOVQ n+48(FP), BX
+	MOVQ to+32(FP), SI
+	MOVQ from+40(FP), DI
+	MOVQ w+64(FP), R8
+
+nextRow:
+	SUBQ         $0x01, BX
+	JLT          noRow
+	MOVQ         ahead+56(FP), R9
+	MOVL         (SI)(R9*4), R10
+	IMULQ        stride+24(FP), R10
+	ADDQ         AX, R10
+	MOVL         (DI)(R9*4), R9
+	IMULQ        stride+24(FP), R9
+	SHRQ         $0x01, R9
+	ADDQ         CX, R9
+	MOVL         (SI), R11
+	IMULQ        stride+24(FP), R11
+	ADDQ         AX, R11
+	MOVL         (DI), R12
+	IMULQ        stride+24(FP), R12
+	SHRQ         $0x01, R12
+	ADDQ         CX, R12
+	ADDQ         $0x04, SI
+	ADDQ         $0x04, DI
+	VBROADCASTSS (R8), Y0
+	ADDQ         $0x04, R8
+	XORQ         R13, R13
+
+vector4:
+	LEAQ        32(R13), R14
+	CMPQ        R14, DX
+	JHI         vector4End
+	PREFETCHT0  (R10)(R13*4)
+	VMOVUPS     (R11)(R13*4), Y1
+	PREFETCHT0  (R9)(R13*2)
+	VCVTPH2PS   (R12)(R13*2), Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, (R11)(R13*4)
+	VMOVUPS     32(R11)(R13*4), Y1
+	VCVTPH2PS   16(R12)(R13*2), Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, 32(R11)(R13*4)
+	PREFETCHT0  64(R10)(R13*4)
+	VMOVUPS     64(R11)(R13*4), Y1
+	VCVTPH2PS   32(R12)(R13*2), Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, 64(R11)(R13*4)
+	VMOVUPS     96(R11)(R13*4), Y1
+	VCVTPH2PS   48(R12)(R13*2), Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, 96(R11)(R13*4)
+	MOVQ        R14, R13
+	JMP         vector4
+
+vector4End:
+vector1:
+	LEAQ        8(R13), R14
+	CMPQ        R14, DX
+	JHI         vector1End
+	PREFETCHT0  (R10)(R13*4)
+	VMOVUPS     (R11)(R13*4), Y1
+	PREFETCHT0  (R9)(R13*2)
+	VCVTPH2PS   (R12)(R13*2), Y2
+	VFMADD231PS Y2, Y0, Y1
+	VMOVUPS     Y1, (R11)(R13*4)
+	MOVQ        R14, R13
+	JMP         vector1
+
+vector1End:
 	JMP nextRow
 
 noRow:

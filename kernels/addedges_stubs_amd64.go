@@ -16,6 +16,18 @@ func addEdgesAVX512(dst *float32, src *float32, cols int, stride int, to *uint32
 //go:noescape
 func addEdgesByAVX512(dst *float32, src *float32, cols int, stride int, to *uint32, from *uint32, n int, ahead int, w *float32)
 
+// addEdgesHalfAVX512 adds row from[e] of src to row to[e] of dst, for n edges one after the other. Of either row these are the first
+// cols columns of stride bytes, half of that in src. It prefetches those of the edge that is ahead: the lists have n+ahead edges.
+//
+//go:noescape
+func addEdgesHalfAVX512(dst *float32, src *uint16, cols int, stride int, to *uint32, from *uint32, n int, ahead int)
+
+// addEdgesHalfByAVX512 adds row from[e] of src, times w[e], to row to[e] of dst, for n edges one after the other. Of either row these are the first
+// cols columns of stride bytes, half of that in src. It prefetches those of the edge that is ahead: the lists have n+ahead edges.
+//
+//go:noescape
+func addEdgesHalfByAVX512(dst *float32, src *uint16, cols int, stride int, to *uint32, from *uint32, n int, ahead int, w *float32)
+
 // addEdgesAVX2 adds row from[e] of src to row to[e] of dst, for n edges one after the other. Of either row these are the first
 // cols columns of stride bytes. It prefetches those of the edge that is ahead: the lists have n+ahead edges.
 //
@@ -27,3 +39,15 @@ func addEdgesAVX2(dst *float32, src *float32, cols int, stride int, to *uint32, 
 //
 //go:noescape
 func addEdgesByAVX2(dst *float32, src *float32, cols int, stride int, to *uint32, from *uint32, n int, ahead int, w *float32)
+
+// addEdgesHalfAVX2 adds row from[e] of src to row to[e] of dst, for n edges one after the other. Of either row these are the first
+// cols columns of stride bytes, half of that in src. It prefetches those of the edge that is ahead: the lists have n+ahead edges. cols is a multiple of 8.
+//
+//go:noescape
+func addEdgesHalfAVX2(dst *float32, src *uint16, cols int, stride int, to *uint32, from *uint32, n int, ahead int)
+
+// addEdgesHalfByAVX2 adds row from[e] of src, times w[e], to row to[e] of dst, for n edges one after the other. Of either row these are the first
+// cols columns of stride bytes, half of that in src. It prefetches those of the edge that is ahead: the lists have n+ahead edges. cols is a multiple of 8.
+//
+//go:noescape
+func addEdgesHalfByAVX2(dst *float32, src *uint16, cols int, stride int, to *uint32, from *uint32, n int, ahead int, w *float32)

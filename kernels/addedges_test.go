@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -46,9 +47,29 @@ func TestAddEdgesSetsAgree(t *testing.T) {
 						return [][]float32{dst}
 					}
 				}
+				// Rows of float16, whose bits are those of rows that are widened first.
+				halves := func(weighs bool) trial {
+					return func(r *routines, f *fence) [][]float32 {
+						dst, wide, by := lay(f, floatsFrom(3, rows*cols)), lay(f, floatsFrom(3, rows*cols)), []float32(nil)
+						if weighs {
+							by = lay(f, w)
+						}
+						half := lay(f, halvesOfFloats(src))
+						r.addEdgesHalf(dst, half, by, cols, lo, cols, lay(f, to), lay(f, from))
+						widened := make([]float32, len(half))
+						r.widen(widened, half)
+						r.addEdges(wide, widened, by, cols, lo, cols, to, from)
+						for i := range wide {
+							require.Equal(t, math.Float32bits(wide[i]), math.Float32bits(dst[i]), "%s: %d edges, columns %d to %d: %d", r.set, n, lo, cols, i)
+						}
+						return [][]float32{dst}
+					}
+				}
 				agree(t, &f, 0, fmt.Sprintf("%d edges, columns %d to %d", n, lo, cols), add(false))
+				agree(t, &f, 0, fmt.Sprintf("%d edges of halves, columns %d to %d", n, lo, cols), halves(false))
 				// A compiler may fuse the multiplication with the addition.
 				agree(t, &f, 1e-4, fmt.Sprintf("%d edges by weights, columns %d to %d", n, lo, cols), add(true))
+				agree(t, &f, 1e-4, fmt.Sprintf("%d edges of halves by weights, columns %d to %d", n, lo, cols), halves(true))
 			}
 		}
 	}
@@ -79,12 +100,16 @@ func BenchmarkAddEdges(b *testing.B) {
 		slices.Sort(from)
 		for _, set := range Sets() {
 			r := routinesOf(set)
-			b.Run(fmt.Sprintf("columns=%d/set=%s", cols, set), func(b *testing.B) {
-				b.SetBytes(4 * int64(cols) * edges)
-				for b.Loop() {
-					r.addEdges(dst.Float32s(), src.Float32s(), nil, cols, 0, cols, to, from)
-				}
-			})
+			run := func(elem string, add func()) {
+				b.Run(fmt.Sprintf("columns=%d/rows=%s/set=%s", cols, elem, set), func(b *testing.B) {
+					b.SetBytes(4 * int64(cols) * edges)
+					for b.Loop() {
+						add()
+					}
+				})
+			}
+			run("f32", func() { r.addEdges(dst.Float32s(), src.Float32s(), nil, cols, 0, cols, to, from) })
+			run("f16", func() { r.addEdgesHalf(dst.Float32s(), src.Uint16s(), nil, cols, 0, cols, to, from) })
 		}
 	}
 }

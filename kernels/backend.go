@@ -127,9 +127,9 @@ type Backend interface {
 	// ScatterRows does, but to ±65504 what would be infinite. lost[i] is 1 where a value of the row was such, or NaN, else 0. The rows
 	// that to names are distinct. rows, to and lost are columns (U32) of as many elements.
 	StoreRows(slots, lost, x, rows, to Tensor)
-	// AddEdges adds to row to[e] of dst row from[e] of src times w[e], edge after edge. to and from (U32) and w are columns of as many
-	// elements; the zero Tensor for w has all count once. What goes to a row is added in the order of the edges, so that the bits are those
-	// of WeightedSum over the same terms. An element of to or from that names no row panics.
+	// AddEdges adds to row to[e] of dst row from[e] of src (F16 or F32) times w[e], edge after edge. to and from (U32) and w are columns of as
+	// many elements; the zero Tensor for w has all count once. What goes to a row is added in float32, in the order of the edges, so that the
+	// bits are those of WeightedSum over the same terms. An element of to or from that names no row panics.
 	AddEdges(dst, src, w, to, from Tensor)
 
 	// MatMul computes dst = op(a)·op(b), or dst += … with accumulate, where op transposes if asked.

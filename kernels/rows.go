@@ -65,6 +65,18 @@ func addEdges(dst, src, w []float32, cols, lo, hi int, to, from []uint32) {
 	}
 }
 
+// addEdgesWidened is addEdges of float16 rows, each of which is widened first.
+func (r *routines) addEdgesWidened(dst []float32, src []uint16, w []float32, cols, lo, hi int, to, from []uint32) {
+	wide, zero, by := make([]float32, hi-lo), []uint32{0}, w
+	for e, i := range to {
+		r.widen(wide, row(src, from[e], cols)[lo:hi])
+		if w != nil {
+			by = w[e : e+1]
+		}
+		r.addEdges(row(dst, i, cols)[lo:hi], wide, by, hi-lo, 0, hi-lo, zero, zero)
+	}
+}
+
 // RowNorms sets dst[i] to the Euclidean norm of row i of src, which has len(dst) rows of cols columns. See SumSquares.
 func RowNorms(dst, src []float32, cols int) {
 	for i := range dst {
@@ -141,13 +153,19 @@ func (c *CPU) columns(n, elements int, work func(lo, hi int)) {
 func (c *CPU) AddEdges(dst, src, w, to, from Tensor) {
 	const op = "AddEdges"
 	checkAddEdges(dst, src, w, to, from)
-	d, s, t, f, n := c.floats(op, "dst", dst), c.floats(op, "src", src), c.uints(op, "to", to), c.uints(op, "from", from), dst.Cols
+	d, t, f, n := c.floats(op, "dst", dst), c.uints(op, "to", to), c.uints(op, "from", from), dst.Cols
 	var by []float32
 	if w.Buf != nil {
 		by = c.floats(op, "w", w)
 	}
 	checkIDs(op, t, dst.Rows)
 	checkIDs(op, f, src.Rows)
+	if src.Type == F16 {
+		s := c.halves(op, "src", src)
+		c.columns(n, len(t)*n, func(lo, hi int) { c.addEdgesHalf(d, s, by, n, lo, hi, t, f) })
+		return
+	}
+	s := c.floats(op, "src", src)
 	c.columns(n, len(t)*n, func(lo, hi int) { c.addEdges(d, s, by, n, lo, hi, t, f) })
 }
 
@@ -195,7 +213,7 @@ func (r *Reference) GatherRowsGrad(dsrc, ddst, ids Tensor) {
 func (r *Reference) AddEdges(dst, src, w, to, from Tensor) {
 	const op = "AddEdges"
 	checkAddEdges(dst, src, w, to, from)
-	d, s, t, f := r.floats(op, "dst", dst), r.floats(op, "src", src), r.uints(op, "to", to), r.uints(op, "from", from)
+	d, s, t, f := r.floats(op, "dst", dst), r.input(op, "src", src), r.uints(op, "to", to), r.uints(op, "from", from)
 	checkIDs(op, t, dst.Rows)
 	checkIDs(op, f, src.Rows)
 	var by []float64

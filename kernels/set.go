@@ -50,6 +50,7 @@ type routines struct {
 	fill          func(dst []float32, v float32)
 	add           func(dst, src []float32)
 	addEdges      func(dst, src, w []float32, cols, lo, hi int, to, from []uint32)
+	addEdgesHalf  func(dst []float32, src []uint16, w []float32, cols, lo, hi int, to, from []uint32)
 	addRow        func(dst, row []float32)
 	columnSumGrad func(drow, src []float32)
 	relu          func(dst, src []float32)
@@ -105,6 +106,7 @@ var portable = routines{
 	fill:          Fill,
 	add:           Add,
 	addEdges:      addEdges,
+	addEdgesHalf:  (&routines{widen: widenPlain, addEdges: addEdges}).addEdgesWidened,
 	addRow:        AddRow,
 	columnSumGrad: ColumnSumGrad,
 	relu:          ReLU,

@@ -56,13 +56,16 @@ func testAddEdges(r *rig) {
 		for _, draw := range []func(int) []float32{r.normals, r.sparseSpecials} {
 			r.at("%d of %d, %d columns", s.list, s.table, s.cols)
 			to, from, w := r.pick(s.list, s.table), r.pick(s.list, s.table), r.normal(s.list, 1)
-			dst, src := r.normal(s.table, s.cols), r.floats(s.table, s.cols, draw(s.table*s.cols))
-			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-				b.AddEdges(on(dst), on(src), kernels.Tensor{}, on(to), on(from))
-				b.AddEdges(on(dst), on(src), on(w), on(to), on(from))
-			})
-			r.close(sumTolerance, dst)
-			r.unchanged(src, w, to, from)
+			values := draw(s.table * s.cols)
+			for _, src := range []operand{r.floats(s.table, s.cols, values), r.halves(s.table, s.cols, values)} {
+				dst := r.normal(s.table, s.cols)
+				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+					b.AddEdges(on(dst), on(src), kernels.Tensor{}, on(to), on(from))
+					b.AddEdges(on(dst), on(src), on(w), on(to), on(from))
+				})
+				r.close(sumTolerance, dst)
+				r.unchanged(src, w, to, from)
+			}
 		}
 	}
 }
