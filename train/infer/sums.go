@@ -2,6 +2,7 @@ package infer
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -161,6 +162,10 @@ func (h *held) stream(ctx context.Context, r int) error {
 // addBlock adds sources of relation r, whose rows are those of rows, to the sums of their destinations.
 func (h *held) addBlock(ctx context.Context, r int, ids []uint32, rows kernels.Tensor) error {
 	e, tape, from := h.e, h.e.step.Tape, h.e.data.Relations[r].Src
+	if rows.Buf != nil && rows.Type == kernels.F16 && !e.step.Model.Encodes(h.layer) { // they are widened as they are added
+		h.addRows(r, ids, rows)
+		return ctx.Err()
+	}
 	piece := max(1, e.most.bytes/(4*max(1, rows.Cols, e.step.Model.Hidden))) // as a chunk has them
 	for lo := 0; lo < len(ids); lo += piece {
 		if err := ctx.Err(); err != nil {
@@ -181,15 +186,15 @@ func (h *held) addBlock(ctx context.Context, r int, ids []uint32, rows kernels.T
 	return nil
 }
 
-// addRows is addBlock for rows as they add up.
+// addRows is addBlock for rows as they add up, in float16 or float32.
 func (h *held) addRows(r int, ids []uint32, rows kernels.Tensor) {
 	h.room(r, rows.Cols)
-	l, most := &h.made.edges[r], max(1, h.e.most.edges)
+	l := &h.made.edges[r]
 	mask := uint32(1)<<l.shift - 1
 	if len(h.rank) <= int(mask) {
 		h.rank = make([]uint32, mask+1)
 	}
-	h.to, h.from, h.weight = h.to[:0], h.from[:0], h.weight[:0]
+	h.clearEdges()
 	first, last := ids[0], ids[len(ids)-1]
 	at := 0
 	for b := first >> l.shift; b <= last>>l.shift; b++ {
@@ -197,22 +202,43 @@ func (h *held) addRows(r int, ids []uint32, rows kernels.Tensor) {
 			h.rank[ids[at]&mask] = uint32(at)
 		}
 		for edges, weight := range l.of(int(b)) {
-			for i, e := range edges {
-				u := uint32(e >> 32)
-				if u-first > last-first { // its row is in another block
-					continue
-				}
-				h.to, h.from = append(h.to, uint32(e)), append(h.from, h.rank[u&mask])
-				if l.weighs {
-					h.weight = append(h.weight, weight[i])
-				}
-				if len(h.to) == most {
-					h.addEdges(r, rows)
-				}
+			h.takeEdges(edges, weight, h.rank[:mask+1], first, last)
+			if len(h.to) >= addTogether {
+				h.addEdges(r, rows)
 			}
 		}
 	}
 	h.addEdges(r, rows)
+}
+
+// addTogether is how many edges are added together, or some more: their lists stay in a cache of 512 KiB.
+const addTogether = 1 << 15
+
+// takeEdges takes edges from sources first to last, whose rows have the numbers of rank, beside those in h.to, h.from and h.weight. The rows of
+// others are in other blocks.
+func (h *held) takeEdges(edges []uint64, weight []float32, rank []uint32, first, last uint32) {
+	n, mask, most := len(h.to), uint32(len(rank)-1), last-first
+	h.to, h.from = slices.Grow(h.to, len(edges)), slices.Grow(h.from, len(edges))
+	to, from := h.to[:n+len(edges)], h.from[:n+len(edges)]
+	if len(weight) > 0 {
+		h.weight = slices.Grow(h.weight, len(edges))
+		by, n := h.weight[:n+len(edges)], n
+		for i, e := range edges {
+			by[n] = weight[i]
+			if uint32(e>>32)-first <= most {
+				n++
+			}
+		}
+		h.weight = by[:n]
+	}
+	for _, e := range edges { // no branch depends on e
+		u := uint32(e >> 32)
+		to[n], from[n] = uint32(e), rank[u&mask]
+		if u-first <= most {
+			n++
+		}
+	}
+	h.to, h.from = to[:n], from[:n]
 }
 
 // room makes sums of relation r for all destinations of the part, unless they are there, in the memory of the part before where that is
@@ -249,8 +275,10 @@ func (h *held) addEdges(r int, rows kernels.Tensor) {
 	}
 	ints := f.Ints(h.to, h.from)
 	h.e.step.Tape.Backend().AddEdges(h.sums[r].Tensor, rows, weight, ints[0], ints[1])
-	h.to, h.from, h.weight = h.to[:0], h.from[:0], h.weight[:0]
+	h.clearEdges()
 }
+
+func (h *held) clearEdges() { h.to, h.from, h.weight = h.to[:0], h.from[:0], h.weight[:0] }
 
 // compute is the layer for a chunk of the part, from its lo-th node on. The sums are there, and own has the rows of its nodes.
 func (h *held) compute(ctx context.Context, lo int, chunk []uint32, own kernels.Tensor) (kernels.Tensor, error) {

@@ -338,6 +338,12 @@ func (m *Model) Layer(t *tape.Tape, l int, x Rows, g Graph) Rows {
 	return m.layers[l].forward(m.step(t, l, 0), x, g)
 }
 
+// Encodes tells whether layer l adds up what it makes of its sources' rows, and not these as they are.
+func (m *Model) Encodes(l int) bool {
+	_, ok := m.layers[l].(encodes)
+	return ok
+}
+
 // Sources is the rows of n sources of type from as layer l adds them up, in float32: x, or where nodes of the type have no rows what they
 // read instead. x is a leaf, or nil.
 func (m *Model) Sources(t *tape.Tape, l, from, n int, x *tape.Var) kernels.Tensor {
