@@ -4,11 +4,16 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strconv"
 
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/tools/cli"
 	"github.com/gnnstore/gnnstore/train/infer"
@@ -22,6 +27,7 @@ const (
 
 // predicted is what gnnstore predict --json says of a pass.
 type predicted struct {
+	Columns       int            `json:"columns"` // of what is predicted
 	Seconds       float64        `json:"seconds"`
 	Layers        []infer.Report `json:"layers"`
 	PeakRSSBytes  int64          `json:"peak_rss_bytes"`
@@ -51,6 +57,9 @@ func compareInference(ctx context.Context, c *comparison) error {
 		"--run", run); err != nil {
 		return err
 	}
+	if c.python != "" && (c.what != "logits" || !slices.Contains(c.holds, "auto")) {
+		return errors.New("-python goes with -what logits and with auto among -hold, which it is compared with")
+	}
 	limit, err := bytesOf(c.memory)
 	if err != nil {
 		return err
@@ -73,7 +82,7 @@ func compareInference(ctx context.Context, c *comparison) error {
 	passes := map[string]predicted{}
 	var turn inferredTurn
 	for range c.rounds {
-		for _, way := range infer.Holds {
+		for _, way := range c.holds {
 			p, err := c.predict(ctx, run, way, limit/10*11)
 			if err != nil {
 				return fmt.Errorf("--way %s: %w", way, err)
@@ -95,24 +104,41 @@ func compareInference(ctx context.Context, c *comparison) error {
 		}
 		their = append(their, all)
 	}
+	floor, err := measureFloor(ctx, ds.Features(0), inferHidden, floorSums, cachetier.Options{Engine: c.engine})
+	if err != nil {
+		return err
+	}
 	rate := device.Costs.BytesPerSecond
-	fmt.Fprintf(c.out, "%s: %d nodes, %d edges; GraphSAGE, %d layers of %d; --memory %s; the disk gives %.2f GB/s in sequence. The last of %d turns:\n\n",
-		filepath.Base(c.dataset), ds.Graph(0).Nodes(), ds.Graph(0).Edges(), inferLayers, inferHidden, c.memory, rate/1e9, c.rounds)
-	tableHead(c.out, "| --way | layer | held | parts, planned | read MB, planned | s reading, planned | s | written MB | of the sequential rate: while reading, in all |")
-	for _, way := range infer.Holds {
+	fmt.Fprintf(c.out, "%s: %d nodes, %d edges; GraphSAGE, %d layers of %d; --memory %s; hidden rows in %s; the disk gives %.2f GB/s in sequence. The floor: %v. The last of %d turns:\n\n",
+		filepath.Base(c.dataset), ds.Graph(0).Nodes(), ds.Graph(0).Edges(), inferLayers, inferHidden, c.memory, c.layerDtype, rate/1e9, floor, c.rounds)
+	tableHead(c.out, "| --way | layer | held | parts, planned | read MB, planned | s reading, planned | s | written MB | of the sequential rate: while reading, in all "+
+		"| processors at work | processors' s, floor | of the processors' peak |")
+	for _, way := range c.holds {
 		for _, l := range passes[way].Layers {
 			share := "-"
 			if l.ReadSeconds > 0 {
 				of := 100 * float64(l.BytesRead) / rate
 				share = fmt.Sprintf("%.0f %%, %.0f %%", of/l.ReadSeconds, of/l.Seconds)
 			}
-			fmt.Fprintf(c.out, "| %s | %d, %s | %s | %d, %d | %.0f, %.0f | %.1f, %.1f | %.1f | %.0f | %s |\n", way, l.Layer, l.Type, l.Way, l.Parts, l.PlannedParts,
-				float64(l.BytesRead)/1e6, float64(l.PlannedBytesRead)/1e6, l.ReadSeconds, l.PlannedReadSeconds, l.Seconds, float64(l.BytesWritten)/1e6, share)
+			in, out, elem := inferHidden, inferHidden, kernels.F32
+			if l.Layer == 1 {
+				in = ds.Features(0).Dim()
+			}
+			if l.Layer == 1 && ds.Features(0).Table.Elem == store.F16 || l.Layer > 1 && c.layerDtype == store.F16.String() {
+				elem = kernels.F16
+			}
+			if l.Layer == inferLayers {
+				out = passes[way].Columns
+			}
+			least, all := floor.seconds(l, ds.Graph(0).Edges(), elem, in, out), l.Seconds*float64(runtime.GOMAXPROCS(0))
+			fmt.Fprintf(c.out, "| %s | %d, %s | %s | %d, %d | %.0f, %.0f | %.1f, %.1f | %.1f | %.0f | %s | %.0f %% | %.1f, %.1f | %.0f %% |\n", way, l.Layer, l.Type, l.Way, l.Parts, l.PlannedParts,
+				float64(l.BytesRead)/1e6, float64(l.PlannedBytesRead)/1e6, l.ReadSeconds, l.PlannedReadSeconds, l.Seconds, float64(l.BytesWritten)/1e6, share,
+				100*l.ProcessorSeconds/all, l.ProcessorSeconds, least, 100*least/all)
 		}
 	}
 	fmt.Fprintf(c.out, "\nMedian (smallest–largest) of %d turns:\n\n", c.rounds)
 	tableHead(c.out, "| | s | MiB of its own, of maps |")
-	for _, way := range infer.Holds {
+	for _, way := range c.holds {
 		p := passes[way]
 		fmt.Fprintf(c.out, "| gnnstore, --way %s | %s | %d, %d |\n", way, took[way].spread("%.1f"), p.PeakRSSBytes>>20, p.PeakFileBytes>>20)
 	}
@@ -130,8 +156,8 @@ func (c *comparison) predict(ctx context.Context, run, way string, limit int64) 
 		fmt.Fprintf(c.out, "note: %v\n\n", err)
 	}
 	defer group.Close()
-	cmd := group.Command(ctx, string(c.binary), "predict", run, filepath.Join(c.tmp, "logits.npy"), "--what", "logits", "--memory", c.memory,
-		"--way", way, "--force", "--json")
+	cmd := group.Command(ctx, string(c.binary), "predict", run, filepath.Join(c.tmp, "logits.npy"), "--what", c.what, "--memory", c.memory,
+		"--way", way, "--layer-dtype", c.layerDtype, "--force", "--json")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {

@@ -14,7 +14,8 @@
 //	go run ./tools/bench reuse      -dataset FILE.gnn [-batch 100] [-steps 400] [-fanout 15,10,5] [-cache 20%]
 //	go run ./tools/bench epoch-disk -dataset FILE.gnn [-batch 100] [-steps 240] [-rounds 7]
 //	go run ./tools/bench link       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 100] [-negatives 50] [-rounds 7] [-json]
-//	go run ./tools/bench infer      -dataset FILE.gnn [-python PATH] [-memory 4GiB] [-nodes 1024] [-rounds 3]
+//	go run ./tools/bench infer      -dataset FILE.gnn [-python PATH] [-memory 4GiB] [-nodes 1024] [-rounds 3] [-hold auto,rows,sums]
+//	                                [-what logits] [-layer-dtype f32]
 //	go run ./tools/bench embed      -dataset KG.gnn [-memory 2GiB] [-batch 10000] [-steps 100] [-negatives 1000] [-rounds 7]
 //	go run ./tools/bench history    -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-t-stale 200] [-ways windows,static,lru] [-rounds 7]
 //	go run ./tools/bench join       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-spill 6GiB] [-disk-rate 200MB,500] [-ways rows,windows,history,join] [-eval-nodes 20000] [-rounds 7]
@@ -44,7 +45,8 @@
 // trains links, of a dataset made with --edge-split and with labels, in turns with nodes of as many roots; and shared negatives in turns with
 // as many of each positive; and draws the same steps with their links in the graph and without. infer
 // predicts the logits of all nodes, layers holding rows, sums and what they choose, and says layer by layer what was planned and
-// what was read; with a Python, in turns with PyTorch Geometric's loop over layers, whose logits must be the same. embed learns a row for
+// what was read, its share of the disk's sequential rate, and how much of the processors' peak it has: what additions, products and reading
+// take at the best rates of this machine, measured in the same run, of all processors' time; with a Python, in turns with PyTorch Geometric's loop over layers, whose logits must be the same. embed learns a row for
 // each node of a knowledge graph under -memory, in turns with all rows in memory, and fails when the weights differ.
 // join trains by rows, by windows, with hidden rows of earlier steps, and by joins of windows with the table, and says what each takes of the device, the
 // processors and the disk's space, in a memory cgroup of 110 % of -memory.
@@ -75,6 +77,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/train/infer"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
@@ -97,7 +100,10 @@ type comparison struct {
 	kappa           int
 	cache           trace.Capacity
 	layerDependency bool
-	nodes           int         // of a batch of infer's Python
+	nodes           int    // of a batch of infer's Python
+	what            string // of infer, as holds and layerDtype are
+	holds           []string
+	layerDtype      string
 	negatives       int         // of each positive, or shared, in link and embed
 	stale           string      // --t-stale of history and join
 	ways            []string    // of join and history
@@ -168,6 +174,9 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.IntVar(&c.negatives, "negatives", 50, "many of them, in link and embed")
 	f.StringVar(&c.stale, "t-stale", "200", "most `steps` to a use, in history and join")
 	ways := f.String("ways", command.ways, "what is timed: in join of rows, windows, history, join; in history of windows, static, lru")
+	f.StringVar(&c.what, "what", "logits", "what infer predicts: logits, or classes, which take less space")
+	f.StringVar(&c.layerDtype, "layer-dtype", "f32", "numbers of infer's hidden rows")
+	holds := f.String("hold", strings.Join(infer.Holds, ","), "of auto, rows, sums: --way of infer")
 	f.IntVar(&c.evalNodes, "eval-nodes", 100, "of either part, that join measures accuracy on")
 	f.StringVar(&c.spill, "spill", "auto", "--spill of join: `size`")
 	f.StringVar(&c.rate, "disk-rate", "", "--disk-rate of join: `bytes,transfers` a second; default: as the disk is")
@@ -180,7 +189,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.BoolVar(&c.layerDependency, "layer-dependency", false, "let a node draw the same at every layer, in dependent")
 	f.StringVar((*string)(&c.binary), "bin", "", "a built `gnnstore`; default: built now")
 	_ = f.Parse(args[1:]) // ExitOnError
-	c.engine, c.ways = disk.Kind(*engine), strings.Split(*ways, ",")
+	c.engine, c.ways, c.holds = disk.Kind(*engine), strings.Split(*ways, ","), strings.Split(*holds, ",")
 	if c.device, err = parseDevice(*device); err != nil {
 		return err
 	}

@@ -363,7 +363,7 @@ func TestPlanAndReports(t *testing.T) {
 				p := plan[i]
 				require.Equal(t, Report{
 					Layer: p.Layer, Type: p.Type, Nodes: p.Nodes, Way: p.Way, Parts: r.Parts, BytesRead: r.BytesRead, BytesWritten: p.BytesWritten,
-					Seconds: r.Seconds, ReadSeconds: r.ReadSeconds, PlannedParts: p.Parts, PlannedBytesRead: p.BytesRead, PlannedReadSeconds: p.Seconds,
+					Seconds: r.Seconds, ReadSeconds: r.ReadSeconds, ProcessorSeconds: r.ProcessorSeconds, PlannedParts: p.Parts, PlannedBytesRead: p.BytesRead, PlannedReadSeconds: p.Seconds,
 				}, r)
 				read += r.BytesRead
 				require.GreaterOrEqual(t, r.Parts, 1)

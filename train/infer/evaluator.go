@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
@@ -455,7 +454,7 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 				}
 				continue
 			}
-			began := time.Now()
+			began := startClock()
 			err := e.drawn(ctx, nodes, t, l, func(c *drawnChunk) error {
 				chunk := c.nodes
 				if err := ctx.Err(); err != nil {
@@ -478,7 +477,7 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 				return err
 			}
 			planned, _ := e.decide(p, l, t, nodes)
-			e.report(planned, 1, cachetier.Disk{}, time.Since(began))
+			e.report(planned, 1, cachetier.Disk{}, began)
 		}
 		for t, nodes := range wanted {
 			if nodes != nil && e.place[t] == nil {

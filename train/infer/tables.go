@@ -13,7 +13,6 @@ import (
 	"regexp"
 	"slices"
 	"syscall"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/zeebo/xxh3"
@@ -123,7 +122,7 @@ func (e *Evaluator) overDisk(
 func (e *Evaluator) typeOverDisk(
 	ctx context.Context, p *pass, l, t, first int, below *store.Dataset, do func(t int, chunk []uint32, y kernels.Tensor) error,
 ) error {
-	began, nodes := time.Now(), p.need[l][t].but(first)
+	began, nodes := startClock(), p.need[l][t].but(first)
 	planned, hold := e.decide(p, l, t, nodes)
 	memory := p.memory
 	if hold == HoldSums {
@@ -157,7 +156,7 @@ func (e *Evaluator) typeOverDisk(
 	if err != nil {
 		return err
 	}
-	e.report(planned, max(1, parts), w.read(), time.Since(began)) // there are no windows of hubs
+	e.report(planned, max(1, parts), w.read(), began) // there are no windows of hubs
 	return nil
 }
 

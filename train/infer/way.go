@@ -7,6 +7,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -59,20 +60,30 @@ type Report struct {
 	BytesWritten int64   `json:"bytes_written"`
 	Seconds      float64 `json:"seconds"`
 	ReadSeconds  float64 `json:"read_seconds"` // of these, with reads under way; computing goes on beside
+	// ProcessorSeconds are those of all processors that the process had meanwhile, 0 where the system does not say.
+	ProcessorSeconds float64 `json:"processor_seconds"`
 
 	PlannedParts       int     `json:"planned_parts"`
 	PlannedBytesRead   int64   `json:"planned_bytes_read"`
 	PlannedReadSeconds float64 `json:"planned_read_seconds"`
 }
 
+// clock is when a layer began, by the wall and by the processors.
+type clock struct {
+	wall       time.Time
+	processors float64
+}
+
+func startClock() clock { return clock{time.Now(), kernels.ProcessorSeconds()} }
+
 // report tells what computing a layer took.
-func (e *Evaluator) report(p Planned, parts int, read cachetier.Disk, took time.Duration) {
+func (e *Evaluator) report(p Planned, parts int, read cachetier.Disk, began clock) {
 	if e.Reported == nil {
 		return
 	}
 	e.Reported(Report{
 		Layer: p.Layer, Type: p.Type, Nodes: p.Nodes, Way: p.Way, Parts: parts, BytesRead: read.BytesRead, BytesWritten: p.BytesWritten,
-		Seconds: took.Seconds(), ReadSeconds: read.Seconds,
+		Seconds: time.Since(began.wall).Seconds(), ReadSeconds: read.Seconds, ProcessorSeconds: kernels.ProcessorSeconds() - began.processors,
 		PlannedParts: p.Parts, PlannedBytesRead: p.BytesRead, PlannedReadSeconds: p.Seconds,
 	})
 }
