@@ -6,7 +6,7 @@ import "unsafe"
 
 const (
 	// addAheadBytes is how far ahead of the edge at hand rows are prefetched, and addAheadRows how many they are at most. On a Xeon with
-	// AVX512-FP16 half and twice as far ahead make no difference.
+	// AVX512-FP16 half and twice as far ahead make no difference, on an EPYC with AVX-512 neither do 4 to 128 rows.
 	addAheadBytes = 4 << 10
 	addAheadRows  = 32
 	// addCallElements are those that a call adds: 100 µs even where no prefetch helps.
