@@ -41,9 +41,12 @@ type Horizon struct {
 	next    int      // window
 	seen    *set     // rows that windows before next wanted
 	closed  bool
-	users   atomic.Int64  // who plans, and windows that are not loaded
-	over    chan struct{} // closed when there are none
-	scan    tally         // what the scan did, until the first window counts it
+	users   atomic.Int64 // who plans, and windows that are not loaded
+	scan    tally        // what the scan did, until the first window counts it
+
+	// Of each window, from Done on:
+	left []int           // different rows that it and those after it want
+	gone []chan struct{} // closed when it has nothing in the spill any more
 }
 
 // planned is a window of a horizon.
@@ -147,7 +150,7 @@ func (s *Stack) NewHorizon() *Horizon {
 	if s.join == nil {
 		panic("cachetier: NewHorizon of a stack without a spill")
 	}
-	h := &Horizon{s: s, union: s.newSet(), seen: s.newSet(), over: make(chan struct{})}
+	h := &Horizon{s: s, union: s.newSet(), seen: s.newSet()}
 	h.users.Store(1)
 	h.Cut()
 	return h
@@ -220,11 +223,47 @@ func (h *Horizon) Done() {
 	} else {
 		h.unite(h.windows[n])
 	}
-	if len(h.windows) > 1 {
-		for _, w := range h.windows {
+	for _, w := range h.windows {
+		h.gone = append(h.gone, make(chan struct{}))
+		if len(h.windows) > 1 {
 			w.run = &rowRun{j: h.s.join, size: h.s.rowBytes, run: h.s.join.file.NewRun()}
 		}
 	}
+	h.countLeft()
+}
+
+// countLeft counts the rows that windows want from each of them on. It does so in the set that is of use from the first window on.
+func (h *Horizon) countLeft() {
+	h.left = make([]int, len(h.windows)+1)
+	for k := len(h.windows) - 1; k >= 0; k-- {
+		more := 0
+		for i, need := range h.windows[k].need.Set {
+			more += bits.OnesCount64(need &^ h.seen.Set[i])
+			h.seen.Set[i] |= need
+		}
+		h.left[k] = h.left[k+1] + more
+	}
+	h.seen.Clear()
+}
+
+// Left is how many different rows the windows from the k-th on want: as many are in the spill together at most, once those before it are
+// loaded. It is known from Done on.
+func (h *Horizon) Left(k int) int { return h.left[k] }
+
+// Table is how many rows windows can want: those of the table that are not static.
+func (h *Horizon) Table() int { return h.s.layout.cache.Rows }
+
+// Drained waits until the windows before the k-th are loaded, or given up, so that they have nothing in the spill any more. Others may use the
+// horizon meanwhile, once it is Done. An error is the end of ctx.
+func (h *Horizon) Drained(ctx context.Context, k int) error {
+	for _, gone := range h.gone[:k] {
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // Scan reads the rows of all windows, in file order, and sends them to their runs. A horizon of one window has nothing to send. Where the spill
@@ -361,11 +400,14 @@ func (h *Horizon) Close() {
 		return
 	}
 	h.closed = true
-	for _, w := range h.windows[h.next:] {
+	for i, w := range h.windows[h.next:] {
 		if w.run != nil {
 			w.run.drop()
 		}
 		h.s.drop(w.need)
+		if h.gone != nil {
+			close(h.gone[h.next+i])
+		}
 	}
 	if h.next < len(h.windows) {
 		h.windows = h.windows[:h.next] // so that nothing is forwarded to the others
@@ -380,12 +422,8 @@ func (h *Horizon) leave() {
 	if h.users.Add(-1) == 0 {
 		h.s.drop(h.seen)
 		h.seen = nil
-		close(h.over)
 	}
 }
-
-// Over is closed once the horizon is closed, and has nothing in the spill any more: all its windows are loaded, or given up.
-func (h *Horizon) Over() <-chan struct{} { return h.over }
 
 // leaveHorizon takes note that w needs nothing of its horizon any more.
 func (w *Window) leaveHorizon() {
@@ -394,6 +432,7 @@ func (w *Window) leaveHorizon() {
 		if run := h.windows[w.at].run; run != nil {
 			run.drop()
 		}
+		close(h.gone[w.at])
 		h.leave()
 	}
 }

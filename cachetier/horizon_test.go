@@ -461,6 +461,42 @@ func TestWindowsOutliveTheirHorizon(t *testing.T) {
 	allBuffers(t, file, 12)
 }
 
+// As windows are loaded, those that are left have no more of the spill than what they want takes, and Drained tells how many are.
+func TestAHorizonDrains(t *testing.T) {
+	s, file := joinedStack(t, 3000, nil)
+	h := s.NewHorizon()
+	windows, _ := horizonOf(h, stride(40, 3000), 6)
+	require.Len(t, windows, 6)
+	require.NoError(t, h.Scan(bg))
+	over, end := context.WithCancel(bg)
+	end()
+	for k, steps := range windows {
+		wanted := map[uint32]bool{}
+		for _, w := range windows[k:] {
+			for _, ids := range w {
+				for _, v := range ids {
+					wanted[v] = true
+				}
+			}
+		}
+		require.Equal(t, len(wanted), h.Left(k))
+		require.LessOrEqual(t, file.Stats().UsedBytes, s.SpillBytes(h.Left(k)))
+		require.ErrorIs(t, h.Drained(over, k+1), context.Canceled)
+		w, err := h.Next(bg, steps)
+		require.NoError(t, err)
+		if k == len(windows)-2 { // and the last one is given up
+			w.Release()
+			h.Close()
+			require.NoError(t, h.Drained(bg, len(windows)))
+			break
+		}
+		require.NoError(t, w.Load(bg))
+		require.NoError(t, h.Drained(bg, k+1))
+		w.Release()
+	}
+	require.Zero(t, file.Stats().UsedBytes)
+}
+
 // allBuffers takes the buffers of a spillFor so many windows, which are all there.
 func allBuffers(t *testing.T, file *spill.File, windows int) {
 	within(func() {

@@ -50,30 +50,29 @@ type horizon struct {
 	windows  []farWindow
 	at       int                  // of those that are not planned
 	tables   []*cachetier.Horizon // nil for tables that are in memory as a whole
-	before   []*cachetier.Horizon // those that have to be over before the tables are scanned
-	bytes    int64                // that it takes of the spill at most
+	held     held                 // nil until it is drawn
 	err      error
 	done     chan struct{} // closed when it is prepared
 }
 
 // far is what a planner has of horizons.
 type far struct {
-	on        bool                 // the range, or what is left of it, goes by horizons
-	now, next *horizon             // in use, and being prepared
-	end       context.CancelFunc   // of preparing
-	begun     int                  // horizons of the range
-	before    []*cachetier.Horizon // of the one before now, of which windows may still be loading
-	drawing   sync.Mutex           // held by who draws
+	on        bool               // the range, or what is left of it, goes by horizons
+	now, next *horizon           // in use, and being prepared
+	end       context.CancelFunc // of preparing
+	begun     int                // horizons of the range
+	before    drain              // of the one before now, of which windows may still be loading
+	drawing   sync.Mutex         // held by who draws
 
 	// Of who prepares:
-	spare     []Batch // to draw into
-	grouped   bool    // steps are drawn in groups, since the room was full
-	stepBytes int64   // of the spill, for a step of the newest horizon
+	spare   []Batch // to draw into
+	grouped bool    // steps are drawn in groups, since the room was full
 }
 
 type farWindow struct {
-	steps []farStep
-	bytes int64 // of their batches, in memory
+	steps  []farStep
+	bytes  int64 // of their batches, in memory
+	blocks int64 // of their batches, in the spill
 }
 
 type farStep struct {
@@ -123,52 +122,25 @@ func (p *Planner) nextFar(ctx context.Context) (*Window, error) {
 		if h.at < len(h.windows) {
 			return p.planFar(ctx, h)
 		}
-		p.far.now, p.far.before = nil, h.tables
+		p.far.now, p.far.before = nil, h.drain()
 		h.close()
 	}
 }
 
-// limits bound a horizon. They are known before any of it is drawn, so that it does not depend on how far others have come.
-type limits struct {
-	windows, steps int
-	bytes          int64 // of the spill
-	window         int   // steps of a window, as far as is known; 1 at least
-}
-
-// limits of the next horizon of a range: a few steps, then a window, then some windows, then as many as there is room for. So the first step
-// waits for no more than it does without horizons.
-func (p *Planner) limits() limits {
-	whole := p.Join.File.Stats().CapacityBytes
-	l := limits{windows: p.Join.Windows, steps: p.steps.To - p.next, bytes: whole, window: max(p.windowSteps(), 1)}
-	if h := p.far.now; h != nil {
-		l.windows, l.bytes = l.windows-len(h.windows), whole-h.bytes
-	}
-	l.bytes = min(l.bytes, whole/8*7) // so that there is room to prepare the one after
-	switch p.far.begun {
-	case 0:
-		l.windows, l.steps = 1, min(l.steps, max(l.window/rampParts, rampSteps))
-	case 1:
-		l.windows = 1
-	case 2:
-		l.windows = min(l.windows, rampWindows)
-	}
-	l.windows = max(l.windows, 1)
-	return l
-}
-
-// rampWindows is how many windows the first horizon of several has.
-const rampWindows = 6
-
 // begin has the next horizon prepared, while others are used.
 func (p *Planner) begin(ctx context.Context, l limits) *horizon {
 	p.far.begun++
-	h := &horizon{done: make(chan struct{}), from: p.next, to: p.next, before: p.far.before}
+	h := &horizon{done: make(chan struct{}), from: p.next, to: p.next}
+	g := &preparing{p: p, h: h, l: l, packer: p.Sampler.(Packer), before: p.far.before}
+	if now := p.far.now; now != nil {
+		g.beside = now.drain()
+	}
 	ctx, end := context.WithCancel(ctx)
 	p.far.end = end
 	go func() {
 		defer close(h.done)
 		defer end()
-		h.err = Guarded(func() error { return p.prepare(ctx, h, l) })
+		h.err = Guarded(func() error { return p.prepare(ctx, g) })
 	}()
 	return h
 }
@@ -184,13 +156,16 @@ type preparing struct {
 	p      *Planner
 	h      *horizon
 	l      limits
+	beside drain // the horizon in use
+	before drain // the one before that
 	packer Packer
 	blocks int64 // of the spill, for batches
 	packed []byte
 }
 
-// prepare draws the steps of h, as far as l allows, sends their batches to the spill, and has the tables scanned for them.
-func (p *Planner) prepare(ctx context.Context, h *horizon, l limits) error {
+// prepare draws the steps of a horizon, as far as its limits allow, sends their batches to the spill, and has the tables scanned for them.
+func (p *Planner) prepare(ctx context.Context, g *preparing) error {
+	h := g.h
 	for _, t := range p.Tables {
 		var of *cachetier.Horizon
 		if t.WindowRows() > 0 {
@@ -199,35 +174,51 @@ func (p *Planner) prepare(ctx context.Context, h *horizon, l limits) error {
 		h.tables = append(h.tables, of)
 	}
 	h.windows = []farWindow{{}}
-	if err := p.drawAll(ctx, &preparing{p: p, h: h, l: l, packer: p.Sampler.(Packer)}); err != nil {
+	if err := p.drawAll(ctx, g); err != nil {
 		return err
 	}
 	if len(h.last().steps) == 0 { // the step that it was begun for did not fit
 		h.windows = h.windows[:len(h.windows)-1]
 	}
-	p.far.stepBytes = h.bytes / int64(h.to-h.from)
-	return h.scan(ctx)
-}
-
-// scan has the tables send the rows of all windows to their runs, once there is as much room in the spill as limits counts on: the last windows
-// of the horizon before the one in use may still be loading.
-func (h *horizon) scan(ctx context.Context) error {
-	for _, t := range h.before {
-		if t == nil {
-			continue
-		}
-		select {
-		case <-t.Over():
-		case <-ctx.Done():
-			return ctx.Err()
+	for _, t := range h.tables {
+		if t != nil {
+			t.Done()
 		}
 	}
-	h.before = nil
-	for _, t := range h.tables {
+	h.held = g.measure()
+	return g.scan(ctx)
+}
+
+// measure says what the horizon, whose windows are known, takes of the spill.
+func (g *preparing) measure() held {
+	windows := g.h.windows
+	r := make(held, len(windows)+1)
+	for k := len(windows) - 1; k >= 0; k-- {
+		r[k].steps = r[k+1].steps + len(windows[k].steps)
+		r[k].blocks = r[k+1].blocks + windows[k].blocks
+		r[k].rows = make([]int64, len(g.h.tables))
+		for i, t := range g.h.tables {
+			if t != nil {
+				r[k].rows[i] = g.p.Tables[i].SpillBytes(t.Left(k))
+			}
+		}
+	}
+	return r
+}
+
+// scan has the tables send the rows of all windows to their runs, once there is room for all that the horizon takes of the spill: beside what
+// the horizon in use has left there after some of its windows, which are the same ones whenever they are loaded.
+func (g *preparing) scan(ctx context.Context) error {
+	if err := g.before.all(ctx); err != nil {
+		return err
+	}
+	if err := g.beside.until(ctx, g.p.Join.File.Stats().CapacityBytes-g.h.held.after(0)); err != nil {
+		return err
+	}
+	for _, t := range g.h.tables {
 		if t == nil {
 			continue
 		}
-		t.Done()
 		if err := t.Scan(ctx); err != nil {
 			return err
 		}
@@ -269,8 +260,8 @@ var errEnough = errors.New("plan: a horizon is full")
 // drawFar draws as many steps as the horizon is thought to have.
 func (p *Planner) drawFar(ctx context.Context, g *preparing) error {
 	n := min(g.l.steps, g.l.windows*g.l.window)
-	if per := p.far.stepBytes; per > 0 && g.l.windows > 1 {
-		n = min(n, max(1, int(g.l.bytes/per)))
+	if g.l.windows > 1 && len(g.beside.held) > 0 {
+		n = min(n, g.beside.growth().fitting(n, g.l.bytes, g.l.blocks))
 	}
 	p.far.drawing.Lock()
 	defer p.far.drawing.Unlock()
@@ -310,11 +301,11 @@ func (r *room) drop() {
 	}
 }
 
-// spilled is what the horizon may take of the spill: each run has a segment that is not full, of each of the two who append to it.
+// spilled is what the horizon takes of the spill at most. The rows of a single window need none.
 func (g *preparing) spilled() (bytes int64) {
-	bytes = g.blocks + 2*int64(g.p.Join.File.Segment())*int64(len(g.h.windows)*len(g.h.tables))
+	bytes = g.blocks
 	for i, t := range g.h.tables {
-		if t != nil {
+		if t != nil && g.l.windows > 1 {
 			bytes += g.p.Tables[i].SpillBytes(t.Rows())
 		}
 	}
@@ -328,7 +319,7 @@ func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err 
 	if !g.place(b) {
 		return false, g.full(first)
 	}
-	run, err := g.put(ctx, b, first)
+	run, bytes, err := g.put(ctx, b, first)
 	if full := new(spill.FullError); errors.As(err, &full) {
 		g.h.undo()
 		return false, g.full(first)
@@ -337,7 +328,7 @@ func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err 
 		return false, err
 	}
 	w := g.h.last()
-	w.steps, w.bytes = append(w.steps, farStep{step, run}), w.bytes+b.Bytes()
+	w.steps, w.bytes, w.blocks = append(w.steps, farStep{step, run}), w.bytes+b.Bytes(), w.blocks+bytes
 	g.h.to = step + 1
 	return true, nil
 }
@@ -362,23 +353,25 @@ func (g *preparing) place(b Batch) (ok bool) {
 	return g.fits(b)
 }
 
-// put sends a batch to the spill. The error is a *spill.FullError where the horizon then takes too much of it, unless the batch is its first.
-func (g *preparing) put(ctx context.Context, b Batch, first bool) (*spill.Run, error) {
+// put sends a batch to the spill, once the horizon before the one in use has nothing there. The error is a *spill.FullError where the horizon
+// then takes too much of it, unless the batch is its first.
+func (g *preparing) put(ctx context.Context, b Batch, first bool) (run *spill.Run, bytes int64, err error) {
 	g.packed = g.packer.Pack(g.packed[:0], b)
 	file := g.p.Join.File
 	segment := int64(file.Segment())
-	g.blocks += (int64(len(g.packed)) + segment - 1) / segment * segment
-	bytes := g.spilled()
-	if bytes > g.l.bytes && !first {
-		return nil, &spill.FullError{Bytes: g.l.bytes}
+	bytes = (int64(len(g.packed)) + segment - 1) / segment * segment
+	if g.blocks += bytes; !first && (g.blocks > g.l.blocks || g.spilled() > g.l.bytes) {
+		return nil, 0, &spill.FullError{Bytes: g.l.bytes}
 	}
-	g.h.bytes = bytes
-	run := file.NewRun()
+	if err := g.before.all(ctx); err != nil {
+		return nil, 0, err
+	}
+	run = file.NewRun()
 	if err := run.Put(ctx, g.packed); err != nil {
 		run.Drop()
-		return nil, err
+		return nil, 0, err
 	}
-	return run, nil
+	return run, bytes, nil
 }
 
 // fits adds the rows of a step to the last window, unless that is full: of a table's cache, or of what batches may take.
@@ -418,7 +411,7 @@ func (f *far) stop() {
 	if f.now != nil {
 		f.now.close()
 	}
-	f.now, f.next, f.before = nil, nil, nil
+	f.now, f.next, f.before = nil, nil, drain{}
 }
 
 // errAlone is a horizon that begins with a step that does not fit a cache, or the spill.

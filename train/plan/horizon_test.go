@@ -271,56 +271,118 @@ func atOnce(ctx context.Context, p *plan.Planner, tables []*store.Features, rows
 	return g.Wait()
 }
 
-// A table is scanned for a horizon only when the windows of the last but one before it are loaded: what they have in the spill is not there any
-// more, as the limits of the horizon have it.
-func TestScansWaitForTheLastButOne(t *testing.T) {
-	const last = 160
-	f, of := features(t, 64), inputs(1)
-	rows := func(step int) [][]uint32 { return [][]uint32{of(step, 0)} }
-	run := func(expected []int) (from []int) { // first steps of horizons
-		o := cachetier.Options{HostBytes: 120 * 64, Engine: disk.Pread}
+// spilling is the windows of horizons of a table, each the first of its steps, as a run had them.
+type spilling struct {
+	windows [][]int
+	rows    func(step int) []uint32
+	last    int
+}
+
+// held is what a horizon has of a spill at most once the windows before the k-th are loaded, in segments, of which a row takes one, and so does
+// a batch.
+func (s *spilling) held(horizon, k int) int {
+	windows, end := s.windows[horizon], s.last
+	if horizon+1 < len(s.windows) {
+		end = s.windows[horizon+1][0]
+	}
+	if k == len(windows) {
+		return 0
+	}
+	rows := map[uint32]bool{}
+	for step := windows[k]; step < end && len(windows) > 1; step++ {
+		for _, v := range s.rows(step) {
+			rows[v] = true
+		}
+	}
+	return end - windows[k] + len(rows)
+}
+
+// waits is how many windows of the horizon before it each one waits for, where there are so many segments.
+func (s *spilling) waits(segments int) []int {
+	all := []int{0}
+	for n := 1; n < len(s.windows); n++ {
+		k := 0
+		for k < len(s.windows[n-1]) && s.held(n-1, k)+s.held(n, 0) > segments {
+			k++
+		}
+		all = append(all, k)
+	}
+	return all
+}
+
+// A table is scanned for a horizon when those windows of the one before are loaded that leave room for it in the spill, and not later.
+func TestScansWaitForRoom(t *testing.T) {
+	const last, rowBytes, segment, segments, most = 400, 2048, 4096, 360, 24
+	f, of := features(t, rowBytes), inputs(1)
+	rows := func(step int) []uint32 { return of(step, 0) }
+	// run says which windows horizons had. What it is given is what they will have.
+	run := func(known *spilling) [][]int {
+		o := cachetier.Options{HostBytes: 60 * rowBytes, Engine: disk.Pread}
 		s, err := cachetier.Open(t.Context(), f, o)
 		require.NoError(t, err)
 		defer s.Close()
 		create := func() *spill.File {
-			file, err := spill.Create(spill.Options{Dir: t.TempDir(), Bytes: 1 << 20, Segment: 4096, Buffers: 20, Depth: 2})
+			file, err := spill.Create(spill.Options{Dir: t.TempDir(), Bytes: segments * segment, Segment: segment, Buffers: most + 8, Depth: 2})
 			require.NoError(t, err)
 			return file
 		}
 		file, room := create(), create()
 		defer file.Close()
 		defer room.Close()
-		var drawn, loaded, early atomic.Int64
+		var waits []int
+		if known != nil {
+			waits = known.waits(segments)
+		}
+		var drawn, early atomic.Int64
+		var loaded [last]atomic.Bool // by the first step of a window
+		var scanned [last]atomic.Bool
 		o.Faults = func(int, int64, int) disk.Fault { // a scan reads
-			if n := int(drawn.Load()); n > 2 && n <= len(expected) && int(loaded.Load()) < expected[n-2] {
-				early.Add(1)
+			n := int(drawn.Load()) - 1
+			scanned[n].Store(true)
+			if known == nil || n == 0 {
+				return disk.Fault{}
+			}
+			for _, first := range known.windows[n-1][:waits[n]] {
+				if !loaded[first].Load() {
+					early.Add(1)
+				}
 			}
 			return disk.Fault{}
 		}
-		ok, err := s.Join(t.Context(), file, 10, f, o)
+		ok, err := s.Join(t.Context(), file, most, f, o)
 		require.NoError(t, err)
 		require.True(t, ok)
-		p := &packer{rows: rows, begins: func(int) {}, unpack: func(int) {}}
-		p.draws = func(first, _ int) {
-			from = append(from, first)
+		var from, windows []int
+		asked := 0
+		p := &packer{rows: func(step int) [][]uint32 { return [][]uint32{rows(step)} }, begins: func(int) {}, unpack: func(int) {}}
+		p.draws = func(first, n int) {
+			from, asked = append(from, first), asked+n
 			drawn.Add(1)
 		}
 		planner := plan.NewPlanner(plan.Config{
 			Sampler: p, Parallel: 1, Tables: []*cachetier.Stack{s}, Bytes: 1 << 30, BatchBytes: 100, BatchRows: []int{30},
-			Join: plan.Join{File: file, Windows: 10, Room: room},
+			Join: plan.Join{File: file, Windows: most, Room: room},
 		})
 		planner.Begin(steps(0, last))
 		require.NoError(t, runAll(t.Context(), planner, true, func(ctx context.Context, w *plan.Window) error {
-			next := w.Steps[len(w.Steps)-1].Step + 1
-			if k := slices.Index(expected, next); k > 0 && k+1 < len(expected) { // the last window before horizon k
-				until(func() bool { return int(drawn.Load()) >= k+2 })
-				time.Sleep(2 * time.Millisecond) // in which the next one might be scanned
+			first := w.Steps[0].Step
+			windows = append(windows, first)
+			for n := 1; known != nil && n < len(known.windows); n++ {
+				k, before := waits[n], known.windows[n-1]
+				switch at := slices.Index(before, first); {
+				case at < 0 || len(known.windows[n]) == 1:
+				case at == k-1: // the last one that the scan waits for
+					until(func() bool { return int(drawn.Load()) > n })
+					time.Sleep(2 * time.Millisecond) // in which the table might be scanned
+				case at == k && k > 0: // no scan waits for it
+					until(func() bool { return scanned[n].Load() })
+				}
 			}
 			var ids [][]uint32
 			for _, d := range w.Steps {
-				ids = append(ids, rows(d.Step)[0])
+				ids = append(ids, rows(d.Step))
 			}
-			loaded.Store(int64(next)) // now, since the scan may go on before Load returns
+			loaded[first].Store(true) // now, since the scan may go on before Load returns
 			if err := take(ctx, w.Rows[0], f, ids); err != nil {
 				return err
 			}
@@ -330,9 +392,80 @@ func TestScansWaitForTheLastButOne(t *testing.T) {
 			return nil
 		}))
 		require.Zero(t, early.Load())
-		return from
+		require.Zero(t, s.Stats().Join.Reread, "the spill was never full")
+		require.Less(t, asked, last*5/4, "hardly a step is drawn in vain")
+		require.Zero(t, file.Stats().UsedBytes)
+		var horizons [][]int
+		for n, first := range from {
+			end := last
+			if n+1 < len(from) {
+				end = from[n+1]
+			}
+			lo, _ := slices.BinarySearch(windows, first)
+			hi, _ := slices.BinarySearch(windows, end)
+			horizons = append(horizons, windows[lo:hi])
+		}
+		return horizons
 	}
-	from := run(nil)
-	require.Greater(t, len(from), 4)
-	require.Equal(t, from, run(from))
+	known := &spilling{windows: run(nil), rows: rows, last: last}
+	require.Equal(t, known.windows, run(known))
+	some := 0
+	for n, k := range known.waits(segments) {
+		require.LessOrEqual(t, known.held(n, 0), segments)
+		if n > 2 {
+			require.LessOrEqual(t, len(known.windows[n]), 4*len(known.windows[n-1]))
+		}
+		if n > 0 && k > 0 && k < len(known.windows[n-1]) {
+			some++
+		}
+	}
+	require.Greater(t, some, 5, "scans that wait for some windows and not for all")
+}
+
+// Whatever room there is, horizons keep to it, and what they do does not depend on who comes first.
+func TestHorizonsKeepToTheirSpace(t *testing.T) {
+	const last, rowBytes, segment, windows = 150, 1000, 4096, 12
+	f := features(t, rowBytes)
+	for seed := range uint64(6) {
+		of := inputs(seed)
+		rows := func(step int) [][]uint32 { return [][]uint32{of(step, 0)} }
+		run := func(slow func(step int)) (done cachetier.Join, used spill.Stats) {
+			o := cachetier.Options{HostBytes: 100 * rowBytes}
+			s, err := cachetier.Open(t.Context(), f, o)
+			require.NoError(t, err)
+			defer s.Close()
+			create := func(bytes int64) *spill.File {
+				file, err := spill.Create(spill.Options{Dir: t.TempDir(), Bytes: bytes, Segment: segment, Buffers: windows + 8, Depth: 2})
+				require.NoError(t, err)
+				return file
+			}
+			file, room := create(int64(60+30*seed)*segment), create(1<<20)
+			defer file.Close()
+			defer room.Close()
+			ok, err := s.Join(t.Context(), file, windows, f, o)
+			require.NoError(t, err)
+			require.True(t, ok)
+			p := &packer{rows: rows, begins: func(int) {}, draws: func(from, _ int) { slow(from) }, unpack: slow}
+			planner := plan.NewPlanner(plan.Config{
+				Sampler: p, Parallel: 1, Tables: []*cachetier.Stack{s}, Bytes: 1 << 30, BatchBytes: 100, BatchRows: []int{20},
+				Join: plan.Join{File: file, Windows: windows, Room: room},
+			})
+			planner.Begin(steps(0, last))
+			require.NoError(t, atOnce(t.Context(), planner, []*store.Features{f}, rows))
+			require.Zero(t, file.Stats().UsedBytes)
+			done = *s.Stats().Join
+			done.ScanSeconds = 0
+			return done, file.Stats()
+		}
+		first, used := run(func(int) {})
+		require.Zero(t, first.Reread)
+		require.Greater(t, first.Horizons, int64(3))
+		require.Positive(t, used.PeakBytes)
+		again, _ := run(func(step int) {
+			if step%5 == 0 {
+				time.Sleep(time.Millisecond)
+			}
+		})
+		require.Equal(t, first, again)
+	}
 }

@@ -136,7 +136,7 @@ func (e *epoch) byHorizons(steps int, s Space, w *Ways) {
 		h = e.nextHorizon(k, left, s, before)
 		w.Join.addHorizon(e, done, h)
 		w.Horizons++
-		w.SpillBytes = max(w.SpillBytes, int64((before.bytes+h.bytes)/e.spillPart()), int64(h.bytes/spillShare/e.spillPart()))
+		w.SpillBytes = max(w.SpillBytes, int64(max(before.left+h.bytes, before.bytes+h.blocks, h.bytes/spillShare)/e.spillPart()))
 		done, left = done+h.steps, left-h.steps
 	}
 	if times := float64(steps) / done; left > 0 {
@@ -146,8 +146,12 @@ func (e *epoch) byHorizons(steps int, s Space, w *Ways) {
 	w.Join = w.Join.total(e)
 }
 
-// horizonSize is how large a horizon is. Of the steps that are drawn for it some may find no room, and are drawn again for the next.
-type horizonSize struct{ steps, drawn, windows, bytes float64 }
+// horizonSize is how large a horizon is, and what it takes of the spill. Of the steps that are drawn for it some may find no room, and are drawn
+// again for the next.
+type horizonSize struct {
+	steps, drawn, windows float64
+	blocks, bytes, left   float64 // for batches; in all; and for the windows that are not loaded when the next one is scanned for
+}
 
 // nextHorizon is the k-th horizon, behind before, with so many steps left.
 func (e *epoch) nextHorizon(k int, left float64, s Space, before horizonSize) (h horizonSize) {
@@ -158,8 +162,8 @@ func (e *epoch) nextHorizon(k int, left float64, s Space, before horizonSize) (h
 	if s.Windows > 0 {
 		windows = float64(s.Windows)
 	}
-	bytes := min(whole-before.bytes, whole*spillShare)
-	windows = max(1, windows-before.windows)
+	bytes, blocks := min(whole-before.left, whole*spillShare), whole-before.bytes
+	windows -= before.windows
 	switch k {
 	case 0:
 		windows, left = 1, min(left, max(math.Floor(e.group/rampParts), rampSteps))
@@ -167,34 +171,64 @@ func (e *epoch) nextHorizon(k int, left float64, s Space, before horizonSize) (h
 		windows = 1
 	case 2:
 		windows = min(windows, rampWindows)
+	default:
+		windows = min(windows, before.windows*horizonGrowth)
 	}
-	if e.Batches.Far && before.steps > 0 && windows > 1 { // see Planner.drawFar
-		left = min(left, max(1, math.Floor(bytes*before.steps/before.bytes)))
+	windows = max(1, windows)
+	if e.Batches.Far && before.steps > 0 && windows > 1 && s.Bytes > 0 { // see Planner.drawFar
+		left = float64(e.growth(before).fitting(int(left), int64(bytes), int64(blocks)))
 	}
-	of := func(steps float64) horizonSize {
-		h := horizonSize{steps: steps, windows: math.Ceil(steps / e.group)}
-		segment := float64(max(1, s.Segment))
-		h.bytes = steps*math.Ceil(e.Batches.packed()/segment)*segment + 2*segment*h.windows*float64(len(e.tables))
-		for i := range e.tables {
-			h.bytes += e.tables[i].of(steps) * spilledBytes(e.tables[i].Bytes)
-		}
-		return h
+	fits := func(steps float64) bool {
+		h := e.horizonOf(steps, windows, s)
+		return h.bytes <= bytes && h.blocks <= blocks
 	}
 	lo, hi := 1.0, min(left, windows*e.group)
 	drawn := hi
-	if h = of(hi); h.bytes <= bytes {
+	if fits(hi) {
 		lo = hi
 	}
 	for hi-lo > 1 {
-		if mid := math.Floor((lo + hi) / 2); of(mid).bytes <= bytes {
+		if mid := math.Floor((lo + hi) / 2); fits(mid) {
 			lo = mid
 		} else {
 			hi = mid
 		}
 	}
-	h = of(lo)
+	h = e.horizonOf(lo, windows, s)
 	h.drawn = drawn
 	return h
+}
+
+// horizonOf is a horizon of so many steps that may have so many windows.
+func (e *epoch) horizonOf(steps, most float64, s Space) horizonSize {
+	segment, h := float64(max(1, s.Segment)), horizonSize{steps: steps, windows: math.Ceil(steps / e.group)}
+	batch := math.Ceil(e.Batches.packed()/segment) * segment
+	after := func(windows int) float64 { return max(0, steps-float64(windows)*e.group) }
+	n := int(h.windows)
+	h.blocks, h.left = steps*batch, after(drained(n))*batch
+	h.bytes = h.blocks
+	for i := range e.tables {
+		c := &e.tables[i]
+		if most > 1 {
+			h.bytes += c.of(steps) * spilledBytes(c.Bytes)
+		}
+		if n > 1 {
+			h.left += c.of(after(drained(n))) * spilledBytes(c.Bytes)
+		}
+	}
+	return h
+}
+
+// growth is how horizons grow, as far as h shows.
+func (e *epoch) growth(h horizonSize) growth {
+	g := growth{steps: h.steps, blocks: h.blocks}
+	some := max(0, h.steps-math.Floor(h.windows/2)*e.group)
+	for i := range e.tables {
+		c := &e.tables[i]
+		rows := c.of(h.steps)
+		g.tables = append(g.tables, rowGrowthOf(c.count, rows*spilledBytes(c.Bytes), h.steps, rows, some, c.of(some)))
+	}
+	return g
 }
 
 // spillPart is the part of a spill that is for horizons, beside the room of steps that are drawn hop by hop.
@@ -208,7 +242,7 @@ func (e *epoch) spillPart() float64 {
 // RoomPart is which part of a spill is for steps that are drawn hop by hop.
 const RoomPart = 6
 
-// spillShare is what a horizon may take of a spill, so that the next one can begin.
+// spillShare is what a horizon may take of a spill, so that batches of the next one find room: see Planner.limits.
 const spillShare = 7.0 / 8
 
 // spilledBytes is what a row takes in a spill, with its number.
