@@ -15,8 +15,8 @@ type limits struct {
 	window         int   // steps of a window, as far as is known; 1 at least
 }
 
-// limits of the next horizon of a range: a few steps, then a window, then some windows, then as many as there is room for, but not so many
-// that drawing them takes longer than the one before lasts. So the first step waits for no more than it does without horizons.
+// limits of the next horizon of a range: a few steps, then some windows, then as many as there is room for, but not so many more than before
+// that a step waits for all to be drawn. So the first step waits for no more than it does without horizons.
 //
 // The spill empties as windows are loaded. So a horizon may have what the one in use leaves after most of its windows, and is scanned for once
 // it does; its batches have what is left beside all of it.
@@ -26,7 +26,7 @@ func (p *Planner) limits() limits {
 	if h := p.far.now; h != nil {
 		n := len(h.windows)
 		l.windows, l.bytes, l.blocks = l.windows-n, whole-h.held.after(drained(n)), whole-h.held.after(0)
-		if p.far.begun > 2 {
+		if p.far.begun > 1 {
 			l.windows = min(l.windows, n*horizonGrowth)
 		}
 	}
@@ -35,8 +35,6 @@ func (p *Planner) limits() limits {
 	case 0:
 		l.windows, l.steps = 1, min(l.steps, max(l.window/rampParts, rampSteps))
 	case 1:
-		l.windows = 1
-	case 2:
 		l.windows = min(l.windows, rampWindows)
 	}
 	l.windows = max(l.windows, 1)
@@ -44,7 +42,7 @@ func (p *Planner) limits() limits {
 }
 
 const (
-	rampWindows   = 6 // of the first horizon of several
+	rampWindows   = 6 // of the first horizon of several: so many are drawn while some steps are used
 	horizonGrowth = 4 // times as many windows as the one before
 )
 

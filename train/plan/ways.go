@@ -168,8 +168,6 @@ func (e *epoch) nextHorizon(k int, left float64, s Space, before horizonSize) (h
 	case 0:
 		windows, left = 1, min(left, max(math.Floor(e.group/rampParts), rampSteps))
 	case 1:
-		windows = 1
-	case 2:
 		windows = min(windows, rampWindows)
 	default:
 		windows = min(windows, before.windows*horizonGrowth)
