@@ -42,7 +42,7 @@ func (p *Planner) limits() limits {
 }
 
 const (
-	rampWindows   = 6 // of the first horizon of several: so many are drawn while some steps are used
+	rampWindows   = 4 // of the first horizon of several: so many are drawn while some steps are used
 	horizonGrowth = 4 // times as many windows as the one before
 )
 
