@@ -27,7 +27,6 @@ const (
 
 // predicted is what gnnstore predict --json says of a pass.
 type predicted struct {
-	Columns       int            `json:"columns"` // of what is predicted
 	Seconds       float64        `json:"seconds"`
 	Layers        []infer.Report `json:"layers"`
 	PeakRSSBytes  int64          `json:"peak_rss_bytes"`
@@ -128,7 +127,7 @@ func compareInference(ctx context.Context, c *comparison) error {
 				elem = kernels.F16
 			}
 			if l.Layer == inferLayers {
-				out = passes[way].Columns
+				out = int(ds.Manifest().Labels[0].Classes)
 			}
 			least, all := floor.seconds(l, ds.Graph(0).Edges(), elem, in, out), l.Seconds*float64(runtime.GOMAXPROCS(0))
 			fmt.Fprintf(c.out, "| %s | %d, %s | %s | %d, %d | %.0f, %.0f | %.1f, %.1f | %.1f | %.0f | %s | %.0f %% | %.1f, %.1f | %.0f %% |\n", way, l.Layer, l.Type, l.Way, l.Parts, l.PlannedParts,
