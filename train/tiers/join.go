@@ -97,7 +97,7 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 
 const (
 	autoSpill   = 1.05 // of what horizons take by the model
-	setsPart    = 12   // of the memory, for the rows that windows want
+	setsPart    = 4    // of the memory, for the rows that windows want: more of them a horizon are worth more than longer ones
 	buffersPart = 20   // of the memory, for segments
 	spillDepth  = 8
 	roomSegment = 64 << 10 // since many of its runs grow at a time
