@@ -32,10 +32,11 @@
 // it reads, and Options.Reported what was read. Features come the same way where hidden rows are in memory, in what the rows of the first
 // layer leave, but for those that an attached table brings.
 //
-// A part of sums has two passes. Its edges are drawn, or read as they are stored where nothing is drawn of them, in the order of its destinations, and put in bins by the block of sources that they
-// are read with; then block after block is read and added, on all processors, each of which has some of the columns, and the layer is computed from
-// the sums and written, a chunk at a time. When all is added the edges are of no use, and from their memory the next part has its own, which
-// are drawn while the layer is computed: so the two overlap in the memory of one part, but for some 12 bytes a destination.
+// A part of sums has two passes. Its edges are drawn, or read as they are stored where nothing is drawn of them, in the order of its
+// destinations, and put in bins by the block of sources that they are read with; then block after block is read and added, on all
+// processors, each of which has some of the columns, and the layer is computed from the sums and written, a chunk at a time. When all is
+// added the edges are of no use, and from their memory the next part has its own, which are drawn while the layer is computed: so the two
+// overlap in the memory of one part, but for some 12 bytes a destination.
 //
 // A node of more neighbours than a chunk has edges is a chunk of its own, and its neighbours are added up in parts, in the order of the
 // list, so that the rows of a part are all that is in memory of them. Networks of attention go over the list twice: for the scores, whose
