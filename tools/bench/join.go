@@ -23,7 +23,7 @@ import (
 
 // joinSide is a way to bring the rows of an epoch.
 type joinSide struct {
-	name  string // without blanks, in -ways
+	name  string // in -ways
 	args  []string
 	steps int // of an epoch; 0: those of -steps
 	turns []joinTurn
@@ -97,10 +97,10 @@ func compareJoins(ctx context.Context, c *comparison) error {
 			}
 		}
 	}
-	base := sides[max(0, slices.Index(c.ways, "windows"))]
-	fmt.Fprintf(c.out, "%s: GraphSAGE, fanout 15,10,5, hidden %d, %d nodes a step, --memory %s, --spill %s%s; an epoch of %d steps, row by row 20; %d turns. "+
+	base := sides[max(0, slices.IndexFunc(sides, func(s *joinSide) bool { return s.name == "windows" }))]
+	fmt.Fprintf(c.out, "%s: GraphSAGE, fanout 15,10,5, hidden %d, %d nodes a step, --memory %s, --spill %s%s; %d turns. "+
 		"Medians, in brackets of what %s have:\n\n", filepath.Base(c.dataset), hidden, c.batch, c.memory, c.spill, ifAny(", --disk-rate ", c.rate),
-		base.turns[0].result.Epochs[0].Steps, c.rounds, base.name)
+		c.rounds, base.name)
 	head := "| way |"
 	for _, column := range joinColumns {
 		head += " " + column.name + " |"
