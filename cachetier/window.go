@@ -3,6 +3,7 @@ package cachetier
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
@@ -180,7 +181,7 @@ func (s *Stack) planNext(steps int) *Window {
 	}
 	w.steps, g.steps, g.fit = g.steps[:steps], g.steps[steps:], 0
 	if len(g.steps) == 0 {
-		s.groups = s.groups[1:]
+		s.groups = slices.Delete(s.groups, 0, 1)
 	}
 	s.enter(w)
 	return w
@@ -250,7 +251,7 @@ func (s *Stack) releaseLocked() {
 		if !w.left || s.rewrites != nil && w.passed < len(w.steps) {
 			break
 		}
-		s.mu.windows = append(s.mu.windows[:0], s.mu.windows[1:]...)
+		s.mu.windows = slices.Delete(s.mu.windows, 0, 1)
 	}
 	s.mu.changed.Broadcast()
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -265,7 +266,7 @@ func (p *Planner) cut(ctx context.Context) (*Window, error) {
 		rows += r.Rows()
 	}
 	if p.drawn[0] = g[n:]; n == len(g) {
-		p.drawn = p.drawn[1:]
+		p.drawn = slices.Delete(p.drawn, 0, 1) // and the array forgets the batches, which Trim gives up
 	}
 	p.size.note(w)
 	p.clock.plan.Add(int64(time.Since(began)))

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -318,20 +320,21 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// made is a sampler that counts the batches that it had to make.
+// made is a sampler that takes note of the batches that it had to make.
 type made struct {
 	plan.Graph
-	batches *int
+	batches *[]weak.Pointer[sample.Batch]
 }
 
 func (m made) New() plan.Batch {
-	*m.batches++
-	return m.Graph.New()
+	b := m.Graph.New()
+	*m.batches = append(*m.batches, weak.Make(b.(*sample.Batch)))
+	return b
 }
 
-// TestTrim: batches that were used are drawn into again, but for those that Trim has given up.
+// TestTrim: batches that were used are drawn into again, but for those that Trim has given up, whose memory nothing keeps.
 func TestTrim(t *testing.T) {
-	batches := 0
+	var batches []weak.Pointer[sample.Batch]
 	p := plan.NewPlanner(plan.Config{Sampler: made{plan.Graph{GraphSampler: given{}}, &batches}, Bytes: 1 << 30})
 	once := func() {
 		p.Begin(steps(0, 1))
@@ -341,10 +344,13 @@ func TestTrim(t *testing.T) {
 	}
 	once()
 	once()
-	require.Equal(t, 1, batches)
+	require.Len(t, batches, 1)
 	p.Trim()
+	runtime.GC()
+	require.Nil(t, batches[0].Value())
 	once()
-	require.Equal(t, 2, batches)
+	require.Len(t, batches, 2)
+	runtime.KeepAlive(p)
 }
 
 // idsOf are the rows of one table that each step of w reads.
