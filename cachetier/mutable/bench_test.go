@@ -3,6 +3,7 @@ package mutable_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,5 +59,57 @@ func BenchmarkSteps(b *testing.B) {
 				b.ReportMetric(float64(st.RowsCopied)/float64(b.N), "copied/op")
 			})
 		}
+	}
+}
+
+// BenchmarkCheckpoint takes rows that have lost their place in memory from the spill to where they belong: the state of 2 M nodes, a third of which
+// was written by windows of some 100,000 rows.
+func BenchmarkCheckpoint(b *testing.B) {
+	const rows, size, stepRows, steps = 2_000_000, 584, 12_000, 80
+	for _, kind := range []disk.Kind{disk.Uring, disk.Buffered} {
+		b.Run(fmt.Sprintf("engine=%s", kind), func(b *testing.B) {
+			table, err := mutable.Open(bg, mutable.Options{
+				Place: mutable.Place{Dir: b.TempDir() + "/table"}, Rows: rows, RowBytes: size, Cache: cachetier.Options{HostBytes: 100_000 * size, Engine: kind, Direct: kind == disk.Uring},
+			})
+			require.NoError(b, err)
+			defer table.Close()
+			require.NoError(b, table.Begin(bg))
+			rng, checkpoint := rand.New(rand.NewPCG(1, 1)), int64(0)
+			got := make([]byte, stepRows*size)
+			for b.Loop() {
+				b.StopTimer()
+				group := make([][]uint32, steps)
+				for i := range group {
+					for range stepRows {
+						group[i] = append(group[i], rng.Uint32N(rows))
+					}
+					slices.Sort(group[i])
+					group[i] = slices.Compact(group[i])
+				}
+				table.Expect(group)
+				for n := table.Fit(); n > 0; n = table.Fit() {
+					w, err := table.Next(bg, n)
+					require.NoError(b, err)
+					require.NoError(b, w.Load(bg))
+					for i := range n {
+						step := got[:len(group[0])*size]
+						group = group[1:]
+						require.NoError(b, w.Gather(bg, i, step))
+						require.NoError(b, table.WriteAll(step))
+						table.Passed()
+					}
+					w.Release()
+				}
+				before := table.Counts().BytesWritten
+				b.StartTimer()
+				_, err := table.Checkpoint(checkpoint)
+				require.NoError(b, err)
+				b.StopTimer()
+				b.ReportMetric(float64(table.Counts().BytesWritten-before)/1e6, "MB/op")
+				require.NoError(b, table.Retain(bg, checkpoint))
+				checkpoint++
+				b.StartTimer()
+			}
+		})
 	}
 }
