@@ -59,7 +59,7 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 	if !keep {
 		return s.peekStep(ctx, dst, ids)
 	}
-	var future []policy.Set
+	var future []policy.Rows
 	if s.cache != nil {
 		s.planning.Lock()
 		defer s.planning.Unlock()
@@ -209,7 +209,7 @@ type move = kernels.Move
 
 // gatherStep is a window of one step. What no tier has is read straight to dst; then the policy says which of those rows the
 // cache keeps. need is the rows of ids that are not hot, nil if they are not known.
-func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *set, future []policy.Set) error {
+func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *set, future []policy.Rows) error {
 	if s.cache == nil {
 		return s.peekStep(ctx, dst, ids)
 	}

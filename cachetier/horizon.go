@@ -34,6 +34,7 @@ import (
 type Horizon struct {
 	s       *Stack
 	windows []*planned
+	pages   int      // of the memory for sets that it may still take
 	last    []uint32 // rows that the last Add found to be new, of the last window
 	fresh   int      // rows of the last window that no other wants
 	union   *set     // of all windows: what the scan reads
@@ -51,7 +52,7 @@ type Horizon struct {
 
 // planned is a window of a horizon.
 type planned struct {
-	need  *set
+	need  *set // packed, but that of the last one
 	count int
 	steps int
 	run   *rowRun // nil where the horizon has one window
@@ -62,22 +63,24 @@ type join struct {
 	file     *spill.File
 	reader   source // of the table, for scans
 	arrivals *policy.Arrivals
-	perBuf   int        // rows of a segment
-	rowsAt   int        // where they begin in it
-	scanning sync.Mutex // held by who scans
+	pages    *policy.Pages // for what windows want
+	held     int           // of them, by the last horizon that was planned
+	perBuf   int           // rows of a segment
+	rowsAt   int           // where they begin in it
+	scanning sync.Mutex    // held by who scans
 }
 
 // recordBytes is what a row takes in a spill.
 func recordBytes(rowBytes int) int { return 4 + rowBytes }
 
-// HorizonBytes is what Join takes of memory for a table of so many rows, of which so many fit the cache: sets for windows windows of horizons
-// together, and slots for rows that arrive.
-func HorizonBytes(rows, slots, windows int) int64 {
-	return int64(windows+horizonSets)*int64(8*policy.SetWords(rows)) + policy.ArrivalBytes(slots)
+// HorizonBytes is what Join takes of memory for a table of so many rows, of which so many fit the cache: to know what so many windows of
+// horizons together want, of wanted rows each, and slots for rows that arrive.
+func HorizonBytes(rows, slots, wanted, windows int) int64 {
+	return horizonSets*int64(8*policy.SetWords(rows)) + policy.PackedBytes(rows, wanted, windows) + policy.ArrivalBytes(slots)
 }
 
-// horizonSets is those of two horizons beside their windows': union and seen.
-const horizonSets = 4
+// horizonSets is bitmaps: union, seen and the last window of two horizons, and what one before them has left: seen, and two windows.
+const horizonSets = 9
 
 // SpillBytes is what rows take in the spill of Join, in whole segments; those of runs that are not full come on top.
 func (s *Stack) SpillBytes(rows int) int64 {
@@ -85,9 +88,9 @@ func (s *Stack) SpillBytes(rows int) int64 {
 }
 
 // Join has the stack's horizons spill to f, which stays the caller's and must stay open until Close has returned. It needs a buffer of f for
-// each of the windows windows that horizons have together, and of twice its Depth beside them. It is for a Table, with a cache that keeps
-// rows; else, and where a row does not fit a segment, it says no.
-func (s *Stack) Join(ctx context.Context, f *spill.File, windows int, t Table, o Options) (ok bool, err error) {
+// each of the windows windows that horizons have together, and of twice its Depth beside them. There is memory for as many where they want
+// wanted rows each on average. It is for a Table, with a cache that keeps rows; else, and where a row does not fit a segment, it says no.
+func (s *Stack) Join(ctx context.Context, f *spill.File, windows, wanted int, t Table, o Options) (ok bool, err error) {
 	if s.rewrites != nil || s.cache == nil || s.layout.cache.Kind == policy.None || recordBytes(s.rowBytes)+rowAlign > f.Segment() || windows < 2 {
 		return false, nil
 	}
@@ -100,9 +103,12 @@ func (s *Stack) Join(ctx context.Context, f *spill.File, windows int, t Table, o
 	j.rowsAt = (4*j.perBuf + rowAlign - 1) / rowAlign * rowAlign
 	words := policy.SetWords(s.layout.cache.Rows)
 	if j.arrivals, err = policy.NewArrivals(s.slots); err == nil {
+		j.pages, err = policy.NewPages(s.layout.cache.Rows, wanted, windows)
+	}
+	if err == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		err = s.moreSets((windows+horizonSets)*words, words)
+		err = s.moreSets(horizonSets*words, words)
 	}
 	if err != nil {
 		j.close()
@@ -126,7 +132,7 @@ func (s *Stack) moreSets(words, each int) error {
 	}
 	s.mu.more = b
 	for all := b.Uint64s(); len(all) >= each; all = all[each:] {
-		s.mu.unused = append(s.mu.unused, &set{all[:each:each], 0})
+		s.mu.unused = append(s.mu.unused, &set{Set: all[:each:each]})
 		s.mu.made++
 		s.mu.added++
 	}
@@ -142,17 +148,22 @@ func (j *join) close() {
 	if j.arrivals != nil {
 		j.arrivals.Close()
 	}
+	if j.pages != nil {
+		j.pages.Close()
+	}
 }
 
-// NewHorizon begins a horizon of no windows. It panics where Join did not say yes.
+// NewHorizon begins a horizon of no windows. It panics where Join did not say yes. Of the memory for what windows want it has what the one that
+// was planned before it leaves, however far that has come: so how long it may be is not a matter of time. Windows of those before must be
+// loaded once it has more than one.
 func (s *Stack) NewHorizon() *Horizon {
 	s.alive("NewHorizon")
 	if s.join == nil {
 		panic("cachetier: NewHorizon of a stack without a spill")
 	}
-	h := &Horizon{s: s, union: s.newSet(), seen: s.newSet()}
+	h := &Horizon{s: s, union: s.newSet(), seen: s.newSet(), pages: s.join.pages.All() - s.join.held}
 	h.users.Store(1)
-	h.Cut()
+	h.windows = append(h.windows, &planned{need: s.newSet()})
 	return h
 }
 
@@ -196,17 +207,28 @@ func (h *Horizon) Undo() {
 	h.last = h.last[:0]
 }
 
-// Cut begins the next window.
-func (h *Horizon) Cut() {
-	if n := len(h.windows); n > 0 {
-		h.unite(h.windows[n-1])
+// Cut begins the next window, unless there is no memory left to know what one more wants: the horizon is full then.
+func (h *Horizon) Cut() (ok bool) {
+	if len(h.windows) > policy.MaxLater {
+		return false
 	}
-	h.windows = append(h.windows, &planned{need: h.s.newSet()})
+	w := h.windows[len(h.windows)-1]
+	packed, ok := h.s.join.pages.Pack(w.need.Set, h.pages)
+	if !ok {
+		return false
+	}
+	h.unite(w)
+	h.pages -= packed.Pages()
+	next := w.need
+	next.Clear()
+	w.need = &set{packed: packed, users: 1}
+	h.windows = append(h.windows, &planned{need: next})
+	return true
 }
 
-// unite adds the rows of a window to the union.
-func (h *Horizon) unite(w *planned) {
-	for i, need := range w.need.Set {
+// unite adds the rows of the last window to the union.
+func (h *Horizon) unite(last *planned) {
+	for i, need := range last.need.Set {
 		h.union.Set[i] |= need
 	}
 	h.rows, h.fresh = h.rows+h.fresh, 0
@@ -229,6 +251,7 @@ func (h *Horizon) Done() {
 			w.run = &rowRun{j: h.s.join, size: h.s.rowBytes, run: h.s.join.file.NewRun()}
 		}
 	}
+	h.s.join.held = h.s.join.pages.All() - h.s.join.held - h.pages
 	h.countLeft()
 }
 
@@ -237,13 +260,25 @@ func (h *Horizon) countLeft() {
 	h.left = make([]int, len(h.windows)+1)
 	for k := len(h.windows) - 1; k >= 0; k-- {
 		more := 0
-		for i, need := range h.windows[k].need.Set {
-			more += bits.OnesCount64(need &^ h.seen.Set[i])
-			h.seen.Set[i] |= need
-		}
+		h.windows[k].each(h.seen.Set, func(seen, need []uint64) {
+			for i, need := range need {
+				more += bits.OnesCount64(need &^ seen[i])
+				seen[i] |= need
+			}
+		})
 		h.left[k] = h.left[k+1] + more
 	}
 	h.seen.Clear()
+}
+
+// each calls do with what the window wants, part after part, and the same part of s.
+func (w *planned) each(s policy.Set, do func(part, need []uint64)) {
+	const words = 1 << 10
+	rows, room := w.need.rows(), make([]uint64, policy.WordsRoom(words))
+	for lo := 0; lo < len(s); lo += words {
+		hi := min(lo+words, len(s))
+		do(s[lo:hi], rows.Words(room, lo, hi))
+	}
 }
 
 // Left is how many different rows the windows from the k-th on want: as many are in the spill together at most, once those before it are
@@ -295,7 +330,7 @@ func (h *Horizon) Scan(ctx context.Context) error {
 		}
 		o.begin(h.union.Set, first-hot, last-hot)
 		for _, w := range h.windows {
-			rows := o.of(w.need.Set)
+			rows := o.of(w.need.rows())
 			w.run.append(ctx, len(rows), func(i int) (uint32, []byte) { return rows[i], from(rows[i]) })
 			sent.Add(int64(len(rows)))
 		}
@@ -330,6 +365,7 @@ func (l *lister) next() []uint32 {
 type sorted struct {
 	left []uint64 // rows that are given to no window yet
 	word int      // that left begins at
+	room []uint64
 	rows []uint32
 }
 
@@ -339,17 +375,20 @@ func (o *sorted) begin(union policy.Set, first, last uint32) {
 	o.left = append(o.left[:0], union[o.word:last>>6+1]...)
 	o.left[0] &= ^uint64(0) << (first & 63)
 	o.left[len(o.left)-1] &= ^uint64(0) >> (63 - last&63)
+	if n := policy.WordsRoom(len(o.left)); cap(o.room) < n {
+		o.room = make([]uint64, n)
+	}
 }
 
 // of is the rows of need that are left, which they are no more. It is valid until the next call.
-func (o *sorted) of(need policy.Set) []uint32 {
+func (o *sorted) of(need policy.Rows) []uint32 {
 	o.rows = o.rows[:0]
-	for i, left := range o.left {
-		take := left & need[o.word+i]
+	for i, w := range need.Words(o.room[:cap(o.room)], o.word, o.word+len(o.left)) {
+		take := o.left[i] & w
 		if take == 0 {
 			continue
 		}
-		o.left[i] = left &^ take
+		o.left[i] &^= take
 		for base := (o.word + i) << 6; take != 0; take &= take - 1 {
 			o.rows = append(o.rows, uint32(base+bits.TrailingZeros64(take)))
 		}
@@ -377,7 +416,7 @@ func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 	if len(steps) != p.steps {
 		panic(fmt.Sprintf("cachetier: Next: %d steps for a window of %d", len(steps), p.steps))
 	}
-	w := &Window{s: s, steps: steps, need: p.need, rows: p.count, horizon: h, at: h.next, came: tally{windows: 1}}
+	w := &Window{s: s, steps: steps, need: s.bitmap(p), rows: p.count, horizon: h, at: h.next, came: tally{windows: 1}}
 	h.users.Add(1)
 	if h.next++; h.next == 1 {
 		w.came.add(h.scan)
@@ -391,6 +430,16 @@ func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 	}
 	s.enter(w)
 	return w, nil
+}
+
+// bitmap is what a window wants, with one user more.
+func (s *Stack) bitmap(w *planned) *set {
+	if w.need.packed == nil {
+		return s.share(w.need)
+	}
+	b := s.newSet()
+	w.each(b.Set, func(part, need []uint64) { copy(part, need) })
+	return b
 }
 
 // Close gives up what windows that were not planned have; the others may be used on, but none may be loading where there are such. A second
@@ -429,9 +478,11 @@ func (h *Horizon) leave() {
 func (w *Window) leaveHorizon() {
 	if h := w.horizon; h != nil && !w.alone {
 		w.alone = true
-		if run := h.windows[w.at].run; run != nil {
-			run.drop()
+		p := h.windows[w.at]
+		if p.run != nil {
+			p.run.drop()
 		}
+		h.s.drop(p.need)
 		close(h.gone[w.at])
 		h.leave()
 	}
@@ -449,7 +500,7 @@ func (h *Horizon) kept(w *Window) {
 func (s *Stack) loadRun(ctx context.Context, w *Window) error {
 	h, a := w.horizon, s.join.arrivals
 	a.Begin(w.index)
-	leaves := w.at > 0 && w.at+1 < len(h.windows) && w.change.Evicted > 0 && a.Leave(s.cache)
+	leaves := w.at > 0 && w.at+1 < len(h.windows) && w.change.Evicted > 0 && a.Leave(s.cache, h.seen.Set, h.later(w))
 	avail, waited, began := newLevel(), time.Duration(0), time.Now()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -463,7 +514,7 @@ func (s *Stack) loadRun(ctx context.Context, w *Window) error {
 			})
 			waited += time.Since(now)
 			if err == nil && leaves {
-				err = h.forward(ctx, w, a.Left(part))
+				err = h.forward(ctx, w, part)
 			}
 			if err != nil {
 				end(err)
@@ -519,10 +570,18 @@ func (s *Stack) arrive(ctx context.Context, a *policy.Arrivals, avail *level, ca
 	return nil
 }
 
-// forward sends rows that made room for w, and that are not used any more, to the next windows of the horizon that want them. Rows that no
-// window of the horizon has wanted yet are in their run already.
-func (h *Horizon) forward(ctx context.Context, w *Window, left []uint32) error {
-	s, later := h.s, h.windows[min(w.at+1, len(h.windows)):]
+// later is what the windows after w want.
+func (h *Horizon) later(w *Window) (later []policy.Rows) {
+	for _, p := range h.windows[w.at+1:] {
+		later = append(later, p.need.rows())
+	}
+	return later
+}
+
+// forward sends rows that made room for w, and that are not used any more after this part of the window before, to the next windows of the
+// horizon that want them. Rows that no window of the horizon has wanted yet are in their run already.
+func (h *Horizon) forward(ctx context.Context, w *Window, part int) error {
+	s, later := h.s, h.windows[w.at+1:]
 	cached, size := s.cached.Bytes(), s.rowBytes
 	moves := make([][]move, len(later))
 	flush := func(i int) {
@@ -531,17 +590,11 @@ func (h *Horizon) forward(ctx context.Context, w *Window, left []uint32) error {
 		w.came.forwarded += int64(len(m))
 		moves[i] = m[:0]
 	}
-	for _, v := range left {
-		if !h.seen.Has(v) {
-			continue
-		}
-		for i, next := range later {
-			if next.need.Has(v) {
-				if moves[i] = append(moves[i], move{From: v, To: s.cache.EvictedFrom(v)}); len(moves[i]) == forwardRows {
-					flush(i)
-				}
-				break
-			}
+	rows, windows := s.join.arrivals.Left(part)
+	for k, v := range rows {
+		i := windows[k]
+		if moves[i] = append(moves[i], move{From: v, To: s.cache.EvictedFrom(v)}); len(moves[i]) == forwardRows {
+			flush(int(i))
 		}
 	}
 	for i := range moves {

@@ -56,7 +56,7 @@ func BenchmarkHorizons(b *testing.B) {
 				file, err := spill.Create(spill.Options{Dir: b.TempDir(), Bytes: 512 << 20, Buffers: windows + 12, Depth: 8})
 				require.NoError(b, err)
 				defer file.Close()
-				ok, err := s.Join(bg, file, windows+2, f, o)
+				ok, err := s.Join(bg, file, windows+2, f.Rows(), f, o)
 				require.NoError(b, err)
 				require.True(b, ok)
 				var planning, all, scan meter

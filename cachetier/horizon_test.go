@@ -224,7 +224,7 @@ func TestHorizonsDoWhatTheModelDoes(t *testing.T) {
 		most := rapid.IntRange(2, 8).Draw(t, "windows of a horizon")
 		file := spillFor(t, f, 2*most, nil)
 		defer file.Close()
-		ok, err := s.Join(bg, file, 2*most+2, f, o)
+		ok, err := s.Join(bg, file, 2*most+2, f.Rows(), f, o)
 		require.NoError(t, err)
 		require.True(t, ok)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
@@ -301,7 +301,7 @@ func TestAHorizonOutlivesItsSpill(t *testing.T) {
 				return nil
 			})
 			defer file.Close()
-			ok, err := s.Join(bg, file, 14, f, o)
+			ok, err := s.Join(bg, file, 14, f.Rows(), f, o)
 			require.NoError(t, err)
 			require.True(t, ok)
 			var steps [][]uint32
@@ -339,7 +339,7 @@ func TestEndOfHorizons(t *testing.T) {
 		s, err := cachetier.Open(bg, f, o)
 		require.NoError(t, err)
 		file := spillFor(t, f, 12, nil)
-		_, err = s.Join(bg, file, 14, f, o)
+		_, err = s.Join(bg, file, 14, f.Rows(), f, o)
 		require.NoError(t, err)
 		var steps [][]uint32
 		for i := range 40 {
@@ -376,7 +376,7 @@ func joinedStack(t *testing.T, rows int, faults disk.Faults) (*cachetier.Stack, 
 	require.NoError(t, err)
 	file := spillFor(t, f, 12, nil)
 	o.Faults = faults
-	ok, err := s.Join(bg, file, 14, f, o)
+	ok, err := s.Join(bg, file, 14, f.Rows(), f, o)
 	require.NoError(t, err)
 	require.True(t, ok)
 	t.Cleanup(func() { s.Close(); file.Close() })
@@ -516,7 +516,7 @@ func TestSpillBytesAreThoseOfSegments(t *testing.T) {
 	defer s.Close()
 	file := spillFor(t, f, 12, nil)
 	defer file.Close()
-	ok, err := s.Join(bg, file, 14, f, o)
+	ok, err := s.Join(bg, file, 14, f.Rows(), f, o)
 	require.NoError(t, err)
 	require.True(t, ok)
 	h := s.NewHorizon()

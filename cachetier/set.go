@@ -4,8 +4,17 @@ import "github.com/gnnstore/gnnstore/cachetier/policy"
 
 // set is rows that are not hot, counted from the first such. Several may refer to it.
 type set struct {
-	policy.Set
-	users int
+	policy.Set                // nil where it is packed
+	packed     *policy.Packed // nil where it is not
+	users      int
+}
+
+// rows is what it has, to be read.
+func (u *set) rows() policy.Rows {
+	if u.packed != nil {
+		return u.packed
+	}
+	return u.Set
 }
 
 // spareSets is how many sets there are at most beside those that Lookahead counts: of the group at hand, of two windows, of
@@ -54,7 +63,7 @@ func (s *Stack) newSet() *set {
 	n := policy.SetWords(s.layout.cache.Rows)
 	at := (s.mu.made - s.mu.added) * n
 	s.mu.made++
-	return &set{s.sets.Uint64s()[at : at+n : at+n], 1} // past the end: more than are accounted for
+	return &set{Set: s.sets.Uint64s()[at : at+n : at+n], users: 1} // past the end: more than are accounted for
 }
 
 func (s *Stack) share(u *set) *set {
@@ -71,15 +80,19 @@ func (s *Stack) drop(u *set) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if u.users--; u.users == 0 {
+	switch u.users--; {
+	case u.users > 0:
+	case u.packed != nil:
+		s.join.pages.Return(u.packed)
+	default:
 		s.mu.unused = append(s.mu.unused, u)
 	}
 }
 
-func sets(of []*set) []policy.Set {
-	list := make([]policy.Set, len(of))
+func sets(of []*set) []policy.Rows {
+	list := make([]policy.Rows, len(of))
 	for i, u := range of {
-		list[i] = u.Set
+		list[i] = u.rows()
 	}
 	return list
 }

@@ -17,8 +17,11 @@ type Arrivals struct {
 	slots  []uint32 // of the new rows, in the order in which they can be had
 	here   Set      // by rank: rows that have come
 	ends   [1 + Parts]int
-	gone   []uint32 // rows that made room, by part
-	passed [2 + Parts]int
+
+	// Of rows that made room, and that later windows want, by part: which, and the first of these windows.
+	gone   []uint32
+	wants  []uint8
+	passed [1 + Parts]struct{ from, to int }
 
 	x      *Index
 	n      int
@@ -26,7 +29,10 @@ type Arrivals struct {
 }
 
 // ArrivalBytes is what NewArrivals takes for a cache of so many slots.
-func ArrivalBytes(slots int) int64 { return 8*int64(SetWords(slots)) + 8*int64(slots) }
+func ArrivalBytes(slots int) int64 { return 8*int64(SetWords(slots)) + 8*int64(slots) + (int64(slots)+7)&^7 }
+
+// MaxLater bounds the windows that Leave is told of.
+const MaxLater = 255
 
 // NewArrivals has room for a cache of so many slots. The error is a *kernels.MemoryError.
 func NewArrivals(slots int) (*Arrivals, error) {
@@ -35,8 +41,8 @@ func NewArrivals(slots int) (*Arrivals, error) {
 		return nil, err
 	}
 	words := SetWords(slots)
-	lists := m.Uint32s()[2*words:]
-	return &Arrivals{memory: m, here: m.Uint64s()[:words:words], slots: lists[:slots:slots], gone: lists[slots:]}, nil
+	lists, bytes := m.Uint32s()[2*words:], m.Bytes()[8*words+8*slots:]
+	return &Arrivals{memory: m, here: m.Uint64s()[:words:words], slots: lists[:slots:slots], gone: lists[slots : 2*slots], wants: bytes[:slots]}, nil
 }
 
 // Close gives up the memory. A second Close does nothing.
@@ -76,23 +82,83 @@ func (a *Arrivals) Missing() int { return a.n - int(a.placed.Load()) }
 // End is how many slots can be had once this part of the window before is over: see [Index.End].
 func (a *Arrivals) End(part int) int { return a.ends[part] }
 
-// Leave takes note of the rows that lost their slots in the last change of c, for Left, and says whether there are any.
-func (a *Arrivals) Leave(c *Cache) bool {
-	a.passed = [2 + Parts]int{}
-	c.EachEvicted(func(_, _ uint32, part int) { a.passed[1+part]++ })
-	for part := range 1 + Parts {
-		a.passed[1+part] += a.passed[part]
+// Leave takes note of the rows that lost their slots in the last change of c, as far as among has them and one of later, the windows to come,
+// wants them: for Left. It says whether there are any.
+func (a *Arrivals) Leave(c *Cache, among Set, later []Rows) bool {
+	if len(later) > MaxLater {
+		panic("policy: Leave: more windows than a byte can tell apart")
 	}
-	at := a.passed
+	var parts [1 + Parts]int
+	c.EachEvicted(func(_, _ uint32, part int) { parts[part]++ })
+	at := 0
+	for part, n := range parts {
+		a.passed[part].from, a.passed[part].to = at, at
+		at += n
+	}
+	some, span := false, spanOf{c: c, among: among, later: later, at: -1}
 	c.EachEvicted(func(v, _ uint32, part int) {
-		a.gone[at[part]] = v
-		at[part]++
+		window, wanted := span.wants(v)
+		if !wanted {
+			return
+		}
+		to := &a.passed[part].to
+		a.gone[*to], a.wants[*to] = v, window
+		*to, some = *to+1, true
 	})
-	return a.passed[1+Parts] > 0
+	return some
 }
 
-// Left lends those of them that are used last in this part of the window before, ascending, until the next Leave.
-func (a *Arrivals) Left(part int) []uint32 { return a.gone[a.passed[part]:a.passed[1+part]] }
+// spanOf is a span of rows that made room, and of each the first window that wants it.
+type spanOf struct {
+	c     *Cache
+	among Set
+	later []Rows
+	at    int // its number
+	left  [spanWords]uint64
+	words [spanWords + 2*spanWords]uint64
+	first [64 * spanWords]uint8
+	any   [spanWords]uint64 // rows that one wants
+}
+
+// wants is the first window that wants row v, if any does. Rows come ascending.
+func (s *spanOf) wants(v uint32) (window uint8, ok bool) {
+	if at := int(v / (64 * spanWords)); at != s.at {
+		s.at = at
+		s.look()
+	}
+	i := v % (64 * spanWords)
+	return s.first[i], s.any[i>>6]>>(i&63)&1 != 0
+}
+
+// look finds out about the span.
+func (s *spanOf) look() {
+	lo := s.at * spanWords
+	hi := min(lo+spanWords, len(s.among))
+	left := s.left[:hi-lo]
+	for i := range left {
+		left[i] = s.c.evicted(lo+i) & s.among[lo+i]
+	}
+	s.any = [spanWords]uint64{}
+	for n, w := range s.later {
+		if empty(left) {
+			return
+		}
+		for i, need := range w.Words(s.words[:], lo, hi) {
+			take := left[i] & need
+			left[i], s.any[i] = left[i]&^take, s.any[i]|take
+			for ; take != 0; take &= take - 1 {
+				s.first[i<<6+bits.TrailingZeros64(take)] = uint8(n)
+			}
+		}
+	}
+}
+
+// Left lends those of them that are used last in this part of the window before, ascending, and of each the window that wants it, until the
+// next Leave.
+func (a *Arrivals) Left(part int) (rows []uint32, windows []uint8) {
+	p := a.passed[part]
+	return a.gone[p.from:p.to], a.wants[p.from:p.to]
+}
 
 // Find says whether v is new and had not come: it has now, and rank is for Place.
 func (a *Arrivals) Find(v uint32) (rank uint32, ok bool) {

@@ -62,6 +62,39 @@ func (a arrival) check(t *rapid.T) {
 	require.Len(t, has, len(a.fresh))
 }
 
+// checkLeft has a take note of the rows that have just made room, some of which windows to come want.
+func checkLeft(t *rapid.T, c *Cache, a *Arrivals, pages *Pages, rng *rand.Rand) {
+	some := func() rows {
+		r := rows{}
+		for v := range uint32(c.Rows) {
+			if rng.IntN(3) == 0 {
+				r[v] = true
+			}
+		}
+		return r
+	}
+	among, later := some(), []rows{some(), some(), some(), some()}[:rng.IntN(5)]
+	future := asFuture(c.Rows, pages, later)
+	defer giveBack(pages, future)
+	type leaving struct{ part, window int }
+	want, got := map[uint32]leaving{}, map[uint32]leaving{}
+	c.EachEvicted(func(v, slot uint32, part int) {
+		require.Equal(t, slot, c.EvictedFrom(v))
+		if i := slices.IndexFunc(later, func(r rows) bool { return r[v] }); i >= 0 && among[v] {
+			want[v] = leaving{part, i}
+		}
+	})
+	require.Equal(t, len(want) > 0, a.Leave(c, asSet(c.Rows, among), future))
+	for part := range 1 + Parts {
+		left, windows := a.Left(part)
+		require.True(t, slices.IsSorted(left))
+		for i, v := range left {
+			got[v] = leaving{part, int(windows[i])}
+		}
+	}
+	require.Equal(t, want, got)
+}
+
 // Rows that arrive in any order, in any portions, by several at once and some of them never or twice, get slots that can be had by then.
 func TestArrivals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -73,6 +106,9 @@ func TestArrivals(t *testing.T) {
 		a, err := NewArrivals(config.Slots)
 		require.NoError(t, err)
 		defer a.Close()
+		pages, err := NewPages(config.Rows, config.Rows, 3)
+		require.NoError(t, err)
+		defer pages.Close()
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		for range rapid.IntRange(1, 6).Draw(t, "windows") {
 			need := rows{}
@@ -88,21 +124,7 @@ func TestArrivals(t *testing.T) {
 				require.Len(t, was.freeBy(part), a.End(part))
 			}
 			require.Equal(t, a.Len(), a.End(Parts))
-			left := map[uint32]int{}
-			require.Equal(t, did.Evicted > 0, a.Leave(c))
-			for part := range 1 + Parts {
-				require.True(t, slices.IsSorted(a.Left(part)))
-				for _, v := range a.Left(part) {
-					left[v] = part
-				}
-			}
-			require.Len(t, left, did.Evicted)
-			if did.Evicted > 0 {
-				c.EachEvicted(func(v, slot uint32, part int) {
-					require.Equal(t, part, left[v])
-					require.Equal(t, slot, c.EvictedFrom(v))
-				})
-			}
+			checkLeft(t, c, a, pages, rng)
 			come := arrive(t, a, was, rng)
 			require.Equal(t, a.Len()-come, a.Missing())
 			if rng.IntN(4) == 0 { // the load fails

@@ -34,25 +34,26 @@ func BenchmarkCache(b *testing.B) {
 			}
 			rng := rand.New(rand.NewPCG(1, 2))
 			var sets []Set
+			var later []Rows
 			for range 8 {
 				s, _ := drawn(rng, size.rows, need)
-				sets = append(sets, s)
+				sets, later = append(sets, s), append(later, s)
 			}
-			sets = append(sets, sets...)
+			later = append(later, later...)
 			for _, kind := range Kinds {
 				b.Run(fmt.Sprintf("rows=%d/plan=%s/policy=%s", size.rows, name, kind), func(b *testing.B) {
 					c, err := New(Config{Kind: kind, Rows: size.rows, Slots: size.slots})
 					require.NoError(b, err)
 					defer c.Close()
 					for i := range 2 * size.slots / need {
-						c.Step(sets[i%8], sets[i%8+1:i%8+5])
+						c.Step(sets[i%8], later[i%8+1:i%8+5])
 					}
 					i := 0
 					for b.Loop() {
 						if windows {
-							c.Window(sets[i%8], sets[i%8+1:i%8+5])
+							c.Window(sets[i%8], later[i%8+1:i%8+5])
 						} else {
-							c.Step(sets[i%8], sets[i%8+1:i%8+5])
+							c.Step(sets[i%8], later[i%8+1:i%8+5])
 						}
 						i++
 					}

@@ -232,7 +232,7 @@ func (c *Cache) Fill(rows Set) *Index {
 // Window makes room for all of need, of which there may be as many as slots. future is what is foreseen of later windows,
 // the nearest first. The misses are new in the Index, and their slots are free to be written to, unless rows were evicted
 // while their window is in use.
-func (c *Cache) Window(need Set, future []Set) (*Index, Change) {
+func (c *Cache) Window(need Set, future []Rows) (*Index, Change) {
 	c.clock++
 	did := c.count(need)
 	if did.Hits+did.Misses > c.Slots {
@@ -250,7 +250,7 @@ func (c *Cache) Window(need Set, future []Set) (*Index, Change) {
 // Step is a window of one step, which can do without slots: its misses are read to where they are used, and those that
 // deserve a slot are copied there afterwards. So it may need any number of rows, and those that are not worth it pass by.
 // No row is new in the Index, Now, from which the caller sees which misses to copy.
-func (c *Cache) Step(need Set, future []Set) Change {
+func (c *Cache) Step(need Set, future []Rows) Change {
 	c.clock++
 	c.marked = false
 	did := c.count(need)
@@ -281,7 +281,7 @@ func (c *Cache) count(need Set) (did Change) {
 // demand is what a change is decided by.
 type demand struct {
 	need   Set
-	future []Set
+	future []Rows
 	excess int // rows that must give up a slot, or in a step be refused one; not positive: none
 	step   bool
 }
@@ -437,11 +437,7 @@ func (c *Cache) replace(need Set) (*Index, Change) {
 func (c *Cache) EachEvicted(do func(v, slot uint32, part int)) {
 	old, rank := c.next, 0
 	for w, rows := range old.rows {
-		gone := rows
-		if c.Kind != None {
-			gone &= c.gone[w]
-		}
-		for g := gone; g != 0; g &= g - 1 {
+		for g := c.evicted(w); g != 0; g &= g - 1 {
 			r, part := rank+bits.OnesCount64(rows&(g&-g-1)), 0
 			if c.parted {
 				part = int(c.last[r])
@@ -450,6 +446,14 @@ func (c *Cache) EachEvicted(do func(v, slot uint32, part int)) {
 		}
 		rank += bits.OnesCount64(rows)
 	}
+}
+
+// evicted is word w of the rows that EachEvicted gives.
+func (c *Cache) evicted(w int) uint64 {
+	if c.Kind == None {
+		return c.next.rows[w]
+	}
+	return c.next.rows[w] & c.gone[w]
 }
 
 // EvictedFrom is the slot of a row that EachEvicted gives, as long as that does.

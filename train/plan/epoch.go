@@ -6,6 +6,7 @@ import "math"
 type cold struct {
 	Rows
 	popularity
+	table int // its number
 	slots float64
 	held  float64 // steps whose rows fill the slots
 	ratio float64 // of rows that windows are known to miss, to those that they are thought to
@@ -49,14 +50,14 @@ type epoch struct {
 func (d Demand) epoch(b Budget, groups int) *epoch {
 	e := &epoch{Demand: d, group: float64(max(1, d.Batches.Window)), batches: b.Batches}
 	_, allRows := d.rows()
-	for _, r := range d.Rows {
+	for i, r := range d.Rows {
 		_, useful := r.Need()
 		part := share(useful, allRows)
 		if part*float64(b.Device+b.Host) >= float64(r.Count*r.Bytes) {
 			continue
 		}
 		host := part * float64(b.Host) / float64(r.Bytes+r.Index)
-		c := cold{Rows: r, popularity: popularityOf(r.Count, float64(r.Inputs)), slots: host + part*float64(b.Device)/float64(r.Bytes)}
+		c := cold{Rows: r, table: i, popularity: popularityOf(r.Count, float64(r.Inputs)), slots: host + part*float64(b.Device)/float64(r.Bytes)}
 		c.held = c.uses(c.slots) / max(c.each, 1)
 		e.group = min(e.group, c.uses(host)/max(c.each, 1))
 		e.tables = append(e.tables, c)

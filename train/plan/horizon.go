@@ -349,8 +349,7 @@ func (g *preparing) place(b Batch) (ok bool) {
 	if len(g.h.last().steps) == 0 || len(g.h.windows) == g.l.windows {
 		return false
 	}
-	g.h.cut()
-	return g.fits(b)
+	return g.h.cut() && g.fits(b)
 }
 
 // put sends a batch to the spill, once the horizon before the one in use has nothing there. The error is a *spill.FullError where the horizon
@@ -441,14 +440,15 @@ func (p *Planner) noteLargest(b Batch) {
 // last is the window that is being made.
 func (h *horizon) last() *farWindow { return &h.windows[len(h.windows)-1] }
 
-// cut begins the next window.
-func (h *horizon) cut() {
+// cut begins the next window, unless a table has no memory to know what it wants. Of other tables it is then one without steps.
+func (h *horizon) cut() (ok bool) {
 	for _, t := range h.tables {
-		if t != nil {
-			t.Cut()
+		if t != nil && !t.Cut() {
+			return false
 		}
 	}
 	h.windows = append(h.windows, farWindow{})
+	return true
 }
 
 // undo takes back the last step that was added.

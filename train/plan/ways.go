@@ -29,6 +29,7 @@ type Ways struct {
 	Join    Way `json:"join"`
 
 	WindowCount int   `json:"window_count"` // of an epoch
+	WindowRows  []int `json:"-"`            // of each table, that a window of a horizon wants
 	Horizons    int   `json:"horizons"`     // of an epoch
 	SpillBytes  int64 `json:"spill_bytes"`  // of a spill in which two of them, one after the other, find room
 
@@ -60,7 +61,13 @@ func (d Demand) Ways(b, j Budget, steps int, spill Space) (w Ways) {
 	windows := d.epoch(b, d.Batches.Groups)
 	w.Windows = windows.byWindows(steps)
 	w.WindowCount, w.long = windows.count, len(windows.tables) > 0 && float64(steps) >= horizonLeast*windows.group
-	d.epoch(j, InFlight).byHorizons(steps, spill, &w)
+	horizons := d.epoch(j, InFlight)
+	horizons.byHorizons(steps, spill, &w)
+	w.WindowRows = make([]int, len(d.Rows))
+	for i := range horizons.tables {
+		c := &horizons.tables[i]
+		w.WindowRows[c.table] = int(c.of(horizons.group))
+	}
 	return w
 }
 

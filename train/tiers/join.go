@@ -18,6 +18,7 @@ import (
 type joining struct {
 	options spill.Options
 	windows int
+	wanted  []int         // rows of a window, by table, about
 	why     string        // there is none, though one was asked for; or it is of little use
 	room    spill.Options // of steps between two hops; no bytes where they are drawn in groups
 	file    *spill.File
@@ -34,7 +35,7 @@ func (j *joining) close() {
 }
 
 // maxWindows bounds the windows that horizons have together.
-const maxWindows = 64
+const maxWindows = 160
 
 // leastWindows is how many they have at least: two of a horizon, while one is used and one more is left.
 const leastWindows = 4
@@ -59,11 +60,14 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	}
 	j := &t.join
 	j.windows = min(maxWindows, max(leastWindows, w.WindowCount+w.WindowCount/4+4))
+	for i, n := range w.WindowRows {
+		j.wanted = append(j.wanted, min(int(d.Rows[i].Count), n+n/8))
+	}
 	tables := len(t.Types)
 	// A segment is that of a window that is being filled: together they take a twentieth of the memory at most.
 	sets := func() (bytes int64) {
 		for i := range d.Rows {
-			bytes += cachetier.HorizonBytes(int(d.Rows[i].Count), int(b.Host/d.Rows[i].Bytes), j.windows)
+			bytes += cachetier.HorizonBytes(int(d.Rows[i].Count), int(b.Host/d.Rows[i].Bytes), j.wanted[i], j.windows)
 		}
 		return bytes
 	}
@@ -194,7 +198,7 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) 
 	}
 	for i, s := range t.Stacks {
 		cache := t.caches[i]
-		if _, err := s.Join(ctx, j.file, j.windows, t.data.Input(t.Types[i]).Features, cache); err != nil {
+		if _, err := s.Join(ctx, j.file, j.windows, j.wanted[i], t.data.Input(t.Types[i]).Features, cache); err != nil {
 			return "", err
 		}
 		if !s.Joined() && !auto {

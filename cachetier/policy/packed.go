@@ -1,0 +1,226 @@
+package policy
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"sync"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// Rows is a set of rows that is only read: a Set, or a Packed.
+type Rows interface {
+	// Words lends the words [lo, hi) of the set as a bitmap; dst, which has WordsRoom(hi-lo), is overwritten where that is not in memory.
+	Words(dst []uint64, lo, hi int) []uint64
+}
+
+// Words is a part of s.
+func (s Set) Words(_ []uint64, lo, hi int) []uint64 { return s[lo:hi] }
+
+// spanWords is how many words are packed, and looked at, together: 4096 rows.
+const spanWords = 64
+
+// WordsRoom is what Words wants to have room for, for so many words.
+func WordsRoom(words int) int { return words + 2*spanWords }
+
+const (
+	blockWords = 4              // of a block, whose rows have a byte in common: all but the lowest
+	blockBytes = 8 * blockWords // of its bitmap
+	blocks     = spanWords / blockWords
+	mostPacked = blocks * (1 + blockBytes) // bytes of a span
+	pageBytes  = 64 << 10
+)
+
+// Packed is a Set in less memory, a tenth where one row in a hundred is there: for those of later windows. Spans of 4096 rows lie one behind
+// the other, each 16 counts of rows, a byte, and then the blocks that they are of: the rows' lowest bytes, or, of 32 rows and more, a bitmap.
+//
+// Any number of goroutines may read it.
+type Packed struct {
+	pages *Pages
+	have  []uint32 // pages
+	at    []uint32 // by span: which of these, and where in it; emptySpan
+}
+
+const emptySpan = 1<<32 - 1
+
+// Pages is memory for Packed sets. Any number of goroutines may use it.
+type Pages struct {
+	memory *kernels.HostBuf
+	spans  int // of a set
+	all    int
+
+	mu     sync.Mutex
+	free   []uint32
+	tables [][]uint32 // of sets, that are not in use
+}
+
+// PackedBytes is what so many sets take together, of tables of so many rows, each of which has so many at most.
+func PackedBytes(rows, count, sets int) int64 {
+	return int64(sets) * (int64(packedPages(rows, count))*pageBytes + 4*int64(spansOf(rows)))
+}
+
+// packedPages is how many pages a set takes at most.
+func packedPages(rows, count int) int {
+	most := min(spansOf(rows)*mostPacked, spansOf(rows)*blocks+count)
+	return (most+mostPacked)/(pageBytes-mostPacked) + 1
+}
+
+func spansOf(rows int) int { return (SetWords(rows) + spanWords - 1) / spanWords }
+
+// NewPages has room for so many sets of so many rows each, of a table of so many. The error is a *kernels.MemoryError.
+func NewPages(rows, count, sets int) (*Pages, error) {
+	m, err := kernels.NewHostBuf(int(PackedBytes(rows, count, sets)))
+	if err != nil {
+		return nil, err
+	}
+	p := &Pages{memory: m, spans: spansOf(rows), all: sets * packedPages(rows, count)}
+	for i := range p.all {
+		p.free = append(p.free, uint32(p.all-1-i))
+	}
+	for tables := m.Uint32s()[p.all*(pageBytes/4):]; len(p.tables) < sets; tables = tables[p.spans:] {
+		p.tables = append(p.tables, tables[:p.spans:p.spans])
+	}
+	return p, nil
+}
+
+// Close gives up the memory. A second Close does nothing.
+func (p *Pages) Close() { p.memory.Close() }
+
+// All is how many pages there are, and Free how many are not in use.
+func (p *Pages) All() int { return p.all }
+
+// Free: see All.
+func (p *Pages) Free() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.free)
+}
+
+// take takes the last of a list.
+func take[T any](p *Pages, list *[]T) (x T, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(*list) - 1
+	if n < 0 {
+		return x, false
+	}
+	x, *list = (*list)[n], (*list)[:n]
+	return x, true
+}
+
+// page is the memory of one.
+func (p *Pages) page(i uint32) []byte { return p.memory.Bytes()[int(i)*pageBytes:][:pageBytes] }
+
+// Pack packs s into so many pages at most. ok is false where that is not enough.
+func (p *Pages) Pack(s Set, pages int) (_ *Packed, ok bool) {
+	table, ok := take(p, &p.tables)
+	if !ok {
+		return nil, false
+	}
+	x := &Packed{pages: p, at: table}
+	var page []byte
+	used := pageBytes
+	for i := range x.at {
+		words := s[i*spanWords : min((i+1)*spanWords, len(s))]
+		x.at[i] = emptySpan
+		if empty(words) {
+			continue
+		}
+		if used+mostPacked > pageBytes {
+			next, ok := uint32(0), len(x.have) < pages
+			if ok {
+				next, ok = take(p, &p.free)
+			}
+			if !ok {
+				p.Return(x)
+				return nil, false
+			}
+			x.have = append(x.have, next)
+			page, used = p.page(next), 0
+		}
+		x.at[i] = uint32((len(x.have)-1)*pageBytes + used)
+		used += pack(page[used:], words)
+	}
+	return x, true
+}
+
+// Return takes back what x has.
+func (p *Pages) Return(x *Packed) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, x.have...)
+	p.tables = append(p.tables, x.at)
+	x.have, x.at = nil, nil
+}
+
+// Pages is how many pages the set has.
+func (x *Packed) Pages() int { return len(x.have) }
+
+func empty(words []uint64) bool {
+	all := uint64(0)
+	for _, w := range words {
+		all |= w
+	}
+	return all == 0
+}
+
+// pack writes a span to dst, and says how many bytes that took.
+func pack(dst []byte, words []uint64) int {
+	clear(dst[:blocks])
+	used := blocks
+	for i := 0; i < len(words); i += blockWords {
+		block, count := words[i:i+blockWords], 0
+		for _, w := range block {
+			count += bits.OnesCount64(w)
+		}
+		if dst[i/blockWords] = byte(min(count, blockBytes)); count >= blockBytes {
+			for _, w := range block {
+				binary.LittleEndian.PutUint64(dst[used:], w)
+				used += 8
+			}
+			continue
+		}
+		for j, w := range block {
+			for ; w != 0; w &= w - 1 {
+				dst[used] = byte(j<<6 + bits.TrailingZeros64(w))
+				used++
+			}
+		}
+	}
+	return used
+}
+
+// Words: see Rows.
+func (x *Packed) Words(dst []uint64, lo, hi int) []uint64 {
+	first := lo / spanWords * spanWords
+	for at := first; at < hi; at += spanWords {
+		words := dst[at-first:][:spanWords]
+		clear(words)
+		if from := x.at[at/spanWords]; from != emptySpan {
+			unpack(words, x.pages.page(x.have[from/pageBytes])[from%pageBytes:])
+		}
+	}
+	return dst[lo-first : hi-first]
+}
+
+// unpack adds the rows of a span to words.
+func unpack(words []uint64, src []byte) {
+	used := blocks
+	for i, count := range src[:blocks] {
+		if count == 0 {
+			continue
+		}
+		block := words[i*blockWords:][:blockWords]
+		if count == blockBytes {
+			for j := range block {
+				block[j] = binary.LittleEndian.Uint64(src[used:])
+				used += 8
+			}
+			continue
+		}
+		for _, b := range src[used : used+int(count)] {
+			block[b>>6] |= 1 << (b & 63)
+		}
+		used += int(count)
+	}
+}
