@@ -66,7 +66,8 @@ type far struct {
 
 	// Of who prepares:
 	spare   []Batch // to draw into
-	grouped bool    // steps are drawn in groups, since the room was full
+	most    int     // steps that are drawn together hop by hop, since the room was full for twice as many; 0: any number
+	grouped bool    // steps are drawn in groups, since the room was full for those of a window, or was damaged
 }
 
 type farWindow struct {
@@ -226,17 +227,22 @@ func (g *preparing) scan(ctx context.Context) error {
 	return nil
 }
 
-// drawAll draws the steps of a horizon: hop by hop for all of them, each list of the file once a hop, or group by group where the sampler
-// cannot do that, and where its room is full.
+// drawAll draws the steps of a horizon: hop by hop for all of them, each list of the file once a hop, or for as many as there is room for; or
+// group by group where the sampler cannot do that, and where there is no room for those of a window.
 func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 	began := time.Now()
 	defer func() { p.clock.sample.Add(int64(time.Since(began))) }()
-	if packer := g.packer; p.Join.Room != nil && !p.far.grouped && packer.Far() {
-		err := p.drawFar(ctx, g)
-		if full := new(spill.FullError); !errors.As(err, &full) && !errors.Is(err, spill.ErrDamaged) {
+	for p.Join.Room != nil && !p.far.grouped && g.packer.Far() {
+		n, err := p.drawFar(ctx, g)
+		full := new(spill.FullError)
+		switch {
+		case errors.As(err, &full) && n >= 2*g.l.window:
+			p.far.most = n / 2
+		case errors.As(err, &full) || errors.Is(err, spill.ErrDamaged):
+			p.far.grouped = true
+		default:
 			return err
 		}
-		p.far.grouped = true
 	}
 	for more := true; more && g.h.to-g.h.from < g.l.steps; {
 		from := g.h.to
@@ -257,18 +263,21 @@ func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 // errEnough ends the drawing of a horizon that is full.
 var errEnough = errors.New("plan: a horizon is full")
 
-// drawFar draws as many steps as the horizon is thought to have.
-func (p *Planner) drawFar(ctx context.Context, g *preparing) error {
-	n := min(g.l.steps, g.l.windows*g.l.window)
+// drawFar draws n steps, as many as the horizon is thought to have, and as there is room for.
+func (p *Planner) drawFar(ctx context.Context, g *preparing) (n int, err error) {
+	n = min(g.l.steps, g.l.windows*g.l.window)
 	if g.l.windows > 1 && len(g.beside.held) > 0 {
 		n = min(n, g.beside.growth().fitting(n, g.l.bytes, g.l.blocks))
+	}
+	if p.far.most > 0 {
+		n = min(n, p.far.most)
 	}
 	p.far.drawing.Lock()
 	defer p.far.drawing.Unlock()
 	r := &room{file: p.Join.Room}
 	defer r.drop()
 	from := g.h.to
-	err := g.packer.DrawFar(ctx, &p.steps, r, from, n, func(step int, b Batch) error {
+	err = g.packer.DrawFar(ctx, &p.steps, r, from, n, func(step int, b Batch) error {
 		more, err := g.add(ctx, step, b)
 		if err == nil && !more {
 			err = errEnough
@@ -276,9 +285,9 @@ func (p *Planner) drawFar(ctx context.Context, g *preparing) error {
 		return err
 	})
 	if errors.Is(err, errEnough) {
-		return nil
+		err = nil
 	}
-	return err
+	return n, err
 }
 
 // room is where steps wait between two hops.

@@ -38,6 +38,7 @@ type packer struct {
 	begins func(horizon int)
 	draws  func(from, n int)
 	unpack func(step int)
+	room   int // for so many steps there is some; 0: for any
 	begun  atomic.Int64
 }
 
@@ -65,6 +66,9 @@ func (p *packer) Far() bool {
 
 func (p *packer) DrawFar(_ context.Context, _ *plan.Steps, _ sample.Room, from, n int, done func(int, plan.Batch) error) error {
 	p.draws(from, n)
+	if p.room > 0 && n > p.room {
+		return &spill.FullError{Bytes: int64(p.room)}
+	}
 	for step := from; step < from+n; step++ {
 		if err := done(step, &known{step, p.rows(step)}); err != nil {
 			return err
@@ -160,6 +164,40 @@ func TestHorizonsDoNotDependOnTime(t *testing.T) {
 		require.Equal(t, windows, lateWindows)
 		require.Greater(t, len(asked), 3)
 	}
+}
+
+// TestRoomForFewerSteps: where the room is full for the steps of a horizon, half as many are drawn together from then on, and none in a group
+// as long as there is room for those of a window.
+func TestRoomForFewerSteps(t *testing.T) {
+	const last, room = 400, 60
+	f := features(t, 64)
+	rows := func(step int) [][]uint32 { return [][]uint32{{uint32(step) % tableRows, uint32(step+1) % tableRows}} }
+	s, err := cachetier.Open(t.Context(), f, cachetier.Options{HostBytes: 60 * 64})
+	require.NoError(t, err)
+	defer s.Close()
+	file, err := spill.Create(spill.Options{Dir: t.TempDir(), Bytes: 4 << 20, Segment: 4096, Buffers: 60, Depth: 2})
+	require.NoError(t, err)
+	defer file.Close()
+	ok, err := s.Join(t.Context(), file, 40, f.Rows(), f, cachetier.Options{HostBytes: 60 * 64})
+	require.NoError(t, err)
+	require.True(t, ok)
+	p := &packer{rows: rows, begins: func(int) {}, unpack: func(int) {}, room: room}
+	var asked []int
+	p.draws = func(_, n int) { asked = append(asked, n) }
+	planner := plan.NewPlanner(plan.Config{
+		Sampler: p, Parallel: 1, Tables: []*cachetier.Stack{s}, Bytes: 1 << 30, BatchBytes: 100, BatchRows: []int{2},
+		Join: plan.Join{File: file, Windows: 40, Room: file},
+	})
+	planner.Begin(steps(0, last))
+	require.NoError(t, atOnce(t.Context(), planner, []*store.Features{f}, rows))
+	refused := 0
+	for k, n := range asked {
+		if n > room {
+			require.Equal(t, n/2, asked[k+1], "%v", asked)
+			refused++
+		}
+	}
+	require.Equal(t, 2, refused, "%v", asked)
 }
 
 // Horizons of two tables share a spill with no more buffers than they need: none waits for what the other has, and each row is right.

@@ -130,7 +130,7 @@ func (p *Planner) Begin(steps Steps) {
 		}
 	}
 	p.steps, p.next, p.last = steps, steps.From, 0
-	p.far.begun, p.far.on, p.far.grouped = 0, p.joins(), false
+	p.far.begun, p.far.most, p.far.on, p.far.grouped = 0, 0, p.joins(), false
 	p.writes.begin(steps.From)
 }
 

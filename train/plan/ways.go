@@ -245,7 +245,7 @@ func (e *epoch) spillPart() float64 {
 }
 
 // RoomPart is which part of a spill is for steps that are drawn hop by hop.
-const RoomPart = 6
+const RoomPart = 12
 
 // spillShare is what a horizon may take of a spill, so that batches of the next one find room: see Planner.limits.
 const spillShare = 7.0 / 8
