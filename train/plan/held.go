@@ -35,16 +35,20 @@ func (p *Planner) limits() limits {
 	case 0:
 		l.windows, l.steps = 1, min(l.steps, max(l.window/rampParts, rampSteps))
 	case 1:
-		l.windows = min(l.windows, rampWindows)
+		l.windows = min(l.windows, rampOf(float64(l.window)))
 	}
 	l.windows = max(l.windows, 1)
 	return l
 }
 
 const (
-	rampWindows   = 4 // of the first horizon of several: so many are drawn while some steps are used
-	horizonGrowth = 4 // times as many windows as the one before
+	rampWindows   = 4  // of the first horizon of several: so many are drawn while some steps are used,
+	rampFar       = 80 // or so many steps where windows are short, since a pass of the table takes as long for fewer
+	horizonGrowth = 4  // times as many windows as the one before
 )
+
+// rampOf is how many windows of so many steps the first horizon of several has at most.
+func rampOf(window float64) int { return max(rampWindows, int(rampFar/window)) }
 
 // drained is after how many of its n windows a horizon is to have left room for the next one. The table is scanned while the others are used: a
 // quarter, and two at least, or the last of two.

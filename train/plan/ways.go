@@ -30,6 +30,7 @@ type Ways struct {
 
 	WindowCount int   `json:"window_count"` // of an epoch
 	WindowRows  []int `json:"-"`            // of each table, that a window of a horizon wants
+	Together    int   `json:"-"`            // windows of a horizon and of the one before, at most
 	Horizons    int   `json:"horizons"`     // of an epoch
 	SpillBytes  int64 `json:"spill_bytes"`  // of a spill in which two of them, one after the other, find room
 
@@ -143,6 +144,7 @@ func (e *epoch) byHorizons(steps int, s Space, w *Ways) {
 		h = e.nextHorizon(k, left, s, before)
 		w.Join.addHorizon(e, done, h)
 		w.Horizons++
+		w.Together = max(w.Together, int(before.windows+h.windows))
 		w.SpillBytes = max(w.SpillBytes, int64(max(before.left+h.bytes, before.bytes+h.blocks, h.bytes/spillShare)/e.spillPart()))
 		done, left = done+h.steps, left-h.steps
 	}
@@ -175,7 +177,7 @@ func (e *epoch) nextHorizon(k int, left float64, s Space, before horizonSize) (h
 	case 0:
 		windows, left = 1, min(left, max(math.Floor(e.group/rampParts), rampSteps))
 	case 1:
-		windows = min(windows, rampWindows)
+		windows = min(windows, float64(rampOf(e.group)))
 	default:
 		windows = min(windows, before.windows*horizonGrowth)
 	}

@@ -58,8 +58,19 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 		}
 		size = int64(float64(w.SpillBytes) * autoSpill)
 	}
+	bytes = t.sizeJoin(d, b, w, size)
+	if with := b; bytes < b.Host { // what it takes makes windows shorter, and there are more of them
+		with.Host -= bytes
+		bytes = t.sizeJoin(d, b, d.Ways(b, with, t.EpochSteps, plan.Space{Bytes: size, Windows: maxWindows}), size)
+	}
+	return bytes
+}
+
+// sizeJoin says what horizons as in w take, with a spill of so many bytes.
+func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) (bytes int64) {
 	j := &t.join
-	j.windows = min(maxWindows, max(leastWindows, w.WindowCount+w.WindowCount/4+4))
+	j.windows = min(maxWindows, max(leastWindows, w.Together+w.Together/8+4))
+	j.wanted = j.wanted[:0]
 	for i, n := range w.WindowRows {
 		j.wanted = append(j.wanted, min(int(d.Rows[i].Count), n+n/8))
 	}
