@@ -79,8 +79,9 @@ func HorizonBytes(rows, slots, wanted, windows int) int64 {
 	return horizonSets*int64(8*policy.SetWords(rows)) + policy.PackedBytes(rows, wanted, windows) + policy.ArrivalBytes(slots)
 }
 
-// horizonSets is bitmaps: union, seen and the last window of two horizons, and what one before them has left: seen, and two windows.
-const horizonSets = 9
+// horizonSets is bitmaps beside the spareSets of groups, which are not planned while horizons are: union, seen and the last window of two
+// horizons, and what one before them has left: seen, and two windows.
+const horizonSets = 9 - spareSets
 
 // SpillBytes is what rows take in the spill of Join, in whole segments; those of runs that are not full come on top.
 func (s *Stack) SpillBytes(rows int) int64 {

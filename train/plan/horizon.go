@@ -265,7 +265,11 @@ var errEnough = errors.New("plan: a horizon is full")
 
 // drawFar draws n steps, as many as the horizon is thought to have, and as there is room for.
 func (p *Planner) drawFar(ctx context.Context, g *preparing) (n int, err error) {
-	n = min(g.l.steps, g.l.windows*g.l.window)
+	n = g.l.windows * g.l.window
+	if windows := len(g.beside.held) - 1; windows > 1 { // which may have one step more or less
+		n = max(n, g.l.windows*g.beside.held[0].steps/windows)
+	}
+	n = min(n, g.l.steps)
 	if g.l.windows > 1 && len(g.beside.held) > 0 {
 		n = min(n, g.beside.growth().fitting(n, g.l.bytes, g.l.blocks))
 	}
