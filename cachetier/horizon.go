@@ -52,7 +52,7 @@ type Horizon struct {
 
 // planned is a window of a horizon.
 type planned struct {
-	need  *set // packed, but that of the last one
+	need  *set // packed once the next one is begun
 	count int
 	steps int
 	run   *rowRun // nil where the horizon has one window
@@ -75,7 +75,7 @@ func recordBytes(rowBytes int) int { return 4 + rowBytes }
 
 // HorizonBytes is what Join takes of memory for a table of so many rows, of which so many fit the cache: to know what so many windows of
 // horizons together want, of wanted rows each, and slots for rows that arrive.
-func HorizonBytes(rows, slots, wanted, windows int) int64 {
+func HorizonBytes(rows, slots, windows, wanted int) int64 {
 	return horizonSets*int64(8*policy.SetWords(rows)) + policy.PackedBytes(rows, wanted, windows) + policy.ArrivalBytes(slots)
 }
 
@@ -89,8 +89,8 @@ func (s *Stack) SpillBytes(rows int) int64 {
 }
 
 // Join has the stack's horizons spill to f, which stays the caller's and must stay open until Close has returned. It needs a buffer of f for
-// each of the windows windows that horizons have together, and of twice its Depth beside them. There is memory for as many where they want
-// wanted rows each on average. It is for a Table, with a cache that keeps rows; else, and where a row does not fit a segment, it says no.
+// each of the windows windows that horizons have together, and of twice its Depth beside them. There is memory for so many sets of what they
+// want, of wanted rows each on average: so there must not be more windows together. It is for a Table, with a cache that keeps rows; else, and where a row does not fit a segment, it says no.
 func (s *Stack) Join(ctx context.Context, f *spill.File, windows, wanted int, t Table, o Options) (ok bool, err error) {
 	if s.rewrites != nil || s.cache == nil || s.layout.cache.Kind == policy.None || recordBytes(s.rowBytes)+rowAlign > f.Segment() || windows < 2 {
 		return false, nil
@@ -208,7 +208,7 @@ func (h *Horizon) Undo() {
 	h.last = h.last[:0]
 }
 
-// Cut begins the next window, unless there is no memory left to know what one more wants: the horizon is full then.
+// Cut begins the next window, unless there is no memory left to know what one more wants, or there are 256: the horizon is full then.
 func (h *Horizon) Cut() (ok bool) {
 	if len(h.windows) > policy.MaxLater {
 		return false
@@ -252,7 +252,12 @@ func (h *Horizon) Done() {
 			w.run = &rowRun{j: h.s.join, size: h.s.rowBytes, run: h.s.join.file.NewRun()}
 		}
 	}
-	h.s.join.held = h.s.join.pages.All() - h.s.join.held - h.pages
+	h.s.join.held = 0
+	for _, w := range h.windows {
+		if w.need.packed != nil {
+			h.s.join.held += w.need.packed.Pages()
+		}
+	}
 	h.countLeft()
 }
 
@@ -366,7 +371,7 @@ func (l *lister) next() []uint32 {
 type sorted struct {
 	left []uint64 // rows that are given to no window yet
 	word int      // that left begins at
-	room []uint64
+	room []uint64 // for words of a set
 	rows []uint32
 }
 

@@ -9,7 +9,7 @@ type set struct {
 	users      int
 }
 
-// rows is what it has, to be read.
+// rows is the set, for who only reads it.
 func (u *set) rows() policy.Rows {
 	if u.packed != nil {
 		return u.packed

@@ -29,7 +29,9 @@ type Arrivals struct {
 }
 
 // ArrivalBytes is what NewArrivals takes for a cache of so many slots.
-func ArrivalBytes(slots int) int64 { return 8*int64(SetWords(slots)) + 8*int64(slots) + (int64(slots)+7)&^7 }
+func ArrivalBytes(slots int) int64 {
+	return 8*int64(SetWords(slots)) + 8*int64(slots) + (int64(slots)+7)&^7
+}
 
 // MaxLater bounds the windows that Leave is told of.
 const MaxLater = 255
@@ -95,9 +97,9 @@ func (a *Arrivals) Leave(c *Cache, among Set, later []Rows) bool {
 		a.passed[part].from, a.passed[part].to = at, at
 		at += n
 	}
-	some, span := false, spanOf{c: c, among: among, later: later, at: -1}
+	some, uses := false, nextUses{c: c, among: among, later: later, at: -1}
 	c.EachEvicted(func(v, _ uint32, part int) {
-		window, wanted := span.wants(v)
+		window, wanted := uses.of(v)
 		if !wanted {
 			return
 		}
@@ -108,46 +110,46 @@ func (a *Arrivals) Leave(c *Cache, among Set, later []Rows) bool {
 	return some
 }
 
-// spanOf is a span of rows that made room, and of each the first window that wants it.
-type spanOf struct {
-	c     *Cache
-	among Set
-	later []Rows
-	at    int // its number
-	left  [spanWords]uint64
-	words [spanWords + 2*spanWords]uint64
-	first [64 * spanWords]uint8
-	any   [spanWords]uint64 // rows that one wants
+// nextUses is the first windows that want the rows of a span, as far as these made room.
+type nextUses struct {
+	c      *Cache
+	among  Set
+	later  []Rows
+	at     int // the span
+	left   [spanWords]uint64
+	words  [spanWords + slackWords]uint64
+	wanted [spanWords]uint64
+	first  [64 * spanWords]uint8 // of those that are wanted
 }
 
-// wants is the first window that wants row v, if any does. Rows come ascending.
-func (s *spanOf) wants(v uint32) (window uint8, ok bool) {
-	if at := int(v / (64 * spanWords)); at != s.at {
-		s.at = at
-		s.look()
+// of is the first window that wants row v, if any does. Rows come ascending.
+func (u *nextUses) of(v uint32) (window uint8, ok bool) {
+	if at := int(v / (64 * spanWords)); at != u.at {
+		u.at = at
+		u.look()
 	}
 	i := v % (64 * spanWords)
-	return s.first[i], s.any[i>>6]>>(i&63)&1 != 0
+	return u.first[i], u.wanted[i>>6]>>(i&63)&1 != 0
 }
 
 // look finds out about the span.
-func (s *spanOf) look() {
-	lo := s.at * spanWords
-	hi := min(lo+spanWords, len(s.among))
-	left := s.left[:hi-lo]
+func (u *nextUses) look() {
+	lo := u.at * spanWords
+	hi := min(lo+spanWords, len(u.among))
+	left := u.left[:hi-lo]
 	for i := range left {
-		left[i] = s.c.evicted(lo+i) & s.among[lo+i]
+		left[i] = u.c.evicted(lo+i) & u.among[lo+i]
 	}
-	s.any = [spanWords]uint64{}
-	for n, w := range s.later {
+	u.wanted = [spanWords]uint64{}
+	for n, w := range u.later {
 		if empty(left) {
 			return
 		}
-		for i, need := range w.Words(s.words[:], lo, hi) {
-			take := left[i] & need
-			left[i], s.any[i] = left[i]&^take, s.any[i]|take
-			for ; take != 0; take &= take - 1 {
-				s.first[i<<6+bits.TrailingZeros64(take)] = uint8(n)
+		for i, need := range w.Words(u.words[:], lo, hi) {
+			here := left[i] & need
+			left[i], u.wanted[i] = left[i]&^here, u.wanted[i]|here
+			for ; here != 0; here &= here - 1 {
+				u.first[i<<6+bits.TrailingZeros64(here)] = uint8(n)
 			}
 		}
 	}

@@ -5,7 +5,7 @@ import "math/bits"
 // farthest leaves in rows the excess ones that are needed the furthest from now, of equal ones the highest. A row is needed
 // when the first set of future, which has the nearest first, has it; those that none has are the furthest.
 func farthest(rows Set, future []Rows, excess int) {
-	stay := rows.Len() - excess // of those that are left in rows
+	stay := rows.Len() - excess // how many of rows still have to keep their slots
 	room := make([]uint64, WordsRoom(spanWords))
 	for _, f := range future {
 		if stay == 0 {

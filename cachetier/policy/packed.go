@@ -10,7 +10,8 @@ import (
 
 // Rows is a set of rows that is only read: a Set, or a Packed.
 type Rows interface {
-	// Words lends the words [lo, hi) of the set as a bitmap; dst, which has WordsRoom(hi-lo), is overwritten where that is not in memory.
+	// Words lends the words [lo, hi) of the set as a bitmap. They may lie in dst, of WordsRoom(hi-lo) words, and are valid until that is used
+	// again, and as long as the set is.
 	Words(dst []uint64, lo, hi int) []uint64
 }
 
@@ -20,21 +21,24 @@ func (s Set) Words(_ []uint64, lo, hi int) []uint64 { return s[lo:hi] }
 // spanWords is how many words are packed, and looked at, together: 4096 rows.
 const spanWords = 64
 
-// WordsRoom is what Words wants to have room for, for so many words.
-func WordsRoom(words int) int { return words + 2*spanWords }
+// slackWords is what a range of words may lack of whole spans at its ends.
+const slackWords = 2 * spanWords
+
+// WordsRoom is how many words Words may write for so many: whole spans.
+func WordsRoom(words int) int { return words + slackWords }
 
 const (
-	blockWords = 4              // of a block, whose rows have a byte in common: all but the lowest
+	blockWords = 4              // of a block: 256 rows, whose numbers differ in the lowest byte alone
 	blockBytes = 8 * blockWords // of its bitmap
 	blocks     = spanWords / blockWords
 	mostPacked = blocks * (1 + blockBytes) // bytes of a span
 	pageBytes  = 64 << 10
 )
 
-// Packed is a Set in less memory, a tenth where one row in a hundred is there: for those of later windows. Spans of 4096 rows lie one behind
+// Packed is a Set in less memory, an eighth where one row in a hundred is there: for those of later windows. Spans of 4096 rows lie one behind
 // the other, each 16 counts of rows, a byte, and then the blocks that they are of: the rows' lowest bytes, or, of 32 rows and more, a bitmap.
 //
-// Any number of goroutines may read it.
+// It is valid until Pages.Return or Pages.Close. Any number of goroutines may read it.
 type Packed struct {
 	pages *Pages
 	have  []uint32 // pages
@@ -111,7 +115,7 @@ func take[T any](p *Pages, list *[]T) (x T, ok bool) {
 // page is the memory of one.
 func (p *Pages) page(i uint32) []byte { return p.memory.Bytes()[int(i)*pageBytes:][:pageBytes] }
 
-// Pack packs s into so many pages at most. ok is false where that is not enough.
+// Pack packs s into so many pages at most. ok is false where that is not enough, or not so many are left, or all sets are in use.
 func (p *Pages) Pack(s Set, pages int) (_ *Packed, ok bool) {
 	table, ok := take(p, &p.tables)
 	if !ok {

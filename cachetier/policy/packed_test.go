@@ -72,7 +72,7 @@ func BenchmarkPacked(b *testing.B) {
 		pages, err := NewPages(n, s.Len(), 1)
 		require.NoError(b, err)
 		defer pages.Close()
-		b.Run(fmt.Sprintf("rows=%d%%/pack", share), func(b *testing.B) {
+		b.Run(fmt.Sprintf("do=pack/rows=%d%%", share), func(b *testing.B) {
 			for b.Loop() {
 				p, ok := pages.Pack(s, pages.All())
 				require.True(b, ok)
@@ -80,7 +80,7 @@ func BenchmarkPacked(b *testing.B) {
 				pages.Return(p)
 			}
 		})
-		b.Run(fmt.Sprintf("rows=%d%%/read", share), func(b *testing.B) {
+		b.Run(fmt.Sprintf("do=read/rows=%d%%", share), func(b *testing.B) {
 			p, ok := pages.Pack(s, pages.All())
 			require.True(b, ok)
 			defer pages.Return(p)

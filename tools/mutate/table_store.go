@@ -9,7 +9,7 @@ var caching = []mutant{
 		old: `s.groups[1:min(1+s.lookahead, len(s.groups))]`, new: `s.groups[1:1]`,
 		breaks: "Belady does not look at later groups", tests: "TestBeladySeesLaterGroups"},
 	{id: "belady-nearest", file: "cachetier/policy/belady.go", in: "farthest",
-		old: `at &= future[last][w]`, new: `at &^= future[last][w]`,
+		old: `left[i] & words[i]`, new: `left[i] &^ words[i]`,
 		breaks: "of rows that are needed, others than the farthest go", tests: "TestCacheAgainstOracle|TestBeladyIsOptimal"},
 	{id: "belady-blind", file: "cachetier/policy/cache.go", in: "Cache.choose",
 		old: `farthest(c.gone, d.future, d.excess)`, new: `farthest(c.gone, nil, d.excess)`,

@@ -30,7 +30,7 @@
 // With a spill ([Join]) a range of many windows goes by horizons: the steps of many windows are drawn, their batches sent to the spill, and each
 // table is scanned once for all their rows, while the windows of the horizon before are used. A goroutine of the Planner's prepares the next
 // horizon, and scans for it once the windows of the one in use have left room in the spill. How long it may be, and for which windows that waits, is
-// known beforehand, so that neither depends on timing. Begin and Reset wait for its end.
+// known beforehand, so that neither depends on timing, unless the room between hops is full. Begin and Reset wait for its end.
 //
 // Memory: a Planner owns the batches. Next lends them, Done takes them back for later steps, and the collector has them with
 // the Planner.

@@ -6,7 +6,7 @@ import "math"
 type cold struct {
 	Rows
 	popularity
-	table int // its number
+	table int // index in Demand.Rows
 	slots float64
 	held  float64 // steps whose rows fill the slots
 	ratio float64 // of rows that windows are known to miss, to those that they are thought to

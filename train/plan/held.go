@@ -42,13 +42,13 @@ func (p *Planner) limits() limits {
 }
 
 const (
-	rampWindows   = 4  // of the first horizon of several: so many are drawn while some steps are used,
-	rampFar       = 80 // or so many steps where windows are short, since a pass of the table takes as long for fewer
+	rampWindows   = 4  // of the first horizon of several: so many are drawn while some steps are used
+	rampWanted    = 80 // steps of it at least, where windows are short: a pass of the table takes as long for fewer
 	horizonGrowth = 4  // times as many windows as the one before
 )
 
 // rampOf is how many windows of so many steps the first horizon of several has at most.
-func rampOf(window float64) int { return max(rampWindows, int(rampFar/window)) }
+func rampOf(window float64) int { return max(rampWindows, int(rampWanted/window)) }
 
 // drained is after how many of its n windows a horizon is to have left room for the next one. The table is scanned while the others are used: a
 // quarter, and two at least, or the last of two.

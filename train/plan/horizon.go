@@ -232,16 +232,15 @@ func (g *preparing) scan(ctx context.Context) error {
 func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 	began := time.Now()
 	defer func() { p.clock.sample.Add(int64(time.Since(began))) }()
-	for p.Join.Room != nil && !p.far.grouped && g.packer.Far() {
-		n, err := p.drawFar(ctx, g)
-		full := new(spill.FullError)
-		switch {
-		case errors.As(err, &full) && n >= 2*g.l.window:
-			p.far.most = n / 2
-		case errors.As(err, &full) || errors.Is(err, spill.ErrDamaged):
-			p.far.grouped = true
-		default:
-			return err
+	if p.Join.Room != nil && g.packer.Far() {
+		for more := true; more && !p.far.grouped; {
+			var err error
+			if more, err = p.drawFar(ctx, g); err != nil {
+				return err
+			}
+		}
+		if !p.far.grouped {
+			return nil
 		}
 	}
 	for more := true; more && g.h.to-g.h.from < g.l.steps; {
@@ -263,16 +262,14 @@ func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 // errEnough ends the drawing of a horizon that is full.
 var errEnough = errors.New("plan: a horizon is full")
 
-// drawFar draws n steps, as many as the horizon is thought to have, and as there is room for.
-func (p *Planner) drawFar(ctx context.Context, g *preparing) (n int, err error) {
-	n = g.l.windows * g.l.window
-	if windows := len(g.beside.held) - 1; windows > 1 { // which may have one step more or less
-		n = max(n, g.l.windows*g.beside.held[0].steps/windows)
+// drawFar draws as many of the steps that the horizon is thought to have as there is room for. It says whether there are more.
+func (p *Planner) drawFar(ctx context.Context, g *preparing) (more bool, err error) {
+	from := g.h.to
+	left := p.thought(g) - (from - g.h.from)
+	if left <= 0 {
+		return false, nil
 	}
-	n = min(n, g.l.steps)
-	if g.l.windows > 1 && len(g.beside.held) > 0 {
-		n = min(n, g.beside.growth().fitting(n, g.l.bytes, g.l.blocks))
-	}
+	n := left
 	if p.far.most > 0 {
 		n = min(n, p.far.most)
 	}
@@ -280,7 +277,6 @@ func (p *Planner) drawFar(ctx context.Context, g *preparing) (n int, err error) 
 	defer p.far.drawing.Unlock()
 	r := &room{file: p.Join.Room}
 	defer r.drop()
-	from := g.h.to
 	err = g.packer.DrawFar(ctx, &p.steps, r, from, n, func(step int, b Batch) error {
 		more, err := g.add(ctx, step, b)
 		if err == nil && !more {
@@ -288,10 +284,31 @@ func (p *Planner) drawFar(ctx context.Context, g *preparing) (n int, err error) 
 		}
 		return err
 	})
-	if errors.Is(err, errEnough) {
-		err = nil
+	full := new(spill.FullError)
+	switch {
+	case errors.Is(err, errEnough):
+		return false, nil
+	case errors.As(err, &full) && n >= 2*g.l.window:
+		p.far.most = n / 2
+		return true, nil
+	case errors.As(err, &full) || errors.Is(err, spill.ErrDamaged):
+		p.far.grouped = true
+		return true, nil
 	}
-	return n, err
+	return n < left, err
+}
+
+// thought is how many steps the horizon is thought to have.
+func (p *Planner) thought(g *preparing) int {
+	n := g.l.windows * g.l.window
+	if windows := len(g.beside.held) - 1; windows > 1 { // on average: the last one may be short
+		n = max(n, g.l.windows*g.beside.held[0].steps/windows)
+	}
+	n = min(n, g.l.steps)
+	if g.l.windows > 1 && len(g.beside.held) > 0 {
+		n = min(n, g.beside.growth().fitting(n, g.l.bytes, g.l.blocks))
+	}
+	return n
 }
 
 // room is where steps wait between two hops.

@@ -66,19 +66,19 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	return bytes
 }
 
-// sizeJoin says what horizons as in w take, with a spill of so many bytes.
+// sizeJoin sets what horizons as in w have, with a spill of so many bytes, and says what memory it takes.
 func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) (bytes int64) {
 	j := &t.join
 	j.windows = min(maxWindows, max(leastWindows, w.Together+w.Together/8+4))
 	j.wanted = j.wanted[:0]
 	for i, n := range w.WindowRows {
-		j.wanted = append(j.wanted, min(int(d.Rows[i].Count), n+n/8))
+		j.wanted = append(j.wanted, min(int(d.Rows[i].Count), max(n+n/8, d.Rows[i].Inputs)))
 	}
 	tables := len(t.Types)
 	// A segment is that of a window that is being filled: together they take a twentieth of the memory at most.
 	sets := func() (bytes int64) {
 		for i := range d.Rows {
-			bytes += cachetier.HorizonBytes(int(d.Rows[i].Count), int(b.Host/d.Rows[i].Bytes), j.wanted[i], j.windows)
+			bytes += cachetier.HorizonBytes(int(d.Rows[i].Count), int(b.Host/d.Rows[i].Bytes), j.windows, j.wanted[i])
 		}
 		return bytes
 	}
