@@ -21,10 +21,10 @@ func (s Set) Words(_ []uint64, lo, hi int) []uint64 { return s[lo:hi] }
 // spanWords is how many words are packed, and looked at, together: 4096 rows.
 const spanWords = 64
 
-// slackWords is what a range of words may lack of whole spans at its ends.
-const slackWords = 2 * spanWords
+// slackWords is what a range of words may lack of whole blocks at its ends.
+const slackWords = 2 * blockWords
 
-// WordsRoom is how many words Words may write for so many: whole spans.
+// WordsRoom is how many words Words may write for so many: whole blocks.
 func WordsRoom(words int) int { return words + slackWords }
 
 const (
@@ -196,35 +196,38 @@ func pack(dst []byte, words []uint64) int {
 
 // Words: see Rows.
 func (x *Packed) Words(dst []uint64, lo, hi int) []uint64 {
-	first := lo / spanWords * spanWords
-	for at := first; at < hi; at += spanWords {
-		words := dst[at-first:][:spanWords]
+	first := lo / blockWords * blockWords
+	for at := first; at < hi; {
+		end := min((at/spanWords+1)*spanWords, (hi+blockWords-1)/blockWords*blockWords)
+		words := dst[at-first : end-first]
 		clear(words)
 		if from := x.at[at/spanWords]; from != emptySpan {
-			unpack(words, x.pages.page(x.have[from/pageBytes])[from%pageBytes:])
+			unpack(words, x.pages.page(x.have[from/pageBytes])[from%pageBytes:], at%spanWords/blockWords)
 		}
+		at = end
 	}
 	return dst[lo-first : hi-first]
 }
 
-// unpack adds the rows of a span to words.
-func unpack(words []uint64, src []byte) {
+// unpack adds the rows of a span from a block on to words.
+func unpack(words []uint64, src []byte, block int) {
 	used := blocks
-	for i, count := range src[:blocks] {
-		if count == 0 {
-			continue
-		}
-		block := words[i*blockWords:][:blockWords]
+	for _, count := range src[:block] {
+		used += int(count)
+	}
+	for at := 0; at < len(words); at += blockWords {
+		count := int(src[block])
+		block++
+		to, from := words[at:at+blockWords], src[used:used+count]
+		used += count
 		if count == blockBytes {
-			for j := range block {
-				block[j] = binary.LittleEndian.Uint64(src[used:])
-				used += 8
+			for i := range to {
+				to[i] = binary.LittleEndian.Uint64(from[8*i:])
 			}
 			continue
 		}
-		for _, b := range src[used : used+int(count)] {
-			block[b>>6] |= 1 << (b & 63)
+		for _, b := range from {
+			to[b>>6] |= 1 << (b & 63)
 		}
-		used += int(count)
 	}
 }
