@@ -156,11 +156,11 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 	var mu sync.Mutex
 	inChunks(len(ids), chunkRows(size), func(lo, hi int) {
 		var t tally
-		moves := movesPool.Get().(*[3][256]move) // all found first: look-ups overlap in the processor, but not across copies
-		defer movesPool.Put(moves)
-		for ; lo < hi; lo += len(moves[0]) {
+		p := foundPool.Get().(*found) // all found first: look-ups overlap in the processor, but not across copies
+		defer foundPool.Put(p)
+		for ; lo < hi; lo += portionFound {
 			var n [3]int
-			for i, v := range ids[lo:min(lo+len(moves[0]), hi)] {
+			for i, v := range ids[lo:min(lo+portionFound, hi)] {
 				from, row := 2, v
 				switch {
 				case v < first:
@@ -168,19 +168,21 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 				case v < hot:
 					from, row = 1, v-first
 				default:
-					slot, new, ok := x.Use(v - hot)
-					if !ok {
-						panic("cachetier: a row of a window has no slot")
-					}
-					if row = slot; new {
-						t.read++
-					}
+					p.rows[n[2]] = v - hot
 				}
-				moves[from][n[from]] = move{From: row, To: uint32(lo + i)}
+				p.moves[from][n[from]] = move{From: row, To: uint32(lo + i)}
 				n[from]++
 			}
+			read, ok := x.Use(p.rows[:n[2]], p.slots[:])
+			if !ok {
+				panic("cachetier: a row of a window has no slot")
+			}
+			t.read += int64(read)
+			for i, slot := range p.slots[:n[2]] {
+				p.moves[2][i].From = slot
+			}
 			for from, rows := range [...][]byte{device, static, cached} {
-				kernels.CopyRows(dst, rows, size, moves[from][:n[from]])
+				kernels.CopyRows(dst, rows, size, p.moves[from][:n[from]])
 			}
 			t.device, t.static, t.cached = t.device+int64(n[0]), t.static+int64(n[1]), t.cached+int64(n[2])
 		}
@@ -192,8 +194,17 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 	return sum
 }
 
-// movesPool has the lists of gatherWindow: made anew they were a third of what a step of a stream allocated.
-var movesPool = sync.Pool{New: func() any { return new([3][256]move) }}
+// found is where some rows of a step lie: moves from the device region, the static one and the cache, and of the latter the rows and slots.
+type found struct {
+	moves       [3][portionFound]move
+	rows, slots [portionFound]uint32
+}
+
+// portionFound is how many are found at a time.
+const portionFound = 256
+
+// foundPool has the lists of gatherWindow: made anew they were a third of what a step of a stream allocated.
+var foundPool = sync.Pool{New: func() any { return new(found) }}
 
 // plan is what gathering a step at once does. Its lists are kept for the next.
 type plan struct {

@@ -73,13 +73,11 @@ func BenchmarkUse(b *testing.B) {
 			defer c.Close()
 			need, ids := drawn(rand.New(rand.NewPCG(1, 2)), size.rows, size.slots*9/10)
 			x, _ := c.Window(need, nil)
-			i := 0
+			i, slots := 0, make([]uint32, size.step)
 			for b.Loop() {
 				i = (i + 1) % (len(ids) / size.step)
-				for _, v := range ids[i*size.step : (i+1)*size.step] {
-					if _, _, ok := x.Use(v); !ok {
-						b.Fatal("lost")
-					}
+				if _, ok := x.Use(ids[i*size.step:(i+1)*size.step], slots); !ok {
+					b.Fatal("lost")
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(size.step), "ns/row")

@@ -216,16 +216,30 @@ func checkIndex(t *rapid.T, c *Cache, need, before rows, step bool) map[uint32]u
 	})
 	inside := slices.DeleteFunc(slices.Clone(fresh), func(v uint32) bool { return v < first || v > last })
 	require.True(t, slices.Equal(inside, between), "%v, want %v", between, inside)
+	var use, want []uint32
+	news := 0
 	for v, s := range slots {
 		if v%2 == 0 {
 			continue // some are left new
 		}
-		slot, first, ok := x.Use(v)
+		if use, want = append(use, v), append(want, s); slices.Contains(fresh, v) {
+			news++
+		}
+	}
+	found := make([]uint32, len(use))
+	for _, news := range []int{news, 0} { // the second time all are used already
+		first, ok := x.Use(use, found)
 		require.True(t, ok)
-		require.Equal(t, s, slot)
-		require.Equal(t, slices.Contains(fresh, v), first)
-		_, first, _ = x.Use(v)
-		require.False(t, first, "used already")
+		require.Equal(t, want, append([]uint32(nil), found...))
+		require.Equal(t, news, first)
+	}
+	if len(slots) < c.Rows {
+		none := uint32(0)
+		for x.Rows().Has(none) {
+			none++
+		}
+		_, ok := x.Use([]uint32{none}, found[:0:0])
+		require.False(t, ok)
 	}
 	if len(fresh) > 0 {
 		for _, v := range fresh { // new again, for who takes them back

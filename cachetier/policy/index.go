@@ -60,17 +60,27 @@ func (x *Index) Slot(v uint32) (slot uint32, ok bool) {
 	return x.slots[r], true
 }
 
-// Use finds the slot of row v and takes note of the use: first says that v is new and was not used before.
-func (x *Index) Use(v uint32) (slot uint32, first, ok bool) {
-	r, ok := x.rank(v)
-	if !ok {
-		return 0, false, false
+// Use finds the slots of rows and takes note of the use: first is how many of them are new and were not used before. ok is false where one has
+// no slot.
+func (x *Index) Use(rows, slots []uint32) (first int, ok bool) {
+	var ranks [256]uint32
+	for lo := 0; lo < len(rows); lo += len(ranks) {
+		portion := rows[lo:min(lo+len(ranks), len(rows))]
+		for i, v := range portion { // all found first: look-ups overlap in the processor, but not across what is atomic
+			r, has := x.rank(v)
+			if !has {
+				return first, false
+			}
+			ranks[i], slots[lo+i] = r, x.slots[r]
+		}
+		for _, r := range ranks[:len(portion)] {
+			word, bit := &x.fresh[r>>6], uint64(1)<<(r&63)
+			if atomic.LoadUint64(word)&bit != 0 && atomic.AndUint64(word, ^bit)&bit != 0 {
+				first++
+			}
+		}
 	}
-	word, bit := &x.fresh[r>>6], uint64(1)<<(r&63)
-	if atomic.LoadUint64(word)&bit != 0 {
-		first = atomic.AndUint64(word, ^bit)&bit != 0
-	}
-	return x.slots[r], first, true
+	return first, true
 }
 
 // settle takes note that no row is new.
