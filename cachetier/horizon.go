@@ -89,8 +89,9 @@ func (s *Stack) SpillBytes(rows int) int64 {
 }
 
 // Join has the stack's horizons spill to f, which stays the caller's and must stay open until Close has returned. It needs a buffer of f for
-// each of the windows windows that horizons have together, and of twice its Depth beside them. There is memory for so many sets of what they
-// want, of wanted rows each on average: so there must not be more windows together. It is for a Table, with a cache that keeps rows; else, and where a row does not fit a segment, it says no.
+// each of the windows windows that horizons have together, and of twice its Depth beside them. There is memory to know what so many windows want,
+// of wanted rows each on average: there must not be more of them together. It is for a Table, with a cache that keeps rows; else, and where a
+// row does not fit a segment, it says no.
 func (s *Stack) Join(ctx context.Context, f *spill.File, windows, wanted int, t Table, o Options) (ok bool, err error) {
 	if s.rewrites != nil || s.cache == nil || s.layout.cache.Kind == policy.None || recordBytes(s.rowBytes)+rowAlign > f.Segment() || windows < 2 {
 		return false, nil
