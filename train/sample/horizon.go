@@ -312,11 +312,12 @@ func (h *horizon) resume(ctx context.Context, p *part, hop int, done func(i int,
 // takeUp makes batches the steps of p as they were put away.
 func (h *horizon) takeUp(ctx context.Context, p *part, batches []*Batch, hop int) error {
 	var came atomic.Int64
+	taken := make([]atomic.Bool, len(batches)) // a record that was changed may say it is another step
 	err := p.steps.each(ctx, h.Sampler, func(records []byte) error {
 		for len(records) > 0 {
 			u := unpacker{src: records}
 			i := u.word()
-			if i < p.lo || i >= p.hi {
+			if i < p.lo || i >= p.hi || taken[i-p.lo].Swap(true) {
 				return errRoom
 			}
 			hops, rest, err := h.unpack(batches[i-p.lo], u.src)
