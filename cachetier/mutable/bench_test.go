@@ -36,18 +36,7 @@ func BenchmarkSteps(b *testing.B) {
 							group[i] = append(group[i], uint32(v))
 						}
 					}
-					table.Expect(group)
-					for n := table.Fit(); n > 0; n = table.Fit() {
-						w, err := table.Next(bg, n)
-						require.NoError(b, err)
-						require.NoError(b, w.Load(bg))
-						for i := range n {
-							require.NoError(b, w.Gather(bg, i, got))
-							require.NoError(b, table.WriteAll(got))
-							table.Passed()
-						}
-						w.Release()
-					}
+					rewrite(b, table, group, got)
 					_, err := table.Checkpoint(checkpoint)
 					require.NoError(b, err)
 					require.NoError(b, table.Retain(bg, checkpoint))
@@ -59,6 +48,24 @@ func BenchmarkSteps(b *testing.B) {
 				b.ReportMetric(float64(st.RowsCopied)/float64(b.N), "copied/op")
 			})
 		}
+	}
+}
+
+// rewrite reads the rows of steps and writes them back, in windows as large as the cache takes. got has room for those of a step.
+func rewrite(b *testing.B, table *mutable.Table, steps [][]uint32, got []byte) {
+	table.Expect(steps)
+	for n := table.Fit(); n > 0; n = table.Fit() {
+		w, err := table.Next(bg, n)
+		require.NoError(b, err)
+		require.NoError(b, w.Load(bg))
+		for i := range n {
+			rows := got[:len(steps[i])*table.RowBytes()]
+			require.NoError(b, w.Gather(bg, i, rows))
+			require.NoError(b, table.WriteAll(rows))
+			table.Passed()
+		}
+		w.Release()
+		steps = steps[n:]
 	}
 }
 
@@ -86,20 +93,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 					slices.Sort(group[i])
 					group[i] = slices.Compact(group[i])
 				}
-				table.Expect(group)
-				for n := table.Fit(); n > 0; n = table.Fit() {
-					w, err := table.Next(bg, n)
-					require.NoError(b, err)
-					require.NoError(b, w.Load(bg))
-					for i := range n {
-						step := got[:len(group[0])*size]
-						group = group[1:]
-						require.NoError(b, w.Gather(bg, i, step))
-						require.NoError(b, table.WriteAll(step))
-						table.Passed()
-					}
-					w.Release()
-				}
+				rewrite(b, table, group, got)
 				before := table.Counts().BytesWritten
 				b.StartTimer()
 				_, err := table.Checkpoint(checkpoint)

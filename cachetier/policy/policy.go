@@ -7,8 +7,8 @@
 // go 64 rows at a time, and no hash table, heap or array of four bytes per row of the table is needed.
 //
 // Memory: a Cache allocates when it is made, outside the Go heap, and gives that up in Close; [Bytes] says beforehand how
-// much. So do [Pages], which have sets of many later windows in less memory than bitmaps, as [Packed] ones. An Index is lent: it stays as it is until the second change after it, so that one window may be used while the next
-// is loaded.
+// much. So do [Pages], which have sets of many later windows in less memory than bitmaps, as [Packed] ones. An Index is
+// lent: it stays as it is until the second change after it, so that one window may be used while the next is loaded.
 //
 // Concurrency: one goroutine at a time changes a Cache. An Index may be read by many at once, Use included.
 //
