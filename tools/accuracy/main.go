@@ -25,6 +25,11 @@
 // With -streams it trains networks on streams of events, public and generated ones, and exits 1 when one is not as its bars say; see streamTasks.
 //
 //	go run ./tools/accuracy -data DIR -streams [-only drift-s,wikipedia/all nodes] [-seeds 3]
+//
+// With -defaults it trains by the commands that somebody types who reads no help, and by tuned ones, and exits 1 where a bare command stays more than 3
+// points below; see habits.
+//
+//	go run ./tools/accuracy -data DIR -defaults [-only ddi,umls] [-seeds 3] [-json] [-log FILE]
 package main
 
 import (
@@ -203,13 +208,14 @@ type options struct {
 	jobs                          int
 	generated                     string
 	scale                         float64
-	dtypes, stream                bool
+	dtypes, stream, defaults      bool
+	json                          bool
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.data, "data", os.Getenv("GNNSTORE_DATA"), "`directory` of the raw graphs; default $GNNSTORE_DATA")
-	flag.IntVar(&o.seeds, "seeds", 0, "train with the seeds 1 to `N`; default 10, and 5 with -history")
+	flag.IntVar(&o.seeds, "seeds", 0, "train with the seeds 1 to `N`; default 10, 5 with -history, and 3 with -defaults")
 	flag.StringVar(&o.only, "only", "", "comma-separated `names` of tasks; default all of "+strings.Join(names(tasks), ",")+
 		", with -kappa of "+strings.Join(names(dependenceTasks), ",")+", and with -history of "+strings.Join(names(historyTasks), ","))
 	flag.BoolVar(&o.quick, "quick", false, "one seed, and 2 points of slack below the bars")
@@ -220,12 +226,14 @@ func main() {
 	flag.StringVar(&o.dependences, "dependent", "smoothed", "with -kappa: smoothed, nested or `both`, with a comma between them")
 	flag.StringVar(&o.history, "history", "", "compare these comma-separated `ways` to use hidden rows again with none: each a t_stale, and behind it "+
 		"any of :p-grad=SHARE, :lag=STEPS and :kappa=κ; or grid")
-	flag.StringVar(&o.log, "log", "", "with -kappa and -history: write every training to this `file` of JSON lines, and leave out those in it")
+	flag.StringVar(&o.log, "log", "", "with -kappa, -history and -defaults: write every training to this `file` of JSON lines, and leave out those in it")
 	flag.IntVar(&o.jobs, "jobs", 1, "with -kappa and -history: `trainings` at once")
 	flag.StringVar(&o.generated, "generated", "", "train on this `kind` of generated graph")
 	flag.Float64Var(&o.scale, "scale", 0.012, "with -generated: its `scale`")
 	flag.BoolVar(&o.dtypes, "dtypes", false, "compare features in float16 with float32")
 	flag.BoolVar(&o.stream, "streams", false, "train on streams of events")
+	flag.BoolVar(&o.defaults, "defaults", false, "compare bare commands with tuned ones")
+	flag.BoolVar(&o.json, "json", false, "with -defaults: write one JSON object in place of the table")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -280,8 +288,11 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		return err
 	}
 	if o.seeds == 0 && !o.stream {
-		if o.seeds = 10; o.history != "" {
+		switch o.seeds = 10; {
+		case o.history != "":
 			o.seeds = 5
+		case o.defaults:
+			o.seeds = 3
 		}
 	}
 	all, least := tasks, 1
@@ -292,7 +303,12 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		least = 2
 	}
 	var selected []task
-	if !o.stream {
+	var habits []habit
+	switch {
+	case o.stream:
+	case o.defaults:
+		habits, err = selectHabits(o.only)
+	default:
 		selected, err = selectTasks(all, o.only)
 	}
 	switch {
@@ -300,6 +316,10 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		return err
 	case o.stream && (s != nil || o.dtypes || o.generated != "" || o.quick):
 		return errors.New("-streams: -kappa, -history, -dtypes, -generated and -quick do not go with it")
+	case o.defaults && (s != nil || o.dtypes || o.stream || o.generated != "" || o.quick):
+		return errors.New("-defaults: -kappa, -history, -dtypes, -streams, -generated and -quick do not go with it")
+	case o.json && (!o.defaults || o.record != ""):
+		return errors.New("-json goes with -defaults, and without -record, which takes the table")
 	case o.generated != "" && (s != nil || o.only != "" || o.quick):
 		return errors.New("-generated: -kappa, -history, -only and -quick do not go with it")
 	case o.dtypes && (s != nil || o.generated != "" || o.quick):
@@ -312,8 +332,8 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		return fmt.Errorf("-jobs %d: at least 1", o.jobs)
 	case o.quick && s != nil:
 		return errors.New("-quick: one seed has no interval; -kappa and -history go without it")
-	case s == nil && (o.log != "" || o.jobs != 1):
-		return errors.New("-log and -jobs go with -kappa and -history")
+	case s == nil && (o.log != "" && !o.defaults || o.jobs != 1):
+		return errors.New("-log and -jobs go with -kappa and -history, and -log with -defaults")
 	}
 	tmp, err := os.MkdirTemp("", "gnnstore-accuracy-")
 	if err != nil {
@@ -340,6 +360,8 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 	switch {
 	case o.stream:
 		return b.streams(ctx, w, o)
+	case o.defaults:
+		return b.defaults(ctx, w, habits, o)
 	case o.generated != "":
 		return b.generated(ctx, w, o)
 	case o.dtypes:
