@@ -111,7 +111,7 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 	if o.labels != "" {
 		printLabels(stdout, events.Stream, r.Labels)
 	} else {
-		printReplay(stdout, r.Stream, r.Checkpoint)
+		printReplay(stdout, r.Stream, r.Checkpoint, dir.Record().Options.Metric)
 	}
 	return nil
 }

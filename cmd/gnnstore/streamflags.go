@@ -14,12 +14,13 @@ import (
 
 // streamFlags stand for the options of runs on streams that flags write in another way.
 type streamFlags struct {
-	lag  stateLag
-	warm eventCount
+	lag      stateLag
+	warm     eventCount
+	identity autoCount
 }
 
 func newStreamFlags(o *run.Options) *streamFlags {
-	return &streamFlags{stateLag{autoCount(o.Staleness)}, eventCount{countFlag(o.WarmEvents)}}
+	return &streamFlags{stateLag{autoCount(o.Staleness)}, eventCount{countFlag(o.WarmEvents)}, autoCount(o.Identity)}
 }
 
 func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
@@ -30,6 +31,8 @@ func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
 		"training never waits for state (default 1, the plain loop)")
 	f.Float64Var(&o.Mitigate, "mitigate", o.Mitigate, "streams: in training blend memories that are out of date with those of nodes that have the same partners, of "+
 		"which they keep this part, such as 0.95; 1 changes no result (default off)")
+	f.Var(&s.identity, "identity", "tgn and jodie: columns of random numbers that tell nodes apart where they have no features, computed from their ids; 0 none "+
+		"(default auto: as many as --hidden where nodes are of one type)")
 	f.StringVar(&o.Publish, "publish", o.Publish, "streams: when others may read the state of a step: early, as soon as it is computed, or late, behind the step; it "+
 		"changes no result (default early)")
 	f.IntVar(&o.Inflight, "inflight", o.Inflight, "streams: steps that have their rows in memory at a time; it changes no result (default --staleness and 2 more)")
@@ -49,7 +52,7 @@ func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
 
 // resolve fills o with what the flags say. Options that were not given, and that graphs have other defaults of, are those of streams.
 func (s *streamFlags) resolve(o *run.Options, given func(flag string) bool) {
-	o.Staleness, o.WarmEvents = int(s.lag.autoCount), int64(s.warm.countFlag)
+	o.Staleness, o.WarmEvents, o.Identity = int(s.lag.autoCount), int64(s.warm.countFlag), int(s.identity)
 	if !o.Streams() {
 		return
 	}
@@ -63,6 +66,7 @@ func (s *streamFlags) resolve(o *run.Options, given func(flag string) bool) {
 	unless(given("attn-dropout"), &o.AttnDropout, d.AttnDropout)
 	unless(given("batch"), &o.Batch, d.Batch)
 	unless(given("lr"), &o.LR, d.LR)
+	unless(given("identity"), &o.Identity, d.Identity)
 	unless(given("metric"), &o.Metric, d.Metric)
 }
 

@@ -33,7 +33,7 @@ func printStreamPlan(w io.Writer, p *stream.Plan) {
 		published = "behind the step"
 	}
 	tabulate(w, [][]string{
-		{"a step", "", ""},
+		{"a step", count(int64(p.Options.Batch)) + " events", ""},
 		{"rows read", count(int64(p.InputRows)), fmt.Sprintf("%s of them from disk at most (%s), %s read", count(int64(p.ColdRows)), percent(p.MissRate), size(int64(p.FeatureBytes)))},
 		{"nodes at times", count(int64(p.Rows)), size(int64(p.TopologyBytes)) + " of neighbour lists read"},
 		{"drawing", seconds(p.Sample), ""},

@@ -14,7 +14,8 @@ import (
 
 func TestPrintStreamPlan(t *testing.T) {
 	p := &stream.Plan{
-		Memory: plan.Budget{Total: 1 << 30, Host: 1 << 29}, Steps: 184, Window: 8, Drawn: 16, Rows: 7122,
+		Options: run.Options{Batch: 600},
+		Memory:  plan.Budget{Total: 1 << 30, Host: 1 << 29}, Steps: 184, Window: 8, Drawn: 16, Rows: 7122,
 		Reads:        plan.Reads{InputRows: 7033, ColdRows: 700, MissRate: 0.1, FeatureBytes: 1 << 20, TopologyBytes: 2 << 20},
 		EpochSeconds: 13, LimitingStage: pipeline.Step,
 		AutoStaleness: run.AutoStaleness{K: 2, Best: 2, Rehearsal: run.Rehearsal{
@@ -29,7 +30,7 @@ func TestPrintStreamPlan(t *testing.T) {
 	}
 	text := print()
 	for _, want := range []string{
-		"rows read    7,033   700 of them from disk at most (10.0 %), 1 MiB read\n", "within the step, 12 ms after it began\n", "limited by step\n",
+		"           a step   600 events ", "rows read        7,033   700 of them from disk at most (10.0 %), 1 MiB read\n", "within the step, 12 ms after it began\n", "limited by step\n",
 		"\nstaleness 2: a step takes 70 ms, and 72 ms at 1; training waits for no state from 2 on\n",
 		"\nan epoch of 184 steps: about 13 s; judged by 40 steps that were rehearsed, and 16 that were drawn\n",
 	} {

@@ -24,6 +24,7 @@ func describeStream(o run.Options, rec *run.Record) string {
 	add(o.State == run.NoState, "no state")
 	add(o.Kind != model.JODIE, "fanout %s %s", fanoutText(o.Fanouts), o.Sampler)
 	add(o.Mails > 0, "%d mails", o.Mails)
+	add(o.Identity > 0, "%d identity columns", o.Identity)
 	add(o.Times != "", "%s times", o.Times)
 	lag := stateLag{autoCount(cmp.Or(o.Staleness, 1))}
 	add(true, "staleness %s", &lag)
@@ -52,7 +53,7 @@ func printStreamResult(w io.Writer, r *run.Result) {
 	if r.Best.Epoch == 0 {
 		weights = run.LastWeights
 	}
-	printReplay(w, s, weights)
+	printReplay(w, s, weights, r.Metric)
 	fmt.Fprintln(w, clean(stalenessText(s.Staleness)))
 	if text := waitsText(r); text != "" {
 		fmt.Fprintln(w, text)
@@ -67,8 +68,8 @@ func printStreamResult(w io.Writer, r *run.Result) {
 	fmt.Fprintln(w)
 }
 
-// printReplay is what weights made of a stream, beside what needs no network.
-func printReplay(w io.Writer, s *run.StreamOf, weights string) {
+// printReplay is what weights made of a stream, beside what needs no network. Both are compared by a metric.
+func printReplay(w io.Writer, s *run.StreamOf, weights string, by metric.Kind) {
 	head, ranked := []string{"", "events", "AP", "AUC", "pooled AP", "pooled AUC"}, s.RankedAmong != ""
 	if ranked {
 		head = append(head, "MRR")
@@ -111,6 +112,9 @@ func printReplay(w io.Writer, s *run.StreamOf, weights string) {
 	if len(rows) > 1 {
 		tabulate(w, rows)
 	}
+	if text := aboveText(s, by); text != "" {
+		fmt.Fprintln(w, text)
+	}
 	printf(w, "stream %s: %s events, of which %s to train, %s valid, %s test; negatives of %s, %s in training, %s in evaluation\n", s.Name, count(s.Events), count(s.Train),
 		count(s.Valid), count(s.Test), s.Negatives, count(int64(s.TrainNegatives)), count(int64(s.EvalNegatives)))
 	if ranked {
@@ -120,6 +124,29 @@ func printReplay(w io.Writer, s *run.StreamOf, weights string) {
 		}
 		printf(w, "MRR is of each event's destination among %s; those that score the same count half\n", among)
 	}
+}
+
+// aboveText names the scores without a network that tell test events better than the network; it is empty where none does.
+func aboveText(s *run.StreamOf, by metric.Kind) string {
+	if len(s.AboveNetwork) == 0 {
+		return ""
+	}
+	text := func(v metric.Batched) string {
+		if by == metric.MRR {
+			return fmt.Sprintf("%.4f", v.MRR)
+		}
+		return fmt.Sprintf("%.2f %%", 100*run.OfBatched(by, v))
+	}
+	var above []string
+	for _, name := range s.AboveNetwork {
+		for _, h := range s.Heuristics {
+			if h.Name == name {
+				above = append(above, fmt.Sprintf("%s alone %s", cmp.Or(heuristicNames[name], name), text(h.Batched)))
+			}
+		}
+	}
+	by = cmp.Or(by, metric.AP)
+	return fmt.Sprintf("above the network, without one: %s; the network has %s, by %s", strings.Join(above, ", "), text(*s.Replay.Test), strings.ToUpper(by.Key()))
 }
 
 // stalenessText is how old the state was that steps saw.

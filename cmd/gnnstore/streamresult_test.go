@@ -48,12 +48,13 @@ func TestStreamOptions(t *testing.T) {
 		"--model tgn --stream talk --negative-population nodes --staleness auto --mitigate 0.95 --publish late --inflight 4 --warm-events 20M --times learnt --eval auto": func(o *run.Options) {
 			o.StreamOptions = run.StreamOptions{
 				Stream: "talk", NegativePopulation: run.AllNodes, Staleness: run.Auto, Mitigate: 0.95, Publish: run.Late, Inflight: 4, WarmEvents: 20e6,
-				Times: run.Learnt,
+				Times: run.Learnt, Identity: run.Auto,
 			}
 		},
 		"--model tgn --staleness 3 --times learnt --fixed-time --warm-events 0": func(o *run.Options) { o.Staleness, o.Times = 3, run.Fixed },
-		"--model tgn --state none --staleness 1":                                func(o *run.Options) { o.Staleness, o.State = 1, run.NoState },
-		"--model tgn --metric mrr --eval-negatives uniform:50":                  func(o *run.Options) { o.Metric, o.EvalNegatives = metric.MRR, "uniform:50" },
+		"--model tgn --identity 0":                             func(o *run.Options) { o.Identity = 0 },
+		"--model tgn --state none --staleness 1":               func(o *run.Options) { o.Staleness, o.State = 1, run.NoState },
+		"--model tgn --metric mrr --eval-negatives uniform:50": func(o *run.Options) { o.Metric, o.EvalNegatives = metric.MRR, "uniform:50" },
 	} {
 		o := run.DefaultStreamOptions(model.TGN)
 		want(&o)
@@ -75,7 +76,7 @@ func TestStreamOptions(t *testing.T) {
 
 // TestResumedStreamFlags: what is given to a run that is resumed counts, and what would change its results is refused in words.
 func TestResumedStreamFlags(t *testing.T) {
-	record := &run.Record{Options: parsed(t, "--model tgn --staleness auto --warm-events 5")}
+	record := &run.Record{Options: parsed(t, "--model tgn --identity 0 --staleness auto --warm-events 5")}
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)
 	fresh := &trainOptions{Options: run.DefaultOptions()}
 	fresh.texts()
@@ -110,6 +111,7 @@ func onStream() *run.Result {
 		},
 	}
 	r.Options = run.DefaultStreamOptions(model.TGN)
+	r.Options.Batch = 600
 	return r
 }
 
@@ -147,6 +149,14 @@ memory: peak 0 B, and 0 B of mapped files
 predict: gnnstore predict runs/wiki-1 wiki-1.parquet --type user
 `, print(r), "no tiers, since there are no rows")
 
+	r.Stream.Compare(metric.AP)
+	require.Contains(t, print(r), "\nabove the network, without one: pair's last time alone 94.40 %; the network has 94.00 %, by AP\nstream events:")
+	r.Stream.Heuristics[0].AUC, r.Metric = 0.99, metric.ROCAUC
+	r.Stream.Compare(r.Metric)
+	require.Contains(t, print(r), "\nabove the network, without one: pair seen alone 99.00 %, pair's last time alone 95.40 %; the network has 95.00 %, by AUC\n")
+	r = onStream()
+	r.Stream.Compare(metric.MRR)
+	require.NotContains(t, print(r), "above the network", "nothing is ranked")
 	r.Stream.RankedAmong, r.Stream.Dst = "given", "user"
 	r.Stream.Replay.Valid.MRR, r.Stream.Heuristics[1].MRR = 0.71234, 0.5
 	ranked := print(r)
@@ -213,7 +223,7 @@ func TestDescribeStream(t *testing.T) {
 		"--model apan --mails 4": "apan of 100, fanout 10 recent, 4 mails, staleness 1, negatives of destinations, batch 600, lr 0.001, seed 1   kernels avx2, " +
 			"disk pread, evaluation replay",
 	} {
-		require.Equal(t, want, describe(parsed(t, args), rec), args)
+		require.Equal(t, want, describe(parsed(t, args+" --batch 600"), rec), args)
 	}
 	valid := 0.95
 	e := run.Epoch{Metric: metric.AP, Epoch: 2, Loss: 0.5, TrainAcc: math.NaN(), ValidAcc: &valid, Seconds: 2}

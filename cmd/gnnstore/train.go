@@ -78,7 +78,8 @@ func newTrain() *cobra.Command {
 			"epochs that 500 updates take, and 10 at least.\n\n" +
 			"--model tgn, jodie and apan learn from a stream of events which of them come next. Times and neighbours are those before an\n" +
 			"event, and what the nodes have is the state that earlier events left. They have one layer, and unless told otherwise 10 neighbours,\n" +
-			"100 columns, 600 events a step and a learning rate of 0.001.",
+			"100 columns and a learning rate of 0.001. A step has as many events as a node can have in it without missing much, 50 to 600: the line\n" +
+			"of the batch says how many. Nodes of one type without features are told apart by random columns: see --identity.",
 		Example: "  gnnstore train arxiv.gnn --fanout 15,10,5 --hidden 256 --epochs 20 --host-memory 1GiB\n" +
 			"  gnnstore train arxiv.gnn --sampler labor0 --kappa 64 --dependent smoothed --memory 256MiB\n" +
 			"  gnnstore train wiki.gnn --model tgn --epochs 5\n" +
@@ -190,7 +191,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Float64Var(&o.Dropout, "dropout", o.Dropout, "dropout rate of hidden rows")
 	f.Float64Var(&o.InputDropout, "input-dropout", o.InputDropout, "dropout rate of feature rows")
 	f.StringVar(&o.Norm, "norm", o.Norm, "normalisation between layers: layer or none")
-	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a step, of streams events")
+	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a step; of streams events (default 50 to 600, the most with which a node of a batch has 2.5 in it on average)")
 	f.Var(&o.epochs, "epochs", "passes over the training nodes; auto is as many as 500 updates take, and then until 20 have brought no "+
 		"better validation")
 	f.IntVar(&o.EpochSteps, "epoch-steps", o.EpochSteps, "steps after which an epoch ends; 0 when all training nodes were seen")

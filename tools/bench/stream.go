@@ -122,7 +122,7 @@ func newStreamSteps(ctx context.Context, c *comparison, ds *store.Dataset) (*str
 		return nil, fmt.Errorf("%s: its events have no features, and they are needed: ingest it with --edge-features", ds.Path())
 	}
 	o := run.DefaultStreamOptions(model.TGN).FilledStream(0)
-	o.Dropout, o.AttnDropout = 0, 0
+	o.Batch, o.Dropout, o.AttnDropout = 600, 0, 0
 	s := &streamSteps{
 		be: kernels.NewCPU(kernels.CPUOptions{Threads: c.threads}), config: o.Temporal(), shape: model.TemporalShape{Event: table.Dim()}, batch: o.Batch,
 	}

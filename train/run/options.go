@@ -45,7 +45,7 @@ type Options struct {
 	// sample.Forever all steps of the run. Dependent says how: Nested or Smoothed.
 	Kappa     int    `json:"kappa"`
 	Dependent string `json:"dependent"`
-	Batch     int    `json:"batch"` // seeds a step; more than there are is one step an epoch
+	Batch     int    `json:"batch"` // seeds a step, more than there are being one step an epoch; or events, Auto being as many as the stream's nodes allow
 	// Epochs is how often the training nodes, or edges, are gone through; Auto: as AutoEpochs decides.
 	Epochs int `json:"epochs" resume:"free"`
 	// EpochSteps ends an epoch after so many steps; 0: when all training nodes were seen.
@@ -280,8 +280,8 @@ func (o Options) validateGraph() error {
 	errs = append(errs, draws.Validate(), o.validateEdgeInputs())
 	fail(o.Kappa < 1 && o.Kappa != sample.Forever, "{kappa} %d: at least 1, which is independent batches, or inf", o.Kappa)
 	fail(o.Dependent != Nested && o.Dependent != Smoothed, "{dependent} %s: there are nested and smoothed", o.Dependent)
-	fail(o.StreamOptions != StreamOptions{}, "{stream}, {negative_population}, {staleness}, {mitigate}, {publish}, {inflight}, {warm_events}, {times}, {state}, "+
-		"{mails} and {time_columns} go with a network for streams: {model} %s", sample.Names(model.TemporalKinds))
+	fail(o.StreamOptions != StreamOptions{}, "{stream}, {negative_population}, {staleness}, {mitigate}, {identity}, {publish}, {inflight}, {warm_events}, {times}, "+
+		"{state}, {mails} and {time_columns} go with a network for streams: {model} %s", sample.Names(model.TemporalKinds))
 	errs = append(errs, o.validateHistory())
 	if o.ClassWeights != "" && o.ClassWeights != task.NoWeights && o.ClassWeights != task.BalancedWeights {
 		_, err := task.ParseWeights(o.ClassWeights)
@@ -305,7 +305,7 @@ func (o Options) validateRun() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fail(o.Batch < 1 || o.Batch > math.MaxInt32, "{batch} %d: from 1 to %d", o.Batch, math.MaxInt32)
+	fail((o.Batch < 1 || o.Batch > math.MaxInt32) && !(o.Batch == Auto && o.Streams()), "{batch} %d: from 1 to %d", o.Batch, math.MaxInt32)
 	fail(o.Epochs < Auto, "{epochs} %d: at least 0, or auto", o.Epochs)
 	fail(!(o.LR > 0 && o.LR < 1e6), "{lr} %v: above 0, below 1e6", o.LR)
 	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate())

@@ -66,7 +66,7 @@ func (o Options) texts() map[string]option {
 	set("kappa", sample.KappaText(o.Kappa))
 	for name, n := range map[string]int64{
 		"epochs": int64(o.Epochs), "patience": int64(o.Patience), "t_stale": int64(o.TStale), "history_start": int64(o.HistoryStart),
-		"history_lag": int64(o.HistoryLag), "history_bytes": o.HistoryBytes, "staleness": int64(o.Staleness),
+		"history_lag": int64(o.HistoryLag), "history_bytes": o.HistoryBytes, "staleness": int64(o.Staleness), "batch": int64(o.Batch), "identity": int64(o.Identity),
 	} {
 		if n == Auto {
 			set(name, "auto")

@@ -29,6 +29,10 @@ type StreamOptions struct {
 	// they keep this part (MSPipe-S, arXiv 2402.15113, section 4; there it is 0.95). 1 reads as much and changes no result; 0 is off. Evaluation
 	// sees fresh state, and blends nothing.
 	Mitigate float64 `json:"mitigate,omitempty"`
+	// Identity is the columns of random numbers, by the ids of nodes, that tell nodes apart where they have no features; 0 is none. They are
+	// computed as they are read, and take no memory a node. Auto is as many as Hidden where the network reads features of nodes, which APAN
+	// does not, the stream has nodes of one type, and these have none; else 0.
+	Identity int `json:"identity,omitempty"`
 	// Publish says when the state that a step makes is there for others: Early, which is the default, as soon as it is computed; or Late, behind the
 	// step. It changes no result.
 	Publish string `json:"publish,omitempty" resume:"free"`
@@ -85,7 +89,8 @@ func DefaultStreamOptions(kind model.Kind) Options {
 	if kind == model.JODIE {
 		o.Fanouts = []int{0}
 	}
-	o.Hidden, o.Heads, o.Dropout, o.AttnDropout, o.LR, o.Batch, o.Metric = 100, 2, 0.1, 0.1, 1e-3, 600, metric.AP
+	o.Hidden, o.Heads, o.Dropout, o.AttnDropout, o.LR, o.Batch, o.Metric = 100, 2, 0.1, 0.1, 1e-3, Auto, metric.AP
+	o.Identity = Auto
 	return o
 }
 
@@ -137,6 +142,8 @@ func (o Options) validateStream() error {
 	}
 	fail(o.Sampler != "" && o.Sampler != RecentNeighbors && o.Sampler != UniformNeighbors, "{sampler} %s: of streams there are recent and uniform", o.Sampler)
 	one("negative_population", o.NegativePopulation, Destinations, AllNodes)
+	fail(o.Identity < Auto || o.Identity > 1<<16, "{identity} %d: from 0, which is none, to %d, or auto", o.Identity, 1<<16)
+	fail(o.Identity > 0 && o.Kind == model.APAN, "{identity} %d: {model} apan reads no features of nodes; leave it out", o.Identity)
 	one("publish", o.Publish, Early, Late)
 	one("times", o.Times, Fixed, Learnt)
 	one("state", o.State, NoState)
@@ -253,17 +260,19 @@ type StreamOf struct {
 	// RankedAmong is what destinations are ranked among for MRR, given or uniform:N; empty where they are not.
 	RankedAmong string  `json:"ranked_among,omitempty"`
 	TimeScale   float64 `json:"time_scale"`
-	NodeColumns int     `json:"node_columns,omitempty"` // of features of nodes that the network reads
+	NodeColumns int     `json:"node_columns,omitempty"` // of features of nodes that the network reads, or of Options.Identity
 	// Live is what the best epoch has come to from the state that its training left, where Options.Eval is LiveState; Seconds are those of all epochs.
 	Live *ReplayOf `json:"live,omitempty"`
 	// Replay is what the best weights come to, or the last ones where nothing was validated, over the whole stream from its first event on; nil before
 	// the end.
 	Replay *ReplayOf `json:"replay,omitempty"`
-	// Heuristics is what scores without a network come to on the same events and negatives.
-	Heuristics []HeuristicOf `json:"heuristics,omitempty"`
-	Staleness  StalenessOf   `json:"staleness"`
-	Mitigation MitigationOf  `json:"mitigation,omitzero"`
-	State      *StateOf      `json:"state,omitempty"`
+	// Heuristics is what scores without a network come to on the same events and negatives. AboveNetwork names those that tell test events
+	// better than the network does, by the metric of the run, the best first.
+	Heuristics   []HeuristicOf `json:"heuristics,omitempty"`
+	AboveNetwork []string      `json:"above_network,omitempty"`
+	Staleness    StalenessOf   `json:"staleness"`
+	Mitigation   MitigationOf  `json:"mitigation,omitzero"`
+	State        *StateOf      `json:"state,omitempty"`
 }
 
 // ReplayOf is how well events are told from negatives.
@@ -279,6 +288,32 @@ type ReplayOf struct {
 type HeuristicOf struct {
 	Name string `json:"name"` // pair_seen, pair_time, destination_time, destination_count
 	metric.Batched
+}
+
+// Compare sets AboveNetwork by Replay and Heuristics.
+func (s *StreamOf) Compare(by metric.Kind) {
+	s.AboveNetwork = nil
+	if s.Replay == nil || s.Replay.Test == nil {
+		return
+	}
+	own, scores := OfBatched(by, *s.Replay.Test), map[string]float64{}
+	for _, h := range s.Heuristics {
+		if scores[h.Name] = OfBatched(by, h.Batched); scores[h.Name] > own {
+			s.AboveNetwork = append(s.AboveNetwork, h.Name)
+		}
+	}
+	slices.SortStableFunc(s.AboveNetwork, func(a, b string) int { return cmp.Compare(scores[b], scores[a]) })
+}
+
+// OfBatched is one metric of a stream: ap, unless it is roc-auc or mrr.
+func OfBatched(by metric.Kind, v metric.Batched) float64 {
+	switch by {
+	case metric.ROCAUC:
+		return v.AUC
+	case metric.MRR:
+		return v.MRR
+	}
+	return v.AP
 }
 
 // StalenessOf is how old the state was that steps saw.

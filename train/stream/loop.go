@@ -244,12 +244,7 @@ func (t *trainer) oddIn(x kernels.Tensor) (row, col int, v float32, ok bool) {
 
 // original is the id that users know the node at a place by, of a stream whose nodes are of one type.
 func (t *trainer) original(place uint32) int64 {
-	for i, n := range t.set.Manifest().NodeTypes {
-		if n.Name == t.events.Stream.Src {
-			return t.set.IDs(i).Original(place)
-		}
-	}
-	return int64(place)
+	return t.nodeIDs(t.events.Stream.Src).Original(place)
 }
 
 // writer publishes what a step changes behind it, in the order of steps.

@@ -138,15 +138,7 @@ func (t *trainer) part(phase int) part {
 }
 
 // value is the metric of the run.
-func (t *trainer) value(v metric.Batched) float64 {
-	switch t.Metric {
-	case metric.ROCAUC:
-		return v.AUC
-	case metric.MRR:
-		return v.MRR
-	}
-	return v.AP
-}
+func (t *trainer) value(v metric.Batched) float64 { return run.OfBatched(t.Metric, v) }
 
 // validate measures the epoch, and remembers its weights when they are the best so far.
 func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
@@ -237,6 +229,7 @@ func (t *trainer) replay(ctx context.Context) error {
 		}
 	}
 	t.result.Stream.Replay, t.result.Stream.Heuristics = r, beside
+	t.result.Stream.Compare(t.Metric)
 	t.result.Evaluation.Seconds += time.Since(start).Seconds()
 	return nil
 }

@@ -114,6 +114,9 @@ func (n *Network) load(which string) error {
 	if of := at.SoFar.Stream; of != nil && of.NodeColumns != t.shape().Node {
 		return fmt.Errorf("it learnt from %d columns of features of nodes, and %s has %d", of.NodeColumns, t.set.Path(), t.shape().Node)
 	}
+	if err := t.sameIDs(t.dir.Record().Seal); err != nil {
+		return err
+	}
 	prefix := bestPrefix
 	n.Checkpoint, n.Epoch = run.BestWeights, at.SoFar.Best.Epoch
 	n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))
@@ -163,6 +166,7 @@ func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Compare(n.t.Metric)
 	return s, n.t.set.Unchanged()
 }
 

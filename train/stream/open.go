@@ -44,6 +44,9 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	if left := t.tables.find(t.set, t.events.Stream, t.Kind); left != "" {
 		t.note("%s", left)
 	}
+	if err := t.settleIdentity(); err != nil {
+		return err
+	}
 	config, shape := t.Temporal(), t.shape()
 	if err := t.checkNetwork(config, shape); err != nil {
 		return err
@@ -89,6 +92,9 @@ func (t *trainer) open(ctx context.Context) (err error) {
 		t.step = temporal.NewStepper(t.be, model.NewTemporal(t.be, config, shape, t.Seed), t.Optim)
 		t.step.Keep = t.Mitigate
 		weights = kernels.HostBytes() - before
+	}
+	if t.Identity > 0 {
+		t.step.TellApart(t.ids())
 	}
 	p := t.learning(1)
 	b, err := t.large(ctx, p)

@@ -231,6 +231,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		}
 	}()
 	defer kernels.RecoverMemory(&err)
+	if err := t.settleBatch(); err != nil {
+		return nil, err
+	}
 	if err := errors.Join(t.fits(), t.settleRanking()); err != nil {
 		return nil, err
 	}
@@ -373,6 +376,8 @@ func (t *trainer) shape() (s model.TemporalShape) {
 	}
 	if t.tables.nodeFile != nil {
 		s.Node = t.tables.nodeFile.Dim()
+	} else {
+		s.Node = t.Identity
 	}
 	return s
 }

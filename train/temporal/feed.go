@@ -14,6 +14,8 @@ type feed struct {
 	kind    model.Kind
 	record  Record
 	keep    float64 // of memories that are blended
+	ids     IDs     // of nodes that have identity columns in place of features; nil: none have
+	columns int     // of these
 
 	moments model.Moments
 	// Pairs to score, by roots: the ends of each event, and its source with each of its negatives.
@@ -24,7 +26,7 @@ type feed struct {
 
 	ints   parts[uint32]
 	floats parts[float32]
-	room   struct{ ints, floats, count, memory, mail, bits, mixed, memories, features room }
+	room   struct{ ints, floats, count, memory, mail, bits, mixed, memories, features, identity room }
 
 	// Lists that batches do not have, on the host.
 	repeated, starts, ends, slots, slotRows []uint32
@@ -32,13 +34,19 @@ type feed struct {
 	rowNode, mixed                          []uint32
 	blended                                 []float32
 	similar                                 [][]float32
+	nodeIDs                                 []uint64
 	age, mailAge, since, away               []float32
 }
 
-// take brings a batch, its state and its events' features to the backend.
-func (f *feed) take(in Input) {
+// take brings a batch, its state and its events' features to the backend. The error is that of looking up ids of nodes.
+func (f *feed) take(in Input) (err error) {
 	b, m := in.Batch, &f.moments
 	*m = model.Moments{Events: in.Features, Features: in.NodeFeatures}
+	if f.ids != nil && len(b.Roots) > 0 {
+		if m.Features, err = f.takeIdentity(b, f.columns); err != nil {
+			return err
+		}
+	}
 	f.ints.reset()
 	f.floats.reset()
 	f.ints.add(&m.Node, f.takeNodes(b), 1)
@@ -61,6 +69,7 @@ func (f *feed) take(in Input) {
 	f.ints.upload(f.be, &f.room.ints, kernels.U32, f.staging.JoinU32)
 	f.floats.upload(f.be, &f.room.floats, kernels.F32, f.staging.JoinF32)
 	m.Count = f.counting(1 + max(len(b.RowNode), len(f.slots), len(b.NearRow), len(b.Roots)))
+	return nil
 }
 
 // takeNodes lists the node of each row. A row that is blended has one of its own, behind those of the batch.
@@ -230,6 +239,7 @@ func (f *feed) counting(n int) kernels.Tensor {
 func (f *feed) close() {
 	for _, r := range []*room{
 		&f.room.ints, &f.room.floats, &f.room.count, &f.room.memory, &f.room.mail, &f.room.bits, &f.room.mixed, &f.room.memories, &f.room.features,
+		&f.room.identity,
 	} {
 		r.free(f.be)
 	}

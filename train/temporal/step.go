@@ -136,7 +136,9 @@ func (s *Stepper) embed(in Input) (*tape.Var, error) {
 	s.Tape.Reset(in.Key != 0)
 	f := &s.feed
 	f.keep = s.Keep
-	f.take(in)
+	if err := f.take(in); err != nil {
+		return nil, err
+	}
 	memory := s.Model.Update(s.Tape, &f.moments, in.Key)
 	if memory != nil {
 		s.writer.write(f, in, memory.Value)
@@ -205,6 +207,10 @@ func (s *Stepper) Rehearse(in Input) error {
 	s.Tape.Reset(false) // to the memory that the next step has
 	return err
 }
+
+// TellApart has the network read identity columns by the ids of nodes in place of features: random numbers, the same for a
+// node wherever it is met. They are computed for each batch. Inputs then have no NodeFeatures.
+func (s *Stepper) TellApart(ids IDs) { s.feed.ids, s.feed.columns = ids, s.Model.Node }
 
 // Close frees the network, the optimizer and the memory of steps.
 func (s *Stepper) Close() {
