@@ -163,6 +163,12 @@ func TestReuseGone(t *testing.T) {
 				return b
 			})
 		},
+		"of an earlier version": func(t *testing.T, disk vfs.FS) {
+			edit(t, disk, strings.TrimPrefix(newest(disk), "/run/"), func(b []byte) []byte {
+				b[8] = 1 // whatever a version has, it is refused before it is read
+				return b
+			})
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := o
@@ -171,6 +177,9 @@ func TestReuseGone(t *testing.T) {
 			before := listing(t, disk)
 			_, err := runOn(context.Background(), disk, ds, o, Hooks{})
 			require.ErrorContains(t, err, "the hidden rows that it kept are in /run/checkpoints/")
+			if name == "of an earlier version" {
+				require.ErrorContains(t, err, "another version: it has 1, and this program reads 2; go on without these rows, and to other results, with {history_cold}")
+			}
 			require.ErrorContains(t, err, "with {history_cold}")
 			require.NotContains(t, err.Error(), "\n")
 			require.Equal(t, before, listing(t, disk))
@@ -215,8 +224,8 @@ func TestReuseNotes(t *testing.T) {
 	for want, change := range map[string]func(o *run.Options){
 		"with {p_grad} 0 and {t_stale} 6 no row is ever used again":                                                             func(o *run.Options) { o.PGrad = 0 },
 		"an epoch of 3 steps is too short for rows of earlier steps, so none are used again":                                    func(o *run.Options) { o.EpochSteps, o.Settings = 3, history.Defaults() },
-		"steps to be worth a slot of 64 bytes, so nothing is kept; {history_bytes} keeps rows anyway":                           func(o *run.Options) { o.TStale, o.HistoryBytes = 1, history.Auto },
-		"{history_bytes} 63 B has no room for a slot of 64 bytes":                                                               func(o *run.Options) { o.HistoryBytes = 63 },
+		"steps to be worth a slot of 68 bytes, so nothing is kept; {history_bytes} keeps rows anyway":                           func(o *run.Options) { o.TStale, o.HistoryBytes = 1, history.Auto },
+		"{history_bytes} 67 B has no room for a slot of 68 bytes":                                                               func(o *run.Options) { o.HistoryBytes = 67 },
 		"the run has 8 steps, and keeps rows from step 9 on ({history_start})":                                                  func(o *run.Options) { o.HistoryStart = 9 },
 		"{history_lag} 7 is above {t_stale} 6, so that rows are past use before their gradients decide on them; take at most 6": func(o *run.Options) { o.HistoryLag = 7 },
 		"gradients decide on rows from step 9 on ({history_start} and {history_lag}), so on none; take a smaller {history_lag}": func(o *run.Options) { o.HistoryLag = 5 },
@@ -260,7 +269,7 @@ func TestReuseMemory(t *testing.T) {
 	o := reusing()
 	o.EvalBytes, o.MemoryBytes = 0, 1
 	_, err := newTrainer(t.Context(), ds, o, Hooks{})
-	least, said := strings.CutSuffix(err.Error(), "; 37.5 KiB of it is for hidden rows of earlier steps: {history_bytes} makes that less")
+	least, said := strings.CutSuffix(err.Error(), "; 39.8 KiB of it is for hidden rows of earlier steps: {history_bytes} makes that less")
 	require.True(t, said, err.Error())
 	o.MemoryBytes = leastIn(t, errors.New(least))
 	require.Positive(t, trained(t, ds, o).History.Hits)

@@ -80,8 +80,12 @@ func (p reused) Check(s *checkpoint.State) error {
 		return nil
 	}
 	return p.explain(p.open(s, func(r io.Reader, f reusedFile) error {
-		sum := xxh3.New()
-		n, err := io.Copy(sum, r)
+		in, sum := bufio.NewReader(r), xxh3.New()
+		head, _ := in.Peek(history.HeadBytes) // of a file that is too short for one the hash is wrong
+		if err := history.CheckVersion(head); err != nil {
+			return err
+		}
+		n, err := io.Copy(sum, in)
 		if err != nil {
 			return err
 		}
@@ -132,6 +136,10 @@ func (p reused) open(s *checkpoint.State, read func(r io.Reader, f reusedFile) e
 func (p reused) explain(err error) error {
 	if err == nil {
 		return nil
+	}
+	if errors.Is(err, history.ErrVersion) {
+		return fmt.Errorf("the hidden rows that it kept are in %s: %w; go on without these rows, and to other results, with {history_cold}",
+			p.reusedPath(p.at.Updates), err)
 	}
 	return fmt.Errorf("the hidden rows that it kept are in %s: %w; restore that file, remove the checkpoint to resume from the one before it, or go on without "+
 		"these rows, and to other results, with {history_cold}", p.reusedPath(p.at.Updates), err)

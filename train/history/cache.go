@@ -7,17 +7,17 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Cache is all rings of a run, and what is planned and has not run yet. See the package's comment for the order of calls: methods
+// Cache is all pools of a run, and what is planned and has not run yet. See the package's comment for the order of calls: methods
 // panic where it is broken.
 type Cache struct {
 	o     Options // with defaults
-	at    [][]int // by layer and type: the number of its ring, or -1
+	at    [][]int // by layer and type: the number of its pool, or -1
 	group group   // the last one, of the planner's goroutine
 	judge judge   // of WriteBack's goroutine
 
 	mu struct {
 		sync.Mutex
-		rings   []*ring // of Options.Kept
+		pools   []*pool // of Options.Kept
 		counts  []Counts
 		written int        // steps below are written back
 		planned []*Planned // steps from written on
@@ -52,17 +52,17 @@ func New(o Options) (*Cache, error) {
 	r := newRule(o)
 	for k, kept := range o.Kept {
 		c.at[kept.Layer][kept.Type] = k
-		c.mu.rings = append(c.mu.rings, newRing(o, kept, r))
+		c.mu.pools = append(c.mu.pools, newPool(o, kept, r))
 	}
 	c.mu.counts, c.mu.written = make([]Counts, len(o.Kept)), o.First
 	return c, nil
 }
 
-// Kept is what the cache has rings for: Options.Kept, or nothing where nothing is ever used.
+// Kept is what the cache has slots for: Options.Kept, or nothing where nothing is ever used.
 func (c *Cache) Kept() []Kept { return c.o.Kept }
 
 // Group begins the plans of n steps from first on, which is the one after the last that was planned, and returns who makes them while
-// their batches are drawn together. It panics unless the step Lag before the last of them is written back. Without any ring there is
+// their batches are drawn together. It panics unless the step Lag before the last of them is written back. Without any pool there is
 // nothing to decide, and the Expander is nil. Of each group all steps are drawn before the next begins, or Rewind is called.
 func (c *Cache) Group(first, n int) sample.Expander {
 	c.mu.Lock()
@@ -79,7 +79,7 @@ func (c *Cache) Group(first, n int) sample.Expander {
 	for i := range n {
 		c.mu.planned = append(c.mu.planned, c.blank(first+i))
 	}
-	if len(c.mu.rings) == 0 {
+	if len(c.mu.pools) == 0 {
 		return nil
 	}
 	c.group.cache, c.group.first, c.group.steps = c, first, n
@@ -105,7 +105,7 @@ func (c *Cache) blank(step int) *Planned {
 	return p
 }
 
-// plan is ring.plan of a step and of the k-th ring.
+// plan is pool.plan of a step and of the k-th pool.
 func (c *Cache) plan(step, k int, live, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -113,20 +113,13 @@ func (c *Cache) plan(step, k int, live, next []uint32, origins []sample.Origin) 
 	if i < 0 || i >= len(c.mu.planned) || c.mu.planned[i].Parts[k].planned {
 		panic(fmt.Sprintf("history: Expand of step %d, which is planned or of no group", step))
 	}
-	return c.mu.rings[k].plan(step, c.rejected(step-c.o.Lag, k), &c.mu.planned[i].Parts[k], live, next, origins)
+	return c.mu.pools[k].plan(step, c.rejected(step-c.o.Lag, k), &c.mu.planned[i].Parts[k], live, next, origins)
 }
 
 // rejected is the verdict of a step, empty for steps before the first.
 func (c *Cache) rejected(step, k int) []Version {
-	if v := c.verdict(step); v != nil {
-		return v[k].versions
-	}
-	return nil
-}
-
-func (c *Cache) verdict(step int) verdict {
 	if i := step - (c.mu.written - len(c.mu.verdicts)); i >= 0 {
-		return c.mu.verdicts[i]
+		return c.mu.verdicts[i][k]
 	}
 	return nil
 }
@@ -162,8 +155,9 @@ func (c *Cache) WriteBack(step int, measured []Measured) {
 		if len(measured) > 0 {
 			m = measured[k]
 		}
-		c.judge.judge(step, c.o.Kept[k].Slots, &p.Parts[k], &m, &v[k], &p.Parts[k].counts)
-		c.countRejected(p, k)
+		part := &p.Parts[k]
+		c.mu.pools[k].countRejected(step, part)
+		v[k] = c.judge.judge(step, c.mu.pools[k], part, &m, v[k], &part.counts)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +165,7 @@ func (c *Cache) WriteBack(step int, measured []Measured) {
 		c.mu.counts[k].Add(p.Parts[k].counts)
 	}
 	switch {
-	case len(v) == 0: // no rings
+	case len(v) == 0: // no pools
 	case len(c.mu.verdicts) == c.o.Lag:
 		c.unused = c.mu.verdicts[0]
 		copy(c.mu.verdicts, c.mu.verdicts[1:])
@@ -183,16 +177,6 @@ func (c *Cache) WriteBack(step int, measured []Measured) {
 	c.mu.planned = c.mu.planned[:copy(c.mu.planned, c.mu.planned[1:])]
 	c.mu.spare = append(c.mu.spare, p)
 	c.mu.written++
-}
-
-// countRejected counts which provisional hits of a step were wrong. The verdicts on them are known: those steps ran before.
-func (c *Cache) countRejected(p *Planned, k int) {
-	part := &p.Parts[k]
-	for _, u := range part.Used {
-		if stamp := int(u.Stamp); p.Step-stamp < c.o.Lag && c.verdict(stamp)[k].of(u.Version, c.o.Kept[k].Slots) {
-			part.counts.UsedRejected++
-		}
-	}
 }
 
 // Rewind forgets the plans of steps from step on, which did not run and are planned anew. Nobody may plan or write back
@@ -208,7 +192,7 @@ func (c *Cache) Rewind(step int) {
 		p := c.mu.planned[i]
 		for k := range p.Parts {
 			if p.Parts[k].planned {
-				c.mu.rings[k].unplan(&p.Parts[k])
+				c.mu.pools[k].unplan(p.Step, &p.Parts[k])
 			}
 		}
 		c.mu.spare = append(c.mu.spare, p)
@@ -216,7 +200,7 @@ func (c *Cache) Rewind(step int) {
 	c.mu.planned = c.mu.planned[:keep]
 }
 
-// Stats is what became of the embeddings of each ring, as of the last step that was written back: how far ahead plans are changes
+// Stats is what became of the embeddings of each pool, as of the last step that was written back: how far ahead plans are changes
 // nothing.
 func (c *Cache) Stats() []Stats {
 	c.mu.Lock()

@@ -286,7 +286,7 @@ func TestCacheAgainstReference(t *testing.T) {
 	})
 }
 
-// TestCacheForLong has small rings go round for thousands of steps.
+// TestCacheForLong has small pools fill and empty for thousands of steps.
 func TestCacheForLong(t *testing.T) {
 	for _, lag := range []int{1, 4, 7} {
 		for _, slots := range []int{1, 13, 64, 120} {
@@ -368,7 +368,7 @@ func TestCacheIsAlgorithm1(t *testing.T) {
 	require.Zero(t, st.Refused)
 }
 
-// TestNothingIsKept: without a share or an age there are no rings, and nobody decides anything between hops.
+// TestNothingIsKept: without a share or an age there are no pools, and nobody decides anything between hops.
 func TestNothingIsKept(t *testing.T) {
 	kept := []history.Kept{{Layer: 1, Slots: 10}}
 	for _, o := range []history.Options{
@@ -478,5 +478,5 @@ func ExampleCache() {
 	}
 	// Output:
 	// step 0 uses [] computes [7 9 8] and keeps rows [0 1 2] in slots [0 1 2]
-	// step 1 uses [{1 {1 0}}] computes [7 8] and keeps rows [0 1] in slots [3 4]
+	// step 1 uses [{1 {1 0}}] computes [7 8] and keeps rows [0 1] in slots [0 2]
 }

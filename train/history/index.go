@@ -8,10 +8,10 @@ type index struct {
 	places places
 }
 
-// newIndex is a list by node where the nodes are known, and few enough that it takes no more than a slot may have beside what the ring knows
-// of it. A look-up then reads memory in one place, and else in two: in places, and in the ring.
+// newIndex is a list by node where the nodes are known, and few enough that it takes no more memory than places. A look-up then reads
+// memory at one address, and else at two: in places, and in the slots.
 func newIndex(slots, nodes int) index {
-	if 0 < nodes && 8*nodes <= (BytesPerSlot-bytesOfSlot)*slots {
+	if 0 < nodes && nodes <= placesPerSlot*slots {
 		return index{byNode: make([]uint64, nodes)}
 	}
 	return index{places: make(places, placesPerSlot*slots)}

@@ -15,8 +15,6 @@ type reference struct {
 	history.Options // with defaults
 	history.Kept
 	entries  map[uint32]history.Version // by node
-	inUse    []history.Version          // by age
-	free     []uint32                   // slots, in the order in which they are taken
 	rejected map[int]map[history.Version]bool
 }
 
@@ -29,16 +27,12 @@ type decision struct {
 }
 
 func newReference(o history.Options, k history.Kept) *reference {
-	r := &reference{Options: o, Kept: k, entries: map[uint32]history.Version{}, rejected: map[int]map[history.Version]bool{}}
-	for s := range k.Slots {
-		r.free = append(r.free, uint32(s))
-	}
-	return r
+	return &reference{Options: o, Kept: k, entries: map[uint32]history.Version{}, rejected: map[int]map[history.Version]bool{}}
 }
 
 func (r *reference) clone() *reference {
 	c := *r
-	c.entries, c.inUse, c.free, c.rejected = maps.Clone(r.entries), slices.Clone(r.inUse), slices.Clone(r.free), maps.Clone(r.rejected)
+	c.entries, c.rejected = maps.Clone(r.entries), maps.Clone(r.rejected)
 	return &c
 }
 
@@ -47,14 +41,20 @@ func (r *reference) coin(v uint32, stamp uint32) bool {
 	return r.PGrad == 1 || float64(u>>11)*0x1p-53 < r.PGrad // PGrad is a multiple of 2⁻⁵³ in tests
 }
 
-// isThere tells whether a version is that of any node.
-func (r *reference) isThere(x history.Version) bool {
-	for _, is := range r.entries {
-		if is == x {
-			return true
+// lowest finds the lowest slot that no embedding has, and that is not read.
+func (r *reference) lowest(read map[uint32]history.Version) (slot uint32, ok bool) {
+	inUse := map[uint32]bool{}
+	for _, of := range []map[uint32]history.Version{r.entries, read} {
+		for _, x := range of {
+			inUse[x.Slot] = true
 		}
 	}
-	return false
+	for s := range uint32(r.Slots) {
+		if !inUse[s] {
+			return s, true
+		}
+	}
+	return 0, false
 }
 
 func (r *reference) plan(i int, live []uint32) decision {
@@ -86,32 +86,27 @@ func (r *reference) plan(i int, live []uint32) decision {
 		}
 	}
 	d.counts.Computed = int64(len(d.computed))
-	for len(r.inUse) > 0 {
-		x := r.inUse[0]
-		if r.isThere(x) && i+1-int(x.Stamp) <= r.TStale || slices.Contains(slices.Collect(maps.Values(d.used)), x) {
-			break
+	maps.DeleteFunc(r.entries, func(_ uint32, is history.Version) bool {
+		stale := i+1-int(is.Stamp) > r.TStale
+		if stale {
+			d.counts.EvictedStale++
 		}
-		maps.DeleteFunc(r.entries, func(_ uint32, is history.Version) bool {
-			if is == x {
-				d.counts.EvictedStale++
-			}
-			return is == x
-		})
-		r.inUse, r.free = r.inUse[1:], append(r.free, x.Slot)
-	}
+		return stale
+	})
 	for _, v := range d.computed {
 		if r.Admits != nil && !r.Admits(v) {
 			continue
 		}
-		if len(r.free) == 0 {
+		if _, had := r.entries[v]; had {
+			delete(r.entries, v)
+			d.counts.Replaced++
+		}
+		s, ok := r.lowest(d.used)
+		if !ok {
 			d.counts.Refused++
 			continue
 		}
-		if _, had := r.entries[v]; had {
-			d.counts.Replaced++
-		}
-		x := history.Version{Slot: r.free[0], Stamp: uint32(i)}
-		r.free, r.inUse = r.free[1:], append(r.inUse, x)
+		x := history.Version{Slot: s, Stamp: uint32(i)}
 		r.entries[v], d.kept[v] = x, x
 		d.counts.Admitted++
 	}

@@ -22,14 +22,23 @@ func TestRestoreOfImpossible(t *testing.T) {
 		return err
 	}
 	require.NoError(t, restored(func(*Snapshot) {}))
-	// rejecting is the oldest verdict that rejects two that its step computed, and one that it used.
-	rejecting := func(s *Snapshot) *rejections {
+	// rejecting is the oldest verdict that rejects any.
+	rejecting := func(s *Snapshot) []Version {
 		for i := range s.verdicts {
-			if r := &s.verdicts[i][0]; r.own > 1 && len(r.versions) > r.own {
+			if r := s.verdicts[i][0]; len(r) > 0 {
 				return r
 			}
 		}
 		panic("there is none")
+	}
+	oldest := func(s *Snapshot) *slot { // of those in use
+		var old *slot
+		for i := range s.pools[0].slots {
+			if x := &s.pools[0].slots[i]; s.pools[0].used[i/64]>>(i%64)&1 == 1 && (old == nil || x.stamp < old.stamp) {
+				old = x
+			}
+		}
+		return old
 	}
 	for _, c := range []struct {
 		want   string
@@ -37,37 +46,19 @@ func TestRestoreOfImpossible(t *testing.T) {
 	}{
 		{"goes on at step 4294967296", func(s *Snapshot) { s.step = 1 << 32 }},
 		{"verdicts of 21 steps", func(s *Snapshot) { s.verdicts = append(s.verdicts, s.verdicts[0]) }},
-		{"an embedding of step 50 among those of steps 66 to 80", func(s *Snapshot) { s.verdicts = s.verdicts[5:] }}, // without its verdict
-		{"an embedding of step 0 among those of steps 50 to 80", func(s *Snapshot) {
-			s.rings[0].slots[s.rings[0].slot(s.rings[0].freed+1)].stamp = 0
-		}},
-		{"an embedding of step 81 among those of steps 0 to 80", func(s *Snapshot) {
-			s.rings[0].slots[s.rings[0].slot(s.rings[0].freed)].stamp = 81
-		}},
-		{"damaged: slots", func(s *Snapshot) { s.rings[0].counts.NaN = -1 }},
-		{"damaged: slots", func(s *Snapshot) { s.rings[0].taken = s.rings[0].freed + 3001 }},
-		{"are live, and counts are", func(s *Snapshot) { s.rings[0].counts.Replaced++ }},
-		{"are live, and counts are", func(s *Snapshot) { s.rings[0].counts.Replaced++; s.rings[0].counts.Admitted++ }},
-		{"an embedding of node 3000, and there are 3000", func(s *Snapshot) { s.rings[0].slots[s.rings[0].slot(s.rings[0].freed)].node = 3000 }},
+		{"among those of steps 66 to 80", func(s *Snapshot) { s.verdicts = s.verdicts[5:] }},                  // without its verdict
+		{"an embedding of step 50 among those of steps 51 to 80", func(s *Snapshot) { oldest(s).stamp = 50 }}, // past use
+		{"an embedding of step 81 among those of steps 51 to 80", func(s *Snapshot) { oldest(s).stamp = 81 }},
+		{"damaged: counts", func(s *Snapshot) { s.pools[0].counts.NaN = -1 }},
+		{"are live, and counts are", func(s *Snapshot) { s.pools[0].counts.Replaced++ }},
+		{"an embedding of node 3000, and there are 3000", func(s *Snapshot) { oldest(s).node = 3000 }},
 		{"node 1234 has two embeddings", func(s *Snapshot) {
-			r := &s.rings[0]
-			for n := r.freed; n < r.taken; n++ {
-				if r.live.has(r.slot(n)) {
-					r.slots[r.slot(n)].node = 1234
-				}
+			for i := range s.pools[0].slots {
+				s.pools[0].slots[i].node = 1234
 			}
 		}},
-		{"rejects 3001 of 3000 embeddings", func(s *Snapshot) { s.verdicts[0][0].versions = make([]Version, 3001) }},
-		{"rejects the embedding of step", func(s *Snapshot) { // not in the order of slots
-			r := rejecting(s)
-			r.versions[0], r.versions[1] = r.versions[1], r.versions[0]
-		}},
-		{"rejects the embedding of step", func(s *Snapshot) { // one that it computed behind one that it used
-			r := rejecting(s)
-			r.versions[r.own-1], r.versions[r.own] = r.versions[r.own], r.versions[r.own-1]
-		}},
-		{"rejects the embedding of step 81", func(s *Snapshot) { rejecting(s).versions[0].Stamp = 81 }},
-		{"in slot 3000", func(s *Snapshot) { rejecting(s).versions[0].Slot = 3000 }},
+		{"rejects the embedding of step 81", func(s *Snapshot) { rejecting(s)[0].Stamp = 81 }},
+		{"in slot 3000", func(s *Snapshot) { rejecting(s)[0].Slot = 3000 }},
 	} {
 		err := restored(c.change)
 		require.ErrorContains(t, err, "history: read a snapshot: ")

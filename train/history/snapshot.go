@@ -15,16 +15,15 @@ import (
 type Snapshot struct {
 	o        Options
 	step     int // the next
-	rings    []ringState
+	pools    []poolState
 	verdicts []verdict
 }
 
-// ringState is a ring as of a step.
-type ringState struct {
-	freed, taken uint64
-	counts       Counts
-	slots        []slot
-	live         slotSet
+// poolState is a pool as of a step.
+type poolState struct {
+	counts Counts
+	slots  []slot
+	used   []uint64 // a bit a slot: whether it is in use
 }
 
 // Step is the first step that is not in s: where a run goes on from it.
@@ -35,11 +34,11 @@ func (s *Snapshot) Take(c *Cache) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.o, s.step = c.o, c.mu.written
-	if len(s.rings) != len(c.mu.rings) {
-		s.rings = make([]ringState, len(c.mu.rings))
+	if len(s.pools) != len(c.mu.pools) {
+		s.pools = make([]poolState, len(c.mu.pools))
 	}
-	for k, r := range c.mu.rings {
-		state := &s.rings[k]
+	for k, r := range c.mu.pools {
+		state := &s.pools[k]
 		state.take(r)
 		state.counts = c.mu.counts[k]
 		for i := len(c.mu.planned) - 1; i >= 0; i-- {
@@ -49,7 +48,7 @@ func (s *Snapshot) Take(c *Cache) {
 		}
 	}
 	for len(s.verdicts) < len(c.mu.verdicts) {
-		s.verdicts = append(s.verdicts, make(verdict, len(c.mu.rings)))
+		s.verdicts = append(s.verdicts, make(verdict, len(c.mu.pools)))
 	}
 	s.verdicts = s.verdicts[:len(c.mu.verdicts)]
 	for i, v := range c.mu.verdicts {
@@ -57,36 +56,32 @@ func (s *Snapshot) Take(c *Cache) {
 			s.verdicts[i] = make(verdict, len(v))
 		}
 		for k := range v {
-			s.verdicts[i][k].versions = append(s.verdicts[i][k].versions[:0], v[k].versions...)
-			s.verdicts[i][k].own = v[k].own
+			s.verdicts[i][k] = append(s.verdicts[i][k][:0], v[k]...)
 		}
 	}
 }
 
 // take sets s to r with all that is planned.
-func (s *ringState) take(r *ring) {
-	s.freed, s.taken = r.freed, r.taken
+func (s *poolState) take(r *pool) {
 	if len(s.slots) != len(r.slots) {
-		s.slots, s.live = make([]slot, len(r.slots)), newSlotSet(len(r.slots))
+		s.slots, s.used = make([]slot, len(r.slots)), make([]uint64, len(r.free.levels[0]))
 	}
 	copy(s.slots, r.slots)
-	copy(s.live, r.live)
+	for i, free := range r.free.levels[0] {
+		s.used[i] = lowBits(len(r.slots)-64*i) &^ free
+	}
 }
 
-// unplan is that of a ring.
-func (s *ringState) unplan(p *Part) {
-	s.freed, s.taken = p.undo.freed, p.undo.taken
+// unplan is that of a pool.
+func (s *poolState) unplan(p *Part) {
 	for i, n := range p.Slots {
 		s.slots[n] = p.undo.old[i]
-		s.live.remove(n)
+		s.used[n/64] &^= 1 << (n % 64)
 	}
-	for _, n := range p.undo.killed {
-		s.live.add(n)
+	for _, n := range p.undo.freed {
+		s.used[n/64] |= 1 << (n % 64)
 	}
 }
-
-// slot is where the n-th that was ever taken lies.
-func (s *ringState) slot(n uint64) uint32 { return uint32(n % uint64(len(s.slots))) }
 
 // The binary form is little-endian:
 //
@@ -94,27 +89,33 @@ func (s *ringState) slot(n uint64) uint32 { return uint32(n % uint64(len(s.slots
 //	version   u32
 //	length    u64, of all that follows
 //	settings  layers, types u32; seed, p_grad (as float64), t_stale, lag, start u64; of the options
-//	step      u64; rings, steps with verdicts u32
-//	rings     each: layer, type u32; slots, freed, taken u64; 12 counts u64; of each slot in use, the oldest first, node and stamp
-//	          u32; a bit for each that is live, in words u64, the rest of the last 0
-//	verdicts  each, of the oldest step first, for each ring: how many u32, and of each its slot and stamp u32
+//	step      u64; pools, steps with verdicts u32
+//	pools     each: layer, type u32; slots u64; 12 counts u64; a bit for each slot that is in use, in words u64, the rest of the last 0;
+//	          of each of these, in the order of slots, node and stamp u32
+//	verdicts  each, of the oldest step first, for each pool: how many u32, and of each its slot and stamp u32
 //
-// There is one form of a state, so that equal states have equal bytes.
+// There is one form of a state, so that equal states have equal bytes. Version 1 was of slots that were freed in the order in which they
+// were taken. It has slots that wait, which no other order has.
 const (
 	magic         = "gnnhist\n"
-	formatVersion = 1
+	formatVersion = 2
 )
+
+// ErrVersion is a snapshot in a binary form that this program does not read.
+var ErrVersion = errors.New("another version")
 
 // bytes is the length that the binary form says.
 func (s *Snapshot) bytes() int64 {
 	n := int64(2*4 + 5*8 + 8 + 2*4)
-	for i := range s.rings {
-		used := int64(s.rings[i].taken - s.rings[i].freed)
-		n += 2*4 + 3*8 + int64(len((&Counts{}).all()))*8 + used*8 + (used+63)/64*8
+	for i := range s.pools {
+		n += 2*4 + 8 + int64(len((&Counts{}).all()))*8 + int64(len(s.pools[i].used))*8
+		for _, word := range s.pools[i].used {
+			n += 8 * int64(bits.OnesCount64(word))
+		}
 	}
 	for _, v := range s.verdicts {
 		for k := range v {
-			n += 4 + int64(len(v[k].versions))*8
+			n += 4 + int64(len(v[k]))*8
 		}
 	}
 	return n
@@ -129,15 +130,15 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	e.u64(uint64(s.bytes()))
 	s.settings(&e)
 	e.u64(uint64(s.step))
-	e.u32(uint32(len(s.rings)))
+	e.u32(uint32(len(s.pools)))
 	e.u32(uint32(len(s.verdicts)))
-	for k := range s.rings {
-		s.rings[k].write(&e, s.o.Kept[k])
+	for k := range s.pools {
+		s.pools[k].write(&e, s.o.Kept[k])
 	}
 	for _, v := range s.verdicts {
 		for k := range v {
-			e.u32(uint32(len(v[k].versions)))
-			for _, x := range v[k].versions {
+			e.u32(uint32(len(v[k])))
+			for _, x := range v[k] {
 				e.u32(x.Slot)
 				e.u32(x.Stamp)
 			}
@@ -160,28 +161,22 @@ func (s *Snapshot) settings(e *encoder) {
 	}
 }
 
-func (s *ringState) write(e *encoder, k Kept) {
+func (s *poolState) write(e *encoder, k Kept) {
 	e.u32(uint32(k.Layer))
 	e.u32(uint32(k.Type))
 	e.u64(uint64(k.Slots))
-	e.u64(s.freed)
-	e.u64(s.taken)
 	for _, n := range s.counts.all() {
 		e.u64(uint64(*n))
 	}
-	for n := s.freed; n < s.taken; n++ {
-		x := s.slots[s.slot(n)]
-		e.u32(x.node)
-		e.u32(x.stamp)
-	}
-	for n := s.freed; n < s.taken; n += 64 {
-		word := uint64(0)
-		for i := n; i < min(n+64, s.taken); i++ {
-			if s.live.has(s.slot(i)) {
-				word |= 1 << (i - n)
-			}
-		}
+	for _, word := range s.used {
 		e.u64(word)
+	}
+	for i, word := range s.used {
+		for ; word != 0; word &= word - 1 {
+			x := s.slots[64*i+bits.TrailingZeros64(word)]
+			e.u32(x.node)
+			e.u32(x.stamp)
+		}
 	}
 }
 
@@ -216,16 +211,30 @@ func Restore(o Options, r io.Reader) (*Cache, error) {
 	return c, nil
 }
 
+// HeadBytes is the first bytes of a snapshot, which tell its version.
+const HeadBytes = len(magic) + 4
+
+// CheckVersion returns ErrVersion, in an error that names both versions, where head begins a snapshot that this program does not read.
+func CheckVersion(head []byte) error {
+	if len(head) < HeadBytes || string(head[:len(magic)]) != magic {
+		return nil
+	}
+	if v := binary.LittleEndian.Uint32(head[len(magic):]); v != formatVersion {
+		return fmt.Errorf("%w: it has %d, and this program reads %d", ErrVersion, v, formatVersion)
+	}
+	return nil
+}
+
 func (c *Cache) read(r io.Reader) error {
-	var head [len(magic) + 4 + 8]byte
+	var head [HeadBytes + 8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
 		return ends(err)
 	}
 	if string(head[:len(magic)]) != magic {
 		return errors.New("it is none: it begins with other bytes")
 	}
-	if v := binary.LittleEndian.Uint32(head[len(magic):]); v != formatVersion {
-		return fmt.Errorf("it has version %d, and this program knows %d", v, formatVersion)
+	if err := CheckVersion(head[:]); err != nil {
+		return err
 	}
 	length := binary.LittleEndian.Uint64(head[len(magic)+4:])
 	if length > math.MaxInt64 {
@@ -235,27 +244,28 @@ func (c *Cache) read(r io.Reader) error {
 	if err := c.readSettings(&d); err != nil {
 		return err
 	}
-	step, rings, steps := d.u64(), d.u32(), d.u32()
+	step, pools, steps := d.u64(), d.u32(), d.u32()
 	switch {
 	case d.err != nil:
 		return d.err
 	case step > maxStep:
 		return fmt.Errorf("damaged: it goes on at step %d", step)
-	case rings != uint32(len(c.mu.rings)):
-		return fmt.Errorf("it has %d rings, and the run %d", rings, len(c.mu.rings))
-	case uint64(steps) > min(uint64(c.o.Lag), step) || rings == 0 && steps > 0:
+	case pools != uint32(len(c.mu.pools)):
+		return fmt.Errorf("it has slots of %d layers and types, and the run of %d", pools, len(c.mu.pools))
+	case uint64(steps) > min(uint64(c.o.Lag), step) || pools == 0 && steps > 0:
 		return fmt.Errorf("damaged: verdicts of %d steps before step %d, and {history_lag} is %d", steps, step, c.o.Lag)
 	}
 	c.mu.written = int(step)
-	for k := range c.mu.rings {
-		if err := c.readRing(&d, k, int(steps)); err != nil {
+	for k := range c.mu.pools {
+		if err := c.readPool(&d, k, int(steps)); err != nil {
 			return fmt.Errorf("layer %d, type %d: %w", c.o.Kept[k].Layer, c.o.Kept[k].Type, err)
 		}
 	}
 	for i := range int(steps) {
-		v := make(verdict, len(c.mu.rings))
+		v := make(verdict, len(c.mu.pools))
 		for k := range v {
-			if err := v[k].read(&d, uint64(c.mu.written-int(steps)+i), c.o.Kept[k].Slots); err != nil {
+			var err error
+			if v[k], err = c.mu.pools[k].readVerdict(&d, c.mu.written-int(steps)+i); err != nil {
 				return fmt.Errorf("layer %d, type %d: %w", c.o.Kept[k].Layer, c.o.Kept[k].Type, err)
 			}
 		}
@@ -292,11 +302,10 @@ func (c *Cache) readSettings(d *decoder) error {
 	return errors.Join(errs...)
 }
 
-// readRing fills the k-th ring. There are verdicts of so many steps.
-func (c *Cache) readRing(d *decoder, k, verdicts int) error {
-	kept, r, n := c.o.Kept[k], c.mu.rings[k], &c.mu.counts[k]
+// readPool fills the k-th pool. There are verdicts of so many steps.
+func (c *Cache) readPool(d *decoder, k, verdicts int) error {
+	kept, r, n := c.o.Kept[k], c.mu.pools[k], &c.mu.counts[k]
 	layer, typ, slots := d.u32(), d.u32(), d.u64()
-	r.freed, r.taken = d.u64(), d.u64()
 	bad := false
 	for _, x := range n.all() {
 		*x = int64(d.u64())
@@ -307,15 +316,32 @@ func (c *Cache) readRing(d *decoder, k, verdicts int) error {
 		return d.err
 	case int64(layer) != int64(kept.Layer) || int64(typ) != int64(kept.Type) || slots != uint64(kept.Slots):
 		return fmt.Errorf("it had %d slots for layer %d and type %d, and there are %d", slots, layer, typ, kept.Slots)
-	case bad || r.taken > math.MaxInt64 || r.freed > r.taken || r.taken-r.freed > slots:
-		return fmt.Errorf("damaged: slots %d to %d of %d, counts %+v", r.freed, r.taken, slots, *n)
+	case bad:
+		return fmt.Errorf("damaged: counts %+v", *n)
 	}
-	// Each verdict is there on an embedding that waits for one.
-	oldest := c.o.Start
+	// Each verdict is there on an embedding that waits for one, and none is past use.
+	oldest := max(c.o.Start, c.mu.written-c.o.TStale)
 	if verdicts < c.o.Lag {
 		oldest = max(oldest, c.mu.written-verdicts)
 	}
-	for i := r.freed; i < r.taken; i++ {
+	live := int64(0)
+	for i, free := range r.free.levels[0] {
+		word := d.u64()
+		if word&^free != 0 {
+			return errors.New("damaged: more slots in use than there are")
+		}
+		for ; word != 0; word &= word - 1 {
+			r.free.remove(uint32(64*i + bits.TrailingZeros64(word)))
+			live++
+		}
+	}
+	if d.err == nil && n.live() != live {
+		return fmt.Errorf("damaged: %d embeddings are live, and counts are %+v", live, *n)
+	}
+	for s := range r.slots {
+		if r.free.has(uint32(s)) {
+			continue
+		}
 		node, stamp := d.u32(), d.u32()
 		switch {
 		case d.err != nil:
@@ -325,58 +351,35 @@ func (c *Cache) readRing(d *decoder, k, verdicts int) error {
 		case kept.Nodes > 0 && int64(node) >= int64(kept.Nodes):
 			return fmt.Errorf("damaged: an embedding of node %d, and there are %d", node, kept.Nodes)
 		}
-		r.slots[i%slots] = slot{node, stamp}
-		oldest = int(stamp)
-	}
-	live := int64(0)
-	for i := r.freed; i < r.taken; i += 64 {
-		word := d.u64()
-		for ; word != 0 && d.err == nil; word &= word - 1 {
-			at := i + uint64(bits.TrailingZeros64(word))
-			if at >= r.taken {
-				return errors.New("damaged: live slots that are not in use")
-			}
-			t := r.slots[at%slots]
-			if _, twice := r.index.put(t.node, Version{uint32(at % slots), t.stamp}); twice {
-				return fmt.Errorf("damaged: node %d has two embeddings", t.node)
-			}
-			r.live.add(uint32(at % slots))
-			live++
+		if _, twice := r.index.find(node, r.slots); twice {
+			return fmt.Errorf("damaged: node %d has two embeddings", node)
 		}
-	}
-	if d.err == nil && (n.live() != live || n.Admitted != int64(r.taken)) {
-		return fmt.Errorf("damaged: %d embeddings are live, and counts are %+v", live, *n)
+		r.slots[s] = slot{node, stamp}
+		r.index.put(node, Version{uint32(s), stamp})
 	}
 	return d.err
 }
 
-// read reads what a step rejects in a ring of so many slots.
-func (r *rejections) read(d *decoder, step uint64, slots int) error {
+// readVerdict reads what a step rejects.
+func (r *pool) readVerdict(d *decoder, step int) (rejected []Version, err error) {
 	n := d.u32()
-	if uint64(n) > uint64(slots) {
-		return fmt.Errorf("damaged: step %d rejects %d of %d embeddings", step, n, slots)
+	if 8*int64(n) > d.left {
+		return nil, fmt.Errorf("damaged: step %d rejects %d embeddings", step, n)
 	}
 	for range n {
 		v := Version{d.u32(), d.u32()}
+		if d.err == nil && (int64(v.Slot) >= int64(len(r.slots)) || int64(v.Stamp) > int64(step)) {
+			return nil, fmt.Errorf("damaged: step %d rejects the embedding of step %d in slot %d", step, v.Stamp, v.Slot)
+		}
 		if d.err != nil {
-			return d.err
+			return nil, d.err
 		}
-		own := uint64(v.Stamp) == step
-		bad := int64(v.Slot) >= int64(slots) || uint64(v.Stamp) > step
-		if own {
-			bad = bad || r.own != len(r.versions)
-			bad = bad || r.own > 0 && around(r.versions[0].Slot, v.Slot, slots) <= around(r.versions[0].Slot, r.versions[r.own-1].Slot, slots)
+		if int(v.Stamp) == step && r.slots[v.Slot].stamp == v.Stamp {
+			r.rejected[v.Slot/64] |= 1 << (v.Slot % 64)
 		}
-		switch {
-		case bad:
-			return fmt.Errorf("damaged: step %d rejects the embedding of step %d in slot %d", step, v.Stamp, v.Slot)
-		case own:
-			r.addOwn(v, slots)
-		default:
-			r.versions = append(r.versions, v)
-		}
+		rejected = append(rejected, v)
 	}
-	return d.err
+	return rejected, d.err
 }
 
 // decoder reads numbers, until an error, of so many bytes that are left.

@@ -39,7 +39,7 @@ func TestRestoreNamesWhatDiffers(t *testing.T) {
 		"{p_grad} was 0.5, and is 0.25 now":                                func(o *history.Options) { o.PGrad = 0.25 },
 		"{t_stale} was 9, and is 8 now\n{history_lag} was 4, and is 1 now": func(o *history.Options) { o.TStale, o.Lag = 8, 0 },
 		"{history_start} was 1, and is 0 now":                              func(o *history.Options) { o.Start = 0 },
-		"it has 2 rings, and the run 1":                                    func(o *history.Options) { o.Kept = o.Kept[1:] },
+		"it has slots of 2 layers and types, and the run of 1":             func(o *history.Options) { o.Kept = o.Kept[1:] },
 		"layer 2, type 0: it had 21 slots for layer 2 and type 0, and there are 22": func(o *history.Options) {
 			o.Kept = []history.Kept{{Layer: 2, Slots: 22}, o.Kept[1]}
 		},
@@ -56,10 +56,11 @@ func TestRestoreNamesWhatDiffers(t *testing.T) {
 	require.EqualError(t, err, "history: 0 layers and 0 types: at least 1 of each")
 	_, err = history.Restore(o, bytes.NewReader([]byte("something that is not a snapshot")))
 	require.EqualError(t, err, "history: read a snapshot: it is none: it begins with other bytes")
-	newer := slices.Clone(b)
-	newer[8] = 2
-	_, err = history.Restore(o, bytes.NewReader(newer))
-	require.EqualError(t, err, "history: read a snapshot: it has version 2, and this program knows 1")
+	older := slices.Clone(b)
+	older[8] = 1
+	_, err = history.Restore(o, bytes.NewReader(older))
+	require.ErrorIs(t, err, history.ErrVersion)
+	require.EqualError(t, err, "history: read a snapshot: another version: it has 1, and this program reads 2")
 }
 
 // TestRestoreOfDamaged: what is cut short or longer is refused, and so is any number that does not fit the others. What is read is a state

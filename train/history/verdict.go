@@ -14,58 +14,19 @@ type Measured struct {
 	Overflow []uint32
 }
 
-// verdict is the versions that a step rejects, by ring.
-type verdict []rejections
-
-// rejections are first those that the step computed itself, in the order of their slots around the ring, and then those that it used.
-type rejections struct {
-	versions []Version
-	own      int
-	bits     []uint64 // of slots around the ring, from the first of its own on: which are own ones
-}
-
-func (r *rejections) reset() { r.versions, r.own, r.bits = r.versions[:0], 0, r.bits[:0] }
-
-// addOwn adds a version that the step computed itself, in a ring of so many slots.
-func (r *rejections) addOwn(v Version, slots int) {
-	r.versions = append(r.versions, v)
-	r.own = len(r.versions)
-	at := around(r.versions[0].Slot, v.Slot, slots)
-	for at/64 >= len(r.bits) {
-		r.bits = append(r.bits, 0)
-	}
-	r.bits[at/64] |= 1 << (at % 64)
-}
-
-// of tells whether the step rejects a version that it computed itself, in a ring of so many slots.
-func (r *rejections) of(v Version, slots int) bool {
-	if r.own == 0 {
-		return false
-	}
-	at := around(r.versions[0].Slot, v.Slot, slots)
-	return at/64 < len(r.bits) && r.bits[at/64]>>(at%64)&1 == 1
-}
-
-// around is how many slots of a ring lie between first and s, in the order in which they are taken.
-func around(first, s uint32, slots int) int {
-	if s < first {
-		return int(s) - int(first) + slots
-	}
-	return int(s) - int(first)
-}
+// verdict is the versions that a step rejects, by pool: of those that it computed itself and of those that it used.
+type verdict [][]Version
 
 // judge decides about what a step computed and used, of the nodes of one layer and type: the smallest gradients, a share of them,
 // are accepted (FreshGNN, algorithm 1), of equal ones those of the lowest nodes.
-type judge struct {
-	pGrad float64
-	used  []Version
-}
+type judge struct{ pGrad float64 }
 
-// judge sets r to what is rejected of p, in a ring of so many slots, and counts what could not be measured.
-func (j *judge) judge(step, slots int, p *Part, m *Measured, r *rejections, c *Counts) {
-	r.reset()
+// judge returns what is rejected of p, with the memory of rejected, and counts what could not be measured. It notes in r which of the
+// slots that the step wrote are rejected.
+func (j *judge) judge(step int, r *pool, p *Part, m *Measured, rejected []Version, c *Counts) []Version {
+	rejected = rejected[:0]
 	if p.Idle() {
-		return
+		return rejected
 	}
 	if len(m.Nodes) != p.Live || len(m.Norms) != p.Live || len(m.Overflow) != 0 && len(m.Overflow) != len(p.Rows) {
 		panic(fmt.Sprintf("history: WriteBack: layer %d, type %d: %d nodes, %d norms and %d overflows, where %d nodes are live and %d rows kept",
@@ -73,13 +34,12 @@ func (j *judge) judge(step, slots int, p *Part, m *Measured, r *rejections, c *C
 	}
 	limit, infinite := lowest(m.Nodes, m.Norms, int(j.pGrad*float64(p.Live)))
 	c.NaN += int64(infinite)
-	j.used = j.used[:0]
 	row, kept, use := uint32(0), 0, 0
 	for at, v := range m.Nodes {
-		rejected := gradient(m.Norms[at], v) >= limit
+		bad := gradient(m.Norms[at], v) >= limit
 		if use < len(p.Used) && int(p.Used[use].At) == at {
-			if rejected {
-				j.used = append(j.used, p.Used[use].Version)
+			if bad {
+				rejected = append(rejected, p.Used[use].Version)
 			}
 			use++
 			continue
@@ -87,16 +47,19 @@ func (j *judge) judge(step, slots int, p *Part, m *Measured, r *rejections, c *C
 		if kept < len(p.Rows) && p.Rows[kept] == row {
 			if len(m.Overflow) > 0 && m.Overflow[kept] != 0 {
 				c.Overflow++
-				rejected = true
+				bad = true
 			}
-			if rejected {
-				r.addOwn(Version{p.Slots[kept], uint32(step)}, slots)
+			s := p.Slots[kept]
+			r.rejected[s/64] &^= 1 << (s % 64)
+			if bad {
+				r.rejected[s/64] |= 1 << (s % 64)
+				rejected = append(rejected, Version{s, uint32(step)})
 			}
 			kept++
 		}
 		row++
 	}
-	r.versions = append(r.versions, j.used...)
+	return rejected
 }
 
 // gradient is the norm of the gradient of a node as a number to compare: by norm, then by node. Norms have no sign.

@@ -59,31 +59,12 @@ func bit(b bool) int {
 	return 0
 }
 
-// TestRejections: whether a step rejects what it computed is found in a ring that begins anywhere.
-func TestRejections(t *testing.T) {
-	const slots = 7
-	for first := range uint32(slots) {
-		for set := range 1 << slots {
-			var r rejections
-			for i := range uint32(slots) {
-				if set>>i&1 == 1 {
-					r.addOwn(Version{(first + i) % slots, 9}, slots)
-				}
-			}
-			r.versions = append(r.versions, Version{3, 8}, Version{1, 7})
-			for i := range uint32(slots) {
-				require.Equal(t, set>>i&1 == 1, r.of(Version{(first + i) % slots, 9}, slots))
-			}
-		}
-	}
-}
-
 // TestCoin: it is exact at both ends and says yes as often as it should between; and it is another for each of what it depends on.
 func TestCoin(t *testing.T) {
 	share := func(pGrad float64) float64 {
 		yes := 0
 		o := Options{PGrad: pGrad, Seed: 5}
-		r := newRing(o, Kept{Layer: 1, Slots: 1}, newRule(o))
+		r := newPool(o, Kept{Layer: 1, Slots: 1}, newRule(o))
 		for v := range 1000 {
 			for stamp := range 100 {
 				yes += bit(r.coin(uint32(v), uint32(stamp)))
@@ -99,7 +80,7 @@ func TestCoin(t *testing.T) {
 	require.Equal(t, uint64(math.MaxUint64-1<<11+1), newRule(Options{PGrad: math.Nextafter(1, 0)}).chance)
 	flips := func(seed uint64, layer, typ, v, stamp int) (all []bool) {
 		o := Options{PGrad: 0.5, Seed: seed}
-		r := newRing(o, Kept{Layer: layer, Type: typ, Slots: 1}, newRule(o))
+		r := newPool(o, Kept{Layer: layer, Type: typ, Slots: 1}, newRule(o))
 		for i := range 64 {
 			all = append(all, r.coin(uint32(v+64*i), uint32(stamp)))
 		}

@@ -1,0 +1,166 @@
+package history
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// TestIndexAgainstMap puts nodes into slots and takes them out again, or lets them outlive their time.
+func TestIndexAgainstMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.IntRange(1, 20).Draw(t, "slots")
+		// Few nodes, at either end of their range, or of a list by node.
+		first, nodes := uint32(math.MaxUint32-15), 0
+		if rapid.Bool().Draw(t, "list") {
+			first, nodes = 0, 31
+		}
+		slots, x := make([]slot, n), newIndex(n, nodes)
+		listed := x.byNode != nil
+		require.Equal(t, nodes > 0 && n >= 16, listed)
+		want := map[uint32]Version{} // by node
+		past := map[Version]bool{}   // those of them that are past use, as a list by node may have
+		node := rapid.Map(rapid.Uint32Range(0, 30), func(v uint32) uint32 { return first + v })
+		for stamp := range uint32(rapid.IntRange(1, 200).Draw(t, "operations")) {
+			s := uint32(rapid.IntRange(0, n-1).Draw(t, "slot"))
+			v := slots[s].node
+			if at, has := want[v]; has && at == (Version{s, slots[s].stamp}) && !past[at] {
+				if rapid.Bool().Draw(t, "outlive") {
+					x.outlive(v)
+					past[at] = true
+				} else {
+					x.remove(v)
+				}
+				if !listed || !past[at] {
+					delete(want, v)
+				}
+			}
+			if rapid.IntRange(0, 3).Draw(t, "put") > 0 {
+				v := node.Draw(t, "node")
+				slots[s] = slot{v, stamp}
+				was, had := want[v]
+				want[v] = Version{s, stamp}
+				old, replaced := x.put(v, want[v])
+				require.Equal(t, had, replaced)
+				if had && !listed {
+					was.Stamp = stamp // which places do not tell
+				}
+				if had {
+					require.Equal(t, was, old)
+				}
+			}
+			for i := range uint32(31) {
+				got, ok := x.find(first+i, slots)
+				at, has := want[first+i]
+				if ok != has || ok && got != at {
+					t.Fatalf("%d is at %v %v, want %v %v", first+i, got, ok, at, has)
+				}
+			}
+		}
+		if nodes > 0 {
+			_, ok := x.find(31, slots)
+			require.False(t, ok)
+		}
+	})
+}
+
+func TestBytesPerSlot(t *testing.T) {
+	for _, nodes := range []int{0, 100, 1000, 2000, 2001} {
+		r := newPool(Options{TStale: 200}, Kept{Slots: 1000, Nodes: nodes}, &rule{})
+		r.ages.of(0, 200, r.slots)
+		bits := 8 * len(r.rejected)
+		for _, level := range r.free.levels {
+			bits += 8 * len(level)
+		}
+		bytes := 8*len(r.slots) + 4*len(r.ages.sorted) + bits + 8*len(r.index.places) + 8*len(r.index.byNode)
+		snapshot := 8*len(r.slots) + 8*len(r.free.levels[0])
+		require.LessOrEqual(t, bytes+snapshot, 1000*BytesPerSlot+1000/2)
+		if 0 < nodes && nodes <= 2000 {
+			require.Equal(t, 12_264+8*nodes, bytes)
+		} else {
+			require.Equal(t, 28_264, bytes)
+		}
+	}
+	require.Equal(t, 36, BytesPerSlot)
+	require.EqualValues(t, 8, unsafe.Sizeof(slot{}))
+}
+
+// TestFreeSlotsAgainstMap: the lowest free slot is given out, whatever was given out and freed before.
+func TestFreeSlotsAgainstMap(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		slots := rapid.SampledFrom([]int{0, 1, 63, 64, 65, 200, 4096, 4097, 70_000}).Draw(t, "slots")
+		f, free := newFreeSlots(slots), map[uint32]bool{}
+		for s := range slots {
+			free[uint32(s)] = true
+		}
+		lowest, rng := 0, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "numbers"), 0)) // all below lowest are given out
+		for range rapid.IntRange(1, 300).Draw(t, "operations") {
+			n := rng.IntN(300)
+			switch given := rng.IntN(max(lowest, 1)); rng.IntN(4) {
+			case 0: // some that were given out
+				for s := uint32(given); int(s) < min(slots, given+n) && slots > 0; s++ {
+					if !free[s] {
+						f.add(s)
+						free[s], lowest = true, min(lowest, int(s))
+					}
+				}
+			case 1: // any one, out of turn
+				if slots > 0 {
+					if s := uint32(rng.IntN(slots)); free[s] {
+						f.remove(s)
+						delete(free, s)
+					}
+				}
+			default:
+				for range n {
+					for lowest < slots && !free[uint32(lowest)] {
+						lowest++
+					}
+					s, ok := f.take()
+					require.Equal(t, lowest < slots, ok)
+					if ok {
+						require.EqualValues(t, lowest, s)
+						delete(free, s)
+					}
+				}
+			}
+		}
+		for s := range uint32(slots) {
+			if f.has(s) != free[s] {
+				t.Fatalf("slot %d is free: %v", s, f.has(s))
+			}
+		}
+	})
+}
+
+// TestAges: the slots of a step are found, in whatever order steps are asked for, and without those of other steps.
+func TestAges(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, stale := range []int{1, 3, 200, mostSpan, 3000, math.MaxInt} {
+		slots := make([]slot, 5000)
+		for s := range slots {
+			slots[s].stamp = rng.Uint32N(4000)
+		}
+		a := newAges(stale)
+		require.Nil(t, a.of(-1, 0, slots))
+		for _, step := range []int{0, 1, 2, 700, 701, 3999, 4000, 5} {
+			var want []uint32
+			for s, x := range slots {
+				if int(x.stamp) == step {
+					want = append(want, uint32(s))
+				}
+			}
+			require.ElementsMatch(t, want, a.of(step, step+stale, slots))
+		}
+		require.Len(t, a.ends, min(stale, mostSpan))
+		first := a.first
+		a.undone(a.plan + 1)
+		require.Equal(t, first, a.first)
+		a.undone(a.plan)
+		require.Equal(t, notSorted, a.first)
+	}
+}
