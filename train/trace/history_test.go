@@ -20,13 +20,12 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// plainRing is the rules of hidden rows that are used again in plain maps, for one layer and type. A row is known by its node and the step
+// plainSlots is the rules of hidden rows that are used again in plain maps, for one layer and type. A row is known by its node and the step
 // that computed it.
-type plainRing struct {
+type plainSlots struct {
 	history.Options
 	history.Kept
 	at       map[uint32]int // by node: the step of the row that is there
-	queue    []plainRow     // rows that have a slot, the oldest first
 	rejected map[int]map[plainRow]bool
 	counts   history.Counts // of steps from counted on
 	counted  int
@@ -38,7 +37,7 @@ type plainRow struct {
 }
 
 // plan splits live into nodes that are computed and rows that are used, and then decides about the rows of both.
-func (r *plainRing) plan(i int, live []uint32) (computed []uint32) {
+func (r *plainSlots) plan(i int, live []uint32) (computed []uint32) {
 	if i < r.Start {
 		return live
 	}
@@ -69,31 +68,33 @@ func (r *plainRing) plan(i int, live []uint32) (computed []uint32) {
 		}
 	}
 	c.Computed = int64(len(computed))
-	for len(r.queue) > 0 {
-		oldest := r.queue[0]
-		step, ok := r.at[oldest.node]
-		there := ok && step == oldest.step
-		if used[oldest] || there && i-oldest.step < r.TStale {
-			break
-		}
-		if there {
-			delete(r.at, oldest.node)
+	maps.DeleteFunc(r.at, func(_ uint32, step int) bool {
+		stale := i-step >= r.TStale
+		if stale {
 			c.EvictedStale++
 		}
-		r.queue = r.queue[1:]
+		return stale
+	})
+	last := 0 // rows that are used, and by no later step
+	for row := range used {
+		if _, ok := r.at[row.node]; !ok {
+			last++
+		}
 	}
 	for _, v := range computed {
-		switch {
-		case !r.Admits(v):
-		case len(r.queue) == r.Slots:
-			c.Refused++
-		default:
-			if _, ok := r.at[v]; ok {
-				c.Replaced++
-			}
-			r.queue, r.at[v], kept[plainRow{v, i}] = append(r.queue, plainRow{v, i}), i, true
-			c.Admitted++
+		if !r.Admits(v) {
+			continue
 		}
+		if _, ok := r.at[v]; ok {
+			delete(r.at, v)
+			c.Replaced++
+		}
+		if len(r.at)+last == r.Slots {
+			c.Refused++
+			continue
+		}
+		r.at[v], kept[plainRow{v, i}] = i, true
+		c.Admitted++
 	}
 	norm := func(v uint32) uint64 {
 		return sample.Hash(r.Seed, 22, uint64(r.Layer), uint64(r.Type), uint64(i), uint64(v)) >> 40
@@ -118,7 +119,7 @@ func (r *plainRing) plan(i int, live []uint32) (computed []uint32) {
 }
 
 // plainReads is what steps of a run read and compute that uses rows again, by batches that were drawn whole.
-func plainReads(t *testing.T, d *drawer, s stream, reach sample.Reach, tables []int, rings map[[2]int]*plainRing, from int) (r StepReads, rows [][]uint32) {
+func plainReads(t *testing.T, d *drawer, s stream, reach sample.Reach, tables []int, pools map[[2]int]*plainSlots, from int) (r StepReads, rows [][]uint32) {
 	layers := len(s.config.Fanouts)
 	r.ComputedNodes = make([]float64, layers)
 	n := float64(s.steps - from)
@@ -160,8 +161,8 @@ func plainReads(t *testing.T, d *drawer, s stream, reach sample.Reach, tables []
 			made = make([][]uint32, len(live))
 			for typ := range live {
 				made[typ] = live[typ]
-				if ring := rings[[2]int{l, typ}]; ring != nil {
-					made[typ] = ring.plan(step, live[typ])
+				if slots := pools[[2]int{l, typ}]; slots != nil {
+					made[typ] = slots.plan(step, live[typ])
 				}
 			}
 		}
@@ -199,12 +200,14 @@ func TestHistoryAgreesWithPlainOne(t *testing.T) {
 		"from the second epoch":    {one, func(o *Options) { o.History.HistoryStart = history.Auto }},
 		"all is as good":           {one, func(o *Options) { o.History.PGrad = 1 }},
 		"never too old":            {one, func(o *Options) { o.History.TStale = []int{math.MaxInt32} }},
-		"fewer slots than a step":  {one, func(o *Options) { o.History.Slots = []Slots{{Bytes: 7 * 288}, {Share: 0.01}} }},
+		"fewer slots than a step":  {one, func(o *Options) { o.History.Slots = []Slots{{Bytes: 7 * history.SlotBytes(128)}, {Share: 0.01}} }},
 		"as many as are worth it": {one, func(o *Options) {
 			o.History.Slots, o.History.Hidden, o.History.TStale = []Slots{{Bytes: history.Auto}}, 1, []int{15}
 		}},
-		"several types":             {several, func(o *Options) { o.Batch = 10 }},
-		"several types, few slots":  {several, func(o *Options) { o.Batch, o.History.Slots = 10, []Slots{{Bytes: 20 * 288}, {Share: 0.3}} }},
+		"several types": {several, func(o *Options) { o.Batch = 10 }},
+		"several types, few slots": {several, func(o *Options) {
+			o.Batch, o.History.Slots = 10, []Slots{{Bytes: 20 * history.SlotBytes(128)}, {Share: 0.3}}
+		}},
 		"relations of some fanouts": {several, func(o *Options) { o.Batch, o.RelationFanouts = 10, map[string][]int{"cites": {5, 0, 2}} }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -249,21 +252,21 @@ func TestHistoryAgreesWithPlainOne(t *testing.T) {
 				if v.slots.Share > 0 {
 					kept = sizing.Hottest(v.slots.Share)
 				}
-				rings := map[[2]int]*plainRing{}
+				pools := map[[2]int]*plainSlots{}
 				for _, k := range kept {
-					rings[[2]int{k.Layer, k.Type}] = &plainRing{
+					pools[[2]int{k.Layer, k.Type}] = &plainSlots{
 						Options: history.Options{Seed: o.Seed, PGrad: v.PGrad, TStale: v.TStale, Lag: v.HistoryLag, Start: v.HistoryStart},
 						Kept:    k, at: map[uint32]int{}, rejected: map[int]map[plainRow]bool{}, counted: got.WarmupSteps,
 					}
 				}
-				want, _ := plainReads(t, &plain.drawer, s, reach, tables, rings, got.WarmupSteps)
+				want, _ := plainReads(t, &plain.drawer, s, reach, tables, pools, got.WarmupSteps)
 				is := got.Draws[0].Variants[i]
 				require.Equal(t, []any{v.TStale, v.HistoryLag, v.slots.String(), got.Draws[0].Without.Rows}, []any{is.TStale, is.Lag, is.Asked, is.InputRows})
 				require.Empty(t, gocmp.Diff(withoutLists(want), is.StepReads, near), "%+v", v)
 				var sum history.Counts
 				require.Len(t, is.Layers, len(kept))
 				for j, k := range kept {
-					require.Equal(t, rings[[2]int{k.Layer, k.Type}].counts, is.Layers[j].Counts, "layer %d of type %d, %+v", k.Layer, k.Type, v)
+					require.Equal(t, pools[[2]int{k.Layer, k.Type}].counts, is.Layers[j].Counts, "layer %d of type %d, %+v", k.Layer, k.Type, v)
 					sum.Add(is.Layers[j].Counts)
 				}
 				require.Equal(t, sum, is.Counts)
