@@ -189,8 +189,12 @@ func (w *Writer) leftover(fi fs.FileInfo) (bool, error) {
 		w.partial, lockName, remedy)
 }
 
-// sameFile says whether two looks at a name found one file. Of the file systems, only the disk can tell files apart.
-func sameFile(a, b fs.FileInfo) bool { return a.Sys() == nil || os.SameFile(a, b) }
+// sameFile says whether two looks at a name found one file. Of the file systems, only those on disk can tell files apart.
+func sameFile(a, b fs.FileInfo) bool {
+	x, xok := a.Sys().(*syscall.Stat_t)
+	y, yok := b.Sys().(*syscall.Stat_t)
+	return !xok || !yok || x.Dev == y.Dev && x.Ino == y.Ino
+}
 
 // lstat looks at a name without following a symbolic link. A vfs.FS cannot; of those, only the disk has links.
 func (w *Writer) lstat(name string) (fs.FileInfo, error) {

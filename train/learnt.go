@@ -22,9 +22,6 @@ import (
 // learns tells whether the run has learnt rows.
 func (t *trainer) learns() bool { return len(t.tiers.Learnt) > 0 }
 
-// embeddingDir is where they are, in the run directory.
-const embeddingDir = "embeddings"
-
 // embeddingsKey is where the metadata of a checkpoint has what it says of them.
 const embeddingsKey = "gnnstore.embeddings"
 
@@ -48,7 +45,7 @@ func (t *trainer) keptNow() kept {
 
 // place tells the tables, and the evaluator, that their files are in the run directory.
 func (t *trainer) place() {
-	t.tiers.In(t.dir.FS(), t.dir.File(embeddingDir), fmt.Sprintf("dataset %s, seed %d", t.result.Seal, t.Seed))
+	t.tiers.In(t.dir.FS(), t.dir.File(run.EmbeddingDir), fmt.Sprintf("dataset %s, seed %d", t.result.Seal, t.Seed))
 	t.eval.Dir, t.eval.FS = t.dir.File(run.LayerDir), t.dir.FS()
 }
 

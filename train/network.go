@@ -97,11 +97,11 @@ type Network struct {
 	rowBytes int64 // that rows of links' ends may take in memory
 	other    bool  // its dataset is not the one that the run trained on
 	learnt   *learntElsewhere
-	held     *run.Dir // locked while learnt rows are read, else nil
+	release  func() error // gives up the lock of the run, which is held while learnt rows are read; else nil
 }
 
 // OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained on, or with another of the same schema: see
-// comparable. Where rows are learnt, the run is locked until Close, since their files are read; otherwise it may go on meanwhile.
+// comparable. Nothing is written to the run. Where rows are learnt, it may not go on until Close, since their files are read; otherwise it may.
 func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
@@ -168,10 +168,9 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	}()
 	n.t.dir = dir
 	if n.t.learns() {
-		if n.held, _, err = run.OpenOn(dir.FS(), dir.Path()); err != nil {
+		if n.release, err = dir.Share(); err != nil {
 			return nil, err
 		}
-		n.t.dir = n.held
 	}
 	n.t.place()
 	n.t.eval.Dir, n.t.eval.FS, n.t.eval.Hold = o.Scratch, nil, o.Hold
@@ -264,7 +263,7 @@ func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) e
 	}
 	n.Checkpoint, n.Epoch, n.Updates = LastWeights, at.Epochs, at.Updates
 	for _, l := range t.tiers.Learnt {
-		if err := l.Resume(ctx, t.rows.Tables[t.data.Types[l.Type].Name]); err != nil {
+		if err := l.Look(ctx, t.rows.Tables[t.data.Types[l.Type].Name]); err != nil {
 			return err
 		}
 	}
@@ -477,8 +476,8 @@ func (n *Network) Close() error {
 	if n.learnt != nil {
 		n.learnt.close()
 	}
-	if n.held != nil {
-		return n.held.Close()
+	if n.release != nil {
+		return n.release()
 	}
 	return nil
 }

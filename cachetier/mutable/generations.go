@@ -163,7 +163,7 @@ func (t *rows) load(o *Options, step int64) error {
 		if g.serial == 0 {
 			continue
 		}
-		f, err := openRows(t.fs, t.dir, t.shape, g.serial)
+		f, err := openRows(t.fs, t.dir, t.shape, g.serial, !t.readOnly)
 		if err != nil {
 			return err
 		}

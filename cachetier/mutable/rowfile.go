@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
 
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -111,11 +112,11 @@ func createRows(fsys vfs.FS, dir string, s shape, serial uint64, dense bool) (_ 
 			return nil, fmt.Errorf("allocate %d bytes: %w", f.size(), err)
 		}
 	}
-	return f, f.openReader()
+	return f, f.openReader(fsys)
 }
 
-// openRows opens a row file, after its header and size have said that it is of this table.
-func openRows(fsys vfs.FS, dir string, s shape, serial uint64) (_ *rowFile, err error) {
+// openRows opens a row file, to be written to or not, after its header and size have said that it is of this table.
+func openRows(fsys vfs.FS, dir string, s shape, serial uint64, write bool) (_ *rowFile, err error) {
 	f := &rowFile{shape: s, serial: serial, path: fsys.PathJoin(dir, rowFileName(serial))}
 	info, err := fsys.Stat(f.path)
 	switch {
@@ -132,7 +133,12 @@ func openRows(fsys vfs.FS, dir string, s shape, serial uint64) (_ *rowFile, err 
 			f.close()
 		}
 	}()
-	if f.file, err = fsys.OpenReadWrite(f.path, vfs.WriteCategoryUnspecified); err != nil {
+	if write {
+		f.file, err = fsys.OpenReadWrite(f.path, vfs.WriteCategoryUnspecified)
+	} else {
+		f.file, err = fsys.Open(f.path)
+	}
+	if err != nil {
 		return nil, err
 	}
 	h := make([]byte, headerSize)
@@ -147,7 +153,7 @@ func openRows(fsys vfs.FS, dir string, s shape, serial uint64) (_ *rowFile, err 
 	if info.Size() != f.size() {
 		return nil, damaged(f.path, -1, fmt.Errorf("it has %d bytes, and its rows take %d: it was cut or added to", info.Size(), f.size()))
 	}
-	return f, f.openReader()
+	return f, f.openReader(fsys)
 }
 
 // check says how a header differs from that of f.
@@ -170,12 +176,20 @@ func (f *rowFile) check(h []byte) error {
 	return nil
 }
 
-// openReader opens the file once more, for package disk.
-func (f *rowFile) openReader() (err error) {
-	if f.file.Fd() != vfs.InvalidFd {
-		f.reader, err = os.Open(f.path)
+// openReader opens the file once more, for package disk: by fsys, which may have more to say of a path than the system.
+func (f *rowFile) openReader(fsys vfs.FS) error {
+	if f.file.Fd() == vfs.InvalidFd {
+		return nil
 	}
-	return err
+	again, err := fsys.Open(f.path)
+	if err != nil {
+		return err
+	}
+	fd, err := unix.FcntlInt(again.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		f.reader = os.NewFile(uintptr(fd), f.path)
+	}
+	return errors.Join(err, again.Close())
 }
 
 // section is the file as package disk reads it.

@@ -165,6 +165,16 @@ func (t *Table) Resume(ctx context.Context, m Mark) error {
 	return t.begin(ctx, m.Step)
 }
 
+// Look has the table be as of a checkpoint, to be read: no file is written to, so that a run of somebody else will do. Write panics. Show
+// may follow, and no other of Begin and Resume.
+func (t *Table) Look(ctx context.Context, m Mark) error {
+	if err := t.Check(m); err != nil {
+		return err
+	}
+	t.rows.readOnly = true
+	return t.show(ctx, m.Step)
+}
+
 func (t *Table) begin(ctx context.Context, step int64) error {
 	o := &t.options
 	if err := o.FS.MkdirAll(o.Dir, 0o777); err != nil {
@@ -224,7 +234,7 @@ func (t *Table) Check(m Mark) error {
 	for _, g := range below {
 		if err == nil && g.serial != 0 {
 			var f *rowFile
-			if f, err = openRows(o.FS, o.Dir, *s, g.serial); err == nil {
+			if f, err = openRows(o.FS, o.Dir, *s, g.serial, false); err == nil {
 				f.close()
 			}
 		}

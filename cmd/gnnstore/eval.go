@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -26,14 +27,17 @@ type networkOptions struct {
 	train.NetworkOptions
 	memory byteSize
 	way    string
+	tmp    string
 }
 
-func (o *networkOptions) flags(f *pflag.FlagSet) {
+// flags declares the flags of o. tmp says which directory --tmp is where it is not given.
+func (o *networkOptions) flags(f *pflag.FlagSet, tmp string) {
 	f.StringVar(&o.Checkpoint, "checkpoint", "", "weights to use: best, which validation chose, or last (default best where there is one)")
 	f.StringVar(&o.Unseen, "unseen", "", "what nodes of another DATASET have for input where the run has learnt no row under their ids: mean, that of all "+
 		"rows of their type (default they are refused)")
 	f.Var(&o.memory, "memory", "what the process may take in all (default what the run was given)")
 	f.StringVar(&o.way, "way", "auto", "what a layer holds in memory while it reads the one below: rows, sums, or auto, which reads for less time")
+	f.StringVar(&o.tmp, "tmp", "", "directory for what does not fit in memory: hidden rows, and of a stream the state of nodes (default "+tmp+")")
 	f.StringVar(&o.LayerDtype, "layer-dtype", "", "hidden rows on disk: f32, or f16, which takes half and rounds them (default the run's)")
 }
 
@@ -58,29 +62,37 @@ func (n *usedNetwork) followSpace(p *progress, where string, beside int64) {
 type usedNetwork struct {
 	*train.Network
 	ds  *store.Dataset
+	dir *run.Dir
 	run string
 }
 
-func (n *usedNetwork) Close() error { return errors.Join(n.Network.Close(), n.ds.Close()) }
+func (n *usedNetwork) Close() error {
+	return errors.Join(n.Network.Close(), n.ds.Close(), n.dir.Close())
+}
 
-// openIn is open with a place for hidden rows in the run directory, until done.
+// openIn is open with a place for hidden rows, until done.
 func (o *networkOptions) openIn(ctx context.Context, stderr io.Writer, p *progress, runPath, path string) (_ *usedNetwork, done func(), err error) {
-	dir, err := run.Look(runPath)
+	dir, done, err := scratchDir(cmp.Or(o.tmp, systemTmp()))
 	if err != nil {
 		return nil, func() {}, err
 	}
-	o.Scratch, done = dir.Scratch("eval")
+	o.Scratch = filepath.Join(dir, "layers")
 	n, err := o.open(ctx, stderr, p, runPath, path)
 	return n, done, err
 }
 
 // open opens the network of a run, on the dataset of this path, or on the one that it trained on where path is empty.
-func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress, runPath, path string) (*usedNetwork, error) {
+func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress, runPath, path string) (_ *usedNetwork, err error) {
 	o.MemoryBytes = int64(o.memory)
 	dir, err := run.Look(runPath)
 	if err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			dir.Close()
+		}
+	}()
 	record := dir.Record()
 	if path, err = datasetOf(p, dir, path); err != nil {
 		return nil, err
@@ -95,7 +107,7 @@ func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress
 	if err != nil {
 		return nil, errors.Join(err, ds.Close())
 	}
-	return &usedNetwork{n, ds, runPath}, nil
+	return &usedNetwork{n, ds, dir, runPath}, nil
 }
 
 // datasetOf is the dataset of this path, or the one that a run trained on where path is empty.
@@ -180,7 +192,7 @@ func newEval() *cobra.Command {
 	f.StringVar(&o.EvalNegatives, "eval-negatives", "", "link: pairs:N, uniform:N or given, as in training; streams: uniform:N or given (default what the run was measured among)")
 	f.StringVar(&o.labels, "labels", "", "streams: measure how well the labels of events, or of nodes at times, are told from embeddings of these nodes, right before the event or time, or after it: "+
 		"before or after")
-	o.flags(f)
+	o.flags(f, "the system's for temporary files")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	return cmd
 }
@@ -192,6 +204,7 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 	if err != nil {
 		return err
 	}
+	defer dir.Close()
 	switch {
 	case dir.Record().Options.Streams():
 		return o.evalStream(ctx, stdout, stderr, p, dir, dataset)
@@ -204,7 +217,7 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 		return err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	n.followSpace(p, o.Scratch, 0)
+	n.followSpace(p, filepath.Dir(filepath.Dir(o.Scratch)), 0)
 	r := evalResult{
 		Run: runPath, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
 		Metric: n.Metric(), Parts: []train.Measured{},

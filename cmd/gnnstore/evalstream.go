@@ -30,9 +30,13 @@ func (o *networkOptions) openStream(stderr io.Writer, p *progress, dir *run.Dir,
 	return ds, events, nil
 }
 
-// openReplay opens the network of a run on a stream, while the caller has so many bytes in memory. done closes it.
-func (o *networkOptions) openReplay(ctx context.Context, p *progress, dir *run.Dir, ds *store.Dataset, beside int64) (n *stream.Network, done func(), err error) {
-	scratch, remove := dir.Scratch("replay")
+// openReplay opens the network of a run on a stream, while the caller has so many bytes in memory. tmp is where the state of nodes is
+// unless --tmp says it. done closes the network.
+func (o *networkOptions) openReplay(ctx context.Context, p *progress, dir *run.Dir, ds *store.Dataset, beside int64, tmp string) (n *stream.Network, done func(), err error) {
+	scratch, remove, err := scratchDir(cmp.Or(o.tmp, tmp))
+	if err != nil {
+		return nil, nil, err
+	}
 	n, err = stream.OpenNetwork(ctx, ds, dir, stream.NetworkOptions{
 		Checkpoint: o.Checkpoint, MemoryBytes: o.MemoryBytes, Beside: beside, Scratch: scratch, EvalNegatives: o.EvalNegatives,
 	}, stream.Hooks{Note: func(s string) { p.line("note: %s", withFlags(s)) }})
@@ -88,7 +92,7 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 	if o.labels != "" {
 		beside = stream.LabelBytes(events, dir.Record().Options.Hidden)
 	}
-	n, done, err := o.openReplay(ctx, p, dir, ds, beside)
+	n, done, err := o.openReplay(ctx, p, dir, ds, beside, systemTmp())
 	if err != nil {
 		return err
 	}

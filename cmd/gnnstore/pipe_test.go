@@ -172,7 +172,7 @@ func TestPipesInRuns(t *testing.T) {
 				}
 				code, _, stderr := gnnstore(t, args...)
 				if code != 0 {
-					require.Contains(t, stderr, name+": it is a named pipe, not a file; ", "%s with %s", command, name)
+					require.Contains(t, stderr, name+": it is a named pipe; ", "%s with %s", command, name)
 					require.Equal(t, 1, strings.Count(strings.TrimSuffix(stderr[strings.LastIndex(stderr, "gnnstore:"):], "\n")+"\n", "\n"))
 					refused++
 				}

@@ -151,7 +151,7 @@ func newPredict() *cobra.Command {
 	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line; of --top sources")
 	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT")
 	f.BoolVar(&o.force, "force", false, "replace OUT if it is there")
-	o.flags(f)
+	o.flags(f, "that of OUT")
 	f.BoolVar(&o.plan, "plan", false, "say how each layer would be computed and what that would read, and write nothing")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	return cmd
@@ -171,15 +171,20 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	p := newProgress(stderr)
 	defer p.clear()
 	dir, err := run.Look(runPath)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	defer dir.Close()
+	switch {
 	case dir.Record().Options.Streams():
 		return o.predictStream(ctx, stdout, stderr, p, dir, dataset, out, began)
 	case o.given("at") || o.events != "":
 		return fmt.Errorf("run %s: --at and --events go with runs on streams", runPath)
 	}
 	o.Scratch, o.Predicts, o.GoesOn = filepath.Clean(out)+".layers", true, true
+	if o.tmp != "" {
+		o.Scratch = filepath.Join(o.tmp, filepath.Base(o.Scratch))
+	}
 	n, err := o.open(ctx, stderr, p, runPath, dataset)
 	if err != nil {
 		return err

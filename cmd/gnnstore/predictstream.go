@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -116,7 +117,7 @@ func (o *predictOptions) predictStream(ctx context.Context, stdout, stderr io.Wr
 
 // replayed opens the network, and notes whose it is and, at the end, what it read.
 func (o *predictOptions) replayed(ctx context.Context, p *progress, dir *run.Dir, ds *store.Dataset, beside int64, r *streamPredicted) (*stream.Network, func(), error) {
-	n, done, err := o.openReplay(ctx, p, dir, ds, beside)
+	n, done, err := o.openReplay(ctx, p, dir, ds, beside, filepath.Dir(r.Out))
 	if err != nil {
 		return nil, nil, err
 	}

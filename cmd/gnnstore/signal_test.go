@@ -114,7 +114,7 @@ func TestSignalsInReplay(t *testing.T) {
 		err := cmd.Wait()
 		_, serr := os.Stat(out)
 		require.Equal(t, err == nil, serr == nil, "after %v: %s", delay, stderr)
-		for _, left := range []string{"*.partial", "*.lock", "run/replay-*"} {
+		for _, left := range []string{"*.partial", "*.lock", "gnnstore-scratch-*"} {
 			found, err := filepath.Glob(filepath.Join(work, left))
 			require.NoError(t, err)
 			require.Empty(t, found, "after %v: %s", delay, stderr)

@@ -17,25 +17,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
-	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
-)
-
-// Files of a run directory.
-const (
-	RecordFile     = "run.json"       // Record, written at the start
-	MetricsFile    = "metrics.jsonl"  // a Line an epoch and every so many steps, as they finish
-	ResultFile     = "result.json"    // Result, written at the end
-	CheckpointDir  = "checkpoints"    // NNNNNNNN.safetensors after so many updates: all that resuming needs
-	ResidentFile   = "cache.resident" // rows of the host cache after the newest whole epoch; without it, a run resumes as well
-	LayerDir       = "layers"         // hidden rows of a full evaluation, while it lasts
-	LastFile       = "last.safetensors"
-	BestFile       = "best.safetensors"
-	BestWeights    = "best" // what options call those that validation chose
-	LastWeights    = "last" // and those of the newest checkpoint
-	runLock        = "lock"
-	layerLock      = "lock" // in LayerDir
-	checkpointName = "%s/%08d.safetensors"
 )
 
 // Dir is the directory of one run, locked while the run lasts.
@@ -50,7 +32,17 @@ type Dir struct {
 }
 
 // Create makes the directory path, which must not exist or be empty.
-func Create(path string) (*Dir, error) { return CreateOn(vfs.Default, path) }
+func Create(path string) (*Dir, error) {
+	root, err := makeRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	d, err := CreateOn(root, path)
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return d, nil
+}
 
 // CreateOn is Create on a file system of the caller's.
 func CreateOn(fsys vfs.FS, path string) (*Dir, error) {
@@ -101,33 +93,49 @@ func lockRun(fsys vfs.FS, path string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("run directory: %w", err)
 	}
-	if !lockDir(dir) {
+	if !flockDir(dir, unix.LOCK_EX) {
 		return nil, errors.Join(busy, dir.Close())
 	}
 	lock, err := fsys.Lock(filepath.Join(path, runLock))
 	var denied *fs.PathError
 	switch {
-	case errors.As(err, &denied):
+	case errors.As(err, &denied), errors.Is(err, errNotPlain):
 		return nil, errors.Join(fmt.Errorf("run directory: %w", err), dir.Close())
 	case err != nil:
 		return nil, errors.Join(busy, dir.Close())
 	}
 	d := &Dir{fs: fsys, path: path, lock: lock, dir: dir}
-	ours.Store(Absolute(d.File(runLock)), true)
-	if err := d.sync(fsys.PathDir(path)); err != nil { // a checkpoint is worth nothing in a directory that is not there
+	parents := fsys
+	if _, ok := fsys.(*rootFS); ok {
+		parents = vfs.Default
+	}
+	if err := syncDir(parents, parents.PathDir(path)); err != nil { // a checkpoint is worth nothing in a directory that is not there
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// lockDir locks the directory itself, which keeps others out of a run whose lock file was removed. It is false where somebody
+// Share keeps runs from going on in the directory until release, for who reads learnt rows of the run. Others may share it. It
+// changes nothing there, and file systems without such locks are read without.
+func (d *Dir) Share() (release func() error, err error) {
+	dir, err := d.fs.OpenDir(d.path)
+	if err != nil {
+		return nil, fmt.Errorf("run directory: %w", err)
+	}
+	if !flockDir(dir, unix.LOCK_SH) || d.lock == nil && held(d.fs, d.path) {
+		return nil, errors.Join(fmt.Errorf("run directory %s: a run is at work in it; wait for its end", d.path), dir.Close())
+	}
+	return dir.Close, nil
+}
+
+// flockDir locks the directory itself, which keeps others out of a run whose lock file was removed. It is false where somebody
 // has it, but for the moment in which stats asks. File systems without such locks, as some NFS, leave it to the lock file.
-func lockDir(dir vfs.File) bool {
+func flockDir(dir vfs.File, how int) bool {
 	if dir.Fd() == vfs.InvalidFd {
 		return true
 	}
 	for range 20 {
-		if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) != unix.EWOULDBLOCK {
+		if unix.Flock(int(dir.Fd()), how|unix.LOCK_NB) != unix.EWOULDBLOCK {
 			return true
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -136,7 +144,14 @@ func lockDir(dir vfs.File) bool {
 }
 
 // Begun tells whether path holds the record of a run, to resume or to look at.
-func Begun(path string) bool { return holdsRun(vfs.Default, path) }
+func Begun(path string) bool {
+	root, err := openRoot(path)
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	return holdsRun(root, path)
+}
 
 func holdsRun(fsys vfs.FS, path string) bool {
 	_, err := fsys.Stat(filepath.Join(path, RecordFile))
@@ -146,7 +161,20 @@ func holdsRun(fsys vfs.FS, path string) bool {
 
 // Open takes over the directory of a run that ended, in whatever way; what it started as is in the Record. A
 // directory that does not exist, or whose run had not begun, is a new run's, and its Record is nil.
-func Open(path string) (*Dir, *Record, error) { return OpenOn(vfs.Default, path) }
+func Open(path string) (*Dir, *Record, error) {
+	root, err := makeRoot(path)
+	if err == nil {
+		err = root.checkNames()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("run directory: %w", err)
+	}
+	d, record, err := OpenOn(root, path)
+	if err != nil {
+		return nil, nil, errors.Join(err, root.Close())
+	}
+	return d, record, nil
+}
 
 // OpenOn is Open on a file system of the caller's.
 func OpenOn(fsys vfs.FS, path string) (_ *Dir, _ *Record, err error) {
@@ -176,19 +204,35 @@ func OpenOn(fsys vfs.FS, path string) (_ *Dir, _ *Record, err error) {
 }
 
 // Look reads the record of the run in path, which others may be at work in: nothing is locked, and nothing may be written to the Dir.
+// The caller closes it.
 func Look(path string) (*Dir, error) {
-	d := &Dir{fs: vfs.Default, path: path}
+	root, err := lookRoot(path)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dir{fs: root, path: path}
+	if d.record, err = d.readRecord(); err == nil && d.record == nil {
+		err = fmt.Errorf("run %s: it holds no run: %s is missing", path, RecordFile)
+	}
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return d, nil
+}
+
+// lookRoot opens the directory of a run that is only read.
+func lookRoot(path string) (*rootFS, error) {
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
 		return nil, fmt.Errorf("run %s: no such run directory", path)
 	}
-	var err error
-	if d.record, err = d.readRecord(); err != nil {
-		return nil, err
+	root, err := openRoot(path)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", path, err)
 	}
-	if d.record == nil {
-		return nil, fmt.Errorf("run %s: it holds no run: %s is missing", path, RecordFile)
+	if err := root.checkNames(); err != nil {
+		return nil, errors.Join(fmt.Errorf("run directory: %w", err), root.Close())
 	}
-	return d, nil
+	return root, nil
 }
 
 // Finished is the result of a run that needs no resuming; ok is false for all others.
@@ -238,19 +282,20 @@ func (d *Dir) FS() vfs.FS { return d.fs }
 func (d *Dir) File(name string) string { return filepath.Join(d.path, name) }
 
 // Close ends the run's hold on the directory. A second Close does nothing.
-func (d *Dir) Close() error {
-	if d.lock == nil {
-		return nil
+func (d *Dir) Close() (err error) {
+	if d.lock != nil {
+		err = errors.Join(d.metrics.close(), d.lock.Close(), d.dir.Close())
+		d.lock, d.dir = nil, nil
 	}
-	ours.Delete(Absolute(d.File(runLock)))
-	err := errors.Join(d.metrics.close(), d.lock.Close(), d.dir.Close())
-	d.lock, d.dir = nil, nil
+	if root, ok := d.fs.(*rootFS); ok {
+		err = errors.Join(err, root.Close())
+	}
 	return err
 }
 
-// sync puts the names in a directory on disk.
-func (d *Dir) sync(dir string) error {
-	f, err := d.fs.OpenDir(dir)
+// syncDir puts the names in a directory on disk.
+func syncDir(fsys vfs.FS, dir string) error {
+	f, err := fsys.OpenDir(dir)
 	if err == nil {
 		err = errors.Join(f.Sync(), f.Close())
 	}
@@ -320,51 +365,13 @@ func (d *Dir) Explain(err error) error {
 	return fmt.Errorf("%w; make room, then go on with gnnstore train {resume} {run} %s", err, d.path)
 }
 
-// Scratch is a directory of the run for who looks at it, which several may: NAME-PID. What others have left that were killed is removed.
-// Where nothing may be written to the run, it is one that cannot be made. done removes it, with what is named after it.
-func (d *Dir) Scratch(name string) (path string, done func()) {
-	names, _ := d.fs.List(d.path) // or there is nothing to remove
-	for _, left := range names {
-		if rest, ok := strings.CutPrefix(left, name+"-"); ok && !strings.Contains(rest, ".") {
-			if lock := lockScratch(d.File(left)); lock != nil {
-				removeScratch(d.File(left))
-				lock.Close()
-			}
-		}
+// Scratch makes an empty directory of this name for the run, which done removes.
+func (d *Dir) Scratch(name string) (path string, done func(), err error) {
+	path = d.File(name)
+	if err := errors.Join(d.fs.RemoveAll(path), d.fs.MkdirAll(path, 0o777)); err != nil {
+		return "", nil, fmt.Errorf("run directory: %w", err)
 	}
-	path = d.File(fmt.Sprintf("%s-%d", name, os.Getpid()))
-	if err := os.Mkdir(path, 0o777); err != nil {
-		return path, func() {}
-	}
-	lock := lockScratch(path)
-	return path, func() {
-		removeScratch(path)
-		if lock != nil {
-			lock.Close()
-		}
-	}
-}
-
-// lockScratch locks a directory of Scratch until the file is closed; nil where its owner is at work.
-func lockScratch(path string) *os.File {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil
-	}
-	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		f.Close()
-		return nil
-	}
-	return f
-}
-
-// removeScratch removes a directory of Scratch and those named after it, as far as that is allowed.
-func removeScratch(path string) {
-	_ = os.RemoveAll(path)
-	beside, _ := filepath.Glob(path + ".*")
-	for _, left := range beside {
-		_ = os.RemoveAll(left)
-	}
+	return path, func() { _ = d.fs.RemoveAll(path) }, nil // the next run removes it, too
 }
 
 // CheckpointName is what Checkpoints calls that after so many updates.
@@ -382,7 +389,7 @@ func (d *Dir) MakeCheckpointDir() error {
 	if err := d.fs.MkdirAll(d.File(CheckpointDir), 0o777); err != nil {
 		return fmt.Errorf("write checkpoint: %w", err)
 	}
-	return d.sync(d.path)
+	return syncDir(d.fs, d.path)
 }
 
 // AddCheckpoint writes the checkpoint after this many updates, then removes all but the newest keep.
@@ -411,7 +418,7 @@ func (d *Dir) RemoveCheckpoints(names []string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	return d.sync(d.File(CheckpointDir))
+	return syncDir(d.fs, d.File(CheckpointDir))
 }
 
 // removeHalves deletes what a killed run left half written: rows for a checkpoint that was not, temporary files, which would be replaced only if it came to
@@ -481,15 +488,16 @@ func (d *Dir) Newest() string {
 
 // Read returns the result of the run in path; of one that has not ended, the result so far.
 func Read(path string) (*Result, error) {
-	fail := func(err error) error { return fmt.Errorf("run %s: %w", path, err) }
-	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
-		return nil, fail(errors.New("no such run directory"))
+	root, err := lookRoot(path)
+	if err != nil {
+		return nil, err
 	}
-	r, err := readResult(vfs.Default, path)
+	defer root.Close()
+	r, err := readResult(root, path)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return r, err
 	}
-	return readSoFar(path)
+	return readSoFar(root, path)
 }
 
 func readResult(fsys vfs.FS, path string) (*Result, error) {
@@ -506,29 +514,32 @@ func readResult(fsys vfs.FS, path string) (*Result, error) {
 	return r, nil
 }
 
-// ours has the Absolute paths of the locks that this process holds.
+// ours has the Absolute paths of the locks that this process holds in run directories.
 var ours sync.Map
 
 // held tells whether a run is at work in a directory: whether somebody holds its lock file, or the directory itself. It only
 // asks for the file: taking the lock, if for a moment, would turn away a run that begins just then, and needs the right to
-// write. Of the directory it takes a lock that lockDir waits for.
-func held(run string) bool {
+// write. Of the directory it takes a lock that flockDir waits for.
+func held(fsys vfs.FS, run string) bool {
 	lock := filepath.Join(run, runLock)
 	if _, ok := ours.Load(Absolute(lock)); ok { // and must not be opened: closing it would give up the lock
 		return true
 	}
-	if f, err := os.Open(run); err == nil {
+	if f, err := fsys.OpenDir(run); err == nil {
 		defer f.Close()
-		if unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == unix.EWOULDBLOCK {
+		if f.Fd() != vfs.InvalidFd && unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB) == unix.EWOULDBLOCK {
 			return true
 		}
 	}
-	f, err := store.OpenFile(lock)
+	f, err := fsys.Open(lock)
 	if err != nil {
 		return false
 	}
 	defer f.Close()
-	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart} // all of it, as vfs locks it
+	if f.Fd() == vfs.InvalidFd {
+		return false
+	}
+	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart} // all of it, as rootFS locks it
 	err = unix.FcntlFlock(f.Fd(), unix.F_GETLK, &l)
 	return err == nil && l.Type != unix.F_UNLCK
 }

@@ -125,8 +125,8 @@ func decodeMetrics(text []byte) (epochs []Epoch, last *Line, err error) {
 }
 
 // readSoFar rebuilds the result so far of the run in path from its metrics.
-func readSoFar(path string) (*Result, error) {
-	text, err := readFile(vfs.Default, filepath.Join(path, MetricsFile))
+func readSoFar(fsys vfs.FS, path string) (*Result, error) {
+	text, err := readFile(fsys, filepath.Join(path, MetricsFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("run %s: %w", path, err)
 	}
@@ -142,7 +142,7 @@ func readSoFar(path string) (*Result, error) {
 	}
 	r := &last.SoFar
 	r.Run, r.Epochs, r.Losses = path, epochs, []float64{}
-	if !held(path) {
+	if !held(fsys, path) {
 		r.Status = Died
 	}
 	for _, e := range epochs {

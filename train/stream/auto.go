@@ -48,8 +48,11 @@ func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
 			t.found = record.AutoStaleness
 		}
 		if t.found == nil {
-			dir, done := t.dir.Scratch("rehearsal")
-			t.found, err = t.find(ctx, dir)
+			dir, done, serr := t.dir.Scratch("rehearsal")
+			if serr != nil {
+				return serr
+			}
+			t.found, err = t.find(ctx, mutable.Place{FS: t.dir.FS(), Dir: dir})
 			done()
 		}
 		if err != nil {
@@ -67,9 +70,9 @@ func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
 }
 
 // find is what a rehearsal says of the staleness in force, where that is a number. Of Auto it is the least staleness with which training hardly waits for state, or less where too much of what it reads would be out of date, or where there is
-// no memory for so many steps. dir is for state.
-func (t *trainer) find(ctx context.Context, dir string) (*run.AutoStaleness, error) {
-	costs, steps, err := t.rehearseSteps(ctx, dir)
+// no memory for so many steps. at is a place for state.
+func (t *trainer) find(ctx context.Context, at mutable.Place) (*run.AutoStaleness, error) {
+	costs, steps, err := t.rehearseSteps(ctx, at)
 	if err != nil {
 		return nil, fmt.Errorf("rehearsal: %w", err)
 	}
@@ -126,9 +129,9 @@ func (t *trainer) rehearsal(c staleness.Costs, steps, k int) run.Rehearsal {
 	return r
 }
 
-// rehearseSteps takes steps from the middle of the training part, with state in dir that was never written, and says what their stages cost. Of the
+// rehearseSteps takes steps from the middle of the training part, with state at a place that was never written, and says what their stages cost. Of the
 // run nothing is changed by that but the tables, which are to be opened anew.
-func (t *trainer) rehearseSteps(ctx context.Context, dir string) (c staleness.Costs, steps int, err error) {
+func (t *trainer) rehearseSteps(ctx context.Context, at mutable.Place) (c staleness.Costs, steps int, err error) {
 	p := t.learning(1)
 	steps = min(rehearsed, p.steps())
 	from := (p.steps() - steps) / 2
@@ -139,7 +142,8 @@ func (t *trainer) rehearseSteps(ctx context.Context, dir string) (c staleness.Co
 	}()
 	var writers []pipeline.Writer
 	if s := t.tables.state; s != nil {
-		s.In(mutable.Place{Dir: dir, Run: "rehearsal"})
+		at.Run = "rehearsal"
+		s.In(at)
 		if err := s.Begin(ctx); err != nil {
 			return c, steps, err
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -99,7 +100,7 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer tr.close()
 	hash, moments := tr.step.Model.Hash(), tr.step.Optim.State()
-	_, steps, err := tr.rehearseSteps(t.Context(), t.TempDir())
+	_, steps, err := tr.rehearseSteps(t.Context(), mutable.Place{Dir: t.TempDir()})
 	require.NoError(t, err)
 	require.Equal(t, tr.steps(), steps)
 	require.Equal(t, hash, tr.step.Model.Hash())
@@ -121,7 +122,7 @@ func TestRehearsalFindsStages(t *testing.T) {
 	} {
 		tr, err := newTrainer(t.Context(), ds, o, Hooks{late: slow(stage, late)})
 		require.NoError(t, err)
-		c, _, err := tr.rehearseSteps(t.Context(), t.TempDir())
+		c, _, err := tr.rehearseSteps(t.Context(), mutable.Place{Dir: t.TempDir()})
 		tr.close()
 		require.NoError(t, err)
 		t.Logf("%s: %+v", stage, c)

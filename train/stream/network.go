@@ -25,7 +25,7 @@ type NetworkOptions struct {
 	MemoryBytes, Beside int64
 	// EvalNegatives is what Measure ranks events among, as in run.Options; empty: as the run did.
 	EvalNegatives string
-	// Scratch is a directory for the state of nodes, which is the Network's own. The caller removes it after Close.
+	// Scratch is a directory for the state of nodes, which is the Network's own and not in the run's. The caller removes it after Close.
 	Scratch string
 }
 
@@ -62,7 +62,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 	}
 	if s := n.t.tables.state; s != nil {
-		s.In(mutable.Place{FS: dir.FS(), Dir: o.Scratch, Run: "replay of " + n.t.result.Seal})
+		s.In(mutable.Place{Dir: o.Scratch, Run: "replay of " + n.t.result.Seal})
 		if err := s.Begin(ctx); err != nil {
 			return nil, err
 		}

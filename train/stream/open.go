@@ -18,9 +18,6 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// stateDir is where the records of nodes are, in the run directory.
-const stateDir = "state"
-
 // featureTable is the table of an event's features that a network reads, if there is one, and of a node's.
 const featureTable = "feat"
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -54,7 +55,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_
 		return nil, fmt.Errorf("state of the steps to judge by: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	a, err := t.find(ctx, dir)
+	a, err := t.find(ctx, mutable.Place{Dir: dir})
 	if err != nil {
 		return nil, err
 	}

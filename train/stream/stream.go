@@ -326,7 +326,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 	}
 	if t.tables.state != nil {
 		t.tables.state.In(mutable.Place{
-			FS: t.dir.FS(), Dir: t.dir.File(stateDir),
+			FS: t.dir.FS(), Dir: t.dir.File(run.StateDir),
 			Run: fmt.Sprintf("dataset %s, stream %s, seed %d, %s, records of %d bytes", t.result.Seal, t.Stream, t.Seed, t.Kind, t.step.Record.Bytes()),
 		})
 	}
@@ -366,7 +366,7 @@ func (t *trainer) roomOnDisk() error {
 	if t.tables.state == nil {
 		return nil
 	}
-	return mutable.Room(t.dir.FS(), filepath.Dir(t.dir.File(stateDir)), t.tables.state.Need())
+	return mutable.Room(t.dir.FS(), filepath.Dir(t.dir.File(run.StateDir)), t.tables.state.Need())
 }
 
 // shape is what the data fix of the network.

@@ -1,0 +1,109 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Names in a run directory.
+const (
+	RecordFile     = "run.json"       // Record, written at the start
+	MetricsFile    = "metrics.jsonl"  // a Line an epoch and every so many steps, as they finish
+	ResultFile     = "result.json"    // Result, written at the end
+	CheckpointDir  = "checkpoints"    // NNNNNNNN.safetensors after so many updates: all that resuming needs
+	EmbeddingDir   = "embeddings"     // learnt rows, a directory a type
+	StateDir       = "state"          // of the nodes of a stream
+	ResidentFile   = "cache.resident" // rows of the host cache after the newest whole epoch; without it, a run resumes as well
+	LayerDir       = "layers"         // hidden rows of a full evaluation, while it lasts
+	LastFile       = "last.safetensors"
+	BestFile       = "best.safetensors"
+	SocketFile     = "stats.sock" // while the run is shown to others
+	SocketPathFile = "stats.addr" // the path of the socket, where the directory cannot have it
+	BestWeights    = "best"       // what options call those that validation chose
+	LastWeights    = "last"       // and those of the newest checkpoint
+	runLock        = "lock"
+	layerLock      = "lock" // in LayerDir
+	checkpointName = "%s/%08d.safetensors"
+)
+
+// wanted is what runs make of a name in their directory. Names that runs do not use are the user's, and may be anything.
+func wanted(name string) (mode fs.FileMode, ours bool) {
+	switch name = strings.TrimSuffix(name, ".tmp"); name {
+	case RecordFile, MetricsFile, ResultFile, LastFile, BestFile, runLock, SocketPathFile:
+		return 0, true
+	case CheckpointDir, EmbeddingDir, StateDir, LayerDir:
+		return fs.ModeDir, true
+	case SocketFile:
+		return fs.ModeSocket, true
+	}
+	return 0, strings.HasPrefix(name, ResidentFile)
+}
+
+// checkNames refuses a directory in which a name that runs use is a link, or not what runs make of it. Each use of a name looks
+// again: this tells it before anything else is done.
+func (f *rootFS) checkNames() error {
+	names, err := f.List(f.path)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		want, ours := wanted(name)
+		if !ours {
+			continue
+		}
+		if err := f.checkName(name, want); err != nil && !errors.Is(err, fs.ErrNotExist) { // a run at work may remove some
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *rootFS) checkName(name string, want fs.FileMode) error {
+	info, err := f.root.Lstat(name)
+	if err != nil {
+		return f.named(name, err)
+	}
+	path := filepath.Join(f.path, name)
+	switch mode := info.Mode().Type(); {
+	case mode == want && want == fs.ModeDir:
+		return f.checkTree(path)
+	case mode == want:
+		return nil
+	default:
+		if err := notPlain(path, mode); err != nil {
+			return err
+		}
+		return unlike(path, mode, want)
+	}
+}
+
+// checkTree refuses a directory of the run in which anything is neither a regular file nor a directory.
+func (f *rootFS) checkTree(path string) error {
+	names, err := f.List(path)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		at := filepath.Join(path, name)
+		_, info, err := f.look(at)
+		if err == nil && info.IsDir() {
+			err = f.checkTree(at)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// unlike refuses a path that is of another kind than runs make it.
+func unlike(path string, is, want fs.FileMode) error {
+	kinds := map[fs.FileMode]string{0: "file", fs.ModeDir: "directory", fs.ModeSocket: "socket"}
+	return fmt.Errorf("%s: it is a %s, where a run has a %s; %w; remove it", path, kinds[is], kinds[want], errNotPlain)
+}
