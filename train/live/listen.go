@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,12 +19,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // Files of a run directory while its training is served.
 const (
-	socketFile = "stats.sock"
-	addrFile   = "stats.addr" // the path of the socket, where the directory cannot have it
+	socketFile = run.SocketFile
+	addrFile   = run.SocketPathFile
 )
 
 // socketDir begins the name of a directory for temporary files that holds nothing but a socket.
@@ -74,13 +76,23 @@ func listenRun(run string) (_ net.Listener, remove func(), err error) {
 		os.Remove(dir)
 	}
 	if l, derr = listenUnix(path); derr == nil {
-		if derr = os.WriteFile(named, []byte(path+"\n"), 0o600); derr == nil {
+		if derr = writeNew(named, path+"\n"); derr == nil {
 			return l, remove, nil
 		}
 		l.Close()
 	}
 	remove()
 	return nil, nil, errors.Join(err, derr)
+}
+
+// writeNew writes a file that must not exist: a link of its name is not followed.
+func writeNew(path, text string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
 }
 
 // listenUnix makes a socket that nobody but its owner may connect to. It must not exist.
@@ -136,6 +148,13 @@ func removeStale(run string) error {
 
 // readAddr reads the path in a file that listenRun wrote.
 func readAddr(file string) (string, error) {
+	info, err := os.Lstat(file)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is no file of a training", file)
+	}
 	f, err := store.OpenFile(file)
 	if err != nil {
 		return "", err
@@ -172,41 +191,92 @@ func answers(path string) bool {
 	return true
 }
 
-// limited accepts so many connections at a time, and one in a while; others wait in the system's queue, which is
-// bounded, too. Its Accept is for one goroutine.
+// limited has so many connections at a time, and a new one in a while. A connection that has not asked anything yet makes room for a
+// new one, the oldest first. Where all have asked, new ones wait in the system's queue, which is bounded, too. Its Accept is for one
+// goroutine.
 type limited struct {
 	net.Listener
-	slots  chan struct{}
+	most   int
 	every  time.Duration
 	next   time.Time // when one may be accepted
 	closed <-chan struct{}
+
+	mu     sync.Mutex
+	open   int
+	silent []*placed     // have not asked anything, the oldest first
+	freed  chan struct{} // has something after a place became free
+}
+
+func limit(l net.Listener, most int, every time.Duration, closed <-chan struct{}) *limited {
+	return &limited{Listener: l, most: most, every: every, closed: closed, freed: make(chan struct{}, 1)}
 }
 
 func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
 	if wait := time.Until(l.next); wait > 0 {
 		time.Sleep(wait) // a fraction of a second, and nobody waits for its end but who is to be accepted, and Close
 	}
 	l.next = time.Now().Add(l.every)
 	c, err := l.Listener.Accept()
 	if err != nil {
-		<-l.slots
 		return nil, err
 	}
-	return &slotConn{c, sync.OnceFunc(func() { <-l.slots })}, nil
+	p := &placed{Conn: c, of: l}
+	for !l.take(p) {
+		select {
+		case <-l.freed:
+		case <-l.closed:
+			return nil, errors.Join(net.ErrClosed, c.Close())
+		}
+	}
+	return p, nil
 }
 
-// slotConn gives its slot back when it is closed.
-type slotConn struct {
+// take gives p a place, and closes another connection for it if need be. It is false where none may be closed.
+func (l *limited) take(p *placed) bool {
+	l.mu.Lock()
+	if l.open < l.most {
+		l.open++
+		l.silent = append(l.silent, p)
+		l.mu.Unlock()
+		return true
+	}
+	var oldest *placed
+	if len(l.silent) > 0 {
+		oldest = l.silent[0]
+	}
+	l.mu.Unlock()
+	if oldest == nil {
+		return false
+	}
+	oldest.Close() // or it has just been closed
+	return l.take(p)
+}
+
+// placed is a connection that has a place, and gives it back when it is closed.
+type placed struct {
 	net.Conn
-	free func()
+	of    *limited
+	freed bool
 }
 
-func (c *slotConn) Close() error {
-	c.free()
+// asks has the connection keep its place until it is closed.
+func (c *placed) asks() {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	c.of.silent = slices.DeleteFunc(c.of.silent, func(o *placed) bool { return o == c })
+}
+
+func (c *placed) Close() error {
+	c.asks()
+	c.of.mu.Lock()
+	if !c.freed {
+		c.freed = true
+		c.of.open--
+		select {
+		case c.of.freed <- struct{}{}:
+		default:
+		}
+	}
+	c.of.mu.Unlock()
 	return c.Conn.Close()
 }

@@ -1,15 +1,19 @@
 package live
 
 import (
+	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 func TestParseListen(t *testing.T) {
@@ -122,38 +126,124 @@ func (endless) Accept() (net.Conn, error) {
 	return c, other.Close()
 }
 
-// TestLimited: connections come one in a while, and so many at once; a second Close gives back no second slot.
+// TestLimited: connections come one in a while, and so many at once. One that has not asked makes room for a new one, the oldest first,
+// and one that has asked does not; a second Close gives back no second place.
 func TestLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ending := make(chan struct{})
-		l := &limited{Listener: endless{}, slots: make(chan struct{}, 2), every: time.Second, closed: ending}
+		l := limit(endless{}, 2, time.Second, ending)
 		began := time.Now()
-		for range 11 {
+		accept := func() *placed {
 			c, err := l.Accept()
 			require.NoError(t, err)
+			return c.(*placed)
+		}
+		for range 11 {
+			c := accept()
 			require.NoError(t, c.Close())
 			require.NoError(t, c.Close())
 		}
 		require.Equal(t, 10*time.Second, time.Since(began))
-		var held []net.Conn
-		for range 2 {
-			c, err := l.Accept()
-			require.NoError(t, err)
-			held = append(held, c)
-		}
+		first, second := accept(), accept()
+		first.asks()
+		third := accept()
+		require.Equal(t, []bool{false, true, false}, []bool{first.freed, second.freed, third.freed})
+		require.Equal(t, 2, l.open)
+		third.asks()
 		accepted := 0
 		go func() {
-			for _, err := l.Accept(); err == nil; _, err = l.Accept() {
+			for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+				c.(*placed).asks()
 				accepted++
 			}
 		}()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Zero(t, accepted)
-		held[0].Close()
+		first.Close()
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.Equal(t, 1, accepted)
+		require.Equal(t, 2, l.open)
 		close(ending)
+	})
+}
+
+// queue is a listener to which connections come by a channel.
+type queue struct {
+	net.Listener
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (q queue) Accept() (net.Conn, error) {
+	select {
+	case c := <-q.conns:
+		return c, nil
+	case <-q.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (q queue) Close() error   { close(q.closed); return nil }
+func (q queue) Addr() net.Addr { return &net.UnixAddr{} }
+
+// TestHalfOpen: beside 500 connections that send nothing, or a part of a request, the training answers before the first of them has used up
+// its time, and as many of them as there are places are open.
+func TestHalfOpen(t *testing.T) {
+	for _, sent := range []string{"", "GET /stats HTTP/1.1\r\nHost: x\r\n"} {
+		synctest.Test(t, func(t *testing.T) {
+			const many = 500
+			q := queue{nil, make(chan net.Conn, many), make(chan struct{})}
+			s := newServer(Options{Now: func() *run.Result { return &run.Result{Status: run.Running} }})
+			s.serve(q)
+			began := time.Now()
+			connect := func(text string) net.Conn {
+				ours, theirs := net.Pipe()
+				q.conns <- theirs
+				go func() { _, _ = ours.Write([]byte(text)) }() // it ends when the other end is closed
+				return ours
+			}
+			var open atomic.Int64
+			for range many {
+				c := connect(sent)
+				open.Add(1)
+				go func() {
+					_, _ = io.Copy(io.Discard, c)
+					open.Add(-1)
+				}()
+			}
+			asker := connect("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+			answer, err := io.ReadAll(asker)
+			require.NoError(t, err)
+			require.Contains(t, string(answer), "200 OK")
+			require.Contains(t, string(answer), "ok\n")
+			require.Less(t, time.Since(began), readTimeout)
+			synctest.Wait()
+			require.EqualValues(t, maxConns-1, open.Load())
+			time.Sleep(2 * readTimeout)
+			synctest.Wait()
+			require.Zero(t, open.Load())
+			close(s.ending)
+			require.NoError(t, s.http.Close())
+			s.serving.Wait()
+		})
+	}
+}
+
+// TestAllowance: so many answers may come at once, and so many a second.
+func TestAllowance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a allowance
+		taken := func() (n int) {
+			for a.take() {
+				n++
+			}
+			return n
+		}
+		time.Sleep(time.Hour)
+		require.Equal(t, maxAsked, taken())
+		time.Sleep(time.Second / 10)
+		require.Equal(t, maxAsked/10, taken())
 	})
 }
