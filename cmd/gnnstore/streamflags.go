@@ -33,6 +33,8 @@ func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
 		"which they keep this part, such as 0.95; 1 changes no result (default off)")
 	f.Var(&s.identity, "identity", "tgn and jodie: columns of random numbers that tell nodes apart where they have no features, computed from their ids; 0 none "+
 		"(default auto: as many as --hidden where nodes are of one type)")
+	f.BoolVar(&o.PairFeatures, "pair-features", o.PairFeatures, "streams: when a pair is scored, read whether it had an event before the batch, how long ago and how many, and "+
+		"likewise of its destination: what pair seen and its kin know, so that figures are apart from those of the network alone")
 	f.StringVar(&o.Publish, "publish", o.Publish, "streams: when others may read the state of a step: early, as soon as it is computed, or late, behind the step; it "+
 		"changes no result (default early)")
 	f.IntVar(&o.Inflight, "inflight", o.Inflight, "streams: steps that have their rows in memory at a time; it changes no result (default --staleness and 2 more)")

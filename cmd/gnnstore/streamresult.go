@@ -24,6 +24,7 @@ func describeStream(o run.Options, rec *run.Record) string {
 	add(o.State == run.NoState, "no state")
 	add(o.Kind != model.JODIE, "fanout %s %s", fanoutText(o.Fanouts), o.Sampler)
 	add(o.Mails > 0, "%d mails", o.Mails)
+	add(o.PairFeatures, "pair features")
 	add(o.Identity > 0, "%d identity columns", o.Identity)
 	add(o.Times != "", "%s times", o.Times)
 	lag := stateLag{autoCount(cmp.Or(o.Staleness, 1))}

@@ -62,12 +62,12 @@ var habits = []habit{
 		chosen: "with and without reverses"},
 	{name: "collegemsg",
 		bare:   recipe{"events collegemsg/CollegeMsg.txt.gz", "--model jodie"},
-		tuned:  recipe{"", "--batch 200"},
-		chosen: "batches of 200 and 600"},
+		tuned:  recipe{"", "--batch 100"},
+		chosen: "batches of 100, 200, 400 and 600"},
 	{name: "enron",
 		bare:   recipe{"events enron_temporal/ml_enron.txt", "--model tgn"},
 		tuned:  recipe{"events enron_temporal/ml_enron.txt --features random:100", "--batch 200"},
-		chosen: "features of nodes, batches of 200 and 600"},
+		chosen: "features of nodes or none, batches of 100, 200 and 600"},
 }
 
 // selectHabits returns those that only names, or all.

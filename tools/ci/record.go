@@ -279,7 +279,7 @@ func (r recordedRun) trainOptions() (o run.Options, err error) {
 		return o, err
 	}
 	for _, name := range []string{"input", "task", "edge_label", "edge_input", "decoder", "loss", "negatives", "eval_negatives", "corrupt",
-		"staleness", "identity", "publish", "warm_events", "negative_population", "history", "p_grad", "t_stale", "history_start", "history_lag", "history_bytes"} {
+		"staleness", "identity", "pair_features", "publish", "warm_events", "negative_population", "history", "p_grad", "t_stale", "history_start", "history_lag", "history_bytes"} {
 		all[name] = nil // which run.json leaves out where they are empty
 	}
 	for name := range r.options {

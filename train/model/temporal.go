@@ -27,7 +27,10 @@ type Temporal struct {
 	constants []*constant
 	update    updater
 	embed     embedder
-	decode    struct{ src, srcBias, dst, dstBias, out, outBias *tape.Var }
+	decode    struct {
+		src, srcBias, dst, dstBias, out, outBias *tape.Var
+		pair, pairOut                            *tape.Var // D×P and 1×P; nil without TemporalShape.Pair
+	}
 }
 
 // TemporalKinds lists the networks for streams.
@@ -53,6 +56,7 @@ type TemporalConfig struct {
 type TemporalShape struct {
 	Event int // V, columns of an event's features; 0: none
 	Node  int // columns of a node's features; 0: none. APAN reads none
+	Pair  int // P, columns of what is known of a pair that is scored; 0: none
 }
 
 // Mail is the columns of one mail.
@@ -197,6 +201,10 @@ func declareTemporal(c TemporalConfig, s TemporalShape) *Temporal {
 	m.decode.src, m.decode.srcBias = d.linear("edge_predictor.src_fc.", c.Hidden, c.Hidden)
 	m.decode.dst, m.decode.dstBias = d.linear("edge_predictor.dst_fc.", c.Hidden, c.Hidden)
 	m.decode.out, m.decode.outBias = d.linear("edge_predictor.out_fc.", 1, c.Hidden)
+	if s.Pair > 0 {
+		a := 1 / math.Sqrt(float64(s.Pair))
+		m.decode.pair, m.decode.pairOut = d.uniform("edge_predictor.pair_fc.weight", a, c.Hidden, s.Pair), d.uniform("edge_predictor.pair_out.weight", a, 1, s.Pair)
+	}
 	m.Params = d.params
 	return m
 }
@@ -226,10 +234,22 @@ func (m *Temporal) Embed(t *tape.Tape, in *Moments, memory *tape.Var, key uint64
 
 // Score is a score for each pair of embeddings, z[src] to z[dst]. src and dst are U32, of as many rows.
 func (m *Temporal) Score(t *tape.Tape, z *tape.Var, src, dst kernels.Tensor) *tape.Var {
+	return m.ScorePast(t, z, src, dst, kernels.Tensor{})
+}
+
+// ScorePast is Score of a network with TemporalShape.Pair, which reads a row of past for each pair, F32, beside both
+// embeddings: in the hidden layer of the decoder, and for the score itself, so that a column alone can rank pairs.
+func (m *Temporal) ScorePast(t *tape.Tape, z *tape.Var, src, dst, past kernels.Tensor) *tape.Var {
 	p := &m.decode
-	hidden := t.AffineReLU(t.Sum(p.srcBias, p.dstBias),
-		tape.Term{X: t.GatherRows(z, src), W: p.src}, tape.Term{X: t.GatherRows(z, dst), W: p.dst})
-	return t.Affine(p.outBias, tape.Term{X: hidden, W: p.out})
+	terms := []tape.Term{{X: t.GatherRows(z, src), W: p.src}, {X: t.GatherRows(z, dst), W: p.dst}}
+	if p.pair != nil {
+		terms = append(terms, tape.Term{X: t.Leaf(past), W: p.pair})
+	}
+	out := []tape.Term{{X: t.AffineReLU(t.Sum(p.srcBias, p.dstBias), terms...), W: p.out}}
+	if p.pair != nil {
+		out = append(out, tape.Term{X: t.Leaf(past), W: p.pairOut})
+	}
+	return t.Affine(p.outBias, out...)
 }
 
 // Close frees the parameters.

@@ -33,6 +33,9 @@ type StreamOptions struct {
 	// computed as they are read, and take no memory a node. Auto is as many as Hidden where the network reads features of nodes, which APAN
 	// does not, the stream has nodes of one type, and these have none; else 0.
 	Identity int `json:"identity,omitempty"`
+	// PairFeatures has the network read, for each pair that it scores, what scores without a network know: whether the pair had an event, how long
+	// ago and how many, and likewise its destination, by the events before the batch. Its figures are not those of the network as published.
+	PairFeatures bool `json:"pair_features,omitempty"`
 	// Publish says when the state that a step makes is there for others: Early, which is the default, as soon as it is computed; or Late, behind the
 	// step. It changes no result.
 	Publish string `json:"publish,omitempty" resume:"free"`

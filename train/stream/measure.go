@@ -87,6 +87,9 @@ func (t *trainer) through(
 	})
 }
 
+// remembers tells whether a score depends on the events before its batch otherwise than by neighbours.
+func (t *trainer) remembers() bool { return t.tables.state != nil || t.PairFeatures }
+
 // following has Hooks.Pass be told of what is gone through from here on.
 func (t *trainer) following(what string, all int64) {
 	if t.hooks.Pass != nil {

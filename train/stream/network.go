@@ -299,7 +299,7 @@ func (n *Network) stops(to int64, count int, at func(i int) int64) (all []stop) 
 	t, next := n.t, 0
 	most := max(1, 3*t.Batch/2) // so that they take no more than a batch of evaluation
 	ask := func(phase int, from int64, seen func(at int64) bool) {
-		if t.tables.state == nil {
+		if !t.remembers() {
 			from = 0 // no event is looked at
 		}
 		for next < count && seen(at(next)) {
@@ -319,7 +319,7 @@ func (n *Network) stops(to int64, count int, at func(i int) int64) (all []stop) 
 		for i := 0; p.from < p.to && i < p.steps() && next < count; i++ {
 			s := p.step(i)
 			ask(phase, s.From, func(at int64) bool { return at < s.To })
-			if next < count && t.tables.state != nil {
+			if next < count && t.remembers() {
 				all = append(all, stop{from: s.From, to: s.To, phase: phase})
 			}
 		}

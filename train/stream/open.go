@@ -66,8 +66,13 @@ func (t *trainer) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if t.PairFeatures {
+		if t.pairs, err = temporal.CountPairs(ctx, t.events, max(total/8, 1<<20)); err != nil {
+			return fmt.Errorf("%s: {pair_features}: %w", t.set.Path(), err)
+		}
+	}
 	sampler, err := temporal.NewSampler(ctx, t.events, temporal.SamplerOptions{
-		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Deliver: t.Kind == model.APAN, Similar: t.similar, Workers: t.Workers, Disk: d,
+		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Deliver: t.Kind == model.APAN, Similar: t.similar, Pairs: t.PairFeatures, Workers: t.Workers, Disk: d,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.set.Path(), err)
@@ -134,6 +139,9 @@ func (t *trainer) openRows(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", t.set.Path(), err)
 	}
 	t.budget = budget
+	if err := t.draw.sampler.OpenPairs(t.pairs); err != nil {
+		return fmt.Errorf("%s: {pair_features}: %w", t.set.Path(), err)
+	}
 	return t.openTables(ctx, demand)
 }
 
@@ -298,6 +306,9 @@ func (t *trainer) demand() (d plan.Demand) {
 	}
 	if t.similar != nil {
 		rest += temporal.SimilarBytes(t.events.Places())
+	}
+	if t.PairFeatures {
+		rest += temporal.PairBytes(t.events, t.pairs)
 	}
 	d.Fixed += rest
 	t.held = rest + m.step*stepMargin/100

@@ -71,7 +71,7 @@ type rankedPart struct {
 }
 
 func (t *trainer) newRankedPart(p part) *rankedPart {
-	r := &rankedPart{part: p, t: t, candidates: t.candidates(p.Negatives), most: max(1, 3*p.batch/2), state: t.tables.state != nil}
+	r := &rankedPart{part: p, t: t, candidates: t.candidates(p.Negatives), most: max(1, 3*p.batch/2), state: t.remembers()}
 	steps := int64(0)
 	for i := range p.steps() {
 		r.starts = append(r.starts, steps)

@@ -68,6 +68,7 @@ type trainer struct {
 	known, all []uint32          // populations of negatives: of training, and of evaluation
 	ranking    run.Ranking       // what events of evaluation are ranked among
 	similar    *temporal.Similar // of Mitigate
+	pairs      int64             // of PairFeatures: the different ones of the stream
 	draw       *drawer
 	step       *temporal.Stepper
 	lag        int                 // the staleness in force: 1 while Auto is not decided
@@ -378,6 +379,9 @@ func (t *trainer) shape() (s model.TemporalShape) {
 		s.Node = t.tables.nodeFile.Dim()
 	} else {
 		s.Node = t.Identity
+	}
+	if t.PairFeatures {
+		s.Pair = temporal.PairColumns
 	}
 	return s
 }

@@ -37,7 +37,12 @@ func drifting(t testing.TB, events int) *store.Dataset { return labelledDrifting
 
 // labelledDrifting is one whose labels, of so many classes, say of most users which group they are in.
 func labelledDrifting(t testing.TB, events, classes int) *store.Dataset {
-	ds, err := store.Open(storetest.BuildStream(t, driftingSpec(events, classes)))
+	return streamOf(t, driftingSpec(events, classes))
+}
+
+// streamOf is the dataset of a stream, until the end of the test.
+func streamOf(t testing.TB, s storetest.StreamSpec) *store.Dataset {
+	ds, err := store.Open(storetest.BuildStream(t, s))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, ds.Close()) })
 	return ds

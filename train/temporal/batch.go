@@ -28,6 +28,10 @@ type Batch struct {
 	Src, Dst, Negatives []uint32
 	Each                int
 
+	// Pairs has PairColumns for each pair that is scored, where SamplerOptions.Pairs asks for them: those of Src with Dst, and behind them those
+	// with Negatives.
+	Pairs []float32
+
 	// Writes are the nodes whose state the events change: those at the ends. None is there twice, and they come by the last of their events.
 	Writes []Write
 
@@ -89,7 +93,7 @@ func (b *Batch) Reset() {
 	for _, list := range b.lists() {
 		*list = (*list)[:0]
 	}
-	b.RowTime, b.Since, b.Writes, b.Mails = b.RowTime[:0], b.Since[:0], b.Writes[:0], b.Mails[:0]
+	b.RowTime, b.Since, b.Pairs, b.Writes, b.Mails = b.RowTime[:0], b.Since[:0], b.Pairs[:0], b.Writes[:0], b.Mails[:0]
 }
 
 // lists are those of numbers.
@@ -102,7 +106,7 @@ func (b *Batch) lists() []*[]uint32 {
 
 // size sets what Bytes says.
 func (b *Batch) size() {
-	b.bytes = 8*int64(cap(b.RowTime)+cap(b.Since)) + 16*int64(cap(b.Writes)+cap(b.Mails))
+	b.bytes = 8*int64(cap(b.RowTime)+cap(b.Since)) + 4*int64(cap(b.Pairs)) + 16*int64(cap(b.Writes)+cap(b.Mails))
 	for _, list := range b.lists() {
 		b.bytes += 4 * int64(cap(*list))
 	}

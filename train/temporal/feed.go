@@ -20,6 +20,7 @@ type feed struct {
 	moments model.Moments
 	// Pairs to score, by roots: the ends of each event, and its source with each of its negatives.
 	src, dst, sources, negatives kernels.Tensor
+	past, negativesPast          kernels.Tensor // what is known of these pairs
 	// What changes of records are made of: the rows of Writes; of each mail the row it is of, that of the other end, and the event.
 	rows, mailRows, mailOthers, mailEvents kernels.Tensor
 	places, mailRecord                     []uint32 // the node of each change, and the change that each mail is in
@@ -101,6 +102,10 @@ func (f *feed) takePairs(b *Batch) {
 	f.ints.add(&f.dst, b.Dst, 1)
 	f.ints.add(&f.sources, f.repeated, 1)
 	f.ints.add(&f.negatives, b.Negatives, 1)
+	if cut := PairColumns * len(b.Src); len(b.Pairs) > 0 {
+		f.floats.add(&f.past, b.Pairs[:cut], PairColumns)
+		f.floats.add(&f.negativesPast, b.Pairs[cut:], PairColumns)
+	}
 }
 
 // takeState parts records: numbers stay on the backend, times are read on the host, since ages are differences of float64.

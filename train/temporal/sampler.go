@@ -28,6 +28,8 @@ type SamplerOptions struct {
 	// Similar has memories that are out of date be blended with those of similar nodes: see Batch.Blended. It stays the caller's, and open until
 	// Close. Default nil: none are.
 	Similar *Similar
+	// Pairs has batches say what is known of the pairs that they score: see Batch.Pairs and OpenPairs.
+	Pairs   bool
 	Workers int          // goroutines that make batches; default 1
 	Disk    disk.Options // how lists are read
 }
@@ -108,6 +110,7 @@ type Sampler struct {
 	lists
 	makers  []maker
 	blender blender
+	past    pairPast
 	stats   Stats
 }
 
@@ -202,6 +205,7 @@ func (s *Sampler) Close() {
 		s.blender.memory.Close()
 		s.blender.last = nil
 	}
+	s.past.close()
 	if s.reader != nil {
 		s.reader.Close()
 	}
@@ -249,6 +253,11 @@ func (s *Sampler) Draw(ctx context.Context, steps []Step, into []*Batch) (err er
 	}
 	if s.options.Similar != nil {
 		if err := store.Guard(func() error { return s.blend(ctx, steps, into) }); err != nil {
+			return fmt.Errorf("temporal: %w", err)
+		}
+	}
+	if s.options.Pairs {
+		if err := store.Guard(func() error { return s.know(ctx, steps, into) }); err != nil {
 			return fmt.Errorf("temporal: %w", err)
 		}
 	}

@@ -109,7 +109,7 @@ func (s *Stepper) Compute(in Input) (Out, error) {
 		return Out{}, err
 	}
 	f := &s.feed
-	there, others := s.Model.Score(s.Tape, z, f.src, f.dst), s.Model.Score(s.Tape, z, f.sources, f.negatives)
+	there, others := s.Model.ScorePast(s.Tape, z, f.src, f.dst, f.past), s.Model.ScorePast(s.Tape, z, f.sources, f.negatives, f.negativesPast)
 	lossThere, lossOthers := s.Tape.LinkLoss(there, others)
 	loss := s.mean(lossThere) + s.mean(lossOthers)
 	s.there, s.others = s.download(s.there, there.Value), s.download(s.others, others.Value)
