@@ -17,9 +17,10 @@ type StreamSpec struct {
 	Times        []float64                 // never decreasing
 	TimeScale    float64                   // default 1
 	Split        store.StreamSplit         // default: all are to train on
-	Dim          int                       // of the table "feat", F32; default none
+	Elem         store.Elem                // of the tables; default F32
+	Dim          int                       // of the table "feat"; default none
 	Row          func(event int) []float32 // of the table
-	NodeDim      int                       // of the table "feat" of users, F32; default none
+	NodeDim      int                       // of the table "feat" of users; default none
 	NodeRow      func(user int) []float32  // of it
 	Labels       []int32                   // of events, below Classes; default none
 	Classes      int
@@ -111,13 +112,14 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 	if err := out.Close(end); err != nil {
 		return err
 	}
+	elem := cmp.Or(s.Elem, store.F32)
 	if s.Dim > 0 {
-		f, err := w.AddStreamTable("feat", "events", store.F32, int64(len(s.Times)), s.Dim)
+		f, err := w.AddStreamTable("feat", "events", elem, int64(len(s.Times)), s.Dim)
 		if err != nil {
 			return err
 		}
 		for i := range s.Times {
-			if err := f.PutRowsAt(int64(i), encode(s.Row(i), store.F32)); err != nil {
+			if err := f.PutRowsAt(int64(i), encode(s.Row(i), elem)); err != nil {
 				return err
 			}
 		}
@@ -126,12 +128,12 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 		}
 	}
 	if s.NodeDim > 0 {
-		f, err := w.AddTable("feat", "user", store.F32, int64(s.Users), s.NodeDim)
+		f, err := w.AddTable("feat", "user", elem, int64(s.Users), s.NodeDim)
 		if err != nil {
 			return err
 		}
 		for v := range s.Users {
-			if err := f.PutRowsAt(int64(v), encode(s.NodeRow(v), store.F32)); err != nil {
+			if err := f.PutRowsAt(int64(v), encode(s.NodeRow(v), elem)); err != nil {
 				return err
 			}
 		}

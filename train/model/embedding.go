@@ -49,7 +49,11 @@ func (f nodeFeatures) join(s moment, memory *tape.Var) *tape.Var {
 	if f.weight != nil {
 		x = t.Affine(f.bias, tape.Term{X: t.Convert(x), W: f.weight})
 	}
-	h := s.gather(x, s.Node)
+	of := s.Node
+	if s.Described.Rows > 0 {
+		of = s.Described
+	}
+	h := s.gather(x, of)
 	if memory != nil {
 		h = t.Sum(h, memory)
 	}

@@ -96,10 +96,11 @@ type Moments struct {
 	Features kernels.Tensor // F32 or F16, N×TemporalShape.Node, or no rows
 
 	// Rows: a node at a time, each once.
-	Node    kernels.Tensor // U32, M: which of the nodes
-	Age     kernels.Tensor // M×2: the time since the memory was written, as kernels.SplitTime has it; below 0 where it was written after
-	Slots   Lists          // of APAN: M lists of Mails positions; At is one of the N·Mails mails
-	MailAge kernels.Tensor // of APAN: (M·Mails)×2, the time since each of the mails
+	Node      kernels.Tensor // U32, M: which of the nodes
+	Described kernels.Tensor // U32, M: which row of Features, or no rows: that of Node
+	Age       kernels.Tensor // M×2: the time since the memory was written, as kernels.SplitTime has it; below 0 where it was written after
+	Slots     Lists          // of APAN: M lists of Mails positions; At is one of the N·Mails mails
+	MailAge   kernels.Tensor // of APAN: (M·Mails)×2, the time since each of the mails
 
 	// Roots are the rows to embed, each once.
 	Root   kernels.Tensor // U32, R

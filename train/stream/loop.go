@@ -146,7 +146,7 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 	if err != nil {
 		return a, t.explain(err, in)
 	}
-	if t.similar != nil {
+	if t.Mitigate > 0 {
 		m := &t.result.Stream.Mitigation
 		m.Roots, m.Blended = m.Roots+int64(len(in.Roots)), m.Blended+int64(len(in.Blended))
 	}

@@ -59,7 +59,7 @@ func TestNodeFeatures(t *testing.T) {
 			require.Equal(t, []string{stateKind, eventKind, nodeKind}[3-len(kinds):], kinds)
 			require.Equal(t, "user/feat", r.Tables[len(kinds)-1].Type)
 			if o.State == "" {
-				losses, params, _ := plainLoop(t, ds, o)
+				losses, params, _ := plainLoop(t, ds, o, Hooks{})
 				require.Equal(t, losses, r.Losses, o.Kind)
 				require.Equal(t, params, r.ParamsXXH3, o.Kind)
 			}

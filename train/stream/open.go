@@ -61,18 +61,14 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	if sum(files) > total/2 {
 		d.Direct, d.Probe = true, true
 	}
-	if t.Mitigate > 0 {
-		if err := t.findSimilar(ctx, total); err != nil {
-			return err
-		}
-	}
 	if t.PairFeatures {
 		if t.pairs, err = temporal.CountPairs(ctx, t.events, max(total/8, 1<<20)); err != nil {
 			return fmt.Errorf("%s: {pair_features}: %w", t.set.Path(), err)
 		}
 	}
 	sampler, err := temporal.NewSampler(ctx, t.events, temporal.SamplerOptions{
-		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Deliver: t.Kind == model.APAN, Similar: t.similar, Pairs: t.PairFeatures, Workers: t.Workers, Disk: d,
+		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Deliver: t.Kind == model.APAN, Blend: t.Mitigate > 0,
+		RandomPartners: t.hooks.RandomPartners, Pairs: t.PairFeatures, Workers: t.Workers, Disk: d,
 	})
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.set.Path(), err)
@@ -182,20 +178,6 @@ func (t *trainer) divide() (plan.Demand, plan.Budget, error) {
 	return d, b, err
 }
 
-// findSimilar finds the nodes that memories which are out of date are blended with. Nothing else is in memory yet.
-func (t *trainer) findSimilar(ctx context.Context, total int64) (err error) {
-	places := t.events.Places()
-	need := programBytes + temporal.SimilarBytes(places) + 8*places + 8*t.split.Train + 6*int64(max(1, t.Workers))*places
-	if need > total {
-		return fmt.Errorf("%s: {mitigate} %v: to find similar nodes takes up to %d MiB, and {memory_bytes} are %d MiB; give it more, or leave {mitigate} out",
-			t.set.Path(), t.Mitigate, (need+1<<20-1)>>20, total>>20)
-	}
-	if t.similar, err = temporal.NewSimilar(ctx, t.events, t.split.Train, max(1, t.Workers)); err != nil {
-		return fmt.Errorf("%s: %w", t.set.Path(), err)
-	}
-	return nil
-}
-
 // checkNetwork refuses a network that there is no memory for, before the system kills the process for trying.
 func (t *trainer) checkNetwork(c model.TemporalConfig, s model.TemporalShape) error {
 	need := 16 * c.Weights(s)
@@ -303,9 +285,6 @@ func (t *trainer) demand() (d plan.Demand) {
 	}
 	if t.ranking.Ranks() {
 		rest += rankBytes * max(t.split.Valid, t.split.Test)
-	}
-	if t.similar != nil {
-		rest += temporal.SimilarBytes(t.events.Places())
 	}
 	if t.PairFeatures {
 		rest += temporal.PairBytes(t.events, t.pairs)

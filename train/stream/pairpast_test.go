@@ -34,7 +34,7 @@ func TestPairFeatures(t *testing.T) {
 		want := outcomeOf(r)
 		require.NotEqual(t, without.params, want.params)
 		if o.State == "" {
-			losses, params, _ := plainLoop(t, ds, o)
+			losses, params, _ := plainLoop(t, ds, o, Hooks{})
 			require.Equal(t, losses, r.Losses, o.Kind)
 			require.Equal(t, params, r.ParamsXXH3, o.Kind)
 		}

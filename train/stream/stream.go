@@ -37,6 +37,9 @@ type Hooks struct {
 	Note  func(string)
 	Text  func(string) string
 	Live  func(now func() *run.Result) (stop func())
+	// RandomPartners, where it is not 0, has run.Options.Mitigate blend memories with those of nodes drawn by this key, and not of similar ones: a
+	// control for studies, which no record has.
+	RandomPartners uint64
 
 	scratch bool  // of MakePlan
 	fixed   bool  // nothing is learnt
@@ -65,10 +68,9 @@ type trainer struct {
 	dir    *run.Dir
 	record *run.Record
 
-	known, all []uint32          // populations of negatives: of training, and of evaluation
-	ranking    run.Ranking       // what events of evaluation are ranked among
-	similar    *temporal.Similar // of Mitigate
-	pairs      int64             // of PairFeatures: the different ones of the stream
+	known, all []uint32    // populations of negatives: of training, and of evaluation
+	ranking    run.Ranking // what events of evaluation are ranked among
+	pairs      int64       // of PairFeatures: the different ones of the stream
 	draw       *drawer
 	step       *temporal.Stepper
 	lag        int                 // the staleness in force: 1 while Auto is not decided
@@ -390,9 +392,6 @@ func (t *trainer) close() {
 	t.closeRows()
 	if t.draw != nil {
 		t.draw.sampler.Close()
-	}
-	if t.similar != nil {
-		t.similar.Close()
 	}
 	if t.step != nil {
 		t.step.Close()

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -200,7 +199,7 @@ func TestPlainLoop(t *testing.T) {
 			o := options(kind)
 			o.Staleness = k
 			got := run1(t, ds, o, Hooks{})
-			losses, params, _ := plainLoop(t, ds, o)
+			losses, params, _ := plainLoop(t, ds, o, Hooks{})
 			require.Equal(t, losses, got.Losses, "%s, staleness %d", kind, k)
 			require.Equal(t, params, got.ParamsXXH3, "%s, staleness %d", kind, k)
 		}
@@ -208,13 +207,12 @@ func TestPlainLoop(t *testing.T) {
 }
 
 // plainLoop trains with all state in a map for each step.
-func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64, params string, blended int64) {
-	tr, err := newTrainer(t.Context(), ds, o, Hooks{})
+func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h Hooks) (losses []float64, params string, blended int64) {
+	tr, err := newTrainer(t.Context(), ds, o, h)
 	require.NoError(t, err)
 	defer tr.close()
 	o = tr.Options
 	s, be, record := tr.step, tr.be, tr.step.Record
-	features := ds.Features(0)
 	for epoch := 1; epoch <= o.Epochs; epoch++ {
 		sum, events := 0.0, 0.0
 		warm := map[uint32][]byte{} // the state before the first step
@@ -245,21 +243,26 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64
 					}
 				}
 				for _, e := range b.Events {
-					rows = append(rows, features.Row(e)...)
+					if tr.tables.file != nil {
+						rows = append(rows, tr.tables.file.Row(e)...)
+					}
 				}
 				if o.Mitigate > 0 && !p.stateOnly {
-					require.Equal(t, blendsOf(tr, &b, func(v uint32) float64 { return record.Time(stateOf(v)) }), slices.Clone(b.Blended))
+					requireBlends(t, tr, &b, func(v uint32) (last float64, met bool) { return record.Time(stateOf(v)), seen[v] != nil })
 					blended += int64(len(b.Blended))
 				}
-				tensor := func(bytes []byte, rows, cols int) kernels.Tensor {
-					x := kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Type: kernels.F32, Rows: rows, Cols: cols}
+				tensor := func(bytes []byte, of kernels.DType, rows, cols int) kernels.Tensor {
+					x := kernels.Tensor{Buf: be.Alloc(of, rows*cols), Type: of, Rows: rows, Cols: cols}
 					host, _ := be.Host(x)
 					copy(host, bytes)
 					return x
 				}
-				in := temporal.Input{Batch: &b, State: tensor(state, len(b.Nodes), record.Cols()), Features: tensor(rows, len(b.Events), columns)}
+				in := temporal.Input{Batch: &b, State: tensor(state, kernels.F32, len(b.Nodes), record.Cols())}
+				if f := tr.tables.file; f != nil {
+					in.Features = tensor(rows, elemOf(f), len(b.Events), f.Dim())
+				}
 				if f := tr.tables.nodeFile; f != nil {
-					in.NodeFeatures = tensor(nodes, len(b.Nodes), f.Dim())
+					in.NodeFeatures = tensor(nodes, elemOf(f), len(b.Nodes), f.Dim())
 				}
 				if !p.stateOnly {
 					in.Key = sample.StepSeed(o.Seed, epoch, i) | 1
@@ -283,10 +286,10 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64
 					n := float64(len(out.Positives))
 					sum, events = sum+out.Loss*n, events+n
 				}
-				be.Free(in.State.Buf)
-				be.Free(in.Features.Buf)
-				if in.NodeFeatures.Buf != nil {
-					be.Free(in.NodeFeatures.Buf)
+				for _, x := range []kernels.Tensor{in.State, in.Features, in.NodeFeatures} {
+					if x.Buf != nil {
+						be.Free(x.Buf)
+					}
 				}
 			}
 			if len(after) > 0 {
@@ -296,63 +299,6 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (losses []float64
 		losses = append(losses, sum/events)
 	}
 	return losses, s.Model.Hash(), blended
-}
-
-// blendsOf is the rows of a batch that are blended, by the times in the state that it sees.
-func blendsOf(tr *trainer, b *temporal.Batch, last func(place uint32) float64) (rows []uint32) {
-	var found temporal.Blends
-	var roots []uint32
-	var times, all []float64
-	for _, row := range b.Roots {
-		roots, times = append(roots, b.Nodes[b.RowNode[row]]), append(times, b.RowTime[row])
-	}
-	for v := range uint32(tr.events.Places()) {
-		all = append(all, last(v))
-	}
-	found.Find(roots, times, all, tr.similar.Of)
-	for _, root := range found.Rows {
-		rows = append(rows, b.Roots[root])
-	}
-	return rows
-}
-
-// TestMitigate: memories that are out of date are blended as the plain loop blends them, on any budget; what is kept whole is what is not blended.
-func TestMitigate(t *testing.T) {
-	ds := drifting(t, 700)
-	for _, kind := range model.TemporalKinds {
-		for _, k := range []int{1, 2, 3} {
-			o := options(kind)
-			o.Staleness, o.WarmEvents = k, 130
-			off := outcomeOf(run1(t, ds, o, Hooks{}))
-			o.Mitigate = 0.5
-			r := run1(t, ds, o, Hooks{})
-			require.NotEqual(t, off.params, r.ParamsXXH3, "%s, staleness %d", kind, k)
-			m := r.Stream.Mitigation
-			require.Positive(t, m.Blended)
-			require.Less(t, m.Share(), 0.02, "99 in 100 are recent")
-			losses, params, blended := plainLoop(t, ds, o)
-			require.Equal(t, losses, r.Losses, "%s, staleness %d", kind, k)
-			require.Equal(t, params, r.ParamsXXH3, "%s, staleness %d", kind, k)
-			require.Equal(t, blended, m.Blended)
-
-			if k == 2 { // which is between the others
-				continue
-			}
-			want := outcomeOf(r)
-			o.Cache.HostBytes, o.Workers, o.Window, o.Publish = 0, 2, 3, run.Late
-			require.Equal(t, want, outcomeOf(run1(t, ds, o, Hooks{late: late})), "%s, staleness %d", kind, k)
-			o.Mitigate = 1
-			require.Equal(t, off, outcomeOf(run1(t, ds, o, Hooks{})), "%s, staleness %d", kind, k)
-		}
-	}
-}
-
-// TestNoRoomForSimilar: what finding similar nodes takes is said before it is taken.
-func TestNoRoomForSimilar(t *testing.T) {
-	o := options(model.TGN)
-	o.Mitigate, o.MemoryBytes = 0.95, 48<<20
-	_, err := newTrainer(t.Context(), drifting(t, 1000), o, Hooks{})
-	require.ErrorContains(t, err, "{mitigate} 0.95: to find similar nodes takes up to 49 MiB, and {memory_bytes} are 48 MiB; give it more, or leave {mitigate} out")
 }
 
 // TestResume: runs that are cut short anywhere, and go on, come to what one does that is not.

@@ -21,7 +21,7 @@ func TestAsksAgreeWithReference(t *testing.T) {
 		e := open(t, spec)
 		for kind := range 3 {
 			uniform, deliver := kind == 1, kind == 2
-			r := &reference{spec, 3, uniform, deliver, nil}
+			r := &reference{spec, 3, uniform, deliver, false}
 			last := spec.Times[len(spec.Times)-1]
 			times := []float64{spec.Times[0], last, last + 5}
 			for range 40 {
@@ -70,7 +70,7 @@ func TestEmbed(t *testing.T) {
 		}
 		s := NewStepper(be, model.NewTemporal(be, n.TemporalConfig, n.TemporalShape, 3), optim.Options{})
 		b := drawer.draw(10, 20, false)
-		in := Input{Batch: b, State: floatsOn(be, make([]float32, len(b.Nodes)*s.Record.Cols()), s.Record.Cols()), Features: featuresOn(be, events, b.Events, n.Event, false)}
+		in := Input{Batch: b, State: floatsOn(be, make([]float32, len(b.Nodes)*s.Record.Cols()), s.Record.Cols()), Features: featuresOn(be, featuresOf(events, b.Events), n.Event, false)}
 		z, err := s.Embed(in)
 		require.NoError(t, err)
 		require.Len(t, z, len(b.Roots)*n.Hidden)

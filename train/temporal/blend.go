@@ -9,7 +9,7 @@ import (
 // blender finds which memories of batches are blended. It knows the last times of nodes as of the state that the last batch has seen.
 type blender struct {
 	memory *kernels.HostBuf
-	last   []float64 // by place, scaled: of events 0 to seen-1; 0 without any
+	last   []float64 // by place, scaled: of events 0 to seen-1; noEvent without any
 	seen   int64
 	found  Blends
 	roots  []uint32 // of a batch: their places
@@ -32,7 +32,9 @@ func (s *Sampler) blend(ctx context.Context, steps []Step, into []*Batch) error 
 		for _, row := range b.Roots {
 			x.roots, x.times = append(x.roots, b.Nodes[b.RowNode[row]]), append(x.times, b.RowTime[row])
 		}
-		if x.found.Find(x.roots, x.times, x.last, s.options.Similar.Of); len(x.found.Rows) > 0 {
+		from := steps[i].From // partners after it would tell of what the batch is to predict
+		x.found.Find(x.roots, x.times, x.last, func(place uint32) []uint32 { return s.similar.Of(place, from) })
+		if len(x.found.Rows) > 0 {
 			x.add(b)
 		}
 	}
@@ -42,8 +44,7 @@ func (s *Sampler) blend(ctx context.Context, steps []Step, into []*Batch) error 
 // see brings last times up to an event, from the one before on, or from the first where they are too new.
 func (x *blender) see(ctx context.Context, s *Sampler, to int64) error {
 	if to < x.seen {
-		clear(x.last)
-		x.seen = 0
+		x.forget()
 	}
 	for x.seen < to {
 		if err := ctx.Err(); err != nil {
@@ -58,6 +59,14 @@ func (x *blender) see(ctx context.Context, s *Sampler, to int64) error {
 		x.seen = hi
 	}
 	return nil
+}
+
+// forget has no node have had an event.
+func (x *blender) forget() {
+	for i := range x.last {
+		x.last[i] = noEvent
+	}
+	x.seen = 0
 }
 
 // add has b blend what was found.

@@ -27,7 +27,7 @@ type feed struct {
 
 	ints   parts[uint32]
 	floats parts[float32]
-	room   struct{ ints, floats, count, memory, mail, bits, mixed, memories, features, identity room }
+	room   struct{ ints, floats, count, memory, mail, bits, mixed, memories, identity room }
 
 	// Lists that batches do not have, on the host.
 	repeated, starts, ends, slots, slotRows []uint32
@@ -51,6 +51,9 @@ func (f *feed) take(in Input) (err error) {
 	f.ints.reset()
 	f.floats.reset()
 	f.ints.add(&m.Node, f.takeNodes(b), 1)
+	if len(f.blends(b)) > 0 && m.Features.Rows > 0 {
+		f.ints.add(&m.Described, b.RowNode, 1)
+	}
 	f.ints.add(&m.Root, b.Roots, 1)
 	f.ints.add(&m.Near.Start, b.NearStart, 1)
 	f.ints.add(&m.Near.End, b.NearEnd, 1)
@@ -139,7 +142,7 @@ func (f *feed) takeState(b *Batch, state kernels.Tensor) {
 	f.floats.add(&m.Away, f.away, 1)
 }
 
-// blend fills in the nodes that rows which are blended have for themselves: with the mail and the features of theirs, and another memory.
+// blend fills in the nodes that rows which are blended have for themselves: with the mail of theirs, and another memory.
 func (f *feed) blend(b *Batch) {
 	m, n, blends := &f.moments, len(b.Nodes), len(b.Blended)
 	f.mixed = f.mixed[:0]
@@ -150,12 +153,6 @@ func (f *feed) blend(b *Batch) {
 	nodes := f.room.mixed.tensor(f.be, kernels.U32, len(f.mixed), 1)
 	f.be.UploadU32(nodes, f.mixed)
 	f.be.GatherRows(m.Mail.Slice(n, n+blends), m.Mail.Slice(0, n), nodes.Slice(0, blends))
-	if m.Features.Rows > 0 {
-		all := f.room.features.tensor(f.be, m.Features.Type, n+blends, m.Features.Cols)
-		f.be.GatherRows(all.Slice(0, n), m.Features, f.counting(n))
-		f.be.GatherRows(all.Slice(n, n+blends), m.Features, nodes.Slice(0, blends))
-		m.Features = all
-	}
 	memories, cols := f.room.memories.tensor(f.be, kernels.F32, len(f.mixed), m.Memory.Cols), m.Memory.Cols
 	f.be.GatherRows(memories, m.Memory.Slice(0, n), nodes)
 	f.blended = append(f.blended[:0], make([]float32, memories.Len())...)
@@ -243,8 +240,7 @@ func (f *feed) counting(n int) kernels.Tensor {
 
 func (f *feed) close() {
 	for _, r := range []*room{
-		&f.room.ints, &f.room.floats, &f.room.count, &f.room.memory, &f.room.mail, &f.room.bits, &f.room.mixed, &f.room.memories, &f.room.features,
-		&f.room.identity,
+		&f.room.ints, &f.room.floats, &f.room.count, &f.room.memory, &f.room.mail, &f.room.bits, &f.room.mixed, &f.room.memories, &f.room.identity,
 	} {
 		r.free(f.be)
 	}

@@ -349,9 +349,9 @@ func (l *loop) upload(b *Batch, seen []loopNode, nodeFeatures []float32) *model.
 }
 
 // blend is what the network reads where rows are blended: each has a node of its own, with another memory.
-func (l *loop) blend(b *Batch, seen []loopNode, nodeFeatures []float32) (*Batch, []loopNode, []float32) {
+func (l *loop) blend(b *Batch, seen []loopNode) (*Batch, []loopNode) {
 	if l.keep == 0 || l.keep == 1 {
-		return b, seen, nodeFeatures
+		return b, seen
 	}
 	c := *b
 	c.RowNode = slices.Clone(b.RowNode)
@@ -368,15 +368,18 @@ func (l *loop) blend(b *Batch, seen []loopNode, nodeFeatures []float32) (*Batch,
 		}
 		c.RowNode[row] = uint32(len(seen))
 		seen = append(seen, n)
-		nodeFeatures = append(nodeFeatures, nodeFeatures[int(at)*l.m.Node:][:l.m.Node]...)
 	}
-	return &c, seen, nodeFeatures
+	return &c, seen
 }
 
 // step computes a batch and writes its state, and learns at a rate where key is not 0.
 func (l *loop) step(b *Batch, nodeFeatures []float32, key uint64, rate float32) (out Out) {
 	seen := l.fetch(b)
-	in := l.upload(l.blend(b, seen, nodeFeatures))
+	blended, all := l.blend(b, seen)
+	in := l.upload(blended, all, nodeFeatures)
+	if l.m.Node > 0 {
+		in.Described = intsOn(l.be, b.RowNode) // features are those of the nodes, blended or not
+	}
 	l.tp.Reset(key != 0)
 	memory := l.m.Update(l.tp, in, key)
 	if memory != nil {

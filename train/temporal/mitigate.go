@@ -3,14 +3,18 @@ package temporal
 import (
 	"math"
 	"slices"
+
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// staleQuantile is the share of a batch's rows whose memory is recent enough: of the others, those that had no event for longest, similar nodes
-// are asked.
+// staleQuantile is the share of a batch's rows whose memory is recent enough. The others are blended.
 const staleQuantile = 0.99
 
-// Blends says which rows of a batch have their memory blended with that of similar nodes, since it is out of date (MSPipe, arXiv 2402.15113,
-// section 4). It depends on times of last events alone, and not on memory: so what it reads is known before the batch is.
+// noEvent is the last time of a node that had no event yet: scaled times begin at 0.
+const noEvent = -1
+
+// Blends finds the rows of a batch whose memory is out of date, and the nodes whose memories it is blended with (MSPipe, arXiv 2402.15113,
+// section 4). It looks at times of last events alone, and not at memory, so that what a batch reads is known before it is computed.
 //
 // Its lists are used again by the next Find. One goroutine uses it.
 type Blends struct {
@@ -18,36 +22,81 @@ type Blends struct {
 	Start []uint32 // row Rows[i] is blended with Nodes[Start[i]:Start[i+1]], which are not empty
 	Nodes []uint32 // places
 
+	// Random, where it is not 0, replaces each similar node by one that is drawn by this key: of the same type, with an event as recent. It is
+	// a control, which says what similarity is worth.
+	Random   uint64
+	FirstDst uint32 // for Random: the place of the first destination, which may be 0
+
 	since, sorted []float64
 }
 
-// Find looks at rows that are embedded: row i is the node at place nodes[i] at times[i]. Times of last events are by place, 0 without, in the
-// version of state that the batch reads, and times are scaled as there.
+// Find looks at rows that are embedded: row i is the node at place nodes[i] at times[i]. Times of last events are by place, noEvent without, in
+// the version of state that the batch reads, and times are scaled as there.
 //
-// A row is out of date when its node's last event is longer ago than γ, the 0.99-quantile over the rows. Of the nodes that are similar to its
-// own it is blended with those that had an event after its node had, less than γ before the row.
+// A row is out of date when its node's last event is longer ago than γ, the 0.99-quantile over the rows. It is blended with the nodes similar
+// to its own whose last event is later than that of its node and less than γ ago. Nodes without an event have no memory that could be out of
+// date: they count in no quantile and are not blended.
 func (b *Blends) Find(nodes []uint32, times, last []float64, similar func(place uint32) []uint32) {
-	b.Rows, b.Start, b.Nodes, b.since = b.Rows[:0], append(b.Start[:0], 0), b.Nodes[:0], b.since[:0]
+	b.Rows, b.Start, b.Nodes, b.since, b.sorted = b.Rows[:0], append(b.Start[:0], 0), b.Nodes[:0], b.since[:0], b.sorted[:0]
 	for i, v := range nodes {
-		b.since = append(b.since, times[i]-last[v])
+		since := 0.0 // below any quantile
+		if last[v] >= 0 {
+			since = times[i] - last[v]
+			b.sorted = append(b.sorted, since)
+		}
+		b.since = append(b.since, since)
 	}
-	b.sorted = append(b.sorted[:0], b.since...)
 	slices.Sort(b.sorted)
 	limit := quantile(b.sorted, staleQuantile)
 	for i, v := range nodes {
 		if !(b.since[i] > limit) {
 			continue
 		}
+		recent := func(u uint32) bool { return last[u] > last[v] && times[i]-last[u] < limit }
+		begin := len(b.Nodes)
 		for _, u := range similar(v) {
-			if last[u] > last[v] && times[i]-last[u] < limit {
+			if recent(u) {
 				b.Nodes = append(b.Nodes, u)
 			}
 		}
-		if end := uint32(len(b.Nodes)); end > b.Start[len(b.Rows)] {
-			b.Rows, b.Start = append(b.Rows, uint32(i)), append(b.Start, end)
+		if len(b.Nodes) == begin {
+			continue
 		}
+		if b.Random != 0 {
+			b.replace(b.Nodes[begin:], sample.Hash(b.Random, uint64(v), math.Float64bits(times[i])), uint32(len(last)), recent)
+		}
+		b.Rows, b.Start = append(b.Rows, uint32(i)), append(b.Start, uint32(len(b.Nodes)))
 	}
 }
+
+// replace replaces nodes by as many others of their type that are recent, each drawn once. Those that it replaces are recent, so there are
+// enough.
+func (b *Blends) replace(nodes []uint32, key uint64, places uint32, recent func(u uint32) bool) {
+	lo, hi := uint32(0), places
+	if b.FirstDst > 0 && nodes[0] < b.FirstDst {
+		hi = b.FirstDst
+	} else if b.FirstDst > 0 {
+		lo = b.FirstDst
+	}
+	fits := func(u uint32, drawn []uint32) bool { return recent(u) && !slices.Contains(drawn, u) }
+	for i := range nodes {
+		u, tries := lo, 0
+		for ; tries < randomTries; tries++ {
+			if u = lo + uint32(below(sample.Fold(key, uint64(i*randomTries+tries)), int(hi-lo))); fits(u, nodes[:i]) {
+				break
+			}
+		}
+		for !fits(u, nodes[:i]) { // few are recent: the next one that is
+			if u++; u == hi {
+				u = lo
+			}
+		}
+		nodes[i] = u
+	}
+}
+
+// randomTries is how many nodes are drawn before all are looked through.
+const randomTries = 1000
 
 // Blend makes memory keep·memory + (1-keep)·the mean of similar, which is not empty. A keep of 1 changes no bit.
 func Blend(memory []float32, similar [][]float32, keep float64) {

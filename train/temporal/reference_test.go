@@ -60,7 +60,7 @@ type reference struct {
 	fanout  int
 	uniform bool
 	deliver bool
-	similar func(place uint32) []uint32 // nil: nothing is blended
+	blends  bool
 }
 
 type halfEdge struct {
@@ -74,6 +74,16 @@ func (r *reference) ends(event int) (u, v uint32) {
 		v += uint32(r.Users)
 	}
 	return u, v
+}
+
+// met tells whether the node at a place is an end of one of the first events.
+func (r *reference) met(place uint32, events int64) bool {
+	for i := range int(events) {
+		if u, v := r.ends(i); u == place || v == place {
+			return true
+		}
+	}
+	return false
 }
 
 // candidates are the neighbours of the node at a place before time t, the newest first.
@@ -188,7 +198,7 @@ func (r *reference) draw(p Step) *Batch {
 	if p.From == p.To && !p.StateOnly {
 		b.Each = p.Each
 	}
-	if r.similar != nil && p.Seen > 0 && len(b.Roots) > 0 {
+	if r.blends && p.Seen > 0 && len(b.Roots) > 0 {
 		defer r.blend(b, p, nodes)
 	}
 	if !r.deliver {
@@ -214,6 +224,7 @@ func (r *reference) draw(p Step) *Batch {
 // had one since then.
 func (r *reference) blend(b *Batch, p Step, nodes map[uint32]uint32) {
 	last := func(place uint32) (t float64) {
+		t = -1
 		for i := range int(p.Seen) {
 			if u, v := r.ends(i); u == place || v == place {
 				t = (r.Times[i] - r.Times[0]) * r.TimeScale
@@ -223,16 +234,18 @@ func (r *reference) blend(b *Batch, p Step, nodes map[uint32]uint32) {
 	}
 	var since []float64
 	for _, row := range b.Roots {
-		since = append(since, b.RowTime[row]-last(b.Nodes[b.RowNode[row]]))
+		if t := last(b.Nodes[b.RowNode[row]]); t >= 0 {
+			since = append(since, b.RowTime[row]-t)
+		}
 	}
 	limit := quantile(slices.Sorted(slices.Values(since)), 0.99)
-	for i, row := range b.Roots {
+	for _, row := range b.Roots {
 		v := b.Nodes[b.RowNode[row]]
-		if since[i] <= limit {
+		if last(v) < 0 || b.RowTime[row]-last(v) <= limit {
 			continue
 		}
 		var of []uint32
-		for _, u := range r.similar(v) {
+		for _, u := range similarByHand(r.StreamSpec, v, p.From, recentPartners) {
 			if last(u) > last(v) && b.RowTime[row]-last(u) < limit {
 				of = append(of, u)
 			}
@@ -345,17 +358,11 @@ func TestSamplerAgreesWithReference(t *testing.T) {
 			spec.Times = slices.Repeat([]float64{-3.5}, shape[0]) // all at one time
 		}
 		e := open(t, spec)
-		similar, err := NewSimilar(t.Context(), e, e.Len()*3/4, 2)
-		require.NoError(t, err)
-		defer similar.Close()
 		for _, fanout := range []int{0, 1, 3, 100} {
 			for kind := range 4 {
 				uniform, deliver := kind&1 == 1, kind&2 == 2
-				r := &reference{spec, fanout, uniform, deliver, nil}
-				o := SamplerOptions{Fanout: fanout, Uniform: uniform, Deliver: deliver, Workers: 1 + rng.IntN(3)}
-				if rng.IntN(2) == 0 {
-					o.Similar, r.similar = similar, similar.Of
-				}
+				r := &reference{spec, fanout, uniform, deliver, rng.IntN(2) == 0}
+				o := SamplerOptions{Fanout: fanout, Uniform: uniform, Deliver: deliver, Blend: r.blends, Workers: 1 + rng.IntN(3)}
 				for _, size := range []int{1, 7, 50, 500} {
 					items, err := Destinations(e, 0, e.Len())
 					require.NoError(t, err)
@@ -374,7 +381,10 @@ func TestSamplerAgreesWithReference(t *testing.T) {
 					got := drawAll(t, s, all, 1+rng.IntN(9))
 					for k, p := range all {
 						require.Equal(t, plain(r.draw(p)), got[k], "stream %d, fanout %d, uniform %v, deliver %v, %+v", i, fanout, uniform, deliver, p)
-						blended += len(got[k].Blended)
+						for _, row := range got[k].Blended {
+							require.True(t, r.met(got[k].Nodes[got[k].RowNode[row]], p.Seen), "a node without an event is blended")
+							blended++
+						}
 					}
 					s.Close()
 				}

@@ -25,9 +25,10 @@ type SamplerOptions struct {
 	Uniform bool
 	// Deliver has neighbours be who gets mail, as APAN sends it, and no rows: see Batch.Mails. Negatives have none then.
 	Deliver bool
-	// Similar has memories that are out of date be blended with those of similar nodes: see Batch.Blended. It stays the caller's, and open until
-	// Close. Default nil: none are.
-	Similar *Similar
+	// Blend has memories that are out of date be blended with those of similar nodes: see Batch.Blended. Default false: none are. RandomPartners
+	// takes nodes drawn by this key in their place: see Blends.Random.
+	Blend          bool
+	RandomPartners uint64
 	// Pairs has batches say what is known of the pairs that they score: see Batch.Pairs and OpenPairs.
 	Pairs   bool
 	Workers int          // goroutines that make batches; default 1
@@ -51,7 +52,7 @@ type Step struct {
 	From, To int64 // events From to To-1
 	// StateOnly has the batch change state and embed nothing: its rows are those that Writes and Mails name, without neighbours and negatives.
 	StateOnly bool
-	// Seen is how many of the first events the state is of that the step sees, to know which memories are out of date: see Similar. 0 has none
+	// Seen is how many of the first events the state is of that the step sees, to know which memories are out of date: see Blends. 0 has none
 	// blended.
 	Seen int64
 	Negatives
@@ -111,6 +112,7 @@ type Sampler struct {
 	makers  []maker
 	blender blender
 	past    pairPast
+	similar *Similar // of Blend
 	stats   Stats
 }
 
@@ -157,11 +159,16 @@ func NewSampler(ctx context.Context, e *store.Events, o SamplerOptions) (_ *Samp
 			return nil, fmt.Errorf("temporal: %w", err)
 		}
 	}
-	if o.Similar != nil {
+	if o.Blend {
 		if s.blender.memory, err = kernels.NewHostBuf(int(8 * e.Places())); err != nil {
 			return nil, fmt.Errorf("temporal: times of %d nodes: %w", e.Places(), err)
 		}
 		s.blender.last = s.blender.memory.Float64s()
+		s.blender.forget()
+		s.blender.found.Random, s.blender.found.FirstDst = o.RandomPartners, s.firstDst
+		if s.similar, err = NewSimilar(e); err != nil {
+			return nil, err
+		}
 	}
 	return s, s.Seek(ctx, 0)
 }
@@ -206,6 +213,9 @@ func (s *Sampler) Close() {
 		s.blender.last = nil
 	}
 	s.past.close()
+	if s.similar != nil {
+		s.similar.Close()
+	}
 	if s.reader != nil {
 		s.reader.Close()
 	}
@@ -251,7 +261,7 @@ func (s *Sampler) Draw(ctx context.Context, steps []Step, into []*Batch) (err er
 	if err := s.make(ctx, steps, into); err != nil {
 		return fmt.Errorf("temporal: %w", err)
 	}
-	if s.options.Similar != nil {
+	if s.options.Blend {
 		if err := store.Guard(func() error { return s.blend(ctx, steps, into) }); err != nil {
 			return fmt.Errorf("temporal: %w", err)
 		}
@@ -346,11 +356,21 @@ func (s *Sampler) Scratch() (steps, makers int64) {
 	for i := range s.makers {
 		makers += s.makers[i].bytes()
 	}
-	return s.lists.bytes() + s.blender.bytes(), makers
+	steps = s.lists.bytes() + s.blender.bytes()
+	if s.similar != nil {
+		steps += s.similar.bytes()
+	}
+	return steps, makers
 }
 
-// Fixed is what it takes from the start: 4 bytes a node with neighbours, and 8 with Similar.
-func (s *Sampler) Fixed() int64 { return int64(4*len(s.counts) + 8*len(s.blender.last)) }
+// Fixed is what it takes from the start: 4 bytes a node with neighbours, and 14 with Blend.
+func (s *Sampler) Fixed() int64 {
+	fixed := int64(4*len(s.counts) + 8*len(s.blender.last))
+	if s.similar != nil {
+		fixed += SimilarBytes(s.events.Places())
+	}
+	return fixed
+}
 
 // Costs is what reading lists was found to take, disk.Assumed where none are read.
 func (s *Sampler) Costs() disk.Costs {

@@ -31,7 +31,7 @@ func BenchmarkStep(b *testing.B) {
 			defer s.Close()
 			state := make([]float32, len(batch.Nodes)*s.Record.Cols())
 			in := Input{
-				Batch: batch, State: floatsOn(be, state, s.Record.Cols()), Features: featuresOn(be, stream, batch.Events, 16, true), Key: 9,
+				Batch: batch, State: floatsOn(be, state, s.Record.Cols()), Features: featuresOn(be, featuresOf(stream, batch.Events), 16, true), Key: 9,
 				Publish: func([]uint32, []byte) error { return nil },
 			}
 			for b.Loop() {

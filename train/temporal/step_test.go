@@ -33,6 +33,8 @@ var stepNetworks = []struct {
 	{model.TemporalConfig{Kind: model.APAN, Hidden: 4, Time: 2, Heads: 1, Mails: 2, FixedTime: true}, model.TemporalShape{}, true},
 	{model.TemporalConfig{Kind: model.APAN, Hidden: 4, Time: 2, Heads: 2, Mails: 4}, model.TemporalShape{Event: 2}, true},
 	{model.TemporalConfig{Kind: model.APAN, Hidden: 4, Time: 2, Heads: 2, Mails: 1}, model.TemporalShape{Event: 2}, true},
+	{model.TemporalConfig{Kind: model.TGN, Hidden: 4, Time: 4, Heads: 2, Mails: 1, Dropout: 0.2}, model.TemporalShape{Event: 3, Node: 4}, false},
+	{model.TemporalConfig{Kind: model.JODIE, Hidden: 4, Time: 4, Mails: 1}, model.TemporalShape{Node: 3}, false},
 }
 
 // far is a backend whose memory the host cannot address.
@@ -87,12 +89,16 @@ func float32s(b []byte) []float32 {
 	return all
 }
 
-// featuresOn is the features of a batch's events, in float16 or float32.
-func featuresOn(be kernels.Backend, events []loopEvent, of []uint32, cols int, half bool) kernels.Tensor {
-	var all []float32
+// featuresOf is the features of a batch's events, one behind the other.
+func featuresOf(events []loopEvent, of []uint32) (all []float32) {
 	for _, e := range of {
 		all = append(all, events[e].features...)
 	}
+	return all
+}
+
+// featuresOn is features in float16 or float32.
+func featuresOn(be kernels.Backend, all []float32, cols int, half bool) kernels.Tensor {
 	x := floatsOn(be, all, cols)
 	if half && cols > 0 {
 		bits := make([]uint16, len(all))
@@ -132,11 +138,12 @@ func TestStepsAgreeWithTheLoop(t *testing.T) {
 					b := drawer.draw(from, to, key%5 == 3 && s.Record.Cols() > 0)
 					nodeFeatures := make([]float32, len(b.Nodes)*n.Node)
 					for i := range nodeFeatures {
-						nodeFeatures[i] = float32(rng.NormFloat64())
+						nodeFeatures[i] = float32(rng.IntN(17)-8) / 8 // exact in float16
 					}
 					in := Input{
 						Batch: b, State: table.fetch(be, b.Nodes), Key: key % 4, // each fourth batch is evaluated
-						Features: featuresOn(be, events, b.Events, n.Event, lag == 3), NodeFeatures: floatsOn(be, nodeFeatures, n.Node),
+						Features:     featuresOn(be, featuresOf(events, b.Events), n.Event, lag == 3),
+						NodeFeatures: featuresOn(be, nodeFeatures, n.Node, lag == 3),
 					}
 					if key%2 == 0 {
 						in.Publish = func(places []uint32, changes []byte) error {
@@ -273,7 +280,7 @@ func writeBack(t *testing.T, events []loopEvent, size, lag int) map[uint32]loopN
 			memory = append(memory, toy(seen[n]))
 		}
 		l.write(b, func(row int) []float32 { return memory[row:][:1] })
-		in := Input{Batch: b, State: table.fetch(be, b.Nodes), Features: featuresOn(be, events, b.Events, 1, false)}
+		in := Input{Batch: b, State: table.fetch(be, b.Nodes), Features: featuresOn(be, featuresOf(events, b.Events), 1, false)}
 		s.feed.take(in)
 		s.writer.write(&s.feed, in, floatsOn(be, memory, 1))
 		table.write(b.Nodes, s.feed.places, s.writer.changes)
@@ -301,7 +308,7 @@ func stepOn(n int, size int, o optim.Options) (*Stepper, Input) {
 	s := NewStepper(be, model.NewTemporal(be, c.TemporalConfig, c.TemporalShape, 3), o)
 	state := make([]float32, len(b.Nodes)*s.Record.Cols())
 	return s, Input{
-		Batch: b, State: floatsOn(be, state, s.Record.Cols()), Features: featuresOn(be, events, b.Events, c.Event, true),
+		Batch: b, State: floatsOn(be, state, s.Record.Cols()), Features: featuresOn(be, featuresOf(events, b.Events), c.Event, true),
 		NodeFeatures: floatsOn(be, make([]float32, len(b.Nodes)*c.Node), c.Node), Key: 7,
 	}
 }
