@@ -31,6 +31,8 @@ func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
 		"training never waits for state (default 1, the plain loop)")
 	f.Float64Var(&o.Mitigate, "mitigate", o.Mitigate, "streams: in training blend memories that are out of date with those of nodes that have the same partners, of "+
 		"which they keep this part, such as 0.95; 1 changes no result (default off)")
+	f.IntVar(&o.MitigateAudit, "mitigate-audit", o.MitigateAudit, "streams: of a step's memories that are blended, how many to compare with what they would be at "+
+		"--staleness 1; 0 none")
 	f.Var(&s.identity, "identity", "tgn and jodie: columns of random numbers that tell nodes apart where they have no features, computed from their ids; 0 none "+
 		"(default auto: as many as --hidden where nodes are of one type)")
 	f.BoolVar(&o.PairFeatures, "pair-features", o.PairFeatures, "streams: when a pair is scored, read whether it had an event before the batch, how long ago and how many, and "+

@@ -62,11 +62,25 @@ func printStreamResult(w io.Writer, r *run.Result) {
 	if m := s.Mitigation; m.Keep > 0 {
 		printf(w, "mitigation: %s of %s roots in training, %s, had memories out of date; they kept %g of them, and the rest is of similar nodes\n", count(m.Blended), count(m.Roots),
 			percent(m.Share()), m.Keep)
+		printMitigationAudit(w, m.Audit)
 	}
 	if t := s.State; t != nil {
 		printf(w, "state: %s records of %s, of %s nodes that had events; %s written\n", count(t.Nodes), size(int64(t.RecordBytes)), count(t.Touched), size(t.BytesWritten))
 	}
 	fmt.Fprintln(w)
+}
+
+// printMitigationAudit is how far blended memories lay from fresh ones, or nothing of no audit.
+func printMitigationAudit(w io.Writer, a *run.MitigationAudit) {
+	if a == nil {
+		return
+	}
+	printf(w, "audit of %s blended memories: %s were out of date; beside fresh ones their error is %.3f blended and %.3f without, their cosine %.3f and %.3f; "+
+		"blending brought %s closer\n", count(a.Nodes), percent(float64(a.OutOfDate)/float64(a.Nodes)), a.ErrorBlended, a.ErrorWithout, a.CosineBlended,
+		a.CosineWithout, percent(float64(a.Closer)/float64(a.Nodes)))
+	if a.OutOfDate > 0 {
+		printf(w, "  of those out of date the error is %.3f blended and %.3f without\n", a.StaleBlended, a.StaleWithout)
+	}
 }
 
 // printReplay is what weights made of a stream, beside what needs no network. Both are compared by a metric.

@@ -45,9 +45,9 @@ func TestStreamOptions(t *testing.T) {
 		"--model tgn --lr 0.5 --batch 4000 --dropout 0.25 --metric auc --sampler uniform --task link --eval none --time-columns 8": func(o *run.Options) {
 			o.LR, o.Batch, o.Dropout, o.Metric, o.Sampler, o.Eval, o.TimeColumns = 0.5, 4000, 0.25, metric.ROCAUC, run.UniformNeighbors, run.NoEvaluation, 8
 		},
-		"--model tgn --stream talk --negative-population nodes --staleness auto --mitigate 0.95 --publish late --inflight 4 --warm-events 20M --times learnt --eval auto": func(o *run.Options) {
+		"--model tgn --stream talk --negative-population nodes --staleness auto --mitigate 0.95 --mitigate-audit 9 --publish late --inflight 4 --warm-events 20M --times learnt --eval auto": func(o *run.Options) {
 			o.StreamOptions = run.StreamOptions{
-				Stream: "talk", NegativePopulation: run.AllNodes, Staleness: run.Auto, Mitigate: 0.95, Publish: run.Late, Inflight: 4, WarmEvents: 20e6,
+				Stream: "talk", NegativePopulation: run.AllNodes, Staleness: run.Auto, Mitigate: 0.95, MitigateAudit: 9, Publish: run.Late, Inflight: 4, WarmEvents: 20e6,
 				Times: run.Learnt, Identity: run.Auto,
 			}
 		},
@@ -176,7 +176,13 @@ predict: gnnstore predict runs/wiki-1 wiki-1.parquet --type user
 	r.Stream.Staleness = run.StalenessOf{K: 3, Auto: true, Publish: run.Late, Inflight: 5, Best: 3, Most: 10, Realised: 0.221}
 	r.Stream.Mitigation = run.MitigationOf{Keep: 0.95, Roots: 300_000, Blended: 2_100}
 	text := print(r)
+	require.NotContains(t, text, "audit")
 	require.Contains(t, text, "\nmitigation: 2,100 of 300,000 roots in training, 0.7 %, had memories out of date; they kept 0.95 of them, and the rest is of similar nodes\n")
+	r.Stream.Mitigation.Audit = &run.MitigationAudit{
+		Nodes: 2_000, OutOfDate: 100, Closer: 60, ErrorBlended: 0.25, ErrorWithout: 0.0625, CosineBlended: 0.5, CosineWithout: 0.75, StaleBlended: 1.5, StaleWithout: 2.5,
+	}
+	require.Contains(t, print(r), "\naudit of 2,000 blended memories: 5.0 % were out of date; beside fresh ones their error is 0.250 blended and 0.062 without, "+
+		"their cosine 0.500 and 0.750; blending brought 3.0 % closer\n  of those out of date the error is 1.500 blended and 2.500 without\n")
 	require.Contains(t, text, "by the last weights")
 	require.Contains(t, text, "\n                     valid        -         -         -           -            -\n")
 	require.NotContains(t, text, "new nodes")

@@ -30,6 +30,11 @@
 // points below; see habits.
 //
 //	go run ./tools/accuracy -data DIR -defaults [-only ddi,umls] [-seeds 3] [-json] [-log FILE]
+//
+// With -mitigate it compares training at staleness 3 that blends memories that are out of date with training that does not, and with blending them
+// with nodes at random; see mitigationTasks.
+//
+//	go run ./tools/accuracy -data DIR -mitigate 0.95 [-only wikipedia/tgn,enron/tgn] [-seeds 10] [-log FILE]
 package main
 
 import (
@@ -210,6 +215,7 @@ type options struct {
 	scale                         float64
 	dtypes, stream, defaults      bool
 	json                          bool
+	mitigate                      string
 }
 
 func main() {
@@ -234,6 +240,7 @@ func main() {
 	flag.BoolVar(&o.stream, "streams", false, "train on streams of events")
 	flag.BoolVar(&o.defaults, "defaults", false, "compare bare commands with tuned ones")
 	flag.BoolVar(&o.json, "json", false, "with -defaults: write one JSON object in place of the table")
+	flag.StringVar(&o.mitigate, "mitigate", "", "compare blending memories that are out of date, which keep these comma-separated `parts` λ of themselves, with none")
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -305,7 +312,7 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 	var selected []task
 	var habits []habit
 	switch {
-	case o.stream:
+	case o.stream, o.mitigate != "":
 	case o.defaults:
 		habits, err = selectHabits(o.only)
 	default:
@@ -320,6 +327,8 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		return errors.New("-defaults: -kappa, -history, -dtypes, -streams, -generated and -quick do not go with it")
 	case o.json && (!o.defaults || o.record != ""):
 		return errors.New("-json goes with -defaults, and without -record, which takes the table")
+	case o.mitigate != "" && (s != nil || o.dtypes || o.generated != "" || o.quick || o.stream || o.defaults):
+		return errors.New("-mitigate: -kappa, -history, -dtypes, -generated, -streams, -defaults and -quick do not go with it")
 	case o.generated != "" && (s != nil || o.only != "" || o.quick):
 		return errors.New("-generated: -kappa, -history, -only and -quick do not go with it")
 	case o.dtypes && (s != nil || o.generated != "" || o.quick):
@@ -332,8 +341,8 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		return fmt.Errorf("-jobs %d: at least 1", o.jobs)
 	case o.quick && s != nil:
 		return errors.New("-quick: one seed has no interval; -kappa and -history go without it")
-	case s == nil && (o.log != "" && !o.defaults || o.jobs != 1):
-		return errors.New("-log and -jobs go with -kappa and -history, and -log with -defaults")
+	case s == nil && (o.log != "" && !o.defaults && o.mitigate == "" || o.jobs != 1):
+		return errors.New("-log and -jobs go with -kappa and -history, and -log with -defaults and -mitigate")
 	}
 	tmp, err := os.MkdirTemp("", "gnnstore-accuracy-")
 	if err != nil {
@@ -362,6 +371,8 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		return b.streams(ctx, w, o)
 	case o.defaults:
 		return b.defaults(ctx, w, habits, o)
+	case o.mitigate != "":
+		return b.mitigation(ctx, w, o)
 	case o.generated != "":
 		return b.generated(ctx, w, o)
 	case o.dtypes:

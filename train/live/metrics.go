@@ -110,6 +110,12 @@ var families = []family{
 		ofAudit(func(a *run.AuditOf) float64 { return a.ErrorFull })},
 	{"gnnstore_history_audit_error_fresh_ratio", "How far rows computed anew lie from what all neighbours come to, relative to that.", gauge, byLayer,
 		ofAudit(func(a *run.AuditOf) float64 { return a.ErrorFresh })},
+	{"gnnstore_mitigation_audit_nodes_total", "Blended memories that were compared with fresh ones.", counter, nil,
+		ofMitigation(func(a *run.MitigationAudit) float64 { return float64(a.Nodes) })},
+	{"gnnstore_mitigation_audit_error_ratio", "How far they lay from fresh ones, relative to those.", gauge, nil,
+		ofMitigation(func(a *run.MitigationAudit) float64 { return a.ErrorBlended })},
+	{"gnnstore_mitigation_audit_error_without_ratio", "How far they lay without blending.", gauge, nil,
+		ofMitigation(func(a *run.MitigationAudit) float64 { return a.ErrorWithout })},
 
 	{"gnnstore_staleness_steps", "How many steps behind its own the state is that a step of a stream sees.", gauge, nil,
 		ofStream(func(s *run.StreamOf) float64 { return float64(s.Staleness.K) })},
@@ -267,6 +273,14 @@ func ofAudit(value func(*run.AuditOf) float64) func(*run.Result, func(float64, .
 				put(value(l.Audit), layer, l.Type)
 			}
 		})
+	}
+}
+
+func ofMitigation(value func(*run.MitigationAudit) float64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
+		if r.Stream != nil && r.Stream.Mitigation.Audit != nil {
+			put(value(r.Stream.Mitigation.Audit))
+		}
 	}
 }
 

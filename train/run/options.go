@@ -280,7 +280,7 @@ func (o Options) validateGraph() error {
 	errs = append(errs, draws.Validate(), o.validateEdgeInputs())
 	fail(o.Kappa < 1 && o.Kappa != sample.Forever, "{kappa} %d: at least 1, which is independent batches, or inf", o.Kappa)
 	fail(o.Dependent != Nested && o.Dependent != Smoothed, "{dependent} %s: there are nested and smoothed", o.Dependent)
-	fail(o.StreamOptions != StreamOptions{}, "{stream}, {negative_population}, {staleness}, {mitigate}, {identity}, {pair_features}, {publish}, {inflight}, {warm_events}, {times}, "+
+	fail(o.StreamOptions != StreamOptions{}, "{stream}, {negative_population}, {staleness}, {mitigate}, {mitigate_audit}, {identity}, {pair_features}, {publish}, {inflight}, {warm_events}, {times}, "+
 		"{state}, {mails} and {time_columns} go with a network for streams: {model} %s", sample.Names(model.TemporalKinds))
 	errs = append(errs, o.validateHistory())
 	if o.ClassWeights != "" && o.ClassWeights != task.NoWeights && o.ClassWeights != task.BalancedWeights {

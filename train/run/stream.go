@@ -29,6 +29,9 @@ type StreamOptions struct {
 	// they keep this part (MSPipe-S, arXiv 2402.15113, section 4; there it is 0.95). 1 reads as much and changes no result; 0 is off. Evaluation
 	// sees fresh state, and blends nothing.
 	Mitigate float64 `json:"mitigate,omitempty"`
+	// MitigateAudit is how many of the memories that a step blends are compared with what they would be, had it seen the state of all steps before; 0:
+	// none. It changes no result.
+	MitigateAudit int `json:"mitigate_audit,omitempty" resume:"free"`
 	// Identity is the columns of random numbers, by the ids of nodes, that tell nodes apart where they have no features; 0 is none. They are
 	// computed as they are read, and take no memory a node. Auto is as many as Hidden where the network reads features of nodes, which APAN
 	// does not, the stream has nodes of one type, and these have none; else 0.
@@ -158,6 +161,8 @@ func (o Options) validateStream() error {
 	fail(o.Staleness < Auto || o.Staleness > maxStaleness, "{staleness} %d: from 1, which is the plain loop, to %d, or auto", o.Staleness, maxStaleness)
 	fail(!(o.Mitigate >= 0 && o.Mitigate <= 1), "{mitigate} %v: from above 0 to 1, the part of a memory that stays as it is; 0 is off", o.Mitigate)
 	fail(o.Mitigate > 0 && o.State == NoState, "{mitigate} %v: with {state} none there is no memory to blend; leave it out", o.Mitigate)
+	fail(o.MitigateAudit < 0 || o.MitigateAudit > maxAudit, "{mitigate_audit} %d: from 0, which compares nothing, to %d", o.MitigateAudit, maxAudit)
+	fail(o.MitigateAudit > 0 && (o.Mitigate == 0 || o.Mitigate == 1), "{mitigate_audit} %d: it goes with {mitigate} above 0 and below 1, or nothing is blended", o.MitigateAudit)
 	fail(o.Inflight != 0 && (o.Inflight < max(o.Staleness, 1) || o.Inflight > maxStaleness+2), "{inflight} %d: from {staleness}, %d, to %d", o.Inflight,
 		max(o.Staleness, 1), maxStaleness+2)
 	fail(o.WarmEvents < 0, "{warm_events} %d: at least 0", o.WarmEvents)
@@ -339,6 +344,67 @@ type MitigationOf struct {
 	Keep    float64 `json:"keep"`    // the part of them that stayed
 	Roots   int64   `json:"roots"`   // nodes at a time that were embedded
 	Blended int64   `json:"blended"` // of these
+	// Audit is of runs with MitigateAudit.
+	Audit *MitigationAudit `json:"audit,omitempty"`
+}
+
+// MitigationAudit is how far memories that were blended lay from fresh ones, which the state of all steps before gives, and how far they would have
+// lain without, on average over the nodes at a time that were looked at. An error is the norm of the difference over that of the fresh memory,
+// a cosine that of the angle between the two. Its JSON keys are stable.
+type MitigationAudit struct {
+	Nodes     int64 `json:"nodes"`
+	OutOfDate int64 `json:"out_of_date"` // of these: later steps than the state was of had changed them
+	Closer    int64 `json:"closer"`      // of Nodes: blended memories lay closer
+	// Of all Nodes; without blending, those that are not OutOfDate have no error.
+	ErrorBlended  float64 `json:"error_blended"`
+	CosineBlended float64 `json:"cosine_blended"`
+	ErrorWithout  float64 `json:"error_without"`
+	CosineWithout float64 `json:"cosine_without"`
+	StaleBlended  float64 `json:"error_blended_out_of_date"` // of OutOfDate alone
+	StaleWithout  float64 `json:"error_without_out_of_date"`
+}
+
+// MitigationSums is what a MitigationAudit is the means of.
+type MitigationSums struct {
+	Nodes        int64      `json:"nodes"`
+	OutOfDate    int64      `json:"out_of_date"`
+	Closer       int64      `json:"closer"`
+	Blended      Comparison `json:"blended"`
+	Without      Comparison `json:"without"`
+	StaleBlended Comparison `json:"stale_blended"`
+	StaleWithout Comparison `json:"stale_without"`
+}
+
+// Add compares a blended memory, and what it was, with a fresh one.
+func (s *MitigationSums) Add(blended, was, fresh []float32, outOfDate bool) {
+	var a, b Comparison
+	a.Add(blended, fresh)
+	b.Add(was, fresh)
+	s.Nodes++
+	s.Blended.plus(a)
+	s.Without.plus(b)
+	if a.Error < b.Error {
+		s.Closer++
+	}
+	if outOfDate {
+		s.OutOfDate++
+		s.StaleBlended.plus(a)
+		s.StaleWithout.plus(b)
+	}
+}
+
+// Of is the means; nil of nothing.
+func (s *MitigationSums) Of() *MitigationAudit {
+	if s.Nodes == 0 {
+		return nil
+	}
+	nodes, stale := float64(s.Nodes), float64(max(s.OutOfDate, 1))
+	return &MitigationAudit{
+		Nodes: s.Nodes, OutOfDate: s.OutOfDate, Closer: s.Closer,
+		ErrorBlended: s.Blended.Error / nodes, CosineBlended: s.Blended.Cosine / nodes,
+		ErrorWithout: s.Without.Error / nodes, CosineWithout: s.Without.Cosine / nodes,
+		StaleBlended: s.StaleBlended.Error / stale, StaleWithout: s.StaleWithout.Error / stale,
+	}
 }
 
 // Share is how many of the roots were blended.

@@ -32,6 +32,8 @@ type progress struct {
 	run.Progress
 	State marks             `json:"state"`
 	Stale staleness.Counted `json:"stale"` // what was read out of date
+	// Audited is what audits of blended memories came to so far.
+	Audited run.MitigationSums `json:"audited,omitzero"`
 }
 
 // marks are the state of nodes in checkpoints.
@@ -70,12 +72,13 @@ func (t *trainer) saveCheckpoint(state bool) error {
 			return err
 		}
 		t.mark.Has, t.mark.Kept = true, append(t.mark.Kept, mark)
+		s.Tensors = append(s.Tensors, t.audit.tensors()...)
 	}
 	at, err := t.dir.SyncProgress(updates, t.partial, t.ends.Worse, t.best != nil, t.result)
 	if err != nil {
 		return err
 	}
-	for key, v := range map[string]any{progressKey: progress{at, t.mark, t.stale.Counted}, run.RecordKey: t.record} {
+	for key, v := range map[string]any{progressKey: progress{at, t.mark, t.stale.Counted, t.audited}, run.RecordKey: t.record} {
 		text, err := json.Marshal(v)
 		if err != nil {
 			return err
@@ -210,6 +213,9 @@ func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta ma
 		}
 	}
 	undos, err := t.undos(tensors, at.State.Ago)
+	if err == nil && t.MitigateAudit > 0 {
+		err = t.audit.goOn(tensors, at.Partial.Steps, t.lag, t.Hidden, int(t.events.Places()))
+	}
 	if err == nil {
 		err = t.step.Optim.Restore(at.Updates, tensors)
 	}
@@ -233,7 +239,7 @@ func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta ma
 		t.tables.state.Undone(undos)
 	}
 	t.result, t.saved, t.partial, t.ends.Worse, t.mark = result, at.Updates, at.Partial, at.Worse, at.State
-	t.stale.Counted = at.Stale
+	t.stale.Counted, t.audited = at.Stale, at.Audited
 	t.before = counted{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
 	if s := at.SoFar.Stream.State; s != nil {
 		t.before.written = s.BytesWritten

@@ -18,6 +18,7 @@ func (t *trainer) look() run.Point {
 	stream := *p.Result.Stream
 	p.Result.Stream = &stream
 	stream.Staleness.Realised = t.stale.Mean()
+	stream.Mitigation.Audit = t.audited.Of()
 	done := slices.Clone(t.counted.tables)
 	p.Count = func(r *run.Result) (pipeline.Stats, int) { return t.count(r, done) }
 	return p
@@ -40,6 +41,7 @@ func (t *trainer) collect() {
 	t.count(t.result, t.counted.tables)
 	t.result.Evaluation.Disk = t.counted.evaluated.Add(t.before.evaluated)
 	t.result.Stream.Staleness.Realised = t.stale.Mean()
+	t.result.Stream.Mitigation.Audit = t.audited.Of()
 	if s := t.tables.state; s != nil {
 		c := s.Counts()
 		t.result.Stream.State = &run.StateOf{

@@ -93,6 +93,7 @@ func (t *trainer) train(ctx context.Context, n int, events *part, to int) error 
 	}
 	if from == 0 {
 		t.stale.Begin()
+		t.audit.begin()
 	}
 	before := t.tables.stats()
 	use := func(b *pipeline.Gathered) error {
@@ -149,6 +150,9 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 	if t.Mitigate > 0 {
 		m := &t.result.Stream.Mitigation
 		m.Roots, m.Blended = m.Roots+int64(len(in.Roots)), m.Blended+int64(len(in.Blended))
+		if t.MitigateAudit > 0 {
+			t.audit.look(in, t.step, t.lag, t.MitigateAudit, &t.audited)
+		}
 	}
 	t.scores.Reset()
 	t.scores.Add(out.Positives, out.Negatives)

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"slices"
@@ -52,6 +53,30 @@ func requireBlends(t *testing.T, tr *trainer, b *temporal.Batch, state func(plac
 	}
 }
 
+// auditBlends compares memories that a batch blends, as the state that it sees and as fresh state have them.
+func auditBlends(sums *run.MitigationSums, o run.Options, r temporal.Record, b *temporal.Batch, seen func(v uint32) []byte, fresh map[uint32][]byte) {
+	memory := func(record []byte) []float32 {
+		x := make([]float32, len(r.Memory(record))/4)
+		_, err := binary.Decode(r.Memory(record), binary.LittleEndian, x)
+		if err != nil {
+			panic(err)
+		}
+		return x
+	}
+	n := len(b.Blended)
+	for j := range min(n, o.MitigateAudit) {
+		i := j * n / min(n, o.MitigateAudit)
+		v := b.Nodes[b.RowNode[b.Blended[i]]]
+		was, is := memory(seen(v)), memory(seen(v))
+		var similar [][]float32
+		for _, node := range b.Similar[b.BlendStart[i]:b.BlendStart[i+1]] {
+			similar = append(similar, memory(seen(b.Nodes[node])))
+		}
+		temporal.Blend(is, similar, o.Mitigate)
+		sums.Add(is, was, memory(fresh[v]), r.Time(seen(v)) != r.Time(fresh[v]))
+	}
+}
+
 // exact is drifting between nodes of one type, with features of events and of nodes that float16 and float32 hold alike; without any of elem 0.
 func exact(t testing.TB, events int, elem store.Elem) *store.Dataset {
 	s := driftingSpec(events, 0)
@@ -86,13 +111,15 @@ func TestMitigateFeatures(t *testing.T) {
 			for i, elem := range []store.Elem{0, store.F16, store.F32} {
 				name := fmt.Sprintf("%s, features of type %v, random partners %d", kind, elem, random)
 				ds, o, h := exact(t, 600, elem), options(kind), Hooks{RandomPartners: random}
-				o.Staleness, o.WarmEvents, o.Mitigate = 3, 70, 0.5
+				o.Staleness, o.WarmEvents, o.Mitigate, o.MitigateAudit = 3, 70, 0.5, i
 				r := run1(t, ds, o, h)
-				losses, params, blended := plainLoop(t, ds, o, h)
+				losses, params, want := plainLoop(t, ds, o, h)
 				require.Equal(t, losses, r.Losses, name)
 				require.Equal(t, params, r.ParamsXXH3, name)
-				require.Equal(t, blended, r.Stream.Mitigation.Blended, name)
-				require.Positive(t, blended, name)
+				require.Equal(t, want.Blended, r.Stream.Mitigation.Blended, name)
+				require.Equal(t, want.Audit, r.Stream.Mitigation.Audit, name)
+				require.Positive(t, want.Blended, name)
+				require.Equal(t, i > 0, want.Audit != nil, name)
 				of[i] = outcomeOf(r)
 
 				o.Cache.HostBytes, o.Workers, o.Window, o.Publish, o.CheckpointEvery = 0, 2, 3, run.Late, 3
@@ -111,7 +138,8 @@ func TestMitigateFeatures(t *testing.T) {
 					require.NoError(t, err, name)
 					if done = r.Status == run.Done; done {
 						require.Equal(t, of[i], outcomeOf(r), name)
-						require.Equal(t, blended, r.Stream.Mitigation.Blended, name)
+						require.Equal(t, want.Blended, r.Stream.Mitigation.Blended, name)
+						require.Equal(t, want.Audit, r.Stream.Mitigation.Audit, name)
 					}
 				}
 			}
@@ -135,19 +163,66 @@ func TestMitigate(t *testing.T) {
 			m := r.Stream.Mitigation
 			require.Positive(t, m.Blended)
 			require.Less(t, m.Share(), 0.02, "99 in 100 are recent")
-			losses, params, blended := plainLoop(t, ds, o, Hooks{})
+			losses, params, want := plainLoop(t, ds, o, Hooks{})
 			require.Equal(t, losses, r.Losses, "%s, staleness %d", kind, k)
 			require.Equal(t, params, r.ParamsXXH3, "%s, staleness %d", kind, k)
-			require.Equal(t, blended, m.Blended)
+			require.Equal(t, want.Blended, m.Blended)
 
 			if k == 2 { // which is between the others
 				continue
 			}
-			want := outcomeOf(r)
+			same := outcomeOf(r)
 			o.Cache.HostBytes, o.Workers, o.Window, o.Publish = 0, 2, 3, run.Late
-			require.Equal(t, want, outcomeOf(run1(t, ds, o, Hooks{late: late})), "%s, staleness %d", kind, k)
+			require.Equal(t, same, outcomeOf(run1(t, ds, o, Hooks{late: late})), "%s, staleness %d", kind, k)
 			o.Mitigate = 1
 			require.Equal(t, off, outcomeOf(run1(t, ds, o, Hooks{})), "%s, staleness %d", kind, k)
 		}
+	}
+}
+
+// TestMitigateAudit: an audit changes no result, and looks at what is blended, or at some of it. One that begins with a resume looks at nothing until it
+// knows what the staleness hides.
+func TestMitigateAudit(t *testing.T) {
+	ds := drifting(t, 900)
+	for _, kind := range model.TemporalKinds {
+		o := options(kind)
+		o.Staleness, o.Mitigate, o.CheckpointEvery = 4, 0.5, 3
+		want := outcomeOf(run1(t, ds, o, Hooks{}))
+		o.MitigateAudit = 1000
+		r := run1(t, ds, o, Hooks{})
+		require.Equal(t, want, outcomeOf(r), kind)
+		all := *r.Stream.Mitigation.Audit
+		require.Equal(t, r.Stream.Mitigation.Blended, all.Nodes, kind)
+		require.Positive(t, all.OutOfDate, kind)
+		require.Less(t, all.OutOfDate, all.Nodes, kind)
+
+		disk, o := vfs.NewMem(), o
+		for _, most := range []int{0, 1000, 1000} {
+			ctx, cancel := context.WithCancel(t.Context())
+			left := 5
+			o.MitigateAudit = most
+			r, err := runOn(ctx, disk, "/run", ds, o, Hooks{Step: func(int, int, int, float64) {
+				if left--; left == 0 && most == 0 {
+					cancel()
+				}
+			}})
+			cancel()
+			require.NoError(t, err)
+			if r.Status == run.Done {
+				require.Equal(t, want, outcomeOf(r), kind)
+				require.Less(t, r.Stream.Mitigation.Audit.Nodes, all.Nodes, kind)
+				break
+			}
+			require.Nil(t, r.Stream.Mitigation.Audit)
+		}
+	}
+	o := options(model.TGN)
+	for _, bad := range []struct {
+		keep float64
+		most int
+		says string
+	}{{0.5, -1, "{mitigate_audit} -1: from 0"}, {0, 5, "{mitigate_audit} 5: it goes with {mitigate}"}, {1, 5, "{mitigate_audit} 5: it goes with {mitigate}"}} {
+		o.Mitigate, o.MitigateAudit = bad.keep, bad.most
+		require.ErrorContains(t, o.Validate(), bad.says)
 	}
 }

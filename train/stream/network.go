@@ -86,7 +86,7 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	if o.EvalNegatives != "" {
 		with.EvalNegatives = o.EvalNegatives
 	}
-	with.Staleness, with.Mitigate, with.Inflight, with.WarmEvents, with.EpochSteps, with.KeepCheckpoints = 1, 0, 0, 0, 0, 1
+	with.Staleness, with.Mitigate, with.MitigateAudit, with.Inflight, with.WarmEvents, with.EpochSteps, with.KeepCheckpoints = 1, 0, 0, 0, 0, 0, 1
 	return with
 }
 

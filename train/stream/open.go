@@ -88,7 +88,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 		weights = 4 * (kernels.HostBytes() - before) // which a checkpoint has more than once
 	} else {
 		t.step = temporal.NewStepper(t.be, model.NewTemporal(t.be, config, shape, t.Seed), t.Optim)
-		t.step.Keep = t.Mitigate
+		t.step.Keep, t.step.Remember = t.Mitigate, t.MitigateAudit > 0
 		weights = kernels.HostBytes() - before
 	}
 	if t.Identity > 0 {
@@ -264,6 +264,9 @@ func (t *trainer) demand() (d plan.Demand) {
 		add(plan.Rows{Count: int64(places), Bytes: int64(bytes), Index: slot, Inputs: m.nodes, Rewritten: true, Noted: noted})
 		d.Fixed += mutable.FixedBytes(places)
 		d.Step += t.records(m.writes) * stepMargin / 100
+		if t.MitigateAudit > 0 {
+			d.Fixed += auditBytes(t.lag, m.writes, t.Hidden) * stepMargin / 100
+		}
 	}
 	if f := t.tables.file; f != nil {
 		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: m.events})

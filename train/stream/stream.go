@@ -77,6 +77,8 @@ type trainer struct {
 	found      *run.AutoStaleness  // what Auto came to; nil where a number was given
 	stale      *staleness.Realised // what training read that was out of date
 	wrote      []uint32            // scratch of it
+	audit      audit               // of MitigateAudit
+	audited    run.MitigationSums  // by it
 	measured   measured
 	tables     tables
 	pipe       *pipeline.Pipeline // of training

@@ -207,12 +207,13 @@ func TestPlainLoop(t *testing.T) {
 }
 
 // plainLoop trains with all state in a map for each step.
-func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h Hooks) (losses []float64, params string, blended int64) {
+func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h Hooks) (losses []float64, params string, m run.MitigationOf) {
 	tr, err := newTrainer(t.Context(), ds, o, h)
 	require.NoError(t, err)
 	defer tr.close()
 	o = tr.Options
 	s, be, record := tr.step, tr.be, tr.step.Record
+	var audited run.MitigationSums
 	for epoch := 1; epoch <= o.Epochs; epoch++ {
 		sum, events := 0.0, 0.0
 		warm := map[uint32][]byte{} // the state before the first step
@@ -249,7 +250,12 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h Hooks) (losses 
 				}
 				if o.Mitigate > 0 && !p.stateOnly {
 					requireBlends(t, tr, &b, func(v uint32) (last float64, met bool) { return record.Time(stateOf(v)), seen[v] != nil })
-					blended += int64(len(b.Blended))
+					fresh := warm
+					if i > 0 {
+						fresh = after[i-1]
+					}
+					auditBlends(&audited, o, record, &b, stateOf, fresh)
+					m.Blended += int64(len(b.Blended))
 				}
 				tensor := func(bytes []byte, of kernels.DType, rows, cols int) kernels.Tensor {
 					x := kernels.Tensor{Buf: be.Alloc(of, rows*cols), Type: of, Rows: rows, Cols: cols}
@@ -298,7 +304,8 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h Hooks) (losses 
 		}
 		losses = append(losses, sum/events)
 	}
-	return losses, s.Model.Hash(), blended
+	m.Audit = audited.Of()
+	return losses, s.Model.Hash(), m
 }
 
 // TestResume: runs that are cut short anywhere, and go on, come to what one does that is not.

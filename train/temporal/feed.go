@@ -14,8 +14,10 @@ type feed struct {
 	kind    model.Kind
 	record  Record
 	keep    float64 // of memories that are blended
-	ids     IDs     // of nodes that have identity columns in place of features; nil: none have
-	columns int     // of these
+	// remember keeps these as they were: unblended.
+	remember bool
+	ids      IDs // of nodes that have identity columns in place of features; nil: none have
+	columns  int // of these
 
 	moments model.Moments
 	// Pairs to score, by roots: the ends of each event, and its source with each of its negatives.
@@ -33,7 +35,7 @@ type feed struct {
 	repeated, starts, ends, slots, slotRows []uint32
 	written, sent, others, events, recordOf []uint32
 	rowNode, mixed                          []uint32
-	blended                                 []float32
+	blended, unblended                      []float32
 	similar                                 [][]float32
 	nodeIDs                                 []uint64
 	age, mailAge, since, away               []float32
@@ -43,6 +45,7 @@ type feed struct {
 func (f *feed) take(in Input) (err error) {
 	b, m := in.Batch, &f.moments
 	*m = model.Moments{Events: in.Features, Features: in.NodeFeatures}
+	f.blended, f.unblended = f.blended[:0], f.unblended[:0]
 	if f.ids != nil && len(b.Roots) > 0 {
 		if m.Features, err = f.takeIdentity(b, f.columns); err != nil {
 			return err
@@ -158,6 +161,9 @@ func (f *feed) blend(b *Batch) {
 	f.blended = append(f.blended[:0], make([]float32, memories.Len())...)
 	f.be.DownloadF32(f.blended, memories)
 	memory := func(i int) []float32 { return f.blended[i*cols:][:cols] }
+	if f.remember {
+		f.unblended = append(f.unblended[:0], f.blended[:blends*cols]...)
+	}
 	for i := range b.Blended {
 		f.similar = f.similar[:0]
 		for j := b.BlendStart[i]; j < b.BlendStart[i+1]; j++ {
@@ -165,7 +171,8 @@ func (f *feed) blend(b *Batch) {
 		}
 		Blend(memory(i), f.similar, f.keep)
 	}
-	f.be.UploadF32(m.Memory.Slice(n, n+blends), f.blended[:blends*cols])
+	f.blended = f.blended[:blends*cols]
+	f.be.UploadF32(m.Memory.Slice(n, n+blends), f.blended)
 }
 
 // takeTimes makes ages of times, which are among the bits of nodes.

@@ -168,6 +168,14 @@ func (r Record) setMail(change []byte, t float64) {
 	change[len(change)-4] |= hasMail
 }
 
+// ChangedMemory is the memory in a change; ok is false of one that has none.
+func (r Record) ChangedMemory(change []byte) (memory []byte, ok bool) {
+	if r.ring && change[len(change)-4]&hasMemory == 0 {
+		return nil, false
+	}
+	return change[:4*r.memory], true
+}
+
 // Apply makes the newest record of a node what a change says: new mail takes the place of the oldest one.
 func (r Record) Apply(record, change []byte) {
 	if !r.ring {

@@ -25,6 +25,8 @@ type Stepper struct {
 	Record Record // what State has of each node
 	// Keep is how much a memory that is blended keeps of itself: see Blend and Batch.Blended. 0 and 1 leave memories as they are.
 	Keep float64
+	// Remember has Blended say what memories were before they were blended.
+	Remember bool
 
 	feed          feed
 	writer        writer
@@ -135,7 +137,7 @@ func (s *Stepper) Embed(in Input) ([]float32, error) {
 func (s *Stepper) embed(in Input) (*tape.Var, error) {
 	s.Tape.Reset(in.Key != 0)
 	f := &s.feed
-	f.keep = s.Keep
+	f.keep, f.remember = s.Keep, s.Remember
 	if err := f.take(in); err != nil {
 		return nil, err
 	}
@@ -184,6 +186,15 @@ const exponent = 0xff << 23
 
 // Changes is what the last Compute or Embed made of the state: see Input.Publish. It is empty without state.
 func (s *Stepper) Changes() (places []uint32, changes []byte) { return s.feed.places, s.writer.changes }
+
+// Blended is the memories of Batch.Blended in the last Compute or Embed, as the state has them and as they were used, one behind the other: where
+// Remember is set, and empty where nothing was blended. Both are lent until the next.
+func (s *Stepper) Blended() (were, are []float32) {
+	if !s.Remember {
+		return nil, nil
+	}
+	return s.feed.unblended, s.feed.blended
+}
 
 // Update makes new weights of the gradients at a learning rate, and clears these. A norm that is not finite, which is known where gradients are
 // clipped, is a *step.NormError.
