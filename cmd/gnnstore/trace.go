@@ -85,8 +85,8 @@ func (o *traceOptions) flags(f *pflag.FlagSet) {
 	o.edges = newEdgeInputs(nil)
 	f.Var(o.edges, "edge-input", "tables of edges that rows are read of, again for each relation: RELATION=table, RELATION=table:NAME")
 	f.StringSliceVar(&o.kappas, "kappa", o.kappas, "batches in a row that share their draws; inf for all")
-	f.StringVar(&o.dependent, "dependent", o.dependent, "how they share them: nested, the same for κ batches, or "+
-		"smoothed, drifting over κ batches")
+	f.StringVar(&o.dependent, "dependent", o.dependent, "how they share them: nested, the same for κ batches (of labor-star the "+
+		"same random numbers alone, since it finds probabilities for each batch), or smoothed, drifting over κ batches")
 	f.StringSliceVar(&o.caches, "cache", o.caches, "sizes of caches: shares of all rows, or numbers of rows, of each table apart")
 	f.StringSliceVar(&o.policies, "policies", o.policies, "policies of caches: "+texts(trace.Policies))
 	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a batch")
@@ -257,13 +257,14 @@ func printTrace(w io.Writer, r *trace.Report) {
 		}
 		return row, head
 	}
-	printf(w, "\ndifferent rows a batch, where so many of %s in a row are read together:\n", count(int64(r.Batch)))
+	printf(w, "\ndifferent rows a batch, where so many of %s in a row are read together, and the share of them that the one before it wanted:\n", count(int64(r.Batch)))
 	var rows [][]string
 	for _, t := range r.Traces {
 		row, head := drawn(t)
 		for _, s := range t.WorkingSet {
 			head, row = append(head, count(int64(s.Batches))), append(row, mean(s.PerBatch))
 		}
+		head, row = append(head, "of the one before"), append(row, percent(t.Overlap.Share))
 		if rows == nil {
 			rows = append(rows, head)
 		}

@@ -175,7 +175,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.Var(&o.kappa, "kappa", "steps over which batches draw alike, so that they meet the same rows; 1 is independent "+
 		"batches, inf all steps")
 	f.StringVar(&o.Dependent, "dependent", o.Dependent, "how they do: nested (the same draws for --kappa steps, then "+
-		"others) or smoothed (draws that drift)")
+		"others; of labor-star the same random numbers alone, since it finds probabilities for each batch) or smoothed (draws that drift)")
 	f.BoolVar(&o.LayerDependency, "layer-dependency", o.LayerDependency, "let a node draw the same neighbours at every layer")
 	f.BoolVar(&o.Poisson, "poisson", o.Poisson, "labor0: let how many neighbours are drawn vary around --fanout")
 	f.BoolVar(&o.Weighted, "weighted", o.Weighted, "ns: draw and sum neighbours by the weights of their edges")

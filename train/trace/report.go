@@ -92,6 +92,7 @@ type Trace struct {
 	// WorkingSet is how many different rows 1, 2, 4, … batches in a row want: what one read of them all, each row
 	// once, reads.
 	WorkingSet []Window `json:"working_set"`
+	Overlap    Overlap  `json:"overlap"`
 
 	// What caches are judged by: see Options.Steps.
 	WarmupSteps      int   `json:"warmup_steps"`
@@ -109,6 +110,16 @@ type Batches struct {
 	Mean float64 `json:"mean"`
 	Min  int     `json:"min"`
 	Max  int     `json:"max"`
+}
+
+// Overlap is how much batches want of what the batch right before them wanted. Of nested draws the first batch of each κ is left out, which looks
+// at other numbers than the one before it. With κ = 1, where each batch has numbers of its own, all are compared: that is what chance has.
+//
+// With NS and LABOR-0 and nested draws a node draws the same neighbours in all batches of a group. With LABOR-* it does not, since its
+// probabilities depend on all nodes of a batch.
+type Overlap struct {
+	Rows  int64   `json:"rows"`  // that both wanted
+	Share float64 `json:"share"` // of the rows of the later ones
 }
 
 // Window is the mean over all whole windows of so many batches, one behind the other from the start of the trace.

@@ -258,7 +258,7 @@ func (r *run) judge(ctx context.Context, kind sample.Kind, kappa int, of *table,
 	if of.name != "" {
 		name += ", of " + of.name
 	}
-	reuse, err := newReuse(of.nodes, r.report.Steps)
+	reuse, err := newReuse(of.nodes, r.report.Steps, groupOf(kappa, r.Smoothed))
 	if err != nil {
 		return err
 	}
@@ -269,7 +269,7 @@ func (r *run) judge(ctx context.Context, kind sample.Kind, kappa int, of *table,
 	}
 	t := Trace{
 		Sampler: kind, Kappa: kappa, Type: of.name, Requests: requests.count(), Batches: requests.batches(),
-		Different: sum(reuse.fresh), WorkingSet: reuse.windows(), Caches: []Cache{},
+		Different: sum(reuse.fresh), WorkingSet: reuse.windows(), Overlap: reuse.overlap(), Caches: []Cache{},
 	}
 	from := of.warmup(reuse.fresh, kappa)
 	t.WarmupSteps, t.MeasuredSteps = from, r.report.Steps-from

@@ -76,6 +76,24 @@ func distinct(batches [][]uint32) float64 {
 	return float64(len(rows))
 }
 
+// plainOverlap compares each batch with the one before it, but for those that look at other numbers than it.
+func plainOverlap(batches [][]uint32, kappa int) (o Overlap) {
+	wanted := 0
+	for i := 1; i < len(batches); i++ {
+		if kappa > 1 && i/kappa != (i-1)/kappa {
+			continue
+		}
+		wanted += len(batches[i])
+		for _, v := range batches[i] {
+			if slices.Contains(batches[i-1], v) {
+				o.Rows++
+			}
+		}
+	}
+	o.Share = float64(o.Rows) / float64(wanted)
+	return o
+}
+
 // plainReport is what a trace of these batches and caches of these sizes says, by sets and plain caches.
 func plainReport(batches [][]uint32, kappa int, sizes []int) Trace {
 	steps, warm := len(batches), 0
@@ -111,6 +129,7 @@ func plainReport(batches [][]uint32, kappa int, sizes []int) Trace {
 		mean /= float64(len(rows))
 		r.WorkingSet = append(r.WorkingSet, Window{w, len(rows), mean, mean / float64(w)})
 	}
+	r.Overlap = plainOverlap(batches, kappa)
 	for _, p := range Policies {
 		for _, size := range sizes {
 			misses := map[Policy]func() []int64{
@@ -145,6 +164,13 @@ func TestReportAgreesWithPlainOne(t *testing.T) {
 			require.Equal(t, 5, want.WarmupSteps, "3 periods end with the trace")
 		}
 		require.Empty(t, cmp.Diff(want, r.Traces[i]))
+	}
+	for _, kind := range []sample.Kind{sample.NS, sample.Labor0, sample.LaborStar} {
+		drifting := o
+		drifting.Smoothed, drifting.Samplers, drifting.Kappas = true, []sample.Kind{kind}, []int{6}
+		r, err := Run(context.Background(), ds, drifting)
+		require.NoError(t, err)
+		require.Equal(t, plainOverlap(plainTrace(t, ds, drifting, kind, 6, 23), 1), r.Traces[0].Overlap, "drifting draws have no groups")
 	}
 	for _, workers := range []int{1, 3, 40} {
 		o.Workers = workers
@@ -197,7 +223,7 @@ func TestWindows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 30).Draw(t, "nodes")
 		batches := skewed(t, nodes, 20)
-		u, err := newReuse(nodes, len(batches))
+		u, err := newReuse(nodes, len(batches), 0)
 		require.NoError(t, err)
 		defer u.close()
 		for i, b := range batches {
