@@ -216,5 +216,6 @@ func (c *Category) OfText(cell string) (int32, error) {
 	return c.Of(t)
 }
 
-// MaxClasses is the most classes of text.
+// MaxClasses is the most classes of text, and of labels of events and of nodes at times: what is made for each class, such as weights, is so
+// bounded before one stray number asks for too much of it.
 const MaxClasses = 1 << 16

@@ -297,6 +297,7 @@ func TestStreamsRefuse(t *testing.T) {
 		{at(1), streamForm{row: true}, Options{EdgeFeatures: "random:8"}, "--edge-features random:8: the source has features of its events, feat"},
 		{at(1), streamForm{}, Options{EdgeFeatures: "fastrp:8"}, "features of events are made as random:D"},
 		{at(1), streamForm{}, Options{TimeScale: -1}, "--time-scale -1: "},
+		{[]happened{{label: 1}, {label: MaxClasses}}, streamForm{labels: true}, Options{}, "stream talks: event 1 (counting from 0, as read): label 65536; labels of events are classes"},
 		{[]happened{{src: 12}}, streamForm{}, Options{}, "source 12 is not one of the 12 nodes of type user"},
 	} {
 		dir := t.TempDir()

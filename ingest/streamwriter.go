@@ -188,6 +188,10 @@ func (w *streamWriter) add(e event, u, v store.NodeID, t float64, n int64) error
 	w.sources, w.destinations, w.times = append(w.sources, u), append(w.destinations, v), append(w.times, t)
 	if w.form.Stream.Label != "" {
 		label := max(e.label(), -1)
+		if label >= MaxClasses {
+			return fmt.Errorf("stream %s: event %d (counting from 0, as read): label %d; labels of events are classes, numbers from 0 to %d: number them anew, or leave "+
+				"them out", w.form.Name, e.number(), label, MaxClasses-1)
+		}
 		w.labels = append(w.labels, label)
 		w.report.Classes = max(w.report.Classes, int(label)+1)
 	}

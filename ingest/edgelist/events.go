@@ -123,6 +123,10 @@ func (r *edgeReader) classify(c *ingest.EdgeChunk) error {
 	if err != nil {
 		return fmt.Errorf("%s: line %d: %w", r.Name(), r.at, err)
 	}
+	if class >= ingest.MaxClasses {
+		return fmt.Errorf("%s: line %d: label %d; labels of events are classes, numbers from 0 to %d: number them anew, or choose another %s", r.Name(), r.at,
+			class, ingest.MaxClasses-1, labelFlag)
+	}
 	labels := c.Values[1]
 	labels[len(labels)-1] = uint64(uint32(class))
 	return nil

@@ -149,6 +149,7 @@ func TestEventsRefuse(t *testing.T) {
 		{"0 1 2 0\n1 2 3 3\n", Options{Time: "3", Part: "4"}, `line 2, column 4: "3" is no part of a split: 0 is to train, 1 to validate, 2 to test`},
 		{"0 1 2\n1 2 3\n", Options{Time: "2"}, "column 2 holds both ids and times; choose another --time"},
 		{"0 1 2\n1 2 3 4\n", Options{}, "line 2: found 4 columns"},
+		{"0 1 2 0\n1 2 3 65535\n1 2 3 65536\n", Options{Time: "3", EventLabel: "4"}, "line 3: label 65536; labels of events are classes, numbers from 0 to 65535: number them anew, or choose another --label"},
 		{"0 1 2\n", Options{Bipartite: true, Count: 3}, "--bipartite: sources and destinations are numbered apart"},
 		{"0 1 2\n", Options{Weight: "3"}, "events have a time, a label and features"},
 		{"user_id,item_id,ts\n0,0,1\n1,0,2\n", Options{}, "two kinds of nodes, and the ids in both (1, the first is 0) would make one node of two; say --one-id-space if they are one kind, or --bipartite if they are two"},

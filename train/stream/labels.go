@@ -78,8 +78,16 @@ type labelled struct {
 func LabelBytes(e *store.Events, columns int) int64 {
 	l := toldOf(e)
 	split := l.split
-	return 8*int64(columns)*min(split.Train, 2*mostKept) + 16*l.count + 80*split.Valid + 8*split.Test // lists may have twice the room while they grow
+	lists := 8*int64(columns)*min(split.Train, 2*mostKept) + 16*l.count + 80*split.Valid + 8*split.Test // which may have twice the room while they grow
+	classes := int64(min(l.classes, mostClasses))
+	weights := temporal.ProbeWeights(columns, int(classes))
+	const kept = probeSteps / probeEvery // weights, with the scores of each
+	// Weights have gradients and two moments; of the rows of a step there are logits on the backend, their gradients and copies.
+	return lists + 4*weights*(4+kept+1) + 4*6*probeRows*classes + 64*classes*(kept+1)
 }
+
+// mostClasses is the most classes that are told apart, which is what ingest takes: a classifier has a hundred weights for each.
+const mostClasses = 1 << 16
 
 // MeasureLabels learns classes of sources from the labelled events of the training part, and measures them on the others: with the weights, of
 // some along the way, that are best on the validation part. Sources are embedded right before the event, or right after it, which says more where
@@ -94,6 +102,10 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 	if l.Classes < 2 {
 		return nil, fmt.Errorf("%s: stream %s has labels of %d classes, and at least 2 are to be told apart; ingest it with labels of events", n.t.set.Path(),
 			e.Stream.Name, l.Classes)
+	}
+	if l.Classes > mostClasses {
+		return nil, fmt.Errorf("%s: stream %s has labels of %d classes, and at most %d are told apart; ingest it again with labels that are classes", n.t.set.Path(),
+			e.Stream.Name, l.Classes, mostClasses)
 	}
 	if err := store.Guard(l.list); err != nil {
 		return nil, err
@@ -246,14 +258,22 @@ func (l *labelled) measure(ctx context.Context, part int, classes []uint32, z []
 	}
 	if part == test {
 		l.choose()
-		l.test.add(l.probe.Logits(z), classes)
+		l.addTo(&l.test, classes, z)
 		return nil
 	}
 	for i, w := range l.weights {
 		l.probe.SetWeights(w)
-		l.scores[i].add(l.probe.Logits(z), classes)
+		l.addTo(&l.scores[i], classes, z)
 	}
 	return nil
+}
+
+// addTo adds predictions to scores, those of a few rows at a time, since each has a number for every class.
+func (l *labelled) addTo(scores *labelScores, classes []uint32, z []float32) {
+	for at := 0; at < len(classes); at += probeRows {
+		end := min(at+probeRows, len(classes))
+		scores.add(l.probe.Logits(z[at*l.columns:end*l.columns]), classes[at:end])
+	}
 }
 
 // learn takes all steps, once.

@@ -98,6 +98,38 @@ func TestLabelsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "{model} jodie reads no neighbours, so that it sees an event once it is in the state; take {labels} before")
 }
 
+// TestLabelsOfManyClasses: a dataset with more classes than ingest takes now is refused before anything is made for each, and of as many as it takes
+// LabelBytes has what the classifier takes.
+func TestLabelsOfManyClasses(t *testing.T) {
+	of := func(classes int) *store.Dataset {
+		s := driftingSpec(500, 2)
+		s.Classes = classes
+		ds, err := store.Open(storetest.BuildStream(t, s))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, ds.Close()) })
+		return ds
+	}
+	ds := of(mostClasses + 1)
+	path, _ := trained(t, ds, options(model.TGN))
+	_, err := network(t, ds, path, NetworkOptions{}).MeasureLabels(t.Context(), false)
+	require.ErrorContains(t, err, "stream events has labels of 65537 classes, and at most 65536 are told apart; ingest it again with labels that are classes")
+
+	const classes, columns = 20_000, 16
+	be := kernels.NewCPU(kernels.CPUOptions{})
+	before := kernels.HostBytes()
+	p := temporal.NewProbe(be, columns, classes, 1)
+	defer p.Close()
+	z := make([]float32, probeRows*columns)
+	p.Step(z, make([]uint32, probeRows), 1e-3)
+	host := int64(4 * len(p.Logits(z)))
+	for _, w := range p.Weights() {
+		host += int64(4*len(w)) * (probeSteps / probeEvery)
+	}
+	takes, counted := kernels.HostBytes()-before+host, LabelBytes(of(classes).Events(0), columns)
+	require.LessOrEqual(t, takes, counted)
+	require.Greater(t, 2*takes, counted, "and not much more")
+}
+
 // TestLabelsOfNodes: what sources are at the times of their events is told as well as from labels of these events, and labels may lie anywhere between.
 func TestLabelsOfNodes(t *testing.T) {
 	s := driftingSpec(900, 3)

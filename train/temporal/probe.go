@@ -25,6 +25,11 @@ type Probe struct {
 // probeHidden is the columns between the layers, as in TGL.
 const probeHidden = 100
 
+// ProbeWeights is how many weights one has.
+func ProbeWeights(in, classes int) int64 {
+	return probeHidden*(int64(in)+1) + (probeHidden+1)*int64(classes)
+}
+
 // NewProbe makes one for embeddings of so many columns, with weights drawn from seed as PyTorch's Linear begins them.
 func NewProbe(be kernels.Backend, in, classes int, seed uint64) *Probe {
 	p := &Probe{in: in, classes: classes, be: be, tape: tape.New(be)}
