@@ -21,11 +21,13 @@ import (
 // is a prefix of every table; "original" keeps the rows' order. The ids that users see are the source's in both.
 //
 // Undirected adds reverses in relations from a node type to itself. Other relations are stored as given, which is noted;
-// when there is no relation of the first kind, it is an error.
+// when there is no relation of the first kind, it is an error. It is the default, and noted, where the only relation looks like an
+// undirected graph with each edge once and nodes have labels, unless Directed is set: see reciprocity.go.
 //
 // Reverse makes a relation rev_NAME of each relation, from its destinations to its sources, whose edges have the columns and
 // numbers of those that they reverse. A relation that Undirected makes symmetric gets none, nor does one whose reverse the
-// source has: itself, or another of as many edges, the same ones turned round by a sum of 128 bits. That is noted.
+// source has: itself, or another of as many edges, the same ones turned round by a sum of 128 bits. That is noted. It is the
+// default where Schema.BackWanted says so, and OneWay does not.
 //
 // Features. Made features become the table "feat" of every node type that has none in the source. When every type has
 // some, the made ones take their place, which the Report says under Dropped. Whatever threads there are, they depend on
@@ -151,6 +153,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 	if b.state.Skipped > 0 {
 		b.note("%d edges were passed over, the first of them: %s", b.state.Skipped, b.state.FirstSkipped)
 	}
+	b.noteDirection()
 	b.sumReport()
 	if b.state.Spill != "" {
 		if err := b.area.RemoveAll(); err != nil {
@@ -162,6 +165,7 @@ func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, e
 		return nil, err
 	}
 	sealed = true
+	b.countUnreached()
 	b.report.Memory, b.report.PeakRSSBytes, b.report.PeakFileBytes = b.Memory, b.meter.peakOwn, b.meter.peakFile
 	b.report.Seal, b.report.Bytes, b.report.Seconds = m.Seal, m.Bytes(), time.Since(start).Seconds()
 	return b.report, nil
@@ -278,7 +282,7 @@ func (b *builder) readSchema(ctx context.Context) error {
 		b.report.Name = store.CleanName(s.Name) // the name of a file, as often as not
 	}
 	b.report.Dropped = append(b.report.Dropped, s.Skipped...)
-	for _, check := range []func() error{s.check, b.checkStreams, b.checkUndirected, b.addReverses, b.chooseEdgeSplits, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
+	for _, check := range []func() error{s.check, b.checkStreams, func() error { b.wantUndirected(ctx); return nil }, b.checkUndirected, b.addReverses, b.chooseEdgeSplits, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -39,9 +39,9 @@ func TestBuildDirected(t *testing.T) {
 	require.Equal(t, []store.NodeID{1, 3}, g.Neighbors(4))
 	require.Empty(t, g.Neighbors(5))
 	require.Equal(t, RelationReport{Key: "paper__cites__paper", EdgesRead: 8, SelfLoops: 1, Duplicates: 1, Edges: 8,
-		Columns: []string{}, Left: []string{}}, rep.Relations[0])
+		PairsCompared: 5, PairsBothWays: 1, EdgesAscending: 4, Columns: []string{}, Left: []string{}}, rep.Relations[0])
 	require.Equal(t, []LabelReport{{"topic", "paper", 3, false, false, 1, []string{"a", "b", "c"}}}, rep.Labels)
-	require.Equal(t, []SplitReport{{"given", "paper", 2, 1, 2}}, rep.Splits)
+	require.Equal(t, []SplitReport{{"given", "paper", 2, 1, 2, 1}}, rep.Splits)
 	require.Equal(t, d.Manifest().Seal, rep.Seal)
 	require.Equal(t, d.Manifest().Bytes(), rep.Bytes)
 	require.Equal(t, []string{"years: not read"}, rep.Dropped)
@@ -55,5 +55,5 @@ func TestBuildUndirected(t *testing.T) {
 		require.Equal(t, want, append([]store.NodeID{}, g.Neighbors(store.NodeID(v))...), v)
 	}
 	require.Equal(t, RelationReport{Key: "paper__cites__paper", EdgesRead: 8, SelfLoops: 1, Duplicates: 1, DuplicatesMerged: 1,
-		ReverseAdded: 4, Edges: 11, Columns: []string{}, Left: []string{}}, rep.Relations[0])
+		ReverseAdded: 4, Edges: 11, PairsCompared: 5, PairsBothWays: 1, EdgesAscending: 4, Columns: []string{}, Left: []string{}}, rep.Relations[0])
 }

@@ -98,6 +98,7 @@ type edgeSink struct {
 	*edgeSinks
 	given, reverse *extsort.Appender
 	held           *extsort.Appender
+	ascending      int64 // not yet in that of all sinks
 	record         []byte
 	counted        []extsort.Key // edges that are not yet in times and degree
 }
@@ -114,6 +115,8 @@ type edgeSinks struct {
 	given, reverse *extsort.Writer
 	counts         *counts // when nothing is merged, which comes before counting; else nil
 	loops          atomic.Int64
+	pairs          *pairSample     // nil: nobody asks
+	ascending      atomic.Int64    // edges from a smaller row to a larger one, where somebody does
 	split          *edgeSplit      // nil: none is held out
 	held           *extsort.Writer // of it, by store.HeldPart
 	heldOut        atomic.Int64
@@ -122,6 +125,9 @@ type edgeSinks struct {
 // newEdgeSinks begins the buckets of relation i. edges may be -1.
 func (b *builder) newEdgeSinks(i int, edges int64) (*edgeSinks, error) {
 	s := &edgeSinks{b: b, form: b.form(i)}
+	if b.samplesPairs(i) {
+		s.pairs = newPairSample()
+	}
 	var err error
 	if !s.form.merge {
 		if s.counts, err = b.countsOf(&s.form); err != nil {
@@ -188,6 +194,12 @@ func (s *edgeSink) addPacked(u, v uint32, tail []byte) {
 		s.loops.Add(1)
 		if s.b.SelfLoops != SelfLoopsKeep {
 			return
+		}
+	}
+	if s.pairs != nil && u != v {
+		s.pairs.add(u, v)
+		if u < v {
+			s.ascending++
 		}
 	}
 	if tail != nil {
@@ -278,6 +290,8 @@ func (s *edgeSink) flush() {
 		s.counts.add(s.counted)
 		s.counted = s.counted[:0]
 	}
+	s.edgeSinks.ascending.Add(s.ascending)
+	s.ascending = 0
 	s.given.Flush()
 	if s.reverse != nil {
 		s.reverse.Flush()
@@ -324,6 +338,10 @@ func (s *edgeSinks) close(r *relation, failed error) error {
 		return failed
 	}
 	r.Report.SelfLoops, r.Report.HeldOut = s.loops.Load(), s.heldOut.Load()
+	if s.pairs != nil {
+		r.Report.PairsCompared, r.Report.PairsBothWays = s.pairs.counts()
+		r.Report.EdgesAscending = s.ascending.Load()
+	}
 	if s.b.SelfLoops != SelfLoopsKeep {
 		r.Report.SelfLoopsDropped = r.Report.SelfLoops
 	}

@@ -54,6 +54,12 @@ type RelationReport struct {
 	HeldOut          int64  `json:"held_out"` // by an edge split, equal ones each
 	Edges            int64  `json:"edges"`    // stored
 
+	// Of the only relation, where that is within a node type: pairs of nodes that were looked at, all of them up to 16,384 and else some
+	// drawn by a hash; those of them with edges in both directions; and, of all edges, those whose source has the smaller row.
+	PairsCompared  int64 `json:"pairs_compared,omitempty"`
+	PairsBothWays  int64 `json:"pairs_both_ways,omitempty"`
+	EdgesAscending int64 `json:"edges_ascending,omitempty"`
+
 	// ReverseOf is the key of the relation whose edges these are, the other way round, as far as Options.Reverse had it found.
 	// Of one that was made from it EdgesRead is 0, and ReverseAdded is Edges.
 	ReverseOf string `json:"reverse_of,omitempty"`
@@ -115,6 +121,7 @@ type SplitReport struct {
 	Train    int    `json:"train"`
 	Valid    int    `json:"valid"`
 	Test     int    `json:"test"`
+	NoEdge   int    `json:"no_edge,omitempty"` // of all parts, that no edge leads to
 }
 
 // EdgeSplitReport counts the edges of a relation by part: the training edges are those of its topology.
@@ -154,6 +161,9 @@ func (b *builder) provenance() store.Provenance {
 	}
 	for i := range b.report.Relations {
 		r := &b.report.Relations[i]
+		if r.PairsCompared > 0 {
+			counts[store.PairsCompared], counts[store.PairsBothWays] = r.PairsCompared, r.PairsBothWays
+		}
 		count("", r)
 		if len(b.report.Relations) > 1 {
 			count(r.Key+".", r)

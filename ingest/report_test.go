@@ -45,11 +45,12 @@ func TestReportKeys(t *testing.T) {
 	require.Equal(t, []string{"bytes", "dropped", "edge_splits", "labels", "memory_bytes", "name", "node_types", "notes", "order", "passes", "path", "peak_file_bytes", "peak_rss_bytes", "relations", "resumed", "seal",
 		"seconds", "splits", "tables"}, keys(top))
 	require.Equal(t, []string{"count", "name"}, keys(first("node_types")))
-	require.Equal(t, []string{"columns", "columns_left", "duplicates", "duplicates_merged", "edges", "edges_read", "held_out", "key", "reverse_added", "self_loops", "self_loops_added",
+	require.Equal(t, []string{"columns", "columns_left", "duplicates", "duplicates_merged", "edges", "edges_ascending", "edges_read", "held_out", "key", "pairs_both_ways",
+		"pairs_compared", "reverse_added", "self_loops", "self_loops_added",
 		"self_loops_dropped", "skipped"}, keys(first("relations")))
 	require.Equal(t, []string{"dim", "dtype", "made", "missing", "name", "node_type", "overflowed", "rounded", "tiny"}, keys(first("tables")))
 	require.Equal(t, []string{"class_names", "classes", "missing", "multi", "name", "node_type"}, keys(first("labels")))
-	require.Equal(t, []string{"name", "node_type", "test", "train", "valid"}, keys(first("splits")))
+	require.Equal(t, []string{"name", "no_edge", "node_type", "test", "train", "valid"}, keys(first("splits")))
 	require.NotContains(t, string(b), "null")
 }
 

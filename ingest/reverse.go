@@ -46,9 +46,20 @@ func (b *builder) madeFrom(i int) int {
 	return b.mirrored[i-b.given]
 }
 
+// wantReverses has reverses be added where nobody has said anything and the source's kind of data wants them.
+func (b *builder) wantReverses() {
+	held := len(b.EdgeSplit) > 0 || slices.ContainsFunc(b.schema.Relations, func(r Relation) bool { return r.Parted || r.Held != nil })
+	if !b.schema.BackWanted || b.Reverse || b.Undirected || b.OneWay || held {
+		return
+	}
+	b.Reverse = true
+	b.note("nodes are labelled and messages flow from sources to destinations alone, so each relation without a reverse gets one, as by --reverse; --reverse=false stores them as given")
+}
+
 // addReverses puts the reverses behind the source's relations.
 func (b *builder) addReverses() error {
 	b.given = len(b.schema.Relations)
+	b.wantReverses()
 	if !b.Reverse {
 		return nil
 	}

@@ -126,3 +126,30 @@ func TestPlanOfReverses(t *testing.T) {
 		require.Empty(t, plan.Unknown)
 	}
 }
+
+// TestReversesAreTheDefaultOfKindsThatWantThem: said, unless somebody decides otherwise or links are held out.
+func TestReversesAreTheDefaultOfKindsThatWantThem(t *testing.T) {
+	wanting := once(40, func(i, next int64) [2]int64 { return [2]int64{i, next} })
+	wanting.schema.BackWanted = true
+	parted := *wanting
+	parted.schema.Relations = []Relation{wanting.schema.Relations[0]}
+	parted.schema.Relations[0].Parted, parted.parts = true, map[int][]Part{0: make([]Part, 40)}
+	parted.parts[0][0] = Test
+	for name, c := range map[string]struct {
+		f    *fake
+		o    Options
+		want int
+	}{
+		"unasked":    {wanting, Options{}, 2},
+		"asked":      {wanting, Options{Reverse: true}, 2},
+		"one way":    {wanting, Options{OneWay: true}, 1},
+		"undirected": {wanting, Options{Undirected: true}, 1},
+		"split":      {wanting, Options{EdgeSplit: []string{"random:0.6/0.2/0.2"}}, 1},
+		"held out":   {&parted, Options{}, 1},
+	} {
+		d, rep := build(t, c.f, c.o)
+		require.Len(t, d.Manifest().Relations, c.want, name)
+		require.Equal(t, fmt.Sprint(c.want == 2), d.Manifest().Provenance.Options["reverse"], name)
+		require.Equal(t, name == "unasked", strings.Contains(strings.Join(rep.Notes, "\n"), "--reverse=false"), name)
+	}
+}

@@ -128,7 +128,7 @@ func parts(d *store.Dataset) [3][]int64 {
 func TestRandomSplit(t *testing.T) {
 	f := classed(1000)
 	d, rep := build(t, f, Options{Features: "degree", Split: "random:0.5/0.25/0.125"})
-	require.Equal(t, []SplitReport{{"random", "node", 450, 225, 113}}, rep.Splits)
+	require.Equal(t, []SplitReport{{"random", "node", 450, 225, 113, 0}}, rep.Splits)
 	require.Equal(t, []LabelReport{{"class", "node", 3, false, false, 100, nil}}, rep.Labels)
 	got := parts(d)
 	for _, part := range got {
@@ -143,22 +143,22 @@ func TestRandomSplit(t *testing.T) {
 	require.NotEqual(t, got, parts(other))
 
 	_, rep = build(t, f, Options{Features: "degree"})
-	require.Equal(t, []SplitReport{{"random", "node", 540, 180, 180}}, rep.Splits)
-	require.Equal(t, []string{"the source has no split: made random:0.6/0.2/0.2 with seed 1"}, rep.Notes)
+	require.Equal(t, []SplitReport{{"random", "node", 540, 180, 180, 0}}, rep.Splits)
+	require.Equal(t, "the source has no split: made random:0.6/0.2/0.2 with seed 1", rep.Notes[0])
 
 	f.schema.Labels = nil
 	_, rep = build(t, f, Options{Features: "degree"})
-	require.Equal(t, []SplitReport{{"random", "node", 600, 200, 200}}, rep.Splits)
+	require.Equal(t, []SplitReport{{"random", "node", 600, 200, 200, 0}}, rep.Splits)
 
 	// Thirds sum to a little less than 1 in binary; no node may be lost.
 	_, rep = build(t, f, Options{Features: "degree", Split: "random:0.3333333333333333/0.3333333333333333/0.3333333333333333"})
-	require.Equal(t, []SplitReport{{"random", "node", 333, 334, 333}}, rep.Splits)
+	require.Equal(t, []SplitReport{{"random", "node", 333, 334, 333, 0}}, rep.Splits)
 }
 
 func TestPerClassSplit(t *testing.T) {
 	f := classed(1000)
 	d, rep := build(t, f, Options{Features: "degree", Split: "per-class:20/30"})
-	require.Equal(t, []SplitReport{{"per-class", "node", 60, 90, 750}}, rep.Splits)
+	require.Equal(t, []SplitReport{{"per-class", "node", 60, 90, 750, 0}}, rep.Splits)
 	got := parts(d)
 	for p, want := range []int{20, 30} {
 		count := map[int64]int{}
@@ -178,7 +178,7 @@ func TestSplitOfTypes(t *testing.T) {
 	f.schema.Labels = append(f.schema.Labels, Label{Name: "bits", NodeType: "other", Classes: 2, Multi: true})
 	f.labels[1] = []int32{0, 1, 1, 0, -1, -1, -1, 1, 0, 0, 1, 1, 0, 1, 1, 0, 0, 1, 1, 0}
 	_, rep := build(t, f, Options{Features: "degree", Split: "random:0.6/0.2/0.2"})
-	require.Equal(t, []SplitReport{{"random-node", "node", 54, 18, 18}, {"random-other", "other", 5, 2, 2}}, rep.Splits)
+	require.Equal(t, []SplitReport{{"random-node", "node", 54, 18, 18, 0}, {"random-other", "other", 5, 2, 2, 9}}, rep.Splits)
 	require.Equal(t, LabelReport{Name: "bits", NodeType: "other", Classes: 2, Multi: true, Missing: 1}, rep.Labels[1])
 }
 
@@ -225,7 +225,7 @@ func TestGivenSplit(t *testing.T) {
 	f.splits[0] = [3][]int64{{0, 4}, {1}, nil}
 	d, rep := build(t, f, Options{})
 	require.Equal(t, [3][]int64{{0, 4}, {1}, nil}, parts(d))
-	require.Equal(t, []string{"split given holds 1 nodes without label topic"}, rep.Notes)
+	require.Equal(t, "split given holds 1 nodes without label topic", rep.Notes[0])
 	_, rep = build(t, f, Options{Split: "random:0.6/0.2/0.2"})
 	require.Contains(t, rep.Dropped, "split given: --split random:0.6/0.2/0.2 takes its place")
 }

@@ -55,6 +55,13 @@ type Provenance struct {
 	Notes  []string         `json:"notes,omitempty"`
 }
 
+// Of Provenance.Counts, where there is one relation and that is within a node type: pairs of nodes that ingest looked at, which may be
+// some of all, and those of them with edges in both directions.
+const (
+	PairsCompared = "pairs_compared"
+	PairsBothWays = "pairs_both_ways"
+)
+
 // NodeType is one kind of node: Count nodes, numbered 0…Count-1 as stored.
 type NodeType struct {
 	Name  string `json:"name"`

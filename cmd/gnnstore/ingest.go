@@ -76,6 +76,8 @@ func newIngest() *cobra.Command {
 				return err
 			}
 			o.complete()
+			o.Directed = cmd.Flags().Changed("undirected") && !o.Undirected
+			o.OneWay = cmd.Flags().Changed("reverse") && !o.Reverse
 			return runIngest(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), format, src, args[2], o)
 		},
 	}

@@ -53,7 +53,8 @@ type inspectedRelation struct {
 	MeanInDegree float64  `json:"mean_in_degree"`
 	MaxInDegree  int      `json:"max_in_degree"`
 	NoInEdge     int64    `json:"nodes_without_in_edges"`
-	Columns      []string `json:"columns,omitempty"` // beside the neighbours: "weight f32"
+	BothWays     *float64 `json:"pairs_both_ways,omitempty"` // share of connected pairs with edges in both directions as they were read, where ingest looked
+	Columns      []string `json:"columns,omitempty"`         // beside the neighbours: "weight f32"
 	Bytes        int64    `json:"bytes"`
 	// EdgeSplit counts edges that are held out and so not among Edges, which are those to train on.
 	EdgeSplit *inspectedEdgeSplit `json:"edge_split,omitempty"`
@@ -140,6 +141,7 @@ type inspectedSplit struct {
 	Train    int64  `json:"train"`
 	Valid    int64  `json:"valid"`
 	Test     int64  `json:"test"`
+	NoEdge   int64  `json:"no_edge"` // of all parts, that no edge leads to
 }
 
 func newInspect() *cobra.Command {
@@ -199,6 +201,10 @@ func inspect(ds *store.Dataset) (inspection, error) {
 		if g.Nodes() > 0 {
 			r.MeanInDegree = float64(r.Edges) / float64(g.Nodes())
 		}
+		if pairs := m.Provenance.Counts[store.PairsCompared]; pairs > 0 && len(m.Relations) == 1 {
+			share := float64(m.Provenance.Counts[store.PairsBothWays]) / float64(pairs)
+			r.BothWays = &share
+		}
 		if s := g.Relation.EdgeSplit; s != nil {
 			r.EdgeSplit = &inspectedEdgeSplit{s.Name, inspectHeld(&s.Valid), inspectHeld(&s.Test)}
 		}
@@ -238,8 +244,13 @@ func inspect(ds *store.Dataset) (inspection, error) {
 		in.Labels = append(in.Labels, row)
 		in.Classes += l.Classes
 	}
-	for _, s := range m.Splits {
-		in.Splits = append(in.Splits, inspectedSplit{s.Name, s.NodeType, s.Train.Rows, s.Valid.Rows, s.Test.Rows})
+	for i, s := range m.Splits {
+		row := inspectedSplit{Name: s.Name, NodeType: s.NodeType, Train: s.Train.Rows, Valid: s.Valid.Rows, Test: s.Test.Rows}
+		sets := ds.Split(i)
+		for _, nodes := range [][]store.NodeID{sets.Train, sets.Valid, sets.Test} {
+			row.NoEdge += int64(ds.Unreached(s.NodeType, nodes))
+		}
+		in.Splits = append(in.Splits, row)
 	}
 	in.Training = inspectReach(m)
 	return in, nil
@@ -291,6 +302,9 @@ func printInspection(w io.Writer, in inspection) {
 			kind = "symmetric"
 		}
 		line("edges", "%s: %s %s, in-degree mean %.1f, max %s, none at %s nodes, %s", r.Key, count(r.Edges), kind, r.MeanInDegree, count(int64(r.MaxInDegree)), count(r.NoInEdge), size(r.Bytes))
+		if r.BothWays != nil {
+			line("", "%.2g %% of the connected pairs had edges in both directions as they were read", 100**r.BothWays)
+		}
 		if r.ReverseOf != "" {
 			line("", "the reverse of %s", r.ReverseOf)
 		}
@@ -331,7 +345,11 @@ func printInspection(w io.Writer, in inspection) {
 		line("labels", "%s: %s, missing in %s %s", name, what, count(l.Missing), of)
 	}
 	for _, s := range in.Splits {
-		line("split", "%s: %s train, %s valid, %s test", s.Name, count(s.Train), count(s.Valid), count(s.Test))
+		unreached := ""
+		if s.NoEdge > 0 && len(in.Relations) > 0 {
+			unreached = fmt.Sprintf("; no edge leads to %s of them", count(s.NoEdge))
+		}
+		line("split", "%s: %s train, %s valid, %s test%s", s.Name, count(s.Train), count(s.Valid), count(s.Test), unreached)
 	}
 	printReach(w, in.Training)
 	line("source", "%s by %s", in.Provenance.Source, in.Provenance.Tool)

@@ -165,6 +165,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 			return nil, err
 		}
 		s.names, schema.NoLabels = known.names, ""
+		schema.BackWanted = true // as R-GCN has RDF: a triple's subject says as much of its object (Schlichtkrull et al. 2018, section 2.1)
 		schema.NodeTypes[0] = ingest.NodeType{Name: entity, Count: int64(len(s.names)), IDs: ingest.TextIDs}
 		schema.Labels = []ingest.Label{{Name: s.labels.name, NodeType: entity, Classes: len(s.labels.classes), ClassNames: s.labels.classes}}
 		schema.Splits = []ingest.Split{{Name: "given", NodeType: entity}}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -147,7 +148,20 @@ func TestLabels(t *testing.T) {
 		"testSet.tsv":         "id\tperson\tlabel_group\r\n2\thttp://x/ann\thttp://x/one\r\n",
 		"completeDataset.tsv": "id\tperson\tlabel_group\n1\thttp://x/bob\thttp://x/two\n2\thttp://x/ann\thttp://x/one\n",
 	}
-	d, _ := sealed(t, write(t, files), Options{}, ingest.Options{Features: "none"})
+	d, rep := sealed(t, write(t, files), Options{}, ingest.Options{Features: "none"})
+	// A relation back for each is the default where nodes are labelled, and is said.
+	require.True(t, slices.ContainsFunc(rep.Notes, func(n string) bool { return strings.Contains(n, "--reverse=false stores them as given") }), rep.Notes)
+	half := len(d.Manifest().Relations) / 2
+	for i := range half {
+		require.Equal(t, d.Graph(i).Relation.Key(), d.Graph(half+i).Relation.ReverseOf)
+	}
+	for _, o := range []ingest.Options{{OneWay: true}, {Undirected: true}} {
+		o.Features = "none"
+		d, rep := sealed(t, write(t, files), Options{}, o)
+		require.Len(t, d.Manifest().Relations, half)
+		require.Equal(t, "false", d.Manifest().Provenance.Options["reverse"])
+		require.NotContains(t, strings.Join(rep.Notes, " "), "--reverse=false")
+	}
 	node := func(name string) store.NodeID {
 		v, ok, err := d.IDs(0).Find([]byte(name))
 		require.NoError(t, err)
@@ -277,7 +291,7 @@ func TestReal(t *testing.T) {
 	}
 	require.Equal(t, want.WN, got)
 
-	d, rep = sealed(t, filepath.Join(root, "aifb"), Options{}, ingest.Options{Features: "none"})
+	d, rep = sealed(t, filepath.Join(root, "aifb"), Options{}, ingest.Options{Features: "none", OneWay: true})
 	aifb := want.AIFB
 	aifb.Terms, aifb.Predicates, aifb.Triples = d.Manifest().NodeTypes[0].Count, int64(len(d.Manifest().Relations)), 0
 	for _, r := range d.Manifest().Relations {

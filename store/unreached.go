@@ -1,0 +1,36 @@
+package store
+
+import "slices"
+
+// Unreached counts those of nodes of a type that no edge of any relation leads to. It reads offsets, inside [Guard].
+func (d *Dataset) Unreached(nodeType string, nodes []NodeID) (n int) {
+	var into []*Graph
+	for i := range d.manifest.Relations {
+		if d.manifest.Relations[i].Dst == nodeType {
+			into = append(into, d.Graph(i))
+		}
+	}
+	for _, v := range nodes {
+		if !slices.ContainsFunc(into, func(g *Graph) bool { return g.Degree(v) > 0 }) {
+			n++
+		}
+	}
+	return n
+}
+
+// TurnsBack is the option of ingest by which nodes of a type would receive messages along the edges that leave them: "undirected" where
+// there is one relation, "reverse" where there are several, and empty where each of these relations has its reverse already.
+func (m *Manifest) TurnsBack(nodeType string) string {
+	for i := range m.Relations {
+		r := &m.Relations[i]
+		turned := r.Symmetric || r.ReverseOf != "" || slices.ContainsFunc(m.Relations, func(o Relation) bool { return o.ReverseOf == r.Key() })
+		switch {
+		case r.Src != nodeType || turned:
+		case len(m.Relations) == 1 && r.Dst == nodeType:
+			return "undirected"
+		default:
+			return "reverse"
+		}
+	}
+	return ""
+}
