@@ -35,6 +35,7 @@ func (t *trainer) notes() {
 	if t.data.Unlabelled > 0 {
 		t.note("%d nodes of the split have no label and are left out", t.data.Unlabelled)
 	}
+	t.directionNotes()
 	all, what := int64(len(t.data.Train)), "nodes"
 	if l := t.data.Links; l != nil {
 		all, what = 0, "links"
@@ -65,6 +66,41 @@ func (t *trainer) notes() {
 	t.reuseNotes()
 	if text := t.howEvaluated(); text != "" {
 		t.note("%s", text)
+	}
+}
+
+// directionNotes says how many nodes to learn receive no edge, and that edges are taken as directed where ingest found that they may not be.
+func (t *trainer) directionNotes() {
+	if !t.Reads() || t.Layers == 0 {
+		return
+	}
+	m := t.data.Set.Manifest()
+	var nodes, unreached, of []int
+	if err := store.Guard(func() error {
+		nodes, unreached, of = t.data.Unreached(t.tiers.Reach)
+		return nil
+	}); err != nil {
+		t.note("%v", err) // the first step that reads the page fails by it
+	}
+	for i, n := range unreached {
+		if n == 0 {
+			continue
+		}
+		name := t.data.Types[of[i]].Name
+		remedy := ""
+		if flag := m.TurnsBack(name); flag != "" && t.Relation == "" {
+			remedy = fmt.Sprintf("; ingest it again with {%s}, and messages flow along edges in both directions", flag)
+		}
+		what := "nodes to learn"
+		if t.data.Links != nil {
+			what = "nodes of type " + name + ", whose links are learnt,"
+		}
+		t.note("%d of the %d %s receive no edge, so the network sees nothing of their neighbours%s", n, nodes[i], what, remedy)
+	}
+	pairs, both := m.Provenance.Counts[store.PairsCompared], m.Provenance.Counts[store.PairsBothWays]
+	if len(m.Relations) == 1 && !m.Relations[0].Symmetric && pairs > 0 && both < pairs {
+		t.note("edges are taken as directed: %.2g %% of the connected pairs of nodes have an edge in both directions; if they have no direction, ingest it again with {undirected}",
+			100*float64(both)/float64(pairs))
 	}
 }
 
@@ -99,7 +135,7 @@ func (t *trainer) howEvaluated() string {
 		return ""
 	case t.eval.Sampled():
 		return fmt.Sprintf("evaluating on sampled blocks of up to %s a part: the hidden rows of full-neighbour evaluation could take %s, "+
-			"and {eval_bytes} is %s; {eval} full measures exactly, with the rows on disk", some, hidden, most)
+			"and {eval_bytes} is %s; so the figures are estimates; {eval} full measures exactly, with the rows on disk", some, hidden, most)
 	case t.eval.HiddenBytes() > t.EvalBytes:
 		return fmt.Sprintf("evaluating in full: hidden rows could take %s, and {eval_bytes} is %s, so they are on disk, in the run directory, "+
 			"while a part is measured", hidden, most)

@@ -308,7 +308,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if t.EvalBytes == run.Auto {
 		t.EvalBytes = 2 << 30
 		if t.MemoryBytes > 0 {
-			t.EvalBytes = t.MemoryBytes / 8
+			t.EvalBytes = max(t.MemoryBytes/8, exactBytes)
 		}
 	}
 	eval := infer.Options{
@@ -373,6 +373,10 @@ func dataOptions(o run.Options) data.Options {
 	}
 }
 
+// exactBytes are hidden rows for which evaluation over all neighbours has room under any budget that training leaves it in, so that a small
+// budget does not have a small graph be measured on samples: some 8,000 nodes of two layers of 128 columns.
+const exactBytes = 8 << 20
+
 // validates tells whether there is something to choose a model by.
 func (t *trainer) validates() bool {
 	if t.data.Links != nil {
@@ -435,6 +439,13 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	}
 	err = t.tiers.Open(ctx, m)
 	var short *plan.NotEnough
+	if errors.As(err, &short) && anyEvaluation && !t.eval.Sampled() { // the same figures, a few rows at a time
+		o := t.eval.Options
+		o.ChunkBytes = leastChunk
+		t.eval = infer.New(t.data, t.step, t.task, o)
+		m.Beside = t.besideTiers()
+		err = t.tiers.Open(ctx, m)
+	}
 	if errors.As(err, &short) && anyEvaluation {
 		t.EvalBytes, t.eval.Bytes = 0, 0
 		m.Beside = t.besideTiers()
@@ -540,6 +551,10 @@ func (t *trainer) checkTypes() (err error) {
 	if n, m := len(t.data.Types), len(t.data.Relations); !t.Config.Typed() && (n != 1 || m != 1) {
 		return fmt.Errorf("%s: %d node types and %d relations, and {model} %s is for one of each; take {model} %s, or by {relation} "+
 			"one relation within a type", t.data.Set.Path(), n, m, t.Kind, model.TypedKinds())
+	}
+	if d := &t.data.Types[t.data.Target]; !t.Reads() && d.Features == nil && t.Inputs[d.Name] == "" && !t.used() {
+		return fmt.Errorf("%s: no features, and {model} %s reads nothing but the rows of its nodes; ingest it again with {features} degree, random:D or fastrp:D",
+			t.data.Set.Path(), t.Kind)
 	}
 	if err := t.checkRows(); err != nil {
 		return err

@@ -56,6 +56,7 @@ type trainOptions struct {
 	plan             bool
 	json             bool
 	brief            bool // a line an evaluated epoch only
+	told             bool // --model was given, or is on record
 }
 
 func newTrain() *cobra.Command {
@@ -141,7 +142,7 @@ func (o *trainOptions) texts() {
 
 // flags binds every option, its value now the default.
 func (o *trainOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat; "+model.TypedKinds()+", which know several types of nodes and relations; or "+
+	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat; "+model.TypedKinds()+", which know several types of nodes and relations, and of which rsage is the default there; or "+
 		streamKinds()+", which learn from a stream of events")
 	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has); link: 0 scores the rows of --input as they are, and reads no neighbours")
 	f.Var(o.fanouts, "fanout", fanoutUsage)
@@ -262,6 +263,7 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 		o.Layers = len(o.Fanouts)
 	}
 	o.Inputs, o.EdgeInputs, o.InitRows = o.inputs.of, o.edges.read(), o.initRows.of
+	o.told = given("model")
 	o.Kind, o.Sampler, o.Kappa = model.Kind(o.kind), sample.Kind(o.sampler), int(o.kappa)
 	if !given("task") || o.Task == usualTask(&o.Options) {
 		o.Task = "" // as runs have it that began before there were others
@@ -315,7 +317,11 @@ func (o *trainOptions) newDir(dataset string) func() (*run.Dir, error) {
 // open opens the dataset, which has what the network learns from: a stream, or relations.
 func (o *trainOptions) open(stderr io.Writer, path string) (*store.Dataset, error) {
 	if !o.Streams() {
-		return openGraph(stderr, path, o.MemoryBytes, fmt.Sprintf("--model %s learns from relations, and --model %s from streams", o.Kind, streamKinds()))
+		ds, err := openGraph(stderr, path, o.MemoryBytes, fmt.Sprintf("--model %s learns from relations, and --model %s from streams", o.Kind, streamKinds()))
+		if err == nil {
+			o.chooseModel(stderr, ds.Manifest())
+		}
+		return ds, err
 	}
 	ds, err := openDataset(stderr, path, o.MemoryBytes)
 	if err == nil && len(ds.Manifest().Streams) == 0 {
@@ -323,6 +329,24 @@ func (o *trainOptions) open(stderr io.Writer, path string) (*store.Dataset, erro
 			path, o.Kind), ds.Close())
 	}
 	return ds, err
+}
+
+// chooseModel takes R-SAGE where nobody has said a network, and what is trained on has several types of nodes or relations.
+func (o *trainOptions) chooseModel(stderr io.Writer, m *store.Manifest) {
+	types, relations := len(m.NodeTypes), 0
+	for _, r := range m.Relations {
+		if o.Relation == "" || o.Relation == r.Name || o.Relation == r.Key() {
+			relations++
+			if o.Relation != "" && r.Src == r.Dst {
+				types = 1
+			}
+		}
+	}
+	if o.told || o.Layers == 0 || types == 1 && relations <= 1 {
+		return
+	}
+	o.Kind = model.RSAGE
+	printf(stderr, "note: --model %s, since there are %d types of nodes and %d relations; others for such graphs are %s\n", o.Kind, types, relations, model.TypedKinds())
 }
 
 func runTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *trainOptions, openDir func() (*run.Dir, error)) error {

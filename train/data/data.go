@@ -284,17 +284,20 @@ func (d *Data) findInputs(inputs map[string]string, hidden int) error {
 		if t.Features = d.table(i, name); t.Features == nil && asked {
 			return d.fail("{input} %s=%s: type %s has no such table", t.Name, given, t.Name)
 		}
-		if t.Features == nil && d.several() && t.Nodes > 0 && int64(t.Nodes)*int64(hidden)*12 <= EmbedBytes {
+		switch {
+		case t.Features != nil || t.Nodes == 0:
+		case int64(t.Nodes)*int64(hidden)*12 <= EmbedBytes:
 			t.Embed = hidden
+		case !d.several(): // one row for all of them would tell no node from another
+			most := EmbedBytes / 12 / int64(t.Nodes)
+			return d.fail("no features, and learnt rows of %d columns for its %d nodes take more than %d MiB; ask for them by {input} %s=embed:%d, or ingest it again "+
+				"with {features} degree, random:D or fastrp:D", hidden, t.Nodes, EmbedBytes>>20, t.Name, max(most, 1))
 		}
-	}
-	if !d.several() && d.Types[0].Features == nil && inputs[d.Types[0].Name] == "" {
-		return d.fail("no features; ingest it again with {features} degree, random:D or fastrp:D")
 	}
 	return nil
 }
 
-// several tells whether there are types or relations to tell apart, so that rows which are learnt are what is usual without features.
+// several tells whether there are types or relations to tell apart.
 func (d *Data) several() bool { return len(d.Types) > 1 || len(d.Relations) > 1 }
 
 // table is type t's table of a name, or its first where the name is empty; nil where there is none.

@@ -81,7 +81,7 @@ type Options struct {
 	Eval string `json:"eval,omitempty"`
 	// EvalBytes bounds the hidden rows of full-neighbour evaluation in memory. Where Eval is "full" and they take more, they are on disk,
 	// in the run directory, while a part is measured. Auto is an eighth of MemoryBytes where that is
-	// given, else 2 GiB, and 0 where training leaves no room for it.
+	// given, 8 MiB at least, else 2 GiB, and 0 where training leaves no room for it.
 	EvalBytes int64 `json:"eval_bytes"`
 	EvalNodes int   `json:"eval_nodes"`
 	// LayerDtype is how hidden rows are on disk: "f32", as empty, or "f16", which takes half and rounds them.

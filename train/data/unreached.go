@@ -1,0 +1,32 @@
+package data
+
+import "github.com/gnnstore/gnnstore/train/sample"
+
+// Unreached counts the nodes that the last layer draws no edge to, by reach: of the nodes to learn, with labels, or of links and edges those of each
+// type that they join. types are their types, and nodes how many nodes there are to count among. It reads offsets, inside store.Guard.
+func (d *Data) Unreached(reach sample.Reach) (nodes, unreached, types []int) {
+	drawn := reach.Relations[len(reach.Relations)-1]
+	for _, typ := range d.SeedTypes() {
+		degree := d.InDegree(typ, drawn)
+		all, without := 0, 0
+		look := func(v uint32) {
+			all++
+			if degree(v) == 0 {
+				without++
+			}
+		}
+		if d.Links != nil {
+			for v := range uint32(d.Types[typ].Nodes) {
+				look(v)
+			}
+		} else {
+			for _, part := range [][]uint32{d.Train, d.Valid, d.Test} {
+				for _, v := range part {
+					look(v)
+				}
+			}
+		}
+		nodes, unreached, types = append(nodes, all), append(unreached, without), append(types, typ)
+	}
+	return nodes, unreached, types
+}
