@@ -284,6 +284,7 @@ func (t *trainer) finish(ctx context.Context, e run.Epoch) error {
 	t.partial = run.Partial{}
 	t.collect()
 	t.shown.Refresh()
+	t.sayStarved()
 	if err := t.dir.Append(run.Line{Epoch: &e, SoFar: t.result.SoFar()}); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"io"
+	"math"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier/device"
@@ -12,6 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
 // reuse is the hidden rows of earlier steps that a run uses again. Where nothing is ever used there is no cache, and no slots; nor before open.
@@ -32,6 +34,8 @@ type reuse struct {
 	pruned   []float64 // of each of options.Kept: run.HistoryLayer.PrunedRows
 	audited  []run.AuditSums
 	audit    *audit // nil: nothing is compared
+	sizing   *history.Sizing
+	starved  bool // it was said that rows find no slot
 }
 
 // reuses tells whether the run uses hidden rows again: planReuse has found whose.
@@ -47,16 +51,46 @@ func (t *trainer) planReuse(ctx context.Context) error {
 	if !u.Reuses() {
 		return nil
 	}
-	kept, err := t.keptOf(ctx, u.Settings)
-	if err != nil || len(kept) == 0 {
+	if err := t.size(ctx); err != nil {
 		return err
 	}
+	if t.HistoryBytes != history.Rest {
+		t.keep(t.HistoryBytes)
+		return nil
+	}
+	t.keep(math.MaxInt64) // of which the rest of the memory is not known yet
+	return nil
+}
+
+// keep decides that the rows kept take so many bytes, or history.Auto.
+func (t *trainer) keep(bytes int64) {
+	u := t.reuse
+	u.HistoryBytes = bytes
+	kept := u.sizing.Kept(u.Settings, history.SlotBytes(t.Hidden))
 	u.options = history.Options{
 		Seed: t.Seed, Layers: t.Layers, Types: len(t.data.Types), PGrad: u.PGrad, TStale: u.TStale, Lag: u.HistoryLag, Start: u.HistoryStart, Kept: kept,
 	}
 	u.pruned, u.audited = make([]float64, len(kept)), make([]run.AuditSums, len(kept))
-	t.tiers.MostSteps = max(1, u.HistoryLag/2)
-	return nil
+	if len(kept) > 0 {
+		t.tiers.MostSteps = max(1, u.HistoryLag/2)
+	}
+}
+
+// keepRest gives the rows kept what the other parts of the memory leave, where the run asks for that, and puts the number on record. m is the
+// measure of a step that keeps rows of all nodes. It tells whether something changed.
+func (t *trainer) keepRest(m tiers.Measure) bool {
+	if !t.History || t.HistoryBytes != history.Rest {
+		return false
+	}
+	if !t.reuse.Reuses() {
+		t.HistoryBytes = 0
+		return false
+	}
+	m.History, m.Slots = 0, 0
+	t.HistoryBytes = min(t.tiers.Rest(m), t.reuse.bytes()+1<<20-1) >> 20 << 20
+	t.note("history: other parts leave %d MiB for kept rows; {history_bytes} %dMiB repeats the run with any memory", t.HistoryBytes>>20, t.HistoryBytes>>20)
+	t.keep(t.HistoryBytes)
+	return true
 }
 
 // begin has nothing kept before a step.
@@ -226,9 +260,6 @@ func (t *trainer) reuseNotes() {
 		t.note("history: an epoch of %d steps is too short for rows of earlier steps, so none are used again; take a smaller {batch}, or a number for {t_stale}", t.task.Steps())
 	case !u.Reuses():
 		t.note("history: with {p_grad} %v and {t_stale} %d no row is ever used again", u.PGrad, u.TStale)
-	case u.cache == nil && t.HistoryBytes == history.Auto:
-		t.note("history: no node is met often enough in {t_stale} %d steps to be worth a slot of %d bytes, so nothing is kept; {history_bytes} keeps rows anyway",
-			u.TStale, history.SlotBytes(u.hidden))
 	case u.cache == nil:
 		t.note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(t.HistoryBytes), history.SlotBytes(u.hidden))
 	default:
@@ -247,6 +278,27 @@ func (t *trainer) reuseNotes() {
 			t.note("history: {window} %d is cut to %d steps, since a step is drawn once the gradients of the one {history_lag} %d before it are known", t.Window, most,
 				u.HistoryLag)
 		}
+	}
+}
+
+// starvedShare is the share of rows without a slot, of those that could be kept, from which on the run says so.
+const starvedShare = 0.1
+
+// sayStarved says, once, that rows find no slot, and how many bytes have one for every node.
+func (t *trainer) sayStarved() {
+	u := t.reuse
+	if u == nil || u.cache == nil || u.starved {
+		return
+	}
+	var n history.Counts
+	all := int64(0)
+	for _, s := range u.cache.Stats() {
+		n.Add(s.Counts)
+		all += int64(t.data.Types[s.Type].Nodes) * history.SlotBytes(u.hidden)
+	}
+	if share := float64(n.Refused) / float64(max(n.Refused+n.Admitted, 1)); share > starvedShare {
+		u.starved = true
+		t.note("history: %.0f %% of the rows that could be kept find no slot; {history_bytes} %dMiB has one for every node", 100*share, (all+1<<20-1)>>20)
 	}
 }
 
@@ -308,8 +360,8 @@ func (u *reuse) load(r io.Reader) error {
 	})
 }
 
-// keptOf finds whose hidden rows are kept, of settings that are resolved. Batches are drawn one at a time, so that no more than one is in memory.
-func (t *trainer) keptOf(ctx context.Context, s history.Settings) ([]history.Kept, error) {
+// size looks at the first batches of the run. They are drawn one at a time, so that no more than one is in memory.
+func (t *trainer) size(ctx context.Context) error {
 	batches := min(history.SizedBy, t.task.Steps())
 	sizing := history.NewSizing(t.tiers.Reach, batches, t.heatOf)
 	rowBytes := make([]int64, len(t.data.Types)+len(t.data.EdgeTables))
@@ -319,11 +371,12 @@ func (t *trainer) keptOf(ctx context.Context, s history.Settings) ([]history.Kep
 	for step := range batches {
 		b, err := t.batch(ctx, step)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		sizing.Add(b, rowBytes)
 	}
-	return sizing.Kept(s, history.SlotBytes(t.Hidden)), nil
+	t.reuse.sizing = sizing
+	return nil
 }
 
 func (t *trainer) heatOf(typ int) *history.Heat {

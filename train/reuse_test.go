@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -224,7 +225,6 @@ func TestReuseNotes(t *testing.T) {
 	for want, change := range map[string]func(o *run.Options){
 		"with {p_grad} 0 and {t_stale} 6 no row is ever used again":                                                             func(o *run.Options) { o.PGrad = 0 },
 		"an epoch of 3 steps is too short for rows of earlier steps, so none are used again":                                    func(o *run.Options) { o.EpochSteps, o.Settings = 3, history.Defaults() },
-		"steps to be worth a slot of 68 bytes, so nothing is kept; {history_bytes} keeps rows anyway":                           func(o *run.Options) { o.TStale, o.HistoryBytes = 1, history.Auto },
 		"{history_bytes} 67 B has no room for a slot of 68 bytes":                                                               func(o *run.Options) { o.HistoryBytes = 67 },
 		"the run has 8 steps, and keeps rows from step 9 on ({history_start})":                                                  func(o *run.Options) { o.HistoryStart = 9 },
 		"{history_lag} 7 is above {t_stale} 6, so that rows are past use before their gradients decide on them; take at most 6": func(o *run.Options) { o.HistoryLag = 7 },
@@ -244,6 +244,77 @@ func TestReuseNotes(t *testing.T) {
 		}
 		require.Len(t, notes, 1)
 		require.Contains(t, notes[0], want)
+	}
+}
+
+// TestReuseStarved: a run says once, and before it ends, that rows find no slot, and what has one for every node; with that it says nothing.
+func TestReuseStarved(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
+	for bytes, want := range map[int64]string{60 * 68: "{history_bytes} 1MiB has one for every node", 1 << 20: ""} {
+		o := reusing()
+		o.HistoryBytes = bytes
+		var notes []string
+		r, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+		require.NoError(t, err)
+		require.Equal(t, want != "", r.History.Refused > 0)
+		require.Len(t, notes, bit(want != ""))
+		for _, note := range notes {
+			require.Regexp(t, "^history: [0-9]+ % of the rows that could be kept find no slot; ", note)
+			require.Contains(t, note, want)
+		}
+	}
+}
+
+func bit(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TestReuseAuto: without a number there are slots for the nodes that t_stale steps meet, whatever the memory; rows that it does not hold are refused.
+func TestReuseAuto(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
+	o := reusing()
+	o.HistoryBytes = history.Auto
+	want := trained(t, ds, o)
+	require.EqualValues(t, 600, want.History.Slots)
+	require.Zero(t, want.History.Refused)
+	o.MemoryBytes = 1 << 30
+	require.Equal(t, want.History, trained(t, ds, o).History)
+	o.EvalBytes, o.MemoryBytes = 0, 1
+	_, err := newTrainer(t.Context(), ds, o, Hooks{})
+	require.ErrorContains(t, err, "is not enough: with this dataset, batch and fanout the least that works is")
+	require.ErrorContains(t, err, "{history_bytes} makes that less")
+}
+
+// TestReuseRest: what other parts leave is a number on record, in a line, and repeats the run under another memory; a resumed run goes on with it.
+func TestReuseRest(t *testing.T) {
+	ds := open(t, storetest.Communities(30_000, 4, 4, 24, 2)) // whose rows take 1.9 MiB in slots
+	o := reusing()
+	o.Epochs, o.EpochSteps, o.HistoryBytes, o.MemoryBytes, o.EvalBytes = 2, 20, history.Rest, 1<<30, 0
+	for i, memory := range []int64{1 << 30, 0} {
+		o := o
+		var notes []string
+		if o.MemoryBytes = memory; memory == 0 { // rows of features fit, and some of the slots
+			o.MemoryBytes = 1
+			o.HistoryBytes = 1
+			_, err := newTrainer(t.Context(), ds, o, Hooks{})
+			o.MemoryBytes, o.HistoryBytes = leastIn(t, err)+int64(ds.Features(0).Rows()*ds.Features(0).RowBytes())+8<<20, history.Rest
+		}
+		dir := t.TempDir()
+		r, err := Run(t.Context(), ds, in(dir), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+		require.NoError(t, err)
+		n := r.Options.HistoryBytes
+		require.Contains(t, notes, fmt.Sprintf("history: other parts leave %d MiB for kept rows; {history_bytes} %dMiB repeats the run with any memory", n>>20, n>>20))
+		require.Positive(t, r.History.Hits)
+		if i == 0 {
+			require.EqualValues(t, 30_000, r.History.Slots)
+		}
+		o.HistoryBytes, o.MemoryBytes = n, 2<<30
+		again := trained(t, ds, o)
+		sameWork(t, r, again)
+		require.Equal(t, r.History, again.History)
 	}
 }
 

@@ -437,6 +437,10 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	m := tiers.Measure{
 		Batch: &drawn, Step: kernels.HostBytes() - before + t.step.LabelBytes(), Beside: t.besideTiers(), History: t.reuse.bytes(), Slots: t.reuse.slotBytes(),
 	}
+	if t.keepRest(m) {
+		drawn.Layers, _ = t.reuse.rehearsal(b)
+		m.History, m.Slots = t.reuse.bytes(), t.reuse.slotBytes()
+	}
 	err = t.tiers.Open(ctx, m)
 	var short *plan.NotEnough
 	if errors.As(err, &short) && anyEvaluation && !t.eval.Sampled() { // the same figures, a few rows at a time

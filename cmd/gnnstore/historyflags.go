@@ -15,7 +15,7 @@ type historyFlags struct {
 	settings   history.Settings
 	stale      staleness
 	start, lag autoCount
-	memory     autoSize
+	memory     slotsSize
 }
 
 // newHistoryFlags shows the settings of o, or those of a run that asks for no more than history.
@@ -25,7 +25,7 @@ func newHistoryFlags(o *run.Options) *historyFlags {
 		s = o.Settings
 	}
 	return &historyFlags{
-		settings: s, stale: staleness{autoCount(s.TStale)}, start: autoCount(s.HistoryStart), lag: autoCount(s.HistoryLag), memory: autoSize(s.HistoryBytes),
+		settings: s, stale: staleness{autoCount(s.TStale)}, start: autoCount(s.HistoryStart), lag: autoCount(s.HistoryLag), memory: slotsSize{autoSize(s.HistoryBytes)},
 	}
 }
 
@@ -36,7 +36,8 @@ func (h *historyFlags) flags(f *pflag.FlagSet, o *run.Options) {
 	f.Var(&h.stale, "t-stale", "history: most steps between computing a row and using it; inf any; auto is a fifth of an epoch's steps, 200 at most")
 	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto is that of the second epoch")
 	f.Var(&h.lag, "history-lag", "history: steps after which the gradients of a step decide on its rows; auto is half of --t-stale, 100 at most")
-	f.Var(&h.memory, "history-memory", "history: part of the device region for the rows that are kept, and their index; auto is those that save more than they take")
+	f.Var(&h.memory, "history-memory", "history: part of the device region for the rows that are kept, and their index; auto is those that "+
+		"save more than they take, and up to 64MiB at least; rest is what other parts leave")
 	f.BoolVar(&o.HistoryCold, "history-cold", o.HistoryCold, "history: have --resume begin without the rows that were kept")
 	f.IntVar(&o.HistoryAudit, "history-audit", o.HistoryAudit, "history: of a step's rows that are used again, how many to compare with what they would be now; 0 none")
 	f.IntVar(&o.HistoryAuditEvery, "history-audit-every", o.HistoryAuditEvery, fmt.Sprintf("history: steps between two such audits; 0 is %d", run.DefaultAuditEvery))
@@ -45,7 +46,7 @@ func (h *historyFlags) flags(f *pflag.FlagSet, o *run.Options) {
 // resolve has o's settings be those of the flags, or none without --history, where others than the defaults are then refused.
 func (h *historyFlags) resolve(o *run.Options) {
 	o.Settings = h.settings
-	o.TStale, o.HistoryStart, o.HistoryLag, o.HistoryBytes = int(h.stale.autoCount), int(h.start), int(h.lag), int64(h.memory)
+	o.TStale, o.HistoryStart, o.HistoryLag, o.HistoryBytes = int(h.stale.autoCount), int(h.start), int(h.lag), int64(h.memory.autoSize)
 	if !o.History && o.Settings == history.Defaults() {
 		o.Settings = history.Settings{}
 	}
@@ -70,4 +71,25 @@ func (s *staleness) String() string {
 		return "inf"
 	}
 	return s.autoCount.String()
+}
+
+// slotsSize is an autoSize that may be rest.
+type slotsSize struct{ autoSize }
+
+func (s *slotsSize) Set(text string) error {
+	if text == "rest" {
+		s.autoSize = history.Rest
+		return nil
+	}
+	if s.autoSize.Set(text) != nil {
+		return fmt.Errorf("%q is neither auto, rest nor a size such as 0, 1MiB or 4GiB", text)
+	}
+	return nil
+}
+
+func (s *slotsSize) String() string {
+	if s.autoSize == history.Rest {
+		return "rest"
+	}
+	return s.autoSize.String()
 }

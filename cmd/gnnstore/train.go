@@ -20,6 +20,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -484,6 +485,9 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	again := &trainOptions{Options: record.Options}
 	if err := again.override(record, cmd.Flags()); err != nil {
 		return misuse(err)
+	}
+	if again.HistoryBytes == history.Rest { // which is a number since the run began
+		again.HistoryBytes = record.Options.HistoryBytes
 	}
 	if err := again.Resumes(record.Options); err != nil {
 		return fmt.Errorf("resume %s: %w", o.run, err)

@@ -5,8 +5,12 @@ import (
 	"fmt"
 )
 
-// Auto stands for a setting that Resolve finds.
-const Auto = -1
+// Auto stands for a setting that Resolve finds. Rest stands for the HistoryBytes that other parts of the memory leave: whoever splits the
+// memory puts their number in its place before Slots is called.
+const (
+	Auto = -1
+	Rest = -2
+)
 
 // Settings say how a run uses the hidden rows of earlier steps again. The zero value uses none.
 type Settings struct {
@@ -19,7 +23,8 @@ type Settings struct {
 	HistoryStart int `json:"history_start,omitempty"`
 	// HistoryLag is K: the gradients of step i are known to the plans of step i + K and later ones. Auto is half of TStale, from 1 to 100.
 	HistoryLag int `json:"history_lag,omitempty"`
-	// HistoryBytes bounds the rows that are kept, with their index. Auto: those that save more than they take.
+	// HistoryBytes bounds the rows that are kept, with their index. Auto: those that save more than they take, or 64 MiB where that is more, and
+	// at most those of the nodes that TStale steps meet. Rest: what other parts of the memory leave.
 	HistoryBytes int64 `json:"history_bytes,omitempty"`
 }
 
@@ -40,7 +45,7 @@ func (s Settings) Validate() error {
 	fail(s.TStale < Auto, "{t_stale} %d: at least 0, which keeps nothing, or auto", s.TStale)
 	fail(s.HistoryStart < Auto, "{history_start} %d: at least 0, or auto", s.HistoryStart)
 	fail(s.HistoryLag < 1 && s.HistoryLag != Auto, "{history_lag} %d: at least 1, or auto", s.HistoryLag)
-	fail(s.HistoryBytes < Auto, "{history_bytes} %d: at least 0, or auto", s.HistoryBytes)
+	fail(s.HistoryBytes < Rest, "{history_bytes} %d: at least 0, auto or rest", s.HistoryBytes)
 	return errors.Join(errs...)
 }
 

@@ -17,16 +17,24 @@ func TestSlots(t *testing.T) {
 	}
 	s := history.Settings{PGrad: 0.9, TStale: 100, HistoryBytes: history.Auto}
 	// In 100 steps 50, 4 and 0.2 meetings: a slot saves 49,000, 3,000 and -800 bytes, and takes 512 in two windows.
-	require.Equal(t, []int{110, 10}, s.Slots(all, 512))
-	require.Equal(t, []int{10, 10}, s.Slots(all, 2000))
-	s.TStale = 10 // 5 and 0.4 meetings, in one window
-	require.Equal(t, []int{10, 0}, s.Slots(all, 512))
+	slots := func(slotBytes int64) []int {
+		slots, _ := s.Slots(all, slotBytes)
+		return slots
+	}
+	// But 64 MiB have room for all nodes that are met: 200 of the 1000 of the third class, and of the second candidate 10 and all 20.
+	n, admitted := s.Slots(all, 512)
+	require.Equal(t, [][]int{{310, 30}, {1110, 120}}, [][]int{n, admitted})
+	n, admitted = s.Slots(all, (64<<20)/115) // room for 10 of each candidate, and then for 95 of the first
+	require.Equal(t, [][]int{{105, 10}, {105, 10}}, [][]int{n, admitted})
+	s.TStale = 1 << 20 // all are met so often that a slot of 64 MiB is worth it for some
+	require.Equal(t, []int{10, 0}, slots(64<<20/11*10))
 	s.TStale, s.HistoryBytes = 100, 100*512+511
-	require.Equal(t, []int{90, 10}, s.Slots(all, 512))
+	require.Equal(t, []int{90, 10}, slots(512))
 	s.HistoryBytes = 1 << 40
-	require.Equal(t, []int{1110, 120}, s.Slots(all, 512))
+	require.Equal(t, []int{1110, 120}, slots(512))
 	for _, none := range []history.Settings{{PGrad: 0.9, HistoryBytes: 1 << 20}, {TStale: 9, HistoryBytes: 1 << 20}} {
-		require.Equal(t, []int{0, 0}, none.Slots(all, 512))
+		n, admitted := none.Slots(all, 512)
+		require.Equal(t, [][]int{{0, 0}, {0, 0}}, [][]int{n, admitted})
 	}
 }
 
@@ -43,5 +51,5 @@ func TestResolve(t *testing.T) {
 	require.Equal(t, given, given.Resolve(1000))
 	require.ErrorContains(t, history.Settings{PGrad: 1.5, TStale: -2, HistoryStart: -3, HistoryBytes: -4}.Validate(),
 		"{p_grad} 1.5: from 0, which keeps nothing, to 1\n{t_stale} -2: at least 0, which keeps nothing, or auto\n{history_start} -3: at least 0, or auto\n"+
-			"{history_lag} 0: at least 1, or auto\n{history_bytes} -4: at least 0, or auto")
+			"{history_lag} 0: at least 1, or auto\n{history_bytes} -4: at least 0, auto or rest")
 }

@@ -71,7 +71,8 @@ func (z *Sizing) Kept(s Settings, slotBytes int64) []Kept {
 	for i, k := range z.all {
 		z.candidates[i].Saved = z.bytes / float64(max(z.live[k.Layer], 1))
 	}
-	return z.keep(s.Slots(z.candidates, slotBytes))
+	slots, admitted := s.Slots(z.candidates, slotBytes)
+	return z.keep(slots, admitted)
 }
 
 // Hottest keeps a share of the nodes of each layer and type, the hottest, at least one.
@@ -83,16 +84,16 @@ func (z *Sizing) Hottest(share float64) []Kept {
 		}
 		slots[i] = max(1, int(share*float64(slots[i])))
 	}
-	return z.keep(slots)
+	return z.keep(slots, slots)
 }
 
-// keep has so many slots for each of z.all.
-func (z *Sizing) keep(slots []int) []Kept {
+// keep has so many slots for each of z.all, and for so many of its nodes.
+func (z *Sizing) keep(slots, admitted []int) []Kept {
 	all := slices.Clone(z.all)
 	for i, n := range slots {
 		heat := z.heats[all[i].Type]
-		if all[i].Slots, all[i].Admits = n, heat.First(n); heat.below {
-			all[i].Nodes = n
+		if all[i].Slots, all[i].Admits = n, heat.First(admitted[i]); heat.below {
+			all[i].Nodes = admitted[i]
 		}
 	}
 	return slices.DeleteFunc(all, func(k Kept) bool { return k.Slots == 0 })

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -71,6 +72,9 @@ func (o Options) texts() map[string]option {
 		if n == Auto {
 			set(name, "auto")
 		}
+	}
+	if o.HistoryBytes == history.Rest {
+		set("history_bytes", "rest")
 	}
 	return texts
 }

@@ -302,6 +302,18 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	return nil
 }
 
+// Rest returns the bytes that no part of the memory has a use for: 0 where rows are read from disk, which use all.
+func (t *Tiers) Rest(m Measure) int64 {
+	d, _ := t.demand(m)
+	b, err := d.Split(t.total, plan.Budget{
+		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
+	})
+	if err != nil {
+		return 0
+	}
+	return max(0, t.total-b.Fixed-b.Step-b.Device-b.Topology-b.Batches-b.Host)
+}
+
 // checked names the place of what its sampler finds damaged.
 type checked struct {
 	*sample.Sampler
