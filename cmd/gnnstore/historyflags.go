@@ -37,7 +37,7 @@ func (h *historyFlags) flags(f *pflag.FlagSet, o *run.Options) {
 	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto is that of the second epoch")
 	f.Var(&h.lag, "history-lag", "history: steps after which the gradients of a step decide on its rows; auto is half of --t-stale, 100 at most")
 	f.Var(&h.memory, "history-memory", "history: part of the device region for the rows that are kept, and their index; auto is those that "+
-		"save more than they take, and up to 64MiB at least; rest is what other parts leave")
+		"save more than they take, and up to 64MiB at least; rest is what other parts of the memory leave")
 	f.BoolVar(&o.HistoryCold, "history-cold", o.HistoryCold, "history: have --resume begin without the rows that were kept")
 	f.IntVar(&o.HistoryAudit, "history-audit", o.HistoryAudit, "history: of a step's rows that are used again, how many to compare with what they would be now; 0 none")
 	f.IntVar(&o.HistoryAuditEvery, "history-audit-every", o.HistoryAuditEvery, fmt.Sprintf("history: steps between two such audits; 0 is %d", run.DefaultAuditEvery))

@@ -53,7 +53,7 @@ func (h *traceHistory) flags(f *pflag.FlagSet) {
 	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto is that of the second epoch")
 	f.StringSliceVar(&h.lags, "history-lag", h.lags, "history: steps after which the gradients of a step decide on its rows; auto is half of --t-stale")
 	f.StringSliceVar(&h.memory, "history-memory", h.memory, "history: parts for the rows that are kept: sizes, shares of the nodes of each layer such as 0.5%, or all; "+
-		"auto is those that save more than they take")
+		"auto is those that save more than they take, and up to 64MiB at least")
 	f.IntVar(&h.options.Hidden, "hidden", h.options.Hidden, "history: columns of a hidden row")
 	f.Var(&h.window, "window-memory", "history: part for feature rows, by which windows of steps are planned, and what the disk does for them")
 	f.IntVar(&h.options.Window, "window", 0, "history: most steps of a window (default as many as fit)")
@@ -193,7 +193,7 @@ func printTraceSlots(w io.Writer, h *trace.HistoryReport) {
 		}
 	}
 	if len(rows) == 1 {
-		fmt.Fprintln(w, "note: no variant keeps a row: --p-grad or --t-stale is 0, or --history-memory has no room for one, or none saves more than it takes")
+		fmt.Fprintln(w, "note: no variant keeps a row: --p-grad or --t-stale is 0, or --history-memory has no room for one")
 		return
 	}
 	printf(w, "\nslots, by the layer that makes the rows:\n")

@@ -13,6 +13,11 @@
 //
 //	go run ./tools/accuracy -data DIR -history auto,200:lag=1,auto:kappa=64|grid [-log FILE] …
 //
+// With -control random or inverse beside -history, rows are kept by other numbers than the norms of gradients: what the criterion is worth
+// is what these lose more.
+//
+//	go run ./tools/accuracy -data DIR -history auto,auto:p-grad=0.5,200:lag=1,200:lag=1:p-grad=0.5 -only amazon_computers -control random
+//
 // With -dtypes it says what features in float16 cost beside float32, seed by seed.
 //
 //	go run ./tools/accuracy -data DIR -dtypes -seeds 5 -only coauthor_cs,facebook
@@ -209,7 +214,7 @@ type options struct {
 	seeds                         int
 	quick                         bool
 	kappas, samplers, dependences string
-	history, log                  string
+	history, control, log         string
 	jobs                          int
 	generated                     string
 	scale                         float64
@@ -232,6 +237,7 @@ func main() {
 	flag.StringVar(&o.dependences, "dependent", "smoothed", "with -kappa: smoothed, nested or `both`, with a comma between them")
 	flag.StringVar(&o.history, "history", "", "compare these comma-separated `ways` to use hidden rows again with none: each a t_stale, and behind it "+
 		"any of :p-grad=SHARE, :lag=STEPS and :kappa=κ; or grid")
+	flag.StringVar(&o.control, "control", "", "with -history: put other numbers in the place of the norms of gradients, `random` or inverse ones")
 	flag.StringVar(&o.log, "log", "", "with -kappa, -history and -defaults: write every training to this `file` of JSON lines, and leave out those in it")
 	flag.IntVar(&o.jobs, "jobs", 1, "with -kappa and -history: `trainings` at once")
 	flag.StringVar(&o.generated, "generated", "", "train on this `kind` of generated graph")
@@ -339,6 +345,8 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		return fmt.Errorf("-seeds %d: at least %d", o.seeds, least)
 	case o.jobs < 1:
 		return fmt.Errorf("-jobs %d: at least 1", o.jobs)
+	case o.control != "" && (o.history == "" || o.bin != ""):
+		return errors.New("-control goes with -history, and without -bin: it builds a gnnstore of its own")
 	case o.quick && s != nil:
 		return errors.New("-quick: one seed has no interval; -kappa and -history go without it")
 	case s == nil && (o.log != "" && !o.defaults && o.mitigate == "" || o.jobs != 1):
@@ -355,10 +363,16 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		if err != nil {
 			return err
 		}
-		if b.gnnstore, err = cli.Build(ctx, tmp); err != nil {
+		b.what = "at commit " + commit
+		if o.control != "" {
+			b.gnnstore, err = buildControl(ctx, tmp, o.control)
+			b.what += ", with " + o.control + " numbers in the place of the norms of gradients"
+		} else {
+			b.gnnstore, err = cli.Build(ctx, tmp)
+		}
+		if err != nil {
 			return err
 		}
-		b.what = "at commit " + commit
 	}
 	if b.binary, err = fingerprint(b.gnnstore); err != nil {
 		return err

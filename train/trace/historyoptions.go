@@ -42,7 +42,7 @@ func DefaultHistory() History {
 }
 
 // Slots is how many rows are kept: those of a share of the nodes of each layer and type, the hottest, or where that is 0 as many as these
-// bytes hold, of which history.Auto are those that save more than they take.
+// bytes hold, of which history.Auto are as in training.
 type Slots struct {
 	Share float64
 	Bytes int64
