@@ -26,8 +26,9 @@ func TestSlots(t *testing.T) {
 	require.Equal(t, [][]int{{310, 30}, {1110, 120}}, [][]int{n, admitted})
 	n, admitted = s.Slots(all, (64<<20)/115) // room for 10 of each candidate, and then for 95 of the first
 	require.Equal(t, [][]int{{105, 10}, {105, 10}}, [][]int{n, admitted})
-	s.TStale = 1 << 20 // all are met so often that a slot of 64 MiB is worth it for some
-	require.Equal(t, []int{10, 0}, slots(64<<20/11*10))
+	all[0].Saved = 1e10 // where 64 MiB are one slot, 110 save more than they take
+	require.Equal(t, []int{110, 0}, slots(64<<20))
+	all[0].Saved = 1000
 	s.TStale, s.HistoryBytes = 100, 100*512+511
 	require.Equal(t, []int{90, 10}, slots(512))
 	s.HistoryBytes = 1 << 40
