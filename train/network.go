@@ -42,6 +42,8 @@ type NetworkOptions struct {
 	Hold infer.Hold `json:"way"`
 	// LayerDtype is as in run.Options; empty: the run's.
 	LayerDtype string `json:"layer_dtype"`
+	// OlderCheckpoint takes the newest checkpoint that can be read where the newest is damaged or gone, which else is refused.
+	OlderCheckpoint bool `json:"older_checkpoint"`
 	// Scratch is a directory for hidden rows that do not fit in memory: infer.Options.Dir. Nobody else uses it. Empty: they must fit.
 	Scratch string `json:"-"`
 	// Unseen says what becomes of nodes of another dataset that the run has learnt no row for: empty, which refuses them, or MeanOfLearnt.
@@ -177,7 +179,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	if err := n.t.eval.CheckHold(); err != nil {
 		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 	}
-	if err := n.load(ctx, o.Checkpoint); err != nil {
+	if err := n.load(ctx, o.Checkpoint, o.OlderCheckpoint); err != nil {
 		return nil, err
 	}
 	if o.GoesOn {
@@ -215,16 +217,10 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	return with
 }
 
-// load takes the weights from the newest checkpoint that can be read, and has learnt rows be as they were with them.
-func (n *Network) load(ctx context.Context, which string) error {
+// load takes the weights from the newest checkpoint, or with older from the newest that can be read, and has learnt rows be as they were with them.
+func (n *Network) load(ctx context.Context, which string, older bool) error {
 	t := n.t
-	name, s, err := t.dir.LoadNewest(func(why error) error {
-		if t.learns() { // an older one would drop learnt rows that the run may go on from
-			return why
-		}
-		t.note("%v; passing it over", why)
-		return nil
-	})
+	name, s, err := t.dir.LoadLatest(older, t.note)
 	if err != nil {
 		return err
 	}

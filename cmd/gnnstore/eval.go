@@ -33,6 +33,7 @@ type networkOptions struct {
 // flags declares the flags of o. tmp says which directory --tmp is where it is not given.
 func (o *networkOptions) flags(f *pflag.FlagSet, tmp string) {
 	f.StringVar(&o.Checkpoint, "checkpoint", "", "weights to use: best, which validation chose, or last (default best where there is one)")
+	f.BoolVar(&o.OlderCheckpoint, "older-checkpoint", false, "take the weights of an earlier step where the newest checkpoint is damaged or gone, which else is refused")
 	f.StringVar(&o.Unseen, "unseen", "", "what nodes of another DATASET have for input where the run has learnt no row under their ids: mean, that of all "+
 		"rows of their type (default they are refused)")
 	f.Var(&o.memory, "memory", "what the process may take in all (default what the run was given)")

@@ -182,3 +182,40 @@ func TestLinksInRuns(t *testing.T) {
 		})
 	}
 }
+
+// TestNewestCheckpointMissing: where the newest checkpoint is damaged or gone, nothing is made of an older one unless that is asked for.
+func TestNewestCheckpointMissing(t *testing.T) {
+	for _, s := range strangeRuns {
+		t.Run(s.name, func(t *testing.T) {
+			work := t.TempDir()
+			t.Setenv("TMPDIR", work)
+			run, out := s.made(t, work), filepath.Join(work, "out.csv")
+			checkpoints, err := filepath.Glob(filepath.Join(run, "checkpoints", "*.safetensors"))
+			require.NoError(t, err)
+			require.Greater(t, len(checkpoints), 1)
+			newest := checkpoints[len(checkpoints)-1]
+			whole, err := os.ReadFile(newest)
+			require.NoError(t, err)
+			whole[len(whole)/2] ^= 1
+			for kind, do := range map[string]func() error{
+				"its newest checkpoint is gone": func() error { return os.Remove(newest) },
+				"checksum differs":              func() error { return os.WriteFile(newest, whole, 0o666) },
+			} {
+				require.NoError(t, do())
+				for _, args := range s.readers(run, out) {
+					if args[0] == "stats" {
+						continue
+					}
+					code, _, stderr := gnnstore(t, args...)
+					require.Equal(t, 1, code, "%s: %v: %s", kind, args, stderr)
+					require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+					require.Contains(t, stderr, kind)
+					require.Contains(t, stderr, "--older-checkpoint")
+					code, _, stderr = gnnstore(t, append(args, "--older-checkpoint")...)
+					require.Zero(t, code, "%s: %v: %s", kind, args, stderr)
+					require.Contains(t, stderr, kind)
+				}
+			}
+		})
+	}
+}

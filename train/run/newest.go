@@ -5,9 +5,47 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strconv"
 
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 )
+
+// LoadLatest reads the newest checkpoint for who uses its weights, and says what Checkpoints calls it. Where the newest is damaged, or is
+// gone as the end of the run tells, it is an error, or with older a note, and the newest that is whole. s is nil where there is none.
+func (d *Dir) LoadLatest(older bool, note func(format string, args ...any)) (name string, s *checkpoint.State, err error) {
+	const remedy = "; {older_checkpoint} takes weights of an earlier step"
+	pass := func(why error) error {
+		if !older {
+			return fmt.Errorf("%w%s", why, remedy)
+		}
+		note("%v; passing it over", why)
+		return nil
+	}
+	name, s, err = d.LoadNewest(pass)
+	if err != nil || s == nil {
+		return name, s, err
+	}
+	have, _ := strconv.Atoi(s.Meta[stepsKey])
+	if ended := d.endedAfter(); ended > have {
+		if err := pass(fmt.Errorf("run %s: its newest checkpoint is gone: the run ended after %d updates, and %s is of %d", d.path, ended, name, have)); err != nil {
+			return "", nil, err
+		}
+	}
+	return name, s, nil
+}
+
+// endedAfter is how many updates a run had made when it ended, 0 where it did not, or does not tell.
+func (d *Dir) endedAfter() int {
+	if r, err := readResult(d.fs, d.path); err != nil || r.Status == Failed {
+		return 0 // it goes on, or was cut short
+	}
+	_, meta, err := checkpoint.Load(d.fs, d.File(LastFile))
+	if err != nil {
+		return 0
+	}
+	updates, _ := strconv.Atoi(meta[stepsKey])
+	return updates
+}
 
 // LoadNewest reads the newest checkpoint that is whole, and says what Checkpoints calls it; s is nil where there is none. passed is told why a
 // newer one is none, and stops the search by an error.
@@ -18,6 +56,11 @@ func (d *Dir) LoadNewest(passed func(why error) error) (name string, s *checkpoi
 	}
 	for _, name := range slices.Backward(names) {
 		tensors, meta, err := checkpoint.Load(d.fs, d.File(name))
+		if errors.Is(err, fs.ErrNotExist) { // a run at work has removed it, and has newer ones
+			if now, lerr := d.Checkpoints(); lerr == nil && !slices.Contains(now, name) {
+				return d.LoadNewest(passed)
+			}
+		}
 		if err == nil {
 			return name, &checkpoint.State{Tensors: tensors, Meta: meta}, nil
 		}

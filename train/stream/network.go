@@ -21,6 +21,8 @@ import (
 type NetworkOptions struct {
 	// Checkpoint is run.BestWeights or run.LastWeights; empty: the best where validation has chosen some, else the last.
 	Checkpoint string
+	// OlderCheckpoint is as in train.NetworkOptions.
+	OlderCheckpoint bool
 	// MemoryBytes is as in tiers.Options; 0: the run's. Beside is how much of it the caller takes.
 	MemoryBytes, Beside int64
 	// EvalNegatives is what Measure ranks events among, as in run.Options; empty: as the run did.
@@ -58,7 +60,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		}
 	}()
 	n.t.dir = dir
-	if err := n.load(o.Checkpoint); err != nil {
+	if err := n.load(o.Checkpoint, o.OlderCheckpoint); err != nil {
 		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 	}
 	if s := n.t.tables.state; s != nil {
@@ -90,13 +92,10 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	return with
 }
 
-// load takes the weights from the newest checkpoint that can be read.
-func (n *Network) load(which string) error {
+// load takes the weights from the newest checkpoint, or with older from the newest that can be read.
+func (n *Network) load(which string, older bool) error {
 	t := n.t
-	name, s, err := t.dir.LoadNewest(func(why error) error {
-		t.note("%v; passing it over", why)
-		return nil
-	})
+	name, s, err := t.dir.LoadLatest(older, t.note)
 	if err != nil {
 		return err
 	}
