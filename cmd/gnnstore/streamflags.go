@@ -34,7 +34,7 @@ func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
 	f.IntVar(&o.MitigateAudit, "mitigate-audit", o.MitigateAudit, "streams: of a step's memories that are blended, how many to compare with what they would be at "+
 		"--staleness 1; 0 none")
 	f.Var(&s.identity, "identity", "tgn and jodie: columns of random numbers that tell nodes apart where they have no features, computed from their ids; 0 none "+
-		"(default auto: as many as --hidden where nodes are of one type)")
+		"(default auto: of tgn as many as --hidden where nodes are of one type)")
 	f.BoolVar(&o.PairFeatures, "pair-features", o.PairFeatures, "streams: when a pair is scored, read whether it had an event before the batch, how long ago and how many, and "+
 		"likewise of its destination: what pair seen and its kin know, so that figures are apart from those of the network alone")
 	f.StringVar(&o.Publish, "publish", o.Publish, "streams: when others may read the state of a step: early, as soon as it is computed, or late, behind the step; it "+

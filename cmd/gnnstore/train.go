@@ -81,7 +81,7 @@ func newTrain() *cobra.Command {
 			"--model tgn, jodie and apan learn from a stream of events which of them come next. Times and neighbours are those before an\n" +
 			"event, and what the nodes have is the state that earlier events left. They have one layer, and unless told otherwise 10 neighbours,\n" +
 			"100 columns and a learning rate of 0.001. A step has as many events as a node can have in it without missing much, 50 to 600: the line\n" +
-			"of the batch says how many. Nodes of one type without features are told apart by random columns: see --identity.",
+			"of the batch says how many. TGN tells nodes of one type without features apart by random columns: see --identity.",
 		Example: "  gnnstore train arxiv.gnn --fanout 15,10,5 --hidden 256 --epochs 20 --host-memory 1GiB\n" +
 			"  gnnstore train arxiv.gnn --sampler labor0 --kappa 64 --dependent smoothed --memory 256MiB\n" +
 			"  gnnstore train wiki.gnn --model tgn --epochs 5\n" +

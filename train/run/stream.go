@@ -33,8 +33,8 @@ type StreamOptions struct {
 	// none. It changes no result.
 	MitigateAudit int `json:"mitigate_audit,omitempty" resume:"free"`
 	// Identity is the columns of random numbers, by the ids of nodes, that tell nodes apart where they have no features; 0 is none. They are
-	// computed as they are read, and take no memory a node. Auto is as many as Hidden where the network reads features of nodes, which APAN
-	// does not, the stream has nodes of one type, and these have none; else 0.
+	// computed as they are read, and take no memory a node. Auto is as many as Hidden with TGN, where the stream has nodes of one type and these have
+	// no features; else 0. JODIE learns better without (validation AP on CollegeMsg 87.8 %, and 86.0 with them), and APAN reads none.
 	Identity int `json:"identity,omitempty"`
 	// PairFeatures has the network read, for each pair that it scores, what scores without a network know: whether the pair had an event, how long
 	// ago and how many, and likewise its destination, by the events before the batch. Its figures are not those of the network as published.

@@ -17,7 +17,7 @@ func (t *trainer) settleIdentity() error {
 	s, fits := t.events.Stream, t.tables.nodeFile == nil
 	if t.Identity == run.Auto {
 		t.Identity = 0
-		if fits && s.Src == s.Dst && t.Kind != model.APAN {
+		if fits && s.Src == s.Dst && t.Kind == model.TGN {
 			t.Identity = t.Hidden
 			t.note("nodes have no features: %d random columns by their ids tell them apart; {identity} 0 leaves them out", t.Identity)
 		}

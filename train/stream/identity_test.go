@@ -57,7 +57,7 @@ func TestIdentityIsATableOfRandomColumns(t *testing.T) {
 				o.Staleness, o.WarmEvents, o.Mitigate = 2, 70, 0.5
 			}
 			want := outcomeOf(run1(t, stored, o, Hooks{}))
-			if cols != hidden {
+			if cols != hidden || o.Kind == model.JODIE {
 				o.Identity = cols
 			}
 			path := filepath.Join(t.TempDir(), "run")
@@ -89,8 +89,7 @@ func TestIdentityIsATableOfRandomColumns(t *testing.T) {
 	}
 }
 
-// TestIdentityByDefault: it is there where the network reads features of nodes, which are of one type and have none, and a
-// note says so. Runs whose record does not know the option go on without it.
+// TestIdentityByDefault: TGN has it where nodes are of one type and have no features, and a note says so. Runs whose record does not know the option go on without it.
 func TestIdentityByDefault(t *testing.T) {
 	plain, featured, two := oneType(t, 300, 0, nil), described(t, 300, 3), drifting(t, 300)
 	for _, of := range []struct {
@@ -99,7 +98,7 @@ func TestIdentityByDefault(t *testing.T) {
 		asks int
 		cols int
 	}{
-		{plain, model.TGN, run.Auto, 16}, {plain, model.JODIE, run.Auto, 16}, {plain, model.TGN, 0, 0}, {plain, model.TGN, 7, 7},
+		{plain, model.TGN, run.Auto, 16}, {plain, model.JODIE, run.Auto, 0}, {plain, model.JODIE, 16, 16}, {plain, model.TGN, 0, 0}, {plain, model.TGN, 7, 7},
 		{plain, model.APAN, run.Auto, 0}, {featured, model.TGN, run.Auto, 0}, {two, model.TGN, run.Auto, 0}, {two, model.JODIE, 7, 7},
 	} {
 		o, notes := options(of.kind), ""
