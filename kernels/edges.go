@@ -39,8 +39,25 @@ func (r *routines) addWeightedHeads(dst, src, w []float32, cols, heads int, star
 		return
 	}
 	width := cols / heads
+	if width == 1 && heads > 1 { // products of elements: a pass over all rows for each column would miss the caches
+		addProducts(dst, src, w, cols, start, end, nbr)
+		return
+	}
 	for h := range heads {
 		r.weightedSum(dst[h*width:], cols, width, src[h*width:], cols, start, end, nbr, w[h:], heads)
+	}
+}
+
+// addProducts is addWeightedHeads of heads of one column: every edge has a weight for each element.
+func addProducts(dst, src, w []float32, cols int, start, end, nbr []uint32) {
+	for i, lo := range start {
+		sum := dst[i*cols:][:cols]
+		for e := lo; e < end[i]; e++ {
+			x, by := row(src, nbr[e], cols), w[int(e)*cols:][:cols]
+			for c := range sum {
+				sum[c] += by[c] * x[c]
+			}
+		}
 	}
 }
 
@@ -64,6 +81,12 @@ func WeightedSumWeightGrad(dw, ddst, src []float32, cols, heads int, start, end,
 		up := ddst[i*cols:][:cols]
 		for e := lo; e < end[i]; e++ {
 			r, d := row(src, nbr[e], cols), dw[int(e)*heads:][:heads]
+			if width == 1 {
+				for c, x := range r[:len(d)] {
+					d[c] += up[c] * x
+				}
+				continue
+			}
 			for h := range d {
 				d[h] += dot(up[h*width:][:width], r[h*width:][:width])
 			}
