@@ -52,6 +52,8 @@ type Plan struct {
 	Spill string `json:"-"`
 	// AutoEpochs is what the epochs come to where they are Auto.
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
+	// AutoSettings is what was chosen for options that nobody gave a value.
+	AutoSettings *run.AutoSettings `json:"auto_settings,omitempty"`
 }
 
 // PlanRegion is what the device region holds, parts of Memory.History and Memory.Device: slots for hidden rows of earlier steps, from its start,
@@ -100,7 +102,8 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		return nil, err
 	}
 	defer t.close()
-	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.ends.Auto, Evaluation: t.howEvaluated()}
+	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.ends.Auto, AutoSettings: t.settled,
+		Evaluation: t.howEvaluated()}
 	p.Region = t.region()
 	t.task.Begin(1)
 	// Two groups: the first finds the cache empty, the second is like those that follow. A short epoch has to do.

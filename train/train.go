@@ -117,7 +117,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 		Now: &run.Record{
 			Dataset: t.result.Dataset, Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
 			Costs: t.tiers.Disk.Costs, Memory: t.tiers.Budget, Evaluation: t.eval.Method(), Version: version, Host: run.ThisHost(),
-			Started: time.Now().UTC().Truncate(time.Second), AutoEpochs: t.ends.Auto,
+			Started: time.Now().UTC().Truncate(time.Second), AutoEpochs: t.ends.Auto, AutoSettings: t.settled,
 		},
 		Options: func(onRecord run.Options) run.Options { return onRecord },
 		Room:    t.tiers.Room,
@@ -216,6 +216,7 @@ type trainer struct {
 
 	peak      run.Peak
 	best      []checkpoint.Tensor // weights of the best epoch
+	settled   *run.AutoSettings   // nil: the defaults stay as they are
 	ends      run.Ending
 	partial   run.Partial       // the epoch under way
 	read      []cachetier.Stats // what the tiers of each table had done when last looked at
@@ -260,6 +261,8 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if t.data, err = data.Open(ds, wanted); err != nil {
 		return nil, err
 	}
+	whole := t.settle()
+	o = t.Options
 	if err := t.checkTypes(); err != nil {
 		return nil, err
 	}
@@ -334,7 +337,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if t.validates() {
 		validated = string(t.task.Kind())
 	}
-	t.ends = o.Ending(t.task.Steps(), validated, t.text)
+	t.ends = o.Ending(t.task.Steps(), whole, validated, t.text)
 	t.result = &run.Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
 		Status: run.Running, Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.tiers.Engine, Memory: run.MemoryOf(t.tiers.Budget),

@@ -77,7 +77,10 @@ func newTrain() *cobra.Command {
 			"Without --epochs, a run says at the start how long it trains and why, and at the end what ended it: it makes the\n" +
 			"epochs that 500 updates take, and goes on until 20 more have brought no better validation, up to 5,000 updates or\n" +
 			"50 epochs, whichever is more. Without validation nodes, with --patience 0 and with --schedule cosine it makes the\n" +
-			"epochs that 500 updates take, and 10 at least.\n\n" +
+			"epochs that 500 updates take, and 10 at least. Where going once through all examples takes more than 2,000 steps, an\n" +
+			"epoch ends, and is validated, after 500 or a twentieth of them.\n\n" +
+			"Some values go by what is learnt, unless given: up to 1,000 labelled nodes of one type, links among nodes with learnt\n" +
+			"rows, 100 or more a node, and links of several relations have settings of their own, which the run says at the start.\n\n" +
 			"--model tgn, jodie and apan learn from a stream of events which of them come next. Times and neighbours are those before an\n" +
 			"event, and what the nodes have is the state that earlier events left. They have one layer, and unless told otherwise 10 neighbours,\n" +
 			"100 columns and a learning rate of 0.001. A step has as many events as a node can have in it without missing much, 50 to 600: the line\n" +
@@ -277,6 +280,16 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 	if !given("lr") {
 		o.LR = o.DefaultLR()
 	}
+	o.Left = nil
+	for _, name := range []string{"lr", "hidden", "dropout", "input-dropout", "weight-decay", "eval-every", "epoch-steps", "batch", "decoder", "negatives",
+		"loss", "corrupt", "n3"} {
+		if !given(name) {
+			if o.Left == nil {
+				o.Left = map[string]bool{}
+			}
+			o.Left[keyOf(name)] = true
+		}
+	}
 	o.Epochs, o.Patience = int(o.epochs), int(o.patience)
 	o.history.resolve(&o.Options)
 	o.stream.resolve(&o.Options, given)
@@ -438,6 +451,9 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 			strings.Join(e.Columns, ", "), e.EdgeBytes, size(e.Bytes), size(e.ListBytes))
 	}
 	printf(stdout, "\nan epoch of %s steps: about %s; judged by %d steps that were drawn\n", count(int64(p.Steps)), seconds(p.EpochSeconds), p.Drawn)
+	if p.AutoSettings != nil {
+		printf(stdout, "%s\n", withFlags(p.AutoSettings.Reason))
+	}
 	if p.AutoEpochs != nil {
 		printf(stdout, "%s\n", p.AutoEpochs.Reason)
 	}
@@ -549,6 +565,9 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 		Start: func(rec *run.Record) {
 			epochs = run.EpochsText(o.Options, rec.AutoEpochs)
 			printf(stdout, "run %s   %s\n%s\n", path, describe(rec.Options, rec), rec.Memory)
+			if rec.AutoSettings != nil {
+				printf(stdout, "%s\n", rec.AutoSettings.Reason)
+			}
 			if rec.AutoEpochs != nil {
 				printf(stdout, "%s\n", rec.AutoEpochs.Reason)
 			}

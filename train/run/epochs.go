@@ -15,7 +15,24 @@ const (
 	autoEpochs   = 50   // so many epochs where these are more
 	autoPatience = 20   // epochs without a better validation, which end it
 	autoFixed    = 10   // epochs at least, where no validation ends it
+
+	// An epoch of more steps is long: it is cut into rounds of autoUpdates steps, or into autoRounds rounds where these have more. An epoch of
+	// ogbn-arxiv has 91 steps, and one on papers100M's training nodes 1208, which stay as they are.
+	autoLong   = 2000
+	autoRounds = 20
 )
+
+// Round is how many steps end an epoch of a run that is left to Auto where going once through all examples takes so many: that many, or fewer where they
+// are more than autoLong. Validation then comes, and ends the run, by updates. An epoch stays whole where validation ends nothing, or where the user
+// counts in epochs.
+func (o Options) Round(steps int, validated bool) int {
+	byUpdates := o.Epochs == Auto && o.Patience == Auto && o.EvalEvery == 1 && o.Left["epoch_steps"] && o.Left["eval_every"] && validated &&
+		(o.Schedule.Kind == "" || o.Schedule.Kind == optim.Constant)
+	if !byUpdates || steps <= autoLong {
+		return steps
+	}
+	return max(autoUpdates, (steps+autoRounds-1)/autoRounds)
+}
 
 // AutoEpochs is what Options.Epochs of Auto comes to on a dataset. A run that is resumed keeps it.
 type AutoEpochs struct {
@@ -30,8 +47,8 @@ type AutoEpochs struct {
 }
 
 // DecideEpochs says when a run of o ends that has so many steps an epoch; validated is what validation measures, empty without
-// validation nodes. It is nil where o says how many epochs.
-func (o Options) DecideEpochs(steps int, validated string) *AutoEpochs {
+// validation nodes. whole is how many steps go through all examples, where that is another number: see Round. It is nil where o says how many epochs.
+func (o Options) DecideEpochs(steps, whole int, validated string) *AutoEpochs {
 	if o.Epochs != Auto {
 		return nil
 	}
@@ -39,6 +56,10 @@ func (o Options) DecideEpochs(steps int, validated string) *AutoEpochs {
 	least := up(autoUpdates, steps)
 	a := &AutoEpochs{Updates: autoUpdates, Steps: steps, Least: least, Most: max(up(autoMost, steps), autoEpochs), Patience: o.Patience}
 	begun := fmt.Sprintf("epochs auto: %d updates are %s of %s", autoUpdates, counted(least, "epoch"), counted(steps, "step"))
+	if whole > steps {
+		a.Most = max(up(autoMost, steps), up(autoEpochs*whole, steps))
+		begun = fmt.Sprintf("epochs auto: all examples are %d steps, so an epoch ends, and is validated, after %d", whole, steps)
+	}
 	why := ""
 	switch {
 	case validated == "":
@@ -117,8 +138,8 @@ type Ending struct {
 }
 
 // Ending is that of a run of o: see DecideEpochs. text is for what goes on record, as train.Hooks.Text.
-func (o Options) Ending(steps int, validated string, text func(string) string) Ending {
-	e := Ending{Auto: o.DecideEpochs(steps, validated), epochs: o.Epochs, patience: o.Patience, every: o.EvalEvery, text: text}
+func (o Options) Ending(steps, whole int, validated string, text func(string) string) Ending {
+	e := Ending{Auto: o.DecideEpochs(steps, whole, validated), epochs: o.Epochs, patience: o.Patience, every: o.EvalEvery, text: text}
 	if e.Auto != nil {
 		e.Auto.Reason = text(e.Auto.Reason)
 	}

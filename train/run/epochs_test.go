@@ -35,12 +35,38 @@ func TestDecideEpochs(t *testing.T) {
 	} {
 		o := DefaultOptions()
 		c.change(&o)
-		got := o.DecideEpochs(c.steps, c.validated)
+		got := o.DecideEpochs(c.steps, c.steps, c.validated)
 		require.Equal(t, &c.want, got)
 		require.Equal(t, c.text, EpochsText(o, got))
 	}
 	o := DefaultOptions()
 	o.Epochs = 7
-	require.Nil(t, o.DecideEpochs(10, "accuracy"))
+	require.Nil(t, o.DecideEpochs(10, 10, "accuracy"))
 	require.Equal(t, "7", EpochsText(o, nil))
+}
+
+// TestLongEpochsAreValidatedByUpdates: an epoch of more steps than autoLong ends before all examples were seen, but for whoever counts in epochs.
+func TestLongEpochsAreValidatedByUpdates(t *testing.T) {
+	left := func(o *Options) { o.Left = map[string]bool{"epoch_steps": true, "eval_every": true} }
+	for _, c := range []struct {
+		steps, want int
+		validated   bool
+		change      func(o *Options)
+	}{
+		{91, 91, true, left}, {1208, 1208, true, left}, {2000, 2000, true, left}, // ogbn-arxiv, papers100M
+		{2136, 500, true, left}, {10_000, 500, true, left}, {100_001, 5001, true, left},
+		{2136, 2136, false, left},
+		{2136, 2136, true, func(*Options) {}},
+		{2136, 2136, true, func(o *Options) { left(o); o.Epochs = 3 }},
+		{2136, 2136, true, func(o *Options) { left(o); o.Patience = 3 }},
+		{2136, 2136, true, func(o *Options) { left(o); o.Schedule.Kind = optim.Cosine }},
+		{2136, 2136, true, func(o *Options) { left(o); o.EvalEvery, o.Left["eval_every"] = 2, false }},
+	} {
+		o := DefaultOptions()
+		c.change(&o)
+		require.Equal(t, c.want, o.Round(c.steps, c.validated), "%+v", c)
+	}
+	got := DefaultOptions().DecideEpochs(500, 2136, "hits@20")
+	require.Equal(t, &AutoEpochs{500, 500, 1, 214, 20, "epochs auto: all examples are 2136 steps, so an epoch ends, and is validated, after 500; " +
+		"then until 20 epochs without a better valid hits@20, 214 epochs at most", ""}, got)
 }

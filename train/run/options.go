@@ -110,6 +110,9 @@ type Options struct {
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels       string `json:"kernels" resume:"free"`
 	tiers.Options `resume:"free"`
+	// Left names options, by their keys, that nobody gave a value, so that the run may choose one by the size of what it learns from: see Settle. It is on no
+	// record: there the options have their values.
+	Left map[string]bool `json:"-" resume:"free"`
 }
 
 // DefaultAuditEvery is how many steps lie between two audits. Those of 256 nodes then read a thirtieth of what steps of 1000 seeds with fanouts of

@@ -252,7 +252,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if t.validates() {
 		validated = string(t.Metric)
 	}
-	t.ends = o.Ending(t.steps(), validated, t.text)
+	t.ends = o.Ending(t.steps(), t.steps(), validated, t.text)
 	t.result = &run.Result{
 		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed, Status: run.Running,
 		Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: run.MemoryOf(t.budget), Metric: t.Metric,

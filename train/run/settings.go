@@ -1,0 +1,113 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/task"
+)
+
+// Size is what a run learns from, as far as options go by it.
+type Size struct {
+	Examples  int64 // training nodes with a label, links or edges
+	Nodes     int64 // of the types of their ends; of a task of nodes, of the target
+	Relations int   // whose links are learnt together
+	Learnt    bool  // the ends of links have learnt rows for input
+	Typed     bool  // the network knows several types of nodes or relations
+}
+
+// AutoSettings is what a run chose for options that nobody gave a value. A run that is resumed keeps it.
+type AutoSettings struct {
+	Reason string `json:"reason"` // a line
+}
+
+const (
+	// smallSet is how many labelled training nodes are few: one step of the usual batch.
+	smallSet = 1000
+	// denseLinks is from how many training links a node on a learnt row has seen enough without dropout. The graph of ogbl-ddi has 500.
+	denseLinks = 100
+	// mostLinks bounds the batch of dense links, whose scores grow with it.
+	mostLinks = 1 << 14
+)
+
+// Settle chooses values for options in o.Left by what the run learns from, and says which and why. It is nil where the defaults stay as they are.
+func (o *Options) Settle(of Size) *AutoSettings {
+	s := settling{Options: o}
+	switch {
+	case o.Links() && o.Layers == 0 && of.Relations > 1:
+		s.relations(of)
+	case o.Links() && o.Layers > 0 && of.Learnt && of.Examples >= denseLinks*of.Nodes:
+		s.dense(of)
+	case !o.Links() && !o.Edges() && !of.Typed && of.Examples <= smallSet:
+		s.small(of)
+	}
+	if len(s.chosen) == 0 {
+		return nil
+	}
+	return &AutoSettings{Reason: fmt.Sprintf("settings auto: %s: %s", s.why, strings.Join(s.chosen, ", "))}
+}
+
+// settling is the choice of values, and what is said of it.
+type settling struct {
+	*Options
+	why    string
+	chosen []string
+}
+
+// choose sets an option that was left open.
+func choose[T comparable](s *settling, key string, into *T, value T) {
+	if s.Left[key] && *into != value {
+		*into = value
+		s.chosen = append(s.chosen, fmt.Sprintf("{%s} %v", key, value))
+	}
+}
+
+// small is for nodes of which few are labelled: a network learns them by heart. By validation, one seed of each, no other of five settings was better on
+// Amazon Computers with 20 nodes a class, and one was level on Chameleon; see tools/RESULTS.md.
+func (s *settling) small(of Size) {
+	s.why = fmt.Sprintf("%d labelled training nodes are few", of.Examples)
+	choose(s, "lr", &s.LR, 0.01)
+	if s.Heads > 0 && 64%s.Heads == 0 {
+		choose(s, "hidden", &s.Hidden, 64)
+	}
+	choose(s, "dropout", &s.Dropout, 0.6)
+	choose(s, "input_dropout", &s.InputDropout, 0.6)
+	choose(s, "weight_decay", &s.Optim.WeightDecay, 5e-4)
+	if s.Epochs == Auto && of.Examples <= int64(s.Batch) { // an epoch is a step; fewer evaluations to choose from, too, where few nodes validate
+		choose(s, "eval_every", &s.EvalEvery, 5)
+	}
+}
+
+// dense is for links among nodes that are known by their links alone, of which each has many. After a layer of means over hundreds of neighbours the rows
+// of all nodes are much alike, and products of them tell little more than degrees: on ogbl-ddi dot has Hits@20 of 0. What an MLP makes of the products
+// of elements tells nodes apart. A step reads the rows of all nodes however few links it has.
+func (s *settling) dense(of Size) {
+	s.why = fmt.Sprintf("%d links of %d nodes, whose rows are learnt, are dense", of.Examples, of.Nodes)
+	if s.Left["decoder"] {
+		choose(s, "decoder", &s.Decoder, model.PairMLP)
+	}
+	choose(s, "dropout", &s.Dropout, 0)
+	choose(s, "batch", &s.Batch, int(min(max(2*of.Nodes, int64(s.Batch)), mostLinks)))
+}
+
+// relations is for knowledge graphs: each relation has a vector, and each positive is one among all nodes where these are not too many (Lacroix et al. 2018,
+// whose penalty this is; 0.1 was the best of validation of 0, 0.01 and 0.1 on UMLS).
+func (s *settling) relations(of Size) {
+	s.why = fmt.Sprintf("links of %d relations", of.Relations)
+	if s.Left["decoder"] && s.Decoder == model.Dot {
+		choose(s, "decoder", &s.Decoder, model.ComplEx)
+	}
+	if s.Decoder != model.ComplEx {
+		return
+	}
+	choose(s, "n3", &s.N3, 0.1)
+	if of.Nodes <= manyNodes && s.Left["negatives"] && s.Left["loss"] && s.Left["corrupt"] {
+		choose(s, "negatives", &s.Negatives, task.All)
+		choose(s, "loss", &s.Loss, task.CE)
+		choose(s, "corrupt", &s.Corrupt, task.CorruptBoth)
+	}
+}
+
+// manyNodes are too many to score each of them for each positive: a step of 1000 positives would have 64 M scores and more.
+const manyNodes = 1 << 16

@@ -1,0 +1,90 @@
+package run
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/task"
+)
+
+// allLeft are options of which nobody gave one.
+func allLeft() Options {
+	o := DefaultOptions()
+	o.Left = map[string]bool{}
+	for _, key := range []string{"lr", "hidden", "dropout", "input_dropout", "weight_decay", "eval_every", "epoch_steps", "batch", "decoder", "negatives", "loss",
+		"corrupt", "n3"} {
+		o.Left[key] = true
+	}
+	return o
+}
+
+// TestSettingsGoBySize: few labels, dense links and many relations have settings of their own, and nothing else has.
+func TestSettingsGoBySize(t *testing.T) {
+	linked := func(layers int) Options {
+		o := allLeft()
+		o.Task, o.Layers, o.Fanouts = LinkTask, layers, o.Fanouts[:layers]
+		return o.WithDefaults()
+	}
+	for name, c := range map[string]struct {
+		o      Options
+		of     Size
+		reason string
+	}{
+		"Cora": {allLeft(), Size{Examples: 140, Nodes: 2708}, "settings auto: 140 labelled training nodes are few: {lr} 0.01, {hidden} 64, {dropout} 0.6, " +
+			"{input_dropout} 0.6, {weight_decay} 0.0005, {eval_every} 5"},
+		"ogbn-arxiv":    {allLeft(), Size{Examples: 90941, Nodes: 169343}, ""},
+		"1001 nodes":    {allLeft(), Size{Examples: 1001, Nodes: 2000}, ""},
+		"several types": {allLeft(), Size{Examples: 140, Nodes: 2708, Typed: true}, ""},
+		"ogbl-ddi": {linked(2), Size{Examples: 2135822, Nodes: 4267, Relations: 1, Learnt: true}, "settings auto: 2135822 links of 4267 nodes, whose rows are " +
+			"learnt, are dense: {decoder} mlp, {dropout} 0, {batch} 8534"},
+		"dense, and large":       {linked(2), Size{Examples: 120_000_000, Nodes: 200_000, Relations: 1, Learnt: true}, "settings auto: 120000000 links of 200000 nodes, whose rows are learnt, are dense: {decoder} mlp, {dropout} 0, {batch} 16384"},
+		"dense, with features":   {linked(2), Size{Examples: 2135822, Nodes: 4267, Relations: 1}, ""},
+		"sparse":                 {linked(2), Size{Examples: 10556, Nodes: 2708, Relations: 1, Learnt: true}, ""},
+		"dense, without network": {linked(0), Size{Examples: 2135822, Nodes: 4267, Relations: 1, Learnt: true}, ""},
+		"UMLS": {linked(0), Size{Examples: 1959, Nodes: 135, Relations: 46, Learnt: true}, "settings auto: links of 46 relations: {decoder} complex, {n3} 0.1, " +
+			"{negatives} all, {loss} ce, {corrupt} both"},
+		"a large knowledge graph": {linked(0), Size{Examples: 1e8, Nodes: 1e7, Relations: 46, Learnt: true}, "settings auto: links of 46 relations: {decoder} complex, {n3} 0.1"},
+	} {
+		got := c.o.Settle(c.of)
+		if c.reason == "" {
+			require.Nil(t, got, name)
+			continue
+		}
+		require.Equal(t, &AutoSettings{c.reason}, got, name)
+		require.NoError(t, c.o.Validate(), name)
+	}
+}
+
+// TestGivenSettingsStay: a value that was given stays, even where it is the default.
+func TestGivenSettingsStay(t *testing.T) {
+	small, dense := Size{Examples: 140, Nodes: 2708}, Size{Examples: 2135822, Nodes: 4267, Relations: 1, Learnt: true}
+	for _, key := range []string{"lr", "hidden", "dropout", "input_dropout", "weight_decay", "eval_every"} {
+		o, without := allLeft(), allLeft()
+		delete(o.Left, key)
+		before := o.texts()[key]
+		require.NotContains(t, o.Settle(small).Reason, "{"+key+"} ")
+		require.Equal(t, before, o.texts()[key])
+		require.Contains(t, without.Settle(small).Reason, "{"+key+"} ")
+	}
+	o := allLeft()
+	o.Task, o.Decoder = LinkTask, model.Dot
+	o = o.WithDefaults()
+	delete(o.Left, "decoder")
+	o.Settle(dense)
+	require.Equal(t, model.Dot, o.Decoder)
+
+	kg := allLeft()
+	kg.Task, kg.Layers, kg.Fanouts, kg.Decoder = LinkTask, 0, nil, model.DistMult
+	kg = kg.WithDefaults()
+	delete(kg.Left, "decoder")
+	require.Nil(t, kg.Settle(Size{Examples: 1959, Nodes: 135, Relations: 46, Learnt: true}))
+	require.NotEqual(t, task.All, kg.Negatives)
+
+	o = DefaultOptions()
+	require.Nil(t, o.Settle(small), "options of a program, which has given all of them")
+	o = allLeft()
+	o.Epochs = 100
+	require.NotContains(t, o.Settle(small).Reason, "eval_every")
+}

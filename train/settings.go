@@ -1,0 +1,35 @@
+package train
+
+import "github.com/gnnstore/gnnstore/train/run"
+
+// settle chooses what the options leave to the run. Where it makes an epoch shorter it returns how many steps go through all examples, else 0.
+func (t *trainer) settle() (whole int) {
+	if t.used() || t.hooks.fixed != nil {
+		return 0
+	}
+	of := run.Size{Examples: int64(len(t.data.Train)), Typed: t.Config.Typed()}
+	if l := t.data.Links; l != nil {
+		of.Examples, of.Relations, of.Learnt = 0, len(l.All), true
+		for _, r := range l.All {
+			of.Examples += t.data.Relations[r.Relation].Edges()
+		}
+		for _, n := range t.data.SeedTypes() {
+			of.Nodes += int64(t.data.Types[n].Nodes)
+			of.Learnt = of.Learnt && t.data.Types[n].Embed > 0
+		}
+	} else if t.data.Target >= 0 {
+		of.Nodes, of.Learnt = int64(t.data.Types[t.data.Target].Nodes), t.data.Types[t.data.Target].Embed > 0
+	}
+	if t.settled = t.Settle(of); t.settled != nil {
+		t.settled.Reason = t.text(t.settled.Reason)
+	}
+	if t.EpochSteps > 0 {
+		return 0
+	}
+	steps := int((of.Examples + int64(t.Batch) - 1) / int64(t.Batch))
+	if round := t.Round(steps, t.validates()); round < steps {
+		t.EpochSteps = round
+		return steps
+	}
+	return 0
+}

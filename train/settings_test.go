@@ -1,0 +1,65 @@
+package train
+
+import (
+	"context"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// TestChosenSettingsAreOnRecord: what a run chose is trained with, is in run.json, and is what a run goes on with that is resumed.
+func TestChosenSettingsAreOnRecord(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	o := small()
+	o.Left = map[string]bool{"lr": true, "weight_decay": true, "input_dropout": true}
+	disk := vfs.NewMem()
+	var record *run.Record
+	_, err := runOn(context.Background(), disk, ds, o, Hooks{Start: func(r *run.Record) { record = r }})
+	require.NoError(t, err)
+	require.Contains(t, record.AutoSettings.Reason, "480 labelled training nodes are few: {input_dropout} 0.6, {weight_decay} 0.0005")
+	require.Equal(t, 0.01, record.Options.LR)
+	require.Equal(t, 0.6, record.Options.InputDropout)
+	text, err := readFile(disk, "/run/run.json")
+	require.NoError(t, err)
+	onRecord, err := run.DecodeRecord(text)
+	require.NoError(t, err)
+	require.Equal(t, record.AutoSettings, onRecord.AutoSettings)
+	require.Equal(t, 5e-4, onRecord.Options.Optim.WeightDecay)
+
+	again := onRecord.Options
+	require.Empty(t, again.Left)
+	again.Epochs++
+	longer, err := runOn(context.Background(), disk, ds, again, Hooks{Start: func(r *run.Record) { record = r }})
+	require.NoError(t, err)
+	require.Equal(t, onRecord.AutoSettings, record.AutoSettings)
+	o.Epochs++
+	require.Equal(t, trained(t, ds, o).ParamsXXH3, longer.ParamsXXH3)
+	o.Left = nil
+	require.NotEqual(t, trained(t, ds, o).ParamsXXH3, longer.ParamsXXH3, "as it is without")
+}
+
+// TestDenseLinksHaveTheirSettings: links of nodes that have learnt rows, a hundred or more a node, and no others.
+func TestDenseLinksHaveTheirSettings(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec  storetest.Spec
+		input string
+		want  model.Decoder
+	}{
+		"dense":                {storetest.Communities(300, 4, 700, 8, 2).Linked(), "embed:16", model.PairMLP},
+		"sparse":               {storetest.Communities(200, 4, 10, 8, 2).Linked(), "embed:16", model.Dot},
+		"dense, with features": {storetest.Communities(300, 4, 700, 8, 2).Linked(), "table", model.Dot},
+	} {
+		o := linkOptions()
+		o.Inputs, o.Left = map[string]string{"node": c.input}, map[string]bool{"decoder": true, "dropout": true, "batch": true}
+		m := opened(t, open(t, c.spec), o)
+		require.Equal(t, c.want, m.Decoder, name)
+		require.Equal(t, c.want, m.model.Decoder, name)
+		require.Equal(t, c.want == model.PairMLP, m.model.Dropout == 0, name)
+		require.Equal(t, c.want == model.PairMLP, m.Batch == 600, name)
+	}
+}
