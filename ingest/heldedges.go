@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 	"github.com/gnnstore/gnnstore/store"
@@ -31,6 +32,7 @@ func (b *builder) writeHeldEdges(ctx context.Context, i int) error {
 	report := EdgeSplitReport{Name: "given", Relation: f.Key(), Train: b.state.Relations[i].Report.Edges}
 	for p, count := range []*int64{&report.Valid, &report.Test} {
 		part := Valid + Part(p)
+		h.own.part(f.Held.Pool[p], b.room())
 		h.part, h.negatives = store.HeldPart(p), [2]int{f.Held.SrcNegatives[p], f.Held.DstNegatives[p]}
 		if err = src.HeldEdges(ctx, i, part, h.from(ctx, h.edges)); err != nil {
 			break
@@ -54,6 +56,7 @@ func (b *builder) writeHeldEdges(ctx context.Context, i int) error {
 	if err := w.Close(); err != nil {
 		return err
 	}
+	h.own.note(b, f.Key())
 	again, err := b.countHeld(ctx, i, logs)
 	if err != nil {
 		return err
@@ -97,6 +100,7 @@ type heldWriter struct {
 	f         *edgeForm
 	w         *store.EdgeSplitWriter
 	keys      *extsort.Appender // of the edges, to be looked for in the topology
+	own       ownNegatives
 	part      store.HeldPart
 	negatives [2]int // nodes in the place of each edge's source, and of its destination
 	at        origin
@@ -153,6 +157,12 @@ func (h *heldWriter) edges(c *HeldChunk) error {
 	}
 	for k, u := range given[0] {
 		h.keys.Put8(0, extsort.MakeKey(given[1][k], u))
+		h.own.positive(extsort.MakeKey(given[1][k], u))
+		if w := h.negatives[0]; slices.Contains(given[2][k*w:(k+1)*w], u) {
+			h.own.found(c, k)
+		} else if w := h.negatives[1]; slices.Contains(given[3][k*w:(k+1)*w], given[1][k]) {
+			h.own.found(c, k)
+		}
 	}
 	h.values = h.values[:0]
 	for k, column := range h.f.Held.Columns {
@@ -179,5 +189,63 @@ func (h *heldWriter) pool(c *HeldChunk) error {
 	if err != nil {
 		return err
 	}
+	for k, u := range src {
+		if h.own.has(extsort.MakeKey(dst[k], u)) {
+			h.own.found(c, k)
+		}
+	}
 	return h.w.AppendPool(h.part, src, dst)
+}
+
+// ownNegatives counts held-out edges that stand among their own negatives: in the row of the edge, or in the pool of its part.
+type ownNegatives struct {
+	edges  []uint64 // of the part, where it has a pool
+	sorted bool
+	room   int // edges
+	over   bool
+	n      int64
+	first  string
+}
+
+// positive takes an edge of a part with a pool.
+func (o *ownNegatives) positive(key uint64) {
+	if o.room == 0 || o.over {
+		return
+	}
+	if o.edges = append(o.edges, key); len(o.edges) > o.room {
+		o.edges, o.over = nil, true
+	}
+}
+
+func (o *ownNegatives) has(key uint64) bool {
+	if !o.sorted {
+		slices.Sort(o.edges)
+		o.sorted = true
+	}
+	_, found := slices.BinarySearch(o.edges, key)
+	return found
+}
+
+func (o *ownNegatives) found(c *HeldChunk, k int) {
+	if o.n++; o.n == 1 {
+		o.first = fmt.Sprintf("%s: row %d (counting from 0)", c.File, c.First+int64(k))
+	}
+}
+
+// part begins a part, whose edges are kept where it has a pool.
+func (o *ownNegatives) part(pool bool, room int64) {
+	o.edges, o.sorted, o.room = o.edges[:0], false, 0
+	if pool {
+		o.room = int(room / 32) // 8 bytes each, and as much again while the list grows, in half of the room
+	}
+}
+
+// note says what was found.
+func (o *ownNegatives) note(b *builder, relation string) {
+	if o.n > 0 {
+		b.note("%d negatives of relation %s are held-out edges themselves, so that the metric counts them against the edges; the first is %s", o.n, relation, o.first)
+	}
+	if o.over {
+		b.note("relation %s: whether its negatives are held-out edges was not looked at, since that takes more than --memory", relation)
+	}
 }

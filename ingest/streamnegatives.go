@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 	"github.com/gnnstore/gnnstore/kernels"
@@ -131,6 +132,7 @@ func (w *streamWriter) readNegatives(ctx context.Context, i int) (lists, negativ
 		return nil, nil, err
 	}
 	toLists, toNodes := listWriter.NewAppender(), nodeWriter.NewAppender()
+	own, firstOwn := 0, ""
 	record, list, end := make(keyed, keyedBytes), []byte(nil), uint64(0)
 	var at origin
 	err = src.Negatives(ctx, i, func(c NegativeChunk) error {
@@ -157,6 +159,11 @@ func (w *streamWriter) readNegatives(ctx context.Context, i int) (lists, negativ
 			}
 			ids := c.Nodes[first:c.Ends[k]]
 			first = c.Ends[k]
+			if slices.Contains(ids, c.Dst[k]) {
+				if own++; own == 1 {
+					firstOwn = fmt.Sprintf("%s: list %d (counting from 0)", c.File, c.First+int64(k))
+				}
+			}
 			list = list[:0]
 			for _, id := range ids {
 				if err := of("negative", f.dst, id); err != nil {
@@ -173,6 +180,9 @@ func (w *streamWriter) readNegatives(ctx context.Context, i int) (lists, negativ
 	})
 	toLists.Flush()
 	toNodes.Flush()
+	if own > 0 {
+		b.note("stream %s: %d lists of negatives hold the destination of their own event, which then ties with itself; the first is %s", f.Name, own, firstOwn)
+	}
 	var lerr, nerr error
 	lists, lerr = listWriter.Close()
 	negatives, nerr = nodeWriter.Close()

@@ -112,7 +112,7 @@ func (s *Scanner) Floats(dst []float32) error {
 			dst[i] = float32(math.NaN())
 			continue
 		}
-		v, err := strconv.ParseFloat(string(cell), 32)
+		v, err := lines.Float(cell, 32)
 		if err != nil && !errors.Is(err, strconv.ErrRange) { // what is too large becomes infinite, as in NumPy
 			return s.Errorf("%q is not a number", lines.Clip(cell))
 		}

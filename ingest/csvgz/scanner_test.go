@@ -97,7 +97,8 @@ func TestIntsRefuses(t *testing.T) {
 	f("0,1\n\n\n2,3\n", "line 2: the line is blank, and others follow")
 	f("src,dst\n0,1\n", `line 1: "src" is not an integer`)
 	f("0,"+strings.Repeat("z", 1000)+"\n", `line 1: "`+strings.Repeat("z", 40)+`…" is not an integer`)
-	f("0,\x00\xff\n1,1\n", `line 1: "\x00\xff" is not an integer`)
+	f("0,\x01\xff\n1,1\n", `line 1: "\x01\xff" is not an integer`)
+	f("0,\x00\xff\n1,1\n", "line 1: the file is not text: it holds a zero byte, as a file does that a crash cut short; make it again")
 	f(strings.Repeat("1", lines.MaxLine+10), "line 1: longer than 16777216 bytes; is this a table?")
 }
 

@@ -75,6 +75,15 @@ func (o *Options) keptColumns() (all []keptColumn, err error) {
 	return all, nil
 }
 
+// marked tells some of so many columns: a table may have tens of thousands, so that nobody looks for each in a list.
+func marked(columns int, some []int) []bool {
+	are := make([]bool, columns)
+	for _, i := range some {
+		are[i] = true
+	}
+	return are
+}
+
 // place finds the columns in a table.
 func (r *edgeReader) place(kept []keptColumn) (err error) {
 	r.kept = slices.Clone(kept)

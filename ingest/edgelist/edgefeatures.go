@@ -15,6 +15,7 @@ const edgeFeatures = "--edge-features"
 
 // featureColumns finds the columns of Options.EdgeFeatures in a table.
 func (r *edgeReader) featureColumns(named []string) (columns []int, err error) {
+	taken := make([]bool, r.columns)
 	for _, name := range named {
 		first, last, ok := columnRange(name, r.columns)
 		if !ok || slices.Contains(r.header, name) {
@@ -31,10 +32,10 @@ func (r *edgeReader) featureColumns(named []string) (columns []int, err error) {
 			switch {
 			case at == r.src || at == r.dst:
 				return nil, fmt.Errorf("%s: %s holds both ids and features; choose another %s", r.Name(), r.title(at), edgeFeatures)
-			case slices.Contains(columns, at):
+			case taken[at]:
 				return nil, fmt.Errorf("%s: %s: %s is there twice", r.Name(), edgeFeatures, r.title(at))
 			}
-			columns = append(columns, at)
+			columns, taken[at] = append(columns, at), true
 		}
 	}
 	if len(columns) > maxColumns {

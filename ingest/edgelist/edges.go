@@ -83,7 +83,9 @@ type edgeReader struct {
 	token    []byte       // a buffer
 	label    ingest.Token // of the event read last, where it is labelled
 	labelled bool
-	plain    bool // the two first columns are integers, and no other is read
+	counter  int   // column of Options.Counted, -1 without
+	counted  int64 // rows before
+	plain    bool  // the two first columns are integers, and no other is read
 }
 
 func (s *Source) openEdges(path string) (*edgeReader, error) {
@@ -91,7 +93,10 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &edgeReader{table: t, text: s.text, classes: s.classes, token: make([]byte, 0, 32)}
+	r := &edgeReader{table: t, text: s.text, classes: s.classes, token: make([]byte, 0, 32), counter: -1}
+	if s.o.Counted {
+		r.counter = slices.Index(t.header, "")
+	}
 	if r.src, r.dst, err = s.o.edgeColumns(t); err == nil && t.columns > 0 {
 		if err = r.place(s.kept); err == nil {
 			r.features, err = r.featureColumns(s.o.EdgeFeatures)
@@ -119,6 +124,9 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 	}
 	cells, err := r.cut(line)
 	if err != nil {
+		return err
+	}
+	if err := r.count(cells); err != nil {
 		return err
 	}
 	if err := r.values(cells); err != nil {
@@ -153,6 +161,22 @@ func (r *edgeReader) next(c *ingest.EdgeChunk) error {
 		c.Values[i] = append(c.Values[i], b)
 	}
 	return r.classify(c)
+}
+
+// count checks the column that counts rows.
+func (r *edgeReader) count(cells [][]byte) error {
+	if r.counter < 0 {
+		return nil
+	}
+	cell, err := r.cell(cells, r.counter)
+	if err != nil {
+		return err
+	}
+	if n, ok := lines.Integer(cell); !ok || n != r.counted {
+		return bad(r.counter+1, "%q, and %d follows: the column without a name counts the rows from 0, and features go by it; sort the table by it", lines.Clip(cell), r.counted)
+	}
+	r.counted++
+	return nil
 }
 
 // eachEdge reads all files. What emit gets is lent for the call.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/gnnstore/gnnstore/ingest"
@@ -86,14 +88,65 @@ func (r *edgeReader) double(cells [][]byte, c *keptColumn) (uint64, error) {
 	if missing(cell) {
 		return 0, bad(c.at+1, "an event's time is missing; mend the row, or pass over it with --skip-bad")
 	}
-	v, err := strconv.ParseFloat(string(cell), 64)
+	v, err := lines.Float(cell, 64)
 	switch {
 	case err != nil && !isRange(err):
 		return 0, bad(c.at+1, "%q is not a number, as times are; choose another %s, or write dates as seconds", lines.Clip(cell), c.flag)
 	case err != nil || v-v != 0:
 		return 0, bad(c.at+1, "%q is not a finite number of 64 bits, as times are", lines.Clip(cell))
+	case !lines.Exact(cell, v):
+		return 0, bad(c.at+1, "%q has more digits than a time keeps, which is a float of 64 bits (integers up to 2⁵³), so that times that differ would be one; "+
+			"subtract the first time from all, or write a coarser unit", lines.Clip(cell))
 	}
 	return math.Float64bits(v), nil
+}
+
+// EventNumbers streams the integers in a column of a list of events, with the line of each. It says false where there is no such column.
+func (s *Source) EventNumbers(ctx context.Context, column string, visit func(line, number int64) error) (bool, error) {
+	for i, path := range s.files {
+		t, err := openTable(path, s.o.Header, true, s.text)
+		if err != nil {
+			return false, err
+		}
+		at := slices.Index(t.header, column)
+		if at < 0 && i == 0 {
+			return false, t.Close()
+		}
+		err = t.eachNumber(ctx, at, visit)
+		if cerr := t.Close(); err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
+func (t *table) eachNumber(ctx context.Context, column int, visit func(line, number int64) error) error {
+	for n := 0; ; n++ {
+		if n%edgeChunk == 0 && ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", t.Name(), ctx.Err())
+		}
+		cells, err := t.next()
+		if err == io.EOF {
+			return nil
+		}
+		var cell []byte
+		if err == nil {
+			cell, err = t.cell(cells, column)
+		}
+		number, ok := lines.Integer(cell)
+		if err == nil && !ok {
+			err = bad(column+1, "%q is not an integer", lines.Clip(cell))
+		}
+		if err == nil {
+			err = visit(t.at, number)
+		}
+		if err != nil {
+			return t.judge(nil, err)
+		}
+	}
 }
 
 // readLabel keeps the label of an event, whose class is found once all of its row is good.

@@ -180,13 +180,106 @@ func TestEventsConform(t *testing.T) {
 	})
 }
 
+// TestTimesAreExact: a time that a float of 64 bits does not keep is refused, and so is what is no decimal number.
+func TestTimesAreExact(t *testing.T) {
+	for cell, want := range map[string]string{
+		"9007199254740992": "", "1700000000000000000": "", "1e3": "", "0.30000000000000004": "", "1.000000000000000056e-01": "",
+		"1700000000000000101":  "has more digits than a time keeps",
+		"-9007199254740993":    "has more digits than a time keeps",
+		"1700000000.123456789": "has more digits than a time keeps",
+		"0x1p10":               "is not a number, as times are",
+		"1_000":                "is not a number, as times are",
+		"inf":                  "is not a finite number of 64 bits, as times are",
+		"-Infinity":            "is not a finite number",
+		"1e999":                "is not a finite number",
+		"NaN":                  "an event's time is missing",
+	} {
+		for _, o := range []Options{{Events: true, Header: "yes", Time: "time"}, {Events: true, Header: "short", Src: "1", Dst: "2", Time: "3", Bipartite: true}} {
+			_, err := read(files{"edges.csv": "src,dst,time\n0,1,0\n1,2," + cell + "\n"}.write(t), o)
+			if want == "" {
+				require.NoError(t, err, cell)
+				continue
+			}
+			require.ErrorContains(t, err, "edges.csv: line 3, column 3: ")
+			require.ErrorContains(t, err, want, cell)
+		}
+	}
+}
+
+// TestShortHeader: a first row that has a time is an event, and no header.
+func TestShortHeader(t *testing.T) {
+	o := Options{Events: true, Header: "short", Src: "1", Dst: "2", Time: "3", EventLabel: "4", EdgeFeatures: []string{"5-"}, Bipartite: true}
+	for header, rows := range map[string]int{"": 3, "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n": 3, "u,i,t,l,f0,f1\n": 3, "9,8,7,0,0.5,0.25\n": 4} {
+		g, err := read(files{"edges.csv": header + "0,0,0.0,0,0.1,0.2\n1,0,36,1,3,4\n2,1,77.0,0,5,6\n"}.write(t), o)
+		require.NoError(t, err, header)
+		require.Len(t, times(g), rows, header)
+		require.Len(t, g.Rows[0], 2*rows, header)
+	}
+}
+
+// TestBlanks: what is blank is blank to whoever looks at it. A line of any of them is passed over, first or later, and around a cell it
+// is no part of it; a zero byte and an old Mac's ends of lines are refused.
+func TestBlanks(t *testing.T) {
+	events := Options{Events: true, Header: "no", Src: "1", Dst: "2", Time: "3"}
+	jodie := Options{Events: true, Header: "short", Src: "1", Dst: "2", Time: "3", EventLabel: "4", EdgeFeatures: []string{"5-"}, Bipartite: true}
+	for _, blank := range []string{" ", "\t", "\v", "\f", "\u0085", "\u00a0", "\u2003", " \f\v "} {
+		for _, by := range []string{",", " "} {
+			row := func(cells ...string) string { return blank + strings.Join(cells, blank+by+blank) + blank + "\n" }
+			if strings.Contains(blank, "\t") {
+				row = func(cells ...string) string { return strings.Join(cells, by) + "\n" } // a tab parts cells
+			}
+			for _, text := range []string{
+				blank + "\n" + row("1", "2", "3", "0", "5") + row("2", "3", "4", "0", "6"),
+				row("1", "2", "3", "0", "5") + blank + "\n" + row("2", "3", "4", "0", "6"),
+				row("1", "2", "3", "0", "5") + row("2", "3", "4", "0", "6") + blank,
+			} {
+				for _, o := range []Options{events, jodie} {
+					g, err := read(files{"edges.csv": text}.write(t), o)
+					require.NoError(t, err, "%q", text)
+					require.Equal(t, []float64{3, 4}, times(g), "%q", text)
+				}
+			}
+		}
+		for _, o := range []Options{{}, events, jodie} {
+			_, err := read(files{"edges.csv": blank + "\n"}.write(t), o)
+			require.ErrorContains(t, err, "edges.csv", "%q", blank)
+			require.NotContains(t, strings.TrimSpace(err.Error()), "\n")
+		}
+	}
+	for text, want := range map[string]string{
+		"# x\n1 2 3\r2 3 4\r3 4 5\n":             "edges.csv: line 2: its lines end in CR alone",
+		"1 2 3\n2 3 \x00\n":                      "edges.csv: line 2: the file is not text: it holds a zero byte",
+		"1 2 3\n" + strings.Repeat("\x00", 4096): "edges.csv: line 2: the file is not text: it holds a zero byte",
+	} {
+		_, err := read(files{"edges.csv": text}.write(t), events)
+		require.ErrorContains(t, err, want, "%q", text)
+	}
+}
+
+// TestManyCells: a line of a great many cells is told in a line, and takes no memory for them.
+func TestManyCells(t *testing.T) {
+	for _, by := range []string{",", " "} {
+		wide := "1" + by + "2" + by + "3" + strings.Repeat(by+"4", 3<<20) + "\n"
+		header := "u" + by + "i" + by + "t" + by + "l" + by + "f\n"
+		jodie := Options{Events: true, Header: "short", Src: "1", Dst: "2", Time: "3", EventLabel: "4", EdgeFeatures: []string{"5-"}, Bipartite: true}
+		for text, all := range map[string][]Options{wide: {{}, {Events: true, Header: "no", Src: "1", Dst: "2", Time: "3"}, jodie}, header + wide: {jodie}} {
+			path := files{"edges.csv": text}.write(t)
+			for _, o := range all {
+				_, err := read(path, o)
+				require.ErrorContains(t, err, "found more than 65536 cells, which is the most")
+			}
+		}
+	}
+}
+
 // FuzzEvents: whatever is in a list of events, what is wrong is said in a line, and times are finite.
 func FuzzEvents(f *testing.F) {
 	f.Add("0 1 1.5 0\n2 0 -3 1\n")
 	f.Add("user_id,item_id,timestamp,state_label,f\n0,0,0.0,0,0.1,0.2\n1,0,36,0,1e39,nan\n")
 	f.Add("a,\"b\nc\",1e400,x\n")
+	dir := f.TempDir() // of this process
 	f.Fuzz(func(t *testing.T, text string) {
-		dir := files{"edges.csv": text}.writeTo(t, t.TempDir())
+		files{"edges.csv": text}.writeTo(t, dir)
 		for _, o := range []Options{
 			{Events: true}, {Events: true, Header: "short", Src: "1", Dst: "2", Time: "3", EventLabel: "4", EdgeFeatures: []string{"5-"}, Bipartite: true},
 		} {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -54,7 +53,7 @@ func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 
 // fraction says that a cell is a number with a point or an exponent: no id, and no sign that ids are text.
 func fraction(cell []byte) bool {
-	_, err := strconv.ParseFloat(string(cell), 64)
+	_, err := lines.Float(cell, 64)
 	return err == nil && bytes.ContainsAny(cell, ".eE")
 }
 

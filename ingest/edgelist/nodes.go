@@ -168,7 +168,8 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 			return err
 		}
 		n.features, why = numbers, "they do not hold numbers"
-		rest = slices.DeleteFunc(rest, func(i int) bool { return slices.Contains(numbers, i) || slices.Contains(ids, i) })
+		told := marked(t.columns, slices.Concat(numbers, ids))
+		rest = slices.DeleteFunc(rest, func(i int) bool { return told[i] })
 		n.skip(t, ids, "their numbers look like ids; name those that are features with --feature-columns")
 	}
 	n.skip(t, rest, why)
@@ -177,7 +178,8 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 
 func (n *nodeTable) skip(t *table, columns []int, why string) {
 	if len(columns) > 0 {
-		titles := t.titles(func(i int) bool { return slices.Contains(columns, i) })
+		are := marked(t.columns, columns)
+		titles := t.titles(func(i int) bool { return are[i] })
 		n.skipped = append(n.skipped, fmt.Sprintf("%s: columns %s: %s", n.path, titles, why))
 	}
 }
@@ -208,7 +210,7 @@ func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err er
 			if i >= len(cells) || missing(cells[i]) {
 				return false
 			}
-			_, err := strconv.ParseFloat(string(cells[i]), 32)
+			_, err := lines.Float(cells[i], 32)
 			some[i] = some[i] || err == nil
 			v, whole := lines.Integer(cells[i])
 			large[i] = large[i] || whole && (v > 1<<24 || v < -1<<24)
@@ -387,7 +389,7 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 func (n *nodeTable) value(cell []byte) (bits int32, err error) {
 	x := math.NaN()
 	if !missing(cell) {
-		if x, err = strconv.ParseFloat(string(cell), 32); err != nil || math.IsInf(x, 0) {
+		if x, err = lines.Float(cell, 32); err != nil || math.IsInf(x, 0) {
 			return 0, bad(n.label+1, "%q is not a finite number of 32 bits; choose another --label, or leave out the %s behind it", lines.Clip(cell), valueLabel)
 		}
 	}
@@ -413,7 +415,7 @@ func (n *nodeTable) appendRow(dst []float32, t *table, cells [][]byte) ([]float3
 			}
 			return dst, bad(i+1, "a feature is missing; fill it in, or choose other columns with --feature-columns%s", remedy)
 		}
-		v, err := strconv.ParseFloat(string(cell), 32)
+		v, err := lines.Float(cell, 32)
 		if err != nil && !isRange(err) { // what is too large becomes infinite, and the builder refuses it
 			return dst, bad(i+1, "%q is not a number; choose the columns of features with --feature-columns",
 				clipText(string(cell)))

@@ -34,7 +34,7 @@ func openParquet(path string) (*lines.Scanner, *parquet.File, error) {
 		}
 	}
 	p.rows, p.cells = f.Rows(p.columns), make([]parquet.Value, len(p.columns))
-	in, err := lines.NewChecked(path, p)
+	in, err := lines.NewMade(path, p)
 	if err != nil {
 		f.Close()
 	}

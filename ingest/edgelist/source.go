@@ -121,10 +121,11 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 		if s.o.Events {
 			remedy = "--edge-features 5-8 makes columns of numbers features"
 		}
-		keeps := func(i int) bool {
-			return slices.Contains(r.features, i) || slices.ContainsFunc(r.kept, func(c keptColumn) bool { return c.at == i })
+		read := marked(r.columns, r.features)
+		for _, c := range r.kept {
+			read[c.at] = true
 		}
-		if s.left = r.names(func(i int) bool { return i != r.src && i != r.dst && !keeps(i) }); len(s.left) > 0 {
+		if s.left = r.names(func(i int) bool { return i != r.src && i != r.dst && !read[i] }); len(s.left) > 0 {
 			s.skipped = append(s.skipped, fmt.Sprintf("%s: %d of the edges' columns are left behind (%s); %s",
 				r.Name(), len(s.left), list(s.left), remedy))
 		}

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -116,9 +117,6 @@ func (t *table) start(header string) error {
 	if err != nil {
 		return err
 	}
-	if bytes.IndexByte(line, 0) >= 0 {
-		return t.Errorf("the file is not text: its first line holds a zero byte")
-	}
 	switch line[0] {
 	case '{', '[', '<':
 		return t.Errorf("it starts with %c: JSON or a web page, and a table is expected", line[0])
@@ -129,7 +127,7 @@ func (t *table) start(header string) error {
 	}
 	numbers := 0
 	for _, c := range cells {
-		if _, err := strconv.ParseFloat(string(c), 64); err == nil {
+		if _, err := lines.Float(c, 64); err == nil {
 			numbers++
 		}
 		if v, ok := lines.Integer(c); ok && t.edges {
@@ -139,7 +137,11 @@ func (t *table) start(header string) error {
 	if len(t.counts) < t.columns || t.columns > 3 {
 		t.counts = nil
 	}
-	if header != "yes" && header != shortHeader && (header == "no" || numbers > 0) {
+	isRow := numbers > 0
+	if header == shortHeader { // columns of features may be called by numbers
+		isRow = isEvent(cells)
+	}
+	if header != "yes" && (header == "no" || isRow) {
 		return nil
 	}
 	t.header = make([]string, len(cells))
@@ -165,6 +167,15 @@ func (t *table) start(header string) error {
 	return err
 }
 
+// isEvent reports whether the first row of a list in JODIE's layout is an event and no header: its time is a number.
+func isEvent(cells [][]byte) bool {
+	if len(cells) < 3 {
+		return false
+	}
+	_, err := lines.Float(cells[2], 64)
+	return err == nil
+}
+
 // begin reads a row as the first, by which the others are cut, and leaves it to be read again.
 func (t *table) begin(line []byte) (cells [][]byte, err error) {
 	t.delim, t.sep = delimiter(line)
@@ -188,7 +199,7 @@ func (t *table) line() ([]byte, error) {
 			return nil, err
 		}
 		switch {
-		case len(text) == 0 || blank(text):
+		case lines.IsBlank(text):
 		case t.comments && (text[0] == '#' || text[0] == '%'):
 			if t.first == 0 {
 				t.declares(text)
@@ -212,10 +223,6 @@ func (t *table) declares(comment []byte) {
 	}
 }
 
-func blank(text []byte) bool {
-	return (text[0] == ' ' || text[0] == '\t' || text[0] == '\r') && len(bytes.TrimSpace(text)) == 0
-}
-
 // row gives the next line of the table; io.EOF after the last. It is lent until the next call.
 func (t *table) row() ([]byte, error) {
 	t.rows++
@@ -233,6 +240,9 @@ func (t *table) row() ([]byte, error) {
 
 // whole gives the row that begins with a line, and goes on for others where a quoted cell does.
 func (t *table) whole(line []byte) ([]byte, error) {
+	if err := t.CheckEnds(line); err != nil {
+		return nil, err
+	}
 	if bytes.IndexByte(line, '"') < 0 || t.sep == nil || !t.open(line, false) {
 		return line, nil
 	}
@@ -263,7 +273,7 @@ func (t *table) open(text []byte, within bool) bool {
 				text = text[1:]
 				continue
 			}
-		} else if text = bytes.TrimLeft(text, " "); len(text) > 0 && text[0] == '"' {
+		} else if text = t.trimmed(text); len(text) > 0 && text[0] == '"' {
 			text, within = text[1:], true
 			continue
 		}
@@ -377,6 +387,9 @@ func (t *table) split(line []byte) ([][]byte, error) {
 	t.cells = t.cells[:0]
 	if t.sep == nil {
 		for field := range bytes.FieldsSeq(line) {
+			if len(t.cells) == lines.MaxCells {
+				return nil, errCells
+			}
 			if n := len(field); field[0] == '"' && (n == 1 || field[n-1] != '"') {
 				return nil, bad(len(t.cells)+1, "%q opens a quote, and blanks part cells, in quotes too; use another delimiter", lines.Clip(field))
 			}
@@ -385,14 +398,17 @@ func (t *table) split(line []byte) ([][]byte, error) {
 		return t.cells, nil
 	}
 	for rest := line; ; {
-		trimmed := bytes.TrimLeft(rest, " ")
+		if len(t.cells) == lines.MaxCells {
+			return nil, errCells
+		}
+		trimmed := t.trimmed(rest)
 		if len(trimmed) > 0 && trimmed[0] == '"' {
 			cell, after, ok := quoted(trimmed[1:])
 			if !ok {
 				panic("edgelist: a row ends within quotes") // whole has closed them
 			}
 			t.cells = append(t.cells, cell)
-			if after = bytes.TrimLeft(after, " "); len(after) == 0 {
+			if after = t.trimmed(after); len(after) == 0 {
 				return t.cells, nil
 			}
 			if !bytes.HasPrefix(after, t.sep) {
@@ -411,6 +427,16 @@ func (t *table) split(line []byte) ([][]byte, error) {
 		rest = rest[end+len(t.sep):]
 	}
 }
+
+// trimmed is a text without the blanks in front, but for those that part cells.
+func (t *table) trimmed(text []byte) []byte {
+	if len(text) == 0 || text[0] > ' ' && text[0] < 0x80 {
+		return text
+	}
+	return bytes.TrimLeftFunc(text, func(r rune) bool { return unicode.IsSpace(r) && (r != '\t' || t.delim != '\t') })
+}
+
+var errCells = bad(0, "found more than %d cells, which is the most; write many numbers of a node as an array (.npy), or as a list in one column of a table", lines.MaxCells)
 
 // quoted reads up to the closing quote; two quotes are one.
 func quoted(text []byte) (cell, after []byte, ok bool) {
@@ -555,7 +581,7 @@ func (t *table) number(cells [][]byte, column int, flag string) (float32, error)
 	if err != nil {
 		return 0, err
 	}
-	v, err := strconv.ParseFloat(string(cell), 32)
+	v, err := lines.Float(cell, 32)
 	switch {
 	case err != nil && !isRange(err):
 		return 0, bad(column+1, "%q is not a number; choose another %s", lines.Clip(cell), flag)

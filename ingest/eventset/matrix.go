@@ -26,6 +26,7 @@ type matrix struct {
 	rows   int64 // those behind them
 	dim    int
 	memory int64
+	event  []uint32 // of each row, where they are in another order than the events; else nil
 }
 
 // openMatrix reads the form of a matrix.
@@ -80,8 +81,16 @@ func (m *matrix) with(visit func(h npy.Header, tensor *npy.Reader) error) error 
 	return visit(r.Header(), r)
 }
 
-// each streams the rows but those to be skipped.
+// each streams the rows but those to be skipped, in the order of events.
 func (m *matrix) each(ctx context.Context, emit func(ingest.RowChunk) error) error {
+	if m.event != nil {
+		return m.eachByEvent(ctx, emit)
+	}
+	return m.eachRow(ctx, emit)
+}
+
+// eachRow streams them as they lie.
+func (m *matrix) eachRow(ctx context.Context, emit func(ingest.RowChunk) error) error {
 	var failed error // of what is said or emitted here, which has its name
 	given := func(first int64, values []float32) error {
 		failed = m.give(ctx, first, values, emit)

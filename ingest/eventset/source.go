@@ -25,10 +25,13 @@ type Options struct {
 // Source is a stream with features beside its table. Rows of the table are not passed over: those of features would not fit any more.
 type Source struct {
 	*edgelist.Source
+	list    string    // the table of events
 	tables  []*matrix // behind those of the list, which has none
 	owners  []string  // of them: "" is the stream's
 	skipped []string
 	labels  string // a table of labels of nodes at times; empty: there is none
+	memory  int64  // Options.Memory
+	named   bool   // events name their rows of features in column idx
 	schema  *ingest.Schema
 }
 
@@ -52,7 +55,7 @@ func OpenTGL(dir string, o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := edgelist.Options{Events: true, Header: "yes", Src: "src", Dst: "dst", Time: "time", Part: "ext_roll", Bipartite: o.Bipartite}
+	list := edgelist.Options{Events: true, Header: "yes", Src: "src", Dst: "dst", Time: "time", Part: "ext_roll", Bipartite: o.Bipartite, Counted: true}
 	if nodes != nil {
 		if o.Bipartite {
 			return nil, fmt.Errorf("%s: its rows are of nodes of one kind, which --bipartite parts in two; leave that out", nodes.path)
@@ -91,13 +94,14 @@ func OpenTGN(path string, o Options) (*Source, error) {
 	if !ok {
 		return nil, fmt.Errorf("%s: not ml_NAME.csv, which TGN's preprocessing leaves; for another table choose format events", path)
 	}
-	s := &Source{}
+	s := &Source{memory: o.Memory}
 	events, err := s.matrix(o, filepath.Dir(path), base, 1)
 	if err != nil {
 		return nil, err
 	}
 	if events != nil && !o.NoRows {
 		s.add(events, "")
+		s.named = true
 	}
 	if nodes := filepath.Join(filepath.Dir(path), base+"_node.npy"); exists(nodes) {
 		s.skipped = append(s.skipped, nodes+": features of nodes, which are zeros in TGN's preprocessing, are not read")
@@ -116,6 +120,7 @@ func escape(dir string) string {
 }
 
 func (s *Source) open(table string, o edgelist.Options) (_ *Source, err error) {
+	s.list = table
 	if s.Source, err = edgelist.Open(table, o); err != nil {
 		return nil, err
 	}
@@ -152,6 +157,11 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 		}
 	}
 	for i, m := range s.tables {
+		if s.owners[i] == "" && s.named {
+			if err := s.findRows(ctx, m); err != nil {
+				return nil, err
+			}
+		}
 		if s.owners[i] == "" && schema.Relations[0].Edges < 0 {
 			schema = aboutEvents(schema, m.rows)
 		}

@@ -2,6 +2,7 @@ package eventset
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -167,7 +168,7 @@ func TestRefuses(t *testing.T) {
 		want  string
 	}{
 		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "4, 1", 7, 1, 2, 3)}, true, Options{}, "ml_w.npy: row 0 is not of zeros, as the one before the first event's is"},
-		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "3, 1", 0, 1, 2)}, true, Options{}, "ml_w.npy: 2 rows for the 3 events of stream events; is the file complete?"},
+		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "3, 1", 0, 1, 2)}, true, Options{}, "ml_w.csv: line 4: idx 3 names no row of DIR/ml_w.npy: those of events are 1 to 2; are they of one data set?"},
 		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "5, 1", 0, 1, 2, 3, 4)}, true, Options{}, "ml_w.npy: row 3 (counting from 0) and there are 3 events of stream events"},
 		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|i1", "4, 1", 0, 1)}, true, Options{}, "ml_w.npy: "},
 		{folder{"ml_w.csv": tgn, "ml_w.npy": array("|O", "4, 1", 0, 1)}, true, Options{}, "ml_w.npy: "},
@@ -192,7 +193,67 @@ func TestRefuses(t *testing.T) {
 			_, err = ingest.Build(t.Context(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{})
 			s.Close()
 		}
-		require.ErrorContains(t, err, c.want)
+		require.ErrorContains(t, err, strings.ReplaceAll(c.want, "DIR", dir))
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+// TestEventsNameTheirRows: idx says which row of features is an event's, in any order and however little memory there is. The column of
+// TGL that counts rows is held against them.
+func TestEventsNameTheirRows(t *testing.T) {
+	const n, dim = 1000, 3
+	rng := rand.New(rand.NewPCG(3, 4))
+	var table strings.Builder
+	table.WriteString(",u,i,ts,label,idx\n")
+	rows := make([]byte, dim*(n+1))
+	for i := range rows[dim:] {
+		rows[dim+i] = byte(rng.IntN(127))
+	}
+	var want []float32
+	for i, at := range rng.Perm(n) {
+		fmt.Fprintf(&table, "%d,%d,%d,%d,0,%d\n", i, 1+i%5, 6+i%3, i, at+1)
+		for _, x := range rows[dim*(at+1) : dim*(at+2)] {
+			want = append(want, float32(x))
+		}
+	}
+	dir := folder{"ml_p.csv": table.String(), "ml_p.npy": array("|i1", fmt.Sprintf("%d, %d", n+1, dim), rows...)}.write(t)
+	for _, memory := range []int64{0, 1 << 30, 16 * n} { // of the last, several readings
+		s, err := OpenTGN(dir, Options{Memory: memory})
+		require.NoError(t, err)
+		g, err := sourcetest.Read(s)
+		require.NoError(t, err)
+		require.Equal(t, want, g.Table("node__events__node/feat"), memory)
+		require.NoError(t, s.Close())
+	}
+	sourcetest.Conform(t, func() (ingest.Source, error) { return OpenTGN(dir, Options{Memory: 16 * n}) })
+
+	features := array("|i1", "4, 1", 0, 1, 2, 3)
+	for _, c := range []struct {
+		tgn, tgl string
+		memory   int64
+		want     string
+	}{
+		{strings.Replace(tgn, "0.0,3\n", "0.0,2\n", 1), "", 0, "ml_w.csv: line 4: idx 2 is that of event 1 (counting from 0) as well; each event has a row of DIR/ml_w.npy of its own"},
+		{strings.Replace(tgn, "1.0,2\n", "1.0,-2\n", 1), "", 0, "ml_w.csv: line 3: idx -2 names no row of DIR/ml_w.npy: those of events are 1 to 3; are they of one data set?"},
+		{strings.Replace(tgn, "1.0,2\n", "1.0,0\n", 1), "", 0, "ml_w.csv: line 3: idx 0 names no row"},
+		{strings.Replace(tgn, "1.0,2\n", "1.0,4\n", 1), "", 0, "ml_w.csv: line 3: idx 4 names no row"},
+		{strings.Replace(tgn, "1.0,2\n", "1.0,2.5\n", 1), "", 0, "ml_w.csv: line 3, column 6: \"2.5\" is not an integer"},
+		{strings.Replace(tgn, "0.0,1\n", "0.0,3\n", 1), "", 40, "ml_w.csv: line 2: idx 3, and 1 follows: events name the rows of features in an order of their own, and 3 places take more than a quarter of --memory"},
+		{",u,i,ts,label,idx\n0,1,3,0,0,2\n1,2,3,1,0,1\n", "", 0, "ml_w.csv: 2 events, and DIR/ml_w.npy has 3 rows of events; is the table complete?"},
+		{"", strings.Replace(tgl, "1,1,2,", "2,1,2,", 1), 0, "edges.csv: line 3, column 1: \"2\", and 1 follows: the column without a name counts the rows from 0"},
+	} {
+		dir := folder{"ml_w.csv": c.tgn, "ml_w.npy": features, "edges.csv": c.tgl}.write(t)
+		var s *Source
+		var err error
+		if c.tgn != "" {
+			s, err = OpenTGN(dir, Options{Memory: c.memory})
+		} else {
+			s, err = OpenTGL(dir, Options{})
+		}
+		if err == nil {
+			_, err = sourcetest.Read(s)
+		}
+		require.ErrorContains(t, err, strings.ReplaceAll(c.want, "DIR", dir))
 		require.NotContains(t, err.Error(), "\n")
 	}
 }

@@ -6,16 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/edgelist"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -348,7 +349,7 @@ func (t *TGB) take(c *ingest.NegativeChunk, key, value any) error {
 	}
 	at, ok := of[2].(float64)
 	if n, isInt := of[2].(int64); isInt {
-		at, ok = float64(n), int64(float64(n)) == n
+		at, ok = float64(n), lines.Exact(strconv.AppendInt(nil, n, 10), float64(n))
 	}
 	if !ok || at-at != 0 {
 		return fmt.Errorf("the time of its event is %s instead of a finite number", pickle.Kind(of[2]))
@@ -372,7 +373,7 @@ func whole(v any) (int64, bool) {
 	case int64:
 		return v, true
 	case float64:
-		return int64(v), v == math.Trunc(v) && math.Abs(v) <= 1<<53
+		return lines.Whole(v)
 	}
 	return 0, false
 }

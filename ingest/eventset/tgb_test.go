@@ -125,6 +125,16 @@ func TestTGBTexts(t *testing.T) {
 	require.Equal(t, []string{"eve"}, names(e.Negatives(5)))
 }
 
+// TestTGBOwnNegatives: a list that holds the destination of its own event is said.
+func TestTGBOwnNegatives(t *testing.T) {
+	dir := folder{"w_edgelist.csv": wiki, "w_val_ns.pkl": pickled(list{1, 4, 7, []int64{2, 4}}), "w_test_ns.pkl": pickled(list{0, 4, 9, []int64{3}})}.write(t)
+	s, err := OpenTGB(dir, nil, Options{})
+	require.NoError(t, err)
+	_, rep, err := build(t, s, ingest.Options{})
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(rep.Notes, "\n"), "stream events: 1 lists of negatives hold the destination of their own event, which then ties with itself; the first is "+dir+"/w_val_ns.pkl: list 0 (counting from 0)")
+}
+
 // TestTGBPlan: a plan knows the events, and judges negatives by the first ones of each file; the files' faults are left to who reads them.
 func TestTGBPlan(t *testing.T) {
 	var many []list

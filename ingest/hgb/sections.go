@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"math"
-	"strconv"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -233,6 +232,6 @@ func number(cell []byte) (float32, bool) {
 			return float32(v) / pow10[after], true
 		}
 	}
-	x, err := strconv.ParseFloat(string(bytes.TrimSpace(cell)), 32)
+	x, err := lines.Float(bytes.TrimSpace(cell), 32)
 	return float32(x), err == nil
 }

@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -318,8 +317,8 @@ func (s *Scanner) oddNumber() (int64, error) {
 		return v, nil
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || v != math.Trunc(v) || math.Abs(v) > 1<<53 { // beyond 2⁵³ a float has lost the ones
-		return 0, s.Errorf("%s is not an integer of 64 bits", text)
+	if n, ok := lines.Whole(v); err == nil && ok {
+		return n, nil
 	}
-	return int64(v), nil
+	return 0, s.Errorf("%s is not an integer of 64 bits", text)
 }

@@ -32,6 +32,9 @@ type Scanner struct {
 	pos    int   // of the next line in buf
 	end    int   // of what is read into buf
 	done   bool  // all is read
+	made   bool  // r makes the text of something else
+	zero   bool  // a zero byte is in what was read
+	lone   bool  // a CR that no LF follows is in what was read
 	line   int64 // number of the line read last, from 1
 	err    error // the first stays
 }
@@ -105,6 +108,15 @@ func NewChecked(name string, r io.Reader) (*Scanner, error) {
 		return nil, err
 	}
 	return scan(name, in, true), nil
+}
+
+// NewMade scans text that r makes of something else, whose cells may hold any byte: a zero byte is no damage there.
+func NewMade(name string, r io.Reader) (*Scanner, error) {
+	s, err := NewChecked(name, r)
+	if err == nil {
+		s.made = true
+	}
+	return s, err
 }
 
 // NewGzip scans r, which must be gzipped.
@@ -248,6 +260,9 @@ func (s *Scanner) Peek() (text []byte, size int, err error) {
 	if n := len(text); n > 0 && text[n-1] == '\r' {
 		text = text[:n-1]
 	}
+	if s.zero && bytes.IndexByte(text, 0) >= 0 {
+		return nil, 0, s.ErrorAt(s.line+1, "%w", errZero)
+	}
 	if s.line == 0 {
 		text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
 		if endsInCR(text) {
@@ -255,6 +270,17 @@ func (s *Scanner) Peek() (text []byte, size int, err error) {
 		}
 	}
 	return text, size, nil
+}
+
+var errZero = errors.New("the file is not text: it holds a zero byte, as a file does that a crash cut short; make it again")
+
+// CheckEnds refuses a line that holds others which end in CR alone. It is for the first line of a row: within quotes a
+// cell may hold any end of line.
+func (s *Scanner) CheckEnds(text []byte) error {
+	if s.lone && endsInCR(text) {
+		return s.Errorf("%w", errCR)
+	}
+	return nil
 }
 
 var errCR = errors.New(`its lines end in CR alone, as old Macs wrote them; convert them: tr '\r' '\n'`)
@@ -296,11 +322,26 @@ func (s *Scanner) fill() {
 		s.buf = append(s.buf, make([]byte, len(s.buf))...)
 	}
 	n, err := s.r.Read(s.buf[s.end:])
+	s.look(s.buf[s.end : s.end+n])
 	s.end += n
 	if err == io.EOF {
 		s.done = true
 	} else if err != nil {
 		s.err = damaged(s.name, err)
+	}
+}
+
+// look notes bytes that no line of text has, a read at a time: looking at each line costs more.
+func (s *Scanner) look(read []byte) {
+	s.zero = s.zero || !s.made && bytes.IndexByte(read, 0) >= 0
+	for !s.lone {
+		i := bytes.IndexByte(read, '\r')
+		if i < 0 {
+			return
+		}
+		// At the end of a read an LF may come yet; looking at the lines for nothing is cheap.
+		s.lone = i+1 == len(read) || read[i+1] != '\n'
+		read = read[i+1:]
 	}
 }
 

@@ -131,7 +131,21 @@ func TestHeldEdges(t *testing.T) {
 	require.Equal(t, []byte{0, 0, 0xa0, 0x40, 0, 0, 0xc0, 0x40}, valid.Column("weight"), "5 and 6")
 	require.Equal(t, []byte{0xe2, 7, 0, 0, 0, 0, 0, 0, 0xe2, 7, 0, 0, 0, 0, 0, 0}, valid.Column("year"))
 
-	d, rep, err := build(t, collab().write(t, "collab"), ingest.Options{EdgeSplit: []string{"random:0.5/0.25/0.25"}, Seed: 3})
+	// Negatives that are held-out edges are said.
+	own := citation(t)
+	own["split/time/test.pt"] = pickled("source_node", ndarray("2", 1, 4), "target_node", ndarray("2", 2, 3), "target_node_neg", ndarray("2,2", 5, 6, 3, 9))
+	_, rep, err := build(t, own.write(t, "citation_v2"), ingest.Options{})
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(rep.Notes, "\n"), "1 negatives of relation node__to__node are held-out edges themselves, so that the metric counts them against the edges; the first is ")
+	require.Contains(t, strings.Join(rep.Notes, "\n"), "test.pt: row 1 (counting from 0)")
+	own = collab()
+	own["split/time/valid.pt"] = pickled("edge", ndarray("2,2", 0, 2, 1, 2), "edge_neg", ndarray("3,2", 0, 1, 1, 2, 2, 1))
+	_, rep, err = build(t, own.write(t, "collab"), ingest.Options{})
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(rep.Notes, "\n"), "1 negatives of relation node__to__node are held-out edges themselves")
+	require.Contains(t, strings.Join(rep.Notes, "\n"), "valid.pt: edge_neg: row 1 (counting from 0)")
+
+	d, rep, err = build(t, collab().write(t, "collab"), ingest.Options{EdgeSplit: []string{"random:0.5/0.25/0.25"}, Seed: 3})
 	if err == nil { // of two edges both may be held out
 		require.Equal(t, "random:0.5/0.25/0.25", d.Manifest().Relations[0].EdgeSplit.Name)
 		require.Contains(t, rep.Dropped, "the edges of node__to__node that the source holds out: --edge-split random:0.5/0.25/0.25 takes the place of its split")

@@ -13,7 +13,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-const maxFooter = 64 << 20
+const (
+	maxFooter  = 64 << 20
+	maxColumns = 1 << 16 // as many as a line of text may have cells
+)
 
 // Kind is what the cells of a column hold.
 type Kind uint8
@@ -183,6 +186,9 @@ func (f *File) schema() error {
 		if err := visit(nil, leaf{}); err != nil {
 			return err
 		}
+	}
+	if len(f.columns) > maxColumns {
+		return fmt.Errorf("%d columns, and %d are the most; write many numbers as a list in one column", len(f.columns), maxColumns)
 	}
 	named := map[string]int{}
 	for _, c := range f.columns {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -140,7 +141,7 @@ func bitsOf(v *value, elem store.Elem) (uint64, error) {
 	case parquet.Null:
 		return 0, fmt.Errorf("a value is missing; fill it in, or leave the column out")
 	case parquet.Float:
-		n, ok = whole(v.Float)
+		n, ok = lines.Whole(v.Float)
 	case parquet.Text:
 		var err error
 		if n, err = strconv.ParseInt(string(v.Text), 10, 64); err == nil {

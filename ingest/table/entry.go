@@ -158,7 +158,7 @@ func looksInt(v *value) bool {
 	case parquet.Int:
 		return v.Int >= 0
 	case parquet.Float:
-		n, ok := whole(v.Float)
+		n, ok := lines.Whole(v.Float)
 		return ok && n >= 0
 	case parquet.Text:
 		_, ok := plainInt(v.Text)
@@ -184,7 +184,7 @@ func plainInt(text []byte) (int64, bool) {
 
 // id reads an id: an integer, or text, which is lent as the cell is or in buf.
 func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
-	if v.Kind == parquet.Null || v.Kind == parquet.Text && len(v.Text) == 0 {
+	if v.Kind == parquet.Null || v.Kind == parquet.Text && lines.IsBlank(v.Text) {
 		return 0, nil, fmt.Errorf("an id is missing")
 	}
 	if k != textIDs {
@@ -193,7 +193,7 @@ func (k ids) id(v *value, buf []byte) (n int64, text []byte, err error) {
 		case parquet.Int:
 			n, ok = v.Int, true
 		case parquet.Float:
-			n, ok = whole(v.Float)
+			n, ok = lines.Whole(v.Float)
 		case parquet.Text:
 			if n, ok = plainInt(v.Text); !ok {
 				return 0, nil, fmt.Errorf("%q is not an integer from 0 to 2⁶³-1 without leading zeros, as the ids of this node "+
@@ -239,7 +239,7 @@ func tokenOf(v *value, buf []byte) (t ingest.Token, ok bool, err error) {
 		if v.Float != v.Float {
 			return t, false, nil
 		}
-		if n, ok := whole(v.Float); ok {
+		if n, ok := lines.Whole(v.Float); ok {
 			return ingest.IntToken(n, buf), true, nil
 		}
 		return ingest.Token{Text: strconv.AppendFloat(buf[:0], v.Float, 'g', -1, 64)}, true, nil
@@ -247,14 +247,6 @@ func tokenOf(v *value, buf []byte) (t ingest.Token, ok bool, err error) {
 		return ingest.LabelToken(v.Text, buf)
 	}
 	return t, false, fmt.Errorf("a list is no class or category")
-}
-
-// whole gives a float that is an integer.
-func whole(f float64) (int64, bool) {
-	if f != math.Trunc(f) || math.Abs(f) > 1<<53 { // beyond 2⁵³ a float has lost the ones
-		return 0, false
-	}
-	return int64(f), true
 }
 
 // number reads a finite number.
@@ -267,7 +259,7 @@ func number(v *value) (float64, error) {
 		f = float64(v.Int)
 	case parquet.Text:
 		var err error
-		f, err = strconv.ParseFloat(string(v.Text), 64)
+		f, err = lines.Float(v.Text, 64)
 		if err != nil && !errors.Is(err, strconv.ErrRange) { // what is too large is infinite, and told below
 			return 0, fmt.Errorf("%q is not a number; if they are categories, list the column under categorical",
 				clip(string(v.Text)))

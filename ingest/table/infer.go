@@ -175,7 +175,7 @@ func sniff(path string) form {
 		}
 	}
 	for cell := range bytes.SplitSeq(line, []byte{cmp.Or(delim, ',')}) {
-		if _, err := strconv.ParseFloat(strings.Trim(string(cell), `" `), 64); err == nil {
+		if _, err := lines.Float(bytes.Trim(cell, `" `), 64); err == nil {
 			f.header = false
 		}
 	}

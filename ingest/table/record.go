@@ -3,6 +3,7 @@ package table
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
@@ -30,6 +31,7 @@ func (e *rowError) Error() string { return e.err.Error() }
 var (
 	errBare   = errors.New("a quote within a cell that does not begin with one; put the cell in quotes, and double those inside")
 	errAfter  = errors.New("text follows the closing quote of a cell; double the quotes inside cells")
+	errCells  = &rowError{err: fmt.Errorf("found more than %d cells, which is the most; write many numbers as a list in one column, parted by semicolons", lines.MaxCells)}
 	errUnshut = errors.New("a cell's quote does not close; double the quotes inside cells")
 )
 
@@ -40,26 +42,22 @@ func (r *records) next() ([][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		if r.in.Line() == 1 {
-			line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
-		}
 		if len(line) == 0 {
 			continue
 		}
 		r.line = r.in.Line()
+		if err := r.in.CheckEnds(line); err != nil {
+			return nil, err
+		}
 		r.cells = r.cells[:0]
 		if bytes.IndexByte(line, '"') >= 0 {
 			return r.quoted(line)
 		}
-		for {
-			end := bytes.IndexByte(line, r.delim)
-			if end < 0 {
-				r.cells = append(r.cells, line)
-				return r.cells, nil
-			}
-			r.cells = append(r.cells, line[:end])
-			line = line[end+1:]
+		var ok bool
+		if r.cells, ok = lines.Cells(r.cells, line, r.delim); !ok {
+			return nil, errCells
 		}
+		return r.cells, nil
 	}
 }
 
@@ -67,6 +65,9 @@ func (r *records) next() ([][]byte, error) {
 func (r *records) quoted(line []byte) ([][]byte, error) {
 	r.text, r.ends = r.text[:0], r.ends[:0]
 	for more := true; more; r.ends = append(r.ends, len(r.text)) {
+		if len(r.ends) == lines.MaxCells {
+			return nil, errCells
+		}
 		if len(line) == 0 || line[0] != '"' {
 			end := bytes.IndexByte(line, r.delim)
 			if more = end >= 0; !more {

@@ -2,13 +2,17 @@ package table
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
@@ -118,9 +122,6 @@ func (t *textRows) start(header bool) error {
 		if err == io.EOF {
 			return fmt.Errorf("%s: there is no header in it; say header: no if it begins with a row", t.in.Name())
 		}
-		if err == nil {
-			err = t.isText(cells)
-		}
 		if err != nil {
 			return t.told(err)
 		}
@@ -132,9 +133,6 @@ func (t *textRows) start(header bool) error {
 	if err == io.EOF {
 		return nil
 	}
-	if err == nil {
-		err = t.isText(cells)
-	}
 	if _, bad := err.(*rowError); err != nil && (!bad || !header) {
 		return t.told(err)
 	}
@@ -145,15 +143,6 @@ func (t *textRows) start(header bool) error {
 	t.width = max(len(t.names), len(t.ahead))
 	for i := len(t.names); i < t.width; i++ {
 		t.names = append(t.names, strconv.Itoa(i+1))
-	}
-	return nil
-}
-
-func (t *textRows) isText(cells [][]byte) error {
-	for _, c := range cells {
-		if bytes.IndexByte(c, 0) >= 0 {
-			return t.in.ErrorAt(t.line, "the file is not text: it holds a zero byte")
-		}
 	}
 	return nil
 }
@@ -258,6 +247,7 @@ func openJSONL(path string) (rows, error) {
 		return nil, err
 	}
 	j := &jsonRows{in: in}
+	named := map[string]bool{}
 	for size := 0; len(j.ahead) < aheadRows && size < 1<<20; {
 		line, err := j.line()
 		if err == io.EOF {
@@ -270,11 +260,12 @@ func openJSONL(path string) (rows, error) {
 		size += len(line)
 		j.ahead, j.aheadAt = append(j.ahead, bytes.Clone(line)), append(j.aheadAt, in.Line())
 		var keys map[string]json.RawMessage
-		if json.Unmarshal(line, &keys) != nil {
+		if checkCommas(line) != nil || json.Unmarshal(line, &keys) != nil {
 			continue // told when its turn comes
 		}
 		for key := range keys {
-			if !slices.Contains(j.names, key) {
+			if !named[key] {
+				named[key] = true
 				j.names = append(j.names, key)
 			}
 		}
@@ -285,7 +276,7 @@ func openJSONL(path string) (rows, error) {
 
 func (j *jsonRows) line() ([]byte, error) {
 	for {
-		if line, err := j.in.Next(); err != nil || len(bytes.TrimSpace(line)) > 0 {
+		if line, err := j.in.Next(); err != nil || !lines.IsBlank(line) {
 			return line, err
 		}
 	}
@@ -308,6 +299,9 @@ func (j *jsonRows) next(cells []value) (err error) {
 		}
 		j.at = j.in.Line()
 	}
+	if err := cmp.Or(checkCommas(line), checkText(line)); err != nil {
+		return &rowError{err: err}
+	}
 	in := json.NewDecoder(bytes.NewReader(line))
 	in.UseNumber()
 	var row map[string]any
@@ -323,6 +317,48 @@ func (j *jsonRows) next(cells []value) (err error) {
 		}
 	}
 	return nil
+}
+
+// checkCommas bounds what a line takes once it is read, some 100 bytes a value.
+func checkCommas(line []byte) error {
+	if n := bytes.Count(line, []byte{','}); n > lines.MaxCells {
+		return fmt.Errorf("found %d commas in the object, and %d are the most; write long lists as Parquet", n, lines.MaxCells)
+	}
+	return nil
+}
+
+// checkText refuses what encoding/json replaces by U+FFFD, so that different texts would be one: bytes that are no UTF-8, and
+// halves of surrogate pairs.
+func checkText(line []byte) error {
+	if !utf8.Valid(line) {
+		return errors.New("it is not UTF-8, as JSON is; convert the file")
+	}
+	for at := 0; ; {
+		i := bytes.IndexByte(line[at:], '\\')
+		if i < 0 || at+i+1 >= len(line) {
+			return nil
+		}
+		if at += i; line[at+1] != 'u' {
+			at += 2
+			continue
+		}
+		first, width := unit(line[at:]), 6
+		if utf16.IsSurrogate(first) {
+			if width = 12; utf16.DecodeRune(first, unit(line[min(at+6, len(line)):])) == utf8.RuneError {
+				return fmt.Errorf("%q is half of a surrogate pair, and no character", line[at:min(at+6, len(line))])
+			}
+		}
+		at = min(at+width, len(line))
+	}
+}
+
+// unit reads \uXXXX; what is none is the decoder's to refuse, and 0.
+func unit(text []byte) rune {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
+		return 0
+	}
+	v, _ := strconv.ParseUint(string(text[2:6]), 16, 32)
+	return rune(v)
 }
 
 func (j *jsonRows) cell(v *value, column int, x any) error {

@@ -83,9 +83,9 @@ func (m *matrix) width() (dim int) {
 	return dim
 }
 
-// readSchema reads a schema file.
-func readSchema(path string) (*schema, error) {
-	d := &document{path: path}
+// readSchema reads a schema file. Its paths lead out of its folder only where they may lead anywhere.
+func readSchema(path string, anywhere bool) (*schema, error) {
+	d := &document{path: path, anywhere: anywhere}
 	top := d.open("name", "nodes", "edges")
 	s := &schema{path: path, name: store.CleanName(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))}
 	if w := top.word("name"); w.set() {
@@ -304,6 +304,10 @@ func (d *document) files(words []word) (files []string) {
 			return nil
 		}
 		path := w.text
+		if !d.anywhere && !filepath.IsLocal(path) { // whoever wrote the schema would choose what is read on this machine
+			d.errorf(w.line, "files %q: it leads out of the schema's folder; move the schema or the file, or say --follow-links to read it", clip(w.text))
+			return nil
+		}
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(filepath.Dir(d.path), path)
 		}

@@ -13,7 +13,7 @@ import (
 // Options are what the schema does not say.
 type Options struct {
 	SkipBad     int64 // rows that may be passed over; default none
-	FollowLinks bool  // read what symbolic links out of the schema's folder lead to
+	FollowLinks bool  // read what paths and symbolic links out of the schema's folder lead to
 }
 
 // Source is a graph in tables that a schema describes.
@@ -49,7 +49,7 @@ var _ ingest.Tolerant = (*Source)(nil)
 
 // Open reads a schema, and the beginnings of the files that it names.
 func Open(path string, o Options) (*Source, error) {
-	sch, err := readSchema(path)
+	sch, err := readSchema(path, o.FollowLinks)
 	if err != nil {
 		return nil, err
 	}

@@ -447,7 +447,7 @@ func TestRefuses(t *testing.T) {
 		{"edges:\n  - {type: a:to:a, files: none.csv, src: x, dst: y}\n", "", ok, `DIR/s.yaml: line 2: files "none.csv": there is no such file; paths are relative to the schema's folder`},
 		{"edges:\n  - {type: a:to:a, files: '[', src: x, dst: y}\n", "", ok, `DIR/s.yaml: line 2: files "[": the pattern is not one: syntax error in pattern`},
 		{"edges:\n  - {type: a:to:a, files: [e.csv, e.csv], src: x, dst: y}\n", "", ok, `DIR/s.yaml: line 2: files "e.csv": DIR/e.csv is listed twice`},
-		{"edges:\n  - {type: a:to:a, files: .., src: x, dst: y}\n", "", ok, `is a folder; name the files in it, as in ../*.csv`},
+		{"edges:\n  - {type: a:to:a, files: .., src: x, dst: y}\n", "", ok, `DIR/s.yaml: line 2: files "..": it leads out of the schema's folder; move the schema or the file, or say --follow-links to read it`},
 		{"edges:\n  - {type: a:to:a, files: e.csv, src: x}\n", "", ok, "DIR/s.yaml: line 2: an entry of edges needs dst: the column of destinations"},
 		{"edges:\n  - {type: a:to:a, files: e.csv, src: x, dst: [y]}\n", "", ok, "DIR/s.yaml: line 2: the value of dst is expected here, which is one word"},
 		{"edges:\n  - {type: a:to:a, files: e.csv, src: x, dst: z}\n", "", ok, `DIR/s.yaml: line 2: dst: there is no column "z" in DIR/e.csv; there are x, y`},
@@ -570,6 +570,53 @@ func TestNoSuchSection(t *testing.T) {
 	require.Panics(t, func() { _ = s.Rows(context.Background(), 4, nil) })
 }
 
+// TestSchemaStaysInside: whoever wrote a schema does not choose what else is read, unless the user lets it.
+func TestSchemaStaysInside(t *testing.T) {
+	outside := files{"e.csv": "x,y\n1,2\n"}.write(t)
+	dir := files{"in/sub/e.csv": "x,y\n1,2\n", "e.csv": "x,y\n1,2\n"}.write(t)
+	open := func(file string, o Options) error {
+		path := filepath.Join(dir, "in", "s.yaml")
+		require.NoError(t, os.WriteFile(path, []byte("edges:\n  - {type: a:to:a, files: \""+file+"\", src: x, dst: y}\n"), 0o644))
+		s, err := Open(path, o)
+		if err == nil {
+			err = s.Close()
+		}
+		return err
+	}
+	for _, file := range []string{filepath.Join(outside, "e.csv"), "../e.csv", "sub/../../e.csv", "../*.csv", filepath.Join(dir, "in/sub/e.csv")} {
+		require.ErrorContains(t, open(file, Options{}), "leads out of the schema's folder; move the schema or the file, or say --follow-links to read it", file)
+		require.NoError(t, open(file, Options{FollowLinks: true}), file)
+	}
+	for _, file := range []string{"sub/e.csv", "sub/*.csv", "./sub/e.csv", "sub/../sub/e.csv"} {
+		require.NoError(t, open(file, Options{}), file)
+	}
+	require.NoError(t, os.Symlink(filepath.Join(outside, "e.csv"), filepath.Join(dir, "in", "link.csv")))
+	require.ErrorContains(t, open("link.csv", Options{}), "it is a symbolic link out of its folder")
+	require.ErrorContains(t, open("sub", Options{}), "is a folder; name the files in it, as in sub/*.csv")
+}
+
+// TestTextOfJSON: texts that a decoder would make one are refused, and a line of a great many values is.
+func TestTextOfJSON(t *testing.T) {
+	for line, want := range map[string]string{
+		`{"x":"\ud83d\ude00","y":"\u0041\\u"}`: "",
+		`{"x":"\ud800","y":"b"}`:               "half of a surrogate pair, and no character",
+		`{"x":"\ud800\ud800","y":"b"}`:         "half of a surrogate pair",
+		`{"x":"\udc00","y":"b"}`:               "half of a surrogate pair",
+		"{\"x\":\"\xff\",\"y\":\"b\"}":         "it is not UTF-8, as JSON is; convert the file",
+		`{"x":"\uZZZZ","y":"b"}`:               "not an object of JSON",
+		`{"x":"a","y":"b","z":[0` + strings.Repeat(",1", lines.MaxCells) + "]}": "commas in the object, and 65536 are the most; write long lists as Parquet",
+	} {
+		dir := files{"s.yaml": "edges:\n  - {type: a:to:a, files: e.jsonl, src: x, dst: y}\n", "e.jsonl": `{"x":"a","y":"b"}` + "\n" + line + "\n"}.write(t)
+		_, err := read(dir, Options{})
+		if want == "" {
+			require.NoError(t, err, line)
+			continue
+		}
+		require.ErrorContains(t, err, "e.jsonl: line 2: ")
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // FuzzRecords: what encoding/csv reads is read the same, and what it refuses is refused.
 func FuzzRecords(f *testing.F) {
 	for _, text := range []string{"a,b\nc,d\n", "\"a, b\",\"c\"\"d\"\n", " x ,\"y\"\r\n\n,", "\"a\nb\",c\n", "\"open", "a\"b,c\nd", "\"a\"b\nc", "\"\",\"\"\"\"", "a,b\r"} {
@@ -578,6 +625,9 @@ func FuzzRecords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		if text == "" || strings.IndexByte("\x1f\x28P\xff\xfe\xefB\xfd", text[0]) >= 0 {
 			return // may be packed, or marked
+		}
+		if strings.ContainsRune(text, 0) || strings.Contains(strings.NewReplacer("\r\n", "").Replace(text), "\r") {
+			return // is refused, or its ends of lines may be
 		}
 		in, err := lines.New("t", strings.NewReader(text))
 		require.NoError(t, err)

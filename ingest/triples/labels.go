@@ -81,8 +81,13 @@ func (l *labels) readTable(ctx context.Context, path string, known *entities, pu
 		return err
 	}
 	node, label, name := -1, -1, ""
-	columns := strings.Split(string(header), "\t")
-	for i, c := range columns {
+	header = bytes.Clone(header)
+	columns, few := lines.Cells(nil, header, '\t')
+	if !few {
+		return in.Errorf("it has more than %d columns; a table of labels has one of nodes, and one whose name begins with label", lines.MaxCells)
+	}
+	for i, cell := range columns {
+		c := string(cell)
 		switch {
 		case strings.HasPrefix(c, "label"):
 			if label < 0 {
@@ -99,6 +104,7 @@ func (l *labels) readTable(ctx context.Context, path string, known *entities, pu
 		return in.Errorf("labels are called %s, and %s in the table before", name, l.name)
 	}
 	l.name = name
+	var cells [][]byte
 	for {
 		line, err := in.Next()
 		if err == io.EOF {
@@ -113,7 +119,7 @@ func (l *labels) readTable(ctx context.Context, path string, known *entities, pu
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		cells := bytes.Split(line, []byte("\t"))
+		cells, _ = lines.Cells(cells[:0], line, '\t')
 		if len(cells) != len(columns) {
 			return in.Errorf("found %d columns, and the header has %d", len(cells), len(columns))
 		}

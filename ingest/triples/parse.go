@@ -20,9 +20,10 @@ type triple struct {
 
 // parser reads the triples of a file.
 type parser struct {
-	in *lines.Scanner
-	nt bool
-	by []byte // between columns: a tab, or nil for blanks; of the first line
+	in    *lines.Scanner
+	nt    bool
+	by    byte // between columns: a tab, or 0 for blanks; of the first line
+	cells [][]byte
 	// begun says that by is known.
 	begun bool
 }
@@ -35,6 +36,9 @@ func (p *parser) next() (*triple, error) {
 			return nil, nil
 		}
 		if err != nil {
+			return nil, err
+		}
+		if err := p.in.CheckEnds(line); err != nil {
 			return nil, err
 		}
 		if line = bytes.TrimSpace(line); len(line) == 0 {
@@ -55,17 +59,17 @@ func (p *parser) columns(line []byte) (*triple, error) {
 	if !p.begun {
 		p.begun = true
 		if bytes.IndexByte(line, '\t') >= 0 {
-			p.by = []byte{'\t'}
+			p.by = '\t'
 		}
 	}
-	var cells [][]byte
-	if p.by != nil {
-		cells = bytes.Split(line, p.by)
-	} else {
-		cells = bytes.Fields(line)
-	}
+	cells, few := lines.Cells(p.cells[:0], line, p.by)
+	p.cells = cells
 	if len(cells) != 3 {
-		return nil, p.in.Errorf("found %d columns; a triple has three, head, relation and tail, between tabs or blanks", len(cells))
+		more := ""
+		if !few {
+			more = "more than "
+		}
+		return nil, p.in.Errorf("found %s%d columns; a triple has three, head, relation and tail, between tabs or blanks", more, len(cells))
 	}
 	for i, cell := range cells {
 		if len(cell) == 0 || len(cell) > ingest.MaxIDBytes {
@@ -114,7 +118,10 @@ func cutTerm(line []byte) (term, rest []byte, literal bool, err error) {
 		if end = bytes.IndexByte(line, '>'); end < 0 {
 			return nil, nil, false, fmt.Errorf("no > ends the IRI")
 		}
-		term, rest = line[1:end], line[end+1:]
+		if term, err = unescaped(line[1:end], false); err != nil {
+			return nil, nil, false, err
+		}
+		rest = line[end+1:]
 	case bytes.HasPrefix(line, []byte("_:")):
 		if end = bytes.IndexAny(line, " \t"); end < 0 {
 			end = len(line)
@@ -141,7 +148,10 @@ func cutTerm(line []byte) (term, rest []byte, literal bool, err error) {
 				end++
 			}
 		}
-		term, rest, literal = line[:end], line[end:], true
+		if term, err = unescaped(line[:end], true); err != nil {
+			return nil, nil, true, err
+		}
+		rest, literal = line[end:], true
 	default:
 		return nil, nil, false, fmt.Errorf("%q begins neither an IRI, <…>, nor a blank node, _:…, nor a literal, \"…\"", lines.Clip(line))
 	}

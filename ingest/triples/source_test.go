@@ -194,21 +194,29 @@ func TestLabels(t *testing.T) {
 func TestRefused(t *testing.T) {
 	long := strings.Repeat("x", ingest.MaxIDBytes+1)
 	for text, want := range map[string]string{
-		"<a> <b> <c>":                    "line 1: no full stop behind the object",
-		"<a> <b> <c> <g> .":              "line 1: no full stop behind the object; a file of N-Triples has one statement a line (N-Quads are not read)",
-		"<a> <b> <c> . <d>":              "follows the full stop",
-		"<a> <b> <c> .\n<a> \"b\" <c> .": "line 2: predicate: \"b\" is a literal, which is an object only",
-		"<a> _:b <c> .":                  "predicate: _:b is a blank node",
-		"\"a\" <b> <c> .":                "subject: \"a\" is a literal",
-		"<a <b <c .":                     "subject: no > ends the IRI",
-		"<a> <b> \"c .":                  "object: no quote ends the literal",
-		"<a> <b> \"c\\\" .":              "object: no quote ends the literal",
-		"<a> <b> \"c\"^^<d .":            "object: no > ends the type of the literal",
-		"<a> <b> c .":                    "object: \"c .\" begins neither an IRI",
-		"<a> <> <c> .":                   "predicate: an IRI of no letters",
-		"<a> <b>":                        "object: it is missing",
-		"<" + long + "> <b> <c> .":       "subject: it has 4097 bytes; names have 1 to 4096",
-		"# nothing\n":                    "no triple in it",
+		"<a> <b> <c>":                      "line 1: no full stop behind the object",
+		"<a> <b> <c> <g> .":                "line 1: no full stop behind the object; a file of N-Triples has one statement a line (N-Quads are not read)",
+		"<a> <b> <c> . <d>":                "follows the full stop",
+		"<a> <b> <c> .\n<a> \"b\" <c> .":   "line 2: predicate: \"b\" is a literal, which is an object only",
+		"<a> _:b <c> .":                    "predicate: _:b is a blank node",
+		"\"a\" <b> <c> .":                  "subject: \"a\" is a literal",
+		"<a <b <c .":                       "subject: no > ends the IRI",
+		"<a> <b> \"c .":                    "object: no quote ends the literal",
+		"<a> <b> \"c\\\" .":                "object: no quote ends the literal",
+		"<a> <b> \"c\"^^<d .":              "object: no > ends the type of the literal",
+		"<a> <b> c .":                      "object: \"c .\" begins neither an IRI",
+		"<a> <> <c> .":                     "predicate: an IRI of no letters",
+		"<a> <b>":                          "object: it is missing",
+		"<" + long + "> <b> <c> .":         "subject: it has 4097 bytes; names have 1 to 4096",
+		"# nothing\n":                      "no triple in it",
+		"<a> <b> \"\\uZZZZ\" .":            `object: "\\uZZZZ" is no escape`,
+		"<a> <b> \"\\ud800\" .":            `object: "\\ud800" is no escape`,
+		"<a> <b> \"\\U00110000\" .":        "is no escape",
+		"<a> <b> \"\\u00\" .":              "is no escape",
+		"<a> <b> \"\\q\" .":                "is no escape",
+		"<a\\t> <b> <c> .":                 "subject: \"\\\\t\" is no escape",
+		"<a\\u0009> <b> <c> .":             "subject: \\u0009 is not allowed in an IRI",
+		"<a> <b> <c> .\n<a> <b\x00> <c> .": "line 2: the file is not text: it holds a zero byte",
 	} {
 		src, err := Options{}.Open(filepath.Join(write(t, map[string]string{"g.nt": text}), "g.nt"))
 		require.NoError(t, err)
@@ -245,6 +253,18 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, err)
 	_, err = src.Schema(context.Background())
 	require.ErrorContains(t, err, "more than a quarter of --memory")
+}
+
+// TestEscapes: a letter that is written by its number is that letter, and quotes and control characters of a literal stay as they were.
+func TestEscapes(t *testing.T) {
+	text := `<http://x/\u0041> <b> "caf\u00e9 \U0001F600 \"q\" \u0022 \\u0041 \n \u000A" .` + "\n<http://x/A> <b> <c> .\n"
+	d, _ := sealed(t, write(t, map[string]string{"g.nt": text}), Options{}, ingest.Options{Features: "none"})
+	require.EqualValues(t, 3, d.Manifest().NodeTypes[0].Count)
+	for _, name := range []string{"http://x/A", "c", `"café 😀 \"q\" \u0022 \\u0041 \n \u000A"`} {
+		_, ok, err := d.IDs(0).Find([]byte(name))
+		require.NoError(t, err)
+		require.True(t, ok, name)
+	}
 }
 
 // TestLongLiteral: what is too long for a name is known by its beginning and a hash.

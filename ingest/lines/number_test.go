@@ -1,0 +1,102 @@
+package lines
+
+import (
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+func TestInteger(t *testing.T) {
+	for cell, want := range map[string]int64{
+		"3": 3, "-3": -3, "+3": 3, "3.0": 3, "3.": 3, "1.0e+00": 1, "2.500000e+01": 25, "1e+06": 1e6, "-0.0": 0,
+		"9223372036854775807": 1<<63 - 1, "9007199254740991.0": 1<<53 - 1,
+	} {
+		got, ok := Integer([]byte(cell))
+		require.True(t, ok, cell)
+		require.Equal(t, want, got, cell)
+	}
+	for _, cell := range []string{
+		"", " ", "x", "2.5", "1.5e-01", "nan", "inf", "1e300", "9223372036854775808", "9007199254740992.0", "9007199254740993.0", "0x10p0", "1_000", "1 2",
+	} {
+		_, ok := Integer([]byte(cell))
+		require.False(t, ok, cell)
+	}
+}
+
+// TestFloat: numbers are decimal. What else strconv takes is no number of a table.
+func TestFloat(t *testing.T) {
+	for cell, want := range map[string]float64{"3": 3, "-0.5": -0.5, "1e-05": 1e-05, "+.5": .5, "1E5": 1e5, "inf": math.Inf(1), "-Infinity": math.Inf(-1)} {
+		got, err := Float([]byte(cell), 64)
+		require.NoError(t, err, cell)
+		require.Equal(t, want, got, cell)
+	}
+	for _, cell := range []string{"", " 1", "0x1p10", "-0X1P10", "+0x1p10", "0x_1p4", "1_000", "x", "1 2", "0b1", "٣"} {
+		_, err := Float([]byte(cell), 64)
+		require.ErrorIs(t, err, strconv.ErrSyntax, cell)
+	}
+	_, err := Float([]byte("1e400"), 64)
+	require.ErrorIs(t, err, strconv.ErrRange)
+}
+
+// TestExact: an integer is kept where it comes back, a float as it is printed always, and two decimals never become one.
+func TestExact(t *testing.T) {
+	exact := func(cell string) bool {
+		v, err := Float([]byte(cell), 64)
+		require.NoError(t, err, cell)
+		return Exact([]byte(cell), v)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int64().Draw(t, "integer")
+		f := float64(n)
+		kept := f < 1<<63 && int64(f) == n
+		require.Equal(t, kept, exact(strconv.FormatInt(n, 10)), n)
+		v := rapid.Float64().Draw(t, "float")
+		for _, digits := range []int{-1, 17, 20, 30} {
+			require.True(t, exact(strconv.FormatFloat(v, 'e', digits, 64)), v)
+		}
+		a, b := rapid.StringMatching(`[0-9]{1,22}(\.[0-9]{0,12})?`).Draw(t, "a"), rapid.StringMatching(`[0-9]{1,22}(\.[0-9]{0,12})?`).Draw(t, "b")
+		x, _ := Float([]byte(a), 64)
+		if y, _ := Float([]byte(b), 64); x == y && exact(a) && exact(b) {
+			p, _, err := big.ParseFloat(a, 10, 500, big.ToNearestEven)
+			require.NoError(t, err)
+			q, _, err := big.ParseFloat(b, 10, 500, big.ToNearestEven)
+			require.NoError(t, err)
+			require.Zero(t, p.Cmp(q), "%s and %s", a, b)
+		}
+	})
+	for cell, want := range map[string]bool{
+		"1700000000000000101": false, "1700000000000000001": false, "9007199254740992": true, "9007199254740993": false,
+		"-9007199254740993": false, "0001.5": true, "1700000000.123456789": false, "1.000000000000000056e-01": true,
+		strings.Repeat("9", 100): false, "1" + strings.Repeat("0", 22): true, "0." + strings.Repeat("0", 900) + "1": true,
+	} {
+		require.Equal(t, want, exact(cell), cell)
+	}
+}
+
+func TestWhole(t *testing.T) {
+	for v, ok := range map[float64]bool{0: true, -3: true, 1<<53 - 1: true, 1 << 53: false, 0.5: false, math.Inf(1): false} {
+		_, got := Whole(v)
+		require.Equal(t, ok, got, v)
+	}
+	_, ok := Whole(math.NaN())
+	require.False(t, ok)
+}
+
+// TestCells: a line of millions of cells is told by its first.
+func TestCells(t *testing.T) {
+	for by, line := range map[byte]string{',': "a,,b", 0: " a \vb\u00a0c"} {
+		cells, ok := Cells(nil, []byte(line), by)
+		require.True(t, ok)
+		require.Len(t, cells, 3)
+	}
+	for by, cell := range map[byte]string{',': "1,", 0: "1 "} {
+		cells, ok := Cells(nil, []byte(strings.Repeat(cell, 3*MaxCells)), by)
+		require.False(t, ok)
+		require.Len(t, cells, MaxCells)
+	}
+}
