@@ -11,23 +11,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestInteger(t *testing.T) {
-	for cell, want := range map[string]int64{
-		"3": 3, "-3": -3, "+3": 3, "3.0": 3, "3.": 3, "1.0e+00": 1, "2.500000e+01": 25, "1e+06": 1e6, "-0.0": 0,
-		"9223372036854775807": 1<<63 - 1, "9007199254740991.0": 1<<53 - 1,
-	} {
-		got, ok := Integer([]byte(cell))
-		require.True(t, ok, cell)
-		require.Equal(t, want, got, cell)
-	}
-	for _, cell := range []string{
-		"", " ", "x", "2.5", "1.5e-01", "nan", "inf", "1e300", "9223372036854775808", "9007199254740992.0", "9007199254740993.0", "0x10p0", "1_000", "1 2",
-	} {
-		_, ok := Integer([]byte(cell))
-		require.False(t, ok, cell)
-	}
-}
-
 // TestFloat: numbers are decimal. What else strconv takes is no number of a table.
 func TestFloat(t *testing.T) {
 	for cell, want := range map[string]float64{"3": 3, "-0.5": -0.5, "1e-05": 1e-05, "+.5": .5, "1E5": 1e5, "inf": math.Inf(1), "-Infinity": math.Inf(-1)} {
@@ -75,28 +58,5 @@ func TestExact(t *testing.T) {
 		strings.Repeat("9", 100): false, "1" + strings.Repeat("0", 22): true, "0." + strings.Repeat("0", 900) + "1": true,
 	} {
 		require.Equal(t, want, exact(cell), cell)
-	}
-}
-
-func TestWhole(t *testing.T) {
-	for v, ok := range map[float64]bool{0: true, -3: true, 1<<53 - 1: true, 1 << 53: false, 0.5: false, math.Inf(1): false} {
-		_, got := Whole(v)
-		require.Equal(t, ok, got, v)
-	}
-	_, ok := Whole(math.NaN())
-	require.False(t, ok)
-}
-
-// TestCells: a line of millions of cells is told by its first.
-func TestCells(t *testing.T) {
-	for by, line := range map[byte]string{',': "a,,b", 0: " a \vb\u00a0c"} {
-		cells, ok := Cells(nil, []byte(line), by)
-		require.True(t, ok)
-		require.Len(t, cells, 3)
-	}
-	for by, cell := range map[byte]string{',': "1,", 0: "1 "} {
-		cells, ok := Cells(nil, []byte(strings.Repeat(cell, 3*MaxCells)), by)
-		require.False(t, ok)
-		require.Len(t, cells, MaxCells)
 	}
 }

@@ -234,7 +234,7 @@ func (s *Scanner) fail(line int64, column, format string, args []any) error {
 }
 
 // Peek gives the next line without its end, and its size with it; io.EOF after the last. A byte order mark is no part of
-// the first. The text is lent until the next
+// the first, and before another it is refused, since it would be part of a cell. The text is lent until the next
 // call of Peek.
 func (s *Scanner) Peek() (text []byte, size int, err error) {
 	searched := 0
@@ -264,13 +264,19 @@ func (s *Scanner) Peek() (text []byte, size int, err error) {
 		return nil, 0, s.ErrorAt(s.line+1, "%w", errZero)
 	}
 	if s.line == 0 {
-		text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))
+		text = bytes.TrimPrefix(text, byteOrderMark)
 		if endsInCR(text) {
 			return nil, 0, s.ErrorAt(1, "%w", errCR)
 		}
+	} else if len(text) > 2 && text[0] == byteOrderMark[0] && !s.made && bytes.HasPrefix(text, byteOrderMark) {
+		return nil, 0, s.ErrorAt(s.line+1, "%w", errMark)
 	}
 	return text, size, nil
 }
+
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+var errMark = errors.New("it begins with a byte order mark, as where files were joined; take the mark away, and the header behind it")
 
 var errZero = errors.New("the file is not text: it holds a zero byte, as a file does that a crash cut short; make it again")
 
