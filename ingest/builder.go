@@ -199,12 +199,15 @@ type builder struct {
 	// See journal.go.
 	state     *state
 	area      *extsort.Area
-	work      string    // the writer's directory for us
-	saved     time.Time // when the journal was last written, or Build began
-	journaled int       // passes that are in the journal on disk
-	begun     bool      // what an interrupted Build left is taken over
-	kept      bool      // what is done stays for the next Build
-	resumed   *state    // read from a journal
+	work      string          // the writer's directory for us
+	saved     time.Time       // when the journal was last written, or Build began
+	saving    time.Duration   // that it took
+	passed    map[string]bool // see did
+	heap      int64           // the limit that was set last
+	journaled int             // passes that are in the journal on disk
+	begun     bool            // what an interrupted Build left is taken over
+	kept      bool            // what is done stays for the next Build
+	resumed   *state          // read from a journal
 	discarded []extsort.Bucket
 	sums      map[string]uint64 // of the arrays in the journal
 

@@ -28,6 +28,9 @@ const (
 	spillName   = "spill"
 	// journalEvery is how much work may be lost: passes that took less together are not worth the syncs.
 	journalEvery = time.Second
+	// saveShare is how many times as long as the last journal took the passes run before the next: that of thousands of relations
+	// is large.
+	saveShare = 10
 )
 
 // state is everything that passes leave for later ones, but for the dataset's sections.
@@ -76,7 +79,10 @@ func (b *builder) pass(ctx context.Context, name string, total int64, unit strin
 		return err
 	}
 	b.meter.begin(name, total, unit)
-	debug.SetMemoryLimit(max(b.Memory-kernels.HostBytes()-kernels.MaxSpareBytes-b.room()/2, baseBytes)) // the heap's part
+	if heap := max(b.Memory-kernels.HostBytes()-kernels.MaxSpareBytes-b.room()/2, baseBytes); heap != b.heap { // setting it stops all goroutines
+		b.heap = heap
+		debug.SetMemoryLimit(heap)
+	}
 	start := time.Now()
 	written, read := b.area.Traffic()
 	if err := work(); err != nil {
@@ -91,10 +97,12 @@ func (b *builder) pass(ctx context.Context, name string, total int64, unit strin
 	p.SpillWritten, p.SpillRead = p.SpillWritten-written, p.SpillRead-read
 	p.SpillPeak = b.area.Held()
 	b.report.Passes = append(b.report.Passes, p)
-	if time.Since(b.saved) >= journalEvery || b.test.journal {
+	if time.Since(b.saved) >= max(journalEvery, saveShare*b.saving) || b.test.journal {
+		began := time.Now()
 		if err := b.save(); err != nil {
 			return err
 		}
+		b.saving = time.Since(began)
 	}
 	if b.test.done != nil {
 		b.test.done(name)
@@ -104,7 +112,16 @@ func (b *builder) pass(ctx context.Context, name string, total int64, unit strin
 
 // did says whether a pass is done.
 func (b *builder) did(pass string) bool {
-	return slices.ContainsFunc(b.report.Passes, func(p PassReport) bool { return p.Name == pass })
+	if len(b.passed) > len(b.report.Passes) { // of a report before a journal's
+		b.passed = nil
+	}
+	if b.passed == nil {
+		b.passed = map[string]bool{}
+	}
+	for _, p := range b.report.Passes[len(b.passed):] { // names differ
+		b.passed[p.Name] = true
+	}
+	return b.passed[pass]
 }
 
 // discard removes buckets as soon as no journal needs them.

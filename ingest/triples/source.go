@@ -32,7 +32,8 @@ const (
 // Options say how to read; the zero value works.
 type Options struct {
 	Literals Literals // default LiteralsNode
-	// Memory bounds the texts of entities, where labels want them: a quarter of it. Default 1 GiB.
+	// Memory bounds the texts of entities, where labels want them: a quarter of it; and the triples of a small graph, which are
+	// held: a sixteenth. Default 1 GiB.
 	Memory int64
 }
 
@@ -55,6 +56,7 @@ type Source struct {
 	relations []string  // by Schema.Relations: as the files have them
 	names     []string  // of entities, where there are tables of labels
 	labels    *labels
+	kept      *kept // nil: there are too many
 	remarks   []string
 	schema    *ingest.Schema // nil until the first call of Schema
 }
@@ -118,7 +120,8 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	if s.tables[ingest.Train] != "" {
 		known = &entities{rows: map[string]uint32{}, room: s.o.Memory / 4}
 	}
-	err := s.each(ctx, func(_ *file, t *triple) error {
+	s.kept = &kept{of: map[string]*keptRelation{}, room: s.o.Memory / 16}
+	err := s.each(ctx, func(f int, t *triple) error {
 		if t.literal {
 			literals++
 			if s.o.Literals == LiteralsDrop {
@@ -129,6 +132,9 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 			if err := errors.Join(known.add(t.head), known.add(t.tail)); err != nil {
 				return err
 			}
+		}
+		if s.kept != nil && !s.kept.add(t, f) {
+			s.kept = nil
 		}
 		if n, ok := counts[string(t.relation)]; ok || len(counts) < maxRelations {
 			counts[string(t.relation)] = n + 1
@@ -208,16 +214,16 @@ func (s *Source) words() []string {
 }
 
 // each visits all triples, file by file.
-func (s *Source) each(ctx context.Context, visit func(f *file, t *triple) error) error {
+func (s *Source) each(ctx context.Context, visit func(file int, t *triple) error) error {
 	for i := range s.files {
-		if err := s.eachIn(ctx, &s.files[i], visit); err != nil {
+		if err := s.eachIn(ctx, &s.files[i], func(t *triple) error { return visit(i, t) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Source) eachIn(ctx context.Context, f *file, visit func(f *file, t *triple) error) error {
+func (s *Source) eachIn(ctx context.Context, f *file, visit func(t *triple) error) error {
 	in, err := lines.Open(f.path)
 	if err != nil {
 		return err
@@ -232,7 +238,7 @@ func (s *Source) eachIn(ctx context.Context, f *file, visit func(f *file, t *tri
 		if err != nil || t == nil {
 			return err
 		}
-		if err := visit(f, t); err != nil {
+		if err := visit(t); err != nil {
 			return err
 		}
 	}
@@ -259,12 +265,9 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	for i := range s.files {
 		f := &s.files[i]
 		c.File = f.path
-		err := s.eachIn(ctx, f, func(f *file, t *triple) error {
-			if string(t.relation) != name || t.literal && s.o.Literals == LiteralsDrop {
-				return nil
-			}
-			c.SrcTexts.Append(t.head)
-			c.DstTexts.Append(t.tail)
+		add := func(head, tail []byte) error {
+			c.SrcTexts.Append(head)
+			c.DstTexts.Append(tail)
 			if s.parted {
 				c.Parts = append(c.Parts, f.part)
 			}
@@ -272,7 +275,18 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 				return flush()
 			}
 			return nil
-		})
+		}
+		var err error
+		if s.kept != nil {
+			err = s.kept.each(name, i, add)
+		} else {
+			err = s.eachIn(ctx, f, func(t *triple) error {
+				if string(t.relation) != name || t.literal && s.o.Literals == LiteralsDrop {
+					return nil
+				}
+				return add(t.head, t.tail)
+			})
+		}
 		if err == nil {
 			err = flush()
 		}

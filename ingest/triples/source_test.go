@@ -275,10 +275,50 @@ func TestLongLiteral(t *testing.T) {
 	require.EqualValues(t, 4, d.Manifest().NodeTypes[0].Count)
 }
 
+// TestManyRelations: with as many relations as triples, the files are read once, and what does not fit is read as it was.
+func TestManyRelations(t *testing.T) {
+	const n = 3000
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "<s%d> <p%d> <o%d> .\n", i, i*7%n, i%9)
+	}
+	path := filepath.Join(write(t, map[string]string{"g.nt": b.String()}), "g.nt")
+	var graphs [2]sourcetest.Graph
+	for i, memory := range []int64{0, 1 << 20} {
+		src, err := Options{Memory: memory}.Open(path)
+		require.NoError(t, err)
+		if i == 1 {
+			_, err = src.Schema(t.Context())
+			require.NoError(t, err)
+			require.Nil(t, src.kept)
+			graphs[1].Schema, graphs[1].Edges = graphs[0].Schema, graphs[0].Edges
+			for _, r := range []int{0, 17, n - 1} { // of all, it takes long
+				require.NoError(t, src.Edges(t.Context(), r, func(c ingest.EdgeChunk) error {
+					require.Equal(t, string(graphs[0].Edges[r].SrcTexts[0]), string(c.SrcTexts.At(0)))
+					require.Equal(t, 1, c.Len())
+					return nil
+				}))
+			}
+			continue
+		}
+		graphs[i], err = sourcetest.Read(src)
+		require.NoError(t, err)
+		require.NotNil(t, src.kept)
+		require.NoError(t, os.Remove(path), "it is not read again")
+		_, err = sourcetest.Read(src)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, []byte(b.String()), 0o666))
+	}
+}
+
 func TestConform(t *testing.T) {
 	input := func(files map[string]string) func() (ingest.Source, error) {
 		dir := write(t, files)
 		return func() (ingest.Source, error) { return Options{}.Open(dir) }
+	}
+	few := func(files map[string]string) func() (ingest.Source, error) { // triples are read for each relation
+		dir := write(t, files)
+		return func() (ingest.Source, error) { return Options{Memory: 1 << 20}.Open(dir) }
 	}
 	var train, nt strings.Builder
 	for i := range edgeChunk + 99 {
@@ -286,6 +326,7 @@ func TestConform(t *testing.T) {
 		fmt.Fprintf(&nt, "<e%d> <r> <e%d> .\n", i%700, i*3%900)
 	}
 	sourcetest.Conform(t, input(map[string]string{"train.txt": train.String(), "valid.txt": "e1\tr0\te2\n", "test.txt": "x\tr1\ty\n"}),
+		few(map[string]string{"train.txt": train.String(), "valid.txt": "e1\tr0\te2\n", "test.txt": "x\tr1\ty\n"}),
 		input(map[string]string{"g.nt": nt.String(), "trainingSet.tsv": "n\tlabel\ne1\ta\ne2\tb\n", "testSet.tsv": "n\tlabel\ne3\ta\n"}))
 }
 
