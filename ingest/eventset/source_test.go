@@ -273,8 +273,12 @@ func TestConform(t *testing.T) {
 func FuzzTGN(f *testing.F) {
 	f.Add(tgn, array("|i1", "4, 2", 0, 0, 1, 2, 3, 4, 5, 6))
 	f.Add(tgn, array("<f8", "4, 1"))
+	f.Add(",u,i,ts,label,idx\n0,1,3,0,0,2\n1,2,3,1,0,1\n", array("|i1", "3, 1", 0, 1, 2))
+	dir := f.TempDir() // of this process
 	f.Fuzz(func(t *testing.T, table, features string) {
-		dir := folder{"ml_x.csv": table, "ml_x.npy": features}.write(t)
+		for name, body := range map[string]string{"ml_x.csv": table, "ml_x.npy": features} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(body), 0o644))
+		}
 		s, err := OpenTGN(dir, Options{})
 		if err == nil {
 			_, err = sourcetest.Read(s)

@@ -311,16 +311,17 @@ func (t *TGB) Negatives(ctx context.Context, _ int, emit func(ingest.NegativeChu
 	}
 	for _, file := range t.negatives {
 		c.File = file
-		item := 0
-		err := (&pickle.Dialect{Memory: t.memory}).EachItem(file, func(key, value any) error {
-			if err := t.take(&c, key, value); err != nil {
-				return fmt.Errorf("%s: item %d (counting from 0): %w", file, item, err)
-			}
-			if item++; len(c.Nodes) >= negativeChunk || len(c.Src) >= negativeChunk {
+		f, size, err := store.OpenSized(file)
+		if err != nil {
+			return err
+		}
+		err = t.eachList(&c, file, f, size, func() error {
+			if len(c.Nodes) >= negativeChunk || len(c.Src) >= negativeChunk {
 				return flush()
 			}
 			return nil
 		})
+		f.Close()
 		if err != nil {
 			return err
 		}
@@ -329,6 +330,18 @@ func (t *TGB) Negatives(ctx context.Context, _ int, emit func(ingest.NegativeChu
 		}
 	}
 	return nil
+}
+
+// eachList adds the lists of a file to a chunk; added is called behind each.
+func (t *TGB) eachList(c *ingest.NegativeChunk, file string, r io.Reader, size int64, added func() error) error {
+	item := 0
+	return (&pickle.Dialect{Memory: t.memory}).EachItemOf(file, r, size, func(key, value any) error {
+		if err := t.take(c, key, value); err != nil {
+			return fmt.Errorf("%s: item %d (counting from 0): %w", file, item, err)
+		}
+		item++
+		return added()
+	})
 }
 
 // take adds an item of a file to a chunk.

@@ -240,3 +240,28 @@ func TestArxiv(t *testing.T) {
 	require.Len(t, g.Splits[0][ingest.Valid].Numbers, want.Valid)
 	require.Len(t, g.Splits[0][ingest.Test].Numbers, want.Test)
 }
+
+// FuzzFolder varies the two files of JSON: what is wrong is said in a line, and each node has a label and at most one part.
+func FuzzFolder(f *testing.F) {
+	sound := four()
+	f.Add(sound["class_map.json"], sound["role.json"])
+	f.Add(`{"0": [0, 1], "1": [1, 1], "2": [0, 0], "3": [1, 0]}`, `{"tr": [0], "va": [0]}`)
+	f.Add(`{"0": 9007199254740993.0}`, `{"te": 3}`)
+	dir := f.TempDir() // of this process
+	for _, name := range []string{"adj_full.npz", "feats.npy"} {
+		require.NoError(f, os.WriteFile(filepath.Join(dir, name), []byte(sound[name]), 0o666))
+	}
+	f.Fuzz(func(t *testing.T, classes, roles string) {
+		for name, body := range map[string]string{"class_map.json": classes, "role.json": roles} {
+			require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(body), 0o666))
+		}
+		s, err := Open(dir)
+		if err == nil {
+			_, err = sourcetest.Read(s)
+			s.Close()
+		}
+		if err != nil {
+			require.NotContains(t, err.Error(), "\n")
+		}
+	})
+}

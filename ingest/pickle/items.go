@@ -35,10 +35,11 @@ func (d *Dialect) EachItem(path string, visit func(key, value any) error) error 
 		return err
 	}
 	defer f.Close()
-	return d.eachItem(path, f, size, visit)
+	return d.EachItemOf(path, f, size, visit)
 }
 
-func (d *Dialect) eachItem(name string, r io.Reader, size int64, visit func(key, value any) error) error {
+// EachItemOf is EachItem for what r gives, size bytes. The name is for messages.
+func (d *Dialect) EachItemOf(name string, r io.Reader, size int64, visit func(key, value any) error) error {
 	if size == 0 {
 		return fmt.Errorf("%s: %w", name, truncated("the file is empty; fetch it again"))
 	}

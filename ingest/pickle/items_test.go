@@ -15,7 +15,7 @@ import (
 
 // items reads a dict item by item, from a reader that gives few bytes at a time.
 func items(d *Dialect, body string) (keys, values []any, err error) {
-	err = d.eachItem("t.pkl", iotest.OneByteReader(strings.NewReader(body)), int64(len(body)), func(key, value any) error {
+	err = d.EachItemOf("t.pkl", iotest.OneByteReader(strings.NewReader(body)), int64(len(body)), func(key, value any) error {
 		keys, values = append(keys, key), append(values, value)
 		return nil
 	})
@@ -80,7 +80,7 @@ func TestEachItemMemory(t *testing.T) {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	require.NoError(t, d.eachItem("t.pkl", strings.NewReader(body), int64(len(body)), visit))
+	require.NoError(t, d.EachItemOf("t.pkl", strings.NewReader(body), int64(len(body)), visit))
 	require.Equal(t, 40_000, seen)
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*len(body)), "no byte is copied more than a few times")
@@ -89,7 +89,7 @@ func TestEachItemMemory(t *testing.T) {
 
 	seen = 0
 	d.Memory = 4 << 20
-	require.ErrorContains(t, d.eachItem("t.pkl", strings.NewReader(body), int64(len(body)), visit), "what it holds takes more than 1 MiB of memory")
+	require.ErrorContains(t, d.EachItemOf("t.pkl", strings.NewReader(body), int64(len(body)), visit), "what it holds takes more than 1 MiB of memory")
 }
 
 func TestEachItemRefuses(t *testing.T) {
@@ -117,8 +117,8 @@ func TestEachItemRefuses(t *testing.T) {
 
 	enough := errors.New("enough")
 	body := "}K\x01K\x02s."
-	require.Equal(t, enough, new(Dialect).eachItem("t.pkl", strings.NewReader(body), int64(len(body)), func(_, _ any) error { return enough }))
-	err = new(Dialect).eachItem("t.pkl", strings.NewReader(body), int64(len(body))+9, func(_, _ any) error { return nil })
+	require.Equal(t, enough, new(Dialect).EachItemOf("t.pkl", strings.NewReader(body), int64(len(body)), func(_, _ any) error { return enough }))
+	err = new(Dialect).EachItemOf("t.pkl", strings.NewReader(body), int64(len(body))+9, func(_, _ any) error { return nil })
 	require.ErrorContains(t, err, "the file became shorter while it was read")
 }
 

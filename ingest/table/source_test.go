@@ -651,6 +651,27 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
+// FuzzJSON: no text is replaced where a line passes the checks.
+func FuzzJSON(f *testing.F) {
+	f.Add(`{"x":"a","y":1,"z":[1,2.5]}`, `{"x":"b","y":null}`)
+	f.Add(`{"x":"\ud83d\ude00"}`, `{"x":"\ud800"}`)
+	f.Add(`{"x":{"y":1}}`, `{"x":true} {}`)
+	f.Fuzz(func(t *testing.T, a, b string) {
+		for _, line := range []string{a, b} {
+			if checkCommas([]byte(line)) != nil || checkText([]byte(line)) != nil {
+				return
+			}
+			var row map[string]any
+			if json.Unmarshal([]byte(line), &row) != nil {
+				return
+			}
+			text, _ := row["x"].(string)
+			said := strings.Contains(strings.ToLower(line), `\ufffd`) || strings.Contains(line, "\ufffd")
+			require.True(t, said || !strings.Contains(text, "\ufffd"), "%q", line)
+		}
+	})
+}
+
 // FuzzSchema: whatever a schema says, the end is a graph or an error of one line.
 func FuzzSchema(f *testing.F) {
 	f.Add(shop, "id,f\n1,2\n")

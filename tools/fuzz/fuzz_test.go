@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,4 +33,25 @@ func TestEndedLate(t *testing.T) {
 	require.True(t, endedLate(late))
 	require.False(t, endedLate(late+"    Failing input written to testdata/fuzz/FuzzRows/0f3a\n"))
 	require.False(t, endedLate("--- FAIL: FuzzRows (0.10s)\n    --- FAIL: FuzzRows (0.00s)\n        rows_test.go:7: 3 rows of 2\nFAIL\n"))
+}
+
+// TestDrawn: a seed draws one order of all targets, in which those of a package follow each other.
+func TestDrawn(t *testing.T) {
+	var all []target
+	for i := range 30 {
+		all = append(all, target{pkg: fmt.Sprint("p", i/3), name: fmt.Sprint("Fuzz", i)})
+	}
+	orders := map[string]bool{}
+	for seed := range uint64(20) {
+		order := drawn(all, seed)
+		require.Equal(t, order, drawn(all, seed))
+		require.ElementsMatch(t, all, order)
+		var pkgs []string
+		for _, target := range order {
+			pkgs = append(pkgs, target.pkg)
+		}
+		require.Len(t, slices.Compact(pkgs), 10)
+		orders[fmt.Sprint(order)] = true
+	}
+	require.Len(t, orders, 20)
 }

@@ -2,7 +2,9 @@
 // after a crash. It exits 1 if anything crashed; the crashing input is then in testdata/fuzz of the package, where it is
 // a seed of every later test. Run it in the module's root:
 //
-//	go run ./tools/fuzz -time 1h [-only REGEX]
+//	go run ./tools/fuzz -time 1h [-only REGEX] [-draw -seed N]
+//
+// With -draw the time includes building: targets run in an order that the seed draws, a few seconds each, until it is up.
 package main
 
 import (
@@ -10,6 +12,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -23,10 +26,12 @@ import (
 
 func main() {
 	total := flag.Duration("time", time.Hour, "the `time` that all targets share, at least a second each")
+	draw := flag.Bool("draw", false, "run targets in an order that -seed draws until -time is up, building included; at least one")
+	seed := flag.Uint64("seed", 1, "seed of -draw")
 	only := flag.String("only", "", "a `regexp` of targets, as in ingest/npy.FuzzHeader; default all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, *total, *only)
+	err := run(ctx, options{*total, *only, *draw, *seed})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
@@ -34,8 +39,18 @@ func main() {
 	}
 }
 
-func run(ctx context.Context, total time.Duration, only string) error {
-	pattern, err := regexp.Compile(only)
+type options struct {
+	total time.Duration
+	only  string
+	draw  bool
+	seed  uint64
+}
+
+// drawnShare is how long a drawn target runs: its seeds, and some thousands of others.
+const drawnShare = 5 * time.Second
+
+func run(ctx context.Context, o options) error {
+	pattern, err := regexp.Compile(o.only)
 	if err != nil {
 		return fmt.Errorf("-only: %w", err)
 	}
@@ -50,22 +65,32 @@ func run(ctx context.Context, total time.Duration, only string) error {
 		}
 	}
 	if len(chosen) == 0 {
-		return fmt.Errorf("none of %d targets is called %s", len(all), only)
+		return fmt.Errorf("none of %d targets is called %s", len(all), o.only)
 	}
 	w, err := newWorkshop(ctx)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	share := max(total/time.Duration(len(chosen)), time.Second)
-	fmt.Printf("%d targets, %s each\n", len(chosen), share.Round(100*time.Millisecond))
+	share, end := max(o.total/time.Duration(len(chosen)), time.Second), time.Time{}
+	if o.draw {
+		share, end = drawnShare, time.Now().Add(o.total)
+		chosen = drawn(chosen, o.seed)
+		fmt.Printf("%d targets in the order of seed %#x, %s each, for %s\n", len(chosen), o.seed, share, o.total)
+	} else {
+		fmt.Printf("%d targets, %s each\n", len(chosen), share.Round(100*time.Millisecond))
+	}
 	var crashed []string
-	executions := int64(0)
+	executions, ran := int64(0), 0
 	for _, t := range chosen {
-		r := w.fuzz(ctx, t, share)
+		r, late := w.fuzzBy(ctx, t, share, end, ran == 0)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
+		if late {
+			break
+		}
+		ran++
 		executions += r.executions
 		fmt.Printf("%-36s %11d executions, %7.0f a second, %d new inputs of interest\n", t, r.executions,
 			float64(r.executions)/share.Seconds(), r.interesting)
@@ -77,11 +102,50 @@ func run(ctx context.Context, total time.Duration, only string) error {
 			fmt.Printf("%s: a new seed, %s/%s\n", t, strings.TrimPrefix(t.dir, workingDir()), file)
 		}
 	}
-	fmt.Printf("%d executions\n", executions)
+	fmt.Printf("%d executions of %d targets\n", executions, ran)
 	if len(crashed) > 0 {
-		return fmt.Errorf("%d of %d targets crashed: %s", len(crashed), len(chosen), strings.Join(crashed, ", "))
+		return fmt.Errorf("%d of %d targets crashed: %s", len(crashed), ran, strings.Join(crashed, ", "))
 	}
 	return nil
+}
+
+// drawn are targets in an order that a seed draws: packages first, since building one takes longer than running its targets.
+func drawn(targets []target, seed uint64) []target {
+	var pkgs []string
+	of := map[string][]target{}
+	for _, t := range targets {
+		if of[t.pkg] == nil {
+			pkgs = append(pkgs, t.pkg)
+		}
+		of[t.pkg] = append(of[t.pkg], t)
+	}
+	rng := rand.New(rand.NewPCG(seed, 0))
+	rng.Shuffle(len(pkgs), func(i, j int) { pkgs[i], pkgs[j] = pkgs[j], pkgs[i] })
+	var order []target
+	for _, pkg := range pkgs {
+		order = append(order, of[pkg]...)
+	}
+	return order
+}
+
+// fuzzBy is fuzz before an end, where there is one: late says that a target did not begin for it, or was not built in time. The first
+// is built however long it takes.
+func (w *workshop) fuzzBy(ctx context.Context, t target, share time.Duration, end time.Time, first bool) (r result, late bool) {
+	if end.IsZero() || first {
+		return w.fuzz(ctx, t, share), false
+	}
+	if time.Until(end) < share {
+		return r, true
+	}
+	building, cancel := context.WithDeadline(ctx, end.Add(-share))
+	defer cancel()
+	if _, output, err := w.build(building, t); err != nil {
+		if building.Err() != nil {
+			return r, true
+		}
+		return result{err: err, output: string(output)}, false
+	}
+	return w.fuzz(ctx, t, share), false
 }
 
 // workshop is where targets are built and run.
@@ -123,7 +187,9 @@ func (w *workshop) build(ctx context.Context, t target) (program string, output 
 	program = filepath.Join(w.dir, "fuzz.test")
 	if w.built != t.pkg {
 		w.built = ""
-		if output, err = exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-fuzz", ".", "-o", program, t.pkg).CombinedOutput(); err == nil {
+		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-fuzz", ".", "-o", program, t.pkg)
+		cmd.WaitDelay = 5 * time.Second // compilers that it has started may hold its output open
+		if output, err = cmd.CombinedOutput(); err == nil {
 			w.built = t.pkg
 		}
 	}
