@@ -89,7 +89,7 @@ func newIngest() *cobra.Command {
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of made features and splits")
 	f.BoolVar(&o.EdgeIDs, "edge-ids", false, "keep the number of each edge as read")
 	f.Int64Var(&o.SkipBad, "skip-bad", 0, "rows and edges that cannot be read, or name unknown nodes, that may be passed over")
-	f.BoolVar(&o.source.follow, "follow-links", false, "read what symbolic links in SRC that lead out of it lead to, instead of refusing them")
+	f.BoolVar(&o.source.follow, "follow-links", false, "read what symbolic links in SRC, or paths in a table's schema, lead to outside of SRC's folder, instead of refusing them")
 	f.BoolVar(&o.infer, "infer", false, "table: print a first schema for the tables in DIR")
 	o.source.flags(f)
 	return cmd
