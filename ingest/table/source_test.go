@@ -570,53 +570,6 @@ func TestNoSuchSection(t *testing.T) {
 	require.Panics(t, func() { _ = s.Rows(context.Background(), 4, nil) })
 }
 
-// TestSchemaStaysInside: whoever wrote a schema does not choose what else is read, unless the user lets it.
-func TestSchemaStaysInside(t *testing.T) {
-	outside := files{"e.csv": "x,y\n1,2\n"}.write(t)
-	dir := files{"in/sub/e.csv": "x,y\n1,2\n", "e.csv": "x,y\n1,2\n"}.write(t)
-	open := func(file string, o Options) error {
-		path := filepath.Join(dir, "in", "s.yaml")
-		require.NoError(t, os.WriteFile(path, []byte("edges:\n  - {type: a:to:a, files: \""+file+"\", src: x, dst: y}\n"), 0o644))
-		s, err := Open(path, o)
-		if err == nil {
-			err = s.Close()
-		}
-		return err
-	}
-	for _, file := range []string{filepath.Join(outside, "e.csv"), "../e.csv", "sub/../../e.csv", "../*.csv", filepath.Join(dir, "in/sub/e.csv")} {
-		require.ErrorContains(t, open(file, Options{}), "leads out of the schema's folder; move the schema or the file, or say --follow-links to read it", file)
-		require.NoError(t, open(file, Options{FollowLinks: true}), file)
-	}
-	for _, file := range []string{"sub/e.csv", "sub/*.csv", "./sub/e.csv", "sub/../sub/e.csv"} {
-		require.NoError(t, open(file, Options{}), file)
-	}
-	require.NoError(t, os.Symlink(filepath.Join(outside, "e.csv"), filepath.Join(dir, "in", "link.csv")))
-	require.ErrorContains(t, open("link.csv", Options{}), "it is a symbolic link out of its folder")
-	require.ErrorContains(t, open("sub", Options{}), "is a folder; name the files in it, as in sub/*.csv")
-}
-
-// TestTextOfJSON: texts that a decoder would make one are refused, and a line of a great many values is.
-func TestTextOfJSON(t *testing.T) {
-	for line, want := range map[string]string{
-		`{"x":"\ud83d\ude00","y":"\u0041\\u"}`: "",
-		`{"x":"\ud800","y":"b"}`:               "half of a surrogate pair, and no character",
-		`{"x":"\ud800\ud800","y":"b"}`:         "half of a surrogate pair",
-		`{"x":"\udc00","y":"b"}`:               "half of a surrogate pair",
-		"{\"x\":\"\xff\",\"y\":\"b\"}":         "it is not UTF-8, as JSON is; convert the file",
-		`{"x":"\uZZZZ","y":"b"}`:               "not an object of JSON",
-		`{"x":"a","y":"b","z":[0` + strings.Repeat(",1", lines.MaxCells) + "]}": "commas in the object, and 65536 are the most; write long lists as Parquet",
-	} {
-		dir := files{"s.yaml": "edges:\n  - {type: a:to:a, files: e.jsonl, src: x, dst: y}\n", "e.jsonl": `{"x":"a","y":"b"}` + "\n" + line + "\n"}.write(t)
-		_, err := read(dir, Options{})
-		if want == "" {
-			require.NoError(t, err, line)
-			continue
-		}
-		require.ErrorContains(t, err, "e.jsonl: line 2: ")
-		require.ErrorContains(t, err, want)
-	}
-}
-
 // FuzzRecords: what encoding/csv reads is read the same, and what it refuses is refused.
 func FuzzRecords(f *testing.F) {
 	for _, text := range []string{"a,b\nc,d\n", "\"a, b\",\"c\"\"d\"\n", " x ,\"y\"\r\n\n,", "\"a\nb\",c\n", "\"open", "a\"b,c\nd", "\"a\"b\nc", "\"\",\"\"\"\"", "a,b\r"} {
@@ -647,27 +600,6 @@ func FuzzRecords(f *testing.F) {
 				got = append(got, string(c))
 			}
 			require.Equal(t, want, got)
-		}
-	})
-}
-
-// FuzzJSON: no text is replaced where a line passes the checks.
-func FuzzJSON(f *testing.F) {
-	f.Add(`{"x":"a","y":1,"z":[1,2.5]}`, `{"x":"b","y":null}`)
-	f.Add(`{"x":"\ud83d\ude00"}`, `{"x":"\ud800"}`)
-	f.Add(`{"x":{"y":1}}`, `{"x":true} {}`)
-	f.Fuzz(func(t *testing.T, a, b string) {
-		for _, line := range []string{a, b} {
-			if checkCommas([]byte(line)) != nil || checkText([]byte(line)) != nil {
-				return
-			}
-			var row map[string]any
-			if json.Unmarshal([]byte(line), &row) != nil {
-				return
-			}
-			text, _ := row["x"].(string)
-			said := strings.Contains(strings.ToLower(line), `\ufffd`) || strings.Contains(line, "\ufffd")
-			require.True(t, said || !strings.Contains(text, "\ufffd"), "%q", line)
 		}
 	})
 }
