@@ -115,11 +115,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	}
 	n := &Network{other: ds.Manifest().Seal != record.Seal}
 	if n.other {
-		known, err := comparable(dir, ds, func(format string, args ...any) {
-			if h.Note != nil {
-				h.Note(fmt.Sprintf(format, args...))
-			}
-		})
+		known, err := comparable(record, ds)
 		if err != nil {
 			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 		}

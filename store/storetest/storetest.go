@@ -29,6 +29,7 @@ type Spec struct {
 	Train      []store.NodeID
 	Valid      []store.NodeID
 	Test       []store.NodeID
+	OtherSplit string                 // a second split, whose Valid and Test have changed places; default none
 	Original   func(v int) int64      // default v
 	Name       func(v int) string     // the text that v is known by; default none
 	Weight     func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
@@ -255,6 +256,11 @@ func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 		}
 		if err := w.AddSplit("given", "node", s.Train, s.Valid, s.Test); err != nil {
 			return nil, err
+		}
+		if s.OtherSplit != "" {
+			if err := w.AddSplit(s.OtherSplit, "node", s.Train, s.Test, s.Valid); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return w.Seal(store.Manifest{Name: "test", Order: "original", Provenance: store.Provenance{Tool: "storetest"}})

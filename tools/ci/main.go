@@ -7,6 +7,7 @@
 //	go run ./tools/ci flips [-times 500] [-seed N]                  no flipped bit of a dataset changes a result without a word
 //	go run ./tools/ci record [-write]                               runs come to the weights, counters and memory on record
 //	go run ./tools/ci static                                        the README's build needs nothing of the system
+//	go run ./tools/ci pairs [-seed N]                               options run in any two of their values, or say why not
 //	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it
 //	go run ./tools/ci streams                                       no setting and no kill changes a run on a stream
 //	go run ./tools/ci spills -dataset FILE.gnn                      no spill changes a run of some ten million nodes; by hand
@@ -28,6 +29,7 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 	"tests":    runTests,
 	"skipped":  runSkipped,
 	"demo":     runDemo,
+	"pairs":    pairs,
 	"static":   runStatic,
 	"counts":   withArxiv(counts),
 	"same":     withArxiv(same),

@@ -65,7 +65,6 @@ type trainer struct {
 	events *store.Events
 	split  store.StreamSplit
 	be     kernels.Backend
-	sizing *kernels.Sizing // be, which computes nothing while the memory of a step is measured
 	dir    *run.Dir
 	record *run.Record
 
@@ -231,8 +230,6 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if t.be == nil {
 		t.be = kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})
 	}
-	t.sizing = &kernels.Sizing{Backend: t.be}
-	t.be = t.sizing
 	defer func() {
 		if err != nil {
 			t.close()
@@ -351,8 +348,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 			err := t.resume(ctx)
 			return t.step.Optim.Steps(), err
 		},
-		Note:      t.note,
-		Encodings: t.set.EncodingsText,
+		Note: t.note,
 	})
 	if err != nil {
 		return err

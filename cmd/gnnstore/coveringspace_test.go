@@ -1,0 +1,106 @@
+package main
+
+import (
+	"maps"
+	"math/rand/v2"
+	"slices"
+)
+
+// choice is a value of a flag, or a kind of data, which has the flag "".
+type choice struct{ flag, value string }
+
+func (c choice) String() string {
+	if c.flag == "" {
+		return "data (" + c.value + ")"
+	}
+	return "--" + c.flag + "=" + c.value
+}
+
+// space is a command's choices and their pairs, of two flags each: those that a run has met, or a refusal has told of.
+type space struct {
+	command string
+	choices []choice
+	index   map[choice]int
+	made    map[[2]int]bool // by a run
+	refused map[[2]int]bool // by a refusal that names one of the two
+	open    int
+}
+
+func newSpace(command string, covered map[string][]string, others ...choice) *space {
+	s := &space{command: command, choices: others, index: map[choice]int{}, made: map[[2]int]bool{}, refused: map[[2]int]bool{}}
+	for _, name := range slices.Sorted(maps.Keys(covered)) {
+		for _, value := range covered[name] {
+			s.choices = append(s.choices, choice{name, value})
+		}
+	}
+	for i, c := range s.choices {
+		s.index[c] = i
+		for _, d := range s.choices[:i] {
+			if c.flag != d.flag {
+				s.open++
+			}
+		}
+	}
+	return s
+}
+
+// pair returns the key of two choices, and whether neither a run nor a refusal has covered them.
+func (s *space) pair(a, b choice) (key [2]int, open bool) {
+	key = [2]int{min(s.index[a], s.index[b]), max(s.index[a], s.index[b])}
+	return key, a.flag != b.flag && !s.made[key] && !s.refused[key]
+}
+
+// cover notes that a run had all of these choices.
+func (s *space) cover(have []choice) (fresh int) {
+	for i, a := range have {
+		for _, b := range have[:i] {
+			if key, open := s.pair(a, b); open {
+				s.made[key] = true
+				fresh++
+			}
+		}
+	}
+	s.open -= fresh
+	return fresh
+}
+
+// pick adds choices to have, those first that meet the most of it for the first time.
+func (s *space) pick(rng *rand.Rand, have []choice, most int, barred func(have []choice, c choice) bool) []choice {
+	taken := map[string]bool{}
+	for _, c := range have {
+		taken[c.flag] = true
+	}
+	for len(have) < most {
+		best, score := choice{}, 0
+		for range 24 {
+			c := s.choices[rng.IntN(len(s.choices))]
+			if c.flag == "" || taken[c.flag] || barred(have, c) {
+				continue
+			}
+			fresh := 0
+			for _, h := range have {
+				if _, open := s.pair(c, h); open {
+					fresh++
+				}
+			}
+			if fresh > score {
+				best, score = c, fresh
+			}
+		}
+		if score == 0 {
+			break
+		}
+		for _, c := range append(companions[best.flag], best) {
+			if !taken[c.flag] && s.known(c) {
+				have, taken[c.flag] = append(have, c), true
+			}
+		}
+	}
+	return have
+}
+
+// known tells whether the command has a choice.
+func (s *space) known(c choice) bool {
+	_, ok := s.index[c]
+	return ok
+}
