@@ -113,3 +113,36 @@ func BenchmarkAddEdges(b *testing.B) {
 		}
 	}
 }
+
+// TestSumsDoNotDependOnHowTheyAreTaken: a list that is added at once and one that is added edge after edge come to the same bits, at every width.
+func TestSumsDoNotDependOnHowTheyAreTaken(t *testing.T) {
+	for _, set := range Sets() {
+		r := routinesOf(set)
+		for cols := 1; cols <= 19; cols++ {
+			const sources, edges = 9, 150
+			rng := rand.New(rand.NewPCG(uint64(cols), 3))
+			src, halves := floatsFrom(uint64(cols), sources*cols), make([]uint16, sources*cols)
+			r.narrow(halves, src)
+			r.widen(src, halves)
+			w, to, from := floatsFrom(5, edges), make([]uint32, edges), make([]uint32, edges)
+			for e := range from {
+				from[e] = rng.Uint32N(sources)
+			}
+			want := make([]float32, cols)
+			r.addEdges(want, src, w, cols, 0, cols, to, from)
+			for name, sum := range map[string]func(dst []float32){
+				"addEdgesHalf": func(dst []float32) { r.addEdgesHalf(dst, halves, w, cols, 0, cols, to, from) },
+				"weightedSum": func(dst []float32) {
+					r.weightedSum(dst, cols, cols, src, cols, []uint32{0}, []uint32{edges}, from, w, 1)
+				},
+				"weightedSumHalf": func(dst []float32) {
+					r.weightedSumHalf(dst, cols, cols, halves, cols, []uint32{0}, []uint32{edges}, from, w, 1)
+				},
+			} {
+				got := make([]float32, cols)
+				sum(got)
+				require.Equal(t, want, got, "%s of %d columns by %s", name, cols, set)
+			}
+		}
+	}
+}

@@ -127,13 +127,44 @@ func (r *routines) aggregation(sum listSum[float32], sumHalf listSum[uint16], we
 		}
 	}
 	r.weightedSumHalf = func(dst []float32, dstStride, cols int, src []uint16, stride int, start, end, nbr []uint32, w []float32, wstride int) {
-		if cols < minHalf || !weightedHalf.weighted(dst, dstStride, cols, src, stride, start, end, nbr, w, wstride) {
+		switch {
+		case cols < minHalf:
+			r.weightedSumNarrow(dst, dstStride, cols, src, stride, start, end, nbr, w, wstride)
+		case !weightedHalf.weighted(dst, dstStride, cols, src, stride, start, end, nbr, w, wstride):
 			weightedSumHalf(dst, dstStride, cols, src, stride, start, end, nbr, w, wstride)
 		}
 	}
 	r.rowWeightedSum = func(dst, src []float32, cols int, start, end, nbr []uint32, w []float32) {
 		if !rowWeighted.weighted(dst, src, cols, start, end, nbr, w) {
 			rowWeightedSum(dst, src, cols, start, end, nbr, w)
+		}
+	}
+}
+
+// narrowRows are the rows that weightedSumNarrow widens at a time.
+const narrowRows = 64
+
+// rowNumbers numbers them.
+var rowNumbers = func() (n [narrowRows]uint32) {
+	for i := range n {
+		n[i] = uint32(i)
+	}
+	return n
+}()
+
+// weightedSumNarrow is weightedSumHalf of rows that are narrower than a vector. It widens them first and adds them as float32, so that each
+// product is rounded as in addEdges: what a sum comes to must not depend on how its list is taken.
+func (r *routines) weightedSumNarrow(dst []float32, dstStride, cols int, src []uint16, stride int, start, end, nbr []uint32, w []float32, wstride int) {
+	wide, from, to := make([]float32, narrowRows*cols), []uint32{0}, []uint32{0}
+	for i, lo := range start {
+		list := nbr[lo:end[i]]
+		for at := 0; at < len(list); at += narrowRows {
+			rows := list[at:min(at+narrowRows, len(list))]
+			for e, u := range rows {
+				r.widen(wide[e*cols:][:cols], src[int(u)*stride:][:cols])
+			}
+			to[0] = uint32(len(rows))
+			r.weightedSum(dst[i*dstStride:], dstStride, cols, wide, cols, from, to, rowNumbers[:len(rows)], w[(int(lo)+at)*wstride:], wstride)
 		}
 	}
 }
