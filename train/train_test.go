@@ -160,7 +160,7 @@ func TestFullEvaluationFromDisk(t *testing.T) {
 		o.Eval = "auto"
 		p, err := MakePlan(context.Background(), ds, o)
 		require.NoError(t, err)
-		require.Contains(t, p.Evaluation, "{eval_bytes} is 2.0 KiB; {eval} full measures exactly, with the rows on disk")
+		require.Contains(t, p.Evaluation, "{eval_bytes} is 2.0 KiB; so the figures are estimates; {eval} full measures exactly, with the rows on disk")
 		o.Eval, o.EvalBytes = "sampled", run.Auto
 		require.Equal(t, "sampled", trained(t, ds, o).Evaluation.Method)
 	}

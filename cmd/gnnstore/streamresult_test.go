@@ -59,11 +59,12 @@ func TestStreamOptions(t *testing.T) {
 		o := run.DefaultStreamOptions(model.TGN)
 		want(&o)
 		got := parsed(t, args)
-		o.Cache, o.Optim, o.Schedule, o.Kernels = got.Cache, got.Optim, got.Schedule, got.Kernels // as for any network
+		o.Cache, o.Optim, o.Schedule, o.Kernels, o.Left = got.Cache, got.Optim, got.Schedule, got.Kernels, got.Left // as for any network
 		require.Empty(t, cmp.Diff(o, got), args)
 
 		got.Task = run.LinkTask // as a run may have it on record
 		for _, o := range []run.Options{got, got.FilledStream(1e9)} {
+			o.Left = nil // a run leaves nothing open
 			record := &run.Record{Options: o, Kernels: o.Kernels}
 			again := &trainOptions{Options: o}
 			require.NoError(t, again.override(record, pflag.NewFlagSet("", pflag.ContinueOnError)), args)
