@@ -28,8 +28,9 @@ func publicData(t *testing.T) string {
 	return root
 }
 
-// notStatic are the public graphs that other tests read: RDF, and streams of events.
-var notStatic = []string{"aifb", "bitcoin_otc", "email_eu_core_temporal", "jodie_wikipedia_edges", "patent_temporal"}
+// notStatic names the public graphs that other tests and studies read: RDF, streams of events, and held-out links.
+var notStatic = []string{"aifb", "bitcoin_otc", "email_eu_core_temporal", "jodie_wikipedia_edges", "patent_temporal",
+	"collegemsg", "enron_temporal", "mutag_rdf", "ogbl_ddi"}
 
 // TestEveryDataset ingests each public graph as its users do, by the name of its format and by auto, as given and
 // undirected, and compares all that expected.json says of it.

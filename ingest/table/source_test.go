@@ -655,7 +655,7 @@ func TestKnowledgeGraph(t *testing.T) {
 	var want struct{ Entities, Relations, Train, Valid, Test int }
 	dir := expect(t, "wn18rr", &want)
 	yaml := fmt.Sprintf("edges:\n  - type: entity:*:entity\n    files: [%[1]s/train.txt, %[1]s/valid.txt, %[1]s/test.txt]\n    format: tsv\n    header: no\n    src: 1\n    relation_column: 2\n    dst: 3\n", dir)
-	g, err := read(files{"s.yaml": yaml}.write(t), Options{})
+	g, err := read(files{"s.yaml": yaml}.write(t), Options{FollowLinks: true})
 	require.NoError(t, err)
 	require.Equal(t, []ingest.NodeType{{Name: "entity", IDs: ingest.TextIDs, Gathered: true}}, g.schema.NodeTypes)
 	require.Len(t, g.schema.Relations, want.Relations)
@@ -677,7 +677,7 @@ func TestPages(t *testing.T) {
 	var want struct{ Nodes, Edges, Classes int }
 	dir := expect(t, "musae_facebook", &want)
 	yaml := fmt.Sprintf("nodes:\n  - {type: page, files: %[1]s/facebook_target.csv, id: id, label: page_type}\nedges:\n  - {type: page:likes:page, files: %[1]s/facebook_edges.csv, src: id_1, dst: id_2}\n", dir)
-	g, err := read(files{"s.yaml": yaml}.write(t), Options{})
+	g, err := read(files{"s.yaml": yaml}.write(t), Options{FollowLinks: true})
 	require.NoError(t, err)
 	require.Equal(t, []ingest.NodeType{{Name: "page", Count: int64(want.Nodes)}}, g.schema.NodeTypes)
 	require.Equal(t, []string{"company", "government", "politician", "tvshow"}, g.schema.Labels[0].ClassNames)
@@ -703,7 +703,7 @@ func TestRatings(t *testing.T) {
 	var want struct{ Events, Nodes int }
 	dir := expect(t, "bitcoin_otc", &want)
 	yaml := fmt.Sprintf("edges:\n  - {type: user:trusts:user, files: %s/soc-sign-bitcoinotc.csv, header: no, src: 1, dst: 2, weight: 3, features: [4]}\n", dir)
-	g, err := read(files{"s.yaml": yaml}.write(t), Options{})
+	g, err := read(files{"s.yaml": yaml}.write(t), Options{FollowLinks: true})
 	require.NoError(t, err)
 	require.Len(t, g.edges["user__trusts__user"], want.Events)
 	require.Equal(t, "6>2 4", g.edges["user__trusts__user"][0])
