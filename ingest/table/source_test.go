@@ -684,7 +684,7 @@ func TestPages(t *testing.T) {
 	require.Len(t, g.edges["page__likes__page"], want.Edges)
 	// With the names as ids, which have commas, quotes and all scripts.
 	yaml = fmt.Sprintf("nodes:\n  - {type: page, files: %[1]s/facebook_target.csv, id: page_name, label: page_type}\n  - {type: id}\nedges:\n  - {type: page:has:id, files: %[1]s/facebook_target.csv, src: page_name, dst: facebook_id}\n", dir)
-	g, err = read(files{"s.yaml": yaml}.write(t), Options{})
+	g, err = read(files{"s.yaml": yaml}.write(t), Options{FollowLinks: true})
 	require.NoError(t, err)
 	raw, err := os.Open(filepath.Join(dir, "facebook_target.csv"))
 	require.NoError(t, err)
