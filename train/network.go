@@ -217,7 +217,8 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	return with
 }
 
-// load takes the weights from the newest checkpoint, or with older from the newest that can be read, and has learnt rows be as they were with them.
+// load takes the weights from the newest checkpoint, or with older from the newest readable one. It
+// restores learnt rows to that checkpoint.
 func (n *Network) load(ctx context.Context, which string, older bool) error {
 	t := n.t
 	name, s, err := t.dir.LoadLatest(older, t.note)

@@ -69,7 +69,8 @@ func (t *trainer) notes() {
 	}
 }
 
-// directionNotes says how many nodes to learn receive no edge, and that edges are taken as directed where ingest found that they may not be.
+// directionNotes notes how many nodes to learn receive no edge, and whether ingest found that edges
+// taken as directed may be undirected.
 func (t *trainer) directionNotes() {
 	if !t.Reads() || t.Layers == 0 {
 		return

@@ -52,7 +52,7 @@ type Plan struct {
 	Spill string `json:"-"`
 	// AutoEpochs is what the epochs come to where they are Auto.
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
-	// AutoSettings is what was chosen for options that nobody gave a value.
+	// AutoSettings has the values chosen for options that were not given.
 	AutoSettings *run.AutoSettings `json:"auto_settings,omitempty"`
 }
 

@@ -76,8 +76,8 @@ func (t *trainer) keep(bytes int64) {
 	}
 }
 
-// keepRest gives the rows kept what the other parts of the memory leave, where the run asks for that, and puts the number on record. m is the
-// measure of a step that keeps rows of all nodes. It tells whether something changed.
+// keepRest gives kept rows the memory that other parts leave, if the run asks for that, and records
+// the number. m measures a step that keeps rows of all nodes. It reports whether anything changed.
 func (t *trainer) keepRest(m tiers.Measure) bool {
 	if !t.History || t.HistoryBytes != history.Rest {
 		return false

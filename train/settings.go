@@ -2,7 +2,8 @@ package train
 
 import "github.com/gnnstore/gnnstore/train/run"
 
-// settle chooses what the options leave to the run. Where it makes an epoch shorter it returns how many steps go through all examples, else 0.
+// settle chooses the options that are left to the run. If it shortens an epoch it returns the steps
+// of a whole pass, else 0.
 func (t *trainer) settle() (whole int) {
 	if t.used() || t.hooks.fixed != nil {
 		return 0

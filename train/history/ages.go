@@ -1,9 +1,10 @@
 package history
 
-// ages finds the slots that a step wrote. All embeddings of a step grow too old at the same plan, and plans ask for one step after the
-// other. So ages sorts the slots by step, for some steps at a time, and again once a plan asks for a step beyond. Slots that are freed
-// or written since then stay in its list: whoever reads it compares stamps. So removing an embedding costs nothing here, and no undo
-// mends the list.
+// ages finds the slots that a step wrote. All embeddings of a step expire in the same plan, and
+// plans expire one step after the other. So ages sorts the slots by step, for span steps at a time,
+// and sorts again when a plan asks for a later step. A slot that was freed or rewritten since stays
+// in the list; readers compare stamps. So removing an embedding costs nothing here, and undo need
+// not repair the list.
 type ages struct {
 	span   int      // steps of a list: at most t_stale, so that each of them is past the last of its writes
 	first  int      // the first of these steps, or notSorted
@@ -22,7 +23,7 @@ func newAges(stale int) ages {
 	return ages{span: span, first: notSorted, ends: make([]uint32, span)}
 }
 
-// of returns the slots that a step wrote, at the plan that is the first which may not use them.
+// of returns the slots that a step wrote. plan is the first plan that may not use them.
 func (a *ages) of(step, plan int, slots []slot) []uint32 {
 	if step < 0 {
 		return nil
@@ -62,7 +63,8 @@ func (a *ages) sort(slots []slot) {
 	}
 }
 
-// undone tells that the plans from one on are undone. A list that one of them sorted lacks the slots which it gave to others.
+// undone drops a list that plan, or a later one, sorted: it lacks the slots that those plans gave
+// away.
 func (a *ages) undone(plan int) {
 	if a.plan >= plan {
 		a.first = notSorted

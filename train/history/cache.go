@@ -58,7 +58,7 @@ func New(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// Kept is what the cache has slots for: Options.Kept, or nothing where nothing is ever used.
+// Kept returns Options.Kept, or nothing where no embedding is ever used.
 func (c *Cache) Kept() []Kept { return c.o.Kept }
 
 // Group begins the plans of n steps from first on, which is the one after the last that was planned, and returns who makes them while
@@ -200,8 +200,8 @@ func (c *Cache) Rewind(step int) {
 	c.mu.planned = c.mu.planned[:keep]
 }
 
-// Stats is what became of the embeddings of each pool, as of the last step that was written back: how far ahead plans are changes
-// nothing.
+// Stats returns the counts of each pool, as of the last step that was written back. They do not
+// depend on how far ahead plans are.
 func (c *Cache) Stats() []Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

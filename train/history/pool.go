@@ -4,7 +4,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// slot is what a pool knows of a slot.
+// slot names the embedding in a slot: its node and the step that computed it.
 type slot struct {
 	node  uint32
 	stamp uint32 // the step that writes it
@@ -17,8 +17,8 @@ const BytesPerSlot = 20 + 8*placesPerSlot
 // Version is an embedding as one step computed it: its slot, and as its stamp the step.
 type Version struct{ Slot, Stamp uint32 }
 
-// pool is the slots of the embeddings of one layer and type. A slot is free, or the index leads to it. The lowest free slot is given out
-// first, so that the slots in use are known from what is live, and stay together.
+// pool holds the slots for one layer and type. A slot is either free or reached through the index.
+// The lowest free slot is given out first, which keeps the slots in use together.
 type pool struct {
 	rule   *rule
 	coins  uint64 // key of the coins
@@ -27,14 +27,14 @@ type pool struct {
 	free   freeSlots
 	index  index
 	ages   ages
-	// rejected is a bit a slot: whether the step that wrote it rejected it, of steps that are written back. Of WriteBack's goroutine.
+	// rejected has a bit a slot: its embedding was rejected. Only WriteBack's goroutine uses it.
 	rejected []uint64
 
 	leased  []uint32 // the slots that the plan being made uses for the last time
 	touched uint32   // has no meaning, and keeps touch from being left out
 }
 
-// rule is what decides about embeddings of all pools.
+// rule decides which embeddings of all pools may be used.
 type rule struct {
 	stale, lag, start int
 	always            bool   // every coin says yes
@@ -63,7 +63,8 @@ func newPool(o Options, k Kept, r *rule) *pool {
 	}
 }
 
-// coin says whether an embedding may be used before there is a verdict on it. It is that of a version: the same for all steps.
+// coin reports whether an embedding may be used before its verdict. All steps get the same answer
+// for a version.
 func (r *pool) coin(node, stamp uint32) bool {
 	return r.rule.always || sample.Fold(sample.Fold(r.coins, uint64(node)), uint64(stamp)) < r.rule.chance
 }
@@ -99,7 +100,7 @@ type undo struct {
 	old   []slot   // what each of Part.Slots held
 }
 
-// reset makes p that of nothing, and keeps its memory.
+// reset empties p and keeps its memory.
 func (p *Part) reset() {
 	p.Live, p.Rows, p.Slots, p.Used = 0, p.Rows[:0], p.Slots[:0], p.Used[:0]
 	p.planned, p.counts = false, Counts{}
@@ -206,8 +207,8 @@ func (r *pool) expire(step int, p *Part) {
 	}
 }
 
-// keep gives slots to those of a step's computed nodes that may have one. A node that has an embedding, which the step does not use, frees
-// its slot first.
+// keep gives slots to the computed nodes that the pool admits. If a node's older embedding still
+// has a slot, that slot is freed first.
 func (r *pool) keep(step int, computed []uint32, p *Part) {
 	rows, slots, were := p.Rows, p.Slots, p.undo.old
 	for row, v := range computed {
@@ -244,7 +245,7 @@ func (r *pool) countRejected(step int, p *Part) {
 	}
 }
 
-// unplan undoes the plan of p, a step's, the last that the pool made.
+// unplan undoes the plan p of a step, which must be the pool's last.
 func (r *pool) unplan(step int, p *Part) {
 	for i, s := range p.Slots {
 		r.index.remove(r.slots[s].node)
@@ -259,11 +260,12 @@ func (r *pool) unplan(step int, p *Part) {
 	r.ages.undone(step)
 }
 
-// ahead is how many nodes are read at a time. A plan took 118 ns a node of a pool of 2.5 million slots, and 290 without touch.
+// ahead counts the nodes that touch reads at once. On 2.5 million slots a plan took 118 ns a node,
+// and 290 without touch.
 const ahead = 16
 
-// touch reads where the index has nodes, ahead of them at most, and with slots what places have there, before they are looked up in turn:
-// the processor then waits for all of them at once, not for each.
+// touch reads the index entries of up to ahead nodes before they are looked up, and with slots also
+// the slots. The processor then waits for all reads at once.
 func (r *pool) touch(nodes []uint32, slots bool) {
 	r.touched += r.near(nodes, slots)
 }

@@ -23,8 +23,9 @@ type Class struct {
 // since how many slots there are decides results.
 const usualWindow = 50
 
-// usualBytes are the bytes of slots that HistoryBytes auto has at least, where steps meet that many nodes. On ogbn-arxiv they save 44 % of the
-// rows, where the slots that save more than they take save 14. It is a constant for the same reason.
+// usualBytes is the least that HistoryBytes auto gives to slots, if steps meet that many nodes. On
+// ogbn-arxiv it saves 44 % of the rows; the slots that save more than they take would save 14 %. It
+// is a constant for the same reason.
 const usualBytes = 64 << 20
 
 // offer is a class of a candidate.
@@ -35,9 +36,10 @@ type offer struct {
 	saves float64 // bytes that a slot saves in t_stale steps
 }
 
-// Slots returns how many rows of each candidate are kept, each of which takes so many bytes, and how many of its nodes, the hottest, may be
-// kept. With HistoryBytes auto they are the larger of two: those rows that save more than they take, and usualBytes of those that save the
-// most, of the nodes that t_stale steps meet. Else they are those that save the most, as far as the bytes reach.
+// Slots returns how many rows of each candidate are kept, at slotBytes each, and how many of its
+// hottest nodes are admitted. With HistoryBytes auto it takes the larger of two sets: the rows that
+// save more than they take, or usualBytes of the rows that save the most, among nodes that t_stale
+// steps meet. Otherwise it takes the rows that save the most until HistoryBytes is used up.
 func (s Settings) Slots(all []Candidate, slotBytes int64) (slots, admitted []int) {
 	if !s.Reuses() {
 		return make([]int, len(all)), make([]int, len(all))
@@ -75,7 +77,7 @@ func (s Settings) Slots(all []Candidate, slotBytes int64) (slots, admitted []int
 	return slots, admitted
 }
 
-// fill gives out so many slots to the nodes of offers that steps meet, to those that save the most first.
+// fill gives left slots to the nodes that steps meet; those that save the most come first.
 func fill(offers []offer, candidates int, left int64) (slots, admitted []int) {
 	slots, admitted = make([]int, candidates), make([]int, candidates)
 	// A class is not taken before a hotter one of its candidate.

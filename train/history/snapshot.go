@@ -72,7 +72,7 @@ func (s *poolState) take(r *pool) {
 	}
 }
 
-// unplan is that of a pool.
+// unplan undoes the plan p of a step, as pool.unplan does.
 func (s *poolState) unplan(p *Part) {
 	for i, n := range p.Slots {
 		s.slots[n] = p.undo.old[i]

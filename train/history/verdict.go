@@ -14,15 +14,15 @@ type Measured struct {
 	Overflow []uint32
 }
 
-// verdict is the versions that a step rejects, by pool: of those that it computed itself and of those that it used.
+// verdict lists, by pool, the versions that a step rejects: computed by the step or used by it.
 type verdict [][]Version
 
 // judge decides about what a step computed and used, of the nodes of one layer and type: the smallest gradients, a share of them,
 // are accepted (FreshGNN, algorithm 1), of equal ones those of the lowest nodes.
 type judge struct{ pGrad float64 }
 
-// judge returns what is rejected of p, with the memory of rejected, and counts what could not be measured. It notes in r which of the
-// slots that the step wrote are rejected.
+// judge appends the versions of p that are rejected to rejected[:0] and counts those that could not
+// be measured. It marks in r the rejected slots that the step wrote.
 func (j *judge) judge(step int, r *pool, p *Part, m *Measured, rejected []Version, c *Counts) []Version {
 	rejected = rejected[:0]
 	if p.Idle() {

@@ -22,9 +22,10 @@ const (
 	autoRounds = 20
 )
 
-// Round is how many steps end an epoch of a run that is left to Auto where going once through all examples takes so many: that many, or fewer where they
-// are more than autoLong. Validation then comes, and ends the run, by updates. An epoch stays whole where validation ends nothing, or where the user
-// counts in epochs.
+// Round returns the steps of an epoch, given the steps of a pass over all examples. Passes of more
+// than autoLong steps are cut into rounds, so that validation can end the run sooner. That needs
+// Epochs and Patience auto, validation after each epoch, a constant rate, and nothing that the user
+// counts in epochs; else an epoch is a pass.
 func (o Options) Round(steps int, validated bool) int {
 	byUpdates := o.Epochs == Auto && o.Patience == Auto && o.EvalEvery == 1 && o.Left["epoch_steps"] && o.Left["eval_every"] && validated &&
 		(o.Schedule.Kind == "" || o.Schedule.Kind == optim.Constant)

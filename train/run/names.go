@@ -30,7 +30,8 @@ const (
 	checkpointName = "%s/%08d.safetensors"
 )
 
-// wanted is what runs make of a name in their directory. Names that runs do not use are the user's, and may be anything.
+// wanted returns the mode that runs give a name in their directory. Other names are the user's and
+// may be anything.
 func wanted(name string) (mode fs.FileMode, ours bool) {
 	switch name = strings.TrimSuffix(name, ".tmp"); name {
 	case RecordFile, MetricsFile, ResultFile, LastFile, BestFile, runLock, SocketPathFile:

@@ -10,8 +10,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 )
 
-// LoadLatest reads the newest checkpoint for who uses its weights, and says what Checkpoints calls it. Where the newest is damaged, or is
-// gone as the end of the run tells, it is an error, or with older a note, and the newest that is whole. s is nil where there is none.
+// LoadLatest reads the newest checkpoint, for callers that use its weights, and returns its name. A
+// newest one that is damaged or missing is an error; with older it is a note, and the newest
+// readable one is loaded. s is nil if there is none.
 func (d *Dir) LoadLatest(older bool, note func(format string, args ...any)) (name string, s *checkpoint.State, err error) {
 	const remedy = "; {older_checkpoint} takes weights of an earlier step"
 	pass := func(why error) error {
@@ -34,7 +35,7 @@ func (d *Dir) LoadLatest(older bool, note func(format string, args ...any)) (nam
 	return name, s, nil
 }
 
-// endedAfter is how many updates a run had made when it ended, 0 where it did not, or does not tell.
+// endedAfter returns the updates that a run had made when it ended, or 0 if unknown.
 func (d *Dir) endedAfter() int {
 	if r, err := readResult(d.fs, d.path); err != nil || r.Status == Failed {
 		return 0 // it goes on, or was cut short

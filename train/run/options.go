@@ -110,8 +110,8 @@ type Options struct {
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels       string `json:"kernels" resume:"free"`
 	tiers.Options `resume:"free"`
-	// Left names options, by their keys, that nobody gave a value, so that the run may choose one by the size of what it learns from: see Settle. It is on no
-	// record: there the options have their values.
+	// Left names the options, by key, that were not given, so that Settle may choose them. It is
+	// not recorded; the record has the chosen values.
 	Left map[string]bool `json:"-" resume:"free"`
 }
 

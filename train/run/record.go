@@ -30,7 +30,7 @@ type Record struct {
 	Evaluation string      `json:"evaluation"`
 	// AutoEpochs is what the epochs come to where they are Auto; absent where they are a number.
 	AutoEpochs *AutoEpochs `json:"auto_epochs,omitempty"`
-	// AutoSettings is what was chosen for options that nobody gave a value, which Options has.
+	// AutoSettings explains the values in Options that were not given.
 	AutoSettings *AutoSettings `json:"auto_settings,omitempty"`
 	// AutoStaleness is likewise what the staleness comes to.
 	AutoStaleness *AutoStaleness `json:"auto_staleness,omitempty"`

@@ -24,7 +24,7 @@ type rootFS struct {
 	perm fs.FileMode // bits that new files and directories may have
 }
 
-// errNotPlain is in the chain of every refusal of a name because of what it is.
+// errNotPlain is in the chain of every refusal of a link or a special file.
 var errNotPlain = errors.New("a run directory has plain files and directories, and no link in it is followed")
 
 // openRoot opens the run directory at path, which must exist.
@@ -79,8 +79,9 @@ func notPlain(path string, mode fs.FileMode) error {
 	return fmt.Errorf("%s: it is %s; %w; remove it, or put in its place what it stands for", path, kind, errNotPlain)
 }
 
-// look describes what a path names, and gives its name inside the directory. It refuses links and what else is not plain, on the
-// way there too. Of a file that does not exist it gives the name beside fs.ErrNotExist.
+// look returns the name of path inside the directory, and its description. It refuses links and
+// special files, in every directory on the way too. If the file does not exist, it returns the name
+// and fs.ErrNotExist.
 func (f *rootFS) look(path string) (name string, info fs.FileInfo, err error) {
 	if name, err = f.rel(path); err != nil {
 		return "", nil, err
@@ -101,7 +102,7 @@ func (f *rootFS) look(path string) (name string, info fs.FileInfo, err error) {
 	return name, info, nil
 }
 
-// named has an error of os.Root tell the whole path.
+// named puts the whole path into an error of os.Root.
 func (f *rootFS) named(name string, err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -110,7 +111,7 @@ func (f *rootFS) named(name string, err error) error {
 	return err
 }
 
-// parent is look of the directory that a path is in, and gives the name of the path itself.
+// parent checks the directory of path as look does, and returns the name of path itself.
 func (f *rootFS) parent(path string) (name string, err error) {
 	if name, err = f.rel(path); err == nil && name != "." {
 		_, _, err = f.look(filepath.Join(f.path, filepath.Dir(name)))
@@ -118,7 +119,7 @@ func (f *rootFS) parent(path string) (name string, err error) {
 	return name, err
 }
 
-// open opens what look found, and refuses it where the name is another file's meanwhile.
+// open opens a file that look found, and refuses it if the name now leads to another file.
 func (f *rootFS) open(name string, found fs.FileInfo, flag int) (vfs.File, error) {
 	o, err := f.root.OpenFile(name, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -143,7 +144,7 @@ func (f *rootFS) make(name string) (vfs.File, error) {
 	return rootFile{o}, nil
 }
 
-// file is look of what is opened as a file.
+// file is look for a path that must be a file.
 func (f *rootFS) file(path string) (name string, info fs.FileInfo, err error) {
 	name, info, err = f.look(path)
 	if err == nil && info.IsDir() {

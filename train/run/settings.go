@@ -8,7 +8,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// Size is what a run learns from, as far as options go by it.
+// Size describes the training data, as far as options depend on it.
 type Size struct {
 	Examples  int64 // training nodes with a label, links or edges
 	Nodes     int64 // of the types of their ends; of a task of nodes, of the target
@@ -17,13 +17,14 @@ type Size struct {
 	Typed     bool  // the network knows several types of nodes or relations
 }
 
-// AutoSettings is what a run chose for options that nobody gave a value. A run that is resumed keeps it.
+// AutoSettings explains the values a run chose for options that were not given. A resumed run keeps
+// them.
 type AutoSettings struct {
 	Reason string `json:"reason"` // a line
 }
 
 const (
-	// smallSet is how many labelled training nodes are few: one step of the usual batch.
+	// smallSet counts labelled training nodes: one step of the usual batch.
 	smallSet = 1000
 	// denseLinks is from how many training links a node on a learnt row has seen enough without dropout. The graph of ogbl-ddi has 500.
 	denseLinks = 100
@@ -31,7 +32,8 @@ const (
 	mostLinks = 1 << 14
 )
 
-// Settle chooses values for options in o.Left by what the run learns from, and says which and why. It is nil where the defaults stay as they are.
+// Settle chooses the options in o.Left by the size of the training data, and explains its choice.
+// It returns nil if the defaults stay.
 func (o *Options) Settle(of Size) *AutoSettings {
 	s := settling{Options: o}
 	switch {
@@ -48,7 +50,7 @@ func (o *Options) Settle(of Size) *AutoSettings {
 	return &AutoSettings{Reason: fmt.Sprintf("settings auto: %s: %s", s.why, strings.Join(s.chosen, ", "))}
 }
 
-// settling is the choice of values, and what is said of it.
+// settling collects the chosen options and their explanation.
 type settling struct {
 	*Options
 	why    string

@@ -29,8 +29,8 @@ type StreamOptions struct {
 	// they keep this part (MSPipe-S, arXiv 2402.15113, section 4; there it is 0.95). 1 reads as much and changes no result; 0 is off. Evaluation
 	// sees fresh state, and blends nothing.
 	Mitigate float64 `json:"mitigate,omitempty"`
-	// MitigateAudit is how many of the memories that a step blends are compared with what they would be, had it seen the state of all steps before; 0:
-	// none. It changes no result.
+	// MitigateAudit counts the blended memories of a step that are compared with fresh ones, as if
+	// the step had seen all steps before it. 0 compares none. It changes no result.
 	MitigateAudit int `json:"mitigate_audit,omitempty" resume:"free"`
 	// Identity is the columns of random numbers, by the ids of nodes, that tell nodes apart where they have no features; 0 is none. They are
 	// computed as they are read, and take no memory a node. Auto is as many as Hidden with TGN, where the stream has nodes of one type and these have
@@ -274,8 +274,9 @@ type StreamOf struct {
 	// Replay is what the best weights come to, or the last ones where nothing was validated, over the whole stream from its first event on; nil before
 	// the end.
 	Replay *ReplayOf `json:"replay,omitempty"`
-	// Heuristics is what scores without a network come to on the same events and negatives. AboveNetwork names those that tell test events
-	// better than the network does, by the metric of the run, the best first.
+	// Heuristics has the figures of scores that need no network, on the same events and negatives.
+	// AboveNetwork names the ones that beat the network on test events, best first, by the metric
+	// of the run.
 	Heuristics   []HeuristicOf `json:"heuristics,omitempty"`
 	AboveNetwork []string      `json:"above_network,omitempty"`
 	Staleness    StalenessOf   `json:"staleness"`
@@ -348,9 +349,9 @@ type MitigationOf struct {
 	Audit *MitigationAudit `json:"audit,omitempty"`
 }
 
-// MitigationAudit is how far memories that were blended lay from fresh ones, which the state of all steps before gives, and how far they would have
-// lain without, on average over the nodes at a time that were looked at. An error is the norm of the difference over that of the fresh memory,
-// a cosine that of the angle between the two. Its JSON keys are stable.
+// MitigationAudit compares memories with fresh ones, which have seen all steps before: as blended,
+// and as they were before blending. Its figures are means over the nodes looked at. An error is
+// |memory-fresh| over |fresh|; a cosine is of the angle between the two. Its JSON keys are stable.
 type MitigationAudit struct {
 	Nodes     int64 `json:"nodes"`
 	OutOfDate int64 `json:"out_of_date"` // of these: later steps than the state was of had changed them
@@ -364,7 +365,7 @@ type MitigationAudit struct {
 	StaleWithout  float64 `json:"error_without_out_of_date"`
 }
 
-// MitigationSums is what a MitigationAudit is the means of.
+// MitigationSums adds up the figures of a MitigationAudit.
 type MitigationSums struct {
 	Nodes        int64      `json:"nodes"`
 	OutOfDate    int64      `json:"out_of_date"`
@@ -393,7 +394,7 @@ func (s *MitigationSums) Add(blended, was, fresh []float32, outOfDate bool) {
 	}
 }
 
-// Of is the means; nil of nothing.
+// Of returns the means, or nil if nothing was added.
 func (s *MitigationSums) Of() *MitigationAudit {
 	if s.Nodes == 0 {
 		return nil
