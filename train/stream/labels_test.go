@@ -125,9 +125,12 @@ func TestLabelsOfManyClasses(t *testing.T) {
 	for _, w := range p.Weights() {
 		host += int64(4*len(w)) * (probeSteps / probeEvery)
 	}
-	takes, counted := kernels.HostBytes()-before+host, LabelBytes(of(classes).Events(0), columns)
-	require.LessOrEqual(t, takes, counted)
-	require.Greater(t, 2*takes, counted, "and not much more")
+	backend := kernels.HostBytes() - before
+	counted := LabelBytes(of(classes).Events(0), columns)
+	require.LessOrEqual(t, backend+host, counted)
+	if backend > 0 { // with the race detector, HostBufs lie in the Go heap and are not counted
+		require.Greater(t, 2*(backend+host), counted, "and not much more")
+	}
 }
 
 // TestLabelsOfNodes: what sources are at the times of their events is told as well as from labels of these events, and labels may lie anywhere between.
