@@ -21,13 +21,14 @@ import (
 // is a prefix of every table; "original" keeps the rows' order. The ids that users see are the source's in both.
 //
 // Undirected adds reverses in relations from a node type to itself. Other relations are stored as given, which is noted;
-// when there is no relation of the first kind, it is an error. It is the default, and noted, where the only relation looks like an
-// undirected graph with each edge once and nodes have labels, unless Directed is set: see reciprocity.go.
+// when there is no relation of the first kind, it is an error. If nodes have labels and the only
+// relation looks like an undirected graph with each edge once, Undirected is the default, which is
+// noted; Directed turns it off. See reciprocity.go.
 //
 // Reverse makes a relation rev_NAME of each relation, from its destinations to its sources, whose edges have the columns and
 // numbers of those that they reverse. A relation that Undirected makes symmetric gets none, nor does one whose reverse the
-// source has: itself, or another of as many edges, the same ones turned round by a sum of 128 bits. That is noted. It is the
-// default where Schema.BackWanted says so, and OneWay does not.
+// source has: itself, or another of as many edges, the same ones turned round by a sum of 128 bits.
+// That is noted. Reverse is the default if Schema.BackWanted is set and OneWay is not.
 //
 // Features. Made features become the table "feat" of every node type that has none in the source. When every type has
 // some, the made ones take their place, which the Report says under Dropped. Whatever threads there are, they depend on
@@ -42,12 +43,15 @@ import (
 // Split. "given" resolves the source's splits. "random:a/b/c" parts the labelled nodes at random, or all nodes where
 // nothing is labelled. "per-class:t/v" takes t training and v validation nodes of each class, and tests on the other labelled
 // ones (Shchur et al., Pitfalls of Graph Neural Network Evaluation, 2018). Both are drawn over the source's rows, so they
-// do not depend on Order. Streams have splits of events: "given", or "time:a/b/c", by the quantiles a and a+b of their times. Up to the
+// do not depend on Order. Streams have splits of events: "given", or "time:a/b/c", by the quantiles
+// a and a+b of their times. Up to the
 // first an event trains, up to the second it validates, beyond it tests.
 //
 // EdgeSplit. "random:a/b/c" holds shares b and c of the edges out of the topology, of all relations or, as in
-// "buys=random:a/b/c", of one. They go by a hash of the pair of nodes, so shares are met as a coin meets them, and equal edges go
-// together, in either direction. "time:COLUMN:a/b/c" goes by a column of the edges, or as src.COLUMN of their sources: the earliest share trains, and equal times
+// "buys=random:a/b/c", of one. They go by a hash of the pair of nodes, so each pair is held out by
+// chance, and equal edges go
+// together, in either direction. "time:COLUMN:a/b/c" goes by a column of the edges, or as
+// src.COLUMN of their sources: the earliest share trains, and equal times
 // stay together. Reverses, the order of nodes and made features come from the edges that are left.
 func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, err error) {
 	start := time.Now()
@@ -201,8 +205,8 @@ type builder struct {
 	area      *extsort.Area
 	work      string          // the writer's directory for us
 	saved     time.Time       // when the journal was last written, or Build began
-	saving    time.Duration   // that it took
-	passed    map[string]bool // see did
+	saving    time.Duration   // how long writing it took
+	passed    map[string]bool // the passes that are done; see did
 	heap      int64           // the limit that was set last
 	journaled int             // passes that are in the journal on disk
 	begun     bool            // what an interrupted Build left is taken over

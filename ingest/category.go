@@ -216,6 +216,7 @@ func (c *Category) OfText(cell string) (int32, error) {
 	return c.Of(t)
 }
 
-// MaxClasses is the most classes of text, and of labels of events and of nodes at times: what is made for each class, such as weights, is so
-// bounded before one stray number asks for too much of it.
+// MaxClasses bounds the classes of text labels, of event labels, and of node labels at times.
+// Memory such as weights is made for each class, so without a bound one stray number would ask for
+// too much.
 const MaxClasses = 1 << 16

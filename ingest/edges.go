@@ -98,7 +98,7 @@ type edgeSink struct {
 	*edgeSinks
 	given, reverse *extsort.Appender
 	held           *extsort.Appender
-	ascending      int64 // not yet in that of all sinks
+	ascending      int64 // not yet added to edgeSinks.ascending
 	record         []byte
 	counted        []extsort.Key // edges that are not yet in times and degree
 }
@@ -115,8 +115,8 @@ type edgeSinks struct {
 	given, reverse *extsort.Writer
 	counts         *counts // when nothing is merged, which comes before counting; else nil
 	loops          atomic.Int64
-	pairs          *pairSample     // nil: nobody asks
-	ascending      atomic.Int64    // edges from a smaller row to a larger one, where somebody does
+	pairs          *pairSample     // nil: pairs are not sampled
+	ascending      atomic.Int64    // edges from a smaller row to a larger one; counted with pairs
 	split          *edgeSplit      // nil: none is held out
 	held           *extsort.Writer // of it, by store.HeldPart
 	heldOut        atomic.Int64

@@ -378,7 +378,7 @@ func fewer(t *testing.T, n int) {
 		return
 	}
 	if testing.Short() {
-		n = max(n/5+1, 5) // of which rapid takes a fifth
+		n = max(n/5+1, 5) // rapid makes a fifth of these checks
 	}
 	require.NoError(t, checks.Value.Set(fmt.Sprint(n)))
 	t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
@@ -436,7 +436,7 @@ func TestBuildAnything(t *testing.T) {
 
 func (x *expected) check(t *rapid.T, f *fake, o Options, d *store.Dataset, rep *Report) {
 	relations := append([]RelationReport(nil), rep.Relations...)
-	for i := range relations { // a sample, which TestPairSampleIsOfThePairs looks at
+	for i := range relations { // a sample; TestPairSampleIsOfThePairs checks it
 		relations[i].PairsCompared, relations[i].PairsBothWays, relations[i].EdgesAscending = 0, 0, 0
 	}
 	require.Equal(t, x.rep, relations)

@@ -197,17 +197,18 @@ func (h *heldWriter) pool(c *HeldChunk) error {
 	return h.w.AppendPool(h.part, src, dst)
 }
 
-// ownNegatives counts held-out edges that stand among their own negatives: in the row of the edge, or in the pool of its part.
+// ownNegatives counts held-out edges that are among their own negatives: in the row of the edge, or
+// in the pool of its part.
 type ownNegatives struct {
-	edges  []uint64 // of the part, where it has a pool
+	edges  []uint64 // of the part, if it has a pool
 	sorted bool
-	room   int // edges
+	room   int // the most edges that are kept
 	over   bool
 	n      int64
 	first  string
 }
 
-// positive takes an edge of a part with a pool.
+// positive takes an edge of a part that has a pool.
 func (o *ownNegatives) positive(key uint64) {
 	if o.room == 0 || o.over {
 		return
@@ -232,15 +233,16 @@ func (o *ownNegatives) found(c *HeldChunk, k int) {
 	}
 }
 
-// part begins a part, whose edges are kept where it has a pool.
+// part begins a part. Its edges are kept if it has a pool.
 func (o *ownNegatives) part(pool bool, room int64) {
 	o.edges, o.sorted, o.room = o.edges[:0], false, 0
 	if pool {
-		o.room = int(room / 32) // 8 bytes each, and as much again while the list grows, in half of the room
+		// 8 bytes an edge, twice while the list grows, in half of the room
+		o.room = int(room / 32)
 	}
 }
 
-// note says what was found.
+// note adds notes about the edges that were found.
 func (o *ownNegatives) note(b *builder, relation string) {
 	if o.n > 0 {
 		b.note("%d negatives of relation %s are held-out edges themselves, so that the metric counts them against the edges; the first is %s", o.n, relation, o.first)

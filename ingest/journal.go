@@ -28,8 +28,8 @@ const (
 	spillName   = "spill"
 	// journalEvery is how much work may be lost: passes that took less together are not worth the syncs.
 	journalEvery = time.Second
-	// saveShare is how many times as long as the last journal took the passes run before the next: that of thousands of relations
-	// is large.
+	// saveShare spaces journals: the next is written once passes have run this many times as long
+	// as the last took to write. A journal of thousands of relations is large.
 	saveShare = 10
 )
 
@@ -79,7 +79,8 @@ func (b *builder) pass(ctx context.Context, name string, total int64, unit strin
 		return err
 	}
 	b.meter.begin(name, total, unit)
-	if heap := max(b.Memory-kernels.HostBytes()-kernels.MaxSpareBytes-b.room()/2, baseBytes); heap != b.heap { // setting it stops all goroutines
+	// setting the limit stops all goroutines
+	if heap := max(b.Memory-kernels.HostBytes()-kernels.MaxSpareBytes-b.room()/2, baseBytes); heap != b.heap {
 		b.heap = heap
 		debug.SetMemoryLimit(heap)
 	}
@@ -112,7 +113,7 @@ func (b *builder) pass(ctx context.Context, name string, total int64, unit strin
 
 // did says whether a pass is done.
 func (b *builder) did(pass string) bool {
-	if len(b.passed) > len(b.report.Passes) { // of a report before a journal's
+	if len(b.passed) > len(b.report.Passes) { // the report is older than a journal's
 		b.passed = nil
 	}
 	if b.passed == nil {

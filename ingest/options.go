@@ -59,7 +59,7 @@ const (
 type Options struct {
 	Undirected bool       // store the reverse of every edge as well, in relations from a node type to itself; default as given
 	Reverse    bool       // store a relation rev_NAME the other way for each that has no reverse yet; default as given
-	Directed   bool       // take edges as directed, though they look like an undirected graph with each edge once
+	Directed   bool       // take edges as directed, though they look like an undirected graph
 	OneWay     bool       // add no reverses, though the source's Schema.BackWanted asks for them
 	SelfLoops  SelfLoops  // default SelfLoopsKeep
 	Duplicates Duplicates // default DuplicatesKeep; edges with reverses are always merged

@@ -8,18 +8,20 @@ import (
 	"sync/atomic"
 )
 
-// pairSample estimates which share of the connected pairs of nodes have edges in both directions, in bounded memory and as the edges
-// come by. It keeps the pairs whose hash is below a limit, and halves the limit whenever there are too many of them, so that what
-// it ends with depends on the pairs alone, in whatever order and from however many goroutines they come.
+// pairSample estimates the share of connected pairs of nodes that have edges in both directions,
+// while edges stream by, in bounded memory. It keeps the pairs whose hash is below a limit, and
+// halves the limit when it has too many. So the result depends on the set of pairs alone, not on
+// their order or on goroutines.
 type pairSample struct {
-	limit atomic.Uint64 // of the hashes that are kept, less one
+	limit atomic.Uint64 // hashes up to it are kept
 	mu    sync.Mutex
-	seen  map[uint64]uint8 // by the two ends, the smaller in front: forth and back
+	seen  map[uint64]uint8 // by pair, the smaller end first: forth, back or both
 
-	repeated bool // an edge was there twice
+	repeated bool // an edge came twice
 }
 
-// mostPairs are about half a megabyte; fewer pairs are counted exactly, and of more the share is within half a point.
+// mostPairs take about half a megabyte. Up to as many pairs the count is exact, beyond it within
+// half a point.
 const mostPairs = 1 << 14
 
 const (
@@ -63,7 +65,7 @@ func (s *pairSample) add(u, v uint32) {
 	}
 }
 
-// counts are the pairs that were kept, and those of them with edges in both directions.
+// counts returns how many pairs are kept, and how many of these have edges in both directions.
 func (s *pairSample) counts() (pairs, bothWays int64) {
 	for _, ways := range s.seen {
 		pairs++
@@ -74,7 +76,8 @@ func (s *pairSample) counts() (pairs, bothWays int64) {
 	return pairs, bothWays
 }
 
-// samplesPairs tells whether the pairs of relation i are looked at: it is the only one, and within a type of nodes.
+// samplesPairs reports whether relation i is sampled: it is the only one, and joins nodes of one
+// type.
 func (b *builder) samplesPairs(i int) bool {
 	if i > 0 || b.given != 1 {
 		return false
@@ -83,15 +86,17 @@ func (b *builder) samplesPairs(i int) bool {
 	return r.Src == r.Dst && r.Stream == nil
 }
 
-// An undirected graph that is stored with each edge once has no pair both ways, and mostly the smaller id in front, as tools write it that
-// walk the upper triangle of a matrix. A directed graph has some pairs both ways, or ids that say nothing of the direction.
+// An undirected graph stored with each edge once has no pair in both directions. Mostly the smaller
+// id comes first, as tools write that walk the upper triangle of a matrix. A directed graph has
+// some pairs in both directions, or ids in no order.
 const (
 	fewBothWays = 0.005
 	oneOrder    = 0.999
-	fewestPairs = 20 // by which one may judge
+	fewestPairs = 20 // fewer pairs tell nothing
 )
 
-// noteDirection says how many pairs have edges in both directions, where a relation is stored as given and not all have.
+// noteDirection notes the share of pairs with edges in both directions, if the relation is stored
+// as given and not all pairs have them.
 func (b *builder) noteDirection() {
 	if !b.samplesPairs(0) || b.Undirected || b.Reverse || b.state.Relations[0].Symmetric {
 		return
@@ -110,8 +115,8 @@ func (b *builder) noteDirection() {
 		"--undirected adds the reverses", 100*share)
 }
 
-// order says which end of nearly every edge is its source by the ids: the smaller or the larger; empty where it is now the one and now
-// the other.
+// order returns "smaller" or "larger": which end of nearly every edge is the source, by id. It
+// returns "" if neither is.
 func (r *RelationReport) order() string {
 	edges := r.EdgesRead - r.Skipped - r.SelfLoops
 	switch ascending := float64(r.EdgesAscending); {
@@ -123,8 +128,9 @@ func (r *RelationReport) order() string {
 	return ""
 }
 
-// wantUndirected stores an undirected graph that has each edge once with both directions, unasked, and says so: labels of nodes are learnt, and
-// the edges that are looked at all lead from the smaller id to the larger, none twice and none back. Options.Directed says that they mean it.
+// wantUndirected sets Undirected, with a note, for an undirected graph that is stored with each
+// edge once. It requires labels of nodes to learn, and that each probed edge leads from the smaller
+// id to the larger and comes once. Options.Directed turns this off.
 func (b *builder) wantUndirected(ctx context.Context) {
 	b.given = len(b.schema.Relations)
 	if !b.samplesPairs(0) || b.Undirected || b.Directed || b.Reverse || len(b.EdgeSplit) > 0 || len(b.schema.Labels) == 0 {
@@ -151,7 +157,8 @@ func (b *builder) wantUndirected(ctx context.Context) {
 		}
 		return nil
 	})
-	if err != nil && !(errors.Is(err, enough) && edges >= mostProbed) { // what cannot be read is an error of the pass that reads it all
+	// the pass that reads all edges reports what cannot be read
+	if err != nil && !(errors.Is(err, enough) && edges >= mostProbed) {
 		return
 	}
 	if _, both := pairs.counts(); edges < leastProbed || both > 0 || pairs.repeated {
@@ -166,7 +173,7 @@ func (b *builder) wantUndirected(ctx context.Context) {
 		"directions; the reverses are added, as by --undirected; --undirected=false stores the edges as given", looked, edges)
 }
 
-// By so many edges it is decided, a quarter of a million of which are read in well under a second.
+// A probe decides by this many edges. Reading a quarter of a million takes well under a second.
 const (
 	leastProbed = 100
 	mostProbed  = 1 << 18

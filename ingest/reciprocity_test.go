@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// once is an untyped graph of n nodes in a ring, each edge there once, in one direction.
+// once is an untyped ring of n nodes, with each edge in one direction.
 func once(n int, edge func(i, next int64) [2]int64) *fake {
 	f := &fake{
 		schema: Schema{Name: "ring", Identity: "ring", Featureless: true, NodeTypes: []NodeType{{Name: "node", Count: int64(n)}},
@@ -22,8 +22,9 @@ func once(n int, edge func(i, next int64) [2]int64) *fake {
 	return f
 }
 
-// TestUndirectedStoredOnceIsSaid: a list that looks undirected and has each edge once is named so, whatever order and memory there are, and one that
-// is directed by its ids or its pairs is not; with the reverses nothing is said.
+// TestUndirectedStoredOnceIsSaid: a note names a list that looks undirected and has each edge once,
+// in any order and with any memory. A list that is directed by its ids or its pairs gets another
+// note, and one with all reverses gets none.
 func TestUndirectedStoredOnceIsSaid(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	upper := func(i, next int64) [2]int64 { return [2]int64{min(i, next), max(i, next)} }
@@ -54,7 +55,8 @@ func TestUndirectedStoredOnceIsSaid(t *testing.T) {
 	both := once(40, upper)
 	for i := range int64(10) {
 		e := both.edges[0][i]
-		both.edges[0] = append(both.edges[0], [2]int64{e[1], e[0]}, [2]int64{e[1], e[0]}) // twice, and a pair all the same
+		// an edge that comes twice still makes one pair
+		both.edges[0] = append(both.edges[0], [2]int64{e[1], e[0]}, [2]int64{e[1], e[0]})
 	}
 	both.schema.Relations[0].Edges = 60
 	require.Contains(t, note(both, Options{}), "25 % of the connected pairs of nodes have an edge in both directions, so edges are taken as directed")
@@ -72,7 +74,8 @@ func TestUndirectedStoredOnceIsSaid(t *testing.T) {
 	require.Empty(t, note(whole, Options{}))
 }
 
-// TestUndirectedIsTheDefaultOfListsStoredOnce: where nodes have labels, and unless somebody says that edges have a direction, or something shows it.
+// TestUndirectedIsTheDefaultOfListsStoredOnce: if nodes have labels, unless an option or the edges
+// show that edges are directed.
 func TestUndirectedIsTheDefaultOfListsStoredOnce(t *testing.T) {
 	labelled := func(n int, edge func(i, next int64) [2]int64) *fake {
 		f := once(n, edge)
@@ -109,7 +112,8 @@ func TestUndirectedIsTheDefaultOfListsStoredOnce(t *testing.T) {
 	}
 }
 
-// TestPairSampleIsOfThePairs: what it ends with is the same in any order of the edges, and near the true share.
+// TestPairSampleIsOfThePairs: the sample is the same in any order of the edges, and near the true
+// share.
 func TestPairSampleIsOfThePairs(t *testing.T) {
 	var edges [][2]uint32
 	for u := range uint32(60000) {
@@ -135,9 +139,10 @@ func TestPairSampleIsOfThePairs(t *testing.T) {
 	}
 }
 
-// TestNodesWithoutEdgesAreSaid: of typed and untyped graphs, with the option that changes it, until that was taken.
+// TestNodesWithoutEdgesAreSaid: of typed and untyped graphs, naming the option that helps, until
+// that option is given.
 func TestNodesWithoutEdgesAreSaid(t *testing.T) {
-	star := func() *fake { // edges leave the labelled nodes, and none leads there
+	star := func() *fake { // edges leave the labelled nodes, and none enters them
 		return &fake{
 			schema: Schema{Name: "star", Identity: "star", Featureless: true, NodeTypes: []NodeType{{Name: "node", Count: 6}},
 				Relations: []Relation{{Src: "node", Name: "to", Dst: "node", Edges: 5}},

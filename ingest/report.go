@@ -54,8 +54,10 @@ type RelationReport struct {
 	HeldOut          int64  `json:"held_out"` // by an edge split, equal ones each
 	Edges            int64  `json:"edges"`    // stored
 
-	// Of the only relation, where that is within a node type: pairs of nodes that were looked at, all of them up to 16,384 and else some
-	// drawn by a hash; those of them with edges in both directions; and, of all edges, those whose source has the smaller row.
+	// These count pairs of nodes, if there is one relation and it joins nodes of one type.
+	// PairsCompared are those looked at: all up to 16,384, else a sample by hash. PairsBothWays of
+	// them have edges in both directions. EdgesAscending counts the edges whose source has the
+	// smaller row.
 	PairsCompared  int64 `json:"pairs_compared,omitempty"`
 	PairsBothWays  int64 `json:"pairs_both_ways,omitempty"`
 	EdgesAscending int64 `json:"edges_ascending,omitempty"`
@@ -121,7 +123,7 @@ type SplitReport struct {
 	Train    int    `json:"train"`
 	Valid    int    `json:"valid"`
 	Test     int    `json:"test"`
-	NoEdge   int    `json:"no_edge,omitempty"` // of all parts, that no edge leads to
+	NoEdge   int    `json:"no_edge,omitempty"` // nodes of all parts that receive no edge
 }
 
 // EdgeSplitReport counts the edges of a relation by part: the training edges are those of its topology.

@@ -46,7 +46,7 @@ func (b *builder) madeFrom(i int) int {
 	return b.mirrored[i-b.given]
 }
 
-// wantReverses has reverses be added where nobody has said anything and the source's kind of data wants them.
+// wantReverses adds reverses if the source's kind of data wants them and no option decides.
 func (b *builder) wantReverses() {
 	held := len(b.EdgeSplit) > 0 || slices.ContainsFunc(b.schema.Relations, func(r Relation) bool { return r.Parted || r.Held != nil })
 	if !b.schema.BackWanted || b.Reverse || b.Undirected || b.OneWay || held {

@@ -127,7 +127,8 @@ func TestPlanOfReverses(t *testing.T) {
 	}
 }
 
-// TestReversesAreTheDefaultOfKindsThatWantThem: said, unless somebody decides otherwise or links are held out.
+// TestReversesAreTheDefaultOfKindsThatWantThem: with a note, unless an option decides otherwise or
+// links are held out.
 func TestReversesAreTheDefaultOfKindsThatWantThem(t *testing.T) {
 	wanting := once(40, func(i, next int64) [2]int64 { return [2]int64{i, next} })
 	wanting.schema.BackWanted = true

@@ -61,8 +61,9 @@ type Schema struct {
 	// NoFeatures and NoLabels are for messages where there are none: what the reader found, and what it looked for. "x.npz: no
 	// array of features (found emb); looked for x, feat". They are empty where there are features, or labels.
 	NoFeatures, NoLabels string
-	// BackWanted says that data of this kind are learnt from with a relation back for each, so that Build adds them as under
-	// Options.Reverse, unless Options.OneWay says otherwise or links are held out, which would have reverses be learnt as well.
+	// BackWanted says that networks learn better from this kind of data with reverses, so Build
+	// adds them as with Options.Reverse. It does not with Options.OneWay, nor if links are held
+	// out: reverses would then be learnt too.
 	BackWanted bool
 	// Identity is equal for equal contents. It has the parameters of a generated graph, or the names, sizes and times of files
 	// (see [Files]). A killed ingest resumes only when the identity is the same as before; "" is never the same.

@@ -2,9 +2,10 @@ package ingest
 
 import "github.com/gnnstore/gnnstore/store"
 
-// countUnreached counts the nodes of each split that no edge leads to, in the dataset that was just sealed, and notes them with what
-// changes it. It reads offsets alone. Where the dataset cannot be opened, by an address space that is too small or on a file system
-// that is not the disk's, it counts none: the build has succeeded, and training counts them again.
+// countUnreached counts the nodes of each split that receive no edge, in the dataset just sealed,
+// and adds a note that names the remedy. It reads offsets alone. If the dataset cannot be opened
+// (too little address space, or a file system that is not the disk's) it counts nothing: the build
+// has succeeded, and training counts again.
 func (b *builder) countUnreached() {
 	ds, err := store.Open(b.out)
 	if err != nil {

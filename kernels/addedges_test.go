@@ -114,7 +114,8 @@ func BenchmarkAddEdges(b *testing.B) {
 	}
 }
 
-// TestSumsDoNotDependOnHowTheyAreTaken: a list that is added at once and one that is added edge after edge come to the same bits, at every width.
+// TestSumsDoNotDependOnHowTheyAreTaken: adding a list at once gives the same bits as adding it edge
+// by edge, at every width.
 func TestSumsDoNotDependOnHowTheyAreTaken(t *testing.T) {
 	for _, set := range Sets() {
 		r := routinesOf(set)

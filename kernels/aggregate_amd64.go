@@ -141,10 +141,10 @@ func (r *routines) aggregation(sum listSum[float32], sumHalf listSum[uint16], we
 	}
 }
 
-// narrowRows are the rows that weightedSumNarrow widens at a time.
+// narrowRows is how many rows weightedSumNarrow widens at a time.
 const narrowRows = 64
 
-// rowNumbers numbers them.
+// rowNumbers is 0, 1, … up to narrowRows-1.
 var rowNumbers = func() (n [narrowRows]uint32) {
 	for i := range n {
 		n[i] = uint32(i)
@@ -152,8 +152,9 @@ var rowNumbers = func() (n [narrowRows]uint32) {
 	return n
 }()
 
-// weightedSumNarrow is weightedSumHalf of rows that are narrower than a vector. It widens them first and adds them as float32, so that each
-// product is rounded as in addEdges: what a sum comes to must not depend on how its list is taken.
+// weightedSumNarrow is weightedSumHalf for rows narrower than a vector. It widens the rows and adds
+// them as float32, so that each product is rounded as in addEdges. Otherwise a sum would depend on
+// how its list is split.
 func (r *routines) weightedSumNarrow(dst []float32, dstStride, cols int, src []uint16, stride int, start, end, nbr []uint32, w []float32, wstride int) {
 	wide, from, to := make([]float32, narrowRows*cols), []uint32{0}, []uint32{0}
 	for i, lo := range start {

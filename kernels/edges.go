@@ -39,7 +39,8 @@ func (r *routines) addWeightedHeads(dst, src, w []float32, cols, heads int, star
 		return
 	}
 	width := cols / heads
-	if width == 1 && heads > 1 { // products of elements: a pass over all rows for each column would miss the caches
+	// element-wise products: a pass over all rows for each column would miss the caches
+	if width == 1 && heads > 1 {
 		addProducts(dst, src, w, cols, start, end, nbr)
 		return
 	}
@@ -48,7 +49,7 @@ func (r *routines) addWeightedHeads(dst, src, w []float32, cols, heads int, star
 	}
 }
 
-// addProducts is addWeightedHeads of heads of one column: every edge has a weight for each element.
+// addProducts is addWeightedHeads for heads of one column: an edge has a weight for each element.
 func addProducts(dst, src, w []float32, cols int, start, end, nbr []uint32) {
 	for i, lo := range start {
 		sum := dst[i*cols:][:cols]

@@ -55,8 +55,9 @@ type Provenance struct {
 	Notes  []string         `json:"notes,omitempty"`
 }
 
-// Of Provenance.Counts, where there is one relation and that is within a node type: pairs of nodes that ingest looked at, which may be
-// some of all, and those of them with edges in both directions.
+// Keys of Provenance.Counts, set if there is one relation and it joins nodes of one type. They
+// count the pairs of nodes that ingest looked at, which may be a sample, and those of them with
+// edges in both directions.
 const (
 	PairsCompared = "pairs_compared"
 	PairsBothWays = "pairs_both_ways"

@@ -2,7 +2,8 @@ package store
 
 import "slices"
 
-// Unreached counts those of nodes of a type that no edge of any relation leads to. It reads offsets, inside [Guard].
+// Unreached counts the nodes, of the given type, that receive no edge of any relation. It reads
+// offsets, inside [Guard].
 func (d *Dataset) Unreached(nodeType string, nodes []NodeID) (n int) {
 	var into []*Graph
 	for i := range d.manifest.Relations {
@@ -18,8 +19,9 @@ func (d *Dataset) Unreached(nodeType string, nodes []NodeID) (n int) {
 	return n
 }
 
-// TurnsBack is the option of ingest by which nodes of a type would receive messages along the edges that leave them: "undirected" where
-// there is one relation, "reverse" where there are several, and empty where each of these relations has its reverse already.
+// TurnsBack returns the ingest option that would let nodes of a type receive messages along the
+// edges that leave them: "undirected" for one relation, "reverse" for several. It returns "" if
+// each of these relations has its reverse already.
 func (m *Manifest) TurnsBack(nodeType string) string {
 	for i := range m.Relations {
 		r := &m.Relations[i]

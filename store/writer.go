@@ -189,7 +189,8 @@ func (w *Writer) leftover(fi fs.FileInfo) (bool, error) {
 		w.partial, lockName, remedy)
 }
 
-// sameFile says whether two looks at a name found one file. Of the file systems, only those on disk can tell files apart.
+// sameFile reports whether two descriptions are of one file. Only file systems on disk can tell
+// files apart.
 func sameFile(a, b fs.FileInfo) bool {
 	x, xok := a.Sys().(*syscall.Stat_t)
 	y, yok := b.Sys().(*syscall.Stat_t)

@@ -115,7 +115,8 @@ func createRows(fsys vfs.FS, dir string, s shape, serial uint64, dense bool) (_ 
 	return f, f.openReader(fsys)
 }
 
-// openRows opens a row file, to be written to or not, after its header and size have said that it is of this table.
+// openRows opens a row file for reading, or with write for writing too. It first checks by header
+// and size that the file belongs to this table.
 func openRows(fsys vfs.FS, dir string, s shape, serial uint64, write bool) (_ *rowFile, err error) {
 	f := &rowFile{shape: s, serial: serial, path: fsys.PathJoin(dir, rowFileName(serial))}
 	info, err := fsys.Stat(f.path)
@@ -176,7 +177,8 @@ func (f *rowFile) check(h []byte) error {
 	return nil
 }
 
-// openReader opens the file once more, for package disk: by fsys, which may have more to say of a path than the system.
+// openReader opens the file once more, for package disk. It asks fsys, which may refuse paths that
+// the system would open.
 func (f *rowFile) openReader(fsys vfs.FS) error {
 	if f.file.Fd() == vfs.InvalidFd {
 		return nil

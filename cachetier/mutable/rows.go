@@ -40,9 +40,9 @@ type rows struct {
 	past   disk.Live // of the readers before it
 	place  [256]int  // of each slot among the files of reader, which has none without descriptors
 	counts Stats
-	loaded bool // by Begin, Resume, Look or Show
+	loaded bool // Begin, Resume, Look or Show was called
 
-	readOnly bool // by Look
+	readOnly bool // Look was called
 
 	spill  spill
 	whole  bool   // Write takes rows to their places, with those of the spill: for a checkpoint

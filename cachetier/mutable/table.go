@@ -165,8 +165,8 @@ func (t *Table) Resume(ctx context.Context, m Mark) error {
 	return t.begin(ctx, m.Step)
 }
 
-// Look has the table be as of a checkpoint, to be read: no file is written to, so that a run of somebody else will do. Write panics. Show
-// may follow, and no other of Begin and Resume.
+// Look opens the table as of a checkpoint, for reading only. It writes no file, so it also works on
+// a run of another user. Write panics afterwards. Show may follow; Begin and Resume may not.
 func (t *Table) Look(ctx context.Context, m Mark) error {
 	if err := t.Check(m); err != nil {
 		return err

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzOpen: whatever a zip's directory says, members are read within their bounds, or refused in a line.
+// FuzzOpen: whatever the directory of a zip says, a member is read within its bounds, or refused in
+// one line.
 func FuzzOpen(f *testing.F) {
 	for _, method := range []uint16{0, 8} {
 		f.Add(pack(f, method, map[string]string{"a": "0123456789", "b": ""}))

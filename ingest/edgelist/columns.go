@@ -75,7 +75,8 @@ func (o *Options) keptColumns() (all []keptColumn, err error) {
 	return all, nil
 }
 
-// marked tells some of so many columns: a table may have tens of thousands, so that nobody looks for each in a list.
+// marked returns a set of the columns in some. A table may have tens of thousands of columns, so
+// that searching a list for each would be slow.
 func marked(columns int, some []int) []bool {
 	are := make([]bool, columns)
 	for _, i := range some {

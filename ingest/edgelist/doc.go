@@ -6,7 +6,8 @@
 // source and target, from and to and the like (see [Ends]), or the first two of a list without header or of two columns;
 // other columns are passed over, but for those that [Options].Weight, EdgeColumns and EdgeFeatures keep. Cells are parted by tabs, commas, semicolons,
 // double colons, bars or blanks, which the first row tells, as it tells their number. A cell in quotes may hold the delimiter and
-// ends of lines. A row has up to 65,536 cells. Lines that start with # or % are comments before the first row, and after it where ids are integers. A folder is read as one list, its files in
+// ends of lines. A row has up to 65,536 cells. Lines that start with # or % are comments before the
+// first row, and after it where ids are integers. A folder is read as one list, its files in
 // natural order (part_2 before part_10).
 //
 // Both columns number the same nodes. A list of edges between two kinds of nodes, users and items, whose ids are numbered apart,
@@ -28,7 +29,9 @@
 // SNAP's copies of the MUSAE graphs have it.
 //
 // With [Options].Events the rows are events, which the builder sorts by their times into a stream. Those are numbers of 64 bits, in the
-// column that is called so; a time of which float64 does not keep every digit is refused. Labels of events are classes as those of nodes are. Sources and destinations may number two kinds of nodes
+// column that is called so. A time is refused if float64 would lose some of its digits. Labels of
+// events are classes, as labels of nodes are. Sources and destinations may number two kinds of
+// nodes
 // then. A list may be a Parquet file, which is read as the table that it would be as text: its first row is line 2.
 //
 // # Memory

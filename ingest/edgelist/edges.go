@@ -83,8 +83,8 @@ type edgeReader struct {
 	token    []byte       // a buffer
 	label    ingest.Token // of the event read last, where it is labelled
 	labelled bool
-	counter  int   // column of Options.Counted, -1 without
-	counted  int64 // rows before
+	counter  int   // column of Options.Counted, or -1
+	counted  int64 // rows read so far
 	plain    bool  // the two first columns are integers, and no other is read
 }
 

@@ -101,7 +101,8 @@ func (r *edgeReader) double(cells [][]byte, c *keptColumn) (uint64, error) {
 	return math.Float64bits(v), nil
 }
 
-// EventNumbers streams the integers in a column of a list of events, with the line of each. It says false where there is no such column.
+// EventNumbers streams the integers in a column of a list of events, each with its line. It returns
+// false if there is no such column.
 func (s *Source) EventNumbers(ctx context.Context, column string, visit func(line, number int64) error) (bool, error) {
 	for i, path := range s.files {
 		t, err := openTable(path, s.o.Header, true, s.text)

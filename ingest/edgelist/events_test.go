@@ -180,7 +180,8 @@ func TestEventsConform(t *testing.T) {
 	})
 }
 
-// TestTimesAreExact: a time that a float of 64 bits does not keep is refused, and so is what is no decimal number.
+// TestTimesAreExact: a time is refused if a 64-bit float would lose some of its digits, or if it is
+// not a decimal number.
 func TestTimesAreExact(t *testing.T) {
 	for cell, want := range map[string]string{
 		"9007199254740992": "", "1700000000000000000": "", "1e3": "", "0.30000000000000004": "", "1.000000000000000056e-01": "",
@@ -206,7 +207,7 @@ func TestTimesAreExact(t *testing.T) {
 	}
 }
 
-// TestShortHeader: a first row that has a time is an event, and no header.
+// TestShortHeader: a first row that has a time is an event, not a header.
 func TestShortHeader(t *testing.T) {
 	o := Options{Events: true, Header: "short", Src: "1", Dst: "2", Time: "3", EventLabel: "4", EdgeFeatures: []string{"5-"}, Bipartite: true}
 	for header, rows := range map[string]int{"": 3, "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n": 3, "u,i,t,l,f0,f1\n": 3, "9,8,7,0,0.5,0.25\n": 4} {
@@ -217,8 +218,8 @@ func TestShortHeader(t *testing.T) {
 	}
 }
 
-// TestBlanks: what is blank is blank to whoever looks at it. A line of any of them is passed over, first or later, and around a cell it
-// is no part of it; a zero byte and an old Mac's ends of lines are refused.
+// TestBlanks: all readers agree on what is blank. A blank line is skipped, first or later, and
+// blanks around a cell are not part of it. A zero byte and line ends of CR alone are refused.
 func TestBlanks(t *testing.T) {
 	events := Options{Events: true, Header: "no", Src: "1", Dst: "2", Time: "3"}
 	jodie := Options{Events: true, Header: "short", Src: "1", Dst: "2", Time: "3", EventLabel: "4", EdgeFeatures: []string{"5-"}, Bipartite: true}
@@ -226,7 +227,8 @@ func TestBlanks(t *testing.T) {
 		for _, by := range []string{",", " "} {
 			row := func(cells ...string) string { return blank + strings.Join(cells, blank+by+blank) + blank + "\n" }
 			if strings.Contains(blank, "\t") {
-				row = func(cells ...string) string { return strings.Join(cells, by) + "\n" } // a tab parts cells
+				// a tab separates cells here
+				row = func(cells ...string) string { return strings.Join(cells, by) + "\n" }
 			}
 			for _, text := range []string{
 				blank + "\n" + row("1", "2", "3", "0", "5") + row("2", "3", "4", "0", "6"),
@@ -256,7 +258,7 @@ func TestBlanks(t *testing.T) {
 	}
 }
 
-// TestManyCells: a line of a great many cells is told in a line, and takes no memory for them.
+// TestManyCells: a line of very many cells is refused in one line, without memory for all of them.
 func TestManyCells(t *testing.T) {
 	for _, by := range []string{",", " "} {
 		wide := "1" + by + "2" + by + "3" + strings.Repeat(by+"4", 3<<20) + "\n"

@@ -48,7 +48,8 @@ type Options struct {
 	EventLabel string // column of classes of the source from the event on; default none
 	Part       string // column of 0 to train, 1 to validate, 2 to test; default none
 	Bipartite  bool
-	// Counted says that the column without a name, where there is one, counts the rows of one file from 0.
+	// Counted says that a column without a name, if there is one, counts the rows of each file from
+	// 0.
 	Counted bool
 
 	SkipBad int64 // rows that may be passed over; default none

@@ -138,7 +138,7 @@ func (t *table) start(header string) error {
 		t.counts = nil
 	}
 	isRow := numbers > 0
-	if header == shortHeader { // columns of features may be called by numbers
+	if header == shortHeader { // feature columns may have numbers for names
 		isRow = isEvent(cells)
 	}
 	if header != "yes" && (header == "no" || isRow) {
@@ -167,7 +167,8 @@ func (t *table) start(header string) error {
 	return err
 }
 
-// isEvent reports whether the first row of a list in JODIE's layout is an event and no header: its time is a number.
+// isEvent reports whether the first row of a list in JODIE's layout is an event: its time is a
+// number.
 func isEvent(cells [][]byte) bool {
 	if len(cells) < 3 {
 		return false
@@ -428,7 +429,7 @@ func (t *table) split(line []byte) ([][]byte, error) {
 	}
 }
 
-// trimmed is a text without the blanks in front, but for those that part cells.
+// trimmed returns text without leading blanks; a tab stays if tabs separate the cells.
 func (t *table) trimmed(text []byte) []byte {
 	if len(text) == 0 || text[0] > ' ' && text[0] < 0x80 {
 		return text

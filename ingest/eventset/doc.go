@@ -6,13 +6,16 @@
 // features of nodes there are as many as rows. T-CSRs are not read: the builder makes its own lists.
 //
 // TGN's preprocessing leaves ml_NAME.csv (,u,i,ts,label,idx) and ml_NAME.npy, whose row 0 is of zeros and belongs to no event, since idx counts
-// from 1. It names the row of an event's features, in any order. So do u and i count, in one space.
+// from 1. idx is the number of an event's row of features, in any order. u and i count from 1, too,
+// in one space.
 //
 // TGB's data sets of link prediction have NAME_edgelist.csv, and two pickles of negatives, NAME_val_ns.pkl and NAME_test_ns.pkl, a dict from
-// (source, destination, time) to an array of destinations each; all three end in _v2 or so where there are several versions. The negatives number nodes as
+// (source, destination, time) to an array of destinations each; all three end in _v2 or so where
+// there are several versions. The negatives number nodes as
 // TGB does when it reads the table. They may be larger than memory: their items are streamed. Where nodes are texts, their numbers are held: some 100
 // bytes a node, up to a quarter of the ingest's memory.
 //
-// Tables are read by package edgelist, which has the memory they take; of matrices a chunk, and of one that is stored by columns 64 MiB. Where idx names rows in another order than
-// theirs, 4 bytes a row are held, and up to a quarter of the ingest's memory of the rows themselves.
+// Tables are read by package edgelist, whose comment says how much memory that takes. A matrix
+// takes a chunk, or 64 MiB if it is stored by columns. If idx is not in the order of the rows, 4
+// bytes a row are held, and rows take up to a quarter of the ingest's memory.
 package eventset

@@ -26,7 +26,7 @@ type matrix struct {
 	rows   int64 // those behind them
 	dim    int
 	memory int64
-	event  []uint32 // of each row, where they are in another order than the events; else nil
+	event  []uint32 // by row: its event; nil if rows are in the order of events
 }
 
 // openMatrix reads the form of a matrix.
@@ -81,7 +81,7 @@ func (m *matrix) with(visit func(h npy.Header, tensor *npy.Reader) error) error 
 	return visit(r.Header(), r)
 }
 
-// each streams the rows but those to be skipped, in the order of events.
+// each streams the rows in the order of events, without the skipped ones.
 func (m *matrix) each(ctx context.Context, emit func(ingest.RowChunk) error) error {
 	if m.event != nil {
 		return m.eachByEvent(ctx, emit)
@@ -89,7 +89,7 @@ func (m *matrix) each(ctx context.Context, emit func(ingest.RowChunk) error) err
 	return m.eachRow(ctx, emit)
 }
 
-// eachRow streams them as they lie.
+// eachRow streams the rows in the order of the file.
 func (m *matrix) eachRow(ctx context.Context, emit func(ingest.RowChunk) error) error {
 	var failed error // of what is said or emitted here, which has its name
 	given := func(first int64, values []float32) error {

@@ -8,12 +8,13 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// idxColumn names the row of an event's features in TGN's files, from 1 on.
+// idxColumn is the column of TGN's files that has the number of an event's row of features, from 1.
 const idxColumn = "idx"
 
 const noEvent = math.MaxUint32
 
-// findRows reads which row of features each event names. Mostly events name the rows in their order, and nothing is kept.
+// findRows reads which row of features each event names. If events name the rows in their order,
+// which is usual, it keeps nothing.
 func (s *Source) findRows(ctx context.Context, m *matrix) error {
 	m.event = nil
 	events := int64(0)
@@ -56,10 +57,12 @@ func (s *Source) findRows(ctx context.Context, m *matrix) error {
 	return err
 }
 
-// gatherBytes is what rows of features take at a time where events have them in another order, unless Options.Memory is less.
+// gatherBytes bounds the rows in memory while they are put into the order of events. Options.Memory
+// may lower it.
 const gatherBytes = 256 << 20
 
-// eachByEvent streams rows in the order of events. It reads the file once for each window of events whose rows fit in memory.
+// eachByEvent streams rows in the order of events. It reads the file once for each window of events
+// whose rows fit in memory.
 func (m *matrix) eachByEvent(ctx context.Context, emit func(ingest.RowChunk) error) error {
 	room := int64(gatherBytes)
 	if m.memory > 0 {

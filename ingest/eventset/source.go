@@ -25,13 +25,13 @@ type Options struct {
 // Source is a stream with features beside its table. Rows of the table are not passed over: those of features would not fit any more.
 type Source struct {
 	*edgelist.Source
-	list    string    // the table of events
+	list    string    // path of the table of events
 	tables  []*matrix // behind those of the list, which has none
 	owners  []string  // of them: "" is the stream's
 	skipped []string
 	labels  string // a table of labels of nodes at times; empty: there is none
 	memory  int64  // Options.Memory
-	named   bool   // events name their rows of features in column idx
+	named   bool   // column idx says which row of features an event has
 	schema  *ingest.Schema
 }
 

@@ -198,8 +198,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestEventsNameTheirRows: idx says which row of features is an event's, in any order and however little memory there is. The column of
-// TGL that counts rows is held against them.
+// TestEventsNameTheirRows: column idx gives an event its row of features, in any order and with
+// little memory. TGL's column that counts rows is checked.
 func TestEventsNameTheirRows(t *testing.T) {
 	const n, dim = 1000, 3
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -217,7 +217,7 @@ func TestEventsNameTheirRows(t *testing.T) {
 		}
 	}
 	dir := folder{"ml_p.csv": table.String(), "ml_p.npy": array("|i1", fmt.Sprintf("%d, %d", n+1, dim), rows...)}.write(t)
-	for _, memory := range []int64{0, 1 << 30, 16 * n} { // of the last, several readings
+	for _, memory := range []int64{0, 1 << 30, 16 * n} { // the last one needs several readings
 		s, err := OpenTGN(dir, Options{Memory: memory})
 		require.NoError(t, err)
 		g, err := sourcetest.Read(s)

@@ -332,7 +332,7 @@ func (t *TGB) Negatives(ctx context.Context, _ int, emit func(ingest.NegativeChu
 	return nil
 }
 
-// eachList adds the lists of a file to a chunk; added is called behind each.
+// eachList adds the lists of a file to a chunk, and calls added after each.
 func (t *TGB) eachList(c *ingest.NegativeChunk, file string, r io.Reader, size int64, added func() error) error {
 	item := 0
 	return (&pickle.Dialect{Memory: t.memory}).EachItemOf(file, r, size, func(key, value any) error {

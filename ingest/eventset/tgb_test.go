@@ -124,7 +124,7 @@ func TestTGBTexts(t *testing.T) {
 	require.Equal(t, []string{"eve"}, names(e.Negatives(5)))
 }
 
-// TestTGBOwnNegatives: a list that holds the destination of its own event is said.
+// TestTGBOwnNegatives: a note names lists that hold the destination of their own event.
 func TestTGBOwnNegatives(t *testing.T) {
 	dir := folder{"w_edgelist.csv": wiki, "w_val_ns.pkl": pickled(list{1, 4, 7, []int64{2, 4}}), "w_test_ns.pkl": pickled(list{0, 4, 9, []int64{3}})}.write(t)
 	s, err := OpenTGB(dir, nil, Options{})

@@ -241,7 +241,8 @@ func TestArxiv(t *testing.T) {
 	require.Len(t, g.Splits[0][ingest.Test].Numbers, want.Test)
 }
 
-// FuzzFolder varies the two files of JSON: what is wrong is said in a line, and each node has a label and at most one part.
+// FuzzFolder varies the two JSON files: an error is one line, and each node has a label and is in
+// at most one part.
 func FuzzFolder(f *testing.F) {
 	sound := four()
 	f.Add(sound["class_map.json"], sound["role.json"])

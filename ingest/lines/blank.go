@@ -2,8 +2,9 @@ package lines
 
 import "bytes"
 
-// What is blank is Unicode's White_Space, as bytes.TrimSpace and bytes.Fields have it: blanks and tabs, \v and \f, NEL and the
-// no-break space. All readers of text go by these three, so that a line without a cell is blank to each of them.
+// Blank means Unicode's White_Space, as in bytes.TrimSpace and bytes.Fields: blanks, tabs, \v, \f,
+// NEL and the no-break space. All readers of text use these three functions, so they agree on which
+// lines are blank.
 
 // IsBlank reports whether a line holds nothing but blanks.
 func IsBlank(text []byte) bool {
@@ -13,11 +14,12 @@ func IsBlank(text []byte) bool {
 	return len(bytes.TrimSpace(text)) == 0
 }
 
-// MaxCells bounds the cells of a line, of which a reader holds 24 bytes each: a line of blanks and digits may have millions.
+// MaxCells bounds the cells of a line. A reader holds 24 bytes for each, and a line of blanks and
+// digits may have millions.
 const MaxCells = 1 << 16
 
-// Cells cuts a line at a byte into cells, which it appends, or at blanks where that is 0. It says false where there are more
-// than MaxCells.
+// Cells splits a line into cells at the byte by, or at blanks if by is 0, and appends them to
+// cells. It returns false if there are more than MaxCells.
 func Cells(cells [][]byte, line []byte, by byte) ([][]byte, bool) {
 	if by == 0 {
 		for field := range bytes.FieldsSeq(line) {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestIsBlank: a line is blank where it has no field, whatever it is made of.
+// TestIsBlank: a line is blank if bytes.Fields finds no field in it.
 func TestIsBlank(t *testing.T) {
 	for r := range rune(0x3100) {
 		for _, text := range []string{string(r), " " + string(r), string(r) + "\t", string(r) + "x"} {
@@ -20,7 +20,7 @@ func TestIsBlank(t *testing.T) {
 	require.True(t, IsBlank(nil))
 }
 
-// TestCells: a line of millions of cells is told by its first.
+// TestCells: Cells stops at MaxCells, so a line of millions of cells costs little.
 func TestCells(t *testing.T) {
 	for by, line := range map[byte]string{',': "a,,b", 0: " a \vb\u00a0c"} {
 		cells, ok := Cells(nil, []byte(line), by)

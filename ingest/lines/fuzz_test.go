@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzScanner: whatever the bytes, packed or not, the end is lines or an error of one line, and lines that are given hold no zero byte.
+// FuzzScanner: whatever the bytes, packed or not, the result is lines or an error of one line, and
+// no line holds a zero byte.
 func FuzzScanner(f *testing.F) {
 	for _, text := range []string{"1,2\n3,4\n", "1\r\n\f\n2", "a\rb\n", "a\x00b\n", "\xef\xbb\xbf1\n", strings.Repeat("7 ", 100_000)} {
 		for _, pack := range packings {
@@ -33,7 +34,7 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// FuzzNumber: an integer is the float of its text, and a float that is exact is printed as it was written.
+// FuzzNumber: an integer equals the float of its text, and an exact float prints as it was written.
 func FuzzNumber(f *testing.F) {
 	for _, cell := range []string{"3", "1e3", "0x1p10", "1_000", "9007199254740993", "nan", "-0.0", "1.000000000000000056e-01"} {
 		f.Add([]byte(cell))

@@ -18,7 +18,8 @@ func Integer(cell []byte) (int64, bool) {
 	return Whole(v)
 }
 
-// Whole gives a float that is an integer below 2⁵³. From there on a float may stand for its neighbours as well.
+// Whole returns a float as an integer, if it is one below 2⁵³. Beyond that a float may stand for
+// its neighbours too.
 func Whole(v float64) (int64, bool) {
 	if v != math.Trunc(v) || math.Abs(v) >= 1<<53 {
 		return 0, false

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Float reads a number of 32 or 64 bits in decimal digits, or one of the words nan, inf and infinity. strconv takes numbers
-// in base 16 as well, and underscores: tables that hold these do not mean numbers. A number that is too large is infinite,
-// with strconv.ErrRange.
+// Float reads a number of 32 or 64 bits in decimal digits, or one of the words nan, inf and
+// infinity. It refuses hexadecimal numbers and underscores, which strconv takes: in a table they
+// are not meant as numbers. A number that is too large is infinite, with strconv.ErrRange.
 func Float(cell []byte, bits int) (float64, error) {
 	if len(cell) > 2 && (cell[1]|' ' == 'x' || cell[2]|' ' == 'x' || bytes.IndexByte(cell, '_') >= 0) {
 		return 0, &strconv.NumError{Func: "ParseFloat", Num: string(cell), Err: strconv.ErrSyntax}
@@ -16,11 +16,12 @@ func Float(cell []byte, bits int) (float64, error) {
 	return strconv.ParseFloat(string(cell), bits)
 }
 
-// maxDigits is more than any float of 64 bits has when it is written out.
+// maxDigits is more digits than any 64-bit float has in full.
 const maxDigits = 800
 
-// Exact reports whether v, which Float read from a cell, keeps every digit of it: no other number of as many digits reads
-// as v. An integer beyond 2⁵³ mostly fails, and a fraction of more than 15 digits that did not come from a float.
+// Exact reports whether v, which Float read from a cell, keeps every digit of it: no other number
+// of as many digits reads as v. Most integers beyond 2⁵³ fail, and so do most fractions of more
+// than 15 digits, unless a float was printed.
 func Exact(cell []byte, v float64) bool {
 	first, digits := -1, 0
 	for i, c := range cell {
@@ -34,7 +35,7 @@ func Exact(cell []byte, v float64) bool {
 			digits++
 		}
 	}
-	if digits <= 15 { // a float of 64 bits tells all of these apart
+	if digits <= 15 { // a 64-bit float tells all of these apart
 		return true
 	}
 	if digits > maxDigits {

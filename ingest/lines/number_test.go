@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFloat: numbers are decimal. What else strconv takes is no number of a table.
+// TestFloat: numbers are decimal. Other forms that strconv reads are refused.
 func TestFloat(t *testing.T) {
 	for cell, want := range map[string]float64{"3": 3, "-0.5": -0.5, "1e-05": 1e-05, "+.5": .5, "1E5": 1e5, "inf": math.Inf(1), "-Infinity": math.Inf(-1)} {
 		got, err := Float([]byte(cell), 64)
@@ -26,7 +26,8 @@ func TestFloat(t *testing.T) {
 	require.ErrorIs(t, err, strconv.ErrRange)
 }
 
-// TestExact: an integer is kept where it comes back, a float as it is printed always, and two decimals never become one.
+// TestExact: an integer is exact if it comes back, a printed float always, and two decimals never
+// read as one.
 func TestExact(t *testing.T) {
 	exact := func(cell string) bool {
 		v, err := Float([]byte(cell), 64)

@@ -32,9 +32,9 @@ type Scanner struct {
 	pos    int   // of the next line in buf
 	end    int   // of what is read into buf
 	done   bool  // all is read
-	made   bool  // r makes the text of something else
-	zero   bool  // a zero byte is in what was read
-	lone   bool  // a CR that no LF follows is in what was read
+	made   bool  // r converts another format to text
+	zero   bool  // a zero byte was read
+	lone   bool  // a CR without an LF was read
 	line   int64 // number of the line read last, from 1
 	err    error // the first stays
 }
@@ -110,7 +110,8 @@ func NewChecked(name string, r io.Reader) (*Scanner, error) {
 	return scan(name, in, true), nil
 }
 
-// NewMade scans text that r makes of something else, whose cells may hold any byte: a zero byte is no damage there.
+// NewMade scans text that r converts from another format. Its cells may hold any byte, so a zero
+// byte is not damage.
 func NewMade(name string, r io.Reader) (*Scanner, error) {
 	s, err := NewChecked(name, r)
 	if err == nil {
@@ -234,8 +235,8 @@ func (s *Scanner) fail(line int64, column, format string, args []any) error {
 }
 
 // Peek gives the next line without its end, and its size with it; io.EOF after the last. A byte order mark is no part of
-// the first, and before another it is refused, since it would be part of a cell. The text is lent until the next
-// call of Peek.
+// the first, and before another it is refused, since it would be part of a cell. The text is lent
+// until the next call of Peek.
 func (s *Scanner) Peek() (text []byte, size int, err error) {
 	searched := 0
 	for {
@@ -280,8 +281,8 @@ var errMark = errors.New("it begins with a byte order mark, as where files were 
 
 var errZero = errors.New("the file is not text: it holds a zero byte, as a file does that a crash cut short; make it again")
 
-// CheckEnds refuses a line that holds others which end in CR alone. It is for the first line of a row: within quotes a
-// cell may hold any end of line.
+// CheckEnds refuses a line that holds other lines which end in CR alone. Call it for the first line
+// of a row: a quoted cell may hold any line end.
 func (s *Scanner) CheckEnds(text []byte) error {
 	if s.lone && endsInCR(text) {
 		return s.Errorf("%w", errCR)
@@ -337,7 +338,7 @@ func (s *Scanner) fill() {
 	}
 }
 
-// look notes bytes that no line of text has, a read at a time: looking at each line costs more.
+// look notes zero bytes and lone CRs in what was read. Looking at each line instead costs more.
 func (s *Scanner) look(read []byte) {
 	s.zero = s.zero || !s.made && bytes.IndexByte(read, 0) >= 0
 	for !s.lone {
@@ -345,7 +346,8 @@ func (s *Scanner) look(read []byte) {
 		if i < 0 {
 			return
 		}
-		// At the end of a read an LF may come yet; looking at the lines for nothing is cheap.
+		// At the end of a read an LF may still come; then lines are checked for nothing, which is
+		// cheap.
 		s.lone = i+1 == len(read) || read[i+1] != '\n'
 		read = read[i+1:]
 	}

@@ -104,7 +104,8 @@ func TestPointer(t *testing.T) {
 	require.NoError(t, RefusePointer(filepath.Join(dir, "none")))
 }
 
-// TestMark: a byte order mark before the first line is no part of it, packed or not. Before another it is refused.
+// TestMark: a byte order mark is dropped before the first line, packed or not, and refused before
+// another line.
 func TestMark(t *testing.T) {
 	for name, pack := range packings {
 		s, err := New(name, bytes.NewReader(pack(t, "\xef\xbb\xbf1,2\n\xef\xbb\xbf3,4\n")))

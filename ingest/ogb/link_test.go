@@ -131,7 +131,7 @@ func TestHeldEdges(t *testing.T) {
 	require.Equal(t, []byte{0, 0, 0xa0, 0x40, 0, 0, 0xc0, 0x40}, valid.Column("weight"), "5 and 6")
 	require.Equal(t, []byte{0xe2, 7, 0, 0, 0, 0, 0, 0, 0xe2, 7, 0, 0, 0, 0, 0, 0}, valid.Column("year"))
 
-	// Negatives that are held-out edges are said.
+	// A note names negatives that are held-out edges.
 	own := citation(t)
 	own["split/time/test.pt"] = pickled("source_node", ndarray("2", 1, 4), "target_node", ndarray("2", 2, 3), "target_node_neg", ndarray("2,2", 5, 6, 3, 9))
 	_, rep, err := build(t, own.write(t, "citation_v2"), ingest.Options{})

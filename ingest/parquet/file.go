@@ -15,7 +15,7 @@ import (
 
 const (
 	maxFooter  = 64 << 20
-	maxColumns = 1 << 16 // as many as a line of text may have cells
+	maxColumns = 1 << 16 // as many as the cells of a line of text
 )
 
 // Kind is what the cells of a column hold.

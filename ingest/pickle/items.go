@@ -38,7 +38,7 @@ func (d *Dialect) EachItem(path string, visit func(key, value any) error) error 
 	return d.EachItemOf(path, f, size, visit)
 }
 
-// EachItemOf is EachItem for what r gives, size bytes. The name is for messages.
+// EachItemOf is EachItem for the size bytes that r yields. Messages use name.
 func (d *Dialect) EachItemOf(name string, r io.Reader, size int64, visit func(key, value any) error) error {
 	if size == 0 {
 		return fmt.Errorf("%s: %w", name, truncated("the file is empty; fetch it again"))

@@ -6,7 +6,7 @@
 //	name: shop                      # of the dataset; default the schema file's name
 //	nodes:
 //	  - type: user
-//	    files: users/part_*.csv.gz  # a path, a pattern, or a list of both, relative to the schema and in its folder
+//	    files: users/part_*.csv.gz  # a path, a pattern, or a list of both, in the schema's folder
 //	    format: csv                 # csv, tsv, parquet or jsonl; default by the names of the files
 //	    delimiter: ","              # of csv and tsv
 //	    header: yes                 # no: columns go by number, from 1

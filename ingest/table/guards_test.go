@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// TestSchemaStaysInside: whoever wrote a schema does not choose what else is read, unless the user lets it.
+// TestSchemaStaysInside: a schema reads no file outside its folder, unless the user allows it.
 func TestSchemaStaysInside(t *testing.T) {
 	outside := files{"e.csv": "x,y\n1,2\n"}.write(t)
 	dir := files{"in/sub/e.csv": "x,y\n1,2\n", "e.csv": "x,y\n1,2\n"}.write(t)
@@ -37,7 +37,8 @@ func TestSchemaStaysInside(t *testing.T) {
 	require.ErrorContains(t, open("sub", Options{}), "is a folder; name the files in it, as in sub/*.csv")
 }
 
-// TestTextOfJSON: texts that a decoder would make one are refused, and a line of a great many values is.
+// TestTextOfJSON: a text that a decoder would change is refused, and so is a line of too many
+// values.
 func TestTextOfJSON(t *testing.T) {
 	for line, want := range map[string]string{
 		`{"x":"\ud83d\ude00","y":"\u0041\\u"}`: "",
@@ -59,7 +60,7 @@ func TestTextOfJSON(t *testing.T) {
 	}
 }
 
-// FuzzJSON: no text is replaced where a line passes the checks.
+// FuzzJSON: if a line passes the checks, decoding it replaces no text.
 func FuzzJSON(f *testing.F) {
 	f.Add(`{"x":"a","y":1,"z":[1,2.5]}`, `{"x":"b","y":null}`)
 	f.Add(`{"x":"\ud83d\ude00"}`, `{"x":"\ud800"}`)

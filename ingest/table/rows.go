@@ -319,7 +319,7 @@ func (j *jsonRows) next(cells []value) (err error) {
 	return nil
 }
 
-// checkCommas bounds what a line takes once it is read, some 100 bytes a value.
+// checkCommas bounds the memory of a line, some 100 bytes a value.
 func checkCommas(line []byte) error {
 	if n := bytes.Count(line, []byte{','}); n > lines.MaxCells {
 		return fmt.Errorf("found %d commas in the object, and %d are the most; write long lists as Parquet", n, lines.MaxCells)
@@ -327,8 +327,8 @@ func checkCommas(line []byte) error {
 	return nil
 }
 
-// checkText refuses what encoding/json replaces by U+FFFD, so that different texts would be one: bytes that are no UTF-8, and
-// halves of surrogate pairs.
+// checkText refuses what encoding/json replaces by U+FFFD, since different texts would become
+// equal: bytes that are not UTF-8, and halves of surrogate pairs.
 func checkText(line []byte) error {
 	if !utf8.Valid(line) {
 		return errors.New("it is not UTF-8, as JSON is; convert the file")
@@ -352,7 +352,7 @@ func checkText(line []byte) error {
 	}
 }
 
-// unit reads \uXXXX; what is none is the decoder's to refuse, and 0.
+// unit reads \uXXXX. It returns 0 for anything else, which the decoder refuses.
 func unit(text []byte) rune {
 	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0

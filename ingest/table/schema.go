@@ -83,7 +83,7 @@ func (m *matrix) width() (dim int) {
 	return dim
 }
 
-// readSchema reads a schema file. Its paths lead out of its folder only where they may lead anywhere.
+// readSchema reads a schema file. Unless anywhere is set, its paths must stay in its folder.
 func readSchema(path string, anywhere bool) (*schema, error) {
 	d := &document{path: path, anywhere: anywhere}
 	top := d.open("name", "nodes", "edges")
@@ -304,7 +304,8 @@ func (d *document) files(words []word) (files []string) {
 			return nil
 		}
 		path := w.text
-		if !d.anywhere && !filepath.IsLocal(path) { // whoever wrote the schema would choose what is read on this machine
+		// otherwise the author of the schema chooses which files of this machine are read
+		if !d.anywhere && !filepath.IsLocal(path) {
 			d.errorf(w.line, "files %q: it leads out of the schema's folder; move the schema or the file, or say --follow-links to read it", clip(w.text))
 			return nil
 		}

@@ -13,7 +13,7 @@ import (
 // Options are what the schema does not say.
 type Options struct {
 	SkipBad     int64 // rows that may be passed over; default none
-	FollowLinks bool  // read what paths and symbolic links out of the schema's folder lead to
+	FollowLinks bool  // follow paths and symbolic links out of the schema's folder
 }
 
 // Source is a graph in tables that a schema describes.

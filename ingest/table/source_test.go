@@ -580,7 +580,7 @@ func FuzzRecords(f *testing.F) {
 			return // may be packed, or marked
 		}
 		if strings.ContainsRune(text, 0) || strings.Contains(strings.NewReplacer("\r\n", "").Replace(text), "\r") {
-			return // is refused, or its ends of lines may be
+			return // zero bytes are refused, and line ends of CR alone may be
 		}
 		in, err := lines.New("t", strings.NewReader(text))
 		require.NoError(t, err)

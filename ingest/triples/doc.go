@@ -12,11 +12,13 @@
 // ISWC 2016): a header, a column of nodes, and one whose name begins with label. A column called id is a number of its own and no
 // node. completeDataset.tsv repeats the two, and is not read. There is no validation part.
 //
-// Memory: the names of the relations; with tables of labels the texts of all entities as well, since labels need rows. The triples
-// of a small graph are held, by Options.Memory. Otherwise the files are read once for each relation.
+// Memory: the names of the relations. With tables of labels also the texts of all entities, since
+// labels need rows. The triples of a small graph are held, within Options.Memory; those of a larger
+// one are read once for each relation.
 //
 // # Why not
 //
-// Why not keep the triples by relation, and read the files once? They would not fit in the memory that there is, or lie on the disk
-// a second time; those that do not fit have a few relations for their size.
+// Why not keep all triples by relation, and read the files once? A large graph would not fit in
+// memory, or would lie on disk a second time. Graphs that do not fit have few relations for their
+// size.
 package triples

@@ -9,9 +9,10 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// unescaped writes the letters that a term names by their numbers, \u0041, as they are, so that one term has one name: that of
-// canonical N-Triples. Quotes, backslashes and control characters of a literal stay escaped. It refuses what is no escape, and in
-// an IRI all others. The term is returned as it is where it has no such number.
+// unescaped replaces \u0041 and the like by the letter, so that one term has one spelling: that of
+// canonical N-Triples. Quotes, backslashes and control characters of a literal stay escaped. It
+// refuses malformed escapes, and in an IRI all other escapes. A term without such a number is
+// returned as it is.
 func unescaped(term []byte, literal bool) ([]byte, error) {
 	at := bytes.IndexByte(term, '\\')
 	if at < 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// FuzzTriples: whatever a file holds, each triple has names that a dataset can keep, and what is wrong is said in a line. A name of
-// N-Triples that is written again reads the same.
+// FuzzTriples: whatever a file holds, each triple has names that a dataset can keep, and an error
+// is one line. A name of N-Triples that is written again reads the same.
 func FuzzTriples(f *testing.F) {
 	f.Add("a\tr\tb\nb r\tr\tc\n", false)
 	f.Add("a r b\n\n\fb r c\n", false)

@@ -2,10 +2,11 @@ package triples
 
 import "github.com/gnnstore/gnnstore/ingest"
 
-// kept are the triples of a graph that is small, by relation: with thousands of relations, reading the files once for each takes hours.
+// kept holds the triples of a small graph, by relation. With thousands of relations, reading the
+// files once for each would take hours.
 type kept struct {
 	of    map[string]*keptRelation
-	bytes int64 // that they take, about
+	bytes int64 // about what it takes
 	room  int64
 }
 
@@ -14,13 +15,14 @@ type keptRelation struct {
 	files        []uint32 // of each triple
 }
 
-// eachKept is what a triple takes beside its texts, and relationKept what a relation does.
+// eachKept is the bytes of a triple beside its texts, and relationKept those of a relation.
 const (
 	eachKept     = 12
 	relationKept = 256
 )
 
-// add keeps a triple of a file, and says whether there was room. Texts grow by doubling, so that they may take twice their size.
+// add keeps a triple of a file. It returns false if there is no room. Texts grow by doubling, so
+// they may take twice their size.
 func (k *kept) add(t *triple, file int) bool {
 	r := k.of[string(t.relation)]
 	if r == nil {
@@ -37,7 +39,7 @@ func (k *kept) add(t *triple, file int) bool {
 	return true
 }
 
-// each visits the triples of a relation in one file, in its order.
+// each visits the triples that a file has of a relation, in the order of the file.
 func (k *kept) each(relation string, file int, visit func(head, tail []byte) error) error {
 	r := k.of[relation]
 	for i, of := range r.files {

@@ -22,7 +22,7 @@ type triple struct {
 type parser struct {
 	in    *lines.Scanner
 	nt    bool
-	by    byte // between columns: a tab, or 0 for blanks; of the first line
+	by    byte // between columns: a tab, or 0 for blanks; the first line decides
 	cells [][]byte
 	// begun says that by is known.
 	begun bool

@@ -32,8 +32,8 @@ const (
 // Options say how to read; the zero value works.
 type Options struct {
 	Literals Literals // default LiteralsNode
-	// Memory bounds the texts of entities, where labels want them: a quarter of it; and the triples of a small graph, which are
-	// held: a sixteenth. Default 1 GiB.
+	// Memory bounds the texts of entities, if labels need them, to a quarter of it, and the triples
+	// that are held of a small graph to a sixteenth. Default 1 GiB.
 	Memory int64
 }
 
@@ -171,7 +171,9 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 			return nil, err
 		}
 		s.names, schema.NoLabels = known.names, ""
-		schema.BackWanted = true // as R-GCN has RDF: a triple's subject says as much of its object (Schlichtkrull et al. 2018, section 2.1)
+		// R-GCN does this to RDF: a triple's subject says as much of its object (Schlichtkrull et
+		// al. 2018, section 2.1).
+		schema.BackWanted = true
 		schema.NodeTypes[0] = ingest.NodeType{Name: entity, Count: int64(len(s.names)), IDs: ingest.TextIDs}
 		schema.Labels = []ingest.Label{{Name: s.labels.name, NodeType: entity, Classes: len(s.labels.classes), ClassNames: s.labels.classes}}
 		schema.Splits = []ingest.Split{{Name: "given", NodeType: entity}}

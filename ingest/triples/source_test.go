@@ -149,7 +149,7 @@ func TestLabels(t *testing.T) {
 		"completeDataset.tsv": "id\tperson\tlabel_group\n1\thttp://x/bob\thttp://x/two\n2\thttp://x/ann\thttp://x/one\n",
 	}
 	d, rep := sealed(t, write(t, files), Options{}, ingest.Options{Features: "none"})
-	// A relation back for each is the default where nodes are labelled, and is said.
+	// If nodes have labels, each relation gets a reverse by default, with a note.
 	require.True(t, slices.ContainsFunc(rep.Notes, func(n string) bool { return strings.Contains(n, "--reverse=false stores them as given") }), rep.Notes)
 	half := len(d.Manifest().Relations) / 2
 	for i := range half {
@@ -255,7 +255,8 @@ func TestRefused(t *testing.T) {
 	require.ErrorContains(t, err, "more than a quarter of --memory")
 }
 
-// TestEscapes: a letter that is written by its number is that letter, and quotes and control characters of a literal stay as they were.
+// TestEscapes: a letter written by its number becomes the letter. Escaped quotes and control
+// characters of a literal stay.
 func TestEscapes(t *testing.T) {
 	text := `<http://x/\u0041> <b> "caf\u00e9 \U0001F600 \"q\" \u0022 \\u0041 \n \u000A" .` + "\n<http://x/A> <b> <c> .\n"
 	d, _ := sealed(t, write(t, map[string]string{"g.nt": text}), Options{}, ingest.Options{Features: "none"})
@@ -275,7 +276,8 @@ func TestLongLiteral(t *testing.T) {
 	require.EqualValues(t, 4, d.Manifest().NodeTypes[0].Count)
 }
 
-// TestManyRelations: with as many relations as triples, the files are read once, and what does not fit is read as it was.
+// TestManyRelations: with as many relations as triples, the files are read once. Triples that do
+// not fit are read as before.
 func TestManyRelations(t *testing.T) {
 	const n = 3000
 	var b strings.Builder
@@ -292,7 +294,7 @@ func TestManyRelations(t *testing.T) {
 			require.NoError(t, err)
 			require.Nil(t, src.kept)
 			graphs[1].Schema, graphs[1].Edges = graphs[0].Schema, graphs[0].Edges
-			for _, r := range []int{0, 17, n - 1} { // of all, it takes long
+			for _, r := range []int{0, 17, n - 1} { // reading all of them takes long
 				require.NoError(t, src.Edges(t.Context(), r, func(c ingest.EdgeChunk) error {
 					require.Equal(t, string(graphs[0].Edges[r].SrcTexts[0]), string(c.SrcTexts.At(0)))
 					require.Equal(t, 1, c.Len())
@@ -316,7 +318,8 @@ func TestConform(t *testing.T) {
 		dir := write(t, files)
 		return func() (ingest.Source, error) { return Options{}.Open(dir) }
 	}
-	few := func(files map[string]string) func() (ingest.Source, error) { // triples are read for each relation
+	// a graph whose files are read for each relation
+	few := func(files map[string]string) func() (ingest.Source, error) {
 		dir := write(t, files)
 		return func() (ingest.Source, error) { return Options{Memory: 1 << 20}.Open(dir) }
 	}

@@ -29,7 +29,7 @@ type Spec struct {
 	Train      []store.NodeID
 	Valid      []store.NodeID
 	Test       []store.NodeID
-	OtherSplit string                 // a second split, whose Valid and Test have changed places; default none
+	OtherSplit string                 // a second split, Valid and Test swapped; default none
 	Original   func(v int) int64      // default v
 	Name       func(v int) string     // the text that v is known by; default none
 	Weight     func(v, i int) float32 // column "weight" of v's i-th neighbour; default none

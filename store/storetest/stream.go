@@ -17,11 +17,11 @@ type StreamSpec struct {
 	Times        []float64                 // never decreasing
 	TimeScale    float64                   // default 1
 	Split        store.StreamSplit         // default: all are to train on
-	Elem         store.Elem                // of the tables; default F32
+	Elem         store.Elem                // of both tables; default F32
 	Dim          int                       // of the table "feat"; default none
-	Row          func(event int) []float32 // of the table
-	NodeDim      int                       // of the table "feat" of users; default none
-	NodeRow      func(user int) []float32  // of it
+	Row          func(event int) []float32 // row of an event in "feat"
+	NodeDim      int                       // of the users' table "feat"; default none
+	NodeRow      func(user int) []float32  // row of a user in it
 	Labels       []int32                   // of events, below Classes; default none
 	Classes      int
 	// Negatives are those of events that are not to train on; default none.
