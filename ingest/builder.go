@@ -43,15 +43,12 @@ import (
 // Split. "given" resolves the source's splits. "random:a/b/c" parts the labelled nodes at random, or all nodes where
 // nothing is labelled. "per-class:t/v" takes t training and v validation nodes of each class, and tests on the other labelled
 // ones (Shchur et al., Pitfalls of Graph Neural Network Evaluation, 2018). Both are drawn over the source's rows, so they
-// do not depend on Order. Streams have splits of events: "given", or "time:a/b/c", by the quantiles
-// a and a+b of their times. Up to the
+// do not depend on Order. Streams have splits of events: "given", or "time:a/b/c", by the quantiles a and a+b of their times. Up to the
 // first an event trains, up to the second it validates, beyond it tests.
 //
 // EdgeSplit. "random:a/b/c" holds shares b and c of the edges out of the topology, of all relations or, as in
-// "buys=random:a/b/c", of one. They go by a hash of the pair of nodes, so each pair is held out by
-// chance, and equal edges go
-// together, in either direction. "time:COLUMN:a/b/c" goes by a column of the edges, or as
-// src.COLUMN of their sources: the earliest share trains, and equal times
+// "buys=random:a/b/c", of one. They go by a hash of the pair of nodes, so shares are met as a coin meets them, and equal edges go
+// together, in either direction. "time:COLUMN:a/b/c" goes by a column of the edges, or as src.COLUMN of their sources: the earliest share trains, and equal times
 // stay together. Reverses, the order of nodes and made features come from the edges that are left.
 func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, err error) {
 	start := time.Now()

@@ -119,7 +119,7 @@ func (a *algorithm1) take(epoch, step int) (loss float64) {
 			}
 		}
 		if !slices.ContainsFunc(b.Layers[l].Nodes, func(f sample.Frontier) bool { return f.Dst > 0 }) {
-			x = make(model.Rows, len(x)) // all that the layers above read is in the cache
+			x = make(model.Rows, len(x)) // the cache has all that the layers above read
 			continue
 		}
 		x = a.model.Layer(tp, l, x, graphs[l])
@@ -246,14 +246,16 @@ func (a *algorithm1) free() {
 	a.given = nil
 }
 
-// savedSlots is the slots of a layer and type as the file of hidden rows beside a checkpoint has it, with no verdict left to come.
+// savedSlots is the slots of one layer and type, as the file of hidden rows beside a checkpoint has
+// them, with no verdict outstanding.
 type savedSlots struct {
 	place
 	counts  []int64          // in the order of history.Counts
 	entries map[uint32]entry // by node
 }
 
-// savedPools reads such a file after the form that package history describes, and removes what its verdicts reject.
+// savedPools reads such a file, whose format package history describes, and removes what its
+// verdicts reject.
 func savedPools(file []byte, hidden int) (all []savedSlots) {
 	u32 := func() (n uint32) {
 		n, file = binary.LittleEndian.Uint32(file), file[4:]
@@ -266,7 +268,8 @@ func savedPools(file []byte, hidden int) (all []savedSlots) {
 	file = file[8+4+8+2*4+5*8:]
 	u64() // the next step
 	pools, verdicts := u32(), u32()
-	slots, live := make([]uint64, pools), make([]map[history.Version]uint32, pools) // node by slot and step
+	// node by slot and step
+	slots, live := make([]uint64, pools), make([]map[history.Version]uint32, pools)
 	for k := range pools {
 		r := savedSlots{place: place{int(u32()), int(u32())}, entries: map[uint32]entry{}}
 		slots[k] = u64()
@@ -353,7 +356,8 @@ func TestReuseIsAlgorithm1(t *testing.T) {
 			case o.Norm == "none":
 				ds = large
 			case o.Typed():
-				ds, o.Inputs = several, map[string]string{"author": data.Constant} // one learnt row for all
+				// one learnt row for all authors
+				ds, o.Inputs = several, map[string]string{"author": data.Constant}
 				o.Batch, o.RelationFanouts = 8, map[string][]int{"prints": make([]int, o.Layers)}
 			}
 			without := o

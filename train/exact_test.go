@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestSmallBudgetIsExact: a graph whose hidden rows take a few MiB is measured over all neighbours, with the same figures, where an eighth of the
-// memory would not hold them.
+// TestSmallBudgetIsExact: a graph whose hidden rows take a few MiB is evaluated over all
+// neighbours, with the same figures, even if an eighth of the memory would not hold the rows.
 func TestSmallBudgetIsExact(t *testing.T) {
 	ds := open(t, storetest.Communities(4090, 4, 8, 4, 2))
 	o := small()
@@ -28,6 +28,6 @@ func TestSmallBudgetIsExact(t *testing.T) {
 	require.Equal(t, *want.Best.ValidAcc, *got.Best.ValidAcc)
 	require.Equal(t, *want.Best.TestAcc, *got.Best.TestAcc)
 
-	o.Eval = "sampled" // which finds something else
+	o.Eval = "sampled" // its figures differ
 	require.NotEqual(t, *want.Best.TestAcc, *trained(t, ds, o).Best.TestAcc)
 }

@@ -42,7 +42,8 @@ type NetworkOptions struct {
 	Hold infer.Hold `json:"way"`
 	// LayerDtype is as in run.Options; empty: the run's.
 	LayerDtype string `json:"layer_dtype"`
-	// OlderCheckpoint takes the newest checkpoint that can be read where the newest is damaged or gone, which else is refused.
+	// OlderCheckpoint uses the newest readable checkpoint if the newest one is damaged or missing.
+	// Otherwise that is an error.
 	OlderCheckpoint bool `json:"older_checkpoint"`
 	// Scratch is a directory for hidden rows that do not fit in memory: infer.Options.Dir. Nobody else uses it. Empty: they must fit.
 	Scratch string `json:"-"`
@@ -99,11 +100,12 @@ type Network struct {
 	rowBytes int64 // that rows of links' ends may take in memory
 	other    bool  // its dataset is not the one that the run trained on
 	learnt   *learntElsewhere
-	release  func() error // gives up the lock of the run, which is held while learnt rows are read; else nil
+	release  func() error // releases the run's lock, if learnt rows are read; else nil
 }
 
 // OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained on, or with another of the same schema: see
-// comparable. Nothing is written to the run. Where rows are learnt, it may not go on until Close, since their files are read; otherwise it may.
+// comparable. Nothing is written to the run. If rows are learnt, their files are read, so the run
+// may not go on until Close.
 func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {

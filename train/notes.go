@@ -81,7 +81,7 @@ func (t *trainer) directionNotes() {
 		nodes, unreached, of = t.data.Unreached(t.tiers.Reach)
 		return nil
 	}); err != nil {
-		t.note("%v", err) // the first step that reads the page fails by it
+		t.note("%v", err) // the first step that reads the page reports it
 	}
 	for i, n := range unreached {
 		if n == 0 {

@@ -35,7 +35,7 @@ type reuse struct {
 	audited  []run.AuditSums
 	audit    *audit // nil: nothing is compared
 	sizing   *history.Sizing
-	starved  bool // it was said that rows find no slot
+	starved  bool // a note said that rows find no slot
 }
 
 // reuses tells whether the run uses hidden rows again: planReuse has found whose.
@@ -58,11 +58,11 @@ func (t *trainer) planReuse(ctx context.Context) error {
 		t.keep(t.HistoryBytes)
 		return nil
 	}
-	t.keep(math.MaxInt64) // of which the rest of the memory is not known yet
+	t.keep(math.MaxInt64) // the rest of the memory is not known yet
 	return nil
 }
 
-// keep decides that the rows kept take so many bytes, or history.Auto.
+// keep lets the kept rows take this many bytes, or history.Auto.
 func (t *trainer) keep(bytes int64) {
 	u := t.reuse
 	u.HistoryBytes = bytes
@@ -281,10 +281,10 @@ func (t *trainer) reuseNotes() {
 	}
 }
 
-// starvedShare is the share of rows without a slot, of those that could be kept, from which on the run says so.
+// starvedShare is the share of refused rows above which a note says so.
 const starvedShare = 0.1
 
-// sayStarved says, once, that rows find no slot, and how many bytes have one for every node.
+// sayStarved notes, once, that rows find no slot, and how much memory has a slot for every node.
 func (t *trainer) sayStarved() {
 	u := t.reuse
 	if u == nil || u.cache == nil || u.starved {
@@ -360,7 +360,7 @@ func (u *reuse) load(r io.Reader) error {
 	})
 }
 
-// size looks at the first batches of the run. They are drawn one at a time, so that no more than one is in memory.
+// size draws the first batches of the run. It draws one at a time, so that only one is in memory.
 func (t *trainer) size(ctx context.Context) error {
 	batches := min(history.SizedBy, t.task.Steps())
 	sizing := history.NewSizing(t.tiers.Reach, batches, t.heatOf)

@@ -166,7 +166,7 @@ func TestReuseGone(t *testing.T) {
 		},
 		"of an earlier version": func(t *testing.T, disk vfs.FS) {
 			edit(t, disk, strings.TrimPrefix(newest(disk), "/run/"), func(b []byte) []byte {
-				b[8] = 1 // whatever a version has, it is refused before it is read
+				b[8] = 1 // another version is refused before the rest is read
 				return b
 			})
 		},
@@ -247,7 +247,8 @@ func TestReuseNotes(t *testing.T) {
 	}
 }
 
-// TestReuseStarved: a run says once, and before it ends, that rows find no slot, and what has one for every node; with that it says nothing.
+// TestReuseStarved: a run notes once, before it ends, that rows find no slot, and how much memory
+// has a slot for every node. With that memory there is no note.
 func TestReuseStarved(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
 	for bytes, want := range map[int64]string{60 * 68: "{history_bytes} 1MiB has one for every node", 1 << 20: ""} {
@@ -272,7 +273,8 @@ func bit(b bool) int {
 	return 0
 }
 
-// TestReuseAuto: without a number there are slots for the nodes that t_stale steps meet, whatever the memory; rows that it does not hold are refused.
+// TestReuseAuto: by default there are slots for the nodes that t_stale steps meet, whatever the
+// memory. Rows that the memory cannot hold are refused.
 func TestReuseAuto(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
 	o := reusing()
@@ -288,15 +290,16 @@ func TestReuseAuto(t *testing.T) {
 	require.ErrorContains(t, err, "{history_bytes} makes that less")
 }
 
-// TestReuseRest: what other parts leave is a number on record, in a line, and repeats the run under another memory; a resumed run goes on with it.
+// TestReuseRest: a note and the record give the memory that other parts leave. With that number a
+// run under another memory repeats this one, and a resumed run keeps it.
 func TestReuseRest(t *testing.T) {
-	ds := open(t, storetest.Communities(30_000, 4, 4, 24, 2)) // whose rows take 1.9 MiB in slots
+	ds := open(t, storetest.Communities(30_000, 4, 4, 24, 2)) // its rows take 1.9 MiB of slots
 	o := reusing()
 	o.Epochs, o.EpochSteps, o.HistoryBytes, o.MemoryBytes, o.EvalBytes = 2, 20, history.Rest, 1<<30, 0
 	for i, memory := range []int64{1 << 30, 0} {
 		o := o
 		var notes []string
-		if o.MemoryBytes = memory; memory == 0 { // rows of features fit, and some of the slots
+		if o.MemoryBytes = memory; memory == 0 { // feature rows fit, and some of the slots
 			o.MemoryBytes = 1
 			o.HistoryBytes = 1
 			_, err := newTrainer(t.Context(), ds, o, Hooks{})

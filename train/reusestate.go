@@ -81,7 +81,8 @@ func (p reused) Check(s *checkpoint.State) error {
 	}
 	return p.explain(p.open(s, func(r io.Reader, f reusedFile) error {
 		in, sum := bufio.NewReader(r), xxh3.New()
-		head, _ := in.Peek(history.HeadBytes) // of a file that is too short for one the hash is wrong
+		// If the file is too short for a head, the hash is wrong.
+		head, _ := in.Peek(history.HeadBytes)
 		if err := history.CheckVersion(head); err != nil {
 			return err
 		}

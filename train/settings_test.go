@@ -12,7 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestChosenSettingsAreOnRecord: what a run chose is trained with, is in run.json, and is what a run goes on with that is resumed.
+// TestChosenSettingsAreOnRecord: a run trains with the settings that it chose, writes them to
+// run.json, and keeps them when it is resumed.
 func TestChosenSettingsAreOnRecord(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := small()
@@ -43,7 +44,8 @@ func TestChosenSettingsAreOnRecord(t *testing.T) {
 	require.NotEqual(t, trained(t, ds, o).ParamsXXH3, longer.ParamsXXH3, "as it is without")
 }
 
-// TestDenseLinksHaveTheirSettings: links of nodes that have learnt rows, a hundred or more a node, and no others.
+// TestDenseLinksHaveTheirSettings: they hold for links of nodes with learnt rows, a hundred or more
+// a node, and for no others.
 func TestDenseLinksHaveTheirSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  storetest.Spec

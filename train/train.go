@@ -216,7 +216,7 @@ type trainer struct {
 
 	peak      run.Peak
 	best      []checkpoint.Tensor // weights of the best epoch
-	settled   *run.AutoSettings   // nil: the defaults stay as they are
+	settled   *run.AutoSettings   // nil: the defaults stay
 	ends      run.Ending
 	partial   run.Partial       // the epoch under way
 	read      []cachetier.Stats // what the tiers of each table had done when last looked at
@@ -376,8 +376,9 @@ func dataOptions(o run.Options) data.Options {
 	}
 }
 
-// exactBytes are hidden rows for which evaluation over all neighbours has room under any budget that training leaves it in, so that a small
-// budget does not have a small graph be measured on samples: some 8,000 nodes of two layers of 128 columns.
+// exactBytes is room that evaluation over all neighbours always has if training leaves it, so that
+// a small budget does not evaluate a small graph on samples. It holds hidden rows of some 8,000
+// nodes with two layers of 128 columns.
 const exactBytes = 8 << 20
 
 // validates tells whether there is something to choose a model by.
@@ -446,7 +447,8 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	}
 	err = t.tiers.Open(ctx, m)
 	var short *plan.NotEnough
-	if errors.As(err, &short) && anyEvaluation && !t.eval.Sampled() { // the same figures, a few rows at a time
+	// the same figures, a few rows at a time
+	if errors.As(err, &short) && anyEvaluation && !t.eval.Sampled() {
 		o := t.eval.Options
 		o.ChunkBytes = leastChunk
 		t.eval = infer.New(t.data, t.step, t.task, o)

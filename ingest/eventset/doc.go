@@ -10,8 +10,7 @@
 // in one space.
 //
 // TGB's data sets of link prediction have NAME_edgelist.csv, and two pickles of negatives, NAME_val_ns.pkl and NAME_test_ns.pkl, a dict from
-// (source, destination, time) to an array of destinations each; all three end in _v2 or so where
-// there are several versions. The negatives number nodes as
+// (source, destination, time) to an array of destinations each; all three end in _v2 or so where there are several versions. The negatives number nodes as
 // TGB does when it reads the table. They may be larger than memory: their items are streamed. Where nodes are texts, their numbers are held: some 100
 // bytes a node, up to a quarter of the ingest's memory.
 //

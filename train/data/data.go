@@ -288,7 +288,7 @@ func (d *Data) findInputs(inputs map[string]string, hidden int) error {
 		case t.Features != nil || t.Nodes == 0:
 		case int64(t.Nodes)*int64(hidden)*12 <= EmbedBytes:
 			t.Embed = hidden
-		case !d.several(): // one row for all of them would tell no node from another
+		case !d.several(): // one row for all would not tell nodes apart
 			most := EmbedBytes / 12 / int64(t.Nodes)
 			return d.fail("no features, and learnt rows of %d columns for its %d nodes take more than %d MiB; ask for them by {input} %s=embed:%d, or ingest it again "+
 				"with {features} degree, random:D or fastrp:D", hidden, t.Nodes, EmbedBytes>>20, t.Name, max(most, 1))
@@ -297,7 +297,7 @@ func (d *Data) findInputs(inputs map[string]string, hidden int) error {
 	return nil
 }
 
-// several tells whether there are types or relations to tell apart.
+// several reports whether there are several types or relations.
 func (d *Data) several() bool { return len(d.Types) > 1 || len(d.Relations) > 1 }
 
 // table is type t's table of a name, or its first where the name is empty; nil where there is none.

@@ -3,8 +3,8 @@ package data
 import "github.com/gnnstore/gnnstore/train/sample"
 
 // Unreached counts, by type, the seeds that the last layer draws no edge to. Seeds are the labelled
-// nodes to learn, or all nodes of the types that links and edges to learn join. types are the node types; nodes
-// counts the seeds of each. It reads offsets, inside store.Guard.
+// nodes to learn, or all nodes of the types that links and edges to learn join. types are the node
+// types; nodes counts the seeds of each. It reads offsets, inside store.Guard.
 func (d *Data) Unreached(reach sample.Reach) (nodes, unreached, types []int) {
 	drawn := reach.Relations[len(reach.Relations)-1]
 	for _, typ := range d.SeedTypes() {

@@ -6,10 +6,10 @@ package history
 // in the list; readers compare stamps. So removing an embedding costs nothing here, and undo need
 // not repair the list.
 type ages struct {
-	span   int      // steps of a list: at most t_stale, so that each of them is past the last of its writes
+	span   int      // steps of a list; at most t_stale, so that their writes are over
 	first  int      // the first of these steps, or notSorted
 	plan   int      // the plan that sorted
-	ends   []uint32 // of each step, where its slots end in sorted
+	ends   []uint32 // where the slots of each step end in sorted
 	sorted []uint32 // slots, by step and then ascending
 }
 

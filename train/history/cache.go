@@ -7,7 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Cache is all pools of a run, and what is planned and has not run yet. See the package's comment for the order of calls: methods
+// Cache is all pools of a run, and the plans whose steps have not run yet. See the package's
+// comment for the order of calls: methods
 // panic where it is broken.
 type Cache struct {
 	o     Options // with defaults
@@ -62,7 +63,8 @@ func New(o Options) (*Cache, error) {
 func (c *Cache) Kept() []Kept { return c.o.Kept }
 
 // Group begins the plans of n steps from first on, which is the one after the last that was planned, and returns who makes them while
-// their batches are drawn together. It panics unless the step Lag before the last of them is written back. Without any pool there is
+// their batches are drawn together. It panics unless the step Lag before the last of them is
+// written back. Without any pool there is
 // nothing to decide, and the Expander is nil. Of each group all steps are drawn before the next begins, or Rewind is called.
 func (c *Cache) Group(first, n int) sample.Expander {
 	c.mu.Lock()
@@ -105,7 +107,7 @@ func (c *Cache) blank(step int) *Planned {
 	return p
 }
 
-// plan is pool.plan of a step and of the k-th pool.
+// plan calls pool.plan for a step, on the k-th pool.
 func (c *Cache) plan(step, k int, live, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

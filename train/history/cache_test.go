@@ -286,7 +286,7 @@ func TestCacheAgainstReference(t *testing.T) {
 	})
 }
 
-// TestCacheForLong has small pools fill and empty for thousands of steps.
+// TestCacheForLong fills and empties small pools for thousands of steps.
 func TestCacheForLong(t *testing.T) {
 	for _, lag := range []int{1, 4, 7} {
 		for _, slots := range []int{1, 13, 64, 120} {
@@ -368,7 +368,7 @@ func TestCacheIsAlgorithm1(t *testing.T) {
 	require.Zero(t, st.Refused)
 }
 
-// TestNothingIsKept: without a share or an age there are no pools, and nobody decides anything between hops.
+// TestNothingIsKept: with a share or an age of 0, or no slots, there are no pools, and no Expander.
 func TestNothingIsKept(t *testing.T) {
 	kept := []history.Kept{{Layer: 1, Slots: 10}}
 	for _, o := range []history.Options{

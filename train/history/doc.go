@@ -1,7 +1,8 @@
 // Package history keeps the books of historical embeddings: which rows of hidden layers that earlier steps computed are used again, in
 // place of computing them, and where they lie (FreshGNN, arXiv 2301.07482). Planning them by the window is ours.
 //
-// Of each layer but the input and of each type there is a pool of slots, as many as [Kept] says. A step draws its batch from the
+// Each layer but the input has a pool of slots for each type, as many as [Kept] says. A step draws
+// its batch from the
 // seeds inward. A node that the step meets at a layer is live. If its embedding lies in a slot and is fresh, the step uses it, and
 // nothing is drawn, read or computed for it; else the node is computed, and its new embedding takes a slot. A [Cache] decides this
 // while batches are drawn. It never sees a byte of an embedding: who runs a step reads the slots of [Planned], computes, and then
@@ -27,10 +28,12 @@
 //
 // # Slots
 //
-// The lowest free slot is given out first. An embedding that no later step may use gives its slot back in the plan that finds this out:
-// once a verdict rejects it, once a newer one replaces it, or once it is past TStale. One that the step being planned reads gives it back
-// after that plan. So slots that are not free hold embeddings that may be used, and nothing waits. An embedding that may still be used
-// is never thrown out for space: a computed node that finds no free slot is refused. Only nodes that Kept.Admits are kept.
+// The lowest free slot is given out first. A plan frees a slot when it learns that no later step
+// may use the embedding there: a verdict rejected it, a newer one replaced it, or it is past
+// TStale. If the step being planned still reads the embedding, its slot is free after that plan. So
+// every slot in use holds an embedding that may be used, and nothing waits. An embedding that may
+// still be used is never thrown out for space: a computed node that finds no free slot is refused.
+// Only nodes that Kept.Admits are kept.
 //
 // A step reads all that it uses before it writes, and steps run in order, so a slot that a plan gives away is not read any more when
 // it is written.
@@ -47,10 +50,11 @@
 // may be called at any time, Rewind while nobody else is at work. All state is under one mutex, which is held for one layer of one
 // step at a time.
 //
-// Memory: [BytesPerSlot] a slot and half a byte. Of each step that is planned and not written back 16 bytes for each embedding that it
-// keeps, 12 for each that it uses, and 4 for each that its plan removed. 8 bytes for each embedding that the verdicts of the last Lag steps
-// reject. And 12 bytes for each live node of the layers with slots, of the steps that are drawn together. Nothing is allocated once all
-// that has grown.
+// Memory: [BytesPerSlot] a slot and half a byte. Each step that is planned and not written back
+// takes 16 bytes for an embedding that it keeps, 12 for one that it uses, and 4 for one that its
+// plan removed. Each embedding that the verdicts of the last Lag steps reject takes 8 bytes. The
+// steps that are drawn together take 12 bytes for each live node of the layers with slots. Once all
+// that has grown, nothing is allocated.
 //
 // Start reading at pool.plan.
 //
@@ -63,14 +67,16 @@
 // Why not use all provisional embeddings, or none: a share PGrad of them is what verdicts will accept, so the coin uses as many as will
 // be right, though not the same ones. None is the line above.
 //
-// Why not share the slots among all layers: what one layer keeps would decide what another finds a slot for, and a hop could not be
+// Why not share the slots among all layers: what one layer keeps would decide whether another finds
+// a slot, and a hop could not be
 // planned before the hops below it.
 //
-// Why not free slots in the order in which they were taken: then a free slot waits for all that were taken before it. With a slot for
-// every node and a TStale of 200 steps such a ring refused 74 % of the rows that Amazon Computers wanted to keep.
+// Why not free slots in the order in which they were taken: a free slot would wait for all that
+// were taken before it. With a slot for every node and a TStale of 200 steps, such a ring refused
+// 74 % of the rows that Amazon Computers wanted to keep.
 //
-// Why not link the slots in the order of their age: each removal would read and write at two addresses more. Sorting them once in
-// TStale steps takes 4 bytes a slot, where links take 8.
+// Why not link the slots in the order of their age: each removal would read and write two more
+// addresses. Sorting the slots once in TStale steps takes 4 bytes a slot, where links take 8.
 //
 // Why not sort the gradients: only who is among the smallest matters, which takes a few counts (lowest).
 package history

@@ -16,7 +16,8 @@ type group struct {
 	origins, ownOrigins [][][]sample.Origin
 }
 
-// Expand decides which of found are used: of the layer that hop h draws the sources of, L - 1 - h, where there is a pool. All others
+// Expand decides which of found are used, at the layer whose sources hop h draws (L - 1 - h), if it
+// has a pool. All others
 // are drawn further, and get no origins.
 func (g *group) Expand(ctx context.Context, hop int, found [][][]uint32) ([][][]uint32, [][][]sample.Origin, error) {
 	c := g.cache

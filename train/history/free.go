@@ -2,14 +2,15 @@ package history
 
 import "math/bits"
 
-// freeSlots are the slots that a plan may give out. A bit of level 0 is a slot, set where it is free; a bit of each level above is a
-// word of the level below, set where that word has a bit set. So the lowest free slot is found with a look at a word of each level.
+// freeSlots finds the lowest free slot with a look at one word of each level. Level 0 has a bit for
+// each slot, set if the slot is free. Each higher level has a bit for each word of the level below,
+// set if that word is not 0.
 type freeSlots struct {
 	levels [][]uint64
 	low    int // all words of level 0 before it are 0
 }
 
-// newFreeSlots has all of slots free.
+// newFreeSlots returns freeSlots of which all are free.
 func newFreeSlots(slots int) freeSlots {
 	var f freeSlots
 	for n := slots; ; n = (n + 63) / 64 {
@@ -23,7 +24,7 @@ func newFreeSlots(slots int) freeSlots {
 	}
 }
 
-// lowBits has the lowest n bits set, all 64 at most.
+// lowBits returns a word whose lowest n bits are set, at most all 64.
 func lowBits(n int) uint64 {
 	if n >= 64 {
 		return ^uint64(0)
@@ -46,7 +47,7 @@ func (f *freeSlots) add(s uint32) {
 	}
 }
 
-// remove makes a free slot one that is not.
+// remove marks a free slot as in use.
 func (f *freeSlots) remove(s uint32) {
 	for _, level := range f.levels {
 		level[s/64] &^= 1 << (s % 64)
@@ -57,7 +58,7 @@ func (f *freeSlots) remove(s uint32) {
 	}
 }
 
-// take gives out the lowest free slot.
+// take removes the lowest free slot and returns it.
 func (f *freeSlots) take() (s uint32, ok bool) {
 	words := f.levels[0]
 	if f.low < len(words) && words[f.low] != 0 {

@@ -8,8 +8,9 @@ type index struct {
 	places places
 }
 
-// newIndex is a list by node where the nodes are known, and few enough that it takes no more memory than places. A look-up then reads
-// memory at one address, and else at two: in places, and in the slots.
+// newIndex returns a list by node if the number of nodes is known and the list takes no more memory
+// than places. A look-up in the list reads one address; in places it reads two, one of them in the
+// slots.
 func newIndex(slots, nodes int) index {
 	if 0 < nodes && nodes <= placesPerSlot*slots {
 		return index{byNode: make([]uint64, nodes)}

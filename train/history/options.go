@@ -27,7 +27,8 @@ type Options struct {
 	Kept []Kept
 }
 
-// Kept is a pool of slots for the embeddings of one type of nodes that Layer reads, and Layer - 1 makes. Layers are numbered as
+// Kept is a pool of slots for the embeddings of one type of nodes that Layer reads, and Layer - 1
+// makes. Layers are numbered as
 // those of a sample.Batch; layer 0 reads features, which are not kept here.
 type Kept struct {
 	Layer, Type, Slots int
@@ -43,7 +44,7 @@ func Prefix(n int) func(v uint32) bool { return func(v uint32) bool { return int
 // maxStep is the last step: stamps have 32 bits.
 const maxStep = math.MaxUint32
 
-// maxSlots is the most slots of a pool: the index has the number of a slot plus 1 in 32 bits.
+// maxSlots is the most slots of a pool: the index stores a slot's number plus 1 in 32 bits.
 const maxSlots = math.MaxUint32
 
 // Validate reports every option that cannot be followed.

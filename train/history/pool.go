@@ -10,8 +10,9 @@ type slot struct {
 	stamp uint32 // the step that writes it
 }
 
-// BytesPerSlot is the memory that a Cache and a Snapshot take for each slot: 8 bytes each for what the slot holds, 4 in ages, and the index.
-// Beside it are half a byte of bits. How many slots a run has depends on this number, and so do results.
+// BytesPerSlot is what a Cache and a Snapshot take for each slot: 8 bytes each for what the slot
+// holds, 4 in ages, and the index; half a byte of bits is not counted. The number of slots of a run
+// depends on BytesPerSlot, and so do results.
 const BytesPerSlot = 20 + 8*placesPerSlot
 
 // Version is an embedding as one step computed it: its slot, and as its stamp the step.
@@ -31,7 +32,7 @@ type pool struct {
 	rejected []uint64
 
 	leased  []uint32 // the slots that the plan being made uses for the last time
-	touched uint32   // has no meaning, and keeps touch from being left out
+	touched uint32   // unused; it keeps the compiler from removing touch
 }
 
 // rule decides which embeddings of all pools may be used.
@@ -108,7 +109,8 @@ func (p *Part) reset() {
 }
 
 // plan decides a step of p: which of live, the nodes that the layer reads, are used, and which of the others are kept. The steps of a
-// pool are planned in order. rejected is the verdict of step - Lag, if there is one. The computed nodes are appended to next and where each
+// pool are planned in order. rejected is the verdict of step - Lag, if there is one. plan appends
+// the computed nodes to next, and where each
 // row comes from to origins.
 func (r *pool) plan(step int, rejected []Version, p *Part, live, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
 	p.planned, p.Live = true, len(live)
@@ -142,7 +144,7 @@ func (r *pool) plan(step int, rejected []Version, p *Part, live, next []uint32, 
 	if started {
 		p.counts.Computed = int64(len(next))
 		r.expire(step, p)
-		for _, s := range r.leased { // in use until the step is planned
+		for _, s := range r.leased { // these stay in use until the step is planned
 			r.free.remove(s)
 		}
 		r.keep(step, next, p)
@@ -218,7 +220,8 @@ func (r *pool) keep(step int, computed []uint32, p *Part) {
 		if !r.admits(v) {
 			continue
 		}
-		if x, ok := r.index.find(v, r.slots); ok && step-int(x.Stamp) < r.rule.stale { // else it was freed, past its time
+		// an older one was freed when its time was over
+		if x, ok := r.index.find(v, r.slots); ok && step-int(x.Stamp) < r.rule.stale {
 			r.release(x.Slot, p)
 			p.counts.Replaced++
 		}
@@ -236,7 +239,8 @@ func (r *pool) keep(step int, computed []uint32, p *Part) {
 	p.counts.Admitted = int64(len(slots))
 }
 
-// countRejected counts which provisional hits of a step were wrong. The verdicts on them are known: those steps ran before.
+// countRejected counts the provisional hits of a step that were wrong. Their verdicts are known:
+// those steps ran before.
 func (r *pool) countRejected(step int, p *Part) {
 	for _, u := range p.Used {
 		if step-int(u.Stamp) < r.rule.lag && r.rejected[u.Slot/64]>>(u.Slot%64)&1 == 1 {
@@ -245,7 +249,7 @@ func (r *pool) countRejected(step int, p *Part) {
 	}
 }
 
-// unplan undoes the plan p of a step, which must be the pool's last.
+// unplan undoes p, the plan of a step, which must be the last plan of the pool.
 func (r *pool) unplan(step int, p *Part) {
 	for i, s := range p.Slots {
 		r.index.remove(r.slots[s].node)

@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestIndexAgainstMap puts nodes into slots and takes them out again, or lets them outlive their time.
+// TestIndexAgainstMap puts nodes into slots, takes them out, or leaves them beyond their time.
 func TestIndexAgainstMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 20).Draw(t, "slots")
-		// Few nodes, at either end of their range, or of a list by node.
+		// Few nodes, at either end of the number range, or known for a list by node.
 		first, nodes := uint32(math.MaxUint32-15), 0
 		if rapid.Bool().Draw(t, "list") {
 			first, nodes = 0, 31
@@ -23,7 +23,7 @@ func TestIndexAgainstMap(t *testing.T) {
 		listed := x.byNode != nil
 		require.Equal(t, nodes > 0 && n >= 16, listed)
 		want := map[uint32]Version{} // by node
-		past := map[Version]bool{}   // those of them that are past use, as a list by node may have
+		past := map[Version]bool{}   // of these, past use; a list by node may still have them
 		node := rapid.Map(rapid.Uint32Range(0, 30), func(v uint32) uint32 { return first + v })
 		for stamp := range uint32(rapid.IntRange(1, 200).Draw(t, "operations")) {
 			s := uint32(rapid.IntRange(0, n-1).Draw(t, "slot"))
@@ -47,7 +47,7 @@ func TestIndexAgainstMap(t *testing.T) {
 				old, replaced := x.put(v, want[v])
 				require.Equal(t, had, replaced)
 				if had && !listed {
-					was.Stamp = stamp // which places do not tell
+					was.Stamp = stamp // places do not keep the old stamp
 				}
 				if had {
 					require.Equal(t, was, old)
@@ -89,7 +89,7 @@ func TestBytesPerSlot(t *testing.T) {
 	require.EqualValues(t, 8, unsafe.Sizeof(slot{}))
 }
 
-// TestFreeSlotsAgainstMap: the lowest free slot is given out, whatever was given out and freed before.
+// TestFreeSlotsAgainstMap: take returns the lowest free slot, whatever was taken and freed before.
 func TestFreeSlotsAgainstMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.SampledFrom([]int{0, 1, 63, 64, 65, 200, 4096, 4097, 70_000}).Draw(t, "slots")
@@ -97,18 +97,19 @@ func TestFreeSlotsAgainstMap(t *testing.T) {
 		for s := range slots {
 			free[uint32(s)] = true
 		}
-		lowest, rng := 0, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "numbers"), 0)) // all below lowest are given out
+		// all slots below lowest are taken
+		lowest, rng := 0, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "numbers"), 0))
 		for range rapid.IntRange(1, 300).Draw(t, "operations") {
 			n := rng.IntN(300)
 			switch given := rng.IntN(max(lowest, 1)); rng.IntN(4) {
-			case 0: // some that were given out
+			case 0: // free some slots that were taken
 				for s := uint32(given); int(s) < min(slots, given+n) && slots > 0; s++ {
 					if !free[s] {
 						f.add(s)
 						free[s], lowest = true, min(lowest, int(s))
 					}
 				}
-			case 1: // any one, out of turn
+			case 1: // take any slot, out of turn
 				if slots > 0 {
 					if s := uint32(rng.IntN(slots)); free[s] {
 						f.remove(s)
@@ -137,7 +138,7 @@ func TestFreeSlotsAgainstMap(t *testing.T) {
 	})
 }
 
-// TestAges: the slots of a step are found, in whatever order steps are asked for, and without those of other steps.
+// TestAges: ages finds exactly the slots of a step, in whatever order steps are asked for.
 func TestAges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, stale := range []int{1, 3, 200, mostSpan, 3000, math.MaxInt} {

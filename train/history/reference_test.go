@@ -41,7 +41,7 @@ func (r *reference) coin(v uint32, stamp uint32) bool {
 	return r.PGrad == 1 || float64(u>>11)*0x1p-53 < r.PGrad // PGrad is a multiple of 2⁻⁵³ in tests
 }
 
-// lowest finds the lowest slot that no embedding has, and that is not read.
+// lowest returns the lowest slot that holds no embedding and is not read.
 func (r *reference) lowest(read map[uint32]history.Version) (slot uint32, ok bool) {
 	inUse := map[uint32]bool{}
 	for _, of := range []map[uint32]history.Version{r.entries, read} {

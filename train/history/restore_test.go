@@ -22,7 +22,7 @@ func TestRestoreOfImpossible(t *testing.T) {
 		return err
 	}
 	require.NoError(t, restored(func(*Snapshot) {}))
-	// rejecting is the oldest verdict that rejects any.
+	// rejecting returns the oldest verdict that rejects an embedding.
 	rejecting := func(s *Snapshot) []Version {
 		for i := range s.verdicts {
 			if r := s.verdicts[i][0]; len(r) > 0 {
@@ -31,7 +31,7 @@ func TestRestoreOfImpossible(t *testing.T) {
 		}
 		panic("there is none")
 	}
-	oldest := func(s *Snapshot) *slot { // of those in use
+	oldest := func(s *Snapshot) *slot { // of the slots in use
 		var old *slot
 		for i := range s.pools[0].slots {
 			if x := &s.pools[0].slots[i]; s.pools[0].used[i/64]>>(i%64)&1 == 1 && (old == nil || x.stamp < old.stamp) {
@@ -46,8 +46,10 @@ func TestRestoreOfImpossible(t *testing.T) {
 	}{
 		{"goes on at step 4294967296", func(s *Snapshot) { s.step = 1 << 32 }},
 		{"verdicts of 21 steps", func(s *Snapshot) { s.verdicts = append(s.verdicts, s.verdicts[0]) }},
-		{"among those of steps 66 to 80", func(s *Snapshot) { s.verdicts = s.verdicts[5:] }},                  // without its verdict
-		{"an embedding of step 50 among those of steps 51 to 80", func(s *Snapshot) { oldest(s).stamp = 50 }}, // past use
+		// a verdict is missing
+		{"among those of steps 66 to 80", func(s *Snapshot) { s.verdicts = s.verdicts[5:] }},
+		// past use
+		{"an embedding of step 50 among those of steps 51 to 80", func(s *Snapshot) { oldest(s).stamp = 50 }},
 		{"an embedding of step 81 among those of steps 51 to 80", func(s *Snapshot) { oldest(s).stamp = 81 }},
 		{"damaged: counts", func(s *Snapshot) { s.pools[0].counts.NaN = -1 }},
 		{"are live, and counts are", func(s *Snapshot) { s.pools[0].counts.Replaced++ }},

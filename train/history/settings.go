@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Auto stands for a setting that Resolve finds. Rest stands for the HistoryBytes that other parts of the memory leave: whoever splits the
-// memory puts their number in its place before Slots is called.
+// Auto is a setting that Resolve chooses. Rest is HistoryBytes that take the memory which other
+// parts leave; whoever splits the memory replaces it by the number before calling Slots.
 const (
 	Auto = -1
 	Rest = -2
@@ -23,8 +23,9 @@ type Settings struct {
 	HistoryStart int `json:"history_start,omitempty"`
 	// HistoryLag is K: the gradients of step i are known to the plans of step i + K and later ones. Auto is half of TStale, from 1 to 100.
 	HistoryLag int `json:"history_lag,omitempty"`
-	// HistoryBytes bounds the rows that are kept, with their index. Auto: those that save more than they take, or 64 MiB where that is more, and
-	// at most those of the nodes that TStale steps meet. Rest: what other parts of the memory leave.
+	// HistoryBytes bounds the rows that are kept, with their index. Auto takes the rows that save
+	// more than they take, or 64 MiB if that is more, and at most the nodes that TStale steps meet.
+	// Rest takes what other parts of the memory leave.
 	HistoryBytes int64 `json:"history_bytes,omitempty"`
 }
 

@@ -28,11 +28,11 @@ const usualWindow = 50
 // is a constant for the same reason.
 const usualBytes = 64 << 20
 
-// offer is a class of a candidate.
+// offer is a class of nodes of one candidate.
 type offer struct {
 	of    int
 	nodes int
-	met   int     // of the nodes, those that t_stale steps meet, at most
+	met   int     // how many of the nodes t_stale steps meet at most
 	saves float64 // bytes that a slot saves in t_stale steps
 }
 
@@ -62,7 +62,7 @@ func (s Settings) Slots(all []Candidate, slotBytes int64) (slots, admitted []int
 	}
 	worth, sum := make([]int, len(all)), 0
 	least, stopped := float64(slotBytes)*max(1, stale/usualWindow), make([]bool, len(all))
-	for _, o := range offers { // of a candidate, the hottest first
+	for _, o := range offers { // those of a candidate come hottest first
 		if stopped[o.of] = stopped[o.of] || !(o.saves > least); !stopped[o.of] {
 			worth[o.of], sum = worth[o.of]+o.nodes, sum+o.nodes
 		}
@@ -94,7 +94,7 @@ func fill(offers []offer, candidates int, left int64) (slots, admitted []int) {
 		n := int(min(int64(o.met), left))
 		slots[o.of], left = slots[o.of]+n, left-int64(n)
 		if n == o.met && (n > 0 || left > 0) {
-			n = o.nodes // those that are not met now may be later
+			n = o.nodes // nodes that are not met now may be met later
 		}
 		admitted[o.of] += n
 	}

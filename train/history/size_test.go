@@ -21,12 +21,14 @@ func TestSlots(t *testing.T) {
 		slots, _ := s.Slots(all, slotBytes)
 		return slots
 	}
-	// But 64 MiB have room for all nodes that are met: 200 of the 1000 of the third class, and of the second candidate 10 and all 20.
+	// But 64 MiB have room for all nodes that are met: 200 of the 1000 of the third class, and of
+	// the second candidate 10 and all 20.
 	n, admitted := s.Slots(all, 512)
 	require.Equal(t, [][]int{{310, 30}, {1110, 120}}, [][]int{n, admitted})
-	n, admitted = s.Slots(all, (64<<20)/115) // room for 10 of each candidate, and then for 95 of the first
+	// room for 10 of each candidate, and then for 95 of the first
+	n, admitted = s.Slots(all, (64<<20)/115)
 	require.Equal(t, [][]int{{105, 10}, {105, 10}}, [][]int{n, admitted})
-	all[0].Saved = 1e10 // where 64 MiB are one slot, 110 save more than they take
+	all[0].Saved = 1e10 // 64 MiB are one slot, and 110 rows save more than they take
 	require.Equal(t, []int{110, 0}, slots(64<<20))
 	all[0].Saved = 1000
 	s.TStale, s.HistoryBytes = 100, 100*512+511

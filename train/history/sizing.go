@@ -87,7 +87,7 @@ func (z *Sizing) Hottest(share float64) []Kept {
 	return z.keep(slots, slots)
 }
 
-// keep has so many slots for each of z.all, and for so many of its nodes.
+// keep gives each of z.all its slots, and admits its hottest nodes, up to admitted.
 func (z *Sizing) keep(slots, admitted []int) []Kept {
 	all := slices.Clone(z.all)
 	for i, n := range slots {

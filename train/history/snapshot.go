@@ -19,11 +19,11 @@ type Snapshot struct {
 	verdicts []verdict
 }
 
-// poolState is a pool as of a step.
+// poolState is the state of a pool after a step.
 type poolState struct {
 	counts Counts
 	slots  []slot
-	used   []uint64 // a bit a slot: whether it is in use
+	used   []uint64 // a bit for each slot in use
 }
 
 // Step is the first step that is not in s: where a run goes on from it.
@@ -94,14 +94,15 @@ func (s *poolState) unplan(p *Part) {
 //	          of each of these, in the order of slots, node and stamp u32
 //	verdicts  each, of the oldest step first, for each pool: how many u32, and of each its slot and stamp u32
 //
-// There is one form of a state, so that equal states have equal bytes. Version 1 was of slots that were freed in the order in which they
-// were taken. It has slots that wait, which no other order has.
+// There is one form of a state, so that equal states have equal bytes. Version 1 described slots
+// that were freed in the order in which they were taken. It has slots that wait for others, which
+// this version cannot express.
 const (
 	magic         = "gnnhist\n"
 	formatVersion = 2
 )
 
-// ErrVersion is a snapshot in a binary form that this program does not read.
+// ErrVersion says that a snapshot has a version that this program does not read.
 var ErrVersion = errors.New("another version")
 
 // bytes is the length that the binary form says.
@@ -211,10 +212,11 @@ func Restore(o Options, r io.Reader) (*Cache, error) {
 	return c, nil
 }
 
-// HeadBytes is the first bytes of a snapshot, which tell its version.
+// HeadBytes is how many first bytes of a snapshot tell its version.
 const HeadBytes = len(magic) + 4
 
-// CheckVersion returns ErrVersion, in an error that names both versions, where head begins a snapshot that this program does not read.
+// CheckVersion returns ErrVersion, in an error that names both versions, if head begins a snapshot
+// of another version.
 func CheckVersion(head []byte) error {
 	if len(head) < HeadBytes || string(head[:len(magic)]) != magic {
 		return nil
@@ -302,7 +304,7 @@ func (c *Cache) readSettings(d *decoder) error {
 	return errors.Join(errs...)
 }
 
-// readPool fills the k-th pool. There are verdicts of so many steps.
+// readPool fills the k-th pool. verdicts is how many steps have verdicts.
 func (c *Cache) readPool(d *decoder, k, verdicts int) error {
 	kept, r, n := c.o.Kept[k], c.mu.pools[k], &c.mu.counts[k]
 	layer, typ, slots := d.u32(), d.u32(), d.u64()
@@ -319,7 +321,7 @@ func (c *Cache) readPool(d *decoder, k, verdicts int) error {
 	case bad:
 		return fmt.Errorf("damaged: counts %+v", *n)
 	}
-	// Each verdict is there on an embedding that waits for one, and none is past use.
+	// An embedding that waits for its verdict has that verdict here, and none is past use.
 	oldest := max(c.o.Start, c.mu.written-c.o.TStale)
 	if verdicts < c.o.Lag {
 		oldest = max(oldest, c.mu.written-verdicts)
@@ -360,7 +362,7 @@ func (c *Cache) readPool(d *decoder, k, verdicts int) error {
 	return d.err
 }
 
-// readVerdict reads what a step rejects.
+// readVerdict reads the versions that a step rejects.
 func (r *pool) readVerdict(d *decoder, step int) (rejected []Version, err error) {
 	n := d.u32()
 	if 8*int64(n) > d.left {

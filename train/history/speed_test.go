@@ -78,7 +78,8 @@ func (s *steady) steps(n int) {
 	}
 }
 
-// BenchmarkStep is what a live node costs: planning, and measuring. Pools have 50 times as many slots as a step has nodes.
+// BenchmarkStep measures the cost of a live node: to plan it, and to judge it. Pools have 50 times
+// as many slots as a step has nodes.
 func BenchmarkStep(b *testing.B) {
 	for _, perStep := range []int{1000, 50_000} {
 		for _, what := range []string{"plan", "plan/nodes=known", "verdict"} {

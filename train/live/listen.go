@@ -85,7 +85,7 @@ func listenRun(run string) (_ net.Listener, remove func(), err error) {
 	return nil, nil, errors.Join(err, derr)
 }
 
-// writeNew writes a file that must not exist: a link of its name is not followed.
+// writeNew writes a file that must not exist yet. It does not follow a link of that name.
 func writeNew(path, text string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -191,9 +191,9 @@ func answers(path string) bool {
 	return true
 }
 
-// limited has so many connections at a time, and a new one in a while. A connection that has not asked anything yet makes room for a
-// new one, the oldest first. Where all have asked, new ones wait in the system's queue, which is bounded, too. Its Accept is for one
-// goroutine.
+// limited holds at most most connections, and accepts one every so often. If it is full, a new
+// connection replaces the oldest one that has sent no request. If all have sent one, new ones wait
+// in the system's queue, which is bounded too. One goroutine calls Accept.
 type limited struct {
 	net.Listener
 	most   int
@@ -203,8 +203,8 @@ type limited struct {
 
 	mu     sync.Mutex
 	open   int
-	silent []*placed     // have not asked anything, the oldest first
-	freed  chan struct{} // has something after a place became free
+	silent []*placed     // those without a request, the oldest first
+	freed  chan struct{} // gets a value when a place becomes free
 }
 
 func limit(l net.Listener, most int, every time.Duration, closed <-chan struct{}) *limited {
@@ -231,7 +231,8 @@ func (l *limited) Accept() (net.Conn, error) {
 	return p, nil
 }
 
-// take gives p a place, and closes another connection for it if need be. It is false where none may be closed.
+// take gives p a place, and closes another connection for it if needed. It returns false if none
+// may be closed.
 func (l *limited) take(p *placed) bool {
 	l.mu.Lock()
 	if l.open < l.most {
@@ -248,7 +249,7 @@ func (l *limited) take(p *placed) bool {
 	if oldest == nil {
 		return false
 	}
-	oldest.Close() // or it has just been closed
+	oldest.Close() // it may just have been closed
 	return l.take(p)
 }
 
@@ -259,7 +260,7 @@ type placed struct {
 	freed bool
 }
 
-// asks has the connection keep its place until it is closed.
+// asks marks that the connection sent a request: it keeps its place until it is closed.
 func (c *placed) asks() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

@@ -126,8 +126,8 @@ func (endless) Accept() (net.Conn, error) {
 	return c, other.Close()
 }
 
-// TestLimited: connections come one in a while, and so many at once. One that has not asked makes room for a new one, the oldest first,
-// and one that has asked does not; a second Close gives back no second place.
+// TestLimited: connections are accepted one at a time, up to a limit. A new one replaces the oldest
+// that has sent no request, and none that has. A second Close gives back no second place.
 func TestLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ending := make(chan struct{})
@@ -169,7 +169,7 @@ func TestLimited(t *testing.T) {
 	})
 }
 
-// queue is a listener to which connections come by a channel.
+// queue is a listener whose connections come from a channel.
 type queue struct {
 	net.Listener
 	conns  chan net.Conn
@@ -188,8 +188,8 @@ func (q queue) Accept() (net.Conn, error) {
 func (q queue) Close() error   { close(q.closed); return nil }
 func (q queue) Addr() net.Addr { return &net.UnixAddr{} }
 
-// TestHalfOpen: beside 500 connections that send nothing, or a part of a request, the training answers before the first of them has used up
-// its time, and as many of them as there are places are open.
+// TestHalfOpen: beside 500 connections that send nothing, or part of a request, the server answers
+// before the first of them times out, and no more of them are open than there are places.
 func TestHalfOpen(t *testing.T) {
 	for _, sent := range []string{"", "GET /stats HTTP/1.1\r\nHost: x\r\n"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -201,7 +201,8 @@ func TestHalfOpen(t *testing.T) {
 			connect := func(text string) net.Conn {
 				ours, theirs := net.Pipe()
 				q.conns <- theirs
-				go func() { _, _ = ours.Write([]byte(text)) }() // it ends when the other end is closed
+				// this ends when the other end is closed
+				go func() { _, _ = ours.Write([]byte(text)) }()
 				return ours
 			}
 			var open atomic.Int64
@@ -231,7 +232,7 @@ func TestHalfOpen(t *testing.T) {
 	}
 }
 
-// TestAllowance: so many answers may come at once, and so many a second.
+// TestAllowance: maxAsked answers may come at once, and as many a second.
 func TestAllowance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var a allowance

@@ -11,9 +11,11 @@
 //
 // Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who looks
 // (train.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns connections, each with its
-// deadlines and of one request, of which maxWatch may be of /watch, maxRate new ones and maxAsked answers a second, and a result
-// is encoded once for all who ask within a twentieth of a second. One that has not asked yet is closed where another wants its
-// place, so that hundreds of those leave room for who asks. What cannot be served is a note and no error. [Server.Close] tells
+// deadlines and one request; maxWatch of them may be of /watch. A second brings at most maxRate new
+// connections and maxAsked answers, and a result is encoded once for all who ask within a twentieth
+// of a second. A connection that has not asked yet is closed when another needs its place, so that
+// hundreds of idle ones do not keep others out. What cannot be served is a note and no error.
+// [Server.Close] tells
 // who watches how it ended, and waits for them, a second at most. Start at [Serve].
 package live
 
@@ -49,10 +51,10 @@ type Options struct {
 
 // Bounds of what one who looks may take.
 const (
-	maxConns     = 48   // at once, of the socket and of TCP each
-	maxWatch     = 32   // of them, since these stay: the others are for who asks once
-	maxRate      = 1000 // new ones a second, likewise: 500 that never ask are through in half a second, for 3 % of a core
-	maxAsked     = 50   // answers a second, likewise, but for /healthz
+	maxConns     = 48   // at once, on the socket and on TCP each
+	maxWatch     = 32   // of maxConns; the other places are for single requests
+	maxRate      = 1000 // new connections a second: 500 idle ones pass in 0.5 s, for 3 % of a core
+	maxAsked     = 50   // answers a second, except for /healthz
 	maxHeader    = 8 << 10
 	readTimeout  = 5 * time.Second // of a request
 	writeTimeout = 5 * time.Second // of an answer, or of a line of /watch
@@ -73,7 +75,7 @@ type Server struct {
 	close   func()
 
 	watching map[bool]chan struct{} // a place for each who watches, of the socket and of TCP
-	asked    map[bool]*allowance    // likewise
+	asked    map[bool]*allowance    // for the socket and for TCP
 
 	answering sync.RWMutex // read-locked by each who answers
 	closed    bool         // nobody does any more
@@ -101,7 +103,7 @@ const (
 	encodeShare = 20
 )
 
-// newServer is one that serves nothing yet.
+// newServer returns a Server that serves nothing yet.
 func newServer(o Options) *Server {
 	s := &Server{now: o.Now, text: o.Text, ending: make(chan struct{}), watching: map[bool]chan struct{}{
 		false: make(chan struct{}, maxWatch), true: make(chan struct{}, maxWatch),
@@ -111,7 +113,7 @@ func newServer(o Options) *Server {
 		Handler: http.HandlerFunc(s.answer), ErrorLog: log.New(io.Discard, "", 0), MaxHeaderBytes: maxHeader,
 		ReadHeaderTimeout: readTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		ConnState: func(c net.Conn, state http.ConnState) {
-			if p, ok := c.(*placed); ok && state == http.StateActive { // it has sent a request
+			if p, ok := c.(*placed); ok && state == http.StateActive { // a request has come
 				p.asks()
 			}
 		},
@@ -254,13 +256,13 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allowance is for maxAsked answers a second, which may come at once.
+// allowance permits maxAsked answers a second; they may come at once.
 type allowance struct {
 	mu   sync.Mutex
-	used time.Time // up to when answers are used up
+	used time.Time // the time up to which answers are used up
 }
 
-// take uses one up, and is false where none is left.
+// take uses one answer up. It returns false if none is left.
 func (a *allowance) take() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -29,7 +29,7 @@ type Temporal struct {
 	embed     embedder
 	decode    struct {
 		src, srcBias, dst, dstBias, out, outBias *tape.Var
-		pair, pairOut                            *tape.Var // D×P and 1×P; nil without TemporalShape.Pair
+		pair, pairOut                            *tape.Var // D×P, 1×P; nil if TemporalShape.Pair=0
 	}
 }
 
@@ -56,7 +56,7 @@ type TemporalConfig struct {
 type TemporalShape struct {
 	Event int // V, columns of an event's features; 0: none
 	Node  int // columns of a node's features; 0: none. APAN reads none
-	Pair  int // P, columns of what is known of a pair that is scored; 0: none
+	Pair  int // P, columns that describe a scored pair; 0: none
 }
 
 // Mail is the columns of one mail.
@@ -97,8 +97,8 @@ type Moments struct {
 
 	// Rows: a node at a time, each once.
 	Node      kernels.Tensor // U32, M: which of the nodes
-	Described kernels.Tensor // U32, M: which row of Features, or no rows: that of Node
-	Age       kernels.Tensor // M×2: the time since the memory was written, as kernels.SplitTime has it; below 0 where it was written after
+	Described kernels.Tensor // row of Features; without rows, that of Node
+	Age       kernels.Tensor // M×2, as kernels.SplitTime: time since the memory was written, or < 0
 	Slots     Lists          // of APAN: M lists of Mails positions; At is one of the N·Mails mails
 	MailAge   kernels.Tensor // of APAN: (M·Mails)×2, the time since each of the mails
 
@@ -238,8 +238,9 @@ func (m *Temporal) Score(t *tape.Tape, z *tape.Var, src, dst kernels.Tensor) *ta
 	return m.ScorePast(t, z, src, dst, kernels.Tensor{})
 }
 
-// ScorePast is Score of a network with TemporalShape.Pair, which reads a row of past for each pair, F32, beside both
-// embeddings: in the hidden layer of the decoder, and for the score itself, so that a column alone can rank pairs.
+// ScorePast is Score for a network with TemporalShape.Pair. past has a row for each pair, F32. The
+// hidden layer of the decoder reads it, and so does the score itself, so that a column alone can
+// rank pairs.
 func (m *Temporal) ScorePast(t *tape.Tape, z *tape.Var, src, dst, past kernels.Tensor) *tape.Var {
 	p := &m.decode
 	terms := []tape.Term{{X: t.GatherRows(z, src), W: p.src}, {X: t.GatherRows(z, dst), W: p.dst}}

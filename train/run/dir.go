@@ -109,14 +109,16 @@ func lockRun(fsys vfs.FS, path string) (*Dir, error) {
 	if _, ok := fsys.(*rootFS); ok {
 		parents = vfs.Default
 	}
-	if err := syncDir(parents, parents.PathDir(path)); err != nil { // a checkpoint is worth nothing in a directory that is not there
+	// a checkpoint is lost if its directory is not on disk
+	if err := syncDir(parents, parents.PathDir(path)); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
 }
 
-// Share keeps runs from going on in the directory until release, for who reads learnt rows of the run. Others may share it. It
-// changes nothing there, and file systems without such locks are read without.
+// Share keeps runs from going on in the directory until release. Readers of learnt rows call it;
+// several may at a time. It changes nothing there. File systems without such locks are read without
+// one.
 func (d *Dir) Share() (release func() error, err error) {
 	dir, err := d.fs.OpenDir(d.path)
 	if err != nil {
@@ -128,7 +130,8 @@ func (d *Dir) Share() (release func() error, err error) {
 	return dir.Close, nil
 }
 
-// flockDir locks the directory itself, which keeps others out of a run whose lock file was removed. It is false where somebody
+// flockDir locks the directory itself, which keeps others out of a run whose lock file was removed.
+// It returns false if somebody
 // has it, but for the moment in which stats asks. File systems without such locks, as some NFS, leave it to the lock file.
 func flockDir(dir vfs.File, how int) bool {
 	if dir.Fd() == vfs.InvalidFd {
@@ -220,7 +223,7 @@ func Look(path string) (*Dir, error) {
 	return d, nil
 }
 
-// lookRoot opens the directory of a run that is only read.
+// lookRoot opens the directory of a run for reading only.
 func lookRoot(path string) (*rootFS, error) {
 	if fi, err := os.Stat(path); err != nil || !fi.IsDir() {
 		return nil, fmt.Errorf("run %s: no such run directory", path)
@@ -293,7 +296,7 @@ func (d *Dir) Close() (err error) {
 	return err
 }
 
-// syncDir puts the names in a directory on disk.
+// syncDir writes the names in a directory to disk.
 func syncDir(fsys vfs.FS, dir string) error {
 	f, err := fsys.OpenDir(dir)
 	if err == nil {
@@ -365,13 +368,13 @@ func (d *Dir) Explain(err error) error {
 	return fmt.Errorf("%w; make room, then go on with gnnstore train {resume} {run} %s", err, d.path)
 }
 
-// Scratch makes an empty directory of this name for the run, which done removes.
+// Scratch makes an empty directory of this name for the run; done removes it.
 func (d *Dir) Scratch(name string) (path string, done func(), err error) {
 	path = d.File(name)
 	if err := errors.Join(d.fs.RemoveAll(path), d.fs.MkdirAll(path, 0o777)); err != nil {
 		return "", nil, fmt.Errorf("run directory: %w", err)
 	}
-	return path, func() { _ = d.fs.RemoveAll(path) }, nil // the next run removes it, too
+	return path, func() { _ = d.fs.RemoveAll(path) }, nil // if it stays, the next run removes it
 }
 
 // CheckpointName is what Checkpoints calls that after so many updates.
@@ -514,12 +517,12 @@ func readResult(fsys vfs.FS, path string) (*Result, error) {
 	return r, nil
 }
 
-// ours has the Absolute paths of the locks that this process holds in run directories.
+// ours has the locks, by Absolute path, that this process holds in run directories.
 var ours sync.Map
 
 // held tells whether a run is at work in a directory: whether somebody holds its lock file, or the directory itself. It only
 // asks for the file: taking the lock, if for a moment, would turn away a run that begins just then, and needs the right to
-// write. Of the directory it takes a lock that flockDir waits for.
+// write. On the directory it takes a lock for a moment, for which flockDir waits.
 func held(fsys vfs.FS, run string) bool {
 	lock := filepath.Join(run, runLock)
 	if _, ok := ours.Load(Absolute(lock)); ok { // and must not be opened: closing it would give up the lock
@@ -539,7 +542,7 @@ func held(fsys vfs.FS, run string) bool {
 	if f.Fd() == vfs.InvalidFd {
 		return false
 	}
-	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart} // all of it, as rootFS locks it
+	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart} // the whole file, as rootFS locks it
 	err = unix.FcntlFlock(f.Fd(), unix.F_GETLK, &l)
 	return err == nil && l.Type != unix.F_UNLCK
 }

@@ -16,8 +16,9 @@ const (
 	autoPatience = 20   // epochs without a better validation, which end it
 	autoFixed    = 10   // epochs at least, where no validation ends it
 
-	// An epoch of more steps is long: it is cut into rounds of autoUpdates steps, or into autoRounds rounds where these have more. An epoch of
-	// ogbn-arxiv has 91 steps, and one on papers100M's training nodes 1208, which stay as they are.
+	// An epoch of more than autoLong steps is cut into rounds of autoUpdates steps, or into
+	// autoRounds rounds if these are longer. Epochs of ogbn-arxiv (91 steps) and papers100M (1208)
+	// stay as they are.
 	autoLong   = 2000
 	autoRounds = 20
 )
@@ -48,7 +49,8 @@ type AutoEpochs struct {
 }
 
 // DecideEpochs says when a run of o ends that has so many steps an epoch; validated is what validation measures, empty without
-// validation nodes. whole is how many steps go through all examples, where that is another number: see Round. It is nil where o says how many epochs.
+// validation nodes. whole is the steps that go through all examples, if Round cut the epoch. It
+// returns nil if o says how many epochs.
 func (o Options) DecideEpochs(steps, whole int, validated string) *AutoEpochs {
 	if o.Epochs != Auto {
 		return nil

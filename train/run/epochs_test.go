@@ -45,7 +45,8 @@ func TestDecideEpochs(t *testing.T) {
 	require.Equal(t, "7", EpochsText(o, nil))
 }
 
-// TestLongEpochsAreValidatedByUpdates: an epoch of more steps than autoLong ends before all examples were seen, but for whoever counts in epochs.
+// TestLongEpochsAreValidatedByUpdates: an epoch of more than autoLong steps is cut, unless the user
+// counts in epochs.
 func TestLongEpochsAreValidatedByUpdates(t *testing.T) {
 	left := func(o *Options) { o.Left = map[string]bool{"epoch_steps": true, "eval_every": true} }
 	for _, c := range []struct {

@@ -14,10 +14,10 @@ const (
 	RecordFile     = "run.json"       // Record, written at the start
 	MetricsFile    = "metrics.jsonl"  // a Line an epoch and every so many steps, as they finish
 	ResultFile     = "result.json"    // Result, written at the end
-	CheckpointDir  = "checkpoints"    // NNNNNNNN.safetensors after so many updates: all that resuming needs
+	CheckpointDir  = "checkpoints"    // NNNNNNNN.safetensors after that many updates, to resume
 	EmbeddingDir   = "embeddings"     // learnt rows, a directory a type
 	StateDir       = "state"          // of the nodes of a stream
-	ResidentFile   = "cache.resident" // rows of the host cache after the newest whole epoch; without it, a run resumes as well
+	ResidentFile   = "cache.resident" // rows of the host cache after the newest epoch; optional
 	LayerDir       = "layers"         // hidden rows of a full evaluation, while it lasts
 	LastFile       = "last.safetensors"
 	BestFile       = "best.safetensors"
@@ -44,8 +44,8 @@ func wanted(name string) (mode fs.FileMode, ours bool) {
 	return 0, strings.HasPrefix(name, ResidentFile)
 }
 
-// checkNames refuses a directory in which a name that runs use is a link, or not what runs make of it. Each use of a name looks
-// again: this tells it before anything else is done.
+// checkNames refuses a directory if a name that runs use is a link, or not of the kind that runs
+// make. Each use of a name checks again; this reports the problem before anything else is done.
 func (f *rootFS) checkNames() error {
 	names, err := f.List(f.path)
 	if err != nil {
@@ -57,7 +57,8 @@ func (f *rootFS) checkNames() error {
 		if !ours {
 			continue
 		}
-		if err := f.checkName(name, want); err != nil && !errors.Is(err, fs.ErrNotExist) { // a run at work may remove some
+		// a run at work may have removed it
+		if err := f.checkName(name, want); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -83,7 +84,7 @@ func (f *rootFS) checkName(name string, want fs.FileMode) error {
 	}
 }
 
-// checkTree refuses a directory of the run in which anything is neither a regular file nor a directory.
+// checkTree refuses a directory of the run that holds anything but regular files and directories.
 func (f *rootFS) checkTree(path string) error {
 	names, err := f.List(path)
 	if err != nil {
@@ -103,7 +104,7 @@ func (f *rootFS) checkTree(path string) error {
 	return nil
 }
 
-// unlike refuses a path that is of another kind than runs make it.
+// unlike returns the error for a path that is not of the kind that runs make.
 func unlike(path string, is, want fs.FileMode) error {
 	kinds := map[fs.FileMode]string{0: "file", fs.ModeDir: "directory", fs.ModeSocket: "socket"}
 	return fmt.Errorf("%s: it is a %s, where a run has a %s; %w; remove it", path, kinds[is], kinds[want], errNotPlain)

@@ -57,7 +57,7 @@ func (d *Dir) LoadNewest(passed func(why error) error) (name string, s *checkpoi
 	}
 	for _, name := range slices.Backward(names) {
 		tensors, meta, err := checkpoint.Load(d.fs, d.File(name))
-		if errors.Is(err, fs.ErrNotExist) { // a run at work has removed it, and has newer ones
+		if errors.Is(err, fs.ErrNotExist) { // a run at work removed it, and has newer ones
 			if now, lerr := d.Checkpoints(); lerr == nil && !slices.Contains(now, name) {
 				return d.LoadNewest(passed)
 			}

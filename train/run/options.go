@@ -45,7 +45,9 @@ type Options struct {
 	// sample.Forever all steps of the run. Dependent says how: Nested or Smoothed.
 	Kappa     int    `json:"kappa"`
 	Dependent string `json:"dependent"`
-	Batch     int    `json:"batch"` // seeds a step, more than there are being one step an epoch; or events, Auto being as many as the stream's nodes allow
+	// Batch is the seeds of a step; more than there are make one step an epoch. Or it is the events
+	// of a step; Auto is as many as the stream's nodes allow.
+	Batch int `json:"batch"`
 	// Epochs is how often the training nodes, or edges, are gone through; Auto: as AutoEpochs decides.
 	Epochs int `json:"epochs" resume:"free"`
 	// EpochSteps ends an epoch after so many steps; 0: when all training nodes were seen.

@@ -4,5 +4,5 @@ package run
 
 import "os"
 
-// preallocate does nothing: space is taken as it is written.
+// preallocate does nothing: writing takes the space.
 func preallocate(*os.File, int64, int64) error { return nil }

@@ -15,13 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rootFS is the file system of one run directory, under the paths that [Dir.File] gives. os.Root keeps every name inside the
-// directory. Within it no symbolic link is followed, and only regular files and directories are opened: the directory may be a
-// stranger's. The path of the directory itself may be a link.
+// rootFS is the file system of one run directory, under the paths that [Dir.File] gives. The
+// directory may be a stranger's. So os.Root keeps every name inside it, no symbolic link in it is
+// followed, and only regular files and directories are opened. The path of the directory itself may
+// be a link.
 type rootFS struct {
 	root *os.Root
 	path string
-	perm fs.FileMode // bits that new files and directories may have
+	perm fs.FileMode // mask of bits that new files and directories may have
 }
 
 // errNotPlain is in the chain of every refusal of a link or a special file.
@@ -39,12 +40,12 @@ func openRoot(path string) (*rootFS, error) {
 	}
 	f := &rootFS{root: root, path: filepath.Clean(path), perm: 0o777}
 	if info.Mode().Perm()&0o077 == 0 {
-		f.perm = 0o700 // files stay closed to others when somebody moves them to another directory
+		f.perm = 0o700 // files stay closed to others if somebody moves them
 	}
 	return f, nil
 }
 
-// makeRoot is openRoot of a directory that is made if need be.
+// makeRoot opens the run directory at path, and makes it if needed.
 func makeRoot(path string) (*rootFS, error) {
 	if err := os.MkdirAll(path, 0o777); err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func (f *rootFS) open(name string, found fs.FileInfo, flag int) (vfs.File, error
 	return rootFile{o}, nil
 }
 
-// make makes a file, which must not exist.
+// make creates a file, which must not exist.
 func (f *rootFS) make(name string) (vfs.File, error) {
 	o, err := f.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o666&f.perm)
 	if err != nil {
@@ -246,7 +247,8 @@ func (f *rootFS) MkdirAll(path string, perm fs.FileMode) error {
 			return err
 		}
 	}
-	if err = f.root.Mkdir(name, perm&f.perm); errors.Is(err, fs.ErrExist) { // somebody else made it just now
+	// somebody else may have made it just now
+	if err = f.root.Mkdir(name, perm&f.perm); errors.Is(err, fs.ErrExist) {
 		_, _, err = f.look(path)
 	}
 	return f.named(name, err)
@@ -267,7 +269,7 @@ func (f *rootFS) Lock(path string) (_ io.Closer, err error) {
 	if err != nil {
 		return nil, err
 	}
-	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart} // all of it
+	l := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart} // the whole file
 	if err := unix.FcntlFlock(o.Fd(), unix.F_SETLK, &l); err != nil {
 		return nil, errors.Join(err, o.Close())
 	}
@@ -312,12 +314,12 @@ func (f *rootFS) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 	return vfs.Default.GetDiskUsage(path)
 }
 
-// Link implements vfs.FS: no run makes links.
+// Link implements vfs.FS. Runs make no links.
 func (*rootFS) Link(_, path string) error {
 	return &fs.PathError{Op: "link", Path: path, Err: errors.ErrUnsupported}
 }
 
-// ReuseForWrite implements vfs.FS: no run does that.
+// ReuseForWrite implements vfs.FS. Runs do not use it.
 func (*rootFS) ReuseForWrite(path, _ string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	return nil, &fs.PathError{Op: "reuse", Path: path, Err: errors.ErrUnsupported}
 }
@@ -346,14 +348,14 @@ func (f rootFile) SyncData() error { return f.Sync() }
 // SyncTo implements vfs.File.
 func (f rootFile) SyncTo(int64) (bool, error) { return true, f.Sync() }
 
-// Prefetch implements vfs.File: nobody asks for it.
+// Prefetch implements vfs.File. Runs do not use it.
 func (rootFile) Prefetch(int64, int64) error { return nil }
 
 // Preallocate implements vfs.File.
 func (f rootFile) Preallocate(offset, size int64) error { return preallocate(f.File, offset, size) }
 
-// rootInfo describes one.
+// rootInfo describes a file of a run directory.
 type rootInfo struct{ fs.FileInfo }
 
-// DeviceID implements vfs.FileInfo: nobody asks for it.
+// DeviceID implements vfs.FileInfo. Runs do not use it.
 func (rootInfo) DeviceID() vfs.DeviceID { return vfs.DeviceID{} }

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFilesOfAClosedDirectory: where the run directory is its owner's alone, so is each file in it, wherever it is moved to; else the
-// user's mask decides.
+// TestFilesOfAClosedDirectory: if only the owner may open the run directory, the same holds for
+// each file in it, wherever it is moved. Otherwise the user's mask decides.
 func TestFilesOfAClosedDirectory(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o022))
 	for mode, want := range map[fs.FileMode][2]fs.FileMode{0o700: {0o600, 0o700}, 0o755: {0o644, 0o755}, 0o750: {0o644, 0o755}} {
@@ -35,8 +35,8 @@ func TestFilesOfAClosedDirectory(t *testing.T) {
 	}
 }
 
-// TestRootFS: a name leads to nothing outside the directory and through no link, for whatever it is used; a lock leaves what is in its
-// file; and a file that is made anew is no other name's.
+// TestRootFS: no operation on a name leads outside the directory or through a link. A lock does not
+// change its file. A file created anew shares nothing with other names.
 func TestRootFS(t *testing.T) {
 	work := t.TempDir()
 	path, victim := filepath.Join(work, "run"), filepath.Join(work, "victim")

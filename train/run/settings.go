@@ -11,8 +11,8 @@ import (
 // Size describes the training data, as far as options depend on it.
 type Size struct {
 	Examples  int64 // training nodes with a label, links or edges
-	Nodes     int64 // of the types of their ends; of a task of nodes, of the target
-	Relations int   // whose links are learnt together
+	Nodes     int64 // of the types that links join, or of the target
+	Relations int   // relations whose links are learnt together
 	Learnt    bool  // the ends of links have learnt rows for input
 	Typed     bool  // the network knows several types of nodes or relations
 }
@@ -26,9 +26,10 @@ type AutoSettings struct {
 const (
 	// smallSet counts labelled training nodes: one step of the usual batch.
 	smallSet = 1000
-	// denseLinks is from how many training links a node on a learnt row has seen enough without dropout. The graph of ogbl-ddi has 500.
+	// denseLinks is how many training links a node needs so that its learnt row does without
+	// dropout. The graph of ogbl-ddi has 500.
 	denseLinks = 100
-	// mostLinks bounds the batch of dense links, whose scores grow with it.
+	// mostLinks bounds the batch of dense links. The memory for scores grows with it.
 	mostLinks = 1 << 14
 )
 
@@ -65,8 +66,9 @@ func choose[T comparable](s *settling, key string, into *T, value T) {
 	}
 }
 
-// small is for nodes of which few are labelled: a network learns them by heart. By validation, one seed of each, no other of five settings was better on
-// Amazon Computers with 20 nodes a class, and one was level on Chameleon; see tools/RESULTS.md.
+// small chooses settings for few labelled nodes, which a network learns by heart. By validation
+// with one seed each, none of five other settings was better on Amazon Computers with 20 nodes a
+// class, and one was level on Chameleon; see tools/RESULTS.md.
 func (s *settling) small(of Size) {
 	s.why = fmt.Sprintf("%d labelled training nodes are few", of.Examples)
 	choose(s, "lr", &s.LR, 0.01)
@@ -76,14 +78,17 @@ func (s *settling) small(of Size) {
 	choose(s, "dropout", &s.Dropout, 0.6)
 	choose(s, "input_dropout", &s.InputDropout, 0.6)
 	choose(s, "weight_decay", &s.Optim.WeightDecay, 5e-4)
-	if s.Epochs == Auto && of.Examples <= int64(s.Batch) { // an epoch is a step; fewer evaluations to choose from, too, where few nodes validate
+	// an epoch is one step; where few nodes validate, fewer evaluations are better to choose from
+	if s.Epochs == Auto && of.Examples <= int64(s.Batch) {
 		choose(s, "eval_every", &s.EvalEvery, 5)
 	}
 }
 
-// dense is for links among nodes that are known by their links alone, of which each has many. After a layer of means over hundreds of neighbours the rows
-// of all nodes are much alike, and products of them tell little more than degrees: on ogbl-ddi dot has Hits@20 of 0. What an MLP makes of the products
-// of elements tells nodes apart. A step reads the rows of all nodes however few links it has.
+// dense chooses settings for links among nodes that have learnt rows and many links each. After a
+// layer of means over hundreds of neighbours, the rows of all nodes are much alike, and dot
+// products tell little more than degrees: on ogbl-ddi dot reaches Hits@20 of 0. An MLP on
+// element-wise products tells nodes apart. A step reads the rows of all nodes, however few links it
+// has; so batches are large.
 func (s *settling) dense(of Size) {
 	s.why = fmt.Sprintf("%d links of %d nodes, whose rows are learnt, are dense", of.Examples, of.Nodes)
 	if s.Left["decoder"] {
@@ -93,8 +98,9 @@ func (s *settling) dense(of Size) {
 	choose(s, "batch", &s.Batch, int(min(max(2*of.Nodes, int64(s.Batch)), mostLinks)))
 }
 
-// relations is for knowledge graphs: each relation has a vector, and each positive is one among all nodes where these are not too many (Lacroix et al. 2018,
-// whose penalty this is; 0.1 was the best of validation of 0, 0.01 and 0.1 on UMLS).
+// relations chooses settings for knowledge graphs: each relation has a vector, and each positive is
+// compared with all nodes, unless these are too many (Lacroix et al. 2018). The penalty is theirs;
+// on UMLS 0.1 was the best of 0, 0.01 and 0.1 by validation.
 func (s *settling) relations(of Size) {
 	s.why = fmt.Sprintf("links of %d relations", of.Relations)
 	if s.Left["decoder"] && s.Decoder == model.Dot {
@@ -111,5 +117,6 @@ func (s *settling) relations(of Size) {
 	}
 }
 
-// manyNodes are too many to score each of them for each positive: a step of 1000 positives would have 64 M scores and more.
+// manyNodes are too many to score all of them for each positive: a step of 1000 positives would
+// have 64 M scores or more.
 const manyNodes = 1 << 16

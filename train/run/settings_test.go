@@ -9,7 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// allLeft are options of which nobody gave one.
+// allLeft returns options of which none was given.
 func allLeft() Options {
 	o := DefaultOptions()
 	o.Left = map[string]bool{}
@@ -20,7 +20,8 @@ func allLeft() Options {
 	return o
 }
 
-// TestSettingsGoBySize: few labels, dense links and many relations have settings of their own, and nothing else has.
+// TestSettingsGoBySize: few labels, dense links and many relations have settings of their own, and
+// nothing else has.
 func TestSettingsGoBySize(t *testing.T) {
 	linked := func(layers int) Options {
 		o := allLeft()

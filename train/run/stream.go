@@ -32,12 +32,14 @@ type StreamOptions struct {
 	// MitigateAudit counts the blended memories of a step that are compared with fresh ones, as if
 	// the step had seen all steps before it. 0 compares none. It changes no result.
 	MitigateAudit int `json:"mitigate_audit,omitempty" resume:"free"`
-	// Identity is the columns of random numbers, by the ids of nodes, that tell nodes apart where they have no features; 0 is none. They are
-	// computed as they are read, and take no memory a node. Auto is as many as Hidden with TGN, where the stream has nodes of one type and these have
-	// no features; else 0. JODIE learns better without (validation AP on CollegeMsg 87.8 %, and 86.0 with them), and APAN reads none.
+	// Identity is how many columns of random numbers, by node id, tell nodes apart that have no
+	// features; 0 is none. They are computed when they are read, and take no memory. Auto is Hidden
+	// with TGN on a stream of one node type without features; else 0. JODIE learns better without
+	// them (validation AP on CollegeMsg 87.8 %, and 86.0 with them), and APAN does not read them.
 	Identity int `json:"identity,omitempty"`
-	// PairFeatures has the network read, for each pair that it scores, what scores without a network know: whether the pair had an event, how long
-	// ago and how many, and likewise its destination, by the events before the batch. Its figures are not those of the network as published.
+	// PairFeatures gives the network, for each scored pair, what scores without a network know:
+	// whether the pair had an event before the batch, how long ago and how many, and the same of
+	// its destination. The published networks do not have this.
 	PairFeatures bool `json:"pair_features,omitempty"`
 	// Publish says when the state that a step makes is there for others: Early, which is the default, as soon as it is computed; or Late, behind the
 	// step. It changes no result.
@@ -268,7 +270,7 @@ type StreamOf struct {
 	// RankedAmong is what destinations are ranked among for MRR, given or uniform:N; empty where they are not.
 	RankedAmong string  `json:"ranked_among,omitempty"`
 	TimeScale   float64 `json:"time_scale"`
-	NodeColumns int     `json:"node_columns,omitempty"` // of features of nodes that the network reads, or of Options.Identity
+	NodeColumns int     `json:"node_columns,omitempty"` // node features read, or Options.Identity
 	// Live is what the best epoch has come to from the state that its training left, where Options.Eval is LiveState; Seconds are those of all epochs.
 	Live *ReplayOf `json:"live,omitempty"`
 	// Replay is what the best weights come to, or the last ones where nothing was validated, over the whole stream from its first event on; nil before
@@ -314,7 +316,7 @@ func (s *StreamOf) Compare(by metric.Kind) {
 	slices.SortStableFunc(s.AboveNetwork, func(a, b string) int { return cmp.Compare(scores[b], scores[a]) })
 }
 
-// OfBatched is one metric of a stream: ap, unless it is roc-auc or mrr.
+// OfBatched returns one metric of a stream: roc-auc, mrr, or else ap.
 func OfBatched(by metric.Kind, v metric.Batched) float64 {
 	switch by {
 	case metric.ROCAUC:
@@ -354,14 +356,14 @@ type MitigationOf struct {
 // |memory-fresh| over |fresh|; a cosine is of the angle between the two. Its JSON keys are stable.
 type MitigationAudit struct {
 	Nodes     int64 `json:"nodes"`
-	OutOfDate int64 `json:"out_of_date"` // of these: later steps than the state was of had changed them
-	Closer    int64 `json:"closer"`      // of Nodes: blended memories lay closer
-	// Of all Nodes; without blending, those that are not OutOfDate have no error.
+	OutOfDate int64 `json:"out_of_date"` // of Nodes: steps not seen had changed them
+	Closer    int64 `json:"closer"`      // of Nodes: the blended memory was closer to the fresh one
+	// Over all Nodes. Without blending, nodes that are not OutOfDate have no error.
 	ErrorBlended  float64 `json:"error_blended"`
 	CosineBlended float64 `json:"cosine_blended"`
 	ErrorWithout  float64 `json:"error_without"`
 	CosineWithout float64 `json:"cosine_without"`
-	StaleBlended  float64 `json:"error_blended_out_of_date"` // of OutOfDate alone
+	StaleBlended  float64 `json:"error_blended_out_of_date"` // over OutOfDate alone
 	StaleWithout  float64 `json:"error_without_out_of_date"`
 }
 

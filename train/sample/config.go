@@ -24,8 +24,9 @@ const (
 	// LaborStar is LABOR-*: t is kept by s when r_t ≤ c_s·π_t, π being what makes the expected number of different sources
 	// smallest at the variance that NS has (equations 11 to 16 there, iterated to convergence). How many a node keeps varies. It
 	// needs the lists of all destinations at a time, of all relations from one type, up to 48 bytes a neighbour; others need a part of
-	// one list. Since π is of all destinations of a batch, batches that share their numbers do not share their draws: those of a batch are
-	// not among those that the batch has together with others, as those of NS and Labor0 are.
+	// one list. Since π depends on all destinations of a batch, batches that share random numbers
+	// do not draw the same edges. With NS and Labor0 a batch alone draws a part of what it draws
+	// together with others; with LaborStar it need not.
 	LaborStar Kind = "labor-star"
 	// RW is PinSAGE's (Ying et al., KDD 2018, section 3.1): of the nodes that random walks from s visit, the k that are visited
 	// most often.

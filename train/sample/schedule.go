@@ -39,7 +39,9 @@ func ParseKappa(text string) (int, error) {
 // Schedule gives the Z of each step: dependent minibatches (Balin et al., Cooperative Minibatching, section 3.2 and appendix
 // A.7). Seed j is a hash, and step i has that of i div κ, of all epochs counted together; from there to the next one it has
 // gone (i mod κ)/κ of the way. Nested batches, Config.Smoothed unset, look at First alone, so that κ batches share their
-// draws, but under LaborStar, which finds probabilities for each batch alone, and where they share their numbers only. With κ = 1 no two steps share a seed, and none has left its own: those are independent batches.
+// draws. Under LaborStar they share random numbers only, since it computes probabilities for each
+// batch alone. With κ = 1 no two steps share a seed, and each step has its own: batches are
+// independent.
 type Schedule struct {
 	Seed  uint64
 	Kappa int // at least 1, or Forever

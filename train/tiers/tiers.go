@@ -302,7 +302,8 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	return nil
 }
 
-// Rest returns the bytes that no part of the memory has a use for: 0 where rows are read from disk, which use all.
+// Rest returns the bytes that no part of the memory uses. It returns 0 if rows are read from disk:
+// caches then use all.
 func (t *Tiers) Rest(m Measure) int64 {
 	d, _ := t.demand(m)
 	b, err := d.Split(t.total, plan.Budget{

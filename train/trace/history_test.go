@@ -20,7 +20,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// plainSlots is the rules of hidden rows that are used again in plain maps, for one layer and type. A row is known by its node and the step
+// plainSlots has the rules for reusing hidden rows in plain maps, for one layer and type. A row is
+// known by its node and the step
 // that computed it.
 type plainSlots struct {
 	history.Options

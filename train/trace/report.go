@@ -112,14 +112,16 @@ type Batches struct {
 	Max  int     `json:"max"`
 }
 
-// Overlap is how much batches want of what the batch right before them wanted. Of nested draws the first batch of each κ is left out, which looks
-// at other numbers than the one before it. With κ = 1, where each batch has numbers of its own, all are compared: that is what chance has.
+// Overlap compares what batches want with what the batch right before them wanted. With nested
+// draws the first batch of each κ is left out, since it has other random numbers than the one
+// before it. With κ = 1 each batch has its own numbers, and all are compared: that is the overlap
+// by chance.
 //
-// With NS and LABOR-0 and nested draws a node draws the same neighbours in all batches of a group. With LABOR-* it does not, since its
-// probabilities depend on all nodes of a batch.
+// With NS and LABOR-0 and nested draws, a node draws the same neighbours in all batches of a group.
+// With LABOR-* it does not, since its probabilities depend on all nodes of a batch.
 type Overlap struct {
-	Rows  int64   `json:"rows"`  // that both wanted
-	Share float64 `json:"share"` // of the rows of the later ones
+	Rows  int64   `json:"rows"`  // rows that both wanted
+	Share float64 `json:"share"` // of the rows of the later batch
 }
 
 // Window is the mean over all whole windows of so many batches, one behind the other from the start of the trace.

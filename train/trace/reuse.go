@@ -7,7 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// reuse finds out how many different rows windows of batches want, and how many a batch wants that the one before it wanted, as batches come.
+// reuse counts, as batches come, the different rows that windows of batches want, and the rows of a
+// batch that the one before it wanted too.
 type reuse struct {
 	buf   *kernels.HostBuf
 	last  []uint32 // batch of a row's last request, plus 1; 0 where there was none
@@ -15,9 +16,9 @@ type reuse struct {
 	// rows[k] is a sum over whole windows of 2ᵏ batches, each counting a row once.
 	rows    []int64
 	steps   int
-	every   int // batches of a group, each of which is compared with the one before it in the group; 0: all are in one
+	every   int // batches of a group, each compared with the one before it; 0: one group
 	compare Overlap
-	wanted  int64 // rows of the batches that are compared
+	wanted  int64 // rows of the compared batches
 }
 
 func newReuse(nodes, steps, every int) (*reuse, error) {
@@ -71,14 +72,14 @@ func (u *reuse) windows() (w []Window) {
 	return w
 }
 
-// overlap is that of the batches so far.
+// overlap returns the overlap of the batches so far.
 func (u *reuse) overlap() Overlap {
 	o := u.compare
 	o.Share = float64(o.Rows) / float64(max(u.wanted, 1))
 	return o
 }
 
-// groupOf is how many batches share their draws, so that each is compared with the one before it: 0 for all.
+// groupOf returns how many batches share their draws, for reuse.every; 0 means all.
 func groupOf(kappa int, smoothed bool) int {
 	if kappa == 1 || kappa == sample.Forever || smoothed {
 		return 0

@@ -76,7 +76,8 @@ func distinct(batches [][]uint32) float64 {
 	return float64(len(rows))
 }
 
-// plainOverlap compares each batch with the one before it, but for those that look at other numbers than it.
+// plainOverlap compares each batch with the one before it, unless the two have different random
+// numbers.
 func plainOverlap(batches [][]uint32, kappa int) (o Overlap) {
 	wanted := 0
 	for i := 1; i < len(batches); i++ {
