@@ -13,27 +13,30 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// audit compares memories that steps blend with what they would be, had the step seen the state that all steps before it have left. It keeps what
-// the last steps have made of memories, as many as the staleness hides, so that it reads no table and changes no count of the run.
+// audit compares the memories that steps blend with fresh ones, which the step would read if it saw
+// the state after all earlier steps. It keeps the memories that the last steps wrote, as many steps
+// as the staleness hides. So it reads no table and changes no count of the run.
 type audit struct {
 	recent []recent // the oldest first
 	spare  []recent
-	blind  int // steps to come of which it does not know what was hidden: after a resume from a checkpoint without
+	// blind counts the next steps whose hidden writes are unknown, after a resume from a checkpoint
+	// without them.
+	blind int
 }
 
-// recent is what a step made of memories.
+// recent is the memories that one step wrote.
 type recent struct {
 	places   []uint32
-	memories []byte // one behind the other, as records have them
+	memories []byte // in the order of places, encoded as in records
 }
 
-// begin is for the first step of an epoch, which sees all that there is.
+// begin starts an epoch, whose first step sees everything.
 func (a *audit) begin() {
 	a.spare, a.recent, a.blind = append(a.spare, a.recent...), nil, 0
 }
 
-// look compares most of the memories that a step has blended, at most, and adds them to sums. It is called once for each step, in their order, and
-// notes what the step has made of memories, for the next lag-1 ones.
+// look compares up to most of the memories that a step blended, and adds them to sums. Call it once
+// for each step, in order. It notes the memories that the step wrote, for the next lag-1 steps.
 func (a *audit) look(in temporal.Input, s *temporal.Stepper, lag, most int, sums *run.MitigationSums) {
 	were, are := s.Blended()
 	if a.blind > 0 {
@@ -41,7 +44,7 @@ func (a *audit) look(in temporal.Input, s *temporal.Stepper, lag, most int, sums
 	} else if n := len(in.Blended); n > 0 && len(were) > 0 {
 		cols, fresh := len(were)/n, []float32(nil)
 		for j := range min(most, n) {
-			i := j * n / min(most, n) // spread over all of them
+			i := j * n / min(most, n) // spread evenly over all n
 			was, is := were[i*cols:][:cols], are[i*cols:][:cols]
 			newer := a.newest(in.Nodes[in.RowNode[in.Blended[i]]], 4*cols)
 			if newer == nil {
@@ -64,7 +67,7 @@ func (a *audit) look(in temporal.Input, s *temporal.Stepper, lag, most int, sums
 	}
 }
 
-// newest is the newest memory of the node at a place that recent steps made; nil where they made none.
+// newest returns the newest memory that recent steps wrote of the node at place, or nil.
 func (a *audit) newest(place uint32, bytes int) []byte {
 	for _, r := range slices.Backward(a.recent) {
 		if i := slices.Index(r.places, place); i >= 0 {
@@ -74,7 +77,7 @@ func (a *audit) newest(place uint32, bytes int) []byte {
 	return nil
 }
 
-// note keeps what a step has made of memories.
+// note keeps the memories that a step wrote.
 func (a *audit) note(in temporal.Input, s *temporal.Stepper) {
 	var r recent
 	if n := len(a.spare); n > 0 {
@@ -91,15 +94,15 @@ func (a *audit) note(in temporal.Input, s *temporal.Stepper) {
 	a.recent = append(a.recent, r)
 }
 
-// auditBytes is what an audit keeps of so many steps that change so many records.
+// auditBytes is the memory of an audit for this many steps, with writes changed records each.
 func auditBytes(steps, writes, hidden int) int64 {
 	return int64(steps) * int64(writes) * int64(4*hidden+4)
 }
 
-// recentPrefix is of tensors in checkpoints.
+// recentPrefix begins the names of an audit's tensors in checkpoints.
 const recentPrefix = "mitigate.recent."
 
-// tensors are what a checkpoint keeps for a run that goes on in the middle of an epoch.
+// tensors returns what a checkpoint needs for a run that goes on in the middle of an epoch.
 func (a *audit) tensors() (all []checkpoint.Tensor) {
 	for i, r := range a.recent {
 		all = append(all, undoTensor(recentPrefix+strconv.Itoa(i), cachetier.Undo{Rows: r.places, Were: r.memories}))
@@ -107,8 +110,8 @@ func (a *audit) tensors() (all []checkpoint.Tensor) {
 	return all
 }
 
-// goOn takes over what a checkpoint after so many steps of an epoch has of them. Where it has less than lag-1 steps hide, nothing is looked at until
-// enough of them are known again.
+// goOn takes over the steps that a checkpoint has, made after steps steps of an epoch. If it has
+// fewer than lag-1 steps hide, nothing is compared until enough steps are known again.
 func (a *audit) goOn(tensors []checkpoint.Tensor, steps, lag, hidden, places int) error {
 	a.begin()
 	want := min(steps, lag-1)

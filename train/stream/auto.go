@@ -129,7 +129,8 @@ func (t *trainer) rehearsal(c staleness.Costs, steps, k int) run.Rehearsal {
 	return r
 }
 
-// rehearseSteps takes steps from the middle of the training part, with state at a place that was never written, and says what their stages cost. Of the
+// rehearseSteps runs steps from the middle of the training part, with state at a place never
+// written, and returns the cost of their stages. Of the
 // run nothing is changed by that but the tables, which are to be opened anew.
 func (t *trainer) rehearseSteps(ctx context.Context, at mutable.Place) (c staleness.Costs, steps int, err error) {
 	p := t.learning(1)

@@ -5,17 +5,18 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// No event of a batch sees what the others of the batch leave in the state. A network learns the less from state, the more
-// events a node has in a batch: from 100 events a batch to 600 JODIE loses 3.6 points of validation AP on Email-EU, 3.9 on
+// No event of a batch sees what the others of the batch do to the state. So a network learns less
+// from state, the more events a node has in a batch: from 100 events a batch to 600 JODIE loses 3.6
+// points of validation AP on Email-EU, 3.9 on
 // Wikipedia and 7.6 on CollegeMsg, where a node has 2.0, 2.3 and 2.8 events in a batch of 100.
 const (
-	mostBatch    = 600 // as TGL and MSPipe have it
-	leastBatch   = 50  // fewer make a step of overhead
-	batchStep    = 10  // between sizes that are looked at
-	eventsOfNode = 2.5 // of a node in a batch, on average at most: it comes again once or twice
+	mostBatch    = 600 // as in TGL and MSPipe
+	leastBatch   = 50  // smaller batches are mostly overhead
+	batchStep    = 10  // between the sizes that are tried
+	eventsOfNode = 2.5 // at most in a batch, on average: it comes again once or twice
 )
 
-// settleBatch chooses how many events a batch has where the options leave it open: as many as make eventsOfNode.
+// settleBatch chooses the events of a batch if that is Auto: as many as keep to eventsOfNode.
 func (t *trainer) settleBatch() error {
 	if t.Batch != run.Auto {
 		return nil

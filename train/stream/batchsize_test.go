@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// evenly is a stream whose events join any of so many nodes.
+// evenly returns a stream whose events join random nodes.
 func evenly(t *testing.T, events, nodes int) *store.Dataset {
 	rng := rand.New(rand.NewPCG(7, uint64(nodes)))
 	s := storetest.StreamSpec{Users: nodes, Split: store.StreamSplit{Name: "given", Train: int64(events * 8 / 10), Valid: int64(events / 10), Test: int64(events / 10)}}
@@ -28,8 +28,8 @@ func evenly(t *testing.T, events, nodes int) *store.Dataset {
 	return ds
 }
 
-// TestBatchByRecurrence: the batch grows with the nodes that events part among, within its bounds, and a note says so. What
-// was given counts. A run has the number on record, and goes on with it.
+// TestBatchByRecurrence: the batch grows with the number of nodes, within its bounds, and a note
+// says so. A given batch stays. The record has the number, and a resumed run keeps it.
 func TestBatchByRecurrence(t *testing.T) {
 	for nodes, want := range map[int]int{20: leastBatch, 140: 140, 5000: mostBatch} {
 		ds, o, notes := evenly(t, 3000, nodes), options(model.JODIE), ""
@@ -49,7 +49,8 @@ func TestBatchByRecurrence(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		_, err := runOn(ctx, disk, "/run", ds, o, Hooks{Step: func(int, int, int, float64) { cancel() }})
 		require.NoError(t, err)
-		again, err := runOn(t.Context(), disk, "/run", ds, given, Hooks{}) // as the command gives it, from the record
+		// the command gives the value on record
+		again, err := runOn(t.Context(), disk, "/run", ds, given, Hooks{})
 		require.NoError(t, err)
 		require.Equal(t, outcomeOf(r), outcomeOf(again))
 	}

@@ -32,7 +32,7 @@ type progress struct {
 	run.Progress
 	State marks             `json:"state"`
 	Stale staleness.Counted `json:"stale"` // what was read out of date
-	// Audited is what audits of blended memories came to so far.
+	// Audited sums up the audits of blended memories so far.
 	Audited run.MitigationSums `json:"audited,omitzero"`
 }
 

@@ -37,7 +37,8 @@
 //
 // # Memory
 //
-// [run.Record].Memory says how it is split. For each node: 4 bytes of cursor, 14 to blend memories, what mutable.FixedBytes and
+// [run.Record].Memory says how it is split. For each node: 4 bytes of cursor, 14 to blend memories,
+// what mutable.FixedBytes and
 // cachetier.NotedBytes say of its record, and 4 in each population of negatives that it is in. Before the tables are opened, Auto takes 4 as well
 // where it finds more than 1.
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// settleIdentity decides how many identity columns nodes have where the options leave it open, and refuses them where
-// nodes have features.
+// settleIdentity chooses the number of identity columns if it is Auto, and refuses them if nodes
+// have features.
 func (t *trainer) settleIdentity() error {
 	s, fits := t.events.Stream, t.tables.nodeFile == nil
 	if t.Identity == run.Auto {
@@ -29,7 +29,8 @@ func (t *trainer) settleIdentity() error {
 	return nil
 }
 
-// ids looks up what users know nodes by, for identity columns: whole numbers, or rows of the source where nodes have names.
+// ids looks up the users' ids of nodes, for identity columns: whole numbers, or rows of the source
+// if nodes have names.
 func (t *trainer) ids() temporal.IDs {
 	src, dst := t.nodeIDs(t.events.Stream.Src), t.nodeIDs(t.events.Stream.Dst)
 	types, firstDst := t.events.Stream.Src != t.events.Stream.Dst, uint32(t.events.Place(0))
@@ -37,7 +38,8 @@ func (t *trainer) ids() temporal.IDs {
 		return store.Guard(func() error {
 			for i, place := range places {
 				if types && place >= firstDst {
-					ids[i] = sample.Fold(1, uint64(dst.Original(place-firstDst))) // or nodes of two types with one id would be alike
+					// otherwise nodes of two types with one id would be alike
+					ids[i] = sample.Fold(1, uint64(dst.Original(place-firstDst)))
 				} else {
 					ids[i] = uint64(src.Original(place))
 				}
@@ -47,7 +49,7 @@ func (t *trainer) ids() temporal.IDs {
 	}
 }
 
-// nodeIDs is the id map of a node type.
+// nodeIDs returns the id map of a node type.
 func (t *trainer) nodeIDs(name string) (ids store.IDs) {
 	for i, n := range t.set.Manifest().NodeTypes {
 		if n.Name == name {
@@ -57,8 +59,8 @@ func (t *trainer) nodeIDs(name string) (ids store.IDs) {
 	return ids
 }
 
-// sameIDs refuses identity columns of a dataset that the run was not trained on where its nodes have names: their rows in
-// the source may be others, and so the columns of each node.
+// sameIDs refuses identity columns on another dataset than the run trained on, if its nodes have
+// names. Their rows in the source may differ there, and so would each node's columns.
 func (t *trainer) sameIDs(trainedOn string) error {
 	if t.Identity == 0 || t.result.Seal == trainedOn {
 		return nil

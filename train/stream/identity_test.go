@@ -18,7 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// oneType is drifting between nodes of one type, whose features are what row says, or none where it is nil.
+// oneType is drifting between nodes of one type, with row for features; nil means none.
 func oneType(t testing.TB, events, dim int, row func(v int) []float32) *store.Dataset {
 	s := driftingSpec(events, 0)
 	for i := range s.Dst {
@@ -43,12 +43,13 @@ func identityRow(id uint64, dim int) (row []float32) {
 	return row
 }
 
-// TestIdentityIsATableOfRandomColumns: a run whose nodes have no features is, bit for bit, the run on a dataset that stores
-// the same random columns for features, whatever the budget and wherever it is cut short, and its network measures the same.
+// TestIdentityIsATableOfRandomColumns: a run on nodes without features equals, bit for bit, the run
+// on a dataset that stores the same random columns. That holds for any budget and after a resume,
+// and the network measures the same.
 func TestIdentityIsATableOfRandomColumns(t *testing.T) {
 	const hidden = 16
 	plain := oneType(t, 600, 0, nil)
-	for _, cols := range []int{hidden, 5} { // added as they are, and by a map
+	for _, cols := range []int{hidden, 5} { // added as they are, or through a map
 		stored := oneType(t, 600, cols, func(v int) []float32 { return identityRow(uint64(v), cols) })
 		stateless := options(model.TGN)
 		stateless.State = run.NoState
@@ -89,7 +90,8 @@ func TestIdentityIsATableOfRandomColumns(t *testing.T) {
 	}
 }
 
-// TestIdentityByDefault: TGN has it where nodes are of one type and have no features, and a note says so. Runs whose record does not know the option go on without it.
+// TestIdentityByDefault: TGN has identity columns if nodes are of one type without features, and a
+// note says so. A run whose record lacks the option goes on without them.
 func TestIdentityByDefault(t *testing.T) {
 	plain, featured, two := oneType(t, 300, 0, nil), described(t, 300, 3), drifting(t, 300)
 	for _, of := range []struct {

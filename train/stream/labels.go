@@ -78,15 +78,18 @@ type labelled struct {
 func LabelBytes(e *store.Events, columns int) int64 {
 	l := toldOf(e)
 	split := l.split
-	lists := 8*int64(columns)*min(split.Train, 2*mostKept) + 16*l.count + 80*split.Valid + 8*split.Test // which may have twice the room while they grow
+	// lists may have twice the room while they grow
+	lists := 8*int64(columns)*min(split.Train, 2*mostKept) + 16*l.count + 80*split.Valid + 8*split.Test
 	classes := int64(min(l.classes, mostClasses))
 	weights := temporal.ProbeWeights(columns, int(classes))
 	const kept = probeSteps / probeEvery // weights, with the scores of each
-	// Weights have gradients and two moments; of the rows of a step there are logits on the backend, their gradients and copies.
+	// Weights have gradients and two moments. The rows of a step have logits on the backend, their
+	// gradients, and copies.
 	return lists + 4*weights*(4+kept+1) + 4*6*probeRows*classes + 64*classes*(kept+1)
 }
 
-// mostClasses is the most classes that are told apart, which is what ingest takes: a classifier has a hundred weights for each.
+// mostClasses bounds the classes of a classifier, which has a hundred weights for each. Ingest has
+// the same bound.
 const mostClasses = 1 << 16
 
 // MeasureLabels learns classes of sources from the labelled events of the training part, and measures them on the others: with the weights, of
@@ -268,7 +271,8 @@ func (l *labelled) measure(ctx context.Context, part int, classes []uint32, z []
 	return nil
 }
 
-// addTo adds predictions to scores, those of a few rows at a time, since each has a number for every class.
+// addTo adds predictions to scores, a few rows at a time, since each row has a number for every
+// class.
 func (l *labelled) addTo(scores *labelScores, classes []uint32, z []float32) {
 	for at := 0; at < len(classes); at += probeRows {
 		end := min(at+probeRows, len(classes))

@@ -98,8 +98,8 @@ func TestLabelsRefused(t *testing.T) {
 	require.ErrorContains(t, err, "{model} jodie reads no neighbours, so that it sees an event once it is in the state; take {labels} before")
 }
 
-// TestLabelsOfManyClasses: a dataset with more classes than ingest takes now is refused before anything is made for each, and of as many as it takes
-// LabelBytes has what the classifier takes.
+// TestLabelsOfManyClasses: a dataset with more classes than ingest takes now is refused before
+// memory is made for them. With as many as it takes, LabelBytes counts what the classifier takes.
 func TestLabelsOfManyClasses(t *testing.T) {
 	of := func(classes int) *store.Dataset {
 		s := driftingSpec(500, 2)

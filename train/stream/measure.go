@@ -87,7 +87,7 @@ func (t *trainer) through(
 	})
 }
 
-// remembers tells whether a score depends on the events before its batch otherwise than by neighbours.
+// remembers reports whether a score depends on earlier events by more than neighbours.
 func (t *trainer) remembers() bool { return t.tables.state != nil || t.PairFeatures }
 
 // following has Hooks.Pass be told of what is gone through from here on.

@@ -18,7 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// requireBlends holds the rows of a batch that are blended against the rule, by the times in the state that it sees. All of them had an event.
+// requireBlends compares the blended rows of a batch with the rule, by the times in the state that
+// the batch sees. Each of these rows had an event.
 func requireBlends(t *testing.T, tr *trainer, b *temporal.Batch, state func(place uint32) (last float64, met bool)) {
 	t.Helper()
 	similar, err := temporal.NewSimilar(tr.events)
@@ -53,7 +54,8 @@ func requireBlends(t *testing.T, tr *trainer, b *temporal.Batch, state func(plac
 	}
 }
 
-// auditBlends compares memories that a batch blends, as the state that it sees and as fresh state have them.
+// auditBlends compares the memories that a batch blends, read from the state that it sees and from
+// fresh state.
 func auditBlends(sums *run.MitigationSums, o run.Options, r temporal.Record, b *temporal.Batch, seen func(v uint32) []byte, fresh map[uint32][]byte) {
 	memory := func(record []byte) []float32 {
 		x := make([]float32, len(r.Memory(record))/4)
@@ -77,7 +79,8 @@ func auditBlends(sums *run.MitigationSums, o run.Options, r temporal.Record, b *
 	}
 }
 
-// exact is drifting between nodes of one type, with features of events and of nodes that float16 and float32 hold alike; without any of elem 0.
+// exact is drifting between nodes of one type, with features that float16 and float32 hold exactly.
+// With elem 0 there are no features.
 func exact(t testing.TB, events int, elem store.Elem) *store.Dataset {
 	s := driftingSpec(events, 0)
 	for i := range s.Dst {
@@ -102,8 +105,9 @@ func exact(t testing.TB, events int, elem store.Elem) *store.Dataset {
 	return ds
 }
 
-// TestMitigateFeatures: whatever the type of features, and whichever partners memories are blended with, a run is the plain loop, on any budget and after it
-// was cut short; types that hold the same features come to the same.
+// TestMitigateFeatures: whatever the type of features and the choice of partners, a run equals the
+// plain loop, with any budget and after a resume. Types that hold the same features give the same
+// result.
 func TestMitigateFeatures(t *testing.T) {
 	for _, kind := range model.TemporalKinds {
 		for _, random := range []uint64{0, 7} {
@@ -149,7 +153,8 @@ func TestMitigateFeatures(t *testing.T) {
 	}
 }
 
-// TestMitigate: memories that are out of date are blended as the plain loop blends them, on any budget; what is kept whole is what is not blended.
+// TestMitigate: memories are blended as in the plain loop, with any budget. With a keep of 1
+// nothing is blended.
 func TestMitigate(t *testing.T) {
 	ds := drifting(t, 700)
 	for _, kind := range model.TemporalKinds {
@@ -168,7 +173,7 @@ func TestMitigate(t *testing.T) {
 			require.Equal(t, params, r.ParamsXXH3, "%s, staleness %d", kind, k)
 			require.Equal(t, want.Blended, m.Blended)
 
-			if k == 2 { // which is between the others
+			if k == 2 { // it lies between the others
 				continue
 			}
 			same := outcomeOf(r)
@@ -180,8 +185,8 @@ func TestMitigate(t *testing.T) {
 	}
 }
 
-// TestMitigateAudit: an audit changes no result, and looks at what is blended, or at some of it. One that begins with a resume looks at nothing until it
-// knows what the staleness hides.
+// TestMitigateAudit: an audit changes no result. It compares all blended memories, or some of them.
+// After a resume it compares nothing until it knows the hidden steps.
 func TestMitigateAudit(t *testing.T) {
 	ds := drifting(t, 900)
 	for _, kind := range model.TemporalKinds {

@@ -27,7 +27,8 @@ type NetworkOptions struct {
 	MemoryBytes, Beside int64
 	// EvalNegatives is what Measure ranks events among, as in run.Options; empty: as the run did.
 	EvalNegatives string
-	// Scratch is a directory for the state of nodes, which is the Network's own and not in the run's. The caller removes it after Close.
+	// Scratch is a directory outside the run's for the state of nodes. Only this Network uses it,
+	// and the caller removes it after Close.
 	Scratch string
 }
 
@@ -92,7 +93,7 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	return with
 }
 
-// load takes the weights from the newest checkpoint, or with older from the newest that can be read.
+// load loads the weights from the newest checkpoint, or with older from the newest readable one.
 func (n *Network) load(which string, older bool) error {
 	t := n.t
 	name, s, err := t.dir.LoadLatest(older, t.note)

@@ -18,8 +18,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// TestPairFeatures: what is known of pairs changes what every network comes to, and is the same on any budget, with any
-// workers, drawn together or not, and after a run was cut short anywhere; its network measures what the run did.
+// TestPairFeatures: pair features change the result of every network. They are the same with any
+// budget, workers and steps drawn together, and after a resume, and the network measures what the
+// run did.
 func TestPairFeatures(t *testing.T) {
 	ds := drifting(t, 600)
 	stateless := options(model.TGN)
@@ -66,7 +67,7 @@ func TestPairFeatures(t *testing.T) {
 	}
 }
 
-// TestPairScoresAreThoseOfEvaluation: a pair at the time of an event has the score that evaluation gives this event.
+// TestPairScoresAreThoseOfEvaluation: Pairs and evaluation score an event's pair at its time alike.
 func TestPairScoresAreThoseOfEvaluation(t *testing.T) {
 	ds := evenly(t, 900, 30)
 	for _, state := range []string{"", run.NoState} {
@@ -96,8 +97,8 @@ func TestPairScoresAreThoseOfEvaluation(t *testing.T) {
 	}
 }
 
-// TestPairFeaturesAreLearnt: on a stream whose pairs come again, where a network cannot tell them by its state, it can once it
-// is told of pairs.
+// TestPairFeaturesAreLearnt: on a stream of repeated pairs that the state does not tell, a network
+// learns to tell them from pair features.
 func TestPairFeaturesAreLearnt(t *testing.T) {
 	const nodes, friends = 200, 3
 	rng := rand.New(rand.NewPCG(9, 9))
@@ -119,7 +120,8 @@ func TestPairFeaturesAreLearnt(t *testing.T) {
 	require.NotContains(t, told.Stream.AboveNetwork, "pair_time")
 }
 
-// TestNoRoomForPairs: the table of pairs counts as memory, and a budget that it does not fit in is refused.
+// TestNoRoomForPairs: the table of pairs counts as memory. A budget that is too small for it is
+// refused.
 func TestNoRoomForPairs(t *testing.T) {
 	ds := evenly(t, 200_000, 3000)
 	o := options(model.JODIE)

@@ -37,8 +37,8 @@ type Hooks struct {
 	Note  func(string)
 	Text  func(string) string
 	Live  func(now func() *run.Result) (stop func())
-	// RandomPartners, where it is not 0, has run.Options.Mitigate blend memories with those of nodes drawn by this key, and not of similar ones: a
-	// control for studies, which no record has.
+	// RandomPartners, if not 0, makes run.Options.Mitigate blend with nodes drawn by this key,
+	// instead of similar ones. It is a control for studies, and no record has it.
 	RandomPartners uint64
 
 	scratch bool  // of MakePlan
@@ -70,7 +70,7 @@ type trainer struct {
 
 	known, all []uint32    // populations of negatives: of training, and of evaluation
 	ranking    run.Ranking // what events of evaluation are ranked among
-	pairs      int64       // of PairFeatures: the different ones of the stream
+	pairs      int64       // of PairFeatures: the different pairs of the stream
 	draw       *drawer
 	step       *temporal.Stepper
 	lag        int                 // the staleness in force: 1 while Auto is not decided
@@ -78,7 +78,7 @@ type trainer struct {
 	stale      *staleness.Realised // what training read that was out of date
 	wrote      []uint32            // scratch of it
 	audit      audit               // of MitigateAudit
-	audited    run.MitigationSums  // by it
+	audited    run.MitigationSums  // sums of audit
 	measured   measured
 	tables     tables
 	pipe       *pipeline.Pipeline // of training

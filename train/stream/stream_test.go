@@ -39,7 +39,7 @@ func labelledDrifting(t testing.TB, events, classes int) *store.Dataset {
 	return streamOf(t, driftingSpec(events, classes))
 }
 
-// streamOf is the dataset of a stream, until the end of the test.
+// streamOf builds the dataset of a stream, and closes it when the test ends.
 func streamOf(t testing.TB, s storetest.StreamSpec) *store.Dataset {
 	ds, err := store.Open(storetest.BuildStream(t, s))
 	require.NoError(t, err)

@@ -28,8 +28,8 @@ type Batch struct {
 	Src, Dst, Negatives []uint32
 	Each                int
 
-	// Pairs has PairColumns for each pair that is scored, where SamplerOptions.Pairs asks for them: those of Src with Dst, and behind them those
-	// with Negatives.
+	// Pairs has PairColumns for each scored pair, if SamplerOptions.Pairs asks for them: first the
+	// pairs of Src and Dst, then those with Negatives.
 	Pairs []float32
 
 	// Writes are the nodes whose state the events change: those at the ends. None is there twice, and they come by the last of their events.

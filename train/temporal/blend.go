@@ -9,7 +9,7 @@ import (
 // blender finds which memories of batches are blended. It knows the last times of nodes as of the state that the last batch has seen.
 type blender struct {
 	memory *kernels.HostBuf
-	last   []float64 // by place, scaled: of events 0 to seen-1; noEvent without any
+	last   []float64 // by place, scaled: the last time in events 0 to seen-1, or noEvent
 	seen   int64
 	found  Blends
 	roots  []uint32 // of a batch: their places
@@ -32,7 +32,7 @@ func (s *Sampler) blend(ctx context.Context, steps []Step, into []*Batch) error 
 		for _, row := range b.Roots {
 			x.roots, x.times = append(x.roots, b.Nodes[b.RowNode[row]]), append(x.times, b.RowTime[row])
 		}
-		from := steps[i].From // partners after it would tell of what the batch is to predict
+		from := steps[i].From // later partners would show the events to predict
 		x.found.Find(x.roots, x.times, x.last, func(place uint32) []uint32 { return s.similar.Of(place, from) })
 		if len(x.found.Rows) > 0 {
 			x.add(b)
@@ -61,7 +61,7 @@ func (x *blender) see(ctx context.Context, s *Sampler, to int64) error {
 	return nil
 }
 
-// forget has no node have had an event.
+// forget marks all nodes as without an event.
 func (x *blender) forget() {
 	for i := range x.last {
 		x.last[i] = noEvent

@@ -13,7 +13,8 @@
 // find it: one number a node, which moves with the stream. The lists of all steps of a [Sampler.Draw] are read in one pass over the file
 // through package disk, what they share once.
 //
-// Memory: cursors take 4 bytes a node outside the Go heap, and what finds memories that are out of date, and similar nodes, 14; a Draw takes
+// Memory: cursors take 4 bytes a node outside the Go heap, and blending takes 14 for times and
+// similar nodes; a Draw takes
 // 44 bytes for each piece of a list that it wants, which is one for each who asks, or one a neighbour of those drawn from all, and 16 for each
 // half-edge; a worker takes four tables and 12 bytes a row. [Sampler.Bytes] says how much that has come to. The offsets of lists are read
 // through the memory map. A Batch owns its lists, and is drawn into again without allocating once they have grown.

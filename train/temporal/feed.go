@@ -14,15 +14,15 @@ type feed struct {
 	kind    model.Kind
 	record  Record
 	keep    float64 // of memories that are blended
-	// remember keeps these as they were: unblended.
+	// remember keeps the memories as they were before blending.
 	remember bool
-	ids      IDs // of nodes that have identity columns in place of features; nil: none have
-	columns  int // of these
+	ids      IDs // of nodes, for identity columns in place of features; nil: none
+	columns  int // how many identity columns
 
 	moments model.Moments
 	// Pairs to score, by roots: the ends of each event, and its source with each of its negatives.
 	src, dst, sources, negatives kernels.Tensor
-	past, negativesPast          kernels.Tensor // what is known of these pairs
+	past, negativesPast          kernels.Tensor // pair features of these pairs
 	// What changes of records are made of: the rows of Writes; of each mail the row it is of, that of the other end, and the event.
 	rows, mailRows, mailOthers, mailEvents kernels.Tensor
 	places, mailRecord                     []uint32 // the node of each change, and the change that each mail is in
@@ -41,7 +41,8 @@ type feed struct {
 	age, mailAge, since, away               []float32
 }
 
-// take brings a batch, its state and its events' features to the backend. The error is that of looking up ids of nodes.
+// take brings a batch, its state and its events' features to the backend. Its error comes from
+// looking up ids of nodes.
 func (f *feed) take(in Input) (err error) {
 	b, m := in.Batch, &f.moments
 	*m = model.Moments{Events: in.Features, Features: in.NodeFeatures}
@@ -145,7 +146,8 @@ func (f *feed) takeState(b *Batch, state kernels.Tensor) {
 	f.floats.add(&m.Away, f.away, 1)
 }
 
-// blend fills in the nodes that rows which are blended have for themselves: with the mail of theirs, and another memory.
+// blend fills in the extra nodes that blended rows have for themselves: with the same mail as the
+// row's node, and the blended memory.
 func (f *feed) blend(b *Batch) {
 	m, n, blends := &f.moments, len(b.Nodes), len(b.Blended)
 	f.mixed = f.mixed[:0]

@@ -9,15 +9,17 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// IDs fills ids with what users know the nodes at places by: 64 bits that another dataset has for the same node as well.
+// IDs fills ids with the users' ids of the nodes at places, as 64 bits. Another dataset has the
+// same for the same node.
 type IDs func(places []uint32, ids []uint64) error
 
-// identityTag is for hashes of ids. No seed goes into them: all runs tell nodes apart by the same columns.
+// identityTag sets these hashes apart from others. They have no seed, so all runs tell nodes apart
+// by the same columns.
 const identityTag = 26
 
-// identity sets a row of random columns that tell the node of an id from others. Each value is how far the ones among
-// 64 bits of a hash are from their mean of 32, over their deviation of 4. That is close to the standard normal
-// distribution, the same on every machine, and exact in float16.
+// identity sets row to random columns that belong to id. Each value counts the ones among 64 bits
+// of a hash, minus their mean of 32, over their deviation of 4. That is close to a standard normal
+// value, the same on every machine, and exact in float16.
 func identity(row []byte, id uint64) {
 	key := sample.Hash(identityTag, id)
 	for c := 0; 4*c < len(row); c++ {
@@ -26,7 +28,7 @@ func identity(row []byte, id uint64) {
 	}
 }
 
-// takeIdentity makes identity columns for the nodes of a batch. They are computed for each batch, and stored nowhere.
+// takeIdentity computes the identity columns of the nodes of a batch. They are not stored.
 func (f *feed) takeIdentity(b *Batch, cols int) (kernels.Tensor, error) {
 	f.nodeIDs = append(f.nodeIDs[:0], make([]uint64, len(b.Nodes))...)
 	if err := f.ids(b.Nodes, f.nodeIDs); err != nil {

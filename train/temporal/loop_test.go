@@ -378,7 +378,7 @@ func (l *loop) step(b *Batch, nodeFeatures []float32, key uint64, rate float32) 
 	blended, all := l.blend(b, seen)
 	in := l.upload(blended, all, nodeFeatures)
 	if l.m.Node > 0 {
-		in.Described = intsOn(l.be, b.RowNode) // features are those of the nodes, blended or not
+		in.Described = intsOn(l.be, b.RowNode) // a row has its node's features, blended or not
 	}
 	l.tp.Reset(key != 0)
 	memory := l.m.Update(l.tp, in, key)

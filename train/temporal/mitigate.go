@@ -7,14 +7,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// staleQuantile is the share of a batch's rows whose memory is recent enough. The others are blended.
+// staleQuantile is the share of a batch's rows whose memory counts as recent. The others are
+// blended.
 const staleQuantile = 0.99
 
-// noEvent is the last time of a node that had no event yet: scaled times begin at 0.
+// noEvent is the last time of a node that had no event yet. Scaled times begin at 0.
 const noEvent = -1
 
-// Blends finds the rows of a batch whose memory is out of date, and the nodes whose memories it is blended with (MSPipe, arXiv 2402.15113,
-// section 4). It looks at times of last events alone, and not at memory, so that what a batch reads is known before it is computed.
+// Blends finds the rows of a batch whose memory is out of date, and the nodes whose memories are
+// blended in (MSPipe, arXiv 2402.15113, section 4). It looks at the times of last events alone, so
+// that what a batch reads is known before memories are computed.
 //
 // Its lists are used again by the next Find. One goroutine uses it.
 type Blends struct {
@@ -22,24 +24,26 @@ type Blends struct {
 	Start []uint32 // row Rows[i] is blended with Nodes[Start[i]:Start[i+1]], which are not empty
 	Nodes []uint32 // places
 
-	// Random, where it is not 0, replaces each similar node by one that is drawn by this key: of the same type, with an event as recent. It is
-	// a control, which says what similarity is worth.
+	// Random, if not 0, replaces each similar node by a node of the same type that is as recent,
+	// drawn by this key. It is a control, which shows what similarity is worth.
 	Random   uint64
-	FirstDst uint32 // for Random: the place of the first destination, which may be 0
+	FirstDst uint32 // for Random: the place of the first destination; 0 with one type
 
 	since, sorted []float64
 }
 
-// Find looks at rows that are embedded: row i is the node at place nodes[i] at times[i]. Times of last events are by place, noEvent without, in
-// the version of state that the batch reads, and times are scaled as there.
+// Find looks at rows that are embedded: row i is the node at place nodes[i] at times[i]. last has
+// the times of last events by place, or noEvent, in the state that the batch reads. times are
+// scaled in the same way.
 //
-// A row is out of date when its node's last event is longer ago than γ, the 0.99-quantile over the rows. It is blended with the nodes similar
-// to its own whose last event is later than that of its node and less than γ ago. Nodes without an event have no memory that could be out of
-// date: they count in no quantile and are not blended.
+// A row is out of date if its node's last event is longer ago than γ, the 0.99-quantile over the
+// rows. It is blended with the nodes similar to its own whose last event is later than that of its
+// node and less than γ ago. Nodes without an event have no memory that could be out of date: they
+// do not count in the quantile, and are not blended.
 func (b *Blends) Find(nodes []uint32, times, last []float64, similar func(place uint32) []uint32) {
 	b.Rows, b.Start, b.Nodes, b.since, b.sorted = b.Rows[:0], append(b.Start[:0], 0), b.Nodes[:0], b.since[:0], b.sorted[:0]
 	for i, v := range nodes {
-		since := 0.0 // below any quantile
+		since := 0.0 // it is below any quantile
 		if last[v] >= 0 {
 			since = times[i] - last[v]
 			b.sorted = append(b.sorted, since)
@@ -69,8 +73,8 @@ func (b *Blends) Find(nodes []uint32, times, last []float64, similar func(place 
 	}
 }
 
-// replace replaces nodes by as many others of their type that are recent, each drawn once. Those that it replaces are recent, so there are
-// enough.
+// replace replaces nodes by as many others of their type that are recent, each drawn once. There
+// are enough, since nodes are recent themselves.
 func (b *Blends) replace(nodes []uint32, key uint64, places uint32, recent func(u uint32) bool) {
 	lo, hi := uint32(0), places
 	if b.FirstDst > 0 && nodes[0] < b.FirstDst {
@@ -86,7 +90,7 @@ func (b *Blends) replace(nodes []uint32, key uint64, places uint32, recent func(
 				break
 			}
 		}
-		for !fits(u, nodes[:i]) { // few are recent: the next one that is
+		for !fits(u, nodes[:i]) { // few are recent: take the next one that is
 			if u++; u == hi {
 				u = lo
 			}
@@ -95,7 +99,7 @@ func (b *Blends) replace(nodes []uint32, key uint64, places uint32, recent func(
 	}
 }
 
-// randomTries is how many nodes are drawn before all are looked through.
+// randomTries is how many nodes are drawn before all are tried in turn.
 const randomTries = 1000
 
 // Blend makes memory keep·memory + (1-keep)·the mean of similar, which is not empty. A keep of 1 changes no bit.

@@ -28,8 +28,9 @@ func TestBlend(t *testing.T) {
 	require.Equal(t, []float32{negative, 1}, memory)
 }
 
-// TestFindBlends compares with the rule as it is written, on random batches, of which some are empty. Every row that is blended had an event, and so had
-// the nodes that it is blended with. As a control, the same rows are blended with as many others of their type.
+// TestFindBlends compares with the written rule on random batches, some of them empty. Every
+// blended row had an event, and so had the nodes that it is blended with. The control blends the
+// same rows with as many others of their type.
 func TestFindBlends(t *testing.T) {
 	var b, control Blends
 	found, others := 0, 0
@@ -41,7 +42,8 @@ func TestFindBlends(t *testing.T) {
 		for v := range last {
 			last[v] = noEvent
 			if rng.IntN(3) > 0 {
-				last[v] = float64(rng.IntN(100) * rng.IntN(2)) // the stream begins at 0
+				// the stream's first event has time 0
+				last[v] = float64(rng.IntN(100) * rng.IntN(2))
 			}
 			for range rng.IntN(5) {
 				u := rng.Uint32N(places)
@@ -108,7 +110,8 @@ func TestFindBlends(t *testing.T) {
 	require.Greater(t, others, 50)
 }
 
-// TestFindNoBlends: rows that are all as old as each other are none too old, and nodes without similar ones, or without an event, stay as they are.
+// TestFindNoBlends: rows of one age are none too old. Nodes without similar ones, or without an
+// event, stay as they are.
 func TestFindNoBlends(t *testing.T) {
 	var b Blends
 	all := func(uint32) []uint32 { return []uint32{0, 1, 2} }
@@ -122,7 +125,7 @@ func TestFindNoBlends(t *testing.T) {
 	require.Equal(t, []uint32{0}, b.Rows)
 	require.Equal(t, []uint32{1, 2}, b.Nodes)
 
-	// A control that finds few by chance looks through all.
+	// A control that finds few nodes by chance tries all.
 	last := make([]float64, 100_000)
 	for v := range last {
 		last[v] = noEvent

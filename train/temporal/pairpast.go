@@ -11,14 +11,15 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// PairColumns are the columns of what is known of a pair that is scored, by all events before the batch, those of the same
-// time included: whether it had an event, from the same source to the same destination, how long ago the last one was, and
-// how many there were; and likewise of its destination. A time is log(1+t)/10, and a count log(1+n)/10. It is what the scores
-// of [Heuristics] know, but that these see the events of the batch as well.
+// PairColumns is the number of pair features: whether the pair had an event (from the same source
+// to the same destination), how long ago the last one was, how many there were, and the same three
+// of its destination. They count all events before the batch, those of the same time included. A
+// time becomes log(1+t)/10, and a count log(1+n)/10. The scores of [Heuristics] know the same, and
+// the events of the batch as well.
 const PairColumns = 6
 
-// CountPairs counts the different pairs of a source and a destination among all events, in tables of at most so many bytes,
-// for which it goes through the events as often as it takes.
+// CountPairs counts the different pairs of source and destination among all events. Its tables take
+// at most limit bytes, so it may read the events several times.
 func CountPairs(ctx context.Context, e *store.Events, limit int64) (n int64, err error) {
 	if err := numbered(e); err != nil {
 		return 0, err
@@ -40,7 +41,8 @@ func CountPairs(ctx context.Context, e *store.Events, limit int64) (n int64, err
 	return n, err
 }
 
-// countPart adds the pairs whose hash is in one of some parts; false says that they do not fit in the limit.
+// countPart adds the pairs of one part to n; a pair's hash decides its part. It returns false if
+// they exceed the limit.
 func countPart(ctx context.Context, e *store.Events, limit int64, part, parts uint64, n *int64) (fits bool, err error) {
 	p := pairs{limit: limit}
 	defer p.close()
@@ -63,33 +65,34 @@ func countPart(ctx context.Context, e *store.Events, limit int64, part, parts ui
 	return true, nil
 }
 
-// PairBytes is what a Sampler takes to know of so many different pairs of a stream.
+// PairBytes is the memory that a Sampler takes for this many different pairs of a stream.
 func PairBytes(e *store.Events, pairs int64) int64 {
 	return pastBytes*pairSlots(pairs) + destinationBytes*e.Destinations
 }
 
 const (
 	pastBytes        = 20 // a slot: the pair, the time of its last event, and how many it had
-	destinationBytes = 12 // likewise without the pair
+	destinationBytes = 12 // the same without the pair
 )
 
-// pairSlots leaves a quarter of the slots free, so that a pair is found after few steps.
+// pairSlots adds a third of free slots, so that a pair is found after few probes.
 func pairSlots(pairs int64) int64 { return pairs + pairs/3 + 1 }
 
-// pairPast is what is known of pairs and destinations by the events before one. It is a function of the stream and of that
-// event alone, and made anew by a scan, so that checkpoints need not have it.
+// pairPast has the counts and times of pairs and destinations over the events before one. It
+// depends on the stream and that event alone, and a scan makes it again, so checkpoints do not need
+// it.
 type pairPast struct {
 	memory *kernels.HostBuf
-	done   int64 // events that are counted in
+	done   int64 // events counted so far
 
-	keys    []uint64 // by slot; the slot is free where its count is 0
+	keys    []uint64 // by slot; a slot is free if its count is 0
 	last    []float64
 	counts  []uint32
 	lastOf  []float64 // by destination
 	countOf []uint32
 }
 
-// open makes room for so many pairs.
+// open allocates room for the pairs.
 func (p *pairPast) open(e *store.Events, pairs int64) (err error) {
 	slots, nodes := pairSlots(pairs), e.Destinations
 	if p.memory, err = kernels.NewHostBuf(int((PairBytes(e, pairs) + 7) &^ 7)); err != nil {
@@ -109,7 +112,7 @@ func (p *pairPast) close() {
 	}
 }
 
-// find is the slot of a pair, or the free one where it would be.
+// find returns the slot of a pair, or the free slot where it belongs.
 func (p *pairPast) find(pair uint64) int {
 	high, _ := bits.Mul64(sample.Fold(0, pair), uint64(len(p.keys)))
 	at := int(high)
@@ -121,10 +124,10 @@ func (p *pairPast) find(pair uint64) int {
 	return at
 }
 
-// seek has the events before one be counted in, and no others. scaled is what batches make of a time.
+// seek counts the events before event, and no others. scaled scales a time as batches do.
 func (p *pairPast) seek(ctx context.Context, e *store.Events, event int64, scaled func(t float64) float64) error {
 	if event < p.done {
-		clear(p.counts) // of a free slot nothing else is read
+		clear(p.counts) // in a free slot, nothing else is read
 		clear(p.countOf)
 		p.done = 0
 	}
@@ -138,21 +141,23 @@ func (p *pairPast) seek(ctx context.Context, e *store.Events, event int64, scale
 			v, now := dst[i], scaled(t)
 			at := p.find(pairOf(src[i], v))
 			p.keys[at], p.last[at], p.lastOf[v] = pairOf(src[i], v), now, now
-			p.counts[at], p.countOf[v] = max(p.counts[at]+1, p.counts[at]), max(p.countOf[v]+1, p.countOf[v]) // the largest number stays
+			// counts stay at the largest number
+			p.counts[at], p.countOf[v] = max(p.counts[at]+1, p.counts[at]), max(p.countOf[v]+1, p.countOf[v])
 		}
 		p.done = hi
 	}
 	return nil
 }
 
-// append appends the columns of a pair at a time. The source may be a node that no event has for a source.
+// append appends the features of a pair at time t. The source may be a node that is no event's
+// source.
 func (p *pairPast) append(columns []float32, src, dst uint32, t float64) []float32 {
 	at := p.find(pairOf(src, dst))
 	columns = appendPast(columns, p.counts[at], t-p.last[at])
 	return appendPast(columns, p.countOf[dst], t-p.lastOf[dst])
 }
 
-// appendPast appends three of PairColumns.
+// appendPast appends three of the PairColumns.
 func appendPast(columns []float32, count uint32, since float64) []float32 {
 	if count == 0 {
 		return append(columns, 0, 0, 0)
@@ -160,8 +165,8 @@ func appendPast(columns []float32, count uint32, since float64) []float32 {
 	return append(columns, 1, float32(math.Log1p(max(since, 0))/10), float32(math.Log1p(float64(count))/10))
 }
 
-// OpenPairs makes room for what is known of so many different pairs, which CountPairs counts. Before that a Sampler with
-// SamplerOptions.Pairs knows of no events.
+// OpenPairs makes room for this many different pairs, which CountPairs counts. Before that, a
+// Sampler with SamplerOptions.Pairs knows of no events.
 func (s *Sampler) OpenPairs(pairs int64) error {
 	if !s.options.Pairs || s.past.memory != nil {
 		return nil
@@ -170,7 +175,7 @@ func (s *Sampler) OpenPairs(pairs int64) error {
 	return s.past.open(s.events, pairs)
 }
 
-// know fills in what is known of the pairs that batches score.
+// know fills in the pair features of the pairs that batches score.
 func (s *Sampler) know(ctx context.Context, steps []Step, into []*Batch) error {
 	for i, b := range into {
 		pairs := len(b.Src) + len(b.Negatives)
@@ -188,7 +193,7 @@ func (s *Sampler) know(ctx context.Context, steps []Step, into []*Batch) error {
 				src, dst = (k-len(b.Src))/b.Each, b.Negatives[k-len(b.Src)]
 			}
 			u, v, t := place(b.Src[src]), place(dst), b.RowTime[b.Roots[b.Src[src]]]
-			if s.past.memory == nil || v < s.firstDst { // the destination of no event
+			if s.past.memory == nil || v < s.firstDst { // no event has this destination
 				b.Pairs = append(b.Pairs, make([]float32, PairColumns)...)
 				continue
 			}

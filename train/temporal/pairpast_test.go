@@ -11,7 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// pastByHand goes through all events before one for what is known of a pair at a time, which is scaled.
+// pastByHand computes the features of a pair at a scaled time by going through all events before
+// one.
 func pastByHand(spec storetest.StreamSpec, before int, src, dst uint32, t float64) (columns []float32) {
 	r := reference{StreamSpec: spec}
 	for _, ofPair := range []bool{true, false} {
@@ -31,8 +32,8 @@ func pastByHand(spec storetest.StreamSpec, before int, src, dst uint32, t float6
 	return columns
 }
 
-// TestPairsKnowTheEventsBeforeTheBatch compares what batches say of their pairs with a loop over all events before the batch,
-// whatever is drawn together and wherever drawing begins, and for asks; with many events at one time.
+// TestPairsKnowTheEventsBeforeTheBatch compares the pair features of batches with a loop over all
+// events before the batch, however they are drawn, and for asks; many events have equal times.
 func TestPairsKnowTheEventsBeforeTheBatch(t *testing.T) {
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -85,7 +86,7 @@ func TestPairsKnowTheEventsBeforeTheBatch(t *testing.T) {
 		}
 		require.NoError(t, s.Seek(t.Context(), 50))
 		var asks []Ask
-		for range 20 { // of any two nodes, among them pairs that no event can have
+		for range 20 { // of any two nodes; no event can have some of these pairs
 			asks = append(asks, Ask{Src: rng.Uint32N(uint32(e.Places())), Dst: rng.Uint32N(uint32(e.Places())), Time: spec.Times[50]})
 		}
 		require.NoError(t, s.Draw(t.Context(), []Step{{From: 50, To: 50, Asks: asks}}, []*Batch{b}))
@@ -94,7 +95,7 @@ func TestPairsKnowTheEventsBeforeTheBatch(t *testing.T) {
 	}
 }
 
-// TestCountPairs counts as a map does, in tables that are too small for all pairs as well.
+// TestCountPairs counts like a map, also in tables that are too small for all pairs.
 func TestCountPairs(t *testing.T) {
 	spec := randomStream(rand.New(rand.NewPCG(1, 6)), 3000, 60, 0)
 	e := open(t, spec)

@@ -4,13 +4,14 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// recurrenceWindows is how many stretches of the stream [Recurrence] looks at: at 600 events each they are read in a
-// moment, and their mean scatters by less than a hundredth on streams that change all the time.
+// recurrenceWindows is how many parts of the stream [Recurrence] reads. At 600 events each that
+// takes a moment, and the mean varies by less than a hundredth, even on streams that change all the
+// time.
 const recurrenceWindows = 256
 
-// Recurrence is how many events a node has in a batch of each of sizes, on average over the nodes that the batch has, among
-// events from from to to-1. sizes ascend. It looks at batches that are spread evenly over these events. An event from a node
-// to itself counts once.
+// Recurrence returns how many events a node has in a batch of each of sizes, on average over the
+// nodes of the batch, among events from to to-1. sizes ascend. It looks at batches spread evenly
+// over these events. An event from a node to itself counts once.
 func Recurrence(e *store.Events, from, to int64, sizes []int) ([]float64, error) {
 	span := min(int64(sizes[len(sizes)-1]), to-from)
 	windows := min(recurrenceWindows, max(1, (to-from)/max(1, span)))
@@ -31,7 +32,8 @@ func Recurrence(e *store.Events, from, to int64, sizes []int) ([]float64, error)
 				if count++; u != v {
 					count++
 				}
-				for ; next < len(sizes) && (i+1 == sizes[next] || i+1 == len(src)); next++ { // a short stretch is its own longest batch
+				// a short part is its own longest batch
+				for ; next < len(sizes) && (i+1 == sizes[next] || i+1 == len(src)); next++ {
 					ends[next] += float64(count)
 					nodes[next] += float64(len(seen))
 				}

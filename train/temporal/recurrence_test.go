@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestRecurrence compares with batches whose nodes are counted one by one, on streams among users and between two types, of
-// which the short ones have no whole batch.
+// TestRecurrence compares with batches whose nodes are counted one by one, on streams among users
+// and between two types. The short streams have no whole batch.
 func TestRecurrence(t *testing.T) {
 	sizes := []int{5, 20, 90}
 	for _, events := range []int{3, 60, 90, 91, 500} {

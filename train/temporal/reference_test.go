@@ -76,7 +76,7 @@ func (r *reference) ends(event int) (u, v uint32) {
 	return u, v
 }
 
-// met tells whether the node at a place is an end of one of the first events.
+// met reports whether the node at place is an end of one of the first events.
 func (r *reference) met(place uint32, events int64) bool {
 	for i := range int(events) {
 		if u, v := r.ends(i); u == place || v == place {

@@ -25,11 +25,12 @@ type SamplerOptions struct {
 	Uniform bool
 	// Deliver has neighbours be who gets mail, as APAN sends it, and no rows: see Batch.Mails. Negatives have none then.
 	Deliver bool
-	// Blend has memories that are out of date be blended with those of similar nodes: see Batch.Blended. Default false: none are. RandomPartners
-	// takes nodes drawn by this key in their place: see Blends.Random.
+	// Blend blends memories that are out of date with those of similar nodes: see Batch.Blended.
+	// Default false. With RandomPartners it blends with nodes drawn by that key instead: see
+	// Blends.Random.
 	Blend          bool
 	RandomPartners uint64
-	// Pairs has batches say what is known of the pairs that they score: see Batch.Pairs and OpenPairs.
+	// Pairs fills in Batch.Pairs, the features of scored pairs: see OpenPairs.
 	Pairs   bool
 	Workers int          // goroutines that make batches; default 1
 	Disk    disk.Options // how lists are read
@@ -52,7 +53,8 @@ type Step struct {
 	From, To int64 // events From to To-1
 	// StateOnly has the batch change state and embed nothing: its rows are those that Writes and Mails name, without neighbours and negatives.
 	StateOnly bool
-	// Seen is how many of the first events the state is of that the step sees, to know which memories are out of date: see Blends. 0 has none
+	// Seen is how many events the step's state has seen, which tells which memories are out of
+	// date: see Blends. 0 has none
 	// blended.
 	Seen int64
 	Negatives
@@ -363,7 +365,7 @@ func (s *Sampler) Scratch() (steps, makers int64) {
 	return steps, makers
 }
 
-// Fixed is what it takes from the start: 4 bytes a node with neighbours, and 14 with Blend.
+// Fixed is the memory taken from the start: 4 bytes a node with neighbours, and 14 with Blend.
 func (s *Sampler) Fixed() int64 {
 	fixed := int64(4*len(s.counts) + 8*len(s.blender.last))
 	if s.similar != nil {

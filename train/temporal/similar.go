@@ -11,25 +11,27 @@ import (
 // SimilarNodes is how many similar nodes a node has at most (MSPipe, arXiv 2402.15113, section 4).
 const SimilarNodes = 10
 
-// recentPartners is how many of a node's latest events count: their other ends are its partners. It bounds what a node costs, which is a step
-// for each event of each of its partners.
+// recentPartners bounds a node's partners to the other ends of its latest events, this many. So it
+// bounds the cost of a node: one step for each event of each of its partners.
 const recentPartners = 1000
 
-// Similar finds the nodes that are most similar to one as of an event: those that had events with the same nodes before it. It takes 6 bytes a
-// node outside the Go heap, and reads the lists of a node and of its partners where it is asked for one. One goroutine uses it.
+// Similar finds the nodes most similar to one as of an event: those that had events with the same
+// nodes before it. It takes 6 bytes a node outside the Go heap. When asked for a node, it reads the
+// lists of the node and of its partners. One goroutine uses it.
 //
 // # Why not
 //
-// Why not find them once, for all nodes, as MSPipe does: by the events of the whole training part they would tell a step of events after it.
+// Why not find them once for all nodes, as MSPipe does: found from the whole training part, they
+// would tell a step about later events.
 type Similar struct {
 	e       *store.Events
 	recent  int
 	buf     *kernels.HostBuf
-	marks   []uint32 // by place: the number of the list that had it last
+	marks   []uint32 // by place: the number of the last list that had it
 	counts  *kernels.HostBuf
-	common  []uint16 // by place: partners in common, zeros between calls; at most recent
+	common  []uint16 // by place: partners in common, at most recent; zeros between calls
 	list    uint32   // the number of the newest list
-	touched []uint32 // whose count is not 0
+	touched []uint32 // places whose count is not 0
 	of      []uint32
 	found   [SimilarNodes]uint32
 }
@@ -37,7 +39,7 @@ type Similar struct {
 // SimilarBytes is what Similar takes for so many nodes.
 func SimilarBytes(places int64) int64 { return 6 * places }
 
-// NewSimilar finds nodes of a stream, which stays the caller's and open. Close it.
+// NewSimilar finds similar nodes of a stream. The caller keeps the stream open. Close it.
 func NewSimilar(e *store.Events) (*Similar, error) { return newSimilar(e, recentPartners) }
 
 func newSimilar(e *store.Events, recent int) (_ *Similar, err error) {
@@ -56,9 +58,11 @@ func newSimilar(e *store.Events, recent int) (_ *Similar, err error) {
 	return s, nil
 }
 
-// Of is the places of the nodes similar to the one at place by the events before one, the most similar first. Partners of a node are the other
-// ends of its latest thousand events, each once. Node u is similar to v when a partner of v has u among its partners, and the more such
-// partners, the more similar; of equally similar nodes those at smaller places go first. The slice is borrowed: it is valid until the next Of.
+// Of returns the places of the nodes similar to the one at place, by the events before one, most
+// similar first. The partners of a node are the other ends of its latest thousand events, each
+// once. Node u is similar to v if u is a partner of a partner of v; the more such partners, the
+// more similar. Of equally similar nodes, smaller places come first. The slice is borrowed: it is
+// valid until the next Of.
 //
 // A damaged list panics with a *store.SectionError.
 func (s *Similar) Of(place uint32, before int64) []uint32 {
@@ -76,7 +80,8 @@ func (s *Similar) Of(place uint32, before int64) []uint32 {
 			s.common[u]++
 		}
 	}
-	var best [SimilarNodes]uint64 // ascending: the count, and below it the place, of which smaller ones are more
+	// ascending by count; of equal counts, larger places come first
+	var best [SimilarNodes]uint64
 	n := 0
 	for _, u := range s.touched {
 		key := uint64(s.common[u])<<32 | uint64(^u)
@@ -97,9 +102,9 @@ func (s *Similar) Of(place uint32, before int64) []uint32 {
 	return s.found[:n]
 }
 
-// partners appends the partners of the node at place by the events before one, those of its latest events first.
+// partners appends the partners of the node at place, by the events before one, latest first.
 func (s *Similar) partners(list []uint32, place uint32, before int64) []uint32 {
-	if s.list++; s.list == 0 { // numbers have come round
+	if s.list++; s.list == 0 { // the numbers overflowed
 		clear(s.marks)
 		s.list = 1
 	}
@@ -123,10 +128,10 @@ func (s *Similar) partners(list []uint32, place uint32, before int64) []uint32 {
 	return list
 }
 
-// bytes is what it takes in the Go heap.
+// bytes is the memory taken in the Go heap.
 func (s *Similar) bytes() int64 { return 4 * int64(cap(s.touched)+cap(s.of)) }
 
-// Close gives up the memory. A second Close does nothing.
+// Close frees the memory. A second Close does nothing.
 func (s *Similar) Close() {
 	s.buf.Close()
 	s.counts.Close()

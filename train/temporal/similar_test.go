@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// similarByHand finds the nodes similar to one by comparing it with all others: how many partners they share. Partners are the other ends of the
-// latest events before one, so many of them.
+// similarByHand finds the nodes similar to one by comparing it with all others. Partners are the
+// other ends of a node's latest events before one, up to recent of them.
 func similarByHand(s storetest.StreamSpec, place uint32, before int64, recent int) []uint32 {
 	partners := func(v uint32) map[uint32]bool {
 		all, n := map[uint32]bool{}, 0
@@ -45,7 +45,7 @@ func similarByHand(s storetest.StreamSpec, place uint32, before int64, recent in
 	return similar[:min(len(similar), SimilarNodes)]
 }
 
-// TestSimilar compares nodes asked for in any order, as of any event, with what looking through all events finds.
+// TestSimilar compares with a search of all events, for nodes asked in any order, as of any event.
 func TestSimilar(t *testing.T) {
 	found := 0
 	for seed := range uint64(12) {
@@ -55,7 +55,7 @@ func TestSimilar(t *testing.T) {
 		for _, recent := range []int{recentPartners, 4, 1} {
 			similar, err := newSimilar(e, recent)
 			require.NoError(t, err)
-			similar.list -= uint32(rng.IntN(300)) // numbers come round
+			similar.list -= uint32(rng.IntN(300)) // so that the numbers overflow
 			for range 150 {
 				place, before := uint32(rng.Int64N(e.Places())), rng.Int64N(e.Len()+1)
 				want := similarByHand(s, place, before, recent)

@@ -168,7 +168,7 @@ func (r Record) setMail(change []byte, t float64) {
 	change[len(change)-4] |= hasMail
 }
 
-// ChangedMemory is the memory in a change; ok is false of one that has none.
+// ChangedMemory returns the memory in a change; ok is false if it has none.
 func (r Record) ChangedMemory(change []byte) (memory []byte, ok bool) {
 	if r.ring && change[len(change)-4]&hasMemory == 0 {
 		return nil, false

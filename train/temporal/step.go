@@ -25,7 +25,7 @@ type Stepper struct {
 	Record Record // what State has of each node
 	// Keep is how much a memory that is blended keeps of itself: see Blend and Batch.Blended. 0 and 1 leave memories as they are.
 	Keep float64
-	// Remember has Blended say what memories were before they were blended.
+	// Remember makes Blended return what memories were before blending.
 	Remember bool
 
 	feed          feed
@@ -187,8 +187,9 @@ const exponent = 0xff << 23
 // Changes is what the last Compute or Embed made of the state: see Input.Publish. It is empty without state.
 func (s *Stepper) Changes() (places []uint32, changes []byte) { return s.feed.places, s.writer.changes }
 
-// Blended is the memories of Batch.Blended in the last Compute or Embed, as the state has them and as they were used, one behind the other: where
-// Remember is set, and empty where nothing was blended. Both are lent until the next.
+// Blended returns the memories of Batch.Blended in the last Compute or Embed: as in the state, and
+// as used, one behind the other. It needs Remember, and is empty if nothing was blended. Both are
+// lent until the next call.
 func (s *Stepper) Blended() (were, are []float32) {
 	if !s.Remember {
 		return nil, nil
@@ -219,8 +220,9 @@ func (s *Stepper) Rehearse(in Input) error {
 	return err
 }
 
-// TellApart has the network read identity columns by the ids of nodes in place of features: random numbers, the same for a
-// node wherever it is met. They are computed for each batch. Inputs then have no NodeFeatures.
+// TellApart gives the network identity columns in place of features: random numbers by node id, the
+// same wherever the node appears. They are computed for each batch. Inputs then have no
+// NodeFeatures.
 func (s *Stepper) TellApart(ids IDs) { s.feed.ids, s.feed.columns = ids, s.Model.Node }
 
 // Close frees the network, the optimizer and the memory of steps.

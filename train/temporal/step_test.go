@@ -89,7 +89,7 @@ func float32s(b []byte) []float32 {
 	return all
 }
 
-// featuresOf is the features of a batch's events, one behind the other.
+// featuresOf returns the features of a batch's events, one behind the other.
 func featuresOf(events []loopEvent, of []uint32) (all []float32) {
 	for _, e := range of {
 		all = append(all, events[e].features...)
@@ -97,7 +97,7 @@ func featuresOf(events []loopEvent, of []uint32) (all []float32) {
 	return all
 }
 
-// featuresOn is features in float16 or float32.
+// featuresOn uploads features in float16 or float32.
 func featuresOn(be kernels.Backend, all []float32, cols int, half bool) kernels.Tensor {
 	x := floatsOn(be, all, cols)
 	if half && cols > 0 {
