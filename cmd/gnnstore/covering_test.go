@@ -31,17 +31,17 @@ type coverer struct {
 	kinds map[string]*dataKind
 	tmp   string
 	runs  int
-	// barred are choices that a kind of data refuses by themselves, and clashes two that it refuses together: true where they were tried and
-	// refused.
+	// barred has choices that a kind of data refuses alone, and clashes pairs that it refuses
+	// together. An entry is true if it was tried and refused.
 	barred  map[[2]choice]bool
 	clashes map[[3]choice]bool
 	train   *space
 }
 
-// usual keeps a run small. Flags of a combination take their place.
+// usual has flags that keep a run small. Flags of a combination override them.
 var usual = map[string]string{"epochs": "1", "epoch-steps": "2", "batch": "20", "hidden": "8", "eval-nodes": "20", "fanout": "3,2", "seed": "1"}
 
-// fill puts the words of the kind of data into a value.
+// fill replaces the placeholders in value by the words of this kind of data.
 func (c *coverer) fill(k *dataKind, value string) string {
 	for _, word := range slices.SortedFunc(maps.Keys(k.words), func(a, b string) int { return len(b) - len(a) }) {
 		value = strings.ReplaceAll(value, word, k.words[word])
@@ -49,23 +49,24 @@ func (c *coverer) fill(k *dataKind, value string) string {
 	return strings.ReplaceAll(value, "DIR", c.tmp)
 }
 
-// said is how a command line ended.
+// said is the result of a command line.
 type said struct {
 	code   int
 	stdout []byte
-	lines  []string // of gnnstore: on stderr
-	flags  []string // that these name
+	lines  []string // the lines on stderr that begin with gnnstore:
+	flags  []string // named in these lines
 }
 
 var flagPattern = regexp.MustCompile(`--([a-z0-9][a-z0-9-]*)`)
 
-// call runs a command line in this process. A refusal is lines of gnnstore: alone, one unless the command line itself is wrong.
+// call runs a command line in this process. A refusal has only lines that begin with gnnstore:, and
+// only one unless the command line is malformed.
 func (c *coverer) call(args []string) said {
 	c.t.Helper()
 	c.runs++
 	line := "gnnstore '" + strings.Join(args, "' '") + "'"
 	if testing.Verbose() {
-		fmt.Println(line) // the last one tells of a panic
+		fmt.Println(line) // after a panic, this line is the last
 	}
 	var stdout, stderr bytes.Buffer
 	s := said{code: execute(args, &stdout, &stderr)}
@@ -92,7 +93,7 @@ func (c *coverer) call(args []string) said {
 	return s
 }
 
-// trained is what two runs must agree on.
+// trained is the part of a result that two runs must agree on.
 type trained struct {
 	Epochs []struct {
 		Loss  float64  `json:"loss"`
@@ -104,7 +105,8 @@ type trained struct {
 
 var leastPattern = regexp.MustCompile(`the least that works is (\d+) MiB`)
 
-// trainBoth trains with little memory and with plenty, and returns the run with plenty, or its refusal.
+// trainBoth trains with little memory and with plenty. It returns the run with plenty, or its
+// refusal.
 func (c *coverer) trainBoth(k *dataKind, have []choice) (dir string, s said) {
 	args := c.trainArgs(k, have)
 	var results []trained
@@ -134,13 +136,13 @@ func (c *coverer) trainBoth(k *dataKind, have []choice) (dir string, s said) {
 		steps += e.Steps
 	}
 	require.GreaterOrEqual(c.t, steps, 2, "%v", args)
-	if !slices.Contains(have, choice{"staleness", "auto"}) { // it follows the machine's speed
+	if !slices.Contains(have, choice{"staleness", "auto"}) { // auto depends on the machine's speed
 		require.Equal(c.t, results[0], results[1], "%v gives other results with --memory 128MiB", args)
 	}
 	return filepath.Join(c.tmp, fmt.Sprintf("run-%d", c.runs-2)), s
 }
 
-// trainArgs is the command line of a combination.
+// trainArgs returns the command line of a combination of train.
 func (c *coverer) trainArgs(k *dataKind, have []choice) []string {
 	flags := maps.Clone(usual)
 	if k.need["model"] == "tgn" {
@@ -162,7 +164,7 @@ func (c *coverer) trainArgs(k *dataKind, have []choice) []string {
 	return args
 }
 
-// useArgs is the command line of a combination of predict or eval.
+// useArgs returns the command line of a combination of predict or eval.
 func (c *coverer) useArgs(command, dir string, k *dataKind, have []choice) []string {
 	args := []string{command, dir}
 	if command == "predict" {
@@ -176,7 +178,8 @@ func (c *coverer) useArgs(command, dir string, k *dataKind, have []choice) []str
 	return append(args, "--json")
 }
 
-// blamed are the choices of have that a refusal names. A flag that the data cannot do without stands for the data.
+// blamed returns the choices of have that a refusal names. If it names a flag that the data needs,
+// blamed returns the data.
 func blamed(s said, k *dataKind, have []choice) (list []choice) {
 	for _, h := range have {
 		if h.flag != "" && slices.Contains(s.flags, h.flag) {
@@ -191,7 +194,8 @@ func blamed(s said, k *dataKind, have []choice) (list []choice) {
 	return list
 }
 
-// settle calls until it is taken, and leaves out a choice that the refusal names each time; those before fixed stay.
+// settle repeats call until it succeeds, each time without one choice that the refusal names. The
+// first fixed choices stay.
 func (c *coverer) settle(k *dataKind, have []choice, fixed int, call func([]choice) said) ([]choice, bool) {
 	for range 40 {
 		s := call(have)
@@ -208,7 +212,7 @@ func (c *coverer) settle(k *dataKind, have []choice, fixed int, call func([]choi
 			if len(have) == fixed {
 				return nil, false
 			}
-			loose = have[fixed:] // the refusal names what is not there
+			loose = have[fixed:] // the refusal names none of the choices
 		}
 		gone := loose[c.rng.IntN(len(loose))]
 		if at := slices.IndexFunc(loose, func(h choice) bool { return c.barred[[2]choice{{"", k.name}, h}] }); at >= 0 {
@@ -219,8 +223,9 @@ func (c *coverer) settle(k *dataKind, have []choice, fixed int, call func([]choi
 	return nil, false
 }
 
-// TestCombinations trains for two steps, predicts and evaluates with combinations of options on every kind of data: without a panic, with
-// refusals in a line, and with the same bits under --memory 128MiB and plenty. With -every-pair all pairs of values are met: a run had
+// TestCombinations trains for two steps, predicts and evaluates with combinations of options on
+// every kind of data. Nothing panics, refusals take one line, and results with --memory 128MiB
+// equal those with plenty, bit for bit. With -every-pair it covers all pairs of values: a run had
 // both, or a refusal of the two alone names one of them.
 func TestCombinations(t *testing.T) {
 	list := dataKinds(t)
@@ -257,7 +262,8 @@ func TestCombinations(t *testing.T) {
 		}
 		fresh += c.combine(k, uses)
 		if (round+1)%len(list) == 0 {
-			if round >= 10*len(list) && 2*fresh < c.runs-before { // pairs alone take a call or two, and most of them end at once
+			// pairs alone take a call or two, and most of them fail at once
+			if round >= 10*len(list) && 2*fresh < c.runs-before {
 				break
 			}
 			fresh, before = 0, c.runs
@@ -276,7 +282,8 @@ func TestCombinations(t *testing.T) {
 	}
 }
 
-// combine trains with one combination, and predicts and evaluates with one each; it returns how many pairs are met for the first time.
+// combine trains with one combination, and predicts and evaluates with one each. It returns how
+// many pairs are new.
 func (c *coverer) combine(k *dataKind, uses []*space) (fresh int) {
 	first := choice{"", k.name}
 	barred := func(have []choice, h choice) bool {
@@ -311,7 +318,7 @@ func (c *coverer) combine(k *dataKind, uses []*space) (fresh int) {
 	return fresh
 }
 
-// clash is the key of two choices on a kind of data.
+// clash returns the key of clashes for two choices on a kind of data.
 func clash(k *dataKind, a, b choice) [3]choice {
 	if b.String() < a.String() {
 		a, b = b, a
@@ -319,7 +326,7 @@ func clash(k *dataKind, a, b choice) [3]choice {
 	return [3]choice{{"", k.name}, a, b}
 }
 
-// learn tries which of the choices that a refusal named are refused by themselves, and which two of them together.
+// learn tries which of the named choices are refused alone, and which pairs of them together.
 func (c *coverer) learn(k *dataKind, named []choice) {
 	first := choice{"", k.name}
 	named = slices.DeleteFunc(named, func(h choice) bool { return h == first })
@@ -340,7 +347,7 @@ func (c *coverer) learn(k *dataKind, named []choice) {
 	}
 }
 
-// together trains with two choices and what they go with, and notes the pairs that it meets.
+// together trains with two choices and their companions. It marks the pairs that ran.
 func (c *coverer) together(s *space, k *dataKind, a, b choice) bool {
 	have := c.accompanied(k, a, b)
 	dir, r := c.trainBoth(k, have)
@@ -352,7 +359,7 @@ func (c *coverer) together(s *space, k *dataKind, a, b choice) bool {
 	return true
 }
 
-// accompanied are two choices on a kind of data, with the companions of both.
+// accompanied returns two choices on a kind of data, with the companions of both.
 func (c *coverer) accompanied(k *dataKind, a, b choice) []choice {
 	have := []choice{{"", k.name}}
 	for _, h := range []choice{a, b} {
@@ -370,7 +377,7 @@ func (c *coverer) accompanied(k *dataKind, a, b choice) []choice {
 	return have
 }
 
-// alone meets each pair that is open by itself, on the kinds of data that take the most of it.
+// alone runs each pair that is still open, on the kinds of data that refuse least of it.
 func (c *coverer) alone(s *space) {
 	ready := map[string]string{} // a plain run of each kind and model, for predict and eval
 	var left []string
@@ -396,7 +403,8 @@ func (c *coverer) alone(s *space) {
 	}
 }
 
-// meet runs two choices together. It returns whether a run had both; if not, why is empty where a refusal names one of them.
+// meet runs two choices together, and reports whether a run had both. If not, why is empty if a
+// refusal names one of them.
 func (c *coverer) meet(s *space, a, b choice, ready map[string]string) (met bool, why string) {
 	have := []choice{a, b}
 	kinds := slices.Sorted(maps.Keys(c.kinds))
@@ -426,7 +434,7 @@ func (c *coverer) meet(s *space, a, b choice, ready map[string]string) (met bool
 	return false, why
 }
 
-// bars counts which of these choices a kind of data refuses.
+// bars counts the choices of have that a kind of data refuses.
 func (c *coverer) bars(kind string, have []choice) (n int) {
 	for _, h := range have {
 		if c.barred[[2]choice{{"", kind}, h}] {
@@ -436,7 +444,7 @@ func (c *coverer) bars(kind string, have []choice) (n int) {
 	return n
 }
 
-// use calls predict or eval on a plain run of this kind and model.
+// use calls predict or eval on a plain run with this kind of data and model.
 func (c *coverer) use(s *space, k *dataKind, have []choice, ready map[string]string) said {
 	plain := []choice{{"", k.name}}
 	for _, h := range have {
@@ -455,7 +463,8 @@ func (c *coverer) use(s *space, k *dataKind, have []choice, ready map[string]str
 	return c.call(c.useArgs(s.command, ready[key], k, have))
 }
 
-// TestCombinationsHaveEveryFlag holds the tables against the commands: a flag that is new is to be combined, or says why not.
+// TestCombinationsHaveEveryFlag: the tables have every flag of the commands, with values or with a
+// reason to leave it out.
 func TestCombinationsHaveEveryFlag(t *testing.T) {
 	root := newRoot()
 	for command, covered := range map[string]map[string][]string{"train": coveredTrain, "predict": coveredPredict, "eval": coveredEval} {

@@ -16,17 +16,19 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// dataKind is a small dataset that stands for all of its kind, and the options that a run on it needs.
+// dataKind is a small dataset of one kind, and the options that a run on it needs.
 type dataKind struct {
 	name string
 	path string
 	need map[string]string // flags of train that this kind cannot do without
-	// words replaces the placeholders in values of options: TYPE, LINK and EDGE, the relations of links and of edges with columns, COLUMN,
-	// TABLE, PAIRS and EVENTS, files.
+	// words replaces the placeholders in values of options. TYPE, LINK and EDGE are a node type, a
+	// relation of links and one with edge columns; COLUMN is a column; TABLE, PAIRS and EVENTS are
+	// files.
 	words map[string]string
 }
 
-// dataKinds seals a dataset of each kind: dtype, types, weights, features or none, labels, splits, links, edge columns, streams.
+// dataKinds builds a dataset of each kind: of dtypes, types, weights, features or none, labels,
+// splits, links, edge columns and streams.
 func dataKinds(t *testing.T) []*dataKind {
 	graph := func() storetest.Spec { return storetest.Communities(90, 3, 5, 8, 1) }
 	one := func(name string, s storetest.Spec, need map[string]string) *dataKind {
@@ -99,7 +101,7 @@ func dataKinds(t *testing.T) []*dataKind {
 	return append(kinds, streamKindsOfData(t)...)
 }
 
-// triplesKind is a knowledge graph, whose links are of several relations.
+// triplesKind builds a knowledge graph, which has links of several relations.
 func triplesKind(t *testing.T) *dataKind {
 	dir := t.TempDir()
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -121,8 +123,8 @@ func triplesKind(t *testing.T) *dataKind {
 	}
 }
 
-// streamKindsOfData has streams: among nodes of one type and between two, with rows of nodes and of events in either dtype and without,
-// with labels, and with negatives that come with them.
+// streamKindsOfData builds streams: of one node type and of two, with features of nodes and events
+// in either dtype or none, with labels, and with given negatives.
 func streamKindsOfData(t *testing.T) []*dataKind {
 	const users, items, events = 12, 8, 160
 	rng := rand.New(rand.NewPCG(5, 6))

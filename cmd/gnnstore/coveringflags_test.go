@@ -1,7 +1,8 @@
 package main
 
-// coveredTrain has the values of each flag of train that combinations are made of, beside not giving it. The words in capitals are
-// the data's: see dataKind. A flag without values stands with its reason in uncovered.
+// coveredTrain has, for each flag of train, the values to combine, beside not giving it. Words in
+// capitals stand for the data's: see dataKind. Flags without values are in uncovered, with a
+// reason.
 var coveredTrain = map[string][]string{
 	"model":               {"sage", "gcn", "gat", "mlp", "rsage", "rgcn", "rgat", "hgt", "tgn", "jodie", "apan"},
 	"layers":              {"0", "1", "3"},
@@ -145,7 +146,7 @@ var coveredEval = map[string][]string{
 	"layer-dtype":      {"f16"},
 }
 
-// uncovered are flags that combinations leave out, with the reason.
+// uncovered has the flags that combinations leave out, with the reason.
 var uncovered = map[string]string{
 	"train memory":    "each combination runs with two budgets",
 	"train run":       "each has a directory of its own",
@@ -157,7 +158,7 @@ var uncovered = map[string]string{
 	"eval json":       "each is read so",
 }
 
-// companions are what a flag means nothing without: they are given with it.
+// companions has, for a flag that means nothing alone, the flags that go with it.
 var companions = map[string][]choice{
 	"p-grad":              {{"history", "true"}},
 	"t-stale":             {{"history", "true"}},

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// choice is a value of a flag, or a kind of data, which has the flag "".
+// choice is a value of a flag. With the flag "" it is a kind of data.
 type choice struct{ flag, value string }
 
 func (c choice) String() string {
@@ -16,13 +16,14 @@ func (c choice) String() string {
 	return "--" + c.flag + "=" + c.value
 }
 
-// space is a command's choices and their pairs, of two flags each: those that a run has met, or a refusal has told of.
+// space has the choices of a command, and the pairs of different flags that a run had or a refusal
+// named.
 type space struct {
 	command string
 	choices []choice
 	index   map[choice]int
-	made    map[[2]int]bool // by a run
-	refused map[[2]int]bool // by a refusal that names one of the two
+	made    map[[2]int]bool // pairs that a run had
+	refused map[[2]int]bool // pairs of which a refusal names one
 	open    int
 }
 
@@ -44,13 +45,14 @@ func newSpace(command string, covered map[string][]string, others ...choice) *sp
 	return s
 }
 
-// pair returns the key of two choices, and whether neither a run nor a refusal has covered them.
+// pair returns the key of two choices. open reports whether neither a run nor a refusal has covered
+// them.
 func (s *space) pair(a, b choice) (key [2]int, open bool) {
 	key = [2]int{min(s.index[a], s.index[b]), max(s.index[a], s.index[b])}
 	return key, a.flag != b.flag && !s.made[key] && !s.refused[key]
 }
 
-// cover notes that a run had all of these choices.
+// cover marks all pairs of have as run, and returns how many were open.
 func (s *space) cover(have []choice) (fresh int) {
 	for i, a := range have {
 		for _, b := range have[:i] {
@@ -64,7 +66,7 @@ func (s *space) cover(have []choice) (fresh int) {
 	return fresh
 }
 
-// pick adds choices to have, those first that meet the most of it for the first time.
+// pick adds up to most choices to have. It prefers choices with many open pairs among them.
 func (s *space) pick(rng *rand.Rand, have []choice, most int, barred func(have []choice, c choice) bool) []choice {
 	taken := map[string]bool{}
 	for _, c := range have {
@@ -99,7 +101,7 @@ func (s *space) pick(rng *rand.Rand, have []choice, most int, barred func(have [
 	return have
 }
 
-// known tells whether the command has a choice.
+// known reports whether the command has a choice.
 func (s *space) known(c choice) bool {
 	_, ok := s.index[c]
 	return ok

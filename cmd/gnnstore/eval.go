@@ -30,7 +30,7 @@ type networkOptions struct {
 	tmp    string
 }
 
-// flags declares the flags of o. tmp says which directory --tmp is where it is not given.
+// flags declares the flags of o. tmp is the default of --tmp, for its help.
 func (o *networkOptions) flags(f *pflag.FlagSet, tmp string) {
 	f.StringVar(&o.Checkpoint, "checkpoint", "", "weights to use: best, which validation chose, or last (default best where there is one)")
 	f.BoolVar(&o.OlderCheckpoint, "older-checkpoint", false, "take the weights of an earlier step where the newest checkpoint is damaged or gone, which else is refused")
@@ -71,7 +71,7 @@ func (n *usedNetwork) Close() error {
 	return errors.Join(n.Network.Close(), n.ds.Close(), n.dir.Close())
 }
 
-// openIn is open with a place for hidden rows, until done.
+// openIn is open with a scratch directory for hidden rows; done removes it.
 func (o *networkOptions) openIn(ctx context.Context, stderr io.Writer, p *progress, runPath, path string) (_ *usedNetwork, done func(), err error) {
 	dir, done, err := scratchDir(cmp.Or(o.tmp, systemTmp()))
 	if err != nil {

@@ -30,8 +30,8 @@ func (o *networkOptions) openStream(stderr io.Writer, p *progress, dir *run.Dir,
 	return ds, events, nil
 }
 
-// openReplay opens the network of a run on a stream, while the caller has so many bytes in memory. tmp is where the state of nodes is
-// unless --tmp says it. done closes the network.
+// openReplay opens the network of a run on a stream. The caller holds beside bytes of memory. State
+// of nodes goes to a directory in --tmp, or in tmp. done closes the network.
 func (o *networkOptions) openReplay(ctx context.Context, p *progress, dir *run.Dir, ds *store.Dataset, beside int64, tmp string) (n *stream.Network, done func(), err error) {
 	scratch, remove, err := scratchDir(cmp.Or(o.tmp, tmp))
 	if err != nil {

@@ -73,7 +73,7 @@ func (s *staleness) String() string {
 	return s.autoCount.String()
 }
 
-// slotsSize is an autoSize that may be rest.
+// slotsSize is an autoSize that also takes rest.
 type slotsSize struct{ autoSize }
 
 func (s *slotsSize) Set(text string) error {

@@ -22,24 +22,24 @@ import (
 
 var update = flag.Bool("update", false, "write what TestHostile finds to testdata/hostile.txt")
 
-// victim is a small sound graph of a format, whose file Damaged takes the place of one of its files.
+// victim is a small sound graph of one format. Tests damage one of its files.
 type victim struct {
 	format string
-	args   []string // of ingest, beside format, SRC and OUT
+	args   []string // flags of ingest
 	write  func(t *testing.T, dir string)
-	source string // inside the folder
-	file   string // to be damaged
-	rows   *rows  // of a file of text
+	source string // path in the folder
+	file   string // the file to damage
+	rows   *rows  // of a text file
 	gzip   bool   // the file is packed
 }
 
-// rows are the text of a file: edges or events by rows of cells.
+// rows is the text of a file: rows of cells, an edge or an event each.
 type rows struct {
 	header string
 	by     string
-	end    string // of a row, before its line feed
+	end    string // ends each row, before its line feed
 	cells  [][]string
-	id     int // the column of an end
+	id     int // the column of a node id
 	time   int // the column of a time, or -1
 }
 
@@ -52,7 +52,7 @@ func (r *rows) text() string {
 	return b.String()
 }
 
-// with is the text with another cell in the third row.
+// with returns the text with another cell in the third row.
 func (r *rows) with(column int, cell string) string {
 	c := *r
 	c.cells = slices.Clone(r.cells)
@@ -61,20 +61,20 @@ func (r *rows) with(column int, cell string) string {
 	return c.text()
 }
 
-// after is the text with a line behind the third row.
+// after returns the text with a line added after the third row.
 func (r *rows) after(line string) string {
 	lines := strings.SplitAfter(r.text(), "\n")
 	at := 3 + strings.Count(r.header, "\n")
 	return strings.Join(slices.Insert(lines, at, line), "")
 }
 
-// damage is a kind of damage to a file, or nothing where the kind is of other files.
+// damage is a kind of damage. make returns nil if it does not apply to the file.
 type damage struct {
 	name string
 	make func(v *victim, sound []byte) []byte
 }
 
-// kinds of damage: of any file, then of rows of text.
+// kinds returns all damages: those of any file, then those of text rows.
 func kinds() (all []damage) {
 	whole := func(name string, make func(sound []byte) []byte) {
 		all = append(all, damage{name, func(_ *victim, sound []byte) []byte { return make(sound) }})
@@ -136,7 +136,7 @@ func kinds() (all []damage) {
 	return all
 }
 
-// victims are sound graphs of all formats.
+// victims returns sound graphs of all formats.
 func victims() []*victim {
 	put := func(t *testing.T, dir, name, body string) {
 		path := filepath.Join(dir, name)
@@ -147,7 +147,8 @@ func victims() []*victim {
 		return &victim{format: format, args: args, source: file, file: file, rows: r, write: func(t *testing.T, dir string) { put(t, dir, file, r.text()) }}
 	}
 	pairs := [][]string{{"0", "1"}, {"1", "2"}, {"2", "3"}, {"3", "4"}, {"4", "0"}, {"0", "2"}}
-	of := func(more func(i int) []string, names ...string) (all [][]string) { // pairs with further cells
+	// the pairs, with further cells
+	of := func(more func(i int) []string, names ...string) (all [][]string) {
 		for i, p := range pairs {
 			row := slices.Concat(names, p)
 			if more != nil {
@@ -250,9 +251,10 @@ func int64s(values ...int64) (b []byte) {
 	return b
 }
 
-// TestHostile is the table of guards: for each format and each kind of damage to one of its files, the ingest ends in one line that
-// names a file and leaves nothing behind, or reads so many nodes and edges. testdata/hostile.txt has the outcomes: read what changes
-// there, since a damaged file that is read may be read wrongly. Write it again with -update.
+// TestHostile damages each file of each format in each way. An ingest then ends in one line that
+// names a file, and leaves nothing behind; or it reads some nodes and edges. testdata/hostile.txt
+// has the outcomes. Look at what changes there, since a damaged file may be read wrongly. -update
+// writes it again.
 func TestHostile(t *testing.T) {
 	var got strings.Builder
 	outside := filepath.Join(t.TempDir(), "outside")
@@ -296,10 +298,11 @@ func TestHostile(t *testing.T) {
 	require.Equal(t, string(want), got.String())
 }
 
-// mostAllocated bounds what a refusal allocates over all its passes: two or three lines of the longest that is read.
+// mostAllocated bounds the allocations of a refusal over all its passes: two or three times the
+// longest line that is read.
 const mostAllocated = 256 << 20
 
-// ingest says what comes of the damaged graph.
+// ingest ingests the damaged graph, and describes the outcome.
 func (v *victim) ingest(t *testing.T, dir string) string {
 	out := filepath.Join(t.TempDir(), "x.gnn")
 	source := filepath.Join(dir, v.source)

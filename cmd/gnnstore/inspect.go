@@ -53,7 +53,7 @@ type inspectedRelation struct {
 	MeanInDegree float64  `json:"mean_in_degree"`
 	MaxInDegree  int      `json:"max_in_degree"`
 	NoInEdge     int64    `json:"nodes_without_in_edges"`
-	BothWays     *float64 `json:"pairs_both_ways,omitempty"` // share of connected pairs with edges in both directions as they were read, where ingest looked
+	BothWays     *float64 `json:"pairs_both_ways,omitempty"` // share, as read; nil if not sampled
 	Columns      []string `json:"columns,omitempty"`         // beside the neighbours: "weight f32"
 	Bytes        int64    `json:"bytes"`
 	// EdgeSplit counts edges that are held out and so not among Edges, which are those to train on.
@@ -141,7 +141,7 @@ type inspectedSplit struct {
 	Train    int64  `json:"train"`
 	Valid    int64  `json:"valid"`
 	Test     int64  `json:"test"`
-	NoEdge   int64  `json:"no_edge"` // of all parts, that no edge leads to
+	NoEdge   int64  `json:"no_edge"` // nodes of all parts that receive no edge
 }
 
 func newInspect() *cobra.Command {

@@ -28,7 +28,7 @@ func publicData(t *testing.T) string {
 	return root
 }
 
-// notStatic names the public graphs that other tests and studies read: RDF, streams of events, and held-out links.
+// notStatic names public graphs that other tests read: RDF, streams of events, and held-out links.
 var notStatic = []string{"aifb", "bitcoin_otc", "email_eu_core_temporal", "jodie_wikipedia_edges", "patent_temporal",
 	"collegemsg", "enron_temporal", "mutag_rdf", "ogbl_ddi"}
 

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/spill"
 )
 
-// scratchDir makes a directory in tmp for what does not fit in memory while a run is looked at; done removes it. Directories of
-// processes that were killed are removed, too.
+// scratchDir makes a directory in tmp, for what does not fit in memory while a command reads a run.
+// done removes it. It also removes the directories of processes that were killed.
 func scratchDir(tmp string) (path string, done func(), err error) {
 	const name = "gnnstore-scratch-"
 	if info, err := os.Stat(tmp); err != nil || !info.IsDir() {
@@ -21,7 +21,7 @@ func scratchDir(tmp string) (path string, done func(), err error) {
 	left, _ := filepath.Glob(filepath.Join(tmp, name+"*"))
 	for _, path := range left {
 		if lock := lockScratch(path); lock != nil {
-			_ = os.RemoveAll(path) // or it stays
+			_ = os.RemoveAll(path) // if this fails, it stays
 			lock.Close()
 		}
 	}
@@ -30,14 +30,15 @@ func scratchDir(tmp string) (path string, done func(), err error) {
 	}
 	lock := lockScratch(path)
 	return path, func() {
-		_ = os.RemoveAll(path) // or the next one does
+		_ = os.RemoveAll(path) // if this fails, the next command removes it
 		if lock != nil {
 			lock.Close()
 		}
 	}, nil
 }
 
-// lockScratch locks a directory of this user's until the file is closed; nil where it is none, or its owner is at work.
+// lockScratch locks a directory of this user until the file is closed. It returns nil if there is
+// none, or if its owner is at work.
 func lockScratch(path string) *os.File {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -51,7 +52,7 @@ func lockScratch(path string) *os.File {
 	return f
 }
 
-// systemTmp is the system's directory for temporary files, on a disk where there is one.
+// systemTmp returns the system's directory for temporary files, one on a disk if possible.
 func systemTmp() string {
 	const onDisk = "/var/tmp" // it outlasts a reboot, by the Filesystem Hierarchy Standard
 	tmp := os.TempDir()

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// snapshot is what a directory holds: of each name what it is, when it was changed, and what is in it.
+// snapshot returns what a directory holds: of each name its mode, time and content.
 func snapshot(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -43,15 +43,15 @@ func snapshot(t *testing.T, dir string) map[string]string {
 
 var seedOfSnapshots = maphash.MakeSeed()
 
-// strangeRun is a small run, and what may be asked of it.
+// strangeRun is a small run, with the commands to make and use it.
 type strangeRun struct {
 	name    string
-	data    []string // how the dataset is made, at data
+	data    []string // the command that makes the dataset, at data
 	train   []string
 	predict []string
 }
 
-// strangeRuns are of each kind that reads more of a run than weights, and of one that does not.
+// strangeRuns has one run of each kind that is read beyond its weights, and one that is not.
 var strangeRuns = []strangeRun{
 	{"table", []string{"generate", "reddit", "data", "--nodes", "300", "--edges", "2000"}, []string{"--hidden", "8"}, nil},
 	{
@@ -64,7 +64,7 @@ var strangeRuns = []strangeRun{
 	},
 }
 
-// made trains the run in the directory run of work.
+// made trains the run in work/run.
 func (s strangeRun) made(t *testing.T, work string) (run string) {
 	t.Helper()
 	data := filepath.Join(work, "d.gnn")
@@ -78,7 +78,7 @@ func (s strangeRun) made(t *testing.T, work string) (run string) {
 	return run
 }
 
-// readers are the commands that only read a run, as people give them; out is where to write to.
+// readers returns the commands that only read a run, as users type them; they write to out.
 func (s strangeRun) readers(run, out string) [][]string {
 	return [][]string{
 		append([]string{"predict", run, out, "--force"}, s.predict...),
@@ -88,8 +88,8 @@ func (s strangeRun) readers(run, out string) [][]string {
 	}
 }
 
-// TestReadersWriteNothing: a run that may not be written to is measured, predicts and tells its statistics, and is as it was before, to
-// the times of its directories.
+// TestReadersWriteNothing: eval, predict and stats work on a read-only run. Afterwards the run is
+// the same, down to the times of its directories.
 func TestReadersWriteNothing(t *testing.T) {
 	for _, s := range strangeRuns {
 		t.Run(s.name, func(t *testing.T) {
@@ -121,8 +121,9 @@ func TestReadersWriteNothing(t *testing.T) {
 	}
 }
 
-// TestLinksInRuns: whatever of a run is a link, a pipe, or a directory in the place of a file, each command refuses it in a line or has no use
-// for it. Nothing is written where a link leads to, nor in the run.
+// TestLinksInRuns: if a name in a run is a link, a pipe, or a directory instead of a file, each
+// command refuses it in one line, or does not use it. Nothing is written through a link, nor in the
+// run.
 func TestLinksInRuns(t *testing.T) {
 	for _, s := range strangeRuns {
 		t.Run(s.name, func(t *testing.T) {
@@ -175,7 +176,7 @@ func TestLinksInRuns(t *testing.T) {
 						}
 					}
 					require.NoError(t, os.RemoveAll(moved))
-					require.NoError(t, os.RemoveAll(run)) // training may have found what it needs
+					require.NoError(t, os.RemoveAll(run)) // training may replace what it needs
 					require.NoError(t, os.CopyFS(run, os.DirFS(whole)))
 				}
 			}
@@ -183,7 +184,8 @@ func TestLinksInRuns(t *testing.T) {
 	}
 }
 
-// TestNewestCheckpointMissing: where the newest checkpoint is damaged or gone, nothing is made of an older one unless that is asked for.
+// TestNewestCheckpointMissing: if the newest checkpoint is damaged or gone, commands use an older
+// one only on request.
 func TestNewestCheckpointMissing(t *testing.T) {
 	for _, s := range strangeRuns {
 		t.Run(s.name, func(t *testing.T) {

@@ -70,7 +70,8 @@ func printStreamResult(w io.Writer, r *run.Result) {
 	fmt.Fprintln(w)
 }
 
-// printMitigationAudit is how far blended memories lay from fresh ones, or nothing of no audit.
+// printMitigationAudit prints how far blended memories were from fresh ones. It prints nothing if
+// there was no audit.
 func printMitigationAudit(w io.Writer, a *run.MitigationAudit) {
 	if a == nil {
 		return
@@ -83,7 +84,8 @@ func printMitigationAudit(w io.Writer, a *run.MitigationAudit) {
 	}
 }
 
-// printReplay is what weights made of a stream, beside what needs no network. Both are compared by a metric.
+// printReplay prints the figures of the network on the stream, and those of scores without a
+// network. by is the metric that compares them.
 func printReplay(w io.Writer, s *run.StreamOf, weights string, by metric.Kind) {
 	head, ranked := []string{"", "events", "AP", "AUC", "pooled AP", "pooled AUC"}, s.RankedAmong != ""
 	if ranked {
@@ -141,7 +143,8 @@ func printReplay(w io.Writer, s *run.StreamOf, weights string, by metric.Kind) {
 	}
 }
 
-// aboveText names the scores without a network that tell test events better than the network; it is empty where none does.
+// aboveText names the scores without a network that beat it on test events. It is empty if there
+// are none.
 func aboveText(s *run.StreamOf, by metric.Kind) string {
 	if len(s.AboveNetwork) == 0 {
 		return ""

@@ -59,12 +59,13 @@ func TestStreamOptions(t *testing.T) {
 		o := run.DefaultStreamOptions(model.TGN)
 		want(&o)
 		got := parsed(t, args)
-		o.Cache, o.Optim, o.Schedule, o.Kernels, o.Left = got.Cache, got.Optim, got.Schedule, got.Kernels, got.Left // as for any network
+		// these are the same for any network
+		o.Cache, o.Optim, o.Schedule, o.Kernels, o.Left = got.Cache, got.Optim, got.Schedule, got.Kernels, got.Left
 		require.Empty(t, cmp.Diff(o, got), args)
 
 		got.Task = run.LinkTask // as a run may have it on record
 		for _, o := range []run.Options{got, got.FilledStream(1e9)} {
-			o.Left = nil // a run leaves nothing open
+			o.Left = nil // a run leaves no option open
 			record := &run.Record{Options: o, Kernels: o.Kernels}
 			again := &trainOptions{Options: o}
 			require.NoError(t, again.override(record, pflag.NewFlagSet("", pflag.ContinueOnError)), args)

@@ -345,7 +345,8 @@ func (o *trainOptions) open(stderr io.Writer, path string) (*store.Dataset, erro
 	return ds, err
 }
 
-// chooseModel takes R-SAGE where nobody has said a network, and what is trained on has several types of nodes or relations.
+// chooseModel takes R-SAGE if no model was given and training reads several node types or
+// relations.
 func (o *trainOptions) chooseModel(stderr io.Writer, m *store.Manifest) {
 	types, relations := len(m.NodeTypes), 0
 	for _, r := range m.Relations {
@@ -502,7 +503,7 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	if err := again.override(record, cmd.Flags()); err != nil {
 		return misuse(err)
 	}
-	if again.HistoryBytes == history.Rest { // which is a number since the run began
+	if again.HistoryBytes == history.Rest { // the run replaced rest by a number
 		again.HistoryBytes = record.Options.HistoryBytes
 	}
 	if err := again.Resumes(record.Options); err != nil {

@@ -15,20 +15,21 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
-// controlled is the file that ranks gradients, and rank the line before which a control puts other numbers in their place.
+// controlled is the file that ranks gradients. A control replaces the norms before the line rank.
 const (
 	controlled = "train/history/verdict.go"
 	rank       = "	limit, infinite := lowest("
 )
 
-// controls are the bodies of the loop that replaces the norms of a layer by others: if history gains by the criterion, it loses by these.
-// Norms that are not finite stay, so that their rows are never kept.
+// controls has the loop bodies that replace the norms of a layer. If the criterion helps history,
+// these lose accuracy. Norms that are not finite stay, so that their rows are never kept.
 var controls = map[string]string{
 	"random":  `sample.Hash(uint64(step), uint64(p.Layer), uint64(p.Type), uint64(m.Nodes[i])) % notANumber`,
 	"inverse": `notANumber - 1 - uint64(math.Float32bits(norm)&math.MaxInt32)`,
 }
 
-// control is text, that of controlled, where norms are replaced by those of a control. No flag of gnnstore does this.
+// control returns text, the source of controlled, with the norms replaced. No flag of gnnstore does
+// this.
 func control(text []byte, name string) ([]byte, error) {
 	body, ok := controls[name]
 	switch {
@@ -57,7 +58,7 @@ func control(step int, p *Part, m *Measured) []float32 {
 `, body)), nil
 }
 
-// buildControl builds gnnstore with the norms of a control, into dir. The tree stays as it is.
+// buildControl builds gnnstore with the norms of a control, into dir. The tree does not change.
 func buildControl(ctx context.Context, dir, name string) (cli.Binary, error) {
 	file, err := filepath.Abs(controlled)
 	if err != nil {
@@ -83,7 +84,7 @@ func buildControl(ctx context.Context, dir, name string) (cli.Binary, error) {
 	return cli.Binary(binary), nil
 }
 
-// controlNames are those of -control.
+// controlNames returns the values of -control.
 func controlNames() []string {
 	var names []string
 	for name := range controls {

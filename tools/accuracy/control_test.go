@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestControls: with the norms of a control, the package that ranks them still builds, and rejects other rows.
+// TestControls: with the norms of a control, the package that ranks them builds, and rejects other
+// rows.
 func TestControls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it builds a package twice")

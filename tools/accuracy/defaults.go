@@ -16,25 +16,26 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
-// defaultsLoss is how far the mean of a bare command may stay below that of its tuned one; a fraction of 1, as accuracy is.
+// defaultsLoss is how far the mean of a bare command may be below the tuned one's, as a fraction of
+// 1.
 const defaultsLoss = 0.03
 
-// A recipe is a dataset and a training: ingest is FORMAT, the path of the raw files below the data directory, and flags, of which those
-// that begin with @ are paths below it too; train is flags of train.
+// A recipe is a dataset and a training. ingest is FORMAT, the path of the raw files below the data
+// directory, and flags; flags that begin with @ are such paths, too. train is flags of train.
 type recipe struct{ ingest, train string }
 
-// A habit is a data set as somebody trains on it who reads no help, beside the best that is known of the same data.
+// A habit is a data set with two commands: one typed without reading help, and the best known.
 type habit struct {
 	name string
 	bare recipe
-	// tuned adds to the bare train command. Its ingest is the bare one where it is empty.
+	// tuned adds to the bare train command. An empty ingest means the bare one.
 	tuned  recipe
 	splits bool   // each seed draws its own split
-	chosen string // what the tuned settings were chosen among, by validation; it is shown
+	chosen string // the settings that validation chose from, for the report
 }
 
-// habits are sets on which defaults have fallen short. Nothing in gnnstore knows them by name: rules go by sizes and kinds of the data.
-// Settings of tuned rows are the best of validation, never of the test.
+// habits are sets where defaults fell short. gnnstore does not know their names: its rules go by
+// sizes and kinds of data. Validation chose the settings of tuned rows, never the test.
 var habits = []habit{
 	{name: "computers-20", splits: true,
 		bare:   recipe{"npz amazon_computers/amazon_electronics_computers.npz --undirected --split per-class:20/30", ""},
@@ -70,13 +71,13 @@ var habits = []habit{
 		chosen: "features of nodes or none, batches of 100, 200 and 600"},
 }
 
-// tunedSmall is for sets of few labels, and ofSmall what it was chosen among.
+// tunedSmall has the settings for sets of few labels, and ofSmall those that they were chosen from.
 const (
 	tunedSmall = "--hidden 64 --lr 0.01 --weight-decay 5e-4 --dropout 0.6 --input-dropout 0.6 --epochs 100 --eval-every 5"
 	ofSmall    = "lr 0.003 and 0.01, weight decay 0, 5e-4 and 5e-3, input dropout 0, 0.5 and 0.6, hidden 64 and 128"
 )
 
-// selectHabits returns those that only names, or all.
+// selectHabits returns the habits that only names, or all.
 func selectHabits(only string) ([]habit, error) {
 	if only == "" {
 		return habits, nil
@@ -96,7 +97,7 @@ func selectHabits(only string) ([]habit, error) {
 	return selected, nil
 }
 
-// recipes are the bare one and the tuned one, each in full.
+// recipes returns the bare recipe and the tuned one, each complete.
 func (h habit) recipes() (bare, tuned recipe) {
 	tuned = recipe{h.tuned.ingest, strings.TrimSpace(h.bare.train + " " + h.tuned.train)}
 	if tuned.ingest == "" {
@@ -105,16 +106,17 @@ func (h habit) recipes() (bare, tuned recipe) {
 	return h.bare, tuned
 }
 
-// habitResult is what the trainings of a habit reached, a trial a seed.
+// habitResult has the trainings of a habit, one trial a seed.
 type habitResult struct {
 	habit
 	bare, tuned []trial
 }
 
-// below is how far the bare command's mean stays below the tuned one's.
+// below returns how far the mean of the bare command is below the tuned one's.
 func (r *habitResult) below() float64 { return mean(r.tuned, trial.test) - mean(r.bare, trial.test) }
 
-// defaults trains habits by their bare and their tuned commands, and fails where a bare one stays too far below.
+// defaults trains habits by their bare and tuned commands, and fails if a bare one is too far
+// below.
 func (b *bench) defaults(ctx context.Context, w io.Writer, habits []habit, o options) (err error) {
 	log, err := openTrials(o.log, b.binary)
 	if err != nil {
@@ -153,7 +155,7 @@ func (b *bench) defaults(ctx context.Context, w io.Writer, habits []habit, o opt
 	return judgeHabits(results)
 }
 
-// tried is a training by a recipe, from log where it has it.
+// tried returns a training by a recipe; it is taken from log if it is there.
 func (b *bench) tried(ctx context.Context, h habit, variant string, of recipe, seed int, log *trialLog) (trial, error) {
 	args := append(strings.Fields(of.train), "--seed", strconv.Itoa(seed))
 	t := trial{Task: h.name + " " + of.ingest, Variant: variant, Seed: seed, Args: strings.Join(args, " ")}
@@ -174,7 +176,7 @@ func (b *bench) tried(ctx context.Context, h habit, variant string, of recipe, s
 	return t, log.add(t)
 }
 
-// ingested is the dataset of a recipe, which its next trainings find.
+// ingested ingests the dataset of a recipe, once.
 func (b *bench) ingested(ctx context.Context, h habit, of recipe, seed int) (string, error) {
 	if !h.splits {
 		seed = 1
@@ -194,7 +196,8 @@ func (b *bench) ingested(ctx context.Context, h habit, of recipe, seed int) (str
 	return out, b.gnnstore.Run(ctx, args...)
 }
 
-// judgeHabits names every set whose bare command stays more than defaultsLoss below its tuned one.
+// judgeHabits returns an error for each set whose bare command is over defaultsLoss below the tuned
+// one.
 func judgeHabits(results []habitResult) error {
 	var errs []error
 	for _, r := range results {
@@ -206,7 +209,7 @@ func judgeHabits(results []habitResult) error {
 	return errors.Join(errs...)
 }
 
-// commands are the two that a recipe stands for, for people.
+// commands returns the two commands of a recipe, for the report.
 func (of recipe) commands() (ingest, train string) {
 	words := strings.Fields(strings.ReplaceAll(of.ingest, "@", ""))
 	return "gnnstore ingest " + strings.Join(slices.Insert(words, 2, "set.gnn"), " "), strings.TrimSpace("gnnstore train set.gnn " + of.train)
@@ -218,15 +221,15 @@ type habitRow struct {
 	Way    string    `json:"way"` // bare or tuned
 	Ingest string    `json:"ingest"`
 	Train  string    `json:"train"`
-	Valid  []float64 `json:"valid"` // a number a seed, as are test and seconds
+	Valid  []float64 `json:"valid"` // valid, test and seconds have a number a seed
 	Test   []float64 `json:"test"`
 	Times  []float64 `json:"seconds"`
 	Mean   float64   `json:"test_mean"`
-	Below  float64   `json:"below_tuned"` // of the bare row
-	Most   float64   `json:"most_below"`  // that is allowed
+	Below  float64   `json:"below_tuned"` // of a bare row
+	Most   float64   `json:"most_below"`  // the bound of below_tuned
 }
 
-// rows are the bare and the tuned one.
+// rows returns the bare row and the tuned one.
 func (r *habitResult) rows() []habitRow {
 	bare, tuned := r.recipes()
 	row := func(way string, of recipe, trials []trial) habitRow {
@@ -258,7 +261,7 @@ func writeHabits(w io.Writer, what string, results []habitResult) error {
 	return err
 }
 
-// habitsMarkdown is a section with all that another person needs to measure the same.
+// habitsMarkdown returns a section with all that one needs to measure the same.
 func habitsMarkdown(what string, results []habitResult) string {
 	var table [][]string
 	for _, r := range results {

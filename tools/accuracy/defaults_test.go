@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// twoHabits are a set whose bare command is near its tuned one, and a set whose bare command is not.
+// twoHabits returns a set whose bare command is near its tuned one, and one whose bare command is
+// not.
 func twoHabits() []habitResult {
 	trials := func(tests ...float64) (all []trial) {
 		for _, test := range tests {

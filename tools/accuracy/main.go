@@ -13,8 +13,8 @@
 //
 //	go run ./tools/accuracy -data DIR -history auto,200:lag=1,auto:kappa=64|grid [-log FILE] …
 //
-// With -control random or inverse beside -history, rows are kept by other numbers than the norms of gradients: what the criterion is worth
-// is what these lose more.
+// With -control random or inverse beside -history, other numbers replace the norms of gradients.
+// What these runs lose beyond -history alone is what the criterion is worth.
 //
 //	go run ./tools/accuracy -data DIR -history auto,auto:p-grad=0.5,200:lag=1,200:lag=1:p-grad=0.5 -only amazon_computers -control random
 //
@@ -31,13 +31,13 @@
 //
 //	go run ./tools/accuracy -data DIR -streams [-only drift-s,wikipedia/all nodes] [-seeds 3]
 //
-// With -defaults it trains by the commands that somebody types who reads no help, and by tuned ones, and exits 1 where a bare command stays more than 3
-// points below; see habits.
+// With -defaults it trains by commands typed without reading help, and by tuned ones, and exits 1
+// if a bare command is more than 3 points below; see habits.
 //
 //	go run ./tools/accuracy -data DIR -defaults [-only ddi,umls] [-seeds 3] [-json] [-log FILE]
 //
-// With -mitigate it compares training at staleness 3 that blends memories that are out of date with training that does not, and with blending them
-// with nodes at random; see mitigationTasks.
+// With -mitigate it compares training at staleness 3 with and without blending of memories that are
+// out of date, and with blending of random nodes; see mitigationTasks.
 //
 //	go run ./tools/accuracy -data DIR -mitigate 0.95 [-only wikipedia/tgn,enron/tgn] [-seeds 10] [-log FILE]
 package main

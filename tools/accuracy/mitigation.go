@@ -21,14 +21,15 @@ import (
 	"github.com/gnnstore/gnnstore/train/stream"
 )
 
-// mitigationTask is a network on a stream, at a staleness at which some of the state that it reads is out of date.
+// mitigationTask is a network on a stream. At the staleness of these tasks, some of its state is
+// out of date.
 type mitigationTask struct {
 	name   string
 	ingest []string // FORMAT, the path of the raw file below the data directory, and flags
 	kind   model.Kind
 }
 
-// All other options are the defaults.
+// All other options have their defaults.
 const (
 	mitigationStaleness = 3
 	mitigationEpochs    = 5
@@ -46,11 +47,11 @@ var (
 	}
 )
 
-// mitigationWay is what is done about memories that are out of date.
+// mitigationWay is one treatment of memories that are out of date.
 type mitigationWay struct {
 	Keep   float64 `json:"keep"`   // run.Options.Mitigate
-	Random bool    `json:"random"` // partners are drawn: stream.Hooks.RandomPartners
-	Fresh  bool    `json:"fresh"`  // a staleness of 1: nothing is out of date
+	Random bool    `json:"random"` // with random partners: stream.Hooks.RandomPartners
+	Fresh  bool    `json:"fresh"`  // staleness 1: nothing is out of date
 }
 
 func (w mitigationWay) String() string {
@@ -65,7 +66,7 @@ func (w mitigationWay) String() string {
 	return "similar"
 }
 
-// mitigationTrial is a training and what it came to.
+// mitigationTrial is a training and its result.
 type mitigationTrial struct {
 	Task string `json:"task"`
 	Seed int    `json:"seed"`
@@ -80,8 +81,9 @@ func (t mitigationTrial) same(as mitigationTrial) bool {
 	return t.Task == as.Task && t.Seed == as.Seed && t.mitigationWay == as.mitigationWay
 }
 
-// mitigation compares what -mitigate names with training that blends nothing, seed by seed. One λ is compared with partners at random, too, and with a
-// staleness of 1; of several it says validation alone, since one is chosen by that.
+// mitigation compares training with each λ of -mitigate with training that blends nothing, seed by
+// seed. A single λ is also compared with random partners, and with a staleness of 1. For several,
+// only validation is reported, since it chooses one.
 func (b *bench) mitigation(ctx context.Context, w io.Writer, o options) (err error) {
 	var keeps []float64
 	for text := range strings.SplitSeq(o.mitigate, ",") {
@@ -111,7 +113,7 @@ func (b *bench) mitigation(ctx context.Context, w io.Writer, o options) (err err
 		return err
 	}
 	defer func() { err = errors.Join(err, log.close()) }()
-	for seed := 1; seed <= o.seeds; seed++ { // seed by seed, so that what is cut short has pairs
+	for seed := 1; seed <= o.seeds; seed++ { // seed by seed: an interrupted run has pairs
 		for _, t := range tasks {
 			for _, way := range ways {
 				want := mitigationTrial{Task: t.name, Seed: seed, mitigationWay: way}
@@ -137,7 +139,7 @@ func (b *bench) mitigation(ctx context.Context, w io.Writer, o options) (err err
 	return nil
 }
 
-// mitigate does a training in this process, since partners at random are no flag of train.
+// mitigate does a training in this process, since no flag of train gives random partners.
 func (b *bench) mitigate(ctx context.Context, t mitigationTask, of mitigationTrial) (_ mitigationTrial, err error) {
 	path := filepath.Join(b.tmp, strings.ReplaceAll(strings.Join(t.ingest, "-"), "/", "-")+".gnn")
 	if _, err := os.Stat(path); err != nil {
@@ -180,7 +182,7 @@ func (b *bench) mitigate(ctx context.Context, t mitigationTask, of mitigationTri
 	return of, nil
 }
 
-// mitigationMarkdown is a section with all that another person needs to measure the same.
+// mitigationMarkdown returns a section with all that one needs to measure the same.
 func mitigationMarkdown(what string, tasks []mitigationTask, ways []mitigationWay, done []mitigationTrial, seeds int) string {
 	several := len(ways) > 2 && ways[len(ways)-1].Keep > 0
 	var rows [][]string
@@ -244,7 +246,7 @@ memory the steps that staleness hides had changed; errors are beside the memory 
 			"error", "error of those out of date"}, rows))
 }
 
-// mitigationTrials are those of the seeds 1 to n, in their order.
+// mitigationTrials returns the trials of seeds 1 to n, in order.
 func mitigationTrials(done []mitigationTrial, task string, way mitigationWay, n int) (of []mitigationTrial) {
 	for seed := 1; seed <= n; seed++ {
 		i := slices.IndexFunc(done, mitigationTrial{Task: task, Seed: seed, mitigationWay: way}.same)
@@ -260,13 +262,13 @@ func percentDeviation(x []float64) string {
 	return fmt.Sprintf("%.2f ± %.2f", 100*mean, 100*deviation)
 }
 
-// mitigationLog holds the trainings that are done, in a file as well where it has one: a JSON object a line.
+// mitigationLog has the finished trainings. If it has a file, it also writes a JSON object a line.
 type mitigationLog struct {
 	done []mitigationTrial
 	file *os.File
 }
 
-// openMitigationLog goes on with the log in path, or begins it. Without a path nothing is kept.
+// openMitigationLog reads the log in path, or begins it. Without a path it writes nothing.
 func openMitigationLog(path string) (*mitigationLog, error) {
 	l := &mitigationLog{}
 	if path == "" {

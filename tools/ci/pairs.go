@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// pairs has the commands meet every pair of values of their options and kinds of data, in the process of a test: see TestCombinations of
-// cmd/gnnstore. It prints what the test says, without the command lines but for the last one of a test that panicked.
+// pairs runs TestCombinations of cmd/gnnstore with every pair of values of options and kinds of
+// data. It prints the output of the test without command lines; after a panic, it prints the last
+// one.
 func pairs(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("pairs", flag.ExitOnError)
 	seed := flags.Uint64("seed", 1, "of the combinations that are drawn")
@@ -34,7 +35,7 @@ func pairs(ctx context.Context, args []string) error {
 	return nil
 }
 
-// printButCommands prints all lines but command lines, of which it returns the last.
+// printButCommands prints all lines except command lines, and returns the last of those.
 func printButCommands(r io.Reader) (last string) {
 	lines := bufio.NewReader(r)
 	for {

@@ -35,7 +35,7 @@ func TestEndedLate(t *testing.T) {
 	require.False(t, endedLate("--- FAIL: FuzzRows (0.10s)\n    --- FAIL: FuzzRows (0.00s)\n        rows_test.go:7: 3 rows of 2\nFAIL\n"))
 }
 
-// TestDrawn: a seed draws one order of all targets, in which those of a package follow each other.
+// TestDrawn: a seed draws one order of all targets. Targets of a package stay together.
 func TestDrawn(t *testing.T) {
 	var all []target
 	for i := range 30 {

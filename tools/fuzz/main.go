@@ -4,7 +4,8 @@
 //
 //	go run ./tools/fuzz -time 1h [-only REGEX] [-draw -seed N]
 //
-// With -draw the time includes building: targets run in an order that the seed draws, a few seconds each, until it is up.
+// With -draw the time includes building. The seed draws an order, and targets run a few seconds
+// each until the time is up.
 package main
 
 import (
@@ -46,7 +47,7 @@ type options struct {
 	seed  uint64
 }
 
-// drawnShare is how long a drawn target runs: its seeds, and some thousands of others.
+// drawnShare is how long a drawn target runs: enough for its seeds and some thousand other inputs.
 const drawnShare = 5 * time.Second
 
 func run(ctx context.Context, o options) error {
@@ -109,7 +110,8 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// drawn are targets in an order that a seed draws: packages first, since building one takes longer than running its targets.
+// drawn orders targets by a seed. Targets of a package stay together, since building it takes
+// longer than running them.
 func drawn(targets []target, seed uint64) []target {
 	var pkgs []string
 	of := map[string][]target{}
@@ -128,8 +130,8 @@ func drawn(targets []target, seed uint64) []target {
 	return order
 }
 
-// fuzzBy is fuzz before an end, where there is one: late says that a target did not begin for it, or was not built in time. The first
-// is built however long it takes.
+// fuzzBy runs fuzz if it ends before end, which may be zero. late means that there was no time left
+// to begin or to build. The first target is built however long that takes.
 func (w *workshop) fuzzBy(ctx context.Context, t target, share time.Duration, end time.Time, first bool) (r result, late bool) {
 	if end.IsZero() || first {
 		return w.fuzz(ctx, t, share), false
@@ -188,7 +190,7 @@ func (w *workshop) build(ctx context.Context, t target) (program string, output 
 	if w.built != t.pkg {
 		w.built = ""
 		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-fuzz", ".", "-o", program, t.pkg)
-		cmd.WaitDelay = 5 * time.Second // compilers that it has started may hold its output open
+		cmd.WaitDelay = 5 * time.Second // compilers it started may hold its output open
 		if output, err = cmd.CombinedOutput(); err == nil {
 			w.built = t.pkg
 		}

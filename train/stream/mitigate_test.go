@@ -153,8 +153,8 @@ func TestMitigateFeatures(t *testing.T) {
 	}
 }
 
-// TestMitigate: memories are blended as in the plain loop, with any budget. With a keep of 1
-// nothing is blended.
+// TestMitigate: memories are blended as in the plain loop, with any budget. With Mitigate
+// 1 nothing changes.
 func TestMitigate(t *testing.T) {
 	ds := drifting(t, 700)
 	for _, kind := range model.TemporalKinds {
