@@ -22,7 +22,10 @@ import (
 var (
 	everyPair = flag.Bool("every-pair", false, "have TestCombinations meet every pair, which takes minutes; tools/ci pairs does")
 	pairsSeed = flag.Uint64("pairs-seed", 1, "of the combinations that it draws")
+	pairShare share
 )
+
+func init() { flag.TextVar(&pairShare, "pair-share", share{}, "meet these pairs alone, PART/PARTS") }
 
 // coverer runs combinations.
 type coverer struct {
@@ -248,8 +251,8 @@ func TestCombinations(t *testing.T) {
 	for _, value := range coveredTrain["model"] {
 		models = append(models, choice{"model", value})
 	}
-	c.train = newSpace("train", coveredTrain, data...)
-	uses := []*space{newSpace("predict", coveredPredict, models...), newSpace("eval", coveredEval, models...)}
+	c.train = newSpace("train", pairShare, coveredTrain, data...)
+	uses := []*space{newSpace("predict", pairShare, coveredPredict, models...), newSpace("eval", pairShare, coveredEval, models...)}
 
 	rounds := 3
 	if *everyPair {

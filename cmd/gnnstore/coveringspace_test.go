@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -16,10 +17,27 @@ func (c choice) String() string {
 	return "--" + c.flag + "=" + c.value
 }
 
+// share is one of several equal parts of all pairs; the zero value is all of them.
+type share struct{ part, parts int }
+
+func (s share) has(pair [2]int) bool { return s.parts == 0 || (pair[0]+pair[1])%s.parts == s.part }
+
+// UnmarshalText reads PART/PARTS.
+func (s *share) UnmarshalText(text []byte) error {
+	if _, err := fmt.Sscanf(string(text), "%d/%d", &s.part, &s.parts); err != nil || s.part < 0 || s.part >= s.parts {
+		return fmt.Errorf("%q is not PART/PARTS, such as 0/2", text)
+	}
+	return nil
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (s share) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%d/%d", s.part, s.parts), nil }
+
 // space has the choices of a command, and the pairs of different flags that a run had or a refusal
 // named.
 type space struct {
 	command string
+	share   share // of its pairs that are met
 	choices []choice
 	index   map[choice]int
 	made    map[[2]int]bool // pairs that a run had
@@ -27,8 +45,8 @@ type space struct {
 	open    int
 }
 
-func newSpace(command string, covered map[string][]string, others ...choice) *space {
-	s := &space{command: command, choices: others, index: map[choice]int{}, made: map[[2]int]bool{}, refused: map[[2]int]bool{}}
+func newSpace(command string, meets share, covered map[string][]string, others ...choice) *space {
+	s := &space{command: command, share: meets, choices: others, index: map[choice]int{}, made: map[[2]int]bool{}, refused: map[[2]int]bool{}}
 	for _, name := range slices.Sorted(maps.Keys(covered)) {
 		for _, value := range covered[name] {
 			s.choices = append(s.choices, choice{name, value})
@@ -37,7 +55,7 @@ func newSpace(command string, covered map[string][]string, others ...choice) *sp
 	for i, c := range s.choices {
 		s.index[c] = i
 		for _, d := range s.choices[:i] {
-			if c.flag != d.flag {
+			if _, open := s.pair(c, d); open {
 				s.open++
 			}
 		}
@@ -49,7 +67,7 @@ func newSpace(command string, covered map[string][]string, others ...choice) *sp
 // them.
 func (s *space) pair(a, b choice) (key [2]int, open bool) {
 	key = [2]int{min(s.index[a], s.index[b]), max(s.index[a], s.index[b])}
-	return key, a.flag != b.flag && !s.made[key] && !s.refused[key]
+	return key, a.flag != b.flag && s.share.has(key) && !s.made[key] && !s.refused[key]
 }
 
 // cover marks all pairs of have as run, and returns how many were open.

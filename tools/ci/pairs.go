@@ -2,24 +2,60 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"runtime"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // pairs runs TestCombinations of cmd/gnnstore with every pair of values of options and kinds of
-// data. It prints the output of the test without command lines; after a panic, it prints the last
-// one.
-func pairs(ctx context.Context, args []string) error {
+// data. Each processor runs a process, which meets its share of the pairs. pairs prints the output
+// without command lines; after a panic, it prints the last one.
+func pairs(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("pairs", flag.ExitOnError)
 	seed := flags.Uint64("seed", 1, "of the combinations that are drawn")
-	_ = flags.Parse(args) // ExitOnError
-	cmd := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-v", "-timeout=20m", "-run", "^TestCombinations", "./cmd/gnnstore",
-		"-every-pair", fmt.Sprintf("-pairs-seed=%d", *seed))
+	parts := flags.Int("parts", runtime.NumCPU(), "processes that share the pairs")
+	_ = flags.Parse(args)                                   // ExitOnError
+	tmp, err := os.MkdirTemp("/dev/shm", "gnnstore-pairs-") // in memory syncs take no time
+	if err != nil {
+		tmp, err = os.MkdirTemp("", "gnnstore-pairs-")
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	test := filepath.Join(tmp, "pairs.test")
+	if out, err := exec.CommandContext(ctx, "go", "test", "-vet=off", "-c", "-o", test, "./cmd/gnnstore").CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	said := make([]bytes.Buffer, *parts)
+	var group errgroup.Group
+	for part := range said {
+		group.Go(func() error { return somePairs(ctx, test, *seed, fmt.Sprintf("%d/%d", part, *parts), &said[part]) })
+	}
+	err = group.Wait()
+	for part := range said {
+		_, failed := said[part].WriteTo(os.Stdout)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
+// somePairs meets a share of the pairs, and writes what the test says.
+func somePairs(ctx context.Context, test string, seed uint64, share string, w io.Writer) error {
+	cmd := exec.CommandContext(ctx, test, "-test.count=1", "-test.v", "-test.timeout=60m", "-test.run=^TestCombinations$", "-every-pair",
+		fmt.Sprintf("-pairs-seed=%d", seed), "-pair-share="+share)
+	cmd.Dir = "cmd/gnnstore" // its testdata
+	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(test))
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -28,22 +64,22 @@ func pairs(ctx context.Context, args []string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	last := printButCommands(out)
+	last := printButCommands(out, w)
 	if err := cmd.Wait(); err != nil {
-		return errors.Join(fmt.Errorf("the last command was %s", last), err)
+		return errors.Join(fmt.Errorf("share %s: the last command was %s", share, last), err)
 	}
 	return nil
 }
 
-// printButCommands prints all lines except command lines, and returns the last of those.
-func printButCommands(r io.Reader) (last string) {
+// printButCommands copies r to w without command lines, and returns the last command line.
+func printButCommands(r io.Reader, w io.Writer) (last string) {
 	lines := bufio.NewReader(r)
 	for {
 		line, err := lines.ReadString('\n')
 		if strings.HasPrefix(line, "gnnstore '") {
 			last = strings.TrimSpace(line)
 		} else if line != "" {
-			fmt.Print(line)
+			fmt.Fprint(w, line)
 		}
 		if err != nil {
 			return last
