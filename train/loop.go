@@ -41,6 +41,9 @@ func (t *trainer) work(ctx context.Context) (err error) {
 		err = t.testBest(ctx)
 	}
 	if err == nil {
+		err = t.compareBaseline(ctx)
+	}
+	if err == nil {
 		err = t.data.Set.Unchanged()
 	}
 	return err
@@ -226,13 +229,14 @@ func (t *trainer) measure(ctx context.Context, part tasks.Part) (v float64, ok b
 func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	start := time.Now()
 	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
+	constant := "" // of the test part
 	if t.EvalTest == "epoch" {
 		acc, ok, err := t.measure(ctx, tasks.Test)
 		if err != nil {
 			return err
 		}
 		if ok {
-			e.TestAcc = &acc
+			e.TestAcc, constant = &acc, t.task.Constant()
 		}
 	}
 	acc, ok, err := t.measure(ctx, tasks.Valid)
@@ -241,7 +245,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	}
 	e.ValidAcc = &acc
 	if t.ends.Measured(t.result, e) {
-		t.best = t.model.Download()
+		t.best, t.result.Constant = t.model.Download(), constant
 	}
 	return nil
 }
@@ -268,6 +272,7 @@ func (t *trainer) testBest(ctx context.Context) (failed error) {
 	if err != nil || !ok {
 		return err
 	}
+	t.result.Constant = t.task.Constant()
 	t.result.Best.TestAcc = &acc
 	if n := t.result.Best.Epoch; n > 0 {
 		t.result.Epochs[n-1].TestAcc = &acc
@@ -281,6 +286,7 @@ func (t *trainer) testBest(ctx context.Context) (failed error) {
 func (t *trainer) finish(ctx context.Context, e run.Epoch) error {
 	t.result.Epochs = append(t.result.Epochs, e)
 	t.result.Losses = append(t.result.Losses, e.Loss)
+	t.explainLarge(e)
 	t.partial = run.Partial{}
 	t.collect()
 	t.shown.Refresh()

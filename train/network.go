@@ -317,7 +317,12 @@ type Measured struct {
 	Nodes string   `json:"nodes"` // train, valid, test or all-labelled
 	Count int      `json:"count"` // of them with a label; of links, those that were measured
 	Value *float64 `json:"value"` // null where the metric has none
-	Why   string   `json:"why,omitempty"`
+	// Baseline is the metric of an answer without a network, which BaselineOf names; left out where there is none.
+	// Constant is the answer that the network gave for all of them; left out where its answers differ.
+	Baseline   *float64 `json:"baseline,omitempty"`
+	BaselineOf string   `json:"baseline_of,omitempty"`
+	Constant   string   `json:"constant_prediction,omitempty"`
+	Why        string   `json:"why,omitempty"`
 	// Method is "full", over all neighbours, or, of networks of random walks, "sampled".
 	Method    string  `json:"method"`
 	Seconds   float64 `json:"seconds"`
@@ -352,7 +357,14 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 	case err != nil:
 		return m, err
 	case ok:
-		m.Value, m.Why = &v, ""
+		m.Value, m.Why, m.Constant = &v, "", n.t.task.Constant()
+		b, err := n.t.task.Baseline(nodes)
+		if err != nil {
+			return m, err
+		}
+		if b != nil {
+			m.Baseline, m.BaselineOf = &b.Value, b.What
+		}
 	}
 	return m, n.t.data.Set.Unchanged()
 }

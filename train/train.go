@@ -161,6 +161,11 @@ type task interface {
 	Without(step int) []sample.Without
 	// Part begins a measurement of a part of the split: of these nodes, by type, none where there is nothing to measure.
 	Part(ctx context.Context, p tasks.Part) ([][]uint32, error)
+	// Baseline measures an answer without a network on what Part began last, of these nodes; nil where there is none. Constant is the
+	// answer that the network gave for all that was measured last, empty where answers differ. Scale is about the loss of an untrained network.
+	Baseline(nodes [][]uint32) (*tasks.Baseline, error)
+	Constant() string
+	Scale() (float64, error)
 }
 
 // edgeTask is a task whose examples are edges of a relation, which the rows of both ends tell.
@@ -229,6 +234,7 @@ type trainer struct {
 	rows      embeddings // of it
 	torn      bool       // a step has changed the weights, and not all learnt rows
 	large     []string   // columns of edges with large values
+	blown     bool       // it was said that the loss is far too large
 	result    *run.Result
 	shown     run.View
 }

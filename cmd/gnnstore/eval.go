@@ -252,12 +252,26 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 			of = "edges"
 		}
 		printf(stdout, "%-12s %s %s, %s %s, %s evaluation, %s\n", part, r.Metric, value, count(int64(m.Count)), of, m.Method, seconds(m.Seconds))
+		if m.Baseline != nil {
+			printf(stdout, "%-12s without a network, by %s: %s%s\n", "", m.BaselineOf, measured(r.Metric, m.Baseline), notAbove(r.Metric, m))
+		}
+		if m.Constant != "" {
+			printf(stdout, "%-12s the network gives one answer for all of them, %s\n", "", clean(m.Constant))
+		}
 	}
 	r.PeakRSSBytes = n.PeakRSSBytes()
 	if o.json {
 		return printJSON(stdout, r)
 	}
 	return nil
+}
+
+// notAbove says where the network is no better than the answer without one.
+func notAbove(k metric.Kind, m train.Measured) string {
+	if m.Value == nil || k.Better(*m.Value, *m.Baseline) {
+		return ""
+	}
+	return ", and the network is not better"
 }
 
 // oneOf wants the arguments of one of some usages, the shortest of which is first.

@@ -697,6 +697,7 @@ func column(part string, k metric.Kind) string {
 
 func printResult(w io.Writer, r *run.Result) {
 	printf(w, "\n%s\n", outcome(r))
+	printBaseline(w, r)
 	printEnded(w, r)
 	printf(w, "weights %s   run %s\n\n", r.ParamsXXH3, r.Run)
 	printStreamResult(w, r)
@@ -707,6 +708,14 @@ func printResult(w io.Writer, r *run.Result) {
 func printEnded(w io.Writer, r *run.Result) {
 	if a := r.AutoEpochs; a != nil && a.Ended != "" {
 		fmt.Fprintln(w, clean(a.Ended))
+	}
+}
+
+// printBaseline prints the metric of the answer without a network.
+func printBaseline(w io.Writer, r *run.Result) {
+	if b := r.Baseline; b != nil {
+		printf(w, "without a network, by %s: %s %s, %s %s\n", b.What, column("valid", r.Metric), measured(r.Metric, b.Valid), column("test", r.Metric),
+			measured(r.Metric, b.Test))
 	}
 }
 

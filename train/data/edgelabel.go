@@ -22,6 +22,8 @@ type EdgeLabel struct {
 	Train []int64
 	// Most is the largest magnitude of the values that are trained on.
 	Most float64
+	// Mean is the mean of the values that are trained on.
+	Mean float64
 
 	sign   bool
 	values []float64 // that the column has, ascending, where each is a class
@@ -84,8 +86,10 @@ func (d *Data) findEdgeClasses(text, kind string) error {
 				return err
 			}
 			l.Most = max(l.Most, math.Abs(x))
+			l.Mean += x
 		}
 	}
+	l.Mean /= float64(max(r.Edges(), 1))
 	for p, h := range []store.HeldEdges{d.Links.Valid, d.Links.Test} {
 		values, err := d.HeldValues(h, store.HeldPart(p), l.Column)
 		if err != nil {

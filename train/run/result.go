@@ -49,6 +49,10 @@ type Result struct {
 	// Metric is what epochs and best measure, under keys that name it.
 	Metric     metric.Kind `json:"metric"`
 	Evaluation Evaluation  `json:"evaluation"`
+	// Baseline is an answer without a network, measured on the same parts by the same metric. Constant is the answer that the network
+	// gave for all of the test part; left out where its answers differ.
+	Baseline *BaselineOf `json:"baseline,omitempty"`
+	Constant string      `json:"constant_prediction,omitempty"`
 	// History is of runs that use hidden rows again.
 	History *HistoryOf `json:"history,omitempty"`
 	// Links is of runs that learn links.
@@ -107,6 +111,13 @@ type Best struct {
 	Epoch    int         `json:"epoch"`
 	ValidAcc *float64    `json:"valid_acc"`
 	TestAcc  *float64    `json:"test_acc"`
+}
+
+// BaselineOf is the metric of an answer without a network.
+type BaselineOf struct {
+	What  string   `json:"what"` // "the largest class"
+	Valid *float64 `json:"valid"`
+	Test  *float64 `json:"test"`
 }
 
 // LinksOf says which links were learnt, and among which negatives they were measured.

@@ -315,9 +315,23 @@ func (t *trainer) tell(epoch int, loss float64) error {
 	return nil
 }
 
+// largeLoss is some thousand times the loss of a network that has learnt nothing.
+const largeLoss = 1e3
+
+// explainLarge notes once that the loss of an epoch is far too large.
+func (t *trainer) explainLarge(e run.Epoch) {
+	if t.blown || !(e.Loss > largeLoss) {
+		return
+	}
+	t.blown = true
+	t.note("the loss of epoch %d is %.3g, and that of a network that has learnt nothing about 0.7: the steps are too large, or features are; "+
+		"lower {lr}, or scale these down", e.Epoch, e.Loss)
+}
+
 // finish adds the epoch to the result and to the run directory.
 func (t *trainer) finish(e run.Epoch) error {
 	t.result.Epochs, t.result.Losses = append(t.result.Epochs, e), append(t.result.Losses, e.Loss)
+	t.explainLarge(e)
 	t.partial = run.Partial{}
 	t.collect()
 	t.shown.Refresh()

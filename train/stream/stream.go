@@ -97,6 +97,7 @@ type trainer struct {
 	best    []checkpoint.Tensor     // weights of the best epoch
 	ends    run.Ending
 	partial run.Partial // the epoch under way
+	blown   bool        // it was said that the loss is far too large
 	saved   int         // updates in the newest checkpoint, -1 before
 	mark    marks       // of the state in it
 	counted counted     // what the tables and stages did

@@ -284,3 +284,15 @@ func TestOtherRun(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, outcomeOf(run1(t, ds, o, Hooks{})), outcomeOf(got))
 }
+
+// TestLargeLossIsSaid once, with what to change.
+func TestLargeLossIsSaid(t *testing.T) {
+	ds, o := drifting(t, 400), options(model.TGN)
+	for lr, times := range map[float64]int{o.LR: 0, 1e3: 1} {
+		o.LR = lr
+		notes := ""
+		r := run1(t, ds, o, Hooks{Note: func(s string) { notes += s + "\n" }})
+		require.Equal(t, times > 0, r.Losses[1] > largeLoss, "%v", r.Losses)
+		require.Equal(t, times, strings.Count(notes, "the steps are too large, or features are; lower {lr}"), notes)
+	}
+}

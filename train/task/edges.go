@@ -43,6 +43,9 @@ type Edges struct {
 	part Part
 	used []int // edges of the part
 	rows measuredRows
+
+	answers  sameness // of the measurement under way
+	constant string   // see Constant
 }
 
 // edges are some of them to compute with.
@@ -186,8 +189,11 @@ func (k *Edges) logits(t *tape.Tape, x *edges, from, to *tape.Var) (logits *tape
 	return k.net.Model.Edges(t, from, to, e), ints[2], each
 }
 
-// count adds what was predicted of x to the metric.
-func (k *Edges) count(logits []float32, x *edges) {
+// Constant returns the network's answer to all edges that were measured last; empty where answers differ.
+func (k *Edges) Constant() string { return k.constant }
+
+// measure adds what was predicted of x to the metric.
+func (k *Edges) measure(logits []float32, x *edges) {
 	if k.numbers != nil {
 		k.numbers.Add(logits, x.targets)
 	} else {
@@ -230,7 +236,7 @@ func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	for _, l := range f.Download(losses) {
 		a.Loss += float64(l)
 	}
-	k.count(f.Download(logits.Value), x)
+	k.measure(f.Download(logits.Value), x)
 	if k.numbers != nil {
 		a.Measured, a.Rows = k.numbers.Total()
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/step"
 )
@@ -101,6 +102,14 @@ func (k *Edges) compute() error {
 			return err
 		}
 	}
+	by := byLargest
+	switch {
+	case k.numbers != nil:
+		by = byNumber
+	case k.Kind() == metric.ROCAUC:
+		by = byMargin
+	}
+	k.answers = sameness{} // an evaluation that was cut short may have left some
 	x, most := &k.now, k.data.GivenAtOnce(edgesAtOnce)
 	for all := k.used; len(all) > 0; {
 		n := min(len(all), most)
@@ -113,8 +122,11 @@ func (k *Edges) compute() error {
 		all = all[n:]
 		k.net.Tape.Reset(false)
 		logits, _, _ := k.logits(k.net.Tape, x, k.net.Tape.Leaf(from.rows), k.net.Tape.Leaf(to.rows))
-		k.count(k.net.Feed.Download(logits.Value), x)
+		rows := k.net.Feed.Download(logits.Value)
+		k.answers.add(rows, logits.Value.Cols, by)
+		k.measure(rows, x)
 	}
+	k.constant = k.answers.take(k.label.Classes, by)
 	return nil
 }
 

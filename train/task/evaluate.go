@@ -478,8 +478,10 @@ func (k *Links) Value() (v float64, err error) {
 			v, err = k.rank()
 			return err
 		}
+		k.answers = sameness{} // an evaluation that was cut short may have left some
 		k.scoreLinks()
 		k.scorePairs()
+		k.constant = k.answers.take(nil, byScores)
 		v, err = k.metric.Value()
 		return err
 	})
@@ -518,16 +520,24 @@ func (k *Links) scoreLinks() {
 		positive.of, byDst.of, bySrc.of = of, of, of
 		bySrc.reversed = true
 		scores := k.scoreLists()
-		none := true
-		for _, negative := range scores[1:] {
-			if len(negative) > 0 {
-				k.metric.Add(scores[0], negative)
-				none = false
-			}
+		for _, list := range scores {
+			k.answers.add(list, 1, byScores)
 		}
-		if none { // the negatives are pairs
-			k.metric.Add(scores[0], nil)
+		k.addScores(scores[0], scores[1:]...)
+	}
+}
+
+// addScores adds the scores of positives and of lists of their negatives to the metric.
+func (k *Links) addScores(positive []float32, negatives ...[]float32) {
+	none := true
+	for _, negative := range negatives {
+		if len(negative) > 0 {
+			k.metric.Add(positive, negative)
+			none = false
 		}
+	}
+	if none { // the negatives are pairs
+		k.metric.Add(positive, nil)
 	}
 }
 
@@ -546,7 +556,9 @@ func (k *Links) scorePairs() {
 			l.end()
 		}
 		l.own, pairs = ends, pairs[n:]
-		k.metric.Add(nil, k.scoreLists()[0])
+		scores := k.scoreLists()[0]
+		k.answers.add(scores, 1, byScores)
+		k.metric.Add(nil, scores)
 	}
 }
 

@@ -125,6 +125,8 @@ type Links struct {
 	positives []float32
 	first     []uint32 // see lossShared
 	everyone  []uint32 // 0, 1, 2 and so on: the seeds of a step with all negatives
+	answers   sameness // of the measurement under way
+	constant  string   // see Constant
 	evaluation
 	ranked
 }

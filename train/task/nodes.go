@@ -63,6 +63,8 @@ type Nodes struct {
 	several      metric.Multi
 	numbers      *metric.Numbers // instead, where numbers are learnt
 	order        []uint32        // of the training nodes, in this epoch
+	answers      sameness        // of the measurement under way
+	constant     string          // see Constant
 
 	// Scratch.
 	labels  []uint32
@@ -273,27 +275,55 @@ func (k *Nodes) Part(_ context.Context, p Part) ([][]uint32, error) {
 
 // Measure adds the predictions for nodes to the metric.
 func (k *Nodes) Measure(f *step.Feed, _ int, logits kernels.Tensor, nodes []uint32) (err error) {
+	rows := f.Download(logits)
+	k.answers.add(rows, logits.Cols, k.answersBy())
+	return k.count(rows, nodes)
+}
+
+// count adds logits of nodes to the metric.
+func (k *Nodes) count(logits []float32, nodes []uint32) (err error) {
 	if k.numbers != nil {
 		if k.targets, err = k.data.Numbers(k.targets[:0], nodes); err == nil {
-			k.numbers.Add(f.Download(logits), k.targets)
+			k.numbers.Add(logits, k.targets)
 		}
 		return err
 	}
 	if k.multi {
 		if k.targets, _, err = k.data.Targets(k.targets[:0], nodes); err == nil {
-			k.several.Add(f.Download(logits), k.targets)
+			k.several.Add(logits, k.targets)
 		}
 		return err
 	}
 	if k.labels, err = k.data.Classes(k.labels[:0], nodes); err == nil {
-		k.single.Add(f.Download(logits), k.labels)
+		k.single.Add(logits, k.labels)
 	}
 	return err
 }
 
+// answersBy says what of a row of logits is the answer. ROC-AUC asks for the order of nodes, and for no class.
+func (k *Nodes) answersBy() answerKind {
+	switch {
+	case k.numbers != nil:
+		return byNumber
+	case k.multi && k.kind == metric.ROCAUC:
+		return byScores
+	case k.multi:
+		return bySign
+	case k.kind == metric.ROCAUC:
+		return byMargin
+	}
+	return byLargest
+}
+
+// Constant returns the network's answer to all nodes that were measured last; empty where answers differ.
+func (k *Nodes) Constant() string { return k.constant }
+
 // Value is the metric of what was measured since the last call. It is undefined for some sets, as ROC-AUC where all are
 // positive: errors.Is(err, metric.ErrUndefined).
 func (k *Nodes) Value() (float64, error) {
+	if k.answers.rows > 0 {
+		k.constant = k.answers.take(k.data.Labels.Label.ClassNames, k.answersBy())
+	}
 	if k.numbers != nil {
 		defer k.numbers.Reset()
 		return k.numbers.Value()

@@ -1,0 +1,76 @@
+package train
+
+import (
+	"context"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/run"
+	tasks "github.com/gnnstore/gnnstore/train/task"
+)
+
+// compareBaseline measures an answer without a network on the parts that the network was measured
+// on, and notes where the network is not better, or gives one answer for all.
+func (t *trainer) compareBaseline(ctx context.Context) error {
+	best := &t.result.Best
+	t.result.Baseline = nil // an earlier part of the run may have left one
+	if len(t.result.Epochs) == 0 || best.TestAcc == nil && best.ValidAcc == nil {
+		return nil
+	}
+	for part, network := range [...]*float64{tasks.Valid: best.ValidAcc, tasks.Test: best.TestAcc} {
+		if network == nil {
+			continue
+		}
+		b, err := t.baseline(ctx, tasks.Part(part))
+		if err != nil {
+			return err
+		}
+		if b == nil {
+			continue
+		}
+		if t.result.Baseline == nil {
+			t.result.Baseline = &run.BaselineOf{What: b.What}
+		}
+		if t.result.Baseline.Test = &b.Value; tasks.Part(part) == tasks.Valid {
+			t.result.Baseline.Valid, t.result.Baseline.Test = &b.Value, nil
+		}
+		if !t.task.Kind().Better(*network, b.Value) {
+			t.note("the network is not better than %s on the %v part", b.What, tasks.Part(part))
+		}
+	}
+	if c := t.result.Constant; c != "" {
+		t.note("the network gives one answer for all of the test part, %s", c)
+	}
+	return nil
+}
+
+// baseline measures an answer without a network on a part of the split; nil where there is none.
+func (t *trainer) baseline(ctx context.Context, part tasks.Part) (b *tasks.Baseline, err error) {
+	var nodes [][]uint32
+	if err := store.Guard(func() error {
+		nodes, err = t.task.Part(ctx, part)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	return t.task.Baseline(nodes)
+}
+
+// blownLoss is how many times the loss of an untrained network a loss must be to be called too large.
+const blownLoss = 1e3
+
+// explainLarge notes once that the loss of an epoch is far too large.
+func (t *trainer) explainLarge(e run.Epoch) {
+	if t.blown || !(e.Loss > blownLoss) {
+		return
+	}
+	scale, err := t.task.Scale()
+	if err != nil {
+		return // the next step reads the same labels, and fails
+	}
+	if scale = max(scale, 1); e.Loss <= blownLoss*scale {
+		return
+	}
+	t.blown = true
+	t.note("the loss of epoch %d is %.3g, and that of a network that has learnt nothing about %.3g: the steps are too large, or the features or "+
+		"numbers to learn are; lower {lr}, or scale these down", e.Epoch, e.Loss, scale)
+}

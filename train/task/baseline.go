@@ -1,0 +1,358 @@
+package task
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/metric"
+)
+
+// A Baseline is the metric of an answer that needs no network: one answer for all, or the popularity of the ends of links.
+type Baseline struct {
+	What  string  // "the largest class", for messages
+	Value float64 // of all nodes, edges or links of a part
+}
+
+// baselineValues is how many numbers of a constant answer, or scores, are held at once.
+const baselineValues = 1 << 16
+
+// rowsAtOnce returns how many rows of cols numbers are measured at once.
+func rowsAtOnce(cols int) int { return max(1, baselineValues/max(cols, 1)) }
+
+// Baseline measures the largest class of the training nodes as the answer for nodes of the target
+// type. Where nodes have several classes, it takes the classes that together have the best micro-F1
+// on the training nodes. Of numbers it takes their mean. It returns nil where there is none.
+func (k *Nodes) Baseline(nodes [][]uint32) (b *Baseline, err error) {
+	if len(k.data.Train) == 0 || k.data.Target >= len(nodes) || len(nodes[k.data.Target]) == 0 {
+		return nil, nil
+	}
+	_, _ = k.Value() // what an evaluation that was cut short has left
+	err = store.Guard(func() error {
+		what, answer, err := k.constantAnswer()
+		if err != nil || answer == nil {
+			return err
+		}
+		n := rowsAtOnce(len(answer))
+		rows := slices.Repeat(answer, min(n, len(nodes[k.data.Target])))
+		for some := range slices.Chunk(nodes[k.data.Target], n) {
+			if err := k.count(rows[:len(some)*len(answer)], some); err != nil {
+				return err
+			}
+		}
+		v, err := k.Value()
+		if b = (&Baseline{what, v}); errors.Is(err, metric.ErrUndefined) {
+			b, err = nil, nil
+		}
+		return err
+	})
+	return b, err
+}
+
+// constantAnswer returns the logits of the answer to all nodes that does best on the training nodes.
+func (k *Nodes) constantAnswer() (what string, row []float32, err error) {
+	train := k.data.Train
+	if k.numbers != nil {
+		sum := 0.0
+		for some := range slices.Chunk(train, rowsAtOnce(1)) {
+			if k.targets, err = k.data.Numbers(k.targets[:0], some); err != nil {
+				return "", nil, err
+			}
+			for _, y := range k.targets {
+				sum += float64(y)
+			}
+		}
+		return "the mean of training nodes", []float32{float32(sum / float64(len(train)))}, nil
+	}
+	classes := k.data.Labels.Classes()
+	counts, known, row := make([]int64, classes), make([]int64, classes), make([]float32, classes)
+	for some := range slices.Chunk(train, rowsAtOnce(classes)) {
+		if k.multi {
+			if k.targets, _, err = k.data.Targets(k.targets[:0], some); err != nil {
+				return "", nil, err
+			}
+			for i, y := range k.targets {
+				switch y {
+				case 1:
+					counts[i%classes]++
+					known[i%classes]++
+				case 0:
+					known[i%classes]++
+				}
+			}
+			continue
+		}
+		if k.labels, err = k.data.Classes(k.labels[:0], some); err != nil {
+			return "", nil, err
+		}
+		for _, c := range k.labels {
+			if c != kernels.NoLabel {
+				counts[c]++
+			}
+		}
+	}
+	if !k.multi {
+		row[largest(counts)] = 1
+		return "the largest class", row, nil
+	}
+	order, all := make([]int, classes), int64(0)
+	for c := range order {
+		order[c], row[c], all = c, -1, all+counts[c]
+	}
+	share := func(c int) float64 { return float64(counts[c]) / float64(max(known[c], 1)) }
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(share(b), share(a)) })
+	best, most, hits, taken := 0.0, 0, int64(0), all // taken: what is positive, and what is said to be
+	for n, c := range order {
+		hits, taken = hits+counts[c], taken+known[c]
+		// Of macro-F1 each class that any node has counts for itself, so that the answer has all of them.
+		if f1 := 2 * float64(hits) / float64(max(taken, 1)); f1 > best || k.kind == metric.MacroF1 && counts[c] > 0 {
+			best, most = f1, n+1
+		}
+	}
+	for _, c := range order[:most] {
+		row[c] = 1
+	}
+	return "the same classes for all", row, nil
+}
+
+// largest returns the number of the largest class.
+func largest(counts []int64) (at int) {
+	for c, n := range counts {
+		if n > counts[at] {
+			at = c
+		}
+	}
+	return at
+}
+
+// Baseline measures the largest class of the training edges, or of numbers their mean, as the answer
+// for the edges of the part that Part began last. It returns nil where there is none.
+func (k *Edges) Baseline([][]uint32) (b *Baseline, err error) {
+	if len(k.used) == 0 || k.part == Train || k.label.Column == nil {
+		return nil, nil
+	}
+	_, _ = k.value()
+	err = store.Guard(func() error {
+		what, row := "the largest class", make([]float32, len(k.label.Classes))
+		if k.numbers != nil {
+			what, row = "the mean of training edges", []float32{float32(k.label.Mean)}
+		} else {
+			row[largest(k.label.Train)] = 1
+		}
+		h := k.held[k.part]
+		values, err := k.data.HeldValues(h, store.HeldPart(k.part), k.label.Column)
+		if err != nil {
+			return err
+		}
+		n := rowsAtOnce(len(row))
+		rows, x := slices.Repeat(row, min(n, len(k.used))), new(edges)
+		for some := range slices.Chunk(k.used, n) {
+			x.reset()
+			for _, i := range some {
+				if y := k.label.Column.Number(values, i); k.numbers != nil {
+					x.targets = append(x.targets, float32(y))
+				} else {
+					x.classes = append(x.classes, k.label.Class(y))
+				}
+			}
+			k.measure(rows[:len(some)*len(row)], x)
+		}
+		v, err := k.value()
+		if b = (&Baseline{what, v}); errors.Is(err, metric.ErrUndefined) {
+			b, err = nil, nil
+		}
+		return err
+	})
+	return b, err
+}
+
+// mostPopular bounds the negatives that popularity is measured among: more would take time.
+const mostPopular = 1 << 24
+
+// Baseline ranks the links of the part that Part began last by the popularity of their ends: one more
+// than the edges that end at the destination, times one more than those that begin at the source
+// where the relation is symmetric, or is the one that is learnt and has a reverse. It returns nil where links are ranked among all nodes.
+func (k *Links) Baseline([][]uint32) (b *Baseline, err error) {
+	e := &k.evaluation
+	if e.of.Way == All || len(e.used) == 0 || k.negativesOf(e.part, e.of) > mostPopular || e.part == Train {
+		return nil, nil
+	}
+	defer e.metric.Reset()
+	e.metric.Reset()
+	err = store.Guard(func() error {
+		pairs, err := k.pairs(context.Background()) // Part has drawn them
+		if err != nil {
+			return err
+		}
+		var positive, byDst, bySrc []float32
+		flush := func() {
+			k.addScores(positive, byDst, bySrc)
+			positive, byDst, bySrc = positive[:0], byDst[:0], bySrc[:0]
+		}
+		for _, i := range e.used {
+			of := 0
+			if len(e.which) > 0 {
+				of = int(e.which[i])
+			}
+			src, dst := e.ends[0][i], e.ends[1][i]
+			positive = append(positive, k.popularity(of, src, dst))
+			instead := k.replacing(i)
+			for _, v := range instead.dst {
+				byDst = append(byDst, k.popularity(of, src, v))
+			}
+			for _, u := range instead.src {
+				bySrc = append(bySrc, k.popularity(of, u, dst))
+			}
+			if len(positive)+len(byDst)+len(bySrc) >= baselineValues {
+				flush()
+			}
+		}
+		flush()
+		for some := range slices.Chunk(pairs, baselineValues) {
+			byDst = byDst[:0]
+			for _, p := range some {
+				byDst = append(byDst, k.popularity(0, p[0], p[1]))
+			}
+			e.metric.Add(nil, byDst)
+		}
+		v, err := e.metric.Value()
+		if b = (&Baseline{"the popularity of ends", v}); errors.Is(err, metric.ErrUndefined) {
+			b, err = nil, nil
+		}
+		return err
+	})
+	return b, err
+}
+
+// popularity scores a link of one of the relations by the edges that are trained on.
+func (k *Links) popularity(of int, src, dst uint32) float32 {
+	r := &k.relations[of]
+	score := float64(1 + r.Degree(dst))
+	switch m := k.data.Links.Mirror; {
+	case r.Relation.Symmetric:
+		score *= float64(1 + r.Degree(src))
+	case len(k.relations) == 1 && m >= 0:
+		score *= float64(1 + k.data.Relations[m].Degree(src))
+	}
+	return float32(score)
+}
+
+// sameness tells whether a network gives the same answer to all that is measured.
+type sameness struct {
+	rows  int64
+	first []float32
+	same  bool
+}
+
+// answerKind says what of a row of logits is the answer, for a metric.
+type answerKind int
+
+const (
+	byLargest answerKind = iota // the class of the largest logit
+	bySign                      // each class whose logit is above 0
+	byMargin                    // how far the second of two logits is above the first: ROC-AUC ranks by it
+	byScores                    // all logits: ROC-AUC ranks by each class, and metrics of links by their score
+	byNumber                    // the number that is learnt
+)
+
+// closeTo tells whether two numbers of about this magnitude differ by rounding alone.
+func closeTo(a, b, magnitude float32) bool {
+	return math.Abs(float64(a)-float64(b)) <= 1e-6*math.Abs(float64(magnitude))
+}
+
+// add takes rows of cols logits.
+func (s *sameness) add(logits []float32, cols int, by answerKind) {
+	if cols == 0 {
+		return
+	}
+	for row := range slices.Chunk(logits, cols) {
+		if s.rows++; s.rows == 1 {
+			s.first, s.same = append(s.first[:0], row...), true
+		}
+		if !s.same {
+			return
+		}
+		switch first := s.first; by {
+		case byLargest:
+			s.same = largestLogit(row) == largestLogit(first)
+		case byMargin:
+			s.same = closeTo(row[1]-row[0], first[1]-first[0], max(first[0], -first[0])+max(first[1], -first[1]))
+		default:
+			for c, x := range row {
+				if by == bySign {
+					s.same = s.same && (x > 0) == (first[c] > 0)
+				} else {
+					s.same = s.same && closeTo(x, first[c], first[c])
+				}
+			}
+		}
+	}
+}
+
+// largestLogit returns the class that a row predicts, as accuracy has it.
+func largestLogit(row []float32) int {
+	var at [1]uint32
+	kernels.ArgMax(at[:], row, len(row))
+	return int(at[0])
+}
+
+// take ends a measurement and returns the answer to all its rows; empty where answers differ.
+func (s *sameness) take(names []string, by answerKind) (said string) {
+	if s.same && s.rows > 1 {
+		switch by {
+		case byLargest:
+			at := largestLogit(s.first)
+			if said = fmt.Sprintf("class %d", at); at < len(names) {
+				said = "class " + names[at]
+			}
+		case bySign:
+			said = "the same classes"
+		case byNumber:
+			said = fmt.Sprintf("%.6g", s.first[0])
+		default:
+			said = "the same score"
+		}
+	}
+	s.rows, s.same = 0, false
+	return said
+}
+
+// Scale returns about the loss of a network that has learnt nothing. Of numbers it is the mean of
+// their squares, which is the loss of 0 for all.
+func (k *Nodes) Scale() (scale float64, err error) {
+	if k.numbers == nil {
+		return 1, nil
+	}
+	err = store.Guard(func() error {
+		for some := range slices.Chunk(k.data.Train, rowsAtOnce(1)) {
+			if k.targets, err = k.data.Numbers(k.targets[:0], some); err != nil {
+				return err
+			}
+			for _, y := range k.targets {
+				scale += float64(y) * float64(y) / float64(len(k.data.Train))
+			}
+		}
+		return nil
+	})
+	return scale, err
+}
+
+// Scale is described at Nodes. Of numbers it is the square of the largest.
+func (k *Edges) Scale() (float64, error) {
+	if k.numbers == nil {
+		return 1, nil
+	}
+	return k.label.Most * k.label.Most, nil
+}
+
+// Scale is described at Nodes.
+func (k *Links) Scale() (float64, error) { return 1, nil }
+
+// Constant says that all links and negatives that were measured last have one score; empty where
+// scores differ, and where links are ranked among all nodes.
+func (k *Links) Constant() string { return k.constant }
