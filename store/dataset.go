@@ -219,6 +219,15 @@ func (d *Dataset) Close() error {
 	return errors.Join(errs...)
 }
 
+// About adds to an error which dataset it is of, unless the error begins with it, or is of a section
+// of it, which says so.
+func (d *Dataset) About(err error) error {
+	if s := new(SectionError); errors.As(err, &s) && s.Dataset == d.path || strings.HasPrefix(err.Error(), d.path+":") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", d.path, err)
+}
+
 // Unchanged says which section was written to since Open, by its time and its size: what was read of it may be neither what
 // Open found nor what is there now. It takes a system call a section. A section that another file took the place of is
 // unchanged, since the one that is open stays.

@@ -113,18 +113,18 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	}
 	record, with := dir.Record(), o.of(dir.Record())
 	if err := o.fits(with); err != nil {
-		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+		return nil, dir.About(err)
 	}
 	n := &Network{other: ds.Manifest().Seal != record.Seal}
 	if n.other {
 		known, err := comparable(record, ds)
 		if err != nil {
-			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+			return nil, dir.About(err)
 		}
 		h.known, with.Inputs = known, known.inputs
 		if known.learns {
 			if n.learnt, err = bringLearnt(ctx, ds, dir, o, h); err != nil {
-				return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+				return nil, dir.About(err)
 			}
 			defer func() {
 				if n.t == nil {
@@ -179,7 +179,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	n.t.place()
 	n.t.eval.Dir, n.t.eval.FS, n.t.eval.Hold = o.Scratch, nil, o.Hold
 	if err := n.t.eval.CheckHold(); err != nil {
-		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+		return nil, dir.About(err)
 	}
 	if err := n.load(ctx, o.Checkpoint, o.OlderCheckpoint); err != nil {
 		return nil, err

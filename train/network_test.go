@@ -3,6 +3,7 @@ package train
 import (
 	"context"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -163,6 +164,7 @@ func TestNetworkRefusals(t *testing.T) {
 		}
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
+		require.LessOrEqual(t, strings.Count(err.Error(), "run "+dir+":"), 1, err.Error())
 	}
 	refused(dir, open(t, storetest.Communities(300, 3, 6, 9, 3)), NetworkOptions{}, "has no table feat of type node with 8 columns")
 	refused(dir, open(t, storetest.Communities(300, 4, 6, 8, 3)), NetworkOptions{}, "has no label of type node with 3 classes")
@@ -181,7 +183,9 @@ func TestNetworkRefusals(t *testing.T) {
 	refused(embedded, openTyped(t, storetest.Library(500, 3, 2)), NetworkOptions{}, "50 of the 250 nodes of type author in ")
 	refused(embedded, openTyped(t, storetest.Library(500, 3, 2)), NetworkOptions{}, "has no such ids; the first is 200; leave them out, or take {unseen} mean")
 	refused(embedded, library, NetworkOptions{Unseen: "zero"}, "{unseen} zero: there is mean")
-	o.Epochs = 0
+	o.Epochs, learnt.Epochs = 0, 0
+	unlearnt, _ := runIn(t, library, learnt)
+	refused(unlearnt, openTyped(t, storetest.Library(500, 3, 2)), NetworkOptions{Unseen: MeanOfLearnt}, "it was to make no epoch")
 	fresh, _ := runIn(t, ds, o)
 	refused(fresh, ds, NetworkOptions{}, "it was to make no epoch, so it has no checkpoint; train it with gnnstore train {resume} {run} ")
 

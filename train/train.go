@@ -589,7 +589,7 @@ func (t *trainer) checkTypes() (err error) {
 		return err
 	}
 	if err := t.draws.Fits(t.data.Schema()); err != nil {
-		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
+		return t.data.Set.About(err)
 	}
 	if t.draws.Weighted {
 		if err := t.data.CheckWeights(t.draws.Reach(t.data.Schema(), t.data.SeedTypes()...).Drawn()); err != nil {

@@ -25,7 +25,7 @@ func (o *networkOptions) openStream(stderr io.Writer, p *progress, dir *run.Dir,
 	}
 	events, err := stream.Find(ds, dir.Record().Options.Stream)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("run %s: %w", dir.Path(), err), ds.Close())
+		return nil, nil, errors.Join(dir.About(err), ds.Close())
 	}
 	return ds, events, nil
 }

@@ -368,6 +368,17 @@ func (d *Dir) Explain(err error) error {
 	return fmt.Errorf("%w; make room, then go on with gnnstore train {resume} {run} %s", err, d.path)
 }
 
+// About adds to an error which run it is of, unless the error begins with the run or a file of it.
+func (d *Dir) About(err error) error {
+	const separator = string(filepath.Separator)
+	for _, begins := range []string{"run " + d.path + ":", d.path + ":", d.path + separator, "read checkpoint " + d.path + separator} {
+		if strings.HasPrefix(err.Error(), begins) {
+			return err
+		}
+	}
+	return fmt.Errorf("run %s: %w", d.path, err)
+}
+
 // Scratch makes an empty directory of this name for the run; done removes it.
 func (d *Dir) Scratch(name string) (path string, done func(), err error) {
 	path = d.File(name)

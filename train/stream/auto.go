@@ -283,7 +283,7 @@ func (t *trainer) forecast(ctx context.Context) (tables []plan.Reading, drawn []
 func (t *trainer) overlap(ctx context.Context) (*staleness.Overlap, error) {
 	p := t.learning(1)
 	if err := t.draw.begin(ctx, 0, p.step); err != nil {
-		return nil, fmt.Errorf("%s: %w", t.set.Path(), err)
+		return nil, t.set.About(err)
 	}
 	o, all := staleness.NewOverlap(int(t.events.Places())), p.steps()
 	steps, batches := make([]temporal.Step, min(all, max(1, t.budget.Group))), []*temporal.Batch(nil)
@@ -297,7 +297,7 @@ func (t *trainer) overlap(ctx context.Context) (*staleness.Overlap, error) {
 			steps[i] = p.step(at + i)
 		}
 		if err := t.draw.sampler.Draw(ctx, steps[:n], batches[:n]); err != nil {
-			return nil, fmt.Errorf("%s: %w", t.set.Path(), err)
+			return nil, t.set.About(err)
 		}
 		for _, b := range batches[:n] {
 			written = b.Written(written[:0])

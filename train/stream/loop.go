@@ -86,7 +86,7 @@ func (t *trainer) train(ctx context.Context, n int, events *part, to int) error 
 		return nil // it was cut short in its validation
 	}
 	if err := t.draw.begin(ctx, from, events.step); err != nil {
-		return fmt.Errorf("%s: %w", t.set.Path(), err)
+		return t.set.About(err)
 	}
 	if t.tables.state != nil {
 		t.tables.state.SetLag(t.lag)

@@ -57,7 +57,7 @@ func (t *trainer) through(
 	ctx context.Context, pipe *pipeline.Pipeline, steps int, step func(i int) temporal.Step, use func(in temporal.Input) error,
 ) error {
 	if err := t.draw.begin(ctx, 0, step); err != nil {
-		return fmt.Errorf("%s: %w", t.set.Path(), err)
+		return t.set.About(err)
 	}
 	if t.tables.state != nil {
 		t.tables.state.SetLag(1)

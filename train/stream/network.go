@@ -62,7 +62,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	}()
 	n.t.dir = dir
 	if err := n.load(o.Checkpoint, o.OlderCheckpoint); err != nil {
-		return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+		return nil, dir.About(err)
 	}
 	if s := n.t.tables.state; s != nil {
 		s.In(mutable.Place{Dir: o.Scratch, Run: "replay of " + n.t.result.Seal})

@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -63,7 +64,10 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	}
 	if t.PairFeatures {
 		if t.pairs, err = temporal.CountPairs(ctx, t.events, max(total/8, 1<<20)); err != nil {
-			return fmt.Errorf("%s: {pair_features}: %w", t.set.Path(), err)
+			if damaged := new(store.SectionError); !errors.As(err, &damaged) {
+				err = fmt.Errorf("{pair_features}: %w", err)
+			}
+			return t.set.About(err)
 		}
 	}
 	sampler, err := temporal.NewSampler(ctx, t.events, temporal.SamplerOptions{
@@ -71,7 +75,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 		RandomPartners: t.hooks.RandomPartners, Pairs: t.PairFeatures, Workers: t.Workers, Disk: d,
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.set.Path(), err)
+		return t.set.About(err)
 	}
 	t.draw = &drawer{sampler: sampler, late: t.hooks.late}
 	kind, why := sampler.Engine()
@@ -132,7 +136,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 func (t *trainer) openRows(ctx context.Context) error {
 	demand, budget, err := t.divide()
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.set.Path(), err)
+		return t.set.About(err)
 	}
 	t.budget = budget
 	if err := t.draw.sampler.OpenPairs(t.pairs); err != nil {
@@ -202,7 +206,7 @@ func (t *trainer) large(ctx context.Context, p part) (*temporal.Batch, error) {
 			err = t.draw.sampler.Draw(ctx, []temporal.Step{p.step(at)}, []*temporal.Batch{b})
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", t.set.Path(), err)
+			return nil, t.set.About(err)
 		}
 		if sizeOf(b) > sizeOf(largest) {
 			largest, b = b, largest

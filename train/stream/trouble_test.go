@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -295,4 +297,73 @@ func TestLargeLossIsSaid(t *testing.T) {
 		require.Equal(t, times > 0, r.Losses[1] > largeLoss, "%v", r.Losses)
 		require.Equal(t, times, strings.Count(notes, "the steps are too large, or features are; lower {lr}"), notes)
 	}
+}
+
+// TestRefusalsNameOnce: whatever is wrong with a run, or with a section of its dataset, its path is
+// said, and said once.
+func TestRefusalsNameOnce(t *testing.T) {
+	spec := driftingSpec(400, 0)
+	ds := streamOf(t, spec)
+	o := options(model.TGN)
+	o.KeepCheckpoints = 2
+	scaled, wide := spec, spec
+	scaled.TimeScale, wide.Dim = 10, columns+1
+	wide.Row = func(int) []float32 { return make([]float32, columns+1) }
+	newest := func(path string) string {
+		names, err := filepath.Glob(filepath.Join(path, run.CheckpointDir, "*"))
+		require.NoError(t, err)
+		return slices.Max(names)
+	}
+	for name, c := range map[string]struct {
+		ds     *store.Dataset
+		damage func(path string)
+	}{
+		"gone":    {ds, func(path string) { require.NoError(t, os.Remove(newest(path))) }},
+		"damaged": {ds, func(path string) { require.NoError(t, os.WriteFile(newest(path), []byte("nothing"), 0o600)) }},
+		"none": {ds, func(path string) {
+			require.NoError(t, os.RemoveAll(filepath.Join(path, run.CheckpointDir)))
+			require.NoError(t, os.Remove(filepath.Join(path, run.ResultFile)))
+		}},
+		"times": {streamOf(t, scaled), func(string) {}},
+		"wide":  {streamOf(t, wide), func(string) {}},
+	} {
+		path, _ := trained(t, ds, o)
+		c.damage(path)
+		dir, err := run.Look(path)
+		require.NoError(t, err)
+		_, err = OpenNetwork(t.Context(), c.ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "state")}, Hooks{})
+		require.ErrorContains(t, err, path, name)
+		require.Equal(t, 1, strings.Count(strings.SplitN(err.Error(), ";", 2)[0], path), "%s: %v", name, err)
+		require.NoError(t, dir.Close())
+	}
+
+	refused := 0
+	for _, f := range ds.Manifest().Files() {
+		at := storetest.BuildStream(t, spec)
+		b, err := os.ReadFile(filepath.Join(at, f.Path))
+		require.NoError(t, err)
+		if len(b) < store.PageSize+8 {
+			continue
+		}
+		for i := range 8 { // of the first page behind the header
+			b[store.PageSize+i] ^= 0x55
+		}
+		require.NoError(t, os.Chmod(filepath.Join(at, f.Path), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(at, f.Path), b, 0o600))
+		damaged, err := store.Open(at)
+		if err == nil {
+			pairs := options(model.TGN)
+			pairs.PairFeatures = true
+			for _, o := range []run.Options{options(model.TGN), options(model.JODIE), options(model.APAN), pairs} {
+				o.Epochs = 1
+				_, rerr := Run(t.Context(), damaged, func() (*run.Dir, error) { return run.Create(filepath.Join(t.TempDir(), "run")) }, o, "test", Hooks{})
+				if rerr != nil {
+					refused++
+					require.Equal(t, 1, strings.Count(rerr.Error(), at), "%s: %v", f.Path, rerr)
+				}
+			}
+			require.NoError(t, damaged.Close())
+		}
+	}
+	require.Greater(t, refused, 5)
 }

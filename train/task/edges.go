@@ -75,7 +75,7 @@ func NewEdges(d *data.Data, o Options, l LinkOptions) (_ *Edges, err error) {
 		k.single, err = metric.NewSingle(k.kind, len(k.label.Classes))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.Set.Path(), err)
+		return nil, d.Set.About(err)
 	}
 	if k.label.Numbers() && o.ClassWeights != "" && o.ClassWeights != NoWeights {
 		return nil, fmt.Errorf("{class_weights} %s: numbers are learnt, which have no classes; leave it out", o.ClassWeights)

@@ -146,7 +146,7 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 		}
 	}
 	if k.trained, err = metric.NewLinks(k.kind); err != nil {
-		return nil, fmt.Errorf("%s: %w", d.Set.Path(), err)
+		return nil, d.Set.About(err)
 	}
 	if k.negatives, err = ParseNegatives(k.links.Negatives, Uniform, Shared, InBatch, All); err != nil {
 		return nil, fmt.Errorf("{negatives} %w", err)

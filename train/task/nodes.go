@@ -91,7 +91,7 @@ func NewNodes(d *data.Data, o Options) (_ *Nodes, err error) {
 		k.single, err = metric.NewSingle(k.kind, classes)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", d.Set.Path(), err)
+		return nil, d.Set.About(err)
 	}
 	k.classWeights, err = k.parseClassWeights(o.ClassWeights)
 	if err != nil {

@@ -231,7 +231,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		err = fmt.Errorf("%w; ulimit -v allows %s of address space, raise it", err, kernels.FormatBytes(limit))
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %w", t.data.Set.Path(), err)
+		return t.data.Set.About(err)
 	}
 	if d.Join = t.planJoin(d, budget); d.Join > 0 {
 		with, err := d.Split(t.total, plan.Budget{

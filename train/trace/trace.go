@@ -101,7 +101,7 @@ func (r *run) open(ds *store.Dataset) (err error) {
 	schema := r.data.Schema()
 	for _, kind := range r.Samplers {
 		if err := r.config(kind, 1).Fits(schema); err != nil {
-			return fmt.Errorf("%s: %w", ds.Path(), err)
+			return ds.About(err)
 		}
 	}
 	r.reach = r.config(sample.NS, 1).Reach(schema, r.data.Target)
