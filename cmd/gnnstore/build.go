@@ -39,16 +39,16 @@ func (o *buildOptions) flags(f *pflag.FlagSet) {
 	} else {
 		o.memory = 1 << 30
 	}
-	f.Var(&o.memory, "memory", "memory to stay within; unless told, a quarter of the machine's")
+	f.Var(&o.memory, "memory", "memory limit of the whole process; by default a quarter of the machine's")
 	f.StringVar(&o.Tmp, "tmp", "", "directory for what does not fit in memory (default inside the unfinished dataset)")
-	f.BoolVar(&o.plan, "plan", false, "say what it would take, pass by pass, and write nothing")
+	f.BoolVar(&o.plan, "plan", false, "print what it would take, pass by pass, and write nothing")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
-	f.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge within a node type, and merge duplicates; unasked where a list has each edge once, the smaller id in front, unless =false")
-	f.BoolVar(&o.Reverse, "reverse", false, "add a relation rev_NAME the other way for each that has no reverse yet; so it is unasked of triples with labels of nodes, unless =false")
+	f.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge within a node type, and merge duplicates; the default if nodes have labels and a list has each edge once, the smaller id first, unless =false")
+	f.BoolVar(&o.Reverse, "reverse", false, "add a relation rev_NAME for each relation that has no reverse yet; the default for triples with node labels, unless =false")
 	f.StringVar(&o.loops, "self-loops", string(ingest.SelfLoopsKeep), "keep, drop, or add: exactly one a node")
-	f.StringVar(&o.duplicates, "duplicates", string(ingest.DuplicatesKeep), "keep or merge edges that are there more than once")
+	f.StringVar(&o.duplicates, "duplicates", string(ingest.DuplicatesKeep), "keep or merge edges that occur more than once")
 	f.StringArrayVar(&o.EdgeSplit, "edge-split", nil, "hold edges out for link prediction: random:a/b/c, or time:COLUMN:a/b/c by a column of the edges or src.COLUMN of nodes (ogb: src.year), or REL=… of one relation; may be repeated")
-	f.StringVar(&o.Features, "features", "", "make features of node types without, or of all: degree, random:D, fastrp:D, mean (of in-neighbours' rows), none")
+	f.StringVar(&o.Features, "features", "", "features to make for node types without features, or for all: degree, random:D, fastrp:D, mean (of in-neighbours' rows), none")
 	f.StringVar(&o.order, "order", string(ingest.OrderDegree), "how nodes are numbered: degree or access (hot rows first), or original")
 	f.StringVar(&o.dtype, "dtype", string(ingest.F16), "how features are stored: f16 or f32")
 	f.StringVar(&o.Name, "name", "", "name of the dataset (default from the source)")

@@ -33,13 +33,12 @@ type networkOptions struct {
 // flags declares the flags of o. tmp is the default of --tmp, for its help.
 func (o *networkOptions) flags(f *pflag.FlagSet, tmp string) {
 	f.StringVar(&o.Checkpoint, "checkpoint", "", "weights to use: best, which validation chose, or last (default best where there is one)")
-	f.BoolVar(&o.OlderCheckpoint, "older-checkpoint", false, "take the weights of an earlier step where the newest checkpoint is damaged or gone, which else is refused")
-	f.StringVar(&o.Unseen, "unseen", "", "what nodes of another DATASET have for input where the run has learnt no row under their ids: mean, that of all "+
-		"rows of their type (default they are refused)")
-	f.Var(&o.memory, "memory", "what the process may take in all (default what the run was given)")
-	f.StringVar(&o.way, "way", "auto", "what a layer holds in memory while it reads the one below: rows, sums, or auto, which reads for less time")
+	f.BoolVar(&o.OlderCheckpoint, "older-checkpoint", false, "if the newest checkpoint is damaged or missing, use an earlier one (default: refuse)")
+	f.StringVar(&o.Unseen, "unseen", "", "input of nodes of another DATASET whose ids have no learnt row in the run: mean, of all rows of their type (default: refuse)")
+	f.Var(&o.memory, "memory", "memory limit of the whole process (default that of the run)")
+	f.StringVar(&o.way, "way", "auto", "what a layer holds in memory while it reads the one below: rows, sums, or auto, the one that reads for less time")
 	f.StringVar(&o.tmp, "tmp", "", "directory for what does not fit in memory: hidden rows, and of a stream the state of nodes (default "+tmp+")")
-	f.StringVar(&o.LayerDtype, "layer-dtype", "", "hidden rows on disk: f32, or f16, which takes half and rounds them (default the run's)")
+	f.StringVar(&o.LayerDtype, "layer-dtype", "", "how hidden rows are stored on disk: f32, or f16, which takes half and rounds them (default the run's)")
 }
 
 // validate completes the options by what flags say in words, and reports every problem.
@@ -156,10 +155,12 @@ func newEval() *cobra.Command {
 			"be measured, unless it has learnt rows.\n\n" +
 			"A run of --task link is measured on the parts of its edge split, among the negatives that its evaluation had. Of the links\n" +
 			"that it was trained on it takes as many as of the larger other part; messages pass along them, so they score better.\n\n" +
-			"A run on a stream of events is replayed from the first event on, as at the end of a training: AP and AUC of the valid and the\n" +
-			"test part, MRR where negatives came with the dataset or --eval-negatives says uniform:N, and what needs no network on test. With --labels it measures how well classes of sources, where events have some, or of nodes\n" +
-			"at times of their own, are told from their embeddings right before then, or after it: a classifier of two layers is learnt on the training part, two\n" +
-			"classes in equal shares, and the network stays as it is.",
+			"A run on a stream of events is replayed from the first event on, as at the end of a training. That gives AP and AUC\n" +
+			"of the valid and the test part, MRR if negatives came with the dataset or --eval-negatives says uniform:N, and on\n" +
+			"test the scores that need no network. With --labels it measures how well embeddings tell the classes of sources, if\n" +
+			"events have some, or of nodes at times of their own; they are made right before that time, or right after it. A\n" +
+			"classifier of two layers is learnt on the training part, two classes in equal shares, and the network does not\n" +
+			"change.",
 		Example: "  gnnstore eval runs/arxiv-1\n" +
 			"  gnnstore eval runs/arxiv-1 --nodes test --metric macro-f1 --checkpoint last\n" +
 			"  gnnstore eval runs/cites-1 --metric mrr --eval-negatives uniform:1000\n" +
@@ -190,9 +191,9 @@ func newEval() *cobra.Command {
 	f.SortFlags = false
 	f.StringSliceVar(&o.nodes, "nodes", o.nodes, "parts to measure, of nodes, links or edges: "+strings.Join(train.LabelledParts, ", "))
 	f.StringVar(&o.metric, "metric", "", "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K; of numbers rmse or mae (default that of the run)")
-	f.StringVar(&o.EvalNegatives, "eval-negatives", "", "link: pairs:N, uniform:N or given, as in training; streams: uniform:N or given (default what the run was measured among)")
-	f.StringVar(&o.labels, "labels", "", "streams: measure how well the labels of events, or of nodes at times, are told from embeddings of these nodes, right before the event or time, or after it: "+
-		"before or after")
+	f.StringVar(&o.EvalNegatives, "eval-negatives", "", "link: how to draw negatives: pairs:N, uniform:N or given, as in training; streams: uniform:N or given (default as in the run)")
+	f.StringVar(&o.labels, "labels", "", "streams: measure how well embeddings tell the labels of events, or of nodes at times: before or after, which embeds right before "+
+		"or right after the event or time")
 	o.flags(f, "the system's for temporary files")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	return cmd

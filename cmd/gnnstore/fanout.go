@@ -16,7 +16,7 @@ type fanouts struct {
 }
 
 const (
-	fanoutUsage   = "neighbours drawn at each hop from the seeds; -1 for all; again with RELATION=15,10 for a relation, 0 leaves it out"
+	fanoutUsage   = "neighbours drawn at each hop from the seeds; -1: all; repeat as RELATION=15,10 for one relation, 0 leaves it out"
 	relationUsage = "the one relation to use, by name or SRC__NAME__DST (default all)"
 )
 

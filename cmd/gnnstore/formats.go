@@ -138,12 +138,12 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	of(list, text(&o.csv.Src, "column of sources, by name or number (default src, source, from, or the first)"), "src")
 	of(list, text(&o.csv.Dst, "column of destinations (default dst, target, to, or the second)"), "dst")
 	of(list, func(name, of string) {
-		f.BoolVar(&o.csv.OneSpace, name, false, of+"both columns number the same nodes, where they look like users and items that are numbered apart")
+		f.BoolVar(&o.csv.OneSpace, name, false, of+"both columns number the same nodes, though they look like users and items numbered apart")
 	}, "one-id-space")
 	of(csv, text(&o.csv.Nodes, "a table of all nodes (default the nodes that edges name)"), "nodes")
 	of(csv, text(&o.csv.ID, "column of --nodes that holds ids (default id, or the first)"), "id")
-	of(list, text(&o.csv.Label, "column of --nodes that holds labels, numbers or text that name classes, or as COLUMN:value numbers to learn (default label, if there "+
-		"is one); of events, their column of the source's class from then on (default none)"), "label")
+	of(list, text(&o.csv.Label, "column of --nodes with labels: numbers or text that name classes, or COLUMN:value for numbers to learn (default label, if there is "+
+		"one); events: column with the source's class from then on (default none)"), "label")
 	of(csv, func(name, of string) {
 		f.StringSliceVar(&o.csv.Columns, name, nil, of+"columns of --nodes that are features (default all others of numbers)")
 	}, "feature-columns")
@@ -156,16 +156,16 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 		f.StringSliceVar(&o.csv.EdgeFeatures, name, nil, of+"COLUMN,…: columns of the edge list that make a table of edge features, by name, by number, or as numbers "+
 			"4-103; of streams also random:D, normal values by --seed (default none; jodie, tgl and tgn their own, and tgb where its table is as jodie's)")
 	}, "edge-features")
-	of(stream, text(&o.csv.Time, "column of times (default one that is called so, or the third of three without header)"), "time")
+	of(stream, text(&o.csv.Time, "column of times (default time, timestamp, ts and the like, or the third of three without header)"), "time")
 	of(stream, text(&o.csv.Part, "column of a given split: 0 to train, 1 to validate, 2 to test (default none)"), "part")
 	of("events, tgl, tgn", func(name, of string) {
 		f.BoolVar(&o.csv.Bipartite, name, false, of+"sources and destinations are users and items, numbered apart (default one kind of node)")
 	}, "bipartite")
-	of("events, jodie, tgb, tgl, tgn", text(&o.timeScale, "what differences of times are multiplied with before networks see them: a number, or auto (default auto: 1, but where "+
-		"all times span less than 10,000 units, so that the median gap of a node is 1,000)"), "time-scale")
+	of("events, jodie, tgb, tgl, tgn", text(&o.timeScale, "factor that scales time differences for networks: a number, or auto (default auto: 1; if all times span less than 10,000 units, a "+
+		"factor that makes the median gap of a node 1,000)"), "time-scale")
 	of(list, text(&o.csv.IDType, "what ids are: auto, int or text (default auto, by the first rows)"), "id-type")
-	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of columns that are one"), "node-features")
-	of(csv, text(&o.csv.Missing, "what becomes of nodes without features: zeros or refuse (default zeros for those that --node-features lacks, refuse for rows of --nodes)"), "missing-features")
+	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of the columns that are 1"), "node-features")
+	of(csv, text(&o.csv.Missing, "for nodes without features: zeros or refuse (default zeros for nodes that --node-features lacks, refuse for rows of --nodes)"), "missing-features")
 
 	of(array, text(&o.arrays.Edges, "the array of edges, or two, A,B, of sources and destinations (default by the usual names)"), "array-edges")
 	of(array, text(&o.arrays.Features, "the array of features"), "array-features")
@@ -190,10 +190,10 @@ func (o *sourceOptions) flags(f *pflag.FlagSet) {
 	}, "raw-array")
 
 	of("mag240m, ogb", func(name, of string) {
-		f.IntVar(&o.yearColumns, name, 0, of+"columns that the year of each node becomes, behind its features: sines and cosines (default none)")
+		f.IntVar(&o.yearColumns, name, 0, of+"columns of sines and cosines of each node's year, after its features (default none)")
 	}, "year-columns")
 	of("ogb", text(&o.reverse, "add the reverse of each edge: auto, yes or no (default auto: as OGB does for the dataset)"), "add-reverse")
-	of("triples", text(&o.literal, "what becomes of literals: node, or drop their triples (default node)"), "literals")
+	of("triples", text(&o.literal, "what literals become: node; or drop, which leaves out their triples (default node)"), "literals")
 	of("mag240m", text(&o.mag240m.FullFeatures, "a matrix of features of all nodes, with or without header (default papers alone have some)"), "full-features")
 	of("mag240m", text(&o.mag240m.RowOrder, "order of types in it: paper,author,institution or author,institution,paper"), "row-order")
 }

@@ -30,17 +30,16 @@ func newHistoryFlags(o *run.Options) *historyFlags {
 }
 
 func (h *historyFlags) flags(f *pflag.FlagSet, o *run.Options) {
-	f.BoolVar(&o.History, "history", o.History, "use hidden rows of earlier steps again, where their gradients are small (FreshGNN), so that what only they need is "+
-		"not read and not computed")
-	f.Float64Var(&h.settings.PGrad, "p-grad", h.settings.PGrad, "history: share of a layer's nodes, those of the smallest gradients, whose rows are kept")
-	f.Var(&h.stale, "t-stale", "history: most steps between computing a row and using it; inf any; auto is a fifth of an epoch's steps, 200 at most")
-	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto is that of the second epoch")
-	f.Var(&h.lag, "history-lag", "history: steps after which the gradients of a step decide on its rows; auto is half of --t-stale, 100 at most")
-	f.Var(&h.memory, "history-memory", "history: part of the device region for the rows that are kept, and their index; auto is those that "+
-		"save more than they take, and up to 64MiB at least; rest is what other parts of the memory leave")
-	f.BoolVar(&o.HistoryCold, "history-cold", o.HistoryCold, "history: have --resume begin without the rows that were kept")
-	f.IntVar(&o.HistoryAudit, "history-audit", o.HistoryAudit, "history: of a step's rows that are used again, how many to compare with what they would be now; 0 none")
-	f.IntVar(&o.HistoryAuditEvery, "history-audit-every", o.HistoryAuditEvery, fmt.Sprintf("history: steps between two such audits; 0 is %d", run.DefaultAuditEvery))
+	f.BoolVar(&o.History, "history", o.History, "reuse hidden rows of earlier steps whose gradients were small (FreshGNN); what only they need is neither read nor computed")
+	f.Float64Var(&h.settings.PGrad, "p-grad", h.settings.PGrad, "history: share of a layer's nodes whose rows are kept: those with the smallest gradients")
+	f.Var(&h.stale, "t-stale", "history: most steps between computing a row and using it; inf: no limit; auto: a fifth of an epoch's steps, 200 at most")
+	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto: the first of the second epoch")
+	f.Var(&h.lag, "history-lag", "history: steps until the gradients of a step decide on its rows; auto: half of --t-stale, 100 at most")
+	f.Var(&h.memory, "history-memory", "history: part of the device region for the kept rows and their index; auto: room for the rows that save more than they take, or up "+
+		"to 64MiB if that is more; rest: what other parts of the memory leave")
+	f.BoolVar(&o.HistoryCold, "history-cold", o.HistoryCold, "history: let --resume begin without the kept rows")
+	f.IntVar(&o.HistoryAudit, "history-audit", o.HistoryAudit, "history: how many reused rows of a step to compare with fresh ones; 0: none")
+	f.IntVar(&o.HistoryAuditEvery, "history-audit-every", o.HistoryAuditEvery, fmt.Sprintf("history: steps between two such comparisons; 0: %d", run.DefaultAuditEvery))
 }
 
 // resolve has o's settings be those of the flags, or none without --history, where others than the defaults are then refused.

@@ -88,8 +88,8 @@ func newIngest() *cobra.Command {
 	f.BoolVar(&o.Clamp, "clamp", false, "round values that float16 cannot hold to those it can, instead of refusing them")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of made features and splits")
 	f.BoolVar(&o.EdgeIDs, "edge-ids", false, "keep the number of each edge as read")
-	f.Int64Var(&o.SkipBad, "skip-bad", 0, "rows and edges that cannot be read, or name unknown nodes, that may be passed over")
-	f.BoolVar(&o.source.follow, "follow-links", false, "read what symbolic links in SRC, or paths in a table's schema, lead to outside of SRC's folder, instead of refusing them")
+	f.Int64Var(&o.SkipBad, "skip-bad", 0, "most rows and edges to skip that cannot be read or name unknown nodes")
+	f.BoolVar(&o.source.follow, "follow-links", false, "follow symbolic links in SRC, and paths in a table's schema, that lead out of SRC's folder (default: refuse)")
 	f.BoolVar(&o.infer, "infer", false, "table: print a first schema for the tables in DIR")
 	o.source.flags(f)
 	return cmd

@@ -136,23 +136,23 @@ func newPredict() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.what, "what", "", "what to write: "+texts(train.Predictable)+" (default classes, or values where numbers were learnt; of a run of links embeddings)")
-	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, the first of which is 1; 0 is what nodes have for input, learnt rows too (default the last hidden one, "+
-		"which the last layer reads; of a network of one layer, its logits; of a run of links the last one)")
-	f.StringVar(&o.kind, "type", "", "type of the nodes (default the one that is learnt; links between two types need one)")
-	f.StringVar(&o.relation, "relation", "", "of --top: the relation whose links they are, where the run learns those of several")
-	f.StringVar(&o.edges, "edges", "all", "of a run of edges: those to predict, which are valid, test, train or all; or --pairs")
-	f.StringVar(&o.pairs, "pairs", "", "of scores, or of a run of edges: file of the pairs, csv or Parquet with the columns src, dst and relation, which is needed where several are learnt; "+
-		"of edges also the other columns that the network reads of them. Csv without a header has src, dst, relation in this order")
-	f.IntVar(&o.top, "top", 0, "of scores: how many destinations of each source, those that score highest, instead of --pairs")
-	f.BoolVar(&o.known, "exclude-known", false, "of --top: leave out links that the dataset has, held-out ones too, and a node itself")
+	f.StringVar(&o.what, "what", "", "what to write: "+texts(train.Predictable)+" (default classes; values if numbers were learnt; embeddings for a run of links)")
+	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, from 1; 0: the input of nodes, learnt rows too (default the last hidden layer; with one layer, its logits; "+
+		"for links the last layer)")
+	f.StringVar(&o.kind, "type", "", "node type (default the learnt one; links between two types need it)")
+	f.StringVar(&o.relation, "relation", "", "--top: the relation of the links, if the run learns several")
+	f.StringVar(&o.edges, "edges", "all", "edges: which to predict: valid, test, train or all; or --pairs")
+	f.StringVar(&o.pairs, "pairs", "", "scores and edges: file of the pairs, csv or Parquet, with the columns src, dst, and relation if several are learnt; edges also "+
+		"need the columns that the network reads. Csv without a header has src, dst, relation in this order")
+	f.IntVar(&o.top, "top", 0, "scores: write the N best destinations of each source, instead of --pairs")
+	f.BoolVar(&o.known, "exclude-known", false, "--top: leave out links of the dataset, held-out ones too, and a node itself")
 	f.StringVar(&o.at, "at", "", "streams: the time of embeddings, in the units of the stream (default after the last event)")
 	f.StringVar(&o.events, "events", "", "streams: file of the pairs to score, csv or Parquet with the columns src, dst and time; csv without a header has them in this order")
-	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line; of --top sources")
+	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line; with --top the sources")
 	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT")
 	f.BoolVar(&o.force, "force", false, "replace OUT if it is there")
 	o.flags(f, "that of OUT")
-	f.BoolVar(&o.plan, "plan", false, "say how each layer would be computed and what that would read, and write nothing")
+	f.BoolVar(&o.plan, "plan", false, "print how each layer would be computed and what that would read, and write nothing")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	return cmd
 }

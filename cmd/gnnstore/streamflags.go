@@ -24,24 +24,22 @@ func newStreamFlags(o *run.Options) *streamFlags {
 }
 
 func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
-	f.StringVar(&o.Stream, "stream", o.Stream, "streams: which of the dataset's, where there are several")
-	f.StringVar(&o.NegativePopulation, "negative-population", o.NegativePopulation, "streams: where negatives come from: destinations, the nodes that events of "+
-		"the part lead to, or nodes, all of them (default destinations)")
-	f.Var(&s.lag, "staleness", "streams: a step sees the state that steps up to the K-th before it have left, and none after; auto is the least K with which "+
-		"training never waits for state (default 1, the plain loop)")
-	f.Float64Var(&o.Mitigate, "mitigate", o.Mitigate, "streams: in training blend memories that are out of date with those of nodes that have the same partners, of "+
-		"which they keep this part, such as 0.95; 1 changes no result (default off)")
-	f.IntVar(&o.MitigateAudit, "mitigate-audit", o.MitigateAudit, "streams: of a step's memories that are blended, how many to compare with what they would be at "+
-		"--staleness 1; 0 none")
-	f.Var(&s.identity, "identity", "tgn and jodie: columns of random numbers that tell nodes apart where they have no features, computed from their ids; 0 none "+
-		"(default auto: of tgn as many as --hidden where nodes are of one type)")
-	f.BoolVar(&o.PairFeatures, "pair-features", o.PairFeatures, "streams: when a pair is scored, read whether it had an event before the batch, how long ago and how many, and "+
-		"likewise of its destination: what pair seen and its kin know, so that figures are apart from those of the network alone")
-	f.StringVar(&o.Publish, "publish", o.Publish, "streams: when others may read the state of a step: early, as soon as it is computed, or late, behind the step; it "+
-		"changes no result (default early)")
-	f.IntVar(&o.Inflight, "inflight", o.Inflight, "streams: steps that have their rows in memory at a time; it changes no result (default --staleness and 2 more)")
-	f.Var(&s.warm, "warm-events", "streams: so many events of an epoch, such as 20M, come before the first that is learnt: of them there is state alone")
-	f.StringVar(&o.Times, "times", o.Times, "streams: whether the rates by which times are seen are fixed or learnt (default fixed below 10 million events)")
+	f.StringVar(&o.Stream, "stream", o.Stream, "streams: the stream to learn from, if the dataset has several")
+	f.StringVar(&o.NegativePopulation, "negative-population", o.NegativePopulation, "streams: where negatives come from: destinations, those of the part's events, or nodes, all of them (default destinations)")
+	f.Var(&s.lag, "staleness", "streams: a step sees the state after the K-th step before it; auto: the least K with which training never waits for state (default "+
+		"1, the plain loop)")
+	f.Float64Var(&o.Mitigate, "mitigate", o.Mitigate, "streams: in training blend memories that are out of date with those of nodes with the same partners; a memory keeps this share of "+
+		"itself, such as 0.95; 1 changes no result (default off)")
+	f.IntVar(&o.MitigateAudit, "mitigate-audit", o.MitigateAudit, "streams: how many blended memories of a step to compare with those at --staleness 1; 0: none")
+	f.Var(&s.identity, "identity", "tgn and jodie: columns of random numbers, computed from ids, that tell nodes without features apart; 0: none (default auto: for "+
+		"tgn --hidden columns if nodes are of one type)")
+	f.BoolVar(&o.PairFeatures, "pair-features", o.PairFeatures, "streams: when a pair is scored, also read whether it had an event before the batch, how long ago and how many, and the same of its "+
+		"destination; the heuristics know this too, so figures are not those of the network alone")
+	f.StringVar(&o.Publish, "publish", o.Publish, "streams: when other steps may read the state of a step: early, once it is computed, or late, after the step; changes no result "+
+		"(default early)")
+	f.IntVar(&o.Inflight, "inflight", o.Inflight, "streams: steps whose rows are in memory at a time; changes no result (default --staleness + 2)")
+	f.Var(&s.warm, "warm-events", "streams: events of an epoch, such as 20M, before the first that is learnt; they only make state")
+	f.StringVar(&o.Times, "times", o.Times, "streams: whether the frequencies of the time encoding are fixed or learnt (default fixed below 10 million events)")
 	f.BoolFunc("fixed-time", "streams: --times fixed", func(text string) error {
 		if text != "" && text != "true" { // empty where a resumed run sets it again
 			return errors.New("it takes no value; there is --times learnt")
@@ -49,9 +47,9 @@ func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
 		o.Times = run.Fixed
 		return nil
 	})
-	f.StringVar(&o.State, "state", o.State, "tgn: none has it do without memory and mail")
-	f.IntVar(&o.Mails, "mails", o.Mails, "apan: mails that are kept of a node (default 10)")
-	f.IntVar(&o.TimeColumns, "time-columns", o.TimeColumns, "streams: columns that a time has (default as many as --hidden)")
+	f.StringVar(&o.State, "state", o.State, "tgn: none trains without memory and mailbox")
+	f.IntVar(&o.Mails, "mails", o.Mails, "apan: mails kept for a node (default 10)")
+	f.IntVar(&o.TimeColumns, "time-columns", o.TimeColumns, "streams: columns of the time encoding (default --hidden)")
 }
 
 // resolve fills o with what the flags say. Options that were not given, and that graphs have other defaults of, are those of streams.

@@ -164,7 +164,7 @@ func aboveText(s *run.StreamOf, by metric.Kind) string {
 		}
 	}
 	by = cmp.Or(by, metric.AP)
-	return fmt.Sprintf("above the network, without one: %s; the network has %s, by %s", strings.Join(above, ", "), text(*s.Replay.Test), strings.ToUpper(by.Key()))
+	return fmt.Sprintf("better than the network, without one: %s; the network has %s, by %s", strings.Join(above, ", "), text(*s.Replay.Test), strings.ToUpper(by.Key()))
 }
 
 // stalenessText is how old the state was that steps saw.

@@ -152,10 +152,10 @@ predict: gnnstore predict runs/wiki-1 wiki-1.parquet --type user
 `, print(r), "no tiers, since there are no rows")
 
 	r.Stream.Compare(metric.AP)
-	require.Contains(t, print(r), "\nabove the network, without one: pair's last time alone 94.40 %; the network has 94.00 %, by AP\nstream events:")
+	require.Contains(t, print(r), "\nbetter than the network, without one: pair's last time alone 94.40 %; the network has 94.00 %, by AP\nstream events:")
 	r.Stream.Heuristics[0].AUC, r.Metric = 0.99, metric.ROCAUC
 	r.Stream.Compare(r.Metric)
-	require.Contains(t, print(r), "\nabove the network, without one: pair seen alone 99.00 %, pair's last time alone 95.40 %; the network has 95.00 %, by AUC\n")
+	require.Contains(t, print(r), "\nbetter than the network, without one: pair seen alone 99.00 %, pair's last time alone 95.40 %; the network has 95.00 %, by AUC\n")
 	r = onStream()
 	r.Stream.Compare(metric.MRR)
 	require.NotContains(t, print(r), "above the network", "nothing is ranked")

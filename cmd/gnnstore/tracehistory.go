@@ -47,17 +47,17 @@ func newTraceHistory() *traceHistory {
 }
 
 func (h *traceHistory) flags(f *pflag.FlagSet) {
-	f.BoolVar(&h.on, "history", false, "say what using hidden rows again saves, as train --history does: of every t-stale, lag and memory below")
-	f.Float64Var(&h.options.PGrad, "p-grad", h.options.PGrad, "history: share of a layer's nodes whose rows are kept; here chance says of which")
-	f.StringSliceVar(&h.stale, "t-stale", h.stale, "history: most steps between computing a row and using it; inf any; auto is a fifth of an epoch's steps, 200 at most")
-	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto is that of the second epoch")
-	f.StringSliceVar(&h.lags, "history-lag", h.lags, "history: steps after which the gradients of a step decide on its rows; auto is half of --t-stale")
-	f.StringSliceVar(&h.memory, "history-memory", h.memory, "history: parts for the rows that are kept: sizes, shares of the nodes of each layer such as 0.5%, or all; "+
-		"auto is those that save more than they take, and up to 64MiB at least")
+	f.BoolVar(&h.on, "history", false, "report what reusing hidden rows saves, as train --history does, for every t-stale, lag and memory below")
+	f.Float64Var(&h.options.PGrad, "p-grad", h.options.PGrad, "history: share of a layer's nodes whose rows are kept; here chosen at random")
+	f.StringSliceVar(&h.stale, "t-stale", h.stale, "history: most steps between computing a row and using it; inf: no limit; auto: a fifth of an epoch's steps, 200 at most")
+	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto: the first of the second epoch")
+	f.StringSliceVar(&h.lags, "history-lag", h.lags, "history: steps until the gradients of a step decide on its rows; auto: half of --t-stale")
+	f.StringSliceVar(&h.memory, "history-memory", h.memory, "history: memory for kept rows: sizes, shares of each layer's nodes such as 0.5%, or all; auto: room for the rows that save more "+
+		"than they take, or up to 64MiB if that is more")
 	f.IntVar(&h.options.Hidden, "hidden", h.options.Hidden, "history: columns of a hidden row")
-	f.Var(&h.window, "window-memory", "history: part for feature rows, by which windows of steps are planned, and what the disk does for them")
+	f.Var(&h.window, "window-memory", "history: memory for feature rows; with it, windows of steps are planned, with the disk reads that they make")
 	f.IntVar(&h.options.Window, "window", 0, "history: most steps of a window (default as many as fit)")
-	f.BoolVar(&h.options.EqualBytes, "equal-bytes", false, "history: take the bytes of kept rows from --window-memory, and set a static prefix of as many beside it")
+	f.BoolVar(&h.options.EqualBytes, "equal-bytes", false, "history: take the bytes of kept rows from --window-memory, and compare with a static prefix of the same bytes")
 	f.StringVar(&h.costs, "disk-costs", "", "history: reads and bytes a second of the disk, such as 70000,1.5e9 (default measured)")
 }
 

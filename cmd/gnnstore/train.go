@@ -74,17 +74,18 @@ func newTrain() *cobra.Command {
 			"--policy and --disk-engine. Ctrl-C, a closed terminal or SIGTERM ends it at the next step, with a checkpoint. After\n" +
 			"that, or after a crash, --resume with the same --run goes on at the step after the newest checkpoint, with the options\n" +
 			"it began with, and ends with the weights that it would have had. Then DATASET may be left out.\n\n" +
-			"Without --epochs, a run says at the start how long it trains and why, and at the end what ended it: it makes the\n" +
-			"epochs that 500 updates take, and goes on until 20 more have brought no better validation, up to 5,000 updates or\n" +
-			"50 epochs, whichever is more. Without validation nodes, with --patience 0 and with --schedule cosine it makes the\n" +
-			"epochs that 500 updates take, and 10 at least. Where going once through all examples takes more than 2,000 steps, an\n" +
-			"epoch ends, and is validated, after 500 or a twentieth of them.\n\n" +
-			"Some values go by what is learnt, unless given: up to 1,000 labelled nodes of one type, links among nodes with learnt\n" +
-			"rows, 100 or more a node, and links of several relations have settings of their own, which the run says at the start.\n\n" +
-			"--model tgn, jodie and apan learn from a stream of events which of them come next. Times and neighbours are those before an\n" +
-			"event, and what the nodes have is the state that earlier events left. They have one layer, and unless told otherwise 10 neighbours,\n" +
-			"100 columns and a learning rate of 0.001. A step has as many events as a node can have in it without missing much, 50 to 600: the line\n" +
-			"of the batch says how many. TGN tells nodes of one type without features apart by random columns: see --identity.",
+			"Without --epochs, a run says at the start how long it trains and why, and at the end what ended it. It makes the\n" +
+			"epochs that 500 updates take, and goes on until 20 more have brought no better validation, up to 5,000 updates or 50\n" +
+			"epochs, whichever is more. Without validation nodes, with --patience 0 and with --schedule cosine it makes the\n" +
+			"epochs that 500 updates take, and 10 at least. If a pass over all examples takes more than 2,000 steps, an epoch\n" +
+			"ends, and is validated, after 500 steps or a twentieth of the pass.\n\n" +
+			"Some defaults depend on the data: up to 1,000 labelled nodes of one type, links among nodes with learnt rows and 100\n" +
+			"or more links a node, and links of several relations have settings of their own, which the run prints at the start.\n\n" +
+			"--model tgn, jodie and apan learn from a stream of events which events come next. They see the times and neighbours\n" +
+			"before an event, and the state that earlier events left on the nodes. They have one layer, and by default 10\n" +
+			"neighbours, 100 columns and a learning rate of 0.001. The default batch has 50 to 600 events, so that a node misses\n" +
+			"little of its own events; the run prints how many. TGN tells nodes of one type without features apart by random\n" +
+			"columns: see --identity.",
 		Example: "  gnnstore train arxiv.gnn --fanout 15,10,5 --hidden 256 --epochs 20 --host-memory 1GiB\n" +
 			"  gnnstore train arxiv.gnn --sampler labor0 --kappa 64 --dependent smoothed --memory 256MiB\n" +
 			"  gnnstore train wiki.gnn --model tgn --epochs 5\n" +
@@ -146,66 +147,64 @@ func (o *trainOptions) texts() {
 
 // flags binds every option, its value now the default.
 func (o *trainOptions) flags(f *pflag.FlagSet) {
-	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn, gat; "+model.TypedKinds()+", which know several types of nodes and relations, and of which rsage is the default there; or "+
+	f.StringVar(&o.kind, "model", o.kind, "sage (GraphSAGE-mean), gcn or gat; "+model.TypedKinds()+", which also read several types of nodes and relations (default rsage for those); "+
 		streamKinds()+", which learn from a stream of events")
-	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has); link: 0 scores the rows of --input as they are, and reads no neighbours")
+	f.IntVar(&o.Layers, "layers", o.Layers, "number of layers (default as many as --fanout has); link: 0 scores the rows of --input without reading neighbours")
 	f.Var(o.fanouts, "fanout", fanoutUsage)
-	f.Var(&o.inputs, "input", "what nodes of a type have for input, again for each: TYPE=table, TYPE=table:NAME, TYPE=embed:D, a learnt row of D columns "+
-		"for each node, or TYPE=constant, one for all (default the first table; without one embed of --hidden columns where that takes at most "+
-		"1 GiB, else constant)")
-	f.Var(o.edges, "edge-input", "columns of a relation's edges that the network reads, as they are stored, again for each: RELATION=COLUMN,COLUMN; "+
-		"or the rows of their table of features: RELATION=table, RELATION=table:NAME ("+model.EdgeKinds()+")")
-	f.StringVar(&o.Task, "task", cmp.Or(o.Task, usualTask(&o.Options)), "what is learnt: node, the classes of nodes, or their numbers; link, which pairs of nodes a relation "+
-		"joins, or of streams which events come; or edge, the classes of its edges, or numbers")
-	f.StringVar(&o.EdgeLabel, "edge-label", o.EdgeLabel, "edge: column of the edges that is learnt: COLUMN, each different value a class; COLUMN:sign, negative values "+
-		"and the others; or COLUMN:value, numbers")
-	f.StringVar(&o.Target, "target", o.Target, "type of nodes to learn, where several have labels and splits; of links and edges their relation, as SRC,REL,DST")
-	f.StringVar((*string)(&o.Decoder), "decoder", string(o.Decoder), "link: score of a pair by its two rows: dot, distmult, complex or mlp (default dot); edge: classes by the two "+
-		"rows side by side: mlp or linear (default mlp)")
-	f.StringVar(&o.Loss, "loss", o.Loss, "link: bce, of positives and negatives apart, or ce, softmax of a positive among its negatives (default bce)")
-	f.StringVar(&o.Negatives, "negatives", o.Negatives, "link: what training takes for no links: uniform:N of each positive, shared:N of each --chunk of them, or "+
-		"in-batch, the ends of the others in the chunk; with --layers 0 also all, every node (default uniform:1)")
-	f.StringVar(&o.EvalNegatives, "eval-negatives", o.EvalNegatives, "link: those of evaluation: pairs:N for each link, which are no edges, uniform:N nodes in the place "+
-		"of its end, given, or all, every node but those of other links (default given where there are some, else pairs:1, and for mrr and hits@K "+
-		"uniform:1000, or all with --layers 0, unless the rows of all nodes take more than 1 GiB: then uniform:1000 of 500 links); streams: what events are "+
-		"ranked among for MRR: given, or uniform:N destinations that are drawn for each (default given where there are some)")
+	f.Var(&o.inputs, "input", "input of a node type, repeatable: TYPE=table or TYPE=table:NAME, stored features; TYPE=embed:D, a learnt row of D columns for each "+
+		"node; or TYPE=constant, one learnt row for all (default the first table; without a table embed of --hidden columns if that takes "+
+		"at most 1 GiB, else constant)")
+	f.Var(o.edges, "edge-input", "what the network reads of a relation's edges, repeatable: RELATION=COLUMN,COLUMN, stored columns; "+
+		"or RELATION=table, RELATION=table:NAME, rows of features ("+model.EdgeKinds()+")")
+	f.StringVar(&o.Task, "task", cmp.Or(o.Task, usualTask(&o.Options)), "what to learn: node, classes or numbers of nodes; link, which pairs of nodes a relation joins (streams: which events come); or "+
+		"edge, classes or numbers of edges")
+	f.StringVar(&o.EdgeLabel, "edge-label", o.EdgeLabel, "edge: the column to learn: COLUMN, a class for each different value; COLUMN:sign, negative values against the others; or "+
+		"COLUMN:value, numbers")
+	f.StringVar(&o.Target, "target", o.Target, "node type to learn, if several have labels and splits; for links and edges their relation, as SRC,REL,DST")
+	f.StringVar((*string)(&o.Decoder), "decoder", string(o.Decoder), "link: how two rows give a score: dot, distmult, complex or mlp (default dot); edge: how two rows give classes: mlp or linear "+
+		"(default mlp)")
+	f.StringVar(&o.Loss, "loss", o.Loss, "link: bce, which judges positives and negatives apart, or ce, a softmax of a positive among its negatives (default bce)")
+	f.StringVar(&o.Negatives, "negatives", o.Negatives, "link: how training draws negatives: uniform:N for each positive; shared:N for each --chunk of positives; in-batch, the ends of the "+
+		"other links in the chunk; with --layers 0 also all, every node (default uniform:1)")
+	f.StringVar(&o.EvalNegatives, "eval-negatives", o.EvalNegatives, "link: how evaluation draws negatives: pairs:N, for each link N pairs that are not edges; uniform:N, nodes that replace its end; "+
+		"given, those of the dataset; or all, every node that makes no other link (default given if the dataset has them, else pairs:1; for "+
+		"mrr and hits@K uniform:1000, or all with --layers 0, unless the rows of all nodes take more than 1 GiB: then uniform:1000 of 500 "+
+		"links); streams: what MRR ranks events among: given, or uniform:N destinations drawn for each (default given if the dataset has "+
+		"them)")
 	f.StringVar(&o.Corrupt, "corrupt", o.Corrupt, "link: end that negatives replace: dst, src or both (default dst)")
 	f.IntVar(&o.Chunk, "chunk", o.Chunk, "link: positives that share negatives (default 100)")
-	f.Float64Var(&o.N3, "n3", o.N3, "link: weight of the N3 penalty of a positive's rows and relation; distmult and complex")
-	f.IntVar(&o.EvalEdges, "eval-edges", o.EvalEdges, "link, edge: those of a part that are measured at most; 0 all, or --eval-nodes in sampled evaluation")
-	f.BoolVar(&o.KeepTargets, "keep-targets", o.KeepTargets, "link, edge: let messages pass along those that a step learns")
+	f.Float64Var(&o.N3, "n3", o.N3, "link: weight of the N3 penalty on the rows and the relation of a positive; distmult and complex")
+	f.IntVar(&o.EvalEdges, "eval-edges", o.EvalEdges, "link, edge: most links or edges to measure in each part; 0: all, or --eval-nodes in sampled evaluation")
+	f.BoolVar(&o.KeepTargets, "keep-targets", o.KeepTargets, "link, edge: let messages pass along the links or edges that a step learns")
 	f.StringVar(&o.Relation, "relation", o.Relation, relationUsage)
-	f.StringVar(&o.sampler, "sampler", o.sampler, "how they are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) "+
-		"or rw (those that random walks visit most); of streams recent, the last ones, as by default, or uniform, any")
-	f.Var(&o.kappa, "kappa", "steps over which batches draw alike, so that they meet the same rows; 1 is independent "+
-		"batches, inf all steps")
-	f.StringVar(&o.Dependent, "dependent", o.Dependent, "how they do: nested (the same draws for --kappa steps, then "+
-		"others; of labor-star the same random numbers alone, since it finds probabilities for each batch) or smoothed (draws that drift)")
+	f.StringVar(&o.sampler, "sampler", o.sampler, "how neighbours are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) or rw (those that random walks visit "+
+		"most); streams: recent, the latest ones (the default), or uniform, any")
+	f.Var(&o.kappa, "kappa", "steps whose batches share random numbers, so that they meet the same rows; 1: independent batches, inf: all steps")
+	f.StringVar(&o.Dependent, "dependent", o.Dependent, "how --kappa steps share random numbers: nested (the same draws for --kappa steps, then others; labor-star: the same numbers but "+
+		"not the same draws, since it computes probabilities for each batch) or smoothed (numbers that drift)")
 	f.BoolVar(&o.LayerDependency, "layer-dependency", o.LayerDependency, "let a node draw the same neighbours at every layer")
-	f.BoolVar(&o.Poisson, "poisson", o.Poisson, "labor0: let how many neighbours are drawn vary around --fanout")
+	f.BoolVar(&o.Poisson, "poisson", o.Poisson, "labor0: let the number of drawn neighbours vary around --fanout")
 	f.BoolVar(&o.Weighted, "weighted", o.Weighted, "ns: draw and sum neighbours by the weights of their edges")
 	f.IntVar(&o.Walk.Length, "walk-length", o.Walk.Length, "rw: steps of a walk")
 	f.IntVar(&o.Walk.Walks, "walks", o.Walk.Walks, "rw: walks from a node")
-	f.Float64Var(&o.Walk.Restart, "walk-restart", o.Walk.Restart, "rw: probability that a step begins at the node again")
+	f.Float64Var(&o.Walk.Restart, "walk-restart", o.Walk.Restart, "rw: probability that a step restarts at the node")
 	f.IntVar(&o.Hidden, "hidden", o.Hidden, "width of the hidden layers")
 	f.IntVar(&o.Heads, "heads", o.Heads, "attention heads of the hidden layers of gat and rgat, which share --hidden; the last layer has one")
 	f.Float64Var(&o.AttnDropout, "attn-dropout", o.AttnDropout, "dropout rate of the attention of gat and rgat")
-	f.IntVar(&o.Bases, "bases", o.Bases, "rgcn: matrices that those of all relations are sums of; 0 each relation has its own")
-	f.IntVar(&o.LabelInput, "label-input", o.LabelInput, "columns in which the labels of training nodes are input, but for those of a step's seeds; "+
-		"0 they are none; not for gat and mlp")
+	f.IntVar(&o.Bases, "bases", o.Bases, "rgcn: number of basis matrices that relations share; 0: a matrix for each relation")
+	f.IntVar(&o.LabelInput, "label-input", o.LabelInput, "read the labels of training nodes as input, in this many columns, except those of a step's seeds; 0: do not; not for gat and mlp")
 	f.Float64Var(&o.Dropout, "dropout", o.Dropout, "dropout rate of hidden rows")
 	f.Float64Var(&o.InputDropout, "input-dropout", o.InputDropout, "dropout rate of feature rows")
 	f.StringVar(&o.Norm, "norm", o.Norm, "normalisation between layers: layer or none")
-	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a step; of streams events (default 50 to 600, the most with which a node of a batch has 2.5 in it on average)")
-	f.Var(&o.epochs, "epochs", "passes over the training nodes; auto is as many as 500 updates take, and then until 20 have brought no "+
-		"better validation")
-	f.IntVar(&o.EpochSteps, "epoch-steps", o.EpochSteps, "steps after which an epoch ends; 0 when all training nodes were seen")
-	f.Float64Var(&o.LR, "lr", o.LR, "learning rate; with --layers 0 0.03 unless given, or 0.1 by --embed-optimizer adagrad")
+	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a step; streams: events a step (default 50 to 600, the most with 2.5 events a node of the batch on average)")
+	f.Var(&o.epochs, "epochs", "passes over the training nodes; auto: as many as 500 updates take, then until 20 have brought no better validation")
+	f.IntVar(&o.EpochSteps, "epoch-steps", o.EpochSteps, "steps of an epoch; 0: until all training nodes were seen")
+	f.Float64Var(&o.LR, "lr", o.LR, "learning rate; with --layers 0 the default is 0.03, or 0.1 by --embed-optimizer adagrad")
 	f.StringVar(&o.optimizer, "optimizer", o.optimizer, "adam (L2 penalty) or adamw (decoupled weight decay)")
 	f.Float64Var(&o.Optim.WeightDecay, "weight-decay", o.Optim.WeightDecay, "weight decay")
-	f.Float64Var(&o.Optim.ClipNorm, "clip-norm", o.Optim.ClipNorm, "largest norm of all gradients together; 0 any")
-	f.StringVar(&o.embedOptimizer, "embed-optimizer", o.embedOptimizer, "of learnt rows: adam, adam-row (corrected for the steps that read a row) or adagrad "+
-		"(a number a row beside its values, where adam has two for each)")
+	f.Float64Var(&o.Optim.ClipNorm, "clip-norm", o.Optim.ClipNorm, "largest norm of all gradients together; 0: no limit")
+	f.StringVar(&o.embedOptimizer, "embed-optimizer", o.embedOptimizer, "optimizer of learnt rows: adam, adam-row (corrected for the steps that read a row) or adagrad (which keeps one number a row, where "+
+		"adam keeps two a value)")
 	f.StringVar(&o.schedule, "schedule", o.schedule, "learning rate: constant, cosine or step")
 	f.IntVar(&o.Schedule.Warmup, "warmup", o.Schedule.Warmup, "steps in which the learning rate rises to --lr")
 	f.Float64Var(&o.Schedule.MinLR, "min-lr", o.Schedule.MinLR, "where cosine ends")
@@ -218,41 +217,41 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	o.history.flags(f, &o.Options)
 	o.stream.flags(f, &o.Options)
 	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of weights, batches and dropout")
-	f.StringVar(&o.Split, "split", o.Split, "split to train on, where there are several")
-	f.Var(&o.patience, "patience", "stop after so many evaluations without a better one; 0 never; auto is what --epochs auto says, else never")
+	f.StringVar(&o.Split, "split", o.Split, "split to train on, if there are several")
+	f.Var(&o.patience, "patience", "stop after this many evaluations without a better one; 0: never; auto: as --epochs auto says, else never")
 	f.IntVar(&o.EvalEvery, "eval-every", o.EvalEvery, "epochs between evaluations")
 	f.StringVar(&o.EvalTest, "eval-test", o.EvalTest, "test with the best weights at the end (best), or at every evaluation (epoch)")
-	f.StringVar(&o.Eval, "eval", cmp.Or(o.Eval, "auto"), "over all neighbours (full), on sampled blocks (sampled), or full where --eval-memory has room (auto); of streams by replay of "+
-		"the stream (replay, as auto), from the state that training left (live), or none")
-	f.Var(&o.eval, "eval-memory", "hidden rows of full-neighbour evaluation in memory; beyond it they are on disk under --eval full, and else evaluation is sampled; auto is an "+
-		"eighth of --memory, or 2GiB, as far as training leaves room")
-	f.StringVar(&o.LayerDtype, "layer-dtype", cmp.Or(o.LayerDtype, "f32"), "hidden rows on disk: f32, or f16, which takes half and rounds them")
+	f.StringVar(&o.Eval, "eval", cmp.Or(o.Eval, "auto"), "full, over all neighbours; sampled, on sampled blocks; or auto, full if --eval-memory has room; streams: replay, of the whole "+
+		"stream (as auto); live, from the state that training left; or none")
+	f.Var(&o.eval, "eval-memory", "memory for hidden rows of full-neighbour evaluation; if they need more, they go to disk with --eval full, else evaluation is "+
+		"sampled; auto: an eighth of --memory, or 2GiB, as far as training leaves room")
+	f.StringVar(&o.LayerDtype, "layer-dtype", cmp.Or(o.LayerDtype, "f32"), "how hidden rows are stored on disk: f32, or f16, which takes half and rounds them")
 	f.IntVar(&o.EvalNodes, "eval-nodes", o.EvalNodes, "nodes a part in sampled evaluation")
 	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that sample ahead")
-	f.Var(&o.memory, "memory", "what the process may take in all; it is split among the parts that follow, and the split is printed "+
+	f.Var(&o.memory, "memory", "memory limit of the whole process; it is split among the parts that follow, and the split is printed "+
 		"(default half of the memory)")
 	f.Var(&o.topology, "topology-memory", "part for the topology: offsets, and the neighbour lists of the hottest nodes")
 	f.Var(&o.device, "device-memory", "part of the device region for the hottest feature rows, fixed; --history-memory has the rest of it")
 	f.Var(&o.host, "host-memory", "part for feature rows on the host: those that wait for their step, and those kept for later")
 	f.Var(&o.batch, "batch-memory", "part for blocks that are drawn ahead of the step")
 	f.StringVar(&o.policy, "policy", o.policy, "which rows the host keeps: "+texts(policy.Kinds))
-	f.IntVar(&o.Window, "window", o.Window, "steps whose lists and rows are read together; 0 as many as fit")
+	f.IntVar(&o.Window, "window", o.Window, "steps whose lists and rows are read together; 0: as many as fit")
 	f.IntVar(&o.Lookahead, "lookahead", o.Lookahead, "windows drawn before the one whose reads are planned, for belady to see")
-	f.Var(&o.spill, "spill", "disk space for rows that later windows want, so that an epoch reads the table few times; 0 none; auto is as much as pays, "+
-		"and half of the free space at most")
+	f.Var(&o.spill, "spill", "disk space for rows that later windows want, so that an epoch reads the table fewer times; 0: none; auto: as much as pays, and "+
+		"half of the free space at most")
 	f.StringVar(&o.Tmp, "tmp", o.Tmp, "directory of the spill (default the run directory)")
 	f.StringVar(&o.engine, "disk-engine", o.engine, "how the disk is read: "+texts(disk.Kinds))
-	f.StringVar(&o.DiskRate, "disk-rate", o.DiskRate, "hold the disk to so many bytes and transfers a second, for measurements: 200MB,500 (default as it is)")
+	f.StringVar(&o.DiskRate, "disk-rate", o.DiskRate, "limit the disk to this many bytes and transfers a second, for measurements: 200MB,500 (default no limit)")
 	f.StringVar(&o.Kernels, "kernels", cmp.Or(o.Kernels, "auto"), "kernel set: auto, or one that gnnstore version lists")
 	f.StringVar(&o.Init, "init", o.Init, "safetensors file of weights to begin with")
-	f.Var(&o.initRows, "init-rows", "file of rows that learnt rows of a type begin with, again for each: TYPE=FILE, as predict --layer 0 writes them")
+	f.Var(&o.initRows, "init-rows", "file of first values for the learnt rows of a type, repeatable: TYPE=FILE, as predict --layer 0 writes it")
 	f.StringVar(&o.run, "run", "", "run directory (default a fresh runs/NAME-N)")
 	f.BoolVar(&o.resume, "resume", false, "go on with the run in --run, or begin it")
-	f.IntVar(&o.CheckpointEvery, "checkpoint-every", o.CheckpointEvery, "steps between checkpoints, beside one an epoch; 0 only that")
+	f.IntVar(&o.CheckpointEvery, "checkpoint-every", o.CheckpointEvery, "steps between checkpoints, beside one an epoch; 0: one an epoch")
 	f.IntVar(&o.KeepCheckpoints, "keep-checkpoints", o.KeepCheckpoints, "how many checkpoints are kept")
-	f.IntVar(&o.LogEvery, "log-every", o.LogEvery, "steps between lines of metrics.jsonl, beside one an epoch; 0 only that")
+	f.IntVar(&o.LogEvery, "log-every", o.LogEvery, "steps between lines of metrics.jsonl, beside one an epoch; 0: one an epoch")
 	f.StringVar(&o.listen, "listen", "", "serve statistics over HTTP at HOST:PORT: /stats, /watch, /metrics, /healthz; without HOST to this machine alone")
-	f.BoolVar(&o.plan, "plan", false, "say what a run would take, by its first steps, and write nothing")
+	f.BoolVar(&o.plan, "plan", false, "print what a run would take, by its first steps, and write nothing")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON; epochs go to stderr")
 }
 

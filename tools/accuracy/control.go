@@ -34,7 +34,7 @@ func control(text []byte, name string) ([]byte, error) {
 	body, ok := controls[name]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("-control %s: there are inverse and random", name)
+		return nil, fmt.Errorf("-control %s: want inverse or random", name)
 	case bytes.Count(text, []byte(rank)) != 1 || !bytes.Contains(text, []byte("import (\n")):
 		return nil, fmt.Errorf("-control: %s has another form than this tool knows", controlled)
 	}

@@ -33,7 +33,7 @@ func TestControls(t *testing.T) {
 		require.Contains(t, string(out), "--- FAIL: TestCacheForLong", "it builds, and does not keep the rows of the smallest gradients")
 	}
 	_, err = control(text, "largest")
-	require.EqualError(t, err, "-control largest: there are inverse and random")
+	require.EqualError(t, err, "-control largest: want inverse or random")
 	_, err = control([]byte("package history\n"), "random")
 	require.ErrorContains(t, err, "has another form than this tool knows")
 }
