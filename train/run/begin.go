@@ -43,6 +43,10 @@ func (d *Dir) goOn(b Beginning, r *Record) error {
 	if r.Seal != now.Seal {
 		return fmt.Errorf("resume %s: it trained on a dataset with seal %s, and %s has %s", d.path, r.Seal, now.Dataset, now.Seal)
 	}
+	if r.BlendRule != now.BlendRule {
+		return fmt.Errorf("resume %s: {mitigate} %v: it blends memories by rule %d, and this version by rule %d, so that its results would differ; "+
+			"begin another run with {run}, or go on with gnnstore %s", d.path, now.Options.Mitigate, max(r.BlendRule, 1), now.BlendRule, r.Version)
+	}
 	if now.AutoEpochs == nil || r.AutoEpochs == nil {
 		r.AutoEpochs = now.AutoEpochs
 	}

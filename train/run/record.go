@@ -34,9 +34,12 @@ type Record struct {
 	AutoSettings *AutoSettings `json:"auto_settings,omitempty"`
 	// AutoStaleness is likewise what the staleness comes to.
 	AutoStaleness *AutoStaleness `json:"auto_staleness,omitempty"`
-	Version       string         `json:"version"`
-	Host          Host           `json:"host"`
-	Started       time.Time      `json:"started"`
+	// BlendRule numbers the rule by which Options.Mitigate blends memories; absent where none are
+	// blended, and of runs by the first rule.
+	BlendRule int       `json:"blend_rule,omitempty"`
+	Version   string    `json:"version"`
+	Host      Host      `json:"host"`
+	Started   time.Time `json:"started"`
 	// Resumed has an entry for each time that the run was continued.
 	Resumed []Resumption `json:"resumed,omitempty"`
 }

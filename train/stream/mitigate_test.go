@@ -231,3 +231,62 @@ func TestMitigateAudit(t *testing.T) {
 		require.ErrorContains(t, o.Validate(), bad.says)
 	}
 }
+
+// TestResumeByAnotherBlendRule: a run that blended memories by another rule is refused, and stays as
+// it is. One that blends none goes on.
+func TestResumeByAnotherBlendRule(t *testing.T) {
+	ds := drifting(t, 400)
+	for _, mitigate := range []float64{0, 0.5, 1} {
+		for _, rule := range []int{0, temporal.BlendRule, temporal.BlendRule + 1} {
+			blends := mitigate == 0.5
+			if !blends && rule > 0 {
+				continue // no run has it on record
+			}
+			o, disk := options(model.TGN), vfs.NewMem()
+			o.Staleness, o.Mitigate, o.CheckpointEvery = 2, mitigate, 2
+			want := outcomeOf(run1(t, ds, o, Hooks{}))
+			ctx, cancel := context.WithCancel(t.Context())
+			r, err := runOn(ctx, disk, "/run", ds, o, Hooks{Step: func(_, step, _ int, _ float64) {
+				if step == 4 {
+					cancel()
+				}
+			}})
+			require.NoError(t, err)
+			require.Equal(t, run.Interrupted, r.Status)
+
+			dir, record, err := run.OpenOn(disk, "/run")
+			require.NoError(t, err)
+			require.Equal(t, blends, record.BlendRule == temporal.BlendRule)
+			record.BlendRule, record.Version = rule, "v1.2"
+			require.NoError(t, dir.WriteRecord(record))
+			require.NoError(t, dir.Close())
+			before := files(t, disk)
+			got, err := runOn(t.Context(), disk, "/run", ds, o, Hooks{})
+			if blends && rule != temporal.BlendRule {
+				require.EqualError(t, err, fmt.Sprintf("resume /run: {mitigate} 0.5: it blends memories by rule %d, and this version by rule 2, so that its "+
+					"results would differ; begin another run with {run}, or go on with gnnstore v1.2", max(rule, 1)))
+				require.Equal(t, before, files(t, disk))
+				continue
+			}
+			require.NoError(t, err)
+			require.Equal(t, want, outcomeOf(got))
+		}
+	}
+}
+
+// files returns the names and sizes of what is in a run.
+func files(t *testing.T, fsys vfs.FS) (all []string) {
+	for _, in := range []string{"/run", "/run/" + run.CheckpointDir} {
+		names, err := fsys.List(in)
+		require.NoError(t, err)
+		slices.Sort(names)
+		for _, name := range names {
+			fi, err := fsys.Stat(in + "/" + name)
+			require.NoError(t, err)
+			if all = append(all, name); !fi.IsDir() {
+				all[len(all)-1] += fmt.Sprintf(" %d", fi.Size())
+			}
+		}
+	}
+	return all
+}

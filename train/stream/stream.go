@@ -340,7 +340,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 		Now: &run.Record{
 			Dataset: t.result.Dataset, Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.engine, Costs: t.costs,
 			Memory: t.budget, Evaluation: t.evaluation(), Version: version, Host: run.ThisHost(), Started: time.Now().UTC().Truncate(time.Second),
-			AutoEpochs: t.ends.Auto, AutoStaleness: t.found,
+			AutoEpochs: t.ends.Auto, AutoStaleness: t.found, BlendRule: t.blendRule(),
 		},
 		Options: func(onRecord run.Options) run.Options { return onRecord.FilledStream(t.events.Len()) },
 		Room:    t.roomOnDisk,
@@ -365,6 +365,14 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 		t.hooks.Start(record)
 	}
 	return nil
+}
+
+// blendRule returns the rule by which memories are blended; 0 where none are.
+func (t *trainer) blendRule() int {
+	if t.Mitigate == 0 || t.Mitigate == 1 {
+		return 0
+	}
+	return temporal.BlendRule
 }
 
 // roomOnDisk says why there is none for the state of nodes.

@@ -14,6 +14,11 @@ const staleQuantile = 0.99
 // noEvent is the last time of a node that had no event yet. Scaled times begin at 0.
 const noEvent = -1
 
+// BlendRule numbers the rule by which Blends chooses rows and partners. It grows when runs come to
+// other results by it. Rule 1 found partners by all events of the training part, and blended rows of
+// nodes without an event; runs by it have no number on record.
+const BlendRule = 2
+
 // Blends finds the rows of a batch whose memory is out of date, and the nodes whose memories are
 // blended in (MSPipe, arXiv 2402.15113, section 4). It looks at the times of last events alone, so
 // that what a batch reads is known before memories are computed.
