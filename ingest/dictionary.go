@@ -108,8 +108,11 @@ func (b *builder) beginDictionaries() {
 	}
 }
 
-// partBlock is the block of a Writer of parts.
-func (b *builder) partBlock(writers int) int {
+// partBlock is the block of each of so many Writers of parts. edges is -1 when nobody knows how many there are.
+func (b *builder) partBlock(writers int, edges int64) int {
+	if edges >= 0 && edges < fewEdges {
+		return minPartBlock
+	}
 	block := extsort.MaxBlock
 	for block > minPartBlock && extsort.WriterBytes(maxParts, block)*int64(writers) > b.room()/2 {
 		block /= 2
@@ -135,7 +138,7 @@ func (b *builder) readNodes(ctx context.Context) error {
 
 func (b *builder) readIDs(ctx context.Context, i int) error {
 	n, d := b.nodes[i], &b.state.Dictionaries[i]
-	w, err := b.area.NewWriter(fmt.Sprintf("ids-%d", i), d.Parts, b.partBlock(1))
+	w, err := b.area.NewWriter(fmt.Sprintf("ids-%d", i), d.Parts, b.partBlock(1, -1))
 	if err != nil {
 		return err
 	}
@@ -254,7 +257,7 @@ func (b *builder) gather(ctx context.Context, i int) error {
 			return err
 		}
 	}
-	w, err := b.area.NewWriter(fmt.Sprintf("ids-%d", i), d.Parts, b.partBlock(2))
+	w, err := b.area.NewWriter(fmt.Sprintf("ids-%d", i), d.Parts, b.partBlock(2, -1))
 	if err != nil {
 		return err
 	}
@@ -402,7 +405,7 @@ func (b *builder) writeNames(ctx context.Context, i int, n *nodes, w *store.Node
 	room := b.forTexts()
 	count := int((d.Sorted.Bytes+8*int64(n.count))/room) + 1
 	ranges := extsort.EvenRanges(uint64(max(n.count, 1)), count)
-	by, err := b.area.NewWriter(fmt.Sprintf("names-%d", i), ranges.Len(), b.partBlock(1))
+	by, err := b.area.NewWriter(fmt.Sprintf("names-%d", i), ranges.Len(), b.partBlock(1, -1))
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 // tiny has room for next to nothing, so that tens of edges take every way that billions take.
-var tiny = hooks{records: 7, lists: 3, buckets: 4, placed: 4 << 10, parts: 3, texts: 300, means: 500}
+var tiny = hooks{records: 7, lists: 3, buckets: 4, placed: 4 << 10, parts: 3, texts: 300, means: 500, packed: 90}
 
 // drawAny is a random graph of what a Schema can say: node types with every kind of ids, listed and gathered, relations
 // between any two with columns, tables of nodes and of edges, labels, splits.

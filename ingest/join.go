@@ -98,7 +98,7 @@ func (b *builder) readKeyed(ctx context.Context, i int) error {
 	if by == nil {
 		by = dicts[target]
 	}
-	block := b.partBlock(3)
+	block := b.partBlock(3, f.Edges)
 	w, err := b.area.NewWriter(fmt.Sprintf("keyed-%d", i), by.Parts, block)
 	if err != nil {
 		return err
@@ -229,7 +229,7 @@ func (b *builder) resolve(ctx context.Context, i int, e end) error {
 	var w *extsort.Writer
 	var err error
 	if next != nil {
-		w, err = b.area.NewWriter(fmt.Sprintf("half-%d", i), next.Parts, b.partBlock(2))
+		w, err = b.area.NewWriter(fmt.Sprintf("half-%d", i), next.Parts, b.partBlock(2, rel.Report.EdgesRead))
 	} else {
 		sinks, err = b.newEdgeSinks(i, rel.Report.EdgesRead)
 	}
@@ -382,7 +382,7 @@ func (b *builder) joinSplit(ctx context.Context, i int, p *partition) error {
 	d := b.dictionaryOf(n)
 	b.meter.begin("read split "+p.name, -1, "nodes")
 	defer b.meter.end()
-	w, err := b.area.NewWriter(fmt.Sprintf("split-%d", i), d.Parts, b.partBlock(1))
+	w, err := b.area.NewWriter(fmt.Sprintf("split-%d", i), d.Parts, b.partBlock(1, -1))
 	if err != nil {
 		return err
 	}

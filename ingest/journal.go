@@ -184,7 +184,7 @@ func (b *builder) save() error {
 	if err != nil {
 		return err
 	}
-	if err := b.area.SyncDir(); err != nil {
+	if err := b.area.Sync(); err != nil {
 		return err
 	}
 	if err := replaceFile(b.FS, b.work, journalName, text); err != nil {
@@ -228,7 +228,7 @@ func (b *builder) key() (string, error) {
 }
 
 // journalVersion changes when the meaning of a journal or of the files it names does.
-const journalVersion = 1
+const journalVersion = 2
 
 // readJournal returns what an interrupted ingest of this source with these options left in work, or nil. It is called with
 // the writer's lock held.
@@ -372,10 +372,9 @@ func (b *builder) openJournal() error {
 		if err := b.FS.RemoveAll(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("spill directory: %w", err)
 		}
-		b.area, err = extsort.Open(b.FS, dir)
-		return err
+		return b.openArea(dir)
 	}
-	if b.area, err = extsort.Open(b.FS, b.spillDir(old, b.work)); err != nil {
+	if err := b.openArea(b.spillDir(old, b.work)); err != nil {
 		return err
 	}
 	b.state = old
@@ -383,6 +382,13 @@ func (b *builder) openJournal() error {
 	b.report.Resumed = len(b.report.Passes)
 	b.saved = time.Now()
 	return b.restore()
+}
+
+func (b *builder) openArea(dir string) (err error) {
+	if b.area, err = extsort.Open(b.FS, dir); err == nil {
+		b.area.Packed = b.test.packed
+	}
+	return err
 }
 
 // restore loads the arrays that the journal names, and removes files that it does not.

@@ -31,7 +31,11 @@ func (w *Writer) WorkDir() (string, error) {
 // keeps in its work directory, as JSON, to return from [WriterOptions.Continue].
 func (w *Writer) Parts() (*Manifest, error) {
 	w.mustBeOpen()
-	if err := w.syncDirs(w.fs.PathDir(w.final)); err != nil {
+	err := w.syncSections()
+	if err == nil {
+		err = w.syncDirs(w.fs.PathDir(w.final))
+	}
+	if err != nil {
 		return nil, fmt.Errorf("create dataset: %w", err)
 	}
 	m := new(Manifest)

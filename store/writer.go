@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -42,7 +43,8 @@ type Writer struct {
 	partial    string
 	lock       io.Closer
 	shardBytes int64
-	dirs       map[string]bool // inside partial, made and to be synced
+	unsynced   []string        // closed sections that are not yet synced
+	dirs       map[string]bool // inside partial, and with names that are not yet synced
 	manifest   Manifest
 	open       []part
 	filling    []*sectionWriter // those that fill a buffer, oldest first
@@ -295,6 +297,9 @@ func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 // publish keeps the order that FORMAT.md promises: data and its directories are on disk before the manifest, the
 // manifest before the final name, the final name before success is reported.
 func (w *Writer) publish(manifest []byte) error {
+	if err := w.syncSections(); err != nil {
+		return err
+	}
 	f, err := w.fs.Create(w.fs.PathJoin(w.partial, manifestName), vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -326,28 +331,25 @@ func (w *Writer) publish(manifest []byte) error {
 	return errors.Join(err, w.syncDir(w.final))
 }
 
-// syncDirs makes the names of all sections durable, and those in the other directories.
-func (w *Writer) syncDirs(others ...string) error {
-	dirs := append(others, w.partial)
-	for d := range w.dirs {
-		dirs = append(dirs, d)
+// syncSections makes the bytes of all closed sections durable.
+func (w *Writer) syncSections() error {
+	err := syncAll(w.fs, w.unsynced)
+	if err == nil {
+		w.unsynced = nil
 	}
-	slices.Sort(dirs)
-	for _, d := range dirs {
-		if err := w.syncDir(d); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-func (w *Writer) syncDir(name string) error {
-	d, err := w.fs.OpenDir(name)
-	if err != nil {
-		return err
+// syncDirs makes the names of all sections durable, and those in the other directories.
+func (w *Writer) syncDirs(others ...string) error {
+	err := syncAll(w.fs, slices.Concat(others, []string{w.partial}, slices.Sorted(maps.Keys(w.dirs))))
+	if err == nil {
+		clear(w.dirs)
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return err
 }
+
+func (w *Writer) syncDir(name string) error { return syncAll(w.fs, []string{name}) }
 
 // section creates the file of a section; rows may be written in order or at their places.
 func (w *Writer) section(name string, e Elem, cols, stride, first int64) (*sectionWriter, error) {

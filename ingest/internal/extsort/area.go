@@ -26,10 +26,13 @@ const sector = 4096
 
 // Area is a directory of buckets.
 type Area struct {
+	Packed int // the largest bucket, in bytes, that shares a file with others; default 64 KiB
+
 	fs            vfs.FS
 	dir           string
 	written, read atomic.Int64
 	held          atomic.Int64
+	packs         packs
 }
 
 // Open makes the directory dir if need be.
@@ -41,15 +44,20 @@ func Open(fs vfs.FS, dir string) (*Area, error) {
 }
 
 // At is the directory dir, which is there if anything is.
-func At(fs vfs.FS, dir string) *Area { return &Area{fs: fs, dir: dir} }
+func At(fs vfs.FS, dir string) *Area {
+	return &Area{fs: fs, dir: dir, packs: packs{live: map[string]int{}}}
+}
 
 // Traffic is the bytes written and read so far.
 func (a *Area) Traffic() (written, read int64) { return a.written.Load(), a.read.Load() }
 
-// Bucket is a finished run of records in a file of its own. The zero Bucket is empty and has no file.
+// Bucket is a finished run of records, in a file of its own or, when it is small, in one with others. The zero Bucket is empty
+// and has no file.
 type Bucket struct {
-	Name  string `json:"name,omitempty"` // inside the Area
-	Bytes int64  `json:"bytes"`
+	Name   string `json:"name,omitempty"` // of the file, inside the Area
+	Bytes  int64  `json:"bytes"`
+	At     int64  `json:"at,omitempty"` // of the first byte in the file
+	Packed bool   `json:"packed,omitempty"`
 }
 
 func (a *Area) path(name string) string { return a.fs.PathJoin(a.dir, name) }
@@ -60,7 +68,7 @@ func (a *Area) Has(b Bucket) bool {
 		return true
 	}
 	fi, err := a.fs.Stat(a.path(b.Name))
-	return err == nil && fi.Size() >= b.Bytes
+	return err == nil && fi.Size() >= b.At+b.Bytes
 }
 
 // Remove removes buckets.
@@ -69,13 +77,19 @@ func (a *Area) Remove(buckets ...Bucket) error {
 		if b.Name == "" {
 			continue
 		}
-		if err := a.fs.Remove(a.path(b.Name)); err != nil {
+		remove := a.removeFile
+		if b.Packed {
+			remove = a.removePacked
+		}
+		if err := remove(b); err != nil {
 			return fmt.Errorf("spill directory: %w", err)
 		}
 		a.held.Add(-b.Bytes)
 	}
 	return nil
 }
+
+func (a *Area) removeFile(b Bucket) error { return a.fs.Remove(a.path(b.Name)) }
 
 // RoundUp is the room that Load needs for bytes.
 func RoundUp(bytes int64) int64 { return (bytes + sector - 1) / sector * sector }
@@ -92,6 +106,9 @@ func (a *Area) Load(b Bucket, at, n int64, dst []byte) ([]byte, error) {
 	if n == 0 {
 		return dst[:0], nil
 	}
+	if b.Packed && a.loadPacked(b, at, dst[:n]) {
+		return dst[:n], nil
+	}
 	f, err := a.open(b)
 	if err != nil {
 		return nil, err
@@ -99,10 +116,13 @@ func (a *Area) Load(b Bucket, at, n int64, dst []byte) ([]byte, error) {
 	defer f.Close()
 	for done := int64(0); done < n; {
 		want := min(readStep, RoundUp(n-done))
-		got, err := f.ReadAt(dst[done:done+want], at+done)
+		if b.Packed { // it lies anywhere
+			want = min(readStep, n-done)
+		}
+		got, err := f.ReadAt(dst[done:done+want], b.At+at+done)
 		if errors.Is(err, syscall.EINVAL) {
 			setDirect(f, false)
-			got, err = f.ReadAt(dst[done:done+want], at+done)
+			got, err = f.ReadAt(dst[done:done+want], b.At+at+done)
 		}
 		a.read.Add(int64(got))
 		done += int64(got)
@@ -123,6 +143,9 @@ func (a *Area) open(b Bucket) (vfs.File, error) {
 	f, err := a.fs.Open(a.path(b.Name))
 	if err != nil {
 		return nil, fmt.Errorf("spill directory: %w", err)
+	}
+	if b.Packed {
+		return f, nil
 	}
 	setDirect(f, true) // refused with EINVAL where blocks or memory lie in another way
 	return f, nil
@@ -212,14 +235,21 @@ func (a *Area) Retain(buckets []Bucket) error {
 		}
 	}
 	a.held.Store(held)
+	a.packs.retain(buckets)
 	return nil
 }
 
 // Held is the bytes of the buckets on disk.
 func (a *Area) Held() int64 { return a.held.Load() }
 
-// SyncDir makes the names of finished buckets last.
-func (a *Area) SyncDir() error {
+// Sync makes finished buckets last.
+func (a *Area) Sync() error {
+	a.packs.mu.Lock()
+	err := a.writePack()
+	a.packs.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	d, err := a.fs.OpenDir(a.dir)
 	if err != nil {
 		return fmt.Errorf("spill directory: %w", err)

@@ -32,9 +32,11 @@ func (n noSync) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.Ope
 	return noSyncFile{f}, err
 }
 
+// area is one where each bucket has a file of its own.
 func area(t testing.TB) *Area {
 	a, err := Open(noSync{vfs.Default}, t.TempDir())
 	require.NoError(t, err)
+	a.Packed = 1
 	return a
 }
 
@@ -96,6 +98,7 @@ func TestSorter(t *testing.T) {
 		if n++; n%8 == 0 { // it is slow, and transfers go around its cache
 			a = onDisk
 		}
+		a.Packed = rapid.SampledFrom([]int{1, 500, 64 << 10}).Draw(t, "packed")
 		width := rapid.SampledFrom([]int{8, 16, 20, 27}).Draw(t, "width")
 		lists := rapid.Uint32Range(1, 3000).Draw(t, "lists")
 		count := rapid.IntRange(0, 20000).Draw(t, "records")
@@ -256,6 +259,9 @@ func TestDiskFails(t *testing.T) {
 			return nil
 		}))
 		a, err := Open(fsys, "spill")
+		if a != nil {
+			a.Packed = 1
+		}
 		if err != nil {
 			require.ErrorIs(t, err, syscall.ENOSPC)
 			continue

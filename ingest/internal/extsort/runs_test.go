@@ -22,6 +22,7 @@ func TestRuns(t *testing.T) {
 		fs := vfs.NewMem()
 		area, err := Open(fs, "spill")
 		require.NoError(t, err)
+		area.Packed = 1
 		rng := rand.New(rand.NewPCG(1, uint64(width)))
 		const n = 20_000
 		w, err := area.NewWriter("log", 2, MinBlock)

@@ -151,24 +151,32 @@ func (w *Writer) Err() error {
 	return nil
 }
 
-// Close writes what is left, syncs, and returns the buckets, those without records too. Every Appender is flushed before.
-// After an error the files are there still; they go with the Area's directory.
+// Close writes what is left and returns the buckets, those without records too. They last once [Area.Sync] returns. Every
+// Appender is flushed before. After an error the files are there still; they go with the Area's directory.
 func (w *Writer) Close() ([]Bucket, error) {
+	done := make([]Bucket, len(w.buckets))
 	for i := range w.buckets {
-		if b := &w.buckets[i]; len(b.cur) > 0 {
+		switch b := &w.buckets[i]; {
+		case len(b.cur) == 0:
+		case b.file == nil && len(b.cur) <= w.area.packedBytes() && w.failed.Load() == nil:
+			var err error
+			if done[i], err = w.area.pack(b.cur); err != nil {
+				w.failed.CompareAndSwap(nil, &err)
+			}
+			w.area.held.Add(done[i].Bytes)
+		default:
 			w.handOver(i, b)
 		}
 	}
 	close(w.full)
 	w.wg.Wait()
 	w.mem.Close()
-	done := make([]Bucket, len(w.buckets))
 	for i := range w.buckets {
 		b := &w.buckets[i]
 		if b.file == nil {
 			continue
 		}
-		done[i] = Bucket{b.name, b.end}
+		done[i] = Bucket{Name: b.name, Bytes: b.end}
 		w.area.held.Add(b.end)
 		if w.failed.Load() == nil {
 			if err := b.file.Sync(); err != nil {
