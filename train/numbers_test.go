@@ -95,9 +95,9 @@ func TestNumbersOfNodesAreTheSame(t *testing.T) {
 func TestNumbersOfNodesRefuse(t *testing.T) {
 	ds := open(t, priced(200))
 	for want, change := range map[string]func(o *run.Options){
-		"label label is a number of each node, and no class: metric accuracy: of numbers there are rmse and mae": func(o *run.Options) { o.Metric = metric.Accuracy },
-		"{class_weights} balanced: numbers are learnt, which have no classes":                                    func(o *run.Options) { o.ClassWeights = "balanced" },
-		"{label_input} 4: label label is a number of each node, and classes are input alone":                     func(o *run.Options) { o.LabelInput, o.Batch = 4, 20 },
+		"label label is a number of each node, and no class: {metric} accuracy: of numbers there are rmse and mae": func(o *run.Options) { o.Metric = metric.Accuracy },
+		"{class_weights} balanced: numbers are learnt, which have no classes":                                      func(o *run.Options) { o.ClassWeights = "balanced" },
+		"{label_input} 4: label label is a number of each node, and classes are input alone":                       func(o *run.Options) { o.LabelInput, o.Batch = 4, 20 },
 	} {
 		o := small()
 		change(&o)
@@ -105,7 +105,7 @@ func TestNumbersOfNodesRefuse(t *testing.T) {
 	}
 	o := small()
 	o.Metric = metric.MAE
-	refused(t, open(t, storetest.Communities(200, 4, 8, 16, 2)), o, "metric mae: there are accuracy, micro-f1, macro-f1 and roc-auc")
+	refused(t, open(t, storetest.Communities(200, 4, 8, 16, 2)), o, "{metric} mae: there are accuracy, micro-f1, macro-f1 and roc-auc")
 	none := priced(100)
 	none.Number = func(int) float32 { return float32(math.NaN()) }
 	refused(t, open(t, none), small(), "split given has no training node with a label")

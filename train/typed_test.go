@@ -162,9 +162,9 @@ func TestTypedRefuses(t *testing.T) {
 		"{fanout} -1: {sampler} rw needs a number of neighbours": func(o *run.Options) {
 			o.Sampler, o.Relation, o.Kind, o.RelationFanouts = sample.RW, "cites", model.SAGE, map[string][]int{"cites": {-1, 2}}
 		},
-		"{topology_bytes} 2 KiB: the offsets of the 5 relations that are drawn from take ": func(o *run.Options) { o.TopologyBytes = 2 << 10 },
-		"{input} paper=:feat: there are table, table:NAME, embed:D and constant":           func(o *run.Options) { o.Inputs = map[string]string{"paper": ":feat"} },
-		"{weighted}: the edges of relation ":                                               func(o *run.Options) { o.Weighted = true },
+		"{topology_bytes} 2 KiB: the offsets of all relations that are drawn from take ": func(o *run.Options) { o.TopologyBytes = 2 << 10 },
+		"{input} paper=:feat: there are table, table:NAME, embed:D and constant":         func(o *run.Options) { o.Inputs = map[string]string{"paper": ":feat"} },
+		"{weighted}: the edges of relation ":                                             func(o *run.Options) { o.Weighted = true },
 	} {
 		o := typed(model.RSAGE)
 		change(&o)

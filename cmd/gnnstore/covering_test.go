@@ -17,6 +17,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/train/model"
 )
 
 var (
@@ -148,14 +150,14 @@ func (c *coverer) trainBoth(k *dataKind, have []choice) (dir string, s said) {
 // trainArgs returns the command line of a combination of train.
 func (c *coverer) trainArgs(k *dataKind, have []choice) []string {
 	flags := maps.Clone(usual)
-	if k.need["model"] == "tgn" {
-		flags["fanout"] = "3"
-	}
 	maps.Copy(flags, k.need)
 	for _, h := range have {
 		if h.flag != "" {
 			flags[h.flag] = h.value
 		}
+	}
+	if slices.Contains(model.TemporalKinds, model.Kind(flags["model"])) && flags["fanout"] == usual["fanout"] {
+		flags["fanout"] = "3"
 	}
 	if flags["layers"] != "" && !slices.ContainsFunc(have, func(h choice) bool { return h.flag == "fanout" }) {
 		delete(flags, "fanout")
@@ -165,6 +167,16 @@ func (c *coverer) trainArgs(k *dataKind, have []choice) []string {
 		args = append(args, "--"+name+"="+c.fill(k, flags[name]))
 	}
 	return args
+}
+
+// useRun calls predict or eval. Where predict wants to know the type of nodes, it gets it.
+func (c *coverer) useRun(command, dir string, k *dataKind, have []choice) said {
+	s := c.call(c.useArgs(command, dir, k, have))
+	given := slices.ContainsFunc(have, func(h choice) bool { return h.flag == "type" })
+	if s.code == 0 || command != "predict" || given || !slices.Contains(s.flags, "type") {
+		return s
+	}
+	return c.call(c.useArgs(command, dir, k, append(slices.Clone(have), choice{"type", "TYPE"})))
 }
 
 // useArgs returns the command line of a combination of predict or eval.
@@ -312,7 +324,7 @@ func (c *coverer) combine(k *dataKind, uses []*space) (fresh int) {
 		}
 		fixed := len(use)
 		use = s.pick(c.rng, use, 8, func([]choice, choice) bool { return false })
-		use, ok := c.settle(k, use, fixed, func(use []choice) said { return c.call(c.useArgs(s.command, dir, k, use)) })
+		use, ok := c.settle(k, use, fixed, func(use []choice) said { return c.useRun(s.command, dir, k, use) })
 		if ok {
 			fresh += s.cover(use)
 		}
@@ -463,7 +475,7 @@ func (c *coverer) use(s *space, k *dataKind, have []choice, ready map[string]str
 		}
 		ready[key] = dir
 	}
-	return c.call(c.useArgs(s.command, ready[key], k, have))
+	return c.useRun(s.command, ready[key], k, have)
 }
 
 // TestCombinationsHaveEveryFlag: the tables have every flag of the commands, with values or with a

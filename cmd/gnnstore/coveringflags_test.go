@@ -75,7 +75,6 @@ var coveredTrain = map[string][]string{
 	"inflight":            {"4"},
 	"warm-events":         {"20"},
 	"times":               {"fixed", "learnt"},
-	"fixed-time":          {"true"},
 	"state":               {"none"},
 	"mails":               {"3"},
 	"time-columns":        {"4"},
@@ -98,7 +97,7 @@ var coveredTrain = map[string][]string{
 	"lookahead":           {"0", "2"},
 	"spill":               {"0", "1MiB"},
 	"tmp":                 {"DIR"},
-	"disk-engine":         {"pread", "willneed", "uring"},
+	"disk-engine":         {"pread", "mmap", "uring"},
 	"disk-rate":           {"200MB,5000"},
 	"kernels":             {"portable"},
 	"resume":              {"true"},
@@ -148,14 +147,15 @@ var coveredEval = map[string][]string{
 
 // uncovered has the flags that combinations leave out, with the reason.
 var uncovered = map[string]string{
-	"train memory":    "each combination runs with two budgets",
-	"train run":       "each has a directory of its own",
-	"train plan":      "it makes no step",
-	"train init":      "a file of weights fits one network",
-	"train init-rows": "a file of rows fits one type and width",
-	"train json":      "each is read so",
-	"predict json":    "each is read so",
-	"eval json":       "each is read so",
+	"train memory":     "each combination runs with two budgets",
+	"train run":        "each has a directory of its own",
+	"train fixed-time": "it is --times fixed",
+	"train plan":       "it makes no step",
+	"train init":       "a file of weights fits one network",
+	"train init-rows":  "a file of rows fits one type and width",
+	"train json":       "each is read so",
+	"predict json":     "each is read so",
+	"eval json":        "each is read so",
 }
 
 // companions has, for a flag that means nothing alone, the flags that go with it.

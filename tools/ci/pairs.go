@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,14 +19,24 @@ import (
 )
 
 // pairs runs TestCombinations of cmd/gnnstore with every pair of values of options and kinds of
-// data. Each processor runs a process, which meets its share of the pairs. pairs prints the output
-// without command lines; after a panic, it prints the last one.
+// data. Each processor runs a process, which meets one share of the pairs after the other. With -draw
+// the seed draws some shares, and the others are left out. pairs prints the output without command
+// lines; after a panic, it prints the last one.
 func pairs(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("pairs", flag.ExitOnError)
 	seed := flags.Uint64("seed", 1, "of the combinations that are drawn")
-	parts := flags.Int("parts", runtime.NumCPU(), "processes that share the pairs")
-	_ = flags.Parse(args)                                   // ExitOnError
-	tmp, err := os.MkdirTemp("/dev/shm", "gnnstore-pairs-") // in memory syncs take no time
+	parts := flags.Int("parts", runtime.NumCPU(), "equal `shares` of the pairs, each met by a process of its own")
+	draw := flags.Int("draw", 0, "meet so many of the `shares` alone; 0: all")
+	_ = flags.Parse(args) // ExitOnError
+	if *parts < 1 || *draw < 0 || *draw > *parts {
+		return fmt.Errorf("-parts %d -draw %d: want at least 1 share, and at most all drawn", *parts, *draw)
+	}
+	shares := rand.New(rand.NewPCG(*seed, 0)).Perm(*parts)
+	if *draw > 0 {
+		shares = shares[:*draw]
+	}
+	// In memory syncs take no time.
+	tmp, err := os.MkdirTemp("/dev/shm", "gnnstore-pairs-")
 	if err != nil {
 		tmp, err = os.MkdirTemp("", "gnnstore-pairs-")
 	}
@@ -37,14 +48,15 @@ func pairs(ctx context.Context, args []string) (err error) {
 	if out, err := exec.CommandContext(ctx, "go", "test", "-vet=off", "-c", "-o", test, "./cmd/gnnstore").CombinedOutput(); err != nil {
 		return fmt.Errorf("%w: %s", err, out)
 	}
-	said := make([]bytes.Buffer, *parts)
+	said := make([]bytes.Buffer, len(shares))
 	var group errgroup.Group
-	for part := range said {
-		group.Go(func() error { return somePairs(ctx, test, *seed, fmt.Sprintf("%d/%d", part, *parts), &said[part]) })
+	group.SetLimit(runtime.NumCPU())
+	for i, part := range shares {
+		group.Go(func() error { return somePairs(ctx, test, *seed, fmt.Sprintf("%d/%d", part, *parts), &said[i]) })
 	}
 	err = group.Wait()
-	for part := range said {
-		_, failed := said[part].WriteTo(os.Stdout)
+	for i := range said {
+		_, failed := said[i].WriteTo(os.Stdout)
 		err = errors.Join(err, failed)
 	}
 	return err

@@ -54,7 +54,7 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 	case name != "" && chosen < 0:
 		return d.fail("{target} %s: no such relation; those whose edges are split are %s", name, orNone(can))
 	case len(can) == 0 && !uses:
-		return d.fail("no relation has an edge split, so there are no links to measure by; ingest it again with {edge_split} random:0.85/0.05/0.1")
+		return d.fail("no relation has an edge split, so {task} link has no links to measure by; ingest it again with {edge_split} random:0.85/0.05/0.1")
 	case name == "" && together && (len(can) > 1 || uses && len(d.Relations) > 1): // a run of one relation names it
 		if first, err := d.oneType(); err != nil {
 			return err

@@ -66,7 +66,7 @@ func NewLinks(k Kind) (Links, error) {
 	case k == MRR:
 		return &reciprocal{}, nil
 	}
-	return nil, fmt.Errorf("metric %s: of links there are %s", k, LinkKinds)
+	return nil, fmt.Errorf("{metric} %s: of links there are %s", k, LinkKinds)
 }
 
 // Ranks measures positives by their rank among candidates of their own: MRR, and Hits(K) as the share of ranks up to K. A rank is 1,
@@ -81,7 +81,7 @@ type Ranks struct {
 func NewRanks(k Kind) (*Ranks, error) {
 	best, isHits := k.Best()
 	if !isHits && k != MRR {
-		return nil, fmt.Errorf("metric %s: of ranks there are mrr and hits@K", k)
+		return nil, fmt.Errorf("{metric} %s: of ranks there are mrr and hits@K", k)
 	}
 	return &Ranks{kind: k, best: best}, nil
 }

@@ -101,24 +101,24 @@ func NewSingle(k Kind, classes int) (Single, error) {
 		return &singleF1{newF1(k, classes)}, nil
 	case ROCAUC:
 		if classes != 2 {
-			return nil, fmt.Errorf("metric %s: the label has %d classes; with one class a node it wants two: use accuracy or macro-f1", k, classes)
+			return nil, fmt.Errorf("{metric} %s: the label has %d classes; with one class a node it wants two: use accuracy or macro-f1", k, classes)
 		}
 		return &binaryAUC{}, nil
 	}
-	return nil, fmt.Errorf("metric %s: there are accuracy, micro-f1, macro-f1 and roc-auc", k)
+	return nil, fmt.Errorf("{metric} %s: there are accuracy, micro-f1, macro-f1 and roc-auc", k)
 }
 
 // NewMulti makes the accumulator of k for nodes with any of so many classes.
 func NewMulti(k Kind, classes int) (Multi, error) {
 	switch k {
 	case Accuracy:
-		return nil, fmt.Errorf("metric %s: the label has several classes a node; use roc-auc, micro-f1 or macro-f1", k)
+		return nil, fmt.Errorf("{metric} %s: the label has several classes a node; use roc-auc, micro-f1 or macro-f1", k)
 	case MicroF1, MacroF1:
 		return &multiF1{newF1(k, classes)}, nil
 	case ROCAUC:
 		return &multiAUC{make([]scores[float32], classes)}, nil
 	}
-	return nil, fmt.Errorf("metric %s: there are micro-f1, macro-f1 and roc-auc", k)
+	return nil, fmt.Errorf("{metric} %s: there are micro-f1, macro-f1 and roc-auc", k)
 }
 
 func undefined(k Kind, why string) error { return fmt.Errorf("%s %w: %s", k, ErrUndefined, why) }

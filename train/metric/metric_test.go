@@ -92,9 +92,9 @@ func TestNaNLogits(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, k := range []Kind{"", "mse"} {
 		_, err := NewSingle(k, 3)
-		require.ErrorContains(t, err, fmt.Sprintf("metric %s: there are accuracy, micro-f1, macro-f1 and roc-auc", k))
+		require.ErrorContains(t, err, fmt.Sprintf("{metric} %s: there are accuracy, micro-f1, macro-f1 and roc-auc", k))
 		_, err = NewMulti(k, 3)
-		require.ErrorContains(t, err, fmt.Sprintf("metric %s: there are micro-f1, macro-f1 and roc-auc", k))
+		require.ErrorContains(t, err, fmt.Sprintf("{metric} %s: there are micro-f1, macro-f1 and roc-auc", k))
 	}
 	_, err := NewSingle(ROCAUC, 3)
 	require.ErrorContains(t, err, "the label has 3 classes")

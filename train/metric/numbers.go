@@ -37,7 +37,7 @@ type Numbers struct {
 // NewNumbers makes the accumulator of k.
 func NewNumbers(k Kind) (*Numbers, error) {
 	if !k.OfNumbers() {
-		return nil, fmt.Errorf("metric %s: of numbers there are rmse and mae", k)
+		return nil, fmt.Errorf("{metric} %s: of numbers there are rmse and mae", k)
 	}
 	return &Numbers{kind: k}, nil
 }

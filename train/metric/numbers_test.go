@@ -35,5 +35,5 @@ func TestNumbers(t *testing.T) {
 	}
 	require.True(t, Accuracy.Better(2, 1))
 	_, err := NewNumbers(ROCAUC)
-	require.EqualError(t, err, "metric roc-auc: of numbers there are rmse and mae")
+	require.EqualError(t, err, "{metric} roc-auc: of numbers there are rmse and mae")
 }

@@ -103,11 +103,11 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 		return nil, fmt.Errorf("run %s: {model} %s reads no neighbours, so that it sees an event once it is in the state; take {labels} before", n.t.dir.Path(), n.t.Kind)
 	}
 	if l.Classes < 2 {
-		return nil, fmt.Errorf("%s: stream %s has labels of %d classes, and at least 2 are to be told apart; ingest it with labels of events", n.t.set.Path(),
+		return nil, fmt.Errorf("%s: {labels}: stream %s has labels of %d classes, and at least 2 are to be told apart; ingest it with labels of events", n.t.set.Path(),
 			e.Stream.Name, l.Classes)
 	}
 	if l.Classes > mostClasses {
-		return nil, fmt.Errorf("%s: stream %s has labels of %d classes, and at most %d are told apart; ingest it again with labels that are classes", n.t.set.Path(),
+		return nil, fmt.Errorf("%s: {labels}: stream %s has labels of %d classes, and at most %d are told apart; ingest it again with labels that are classes", n.t.set.Path(),
 			e.Stream.Name, l.Classes, mostClasses)
 	}
 	if err := store.Guard(l.list); err != nil {

@@ -63,6 +63,10 @@ func (o Options) Validate() error {
 	if cache.HostBytes == Auto {
 		cache.HostBytes = 0
 	}
+	if err := cache.Engine.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("{disk_engine}: %w", err))
+		cache.Engine = disk.Auto
+	}
 	if _, err := disk.ParseRate(o.DiskRate); o.DiskRate != "" && err != nil {
 		errs = append(errs, fmt.Errorf("{disk_rate} %w", err))
 	}

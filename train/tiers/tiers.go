@@ -114,9 +114,9 @@ func New(
 			all += topology.ListBytes(d.Relations[i].Graph, d.Relations[i].Weights, d.Relations[i].Brought()...)
 		}
 	}
-	if len(opened) > 1 && o.TopologyBytes != Auto && o.TopologyBytes < least {
-		return nil, fmt.Errorf("{topology_bytes} %s: the offsets of the %d relations that are drawn from take %d bytes, the least that works",
-			kernels.FormatBytes(o.TopologyBytes), len(opened), least)
+	if o.TopologyBytes != Auto && o.TopologyBytes < least {
+		return nil, fmt.Errorf("{topology_bytes} %s: the offsets of all relations that are drawn from take %d bytes, the least that works",
+			kernels.FormatBytes(o.TopologyBytes), least)
 	}
 	// The largest first, since it is by that one that the device is measured.
 	slices.SortStableFunc(opened, func(a, b int) int { return cmp.Compare(d.Relations[b].Edges(), d.Relations[a].Edges()) })
