@@ -567,7 +567,7 @@ func (t *trainer) checkTypes() (err error) {
 		return fmt.Errorf("%s: %d node types and %d relations, and {model} %s is for one of each; take {model} %s, or by {relation} "+
 			"one relation within a type", t.data.Set.Path(), n, m, t.Kind, model.TypedKinds())
 	}
-	if d := &t.data.Types[t.data.Target]; !t.Reads() && d.Features == nil && t.Inputs[d.Name] == "" && !t.used() {
+	if d := &t.data.Types[t.data.Target]; !t.Options.Links() && !t.Edges() && !t.Reads() && d.Features == nil && t.Inputs[d.Name] == "" && !t.used() {
 		return fmt.Errorf("%s: no features, and {model} %s reads nothing but the rows of its nodes; ingest it again with {features} degree, random:D or fastrp:D",
 			t.data.Set.Path(), t.Kind)
 	}

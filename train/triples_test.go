@@ -75,6 +75,14 @@ func TestTriplesAreLearnt(t *testing.T) {
 	require.Equal(t, "hour__b__hour", r.Links.Relation)
 }
 
+// TestTriplesWithoutFeatures: nodes without features have learnt rows unless told, so that links are
+// learnt with no more flags.
+func TestTriplesWithoutFeatures(t *testing.T) {
+	o := tripleOptions()
+	o.Inputs, o.Epochs = nil, 1
+	trained(t, openTyped(t, clock(60, 1, 2)), o)
+}
+
 // TestTriplesAreTheSame: whoever draws and however far ahead, and when the run is resumed.
 func TestTriplesAreTheSame(t *testing.T) {
 	ds := openTyped(t, clock(120, 1, 2))

@@ -118,7 +118,7 @@ func triplesKind(t *testing.T) *dataKind {
 	require.Zero(t, execute([]string{"ingest", "triples", dir, out}, &stdout, &stderr), stderr.String())
 	return &dataKind{
 		name: "triples", path: out,
-		need:  map[string]string{"task": "link", "layers": "0", "input": "TYPE=embed:4", "decoder": "distmult"},
+		need:  map[string]string{"task": "link", "layers": "0", "decoder": "distmult"},
 		words: map[string]string{"TYPE": "entity", "TARGET": "entity,r0,entity", "REL": "r0", "LINK": "entity,r0,entity", "COLUMN": "rating"},
 	}
 }

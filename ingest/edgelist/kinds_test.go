@@ -155,3 +155,10 @@ func TestRealPairs(t *testing.T) {
 		require.NoError(t, os.Remove(path))
 	}
 }
+
+// TestFirstWords: what a line is told by are its first words, of however many it has.
+func TestFirstWords(t *testing.T) {
+	for text, want := range map[string]int{"": 0, " a ": 1, "a b": 2, strings.Repeat("4 ", 1<<20): 2} {
+		require.Len(t, firstWords([]byte(text), 2), want)
+	}
+}

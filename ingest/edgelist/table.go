@@ -213,12 +213,12 @@ func (t *table) line() ([]byte, error) {
 
 // declares keeps what a comment tells: the number of nodes, "# Nodes: 82168 Edges: 948464", and KONECT's "% bip unweighted".
 func (t *table) declares(comment []byte) {
-	low := strings.ToLower(string(comment))
-	words := strings.Fields(low)
-	t.bipartite = t.bipartite || strings.Contains(low, "bipartite") || len(words) > 1 && words[1] == "bip"
-	_, after, found := strings.Cut(low, "nodes:")
-	if words = strings.Fields(after); found && len(words) > 0 {
-		if n, err := strconv.ParseUint(words[0], 10, 32); err == nil {
+	low := bytes.ToLower(comment)
+	words := firstWords(low, 2)
+	t.bipartite = t.bipartite || bytes.Contains(low, []byte("bipartite")) || len(words) > 1 && string(words[1]) == "bip"
+	_, after, found := bytes.Cut(low, []byte("nodes:"))
+	if words = firstWords(after, 1); found && len(words) > 0 {
+		if n, err := strconv.ParseUint(string(words[0]), 10, 32); err == nil {
 			t.nodes = int64(n)
 		}
 	}
@@ -362,10 +362,21 @@ func delimiter(line []byte) (delim byte, sep []byte) {
 	return ' ', nil
 }
 
+// firstWords returns up to n words of a line, which may have millions.
+func firstWords(line []byte, n int) (words [][]byte) {
+	for w := range bytes.FieldsSeq(line) {
+		if len(words) == n {
+			break
+		}
+		words = append(words, w)
+	}
+	return words
+}
+
 // areAddresses says whether a line starts with two addresses of IPv6 between blanks.
 func areAddresses(line []byte) bool {
-	words := bytes.Fields(line)
-	for _, w := range words[:min(len(words), 2)] {
+	words := firstWords(line, 2)
+	for _, w := range words {
 		if _, err := netip.ParseAddr(string(w)); err != nil {
 			return false
 		}
@@ -375,7 +386,7 @@ func areAddresses(line []byte) bool {
 
 // haveBars says whether a line is two or three words with as many bars inside each of the first two: ids of protein databases.
 func haveBars(line []byte) bool {
-	words := bytes.Fields(line)
+	words := firstWords(line, 4)
 	if len(words) < 2 || len(words) > 3 {
 		return false
 	}

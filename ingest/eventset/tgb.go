@@ -77,7 +77,7 @@ func OpenTGB(path string, columns []string, o Options) (*TGB, error) {
 			list.EdgeFeatures = []string{"5-"}
 		}
 	} else {
-		if src, dst, named := edgelist.Ends(strings.Split(header, ",")); named && (src != 1 || dst != 2) {
+		if src, dst, named := edgelist.Ends(strings.SplitN(header, ",", lines.MaxCells)); named && (src != 1 || dst != 2) {
 			return nil, fmt.Errorf("%s: its columns are %s, and TGB's begin with time, source and destination; for another table choose format events", table, header)
 		}
 		t.numbers = map[xxh3.Uint128]uint32{}
@@ -133,7 +133,7 @@ func firstLine(path string) (string, error) {
 
 // jodie says that a header is that of JODIE's layout.
 func jodie(header string) bool {
-	cells := strings.Split(strings.ToLower(header), ",")
+	cells := strings.SplitN(strings.ToLower(header), ",", 5)
 	return len(cells) > 3 && strings.TrimSpace(cells[0]) == "user_id" && strings.TrimSpace(cells[1]) == "item_id"
 }
 
