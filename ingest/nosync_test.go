@@ -23,3 +23,8 @@ func (n noSync) OpenDir(name string) (vfs.File, error) {
 	f, err := n.FS.OpenDir(name)
 	return noSyncFile{f}, err
 }
+
+func (n noSync) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
+	f, err := n.FS.Open(name, o...)
+	return noSyncFile{f}, err
+}

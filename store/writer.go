@@ -333,7 +333,8 @@ func (w *Writer) publish(manifest []byte) error {
 
 // syncSections makes the bytes of all closed sections durable.
 func (w *Writer) syncSections() error {
-	err := syncAll(w.fs, w.unsynced)
+	open := func(name string) (vfs.File, error) { return w.fs.Open(name) }
+	err := syncAll(open, w.unsynced)
 	if err == nil {
 		w.unsynced = nil
 	}
@@ -342,14 +343,14 @@ func (w *Writer) syncSections() error {
 
 // syncDirs makes the names of all sections durable, and those in the other directories.
 func (w *Writer) syncDirs(others ...string) error {
-	err := syncAll(w.fs, slices.Concat(others, []string{w.partial}, slices.Sorted(maps.Keys(w.dirs))))
+	err := syncAll(w.fs.OpenDir, slices.Concat(others, []string{w.partial}, slices.Sorted(maps.Keys(w.dirs))))
 	if err == nil {
 		clear(w.dirs)
 	}
 	return err
 }
 
-func (w *Writer) syncDir(name string) error { return syncAll(w.fs, []string{name}) }
+func (w *Writer) syncDir(name string) error { return syncFile(w.fs.OpenDir, name) }
 
 // section creates the file of a section; rows may be written in order or at their places.
 func (w *Writer) section(name string, e Elem, cols, stride, first int64) (*sectionWriter, error) {
