@@ -167,9 +167,12 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 			p.join(w.Join)
 		}
 	}
-	began := time.Now()
-	if err := t.rehearse(last[0].Batch.(*sample.Batch), last[0].Step); err != nil {
-		return nil, err
+	var began time.Time
+	for range 2 { // the first is the first use of its memory
+		began = time.Now()
+		if err := t.rehearse(last[0].Batch.(*sample.Batch), last[0].Step); err != nil {
+			return nil, err
+		}
 	}
 	p.StepSeconds = time.Since(began).Seconds()
 	threads := runtime.GOMAXPROCS(0)

@@ -211,6 +211,7 @@ type trainer struct {
 	links   *tasks.Links // task, where links are learnt
 	ofEdges edgeTask     // task, where links or edges are
 	be      kernels.Backend
+	sizing  *kernels.Sizing // be, which computes nothing while the memory of a step is measured
 	tiers   *tiers.Tiers
 	step    *step.Stepper
 	model   *model.Model // of step, as is optim
@@ -255,6 +256,8 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if t.be == nil {
 		t.be = kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})
 	}
+	t.sizing = &kernels.Sizing{Backend: t.be}
+	t.be = t.sizing
 	defer func() {
 		if err != nil {
 			t.close()
@@ -439,7 +442,10 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		t.tiers.EpochSteps = t.task.Steps()
 	}
 	before := kernels.HostBytes()
-	if err := t.rehearse(b, 0); err != nil {
+	t.sizing.Dry = true // or a step that there is no memory for would take it before that is refused
+	err = t.rehearse(b, 0)
+	t.sizing.Dry = false
+	if err != nil {
 		return err
 	}
 	drawn := *b // with the origins of batches that use rows again

@@ -65,6 +65,7 @@ type trainer struct {
 	events *store.Events
 	split  store.StreamSplit
 	be     kernels.Backend
+	sizing *kernels.Sizing // be, which computes nothing while the memory of a step is measured
 	dir    *run.Dir
 	record *run.Record
 
@@ -231,6 +232,8 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if t.be == nil {
 		t.be = kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})
 	}
+	t.sizing = &kernels.Sizing{Backend: t.be}
+	t.be = t.sizing
 	defer func() {
 		if err != nil {
 			t.close()
