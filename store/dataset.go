@@ -27,6 +27,8 @@ type Dataset struct {
 	manifest *Manifest
 	sections map[string]*section
 	texts    []*texts // of each node type, nil where it has no names
+
+	encodings *os.File // nil where there are none
 }
 
 // section is one open, mapped file.
@@ -79,6 +81,13 @@ func Open(path string) (_ *Dataset, err error) {
 		if d.texts[i], err = openTexts(root, path, d.manifest.NodeTypes[i].Names); err != nil {
 			return nil, err
 		}
+	}
+	if spec := d.manifest.Encodings; spec != nil {
+		f, at, err := openSized(root, spec.Path, spec.Bytes)
+		if err != nil {
+			return nil, &SectionError{path, spec.Path, at, err}
+		}
+		d.encodings = f
 	}
 	return d, nil
 }
@@ -215,7 +224,10 @@ func (d *Dataset) Close() error {
 			errs = append(errs, t.close())
 		}
 	}
-	d.sections, d.texts = nil, nil
+	if d.encodings != nil {
+		errs = append(errs, d.encodings.Close())
+	}
+	d.sections, d.texts, d.encodings = nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -38,6 +38,8 @@ type Manifest struct {
 	Tables     []Table    `json:"tables"`
 	Labels     []Label    `json:"labels"`
 	Splits     []Split    `json:"splits"`
+	// Encodings is the file that says what the columns of tables mean; nil in datasets of earlier builds.
+	Encodings *Blob `json:"encodings,omitempty"`
 	// Seal is the dataset's identity: XXH3-128 over everything above but Created and Provenance, so over every
 	// section's checksum and shape. Equal seals are equal data.
 	Seal string `json:"seal"`
@@ -219,6 +221,9 @@ func (m *Manifest) Blobs() []*Blob {
 				bs = append(bs, &l.blobs[j])
 			}
 		}
+	}
+	if m.Encodings != nil {
+		bs = append(bs, m.Encodings)
 	}
 	return bs
 }
@@ -500,6 +505,9 @@ func (m *Manifest) validate() error {
 				fail("%s: %d ids for %d nodes", f.Path, f.Rows, n)
 			}
 		}
+	}
+	if e := m.Encodings; e != nil && (e.Path != encodingsName || e.Bytes < 1 || e.Bytes > maxEncodings) {
+		fail("%q of %d bytes is named where %s belongs", e.Path, e.Bytes, encodingsName)
 	}
 	return errors.Join(errs...)
 }

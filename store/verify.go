@@ -83,6 +83,7 @@ func (d *Dataset) verify(ctx context.Context, wanted func(path string) bool, pro
 			v.check(part, func() error { return checkPart(cast[NodeID](d.sections[part.Path].payload()), seen, uint8(p+1)) })
 		}
 	}
+	v.checkEncodings()
 	return v.problems, ctx.Err()
 }
 
@@ -202,6 +203,20 @@ func (v *verifier) checkNames(m IDs) {
 	}
 	if v.ctx.Err() == nil {
 		v.problem(m.names.byName[0].spec.Path, err)
+	}
+}
+
+// checkEncodings reads what is said of columns, and compares it with the manifest.
+func (v *verifier) checkEncodings() {
+	spec := v.d.manifest.Encodings
+	if spec == nil || v.ctx.Err() != nil || !v.wanted(spec.Path) {
+		return
+	}
+	_, err := v.d.Encodings()
+	v.problem(spec.Path, err)
+	v.done += spec.Bytes
+	if v.progress != nil {
+		v.progress(v.done, v.total)
 	}
 }
 

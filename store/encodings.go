@@ -1,0 +1,416 @@
+package store
+
+import (
+	"bytes"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/zeebo/xxh3"
+)
+
+const (
+	encodingsName = "encodings.json"
+	// maxEncodings bounds the text, and maxTableEncodings that of one table: columns beyond are folded.
+	maxEncodings      = 64 << 20
+	maxTableEncodings = 32 << 20
+)
+
+// Encodings say what the numbers of a dataset mean: which columns a table was made of, by which rule, and how edges were stored. A network
+// reads columns by their places, so that another dataset has to have the same ones. The text is JSON, and checks itself.
+type Encodings struct {
+	Tables    []TableEncoding    `json:"tables"`
+	Relations []RelationEncoding `json:"relations"`
+	Labels    []LabelEncoding    `json:"labels,omitempty"`
+	// Check is XXH3-64 of the text with Check empty.
+	Check string `json:"check"`
+}
+
+// TableEncoding is the columns of a [Table], in their order: their widths add up to its Dim.
+type TableEncoding struct {
+	Name     string `json:"name"`
+	NodeType string `json:"node_type,omitempty"`
+	Relation string `json:"relation,omitempty"`
+	Stream   string `json:"stream,omitempty"`
+	// Made is how ingest made the table, from Seed, as in "fastrp:128"; empty where it was read.
+	Made string `json:"made,omitempty"`
+	Seed uint64 `json:"seed,omitempty"`
+	// Normalize is what became of whole rows: "row", or empty.
+	Normalize string     `json:"normalize,omitempty"`
+	Columns   []Encoding `json:"columns"`
+}
+
+// Kinds of columns.
+const (
+	NumberColumn   = "number"
+	VectorColumn   = "vector"   // numbers in one cell, or columns that have no names
+	CategoryColumn = "category" // texts or integers that are names
+	FoldedColumns  = "folded"   // more columns than are described one by one
+)
+
+// Encoders of categories.
+const (
+	OneHot        = "onehot" // a column for each category, in their order; all zeros where the value is missing
+	CategoryIndex = "index"  // the category's number from 0; -1 where the value is missing
+)
+
+// Rules for missing numbers.
+const (
+	MissingZero      = "0"
+	MissingMean      = "mean"
+	MissingIndicator = "indicator" // zeros, and 1 in a column behind them, which is 0 elsewhere
+)
+
+// Encoding is one column of the source, and what it became in the table.
+type Encoding struct {
+	Name string `json:"name,omitempty"` // as the source calls it; empty where columns go by their places
+	From string `json:"from,omitempty"` // the array or file of columns without names
+	Kind string `json:"kind"`
+	// Encoder is of categories.
+	Encoder string `json:"encoder,omitempty"`
+	Width   int64  `json:"width"`
+	// Missing is the rule for missing numbers; empty: they are refused. Filled cells were missing, and Means stood for them.
+	Missing    string    `json:"missing,omitempty"`
+	Filled     int64     `json:"filled,omitempty"`
+	Means      []float32 `json:"means,omitempty"`
+	Categories []string  `json:"categories,omitempty"` // in full, in the order of their numbers
+	XXH3       string    `json:"xxh3,omitempty"`       // XXH3-128 of the folded columns' JSON
+}
+
+// RelationEncoding is how the edges of a relation were stored.
+type RelationEncoding struct {
+	Relation   string           `json:"relation"` // a Key
+	Undirected bool             `json:"undirected,omitempty"`
+	SelfLoops  string           `json:"self_loops"` // "keep", "drop" or "add"
+	Duplicates string           `json:"duplicates"` // "keep" or "merge"
+	Columns    []ColumnEncoding `json:"columns,omitempty"`
+}
+
+// ColumnEncoding says which column of the source a [Column] of edges was.
+type ColumnEncoding struct {
+	Name string `json:"name"`
+	From string `json:"from"`
+}
+
+// LabelEncoding says which column of the source a [Label] was.
+type LabelEncoding struct {
+	Name     string `json:"name"`
+	NodeType string `json:"node_type"`
+	From     string `json:"from"`
+}
+
+// Owner is the node type, relation or stream whose rows these are.
+func (t *TableEncoding) Owner() string {
+	return (&Table{NodeType: t.NodeType, Relation: t.Relation, Stream: t.Stream}).Owner()
+}
+
+// Named reports whether columns can be compared by their names.
+func (t *TableEncoding) Named() bool {
+	return slices.ContainsFunc(t.Columns, func(c Encoding) bool { return c.Name != "" || c.Kind == FoldedColumns })
+}
+
+// Of finds what is said of the table of that name and owner.
+func (e *Encodings) Of(t *Table) *TableEncoding {
+	for i := range e.Tables {
+		o := &e.Tables[i]
+		if o.Name == t.Name && o.NodeType == t.NodeType && o.Relation == t.Relation && o.Stream == t.Stream {
+			return o
+		}
+	}
+	return nil
+}
+
+// Relation finds what is said of a relation by its Key.
+func (e *Encodings) Relation(key string) *RelationEncoding {
+	for i := range e.Relations {
+		if e.Relations[i].Relation == key {
+			return &e.Relations[i]
+		}
+	}
+	return nil
+}
+
+// Encode returns the text, which is the only one that decodes. Columns that take too much room are folded first, so that they can be
+// compared as a whole only. Texts that are not UTF-8 are replaced as in the manifest.
+func (e *Encodings) Encode() ([]byte, error) {
+	c := *e
+	c.Tables = slices.Clone(e.Tables)
+	c.Check = ""
+	c.Relations, c.Labels = slices.Clone(e.Relations), slices.Clone(e.Labels)
+	for i := range c.Relations {
+		r := &c.Relations[i]
+		r.Columns = slices.Clone(r.Columns)
+		for j := range r.Columns {
+			r.Columns[j].From = toValid(r.Columns[j].From)
+		}
+	}
+	for i := range c.Labels {
+		c.Labels[i].From = toValid(c.Labels[i].From)
+	}
+	room := int64(maxEncodings / 2) // the rest is for relations and labels, which are refused beyond it
+	for i := range c.Tables {
+		t := &c.Tables[i]
+		t.Columns = validEncodings(t.Columns)
+		size := int64(0)
+		for j := range t.Columns {
+			size += t.Columns[j].size()
+		}
+		if size > min(room, maxTableEncodings) {
+			if err := t.fold(); err != nil {
+				return nil, err
+			}
+			size = 256
+		}
+		room -= size
+	}
+	text, err := c.text()
+	if err != nil {
+		return nil, err
+	}
+	c.Check = hex64(xxh3.Hash(text))
+	text, err = c.text()
+	if err == nil && len(text) > maxEncodings {
+		err = fmt.Errorf("%s would take %d bytes, and %d are the most", encodingsName, len(text), maxEncodings)
+	}
+	return text, err
+}
+
+// text is the JSON of e as it is.
+func (e *Encodings) text() ([]byte, error) {
+	b, err := json.MarshalIndent(e, "", " ")
+	return append(b, '\n'), err
+}
+
+// size bounds the bytes that the encoding takes in JSON, whose escapes are up to six times as long as what they stand for.
+func (c *Encoding) size() int64 {
+	n := int64(256 + 6*len(c.Name) + 6*len(c.From) + 24*len(c.Means))
+	for _, name := range c.Categories {
+		n += int64(16 + 6*len(name))
+	}
+	return n
+}
+
+// fold replaces all columns by one with their checksum.
+func (t *TableEncoding) fold() error {
+	h, width := xxh3.New(), int64(0)
+	for i := range t.Columns {
+		if err := json.NewEncoder(h).Encode(&t.Columns[i]); err != nil {
+			return err
+		}
+		width += t.Columns[i].Width
+	}
+	t.Columns = []Encoding{folded(h, width)}
+	return nil
+}
+
+func folded(h *xxh3.Hasher, width int64) Encoding {
+	sum := h.Sum128().Bytes()
+	return Encoding{Kind: FoldedColumns, Width: width, XXH3: hex.EncodeToString(sum[:])}
+}
+
+// mostNumbers is how many columns of numbers are described one by one.
+const mostNumbers = 1 << 16
+
+// NumberColumns describes columns of numbers by their names, in their order.
+func NumberColumns(names []string) []Encoding {
+	if len(names) > mostNumbers {
+		h := xxh3.New()
+		for _, name := range names {
+			_ = json.NewEncoder(h).Encode(name) // neither fails
+		}
+		return []Encoding{folded(h, int64(len(names)))}
+	}
+	columns := make([]Encoding, len(names))
+	for i, name := range names {
+		columns[i] = Encoding{Name: name, Kind: NumberColumn, Width: 1}
+	}
+	return columns
+}
+
+// validEncodings copies columns, with texts that JSON can hold.
+func validEncodings(columns []Encoding) []Encoding {
+	columns = slices.Clone(columns)
+	for i := range columns {
+		c := &columns[i]
+		c.Name, c.From = toValid(c.Name), toValid(c.From)
+		if slices.ContainsFunc(c.Categories, func(s string) bool { return !utf8.ValidString(s) }) {
+			c.Categories = toValidAll(c.Categories)
+		}
+	}
+	return columns
+}
+
+// DecodeEncodings reads a text that Encode made, and believes nothing in it.
+func DecodeEncodings(text []byte) (*Encodings, error) {
+	if len(text) > maxEncodings {
+		return nil, fmt.Errorf("larger than %d bytes", maxEncodings)
+	}
+	e := new(Encodings)
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(e); err != nil {
+		return nil, fmt.Errorf("no description of columns that this build reads: %w", err)
+	}
+	canon, err := e.text()
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(canon, text) {
+		return nil, errors.New("the text is not as it was written: it was edited or damaged")
+	}
+	check := e.Check
+	e.Check = ""
+	plain, err := e.text()
+	if e.Check = check; err != nil {
+		return nil, err
+	}
+	if sum := hex64(xxh3.Hash(plain)); sum != check {
+		return nil, fmt.Errorf("checksum is %s, and the text says %s: it was edited or damaged", sum, check)
+	}
+	return e, e.validate()
+}
+
+// validate reports every problem that shows without the manifest.
+func (e *Encodings) validate() error {
+	var errs []error
+	for i := range e.Tables {
+		t := &e.Tables[i]
+		for j := range t.Columns {
+			if err := t.Columns[j].validate(); err != nil {
+				errs = append(errs, fmt.Errorf("table %s of %s, column %d: %w", t.Name, t.Owner(), j, err))
+			}
+		}
+		if t.Normalize != "" && t.Normalize != "row" {
+			errs = append(errs, fmt.Errorf("table %s of %s: rows are normalised by %q", t.Name, t.Owner(), t.Normalize))
+		}
+	}
+	for _, r := range e.Relations {
+		if !slices.Contains([]string{"keep", "drop", "add"}, r.SelfLoops) || !slices.Contains([]string{"keep", "merge"}, r.Duplicates) {
+			errs = append(errs, fmt.Errorf("relation %s: self loops %q, duplicates %q", r.Relation, r.SelfLoops, r.Duplicates))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Encoding) validate() error {
+	numbers := c.Width
+	if c.Missing == MissingIndicator {
+		numbers--
+	}
+	categories := int64(len(c.Categories))
+	switch {
+	case c.Width < 1 || c.Width > math.MaxInt32 || numbers < 1:
+		return fmt.Errorf("%d columns wide", c.Width)
+	case c.Kind == CategoryColumn && (c.Encoder == OneHot && c.Width != max(categories, 1) || c.Encoder == CategoryIndex && c.Width != 1):
+		return fmt.Errorf("%d columns for %d categories by %s", c.Width, categories, c.Encoder)
+	case c.Kind == CategoryColumn && c.Encoder != OneHot && c.Encoder != CategoryIndex:
+		return fmt.Errorf("encoder %q", c.Encoder)
+	case c.Kind == NumberColumn && numbers != 1:
+		return fmt.Errorf("%d columns for one number", c.Width)
+	case c.Kind != CategoryColumn && (c.Encoder != "" || categories > 0):
+		return fmt.Errorf("a %s with categories", c.Kind)
+	case !slices.Contains([]string{NumberColumn, VectorColumn, CategoryColumn, FoldedColumns}, c.Kind):
+		return fmt.Errorf("kind %q", c.Kind)
+	case !slices.Contains([]string{"", MissingZero, MissingMean, MissingIndicator}, c.Missing):
+		return fmt.Errorf("missing numbers by %q", c.Missing)
+	case c.Missing == MissingMean && int64(len(c.Means)) != c.Width || c.Missing != MissingMean && len(c.Means) > 0:
+		return fmt.Errorf("%d means for %d numbers", len(c.Means), c.Width)
+	case c.Filled < 0:
+		return fmt.Errorf("%d cells were filled", c.Filled)
+	case (c.Kind == FoldedColumns) != (len(c.XXH3) == 32):
+		return errors.New("a checksum of columns where none belongs, or none where one does")
+	}
+	return nil
+}
+
+// fits compares e with the manifest: it speaks of what is there, and of all tables.
+func (e *Encodings) fits(m *Manifest) error {
+	for i := range m.Tables {
+		t := &m.Tables[i]
+		of, width := e.Of(t), int64(0)
+		if of == nil {
+			return fmt.Errorf("says nothing of table %s of %s", t.Name, t.Owner())
+		}
+		for _, c := range of.Columns {
+			width += c.Width
+		}
+		if width != t.Dim {
+			return fmt.Errorf("table %s of %s: %d columns are described, and it has %d", t.Name, t.Owner(), width, t.Dim)
+		}
+	}
+	if len(e.Tables) != len(m.Tables) {
+		return fmt.Errorf("describes %d tables, and there are %d", len(e.Tables), len(m.Tables))
+	}
+	for _, r := range e.Relations {
+		if !slices.ContainsFunc(m.Relations, func(o Relation) bool { return o.Key() == r.Relation }) {
+			return fmt.Errorf("describes relation %s, and there is none", r.Relation)
+		}
+	}
+	for _, l := range e.Labels {
+		if !slices.ContainsFunc(m.Labels, func(o Label) bool { return o.Name == l.Name && o.NodeType == l.NodeType }) {
+			return fmt.Errorf("describes label %s of %s, and there is none", l.Name, l.NodeType)
+		}
+	}
+	return nil
+}
+
+// AddEncodings writes what the columns of the dataset mean: once, and behind all tables, relations and labels.
+func (w *Writer) AddEncodings(e *Encodings) error {
+	text, err := e.Encode()
+	if err == nil {
+		var read *Encodings
+		if read, err = DecodeEncodings(text); err == nil { // what a reader would refuse is not published
+			err = read.fits(&w.manifest)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", encodingsName, err)
+	}
+	f, err := w.create(encodingsName)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(text, 0)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", encodingsName, err)
+	}
+	w.manifest.Encodings = &Blob{Path: encodingsName, Bytes: int64(len(text)), XXH3: hex64(xxh3.Hash(text))}
+	return nil
+}
+
+// Encodings reads what the columns of the dataset mean. It is nil where the dataset says nothing, as earlier ones do.
+func (d *Dataset) Encodings() (*Encodings, error) {
+	text, err := d.EncodingsText()
+	if text == nil || err != nil {
+		return nil, err
+	}
+	e, err := DecodeEncodings(text)
+	if err == nil {
+		err = e.fits(d.manifest)
+	}
+	if err != nil {
+		return nil, &SectionError{d.path, encodingsName, -1, err}
+	}
+	return e, nil
+}
+
+// EncodingsText is the text of Encodings, whose checksum was compared; nil where there is none.
+func (d *Dataset) EncodingsText() ([]byte, error) {
+	spec := d.manifest.Encodings
+	if spec == nil {
+		return nil, nil
+	}
+	text := make([]byte, spec.Bytes)
+	if _, err := io.ReadFull(io.NewSectionReader(d.encodings, 0, spec.Bytes), text); err != nil {
+		return nil, &SectionError{d.path, encodingsName, -1, err}
+	}
+	if sum := hex64(xxh3.Hash(text)); sum != spec.XXH3 {
+		return nil, &SectionError{d.path, encodingsName, -1, fmt.Errorf("checksum is %s, and the manifest says %s: %s", sum, spec.XXH3, restore)}
+	}
+	return text, nil
+}

@@ -1,0 +1,164 @@
+package store_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// described says of the dataset of everything what its columns are: one of each kind.
+func described() *store.Encodings {
+	return &store.Encodings{
+		Tables: []store.TableEncoding{
+			{Name: "feat", Relation: "user__likes__user", Normalize: "row", Columns: []store.Encoding{
+				{Name: "city", Kind: store.CategoryColumn, Encoder: store.OneHot, Width: 2, Categories: []string{"berlin", "Zürich <\xff>"}},
+				{Name: "age", Kind: store.NumberColumn, Width: 1, Missing: store.MissingMean, Filled: 3, Means: []float32{31.25}},
+			}},
+			{Name: "feat", Stream: "likes", Made: "random:3", Seed: 7, Columns: []store.Encoding{{Kind: store.VectorColumn, Width: 3}}},
+		},
+		Relations: []store.RelationEncoding{{
+			Relation: "user__likes__user", Undirected: true, SelfLoops: "drop", Duplicates: "merge",
+			Columns: []store.ColumnEncoding{{Name: "kind", From: "type of like"}},
+		}},
+	}
+}
+
+// TestEncodingsGolden keeps the bytes of the text, and reads it back.
+func TestEncodingsGolden(t *testing.T) {
+	const golden = "testdata/encodings.json"
+	text, err := described().Encode()
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(golden, text, 0o666))
+	}
+	want, err := os.ReadFile(golden)
+	require.NoError(t, err)
+	require.Equal(t, string(want), string(text))
+	e, err := store.DecodeEncodings(text)
+	require.NoError(t, err)
+	require.Equal(t, []string{"berlin", "Zürich <\uFFFD>"}, e.Tables[0].Columns[0].Categories)
+	again, err := e.Encode()
+	require.NoError(t, err)
+	require.Equal(t, string(text), string(again))
+	for i := range text { // no byte can be another one
+		damaged := bytes.Clone(text)
+		damaged[i] ^= 1
+		_, err := store.DecodeEncodings(damaged)
+		require.Error(t, err, i)
+	}
+}
+
+// smallest seals two nodes with a table of two columns, and what described says of it.
+func smallest(t *testing.T, e *store.Encodings) (string, error) {
+	path := filepath.Join(t.TempDir(), "x.gnn")
+	w, err := store.Create(path, store.WriterOptions{})
+	require.NoError(t, err)
+	n, err := w.NewNodeType("node", 2)
+	require.NoError(t, err)
+	require.NoError(t, n.AppendOriginal([]int64{0, 1}))
+	require.NoError(t, n.AppendOrder([]store.NodeID{0, 1}))
+	require.NoError(t, n.Close())
+	f, err := w.AddTable("feat", "node", store.F16, 2, 2)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	if err := w.AddEncodings(e); err != nil {
+		require.NoError(t, w.Abort())
+		return "", err
+	}
+	_, err = w.Seal(store.Manifest{Name: "x", Order: "original"})
+	require.NoError(t, err)
+	return path, nil
+}
+
+func of(columns ...store.Encoding) *store.Encodings {
+	return &store.Encodings{Tables: []store.TableEncoding{{Name: "feat", NodeType: "node", Columns: columns}}, Relations: []store.RelationEncoding{}}
+}
+
+// TestEncodingsAreSealed reads them back, and has verify find what is damaged and what does not fit.
+func TestEncodingsAreSealed(t *testing.T) {
+	path, err := smallest(t, of(store.NumberColumns([]string{"age", "income"})...))
+	require.NoError(t, err)
+	d, err := store.Open(path)
+	require.NoError(t, err)
+	e, err := d.Encodings()
+	require.NoError(t, err)
+	require.Equal(t, "income", e.Of(&d.Manifest().Tables[0]).Columns[1].Name)
+	require.NoError(t, check(path))
+	other, err := smallest(t, of(store.NumberColumns([]string{"income", "age"})...))
+	require.NoError(t, err)
+	swapped, err := store.Open(other)
+	require.NoError(t, err)
+	require.NotEqual(t, d.Manifest().Seal, swapped.Manifest().Seal, "what columns mean is part of what a dataset is")
+	require.NoError(t, swapped.Close())
+	require.NoError(t, d.Close())
+
+	file := filepath.Join(path, "encodings.json")
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file, bytes.Replace(text, []byte("age"), []byte("ago"), 1), 0o666))
+	require.ErrorContains(t, check(path), "encodings.json: checksum is ")
+	require.NoError(t, os.WriteFile(file, text[:len(text)-1], 0o666))
+	_, err = store.Open(path)
+	require.ErrorContains(t, err, "an interrupted copy?")
+
+	_, err = smallest(t, of(store.NumberColumns([]string{"age"})...))
+	require.ErrorContains(t, err, "1 columns are described, and it has 2")
+	_, err = smallest(t, of(store.Encoding{Kind: store.CategoryColumn, Encoder: store.OneHot, Width: 2, Categories: []string{"a"}}))
+	require.ErrorContains(t, err, "2 columns for 1 categories")
+	_, err = smallest(t, &store.Encodings{})
+	require.ErrorContains(t, err, "says nothing of table feat")
+}
+
+// TestEncodingsAreBounded folds what would take too much room, and still tells other columns apart.
+func TestEncodingsAreBounded(t *testing.T) {
+	names := make([]string, 1<<16+1)
+	for i := range names {
+		names[i] = fmt.Sprint("column ", i)
+	}
+	one := store.NumberColumns(names)
+	names[0], names[1] = names[1], names[0]
+	other := store.NumberColumns(names)
+	require.Len(t, one, 1)
+	require.Equal(t, store.FoldedColumns, one[0].Kind)
+	require.EqualValues(t, len(names), one[0].Width)
+	require.NotEqual(t, one[0].XXH3, other[0].XXH3)
+
+	var wide []store.Encoding
+	for i := range 24 {
+		c := store.Encoding{Name: fmt.Sprint(i), Kind: store.CategoryColumn, Encoder: store.CategoryIndex, Width: 1}
+		for k := range 1 << 12 {
+			c.Categories = append(c.Categories, fmt.Sprint(strings.Repeat("<", 80), k))
+		}
+		wide = append(wide, c)
+	}
+	e := of(wide...)
+	text, err := e.Encode()
+	require.NoError(t, err)
+	require.Less(t, len(text), 1<<10)
+	require.Len(t, e.Tables[0].Columns, 24, "what was given is left as it is")
+	read, err := store.DecodeEncodings(text)
+	require.NoError(t, err)
+	require.EqualValues(t, 24, read.Tables[0].Columns[0].Width)
+}
+
+func FuzzDecodeEncodings(f *testing.F) {
+	text, err := described().Encode()
+	require.NoError(f, err)
+	f.Add(text)
+	f.Fuzz(func(t *testing.T, text []byte) {
+		e, err := store.DecodeEncodings(text)
+		if err != nil {
+			return
+		}
+		again, err := e.Encode()
+		require.NoError(t, err)
+		require.Equal(t, string(text), string(again))
+	})
+}
