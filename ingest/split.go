@@ -191,14 +191,21 @@ func (b *builder) draw(ctx context.Context, p *partition, rng *rand.Rand) error 
 			defer b.release(held)
 			class = held.Uint32s()
 		}
+		numbers := b.schema.Labels[label].Numbers
 		b.meter.begin("draw split "+p.name, int64(n.count), "rows")
 		err := b.eachLabel(ctx, label, func(row int, values []int32) {
 			has := false
 			for _, x := range values {
 				has = has || x >= 0
 			}
+			if numbers {
+				y := math.Float32frombits(uint32(values[0]))
+				has = y == y
+			}
 			if has {
-				found.add(values[0])
+				if !numbers {
+					found.add(values[0])
+				}
 				rows = append(rows, uint32(row))
 				if class != nil {
 					class[row] = uint32(values[0])

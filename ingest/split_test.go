@@ -229,3 +229,24 @@ func TestGivenSplit(t *testing.T) {
 	_, rep = build(t, f, Options{Split: "random:0.6/0.2/0.2"})
 	require.Contains(t, rep.Dropped, "split given: --split random:0.6/0.2/0.2 takes its place")
 }
+
+// TestSplitsOfNumbers parts all nodes that have a number, negative ones too, and no others.
+func TestSplitsOfNumbers(t *testing.T) {
+	f := &fake{
+		schema: Schema{
+			Name: "n", NodeTypes: []NodeType{{Name: "node", Count: 100}}, Relations: []Relation{{Src: "node", Name: "to", Dst: "node", Edges: 1}},
+			Labels: []Label{{Name: "label", NodeType: "node", Numbers: true}},
+		},
+		edges: map[int][][2]int64{0: {{0, 1}}}, labels: map[int][]int32{},
+	}
+	for v := range 100 {
+		x := float32(v-50) / 3
+		if v%10 == 0 {
+			x = float32(math.NaN())
+		}
+		f.labels[0] = append(f.labels[0], int32(math.Float32bits(x)))
+	}
+	_, r := build(t, f, Options{Features: "degree", Split: "random:0.6/0.2/0.2"})
+	require.Equal(t, 90, r.Splits[0].Train+r.Splits[0].Valid+r.Splits[0].Test)
+	require.NotContains(t, strings.Join(r.Notes, "\n"), "without label")
+}
