@@ -80,6 +80,8 @@ type Options struct {
 	// Features made instead of read, or for node types that have none: "degree", "random:D", "fastrp:D", "mean" or "none"; see
 	// [Build]. Default: the source's own.
 	Features string
+	// AllowLeak names columns of features that may tell the label: see [Build]. Default none.
+	AllowLeak []string
 	// Split is "given", "random:a/b/c" or "per-class:t/v"; see [Build]. Default: given where the source has one, else
 	// random:0.6/0.2/0.2, which the Report notes. Of a stream it is "given" or "time:a/b/c", default time:0.7/0.15/0.15.
 	Split string
@@ -313,6 +315,9 @@ func (p *plan) record() map[string]string {
 	}
 	if len(p.EdgeSplit) > 0 {
 		all["edge-split"] = strings.Join(p.EdgeSplit, " ")
+	}
+	if len(p.AllowLeak) > 0 {
+		all["allow-leak"] = strings.Join(p.AllowLeak, " ")
 	}
 	if p.EdgeFeatures != "" {
 		all["edge-features"] = p.EdgeFeatures

@@ -318,6 +318,21 @@ type NodeColumner interface {
 	NodeColumn(ctx context.Context, nodeType int, column string, emit func(values []float32) error) error
 }
 
+// Describer is a Source that knows what the numbers of its tables are.
+type Describer interface {
+	Source
+	// Describe is called once Schema was.
+	Describe() Description
+}
+
+// Description is what the source calls its columns, by their places in the Schema. Lists may be shorter than those of the Schema: of what is
+// not in them nothing is known.
+type Description struct {
+	Tables    [][]store.Encoding // the widths of a table's add up to its Dim; nil: numbers that go by their places
+	Labels    []string           // columns or arrays
+	Relations [][]string         // of the Columns of each
+}
+
 // Sparse is a Source whose features may be missing for some nodes. These have rows of zeros.
 type Sparse interface {
 	Source

@@ -13,7 +13,8 @@ import (
 // comparable says why the network of a run has no use for a dataset that it was not trained on. Such a dataset has other nodes and edges,
 // and the same types, relations, widths and classes, under the same names; but it may have no labels, and those of a run of links or edges are
 // of no account. They are compared with those of the run's own dataset, which has to be at its place: a record does not have them.
-func comparable(record *run.Record, ds *store.Dataset) (_ *trainedOn, err error) {
+func comparable(dir *run.Dir, ds *store.Dataset, note func(format string, args ...any)) (_ *trainedOn, err error) {
+	record := dir.Record()
 	own, err := store.Open(record.Dataset)
 	if err != nil {
 		return nil, fmt.Errorf("%s is not the dataset that it trained on, and cannot be compared with that one: %w", ds.Path(), err)
@@ -32,6 +33,12 @@ func comparable(record *run.Record, ds *store.Dataset) (_ *trainedOn, err error)
 		if made := m.Provenance.Options["features"]; strings.HasPrefix(made, "fastrp") || strings.HasPrefix(made, "random") {
 			return nil, fmt.Errorf("features that were made by %s are of one graph alone: it predicts on %s, and not on %s", made, own.Path(), ds.Path())
 		}
+	}
+	reads := func(t *store.Table) bool {
+		return t.NodeType != "" || t.Relation != "" && readsTable(other, t.Relation, record.Options.EdgeInputs)
+	}
+	if err := dir.CheckColumns(ds, reads, note); err != nil {
+		return nil, err
 	}
 	d, err := data.Open(own, dataOptions(record.Options.WithDefaults()))
 	if err != nil {

@@ -117,7 +117,11 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	}
 	n := &Network{other: ds.Manifest().Seal != record.Seal}
 	if n.other {
-		known, err := comparable(record, ds)
+		known, err := comparable(dir, ds, func(format string, args ...any) {
+			if h.Note != nil {
+				h.Note(fmt.Sprintf(format, args...))
+			}
+		})
 		if err != nil {
 			return nil, dir.About(err)
 		}

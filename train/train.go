@@ -126,7 +126,8 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 			err := t.resume(ctx)
 			return t.optim.Steps(), err
 		},
-		Note: t.note,
+		Note:      t.note,
+		Encodings: t.data.Set.EncodingsText,
 	})
 	if err != nil {
 		return err

@@ -54,8 +54,10 @@ type inspectedRelation struct {
 	MaxInDegree  int      `json:"max_in_degree"`
 	NoInEdge     int64    `json:"nodes_without_in_edges"`
 	BothWays     *float64 `json:"pairs_both_ways,omitempty"` // share, as read; nil if not sampled
-	Columns      []string `json:"columns,omitempty"`         // beside the neighbours: "weight f32"
-	Bytes        int64    `json:"bytes"`
+	// Encoding is how the edges were stored, where the dataset says it.
+	Encoding *store.RelationEncoding `json:"encoding,omitempty"`
+	Columns  []string                `json:"columns,omitempty"` // beside the neighbours: "weight f32"
+	Bytes    int64                   `json:"bytes"`
 	// EdgeSplit counts edges that are held out and so not among Edges, which are those to train on.
 	EdgeSplit *inspectedEdgeSplit `json:"edge_split,omitempty"`
 }
@@ -123,6 +125,11 @@ type inspectedTable struct {
 	Stride   int64  `json:"stride"`
 	Shards   int    `json:"shards"`
 	Bytes    int64  `json:"bytes"`
+	// Made, Seed, Normalize and Encodings say what the columns are, where the dataset does.
+	Made      string           `json:"made,omitempty"`
+	Seed      uint64           `json:"seed,omitempty"`
+	Normalize string           `json:"normalize,omitempty"`
+	Encodings []store.Encoding `json:"encodings,omitempty"`
 }
 
 type inspectedLabel struct {
@@ -174,6 +181,13 @@ func newInspect() *cobra.Command {
 // inspect reads the offsets and the labels, and nothing larger.
 func inspect(ds *store.Dataset) (inspection, error) {
 	m := ds.Manifest()
+	said, err := ds.Encodings()
+	if err != nil {
+		return inspection{}, err
+	}
+	if said == nil {
+		said = new(store.Encodings)
+	}
 	in := inspection{Name: m.Name, Path: ds.Path(), Seal: m.Seal, Version: m.Version, Created: m.Created, Order: m.Order, Bytes: m.Bytes(), Provenance: m.Provenance}
 	for i, t := range m.NodeTypes {
 		row, err := inspectNodes(t, ds.IDs(i))
@@ -205,6 +219,7 @@ func inspect(ds *store.Dataset) (inspection, error) {
 			share := float64(m.Provenance.Counts[store.PairsBothWays]) / float64(pairs)
 			r.BothWays = &share
 		}
+		r.Encoding = said.Relation(r.Key)
 		if s := g.Relation.EdgeSplit; s != nil {
 			r.EdgeSplit = &inspectedEdgeSplit{s.Name, inspectHeld(&s.Valid), inspectHeld(&s.Test)}
 		}
@@ -217,6 +232,9 @@ func inspect(ds *store.Dataset) (inspection, error) {
 	for i, t := range m.Tables {
 		f := ds.Features(i)
 		row := inspectedTable{Name: t.Name, NodeType: t.NodeType, Relation: t.Relation, Stream: t.Stream, Dim: t.Dim, DType: t.Elem.String(), RowBytes: int64(f.RowBytes()), Shards: len(t.Shards)}
+		if of := said.Of(&t); of != nil {
+			row.Made, row.Seed, row.Normalize, row.Encodings = of.Made, of.Seed, of.Normalize, of.Columns
+		}
 		for _, s := range t.Shards {
 			row.Stride = s.Stride
 			row.Bytes += s.Bytes
@@ -328,6 +346,9 @@ func printInspection(w io.Writer, in inspection) {
 			name += " of " + t.NodeType
 		}
 		line("features", "%s: %d × %s, rows of %d bytes every %d, %d shards, %s", name, t.Dim, t.DType, t.RowBytes, t.Stride, t.Shards, size(t.Bytes))
+		if text := columnsText(t); text != "" {
+			line("", "%s", text)
+		}
 	}
 	for _, l := range in.Labels {
 		name := l.Name
@@ -368,6 +389,55 @@ func printInspection(w io.Writer, in inspection) {
 	for _, n := range in.Provenance.Notes {
 		line("note", "%s", n)
 	}
+}
+
+// columnsText says what the columns of a table are: the first few; empty where only their number is known.
+func columnsText(t inspectedTable) string {
+	const most = 12
+	var texts []string
+	if t.Made != "" {
+		made := "made by " + t.Made
+		if t.Seed != 0 {
+			made += fmt.Sprintf(" with seed %d", t.Seed)
+		}
+		texts = append(texts, made)
+	}
+	if t.Normalize != "" {
+		texts = append(texts, "normalised by "+t.Normalize)
+	}
+	for i, c := range t.Encodings {
+		if c.Name == "" && c.From == "" && c.Kind != store.FoldedColumns {
+			continue
+		}
+		if i == most {
+			texts = append(texts, "…")
+			break
+		}
+		texts = append(texts, columnText(c))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// columnText is a column in a few words.
+func columnText(c store.Encoding) string {
+	text := clean(c.Name)
+	if c.Name == "" {
+		text = "from " + clean(c.From)
+	}
+	switch {
+	case c.Kind == store.FoldedColumns:
+		text = fmt.Sprintf("%s columns that are known by their checksum", count(c.Width))
+	case c.Kind == store.CategoryColumn:
+		text += fmt.Sprintf(" (%d categories, %s)", len(c.Categories), c.Encoder)
+	case c.Width > 1 && c.Missing == store.MissingIndicator:
+		text += fmt.Sprintf(" (%d numbers)", c.Width-1)
+	case c.Width > 1:
+		text += fmt.Sprintf(" (%d numbers)", c.Width)
+	}
+	if c.Missing != "" {
+		text += ", missing by " + c.Missing
+	}
+	return text
 }
 
 func counts(m map[string]int64) map[string]string {

@@ -212,3 +212,21 @@ func (y *label) eachNumber(ctx context.Context, visit func(first int64, values [
 	}
 	return nil
 }
+
+// Describe names the arrays of features, labels and weights.
+func (s *Source) Describe() (d ingest.Description) {
+	for _, a := range s.tables {
+		d.Tables = append(d.Tables, ingest.Unnamed(a.key, columns(a)))
+	}
+	for _, y := range s.labels {
+		d.Labels = append(d.Labels, y.key)
+	}
+	for _, e := range s.edges {
+		var from []string
+		if e.weight != nil {
+			from = []string{e.weight.key}
+		}
+		d.Relations = append(d.Relations, from)
+	}
+	return d
+}

@@ -266,6 +266,9 @@ func (s *Source) findNodes(prefix string) error {
 	if err != nil {
 		return err
 	}
+	if x != nil && y != nil && x.name == y.name {
+		return fmt.Errorf("%s: it holds both features and labels, and a network would read what it is to learn; choose two arrays with --array-features and %s", y.name, labelsFlag)
+	}
 	if y != nil {
 		if err := s.addLabel(name, t, y, numbers); err != nil {
 			return err

@@ -32,6 +32,8 @@ func (r *edgeReader) featureColumns(named []string) (columns []int, err error) {
 			switch {
 			case at == r.src || at == r.dst:
 				return nil, fmt.Errorf("%s: %s holds both ids and features; choose another %s", r.Name(), r.title(at), edgeFeatures)
+			case slices.ContainsFunc(r.kept, func(c keptColumn) bool { return c.flag == labelFlag && c.at == at }):
+				return nil, fmt.Errorf("%s: %s is the label of events, and a network would read what it is to learn; leave it out of %s", r.Name(), r.title(at), edgeFeatures)
 			case taken[at]:
 				return nil, fmt.Errorf("%s: %s: %s is there twice", r.Name(), edgeFeatures, r.title(at))
 			}

@@ -27,11 +27,13 @@ const valueLabel = ":value"
 // nodeTable is the form of a table of nodes.
 type nodeTable struct {
 	path     string
-	header   string // as in Options
-	id       int    // column
-	label    int    // column, -1 without
-	values   bool   // labels are numbers, and no classes
-	features []int  // columns
+	header   string   // as in Options
+	id       int      // column
+	label    int      // column, -1 without
+	values   bool     // labels are numbers, and no classes
+	features []int    // columns
+	titles   []string // of these
+	labelled string   // title of the column of labels
 	names    []string
 	skipped  []string
 
@@ -76,6 +78,12 @@ func openNodes(o *Options) (*nodeTable, error) {
 	}
 	if err := n.chooseFeatures(t, o); err != nil {
 		return nil, err
+	}
+	for _, i := range n.features {
+		n.titles = append(n.titles, t.name(i))
+	}
+	if n.label >= 0 {
+		n.labelled = t.name(n.label)
 	}
 	return n, nil
 }

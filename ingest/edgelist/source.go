@@ -11,6 +11,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 const chunkBytes = 1 << 20
@@ -23,6 +24,7 @@ type Source struct {
 	left     []string // columns of edges that are passed over
 	kept     []keptColumn
 	edgeDim  int      // columns of edge features
+	edgeCols []string // their titles
 	text     bool     // ids are text
 	sample   idSample // of the first file that has rows
 	edges    int      // rows in the samples of all files
@@ -131,6 +133,11 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 		}
 	}
 	s.edgeDim = max(s.edgeDim, len(r.features))
+	if s.edgeCols == nil {
+		for _, i := range r.features {
+			s.edgeCols = append(s.edgeCols, r.name(i))
+		}
+	}
 	r.comments = false // lines that look like comments may be rows with text ids
 	sample, err := sampleIDs(r.table, r.src, r.dst)
 	if err != nil {
@@ -237,6 +244,30 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 		s.eventsSchema(schema)
 	}
 	return schema, nil
+}
+
+// Describe names the columns of the tables of features, in the order in which the schema has these: of nodes, of edges.
+func (s *Source) Describe() (d ingest.Description) {
+	switch {
+	case s.features != nil && s.features.dim > 0:
+		d.Tables = append(d.Tables, ingest.Unnamed(filepath.Base(s.features.path), s.features.dim))
+	case s.features == nil && s.table != nil && len(s.table.features) > 0:
+		d.Tables = append(d.Tables, store.NumberColumns(s.table.titles))
+	}
+	if s.edgeDim > 0 {
+		d.Tables = append(d.Tables, store.NumberColumns(s.edgeCols))
+	}
+	if s.table != nil && s.table.label >= 0 {
+		d.Labels = []string{s.table.labelled}
+	}
+	if !s.o.Events { // whose time and label go by these names
+		var from []string
+		for _, c := range s.kept {
+			from = append(from, c.from)
+		}
+		d.Relations = [][]string{from}
+	}
+	return d
 }
 
 // paths are all files that are read.

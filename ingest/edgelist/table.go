@@ -506,16 +506,19 @@ func (t *table) titles(wanted func(i int) bool) string { return list(t.names(wan
 // names are the headers of columns, or their numbers.
 func (t *table) names(wanted func(i int) bool) (names []string) {
 	for i := range t.columns {
-		if !wanted(i) {
-			continue
-		}
-		if t.header != nil && t.header[i] != "" {
-			names = append(names, t.header[i])
-		} else {
-			names = append(names, strconv.Itoa(i+1))
+		if wanted(i) {
+			names = append(names, t.name(i))
 		}
 	}
 	return names
+}
+
+// name is the header of a column, or its number.
+func (t *table) name(i int) string {
+	if t.header != nil && i < len(t.header) && t.header[i] != "" {
+		return t.header[i]
+	}
+	return strconv.Itoa(i + 1)
 }
 
 // list joins names, the first few.

@@ -133,8 +133,9 @@ func (e *entry) sample(ctx context.Context, columns []column, visit func(cells [
 
 var errEnough = errors.New("enough rows")
 
-// check opens every file, so that a missing column is told before anything large is read.
+// check opens every file, so that a missing column, and one that is both a feature and the label, is told before anything large is read.
 func (e *entry) check(columns []column) error {
+	e.titles = nil
 	for _, path := range e.files {
 		r, err := e.form.open(path)
 		if err != nil {
@@ -142,11 +143,35 @@ func (e *entry) check(columns []column) error {
 		}
 		at, err := e.find(path, r.titles(), columns)
 		if err == nil {
-			err = r.choose(at)
+			if e.titles == nil {
+				e.titles = map[string]string{}
+				for i, c := range columns {
+					e.titles[c.text] = r.titles()[at[i]]
+				}
+			}
+			if err = e.checkLeak(path, columns, at); err == nil {
+				err = r.choose(at)
+			}
 		}
 		r.Close()
 		if err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkLeak refuses a feature that is the column to learn.
+func (e *entry) checkLeak(path string, columns []column, at []int) error {
+	for i, c := range columns {
+		if c.key != "label" && c.key != "value" {
+			continue
+		}
+		for j, f := range columns {
+			if f.key == "features" && at[i] == at[j] {
+				return fmt.Errorf("%s: line %d: features: column %s of %s is the %s as well, and a network would read what it is to learn; leave it out of features",
+					e.schema, f.line, clip(f.text), path, c.key)
+			}
 		}
 	}
 	return nil
@@ -367,6 +392,8 @@ type featureReader struct {
 	rows    [][]float32
 	buf     []byte
 	numbers []float32
+
+	unfilled bool // what is missing is NaN, whatever the schema has stand for it
 }
 
 func newFeatureReader(tables []matrix) *featureReader {
@@ -402,7 +429,12 @@ func (r *featureReader) read(cells []value, learn bool) error {
 func (r *featureReader) append(row []float32, f *feature, v *value, learn bool) ([]float32, error) {
 	if f.category == nil {
 		if isMissing(v) {
-			return f.stand(row)
+			before := len(row)
+			row, err := f.stand(row)
+			for i := before; r.unfilled && err == nil && i < min(before+f.dim, len(row)); i++ {
+				row[i] = float32(math.NaN())
+			}
+			return row, err
 		}
 		before := len(row)
 		row, err := appendNumbers(row, v)

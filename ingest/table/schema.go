@@ -31,6 +31,15 @@ type entry struct {
 	line   int
 	form   form
 	files  []string
+	titles map[string]string // of columns in the first file, by what the schema calls them
+}
+
+// title is what the first file calls a column.
+func (e *entry) title(c column) string {
+	if title, ok := e.titles[c.text]; ok {
+		return title
+	}
+	return c.text
 }
 
 // column is one that the schema names, at a key.

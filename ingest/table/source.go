@@ -315,6 +315,15 @@ func (s *Source) Edges(ctx context.Context, i int, emit func(ingest.EdgeChunk) e
 
 // Rows streams a table of features.
 func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) error) error {
+	return s.rows(ctx, i, false, emit)
+}
+
+// UnfilledRows is Rows with NaN for numbers that are missing.
+func (s *Source) UnfilledRows(ctx context.Context, i int, emit func(ingest.RowChunk) error) error {
+	return s.rows(ctx, i, true, emit)
+}
+
+func (s *Source) rows(ctx context.Context, i int, unfilled bool, emit func(ingest.RowChunk) error) error {
 	s.opened(i, len(s.tables))
 	t := s.tables[i]
 	var c ingest.RowChunk
@@ -334,9 +343,11 @@ func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) err
 	var err error
 	if t.nodes != nil {
 		r := t.nodes.reader(false)
+		r.features.unfilled = unfilled
 		err = r.each(ctx, s.forgive, func(path string) error { return add(path, r.features.rows[t.index]) })
 	} else {
 		r := t.edges.reader(false)
+		r.features.unfilled = unfilled
 		err = r.each(ctx, s.forgive, func(path string) error {
 			if r.kind != t.edges.kind {
 				return nil

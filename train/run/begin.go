@@ -13,6 +13,8 @@ type Beginning struct {
 	// Resume goes on with the run of the record, which is not changed yet, and says after how many updates.
 	Resume func(r *Record) (updates int, err error)
 	Note   func(format string, args ...any)
+	// Encodings is what the dataset says of its columns: store.Dataset.EncodingsText.
+	Encodings func() ([]byte, error)
 }
 
 // Begin puts the start of a run on record, and removes the result that it had up to now: it is a new one, or one more part of the run in d.
@@ -28,7 +30,14 @@ func (d *Dir) Begin(b Beginning) (r *Record, err error) {
 		return nil, err
 	}
 	r.Dataset, r.Options.HistoryCold = Absolute(b.Now.Dataset), false // which is for this once
+	text, err := b.Encodings()
+	if err != nil {
+		return nil, err
+	}
 	if err := d.WriteRecord(r); err != nil {
+		return nil, err
+	}
+	if err := d.keepEncodings(text); err != nil {
 		return nil, err
 	}
 	return r, d.RemoveResult()

@@ -61,6 +61,12 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		}
 	}()
 	n.t.dir = dir
+	if ds.Manifest().Seal != dir.Record().Seal {
+		reads := func(t *store.Table) bool { return t.Stream == n.t.Stream || t.NodeType != "" }
+		if err := dir.CheckColumns(ds, reads, n.t.note); err != nil {
+			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
+		}
+	}
 	if err := n.load(o.Checkpoint, o.OlderCheckpoint); err != nil {
 		return nil, dir.About(err)
 	}

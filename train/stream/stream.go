@@ -352,7 +352,8 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 			err := t.resume(ctx)
 			return t.step.Optim.Steps(), err
 		},
-		Note: t.note,
+		Note:      t.note,
+		Encodings: t.set.EncodingsText,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,60 @@
+package table
+
+import (
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// Describe names the columns of all tables, labels and relations.
+func (s *Source) Describe() (d ingest.Description) {
+	for _, t := range s.tables {
+		if t.nodes != nil {
+			d.Tables = append(d.Tables, t.nodes.encodings(&t.nodes.tables[t.index]))
+		} else {
+			d.Tables = append(d.Tables, t.edges.encodings(&t.edges.tables[t.index]))
+		}
+	}
+	for _, n := range s.labels {
+		from := n.label
+		if n.value.set() {
+			from = n.value
+		}
+		d.Labels = append(d.Labels, n.title(from))
+	}
+	for _, r := range s.relations {
+		var from []string
+		for _, c := range r.columns {
+			from = append(from, r.title(c.column))
+		}
+		d.Relations = append(d.Relations, from)
+	}
+	return d
+}
+
+// encodings say what the columns of a table are, once the entry is settled.
+func (e *entry) encodings(m *matrix) (all []store.Encoding) {
+	for _, f := range m.features {
+		c := store.Encoding{Name: e.title(f.column), Width: int64(f.width())}
+		switch {
+		case f.category != nil:
+			c.Kind, c.Encoder, c.Categories = store.CategoryColumn, store.OneHot, f.category.Names
+			if f.index {
+				c.Encoder = store.CategoryIndex
+			}
+		case f.dim == 1:
+			c.Kind = store.NumberColumn
+		default:
+			c.Kind = store.VectorColumn
+		}
+		switch f.missing {
+		case zero:
+			c.Missing = store.MissingZero
+		case indicate:
+			c.Missing = store.MissingIndicator
+		case mean:
+			c.Missing, c.Means, c.Filled = store.MissingMean, f.means, f.absent
+		}
+		all = append(all, c)
+	}
+	return all
+}
