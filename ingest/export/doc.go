@@ -15,6 +15,9 @@
 // A reverse of a relation (store's reverse_of) is written like any other, and manifest.json says whose it is; rows of
 // edge tables stay with the relation that has the table. Missing labels are -1. Where classes have names, the source's labels among them, manifest.json or metadata.yaml lists them.
 //
+// encodings.json, in every format, is the dataset's own: the names of columns, their categories, what stands for missing numbers, and how edges were
+// stored. It is there where the dataset has it, and ingest does not read it.
+//
 // Held-out edges are in folders of their relation's, valid and test: edges.npy (E, 2), src-negatives.npy and dst-negatives.npy, a row for
 // each of these, pool.npy (P, 2), and columns; manifest.json says which there are. For GraphBolt they are a task, link_prediction,
 // whose pairs are edges first and then what they are ranked among; the training edges are its training set. A sample has those

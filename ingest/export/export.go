@@ -170,6 +170,9 @@ func (e *exporter) writeAll(out string) error {
 	if err := store.Guard(write); err != nil {
 		return err
 	}
+	if err := e.writeEncodings(); err != nil {
+		return err
+	}
 	if err := e.ctx.Err(); err != nil {
 		return err
 	}
@@ -337,4 +340,14 @@ func (e *exporter) writeManifest(m *manifest) error {
 		return err
 	}
 	return e.writeFile("manifest.json", func(f *file) error { return f.write(append(b, '\n')) })
+}
+
+// writeEncodings writes what the columns mean as the dataset has it; nothing where the dataset does
+// not say it.
+func (e *exporter) writeEncodings() error {
+	text, err := e.ds.EncodingsText()
+	if text == nil || err != nil {
+		return err
+	}
+	return e.writeFile("encodings.json", func(f *file) error { return f.write(text) })
 }
