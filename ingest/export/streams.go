@@ -3,6 +3,7 @@ package export
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -125,9 +126,11 @@ func (e *exporter) parquetStream(i int) (to manifestStream, err error) {
 			continue
 		}
 		tables = append(tables, &table{rows: rows{features: e.ds.Features(k)}})
-		digits := len(strconv.FormatInt(t.Dim-1, 10))
-		for c := range t.Dim { // of one width, since a file has its columns in the order of their names
-			name := fmt.Sprintf("%s_%0*d", t.Name, digits, c)
+		names, err := e.columnNames(&e.m.Tables[k])
+		if err != nil {
+			return to, err
+		}
+		for _, name := range names {
 			to.Tables[t.Name] = append(to.Tables[t.Name], sh.column(name, "table", parquet.Leaf(parquet.FloatType), 4))
 		}
 	}
@@ -177,6 +180,39 @@ func (e *exporter) parquetStream(i int) (to manifestStream, err error) {
 	})
 	e.skipOfStream(events)
 	return to, err
+}
+
+// columnNames returns the names of a table's columns: those of the source where ingest can be told
+// them, and else numbered ones of one width, so that the file has them in their order.
+func (e *exporter) columnNames(t *store.Table) (names []string, err error) {
+	encodings, err := e.ds.Encodings()
+	if err != nil {
+		return nil, err
+	}
+	if encodings != nil {
+		if of := encodings.Of(t); of != nil {
+			for _, c := range of.Columns {
+				names = append(names, c.Name)
+			}
+		}
+	}
+	known := map[string]bool{"": true}
+	for _, name := range names {
+		if known[name] || strings.ContainsAny(name, ",\"\r\n") {
+			names = nil
+			break
+		}
+		known[name] = true
+	}
+	if int64(len(names)) == t.Dim {
+		return names, nil
+	}
+	names = nil
+	digits := len(strconv.FormatInt(t.Dim-1, 10))
+	for c := range t.Dim {
+		names = append(names, fmt.Sprintf("%s_%0*d", t.Name, digits, c))
+	}
+	return names, nil
 }
 
 // idNode is how nodes of a type are named in a table of events.
@@ -260,19 +296,24 @@ func (e *exporter) ingestArgs(events *store.Events, sh *sheet, tables map[string
 		if t.Stream != s.Name {
 			continue
 		}
-		names := make([]string, 0, len(sh.columns)) // as they lie in the file
-		for name := range sh.columns {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		first := slices.Index(names, tables[t.Name][0]) + 1
-		args = append(args, "--edge-features", fmt.Sprintf("%d-%d", first, first+len(tables[t.Name])-1))
+		args = append(args, "--edge-features", placesOf(tables[t.Name], sh))
 		if t.Elem == store.F32 {
 			args = append(args, "--dtype", "f32")
 		}
 		break // of several the first, which ingest makes
 	}
 	return args
+}
+
+// placesOf returns where columns lie in the file, which sorts them by name: their first and last
+// place where they lie together and in order, and else their names.
+func placesOf(columns []string, sh *sheet) string {
+	inFile := slices.Sorted(maps.Keys(sh.columns))
+	first := slices.Index(inFile, columns[0])
+	if end := first + len(columns); end <= len(inFile) && slices.Equal(inFile[first:end], columns) {
+		return fmt.Sprintf("%d-%d", first+1, end)
+	}
+	return strings.Join(columns, ",")
 }
 
 // silent is how many of the nodes at some places have no event.

@@ -59,7 +59,7 @@ func ingested(t require.TestingT, table, out string, args []string) *store.Datas
 		case "--node-count":
 			l.Count, err = strconv.ParseInt(value, 10, 64)
 		case "--edge-features":
-			l.EdgeFeatures = []string{value}
+			l.EdgeFeatures = strings.Split(value, ",")
 		case "--dtype":
 			o.DType = ingest.DType(value)
 		case "--order":
