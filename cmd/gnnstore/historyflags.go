@@ -31,7 +31,7 @@ func newHistoryFlags(o *run.Options) *historyFlags {
 
 func (h *historyFlags) flags(f *pflag.FlagSet, o *run.Options) {
 	f.BoolVar(&o.History, "history", o.History, "reuse hidden rows of earlier steps whose gradients were small (FreshGNN); what only they need is neither read nor computed")
-	f.Float64Var(&h.settings.PGrad, "p-grad", h.settings.PGrad, "history: share of a layer's nodes whose rows are kept: those with the smallest gradients")
+	f.Float64Var(&h.settings.PGrad, "p-grad", h.settings.PGrad, "history: share of a layer's nodes whose rows are kept: those with the smallest gradients; which ones they are matters with a large --t-stale")
 	f.Var(&h.stale, "t-stale", "history: most steps between computing a row and using it; inf: no limit; auto: a fifth of an epoch's steps, 200 at most")
 	f.Var(&h.start, "history-start", "history: first step that keeps rows; auto: the first of the second epoch")
 	f.Var(&h.lag, "history-lag", "history: steps until the gradients of a step decide on its rows; auto: half of --t-stale, 100 at most")

@@ -56,7 +56,7 @@ const noReuse = "none"
 
 var (
 	plain     = reuse{stale: noReuse, kappa: "1"}
-	automatic = reuse{stale: "auto", grad: "0.9", lag: "auto", kappa: "1"}
+	automatic = reuse{stale: "auto", grad: "0.7", lag: "auto", kappa: "1"}
 )
 
 const reuseWants = "want none or T_STALE, which is auto, inf or a number from 1 on, and behind it any of :p-grad=SHARE, :lag=STEPS and :kappa=κ"

@@ -11,7 +11,7 @@ func TestParseReuses(t *testing.T) {
 	all, err := parseReuses("200:lag=1,auto,none:kappa=064,inf:p-grad=1:kappa=64,auto:lag=auto,none")
 	require.NoError(t, err)
 	require.Equal(t, []reuse{
-		plain, {"200", "0.9", "1", "1"}, automatic, {"none", "", "", "64"}, {"inf", "1", "auto", "64"},
+		plain, {"200", "0.7", "1", "1"}, automatic, {"none", "", "", "64"}, {"inf", "1", "auto", "64"},
 	}, all)
 	var names []string
 	for _, r := range all {
@@ -80,9 +80,9 @@ func TestReuseStudy(t *testing.T) {
 | data set | t_stale | p_grad | lag | κ | against | seeds | test % | loss, points | 95 % interval | upper bound | valid % | rows, M | fewer rows % | reuse % |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 | ogbn_arxiv | none |  |  | 1 |  | 2 | 91.50 ± 0.71 |  |  |  | 80.00 | 3.00 |  |  |
-| ogbn_arxiv | auto | 0.9 | auto | 1 | none | 2 | 90.70 ± 0.57 | 0.80 | -0.47 to 2.07 | 2.07 | 80.00 | 2.00 | 33.3 | 45.0 |
-| ogbn_arxiv | auto | 0.9 | auto | 1 | t_stale auto, lag 1 | 2 | 90.70 ± 0.57 | 0.15 | -0.49 to 0.79 | 0.79 | 80.00 | 2.00 | 33.3 | 45.0 |
-| ogbn_arxiv | auto | 0.9 | 1 | 1 | none | 2 | 90.85 ± 0.64 | 0.65 | 0.01 to 1.29 | 1.29 | 80.00 | 2.00 | 33.3 | 45.0 |
+| ogbn_arxiv | auto | 0.7 | auto | 1 | none | 2 | 90.70 ± 0.57 | 0.80 | -0.47 to 2.07 | 2.07 | 80.00 | 2.00 | 33.3 | 45.0 |
+| ogbn_arxiv | auto | 0.7 | auto | 1 | t_stale auto, lag 1 | 2 | 90.70 ± 0.57 | 0.15 | -0.49 to 0.79 | 0.79 | 80.00 | 2.00 | 33.3 | 45.0 |
+| ogbn_arxiv | auto | 0.7 | 1 | 1 | none | 2 | 90.85 ± 0.64 | 0.65 | 0.01 to 1.29 | 1.29 | 80.00 | 2.00 | 33.3 | 45.0 |
 `)
 	// Of t_stale auto alone, the rows hold, since a third is asked for.
 	require.EqualError(t, judge(compared), "ogbn_arxiv, t_stale auto: the loss may be 2.07 points, want below 1.00\n"+

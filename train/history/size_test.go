@@ -44,7 +44,7 @@ func TestSlots(t *testing.T) {
 func TestResolve(t *testing.T) {
 	auto := history.Defaults()
 	require.NoError(t, auto.Validate())
-	require.Equal(t, history.Settings{PGrad: 0.9, TStale: 18, HistoryStart: 91, HistoryLag: 9, HistoryBytes: history.Auto}, auto.Resolve(91))
+	require.Equal(t, history.Settings{PGrad: 0.7, TStale: 18, HistoryStart: 91, HistoryLag: 9, HistoryBytes: history.Auto}, auto.Resolve(91))
 	require.Equal(t, 200, auto.Resolve(5000).TStale)
 	require.False(t, auto.Resolve(4).Reuses())
 	require.Equal(t, 1, auto.Resolve(5).HistoryLag)
