@@ -14,25 +14,27 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Build reads src and writes the dataset out, which must not exist: whole, or on an error not at all. src is read
-// and not closed. Options choose among these:
+// Build reads src and writes the dataset out, which must not exist: whole, or on an error not at
+// all. src is read and not closed. Options choose among these:
 //
-// Order. "degree" numbers nodes by how often they appear in neighbour lists, most first, so that what training reads most
-// is a prefix of every table; "original" keeps the rows' order. The ids that users see are the source's in both.
+// Order. "degree" numbers nodes by how often they appear in neighbour lists, most first, so that
+// what training reads most is a prefix of every table; "original" keeps the rows' order. The ids
+// that users see are the source's in both.
 //
-// Undirected adds reverses in relations from a node type to itself. Other relations are stored as given, which is noted;
-// when there is no relation of the first kind, it is an error. If nodes have labels and the only
-// relation looks like an undirected graph with each edge once, Undirected is the default, which is
-// noted; Directed turns it off. See reciprocity.go.
+// Undirected adds reverses in relations from a node type to itself. Other relations are stored as
+// given, which is noted; when there is no relation of the first kind, it is an error. If nodes have
+// labels and the only relation looks like an undirected graph with each edge once, Undirected is
+// the default, which is noted; Directed turns it off. See reciprocity.go.
 //
-// Reverse makes a relation rev_NAME of each relation, from its destinations to its sources, whose edges have the columns and
-// numbers of those that they reverse. A relation that Undirected makes symmetric gets none, nor does one whose reverse the
-// source has: itself, or another of as many edges, the same ones turned round by a sum of 128 bits.
-// That is noted. Reverse is the default if Schema.BackWanted is set and OneWay is not.
+// Reverse makes a relation rev_NAME of each relation, from its destinations to its sources, whose
+// edges have the columns and numbers of those that they reverse. A relation that Undirected makes
+// symmetric gets none, nor does one whose reverse the source has: itself, or another of as many
+// edges, the same ones turned round by a sum of 128 bits. That is noted. Reverse is the default if
+// Schema.BackWanted is set and OneWay is not.
 //
-// Features. Made features become the table "feat" of every node type that has none in the source. When every type has
-// some, the made ones take their place, which the Report says under Dropped. Whatever threads there are, they depend on
-// the seed and the source alone.
+// Features. Made features become the table "feat" of every node type that has none in the source.
+// When every type has some, the made ones take their place, which the Report says under Dropped.
+// Whatever threads there are, they depend on the seed and the source alone.
 //
 //   - "degree": three columns, 1, ln(1+in-degree), ln(1+out-degree), by the edges as stored.
 //   - "random:D": independent standard normal values.
@@ -40,19 +42,23 @@ import (
 //   - "mean": the mean of the rows of a node's in-neighbours, in rounds; see mean.go. It never replaces the source's own.
 //   - "none": no features are made, and none are missed.
 //
-// Split. "given" resolves the source's splits. "random:a/b/c" parts the labelled nodes at random, or all nodes where
-// nothing is labelled. "per-class:t/v" takes t training and v validation nodes of each class, and tests on the other labelled
-// ones (Shchur et al., Pitfalls of Graph Neural Network Evaluation, 2018). Both are drawn over the source's rows, so they
-// do not depend on Order. Streams have splits of events: "given", or "time:a/b/c", by the quantiles a and a+b of their times. Up to the
-// first an event trains, up to the second it validates, beyond it tests.
+// Split. "given" resolves the source's splits. "random:a/b/c" parts the labelled nodes at random,
+// or all nodes where nothing is labelled. "per-class:t/v" takes t training and v validation nodes
+// of each class, and tests on the other labelled ones (Shchur et al., Pitfalls of Graph Neural
+// Network Evaluation, 2018). Both are drawn over the source's rows, so they do not depend on Order.
+// Streams have splits of events: "given", or "time:a/b/c", by the quantiles a and a+b of their
+// times. Up to the first an event trains, up to the second it validates, beyond it tests.
 //
-// AllowLeak. A column of features that goes one to one with the classes of all labelled nodes, or is the number to learn but for scale and offset,
-// is refused unless it is named here, or that may be chance: see leak.go. A column without a name is TABLE:NUMBER, and a whole row TABLE.
+// AllowLeak. A column of features that goes one to one with the classes of all labelled nodes, or
+// is the number to learn but for scale and offset, is refused unless it is named here, or that may
+// be chance: see leak.go. A column without a name is TABLE:NUMBER, and a whole row TABLE.
 //
-// EdgeSplit. "random:a/b/c" holds shares b and c of the edges out of the topology, of all relations or, as in
-// "buys=random:a/b/c", of one. They go by a hash of the pair of nodes, so shares are met as a coin meets them, and equal edges go
-// together, in either direction. "time:COLUMN:a/b/c" goes by a column of the edges, or as src.COLUMN of their sources: the earliest share trains, and equal times
-// stay together. Reverses, the order of nodes and made features come from the edges that are left.
+// EdgeSplit. "random:a/b/c" holds shares b and c of the edges out of the topology, of all relations
+// or, as in "buys=random:a/b/c", of one. They go by a hash of the pair of nodes, so shares are met
+// as a coin meets them, and equal edges go together, in either direction. "time:COLUMN:a/b/c" goes
+// by a column of the edges, or as src.COLUMN of their sources: the earliest share trains, and equal
+// times stay together. Reverses, the order of nodes and made features come from the edges that are
+// left.
 func Build(ctx context.Context, src Source, out string, o Options) (_ *Report, err error) {
 	start := time.Now()
 	p, err := o.effective()

@@ -108,7 +108,8 @@ func (b *builder) beginDictionaries() {
 	}
 }
 
-// partBlock is the block of each of so many Writers of parts. edges is -1 when nobody knows how many there are.
+// partBlock is the block of each of so many Writers of parts. edges is -1 when nobody knows how
+// many there are.
 func (b *builder) partBlock(writers int, edges int64) int {
 	if edges >= 0 && edges < fewEdges {
 		return minPartBlock

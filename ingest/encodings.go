@@ -83,5 +83,6 @@ func unnamed(from string, dim int) store.Encoding {
 	return e
 }
 
-// Unnamed describes a table of dim numbers that go by their places: the array or file that they are from is for people.
+// Unnamed describes a table of dim numbers that go by their places: the array or file that they are
+// from is for people.
 func Unnamed(from string, dim int) []store.Encoding { return []store.Encoding{unnamed(from, dim)} }

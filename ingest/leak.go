@@ -14,9 +14,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// A feature that says what is to be learnt makes a network look perfect, and useless where the label is not known yet. Build refuses a column
-// of the source whose values go one to one with the classes of all labelled nodes, or whose numbers are the label's but for scale and offset.
-// Nearly every column is found innocent by the first few rows, so that reading stops there; only what is left is read through.
+// A feature that tells the label makes a network look perfect, and useless where the label is not
+// known yet. Build refuses a column of the source whose values correspond one to one to the classes
+// of all labelled nodes, or whose numbers equal the label but for scale and offset. The first few
+// rows clear nearly every column. Only the columns that are left are read through.
 
 const (
 	leakRows    = 1 << 16 // that are looked at before all are
@@ -285,7 +286,8 @@ func firstLabels(ctx context.Context, l learnt) (first []int32, all bool, err er
 	return first, true, err
 }
 
-// eachRow streams the rows of a table as they were before missing numbers were filled in. It says which file they are in.
+// eachRow streams the rows of a table as they were before missing numbers were filled in, and
+// returns their file.
 func (b *builder) eachRow(ctx context.Context, table, dim int, visit func(at int64, row []float32) error) (file string, err error) {
 	read := b.src.Rows
 	if u, ok := b.src.(Unfiller); ok {
@@ -353,7 +355,8 @@ func (b *builder) watchAll(ctx context.Context, table, dim int, w *watch, l lear
 	return again, err
 }
 
-// judgeLeaks refuses the columns that are left, or notes those that are allowed or too few to be sure of; all of them are judged then.
+// judgeLeaks refuses the columns that are left. It only notes those that are allowed, and those of
+// too few rows to be sure. It adds all of them to judged.
 func (b *builder) judgeLeaks(w *watch, l learnt, file string, judged map[string]bool) error {
 	w.settle()
 	told := false
@@ -480,14 +483,16 @@ func (w *watch) settle() {
 	})
 }
 
-// sure reports whether a column that is left cannot be chance: every class has five nodes, and labels that are dealt anew would match with
-// a probability below 1e-12. Numbers that are the label's but for scale and offset need no class of five.
+// sure reports whether a column that is left cannot be chance: every class has five nodes, and
+// shuffled labels would match with a probability below 1e-12. Numbers that equal the label but for
+// scale and offset need no class of five.
 func (w *watch) sure(c int) bool {
 	line := w.linear != nil && w.linear[c].n > 0
 	if !line && slices.Min(w.counts) < leakLeast {
 		return false
 	}
-	// Of n!/Πnₖ! ways to deal the labels at most k! part the nodes alike; equal numbers in two ways, one for each sign of the scale.
+	// Of the n!/Πnₖ! ways to deal the labels, at most k! part the nodes alike. Numbers have two,
+	// one for each sign of the scale.
 	lgamma := func(n int64) float64 { v, _ := math.Lgamma(float64(n) + 1); return v }
 	chance, n := 0.0, int64(0)
 	for _, count := range w.counts {
@@ -542,7 +547,8 @@ const (
 	sampleLeast   = 100
 )
 
-// leakSample is some labelled rows, by which columns are found that nearly tell the label. That is worth a note.
+// leakSample holds some labelled rows. They show which columns nearly tell the label, which is
+// worth a note.
 type leakSample struct {
 	columns []leakColumn
 	l       learnt
@@ -620,8 +626,9 @@ func (s *leakSample) say() string {
 	return fmt.Sprintf("column %s %s: is it known before the label is? If not, leave it out of the features", names, what)
 }
 
-// told is the share of labels that a column tells, by the most frequent class of each thirty-second of its sorted values; 0 where that is not
-// nearly all, judged by what the largest class alone leaves open.
+// told returns the share of labels that a column tells: it predicts the most frequent class of each
+// thirty-second of its sorted values. It returns 0 unless that is nearly all of what the largest
+// class alone gets wrong.
 func (s *leakSample) told(values []float32) float64 {
 	if s.l.numbers {
 		var m moments
@@ -650,8 +657,8 @@ func (s *leakSample) told(values []float32) float64 {
 	return float64(right) / float64(len(values))
 }
 
-// rightBy counts the labels that are the most frequent one of their thirty-second of the sorted values, where equal values go together, and
-// those of the largest class.
+// rightBy sorts the values into thirty-two parts, with equal values in one part. It returns how
+// many labels are the most frequent one of their part, and how many are of the largest class.
 func rightBy(values []float32, labels []int32) (right, largest int) {
 	order := make([]int, len(values))
 	for i := range order {

@@ -170,7 +170,8 @@ func TestHonestFeaturesAreNotRefused(t *testing.T) {
 	}
 }
 
-// TestHonestFeaturesCostFewRows has the search end where nothing is left to find, whatever labels are missing.
+// TestHonestFeaturesCostFewRows has the search end where nothing is left to find, whatever labels
+// are missing.
 func TestHonestFeaturesCostFewRows(t *testing.T) {
 	s := tellingOf(100_000, nil, func(v int) int32 {
 		if v%10 > 0 {

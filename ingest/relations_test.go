@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSyncsOfRelations: a relation of few edges costs a sync of each of its two sections and of their directory. Journals
-// between them sync what is new.
+// TestSyncsOfRelations: a relation of few edges costs a sync of each of its two sections and of
+// their directory. Journals between them sync what is new.
 func TestSyncsOfRelations(t *testing.T) {
 	const relations = 80
 	for _, c := range []struct {

@@ -325,8 +325,8 @@ type Describer interface {
 	Describe() Description
 }
 
-// Description is what the source calls its columns, by their places in the Schema. Lists may be shorter than those of the Schema: of what is
-// not in them nothing is known.
+// Description is what the source calls its columns, by their places in the Schema. Lists may be
+// shorter than those of the Schema: of what is not in them nothing is known.
 type Description struct {
 	Tables    [][]store.Encoding // the widths of a table's add up to its Dim; nil: numbers that go by their places
 	Labels    []string           // columns or arrays

@@ -1,8 +1,8 @@
 package kernels
 
-// Sizing is another Backend that computes nothing while it is Dry: it allocates and frees, and host memory is copied to buffers and from
-// them. So a step that is taken dry maps the memory that it needs, [HostBytes] counts it, and the system has to give little of it: what
-// was mapped and not written to costs nothing.
+// Sizing wraps a Backend and computes nothing while Dry is set. It still allocates, frees, uploads
+// and downloads. So a dry step maps the memory that the step needs, and [HostBytes] counts it. The
+// system gives little of it, since mapped memory that nobody writes to costs nothing.
 type Sizing struct {
 	Backend
 	Dry bool // no operation may be under way where it is set

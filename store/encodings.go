@@ -16,13 +16,15 @@ import (
 
 const (
 	encodingsName = "encodings.json"
-	// maxEncodings bounds the text, and maxTableEncodings that of one table: columns beyond are folded.
+	// maxEncodings bounds the text, and maxTableEncodings that of one table: columns beyond are
+	// folded.
 	maxEncodings      = 64 << 20
 	maxTableEncodings = 32 << 20
 )
 
-// Encodings say what the numbers of a dataset mean: which columns a table was made of, by which rule, and how edges were stored. A network
-// reads columns by their places, so that another dataset has to have the same ones. The text is JSON, and checks itself.
+// Encodings describe what the numbers of a dataset mean: which columns a table was made of, by
+// which rule, and how edges were stored. A network reads columns by position, so another dataset
+// must have the same ones. The text is JSON with a checksum.
 type Encodings struct {
 	Tables    []TableEncoding    `json:"tables"`
 	Relations []RelationEncoding `json:"relations"`
@@ -74,7 +76,8 @@ type Encoding struct {
 	// Encoder is of categories.
 	Encoder string `json:"encoder,omitempty"`
 	Width   int64  `json:"width"`
-	// Missing is the rule for missing numbers; empty: they are refused. Filled cells were missing, and Means stood for them.
+	// Missing is the rule for missing numbers; empty: they are refused. Filled counts the missing
+	// cells, which Means replaced.
 	Missing    string    `json:"missing,omitempty"`
 	Filled     int64     `json:"filled,omitempty"`
 	Means      []float32 `json:"means,omitempty"`
@@ -135,8 +138,9 @@ func (e *Encodings) Relation(key string) *RelationEncoding {
 	return nil
 }
 
-// Encode returns the text, which is the only one that decodes. Columns that take too much room are folded first, so that they can be
-// compared as a whole only. Texts that are not UTF-8 are replaced as in the manifest.
+// Encode returns the canonical text; DecodeEncodings takes no other. It first folds columns that
+// take too much room into a checksum, so they can only be compared as a whole. Texts that are not
+// UTF-8 are replaced as in the manifest.
 func (e *Encodings) Encode() ([]byte, error) {
 	c := *e
 	c.Tables = slices.Clone(e.Tables)
@@ -186,7 +190,8 @@ func (e *Encodings) text() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
-// size bounds the bytes that the encoding takes in JSON, whose escapes are up to six times as long as what they stand for.
+// size bounds the bytes of the encoding in JSON. An escape is up to six times as long as its
+// character.
 func (c *Encoding) size() int64 {
 	n := int64(256 + 6*len(c.Name) + 6*len(c.From) + 24*len(c.Means))
 	for _, name := range c.Categories {
@@ -359,7 +364,8 @@ func (e *Encodings) fits(m *Manifest) error {
 	return nil
 }
 
-// AddEncodings writes what the columns of the dataset mean: once, and behind all tables, relations and labels.
+// AddEncodings writes what the columns of the dataset mean. Call it once, after all tables,
+// relations and labels.
 func (w *Writer) AddEncodings(e *Encodings) error {
 	text, err := e.Encode()
 	if err == nil {
@@ -383,7 +389,8 @@ func (w *Writer) AddEncodings(e *Encodings) error {
 	return nil
 }
 
-// Encodings reads what the columns of the dataset mean. It is nil where the dataset says nothing, as earlier ones do.
+// Encodings reads what the columns of the dataset mean. It returns nil for datasets of earlier
+// builds, which do not say.
 func (d *Dataset) Encodings() (*Encodings, error) {
 	text, err := d.EncodingsText()
 	if text == nil || err != nil {

@@ -81,7 +81,8 @@ func of(columns ...store.Encoding) *store.Encodings {
 	return &store.Encodings{Tables: []store.TableEncoding{{Name: "feat", NodeType: "node", Columns: columns}}, Relations: []store.RelationEncoding{}}
 }
 
-// TestEncodingsAreSealed reads them back, and has verify find what is damaged and what does not fit.
+// TestEncodingsAreSealed reads them back, and has verify find what is damaged and what does not
+// fit.
 func TestEncodingsAreSealed(t *testing.T) {
 	path, err := smallest(t, of(store.NumberColumns([]string{"age", "income"})...))
 	require.NoError(t, err)

@@ -19,8 +19,8 @@ const (
 	directBytes = 256 << 10
 	// asideBytes is the least that is worth a goroutine.
 	asideBytes = 64 << 10
-	// syncBytes is the least that a section is synced for at once. Smaller ones wait for the next Parts or Seal, which sync
-	// many at a time: thousands of relations have thousands of them.
+	// syncBytes is the least that a section is synced for at once. Smaller ones wait for the next
+	// Parts or Seal, which sync many at a time: thousands of relations have thousands of them.
 	syncBytes = 1 << 20
 	// maxFilling bounds the buffers that fill at a time, and those that are being written: a Writer's memory.
 	maxFilling = 16
@@ -137,8 +137,8 @@ func (s *sectionWriter) fail(err error) error {
 // inOrder says that all came one behind the other.
 func (s *sectionWriter) inOrder() bool { return !s.placed && s.at == s.end }
 
-// close pads, hashes, writes the page checksums and the header, and syncs a large section. rows must agree with what was
-// written.
+// close pads, hashes, writes the page checksums and the header, and syncs a large section. rows
+// must agree with what was written.
 func (s *sectionWriter) close(rows int64) (_ File, err error) {
 	defer func() { err = s.finish(err) }()
 	s.spec.Rows = rows

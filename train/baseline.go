@@ -55,7 +55,8 @@ func (t *trainer) baseline(ctx context.Context, part tasks.Part) (b *tasks.Basel
 	return t.task.Baseline(nodes)
 }
 
-// blownLoss is how many times the loss of an untrained network a loss must be to be called too large.
+// blownLoss is how many times the loss of an untrained network a loss must be to be called too
+// large.
 const blownLoss = 1e3
 
 // explainLarge notes once that the loss of an epoch is far too large.

@@ -24,8 +24,8 @@ func noted(t *testing.T, ds *store.Dataset, o run.Options) (*vfs.MemFS, *run.Res
 	return disk, r, notes
 }
 
-// TestBaselineBesideMetric: each task says what an answer without a network has, at the end of a run
-// and when it is measured again; and a note says where the network is not better.
+// TestBaselineBesideMetric: each task says what an answer without a network has, at the end of a
+// run and when it is measured again; and a note says where the network is not better.
 func TestBaselineBesideMetric(t *testing.T) {
 	links, auc, edges, amounts := linkOptions(), small(), edgeOptions(), edgeOptions()
 	links.Decoder, links.Metric, links.EvalNegatives = model.DistMult, metric.MRR, "uniform:20"
@@ -94,8 +94,8 @@ func TestBaselineBesideMetric(t *testing.T) {
 	require.NotContains(t, notes, "one answer")
 }
 
-// TestConstantPredictionIsSaid: where nothing tells nodes apart the network has one answer, which is
-// said after each way to come to the figures of the test part, and after a resume.
+// TestConstantPredictionIsSaid: where nothing tells nodes apart the network has one answer, which
+// is said after each way to come to the figures of the test part, and after a resume.
 func TestConstantPredictionIsSaid(t *testing.T) {
 	spec, bits, numbers := storetest.Communities(600, 3, 8, 16, 1), several(600), priced(600)
 	for want, s := range map[string]storetest.Spec{"class ": spec, "the same classes": bits, "": numbers} {

@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// TestDryStepMapsWhatAStepTakes: of each network, what a step that computes nothing maps is, to the byte, what one that computes takes: a
-// second one, on the same batch, asks for no more.
+// TestDryStepMapsWhatAStepTakes: of each network, what a step that computes nothing maps is, to the
+// byte, what one that computes takes: a second one, on the same batch, asks for no more.
 func TestDryStepMapsWhatAStepTakes(t *testing.T) {
 	for _, kind := range []model.Kind{model.SAGE, model.GCN, model.GAT, model.MLP, model.RSAGE, model.RGCN, model.RGAT, model.HGT} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -40,7 +40,8 @@ func (idle) MatMul(_, _, _ kernels.Tensor, _, _, _ bool) { panic("a refused run 
 
 func (idle) Affine(_, _ kernels.Tensor, _ bool, _ ...kernels.Term) { panic("a refused run computes") }
 
-// TestRefusalComputesNothing: a run that there is no memory for is refused before a step is made, and the least that is said works.
+// TestRefusalComputesNothing: a run that there is no memory for is refused before a step is made,
+// and the least that is said works.
 func TestRefusalComputesNothing(t *testing.T) {
 	o := small()
 	o.MemoryBytes = 16 << 20

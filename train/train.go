@@ -162,8 +162,9 @@ type task interface {
 	Without(step int) []sample.Without
 	// Part begins a measurement of a part of the split: of these nodes, by type, none where there is nothing to measure.
 	Part(ctx context.Context, p tasks.Part) ([][]uint32, error)
-	// Baseline measures an answer without a network on what Part began last, of these nodes; nil where there is none. Constant is the
-	// answer that the network gave for all that was measured last, empty where answers differ. Scale is about the loss of an untrained network.
+	// Baseline measures an answer without a network on what Part began last, of these nodes; nil
+	// where there is none. Constant is the answer that the network gave for all that was measured
+	// last, empty where answers differ. Scale is about the loss of an untrained network.
 	Baseline(nodes [][]uint32) (*tasks.Baseline, error)
 	Constant() string
 	Scale() (float64, error)

@@ -75,8 +75,8 @@ func TestTriplesAreLearnt(t *testing.T) {
 	require.Equal(t, "hour__b__hour", r.Links.Relation)
 }
 
-// TestTriplesWithoutFeatures: nodes without features have learnt rows unless told, so that links are
-// learnt with no more flags.
+// TestTriplesWithoutFeatures: nodes without features have learnt rows unless told, so that links
+// are learnt with no more flags.
 func TestTriplesWithoutFeatures(t *testing.T) {
 	o := tripleOptions()
 	o.Inputs, o.Epochs = nil, 1

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRunsKnowTheirColumns has a run refuse a dataset whose columns mean something else, though it has as many, and use one with the same ones.
+// TestRunsKnowTheirColumns has a run refuse a dataset whose columns mean something else, though it
+// has as many, and use one with the same ones.
 func TestRunsKnowTheirColumns(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

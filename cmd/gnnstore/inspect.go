@@ -391,7 +391,8 @@ func printInspection(w io.Writer, in inspection) {
 	}
 }
 
-// columnsText says what the columns of a table are: the first few; empty where only their number is known.
+// columnsText says what the columns of a table are: the first few; empty where only their number is
+// known.
 func columnsText(t inspectedTable) string {
 	const most = 12
 	var texts []string

@@ -246,7 +246,8 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	return schema, nil
 }
 
-// Describe names the columns of the tables of features, in the order in which the schema has these: of nodes, of edges.
+// Describe names the columns of the tables of features, in the order in which the schema has these:
+// of nodes, of edges.
 func (s *Source) Describe() (d ingest.Description) {
 	switch {
 	case s.features != nil && s.features.dim > 0:

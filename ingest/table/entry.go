@@ -133,7 +133,8 @@ func (e *entry) sample(ctx context.Context, columns []column, visit func(cells [
 
 var errEnough = errors.New("enough rows")
 
-// check opens every file, so that a missing column, and one that is both a feature and the label, is told before anything large is read.
+// check opens every file, so that a missing column, and one that is both a feature and the label,
+// is told before anything large is read.
 func (e *entry) check(columns []column) error {
 	e.titles = nil
 	for _, path := range e.files {

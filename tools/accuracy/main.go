@@ -1,15 +1,17 @@
-// Accuracy measures what gnnstore's models reach on public graphs, with what is published beside it. It builds
-// ./cmd/gnnstore, ingests the raw files and trains a model a seed; the epoch is chosen by validation alone.
+// Accuracy measures what gnnstore's models reach on public graphs, with what is published beside
+// it. It builds ./cmd/gnnstore, ingests the raw files and trains a model a seed; the epoch is
+// chosen by validation alone.
 //
 //	go run ./tools/accuracy -data DIR [-seeds 10] [-only NAME,…] [-quick] [-bin FILE] [-record tools/RESULTS.md]
 //
-// It exits 1 when a data set stays below its bar. With -kappa it compares dependent minibatches with independent ones, seed by
-// seed, and exits 1 when the upper end of the loss's interval is not below the bar for it; see dependenceTasks.
+// It exits 1 when a data set stays below its bar. With -kappa it compares dependent minibatches
+// with independent ones, seed by seed, and exits 1 when the upper end of the loss's interval is not
+// below the bar for it; see dependenceTasks.
 //
 //	go run ./tools/accuracy -data DIR -kappa 1,4,16,64,256,inf [-sampler labor0,ns] [-dependent smoothed,nested] [-log FILE] …
 //
-// With -history it compares training that uses hidden rows of earlier steps again with training that does not, in the same way; see
-// historyTasks.
+// With -history it compares training that uses hidden rows of earlier steps again with training
+// that does not, in the same way; see historyTasks.
 //
 //	go run ./tools/accuracy -data DIR -history auto,200:lag=1,auto:kappa=64|grid [-log FILE] …
 //
@@ -22,12 +24,13 @@
 //
 //	go run ./tools/accuracy -data DIR -dtypes -seeds 5 -only coauthor_cs,facebook
 //
-// With -generated it wants no data: it trains on a generated graph, and on what plain averages of neighbours' rows make of it,
-// and exits 1 when those come near.
+// With -generated it wants no data: it trains on a generated graph, and on what plain averages of
+// neighbours' rows make of it, and exits 1 when those come near.
 //
 //	go run ./tools/accuracy -generated citations [-scale 0.012] [-seeds 3]
 //
-// With -streams it trains networks on streams of events, public and generated ones, and exits 1 when one is not as its bars say; see streamTasks.
+// With -streams it trains networks on streams of events, public and generated ones, and exits 1
+// when one is not as its bars say; see streamTasks.
 //
 //	go run ./tools/accuracy -data DIR -streams [-only drift-s,wikipedia/all nodes] [-seeds 3]
 //

@@ -19,9 +19,9 @@ import (
 )
 
 // pairs runs TestCombinations of cmd/gnnstore with every pair of values of options and kinds of
-// data. Each processor runs a process, which meets one share of the pairs after the other. With -draw
-// the seed draws some shares, and the others are left out. pairs prints the output without command
-// lines; after a panic, it prints the last one.
+// data. Each processor runs a process, which meets one share of the pairs after the other. With
+// -draw the seed draws some shares, and the others are left out. pairs prints the output without
+// command lines; after a panic, it prints the last one.
 func pairs(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("pairs", flag.ExitOnError)
 	seed := flags.Uint64("seed", 1, "of the combinations that are drawn")

@@ -29,8 +29,8 @@ type Settings struct {
 	HistoryBytes int64 `json:"history_bytes,omitempty"`
 }
 
-// Defaults are the settings of a run that asks for history and for no more. FreshGNN has a p_grad of
-// 0.9. 0.7 is the largest of 0.5, 0.7 and 0.9 that surely loses less than 1.5 points on Amazon
+// Defaults are the settings of a run that asks for history and for no more. FreshGNN has a p_grad
+// of 0.9. 0.7 is the largest of 0.5, 0.7 and 0.9 that surely loses less than 1.5 points on Amazon
 // Computers (ten seeds).
 func Defaults() Settings {
 	return Settings{PGrad: 0.7, TStale: Auto, HistoryStart: Auto, HistoryLag: Auto, HistoryBytes: Auto}

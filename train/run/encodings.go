@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 )
 
-// EncodingsFile is a copy of what the dataset says of its columns; a run on a dataset that says nothing has none.
+// EncodingsFile is the run's copy of the dataset's encodings, if the dataset has some.
 const EncodingsFile = "encodings.json"
 
 // keepEncodings copies what a dataset says of its columns, unless it is there.
@@ -26,7 +26,7 @@ func (d *Dir) keepEncodings(text []byte) error {
 	return checkpoint.WriteFile(d.fs, d.File(EncodingsFile), text)
 }
 
-// Encodings is what the dataset that the run trained on said of its columns; nil where nothing was kept.
+// Encodings returns the encodings of the dataset that the run trained on, or nil if none were kept.
 func (d *Dir) Encodings() (*store.Encodings, error) {
 	text, err := readFile(d.fs, d.File(EncodingsFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,8 +42,9 @@ func (d *Dir) Encodings() (*store.Encodings, error) {
 	return e, nil
 }
 
-// CheckColumns refuses a dataset whose columns or edges mean something else than those that the run learnt from. reads says which tables are
-// compared. note is told what cannot be compared.
+// CheckColumns refuses a dataset whose columns or edges mean something else than those the run
+// learnt from. It compares the tables for which reads returns true, and calls note for what cannot
+// be compared.
 func (d *Dir) CheckColumns(ds *store.Dataset, reads func(t *store.Table) bool, note func(format string, args ...any)) error {
 	learnt, err := d.Encodings()
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestColumnsThatDiffer says of every way in which a table can mean something else which column it is, and what to do.
+// TestColumnsThatDiffer says of every way in which a table can mean something else which column it
+// is, and what to do.
 func TestColumnsThatDiffer(t *testing.T) {
 	learnt := func(change func(t *store.TableEncoding)) *store.TableEncoding {
 		e := &store.TableEncoding{Name: "feat", NodeType: "shop", Columns: append(store.NumberColumns([]string{"age", "income"}),

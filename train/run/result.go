@@ -49,8 +49,9 @@ type Result struct {
 	// Metric is what epochs and best measure, under keys that name it.
 	Metric     metric.Kind `json:"metric"`
 	Evaluation Evaluation  `json:"evaluation"`
-	// Baseline is an answer without a network, measured on the same parts by the same metric. Constant is the answer that the network
-	// gave for all of the test part; left out where its answers differ.
+	// Baseline is an answer without a network, measured on the same parts by the same metric.
+	// Constant is the answer that the network gave for all of the test part; left out where its
+	// answers differ.
 	Baseline *BaselineOf `json:"baseline,omitempty"`
 	Constant string      `json:"constant_prediction,omitempty"`
 	// History is of runs that use hidden rows again.

@@ -232,8 +232,8 @@ func TestMitigateAudit(t *testing.T) {
 	}
 }
 
-// TestResumeByAnotherBlendRule: a run that blended memories by another rule is refused, and stays as
-// it is. One that blends none goes on.
+// TestResumeByAnotherBlendRule: a run that blended memories by another rule is refused, and stays
+// as it is. One that blends none goes on.
 func TestResumeByAnotherBlendRule(t *testing.T) {
 	ds := drifting(t, 400)
 	for _, mitigate := range []float64{0, 0.5, 1} {

@@ -13,7 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 )
 
-// A Baseline is the metric of an answer that needs no network: one answer for all, or the popularity of the ends of links.
+// A Baseline is the metric of an answer that needs no network: one answer for all, or the
+// popularity of the ends of links.
 type Baseline struct {
 	What  string  // "the largest class", for messages
 	Value float64 // of all nodes, edges or links of a part
@@ -54,7 +55,8 @@ func (k *Nodes) Baseline(nodes [][]uint32) (b *Baseline, err error) {
 	return b, err
 }
 
-// constantAnswer returns the logits of the answer to all nodes that does best on the training nodes.
+// constantAnswer returns the logits of the answer to all nodes that does best on the training
+// nodes.
 func (k *Nodes) constantAnswer() (what string, row []float32, err error) {
 	train := k.data.Train
 	if k.numbers != nil {
@@ -109,7 +111,8 @@ func (k *Nodes) constantAnswer() (what string, row []float32, err error) {
 	best, most, hits, taken := 0.0, 0, int64(0), all // taken: what is positive, and what is said to be
 	for n, c := range order {
 		hits, taken = hits+counts[c], taken+known[c]
-		// Of macro-F1 each class that any node has counts for itself, so that the answer has all of them.
+		// Of macro-F1 each class that any node has counts for itself, so that the answer has all of
+		// them.
 		if f1 := 2 * float64(hits) / float64(max(taken, 1)); f1 > best || k.kind == metric.MacroF1 && counts[c] > 0 {
 			best, most = f1, n+1
 		}
@@ -130,8 +133,8 @@ func largest(counts []int64) (at int) {
 	return at
 }
 
-// Baseline measures the largest class of the training edges, or of numbers their mean, as the answer
-// for the edges of the part that Part began last. It returns nil where there is none.
+// Baseline measures the largest class of the training edges, or of numbers their mean, as the
+// answer for the edges of the part that Part began last. It returns nil where there is none.
 func (k *Edges) Baseline([][]uint32) (b *Baseline, err error) {
 	if len(k.used) == 0 || k.part == Train || k.label.Column == nil {
 		return nil, nil
@@ -174,9 +177,10 @@ func (k *Edges) Baseline([][]uint32) (b *Baseline, err error) {
 // mostPopular bounds the negatives that popularity is measured among: more would take time.
 const mostPopular = 1 << 24
 
-// Baseline ranks the links of the part that Part began last by the popularity of their ends: one more
-// than the edges that end at the destination, times one more than those that begin at the source
-// where the relation is symmetric, or is the one that is learnt and has a reverse. It returns nil where links are ranked among all nodes.
+// Baseline ranks the links of the part that Part began last by the popularity of their ends: one
+// more than the edges that end at the destination. If the relation is symmetric, or is the learnt
+// one and has a reverse, that times one more than the edges that begin at the source. It returns
+// nil where links are ranked among all nodes.
 func (k *Links) Baseline([][]uint32) (b *Baseline, err error) {
 	e := &k.evaluation
 	if e.of.Way == All || len(e.used) == 0 || k.negativesOf(e.part, e.of) > mostPopular || e.part == Train {

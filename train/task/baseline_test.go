@@ -49,7 +49,8 @@ func f1Of(s storetest.Spec, nodes []store.NodeID, answer int) (micro, macro floa
 	return 2 * float64(hits) / float64(max(taken, 1)), macro / float64(max(named, 1))
 }
 
-// TestBaselineOfNodes compares the answer without a network with a loop over the answers that there are.
+// TestBaselineOfNodes compares the answer without a network with a loop over the answers that there
+// are.
 func TestBaselineOfNodes(t *testing.T) {
 	one := storetest.Communities(200, 3, 2, 4, 1)
 	one.Class = func(v int) int32 { return []int32{2, 1, 1, 0, 1, 2, 1}[v%7] }

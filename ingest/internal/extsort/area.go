@@ -51,8 +51,8 @@ func At(fs vfs.FS, dir string) *Area {
 // Traffic is the bytes written and read so far.
 func (a *Area) Traffic() (written, read int64) { return a.written.Load(), a.read.Load() }
 
-// Bucket is a finished run of records, in a file of its own or, when it is small, in one with others. The zero Bucket is empty
-// and has no file.
+// Bucket is a finished run of records, in a file of its own or, when it is small, in one with
+// others. The zero Bucket is empty and has no file.
 type Bucket struct {
 	Name   string `json:"name,omitempty"` // of the file, inside the Area
 	Bytes  int64  `json:"bytes"`

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Small buckets share files: thousands of relations with a few edges each make several buckets a relation, and a file of its
-// own took each some 4 ms, to make it, to sync it and to remove it.
+// Small buckets share files: thousands of relations with a few edges each make several buckets a
+// relation, and a file of its own took each some 4 ms, to make it, to sync it and to remove it.
 
 const (
 	// packedBytes is the largest bucket that shares a file.
@@ -21,8 +21,8 @@ const (
 	packPrefix = "pack-"
 )
 
-// packs are the files that small buckets share. The newest fills in memory, and is written when it is full, or when what is
-// finished has to last.
+// packs are the files that small buckets share. The newest fills in memory, and is written when it
+// is full, or when what is finished has to last.
 type packs struct {
 	mu      sync.Mutex
 	live    map[string]int // buckets in each file that are not removed

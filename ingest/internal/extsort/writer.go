@@ -151,8 +151,9 @@ func (w *Writer) Err() error {
 	return nil
 }
 
-// Close writes what is left and returns the buckets, those without records too. They last once [Area.Sync] returns. Every
-// Appender is flushed before. After an error the files are there still; they go with the Area's directory.
+// Close writes what is left and returns the buckets, those without records too. They last once
+// [Area.Sync] returns. Every Appender is flushed before. After an error the files are there still;
+// they go with the Area's directory.
 func (w *Writer) Close() ([]Bucket, error) {
 	done := make([]Bucket, len(w.buckets))
 	for i := range w.buckets {
