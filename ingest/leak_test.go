@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -181,7 +180,7 @@ func TestHonestFeaturesCostFewRows(t *testing.T) {
 	}, func(v int) []float32 { return []float32{float32(v % 31), float32(v % 3)} })
 	_, err := ofLeak(t, s, Options{})
 	require.NoError(t, err)
-	require.LessOrEqual(t, s.read, sampleRead+1000, fmt.Sprint("rows read of 100,000"))
+	require.LessOrEqual(t, s.read, sampleRead+1000, "rows read of 100,000")
 }
 
 // TestLeaksOfSeveralClasses has a column be one of the classes that a node may have.
