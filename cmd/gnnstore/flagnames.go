@@ -40,7 +40,7 @@ func withFlags(text string) string {
 // flagNames has the flag of each key: those of train, trace, eval and predict, and those of ingest that package data sends its user to.
 func flagNames() map[string]string {
 	names := map[string]string{"features": "features", "weight": "weight", "relation_fanouts": "fanout", "edge_split": "edge-split", "time_scale": "time-scale",
-		"undirected": "undirected", "reverse": "reverse"}
+		"undirected": "undirected", "reverse": "reverse", "self_loops": "self-loops", "duplicates": "duplicates", "normalize": "normalize"}
 	for _, cmd := range []*cobra.Command{newEval(), newPredict(), newTrace(), newTrain()} {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { names[keyOf(f.Name)] = f.Name })
 	}

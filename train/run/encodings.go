@@ -94,13 +94,13 @@ func (d *Dir) CheckColumns(ds *store.Dataset, reads func(t *store.Table) bool, n
 func edgesDiffer(was, is *store.RelationEncoding) string {
 	switch {
 	case was.Undirected && !is.Undirected:
-		return "its edges run one way, and ran both ways there; ingest it with --undirected"
+		return "its edges run one way, and ran both ways there; ingest it with {undirected}"
 	case is.Undirected && !was.Undirected:
-		return "its edges run both ways, and ran one way there; ingest it with --undirected=false"
+		return "its edges run both ways, and ran one way there; ingest it with {undirected} set to false"
 	case was.SelfLoops != is.SelfLoops:
-		return fmt.Sprintf("self loops are as by --self-loops %s, and were as by %s there; ingest it with --self-loops %s", is.SelfLoops, was.SelfLoops, was.SelfLoops)
+		return fmt.Sprintf("self loops are as by {self_loops} %s, and were as by %s there; ingest it with {self_loops} %s", is.SelfLoops, was.SelfLoops, was.SelfLoops)
 	case was.Duplicates != is.Duplicates:
-		return fmt.Sprintf("duplicates are as by --duplicates %s, and were as by %s there; ingest it with --duplicates %s", is.Duplicates, was.Duplicates,
+		return fmt.Sprintf("duplicates are as by {duplicates} %s, and were as by %s there; ingest it with {duplicates} %s", is.Duplicates, was.Duplicates,
 			was.Duplicates)
 	}
 	return ""
@@ -113,17 +113,17 @@ func tableDiffers(was, is *store.TableEncoding) string {
 		case t.Made == "":
 			return "read"
 		case t.Seed == 0:
-			return "made by --features " + t.Made
+			return "made by {features} " + t.Made
 		}
-		return fmt.Sprintf("made by --features %s with --seed %d", t.Made, t.Seed)
+		return fmt.Sprintf("made by {features} %s with {seed} %d", t.Made, t.Seed)
 	}
 	switch {
 	case was.Made != is.Made || was.Seed != is.Seed:
 		return fmt.Sprintf("its features were %s, and %s there; ingest it likewise", made(is), made(was))
 	case was.Normalize != is.Normalize && was.Normalize == "":
-		return "its rows were normalised, and were not there; ingest it without --normalize"
+		return "its rows were normalised, and were not there; ingest it without {normalize}"
 	case was.Normalize != is.Normalize:
-		return fmt.Sprintf("its rows were not normalised, and were there; ingest it with --normalize %s", was.Normalize)
+		return fmt.Sprintf("its rows were not normalised, and were there; ingest it with {normalize} %s", was.Normalize)
 	}
 	if !was.Named() || !is.Named() {
 		return ""

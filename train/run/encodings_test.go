@@ -31,8 +31,8 @@ func TestColumnsThatDiffer(t *testing.T) {
 		"column city is a category index, and was learnt as a category onehot; ingest it likewise":                    func(t *store.TableEncoding) { t.Columns[2].Encoder = store.CategoryIndex },
 		"column age has missing numbers replaced by rule 0, and they were refused where it was learnt":                func(t *store.TableEncoding) { t.Columns[0].Missing = store.MissingZero },
 		"column rent has 2 missing numbers replaced by their mean [4], which was [3] where it was learnt; fill":       func(t *store.TableEncoding) { t.Columns[3].Means, t.Columns[3].Filled = []float32{4}, 2 },
-		"its rows were normalised, and were not there; ingest it without --normalize":                                 func(t *store.TableEncoding) { t.Normalize = "row" },
-		"its features were made by --features random:4 with --seed 2, and read there; ingest it likewise":             func(t *store.TableEncoding) { t.Made, t.Seed = "random:4", 2 },
+		"its rows were normalised, and were not there; ingest it without {normalize}":                                 func(t *store.TableEncoding) { t.Normalize = "row" },
+		"its features were made by {features} random:4 with {seed} 2, and read there; ingest it likewise":             func(t *store.TableEncoding) { t.Made, t.Seed = "random:4", 2 },
 		"its many columns are other ones, or in another order": func(t *store.TableEncoding) {
 			t.Columns = []store.Encoding{{Kind: store.FoldedColumns, Width: 5, XXH3: "00"}}
 		},
@@ -40,7 +40,7 @@ func TestColumnsThatDiffer(t *testing.T) {
 		require.Contains(t, tableDiffers(learnt(nil), learnt(change)), says)
 	}
 	row := learnt(func(t *store.TableEncoding) { t.Normalize = "row" })
-	require.Contains(t, tableDiffers(row, learnt(nil)), "its rows were not normalised, and were there; ingest it with --normalize row")
+	require.Contains(t, tableDiffers(row, learnt(nil)), "its rows were not normalised, and were there; ingest it with {normalize} row")
 }
 
 // TestEdgesThatDiffer says by which flags edges were stored otherwise.
@@ -49,8 +49,8 @@ func TestEdgesThatDiffer(t *testing.T) {
 	require.Empty(t, edgesDiffer(&plain, &plain))
 	both, add, merge := plain, plain, plain
 	both.Undirected, both.Duplicates, add.SelfLoops, merge.Duplicates = true, "merge", "add", "merge"
-	require.Contains(t, edgesDiffer(&both, &plain), "ingest it with --undirected")
-	require.Contains(t, edgesDiffer(&plain, &both), "ingest it with --undirected=false")
-	require.Contains(t, edgesDiffer(&plain, &add), "ingest it with --self-loops keep")
-	require.Contains(t, edgesDiffer(&merge, &plain), "ingest it with --duplicates merge")
+	require.Contains(t, edgesDiffer(&both, &plain), "ingest it with {undirected}")
+	require.Contains(t, edgesDiffer(&plain, &both), "ingest it with {undirected} set to false")
+	require.Contains(t, edgesDiffer(&plain, &add), "ingest it with {self_loops} keep")
+	require.Contains(t, edgesDiffer(&merge, &plain), "ingest it with {duplicates} merge")
 }

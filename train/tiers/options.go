@@ -64,7 +64,7 @@ func (o Options) Validate() error {
 		cache.HostBytes = 0
 	}
 	if err := cache.Engine.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("{disk_engine}: %w", err))
+		errs = append(errs, fmt.Errorf("{engine}: %w", err))
 		cache.Engine = disk.Auto
 	}
 	if _, err := disk.ParseRate(o.DiskRate); o.DiskRate != "" && err != nil {
