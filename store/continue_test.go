@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -199,8 +200,11 @@ func TestContinueAfterEveryCrash(t *testing.T) {
 		var crashed *vfs.MemFS
 		p := &piecewise{path: "/d/x.gnn"}
 		ops, kept := 0, 0
+		var alone sync.Mutex // small sections are synced by several goroutines
 		p.fs = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+				alone.Lock()
+				defer alone.Unlock()
 				if ops++; ops == n {
 					kept = p.kept
 					rng := rand.New(rand.NewPCG(uint64(n), 1))
