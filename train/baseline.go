@@ -8,8 +8,8 @@ import (
 	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
-// compareBaseline measures an answer without a network on the parts that the network was measured
-// on, and notes where the network is not better, or gives one answer for all.
+// compareBaseline measures an answer without a network on the parts where the network was measured.
+// It notes if the network is not better, and if it gives the same answer everywhere.
 func (t *trainer) compareBaseline(ctx context.Context) error {
 	best := &t.result.Best
 	t.result.Baseline = nil // an earlier part of the run may have left one
@@ -43,7 +43,8 @@ func (t *trainer) compareBaseline(ctx context.Context) error {
 	return nil
 }
 
-// baseline measures an answer without a network on a part of the split; nil where there is none.
+// baseline measures an answer without a network on a part of the split. It returns nil if there is
+// no such answer.
 func (t *trainer) baseline(ctx context.Context, part tasks.Part) (b *tasks.Baseline, err error) {
 	var nodes [][]uint32
 	if err := store.Guard(func() error {
@@ -55,23 +56,17 @@ func (t *trainer) baseline(ctx context.Context, part tasks.Part) (b *tasks.Basel
 	return t.task.Baseline(nodes)
 }
 
-// blownLoss is how many times the loss of an untrained network a loss must be to be called too
-// large.
-const blownLoss = 1e3
-
 // explainLarge notes once that the loss of an epoch is far too large.
 func (t *trainer) explainLarge(e run.Epoch) {
-	if t.blown || !(e.Loss > blownLoss) {
+	if t.blown || e.TooLarge(1) == "" {
 		return
 	}
 	scale, err := t.task.Scale()
 	if err != nil {
 		return // the next step reads the same labels, and fails
 	}
-	if scale = max(scale, 1); e.Loss <= blownLoss*scale {
-		return
+	if note := e.TooLarge(max(scale, 1)); note != "" {
+		t.blown = true
+		t.note("%s", note)
 	}
-	t.blown = true
-	t.note("the loss of epoch %d is %.3g, and that of a network that has learnt nothing about %.3g: the steps are too large, or the features or "+
-		"numbers to learn are; lower {lr}, or scale these down", e.Epoch, e.Loss, scale)
 }

@@ -49,9 +49,8 @@ type Result struct {
 	// Metric is what epochs and best measure, under keys that name it.
 	Metric     metric.Kind `json:"metric"`
 	Evaluation Evaluation  `json:"evaluation"`
-	// Baseline is an answer without a network, measured on the same parts by the same metric.
-	// Constant is the answer that the network gave for all of the test part; left out where its
-	// answers differ.
+	// Baseline is the metric of an answer without a network on the same parts. Constant is the
+	// network's answer to the whole test part, if it gave the same answer everywhere.
 	Baseline *BaselineOf `json:"baseline,omitempty"`
 	Constant string      `json:"constant_prediction,omitempty"`
 	// History is of runs that use hidden rows again.
@@ -112,6 +111,16 @@ type Best struct {
 	Epoch    int         `json:"epoch"`
 	ValidAcc *float64    `json:"valid_acc"`
 	TestAcc  *float64    `json:"test_acc"`
+}
+
+// TooLarge returns a note if the loss is over a thousand times scale, which is about the loss of a
+// network that has learnt nothing. Else it returns "".
+func (e *Epoch) TooLarge(scale float64) (note string) {
+	if !(e.Loss > 1e3*scale) {
+		return ""
+	}
+	return fmt.Sprintf("the loss of epoch %d is %.3g, and that of a network that has learnt nothing about %.2g: the steps are too large, or the "+
+		"features or numbers to learn are; lower {lr}, or scale these down", e.Epoch, e.Loss, scale)
 }
 
 // BaselineOf is the metric of an answer without a network.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -315,17 +316,12 @@ func (t *trainer) tell(epoch int, loss float64) error {
 	return nil
 }
 
-// largeLoss is some thousand times the loss of a network that has learnt nothing.
-const largeLoss = 1e3
-
 // explainLarge notes once that the loss of an epoch is far too large.
 func (t *trainer) explainLarge(e run.Epoch) {
-	if t.blown || !(e.Loss > largeLoss) {
-		return
+	if note := e.TooLarge(math.Ln2); note != "" && !t.blown { // the loss of a coin
+		t.blown = true
+		t.note("%s", note)
 	}
-	t.blown = true
-	t.note("the loss of epoch %d is %.3g, and that of a network that has learnt nothing about 0.7: the steps are too large, or features are; "+
-		"lower {lr}, or scale these down", e.Epoch, e.Loss)
 }
 
 // finish adds the epoch to the result and to the run directory.
