@@ -108,8 +108,8 @@ func (b *builder) beginDictionaries() {
 	}
 }
 
-// partBlock is the block of each of so many Writers of parts. edges is -1 when nobody knows how
-// many there are.
+// partBlock returns the block size for each of this many Writers. edges is -1 if their number is
+// not known.
 func (b *builder) partBlock(writers int, edges int64) int {
 	if edges >= 0 && edges < fewEdges {
 		return minPartBlock

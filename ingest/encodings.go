@@ -2,7 +2,7 @@ package ingest
 
 import "github.com/gnnstore/gnnstore/store"
 
-// encodings say what the numbers of the dataset mean, once all is reported.
+// encodings returns the encodings of the dataset. Call it once the report is complete.
 func (b *builder) encodings() *store.Encodings {
 	said := b.described()
 	e := &store.Encodings{Tables: []store.TableEncoding{}, Relations: []store.RelationEncoding{}}
@@ -50,7 +50,7 @@ func (b *builder) encodings() *store.Encodings {
 	return e
 }
 
-// described is what the source calls its columns.
+// described returns the source's names of its columns.
 func (b *builder) described() Description {
 	if d, ok := b.src.(Describer); ok {
 		return d.Describe()
@@ -58,7 +58,7 @@ func (b *builder) described() Description {
 	return Description{}
 }
 
-// columnsOf are the columns of a table that was read; nil where nothing is known of them.
+// columnsOf returns the columns of a table that was read, or nil if the source describes none.
 func (d *Description) columnsOf(s *Schema, t TableReport) []store.Encoding {
 	for i, of := range s.Tables[:min(len(d.Tables), len(s.Tables))] {
 		owner := of.NodeType
@@ -74,7 +74,7 @@ func (d *Description) columnsOf(s *Schema, t TableReport) []store.Encoding {
 	return nil
 }
 
-// unnamed are dim columns of numbers that go by their places, of an array or file.
+// unnamed describes dim columns without names. from is the array or file that they come from.
 func unnamed(from string, dim int) store.Encoding {
 	e := store.Encoding{From: from, Kind: store.VectorColumn, Width: int64(dim)}
 	if dim == 1 {
@@ -83,6 +83,6 @@ func unnamed(from string, dim int) store.Encoding {
 	return e
 }
 
-// Unnamed describes a table of dim numbers that go by their places: the array or file that they are
-// from is for people.
+// Unnamed describes a table of dim columns without names. from names their array or file for
+// messages.
 func Unnamed(from string, dim int) []store.Encoding { return []store.Encoding{unnamed(from, dim)} }

@@ -20,34 +20,34 @@ import (
 // rows clear nearly every column. Only the columns that are left are read through.
 
 const (
-	leakRows    = 1 << 16 // that are looked at before all are
+	leakRows    = 1 << 16 // the rows read first; the others only if a column is left
 	leakEvents  = 1 << 20 // likewise, of a stream
-	leakClasses = 1 << 16 // bounds what is remembered of different labels
-	leakValues  = 1 << 21 // and of values: classes times columns
+	leakClasses = 1 << 16 // the most different labels that are remembered
+	leakValues  = 1 << 21 // the most values that are remembered: classes times columns
 	leakLeast   = 5       // nodes of a class
 	leakChance  = 1e-12   // of a match by accident
 )
 
-// Unfiller is a Source that stands something in for missing features.
+// Unfiller is a Source that fills in missing features.
 type Unfiller interface {
 	Source
-	// UnfilledRows is Rows, with NaN for the numbers of a cell that is missing.
+	// UnfilledRows streams the rows as Rows does, with NaN for the numbers of a missing cell.
 	UnfilledRows(ctx context.Context, table int, emit func(RowChunk) error) error
 }
 
-// learnt is a label beside a table whose rows are of the same nodes, or events.
+// learnt is a label of the nodes, or events, that a table has rows of.
 type learnt struct {
 	name    string // for messages
 	of      string // "nodes" or "events"
 	numbers bool
-	width   int   // labels a row: of a label of several classes each is one
-	rows    int64 // at most, -1 when not known
+	width   int   // labels a row; a label of several classes has one for each class
+	rows    int64 // an upper bound, or -1 if not known
 	prefix  int
-	// each streams labels from row 0 on: -1 is missing, and bits of float32 where they are numbers.
+	// each streams the labels from row 0 on. -1 means missing; numbers are the bits of a float32.
 	each func(ctx context.Context, visit func(first int64, values []int32) error) error
 }
 
-// findLeaks looks at each label and the tables beside it.
+// findLeaks checks each label against the tables of the same nodes or events.
 func (b *builder) findLeaks(ctx context.Context) error {
 	if maker, ok := b.src.(RowMaker); ok && maker.RowsAt(0, nil, nil) {
 		return nil // rows are made by a formula
@@ -79,7 +79,7 @@ func (b *builder) findLeaks(ctx context.Context) error {
 	return nil
 }
 
-// learntBeside are the labels whose rows are those of a table.
+// learntBeside returns the labels of the nodes or events that t has rows of.
 func (b *builder) learntBeside(t Table) (all []learnt) {
 	if k := b.streamOf(t.Relation); k >= 0 && b.schema.Relations[k].Stream.Label != "" {
 		return []learnt{{
@@ -121,7 +121,7 @@ func (b *builder) learntBeside(t Table) (all []learnt) {
 	return all
 }
 
-// labelName is a label in messages: most are called so.
+// labelName returns the name of a label for messages. Most labels are called "label".
 func labelName(l Label) string {
 	if l.Name == "label" {
 		return l.Name
@@ -129,7 +129,7 @@ func labelName(l Label) string {
 	return "label " + l.Name
 }
 
-// leakColumn is a column of the source, and where its numbers are in a row.
+// leakColumn is a column of the source, with the place of its numbers in a row.
 type leakColumn struct {
 	name      string
 	at, width int
@@ -137,7 +137,7 @@ type leakColumn struct {
 	whole     bool // all numbers of a row together
 }
 
-// leakColumns are the columns of a table, and behind them the whole row where it has several.
+// leakColumns returns the columns of a table. If there are several, the whole row comes last.
 func leakColumns(t Table, described []store.Encoding) (all []leakColumn) {
 	at := 0
 	if described == nil {
@@ -174,10 +174,10 @@ func leakColumns(t Table, described []store.Encoding) (all []leakColumn) {
 	return all
 }
 
-// missingCode is the value of a cell that has none.
+// missingCode is the code of a missing cell.
 const missingCode = math.MaxUint64
 
-// code is the value of a column in a row: equal for equal values.
+// code returns a number for a column's value in a row. Equal values have equal codes.
 func (c *leakColumn) code(row []float32, scratch *[]byte) uint64 {
 	switch {
 	case c.whole:
@@ -198,7 +198,7 @@ func (c *leakColumn) code(row []float32, scratch *[]byte) uint64 {
 	return missingCode
 }
 
-// bitsOf are the bits of a number, of which 0 and -0 are one.
+// bitsOf returns the bits of a number; 0 and -0 have the same.
 func bitsOf(x float32) uint32 {
 	if x == 0 {
 		return 0
@@ -206,10 +206,10 @@ func bitsOf(x float32) uint32 {
 	return math.Float32bits(x)
 }
 
-// errSeen ends a section of which enough was seen.
+// errSeen stops reading a section once enough was seen.
 var errSeen = errors.New("enough was seen")
 
-// findLeak looks at one label and table i.
+// findLeak checks the columns of table i against one label.
 func (b *builder) findLeak(ctx context.Context, i int, columns []leakColumn, l learnt) error {
 	first, all, err := firstLabels(ctx, l)
 	if err != nil {
@@ -261,7 +261,7 @@ func (b *builder) findLeak(ctx context.Context, i int, columns []leakColumn, l l
 	return nil
 }
 
-// value is a label, and whether there is one.
+// value returns a label, and false if it is missing.
 func (l *learnt) value(v int32) (int32, bool) {
 	if l.numbers {
 		x := math.Float32frombits(uint32(v))
@@ -270,7 +270,7 @@ func (l *learnt) value(v int32) (int32, bool) {
 	return v, v >= 0
 }
 
-// firstLabels reads the first labels, and says whether these are all.
+// firstLabels reads the first labels, and reports whether there are no more.
 func firstLabels(ctx context.Context, l learnt) (first []int32, all bool, err error) {
 	err = l.each(ctx, func(_ int64, values []int32) error {
 		if n := l.prefix*l.width - len(first); len(values) > n {
@@ -311,7 +311,7 @@ func (b *builder) eachRow(ctx context.Context, table, dim int, visit func(at int
 	return file, err
 }
 
-// watchAll reads all labels and rows, for the columns that the first rows have left.
+// watchAll reads all labels and rows, to check the columns that the first rows did not clear.
 func (b *builder) watchAll(ctx context.Context, table, dim int, w *watch, l learnt, k int) (*watch, error) {
 	if l.rows < 0 { // of events, whose number nobody declares
 		l.rows = 0
@@ -388,7 +388,7 @@ func (b *builder) judgeLeaks(w *watch, l learnt, file string, judged map[string]
 	return nil
 }
 
-// noteOnce is note, but for what is said already.
+// noteOnce adds a note, unless the report has it already.
 func (b *builder) noteOnce(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !slices.Contains(b.report.Notes, text) {
 		b.note("%s", text)
@@ -398,12 +398,12 @@ func (b *builder) noteOnce(format string, args ...any) {
 // watch follows the columns that may tell one label.
 type watch struct {
 	columns  []leakColumn
-	active   []int // columns that still may, ascending
+	active   []int // the columns not yet cleared, ascending
 	label    func(row int64) (int32, bool)
 	labelled int64
 	classes  map[int32]int
 	counts   []int64
-	values   [][]uint64 // by column that is left: what it has by class
+	values   [][]uint64 // by column not yet cleared: its value for each class
 	linear   []moments  // of numbers; nil where classes are learnt
 	matches  []bool     // columns whose values still go with those of the label one to one
 	scratch  []byte
@@ -420,7 +420,7 @@ func newWatch(columns []leakColumn, numbers bool, label func(row int64) (int32, 
 	return w
 }
 
-// take looks at a row, and reports whether any column is left.
+// take checks a row, and reports whether any column is left.
 func (w *watch) take(at int64, row []float32) bool {
 	label, ok := w.label(at)
 	if !ok || len(w.active) == 0 {
@@ -464,7 +464,8 @@ func (w *watch) take(at int64, row []float32) bool {
 	return len(w.active) > 0
 }
 
-// settle looks for classes that share a value, and for numbers that were not seen to differ.
+// settle keeps the columns in which no two classes share a value, and those whose numbers equal the
+// label but for scale and offset.
 func (w *watch) settle() {
 	if w.linear != nil && len(w.counts) > 0 && slices.Min(w.counts) < leakLeast { // numbers that hardly repeat are no classes
 		clear(w.matches)
@@ -506,7 +507,7 @@ func (w *watch) sure(c int) bool {
 	return chance < math.Log(leakChance)
 }
 
-// moments are those of pairs of numbers, by Welford's updates.
+// moments has the means and variances of pairs of numbers, by Welford's updates.
 type moments struct {
 	n, x, y, xx, yy, xy float64
 	most                float64 // largest |y|
@@ -525,7 +526,8 @@ func (m *moments) add(x, y float64) {
 	m.most = math.Max(m.most, math.Abs(y))
 }
 
-// equal reports whether y is a·x+b as far as float32 tells: of few numbers always.
+// equal reports whether y equals a·x+b up to the rounding of float32. With few numbers it always
+// does.
 func (m *moments) equal() bool {
 	const ulp = 1.0 / (1 << 22) // of float32, with room for a rounding of each
 	switch rest := m.yy - m.xy*m.xy/m.xx; {
@@ -570,7 +572,7 @@ func newLeakSample(columns []leakColumn, l learnt, first []int32) *leakSample {
 	return s
 }
 
-// take looks at a row, and reports whether it wants more.
+// take adds a row, and reports whether it wants more.
 func (s *leakSample) take(at int64, row []float32) bool {
 	if s.done = s.done || len(s.labels) >= sampleRows || at >= int64(min(sampleRead, len(s.first))); s.done {
 		return false
@@ -592,7 +594,7 @@ func (s *leakSample) take(at int64, row []float32) bool {
 	return true
 }
 
-// say names the columns that nearly tell the label; empty where there are none.
+// say returns the names of the columns that nearly tell the label, or "" if there are none.
 func (s *leakSample) say() string {
 	n := len(s.labels)
 	if n < sampleLeast || s.l.width > 1 {

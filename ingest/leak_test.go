@@ -13,7 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// telling is a source whose columns have names, and whose gaps were filled in with 0.
+// telling is a source with named columns. It fills missing numbers with 0.
 type telling struct {
 	*fake
 	columns []store.Encoding
@@ -41,7 +41,7 @@ func (s *telling) UnfilledRows(ctx context.Context, i int, emit func(RowChunk) e
 	})
 }
 
-// tellingOf has n nodes with a class and a row each; columns are as wide as they say.
+// tellingOf returns a source of n nodes, each with a class and a row.
 func tellingOf(n int, columns []store.Encoding, class func(v int) int32, row func(v int) []float32) *telling {
 	f := &fake{
 		schema: Schema{
@@ -65,7 +65,7 @@ func ofLeak(t *testing.T, s *telling, o Options) (*Report, error) {
 	return Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), o)
 }
 
-// TestLeaksAreRefused has columns of every kind tell the label, in some disguise.
+// TestLeaksAreRefused: a column of any kind that tells the label is refused, also in disguise.
 func TestLeaksAreRefused(t *testing.T) {
 	class := func(v int) int32 { return int32(v * 7 % 3) }
 	noise := func(v int) float32 { return float32(rand.New(rand.NewPCG(1, uint64(v))).NormFloat64()) }
@@ -102,7 +102,8 @@ func TestLeaksAreRefused(t *testing.T) {
 	require.ErrorContains(t, err, "--allow-leak plan: there is no column of that name among the features")
 }
 
-// TestLeaksOfNumbers has a column be the number to learn, but for scale and offset.
+// TestLeaksOfNumbers: a column that equals the number to learn, but for scale and offset, is
+// refused.
 func TestLeaksOfNumbers(t *testing.T) {
 	price := func(v int) float32 { return float32(rand.New(rand.NewPCG(2, uint64(v))).NormFloat64()) * 40 }
 	bits := func(v int) int32 { return int32(math.Float32bits(price(v))) }
@@ -130,7 +131,8 @@ func TestLeaksOfNumbers(t *testing.T) {
 	}
 }
 
-// TestHonestFeaturesAreNotRefused has columns that tell much of the label, or all of it by chance.
+// TestHonestFeaturesAreNotRefused: columns that tell much of the label, or all of it by chance, are
+// taken.
 func TestHonestFeaturesAreNotRefused(t *testing.T) {
 	class := func(v int) int32 { return int32(v % 2) }
 	column := []store.Encoding{number("x")}
@@ -169,8 +171,8 @@ func TestHonestFeaturesAreNotRefused(t *testing.T) {
 	}
 }
 
-// TestHonestFeaturesCostFewRows has the search end where nothing is left to find, whatever labels
-// are missing.
+// TestHonestFeaturesCostFewRows: the search stops once no column is left, whatever labels are
+// missing.
 func TestHonestFeaturesCostFewRows(t *testing.T) {
 	s := tellingOf(100_000, nil, func(v int) int32 {
 		if v%10 > 0 {
@@ -183,7 +185,7 @@ func TestHonestFeaturesCostFewRows(t *testing.T) {
 	require.LessOrEqual(t, s.read, sampleRead+1000, "rows read of 100,000")
 }
 
-// TestLeaksOfSeveralClasses has a column be one of the classes that a node may have.
+// TestLeaksOfSeveralClasses: a column that equals one of a node's several classes is refused.
 func TestLeaksOfSeveralClasses(t *testing.T) {
 	s := tellingOf(200, []store.Encoding{number("a"), number("b")}, func(int) int32 { return 0 }, func(v int) []float32 {
 		return []float32{float32(v % 7), 1 - float32(v/3%2)}

@@ -318,17 +318,17 @@ type NodeColumner interface {
 	NodeColumn(ctx context.Context, nodeType int, column string, emit func(values []float32) error) error
 }
 
-// Describer is a Source that knows what the numbers of its tables are.
+// Describer is a Source that can describe the columns of its tables.
 type Describer interface {
 	Source
-	// Describe is called once Schema was.
+	// Build calls Describe after Schema.
 	Describe() Description
 }
 
-// Description is what the source calls its columns, by their places in the Schema. Lists may be
-// shorter than those of the Schema: of what is not in them nothing is known.
+// Description has the source's names of its columns, in the order of the Schema. A list may be
+// shorter than that of the Schema; then the rest is not described.
 type Description struct {
-	Tables    [][]store.Encoding // the widths of a table's add up to its Dim; nil: numbers that go by their places
+	Tables    [][]store.Encoding // widths add up to the table's Dim; nil: columns without names
 	Labels    []string           // columns or arrays
 	Relations [][]string         // of the Columns of each
 }

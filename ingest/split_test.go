@@ -230,7 +230,7 @@ func TestGivenSplit(t *testing.T) {
 	require.Contains(t, rep.Dropped, "split given: --split random:0.6/0.2/0.2 takes its place")
 }
 
-// TestSplitsOfNumbers parts all nodes that have a number, negative ones too, and no others.
+// TestSplitsOfNumbers: a split has all nodes with a number, negative ones too, and no others.
 func TestSplitsOfNumbers(t *testing.T) {
 	f := &fake{
 		schema: Schema{

@@ -141,10 +141,10 @@ func (r *routines) aggregation(sum listSum[float32], sumHalf listSum[uint16], we
 	}
 }
 
-// narrowRows is how many rows weightedSumNarrow widens at a time.
+// weightedSumNarrow widens narrowRows rows at a time.
 const narrowRows = 64
 
-// rowNumbers is 0, 1, … up to narrowRows-1.
+// rowNumbers has the numbers from 0 to narrowRows-1.
 var rowNumbers = func() (n [narrowRows]uint32) {
 	for i := range n {
 		n[i] = uint32(i)

@@ -24,7 +24,7 @@ type piecewise struct {
 	fs      vfs.FS
 	path    string
 	skipped int // steps that an earlier run had done
-	kept    int // steps that a journal names which was reported as written
+	kept    int // steps named by a journal that was reported as written
 }
 
 func (p *piecewise) options() store.WriterOptions {

@@ -231,8 +231,8 @@ func (d *Dataset) Close() error {
 	return errors.Join(errs...)
 }
 
-// About adds to an error which dataset it is of, unless the error begins with it, or is of a
-// section of it, which says so.
+// About puts the dataset's path in front of an error, unless the error begins with it or names one
+// of its sections.
 func (d *Dataset) About(err error) error {
 	if s := new(SectionError); errors.As(err, &s) && s.Dataset == d.path || strings.HasPrefix(err.Error(), d.path+":") {
 		return err

@@ -16,8 +16,8 @@ import (
 
 const (
 	encodingsName = "encodings.json"
-	// maxEncodings bounds the text, and maxTableEncodings that of one table: columns beyond are
-	// folded.
+	// maxEncodings bounds the text, and maxTableEncodings the part of one table. Columns beyond it
+	// are folded.
 	maxEncodings      = 64 << 20
 	maxTableEncodings = 32 << 20
 )
@@ -33,16 +33,17 @@ type Encodings struct {
 	Check string `json:"check"`
 }
 
-// TableEncoding is the columns of a [Table], in their order: their widths add up to its Dim.
+// TableEncoding describes the columns of a [Table], in order. Their widths add up to its Dim.
 type TableEncoding struct {
 	Name     string `json:"name"`
 	NodeType string `json:"node_type,omitempty"`
 	Relation string `json:"relation,omitempty"`
 	Stream   string `json:"stream,omitempty"`
-	// Made is how ingest made the table, from Seed, as in "fastrp:128"; empty where it was read.
+	// Made names the features that ingest made from Seed, such as "fastrp:128". It is empty if the
+	// table was read.
 	Made string `json:"made,omitempty"`
 	Seed uint64 `json:"seed,omitempty"`
-	// Normalize is what became of whole rows: "row", or empty.
+	// Normalize is "row" if ingest normalised the rows, else empty.
 	Normalize string     `json:"normalize,omitempty"`
 	Columns   []Encoding `json:"columns"`
 }
@@ -51,29 +52,29 @@ type TableEncoding struct {
 const (
 	NumberColumn   = "number"
 	VectorColumn   = "vector"   // numbers in one cell, or columns that have no names
-	CategoryColumn = "category" // texts or integers that are names
-	FoldedColumns  = "folded"   // more columns than are described one by one
+	CategoryColumn = "category" // texts, or integers that stand for names
+	FoldedColumns  = "folded"   // all columns together, if there are too many to describe each
 )
 
 // Encoders of categories.
 const (
-	OneHot        = "onehot" // a column for each category, in their order; all zeros where the value is missing
-	CategoryIndex = "index"  // the category's number from 0; -1 where the value is missing
+	OneHot        = "onehot" // a column for each category, in order; a missing value is all zeros
+	CategoryIndex = "index"  // the category's number from 0; a missing value is -1
 )
 
 // Rules for missing numbers.
 const (
 	MissingZero      = "0"
 	MissingMean      = "mean"
-	MissingIndicator = "indicator" // zeros, and 1 in a column behind them, which is 0 elsewhere
+	MissingIndicator = "indicator" // zeros, and a further column that is 1 there and 0 elsewhere
 )
 
-// Encoding is one column of the source, and what it became in the table.
+// Encoding describes a column of the source, and how the table encodes it.
 type Encoding struct {
-	Name string `json:"name,omitempty"` // as the source calls it; empty where columns go by their places
-	From string `json:"from,omitempty"` // the array or file of columns without names
+	Name string `json:"name,omitempty"` // in the source; empty if columns have no names
+	From string `json:"from,omitempty"` // array or file, of columns without names
 	Kind string `json:"kind"`
-	// Encoder is of categories.
+	// Encoder says how categories are encoded.
 	Encoder string `json:"encoder,omitempty"`
 	Width   int64  `json:"width"`
 	// Missing is the rule for missing numbers; empty: they are refused. Filled counts the missing
@@ -81,11 +82,11 @@ type Encoding struct {
 	Missing    string    `json:"missing,omitempty"`
 	Filled     int64     `json:"filled,omitempty"`
 	Means      []float32 `json:"means,omitempty"`
-	Categories []string  `json:"categories,omitempty"` // in full, in the order of their numbers
+	Categories []string  `json:"categories,omitempty"` // all, in the order of their numbers
 	XXH3       string    `json:"xxh3,omitempty"`       // XXH3-128 of the folded columns' JSON
 }
 
-// RelationEncoding is how the edges of a relation were stored.
+// RelationEncoding describes how the edges of a relation were stored.
 type RelationEncoding struct {
 	Relation   string           `json:"relation"` // a Key
 	Undirected bool             `json:"undirected,omitempty"`
@@ -94,20 +95,20 @@ type RelationEncoding struct {
 	Columns    []ColumnEncoding `json:"columns,omitempty"`
 }
 
-// ColumnEncoding says which column of the source a [Column] of edges was.
+// ColumnEncoding names the source's column that became a [Column] of edges.
 type ColumnEncoding struct {
 	Name string `json:"name"`
 	From string `json:"from"`
 }
 
-// LabelEncoding says which column of the source a [Label] was.
+// LabelEncoding names the source's column that became a [Label].
 type LabelEncoding struct {
 	Name     string `json:"name"`
 	NodeType string `json:"node_type"`
 	From     string `json:"from"`
 }
 
-// Owner is the node type, relation or stream whose rows these are.
+// Owner returns the node type, relation or stream that the table belongs to.
 func (t *TableEncoding) Owner() string {
 	return (&Table{NodeType: t.NodeType, Relation: t.Relation, Stream: t.Stream}).Owner()
 }
@@ -117,7 +118,7 @@ func (t *TableEncoding) Named() bool {
 	return slices.ContainsFunc(t.Columns, func(c Encoding) bool { return c.Name != "" || c.Kind == FoldedColumns })
 }
 
-// Of finds what is said of the table of that name and owner.
+// Of returns the encoding of the table with the name and owner of t, or nil.
 func (e *Encodings) Of(t *Table) *TableEncoding {
 	for i := range e.Tables {
 		o := &e.Tables[i]
@@ -128,7 +129,7 @@ func (e *Encodings) Of(t *Table) *TableEncoding {
 	return nil
 }
 
-// Relation finds what is said of a relation by its Key.
+// Relation returns the encoding of the relation with this Key, or nil.
 func (e *Encodings) Relation(key string) *RelationEncoding {
 	for i := range e.Relations {
 		if e.Relations[i].Relation == key {
@@ -184,7 +185,7 @@ func (e *Encodings) Encode() ([]byte, error) {
 	return text, err
 }
 
-// text is the JSON of e as it is.
+// text returns the JSON of e, unchanged.
 func (e *Encodings) text() ([]byte, error) {
 	b, err := json.MarshalIndent(e, "", " ")
 	return append(b, '\n'), err
@@ -200,7 +201,7 @@ func (c *Encoding) size() int64 {
 	return n
 }
 
-// fold replaces all columns by one with their checksum.
+// fold replaces all columns with one that has their checksum.
 func (t *TableEncoding) fold() error {
 	h, width := xxh3.New(), int64(0)
 	for i := range t.Columns {
@@ -218,7 +219,7 @@ func folded(h *xxh3.Hasher, width int64) Encoding {
 	return Encoding{Kind: FoldedColumns, Width: width, XXH3: hex.EncodeToString(sum[:])}
 }
 
-// mostNumbers is how many columns of numbers are described one by one.
+// NumberColumns describes up to mostNumbers columns one by one.
 const mostNumbers = 1 << 16
 
 // NumberColumns describes columns of numbers by their names, in their order.
@@ -250,7 +251,8 @@ func validEncodings(columns []Encoding) []Encoding {
 	return columns
 }
 
-// DecodeEncodings reads a text that Encode made, and believes nothing in it.
+// DecodeEncodings reads a text that Encode made. It checks everything, since the file may be
+// damaged.
 func DecodeEncodings(text []byte) (*Encodings, error) {
 	if len(text) > maxEncodings {
 		return nil, fmt.Errorf("larger than %d bytes", maxEncodings)
@@ -280,7 +282,7 @@ func DecodeEncodings(text []byte) (*Encodings, error) {
 	return e, e.validate()
 }
 
-// validate reports every problem that shows without the manifest.
+// validate reports all problems that can be found without the manifest.
 func (e *Encodings) validate() error {
 	var errs []error
 	for i := range e.Tables {
@@ -333,7 +335,7 @@ func (c *Encoding) validate() error {
 	return nil
 }
 
-// fits compares e with the manifest: it speaks of what is there, and of all tables.
+// fits checks that e describes every table of the manifest, and nothing that the manifest lacks.
 func (e *Encodings) fits(m *Manifest) error {
 	for i := range m.Tables {
 		t := &m.Tables[i]
@@ -370,7 +372,7 @@ func (w *Writer) AddEncodings(e *Encodings) error {
 	text, err := e.Encode()
 	if err == nil {
 		var read *Encodings
-		if read, err = DecodeEncodings(text); err == nil { // what a reader would refuse is not published
+		if read, err = DecodeEncodings(text); err == nil { // or the dataset would be published with a text that readers refuse
 			err = read.fits(&w.manifest)
 		}
 	}
@@ -406,7 +408,7 @@ func (d *Dataset) Encodings() (*Encodings, error) {
 	return e, nil
 }
 
-// EncodingsText is the text of Encodings, whose checksum was compared; nil where there is none.
+// EncodingsText returns the text of Encodings after checking its checksum, or nil if there is none.
 func (d *Dataset) EncodingsText() ([]byte, error) {
 	spec := d.manifest.Encodings
 	if spec == nil {

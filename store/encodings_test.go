@@ -13,7 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// described says of the dataset of everything what its columns are: one of each kind.
+// described returns encodings for the dataset that has everything, with a column of each kind.
 func described() *store.Encodings {
 	return &store.Encodings{
 		Tables: []store.TableEncoding{
@@ -30,7 +30,7 @@ func described() *store.Encodings {
 	}
 }
 
-// TestEncodingsGolden keeps the bytes of the text, and reads it back.
+// TestEncodingsGolden: the text has the recorded bytes, and reads back.
 func TestEncodingsGolden(t *testing.T) {
 	const golden = "testdata/encodings.json"
 	text, err := described().Encode()
@@ -55,7 +55,7 @@ func TestEncodingsGolden(t *testing.T) {
 	}
 }
 
-// smallest seals two nodes with a table of two columns, and what described says of it.
+// smallest seals a dataset of two nodes with a table of two columns, and e as its encodings.
 func smallest(t *testing.T, e *store.Encodings) (string, error) {
 	path := filepath.Join(t.TempDir(), "x.gnn")
 	w, err := store.Create(path, store.WriterOptions{})
@@ -81,8 +81,7 @@ func of(columns ...store.Encoding) *store.Encodings {
 	return &store.Encodings{Tables: []store.TableEncoding{{Name: "feat", NodeType: "node", Columns: columns}}, Relations: []store.RelationEncoding{}}
 }
 
-// TestEncodingsAreSealed reads them back, and has verify find what is damaged and what does not
-// fit.
+// TestEncodingsAreSealed: encodings read back, and verify finds damaged and unfitting ones.
 func TestEncodingsAreSealed(t *testing.T) {
 	path, err := smallest(t, of(store.NumberColumns([]string{"age", "income"})...))
 	require.NoError(t, err)
@@ -117,7 +116,8 @@ func TestEncodingsAreSealed(t *testing.T) {
 	require.ErrorContains(t, err, "says nothing of table feat")
 }
 
-// TestEncodingsAreBounded folds what would take too much room, and still tells other columns apart.
+// TestEncodingsAreBounded: columns that take too much room are folded, and still compare as
+// different.
 func TestEncodingsAreBounded(t *testing.T) {
 	names := make([]string, 1<<16+1)
 	for i := range names {

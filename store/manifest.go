@@ -38,7 +38,7 @@ type Manifest struct {
 	Tables     []Table    `json:"tables"`
 	Labels     []Label    `json:"labels"`
 	Splits     []Split    `json:"splits"`
-	// Encodings is the file that says what the columns of tables mean; nil in datasets of earlier
+	// Encodings is the file that describes the columns of tables; nil in datasets of earlier
 	// builds.
 	Encodings *Blob `json:"encodings,omitempty"`
 	// Seal is the dataset's identity: XXH3-128 over everything above but Created and Provenance, so over every

@@ -19,8 +19,8 @@ const (
 	directBytes = 256 << 10
 	// asideBytes is the least that is worth a goroutine.
 	asideBytes = 64 << 10
-	// syncBytes is the least that a section is synced for at once. Smaller ones wait for the next
-	// Parts or Seal, which sync many at a time: thousands of relations have thousands of them.
+	// A section of at least syncBytes is synced when it is closed. The next Parts or Seal syncs the
+	// smaller ones, many at a time, since thousands of relations have thousands of them.
 	syncBytes = 1 << 20
 	// maxFilling bounds the buffers that fill at a time, and those that are being written: a Writer's memory.
 	maxFilling = 16

@@ -7,12 +7,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// syncers is how many files are synced at once: the file system joins what it does for them. Of 900
-// small ones on ext4, a sync took 1.6 ms one by one, 0.5 ms by 4, 0.18 ms by 16, and no less by 64.
+// syncAll syncs up to syncers files at once, since the file system then shares the work among them.
+// With 900 small files on ext4 a sync took 1.6 ms one by one, 0.5 ms with 4 at once, 0.18 ms with
+// 16, and no less with 64.
 const syncers = 16
 
-// syncAll makes files or directories durable, several at a time: what was written to them through
-// any handle, or what names they hold. It returns the first error.
+// syncAll makes files or directories durable, several at a time. Other handles may have written the
+// files. It returns the first error.
 func syncAll(open func(name string) (vfs.File, error), names []string) error {
 	var g sync.WaitGroup
 	var first error
@@ -35,7 +36,7 @@ func syncAll(open func(name string) (vfs.File, error), names []string) error {
 	return first
 }
 
-// syncFile syncs what another handle wrote.
+// syncFile opens a file or directory and syncs it.
 func syncFile(open func(name string) (vfs.File, error), name string) error {
 	f, err := open(name)
 	if err != nil {

@@ -206,7 +206,7 @@ func (v *verifier) checkNames(m IDs) {
 	}
 }
 
-// checkEncodings reads what is said of columns, and compares it with the manifest.
+// checkEncodings reads the encodings and compares them with the manifest.
 func (v *verifier) checkEncodings() {
 	spec := v.d.manifest.Encodings
 	if spec == nil || v.ctx.Err() != nil || !v.wanted(spec.Path) {

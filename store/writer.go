@@ -44,7 +44,7 @@ type Writer struct {
 	lock       io.Closer
 	shardBytes int64
 	unsynced   []string        // closed sections that are not yet synced
-	dirs       map[string]bool // inside partial, and with names that are not yet synced
+	dirs       map[string]bool // directories inside partial whose names are not yet synced
 	manifest   Manifest
 	open       []part
 	filling    []*sectionWriter // those that fill a buffer, oldest first

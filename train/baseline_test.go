@@ -16,7 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// noted trains in /run of a new disk, and returns what was noted as one text.
+// noted trains in /run of a new disk, and returns all notes as one text.
 func noted(t *testing.T, ds *store.Dataset, o run.Options) (*vfs.MemFS, *run.Result, string) {
 	disk, notes := vfs.NewMem(), ""
 	r, err := runOn(t.Context(), disk, ds, o, Hooks{Note: func(s string) { notes += s + "\n" }})
@@ -24,8 +24,8 @@ func noted(t *testing.T, ds *store.Dataset, o run.Options) (*vfs.MemFS, *run.Res
 	return disk, r, notes
 }
 
-// TestBaselineBesideMetric: each task says what an answer without a network has, at the end of a
-// run and when it is measured again; and a note says where the network is not better.
+// TestBaselineBesideMetric: for each task the baseline stands beside the metric, at the end of a
+// run and when it is measured again. A note says if the network is not better.
 func TestBaselineBesideMetric(t *testing.T) {
 	links, auc, edges, amounts := linkOptions(), small(), edgeOptions(), edgeOptions()
 	links.Decoder, links.Metric, links.EvalNegatives = model.DistMult, metric.MRR, "uniform:20"
@@ -94,8 +94,8 @@ func TestBaselineBesideMetric(t *testing.T) {
 	require.NotContains(t, notes, "one answer")
 }
 
-// TestConstantPredictionIsSaid: where nothing tells nodes apart the network has one answer, which
-// is said after each way to come to the figures of the test part, and after a resume.
+// TestConstantPredictionIsSaid: if nothing tells nodes apart, the network gives one answer. A note
+// says so however the test part was measured, and after a resume.
 func TestConstantPredictionIsSaid(t *testing.T) {
 	spec, bits, numbers := storetest.Communities(600, 3, 8, 16, 1), several(600), priced(600)
 	for want, s := range map[string]storetest.Spec{"class ": spec, "the same classes": bits, "": numbers} {
@@ -128,7 +128,8 @@ func TestConstantPredictionIsSaid(t *testing.T) {
 	}
 }
 
-// TestLargeLossIsSaid: once, with what to change, and not where numbers are as large.
+// TestLargeLossIsSaid: a note says it once, with what to change, but not if the numbers to learn
+// are that large.
 func TestLargeLossIsSaid(t *testing.T) {
 	spec := priced(400)
 	o := small()

@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// TestDryStepMapsWhatAStepTakes: of each network, what a step that computes nothing maps is, to the
-// byte, what one that computes takes: a second one, on the same batch, asks for no more.
+// TestDryStepMapsWhatAStepTakes: for each network, a dry step maps exactly the memory of a real
+// one: the real step on the same batch then asks for no more.
 func TestDryStepMapsWhatAStepTakes(t *testing.T) {
 	for _, kind := range []model.Kind{model.SAGE, model.GCN, model.GAT, model.MLP, model.RSAGE, model.RGCN, model.RGAT, model.HGT} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -33,15 +33,15 @@ func TestDryStepMapsWhatAStepTakes(t *testing.T) {
 	}
 }
 
-// idle is a backend that no product may be asked of.
+// idle is a backend that panics if a matrix product is computed.
 type idle struct{ kernels.Backend }
 
 func (idle) MatMul(_, _, _ kernels.Tensor, _, _, _ bool) { panic("a refused run computes") }
 
 func (idle) Affine(_, _ kernels.Tensor, _ bool, _ ...kernels.Term) { panic("a refused run computes") }
 
-// TestRefusalComputesNothing: a run that there is no memory for is refused before a step is made,
-// and the least that is said works.
+// TestRefusalComputesNothing: a run without enough memory is refused before a step computes
+// anything, and the least that the refusal names works.
 func TestRefusalComputesNothing(t *testing.T) {
 	o := small()
 	o.MemoryBytes = 16 << 20

@@ -321,9 +321,8 @@ type Measured struct {
 	Nodes string   `json:"nodes"` // train, valid, test or all-labelled
 	Count int      `json:"count"` // of them with a label; of links, those that were measured
 	Value *float64 `json:"value"` // null where the metric has none
-	// Baseline is the metric of an answer without a network, which BaselineOf names; left out if
-	// there is none. Constant is the answer that the network gave for all of them; left out where
-	// its answers differ.
+	// Baseline is the metric of an answer without a network, which BaselineOf names. Constant is
+	// the network's answer, if it gave the same one everywhere.
 	Baseline   *float64 `json:"baseline,omitempty"`
 	BaselineOf string   `json:"baseline_of,omitempty"`
 	Constant   string   `json:"constant_prediction,omitempty"`

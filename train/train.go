@@ -162,9 +162,10 @@ type task interface {
 	Without(step int) []sample.Without
 	// Part begins a measurement of a part of the split: of these nodes, by type, none where there is nothing to measure.
 	Part(ctx context.Context, p tasks.Part) ([][]uint32, error)
-	// Baseline measures an answer without a network on what Part began last, of these nodes; nil
-	// where there is none. Constant is the answer that the network gave for all that was measured
-	// last, empty where answers differ. Scale is about the loss of an untrained network.
+	// Baseline measures an answer without a network on these nodes of the part that Part began
+	// last. It returns nil if there is no such answer. Constant returns the network's answer if the
+	// last measurement saw the same one everywhere, else "". Scale returns about the loss of an
+	// untrained network.
 	Baseline(nodes [][]uint32) (*tasks.Baseline, error)
 	Constant() string
 	Scale() (float64, error)
@@ -213,7 +214,7 @@ type trainer struct {
 	links   *tasks.Links // task, where links are learnt
 	ofEdges edgeTask     // task, where links or edges are
 	be      kernels.Backend
-	sizing  *kernels.Sizing // be, which computes nothing while the memory of a step is measured
+	sizing  *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
 	tiers   *tiers.Tiers
 	step    *step.Stepper
 	model   *model.Model // of step, as is optim
@@ -237,7 +238,7 @@ type trainer struct {
 	rows      embeddings // of it
 	torn      bool       // a step has changed the weights, and not all learnt rows
 	large     []string   // columns of edges with large values
-	blown     bool       // it was said that the loss is far too large
+	blown     bool       // a note said that the loss is far too large
 	result    *run.Result
 	shown     run.View
 }
@@ -444,7 +445,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 		t.tiers.EpochSteps = t.task.Steps()
 	}
 	before := kernels.HostBytes()
-	t.sizing.Dry = true // or a step that there is no memory for would take it before that is refused
+	t.sizing.Dry = true // else a step would take memory that is not there before the run is refused
 	err = t.rehearse(b, 0)
 	t.sizing.Dry = false
 	if err != nil {

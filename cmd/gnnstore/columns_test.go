@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRunsKnowTheirColumns has a run refuse a dataset whose columns mean something else, though it
-// has as many, and use one with the same ones.
+// TestRunsKnowTheirColumns: a run refuses a dataset with as many columns of another meaning, and
+// takes one with the same columns.
 func TestRunsKnowTheirColumns(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -71,7 +71,8 @@ func TestRunsKnowTheirColumns(t *testing.T) {
 	require.Contains(t, stdout, "age, city (2 categories, onehot)")
 }
 
-// TestLeakOfOneColumn refuses a column that is both a feature and the label, by name or by number.
+// TestLeakOfOneColumn: a column that is both a feature and the label is refused, whether named or
+// numbered.
 func TestLeakOfOneColumn(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

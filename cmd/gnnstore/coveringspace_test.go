@@ -17,7 +17,7 @@ func (c choice) String() string {
 	return "--" + c.flag + "=" + c.value
 }
 
-// share is one of several equal parts of all pairs; the zero value is all of them.
+// share is one of several equal parts of all pairs. The zero value has all pairs.
 type share struct{ part, parts int }
 
 func (s share) has(pair [2]int) bool { return s.parts == 0 || (pair[0]+pair[1])%s.parts == s.part }
@@ -37,11 +37,11 @@ func (s share) MarshalText() ([]byte, error) { return fmt.Appendf(nil, "%d/%d", 
 // named.
 type space struct {
 	command string
-	share   share // of its pairs that are met
+	share   share // only pairs of this share count
 	choices []choice
 	index   map[choice]int
 	made    map[[2]int]bool // pairs that a run had
-	refused map[[2]int]bool // pairs of which a refusal names one
+	refused map[[2]int]bool // pairs that were refused by the name of one of them
 	open    int
 }
 

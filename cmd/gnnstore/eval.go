@@ -267,7 +267,7 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 	return nil
 }
 
-// notAbove says where the network is no better than the answer without one.
+// notAbove returns a note if the network is no better than the answer without one.
 func notAbove(k metric.Kind, m train.Measured) string {
 	if m.Value == nil || k.Better(*m.Value, *m.Baseline) {
 		return ""

@@ -54,7 +54,7 @@ type inspectedRelation struct {
 	MaxInDegree  int      `json:"max_in_degree"`
 	NoInEdge     int64    `json:"nodes_without_in_edges"`
 	BothWays     *float64 `json:"pairs_both_ways,omitempty"` // share, as read; nil if not sampled
-	// Encoding is how the edges were stored, where the dataset says it.
+	// Encoding describes how the edges were stored, if the dataset says it.
 	Encoding *store.RelationEncoding `json:"encoding,omitempty"`
 	Columns  []string                `json:"columns,omitempty"` // beside the neighbours: "weight f32"
 	Bytes    int64                   `json:"bytes"`
@@ -125,7 +125,7 @@ type inspectedTable struct {
 	Stride   int64  `json:"stride"`
 	Shards   int    `json:"shards"`
 	Bytes    int64  `json:"bytes"`
-	// Made, Seed, Normalize and Encodings say what the columns are, where the dataset does.
+	// Made, Seed, Normalize and Encodings describe the columns, if the dataset does.
 	Made      string           `json:"made,omitempty"`
 	Seed      uint64           `json:"seed,omitempty"`
 	Normalize string           `json:"normalize,omitempty"`
@@ -391,7 +391,7 @@ func printInspection(w io.Writer, in inspection) {
 	}
 }
 
-// columnsText says what the columns of a table are: the first few; empty where only their number is
+// columnsText describes the first few columns of a table. It returns "" if only their number is
 // known.
 func columnsText(t inspectedTable) string {
 	const most = 12
@@ -419,7 +419,7 @@ func columnsText(t inspectedTable) string {
 	return strings.Join(texts, ", ")
 }
 
-// columnText is a column in a few words.
+// columnText describes a column in a few words.
 func columnText(c store.Encoding) string {
 	text := clean(c.Name)
 	if c.Name == "" {

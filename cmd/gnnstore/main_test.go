@@ -209,7 +209,7 @@ func writeGraphSAINT(dir string) error {
 		}
 		indptr = append(indptr, int32(len(indices)))
 		for c := range classes {
-			noise := float64((v*7+c*3)%5) / 8 // or the features would be the label
+			noise := float64((v*7+c*3)%5) / 8 // without it, the features would tell the label
 			features = append(features, map[bool]float64{true: 1}[c == v%classes]+noise)
 		}
 		classOf[fmt.Sprint(v)] = v % classes

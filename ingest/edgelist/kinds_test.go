@@ -156,7 +156,7 @@ func TestRealPairs(t *testing.T) {
 	}
 }
 
-// TestFirstWords: what a line is told by are its first words, of however many it has.
+// TestFirstWords: firstWords stops after n words, however many the line has.
 func TestFirstWords(t *testing.T) {
 	for text, want := range map[string]int{"": 0, " a ": 1, "a b": 2, strings.Repeat("4 ", 1<<20): 2} {
 		require.Len(t, firstWords([]byte(text), 2), want)

@@ -30,7 +30,7 @@ type nodeTable struct {
 	header   string   // as in Options
 	id       int      // column
 	label    int      // column, -1 without
-	values   bool     // labels are numbers, and no classes
+	values   bool     // labels are numbers, not classes
 	features []int    // columns
 	titles   []string // of these
 	labelled string   // title of the column of labels

@@ -246,8 +246,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	return schema, nil
 }
 
-// Describe names the columns of the tables of features, in the order in which the schema has these:
-// of nodes, of edges.
+// Describe returns the names of the feature columns, in the order of the schema: nodes, then edges.
 func (s *Source) Describe() (d ingest.Description) {
 	switch {
 	case s.features != nil && s.features.dim > 0:
@@ -261,7 +260,7 @@ func (s *Source) Describe() (d ingest.Description) {
 	if s.table != nil && s.table.label >= 0 {
 		d.Labels = []string{s.table.labelled}
 	}
-	if !s.o.Events { // whose time and label go by these names
+	if !s.o.Events { // a stream keeps its time and label under names of their own
 		var from []string
 		for _, c := range s.kept {
 			from = append(from, c.from)

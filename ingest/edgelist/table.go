@@ -513,7 +513,7 @@ func (t *table) names(wanted func(i int) bool) (names []string) {
 	return names
 }
 
-// name is the header of a column, or its number.
+// name returns the header of a column, or its number if there is none.
 func (t *table) name(i int) string {
 	if t.header != nil && i < len(t.header) && t.header[i] != "" {
 		return t.header[i]

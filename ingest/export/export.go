@@ -342,8 +342,7 @@ func (e *exporter) writeManifest(m *manifest) error {
 	return e.writeFile("manifest.json", func(f *file) error { return f.write(append(b, '\n')) })
 }
 
-// writeEncodings writes what the columns mean as the dataset has it; nothing where the dataset does
-// not say it.
+// writeEncodings copies the encodings of the dataset, if it has some.
 func (e *exporter) writeEncodings() error {
 	text, err := e.ds.EncodingsText()
 	if text == nil || err != nil {

@@ -182,8 +182,9 @@ func (e *exporter) parquetStream(i int) (to manifestStream, err error) {
 	return to, err
 }
 
-// columnNames returns the names of a table's columns: those of the source where ingest can be told
-// them, and else numbered ones of one width, so that the file has them in their order.
+// columnNames returns the names for a table's columns. It takes the source's names if they are
+// different and ingest can be told them. Else it numbers the columns with digits of one width, so
+// that sorting by name keeps their order.
 func (e *exporter) columnNames(t *store.Table) (names []string, err error) {
 	encodings, err := e.ds.Encodings()
 	if err != nil {
@@ -305,8 +306,8 @@ func (e *exporter) ingestArgs(events *store.Events, sh *sheet, tables map[string
 	return args
 }
 
-// placesOf returns where columns lie in the file, which sorts them by name: their first and last
-// place where they lie together and in order, and else their names.
+// placesOf returns the value of --edge-features for columns of the file, which sorts them by name:
+// a range of places if they are consecutive and in order, else their names.
 func placesOf(columns []string, sh *sheet) string {
 	inFile := slices.Sorted(maps.Keys(sh.columns))
 	first := slices.Index(inFile, columns[0])

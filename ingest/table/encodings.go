@@ -5,7 +5,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Describe names the columns of all tables, labels and relations.
+// Describe returns the names of the columns of all tables, labels and relations.
 func (s *Source) Describe() (d ingest.Description) {
 	for _, t := range s.tables {
 		if t.nodes != nil {
@@ -31,7 +31,7 @@ func (s *Source) Describe() (d ingest.Description) {
 	return d
 }
 
-// encodings say what the columns of a table are, once the entry is settled.
+// encodings describes the columns of a table. Call it once the entry is settled.
 func (e *entry) encodings(m *matrix) (all []store.Encoding) {
 	for _, f := range m.features {
 		c := store.Encoding{Name: e.title(f.column), Width: int64(f.width())}

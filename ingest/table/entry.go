@@ -133,8 +133,8 @@ func (e *entry) sample(ctx context.Context, columns []column, visit func(cells [
 
 var errEnough = errors.New("enough rows")
 
-// check opens every file, so that a missing column, and one that is both a feature and the label,
-// is told before anything large is read.
+// check opens every file. So a missing column, or one that is both a feature and the label, is
+// refused before anything large is read.
 func (e *entry) check(columns []column) error {
 	e.titles = nil
 	for _, path := range e.files {
@@ -394,7 +394,7 @@ type featureReader struct {
 	buf     []byte
 	numbers []float32
 
-	unfilled bool // what is missing is NaN, whatever the schema has stand for it
+	unfilled bool // missing numbers are NaN, whatever the schema fills in
 }
 
 func newFeatureReader(tables []matrix) *featureReader {

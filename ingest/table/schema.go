@@ -31,10 +31,10 @@ type entry struct {
 	line   int
 	form   form
 	files  []string
-	titles map[string]string // of columns in the first file, by what the schema calls them
+	titles map[string]string // names of columns in the first file, by their names in the schema
 }
 
-// title is what the first file calls a column.
+// title returns the name of a column in the first file.
 func (e *entry) title(c column) string {
 	if title, ok := e.titles[c.text]; ok {
 		return title

@@ -318,7 +318,7 @@ func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) err
 	return s.rows(ctx, i, false, emit)
 }
 
-// UnfilledRows is Rows with NaN for numbers that are missing.
+// UnfilledRows streams the rows as Rows does, with NaN for missing numbers.
 func (s *Source) UnfilledRows(ctx context.Context, i int, emit func(ingest.RowChunk) error) error {
 	return s.rows(ctx, i, true, emit)
 }

@@ -35,7 +35,7 @@ func pairs(ctx context.Context, args []string) (err error) {
 	if *draw > 0 {
 		shares = shares[:*draw]
 	}
-	// In memory syncs take no time.
+	// Syncs cost nothing in memory.
 	tmp, err := os.MkdirTemp("/dev/shm", "gnnstore-pairs-")
 	if err != nil {
 		tmp, err = os.MkdirTemp("", "gnnstore-pairs-")
@@ -66,7 +66,7 @@ func pairs(ctx context.Context, args []string) (err error) {
 func somePairs(ctx context.Context, test string, seed uint64, share string, w io.Writer) error {
 	cmd := exec.CommandContext(ctx, test, "-test.count=1", "-test.v", "-test.timeout=60m", "-test.run=^TestCombinations$", "-every-pair",
 		fmt.Sprintf("-pairs-seed=%d", seed), "-pair-share="+share)
-	cmd.Dir = "cmd/gnnstore" // its testdata
+	cmd.Dir = "cmd/gnnstore" // where the test finds testdata
 	cmd.Env = append(os.Environ(), "TMPDIR="+filepath.Dir(test))
 	out, err := cmd.StdoutPipe()
 	if err != nil {

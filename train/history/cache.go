@@ -7,9 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Cache is all pools of a run, and the plans whose steps have not run yet. See the package's
-// comment for the order of calls: methods
-// panic where it is broken.
+// Cache has all pools of a run, and the plans of steps that have not run yet. The package comment
+// gives the order of calls; methods panic if it is broken.
 type Cache struct {
 	o     Options // with defaults
 	at    [][]int // by layer and type: the number of its pool, or -1
@@ -62,10 +61,10 @@ func New(o Options) (*Cache, error) {
 // Kept returns Options.Kept, or nothing where no embedding is ever used.
 func (c *Cache) Kept() []Kept { return c.o.Kept }
 
-// Group begins the plans of n steps from first on, which is the one after the last that was planned, and returns who makes them while
-// their batches are drawn together. It panics unless the step Lag before the last of them is
-// written back. Without any pool there is
-// nothing to decide, and the Expander is nil. Of each group all steps are drawn before the next begins, or Rewind is called.
+// Group begins the plans of the n steps from first on. first follows the last planned step. The
+// Expander makes the plans while the batches are drawn together; it is nil if there is no pool.
+// Group panics unless the step Lag before the last of them is written back. Draw all steps of a
+// group before the next Group, or call Rewind.
 func (c *Cache) Group(first, n int) sample.Expander {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,9 +16,8 @@ type group struct {
 	origins, ownOrigins [][][]sample.Origin
 }
 
-// Expand decides which of found are used, at the layer whose sources hop h draws (L - 1 - h), if it
-// has a pool. All others
-// are drawn further, and get no origins.
+// Expand decides which nodes of found are used at layer L - 1 - h, whose sources hop h draws, if
+// that layer has a pool. All other nodes are drawn further and get no origins.
 func (g *group) Expand(ctx context.Context, hop int, found [][][]uint32) ([][][]uint32, [][][]sample.Origin, error) {
 	c := g.cache
 	if len(found) != g.steps || hop >= c.o.Layers {

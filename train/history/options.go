@@ -27,9 +27,8 @@ type Options struct {
 	Kept []Kept
 }
 
-// Kept is a pool of slots for the embeddings of one type of nodes that Layer reads, and Layer - 1
-// makes. Layers are numbered as
-// those of a sample.Batch; layer 0 reads features, which are not kept here.
+// Kept is a pool of slots for the embeddings of one node type that Layer reads and Layer - 1 makes.
+// Layers are numbered as in sample.Batch. Layer 0 reads features, which are not kept here.
 type Kept struct {
 	Layer, Type, Slots int
 	// Nodes bounds the numbers of those that may be kept: where they are few beside the slots they are found faster. Default: not known.

@@ -48,7 +48,7 @@ func TestRestoreOfImpossible(t *testing.T) {
 		{"verdicts of 21 steps", func(s *Snapshot) { s.verdicts = append(s.verdicts, s.verdicts[0]) }},
 		// a verdict is missing
 		{"among those of steps 66 to 80", func(s *Snapshot) { s.verdicts = s.verdicts[5:] }},
-		// past use
+		// older than TStale
 		{"an embedding of step 50 among those of steps 51 to 80", func(s *Snapshot) { oldest(s).stamp = 50 }},
 		{"an embedding of step 81 among those of steps 51 to 80", func(s *Snapshot) { oldest(s).stamp = 81 }},
 		{"damaged: counts", func(s *Snapshot) { s.pools[0].counts.NaN = -1 }},

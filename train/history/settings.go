@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Auto is a setting that Resolve chooses. Rest is HistoryBytes that take the memory which other
-// parts leave; whoever splits the memory replaces it by the number before calling Slots.
+// Auto is a setting that Resolve chooses. Rest is a HistoryBytes that takes the memory other parts
+// leave. Whoever splits the memory replaces it with a number before calling Slots.
 const (
 	Auto = -1
 	Rest = -2
@@ -30,8 +30,8 @@ type Settings struct {
 }
 
 // Defaults are the settings of a run that asks for history and for no more. FreshGNN has a p_grad
-// of 0.9. 0.7 is the largest of 0.5, 0.7 and 0.9 that surely loses less than 1.5 points on Amazon
-// Computers (ten seeds).
+// of 0.9. 0.7 is the largest of 0.5, 0.7 and 0.9 whose loss on Amazon Computers is below 1.5 points
+// at the upper end of its 95 % interval (ten seeds).
 func Defaults() Settings {
 	return Settings{PGrad: 0.7, TStale: Auto, HistoryStart: Auto, HistoryLag: Auto, HistoryBytes: Auto}
 }

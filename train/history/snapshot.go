@@ -212,7 +212,7 @@ func Restore(o Options, r io.Reader) (*Cache, error) {
 	return c, nil
 }
 
-// HeadBytes is how many first bytes of a snapshot tell its version.
+// The first HeadBytes bytes of a snapshot tell its version.
 const HeadBytes = len(magic) + 4
 
 // CheckVersion returns ErrVersion, in an error that names both versions, if head begins a snapshot

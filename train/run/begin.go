@@ -13,7 +13,7 @@ type Beginning struct {
 	// Resume goes on with the run of the record, which is not changed yet, and says after how many updates.
 	Resume func(r *Record) (updates int, err error)
 	Note   func(format string, args ...any)
-	// Encodings is what the dataset says of its columns: store.Dataset.EncodingsText.
+	// Encodings returns the encodings of the dataset, as store.Dataset.EncodingsText does.
 	Encodings func() ([]byte, error)
 }
 

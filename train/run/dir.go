@@ -368,7 +368,8 @@ func (d *Dir) Explain(err error) error {
 	return fmt.Errorf("%w; make room, then go on with gnnstore train {resume} {run} %s", err, d.path)
 }
 
-// About adds to an error which run it is of, unless the error begins with the run or a file of it.
+// About puts the run's path in front of an error, unless the error begins with the run or one of
+// its files.
 func (d *Dir) About(err error) error {
 	const separator = string(filepath.Separator)
 	for _, begins := range []string{"run " + d.path + ":", d.path + ":", d.path + separator, "read checkpoint " + d.path + separator} {

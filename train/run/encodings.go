@@ -15,7 +15,7 @@ import (
 // EncodingsFile is the run's copy of the dataset's encodings, if the dataset has some.
 const EncodingsFile = "encodings.json"
 
-// keepEncodings copies what a dataset says of its columns, unless it is there.
+// keepEncodings writes the encodings of a dataset into the run, unless it has them.
 func (d *Dir) keepEncodings(text []byte) error {
 	if text == nil {
 		return nil
@@ -90,7 +90,7 @@ func (d *Dir) CheckColumns(ds *store.Dataset, reads func(t *store.Table) bool, n
 	return nil
 }
 
-// edgesDiffer says how edges were stored otherwise; empty where they were stored alike.
+// edgesDiffer returns how the edges were stored differently, or "" if they were stored alike.
 func edgesDiffer(was, is *store.RelationEncoding) string {
 	switch {
 	case was.Undirected && !is.Undirected:
@@ -106,7 +106,7 @@ func edgesDiffer(was, is *store.RelationEncoding) string {
 	return ""
 }
 
-// tableDiffers says which column means something else, and what to do; empty where none does.
+// tableDiffers returns which column has another meaning and what to do, or "" if none has.
 func tableDiffers(was, is *store.TableEncoding) string {
 	made := func(t *store.TableEncoding) string {
 		switch {
@@ -162,7 +162,7 @@ func tableDiffers(was, is *store.TableEncoding) string {
 	return ""
 }
 
-// columnDiffers says how a column was encoded otherwise; empty where it was encoded alike.
+// columnDiffers returns how a column was encoded differently, or "" if it was encoded alike.
 func columnDiffers(was, is *store.Encoding) string {
 	rule := func(c *store.Encoding) string {
 		if c.Missing == "" {
@@ -203,7 +203,7 @@ func some(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// clip makes a name fit for a message of one line.
+// clip shortens a name for a message of one line.
 func clip(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

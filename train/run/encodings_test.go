@@ -8,8 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestColumnsThatDiffer says of every way in which a table can mean something else which column it
-// is, and what to do.
+// TestColumnsThatDiffer: for each way in which a table can differ, the message names the column and
+// the remedy.
 func TestColumnsThatDiffer(t *testing.T) {
 	learnt := func(change func(t *store.TableEncoding)) *store.TableEncoding {
 		e := &store.TableEncoding{Name: "feat", NodeType: "shop", Columns: append(store.NumberColumns([]string{"age", "income"}),
@@ -43,7 +43,7 @@ func TestColumnsThatDiffer(t *testing.T) {
 	require.Contains(t, tableDiffers(row, learnt(nil)), "its rows were not normalised, and were there; ingest it with {normalize} row")
 }
 
-// TestEdgesThatDiffer says by which flags edges were stored otherwise.
+// TestEdgesThatDiffer: the message names the flag by which edges were stored differently.
 func TestEdgesThatDiffer(t *testing.T) {
 	plain := store.RelationEncoding{SelfLoops: "keep", Duplicates: "keep"}
 	require.Empty(t, edgesDiffer(&plain, &plain))

@@ -34,8 +34,8 @@ type Record struct {
 	AutoSettings *AutoSettings `json:"auto_settings,omitempty"`
 	// AutoStaleness is likewise what the staleness comes to.
 	AutoStaleness *AutoStaleness `json:"auto_staleness,omitempty"`
-	// BlendRule numbers the rule by which Options.Mitigate blends memories; absent where none are
-	// blended, and of runs by the first rule.
+	// BlendRule is the number of the rule by which Options.Mitigate blends memories. It is absent
+	// if none are blended, and in runs by the first rule.
 	BlendRule int       `json:"blend_rule,omitempty"`
 	Version   string    `json:"version"`
 	Host      Host      `json:"host"`

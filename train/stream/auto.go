@@ -130,8 +130,8 @@ func (t *trainer) rehearsal(c staleness.Costs, steps, k int) run.Rehearsal {
 }
 
 // rehearseSteps runs steps from the middle of the training part, with state at a place never
-// written, and returns the cost of their stages. Of the
-// run nothing is changed by that but the tables, which are to be opened anew.
+// written, and returns the cost of their stages. It changes nothing of the run but the tables,
+// which the caller opens anew.
 func (t *trainer) rehearseSteps(ctx context.Context, at mutable.Place) (c staleness.Costs, steps int, err error) {
 	p := t.learning(1)
 	steps = min(rehearsed, p.steps())

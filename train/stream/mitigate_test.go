@@ -240,7 +240,7 @@ func TestResumeByAnotherBlendRule(t *testing.T) {
 		for _, rule := range []int{0, temporal.BlendRule, temporal.BlendRule + 1} {
 			blends := mitigate == 0.5
 			if !blends && rule > 0 {
-				continue // no run has it on record
+				continue // a run that blends nothing has no rule on record
 			}
 			o, disk := options(model.TGN), vfs.NewMem()
 			o.Staleness, o.Mitigate, o.CheckpointEvery = 2, mitigate, 2
@@ -274,7 +274,7 @@ func TestResumeByAnotherBlendRule(t *testing.T) {
 	}
 }
 
-// files returns the names and sizes of what is in a run.
+// files returns the names and sizes of the files in a run.
 func files(t *testing.T, fsys vfs.FS) (all []string) {
 	for _, in := range []string{"/run", "/run/" + run.CheckpointDir} {
 		names, err := fsys.List(in)

@@ -218,8 +218,8 @@ func (t *trainer) large(ctx context.Context, p part) (*temporal.Batch, error) {
 // sizeOf is what the memory of a step grows with.
 func sizeOf(b *temporal.Batch) int { return len(b.RowNode) + len(b.NearRow) }
 
-// rehearse takes a batch through a step that computes nothing, so that the step's memory is mapped
-// and known, and none of it used before it is found to fit. A key of 0 is evaluation.
+// rehearse runs a batch through a step that computes nothing. That maps the step's memory without
+// using it, so that it can be counted before it has to fit. A key of 0 means evaluation.
 func (t *trainer) rehearse(b *temporal.Batch, key uint64) error {
 	t.sizing.Dry = true
 	defer func() { t.sizing.Dry = false }()

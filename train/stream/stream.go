@@ -65,7 +65,7 @@ type trainer struct {
 	events *store.Events
 	split  store.StreamSplit
 	be     kernels.Backend
-	sizing *kernels.Sizing // be, which computes nothing while the memory of a step is measured
+	sizing *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
 	dir    *run.Dir
 	record *run.Record
 
@@ -98,7 +98,7 @@ type trainer struct {
 	best    []checkpoint.Tensor     // weights of the best epoch
 	ends    run.Ending
 	partial run.Partial // the epoch under way
-	blown   bool        // it was said that the loss is far too large
+	blown   bool        // a note said that the loss is far too large
 	saved   int         // updates in the newest checkpoint, -1 before
 	mark    marks       // of the state in it
 	counted counted     // what the tables and stages did
@@ -371,7 +371,7 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 	return nil
 }
 
-// blendRule returns the rule by which memories are blended; 0 where none are.
+// blendRule returns the number of the rule by which memories are blended, or 0 if none are.
 func (t *trainer) blendRule() int {
 	if t.Mitigate == 0 || t.Mitigate == 1 {
 		return 0

@@ -20,7 +20,7 @@ type Baseline struct {
 	Value float64 // of all nodes, edges or links of a part
 }
 
-// baselineValues is how many numbers of a constant answer, or scores, are held at once.
+// baselineValues bounds the numbers, of a constant answer or of scores, that are held at once.
 const baselineValues = 1 << 16
 
 // rowsAtOnce returns how many rows of cols numbers are measured at once.
@@ -33,7 +33,7 @@ func (k *Nodes) Baseline(nodes [][]uint32) (b *Baseline, err error) {
 	if len(k.data.Train) == 0 || k.data.Target >= len(nodes) || len(nodes[k.data.Target]) == 0 {
 		return nil, nil
 	}
-	_, _ = k.Value() // what an evaluation that was cut short has left
+	_, _ = k.Value() // an evaluation that was cut short may have left some
 	err = store.Guard(func() error {
 		what, answer, err := k.constantAnswer()
 		if err != nil || answer == nil {
@@ -108,11 +108,10 @@ func (k *Nodes) constantAnswer() (what string, row []float32, err error) {
 	}
 	share := func(c int) float64 { return float64(counts[c]) / float64(max(known[c], 1)) }
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(share(b), share(a)) })
-	best, most, hits, taken := 0.0, 0, int64(0), all // taken: what is positive, and what is said to be
+	best, most, hits, taken := 0.0, 0, int64(0), all // taken counts positives and predicted positives
 	for n, c := range order {
 		hits, taken = hits+counts[c], taken+known[c]
-		// Of macro-F1 each class that any node has counts for itself, so that the answer has all of
-		// them.
+		// Macro-F1 is the mean over classes, so the answer has every class that some node has.
 		if f1 := 2 * float64(hits) / float64(max(taken, 1)); f1 > best || k.kind == metric.MacroF1 && counts[c] > 0 {
 			best, most = f1, n+1
 		}
@@ -174,13 +173,13 @@ func (k *Edges) Baseline([][]uint32) (b *Baseline, err error) {
 	return b, err
 }
 
-// mostPopular bounds the negatives that popularity is measured among: more would take time.
+// A part with more than mostPopular negatives gets no baseline, to save time.
 const mostPopular = 1 << 24
 
 // Baseline ranks the links of the part that Part began last by the popularity of their ends: one
-// more than the edges that end at the destination. If the relation is symmetric, or is the learnt
-// one and has a reverse, that times one more than the edges that begin at the source. It returns
-// nil where links are ranked among all nodes.
+// more than the number of edges that end at the destination. If the relation is symmetric, or is
+// the learnt one and has a reverse, that number is multiplied by one more than the number of edges
+// that begin at the source. It returns nil where links are ranked among all nodes.
 func (k *Links) Baseline([][]uint32) (b *Baseline, err error) {
 	e := &k.evaluation
 	if e.of.Way == All || len(e.used) == 0 || k.negativesOf(e.part, e.of) > mostPopular || e.part == Train {
@@ -233,7 +232,7 @@ func (k *Links) Baseline([][]uint32) (b *Baseline, err error) {
 	return b, err
 }
 
-// popularity scores a link of one of the relations by the edges that are trained on.
+// popularity returns the score of a link by the training edges of its ends.
 func (k *Links) popularity(of int, src, dst uint32) float32 {
 	r := &k.relations[of]
 	score := float64(1 + r.Degree(dst))
@@ -246,14 +245,14 @@ func (k *Links) popularity(of int, src, dst uint32) float32 {
 	return float32(score)
 }
 
-// sameness tells whether a network gives the same answer to all that is measured.
+// sameness finds out whether a network gives the same answer to all examples of a measurement.
 type sameness struct {
 	rows  int64
 	first []float32
 	same  bool
 }
 
-// answerKind says what of a row of logits is the answer, for a metric.
+// answerKind says which part of a row of logits a metric reads as the answer.
 type answerKind int
 
 const (
@@ -264,7 +263,7 @@ const (
 	byNumber                    // the number that is learnt
 )
 
-// closeTo tells whether two numbers of about this magnitude differ by rounding alone.
+// closeTo reports whether two numbers of this magnitude differ by no more than rounding.
 func closeTo(a, b, magnitude float32) bool {
 	return math.Abs(float64(a)-float64(b)) <= 1e-6*math.Abs(float64(magnitude))
 }
@@ -305,7 +304,7 @@ func largestLogit(row []float32) int {
 	return int(at[0])
 }
 
-// take ends a measurement and returns the answer to all its rows; empty where answers differ.
+// take ends a measurement. It returns the answer that all rows share, or "" if they differ.
 func (s *sameness) take(names []string, by answerKind) (said string) {
 	if s.same && s.rows > 1 {
 		switch by {
@@ -326,8 +325,8 @@ func (s *sameness) take(names []string, by answerKind) (said string) {
 	return said
 }
 
-// Scale returns about the loss of a network that has learnt nothing. Of numbers it is the mean of
-// their squares, which is the loss of 0 for all.
+// Scale returns about the loss of a network that has learnt nothing. For numbers that is the mean
+// of their squares, the loss of predicting 0 everywhere.
 func (k *Nodes) Scale() (scale float64, err error) {
 	if k.numbers == nil {
 		return 1, nil
@@ -346,7 +345,7 @@ func (k *Nodes) Scale() (scale float64, err error) {
 	return scale, err
 }
 
-// Scale is described at Nodes. Of numbers it is the square of the largest.
+// Scale is described at Nodes. For numbers it is the square of the largest.
 func (k *Edges) Scale() (float64, error) {
 	if k.numbers == nil {
 		return 1, nil
@@ -357,6 +356,6 @@ func (k *Edges) Scale() (float64, error) {
 // Scale is described at Nodes.
 func (k *Links) Scale() (float64, error) { return 1, nil }
 
-// Constant says that all links and negatives that were measured last have one score; empty where
-// scores differ, and where links are ranked among all nodes.
+// Constant returns the score that all links and negatives of the last measurement share. It returns
+// "" if scores differ, or if links are ranked among all nodes.
 func (k *Links) Constant() string { return k.constant }

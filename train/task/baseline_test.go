@@ -26,7 +26,8 @@ func nodesOf(t *testing.T, s storetest.Spec, kind metric.Kind) *Nodes {
 	return k
 }
 
-// f1Of returns the micro-F1 and the macro-F1 of one answer to nodes, a bit for each class.
+// f1Of returns the micro-F1 and macro-F1 of one answer for all nodes, which has a bit for each
+// class.
 func f1Of(s storetest.Spec, nodes []store.NodeID, answer int) (micro, macro float64) {
 	var hits, taken, named int
 	for c := range s.Classes {
@@ -49,8 +50,7 @@ func f1Of(s storetest.Spec, nodes []store.NodeID, answer int) (micro, macro floa
 	return 2 * float64(hits) / float64(max(taken, 1)), macro / float64(max(named, 1))
 }
 
-// TestBaselineOfNodes compares the answer without a network with a loop over the answers that there
-// are.
+// TestBaselineOfNodes compares the baseline with a loop over all possible answers.
 func TestBaselineOfNodes(t *testing.T) {
 	one := storetest.Communities(200, 3, 2, 4, 1)
 	one.Class = func(v int) int32 { return []int32{2, 1, 1, 0, 1, 2, 1}[v%7] }
@@ -227,7 +227,7 @@ func TestBaselineOfLinks(t *testing.T) {
 	require.Nil(t, b, "among all nodes")
 }
 
-// TestSameness: what is one answer depends on what a metric reads of it.
+// TestSameness: whether answers are the same depends on what the metric reads of them.
 func TestSameness(t *testing.T) {
 	names := []string{"red", "blue"}
 	nan := float32(math.NaN())
@@ -266,7 +266,7 @@ func TestSameness(t *testing.T) {
 	}
 }
 
-// TestConstantOfNodes: it is said of the measurement that ended last.
+// TestConstantOfNodes: Constant is about the measurement that ended last.
 func TestConstantOfNodes(t *testing.T) {
 	s := storetest.Communities(100, 2, 2, 4, 1)
 	k := nodesOf(t, s, "")

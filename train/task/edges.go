@@ -189,8 +189,7 @@ func (k *Edges) logits(t *tape.Tape, x *edges, from, to *tape.Var) (logits *tape
 	return k.net.Model.Edges(t, from, to, e), ints[2], each
 }
 
-// Constant returns the network's answer to all edges that were measured last; empty where answers
-// differ.
+// Constant returns the answer that all edges of the last measurement share, or "" if they differ.
 func (k *Edges) Constant() string { return k.constant }
 
 // measure adds what was predicted of x to the metric.

@@ -300,8 +300,8 @@ func (k *Nodes) count(logits []float32, nodes []uint32) (err error) {
 	return err
 }
 
-// answersBy says what of a row of logits is the answer. ROC-AUC asks for the order of nodes, and
-// for no class.
+// answersBy returns which part of a row of logits the metric reads. ROC-AUC reads the order of
+// nodes, not a class.
 func (k *Nodes) answersBy() answerKind {
 	switch {
 	case k.numbers != nil:
@@ -316,8 +316,7 @@ func (k *Nodes) answersBy() answerKind {
 	return byLargest
 }
 
-// Constant returns the network's answer to all nodes that were measured last; empty where answers
-// differ.
+// Constant returns the answer that all nodes of the last measurement share, or "" if they differ.
 func (k *Nodes) Constant() string { return k.constant }
 
 // Value is the metric of what was measured since the last call. It is undefined for some sets, as ROC-AUC where all are

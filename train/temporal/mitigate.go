@@ -14,9 +14,9 @@ const staleQuantile = 0.99
 // noEvent is the last time of a node that had no event yet. Scaled times begin at 0.
 const noEvent = -1
 
-// BlendRule numbers the rule by which Blends chooses rows and partners. It grows when runs come to
-// other results by it. Rule 1 found partners by all events of the training part, and blended rows
-// of nodes without an event; runs by it have no number on record.
+// BlendRule is the number of the rule by which Blends chooses rows and partners. It grows when a
+// change of the rule changes results. Rule 1 found partners in all events of the training part, and
+// blended rows of nodes without an event. Runs by rule 1 have no number on record.
 const BlendRule = 2
 
 // Blends finds the rows of a batch whose memory is out of date, and the nodes whose memories are

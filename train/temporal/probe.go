@@ -25,7 +25,7 @@ type Probe struct {
 // probeHidden is the columns between the layers, as in TGL.
 const probeHidden = 100
 
-// ProbeWeights is how many weights a Probe has.
+// ProbeWeights returns the number of weights of a Probe.
 func ProbeWeights(in, classes int) int64 {
 	return probeHidden*(int64(in)+1) + (probeHidden+1)*int64(classes)
 }

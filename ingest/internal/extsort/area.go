@@ -51,8 +51,8 @@ func At(fs vfs.FS, dir string) *Area {
 // Traffic is the bytes written and read so far.
 func (a *Area) Traffic() (written, read int64) { return a.written.Load(), a.read.Load() }
 
-// Bucket is a finished run of records, in a file of its own or, when it is small, in one with
-// others. The zero Bucket is empty and has no file.
+// Bucket is a finished run of records. A large one has a file of its own; small ones share files.
+// The zero Bucket is empty and has no file.
 type Bucket struct {
 	Name   string `json:"name,omitempty"` // of the file, inside the Area
 	Bytes  int64  `json:"bytes"`
@@ -242,7 +242,7 @@ func (a *Area) Retain(buckets []Bucket) error {
 // Held is the bytes of the buckets on disk.
 func (a *Area) Held() int64 { return a.held.Load() }
 
-// Sync makes finished buckets last.
+// Sync makes all finished buckets durable.
 func (a *Area) Sync() error {
 	a.packs.mu.Lock()
 	err := a.writePack()

@@ -32,7 +32,7 @@ func (n noSync) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.Ope
 	return noSyncFile{f}, err
 }
 
-// area is one where each bucket has a file of its own.
+// area returns an Area in which each bucket has a file of its own.
 func area(t testing.TB) *Area {
 	a, err := Open(noSync{vfs.Default}, t.TempDir())
 	require.NoError(t, err)

@@ -10,29 +10,30 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Small buckets share files: thousands of relations with a few edges each make several buckets a
-// relation, and a file of its own took each some 4 ms, to make it, to sync it and to remove it.
+// Small buckets share files. Each relation has several buckets, and there may be thousands of
+// relations with a few edges each. A file for each bucket costs some 4 ms: to make, to sync and to
+// remove it.
 
 const (
-	// packedBytes is the largest bucket that shares a file.
+	// packedBytes is the size of the largest bucket that shares a file.
 	packedBytes = 64 << 10
-	// packShare is how many of that size fill such a file.
+	// packShare buckets of that size fill a file.
 	packShare  = 16
 	packPrefix = "pack-"
 )
 
-// packs are the files that small buckets share. The newest fills in memory, and is written when it
-// is full, or when what is finished has to last.
+// packs has the files that small buckets share. The newest file fills in memory. It is written when
+// it is full, and when finished buckets must become durable.
 type packs struct {
 	mu      sync.Mutex
 	live    map[string]int // buckets in each file that are not removed
 	name    string         // of the newest, "" before the first
 	number  int            // of the newest
-	filling []byte         // all of the newest
+	filling []byte         // the content of the newest
 	written int            // bytes of filling that are in the file, and synced
 }
 
-// pack puts a bucket of records behind others.
+// pack appends a bucket of records to the newest pack.
 func (a *Area) pack(records []byte) (Bucket, error) {
 	p := &a.packs
 	p.mu.Lock()
@@ -64,7 +65,7 @@ func (a *Area) packedBytes() int {
 	return packedBytes
 }
 
-// writePack makes the newest pack last. packs are locked.
+// writePack makes the newest pack durable. The caller holds the lock of packs.
 func (a *Area) writePack() error {
 	p := &a.packs
 	if p.name == "" || p.written == len(p.filling) || p.live[p.name] == 0 {
@@ -89,7 +90,8 @@ func (a *Area) writePack() error {
 	return nil
 }
 
-// loadPacked fills dst with bytes of a packed bucket from offset at on, if its pack is in memory.
+// loadPacked copies bytes of a packed bucket, from offset at on, to dst. It returns false if the
+// pack is not in memory.
 func (a *Area) loadPacked(b Bucket, at int64, dst []byte) bool {
 	p := &a.packs
 	p.mu.Lock()
@@ -101,7 +103,7 @@ func (a *Area) loadPacked(b Bucket, at int64, dst []byte) bool {
 	return true
 }
 
-// removePacked removes a packed bucket, and the file with its last.
+// removePacked removes a packed bucket. With the last bucket of a file it removes the file.
 func (a *Area) removePacked(b Bucket) error {
 	p := &a.packs
 	p.mu.Lock()
@@ -119,7 +121,7 @@ func (a *Area) removePacked(b Bucket) error {
 	return a.fs.Remove(a.path(b.Name))
 }
 
-// retainPacks finds what is in packs again.
+// retain counts again which buckets are in which file, after a restart.
 func (p *packs) retain(buckets []Bucket) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPacks: small buckets that share files are what was kept, until they are removed, and then no
-// file is left. What was there at the last Sync outlives a power cut.
+// TestPacks: small buckets that share files read back as written until they are removed. Then no
+// file is left. Buckets of the last Sync survive a power cut.
 func TestPacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mem := vfs.NewCrashableMem()

@@ -151,9 +151,9 @@ func (w *Writer) Err() error {
 	return nil
 }
 
-// Close writes what is left and returns the buckets, those without records too. They last once
-// [Area.Sync] returns. Every Appender is flushed before. After an error the files are there still;
-// they go with the Area's directory.
+// Close writes the records that are left and returns all buckets, empty ones too. [Area.Sync] makes
+// them durable. Flush every Appender first. After an error the files stay until the Area's
+// directory is removed.
 func (w *Writer) Close() ([]Bucket, error) {
 	done := make([]Bucket, len(w.buckets))
 	for i := range w.buckets {
