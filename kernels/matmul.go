@@ -1,6 +1,8 @@
 package kernels
 
 import (
+	"unsafe"
+
 	"gonum.org/v1/gonum/blas"
 	"gonum.org/v1/gonum/blas/gonum"
 )
@@ -14,6 +16,10 @@ const (
 	tileCols = 64  // gonum starts goroutines of its own from four blocks of 64×64 up; a tile is one
 	tileDeep = 256 // a tile's columns of b are then 64 KiB
 	packDeep = 1024
+	// gonum's dot product adds in another order where a row of b does not start on this many bytes. Rows that may not are
+	// copied to where they do: a product depends on its factors, and not on their addresses.
+	alignedRow = 16
+	alignedLen = alignedRow / 4
 )
 
 // MatMul computes dst = op(a)·op(b), or dst += … with accumulate. op(a) is m×k and op(b) k×n; transA says that a is
@@ -32,39 +38,54 @@ func matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool, s
 		return scratch
 	}
 	deep := min(k, packDeep)
+	packs := !transB || k%alignedLen != 0 || uintptr(unsafe.Pointer(unsafe.SliceData(b)))%alignedRow != 0
 	var needA, needB int
 	if transA {
 		needA = m * deep
 	}
-	if !transB {
-		needB = n * deep
+	if packs {
+		needB = n*alignedUp(deep) + alignedLen
 	}
 	scratch = grow(scratch, needA+needB)
 	packA, packB := scratch[:needA], scratch[needA:needA+needB]
+	if packs {
+		start := uintptr(unsafe.Pointer(unsafe.SliceData(packB)))
+		packB = packB[(-start%alignedRow)/4:]
+	}
 	for l0 := 0; l0 < k; l0 += packDeep {
 		l1 := min(l0+packDeep, k)
 		p := product{dst: dst, n: n, a: operand{a[l0:], k}, b: operand{b[l0:], k}}
 		if transA {
 			p.a = operand{packA, l1 - l0}
-			transpose(packA, a[l0*m:l1*m], l1-l0, m, threads)
+			transpose(packA, l1-l0, a[l0*m:l1*m], l1-l0, m, threads)
 		}
-		if !transB {
-			p.b = operand{packB, l1 - l0}
-			transpose(packB, b[l0*n:l1*n], l1-l0, n, threads)
+		switch depth := l1 - l0; {
+		case !transB:
+			p.b = operand{packB, alignedUp(depth)}
+			transpose(packB, p.b.stride, b[l0*n:l1*n], depth, n, threads)
+		case packs:
+			p.b = operand{packB, alignedUp(depth)}
+			parallelFor(threads, n, chunkRows(depth), func(lo, hi int) {
+				for j := lo; j < hi; j++ {
+					copy(packB[j*p.b.stride:], b[j*k+l0:j*k+l1])
+				}
+			})
 		}
 		p.run(m, l1-l0, threads)
 	}
 	return scratch
 }
 
-// transpose copies the rows×cols matrix src to dst as cols×rows.
-func transpose(dst, src []float32, rows, cols, threads int) {
+func alignedUp(n int) int { return (n + alignedLen - 1) / alignedLen * alignedLen }
+
+// transpose copies the rows×cols matrix src to dst as cols×rows, its rows stride elements apart.
+func transpose(dst []float32, stride int, src []float32, rows, cols, threads int) {
 	// Sixteen columns of src are one cache line of each row.
 	parallelFor(threads, cols, 16, func(lo, hi int) {
 		for r := range rows {
 			line := src[r*cols+lo : r*cols+hi]
 			for c, v := range line {
-				dst[(lo+c)*rows+r] = v
+				dst[(lo+c)*stride+r] = v
 			}
 		}
 	})

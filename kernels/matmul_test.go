@@ -44,6 +44,33 @@ func TestMatMulFunction(t *testing.T) {
 	}
 }
 
+// TestMatMulAnywhere multiplies operands that begin at any address: the bits of a product do not depend on it.
+func TestMatMulAnywhere(t *testing.T) {
+	at := func(values []float32, skip int) []float32 { // skip elements behind a cache line's start
+		s := cast[float32](alignedHeap(4 * (skip + len(values))))[skip:]
+		copy(s, values)
+		return s
+	}
+	for _, set := range Sets() {
+		c := NewCPU(CPUOptions{Threads: 2, Set: set})
+		for _, shape := range [][3]int{{20, 1, 6}, {3, 5, 7}, {17, 9, 33}, {6, 66, packDeep + 3}} {
+			m, n, k := shape[0], shape[1], shape[2]
+			a, b := floatsFrom(1, m*k), floatsFrom(2, k*n)
+			for kind := range 4 {
+				var want []float32
+				for skip := range 4 * 4 * 4 {
+					got := at(make([]float32, m*n), skip/16)
+					c.matMul(got, at(a, skip%4), at(b, skip/4%4), m, n, k, kind&1 != 0, kind&2 != 0, false)
+					if skip == 0 {
+						want = got
+					}
+					require.Equal(t, want, got, "%s: %v, transposes %d, addresses %d", set, shape, kind, skip)
+				}
+			}
+		}
+	}
+}
+
 // TestMatMulStartsNoGoroutines holds gonum to what tileRows and tileCols count on, that it computes one tile serially: it
 // would allocate for every goroutine, and so more for more tiles.
 func TestMatMulStartsNoGoroutines(t *testing.T) {
