@@ -187,7 +187,7 @@ func (d *Data) openNodes(o Options) error {
 		if split == "" && len(names) == 0 {
 			return d.fail("no split; ingest it again with {split} random:0.6/0.2/0.2 or per-class:20/30")
 		}
-		return d.fail("no split %q; {split} takes one of: %s", split, strings.Join(names, ", "))
+		return d.fail("no split %q; {split} takes one of: %s", split, some(names))
 	}
 	d.Labels, d.Split = d.Set.Labels(label), m.Splits[chosen].Name
 	err := store.Guard(func() (err error) {
@@ -248,13 +248,13 @@ func openGraph(ds *store.Dataset, only string) (*Data, error) {
 	case only == "" || len(d.Relations) == 1:
 		return d, nil
 	case len(d.Relations) == 0:
-		return nil, d.fail("no relation %s; {relation} takes one of: %s", only, strings.Join(keys, ", "))
+		return nil, d.fail("no relation %s; {relation} takes one of: %s", only, some(keys))
 	}
 	keys = nil
 	for _, r := range d.Relations {
 		keys = append(keys, r.Relation.Key())
 	}
-	return nil, d.fail("{relation} %s: there are %s; give one of these keys", only, strings.Join(keys, " and "))
+	return nil, d.fail("{relation} %s: there are %s; give one of these keys", only, some(keys))
 }
 
 // findInputs gives types the tables, or the columns of learnt rows, that they are to have.
@@ -315,7 +315,7 @@ func (d *Data) typeNames() string {
 	for _, t := range d.Types {
 		names = append(names, t.Name)
 	}
-	return strings.Join(names, ", ")
+	return some(names)
 }
 
 // findTarget finds the type that is learnt: the one of that name, or the only one that can be. Where there is none, the error
@@ -343,7 +343,7 @@ func (d *Data) findTarget(name, without string) error {
 	case len(can) == 0:
 		return d.fail("no type of nodes with a label and a split, %s", without)
 	case len(can) > 1:
-		return d.fail("the types %s have labels and splits; say by {target} which one to take", strings.Join(can, " and "))
+		return d.fail("the types %s have labels and splits; say by {target} which one to take", someOf(can, " and "))
 	}
 	return nil
 }
@@ -384,7 +384,7 @@ func (d *Data) OfRelation(fanouts map[string][]int) ([][]int, error) {
 	}
 	for name := range fanouts {
 		if !used[name] {
-			return nil, d.fail("{fanout} %s: no relation of that name; there are %s", name, strings.Join(keys, ", "))
+			return nil, d.fail("{fanout} %s: no relation of that name; there are %s", name, some(keys))
 		}
 	}
 	return all, nil

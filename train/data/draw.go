@@ -2,7 +2,6 @@ package data
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -61,7 +60,7 @@ func OpenToDraw(ds *store.Dataset, o Options) (*Data, error) {
 	case o.Split != "" && len(names) == 0:
 		return nil, d.fail("no split %q; without {split} all nodes are seeds", o.Split)
 	case len(names) > 0:
-		return nil, d.fail("no split %q; {split} takes one of: %s", o.Split, strings.Join(names, ", "))
+		return nil, d.fail("no split %q; {split} takes one of: %s", o.Split, some(names))
 	default:
 		d.Split = o.Split
 		d.Train = make([]uint32, t.Nodes)

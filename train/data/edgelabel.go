@@ -48,7 +48,7 @@ func (d *Data) openEdgeLabel(text string) error {
 		return d.fail("{edge_label} %s: write COLUMN, whose different values are classes; COLUMN:sign, negative values and the others; or COLUMN:value, numbers",
 			text)
 	case column == nil || name == store.EdgeID:
-		return d.fail("{edge_label} %s: the edges of relation %s have no column %s to learn; there are %s", text, r.Relation.Key(), name, orNone(there))
+		return d.fail("{edge_label} %s: the edges of relation %s have no column %s to learn; there are %s", text, r.Relation.Key(), name, some(there))
 	}
 	l := &EdgeLabel{Name: name, Column: column, sign: kind == signLabel}
 	if d.Links.Valid.Len()+d.Links.Test.Len() == 0 {

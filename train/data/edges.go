@@ -41,7 +41,7 @@ func (d *Data) useEdgeInputs(inputs map[string][]string) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
 		if !used[name] {
-			return d.fail("{edge_input} %s: no relation of that name; there are %s", name, strings.Join(keys, ", "))
+			return d.fail("{edge_input} %s: no relation of that name; there are %s", name, some(keys))
 		}
 	}
 	return nil
@@ -65,7 +65,7 @@ func (d *Data) useEdgeTable(name string, columns []string, r *Relation) (is bool
 	table, there := d.edgeTable(r, wanted)
 	switch {
 	case table == nil && len(there) > 0:
-		return false, d.fail("{edge_input} %s=%s: the edges of relation %s have no such table; there is %s", name, columns[at], r.Relation.Key(), strings.Join(there, ", "))
+		return false, d.fail("{edge_input} %s=%s: the edges of relation %s have no such table; there is %s", name, columns[at], r.Relation.Key(), some(there))
 	case table == nil:
 		return false, d.fail("{edge_input} %s=%s: the edges of relation %s have no table%s; ingest them with their features, or leave it out", name, columns[at],
 			r.Relation.Key(), orColumns(r.columnNames()))
@@ -111,7 +111,7 @@ func orColumns(there []string) string {
 	if len(there) == 0 {
 		return ""
 	}
-	return "; there are the columns " + strings.Join(there, ", ")
+	return "; there are the columns " + some(there)
 }
 
 // noColumn is the error of a column that edges of r do not have, or that is only their number.
@@ -123,10 +123,10 @@ func (d *Data) noColumn(name, column string, r *Relation) error {
 			name, column, r.Relation.Key())
 	case column == store.EdgeID:
 		return d.fail("{edge_input} %s=%s: that is the edges' number as they were read; relation %s has the columns %s",
-			name, column, r.Relation.Key(), strings.Join(there, ", "))
+			name, column, r.Relation.Key(), some(there))
 	}
 	return d.fail("{edge_input} %s=%s: the edges of relation %s have no column %s; there are %s",
-		name, column, r.Relation.Key(), column, strings.Join(there, ", "))
+		name, column, r.Relation.Key(), column, some(there))
 }
 
 // CheckEdgeInputs refuses columns of relations of which none is drawn from.

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -52,7 +53,7 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 	}
 	switch {
 	case name != "" && chosen < 0:
-		return d.fail("{target} %s: no such relation; those whose edges are split are %s", name, orNone(can))
+		return d.fail("{target} %s: no such relation; those whose edges are split are %s", name, someOf(can, " and "))
 	case len(can) == 0 && !uses:
 		return d.fail("no relation has an edge split, so {task} link has no links to measure by; ingest it again with {edge_split} random:0.85/0.05/0.1")
 	case name == "" && together && (len(can) > 1 || uses && len(d.Relations) > 1): // a run of one relation names it
@@ -62,7 +63,7 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 			return nil
 		}
 	case name == "" && len(can) > 1:
-		return d.fail("the edges of %s are split; say by {target} which of them to learn", strings.Join(can, " and "))
+		return d.fail("{layers} above 0 learn the links of one relation, and the edges of %s are split; choose one by {target}, or learn all by {layers} 0", someOf(can, " and "))
 	case chosen < 0:
 		return d.fail("no relation has an edge split; say by {target} which of them it is")
 	}
@@ -72,7 +73,7 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 	case r.Relation.EdgeSplit == nil && r.Relation.ReverseOf != "":
 		return d.fail("{target} %s: it is the reverse of %s, which has the edge split; take that one", name, r.Relation.ReverseOf)
 	case r.Relation.EdgeSplit == nil:
-		return d.fail("{target} %s: its edges are not split; those of %s are", name, orNone(can))
+		return d.fail("{target} %s: its edges are not split; those of %s are", name, someOf(can, " and "))
 	case r.Edges() == 0:
 		return d.fail("relation %s has no edges to train on: all of them are held out", r.Relation.Key())
 	}
@@ -123,11 +124,19 @@ func (d *Data) oneType() (first int, err error) {
 	return l.Relation, nil
 }
 
-func orNone(names []string) string {
-	if len(names) == 0 {
+// some lists names for an error.
+func some(names []string) string { return someOf(names, ", ") }
+
+// someOf lists a few of the names, of which a dataset may have thousands.
+func someOf(names []string, between string) string {
+	const most = 8
+	switch {
+	case len(names) == 0:
 		return "none"
+	case len(names) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], between), len(names)-most)
 	}
-	return strings.Join(names, ", ")
+	return strings.Join(names, between)
 }
 
 // SeedTypes are the types that seeds are of, ascending.
