@@ -56,6 +56,7 @@ func TestExact(t *testing.T) {
 	for cell, want := range map[string]bool{
 		"1700000000000000101": false, "1700000000000000001": false, "9007199254740992": true, "9007199254740993": false,
 		"-9007199254740993": false, "0001.5": true, "1700000000.123456789": false, "1.000000000000000056e-01": true,
+		"-5.960464477539063e-08": true, "-5.960464477539062e-08": true, // -2⁻²⁴ and the float below
 		strings.Repeat("9", 100): false, "1" + strings.Repeat("0", 22): true, "0." + strings.Repeat("0", 900) + "1": true,
 	} {
 		require.Equal(t, want, exact(cell), cell)
