@@ -21,10 +21,11 @@ import (
 // evaluation measures a part of an edge split. Part says which nodes' rows it needs, Measure takes them, and Value scores the part's
 // links and their negatives, which are the same each time.
 type evaluation struct {
-	model *model.Model
-	tape  *tape.Tape
-	feed  *step.Feed
-	most  int // links of a part; 0: all
+	model   *model.Model
+	decoder model.Decoder
+	tape    *tape.Tape
+	feed    *step.Feed
+	most    int // links of a part; 0: all
 
 	of      Negatives
 	metric  metric.Links
@@ -184,6 +185,7 @@ func (k *Links) Bytes() (n int64) {
 // the metric keeps.
 func (k *Links) scoring(of Negatives) (n int64) {
 	scores, lists := int64(0), int64(0)
+	most, pair := k.scoredAtOnce()
 	for p, h := range k.held {
 		links := int64(k.Count(Part(p)))
 		negatives := min(k.negativesOf(Part(p), of), 1<<50) // any more would overflow below
@@ -198,13 +200,13 @@ func (k *Links) scoring(of Negatives) (n int64) {
 		} else if links > 0 {
 			each = negatives / links
 		}
-		lists = max(lists, min(links+negatives, mostPairs+each))
+		lists = max(lists, pair*min(links+negatives, int64(most))+k.listedBytes()*each)
 	}
 	if len(k.relations) > 1 { // ends and relations of all links of a part, while lists of them grow
 		valid, test := k.data.Links.Held()
 		n += 2 * 12 * int64(max(valid, test))
 	}
-	return n + pairBytes*lists + 2*4*scores // twice: while the list of them grows
+	return n + lists + 2*4*scores // twice: while the list of them grows
 }
 
 // checkScoring refuses more negatives than there is memory to measure with.
@@ -463,8 +465,19 @@ func (k *Links) Measure(f *step.Feed, t int, out kernels.Tensor, nodes []uint32)
 	return nil
 }
 
-// mostPairs is how many pairs are scored at once.
-const mostPairs = 1 << 18
+const (
+	// scoredBytes is what pairs that are scored at once may take. It is no budget, since what a run measures depends on none.
+	scoredBytes = 32 << 20
+	mostPairs   = 1 << 18
+)
+
+// scoredAtOnce is how many pairs are scored at once, beside what else is in the last list, and how many bytes each takes where pairs
+// share no source: what it takes in a list, and the decoder's rows of its source.
+func (k *Links) scoredAtOnce() (pairs int, each int64) {
+	rows := map[model.Decoder]int{model.Dot: 1, model.DistMult: 3, model.ComplEx: 8, model.PairMLP: 1}[k.decoder]
+	each = k.listedBytes() + 4*int64(rows*k.options.Width)
+	return int(min(mostPairs, max(scoredBytes/each, 1))), each
+}
 
 // Value is the metric of the part that Part began, whose rows Measure has taken.
 func (k *Links) Value() (v float64, err error) {
@@ -493,11 +506,12 @@ func (k *Links) scoreLinks() {
 	r := k.relation
 	from, to := &k.rows[r.Src], &k.rows[r.Dst]
 	src, dst := k.ends[0], k.ends[1]
+	most, _ := k.scoredAtOnce()
 	for all := k.used; len(all) > 0; {
 		k.lists = slices.Grow(k.lists[:0], 3)
 		positive, byDst, bySrc := k.list(r.Src, r.Dst, nil), k.list(r.Src, r.Dst, nil), k.list(r.Dst, r.Src, nil)
 		var ends, of []uint32 // rows of sources, and relations
-		for pairs := 0; len(all) > 0 && pairs < mostPairs; all = all[1:] {
+		for pairs := 0; len(all) > 0 && pairs < most; all = all[1:] {
 			i := all[0]
 			ends = append(ends, from.number(src[i]))
 			if len(k.which) > 0 {
@@ -545,8 +559,9 @@ func (k *Links) addScores(positive []float32, negatives ...[]float32) {
 func (k *Links) scorePairs() {
 	r := k.relation
 	pairs, _ := k.pairs(context.Background()) // Part has drawn them
+	most, _ := k.scoredAtOnce()
 	for len(pairs) > 0 {
-		n := min(len(pairs), mostPairs)
+		n := min(len(pairs), most)
 		var ends []uint32
 		k.lists = k.lists[:0]
 		l := k.list(r.Src, r.Dst, nil)

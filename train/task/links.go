@@ -134,7 +134,7 @@ type Links struct {
 // NewLinks makes the task of d's links, which decoder scores, and whose defaults are filled in. o.Metric is one of links, by default ROC-AUC.
 func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ *Links, err error) {
 	k := &Links{links: l.Filled(), options: o, data: d, relation: d.Relations[d.Links.Relation], kind: o.Metric}
-	k.begins = []int64{0}
+	k.decoder, k.begins = decoder, []int64{0}
 	for i, l := range d.Links.All {
 		k.relations = append(k.relations, d.Relations[l.Relation])
 		k.begins = append(k.begins, k.begins[i]+d.Relations[l.Relation].Edges())

@@ -295,17 +295,33 @@ func TestPairsOfEvaluation(t *testing.T) {
 func TestScoresAreBudgeted(t *testing.T) {
 	d := pairs(t)
 	bytes := func(kind metric.Kind, negatives, corrupt string) int64 {
-		k, err := NewLinks(d, Options{Batch: 7, Metric: kind}, LinkOptions{EvalNegatives: negatives, Corrupt: corrupt}, model.Dot)
+		k, err := NewLinks(d, Options{Batch: 7, Metric: kind, Width: 4}, LinkOptions{EvalNegatives: negatives, Corrupt: corrupt}, model.Dot)
 		require.NoError(t, err)
 		k.model = &model.Model{Shape: model.Shape{Out: 4}}
 		return k.Bytes()
 	}
 	require.EqualValues(t, 2*4*2*100, bytes(metric.AP, "uniform:100", "dst")-bytes(metric.MRR, "uniform:100", "dst"))
 	require.EqualValues(t, 2*4*2*100*2, bytes(metric.AP, "uniform:100", "both")-bytes(metric.MRR, "uniform:100", "both"))
-	// Of both parts 8 a pair that is drawn; of the larger one a score, and while it is scored a place in a list.
-	require.EqualValues(t, 8*(2+1)*10+(2*4+pairBytes)*2*10, bytes(metric.AP, "pairs:1010", "")-bytes(metric.AP, "pairs:1000", ""))
+	// Of both parts 8 a pair that is drawn; of the larger one a score, and while it is scored a place in a list and a row.
+	require.EqualValues(t, 8*(2+1)*10+(2*4+pairBytes+4*4)*2*10, bytes(metric.AP, "pairs:1010", "")-bytes(metric.AP, "pairs:1000", ""))
 	// Lists are scored some at a time, and no fewer than one: a link's own.
 	require.EqualValues(t, pairBytes*1000, bytes(metric.MRR, "uniform:1001000", "")-bytes(metric.MRR, "uniform:1000000", ""))
+}
+
+// TestWideRowsAreScoredAFewAtATime: the rows of pairs that are scored at once take no more than
+// scoredBytes, by any decoder.
+func TestWideRowsAreScoredAFewAtATime(t *testing.T) {
+	d := pairs(t)
+	for _, decoder := range []model.Decoder{model.Dot, model.DistMult, model.ComplEx, model.PairMLP} {
+		for _, width := range []int{2, 128, 1024} {
+			k, err := NewLinks(d, Options{Batch: 7, Metric: metric.AP, Width: width}, LinkOptions{EvalNegatives: "pairs:10"}, decoder)
+			require.NoError(t, err)
+			most, each := k.scoredAtOnce()
+			require.Greater(t, each, int64(4*width))
+			require.LessOrEqual(t, int64(most)*each, int64(scoredBytes))
+			require.LessOrEqual(t, most, mostPairs)
+		}
+	}
 }
 
 // TestKnownLinksAreBudgeted: chunks of destinations have no more known links of the block than there is room for, but where one destination has,

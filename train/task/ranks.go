@@ -57,7 +57,8 @@ func (e *ranked) bytes(k *Links) (n int64) {
 		most = max(most, nodes)
 	}
 	valid, test := k.data.Links.Held()
-	return n + 2*4*int64(max(most, mostScores)) + 16*(k.edges()+int64(valid+test)*12)
+	scores := min(mostScores, 2*int64(max(valid, test))*int64(most)) // of a part's links, each end replaced
+	return n + 2*4*max(int64(most), scores) + 16*(k.edges()+int64(valid+test)*12)
 }
 
 // everyNode begins a measurement of a part: all nodes have rows.

@@ -48,15 +48,15 @@ const (
 func (k *Links) TopBytes() int64 {
 	cols := int64(k.model.Out)
 	valid, test := k.data.Links.Held()
-	return 4*(3*topSources*topTargets+cols*(3*topSources+2*topTargets)) + 2*8*leastKnown + 3*2*8*int64(valid+test) + topTargets*k.scoredBytes()
+	return 4*(3*topSources*topTargets+cols*(3*topSources+2*topTargets)) + 2*8*leastKnown + 3*2*8*int64(valid+test) + topTargets*k.listedBytes()
 }
 
-// scoredBytes is what a pair takes while it is scored: its places in lists and, where scores are no products, three rows.
-func (k *Links) scoredBytes() int64 {
-	if k.model.Decoder != model.PairMLP {
+// listedBytes is what a pair takes while it is scored: its places in lists and, where scores are no products, three rows.
+func (k *Links) listedBytes() int64 {
+	if k.decoder != model.PairMLP {
 		return pairBytes
 	}
-	return pairBytes + 3*4*int64(k.model.Out)
+	return pairBytes + 3*4*int64(k.options.Width)
 }
 
 // Top calls do with the K destinations of the highest scores of each of the sources, which ascend, the best first and of equals the one that is
@@ -81,7 +81,7 @@ func (k *Links) Top(
 	}
 	block := min(max(o.Bytes/2/each, 1), int64(len(sources)))
 	s.mostKnown = max(leastKnown, int(o.Bytes/8/16))
-	s.mostPairs = int(max(1, min(topFloats/int64(s.cols), o.Bytes/4/k.scoredBytes())))
+	s.mostPairs = int(max(1, min(topFloats/int64(s.cols), o.Bytes/4/k.listedBytes())))
 	for mine := range slices.Chunk(sources, max(1, int(block))) {
 		if err := store.Guard(func() error { return s.block(ctx, mine, x) }); err != nil {
 			return err
