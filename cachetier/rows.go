@@ -56,11 +56,12 @@ type rowReader struct {
 
 func openRows(ctx context.Context, t Table, o disk.Options) (*rowReader, error) {
 	shards := t.Shards()
-	files := make([]store.SectionFile, len(shards))
+	files, bytes := make([]store.SectionFile, len(shards)), int64(0)
 	for i := range shards {
 		files[i] = shards[i].SectionFile
+		bytes += files[i].Size
 	}
-	r, err := disk.Open(ctx, files, o)
+	r, err := disk.Open(ctx, files, o.For(bytes))
 	return &rowReader{r, shards, t.RowBytes()}, err
 }
 

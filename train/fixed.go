@@ -69,7 +69,7 @@ func (t *trainer) evaluatorWithin(total int64, o infer.Options) *infer.Evaluator
 	d := t.tiers.Disk
 	o.ChunkBytes = chunkBytes(total)
 	// Past the page cache: tables that are read by a map would be in memory beside the rows.
-	o.Tables = cachetier.Options{Engine: d.Kind, Readers: t.tiers.ReadersWithin(total), Direct: true, Costs: d.Costs, Faults: d.Faults}
+	o.Tables = cachetier.Options{Engine: d.Kind, Readers: tiers.ReadersWithin(t.tiers.Cache.Readers, total), Direct: true, Costs: d.Costs, Faults: d.Faults}
 	o.Bytes = 0
 	e := infer.New(t.data, t.step, t.task, o)
 	e.Attach(t.tiers.Tables(), nil)

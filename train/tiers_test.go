@@ -15,7 +15,7 @@ import (
 // TestTopologyFollowsTheSplit: the lists that a run holds are those that the split of its memory allows, be they more or fewer
 // than the first batch was measured with, and the counters are those of a tier opened with that budget.
 func TestTopologyFollowsTheSplit(t *testing.T) {
-	some, many := open(t, storetest.Communities(20_000, 4, 100, 4, 3)), open(t, storetest.Communities(20_000, 4, 200, 4, 3))
+	some, many := open(t, storetest.Communities(20_000, 4, 60, 4, 3)), open(t, storetest.Communities(20_000, 4, 200, 4, 3))
 	least := topology.LeastBytes(some.Graph(0))
 	all, allOfMany := topology.AllBytes(some.Graph(0)), topology.AllBytes(many.Graph(0))
 	o := small()

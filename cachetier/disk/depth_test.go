@@ -16,3 +16,15 @@ func TestDepthWithin(t *testing.T) {
 		require.Greater(t, BufferBytes(depth+1), bytes)
 	}
 }
+
+// TestForSmallFiles: buffers take no more than files will, but for those of one read.
+func TestForSmallFiles(t *testing.T) {
+	for _, bytes := range []int64{0, 3 << 20, 20 << 20} {
+		for _, asked := range []int{0, 3, 500} {
+			op := opening{Options: Options{Depth: asked}.For(bytes)}
+			require.LessOrEqual(t, BufferBytes(op.depth(defaultRingDepth)), max(BufferBytes(1), bytes))
+		}
+	}
+	op := opening{Options: Options{}.For(100 << 20)}
+	require.Equal(t, defaultRingDepth, op.depth(defaultRingDepth))
+}

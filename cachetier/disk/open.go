@@ -1,6 +1,7 @@
 package disk
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -69,7 +70,7 @@ func (op *opening) start() error {
 		op.note("%s", Asked)
 	}
 	if op.kind == Mmap {
-		op.engine = &mapped{files: op.files, workers: op.depth(runtime.GOMAXPROCS(0)), faults: op.Faults, meter: op.meter}
+		op.engine = &mapped{files: op.files, workers: cmp.Or(op.Depth, runtime.GOMAXPROCS(0)), faults: op.Faults, meter: op.meter}
 		return nil
 	}
 	if op.kind != Buffered {
@@ -100,11 +101,13 @@ func (op *opening) start() error {
 
 func (op *opening) auto() bool { return op.Kind == Auto || op.Kind == "" }
 
+// depth is how many reads have buffers.
 func (op *opening) depth(usual int) int {
-	if op.Depth == 0 {
-		return usual
+	depth := cmp.Or(op.Depth, usual)
+	if op.within > 0 {
+		depth = min(depth, op.within)
 	}
-	return op.Depth
+	return depth
 }
 
 // with is src for this Reader.

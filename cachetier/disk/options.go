@@ -109,6 +109,15 @@ type Options struct {
 	Costs Costs
 	// Faults, for tests, says what befalls each read. Default: nothing.
 	Faults Faults
+
+	within int // depth that For found; 0: any
+}
+
+// For returns options for files of so many bytes in all, those that they are yet to have included:
+// buffers take no more than that, but for one read, which has always a buffer.
+func (o Options) For(bytes int64) Options {
+	o.within = DepthWithin(bytes)
+	return o
 }
 
 // Validate reports every option that cannot be followed.

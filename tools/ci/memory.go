@@ -83,7 +83,10 @@ func memory(ctx context.Context, a *arxiv) (err error) {
 	if err := denied(ctx, a, dataset); err != nil {
 		return err
 	}
-	return memoryOfStream(ctx, a)
+	if err := memoryOfStream(ctx, a); err != nil {
+		return err
+	}
+	return leastThatWorks(ctx, a)
 }
 
 // memoryOfStream does so on a stream whose files take twice --memory, with state that later steps must not see yet.

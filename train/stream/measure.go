@@ -62,6 +62,8 @@ func (t *trainer) through(
 	if t.tables.state != nil {
 		t.tables.state.SetLag(1)
 	}
+	t.pipe.Close() // or its buffers would lie beside those of this one
+	defer pipe.Close()
 	if pipe == t.states { // its batches and those of the others would take Budget.Batches twice
 		t.pipe.Planner.Trim()
 		defer pipe.Planner.Trim()

@@ -58,7 +58,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	if f := t.tables.nodeFile; f != nil {
 		files = append(files, int64(f.Rows())*int64(f.RowBytes()))
 	}
-	d := disk.Options{Kind: t.Cache.Engine, Depth: t.Cache.Readers, Costs: t.Cache.Costs, Faults: t.hooks.faults}
+	d := disk.Options{Kind: t.Cache.Engine, Depth: tiers.ReadersWithin(t.Cache.Readers, total), Costs: t.Cache.Costs, Faults: t.hooks.faults}
 	if sum(files) > total/2 {
 		d.Direct, d.Probe = true, true
 	}
@@ -174,6 +174,12 @@ func (t *trainer) closeTables() {
 func (t *trainer) divide() (plan.Demand, plan.Budget, error) {
 	d := t.demand()
 	b, err := d.Split(t.measured.total, plan.Budget{Topology: plan.Auto, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes})
+	tiers.RaiseLeast(err, t.Cache.Readers, t.measured.disk.Depth, func(depth int) (n int64) {
+		for _, bytes := range t.measured.files {
+			n += tiers.ReaderBytes(bytes, depth)
+		}
+		return n
+	})
 	if err == nil && t.Cache.HostBytes == plan.Auto { // Split counts the drawing of one step, and no room for the collector
 		left := b.Total - b.Fixed - b.Step - b.Batches - b.Topology - b.Device - b.Host
 		more := min(left+b.Host, d.Batches.Scratch*int64(b.Group-1)+t.measured.total/heapPart)
@@ -245,12 +251,10 @@ func (t *trainer) rehearse(b *temporal.Batch, key uint64) error {
 }
 
 const (
-	programBytes = 48 << 20 // the program and its heap beside what is counted
-	heapPart     = 64       // of the memory, which the heap has beside what is in use: with less it is collected several times a step
-	readerBytes  = 24 << 20 // of the buffers of a disk.Reader at most
-	stepMargin   = 112      // percent of the batch that was measured that others may take
-	scoreBytes   = 32       // of an event that is evaluated: of two pairs 4 each, twice where a node is new, in lists that may be half empty
-	rankBytes    = 16       // of an event that is ranked: 4, twice where a node is new, in such lists
+	heapPart   = 64  // of the memory, which the heap has beside what is in use: with less it is collected several times a step
+	stepMargin = 112 // percent of the batch that was measured that others may take
+	scoreBytes = 32  // of an event that is evaluated: of two pairs 4 each, twice where a node is new, in lists that may be half empty
+	rankBytes  = 16  // of an event that is ranked: 4, twice where a node is new, in such lists
 )
 
 // demand is what each part of the run needs.
@@ -282,14 +286,14 @@ func (t *trainer) demand() (d plan.Demand) {
 		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: m.nodes})
 	}
 	for _, bytes := range m.files {
-		d.Fixed += min(readerBytes, bytes)
+		d.Fixed += tiers.ReaderBytes(bytes, m.disk.Depth)
 	}
 	d.Fixed += 2*m.batch + m.makers // the step's lists are like a batch
 	populations := int64(4 * len(t.known))
 	if t.NegativePopulation != run.AllNodes {
 		populations += int64(4 * len(t.all))
 	}
-	rest := programBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed() + t.hooks.beside
+	rest := tiers.ProgramBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed() + t.hooks.beside
 	if t.Eval != run.NoEvaluation {
 		rest += scoreBytes * max(t.split.Valid, t.split.Test)
 	}
@@ -328,7 +332,7 @@ func (t *trainer) records(writes int) int64 {
 func (t *trainer) openTables(ctx context.Context, demand plan.Demand) (err error) {
 	parts, d := demand.Divide(t.budget), t.measured.disk
 	cache := t.Cache
-	cache.Lookahead, cache.Engine, cache.Direct, cache.Costs, cache.Faults = t.Lookahead, d.Kind, d.Direct, d.Costs, d.Faults
+	cache.Lookahead, cache.Engine, cache.Readers, cache.Direct, cache.Costs, cache.Faults = t.Lookahead, d.Kind, d.Depth, d.Direct, d.Costs, d.Faults
 	var rows []pipeline.Table
 	var inputs []int
 	next := 0

@@ -157,7 +157,7 @@ func NewSampler(ctx context.Context, e *store.Events, o SamplerOptions) (_ *Samp
 			return nil, fmt.Errorf("temporal: cursors of %d nodes: %w", e.Places(), err)
 		}
 		s.counts = s.memory.Uint32s()
-		if s.reader, err = disk.Open(ctx, []store.SectionFile{e.NearFile()}, o.Disk); err != nil {
+		if s.reader, err = disk.Open(ctx, []store.SectionFile{e.NearFile()}, o.Disk.For(e.NearFile().Size)); err != nil {
 			return nil, fmt.Errorf("temporal: %w", err)
 		}
 	}

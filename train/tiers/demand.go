@@ -22,10 +22,10 @@ type Measure struct {
 	History, Slots int64
 }
 
-// demand is what each part needs: rows by stack, lists by the relations that are drawn from.
-func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
+// demand is what each part needs: rows by stack, lists by the relations that are drawn from. Files
+// are bytes of rows or lists, by reader.
+func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int, files []int64) {
 	b, batchRows := m.Batch, int64(0)
-	var files []int64 // bytes of rows or lists, by reader
 	scratch, shared := t.Sampler.Scratch(b)
 	inputs := b.Inputs()
 	for _, n := range t.Types {
@@ -63,7 +63,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 		window = min(window, t.MostSteps)
 	}
 	seeds := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
-	d.Fixed += programBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(files)
+	d.Fixed += ProgramBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(files, t.Disk.Depth)
 	d.History = m.History
 	d.Step = m.Step*stepMargin/100 + 2*batchRows*stepMargin/100
 	d.Batches = plan.Batches{
@@ -73,11 +73,11 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 		d.Batches.Packed = int64(len(t.Sampler.Pack(nil, b)))
 	}
 	d.Disk, d.Cores = t.Disk.Costs, runtime.GOMAXPROCS(0)
-	return d, relations
+	return d, relations, files
 }
 
-// readerBytes is what the buffers of a reader for each of some files take.
-func readerBytes(files []int64) (n int64) {
+// readerBytes returns what the buffers of a reader for each of some files take.
+func readerBytes(files []int64, depth int) (n int64) {
 	all := int64(0)
 	for _, bytes := range files {
 		all += bytes
@@ -87,13 +87,10 @@ func readerBytes(files []int64) (n int64) {
 		if len(files)-i <= 2 { // the two that have most to do have room as if all were theirs
 			bytes = all
 		}
-		n += min(engineBytes, bytes)
+		n += ReaderBytes(bytes, depth)
 	}
 	return n
 }
 
-const (
-	engineBytes  = 24 << 20 // of the buffers of a disk.Reader
-	programBytes = 48 << 20 // the program and its heap beside what is counted
-	stepMargin   = 112      // percent of the first batch that others may take
-)
+// stepMargin is what other batches may take of the first, in percent.
+const stepMargin = 112

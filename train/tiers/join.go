@@ -107,7 +107,7 @@ func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) 
 	for _, r := range d.Rows {
 		files = append(files, r.Count*r.Bytes)
 	}
-	return memory + sets() + readerBytes(files)
+	return memory + sets() + readerBytes(files, t.Disk.Depth)
 }
 
 const (

@@ -2,6 +2,7 @@ package tiers
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -10,6 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -63,7 +65,7 @@ func OpenRows(
 			t.Types = append(t.Types, i)
 		}
 	}
-	t.Disk = disk.Options{Kind: o.Cache.Engine, Depth: o.ReadersWithin(t.total), Costs: o.Cache.Costs, Faults: faults}
+	t.Disk = disk.Options{Kind: o.Cache.Engine, Depth: ReadersWithin(o.Cache.Readers, t.total), Costs: o.Cache.Costs, Faults: faults}
 	if all > t.total/2 {
 		t.Disk.Direct, t.Disk.Probe = true, true
 	}
@@ -95,11 +97,12 @@ func OpenRows(
 // readerPart is which part of the memory the buffers of a reader may take.
 const readerPart = 16
 
-// ReadersWithin is how many reads at a time OpenRows has buffers for where the process may take total bytes; 0: as many as are usual.
-func (o Options) ReadersWithin(total int64) int {
+// ReadersWithin returns how many of the readers that were asked for have buffers where the process
+// may take total bytes; 0 stands for as many as are usual.
+func ReadersWithin(asked int, total int64) int {
 	depth := disk.DepthWithin(total / readerPart)
-	if o.Cache.Readers != 0 && (depth == 0 || o.Cache.Readers < depth) {
-		depth = o.Cache.Readers
+	if asked != 0 && (depth == 0 || asked < depth) {
+		depth = asked
 	}
 	return depth
 }
@@ -107,10 +110,32 @@ func (o Options) ReadersWithin(total int64) int {
 // Total is what the process may take in all.
 func (t *Tiers) Total() int64 { return t.total }
 
+// RaiseLeast raises the least memory that err names, if it is a *[plan.NotEnough]. It was reckoned
+// with readers of a depth, whose buffers take bytes(depth), and with more memory they have more.
+func RaiseLeast(err error, asked, depth int, bytes func(depth int) int64) {
+	var short *plan.NotEnough
+	if !errors.As(err, &short) {
+		return
+	}
+	for had := bytes(depth); ; {
+		need := bytes(ReadersWithin(asked, short.Least.Total+1<<20)) // it is said in whole MiB
+		if need <= had {
+			return
+		}
+		short.Least.Fixed, short.Least.Total = short.Least.Fixed+need-had, short.Least.Total+need-had
+		had = need
+	}
+}
+
+// ReaderBytes returns what the buffers of a reader of a file take at a depth.
+func ReaderBytes(file int64, depth int) int64 {
+	return min(disk.BufferBytes(depth), max(file, disk.BufferBytes(1)))
+}
+
 // FixedBytes is what OpenRows takes, with the program, where the process may take total.
 func (t *Tiers) FixedBytes(total int64) int64 {
-	bytes := rowsProgramBytes + t.sumBytes()
-	buffers := disk.BufferBytes(t.ReadersWithin(total))
+	bytes := ProgramBytes + t.sumBytes()
+	buffers := disk.BufferBytes(ReadersWithin(t.Cache.Readers, total))
 	for _, n := range t.Types {
 		rows := t.data.Types[n].Nodes
 		bytes += mutable.FixedBytes(rows) + min(buffers, int64(rows)*int64(t.RowBytes(n)))
@@ -122,8 +147,8 @@ const (
 	// rowsFileBytes is the part of the program file that is in memory, and of maps between two calls of Forget: 20 MiB and 3 of the
 	// largest command, 2026-11-23.
 	rowsFileBytes = 24 << 20
-	// rowsProgramBytes is the program, its heap and the runtime beside what is counted, where no batches are drawn ahead.
-	rowsProgramBytes = rowsFileBytes + 12<<20
+	// ProgramBytes is the program, its heap and the runtime beside what is counted.
+	ProgramBytes = rowsFileBytes + 16<<20
 )
 
 // Forget takes what was read of the dataset's maps out of the process's resident memory.

@@ -120,7 +120,7 @@ func New(
 	}
 	// The largest first, since it is by that one that the device is measured.
 	slices.SortStableFunc(opened, func(a, b int) int { return cmp.Compare(d.Relations[b].Edges(), d.Relations[a].Edges()) })
-	t.Disk = disk.Options{Kind: o.Cache.Engine, Depth: o.Cache.Readers, Costs: o.Cache.Costs, Faults: faults}
+	t.Disk = disk.Options{Kind: o.Cache.Engine, Depth: ReadersWithin(o.Cache.Readers, t.total), Costs: o.Cache.Costs, Faults: faults}
 	if rows+all > t.total/2 {
 		t.Disk.Direct, t.Disk.Probe = true, true
 	}
@@ -223,10 +223,11 @@ func (t *Tiers) First(ctx context.Context, z sample.Z, seeds [][]uint32, without
 // Open splits the memory by the measure of a batch, and opens what is not open yet. A total that is not enough is a
 // *plan.NotEnough, and Open may be called again with a smaller Beside.
 func (t *Tiers) Open(ctx context.Context, m Measure) error {
-	d, relations := t.demand(m)
+	d, relations, files := t.demand(m)
 	budget, err := d.Split(t.total, plan.Budget{
 		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
 	})
+	RaiseLeast(err, t.Cache.Readers, t.Disk.Depth, func(depth int) int64 { return readerBytes(files, depth) })
 	if limit, _, limited := kernels.AddressSpace(); err != nil && limited && t.MemoryBytes == 0 {
 		err = fmt.Errorf("%w; ulimit -v allows %s of address space, raise it", err, kernels.FormatBytes(limit))
 	}
@@ -275,7 +276,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	for i, n := range t.Types {
 		cache, table := t.Cache, t.data.Input(n)
 		cache.DeviceBytes, cache.HostBytes, cache.Lookahead, cache.Region = parts.Device[i], parts.Host[i], t.Lookahead, t.Region
-		cache.Engine, cache.Direct, cache.Costs, cache.Faults = t.Disk.Kind, t.Disk.Direct, t.Disk.Costs, t.Disk.Faults
+		cache.Engine, cache.Readers, cache.Direct, cache.Costs, cache.Faults = t.Disk.Kind, t.Disk.Depth, t.Disk.Direct, t.Disk.Costs, t.Disk.Faults
 		of, s := pipeline.Table{Type: table.DType(), Cols: t.recordCols(n)}, (*cachetier.Stack)(nil)
 		if table.Features != nil {
 			s, err = cachetier.Open(ctx, table.Features, cache)
@@ -305,7 +306,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 // Rest returns the bytes that no part of the memory uses. It returns 0 if rows are read from disk:
 // caches then use all.
 func (t *Tiers) Rest(m Measure) int64 {
-	d, _ := t.demand(m)
+	d, _, _ := t.demand(m)
 	b, err := d.Split(t.total, plan.Budget{
 		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
 	})
