@@ -73,8 +73,9 @@ func lay[T float32 | uint8 | uint16 | uint32](f *fence, values []T) []T {
 // included. It computes the same for any f.
 type trial func(r *routines, f *fence) [][]float32
 
-// agree runs a trial with every set, in every kind of fence. Results of a set have equal bits wherever the operands lie;
-// those of an assembly set may differ from the plain functions' by tolerance·(1+|x|). NaN must be where it is.
+// agree runs a trial with every set, in every kind of fence. A set's results have the same bits
+// wherever the operands lie. An assembly set's may differ from the plain functions' by
+// tolerance·(1+|x|). NaN must be in the same places.
 func agree(t *testing.T, f *fence, tolerance float64, note string, run trial) {
 	t.Helper()
 	var plain [][]float32

@@ -16,8 +16,9 @@ const (
 	tileCols = 64  // gonum starts goroutines of its own from four blocks of 64×64 up; a tile is one
 	tileDeep = 256 // a tile's columns of b are then 64 KiB
 	packDeep = 1024
-	// gonum's dot product adds in another order where a row of b does not start on this many bytes. Rows that may not are
-	// copied to where they do: a product depends on its factors, and not on their addresses.
+	// gonum's dot product adds in another order where a row of b does not start at a multiple of this
+	// many bytes. If rows may not, they are copied to where they do. So a product depends on its
+	// factors, not on their addresses.
 	alignedRow = 16
 	alignedLen = alignedRow / 4
 )
@@ -78,7 +79,7 @@ func matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool, s
 
 func alignedUp(n int) int { return (n + alignedLen - 1) / alignedLen * alignedLen }
 
-// transpose copies the rows×cols matrix src to dst as cols×rows, its rows stride elements apart.
+// transpose copies the rows×cols matrix src to dst as cols×rows. Rows of dst start stride elements apart.
 func transpose(dst []float32, stride int, src []float32, rows, cols, threads int) {
 	// Sixteen columns of src are one cache line of each row.
 	parallelFor(threads, cols, 16, func(lo, hi int) {

@@ -44,9 +44,10 @@ func TestMatMulFunction(t *testing.T) {
 	}
 }
 
-// TestMatMulAnywhere multiplies operands that begin at any address: the bits of a product do not depend on it.
+// TestMatMulAnywhere multiplies operands that begin at different addresses: the product has the
+// same bits.
 func TestMatMulAnywhere(t *testing.T) {
-	at := func(values []float32, skip int) []float32 { // skip elements behind a cache line's start
+	at := func(values []float32, skip int) []float32 { // a copy, skip elements after the start of a cache line
 		s := cast[float32](alignedHeap(4 * (skip + len(values))))[skip:]
 		copy(s, values)
 		return s

@@ -116,7 +116,7 @@ func TestTriplesOfNothing(t *testing.T) {
 		"{decoder} dot knows one relation, and the links of 2": func(o *run.Options) { o.Decoder = model.Dot },
 		"of ranks there are mrr and hits@K":                    func(o *run.Options) { o.Metric = metric.AP },
 		"{memory_bytes}":                                       func(o *run.Options) { o.MemoryBytes = 1 << 20 },
-		"{layers} above 0 learn the links of one relation, and the edges of hour,a,hour and hour,b,hour are split": func(o *run.Options) {
+		"with {layers} above 0 a run learns the links of one relation, and the edges of hour,a,hour and hour,b,hour are split": func(o *run.Options) {
 			o.Layers, o.Fanouts, o.Kind, o.Negatives = 1, []int{3}, model.RSAGE, "uniform:1"
 		},
 	} {

@@ -17,7 +17,8 @@ func TestDepthWithin(t *testing.T) {
 	}
 }
 
-// TestForSmallFiles: buffers take no more than files will, but for those of one read.
+// TestForSmallFiles: buffers are no larger than the files, or than the buffers of one read where
+// those are larger.
 func TestForSmallFiles(t *testing.T) {
 	for _, bytes := range []int64{0, 3 << 20, 20 << 20} {
 		for _, asked := range []int{0, 3, 500} {

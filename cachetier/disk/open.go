@@ -101,7 +101,7 @@ func (op *opening) start() error {
 
 func (op *opening) auto() bool { return op.Kind == Auto || op.Kind == "" }
 
-// depth is how many reads have buffers.
+// depth returns how many reads at a time have buffers.
 func (op *opening) depth(usual int) int {
 	depth := cmp.Or(op.Depth, usual)
 	if op.within > 0 {

@@ -113,8 +113,8 @@ type Options struct {
 	within int // depth that For found; 0: any
 }
 
-// For returns options for files of so many bytes in all, those that they are yet to have included:
-// buffers take no more than that, but for one read, which has always a buffer.
+// For returns o for files of so many bytes in all, counting bytes that are still to be written. The
+// buffers take no more than the files. One read always has its buffers.
 func (o Options) For(bytes int64) Options {
 	o.within = DepthWithin(bytes)
 	return o

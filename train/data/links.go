@@ -63,7 +63,7 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 			return nil
 		}
 	case name == "" && len(can) > 1:
-		return d.fail("{layers} above 0 learn the links of one relation, and the edges of %s are split; choose one by {target}, or learn all by {layers} 0", someOf(can, " and "))
+		return d.fail("with {layers} above 0 a run learns the links of one relation, and the edges of %s are split; choose one by {target}, or learn all by {layers} 0", someOf(can, " and "))
 	case chosen < 0:
 		return d.fail("no relation has an edge split; say by {target} which of them it is")
 	}

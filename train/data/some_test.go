@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSome holds an error about a dataset of thousands of relations to a line.
+// TestSome checks that an error stays short where a dataset has thousands of relations.
 func TestSome(t *testing.T) {
 	require.Equal(t, "none", some(nil))
 	require.Equal(t, "a, b", some([]string{"a", "b"}))

@@ -334,7 +334,7 @@ func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered,
 	return nil
 }
 
-// Close gives up the memory. A Run after it takes it anew.
+// Close gives up the memory. A later Run allocates it again.
 func (p *Pipeline) Close() {
 	for _, step := range p.buffers {
 		for t := range step.of {

@@ -466,13 +466,15 @@ func (k *Links) Measure(f *step.Feed, t int, out kernels.Tensor, nodes []uint32)
 }
 
 const (
-	// scoredBytes is what pairs that are scored at once may take. It is no budget, since what a run measures depends on none.
+	// scoredBytes bounds what the pairs that are scored at once take. It is a constant, because what a
+	// run measures must not depend on its budget.
 	scoredBytes = 32 << 20
 	mostPairs   = 1 << 18
 )
 
-// scoredAtOnce is how many pairs are scored at once, beside what else is in the last list, and how many bytes each takes where pairs
-// share no source: what it takes in a list, and the decoder's rows of its source.
+// scoredAtOnce returns how many pairs are scored at once, and how many bytes each takes where no two
+// share a source: its place in a list and the decoder's rows of its source. The last link may add
+// more pairs of its own.
 func (k *Links) scoredAtOnce() (pairs int, each int64) {
 	rows := map[model.Decoder]int{model.Dot: 1, model.DistMult: 3, model.ComplEx: 8, model.PairMLP: 1}[k.decoder]
 	each = k.listedBytes() + 4*int64(rows*k.options.Width)

@@ -302,14 +302,15 @@ func TestScoresAreBudgeted(t *testing.T) {
 	}
 	require.EqualValues(t, 2*4*2*100, bytes(metric.AP, "uniform:100", "dst")-bytes(metric.MRR, "uniform:100", "dst"))
 	require.EqualValues(t, 2*4*2*100*2, bytes(metric.AP, "uniform:100", "both")-bytes(metric.MRR, "uniform:100", "both"))
-	// Of both parts 8 a pair that is drawn; of the larger one a score, and while it is scored a place in a list and a row.
+	// Each drawn pair of both parts takes 8 bytes. Each pair of the larger part also takes a score and,
+	// while it is scored, a place in a list and a row.
 	require.EqualValues(t, 8*(2+1)*10+(2*4+pairBytes+4*4)*2*10, bytes(metric.AP, "pairs:1010", "")-bytes(metric.AP, "pairs:1000", ""))
 	// Lists are scored some at a time, and no fewer than one: a link's own.
 	require.EqualValues(t, pairBytes*1000, bytes(metric.MRR, "uniform:1001000", "")-bytes(metric.MRR, "uniform:1000000", ""))
 }
 
-// TestWideRowsAreScoredAFewAtATime: the rows of pairs that are scored at once take no more than
-// scoredBytes, by any decoder.
+// TestWideRowsAreScoredAFewAtATime: pairs that are scored at once take no more than scoredBytes with
+// their rows, whatever the decoder.
 func TestWideRowsAreScoredAFewAtATime(t *testing.T) {
 	d := pairs(t)
 	for _, decoder := range []model.Decoder{model.Dot, model.DistMult, model.ComplEx, model.PairMLP} {

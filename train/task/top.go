@@ -51,7 +51,8 @@ func (k *Links) TopBytes() int64 {
 	return 4*(3*topSources*topTargets+cols*(3*topSources+2*topTargets)) + 2*8*leastKnown + 3*2*8*int64(valid+test) + topTargets*k.listedBytes()
 }
 
-// listedBytes is what a pair takes while it is scored: its places in lists and, where scores are no products, three rows.
+// listedBytes returns what a pair takes while it is scored: its places in lists and, where its
+// score is not a product, three rows.
 func (k *Links) listedBytes() int64 {
 	if k.decoder != model.PairMLP {
 		return pairBytes

@@ -22,8 +22,8 @@ type Measure struct {
 	History, Slots int64
 }
 
-// demand is what each part needs: rows by stack, lists by the relations that are drawn from. Files
-// are bytes of rows or lists, by reader.
+// demand is what each part needs: rows by stack, lists by the relations that are drawn from; files
+// holds the bytes of the rows or lists that each reader reads.
 func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int, files []int64) {
 	b, batchRows := m.Batch, int64(0)
 	scratch, shared := t.Sampler.Scratch(b)
@@ -76,7 +76,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int, files []int64
 	return d, relations, files
 }
 
-// readerBytes returns what the buffers of a reader for each of some files take.
+// readerBytes returns what the buffers take in all, with one reader for each of files.
 func readerBytes(files []int64, depth int) (n int64) {
 	all := int64(0)
 	for _, bytes := range files {
@@ -92,5 +92,5 @@ func readerBytes(files []int64, depth int) (n int64) {
 	return n
 }
 
-// stepMargin is what other batches may take of the first, in percent.
+// stepMargin is how much another batch may take, in percent of the first.
 const stepMargin = 112

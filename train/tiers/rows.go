@@ -97,8 +97,8 @@ func OpenRows(
 // readerPart is which part of the memory the buffers of a reader may take.
 const readerPart = 16
 
-// ReadersWithin returns how many of the readers that were asked for have buffers where the process
-// may take total bytes; 0 stands for as many as are usual.
+// ReadersWithin returns how many reads at a time have buffers: as many as asked, but no more than fit
+// where the process may take total bytes. 0 stands for the usual number, in asked and in the result.
 func ReadersWithin(asked int, total int64) int {
 	depth := disk.DepthWithin(total / readerPart)
 	if asked != 0 && (depth == 0 || asked < depth) {
@@ -110,15 +110,16 @@ func ReadersWithin(asked int, total int64) int {
 // Total is what the process may take in all.
 func (t *Tiers) Total() int64 { return t.total }
 
-// RaiseLeast raises the least memory that err names, if it is a *[plan.NotEnough]. It was reckoned
-// with readers of a depth, whose buffers take bytes(depth), and with more memory they have more.
+// RaiseLeast raises the least memory that err names, if it is a *[plan.NotEnough]. That least
+// was computed with readers of this depth, whose buffers take bytes(depth). With more memory,
+// readers may be deeper and their buffers larger.
 func RaiseLeast(err error, asked, depth int, bytes func(depth int) int64) {
 	var short *plan.NotEnough
 	if !errors.As(err, &short) {
 		return
 	}
 	for had := bytes(depth); ; {
-		need := bytes(ReadersWithin(asked, short.Least.Total+1<<20)) // it is said in whole MiB
+		need := bytes(ReadersWithin(asked, short.Least.Total+1<<20)) // the message rounds the least up to whole MiB
 		if need <= had {
 			return
 		}
@@ -127,7 +128,7 @@ func RaiseLeast(err error, asked, depth int, bytes func(depth int) int64) {
 	}
 }
 
-// ReaderBytes returns what the buffers of a reader of a file take at a depth.
+// ReaderBytes returns what a reader's buffers take at that depth, for a file of so many bytes.
 func ReaderBytes(file int64, depth int) int64 {
 	return min(disk.BufferBytes(depth), max(file, disk.BufferBytes(1)))
 }
