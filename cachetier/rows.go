@@ -56,12 +56,11 @@ type rowReader struct {
 
 func openRows(ctx context.Context, t Table, o disk.Options) (*rowReader, error) {
 	shards := t.Shards()
-	files, bytes := make([]store.SectionFile, len(shards)), int64(0)
+	files := make([]store.SectionFile, len(shards))
 	for i := range shards {
 		files[i] = shards[i].SectionFile
-		bytes += files[i].Size
 	}
-	r, err := disk.Open(ctx, files, o.For(bytes))
+	r, err := disk.Open(ctx, files, o.For(disk.Size(files)))
 	return &rowReader{r, shards, t.RowBytes()}, err
 }
 

@@ -325,8 +325,8 @@ type Describer interface {
 	Describe() Description
 }
 
-// Description has the source's names of its columns, in the order of the Schema. A list may be
-// shorter than that of the Schema; then the rest is not described.
+// Description has the source's names of its columns, in the order of the Schema. Each list may stop
+// early: the columns behind its end have no description.
 type Description struct {
 	Tables    [][]store.Encoding // widths add up to the table's Dim; nil: columns without names
 	Labels    []string           // columns or arrays

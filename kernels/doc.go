@@ -28,8 +28,8 @@
 //
 // Sums over rows (bias gradients, layer norm's gain) could be split per thread; they are split by fixed chunk, because
 // results must not depend on the number of threads. For the same reason gonum's Sgemm is called on tiles below the size
-// at which it would start goroutines of its own. The rows of b that it gets start at multiples of 16 bytes, because results
-// must not depend on addresses either.
+// at which it would start goroutines of its own. Results must not depend on addresses either, so it
+// gets rows of b that start at multiples of 16 bytes.
 //
 // Dropout could draw from a generator; it hashes the element's coordinates, so that the backward pass recomputes the mask
 // instead of storing it, and so that a mask does not depend on the order in which rows were computed.

@@ -16,8 +16,8 @@ const (
 	tileCols = 64  // gonum starts goroutines of its own from four blocks of 64×64 up; a tile is one
 	tileDeep = 256 // a tile's columns of b are then 64 KiB
 	packDeep = 1024
-	// gonum's dot product adds in another order where a row of b does not start at a multiple of this
-	// many bytes. If rows may not, they are copied to where they do. So a product depends on its
+	// gonum's dot product adds in another order if a row of b does not start at a multiple of
+	// alignedRow bytes. matMul copies such rows to aligned places. So a product depends on its
 	// factors, not on their addresses.
 	alignedRow = 16
 	alignedLen = alignedRow / 4
@@ -77,9 +77,11 @@ func matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool, s
 	return scratch
 }
 
+// alignedUp returns the least stride from n on that keeps rows aligned.
 func alignedUp(n int) int { return (n + alignedLen - 1) / alignedLen * alignedLen }
 
-// transpose copies the rows×cols matrix src to dst as cols×rows. Rows of dst start stride elements apart.
+// transpose copies the rows×cols matrix src to dst as cols×rows. Rows of dst start stride elements
+// apart.
 func transpose(dst []float32, stride int, src []float32, rows, cols, threads int) {
 	// Sixteen columns of src are one cache line of each row.
 	parallelFor(threads, cols, 16, func(lo, hi int) {

@@ -74,7 +74,7 @@ type Encoding struct {
 	Name string `json:"name,omitempty"` // in the source; empty if columns have no names
 	From string `json:"from,omitempty"` // array or file, of columns without names
 	Kind string `json:"kind"`
-	// Encoder says how categories are encoded.
+	// Encoder is OneHot or CategoryIndex. Only categories have one.
 	Encoder string `json:"encoder,omitempty"`
 	Width   int64  `json:"width"`
 	// Missing is the rule for missing numbers; empty: they are refused. Filled counts the missing

@@ -17,10 +17,7 @@ func Open(ctx context.Context, files []store.SectionFile, o Options) (*Reader, e
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("disk: %w", err)
 	}
-	op := opening{Options: o, files: files, meter: newMeter()}
-	for _, f := range files {
-		op.size += f.Size
-	}
+	op := opening{Options: o, files: files, size: Size(files), meter: newMeter()}
 	r := &Reader{files: files, meter: op.meter}
 	if err := op.start(); err != nil {
 		return nil, fmt.Errorf("disk: %w", err)
@@ -33,6 +30,14 @@ func Open(ctx context.Context, files []store.SectionFile, o Options) (*Reader, e
 	op.meter.reset()
 	r.engine, r.kind, r.why = op.engine, op.kind, strings.Join(op.notes, "; ")
 	return r, nil
+}
+
+// Size returns the bytes of files in all.
+func Size(files []store.SectionFile) (bytes int64) {
+	for _, f := range files {
+		bytes += f.Size
+	}
+	return bytes
 }
 
 // Asked is all that Reader.Why says of an engine that was asked for and works.

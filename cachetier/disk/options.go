@@ -67,6 +67,12 @@ func BufferBytes(depth int) int64 {
 	return int64(max(wide*MaxExtent+small*smallBuffer, pool))
 }
 
+// ReaderBytes returns what the buffers of a Reader take at a depth, with Options.For a file of so
+// many bytes.
+func ReaderBytes(file int64, depth int) int64 {
+	return min(BufferBytes(depth), max(file, BufferBytes(1)))
+}
+
 // DepthWithin is the largest depth, at least 1, whose buffers take up to so many bytes; 0, which is the default, where that is as large.
 func DepthWithin(bytes int64) int {
 	if bytes >= BufferBytes(0) {
@@ -113,8 +119,8 @@ type Options struct {
 	within int // depth that For found; 0: any
 }
 
-// For returns o for files of so many bytes in all, counting bytes that are still to be written. The
-// buffers take no more than the files. One read always has its buffers.
+// For returns o for files of so many bytes in all. Count bytes that are still to be written. The
+// buffers take no more than the files, but for those of one read.
 func (o Options) For(bytes int64) Options {
 	o.within = DepthWithin(bytes)
 	return o

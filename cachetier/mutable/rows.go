@@ -63,9 +63,9 @@ type generation struct {
 func newRows(o Options) (_ *rows, err error) {
 	t := &rows{
 		shape:   shape{rows: o.Rows, rowBytes: o.RowBytes, stride: strideOf(o.RowBytes)},
-		initial: o.Initial, dense: int64(o.Expected)*sparse >= int64(o.Rows), options: o.Cache.Disk(), next: generation{list: list{after: none}},
+		initial: o.Initial, dense: int64(o.Expected)*sparse >= int64(o.Rows), next: generation{list: list{after: none}},
 	}
-	t.options = t.options.For(t.size())
+	t.options = o.Cache.Disk().For(t.size())
 	t.chooseEngine()
 	if t.memory, err = kernels.NewHostBuf(o.Rows); err != nil {
 		return nil, err

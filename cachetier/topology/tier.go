@@ -120,11 +120,7 @@ func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 		t.rowsOf = rowColumn(c, len(files))
 		files = append(files, c.Section())
 	}
-	bytes := int64(0)
-	for _, f := range files {
-		bytes += f.Size
-	}
-	if t.reader, err = disk.Open(ctx, files, o.Options.For(bytes)); err != nil {
+	if t.reader, err = disk.Open(ctx, files, o.Options.For(disk.Size(files))); err != nil {
 		return nil, fmt.Errorf("topology: %w", err)
 	}
 	defer func() {

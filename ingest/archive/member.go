@@ -42,7 +42,7 @@ func (m *Member) packed() (*io.SectionReader, error) {
 	}
 	at, err := f.DataOffset()
 	if err != nil {
-		return nil, short(err) // here EOF means that the archive ends too early, not that the member ends
+		return nil, short(err) // an EOF here is the end of the archive, not of the member
 	}
 	return io.NewSectionReader(m.archive.r, at, int64(f.CompressedSize64)), nil
 }

@@ -42,8 +42,8 @@ func Exact(cell []byte, v float64) bool {
 		return false
 	}
 	written := strconv.AppendFloat(nil, math.Abs(v), 'e', digits-1, 64)
-	// Floats lie closer below a power of two than above it. So where v is one, v rounded to that many
-	// digits may read as the float below.
+	// Floats lie closer below a power of two than above it. If v is a power of two, v rounded to
+	// that many digits may read as the float below. The shortest form always reads as v.
 	if shortest := strconv.AppendFloat(nil, math.Abs(v), 'e', -1, 64); len(shortest) == len(written) {
 		written = shortest
 	}

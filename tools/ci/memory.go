@@ -19,6 +19,9 @@ import (
 // memory trains on features of four times --memory, within a control group of 110 % of it that counts page cache as
 // well: by no engine is the program killed, and by its own account it stays below --memory.
 func memory(ctx context.Context, a *arxiv) (err error) {
+	if err := leastThatWorks(ctx, a); err != nil { // which takes no group
+		return err
+	}
 	if os.Geteuid() != 0 {
 		fmt.Println("skipped: no root, and a memory cgroup takes one to make")
 		return nil
@@ -83,10 +86,7 @@ func memory(ctx context.Context, a *arxiv) (err error) {
 	if err := denied(ctx, a, dataset); err != nil {
 		return err
 	}
-	if err := memoryOfStream(ctx, a); err != nil {
-		return err
-	}
-	return leastThatWorks(ctx, a)
+	return memoryOfStream(ctx, a)
 }
 
 // memoryOfStream does so on a stream whose files take twice --memory, with state that later steps must not see yet.

@@ -198,7 +198,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 			rows := 4 * nodes * int64(max(e.step.Model.Hidden, e.data.Types[t].Dim()))
 			widest = max(widest, rows)
 			learnt += nodes * e.learntRow(t)
-			readers += min(e.readerBytes(), rows)
+			readers += disk.ReaderBytes(rows, e.Tables.Readers)
 		}
 	}
 	drawn := e.reach.Drawn()
@@ -211,7 +211,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 	for k, read := range e.data.DrawnTables(drawn) {
 		if read && e.tables != nil && e.edgesAttached(k) == nil {
 			t := &e.data.EdgeTables[k]
-			ofEdges += min(e.readerBytes(), int64(t.Nodes)*int64(t.Features.RowBytes()))
+			ofEdges += disk.ReaderBytes(int64(t.Nodes)*int64(t.Features.RowBytes()), e.Tables.Readers)
 		}
 	}
 	hidden := e.hidden + places
@@ -232,14 +232,6 @@ func (e *Evaluator) InMemoryBytes() int64 {
 		}
 	}
 	return bytes
-}
-
-// readerBytes is what the buffers of a disk.Reader take.
-func (e *Evaluator) readerBytes() int64 {
-	if e.Tables.Readers == 0 {
-		return readerBytes
-	}
-	return disk.BufferBytes(e.Tables.Readers)
 }
 
 // attached tells whether all tables of features that the first layer reads are attached.
@@ -649,8 +641,7 @@ const (
 	evalChunks = 8       // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
 	hubEdges   = 1 << 18 // of a node, which has more
 	hubPart    = 1 << 16 // neighbours of a hub that are added up together
-	// What hidden rows on disk take beside Options.Bytes: buffers of a disk.Reader a type, and those of a store.Writer.
-	readerBytes = 25 << 20
+	// Hidden rows on disk take writerBytes for the buffers of a store.Writer, beside those of readers.
 	writerBytes = 8 << 20
 )
 

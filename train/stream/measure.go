@@ -62,7 +62,7 @@ func (t *trainer) through(
 	if t.tables.state != nil {
 		t.tables.state.SetLag(1)
 	}
-	t.pipe.Close() // otherwise its buffers would be in memory together with those of pipe
+	t.pipe.Close() // the memory has room for the buffers of one pipeline
 	defer pipe.Close()
 	if pipe == t.states { // its batches and those of the others would take Budget.Batches twice
 		t.pipe.Planner.Trim()

@@ -33,6 +33,14 @@ type measured struct {
 	disk                 disk.Options
 }
 
+// readerBytes returns what the buffers of all readers take at a depth.
+func (m *measured) readerBytes(depth int) (n int64) {
+	for _, bytes := range m.files {
+		n += disk.ReaderBytes(bytes, depth)
+	}
+	return n
+}
+
 // open opens the sampler and takes the measure of a batch, splits the memory by it, and opens the rest.
 func (t *trainer) open(ctx context.Context) (err error) {
 	total, err := tiers.Memory(t.MemoryBytes)
@@ -174,12 +182,7 @@ func (t *trainer) closeTables() {
 func (t *trainer) divide() (plan.Demand, plan.Budget, error) {
 	d := t.demand()
 	b, err := d.Split(t.measured.total, plan.Budget{Topology: plan.Auto, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes})
-	tiers.RaiseLeast(err, t.Cache.Readers, t.measured.disk.Depth, func(depth int) (n int64) {
-		for _, bytes := range t.measured.files {
-			n += tiers.ReaderBytes(bytes, depth)
-		}
-		return n
-	})
+	tiers.RaiseLeast(err, t.Cache.Readers, t.measured.disk.Depth, t.measured.readerBytes)
 	if err == nil && t.Cache.HostBytes == plan.Auto { // Split counts the drawing of one step, and no room for the collector
 		left := b.Total - b.Fixed - b.Step - b.Batches - b.Topology - b.Device - b.Host
 		more := min(left+b.Host, d.Batches.Scratch*int64(b.Group-1)+t.measured.total/heapPart)
@@ -285,10 +288,7 @@ func (t *trainer) demand() (d plan.Demand) {
 	if f := t.tables.nodeFile; f != nil {
 		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: m.nodes})
 	}
-	for _, bytes := range m.files {
-		d.Fixed += tiers.ReaderBytes(bytes, m.disk.Depth)
-	}
-	d.Fixed += 2*m.batch + m.makers // the step's lists are like a batch
+	d.Fixed += m.readerBytes(m.disk.Depth) + 2*m.batch + m.makers // the step's lists are like a batch
 	populations := int64(4 * len(t.known))
 	if t.NegativePopulation != run.AllNodes {
 		populations += int64(4 * len(t.all))

@@ -252,7 +252,7 @@ type sameness struct {
 	same  bool
 }
 
-// answerKind says which part of a row of logits a metric reads as the answer.
+// answerKind is what a metric takes for the answer in a row of logits.
 type answerKind int
 
 const (

@@ -472,12 +472,12 @@ const (
 	mostPairs   = 1 << 18
 )
 
-// scoredAtOnce returns how many pairs are scored at once, and how many bytes each takes where no two
-// share a source: its place in a list and the decoder's rows of its source. The last link may add
+// scoredAtOnce returns how many pairs are scored at once, and the bytes that each takes if no two
+// share a source: its place in a list, and the decoder's rows of its source. The last link may add
 // more pairs of its own.
 func (k *Links) scoredAtOnce() (pairs int, each int64) {
 	rows := map[model.Decoder]int{model.Dot: 1, model.DistMult: 3, model.ComplEx: 8, model.PairMLP: 1}[k.decoder]
-	each = k.listedBytes() + 4*int64(rows*k.options.Width)
+	each = k.listedBytes() + int64(rows)*k.scoredRow()
 	return int(min(mostPairs, max(scoredBytes/each, 1))), each
 }
 

@@ -57,8 +57,12 @@ func (k *Links) listedBytes() int64 {
 	if k.decoder != model.PairMLP {
 		return pairBytes
 	}
-	return pairBytes + 3*4*int64(k.options.Width)
+	return pairBytes + 3*k.scoredRow()
 }
+
+// scoredRow returns what a row takes that a decoder makes of a pair or its source. The tape has an
+// eighth more than it uses.
+func (k *Links) scoredRow() int64 { return 4 * int64(k.options.Width) * 9 / 8 }
 
 // Top calls do with the K destinations of the highest scores of each of the sources, which ascend, the best first and of equals the one that is
 // stored first; fewer where there are no more. Scores are those of [Links.Scores], bit for bit.

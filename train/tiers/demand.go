@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
@@ -22,9 +23,9 @@ type Measure struct {
 	History, Slots int64
 }
 
-// demand is what each part needs: rows by stack, lists by the relations that are drawn from; files
-// holds the bytes of the rows or lists that each reader reads.
-func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int, files []int64) {
+// demand returns what each part of the run needs. Rows has an entry for each stack. Lists has one
+// for each of relations, from which batches are drawn.
+func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	b, batchRows := m.Batch, int64(0)
 	scratch, shared := t.Sampler.Scratch(b)
 	inputs := b.Inputs()
@@ -40,7 +41,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int, files []int64
 			d.Fixed += mutable.FixedBytes(t.data.Types[n].Nodes)
 		}
 		d.Rows = append(d.Rows, r)
-		files, batchRows = append(files, r.Count*r.Bytes), batchRows+int64(r.Inputs)*r.Bytes
+		batchRows += int64(r.Inputs) * r.Bytes
 	}
 	for i, drawn := range t.drawn() {
 		if !drawn {
@@ -53,7 +54,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int, files []int64
 				l.Wanted = append(l.Wanted, int64(b.Layers[layer].Nodes[r.Dst].Dst))
 			}
 		}
-		d.Lists, relations, files = append(d.Lists, l), append(relations, i), append(files, l.Bytes)
+		d.Lists, relations = append(d.Lists, l), append(relations, i)
 	}
 	window := t.Window
 	if window == 0 {
@@ -63,7 +64,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int, files []int64
 		window = min(window, t.MostSteps)
 	}
 	seeds := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
-	d.Fixed += ProgramBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(files, t.Disk.Depth)
+	d.Fixed += ProgramBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(d, t.Disk.Depth)
 	d.History = m.History
 	d.Step = m.Step*stepMargin/100 + 2*batchRows*stepMargin/100
 	d.Batches = plan.Batches{
@@ -73,11 +74,19 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int, files []int64
 		d.Batches.Packed = int64(len(t.Sampler.Pack(nil, b)))
 	}
 	d.Disk, d.Cores = t.Disk.Costs, runtime.GOMAXPROCS(0)
-	return d, relations, files
+	return d, relations
 }
 
-// readerBytes returns what the buffers take in all, with one reader for each of files.
-func readerBytes(files []int64, depth int) (n int64) {
+// readerBytes returns what the buffers of all readers take, one for the rows of each stack and one
+// for the lists of each relation.
+func readerBytes(d plan.Demand, depth int) (n int64) {
+	var files []int64
+	for _, r := range d.Rows {
+		files = append(files, r.Count*r.Bytes)
+	}
+	for _, l := range d.Lists {
+		files = append(files, l.Bytes)
+	}
 	all := int64(0)
 	for _, bytes := range files {
 		all += bytes
@@ -87,10 +96,10 @@ func readerBytes(files []int64, depth int) (n int64) {
 		if len(files)-i <= 2 { // the two that have most to do have room as if all were theirs
 			bytes = all
 		}
-		n += ReaderBytes(bytes, depth)
+		n += disk.ReaderBytes(bytes, depth)
 	}
 	return n
 }
 
-// stepMargin is how much another batch may take, in percent of the first.
+// Any batch may take stepMargin percent of the memory that the first one takes.
 const stepMargin = 112

@@ -103,11 +103,7 @@ func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) 
 	if t.Tmp != "" && spill.InMemory(t.Tmp) {
 		memory += size
 	}
-	var files []int64 // that scans read
-	for _, r := range d.Rows {
-		files = append(files, r.Count*r.Bytes)
-	}
-	return memory + sets() + readerBytes(files, t.Disk.Depth)
+	return memory + sets() + readerBytes(plan.Demand{Rows: d.Rows}, t.Disk.Depth) // scans read rows
 }
 
 const (

@@ -97,8 +97,8 @@ func OpenRows(
 // readerPart is which part of the memory the buffers of a reader may take.
 const readerPart = 16
 
-// ReadersWithin returns how many reads at a time have buffers: as many as asked, but no more than fit
-// where the process may take total bytes. 0 stands for the usual number, in asked and in the result.
+// ReadersWithin returns how many reads at a time have buffers: as many as asked, but no more than
+// fit if the process may take total bytes. 0 is the usual number, in asked and in the result.
 func ReadersWithin(asked int, total int64) int {
 	depth := disk.DepthWithin(total / readerPart)
 	if asked != 0 && (depth == 0 || asked < depth) {
@@ -128,18 +128,13 @@ func RaiseLeast(err error, asked, depth int, bytes func(depth int) int64) {
 	}
 }
 
-// ReaderBytes returns what a reader's buffers take at that depth, for a file of so many bytes.
-func ReaderBytes(file int64, depth int) int64 {
-	return min(disk.BufferBytes(depth), max(file, disk.BufferBytes(1)))
-}
-
 // FixedBytes is what OpenRows takes, with the program, where the process may take total.
 func (t *Tiers) FixedBytes(total int64) int64 {
 	bytes := ProgramBytes + t.sumBytes()
-	buffers := disk.BufferBytes(ReadersWithin(t.Cache.Readers, total))
+	depth := ReadersWithin(t.Cache.Readers, total)
 	for _, n := range t.Types {
 		rows := t.data.Types[n].Nodes
-		bytes += mutable.FixedBytes(rows) + min(buffers, int64(rows)*int64(t.RowBytes(n)))
+		bytes += mutable.FixedBytes(rows) + disk.ReaderBytes(int64(rows)*int64(t.RowBytes(n)), depth)
 	}
 	return bytes
 }

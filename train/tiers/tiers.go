@@ -223,11 +223,11 @@ func (t *Tiers) First(ctx context.Context, z sample.Z, seeds [][]uint32, without
 // Open splits the memory by the measure of a batch, and opens what is not open yet. A total that is not enough is a
 // *plan.NotEnough, and Open may be called again with a smaller Beside.
 func (t *Tiers) Open(ctx context.Context, m Measure) error {
-	d, relations, files := t.demand(m)
+	d, relations := t.demand(m)
 	budget, err := d.Split(t.total, plan.Budget{
 		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
 	})
-	RaiseLeast(err, t.Cache.Readers, t.Disk.Depth, func(depth int) int64 { return readerBytes(files, depth) })
+	RaiseLeast(err, t.Cache.Readers, t.Disk.Depth, func(depth int) int64 { return readerBytes(d, depth) })
 	if limit, _, limited := kernels.AddressSpace(); err != nil && limited && t.MemoryBytes == 0 {
 		err = fmt.Errorf("%w; ulimit -v allows %s of address space, raise it", err, kernels.FormatBytes(limit))
 	}
@@ -306,7 +306,7 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 // Rest returns the bytes that no part of the memory uses. It returns 0 if rows are read from disk:
 // caches then use all.
 func (t *Tiers) Rest(m Measure) int64 {
-	d, _, _ := t.demand(m)
+	d, _ := t.demand(m)
 	b, err := d.Split(t.total, plan.Budget{
 		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
 	})
