@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -422,10 +423,10 @@ func TestFullDisk(t *testing.T) {
 	_, want, err := rows(t.Context(), e, 2, papers)
 	require.NoError(t, err)
 	for at := int32(0); ; at += 19 {
-		n := int32(0)
+		var n atomic.Int32 // files are synced by several goroutines
 		e.FS = errorfs.Wrap(unsynced{vfs.Default}, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpRemove && op.Kind != errorfs.OpRemoveAll {
-				if n++; n == at+1 {
+				if n.Add(1) == at+1 {
 					return errorfs.ErrInjected
 				}
 			}
@@ -437,7 +438,7 @@ func TestFullDisk(t *testing.T) {
 		require.NoError(t, again)
 		require.Equal(t, want, got)
 		require.NoDirExists(t, dir)
-		if n <= at {
+		if n.Load() <= at {
 			require.NoError(t, err)
 			return
 		}
@@ -461,12 +462,10 @@ func TestGoesOn(t *testing.T) {
 	require.NoDirExists(t, dir)
 	// dies has all that changes files fail from some point on, as after kill -9: nothing is tidied up.
 	dies := func(at int32) (ended bool) {
-		n := int32(0)
+		var n atomic.Int32 // files are synced by several goroutines
 		e.FS = errorfs.Wrap(unsynced{vfs.Default}, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
-				if n++; n > at {
-					return errorfs.ErrInjected
-				}
+			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && n.Add(1) > at {
+				return errorfs.ErrInjected
 			}
 			return nil
 		}))
