@@ -4,10 +4,10 @@ import (
 	"context"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // build builds, verifies and opens; the dataset is closed with the test.
@@ -15,7 +15,7 @@ func build(t testing.TB, src Source, o Options) (*store.Dataset, *Report) {
 	t.Helper()
 	path := t.TempDir() + "/x.gnn"
 	if o.FS == nil {
-		o.FS = noSync{vfs.Default}
+		o.FS = storetest.NoSync
 	}
 	rep, err := Build(context.Background(), src, path, o)
 	require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // TestNothing: types without nodes and relations without edges are datasets, too, under every order.
@@ -81,7 +82,7 @@ func TestOneNodeHasAllEdges(t *testing.T) {
 		if c.others {
 			f.schema.NodeTypes[0].Count = int64(edges)
 		}
-		c.o.Features, c.o.FS = "degree", noSync{vfs.Default}
+		c.o.Features, c.o.FS = "degree", storetest.NoSync
 		plan, err := PlanBuild(context.Background(), f, t.TempDir()+"/x.gnn", c.o)
 		require.NoError(t, err)
 		c.o.Memory = plan.LeastMemory

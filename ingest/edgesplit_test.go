@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 func TestEdgeSplitOptions(t *testing.T) {
@@ -93,7 +93,7 @@ func TestEdgeSplitParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawGraph(t)
 		o := Options{
-			FS: noSync{vfs.Default}, Reverse: rapid.Bool().Draw(t, "reverse"), Undirected: rapid.Bool().Draw(t, "undirected"),
+			FS: storetest.NoSync, Reverse: rapid.Bool().Draw(t, "reverse"), Undirected: rapid.Bool().Draw(t, "undirected"),
 			Order:      rapid.SampledFrom([]Order{OrderDegree, OrderAccess, OrderOriginal}).Draw(t, "order"),
 			Duplicates: rapid.SampledFrom([]Duplicates{DuplicatesKeep, DuplicatesMerge}).Draw(t, "duplicates"),
 			EdgeIDs:    rapid.Bool().Draw(t, "ids"), Seed: rapid.Uint64Range(1, 3).Draw(t, "seed"),
@@ -366,7 +366,7 @@ func TestEdgeSplitGiven(t *testing.T) {
 				}
 			}
 		}
-		o := Options{FS: noSync{vfs.Default}, Features: "none", Split: "random:0.5/0.2/0.3", Reverse: rapid.Bool().Draw(t, "reverse"),
+		o := Options{FS: storetest.NoSync, Features: "none", Split: "random:0.5/0.2/0.3", Reverse: rapid.Bool().Draw(t, "reverse"),
 			Order: rapid.SampledFrom([]Order{OrderDegree, OrderOriginal}).Draw(t, "order"), EdgeIDs: rapid.Bool().Draw(t, "ids")}
 		sealed := func() (*store.Dataset, *Report, error) {
 			n++

@@ -20,6 +20,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // tiny has room for next to nothing, so that tens of edges take every way that billions take.
@@ -345,7 +346,7 @@ func (x *expected) degree(f *fake, nodeType string, row int) float64 {
 // drawOptions are any that go with f.
 func drawOptions(t *rapid.T, f *fake) Options {
 	o := Options{
-		FS: noSync{vfs.Default}, Order: rapid.SampledFrom([]Order{OrderOriginal, OrderDegree, OrderAccess}).Draw(t, "order"),
+		FS: storetest.NoSync, Order: rapid.SampledFrom([]Order{OrderOriginal, OrderDegree, OrderAccess}).Draw(t, "order"),
 		SelfLoops:  rapid.SampledFrom([]SelfLoops{SelfLoopsKeep, SelfLoopsDrop, SelfLoopsAdd}).Draw(t, "loops"),
 		Duplicates: rapid.SampledFrom([]Duplicates{DuplicatesKeep, DuplicatesMerge}).Draw(t, "duplicates"),
 		EdgeIDs:    rapid.Bool().Draw(t, "edge ids"), DType: F32,

@@ -7,8 +7,9 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // slowFastRP is the formula at the head of fastrp.go, in float64 and over an adjacency matrix.
@@ -128,7 +129,7 @@ func TestMadeFeaturesIgnoreThreads(t *testing.T) {
 		for _, threads := range []int{1, 4} {
 			before := runtime.GOMAXPROCS(threads)
 			rep, err := Build(context.Background(), classed(3000), filepath.Join(t.TempDir(), "x.gnn"),
-				Options{Features: features, DType: F32, Undirected: true, FS: noSync{vfs.Default}})
+				Options{Features: features, DType: F32, Undirected: true, FS: storetest.NoSync})
 			runtime.GOMAXPROCS(before)
 			require.NoError(t, err)
 			seals = append(seals, rep.Seal)

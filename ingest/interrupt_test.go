@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -65,7 +66,7 @@ func TestSourceFailsAnywhere(t *testing.T) {
 				}
 				return broken
 			}
-			_, err := Build(ctx, src, filepath.Join(dir, "x.gnn"), Options{FS: noSync{vfs.Default}})
+			_, err := Build(ctx, src, filepath.Join(dir, "x.gnn"), Options{FS: storetest.NoSync})
 			cancel()
 			if err == nil {
 				require.Greater(t, n, 8)

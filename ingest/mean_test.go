@@ -18,6 +18,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // floats are a row as it is stored.
@@ -189,7 +190,7 @@ func TestMeansAnyway(t *testing.T) {
 	dir, n := t.TempDir(), 0
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawRounds(t)
-		o := Options{Features: "mean", FS: noSync{vfs.Default}, Reverse: rapid.Bool().Draw(t, "reverse"),
+		o := Options{Features: "mean", FS: storetest.NoSync, Reverse: rapid.Bool().Draw(t, "reverse"),
 			Order: rapid.SampledFrom([]Order{OrderDegree, OrderOriginal}).Draw(t, "order"), DType: rapid.SampledFrom([]DType{F16, F32}).Draw(t, "dtype")}
 		n++
 		path := filepath.Join(dir, fmt.Sprint(n))

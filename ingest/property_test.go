@@ -10,11 +10,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // drawGraph is a random graph of two node types, the second with external ids, with a relation within the first, one
@@ -124,7 +124,7 @@ func TestBuildIsTheObviousThing(t *testing.T) {
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		f := drawGraph(t)
-		o := Options{Order: OrderOriginal, Undirected: rapid.Bool().Draw(t, "undirected"), FS: noSync{vfs.Default}}
+		o := Options{Order: OrderOriginal, Undirected: rapid.Bool().Draw(t, "undirected"), FS: storetest.NoSync}
 		if rapid.Bool().Draw(t, "degree") {
 			o.Order = OrderDegree
 		}

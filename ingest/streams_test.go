@@ -22,6 +22,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // happened is an event as the source has it.
@@ -167,7 +168,7 @@ func TestStreamIsTheObviousThing(t *testing.T) {
 		for i := range events {
 			events[i].part = map[bool]Part{true: Valid, false: Train}[events[i].time > 0]
 		}
-		o := Options{Order: rapid.SampledFrom([]Order{OrderDegree, OrderOriginal}).Draw(t, "order"), FS: noSync{vfs.Default}}
+		o := Options{Order: rapid.SampledFrom([]Order{OrderDegree, OrderOriginal}).Draw(t, "order"), FS: storetest.NoSync}
 		if rapid.Bool().Draw(t, "tiny") {
 			o.test = tiny
 		}

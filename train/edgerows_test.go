@@ -225,7 +225,7 @@ func TestEdgeRowsRefuse(t *testing.T) {
 	} {
 		o := typed(model.RSAGE)
 		o.EdgeInputs = inputs
-		_, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{})
+		_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
@@ -285,7 +285,7 @@ func TestEdgeRowsThatAreNone(t *testing.T) {
 	o.Fanouts, o.EdgeInputs = []int{-1, -1}, asTable
 	for _, lists := range []int64{topology.LeastBytes(wild.Graph(0)), 1 << 30} {
 		o.TopologyBytes = lists
-		_, err := Run(t.Context(), wild, in(t.TempDir()), o, "test", Hooks{})
+		_, err := Run(t.Context(), wild, scratch(t), o, "test", Hooks{})
 		require.ErrorIs(t, err, store.ErrCorrupt)
 		require.ErrorContains(t, err, path+": "+ids)
 		require.ErrorContains(t, err, "has row 1000000, and the table has ")
@@ -297,7 +297,7 @@ func TestEdgeRowsThatAreNone(t *testing.T) {
 		return 16 * row, binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.NaN())))
 	})
 	o.TopologyBytes = run.Auto
-	_, err := Run(t.Context(), nan, in(t.TempDir()), o, "test", Hooks{})
+	_, err := Run(t.Context(), nan, scratch(t), o, "test", Hooks{})
 	require.ErrorContains(t, err, "since column 0 of row ")
 	require.ErrorContains(t, err, " of node__to__node/edge_feat, a table of edges, is NaN; repair the features, or leave them out")
 	require.NotContains(t, err.Error(), "\n")

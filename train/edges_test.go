@@ -211,7 +211,7 @@ func TestEdgesRefuse(t *testing.T) {
 		o := typed(model.RSAGE)
 		o.EdgeInputs = map[string][]string{"cites": {"year"}}
 		change(&o)
-		_, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{})
+		_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
@@ -237,7 +237,7 @@ func TestEdgesThatAreNoNumbers(t *testing.T) {
 		o.EdgeInputs = map[string][]string{"to": {"time", "rating"}}
 		for _, lists := range []int64{topology.LeastBytes(ds.Graph(0)), 1 << 30} {
 			o.TopologyBytes = lists
-			_, err = Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{})
+			_, err = Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
 			require.ErrorIs(t, err, store.ErrCorrupt)
 			require.ErrorContains(t, err, path+": "+section)
 			require.ErrorContains(t, err, "has the value ")
@@ -260,7 +260,7 @@ func TestEdgesPlan(t *testing.T) {
 	edges := ds.Graph(0).Edges()
 	require.Equal(t, []PlanEdges{{"node__to__node", []string{"time", "rating"}, 9, 9 * edges, 4 * edges}}, p.EdgeInputs)
 	var notes []string
-	_, err = Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	_, err = Run(t.Context(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Contains(t, notes, "column time of the edges of node__to__node has values like 1.7e+09, and nothing normalises them: "+
 		"where the loss is large, ingest smaller ones")

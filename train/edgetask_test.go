@@ -101,7 +101,7 @@ func TestLargeNumbersAreNoted(t *testing.T) {
 	o := edgeOptions()
 	o.EdgeLabel, o.Epochs = "time:value", 1
 	var notes []string
-	_, err := Run(context.Background(), openTyped(t, spec), in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	_, err := Run(context.Background(), openTyped(t, spec), scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Contains(t, notes, "column time, which is learnt, has values like 1e+06, and nothing normalises them: the loss is of their squares; ingest smaller ones")
 }

@@ -183,7 +183,7 @@ func TestReplacedWhileTraining(t *testing.T) {
 					}
 				}}
 			}
-			got, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", at(2, func() {
+			got, err := Run(t.Context(), ds, scratch(t), o, "test", at(2, func() {
 				other := section + ".other"
 				require.NoError(t, os.WriteFile(other, make([]byte, len(sound)), 0o666))
 				require.NoError(t, os.Rename(other, section))

@@ -61,7 +61,7 @@ func TestInitRows(t *testing.T) {
 		return file, nil
 	}}
 	want, touched := plainLoopFrom(t, ds, o, given)
-	got, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", h)
+	got, err := Run(t.Context(), ds, scratch(t), o, "test", h)
 	require.NoError(t, err)
 	require.Equal(t, want, got.ParamsXXH3)
 	require.Equal(t, touched[0], got.Embeddings[0].RowsTouched)
@@ -100,9 +100,9 @@ func TestInitRows(t *testing.T) {
 		f, o := file, o
 		o.Inputs = maps.Clone(o.Inputs)
 		change(&f, &o)
-		_, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{OpenRows: func(string, store.IDs) (RowFile, error) { return f, nil }})
+		_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{OpenRows: func(string, store.IDs) (RowFile, error) { return f, nil }})
 		require.ErrorContains(t, err, want)
 	}
-	_, err = Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{})
+	_, err = Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
 	require.ErrorContains(t, err, "{init_rows} /rows: nobody here reads files of rows")
 }

@@ -189,7 +189,7 @@ func TestLearntRowsSameResults(t *testing.T) {
 		sameWork(t, want, trained(t, ds, o), "%+v", o)
 	}
 	remote := kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))
-	got, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Backend: remote})
+	got, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{Backend: remote})
 	require.NoError(t, err)
 	sameWork(t, want, got)
 }
@@ -371,7 +371,7 @@ func TestEmbedRefuses(t *testing.T) {
 	for _, input := range []string{"embed", "embed:", "embed:0", "embed:-3", "embed:x", "embed:99999999"} {
 		o := learning()
 		o.Inputs["author"] = input
-		_, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{})
+		_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
 		require.ErrorContains(t, err, "{input} author="+input+": embed:D has 1 to 65536 columns")
 	}
 	o := learning()
@@ -411,7 +411,7 @@ func TestLearntRowsNoRoom(t *testing.T) {
 	_, err = runOn(t.Context(), roomFS{disk, 400 << 20}, ds, o, Hooks{})
 	require.NoError(t, err)
 	o.KeepCheckpoints = 400
-	_, err = Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{})
+	_, err = Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
 	require.ErrorContains(t, err, "{keep_checkpoints} 400: at most 247 where rows are learnt")
 }
 

@@ -194,16 +194,16 @@ func TestFewLinks(t *testing.T) {
 	o := linkOptions()
 	o.Batch, o.Epochs = 5000, 2
 	var notes []string
-	r, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	r, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Epochs[0].Steps)
 	require.Contains(t, notes[0], "training links: an epoch is one step")
 	notes, o.EvalBytes = nil, 0
-	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	_, err = Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Contains(t, notes[1], "sampled blocks of up to 20000 links a part")
 	notes, o.EvalEdges = nil, 5
-	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	_, err = Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Contains(t, notes[1], "sampled blocks of up to 5 links a part")
 	require.InDelta(t, 0.5, *r.Best.TestAcc, 1e-9)

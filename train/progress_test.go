@@ -53,7 +53,7 @@ func TestLive(t *testing.T) {
 		}
 	}
 	steps := 0
-	got, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{
+	got, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{
 		Live: func(f func() *run.Result) func() {
 			now = f
 			for range 3 {

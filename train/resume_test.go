@@ -531,10 +531,10 @@ func TestInit(t *testing.T) {
 	o.Epochs, o.Init = 0, filepath.Join(path, run.LastFile)
 	require.Equal(t, first.ParamsXXH3, trained(t, ds, o).ParamsXXH3)
 	o.Hidden = 17
-	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
+	_, err = Run(context.Background(), ds, scratch(t), o, "test", Hooks{})
 	require.ErrorContains(t, err, "{init} "+o.Init+": tensor convs.0.lin_l.weight is [16 8] and the model's is [17 8]")
 	o.Init = filepath.Join(path, "none")
-	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
+	_, err = Run(context.Background(), ds, scratch(t), o, "test", Hooks{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 
 	o.Init, o.Hidden = filepath.Join(path, run.LastFile), small().Hidden
@@ -543,7 +543,7 @@ func TestInit(t *testing.T) {
 	i := slices.IndexFunc(tensors, func(x checkpoint.Tensor) bool { return x.Name == "convs.1.lin_l.bias" })
 	tensors[i].Data[2] = float32(math.Inf(1))
 	require.NoError(t, checkpoint.Save(vfs.Default, o.Init, tensors, nil))
-	_, err = Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
+	_, err = Run(context.Background(), ds, scratch(t), o, "test", Hooks{})
 	require.ErrorContains(t, err, "{init} "+o.Init+": weight convs.1.lin_l.bias[2] is +Inf: it is no network that works")
 }
 

@@ -66,7 +66,7 @@ func TestReuseSameResults(t *testing.T) {
 	o := reusing()
 	o.CheckpointEvery, o.Cache.DeviceBytes = 5, all/5
 	remote := kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))
-	got, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", Hooks{Backend: remote})
+	got, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{Backend: remote})
 	require.NoError(t, err)
 	sameWork(t, trained(t, ds, o), got)
 }
@@ -246,7 +246,7 @@ func TestReuseNotes(t *testing.T) {
 		o.Epochs = 1
 		change(&o)
 		var notes []string
-		_, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", notesTo(&notes))
+		_, err := Run(t.Context(), ds, scratch(t), o, "test", notesTo(&notes))
 		require.NoError(t, err, want)
 		if want == "" {
 			require.Empty(t, notes)
@@ -265,7 +265,7 @@ func TestReuseStarved(t *testing.T) {
 		o := reusing()
 		o.HistoryBytes = bytes
 		var notes []string
-		r, err := Run(t.Context(), ds, in(t.TempDir()), o, "test", notesTo(&notes))
+		r, err := Run(t.Context(), ds, scratch(t), o, "test", notesTo(&notes))
 		require.NoError(t, err)
 		require.Equal(t, want != "", r.History.Refused > 0)
 		require.Len(t, notes, bit(want != ""))
@@ -336,7 +336,7 @@ func TestReuseWithoutSpill(t *testing.T) {
 	o := reusing()
 	o.Epochs, o.SpillBytes = 1, 16<<20
 	var notes []string
-	r, err := Run(t.Context(), open(t, storetest.Communities(600, 4, 8, 24, 2)), in(t.TempDir()), o, "test", notesTo(&notes))
+	r, err := Run(t.Context(), open(t, storetest.Communities(600, 4, 8, 24, 2)), scratch(t), o, "test", notesTo(&notes))
 	require.NoError(t, err)
 	require.Equal(t, []string{"what is drawn depends on hidden rows of earlier steps: rows are read by windows, without a spill"}, notes)
 	require.Positive(t, r.History.Hits)

@@ -219,7 +219,7 @@ func TestResumeSchedule(t *testing.T) {
 func TestEvaluatedOnWalks(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	notesOf := func(o run.Options) (notes string, r *run.Result) {
-		r, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes += s + "\n" }})
+		r, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes += s + "\n" }})
 		require.NoError(t, err)
 		return notes, r
 	}
@@ -333,7 +333,7 @@ func TestWeightsNoted(t *testing.T) {
 		o := small()
 		o.Epochs, o.Weighted = 1, use
 		var notes string
-		_, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes += s }})
+		_, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes += s }})
 		require.NoError(t, err)
 		require.Equal(t, !use, strings.Contains(notes, "column weight of the edges is not used in training"))
 	}

@@ -106,7 +106,7 @@ func TestNoPlaceForASpill(t *testing.T) {
 		o := spilling(ds, 16<<20)
 		change(&o)
 		var notes []string
-		got, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(text string) { notes = append(notes, text) }})
+		got, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(text string) { notes = append(notes, text) }})
 		require.NoError(t, err)
 		sameWork(t, want, got)
 		require.Nil(t, got.Join)
@@ -123,7 +123,7 @@ func TestASpillThatIsTooSmall(t *testing.T) {
 		o := spilling(ds, spill)
 		o.Batch, o.Eval, o.EvalNodes = 32, "sampled", 1
 		var notes []string
-		got, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{Note: func(text string) { notes = append(notes, text) }})
+		got, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(text string) { notes = append(notes, text) }})
 		require.NoError(t, err)
 		require.Positive(t, got.Join.Horizons)
 		p, err := MakePlan(context.Background(), ds, o)

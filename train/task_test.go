@@ -97,7 +97,7 @@ func TestMetricsOfOneClass(t *testing.T) {
 	// A validation set of one class has no ROC-AUC: the run says so, and chooses no epoch.
 	two.Valid = two.Valid[:1]
 	var notes []string
-	r, err := Run(context.Background(), open(t, two), in(t.TempDir()), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	r, err := Run(context.Background(), open(t, two), scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Nil(t, r.Best.ValidAcc)
 	require.Contains(t, notes[len(notes)-1], "not measured: roc-auc is undefined")

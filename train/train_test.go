@@ -47,9 +47,14 @@ func small() run.Options {
 }
 
 func trained(t *testing.T, ds *store.Dataset, o run.Options) *run.Result {
-	r, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
+	r, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{})
 	require.NoError(t, err)
 	return r
+}
+
+// scratch makes a run directory of the test, and does not wait for the disk.
+func scratch(t *testing.T) func() (*run.Dir, error) {
+	return func() (*run.Dir, error) { return run.CreateOn(storetest.NoSync, t.TempDir()) }
 }
 
 // in makes the run directory path.
@@ -268,14 +273,14 @@ func TestDamagedData(t *testing.T) {
 		}
 		o := small()
 		o.Layers, o.Fanouts = 1, []int{sample.All}
-		_, err := Run(context.Background(), ds, in(t.TempDir()), o, "test", Hooks{})
+		_, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{})
 		require.ErrorIs(t, err, store.ErrCorrupt, file)
 		require.ErrorContains(t, err, c.want)
 		require.ErrorContains(t, err, "gnnstore verify")
 	}
 	ds := open(t, storetest.Communities(400, 4, 8, 16, 4))
 	ds = forged(t, ds, "split/given/train.u32", 1, 0) // node 0 twice: seeds must differ
-	_, err := Run(context.Background(), ds, in(t.TempDir()), small(), "test", Hooks{})
+	_, err := Run(context.Background(), ds, scratch(t), small(), "test", Hooks{})
 	require.ErrorIs(t, err, store.ErrCorrupt)
 }
 
@@ -347,7 +352,7 @@ func TestInterrupted(t *testing.T) {
 	defer cancel()
 	o := small()
 	o.Epochs = 1 << 20
-	r, err := Run(ctx, ds, in(t.TempDir()), o, "test", Hooks{})
+	r, err := Run(ctx, ds, scratch(t), o, "test", Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, run.Interrupted, r.Status)
 }
@@ -357,7 +362,7 @@ func TestInterruptedTest(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	ctx, cancel := context.WithCancel(context.Background())
 	o := small()
-	r, err := Run(ctx, ds, in(t.TempDir()), o, "test", Hooks{Epoch: func(e run.Epoch) {
+	r, err := Run(ctx, ds, scratch(t), o, "test", Hooks{Epoch: func(e run.Epoch) {
 		if e.Epoch == o.Epochs {
 			cancel()
 		}

@@ -16,7 +16,6 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"github.com/parquet-go/parquet-go"
 	"github.com/stretchr/testify/assert"
@@ -31,32 +30,6 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
-
-// noSync is the disk without waiting for it: tests that write hundreds of datasets do not test the disk.
-type noSync struct{ vfs.FS }
-
-type noSyncFile struct{ vfs.File }
-
-func (noSyncFile) Sync() error { return nil }
-
-func (noSyncFile) Fd() uintptr { return vfs.InvalidFd } // buffered
-
-func (n noSync) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := n.FS.Create(name, c)
-	return noSyncFile{f}, err
-}
-
-func (n noSync) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	f, err := n.FS.OpenReadWrite(name, c, o...)
-	return noSyncFile{f}, err
-}
-
-func (noSync) MkdirAll(dir string, perm os.FileMode) error { return os.MkdirAll(dir, perm) } // vfs syncs the parents
-
-func (n noSync) OpenDir(name string) (vfs.File, error) {
-	f, err := n.FS.OpenDir(name)
-	return noSyncFile{f}, err
-}
 
 // world is a small dataset: users, some with gaps in their ids, and items, in two relations with columns and a table.
 type world struct {
@@ -135,7 +108,7 @@ func le[T any](t require.TestingT, v []T) []byte {
 
 // write seals the world.
 func (w *world) write(t require.TestingT, path string) *store.Dataset {
-	s, err := store.Create(path, store.WriterOptions{ShardBytes: 64, FS: noSync{vfs.Default}})
+	s, err := store.Create(path, store.WriterOptions{ShardBytes: 64, FS: storetest.NoSync})
 	require.NoError(t, err)
 	require.NoError(t, s.AddNodeType("user", w.users))
 	require.NoError(t, s.AddNodeType("item", w.items))
@@ -261,7 +234,7 @@ func TestFormats(t *testing.T) {
 }
 
 func (w *world) checkNPY(t *rapid.T, d *store.Dataset, out string, gaps bool) {
-	rep, err := Export(context.Background(), d, out, Options{FS: noSync{vfs.Default}})
+	rep, err := Export(context.Background(), d, out, Options{FS: storetest.NoSync})
 	require.NoError(t, err)
 	require.NoFileExists(t, out+".partial")
 	users, items := original(t, out, "user", len(w.users)), original(t, out, "item", len(w.items))
@@ -338,7 +311,7 @@ func (w *world) checkNPY(t *rapid.T, d *store.Dataset, out string, gaps bool) {
 // checkGraphBolt reads back by the reader of GraphBolt's datasets.
 func (w *world) checkGraphBolt(t *rapid.T, d *store.Dataset, out string) {
 	ctx := context.Background()
-	_, err := Export(ctx, d, out, Options{Format: GraphBolt, FS: noSync{vfs.Default}})
+	_, err := Export(ctx, d, out, Options{Format: GraphBolt, FS: storetest.NoSync})
 	require.NoError(t, err)
 	users, items := original(t, out, "user", len(w.users)), original(t, out, "item", len(w.items))
 	s, err := graphbolt.Open(out)
@@ -386,7 +359,7 @@ func (w *world) checkGraphBolt(t *rapid.T, d *store.Dataset, out string) {
 }
 
 func (w *world) checkParquet(t *rapid.T, d *store.Dataset, out string) {
-	_, err := Export(context.Background(), d, out, Options{Format: Parquet, FS: noSync{vfs.Default}})
+	_, err := Export(context.Background(), d, out, Options{Format: Parquet, FS: storetest.NoSync})
 	require.NoError(t, err)
 	type user struct {
 		ID    int64     `parquet:"id"`
@@ -637,7 +610,7 @@ func TestFullDisk(t *testing.T) {
 		for n := int32(0); ; n++ {
 			dir := t.TempDir()
 			inj := errorfs.OnIndex(n)
-			fsys := errorfs.Wrap(noSync{vfs.Default}, errorfs.InjectorFunc(func(op errorfs.Op) error {
+			fsys := errorfs.Wrap(storetest.NoSync, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				switch op.Kind {
 				case errorfs.OpCreate, errorfs.OpMkdirAll, errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFileSync, errorfs.OpRename:
 					if inj.MaybeError(op) != nil {

@@ -27,7 +27,7 @@ import (
 
 // ingested reads a table of events with the options of gnnstore ingest events.
 func ingested(t require.TestingT, table, out string, args []string) *store.Dataset {
-	l, o := edgelist.Options{Events: true}, ingest.Options{DType: ingest.F16, FS: noSync{vfs.Default}}
+	l, o := edgelist.Options{Events: true}, ingest.Options{DType: ingest.F16, FS: storetest.NoSync}
 	for len(args) > 0 {
 		flag := args[0]
 		switch args = args[1:]; flag {
@@ -140,7 +140,7 @@ func TestStreams(t *testing.T) {
 		d := ingested(t, table, filepath.Join(dir, "a.gnn"), args)
 		defer d.Close()
 		out := filepath.Join(dir, "out")
-		rep, err := Export(context.Background(), d, out, Options{FS: noSync{vfs.Default}})
+		rep, err := Export(context.Background(), d, out, Options{FS: storetest.NoSync})
 		require.NoError(t, err)
 		require.Equal(t, Parquet, rep.Format)
 		require.Empty(t, rep.Skipped)
@@ -211,7 +211,7 @@ func TestStreamFullDisk(t *testing.T) {
 	for n := int32(0); ; n++ {
 		dir := t.TempDir()
 		inj := errorfs.OnIndex(n)
-		fsys := errorfs.Wrap(noSync{vfs.Default}, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		fsys := errorfs.Wrap(storetest.NoSync, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			switch op.Kind {
 			case errorfs.OpCreate, errorfs.OpMkdirAll, errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpRename:
 				if inj.MaybeError(op) != nil {
@@ -234,7 +234,7 @@ func TestStreamFullDisk(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	_, err := Export(t.Context(), d, filepath.Join(dir, "out"), Options{FS: small{noSync{vfs.Default}}})
+	_, err := Export(t.Context(), d, filepath.Join(dir, "out"), Options{FS: small{storetest.NoSync}})
 	require.ErrorContains(t, err, "bytes and 1048576 are free; make room")
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)

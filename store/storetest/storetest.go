@@ -170,7 +170,7 @@ func valuesOf(columns []Column, v, edges int) (all [][]byte) {
 func Build(t testing.TB, s Spec) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "test.gnn")
-	w, err := store.Create(path, store.WriterOptions{ShardBytes: s.ShardBytes})
+	w, err := store.Create(path, store.WriterOptions{FS: NoSync, ShardBytes: s.ShardBytes})
 	require.NoError(t, err)
 	_, err = Write(w, s)
 	require.NoError(t, err)

@@ -42,7 +42,7 @@ type NodeLabel struct {
 func BuildStream(t testing.TB, s StreamSpec) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "stream.gnn")
-	w, err := store.Create(path, store.WriterOptions{})
+	w, err := store.Create(path, store.WriterOptions{FS: NoSync})
 	require.NoError(t, err)
 	require.NoError(t, WriteStream(w, s))
 	return path

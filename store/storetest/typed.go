@@ -45,7 +45,7 @@ type TypedRelation struct {
 func BuildTyped(t testing.TB, s TypedSpec) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "typed.gnn")
-	w, err := store.Create(path, store.WriterOptions{})
+	w, err := store.Create(path, store.WriterOptions{FS: NoSync})
 	require.NoError(t, err)
 	require.NoError(t, WriteTyped(w, s))
 	return path

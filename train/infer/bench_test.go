@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -29,7 +28,7 @@ func BenchmarkEach(b *testing.B) {
 				continue
 			}
 			b.Run(fmt.Sprintf("memory=%d%%/held=%s/cache=warm", percent, hold), func(b *testing.B) {
-				e := network(b, path, c, Options{FS: unsynced{vfs.Default}, Dir: filepath.Join(b.TempDir(), "layers"), Bytes: (2*4*hidden + 4) * nodes * percent / 100})
+				e := network(b, path, c, Options{FS: storetest.NoSync, Dir: filepath.Join(b.TempDir(), "layers"), Bytes: (2*4*hidden + 4) * nodes * percent / 100})
 				e.Hold, e.most.edges = hold, 1<<14 // so that memory says what a window has
 				b.SetBytes(2 * 4 * nodes * hidden)
 				for b.Loop() {

@@ -98,28 +98,6 @@ func rows(ctx context.Context, e *Evaluator, layer int, nodes []uint32) (ids []u
 	return ids, values, err
 }
 
-// unsynced is the disk without waiting for it.
-type unsynced struct{ vfs.FS }
-
-type unsyncedFile struct{ vfs.File }
-
-func (unsyncedFile) Sync() error { return nil }
-
-func (u unsynced) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	f, err := u.FS.OpenReadWrite(name, c, o...)
-	return unsyncedFile{f}, err
-}
-
-func (u unsynced) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
-	f, err := u.FS.Create(name, c)
-	return unsyncedFile{f}, err
-}
-
-func (u unsynced) OpenDir(name string) (vfs.File, error) {
-	f, err := u.FS.OpenDir(name)
-	return unsyncedFile{f}, err
-}
-
 // randomGraph has several types and relations, some without rows or edges, or of one type for networks that know no more.
 func randomGraph(t *rapid.T, typed bool) storetest.TypedSpec {
 	types, relations := 1, 1
@@ -183,7 +161,7 @@ func withEdgeRows(r *storetest.TypedRelation) {
 func writeTyped(t *rapid.T, dir string, s storetest.TypedSpec) string {
 	path := filepath.Join(dir, "graph.gnn")
 	require.NoError(t, os.RemoveAll(path))
-	w, err := store.Create(path, store.WriterOptions{FS: unsynced{vfs.Default}})
+	w, err := store.Create(path, store.WriterOptions{FS: storetest.NoSync})
 	require.NoError(t, err)
 	require.NoError(t, storetest.WriteTyped(w, s))
 	return path
@@ -195,7 +173,7 @@ func TestOnDiskAsInMemory(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := model.Config{Kind: rapid.SampledFrom(model.Kinds).Draw(rt, "kind"), Layers: 3, Hidden: 8, Norm: "layer", Heads: 2}
 		path := writeTyped(rt, graph, randomGraph(rt, c.Kind.Typed()))
-		e := network(t, path, c, Options{Bytes: 1 << 30, FS: unsynced{vfs.Default}})
+		e := network(t, path, c, Options{Bytes: 1 << 30, FS: storetest.NoSync})
 		var nodes []uint32
 		for v := range uint32(e.data.Types[0].Nodes) {
 			if v == 0 || rapid.Bool().Draw(rt, "node") {
@@ -314,7 +292,7 @@ func TestNoRoom(t *testing.T) {
 
 	// Half the space is enough, but not beside what others write.
 	took := int64(0)
-	e.FS, e.Space = unsynced{vfs.Default}, func(bytes, _ int64) { took = bytes }
+	e.FS, e.Space = storetest.NoSync, func(bytes, _ int64) { took = bytes }
 	_, _, err = rows(t.Context(), e, 2, papers)
 	require.NoError(t, err)
 	e.Space = nil
@@ -333,7 +311,7 @@ func TestNoRoom(t *testing.T) {
 	e.SpaceBeside, e.LayerDtype = 0, 0
 	bytes := 4 * int64(len(papers)*e.step.Model.Width(2))
 	for _, short := range []int64{0, 1} {
-		e.FS = noRoom{unsynced{vfs.Default}, uint64(took + bytes - short)}
+		e.FS = noRoom{storetest.NoSync, uint64(took + bytes - short)}
 		k, err := e.Keep(t.Context(), 2, e.data.Target, papers, 0)
 		if short == 0 {
 			require.NoError(t, err)
@@ -349,7 +327,7 @@ func TestNoRoom(t *testing.T) {
 func TestPlanAndReports(t *testing.T) {
 	for _, hold := range []Hold{HoldAuto, HoldRows, HoldSums} {
 		for _, bytes := range []int64{0, 20_000, 1 << 30} {
-			e, papers := library(t, model.RSAGE, Options{Dir: filepath.Join(t.TempDir(), "layers"), FS: unsynced{vfs.Default}, Bytes: bytes})
+			e, papers := library(t, model.RSAGE, Options{Dir: filepath.Join(t.TempDir(), "layers"), FS: storetest.NoSync, Bytes: bytes})
 			e.Hold = hold
 			e.Attach(make([]*cachetier.Stack, len(e.data.Types)), nil)
 			plan, err := e.Plan(2, e.data.Target, papers)
@@ -424,7 +402,7 @@ func TestFullDisk(t *testing.T) {
 	require.NoError(t, err)
 	for at := int32(0); ; at += 19 {
 		var n atomic.Int32 // files are synced by several goroutines
-		e.FS = errorfs.Wrap(unsynced{vfs.Default}, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		e.FS = errorfs.Wrap(storetest.NoSync, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && op.Kind != errorfs.OpRemove && op.Kind != errorfs.OpRemoveAll {
 				if n.Add(1) == at+1 {
 					return errorfs.ErrInjected
@@ -433,7 +411,7 @@ func TestFullDisk(t *testing.T) {
 			return nil
 		}))
 		_, _, err := rows(t.Context(), e, 2, papers)
-		e.FS = unsynced{vfs.Default}
+		e.FS = storetest.NoSync
 		_, got, again := rows(t.Context(), e, 2, papers)
 		require.NoError(t, again)
 		require.Equal(t, want, got)
@@ -463,14 +441,14 @@ func TestGoesOn(t *testing.T) {
 	// dies has all that changes files fail from some point on, as after kill -9: nothing is tidied up.
 	dies := func(at int32) (ended bool) {
 		var n atomic.Int32 // files are synced by several goroutines
-		e.FS = errorfs.Wrap(unsynced{vfs.Default}, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		e.FS = errorfs.Wrap(storetest.NoSync, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite && n.Add(1) > at {
 				return errorfs.ErrInjected
 			}
 			return nil
 		}))
 		_, _, err := rows(t.Context(), e, 2, papers)
-		e.FS = unsynced{vfs.Default}
+		e.FS = storetest.NoSync
 		from = 0
 		return err == nil
 	}
@@ -545,7 +523,7 @@ func TestGoesOn(t *testing.T) {
 // TestLeft: a pass that was cut short says that rows are left where it has left some, and else leaves nothing.
 func TestLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")
-	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: unsynced{vfs.Default}, Of: "a test"})
+	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: storetest.NoSync, Of: "a test"})
 	cutIn := func(layer int) (left bool) {
 		ctx, stop := context.WithCancel(t.Context())
 		e.Progress = func(p Progress) {
@@ -565,7 +543,7 @@ func TestLeft(t *testing.T) {
 	require.True(t, cutIn(3))
 	require.FileExists(t, filepath.Join(dir, "layer-1", "manifest.json"))
 
-	other, _ := library(t, model.RSAGE, Options{Dir: dir, FS: noRoom{unsynced{vfs.Default}, 0}, Of: "another"})
+	other, _ := library(t, model.RSAGE, Options{Dir: dir, FS: noRoom{storetest.NoSync, 0}, Of: "another"})
 	lock, _, err := e.lockDir()
 	require.NoError(t, err)
 	_, _, err = rows(t.Context(), other, 2, papers)
@@ -610,7 +588,7 @@ func TestLeft(t *testing.T) {
 // TestTwoInOnePlace: of two passes that keep their rows in one place the second is refused, and the first comes to the same.
 func TestTwoInOnePlace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")
-	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: unsynced{vfs.Default}})
+	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: storetest.NoSync})
 	_, want, err := rows(t.Context(), e, 2, papers)
 	require.NoError(t, err)
 	other, _ := library(t, model.RSAGE, Options{Dir: dir, Of: "another"})

@@ -5,7 +5,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -66,7 +65,7 @@ func TestHubsInParts(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, asBits(want), asBits(got), "%s, weighted %v, two edges at a time", name, weighted)
 			e.most.learnt = learnt
-			e.Dir, e.FS, e.Bytes, e.Hold = filepath.Join(t.TempDir(), "layers"), unsynced{vfs.Default}, 3000, HoldSums
+			e.Dir, e.FS, e.Bytes, e.Hold = filepath.Join(t.TempDir(), "layers"), storetest.NoSync, 3000, HoldSums
 			e.most.bytes, e.most.hub, e.most.part = 500, 1000, 10
 			for _, e.most.learnt = range []int64{learnt, 2 * edgeRowBytes} {
 				_, got, err := rows(t.Context(), e, 1, nodes)
@@ -95,7 +94,7 @@ func TestHubTakesNoMemory(t *testing.T) {
 	e := network(t, star(t, nodes), c, Options{Bytes: 1 << 30})
 	_, want, err := rows(t.Context(), e, 1, []uint32{0, 7})
 	require.NoError(t, err)
-	e = network(t, e.data.Set.Path(), c, Options{Bytes: 1 << 20, Way: Full, Dir: filepath.Join(t.TempDir(), "layers"), FS: unsynced{vfs.Default}})
+	e = network(t, e.data.Set.Path(), c, Options{Bytes: 1 << 20, Way: Full, Dir: filepath.Join(t.TempDir(), "layers"), FS: storetest.NoSync})
 	before := kernels.HostBytes()
 	_, got, err := rows(t.Context(), e, 1, []uint32{0, 7})
 	require.NoError(t, err)
@@ -130,7 +129,7 @@ func TestHubOfWideEdgesTakesNoMemory(t *testing.T) {
 				continue
 			}
 			e := network(t, path, c, Options{
-				Bytes: 64 << 10, Way: Full, Hold: hold, Dir: filepath.Join(t.TempDir(), "layers"), FS: unsynced{vfs.Default}, ChunkBytes: 64 << 10,
+				Bytes: 64 << 10, Way: Full, Hold: hold, Dir: filepath.Join(t.TempDir(), "layers"), FS: storetest.NoSync, ChunkBytes: 64 << 10,
 				Tables: cachetier.Options{Engine: disk.Mmap, Readers: 1},
 			})
 			before := kernels.HostBytes()

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -118,7 +117,7 @@ func TestEdgeList(t *testing.T) {
 
 // TestSumsEnd: a pass over parts of sums that fails, or is stopped, at any chunk ends with that error, and leaves no goroutine and no memory.
 func TestSumsEnd(t *testing.T) {
-	e, papers := library(t, model.RSAGE, Options{Dir: filepath.Join(t.TempDir(), "layers"), FS: unsynced{vfs.Default}, Bytes: 20_000})
+	e, papers := library(t, model.RSAGE, Options{Dir: filepath.Join(t.TempDir(), "layers"), FS: storetest.NoSync, Bytes: 20_000})
 	e.Hold = HoldSums
 	_, want, err := rows(t.Context(), e, 2, papers)
 	require.NoError(t, err)

@@ -16,25 +16,15 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// noSync is the disk without waiting for it.
-type noSync struct{ vfs.FS }
-
-type noSyncFile struct{ vfs.File }
-
-func (noSyncFile) Sync() error { return nil }
-
-func (n noSync) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
-	f, err := n.FS.OpenReadWrite(name, c, o...)
-	return noSyncFile{f}, err
-}
-
 // area returns an Area in which each bucket has a file of its own.
 func area(t testing.TB) *Area {
-	a, err := Open(noSync{vfs.Default}, t.TempDir())
+	a, err := Open(storetest.NoSync, t.TempDir())
 	require.NoError(t, err)
 	a.Packed = 1
 	return a

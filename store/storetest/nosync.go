@@ -1,29 +1,43 @@
-package ingest
+package storetest
 
-import "github.com/cockroachdb/pebble/v2/vfs"
+import (
+	"os"
 
-// noSync is the disk without waiting for it: tests that build hundreds of datasets do not test the disk.
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// NoSync is the disk without the wait for it. A test that writes hundreds of datasets does not test
+// the disk.
+var NoSync vfs.FS = noSync{vfs.Default}
+
 type noSync struct{ vfs.FS }
 
 type noSyncFile struct{ vfs.File }
 
 func (noSyncFile) Sync() error { return nil }
 
+// Create implements [vfs.FS].
 func (n noSync) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	f, err := n.FS.Create(name, c)
 	return noSyncFile{f}, err
 }
 
+// OpenReadWrite implements [vfs.FS].
 func (n noSync) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.OpenOption) (vfs.File, error) {
 	f, err := n.FS.OpenReadWrite(name, c, o...)
 	return noSyncFile{f}, err
 }
 
+// MkdirAll implements [vfs.FS]. That of vfs syncs the parents.
+func (noSync) MkdirAll(dir string, perm os.FileMode) error { return os.MkdirAll(dir, perm) }
+
+// OpenDir implements [vfs.FS].
 func (n noSync) OpenDir(name string) (vfs.File, error) {
 	f, err := n.FS.OpenDir(name)
 	return noSyncFile{f}, err
 }
 
+// Open implements [vfs.FS].
 func (n noSync) Open(name string, o ...vfs.OpenOption) (vfs.File, error) {
 	f, err := n.FS.Open(name, o...)
 	return noSyncFile{f}, err
