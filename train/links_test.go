@@ -154,7 +154,7 @@ func TestLinksOfNothing(t *testing.T) {
 		"{eval_edges} -1: at least 0":                                            func(o *run.Options) { o.EvalEdges = -1 },
 		"{metric} mrr ranks each link among negatives of its own":                func(o *run.Options) { o.Metric, o.EvalNegatives = metric.MRR, "pairs:3" },
 		"{eval_negatives} given: relation node__to__node, valid links: none are": func(o *run.Options) { o.EvalNegatives = "given" },
-		"{negatives} uniform:0: there are uniform:N, shared:N, in-batch and all": func(o *run.Options) { o.Negatives = "uniform:0" },
+		"{negatives} uniform:0: there are uniform:N, filtered:N, shared:N, in-batch and all": func(o *run.Options) { o.Negatives = "uniform:0" },
 		"{eval_negatives} in-batch: there are pairs:N, uniform:N, all and given": func(o *run.Options) { o.EvalNegatives = "in-batch" },
 		"{loss} hinge: there are bce and ce":                                     func(o *run.Options) { o.Loss = "hinge" },
 		"{corrupt} all: there are dst, src and both":                             func(o *run.Options) { o.Corrupt = "all" },

@@ -11,6 +11,8 @@ func (t *trainer) settle() (whole int) {
 	of := run.Size{Examples: int64(len(t.data.Train)), Typed: t.Config.Typed()}
 	if l := t.data.Links; l != nil {
 		of.Examples, of.Relations, of.Learnt = 0, len(l.All), true
+		first := t.data.Relations[l.Relation]
+		of.Pairs = float64(t.data.Types[first.Src].Nodes) * float64(t.data.Types[first.Dst].Nodes)
 		for _, r := range l.All {
 			of.Examples += t.data.Relations[r.Relation].Edges()
 		}

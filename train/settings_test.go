@@ -45,21 +45,23 @@ func TestChosenSettingsAreOnRecord(t *testing.T) {
 }
 
 // TestDenseLinksHaveTheirSettings: they hold for links of nodes with learnt rows, a hundred or more
-// a node, and for no others.
+// a node, and for no others. Negatives are filtered where a hundredth of all pairs are links.
 func TestDenseLinksHaveTheirSettings(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec  storetest.Spec
 		input string
 		want  model.Decoder
+		from  string
 	}{
-		"dense":                {storetest.Communities(300, 4, 700, 8, 2).Linked(), "embed:16", model.PairMLP},
-		"sparse":               {storetest.Communities(200, 4, 10, 8, 2).Linked(), "embed:16", model.Dot},
-		"dense, with features": {storetest.Communities(300, 4, 700, 8, 2).Linked(), "table", model.Dot},
+		"dense":                {storetest.Communities(300, 4, 700, 8, 2).Linked(), "embed:16", model.PairMLP, "filtered:1"},
+		"sparse":               {storetest.Communities(900, 4, 4, 8, 2).Linked(), "embed:16", model.Dot, "uniform:1"},
+		"dense, with features": {storetest.Communities(300, 4, 700, 8, 2).Linked(), "table", model.Dot, "filtered:1"},
 	} {
 		o := linkOptions()
-		o.Inputs, o.Left = map[string]string{"node": c.input}, map[string]bool{"decoder": true, "dropout": true, "batch": true}
+		o.Inputs, o.Left = map[string]string{"node": c.input}, map[string]bool{"decoder": true, "dropout": true, "batch": true, "negatives": true}
 		m := opened(t, open(t, c.spec), o)
 		require.Equal(t, c.want, m.Decoder, name)
+		require.Equal(t, c.from, m.Negatives, name)
 		require.Equal(t, c.want, m.model.Decoder, name)
 		require.Equal(t, c.want == model.PairMLP, m.model.Dropout == 0, name)
 		require.Equal(t, c.want == model.PairMLP, m.Batch == 600, name)

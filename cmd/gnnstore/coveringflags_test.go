@@ -14,7 +14,7 @@ var coveredTrain = map[string][]string{
 	"target":              {"TYPE", "LINK"},
 	"decoder":             {"dot", "distmult", "complex", "mlp", "linear"},
 	"loss":                {"bce", "ce"},
-	"negatives":           {"uniform:2", "shared:4", "in-batch", "all"},
+	"negatives":           {"uniform:2", "filtered:2", "shared:4", "in-batch", "all"},
 	"eval-negatives":      {"pairs:1", "uniform:5", "given", "all"},
 	"corrupt":             {"src", "both"},
 	"chunk":               {"5"},

@@ -164,8 +164,9 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 	f.StringVar((*string)(&o.Decoder), "decoder", string(o.Decoder), "link: how two rows give a score: dot, distmult, complex or mlp (default dot); edge: how two rows give classes: mlp or linear "+
 		"(default mlp)")
 	f.StringVar(&o.Loss, "loss", o.Loss, "link: bce, which judges positives and negatives apart, or ce, a softmax of a positive among its negatives (default bce)")
-	f.StringVar(&o.Negatives, "negatives", o.Negatives, "link: how training draws negatives: uniform:N for each positive; shared:N for each --chunk of positives; in-batch, the ends of the "+
-		"other links in the chunk; with --layers 0 also all, every node (default uniform:1)")
+	f.StringVar(&o.Negatives, "negatives", o.Negatives, "link: how training draws negatives: uniform:N for each positive; filtered:N, the same "+
+		"without pairs that are links; shared:N for each --chunk of positives; in-batch, the ends of the other links in the chunk; with "+
+		"--layers 0 also all, every node (default uniform:1, or filtered:1 where 1 % of all pairs are links)")
 	f.StringVar(&o.EvalNegatives, "eval-negatives", o.EvalNegatives, "link: how evaluation draws negatives: pairs:N, for each link N pairs that are not edges; uniform:N, nodes that replace its end; "+
 		"given, those of the dataset; or all, every node that makes no other link (default given if the dataset has them, else pairs:1; for "+
 		"mrr and hits@K uniform:1000, or all with --layers 0, unless the rows of all nodes take more than 1 GiB: then uniform:1000 of 500 "+

@@ -38,13 +38,13 @@ func TestSettingsGoBySize(t *testing.T) {
 		"ogbn-arxiv":    {allLeft(), Size{Examples: 90941, Nodes: 169343}, ""},
 		"1001 nodes":    {allLeft(), Size{Examples: 1001, Nodes: 2000}, ""},
 		"several types": {allLeft(), Size{Examples: 140, Nodes: 2708, Typed: true}, ""},
-		"ogbl-ddi": {linked(2), Size{Examples: 2135822, Nodes: 4267, Relations: 1, Learnt: true}, "settings auto: 2135822 links of 4267 nodes, whose rows are " +
-			"learnt, are dense: {decoder} mlp, {dropout} 0, {batch} 8534"},
-		"dense, and large":       {linked(2), Size{Examples: 120_000_000, Nodes: 200_000, Relations: 1, Learnt: true}, "settings auto: 120000000 links of 200000 nodes, whose rows are learnt, are dense: {decoder} mlp, {dropout} 0, {batch} 16384"},
-		"dense, with features":   {linked(2), Size{Examples: 2135822, Nodes: 4267, Relations: 1}, ""},
-		"sparse":                 {linked(2), Size{Examples: 10556, Nodes: 2708, Relations: 1, Learnt: true}, ""},
-		"dense, without network": {linked(0), Size{Examples: 2135822, Nodes: 4267, Relations: 1, Learnt: true}, ""},
-		"UMLS": {linked(0), Size{Examples: 1959, Nodes: 135, Relations: 46, Learnt: true}, "settings auto: links of 46 relations: {decoder} complex, {n3} 0.1, " +
+		"ogbl-ddi": {linked(2), Size{Examples: 2135822, Nodes: 4267, Pairs: 4267 * 4267, Relations: 1, Learnt: true}, "settings auto: 12 % of the pairs that " +
+			"links could join are links: {negatives} filtered:1; 2135822 links of 4267 nodes, whose rows are learnt, are dense: {decoder} mlp, {dropout} 0, {batch} 8534"},
+		"dense, and large":       {linked(2), Size{Examples: 120_000_000, Nodes: 200_000, Pairs: 200_000 * 200_000, Relations: 1, Learnt: true}, "settings auto: 120000000 links of 200000 nodes, whose rows are learnt, are dense: {decoder} mlp, {dropout} 0, {batch} 16384"},
+		"dense, with features":   {linked(2), Size{Examples: 2135822, Nodes: 4267, Pairs: 4267 * 4267, Relations: 1}, "settings auto: 12 % of the pairs that links could join are links: {negatives} filtered:1"},
+		"sparse":                 {linked(2), Size{Examples: 10556, Nodes: 2708, Pairs: 2708 * 2708, Relations: 1, Learnt: true}, ""},
+		"dense, without network": {linked(0), Size{Examples: 2135822, Nodes: 4267, Pairs: 4267 * 4267, Relations: 1, Learnt: true}, "settings auto: 12 % of the pairs that links could join are links: {negatives} filtered:1"},
+		"UMLS": {linked(0), Size{Examples: 1959, Nodes: 135, Pairs: 135 * 135, Relations: 46, Learnt: true}, "settings auto: links of 46 relations: {decoder} complex, {n3} 0.1, " +
 			"{negatives} all, {loss} ce, {corrupt} both"},
 		"a large knowledge graph": {linked(0), Size{Examples: 1e8, Nodes: 1e7, Relations: 46, Learnt: true}, "settings auto: links of 46 relations: {decoder} complex, {n3} 0.1"},
 	} {
@@ -80,7 +80,7 @@ func TestGivenSettingsStay(t *testing.T) {
 	kg.Task, kg.Layers, kg.Fanouts, kg.Decoder = LinkTask, 0, nil, model.DistMult
 	kg = kg.WithDefaults()
 	delete(kg.Left, "decoder")
-	require.Nil(t, kg.Settle(Size{Examples: 1959, Nodes: 135, Relations: 46, Learnt: true}))
+	require.Nil(t, kg.Settle(Size{Examples: 1959, Nodes: 135, Pairs: 135 * 135, Relations: 46, Learnt: true}))
 	require.NotEqual(t, task.All, kg.Negatives)
 
 	o = DefaultOptions()

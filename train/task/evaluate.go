@@ -455,8 +455,7 @@ func (k *Links) linked(u, v uint32) bool {
 	if _, held := slices.BinarySearch(k.known, uint64(u)<<32|uint64(v)); held {
 		return true
 	}
-	_, trained := slices.BinarySearch(k.relation.Neighbors(v), u)
-	return trained
+	return k.trainedOn(0, u, v)
 }
 
 // Measure keeps what the network made of nodes of type t.

@@ -37,6 +37,14 @@ func (s *side) list(i int) []uint32 {
 	return s.nodes[s.start[n]:s.start[n+1]]
 }
 
+// relation returns which of the relations that are learnt the i-th positive is of.
+func (x *examples) relation(i int) int {
+	if len(x.of) == 0 {
+		return 0
+	}
+	return int(x.of[i])
+}
+
 // phases keep draws for different ends apart.
 const (
 	phaseOrder = 11 + iota
@@ -122,9 +130,24 @@ func (x *examples) without(d *data.Data) []sample.Without {
 	return all
 }
 
+// mostRedraws bounds how often a filtered negative is drawn anew. A node that is linked to nine
+// tenths of the others gets a link for a negative once in 850 draws.
+const mostRedraws = 64
+
+// filtered draws a node from below nodes that isLink does not accept, as far as mostRedraws go.
+func filtered(key uint64, i, nodes int, isLink func(v uint32) bool) uint32 {
+	v := below(key, i, nodes)
+	for try := uint64(1); try <= mostRedraws && isLink(v); try++ {
+		v = below(sample.Hash(key, try), i, nodes)
+	}
+	return v
+}
+
 // draw adds the sides of negatives n, in chunks of so many positives, where nodes of type src, of which there are sources, are linked
-// to nodes of type dst.
-func (x *examples) draw(n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int) {
+// to nodes of type dst. Filtered negatives ask linked for a pair with the i-th positive in the list.
+func (x *examples) draw(
+	n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int, linked func(i int, u, v uint32) bool,
+) {
 	for number, isDst := range corrupted(ends) {
 		s := side{dst: isDst, chunk: 1, start: []uint32{0}}
 		if n.Way == Shared {
@@ -139,6 +162,16 @@ func (x *examples) draw(n Negatives, ends string, chunk int, key uint64, src, ds
 			case Uniform:
 				for j := range n.Of {
 					s.nodes = append(s.nodes, x.row(t, below(key, i*n.Of+j, nodes)))
+				}
+			case Filtered:
+				isLink := func(v uint32) bool {
+					if isDst {
+						return linked(i, x.links[i][0], v)
+					}
+					return linked(i, v, x.links[i][1])
+				}
+				for j := range n.Of {
+					s.nodes = append(s.nodes, x.row(t, filtered(key, i*n.Of+j, nodes, isLink)))
 				}
 			case Shared:
 				if i%chunk > 0 {

@@ -26,8 +26,8 @@ const (
 type LinkOptions struct {
 	// Loss is BCE, the default, or CE, which alone goes with negatives All, and is their default.
 	Loss string `json:"loss,omitempty"`
-	// Negatives of training: "uniform:N", which is by default uniform:1, "shared:N", "in-batch" or, without layers,
-	// "all". They are not filtered.
+	// Negatives of training: "uniform:N", which is by default uniform:1, "filtered:N", "shared:N", "in-batch" or, without layers,
+	// "all".
 	Negatives string `json:"negatives,omitempty"`
 	// EvalNegatives are those of evaluation, the same ones each time: "pairs:N", "uniform:N", "given", or "all", which
 	// ranks each link among all nodes but those that make another link. By default given ones where
@@ -74,7 +74,7 @@ func (o LinkOptions) Validate() error {
 	if o.Loss != BCE && o.Loss != CE {
 		errs = append(errs, fmt.Errorf("{loss} %s: there are bce and ce", o.Loss))
 	}
-	if _, err := ParseNegatives(o.Negatives, Uniform, Shared, InBatch, All); err != nil {
+	if _, err := ParseNegatives(o.Negatives, Uniform, Filtered, Shared, InBatch, All); err != nil {
 		errs = append(errs, fmt.Errorf("{negatives} %w", err))
 	}
 	if o.EvalNegatives != "" {
@@ -148,7 +148,7 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 	if k.trained, err = metric.NewLinks(k.kind); err != nil {
 		return nil, d.Set.About(err)
 	}
-	if k.negatives, err = ParseNegatives(k.links.Negatives, Uniform, Shared, InBatch, All); err != nil {
+	if k.negatives, err = ParseNegatives(k.links.Negatives, Uniform, Filtered, Shared, InBatch, All); err != nil {
 		return nil, fmt.Errorf("{negatives} %w", err)
 	}
 	if o.Unmeasured {
@@ -219,7 +219,14 @@ func (k *Links) of(x *examples, step int) {
 		x.src, x.dst = append(x.src, x.row(r.Src, l[0])), append(x.dst, x.row(r.Dst, l[1]))
 	}
 	key := sample.Hash(k.options.Seed, phaseTrain, uint64(k.epoch), uint64(step))
-	x.draw(k.negatives, k.links.Corrupt, k.links.Chunk, key, r.Src, r.Dst, k.data.Types[r.Src].Nodes, k.data.Types[r.Dst].Nodes)
+	x.draw(k.negatives, k.links.Corrupt, k.links.Chunk, key, r.Src, r.Dst, k.data.Types[r.Src].Nodes, k.data.Types[r.Dst].Nodes,
+		func(i int, u, v uint32) bool { return r.Src == r.Dst && u == v || k.trainedOn(x.relation(i), u, v) })
+}
+
+// trainedOn tells whether one of the relations has a link from u to v that is trained on.
+func (k *Links) trainedOn(relation int, u, v uint32) bool {
+	_, found := slices.BinarySearch(k.relations[relation].Neighbors(v), u)
+	return found
 }
 
 // Seeds are those of a step of the epoch that began: the ends of its positives and negatives, by type.

@@ -100,7 +100,7 @@ func TestStepsOfLinks(t *testing.T) {
 	d := pairs(t)
 	buys, back := d.Relations[1], d.Relations[0]
 	for _, o := range []LinkOptions{
-		{}, {Negatives: "uniform:3", Corrupt: "both"}, {Negatives: "shared:4", Chunk: 5, Corrupt: "src"}, {Negatives: "in-batch", Chunk: 4},
+		{}, {Negatives: "uniform:3", Corrupt: "both"}, {Negatives: "filtered:2"}, {Negatives: "shared:4", Chunk: 5, Corrupt: "src"}, {Negatives: "in-batch", Chunk: 4},
 	} {
 		k, err := NewLinks(d, Options{Batch: 7, Seed: 3}, o, model.Dot)
 		require.NoError(t, err)
@@ -139,7 +139,7 @@ func TestStepsOfLinks(t *testing.T) {
 						own := s.list(n)
 						lo := n / k.links.Chunk * k.links.Chunk
 						switch k.negatives.Way {
-						case Uniform:
+						case Uniform, Filtered:
 							require.Len(t, own, k.negatives.Of)
 						case Shared:
 							require.Len(t, own, k.negatives.Of)
@@ -501,4 +501,67 @@ func TestUniformNodes(t *testing.T) {
 	for _, n := range counts {
 		require.InDelta(t, 1000, n, 5*math.Sqrt(1000))
 	}
+}
+
+// TestFilteredNegatives: negatives filtered:N are those of uniform:N, but links that are trained on
+// and pairs of a node with itself are drawn anew.
+func TestFilteredNegatives(t *testing.T) {
+	several, _ := knows(t)
+	one, err := store.Open(storetest.Build(t, storetest.Communities(60, 2, 30, 4, 1).Linked()))
+	require.NoError(t, err)
+	defer one.Close()
+	symmetric, err := data.Open(one, data.Options{Links: true})
+	require.NoError(t, err)
+	for name, d := range map[string]*data.Data{"two types": pairs(t), "one relation": symmetric, "several relations": several} {
+		for _, corrupt := range []string{CorruptDst, CorruptBoth} {
+			tasks := [2]*Links{}
+			for i, way := range []string{"uniform:3", "filtered:3"} {
+				tasks[i], err = NewLinks(d, Options{Batch: 40, Seed: 3, NoLayers: true}, LinkOptions{Negatives: way, Corrupt: corrupt, EvalNegatives: "uniform:3"}, model.DistMult)
+				require.NoError(t, err)
+				tasks[i].Begin(1)
+			}
+			kept, redrawn := 0, 0
+			var drawn, clean examples
+			tasks[0].of(&drawn, 0)
+			tasks[1].of(&clean, 0)
+			for s, side := range clean.sides {
+				from := tasks[1].relation.Src
+				if side.dst {
+					from = tasks[1].relation.Dst
+				}
+				for i, link := range clean.links {
+					edges := d.Links.All[clean.relation(i)].Relation
+					linked := func(v uint32) bool {
+						u := link[0]
+						if !side.dst {
+							u, v = v, link[1]
+						}
+						r := d.Relations[edges]
+						return r.Src == r.Dst && u == v || slices.Contains(r.Neighbors(v), u)
+					}
+					for j, row := range side.list(i) {
+						first := drawn.seeds[from][drawn.sides[s].list(i)[j]]
+						now := clean.seeds[from][row]
+						require.False(t, linked(now), "%s: %d of %v", name, now, link)
+						if linked(first) {
+							redrawn++
+							continue
+						}
+						require.Equal(t, first, now, name)
+						kept++
+					}
+				}
+			}
+			require.Positive(t, kept, name)
+			require.Positive(t, redrawn, name)
+		}
+	}
+}
+
+// TestFilteredGivesUp: where a node is linked to all others, a link is a negative in the end.
+func TestFilteredGivesUp(t *testing.T) {
+	asked := 0
+	v := filtered(7, 0, 10, func(uint32) bool { asked++; return true })
+	require.Less(t, v, uint32(10))
+	require.Equal(t, mostRedraws, asked)
 }
