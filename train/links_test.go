@@ -151,15 +151,15 @@ func TestLinksOfNothing(t *testing.T) {
 		"wants 50 negatives, and there are 20": func(o *run.Options) {
 			o.Metric, o.EvalNegatives, o.EvalEdges = metric.Hits(50), "uniform:4", 5
 		},
-		"{eval_edges} -1: at least 0":                                            func(o *run.Options) { o.EvalEdges = -1 },
-		"{metric} mrr ranks each link among negatives of its own":                func(o *run.Options) { o.Metric, o.EvalNegatives = metric.MRR, "pairs:3" },
-		"{eval_negatives} given: relation node__to__node, valid links: none are": func(o *run.Options) { o.EvalNegatives = "given" },
+		"{eval_edges} -1: at least 0":                                                        func(o *run.Options) { o.EvalEdges = -1 },
+		"{metric} mrr ranks each link among negatives of its own":                            func(o *run.Options) { o.Metric, o.EvalNegatives = metric.MRR, "pairs:3" },
+		"{eval_negatives} given: relation node__to__node, valid links: none are":             func(o *run.Options) { o.EvalNegatives = "given" },
 		"{negatives} uniform:0: there are uniform:N, filtered:N, shared:N, in-batch and all": func(o *run.Options) { o.Negatives = "uniform:0" },
-		"{eval_negatives} in-batch: there are pairs:N, uniform:N, all and given": func(o *run.Options) { o.EvalNegatives = "in-batch" },
-		"{loss} hinge: there are bce and ce":                                     func(o *run.Options) { o.Loss = "hinge" },
-		"{corrupt} all: there are dst, src and both":                             func(o *run.Options) { o.Corrupt = "all" },
-		"{decoder} cosine: there are dot, distmult, complex and mlp":             func(o *run.Options) { o.Decoder = "cosine" },
-		"{chunk} -1: at least 1":                                                 func(o *run.Options) { o.Chunk = -1 },
+		"{eval_negatives} in-batch: there are pairs:N, uniform:N, all and given":             func(o *run.Options) { o.EvalNegatives = "in-batch" },
+		"{loss} hinge: there are bce and ce":                                                 func(o *run.Options) { o.Loss = "hinge" },
+		"{corrupt} all: there are dst, src and both":                                         func(o *run.Options) { o.Corrupt = "all" },
+		"{decoder} cosine: there are dot, distmult, complex and mlp":                         func(o *run.Options) { o.Decoder = "cosine" },
+		"{chunk} -1: at least 1":                                                             func(o *run.Options) { o.Chunk = -1 },
 		"{target} cites: no such relation; those whose edges are split are node,to,node": func(o *run.Options) {
 			o.Target = "cites"
 		},

@@ -58,12 +58,12 @@ func TestDenseLinksHaveTheirSettings(t *testing.T) {
 		"dense, with features": {storetest.Communities(300, 4, 700, 8, 2).Linked(), "table", model.Dot, "filtered:1"},
 	} {
 		o := linkOptions()
-		o.Inputs, o.Left = map[string]string{"node": c.input}, map[string]bool{"decoder": true, "dropout": true, "batch": true, "negatives": true}
+		o.Inputs, o.Left = map[string]string{"node": c.input}, map[string]bool{"decoder": true, "norm": true, "batch": true, "negatives": true}
 		m := opened(t, open(t, c.spec), o)
 		require.Equal(t, c.want, m.Decoder, name)
 		require.Equal(t, c.from, m.Negatives, name)
 		require.Equal(t, c.want, m.model.Decoder, name)
-		require.Equal(t, c.want == model.PairMLP, m.model.Dropout == 0, name)
+		require.Equal(t, c.want == model.PairMLP, m.model.Norm == "none", name)
 		require.Equal(t, c.want == model.PairMLP, m.Batch == 600, name)
 	}
 }

@@ -13,7 +13,7 @@ import (
 func allLeft() Options {
 	o := DefaultOptions()
 	o.Left = map[string]bool{}
-	for _, key := range []string{"lr", "hidden", "dropout", "input_dropout", "weight_decay", "eval_every", "epoch_steps", "batch", "decoder", "negatives", "loss",
+	for _, key := range []string{"lr", "hidden", "dropout", "input_dropout", "weight_decay", "eval_every", "epoch_steps", "batch", "decoder", "negatives", "norm", "loss",
 		"corrupt", "n3"} {
 		o.Left[key] = true
 	}
@@ -39,8 +39,8 @@ func TestSettingsGoBySize(t *testing.T) {
 		"1001 nodes":    {allLeft(), Size{Examples: 1001, Nodes: 2000}, ""},
 		"several types": {allLeft(), Size{Examples: 140, Nodes: 2708, Typed: true}, ""},
 		"ogbl-ddi": {linked(2), Size{Examples: 2135822, Nodes: 4267, Pairs: 4267 * 4267, Relations: 1, Learnt: true}, "settings auto: 12 % of the pairs that " +
-			"links could join are links: {negatives} filtered:1; 2135822 links of 4267 nodes, whose rows are learnt, are dense: {decoder} mlp, {dropout} 0, {batch} 8534"},
-		"dense, and large":       {linked(2), Size{Examples: 120_000_000, Nodes: 200_000, Pairs: 200_000 * 200_000, Relations: 1, Learnt: true}, "settings auto: 120000000 links of 200000 nodes, whose rows are learnt, are dense: {decoder} mlp, {dropout} 0, {batch} 16384"},
+			"links could join are links: {negatives} filtered:1; 2135822 links of 4267 nodes, whose rows are learnt, are dense: {decoder} mlp, {norm} none, {lr} 0.005, {batch} 8534"},
+		"dense, and large":       {linked(2), Size{Examples: 120_000_000, Nodes: 200_000, Pairs: 200_000 * 200_000, Relations: 1, Learnt: true}, "settings auto: 120000000 links of 200000 nodes, whose rows are learnt, are dense: {decoder} mlp, {norm} none, {lr} 0.005, {batch} 16384"},
 		"dense, with features":   {linked(2), Size{Examples: 2135822, Nodes: 4267, Pairs: 4267 * 4267, Relations: 1}, "settings auto: 12 % of the pairs that links could join are links: {negatives} filtered:1"},
 		"sparse":                 {linked(2), Size{Examples: 10556, Nodes: 2708, Pairs: 2708 * 2708, Relations: 1, Learnt: true}, ""},
 		"dense, without network": {linked(0), Size{Examples: 2135822, Nodes: 4267, Pairs: 4267 * 4267, Relations: 1, Learnt: true}, "settings auto: 12 % of the pairs that links could join are links: {negatives} filtered:1"},
