@@ -52,7 +52,7 @@ func trained(t *testing.T, ds *store.Dataset, o run.Options) *run.Result {
 	return r
 }
 
-// scratch makes a run directory of the test, and does not wait for the disk.
+// scratch returns a function that makes a run directory. Its files are not synced.
 func scratch(t *testing.T) func() (*run.Dir, error) {
 	return func() (*run.Dir, error) { return run.CreateOn(storetest.NoSync, t.TempDir()) }
 }

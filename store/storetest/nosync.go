@@ -6,8 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// NoSync is the disk without the wait for it. A test that writes hundreds of datasets does not test
-// the disk.
+// NoSync writes to the disk and does not wait for it. Tests that write hundreds of datasets use it.
 var NoSync vfs.FS = noSync{vfs.Default}
 
 type noSync struct{ vfs.FS }
@@ -28,7 +27,7 @@ func (n noSync) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.Ope
 	return noSyncFile{f}, err
 }
 
-// MkdirAll implements [vfs.FS]. That of vfs syncs the parents.
+// MkdirAll implements [vfs.FS]. The default file system of vfs would sync the parents.
 func (noSync) MkdirAll(dir string, perm os.FileMode) error { return os.MkdirAll(dir, perm) }
 
 // OpenDir implements [vfs.FS].

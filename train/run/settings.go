@@ -12,7 +12,7 @@ import (
 type Size struct {
 	Examples  int64   // training nodes with a label, links or edges
 	Nodes     int64   // of the types that links join, or of the target
-	Pairs     float64 // of a source and a destination that a link could join; 0 where links are not learnt
+	Pairs     float64 // sources times destinations of a link; 0 where links are not learnt
 	Relations int     // relations whose links are learnt together
 	Learnt    bool    // the ends of links have learnt rows for input
 	Typed     bool    // the network knows several types of nodes or relations
@@ -30,7 +30,7 @@ const (
 	// denseLinks is how many training links a node has where links are dense. The graph of ogbl-ddi
 	// has 500.
 	denseLinks = 100
-	// denseShare is the share of all pairs from which links are drawn for negatives too often.
+	// denseShare is the share of pairs that are links from which on negatives are filtered.
 	denseShare = 0.01
 	// mostLinks bounds the batch of dense links. The memory for scores grows with it.
 	mostLinks = 1 << 14
@@ -60,11 +60,11 @@ func (o *Options) Settle(of Size) *AutoSettings {
 type settling struct {
 	*Options
 	why     string
-	chosen  []string // because of why
-	reasons []string // that are complete
+	chosen  []string // the options chosen because of why
+	reasons []string // the explanations before
 }
 
-// because completes the reason before, and begins another.
+// because ends one explanation and begins the next.
 func (s *settling) because(format string, args ...any) {
 	if len(s.chosen) > 0 {
 		s.reasons = append(s.reasons, s.why+": "+strings.Join(s.chosen, ", "))
@@ -114,10 +114,10 @@ func (s *settling) dense(of Size) {
 	choose(s, "batch", &s.Batch, int(min(max(2*of.Nodes, int64(s.Batch)), mostLinks)))
 }
 
-// negatives has pairs that are links drawn anew where they are many. A network that is told of a
-// link that it is none learns no score above a bound, which is low where links are many; so among
-// the best scores links and other pairs are level. On ogbl-ddi, where 12 % of all pairs are links,
-// Hits@20 rises from 4 to 23 % after 200 steps; see tools/RESULTS.md.
+// negatives chooses filtered negatives where many pairs are links. If links are also negatives, the
+// network cannot score a link above a bound, and the more links there are the lower the bound is.
+// Then the highest scores do not tell links from other pairs. On ogbl-ddi 12 % of all pairs are
+// links, and filtered negatives raise Hits@20 from 4 to 23 % after 200 steps; see tools/RESULTS.md.
 func (s *settling) negatives(of Size) {
 	if !s.Links() || of.Relations != 1 || float64(of.Examples) < denseShare*of.Pairs {
 		return

@@ -130,11 +130,11 @@ func (x *examples) without(d *data.Data) []sample.Without {
 	return all
 }
 
-// mostRedraws bounds how often a filtered negative is drawn anew. A node that is linked to nine
-// tenths of the others gets a link for a negative once in 850 draws.
+// mostRedraws bounds how often a filtered negative is drawn anew. For a node that is linked to nine
+// tenths of the others, one negative in a thousand is a link in the end.
 const mostRedraws = 64
 
-// filtered draws a node from below nodes that isLink does not accept, as far as mostRedraws go.
+// filtered draws a node until isLink denies it, or until it has been drawn anew mostRedraws times.
 func filtered(key uint64, i, nodes int, isLink func(v uint32) bool) uint32 {
 	v := below(key, i, nodes)
 	for try := uint64(1); try <= mostRedraws && isLink(v); try++ {
@@ -143,8 +143,9 @@ func filtered(key uint64, i, nodes int, isLink func(v uint32) bool) uint32 {
 	return v
 }
 
-// draw adds the sides of negatives n, in chunks of so many positives, where nodes of type src, of which there are sources, are linked
-// to nodes of type dst. Filtered negatives ask linked for a pair with the i-th positive in the list.
+// draw adds the sides of negatives n, in chunks of so many positives. Links go from nodes of type
+// src, of which there are sources, to nodes of type dst, of which there are targets. linked tells
+// whether a pair is a link of the i-th positive's relation; filtered negatives alone ask it.
 func (x *examples) draw(
 	n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int, linked func(i int, u, v uint32) bool,
 ) {

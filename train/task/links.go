@@ -26,8 +26,8 @@ const (
 type LinkOptions struct {
 	// Loss is BCE, the default, or CE, which alone goes with negatives All, and is their default.
 	Loss string `json:"loss,omitempty"`
-	// Negatives of training: "uniform:N", which is by default uniform:1, "filtered:N", "shared:N", "in-batch" or, without layers,
-	// "all".
+	// Negatives of training: "uniform:N", "filtered:N", "shared:N", "in-batch" or, without layers,
+	// "all". The default is uniform:1.
 	Negatives string `json:"negatives,omitempty"`
 	// EvalNegatives are those of evaluation, the same ones each time: "pairs:N", "uniform:N", "given", or "all", which
 	// ranks each link among all nodes but those that make another link. By default given ones where

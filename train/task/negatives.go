@@ -12,14 +12,17 @@ import (
 // Ways to draw pairs that are taken for no links.
 const (
 	Uniform = "uniform" // each positive has so many of its own
-	// Filtered is Uniform, but a node that makes a link that is trained on, or a pair of a node with
-	// itself, is drawn anew.
+	// Filtered is Uniform without links that are trained on and without pairs of a node with itself:
+	// these are drawn anew.
 	Filtered = "filtered"
 	Shared   = "shared"   // a chunk of positives has so many together
 	InBatch  = "in-batch" // each positive has the ends of the others in its chunk
-	InPairs  = "pairs"    // of evaluation: for each positive so many pairs, both ends drawn anew, that are no known links
-	All      = "all"      // every node of the type, in training without a list of them; in evaluation but for those of known links
-	Given    = "given"    // of evaluation: those of the dataset
+	// InPairs is for evaluation: for each positive so many pairs that are no known links. Both ends
+	// are drawn.
+	InPairs = "pairs"
+	// All is every node of the type. Evaluation leaves out those of known links.
+	All   = "all"
+	Given = "given" // of evaluation: those of the dataset
 )
 
 // Negatives is a way to draw them, as in "uniform:5".
