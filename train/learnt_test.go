@@ -252,7 +252,7 @@ func TestLearntRowsAfterPowerLoss(t *testing.T) {
 	disk = vfs.NewCrashableMem()
 	_, err = runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
 	require.NoError(t, err)
-	total, stride := count, 17
+	total, stride := count, 37
 	if testing.Short() {
 		stride = 131
 	}

@@ -111,7 +111,7 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 	_, err = runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
 	require.NoError(t, err)
 	total := count
-	stride := 2
+	stride := 5
 	if testing.Short() {
 		stride = 23
 	}
@@ -370,7 +370,9 @@ func TestResumeForbidden(t *testing.T) {
 func TestDamagedRecords(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	path := filepath.Join(t.TempDir(), "run")
-	_, err := Run(context.Background(), ds, in(path), small(), "test", Hooks{})
+	o := small()
+	o.Epochs = 3
+	_, err := Run(context.Background(), ds, in(path), o, "test", Hooks{})
 	require.NoError(t, err)
 	for _, text := range []string{"", "{", "[]"} {
 		require.NoError(t, os.WriteFile(filepath.Join(path, run.ResultFile), []byte(text), 0o666))

@@ -87,7 +87,7 @@ func TestMetricsOfOneClass(t *testing.T) {
 	require.Equal(t, metric.Accuracy, accuracy.Metric)
 	o.Metric = metric.MicroF1
 	require.Equal(t, *accuracy.Best.TestAcc, *trained(t, ds, o).Best.TestAcc)
-	o.Metric = metric.ROCAUC
+	o.Metric, o.Epochs = metric.ROCAUC, 3
 	refused(t, ds, o, "the label has 3 classes")
 
 	two := storetest.Communities(400, 2, 8, 16, 1)
