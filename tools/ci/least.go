@@ -51,7 +51,7 @@ func leastThatWorks(ctx context.Context, a *arxiv) error {
 	return nil
 }
 
-// leastOf does so for one training.
+// leastOf runs one training of leastThatWorks.
 func leastOf(ctx context.Context, gnnstore cli.Binary, train []string) error {
 	within := func(memory string) *exec.Cmd { return gnnstore.Command(ctx, append(train, "--memory", memory)...) }
 	message, err := cli.Refused(within("40MiB"))

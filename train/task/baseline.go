@@ -252,7 +252,7 @@ type sameness struct {
 	same  bool
 }
 
-// answerKind is what a metric takes for the answer in a row of logits.
+// answerKind says how a metric reads the answer from a row of logits.
 type answerKind int
 
 const (

@@ -37,7 +37,7 @@ func (s *side) list(i int) []uint32 {
 	return s.nodes[s.start[n]:s.start[n+1]]
 }
 
-// relation returns which of the relations that are learnt the i-th positive is of.
+// relation returns the number of the i-th positive's relation.
 func (x *examples) relation(i int) int {
 	if len(x.of) == 0 {
 		return 0
@@ -145,7 +145,7 @@ func filtered(key uint64, i, nodes int, isLink func(v uint32) bool) uint32 {
 
 // draw adds the sides of negatives n, in chunks of so many positives. Links go from nodes of type
 // src, of which there are sources, to nodes of type dst, of which there are targets. linked tells
-// whether a pair is a link of the i-th positive's relation; filtered negatives alone ask it.
+// whether the pair from u to v is no negative of the i-th positive. Only filtered negatives ask it.
 func (x *examples) draw(
 	n Negatives, ends string, chunk int, key uint64, src, dst, sources, targets int, linked func(i int, u, v uint32) bool,
 ) {

@@ -223,7 +223,7 @@ func (k *Links) of(x *examples, step int) {
 		func(i int, u, v uint32) bool { return r.Src == r.Dst && u == v || k.trainedOn(x.relation(i), u, v) })
 }
 
-// trainedOn tells whether one of the relations has a link from u to v that is trained on.
+// trainedOn tells whether a relation has a training link from u to v.
 func (k *Links) trainedOn(relation int, u, v uint32) bool {
 	_, found := slices.BinarySearch(k.relations[relation].Neighbors(v), u)
 	return found

@@ -503,8 +503,8 @@ func TestUniformNodes(t *testing.T) {
 	}
 }
 
-// TestFilteredNegatives: negatives of filtered:N are those of uniform:N, except that links and pairs
-// of a node with itself are drawn anew.
+// TestFilteredNegatives compares filtered:N with uniform:N. filtered:N replaces links and pairs of
+// a node with itself, and keeps all other negatives.
 func TestFilteredNegatives(t *testing.T) {
 	several, _ := knows(t)
 	one, err := store.Open(storetest.Build(t, storetest.Communities(60, 2, 30, 4, 1).Linked()))

@@ -9,20 +9,23 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Ways to draw pairs that are taken for no links.
+// Ways to draw negatives, pairs that are taken for no links.
 const (
-	Uniform = "uniform" // each positive has so many of its own
-	// Filtered is Uniform without links that are trained on and without pairs of a node with itself:
-	// these are drawn anew.
+	// Uniform draws N nodes for each positive.
+	Uniform = "uniform"
+	// Filtered does so too, and draws again if a pair is a training link or joins a node to itself.
 	Filtered = "filtered"
-	Shared   = "shared"   // a chunk of positives has so many together
-	InBatch  = "in-batch" // each positive has the ends of the others in its chunk
-	// InPairs is for evaluation: for each positive so many pairs that are no known links. Both ends
-	// are drawn.
+	// Shared draws N nodes for each chunk of positives.
+	Shared = "shared"
+	// InBatch takes the ends of the other positives in the chunk.
+	InBatch = "in-batch"
+	// InPairs draws both ends of N pairs for each positive, and skips known links. Only evaluation
+	// has it.
 	InPairs = "pairs"
-	// All is every node of the type. Evaluation leaves out those of known links.
-	All   = "all"
-	Given = "given" // of evaluation: those of the dataset
+	// All takes every node of the type. Evaluation leaves out the nodes of known links.
+	All = "all"
+	// Given takes the negatives of the dataset. Only evaluation has it.
+	Given = "given"
 )
 
 // Negatives is a way to draw them, as in "uniform:5".

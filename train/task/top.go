@@ -60,8 +60,8 @@ func (k *Links) listedBytes() int64 {
 	return pairBytes + 3*k.scoredRow()
 }
 
-// scoredRow returns what a row takes that a decoder makes of a pair or its source. The tape has an
-// eighth more than it uses.
+// scoredRow returns the bytes of a row that the decoder makes for a pair or for its source. The
+// tape allocates an eighth more than it uses.
 func (k *Links) scoredRow() int64 { return 4 * int64(k.options.Width) * 9 / 8 }
 
 // Top calls do with the K destinations of the highest scores of each of the sources, which ascend, the best first and of equals the one that is
