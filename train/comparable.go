@@ -3,6 +3,7 @@ package train
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -121,15 +122,13 @@ func differ(trained, other *store.Manifest, o run.Options) string {
 			if l.Multi {
 				text += ", several a node"
 			}
-			if len(l.ClassNames) > 0 {
-				text += ", " + strings.Join(l.ClassNames, ", ")
-			}
 			names = append(names, text)
 		}
 		return names
 	}
 	compared := []func(*store.Manifest) []string{types, relations, tables}
-	if len(other.Labels) > 0 && !o.Links() && !o.Edges() {
+	labelled := len(other.Labels) > 0 && !o.Links() && !o.Edges()
+	if labelled {
 		compared = append(compared, labels)
 	}
 	for _, of := range compared {
@@ -142,6 +141,31 @@ func differ(trained, other *store.Manifest, o run.Options) string {
 		for _, name := range is {
 			if !slices.Contains(was, name) {
 				return "has a " + name + " besides"
+			}
+		}
+	}
+	if labelled {
+		return otherClass(trained.Labels, other.Labels)
+	}
+	return ""
+}
+
+// otherClass names the first class that has another name in the second dataset than in the first.
+// It returns "" if there is none. Both have labels of the same types, with as many classes.
+func otherClass(trained, other []store.Label) string {
+	name := func(l *store.Label, class int) string {
+		if class < len(l.ClassNames) {
+			return strconv.Quote(l.ClassNames[class])
+		}
+		return "nothing"
+	}
+	for i := range trained {
+		was := &trained[i]
+		at := slices.IndexFunc(other, func(l store.Label) bool { return l.NodeType == was.NodeType })
+		is := &other[at]
+		for class := range max(len(was.ClassNames), len(is.ClassNames)) {
+			if a, b := name(was, class), name(is, class); a != b {
+				return fmt.Sprintf("calls class %d of type %s %s, not %s", class, was.NodeType, b, a)
 			}
 		}
 	}
