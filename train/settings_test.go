@@ -67,3 +67,28 @@ func TestDenseLinksHaveTheirSettings(t *testing.T) {
 		require.Equal(t, c.want == model.PairMLP, m.Batch == 600, name)
 	}
 }
+
+// TestLearntRowsHaveTheChosenWidth: learnt rows are as wide as the hidden layers that a run chose.
+// It can be resumed and used.
+func TestLearntRowsHaveTheChosenWidth(t *testing.T) {
+	of := storetest.Communities(600, 4, 8, 16, 2)
+	ds := openTyped(t, storetest.TypedSpec{
+		Types: []storetest.TypedNodes{{Name: "node", Nodes: of.Nodes}}, Target: "node", Class: of.Class, Classes: of.Classes, Train: of.Train, Valid: of.Valid, Test: of.Test,
+		Relations: []storetest.TypedRelation{{Src: "node", Name: "to", Dst: "node", Neighbors: of.Neighbors}},
+	})
+	o := small()
+	o.Hidden, o.Left = 128, map[string]bool{"hidden": true}
+	dir, r := runIn(t, ds, o)
+	require.Equal(t, 64, r.Options.Hidden)
+	n := network(t, ds, dir, NetworkOptions{})
+	require.Equal(t, 64, n.t.data.Types[0].Embed)
+	require.Equal(t, *r.Best.TestAcc, measure(t, n, "test"))
+	require.NoError(t, n.Close())
+	again := r.Options
+	again.Epochs++
+	_, err := Run(context.Background(), ds, func() (*run.Dir, error) {
+		d, _, err := run.Open(dir)
+		return d, err
+	}, again, "test", Hooks{})
+	require.NoError(t, err)
+}

@@ -274,6 +274,12 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		return nil, err
 	}
 	whole := t.settle()
+	if t.Hidden != o.Hidden { // learnt rows are as wide
+		wanted.Hidden = t.Hidden
+		if t.data, err = data.Open(ds, wanted); err != nil {
+			return nil, err
+		}
+	}
 	o = t.Options
 	if err := t.checkTypes(); err != nil {
 		return nil, err
