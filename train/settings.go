@@ -1,6 +1,11 @@
 package train
 
-import "github.com/gnnstore/gnnstore/train/run"
+import (
+	"slices"
+
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/run"
+)
 
 // settle chooses the options that are left to the run. If it shortens an epoch it returns the steps
 // of a whole pass, else 0.
@@ -8,7 +13,7 @@ func (t *trainer) settle() (whole int) {
 	if t.used() || t.hooks.fixed != nil {
 		return 0
 	}
-	of := run.Size{Examples: int64(len(t.data.Train)), Typed: t.Config.Typed()}
+	of := run.Size{Examples: int64(len(t.data.Train)), Typed: t.Config.Typed(), Validated: t.validates()}
 	if l := t.data.Links; l != nil {
 		of.Examples, of.Relations, of.Learnt = 0, len(l.All), true
 		first := t.data.Relations[l.Relation]
@@ -21,7 +26,8 @@ func (t *trainer) settle() (whole int) {
 			of.Learnt = of.Learnt && t.data.Types[n].Embed > 0
 		}
 	} else if t.data.Target >= 0 {
-		of.Nodes, of.Learnt = int64(t.data.Types[t.data.Target].Nodes), t.data.Types[t.data.Target].Embed > 0
+		of.Nodes = int64(t.data.Types[t.data.Target].Nodes)
+		of.Learnt = len(t.Inputs) == 0 && !slices.ContainsFunc(t.data.Types, func(n data.Type) bool { return n.Features != nil })
 	}
 	if t.settled = t.Settle(of); t.settled != nil {
 		t.settled.Reason = t.text(t.settled.Reason)

@@ -281,8 +281,8 @@ func (o *trainOptions) resolve(given func(flag string) bool) error {
 		o.LR = o.DefaultLR()
 	}
 	o.Left = nil
-	for _, name := range []string{"lr", "hidden", "dropout", "input-dropout", "weight-decay", "eval-every", "epoch-steps", "batch", "decoder", "negatives", "norm",
-		"loss", "corrupt", "n3"} {
+	for _, name := range []string{"lr", "hidden", "dropout", "input-dropout", "weight-decay", "epochs", "eval-every", "epoch-steps", "batch", "decoder", "negatives",
+		"norm", "loss", "corrupt", "n3"} {
 		if !given(name) {
 			if o.Left == nil {
 				o.Left = map[string]bool{}
