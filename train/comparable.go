@@ -3,7 +3,6 @@ package train
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -153,23 +152,28 @@ func differ(trained, other *store.Manifest, o run.Options) string {
 // otherClass names the first class that has another name in the second dataset than in the first.
 // It returns "" if there is none. Both have labels of the same types, with as many classes.
 func otherClass(trained, other []store.Label) string {
-	name := func(l *store.Label, class int) string {
-		if class < len(l.ClassNames) {
-			return strconv.Quote(l.ClassNames[class])
-		}
-		return "nothing"
-	}
 	for i := range trained {
 		was := &trained[i]
-		at := slices.IndexFunc(other, func(l store.Label) bool { return l.NodeType == was.NodeType })
-		is := &other[at]
+		of := func(l store.Label) bool { return l.NodeType == was.NodeType }
+		if slices.ContainsFunc(other, func(l store.Label) bool { return of(l) && slices.Equal(l.ClassNames, was.ClassNames) }) {
+			continue
+		}
+		is := &other[slices.IndexFunc(other, of)]
 		for class := range max(len(was.ClassNames), len(is.ClassNames)) {
-			if a, b := name(was, class), name(is, class); a != b {
-				return fmt.Sprintf("calls class %d of type %s %s, not %s", class, was.NodeType, b, a)
+			if a, b := named(was, class), named(is, class); a != b {
+				return fmt.Sprintf("has class %d of type %s %s, not %s", class, was.NodeType, b, a)
 			}
 		}
 	}
 	return ""
+}
+
+// named says how a class of l is called.
+func named(l *store.Label, class int) string {
+	if class >= len(l.ClassNames) {
+		return "without a name"
+	}
+	return fmt.Sprintf("named %q", l.ClassNames[class])
 }
 
 // readsTable tells whether edges have rows of a table of relation key for input: its own, or those of its reverse.

@@ -10,9 +10,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestOtherClassesAreToldInOneName: of two datasets with a thousand classes each, the refusal names
+// TestFirstOtherClassIsNamed: of two datasets with a thousand classes each, the refusal names
 // the first class that differs, and no other.
-func TestOtherClassesAreToldInOneName(t *testing.T) {
+func TestFirstOtherClassIsNamed(t *testing.T) {
 	cities := func(change func(names []string)) *store.Manifest {
 		names := make([]string, 1000)
 		for i := range names {
@@ -24,10 +24,10 @@ func TestOtherClassesAreToldInOneName(t *testing.T) {
 	same := func([]string) {}
 	trained, other := cities(same), cities(func(names []string) { names[7], names[8] = names[8], names[7] })
 	require.Empty(t, differ(trained, cities(same), run.Options{}))
-	require.Equal(t, `calls class 7 of type user "city 8", not "city 7"`, differ(trained, other, run.Options{}))
+	require.Equal(t, `has class 7 of type user named "city 8", not named "city 7"`, differ(trained, other, run.Options{}))
 	other.Labels[0].ClassNames = nil
-	require.Equal(t, `calls class 0 of type user nothing, not "city 0"`, differ(trained, other, run.Options{}))
-	require.Equal(t, `calls class 0 of type user "city 0", not nothing`, differ(other, trained, run.Options{}))
+	require.Equal(t, `has class 0 of type user without a name, not named "city 0"`, differ(trained, other, run.Options{}))
+	require.Equal(t, `has class 0 of type user named "city 0", not without a name`, differ(other, trained, run.Options{}))
 	other.Labels = nil // a dataset to predict on needs none
 	require.Empty(t, differ(trained, other, run.Options{}))
 }

@@ -69,7 +69,7 @@ func TestDenseLinksHaveTheirSettings(t *testing.T) {
 }
 
 // TestLearntRowsHaveTheChosenWidth: learnt rows are as wide as the hidden layers that a run chose.
-// It can be resumed and used.
+// Such a run can be resumed, and its network used.
 func TestLearntRowsHaveTheChosenWidth(t *testing.T) {
 	of := storetest.Communities(600, 4, 8, 16, 2)
 	ds := openTyped(t, storetest.TypedSpec{

@@ -42,8 +42,10 @@ def main():
     p.add_argument("--hidden", type=int, default=16)
     p.add_argument("--bases", type=int, default=30, help="0: a matrix for each relation")
     p.add_argument("--rows", action="store_true", help="learnt rows for inputs, not one-hot ones")
-    p.add_argument("--free-rows", action="store_true", help="no L2 on learnt rows")
+    p.add_argument("--free-rows", action="store_true", help="with --rows: no L2 on learnt rows")
     args = p.parse_args()
+    if args.free_rows and not args.rows:
+        p.error("--free-rows is for --rows")
     [file] = args.dataset.glob(f"*/{args.label}.npy")
     labels = torch.from_numpy(np.load(file))
     train, test = (torch.from_numpy(np.load(args.dataset / "split" / f"given-{part}.npy")) for part in ("train", "test"))

@@ -14,7 +14,7 @@ type Size struct {
 	Nodes     int64   // of the types that links join, or of the target
 	Pairs     float64 // sources times destinations of a link; 0 where links are not learnt
 	Relations int     // relations whose links are learnt together
-	Learnt    bool    // the ends of links have learnt rows for input; of labelled nodes: no type has features
+	Learnt    bool    // links: both ends have learnt rows for input; nodes: no type has features
 	Typed     bool    // the network knows several types of nodes or relations
 	Validated bool    // there are validation nodes, links or edges
 }
@@ -100,12 +100,12 @@ func (s *settling) small(of Size) {
 	}
 }
 
-// smallTyped chooses settings for few labelled nodes in a typed graph without features, which is how
-// RDF data comes. They are those of R-GCN's paper (Schlichtkrull et al. 2018, section 5.1), without
-// its basis matrices. With a fifth of the training nodes of MUTAG and AIFB held out, 500 updates of
-// the other defaults are no better than these 50; see tools/RESULTS.md.
+// smallTyped chooses settings for few labelled nodes in a typed graph without features; RDF data has
+// none. The settings are those of R-GCN's paper (Schlichtkrull et al. 2018, section 5.1), but for
+// its basis matrices. With a fifth of the training nodes of MUTAG and AIFB held out, R-GCN is no
+// better after 500 updates of the other defaults than after these 50; see tools/RESULTS.md.
 func (s *settling) smallTyped(of Size) {
-	s.because("%d labelled training nodes are few, and all rows are learnt", of.Examples)
+	s.because("%d labelled training nodes are few, and there are no features", of.Examples)
 	choose(s, "lr", &s.LR, 0.01)
 	if s.Heads > 0 && 16%s.Heads == 0 {
 		choose(s, "hidden", &s.Hidden, 16)
