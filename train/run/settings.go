@@ -100,10 +100,10 @@ func (s *settling) small(of Size) {
 	}
 }
 
-// smallTyped chooses settings for few labelled nodes in a typed graph without features; RDF data has
-// none. The settings are those of R-GCN's paper (Schlichtkrull et al. 2018, section 5.1), but for
-// its basis matrices. With a fifth of the training nodes of MUTAG and AIFB held out, R-GCN is no
-// better after 500 updates of the other defaults than after these 50; see tools/RESULTS.md.
+// smallTyped chooses settings for few labelled nodes in a typed graph without features, as RDF data
+// is. The settings are those of R-GCN's paper (Schlichtkrull et al. 2018, section 5.1), but for its
+// basis matrices. With a fifth of the training nodes of MUTAG and AIFB held out, R-GCN is no better
+// after 500 updates of the other defaults than after these 50; see tools/RESULTS.md.
 func (s *settling) smallTyped(of Size) {
 	s.because("%d labelled training nodes are few, and there are no features", of.Examples)
 	choose(s, "lr", &s.LR, 0.01)
