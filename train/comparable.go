@@ -168,7 +168,7 @@ func otherClass(trained, other []store.Label) string {
 	return ""
 }
 
-// named says how a class of l is called.
+// named returns the name of a class of l, in the words of a message.
 func named(l *store.Label, class int) string {
 	if class >= len(l.ClassNames) {
 		return "without a name"

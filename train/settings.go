@@ -27,7 +27,7 @@ func (t *trainer) settle() (whole int) {
 		}
 	} else if t.data.Target >= 0 {
 		of.Nodes = int64(t.data.Types[t.data.Target].Nodes)
-		of.Learnt = len(t.Inputs) == 0 && !slices.ContainsFunc(t.data.Types, func(n data.Type) bool { return n.Features != nil })
+		of.Bare = len(t.Inputs) == 0 && !slices.ContainsFunc(t.data.Types, func(n data.Type) bool { return n.Features != nil })
 	}
 	if t.settled = t.Settle(of); t.settled != nil {
 		t.settled.Reason = t.text(t.settled.Reason)

@@ -274,9 +274,8 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		return nil, err
 	}
 	whole := t.settle()
-	if t.Hidden != o.Hidden { // learnt rows have Hidden columns, so the data is opened again
-		wanted.Hidden = t.Hidden
-		if t.data, err = data.Open(ds, wanted); err != nil {
+	if t.Hidden != o.Hidden { // by default learnt rows have Hidden columns
+		if err = t.data.FindInputs(t.Inputs, t.Hidden); err != nil {
 			return nil, err
 		}
 	}

@@ -120,7 +120,7 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.findInputs(o.Inputs, o.Hidden); err != nil {
+	if err := d.FindInputs(o.Inputs, o.Hidden); err != nil {
 		return nil, err
 	}
 	for i := range d.Types {
@@ -257,8 +257,9 @@ func openGraph(ds *store.Dataset, only string) (*Data, error) {
 	return nil, d.fail("{relation} %s: there are %s; give one of these keys", only, some(keys))
 }
 
-// findInputs gives types the tables, or the columns of learnt rows, that they are to have.
-func (d *Data) findInputs(inputs map[string]string, hidden int) error {
+// FindInputs finds what the nodes of each type have for input; see Options.Inputs and Hidden. Open
+// calls it. A run that changes its hidden width calls it again.
+func (d *Data) FindInputs(inputs map[string]string, hidden int) error {
 	for name := range inputs {
 		if !slices.ContainsFunc(d.Types, func(t Type) bool { return t.Name == name }) {
 			return d.fail("{input} %s=%s: no node type %s; there are %s", name, inputs[name], name, d.typeNames())
@@ -266,6 +267,7 @@ func (d *Data) findInputs(inputs map[string]string, hidden int) error {
 	}
 	for i := range d.Types {
 		t := &d.Types[i]
+		t.Features, t.Embed = nil, 0
 		given, asked := inputs[t.Name]
 		kind, name, named := strings.Cut(given, ":")
 		switch {

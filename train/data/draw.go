@@ -17,7 +17,7 @@ func OpenToDraw(ds *store.Dataset, o Options) (*Data, error) {
 		return nil, d.fail("no relation, so nothing to draw")
 	}
 	if len(o.Inputs) > 0 {
-		if err := d.findInputs(o.Inputs, 0); err != nil {
+		if err := d.FindInputs(o.Inputs, 0); err != nil {
 			return nil, err
 		}
 	} else {

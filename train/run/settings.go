@@ -14,8 +14,9 @@ type Size struct {
 	Nodes     int64   // of the types that links join, or of the target
 	Pairs     float64 // sources times destinations of a link; 0 where links are not learnt
 	Relations int     // relations whose links are learnt together
-	Learnt    bool    // links: both ends have learnt rows for input; nodes: no type has features
+	Learnt    bool    // the ends of links have learnt rows for input
 	Typed     bool    // the network knows several types of nodes or relations
+	Bare      bool    // no node has features
 	Validated bool    // there are validation nodes, links or edges
 }
 
@@ -48,7 +49,7 @@ func (o *Options) Settle(of Size) *AutoSettings {
 		s.dense(of)
 	case !o.Links() && !o.Edges() && !of.Typed && of.Examples <= smallSet:
 		s.small(of)
-	case !o.Links() && !o.Edges() && of.Typed && of.Learnt && of.Examples <= smallSet:
+	case !o.Links() && !o.Edges() && of.Typed && of.Bare && of.Examples <= smallSet:
 		s.smallTyped(of)
 	}
 	s.because("")
@@ -101,9 +102,10 @@ func (s *settling) small(of Size) {
 }
 
 // smallTyped chooses settings for few labelled nodes in a typed graph without features, as RDF data
-// is. The settings are those of R-GCN's paper (Schlichtkrull et al. 2018, section 5.1), but for its
-// basis matrices. With a fifth of the training nodes of MUTAG and AIFB held out, R-GCN is no better
-// after 500 updates of the other defaults than after these 50; see tools/RESULTS.md.
+// is. They come from R-GCN's paper (Schlichtkrull et al. 2018, section 5.1). The paper also uses
+// basis matrices; a run does not choose those. With a fifth of the training nodes of MUTAG and AIFB
+// held out, 500 updates with the other defaults gave R-GCN no better accuracy than these 50; see
+// tools/RESULTS.md.
 func (s *settling) smallTyped(of Size) {
 	s.because("%d labelled training nodes are few, and there are no features", of.Examples)
 	choose(s, "lr", &s.LR, 0.01)

@@ -38,9 +38,9 @@ func TestSettingsGoBySize(t *testing.T) {
 		"ogbn-arxiv":    {allLeft(), Size{Examples: 90941, Nodes: 169343}, ""},
 		"1001 nodes":    {allLeft(), Size{Examples: 1001, Nodes: 2000}, ""},
 		"several types": {allLeft(), Size{Examples: 140, Nodes: 2708, Typed: true}, ""},
-		"MUTAG": {allLeft(), Size{Examples: 272, Nodes: 23644, Typed: true, Learnt: true}, "settings auto: 272 labelled training nodes are few, and there are no features: " +
+		"MUTAG": {allLeft(), Size{Examples: 272, Nodes: 23644, Typed: true, Bare: true}, "settings auto: 272 labelled training nodes are few, and there are no features: " +
 			"{lr} 0.01, {hidden} 16, {norm} none, {epochs} 50"},
-		"MUTAG, with validation": {allLeft(), Size{Examples: 272, Nodes: 23644, Typed: true, Learnt: true, Validated: true}, "settings auto: 272 labelled training nodes " +
+		"MUTAG, with validation": {allLeft(), Size{Examples: 272, Nodes: 23644, Typed: true, Bare: true, Validated: true}, "settings auto: 272 labelled training nodes " +
 			"are few, and there are no features: {lr} 0.01, {hidden} 16, {norm} none"},
 		"ogbl-ddi": {linked(2), Size{Examples: 2135822, Nodes: 4267, Pairs: 4267 * 4267, Relations: 1, Learnt: true}, "settings auto: 12 % of the pairs that " +
 			"links could join are links: {negatives} filtered:1; 2135822 links of 4267 nodes, whose rows are learnt, are dense: {decoder} mlp, {norm} none, {lr} 0.005, {batch} 8534"},

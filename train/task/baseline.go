@@ -252,7 +252,7 @@ type sameness struct {
 	same  bool
 }
 
-// answerKind says how a metric reads the answer from a row of logits.
+// An answerKind is a way to turn a row of logits into an answer. Each metric uses one of them.
 type answerKind int
 
 const (

@@ -57,7 +57,7 @@ func (e *ranked) bytes(k *Links) (n int64) {
 		most = max(most, nodes)
 	}
 	valid, test := k.data.Links.Held()
-	// a part has two scores for each link and node, which replaces either end
+	// each node replaces each end of each link of a part
 	scores := min(mostScores, 2*int64(max(valid, test))*int64(most))
 	return n + 2*4*max(int64(most), scores) + 16*(k.edges()+int64(valid+test)*12)
 }
