@@ -23,6 +23,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy/policytest"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // joinModel is horizons as their comments tell them, in maps: it counts what they spill, and proves that nothing is there twice.
@@ -203,8 +204,8 @@ func runHorizons(ctx context.Context, s *cachetier.Stack, steps [][]uint32, most
 func TestHorizonsDoWhatTheModelDoes(t *testing.T) {
 	const rows = 3000
 	f := table(t, rows, 40)
-	forwarded := int64(0)
-	rapid.Check(t, func(t *rapid.T) {
+	forwarded := 0
+	storetest.CheckUntil(t, func(t *rapid.T) {
 		size := int64(f.RowBytes())
 		o := cachetier.Options{
 			DeviceBytes: rapid.SampledFrom([]int64{0, 5 * size}).Draw(t, "device"),
@@ -269,15 +270,14 @@ func TestHorizonsDoWhatTheModelDoes(t *testing.T) {
 		st := s.Stats().Sub(start)
 		m.want.ScanBytes, m.want.ScanSeconds = st.Join.ScanBytes, st.Join.ScanSeconds
 		require.Equal(t, m.want, *st.Join)
-		forwarded += st.Join.Forwarded
+		forwarded += int(st.Join.Forwarded)
 		require.Zero(t, file.Stats().UsedBytes)
 		require.Zero(t, s.SetsInUse())
 		require.Equal(t, st.InputRows, st.Tiers.Device.RowsHit+st.Tiers.Host.RowsHit+st.Disk.Rows)
 		wanted := st.Join.Spilled + st.Join.Forwarded
 		moved := file.Stats().BytesWritten + file.Stats().BytesKept
 		require.LessOrEqual(t, moved, wanted*(size+4)+(wanted+64*int64(len(steps)))*64)
-	})
-	require.Positive(t, forwarded)
+	}, map[string]*int{"a forwarded row": &forwarded})
 }
 
 // What a spill loses is read from the table, and counted: the rows of the segments that fail, and no others.

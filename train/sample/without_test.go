@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
 // cut is a topology without some edges: what batches are held against that are drawn without them. places are those of its edges in
@@ -74,7 +76,7 @@ func without(t *rapid.T, s Schema, seeds [][]uint32) (all []Without) {
 // never had them: whatever is resident, however many come together, and whoever draws them.
 func requireDrawnWithout(t *testing.T, any func(t *rapid.T) (Schema, []lists, Config)) {
 	left := 0
-	rapid.Check(t, func(t *rapid.T) {
+	storetest.CheckUntil(t, func(t *rapid.T) {
 		schema, topo, c := any(t)
 		var tiers []Topology
 		var values []Values
@@ -129,8 +131,7 @@ func requireDrawnWithout(t *testing.T, any func(t *rapid.T) (Schema, []lists, Co
 				require.Empty(t, difference(&want, b), "batch %d of %+v", i, c)
 			}
 		}
-	})
-	require.Positive(t, left)
+	}, map[string]*int{"an edge left out": &left})
 }
 
 func TestDrawnWithoutEdges(t *testing.T) {

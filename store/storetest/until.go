@@ -1,0 +1,29 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// CheckUntil checks property as rapid.Check does, and draws again until each case of seen has a
+// positive count. A few draws may miss a rare case by chance. Fifty rounds that miss it are no
+// chance, and CheckUntil fails the test.
+func CheckUntil(t *testing.T, property func(*rapid.T), seen map[string]*int) {
+	t.Helper()
+	missing := ""
+	for range 50 {
+		rapid.Check(t, property)
+		missing = ""
+		for name, n := range seen {
+			if *n == 0 {
+				missing = name
+			}
+		}
+		if missing == "" {
+			return
+		}
+	}
+	require.Fail(t, "no draw has: "+missing)
+}
