@@ -2,15 +2,16 @@ package history
 
 // ages finds the slots that a step wrote. All embeddings of a step expire in the same plan, and
 // plans expire one step after the other. So ages sorts the slots by step, for span steps at a time,
-// and sorts again when a plan asks for a later step. A slot that was freed or rewritten since stays
-// in the list; readers compare stamps. So removing an embedding costs nothing here, and undo need
-// not repair the list.
+// and sorts again when a plan asks for a later step. A slot that is freed later stays in its list, and
+// gone says so. So expiry reads bits, which lie together, and not the slots, which lie apart.
 type ages struct {
 	span   int      // steps of a list; at most t_stale, so that their writes are over
 	first  int      // the first of these steps, or notSorted
 	plan   int      // the plan that sorted
 	ends   []uint32 // where the slots of each step end in sorted
 	sorted []uint32 // slots, by step and then ascending
+	// gone has a bit for each slot, set if the slot was free when ages sorted or was freed since.
+	gone []uint64
 }
 
 const notSorted = -1 << 62
@@ -18,18 +19,20 @@ const notSorted = -1 << 62
 // mostSpan bounds the counters of a sort, so that the processor's nearest cache has them all.
 const mostSpan = 1024
 
-func newAges(stale int) ages {
+func newAges(stale, slots int) ages {
 	span := min(stale, mostSpan)
-	return ages{span: span, first: notSorted, ends: make([]uint32, span)}
+	return ages{span: span, first: notSorted, ends: make([]uint32, span), gone: make([]uint64, (slots+63)/64)}
 }
 
-// of returns the slots that a step wrote. plan is the first plan that may not use them.
-func (a *ages) of(step, plan int, slots []slot) []uint32 {
+// of returns the slots that a step wrote, and some that are gone. plan is the first plan that may
+// not use them, and free has the bits of the free slots.
+func (a *ages) of(step, plan int, slots []slot, free []uint64) []uint32 {
 	if step < 0 {
 		return nil
 	}
 	if step < a.first || step >= a.first+a.span {
 		a.first, a.plan = step, plan
+		copy(a.gone, free)
 		a.sort(slots)
 	}
 	i, lo := step-a.first, uint32(0)
@@ -60,6 +63,19 @@ func (a *ages) sort(slots []slot) {
 			a.sorted[a.ends[i]] = uint32(s)
 			a.ends[i]++
 		}
+	}
+}
+
+// freed says that slot s is free now.
+func (a *ages) freed(s uint32) { a.gone[s/64] |= 1 << (s % 64) }
+
+// left tells whether slot s still has what it had when ages sorted.
+func (a *ages) left(s uint32) bool { return a.gone[s/64]>>(s%64)&1 == 0 }
+
+// back says that slot s is in use again, by an embedding of the step stamp.
+func (a *ages) back(s, stamp uint32) {
+	if int(stamp) < a.first+a.span {
+		a.gone[s/64] &^= 1 << (s % 64)
 	}
 }
 

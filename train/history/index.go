@@ -20,30 +20,50 @@ func newIndex(slots, nodes int) index {
 
 // find looks for the version of a node, of one of slots. A list by node may have one that is past use, and none of slots any more.
 func (x *index) find(node uint32, slots []slot) (v Version, ok bool) {
-	if x.byNode != nil {
-		if int(node) >= len(x.byNode) {
-			return v, false
-		}
-		return unpack(x.byNode[node])
-	}
-	s, ok := x.places.find(node)
-	if ok {
-		v = Version{s, slots[s].stamp}
-	}
+	_, v, ok = x.look(node, slots)
 	return v, ok
 }
 
+// look does what find does, and returns the place for set.
+func (x *index) look(node uint32, slots []slot) (place int, v Version, ok bool) {
+	if x.byNode != nil {
+		if int(node) >= len(x.byNode) {
+			return int(node), v, false
+		}
+		v, ok = unpack(x.byNode[node])
+		return int(node), v, ok
+	}
+	if len(x.places) == 0 {
+		return 0, v, false
+	}
+	p := x.places.look(node)
+	if x.places[p] == 0 {
+		return p, v, false
+	}
+	s := uint32(x.places[p]) - 1
+	return p, Version{s, slots[s].stamp}, true
+}
+
+// set enters a node at the place that look returned. Nothing else may have changed since.
+func (x *index) set(place int, node uint32, v Version) {
+	if x.byNode != nil {
+		x.byNode[place] = pack(v)
+		return
+	}
+	x.places[place] = uint64(node)<<32 | uint64(v.Slot+1)
+}
+
+func pack(v Version) uint64 { return uint64(v.Slot+1)<<32 | uint64(v.Stamp) }
+
 func unpack(e uint64) (v Version, ok bool) { return Version{uint32(e>>32) - 1, uint32(e)}, e != 0 }
 
-// put enters a node, and returns the version that it led to before, if any. Places have those that live, and do not tell the stamp.
-func (x *index) put(node uint32, v Version) (old Version, replaced bool) {
-	if x.byNode != nil {
-		old, replaced = unpack(x.byNode[node])
-		x.byNode[node] = uint64(v.Slot+1)<<32 | uint64(v.Stamp)
-		return old, replaced
+// put enters a node, in the place of an older version if there is one.
+func (x *index) put(node uint32, v Version) {
+	place := int(node)
+	if x.byNode == nil {
+		place = x.places.look(node)
 	}
-	s, replaced := x.places.put(node, v.Slot)
-	return Version{s, v.Stamp}, replaced
+	x.set(place, node, v)
 }
 
 // remove takes out a node, which is there.
@@ -55,13 +75,6 @@ func (x *index) remove(node uint32) {
 	x.places.remove(node)
 }
 
-// outlive takes out a node whose version is past use. In a list by node it may stay, since its stamp says so.
-func (x *index) outlive(node uint32) {
-	if x.byNode == nil {
-		x.places.remove(node)
-	}
-}
-
 // places are a hash table with open addressing and linear probing, at most half full. A deletion shifts the
 // entries behind it back, so that look-ups do not slow down with time. Nodes lie in the table, not in the slots alone: a probe
 // reads memory in one place.
@@ -70,30 +83,17 @@ type places []uint64 // a node in the upper half, its slot+1 in the lower; 0 is 
 // placesPerSlot keeps the table at most half full: probes for what is there look at 1.5 places on average, others at 2.5.
 const placesPerSlot = 2
 
-// find looks for the entry of a node. Without any slot there are no places, and nothing to look through.
-func (x places) find(node uint32) (s uint32, ok bool) {
-	if len(x) == 0 {
-		return 0, false
-	}
-	for p := x.home(node); x[p] != 0; p = x.after(p) {
-		if uint32(x[p]>>32) == node {
-			return uint32(x[p]) - 1, true
-		}
-	}
-	return 0, false
+// look returns the place of a node, or the free place where a node that is not there belongs.
+func (x places) look(node uint32) int {
+	return x.from(x.home(node), node)
 }
 
-// put enters a node, and returns the slot that it led to before, if any.
-func (x places) put(node, s uint32) (old uint32, replaced bool) {
-	p := x.home(node)
-	for ; x[p] != 0; p = x.after(p) {
-		if uint32(x[p]>>32) == node {
-			old, replaced = uint32(x[p])-1, true
-			break
-		}
+// from looks from place p on, which lies between the node's home and its place.
+func (x places) from(p int, node uint32) int {
+	for x[p] != 0 && uint32(x[p]>>32) != node {
+		p = x.after(p)
 	}
-	x[p] = uint64(node)<<32 | uint64(s+1)
-	return old, replaced
+	return p
 }
 
 // remove takes out a node, which is there. An entry that follows in the run of taken places moves into the hole, unless its home
@@ -111,9 +111,6 @@ func (x places) remove(node uint32) {
 	}
 	x[hole] = 0
 }
-
-// near reads memory where a node is, or would be: the slot+1 there, or 0.
-func (x places) near(node uint32) uint32 { return uint32(x[x.home(node)]) }
 
 // home is where the probe for a node starts. Multiplying by the golden ratio spreads runs of nodes (Knuth, The Art of Computer
 // Programming 3, section 6.4), and scaling by the upper bits lets the table have any size.

@@ -1,6 +1,8 @@
 package history
 
 import (
+	"slices"
+
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -22,8 +24,8 @@ type Version struct{ Slot, Stamp uint32 }
 // The lowest free slot is given out first, which keeps the slots in use together.
 type pool struct {
 	rule   *rule
-	coins  uint64 // key of the coins
-	admits func(v uint32) bool
+	coins  uint64              // key of the coins
+	admits func(v uint32) bool // nil admits all
 	slots  []slot
 	free   freeSlots
 	index  index
@@ -32,7 +34,7 @@ type pool struct {
 	rejected []uint64
 
 	leased  []uint32 // the slots that the plan being made uses for the last time
-	touched uint32   // unused; it keeps the compiler from removing touch
+	touched uint64   // unused; it keeps the compiler from removing touch
 }
 
 // rule decides which embeddings of all pools may be used.
@@ -54,12 +56,8 @@ func newRule(o Options) *rule {
 const coinTag = 21
 
 func newPool(o Options, k Kept, r *rule) *pool {
-	admits := k.Admits
-	if admits == nil {
-		admits = func(uint32) bool { return true }
-	}
 	return &pool{
-		rule: r, admits: admits, slots: make([]slot, k.Slots), free: newFreeSlots(k.Slots), index: newIndex(k.Slots, k.Nodes), ages: newAges(o.TStale),
+		rule: r, admits: k.Admits, slots: make([]slot, k.Slots), free: newFreeSlots(k.Slots), index: newIndex(k.Slots, k.Nodes), ages: newAges(o.TStale, k.Slots),
 		rejected: make([]uint64, (k.Slots+63)/64), coins: sample.Hash(o.Seed, coinTag, uint64(k.Layer), uint64(k.Type)),
 	}
 }
@@ -108,51 +106,111 @@ func (p *Part) reset() {
 	p.undo.freed, p.undo.old = p.undo.freed[:0], p.undo.old[:0]
 }
 
-// plan decides a step of p: which of live, the nodes that the layer reads, are used, and which of the others are kept. The steps of a
-// pool are planned in order. rejected is the verdict of step - Lag, if there is one. plan appends
-// the computed nodes to next, and where each
-// row comes from to origins.
+// plan decides what a step does. It chooses which of live, the nodes that the layer reads, the step
+// uses, and which of the others the pool keeps, and writes both into p. The steps of a pool are
+// planned in order. rejected is the verdict of step - Lag, if there is one. plan appends the
+// computed nodes to next, and where each row comes from to origins.
 func (r *pool) plan(step int, rejected []Version, p *Part, live, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
 	p.planned, p.Live = true, len(live)
-	started := step >= r.rule.start
-	if started {
-		r.reject(rejected, p)
-	}
-	used, provisional, ages := p.Used, 0, 0
-	r.leased = r.leased[:0]
-	for lo := 0; lo < len(live); lo += ahead {
-		some := live[lo:min(lo+ahead, len(live))]
-		r.touch(some, true)
-		for i, v := range some {
-			if x, ok := r.index.find(v, r.slots); ok && started && r.mayUse(step, v, x) {
-				age := step - int(x.Stamp)
-				if ages += age; age < r.rule.lag {
-					provisional++
-				}
-				if age == r.rule.stale {
-					r.leased = append(r.leased, x.Slot)
-				}
-				used = append(used, Use{uint32(lo + i), x})
-				origins = append(origins, sample.Origin{From: sample.Slot, Index: x.Slot})
-				continue
-			}
+	if step < r.rule.start {
+		for _, v := range live {
 			origins = append(origins, sample.Origin{From: sample.Below, Index: uint32(len(next))})
 			next = append(next, v)
 		}
+		return next, origins
 	}
-	p.Used, p.counts.Hits, p.counts.ProvisionalHits, p.counts.Ages = used, int64(len(used)), int64(provisional), int64(ages)
-	if started {
-		p.counts.Computed = int64(len(next))
-		r.expire(step, p)
-		for _, s := range r.leased { // these stay in use until the step is planned
-			r.free.remove(s)
-		}
-		r.keep(step, next, p)
-		for _, s := range r.leased {
-			r.free.add(s)
-		}
+	r.reject(rejected, p)
+	r.leased = r.leased[:0]
+	for lo := 0; lo < len(live); lo += ahead {
+		next, origins = r.use(step, p, lo, live[lo:min(lo+ahead, len(live))], next, origins)
+	}
+	p.counts.Hits, p.counts.Computed = int64(len(p.Used)), int64(len(next))
+	r.expire(step, p)
+	for _, s := range r.leased { // these stay in use until the step is planned
+		r.free.remove(s)
+	}
+	r.keep(step, next, p)
+	for _, s := range r.leased {
+		r.free.add(s)
 	}
 	return next, origins
+}
+
+// use decides which of some live nodes, at most ahead, a step uses. They are live[at:] of plan. Half
+// of the answers are yes, in no order that a processor could guess, so the loop has no branch on
+// them: it writes each node to both lists, and only the length of one grows.
+func (r *pool) use(step int, p *Part, at int, some, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
+	var (
+		found          [ahead]uint64
+		used           [ahead]Use
+		computed       [ahead]uint32
+		from           [ahead]sample.Origin
+		nUsed, nOthers uint32
+		provisional    uint32
+		ages           int
+		lag, stale     = r.rule.lag, r.rule.stale
+		below          = uint32(len(next))
+	)
+	r.look(some, &found)
+	for i, v := range some {
+		slot, stamp := uint32(found[i]>>32)-1, uint32(found[i])
+		age := step - int(stamp)
+		early := one(age < lag)
+		yes := one(found[i] != 0) & one(age <= stale) & (early ^ 1 | one(r.coin(v, stamp)))
+		used[nUsed%ahead] = Use{uint32(at + i), Version{slot, stamp}}
+		computed[nOthers%ahead] = v
+		from[i] = sample.Origin{From: sample.From(yes), Index: slot&-yes | (below+nOthers)&(yes-1)}
+		provisional += yes & early
+		ages += age & -int(yes)
+		if age == stale && yes == 1 {
+			r.leased = append(r.leased, slot)
+		}
+		nUsed += yes
+		nOthers += yes ^ 1
+	}
+	p.Used = append(p.Used, used[:nUsed]...)
+	p.counts.ProvisionalHits += int64(provisional)
+	p.counts.Ages += int64(ages)
+	return append(next, computed[:nOthers]...), append(origins, from[:len(some)]...)
+}
+
+// one is 1 for true and 0 for false.
+func one(x bool) (n uint32) {
+	if x {
+		n = 1
+	}
+	return n
+}
+
+// look finds the versions of up to ahead nodes, packed; 0 is none. Each loop reads one kind of
+// memory for all nodes, so that the processor waits for these reads together.
+func (r *pool) look(some []uint32, found *[ahead]uint64) {
+	if list := r.index.byNode; list != nil {
+		for i, v := range some {
+			if int(v) < len(list) {
+				found[i] = list[v]
+			}
+		}
+		return
+	}
+	if len(r.slots) == 0 {
+		return
+	}
+	var at [ahead]int
+	for i, v := range some {
+		at[i] = r.index.places.home(v)
+		found[i] = r.index.places[at[i]]
+	}
+	for i, v := range some {
+		if e := found[i]; e != 0 && uint32(e>>32) != v {
+			found[i] = r.index.places[r.index.places.from(at[i], v)]
+		}
+	}
+	for i := range some {
+		s := uint32(found[i])
+		there := (s | -s) >> 31 // 0 where there is none: without a branch, which would wait
+		found[i] = uint64(s)<<32 | uint64(r.slots[s-there].stamp&-there)
+	}
 }
 
 // reject removes what a verdict rejects and is still there.
@@ -163,7 +221,7 @@ func (r *pool) reject(rejected []Version, p *Part) {
 		for i, v := range some {
 			nodes[i] = r.slots[v.Slot].node
 		}
-		r.touch(nodes[:len(some)], false)
+		r.touch(nodes[:len(some)])
 		for _, v := range some {
 			if t := r.slots[v.Slot]; t.stamp == v.Stamp && !r.free.has(v.Slot) {
 				r.index.remove(t.node)
@@ -177,34 +235,32 @@ func (r *pool) reject(rejected []Version, p *Part) {
 // release makes a slot free.
 func (r *pool) release(s uint32, p *Part) {
 	r.free.add(s)
+	r.ages.freed(s)
 	p.undo.freed = append(p.undo.freed, s)
-}
-
-// mayUse tells whether a step may read the embedding x of a node.
-func (r *pool) mayUse(step int, node uint32, x Version) bool {
-	age := step - int(x.Stamp)
-	return age <= r.rule.stale && (age >= r.rule.lag || r.coin(node, x.Stamp))
 }
 
 // expire frees the slots of embeddings that no later step may use.
 func (r *pool) expire(step int, p *Part) {
 	last := step - r.rule.stale
-	old := r.ages.of(last, step, r.slots)
-	for lo := 0; lo < len(old); lo += ahead {
-		some := old[lo:min(lo+ahead, len(old))]
-		if len(r.index.places) > 0 {
-			var nodes [ahead]uint32
-			for i, s := range some {
-				nodes[i] = r.slots[s].node
-			}
-			r.touch(nodes[:len(some)], false)
+	old := len(p.undo.freed)
+	for _, s := range r.ages.of(last, step, r.slots, r.free.words) {
+		if r.ages.left(s) {
+			r.release(s, p)
 		}
-		for _, s := range some {
-			if t := r.slots[s]; int(t.stamp) == last && !r.free.has(s) {
-				r.index.outlive(t.node)
-				r.release(s, p)
-				p.counts.EvictedStale++
-			}
+	}
+	expired := p.undo.freed[old:]
+	p.counts.EvictedStale += int64(len(expired))
+	if r.index.byNode != nil {
+		return // the stamp in the list says that it is past use
+	}
+	for some := range slices.Chunk(expired, ahead) {
+		var nodes [ahead]uint32
+		for i, s := range some {
+			nodes[i] = r.slots[s].node
+		}
+		r.touch(nodes[:len(some)])
+		for _, v := range nodes[:len(some)] {
+			r.index.remove(v)
 		}
 	}
 }
@@ -215,13 +271,14 @@ func (r *pool) keep(step int, computed []uint32, p *Part) {
 	rows, slots, were := p.Rows, p.Slots, p.undo.old
 	for row, v := range computed {
 		if row%ahead == 0 {
-			r.touch(computed[row:min(row+ahead, len(computed))], false)
+			r.touch(computed[row:min(row+ahead, len(computed))])
 		}
-		if !r.admits(v) {
+		if r.admits != nil && !r.admits(v) {
 			continue
 		}
 		// an older one was freed when its time was over
-		if x, ok := r.index.find(v, r.slots); ok && step-int(x.Stamp) < r.rule.stale {
+		place, x, ok := r.index.look(v, r.slots)
+		if ok && step-int(x.Stamp) < r.rule.stale {
 			r.release(x.Slot, p)
 			p.counts.Replaced++
 		}
@@ -233,7 +290,7 @@ func (r *pool) keep(step int, computed []uint32, p *Part) {
 		t := &r.slots[s]
 		rows, slots, were = append(rows, uint32(row)), append(slots, s), append(were, *t)
 		*t = slot{v, uint32(step)}
-		r.index.put(v, Version{s, uint32(step)})
+		r.index.set(place, v, Version{s, uint32(step)})
 	}
 	p.Rows, p.Slots, p.undo.old = rows, slots, were
 	p.counts.Admitted = int64(len(slots))
@@ -259,42 +316,31 @@ func (r *pool) unplan(step int, p *Part) {
 	for _, s := range p.undo.freed {
 		t := r.slots[s]
 		r.free.remove(s)
+		r.ages.back(s, t.stamp)
 		r.index.put(t.node, Version{s, t.stamp})
 	}
 	r.ages.undone(step)
 }
 
-// ahead counts the nodes that touch reads at once. On 2.5 million slots a plan took 118 ns a node,
-// and 290 without touch.
+// ahead counts the nodes that look and touch read at once. On 2.5 million slots a plan took 118 ns
+// a node, and 290 one by one.
 const ahead = 16
 
-// touch reads the index entries of up to ahead nodes before they are looked up, and with slots also
-// the slots. The processor then waits for all reads at once.
-func (r *pool) touch(nodes []uint32, slots bool) {
-	r.touched += r.near(nodes, slots)
-}
-
-func (r *pool) near(nodes []uint32, slots bool) (sum uint32) {
-	if list := r.index.byNode; list != nil {
+// touch reads the index entries of up to ahead nodes before they are looked up. The processor then
+// waits for all reads at once.
+func (r *pool) touch(nodes []uint32) {
+	sum := uint64(0)
+	switch list, places := r.index.byNode, r.index.places; {
+	case list != nil:
 		for _, v := range nodes {
 			if int(v) < len(list) {
-				sum += uint32(list[v])
+				sum += list[v]
 			}
 		}
-		return sum
-	}
-	if len(r.slots) == 0 {
-		return 0
-	}
-	var at [ahead]uint32
-	for i, v := range nodes {
-		at[i] = r.index.places.near(v)
-		sum += at[i]
-	}
-	if slots {
-		for _, s := range at[:len(nodes)] {
-			sum += r.slots[s-(s|-s)>>31].stamp // slot s-1, or 0 where there is none: without a branch, which would wait
+	case len(places) > 0:
+		for _, v := range nodes {
+			sum += places[places.home(v)]
 		}
 	}
-	return sum
+	r.touched += sum
 }

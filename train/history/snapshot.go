@@ -64,10 +64,10 @@ func (s *Snapshot) Take(c *Cache) {
 // take sets s to r with all that is planned.
 func (s *poolState) take(r *pool) {
 	if len(s.slots) != len(r.slots) {
-		s.slots, s.used = make([]slot, len(r.slots)), make([]uint64, len(r.free.levels[0]))
+		s.slots, s.used = make([]slot, len(r.slots)), make([]uint64, len(r.free.words))
 	}
 	copy(s.slots, r.slots)
-	for i, free := range r.free.levels[0] {
+	for i, free := range r.free.words {
 		s.used[i] = lowBits(len(r.slots)-64*i) &^ free
 	}
 }
@@ -327,7 +327,7 @@ func (c *Cache) readPool(d *decoder, k, verdicts int) error {
 		oldest = max(oldest, c.mu.written-verdicts)
 	}
 	live := int64(0)
-	for i, free := range r.free.levels[0] {
+	for i, free := range r.free.words {
 		word := d.u64()
 		if word&^free != 0 {
 			return errors.New("damaged: more slots in use than there are")
