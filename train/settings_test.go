@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -69,15 +70,20 @@ func TestDenseLinksHaveTheirSettings(t *testing.T) {
 }
 
 // TestLearntRowsHaveTheChosenWidth: learnt rows are as wide as the hidden layers that a run chose.
-// Such a run can be resumed, and its network used.
+// Such a run can be resumed, and its network used. Whether they are too many depends on the chosen
+// width, not on the width of the flag's default.
 func TestLearntRowsHaveTheChosenWidth(t *testing.T) {
-	of := storetest.Communities(600, 4, 8, 16, 2)
+	of := storetest.Communities(2000, 4, 8, 16, 2)
+	of.Train = of.Train[:480]
 	ds := openTyped(t, storetest.TypedSpec{
 		Types: []storetest.TypedNodes{{Name: "node", Nodes: of.Nodes}}, Target: "node", Class: of.Class, Classes: of.Classes, Train: of.Train, Valid: of.Valid, Test: of.Test,
 		Relations: []storetest.TypedRelation{{Src: "node", Name: "to", Dst: "node", Neighbors: of.Neighbors}},
 	})
 	o := small()
-	o.Hidden, o.Left = 128, map[string]bool{"hidden": true}
+	o.Hidden = data.EmbedBytes/12/of.Nodes + 1
+	_, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	require.ErrorContains(t, err, "take more than 1024 MiB; ask for them by {input} node=embed:44739,")
+	o.Left = map[string]bool{"hidden": true}
 	dir, r := runIn(t, ds, o)
 	require.Equal(t, 64, r.Options.Hidden)
 	n := network(t, ds, dir, NetworkOptions{})
@@ -86,7 +92,7 @@ func TestLearntRowsHaveTheChosenWidth(t *testing.T) {
 	require.NoError(t, n.Close())
 	again := r.Options
 	again.Epochs++
-	_, err := Run(context.Background(), ds, func() (*run.Dir, error) {
+	_, err = Run(context.Background(), ds, func() (*run.Dir, error) {
 		d, _, err := run.Open(dir)
 		return d, err
 	}, again, "test", Hooks{})

@@ -279,6 +279,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 			return nil, err
 		}
 	}
+	if err = t.data.CheckInputs(t.Inputs, t.Hidden); err != nil {
+		return nil, err
+	}
 	o = t.Options
 	if err := t.checkTypes(); err != nil {
 		return nil, err

@@ -290,13 +290,21 @@ func (d *Data) FindInputs(inputs map[string]string, hidden int) error {
 		case t.Features != nil || t.Nodes == 0:
 		case int64(t.Nodes)*int64(hidden)*12 <= EmbedBytes:
 			t.Embed = hidden
-		case !d.several(): // one row for all would not tell nodes apart
-			most := EmbedBytes / 12 / int64(t.Nodes)
-			return d.fail("no features, and learnt rows of %d columns for its %d nodes take more than %d MiB; ask for them by {input} %s=embed:%d, or ingest it again "+
-				"with {features} degree, random:D or fastrp:D", hidden, t.Nodes, EmbedBytes>>20, t.Name, max(most, 1))
 		}
 	}
 	return nil
+}
+
+// CheckInputs refuses a graph of one type that has one learnt row for all nodes, unless inputs ask
+// for it: such a row does not tell nodes apart. The widths must be those of the run.
+func (d *Data) CheckInputs(inputs map[string]string, hidden int) error {
+	t := &d.Types[0]
+	if d.several() || t.Features != nil || t.Embed > 0 || t.Nodes == 0 || inputs[t.Name] == Constant {
+		return nil
+	}
+	most := EmbedBytes / 12 / int64(t.Nodes)
+	return d.fail("no features, and learnt rows of %d columns for its %d nodes take more than %d MiB; ask for them by {input} %s=embed:%d, or ingest it again "+
+		"with {features} degree, random:D or fastrp:D", hidden, t.Nodes, EmbedBytes>>20, t.Name, max(most, 1))
 }
 
 // several reports whether there are several types or relations.
