@@ -119,10 +119,14 @@ var recordedRuns = []recordedRun{
 
 // record trains recordedRuns, plans some of them and traces a graph, by fixed costs of the disk and with the portable kernels,
 // and compares what they come to, all but times, with recordFile. With -write it writes that instead.
+// It also compares what eval and predict make of the runs, and finishes the runs of cutFile.
 func record(ctx context.Context, a *arxiv) error {
 	runtime.GOMAXPROCS(2) // which has a part in how much memory a step takes, and so in how the rest is split
 	datasets, err := a.makeRecorded(ctx)
 	if err != nil {
+		return err
+	}
+	if err := writePairs(a.tmp); err != nil {
 		return err
 	}
 	got := map[string]any{}
@@ -133,18 +137,17 @@ func record(ctx context.Context, a *arxiv) error {
 				return fmt.Errorf("%s: %w", r.name, err)
 			}
 			dir := filepath.Join(a.tmp, "recorded")
-			in := func() (*run.Dir, error) { return run.Create(dir) }
-			var result *run.Result
-			if o.Streams() {
-				result, err = stream.Run(ctx, ds, in, o, "", stream.Hooks{})
-			} else {
-				result, err = train.Run(ctx, ds, in, o, "", train.Hooks{})
-			}
+			result, err := trainIn(ctx, ds, func() (*run.Dir, error) { return run.Create(dir) }, o, nil)
 			if err != nil {
 				return fmt.Errorf("%s: %w", r.name, err)
 			}
 			if got[r.name], err = timeless(result); err != nil {
 				return err
+			}
+			if r.dataset != "large" {
+				if got["use of "+r.name], err = a.uses(ctx, dir, r, o); err != nil {
+					return err
+				}
 			}
 			if r.dataset == "large" {
 				plan, err := train.MakePlan(ctx, ds, o)
@@ -172,6 +175,12 @@ func record(ctx context.Context, a *arxiv) error {
 		return err
 	}
 	if a.write {
+		if _, err := a.finishCut(ctx, datasets, got); err != nil {
+			fmt.Printf("%s is written anew: %v\n", cutFile, err)
+			if err := a.writeCut(ctx, datasets); err != nil {
+				return err
+			}
+		}
 		text, err := json.MarshalIndent(got, "", " ")
 		if err != nil {
 			return err
@@ -189,8 +198,25 @@ func record(ctx context.Context, a *arxiv) error {
 	if err := compare("", want, got); err != nil {
 		return fmt.Errorf("%w: a change of results; where it is meant, go run ./tools/ci record -write", err)
 	}
-	fmt.Printf("%d runs, plans and traces come to what %s says\n", len(got), recordFile)
+	finished, err := a.finishCut(ctx, datasets, got)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d runs, plans, uses and traces come to what %s says, and %d interrupted runs of an earlier commit to the same ends\n", len(got), recordFile, finished)
 	return nil
+}
+
+// trainIn trains on a graph or a stream, and calls step after each step unless it is nil.
+func trainIn(ctx context.Context, ds *store.Dataset, dir func() (*run.Dir, error), o run.Options, step func(epoch, step, steps int)) (*run.Result, error) {
+	note := func(epoch, at, steps int, _ float64) {
+		if step != nil {
+			step(epoch, at, steps)
+		}
+	}
+	if o.Streams() {
+		return stream.Run(ctx, ds, dir, o, "", stream.Hooks{Step: note})
+	}
+	return train.Run(ctx, ds, dir, o, "", train.Hooks{Step: note})
 }
 
 // makeRecorded makes a stream, and seven graphs: one class a node with weights of edges, several classes a node, links of which some are held out, edges
@@ -313,20 +339,21 @@ func timeless(v any) (any, error) {
 	if err := json.Unmarshal(text, &x); err != nil {
 		return nil, err
 	}
-	drop(x)
+	drop(x, timed)
 	return x, nil
 }
 
-func drop(x any) {
+// drop removes keys from all objects in x, a value as a JSON decoder gives it.
+func drop(x any, keys []string) {
 	switch x := x.(type) {
 	case map[string]any:
-		maps.DeleteFunc(x, func(key string, _ any) bool { return slices.Contains(timed, key) })
+		maps.DeleteFunc(x, func(key string, _ any) bool { return slices.Contains(keys, key) })
 		for _, v := range x {
-			drop(v)
+			drop(v, keys)
 		}
 	case []any:
 		for _, v := range x {
-			drop(v)
+			drop(v, keys)
 		}
 	}
 }
