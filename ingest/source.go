@@ -24,7 +24,7 @@ import (
 // more than once and at any time between sections.
 //
 // Errors name file, place, reason and remedy in one line. A Source checks its own form (headers, sizes, checksums,
-// row counts against declared counts); ids and values are checked by [Build], which has the place from the chunk.
+// row counts against declared counts); ids and values are checked by build.Build, which has the place from the chunk.
 //
 // One goroutine uses a Source at a time.
 type Source interface {

@@ -13,12 +13,13 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
 // buildOptions are the flags of the commands that make datasets.
 type buildOptions struct {
-	ingest.Options
+	build.Options
 	order, dtype      string
 	loops, duplicates string
 	normalize         string // of ingest alone
@@ -33,7 +34,7 @@ const leastDefault = 256 << 20
 func (o *buildOptions) flags(f *pflag.FlagSet) {
 	if total, err := kernels.SystemMemory(); err == nil {
 		o.memory = byteSize(max(total/4>>20<<20, leastDefault))
-		if some := kernels.Addressable(int64(o.memory)) >> 20 << 20; some >= ingest.LeastMemory {
+		if some := kernels.Addressable(int64(o.memory)) >> 20 << 20; some >= build.LeastMemory {
 			o.memory = byteSize(some)
 		}
 	} else {
@@ -45,20 +46,20 @@ func (o *buildOptions) flags(f *pflag.FlagSet) {
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
 	f.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge within a node type, and merge duplicates; the default if nodes have labels and a list has each edge once, the smaller id first, unless =false")
 	f.BoolVar(&o.Reverse, "reverse", false, "add a relation rev_NAME for each relation that has no reverse yet; the default for triples with node labels, unless =false")
-	f.StringVar(&o.loops, "self-loops", string(ingest.SelfLoopsKeep), "keep, drop, or add: exactly one a node")
-	f.StringVar(&o.duplicates, "duplicates", string(ingest.DuplicatesKeep), "keep or merge edges that occur more than once")
+	f.StringVar(&o.loops, "self-loops", string(build.SelfLoopsKeep), "keep, drop, or add: exactly one a node")
+	f.StringVar(&o.duplicates, "duplicates", string(build.DuplicatesKeep), "keep or merge edges that occur more than once")
 	f.StringArrayVar(&o.EdgeSplit, "edge-split", nil, "hold edges out for link prediction: random:a/b/c, or time:COLUMN:a/b/c by a column of the edges or src.COLUMN of nodes (ogb: src.year), or REL=… of one relation; may be repeated")
 	f.StringVar(&o.Features, "features", "", "features to make for node types without features, or for all: degree, random:D, fastrp:D, mean (of in-neighbours' rows), none")
-	f.StringVar(&o.order, "order", string(ingest.OrderDegree), "how nodes are numbered: degree or access (hot rows first), or original")
-	f.StringVar(&o.dtype, "dtype", string(ingest.F16), "how features are stored: f16 or f32")
+	f.StringVar(&o.order, "order", string(build.OrderDegree), "how nodes are numbered: degree or access (hot rows first), or original")
+	f.StringVar(&o.dtype, "dtype", string(build.F16), "how features are stored: f16 or f32")
 	f.StringVar(&o.Name, "name", "", "name of the dataset (default from the source)")
 }
 
 // complete turns the texts of flags into options.
 func (o *buildOptions) complete() {
-	o.Order, o.DType = ingest.Order(o.order), ingest.DType(o.dtype)
-	o.SelfLoops, o.Duplicates = ingest.SelfLoops(o.loops), ingest.Duplicates(o.duplicates)
-	o.Normalize = ingest.Normalize(o.normalize)
+	o.Order, o.DType = build.Order(o.order), build.DType(o.dtype)
+	o.SelfLoops, o.Duplicates = build.SelfLoops(o.loops), build.Duplicates(o.duplicates)
+	o.Normalize = build.Normalize(o.normalize)
 	o.Memory = max(int64(o.memory), 1) // 0 would be the default
 }
 
@@ -73,7 +74,7 @@ func (o *buildOptions) fits() error {
 // run builds the dataset, or says what that would take.
 func (o *buildOptions) run(ctx context.Context, stdout, stderr io.Writer, source ingest.Source, out string) error {
 	if o.plan {
-		plan, err := ingest.PlanBuild(ctx, source, out, o.Options)
+		plan, err := build.PlanBuild(ctx, source, out, o.Options)
 		if plan != nil {
 			if o.json {
 				if jerr := printJSON(stdout, plan); jerr != nil {
@@ -85,7 +86,7 @@ func (o *buildOptions) run(ctx context.Context, stdout, stderr io.Writer, source
 		}
 		return err
 	}
-	report, err := build(ctx, stderr, source, out, o.Options)
+	report, err := buildShown(ctx, stderr, source, out, o.Options)
 	if err != nil {
 		return err
 	}
@@ -97,23 +98,23 @@ func (o *buildOptions) run(ctx context.Context, stdout, stderr io.Writer, source
 		return nil
 	}
 	// After the build, which refuses an output that exists before it reads anything; a source has its schema by now.
-	if plan, err := ingest.PlanBuild(ctx, source, out, o.Options); err == nil {
+	if plan, err := build.PlanBuild(ctx, source, out, o.Options); err == nil {
 		printPasses(stderr, report, plan)
 	}
 	return nil
 }
 
-// build shows progress on stderr.
-func build(ctx context.Context, stderr io.Writer, source ingest.Source, out string, o ingest.Options) (*ingest.Report, error) {
+// buildShown builds a dataset and shows progress on stderr.
+func buildShown(ctx context.Context, stderr io.Writer, source ingest.Source, out string, o build.Options) (*build.Report, error) {
 	p := newProgress(stderr)
 	defer p.clear()
 	o.Progress = func(at ingest.Progress) { p.show(at.Stage, at.Done, at.Total, at.Unit) }
-	return ingest.Build(ctx, source, out, o)
+	return build.Build(ctx, source, out, o)
 }
 
-func printPlan(w io.Writer, p *ingest.Plan) {
+func printPlan(w io.Writer, p *build.Plan) {
 	rows := [][]string{{"pass", "over", "about", "spill read", "spill written", "dataset"}}
-	reread := slices.ContainsFunc(p.Passes, func(s ingest.PassPlan) bool { return s.DatasetRead > 0 })
+	reread := slices.ContainsFunc(p.Passes, func(s build.PassPlan) bool { return s.DatasetRead > 0 })
 	if reread {
 		rows[0] = append(rows[0], "and of it read")
 	}
@@ -159,7 +160,7 @@ func classMap(names []string) string {
 const worthTelling = 30.0 // seconds
 
 // printPasses shows what the passes of a long build took, beside what was expected.
-func printPasses(w io.Writer, r *ingest.Report, plan *ingest.Plan) {
+func printPasses(w io.Writer, r *build.Report, plan *build.Plan) {
 	expected := map[string]float64{}
 	for _, p := range plan.Passes {
 		expected[p.Name] = p.Seconds
@@ -184,8 +185,8 @@ func duration(s float64) string {
 	return (time.Duration(s) * time.Second).String()
 }
 
-func printReport(w io.Writer, r *ingest.Report) {
-	name := func(e ingest.RelationReport) string {
+func printReport(w io.Writer, r *build.Report) {
+	name := func(e build.RelationReport) string {
 		if len(r.Relations) > 1 {
 			return e.Key
 		}

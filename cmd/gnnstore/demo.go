@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/ingest/sampledata"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -79,8 +79,8 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 		return err
 	}
 	defer source.Close()
-	report, err := build(ctx, stderr, source, out,
-		ingest.Options{Memory: demoMemory, Undirected: true, Split: "per-class:20/30", Seed: o.Seed, Name: "computers"})
+	report, err := buildShown(ctx, stderr, source, out,
+		build.Options{Memory: demoMemory, Undirected: true, Split: "per-class:20/30", Seed: o.Seed, Name: "computers"})
 	if err != nil {
 		return err
 	}

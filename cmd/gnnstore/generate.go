@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/generate"
 )
 
@@ -108,7 +109,7 @@ func runGenerate(ctx context.Context, stdout, stderr io.Writer, kind, out string
 	}
 	defer source.Close()
 	err = o.run(ctx, stdout, stderr, source, out)
-	var space *ingest.SpaceError
+	var space *build.SpaceError
 	if errors.As(err, &space) {
 		if scale := source.FittingScale(space.Need, space.Free); scale > 0 {
 			err = fmt.Errorf("%w; --scale %.2g fits", err, scale)

@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 )
 
 var update = flag.Bool("update", false, "write what TestHostile finds to testdata/hostile.txt")
@@ -324,7 +324,7 @@ func (v *victim) ingest(t *testing.T, dir string) string {
 		}
 		return "refused: " + strings.ReplaceAll(strings.TrimPrefix(last, "gnnstore: "), dir, "DIR")
 	}
-	var r ingest.Report
+	var r build.Report
 	require.NoError(t, json.Unmarshal([]byte(stdout), &r), stdout)
 	nodes, edges := int64(0), int64(0)
 	for _, n := range r.NodeTypes {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/auto"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/table"
 )
 
@@ -53,7 +54,7 @@ func newIngest() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			format := args[0]
 			if !o.source.follow {
-				if err := ingest.CheckLinks(args[1]); err != nil {
+				if err := build.CheckLinks(args[1]); err != nil {
 					return err
 				}
 			}
@@ -84,7 +85,7 @@ func newIngest() *cobra.Command {
 	f := cmd.Flags()
 	o.flags(f)
 	f.StringVar(&o.Split, "split", "", "given, random:a/b/c or per-class:t/v (default given, else random:0.6/0.2/0.2); of streams given or time:a/b/c (default given, else time:0.7/0.15/0.15)")
-	f.StringVar(&o.normalize, "normalize", string(ingest.NormalizeNone), "none, or row: divide each row of features by the sum of its magnitudes")
+	f.StringVar(&o.normalize, "normalize", string(build.NormalizeNone), "none, or row: divide each row of features by the sum of its magnitudes")
 	f.StringArrayVar(&o.AllowLeak, "allow-leak", nil, "column of features that may tell the label, which is refused otherwise; may be repeated")
 	f.BoolVar(&o.Clamp, "clamp", false, "round values that float16 cannot hold to those it can, instead of refusing them")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of made features and splits")

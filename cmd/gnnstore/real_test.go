@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -137,7 +138,7 @@ func asJSON(t *testing.T, v any) string {
 
 // ingested is what gnnstore ingest said, and what was found in the dataset afterwards, which is gone.
 type ingested struct {
-	ingest.Report
+	build.Report
 	edgesRead, edges, loops int64 // as read, as stored, and self loops among the latter
 	maxIn, maxOut           int
 	values                  int64   // features other than 0

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
@@ -216,7 +217,7 @@ func (y *label) eachNumber(ctx context.Context, visit func(first int64, values [
 // Describe names the arrays of features, labels and weights.
 func (s *Source) Describe() (d ingest.Description) {
 	for _, a := range s.tables {
-		d.Tables = append(d.Tables, ingest.Unnamed(a.key, columns(a)))
+		d.Tables = append(d.Tables, build.Unnamed(a.key, columns(a)))
 	}
 	for _, y := range s.labels {
 		d.Labels = append(d.Labels, y.key)

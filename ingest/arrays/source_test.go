@@ -16,6 +16,7 @@ import (
 	"github.com/x448/float16"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
@@ -77,10 +78,10 @@ func TestNothingFound(t *testing.T) {
 		s, err := Open(path, Options{})
 		require.NoError(t, err)
 		out := filepath.Join(t.TempDir(), "x.gnn")
-		_, err = ingest.Build(context.Background(), s, out, ingest.Options{})
+		_, err = build.Build(context.Background(), s, out, build.Options{})
 		require.EqualError(t, err, path+": no array of features (found cls, edge_index, emb); looked for x, node_features, node_feat, node_feats, features, feature, feats, feat, "+
 			"attr_matrix; --array-features NAME says another; or choose --features degree, random:D or fastrp:D, with D columns, as in fastrp:128; or none, or mean")
-		_, err = ingest.Build(context.Background(), s, out, ingest.Options{Features: "degree", Split: "per-class:1/1"})
+		_, err = build.Build(context.Background(), s, out, build.Options{Features: "degree", Split: "per-class:1/1"})
 		require.EqualError(t, err, "--split per-class: "+path+": no array of labels (found cls, edge_index, emb); looked for y, node_labels, node_label, labels, label; "+
 			"--array-labels NAME says another; choose random:a/b/c")
 		require.NoError(t, s.Close())
@@ -99,7 +100,7 @@ func TestNamedInSciPy(t *testing.T) {
 	s, err := Open(path, Options{})
 	require.NoError(t, err)
 	defer s.Close()
-	_, err = ingest.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{})
+	_, err = build.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), build.Options{})
 	require.EqualError(t, err, path+": no key attr_indptr or attr_matrix (found adj_indices, adj_indptr, adj_shape, cls, emb); features have these names, "+
 		"or the edges are named as well: --array-edges adj_ --array-features NAME; or choose --features degree, random:D or fastrp:D, with D columns, as in fastrp:128; or none, or mean")
 }
@@ -434,7 +435,7 @@ func TestTrap11Counts(t *testing.T) {
 	src, err := Open(path, Options{})
 	require.NoError(t, err)
 	defer src.Close()
-	_, err = ingest.Build(context.Background(), src, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{Features: "degree"})
+	_, err = build.Build(context.Background(), src, filepath.Join(t.TempDir(), "x.gnn"), build.Options{Features: "degree"})
 	require.ErrorContains(t, err, path+": edges")
 	require.ErrorContains(t, err, "edge 3 (counting from 0)")
 	require.ErrorContains(t, err, "3 is not one of the 3 nodes")
@@ -649,7 +650,7 @@ func TestCNR2000(t *testing.T) {
 		return m
 	}
 	require.Equal(t, [3]int{87442, 2716, 18235}, [3]int{loops, most(out), most(in)})
-	rep, err := ingest.Build(ctx, src, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{Undirected: true, Features: "degree"})
+	rep, err := build.Build(ctx, src, filepath.Join(t.TempDir(), "x.gnn"), build.Options{Undirected: true, Features: "degree"})
 	require.NoError(t, err)
 	require.EqualValues(t, 3216152, rep.Relations[0].EdgesRead)
 	require.EqualValues(t, 5565380, rep.Relations[0].Edges)

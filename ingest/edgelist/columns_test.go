@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -21,18 +21,18 @@ func TestColumnsFollowEdges(t *testing.T) {
 		fmt.Fprintf(&text, "%d,%d,%d,%d.5\n", 10*u, 10*v, 100*u+v, i%50)
 	}
 	dir := files{"edges.csv": text.String()}.write(t)
-	for name, o := range map[string]ingest.Options{
-		"as they are":   {Order: ingest.OrderOriginal},
-		"sorted":        {Duplicates: ingest.DuplicatesMerge},
+	for name, o := range map[string]build.Options{
+		"as they are":   {Order: build.OrderOriginal},
+		"sorted":        {Duplicates: build.DuplicatesMerge},
 		"turned":        {Reverse: true, EdgeSplit: []string{"random:0.6/0.2/0.2"}},
 		"both ways":     {Undirected: true, EdgeSplit: []string{"random:0.6/0.2/0.2"}},
-		"split by time": {Reverse: true, EdgeSplit: []string{"time:time:0.6/0.2/0.2"}, Order: ingest.OrderOriginal},
+		"split by time": {Reverse: true, EdgeSplit: []string{"time:time:0.6/0.2/0.2"}, Order: build.OrderOriginal},
 	} {
 		s, err := Open(filepath.Join(dir, "edges.csv"), Options{EdgeColumns: []string{"ends=3:i32", "time=4"}})
 		require.NoError(t, err)
 		o.Features = "degree"
 		out := filepath.Join(t.TempDir(), "g.gnn")
-		_, err = ingest.Build(t.Context(), s, out, o)
+		_, err = build.Build(t.Context(), s, out, o)
 		require.NoError(t, err, name)
 		ds, err := store.Open(out)
 		require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -250,7 +251,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 func (s *Source) Describe() (d ingest.Description) {
 	switch {
 	case s.features != nil && s.features.dim > 0:
-		d.Tables = append(d.Tables, ingest.Unnamed(filepath.Base(s.features.path), s.features.dim))
+		d.Tables = append(d.Tables, build.Unnamed(filepath.Base(s.features.path), s.features.dim))
 	case s.features == nil && s.table != nil && len(s.table.features) > 0:
 		d.Tables = append(d.Tables, store.NumberColumns(s.table.titles))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/generate"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
@@ -58,7 +59,7 @@ func TestTGL(t *testing.T) {
 	require.Equal(t, ingest.About{Events: 3, NodeLabels: 3}, g.Schema.Relations[0].Stream.About)
 
 	out := filepath.Join(t.TempDir(), "x.gnn")
-	rep, err := ingest.Build(t.Context(), s, out, ingest.Options{})
+	rep, err := build.Build(t.Context(), s, out, build.Options{})
 	require.NoError(t, err)
 	require.Equal(t, store.StreamSplit{Name: "given", Train: 1, Valid: 1, Test: 1}, rep.Streams[0].Split)
 	require.Equal(t, 1700000000.25, rep.Streams[0].Last, "times are not rounded to float32")
@@ -90,7 +91,7 @@ func TestTGLLabels(t *testing.T) {
 	} {
 		s, err := OpenTGL(folder{"edges.csv": tgl, "labels.csv": c.labels}.write(t), Options{})
 		require.NoError(t, err)
-		d, _, err := build(t, s, ingest.Options{})
+		d, _, err := sealed(t, s, build.Options{})
 		if c.want != "" {
 			require.ErrorContains(t, err, c.want)
 			require.NotContains(t, err.Error(), "\n")
@@ -104,7 +105,7 @@ func TestTGLLabels(t *testing.T) {
 	}
 	s, err := OpenTGL(folder{"edges.csv": tgl, "labels.csv": head + "0,0,3,1,0\n"}.write(t), Options{Bipartite: true})
 	require.NoError(t, err)
-	d, rep, err := build(t, s, ingest.Options{})
+	d, rep, err := sealed(t, s, build.Options{})
 	require.NoError(t, err)
 	require.Nil(t, d.Events(0).Stream.NodeLabels)
 	require.Contains(t, strings.Join(rep.Dropped, "\n"), "labels are of nodes of one kind, which --bipartite parts in two, and are not read")
@@ -119,7 +120,7 @@ func TestGeneratedTGL(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 	out := filepath.Join(t.TempDir(), "x.gnn")
-	rep, err := ingest.Build(t.Context(), s, out, ingest.Options{})
+	rep, err := build.Build(t.Context(), s, out, build.Options{})
 	require.NoError(t, err)
 	require.EqualValues(t, 787, rep.Streams[0].Events)
 	d, err := store.Open(out)
@@ -190,7 +191,7 @@ func TestRefuses(t *testing.T) {
 		}
 		s, err := open(dir, c.o)
 		if err == nil {
-			_, err = ingest.Build(t.Context(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{})
+			_, err = build.Build(t.Context(), s, filepath.Join(t.TempDir(), "x.gnn"), build.Options{})
 			s.Close()
 		}
 		require.ErrorContains(t, err, strings.ReplaceAll(c.want, "DIR", dir))

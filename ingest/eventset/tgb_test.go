@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -46,10 +47,10 @@ func pickled(lists ...list) string {
 const wiki = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n0,0,0,0,1,2\n1,1,1,0,3,4\n0,2,2,0,5,6\n0,0,3,1,7,8\n0,0,4,0,9,1\n" +
 	"1,1,5,0,1,1\n0,1,6,0,1,1\n1,2,7,0,1,1\n0,2,9,0,1,1\n0,2,9,0,1,1\n"
 
-// build ingests a source.
-func build(t *testing.T, s ingest.Source, o ingest.Options) (*store.Dataset, *ingest.Report, error) {
+// sealed ingests a source.
+func sealed(t *testing.T, s ingest.Source, o build.Options) (*store.Dataset, *build.Report, error) {
 	out := filepath.Join(t.TempDir(), "x.gnn")
-	rep, err := ingest.Build(t.Context(), s, out, o)
+	rep, err := build.Build(t.Context(), s, out, o)
 	require.NoError(t, s.Close())
 	if err != nil {
 		return nil, nil, err
@@ -70,10 +71,10 @@ func TestTGBWiki(t *testing.T) {
 		"tgbl-wiki_val_ns_v2.pkl":   pickled(list{1, 4, 7, []int64{2, 3}}),
 		"tgbl-wiki_test_ns_v2.pkl":  pickled(list{0, 4, 9, []int64{3, 2, 3}}, list{0, 3, 100, []int64{2}}),
 	}.write(t)
-	for _, order := range []ingest.Order{ingest.OrderOriginal, ingest.OrderDegree} {
+	for _, order := range []build.Order{build.OrderOriginal, build.OrderDegree} {
 		s, err := OpenTGB(dir, nil, Options{})
 		require.NoError(t, err)
-		d, rep, err := build(t, s, ingest.Options{Order: order})
+		d, rep, err := sealed(t, s, build.Options{Order: order})
 		require.NoError(t, err)
 		require.Equal(t, store.StreamSplit{Name: "time:0.7/0.15/0.15", Train: 7, Valid: 1, Test: 2}, rep.Streams[0].Split)
 		require.EqualValues(t, 8, rep.Streams[0].Negatives)
@@ -92,7 +93,7 @@ func TestTGBWiki(t *testing.T) {
 	}
 	s, err := OpenTGB(dir, nil, Options{NoRows: true})
 	require.NoError(t, err)
-	_, _, err = build(t, s, ingest.Options{Split: "time:0.5/0.2/0.3"})
+	_, _, err = sealed(t, s, build.Options{Split: "time:0.5/0.2/0.3"})
 	require.ErrorContains(t, err, "is to validate, and the source's negatives have none for it; leave --split out")
 }
 
@@ -105,7 +106,7 @@ func TestTGBTexts(t *testing.T) {
 	}.write(t)
 	s, err := OpenTGB(filepath.Join(dir, "tgbl-coin_edgelist.csv"), []string{"4"}, Options{Memory: 1 << 30})
 	require.NoError(t, err)
-	d, _, err := build(t, s, ingest.Options{})
+	d, _, err := sealed(t, s, build.Options{})
 	require.NoError(t, err)
 	e := d.Events(0)
 	names := func(nodes []store.NodeID) (all []string) {
@@ -129,7 +130,7 @@ func TestTGBOwnNegatives(t *testing.T) {
 	dir := folder{"w_edgelist.csv": wiki, "w_val_ns.pkl": pickled(list{1, 4, 7, []int64{2, 4}}), "w_test_ns.pkl": pickled(list{0, 4, 9, []int64{3}})}.write(t)
 	s, err := OpenTGB(dir, nil, Options{})
 	require.NoError(t, err)
-	_, rep, err := build(t, s, ingest.Options{})
+	_, rep, err := sealed(t, s, build.Options{})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(rep.Notes, "\n"), "stream events: 1 lists of negatives hold the destination of their own event, which then ties with itself; the first is "+dir+"/w_val_ns.pkl: list 0 (counting from 0)")
 }
@@ -155,7 +156,7 @@ func TestTGBPlan(t *testing.T) {
 	require.EqualValues(t, 10, r.Edges)
 	require.InEpsilon(t, 500, r.Stream.About.Lists, 0.3)
 	require.InEpsilon(t, 500*103, r.Stream.About.Negatives, 0.3)
-	plan, err := ingest.PlanBuild(t.Context(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{})
+	plan, err := build.PlanBuild(t.Context(), s, filepath.Join(t.TempDir(), "x.gnn"), build.Options{})
 	require.NoError(t, err)
 	require.Greater(t, plan.Bytes, 4*r.Stream.About.Negatives)
 }
@@ -165,7 +166,7 @@ func TestTGBWithout(t *testing.T) {
 	dir := folder{"x_edgelist.csv": wiki}.write(t)
 	s, err := OpenTGB(dir, nil, Options{})
 	require.NoError(t, err)
-	d, rep, err := build(t, s, ingest.Options{})
+	d, rep, err := sealed(t, s, build.Options{})
 	require.NoError(t, err)
 	require.False(t, d.Events(0).HasNegatives())
 	require.Contains(t, strings.Join(rep.Notes, "\n"), "no negatives to rank events among: looked for "+dir+"/x_val_ns.pkl and "+dir+"/x_test_ns.pkl")
@@ -208,7 +209,7 @@ func TestTGBRefuses(t *testing.T) {
 		dir := c.files.write(t)
 		s, err := OpenTGB(dir, nil, Options{})
 		if err == nil {
-			_, _, err = build(t, s, ingest.Options{})
+			_, _, err = sealed(t, s, build.Options{})
 		}
 		require.ErrorContains(t, err, c.want)
 		require.NotContains(t, err.Error(), "\n")
@@ -257,7 +258,7 @@ func TestTGBMany(t *testing.T) {
 	dir := folder{"m_edgelist.csv": table.String(), "m_val_ns.pkl": pickled(reverse(lists[0])...), "m_test_ns.pkl": pickled(lists[1]...)}.write(t)
 	s, err := OpenTGB(dir, nil, Options{})
 	require.NoError(t, err)
-	d, _, err := build(t, s, ingest.Options{Order: ingest.OrderDegree})
+	d, _, err := sealed(t, s, build.Options{Order: build.OrderDegree})
 	require.NoError(t, err)
 	e := d.Events(0)
 	src, dst := e.Ends(0, n)

@@ -24,6 +24,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/graphbolt"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
@@ -511,7 +512,7 @@ func TestRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	defer s.Close()
 	back := filepath.Join(t.TempDir(), "back.gnn")
-	rep, err := ingest.Build(context.Background(), s, back, ingest.Options{Order: ingest.OrderOriginal, DType: ingest.F32})
+	rep, err := build.Build(context.Background(), s, back, build.Options{Order: build.OrderOriginal, DType: build.F32})
 	require.NoError(t, err)
 	require.EqualValues(t, d.Graph(0).Edges(), rep.Relations[0].Edges)
 	require.Equal(t, [3]int{3, 1, 1}, [3]int{rep.Splits[0].Train, rep.Splits[0].Valid, rep.Splits[0].Test})

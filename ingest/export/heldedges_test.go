@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/graphbolt"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/store"
@@ -50,7 +50,7 @@ func TestHeldRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	defer src.Close()
 	again := filepath.Join(t.TempDir(), "again.gnn")
-	_, err = ingest.Build(context.Background(), src, again, ingest.Options{})
+	_, err = build.Build(context.Background(), src, again, build.Options{})
 	require.NoError(t, err)
 	b, err := store.Open(again)
 	require.NoError(t, err)

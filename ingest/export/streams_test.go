@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/edgelist"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
@@ -27,7 +27,7 @@ import (
 
 // ingested reads a table of events with the options of gnnstore ingest events.
 func ingested(t require.TestingT, table, out string, args []string) *store.Dataset {
-	l, o := edgelist.Options{Events: true}, ingest.Options{DType: ingest.F16, FS: storetest.NoSync}
+	l, o := edgelist.Options{Events: true}, build.Options{DType: build.F16, FS: storetest.NoSync}
 	for len(args) > 0 {
 		flag := args[0]
 		switch args = args[1:]; flag {
@@ -61,9 +61,9 @@ func ingested(t require.TestingT, table, out string, args []string) *store.Datas
 		case "--edge-features":
 			l.EdgeFeatures = strings.Split(value, ",")
 		case "--dtype":
-			o.DType = ingest.DType(value)
+			o.DType = build.DType(value)
 		case "--order":
-			o.Order = ingest.Order(value)
+			o.Order = build.Order(value)
 		case "--split":
 			o.Split = value
 		case "--time-scale":
@@ -76,7 +76,7 @@ func ingested(t require.TestingT, table, out string, args []string) *store.Datas
 	s, err := edgelist.Open(table, l)
 	require.NoError(t, err)
 	defer s.Close()
-	_, err = ingest.Build(context.Background(), s, out, o)
+	_, err = build.Build(context.Background(), s, out, o)
 	require.NoError(t, err)
 	d, err := store.Open(out)
 	require.NoError(t, err)

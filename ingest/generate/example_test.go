@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/generate"
 )
 
@@ -23,7 +23,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer source.Close()
-	report, err := ingest.Build(context.Background(), source, filepath.Join(dir, "papers.gnn"), ingest.Options{})
+	report, err := build.Build(context.Background(), source, filepath.Join(dir, "papers.gnn"), build.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -128,7 +129,7 @@ func TestStreamDatasets(t *testing.T) {
 		g, err := Open(kind, want.o)
 		require.NoError(t, err)
 		out := filepath.Join(t.TempDir(), "x.gnn")
-		rep, err := ingest.Build(context.Background(), g, out, ingest.Options{})
+		rep, err := build.Build(context.Background(), g, out, build.Options{})
 		require.NoError(t, err)
 		require.Equal(t, want.events, rep.Streams[0].Events)
 		require.Equal(t, want.split, rep.Streams[0].Split.Name)
@@ -139,7 +140,7 @@ func TestStreamDatasets(t *testing.T) {
 		problems, err := d.Verify(context.Background(), nil)
 		require.NoError(t, err)
 		require.Empty(t, problems)
-		plan, err := ingest.PlanBuild(context.Background(), g, filepath.Join(t.TempDir(), "y.gnn"), ingest.Options{})
+		plan, err := build.PlanBuild(context.Background(), g, filepath.Join(t.TempDir(), "y.gnn"), build.Options{})
 		require.NoError(t, err)
 		require.Len(t, plan.Passes, len(rep.Passes))
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -42,14 +42,14 @@ tasks:
 	return dir
 }
 
-func buildLinks(t *testing.T, dir string) (*store.Dataset, *ingest.Report, error) {
+func buildLinks(t *testing.T, dir string) (*store.Dataset, *build.Report, error) {
 	src, err := Open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer src.Close()
 	out := filepath.Join(t.TempDir(), "x.gnn")
-	rep, err := ingest.Build(context.Background(), src, out, ingest.Options{Order: ingest.OrderOriginal, Features: "none"})
+	rep, err := build.Build(context.Background(), src, out, build.Options{Order: build.OrderOriginal, Features: "none"})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -65,7 +65,7 @@ func buildLinks(t *testing.T, dir string) (*store.Dataset, *ingest.Report, error
 func TestLinks(t *testing.T) {
 	d, rep, err := buildLinks(t, links(t))
 	require.NoError(t, err)
-	require.Equal(t, []ingest.EdgeSplitReport{{Name: "given", Relation: "node__to__node", Train: 3, Valid: 2, Test: 1}}, rep.EdgeSplits)
+	require.Equal(t, []build.EdgeSplitReport{{Name: "given", Relation: "node__to__node", Train: 3, Valid: 2, Test: 1}}, rep.EdgeSplits)
 	require.Contains(t, rep.Notes, "1 held-out edges of relation node__to__node are among its training edges as well, as the source has them")
 	valid, _ := d.HeldEdges(0, store.HeldValid)
 	src, dst := valid.Ends()

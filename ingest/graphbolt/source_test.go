@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
@@ -142,33 +143,33 @@ func TestPreprocessed(t *testing.T) {
 	require.Nil(t, g.Table("user__buys__item/price"))
 }
 
-func build(t testing.TB, dir string) (*ingest.Report, error) {
+func sealed(t testing.TB, dir string) (*build.Report, error) {
 	s, err := Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	return ingest.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{})
+	return build.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), build.Options{})
 }
 
 // TestDeclaredNumber: num may be larger than the largest id, and not smaller; rows say what is wrong.
 func TestDeclaredNumber(t *testing.T) {
 	dir := copyOf(t, "homogeneous")
-	rep, err := build(t, dir)
+	rep, err := sealed(t, dir)
 	require.NoError(t, err)
 	require.EqualValues(t, 6, rep.NodeTypes[0].Count, "node 4 has no edge, which is no mistake")
 
 	edit(t, dir, "metadata.yaml", "num: 6", "num: 7")
-	_, err = build(t, dir)
+	_, err = sealed(t, dir)
 	require.ErrorContains(t, err, "feature_data[0]: "+filepath.Join(dir, "node data/feat pt.npy")+": 6 rows, and there are 7 nodes of type node")
 
 	float32s(t, filepath.Join(dir, "node data/feat pt.npy"), []int64{5}, 0, 1, 2, 3, 4)
 	edit(t, dir, "metadata.yaml", "num: 7", "num: 5")
-	_, err = build(t, dir)
+	_, err = sealed(t, dir)
 	require.ErrorContains(t, err, "scripts/test.npy: row 0 (counting from 0): node 5 is not one of the 5")
 
 	int64s(t, filepath.Join(dir, "scripts/test.npy"), []int64{2}, 2, 3)
-	_, err = build(t, dir)
+	_, err = sealed(t, dir)
 	require.ErrorContains(t, err, filepath.Join(dir, "edges.npy")+": edge 3 (counting from 0): source 5 is not one of the 5 nodes")
 }
 

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -482,12 +483,12 @@ func TestArraysRefuse(t *testing.T) {
 
 // Trap 11: counts that are smaller than the largest id are told with the file and the row, and larger ones are isolated nodes.
 func TestDeclaredNodes(t *testing.T) {
-	build := func(change arrays) (*ingest.Report, error) {
+	build := func(change arrays) (*build.Report, error) {
 		dir := files{"raw/data.npz": papers().with(change).npz(t, zip.Deflate)}.write(t, "x")
 		s, err := Open(dir)
 		require.NoError(t, err)
 		defer s.Close()
-		return ingest.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), ingest.Options{Features: "degree"})
+		return build.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), build.Options{Features: "degree"})
 	}
 	_, err := build(arrays{"num_nodes_list": array("<i8", "(1,)", false, []int64{2}), "node_feat": nil})
 	require.ErrorContains(t, err, "x/raw/data.npz: edge_index: edge 1 (counting from 0): source")

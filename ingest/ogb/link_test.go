@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/rawfile"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -75,8 +76,8 @@ func citation(t testing.TB) files {
 	}
 }
 
-// build seals the dataset in a folder.
-func build(t *testing.T, dir string, o ingest.Options) (*store.Dataset, *ingest.Report, error) {
+// sealed seals the dataset in a folder.
+func sealed(t *testing.T, dir string, o build.Options) (*store.Dataset, *build.Report, error) {
 	src, err := Open(dir)
 	if err != nil {
 		return nil, nil, err
@@ -84,7 +85,7 @@ func build(t *testing.T, dir string, o ingest.Options) (*store.Dataset, *ingest.
 	defer src.Close()
 	o.Features = "none"
 	out := filepath.Join(t.TempDir(), "x.gnn")
-	rep, err := ingest.Build(context.Background(), src, out, o)
+	rep, err := build.Build(context.Background(), src, out, o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,10 +107,10 @@ func original(d *store.Dataset, nodes []store.NodeID) (ids []int64) {
 }
 
 func TestHeldEdges(t *testing.T) {
-	for _, o := range []ingest.Options{{}, {Order: ingest.OrderOriginal}} {
-		d, rep, err := build(t, citation(t).write(t, "citation_v2"), o)
+	for _, o := range []build.Options{{}, {Order: build.OrderOriginal}} {
+		d, rep, err := sealed(t, citation(t).write(t, "citation_v2"), o)
 		require.NoError(t, err)
-		require.Equal(t, []ingest.EdgeSplitReport{{Name: "given", Relation: "node__to__node", Train: 3, Valid: 2, Test: 2}}, rep.EdgeSplits)
+		require.Equal(t, []build.EdgeSplitReport{{Name: "given", Relation: "node__to__node", Train: 3, Valid: 2, Test: 2}}, rep.EdgeSplits)
 		require.Contains(t, rep.Notes, "1 held-out edges of relation node__to__node are among its training edges as well, as the source has them")
 		valid, _ := d.HeldEdges(0, store.HeldValid)
 		src, dst := valid.Ends()
@@ -121,7 +122,7 @@ func TestHeldEdges(t *testing.T) {
 		require.Equal(t, [][]int64{{5, 6, 7}, {8, 9, 10}}, [][]int64{original(d, test.DstNegatives(0)), original(d, test.DstNegatives(1))})
 	}
 
-	d, _, err := build(t, collab().write(t, "collab"), ingest.Options{})
+	d, _, err := sealed(t, collab().write(t, "collab"), build.Options{})
 	require.NoError(t, err)
 	valid, _ := d.HeldEdges(0, store.HeldValid)
 	src, dst := valid.Ends()
@@ -134,18 +135,18 @@ func TestHeldEdges(t *testing.T) {
 	// A note names negatives that are held-out edges.
 	own := citation(t)
 	own["split/time/test.pt"] = pickled("source_node", ndarray("2", 1, 4), "target_node", ndarray("2", 2, 3), "target_node_neg", ndarray("2,2", 5, 6, 3, 9))
-	_, rep, err := build(t, own.write(t, "citation_v2"), ingest.Options{})
+	_, rep, err := sealed(t, own.write(t, "citation_v2"), build.Options{})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(rep.Notes, "\n"), "1 negatives of relation node__to__node are held-out edges themselves, so that the metric counts them against the edges; the first is ")
 	require.Contains(t, strings.Join(rep.Notes, "\n"), "test.pt: row 1 (counting from 0)")
 	own = collab()
 	own["split/time/valid.pt"] = pickled("edge", ndarray("2,2", 0, 2, 1, 2), "edge_neg", ndarray("3,2", 0, 1, 1, 2, 2, 1))
-	_, rep, err = build(t, own.write(t, "collab"), ingest.Options{})
+	_, rep, err = sealed(t, own.write(t, "collab"), build.Options{})
 	require.NoError(t, err)
 	require.Contains(t, strings.Join(rep.Notes, "\n"), "1 negatives of relation node__to__node are held-out edges themselves")
 	require.Contains(t, strings.Join(rep.Notes, "\n"), "valid.pt: edge_neg: row 1 (counting from 0)")
 
-	d, rep, err = build(t, collab().write(t, "collab"), ingest.Options{EdgeSplit: []string{"random:0.5/0.25/0.25"}, Seed: 3})
+	d, rep, err = sealed(t, collab().write(t, "collab"), build.Options{EdgeSplit: []string{"random:0.5/0.25/0.25"}, Seed: 3})
 	if err == nil { // of two edges both may be held out
 		require.Equal(t, "random:0.5/0.25/0.25", d.Manifest().Relations[0].EdgeSplit.Name)
 		require.Contains(t, rep.Dropped, "the edges of node__to__node that the source holds out: --edge-split random:0.5/0.25/0.25 takes the place of its split")
@@ -162,7 +163,7 @@ func TestWikikg(t *testing.T) {
 		"raw/num-node-list.csv.gz": "3\n", "raw/num-edge-list.csv.gz": "2\n", "raw/edge.csv.gz": "0,1\n2,0\n", "raw/edge_reltype.csv.gz": "4\n4\n",
 		"split/time/split_dict.pt": pickled("train", "}", "valid", part("2,2"), "test", part("2,2")), "split/time/train.pt": "not read",
 	}
-	d, _, err := build(t, all.write(t, "wikikg_v2"), ingest.Options{})
+	d, _, err := sealed(t, all.write(t, "wikikg_v2"), build.Options{})
 	require.NoError(t, err)
 	test, _ := d.HeldEdges(0, store.HeldTest)
 	require.Equal(t, []int64{0, 2}, original(d, test.SrcNegatives(1)))
@@ -219,9 +220,9 @@ func TestBiokg(t *testing.T) {
 			require.Equal(t, r.Name == "slows" && part == ingest.Test, source.kept == nil)
 		}
 	}
-	d, rep, err := build(t, biokg().write(t, "biokg"), ingest.Options{})
+	d, rep, err := sealed(t, biokg().write(t, "biokg"), build.Options{})
 	require.NoError(t, err)
-	require.Equal(t, []ingest.EdgeSplitReport{
+	require.Equal(t, []build.EdgeSplitReport{
 		{Name: "given", Relation: "disease__of__protein", Train: 2, Valid: 1, Test: 0}, {Name: "given", Relation: "drug__binds__protein", Train: 2, Valid: 1, Test: 0},
 		{Name: "given", Relation: "drug__helps__drug", Train: 2, Valid: 0, Test: 1}, {Name: "given", Relation: "drug__slows__drug", Train: 2, Valid: 3, Test: 0},
 	}, rep.EdgeSplits)
@@ -267,7 +268,7 @@ func TestBiokg(t *testing.T) {
 		},
 		"valid.pt: no head, tail, head_type and tail_type in it": {"split/random/valid.pt": pickled("edge", ndarray("1,2", 0, 1))},
 	} {
-		_, _, err := build(t, biokg().with(change).write(t, "biokg"), ingest.Options{})
+		_, _, err := sealed(t, biokg().with(change).write(t, "biokg"), build.Options{})
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
@@ -275,7 +276,7 @@ func TestBiokg(t *testing.T) {
 		"edge_reltype has the number 3 for the relations drug__helps__drug and drug__slows__drug": {"raw/relations/drug___helps___drug/edge_reltype.csv.gz": "3\n3\n"},
 		"edge_reltype has no number for relation drug__helps__drug":                               {"raw/relations/drug___helps___drug/edge_reltype.csv.gz": "-"},
 	} {
-		d, rep, err := build(t, biokg().with(change).write(t, "biokg"), ingest.Options{})
+		d, rep, err := sealed(t, biokg().with(change).write(t, "biokg"), build.Options{})
 		require.NoError(t, err)
 		require.Nil(t, d.Manifest().Relations[0].EdgeSplit)
 		require.Contains(t, strings.Join(rep.Dropped, "\n"), want)
@@ -297,7 +298,7 @@ func TestHeldEdgesRefused(t *testing.T) {
 		"valid.pt: it holds an integer, where a dict is expected":                                                 "I3\n.",
 	} {
 		dir := collab().with(files{"split/time/valid.pt": valid}).write(t, "collab")
-		_, _, err := build(t, dir, ingest.Options{})
+		_, _, err := sealed(t, dir, build.Options{})
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 		require.ErrorContains(t, err, dir)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -107,11 +107,11 @@ func TestSplitByYear(t *testing.T) {
 		"raw/num-node-list.csv.gz": "5\n", "raw/num-edge-list.csv.gz": "6\n", "raw/edge.csv.gz": "0,1\n4,1\n2,3\n1,0\n3,1\n4,0\n",
 		"raw/node_year.csv.gz": "1999\n2005\n2001\n2003\n2010\n",
 	}
-	for _, o := range []ingest.Options{{}, {Order: ingest.OrderOriginal}} {
+	for _, o := range []build.Options{{}, {Order: build.OrderOriginal}} {
 		o.EdgeSplit = []string{"time:src.year:0.5/0.17/0.33"}
-		d, rep, err := build(t, all.write(t, "mine"), o)
+		d, rep, err := sealed(t, all.write(t, "mine"), o)
 		require.NoError(t, err)
-		require.Equal(t, []ingest.EdgeSplitReport{{Name: "time:src.year:0.5/0.17/0.33", Relation: "node__to__node", Train: 3, Valid: 1, Test: 2}}, rep.EdgeSplits)
+		require.Equal(t, []build.EdgeSplitReport{{Name: "time:src.year:0.5/0.17/0.33", Relation: "node__to__node", Train: 3, Valid: 1, Test: 2}}, rep.EdgeSplits)
 		valid, _ := d.HeldEdges(0, store.HeldValid)
 		src, dst := valid.Ends()
 		require.Equal(t, [][]int64{{1}, {0}}, [][]int64{original(d, src), original(d, dst)})
@@ -119,8 +119,8 @@ func TestSplitByYear(t *testing.T) {
 		src, _ = test.Ends()
 		require.Equal(t, []int64{4, 4}, original(d, src), "ties stay together")
 	}
-	_, _, err := build(t, all.write(t, "mine"), ingest.Options{EdgeSplit: []string{"time:src.month:0.5/0.17/0.33"}})
+	_, _, err := sealed(t, all.write(t, "mine"), build.Options{EdgeSplit: []string{"time:src.month:0.5/0.17/0.33"}})
 	require.ErrorContains(t, err, "the nodes of type node, which edges of node__to__node are from, have no column month; they have year")
-	_, _, err = build(t, all.with(files{"raw/node_year.csv.gz": "1999\n"}).write(t, "mine"), ingest.Options{EdgeSplit: []string{"time:src.year:0.5/0.17/0.33"}})
+	_, _, err = sealed(t, all.with(files{"raw/node_year.csv.gz": "1999\n"}).write(t, "mine"), build.Options{EdgeSplit: []string{"time:src.year:0.5/0.17/0.33"}})
 	require.ErrorContains(t, err, "node_year.csv.gz")
 }

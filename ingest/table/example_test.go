@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/table"
 )
 
@@ -38,7 +38,7 @@ edges:
 		panic(err)
 	}
 	defer source.Close()
-	report, err := ingest.Build(context.Background(), source, filepath.Join(dir, "shop.gnn"), ingest.Options{})
+	report, err := build.Build(context.Background(), source, filepath.Join(dir, "shop.gnn"), build.Options{})
 	if err != nil {
 		panic(err)
 	}

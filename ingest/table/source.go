@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
@@ -57,7 +58,7 @@ func Open(path string, o Options) (*Source, error) {
 	s := &Source{schema: sch, bad: bad, forgive: forgiving(bad), edges: sch.edges, nodes: sch.nodes}
 	if !o.FollowLinks {
 		for _, file := range s.files()[1:] { // the schema is what the user named
-			if err := ingest.CheckLink(filepath.Dir(path), file); err != nil {
+			if err := build.CheckLink(filepath.Dir(path), file); err != nil {
 				return nil, err
 			}
 		}

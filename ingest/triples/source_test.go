@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -51,12 +52,12 @@ const rdf = "# people\n" +
 	"<http://x/ann> <http://x/v#name> \"\" .\n"
 
 // sealed builds the dataset of a source.
-func sealed(t testing.TB, path string, o Options, b ingest.Options) (*store.Dataset, *ingest.Report) {
+func sealed(t testing.TB, path string, o Options, b build.Options) (*store.Dataset, *build.Report) {
 	src, err := o.Open(path)
 	require.NoError(t, err)
 	defer src.Close()
 	out := filepath.Join(t.TempDir(), "x.gnn")
-	rep, err := ingest.Build(context.Background(), src, out, b)
+	rep, err := build.Build(context.Background(), src, out, b)
 	require.NoError(t, err)
 	d, err := store.Open(out)
 	require.NoError(t, err)
@@ -95,13 +96,13 @@ func written(t testing.TB, d *store.Dataset) (edges []string) {
 
 func TestStopsBehindNames(t *testing.T) {
 	dir := write(t, map[string]string{"graph.nt": "_:a.b <http://x/p> _:y.\n<http://x/a> <http://x/p> \"x\"@en.\n"})
-	d, _ := sealed(t, dir, Options{}, ingest.Options{})
+	d, _ := sealed(t, dir, Options{}, build.Options{})
 	require.ElementsMatch(t, []string{"_:a.b p _:y", `http://x/a p "x"@en`}, written(t, d))
 }
 
 func TestNTriples(t *testing.T) {
 	dir := write(t, map[string]string{"graph.nt.gz": rdf, "README.txt": "no triples"})
-	d, rep := sealed(t, dir, Options{}, ingest.Options{Features: "none"})
+	d, rep := sealed(t, dir, Options{}, build.Options{Features: "none"})
 	const seven = `"7"^^<http://www.w3.org/2001/XMLSchema#int>`
 	// The two relations called knows are told apart, in the order of their IRIs.
 	require.ElementsMatch(t, []string{
@@ -111,7 +112,7 @@ func TestNTriples(t *testing.T) {
 	require.Contains(t, rep.Notes, "4 triples end in a literal, and literals are nodes; --literals drop leaves them out")
 	require.Contains(t, rep.Notes, "1 relations have the name of another and a number behind it, the first of them http://y/knows")
 
-	d, rep = sealed(t, dir, Options{Literals: LiteralsDrop}, ingest.Options{Features: "none"})
+	d, rep = sealed(t, dir, Options{Literals: LiteralsDrop}, build.Options{Features: "none"})
 	require.EqualValues(t, 3, d.Manifest().NodeTypes[0].Count)
 	require.Len(t, d.Manifest().Relations, 2)
 	require.Contains(t, rep.Dropped, "4 triples that end in a literal: --literals drop leaves them out")
@@ -123,21 +124,21 @@ func TestParts(t *testing.T) {
 		"train.txt": "001\t_hypernym\t002\n002\t/film/film/genre\t003\n003\t/film/film/genre\t001\n", "valid.txt": "001\t_hypernym\t003\n",
 		"test.txt": "004\t/film/film/genre\t001", "relations.dict": "0\t_hypernym\n",
 	}
-	d, rep := sealed(t, write(t, parts), Options{}, ingest.Options{Features: "none"})
+	d, rep := sealed(t, write(t, parts), Options{}, build.Options{Features: "none"})
 	require.ElementsMatch(t, []string{
 		"001 hypernym 002", "002 genre 003", "003 genre 001", "valid: 001 hypernym 003", "test: 004 genre 001",
 	}, written(t, d))
-	require.Equal(t, ingest.EdgeSplitReport{Name: "given", Relation: "entity__hypernym__entity", Train: 1, Valid: 1}, rep.EdgeSplits[1])
+	require.Equal(t, build.EdgeSplitReport{Name: "given", Relation: "entity__hypernym__entity", Train: 1, Valid: 1}, rep.EdgeSplits[1])
 
 	// Between blanks, packed, under other names.
 	blanks := map[string]string{}
 	for from, to := range map[string]string{"train.txt": "train.tsv.gz", "valid.txt": "dev.tsv.gz", "test.txt": "test.tsv.gz"} {
 		blanks[to] = strings.ReplaceAll(parts[from], "\t", "  ")
 	}
-	again, _ := sealed(t, write(t, blanks), Options{}, ingest.Options{Features: "none", Name: "other"})
+	again, _ := sealed(t, write(t, blanks), Options{}, build.Options{Features: "none", Name: "other"})
 	require.ElementsMatch(t, written(t, d), written(t, again))
 
-	one, _ := sealed(t, filepath.Join(write(t, parts), "train.txt"), Options{}, ingest.Options{Features: "none"})
+	one, _ := sealed(t, filepath.Join(write(t, parts), "train.txt"), Options{}, build.Options{Features: "none"})
 	require.Len(t, written(t, one), 3)
 }
 
@@ -148,14 +149,14 @@ func TestLabels(t *testing.T) {
 		"testSet.tsv":         "id\tperson\tlabel_group\r\n2\thttp://x/ann\thttp://x/one\r\n",
 		"completeDataset.tsv": "id\tperson\tlabel_group\n1\thttp://x/bob\thttp://x/two\n2\thttp://x/ann\thttp://x/one\n",
 	}
-	d, rep := sealed(t, write(t, files), Options{}, ingest.Options{Features: "none"})
+	d, rep := sealed(t, write(t, files), Options{}, build.Options{Features: "none"})
 	// If nodes have labels, each relation gets a reverse by default, with a note.
 	require.True(t, slices.ContainsFunc(rep.Notes, func(n string) bool { return strings.Contains(n, "--reverse=false stores them as given") }), rep.Notes)
 	half := len(d.Manifest().Relations) / 2
 	for i := range half {
 		require.Equal(t, d.Graph(i).Relation.Key(), d.Graph(half+i).Relation.ReverseOf)
 	}
-	for _, o := range []ingest.Options{{OneWay: true}, {Undirected: true}} {
+	for _, o := range []build.Options{{OneWay: true}, {Undirected: true}} {
 		o.Features = "none"
 		d, rep := sealed(t, write(t, files), Options{}, o)
 		require.Len(t, d.Manifest().Relations, half)
@@ -259,7 +260,7 @@ func TestRefused(t *testing.T) {
 // characters of a literal stay.
 func TestEscapes(t *testing.T) {
 	text := `<http://x/\u0041> <b> "caf\u00e9 \U0001F600 \"q\" \u0022 \\u0041 \n \u000A" .` + "\n<http://x/A> <b> <c> .\n"
-	d, _ := sealed(t, write(t, map[string]string{"g.nt": text}), Options{}, ingest.Options{Features: "none"})
+	d, _ := sealed(t, write(t, map[string]string{"g.nt": text}), Options{}, build.Options{Features: "none"})
 	require.EqualValues(t, 3, d.Manifest().NodeTypes[0].Count)
 	for _, name := range []string{"http://x/A", "c", `"café 😀 \"q\" \u0022 \\u0041 \n \u000A"`} {
 		_, ok, err := d.IDs(0).Find([]byte(name))
@@ -272,7 +273,7 @@ func TestEscapes(t *testing.T) {
 func TestLongLiteral(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	text := fmt.Sprintf("<a> <b> \"%s\" .\n<a> <b> \"%s1\" .\n<c> <b> \"%s\" .\n", long, long, long)
-	d, _ := sealed(t, write(t, map[string]string{"g.nt": text}), Options{}, ingest.Options{Features: "none"})
+	d, _ := sealed(t, write(t, map[string]string{"g.nt": text}), Options{}, build.Options{Features: "none"})
 	require.EqualValues(t, 4, d.Manifest().NodeTypes[0].Count)
 }
 
@@ -347,7 +348,7 @@ func TestReal(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(text, &want))
 
-	d, rep := sealed(t, filepath.Join(root, "wn18rr"), Options{}, ingest.Options{})
+	d, rep := sealed(t, filepath.Join(root, "wn18rr"), Options{}, build.Options{})
 	got := want.WN
 	got.Entities, got.Relations, got.Train, got.Valid, got.Test = d.Manifest().NodeTypes[0].Count, int64(len(d.Manifest().Relations)), 0, 0, 0
 	for _, s := range rep.EdgeSplits {
@@ -355,7 +356,7 @@ func TestReal(t *testing.T) {
 	}
 	require.Equal(t, want.WN, got)
 
-	d, rep = sealed(t, filepath.Join(root, "aifb"), Options{}, ingest.Options{Features: "none", OneWay: true})
+	d, rep = sealed(t, filepath.Join(root, "aifb"), Options{}, build.Options{Features: "none", OneWay: true})
 	aifb := want.AIFB
 	aifb.Terms, aifb.Predicates, aifb.Triples = d.Manifest().NodeTypes[0].Count, int64(len(d.Manifest().Relations)), 0
 	for _, r := range d.Manifest().Relations {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/generate"
 )
 
@@ -85,7 +85,7 @@ func (b *bench) generate(ctx context.Context, kind string, scale float64, hops [
 	if err != nil {
 		return "", err
 	}
-	_, err = ingest.Build(ctx, rows, out, ingest.Options{})
+	_, err = build.Build(ctx, rows, out, build.Options{})
 	return out, err
 }
 

@@ -12,14 +12,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
 // built is a dataset that a run has made.
 type built struct {
-	ingest.Report
-	plan       ingest.Plan
+	build.Report
+	plan       build.Plan
 	seconds    float64
 	groupPeak  int64
 	groupLimit int64
@@ -58,7 +58,7 @@ const mib = 1 << 20
 
 // print shows every pass: what it did a second, how much of that was the disk's limit, and what the plan had said.
 func (b *bench) print(r *built) {
-	expected := map[string]ingest.PassPlan{}
+	expected := map[string]build.PassPlan{}
 	for _, p := range r.plan.Passes {
 		expected[p.Name] = p
 	}

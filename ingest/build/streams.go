@@ -1,0 +1,177 @@
+package build
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// The way of an event, each step a pass:
+//
+//	read, resolve   as edges are: see edges.go and join.go. Its number as read, its time, label and part ride on it
+//	sort            into runs by time, those of one time by number; a log that is in that order already is the one run
+//	write           the runs are merged into the dataset; and of each event two halves are parted by the node that they are of,
+//	                sorted, and written behind it as the lists of nodes
+//
+// Tables of events follow in the order of events: where that is not the order in which they were read, the write pass leaves the place of
+// each for them.
+
+// eventTable is the name of a table of made features of events.
+const eventTable = "feat"
+
+// ofStreams says that the source's edges are events. Such a source has no other relations.
+func (b *builder) streams() bool { return ofStreams(b.schema) }
+
+func ofStreams(s *ingest.Schema) bool { return len(s.Relations) > 0 && s.Relations[0].Stream != nil }
+
+// checkStreams refuses what streams are not made of, and options that mean nothing for them.
+func (b *builder) checkStreams() error {
+	names := map[string]bool{}
+	for _, r := range b.schema.Relations {
+		if (r.Stream != nil) != b.streams() {
+			return errors.New("the source has streams and relations, and a dataset is made of one of the two; this is a fault of the reader, please report it")
+		}
+		if r.Stream == nil {
+			continue
+		}
+		want := []ingest.EdgeColumn{{Name: r.Stream.Time, Elem: store.F64}}
+		if r.Stream.Label != "" {
+			want = append(want, ingest.EdgeColumn{Name: r.Stream.Label, Elem: store.I32})
+		}
+		if !slices.Equal(r.Columns, want) || r.Held != nil || names[r.Name] {
+			return fmt.Errorf("stream %s: it has a time and perhaps a label, and a name of its own; this is a fault of the reader, please report it", r.Name)
+		}
+		names[r.Name] = true
+	}
+	if !b.streams() {
+		switch {
+		case b.split.kind == "time":
+			return errors.New("--split time: the source has no stream of events; choose another split, or read a stream: gnnstore ingest events")
+		case b.EdgeFeatures != "" || b.TimeScale != 0:
+			return errors.New("--edge-features random:D and --time-scale: they are for streams of events, and the source has none; leave them out")
+		}
+		return nil
+	}
+	for _, c := range []struct {
+		is   bool
+		flag string
+	}{
+		{b.Undirected, "--undirected"}, {b.Reverse, "--reverse"}, {b.SelfLoops != SelfLoopsKeep, "--self-loops"}, {b.EdgeIDs, "--edge-ids"},
+		{b.Duplicates != DuplicatesKeep, "--duplicates"}, {len(b.EdgeSplit) > 0, "--edge-split"},
+	} {
+		if c.is {
+			return fmt.Errorf("%s: it is about edges; the source is a stream, whose events are kept as they are, at both of their ends; leave it out", c.flag)
+		}
+	}
+	if b.Order == OrderAccess {
+		return errors.New("--order access: it follows the edges of relations, and the source is a stream of events; degree numbers nodes by their events")
+	}
+	if k := b.features.kind; k == "fastrp" || k == "mean" || k == "degree" {
+		return fmt.Errorf("--features %s: it is made of the edges of relations, and the source is a stream of events; choose random:D or none", b.Features)
+	}
+	for _, t := range b.schema.Tables {
+		if b.EdgeFeatures != "" && t.Relation != "" {
+			return fmt.Errorf("--edge-features %s: the source has features of its events, %s; leave it out", b.EdgeFeatures, t.Name)
+		}
+	}
+	return nil
+}
+
+// streamState is what the passes over a stream leave for later ones.
+type streamState struct {
+	Ordered bool             `json:"ordered"` // as read, it is in the order of time
+	Runs    []extsort.Bucket `json:"runs,omitempty"`
+	// Places are the events' numbers and one, by their numbers as read, four bytes each; 0 is one that was passed over. There are none
+	// where nobody asks, or nothing changes.
+	Places []extsort.Bucket `json:"places,omitempty"`
+	Report StreamReport     `json:"report"`
+}
+
+// timeBits are the bits of a time as events carry it: of the two zeros, one.
+func timeBits(x float64) uint64 { return math.Float64bits(x + 0) }
+
+// checkTimes refuses times that are none, and numbers the stream cannot have; it notices what is out of order.
+func (s *streamState) checkTimes(r *ingest.Relation, c *ingest.EdgeChunk, last *float64) error {
+	if c.First+int64(c.Len()) > store.MaxEvents {
+		return fmt.Errorf("%s: stream %s: %d events and more; they are numbered in 32 bits, so at most %d; cut it into several datasets",
+			c.File, r.Name, c.First+int64(c.Len()), uint32(store.MaxEvents))
+	}
+	times := c.Values[0]
+	for k, bits := range times {
+		t := math.Float64frombits(bits)
+		if t-t != 0 {
+			return fmt.Errorf("%s: event %d (counting from 0): its time is %v, and times are finite numbers; mend it", c.File, c.First+int64(k), t)
+		}
+		s.Ordered = s.Ordered && t >= *last
+		*last, times[k] = t, timeBits(t)
+	}
+	return nil
+}
+
+// event is the record of one: its ends by rows, its number as read, its time, and perhaps its label and part.
+type event []byte
+
+func (e event) src() uint32       { return binary.LittleEndian.Uint32(e) }
+func (e event) dst() uint32       { return binary.LittleEndian.Uint32(e[4:]) }
+func (e event) number() uint64    { return binary.LittleEndian.Uint64(e[8:]) }
+func (e event) time() uint64      { return binary.LittleEndian.Uint64(e[16:]) } // its bits
+func (e event) label() int32      { return int32(binary.LittleEndian.Uint32(e[24:])) }
+func (e event) part() ingest.Part { return ingest.Part(e[len(e)-1]) }
+
+// byTime is the order of events: by time, and of one time as read.
+func byTime(record []byte) (first, second uint64) {
+	return timeKey(store.F64, event(record).time()), event(record).number()
+}
+
+func sortEventsPass(r ingest.Relation) string  { return "sort " + r.Name }
+func writeEventsPass(r ingest.Relation) string { return "write " + r.Name }
+
+// isRun says that the log of a stream is in order, as it is where ends are rows.
+func (s *streamState) isRun(f *edgeForm) bool { return s.Ordered && !f.own() }
+
+// writeStreams sorts and writes every stream.
+func (b *builder) writeStreams(ctx context.Context) error {
+	for i, r := range b.read() {
+		if r.Stream == nil {
+			continue
+		}
+		rel := &b.state.Relations[i]
+		f := b.form(i)
+		events := rel.Report.EdgesRead - rel.Report.Skipped
+		if events == 0 {
+			return fmt.Errorf("stream %s: there is no event in it; is %s complete?", r.Name, b.schema.Name)
+		}
+		if !rel.Stream.isRun(&f) {
+			if err := b.pass(ctx, sortEventsPass(r), events, "events", func() error { return b.sortEvents(ctx, i) }); err != nil {
+				return err
+			}
+		}
+		if err := b.pass(ctx, writeEventsPass(r), 3*events, "events and ends", func() error { return b.writeStream(ctx, i) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sortEvents makes runs of the log.
+func (b *builder) sortEvents(ctx context.Context, i int) (err error) {
+	f, rel := b.form(i), &b.state.Relations[i]
+	memory := b.room()
+	if b.test.records > 0 {
+		memory = b.test.records * int64(f.width)
+	}
+	rel.Stream.Runs, err = b.area.SortRuns(ctx, fmt.Sprintf("run-%d", i), rel.Given, f.width, memory, workers(), byTime, b.addMeter)
+	if err != nil {
+		return err
+	}
+	b.discard(rel.Given...)
+	rel.Given = nil
+	return nil
+}

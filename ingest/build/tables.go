@@ -1,0 +1,349 @@
+package build
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
+	"github.com/gnnstore/gnnstore/store"
+)
+
+// chooseFeatures decides which node types get made features.
+func (b *builder) chooseFeatures() error {
+	has := map[string]bool{}
+	for _, t := range b.schema.Tables {
+		if t.Relation == "" {
+			has[t.NodeType] = true
+		}
+	}
+	b.makes = map[string]bool{}
+	if b.features.kind == "mean" {
+		return b.chooseMeans(has)
+	}
+	if b.features.kind == "" || b.features.kind == "none" {
+		if len(has) == 0 && b.features.kind == "" && !b.schema.Featureless {
+			if none := b.schema.NoFeatures; none != "" {
+				return fmt.Errorf("%s; or choose --features %s", none, featureChoices)
+			}
+			return errors.New("the source has no features: choose --features " + featureChoices)
+		}
+		for _, t := range b.schema.NodeTypes {
+			if !has[t.Name] {
+				b.note("node type %s has no features", t.Name)
+			}
+		}
+		return nil
+	}
+	replace := len(has) == len(b.schema.NodeTypes)
+	for _, t := range b.schema.NodeTypes {
+		b.makes[t.Name] = replace || !has[t.Name]
+	}
+	for _, t := range b.schema.Tables {
+		if replace && t.Relation == "" {
+			b.drop("features %s of node type %s: --features %s takes their place", t.Name, t.NodeType, b.Features)
+		}
+	}
+	if b.Normalize == NormalizeRow && (replace || len(has) == 0) {
+		return fmt.Errorf("--normalize row: it is for features that are read, and --features %s makes all of them; leave one of the two out", b.Features)
+	}
+	return nil
+}
+
+// replaced says whether one of the source's tables is passed over.
+func (b *builder) replaced(t ingest.Table) bool { return t.Relation == "" && b.makes[t.NodeType] }
+
+// tableState is one table under way, as the journal keeps it.
+type tableState struct {
+	Report  TableReport      `json:"report"`
+	Buckets []extsort.Bucket `json:"buckets,omitempty"` // rows by stored id, on their way
+	Memory  int64            `json:"memory,omitempty"`  // that they were parted for
+}
+
+// writeTables writes the source's tables, then the made ones.
+func (b *builder) writeTables(ctx context.Context) error {
+	for i, t := range b.schema.Tables {
+		if b.replaced(t) {
+			continue
+		}
+		if err := b.writeTable(ctx, i, t); err != nil {
+			return err
+		}
+	}
+	if err := b.makeEventTables(ctx); err != nil {
+		return err
+	}
+	return b.makeTables(ctx)
+}
+
+// writeTable writes table i of the source. Rows go where they belong at once when they come in stored order or can be had
+// in it; else they are sorted first.
+func (b *builder) writeTable(ctx context.Context, i int, t ingest.Table) error {
+	if k := b.streamOf(t.Relation); k >= 0 {
+		return b.writeEventTable(ctx, i, k, t)
+	}
+	name := "features " + ownerOf(t) + "/" + t.Name
+	rows := b.tableRows(t)
+	var stored []store.NodeID
+	if t.Relation == "" {
+		stored = b.typeOf(t.NodeType).storedIDs()
+	}
+	maker, made := b.src.(ingest.RowMaker)
+	if made && t.Relation == "" && maker.RowsAt(i, nil, nil) {
+		return b.pass(ctx, "write "+name, rows, "rows", func() error {
+			return b.makeTable(ctx, t, false, func(rows []uint32, dst []float32) { maker.RowsAt(i, rows, dst) })
+		})
+	}
+	width := t.Dim * b.elem().Size()
+	// An interrupted Build may have had less memory, and have sorted them already.
+	spilled := stored != nil && (b.did("sort "+name) || !extsort.PlacerFits(rows, width, or(b.test.placed, b.room()/2)))
+	if b.did("write " + name) {
+		return nil
+	}
+	if !spilled {
+		return b.pass(ctx, "write "+name, rows, "rows", func() error {
+			w, err := b.newTable(t, false)
+			if err != nil {
+				return err
+			}
+			if stored != nil {
+				if w.placer, err = b.area.NewPlacer("", rows, width, b.room()/2); err != nil {
+					return err
+				}
+				defer w.placer.Free()
+			} else if err := w.open(); err != nil {
+				return err
+			}
+			if err := w.read(ctx, i); err != nil {
+				return err
+			}
+			if stored != nil {
+				if err := w.open(); err != nil {
+					return err
+				}
+				if err := w.placer.Each(w.writeRows(ctx)); err != nil {
+					return err
+				}
+			}
+			return w.close()
+		})
+	}
+	if err := b.sortRows(ctx, i, t, rows, rows, nil); err != nil {
+		return err
+	}
+	return b.writePlaced(ctx, t, rows)
+}
+
+// sortRows is the pass that reads table i of the source, of so many rows, and sorts those that are stored by their places, on disk. Where begin is
+// given it gets ready what tells the places, and returns what gives that up.
+func (b *builder) sortRows(ctx context.Context, i int, t ingest.Table, read, rows int64, begin func(w *tableWriter) (end func(), err error)) error {
+	width := t.Dim * b.elem().Size()
+	return b.pass(ctx, "sort features "+ownerOf(t)+"/"+t.Name, read, "rows", func() error {
+		w, err := b.newTable(t, false)
+		if err != nil {
+			return err
+		}
+		memory, err := b.forPlacer(rows, width, b.room()/4*3)
+		if err != nil {
+			return err
+		}
+		memory = min(memory, max(rows*int64(width)-1, 1)) // it must not fit: passes leave their results on disk
+		if begin != nil {
+			end, err := begin(w)
+			if err != nil {
+				return err
+			}
+			defer end()
+		}
+		if w.placer, err = b.area.NewPlacer(fmt.Sprintf("table-%d", i), rows, width, memory); err != nil {
+			return err
+		}
+		err = w.read(ctx, i)
+		buckets, cerr := w.placer.Close()
+		if err == nil {
+			err = cerr
+		}
+		if err != nil {
+			return err
+		}
+		b.state.Tables = append(b.state.Tables, tableState{Report: w.rep, Buckets: buckets, Memory: memory})
+		return nil
+	})
+}
+
+// writePlaced writes the rows of a table that were sorted last.
+func (b *builder) writePlaced(ctx context.Context, t ingest.Table, rows int64) error {
+	at := len(b.state.Tables) - 1
+	return b.pass(ctx, "write features "+ownerOf(t)+"/"+t.Name, rows, "rows", func() error {
+		w, err := b.newTable(t, false)
+		if err != nil {
+			return err
+		}
+		if err := w.open(); err != nil {
+			return err
+		}
+		s := &b.state.Tables[at]
+		if err := b.area.Placed(s.Buckets, rows, t.Dim*b.elem().Size(), s.Memory, w.writeRows(ctx)); err != nil {
+			return err
+		}
+		b.discard(s.Buckets...)
+		s.Buckets = nil
+		return w.rows.Close()
+	})
+}
+
+// tableRows is the number of rows that a table must have.
+func (b *builder) tableRows(t ingest.Table) int64 {
+	if t.Relation == "" {
+		return int64(b.typeOf(t.NodeType).count)
+	}
+	for i, r := range b.schema.Relations {
+		if r.Key() == t.Relation {
+			return b.state.Relations[i].Report.EdgesRead
+		}
+	}
+	panic("ingest: a table of no relation was let through")
+}
+
+func (b *builder) elem() store.Elem {
+	if b.DType == F32 {
+		return store.F32
+	}
+	return store.F16
+}
+
+// tableWriter converts the rows of a table and takes them to where they belong.
+type tableWriter struct {
+	b      *builder
+	spec   ingest.Table
+	count  int64
+	stored []store.NodeID       // nil: rows go where they come
+	rows   *store.FeatureWriter // of the dataset; nil while rows are sorted
+	placer *extsort.Placer
+	placed *placed // of events that are not in the order of time; else nil
+	from   origin
+	out    []byte // converted rows
+	scaled []float32
+	rep    TableReport
+	rounding
+}
+
+func (b *builder) newTable(spec ingest.Table, made bool) (*tableWriter, error) {
+	w := &tableWriter{b: b, spec: spec, count: b.tableRows(spec),
+		rep: TableReport{Name: spec.Name, NodeType: spec.NodeType, Relation: spec.Relation, Dim: spec.Dim, DType: b.DType, Made: made}}
+	if spec.Relation == "" {
+		w.stored = b.typeOf(spec.NodeType).storedIDs()
+	}
+	if k := b.streamOf(spec.Relation); k >= 0 {
+		w.rep.Relation, w.rep.Stream = "", b.schema.Relations[k].Name
+	}
+	if b.DType == F16 {
+		w.begin(spec.Dim)
+	}
+	return w, nil
+}
+
+// open begins the table in the dataset.
+func (w *tableWriter) open() (err error) {
+	if k := w.b.streamOf(w.spec.Relation); k >= 0 {
+		w.rows, err = w.b.w.AddStreamTable(w.spec.Name, w.rep.Stream, w.b.elem(), w.b.state.Relations[k].Stream.Report.Events, w.spec.Dim)
+	} else if w.spec.Relation != "" {
+		w.rows, err = w.b.w.AddEdgeTable(w.spec.Name, w.spec.Relation, w.b.elem(), w.count, w.spec.Dim)
+	} else {
+		w.rows, err = w.b.w.AddTable(w.spec.Name, w.spec.NodeType, w.b.elem(), w.count, w.spec.Dim)
+	}
+	return err
+}
+
+// what is what rows are counted against.
+func (w *tableWriter) what() string {
+	if w.rep.Stream != "" {
+		return "events of stream " + w.rep.Stream
+	}
+	if w.spec.Relation != "" {
+		return "edges of relation " + w.spec.Relation
+	}
+	return "nodes of type " + w.spec.NodeType
+}
+
+// read takes the rows of table i of the source.
+func (w *tableWriter) read(ctx context.Context, i int) error {
+	err := w.b.src.Rows(ctx, i, func(c ingest.RowChunk) error { return w.put(ctx, c) })
+	if err != nil {
+		return err
+	}
+	if s, ok := w.b.src.(ingest.Sparse); ok {
+		w.rep.Missing = s.MissingRows(i)
+	}
+	return w.check()
+}
+
+// put takes the rows of a chunk.
+func (w *tableWriter) put(ctx context.Context, c ingest.RowChunk) error {
+	dim := w.spec.Dim
+	if len(c.Values)%dim != 0 {
+		return fmt.Errorf("%s: the reader gave %d values for rows of %d; this is a fault of the reader, please report it", c.File, len(c.Values), dim)
+	}
+	n := len(c.Values) / dim
+	if err := w.from.follow(ctx, c.Place, n); err != nil {
+		return err
+	}
+	if w.from.next > w.count {
+		return fmt.Errorf("%s: row %d (counting from 0) and there are %d %s; are features and graph of one dataset?", c.File, w.count, w.count, w.what())
+	}
+	width := dim * w.b.elem().Size()
+	if cap(w.out) < n*width {
+		w.out = make([]byte, n*width)
+	}
+	out := w.out[:n*width]
+	if err := w.convert(c.Place, c.Values, out); err != nil {
+		return err
+	}
+	w.b.addMeter(n)
+	if w.placer == nil {
+		return w.rows.PutRows(store.NodeID(c.First), out)
+	}
+	for k := range n {
+		if w.placed != nil {
+			place, ok, err := w.placed.next()
+			if err != nil {
+				return err
+			}
+			if ok {
+				w.placer.Put(place, out[k*width:(k+1)*width])
+			}
+			continue
+		}
+		w.placer.Put(storedID(w.stored, uint32(c.First)+uint32(k)), out[k*width:(k+1)*width])
+	}
+	return w.placer.Err()
+}
+
+// writeRows writes rows that were placed.
+func (w *tableWriter) writeRows(ctx context.Context) func(first int64, rows []byte) error {
+	width := w.spec.Dim * w.b.elem().Size()
+	return func(first int64, rows []byte) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if w.from.next == 0 { // not counted while reading
+			w.b.addMeter(len(rows) / width)
+		}
+		return w.rows.PutRows(store.NodeID(first), rows)
+	}
+}
+
+// check refuses a table for what the whole of it has shown.
+func (w *tableWriter) check() error {
+	if w.from.next < w.count {
+		return fmt.Errorf("%s: %d rows for the %d %s; is the file complete?", w.from.name("table "+w.spec.Name), w.from.next, w.count, w.what())
+	}
+	return w.checkRounding()
+}
+
+// close ends the table and reports it.
+func (w *tableWriter) close() error {
+	w.b.state.Tables = append(w.b.state.Tables, tableState{Report: w.rep})
+	return w.rows.Close()
+}
