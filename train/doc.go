@@ -45,5 +45,28 @@
 // 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds: beyond it they are on disk. Measuring
 // links takes a row of hidden width for each node that a part's links and negatives name, and 16 bytes a held-out link.
 //
+// # Imports
+//
+// A package below train may import these packages of this module, and no others. tools/check holds
+// them to it. Package train itself imports all of them.
+//
+//	model -> tape, sample, checkpoint, kernels
+//	history -> sample
+//	pipeline -> plan, sample, cachetier, kernels, store
+//	temporal -> step, optim, model, tape, sample, metric, cachetier, kernels, store
+//	data -> sample, kernels, store
+//	plan -> sample, cachetier, kernels, store
+//	optim -> checkpoint, kernels
+//	bench -> step, model, optim, sample, tape, kernels
+//	step -> model, optim, sample, tape, cachetier, kernels
+//	task -> step, optim, data, metric, model, sample, tape, kernels, store
+//	infer -> step, optim, data, model, sample, pipeline, cachetier, kernels, store
+//	tiers -> data, plan, pipeline, sample, cachetier, kernels, store
+//	run -> task, tiers, history, plan, pipeline, step, model, sample, optim, metric, checkpoint, cachetier, kernels, store
+//	stream -> run, tiers, temporal, pipeline, plan, step, model, metric, checkpoint, sample, cachetier, kernels, store
+//	live -> run, train, pipeline, cachetier, kernels, store
+//	trace -> data, history, sample, cachetier, kernels, store
+//	train -> all of them
+//
 // Start reading at [Run], then trainer.epoch.
 package train

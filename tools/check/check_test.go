@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -46,6 +47,7 @@ func tree() fstest.MapFS {
 		"cmd/gnnstore/main.go":              source("main", "train") + "import \"os\"\n\nfunc main() { os.Exit(0) }\n",
 		"tools/check/main.go":               source("main", "store/storetest", "kernels"),
 		"tools/lint/go.mod":                 "module lint",
+		"store/doc.go":                      "// Package store keeps.\n//\n// # Imports\n//\n//\tstore -> internal; storetest -> store\npackage store\n",
 		"tools/lint/pin.go":                 source("nowhere", "cmd/gnnstore"),
 		"store/testdata/broken.go":          "this is not Go",
 	}
@@ -71,7 +73,7 @@ func TestTreeInOrder(t *testing.T) {
 	ok, err := check(&out, tree())
 	require.NoError(t, err)
 	// cmd 2, train 2, tools 3 (store, kernels, train), model 3, and train to its three packages.
-	require.Equal(t, "ok: 10 packages, 13 arrows\n", out.String())
+	require.Equal(t, "ok: 10 packages, 15 arrows\n", out.String())
 	require.True(t, ok)
 }
 
@@ -149,4 +151,8 @@ func TestMapRefused(t *testing.T) {
 		_, err := parseMap(text)
 		require.ErrorContains(t, err, want, text)
 	}
+	root := tree()
+	root["train/doc.go"] = &fstest.MapFile{Data: []byte("// Package train trains.\n//\n//\tmodel -> nowhere\npackage train\n")}
+	_, err := check(io.Discard, root)
+	require.EqualError(t, err, "train/doc.go: map: an arrow points to nowhere, which is no directory in the map")
 }

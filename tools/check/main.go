@@ -1,5 +1,5 @@
-// Check holds the source tree against the map in README.md: the packages that the map names, the arrows that it draws
-// between them, and a few rules that hold in every file. It reads files of every build tag, so what only a Mac or a
+// Check holds the source tree against the map in README.md: the packages that the map names, the
+// arrows that it draws between them, or the doc.go of a room inside it, and a few rules that hold in every file. It reads files of every build tag, so what only a Mac or a
 // machine with CUDA compiles is checked as well.
 //
 //	go run ./tools/check [DIR]
@@ -18,6 +18,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -68,6 +69,18 @@ func check(w io.Writer, root fs.FS) (bool, error) {
 	m, err := parseMap(string(readme))
 	if err != nil {
 		return false, err
+	}
+	for _, room := range m.rooms() {
+		doc, err := fs.ReadFile(root, room+"/doc.go")
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = m.addInside(room, string(doc))
+		}
+		if err != nil {
+			return false, err
+		}
 	}
 	packages, err := load(root)
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// A packageMap is the map of README.md: the directories that it names, and who may import whom.
+// A packageMap is the map of README.md: the directories that it names, and who may import whom. The
+// arrows inside a room may also stand in the comment of its doc.go; see addInside.
 //
 // A room is a directory at the top with all below it. An arrow between rooms holds for every package of the room on its
 // left. "inside train: model -> tape, kernels" says all that train/model imports of ours; a package of train without
@@ -57,6 +58,22 @@ func parseMap(readme string) (*packageMap, error) {
 		return nil, fmt.Errorf("README.md: map: %w", err)
 	}
 	return m, nil
+}
+
+// addInside reads the arrows in the comment of a room's doc.go. They stand in lines of code, such as
+//
+//	model -> tape, sample; tape -> kernels
+func (m *packageMap) addInside(room, doc string) error {
+	var lines []string
+	for line := range strings.Lines(doc) {
+		if code, ok := strings.CutPrefix(line, "//\t"); ok && strings.Contains(code, "->") {
+			lines = append(lines, "inside "+room+": "+strings.TrimSpace(code))
+		}
+	}
+	if err := m.addArrows(lines); err != nil {
+		return fmt.Errorf("%s/doc.go: map: %w", room, err)
+	}
+	return nil
 }
 
 func mapBlock(readme string) ([]string, error) {
