@@ -95,15 +95,20 @@ func (p *Part) Idle() bool { return len(p.Rows) == 0 && len(p.Used) == 0 }
 
 // undo is how a pool was before a plan.
 type undo struct {
-	freed []uint32 // slots that were in use
-	old   []slot   // what each of Part.Slots held
+	freed []freedSlot // slots that were in use
+}
+
+// freedSlot is a slot that a plan freed, and what it held.
+type freedSlot struct {
+	slot uint32
+	held slot
 }
 
 // reset empties p and keeps its memory.
 func (p *Part) reset() {
 	p.Live, p.Rows, p.Slots, p.Used = 0, p.Rows[:0], p.Slots[:0], p.Used[:0]
 	p.planned, p.counts = false, Counts{}
-	p.undo.freed, p.undo.old = p.undo.freed[:0], p.undo.old[:0]
+	p.undo.freed = p.undo.freed[:0]
 }
 
 // plan decides what a step does. It chooses which of live, the nodes that the layer reads, the step
@@ -225,7 +230,7 @@ func (r *pool) reject(rejected []Version, p *Part) {
 		for _, v := range some {
 			if t := r.slots[v.Slot]; t.stamp == v.Stamp && !r.free.has(v.Slot) {
 				r.index.remove(t.node)
-				r.release(v.Slot, p)
+				r.release(v.Slot, t, p)
 				p.counts.EvictedGrad++
 			}
 		}
@@ -233,10 +238,10 @@ func (r *pool) reject(rejected []Version, p *Part) {
 }
 
 // release makes a slot free.
-func (r *pool) release(s uint32, p *Part) {
+func (r *pool) release(s uint32, held slot, p *Part) {
 	r.free.add(s)
 	r.ages.freed(s)
-	p.undo.freed = append(p.undo.freed, s)
+	p.undo.freed = append(p.undo.freed, freedSlot{s, held})
 }
 
 // expire frees the slots of embeddings that no later step may use.
@@ -245,18 +250,21 @@ func (r *pool) expire(step int, p *Part) {
 	old := len(p.undo.freed)
 	for _, s := range r.ages.of(last, step, r.slots, r.free.words) {
 		if r.ages.left(s) {
-			r.release(s, p)
+			r.release(s, slot{stamp: uint32(last)}, p)
 		}
 	}
 	expired := p.undo.freed[old:]
+	for i := range expired { // the processor waits for all of these reads together
+		expired[i].held.node = r.slots[expired[i].slot].node
+	}
 	p.counts.EvictedStale += int64(len(expired))
 	if r.index.byNode != nil {
 		return // the stamp in the list says that it is past use
 	}
 	for some := range slices.Chunk(expired, ahead) {
 		var nodes [ahead]uint32
-		for i, s := range some {
-			nodes[i] = r.slots[s].node
+		for i, f := range some {
+			nodes[i] = f.held.node
 		}
 		r.touch(nodes[:len(some)])
 		for _, v := range nodes[:len(some)] {
@@ -268,7 +276,7 @@ func (r *pool) expire(step int, p *Part) {
 // keep gives slots to the computed nodes that the pool admits. If a node's older embedding still
 // has a slot, that slot is freed first.
 func (r *pool) keep(step int, computed []uint32, p *Part) {
-	rows, slots, were := p.Rows, p.Slots, p.undo.old
+	rows, slots := p.Rows, p.Slots
 	for row, v := range computed {
 		if row%ahead == 0 {
 			r.touch(computed[row:min(row+ahead, len(computed))])
@@ -279,7 +287,7 @@ func (r *pool) keep(step int, computed []uint32, p *Part) {
 		// an older one was freed when its time was over
 		place, x, ok := r.index.look(v, r.slots)
 		if ok && step-int(x.Stamp) < r.rule.stale {
-			r.release(x.Slot, p)
+			r.release(x.Slot, slot{v, x.Stamp}, p)
 			p.counts.Replaced++
 		}
 		s, ok := r.free.take()
@@ -287,12 +295,11 @@ func (r *pool) keep(step int, computed []uint32, p *Part) {
 			p.counts.Refused++
 			continue
 		}
-		t := &r.slots[s]
-		rows, slots, were = append(rows, uint32(row)), append(slots, s), append(were, *t)
-		*t = slot{v, uint32(step)}
+		rows, slots = append(rows, uint32(row)), append(slots, s)
+		r.slots[s] = slot{v, uint32(step)}
 		r.index.set(place, v, Version{s, uint32(step)})
 	}
-	p.Rows, p.Slots, p.undo.old = rows, slots, were
+	p.Rows, p.Slots = rows, slots
 	p.counts.Admitted = int64(len(slots))
 }
 
@@ -308,16 +315,15 @@ func (r *pool) countRejected(step int, p *Part) {
 
 // unplan undoes p, the plan of a step, which must be the last plan of the pool.
 func (r *pool) unplan(step int, p *Part) {
-	for i, s := range p.Slots {
+	for _, s := range p.Slots {
 		r.index.remove(r.slots[s].node)
 		r.free.add(s)
-		r.slots[s] = p.undo.old[i]
 	}
-	for _, s := range p.undo.freed {
-		t := r.slots[s]
-		r.free.remove(s)
-		r.ages.back(s, t.stamp)
-		r.index.put(t.node, Version{s, t.stamp})
+	for _, f := range p.undo.freed {
+		r.slots[f.slot] = f.held
+		r.free.remove(f.slot)
+		r.ages.back(f.slot, f.held.stamp)
+		r.index.put(f.held.node, Version{f.slot, f.held.stamp})
 	}
 	r.ages.undone(step)
 }

@@ -74,12 +74,12 @@ func (s *poolState) take(r *pool) {
 
 // unplan undoes the plan p of a step, as pool.unplan does.
 func (s *poolState) unplan(p *Part) {
-	for i, n := range p.Slots {
-		s.slots[n] = p.undo.old[i]
+	for _, n := range p.Slots {
 		s.used[n/64] &^= 1 << (n % 64)
 	}
-	for _, n := range p.undo.freed {
-		s.used[n/64] |= 1 << (n % 64)
+	for _, f := range p.undo.freed {
+		s.slots[f.slot] = f.held
+		s.used[f.slot/64] |= 1 << (f.slot % 64)
 	}
 }
 
