@@ -86,3 +86,12 @@ func screenOf(w io.Writer) *os.File {
 		}
 	}
 }
+
+// columnsOf returns the width of a terminal.
+func columnsOf(tty *os.File) int {
+	width, _, err := term.GetSize(int(tty.Fd()))
+	if err != nil || width < 20 {
+		return 80
+	}
+	return width
+}
