@@ -15,6 +15,19 @@
 //	go run ./tools/check -platforms [DIR]
 //
 // checks the types of every package as other platforms have it.
+//
+//	go run ./tools/check -same REV [DIR]
+//
+// proves that the files have the code of a commit, and differ from it in comments alone.
+//
+//	go run ./tools/check -words [DIR]
+//
+// writes words.json anew: how often comments use turns of phrase that make a reader stop, and how
+// many lines and sentences are long. The check fails where such a number rises.
+//
+//	go run ./tools/check -reflow [DIR]
+//
+// wraps the paragraphs of comments that have a line over 100 columns.
 package main
 
 import (
@@ -31,7 +44,12 @@ const module = "github.com/gnnstore/gnnstore"
 func main() {
 	generated := flag.Bool("generated", false, "compare the generated files of kernels with what their generators write")
 	others := flag.Bool("platforms", false, "check the types of every package on other platforms")
-	flag.Usage = func() { fmt.Fprintln(os.Stderr, "usage: go run ./tools/check [-generated | -platforms] [DIR]") }
+	same := flag.String("same", "", "compare the code of every file with that of a commit, `REV`, comments apart")
+	record := flag.Bool("words", false, "write the counts of words and long lines anew")
+	wrap := flag.Bool("reflow", false, "wrap the comments that have lines over 100 columns")
+	flag.Usage = func() {
+		fmt.Fprintln(os.Stderr, "usage: go run ./tools/check [-generated | -platforms | -same REV | -words | -reflow] [DIR]")
+	}
 	flag.Parse()
 	root := "."
 	switch flag.NArg() {
@@ -49,6 +67,16 @@ func main() {
 		ok, err = checkGenerated(os.Stdout, os.DirFS(root))
 	case *others:
 		ok, err = checkPlatforms(os.Stdout, root)
+	case *same != "":
+		ok, err = checkSame(os.Stdout, root, *same)
+	case *record, *wrap:
+		var packages []*pkg
+		if packages, err = load(os.DirFS(root)); err == nil && *wrap {
+			err = reflow(root, packages)
+		} else if err == nil {
+			err = writeWords(root, packages)
+		}
+		ok = err == nil
 	default:
 		ok, err = check(os.Stdout, os.DirFS(root))
 	}
@@ -94,6 +122,11 @@ func check(w io.Writer, root fs.FS) (bool, error) {
 		findings = append(findings, m.checkImports(p)...)
 		findings = append(findings, checkFiles(p)...)
 	}
+	of, err := checkWords(root, packages)
+	if err != nil {
+		return false, err
+	}
+	findings = append(findings, of...)
 	for _, f := range findings {
 		fmt.Fprintln(w, f)
 	}

@@ -23,6 +23,7 @@ type file struct {
 	path    string
 	test    bool
 	lines   int
+	text    []string // its lines
 	syntax  *ast.File
 	fset    *token.FileSet
 	imports []string // of ours, as directories below the root
@@ -73,6 +74,7 @@ func parse(root fs.FS, name string) (*file, error) {
 		path:  name,
 		test:  strings.HasSuffix(name, "_test.go"),
 		lines: bytes.Count(text, []byte("\n")),
+		text:  strings.Split(string(text), "\n"),
 		fset:  token.NewFileSet(),
 	}
 	f.syntax, err = parser.ParseFile(f.fset, name, text, parser.ParseComments|parser.SkipObjectResolution)
