@@ -24,7 +24,8 @@ func ExampleStack_Next() {
 	}
 	defer s.Close()
 
-	// Two groups of steps are known. What they need is read by the window, each row once, in file order.
+	// Two groups of steps are known. What they need is read by the window, each row once, in file
+	// order.
 	s.Expect([][]uint32{{3, 70, 41, 40}, {40, 72, 4}})
 	s.Expect([][]uint32{{3, 70, 71}})
 	for {

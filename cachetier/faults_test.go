@@ -17,8 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestFilesThatFailAndRecover takes the end of a file away in the middle of a run, and gives it back: the run ends with an
-// error, and afterwards every row is right, from whatever tier it comes.
+// TestFilesThatFailAndRecover takes the end of a file away in the middle of a run, and gives it
+// back: the run ends with an error, and afterwards every row is right, from whatever tier it comes.
 func TestFilesThatFailAndRecover(t *testing.T) {
 	f := table(t, tableRows, 100)
 	shards := f.Shards()
@@ -63,8 +63,8 @@ func TestFilesThatFailAndRecover(t *testing.T) {
 	})
 }
 
-// TestReadsThatFail has some reads fail, come short or late: short ones and late ones change nothing, and a run that ends with
-// an error leaves no wrong row, in any tier.
+// TestReadsThatFail has some reads fail, come short or late: short ones and late ones change
+// nothing, and a run that ends with an error leaves no wrong row, in any tier.
 func TestReadsThatFail(t *testing.T) {
 	f := table(t, tableRows, 100)
 	rapid.Check(t, func(t *rapid.T) {
@@ -117,8 +117,8 @@ func TestReadsThatFail(t *testing.T) {
 	})
 }
 
-// fill takes groups through the windows as far as reading goes, without looking at the rows, which a broken file's map cannot
-// tell.
+// fill takes groups through the windows as far as reading goes, without looking at the rows, which
+// a broken file's map cannot tell.
 func fill(s *cachetier.Stack, groups [][][]uint32) error {
 	for _, steps := range groups {
 		s.Expect(steps)
@@ -144,7 +144,8 @@ func fill(s *cachetier.Stack, groups [][][]uint32) error {
 	return nil
 }
 
-// endings are the ways in which a call can be ended, and what its error is then. end has effect at once, or soon.
+// endings are the ways in which a call can be ended, and what its error is then. end has effect at
+// once, or soon.
 var endings = map[string]struct {
 	start func() (context.Context, context.CancelFunc)
 	end   func(s *cachetier.Stack, cancel context.CancelFunc)
@@ -164,7 +165,8 @@ var endings = map[string]struct {
 	},
 }
 
-// TestEndOfReading ends calls that read for ever so long: they return soon. After Reset all is as before, if the stack is open.
+// TestEndOfReading ends calls that read for ever so long: they return soon. After Reset all is as
+// before, if the stack is open.
 func TestEndOfReading(t *testing.T) {
 	f := table(t, tableRows, 100)
 	ids := make([]uint32, tableRows)
@@ -273,8 +275,8 @@ func TestEndOfWaiting(t *testing.T) {
 	}
 }
 
-// TestCloseWhileGathering: a Gather that nobody planned takes the lock of planning as well, in the order in which Close does. A
-// Gather that comes after Close panics.
+// TestCloseWhileGathering: a Gather that nobody planned takes the lock of planning as well, in the
+// order in which Close does. A Gather that comes after Close panics.
 func TestCloseWhileGathering(t *testing.T) {
 	f := table(t, tableRows, 100)
 	for i := range 300 {

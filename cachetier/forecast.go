@@ -36,9 +36,10 @@ type Forecast struct {
 	Warm Cost `json:"warm"`
 }
 
-// Forecast says what windows over the steps of trace, in groups of w, would read, starting with an empty cache. It is a
-// [Simulation] that is told all groups at once; the one that comes last foresees nothing, so that a trace should have several
-// groups more than Options.Lookahead. An id past the table, or a w below 1, panics.
+// Forecast says what windows over the steps of trace, in groups of w, would read, starting with an
+// empty cache. It is a [Simulation] that is told all groups at once; the one that comes last
+// foresees nothing, so that a trace should have several groups more than Options.Lookahead. An id
+// past the table, or a w below 1, panics.
 func (s *Stack) Forecast(trace [][]uint32, w int) (f Forecast, err error) {
 	if w < 1 {
 		panic("cachetier: Forecast of windows without steps")
@@ -64,9 +65,10 @@ func (s *Stack) Forecast(trace [][]uint32, w int) (f Forecast, err error) {
 	return f, nil
 }
 
-// Simulation plans windows and keeps rows as a Stack would that begins with an empty cache, and reads nothing. What is
-// expected and resident in a Stack that it was made from stays as it is. It takes the memory of Stats.Tiers.Host.IndexBytes until Close, which
-// comes before the Stack's. One goroutine at a time.
+// Simulation plans windows and keeps rows as a Stack would that begins with an empty cache, and
+// reads nothing. What is expected and resident in a Stack that it was made from stays as it is. It
+// takes the memory of Stats.Tiers.Host.IndexBytes until Close, which comes before the Stack's. One
+// goroutine at a time.
 type Simulation struct{ s *Stack }
 
 // Simulate begins a simulation.
@@ -75,8 +77,8 @@ func (s *Stack) Simulate() (*Simulation, error) {
 	return newSimulation(s.rows, s.rowBytes, s.source, s.layout)
 }
 
-// Simulate begins a simulation of a Stack over t without that Stack: nothing is opened or read, and the rows of the tiers take no memory.
-// Where Options.Costs are zero they are disk.Assumed.
+// Simulate begins a simulation of a Stack over t without that Stack: nothing is opened or read, and
+// the rows of the tiers take no memory. Where Options.Costs are zero they are disk.Assumed.
 func Simulate(t Table, o Options) (*Simulation, error) {
 	o, err := o.fitting(t)
 	if err != nil {
@@ -98,8 +100,8 @@ func newSimulation(rows, rowBytes int, from source, l layout) (*Simulation, erro
 // Expect tells the next group of steps: see [Stack.Expect].
 func (m *Simulation) Expect(steps [][]uint32) { m.s.Expect(steps) }
 
-// HotRows is how many rows, the first of the table, are in the device region and the static one, and WindowRows how many others a window
-// of several steps can have: see [Stack.WindowRows].
+// HotRows is how many rows, the first of the table, are in the device region and the static one,
+// and WindowRows how many others a window of several steps can have: see [Stack.WindowRows].
 func (m *Simulation) HotRows() int    { return m.s.hot }
 func (m *Simulation) WindowRows() int { return m.s.slots }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// cacheOnly opens tiers under Belady that have nothing but a cache, of an even number of slots, at least 8 and fewer than half of f.
+// cacheOnly opens tiers under Belady that have nothing but a cache, of an even number of slots, at
+// least 8 and fewer than half of f.
 func cacheOnly(t *testing.T, f *store.Features, lookahead int) (s *cachetier.Stack, slots uint32) {
 	for bytes := int64(20 * f.RowBytes()); ; bytes++ {
 		s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: bytes, Policy: cachetier.Belady, Lookahead: lookahead})
@@ -33,7 +34,8 @@ func ids(lo, hi uint32) (list []uint32) {
 	return list
 }
 
-// readBy is how many rows were read for each step of groups, all of which are expected at once after the first one is through.
+// readBy is how many rows were read for each step of groups, all of which are expected at once
+// after the first one is through.
 func readBy(t *testing.T, s *cachetier.Stack, f *store.Features, groups ...[][]uint32) (rows []int64) {
 	_, err := runAll(s, f, groups[:1], 1, false)
 	require.NoError(t, err)
@@ -46,8 +48,8 @@ func readBy(t *testing.T, s *cachetier.Stack, f *store.Features, groups ...[][]u
 	return rows
 }
 
-// TestBeladySeesItsOwnGroup: of a group that does not fit, the first window leaves the row that the rest wants, though by its
-// number it is the first to go.
+// TestBeladySeesItsOwnGroup: of a group that does not fit, the first window leaves the row that the
+// rest wants, though by its number it is the first to go.
 func TestBeladySeesItsOwnGroup(t *testing.T) {
 	f := table(t, tableRows, 100)
 	s, n := cacheOnly(t, f, 0)
@@ -67,7 +69,8 @@ func TestBeladySeesLaterGroups(t *testing.T) {
 	}
 }
 
-// TestWindowsAreFull: a window has as many steps as have their rows fit, and the step that fills the cache exactly is one of them.
+// TestWindowsAreFull: a window has as many steps as have their rows fit, and the step that fills
+// the cache exactly is one of them.
 func TestWindowsAreFull(t *testing.T) {
 	f := table(t, tableRows, 100)
 	s, n := cacheOnly(t, f, 0)

@@ -14,19 +14,21 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Gather copies the rows of ids into dst, packed, in the order of ids: the row of ids[i] to dst[i*RowBytes:]. It is a window
-// of one step that nobody planned: for evaluation, and for a caller who does not know what comes next. An id may repeat; its
-// row is read from disk at most once in a call. An id past the table is an error, and dst is then untouched; a dst that is too
+// Gather copies the rows of ids into dst, packed, in the order of ids: the row of ids[i] to
+// dst[i*RowBytes:]. It is a window of one step that nobody planned: for evaluation, and for a
+// caller who does not know what comes next. An id may repeat; its row is read from disk at most
+// once in a call. An id past the table is an error, and dst is then untouched; a dst that is too
 // short panics, and so does a window that is not released.
 //
-// Which tier serves an id, and which rows stay, depends on the options, on the calls made so far and on what is expected, and
-// on nothing else. A Gather that fails counts nothing, leaves anything in dst, and the cache as it was; under None the cache is empty
-// then.
+// Which tier serves an id, and which rows stay, depends on the options, on the calls made so far
+// and on what is expected, and on nothing else. A Gather that fails counts nothing, leaves anything
+// in dst, and the cache as it was; under None the cache is empty then.
 func (s *Stack) Gather(ctx context.Context, dst []byte, ids []uint32) error {
 	return s.gather(ctx, "Gather", dst, ids, true)
 }
 
-// Peek is a Gather that leaves the cache as it is: for a pass over much of the table, which would wash it out.
+// Peek is a Gather that leaves the cache as it is: for a pass over much of the table, which would
+// wash it out.
 func (s *Stack) Peek(ctx context.Context, dst []byte, ids []uint32) error {
 	return s.gather(ctx, "Peek", dst, ids, false)
 }
@@ -71,13 +73,14 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 	return s.gatherStep(ctx, dst, ids, nil, future)
 }
 
-// Gather copies the rows of step i of the window into dst, packed, in the order of its ids. The window must be loaded; one
-// of a single step is read now, and the windows before it must be released. Steps come in their order: those before i are
-// not gathered from any more, and the rows that they alone wanted give way to the window that is being loaded. A dst that is
-// too short panics.
+// Gather copies the rows of step i of the window into dst, packed, in the order of its ids. The
+// window must be loaded; one of a single step is read now, and the windows before it must be
+// released. Steps come in their order: those before i are not gathered from any more, and the rows
+// that they alone wanted give way to the window that is being loaded. A dst that is too short
+// panics.
 //
-// A Gather that fails, as only one of a single step can, counts nothing, leaves anything in dst, and the cache as it was; under None
-// the cache is empty then.
+// A Gather that fails, as only one of a single step can, counts nothing, leaves anything in dst,
+// and the cache as it was; under None the cache is empty then.
 func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 	s, ids := w.s, w.steps[i]
 	s.check("Window.Gather", dst, ids)
@@ -194,7 +197,8 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 	return sum
 }
 
-// found is where some rows of a step lie: moves from the device region, the static one and the cache, and of the latter the rows and slots.
+// found is where some rows of a step lie: moves from the device region, the static one and the
+// cache, and of the latter the rows and slots.
 type found struct {
 	moves       [3][portionFound]move
 	rows, slots [portionFound]uint32
@@ -203,7 +207,8 @@ type found struct {
 // portionFound is how many are found at a time.
 const portionFound = 256
 
-// foundPool has the lists of gatherWindow: made anew they were a third of what a step of a stream allocated.
+// foundPool has the lists of gatherWindow: made anew they were a third of what a step of a stream
+// allocated.
 var foundPool = sync.Pool{New: func() any { return new(found) }}
 
 // plan is what gathering a step at once does. Its lists are kept for the next.
@@ -218,8 +223,9 @@ type plan struct {
 // move is a row to copy: numbers of rows in the source and the destination.
 type move = kernels.Move
 
-// gatherStep is a window of one step. What no tier has is read straight to dst; then the policy says which of those rows the
-// cache keeps. need is the rows of ids that are not hot, nil if they are not known.
+// gatherStep is a window of one step. What no tier has is read straight to dst; then the policy
+// says which of those rows the cache keeps. need is the rows of ids that are not hot, nil if they
+// are not known.
 func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *set, future []policy.Rows) error {
 	if s.cache == nil {
 		return s.peekStep(ctx, dst, ids)
@@ -291,7 +297,8 @@ func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, e
 	t.read = int64(len(p.wants))
 	p.uniteWants()
 	t.repeated = t.read - int64(len(p.wants))
-	// What is in the cache is copied out before anything is copied in: a slot may serve a hit and then be given away.
+	// What is in the cache is copied out before anything is copied in: a slot may serve a hit and
+	// then be given away.
 	copyRows(dst, device, p.fromDevice, s.rowBytes)
 	copyRows(dst, static, p.fromStatic, s.rowBytes)
 	copyRows(dst, cached, p.fromCache, s.rowBytes)
@@ -351,8 +358,8 @@ func copyRows(dst, src []byte, moves []move, rowBytes int) {
 	})
 }
 
-// copyChunkBytes is how much one goroutine copies at a time: some 10 µs of work, against the microsecond that starting
-// it costs.
+// copyChunkBytes is how much one goroutine copies at a time: some 10 µs of work, against the
+// microsecond that starting it costs.
 const copyChunkBytes = 128 << 10
 
 func chunkRows(rowBytes int) int { return max(1, copyChunkBytes/rowBytes) }

@@ -16,21 +16,24 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Horizon is windows whose rows are known before the first of them is loaded, so that the table is read once for all of them: a
-// partitioned join of batches with the table, by time-forward processing (Chiang et al., External-memory graph algorithms, SODA
-// 1995).
+// Horizon is windows whose rows are known before the first of them is loaded, so that the table is
+// read once for all of them: a partitioned join of batches with the table, by time-forward
+// processing (Chiang et al., External-memory graph algorithms, SODA 1995).
 //
 //	Add, Cut   the steps of windows, in order
 //	Scan       one pass of the table sends each row that is wanted to the run of the first window that wants it
 //	Next       the windows, which load their rows from their runs
 //
-// A row that makes room goes to the run of the next window of the horizon that wants it, so that no row is in the spill twice, and
-// what stays is never in it. Under Belady that is decided by all windows of the horizon.
+// A row that makes room goes to the run of the next window of the horizon that wants it, so that no
+// row is in the spill twice, and what stays is never in it. Under Belady that is decided by all
+// windows of the horizon.
 //
-// A horizon of one window has no run: its rows are read from the table as any window's are. So are rows that a damaged run has lost.
+// A horizon of one window has no run: its rows are read from the table as any window's are. So are
+// rows that a damaged run has lost.
 //
-// Concurrency: a horizon belongs to whoever plans it until Next, and one may be planned and scanned while the windows of the one before are
-// loaded and used. Scan reads the table by a reader of its own.
+// Concurrency: a horizon belongs to whoever plans it until Next, and one may be planned and scanned
+// while the windows of the one before are loaded and used. Scan reads the table by a reader of its
+// own.
 type Horizon struct {
 	s       *Stack
 	windows []*planned
@@ -73,25 +76,29 @@ type join struct {
 // recordBytes is what a row takes in a spill.
 func recordBytes(rowBytes int) int { return 4 + rowBytes }
 
-// HorizonBytes is what Join takes of memory for a table of so many rows, of which so many fit the cache: to know what so many windows of
-// horizons together want, of wanted rows each, and slots for rows that arrive.
+// HorizonBytes is what Join takes of memory for a table of so many rows, of which so many fit the
+// cache: to know what so many windows of horizons together want, of wanted rows each, and slots for
+// rows that arrive.
 func HorizonBytes(rows, slots, windows, wanted int) int64 {
 	return horizonSets*int64(8*policy.SetWords(rows)) + policy.PackedBytes(rows, wanted, windows) + policy.ArrivalBytes(slots)
 }
 
-// horizonSets is bitmaps beside the spareSets of groups, which are not planned while horizons are: union, seen and the last window of two
-// horizons, and what one before them has left: seen, and two windows.
+// horizonSets is bitmaps beside the spareSets of groups, which are not planned while horizons are:
+// union, seen and the last window of two horizons, and what one before them has left: seen, and two
+// windows.
 const horizonSets = 9 - spareSets
 
-// SpillBytes is what rows take in the spill of Join, in whole segments; those of runs that are not full come on top.
+// SpillBytes is what rows take in the spill of Join, in whole segments; those of runs that are not
+// full come on top.
 func (s *Stack) SpillBytes(rows int) int64 {
 	return int64((rows+s.join.perBuf-1)/s.join.perBuf) * int64(s.join.file.Segment())
 }
 
-// Join has the stack's horizons spill to f, which stays the caller's and must stay open until Close has returned. It needs a buffer of f for
-// each of the windows windows that horizons have together, and of twice its Depth beside them. There is memory to know what so many windows want,
-// of wanted rows each on average: there must not be more of them together. It is for a Table, with a cache that keeps rows; else, and where a
-// row does not fit a segment, it says no.
+// Join has the stack's horizons spill to f, which stays the caller's and must stay open until Close
+// has returned. It needs a buffer of f for each of the windows windows that horizons have together,
+// and of twice its Depth beside them. There is memory to know what so many windows want, of wanted
+// rows each on average: there must not be more of them together. It is for a Table, with a cache
+// that keeps rows; else, and where a row does not fit a segment, it says no.
 func (s *Stack) Join(ctx context.Context, f *spill.File, windows, wanted int, t Table, o Options) (ok bool, err error) {
 	if s.rewrites != nil || s.cache == nil || s.layout.cache.Kind == policy.None || recordBytes(s.rowBytes)+rowAlign > f.Segment() || windows < 2 {
 		return false, nil
@@ -120,7 +127,8 @@ func (s *Stack) Join(ctx context.Context, f *spill.File, windows, wanted int, t 
 	return true, nil
 }
 
-// Joined reports whether windows of the stack may be those of horizons: Join said yes, or nothing is ever read.
+// Joined reports whether windows of the stack may be those of horizons: Join said yes, or nothing
+// is ever read.
 func (s *Stack) Joined() bool { return s.join != nil || s.hot == s.rows && s.rewrites == nil }
 
 // rowAlign is what the rows of a segment are aligned to.
@@ -155,9 +163,10 @@ func (j *join) close() {
 	}
 }
 
-// NewHorizon begins a horizon of no windows. It panics where Join did not say yes. Of the memory for what windows want it has what the one that
-// was planned before it leaves, however far that has come: so how long it may be is not a matter of time. Windows of those before must be
-// loaded once it has more than one.
+// NewHorizon begins a horizon of no windows. It panics where Join did not say yes. Of the memory
+// for what windows want it has what the one that was planned before it leaves, however far that has
+// come: so how long it may be is not a matter of time. Windows of those before must be loaded once
+// it has more than one.
 func (s *Stack) NewHorizon() *Horizon {
 	s.alive("NewHorizon")
 	if s.join == nil {
@@ -169,8 +178,8 @@ func (s *Stack) NewHorizon() *Horizon {
 	return h
 }
 
-// Add adds a step to the last window, with the ids whose rows it needs, none twice. It says whether the window has room for them; if it has
-// not, the step is not added. An id past the table panics.
+// Add adds a step to the last window, with the ids whose rows it needs, none twice. It says whether
+// the window has room for them; if it has not, the step is not added. An id past the table panics.
 func (h *Horizon) Add(ids []uint32) (fits bool) {
 	s, w := h.s, h.windows[len(h.windows)-1]
 	s.alive("Horizon.Add")
@@ -209,7 +218,8 @@ func (h *Horizon) Undo() {
 	h.last = h.last[:0]
 }
 
-// Cut begins the next window, unless there is no memory left to know what one more wants, or there are 256: the horizon is full then.
+// Cut begins the next window, unless there is no memory left to know what one more wants, or there
+// are 256: the horizon is full then.
 func (h *Horizon) Cut() (ok bool) {
 	if len(h.windows) > policy.MaxLater {
 		return false
@@ -262,7 +272,8 @@ func (h *Horizon) Done() {
 	h.countLeft()
 }
 
-// countLeft counts the rows that windows want from each of them on. It does so in the set that is of use from the first window on.
+// countLeft counts the rows that windows want from each of them on. It does so in the set that is
+// of use from the first window on.
 func (h *Horizon) countLeft() {
 	h.left = make([]int, len(h.windows)+1)
 	for k := len(h.windows) - 1; k >= 0; k-- {
@@ -288,15 +299,16 @@ func (w *planned) each(s policy.Set, do func(part, need []uint64)) {
 	}
 }
 
-// Left is how many different rows the windows from the k-th on want: as many are in the spill together at most, once those before it are
-// loaded. It is known from Done on.
+// Left is how many different rows the windows from the k-th on want: as many are in the spill
+// together at most, once those before it are loaded. It is known from Done on.
 func (h *Horizon) Left(k int) int { return h.left[k] }
 
 // Table is how many rows windows can want: those of the table that are not static.
 func (h *Horizon) Table() int { return h.s.layout.cache.Rows }
 
-// Drained waits until the windows before the k-th are loaded, or given up, so that they have nothing in the spill any more. Others may use the
-// horizon meanwhile, once it is Done. An error is the end of ctx.
+// Drained waits until the windows before the k-th are loaded, or given up, so that they have
+// nothing in the spill any more. Others may use the horizon meanwhile, once it is Done. An error is
+// the end of ctx.
 func (h *Horizon) Drained(ctx context.Context, k int) error {
 	for _, gone := range h.gone[:k] {
 		select {
@@ -308,8 +320,9 @@ func (h *Horizon) Drained(ctx context.Context, k int) error {
 	return nil
 }
 
-// Scan reads the rows of all windows, in file order, and sends them to their runs. A horizon of one window has nothing to send. Where the spill
-// fails it goes on: the rows are then read from the table by the window that misses them.
+// Scan reads the rows of all windows, in file order, and sends them to their runs. A horizon of one
+// window has nothing to send. Where the spill fails it goes on: the rows are then read from the
+// table by the window that misses them.
 func (h *Horizon) Scan(ctx context.Context) error {
 	if len(h.windows) < 2 {
 		return nil
@@ -403,8 +416,9 @@ func (o *sorted) of(need policy.Rows) []uint32 {
 	return o.rows
 }
 
-// Next plans the next window of the horizon, with the steps that were added to it: what they were added with. It waits as [Stack.Next] does, and
-// is nil after the last one. Windows of two horizons do not mix.
+// Next plans the next window of the horizon, with the steps that were added to it: what they were
+// added with. It waits as [Stack.Next] does, and is nil after the last one. Windows of two horizons
+// do not mix.
 func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 	s := h.s
 	if h.next == len(h.windows) {
@@ -449,8 +463,8 @@ func (s *Stack) bitmap(w *planned) *set {
 	return b
 }
 
-// Close gives up what windows that were not planned have; the others may be used on, but none may be loading where there are such. A second
-// Close does nothing.
+// Close gives up what windows that were not planned have; the others may be used on, but none may
+// be loading where there are such. A second Close does nothing.
 func (h *Horizon) Close() {
 	if h.closed {
 		return
@@ -502,8 +516,8 @@ func (h *Horizon) kept(w *Window) {
 	}
 }
 
-// loadRun brings the rows of w from its run into the slots of its index. Rows that made room for them go on to the windows that want them
-// next, part after part of the window before.
+// loadRun brings the rows of w from its run into the slots of its index. Rows that made room for
+// them go on to the windows that want them next, part after part of the window before.
 func (s *Stack) loadRun(ctx context.Context, w *Window) error {
 	h, a := w.horizon, s.join.arrivals
 	a.Begin(w.index)
@@ -585,8 +599,9 @@ func (h *Horizon) later(w *Window) (later []policy.Rows) {
 	return later
 }
 
-// forward sends rows that made room for w, and that are not used any more after this part of the window before, to the next windows of the
-// horizon that want them. Rows that no window of the horizon has wanted yet are in their run already.
+// forward sends rows that made room for w, and that are not used any more after this part of the
+// window before, to the next windows of the horizon that want them. Rows that no window of the
+// horizon has wanted yet are in their run already.
 func (h *Horizon) forward(ctx context.Context, w *Window, part int) error {
 	s, later := h.s, h.windows[w.at+1:]
 	cached, size := s.cached.Bytes(), s.rowBytes
@@ -624,7 +639,8 @@ type rowRun struct {
 	lost error         // rows that could not be appended, for good
 }
 
-// append adds n rows, in any order. Where the spill fails they are lost, and read from the table later.
+// append adds n rows, in any order. Where the spill fails they are lost, and read from the table
+// later.
 func (r *rowRun) append(ctx context.Context, n int, row func(i int) (uint32, []byte)) {
 	if n == 0 {
 		return

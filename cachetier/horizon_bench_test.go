@@ -23,10 +23,12 @@ func processor(b *testing.B) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkHorizons brings the rows of 24 windows, each of some 8.6 % of a table of 256-byte rows, from its file, as on a graph of 111 M nodes
-// under 8 GiB: window by window, and by a horizon. A row is one that was not in memory when its window came, and ns/row is what it takes of the
-// processors, kernel included: to be read and placed, or to be read by a scan (scan-ns/row of it), written to a spill, read back, checked and
-// placed. What policy and planning take comes on top (plan-ns/row), either way; drawing and gathering are left out. By hand: files lie in
+// BenchmarkHorizons brings the rows of 24 windows, each of some 8.6 % of a table of 256-byte rows,
+// from its file, as on a graph of 111 M nodes under 8 GiB: window by window, and by a horizon. A
+// row is one that was not in memory when its window came, and ns/row is what it takes of the
+// processors, kernel included: to be read and placed, or to be read by a scan (scan-ns/row of it),
+// written to a spill, read back, checked and placed. What policy and planning take comes on top
+// (plan-ns/row), either way; drawing and gathering are left out. By hand: files lie in
 // GNNSTORE_BENCH_DIR, or the directory for temporary ones, which should not be in memory.
 func BenchmarkHorizons(b *testing.B) {
 	const windows, share = 24, 0.086

@@ -26,7 +26,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// joinModel is horizons as their comments tell them, in maps: it counts what they spill, and proves that nothing is there twice.
+// joinModel is horizons as their comments tell them, in maps: it counts what they spill, and proves
+// that nothing is there twice.
 type joinModel struct {
 	oracle *policytest.Oracle
 	hot    int
@@ -104,8 +105,8 @@ func spillFor(t require.TestingT, f *store.Features, windows int, faults func(bo
 	return s
 }
 
-// horizonOf plans a horizon of steps, as many windows as most allows, and takes note of what each window wants. It returns the steps of each,
-// and those that are left.
+// horizonOf plans a horizon of steps, as many windows as most allows, and takes note of what each
+// window wants. It returns the steps of each, and those that are left.
 func horizonOf(h *cachetier.Horizon, steps [][]uint32, most int) (windows [][][]uint32, left [][]uint32) {
 	windows = [][][]uint32{nil}
 	for len(steps) > 0 {
@@ -126,7 +127,8 @@ func horizonOf(h *cachetier.Horizon, steps [][]uint32, most int) (windows [][][]
 	return windows, steps
 }
 
-// runHorizons takes all steps through horizons of at most so many windows, the next one planned and scanned while one is used.
+// runHorizons takes all steps through horizons of at most so many windows, the next one planned and
+// scanned while one is used.
 func runHorizons(ctx context.Context, s *cachetier.Stack, steps [][]uint32, most int, use func(ids []uint32, rows []byte) error, planned func([][][]uint32)) error {
 	type ready struct {
 		h       *cachetier.Horizon
@@ -280,7 +282,8 @@ func TestHorizonsDoWhatTheModelDoes(t *testing.T) {
 	}, map[string]*int{"a forwarded row": &forwarded})
 }
 
-// What a spill loses is read from the table, and counted: the rows of the segments that fail, and no others.
+// What a spill loses is read from the table, and counted: the rows of the segments that fail, and
+// no others.
 func TestAHorizonOutlivesItsSpill(t *testing.T) {
 	const rows, n = 3000, 40
 	f := table(t, rows, 40)
@@ -368,7 +371,8 @@ func TestEndOfHorizons(t *testing.T) {
 	}
 }
 
-// joinedStack is a Stack over a table of so many rows that has horizons of a spill, and the table's file read as faults say.
+// joinedStack is a Stack over a table of so many rows that has horizons of a spill, and the table's
+// file read as faults say.
 func joinedStack(t *testing.T, rows int, faults disk.Faults) (*cachetier.Stack, *spill.File) {
 	f := table(t, rows, 40)
 	o := cachetier.Options{HostBytes: 600 * int64(f.RowBytes()), Engine: disk.Pread}
@@ -461,7 +465,8 @@ func TestWindowsOutliveTheirHorizon(t *testing.T) {
 	allBuffers(t, file, 12)
 }
 
-// As windows are loaded, those that are left have no more of the spill than what they want takes, and Drained tells how many are.
+// As windows are loaded, those that are left have no more of the spill than what they want takes,
+// and Drained tells how many are.
 func TestAHorizonDrains(t *testing.T) {
 	s, file := joinedStack(t, 3000, nil)
 	h := s.NewHorizon()

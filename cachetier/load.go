@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// Ready waits until the cache may be changed for the window: until its Keep may be called. The window before may be in use
-// then, unless it has a single step. An error is the end of ctx.
+// Ready waits until the cache may be changed for the window: until its Keep may be called. The
+// window before may be in use then, unless it has a single step. An error is the end of ctx.
 func (w *Window) Ready(ctx context.Context) error {
 	w.s.alive("Ready")
 	w.mustBePlanned("Ready")
@@ -29,15 +29,15 @@ func (w *Window) Ready(ctx context.Context) error {
 // undecided tells whether Keep is still to decide for the window.
 func (w *Window) undecided() bool { return !w.kept && !w.single && w.need != nil }
 
-// mayKeep is about the windows before w. One may be in use, unless it has a single step, which changes the cache until it is
-// released. Two may not: the index of the first is overwritten.
+// mayKeep is about the windows before w. One may be in use, unless it has a single step, which
+// changes the cache until it is released. Two may not: the index of the first is overwritten.
 func (w *Window) mayKeep(before []*Window) bool {
 	return len(before) == 0 || len(before) == 1 && !before[0].single
 }
 
-// Keep has the policy decide which rows the cache has from now on: those of the window, and as many of the others as stay. The
-// window must be Ready, and the one before loaded. A window of one step decides when it is gathered, once its rows are there.
-// A second Keep does nothing.
+// Keep has the policy decide which rows the cache has from now on: those of the window, and as many
+// of the others as stay. The window must be Ready, and the one before loaded. A window of one step
+// decides when it is gathered, once its rows are there. A second Keep does nothing.
 func (w *Window) Keep() {
 	s := w.s
 	s.loading.Lock()
@@ -77,11 +77,12 @@ func (w *Window) mustBePlanned(name string) {
 	}
 }
 
-// Load reads the rows of the window that are not there, in file order, into the cache; it does Ready and Keep where that was not
-// done. It waits by itself for their slots: the first ones are free at once, and the others become so as the steps of the
-// window before are gathered; under None all of them when it is released. For a window of one step there is nothing to load:
-// its rows are read when it is gathered. After an error, of a file or of ctx, the window is of no use, and the rows that did
-// not come are not there.
+// Load reads the rows of the window that are not there, in file order, into the cache; it does
+// Ready and Keep where that was not done. It waits by itself for their slots: the first ones are
+// free at once, and the others become so as the steps of the window before are gathered; under None
+// all of them when it is released. For a window of one step there is nothing to load: its rows are
+// read when it is gathered. After an error, of a file or of ctx, the window is of no use, and the
+// rows that did not come are not there.
 func (w *Window) Load(ctx context.Context) error {
 	s := w.s
 	s.loading.Lock()
@@ -191,7 +192,8 @@ func (s *Stack) newRows(x *policy.Index) *reading {
 	return &reading{s: s, x: x}
 }
 
-// begin says whether there are rows whose slots can be had after this part of the window before, and are not given out.
+// begin says whether there are rows whose slots can be had after this part of the window before,
+// and are not given out.
 func (r *reading) begin(part int) bool {
 	if len(r.portion) == 0 {
 		r.portion = r.s.portion[:r.walk.Next(r.x, r.s.portion)]
@@ -199,7 +201,8 @@ func (r *reading) begin(part int) bool {
 	return len(r.portion) > 0 && int(r.portion[0]) < r.x.End(part)
 }
 
-// rows gives out some of these rows, none when all are given out. They are valid until the next call.
+// rows gives out some of these rows, none when all are given out. They are valid until the next
+// call.
 func (r *reading) rows(part int) []uint32 {
 	if !r.begin(part) {
 		return nil
@@ -210,7 +213,8 @@ func (r *reading) rows(part int) []uint32 {
 	return rows
 }
 
-// readNew reads the new rows of x into their slots, each part when its slots can be had. x is the index of w, or of no window.
+// readNew reads the new rows of x into their slots, each part when its slots can be had. x is the
+// index of w, or of no window.
 func (s *Stack) readNew(ctx context.Context, w *Window, x *policy.Index) (total disk.Traffic, err error) {
 	cached := s.cached.Lend() // to the goroutines of Read
 	defer s.cached.Return()

@@ -24,37 +24,41 @@ const (
 // MaxLookahead bounds Options.Lookahead.
 const MaxLookahead = 1024
 
-// Options says how much memory the tiers may take, how the host cache is used, and how the disk is read. The zero value
-// caches nothing and works; no option changes the rows that are delivered. Any budget is fine: one that is too small for a
-// row buys no row, and one larger than the table is cut down to it.
+// Options says how much memory the tiers may take, how the host cache is used, and how the disk is
+// read. The zero value caches nothing and works; no option changes the rows that are delivered. Any
+// budget is fine: one that is too small for a row buys no row, and one larger than the table is cut
+// down to it.
 type Options struct {
-	// DeviceBytes is the budget of the device region, which holds as many rows as fit from the start of the table.
-	// Default 0: no region.
+	// DeviceBytes is the budget of the device region, which holds as many rows as fit from the
+	// start of the table. Default 0: no region.
 	DeviceBytes int64 `json:"device_bytes"`
 
-	// Region is where the rows of the device region lie, as a part of it that Open takes; it must have room for DeviceBytes. It stays the
-	// caller's, who closes it once the Stack is closed. Default: memory of the Stack's own.
+	// Region is where the rows of the device region lie, as a part of it that Open takes; it must
+	// have room for DeviceBytes. It stays the caller's, who closes it once the Stack is closed.
+	// Default: memory of the Stack's own.
 	Region *device.Buffer `json:"-"`
 
-	// HostBytes is the budget of the host tier: its static region, the cache, and the bookkeeping. Where the rest of the table
-	// fits in it, the static region has it whole, except under None. Default 0: no host tier.
+	// HostBytes is the budget of the host tier: its static region, the cache, and the bookkeeping.
+	// Where the rest of the table fits in it, the static region has it whole, except under None.
+	// Default 0: no host tier.
 	HostBytes int64 `json:"host_bytes"`
 
-	// StaticBytes is the part of HostBytes, at most all of it, for the static region: the rows that follow the device
-	// region's, read once. Default 0. Where the bookkeeping of a cache would take more than half of the rest, the static region
-	// gets all of HostBytes, except under None.
+	// StaticBytes is the part of HostBytes, at most all of it, for the static region: the rows that
+	// follow the device region's, read once. Default 0. Where the bookkeeping of a cache would take
+	// more than half of the rest, the static region gets all of HostBytes, except under None.
 	StaticBytes int64 `json:"static_bytes,omitempty"`
 
 	// Policy of the cache. Default Belady.
 	Policy Policy `json:"policy"`
 
-	// Lookahead is how many groups after the one at hand Belady foresees, at most MaxLookahead: each takes a bit per row of
-	// the table, and together at most a quarter of what the cache has. Default 0: only the rest of the group at hand.
+	// Lookahead is how many groups after the one at hand Belady foresees, at most MaxLookahead:
+	// each takes a bit per row of the table, and together at most a quarter of what the cache has.
+	// Default 0: only the rest of the group at hand.
 	Lookahead int `json:"lookahead,omitempty"`
 
-	// Prewarm fills the cache in Open with the rows that follow the static region's, in one sequential pass. It saves the
-	// first windows their random reads, and is not worth it for a run that reads less than the cache holds. Under None it does
-	// nothing. Default false.
+	// Prewarm fills the cache in Open with the rows that follow the static region's, in one
+	// sequential pass. It saves the first windows their random reads, and is not worth it for a run
+	// that reads less than the cache holds. Under None it does nothing. Default false.
 	Prewarm bool `json:"prewarm,omitempty"`
 
 	// Engine reads the disk. Default disk.Auto.
@@ -66,7 +70,8 @@ type Options struct {
 	Costs  disk.Costs  `json:"-"`
 	Faults disk.Faults `json:"-"`
 
-	// Readers is how many reads of the disk are under way, at most disk.MaxDepth. Default 0: what suits the engine.
+	// Readers is how many reads of the disk are under way, at most disk.MaxDepth. Default 0: what
+	// suits the engine.
 	Readers int `json:"readers"`
 }
 
@@ -146,8 +151,9 @@ func (o Options) layout(rows, rowBytes int, noted bookkeeping) layout {
 	return l
 }
 
-// CacheBytes is what the cache of a table takes of its host budget for bookkeeping whatever it holds. A Stack has one where that is half of the budget
-// at most: else the first rows are held in its place, and windows have one step.
+// CacheBytes is what the cache of a table takes of its host budget for bookkeeping whatever it
+// holds. A Stack has one where that is half of the budget at most: else the first rows are held in
+// its place, and windows have one step.
 func (o Options) CacheBytes(rows int) int64 {
 	if o.Policy == "" {
 		o.Policy = Belady

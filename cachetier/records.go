@@ -7,17 +7,20 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// Records is a table whose rows steps rewrite: it brings and keeps them itself, wherever the newest of each is. Package mutable has
-// one. Its methods may be called at any time; the functions that they are given, by several goroutines.
+// Records is a table whose rows steps rewrite: it brings and keeps them itself, wherever the newest
+// of each is. Package mutable has one. Its methods may be called at any time; the functions that
+// they are given, by several goroutines.
 type Records interface {
 	Rows() int
 	RowBytes() int
-	// Read brings n rows, which row gives in ascending order and none twice. It calls put with the place of each among them and its
-	// bytes, several at once; the bytes are lent until put returns. The end of ctx is an error.
+	// Read brings n rows, which row gives in ascending order and none twice. It calls put with the
+	// place of each among them and its bytes, several at once; the bytes are lent until put
+	// returns. The end of ctx is an error.
 	Read(ctx context.Context, n int, row func(i int) uint32, put func(i int, b []byte)) (disk.Traffic, error)
 	// Takes is what such a Read is counted as now, without reading.
 	Takes(n int, row func(i int) uint32) disk.Traffic
-	// Write replaces n rows, which row gives in ascending order and none twice. After an error any of them may be replaced.
+	// Write replaces n rows, which row gives in ascending order and none twice. After an error any
+	// of them may be replaced.
 	Write(n int, row func(i int) (v uint32, b []byte)) error
 
 	// Kind, Why, Live and Costs are those of the disk.Reader that reads.

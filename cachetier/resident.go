@@ -14,15 +14,16 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// The resident rows as bytes: a magic number, the rows of the table in 8 bytes, and then varints: how many rows are absent,
-// how many present, absent, present, … until all are told. Each but the first is at least 1. The XXH3 of all that in 8 bytes
-// ends it. Numbers are little-endian.
+// The resident rows as bytes: a magic number, the rows of the table in 8 bytes, and then varints:
+// how many rows are absent, how many present, absent, present, … until all are told. Each but the
+// first is at least 1. The XXH3 of all that in 8 bytes ends it. Numbers are little-endian.
 const residentMagic = "gnnrows1"
 
 // ErrResident is what Restore's errors are: what was read is no set of rows of this table.
 var ErrResident = errors.New("no list of this table's resident rows")
 
-// Resident writes which rows are in the cache, a byte or two for each: for a run that is to go on later with a warm cache.
+// Resident writes which rows are in the cache, a byte or two for each: for a run that is to go on
+// later with a warm cache.
 func (s *Stack) Resident(w io.Writer) error {
 	s.alive("Resident")
 	h := xxh3.New()
@@ -69,9 +70,9 @@ func (s *Stack) Resident(w io.Writer) error {
 	return nil
 }
 
-// Restore fills the cache with the rows that Resident wrote, or with the lowest of them if it has become smaller. What it
-// reads of the table is counted in Stats.Warmup. Under None it only looks at what it is given. An ErrResident leaves the cache
-// as it was; any other error leaves it empty.
+// Restore fills the cache with the rows that Resident wrote, or with the lowest of them if it has
+// become smaller. What it reads of the table is counted in Stats.Warmup. Under None it only looks
+// at what it is given. An ErrResident leaves the cache as it was; any other error leaves it empty.
 func (s *Stack) Restore(ctx context.Context, r io.Reader) error {
 	s.alive("Restore")
 	keep := s.cache != nil

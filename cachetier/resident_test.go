@@ -16,7 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// resident is a list of resident rows with its checksum: runs are absent, present, absent, … rows of a table of n.
+// resident is a list of resident rows with its checksum: runs are absent, present, absent, … rows
+// of a table of n.
 func resident(n uint64, runs ...uint64) []byte {
 	b := binary.LittleEndian.AppendUint64([]byte("gnnrows1"), n)
 	for _, r := range runs {
@@ -75,8 +76,8 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestRestoreGoesOn takes what is resident to another stack, which from then on does what the first one does: where the
-// policy has no memory but the set of rows.
+// TestRestoreGoesOn takes what is resident to another stack, which from then on does what the first
+// one does: where the policy has no memory but the set of rows.
 func TestRestoreGoesOn(t *testing.T) {
 	f := table(t, tableRows, 100)
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,16 +8,16 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Table is what is read: a *store.Features. Rows are numbered across shards, which are listed in ascending order and have,
-// but for the last, as many rows each.
+// Table is what is read: a *store.Features. Rows are numbered across shards, which are listed in
+// ascending order and have, but for the last, as many rows each.
 type Table interface {
 	Rows() int
 	RowBytes() int
 	Shards() []store.Shard
 }
 
-// want is a row and where it goes: its number in the upper half, and in the lower half its place in the destination, counted in
-// rows. So sorting wants as numbers puts them in file order.
+// want is a row and where it goes: its number in the upper half, and in the lower half its place in
+// the destination, counted in rows. So sorting wants as numbers puts them in file order.
 type want uint64
 
 func newWant(row, place uint32) want { return want(row)<<32 | want(place) }
@@ -31,11 +31,11 @@ func (q want) place() uint32 { return uint32(q) }
 type source interface {
 	// run fills dst with the rows from first on.
 	run(ctx context.Context, dst []byte, first int) (disk.Traffic, error)
-	// wanted brings the row of each of wants, which are in ascending order and ask for no row twice, to its place in dst.
-	// After an error the places hold anything.
+	// wanted brings the row of each of wants, which are in ascending order and ask for no row
+	// twice, to its place in dst. After an error the places hold anything.
 	wanted(ctx context.Context, dst []byte, wants []want) (disk.Traffic, error)
-	// fresh brings new rows of x to their slots. list gives them, ascending and some at a time, until it gives none; they are
-	// counted from hot.
+	// fresh brings new rows of x to their slots. list gives them, ascending and some at a time,
+	// until it gives none; they are counted from hot.
 	fresh(ctx context.Context, list func() []uint32, hot uint32, x *policy.Index, slots []byte) (disk.Traffic, error)
 	// takes is what bringing such rows is counted as, without reading them.
 	takes(list func() []uint32, hot uint32) disk.Traffic
@@ -74,7 +74,8 @@ func (r *rowReader) request(row uint32) disk.Request {
 	return disk.Request{File: i, Offset: s.DataOffset + (int64(row)-s.FirstRow)*s.Stride, Size: r.rowBytes}
 }
 
-// span is the first and the last row that lie whole in an extent, which is as Merge makes them of requests.
+// span is the first and the last row that lie whole in an extent, which is as Merge makes them of
+// requests.
 func (r *rowReader) span(s disk.Extent) (first, last uint32) {
 	h := &r.shards[s.File]
 	from := s.Offset - h.DataOffset
@@ -106,7 +107,8 @@ func (r *rowReader) run(ctx context.Context, dst []byte, first int) (disk.Traffi
 	})
 }
 
-// fresh copies rows from extents. By the time that one is there its list may be gone, so its rows are found anew.
+// fresh copies rows from extents. By the time that one is there its list may be gone, so its rows
+// are found anew.
 func (r *rowReader) fresh(ctx context.Context, list func() []uint32, hot uint32, x *policy.Index, slots []byte) (disk.Traffic, error) {
 	size := r.rowBytes
 	return r.Read(ctx, r.extents(list, hot), func(t disk.Extent, b []byte) error {

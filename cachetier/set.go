@@ -17,8 +17,9 @@ func (u *set) rows() policy.Rows {
 	return u.Set
 }
 
-// spareSets is how many sets there are at most beside those that Lookahead counts: of the group at hand, of two windows, of
-// the one before them, of what the group's rest was when the first of them was planned, and one for a step without a plan.
+// spareSets is how many sets there are at most beside those that Lookahead counts: of the group at
+// hand, of two windows, of the one before them, of what the group's rest was when the first of them
+// was planned, and one for a step without a plan.
 const spareSets = 6
 
 // foresee makes the sets of the next n groups.

@@ -1,36 +1,42 @@
-// Package cachetier answers one question: given node ids, put their feature rows in this buffer, touching the disk as
-// little as possible.
+// Package cachetier answers one question: given node ids, put their feature rows in this buffer,
+// touching the disk as little as possible.
 //
-// A [Stack] has three tiers. The device region holds the first rows of the table, which ingest has made the hottest, so
-// that "is row v there" is v < H. The host tier has a static region with the rows that follow, and a cache: rows wait there
-// for their step, and stay as long as a [Policy] finds them worth it. What neither has is read from disk by package disk,
-// in file order. [Options] gives each tier its budget; [Stats] says what each did.
+// A [Stack] has three tiers. The device region holds the first rows of the table, which ingest has
+// made the hottest, so that "is row v there" is v < H. The host tier has a static region with the
+// rows that follow, and a cache: rows wait there for their step, and stay as long as a [Policy]
+// finds them worth it. What neither has is read from disk by package disk, in file order. [Options]
+// gives each tier its budget; [Stats] says what each did.
 //
-// Batches are known before they run, so rows are read by the [Window]: the union of what several steps need, in one sorted
-// and merged pass. Whoever plans tells the batches of a group of steps ([Stack.Expect]) and takes windows of it
-// ([Stack.Next]). For each of them the policy decides what stays ([Window.Keep]); then it is loaded, gathered from step by step,
-// and released. What is not planned can be had at once ([Stack.Gather]), and is a window of one step. Windows, hits and evictions are decided in step order and depend on the
-// batches and the options alone: not on time, nor on workers.
+// Batches are known before they run, so rows are read by the [Window]: the union of what several
+// steps need, in one sorted and merged pass. Whoever plans tells the batches of a group of steps
+// ([Stack.Expect]) and takes windows of it ([Stack.Next]). For each of them the policy decides what
+// stays ([Window.Keep]); then it is loaded, gathered from step by step, and released. What is not
+// planned can be had at once ([Stack.Gather]), and is a window of one step. Windows, hits and
+// evictions are decided in step order and depend on the batches and the options alone: not on time,
+// nor on workers.
 //
-// Where more windows are known at once than memory holds rows for, they are a [Horizon]: one scan of the table serves them all, by a spill
-// on disk.
+// Where more windows are known at once than memory holds rows for, they are a [Horizon]: one scan
+// of the table serves them all, by a spill on disk.
 //
-// A Stack over [Records] is one whose rows steps rewrite. Windows bring them ahead like any others, and what a step sees does not
-// depend on when: see [Stack.Write].
+// A Stack over [Records] is one whose rows steps rewrite. Windows bring them ahead like any others,
+// and what a step sees does not depend on when: see [Stack.Write].
 //
-// Memory: a Stack allocates its tiers and their bookkeeping in Open, outside the Go heap (kernels.HostBuf), and gives them
-// up in Close alone. Its rows in the device region may be a part of one that others share: Options.Region. A window of one
-// step also keeps scratch lists, some 40 bytes per id of the largest: they grow with the batch and not with the table. Rows are copied into the caller's buffer; nothing is lent.
+// Memory: a Stack allocates its tiers and their bookkeeping in Open, outside the Go heap
+// (kernels.HostBuf), and gives them up in Close alone. Its rows in the device region may be a part
+// of one that others share: Options.Region. A window of one step also keeps scratch lists, some 40
+// bytes per id of the largest: they grow with the batch and not with the table. Rows are copied
+// into the caller's buffer; nothing is lent.
 //
 // Start reading at [Stack.Next], then [Window.Load].
 //
 // # Why not
 //
-// Why not a lock per shard of the cache: the decisions then depend on timing, and with them the counters and the disk
-// traffic. One goroutine decides at a time, at some 20 ns a row, and what takes long, copying and reading, is done by many.
+// Why not a lock per shard of the cache: the decisions then depend on timing, and with them the
+// counters and the disk traffic. One goroutine decides at a time, at some 20 ns a row, and what
+// takes long, copying and reading, is done by many.
 //
-// Why not hold back rows that are read for a step until there is room: a budget that is too small would wait for ever. A
-// step whose rows do not fit is read to where it is used.
+// Why not hold back rows that are read for a step until there is room: a budget that is too small
+// would wait for ever. A step whose rows do not fit is read to where it is used.
 package cachetier
 
 import (
@@ -46,13 +52,14 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Stack is the tiers over one table. Stats and Engine may be called at any time. Of the others one goroutine at a time
-// plans (Expect, Room, Fit, Next, Simulate, Forecast), one loads (Window.Ready, Keep, Load), one gathers (Window.Gather,
-// Window.Release, Gather, Peek) and one writes back (Write, Passed); these may be four, and each takes the windows in the order of
-// Next. Reset, Settle, Flush, Resident, Restore and Prewarm want them all to be idle.
+// Stack is the tiers over one table. Stats and Engine may be called at any time. Of the others one
+// goroutine at a time plans (Expect, Room, Fit, Next, Simulate, Forecast), one loads (Window.Ready,
+// Keep, Load), one gathers (Window.Gather, Window.Release, Gather, Peek) and one writes back
+// (Write, Passed); these may be four, and each takes the windows in the order of Next. Reset,
+// Settle, Flush, Resident, Restore and Prewarm want them all to be idle.
 //
-// What reads or waits takes a context. When that ends, nothing more is read or waited for: the call returns the context's
-// error once the reads under way have come.
+// What reads or waits takes a context. When that ends, nothing more is read or waited for: the call
+// returns the context's error once the reads under way have come.
 type Stack struct {
 	rows, rowBytes int
 	source         source
@@ -62,8 +69,9 @@ type Stack struct {
 	static, cached *kernels.HostBuf // rows [device, hot), slots
 	sets           *kernels.HostBuf
 
-	// cache decides what is in the slots of cached, and is nil if there are none. It belongs to whoever brings the next window:
-	// Keep and Load, or Gather where that has one step. Each waits for the windows before it, so there is only one.
+	// cache decides what is in the slots of cached, and is nil if there are none. It belongs to
+	// whoever brings the next window: Keep and Load, or Gather where that has one step. Each waits
+	// for the windows before it, so there is only one.
 	cache   *policy.Cache
 	scratch plan
 	portion []uint32
@@ -97,8 +105,8 @@ type Stack struct {
 	}
 }
 
-// Open makes the tiers over t and loads the device region and the static one. The table stays the caller's and must stay
-// open until Close has returned. ctx is for Open alone.
+// Open makes the tiers over t and loads the device region and the static one. The table stays the
+// caller's and must stay open until Close has returned. ctx is for Open alone.
 func Open(ctx context.Context, t Table, o Options) (*Stack, error) {
 	o, err := o.fitting(t)
 	if err != nil {
@@ -187,8 +195,8 @@ func (s *Stack) loadHot(ctx context.Context) (disk.Traffic, error) {
 	return device, nil
 }
 
-// Prewarm does what Options.Prewarm has Open do, for a caller who learns later that it is worth it. What was in the cache is
-// forgotten; an error leaves it empty.
+// Prewarm does what Options.Prewarm has Open do, for a caller who learns later that it is worth it.
+// What was in the cache is forgotten; an error leaves it empty.
 func (s *Stack) Prewarm(ctx context.Context) error {
 	s.alive("Prewarm")
 	if s.cache == nil || s.layout.cache.Kind == policy.None {
@@ -216,7 +224,8 @@ func (s *Stack) openCache() (err error) {
 	return nil
 }
 
-// fill brings the lowest of rows, which are counted from the end of the static region, into the cache.
+// fill brings the lowest of rows, which are counted from the end of the static region, into the
+// cache.
 func (s *Stack) fill(ctx context.Context, rows policy.Set) error {
 	if err := s.flush(s.hot); err != nil {
 		return err
@@ -245,15 +254,15 @@ func (s *Stack) Live() disk.Live { return s.source.Live() }
 // RowBytes is what a row of the table takes.
 func (s *Stack) RowBytes() int { return s.rowBytes }
 
-// WindowRows is how many different rows, beyond those of the device region and the static one, a window of several steps
-// can have. It is 0 if there is no cache.
+// WindowRows is how many different rows, beyond those of the device region and the static one, a
+// window of several steps can have. It is 0 if there is no cache.
 func (s *Stack) WindowRows() int { return s.slots }
 
 // call is one that reads or waits; end ends its context.
 type call struct{ end context.CancelFunc }
 
-// begin registers a call, which panics by name if the stack is closed. Its context ends with ctx, with Close, or by done, which
-// the call must run when it returns.
+// begin registers a call, which panics by name if the stack is closed. Its context ends with ctx,
+// with Close, or by done, which the call must run when it returns.
 func (s *Stack) begin(ctx context.Context, name string) (_ context.Context, done func()) {
 	ctx, end := context.WithCancel(ctx)
 	c := &call{end}
@@ -285,7 +294,8 @@ func (s *Stack) aliveLocked(name string) {
 	}
 }
 
-// wait returns nil once ready holds, or the error of ctx when that ends first. ready is called under s.mu.
+// wait returns nil once ready holds, or the error of ctx when that ends first. ready is called
+// under s.mu.
 func (s *Stack) wait(ctx context.Context, ready func() bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,9 +318,9 @@ func (s *Stack) wait(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// Reset forgets what was expected and planned. It is for after a run that was cut short or failed: the next one would get
-// windows of steps that it does not take. Rows that are there stay; windows from before are of no use any more. Nobody may
-// plan, load or gather meanwhile.
+// Reset forgets what was expected and planned. It is for after a run that was cut short or failed:
+// the next one would get windows of steps that it does not take. Rows that are there stay; windows
+// from before are of no use any more. Nobody may plan, load or gather meanwhile.
 func (s *Stack) Reset() {
 	s.planning.Lock()
 	defer s.planning.Unlock()
@@ -330,8 +340,9 @@ func (s *Stack) Reset() {
 	}
 }
 
-// Close ends a Next, Load, Gather or Scan that is under way, as the end of its context would, waits for it and gives up the memory
-// of the tiers. The table stays open. Stats stays valid, everything else panics from here on, and a second Close does nothing.
+// Close ends a Next, Load, Gather or Scan that is under way, as the end of its context would, waits
+// for it and gives up the memory of the tiers. The table stays open. Stats stays valid, everything
+// else panics from here on, and a second Close does nothing.
 func (s *Stack) Close() error {
 	s.mu.Lock()
 	s.mu.closing = true

@@ -8,10 +8,10 @@ import "github.com/gnnstore/gnnstore/cachetier/disk"
 //
 //	input_rows = device.rows_hit + host.rows_hit + disk.rows
 //
-// and input_rows × row_bytes is the sum of the three bytes_out. What a tier misses is what it passes on to the next. A row
-// that was read for a window of several steps is served by the disk at its first use, and by the host tier from then on;
-// what reading the window took is counted with its first Gather. What Open, and Restore, read is no input; it is counted in
-// Warmup.
+// and input_rows × row_bytes is the sum of the three bytes_out. What a tier misses is what it
+// passes on to the next. A row that was read for a window of several steps is served by the disk at
+// its first use, and by the host tier from then on; what reading the window took is counted with
+// its first Gather. What Open, and Restore, read is no input; it is counted in Warmup.
 type Stats struct {
 	Tiers     Tiers `json:"tiers"`
 	Disk      Disk  `json:"disk"`       // reading for Gather
@@ -26,7 +26,8 @@ type Stats struct {
 	Join *Join `json:"join,omitempty"` // nil where there was no horizon
 }
 
-// Join counts what horizons did with rows. Each row that a scan spilled or a window forwarded was written and read once.
+// Join counts what horizons did with rows. Each row that a scan spilled or a window forwarded was
+// written and read once.
 type Join struct {
 	Horizons  int64 `json:"horizons"`
 	Spilled   int64 `json:"rows_spilled"`   // by scans, to the first window that wants them
@@ -71,15 +72,17 @@ type Tier struct {
 	CapacityRows  int64 `json:"capacity_rows"`
 	UsedRows      int64 `json:"used_rows"`
 
-	// IndexBytes is the bookkeeping. CapacityBytes + IndexBytes is never more than the tier's budget.
+	// IndexBytes is the bookkeeping. CapacityBytes + IndexBytes is never more than the tier's
+	// budget.
 	IndexBytes int64 `json:"index_bytes"`
 
 	RowsHit    int64 `json:"rows_hit"`    // ids served
 	RowsMissed int64 `json:"rows_missed"` // ids passed on
 	BytesOut   int64 `json:"bytes_out"`   // RowsHit × RowBytes
 
-	// BytesRead is what came into the tier. Device: the bytes loaded into the region, all in Open. Host: the bytes of rows
-	// that came into the static region and the cache. Disk: as Disk.BytesRead.
+	// BytesRead is what came into the tier. Device: the bytes loaded into the region, all in Open.
+	// Host: the bytes of rows that came into the static region and the cache. Disk: as
+	// Disk.BytesRead.
 	BytesRead int64 `json:"bytes_read"`
 
 	// Evictions is how many rows lost their place.
@@ -94,7 +97,8 @@ func (t *Tier) served(hit, missed, rowBytes int64) {
 	t.BytesOut += hit * rowBytes
 }
 
-// Disk counts what was read. While a window is in use, its rows of later steps are not counted as wanted yet.
+// Disk counts what was read. While a window is in use, its rows of later steps are not counted as
+// wanted yet.
 type Disk = disk.Account
 
 func newStats(rows, rowBytes int, l layout, warmup disk.Traffic) Stats {
@@ -137,15 +141,16 @@ func (s *Stack) count(t tally, held int) {
 	}
 }
 
-// Stats is a copy of the counters, as of the last Gather that ended. It does not wait for one that runs.
+// Stats is a copy of the counters, as of the last Gather that ended. It does not wait for one that
+// runs.
 func (s *Stack) Stats() Stats {
 	s.stats.Lock()
 	defer s.stats.Unlock()
 	return s.stats.Stats
 }
 
-// Sub is what was counted since earlier, an older copy from the same Stack. Capacities and what is held now stay as in
-// st.
+// Sub is what was counted since earlier, an older copy from the same Stack. Capacities and what is
+// held now stay as in st.
 func (st Stats) Sub(earlier Stats) Stats {
 	st.InputRows -= earlier.InputRows
 	st.Windows -= earlier.Windows
@@ -160,7 +165,8 @@ func (st Stats) Sub(earlier Stats) Stats {
 	return st
 }
 
-// Add is st with what an earlier Stack over the same table had counted. Capacities and what is held now stay as in st.
+// Add is st with what an earlier Stack over the same table had counted. Capacities and what is held
+// now stay as in st.
 func (st Stats) Add(earlier Stats) Stats {
 	st.InputRows += earlier.InputRows
 	st.Windows += earlier.Windows
@@ -175,7 +181,8 @@ func (st Stats) Add(earlier Stats) Stats {
 	return st
 }
 
-// Sum is what stacks over different tables hold and did together. RowBytes is that of all, or 0 where they differ.
+// Sum is what stacks over different tables hold and did together. RowBytes is that of all, or 0
+// where they differ.
 func Sum(all []Stats) (sum Stats) {
 	for i, st := range all {
 		rowBytes := st.RowBytes

@@ -40,15 +40,15 @@ type Window struct {
 	loaded  bool
 	err     error // of Load
 
-	// Under s.mu: steps that are gathered, and steps whose rows may give way to others. A step passes when it is gathered, or over
-	// Records when it is written back.
+	// Under s.mu: steps that are gathered, and steps whose rows may give way to others. A step
+	// passes when it is gathered, or over Records when it is written back.
 	gathered, passed int
 	first            int  // number of the first step since Open or Reset, over Records
 	left             bool // by who gathers: released, once all its steps have passed
 }
 
-// Expect tells the next group of steps: of each the ids whose rows it will need, none twice. They are borrowed until their
-// steps are released. An id past the table panics.
+// Expect tells the next group of steps: of each the ids whose rows it will need, none twice. They
+// are borrowed until their steps are released. An id past the table panics.
 func (s *Stack) Expect(steps [][]uint32) {
 	s.planning.Lock()
 	defer s.planning.Unlock()
@@ -66,8 +66,8 @@ func (s *Stack) Expect(steps [][]uint32) {
 	}
 }
 
-// Room waits until fewer than two windows are not released, so that whoever plans is not ahead without bounds. An error is the
-// end of ctx.
+// Room waits until fewer than two windows are not released, so that whoever plans is not ahead
+// without bounds. An error is the end of ctx.
 func (s *Stack) Room(ctx context.Context) error {
 	if err := s.waitRoom(ctx, "Room"); err != nil {
 		return fmt.Errorf("cachetier: %w", err)
@@ -75,7 +75,8 @@ func (s *Stack) Room(ctx context.Context) error {
 	return nil
 }
 
-// waitRoom is Room for a call of that name. Mostly there is room, and nothing that Close would have to end.
+// waitRoom is Room for a call of that name. Mostly there is room, and nothing that Close would have
+// to end.
 func (s *Stack) waitRoom(ctx context.Context, name string) error {
 	room := func() bool { return len(s.mu.windows) < maxWindows }
 	s.mu.Lock()
@@ -90,8 +91,9 @@ func (s *Stack) waitRoom(ctx context.Context, name string) error {
 	return s.wait(ctx, room)
 }
 
-// Fit is how many steps the next window can have: as many of the oldest group as have their rows fit in the cache together, but
-// one at least. It is 0 when nothing is expected, and 1 where there is no cache.
+// Fit is how many steps the next window can have: as many of the oldest group as have their rows
+// fit in the cache together, but one at least. It is 0 when nothing is expected, and 1 where there
+// is no cache.
 func (s *Stack) Fit() int {
 	s.planning.Lock()
 	defer s.planning.Unlock()
@@ -99,7 +101,8 @@ func (s *Stack) Fit() int {
 	return s.fit()
 }
 
-// fit is Fit for who holds s.planning. It makes the sets of the groups that the next window looks at.
+// fit is Fit for who holds s.planning. It makes the sets of the groups that the next window looks
+// at.
 func (s *Stack) fit() int {
 	if len(s.groups) == 0 {
 		return 0
@@ -133,12 +136,13 @@ func (s *Stack) measure(g *group) int {
 	return max(n-1, 1)
 }
 
-// Next plans the next window: so many steps of the oldest group, at most Fit. The rest of the group is for the windows that
-// follow. It is nil when nothing is expected and steps is 0. It reads nothing, but waits as Room does. An error is the end of
-// ctx, and plans nothing. A number of steps that is out of range panics.
+// Next plans the next window: so many steps of the oldest group, at most Fit. The rest of the group
+// is for the windows that follow. It is nil when nothing is expected and steps is 0. It reads
+// nothing, but waits as Room does. An error is the end of ctx, and plans nothing. A number of steps
+// that is out of range panics.
 //
-// What is known of the future is what was expected by then, up to Options.Lookahead groups. So the order of calls to Expect
-// and Next has a part in what the tiers keep; time has none.
+// What is known of the future is what was expected by then, up to Options.Lookahead groups. So the
+// order of calls to Expect and Next has a part in what the tiers keep; time has none.
 func (s *Stack) Next(ctx context.Context, steps int) (*Window, error) {
 	err := s.waitRoom(ctx, "Next")
 	s.planning.Lock()
@@ -196,7 +200,8 @@ func (s *Stack) enter(w *Window) {
 	s.mu.windows = append(s.mu.windows, w)
 }
 
-// take makes w, in which rows are read for the first n steps of g together, and lists what w foresees.
+// take makes w, in which rows are read for the first n steps of g together, and lists what w
+// foresees.
 func (s *Stack) take(w *Window, g *group, n int) {
 	w.single = n == 1
 	if n < len(g.steps) {
@@ -222,12 +227,13 @@ func (w *Window) Steps() int { return len(w.steps) }
 // Rows is how many different rows of the cache the window needs, 0 if there is no cache.
 func (w *Window) Rows() int { return w.rows }
 
-// ReadSeconds is how long Load read, its waiting left out, and the scan of its horizon. It is valid between Load and the first Gather.
+// ReadSeconds is how long Load read, its waiting left out, and the scan of its horizon. It is valid
+// between Load and the first Gather.
 func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds - w.came.scanned.Seconds }
 
-// Release ends the use of the window: from now on its rows stay only while the policy finds them worth it. Windows are
-// released in order. A second Release does nothing. Over Records it waits for nothing, and takes effect when the steps of the
-// window have passed.
+// Release ends the use of the window: from now on its rows stay only while the policy finds them
+// worth it. Windows are released in order. A second Release does nothing. Over Records it waits for
+// nothing, and takes effect when the steps of the window have passed.
 func (w *Window) Release() {
 	s := w.s
 	w.abandon()
@@ -275,8 +281,8 @@ func (w *Window) forget() {
 	w.need, w.future = nil, nil
 }
 
-// abandon lets go of what w has and does not need once it is released or of no use. Slots of rows that never came are free
-// again.
+// abandon lets go of what w has and does not need once it is released or of no use. Slots of rows
+// that never came are free again.
 func (w *Window) abandon() {
 	w.forget()
 	if !w.loaded {

@@ -27,7 +27,8 @@ import (
 // bg is for what nothing cuts short.
 var bg = context.Background()
 
-// within ends the tests, and shows who waits for what, if do takes much longer than any machine needs: it hangs.
+// within ends the tests, and shows who waits for what, if do takes much longer than any machine
+// needs: it hangs.
 func within(do func()) {
 	defer time.AfterFunc(time.Minute, func() {
 		stacks := make([]byte, 1<<20)
@@ -373,8 +374,8 @@ func next(t require.TestingT, s *cachetier.Stack) *cachetier.Window {
 	return w
 }
 
-// runAll takes groups through the windows: at once, or with a goroutine to plan, one to load and one to gather. It returns the
-// counters after each step.
+// runAll takes groups through the windows: at once, or with a goroutine to plan, one to load and
+// one to gather. It returns the counters after each step.
 func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead int, atOnce bool) (after []cachetier.Stats, err error) {
 	type planned struct {
 		*cachetier.Window
@@ -463,8 +464,8 @@ func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead in
 	return after, g.Wait()
 }
 
-// TestTimeHasNoPart runs the same batches one thing at a time, and with all at once: the rows and the counters after each
-// step are the same.
+// TestTimeHasNoPart runs the same batches one thing at a time, and with all at once: the rows and
+// the counters after each step are the same.
 func TestTimeHasNoPart(t *testing.T) {
 	f := table(t, tableRows, 100)
 	rapid.Check(t, func(t *rapid.T) {
@@ -488,7 +489,8 @@ func TestTimeHasNoPart(t *testing.T) {
 	})
 }
 
-// TestRunsCutShort stops runs anywhere and goes on: nobody waits for ever, and no row is wrong afterwards.
+// TestRunsCutShort stops runs anywhere and goes on: nobody waits for ever, and no row is wrong
+// afterwards.
 func TestRunsCutShort(t *testing.T) {
 	f := table(t, tableRows, 100)
 	rapid.Check(t, func(t *rapid.T) {
@@ -564,7 +566,8 @@ func TestWindowsAreSplitAndShared(t *testing.T) {
 		}
 		return ids
 	}
-	// Two steps that fill the cache, one that shares rows with both and still fits, one that does not.
+	// Two steps that fill the cache, one that shares rows with both and still fits, one that does
+	// not.
 	s.Expect([][]uint32{seq(0, 5), seq(5, most), seq(3, 9), seq(most, most+1), seq(0, 2)})
 	w := next(t, s)
 	require.Equal(t, 3, w.Steps())
@@ -580,7 +583,8 @@ func TestWindowsAreSplitAndShared(t *testing.T) {
 	require.Nil(t, next(t, s))
 }
 
-// TestKeptAndNeverLoaded gives up a window between the decision and the reading: no row counts as there that did not come.
+// TestKeptAndNeverLoaded gives up a window between the decision and the reading: no row counts as
+// there that did not come.
 func TestKeptAndNeverLoaded(t *testing.T) {
 	f := table(t, tableRows, 100)
 	for _, giveUp := range []func(*cachetier.Stack, *cachetier.Window){
@@ -678,8 +682,8 @@ func TestMisuseOfWindowsPanics(t *testing.T) {
 	require.Panics(t, func() { s.Forecast(nil, 0) })
 }
 
-// TestLoadFollowsTheWindowInUse loads a window into the slots of one that is not released: some once a step is gathered, all
-// of them once the last one is.
+// TestLoadFollowsTheWindowInUse loads a window into the slots of one that is not released: some
+// once a step is gathered, all of them once the last one is.
 func TestLoadFollowsTheWindowInUse(t *testing.T) {
 	f := table(t, tableRows, 100)
 	const slots = 40

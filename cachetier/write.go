@@ -22,8 +22,8 @@ type rewrites struct {
 	records Records
 	lag     int
 
-	// copying is held by who copies rows out for a step, and by who writes the rows of one, so that no step sees half of a
-	// write. What was undone, below, is under it as well.
+	// copying is held by who copies rows out for a step, and by who writes the rows of one, so that
+	// no step sees half of a write. What was undone, below, is under it as well.
 	copying sync.Mutex
 	undone  []undone // of the newest steps, in order
 	spare   []undone // whose memory the next ones take
@@ -39,8 +39,9 @@ type rewrites struct {
 	}
 	bits *kernels.HostBuf // of dirty
 
-	// out is the rows that have lost their slot, by the part of the window before that has to be over. Their bytes lie there still.
-	// It belongs to whoever brings the next window, as the cache does.
+	// out is the rows that have lost their slot, by the part of the window before that has to be
+	// over. Their bytes lie there still. It belongs to whoever brings the next window, as the cache
+	// does.
 	out [1 + policy.Parts][]move
 }
 
@@ -51,8 +52,9 @@ type undone struct {
 	rows []byte
 }
 
-// OpenRecords makes the tiers over r, of which a step sees what was written lag steps before it: see [Stack.Write]. r stays the
-// caller's, who uses it no more before Close has returned, but between two ranges of steps. A lag of 0 is one of 1.
+// OpenRecords makes the tiers over r, of which a step sees what was written lag steps before it:
+// see [Stack.Write]. r stays the caller's, who uses it no more before Close has returned, but
+// between two ranges of steps. A lag of 0 is one of 1.
 func OpenRecords(ctx context.Context, r Records, lag int, o Options) (*Stack, error) {
 	if err := errors.Join(o.Validate(), validLag(lag)); err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
@@ -76,8 +78,8 @@ func OpenRecords(ctx context.Context, r Records, lag int, o Options) (*Stack, er
 	return s, nil
 }
 
-// NotedBytes is the bookkeeping that a Stack over so many rows of Records has from its host budget beside that of others: for the
-// table, and for a row in the cache.
+// NotedBytes is the bookkeeping that a Stack over so many rows of Records has from its host budget
+// beside that of others: for the table, and for a row in the cache.
 func NotedBytes(rows int) (table, row int64) { return 8 * int64(policy.SetWords(rows)), 8 }
 
 func validLag(lag int) error {
@@ -123,16 +125,18 @@ func (r *rewrites) lose(err error) error {
 	return r.mu.lost
 }
 
-// Write replaces rows of the next step to be written back: the oldest that has not Passed, which must be gathered. places are
-// those of the rows in the step's list of ids, and src has their bytes in that order. A step writes no other rows than those of its
-// list, none twice.
+// Write replaces rows of the next step to be written back: the oldest that has not Passed, which
+// must be gathered. places are those of the rows in the step's list of ids, and src has their bytes
+// in that order. A step writes no other rows than those of its list, none twice.
 //
-// With a lag of k, step i sees what steps up to i-k wrote and nothing of those after: its Gather waits until i-k has passed, and
-// takes back what later ones wrote. So what a step sees depends on the lag, and neither on time, budgets, policies nor windows.
+// With a lag of k, step i sees what steps up to i-k wrote and nothing of those after: its Gather
+// waits until i-k has passed, and takes back what later ones wrote. So what a step sees depends on
+// the lag, and neither on time, budgets, policies nor windows.
 //
-// A row in memory is replaced there, and is written to disk before it loses its place; others are written at once. A Write that
-// fails leaves the Stack of no use: this error and all that follow are the same. Where it is Load or Gather that cannot write the
-// rows that lose their place, these stay, and nothing is brought or copied any more until a Flush has written them.
+// A row in memory is replaced there, and is written to disk before it loses its place; others are
+// written at once. A Write that fails leaves the Stack of no use: this error and all that follow
+// are the same. Where it is Load or Gather that cannot write the rows that lose their place, these
+// stay, and nothing is brought or copied any more until a Flush has written them.
 func (s *Stack) Write(places []uint32, src []byte) error {
 	return s.write(src, func([]uint32) []uint32 { return places })
 }
@@ -148,9 +152,10 @@ func (s *Stack) WriteAll(src []byte) error {
 	})
 }
 
-// Update is a Write of rows that change makes what they are to be. It calls change once with each place, i among places, and the bytes of the
-// newest version of its row, which may have what later steps wrote than those that this one has seen. change has them for the length of the
-// call. Of a row that is not in memory these bytes are read first.
+// Update is a Write of rows that change makes what they are to be. It calls change once with each
+// place, i among places, and the bytes of the newest version of its row, which may have what later
+// steps wrote than those that this one has seen. change has them for the length of the call. Of a
+// row that is not in memory these bytes are read first.
 func (s *Stack) Update(places []uint32, change func(i int, row []byte)) error {
 	return s.rewrite("Update", func([]uint32) []uint32 { return places }, func(p located, were []byte) error {
 		size := s.rowBytes
@@ -174,7 +179,8 @@ func (s *Stack) Update(places []uint32, change func(i int, row []byte)) error {
 // updateBytes is how much of rows that are not in memory an Update holds at a time.
 const updateBytes = 4 << 20
 
-// updateOnDisk is Update of rows that are on disk. were has all rows of the Update by their place, or is nil where they have to be read.
+// updateOnDisk is Update of rows that are on disk. were has all rows of the Update by their place,
+// or is nil where they have to be read.
 func (s *Stack) updateOnDisk(wants []want, were []byte, change func(i int, row []byte)) error {
 	r, size := s.rewrites, s.rowBytes
 	r.room = slices.Grow(r.room[:0], len(wants)*size)[:len(wants)*size]
@@ -216,8 +222,9 @@ func (s *Stack) write(src []byte, of func(ids []uint32) (places []uint32)) error
 	})
 }
 
-// rewrite finds rows of the next step to be written back, and has put make them what they are to be. were is what they are, where a lag wants
-// that remembered, by their place among places; or nil.
+// rewrite finds rows of the next step to be written back, and has put make them what they are to
+// be. were is what they are, where a lag wants that remembered, by their place among places; or
+// nil.
 func (s *Stack) rewrite(name string, of func(ids []uint32) (places []uint32), put func(p located, were []byte) error) error {
 	r := s.rewrites
 	if r == nil {
@@ -244,7 +251,8 @@ func (s *Stack) rewrite(name string, of func(ids []uint32) (places []uint32), pu
 		if were, err = s.remember(now, ids, places, p); err != nil {
 			return r.lose(err)
 		}
-		// What the next step to be written has seen, and not what steps gathered ahead of it have, which may never be used.
+		// What the next step to be written has seen, and not what steps gathered ahead of it have,
+		// which may never be used.
 		for len(r.undone) > 0 && r.undone[0].step <= now+1-r.lag {
 			r.forget(1)
 		}
@@ -320,7 +328,8 @@ func (s *Stack) unpassed(name string) (w *Window, step int) {
 	panic("cachetier: " + name + " of a step that is not gathered")
 }
 
-// remember keeps what rows are that a step is about to write, for the steps that must not see that. It lends these bytes.
+// remember keeps what rows are that a step is about to write, for the steps that must not see that.
+// It lends these bytes.
 func (s *Stack) remember(step int, ids, at []uint32, p located) (were []byte, err error) {
 	size := s.rowBytes
 	u := s.rewrites.undo(step, len(at)*size)
@@ -360,7 +369,8 @@ func (r *rewrites) forget(n int) {
 	r.undone = slices.Delete(r.undone, 0, n)
 }
 
-// takeBack replaces rows that were gathered for a step by what they were when that step's lag began.
+// takeBack replaces rows that were gathered for a step by what they were when that step's lag
+// began.
 func (r *rewrites) takeBack(dst []byte, ids []uint32, step int) {
 	if r == nil {
 		return
@@ -378,8 +388,8 @@ func (r *rewrites) takeBack(dst []byte, ids []uint32, step int) {
 	}
 }
 
-// written waits until step i of w may be gathered: until what it sees is written, and for one that is read on its own until the
-// windows before it are released.
+// written waits until step i of w may be gathered: until what it sees is written, and for one that
+// is read on its own until the windows before it are released.
 func (s *Stack) written(ctx context.Context, w *Window, i int) error {
 	err := s.wait(ctx, func() bool {
 		return w.first+i-s.rewrites.lag < s.mu.passed && !(w.single && s.at(w) > 0)
@@ -390,8 +400,8 @@ func (s *Stack) written(ctx context.Context, w *Window, i int) error {
 	return s.rewrites.failed()
 }
 
-// Passed takes note that the next step is written back: that there is no more Write of it. Over a Table, whose steps pass when they
-// are gathered, it does nothing.
+// Passed takes note that the next step is written back: that there is no more Write of it. Over a
+// Table, whose steps pass when they are gathered, it does nothing.
 func (s *Stack) Passed() {
 	if s.rewrites == nil {
 		return
@@ -405,8 +415,8 @@ func (s *Stack) Passed() {
 	s.releaseLocked()
 }
 
-// Reload takes the rows of Records anew, which are others now than what was written: it forgets all that is in memory. An error
-// leaves anything there.
+// Reload takes the rows of Records anew, which are others now than what was written: it forgets all
+// that is in memory. An error leaves anything there.
 func (s *Stack) Reload(ctx context.Context) error {
 	s.alive("Reload")
 	s.Settle()
@@ -440,7 +450,8 @@ func (s *Stack) Settle() {
 	}
 }
 
-// SetLag is the lag from now on: between two ranges of steps. It panics where OpenRecords would refuse it, and over a Table.
+// SetLag is the lag from now on: between two ranges of steps. It panics where OpenRecords would
+// refuse it, and over a Table.
 func (s *Stack) SetLag(lag int) {
 	if err := validLag(lag); err != nil || s.rewrites == nil {
 		panic(fmt.Sprintf("cachetier: SetLag: %v", err))
@@ -457,7 +468,8 @@ type Undo struct {
 	Were []byte   // in the order of Rows
 }
 
-// Undos is what steps to come would not see yet of the last steps, the oldest first: between two ranges of steps. With a lag of 1 it is empty.
+// Undos is what steps to come would not see yet of the last steps, the oldest first: between two
+// ranges of steps. With a lag of 1 it is empty.
 func (s *Stack) Undos() (all []Undo) {
 	if s.rewrites == nil {
 		return nil
@@ -475,8 +487,8 @@ func (s *Stack) Undos() (all []Undo) {
 	return all
 }
 
-// Undone takes over the Undos of a Stack whose rows are as they are here, and whose last steps come before the first one here. It panics where
-// a list of rows and their bytes do not fit each other.
+// Undone takes over the Undos of a Stack whose rows are as they are here, and whose last steps come
+// before the first one here. It panics where a list of rows and their bytes do not fit each other.
 func (s *Stack) Undone(all []Undo) {
 	s.rewrites.copying.Lock()
 	defer s.rewrites.copying.Unlock()
@@ -524,7 +536,8 @@ func (s *Stack) noteLeaving(change policy.Change) {
 	})
 }
 
-// leaving says whether rows have to be written before slots are given out that can be had after this part.
+// leaving says whether rows have to be written before slots are given out that can be had after
+// this part.
 func (s *Stack) leaving(part int) bool { return s.rewrites != nil && len(s.rewrites.out[part]) > 0 }
 
 // leave writes them, as far as the disk does not have them. The part is over.
@@ -564,7 +577,8 @@ func (s *Stack) leaveAll() (err error) {
 	return err
 }
 
-// Flush writes the rows to disk that only memory has, in ascending order. Over a Table it does nothing.
+// Flush writes the rows to disk that only memory has, in ascending order. Over a Table it does
+// nothing.
 func (s *Stack) Flush() error { return s.flush(0) }
 
 // flush is Flush of the rows from first on.

@@ -16,8 +16,8 @@ const MaxCategory = 256
 // manyClasses is how many classes of text there may be that do not repeat.
 const manyClasses = 100
 
-// Category numbers the different values of a column, which are learnt in one reading and known in the others: by value
-// where all are integers, else by their bytes.
+// Category numbers the different values of a column, which are learnt in one reading and known in
+// the others: by value where all are integers, else by their bytes.
 type Category struct {
 	most    int
 	ids     map[string]int32
@@ -50,8 +50,9 @@ type Token struct {
 	Integer bool
 }
 
-// LabelToken reads a label in text; false when it is missing: when it is empty, or what tables have for nothing. However they are
-// capitalised, true and false are one each. The text is lent as the cell is, or in buf.
+// LabelToken reads a label in text; false when it is missing: when it is empty, or what tables have
+// for nothing. However they are capitalised, true and false are one each. The text is lent as the
+// cell is, or in buf.
 func LabelToken(cell, buf []byte) (t Token, ok bool, err error) {
 	switch cell = LabelText(cell); {
 	case len(cell) == 0:
@@ -70,8 +71,8 @@ func IntToken(n int64, buf []byte) Token {
 	return Token{Text: strconv.AppendInt(buf[:0], n, 10), Number: n, Integer: true}
 }
 
-// LabelText is what a cell says as a label or a category: nothing for NA, nan, null, None and blanks, and true or false for
-// these, however they are capitalised.
+// LabelText is what a cell says as a label or a category: nothing for NA, nan, null, None and
+// blanks, and true or false for these, however they are capitalised.
 func LabelText(cell []byte) []byte {
 	text := bytes.TrimSpace(cell)
 	switch string(text) {
@@ -124,8 +125,8 @@ func (c *Category) Learn(t Token) {
 	}
 }
 
-// SettleLabel makes classes of what was learnt: by number when integers count from 0, else by name. Negative integers are
-// missing.
+// SettleLabel makes classes of what was learnt: by number when integers count from 0, else by name.
+// Negative integers are missing.
 func (c *Category) SettleLabel() error {
 	switch {
 	case c.texts && c.many:
@@ -143,7 +144,8 @@ func (c *Category) SettleLabel() error {
 	return nil
 }
 
-// Settle numbers what was learnt, integers by value and texts by their bytes, and says whether there was room.
+// Settle numbers what was learnt, integers by value and texts by their bytes, and says whether
+// there was room.
 func (c *Category) Settle() (fits bool) {
 	if !c.many {
 		c.number(false)

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCategory: integers are numbered by value and texts by their bytes, and a negative integer is no class.
+// TestCategory: integers are numbered by value and texts by their bytes, and a negative integer is
+// no class.
 func TestCategory(t *testing.T) {
 	c := NewCategory(10)
 	for _, n := range []int64{2000, 9, 10, -1, 2000} {

@@ -6,31 +6,38 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Source is one raw graph where its owner left it. Schema comes first and says which sections there are: node ids, edges,
-// feature rows, labels and splits. Each section is a stream of chunks. Sections are read one at a time, in any order. Each can
-// be read again and then gives the same rows, since a builder in bounded memory makes several passes. Another Source that
-// is opened for the same files gives the same rows as well. Package ingest/sourcetest tests what is promised here.
+// Source is one raw graph where its owner left it. Schema comes first and says which sections there
+// are: node ids, edges, feature rows, labels and splits. Each section is a stream of chunks.
+// Sections are read one at a time, in any order. Each can be read again and then gives the same
+// rows, since a builder in bounded memory makes several passes. Another Source that is opened for
+// the same files gives the same rows as well. Package ingest/sourcetest tests what is promised
+// here.
 //
-// The chunks of a section follow each other: the First of a chunk is the number of rows before it. A chunk names its file
-// and has one row or more. If it has more than one, its numbers take at most [ChunkBytes], and its texts, less those of its
-// last row, at most as much again; columns of edges come on top. Its slices are lent for the call of emit: the Source does not
-// touch them during the call, and emit may overwrite them. Where the Schema declares a number of nodes or edges, as many come. A
-// Source streams: it holds the chunk that it emits, and beside it only what its package says.
+// The chunks of a section follow each other: the First of a chunk is the number of rows before it.
+// A chunk names its file and has one row or more. If it has more than one, its numbers take at most
+// [ChunkBytes], and its texts, less those of its last row, at most as much again; columns of edges
+// come on top. Its slices are lent for the call of emit: the Source does not touch them during the
+// call, and emit may overwrite them. Where the Schema declares a number of nodes or edges, as many
+// come. A Source streams: it holds the chunk that it emits, and beside it only what its package
+// says.
 //
-// A section calls emit in the goroutine that reads it. An error from emit ends the section, which returns it as it is and
-// does not call emit again. Once ctx is done no chunk follows, and a section that has chunks left ends with an error that
-// wraps that of ctx. A section that ended early can be read again, and Schema can be called again. When a section ends, so
-// have its goroutines, and its files are closed. Files that serve all sections are open until Close, which may be called
-// more than once and at any time between sections.
+// A section calls emit in the goroutine that reads it. An error from emit ends the section, which
+// returns it as it is and does not call emit again. Once ctx is done no chunk follows, and a
+// section that has chunks left ends with an error that wraps that of ctx. A section that ended
+// early can be read again, and Schema can be called again. When a section ends, so have its
+// goroutines, and its files are closed. Files that serve all sections are open until Close, which
+// may be called more than once and at any time between sections.
 //
-// Errors name file, place, reason and remedy in one line. A Source checks its own form (headers, sizes, checksums,
-// row counts against declared counts); ids and values are checked by build.Build, which has the place from the chunk.
+// Errors name file, place, reason and remedy in one line. A Source checks its own form (headers,
+// sizes, checksums, row counts against declared counts); ids and values are checked by build.Build,
+// which has the place from the chunk.
 //
 // One goroutine uses a Source at a time.
 type Source interface {
 	// Schema says what there is, from metadata where the format has it.
 	Schema(ctx context.Context) (*Schema, error)
-	// NodeIDs streams the original ids of a node type that has its own and is not Gathered, in row order.
+	// NodeIDs streams the original ids of a node type that has its own and is not Gathered, in row
+	// order.
 	NodeIDs(ctx context.Context, nodeType int, emit func(IDChunk) error) error
 	// Edges streams the edges of Schema.Relations[relation].
 	Edges(ctx context.Context, relation int, emit func(EdgeChunk) error) error
@@ -46,7 +53,8 @@ type Source interface {
 // ChunkBytes bounds a chunk: see [Source].
 const ChunkBytes = 1 << 20
 
-// Schema is the form of a graph. It has types from the start: a homogeneous graph has one node type and one relation.
+// Schema is the form of a graph. It has types from the start: a homogeneous graph has one node type
+// and one relation.
 type Schema struct {
 	Name      string // of the dataset: "ogbn_arxiv"
 	NodeTypes []NodeType
@@ -54,23 +62,27 @@ type Schema struct {
 	Tables    []Table
 	Labels    []Label
 	Splits    []Split
-	// Skipped lists what the source holds and this reader does not read, with the reason, a sentence each.
+	// Skipped lists what the source holds and this reader does not read, with the reason, a
+	// sentence each.
 	Skipped []string
 	// Featureless: data of this kind have no features, so that none need be made.
 	Featureless bool
-	// NoFeatures and NoLabels are for messages where there are none: what the reader found, and what it looked for. "x.npz: no
-	// array of features (found emb); looked for x, feat". They are empty where there are features, or labels.
+	// NoFeatures and NoLabels are for messages where there are none: what the reader found, and
+	// what it looked for. "x.npz: no array of features (found emb); looked for x, feat". They are
+	// empty where there are features, or labels.
 	NoFeatures, NoLabels string
 	// BackWanted says that networks learn better from this kind of data with reverses, so Build
 	// adds them as with Options.Reverse. It does not with Options.OneWay, nor if links are held
 	// out: reverses would then be learnt too.
 	BackWanted bool
-	// Identity is equal for equal contents. It has the parameters of a generated graph, or the names, sizes and times of files
-	// (see [Files]). A killed ingest resumes only when the identity is the same as before; "" is never the same.
+	// Identity is equal for equal contents. It has the parameters of a generated graph, or the
+	// names, sizes and times of files (see [Files]). A killed ingest resumes only when the identity
+	// is the same as before; "" is never the same.
 	Identity string
 }
 
-// IDs is what the nodes of a type are called by: in NodeIDs, and at the ends of edges and in splits.
+// IDs is what the nodes of a type are called by: in NodeIDs, and at the ends of edges and in
+// splits.
 type IDs uint8
 
 const (
@@ -82,17 +94,17 @@ const (
 // MaxIDBytes is the length of the longest text that is an id.
 const MaxIDBytes = 4096
 
-// NodeType is one kind of node. Rows of nodes that have ids of their own are in the order of NodeIDs. Rows of Gathered nodes are
-// in ascending order of their ids, texts by their bytes.
+// NodeType is one kind of node. Rows of nodes that have ids of their own are in the order of
+// NodeIDs. Rows of Gathered nodes are in ascending order of their ids, texts by their bytes.
 type NodeType struct {
 	Name  string
 	Count int64 // declared number; 0 or -1 when not known beforehand, but always known for RowIDs
 	IDs   IDs
-	// Gathered says that there is no list of the nodes: they are those that edges name. Such a type has no tables and no
-	// labels from the source, since nobody knows its rows beforehand.
+	// Gathered says that there is no list of the nodes: they are those that edges name. Such a type
+	// has no tables and no labels from the source, since nobody knows its rows beforehand.
 	Gathered bool
-	// Columns are numbers of the nodes that a [NodeColumner] gives: years, say. They are of types with RowIDs, and edges are split
-	// by them; the dataset has none.
+	// Columns are numbers of the nodes that a [NodeColumner] gives: years, say. They are of types
+	// with RowIDs, and edges are split by them; the dataset has none.
 	Columns []string
 }
 
@@ -102,31 +114,39 @@ type Relation struct {
 	Edges          int64        // declared number, -1 when not known beforehand
 	Columns        []EdgeColumn // kept beside the neighbours
 	Left           []string     // columns that the source has and its reader leaves behind; Skipped says how to keep them
-	// Parted says that the source holds edges out, for link prediction: its chunks say of each edge which part it is in.
+	// Parted says that the source holds edges out, for link prediction: its chunks say of each edge
+	// which part it is in.
 	Parted bool
-	// Held says that the source, an [EdgeHolder], has held-out edges apart from those of Edges, and what it has with them.
+	// Held says that the source, an [EdgeHolder], has held-out edges apart from those of Edges, and
+	// what it has with them.
 	Held *Held
-	// Stream says that these are no edges but events in time. The dataset has a stream of the relation's name then, and no topology.
+	// Stream says that these are no edges but events in time. The dataset has a stream of the
+	// relation's name then, and no topology.
 	Stream *Stream
 }
 
-// Stream is what is special about a relation that is a stream of events. Its Columns are their time and, where Label is set, their label.
-// Events may come in any order; those of one time follow each other as they came.
+// Stream is what is special about a relation that is a stream of events. Its Columns are their time
+// and, where Label is set, their label. Events may come in any order; those of one time follow each
+// other as they came.
 type Stream struct {
 	Time  string // F64, finite
 	Label string // I32: the class of the source from the event on, less than 0 where it is missing
-	// Classes and ClassNames are those of labels, as a Label has them; 0 and nil where there is one class more than the largest label.
+	// Classes and ClassNames are those of labels, as a Label has them; 0 and nil where there is one
+	// class more than the largest label.
 	Classes    int
 	ClassNames []string
-	// Negatives says that the source, a [NegativeGiver], has destinations that events to validate and to test on are ranked among.
+	// Negatives says that the source, a [NegativeGiver], has destinations that events to validate
+	// and to test on are ranked among.
 	Negatives bool
-	// NodeLabels says that the source, a [NodeLabeller], has classes of nodes at times of their own.
+	// NodeLabels says that the source, a [NodeLabeller], has classes of nodes at times of their
+	// own.
 	NodeLabels bool
 	// About is what a plan goes by where numbers are known once the sections are read.
 	About About
 }
 
-// About is how much of a stream there is, more or less, judged by the sizes of files. 0 is not known.
+// About is how much of a stream there is, more or less, judged by the sizes of files. 0 is not
+// known.
 type About struct {
 	Events     int64 // where Relation.Edges is not declared
 	Lists      int64 // of negatives, and
@@ -136,8 +156,8 @@ type About struct {
 
 // Held is what a source has with the held-out edges of a relation. Its ends are in types of RowIDs.
 type Held struct {
-	// SrcNegatives and DstNegatives are the numbers of nodes that take the place of each edge's source and destination in a
-	// ranking, by store.HeldPart; 0: none are given.
+	// SrcNegatives and DstNegatives are the numbers of nodes that take the place of each edge's
+	// source and destination in a ranking, by store.HeldPart; 0: none are given.
 	SrcNegatives, DstNegatives [2]int
 	Pool                       [2]bool      // pairs that are no edges are given
 	Columns                    []EdgeColumn // some of the relation's
@@ -146,14 +166,15 @@ type Held struct {
 // Key names a relation in tables, paths and messages: src__name__dst.
 func (r Relation) Key() string { return r.Src + "__" + r.Name + "__" + r.Dst }
 
-// EdgeColumn is one value of every edge of a relation: "weight", F32; "time", I64; "type", U8. Only times of events are F64.
+// EdgeColumn is one value of every edge of a relation: "weight", F32; "time", I64; "type", U8. Only
+// times of events are F64.
 type EdgeColumn struct {
 	Name string // not "id": that is the edge's number as read, which Options.EdgeIDs keeps
 	Elem store.Elem
 }
 
-// Table is one feature matrix, Dim columns: a row per node of NodeType, or, when Relation is set instead, a row per edge of
-// that relation in the order of Edges.
+// Table is one feature matrix, Dim columns: a row per node of NodeType, or, when Relation is set
+// instead, a row per edge of that relation in the order of Edges.
 type Table struct {
 	Name, NodeType string
 	Relation       string // a Key
@@ -215,9 +236,10 @@ func (t *Texts) Append(text []byte) {
 // Reset makes it empty and keeps the memory.
 func (t *Texts) Reset() { t.Bytes, t.Ends = t.Bytes[:0], t.Ends[:0] }
 
-// EdgeChunk holds edges Src[i]→Dst[i]; messages flow from Src to Dst. The ends in a node type of TextIDs are in SrcTexts
-// and DstTexts, and those of other types in Src and Dst. Values has, for each column of the relation, the bits of each
-// edge's value: math.Float32bits of an F32, the two's complement of an I64.
+// EdgeChunk holds edges Src[i]→Dst[i]; messages flow from Src to Dst. The ends in a node type of
+// TextIDs are in SrcTexts and DstTexts, and those of other types in Src and Dst. Values has, for
+// each column of the relation, the bits of each edge's value: math.Float32bits of an F32, the two's
+// complement of an I64.
 type EdgeChunk struct {
 	Place
 	Src, Dst           []int64
@@ -235,8 +257,9 @@ type RowChunk struct {
 	Values []float32
 }
 
-// LabelChunk holds labels for the nodes of rows First, First+1, …: a class each, or, when the label is Multi, Classes
-// zeros and ones each. -1 is missing. When the label is Numbers they are the bits of a float32 each, finite, or NaN where it is missing.
+// LabelChunk holds labels for the nodes of rows First, First+1, …: a class each, or, when the label
+// is Multi, Classes zeros and ones each. -1 is missing. When the label is Numbers they are the bits
+// of a float32 each, finite, or NaN where it is missing.
 type LabelChunk struct {
 	Place
 	Values []int32
@@ -252,25 +275,28 @@ type IDChunk struct {
 // Len is the number of ids.
 func (c *IDChunk) Len() int { return max(len(c.IDs), c.Texts.Len()) }
 
-// RowMaker is a Source that gives feature rows in any order, as a generator can. A builder that renumbers nodes then writes the
-// table once and need not sort it.
+// RowMaker is a Source that gives feature rows in any order, as a generator can. A builder that
+// renumbers nodes then writes the table once and need not sort it.
 type RowMaker interface {
 	Source
-	// RowsAt fills dst with the feature rows of nodes rows, len(dst)/len(rows) = Dim values each. It is safe for concurrent
-	// use. It says false for a table that only Rows can read.
+	// RowsAt fills dst with the feature rows of nodes rows, len(dst)/len(rows) = Dim values each.
+	// It is safe for concurrent use. It says false for a table that only Rows can read.
 	RowsAt(table int, rows []uint32, dst []float32) bool
 }
 
-// EdgeHolder is a Source that has held-out edges of relations by themselves: see Relation.Held. part is Valid or Test.
+// EdgeHolder is a Source that has held-out edges of relations by themselves: see Relation.Held.
+// part is Valid or Test.
 type EdgeHolder interface {
 	Source
 	// HeldEdges streams the held-out edges of Schema.Relations[relation].
 	HeldEdges(ctx context.Context, relation int, part Part, emit func(HeldChunk) error) error
-	// HeldPool streams the pairs that are no edges, where there are some: chunks without negatives and values.
+	// HeldPool streams the pairs that are no edges, where there are some: chunks without negatives
+	// and values.
 	HeldPool(ctx context.Context, relation int, part Part, emit func(HeldChunk) error) error
 }
 
-// HeldChunk holds edges Src[i]→Dst[i], rows of negatives as long as Held says, and values as an [EdgeChunk] has them.
+// HeldChunk holds edges Src[i]→Dst[i], rows of negatives as long as Held says, and values as an
+// [EdgeChunk] has them.
 type HeldChunk struct {
 	Place
 	Src, Dst                   []int64
@@ -281,12 +307,14 @@ type HeldChunk struct {
 // NegativeGiver is a Source of streams with Negatives.
 type NegativeGiver interface {
 	Source
-	// Negatives streams those of Schema.Relations[relation], which is a stream between types whose rows are known beforehand.
+	// Negatives streams those of Schema.Relations[relation], which is a stream between types whose
+	// rows are known beforehand.
 	Negatives(ctx context.Context, relation int, emit func(NegativeChunk) error) error
 }
 
-// NegativeChunk holds lists of destinations, in any order of events. List i is of all events from row Src[i] to row Dst[i] at Times[i]. It ends
-// before Nodes[Ends[i]], and has rows of the destination's type. No two lists are of the same events.
+// NegativeChunk holds lists of destinations, in any order of events. List i is of all events from
+// row Src[i] to row Dst[i] at Times[i]. It ends before Nodes[Ends[i]], and has rows of the
+// destination's type. No two lists are of the same events.
 type NegativeChunk struct {
 	Place    // of lists
 	Src, Dst []int64
@@ -298,11 +326,13 @@ type NegativeChunk struct {
 // NodeLabeller is a Source of streams with NodeLabels.
 type NodeLabeller interface {
 	Source
-	// NodeLabels streams those of Schema.Relations[relation], a stream whose type of sources has rows that are known beforehand.
+	// NodeLabels streams those of Schema.Relations[relation], a stream whose type of sources has
+	// rows that are known beforehand.
 	NodeLabels(ctx context.Context, relation int, emit func(NodeLabelChunk) error) error
 }
 
-// NodeLabelChunk holds classes from 0 on of nodes by their rows, at times, in any order, and the part of each.
+// NodeLabelChunk holds classes from 0 on of nodes by their rows, at times, in any order, and the
+// part of each.
 type NodeLabelChunk struct {
 	Place
 	Nodes   []int64
@@ -350,6 +380,7 @@ type Remarker interface {
 // Tolerant is a Source that may skip rows that it cannot read, if its options allow it.
 type Tolerant interface {
 	Source
-	// BadRows is the number of rows skipped so far, and the error of the first. A row counts once, however often it is read.
+	// BadRows is the number of rows skipped so far, and the error of the first. A row counts once,
+	// however often it is read.
 	BadRows() (n int64, first error)
 }

@@ -26,8 +26,9 @@ func ReLUMask(d, y []float32) {
 	}
 }
 
-// whereAbove is v where y > 0, else 0. A branch here would be a coin toss. The bits of a positive float are 1 … Inf's as an
-// integer, so all of y > 0 comes down to one unsigned comparison, as a mask.
+// whereAbove is v where y > 0, else 0. A branch here would be a coin toss. The bits of a positive
+// float are 1 … Inf's as an integer, so all of y > 0 comes down to one unsigned comparison, as a
+// mask.
 func whereAbove(y, v float32) float32 {
 	const infinity = 0x7f80_0000
 	keep := uint32((int64(math.Float32bits(y)-1) - infinity) >> 63)

@@ -5,8 +5,9 @@ package kernels
 import "unsafe"
 
 const (
-	// addAheadBytes is how far ahead of the edge at hand rows are prefetched, and addAheadRows how many they are at most. On a Xeon with
-	// AVX512-FP16 half and twice as far ahead make no difference, on an EPYC with AVX-512 neither do 4 to 128 rows.
+	// addAheadBytes is how far ahead of the edge at hand rows are prefetched, and addAheadRows how
+	// many they are at most. On a Xeon with AVX512-FP16 half and twice as far ahead make no
+	// difference, on an EPYC with AVX-512 neither do 4 to 128 rows.
 	addAheadBytes = 4 << 10
 	addAheadRows  = 32
 	// addCallElements are those that a call adds: 100 µs even where no prefetch helps.
@@ -28,7 +29,8 @@ func (r *routines) edgeAdder(
 	}
 }
 
-// halfEdgeAdder fills in what a set has for addEdgesHalf: of rows whose length is a multiple of whole.
+// halfEdgeAdder fills in what a set has for addEdgesHalf: of rows whose length is a multiple of
+// whole.
 func (r *routines) halfEdgeAdder(
 	run func(dst *float32, src *uint16, cols, stride int, to, from *uint32, n, ahead int),
 	runBy func(dst *float32, src *uint16, cols, stride int, to, from *uint32, n, ahead int, w *float32),

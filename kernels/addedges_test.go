@@ -10,8 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAddEdgesSetsAgree: sets add what the plain function does, and touch nothing beyond: columns of all tails, whole rows and a range of
-// columns, lists shorter and longer than what is prefetched and than what a call adds, and operands that end where memory does.
+// TestAddEdgesSetsAgree: sets add what the plain function does, and touch nothing beyond: columns
+// of all tails, whole rows and a range of columns, lists shorter and longer than what is prefetched
+// and than what a call adds, and operands that end where memory does.
 func TestAddEdgesSetsAgree(t *testing.T) {
 	var f fence
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -75,8 +76,8 @@ func TestAddEdgesSetsAgree(t *testing.T) {
 	}
 }
 
-// BenchmarkAddEdges adds the rows of a block, in their order, to sums that lie anywhere in memory that is far larger than a cache, on one
-// core.
+// BenchmarkAddEdges adds the rows of a block, in their order, to sums that lie anywhere in memory
+// that is far larger than a cache, on one core.
 func BenchmarkAddEdges(b *testing.B) {
 	const sums, block, edges = 1 << 30, 16 << 20, 1 << 18
 	dst, err := NewHostBuf(sums)

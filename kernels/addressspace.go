@@ -9,12 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// beside is address space that is left for what nobody counts: threads, and the runtime's tables of them and of the heap, which it
-// makes 4 MiB at a time and cannot do without.
+// beside is address space that is left for what nobody counts: threads, and the runtime's tables of
+// them and of the heap, which it makes 4 MiB at a time and cannot do without.
 const beside = 48 << 20
 
-// AddressSpace is how much this process may map and reserve in all, RLIMIT_AS, which shells set by ulimit -v, and how much of
-// it is left for files, buffers and the heap; below 0 where that is too little already. It says false where there is no limit, or where what is taken cannot be told.
+// AddressSpace is how much this process may map and reserve in all, RLIMIT_AS, which shells set by
+// ulimit -v, and how much of it is left for files, buffers and the heap; below 0 where that is too
+// little already. It says false where there is no limit, or where what is taken cannot be told.
 func AddressSpace() (limit, left int64, limited bool) {
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &r) != nil || r.Cur >= math.MaxInt64 {
@@ -32,7 +33,8 @@ func AddressSpace() (limit, left int64, limited bool) {
 	return int64(r.Cur), int64(r.Cur) - taken*int64(os.Getpagesize()) - beside, true
 }
 
-// Addressable is at most n: what of it there is address space for, with an eighth of that to spare. It is for defaults.
+// Addressable is at most n: what of it there is address space for, with an eighth of that to spare.
+// It is for defaults.
 func Addressable(n int64) int64 {
 	if _, left, limited := AddressSpace(); limited {
 		return min(n, max(0, left-left/8))

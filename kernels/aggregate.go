@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// Aggregation reads rows where they lie: gathering them first would write and read every byte once more. Rows are taken
-// four at a time, so that the sum is loaded and stored once for four additions; the additions stay in the order of the
-// neighbours.
+// Aggregation reads rows where they lie: gathering them first would write and read every byte once
+// more. Rows are taken four at a time, so that the sum is loaded and stored once for four
+// additions; the additions stay in the order of the neighbours.
 
-// NeighborMean computes, for every destination i, the mean of src's rows nbr[start[i]:end[i]], or 0 where there are none.
-// dst has len(start) rows.
+// NeighborMean computes, for every destination i, the mean of src's rows nbr[start[i]:end[i]], or 0
+// where there are none. dst has len(start) rows.
 func NeighborMean(dst, src []float32, cols int, start, end, nbr []uint32) {
 	for i, lo := range start {
 		list := nbr[lo:end[i]]
@@ -41,8 +41,8 @@ func row[T any](src []T, u uint32, cols int) []T {
 	return src[int(u)*cols:][:cols]
 }
 
-// NeighborMeanHalf is NeighborMean of float16 rows, summed in float32. Its results are, bit for bit, those of widening the
-// rows first.
+// NeighborMeanHalf is NeighborMean of float16 rows, summed in float32. Its results are, bit for
+// bit, those of widening the rows first.
 func NeighborMeanHalf(dst []float32, src []uint16, cols int, start, end, nbr []uint32) {
 	for i, lo := range start {
 		list := nbr[lo:end[i]]
@@ -58,9 +58,10 @@ func NeighborMeanHalf(dst []float32, src []uint16, cols int, start, end, nbr []u
 	}
 }
 
-// sumHalves sets sum to the sum of the listed rows, divided by halfScale: a power of two changes no rounding, and one
-// multiplication at the end replaces one per element read. Even the smallest half is 13 bits above the smallest float32
-// here. It reports false when a row holds Inf or NaN, for which the trick does not work; sum then means nothing.
+// sumHalves sets sum to the sum of the listed rows, divided by halfScale: a power of two changes no
+// rounding, and one multiplication at the end replaces one per element read. Even the smallest half
+// is 13 bits above the smallest float32 here. It reports false when a row holds Inf or NaN, for
+// which the trick does not work; sum then means nothing.
 func sumHalves(sum []float32, src []uint16, list []uint32) (finite bool) {
 	clear(sum)
 	seen := uint32(0)
@@ -104,8 +105,8 @@ func sumHalvesPlain(sum []float32, src []uint16, list []uint32) {
 	}
 }
 
-// NeighborMeanGrad adds to every source row u of dsrc the rows revDst[revStart[u]:revStart[u+1]] of ddst, each divided by
-// its degree end[i]-start[i]. dsrc has len(revStart)-1 rows.
+// NeighborMeanGrad adds to every source row u of dsrc the rows revDst[revStart[u]:revStart[u+1]] of
+// ddst, each divided by its degree end[i]-start[i]. dsrc has len(revStart)-1 rows.
 func NeighborMeanGrad(dsrc, ddst []float32, cols int, start, end, revStart, revDst []uint32) {
 	weights := make([]float32, len(start))
 	inverseDegrees(weights, start, end)
@@ -121,7 +122,8 @@ func inverseDegrees(w []float32, start, end []uint32) {
 	}
 }
 
-// rowWeightedSum adds to every row i of dst the rows u of src that nbr[start[i]:end[i]] names, times w[u].
+// rowWeightedSum adds to every row i of dst the rows u of src that nbr[start[i]:end[i]] names,
+// times w[u].
 func rowWeightedSum(dst, src []float32, cols int, start, end, nbr []uint32, w []float32) {
 	for i, lo := range start {
 		list := nbr[lo:end[i]]
@@ -146,9 +148,10 @@ func addScaled(dst, src []float32, by float32) {
 	}
 }
 
-// weightedSum adds to cols columns of every row i of dst the same columns of the rows of src that nbr[start[i]:end[i]]
-// names, each times the weight of its edge: w[e*wstride] for nbr[e]. Rows of dst lie dstStride elements apart, rows of src
-// stride. So one head of several is dst, src and w from its first element on, with the width of all heads as strides.
+// weightedSum adds to cols columns of every row i of dst the same columns of the rows of src that
+// nbr[start[i]:end[i]] names, each times the weight of its edge: w[e*wstride] for nbr[e]. Rows of
+// dst lie dstStride elements apart, rows of src stride. So one head of several is dst, src and w
+// from its first element on, with the width of all heads as strides.
 func weightedSum(dst []float32, dstStride, cols int, src []float32, stride int, start, end, nbr []uint32, w []float32, wstride int) {
 	for i, lo := range start {
 		sum := dst[i*dstStride:][:cols:cols]
@@ -168,11 +171,13 @@ func weightedSumHalf(dst []float32, dstStride, cols int, src []uint16, stride in
 	}
 }
 
-// maxHalfWeight bounds the weights that halfScale can be multiplied into: 2¹⁵ times 2¹¹² is just finite.
+// maxHalfWeight bounds the weights that halfScale can be multiplied into: 2¹⁵ times 2¹¹² is just
+// finite.
 const maxHalfWeight = 1 << 15
 
-// addScaledHalf is addScaled of a float16 row. The power of two that shiftHalf leaves out goes into the weight: the exact
-// product is the same, so its rounding is, too. A row with Inf or NaN and a huge weight take the plain way.
+// addScaledHalf is addScaled of a float16 row. The power of two that shiftHalf leaves out goes into
+// the weight: the exact product is the same, so its rounding is, too. A row with Inf or NaN and a
+// huge weight take the plain way.
 func addScaledHalf(sum []float32, r []uint16, by float32) {
 	if !(by < maxHalfWeight && by > -maxHalfWeight) || !finiteHalves(r) {
 		for c := range sum {
@@ -186,8 +191,8 @@ func addScaledHalf(sum []float32, r []uint16, by float32) {
 	}
 }
 
-// finiteHalves looks at four at a time: their exponents and 1 of the exponent's units come to the sign's bit where the exponent is 31,
-// and never to more.
+// finiteHalves looks at four at a time: their exponents and 1 of the exponent's units come to the
+// sign's bit where the exponent is 31, and never to more.
 func finiteHalves(r []uint16) bool {
 	const exponent, unit, sign = 0x7c00, 0x0400, 0x8000
 	const lanes = 0x0001_0001_0001_0001

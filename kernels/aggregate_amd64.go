@@ -4,12 +4,13 @@ package kernels
 
 import "unsafe"
 
-// The assembly checks every list and every row number itself, in the register that it then reads with, and stops at the
-// first that is outside. The plain function then runs over the same work and panics where the bad one is.
+// The assembly checks every list and every row number itself, in the register that it then reads
+// with, and stops at the first that is outside. The plain function then runs over the same work and
+// panics where the bad one is.
 
 const (
-	// callElements are the elements added in one call of assembly: 100 µs even at 5 GB/s, which is rows from memory that
-	// no prefetch has reached.
+	// callElements are the elements added in one call of assembly: 100 µs even at 5 GB/s, which is
+	// rows from memory that no prefetch has reached.
 	callElements = 1 << 17
 	// stripeCols are the columns of one call. No feature is as wide; a call must end all the same.
 	stripeCols = 1 << 12
@@ -63,9 +64,10 @@ func (sum rowWeightedFunc) weighted(dst, src []float32, cols int, start, end, nb
 	}, nil, nil)
 }
 
-// cutLists cuts an aggregation into calls that end soon: columns [c, c+width) of as many destinations from lo on as have
-// callElements between them, or of pieces of one longer list. Around such a list it calls before and after, if they are
-// not nil. It stops and reports false when a call does.
+// cutLists cuts an aggregation into calls that end soon: columns [c, c+width) of as many
+// destinations from lo on as have callElements between them, or of pieces of one longer list.
+// Around such a list it calls before and after, if they are not nil. It stops and reports false
+// when a call does.
 func cutLists(cols int, start, end []uint32, call func(c, width, lo int, start, end []uint32, long bool) bool,
 	before, after func(c, width, i int)) bool {
 	end = end[:len(start)]

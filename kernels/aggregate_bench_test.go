@@ -36,15 +36,15 @@ func randomLists(dsts, degree, rows int) (start, end, nbr []uint32) {
 	return start, end, nbr
 }
 
-// tables are sizes of a table of rows in bytes: one that fits in a second-level cache, one for a large third-level cache,
-// and one that fits in none.
+// tables are sizes of a table of rows in bytes: one that fits in a second-level cache, one for a
+// large third-level cache, and one that fits in none.
 var tables = []struct {
 	name  string
 	bytes int
 }{{"warm", 512 << 10}, {"shared", 64 << 20}, {"cold", 1 << 30}}
 
-// BenchmarkLists counts the bytes of the rows that are read, on one core: of float16 and float32 rows for means, of float32
-// rows for the gradient of the mean and for one weight per edge.
+// BenchmarkLists counts the bytes of the rows that are read, on one core: of float16 and float32
+// rows for means, of float32 rows for the gradient of the mean and for one weight per edge.
 func BenchmarkLists(b *testing.B) {
 	const dsts, degree = 8192, 10
 	for _, table := range tables {
@@ -86,8 +86,9 @@ func BenchmarkLists(b *testing.B) {
 	}
 }
 
-// BenchmarkMemory is the ceiling of what is measured here, on arrays in cache and in none: bytes copied, each read and
-// written once; and bytes read one after the other, by the sum of columns, which keeps nothing else.
+// BenchmarkMemory is the ceiling of what is measured here, on arrays in cache and in none: bytes
+// copied, each read and written once; and bytes read one after the other, by the sum of columns,
+// which keeps nothing else.
 func BenchmarkMemory(b *testing.B) {
 	for _, table := range tables {
 		src, dst := hugePages[byte](b, table.bytes/2), hugePages[byte](b, table.bytes/2)

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallLists are lists of 0 to 20 rows with gaps between them that name no row, as pruning leaves them.
+// smallLists are lists of 0 to 20 rows with gaps between them that name no row, as pruning leaves
+// them.
 func smallLists(seed uint64, dsts, rows int) (start, end, nbr []uint32) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for i := range dsts {
@@ -58,7 +59,8 @@ func TestRowWeightedSumSetsAgree(t *testing.T) {
 	}
 }
 
-// TestWeightedSumSetsAgree takes each of three heads out of rows that hold them all: what lies between must stay.
+// TestWeightedSumSetsAgree takes each of three heads out of rows that hold them all: what lies
+// between must stay.
 func TestWeightedSumSetsAgree(t *testing.T) {
 	const dsts, rows, heads = 7, 9, 3
 	var f fence
@@ -83,7 +85,8 @@ func TestWeightedSumSetsAgree(t *testing.T) {
 	}
 }
 
-// TestWeightedSumFollowsItsDefinition compares the plain functions with the reference loop in float64.
+// TestWeightedSumFollowsItsDefinition compares the plain functions with the reference loop in
+// float64.
 func TestWeightedSumFollowsItsDefinition(t *testing.T) {
 	const dsts, rows, heads, cols = 12, 9, 2, 5
 	start, end, nbr := smallLists(1, dsts, rows)
@@ -143,7 +146,8 @@ func randomRows(edges, rows int) (start, end, nbr []uint32) {
 	return []uint32{0}, []uint32{uint32(edges)}, nbr
 }
 
-// TestCorruptListsPanic gives each aggregation one row or one list that is outside: it must panic, and not read there.
+// TestCorruptListsPanic gives each aggregation one row or one list that is outside: it must panic,
+// and not read there.
 func TestCorruptListsPanic(t *testing.T) {
 	const rows, cols = 6, 20
 	src, w := floatsFrom(1, rows*cols), floatsFrom(2, 100)

@@ -15,8 +15,8 @@ type Buffer interface {
 	Len() int
 }
 
-// Tensor is a dense row-major window of Rows × Cols elements that starts Off elements into Buf. It is a plain value:
-// copying it copies no data, and it is valid until the Buffer is freed.
+// Tensor is a dense row-major window of Rows × Cols elements that starts Off elements into Buf. It
+// is a plain value: copying it copies no data, and it is valid until the Buffer is freed.
 type Tensor struct {
 	Buf        Buffer
 	Type       DType
@@ -37,11 +37,13 @@ func (t Tensor) Slice(lo, hi int) Tensor {
 	return t
 }
 
-// Adjacency is one sampled layer in CSR2 form: destination i has the neighbours Nbr[Start[i]:End[i]], which are row
-// numbers of the source tensor. RevStart and RevDst are the same edges by source, for the backward pass: source u is a
-// neighbour of RevDst[RevStart[u]:RevStart[u+1]], ascending, repeated as often as the edge is. They may be zero
-// Tensors where no gradient flows to the sources. RevEdge is beside RevDst and says which position of Nbr each of them is;
-// only operations whose edges have values read it. All are U32 with one column.
+// Adjacency is one sampled layer in CSR2 form: destination i has the neighbours
+// Nbr[Start[i]:End[i]], which are row numbers of the source tensor. RevStart and RevDst are the
+// same edges by source, for the backward pass: source u is a neighbour of
+// RevDst[RevStart[u]:RevStart[u+1]], ascending, repeated as often as the edge is. They may be zero
+// Tensors where no gradient flows to the sources. RevEdge is beside RevDst and says which position
+// of Nbr each of them is; only operations whose edges have values read it. All are U32 with one
+// column.
 type Adjacency struct {
 	Start, End, Nbr           Tensor
 	RevStart, RevDst, RevEdge Tensor
@@ -50,16 +52,18 @@ type Adjacency struct {
 // Term is one product of Affine: rows X (N×I) and weights W (O×I), as PyTorch's Linear keeps them.
 type Term struct{ X, W Tensor }
 
-// AdamStep holds the numbers of one Adam update (Kingma and Ba 2015, algorithm 1). Correct1 and Correct2 are the bias
-// corrections 1-β₁ᵗ and 1-β₂ᵗ; WeightDecay is added to the gradient (L2), as in the original.
+// AdamStep holds the numbers of one Adam update (Kingma and Ba 2015, algorithm 1). Correct1 and
+// Correct2 are the bias corrections 1-β₁ᵗ and 1-β₂ᵗ; WeightDecay is added to the gradient (L2), as
+// in the original.
 type AdamStep struct {
 	LR, Beta1, Beta2, Eps, WeightDecay float32
 	Correct1, Correct2                 float32
 }
 
-// Backend is the one deliberately wide interface of the project: every operation that a model needs, on buffer handles,
-// so that model code is written once. Implementations are the CPU (assembly, and portable Go), the float64
-// [Reference], and CUDA to come; package kerneltest holds them together.
+// Backend is the one deliberately wide interface of the project: every operation that a model
+// needs, on buffer handles, so that model code is written once. Implementations are the CPU
+// (assembly, and portable Go), the float64 [Reference], and CUDA to come; package kerneltest holds
+// them together.
 //
 // Conventions, for every operation:
 //   - Tensors are F32 unless the comment says otherwise. A shape that does not fit is the caller's bug and panics.
@@ -70,30 +74,34 @@ type AdamStep struct {
 //   - Results are the same bits for any number of threads: work is split by what is written, or into fixed chunks.
 //   - NaN and Inf in an input reach every output that depends on it.
 //
-// Concurrency: operations, and downloads, are one goroutine's at a time. Beside it any goroutines may call Alloc, Free, Host
-// and the uploads, and read and write what Host lent, as long as no running call uses the same elements of a buffer. So a pipeline brings rows
-// in while a step computes. A buffer goes from one goroutine to the next as other memory does, by a channel or a lock. Where
-// operations go on after their call has returned, all that touches a buffer waits for those that use it.
+// Concurrency: operations, and downloads, are one goroutine's at a time. Beside it any goroutines
+// may call Alloc, Free, Host and the uploads, and read and write what Host lent, as long as no
+// running call uses the same elements of a buffer. So a pipeline brings rows in while a step
+// computes. A buffer goes from one goroutine to the next as other memory does, by a channel or a
+// lock. Where operations go on after their call has returned, all that touches a buffer waits for
+// those that use it.
 type Backend interface {
 	// Name says what runs, for records: "portable", "reference".
 	Name() string
 
-	// Alloc returns a zeroed buffer of n elements; Free gives it back, and nothing else does: not the garbage collector.
-	// Len 0 is allowed. Where the system refuses the memory, Alloc panics with a *MemoryError: see [RecoverMemory].
-	// Windows into a freed buffer panic when they are used; bytes that Host lent must not be.
+	// Alloc returns a zeroed buffer of n elements; Free gives it back, and nothing else does: not
+	// the garbage collector. Len 0 is allowed. Where the system refuses the memory, Alloc panics
+	// with a *MemoryError: see [RecoverMemory]. Windows into a freed buffer panic when they are
+	// used; bytes that Host lent must not be.
 	Alloc(t DType, n int) Buffer
 	Free(b Buffer)
 
-	// UploadF32, UploadU32 copy host memory to a tensor of equal length, Download copies it back. UploadHalf takes
-	// float16 bits. The caller keeps the host memory, and may change it once the call returns.
+	// UploadF32, UploadU32 copy host memory to a tensor of equal length, Download copies it back.
+	// UploadHalf takes float16 bits. The caller keeps the host memory, and may change it once the
+	// call returns.
 	UploadF32(dst Tensor, src []float32)
 	UploadU32(dst Tensor, src []uint32)
 	UploadHalf(dst Tensor, src []uint16)
 	DownloadF32(dst []float32, src Tensor)
 	DownloadU32(dst []uint32, src Tensor)
-	// Host lends the memory of t where the host can address it (little-endian bytes), so that a gather can write
-	// straight into it; ok is false where it cannot, and then the caller uploads: [Staging] does one or the other. The bytes
-	// die with the buffer.
+	// Host lends the memory of t where the host can address it (little-endian bytes), so that a
+	// gather can write straight into it; ok is false where it cannot, and then the caller uploads:
+	// [Staging] does one or the other. The bytes die with the buffer.
 	Host(t Tensor) (b []byte, ok bool)
 
 	// Fill sets every element to v.
@@ -102,163 +110,191 @@ type Backend interface {
 	Convert(dst, src Tensor)
 	// Add computes dst += src.
 	Add(dst, src Tensor)
-	// Scale multiplies dst by factor, in place; ScaleRows row r by factors[r], of which there are Rows×1.
+	// Scale multiplies dst by factor, in place; ScaleRows row r by factors[r], of which there are
+	// Rows×1.
 	Scale(dst Tensor, factor float32)
 	ScaleRows(dst, factors Tensor)
-	// SumSquares writes the sum of the squares of src to dst (1×1). It is added up in float64 and rounded once.
+	// SumSquares writes the sum of the squares of src to dst (1×1). It is added up in float64 and
+	// rounded once.
 	SumSquares(dst, src Tensor)
 
-	// RowNorms writes to dst (Rows×1) the Euclidean norm of each row of src. It is added up in float64 and rounded once.
+	// RowNorms writes to dst (Rows×1) the Euclidean norm of each row of src. It is added up in
+	// float64 and rounded once.
 	RowNorms(dst, src Tensor)
 
-	// A table has R rows and a list N, of as many columns; ids (U32, N×1) says which row of the table each of the list is. An
-	// id of R or more panics. GatherRows copies rows of the table src (F16 or F32) to the list dst, each as often as it is
-	// named. GatherRowsGrad adds the list ddst to the rows of dsrc, what goes to one row in the order of ids.
+	// A table has R rows and a list N, of as many columns; ids (U32, N×1) says which row of the
+	// table each of the list is. An id of R or more panics. GatherRows copies rows of the table src
+	// (F16 or F32) to the list dst, each as often as it is named. GatherRowsGrad adds the list ddst
+	// to the rows of dsrc, what goes to one row in the order of ids.
 	GatherRows(dst, src, ids Tensor)
 	GatherRowsGrad(dsrc, ddst, ids Tensor)
-	// ScatterRows copies the list src to rows of the table dst (F16 or F32), and leaves the others as they are. F16 is rounded
-	// to nearest even. ids are distinct: what becomes of a row that is named twice is not defined.
+	// ScatterRows copies the list src to rows of the table dst (F16 or F32), and leaves the others
+	// as they are. F16 is rounded to nearest even. ids are distinct: what becomes of a row that is
+	// named twice is not defined.
 	ScatterRows(dst, src, ids Tensor)
-	// AssembleRows puts together rows that were computed and rows that were kept: row i of dst is row at[i] of x, or, where at[i] has
-	// InSlot, row at[i]-InSlot of slots (F16), or what of it is as long as dst's. slots has as many columns as dst or more, or no rows. at
-	// is U32, one a row of dst. The gradient of x is GatherRows of dst's, by a list that is the inverse of at.
+	// AssembleRows puts together rows that were computed and rows that were kept: row i of dst is
+	// row at[i] of x, or, where at[i] has InSlot, row at[i]-InSlot of slots (F16), or what of it is
+	// as long as dst's. slots has as many columns as dst or more, or no rows. at is U32, one a row
+	// of dst. The gradient of x is GatherRows of dst's, by a list that is the inverse of at.
 	AssembleRows(dst, x, slots, at Tensor)
-	// StoreRows rounds row rows[i] of x to the beginning of row to[i] of slots (F16), and leaves the others as they are. It rounds as
-	// ScatterRows does, but to ±65504 what would be infinite. lost[i] is 1 where a value of the row was such, or NaN, else 0. The rows
-	// that to names are distinct. rows, to and lost are columns (U32) of as many elements.
+	// StoreRows rounds row rows[i] of x to the beginning of row to[i] of slots (F16), and leaves
+	// the others as they are. It rounds as ScatterRows does, but to ±65504 what would be infinite.
+	// lost[i] is 1 where a value of the row was such, or NaN, else 0. The rows that to names are
+	// distinct. rows, to and lost are columns (U32) of as many elements.
 	StoreRows(slots, lost, x, rows, to Tensor)
-	// AddEdges adds to row to[e] of dst row from[e] of src (F16 or F32) times w[e], edge after edge. to and from (U32) and w are columns of as
-	// many elements; the zero Tensor for w has all count once. What goes to a row is added in float32, in the order of the edges, so that the
-	// bits are those of WeightedSum over the same terms. An element of to or from that names no row panics.
+	// AddEdges adds to row to[e] of dst row from[e] of src (F16 or F32) times w[e], edge after
+	// edge. to and from (U32) and w are columns of as many elements; the zero Tensor for w has all
+	// count once. What goes to a row is added in float32, in the order of the edges, so that the
+	// bits are those of WeightedSum over the same terms. An element of to or from that names no row
+	// panics.
 	AddEdges(dst, src, w, to, from Tensor)
 
 	// MatMul computes dst = op(a)·op(b), or dst += … with accumulate, where op transposes if asked.
 	MatMul(dst, a, b Tensor, transA, transB, accumulate bool)
-	// Affine computes dst = Σ x·wᵀ + bias over the terms, and with relu the larger of that and 0, NaN staying NaN: MatMul,
-	// AddRow and ReLU in one. bias is 1×Cols, or the zero Tensor for none.
+	// Affine computes dst = Σ x·wᵀ + bias over the terms, and with relu the larger of that and 0,
+	// NaN staying NaN: MatMul, AddRow and ReLU in one. bias is 1×Cols, or the zero Tensor for none.
 	Affine(dst, bias Tensor, relu bool, terms ...Term)
 	// AddRow adds the 1×Cols row to every row of dst.
 	AddRow(dst, row Tensor)
 	// ColumnSumGrad adds the sum of src's rows to the 1×Cols row drow.
 	ColumnSumGrad(drow, src Tensor)
 
-	// NeighborMean computes dst[i] = mean of src[u] over the neighbours u of i, and 0 where there is none. src is F16 or
-	// F32; sums are in float32, in the order of Nbr.
+	// NeighborMean computes dst[i] = mean of src[u] over the neighbours u of i, and 0 where there
+	// is none. src is F16 or F32; sums are in float32, in the order of Nbr.
 	NeighborMean(dst, src Tensor, g Adjacency)
-	// NeighborMeanGrad adds to dsrc[u] the sum over its RevDst i of ddst[i] / degree(i), in the order of RevDst.
+	// NeighborMeanGrad adds to dsrc[u] the sum over its RevDst i of ddst[i] / degree(i), in the
+	// order of RevDst.
 	NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency)
 
-	// Edge values: a tensor of edges has a row for every position of Nbr and a column for every head; rows of positions
-	// that are in no list are neither read nor written. Heads split the columns of a row into equal parts.
+	// Edge values: a tensor of edges has a row for every position of Nbr and a column for every
+	// head; rows of positions that are in no list are neither read nor written. Heads split the
+	// columns of a row into equal parts.
 
-	// WeightedSum computes head h of dst[i] = Σ w[e,h] · head h of src[Nbr[e]] over the edges e of i, in the order of Nbr,
-	// and 0 where there is none. src is F16 or F32. WeightedSumGrad adds to dsrc, in the order of RevDst,
-	// WeightedSumWeightGrad to dw the products of head h of ddst[i] and src[Nbr[e]], src being F32.
+	// WeightedSum computes head h of dst[i] = Σ w[e,h] · head h of src[Nbr[e]] over the edges e of
+	// i, in the order of Nbr, and 0 where there is none. src is F16 or F32. WeightedSumGrad adds to
+	// dsrc, in the order of RevDst, WeightedSumWeightGrad to dw the products of head h of ddst[i]
+	// and src[Nbr[e]], src being F32.
 	WeightedSum(dst, src, w Tensor, g Adjacency)
 	WeightedSumGrad(dsrc, ddst, w Tensor, g Adjacency)
 	WeightedSumWeightGrad(dw, ddst, src Tensor, g Adjacency)
-	// HeadDot computes dst[n,h] = head h of src[n] · a[h]: src has Rows × heads·C elements, a heads × C, dst Rows × heads.
+	// HeadDot computes dst[n,h] = head h of src[n] · a[h]: src has Rows × heads·C elements, a heads
+	// × C, dst Rows × heads.
 	HeadDot(dst, src, a Tensor)
 	HeadDotGrad(dsrc, da, ddst, src, a Tensor)
 	// EdgeSoftmax computes for every destination i and head h the softmax, over its edges e, of
-	// LeakyReLU(srcScore[Nbr[e],h] + dstScore[i,h]) with the given slope below 0. dst is a tensor of edges. w has a weight
-	// above 0 for every position of Nbr (one column), and exponentials are multiplied by it, so that an edge counts as that
-	// many of its score; or w has no rows, and every edge counts once.
+	// LeakyReLU(srcScore[Nbr[e],h] + dstScore[i,h]) with the given slope below 0. dst is a tensor
+	// of edges. w has a weight above 0 for every position of Nbr (one column), and exponentials are
+	// multiplied by it, so that an edge counts as that many of its score; or w has no rows, and
+	// every edge counts once.
 	EdgeSoftmax(dst, srcScore, dstScore, w Tensor, g Adjacency, slope float32)
-	// EdgeSoftmaxGrad takes the gradient dalpha of its result alpha back to both scores, whatever the weights were. dedge, a
-	// tensor of edges like them, is overwritten with what each edge's sum of scores receives.
+	// EdgeSoftmaxGrad takes the gradient dalpha of its result alpha back to both scores, whatever
+	// the weights were. dedge, a tensor of edges like them, is overwritten with what each edge's
+	// sum of scores receives.
 	EdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcScore, dstScore Tensor, g Adjacency, slope float32)
-	// EdgeDot computes, for every destination i and head h, dst[e,h] = scale · ⟨head h of q[i], head h of k[Nbr[e]]⟩ for its
-	// edges e. dst is a tensor of edges, q has a row a destination and k one a source. EdgeDotGrad adds to dq in the order of
-	// Nbr, and to dk in the order of RevDst.
+	// EdgeDot computes, for every destination i and head h, dst[e,h] = scale · ⟨head h of q[i],
+	// head h of k[Nbr[e]]⟩ for its edges e. dst is a tensor of edges, q has a row a destination and
+	// k one a source. EdgeDotGrad adds to dq in the order of Nbr, and to dk in the order of RevDst.
 	EdgeDot(dst, q, k Tensor, g Adjacency, scale float32)
 	EdgeDotGrad(dq, dk, ddst, q, k Tensor, g Adjacency, scale float32)
-	// EdgeSoftmaxOf computes for every destination and head the softmax of scores over its edges in all relations together.
-	// Relation r has the lists g[r], and its scores[r] and alpha[r] are tensors of edges; all have the same destinations and
-	// heads. w[r] is as EdgeSoftmax's w. Sums go by relation, then in the order of Nbr. EdgeSoftmaxOfGrad takes the gradient
-	// dalpha of the result alpha back to dscores, whatever the weights were. Neither reads the neighbours themselves.
+	// EdgeSoftmaxOf computes for every destination and head the softmax of scores over its edges in
+	// all relations together. Relation r has the lists g[r], and its scores[r] and alpha[r] are
+	// tensors of edges; all have the same destinations and heads. w[r] is as EdgeSoftmax's w. Sums
+	// go by relation, then in the order of Nbr. EdgeSoftmaxOfGrad takes the gradient dalpha of the
+	// result alpha back to dscores, whatever the weights were. Neither reads the neighbours
+	// themselves.
 	EdgeSoftmaxOf(alpha, scores, w []Tensor, g []Adjacency)
 	EdgeSoftmaxOfGrad(dscores, dalpha, alpha []Tensor, g []Adjacency)
-	// EdgeDropout keeps head h of the edges from Nbr[e] to i when EdgeDropoutKeep(key, dstIDs[i], srcIDs[Nbr[e]], h, p), and
-	// scales as Dropout does. srcIDs is U32, one per source, and dstIDs one per destination. dst may be src: in place.
+	// EdgeDropout keeps head h of the edges from Nbr[e] to i when EdgeDropoutKeep(key, dstIDs[i],
+	// srcIDs[Nbr[e]], h, p), and scales as Dropout does. srcIDs is U32, one per source, and dstIDs
+	// one per destination. dst may be src: in place.
 	EdgeDropout(dst, src, srcIDs, dstIDs Tensor, g Adjacency, key uint64, p float32)
 	EdgeDropoutGrad(dx, dy, srcIDs, dstIDs Tensor, g Adjacency, key uint64, p float32)
 
-	// ReLU computes dst = max(0, src); NaN stays NaN. ReLUGrad adds dy where y > 0. ReLUMask sets d to 0 where y is not above
-	// 0, in place: what ReLUGrad makes of zeros and of d. ReLU's dst may be src: in place.
+	// ReLU computes dst = max(0, src); NaN stays NaN. ReLUGrad adds dy where y > 0. ReLUMask sets d
+	// to 0 where y is not above 0, in place: what ReLUGrad makes of zeros and of d. ReLU's dst may
+	// be src: in place.
 	ReLU(dst, src Tensor)
 	ReLUGrad(dx, dy, y Tensor)
 	ReLUMask(d, y Tensor)
 
-	// ELU computes dst = src above 0 and exp(src)-1 elsewhere. ELUGrad adds dy times 1 where y > 0, times y+1 elsewhere.
+	// ELU computes dst = src above 0 and exp(src)-1 elsewhere. ELUGrad adds dy times 1 where y > 0,
+	// times y+1 elsewhere.
 	ELU(dst, src Tensor)
 	ELUGrad(dx, dy, y Tensor)
 
-	// GELU computes dst = src·Φ(src), Φ being the standard normal distribution function; at -Inf it is 0. GELUGrad adds dy times
-	// its slope at x, the input of the forward pass.
+	// GELU computes dst = src·Φ(src), Φ being the standard normal distribution function; at -Inf it
+	// is 0. GELUGrad adds dy times its slope at x, the input of the forward pass.
 	GELU(dst, src Tensor)
 	GELUGrad(dx, dy, x Tensor)
 
-	// LeakyReLU computes dst = src above 0 and slope·src elsewhere. LeakyReLUGrad adds dy where x > 0, times slope elsewhere, x being the
-	// input of the forward pass.
+	// LeakyReLU computes dst = src above 0 and slope·src elsewhere. LeakyReLUGrad adds dy where x >
+	// 0, times slope elsewhere, x being the input of the forward pass.
 	LeakyReLU(dst, src Tensor, slope float32)
 	LeakyReLUGrad(dx, dy, x Tensor, slope float32)
 
-	// Tanh computes dst = tanh(src), which is what an RNN cell does with the sum of its products. TanhGrad adds dy·(1-y²). Tanh's dst may
-	// be src: in place.
+	// Tanh computes dst = tanh(src), which is what an RNN cell does with the sum of its products.
+	// TanhGrad adds dy·(1-y²). Tanh's dst may be src: in place.
 	Tanh(dst, src Tensor)
 	TanhGrad(dx, dy, y Tensor)
 
-	// GRUCell computes the new state of a GRU cell (Cho et al. 2014, as PyTorch has it) from its two products, x = input·W_iᵀ + b_i and
-	// h = s·W_hᵀ + b_h, which have the columns of gates r, z and n side by side, three times as many as the state s:
+	// GRUCell computes the new state of a GRU cell (Cho et al. 2014, as PyTorch has it) from its
+	// two products, x = input·W_iᵀ + b_i and h = s·W_hᵀ + b_h, which have the columns of gates r, z
+	// and n side by side, three times as many as the state s:
 	//
 	//	r = σ(x_r + h_r), z = σ(x_z + h_z), n = tanh(x_n + r·h_n), dst = n + z·(s - n)
 	//
-	// gates, of x's shape, receives r, z and n, which GRUCellGrad takes back together with h and s. gates may be x: in place.
+	// gates, of x's shape, receives r, z and n, which GRUCellGrad takes back together with h and s.
+	// gates may be x: in place.
 	GRUCell(dst, gates, x, h, s Tensor)
 	GRUCellGrad(dx, dh, ds, dy, gates, h, s Tensor)
 
-	// TimeEncode computes dst[i,c] = cos(t·w[c] + b[c]), where t is the sum of the two columns of row i of times: see SplitTime. w and b are
-	// 1×Cols. The phase is in float64, rounded once, and the result within 3e-7 of its cosine for phases below 2⁵⁰; beyond, it is
-	// something from -1 to 1. TimeEncodeGrad adds to dw and db; there is no gradient of times.
+	// TimeEncode computes dst[i,c] = cos(t·w[c] + b[c]), where t is the sum of the two columns of
+	// row i of times: see SplitTime. w and b are 1×Cols. The phase is in float64, rounded once, and
+	// the result within 3e-7 of its cosine for phases below 2⁵⁰; beyond, it is something from -1 to
+	// 1. TimeEncodeGrad adds to dw and db; there is no gradient of times.
 	TimeEncode(dst, times, w, b Tensor)
 	TimeEncodeGrad(dw, db, dy, times, w, b Tensor)
 
-	// Gate computes dst = σ(s)·a + (1-σ(s))·x, s being 1×1. GateGrad adds to all three; ds is added up in float64.
+	// Gate computes dst = σ(s)·a + (1-σ(s))·x, s being 1×1. GateGrad adds to all three; ds is added
+	// up in float64.
 	Gate(dst, a, x, s Tensor)
 	GateGrad(da, dx, ds, dy, a, x, s Tensor)
 
-	// Dropout keeps element (r, c) of src (F16 or F32) when DropoutKeep(key, ids[r], c, p) and scales it by 1/(1-p'), with
-	// p' the effective rate of p (see DropoutKeep); all else is 0. ids is U32, one per row. 0 ≤ p < 1. dst may be an F32 src:
-	// in place.
+	// Dropout keeps element (r, c) of src (F16 or F32) when DropoutKeep(key, ids[r], c, p) and
+	// scales it by 1/(1-p'), with p' the effective rate of p (see DropoutKeep); all else is 0. ids
+	// is U32, one per row. 0 ≤ p < 1. dst may be an F32 src: in place.
 	Dropout(dst, src, ids Tensor, key uint64, p float32)
 	DropoutGrad(dx, dy, ids Tensor, key uint64, p float32)
 
-	// LayerNorm normalises each row to mean 0 and variance 1 (biased variance, eps added to it), then multiplies by gain
-	// and adds bias (both 1×Cols). stats (Rows×2) receives each row's mean and 1/sqrt(var+eps), which LayerNormGrad
-	// takes back together with x, the input of the forward pass.
+	// LayerNorm normalises each row to mean 0 and variance 1 (biased variance, eps added to it),
+	// then multiplies by gain and adds bias (both 1×Cols). stats (Rows×2) receives each row's mean
+	// and 1/sqrt(var+eps), which LayerNormGrad takes back together with x, the input of the forward
+	// pass.
 	LayerNorm(dst, stats, x, gain, bias Tensor, eps float32)
 	LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor)
 
-	// SoftmaxCrossEntropy writes each row's loss -log softmax(logits)[label] to loss (Rows×1), and to dlogits its gradient
-	// times scale. labels is U32; a row labelled NoLabel has loss 0 and gradient 0.
+	// SoftmaxCrossEntropy writes each row's loss -log softmax(logits)[label] to loss (Rows×1), and
+	// to dlogits its gradient times scale. labels is U32; a row labelled NoLabel has loss 0 and
+	// gradient 0.
 	SoftmaxCrossEntropy(loss, dlogits, logits, labels Tensor, scale float32)
-	// SigmoidCrossEntropy writes to loss (Rows×1) the sum over each row of -y·log σ(x) - (1-y)·log(1-σ(x)), with x in logits
-	// and y in targets (Rows×Cols, 0 to 1), and to dlogits the gradient times scale. A target of NaN is not known: its
-	// element has loss 0 and gradient 0.
+	// SigmoidCrossEntropy writes to loss (Rows×1) the sum over each row of -y·log σ(x) -
+	// (1-y)·log(1-σ(x)), with x in logits and y in targets (Rows×Cols, 0 to 1), and to dlogits the
+	// gradient times scale. A target of NaN is not known: its element has loss 0 and gradient 0.
 	SigmoidCrossEntropy(loss, dlogits, logits, targets Tensor, scale float32)
-	// SquaredError writes to loss (Rows×1) the sum over each row of (x-y)², with x in predictions and y in targets (Rows×Cols), and to
-	// dpredictions the gradient times scale. A target of NaN is not known: its element has loss 0 and gradient 0.
+	// SquaredError writes to loss (Rows×1) the sum over each row of (x-y)², with x in predictions
+	// and y in targets (Rows×Cols), and to dpredictions the gradient times scale. A target of NaN
+	// is not known: its element has loss 0 and gradient 0.
 	SquaredError(loss, dpredictions, predictions, targets Tensor, scale float32)
-	// ArgMax writes to dst (U32, Rows×1) the column of each row's largest value: the first of equals, and a NaN counts as
-	// largest, so that it is seen.
+	// ArgMax writes to dst (U32, Rows×1) the column of each row's largest value: the first of
+	// equals, and a NaN counts as largest, so that it is seen.
 	ArgMax(dst, src Tensor)
 
 	// Adam updates param, m and v in place from grad.
 	Adam(param, grad, m, v Tensor, s AdamStep)
 
-	// UpdateRecords updates records in place, rows of s.Rule.Columns(grad.Cols) columns, from the gradients of their values, a row
-	// each. Columns copies the columns of src from one on, as many as dst has. ColumnsGrad adds ddst to those of dsrc.
+	// UpdateRecords updates records in place, rows of s.Rule.Columns(grad.Cols) columns, from the
+	// gradients of their values, a row each. Columns copies the columns of src from one on, as many
+	// as dst has. ColumnsGrad adds ddst to those of dsrc.
 	UpdateRecords(rec, grad Tensor, s RowStep)
 	Columns(dst, src Tensor, from int)
 	ColumnsGrad(dsrc, ddst Tensor, from int)

@@ -5,9 +5,11 @@ import (
 	"testing"
 )
 
-// The sizes are those of a training step: a hidden layer of 256 under some ten thousand sampled rows.
+// The sizes are those of a training step: a hidden layer of 256 under some ten thousand sampled
+// rows.
 
-// BenchmarkMatMul has the three products of a layer, whose weights w are out×in. tools/bench/openblas.py times the same.
+// BenchmarkMatMul has the three products of a layer, whose weights w are out×in.
+// tools/bench/openblas.py times the same.
 func BenchmarkMatMul(b *testing.B) {
 	for _, shape := range []struct{ rows, in, out int }{{8192, 256, 256}, {65536, 128, 256}, {8192, 40, 256}, {8192, 256, 40}, {16, 256, 256}} {
 		rows, in, out := shape.rows, shape.in, shape.out

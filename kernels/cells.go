@@ -2,10 +2,11 @@ package kernels
 
 import "math"
 
-// What recurrent cells do after their products. Shapes: N rows, D columns of state. See Backend.GRUCell.
+// What recurrent cells do after their products. Shapes: N rows, D columns of state. See
+// Backend.GRUCell.
 
-// GRUCell computes the new state dst from x and h, which have the parts of the three gates side by side, and the old state s of d columns.
-// It leaves the gates themselves in gates, which may be x.
+// GRUCell computes the new state dst from x and h, which have the parts of the three gates side by
+// side, and the old state s of d columns. It leaves the gates themselves in gates, which may be x.
 func GRUCell(dst, gates, x, h, s []float32, d int) {
 	for ; len(dst) > 0; dst, gates, x, h, s = dst[d:], gates[3*d:], x[3*d:], h[3*d:], s[d:] {
 		for c := range d {

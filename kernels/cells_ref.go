@@ -2,7 +2,8 @@ package kernels
 
 import "math"
 
-// gruCellRef is PyTorch's GRUCell behind its two products: r = σ(x_r+h_r), z = σ(x_z+h_z), n = tanh(x_n+r·h_n), (1-z)·n + z·s.
+// gruCellRef is PyTorch's GRUCell behind its two products: r = σ(x_r+h_r), z = σ(x_z+h_z), n =
+// tanh(x_n+r·h_n), (1-z)·n + z·s.
 func gruCellRef[T float](dst, gates, x, h, s []T, rows, d int) {
 	for i := range rows {
 		xi, hi, gi := x[3*i*d:], h[3*i*d:], gates[3*i*d:]

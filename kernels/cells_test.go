@@ -31,7 +31,8 @@ func TestCellSetsAgree(t *testing.T) {
 	}
 }
 
-// TestCellsByHand has the values that a calculator gives: all weights 0.5, biases 0, input and state 1.
+// TestCellsByHand has the values that a calculator gives: all weights 0.5, biases 0, input and
+// state 1.
 func TestCellsByHand(t *testing.T) {
 	for _, set := range Sets() {
 		r := routinesOf(set)
@@ -44,7 +45,8 @@ func TestCellsByHand(t *testing.T) {
 	}
 }
 
-// TestStateStaysWithinBounds: a state of 1 and less stays so, whatever the gates are, or it would grow over millions of events.
+// TestStateStaysWithinBounds: a state of 1 and less stays so, whatever the gates are, or it would
+// grow over millions of events.
 func TestStateStaysWithinBounds(t *testing.T) {
 	const rows, d = 4000, 33
 	x, h, s := floatsFrom(1, 3*rows*d), floatsFrom(2, 3*rows*d), floatsFrom(3, rows*d)
@@ -66,7 +68,8 @@ func TestStateStaysWithinBounds(t *testing.T) {
 	}
 }
 
-// BenchmarkGRUCell is what a batch of 600 events with ten neighbours has of distinct rows on a stream like Wikipedia's.
+// BenchmarkGRUCell is what a batch of 600 events with ten neighbours has of distinct rows on a
+// stream like Wikipedia's.
 func BenchmarkGRUCell(b *testing.B) {
 	const rows, d = 8000, 100
 	c := NewCPU(CPUOptions{})

@@ -18,12 +18,14 @@ func TestCPUConforms(t *testing.T) {
 	}
 }
 
-// TestReferenceConforms cannot find a wrong formula, but does find a wrong window, shape check or overwritten input.
+// TestReferenceConforms cannot find a wrong formula, but does find a wrong window, shape check or
+// overwritten input.
 func TestReferenceConforms(t *testing.T) {
 	kerneltest.Run(t, func() kernels.Backend { return kernels.NewReference() })
 }
 
-// TestRemoteConforms is of the suite, which must not take it for granted that the host can address a backend's memory.
+// TestRemoteConforms is of the suite, which must not take it for granted that the host can address
+// a backend's memory.
 func TestRemoteConforms(t *testing.T) {
 	kerneltest.Run(t, func() kernels.Backend { return kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{Threads: 2})) })
 }

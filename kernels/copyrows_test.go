@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCopyRows: sets copy what the plain function does, and touch nothing beyond: rows of all sizes, lists shorter and longer than
-// what is prefetched, and operands that end where memory does.
+// TestCopyRows: sets copy what the plain function does, and touch nothing beyond: rows of all
+// sizes, lists shorter and longer than what is prefetched, and operands that end where memory does.
 func TestCopyRows(t *testing.T) {
 	const rows = 40
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -53,7 +53,8 @@ func TestCopyRowsThatAreNotThere(t *testing.T) {
 	require.Panics(t, func() { CopyRows(dst, src, 0, []Move{{0, 0}}) })
 }
 
-// BenchmarkCopyRows copies rows from anywhere in memory that is far larger than a cache to where a step has them, on one core.
+// BenchmarkCopyRows copies rows from anywhere in memory that is far larger than a cache to where a
+// step has them, on one core.
 func BenchmarkCopyRows(b *testing.B) {
 	const table, batch = 1 << 30, 48 << 20
 	src, err := NewHostBuf(table)

@@ -2,8 +2,8 @@ package kernels
 
 import "runtime"
 
-// CPU is the Backend that computes in host memory, on several threads, with the fastest loops that the machine has. Use
-// [NewCPU].
+// CPU is the Backend that computes in host memory, on several threads, with the fastest loops that
+// the machine has. Use [NewCPU].
 type CPU struct {
 	routines
 	threads int
@@ -102,11 +102,12 @@ func (c *CPU) elements(n int, work func(lo, hi int)) {
 	parallelFor(c.threads, n, chunkElements, work)
 }
 
-// maxPartials bounds the scratch of a sum over rows: at most this many partial sums, however many rows there are.
+// maxPartials bounds the scratch of a sum over rows: at most this many partial sums, however many
+// rows there are.
 const maxPartials = 64
 
-// sumRows runs work over fixed chunks of rows, each with a zeroed partial sum of width elements, then adds the partial sums
-// in the order of the chunks to what into names.
+// sumRows runs work over fixed chunks of rows, each with a zeroed partial sum of width elements,
+// then adds the partial sums in the order of the chunks to what into names.
 func (c *CPU) sumRows(rows, width int, work func(partial []float32, lo, hi int), into func(partial []float32)) {
 	chunk := max(chunkRows(width), (rows+maxPartials-1)/maxPartials)
 	chunks := (rows + chunk - 1) / chunk
@@ -167,7 +168,8 @@ func (c *CPU) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulat
 	c.packed = multiply(dst, a, b, m, n, k, transA, transB, accumulate, c.packed, c.threads)
 }
 
-// Affine implements [Backend]. Bias and ReLU are taken while the block that was computed last is in a cache.
+// Affine implements [Backend]. Bias and ReLU are taken while the block that was computed last is in
+// a cache.
 func (c *CPU) Affine(dst, bias Tensor, relu bool, terms ...Term) {
 	const op = "Affine"
 	checkAffine(dst, bias, terms)
@@ -245,7 +247,8 @@ func (c *CPU) NeighborMean(dst, src Tensor, g Adjacency) {
 	c.lists(dst.Rows, n, func(lo, hi int) { c.neighborMean(d[lo*n:hi*n], s, n, start[lo:hi], end[lo:hi], nbr) })
 }
 
-// lists splits the rows of an aggregation. A row is worth four elsewhere: it may add ten neighbours, of fewer bytes each.
+// lists splits the rows of an aggregation. A row is worth four elsewhere: it may add ten
+// neighbours, of fewer bytes each.
 func (c *CPU) lists(rows, cols int, work func(lo, hi int)) {
 	parallelFor(c.threads, rows, chunkRows(4*cols), work)
 }

@@ -30,8 +30,8 @@ func valuesOf(b Backend, t Tensor) []float32 {
 	return s
 }
 
-// TestThreadsGiveTheSameBits runs the operations whose work is split in some other way than by element, on shapes of many
-// chunks, for several numbers of threads.
+// TestThreadsGiveTheSameBits runs the operations whose work is split in some other way than by
+// element, on shapes of many chunks, for several numbers of threads.
 func TestThreadsGiveTheSameBits(t *testing.T) {
 	for _, set := range Sets() {
 		var want map[string][]float32

@@ -12,17 +12,19 @@ func splitMix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// DropoutKeep reports whether [Dropout] keeps column col of the row with this id. Four columns share one 64-bit hash: it is
-// number id·2³² + col/4 of the SplitMix64 sequence that starts at key, and the column's own 16 bits of it are its lane. The
-// element is dropped when lane < round(p·65536), so the effective rate is p' = round(p·65536)/65536. Above 65535/65536
-// it stays there: scaling by 1/(1-p') must not divide by zero.
+// DropoutKeep reports whether [Dropout] keeps column col of the row with this id. Four columns
+// share one 64-bit hash: it is number id·2³² + col/4 of the SplitMix64 sequence that starts at key,
+// and the column's own 16 bits of it are its lane. The element is dropped when lane <
+// round(p·65536), so the effective rate is p' = round(p·65536)/65536. Above 65535/65536 it stays
+// there: scaling by 1/(1-p') must not divide by zero.
 func DropoutKeep(key uint64, id uint32, col int, p float32) bool {
 	hash := splitMix(key + golden*(uint64(id)<<32|uint64(col/4)))
 	lane := uint32(hash>>(16*(col%4))) & 0xffff
 	return lane >= dropoutThreshold(p)
 }
 
-// dropoutThreshold is the number of lanes, of 65536, that are dropped. In float64 the sum is exact where it matters.
+// dropoutThreshold is the number of lanes, of 65536, that are dropped. In float64 the sum is exact
+// where it matters.
 func dropoutThreshold(p float32) uint32 {
 	return min(uint32(float64(p)*65536+0.5), 65535)
 }
@@ -32,8 +34,8 @@ func dropoutScale(threshold uint32) float64 {
 	return 65536 / float64(65536-threshold)
 }
 
-// Dropout keeps the elements of src that DropoutKeep names, scaled by 1/(1-p'), and sets the others to 0. There is a row
-// for every id. dst may be src itself.
+// Dropout keeps the elements of src that DropoutKeep names, scaled by 1/(1-p'), and sets the others
+// to 0. There is a row for every id. dst may be src itself.
 func Dropout(dst, src []float32, ids []uint32, cols int, key uint64, p float32) {
 	threshold := dropoutThreshold(p)
 	factor := float32(dropoutScale(threshold))
@@ -86,7 +88,8 @@ func DropoutGrad(dx, dy []float32, ids []uint32, cols int, key uint64, p float32
 	}
 }
 
-// keepLane is v where the lowest 16 bits of hash keep it, else 0, without a branch that nothing could predict.
+// keepLane is v where the lowest 16 bits of hash keep it, else 0, without a branch that nothing
+// could predict.
 func keepLane(v float32, hash uint64, threshold uint32) float32 {
 	dropped := uint32(int32(uint32(hash&0xffff)-threshold) >> 31)
 	return math.Float32frombits(math.Float32bits(v) &^ dropped)

@@ -33,7 +33,8 @@ func TestDropoutScaleUndoesTheRate(t *testing.T) {
 	require.Equal(t, 65536.0, dropoutScale(65535))
 }
 
-// TestDropoutFollowsDropoutKeep checks the loops against the definition, with every tail and with NaN in what is dropped.
+// TestDropoutFollowsDropoutKeep checks the loops against the definition, with every tail and with
+// NaN in what is dropped.
 func TestDropoutFollowsDropoutKeep(t *testing.T) {
 	const key, p = 0x0123_4567_89ab_cdef, 0.3
 	ids := []uint32{0, 1, 7, 1 << 31, math.MaxUint32}
@@ -61,8 +62,8 @@ func TestDropoutFollowsDropoutKeep(t *testing.T) {
 	}
 }
 
-// TestDropoutKeepIsFair looks at the rate, and at pairs that a weak mix would tie together: the lanes of one hash,
-// neighbouring ids, neighbouring keys.
+// TestDropoutKeepIsFair looks at the rate, and at pairs that a weak mix would tie together: the
+// lanes of one hash, neighbouring ids, neighbouring keys.
 func TestDropoutKeepIsFair(t *testing.T) {
 	const n = 1 << 17
 	const sigmas = 5

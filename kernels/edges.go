@@ -2,24 +2,27 @@ package kernels
 
 import "math"
 
-// Edges with values: an edge array has a row for every position of Nbr and a column for every head. Heads split the columns
-// of a row into equal parts: with C columns a head, head h has the columns h·C … (h+1)·C. A destination writes the edges
-// of its own list and no other, so work is split by destinations; sums over a source's edges find them through RevEdge.
+// Edges with values: an edge array has a row for every position of Nbr and a column for every head.
+// Heads split the columns of a row into equal parts: with C columns a head, head h has the columns
+// h·C … (h+1)·C. A destination writes the edges of its own list and no other, so work is split by
+// destinations; sums over a source's edges find them through RevEdge.
 
-// WeightedSum computes, for every destination i and head h, the sum over its edges e of w[e,h] times head h of src's row
-// nbr[e], in the order of nbr; 0 where there are none. dst has len(start) rows of cols columns.
+// WeightedSum computes, for every destination i and head h, the sum over its edges e of w[e,h]
+// times head h of src's row nbr[e], in the order of nbr; 0 where there are none. dst has len(start)
+// rows of cols columns.
 func WeightedSum(dst, src, w []float32, cols, heads int, start, end, nbr []uint32) {
 	portable.weightedHeads(dst, src, w, cols, heads, start, end, nbr)
 }
 
-// WeightedSumHalf is WeightedSum of float16 rows, summed in float32. Its results are, bit for bit, those of widening the
-// rows first.
+// WeightedSumHalf is WeightedSum of float16 rows, summed in float32. Its results are, bit for bit,
+// those of widening the rows first.
 func WeightedSumHalf(dst []float32, src []uint16, w []float32, cols, heads int, start, end, nbr []uint32) {
 	portable.weightedHeadsHalf(dst, src, w, cols, heads, start, end, nbr)
 }
 
-// WeightedSumGrad adds to head h of every source row u of dsrc the rows revDst[k] of ddst, times w[revEdge[k],h], for k from
-// revStart[u] to revStart[u+1]. dsrc has len(revStart)-1 rows of cols columns.
+// WeightedSumGrad adds to head h of every source row u of dsrc the rows revDst[k] of ddst, times
+// w[revEdge[k],h], for k from revStart[u] to revStart[u+1]. dsrc has len(revStart)-1 rows of cols
+// columns.
 func WeightedSumGrad(dsrc, ddst, w []float32, cols, heads int, revStart, revDst, revEdge []uint32) {
 	byEdge := make([]float32, len(revEdge)*heads)
 	GatherRows(byEdge, w, heads, revEdge)
@@ -74,8 +77,8 @@ func (r *routines) weightedHeadsHalf(dst []float32, src []uint16, w []float32, c
 	}
 }
 
-// WeightedSumWeightGrad adds to dw[e,h] the product of head h of ddst's row i and of src's row nbr[e], for the edges e of
-// every destination i.
+// WeightedSumWeightGrad adds to dw[e,h] the product of head h of ddst's row i and of src's row
+// nbr[e], for the edges e of every destination i.
 func WeightedSumWeightGrad(dw, ddst, src []float32, cols, heads int, start, end, nbr []uint32) {
 	width := cols / heads
 	for i, lo := range start {
@@ -110,7 +113,8 @@ func dot(x, y []float32) float32 {
 	return s0 + s1 + (s2 + s3)
 }
 
-// HeadDot computes dst[n,h], the product of head h of src's row n and row h of a. a holds heads rows, and dst heads columns.
+// HeadDot computes dst[n,h], the product of head h of src's row n and row h of a. a holds heads
+// rows, and dst heads columns.
 func HeadDot(dst, src, a []float32, heads int) {
 	width := len(a) / heads
 	for k := range dst {
@@ -118,8 +122,8 @@ func HeadDot(dst, src, a []float32, heads int) {
 	}
 }
 
-// HeadDotGrad adds ddst[n,h] times row h of a to head h of dsrc's row n, and times head h of src's row n to row h of da,
-// rows in order.
+// HeadDotGrad adds ddst[n,h] times row h of a to head h of dsrc's row n, and times head h of src's
+// row n to row h of da, rows in order.
 func HeadDotGrad(dsrc, da, ddst, src, a []float32, heads int) {
 	width := len(a) / heads
 	for k, g := range ddst {
@@ -141,8 +145,9 @@ func leaky(x, slope float32) float32 {
 }
 
 // EdgeSoftmax computes, for every destination i and head h, the softmax over its edges e of
-// leaky(srcScore[nbr[e],h] + dstScore[i,h]), the attention of GAT (Veličković et al. 2018, equation 3). w, unless it is
-// empty, holds a weight above 0 for every position of nbr, which its exponential is multiplied by.
+// leaky(srcScore[nbr[e],h] + dstScore[i,h]), the attention of GAT (Veličković et al. 2018, equation
+// 3). w, unless it is empty, holds a weight above 0 for every position of nbr, which its
+// exponential is multiplied by.
 func EdgeSoftmax(dst, srcScore, dstScore, w []float32, heads int, start, end, nbr []uint32, slope float32) {
 	for i, lo := range start {
 		list, own := nbr[lo:end[i]], dstScore[i*heads:][:heads]
@@ -179,9 +184,10 @@ func EdgeSoftmax(dst, srcScore, dstScore, w []float32, heads int, start, end, nb
 	}
 }
 
-// EdgeSoftmaxGrad takes the gradient dalpha of EdgeSoftmax's result alpha back. It sets dedge[e,h], for the edges of every
-// destination, to the gradient of srcScore[nbr[e],h] + dstScore[i,h], and adds their sums to ddstScore. Their sums by source
-// are EdgeSumGrad's. Weights need no mention: they are what is added to scores before a softmax, as logarithms.
+// EdgeSoftmaxGrad takes the gradient dalpha of EdgeSoftmax's result alpha back. It sets dedge[e,h],
+// for the edges of every destination, to the gradient of srcScore[nbr[e],h] + dstScore[i,h], and
+// adds their sums to ddstScore. Their sums by source are EdgeSumGrad's. Weights need no mention:
+// they are what is added to scores before a softmax, as logarithms.
 func EdgeSoftmaxGrad(dedge, ddstScore, dalpha, alpha, srcScore, dstScore []float32, heads int, start, end, nbr []uint32, slope float32) {
 	for i, lo := range start {
 		list := nbr[lo:end[i]]
@@ -204,8 +210,8 @@ func EdgeSoftmaxGrad(dedge, ddstScore, dalpha, alpha, srcScore, dstScore []float
 	}
 }
 
-// EdgeSumGrad adds to every row u of dsrc the rows revEdge[revStart[u]:revStart[u+1]] of dedge. dsrc has len(revStart)-1 rows
-// of heads columns.
+// EdgeSumGrad adds to every row u of dsrc the rows revEdge[revStart[u]:revStart[u+1]] of dedge.
+// dsrc has len(revStart)-1 rows of heads columns.
 func EdgeSumGrad(dsrc, dedge []float32, heads int, revStart, revEdge []uint32) {
 	for u := range len(revStart) - 1 {
 		sum := dsrc[u*heads:][:heads]
@@ -215,16 +221,17 @@ func EdgeSumGrad(dsrc, dedge []float32, heads int, revStart, revEdge []uint32) {
 	}
 }
 
-// EdgeDropoutKeep reports whether [EdgeDropout] keeps a head of the edges between two nodes: [DropoutKeep], with a key for
-// every destination. Parallel edges share their fate.
+// EdgeDropoutKeep reports whether [EdgeDropout] keeps a head of the edges between two nodes:
+// [DropoutKeep], with a key for every destination. Parallel edges share their fate.
 func EdgeDropoutKeep(key uint64, dst, src uint32, head int, p float32) bool {
 	return DropoutKeep(edgeKey(key, dst), src, head, p)
 }
 
 func edgeKey(key uint64, dst uint32) uint64 { return splitMix(key + golden*uint64(dst)) }
 
-// EdgeDropout keeps the values of src that EdgeDropoutKeep names, scaled as Dropout does, and sets the others to 0, for the
-// edges of the destinations dstIDs[i] from sources srcIDs[nbr[e]]. dst may be src itself.
+// EdgeDropout keeps the values of src that EdgeDropoutKeep names, scaled as Dropout does, and sets
+// the others to 0, for the edges of the destinations dstIDs[i] from sources srcIDs[nbr[e]]. dst may
+// be src itself.
 func EdgeDropout(dst, src []float32, srcIDs, dstIDs []uint32, heads int, start, end, nbr []uint32, key uint64, p float32) {
 	threshold := dropoutThreshold(p)
 	factor := float32(dropoutScale(threshold))
@@ -256,7 +263,8 @@ func EdgeDropoutGrad(dx, dy []float32, srcIDs, dstIDs []uint32, heads int, start
 	}
 }
 
-// ELU computes dst = src where it is above 0, and exp(src)-1 elsewhere (Clevert, Unterthiner, Hochreiter 2016, with α = 1).
+// ELU computes dst = src where it is above 0, and exp(src)-1 elsewhere (Clevert, Unterthiner,
+// Hochreiter 2016, with α = 1).
 func ELU(dst, src []float32) {
 	src = src[:len(dst)]
 	for i, x := range src {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// smallEdges is 4 destinations among 4 sources, with a repeated edge, a self loop, an empty list and an unused
-// position.
+// smallEdges is 4 destinations among 4 sources, with a repeated edge, a self loop, an empty list
+// and an unused position.
 func (g gradCheck) smallEdges() Adjacency {
 	return Adjacency{ // 0: 1 1 2, 1: none, 2: 2 0, 3: 2 0
 		Start: g.uints(0, 3, 4, 6), End: g.uints(3, 3, 6, 8), Nbr: g.uints(1, 1, 2, 99, 2, 0, 2, 0),
@@ -64,7 +64,8 @@ func TestELUGradient(t *testing.T) {
 	g.check("ELUGrad", x, y, func() { g.r.ELU(y, x) }, func(dx, dy Tensor) { g.r.ELUGrad(dx, dy, y) })
 }
 
-// TestEdgeDropoutKeepsItsShare: over 80,000 edges, within five standard deviations, whichever coordinate varies.
+// TestEdgeDropoutKeepsItsShare: over 80,000 edges, within five standard deviations, whichever
+// coordinate varies.
 func TestEdgeDropoutKeepsItsShare(t *testing.T) {
 	const n, p = 80000, 0.3
 	for name, keep := range map[string]func(i int) bool{
@@ -135,7 +136,8 @@ func absolute(s []float32) []float32 {
 	return s
 }
 
-// regularEdges is a block in which every destination has as many edges, to sources that a hash draws. nbr is its Nbr.
+// regularEdges is a block in which every destination has as many edges, to sources that a hash
+// draws. nbr is its Nbr.
 func regularEdges(c Backend, dsts, srcs, degree int) (g Adjacency, nbr []uint32) {
 	nbr, starts := make([]uint32, dsts*degree), make([]uint32, dsts+1)
 	for e := range nbr {
@@ -161,7 +163,8 @@ func regularEdges(c Backend, dsts, srcs, degree int) (g Adjacency, nbr []uint32)
 	}, nbr
 }
 
-// TestThreadsGiveTheSameBitsOnEdges runs everything that is split by destinations or by sources, on many chunks.
+// TestThreadsGiveTheSameBitsOnEdges runs everything that is split by destinations or by sources, on
+// many chunks.
 func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
 	const dsts, srcs, degree, heads, cols = 2000, 3000, 9, 4, 64
 	var want [][]float32
@@ -196,8 +199,8 @@ func TestThreadsGiveTheSameBitsOnEdges(t *testing.T) {
 	}
 }
 
-// BenchmarkGATEdges is one attention layer of 8 heads on a block of 10,000 destinations with 10 edges each, forward and
-// back.
+// BenchmarkGATEdges is one attention layer of 8 heads on a block of 10,000 destinations with 10
+// edges each, forward and back.
 func BenchmarkGATEdges(b *testing.B) {
 	const dsts, srcs, degree, heads, cols = 10000, 60000, 10, 8, 64
 	c := NewCPU(CPUOptions{})

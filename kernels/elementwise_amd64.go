@@ -9,8 +9,8 @@ func cutElements(n int, work func(lo, n int)) {
 	}
 }
 
-// cutRows calls work on runs of rows that one call of assembly may take. It reports false, having called nothing, when
-// a single row is more than that, or none.
+// cutRows calls work on runs of rows that one call of assembly may take. It reports false, having
+// called nothing, when a single row is more than that, or none.
 func cutRows(rows, cols int, work func(lo, n int)) bool {
 	if cols == 0 || cols > callRows {
 		return false

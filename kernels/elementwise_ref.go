@@ -1,6 +1,7 @@
 package kernels
 
-// float is what a reference loop computes in: float64 as the oracle, float32 to show what rounding alone does.
+// float is what a reference loop computes in: float64 as the oracle, float32 to show what rounding
+// alone does.
 type float interface{ float32 | float64 }
 
 func fillRef[T float](dst []T, v T) {

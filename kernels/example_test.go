@@ -6,8 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// A layer's first half: three nodes' features, stored as float16, averaged into the two destinations that have them as
-// neighbours.
+// A layer's first half: three nodes' features, stored as float16, averaged into the two
+// destinations that have them as neighbours.
 func Example() {
 	var b kernels.Backend = kernels.NewCPU(kernels.CPUOptions{})
 

@@ -2,7 +2,8 @@ package kernels
 
 import "golang.org/x/sys/unix"
 
-// fenced is n bytes, a multiple of the page size, between two pages that fault when touched. It is never given back.
+// fenced is n bytes, a multiple of the page size, between two pages that fault when touched. It is
+// never given back.
 func fenced(n int) []byte {
 	page := unix.Getpagesize()
 	m, err := unix.Mmap(-1, 0, n+2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)

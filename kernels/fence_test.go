@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A fence lays the operands of a routine where a read or write outside them is noticed. Its memory is reused by the next
-// trial.
+// A fence lays the operands of a routine where a read or write outside them is noticed. Its memory
+// is reused by the next trial.
 type fence struct {
 	kind    fenceKind
 	regions [][]byte // as fenced gives them
@@ -69,8 +69,8 @@ func lay[T float32 | uint8 | uint16 | uint32](f *fence, values []T) []T {
 	return s
 }
 
-// trial computes something with the routines of r from operands that it lays in f, and returns all of them, inputs
-// included. It computes the same for any f.
+// trial computes something with the routines of r from operands that it lays in f, and returns all
+// of them, inputs included. It computes the same for any f.
 type trial func(r *routines, f *fence) [][]float32
 
 // agree runs a trial with every set, in every kind of fence. A set's results have the same bits
@@ -126,7 +126,8 @@ func nearby(got, want float32, tolerance float64) bool {
 	return tolerance > 0 && math.Abs(float64(got)-float64(want)) <= tolerance*(1+math.Abs(float64(want)))
 }
 
-// rowSizes are the columns that tests go through: every tail of every vector, and what takes several blocks.
+// rowSizes are the columns that tests go through: every tail of every vector, and what takes
+// several blocks.
 func rowSizes() []int {
 	var sizes []int
 	for cols := range 71 {
@@ -142,7 +143,8 @@ func halvesOfFloats(values []float32) []uint16 {
 	return h
 }
 
-// withSpecials replaces some of the values by those that arithmetic gets wrong, at places that move through the lanes.
+// withSpecials replaces some of the values by those that arithmetic gets wrong, at places that move
+// through the lanes.
 func withSpecials(values []float32, more ...float32) []float32 {
 	inf := float32(math.Inf(1))
 	specials := []float32{float32(math.NaN()), inf, -inf, 0, float32(math.Copysign(0, -1)), math.SmallestNonzeroFloat32, 0x1p-126}

@@ -10,7 +10,8 @@ func Gate(dst, a, x []float32, share, rest float32) {
 	}
 }
 
-// GateGrad adds share·dy to da and rest·dy to dx, and returns the sum of dy·(a-x), added up in float64.
+// GateGrad adds share·dy to da and rest·dy to dx, and returns the sum of dy·(a-x), added up in
+// float64.
 func GateGrad(da, dx, dy, a, x []float32, share, rest float32) (slope float64) {
 	da, dx, a, x = da[:len(dy)], dx[:len(dy)], a[:len(dy)], x[:len(dy)]
 	for i, g := range dy {

@@ -2,13 +2,15 @@ package kernels
 
 import "math"
 
-// GELU is x·Φ(x), Φ being the standard normal distribution function (Hendrycks and Gimpel 2016, the exact form and not the
-// approximation by tanh). With a = |x| and φ = Φ', Φ(-a) is e^(-a²/2) times a ratio that falls slowly from 1/2. So one
-// exponential serves Φ and φ, and results have all their digits far below 0 too, where 1 + erf has none.
+// GELU is x·Φ(x), Φ being the standard normal distribution function (Hendrycks and Gimpel 2016, the
+// exact form and not the approximation by tanh). With a = |x| and φ = Φ', Φ(-a) is e^(-a²/2) times
+// a ratio that falls slowly from 1/2. So one exponential serves Φ and φ, and results have all their
+// digits far below 0 too, where 1 + erf has none.
 
-// normalRatio is Φ(-a)·e^(a²/2) for 0 ≤ a ≤ 14.5, where e^(-a²/2) is a float32 above 0. It is t·p(t), t = 1/(1 + 0.34375·a), p
-// the polynomial of degree 8 whose largest relative error is smallest, by Remez's exchange: 2.5e-8, less than half a
-// float32's last place. Other slopes of t than 0.34375 make it worse.
+// normalRatio is Φ(-a)·e^(a²/2) for 0 ≤ a ≤ 14.5, where e^(-a²/2) is a float32 above 0. It is
+// t·p(t), t = 1/(1 + 0.34375·a), p the polynomial of degree 8 whose largest relative error is
+// smallest, by Remez's exchange: 2.5e-8, less than half a float32's last place. Other slopes of t
+// than 0.34375 make it worse.
 func normalRatio(a float64) float64 {
 	t := 1 / (1 + 0.34375*a)
 	p := -0.027582220320610695
@@ -36,7 +38,8 @@ func GELU(dst, src []float32) {
 	}
 }
 
-// GELUGrad adds dy times the slope of GELU at x, Φ(x) + x·φ(x), to dx. The slope is 0 at -Inf and 1 at Inf.
+// GELUGrad adds dy times the slope of GELU at x, Φ(x) + x·φ(x), to dx. The slope is 0 at -Inf and 1
+// at Inf.
 func GELUGrad(dx, dy, x []float32) {
 	const density = 1 / (math.Sqrt2 * math.SqrtPi) // φ(0)
 	dy, x = dy[:len(dx)], x[:len(dx)]

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGELUKeepsItsTail compares with values of Φ far below 0, to seven digits: by erf, 1 + erf would be 0 there.
+// TestGELUKeepsItsTail compares with values of Φ far below 0, to seven digits: by erf, 1 + erf
+// would be 0 there.
 func TestGELUKeepsItsTail(t *testing.T) {
 	src := []float32{-6, -9, -12, 0, 9, 40, float32(math.Inf(1)), float32(math.Inf(-1))}
 	for _, set := range Sets() {
@@ -22,8 +23,8 @@ func TestGELUKeepsItsTail(t *testing.T) {
 	}
 }
 
-// TestGELUOverItsRange holds values to the reference in float64 in parts of themselves, slopes, which are 0 near -0.75, in
-// parts of 1.
+// TestGELUOverItsRange holds values to the reference in float64 in parts of themselves, slopes,
+// which are 0 near -0.75, in parts of 1.
 func TestGELUOverItsRange(t *testing.T) {
 	var src []float32
 	for x := -12.8; x < 14; x += 0.00073 { // below, values are subnormal and have fewer digits

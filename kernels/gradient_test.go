@@ -45,8 +45,8 @@ func (g gradCheck) values(x Tensor) []float64 {
 	return s
 }
 
-// check runs forward, which fills out, and takes Σ weights·out as the objective. Its derivative by every element of x is
-// compared with what grad adds to dx, given weights as the gradient of out.
+// check runs forward, which fills out, and takes Σ weights·out as the objective. Its derivative by
+// every element of x is compared with what grad adds to dx, given weights as the gradient of out.
 func (g gradCheck) check(name string, x, out Tensor, forward func(), grad func(dx, weights Tensor)) {
 	g.t.Helper()
 	weights, dx := g.normal(out.Rows, out.Cols), g.normal(x.Rows, x.Cols)
@@ -189,7 +189,8 @@ func TestLayerNormGradients(t *testing.T) {
 	})
 }
 
-// TestSoftmaxCrossEntropyGradient takes the sum of the losses as the objective; dlogits is overwritten, not added to.
+// TestSoftmaxCrossEntropyGradient takes the sum of the losses as the objective; dlogits is
+// overwritten, not added to.
 func TestSoftmaxCrossEntropyGradient(t *testing.T) {
 	g := newGradCheck(t)
 	const scale = 0.5
@@ -211,7 +212,8 @@ func TestSoftmaxCrossEntropyGradient(t *testing.T) {
 	})
 }
 
-// TestAdamFirstStep has a closed form: whatever the gradient's size, the first step moves by the learning rate.
+// TestAdamFirstStep has a closed form: whatever the gradient's size, the first step moves by the
+// learning rate.
 func TestAdamFirstStep(t *testing.T) {
 	r := NewReference()
 	param, grad := tensorOf(r, 1, 3, []float32{1, 1, 1}), tensorOf(r, 1, 3, []float32{1e-3, -5, 0})

@@ -9,7 +9,8 @@ import (
 	"github.com/x448/float16"
 )
 
-// TestHalfToFloat32Exhaustively compares all patterns with the definition and with an implementation that is not ours.
+// TestHalfToFloat32Exhaustively compares all patterns with the definition and with an
+// implementation that is not ours.
 func TestHalfToFloat32Exhaustively(t *testing.T) {
 	halves := make([]uint16, 1<<16)
 	for i := range halves {
@@ -36,7 +37,8 @@ func TestHalfToFloat32Exhaustively(t *testing.T) {
 	}
 }
 
-// TestFloat32ToHalf covers every half, what lies around every midpoint between two, and random bits.
+// TestFloat32ToHalf covers every half, what lies around every midpoint between two, and random
+// bits.
 func TestFloat32ToHalf(t *testing.T) {
 	var values []float32
 	for h := range uint32(1 << 16) {
@@ -100,8 +102,8 @@ func TestHalfRefusesUnequalLengths(t *testing.T) {
 	})
 }
 
-// TestNeighborMeanHalfEqualsWideningFirst holds the promise of NeighborMeanHalf, bit for bit: subnormals, Inf and NaN
-// included.
+// TestNeighborMeanHalfEqualsWideningFirst holds the promise of NeighborMeanHalf, bit for bit:
+// subnormals, Inf and NaN included.
 func TestNeighborMeanHalfEqualsWideningFirst(t *testing.T) {
 	const rows, cols, dsts, edges = 64, 37, 200, 2000
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -135,8 +137,8 @@ func TestNeighborMeanHalfEqualsWideningFirst(t *testing.T) {
 	}
 }
 
-// TestSumHalvesSeesWhatIsNotFinite at every place of a list, and takes nothing finite for it: the plain sum is three times
-// slower.
+// TestSumHalvesSeesWhatIsNotFinite at every place of a list, and takes nothing finite for it: the
+// plain sum is three times slower.
 func TestSumHalvesSeesWhatIsNotFinite(t *testing.T) {
 	const cols = 3
 	list := []uint32{0, 1, 2, 3, 4, 5, 6}

@@ -9,19 +9,22 @@ import (
 	"unsafe"
 )
 
-// HostBuf is anonymous memory outside the Go heap: for slabs, rings and arenas alike. The garbage collector neither
-// counts nor scans it, and the system is asked to back it with huge pages, which the Go heap does not get.
+// HostBuf is anonymous memory outside the Go heap: for slabs, rings and arenas alike. The garbage
+// collector neither counts nor scans it, and the system is asked to back it with huge pages, which
+// the Go heap does not get.
 //
-// Memory: whoever made a HostBuf closes it; nothing else gives the memory back, and one that is lost stays allocated until
-// the process ends. Bytes and the typed views lend: what they return dies with Close, and so does everything cut from it.
-// Until Close the memory stays at its address, so that a GPU can have it pinned later.
+// Memory: whoever made a HostBuf closes it; nothing else gives the memory back, and one that is
+// lost stays allocated until the process ends. Bytes and the typed views lend: what they return
+// dies with Close, and so does everything cut from it. Until Close the memory stays at its address,
+// so that a GPU can have it pinned later.
 //
-// Concurrency: NewHostBuf, HostBytes, Lend and Return are safe for concurrent use. The memory is plain memory. Close wants
-// every other user gone; who hands the memory to a goroutine says so with Lend and Return, and under the build tag gnncheck
-// Close panics while anything is lent.
+// Concurrency: NewHostBuf, HostBytes, Lend and Return are safe for concurrent use. The memory is
+// plain memory. Close wants every other user gone; who hands the memory to a goroutine says so with
+// Lend and Return, and under the build tag gnncheck Close panics while anything is lent.
 //
-// Small ones (below a page) lie in the Go heap after all, as do all of them under the race detector, which sees nothing
-// else, and on systems without memory maps. A HostBuf is all zeros at first.
+// Small ones (below a page) lie in the Go heap after all, as do all of them under the race
+// detector, which sees nothing else, and on systems without memory maps. A HostBuf is all zeros at
+// first.
 type HostBuf struct {
 	bytes []byte // what was asked for; nil once closed
 	whole []byte // the map that bytes is the start of; nil in the Go heap
@@ -36,9 +39,8 @@ const (
 
 var pageSize = os.Getpagesize()
 
-// NewHostBuf allocates bytes of zeros, aligned to 2 MiB if there are as many, else to 4 KiB, or to 64 bytes below
-// 4 KiB.
-// The error is a *MemoryError.
+// NewHostBuf allocates bytes of zeros, aligned to 2 MiB if there are as many, else to 4 KiB, or to
+// 64 bytes below 4 KiB. The error is a *MemoryError.
 func NewHostBuf(bytes int) (*HostBuf, error) {
 	if bytes < 0 || bytes > maxHostBuf {
 		return nil, &MemoryError{Bytes: bytes, Err: errors.New("no machine has that many")}
@@ -60,8 +62,9 @@ func NewHostBuf(bytes int) (*HostBuf, error) {
 	return &HostBuf{bytes: whole[:bytes:bytes], whole: whole}, nil
 }
 
-// alignedHeap is a slice of the Go heap that starts on a cache line, or, when it is as long, on a sector: direct transfers of
-// disks want that of memory that the race detector watches, too, and where pages are larger.
+// alignedHeap is a slice of the Go heap that starts on a cache line, or, when it is as long, on a
+// sector: direct transfers of disks want that of memory that the race detector watches, too, and
+// where pages are larger.
 func alignedHeap(bytes int) []byte {
 	if bytes == 0 {
 		return nil
@@ -75,8 +78,8 @@ func alignedHeap(bytes int) []byte {
 	return b[skip : skip+bytes : skip+bytes]
 }
 
-// roundSize is the size of the map for bytes: whole pages, and up to maxSpare a multiple of a quarter of the power of two
-// below, so that a freed one fits the next request of about its size.
+// roundSize is the size of the map for bytes: whole pages, and up to maxSpare a multiple of a
+// quarter of the power of two below, so that a freed one fits the next request of about its size.
 func roundSize(bytes int) int {
 	unit := pageSize
 	if bytes <= maxSpare {
@@ -88,7 +91,8 @@ func roundSize(bytes int) int {
 // Bytes lends the memory.
 func (h *HostBuf) Bytes() []byte { return h.bytes }
 
-// Float32s, Float64s, Uint16s, Uint32s and Uint64s lend the memory in elements of their type; its size must be a multiple of theirs.
+// Float32s, Float64s, Uint16s, Uint32s and Uint64s lend the memory in elements of their type; its
+// size must be a multiple of theirs.
 func (h *HostBuf) Float32s() []float32 { return cast[float32](h.bytes) }
 
 // Float64s: see Float32s.
@@ -112,8 +116,8 @@ func (h *HostBuf) Lend() []byte {
 // Return ends a Lend.
 func (h *HostBuf) Return() { h.lent.add(-1) }
 
-// Close gives the memory back: to the system, or to a store of a few buffers for the next NewHostBuf. Bytes is empty from
-// here on. A second Close does nothing.
+// Close gives the memory back: to the system, or to a store of a few buffers for the next
+// NewHostBuf. Bytes is empty from here on. A second Close does nothing.
 func (h *HostBuf) Close() {
 	h.lent.none()
 	whole := h.whole
@@ -130,15 +134,17 @@ func (h *HostBuf) Close() {
 
 var hostBytes atomic.Int64
 
-// HostBytes is the memory outside the Go heap that the open HostBufs of the process take, in bytes. Up to [MaxSpareBytes]
-// more wait to be used again. What a program may take less these two is what it can give GOMEMLIMIT.
+// HostBytes is the memory outside the Go heap that the open HostBufs of the process take, in bytes.
+// Up to [MaxSpareBytes] more wait to be used again. What a program may take less these two is what
+// it can give GOMEMLIMIT.
 func HostBytes() int64 { return hostBytes.Load() }
 
-// MaxSpareBytes bounds the closed HostBufs that are kept to be used again, unless LimitSpare sets a lower bound.
+// MaxSpareBytes bounds the closed HostBufs that are kept to be used again, unless LimitSpare sets a
+// lower bound.
 const MaxSpareBytes = 16 << 20
 
-// LimitSpare bounds the closed HostBufs that are kept from now on, up to MaxSpareBytes, and gives back those beyond: for a process that
-// has little memory. before is the bound so far.
+// LimitSpare bounds the closed HostBufs that are kept from now on, up to MaxSpareBytes, and gives
+// back those beyond: for a process that has little memory. before is the bound so far.
 func LimitSpare(bytes int64) (before int64) { return spare.setLimit(min(max(0, bytes), MaxSpareBytes)) }
 
 // SpareBytes is the bound at present.
@@ -148,8 +154,8 @@ func SpareBytes() int64 {
 	return spare.limit
 }
 
-// maxSpare is the largest map that is kept. Clearing 64 KiB to 1 MiB took a tenth of the time of a new map's page faults,
-// and 4 MiB as long as new huge pages (BenchmarkHostBuf).
+// maxSpare is the largest map that is kept. Clearing 64 KiB to 1 MiB took a tenth of the time of a
+// new map's page faults, and 4 MiB as long as new huge pages (BenchmarkHostBuf).
 const maxSpare = hugePage
 
 // spares are closed maps, by size.

@@ -23,7 +23,8 @@ func (l *loans) none() {
 	}
 }
 
-// poison fills memory that is given up: all ones are NaN as float32 and as float16, and no node's id.
+// poison fills memory that is given up: all ones are NaN as float32 and as float16, and no node's
+// id.
 func poison(b []byte) {
 	for i := range b {
 		b[i] = 0xff

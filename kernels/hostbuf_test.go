@@ -117,7 +117,8 @@ func TestHostBufSparesAreBounded(t *testing.T) {
 	require.Equal(t, spare.bytes, total)
 }
 
-// TestHostBufsAreApart opens, writes and closes in any order: a buffer keeps what was written to it, and starts as zeros.
+// TestHostBufsAreApart opens, writes and closes in any order: a buffer keeps what was written to
+// it, and starts as zeros.
 func TestHostBufsAreApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		start, open := HostBytes(), []*HostBuf{}
@@ -239,8 +240,8 @@ func TestAllocIsZeroedAfterUse(t *testing.T) {
 	}
 }
 
-// BenchmarkHostBuf writes to every page of a buffer: a HostBuf, which may come back from the store of closed ones, a new
-// map, and the Go heap.
+// BenchmarkHostBuf writes to every page of a buffer: a HostBuf, which may come back from the store
+// of closed ones, a new map, and the Go heap.
 func BenchmarkHostBuf(b *testing.B) {
 	for _, size := range []int{64 << 10, 256 << 10, 1 << 20, 4 << 20} {
 		use := func(b *testing.B, buffer []byte) {

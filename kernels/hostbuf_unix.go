@@ -13,7 +13,8 @@ const (
 	maxHostBuf = 1 << 56 // beyond what 64-bit machines address: the system knows better, but sizes are rounded up first
 )
 
-// mapMemory maps size bytes, a multiple of the page, at a multiple of hugePage if there are as many.
+// mapMemory maps size bytes, a multiple of the page, at a multiple of hugePage if there are as
+// many.
 func mapMemory(size int) ([]byte, error) {
 	if size < hugePage {
 		p, err := mapAnywhere(size)
@@ -45,7 +46,8 @@ func mapAnywhere(size int) (unsafe.Pointer, error) {
 // unmapMemory gives back what mapMemory returned.
 func unmapMemory(whole []byte) {
 	if err := unix.MunmapPtr(unsafe.Pointer(unsafe.SliceData(whole)), uintptr(len(whole))); err != nil {
-		// The process has as many maps as it may, and this would split one: the memory stays, and stays counted.
+		// The process has as many maps as it may, and this would split one: the memory stays, and
+		// stays counted.
 		hostBytes.Add(int64(len(whole)))
 	}
 }

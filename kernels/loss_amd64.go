@@ -44,8 +44,9 @@ func (r *routines) losses(
 	}
 }
 
-// wideCrossEntropy is a row of SoftmaxCrossEntropy that is longer than a call of the assembly may take: softmax of each part of it, which
-// is then scaled to its share of the whole. Where a part has no largest number, the loop does it.
+// wideCrossEntropy is a row of SoftmaxCrossEntropy that is longer than a call of the assembly may
+// take: softmax of each part of it, which is then scaled to its share of the whole. Where a part
+// has no largest number, the loop does it.
 func wideCrossEntropy(
 	loss, d, x []float32, label []uint32, scale float32, softmax func(dst, x *float32, cols int, scale float32) (top, total float32),
 ) {

@@ -80,7 +80,8 @@ func TestScalingThreadsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestSigmoidCrossEntropyOfSets holds every set to the reference loop, at large and small logits and at rows of one column and of many.
+// TestSigmoidCrossEntropyOfSets holds every set to the reference loop, at large and small logits
+// and at rows of one column and of many.
 func TestSigmoidCrossEntropyOfSets(t *testing.T) {
 	nan, inf := float32(math.NaN()), float32(math.Inf(1))
 	for _, set := range Sets() {

@@ -7,10 +7,11 @@ import (
 	"gonum.org/v1/gonum/blas/gonum"
 )
 
-// gonum multiplies fastest, by a factor of two, when b alone is transposed: then both operands lie along the inner dimension
-// and every element of dst is one dot product. It is also the one case in which gonum multiplies by a's zeros instead of
-// skipping them, which would turn the NaN of 0·Inf into 0. So operands that lie otherwise are copied into that layout
-// first, a piece of the inner dimension at a time, which bounds the scratch.
+// gonum multiplies fastest, by a factor of two, when b alone is transposed: then both operands lie
+// along the inner dimension and every element of dst is one dot product. It is also the one case in
+// which gonum multiplies by a's zeros instead of skipping them, which would turn the NaN of 0·Inf
+// into 0. So operands that lie otherwise are copied into that layout first, a piece of the inner
+// dimension at a time, which bounds the scratch.
 const (
 	tileRows = 64
 	tileCols = 64  // gonum starts goroutines of its own from four blocks of 64×64 up; a tile is one
@@ -23,8 +24,8 @@ const (
 	alignedLen = alignedRow / 4
 )
 
-// MatMul computes dst = op(a)·op(b), or dst += … with accumulate. op(a) is m×k and op(b) k×n; transA says that a is
-// stored as k×m, transB that b is stored as n×k.
+// MatMul computes dst = op(a)·op(b), or dst += … with accumulate. op(a) is m×k and op(b) k×n;
+// transA says that a is stored as k×m, transB that b is stored as n×k.
 func MatMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool) {
 	matMul(dst, a, b, m, n, k, transA, transB, accumulate, nil, 1)
 }
@@ -107,7 +108,8 @@ type product struct {
 	a, b operand
 }
 
-// run computes the tiles of a dst with m rows, over an inner dimension of k. Their grid depends on the shape alone.
+// run computes the tiles of a dst with m rows, over an inner dimension of k. Their grid depends on
+// the shape alone.
 func (p *product) run(m, k, threads int) {
 	rows := tileRows
 	if (m+tileRows-1)/tileRows*((p.n+tileCols-1)/tileCols) < 16 {

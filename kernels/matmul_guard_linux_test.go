@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guarded is memory between two pages that nothing may touch: a load or store of assembly beyond it ends the test.
+// guarded is memory between two pages that nothing may touch: a load or store of assembly beyond it
+// ends the test.
 type guarded []float32
 
 func newGuarded(t *testing.T, n int) guarded {
@@ -27,8 +28,8 @@ func newGuarded(t *testing.T, n int) guarded {
 func (f guarded) first(n int) []float32 { return f[:n:n] }
 func (f guarded) last(n int) []float32  { return f[len(f)-n:] }
 
-// TestMatMulStaysInside multiplies in every shape up to a tile and three more, at both ends of memory. The numbers are small
-// and whole, so that every order of additions is exact.
+// TestMatMulStaysInside multiplies in every shape up to a tile and three more, at both ends of
+// memory. The numbers are small and whole, so that every order of additions is exact.
 func TestMatMulStaysInside(t *testing.T) {
 	const maxM, maxN, maxK = 17, 35, 17
 	dsts, as, bs := newGuarded(t, maxM*maxN), newGuarded(t, maxM*maxK), newGuarded(t, maxN*maxK)

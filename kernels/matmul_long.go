@@ -15,8 +15,8 @@ const (
 	packReuse    = 128       // rows or columns of a block: what packing the other operand is worth while for
 )
 
-// longProduct is a product in progress whose inner dimension is long, and b not transposed. A task is a block of dst, of a
-// chunk of the inner dimension, which it goes through in pieces.
+// longProduct is a product in progress whose inner dimension is long, and b not transposed. A task
+// is a block of dst, of a chunk of the inner dimension, which it goes through in pieces.
 type longProduct struct {
 	stripProduct
 	m, k           int
@@ -54,7 +54,8 @@ func (p stripProduct) long(m, k int, accumulate bool, scratch []float32, threads
 	return scratch
 }
 
-// plan decides how the product is cut, by its shape alone, and returns the elements that a worker packs of a and of b.
+// plan decides how the product is cut, by its shape alone, and returns the elements that a worker
+// packs of a and of b.
 func (p *longProduct) plan() (forA, forB int) {
 	wide, size := 2*p.lanes, len(p.dst)
 	p.rows, p.cols = p.m, p.n

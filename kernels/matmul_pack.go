@@ -1,9 +1,11 @@
 package kernels
 
-// Packed, the columns of b that a wide strip reads lie together, row by row; one wide strip of b follows the other. Rows of
-// a lie together by tile, column by column. What has no column or row to hold stays as it was, and is not read.
+// Packed, the columns of b that a wide strip reads lie together, row by row; one wide strip of b
+// follows the other. Rows of a lie together by tile, column by column. What has no column or row to
+// hold stays as it was, and is not read.
 
-// packTransposed copies the first k columns of b, which has n rows of stride elements, to wide strips, transposed.
+// packTransposed copies the first k columns of b, which has n rows of stride elements, to wide
+// strips, transposed.
 func (s *strips) packTransposed(dst, b []float32, n, stride, k, threads int) {
 	const piece = 64 // columns of a call: 64 rows of a strip are 8 KiB, written eight columns at a time
 	wide := 2 * s.lanes

@@ -1,8 +1,8 @@
 package kernels
 
-// strips multiplies with the routines of one kernel set, which its generator, _gen/matmul, describes. A strip reads its
-// operands where they lie, unless that is slow: then they are packed first, so that what is read next lies next. What is
-// cut here:
+// strips multiplies with the routines of one kernel set, which its generator, _gen/matmul,
+// describes. A strip reads its operands where they lie, unless that is slow: then they are packed
+// first, so that what is read next lies next. What is cut here:
 //
 //   - dst into blocks of rows that one thread computes, and these into strips, side by side, that read the same rows of a
 //     and each its own columns of b: a's rows stay in the second-level cache for all of them.
@@ -10,8 +10,9 @@ package kernels
 //   - where the inner dimension is long, as in the gradient of a layer's weights, it into chunks that threads compute side
 //     by side, and whose products are added up in order: longProduct.
 //
-// Where additions are cut depends on the shape alone, never on the number of threads. No call of a routine is longer than
-// 168 rows × 32 columns × 384: 4 million times multiply and add, 40 µs where AVX2 reaches 100 GFLOP/s.
+// Where additions are cut depends on the shape alone, never on the number of threads. No call of a
+// routine is longer than 168 rows × 32 columns × 384: 4 million times multiply and add, 40 µs where
+// AVX2 reaches 100 GFLOP/s.
 type strips struct {
 	tile         int // rows that a routine computes at a time
 	lanes        int // columns of a narrow strip, at most; a wide one has twice as many
@@ -77,7 +78,8 @@ func (s *strips) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumu
 	return p.packed(m, k, transB, accumulate, nil, scratch, threads)
 }
 
-// affine is matMul with b transposed, for k > 0, and after called with rows and columns of each block of dst when it is done.
+// affine is matMul with b transposed, for k > 0, and after called with rows and columns of each
+// block of dst when it is done.
 func (s *strips) affine(dst, a, b []float32, m, n, k int, accumulate bool, after func(i0, i1, j0, j1 int), scratch []float32, threads int) []float32 {
 	if m*n == 0 {
 		return scratch
@@ -145,7 +147,8 @@ func (p *stripProduct) flat(m, k int, accumulate bool, threads int) {
 	})
 }
 
-// block is a part of a product: rows i0 to i1 and columns j0 to j1 of dst, summed over l0 to l1 of the inner dimension.
+// block is a part of a product: rows i0 to i1 and columns j0 to j1 of dst, summed over l0 to l1 of
+// the inner dimension.
 type block struct {
 	dst                    []float32 // of the whole product
 	i0, i1, j0, j1, l0, l1 int
@@ -158,7 +161,8 @@ func (p *stripProduct) stripCount(b block) int {
 	return across * ((b.i1 - b.i0 + stripRows - 1) / stripRows)
 }
 
-// ahead is memory that will be read soon: so many strips fetch equal shares of it while they compute.
+// ahead is memory that will be read soon: so many strips fetch equal shares of it while they
+// compute.
 type ahead struct {
 	first, second []float32
 	strips, taken int

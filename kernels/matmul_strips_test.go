@@ -8,15 +8,16 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fillWhole fills s with small whole numbers, so that sums of some thousand products are exact in every order.
+// fillWhole fills s with small whole numbers, so that sums of some thousand products are exact in
+// every order.
 func fillWhole(s []float32, step int) {
 	for i := range s {
 		s[i] = float32((i+1)*step%11 - 5)
 	}
 }
 
-// checkWholeProduct multiplies whole numbers on a CPU, and compares with the reference loop or, where that takes too long,
-// with the portable CPU.
+// checkWholeProduct multiplies whole numbers on a CPU, and compares with the reference loop or,
+// where that takes too long, with the portable CPU.
 func checkWholeProduct(t require.TestingT, c *CPU, m, n, k int, transA, transB, accumulate bool) {
 	shape := func(rows, cols int, trans bool, step int) (Tensor, []float32) {
 		values := make([]float32, rows*cols)
@@ -59,8 +60,9 @@ func TestMatMulOfAnyShape(t *testing.T) {
 	}
 }
 
-// TestMatMulOfLargeShapes has what is cut or packed for its size: a long inner dimension in chunks side by side, also in
-// blocks of which one operand is packed, or both; a transposed b that is packed in parts; a wide b.
+// TestMatMulOfLargeShapes has what is cut or packed for its size: a long inner dimension in chunks
+// side by side, also in blocks of which one operand is packed, or both; a transposed b that is
+// packed in parts; a wide b.
 func TestMatMulOfLargeShapes(t *testing.T) {
 	const packedInParts = maxPacked/16 + 1000
 	for _, set := range Sets() {

@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMatMulFunction compares the plain function, and the CPU of every set, with the reference loop, beyond one packed piece
-// of the inner dimension, with a ReLU's zeros in a and Inf or NaN in b: their product is NaN, and must not be skipped.
+// TestMatMulFunction compares the plain function, and the CPU of every set, with the reference
+// loop, beyond one packed piece of the inner dimension, with a ReLU's zeros in a and Inf or NaN in
+// b: their product is NaN, and must not be skipped.
 func TestMatMulFunction(t *testing.T) {
 	const m, n, k = 5, 19, 2*packDeep + 1
 	multiply := map[string]func(dst, a, b []float32, transA, transB bool){
@@ -72,8 +73,8 @@ func TestMatMulAnywhere(t *testing.T) {
 	}
 }
 
-// TestMatMulStartsNoGoroutines holds gonum to what tileRows and tileCols count on, that it computes one tile serially: it
-// would allocate for every goroutine, and so more for more tiles.
+// TestMatMulStartsNoGoroutines holds gonum to what tileRows and tileCols count on, that it computes
+// one tile serially: it would allocate for every goroutine, and so more for more tiles.
 func TestMatMulStartsNoGoroutines(t *testing.T) {
 	const n, k = 200, 300
 	b, scratch := floatsFrom(2, k*n), make([]float32, k*n)

@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// memory is the Buffer of the backends that compute in host memory: one of the three slices is set, in elements of type
-// dtype, float being what the backend holds an F32 in.
+// memory is the Buffer of the backends that compute in host memory: one of the three slices is set,
+// in elements of type dtype, float being what the backend holds an F32 in.
 type memory[F float] struct {
 	dtype  DType
 	floats []F
@@ -32,10 +32,12 @@ func newMemory[F float](t DType, n int) *memory[F] {
 	return m
 }
 
-// hostMemoryBytes is the size from which a CPU's buffers lie outside the Go heap; below it, a map costs more than it saves.
+// hostMemoryBytes is the size from which a CPU's buffers lie outside the Go heap; below it, a map
+// costs more than it saves.
 const hostMemoryBytes = 64 << 10
 
-// newHostMemory is newMemory for a CPU, with large buffers outside the Go heap. It panics with a *MemoryError.
+// newHostMemory is newMemory for a CPU, with large buffers outside the Go heap. It panics with a
+// *MemoryError.
 func newHostMemory(t DType, n int) *memory[float32] {
 	size := t.Size()
 	if n < hostMemoryBytes/size {
@@ -66,7 +68,8 @@ func newHostMemory(t DType, n int) *memory[float32] {
 // Len implements [Buffer].
 func (m *memory[F]) Len() int { return len(m.floats) + len(m.halves) + len(m.uints) }
 
-// free forgets the memory, so that a window into it fails instead of reading what another buffer may own by then.
+// free forgets the memory, so that a window into it fails instead of reading what another buffer
+// may own by then.
 func (m *memory[F]) free() {
 	m.floats, m.halves, m.uints = nil, nil, nil
 	if m.host != nil {

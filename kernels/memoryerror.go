@@ -2,8 +2,8 @@ package kernels
 
 import "fmt"
 
-// MemoryError is a request for memory that the system refused. NewHostBuf returns it; Backend.Alloc, which has no error to
-// return, panics with it, for [RecoverMemory] to catch.
+// MemoryError is a request for memory that the system refused. NewHostBuf returns it;
+// Backend.Alloc, which has no error to return, panics with it, for [RecoverMemory] to catch.
 type MemoryError struct {
 	Bytes int
 	Err   error // what the system said
@@ -17,8 +17,8 @@ func (e *MemoryError) Error() string {
 // Unwrap gives Err.
 func (e *MemoryError) Unwrap() error { return e.Err }
 
-// RecoverMemory turns a panic with a *MemoryError into *err. Other panics pass. Where buffers are allocated, once for each
-// goroutine that does:
+// RecoverMemory turns a panic with a *MemoryError into *err. Other panics pass. Where buffers are
+// allocated, once for each goroutine that does:
 //
 //	func Run() (err error) {
 //		defer kernels.RecoverMemory(&err)

@@ -2,14 +2,16 @@ package kernels
 
 import "math"
 
-// LayerNorm normalises each row of x to mean 0 and variance 1 (Ba, Kiros, Hinton 2016), multiplies by gain and adds bias.
-// x has len(gain) columns. stats receives mean and 1/sqrt(var+eps) of every row.
+// LayerNorm normalises each row of x to mean 0 and variance 1 (Ba, Kiros, Hinton 2016), multiplies
+// by gain and adds bias. x has len(gain) columns. stats receives mean and 1/sqrt(var+eps) of every
+// row.
 func LayerNorm(dst, stats, x, gain, bias []float32, eps float32) {
 	cols := len(gain)
 	for r := range len(stats) / 2 {
 		d, v := dst[r*cols:][:cols], x[r*cols:][:cols]
 		mean := sum(v) / float32(cols)
-		// The second pass costs little, the row being in cache, and does not cancel as E[x²]-E[x]² does.
+		// The second pass costs little, the row being in cache, and does not cancel as E[x²]-E[x]²
+		// does.
 		inverse := 1 / float32(math.Sqrt(float64(squaredDistance(v, mean)/float32(cols)+eps)))
 		stats[2*r], stats[2*r+1] = mean, inverse
 		d, g, b := d[:len(v)], gain[:len(v)], bias[:len(v)]

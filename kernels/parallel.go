@@ -7,17 +7,20 @@ import (
 	"sync/atomic"
 )
 
-// chunkElements is about how many elements one chunk of an elementwise operation holds: 10 µs of work in assembly or more on
-// arrays that lie in memory, three times that in Go, against the 1 µs that starting a goroutine costs.
+// chunkElements is about how many elements one chunk of an elementwise operation holds: 10 µs of
+// work in assembly or more on arrays that lie in memory, three times that in Go, against the 1 µs
+// that starting a goroutine costs.
 const chunkElements = 1 << 16
 
-// chunkRows is the number of rows in a chunk. It depends on the shape alone, never on the number of threads.
+// chunkRows is the number of rows in a chunk. It depends on the shape alone, never on the number of
+// threads.
 func chunkRows(cols int) int {
 	return max(1, chunkElements/max(1, cols))
 }
 
-// parallelFor calls work on the chunks [0, chunk), [chunk, 2·chunk) … of [0, n), on up to threads goroutines. It returns
-// when all are done. A panic in one of them stops the handing out of chunks and is raised again here.
+// parallelFor calls work on the chunks [0, chunk), [chunk, 2·chunk) … of [0, n), on up to threads
+// goroutines. It returns when all are done. A panic in one of them stops the handing out of chunks
+// and is raised again here.
 func parallelFor(threads, n, chunk int, work func(lo, hi int)) {
 	workers := min(threads, (n+chunk-1)/chunk)
 	if workers <= 1 {
@@ -61,7 +64,8 @@ func (f *fork) run() {
 	}
 }
 
-// workerPanic carries a panic to the goroutine that called, with the stack it would lose on the way.
+// workerPanic carries a panic to the goroutine that called, with the stack it would lose on the
+// way.
 type workerPanic struct {
 	value any
 	stack []byte

@@ -1,8 +1,9 @@
 package kernels
 
-// Peak multiplies and adds in registers for some microseconds on one core, with nothing to wait for, and returns how many
-// floating-point operations that were. Timed, it is the ceiling of the set's products of matrices. It returns 0 for a set
-// without assembly, whose ceiling is the compiler's, and panics for one that this machine cannot run.
+// Peak multiplies and adds in registers for some microseconds on one core, with nothing to wait
+// for, and returns how many floating-point operations that were. Timed, it is the ceiling of the
+// set's products of matrices. It returns 0 for a set without assembly, whose ceiling is the
+// compiler's, and panics for one that this machine cannot run.
 func Peak(s Set) (operations int) {
 	set, err := ParseSet(string(s))
 	if err != nil {

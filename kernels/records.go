@@ -13,10 +13,12 @@ type RowRule uint8
 const (
 	// RowAdam is Adam with the corrections of AdamStep, the same for all rows: values, m, v.
 	RowAdam RowRule = iota
-	// RowAdamSteps is Adam with the corrections of as many steps as the row was part of: values, m, v, and a column of these steps.
+	// RowAdamSteps is Adam with the corrections of as many steps as the row was part of: values, m,
+	// v, and a column of these steps.
 	RowAdamSteps
-	// RowAdagrad divides by the root of what squared gradients come to, of which there is one a row: values, and a column of the
-	// sum, over the steps that the row was part of, of the mean of its squared gradients.
+	// RowAdagrad divides by the root of what squared gradients come to, of which there is one a
+	// row: values, and a column of the sum, over the steps that the row was part of, of the mean of
+	// its squared gradients.
 	RowAdagrad
 )
 
@@ -33,8 +35,8 @@ func (r RowRule) Columns(cols int) int {
 	panic(fmt.Sprintf("kernels: no RowRule %d", r))
 }
 
-// RowStep is one update of records by a rule. RowAdam uses all of AdamStep, RowAdamSteps all but its corrections, RowAdagrad LR and
-// Eps.
+// RowStep is one update of records by a rule. RowAdam uses all of AdamStep, RowAdamSteps all but
+// its corrections, RowAdagrad LR and Eps.
 type RowStep struct {
 	Rule RowRule
 	AdamStep

@@ -1,8 +1,8 @@
 package kernels
 
-// Reference is the Backend that says what is right: the reference loops, on one thread, with every F32 tensor held in
-// float64. Its results are the oracle of package kerneltest, and precise enough for finite differences. Use
-// [NewReference].
+// Reference is the Backend that says what is right: the reference loops, on one thread, with every
+// F32 tensor held in float64. Its results are the oracle of package kerneltest, and precise enough
+// for finite differences. Use [NewReference].
 type Reference struct{}
 
 var _ Backend = (*Reference)(nil)

@@ -9,8 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ResidentBytes is what the process has in memory: RssAnon + RssShmem, which is its own, and RssFile, mapped file pages
-// that the system takes back at will. Where there is no /proc it is the largest resident size so far, and 0.
+// ResidentBytes is what the process has in memory: RssAnon + RssShmem, which is its own, and
+// RssFile, mapped file pages that the system takes back at will. Where there is no /proc it is the
+// largest resident size so far, and 0.
 func ResidentBytes() (own, file int64) {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The tests here hold every assembly routine to its plain function, at every size of tail and place in memory. Package
-// kerneltest holds both to the definitions.
+// The tests here hold every assembly routine to its plain function, at every size of tail and place
+// in memory. Package kerneltest holds both to the definitions.
 
 const rowsPerTrial = 3
 
@@ -266,7 +266,8 @@ func TestLongOperandsAreCut(t *testing.T) {
 	}
 }
 
-// TestRowsTooWideForACall run the plain functions: no row of a real model is as wide, but for logits, which TestWideSoftmax has.
+// TestRowsTooWideForACall run the plain functions: no row of a real model is as wide, but for
+// logits, which TestWideSoftmax has.
 func TestRowsTooWideForACall(t *testing.T) {
 	const rows, cols = 2, 1<<15 + 3
 	x, ids := floatsFrom(1, rows*cols), []uint32{3, 4}
@@ -295,8 +296,9 @@ func TestRowsTooWideForACall(t *testing.T) {
 	}
 }
 
-// TestExpOverItsRange steps through all float32s, the exact value rounded from float64, and counts units in the last place:
-// of the result, or of the smallest normal number where the result is below it.
+// TestExpOverItsRange steps through all float32s, the exact value rounded from float64, and counts
+// units in the last place: of the result, or of the smallest normal number where the result is
+// below it.
 func TestExpOverItsRange(t *testing.T) {
 	src := []float32{float32(math.Inf(1)), float32(math.Inf(-1)), float32(math.NaN()), 0, float32(math.Copysign(0, -1)),
 		88.72283, 88.72284, -87.33655, -103.97208, -103.97209, math.MaxFloat32, -math.MaxFloat32}
@@ -328,8 +330,8 @@ func TestExpOverItsRange(t *testing.T) {
 	}
 }
 
-// TestAVX2NeedsNothingNewer looks for registers that only AVX-512 encodes in the assembly of AVX2: this machine may well
-// run them, another would not.
+// TestAVX2NeedsNothingNewer looks for registers that only AVX-512 encodes in the assembly of AVX2:
+// this machine may well run them, another would not.
 func TestAVX2NeedsNothingNewer(t *testing.T) {
 	files, err := filepath.Glob("*_amd64.s")
 	require.NoError(t, err)

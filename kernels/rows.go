@@ -5,7 +5,8 @@ import (
 	"math"
 )
 
-// Shapes: a table of R rows, a list of N rows, both of C columns; ids (N) says which row of the table each of the list is.
+// Shapes: a table of R rows, a list of N rows, both of C columns; ids (N) says which row of the
+// table each of the list is.
 
 // GatherRows copies row ids[i] of src to row i of dst. Both have cols columns.
 func GatherRows(dst, src []float32, cols int, ids []uint32) {
@@ -28,7 +29,8 @@ func (r *routines) gatherRowsHalf(dst []float32, src []uint16, cols int, ids []u
 	}
 }
 
-// gatherRowsGrad adds, in the order of i, the columns [lo, hi) of row i of ddst to those of row ids[i] of dsrc.
+// gatherRowsGrad adds, in the order of i, the columns [lo, hi) of row i of ddst to those of row
+// ids[i] of dsrc.
 func (r *routines) gatherRowsGrad(dsrc, ddst []float32, cols, lo, hi int, ids []uint32) {
 	for i, u := range ids {
 		r.add(row(dsrc, u, cols)[lo:hi], ddst[i*cols:][lo:hi])
@@ -49,8 +51,8 @@ func (r *routines) scatterRowsHalf(dst []uint16, src []float32, cols int, ids []
 	}
 }
 
-// addEdges adds to columns [lo, hi) of row to[e] of dst those of row from[e] of src, times w[e] if w is not nil, edge after edge. All rows
-// are there.
+// addEdges adds to columns [lo, hi) of row to[e] of dst those of row from[e] of src, times w[e] if
+// w is not nil, edge after edge. All rows are there.
 func addEdges(dst, src, w []float32, cols, lo, hi int, to, from []uint32) {
 	if w == nil {
 		for e, i := range to {
@@ -77,7 +79,8 @@ func (r *routines) addEdgesWidened(dst []float32, src []uint16, w []float32, col
 	}
 }
 
-// RowNorms sets dst[i] to the Euclidean norm of row i of src, which has len(dst) rows of cols columns. See SumSquares.
+// RowNorms sets dst[i] to the Euclidean norm of row i of src, which has len(dst) rows of cols
+// columns. See SumSquares.
 func RowNorms(dst, src []float32, cols int) {
 	for i := range dst {
 		dst[i] = float32(math.Sqrt(SumSquares(src[i*cols:][:cols])))
@@ -91,7 +94,8 @@ func checkRows(op, listName string, list Tensor, tableName string, table, ids Te
 	}
 }
 
-// checkIDs looks at the values: an id beyond the table would otherwise be found when other rows are written already.
+// checkIDs looks at the values: an id beyond the table would otherwise be found when other rows are
+// written already.
 func checkIDs(op string, ids []uint32, rows int) {
 	for i, u := range ids {
 		if int64(u) >= int64(rows) {
@@ -127,12 +131,14 @@ func (c *CPU) GatherRows(dst, src, ids Tensor) {
 	c.rows(dst.Rows, n, func(lo, hi int) { GatherRows(d[lo*n:hi*n], s, n, id[lo:hi]) })
 }
 
-// lineElements is a cache line of float32s: goroutines that write to the same one slow each other down.
+// lineElements is a cache line of float32s: goroutines that write to the same one slow each other
+// down.
 const lineElements = cacheLine / 4
 
-// GatherRowsGrad implements [Backend]. Goroutines share the columns: each takes all positions in order, for columns of its
-// own. So the work is as even where all positions name one row as where each names another. Ranges of source rows would not
-// be even, and each goroutine would skip the positions of the others.
+// GatherRowsGrad implements [Backend]. Goroutines share the columns: each takes all positions in
+// order, for columns of its own. So the work is as even where all positions name one row as where
+// each names another. Ranges of source rows would not be even, and each goroutine would skip the
+// positions of the others.
 func (c *CPU) GatherRowsGrad(dsrc, ddst, ids Tensor) {
 	const op = "GatherRowsGrad"
 	checkRows(op, "ddst", ddst, "dsrc", dsrc, ids)

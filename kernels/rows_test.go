@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAddEdgesAsWeightedSum: edges add up to the bits that WeightedSum makes of the same terms, with any set and any number of threads.
+// TestAddEdgesAsWeightedSum: edges add up to the bits that WeightedSum makes of the same terms,
+// with any set and any number of threads.
 func TestAddEdgesAsWeightedSum(t *testing.T) {
 	const edges, rows = 4000, 50
 	for _, cols := range []int{1, 33, 200} {
@@ -44,8 +45,9 @@ func TestAddEdgesAsWeightedSum(t *testing.T) {
 	}
 }
 
-// TestGatherRowsGradAddsInOrder compares with the reference loop in float32, to the bit: in another order the sums would
-// round otherwise. Tables of one row are the case in which all positions add to the same.
+// TestGatherRowsGradAddsInOrder compares with the reference loop in float32, to the bit: in another
+// order the sums would round otherwise. Tables of one row are the case in which all positions add
+// to the same.
 func TestGatherRowsGradAddsInOrder(t *testing.T) {
 	for _, s := range []struct{ list, table, cols int }{{3000, 1, 67}, {3000, 1, 33}, {5000, 700, 65}, {900, 90, 300}, {70000, 40, 1}} {
 		rng := rand.New(rand.NewPCG(3, 4))
@@ -69,7 +71,8 @@ func TestGatherRowsGradAddsInOrder(t *testing.T) {
 	}
 }
 
-// TestRowNormsOfManyRows: more rows than a call of assembly takes, and others than it takes together, have the bits of the plain function.
+// TestRowNormsOfManyRows: more rows than a call of assembly takes, and others than it takes
+// together, have the bits of the plain function.
 func TestRowNormsOfManyRows(t *testing.T) {
 	for _, s := range []struct{ rows, cols int }{{1003, 129}, {3, 40000}, {9, 8191}, {70001, 1}} {
 		src, want := floatsFrom(1, s.rows*s.cols), make([]float32, s.rows)

@@ -7,15 +7,16 @@ func Scale(dst []float32, factor float32) {
 	}
 }
 
-// ScaleRows multiplies each row of dst by its factor. dst has cols columns and as many rows as there are factors.
+// ScaleRows multiplies each row of dst by its factor. dst has cols columns and as many rows as
+// there are factors.
 func ScaleRows(dst, factors []float32, cols int) {
 	for r, f := range factors {
 		Scale(dst[r*cols:][:cols], f)
 	}
 }
 
-// SumSquares is the sum of the squares of x. It adds in float64, so that a million small ones are not lost beside a large
-// one, and in four lanes like sum.
+// SumSquares is the sum of the squares of x. It adds in float64, so that a million small ones are
+// not lost beside a large one, and in four lanes like sum.
 func SumSquares(x []float32) float64 {
 	var s0, s1, s2, s3 float64
 	for ; len(x) >= 4; x = x[4:] {
@@ -63,7 +64,8 @@ func (c *CPU) SumSquares(dst, src Tensor) {
 	d[0] = float32(c.sumChunks(len(s), func(lo, hi int) float64 { return SumSquares(s[lo:hi]) }))
 }
 
-// sumChunks adds up what work returns of the chunks of n elements, in their order. They depend on n alone.
+// sumChunks adds up what work returns of the chunks of n elements, in their order. They depend on n
+// alone.
 func (c *CPU) sumChunks(n int, work func(lo, hi int) float64) (total float64) {
 	var partials [maxPartials]float64
 	chunk := max(chunkElements, (n+maxPartials-1)/maxPartials)

@@ -5,11 +5,12 @@ import (
 	"math"
 )
 
-// Scores of edges: attention where each edge has a score of its own, and not the sum of one of its source and one of its
-// destination as in EdgeSoftmax. Shapes: D destinations, S sources, H heads of C columns; E positions of a relation's list.
+// Scores of edges: attention where each edge has a score of its own, and not the sum of one of its
+// source and one of its destination as in EdgeSoftmax. Shapes: D destinations, S sources, H heads
+// of C columns; E positions of a relation's list.
 
-// EdgeDot sets dst[e,h], for the edges e of every destination i, to scale times the product of head h of q's row i and head
-// h of k's row nbr[e]. Rows of q and k have cols columns.
+// EdgeDot sets dst[e,h], for the edges e of every destination i, to scale times the product of head
+// h of q's row i and head h of k's row nbr[e]. Rows of q and k have cols columns.
 func EdgeDot(dst, q, k []float32, cols, heads int, start, end, nbr []uint32, scale float32) {
 	width := cols / heads
 	for i, lo := range start {
@@ -33,9 +34,10 @@ func scaleLists(dst, src []float32, heads int, start, end []uint32, scale float3
 	}
 }
 
-// edgeSoftmaxOf computes, for the destinations [lo, hi) and every head, the softmax of scores[r][e,h] over the edges e of all
-// relations r. Relation r has the edges from start[r][i] to end[r][i], and w[r], unless it is empty, a weight above 0 for
-// every position, which its exponential is multiplied by.
+// edgeSoftmaxOf computes, for the destinations [lo, hi) and every head, the softmax of
+// scores[r][e,h] over the edges e of all relations r. Relation r has the edges from start[r][i] to
+// end[r][i], and w[r], unless it is empty, a weight above 0 for every position, which its
+// exponential is multiplied by.
 func (r *routines) edgeSoftmaxOf(alpha, scores, w [][]float32, heads int, start, end [][]uint32, lo, hi int) {
 	top, factor, total := make([]float32, heads), make([]float32, heads), make([]float64, heads)
 	for i := lo; i < hi; i++ {
@@ -87,8 +89,8 @@ func listRows(values []float32, heads int, lo, hi uint32) []float32 {
 	return values[int(lo)*heads : int(hi)*heads]
 }
 
-// edgeSoftmaxOfGrad takes the gradient dalpha of edgeSoftmaxOf's result alpha back to dscores, to which it adds, for the
-// destinations [lo, hi). Weights need no mention: see EdgeSoftmaxGrad.
+// edgeSoftmaxOfGrad takes the gradient dalpha of edgeSoftmaxOf's result alpha back to dscores, to
+// which it adds, for the destinations [lo, hi). Weights need no mention: see EdgeSoftmaxGrad.
 func edgeSoftmaxOfGrad(dscores, dalpha, alpha [][]float32, heads int, start, end [][]uint32, lo, hi int) {
 	mean := make([]float32, heads)
 	for i := lo; i < hi; i++ {
@@ -129,8 +131,8 @@ func checkEdgeDotGrad(dq, dk, ddst, q, k Tensor, g Adjacency) {
 	}
 }
 
-// checkRelations checks edge values of several relations and returns their heads. Each of values has a tensor a relation, and
-// is called as names says.
+// checkRelations checks edge values of several relations and returns their heads. Each of values
+// has a tensor a relation, and is called as names says.
 func checkRelations(op string, g []Adjacency, names []string, values ...[]Tensor) (heads int) {
 	for n, list := range values {
 		if len(list) != len(g) {
@@ -183,7 +185,8 @@ func (c *CPU) EdgeDot(dst, q, k Tensor, g Adjacency, scale float32) {
 	})
 }
 
-// EdgeDotGrad implements [Backend]. It is two weighted sums: of k's rows for dq, of q's rows for dk.
+// EdgeDotGrad implements [Backend]. It is two weighted sums: of k's rows for dq, of q's rows for
+// dk.
 func (c *CPU) EdgeDotGrad(dq, dk, ddst, q, k Tensor, g Adjacency, scale float32) {
 	const op = "EdgeDotGrad"
 	checkEdgeDotGrad(dq, dk, ddst, q, k, g)

@@ -16,8 +16,8 @@ func edgeDotRef[T float](dst, q, k []T, cols, heads int, start, end, nbr []uint3
 	}
 }
 
-// edgeDotGradRef needs no reverse lists: it takes the edges of a source in the order of their destinations, as they have
-// them.
+// edgeDotGradRef needs no reverse lists: it takes the edges of a source in the order of their
+// destinations, as they have them.
 func edgeDotGradRef[T float](dq, dk, ddst, q, k []T, cols, heads int, start, end, nbr []uint32, scale T) {
 	for i := range start {
 		for e := start[i]; e < end[i]; e++ {

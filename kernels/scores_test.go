@@ -41,7 +41,8 @@ func TestEdgeSoftmaxOfGradients(t *testing.T) {
 	}
 }
 
-// TestEdgeSoftmaxOfOneRelation is EdgeSoftmax where a destination's score is 0 and no source's is below.
+// TestEdgeSoftmaxOfOneRelation is EdgeSoftmax where a destination's score is 0 and no source's is
+// below.
 func TestEdgeSoftmaxOfOneRelation(t *testing.T) {
 	const dsts, srcs, heads = 7, 9, 3
 	for _, set := range Sets() {
@@ -68,7 +69,8 @@ func indices(c Backend, values []uint32) Tensor {
 	return t
 }
 
-// TestEdgeDotSetsAgree has every tail of a head, and rows of several heads, whose ends are not where rows end.
+// TestEdgeDotSetsAgree has every tail of a head, and rows of several heads, whose ends are not
+// where rows end.
 func TestEdgeDotSetsAgree(t *testing.T) {
 	const dsts, rows = 7, 9
 	var f fence
@@ -86,7 +88,8 @@ func TestEdgeDotSetsAgree(t *testing.T) {
 	}
 }
 
-// TestLongScoresAreCut has lists that no single call of assembly may take, and rows that are left to the plain function.
+// TestLongScoresAreCut has lists that no single call of assembly may take, and rows that are left
+// to the plain function.
 func TestLongScoresAreCut(t *testing.T) {
 	for _, s := range []struct{ rows, cols, edges int }{{5, 3, 130_000}, {3, 9003, 40}} {
 		start, end := []uint32{0, 3, uint32(s.edges - 2)}, []uint32{3, uint32(s.edges - 2), uint32(s.edges)}
@@ -120,8 +123,8 @@ func TestCorruptScoreListsPanic(t *testing.T) {
 	}
 }
 
-// BenchmarkScores is the attention of one relation, on a block of 10,000 destinations with 10 edges each: beside
-// BenchmarkGATEdges, whose weightgrad multiplies the same rows.
+// BenchmarkScores is the attention of one relation, on a block of 10,000 destinations with 10 edges
+// each: beside BenchmarkGATEdges, whose weightgrad multiplies the same rows.
 func BenchmarkScores(b *testing.B) {
 	const dsts, srcs, degree = 10000, 60000, 10
 	for _, set := range Sets() {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Set names the kernel set of a [CPU]: which implementation its inner loops have. Results are the same bits whenever the
-// set is the same, and within rounding of each other between sets.
+// Set names the kernel set of a [CPU]: which implementation its inner loops have. Results are the
+// same bits whenever the set is the same, and within rounding of each other between sets.
 type Set string
 
 const (
@@ -16,7 +16,8 @@ const (
 	Portable Set = "portable" // Go, on every machine; the only one under the build tag purego
 )
 
-// Sets lists what this machine can run, the fastest first. It is never empty: Portable is always its last.
+// Sets lists what this machine can run, the fastest first. It is never empty: Portable is always
+// its last.
 func Sets() []Set { return append(nativeSets(), Portable) }
 
 // ParseSet finds the set called name, the fastest one for "auto" or the empty string.
@@ -35,9 +36,10 @@ func ParseSet(name string) (Set, error) {
 	return "", fmt.Errorf("kernel set %q does not run here; there is: auto, %s", name, strings.Join(names, ", "))
 }
 
-// routines are the inner loops of a CPU: those that a set has in assembly, and the plain functions of this package for
-// all others. A routine computes what the plain function of its name documents, on the caller's goroutine; the CPU has
-// checked shapes and cuts work so that no call runs longer than about 100 µs, since Go cannot preempt assembly.
+// routines are the inner loops of a CPU: those that a set has in assembly, and the plain functions
+// of this package for all others. A routine computes what the plain function of its name documents,
+// on the caller's goroutine; the CPU has checked shapes and cuts work so that no call runs longer
+// than about 100 µs, since Go cannot preempt assembly.
 type routines struct {
 	set    Set
 	strips *strips // of MatMul; nil where it is gonum's
@@ -148,5 +150,6 @@ var portable = routines{
 	adam: Adam,
 }
 
-// fastest is the first of Sets, for conversions and copies: they give the same bits in every set, and so need no choice.
+// fastest is the first of Sets, for conversions and copies: they give the same bits in every set,
+// and so need no choice.
 var fastest = routinesOf(Sets()[0])

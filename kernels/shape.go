@@ -5,10 +5,11 @@ import (
 	"strings"
 )
 
-// Every backend operation begins with its function here, so that all backends refuse the same shapes in the same words.
-// A refusal is a panic: it is the caller's bug.
+// Every backend operation begins with its function here, so that all backends refuse the same
+// shapes in the same words. A refusal is a panic: it is the caller's bug.
 
-// refuse panics with the operation and the shapes of its tensors, given as name, tensor, name, tensor …
+// refuse panics with the operation and the shapes of its tensors, given as name, tensor, name,
+// tensor …
 func refuse(op string, namesAndTensors ...any) {
 	var shapes []string
 	for i := 0; i < len(namesAndTensors); i += 2 {
@@ -122,7 +123,8 @@ func checkSoftmaxCrossEntropy(loss, dlogits, logits, labels Tensor) {
 	}
 }
 
-// checkLabels looks at the values: a label beyond the classes would otherwise be found in the middle of a row.
+// checkLabels looks at the values: a label beyond the classes would otherwise be found in the
+// middle of a row.
 func checkLabels(labels []uint32, classes int) {
 	for r, label := range labels {
 		if label != NoLabel && int64(label) >= int64(classes) {

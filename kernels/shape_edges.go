@@ -1,6 +1,7 @@
 package kernels
 
-// isList accepts the positions and the lists of g, for dsts destinations, and isReversed its reverse, for srcs sources.
+// isList accepts the positions and the lists of g, for dsts destinations, and isReversed its
+// reverse, for srcs sources.
 func isList(g Adjacency, dsts int) bool {
 	return isColumn(g.Start, dsts) && isColumn(g.End, dsts) && isColumn(g.Nbr, g.Nbr.Rows)
 }

@@ -2,15 +2,17 @@ package kernels
 
 import "math"
 
-// SigmoidCrossEntropy is the loss of multi-label classification. For logit x and target y, 0 or 1 or between, an element's
-// loss is -y·log σ(x) - (1-y)·log(1-σ(x)) and its gradient σ(x) - y. It writes to loss the sum over each row's elements,
-// and to dlogits each gradient times scale. An element whose target is NaN is not known: it has loss 0 and gradient 0.
-// There is a row for every element of loss.
+// SigmoidCrossEntropy is the loss of multi-label classification. For logit x and target y, 0 or 1
+// or between, an element's loss is -y·log σ(x) - (1-y)·log(1-σ(x)) and its gradient σ(x) - y. It
+// writes to loss the sum over each row's elements, and to dlogits each gradient times scale. An
+// element whose target is NaN is not known: it has loss 0 and gradient 0. There is a row for every
+// element of loss.
 func SigmoidCrossEntropy(loss, dlogits, logits, targets []float32, cols int, scale float32) {
 	sigmoidCrossEntropy(loss, dlogits, logits, targets, cols, scale, nil)
 }
 
-// sigmoidCrossEntropy is SigmoidCrossEntropy with the exponentials of exp, rounded to float32; nil: in float64.
+// sigmoidCrossEntropy is SigmoidCrossEntropy with the exponentials of exp, rounded to float32; nil:
+// in float64.
 func sigmoidCrossEntropy(loss, dlogits, logits, targets []float32, cols int, scale float32, exp func(dst, src []float32)) {
 	if exp != nil { // of all rows at once, which may have one column
 		all := dlogits[:len(loss)*cols]
@@ -21,8 +23,8 @@ func sigmoidCrossEntropy(loss, dlogits, logits, targets []float32, cols int, sca
 	}
 	for r := range loss {
 		x, y, d := logits[r*cols:][:cols], targets[r*cols:][:cols], dlogits[r*cols:][:cols]
-		// The loss is max(x, 0) - x·y + log(1 + e^-|x|). The logarithms are taken of products, whose factors are at most 2:
-		// one of these for every 512 elements instead of one for each.
+		// The loss is max(x, 0) - x·y + log(1 + e^-|x|). The logarithms are taken of products,
+		// whose factors are at most 2: one of these for every 512 elements instead of one for each.
 		var total float64
 		product := 1.0
 		for c := range x {
@@ -64,7 +66,8 @@ func (c *CPU) SigmoidCrossEntropy(loss, dlogits, logits, targets Tensor, scale f
 	checkSigmoidCrossEntropy(loss, dlogits, logits, targets)
 	l, d, n := c.floats(op, "loss", loss), c.floats(op, "dlogits", dlogits), logits.Cols
 	x, y := c.floats(op, "logits", logits), c.floats(op, "targets", targets)
-	// As in SoftmaxCrossEntropy, an exponential costs about as much as eight elements of anything else.
+	// As in SoftmaxCrossEntropy, an exponential costs about as much as eight elements of anything
+	// else.
 	c.rows(logits.Rows, 8*n, func(lo, hi int) {
 		c.sigmoidCrossEntropy(l[lo:hi], d[lo*n:hi*n], x[lo*n:hi*n], y[lo*n:hi*n], n, scale)
 	})

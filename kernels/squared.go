@@ -1,8 +1,9 @@
 package kernels
 
-// SquaredError is the loss of regression. It writes to loss the sum over each row's elements of (x - y)², with x in predictions and y in
-// targets, and to dpredictions each gradient, 2·(x - y), times scale. An element whose target is NaN is not known: it has loss 0 and
-// gradient 0. There is a row for every element of loss.
+// SquaredError is the loss of regression. It writes to loss the sum over each row's elements of (x
+// - y)², with x in predictions and y in targets, and to dpredictions each gradient, 2·(x - y),
+// times scale. An element whose target is NaN is not known: it has loss 0 and gradient 0. There is
+// a row for every element of loss.
 func SquaredError(loss, dpredictions, predictions, targets []float32, cols int, scale float32) {
 	for r := range loss {
 		x, y, d := predictions[r*cols:][:cols], targets[r*cols:][:cols], dpredictions[r*cols:][:cols]

@@ -2,11 +2,13 @@ package kernels
 
 import "fmt"
 
-// Staging fills tensors of a backend with what the host reads or puts together: straight in the backend's memory where Host
-// lends it, else in a buffer on the host that is then uploaded at once. Use [NewStaging].
+// Staging fills tensors of a backend with what the host reads or puts together: straight in the
+// backend's memory where Host lends it, else in a buffer on the host that is then uploaded at once.
+// Use [NewStaging].
 //
-// Memory: a Staging owns its buffer, which grows to the largest tensor so far, until Close. The tensors are the caller's.
-// Concurrency: one goroutine at a time, and beside operations as the uploads are: see [Backend].
+// Memory: a Staging owns its buffer, which grows to the largest tensor so far, until Close. The
+// tensors are the caller's. Concurrency: one goroutine at a time, and beside operations as the
+// uploads are: see [Backend].
 type Staging struct {
 	be   Backend
 	host *HostBuf // nil until a tensor needs it
@@ -15,8 +17,9 @@ type Staging struct {
 // NewStaging returns a Staging without a buffer.
 func NewStaging(be Backend) *Staging { return &Staging{be: be} }
 
-// Fill has write set the bytes of dst, all of them, in little-endian order. After an error of write, which it returns, what dst
-// holds is not defined. Where there is no memory for the buffer it panics with a *MemoryError, as Alloc does.
+// Fill has write set the bytes of dst, all of them, in little-endian order. After an error of
+// write, which it returns, what dst holds is not defined. Where there is no memory for the buffer
+// it panics with a *MemoryError, as Alloc does.
 func (s *Staging) Fill(dst Tensor, write func(b []byte) error) error {
 	if !littleEndian {
 		panic("kernels: Staging.Fill: this machine is not little-endian")
@@ -37,8 +40,8 @@ func (s *Staging) fill(dst Tensor, write func(b []byte) error) error {
 	return nil
 }
 
-// Read has read see the bytes of src (F32), in little-endian order, and returns its error. They are lent for the call. It panics
-// as Fill does.
+// Read has read see the bytes of src (F32), in little-endian order, and returns its error. They are
+// lent for the call. It panics as Fill does.
 func (s *Staging) Read(src Tensor, read func(b []byte) error) error {
 	if !littleEndian {
 		panic("kernels: Staging.Read: this machine is not little-endian")

@@ -11,7 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels/kerneltest"
 )
 
-// TestStaging fills windows of buffers, small ones after large ones, where the host can address the memory and where it cannot.
+// TestStaging fills windows of buffers, small ones after large ones, where the host can address the
+// memory and where it cannot.
 func TestStaging(t *testing.T) {
 	cpu := kernels.NewCPU(kernels.CPUOptions{})
 	for name, be := range map[string]kernels.Backend{

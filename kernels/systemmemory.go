@@ -11,21 +11,23 @@ import (
 	"strings"
 )
 
-// SystemMemory is the memory of the machine or, where that is less, what the memory cgroup of this process and those around
-// it allow, in bytes. The error is that of a system without /proc.
+// SystemMemory is the memory of the machine or, where that is less, what the memory cgroup of this
+// process and those around it allow, in bytes. The error is that of a system without /proc.
 func SystemMemory() (int64, error) {
 	return memoryIn(os.DirFS("/"), "MemTotal:", cgroupFiles.allows)
 }
 
-// AvailableMemory is what of it can be used without swapping: free memory, and the page cache that the kernel would give up.
-// sysinfo(2) has no such figure: its free memory leaves the page cache out. In a memory cgroup it is at most what that has
-// left, page cache of its own included, and what there is address space for.
+// AvailableMemory is what of it can be used without swapping: free memory, and the page cache that
+// the kernel would give up. sysinfo(2) has no such figure: its free memory leaves the page cache
+// out. In a memory cgroup it is at most what that has left, page cache of its own included, and
+// what there is address space for.
 func AvailableMemory() (int64, error) {
 	n, err := memoryIn(os.DirFS("/"), "MemAvailable:", cgroupFiles.left)
 	return Addressable(n), err
 }
 
-// memoryIn is a line of /proc/meminfo, or the least of what a memory cgroup that this process is in has by of.
+// memoryIn is a line of /proc/meminfo, or the least of what a memory cgroup that this process is in
+// has by of.
 func memoryIn(root fs.FS, key string, of func(c cgroupFiles, root fs.FS, dir string) int64) (int64, error) {
 	info, err := fs.ReadFile(root, "proc/meminfo")
 	if err != nil {
@@ -50,7 +52,8 @@ var (
 	cgroupV2 = cgroupFiles{"sys/fs/cgroup", "memory.max", "memory.current", []string{"inactive_file", "active_file"}}
 )
 
-// eachCgroup calls do with the memory cgroup of this process and with those around it, as far as they can be seen.
+// eachCgroup calls do with the memory cgroup of this process and with those around it, as far as
+// they can be seen.
 func eachCgroup(root fs.FS, do func(c cgroupFiles, dir string)) {
 	groups, err := fs.ReadFile(root, "proc/self/cgroup")
 	if err != nil {
@@ -80,7 +83,8 @@ func eachCgroup(root fs.FS, do func(c cgroupFiles, dir string)) {
 	}
 }
 
-// allows is the limit of the group at dir: the largest number there is where it sets none, or none can be seen.
+// allows is the limit of the group at dir: the largest number there is where it sets none, or none
+// can be seen.
 func (c cgroupFiles) allows(root fs.FS, dir string) int64 {
 	if n, ok := number(root, path.Join(dir, c.limit)); ok {
 		return n

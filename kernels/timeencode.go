@@ -2,9 +2,10 @@ package kernels
 
 import "math"
 
-// How long ago something was, as numbers that a network can read (Xu et al. 2020): cosines of rates from fast to slow. A time in seconds
-// has more digits than a float32, and so has its product with a rate of 1. So times are pairs of float32, whose sum they are, and phases are
-// float64 until they are less than a turn. Shapes: N times, T rates.
+// How long ago something was, as numbers that a network can read (Xu et al. 2020): cosines of rates
+// from fast to slow. A time in seconds has more digits than a float32, and so has its product with
+// a rate of 1. So times are pairs of float32, whose sum they are, and phases are float64 until they
+// are less than a turn. Shapes: N times, T rates.
 
 // SplitTime is t as the pair of float32 that TimeEncode reads: their sum is t to 48 bits.
 func SplitTime(t float64) (high, low float32) {
@@ -15,7 +16,8 @@ func SplitTime(t float64) (high, low float32) {
 	return high, float32(t - float64(high))
 }
 
-// phase is that of time and rate, rounded once, as fused multiplication rounds it: the same in every set.
+// phase is that of time and rate, rounded once, as fused multiplication rounds it: the same in
+// every set.
 func phase(times []float32, i int, w, b float32) float64 {
 	return math.FMA(float64(times[2*i])+float64(times[2*i+1]), float64(w), float64(b))
 }
@@ -31,7 +33,8 @@ func TimeEncode(dst, times, w, b []float32) {
 	}
 }
 
-// TimeEncodeGrad adds to dw and db what the gradient dy of TimeEncode's result makes of them, time after time.
+// TimeEncodeGrad adds to dw and db what the gradient dy of TimeEncode's result makes of them, time
+// after time.
 func TimeEncodeGrad(dw, db, dy, times, w, b []float32) {
 	cols := len(w)
 	for i := range len(times) / 2 {

@@ -49,8 +49,8 @@ func TestTimeEncodeByHand(t *testing.T) {
 	}
 }
 
-// TestTimeEncodeIsACosine compares with math.Cos over phases from 0 to far beyond half a century in seconds, where a float32 has
-// no digit of the angle left.
+// TestTimeEncodeIsACosine compares with math.Cos over phases from 0 to far beyond half a century in
+// seconds, where a float32 has no digit of the angle left.
 func TestTimeEncodeIsACosine(t *testing.T) {
 	const n, cols = 300, 100
 	rng := rand.New(rand.NewPCG(1, 2))

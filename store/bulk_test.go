@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestBulkEqualsOneByOne writes the same lists, rows, labels and ids by the calls that take many and by those that take
-// one, in pieces of any size: the seals are equal.
+// TestBulkEqualsOneByOne writes the same lists, rows, labels and ids by the calls that take many
+// and by those that take one, in pieces of any size: the seals are equal.
 func TestBulkEqualsOneByOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 40).Draw(t, "nodes")
@@ -105,7 +105,8 @@ func TestBulkEqualsOneByOne(t *testing.T) {
 	})
 }
 
-// edgeDataset has edges 0→1 read as number 0 and 1→0 as number 2; number 1 was dropped, and 2 is kept both ways.
+// edgeDataset has edges 0→1 read as number 0 and 1→0 as number 2; number 1 was dropped, and 2 is
+// kept both ways.
 func edgeDataset(t *testing.T, id store.Elem, numbers []byte, weight float32) string {
 	path := filepath.Join(t.TempDir(), "x.gnn")
 	w, err := store.Create(path, store.WriterOptions{ShardBytes: 16})
@@ -178,7 +179,8 @@ func TestVerifyEdges(t *testing.T) {
 	}
 }
 
-// TestWritersRefuse: mistakes in what is written one call after the other come out at Close at the latest.
+// TestWritersRefuse: mistakes in what is written one call after the other come out at Close at the
+// latest.
 func TestWritersRefuse(t *testing.T) {
 	w, err := store.Create(filepath.Join(t.TempDir(), "x.gnn"), store.WriterOptions{})
 	require.NoError(t, err)

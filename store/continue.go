@@ -9,15 +9,15 @@ import (
 	"slices"
 )
 
-// workName is the caller's directory in the partial one, and clearedName what it is called while it is removed: a work
-// directory that is there is whole.
+// workName is the caller's directory in the partial one, and clearedName what it is called while it
+// is removed: a work directory that is there is whole.
 const (
 	workName    = "work"
 	clearedName = "work.cleared"
 )
 
-// WorkDir makes the directory PATH.partial/work and returns its name. It is the caller's, who syncs what is written
-// there; Seal and Abort remove it, and Leave keeps it.
+// WorkDir makes the directory PATH.partial/work and returns its name. It is the caller's, who syncs
+// what is written there; Seal and Abort remove it, and Leave keeps it.
 func (w *Writer) WorkDir() (string, error) {
 	w.mustBeOpen()
 	dir := w.fs.PathJoin(w.partial, workName)
@@ -27,8 +27,9 @@ func (w *Writer) WorkDir() (string, error) {
 	return dir, nil
 }
 
-// Parts makes sure that what is closed so far outlives a crash, and returns a copy of the manifest of it: what a caller
-// keeps in its work directory, as JSON, to return from [WriterOptions.Continue].
+// Parts makes sure that what is closed so far outlives a crash, and returns a copy of the manifest
+// of it: what a caller keeps in its work directory, as JSON, to return from
+// [WriterOptions.Continue].
 func (w *Writer) Parts() (*Manifest, error) {
 	w.mustBeOpen()
 	err := w.syncSections()
@@ -50,8 +51,8 @@ func (w *Writer) Parts() (*Manifest, error) {
 	return m, nil
 }
 
-// PartsWith is Parts, and of tables that are under way the shards that are closed, from the first on: what [Writer.ContinueTable] goes on
-// from.
+// PartsWith is Parts, and of tables that are under way the shards that are closed, from the first
+// on: what [Writer.ContinueTable] goes on from.
 func (w *Writer) PartsWith(tables ...*FeatureWriter) (*Manifest, error) {
 	m, err := w.Parts()
 	if err != nil {
@@ -67,8 +68,8 @@ func (w *Writer) PartsWith(tables ...*FeatureWriter) (*Manifest, error) {
 	return m, nil
 }
 
-// ContinueTable is AddTable for a table of which an interrupted Writer may have left some: the rows of its closed shards are there, which
-// are FeatureWriter.Done, and those behind them follow.
+// ContinueTable is AddTable for a table of which an interrupted Writer may have left some: the rows
+// of its closed shards are there, which are FeatureWriter.Done, and those behind them follow.
 func (w *Writer) ContinueTable(name, nodeType string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
 	i := slices.IndexFunc(w.manifest.Tables, func(t Table) bool { return t.Name == name && t.NodeType == nodeType })
 	if i < 0 {
@@ -92,8 +93,9 @@ func (w *Writer) ContinueTable(name, nodeType string, e Elem, rows int64, dim in
 	return f, nil
 }
 
-// Leave ends the Writer and keeps what it wrote for the next Create of this path, which goes on from there if its
-// Continue says so. Sections that are not closed are lost. It does nothing after Seal or Abort.
+// Leave ends the Writer and keeps what it wrote for the next Create of this path, which goes on
+// from there if its Continue says so. Sections that are not closed are lost. It does nothing after
+// Seal or Abort.
 func (w *Writer) Leave() error {
 	if w.lock == nil {
 		return nil
@@ -103,15 +105,16 @@ func (w *Writer) Leave() error {
 	return err
 }
 
-// takeOver clears what an interrupted Writer left, but for what ask wants to go on from. It says whether anything was
-// there.
+// takeOver clears what an interrupted Writer left, but for what ask wants to go on from. It says
+// whether anything was there.
 func (w *Writer) takeOver(ask func(work string) *Manifest) (found bool, err error) {
 	names, err := w.fs.List(w.partial)
 	if err != nil {
 		return true, fmt.Errorf("create dataset: %w", err)
 	}
 	found = len(names) > 1
-	// The lock file, by which the next Writer knows what is left for ours, is on disk before anything else is there.
+	// The lock file, by which the next Writer knows what is left for ours, is on disk before
+	// anything else is there.
 	if err := w.syncDir(w.partial); err != nil {
 		return found, fmt.Errorf("create dataset: %w", err)
 	}
@@ -143,8 +146,9 @@ func (w *Writer) takeOver(ask func(work string) *Manifest) (found bool, err erro
 	return found, nil
 }
 
-// holds lists the files of m, and true for the directories on the way to them and for the work directory. It is nil
-// when a file is missing or of another size. Contents are not read: whoever wrote m down did so after they were synced.
+// holds lists the files of m, and true for the directories on the way to them and for the work
+// directory. It is nil when a file is missing or of another size. Contents are not read: whoever
+// wrote m down did so after they were synced.
 func (w *Writer) holds(m *Manifest) (map[string]bool, error) {
 	kept := map[string]bool{workName: true}
 	for name, size := range m.sizes() {
@@ -211,7 +215,8 @@ func (w *Writer) clear() error {
 	return nil
 }
 
-// clearWork removes the work directory. It is gone in one step, so that nobody goes on from half of it.
+// clearWork removes the work directory. It is gone in one step, so that nobody goes on from half of
+// it.
 func (w *Writer) clearWork() error {
 	work, cleared := w.fs.PathJoin(w.partial, workName), w.fs.PathJoin(w.partial, clearedName)
 	if _, err := w.lstat(work); errors.Is(err, fs.ErrNotExist) {

@@ -19,7 +19,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// piecewise writes a dataset in steps, and after each keeps a journal of what is done: what ingest does, in small.
+// piecewise writes a dataset in steps, and after each keeps a journal of what is done: what ingest
+// does, in small.
 type piecewise struct {
 	fs      vfs.FS
 	path    string
@@ -139,8 +140,8 @@ func straight(t *testing.T) string {
 	return m.Seal
 }
 
-// TestContinueAfterEveryFailure fails the n-th operation for every n, and runs again without: the same dataset comes
-// out, with nothing beside it, and once a step was done, it is not done again.
+// TestContinueAfterEveryFailure fails the n-th operation for every n, and runs again without: the
+// same dataset comes out, with nothing beside it, and once a step was done, it is not done again.
 func TestContinueAfterEveryFailure(t *testing.T) {
 	want := straight(t)
 	most := 0
@@ -187,8 +188,8 @@ func TestContinueAfterEveryFailure(t *testing.T) {
 	require.Equal(t, 3, most, "all steps were skipped when only the seal was missing")
 }
 
-// TestContinueAfterEveryCrash cuts the power at every operation, losing some or all of what was not synced.
-// What a journal names is not done again.
+// TestContinueAfterEveryCrash cuts the power at every operation, losing some or all of what was not
+// synced. What a journal names is not done again.
 func TestContinueAfterEveryCrash(t *testing.T) {
 	want := straight(t)
 	for n := 0; ; n++ {
@@ -299,7 +300,8 @@ func TestContinue(t *testing.T) {
 	require.FileExists(t, path+".moved/given/train.u32", "what a link leads to is not ours")
 }
 
-// TestContinueTable: a table that was cut short goes on behind its closed shards, and comes out as one that was not.
+// TestContinueTable: a table that was cut short goes on behind its closed shards, and comes out as
+// one that was not.
 func TestContinueTable(t *testing.T) {
 	const rows, dim = 41, 3
 	row := func(v int) []byte {

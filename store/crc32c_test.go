@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPageSums compares each way with hash/crc32: zeros, ones, every page with a single bit, random pages at any address.
-// A CRC is linear up to a constant, and so is each step of the routines: zeros and single bits decide about all pages.
+// TestPageSums compares each way with hash/crc32: zeros, ones, every page with a single bit, random
+// pages at any address. A CRC is linear up to a constant, and so is each step of the routines:
+// zeros and single bits decide about all pages.
 func TestPageSums(t *testing.T) {
 	require.EqualValues(t, 0xe3069283, crc32.Checksum([]byte("123456789"), castagnoli), "the check value of CRC-32C")
 	random := rand.NewChaCha8([32]byte{1})
@@ -65,8 +66,8 @@ func TestSumWriter(t *testing.T) {
 	}
 }
 
-// BenchmarkPageSum goes through a buffer page by page, as readers of extents do: of 64 KiB and 1 MiB, which stay in the
-// caches of a core, and of 256 MiB, which comes from memory.
+// BenchmarkPageSum goes through a buffer page by page, as readers of extents do: of 64 KiB and 1
+// MiB, which stay in the caches of a core, and of 256 MiB, which comes from memory.
 func BenchmarkPageSum(b *testing.B) {
 	for _, bytes := range []int{64 << 10, 1 << 20, 256 << 20} {
 		buf := make([]byte, bytes)

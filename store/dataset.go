@@ -15,7 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/internal/mapping"
 )
 
-// NodeID numbers the nodes of one type, as stored. It is an alias so that kernels take []uint32 without a cast.
+// NodeID numbers the nodes of one type, as stored. It is an alias so that kernels take []uint32
+// without a cast.
 type NodeID = uint32
 
 // Half is the bits of an IEEE 754 half.
@@ -43,10 +44,11 @@ type section struct {
 // payload is the rows without header and padding, unchecked.
 func (s *section) payload() []byte { return s.m.Bytes()[PageSize : PageSize+s.spec.payload()] }
 
-// Open opens the dataset directory at path. It reads the manifest and the header page of each section, compares sizes,
-// and maps; it does not read data, so it costs the same for a megabyte and a terabyte. Data is checked when it is read:
-// each page has a checksum, but for datasets of version 2, see [Dataset.Checked]. A manifest that points outside
-// the directory, through a symbolic link, or at sizes that do not fit is refused.
+// Open opens the dataset directory at path. It reads the manifest and the header page of each
+// section, compares sizes, and maps; it does not read data, so it costs the same for a megabyte and
+// a terabyte. Data is checked when it is read: each page has a checksum, but for datasets of
+// version 2, see [Dataset.Checked]. A manifest that points outside the directory, through a
+// symbolic link, or at sizes that do not fit is refused.
 func Open(path string) (_ *Dataset, err error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -148,7 +150,8 @@ func openSized(root *os.Root, name string, size int64) (f *os.File, at int64, er
 	return f, 0, nil
 }
 
-// openTexts opens the files of names, nil when there are none. Nothing is read before the first use.
+// openTexts opens the files of names, nil when there are none. Nothing is read before the first
+// use.
 func openTexts(root *os.Root, dataset string, names *Names) (_ *texts, err error) {
 	if names == nil {
 		return nil, nil
@@ -205,8 +208,9 @@ func openSection(root *os.Root, dataset string, spec *File, version int) (_ *sec
 	return s, 0, nil
 }
 
-// Forget takes what was read of the maps out of the process's resident memory: see RssFile in proc(5). It stays in the page cache, as far as
-// the system likes, and comes back when it is read. Safe for concurrent use.
+// Forget takes what was read of the maps out of the process's resident memory: see RssFile in
+// proc(5). It stays in the page cache, as far as the system likes, and comes back when it is read.
+// Safe for concurrent use.
 func (d *Dataset) Forget() {
 	for _, s := range d.sections {
 		_ = s.m.Forget() // it is advice
@@ -240,9 +244,9 @@ func (d *Dataset) About(err error) error {
 	return fmt.Errorf("%s: %w", d.path, err)
 }
 
-// Unchanged says which section was written to since Open, by its time and its size: what was read of it may be neither what
-// Open found nor what is there now. It takes a system call a section. A section that another file took the place of is
-// unchanged, since the one that is open stays.
+// Unchanged says which section was written to since Open, by its time and its size: what was read
+// of it may be neither what Open found nor what is there now. It takes a system call a section. A
+// section that another file took the place of is unchanged, since the one that is open stays.
 func (d *Dataset) Unchanged() error {
 	for _, f := range d.manifest.Files() {
 		s := d.sections[f.Path]
@@ -258,7 +262,8 @@ func (d *Dataset) Unchanged() error {
 	return nil
 }
 
-// Checked reports whether what is read is compared with checksums. Datasets of version 2 have none for their pages.
+// Checked reports whether what is read is compared with checksums. Datasets of version 2 have none
+// for their pages.
 func (d *Dataset) Checked() bool { return d.manifest.Version >= 3 }
 
 // Path is where the dataset was opened.

@@ -5,12 +5,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directMode is whether writes to a file go past the page cache (O_DIRECT): they then need aligned memory, offsets and
-// sizes, and cost a quarter of the processor time.
+// directMode is whether writes to a file go past the page cache (O_DIRECT): they then need aligned
+// memory, offsets and sizes, and cost a quarter of the processor time.
 type directMode struct{ on, refused bool }
 
-// set switches f over and says whether it is now as wanted. Files without a descriptor, and file systems that refuse
-// the flag, stay with the page cache.
+// set switches f over and says whether it is now as wanted. Files without a descriptor, and file
+// systems that refuse the flag, stay with the page cache.
 func (d *directMode) set(f vfs.File, on bool) bool {
 	if d.on == on {
 		return true

@@ -6,25 +6,29 @@ import (
 	"unicode/utf8"
 )
 
-// EdgeSplit says which edges of a relation are held out of its topology, for link prediction: the edges that are left are the
-// training edges. Of a symmetric relation each held-out edge is there once, in one of its two directions, and the topology has
-// neither. A relation that is the reverse of another has no split of its own: what that one holds out, it lacks as well.
+// EdgeSplit says which edges of a relation are held out of its topology, for link prediction: the
+// edges that are left are the training edges. Of a symmetric relation each held-out edge is there
+// once, in one of its two directions, and the topology has neither. A relation that is the reverse
+// of another has no split of its own: what that one holds out, it lacks as well.
 type EdgeSplit struct {
 	Name  string  `json:"name"` // how the edges were chosen, for people: "random:0.85/0.05/0.1", "given"
 	Valid HeldOut `json:"valid"`
 	Test  HeldOut `json:"test"`
 }
 
-// HeldOut is a part of an EdgeSplit: edge i goes from row i of Src to row i of Dst, both U32 sections of stored ids.
+// HeldOut is a part of an EdgeSplit: edge i goes from row i of Src to row i of Dst, both U32
+// sections of stored ids.
 type HeldOut struct {
 	Edges int64 `json:"edges"`
 	Src   File  `json:"src"`
 	Dst   File  `json:"dst"`
-	// SrcNegatives and DstNegatives have, for each edge, the nodes that take the place of its source or its destination in a
-	// ranking: U32, as many columns as there are nodes to an edge. They are given with the data, or not there.
+	// SrcNegatives and DstNegatives have, for each edge, the nodes that take the place of its
+	// source or its destination in a ranking: U32, as many columns as there are nodes to an edge.
+	// They are given with the data, or not there.
 	SrcNegatives *File `json:"src_negatives,omitempty"`
 	DstNegatives *File `json:"dst_negatives,omitempty"`
-	// PoolSrc and PoolDst are the two ends of pairs that are no edges, which all edges of the part are ranked among: both or none.
+	// PoolSrc and PoolDst are the two ends of pairs that are no edges, which all edges of the part
+	// are ranked among: both or none.
 	PoolSrc *File `json:"pool_src,omitempty"`
 	PoolDst *File `json:"pool_dst,omitempty"`
 	// Columns are values of the edges, each a column of the relation.
@@ -44,8 +48,8 @@ func (p HeldPart) String() string { return [...]string{"valid", "test"}[p] }
 // parts are the held-out edges by HeldPart.
 func (s *EdgeSplit) parts() [2]*HeldOut { return [2]*HeldOut{&s.Valid, &s.Test} }
 
-// ends are the sections of nodes with the names of their files, those that are not there nil; sources say which of them hold
-// nodes that edges come from.
+// ends are the sections of nodes with the names of their files, those that are not there nil;
+// sources say which of them hold nodes that edges come from.
 func (h *HeldOut) ends() [6]struct {
 	name   string
 	file   *File
@@ -140,9 +144,9 @@ func (r *Relation) checkEdgeSplit() (errs []error) {
 	return errs
 }
 
-// HeldEdges are the edges of one part of an edge split. Its slices are borrowed, as all that a Dataset lends. Methods are safe
-// for concurrent use; a page that is not as it was sealed, and a node that there is not, panic with a *SectionError, which [Guard]
-// returns.
+// HeldEdges are the edges of one part of an edge split. Its slices are borrowed, as all that a
+// Dataset lends. Methods are safe for concurrent use; a page that is not as it was sealed, and a
+// node that there is not, panic with a *SectionError, which [Guard] returns.
 type HeldEdges struct {
 	Part *HeldOut
 	d    *Dataset
@@ -150,7 +154,8 @@ type HeldEdges struct {
 	sources, targets int64
 }
 
-// HeldEdges returns a part of the edge split of relation i of the manifest. It says false where that relation has none.
+// HeldEdges returns a part of the edge split of relation i of the manifest. It says false where
+// that relation has none.
 func (d *Dataset) HeldEdges(i int, p HeldPart) (HeldEdges, bool) {
 	r := &d.manifest.Relations[i]
 	if r.EdgeSplit == nil {
@@ -169,19 +174,21 @@ func (h HeldEdges) Ends() (src, dst []NodeID) {
 	return h.all(&h.Part.Src, h.sources), h.all(&h.Part.Dst, h.targets)
 }
 
-// Pool are the two ends of the pairs that are no edges, after all of them were checked; nil where none are given.
+// Pool are the two ends of the pairs that are no edges, after all of them were checked; nil where
+// none are given.
 func (h HeldEdges) Pool() (src, dst []NodeID) {
 	return h.all(h.Part.PoolSrc, h.sources), h.all(h.Part.PoolDst, h.targets)
 }
 
-// SrcNegatives are the nodes that take the place of the source of edge i, nil where none are given. Only they are checked.
+// SrcNegatives are the nodes that take the place of the source of edge i, nil where none are given.
+// Only they are checked.
 func (h HeldEdges) SrcNegatives(i int) []NodeID { return h.row(h.Part.SrcNegatives, i, h.sources) }
 
 // DstNegatives are the nodes that take the place of the destination of edge i, as SrcNegatives.
 func (h HeldEdges) DstNegatives(i int) []NodeID { return h.row(h.Part.DstNegatives, i, h.targets) }
 
-// Column lends the values of a column as little-endian bytes, after all of them were checked; nil where the part has none of that
-// name.
+// Column lends the values of a column as little-endian bytes, after all of them were checked; nil
+// where the part has none of that name.
 func (h HeldEdges) Column(name string) []byte {
 	i := slices.IndexFunc(h.Part.Columns, func(c Column) bool { return c.Name == name })
 	if i < 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// held writes a relation with an edge split that has all that one may have, between the 3 users of everything.
+// held writes a relation with an edge split that has all that one may have, between the 3 users of
+// everything.
 func held(t *testing.T, w *store.Writer) {
 	times := func(n ...byte) (b []byte) {
 		for _, x := range n {
@@ -98,7 +99,8 @@ func TestHeldEdgesForged(t *testing.T) {
 	}
 }
 
-// TestEdgeSplitRefused: what does not add up shows when the split is closed, and what is against the format when it is sealed.
+// TestEdgeSplitRefused: what does not add up shows when the split is closed, and what is against
+// the format when it is sealed.
 func TestEdgeSplitRefused(t *testing.T) {
 	one, u8 := []store.NodeID{1}, []store.ColumnSpec{{Name: "time", Elem: store.U8}}
 	for _, c := range []struct {

@@ -10,8 +10,8 @@ import (
 type EdgeSplitSpec struct {
 	Name    string       // see [EdgeSplit]
 	Columns []ColumnSpec // of both parts, each one of the relation's
-	// SrcNegatives and DstNegatives are the numbers of nodes that take the place of the source and of the destination of each edge,
-	// by HeldPart; 0: none are given.
+	// SrcNegatives and DstNegatives are the numbers of nodes that take the place of the source and
+	// of the destination of each edge, by HeldPart; 0: none are given.
 	SrcNegatives, DstNegatives [2]int
 	Pool                       [2]bool // pairs that are no edges are given
 }
@@ -33,7 +33,8 @@ type heldWriter struct {
 	pool    int64 // pairs
 }
 
-// NewEdgeSplit begins the edge split of a relation, whose topology has been written or will be before Close.
+// NewEdgeSplit begins the edge split of a relation, whose topology has been written or will be
+// before Close.
 func (w *Writer) NewEdgeSplit(src, name, dst string, spec EdgeSplitSpec) (*EdgeSplitWriter, error) {
 	if err := checkNames("relation", src, name, dst); err != nil {
 		return nil, err
@@ -99,8 +100,9 @@ func (s *EdgeSplitWriter) Append(p HeldPart, src, dst []NodeID, columns ...[]byt
 	return out.ends[1].append(bytesOf(dst))
 }
 
-// AppendNegatives writes the nodes that take the place of the sources and destinations of the next edges of a part, before or
-// after the edges themselves: rows of as many as NewEdgeSplit was told, one behind the other.
+// AppendNegatives writes the nodes that take the place of the sources and destinations of the next
+// edges of a part, before or after the edges themselves: rows of as many as NewEdgeSplit was told,
+// one behind the other.
 func (s *EdgeSplitWriter) AppendNegatives(p HeldPart, src, dst []NodeID) error {
 	return s.appendBoth(p, 2, src, dst)
 }
@@ -111,7 +113,8 @@ func (s *EdgeSplitWriter) AppendPool(p HeldPart, src, dst []NodeID) error {
 	return s.appendBoth(p, 4, src, dst)
 }
 
-// appendBoth appends to sections first and first+1 of ends; to one that is not there nothing can be appended.
+// appendBoth appends to sections first and first+1 of ends; to one that is not there nothing can be
+// appended.
 func (s *EdgeSplitWriter) appendBoth(p HeldPart, first int, src, dst []NodeID) error {
 	for i, ids := range [][]NodeID{src, dst} {
 		if len(ids) == 0 {

@@ -7,8 +7,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// EdgeSum is a sum of 128 bits over edges, each hashed by XXH3, which does not depend on their order. Of two sets of as many
-// edges, duplicates counted, equal sums are equal edges. The zero value has none.
+// EdgeSum is a sum of 128 bits over edges, each hashed by XXH3, which does not depend on their
+// order. Of two sets of as many edges, duplicates counted, equal sums are equal edges. The zero
+// value has none.
 type EdgeSum struct{ hi, lo uint64 }
 
 // Add takes the edge u→v.

@@ -1,6 +1,7 @@
 package store
 
-// Features is one feature table: a row of Dim elements a node, an edge as read or an event, in shards.
+// Features is one feature table: a row of Dim elements a node, an edge as read or an event, in
+// shards.
 type Features struct {
 	Table     *Table
 	shards    []Shard
@@ -51,9 +52,10 @@ func (f *Features) Elem() Elem { return f.Table.Elem }
 // RowBytes is the size of a row without padding.
 func (f *Features) RowBytes() int { return f.rowBytes }
 
-// Row returns v's row as little-endian bytes, RowBytes long. The slice is borrowed: read-only, and valid until the
-// Dataset is closed. Safe for concurrent use. A row past the end panics: ids are checked where they enter. A page that is
-// not as it was sealed panics with a *SectionError, which [Guard] returns.
+// Row returns v's row as little-endian bytes, RowBytes long. The slice is borrowed: read-only, and
+// valid until the Dataset is closed. Safe for concurrent use. A row past the end panics: ids are
+// checked where they enter. A page that is not as it was sealed panics with a *SectionError, which
+// [Guard] returns.
 func (f *Features) Row(v NodeID) []byte { return f.RowAt(uint64(v)) }
 
 // RowAt is Row for tables of edges, whose rows are numbered by the column "id" of their relation.

@@ -2,8 +2,8 @@ package store
 
 import "fmt"
 
-// FeatureWriter writes the rows of a table, each once and in any order; rows that follow each other are written
-// together, and a shard whose rows came in order is finished with its last.
+// FeatureWriter writes the rows of a table, each once and in any order; rows that follow each other
+// are written together, and a shard whose rows came in order is finished with its last.
 type FeatureWriter struct {
 	table    Table
 	w        *Writer
@@ -24,8 +24,8 @@ func (w *Writer) AddTable(name, nodeType string, e Elem, rows int64, dim int) (*
 	return w.addTable(Table{Name: name, NodeType: nodeType, Elem: e, Dim: int64(dim)}, rows)
 }
 
-// AddEdgeTable begins a feature table of rows × dim elements, F16 or F32, of the edges of a relation, named by its
-// Key: row i belongs to the edges whose column "id" is i.
+// AddEdgeTable begins a feature table of rows × dim elements, F16 or F32, of the edges of a
+// relation, named by its Key: row i belongs to the edges whose column "id" is i.
 func (w *Writer) AddEdgeTable(name, relation string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
 	err := checkNames("table", name)
 	if err == nil {
@@ -37,7 +37,8 @@ func (w *Writer) AddEdgeTable(name, relation string, e Elem, rows int64, dim int
 	return w.addTable(Table{Name: name, Relation: relation, Elem: e, Dim: int64(dim)}, rows)
 }
 
-// AddStreamTable begins a feature table of rows × dim elements, F16 or F32, of the events of a stream: row i belongs to event i.
+// AddStreamTable begins a feature table of rows × dim elements, F16 or F32, of the events of a
+// stream: row i belongs to event i.
 func (w *Writer) AddStreamTable(name, stream string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
 	if err := checkNames("table", stream, name); err != nil {
 		return nil, err

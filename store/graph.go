@@ -7,7 +7,8 @@ import (
 	"slices"
 )
 
-// Graph is the topology of one relation: for each destination node its in-neighbours, compressed sparse rows.
+// Graph is the topology of one relation: for each destination node its in-neighbours, compressed
+// sparse rows.
 type Graph struct {
 	Relation *Relation
 	offsets  []uint64
@@ -55,8 +56,8 @@ func (g *Graph) Column(name string) *EdgeColumn {
 	return nil
 }
 
-// Bytes returns the values of v's edges as little-endian bytes, in the order of [Graph.Neighbors], and like those it
-// lends them and panics. Safe for concurrent use.
+// Bytes returns the values of v's edges as little-endian bytes, in the order of [Graph.Neighbors],
+// and like those it lends them and panics. Safe for concurrent use.
 func (c *EdgeColumn) Bytes(v NodeID) []byte {
 	lo, hi := c.graph.list(v)
 	size := uint64(c.Column.Elem.Size())
@@ -67,12 +68,14 @@ func (c *EdgeColumn) Bytes(v NodeID) []byte {
 // Graph is what the column has values of the edges of.
 func (c *EdgeColumn) Graph() *Graph { return c.graph }
 
-// Section is the file of the values, for readers that do their own reading: where the edges of node v begin at edge e, as
-// [Graph.Sections] has it, their values begin at byte [PageSize] + e times the element's size.
+// Section is the file of the values, for readers that do their own reading: where the edges of node
+// v begin at edge e, as [Graph.Sections] has it, their values begin at byte [PageSize] + e times
+// the element's size.
 func (c *EdgeColumn) Section() SectionFile { return c.file }
 
-// CheckWeights looks for a value in part, v's from the one at place from on, that is no weight: neighbours are drawn in
-// proportion to weights, which are finite and at least 0. The column holds float32s.
+// CheckWeights looks for a value in part, v's from the one at place from on, that is no weight:
+// neighbours are drawn in proportion to weights, which are finite and at least 0. The column holds
+// float32s.
 func (c *EdgeColumn) CheckWeights(v NodeID, from int, part []float32) error {
 	for i, w := range part {
 		if !(w >= 0 && w <= math.MaxFloat32) {
@@ -82,8 +85,8 @@ func (c *EdgeColumn) CheckWeights(v NodeID, from int, part []float32) error {
 	return nil
 }
 
-// badWeight is what is wrong with the weight at place i of v's. That no float32 is NaN or infinite the format promises, and
-// that none is negative it does not.
+// badWeight is what is wrong with the weight at place i of v's. That no float32 is NaN or infinite
+// the format promises, and that none is negative it does not.
 func (c *EdgeColumn) badWeight(v NodeID, i int, w float32) error {
 	lo, _ := c.graph.list(v)
 	path, at := c.Column.Values.Path, PageSize+4*(int64(lo)+int64(i))
@@ -95,8 +98,8 @@ func (c *EdgeColumn) badWeight(v NodeID, i int, w float32) error {
 		c.graph.path, path, at, err)
 }
 
-// Float is the value at place i of b, which has some of the column's values as its file has them, in float32. An integer that
-// float32 has not is the nearest one that it has.
+// Float is the value at place i of b, which has some of the column's values as its file has them,
+// in float32. An integer that float32 has not is the nearest one that it has.
 func (c *EdgeColumn) Float(b []byte, i int) float32 {
 	le := binary.LittleEndian
 	switch c.Column.Elem {
@@ -132,15 +135,16 @@ func (c *EdgeColumn) Number(b []byte, i int) float64 {
 	return float64(c.Float(b, i))
 }
 
-// At is the value of edge number e, as [Graph.Edge] counts them, in float64. It panics as Bytes does.
+// At is the value of edge number e, as [Graph.Edge] counts them, in float64. It panics as Bytes
+// does.
 func (c *EdgeColumn) At(e int64) float64 {
 	size := int64(c.Column.Elem.Size())
 	c.file.s.touch(e*size, (e+1)*size)
 	return c.Number(c.data[e*size:(e+1)*size], 0)
 }
 
-// Row is the number at place i of b, which has some of the column [EdgeID] as its file has it. One that 32 bits do not hold is
-// 4,294,967,295, a row that no table with 32 bits for its rows has.
+// Row is the number at place i of b, which has some of the column [EdgeID] as its file has it. One
+// that 32 bits do not hold is 4,294,967,295, a row that no table with 32 bits for its rows has.
 func (c *EdgeColumn) Row(b []byte, i int) uint32 {
 	switch c.Column.Elem {
 	case U32:
@@ -151,12 +155,14 @@ func (c *EdgeColumn) Row(b []byte, i int) uint32 {
 	panic("store: column " + c.Column.Name + " holds " + c.Column.Elem.String() + ", which numbers no rows")
 }
 
-// CorruptValue is the error of the value x at place i of v's where it is NaN or infinite, which the format promises that no value is.
+// CorruptValue is the error of the value x at place i of v's where it is NaN or infinite, which the
+// format promises that no value is.
 func (c *EdgeColumn) CorruptValue(v NodeID, i int, x float32) error {
 	return c.corruptAt(v, i, func(edge int64) error { return fmt.Errorf("edge %d, of node %d, has the value %v", edge, v, x) })
 }
 
-// CorruptRow is the error of the number at place i of v's where the table of its edges has only so many rows.
+// CorruptRow is the error of the number at place i of v's where the table of its edges has only so
+// many rows.
 func (c *EdgeColumn) CorruptRow(v NodeID, i, rows int) error {
 	return c.corruptAt(v, i, func(edge int64) error {
 		return fmt.Errorf("edge %d, of node %d, has row %.0f, and the table has %d", edge, v, c.At(edge), rows)
@@ -204,8 +210,9 @@ func (g *Graph) Sources() int { return int(g.sources) }
 // Edges is the number of edges.
 func (g *Graph) Edges() int64 { return int64(len(g.edges)) }
 
-// Sections are the files of the topology, for readers that do their own reading: node v's list starts at byte
-// [PageSize] + 4·offsets[v] of the second, and offsets[v] is the u64 at byte PageSize + 8·v of the first.
+// Sections are the files of the topology, for readers that do their own reading: node v's list
+// starts at byte [PageSize] + 4·offsets[v] of the second, and offsets[v] is the u64 at byte
+// PageSize + 8·v of the first.
 func (g *Graph) Sections() (offsets, neighbors SectionFile) { return g.files[0], g.files[1] }
 
 // Degree is the number of v's in-neighbours.
@@ -217,17 +224,18 @@ func (g *Graph) Degree(v NodeID) int {
 // EdgesOf is the numbers of v's edges, from lo to hi: see [Graph.Edge] and [Graph.Sections].
 func (g *Graph) EdgesOf(v NodeID) (lo, hi uint64) { return g.list(v) }
 
-// Neighbors returns v's in-neighbours, ascending. The slice is borrowed: read-only, and valid until the Dataset is
-// closed. Safe for concurrent use. An offset that cannot be true, and a page that is not as it was sealed, panic with a
-// *SectionError, which [Guard] returns.
+// Neighbors returns v's in-neighbours, ascending. The slice is borrowed: read-only, and valid until
+// the Dataset is closed. Safe for concurrent use. An offset that cannot be true, and a page that is
+// not as it was sealed, panic with a *SectionError, which [Guard] returns.
 func (g *Graph) Neighbors(v NodeID) []NodeID {
 	lo, hi := g.list(v)
 	g.files[1].s.touch(4*int64(lo), 4*int64(hi))
 	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
 }
 
-// Edge returns the ends of edge number e, edges being numbered as the neighbours of node 0, 1, 2 and so on come: it looks for the
-// list that e lies in, in as many steps as the logarithm of the nodes. It panics as Neighbors does, and for a neighbour that is no node.
+// Edge returns the ends of edge number e, edges being numbered as the neighbours of node 0, 1, 2
+// and so on come: it looks for the list that e lies in, in as many steps as the logarithm of the
+// nodes. It panics as Neighbors does, and for a neighbour that is no node.
 func (g *Graph) Edge(e int64) (src, dst NodeID) {
 	lo, hi := 0, g.Nodes() // v is in [lo, hi)
 	for hi-lo > 1 {
@@ -270,9 +278,9 @@ func (g *Graph) badList(v NodeID) *SectionError {
 	return g.corrupt(g.Relation.Offsets.Path, PageSize+8*int64(v), err)
 }
 
-// CorruptNeighbor is the error of neighbour u of node v where u is no node. Neighbors lends what the file holds;
-// whoever uses a neighbour as an index compares it with the number of nodes first and panics with this, which [Guard]
-// returns.
+// CorruptNeighbor is the error of neighbour u of node v where u is no node. Neighbors lends what
+// the file holds; whoever uses a neighbour as an index compares it with the number of nodes first
+// and panics with this, which [Guard] returns.
 func (g *Graph) CorruptNeighbor(v, u NodeID) *SectionError {
 	at := int64(-1)
 	if i := slices.Index(g.Neighbors(v), u); i >= 0 {

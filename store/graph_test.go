@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestCorruptNeighbor makes a neighbour a node that does not exist: Neighbors lends it, and who indexes by it reports
-// it.
+// TestCorruptNeighbor makes a neighbour a node that does not exist: Neighbors lends it, and who
+// indexes by it reports it.
 func TestCorruptNeighbor(t *testing.T) {
 	dir := storetest.Build(t, small())
 	const section = "topo/node__to__node/neighbors.u32"
@@ -107,7 +107,8 @@ func TestEdgeColumnIsAFile(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestCheckWeights finds the first value that is no weight, and says where it lies: whatever the part begins with.
+// TestCheckWeights finds the first value that is no weight, and says where it lies: whatever the
+// part begins with.
 func TestCheckWeights(t *testing.T) {
 	dir := storetest.Build(t, weighted())
 	d, err := store.Open(dir)

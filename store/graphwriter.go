@@ -13,8 +13,8 @@ type GraphWriter struct {
 	end       uint64 // of the last node's list
 }
 
-// ColumnSpec names a value that every edge of a relation has. Elements have 1, 4 or 8 bytes. A column "id", U32 or U64,
-// is the edge's number as it was read, which tables of edges go by.
+// ColumnSpec names a value that every edge of a relation has. Elements have 1, 4 or 8 bytes. A
+// column "id", U32 or U64, is the edge's number as it was read, which tables of edges go by.
 type ColumnSpec struct {
 	Name string
 	Elem Elem
@@ -49,10 +49,12 @@ func (w *Writer) AddRelation(src, name, dst string, symmetric bool, columns ...C
 	return g, g.offsets.append(bytesOf([]uint64{0}))
 }
 
-// ReverseOf says that the relation has the edges of another, given by its Key, the other way round: see [Relation].
+// ReverseOf says that the relation has the edges of another, given by its Key, the other way round:
+// see [Relation].
 func (g *GraphWriter) ReverseOf(key string) { g.relation.ReverseOf = key }
 
-// Append writes the in-neighbours of the next node, ascending, and for each column their values, as little-endian bytes.
+// Append writes the in-neighbours of the next node, ascending, and for each column their values, as
+// little-endian bytes.
 func (g *GraphWriter) Append(neighbors []NodeID, columns ...[]byte) error {
 	if err := g.AppendNeighbors(neighbors, columns...); err != nil {
 		return err
@@ -60,8 +62,9 @@ func (g *GraphWriter) Append(neighbors []NodeID, columns ...[]byte) error {
 	return g.AppendLengths([]uint32{uint32(len(neighbors))})
 }
 
-// AppendNeighbors writes in-neighbours of the next nodes, ascending within each, one list behind the other, and for each
-// column their values, as little-endian bytes. A list may be cut anywhere: AppendLengths says where it ends.
+// AppendNeighbors writes in-neighbours of the next nodes, ascending within each, one list behind
+// the other, and for each column their values, as little-endian bytes. A list may be cut anywhere:
+// AppendLengths says where it ends.
 func (g *GraphWriter) AppendNeighbors(neighbors []NodeID, columns ...[]byte) error {
 	if err := g.appendEdges(neighbors, columns); err != nil {
 		return err
@@ -70,7 +73,8 @@ func (g *GraphWriter) AppendNeighbors(neighbors []NodeID, columns ...[]byte) err
 	return nil
 }
 
-// AppendLengths writes how many in-neighbours the next len(lengths) nodes have, before or after those are written.
+// AppendLengths writes how many in-neighbours the next len(lengths) nodes have, before or after
+// those are written.
 func (g *GraphWriter) AppendLengths(lengths []uint32) error {
 	var offsets [1024]uint64
 	for len(lengths) > 0 {

@@ -36,7 +36,8 @@ func whole(t *testing.T) *Dataset {
 	return d
 }
 
-// refuses holds err, of what one wrong number makes of data that are right, to what is wrong; want is empty where they are right.
+// refuses holds err, of what one wrong number makes of data that are right, to what is wrong; want
+// is empty where they are right.
 func refuses(t *testing.T, want string, err error) {
 	t.Helper()
 	if want == "" {

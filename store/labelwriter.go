@@ -16,8 +16,8 @@ type LabelWriter struct {
 	mostAt int64 // the first node that has it
 }
 
-// NewLabels begins a target of rows nodes. classes is their number, or 0 when only Close will know; a multi-label
-// target (multi) knows it now.
+// NewLabels begins a target of rows nodes. classes is their number, or 0 when only Close will know;
+// a multi-label target (multi) knows it now.
 func (w *Writer) NewLabels(
 	name, nodeType string, rows int64, classes int, multi bool, classNames []string,
 ) (*LabelWriter, error) {

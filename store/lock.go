@@ -21,8 +21,9 @@ type Lock struct {
 	held io.Closer
 }
 
-// TakeLock locks the file of this name, which it makes empty, until Release or the end of the process, which leaves the file. It is
-// ErrLocked where somebody else has it, in this process or another. A file that is not empty is nobody's lock, and refused.
+// TakeLock locks the file of this name, which it makes empty, until Release or the end of the
+// process, which leaves the file. It is ErrLocked where somebody else has it, in this process or
+// another. A file that is not empty is nobody's lock, and refused.
 func TakeLock(fsys vfs.FS, name string) (*Lock, error) {
 	for range 100 { // its holder may remove the file between two steps, and another make one
 		f, err := fsys.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
@@ -50,7 +51,8 @@ func TakeLock(fsys vfs.FS, name string) (*Lock, error) {
 	return nil, fmt.Errorf("%s: %w", name, ErrLocked)
 }
 
-// lockFile locks f, which was opened by this name. It is false without an error where the name is another file's meanwhile, or none's.
+// lockFile locks f, which was opened by this name. It is false without an error where the name is
+// another file's meanwhile, or none's.
 func lockFile(f vfs.File, name string) (bool, error) {
 	var own, now unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &own); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// removed is a file system where the holder of a lock gives it up just when another has opened its file, and a third takes it.
+// removed is a file system where the holder of a lock gives it up just when another has opened its
+// file, and a third takes it.
 type removed struct {
 	vfs.FS
 	meanwhile func()
@@ -26,7 +27,8 @@ func (r *removed) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.O
 	return f, err
 }
 
-// TestLock: one has it at a time, also when the file that another has opened was removed and made anew; who gives it up leaves nothing.
+// TestLock: one has it at a time, also when the file that another has opened was removed and made
+// anew; who gives it up leaves nothing.
 func TestLock(t *testing.T) {
 	for name, fsys := range map[string]vfs.FS{filepath.Join(t.TempDir(), "x.lock"): vfs.Default, "x.lock": vfs.NewMem()} {
 		first, err := TakeLock(fsys, name)
@@ -75,7 +77,8 @@ func TestLock(t *testing.T) {
 	require.EqualValues(t, 1, most.Load())
 }
 
-// TestLockOfOthers: what an earlier process has left is taken over, and a file that is no lock stays as it is.
+// TestLockOfOthers: what an earlier process has left is taken over, and a file that is no lock
+// stays as it is.
 func TestLockOfOthers(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "poetry.lock")
 	require.NoError(t, os.WriteFile(name, []byte("mine"), 0o666))

@@ -24,7 +24,8 @@ const (
 	maxManifest = 1 << 28
 )
 
-// Manifest describes a dataset. It is written once, when the dataset is sealed; readers treat it as read-only.
+// Manifest describes a dataset. It is written once, when the dataset is sealed; readers treat it as
+// read-only.
 type Manifest struct {
 	Format     string     `json:"format"`
 	Version    int        `json:"version"`
@@ -41,8 +42,8 @@ type Manifest struct {
 	// Encodings is the file that describes the columns of tables; nil in datasets of earlier
 	// builds.
 	Encodings *Blob `json:"encodings,omitempty"`
-	// Seal is the dataset's identity: XXH3-128 over everything above but Created and Provenance, so over every
-	// section's checksum and shape. Equal seals are equal data.
+	// Seal is the dataset's identity: XXH3-128 over everything above but Created and Provenance, so
+	// over every section's checksum and shape. Equal seals are equal data.
 	Seal string `json:"seal"`
 	// Check is XXH3-64 over the whole manifest with Check empty.
 	Check string `json:"check"`
@@ -70,15 +71,17 @@ const (
 type NodeType struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
-	// Original maps stored to original id, one I64 a node; Order lists stored ids by ascending original id.
+	// Original maps stored to original id, one I64 a node; Order lists stored ids by ascending
+	// original id.
 	Original File `json:"original"`
 	Order    File `json:"order"`
-	// Names are the texts that users know the nodes by, where they do. Original is then the row that a
-	// node had in the source.
+	// Names are the texts that users know the nodes by, where they do. Original is then the row
+	// that a node had in the source.
 	Names *Names `json:"names,omitempty"`
 }
 
-// Names are sorted tables of the texts that nodes are called by, one behind the other: by text, and by stored id.
+// Names are sorted tables of the texts that nodes are called by, one behind the other: by text, and
+// by stored id.
 type Names struct {
 	ByName []Blob `json:"by_name"`
 	ByNode []Blob `json:"by_node"`
@@ -109,8 +112,8 @@ type Relation struct {
 	Dst       string `json:"dst"`
 	Edges     int64  `json:"edges"`
 	Symmetric bool   `json:"symmetric"` // v→u is there whenever u→v is
-	// ReverseOf is the Key of a relation that has the same edges the other way round, as often. Where this one has a column
-	// "id" and no table, its numbers are rows of that one's tables.
+	// ReverseOf is the Key of a relation that has the same edges the other way round, as often.
+	// Where this one has a column "id" and no table, its numbers are rows of that one's tables.
 	ReverseOf string `json:"reverse_of,omitempty"`
 	Offsets   File   `json:"offsets"`   // U64, one more row than Dst has nodes
 	Neighbors File   `json:"neighbors"` // U32, ascending within a node
@@ -120,7 +123,8 @@ type Relation struct {
 	EdgeSplit *EdgeSplit `json:"edge_split,omitempty"`
 }
 
-// Column is one value of every edge: a section of one element an edge, in the order of the neighbours.
+// Column is one value of every edge: a section of one element an edge, in the order of the
+// neighbours.
 type Column struct {
 	Name   string `json:"name"`
 	Elem   Elem   `json:"elem"` // of 1, 4 or 8 bytes
@@ -139,8 +143,9 @@ func (r *Relation) column(name string) (i int, ok bool) {
 // Key is the relation's name in paths and messages: src__name__dst.
 func (r *Relation) Key() string { return r.Src + "__" + r.Name + "__" + r.Dst }
 
-// Table is a feature matrix of Dim columns, in shards of equal row count but the last. It has a row for every node of
-// NodeType; or, where Relation is set instead, row i is that of the edges whose column "id" is i; or, where Stream is, of event i.
+// Table is a feature matrix of Dim columns, in shards of equal row count but the last. It has a row
+// for every node of NodeType; or, where Relation is set instead, row i is that of the edges whose
+// column "id" is i; or, where Stream is, of event i.
 type Table struct {
 	Name     string `json:"name"`
 	NodeType string `json:"node_type,omitempty"`
@@ -154,8 +159,8 @@ type Table struct {
 // Owner is the node type, relation or stream whose rows these are.
 func (t *Table) Owner() string { return cmp.Or(t.Stream, t.Relation, t.NodeType) }
 
-// Label is a prediction target. Values is I32 with one column (the class, -1 missing), or U8 with Classes columns when
-// Multi (0, 1, 255 missing).
+// Label is a prediction target. Values is I32 with one column (the class, -1 missing), or U8 with
+// Classes columns when Multi (0, 1, 255 missing).
 type Label struct {
 	Name       string   `json:"name"`
 	NodeType   string   `json:"node_type"`
@@ -166,7 +171,8 @@ type Label struct {
 	Values     File     `json:"values"`
 }
 
-// Split is a named division of the nodes of NodeType: U32 sections of stored ids, strictly ascending.
+// Split is a named division of the nodes of NodeType: U32 sections of stored ids, strictly
+// ascending.
 type Split struct {
 	Name     string `json:"name"`
 	NodeType string `json:"node_type"`
@@ -279,8 +285,8 @@ func (m *Manifest) seal() ([]byte, error) {
 	return m.encode()
 }
 
-// decodeManifest reads a manifest and believes nothing in it: the text must be canonical, the checks must hold, every
-// path must stay inside the dataset, and every size must fit the others.
+// decodeManifest reads a manifest and believes nothing in it: the text must be canonical, the
+// checks must hold, every path must stay inside the dataset, and every size must fit the others.
 func decodeManifest(b []byte) (*Manifest, error) {
 	if len(b) > maxManifest {
 		return nil, fmt.Errorf("larger than %d bytes", maxManifest)
@@ -347,7 +353,8 @@ func (m *Manifest) validate() error {
 		}
 	}
 	taken := map[[2]string]bool{}
-	// named checks the words of a name, and that key, which tells it from others of its kind, is new.
+	// named checks the words of a name, and that key, which tells it from others of its kind, is
+	// new.
 	named := func(kind, key string, names ...string) {
 		if err := checkNames(kind, names...); err != nil {
 			errs = append(errs, err)

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sealed is a manifest that is right in every checksum, so that only validate stands between its lies and the reader.
+// sealed is a manifest that is right in every checksum, so that only validate stands between its
+// lies and the reader.
 func sealed(t *testing.T, change func(m *Manifest)) []byte {
 	file := func(path string, e Elem, rows, cols, stride int64) File {
 		bytes := PageSize + 2*roundUp(rows*stride, PageSize) // a page of rows, and one of checksums
@@ -252,7 +253,8 @@ func TestRowStride(t *testing.T) {
 	}
 }
 
-// TestHeaderGolden holds the header page to its annotated bytes in testdata, so that a moved byte shows in review.
+// TestHeaderGolden holds the header page to its annotated bytes in testdata, so that a moved byte
+// shows in review.
 func TestHeaderGolden(t *testing.T) {
 	f := &File{Path: "feat/node/feat-00001.f16", Elem: F16, Rows: 0x0102030405, Cols: 100, Stride: 208, First: 0x77}
 	h := encodeHeader(f, 0x0123456789abcdef)

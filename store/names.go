@@ -9,8 +9,9 @@ import (
 // maxPart bounds a name, so that three of them fit in a section's path.
 const maxPart = 100
 
-// CleanName makes s the name of a dataset: what is not an ASCII letter, a digit, _, - or . becomes _, and so does a .
-// in front, since directories are named after datasets. A name that it leaves as it is is valid.
+// CleanName makes s the name of a dataset: what is not an ASCII letter, a digit, _, - or . becomes
+// _, and so does a . in front, since directories are named after datasets. A name that it leaves as
+// it is is valid.
 func CleanName(s string) string {
 	if s == "" {
 		return "dataset"
@@ -31,7 +32,8 @@ func wordRune(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// checkNames refuses names of a kind of thing that may not become parts of a path: relations join three with "__".
+// checkNames refuses names of a kind of thing that may not become parts of a path: relations join
+// three with "__".
 func checkNames(kind string, names ...string) error {
 	for _, s := range names {
 		if s == "" || len(s) > maxPart || strings.Contains(s, "__") || s[0] == '_' || s[len(s)-1] == '_' ||
@@ -46,7 +48,8 @@ func checkNames(kind string, names ...string) error {
 // splitKey undoes [Relation.Key].
 func splitKey(key string) []string { return strings.Split(key, "__") }
 
-// checkColumns refuses columns that have no place beside the topology, or that no reader knows how to read.
+// checkColumns refuses columns that have no place beside the topology, or that no reader knows how
+// to read.
 func (r *Relation) checkColumns() error {
 	for i, c := range r.Columns {
 		if err := checkNames("column", c.Name); err != nil {
@@ -117,7 +120,8 @@ func (s *Split) partPath(i int) string {
 	return "split/" + s.Name + "/" + [...]string{"train", "valid", "test"}[i] + ".u32"
 }
 
-// toValid replaces the bytes of free text that are not UTF-8: they would not come back from JSON as they went in.
+// toValid replaces the bytes of free text that are not UTF-8: they would not come back from JSON as
+// they went in.
 func toValid(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
 
 func toValidAll(list []string) []string {

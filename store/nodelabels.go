@@ -39,7 +39,8 @@ func (n *NodeLabels) check(s *Stream) []error {
 		shape(&n.Values, s.path("node-labels/class.i32"), I32, n.Count, 1))
 }
 
-// LabelledNodes are the nodes, the times and the classes of labels lo to hi-1 of Stream.NodeLabels. Only nodes and classes are checked.
+// LabelledNodes are the nodes, the times and the classes of labels lo to hi-1 of Stream.NodeLabels.
+// Only nodes and classes are checked.
 func (e *Events) LabelledNodes(lo, hi int64) (nodes []NodeID, times []float64, classes []int32) {
 	n := e.Stream.NodeLabels
 	at, of, values := e.d.sections[n.Times.Path], e.d.sections[n.Nodes.Path], e.d.sections[n.Values.Path]

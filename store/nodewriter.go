@@ -8,8 +8,9 @@ import (
 	"slices"
 )
 
-// NodeTypeWriter writes the id map of a node type. Its calls may alternate in any way. Where users know the nodes by
-// texts, AppendName and AppendText say them, and the original ids are the nodes' rows in the source.
+// NodeTypeWriter writes the id map of a node type. Its calls may alternate in any way. Where users
+// know the nodes by texts, AppendName and AppendText say them, and the original ids are the nodes'
+// rows in the source.
 type NodeTypeWriter struct {
 	w        *Writer
 	node     NodeType
@@ -42,7 +43,8 @@ func (w *Writer) NewNodeType(name string, count int64) (*NodeTypeWriter, error) 
 	return t, nil
 }
 
-// AppendOriginal writes the ids that users know the next stored nodes by. No two of a node type are equal.
+// AppendOriginal writes the ids that users know the next stored nodes by. No two of a node type are
+// equal.
 func (t *NodeTypeWriter) AppendOriginal(ids []int64) error {
 	t.done[0] += int64(len(ids))
 	return t.original.append(bytesOf(ids))
@@ -75,7 +77,8 @@ func (t *NodeTypeWriter) Close() error {
 	return err
 }
 
-// AddNodeType writes the id map of a node type: original[v] is the id that users know stored node v by.
+// AddNodeType writes the id map of a node type: original[v] is the id that users know stored node v
+// by.
 func (w *Writer) AddNodeType(name string, original []int64) error {
 	t, err := w.NewNodeType(name, int64(len(original)))
 	if err != nil {

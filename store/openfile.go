@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// OpenFile opens an ordinary file for reading, as everything does that the user, a schema or a run directory names. It refuses
-// what else may have a name: a read of a pipe or a device may wait forever.
+// OpenFile opens an ordinary file for reading, as everything does that the user, a schema or a run
+// directory names. It refuses what else may have a name: a read of a pipe or a device may wait
+// forever.
 func OpenFile(path string) (*os.File, error) {
 	f, _, err := OpenSized(path)
 	return f, err

@@ -9,7 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestVerifyOverlap: writers take the parts of a split as they come, and verify holds them against each other.
+// TestVerifyOverlap: writers take the parts of a split as they come, and verify holds them against
+// each other.
 func TestVerifyOverlap(t *testing.T) {
 	spec := small()
 	spec.Test = []store.NodeID{5, 1} // 1 trains

@@ -23,8 +23,9 @@ func (f *File) pages() int64 { return (f.payload() + PageSize - 1) / PageSize }
 // sumsAt is where the page checksums of a section begin in its file.
 func (f *File) sumsAt() int64 { return PageSize + f.pages()*PageSize }
 
-// pageSums are the checksums of one section's payload, a CRC-32C a page. They are read when the first page is checked,
-// into memory outside the Go heap. A nil *pageSums is that of a section without: it finds nothing wrong.
+// pageSums are the checksums of one section's payload, a CRC-32C a page. They are read when the
+// first page is checked, into memory outside the Go heap. A nil *pageSums is that of a section
+// without: it finds nothing wrong.
 type pageSums struct {
 	dataset string
 	spec    *File
@@ -43,13 +44,15 @@ type loadedSums struct {
 	seen   []atomic.Uint32 // a bit for each page of the map that was compared with its checksum
 }
 
-// sumRoutine is a way to compute the CRC-32C of a page: of its first PageSize bytes, wherever they begin in memory.
+// sumRoutine is a way to compute the CRC-32C of a page: of its first PageSize bytes, wherever they
+// begin in memory.
 type sumRoutine struct {
 	name string
 	sum  func(page []byte) uint32
 }
 
-// sumRoutines are all that this processor has, the fastest first. All agree with the last, hash/crc32.
+// sumRoutines are all that this processor has, the fastest first. All agree with the last,
+// hash/crc32.
 func sumRoutines() []sumRoutine {
 	return append(nativeSumRoutines(), sumRoutine{"hash/crc32", portablePageSum})
 }
@@ -57,13 +60,15 @@ func sumRoutines() []sumRoutine {
 // pageSum is the CRC-32C of a page.
 var pageSum = sumRoutines()[0].sum
 
-// portablePageSum goes by halves: of 4032 bytes and more hash/crc32 works at three places at once, a third of the page
-// apart, which the processor does not fetch ahead. From memory this makes 15 GB/s instead of 6.
+// portablePageSum goes by halves: of 4032 bytes and more hash/crc32 works at three places at once,
+// a third of the page apart, which the processor does not fetch ahead. From memory this makes 15
+// GB/s instead of 6.
 func portablePageSum(page []byte) uint32 {
 	return crc32.Update(crc32.Checksum(page[:PageSize/2], castagnoli), castagnoli, page[PageSize/2:PageSize])
 }
 
-// bytes is what the checksums take in memory once they are loaded: 4 bytes and a bit a page, or a thousandth of the data.
+// bytes is what the checksums take in memory once they are loaded: 4 bytes and a bit a page, or a
+// thousandth of the data.
 func (p *pageSums) bytes() int64 {
 	if p == nil {
 		return 0
@@ -72,7 +77,8 @@ func (p *pageSums) bytes() int64 {
 	return roundUp(n*sumBytes, PageSize) + (n+31)/32*4
 }
 
-// load reads the checksums and compares them with the header's hash. It may be called by several goroutines at once.
+// load reads the checksums and compares them with the header's hash. It may be called by several
+// goroutines at once.
 func (p *pageSums) load() (*loadedSums, error) {
 	if l := p.loaded.Load(); l != nil {
 		return l, nil
@@ -113,8 +119,8 @@ func (p *pageSums) unread(err error) error {
 // restore is the remedy for damaged bytes.
 const restore = "the file is damaged; restore it from a copy, or ingest again"
 
-// check compares pages that were read, of which b holds all bytes, with their checksums. The first is page number first
-// of the payload.
+// check compares pages that were read, of which b holds all bytes, with their checksums. The first
+// is page number first of the payload.
 func (p *pageSums) check(first int64, b []byte) error {
 	if p == nil || len(b) == 0 {
 		return nil
@@ -147,9 +153,10 @@ func (p *pageSums) close() error {
 	return nil
 }
 
-// touch checks the mapped pages that bytes lo to hi of the payload lie on, each before it is lent for the first time. A
-// page that the system drops and reads again from the disk is not checked again. What is wrong panics with an error
-// that [Guard] returns; so touch is called where mapped memory may be read. Nothing is known of the pages of no section.
+// touch checks the mapped pages that bytes lo to hi of the payload lie on, each before it is lent
+// for the first time. A page that the system drops and reads again from the disk is not checked
+// again. What is wrong panics with an error that [Guard] returns; so touch is called where mapped
+// memory may be read. Nothing is known of the pages of no section.
 func (s *section) touch(lo, hi int64) {
 	if s == nil || s.sums == nil || lo >= hi {
 		return
@@ -207,7 +214,8 @@ func (w *sumWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// padded are the checksums, with zeros up to the end of their last page. The bytes written were whole pages.
+// padded are the checksums, with zeros up to the end of their last page. The bytes written were
+// whole pages.
 func (w *sumWriter) padded() []byte {
 	return append(w.sums, make([]byte, roundUp(int64(len(w.sums)), PageSize)-int64(len(w.sums)))...)
 }

@@ -24,8 +24,9 @@ var reads = map[string]func(d *store.Dataset){
 	"ids/node/order.u32":                func(d *store.Dataset) { d.IDs(0).Order() },
 }
 
-// TestLentPages flips a bit of each section: whoever lends the page it is on reports the section and the page, in a line
-// with a remedy, and so does who reads it as a whole page. In the padding behind the rows too.
+// TestLentPages flips a bit of each section: whoever lends the page it is on reports the section
+// and the page, in a line with a remedy, and so does who reads it as a whole page. In the padding
+// behind the rows too.
 func TestLentPages(t *testing.T) {
 	for section, read := range reads {
 		for _, at := range []int64{store.PageSize, store.PageSize + 8, 2*store.PageSize - 1} {
@@ -50,7 +51,8 @@ func TestLentPages(t *testing.T) {
 	}
 }
 
-// TestDamagedSums flips bits of the checksums themselves, of their padding and of the header's hash of them.
+// TestDamagedSums flips bits of the checksums themselves, of their padding and of the header's hash
+// of them.
 func TestDamagedSums(t *testing.T) {
 	const section = "feat/node/feat-00001.f16"
 	for _, at := range []int64{2 * store.PageSize, 3*store.PageSize - 1} {
@@ -74,7 +76,8 @@ func TestDamagedSums(t *testing.T) {
 	require.ErrorContains(t, err, "header checksum is ")
 }
 
-// TestCheckPages compares pages that a reader brings: header and checksums are none of its business.
+// TestCheckPages compares pages that a reader brings: header and checksums are none of its
+// business.
 func TestCheckPages(t *testing.T) {
 	dir := storetest.Build(t, storetest.Spec{Nodes: 40, Dim: 3000})
 	d, err := store.Open(dir)
@@ -106,7 +109,8 @@ func TestCheckPages(t *testing.T) {
 	require.NoError(t, (&store.SectionFile{}).Check(1, b), "nothing is known of a file that is no section")
 }
 
-// TestLentOnce: a page is compared when it is first lent. One that changes afterwards is not noticed, which FORMAT.md says.
+// TestLentOnce: a page is compared when it is first lent. One that changes afterwards is not
+// noticed, which FORMAT.md says.
 func TestLentOnce(t *testing.T) {
 	dir := storetest.Build(t, small())
 	d, err := store.Open(dir)

@@ -12,8 +12,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// ReadRelation reads a finished relation back, given by its Key, into memory that the caller owns: the lists of n nodes lie
-// at neighbors[offsets[v]:offsets[v+1]].
+// ReadRelation reads a finished relation back, given by its Key, into memory that the caller owns:
+// the lists of n nodes lie at neighbors[offsets[v]:offsets[v+1]].
 func (w *Writer) ReadRelation(key string) (offsets []uint64, neighbors []NodeID, err error) {
 	r, err := w.OpenRelation(key)
 	if err != nil {
@@ -26,13 +26,15 @@ func (w *Writer) ReadRelation(key string) (offsets []uint64, neighbors []NodeID,
 	return offsets, neighbors, errors.Join(err, r.Close())
 }
 
-// RelationReader reads a finished relation back in parts, past the page cache where it can. One goroutine uses it.
+// RelationReader reads a finished relation back in parts, past the page cache where it can. One
+// goroutine uses it.
 type RelationReader struct {
 	relation           Relation
 	offsets, neighbors *sectionReader
 }
 
-// OpenRelation opens a finished relation, given by its Key. The caller closes it before the dataset is sealed.
+// OpenRelation opens a finished relation, given by its Key. The caller closes it before the dataset
+// is sealed.
 func (w *Writer) OpenRelation(key string) (*RelationReader, error) {
 	w.mustBeOpen()
 	i := slices.IndexFunc(w.manifest.Relations, func(r Relation) bool { return r.Key() == key })
@@ -53,8 +55,8 @@ func (w *Writer) OpenRelation(key string) (*RelationReader, error) {
 // Edges is the number of edges.
 func (r *RelationReader) Edges() int64 { return r.relation.Edges }
 
-// Offsets fills dst with the offsets of nodes first, first+1, …; the list of v ends where that of v+1 begins, and of the last
-// node, where node v+1 would begin.
+// Offsets fills dst with the offsets of nodes first, first+1, …; the list of v ends where that of
+// v+1 begins, and of the last node, where node v+1 would begin.
 func (r *RelationReader) Offsets(first int64, dst []uint64) error {
 	return r.offsets.readAt(8*first, bytesOf(dst))
 }
@@ -67,7 +69,8 @@ func (r *RelationReader) Neighbors(first int64, dst []NodeID) error {
 // Close closes its files.
 func (r *RelationReader) Close() error { return errors.Join(r.offsets.Close(), r.neighbors.Close()) }
 
-// TableReader reads a finished table of nodes back in parts, past the page cache where it can. One goroutine uses it.
+// TableReader reads a finished table of nodes back in parts, past the page cache where it can. One
+// goroutine uses it.
 type TableReader struct {
 	table    Table
 	w        *Writer
@@ -77,7 +80,8 @@ type TableReader struct {
 	padded   []byte         // rows with their padding
 }
 
-// OpenTable opens a finished table of a node type. The caller closes it before the dataset is sealed.
+// OpenTable opens a finished table of a node type. The caller closes it before the dataset is
+// sealed.
 func (w *Writer) OpenTable(name, nodeType string) *TableReader {
 	w.mustBeOpen()
 	i := slices.IndexFunc(w.manifest.Tables, func(t Table) bool { return t.Relation == "" && t.NodeType == nodeType && t.Name == name })
@@ -171,8 +175,8 @@ func (w *Writer) openBack(spec *File) (*sectionReader, error) {
 	return s, nil
 }
 
-// readAt fills dst from payload offset off on. Reads are of whole pages, as many as the buffer holds, and what is left of one
-// serves the next call: a payload ends on a page.
+// readAt fills dst from payload offset off on. Reads are of whole pages, as many as the buffer
+// holds, and what is left of one serves the next call: a payload ends on a page.
 func (s *sectionReader) readAt(off int64, dst []byte) error {
 	for len(dst) > 0 {
 		if off >= s.at && off < s.at+int64(len(s.buf)) {

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReadBackCompares: a finished section that was damaged since is not read back, wherever the damage is.
+// TestReadBackCompares: a finished section that was damaged since is not read back, wherever the
+// damage is.
 func TestReadBackCompares(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.gnn")
 	w, err := Create(path, WriterOptions{})

@@ -43,7 +43,8 @@ func TestReverseInManifest(t *testing.T) {
 	}
 }
 
-// TestVerifyReverse: a reverse that is none is found, and so is an id that the other's table has no row for.
+// TestVerifyReverse: a reverse that is none is found, and so is an id that the other's table has no
+// row for.
 func TestVerifyReverse(t *testing.T) {
 	for _, c := range []struct {
 		back [][]NodeID // of a relation to→node back
@@ -110,7 +111,8 @@ func TestEdgeSum(t *testing.T) {
 	require.Equal(t, sum(ab, ba, bb), all)
 }
 
-// TestReadBack: any part of what is finished comes back, whatever was read before it, with padding and shards.
+// TestReadBack: any part of what is finished comes back, whatever was read before it, with padding
+// and shards.
 func TestReadBack(t *testing.T) {
 	const nodes, dim = 3000, 5 // rows of 10 bytes every 16
 	w, err := Create(filepath.Join(t.TempDir(), "x.gnn"), WriterOptions{ShardBytes: 16 << 10})

@@ -10,13 +10,15 @@ import (
 	"unsafe"
 )
 
-// Version is the format version this build writes; MinVersion is the oldest it reads. See FORMAT.md for the policy.
+// Version is the format version this build writes; MinVersion is the oldest it reads. See FORMAT.md
+// for the policy.
 const (
 	Version    = 3
 	MinVersion = 2
 )
 
-// sectionVersion is the version of a section's layout in a dataset of this version: 1 was without page checksums.
+// sectionVersion is the version of a section's layout in a dataset of this version: 1 was without
+// page checksums.
 func sectionVersion(dataset int) uint32 {
 	if dataset < 3 {
 		return 1
@@ -24,8 +26,9 @@ func sectionVersion(dataset int) uint32 {
 	return 2
 }
 
-// PageSize is the unit of layout: a section's header fills one page, its payload starts on the next, and the file ends
-// on a page boundary, so that direct reads need no special case at either end.
+// PageSize is the unit of layout: a section's header fills one page, its payload starts on the
+// next, and the file ends on a page boundary, so that direct reads need no special case at either
+// end.
 const PageSize = 4096
 
 // Elem is the element type of a section, little-endian on disk.
@@ -84,7 +87,8 @@ func (e *Elem) UnmarshalText(b []byte) error {
 	return fmt.Errorf("unknown element type %q", b)
 }
 
-// File is a section as the manifest records it: Rows rows of Cols elements, Stride bytes from one row to the next.
+// File is a section as the manifest records it: Rows rows of Cols elements, Stride bytes from one
+// row to the next.
 type File struct {
 	Path   string `json:"path"` // slash-separated, inside the dataset
 	Elem   Elem   `json:"elem"`
@@ -108,8 +112,8 @@ func (f *File) fileBytes(version int) int64 {
 	return n
 }
 
-// check refuses sizes that are negative, overflow, or do not fit each other, before anything trusts them. version is the
-// dataset's.
+// check refuses sizes that are negative, overflow, or do not fit each other, before anything trusts
+// them. version is the dataset's.
 func (f *File) check(version int) error {
 	if f.Rows < 0 || f.Cols < 0 || f.Stride < 0 || f.First < 0 || f.Bytes < 0 {
 		return errors.New("a size is negative")
@@ -138,7 +142,8 @@ const maxName = 512
 // sumsField is where the header has the hash of the page checksums.
 const sumsField = 0x34 + maxName
 
-// encodeHeader lays out the header page of f, whose page checksums hash to sums; FORMAT.md has the byte table.
+// encodeHeader lays out the header page of f, whose page checksums hash to sums; FORMAT.md has the
+// byte table.
 func encodeHeader(f *File, sums uint64) [PageSize]byte {
 	var h [PageSize]byte
 	le := binary.LittleEndian
@@ -156,8 +161,8 @@ func encodeHeader(f *File, sums uint64) [PageSize]byte {
 	return h
 }
 
-// checkHeader compares a file's header page with what the manifest, of a dataset of this version, says of it, and names the
-// first difference.
+// checkHeader compares a file's header page with what the manifest, of a dataset of this version,
+// says of it, and names the first difference.
 func checkHeader(h []byte, f *File, version int) (at int64, err error) {
 	le := binary.LittleEndian
 	if [8]byte(h[:8]) != magic {
@@ -190,8 +195,9 @@ func checkHeader(h []byte, f *File, version int) (at int64, err error) {
 	return 0, nil
 }
 
-// RowStride is the distance between rows of rowBytes: a power of two where that keeps rows from crossing pages and adds
-// at most 5 %, else packed to 16 bytes. Rows up to 16 bytes take the next power of two, which does both.
+// RowStride is the distance between rows of rowBytes: a power of two where that keeps rows from
+// crossing pages and adds at most 5 %, else packed to 16 bytes. Rows up to 16 bytes take the next
+// power of two, which does both.
 func RowStride(rowBytes int64) int64 {
 	if rowBytes <= 0 {
 		return 0
@@ -213,8 +219,9 @@ type scalar interface {
 	~uint8 | ~uint16 | ~uint32 | ~int32 | ~uint64 | ~int64 | ~float32 | ~float64
 }
 
-// cast views little-endian bytes as a slice of T: the one place where mapped bytes change their type. The byte order is
-// the machine's by the build constraint in unsupported.go; the alignment is checked.
+// cast views little-endian bytes as a slice of T: the one place where mapped bytes change their
+// type. The byte order is the machine's by the build constraint in unsupported.go; the alignment is
+// checked.
 func cast[T scalar](b []byte) []T {
 	if len(b) == 0 {
 		return nil
@@ -227,8 +234,9 @@ func cast[T scalar](b []byte) []T {
 	return unsafe.Slice((*T)(p), len(b)/size)
 }
 
-// NodeIDs views the bytes of a neighbours section as ids, for readers that do their own reading. The view is of b itself and
-// lasts as long; ok is false where b lies at an address that is no multiple of 4. A size that is none panics.
+// NodeIDs views the bytes of a neighbours section as ids, for readers that do their own reading.
+// The view is of b itself and lasts as long; ok is false where b lies at an address that is no
+// multiple of 4. A size that is none panics.
 func NodeIDs(b []byte) (ids []NodeID, ok bool) { return lend[NodeID](b) }
 
 // Float32s is NodeIDs for the section of a column of float32s.
@@ -261,7 +269,8 @@ func halfEdges(b []byte) []HalfEdge {
 	return unsafe.Slice((*HalfEdge)(unsafe.Pointer(unsafe.SliceData(words))), len(words)/2)
 }
 
-// CopyHalfEdges copies bytes of the file of a stream's lists to dst, as many as dst holds or b has, and returns how many bytes that were.
+// CopyHalfEdges copies bytes of the file of a stream's lists to dst, as many as dst holds or b has,
+// and returns how many bytes that were.
 func CopyHalfEdges(dst []HalfEdge, b []byte) int { return copy(bytesOfHalfEdges(dst), b) }
 
 // bytesOfHalfEdges is halfEdges the other way, for writing.

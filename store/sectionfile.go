@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 )
 
-// SectionFile is the file of one section, for readers that do their own reading. It is the Dataset's and lasts until that
-// is closed. All methods are safe for concurrent use.
+// SectionFile is the file of one section, for readers that do their own reading. It is the
+// Dataset's and lasts until that is closed. All methods are safe for concurrent use.
 type SectionFile struct {
 	File    *os.File // open for reading through the page cache
 	Path    string   // to open it once more, and for messages
@@ -25,16 +25,18 @@ func (s *section) open(path string) SectionFile {
 	}
 }
 
-// Mapped lends size bytes of the file's map from offset on, read-only, after the pages that they lie on were checked once.
-// It is called, and what it lends is read, inside [Guard] only: a page that is not as it was sealed panics.
+// Mapped lends size bytes of the file's map from offset on, read-only, after the pages that they
+// lie on were checked once. It is called, and what it lends is read, inside [Guard] only: a page
+// that is not as it was sealed panics.
 func (f *SectionFile) Mapped(offset int64, size int) []byte {
 	end := offset + int64(size)
 	f.s.touch(max(offset-PageSize, 0), min(end-PageSize, f.s.spec.payload()))
 	return f.s.m.Bytes()[offset:end:end]
 }
 
-// Check compares b, whole pages that were read at offset, with the checksums of those pages that rows lie on; the first use
-// reads these. A page that is not as it was sealed is a *SectionError. In a dataset of version 2 it finds nothing.
+// Check compares b, whole pages that were read at offset, with the checksums of those pages that
+// rows lie on; the first use reads these. A page that is not as it was sealed is a *SectionError.
+// In a dataset of version 2 it finds nothing.
 func (f *SectionFile) Check(offset int64, b []byte) error {
 	if f.s == nil || f.s.sums == nil {
 		return nil
@@ -50,7 +52,8 @@ func (f *SectionFile) Check(offset int64, b []byte) error {
 	return f.s.sums.check(lo, b[(lo-first)*PageSize:(hi-first)*PageSize])
 }
 
-// SumBytes is the memory outside the Go heap that the checksums of the pages take from the first Check or Mapped on.
+// SumBytes is the memory outside the Go heap that the checksums of the pages take from the first
+// Check or Mapped on.
 func (f *SectionFile) SumBytes() int64 {
 	if f.s == nil {
 		return 0
@@ -58,5 +61,6 @@ func (f *SectionFile) SumBytes() int64 {
 	return f.s.sums.bytes()
 }
 
-// WillNeed has the system read size bytes from offset on into the page cache, without waiting for them.
+// WillNeed has the system read size bytes from offset on into the page cache, without waiting for
+// them.
 func (f *SectionFile) WillNeed(offset int64, size int) error { return f.s.m.WillNeed(offset, size) }

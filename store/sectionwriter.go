@@ -13,22 +13,25 @@ import (
 )
 
 const (
-	// writeBuffer is what one write takes: direct writes of 1 MiB reach 1.5 GB/s where buffered ones stay below 0.5.
+	// writeBuffer is what one write takes: direct writes of 1 MiB reach 1.5 GB/s where buffered
+	// ones stay below 0.5.
 	writeBuffer = 1 << 20
-	// directBytes is the least that is worth a direct write; less goes through the page cache, which joins it.
+	// directBytes is the least that is worth a direct write; less goes through the page cache,
+	// which joins it.
 	directBytes = 256 << 10
 	// asideBytes is the least that is worth a goroutine.
 	asideBytes = 64 << 10
 	// A section of at least syncBytes is synced when it is closed. The next Parts or Seal syncs the
 	// smaller ones, many at a time, since thousands of relations have thousands of them.
 	syncBytes = 1 << 20
-	// maxFilling bounds the buffers that fill at a time, and those that are being written: a Writer's memory.
+	// maxFilling bounds the buffers that fill at a time, and those that are being written: a
+	// Writer's memory.
 	maxFilling = 16
 )
 
-// sectionWriter writes the payload of one section: appended, or in runs placed anywhere. One buffer fills while another
-// is written aside, past the page cache where the file system lets it. The header goes in last, when the number of rows
-// is known.
+// sectionWriter writes the payload of one section: appended, or in runs placed anywhere. One buffer
+// fills while another is written aside, past the page cache where the file system lets it. The
+// header goes in last, when the number of rows is known.
 type sectionWriter struct {
 	w      *Writer
 	out    output
@@ -45,8 +48,8 @@ type sectionWriter struct {
 	err     error      // of the first write that failed
 }
 
-// put writes p at payload offset off. Runs that follow each other are joined into large writes, which end on pages so
-// that the next begins on one. An error may be an earlier write's.
+// put writes p at payload offset off. Runs that follow each other are joined into large writes,
+// which end on pages so that the next begins on one. An error may be an earlier write's.
 func (s *sectionWriter) put(off int64, p []byte) error {
 	if off != s.next() {
 		if err := s.flush(); err != nil {
@@ -147,7 +150,8 @@ func (s *sectionWriter) close(rows int64) (_ File, err error) {
 		return File{}, fmt.Errorf("%d bytes written for %d rows of %d", end, rows, s.spec.Stride)
 	}
 	s.spec.Bytes = s.spec.fileBytes(Version)
-	// A last row that ends in padding, or was never written, reads as zeros up to the page boundary.
+	// A last row that ends in padding, or was never written, reads as zeros up to the page
+	// boundary.
 	for size := s.spec.sumsAt() - PageSize; end < size; {
 		n := min(size-end, int64(len(zeros)))
 		if err := s.put(end, zeros[:n]); err != nil {
@@ -213,7 +217,8 @@ func (s *sectionWriter) discard() error { return s.finish(nil) }
 
 func (s *sectionWriter) path() string { return s.spec.Path }
 
-// takeBuffer gives s a buffer to fill. Where too many fill, the one that began first is written as it is.
+// takeBuffer gives s a buffer to fill. Where too many fill, the one that began first is written as
+// it is.
 func (w *Writer) takeBuffer(s *sectionWriter) []byte {
 	if len(w.filling) >= maxFilling {
 		_ = w.filling[0].flush() // an error stays with its section
@@ -237,7 +242,8 @@ func alignedPages(n int64) []byte {
 	return buf[skip : skip+n : skip+n]
 }
 
-// output is a file that is written past the page cache where that is possible and pays. One goroutine uses it at once.
+// output is a file that is written past the page cache where that is possible and pays. One
+// goroutine uses it at once.
 type output struct {
 	file   vfs.File
 	direct directMode

@@ -15,8 +15,9 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// TestSectionAgainstSlice writes runs of every kind, in order and placed, aligned and not, large and small, and
-// compares the file with a slice that took the same runs: on the disk, and on a file system without descriptors.
+// TestSectionAgainstSlice writes runs of every kind, in order and placed, aligned and not, large
+// and small, and compares the file with a slice that took the same runs: on the disk, and on a file
+// system without descriptors.
 func TestSectionAgainstSlice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	noise := make([]byte, 3*writeBuffer)
@@ -122,7 +123,8 @@ func TestBuffersAreBounded(t *testing.T) {
 	require.NoError(t, w.Abort())
 }
 
-// TestWriteAsideFails: what a write that went on alone met is told by a later call, and again by close.
+// TestWriteAsideFails: what a write that went on alone met is told by a later call, and again by
+// close.
 func TestWriteAsideFails(t *testing.T) {
 	for n := range int32(5) {
 		inj := errorfs.OnIndex(n)

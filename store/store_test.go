@@ -26,7 +26,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// small has several shards, gaps in its ids, an empty neighbourhood, a missing label and padding everywhere.
+// small has several shards, gaps in its ids, an empty neighbourhood, a missing label and padding
+// everywhere.
 func small() storetest.Spec {
 	return storetest.Spec{
 		Nodes: 9, Dim: 5, Classes: 3, ShardBytes: 64,
@@ -102,7 +103,8 @@ func TestSealIsTheData(t *testing.T) {
 	require.NotEqual(t, seal(small()), seal(other))
 }
 
-// TestEveryFlippedByte flips each byte of each file in turn: opening or verifying must notice every one.
+// TestEveryFlippedByte flips each byte of each file in turn: opening or verifying must notice every
+// one.
 func TestEveryFlippedByte(t *testing.T) {
 	spec := small()
 	spec.ShardBytes = 0
@@ -240,7 +242,8 @@ func TestTruncatedUnderTheMap(t *testing.T) {
 	require.Zero(t, sum)
 }
 
-// TestVerifyBlamesOnce damages sections that another one's invariant reads as well: each is reported, and once.
+// TestVerifyBlamesOnce damages sections that another one's invariant reads as well: each is
+// reported, and once.
 func TestVerifyBlamesOnce(t *testing.T) {
 	for _, damaged := range [][]string{
 		{"topo/node__to__node/offsets.u64"},
@@ -268,8 +271,8 @@ func TestVerifyBlamesOnce(t *testing.T) {
 	}
 }
 
-// TestEveryWriteFails fails the n-th operation for every n: the final name must not exist, or hold a whole dataset, and
-// nothing may be left beside it.
+// TestEveryWriteFails fails the n-th operation for every n: the final name must not exist, or hold
+// a whole dataset, and nothing may be left beside it.
 func TestEveryWriteFails(t *testing.T) {
 	for n := int32(0); ; n++ {
 		dir := t.TempDir()
@@ -303,7 +306,8 @@ func TestEveryWriteFails(t *testing.T) {
 	}
 }
 
-// TestCrash cuts the power after a successful Seal, and in the middle: what was promised is there, the rest is absent.
+// TestCrash cuts the power after a successful Seal, and in the middle: what was promised is there,
+// the rest is absent.
 func TestCrash(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	require.NoError(t, mem.MkdirAll("/d", 0o777))
@@ -350,7 +354,8 @@ func TestCreateRefuses(t *testing.T) {
 	require.NoError(t, check(path))
 }
 
-// TestCreateTouchesNothing lays things in the way: each is refused in one line, and afterwards all is as it was.
+// TestCreateTouchesNothing lays things in the way: each is refused in one line, and afterwards all
+// is as it was.
 func TestCreateTouchesNothing(t *testing.T) {
 	write := func(t *testing.T, path, text string) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
@@ -456,8 +461,8 @@ func TestAbortKeepsTheLockLast(t *testing.T) {
 	require.NoDirExists(t, path+".partial")
 }
 
-// TestManyCreate has writers of one name race: at most one is at work at a time, every other is refused, and whoever
-// seals leaves a whole dataset and nothing else.
+// TestManyCreate has writers of one name race: at most one is at work at a time, every other is
+// refused, and whoever seals leaves a whole dataset and nothing else.
 func TestManyCreate(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.gnn")
@@ -546,7 +551,8 @@ func TestManifestIsStable(t *testing.T) {
 	}
 }
 
-// TestUnchanged: what is written to a section since Open is seen, another file in its place is none of the dataset's business.
+// TestUnchanged: what is written to a section since Open is seen, another file in its place is none
+// of the dataset's business.
 func TestUnchanged(t *testing.T) {
 	path := storetest.Build(t, storetest.Communities(50, 3, 4, 8, 1))
 	for _, change := range []func(section string) error{

@@ -8,18 +8,20 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Stream is a sequence of events between nodes of type Src and nodes of type Dst, which may be one type. Events are numbered from 0 in
-// the order of their times; those of one time are in the order in which they were read.
+// Stream is a sequence of events between nodes of type Src and nodes of type Dst, which may be one
+// type. Events are numbered from 0 in the order of their times; those of one time are in the order
+// in which they were read.
 //
-// Beside the events there are the lists of both ends: for each node its events as they came. They are found by the node's place: nodes
-// of Src come first, by their ids, and those of Dst behind them where that is another type.
+// Beside the events there are the lists of both ends: for each node its events as they came. They
+// are found by the node's place: nodes of Src come first, by their ids, and those of Dst behind
+// them where that is another type.
 type Stream struct {
 	Name   string `json:"name"`
 	Src    string `json:"src"`
 	Dst    string `json:"dst"`
 	Events int64  `json:"events"` // at most 4,294,967,295
-	// TimeScale is what differences of times are multiplied with before a network sees them, so that they are numbers as seconds
-	// make them. Times are stored as they were given.
+	// TimeScale is what differences of times are multiplied with before a network sees them, so
+	// that they are numbers as seconds make them. Times are stored as they were given.
 	TimeScale float64 `json:"time_scale"`
 	// Classes is the number of the classes of Labels, 0 without.
 	Classes      int64       `json:"classes,omitempty"`
@@ -37,8 +39,8 @@ type Stream struct {
 	NodeLabels *NodeLabels `json:"node_labels,omitempty"`
 }
 
-// StreamSplit parts the events by their numbers: the first Train are to learn from, the next Valid to validate on, the last Test to
-// test on.
+// StreamSplit parts the events by their numbers: the first Train are to learn from, the next Valid
+// to validate on, the last Test to test on.
 type StreamSplit struct {
 	Name  string `json:"name"` // how it was made, for people: "time:0.7/0.15/0.15", "given"
 	Train int64  `json:"train"`
@@ -46,18 +48,20 @@ type StreamSplit struct {
 	Test  int64  `json:"test"`
 }
 
-// HalfEdge is an event as one of its two nodes has it: when, which, and the node at the other end, by its id. It lies in the file as
-// it lies in memory.
+// HalfEdge is an event as one of its two nodes has it: when, which, and the node at the other end,
+// by its id. It lies in the file as it lies in memory.
 type HalfEdge struct {
 	Time     float64
 	Event    uint32
 	Neighbor NodeID
 }
 
-// HalfEdgeBytes is the size of a HalfEdge: two columns of U64, the second being Neighbor << 32 | Event.
+// HalfEdgeBytes is the size of a HalfEdge: two columns of U64, the second being Neighbor << 32 |
+// Event.
 const HalfEdgeBytes = 16
 
-// MaxEvents is how many events a stream may have: they are numbered in 32 bits, and so are the rows of their tables.
+// MaxEvents is how many events a stream may have: they are numbered in 32 bits, and so are the rows
+// of their tables.
 const MaxEvents = math.MaxUint32
 
 // files are all sections of the stream.
@@ -126,8 +130,9 @@ func (s *Stream) check(sources, destinations int64) (errs []error) {
 	return errs
 }
 
-// Events reads a stream. Its slices are borrowed, as all that a Dataset lends. Methods are safe for concurrent use; a page that is
-// not as it was sealed, an offset and an id that cannot be true panic with a *SectionError, which [Guard] returns.
+// Events reads a stream. Its slices are borrowed, as all that a Dataset lends. Methods are safe for
+// concurrent use; a page that is not as it was sealed, an offset and an id that cannot be true
+// panic with a *SectionError, which [Guard] returns.
 type Events struct {
 	Stream *Stream
 	// Sources and Destinations are the numbers of nodes of the two types.
@@ -197,8 +202,9 @@ func (e *Events) Labels(lo, hi int64) []int32 {
 	return cast[int32](e.labels.payload())[lo:hi:hi]
 }
 
-// Near is the list of the node at a place: its events from the first to the last. An event from a node to itself is there twice. Whoever
-// uses a neighbour as an index compares it with the number of nodes first.
+// Near is the list of the node at a place: its events from the first to the last. An event from a
+// node to itself is there twice. Whoever uses a neighbour as an index compares it with the number
+// of nodes first.
 func (e *Events) Near(place int64) []HalfEdge {
 	lo, hi := e.List(place)
 	e.all.touch(HalfEdgeBytes*int64(lo), HalfEdgeBytes*int64(hi))
@@ -211,7 +217,8 @@ func (e *Events) Degree(place int64) int64 {
 	return int64(hi - lo)
 }
 
-// NearFile is the file of the lists, for readers that do their own reading: half-edge i lies at byte [PageSize] + HalfEdgeBytes·i.
+// NearFile is the file of the lists, for readers that do their own reading: half-edge i lies at
+// byte [PageSize] + HalfEdgeBytes·i.
 func (e *Events) NearFile() SectionFile { return e.all.open(e.d.path) }
 
 // List says which half-edges are those of the node at a place: from lo to hi, hi not included.
@@ -224,13 +231,14 @@ func (e *Events) List(place int64) (lo, hi uint64) {
 	return lo, hi
 }
 
-// Corrupt is the error of what cannot be true in file f of the stream, at bytes behind the file's header. Readers that do their own
-// reading return it.
+// Corrupt is the error of what cannot be true in file f of the stream, at bytes behind the file's
+// header. Readers that do their own reading return it.
 func (e *Events) Corrupt(f *File, at int64, format string, args ...any) *SectionError {
 	return &SectionError{e.d.path, f.Path, PageSize + at, fmt.Errorf("%w; run gnnstore verify", fmt.Errorf(format, args...))}
 }
 
-// StreamTable is the table of that name of a stream: row k is event k's. ok is false where there is none.
+// StreamTable is the table of that name of a stream: row k is event k's. ok is false where there is
+// none.
 func (d *Dataset) StreamTable(stream, name string) (f *Features, ok bool) {
 	for i := range d.manifest.Tables {
 		if t := &d.manifest.Tables[i]; t.Stream == stream && t.Name == name {
@@ -280,8 +288,8 @@ func (e *Events) checkLabels() error {
 	})
 }
 
-// checkNear looks at each list alone, and then holds all of them against the events, by a sum over either that does not depend on
-// their order.
+// checkNear looks at each list alone, and then holds all of them against the events, by a sum over
+// either that does not depend on their order.
 func (e *Events) checkNear() error {
 	var lists, events EdgeSum
 	for place := range e.Places() {

@@ -2,7 +2,8 @@ package store
 
 import "strings"
 
-// CheckStream looks at the contents of a file of a stream, NAME/FILE, as verify does when its checksums agree.
+// CheckStream looks at the contents of a file of a stream, NAME/FILE, as verify does when its
+// checksums agree.
 func (d *Dataset) CheckStream(file string) error {
 	for i := range d.manifest.Streams {
 		e := d.Events(i)

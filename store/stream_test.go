@@ -13,7 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// streams writes a stream within the 3 users of everything, with labels and a table, and one from them to 2 items.
+// streams writes a stream within the 3 users of everything, with labels and a table, and one from
+// them to 2 items.
 func streams(t *testing.T, w *store.Writer) {
 	s, err := w.AddStream(store.StreamSpec{Name: "talks", Src: "user", Dst: "user", Labels: true, Negatives: true})
 	require.NoError(t, err)
@@ -96,7 +97,8 @@ func requireStreams(t *testing.T, d *store.Dataset) {
 	require.False(t, ok)
 }
 
-// TestStreamForged: what a faulty or hostile program could have sealed is found by verify, and does not crash a reader.
+// TestStreamForged: what a faulty or hostile program could have sealed is found by verify, and does
+// not crash a reader.
 func TestStreamForged(t *testing.T) {
 	le := binary.LittleEndian
 	float := func(x float64) []byte { return le.AppendUint64(nil, math.Float64bits(x)) }
@@ -134,7 +136,8 @@ func TestStreamForged(t *testing.T) {
 		problems, err := d.Verify(context.Background(), nil)
 		require.NoError(t, err)
 		require.NotEmpty(t, problems, c.want)
-		// The hash of the file is of what was there before; what is in it is looked at all the same by a reader.
+		// The hash of the file is of what was there before; what is in it is looked at all the same
+		// by a reader.
 		require.ErrorContains(t, store.Guard(func() error { return d.CheckStream(c.file) }), c.want, "%s at %d", c.file, c.at)
 		require.NoError(t, d.Close())
 	}

@@ -5,8 +5,9 @@ import (
 	"fmt"
 )
 
-// StreamNegatives are destinations that came with the data of a stream: of each event behind those to learn from, the ones that its own
-// destination is ranked among. Event k has those from row k - Split.Train of Offsets on, up to the next one's.
+// StreamNegatives are destinations that came with the data of a stream: of each event behind those
+// to learn from, the ones that its own destination is ranked among. Event k has those from row k -
+// Split.Train of Offsets on, up to the next one's.
 type StreamNegatives struct {
 	Offsets File `json:"offsets"` // U64, one more row than there are such events
 	Nodes   File `json:"nodes"`   // U32, of type Dst; some may be there more than once
@@ -23,8 +24,8 @@ func (n *StreamNegatives) check(s *Stream) []error {
 // HasNegatives tells whether destinations came with the data that events are ranked among.
 func (e *Events) HasNegatives() bool { return e.Stream.Negatives != nil }
 
-// Negatives are the destinations that came with the data for an event that is not one to learn from. Only they are checked. Of a stream
-// without it is nil.
+// Negatives are the destinations that came with the data for an event that is not one to learn
+// from. Only they are checked. Of a stream without it is nil.
 func (e *Events) Negatives(event int64) []NodeID {
 	n := e.Stream.Negatives
 	if n == nil {
@@ -41,7 +42,8 @@ func (e *Events) Negatives(event int64) []NodeID {
 	return ids
 }
 
-// NegativesBefore is how many negatives the events have that are not to learn from and come before an event, which may be the one behind the last.
+// NegativesBefore is how many negatives the events have that are not to learn from and come before
+// an event, which may be the one behind the last.
 func (e *Events) NegativesBefore(event int64) int64 {
 	if event == e.Stream.Split.Train { // there may be none at all
 		return 0
@@ -91,7 +93,8 @@ func (n *negativesWriter) begin(s *StreamWriter) (err error) {
 	return n.offsets.append(bytesOf([]uint64{0}))
 }
 
-// AppendNegatives writes the negatives of the next event that is not to learn from, before or after the events themselves.
+// AppendNegatives writes the negatives of the next event that is not to learn from, before or after
+// the events themselves.
 func (s *StreamWriter) AppendNegatives(nodes []NodeID) error {
 	n := &s.negatives
 	n.events++

@@ -22,8 +22,8 @@ type StreamEnd struct {
 	NodeLabels StreamSplit // of labels of nodes, where there are any
 }
 
-// StreamWriter writes a stream: its events in the order of their times, and the lists of its nodes, place by place, in any order of
-// the two.
+// StreamWriter writes a stream: its events in the order of their times, and the lists of its nodes,
+// place by place, in any order of the two.
 type StreamWriter struct {
 	w      *Writer
 	stream Stream
@@ -67,8 +67,8 @@ func (w *Writer) AddStream(spec StreamSpec) (_ *StreamWriter, err error) {
 	return s, s.parts[4].append(bytesOf([]uint64{0}))
 }
 
-// Append writes the next events: their ends, their times, which are finite and never decrease, and their classes, -1 where it is
-// missing; of a stream without labels those are not read.
+// Append writes the next events: their ends, their times, which are finite and never decrease, and
+// their classes, -1 where it is missing; of a stream without labels those are not read.
 func (s *StreamWriter) Append(src, dst []NodeID, times []float64, labels []int32) error {
 	if len(src) != len(times) || len(dst) != len(times) || s.stream.Labels != nil && len(labels) != len(times) {
 		panic("store: events with ends, times or labels of another number")
@@ -104,8 +104,8 @@ func (s *StreamWriter) Append(src, dst []NodeID, times []float64, labels []int32
 	return nil
 }
 
-// AppendNear writes half-edges of the next places, one list behind the other; a list may be cut anywhere: AppendLengths says where it
-// ends.
+// AppendNear writes half-edges of the next places, one list behind the other; a list may be cut
+// anywhere: AppendLengths says where it ends.
 func (s *StreamWriter) AppendNear(near []HalfEdge) error {
 	s.near += uint64(len(near))
 	return s.parts[5].append(bytesOfHalfEdges(near))

@@ -18,7 +18,8 @@ import (
 // textCache is what the blocks of one node type's names may keep of memory.
 const textCache = 16 << 20
 
-// HasNames says whether users know the nodes by texts. Where they do not, Name, Find and EachName panic.
+// HasNames says whether users know the nodes by texts. Where they do not, Name, Find and EachName
+// panic.
 func (m IDs) HasNames() bool { return m.names != nil }
 
 func (m IDs) mustHaveNames() {
@@ -121,8 +122,9 @@ func (t *texts) corrupt(table *textTable, err error) error {
 	return &SectionError{t.dataset, table.spec.Path, -1, fmt.Errorf("%w; run gnnstore verify", err)}
 }
 
-// guard runs fn, which reads table, and says where an error was. pebble's decoders panic on blocks that hold nonsense
-// under a right checksum; while away is true, fn has called its caller, whose panics are not ours.
+// guard runs fn, which reads table, and says where an error was. pebble's decoders panic on blocks
+// that hold nonsense under a right checksum; while away is true, fn has called its caller, whose
+// panics are not ours.
 func (t *texts) guard(table *textTable, away *bool, fn func() error) (err error) {
 	defer func() {
 		if *away {

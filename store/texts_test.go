@@ -22,7 +22,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// writeNames writes node type "user" called by names[v], in tables of limit bytes, and leaves the rest to the caller.
+// writeNames writes node type "user" called by names[v], in tables of limit bytes, and leaves the
+// rest to the caller.
 func writeNames(w *Writer, names []string, limit int64) error {
 	t, err := w.NewNodeType("user", int64(len(names)))
 	if err != nil {
@@ -220,7 +221,8 @@ func TestNamesAtOnce(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestNamesDamaged flips bytes of the tables: Verify finds every one, and a look-up that meets one says where.
+// TestNamesDamaged flips bytes of the tables: Verify finds every one, and a look-up that meets one
+// says where.
 func TestNamesDamaged(t *testing.T) {
 	names := someNames(300)
 	path := filepath.Join(t.TempDir(), "x")
@@ -262,7 +264,8 @@ func TestNamesDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "ids/user/by-name-00000.sst: missing")
 }
 
-// TestVerifyNames seals tables that are sound and do not agree, or are not what they are said to be.
+// TestVerifyNames seals tables that are sound and do not agree, or are not what they are said to
+// be.
 func TestVerifyNames(t *testing.T) {
 	for want, write := range map[string]func(n *NodeTypeWriter){
 		"by-name-00000.sst: holds other names than ids/user/by-node-00000.sst": func(n *NodeTypeWriter) {
@@ -324,7 +327,8 @@ func TestNamesRefused(t *testing.T) {
 	require.NoError(t, w.Abort())
 }
 
-// TestNamesEveryWriteFails fails each operation in turn: an error comes out, and nothing is left running.
+// TestNamesEveryWriteFails fails each operation in turn: an error comes out, and nothing is left
+// running.
 func TestNamesEveryWriteFails(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	names := someNames(3000)

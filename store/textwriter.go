@@ -14,13 +14,15 @@ import (
 const (
 	// maxText is the length of the longest text that is an id.
 	maxText = 1 << 16
-	// maxTextTable is what a table holds before compression: its index is kept in memory until it is whole.
+	// maxTextTable is what a table holds before compression: its index is kept in memory until it
+	// is whole.
 	maxTextTable = 256 << 20
 )
 
-// textTables are the options of a sorted table, all of which its bytes depend on: FORMAT.md has them. zstd would save a
-// quarter and more of the space, but is another encoder with cgo than without, so equal names would not be equal bytes.
-// Blocks of 16 KiB: those of 4 and of 32 made look-ups slower.
+// textTables are the options of a sorted table, all of which its bytes depend on: FORMAT.md has
+// them. zstd would save a quarter and more of the space, but is another encoder with cgo than
+// without, so equal names would not be equal bytes. Blocks of 16 KiB: those of 4 and of 32 made
+// look-ups slower.
 func textTables() sstable.WriterOptions {
 	return sstable.WriterOptions{
 		TableFormat:             sstable.TableFormatPebblev6,
@@ -95,8 +97,8 @@ func (t *textWriter) discard() error {
 	return nil
 }
 
-// AppendName writes the node that a text is the id of: all of them, ascending by the bytes of their texts. A node type
-// has as many names as nodes or none.
+// AppendName writes the node that a text is the id of: all of them, ascending by the bytes of their
+// texts. A node type has as many names as nodes or none.
 func (t *NodeTypeWriter) AppendName(text []byte, v NodeID) error {
 	b := &t.names[0]
 	if err := t.checkText(text); err != nil {
@@ -141,8 +143,8 @@ func (t *NodeTypeWriter) closeNames() (*Names, error) {
 	return &Names{ByName: byName.done, ByNode: byNode.done}, nil
 }
 
-// blobWriter is the file of a table (objstorage.Writable). The table's own goroutine writes to it while the caller
-// fills the next block, so nothing more happens aside.
+// blobWriter is the file of a table (objstorage.Writable). The table's own goroutine writes to it
+// while the caller fills the next block, so nothing more happens aside.
 type blobWriter struct {
 	out  output
 	spec Blob

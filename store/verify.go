@@ -15,15 +15,17 @@ import (
 // Problem is one thing that Verify found.
 type Problem = *SectionError
 
-// Verify reads the whole dataset: every checksum, and every invariant that readers lean on. It returns the first
-// problem of each section that has one, but for those that only follow from another section's; the error is for ctx
-// alone. progress, when not nil, is called with the bytes read so far.
+// Verify reads the whole dataset: every checksum, and every invariant that readers lean on. It
+// returns the first problem of each section that has one, but for those that only follow from
+// another section's; the error is for ctx alone. progress, when not nil, is called with the bytes
+// read so far.
 func (d *Dataset) Verify(ctx context.Context, progress func(done, total int64)) (problems []Problem, err error) {
 	return d.verify(ctx, func(string) bool { return true }, progress)
 }
 
-// CheckParts is Verify of the sections and tables of names whose paths are wanted, for who is about to read these alone. Where
-// the edges of a relation are wanted, its offsets are to be as well. The error is the first problem, or ctx's.
+// CheckParts is Verify of the sections and tables of names whose paths are wanted, for who is about
+// to read these alone. Where the edges of a relation are wanted, its offsets are to be as well. The
+// error is the first problem, or ctx's.
 func (d *Dataset) CheckParts(ctx context.Context, wanted func(path string) bool, progress func(done, total int64)) error {
 	problems, err := d.verify(ctx, wanted, progress)
 	if err == nil && len(problems) > 0 {
@@ -97,8 +99,8 @@ type verifier struct {
 	failed      map[*File]bool // the sections of problems
 }
 
-// check compares a section's checksum, then its invariant, which reads the sections through as well. Where the bytes of
-// one of them are wrong it is not looked at.
+// check compares a section's checksum, then its invariant, which reads the sections through as
+// well. Where the bytes of one of them are wrong it is not looked at.
 func (v *verifier) check(f *File, invariant func() error, through ...*File) {
 	if v.ctx.Err() != nil || !v.wanted(f.Path) {
 		return
@@ -163,7 +165,8 @@ func (v *verifier) problem(section string, err error) (se Problem) {
 	return se
 }
 
-// checkNames reads the tables of names: checksums, then order and numbers, then that both orders hold the same.
+// checkNames reads the tables of names: checksums, then order and numbers, then that both orders
+// hold the same.
 func (v *verifier) checkNames(m IDs) {
 	sound := true
 	for _, table := range m.names.tables() {
@@ -289,8 +292,8 @@ func (g *Graph) checkNeighbors(sources uint32) error {
 	return nil
 }
 
-// edgeRows is the least number of rows of the tables that the ids of r's edges are rows of, the largest number when there
-// are none.
+// edgeRows is the least number of rows of the tables that the ids of r's edges are rows of, the
+// largest number when there are none.
 func (d *Dataset) edgeRows(r *Relation) uint64 {
 	const none = uint64(math.MaxUint64)
 	rows := func(key string) uint64 {
@@ -441,7 +444,8 @@ func (l *Labels) check() error {
 	return nil
 }
 
-// checkPart marks ids in seen as belonging to part, and finds those out of order, out of range or taken.
+// checkPart marks ids in seen as belonging to part, and finds those out of order, out of range or
+// taken.
 func checkPart(ids []NodeID, seen []uint8, part uint8) error {
 	for i, v := range ids {
 		if int(v) >= len(seen) {

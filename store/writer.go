@@ -24,17 +24,19 @@ var ErrBusy = errors.New("another ingest is writing it")
 type WriterOptions struct {
 	FS         vfs.FS // where files go; default the disk
 	ShardBytes int64  // largest feature shard; default 1 GiB
-	// Continue is asked, once the lock is held, what to go on from of what an interrupted Writer left. work is the
-	// directory that WorkDir gave it, and need not exist. Continue returns what Parts returned to that Writer, and gives
-	// it away: the sections in it and the work directory stay, all else goes, and the new Writer has that much behind it.
-	// On nil, on a manifest of another version, or when a file of it is missing or of another size, everything is cleared,
+	// Continue is asked, once the lock is held, what to go on from of what an interrupted Writer
+	// left. work is the directory that WorkDir gave it, and need not exist. Continue returns what
+	// Parts returned to that Writer, and gives it away: the sections in it and the work directory
+	// stay, all else goes, and the new Writer has that much behind it. On nil, on a manifest of
+	// another version, or when a file of it is missing or of another size, everything is cleared,
 	// the work directory too; so it is when Continue is nil.
 	Continue func(work string) *Manifest
 }
 
-// Writer builds one dataset under the temporary name PATH.partial, which it holds locked, and seals it: sections are
-// synced, the manifest is written last, and the directory takes its final name in one rename. Until then the final name
-// does not exist; what an interrupted writer leaves is cleared by the next, or gone on from ([WriterOptions.Continue]).
+// Writer builds one dataset under the temporary name PATH.partial, which it holds locked, and seals
+// it: sections are synced, the manifest is written last, and the directory takes its final name in
+// one rename. Until then the final name does not exist; what an interrupted writer leaves is
+// cleared by the next, or gone on from ([WriterOptions.Continue]).
 //
 // Call the methods from one goroutine, in any order, and end with Seal, Abort or Leave.
 type Writer struct {
@@ -63,9 +65,9 @@ const (
 	lockName      = "lock"
 )
 
-// Create begins a dataset at path, which must not exist, in a directory that must. It fails at once, changing nothing,
-// when anything is at path (fs.ErrExist), when another process is writing it (ErrBusy), and when what is at
-// PATH.partial is not what an interrupted Writer leaves.
+// Create begins a dataset at path, which must not exist, in a directory that must. It fails at
+// once, changing nothing, when anything is at path (fs.ErrExist), when another process is writing
+// it (ErrBusy), and when what is at PATH.partial is not what an interrupted Writer leaves.
 func Create(pathname string, o WriterOptions) (*Writer, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -102,7 +104,8 @@ func Create(pathname string, o WriterOptions) (*Writer, error) {
 	return nil, fmt.Errorf("%s: %w", w.partial, ErrBusy)
 }
 
-// take makes the partial directory or accepts one, and locks it. It says false when the directory went away meanwhile.
+// take makes the partial directory or accepts one, and locks it. It says false when the directory
+// went away meanwhile.
 func (w *Writer) take() (taken bool, err error) {
 	parent := w.fs.PathDir(w.final)
 	switch fi, err := w.fs.Stat(parent); {
@@ -151,9 +154,10 @@ func (w *Writer) take() (taken bool, err error) {
 	return true, nil
 }
 
-// leftover says whether the partial directory, fi, may be taken over: it is empty or holds an empty file lock, which is
-// the first thing that a Writer makes and the last that it removes. Anything else there is somebody's, and refused.
-// False without an error is a directory that went away meanwhile.
+// leftover says whether the partial directory, fi, may be taken over: it is empty or holds an empty
+// file lock, which is the first thing that a Writer makes and the last that it removes. Anything
+// else there is somebody's, and refused. False without an error is a directory that went away
+// meanwhile.
 func (w *Writer) leftover(fi fs.FileInfo) (bool, error) {
 	const remedy = "move it away or choose another name"
 	if !fi.IsDir() {
@@ -199,7 +203,8 @@ func sameFile(a, b fs.FileInfo) bool {
 	return !xok || !yok || x.Dev == y.Dev && x.Ino == y.Ino
 }
 
-// lstat looks at a name without following a symbolic link. A vfs.FS cannot; of those, only the disk has links.
+// lstat looks at a name without following a symbolic link. A vfs.FS cannot; of those, only the disk
+// has links.
 func (w *Writer) lstat(name string) (fs.FileInfo, error) {
 	if vfs.Root(w.fs) == vfs.Default {
 		return os.Lstat(name)
@@ -207,7 +212,8 @@ func (w *Writer) lstat(name string) (fs.FileInfo, error) {
 	return w.fs.Stat(name)
 }
 
-// isHeld tells a lock that somebody has from a lock file that cannot be made: the latter fails in open, and says so.
+// isHeld tells a lock that somebody has from a lock file that cannot be made: the latter fails in
+// open, and says so.
 func isHeld(err error) bool {
 	var pathErr *fs.PathError
 	return err != nil && !errors.As(err, &pathErr) &&
@@ -229,8 +235,8 @@ func (w *Writer) Abort() error {
 		return nil
 	}
 	_ = w.dropOpen() // what they lack goes with them
-	// The lock goes last: when this is cut short, the next writer knows what is left for ours. Then the directory, which
-	// is not empty where that writer is already at work.
+	// The lock goes last: when this is cut short, the next writer knows what is left for ours. Then
+	// the directory, which is not empty where that writer is already at work.
 	err := w.clear()
 	if err == nil {
 		err = w.fs.Remove(w.fs.PathJoin(w.partial, lockName))
@@ -266,9 +272,10 @@ func (w *Writer) mustBeOpen() {
 	}
 }
 
-// Seal adds the description and makes the dataset whole. Of m only Name, Provenance and Order are read: node types,
-// relations and the rest are declared by the calls that write them. Name is one that [CleanName] leaves as it is. Bytes
-// of Provenance that are not UTF-8 become U+FFFD. The first error leaves the Writer to be Aborted.
+// Seal adds the description and makes the dataset whole. Of m only Name, Provenance and Order are
+// read: node types, relations and the rest are declared by the calls that write them. Name is one
+// that [CleanName] leaves as it is. Bytes of Provenance that are not UTF-8 become U+FFFD. The first
+// error leaves the Writer to be Aborted.
 func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	w.mustBeOpen()
 	if len(w.open) > 0 {
@@ -294,8 +301,8 @@ func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	return &w.manifest, nil
 }
 
-// publish keeps the order that FORMAT.md promises: data and its directories are on disk before the manifest, the
-// manifest before the final name, the final name before success is reported.
+// publish keeps the order that FORMAT.md promises: data and its directories are on disk before the
+// manifest, the manifest before the final name, the final name before success is reported.
 func (w *Writer) publish(manifest []byte) error {
 	if err := w.syncSections(); err != nil {
 		return err
@@ -320,8 +327,9 @@ func (w *Writer) publish(manifest []byte) error {
 	if err := w.fs.Rename(w.partial, w.final); err != nil {
 		return err
 	}
-	// The lock travelled with the directory, so that nobody could clear it before the rename; now it goes. Were it gone
-	// before the new name is on disk, a crash could leave the old one without it.
+	// The lock travelled with the directory, so that nobody could clear it before the rename; now
+	// it goes. Were it gone before the new name is on disk, a crash could leave the old one without
+	// it.
 	err = w.syncDir(w.fs.PathDir(w.final))
 	if err == nil {
 		err = w.fs.Remove(w.fs.PathJoin(w.final, lockName))

@@ -23,9 +23,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// algorithm1 is FreshGNN's training loop (arXiv 2301.07482, algorithm 1), plainly: its cache is a map, which a step looks into while its
-// batch is drawn, and changes at its end. It shares with a run how neighbours are drawn, what a layer computes, the loss and the
-// optimizer. How cached rows come to a step, how gradients are measured, and who is put in and thrown out is its own.
+// algorithm1 is FreshGNN's training loop (arXiv 2301.07482, algorithm 1), plainly: its cache is a
+// map, which a step looks into while its batch is drawn, and changes at its end. It shares with a
+// run how neighbours are drawn, what a layer computes, the loss and the optimizer. How cached rows
+// come to a step, how gradients are measured, and who is put in and thrown out is its own.
 type algorithm1 struct {
 	*trainer // of the same run without history
 	t        *testing.T
@@ -145,8 +146,8 @@ func (a *algorithm1) take(epoch, step int) (loss float64) {
 	return loss / float64(len(labels))
 }
 
-// judge puts in the rows of the nodes with the smallest gradients, but none that float16 cannot hold, and throws out those of all others, and
-// what is too old for the next step.
+// judge puts in the rows of the nodes with the smallest gradients, but none that float16 cannot
+// hold, and throws out those of all others, and what is too old for the next step.
 func (a *algorithm1) judge(at place, nodes []uint32, from []sample.Origin, computed, gradients []float32) {
 	cache := a.cache[at.layer][at.typ]
 	norms, order := make([]float32, len(nodes)), make([]int, len(nodes))
@@ -179,8 +180,8 @@ func (a *algorithm1) judge(at place, nodes []uint32, from []sample.Origin, compu
 	maps.DeleteFunc(cache, func(_ uint32, e entry) bool { return a.now+1-e.Step > a.settings.TStale })
 }
 
-// together is the rows that a layer reads of one type: cached ones are constants, to which those that were computed are added where the
-// constants are 0.
+// together is the rows that a layer reads of one type: cached ones are constants, to which those
+// that were computed are added where the constants are 0.
 func (a *algorithm1) together(computed *tape.Var, from []sample.Origin, used []entry) *tape.Var {
 	constants, places := make([]float32, len(from)*a.Hidden), []uint32(nil)
 	for i, o := range from {
@@ -312,8 +313,9 @@ func savedPools(file []byte, hidden int) (all []savedSlots) {
 	return all
 }
 
-// TestReuseIsAlgorithm1: with a lag of one step and slots for all, a run is FreshGNN's algorithm 1, step for step and bit for bit: losses, rows that
-// are kept and the steps that computed them, what is used and how old it is; and in the end the weights.
+// TestReuseIsAlgorithm1: with a lag of one step and slots for all, a run is FreshGNN's algorithm 1,
+// step for step and bit for bit: losses, rows that are kept and the steps that computed them, what
+// is used and how old it is; and in the end the weights.
 func TestReuseIsAlgorithm1(t *testing.T) {
 	wide := storetest.Communities(1500, 4, 8, 24, 2) // of rows that make some which float16 cannot hold
 	row := wide.Row

@@ -15,20 +15,23 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// audit compares rows that a step uses again with what they would be now: run.AuditOf. It runs before the step, on its goroutine, and has
-// samplers and readers of its own, so that no count of the run, no cache and no plan knows of it: neighbour lists come by the map of the
-// graph, feature rows from disk past the tiers.
+// audit compares rows that a step uses again with what they would be now: run.AuditOf. It runs
+// before the step, on its goroutine, and has samplers and readers of its own, so that no count of
+// the run, no cache and no plan knows of it: neighbour lists come by the map of the graph, feature
+// rows from disk past the tiers.
 //
-// Nodes are computed a few at a time, so that what is in memory of them is auditBytes of rows at most, most of it in buffers that steps have as well:
-// a run of ogbn-arxiv took 3 MiB more with audits of 256 nodes, and 11 with those of all that it used. So they have no part of the memory, and
-// change no split of it.
+// Nodes are computed a few at a time, so that what is in memory of them is auditBytes of rows at
+// most, most of it in buffers that steps have as well: a run of ogbn-arxiv took 3 MiB more with
+// audits of 256 nodes, and 11 with those of all that it used. So they have no part of the memory,
+// and change no split of it.
 //
 // # Why not
 //
-// Why not compute them with the step, in its batch: then the step would read other rows than without an audit, and other windows.
+// Why not compute them with the step, in its batch: then the step would read other rows than
+// without an audit, and other windows.
 //
-// Why not by infer.Evaluator, which bounds the memory of any hub: a pass of it takes a bit a node and layer and four bytes a node, to find
-// the rows of a few hundred nodes.
+// Why not by infer.Evaluator, which bounds the memory of any hub: a pass of it takes a bit a node
+// and layer and four bytes a node, to find the rows of a few hundred nodes.
 type audit struct {
 	*trainer
 	tables []*cachetier.Stack // by the numbers of a batch's inputs; nil where batches read none
@@ -115,8 +118,8 @@ func (a *audit) close() {
 	}
 }
 
-// look compares some of the rows that step now uses, whose batch is b and whose dropout has this key, where its turn has come. Where it fails, or
-// ctx ends, nothing is counted.
+// look compares some of the rows that step now uses, whose batch is b and whose dropout has this
+// key, where its turn has come. Where it fails, or ctx ends, nothing is counted.
 func (a *audit) look(ctx context.Context, now int, b *sample.Batch, key uint64) error {
 	if a == nil || now%cmp.Or(a.HistoryAuditEvery, run.DefaultAuditEvery) != 0 {
 		return nil
@@ -151,7 +154,8 @@ func (a *audit) look(ctx context.Context, now int, b *sample.Batch, key uint64) 
 	return nil
 }
 
-// spread says how many of the rows that each part uses are looked at: as many of each as there are, n in all.
+// spread says how many of the rows that each part uses are looked at: as many of each as there are,
+// n in all.
 func spread(parts []history.Part, n int) []int {
 	order, shares := make([]int, len(parts)), make([]int, len(parts))
 	for k := range order {
@@ -165,7 +169,8 @@ func spread(parts []history.Part, n int) []int {
 	return shares
 }
 
-// compare adds to sums what becomes of the rows in slots of the k-th of the parts, which are those of nodes.
+// compare adds to sums what becomes of the rows in slots of the k-th of the parts, which are those
+// of nodes.
 func (a *audit) compare(ctx context.Context, k int, z sample.Z, key uint64, nodes, slots []uint32, sums *run.AuditSums) error {
 	u, kept, before := a.reuse, a.reuse.options.Kept[k], a.read()
 	row := func(rows []float32, i int) []float32 { return rows[i*u.hidden:][:u.hidden] }
@@ -204,8 +209,8 @@ func (a *audit) compare(ctx context.Context, k int, z sample.Z, key uint64, node
 	return nil
 }
 
-// inFull calls do with those of nodes, and their places among them, that are computed together over all of their neighbours. It leaves out those that
-// have too many.
+// inFull calls do with those of nodes, and their places among them, that are computed together over
+// all of their neighbours. It leaves out those that have too many.
 func (a *audit) inFull(kept history.Kept, nodes []uint32, do func(some, places []uint32) error) error {
 	if a.full[kept.Layer] == nil {
 		return nil
@@ -270,7 +275,8 @@ func (a *audit) compute(ctx context.Context, s *sample.Sampler, z sample.Z, key 
 	return a.step.Feed.Download(a.step.Predict(in)[t].Value), nil
 }
 
-// edgesDrawn is how many edges a step draws at most for a row of type t that a layer reads, from 1 to a.most.
+// edgesDrawn is how many edges a step draws at most for a row of type t that a layer reads, from 1
+// to a.most.
 func (a *audit) edgesDrawn(layer, t int) int {
 	if layer == 0 {
 		return 1 // the row itself
@@ -289,7 +295,8 @@ func (a *audit) edgesDrawn(layer, t int) int {
 	return min(n, a.most)
 }
 
-// edges is how many edges lead to the row of v, of type t, that a layer reads, over all neighbours; some number beyond a.most where there are more.
+// edges is how many edges lead to the row of v, of type t, that a layer reads, over all neighbours;
+// some number beyond a.most where there are more.
 func (a *audit) edges(layer, t int, v uint32) (n int, err error) {
 	nodes, known := make([][]uint32, len(a.data.Types)), make([]map[uint32]bool, len(a.data.Types))
 	for i := range known {
@@ -328,7 +335,8 @@ func (a *audit) edges(layer, t int, v uint32) (n int, err error) {
 // farOff is the error from which on rows that are used again hardly say what they stand for.
 const farOff = 0.25
 
-// warn says, once, that rows lie far from what they would be, where those that are computed anew lie much closer.
+// warn says, once, that rows lie far from what they would be, where those that are computed anew
+// lie much closer.
 func (a *audit) warn() {
 	h := a.reuseReport()
 	if a.said || h.Audit.ErrorFull <= farOff || h.Audit.ErrorFull <= math.Sqrt2*h.Audit.ErrorFresh {

@@ -29,8 +29,8 @@ func audited() run.Options {
 	return o
 }
 
-// plainSteps takes steps of the first epochs as Run does, one after the other and with rows from the map of the table, and calls look before each,
-// with its batch and its key of dropout.
+// plainSteps takes steps of the first epochs as Run does, one after the other and with rows from
+// the map of the table, and calls look before each, with its batch and its key of dropout.
 func plainSteps(t *testing.T, m *trainer, steps int, look func(now int, b *sample.Batch, key uint64)) {
 	for now := range steps {
 		epoch, i := 1+now/m.task.Steps(), now%m.task.Steps()
@@ -76,8 +76,8 @@ func freeRows(m *trainer, in step.Input) {
 	}
 }
 
-// TestAudit: what an audit of all rows that are used finds is what a step without history computes in their place, and what evaluation over all
-// neighbours does, row by row.
+// TestAudit: what an audit of all rows that are used finds is what a step without history computes
+// in their place, and what evaluation over all neighbours does, row by row.
 func TestAudit(t *testing.T) {
 	plain := open(t, storetest.Communities(500, 4, 8, 24, 2))
 	library, rated := openTyped(t, storetest.Library(500, 3, 2)), open(t, ratedRows(500, store.U32))
@@ -145,8 +145,9 @@ func TestAudit(t *testing.T) {
 
 const maxShown = 1 << 20
 
-// wholeAudit adds to sums what becomes of all rows that step now uses. The batch is drawn and computed once more without history, and all nodes layer by
-// layer, of which those count that are inFull.
+// wholeAudit adds to sums what becomes of all rows that step now uses. The batch is drawn and
+// computed once more without history, and all nodes layer by layer, of which those count that are
+// inFull.
 func wholeAudit(t *testing.T, m *trainer, now int, b *sample.Batch, key uint64, sums []run.AuditSums, inFull func(layer int, v uint32) bool) {
 	whole, err := m.tiers.First(t.Context(), m.BatchSeeds().At(now), b.Seeds, nil)
 	require.NoError(t, err)
@@ -216,7 +217,8 @@ func wholeAudit(t *testing.T, m *trainer, now int, b *sample.Batch, key uint64, 
 	}
 }
 
-// TestAuditChangesNothing: weights, counts of tiers, disk and history are those of the run without audits, whose own are apart.
+// TestAuditChangesNothing: weights, counts of tiers, disk and history are those of the run without
+// audits, whose own are apart.
 func TestAuditChangesNothing(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	for name, change := range map[string]func(o *run.Options){
@@ -265,8 +267,9 @@ func TestAuditChangesNothing(t *testing.T) {
 	}
 }
 
-// TestAuditResume: interrupted over and over, or killed between two checkpoints, a run has the weights of one without audits, and the audits of one
-// that was never cut. They may begin, change and end with a resume.
+// TestAuditResume: interrupted over and over, or killed between two checkpoints, a run has the
+// weights of one without audits, and the audits of one that was never cut. They may begin, change
+// and end with a resume.
 func TestAuditResume(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := audited()
@@ -307,8 +310,8 @@ func TestAuditResume(t *testing.T) {
 	require.EqualValues(t, 6*5+4*7, got.History.Audit.Nodes)
 }
 
-// TestAuditLeavesOut: a node whose neighbours are more than an audit reads is left out of what is over all of them, and of nothing else; and how many are
-// computed together changes nothing.
+// TestAuditLeavesOut: a node whose neighbours are more than an audit reads is left out of what is
+// over all of them, and of nothing else; and how many are computed together changes nothing.
 func TestAuditLeavesOut(t *testing.T) {
 	spec := storetest.Communities(500, 4, 8, 24, 2)
 	for v := range spec.Neighbors {
@@ -365,7 +368,8 @@ func TestSpread(t *testing.T) {
 	require.Empty(t, spread(nil, 3))
 }
 
-// TestComparison: errors are relative to the row that is right, and rows of zeros have none that are not numbers.
+// TestComparison: errors are relative to the row that is right, and rows of zeros have none that
+// are not numbers.
 func TestComparison(t *testing.T) {
 	for _, c := range []struct{ row, right, want []float64 }{
 		{[]float64{3, 4}, []float64{3, 4}, []float64{0, 1}},

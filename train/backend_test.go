@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestRemoteMemory: a backend whose memory the host cannot address trains and evaluates to the same bits, and its staging
-// buffers go when the run does.
+// TestRemoteMemory: a backend whose memory the host cannot address trains and evaluates to the same
+// bits, and its staging buffers go when the run does.
 func TestRemoteMemory(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	for name, change := range map[string]func(*run.Options){

@@ -13,8 +13,8 @@ import (
 	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
-// TestBestEpoch: the metrics of the best epoch are those of the weights that are kept as the best, and a run ends with the last
-// ones.
+// TestBestEpoch: the metrics of the best epoch are those of the weights that are kept as the best,
+// and a run ends with the last ones.
 func TestBestEpoch(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 6, 16, 2))
 	o := small()
@@ -48,7 +48,8 @@ func TestBestEpoch(t *testing.T) {
 	require.Equal(t, hash, r.ParamsXXH3)
 }
 
-// TestPatience: where nothing gets better the first epoch is the best, and as many evaluations as patience allows come after it.
+// TestPatience: where nothing gets better the first epoch is the best, and as many evaluations as
+// patience allows come after it.
 func TestPatience(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()
@@ -73,7 +74,8 @@ func TestPatience(t *testing.T) {
 	require.Equal(t, 1, validate(1))
 }
 
-// TestSampledEvaluationIsFixed: of weights that stay, every evaluation gives the same, though it is on sampled blocks.
+// TestSampledEvaluationIsFixed: of weights that stay, every evaluation gives the same, though it is
+// on sampled blocks.
 func TestSampledEvaluationIsFixed(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 10, 16, 1))
 	o := small()
@@ -87,8 +89,8 @@ func TestSampledEvaluationIsFixed(t *testing.T) {
 	require.NotEqual(t, *r.Epochs[0].ValidAcc, *trained(t, ds, o).Epochs[0].ValidAcc)
 }
 
-// TestSampledEvaluationIsOfAllNodes: on blocks of every neighbour it comes to what layer after layer does, though the last
-// batch is not full.
+// TestSampledEvaluationIsOfAllNodes: on blocks of every neighbour it comes to what layer after
+// layer does, though the last batch is not full.
 func TestSampledEvaluationIsOfAllNodes(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 10, 16, 1))
 	o := small()

@@ -10,9 +10,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// comparable says why the network of a run has no use for a dataset that it was not trained on. Such a dataset has other nodes and edges,
-// and the same types, relations, widths and classes, under the same names; but it may have no labels, and those of a run of links or edges are
-// of no account. They are compared with those of the run's own dataset, which has to be at its place: a record does not have them.
+// comparable says why the network of a run has no use for a dataset that it was not trained on.
+// Such a dataset has other nodes and edges, and the same types, relations, widths and classes,
+// under the same names; but it may have no labels, and those of a run of links or edges are of no
+// account. They are compared with those of the run's own dataset, which has to be at its place: a
+// record does not have them.
 func comparable(dir *run.Dir, ds *store.Dataset, note func(format string, args ...any)) (_ *trainedOn, err error) {
 	record := dir.Record()
 	own, err := store.Open(record.Dataset)
@@ -78,7 +80,8 @@ type trainedOn struct {
 	rows   map[string]*store.Features // these, by type, for the nodes of the dataset at hand
 }
 
-// complete has the dataset of o be used by a network that was trained on another one; known is nil where it was not.
+// complete has the dataset of o be used by a network that was trained on another one; known is nil
+// where it was not.
 func (known *trainedOn) complete(o *data.Options) {
 	if known != nil {
 		o.Uses, o.Label, o.LabelOfEdges, o.Learnt = true, known.label, known.edges, known.rows
@@ -176,7 +179,8 @@ func named(l *store.Label, class int) string {
 	return fmt.Sprintf("named %q", l.ClassNames[class])
 }
 
-// readsTable tells whether edges have rows of a table of relation key for input: its own, or those of its reverse.
+// readsTable tells whether edges have rows of a table of relation key for input: its own, or those
+// of its reverse.
 func readsTable(m *store.Manifest, key string, inputs map[string][]string) bool {
 	for i := range m.Relations {
 		r := &m.Relations[i]

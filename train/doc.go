@@ -1,49 +1,62 @@
-// Package train runs the main job: epochs of sampled minibatches over a sealed dataset, evaluation, early stopping and
-// checkpoints. What it does is in the packages beside it; here are the loop that calls them, and what ties them together.
+// Package train runs the main job: epochs of sampled minibatches over a sealed dataset, evaluation,
+// early stopping and checkpoints. What it does is in the packages beside it; here are the loop that
+// calls them, and what ties them together.
 //
-// Two things to know. run.Options says what to do and is what a run records. [Run] does it and returns a run.Result. Afterwards
-// [OpenNetwork] has the network of a run, to measure it and to predict with it.
+// Two things to know. run.Options says what to do and is what a run records. [Run] does it and
+// returns a run.Result. Afterwards [OpenNetwork] has the network of a run, to measure it and to
+// predict with it.
 //
-// A batch is a function of (seed, epoch, step), rows arrive the same from any tier, and the kernels' bits do not depend
-// on the number of threads; so losses and weights depend on the data, the seed and the options that change the
-// computation, and never on workers, budgets, policies or timing.
+// A batch is a function of (seed, epoch, step), rows arrive the same from any tier, and the
+// kernels' bits do not depend on the number of threads; so losses and weights depend on the data,
+// the seed and the options that change the computation, and never on workers, budgets, policies or
+// timing.
 //
 // # Ways
 //
-// The memory of a run (MemoryBytes): cmd reads it; tiers.Options has it; plan.Demand.Split divides it among parts that say what
-// they need; topology.Tier, cachetier.Stack, pipeline.Pipeline and infer.Evaluator are opened with theirs.
+// The memory of a run (MemoryBytes): cmd reads it; tiers.Options has it; plan.Demand.Split divides
+// it among parts that say what they need; topology.Tier, cachetier.Stack, pipeline.Pipeline and
+// infer.Evaluator are opened with theirs.
 //
-// A feature row: a page of the dataset; disk.Reader, which checks it; the cache of a cachetier.Stack, where it waits for its
-// step; the rows of a batch, which pipeline gathers; tape.Leaf, in step.Stepper.
+// A feature row: a page of the dataset; disk.Reader, which checks it; the cache of a
+// cachetier.Stack, where it waits for its step; the rows of a batch, which pipeline gathers;
+// tape.Leaf, in step.Stepper.
 //
-// A learnt row: what its number makes of the seed, or a record in the run directory; mutable.Table, which is a cachetier.Stack; the
-// rows of a batch; tape.LearntLeaf; optim.Optimizer, which makes a new record of it; tiers.WriteBack. Checkpoints name the files of
-// which the records consist: learnt.go.
+// A learnt row: what its number makes of the seed, or a record in the run directory; mutable.Table,
+// which is a cachetier.Stack; the rows of a batch; tape.LearntLeaf; optim.Optimizer, which makes a
+// new record of it; tiers.WriteBack. Checkpoints name the files of which the records consist:
+// learnt.go.
 //
-// A hidden row that is used again: history.Cache plans, between hops, which nodes need not be drawn further and which slots the others' rows go
-// to; step.Stepper assembles a layer's rows from what it computes and from slots, and stores rows there after the backward pass; the norms of
-// gradients go back to the Cache, which decides by them what steps to come may use: reuse.go, and reusestate.go for checkpoints.
+// A hidden row that is used again: history.Cache plans, between hops, which nodes need not be drawn
+// further and which slots the others' rows go to; step.Stepper assembles a layer's rows from what
+// it computes and from slots, and stores rows there after the backward pass; the norms of gradients
+// go back to the Cache, which decides by them what steps to come may use: reuse.go, and
+// reusestate.go for checkpoints.
 //
-// A seed: task.Nodes orders those of an epoch; pipeline asks for a step's; sample.Sampler draws the blocks around it;
-// step.Stepper computes its row; the task's loss compares that with its target, classes or a number.
+// A seed: task.Nodes orders those of an epoch; pipeline asks for a step's; sample.Sampler draws the
+// blocks around it; step.Stepper computes its row; the task's loss compares that with its target,
+// classes or a number.
 //
-// A link: task.Links finds which edge comes at a step and reads its ends, and draws those of negatives; all of them are seeds; a
-// sample.Without keeps messages from passing along it; model.Model scores it by the rows of both ends. Held-out links come from
-// store.HeldEdges, and task.Links keeps the rows that infer.Evaluator makes of their ends. task.Edges does the same with the class of an
-// edge, or its number, which data.EdgeLabel finds.
+// A link: task.Links finds which edge comes at a step and reads its ends, and draws those of
+// negatives; all of them are seeds; a sample.Without keeps messages from passing along it;
+// model.Model scores it by the rows of both ends. Held-out links come from store.HeldEdges, and
+// task.Links keeps the rows that infer.Evaluator makes of their ends. task.Edges does the same with
+// the class of an edge, or its number, which data.EdgeLabel finds.
 //
-// The label of a training node, where labels are input: data.Shown keeps all and hides those of a step's seeds; sample.Labels makes
-// lists of them beside the edges of the first layer; model.Labels says what a network makes of these.
+// The label of a training node, where labels are input: data.Shown keeps all and hides those of a
+// step's seeds; sample.Labels makes lists of them beside the edges of the first layer; model.Labels
+// says what a network makes of these.
 //
-// A neighbour list: a page of the dataset; disk.Reader; topology.Tier, or store.Graph where all is at hand; sample.Sampler, whoever
-// draws; a sample.Block.
+// A neighbour list: a page of the dataset; disk.Reader; topology.Tier, or store.Graph where all is
+// at hand; sample.Sampler, whoever draws; a sample.Block.
 //
 // # Memory
 //
-// What grows with the graph are copies of the split (4 bytes a node of it, 8 of the training nodes), the labels of training nodes
-// where they are input (4 bytes a class of theirs, a fifth of a byte a node of their type) and, in full-neighbour evaluation,
-// 4 bytes a node, a bit a node and layer, and the hidden rows, which run.Options.EvalBytes bounds: beyond it they are on disk. Measuring
-// links takes a row of hidden width for each node that a part's links and negatives name, and 16 bytes a held-out link.
+// What grows with the graph are copies of the split (4 bytes a node of it, 8 of the training
+// nodes), the labels of training nodes where they are input (4 bytes a class of theirs, a fifth of
+// a byte a node of their type) and, in full-neighbour evaluation, 4 bytes a node, a bit a node and
+// layer, and the hidden rows, which run.Options.EvalBytes bounds: beyond it they are on disk.
+// Measuring links takes a row of hidden width for each node that a part's links and negatives name,
+// and 16 bytes a held-out link.
 //
 // # Imports
 //

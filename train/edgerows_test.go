@@ -21,8 +21,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// ratedRows is rated with a table of what its columns have, in float32: the edges were read in an order of their own, and some rows have no
-// edge.
+// ratedRows is rated with a table of what its columns have, in float32: the edges were read in an
+// order of their own, and some rows have no edge.
 func ratedRows(nodes int, id store.Elem) storetest.Spec {
 	s := rated(nodes)
 	type edge struct{ v, i int }
@@ -68,7 +68,8 @@ func sameNetwork(t *testing.T, want, got *run.Result, about ...any) {
 	require.Equal(t, want.Best, got.Best, about...)
 }
 
-// TestEdgeRowsAreColumns: rows of a table are what the same numbers in columns are, bit for bit, in training and in evaluation.
+// TestEdgeRowsAreColumns: rows of a table are what the same numbers in columns are, bit for bit, in
+// training and in evaluation.
 func TestEdgeRowsAreColumns(t *testing.T) {
 	for _, id := range []store.Elem{store.U32, store.U64} {
 		ds := open(t, ratedRows(600, id))
@@ -156,8 +157,8 @@ func rowsOfTypes(dim int, elem store.Elem) storetest.TypedSpec {
 	return spec
 }
 
-// TestEdgeRowsOfTypes: a relation and its reverse read one table, whose rows may be wide, and evaluation layer by layer is what blocks of all
-// neighbours give.
+// TestEdgeRowsOfTypes: a relation and its reverse read one table, whose rows may be wide, and
+// evaluation layer by layer is what blocks of all neighbours give.
 func TestEdgeRowsOfTypes(t *testing.T) {
 	for _, dim := range []int{1, 5, 3489} {
 		spec := rowsOfTypes(dim, store.F16)
@@ -231,7 +232,8 @@ func TestEdgeRowsRefuse(t *testing.T) {
 	}
 }
 
-// TestEdgeRowsElsewhere: another dataset must have the tables of edges that are read, and need not have the others.
+// TestEdgeRowsElsewhere: another dataset must have the tables of edges that are read, and need not
+// have the others.
 func TestEdgeRowsElsewhere(t *testing.T) {
 	spec := rowsOfTypes(2, store.F32)
 	name := spec.Relations[0].Name
@@ -261,7 +263,8 @@ func TestEdgeRowsElsewhere(t *testing.T) {
 	}
 }
 
-// TestEdgeRowsThatAreNone: a row that the table does not have, and one that is no number, are named with their places, at any budget.
+// TestEdgeRowsThatAreNone: a row that the table does not have, and one that is no number, are named
+// with their places, at any budget.
 func TestEdgeRowsThatAreNone(t *testing.T) {
 	forged := func(section string, at func(spec storetest.Spec, first int) (int64, []byte)) (*store.Dataset, string) {
 		spec := ratedRows(300, store.U32)
@@ -317,7 +320,8 @@ func TestEdgeRowsPlan(t *testing.T) {
 	require.InDelta(t, p.InputRows, p.Tables[0].InputRows+p.Tables[1].InputRows, 1e-9)
 }
 
-// trustRows is what users say of each other, whose edges have the column "time" in rows of a table too, before columns that tell nothing.
+// trustRows is what users say of each other, whose edges have the column "time" in rows of a table
+// too, before columns that tell nothing.
 func trustRows(dim int) storetest.TypedSpec {
 	spec := storetest.Trust(300, true, false)
 	r := &spec.Relations[0]
@@ -348,8 +352,9 @@ func trustRows(dim int) storetest.TypedSpec {
 	return spec
 }
 
-// TestEdgeRowsTellEdges: what an edge's own row tells beside the rows of its ends is what the same numbers in columns tell, of edges that are
-// trained on and of those that are held out, and predictions have it as well.
+// TestEdgeRowsTellEdges: what an edge's own row tells beside the rows of its ends is what the same
+// numbers in columns tell, of edges that are trained on and of those that are held out, and
+// predictions have it as well.
 func TestEdgeRowsTellEdges(t *testing.T) {
 	ds := openTyped(t, trustRows(1))
 	predicted := func(o run.Options) (*run.Result, Pairs, []float32) {

@@ -6,8 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// largeValue is what values of edges are noted from: nothing normalises them, and rows of a network are of the order of 1. Times in
-// seconds since 1970 are a million times as large.
+// largeValue is what values of edges are noted from: nothing normalises them, and rows of a network
+// are of the order of 1. Times in seconds since 1970 are a million times as large.
 const largeValue = 1000
 
 // largeValues says which columns of edges that the network reads are large in a batch.

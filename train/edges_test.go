@@ -32,7 +32,8 @@ func byLot(nodes, degree int) storetest.Spec {
 	return s
 }
 
-// rated is a graph where nothing but the ratings of the edges into a node tells its class. Times and weights say less.
+// rated is a graph where nothing but the ratings of the edges into a node tells its class. Times
+// and weights say less.
 func rated(nodes int) storetest.Spec {
 	s := byLot(nodes, 6)
 	s.Row = func(v int) []float32 { return []float32{1, float32(sample.Hash(6, uint64(v))%100) / 100, 0, 0} }
@@ -84,7 +85,8 @@ func TestAttentionLearnsFromEdges(t *testing.T) {
 	require.Greater(t, *trained(t, ds, o).Best.ValidAcc, max(0.9, without+0.2))
 }
 
-// TestEdgesSameResults: budgets, policies, windows, engines and workers change nothing, wherever values come from.
+// TestEdgesSameResults: budgets, policies, windows, engines and workers change nothing, wherever
+// values come from.
 func TestEdgesSameResults(t *testing.T) {
 	ds := open(t, rated(600))
 	least, n := topology.LeastBytes(ds.Graph(0)), 0
@@ -217,7 +219,8 @@ func TestEdgesRefuse(t *testing.T) {
 	}
 }
 
-// TestEdgesThatAreNoNumbers: a value that is drawn and NaN or infinite is named with its file and its place, at any budget.
+// TestEdgesThatAreNoNumbers: a value that is drawn and NaN or infinite is named with its file and
+// its place, at any budget.
 func TestEdgesThatAreNoNumbers(t *testing.T) {
 	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(-1))} {
 		spec := rated(300)

@@ -23,7 +23,8 @@ func edgeOptions() run.Options {
 	return o
 }
 
-// TestEdgeClassesAreLearnt: from rows, by either decoder and each metric; and from the ratings of other edges.
+// TestEdgeClassesAreLearnt: from rows, by either decoder and each metric; and from the ratings of
+// other edges.
 func TestEdgeClassesAreLearnt(t *testing.T) {
 	rows, ratings := openTyped(t, storetest.Trust(400, true, false)), openTyped(t, storetest.Trust(400, false, true))
 	for i, c := range []struct {
@@ -57,7 +58,8 @@ func TestEdgeClassesAreLearnt(t *testing.T) {
 	require.Less(t, *trained(t, ratings, o).Best.TestAcc, 0.65, "without ratings to read there is nothing to learn from")
 }
 
-// TestEdgeNumbersAreLearnt: ratings as numbers, much better than by their mean, and the best epoch has the least error.
+// TestEdgeNumbersAreLearnt: ratings as numbers, much better than by their mean, and the best epoch
+// has the least error.
 func TestEdgeNumbersAreLearnt(t *testing.T) {
 	ds := openTyped(t, storetest.Trust(400, true, false))
 	column, mean, spread := ds.Graph(0).Column("rating"), 0.0, 0.0
@@ -106,8 +108,9 @@ func TestLargeNumbersAreNoted(t *testing.T) {
 	require.Contains(t, notes, "column time, which is learnt, has values like 1e+06, and nothing normalises them: the loss is of their squares; ingest smaller ones")
 }
 
-// TestEdgesDoNotTellThemselves: ratings by lot, which messages along the edges would tell, are not learnt where a step's own edges are
-// left out; the decoder is not given what is learnt. With them left in, it is refused.
+// TestEdgesDoNotTellThemselves: ratings by lot, which messages along the edges would tell, are not
+// learnt where a step's own edges are left out; the decoder is not given what is learnt. With them
+// left in, it is refused.
 func TestEdgesDoNotTellThemselves(t *testing.T) {
 	spec := storetest.Trust(300, false, true)
 	for i := range spec.Relations {
@@ -172,8 +175,8 @@ func edgeOptionsOf(kind model.Kind) run.Options {
 	return o
 }
 
-// TestEdgesAreMeasuredAgain: eval finds what the run reported, in memory and with hidden rows on disk, by another metric too; and refuses
-// what it has no edges for.
+// TestEdgesAreMeasuredAgain: eval finds what the run reported, in memory and with hidden rows on
+// disk, by another metric too; and refuses what it has no edges for.
 func TestEdgesAreMeasuredAgain(t *testing.T) {
 	ds, path := openTyped(t, storetest.Trust(300, true, true)), t.TempDir()
 	o := edgeOptionsOf(model.RSAGE)
@@ -203,7 +206,8 @@ func TestEdgesAreMeasuredAgain(t *testing.T) {
 	require.Equal(t, o.Layers, layer)
 }
 
-// TestEdgeClassesOfNothing: what cannot be learnt or measured is refused, by what the user can change, before there is a run.
+// TestEdgeClassesOfNothing: what cannot be learnt or measured is refused, by what the user can
+// change, before there is a run.
 func TestEdgeClassesOfNothing(t *testing.T) {
 	ds := openTyped(t, storetest.Trust(100, true, false))
 	for want, change := range map[string]func(o *run.Options){

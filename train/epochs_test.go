@@ -19,7 +19,8 @@ func auto() run.Options {
 	return o
 }
 
-// TestAutoEpochs: at least 500 updates, then until 20 epochs are no better, or the most; the decision is on record.
+// TestAutoEpochs: at least 500 updates, then until 20 epochs are no better, or the most; the
+// decision is on record.
 func TestAutoEpochs(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	disk := vfs.NewMem()
@@ -77,7 +78,8 @@ func TestAutoEpochs(t *testing.T) {
 	require.Contains(t, r.AutoEpochs.Ended, "valid roc-auc has no value to wait for")
 }
 
-// TestAutoEpochsResume cuts a run at the end of epochs, and within some: it ends where it would have.
+// TestAutoEpochsResume cuts a run at the end of epochs, and within some: it ends where it would
+// have.
 func TestAutoEpochsResume(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := auto()

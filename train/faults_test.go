@@ -19,7 +19,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// within ends the tests, and shows who waits for what, if do takes much longer than any machine needs: it hangs.
+// within ends the tests, and shows who waits for what, if do takes much longer than any machine
+// needs: it hangs.
 func within(do func()) {
 	defer time.AfterFunc(time.Minute, func() { panic("it hangs") }).Stop()
 	do()
@@ -36,7 +37,8 @@ func begun(ctx context.Context, ds *store.Dataset, path string, o run.Options, f
 	return r, err
 }
 
-// TestSlowAndShort: reads that come short, and a disk that takes a hundred times as long, change nothing.
+// TestSlowAndShort: reads that come short, and a disk that takes a hundred times as long, change
+// nothing.
 func TestSlowAndShort(t *testing.T) {
 	ds := open(t, storetest.Communities(500, 4, 8, 200, 2))
 	want := trained(t, ds, outOfCore(ds, disk.Pread))
@@ -57,8 +59,8 @@ func TestSlowAndShort(t *testing.T) {
 	}
 }
 
-// TestFailedRead has one read fail, anywhere in a run: a line says which, no step is lost, and the run that goes on ends as the
-// one that never failed.
+// TestFailedRead has one read fail, anywhere in a run: a line says which, no step is lost, and the
+// run that goes on ends as the one that never failed.
 func TestFailedRead(t *testing.T) {
 	ds := open(t, storetest.Communities(500, 4, 8, 100, 2))
 	points := 6
@@ -118,8 +120,9 @@ func TestDeadDisk(t *testing.T) {
 	}
 }
 
-// TestInterruptedWhileReading ends a run at any of its reads, on a disk so slow that the rest of a window would take minutes:
-// what is under way comes, nothing else is asked for, and going on ends as a run that was never cut.
+// TestInterruptedWhileReading ends a run at any of its reads, on a disk so slow that the rest of a
+// window would take minutes: what is under way comes, nothing else is asked for, and going on ends
+// as a run that was never cut.
 func TestInterruptedWhileReading(t *testing.T) {
 	ds := open(t, storetest.Communities(500, 4, 8, 100, 2))
 	points := 6
@@ -165,8 +168,9 @@ func TestInterruptedWhileReading(t *testing.T) {
 	}
 }
 
-// TestReplacedWhileTraining: a section that another file takes the place of goes on being read, as it was. One that is written
-// to ends the run before a step on it is kept; once it is restored, the run goes on as if nothing had been.
+// TestReplacedWhileTraining: a section that another file takes the place of goes on being read, as
+// it was. One that is written to ends the run before a step on it is kept; once it is restored, the
+// run goes on as if nothing had been.
 func TestReplacedWhileTraining(t *testing.T) {
 	for _, file := range []string{"feat/node/feat-00000.f16", "topo/node__to__node/neighbors.u32", "label/node/label.i32"} {
 		for _, engine := range []disk.Kind{disk.Mmap, disk.Pread, disk.Uring} {

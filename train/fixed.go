@@ -22,8 +22,9 @@ type fixed struct {
 // unmeasured tells whether there is nothing to measure; f is nil where the network learns.
 func (f *fixed) unmeasured() bool { return f != nil && f.predicts }
 
-// openFixed opens what a network that learns no more computes with, over all neighbours: no batch is drawn ahead, no step is taken, and
-// what the memory has beside what that needs is for rows: of hidden layers, or of the layer below the one at hand.
+// openFixed opens what a network that learns no more computes with, over all neighbours: no batch
+// is drawn ahead, no step is taken, and what the memory has beside what that needs is for rows: of
+// hidden layers, or of the layer below the one at hand.
 func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 	if t.tiers, err = tiers.OpenRows(ctx, t.data, t.draws, t.learning(), t.be, t.Options.Options, t.hooks.faults); err != nil {
 		return err
@@ -41,7 +42,8 @@ func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 	hidden := t.eval.InMemoryBytes()
 	beside, need := t.fixedWithin(total, t.eval)
 	if need > total {
-		// Chunks and buffers are larger where there is more, so that the least of a MiB is not that of what it comes to.
+		// Chunks and buffers are larger where there is more, so that the least of a MiB is not that
+		// of what it comes to.
 		least := int64(0)
 		for need = 1 << 20; need > least; {
 			least = (need + 1<<20 - 1) >> 20 << 20
@@ -76,7 +78,8 @@ func (t *trainer) evaluatorWithin(total int64, o infer.Options) *infer.Evaluator
 	return e
 }
 
-// fixedWithin is what a network that learns no more takes at least where the process may take total, with e, and what of that is beside e.
+// fixedWithin is what a network that learns no more takes at least where the process may take
+// total, with e, and what of that is beside e.
 func (t *trainer) fixedWithin(total int64, e *infer.Evaluator) (beside, need int64) {
 	beside = t.besideRows(total)
 	need = beside + e.MemoryBytes()
@@ -87,24 +90,29 @@ func (t *trainer) fixedWithin(total int64, e *infer.Evaluator) (beside, need int
 }
 
 const (
-	// chunksInMemory is how many chunks of rows would take all of the memory: what is computed of one takes eight times as much.
+	// chunksInMemory is how many chunks of rows would take all of the memory: what is computed of
+	// one takes eight times as much.
 	chunksInMemory = 256
 	leastChunk     = 128 << 10
-	// looksAtMaps is how many chunks have their lists read before the maps are taken out of memory: of each up to 1 MiB, with the least
-	// memory 16 KiB.
+	// looksAtMaps is how many chunks have their lists read before the maps are taken out of memory:
+	// of each up to 1 MiB, with the least memory 16 KiB.
 	looksAtMaps = 8
-	// writerBytes is what writing predictions takes at least, and a fourth of a byte a node beside it: see export.WriteRows.
+	// writerBytes is what writing predictions takes at least, and a fourth of a byte a node beside
+	// it: see export.WriteRows.
 	writerBytes = 8 << 20
 )
 
-// chunkBytes is how many bytes of rows are computed at a time within total: in steps, so that the least memory stays the least.
+// chunkBytes is how many bytes of rows are computed at a time within total: in steps, so that the
+// least memory stays the least.
 func chunkBytes(total int64) int64 {
 	return min(max(int64(1)<<(bits.Len64(uint64(total))-1)/chunksInMemory, leastChunk), 32<<20)
 }
 
-// besideRows is the memory of what holds no rows of layers: the program, weights, lists of nodes. The process may take total.
+// besideRows is the memory of what holds no rows of layers: the program, weights, lists of nodes.
+// The process may take total.
 func (t *trainer) besideRows(total int64) int64 {
-	// A weight has its value and the best epoch's, and while a checkpoint is read these and two moments in it.
+	// A weight has its value and the best epoch's, and while a checkpoint is read these and two
+	// moments in it.
 	bytes := t.tiers.FixedBytes(total) + (4+4+4*4)*t.Config.Weights(t.shape())
 	bytes += 4 * int64(len(t.data.Train)+len(t.data.Valid)+len(t.data.Test))
 	most := 0

@@ -9,7 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestRunGivesItsMemoryBack: tiers, arenas and weights lie where the garbage collector does not look.
+// TestRunGivesItsMemoryBack: tiers, arenas and weights lie where the garbage collector does not
+// look.
 func TestRunGivesItsMemoryBack(t *testing.T) {
 	ds := open(t, storetest.Communities(2000, 4, 8, 64, 2))
 	o := small()

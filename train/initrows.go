@@ -16,7 +16,8 @@ import (
 // RowFile is a file of rows for nodes of a type, by the ids that users know them by.
 type RowFile interface {
 	Cols() int
-	// Each calls use with some rows after the other, in the order of the file, and the stored numbers of their nodes. Both are lent.
+	// Each calls use with some rows after the other, in the order of the file, and the stored
+	// numbers of their nodes. Both are lent.
 	Each(ctx context.Context, use func(nodes []store.NodeID, rows []float32) error) error
 	Close() error
 }
@@ -58,7 +59,8 @@ func (t *trainer) openRows(l tiers.Learnt, path string) (RowFile, error) {
 	return f, nil
 }
 
-// putRows has the rows of l begin as a file has them; those of nodes that are not in it begin as they are drawn.
+// putRows has the rows of l begin as a file has them; those of nodes that are not in it begin as
+// they are drawn.
 func (t *trainer) putRows(ctx context.Context, l tiers.Learnt, path string) (err error) {
 	f, err := t.openRows(l, path)
 	if err != nil {

@@ -38,8 +38,8 @@ func (g givenRows) Each(_ context.Context, use func(nodes []store.NodeID, rows [
 	return nil
 }
 
-// TestInitRows: learnt rows begin as a file has them, in whichever order, and those that it has not as they are drawn; also where a run
-// was cut before its first checkpoint.
+// TestInitRows: learnt rows begin as a file has them, in whichever order, and those that it has not
+// as they are drawn; also where a run was cut before its first checkpoint.
 func TestInitRows(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 2))
 	o := learning()

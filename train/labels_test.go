@@ -25,7 +25,8 @@ func noise(dim int) func(v int) []float32 {
 	}
 }
 
-// plainLibrary is storetest.Library where features tell nothing: neither those of papers, nor those of venues.
+// plainLibrary is storetest.Library where features tell nothing: neither those of papers, nor those
+// of venues.
 func plainLibrary(papers int) storetest.TypedSpec {
 	spec := storetest.Library(papers, 4, 1)
 	for i := range spec.Types {
@@ -36,7 +37,8 @@ func plainLibrary(papers int) storetest.TypedSpec {
 	return spec
 }
 
-// TestLabelInputTells: where features tell nothing, the labels of neighbours do; the training accuracy is of labels that are hidden.
+// TestLabelInputTells: where features tell nothing, the labels of neighbours do; the training
+// accuracy is of labels that are hidden.
 func TestLabelInputTells(t *testing.T) {
 	spec := storetest.Communities(1200, 4, 10, 8, 1)
 	spec.Row = noise(8)
@@ -55,7 +57,8 @@ func TestLabelInputTells(t *testing.T) {
 	}
 }
 
-// TestLabelInputSameResults: workers, budgets and windows change nothing, and a run that is resumed ends as it would have.
+// TestLabelInputSameResults: workers, budgets and windows change nothing, and a run that is resumed
+// ends as it would have.
 func TestLabelInputSameResults(t *testing.T) {
 	typedDS, ds := openTyped(t, storetest.Library(600, 3, 2)), open(t, storetest.Communities(600, 4, 8, 16, 2))
 	for _, kind := range []model.Kind{model.SAGE, model.RSAGE, model.RGCN, model.HGT} {
@@ -88,7 +91,8 @@ func TestLabelInputSameResults(t *testing.T) {
 	}
 }
 
-// TestLabelInputEvaluation: layer by layer over all neighbours is what blocks of all neighbours give.
+// TestLabelInputEvaluation: layer by layer over all neighbours is what blocks of all neighbours
+// give.
 func TestLabelInputEvaluation(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 3))
 	for _, kind := range []model.Kind{model.RSAGE, model.RGAT} {

@@ -16,8 +16,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// A run keeps its learnt rows in its directory, and a checkpoint names the files of which they consist by then. Only between two
-// ranges of the pipeline have all rows been written back that the weights have: so a range ends where a checkpoint is due.
+// A run keeps its learnt rows in its directory, and a checkpoint names the files of which they
+// consist by then. Only between two ranges of the pipeline have all rows been written back that the
+// weights have: so a range ends where a checkpoint is due.
 
 // learns tells whether the run has learnt rows.
 func (t *trainer) learns() bool { return len(t.tiers.Learnt) > 0 }
@@ -32,7 +33,8 @@ type embeddings struct {
 	Kept []kept `json:"kept"`
 }
 
-// kept is a checkpoint, after so many updates, and that of the epoch which was the best by then, 0 where none was.
+// kept is a checkpoint, after so many updates, and that of the epoch which was the best by then, 0
+// where none was.
 type kept struct {
 	Updates int64 `json:"updates"`
 	Best    int64 `json:"best"`
@@ -102,7 +104,8 @@ func (t *trainer) retainRows(ctx context.Context) error {
 	return t.tiers.Retain(ctx, steps)
 }
 
-// resumeRows goes on from the rows of the checkpoint that was loaded. names are the checkpoints on record.
+// resumeRows goes on from the rows of the checkpoint that was loaded. names are the checkpoints on
+// record.
 func (t *trainer) resumeRows(ctx context.Context, names []string) error {
 	t.rows.Kept = slices.DeleteFunc(t.rows.Kept, func(k kept) bool {
 		return !slices.Contains(names, run.CheckpointName(int(k.Updates))) || t.checkBest(k.Best) != nil // a damaged one may say anything
@@ -115,7 +118,8 @@ func (t *trainer) resumeRows(ctx context.Context, names []string) error {
 	return t.retainRows(ctx)
 }
 
-// showBest has the rows be as they were when validation chose the weights. back has them be as they are.
+// showBest has the rows be as they were when validation chose the weights. back has them be as they
+// are.
 func (t *trainer) showBest(ctx context.Context) (back func() error, err error) {
 	back = func() (err error) {
 		for _, l := range t.tiers.Learnt { // though ctx may have ended
@@ -192,7 +196,8 @@ func (p learntRows) Check(s *checkpoint.State) error {
 	return p.checkBest(now.Best)
 }
 
-// checkBest says why there are no rows of the epoch that was the best, which ended after so many updates; 0: there is none.
+// checkBest says why there are no rows of the epoch that was the best, which ended after so many
+// updates; 0: there is none.
 func (t *trainer) checkBest(updates int64) error {
 	if updates == 0 {
 		return nil

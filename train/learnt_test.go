@@ -34,7 +34,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// learning is typed with learnt rows of authors and venues, from a graph that has features of both or of neither.
+// learning is typed with learnt rows of authors and venues, from a graph that has features of both
+// or of neither.
 func learning() run.Options {
 	o := typed(model.RSAGE)
 	o.Inputs = map[string]string{"author": "embed:8", "venue": "embed:3"}
@@ -63,7 +64,8 @@ func TestLearntRowsOfPlainLoop(t *testing.T) {
 	}
 }
 
-// plainLoop trains as Run does, and returns run.Result.ParamsXXH3 and the rows that were changed, by type.
+// plainLoop trains as Run does, and returns run.Result.ParamsXXH3 and the rows that were changed,
+// by type.
 func plainLoop(t *testing.T, ds *store.Dataset, o run.Options) (hash string, touched map[int]int64) {
 	return plainLoopFrom(t, ds, o, map[int]map[uint32][]float32{})
 }
@@ -165,14 +167,16 @@ func TestLearntRowsOfOneType(t *testing.T) {
 	}
 }
 
-// TestNoTables: a run that reads no rows, since all nodes have one for input, has nothing to send through a spill.
+// TestNoTables: a run that reads no rows, since all nodes have one for input, has nothing to send
+// through a spill.
 func TestNoTables(t *testing.T) {
 	o := small()
 	o.Kind, o.Inputs, o.Epochs, o.SpillBytes = model.RSAGE, map[string]string{"node": "constant"}, 1, 1<<20
 	require.Len(t, trained(t, open(t, storetest.Communities(300, 4, 8, 16, 2)), o).Losses, 1)
 }
 
-// TestLearntRowsSameResults: budgets, policies, windows, engines, workers, checkpoints and backends change nothing.
+// TestLearntRowsSameResults: budgets, policies, windows, engines, workers, checkpoints and backends
+// change nothing.
 func TestLearntRowsSameResults(t *testing.T) {
 	ds := openTyped(t, storetest.Library(600, 3, 2))
 	o := learning()
@@ -194,8 +198,9 @@ func TestLearntRowsSameResults(t *testing.T) {
 	sameWork(t, want, got)
 }
 
-// TestLearntRowsOfBestEpoch: the test set is measured with the rows of the epoch that validation chose, which need not be in a
-// checkpoint that is kept; the rows that the run ends with are the last ones.
+// TestLearntRowsOfBestEpoch: the test set is measured with the rows of the epoch that validation
+// chose, which need not be in a checkpoint that is kept; the rows that the run ends with are the
+// last ones.
 func TestLearntRowsOfBestEpoch(t *testing.T) {
 	ds := openTyped(t, silent(storetest.Library(600, 3, 2)))
 	o := learning()
@@ -215,7 +220,8 @@ func TestLearntRowsOfBestEpoch(t *testing.T) {
 	}
 }
 
-// TestLearntRowsResume: interrupted after every second step, and with the rows of an epoch that was the best long before.
+// TestLearntRowsResume: interrupted after every second step, and with the rows of an epoch that was
+// the best long before.
 func TestLearntRowsResume(t *testing.T) {
 	ds := openTyped(t, storetest.Library(600, 3, 2))
 	o := learning()
@@ -223,8 +229,8 @@ func TestLearntRowsResume(t *testing.T) {
 	resumeOverAndOver(t, ds, o)
 }
 
-// TestLearntRowsAfterPowerLoss: see TestResumeAfterPowerLoss. Other goroutines write rows that lose their place, so that moments
-// are of several orders.
+// TestLearntRowsAfterPowerLoss: see TestResumeAfterPowerLoss. Other goroutines write rows that lose
+// their place, so that moments are of several orders.
 func TestLearntRowsAfterPowerLoss(t *testing.T) {
 	ds := openTyped(t, storetest.Library(300, 3, 2))
 	o := learning()
@@ -281,7 +287,8 @@ func TestLearntRowsAfterPowerLoss(t *testing.T) {
 	}
 }
 
-// TestLearntRowsGone: a run whose rows are gone, cut or damaged says so in a line, and stays as it is.
+// TestLearntRowsGone: a run whose rows are gone, cut or damaged says so in a line, and stays as it
+// is.
 func TestLearntRowsGone(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 2))
 	o := learning()
@@ -335,7 +342,8 @@ func TestLearntRowsGone(t *testing.T) {
 	}
 }
 
-// TestLearntRowsFullDisk: no room while rows are written back; all up to the checkpoint before is there.
+// TestLearntRowsFullDisk: no room while rows are written back; all up to the checkpoint before is
+// there.
 func TestLearntRowsFullDisk(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 2))
 	o := learning()
@@ -393,7 +401,8 @@ func (f roomFS) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{AvailBytes: f.avail, TotalBytes: 1 << 40}, nil
 }
 
-// TestLearntRowsNoRoom: all tables together must have room before a run is on record, so that the same command works once there is.
+// TestLearntRowsNoRoom: all tables together must have room before a run is on record, so that the
+// same command works once there is.
 func TestLearntRowsNoRoom(t *testing.T) {
 	ds := openTyped(t, storetest.Library(4000, 3, 2))
 	o := learning()
@@ -415,8 +424,8 @@ func TestLearntRowsNoRoom(t *testing.T) {
 	require.ErrorContains(t, err, "{keep_checkpoints} 400: at most 247 where rows are learnt")
 }
 
-// TestLearntRowsForged: a checkpoint whose record of learnt rows is not that of the run is refused in a line that names the file, and
-// changes nothing; or what it says of others is passed over.
+// TestLearntRowsForged: a checkpoint whose record of learnt rows is not that of the run is refused
+// in a line that names the file, and changes nothing; or what it says of others is passed over.
 func TestLearntRowsForged(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 2))
 	o := learning()
@@ -465,7 +474,8 @@ func TestLearntRowsForged(t *testing.T) {
 	}
 }
 
-// TestLearntRowsEndOfBegin: a run that is interrupted while its rows are made ready ends as one that has not begun, and goes on.
+// TestLearntRowsEndOfBegin: a run that is interrupted while its rows are made ready ends as one
+// that has not begun, and goes on.
 func TestLearntRowsEndOfBegin(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 2))
 	o := learning()

@@ -20,8 +20,9 @@ import (
 // MeanOfLearnt gives nodes without a learnt row the mean of all rows of their type.
 const MeanOfLearnt = "mean"
 
-// learntElsewhere is the rows that a run has learnt, as tables of the nodes of another dataset that are known by the same ids there: a sealed
-// dataset of its own, which lasts as long as they are read.
+// learntElsewhere is the rows that a run has learnt, as tables of the nodes of another dataset that
+// are known by the same ids there: a sealed dataset of its own, which lasts as long as they are
+// read.
 type learntElsewhere struct {
 	dir    string
 	lock   *store.Lock
@@ -199,7 +200,8 @@ func writeNumbers(w *store.Writer, name string, nodes int64) error {
 	return errors.Join(err, ids.Close())
 }
 
-// sameNode is the node of ids that is known by the text or number of theirs' node v; ok is false where there is none.
+// sameNode is the node of ids that is known by the text or number of theirs' node v; ok is false
+// where there is none.
 func sameNode(theirs, ids store.IDs, v uint32) (u uint32, text string, ok bool, err error) {
 	switch {
 	case theirs.HasNames() != ids.HasNames():

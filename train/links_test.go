@@ -59,9 +59,10 @@ func TestLinksAreLearnt(t *testing.T) {
 	}
 }
 
-// TestLinksDoNotTellThemselves: in pairs of nodes that know nobody else, and whose rows say nothing of each other, all that tells a link
-// is the message along it. Training sees it where the links that a step scores stay, and nothing where they are left out. A step has
-// all links, so that the nodes of negatives hear nothing either.
+// TestLinksDoNotTellThemselves: in pairs of nodes that know nobody else, and whose rows say nothing
+// of each other, all that tells a link is the message along it. Training sees it where the links
+// that a step scores stay, and nothing where they are left out. A step has all links, so that the
+// nodes of negatives hear nothing either.
 func TestLinksDoNotTellThemselves(t *testing.T) {
 	const nodes = 1200
 	spec, rng := storetest.Communities(nodes, 2, 1, 12, 1), rand.New(rand.NewPCG(1, 2))
@@ -117,8 +118,8 @@ func TestLinksAreTheSame(t *testing.T) {
 	}
 }
 
-// TestNothingToLearn: rows of a table under the dot product have no parameter, which is refused; with learnt rows or parameters of the
-// decoder they train.
+// TestNothingToLearn: rows of a table under the dot product have no parameter, which is refused;
+// with learnt rows or parameters of the decoder they train.
 func TestNothingToLearn(t *testing.T) {
 	ds := open(t, linked(120))
 	o := linkOptions()
@@ -140,7 +141,8 @@ func TestLinkPlan(t *testing.T) {
 	require.EqualValues(t, (ds.Graph(0).Edges()+255)/256, p.Steps)
 }
 
-// TestLinksOfNothing: what cannot be learnt or measured is refused, by what the user can change, before there is a run.
+// TestLinksOfNothing: what cannot be learnt or measured is refused, by what the user can change,
+// before there is a run.
 func TestLinksOfNothing(t *testing.T) {
 	ds := open(t, linked(200))
 	for want, change := range map[string]func(o *run.Options){
@@ -186,7 +188,8 @@ func TestLinksOfNothing(t *testing.T) {
 	refused(t, open(t, one), linkOptions(), "relation node__to__node has no edges to train on")
 }
 
-// TestFewLinks: fewer than a batch are one step, and scores that are all alike have an AUC of a half.
+// TestFewLinks: fewer than a batch are one step, and scores that are all alike have an AUC of a
+// half.
 func TestFewLinks(t *testing.T) {
 	spec := linked(60)
 	spec.Row = func(int) []float32 { return make([]float32, 16) }
@@ -209,7 +212,8 @@ func TestFewLinks(t *testing.T) {
 	require.InDelta(t, 0.5, *r.Best.TestAcc, 1e-9)
 }
 
-// shop is users and items of four kinds each, users buying mostly items of their kind, with the reverse of that relation.
+// shop is users and items of four kinds each, users buying mostly items of their kind, with the
+// reverse of that relation.
 func shop(rng *rand.Rand) storetest.TypedSpec {
 	const users, items = 300, 120
 	row := func(kind int) func(int) []float32 {
@@ -252,8 +256,8 @@ func shop(rng *rand.Rand) storetest.TypedSpec {
 	}
 }
 
-// TestLinksBetweenTypes: by every network that knows several, also where items have rows to learn, out of core as in memory, and
-// on sampled blocks.
+// TestLinksBetweenTypes: by every network that knows several, also where items have rows to learn,
+// out of core as in memory, and on sampled blocks.
 func TestLinksBetweenTypes(t *testing.T) {
 	ds, err := store.Open(storetest.BuildTyped(t, shop(rand.New(rand.NewPCG(3, 4)))))
 	require.NoError(t, err)
@@ -285,8 +289,8 @@ func TestLinksBetweenTypes(t *testing.T) {
 	refused(t, ds, o, "it is the reverse of user__buys__item, which has the edge split; take that one")
 }
 
-// TestMeasuredLinks holds a measurement against loops over the rows that the network makes of nodes: among given nodes in the place of
-// both ends, in float64, and among given pairs.
+// TestMeasuredLinks holds a measurement against loops over the rows that the network makes of
+// nodes: among given nodes in the place of both ends, in float64, and among given pairs.
 func TestMeasuredLinks(t *testing.T) {
 	spec := linked(300)
 	given, rng := &spec.EdgeSplit.Test, rand.New(rand.NewPCG(5, 6))

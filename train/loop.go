@@ -111,7 +111,8 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	return t.partial.Epoch(n, t.task.Kind(), t.task.Trained(t.partial.Tally), t.tiers.Pipe.Stats().Sub(stages).Limiting()), err
 }
 
-// rest is the end of the steps that follow without a pause: those of the epoch, or up to a checkpoint of learnt rows.
+// rest is the end of the steps that follow without a pause: those of the epoch, or up to a
+// checkpoint of learnt rows.
 func (t *trainer) rest(steps int) int {
 	if !t.learns() {
 		return steps
@@ -182,7 +183,8 @@ func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64, 
 	return a, err
 }
 
-// explainLoss says where a loss that is no number comes from: the features, the weights, or too large a step.
+// explainLoss says where a loss that is no number comes from: the features, the weights, or too
+// large a step.
 func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 	for n, rows := range b.Rows {
 		if rows.Buf == nil {
@@ -250,7 +252,8 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	return nil
 }
 
-// testBest measures the test set with the weights that validation chose, or with the last ones, which it leaves in place.
+// testBest measures the test set with the weights that validation chose, or with the last ones,
+// which it leaves in place.
 func (t *trainer) testBest(ctx context.Context) (failed error) {
 	if len(t.result.Epochs) == 0 || t.result.Best.TestAcc != nil {
 		return nil
@@ -281,8 +284,8 @@ func (t *trainer) testBest(ctx context.Context) (failed error) {
 	return nil
 }
 
-// finish adds the epoch to the result and to the run directory: first to its metrics, then to a checkpoint that counts
-// on them.
+// finish adds the epoch to the result and to the run directory: first to its metrics, then to a
+// checkpoint that counts on them.
 func (t *trainer) finish(ctx context.Context, e run.Epoch) error {
 	t.result.Epochs = append(t.result.Epochs, e)
 	t.result.Losses = append(t.result.Losses, e.Loss)

@@ -31,27 +31,33 @@ const (
 
 // NetworkOptions say which weights of a run are used, and within which memory.
 type NetworkOptions struct {
-	// Checkpoint is BestWeights or LastWeights; empty: the best where validation has chosen some, else the last.
+	// Checkpoint is BestWeights or LastWeights; empty: the best where validation has chosen some,
+	// else the last.
 	Checkpoint string `json:"checkpoint"`
-	// Metric of Measure; empty: the run's. EvalNegatives are what a run of links is measured among, likewise.
+	// Metric of Measure; empty: the run's. EvalNegatives are what a run of links is measured among,
+	// likewise.
 	Metric        metric.Kind `json:"metric"`
 	EvalNegatives string      `json:"eval_negatives"`
 	// MemoryBytes is as in tiers.Options; 0: the run's.
 	MemoryBytes int64 `json:"memory_bytes"`
-	// Hold says what a layer holds in memory while it reads the one below: infer.Options.Hold. Default: what reads for less time.
+	// Hold says what a layer holds in memory while it reads the one below: infer.Options.Hold.
+	// Default: what reads for less time.
 	Hold infer.Hold `json:"way"`
 	// LayerDtype is as in run.Options; empty: the run's.
 	LayerDtype string `json:"layer_dtype"`
 	// OlderCheckpoint uses the newest readable checkpoint if the newest one is damaged or missing.
 	// Otherwise that is an error.
 	OlderCheckpoint bool `json:"older_checkpoint"`
-	// Scratch is a directory for hidden rows that do not fit in memory: infer.Options.Dir. Nobody else uses it. Empty: they must fit.
+	// Scratch is a directory for hidden rows that do not fit in memory: infer.Options.Dir. Nobody
+	// else uses it. Empty: they must fit.
 	Scratch string `json:"-"`
-	// Unseen says what becomes of nodes of another dataset that the run has learnt no row for: empty, which refuses them, or MeanOfLearnt.
+	// Unseen says what becomes of nodes of another dataset that the run has learnt no row for:
+	// empty, which refuses them, or MeanOfLearnt.
 	Unseen string `json:"unseen"`
 	// Predicts says that Measure is not called, so that there need not be what it takes.
 	Predicts bool `json:"-"`
-	// GoesOn has a Predict that was cut short leave the rows in Scratch that are finished, and the next one start behind them.
+	// GoesOn has a Predict that was cut short leave the rows in Scratch that are finished, and the
+	// next one start behind them.
 	GoesOn bool `json:"-"`
 }
 
@@ -89,8 +95,9 @@ func (o NetworkOptions) fits(with run.Options) error {
 	return nil
 }
 
-// Network is the trained network of a run, to measure it and to predict with. It computes over all neighbours, in the memory that the
-// training would take: hidden rows are in what that leaves, or in NetworkOptions.Scratch. One goroutine at a time.
+// Network is the trained network of a run, to measure it and to predict with. It computes over all
+// neighbours, in the memory that the training would take: hidden rows are in what that leaves, or
+// in NetworkOptions.Scratch. One goroutine at a time.
 type Network struct {
 	Checkpoint string // BestWeights or LastWeights
 	Epoch      int    // whole epochs after which the weights were these
@@ -103,9 +110,9 @@ type Network struct {
 	release  func() error // releases the run's lock, if learnt rows are read; else nil
 }
 
-// OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained on, or with another of the same schema: see
-// comparable. Nothing is written to the run. If rows are learnt, their files are read, so the run
-// may not go on until Close.
+// OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained
+// on, or with another of the same schema: see comparable. Nothing is written to the run. If rows
+// are learnt, their files are read, so the run may not go on until Close.
 func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
@@ -194,7 +201,8 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	return n, nil
 }
 
-// of is what the run of a record was asked for, as far as that changes what is computed: budgets are left to the memory.
+// of is what the run of a record was asked for, as far as that changes what is computed: budgets
+// are left to the memory.
 func (o NetworkOptions) of(record *run.Record) run.Options {
 	with := record.Options
 	if with.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(with.Kernels)) {
@@ -284,7 +292,8 @@ func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) e
 	return nil
 }
 
-// Follow has show called after each chunk of nodes: done of the nodes of a type have their rows of a layer, the first of which is 1.
+// Follow has show called after each chunk of nodes: done of the nodes of a type have their rows of
+// a layer, the first of which is 1.
 func (n *Network) Follow(show func(layer, layers int, kind string, done, nodes int)) {
 	n.t.eval.Progress = func(p infer.Progress) { show(p.Layer, p.Layers, p.Type, p.Done, p.Nodes) }
 }
@@ -292,20 +301,23 @@ func (n *Network) Follow(show func(layer, layers int, kind string, done, nodes i
 // FollowLayers has show called when a layer is there for all nodes of a type.
 func (n *Network) FollowLayers(show func(r infer.Report)) { n.t.eval.Reported = show }
 
-// FollowSpace has show called before hidden rows are written, with what they take at most in NetworkOptions.Scratch, and what is free there,
-// or -1. beside is what the caller writes there meanwhile.
+// FollowSpace has show called before hidden rows are written, with what they take at most in
+// NetworkOptions.Scratch, and what is free there, or -1. beside is what the caller writes there
+// meanwhile.
 func (n *Network) FollowSpace(beside int64, show func(bytes, free int64)) {
 	n.t.eval.SpaceBeside, n.t.eval.Space = beside, show
 }
 
-// Left tells whether what was last computed was cut short and has left rows of layers in NetworkOptions.Scratch, which the next one goes on
-// behind.
+// Left tells whether what was last computed was cut short and has left rows of layers in
+// NetworkOptions.Scratch, which the next one goes on behind.
 func (n *Network) Left() bool { return n.t.eval.Left() }
 
-// Tidy removes rows that others have left in NetworkOptions.Scratch, for who has all that they were for.
+// Tidy removes rows that others have left in NetworkOptions.Scratch, for who has all that they were
+// for.
 func (n *Network) Tidy() error { return n.t.eval.Tidy() }
 
-// PlanPredict says how Predict would compute the layers up to one for nodes of a type, and what that would read. Layer 0 is not computed.
+// PlanPredict says how Predict would compute the layers up to one for nodes of a type, and what
+// that would read. Layer 0 is not computed.
 func (n *Network) PlanPredict(layer, kind int, nodes []uint32) ([]infer.Planned, error) {
 	switch {
 	case layer == 0:
@@ -338,8 +350,9 @@ type Measured struct {
 // LabelledParts are the names of the nodes that Measure knows.
 var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
 
-// Measure is the metric of those of a part of the split that have a label, or of all nodes that have one. Of edges, and of links, it is that of a part
-// of the edge split, among the negatives of the run's evaluation; links that are trained on are measured while messages pass along them.
+// Measure is the metric of those of a part of the split that have a label, or of all nodes that
+// have one. Of edges, and of links, it is that of a part of the edge split, among the negatives of
+// the run's evaluation; links that are trained on are measured while messages pass along them.
 func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
 	defer kernels.RecoverMemory(&err)
 	if n.t.hooks.fixed.unmeasured() {
@@ -373,7 +386,8 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 	return m, n.t.data.Set.Unchanged()
 }
 
-// measured are the nodes to evaluate for m, by type, none where there is nothing to measure. It sets m.Count, and why there is nothing.
+// measured are the nodes to evaluate for m, by type, none where there is nothing to measure. It
+// sets m.Count, and why there is nothing.
 func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, err error) {
 	if n.Edges() {
 		return n.heldOut(ctx, m)
@@ -402,7 +416,8 @@ func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, 
 	return nodes, err
 }
 
-// heldOut is measured of a run that learns edges. Those that are trained on would be told by messages that pass along them.
+// heldOut is measured of a run that learns edges. Those that are trained on would be told by
+// messages that pass along them.
 func (n *Network) heldOut(ctx context.Context, m *Measured) (nodes [][]uint32, err error) {
 	edges, parts := n.t.task.(*tasks.Edges), []tasks.Part{tasks.Valid, tasks.Test}
 	i := slices.IndexFunc(parts, func(p tasks.Part) bool { return p.String() == m.Nodes })

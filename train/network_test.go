@@ -38,8 +38,8 @@ func measure(t *testing.T, n *Network, part string) float64 {
 	return *m.Value
 }
 
-// TestNetworkMeasures: what a network of a run comes to is what the run said when it had these weights, with learnt rows and with
-// labels for input too, and the run can go on afterwards.
+// TestNetworkMeasures: what a network of a run comes to is what the run said when it had these
+// weights, with learnt rows and with labels for input too, and the run can go on afterwards.
 func TestNetworkMeasures(t *testing.T) {
 	plain := small()
 	plain.Epochs, plain.LR = 6, 0.1 // so high that the last epoch is not the best
@@ -80,8 +80,9 @@ func TestNetworkMeasures(t *testing.T) {
 	}
 }
 
-// TestNetworkMeasuresLinks: a network of links comes to what the run reported of it, within one type and between two, with learnt rows,
-// on a part of the links, by lists and by pairs; and to more on the links that it saw.
+// TestNetworkMeasuresLinks: a network of links comes to what the run reported of it, within one
+// type and between two, with learnt rows, on a part of the links, by lists and by pairs; and to
+// more on the links that it saw.
 func TestNetworkMeasuresLinks(t *testing.T) {
 	plain := linkOptions()
 	plain.Epochs, plain.Decoder = 4, model.PairMLP
@@ -132,7 +133,8 @@ func TestNetworkMeasuresLinks(t *testing.T) {
 	}
 }
 
-// TestNetworkMeasuresGivenNegatives: links of training have none, which is said, and the others have theirs.
+// TestNetworkMeasuresGivenNegatives: links of training have none, which is said, and the others
+// have theirs.
 func TestNetworkMeasuresGivenNegatives(t *testing.T) {
 	spec := linked(300)
 	for _, h := range []*storetest.HeldEdges{&spec.EdgeSplit.Valid, &spec.EdgeSplit.Test} {

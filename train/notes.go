@@ -121,7 +121,8 @@ func elemOf(dtype string) store.Elem {
 	return store.F32
 }
 
-// howEvaluated is how, and why not in full and in memory; empty where it is, or where another way was asked for.
+// howEvaluated is how, and why not in full and in memory; empty where it is, or where another way
+// was asked for.
 func (t *trainer) howEvaluated() string {
 	hidden, most := kernels.FormatBytes(t.eval.HiddenBytes()), kernels.FormatBytes(t.EvalBytes)
 	some := fmt.Sprintf("%d nodes", t.EvalNodes)

@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// priced is a graph whose nodes have a number: what their own row says of it and, more, what their community is worth. Every ninth has
-// none.
+// priced is a graph whose nodes have a number: what their own row says of it and, more, what their
+// community is worth. Every ninth has none.
 func priced(nodes int) storetest.Spec {
 	s := storetest.Communities(nodes, 4, 8, 16, 2)
 	row, class := s.Row, s.Class
@@ -27,8 +27,8 @@ func priced(nodes int) storetest.Spec {
 	return s
 }
 
-// TestNumbersOfNodesAreLearnt: much better than by their mean, with the least error as the best; and what is predicted is as far off as the
-// metric says.
+// TestNumbersOfNodesAreLearnt: much better than by their mean, with the least error as the best;
+// and what is predicted is as far off as the metric says.
 func TestNumbersOfNodesAreLearnt(t *testing.T) {
 	spec := priced(1000)
 	ds := open(t, spec)

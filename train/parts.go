@@ -10,15 +10,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// What a checkpoint's metadata holds beside run.Result.Meta. progressKey is what resuming needs beside the tensors: batches, dropout and shuffles are
-// functions of (seed, epoch, step), so nothing else has state.
+// What a checkpoint's metadata holds beside run.Result.Meta. progressKey is what resuming needs
+// beside the tensors: batches, dropout and shuffles are functions of (seed, epoch, step), so
+// nothing else has state.
 const (
 	scheduleKey = "gnnstore.schedule" // drawing
 	progressKey = "gnnstore.progress"
 )
 
-// drawing is the schedule of the seeds that batches are drawn from, and how far it has come: step i of all epochs has that of
-// i div κ, and smoothed has gone (i mod κ)/κ of the way to the next.
+// drawing is the schedule of the seeds that batches are drawn from, and how far it has come: step i
+// of all epochs has that of i div κ, and smoothed has gone (i mod κ)/κ of the way to the next.
 type drawing struct {
 	Seed      uint64 `json:"seed"`
 	Kappa     int    `json:"kappa"` // sample.Forever: all steps

@@ -17,8 +17,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// Plan is what a run is expected to take, judged by the first steps of its first epoch: they are drawn as the run draws them,
-// and what their windows would read is worked out without reading. Its JSON keys are stable.
+// Plan is what a run is expected to take, judged by the first steps of its first epoch: they are
+// drawn as the run draws them, and what their windows would read is worked out without reading. Its
+// JSON keys are stable.
 type Plan struct {
 	Dataset string      `json:"dataset"`
 	Options run.Options `json:"options"`
@@ -36,17 +37,20 @@ type Plan struct {
 	StepSeconds   float64 `json:"step_seconds"`   // forward, backward; measured
 	Seconds       float64 `json:"seconds"`
 
-	// Ways are those to bring the rows and lists of an epoch, and Joined says that it is the join that will.
+	// Ways are those to bring the rows and lists of an epoch, and Joined says that it is the join
+	// that will.
 	Ways   *plan.Ways `json:"ways,omitempty"`
 	Joined bool       `json:"joined"`
 
 	EpochSeconds  float64 `json:"epoch_seconds"`
 	LimitingStage string  `json:"limiting_stage"`
-	// Tables is what each table of a graph of several types, or with tables of edges, has of InputRows, ColdRows, FeatureBytes and LoadSeconds.
+	// Tables is what each table of a graph of several types, or with tables of edges, has of
+	// InputRows, ColdRows, FeatureBytes and LoadSeconds.
 	Tables []plan.Reading `json:"tables,omitempty"`
 	// EdgeInputs is what the values of edges take that the network reads.
 	EdgeInputs []PlanEdges `json:"edge_inputs,omitempty"`
-	// Evaluation says in a sentence how, and why not in full and in memory; empty where it is so, or where another way was asked for.
+	// Evaluation says in a sentence how, and why not in full and in memory; empty where it is so,
+	// or where another way was asked for.
 	Evaluation string `json:"-"`
 	// Spill is tiers.SpillNote.
 	Spill string `json:"-"`
@@ -56,8 +60,8 @@ type Plan struct {
 	AutoSettings *run.AutoSettings `json:"auto_settings,omitempty"`
 }
 
-// PlanRegion is what the device region holds, parts of Memory.History and Memory.Device: slots for hidden rows of earlier steps, from its start,
-// and feature rows, from its end.
+// PlanRegion is what the device region holds, parts of Memory.History and Memory.Device: slots for
+// hidden rows of earlier steps, from its start, and feature rows, from its end.
 type PlanRegion struct {
 	Slots     int64 `json:"slots"`
 	SlotBytes int64 `json:"slot_bytes"` // of all of them, without their index
@@ -82,7 +86,8 @@ func (t *trainer) region() *PlanRegion {
 	return r
 }
 
-// PlanEdges is what the values of a relation's edges take where its lists are in memory, and in the files.
+// PlanEdges is what the values of a relation's edges take where its lists are in memory, and in the
+// files.
 type PlanEdges struct {
 	Relation  string   `json:"relation"` // its key
 	Columns   []string `json:"columns"`
@@ -106,7 +111,8 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		Evaluation: t.howEvaluated()}
 	p.Region = t.region()
 	t.task.Begin(1)
-	// Two groups: the first finds the cache empty, the second is like those that follow. A short epoch has to do.
+	// Two groups: the first finds the cache empty, the second is like those that follow. A short
+	// epoch has to do.
 	t.tiers.Planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), Z: t.BatchSeeds().At, Seeds: t.task.Seeds, Without: t.task.Without})
 	defer t.tiers.Planner.Reset()
 	var last []plan.Drawn
@@ -189,9 +195,9 @@ func (p *Plan) join(w plan.Way) {
 	p.FeatureBytes, p.TopologyBytes = (w.RowBytes+w.SpillBytes)/n, w.ListBytes/n
 }
 
-// pace is the stage that limits a step, and how long one takes. Drawing, loading and computing go on side by side, but the
-// disk is one, and so are the processors, of which drawing has this share and computing all. Without a policy windows take
-// turns with their steps.
+// pace is the stage that limits a step, and how long one takes. Drawing, loading and computing go
+// on side by side, but the disk is one, and so are the processors, of which drawing has this share
+// and computing all. Without a policy windows take turns with their steps.
 func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float64) {
 	reading, computing := p.LoadSeconds+p.ListSeconds, p.StepSeconds+share*max(0, p.SampleSeconds-p.ListSeconds)
 	if inTurns {
@@ -207,7 +213,8 @@ func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float
 	return pipeline.Step, seconds
 }
 
-// rehearse takes b, of a step of the epoch that began, through the network forwards and backwards with rows of zeros, and leaves the weights as they are.
+// rehearse takes b, of a step of the epoch that began, through the network forwards and backwards
+// with rows of zeros, and leaves the weights as they are.
 func (t *trainer) rehearse(b *sample.Batch, number int) error {
 	rows := make([]kernels.Tensor, len(t.data.Types)+len(t.data.EdgeTables))
 	for _, n := range t.tiers.Types {

@@ -8,8 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/pipeline"
 )
 
-// TestPace: the disk has rows and lists to read, the processors batches to draw and steps to compute, and whoever has more to
-// do sets the pace.
+// TestPace: the disk has rows and lists to read, the processors batches to draw and steps to
+// compute, and whoever has more to do sets the pace.
 func TestPace(t *testing.T) {
 	for _, c := range []struct {
 		p       Plan

@@ -13,10 +13,11 @@ import (
 
 // What a network predicts of a node, or of an edge.
 const (
-	// Classes: one column with the number of the largest logit, as accuracy counts it; where a node has several classes, a column a
-	// class, 1 where its logit is above 0.
+	// Classes: one column with the number of the largest logit, as accuracy counts it; where a node
+	// has several classes, a column a class, 1 where its logit is above 0.
 	Classes = "classes"
-	// Probabilities: a column a class, the softmax of the logits; where a node has several classes, the sigmoid of each.
+	// Probabilities: a column a class, the softmax of the logits; where a node has several classes,
+	// the sigmoid of each.
 	Probabilities = "probabilities"
 	Logits        = "logits"
 	// Values: a column with the number, of networks that learn numbers.
@@ -33,9 +34,10 @@ var Predictable = []string{Classes, Probabilities, Logits, Values, Embeddings, S
 // DefaultLayer is the layer of embeddings that nobody has asked for by its number.
 const DefaultLayer = -1
 
-// Layer is the layer whose rows what is made of, the first of which is 1. Of embeddings it is the one asked for, where 0 is what nodes have
-// for input, or by DefaultLayer the last hidden one: what it makes is what the last layer reads. In a network of one layer there is none,
-// and it is that layer; so it is where links or edges are learnt, whose decoder reads what the last layer makes.
+// Layer is the layer whose rows what is made of, the first of which is 1. Of embeddings it is the
+// one asked for, where 0 is what nodes have for input, or by DefaultLayer the last hidden one: what
+// it makes is what the last layer reads. In a network of one layer there is none, and it is that
+// layer; so it is where links or edges are learnt, whose decoder reads what the last layer makes.
 func (n *Network) Layer(what string, asked int) (int, error) {
 	last := n.t.Layers
 	switch {
@@ -73,8 +75,8 @@ func (n *Network) learns() string {
 	return what + " of " + of
 }
 
-// TypeOf is the number of the type whose nodes are predicted: the one of that name, or the target where it is empty. It says what is wrong
-// where layer has no rows of such nodes.
+// TypeOf is the number of the type whose nodes are predicted: the one of that name, or the target
+// where it is empty. It says what is wrong where layer has no rows of such nodes.
 func (n *Network) TypeOf(name, what string, layer int) (int, error) {
 	d := n.t.data
 	if name == "" && d.Links != nil && len(d.SeedTypes()) > 1 {
@@ -129,10 +131,12 @@ func (n *Network) Columns(what string, layer, t int) int {
 	return n.t.model.Width(layer - 1)
 }
 
-// Predict calls do with what the network predicts of nodes of the type that TypeOf gave, over all their neighbours: Columns numbers a node, of
-// the layer that Layer gave. Nodes come once each, in ascending order, a chunk at a time, and both slices are lent for the length of the call.
-// Where labels are input, a training node sees the labels of no training node, as in an evaluation of them, and all others see all; then
-// training nodes come behind all others. The rows of a node are the same bits whatever the other nodes are.
+// Predict calls do with what the network predicts of nodes of the type that TypeOf gave, over all
+// their neighbours: Columns numbers a node, of the layer that Layer gave. Nodes come once each, in
+// ascending order, a chunk at a time, and both slices are lent for the length of the call. Where
+// labels are input, a training node sees the labels of no training node, as in an evaluation of
+// them, and all others see all; then training nodes come behind all others. The rows of a node are
+// the same bits whatever the other nodes are.
 func (n *Network) Predict(ctx context.Context, what string, layer, kind int, nodes []uint32, do func(nodes []uint32, rows []float32) error) (err error) {
 	defer kernels.RecoverMemory(&err)
 	t := n.t
@@ -175,7 +179,8 @@ func (n *Network) Predict(ctx context.Context, what string, layer, kind int, nod
 	return t.data.Set.Unchanged()
 }
 
-// converter is what makes predictions of rows of so many columns. Its result is valid until it is called again.
+// converter is what makes predictions of rows of so many columns. Its result is valid until it is
+// called again.
 func (n *Network) converter(what string) func(rows []float32, cols int) []float32 {
 	var best []uint32
 	var out []float32

@@ -62,7 +62,8 @@ func everyNode(n *Network) (nodes []uint32) {
 	return nodes
 }
 
-// TestPredict: what is predicted agrees with itself, with what is measured, with budgets and with other nodes beside.
+// TestPredict: what is predicted agrees with itself, with what is measured, with budgets and with
+// other nodes beside.
 func TestPredict(t *testing.T) {
 	labels := small()
 	labels.LabelInput, labels.Batch = 4, 32
@@ -125,7 +126,8 @@ func TestPredict(t *testing.T) {
 				require.Equal(t, measure(t, n, "test"), float64(right)/float64(of))
 			}
 
-			// The last layer's embeddings are the logits; those below have the width of the network.
+			// The last layer's embeddings are the logits; those below have the width of the
+			// network.
 			same, _ := predictions(t, n, Embeddings, c.o.Layers, all)
 			require.Equal(t, logits, same)
 			hidden, _ := predictions(t, n, Embeddings, DefaultLayer, all)
@@ -165,7 +167,8 @@ func TestPredict(t *testing.T) {
 	}
 }
 
-// TestPredictFewNodes: few nodes are computed from their neighbourhoods alone, to the same bits as with all others beside.
+// TestPredictFewNodes: few nodes are computed from their neighbourhoods alone, to the same bits as
+// with all others beside.
 func TestPredictFewNodes(t *testing.T) {
 	s := storetest.Communities(2000, 4, 3, 8, 3)
 	ds := open(t, s)
@@ -188,8 +191,8 @@ func TestPredictFewNodes(t *testing.T) {
 	require.Equal(t, map[int]int{1: len(near), 2: len(few)}, computed)
 }
 
-// TestPredictIsThePlainPass: logits are those of one batch of all nodes with all their neighbours, within the last bits: sums over
-// equal rows are taken in other chunks.
+// TestPredictIsThePlainPass: logits are those of one batch of all nodes with all their neighbours,
+// within the last bits: sums over equal rows are taken in other chunks.
 func TestPredictIsThePlainPass(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()
@@ -220,8 +223,8 @@ func TestPredictIsThePlainPass(t *testing.T) {
 	}
 }
 
-// TestPredictOnAnotherDataset: a network says the same of the same nodes where there are others beside them, and of a new node that is
-// like an old one what it says of that.
+// TestPredictOnAnotherDataset: a network says the same of the same nodes where there are others
+// beside them, and of a new node that is like an old one what it says of that.
 func TestPredictOnAnotherDataset(t *testing.T) {
 	s := storetest.Communities(300, 3, 6, 8, 3)
 	ds := open(t, s)
@@ -249,8 +252,8 @@ func TestPredictOnAnotherDataset(t *testing.T) {
 	require.Equal(t, measure(t, own, "test"), measure(t, n, "test"))
 }
 
-// TestPredictOnAnUnlabelledDataset: neither labels nor a split are needed to predict, classes have the names that they were trained by, and
-// there is nothing to measure.
+// TestPredictOnAnUnlabelledDataset: neither labels nor a split are needed to predict, classes have
+// the names that they were trained by, and there is nothing to measure.
 func TestPredictOnAnUnlabelledDataset(t *testing.T) {
 	several := storetest.Communities(300, 3, 6, 8, 3)
 	several.Bits = func(v int) []uint8 { return []uint8{uint8(v % 2), uint8(v % 3 / 2), 1} }
@@ -294,8 +297,8 @@ func TestPredictOnAnUnlabelledDataset(t *testing.T) {
 	require.ErrorContains(t, err, "{label_input} 4: the network reads labels of training nodes, and no node here is one with a label")
 }
 
-// TestLinksOnAnotherDataset: what a run of links has learnt scores pairs of a dataset whose edges are not split, the same ones the same where
-// they have the same neighbours.
+// TestLinksOnAnotherDataset: what a run of links has learnt scores pairs of a dataset whose edges
+// are not split, the same ones the same where they have the same neighbours.
 func TestLinksOnAnotherDataset(t *testing.T) {
 	s := linked(300)
 	ds := open(t, s)
@@ -314,7 +317,8 @@ func TestLinksOnAnotherDataset(t *testing.T) {
 	require.NoError(t, n.Top(t.Context(), tasks.TopOptions{K: 2, ExcludeKnown: true}, src[:1], func(uint32, []uint32, []float32) error { return nil }))
 }
 
-// TestPredictUnlabelled: nodes of a part are predicted whether or not they have a label, and measured where they have one.
+// TestPredictUnlabelled: nodes of a part are predicted whether or not they have a label, and
+// measured where they have one.
 func TestPredictUnlabelled(t *testing.T) {
 	s := storetest.Communities(300, 3, 6, 8, 3)
 	class := s.Class
@@ -377,8 +381,9 @@ func TestPredictRefusals(t *testing.T) {
 	require.ErrorIs(t, n.Predict(ctx, Logits, 2, 0, []uint32{1}, nil), context.Canceled)
 }
 
-// TestEmbeddingsOfLinks: what the decoder reads of nodes is what links are measured by, of either type, and layer 0 is what nodes have
-// for input: features as they are stored, and learnt rows as the checkpoint has them.
+// TestEmbeddingsOfLinks: what the decoder reads of nodes is what links are measured by, of either
+// type, and layer 0 is what nodes have for input: features as they are stored, and learnt rows as
+// the checkpoint has them.
 func TestEmbeddingsOfLinks(t *testing.T) {
 	spec := shop(rand.New(rand.NewPCG(3, 4)))
 	for _, h := range []*storetest.HeldEdges{&spec.Relations[0].EdgeSplit.Valid, &spec.Relations[0].EdgeSplit.Test} {
@@ -450,7 +455,8 @@ func TestEmbeddingsOfLinks(t *testing.T) {
 	require.ErrorContains(t, err, "{what} classes: the run learns links")
 }
 
-// TestEmbeddingsOfOtherTypes: nodes that are not the target have rows in the layers that the network computes of them.
+// TestEmbeddingsOfOtherTypes: nodes that are not the target have rows in the layers that the
+// network computes of them.
 func TestEmbeddingsOfOtherTypes(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 2))
 	dir, _ := runIn(t, ds, learning())
@@ -465,8 +471,9 @@ func TestEmbeddingsOfOtherTypes(t *testing.T) {
 	require.ErrorContains(t, err, "{type} author: layer 2 makes no rows of such nodes")
 }
 
-// TestLearntRowsOnAnotherDataset: nodes have the rows that were learnt under their ids, whatever their place in the other dataset, and new ones
-// the mean of all where that is asked for; so predictions are the same where all else is. Rows are as wide as hidden ones, too.
+// TestLearntRowsOnAnotherDataset: nodes have the rows that were learnt under their ids, whatever
+// their place in the other dataset, and new ones the mean of all where that is asked for; so
+// predictions are the same where all else is. Rows are as wide as hidden ones, too.
 func TestLearntRowsOnAnotherDataset(t *testing.T) {
 	spec := storetest.Library(400, 3, 2)
 	ds := openTyped(t, spec)
@@ -538,7 +545,8 @@ func TestLearntRowsGoByIDs(t *testing.T) {
 	require.Equal(t, want[10], got[3])
 }
 
-// TestLeastMemory: the least that a refusal names is enough, also where chunks and buffers are larger in more memory.
+// TestLeastMemory: the least that a refusal names is enough, also where chunks and buffers are
+// larger in more memory.
 func TestLeastMemory(t *testing.T) {
 	ds := openTyped(t, storetest.Library(6000, 3, 2))
 	o := learning()
@@ -560,7 +568,8 @@ func TestLeastMemory(t *testing.T) {
 	}
 }
 
-// TestPredictInLittleMemory: what the refusal names as the least does, 64 MiB are more than that, and rows are the same.
+// TestPredictInLittleMemory: what the refusal names as the least does, 64 MiB are more than that,
+// and rows are the same.
 func TestPredictInLittleMemory(t *testing.T) {
 	ds := open(t, storetest.Communities(3000, 3, 12, 32, 3))
 	o := small()

@@ -87,8 +87,9 @@ func ratedShop(spec storetest.TypedSpec) storetest.TypedSpec {
 	return spec
 }
 
-// TestPredictEdges: what is predicted of edges is what the decoder makes of the embeddings of their ends, comes to what is measured, and is the
-// same bits in any order, beside whichever others and wherever rows are kept.
+// TestPredictEdges: what is predicted of edges is what the decoder makes of the embeddings of their
+// ends, comes to what is measured, and is the same bits in any order, beside whichever others and
+// wherever rows are kept.
 func TestPredictEdges(t *testing.T) {
 	trust, between := openTyped(t, storetest.Trust(300, true, true)), openTyped(t, ratedShop(shop(rand.New(rand.NewPCG(3, 4)))))
 	for name, c := range map[string]struct {
@@ -216,7 +217,8 @@ func TestPredictEdges(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, slices.DeleteFunc(left, func(name string) bool { return filepath.Base(name) == "layers" }))
 
-			// One that is cut short behind the first layer goes on where it was, and leaves nothing behind.
+			// One that is cut short behind the first layer goes on where it was, and leaves nothing
+			// behind.
 			scratch := filepath.Join(t.TempDir(), "layers")
 			require.NoError(t, n.Close()) // which has the run, where rows are learnt
 			again := network(t, c.ds, dir, NetworkOptions{Scratch: scratch, GoesOn: true})
@@ -270,8 +272,9 @@ func TestPredictEdgesOfNothing(t *testing.T) {
 	require.EqualError(t, n.PredictEdges(context.Background(), Classes, nil, nil), "{what} classes: the run learns no edges")
 }
 
-// TestEdgesOnAnotherDataset: what a run has learnt of edges is predicted of those of a dataset that has neither the column that is learnt nor an
-// edge split, the same where ends have the same neighbours; what the network reads of edges has to be there.
+// TestEdgesOnAnotherDataset: what a run has learnt of edges is predicted of those of a dataset that
+// has neither the column that is learnt nor an edge split, the same where ends have the same
+// neighbours; what the network reads of edges has to be there.
 func TestEdgesOnAnotherDataset(t *testing.T) {
 	for _, label := range []string{"rating", "rating:value"} {
 		s := storetest.Trust(200, true, false)

@@ -22,8 +22,9 @@ func (t *trainer) look() run.Point {
 	return p
 }
 
-// count sets the counters of r: trained is what tables did for steps of training, and other what the stages did for the rest. It says what
-// stages did for training since the process began, and how many reads are under way.
+// count sets the counters of r: trained is what tables did for steps of training, and other what
+// the stages did for the rest. It says what stages did for training since the process began, and
+// how many reads are under way.
 func (t *trainer) count(r *run.Result, trained []cachetier.Stats, other pipeline.Stats) (stages pipeline.Stats, underWay int) {
 	r.SetTables(t.tiers, each(nil, trained, t.before.tables, cachetier.Stats.Add))
 	stages = t.tiers.Pipe.Stats().Sub(other)

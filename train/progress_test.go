@@ -14,8 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestLive: others look at a run at any time and see it go forward; it comes to the same, and its end is what they see
-// last.
+// TestLive: others look at a run at any time and see it go forward; it comes to the same, and its
+// end is what they see last.
 func TestLive(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	want := trained(t, ds, small())
@@ -88,8 +88,8 @@ func TestShowIsFree(t *testing.T) {
 	}
 }
 
-// TestLiveOfAFailure: a run that fails says so to those who look, and its directory is still its own while they are
-// told.
+// TestLiveOfAFailure: a run that fails says so to those who look, and its directory is still its
+// own while they are told.
 func TestLiveOfAFailure(t *testing.T) {
 	o := small()
 	o.LR, o.Norm, o.Layers, o.Fanouts = 9e5, "none", 8, []int{3, 2, 2, 2, 2, 2, 2, 2}

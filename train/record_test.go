@@ -54,8 +54,9 @@ func openFails(t *testing.T, disk vfs.FS) error {
 	return err
 }
 
-// TestEveryByteOfRecord flips bits all over run.json, and each of its last bytes, with checkpoints beside it and before the first
-// one. Each is found; without the file, the options are the checkpoint's.
+// TestEveryByteOfRecord flips bits all over run.json, and each of its last bytes, with checkpoints
+// beside it and before the first one. Each is found; without the file, the options are the
+// checkpoint's.
 func TestEveryByteOfRecord(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	want := trained(t, ds, long())
@@ -105,8 +106,8 @@ func TestEveryByteOfRecord(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestEveryPartOfCheckpoint flips bits all over the newest checkpoint: each is found, and the run goes on from the one before
-// it, to the same end.
+// TestEveryPartOfCheckpoint flips bits all over the newest checkpoint: each is found, and the run
+// goes on from the one before it, to the same end.
 func TestEveryPartOfCheckpoint(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	want := trained(t, ds, long())
@@ -132,8 +133,8 @@ func TestEveryPartOfCheckpoint(t *testing.T) {
 	}
 }
 
-// TestRecordDiffers: a run.json with other options than the checkpoint is refused, each named with both values, whether its
-// checksum was made to fit or not; options that may change are free to.
+// TestRecordDiffers: a run.json with other options than the checkpoint is refused, each named with
+// both values, whether its checksum was made to fit or not; options that may change are free to.
 func TestRecordDiffers(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	disk := half(t, ds, long())
@@ -171,7 +172,8 @@ func TestRecordDiffers(t *testing.T) {
 	require.Equal(t, 6, r.Options.Epochs)
 }
 
-// TestResumeEarlierVersion: one without a checksum in run.json and without options in checkpoints goes on, and is told.
+// TestResumeEarlierVersion: one without a checksum in run.json and without options in checkpoints
+// goes on, and is told.
 func TestResumeEarlierVersion(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	want := trained(t, ds, long())

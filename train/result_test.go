@@ -17,7 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// TestMetricKeys: the keys of epochs and of the best one name what was measured, in every file of a run.
+// TestMetricKeys: the keys of epochs and of the best one name what was measured, in every file of a
+// run.
 func TestMetricKeys(t *testing.T) {
 	two := storetest.Communities(400, 2, 8, 16, 1)
 	two.Valid, two.Test, two.Train = two.Train[:60], two.Train[60:120], two.Train[120:]
@@ -66,7 +67,8 @@ func TestMetricKeys(t *testing.T) {
 	}
 }
 
-// TestMetricKeysBefore reads what earlier versions wrote: the keys of accuracy, whatever was measured.
+// TestMetricKeysBefore reads what earlier versions wrote: the keys of accuracy, whatever was
+// measured.
 func TestMetricKeysBefore(t *testing.T) {
 	var r run.Result
 	require.NoError(t, json.Unmarshal([]byte(`{"metric": "roc-auc", "epochs": [{"epoch": 1, "train_acc": 0.5, "valid_acc": 0.75}],
@@ -87,8 +89,9 @@ func TestMetricKeysBefore(t *testing.T) {
 	require.Equal(t, metric.ROCAUC, e.Metric)
 }
 
-// TestTrainMetric: where the training nodes are one batch, without dropout and with every neighbour, what training measures in
-// an epoch is what validation on them measured after the one before.
+// TestTrainMetric: where the training nodes are one batch, without dropout and with every
+// neighbour, what training measures in an epoch is what validation on them measured after the one
+// before.
 func TestTrainMetric(t *testing.T) {
 	one, multi := storetest.Communities(400, 2, 8, 16, 1), several(400)
 	one.Valid, multi.Valid = one.Train, multi.Train

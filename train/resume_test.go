@@ -27,8 +27,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// long is small with everything that a checkpoint must carry: a best epoch before the last, an epoch not evaluated,
-// checkpoints within epochs.
+// long is small with everything that a checkpoint must carry: a best epoch before the last, an
+// epoch not evaluated, checkpoints within epochs.
 func long() run.Options {
 	o := small()
 	o.Epochs, o.EvalEvery, o.CheckpointEvery, o.LogEvery, o.LR = 5, 2, 3, 1, 0.03
@@ -78,8 +78,9 @@ func listing(t *testing.T, fsys vfs.FS) []string {
 // errCrash ends a run at the moment whose disk contents were taken.
 var errCrash = errors.New("the power is out")
 
-// TestResumeAfterPowerLoss takes what is on disk, synced writes only, at every step and in the middle of every kind of
-// write, and resumes from that: weights, losses and counters are those of the run that was never cut.
+// TestResumeAfterPowerLoss takes what is on disk, synced writes only, at every step and in the
+// middle of every kind of write, and resumes from that: weights, losses and counters are those of
+// the run that was never cut.
 func TestResumeAfterPowerLoss(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()
@@ -144,7 +145,8 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 	}
 }
 
-// TestResumeOverAndOver interrupts a run after every second step, which with κ of 5 is mostly amid what batches share.
+// TestResumeOverAndOver interrupts a run after every second step, which with κ of 5 is mostly amid
+// what batches share.
 func TestResumeOverAndOver(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	for _, name := range []string{"ns", "ns nested", "labor0 nested", "labor0 smoothed", "rw nested"} {
@@ -210,7 +212,8 @@ func TestResumeEarlyStop(t *testing.T) {
 	sameRun(t, want, got)
 }
 
-// TestResumeLonger: more epochs than asked for at first are those of a run that asked for them at once.
+// TestResumeLonger: more epochs than asked for at first are those of a run that asked for them at
+// once.
 func TestResumeLonger(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()
@@ -287,7 +290,8 @@ func edit(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) {
 	require.NoError(t, errors.Join(err, f.Close()))
 }
 
-// TestResumeDamaged: a damaged checkpoint is passed over for the one before it, and a checkpoint from elsewhere is named.
+// TestResumeDamaged: a damaged checkpoint is passed over for the one before it, and a checkpoint
+// from elsewhere is named.
 func TestResumeDamaged(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()
@@ -350,7 +354,8 @@ func TestResumeDamaged(t *testing.T) {
 		", whichever is not of this run")
 }
 
-// TestResumeForbidden: a checkpoint that may not be read may be whole, so it is not passed over, which removes it.
+// TestResumeForbidden: a checkpoint that may not be read may be whole, so it is not passed over,
+// which removes it.
 func TestResumeForbidden(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	disk := half(t, ds, long())
@@ -398,7 +403,8 @@ func TestDamagedRecords(t *testing.T) {
 	require.ErrorContains(t, err, "; restore it, or begin another run with {run}")
 }
 
-// TestResumeImpossible: earlier versions had no checksum on what a checkpoint counts, so it may be anything.
+// TestResumeImpossible: earlier versions had no checksum on what a checkpoint counts, so it may be
+// anything.
 func TestResumeImpossible(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	for change, want := range map[string]string{
@@ -449,7 +455,8 @@ func TestResumeTidies(t *testing.T) {
 		"metrics.jsonl", "result.json", "run.json"}, listing(t, disk))
 }
 
-// TestFullDisk fills the disk while a checkpoint is written: the one before it stays, and the run goes on from there.
+// TestFullDisk fills the disk while a checkpoint is written: the one before it stays, and the run
+// goes on from there.
 func TestFullDisk(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()

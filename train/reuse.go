@@ -16,7 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// reuse is the hidden rows of earlier steps that a run uses again. Where nothing is ever used there is no cache, and no slots; nor before open.
+// reuse is the hidden rows of earlier steps that a run uses again. Where nothing is ever used there
+// is no cache, and no slots; nor before open.
 type reuse struct {
 	history.Settings // without auto
 	be               kernels.Backend
@@ -170,8 +171,8 @@ func (u *reuse) input(now int) *step.Held {
 	return &u.held
 }
 
-// rehearsal is the layers of b, and what its step has of hidden rows, as in the step that takes the most memory: all rows are computed and
-// kept, and are put together as if some were not.
+// rehearsal is the layers of b, and what its step has of hidden rows, as in the step that takes the
+// most memory: all rows are computed and kept, and are put together as if some were not.
 func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
 	if u == nil || len(u.options.Kept) == 0 {
 		return b.Layers, nil
@@ -243,7 +244,8 @@ func (t *trainer) reuseReport() *run.HistoryOf {
 	return h
 }
 
-// allAudited is what audits found in all layers; ok is false where there are none, neither now nor before the run was resumed.
+// allAudited is what audits found in all layers; ok is false where there are none, neither now nor
+// before the run was resumed.
 func (u *reuse) allAudited() (all run.AuditSums, ok bool) {
 	for _, s := range u.audited {
 		all.Add(s)

@@ -33,8 +33,8 @@ func reusing() run.Options {
 	return o
 }
 
-// TestReuseSameResults: budgets, policies, windows, engines, workers, checkpoints and backends change nothing of a run that uses rows again,
-// its counts included.
+// TestReuseSameResults: budgets, policies, windows, engines, workers, checkpoints and backends
+// change nothing of a run that uses rows again, its counts included.
 func TestReuseSameResults(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	all := int64(ds.Features(0).Rows() * ds.Features(0).RowBytes())
@@ -71,7 +71,8 @@ func TestReuseSameResults(t *testing.T) {
 	sameWork(t, trained(t, ds, o), got)
 }
 
-// TestReuseSharesTheRegion: slots and the rows of several tables, some of which steps rewrite, lie in one region.
+// TestReuseSharesTheRegion: slots and the rows of several tables, some of which steps rewrite, lie
+// in one region.
 func TestReuseSharesTheRegion(t *testing.T) {
 	ds := openTyped(t, storetest.Library(600, 3, 2))
 	o := reusing()
@@ -87,7 +88,8 @@ func TestReuseSharesTheRegion(t *testing.T) {
 	require.LessOrEqual(t, got.Tiers.Device.CapacityBytes, o.Cache.DeviceBytes)
 }
 
-// TestNoReuse: where no row may be used again, results are those of a run that was not asked to; and what is asked for then counts for nothing.
+// TestNoReuse: where no row may be used again, results are those of a run that was not asked to;
+// and what is asked for then counts for nothing.
 func TestNoReuse(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
 	want := trained(t, ds, small())
@@ -112,7 +114,8 @@ func TestNoReuse(t *testing.T) {
 	}
 }
 
-// TestReuseSaves: rows that are used again spare feature rows, of every network and of several types, and the network learns.
+// TestReuseSaves: rows that are used again spare feature rows, of every network and of several
+// types, and the network learns.
 func TestReuseSaves(t *testing.T) {
 	typed := openTyped(t, storetest.Library(600, 3, 2))
 	for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT, model.HGT} {
@@ -127,7 +130,8 @@ func TestReuseSaves(t *testing.T) {
 	}
 }
 
-// TestReuseResume: interrupted after every second step, a run ends with the results of one that was not, rows and counts included.
+// TestReuseResume: interrupted after every second step, a run ends with the results of one that was
+// not, rows and counts included.
 func TestReuseResume(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := reusing()
@@ -135,8 +139,8 @@ func TestReuseResume(t *testing.T) {
 	resumeOverAndOver(t, ds, o)
 }
 
-// TestReuseGone: a run whose kept rows are gone or damaged says so in a line and stays as it is; without them it goes on when it is told to, and
-// its result says so.
+// TestReuseGone: a run whose kept rows are gone or damaged says so in a line and stays as it is;
+// without them it goes on when it is told to, and its result says so.
 func TestReuseGone(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	o := reusing()
@@ -194,7 +198,8 @@ func TestReuseGone(t *testing.T) {
 	}
 }
 
-// TestReuseResumesNoOther: a run does not go on with other settings than it began with; each that differs is named.
+// TestReuseResumesNoOther: a run does not go on with other settings than it began with; each that
+// differs is named.
 func TestReuseResumesNoOther(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
 	disk := half(t, ds, reusing())
@@ -229,7 +234,8 @@ func notesTo(notes *[]string) Hooks {
 	}}
 }
 
-// TestReuseNotes: what keeps nothing, or keeps rows that gradients never decide on, is said in a line with the remedy.
+// TestReuseNotes: what keeps nothing, or keeps rows that gradients never decide on, is said in a
+// line with the remedy.
 func TestReuseNotes(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2)) // 8 steps an epoch
 	for want, change := range map[string]func(o *run.Options){
@@ -331,7 +337,8 @@ func TestReuseRest(t *testing.T) {
 	}
 }
 
-// TestReuseWithoutSpill: what is drawn depends on steps before, so that a spill is of no use: it gets no memory, no disk, and a line.
+// TestReuseWithoutSpill: what is drawn depends on steps before, so that a spill is of no use: it
+// gets no memory, no disk, and a line.
 func TestReuseWithoutSpill(t *testing.T) {
 	o := reusing()
 	o.Epochs, o.SpillBytes = 1, 16<<20
@@ -347,7 +354,8 @@ func TestReuseWithoutSpill(t *testing.T) {
 	require.Nil(t, r.Spill)
 }
 
-// TestReuseMemory: rows that the memory does not hold are refused before any is allocated, with the option that asks for less.
+// TestReuseMemory: rows that the memory does not hold are refused before any is allocated, with the
+// option that asks for less.
 func TestReuseMemory(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
 	o := reusing()
@@ -362,7 +370,8 @@ func TestReuseMemory(t *testing.T) {
 	require.ErrorContains(t, err, "{history_bytes} makes that less")
 }
 
-// TestReuseRehearsal: a step that uses rows again, and keeps others, takes no memory that the rehearsal has not.
+// TestReuseRehearsal: a step that uses rows again, and keeps others, takes no memory that the
+// rehearsal has not.
 func TestReuseRehearsal(t *testing.T) {
 	ds := open(t, storetest.Communities(3000, 4, 8, 24, 2))
 	o := reusing()
@@ -409,7 +418,8 @@ func TestReuseOfLittle(t *testing.T) {
 	}
 }
 
-// TestReuseIsForSteps: a network of random walks, which is measured on batches, keeps no rows for that.
+// TestReuseIsForSteps: a network of random walks, which is measured on batches, keeps no rows for
+// that.
 func TestReuseIsForSteps(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
 	o := reusing()

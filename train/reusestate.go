@@ -14,8 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// reused are the hidden rows of earlier steps, as of a checkpoint. They are in a file beside it, which may be as large as the memory for them: it is
-// written and read a piece at a time.
+// reused are the hidden rows of earlier steps, as of a checkpoint. They are in a file beside it,
+// which may be as large as the memory for them: it is written and read a piece at a time.
 type reused struct {
 	*trainer
 	at *run.Progress

@@ -34,8 +34,9 @@ func outOfCore(ds *store.Dataset, engine disk.Kind) run.Options {
 	return o
 }
 
-// TestSameResults is principle 2 out of core: each engine with each policy, and with them, in turn, windows, budgets,
-// look-ahead and workers. `go run ./tools/ci same` does it with the program and a real graph.
+// TestSameResults is principle 2 out of core: each engine with each policy, and with them, in turn,
+// windows, budgets, look-ahead and workers. `go run ./tools/ci same` does it with the program and a
+// real graph.
 func TestSameResults(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	all := int64(ds.Features(0).Rows() * ds.Features(0).RowBytes())

@@ -36,7 +36,8 @@ var draws = map[string]func(o *run.Options){
 	"walks of one step": func(o *run.Options) { o.Sampler, o.Walk.Length = sample.RW, 1 },
 }
 
-// TestDraws: every way to draw learns from neighbours, gives batches of its own, and the same ones out of core.
+// TestDraws: every way to draw learns from neighbours, gives batches of its own, and the same ones
+// out of core.
 func TestDraws(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 10, 16, 1))
 	ways := map[string]string{} // by what the weights became
@@ -171,7 +172,8 @@ func changeSchedule(t *testing.T, disk vfs.FS, change func(meta map[string]strin
 
 const halfNewest = "/run/checkpoints/00000012.safetensors"
 
-// TestResumeSchedule: a checkpoint of other draws is refused by what is different, and so are options.
+// TestResumeSchedule: a checkpoint of other draws is refused by what is different, and so are
+// options.
 func TestResumeSchedule(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()
@@ -248,7 +250,8 @@ func TestEvaluatedOnWalks(t *testing.T) {
 	require.NotContains(t, notes, "{kappa}")
 }
 
-// weighted is a graph whose nodes hear more of other classes than of their own, but for the weights of edges.
+// weighted is a graph whose nodes hear more of other classes than of their own, but for the weights
+// of edges.
 func weighted(other float32) storetest.Spec {
 	const nodes, classes = 900, 4
 	s := storetest.Communities(nodes, classes, 10, 16, 1)
@@ -268,8 +271,8 @@ func weighted(other float32) storetest.Spec {
 	return s
 }
 
-// TestWeighted: neighbours are drawn and count as their edges weigh, those of weight 0 not at all, the same out of core, and
-// in full as on blocks of every neighbour.
+// TestWeighted: neighbours are drawn and count as their edges weigh, those of weight 0 not at all,
+// the same out of core, and in full as on blocks of every neighbour.
 func TestWeighted(t *testing.T) {
 	ds := open(t, weighted(0))
 	o := small()

@@ -11,11 +11,12 @@ import (
 	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
-// endRows are rows that the last layer makes of nodes that links may join: of sources and of destinations, which are one where both are of
-// one type.
+// endRows are rows that the last layer makes of nodes that links may join: of sources and of
+// destinations, which are one where both are of one type.
 type endRows struct{ src, dst *infer.Kept }
 
-// keep computes them, of nodes of either end, ascending. Where both ends are of one type, dst are those of both.
+// keep computes them, of nodes of either end, ascending. Where both ends are of one type, dst are
+// those of both.
 func (n *Network) keep(ctx context.Context, src, dst []uint32) (r endRows, err error) {
 	if n.t.eval.Walks() {
 		return r, errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network does not predict")
@@ -86,9 +87,11 @@ func (t *rowTable) close() { t.be.Free(t.all.Buf) }
 // Pairs are some pairs of nodes.
 type Pairs struct {
 	Src, Dst []uint32
-	// Of is the relation of each, by its place in data.Links.All; empty where the links of one are learnt.
+	// Of is the relation of each, by its place in data.Links.All; empty where the links of one are
+	// learnt.
 	Of []uint32
-	// Given are the numbers of each that an edge has beside what is learnt, in the order of data.Data.Given; empty where there are none.
+	// Given are the numbers of each that an edge has beside what is learnt, in the order of
+	// data.Data.Given; empty where there are none.
 	Given []float32
 }
 
@@ -101,12 +104,15 @@ func (p *Pairs) cut(n int) (first Pairs) {
 	return first
 }
 
-// EachPair gives pairs to use, some at a time, which are lent for the length of a call. It may be called again, and gives the same ones.
+// EachPair gives pairs to use, some at a time, which are lent for the length of a call. It may be
+// called again, and gives the same ones.
 type EachPair func(use func(Pairs) error) error
 
-// Scores calls do with pairs of nodes, which a run of links has learnt to tell from others, and their scores: those that an evaluation gives
-// them, the larger the likelier a link. do gets them in the order of pairs, which is called twice, and all slices are lent for the length of
-// a call. Memory does not grow with their number, and the rows of their nodes are on disk where they do not fit.
+// Scores calls do with pairs of nodes, which a run of links has learnt to tell from others, and
+// their scores: those that an evaluation gives them, the larger the likelier a link. do gets them
+// in the order of pairs, which is called twice, and all slices are lent for the length of a call.
+// Memory does not grow with their number, and the rows of their nodes are on disk where they do not
+// fit.
 func (n *Network) Scores(ctx context.Context, pairs EachPair, do func(p Pairs, scores []float32) error) error {
 	if !n.Links() {
 		return fmt.Errorf("{what} %s: the run learns %s, and scores are of links", Scores, n.learns())
@@ -116,11 +122,12 @@ func (n *Network) Scores(ctx context.Context, pairs EachPair, do func(p Pairs, s
 	})
 }
 
-// errPairsChanged is about a file of pairs that was replaced while rows of the nodes that it named were computed.
+// errPairsChanged is about a file of pairs that was replaced while rows of the nodes that it named
+// were computed.
 var errPairsChanged = errors.New("the pairs are others than when they were first read; run the same command again")
 
-// eachPair calls do with pairs, and with the rows that the network made of their nodes: row from[i] of x is the ith source's, and row to[i] of y
-// the ith destination's.
+// eachPair calls do with pairs, and with the rows that the network made of their nodes: row from[i]
+// of x is the ith source's, and row to[i] of y the ith destination's.
 func (n *Network) eachPair(
 	ctx context.Context, pairs EachPair, do func(p Pairs, x, y kernels.Tensor, from, to []uint32) error,
 ) (err error) {
@@ -187,8 +194,9 @@ func (n *Network) eachPair(
 	return n.t.data.Set.Unchanged()
 }
 
-// Top calls do with the destinations that score highest with each of the sources, which ascend, as [tasks.Links.Top] does; o.Bytes is filled
-// in. The rows of all destinations are on disk where they do not fit.
+// Top calls do with the destinations that score highest with each of the sources, which ascend, as
+// [tasks.Links.Top] does; o.Bytes is filled in. The rows of all destinations are on disk where they
+// do not fit.
 func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32, do func(src uint32, dst []uint32, scores []float32) error) (err error) {
 	defer kernels.RecoverMemory(&err)
 	if !n.Links() {
@@ -228,7 +236,8 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 	return n.t.data.Set.Unchanged()
 }
 
-// Relation is the one whose links, or edges, the network has learnt, by its number, and the types of both ends.
+// Relation is the one whose links, or edges, the network has learnt, by its number, and the types
+// of both ends.
 func (n *Network) Relation() (number, src, dst int) {
 	d := n.t.data
 	r := d.Relations[d.Links.Relation]

@@ -44,7 +44,8 @@ func scoredOf(t *testing.T, n *Network, all Pairs, atOnce int) (scores []float32
 	return scores
 }
 
-// reference is the scores of a decoder in float64, from the rows of both ends and the weights that are in a file of the run.
+// reference is the scores of a decoder in float64, from the rows of both ends and the weights that
+// are in a file of the run.
 func reference(weights map[string][]float32, kind model.Decoder, x, y []float32) (sum float64) {
 	row := func(name string, i int) float64 { return float64(weights["decoder."+name][i]) }
 	if kind == model.ComplEx {
@@ -94,8 +95,9 @@ func decoders(t *testing.T, check func(t *testing.T, ds *store.Dataset, o run.Op
 	}
 }
 
-// TestScores: pairs in any order, some of them twice, score what the decoder makes of the embeddings, by the weights in the run's file, and
-// the same bits however many come at a time and wherever rows are kept.
+// TestScores: pairs in any order, some of them twice, score what the decoder makes of the
+// embeddings, by the weights in the run's file, and the same bits however many come at a time and
+// wherever rows are kept.
 func TestScores(t *testing.T) {
 	decoders(t, func(t *testing.T, ds *store.Dataset, o run.Options, dir string) {
 		n := network(t, ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
@@ -143,8 +145,8 @@ func TestScores(t *testing.T) {
 	})
 }
 
-// TestTop: the best K are those of all scores sorted, with their very bits and the first of equals, in blocks of any size, with known links
-// and without.
+// TestTop: the best K are those of all scores sorted, with their very bits and the first of equals,
+// in blocks of any size, with known links and without.
 func TestTop(t *testing.T) {
 	decoders(t, func(t *testing.T, ds *store.Dataset, o run.Options, dir string) {
 		n := network(t, ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
@@ -214,7 +216,8 @@ func TestTop(t *testing.T) {
 	})
 }
 
-// TestScoresInLittleMemory: what a step would take need not be there to use a network, nor what measuring would to predict.
+// TestScoresInLittleMemory: what a step would take need not be there to use a network, nor what
+// measuring would to predict.
 func TestScoresInLittleMemory(t *testing.T) {
 	ds := open(t, linked(300))
 	o := linkOptions()
@@ -251,8 +254,9 @@ func TestScoresInLittleMemory(t *testing.T) {
 	require.Panics(t, func() { _, _ = n.Measure(t.Context(), "test") })
 }
 
-// TestScoresOfSeveral: pairs of several relations score what the decoder makes of them with each relation's own vector, and the best of a relation
-// are those of all its scores sorted, without its known links and with those of the others.
+// TestScoresOfSeveral: pairs of several relations score what the decoder makes of them with each
+// relation's own vector, and the best of a relation are those of all its scores sorted, without its
+// known links and with those of the others.
 func TestScoresOfSeveral(t *testing.T) {
 	ds := openTyped(t, clock(60, 1, 2, 3))
 	for _, kind := range []model.Decoder{model.DistMult, model.ComplEx} {

@@ -29,8 +29,8 @@ func spilling(ds *store.Dataset, bytes int64) run.Options {
 	return o
 }
 
-// TestSameResultsBySpill: however an epoch's rows come, its results are the same: under each policy and sampler, with windows of a step, and with
-// spills that are too small to be of use.
+// TestSameResultsBySpill: however an epoch's rows come, its results are the same: under each policy
+// and sampler, with windows of a step, and with spills that are too small to be of use.
 func TestSameResultsBySpill(t *testing.T) {
 	ds := open(t, storetest.Communities(3000, 4, 8, 24, 2))
 	for _, name := range []string{"ns smoothed", "labor0 nested", "labor-star nested"} {
@@ -59,7 +59,8 @@ func TestSameResultsBySpill(t *testing.T) {
 	}
 }
 
-// TestResumeBySpill: a run that is cut in the middle of horizons, again and again, ends as one that is not.
+// TestResumeBySpill: a run that is cut in the middle of horizons, again and again, ends as one that
+// is not.
 func TestResumeBySpill(t *testing.T) {
 	ds := open(t, storetest.Communities(3000, 4, 8, 24, 2))
 	want := trained(t, ds, spilling(ds, 0))
@@ -116,7 +117,8 @@ func TestNoPlaceForASpill(t *testing.T) {
 	}
 }
 
-// TestASpillThatIsTooSmall is used, and a line says what it costs, what windows would, and what helps.
+// TestASpillThatIsTooSmall is used, and a line says what it costs, what windows would, and what
+// helps.
 func TestASpillThatIsTooSmall(t *testing.T) {
 	ds := open(t, storetest.Communities(40_000, 4, 8, 64, 2))
 	for spill, small := range map[int64]bool{4 << 20: true, 64 << 20: false} {
@@ -140,7 +142,8 @@ func TestASpillThatIsTooSmall(t *testing.T) {
 	}
 }
 
-// TestWaysAreThoseOfARun: what a plan says of windows and of the join, before the first step, is within a quarter of what runs count.
+// TestWaysAreThoseOfARun: what a plan says of windows and of the join, before the first step, is
+// within a quarter of what runs count.
 func TestWaysAreThoseOfARun(t *testing.T) {
 	ds := open(t, storetest.Communities(40_000, 4, 8, 64, 2))
 	for _, spill := range []int64{0, 16 << 20, 64 << 20} {

@@ -7,15 +7,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// parts are all that a checkpoint holds. What a run is comes first, so that a checkpoint of another one is refused for that; soFar
-// stands before those that share its progress.
+// parts are all that a checkpoint holds. What a run is comes first, so that a checkpoint of another
+// one is refused for that; soFar stands before those that share its progress.
 func (t *trainer) parts() checkpoint.Parts {
 	at := new(run.Progress)
 	return checkpoint.Parts{identity{t}, recorded{t}, soFar{t, at}, schedule{t, at}, weights{t}, moments{t, at}, chosen{t, at}, learntRows{t, at}, reused{t, at}}
 }
 
-// saveCheckpoint writes all that resuming needs, and forgets the oldest checkpoint. Steps on a dataset that changed under
-// them are not worth resuming from: the rows may have been neither the old ones nor the new.
+// saveCheckpoint writes all that resuming needs, and forgets the oldest checkpoint. Steps on a
+// dataset that changed under them are not worth resuming from: the rows may have been neither the
+// old ones nor the new.
 func (t *trainer) saveCheckpoint(ctx context.Context) error {
 	if err := t.data.Set.Unchanged(); err != nil {
 		return err
@@ -32,8 +33,8 @@ func (t *trainer) saveCheckpoint(ctx context.Context) error {
 	return t.retainRows(ctx)
 }
 
-// resume continues where the newest checkpoint that can be read left off: see run.Dir.Resume. Where there is no checkpoint, the run starts at
-// step 0.
+// resume continues where the newest checkpoint that can be read left off: see run.Dir.Resume. Where
+// there is no checkpoint, the run starts at step 0.
 func (t *trainer) resume(ctx context.Context) error {
 	left, err := t.dir.Resume(t.KeepCheckpoints, t.note, func(s *checkpoint.State) error {
 		parts := t.parts()

@@ -15,8 +15,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestSteadyState: once a run is warm, a step allocates nothing on the Go heap that grows with its batch. Batches differ in
-// size from step to step, so what grows to the largest one does so in the first epoch.
+// TestSteadyState: once a run is warm, a step allocates nothing on the Go heap that grows with its
+// batch. Batches differ in size from step to step, so what grows to the largest one does so in the
+// first epoch.
 func TestSteadyState(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: hundreds of steps")

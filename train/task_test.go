@@ -17,7 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// several has two classes that communities tell and one that only the parity of the community does; some are not known.
+// several has two classes that communities tell and one that only the parity of the community does;
+// some are not known.
 func several(nodes int) storetest.Spec {
 	spec := storetest.Communities(nodes, 4, 10, 16, 1)
 	spec.Bits = func(v int) []uint8 {
@@ -123,7 +124,8 @@ func TestClassWeights(t *testing.T) {
 	}
 }
 
-// TestOptimizers: schedules, clipping and decoupled decay train, and resume to the bit; a cosine's end cannot be moved.
+// TestOptimizers: schedules, clipping and decoupled decay train, and resume to the bit; a cosine's
+// end cannot be moved.
 func TestOptimizers(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	for name, change := range map[string]func(o *run.Options){
@@ -161,7 +163,8 @@ func TestOptimizers(t *testing.T) {
 	require.ErrorContains(t, err, "{clip_norm} is 1 and the run's is 0")
 }
 
-// TestMemoryBudget: one that is too small is refused with the least that works, and the heap's limit goes back when the run ends.
+// TestMemoryBudget: one that is too small is refused with the least that works, and the heap's
+// limit goes back when the run ends.
 func TestMemoryBudget(t *testing.T) {
 	o := small()
 	o.MemoryBytes = 100

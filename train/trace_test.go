@@ -30,7 +30,8 @@ func tracedRows(t *testing.T, ds *store.Dataset, o run.Options) map[string]int64
 	return rows
 }
 
-// TestTraceIsWhatTrainingReads: a trace asks for as many rows of each table as training with the same options reads.
+// TestTraceIsWhatTrainingReads: a trace asks for as many rows of each table as training with the
+// same options reads.
 func TestTraceIsWhatTrainingReads(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 6))
 	for name, change := range map[string]func(o *run.Options){

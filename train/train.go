@@ -30,22 +30,24 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// Hooks are what a run has of its caller: what it computes on, and functions that tell how it goes. Nil ones are not called; they
-// run between steps, so they should be quick.
+// Hooks are what a run has of its caller: what it computes on, and functions that tell how it goes.
+// Nil ones are not called; they run between steps, so they should be quick.
 type Hooks struct {
-	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that run.Options.Kernels names.
+	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that
+	// run.Options.Kernels names.
 	Backend kernels.Backend
 
 	Start func(*run.Record)
 	Step  func(epoch, step, steps int, loss float64)
 	Epoch func(run.Epoch)
 	Note  func(string) // something that the user should know, once
-	// Text turns the options that a text names, as package run says, into what the user calls them, in texts that go on
-	// record: Result.Error and those of AutoEpochs. nil leaves texts as they are.
+	// Text turns the options that a text names, as package run says, into what the user calls them,
+	// in texts that go on record: Result.Error and those of AutoEpochs. nil leaves texts as they
+	// are.
 	Text func(string) string
-	// Live is called once the run is on record, with a function that gives the result so far, or how the run ended. It
-	// may be called by several at any time, and costs the run nothing, until stop, which is called when the run has ended
-	// and before its directory is given up.
+	// Live is called once the run is on record, with a function that gives the result so far, or
+	// how the run ended. It may be called by several at any time, and costs the run nothing, until
+	// stop, which is called when the run has ended and before its directory is given up.
 	Live func(now func() *run.Result) (stop func())
 
 	// OpenRows opens a file of run.Options.InitRows, whose rows are those of nodes by these ids.
@@ -53,19 +55,21 @@ type Hooks struct {
 
 	faults disk.Faults             // of tests
 	beside func(total int64) int64 // bytes that the caller takes of total; nil: none
-	// Of a network that is used on a dataset that it was not trained on: what is known of the other one.
+	// Of a network that is used on a dataset that it was not trained on: what is known of the other
+	// one.
 	known *trainedOn
 	fixed *fixed // the network learns no more; nil: it does
 }
 
-// Run trains on ds and evaluates, in the run directory that openDir gives once the options are known to fit the dataset;
-// version is recorded. A directory from run.Open continues the run in it, at the step after its newest checkpoint; options
-// that would change its results are refused.
+// Run trains on ds and evaluates, in the run directory that openDir gives once the options are
+// known to fit the dataset; version is recorded. A directory from run.Open continues the run in it,
+// at the step after its newest checkpoint; options that would change its results are refused.
 //
-// When ctx ends, the run stops at the next step boundary, whatever it reads just then, writes a checkpoint and returns its
-// result so far, Status Interrupted, without an error; before the first step that can be taken, ctx's error is all. On an error the
-// directory holds what finished before, and the error; where it is only that something could not be read, or that memory was
-// short, that is every step up to then.
+// When ctx ends, the run stops at the next step boundary, whatever it reads just then, writes a
+// checkpoint and returns its result so far, Status Interrupted, without an error; before the first
+// step that can be taken, ctx's error is all. On an error the directory holds what finished before,
+// and the error; where it is only that something could not be read, or that memory was short, that
+// is every step up to then.
 func Run(
 	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h Hooks,
 ) (_ *run.Result, err error) {
@@ -153,14 +157,16 @@ type task interface {
 	Kind() metric.Kind
 	// Trained is the metric of the batches that were trained on.
 	Trained(a step.Tally) float64
-	// Steps is the number of steps of an epoch. Begin orders the seeds of an epoch, the first of which is 1; Seeds are those of a
-	// step of it, by type, and stay valid until the next Begin. Without is the edges that its batch is drawn without, or nil. The
-	// three that are about an epoch are called by another goroutine than Loss.
+	// Steps is the number of steps of an epoch. Begin orders the seeds of an epoch, the first of
+	// which is 1; Seeds are those of a step of it, by type, and stay valid until the next Begin.
+	// Without is the edges that its batch is drawn without, or nil. The three that are about an
+	// epoch are called by another goroutine than Loss.
 	Steps() int
 	Begin(epoch int)
 	Seeds(step int) [][]uint32
 	Without(step int) []sample.Without
-	// Part begins a measurement of a part of the split: of these nodes, by type, none where there is nothing to measure.
+	// Part begins a measurement of a part of the split: of these nodes, by type, none where there
+	// is nothing to measure.
 	Part(ctx context.Context, p tasks.Part) ([][]uint32, error)
 	// Baseline measures an answer without a network on these nodes of the part that Part began
 	// last. It returns nil if there is no such answer. Constant returns the network's answer if the
@@ -430,8 +436,8 @@ func (t *trainer) relations() (all []run.RelationOf) {
 	return all
 }
 
-// openTiers takes the measure of the first batch and opens the tiers by it. Where that leaves no room for full-neighbour
-// evaluation, and may, there is none.
+// openTiers takes the measure of the first batch and opens the tiers by it. Where that leaves no
+// room for full-neighbour evaluation, and may, there is none.
 func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	if most := mutable.MaxKept - 1; t.KeepCheckpoints > most && t.data.Learns() {
 		return fmt.Errorf("{keep_checkpoints} %d: at most %d where rows are learnt", t.KeepCheckpoints, most)
@@ -513,7 +519,8 @@ func (t *trainer) spill(ctx context.Context) error {
 
 // learning says how learnt rows are kept.
 func (t *trainer) learning() tiers.Learning {
-	// Beside the checkpoints that are kept, that of the epoch which was the best when the oldest of them was made.
+	// Beside the checkpoints that are kept, that of the epoch which was the best when the oldest of
+	// them was made.
 	l := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1, Steps: t.task.Steps(), Given: map[string]bool{}}
 	for name := range t.InitRows {
 		l.Given[name] = true
@@ -536,9 +543,11 @@ func (t *trainer) batch(ctx context.Context, step int) (b *sample.Batch, err err
 	return b, err
 }
 
-// besideTiers is the memory of what holds no batches: weights, with what belongs to them, and evaluation.
+// besideTiers is the memory of what holds no batches: weights, with what belongs to them, and
+// evaluation.
 func (t *trainer) besideTiers() int64 {
-	// A weight has its value, its gradient and two moments, and beside them the best epoch's, and a checkpoint while it is built.
+	// A weight has its value, its gradient and two moments, and beside them the best epoch's, and a
+	// checkpoint while it is built.
 	bytes := (4*4+12)*t.Config.Weights(t.shape()) + t.eval.MemoryBytes()
 	if t.labels != nil {
 		bytes += t.labels.Bytes()
@@ -577,8 +586,8 @@ func (t *trainer) shape() model.Shape {
 	return s
 }
 
-// checkTypes completes how batches are drawn by what the graph is, and refuses a network for one type of nodes and one relation
-// where there are more.
+// checkTypes completes how batches are drawn by what the graph is, and refuses a network for one
+// type of nodes and one relation where there are more.
 func (t *trainer) checkTypes() (err error) {
 	if n, m := len(t.data.Types), len(t.data.Relations); !t.Config.Typed() && (n != 1 || m != 1) {
 		return fmt.Errorf("%s: %d node types and %d relations, and {model} %s is for one of each; take {model} %s, or by {relation} "+
@@ -653,7 +662,8 @@ func (t *trainer) checkRows() error {
 	return nil
 }
 
-// checkLabels refuses labels for input that no seed would see, or whose terms would hardly learn: a step hides those of its seeds.
+// checkLabels refuses labels for input that no seed would see, or whose terms would hardly learn: a
+// step hides those of its seeds.
 func (t *trainer) checkLabels() error {
 	switch {
 	case t.LabelInput == 0:
@@ -687,8 +697,8 @@ func fewer(all int) string {
 	return fmt.Sprintf("give {batch} %d or less", all/2)
 }
 
-// checkModel refuses a network that there is no memory for, before the system kills the process for trying: pages are
-// taken as they are written to, so that the allocations succeed.
+// checkModel refuses a network that there is no memory for, before the system kills the process for
+// trying: pages are taken as they are written to, so that the allocations succeed.
 func (t *trainer) checkModel() error {
 	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
 	need := 16 * t.Config.Weights(t.shape())
@@ -726,7 +736,8 @@ func (t *trainer) text(s string) string {
 	return s
 }
 
-// each puts f of each element of a and that of b, or of nothing where b is empty, in the place of dst, which may be a or b.
+// each puts f of each element of a and that of b, or of nothing where b is empty, in the place of
+// dst, which may be a or b.
 func each(dst, a, b []cachetier.Stats, f func(a, b cachetier.Stats) cachetier.Stats) []cachetier.Stats {
 	dst = dst[:0]
 	for i := range a {

@@ -77,8 +77,8 @@ func TestLearns(t *testing.T) {
 	require.EqualValues(t, 960*15, mlp.InputRows, "an MLP reads the seeds alone")
 }
 
-// TestEveryNetwork trains GCN and GAT as TestLearns trains GraphSAGE, with the same bits for any number of workers, and
-// measures them in full and on blocks of every neighbour alike.
+// TestEveryNetwork trains GCN and GAT as TestLearns trains GraphSAGE, with the same bits for any
+// number of workers, and measures them in full and on blocks of every neighbour alike.
 func TestEveryNetwork(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 10, 16, 1))
 	for _, kind := range []model.Kind{model.GCN, model.GAT} {
@@ -123,7 +123,8 @@ func TestSameBits(t *testing.T) {
 	require.NotEqual(t, want.ParamsXXH3, trained(t, ds, o).ParamsXXH3)
 }
 
-// TestFullEvaluation compares layer-wise evaluation with one pass over the whole neighbourhood of each node.
+// TestFullEvaluation compares layer-wise evaluation with one pass over the whole neighbourhood of
+// each node.
 func TestFullEvaluation(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()
@@ -140,8 +141,8 @@ func TestFullEvaluation(t *testing.T) {
 	}
 }
 
-// TestFullEvaluationFromDisk: where hidden rows are does not change what is measured, of networks of any kind, and nothing of them
-// stays. Sampled evaluation can be asked for.
+// TestFullEvaluationFromDisk: where hidden rows are does not change what is measured, of networks
+// of any kind, and nothing of them stays. Sampled evaluation can be asked for.
 func TestFullEvaluationFromDisk(t *testing.T) {
 	ds := openTyped(t, storetest.Library(300, 3, 2))
 	for _, kind := range []model.Kind{model.RSAGE, model.RGAT} {
@@ -202,7 +203,8 @@ func TestAnyOptionWorks(t *testing.T) {
 	}
 }
 
-// TestTooLargeModel is refused before a byte of it is allocated: it would be killed while it is being filled.
+// TestTooLargeModel is refused before a byte of it is allocated: it would be killed while it is
+// being filled.
 func TestTooLargeModel(t *testing.T) {
 	if _, err := kernels.AvailableMemory(); err != nil {
 		t.Skip(err)
@@ -246,7 +248,8 @@ func TestRefusesWhatItCannotTrain(t *testing.T) {
 	}
 }
 
-// forged is ds with another value in a section, in which checksums find nothing: only its contents are wrong.
+// forged is ds with another value in a section, in which checksums find nothing: only its contents
+// are wrong.
 func forged(t *testing.T, ds *store.Dataset, file string, at int64, v uint32) *store.Dataset {
 	storetest.Forge(t, ds.Path(), file, store.PageSize+4*at, binary.LittleEndian.AppendUint32(nil, v))
 	ds, err := store.Open(ds.Path())
@@ -255,7 +258,8 @@ func forged(t *testing.T, ds *store.Dataset, file string, at int64, v uint32) *s
 	return ds
 }
 
-// TestDamagedData: what opening does not read is not believed either, though its checksums are right.
+// TestDamagedData: what opening does not read is not believed either, though its checksums are
+// right.
 func TestDamagedData(t *testing.T) {
 	for file, c := range map[string]struct {
 		value uint32

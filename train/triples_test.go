@@ -15,8 +15,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// clock is nodes in a circle without features, and relations to the node so many places on: what complex numbers can say, and a product
-// that knows no direction cannot. Every eighth link is held out.
+// clock is nodes in a circle without features, and relations to the node so many places on: what
+// complex numbers can say, and a product that knows no direction cannot. Every eighth link is held
+// out.
 func clock(nodes int, places ...int) storetest.TypedSpec {
 	spec := storetest.TypedSpec{
 		Types:  []storetest.TypedNodes{{Name: "hour", Nodes: nodes}},
@@ -51,7 +52,8 @@ func tripleOptions() run.Options {
 	return o
 }
 
-// TestTriplesAreLearnt: links of several relations are learnt together from rows as they are, by all negatives and by some.
+// TestTriplesAreLearnt: links of several relations are learnt together from rows as they are, by
+// all negatives and by some.
 func TestTriplesAreLearnt(t *testing.T) {
 	ds := openTyped(t, clock(120, 1, 2, 3, 4))
 	for _, change := range []func(o *run.Options){

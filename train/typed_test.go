@@ -62,7 +62,8 @@ func TestTypedLearns(t *testing.T) {
 	}
 }
 
-// TestTypedSameResults: budgets, policies, windows, engines and workers change nothing that a typed network computes.
+// TestTypedSameResults: budgets, policies, windows, engines and workers change nothing that a typed
+// network computes.
 func TestTypedSameResults(t *testing.T) {
 	ds := openTyped(t, storetest.Library(600, 3, 2))
 	all := int64(600 * 32)
@@ -257,7 +258,8 @@ func TestTypedPlan(t *testing.T) {
 	require.InDelta(t, p.InputRows, sum, 1e-9)
 }
 
-// TestTypedWeightsOfFiles: the weights file has the names of PyTorch Geometric's modules, for what a layer knows alone.
+// TestTypedWeightsOfFiles: the weights file has the names of PyTorch Geometric's modules, for what
+// a layer knows alone.
 func TestTypedWeightsOfFiles(t *testing.T) {
 	ds := openTyped(t, storetest.Library(200, 3, 2))
 	o := typed(model.RSAGE)

@@ -9,9 +9,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// warm fills the host cache before the first step, where that lasts: in a run that is resumed with the rows that it had, else
-// with the hottest, if the run reads more rows than that. Either is one pass in file order. No row that is delivered depends
-// on it, so a file that is missing or damaged is no more than worth a note.
+// warm fills the host cache before the first step, where that lasts: in a run that is resumed with
+// the rows that it had, else with the hottest, if the run reads more rows than that. Either is one
+// pass in file order. No row that is delivered depends on it, so a file that is missing or damaged
+// is no more than worth a note.
 func (t *trainer) warm(ctx context.Context) error {
 	if !t.tiers.Lasting() {
 		return nil

@@ -15,8 +15,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestWarmCache: a run whose windows leave room in the cache begins with the hottest rows, and goes on with those that it had.
-// A list of them that is missing or damaged is a note, and no weight depends on any of it.
+// TestWarmCache: a run whose windows leave room in the cache begins with the hottest rows, and goes
+// on with those that it had. A list of them that is missing or damaged is a note, and no weight
+// depends on any of it.
 func TestWarmCache(t *testing.T) {
 	ds := open(t, storetest.Communities(4000, 4, 8, 16, 2))
 	o := small()
@@ -62,7 +63,8 @@ func TestWarmCache(t *testing.T) {
 	}
 }
 
-// TestInterruptedWhileWarming: a run may be stopped before its first step, and the rows that it had are not forgotten then.
+// TestInterruptedWhileWarming: a run may be stopped before its first step, and the rows that it had
+// are not forgotten then.
 func TestInterruptedWhileWarming(t *testing.T) {
 	ds := open(t, storetest.Communities(4000, 4, 8, 16, 2))
 	o := small()

@@ -8,7 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Buffer is a region of a backend's memory. Slots and Rows, and Close of parts, may be called by several goroutines.
+// Buffer is a region of a backend's memory. Slots and Rows, and Close of parts, may be called by
+// several goroutines.
 //
 // A nil Buffer is no region: rows then have host memory of their own, and there are no slots.
 type Buffer struct {
@@ -24,8 +25,9 @@ type Buffer struct {
 	}
 }
 
-// New allocates a region of zeros for so many bytes of slots and of rows, each the sum of Size over its parts. Where the host cannot
-// address the backend's memory there are slots in it alone, since it is the host that gathers rows. The caller closes it.
+// New allocates a region of zeros for so many bytes of slots and of rows, each the sum of Size over
+// its parts. Where the host cannot address the backend's memory there are slots in it alone, since
+// it is the host that gathers rows. The caller closes it.
 func New(be kernels.Backend, slots, rows int64) (b *Buffer, err error) {
 	if slots < 0 || rows < 0 || slots > maxBytes || rows > maxBytes {
 		return nil, fmt.Errorf("device: a region for %d bytes of slots and %d of rows", slots, rows)

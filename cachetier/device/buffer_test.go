@@ -14,8 +14,9 @@ import (
 
 func cpu() kernels.Backend { return kernels.NewCPU(kernels.CPUOptions{Threads: 1}) }
 
-// TestPartsNeverOverlap takes slots and rows in any order until the region is full, and a little further: slots lie in order from its
-// start and rows from its end, and each part holds what its tenant alone has put there.
+// TestPartsNeverOverlap takes slots and rows in any order until the region is full, and a little
+// further: slots lie in order from its start and rows from its end, and each part holds what its
+// tenant alone has put there.
 func TestPartsNeverOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		be := rapid.SampledFrom([]kernels.Backend{cpu(), kernels.NewReference()}).Draw(t, "backend")
@@ -98,7 +99,8 @@ func TestCloseWantsBorrowersGone(t *testing.T) {
 	require.EqualError(t, err, "device: 1 slots of 1 columns: the region has 0 bytes left")
 }
 
-// TestRowsApart: without a region, or in one that the host cannot address, rows lie in memory of the host.
+// TestRowsApart: without a region, or in one that the host cannot address, rows lie in memory of
+// the host.
 func TestRowsApart(t *testing.T) {
 	before := kernels.HostBytes()
 	far, err := device.New(kerneltest.Remote(cpu()), device.SlotsSize(1000, 64), 1<<20)

@@ -1,12 +1,13 @@
 package disk
 
-// Account is what reading came to, for who counts rows: of features, or neighbour lists. Its JSON keys are stable.
+// Account is what reading came to, for who counts rows: of features, or neighbour lists. Its JSON
+// keys are stable.
 type Account struct {
 	Rows         int64 `json:"rows"`          // rows served
 	RowsRepeated int64 `json:"rows_repeated"` // of these, how many shared a read with an earlier one that was asked for with it
 	BytesWanted  int64 `json:"bytes_wanted"`  // of the rows
-	// BytesRead is what was asked of the file. It is more than wanted where rows are merged and what lies between them is
-	// read too, and less where rows repeat.
+	// BytesRead is what was asked of the file. It is more than wanted where rows are merged and
+	// what lies between them is read too, and less where rows repeat.
 	BytesRead     int64   `json:"bytes_read"`
 	Reads         int64   `json:"reads"`         // extents of the file
 	Seconds       float64 `json:"seconds"`       // in which a read was under way

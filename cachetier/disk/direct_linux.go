@@ -12,13 +12,16 @@ import (
 )
 
 const (
-	// usualBlock is the alignment that O_DIRECT wants where the kernel does not say: no disk has larger sectors.
+	// usualBlock is the alignment that O_DIRECT wants where the kernel does not say: no disk has
+	// larger sectors.
 	usualBlock = 4096
-	// maxBlock is the largest that is followed: beyond, reading whole blocks wastes more than the page cache costs.
+	// maxBlock is the largest that is followed: beyond, reading whole blocks wastes more than the
+	// page cache costs.
 	maxBlock = 64 << 10
 )
 
-// direct is files past the page cache (O_DIRECT), by descriptors of its own. The error says what stands against it.
+// direct is files past the page cache (O_DIRECT), by descriptors of its own. The error says what
+// stands against it.
 func direct(files []store.SectionFile) (src source, err error) {
 	src = source{files: files, block: store.PageSize}
 	defer func() {
@@ -56,7 +59,8 @@ func direct(files []store.SectionFile) (src source, err error) {
 	return src, nil
 }
 
-// sameFile refuses a path that names another file by now than the one that is open: its bytes are not the dataset's.
+// sameFile refuses a path that names another file by now than the one that is open: its bytes are
+// not the dataset's.
 func sameFile(now, held *os.File) error {
 	a, err := now.Stat()
 	if err != nil {
@@ -72,8 +76,8 @@ func sameFile(now, held *os.File) error {
 	return nil
 }
 
-// alignment is what offsets, sizes and memory of direct reads must be multiples of: asked of the kernel, which tells since
-// Linux 6.1, for most file systems.
+// alignment is what offsets, sizes and memory of direct reads must be multiples of: asked of the
+// kernel, which tells since Linux 6.1, for most file systems.
 func alignment(fd int) (int64, error) {
 	var st unix.Statx_t
 	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st)

@@ -1,16 +1,19 @@
-// Package disk reads extents of files, many at a time and in file order, and lends the bytes of each to whoever wanted
-// them. It knows nothing of rows or neighbour lists: feature rows and topology come through the same [Reader].
+// Package disk reads extents of files, many at a time and in file order, and lends the bytes of
+// each to whoever wanted them. It knows nothing of rows or neighbour lists: feature rows and
+// topology come through the same [Reader].
 //
-// Callers know what they will want next, so they ask for much at once. [Reader.Merge] makes few [Extent]s out of many
-// [Request]s: a gap is read through where that costs less than another read, which [Costs] says. [Reader.Read] has
-// as many extents under way as suits the device, and calls back with each as it comes.
+// Callers know what they will want next, so they ask for much at once. [Reader.Merge] makes few
+// [Extent]s out of many [Request]s: a gap is read through where that costs less than another read,
+// which [Costs] says. [Reader.Read] has as many extents under way as suits the device, and calls
+// back with each as it comes.
 //
-// Memory: a Reader owns its buffers, which lie outside the Go heap, and gives them up in Close. What it lends to a
-// callback is read-only and valid until that returns.
+// Memory: a Reader owns its buffers, which lie outside the Go heap, and gives them up in Close.
+// What it lends to a callback is read-only and valid until that returns.
 //
-// There are four engines, of which [Kind] tells; each lends the same bytes, from whole pages that it has compared with the
-// checksums they were sealed with: on each read, and through a memory map when a page is first lent. A device or a system
-// that lacks what one of them needs gets the next, and [Reader.Why] says so.
+// There are four engines, of which [Kind] tells; each lends the same bytes, from whole pages that
+// it has compared with the checksums they were sealed with: on each read, and through a memory map
+// when a page is first lent. A device or a system that lacks what one of them needs gets the next,
+// and [Reader.Why] says so.
 //
 // Start reading at [Reader.Read], then [Reader.Merge].
 package disk
@@ -51,8 +54,8 @@ func (t *Traffic) Add(u Traffic) {
 	t.Seconds += u.Seconds
 }
 
-// Reader reads extents of some files. One Read runs at a time, and Close waits for none: either is a bug, and panics.
-// The other methods are safe for concurrent use.
+// Reader reads extents of some files. One Read runs at a time, and Close waits for none: either is
+// a bug, and panics. The other methods are safe for concurrent use.
 type Reader struct {
 	kind   Kind
 	why    string
@@ -67,7 +70,8 @@ type Reader struct {
 	}
 }
 
-// engine is a way to read. read asks take for extents until it gives none, and lends the bytes of each to serve.
+// engine is a way to read. read asks take for extents until it gives none, and lends the bytes of
+// each to serve.
 type engine interface {
 	read(take func() (Extent, bool), serve func(s Extent, b []byte) error) error
 	alignment() int64 // of the reads, see Reader.Block
@@ -90,25 +94,28 @@ func (r *Reader) Close() {
 // Kind is the way chosen: any but Auto.
 func (r *Reader) Kind() Kind { return r.kind }
 
-// Why says in a sentence why that way was chosen, what was measured, and what had to be done without.
+// Why says in a sentence why that way was chosen, what was measured, and what had to be done
+// without.
 func (r *Reader) Why() string { return r.why }
 
 // Costs is what reading costs, as far as it is known.
 func (r *Reader) Costs() Costs { return r.costs }
 
-// Block is what the offsets and sizes of reads are multiples of: the 4096 bytes that have a checksum, or more where the device
-// wants it.
+// Block is what the offsets and sizes of reads are multiples of: the 4096 bytes that have a
+// checksum, or more where the device wants it.
 func (r *Reader) Block() int64 { return r.engine.alignment() }
 
 // Live is what was done so far, now.
 func (r *Reader) Live() Live { return r.meter.read() }
 
-// Read reads each extent that next gives, until it gives none, and lends its bytes to serve. next is called by one goroutine at
-// a time, in order; serve by several at once; both inside store.Guard. Of an extent the whole blocks around it are read, so
-// reads and bytes depend on the extents and Block alone.
+// Read reads each extent that next gives, until it gives none, and lends its bytes to serve. next
+// is called by one goroutine at a time, in order; serve by several at once; both inside
+// store.Guard. Of an extent the whole blocks around it are read, so reads and bytes depend on the
+// extents and Block alone.
 //
-// The first error ends the reading: one of serve, one of a file, or the end of ctx, which is looked at before each extent. Then
-// no more is asked of next, and Read returns once all its goroutines and reads have ended.
+// The first error ends the reading: one of serve, one of a file, or the end of ctx, which is looked
+// at before each extent. Then no more is asked of next, and Read returns once all its goroutines
+// and reads have ended.
 func (r *Reader) Read(ctx context.Context, next func() (Extent, bool), serve func(s Extent, b []byte) error) (Traffic, error) {
 	r.begin()
 	defer r.end()
@@ -170,8 +177,8 @@ func (r *Reader) end() {
 	r.mu.reading = false
 }
 
-// together runs n goroutines on what take gives, each with a worker of its own, and returns the first error. A
-// goroutine starts when the one before it has found work.
+// together runs n goroutines on what take gives, each with a worker of its own, and returns the
+// first error. A goroutine starts when the one before it has found work.
 func together(n int, take func() (Extent, bool), start func() worker) error {
 	var mu sync.Mutex // of take, and of failed
 	failed := false

@@ -179,8 +179,9 @@ func TestOpenRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "1025 reads at a time")
 }
 
-// TestDamagedPage flips a bit between two wanted rows of a page: neither is served, by no engine, and the error names the
-// page. A page that was sound when it was first read is checked on each read, but for the memory map, which checks once.
+// TestDamagedPage flips a bit between two wanted rows of a page: neither is served, by no engine,
+// and the error names the page. A page that was sound when it was first read is checked on each
+// read, but for the memory map, which checks once.
 func TestDamagedPage(t *testing.T) {
 	for _, kind := range engines() {
 		sections, contents := files(t)
@@ -221,7 +222,8 @@ func TestDamagedPage(t *testing.T) {
 	}
 }
 
-// TestCutWithinAPage: what is left of the page reads as zeros through a map, and must not be believed.
+// TestCutWithinAPage: what is left of the page reads as zeros through a map, and must not be
+// believed.
 func TestCutWithinAPage(t *testing.T) {
 	for _, kind := range engines() {
 		sections, _ := files(t)

@@ -69,7 +69,8 @@ func openOne(t testing.TB, files []store.SectionFile, o Options) *Reader {
 	return r
 }
 
-// onAll runs f with every engine that reads by descriptor, on files of odd sizes, and with Mmap on those of a dataset.
+// onAll runs f with every engine that reads by descriptor, on files of odd sizes, and with Mmap on
+// those of a dataset.
 func onAll(t *testing.T, f func(t *testing.T, kind Kind, files []store.SectionFile, contents [][]byte)) {
 	for _, kind := range Kinds[1:] {
 		t.Run(string(kind), func(t *testing.T) {
@@ -84,7 +85,8 @@ func onAll(t *testing.T, f func(t *testing.T, kind Kind, files []store.SectionFi
 
 func (src *source) setBlock(block int64) { src.block = block }
 
-// TestAnyRequests: whatever is wanted, Merge and Read lend its bytes; also where sectors are larger than here.
+// TestAnyRequests: whatever is wanted, Merge and Read lend its bytes; also where sectors are larger
+// than here.
 func TestAnyRequests(t *testing.T) {
 	onAll(t, func(t *testing.T, kind Kind, files []store.SectionFile, contents [][]byte) {
 		var readers []*Reader
@@ -187,7 +189,8 @@ func everything(files []store.SectionFile, seed uint64) func() (Extent, bool) {
 	}
 }
 
-// TestFaults: under short reads and delays every byte is right, and an errno comes out with file and offset.
+// TestFaults: under short reads and delays every byte is right, and an errno comes out with file
+// and offset.
 func TestFaults(t *testing.T) {
 	onAll(t, func(t *testing.T, kind Kind, files []store.SectionFile, contents [][]byte) {
 		var mu sync.Mutex
@@ -295,7 +298,8 @@ func TestMisuse(t *testing.T) {
 	require.PanicsWithValue(t, "disk: Read after Close", func() { _, _ = r.Read(bg, nil, nil) })
 }
 
-// TestAFileThatIsAnother: what the path names is not read once it is another file than the one that is open.
+// TestAFileThatIsAnother: what the path names is not read once it is another file than the one that
+// is open.
 func TestAFileThatIsAnother(t *testing.T) {
 	files, contents := oddFiles(t, 50_000, 50_000)
 	right := func(r *Reader) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Faults says what befalls a read of size bytes of the file with this index. Several goroutines ask at once. Under Mmap a
-// extent counts as a read.
+// Faults says what befalls a read of size bytes of the file with this index. Several goroutines ask
+// at once. Under Mmap a extent counts as a read.
 type Faults func(file int, offset int64, size int) Fault
 
 // Fault is what a disk in trouble does to a read. The zero value does nothing.
@@ -27,7 +27,8 @@ func (f Faults) at(file int, offset int64, size int) Fault {
 // befall makes of the result of a read what the fault leaves of it.
 func (f Fault) befall(n int, err error) (int, error) { return f.befallSince(time.Now(), n, err) }
 
-// befallSince is befall of a read that was asked for at began: the delays of reads that are under way together pass together.
+// befallSince is befall of a read that was asked for at began: the delays of reads that are under
+// way together pass together.
 func (f Fault) befallSince(began time.Time, n int, err error) (int, error) {
 	if f.Delay > 0 {
 		time.Sleep(time.Until(began.Add(f.Delay)))

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Live is what a Reader has done since Open. Latency is from handing a read to the system until its bytes are there;
-// under Mmap, where reading is touching, it is that of serving an extent.
+// Live is what a Reader has done since Open. Latency is from handing a read to the system until its
+// bytes are there; under Mmap, where reading is touching, it is that of serving an extent.
 type Live struct {
 	Reads    int64   `json:"reads"`     // that ended
 	Bytes    int64   `json:"bytes"`     // that they asked for
@@ -22,8 +22,8 @@ type Live struct {
 	Max time.Duration `json:"max_ns"`
 }
 
-// meter counts while reads are under way. Everything is an atomic of its own: what is read beside it is consistent to
-// within the reads under way.
+// meter counts while reads are under way. Everything is an atomic of its own: what is read beside
+// it is consistent to within the reads under way.
 type meter struct {
 	reads, bytes, underWay atomic.Int64
 	waited                 atomic.Int64 // ns, of all reads together
@@ -71,7 +71,8 @@ func (m *meter) read() Live {
 	return l
 }
 
-// histogram counts durations in buckets a sixteenth of a power of two wide, which is 3 % to either side of the middle.
+// histogram counts durations in buckets a sixteenth of a power of two wide, which is 3 % to either
+// side of the middle.
 type histogram struct {
 	counts [61 << 4]atomic.Int64
 	max    atomic.Int64

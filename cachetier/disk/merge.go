@@ -28,11 +28,12 @@ func ParseCosts(text string) (Costs, error) {
 	return c, nil
 }
 
-// Gap is the number of bytes that cost as much as another read: up to it, reading through is cheaper.
+// Gap is the number of bytes that cost as much as another read: up to it, reading through is
+// cheaper.
 func (c Costs) Gap() int64 { return int64(c.SecondsPerRead * c.BytesPerSecond) }
 
-// Spread is the seconds that reading n of total things takes, of bytes each and spread evenly over a file: one by one, or
-// through the gaps between them, whichever is less.
+// Spread is the seconds that reading n of total things takes, of bytes each and spread evenly over
+// a file: one by one, or through the gaps between them, whichever is less.
 func (c Costs) Spread(n, total, bytes float64) float64 {
 	seconds, _ := c.SpreadBytes(n, total, bytes)
 	return seconds
@@ -52,8 +53,8 @@ func (c Costs) SpreadBytes(n, total, bytes float64) (seconds, read float64) {
 	return n * through, n * through * c.BytesPerSecond
 }
 
-// Scattered is the traffic of n of total things, of bytes each, that lie anywhere in a file: what a Reader with blocks of 4 KiB makes of them,
-// gaps that are read through included.
+// Scattered is the traffic of n of total things, of bytes each, that lie anywhere in a file: what a
+// Reader with blocks of 4 KiB makes of them, gaps that are read through included.
 func (c Costs) Scattered(n, total, bytes float64) Traffic {
 	if n <= 0 || total <= 0 {
 		return Traffic{}
@@ -65,7 +66,8 @@ func (c Costs) Scattered(n, total, bytes float64) Traffic {
 		wanted = -math.Expm1(block / bytes * math.Log1p(-n/total))
 	}
 	through := math.Floor(float64(c.Gap()) / block)
-	// Between a wanted block and the next lie g others with a probability of wanted·(1-wanted)^g; up to through of them are read.
+	// Between a wanted block and the next lie g others with a probability of wanted·(1-wanted)^g;
+	// up to through of them are read.
 	rest := 1 - wanted
 	beyond := math.Pow(rest, through+1)
 	between := (rest - beyond*(1+through*wanted)) / wanted
@@ -85,10 +87,11 @@ type Request struct {
 	Size   int // at least 1
 }
 
-// Merge makes extents of n requests, which at gives in the order of files and offsets; requests do not overlap. What lies
-// between the blocks of two requests is read through where it is at most Costs.Gap, and where the extent stays within
-// MaxExtent; so requests that share a block are read together, and a region of which enough is wanted is read whole. A
-// request that is larger goes alone. The extents depend on the requests, Costs and Block, and on nothing else.
+// Merge makes extents of n requests, which at gives in the order of files and offsets; requests do
+// not overlap. What lies between the blocks of two requests is read through where it is at most
+// Costs.Gap, and where the extent stays within MaxExtent; so requests that share a block are read
+// together, and a region of which enough is wanted is read whole. A request that is larger goes
+// alone. The extents depend on the requests, Costs and Block, and on nothing else.
 func (r *Reader) Merge(n int, at func(i int) Request) func() (Extent, bool) {
 	return merge(n, at, r.costs.Gap(), r.Block())
 }

@@ -33,8 +33,8 @@ func TestMergeGoesByBlocks(t *testing.T) {
 	f(512, 1<<30, []Extent{{0, 511, MaxExtent - 511, 0, 2}}, Request{0, 511, 1}, Request{0, MaxExtent - 1, 1})
 }
 
-// TestMergeKeepsItsWord: extents hold their requests, in order and each once, stay within a buffer, and read through no gap
-// that is not worth it.
+// TestMergeKeepsItsWord: extents hold their requests, in order and each once, stay within a buffer,
+// and read through no gap that is not worth it.
 func TestMergeKeepsItsWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		block := int64(1) << rapid.SampledFrom([]int{0, 9, 12}).Draw(t, "block")
@@ -77,7 +77,8 @@ func TestMergeKeepsItsWord(t *testing.T) {
 	})
 }
 
-// TestScatteredIsWhatMergeMakes: of requests anywhere in a file, few or many, small or large, within a few percent.
+// TestScatteredIsWhatMergeMakes: of requests anywhere in a file, few or many, small or large,
+// within a few percent.
 func TestScatteredIsWhatMergeMakes(t *testing.T) {
 	const block = 4096
 	rng := rand.New(rand.NewPCG(1, 2))

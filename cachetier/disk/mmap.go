@@ -15,7 +15,8 @@ type mapped struct {
 	meter   *meter
 }
 
-// adviseAhead is how many extents are asked for ahead of the one that is served: as many reads are under way.
+// adviseAhead is how many extents are asked for ahead of the one that is served: as many reads are
+// under way.
 const adviseAhead = 64
 
 func (m *mapped) read(take func() (Extent, bool), serve func(s Extent, b []byte) error) error {

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Open makes a Reader of files, which stay the caller's and must stay open until Close. ctx is for Open alone: its end cuts
-// Options.Probe short, and is an error.
+// Open makes a Reader of files, which stay the caller's and must stay open until Close. ctx is for
+// Open alone: its end cuts Options.Probe short, and is an error.
 func Open(ctx context.Context, files []store.SectionFile, o Options) (*Reader, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("disk: %w", err)
@@ -125,8 +125,8 @@ func (op *opening) pool(src source, owns bool) *pool {
 	return &pool{source: op.with(src), workers: op.depth(defaultDepth), owns: owns}
 }
 
-// choose is the decision of Auto for files of size bytes, before anything is tried. Half of the memory, because the caches
-// and the training itself want the other half.
+// choose is the decision of Auto for files of size bytes, before anything is tried. Half of the
+// memory, because the caches and the training itself want the other half.
 func choose(size, available int64, err error) (Kind, string) {
 	switch {
 	case err != nil:

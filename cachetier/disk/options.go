@@ -10,20 +10,24 @@ import (
 type Kind string
 
 const (
-	// Auto is Mmap if the files fit in half of the memory that is available when they are opened. Else it is Uring or Pread:
-	// the faster one where Options.Probe has them measured, and else the first that works here. It is the default: an empty
-	// Kind means Auto.
+	// Auto is Mmap if the files fit in half of the memory that is available when they are opened.
+	// Else it is Uring or Pread: the faster one where Options.Probe has them measured, and else the
+	// first that works here. It is the default: an empty Kind means Auto.
 	Auto Kind = "auto"
-	// Uring reads past the page cache (O_DIRECT), many reads under way by a few system calls of one goroutine (io_uring).
-	// It takes the least of the processor. Where the kernel has no io_uring, or a sandbox denies it, it becomes Pread.
+	// Uring reads past the page cache (O_DIRECT), many reads under way by a few system calls of one
+	// goroutine (io_uring). It takes the least of the processor. Where the kernel has no io_uring,
+	// or a sandbox denies it, it becomes Pread.
 	Uring Kind = "uring"
-	// Pread reads past the page cache with a system call each, from as many goroutines as there are reads under way. Where
-	// the file system cannot do without the page cache, it and Uring become Buffered.
+	// Pread reads past the page cache with a system call each, from as many goroutines as there are
+	// reads under way. Where the file system cannot do without the page cache, it and Uring become
+	// Buffered.
 	Pread Kind = "pread"
-	// Buffered is Pread through the page cache. What that holds costs a system call; what it does not stops nobody else.
+	// Buffered is Pread through the page cache. What that holds costs a system call; what it does
+	// not stops nobody else.
 	Buffered Kind = "buffered"
-	// Mmap reads through the memory map of the file: the fastest way to what the page cache holds. The pages of the next
-	// extents are asked for ahead (MADV_WILLNEED), since a fault holds one of the threads that run Go code.
+	// Mmap reads through the memory map of the file: the fastest way to what the page cache holds.
+	// The pages of the next extents are asked for ahead (MADV_WILLNEED), since a fault holds one of
+	// the threads that run Go code.
 	Mmap Kind = "mmap"
 )
 
@@ -33,25 +37,28 @@ var Kinds = []Kind{Auto, Uring, Pread, Buffered, Mmap}
 // MaxDepth bounds the reads under way, each of which may hold a thread: Go stops at 10,000 threads.
 const MaxDepth = 1024
 
-// defaultDepth keeps an NVMe or virtio disk busy; more reads only wait in its queue. A ring has them wait there rather than for
-// a goroutine that waits for a processor.
+// defaultDepth keeps an NVMe or virtio disk busy; more reads only wait in its queue. A ring has
+// them wait there rather than for a goroutine that waits for a processor.
 const (
 	defaultDepth     = 64
 	defaultRingDepth = 256
 )
 
 const (
-	// smallBuffer is for reads that cost the device little more than being asked. Many of them under way are worth it: a
-	// goroutine that waits for a processor finds as many done. With both cores at work 256 gave twice the reads of 64.
+	// smallBuffer is for reads that cost the device little more than being asked. Many of them
+	// under way are worth it: a goroutine that waits for a processor finds as many done. With both
+	// cores at work 256 gave twice the reads of 64.
 	smallBuffer = 16 << 10
-	// maxWide bounds the reads under way that are larger: 64 × 256 KiB are milliseconds of any disk.
+	// maxWide bounds the reads under way that are larger: 64 × 256 KiB are milliseconds of any
+	// disk.
 	maxWide = 64
 	// maxBatch is how many are served before the ring is filled again: some 5 µs of copying rows.
 	maxBatch = 16
 )
 
-// slotsOf is how many small and wide buffers Uring has at a depth, and how many reads it serves at a time. There are slots for a batch
-// more than is under way, so that the next reads are handed over before one is served: 0.96 of fio's reads, against 0.88.
+// slotsOf is how many small and wide buffers Uring has at a depth, and how many reads it serves at
+// a time. There are slots for a batch more than is under way, so that the next reads are handed
+// over before one is served: 0.96 of fio's reads, against 0.88.
 func slotsOf(depth int) (small, wide, batch int) {
 	batch = min(max(1, depth/4), maxBatch)
 	return depth + batch, min(depth, maxWide) + batch, batch
@@ -73,7 +80,8 @@ func ReaderBytes(file int64, depth int) int64 {
 	return min(BufferBytes(depth), max(file, BufferBytes(1)))
 }
 
-// DepthWithin is the largest depth, at least 1, whose buffers take up to so many bytes; 0, which is the default, where that is as large.
+// DepthWithin is the largest depth, at least 1, whose buffers take up to so many bytes; 0, which is
+// the default, where that is as large.
 func DepthWithin(bytes int64) int {
 	if bytes >= BufferBytes(0) {
 		return 0
@@ -85,8 +93,9 @@ func DepthWithin(bytes int64) int {
 	return depth
 }
 
-// MaxExtent bounds the extents that Merge makes of several requests: at 256 KiB starting a read, which costs as much as
-// about 14 KB of transfer, is down to 5 %, and a buffer for each one under way is still small.
+// MaxExtent bounds the extents that Merge makes of several requests: at 256 KiB starting a read,
+// which costs as much as about 14 KB of transfer, is down to 5 %, and a buffer for each one under
+// way is still small.
 const MaxExtent = 256 << 10
 
 // Validate refuses a name that is no Kind.
@@ -102,16 +111,18 @@ func (k Kind) Validate() error {
 type Options struct {
 	// Kind of engine. Default Auto.
 	Kind Kind
-	// Depth is how many reads are under way at most, up to MaxDepth. Default 256 under Uring, of which 64 are larger than 16
-	// KiB; 64 under Pread and Buffered; and under Mmap one for each thread that runs Go code. Uring takes 25 MiB for buffers,
-	// and Pread and Buffered up to Depth × MaxExtent.
+	// Depth is how many reads are under way at most, up to MaxDepth. Default 256 under Uring, of
+	// which 64 are larger than 16 KiB; 64 under Pread and Buffered; and under Mmap one for each
+	// thread that runs Go code. Uring takes 25 MiB for buffers, and Pread and Buffered up to Depth
+	// × MaxExtent.
 	Depth int
 	// Direct has Auto leave Mmap and the page cache out, for who has a budget that it would be in.
 	Direct bool
-	// Probe measures the device in Open, for about 400 ms, where the files have 64 MiB or more: Auto takes the engine that
-	// was faster, and Merge goes by what was measured.
+	// Probe measures the device in Open, for about 400 ms, where the files have 64 MiB or more:
+	// Auto takes the engine that was faster, and Merge goes by what was measured.
 	Probe bool
-	// Costs, if they are not zero, are what Merge goes by: those of an earlier Reader make the same extents as it did.
+	// Costs, if they are not zero, are what Merge goes by: those of an earlier Reader make the same
+	// extents as it did.
 	Costs Costs
 	// Faults, for tests, says what befalls each read. Default: nothing.
 	Faults Faults

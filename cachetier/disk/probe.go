@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// probeBytes is how much the files must have: less is read in a moment whatever it costs, and may be in the memory of
-	// the device.
+	// probeBytes is how much the files must have: less is read in a moment whatever it costs, and
+	// may be in the memory of the device.
 	probeBytes = 64 << 20
 	// probeSize is that of a small read: a page, which is what most devices read at the least.
 	probeSize = 4 << 10
 	// probeTime is for small reads, by each engine: 4,000 of a virtual disk.
 	probeTime = 40 * time.Millisecond
-	// probeSequence is for large ones, 500 MB: disks of clouds give a burst at first, here of 100 MB at 1.7 times the rate
-	// that they keep up.
+	// probeSequence is for large ones, 500 MB: disks of clouds give a burst at first, here of 100
+	// MB at 1.7 times the rate that they keep up.
 	probeSequence = 300 * time.Millisecond
 	// probeMargin is what Pread must be faster by: Uring takes a third of its processor time.
 	probeMargin = 1.1
 )
 
-// measure is what the Reader goes by: what was given, or what the device takes now, or Assumed. Auto may change
-// its mind on the way.
+// measure is what the Reader goes by: what was given, or what the device takes now, or Assumed.
+// Auto may change its mind on the way.
 func (op *opening) measure(ctx context.Context) (Costs, error) {
 	switch {
 	case op.Costs != (Costs{}):
@@ -90,8 +90,8 @@ type ring interface {
 	discard()
 }
 
-// anywhere gives the place of a page of the files, each as likely as any other: other ones in every probe, or the device, or
-// the host of a virtual one, had those of the last probe in its memory.
+// anywhere gives the place of a page of the files, each as likely as any other: other ones in every
+// probe, or the device, or the host of a virtual one, had those of the last probe in its memory.
 func (op *opening) anywhere() func() (file int, offset int64) {
 	ends := make([]int64, len(op.files)) // of each file in pages, were they one
 	var all int64
@@ -133,8 +133,8 @@ func (op *opening) sequence(ctx context.Context, e engine) (float64, error) {
 	return float64(sum) / seconds, err
 }
 
-// timed has e read what next gives for so long, once at least, and returns how long that took with the last of it. The end of ctx
-// is an error.
+// timed has e read what next gives for so long, once at least, and returns how long that took with
+// the last of it. The end of ctx is an error.
 func (op *opening) timed(ctx context.Context, e engine, long time.Duration, next func() Extent) (seconds float64, err error) {
 	began, begun := time.Now(), false // e may take all of long to get ready
 	err = e.read(func() (Extent, bool) {

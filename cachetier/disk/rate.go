@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Rate holds transfers to what a slower device would do, for measurements: so many bytes a second, and so many transfers. All that share it
-// wait in one line, as they would for the device.
+// Rate holds transfers to what a slower device would do, for measurements: so many bytes a second,
+// and so many transfers. All that share it wait in one line, as they would for the device.
 type Rate struct {
 	bytes, transfers float64 // a second
 	mu               sync.Mutex

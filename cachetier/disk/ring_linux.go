@@ -59,8 +59,8 @@ type completion struct {
 	flags uint32
 }
 
-// queues is an io_uring: two queues in memory that the kernel shares. The kernel made that memory, and no file of a dataset
-// is in it. One goroutine at a time uses a ring.
+// queues is an io_uring: two queues in memory that the kernel shares. The kernel made that memory,
+// and no file of a dataset is in it. One goroutine at a time uses a ring.
 type queues struct {
 	fd          int
 	rings, sqes []byte // the maps
@@ -117,8 +117,8 @@ func (r *queues) register(b []byte) error {
 	return nil
 }
 
-// prepare queues a read into b, into registered memory if fixed. b stays where it is, and nobody else's, until the
-// completion of user. There is room for as many as the ring was made for.
+// prepare queues a read into b, into registered memory if fixed. b stays where it is, and nobody
+// else's, until the completion of user. There is room for as many as the ring was made for.
 func (r *queues) prepare(user uint64, fd int, b []byte, offset int64, fixed bool) {
 	op := uint8(opRead)
 	if fixed {
@@ -132,12 +132,13 @@ func (r *queues) prepare(user uint64, fd int, b []byte, offset int64, fixed bool
 	atomic.StoreUint32(r.sqTail, tail+1)
 }
 
-// queued is how many prepared reads the kernel does not have yet; ready, how many completions there are.
+// queued is how many prepared reads the kernel does not have yet; ready, how many completions there
+// are.
 func (r *queues) queued() int { return int(*r.sqTail - atomic.LoadUint32(r.sqHead)) }
 func (r *queues) ready() int  { return int(atomic.LoadUint32(r.cqTail) - *r.cqHead) }
 
-// enter gives the kernel what is queued and returns when at least wait completions are ready. It may return before where
-// the kernel is short of memory, with one at least.
+// enter gives the kernel what is queued and returns when at least wait completions are ready. It
+// may return before where the kernel is short of memory, with one at least.
 func (r *queues) enter(wait int) error {
 	for tries := 0; ; {
 		queued := r.queued()

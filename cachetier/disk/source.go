@@ -73,7 +73,8 @@ func (t *transfer) lent() []byte {
 	return t.buf[from : from+t.extent.Size : from+t.extent.Size]
 }
 
-// took takes in the result of a read of rest. It reports whether all is there, which it has compared with the checksums then.
+// took takes in the result of a read of rest. It reports whether all is there, which it has
+// compared with the checksums then.
 func (src *source) took(t *transfer, n int, err error) (done bool, _ error) {
 	s, f := t.extent, &src.files[t.extent.File]
 	want := int(min(int64(len(t.buf)), f.Size-t.at))

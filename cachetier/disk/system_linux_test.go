@@ -90,7 +90,8 @@ func TestMemoryThatMayNotBeLocked(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestNothingIsLeft: neither descriptors nor memory, of engines that worked, failed, or were measured and dropped.
+// TestNothingIsLeft: neither descriptors nor memory, of engines that worked, failed, or were
+// measured and dropped.
 func TestNothingIsLeft(t *testing.T) {
 	files, _ := oddFiles(t, 100_000, 5000)
 	large := sparse(t, 8<<40)

@@ -12,10 +12,11 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// uring reads through an io_uring. One goroutine at a time drives the ring: it gives out the next extents, waits for a
-// batch that has come, and lets go of the ring to serve it. Another joins where more comes than one can serve. So who
-// waits for the disk is who serves, and as long as one goroutine is enough, nothing passes between threads: with two at any
-// rate, a read took 3.3 µs of the processor, and 2.6 so.
+// uring reads through an io_uring. One goroutine at a time drives the ring: it gives out the next
+// extents, waits for a batch that has come, and lets go of the ring to serve it. Another joins
+// where more comes than one can serve. So who waits for the disk is who serves, and as long as one
+// goroutine is enough, nothing passes between threads: with two at any rate, a read took 3.3 µs of
+// the processor, and 2.6 so.
 type uring struct {
 	source
 	depth   int // reads under way, at most
@@ -181,8 +182,8 @@ func (r *ringRead) settle(s *slot) error {
 	return r.serve(s.extent, s.lent())
 }
 
-// turn gives back the slots of done and has the ring full, waits for reads to end, and returns those in done's memory.
-// None means that this goroutine is not needed any more.
+// turn gives back the slots of done and has the ring full, waits for reads to end, and returns
+// those in done's memory. None means that this goroutine is not needed any more.
 func (r *ringRead) turn(done []*slot) []*slot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,7 +247,8 @@ func (r *ringRead) turn(done []*slot) []*slot {
 	return done
 }
 
-// patience is how long a goroutine may be behind before another joins: being kept from the processor for once does not count.
+// patience is how long a goroutine may be behind before another joins: being kept from the
+// processor for once does not count.
 const patience = 4
 
 // fillLocked gives extents to free slots, up to depth.
@@ -275,8 +277,8 @@ func (r *ringRead) fillLocked() error {
 	return nil
 }
 
-// slotLocked is a free slot with room for size bytes; nil if there is none now. One extent at a time that fits no buffer gets
-// memory of its own.
+// slotLocked is a free slot with room for size bytes; nil if there is none now. One extent at a
+// time that fits no buffer gets memory of its own.
 func (u *uring) slotLocked(size int) (s *slot, err error) {
 	pop := func(free *[]*slot) *slot {
 		last := len(*free) - 1

@@ -1,8 +1,10 @@
-// Package diskbench measures what the engines of package disk make of a device, and what fio makes of it.
+// Package diskbench measures what the engines of package disk make of a device, and what fio makes
+// of it.
 //
-// [Run] reads the largest file of a dataset, as training does: rows at random, and from one end to the other. Engines
-// take turns, since the speed of a device that is shared drifts; every [Result] is the median of its turns. The file is
-// taken out of the page cache before each turn. Nothing here prints.
+// [Run] reads the largest file of a dataset, as training does: rows at random, and from one end to
+// the other. Engines take turns, since the speed of a device that is shared drifts; every [Result]
+// is the median of its turns. The file is taken out of the page cache before each turn. Nothing
+// here prints.
 package diskbench
 
 import (
@@ -113,8 +115,9 @@ type turn struct {
 	cpu, p50, p99 float64 // µs a read: of the processor, and of latency
 }
 
-// Run measures with a file of the dataset at path, and calls each with a result as soon as its last turn is over. Before that
-// it calls started with the file that it reads, and with notes on engines that do not work here. It ends with ctx.
+// Run measures with a file of the dataset at path, and calls each with a result as soon as its last
+// turn is over. Before that it calls started with the file that it reads, and with notes on engines
+// that do not work here. It ends with ctx.
 func Run(
 	ctx context.Context, path string, o Options, started func(file string, size int64, notes []string), each func(Result),
 ) error {
@@ -193,7 +196,8 @@ func (b *bench) withFile(use func(f store.SectionFile) error) error {
 	return use(f)
 }
 
-// survey takes the engines that do not work here off the list, and fio if it would not work. notes says why.
+// survey takes the engines that do not work here off the list, and fio if it would not work. notes
+// says why.
 func (b *bench) survey(ctx context.Context, f store.SectionFile) (notes []string, err error) {
 	var work []disk.Kind
 	for _, kind := range b.Engines {
@@ -223,7 +227,8 @@ func (b *bench) survey(ctx context.Context, f store.SectionFile) (notes []string
 	return notes, err
 }
 
-// try reports whether an engine can read f, and why it can or cannot. It remembers the largest block that an engine reads.
+// try reports whether an engine can read f, and why it can or cannot. It remembers the largest
+// block that an engine reads.
 func (b *bench) try(ctx context.Context, f store.SectionFile, kind disk.Kind) (works bool, why string, err error) {
 	r, err := disk.Open(ctx, []store.SectionFile{f}, disk.Options{Kind: kind, Depth: b.Depth})
 	if err != nil {
@@ -244,7 +249,8 @@ func (b *bench) compare(ctx context.Context, read string, size int, each func(Re
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			// It is opened for each turn, since pages stay in the page cache as long as something maps them.
+			// It is opened for each turn, since pages stay in the page cache as long as something
+			// maps them.
 			err := b.withFile(func(f store.SectionFile) error {
 				t, err := b.measure(ctx, f, kind, read, size)
 				turns[i] = append(turns[i], t)

@@ -30,8 +30,8 @@ type fioReport struct {
 	} `json:"jobs"`
 }
 
-// runFio is one turn of fio, which reads as many whole blocks as size bytes need. The end of ctx kills the process; the job is a
-// thread of it, and ends too.
+// runFio is one turn of fio, which reads as many whole blocks as size bytes need. The end of ctx
+// kills the process; the job is a thread of it, and ends too.
 func (b *bench) runFio(ctx context.Context, f store.SectionFile, read string, size int) (t turn, err error) {
 	pattern := "randread"
 	if read == sequential {

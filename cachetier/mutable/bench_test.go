@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 )
 
-// BenchmarkSteps reads and writes back rows of value and two moments of 64 columns, a step of 2,000 at a time in windows as large as
-// the cache takes, with a checkpoint at the end.
+// BenchmarkSteps reads and writes back rows of value and two moments of 64 columns, a step of 2,000
+// at a time in windows as large as the cache takes, with a checkpoint at the end.
 func BenchmarkSteps(b *testing.B) {
 	const rows, size, stepRows, steps = 200_000, 3 * 64 * 4, 2000, 100
 	for _, kind := range []disk.Kind{disk.Uring, disk.Buffered} {
@@ -51,7 +51,8 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
-// rewrite reads the rows of steps and writes them back, in windows as large as the cache takes. got has room for those of a step.
+// rewrite reads the rows of steps and writes them back, in windows as large as the cache takes. got
+// has room for those of a step.
 func rewrite(b *testing.B, table *mutable.Table, steps [][]uint32, got []byte) {
 	table.Expect(steps)
 	for n := table.Fit(); n > 0; n = table.Fit() {
@@ -69,8 +70,8 @@ func rewrite(b *testing.B, table *mutable.Table, steps [][]uint32, got []byte) {
 	}
 }
 
-// BenchmarkCheckpoint takes rows that have lost their place in memory from the spill to where they belong: the state of 2 M nodes, a third of which
-// was written by windows of some 100,000 rows.
+// BenchmarkCheckpoint takes rows that have lost their place in memory from the spill to where they
+// belong: the state of 2 M nodes, a third of which was written by windows of some 100,000 rows.
 func BenchmarkCheckpoint(b *testing.B) {
 	const rows, size, stepRows, steps = 2_000_000, 584, 12_000, 80
 	for _, kind := range []disk.Kind{disk.Uring, disk.Buffered} {

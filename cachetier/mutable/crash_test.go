@@ -21,7 +21,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 )
 
-// run is a run that keeps checkpoints of a table as training does: a record file has those that there are.
+// run is a run that keeps checkpoints of a table as training does: a record file has those that
+// there are.
 type run struct {
 	fs     vfs.FS
 	o      mutable.Options
@@ -128,7 +129,8 @@ func (r *run) work(seed uint64, epochs int) error {
 	return nil
 }
 
-// resumes checks that what a file system has goes on from any checkpoint that its record has, exactly, the newest first.
+// resumes checks that what a file system has goes on from any checkpoint that its record has,
+// exactly, the newest first.
 func (r *run) resumes(t *testing.T, fsys vfs.FS) {
 	marks := recorded(t, fsys)
 	o := r.o
@@ -186,8 +188,9 @@ func onDisk(t *testing.T) *vfs.MemFS {
 	return disk
 }
 
-// TestPowerLoss cuts the power before each write, sync, rename and removal, and within each write, as far as the file system does: what
-// was not synced is there, or not, block by block. The run goes on from any checkpoint on record, with the very rows.
+// TestPowerLoss cuts the power before each write, sync, rename and removal, and within each write,
+// as far as the file system does: what was not synced is there, or not, block by block. The run
+// goes on from any checkpoint on record, with the very rows.
 func TestPowerLoss(t *testing.T) {
 	const epochs = 6
 	for seed := range uint64(4) {
@@ -210,8 +213,9 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// TestEveryWriteFails has each write, sync, rename and removal fail in turn, and all after it: the run ends with an error in one line,
-// and goes on from any checkpoint on record. A disk that is full lets files be removed, one that breaks does not.
+// TestEveryWriteFails has each write, sync, rename and removal fail in turn, and all after it: the
+// run ends with an error in one line, and goes on from any checkpoint on record. A disk that is
+// full lets files be removed, one that breaks does not.
 func TestEveryWriteFails(t *testing.T) {
 	const epochs = 5
 	for seed := range uint64(2) {
@@ -241,8 +245,8 @@ func TestEveryWriteFails(t *testing.T) {
 	}
 }
 
-// TestCrashInAMerge: the list of a generation that was merged into the next one, in its own row file, is still there; and since it is the first
-// after a Clear no list names it as the one before.
+// TestCrashInAMerge: the list of a generation that was merged into the next one, in its own row
+// file, is still there; and since it is the first after a Clear no list names it as the one before.
 func TestCrashInAMerge(t *testing.T) {
 	broken := false
 	r := newRun(errorfs.Wrap(onDisk(t), errorfs.InjectorFunc(func(op errorfs.Op) error {

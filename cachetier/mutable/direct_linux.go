@@ -5,7 +5,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setDirect has writes to f go past the page cache (O_DIRECT) or not, and says whether the file system does as it is told.
+// setDirect has writes to f go past the page cache (O_DIRECT) or not, and says whether the file
+// system does as it is told.
 func setDirect(f vfs.File, on bool) bool {
 	fd := f.Fd()
 	if fd == vfs.InvalidFd {

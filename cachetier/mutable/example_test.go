@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 )
 
-// Two steps count how often they have met a row. The run is then cut short, and goes on from its checkpoint.
+// Two steps count how often they have met a row. The run is then cut short, and goes on from its
+// checkpoint.
 func Example() {
 	ctx := context.Background()
 	o := mutable.Options{

@@ -21,8 +21,9 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 )
 
-// TestReadsThatFail has the reads of a range of steps fail from some read on: what was written back by then is all there after Reset,
-// in memory and in a checkpoint, and the run goes on. Where it is the write-back that fails, there is no checkpoint after it.
+// TestReadsThatFail has the reads of a range of steps fail from some read on: what was written back
+// by then is all there after Reset, in memory and in a checkpoint, and the run goes on. Where it is
+// the write-back that fails, there is no checkpoint after it.
 func TestReadsThatFail(t *testing.T) {
 	const rows, size = 70, 500
 	for seed := range uint64(32) {
@@ -98,7 +99,8 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// written makes a table with two checkpoints on a file system, of which the second is kept beside the first.
+// written makes a table with two checkpoints on a file system, of which the second is kept beside
+// the first.
 func written(t *testing.T, o mutable.Options) (mutable.Mark, []string) {
 	table, err := mutable.Open(bg, o)
 	require.NoError(t, err)
@@ -115,7 +117,8 @@ func written(t *testing.T, o mutable.Options) (mutable.Mark, []string) {
 	return m, model.all()
 }
 
-// TestFlippedBits changes a bit of a file: resuming or reading finds that, and names the file, or it changes no row.
+// TestFlippedBits changes a bit of a file: resuming or reading finds that, and names the file, or
+// it changes no row.
 func TestFlippedBits(t *testing.T) {
 	o := mutable.Options{Place: mutable.Place{FS: vfs.NewMem(), Dir: "/table", Run: "this"}, Rows: 50, RowBytes: 70, Initial: initial}
 	m, want := written(t, o)
@@ -167,8 +170,8 @@ func TestFlippedBits(t *testing.T) {
 	require.Positive(t, inRows)
 }
 
-// TestRefused: files that are gone, cut or of something else are refused in a line that names the file and what to do, and nothing is
-// changed.
+// TestRefused: files that are gone, cut or of something else are refused in a line that names the
+// file and what to do, and nothing is changed.
 func TestRefused(t *testing.T) {
 	const lists, rows = "gen-000000000001", "rows-00000001"
 	for _, c := range []struct {

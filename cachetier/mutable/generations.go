@@ -104,8 +104,8 @@ func (t *rows) remove(slot byte) error {
 	return cmp.Or(err, t.fs.Remove(f.path))
 }
 
-// walk is what the table is made of as of a step: the generations up to that one, the oldest first. A list that no other follows
-// is what a merge has left.
+// walk is what the table is made of as of a step: the generations up to that one, the oldest first.
+// A list that no other follows is what a merge has left.
 func walk(o *Options, s *shape, step int64) (below []*generation, err error) {
 	if step == none {
 		return nil, nil
@@ -127,7 +127,8 @@ func walk(o *Options, s *shape, step int64) (below []*generation, err error) {
 		if err != nil {
 			return nil, err
 		}
-		// One that shares its row file was merged into the one that does, and a crash has left its list.
+		// One that shares its row file was merged into the one that does, and a crash has left its
+		// list.
 		merged := slices.ContainsFunc(below, func(g *generation) bool { return l.serial != spillSerial && g.serial == l.serial })
 		if !merged {
 			below = append(below, &generation{list: l})
@@ -196,7 +197,8 @@ func (t *rows) load(o *Options, step int64) error {
 	return t.reopen()
 }
 
-// clean removes all files of the table that it is not made of. First the lists, so that none ever names a row file that is gone.
+// clean removes all files of the table that it is not made of. First the lists, so that none ever
+// names a row file that is gone.
 func (t *rows) clean() error {
 	t.io.Lock()
 	defer t.io.Unlock()
@@ -240,8 +242,8 @@ func (t *rows) clean() error {
 	return nil
 }
 
-// retain merges each generation whose checkpoint is not kept with the one after it, and removes those that nothing is left of. The
-// newest waits for the next to come.
+// retain merges each generation whose checkpoint is not kept with the one after it, and removes
+// those that nothing is left of. The newest waits for the next to come.
 func (t *rows) retain(ctx context.Context, kept []int64) error {
 	t.io.Lock()
 	defer t.io.Unlock()
@@ -294,8 +296,9 @@ func (t *rows) drop(g *generation, slot byte) error {
 	return nil
 }
 
-// merge makes one generation of lower, whose checkpoint is gone, and upper: in the row file of either, so that less is copied. Until
-// the list of upper is replaced it is as it was, since rows of the other go to places that nothing reads.
+// merge makes one generation of lower, whose checkpoint is gone, and upper: in the row file of
+// either, so that less is copied. Until the list of upper is replaced it is as it was, since rows
+// of the other go to places that nothing reads.
 func (t *rows) merge(ctx context.Context, lower, upper *generation) error {
 	has, more := t.set(), t.set() // of upper, and of lower alone
 	for _, g := range []struct {

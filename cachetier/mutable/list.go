@@ -18,8 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// A generation is listed in a file gen-C, C being the step of its checkpoint: which rows it has, and in which row file. It is
-// replaced atomically. Numbers are little-endian.
+// A generation is listed in a file gen-C, C being the step of its checkpoint: which rows it has,
+// and in which row file. It is replaced atomically. Numbers are little-endian.
 //
 //	00-07  "GNNRLIST"
 //	08-0b  version, 1
@@ -125,7 +125,8 @@ func (s *shape) words() int { return (s.rows + 63) / 64 }
 // set is an empty one of the table's rows.
 func (s *shape) set() policy.Set { return make(policy.Set, policy.SetWords(s.rows)) }
 
-// readList reads the file gen-number, and calls do with each word of bits that is not 0; nil does nothing.
+// readList reads the file gen-number, and calls do with each word of bits that is not 0; nil does
+// nothing.
 func readList(fsys vfs.FS, dir string, s *shape, number int64, do func(word int, bits uint64)) (l list, err error) {
 	path := fsys.PathJoin(dir, listName(number))
 	info, err := fsys.Stat(path)

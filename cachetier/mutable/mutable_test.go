@@ -25,7 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// within ends the tests, and shows who waits for what, if do takes much longer than any machine needs: it hangs.
+// within ends the tests, and shows who waits for what, if do takes much longer than any machine
+// needs: it hangs.
 func within(do func()) {
 	defer time.AfterFunc(time.Minute, func() {
 		stacks := make([]byte, 1<<20)
@@ -50,8 +51,9 @@ func drawCache(t *rapid.T, rows, size int) cachetier.Options {
 	}
 }
 
-// TestTableDoesWhatTheOracleDoes takes a table through ranges of steps, checkpoints, their removal, resuming and clearing, under any
-// budget, policy, engine and lag, and holds all that steps and checkpoints see to plain maps.
+// TestTableDoesWhatTheOracleDoes takes a table through ranges of steps, checkpoints, their removal,
+// resuming and clearing, under any budget, policy, engine and lag, and holds all that steps and
+// checkpoints see to plain maps.
 func TestTableDoesWhatTheOracleDoes(t *testing.T) {
 	const rows = 70
 	rapid.Check(t, func(t *rapid.T) {
@@ -178,7 +180,8 @@ func generations(t require.TestingT, o mutable.Options) (n int) {
 	return n
 }
 
-// TestForecast: what a forecast says of steps is what they read, of rows that are spread over generations.
+// TestForecast: what a forecast says of steps is what they read, of rows that are spread over
+// generations.
 func TestForecast(t *testing.T) {
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 2))

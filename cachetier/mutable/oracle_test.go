@@ -32,7 +32,8 @@ func fill(dst []byte, of ...uint64) {
 	}
 }
 
-// step is the rows that a step reads, and the places of those that it writes: by what it has read of them, or by what they are.
+// step is the rows that a step reads, and the places of those that it writes: by what it has read
+// of them, or by what they are.
 type step struct {
 	reads, writes []uint32
 	updates       bool
@@ -139,7 +140,8 @@ func each(t interface {
 	return rows, err
 }
 
-// take is one range of steps, in groups, by way of t and of o. The stages are goroutines of their own, or one does it all.
+// take is one range of steps, in groups, by way of t and of o. The stages are goroutines of their
+// own, or one does it all.
 func take(t *mutable.Table, o *oracle, groups [][]step, ahead int, atOnce bool) error {
 	type window struct {
 		*cachetier.Window

@@ -16,8 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// A row file: a page of header, and then the records of all rows of the table, where row v begins at stride·v. What was never
-// written is a hole. Numbers are little-endian.
+// A row file: a page of header, and then the records of all rows of the table, where row v begins
+// at stride·v. What was never written is a hole. Numbers are little-endian.
 //
 //	00-07  "GNNRROWS"
 //	08-0b  version, 1
@@ -29,8 +29,8 @@ import (
 //	30-37  serial number of the file among those of its table
 //	ffc    CRC-32C of the page up to here
 //
-// A record is the bytes of the row and a CRC-32C, of serial number, row and bytes: so a record of another row, of another file or
-// of none is found as a flipped bit is.
+// A record is the bytes of the row and a CRC-32C, of serial number, row and bytes: so a record of
+// another row, of another file or of none is found as a flipped bit is.
 const (
 	rowMagic   = "GNNRROWS"
 	version    = 1
@@ -236,7 +236,8 @@ func (f *rowFile) close() {
 	}
 }
 
-// ErrDamaged is in the chain of every error that says a file of the table is not what it was when it was written.
+// ErrDamaged is in the chain of every error that says a file of the table is not what it was when
+// it was written.
 var ErrDamaged = errors.New("damaged rows of a run")
 
 // damage is such an error.

@@ -17,7 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// rows are the rows of a table in their files: cachetier.Records. Several may call it at once, and wait for each other.
+// rows are the rows of a table in their files: cachetier.Records. Several may call it at once, and
+// wait for each other.
 type rows struct {
 	shape
 	fs      vfs.FS
@@ -84,8 +85,8 @@ func newRows(o Options) (_ *rows, err error) {
 	return t, nil
 }
 
-// chooseEngine has nothing read through memory maps, which are for files that do not change, and nothing measured: there is no file
-// yet.
+// chooseEngine has nothing read through memory maps, which are for files that do not change, and
+// nothing measured: there is no file yet.
 func (t *rows) chooseEngine() {
 	o := &t.options
 	o.Probe = false
@@ -190,8 +191,8 @@ func (t *rows) now() *disk.Reader {
 	return t.reader
 }
 
-// sorted lists n rows by the slots that have them, and within each in order: their places. Of the first, in no slot, there are
-// unwritten.
+// sorted lists n rows by the slots that have them, and within each in order: their places. Of the
+// first, in no slot, there are unwritten.
 func (t *rows) sorted(order []uint32, n int, row func(i int) uint32) (_ []uint32, unwritten int) {
 	var ends [257]int
 	for i := range n {
@@ -268,8 +269,8 @@ func (t *rows) read(ctx context.Context, n int, at func(i int) (slot byte, row u
 	return traffic, nil
 }
 
-// readExtents reads by the reader, or one by one where files have no descriptors, as those in memory: then File is the slot. slot is
-// any of those that are read.
+// readExtents reads by the reader, or one by one where files have no descriptors, as those in
+// memory: then File is the slot. slot is any of those that are read.
 func (t *rows) readExtents(ctx context.Context, slot byte, next func() (disk.Extent, bool), serve func(disk.Extent, []byte) error) (total disk.Traffic, err error) {
 	if t.slots[slot].reader != nil {
 		return t.reader.Read(ctx, next, serve)
@@ -320,8 +321,9 @@ func (t *rows) make(order []uint32, row func(i int) uint32, put func(i int, b []
 	g.Wait()
 }
 
-// Takes is what a Read would be counted as now. It waits for no other. Before Begin and Resume, when nobody knows which rows were
-// written, it is that of rows which all were: what a forecast wants to know.
+// Takes is what a Read would be counted as now. It waits for no other. Before Begin and Resume,
+// when nobody knows which rows were written, it is that of rows which all were: what a forecast
+// wants to know.
 func (t *rows) Takes(n int, row func(i int) uint32) (total disk.Traffic) {
 	t.state.RLock()
 	defer t.state.RUnlock()
@@ -397,7 +399,8 @@ func (t *rows) start(g *generation) error {
 	return t.reopen()
 }
 
-// sparse is the part of all rows below which a file is left with holes: what is expected may be wrong by that much.
+// sparse is the part of all rows below which a file is left with holes: what is expected may be
+// wrong by that much.
 const sparse = 16
 
 func (t *rows) freeSlot() byte {
@@ -409,7 +412,8 @@ func (t *rows) freeSlot() byte {
 	panic("mutable: more generations than a byte can tell apart")
 }
 
-// sync puts what was written to f on disk. An error is the last word: the system may have forgotten what it could not write.
+// sync puts what was written to f on disk. An error is the last word: the system may have forgotten
+// what it could not write.
 func (t *rows) sync(f *rowFile) error {
 	if err := f.file.Sync(); err != nil {
 		t.failed = fmt.Errorf("mutable: sync %s: %w", f.path, err)

@@ -11,10 +11,11 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// What rows a window drives out are far apart in a row file, and a write of a page for each is what a disk does worst. So they go to
-// the spill, one behind the other: a row file by its form, whose records are in the order in which they came. A checkpoint takes them
-// to their places in the file of its generation, with those that only memory had, in one pass. No list ever names the spill, so that a
-// crash loses it with all else that was written since the last checkpoint.
+// What rows a window drives out are far apart in a row file, and a write of a page for each is what
+// a disk does worst. So they go to the spill, one behind the other: a row file by its form, whose
+// records are in the order in which they came. A checkpoint takes them to their places in the file
+// of its generation, with those that only memory had, in one pass. No list ever names the spill, so
+// that a crash loses it with all else that was written since the last checkpoint.
 type spill struct {
 	rows   int      // that it has room for
 	file   *rowFile // nil before the first row
@@ -30,8 +31,9 @@ const (
 	spillSerial = 0
 )
 
-// spillRows is how many records the spill has room for: as many as the run writes rows, beyond which they are taken to their places. Less
-// room would be filled more often, and a row file is written for each time.
+// spillRows is how many records the spill has room for: as many as the run writes rows, beyond
+// which they are taken to their places. Less room would be filled more often, and a row file is
+// written for each time.
 func (o Options) spillRows() int { return max(cmp.Or(o.Touched, o.Rows), min(o.Rows, 1<<16)) }
 
 // append adds n rows to the spill.
@@ -124,8 +126,8 @@ func (t *rows) note(v uint32, slot byte) {
 	*at = slot
 }
 
-// settle writes n rows, in ascending order, and all that are in the spill to their places in the generation that is written now. An
-// error leaves those that were not written where they are.
+// settle writes n rows, in ascending order, and all that are in the spill to their places in the
+// generation that is written now. An error leaves those that were not written where they are.
 func (t *rows) settle(n int, row func(i int) (uint32, []byte)) error {
 	if n == 0 && t.spill.live == 0 {
 		t.spill.end = 0

@@ -22,20 +22,23 @@ type Options struct {
 
 	// Rows is how many there are, at most 2³²-1, and RowBytes what each has.
 	Rows, RowBytes int
-	// Initial fills dst with what a row is that was never written. Several goroutines call it at once. Default nil: zeros.
+	// Initial fills dst with what a row is that was never written. Several goroutines call it at
+	// once. Default nil: zeros.
 	Initial func(dst []byte, row uint32)
 
-	// Expected is how many rows are written between two checkpoints, as far as one knows. Where they are a good part of all, the
-	// space of a file is allocated at once, and not write by write. Default 0: write by write.
+	// Expected is how many rows are written between two checkpoints, as far as one knows. Where
+	// they are a good part of all, the space of a file is allocated at once, and not write by
+	// write. Default 0: write by write.
 	Expected int
-	// Kept is how many checkpoints there are at a time, and Touched how many rows the run writes at most: for the space on
-	// disk that must be free. Defaults 1, and all rows.
+	// Kept is how many checkpoints there are at a time, and Touched how many rows the run writes at
+	// most: for the space on disk that must be free. Defaults 1, and all rows.
 	Kept, Touched int
 
-	// Lag is how many steps after it was written a row is seen: see cachetier.Stack.Write. Default 1.
+	// Lag is how many steps after it was written a row is seen: see cachetier.Stack.Write. Default
+	// 1.
 	Lag int
-	// Cache is the memory, and how files are read. Its Mmap is Buffered here, and it measures nothing: Costs are those of files that
-	// are there.
+	// Cache is the memory, and how files are read. Its Mmap is Buffered here, and it measures
+	// nothing: Costs are those of files that are there.
 	Cache cachetier.Options
 }
 
@@ -45,8 +48,8 @@ type Place struct {
 	FS vfs.FS
 	// Dir is the table's own directory, within that of the run. It is made where it does not exist.
 	Dir string
-	// Run says what the rows belong to: run, dataset, table, and whatever else they are of no use without. Files that say anything
-	// else are refused.
+	// Run says what the rows belong to: run, dataset, table, and whatever else they are of no use
+	// without. Files that say anything else are refused.
 	Run string
 }
 
@@ -68,11 +71,12 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxRowBytes bounds a row: 16 MiB are far more than any record has, and few enough for several in memory.
+// maxRowBytes bounds a row: 16 MiB are far more than any record has, and few enough for several in
+// memory.
 const maxRowBytes = 16 << 20
 
-// FixedBytes is what a table of so many rows takes in memory beside its cache: which file has each row, and where in the spill, the
-// lists of generations, and memory to write from.
+// FixedBytes is what a table of so many rows takes in memory beside its cache: which file has each
+// row, and where in the spill, the lists of generations, and memory to write from.
 func FixedBytes(rows int) int64 { return 5*int64(rows) + 3*int64(rows)/8 + putBytes + copyBytes }
 
 // DiskBytes is what the table takes on disk at most.
@@ -83,7 +87,8 @@ func (o Options) DiskBytes() int64 {
 	return generations*(touched*stride+headerSize+listHeader+int64(o.Rows)/8) + int64(o.spillRows())*stride
 }
 
-// Table is rows that steps rewrite: a cachetier.Stack, and the files that it goes on from after a crash.
+// Table is rows that steps rewrite: a cachetier.Stack, and the files that it goes on from after a
+// crash.
 type Table struct {
 	*cachetier.Stack
 	options Options
@@ -98,8 +103,8 @@ type Mark struct {
 	Step     int64 `json:"step"`
 	Rows     int   `json:"rows"`
 	RowBytes int   `json:"row_bytes"`
-	// Generations are the lists of rows that it consists of, in Options.Dir, the oldest first. Those of checkpoints that are removed
-	// later go over into the ones after them.
+	// Generations are the lists of rows that it consists of, in Options.Dir, the oldest first.
+	// Those of checkpoints that are removed later go over into the ones after them.
 	Generations []string `json:"generations"`
 }
 
@@ -112,8 +117,9 @@ type Stats struct {
 	BytesReread  int64 `json:"bytes_reread"`  // to write parts of pages
 }
 
-// Open makes a table of which no row was written. It reads no file, and changes none, before Begin or Resume is called: a table
-// must be told by one of them where its run begins before a row is written.
+// Open makes a table of which no row was written. It reads no file, and changes none, before Begin
+// or Resume is called: a table must be told by one of them where its run begins before a row is
+// written.
 func Open(ctx context.Context, o Options) (*Table, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("mutable: %w", err)
@@ -134,7 +140,8 @@ func Open(ctx context.Context, o Options) (*Table, error) {
 	return t, nil
 }
 
-// In says where the files are, for who did not know it when the table was opened. Nobody has called Begin or Resume yet.
+// In says where the files are, for who did not know it when the table was opened. Nobody has called
+// Begin or Resume yet.
 func (t *Table) In(p Place) {
 	if p.FS == nil {
 		p.FS = vfs.Default
@@ -156,8 +163,8 @@ func (t *Table) Close() error {
 // Begin removes what an earlier run has left, and begins with no row written.
 func (t *Table) Begin(ctx context.Context) error { return t.begin(ctx, none) }
 
-// Resume goes on from a checkpoint. What was written after it is removed. An error but for one of writing leaves the files as they
-// were.
+// Resume goes on from a checkpoint. What was written after it is removed. An error but for one of
+// writing leaves the files as they were.
 func (t *Table) Resume(ctx context.Context, m Mark) error {
 	if err := t.Check(m); err != nil {
 		return err
@@ -205,7 +212,8 @@ func (t *Table) Need() int64 {
 	return need
 }
 
-// Room refuses a file system that has less space left than tables in dir may take. One that does not tell is believed to have room.
+// Room refuses a file system that has less space left than tables in dir may take. One that does
+// not tell is believed to have room.
 func Room(fsys vfs.FS, dir string, need int64) error {
 	usage, err := fsys.GetDiskUsage(dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
@@ -269,8 +277,9 @@ func (t *Table) Update(places []uint32, change func(i int, row []byte)) error {
 	return t.Stack.Update(places, change)
 }
 
-// Put replaces n rows, which row gives in ascending order and none twice, before the first step: by what a file has of them. After the
-// last call the caller calls Reload. After an error any of them may be replaced.
+// Put replaces n rows, which row gives in ascending order and none twice, before the first step: by
+// what a file has of them. After the last call the caller calls Reload. After an error any of them
+// may be replaced.
 func (t *Table) Put(n int, row func(i int) (v uint32, b []byte)) error {
 	if !t.begun {
 		panic("mutable: Put before Begin or Resume")
@@ -281,10 +290,11 @@ func (t *Table) Put(n int, row func(i int) (v uint32, b []byte)) error {
 	return nil
 }
 
-// Checkpoint has all that was written so far outlast a crash, and says what a checkpoint of this step, a number above those of
-// earlier ones, has to remember. Until its record is on disk the table goes back to the one before. Nobody may plan, load, gather or
-// write meanwhile. A checkpoint of the step of the last one, after which nothing was written, is that one. What steps to come must not see yet, with
-// a lag above 1, is no part of it: see cachetier.Stack.Undos.
+// Checkpoint has all that was written so far outlast a crash, and says what a checkpoint of this
+// step, a number above those of earlier ones, has to remember. Until its record is on disk the
+// table goes back to the one before. Nobody may plan, load, gather or write meanwhile. A checkpoint
+// of the step of the last one, after which nothing was written, is that one. What steps to come
+// must not see yet, with a lag above 1, is no part of it: see cachetier.Stack.Undos.
 func (t *Table) Checkpoint(step int64) (Mark, error) {
 	if !t.begun {
 		panic("mutable: Checkpoint before Begin or Resume")
@@ -305,13 +315,14 @@ func (t *Table) Checkpoint(step int64) (Mark, error) {
 	return m, nil
 }
 
-// Retain tells which checkpoints there are, by their steps. The records of all others are removed, and that is on disk: their rows are
-// merged into those of the checkpoints after them, or removed. It is called after each Checkpoint and Resume, while nobody plans, loads,
-// gathers or writes. When it ends early, by an error or a crash, nothing is lost, and the next call does the rest.
+// Retain tells which checkpoints there are, by their steps. The records of all others are removed,
+// and that is on disk: their rows are merged into those of the checkpoints after them, or removed.
+// It is called after each Checkpoint and Resume, while nobody plans, loads, gathers or writes. When
+// it ends early, by an error or a crash, nothing is lost, and the next call does the rest.
 func (t *Table) Retain(ctx context.Context, steps ...int64) error { return t.rows.retain(ctx, steps) }
 
-// Show has the table be as of a checkpoint that is kept, to be read: Write panics until ShowNow. Everything that was written is in a
-// checkpoint. Nobody may plan, load, gather or write meanwhile.
+// Show has the table be as of a checkpoint that is kept, to be read: Write panics until ShowNow.
+// Everything that was written is in a checkpoint. Nobody may plan, load, gather or write meanwhile.
 func (t *Table) Show(ctx context.Context, step int64) error {
 	if next := &t.rows.next; t.dirty() || t.rows.spill.live > 0 || next.slot != 0 || next.fresh {
 		panic("mutable: Show of a table with rows that no checkpoint has")
@@ -322,7 +333,8 @@ func (t *Table) Show(ctx context.Context, step int64) error {
 	return t.show(ctx, step)
 }
 
-// ShowNow has the table be as it was before Show, if that was called. After an error it can be called again.
+// ShowNow has the table be as it was before Show, if that was called. After an error it can be
+// called again.
 func (t *Table) ShowNow(ctx context.Context) error {
 	if t.begun {
 		return nil
@@ -344,8 +356,8 @@ func (t *Table) dirty() (some bool) {
 	return some
 }
 
-// Clear has all rows be as if never written, as state is at the start of an epoch. Checkpoints that there are keep theirs. Nobody may
-// plan, load, gather or write meanwhile.
+// Clear has all rows be as if never written, as state is at the start of an epoch. Checkpoints that
+// there are keep theirs. Nobody may plan, load, gather or write meanwhile.
 func (t *Table) Clear(ctx context.Context) error {
 	if err := t.rows.clear(); err != nil {
 		return err
@@ -367,8 +379,8 @@ func (t *Table) Counts() Stats {
 	return st
 }
 
-// Each calls do with each row that was ever written, in ascending order, as it is now. Nobody may plan, load, gather or write
-// meanwhile. An error of do ends it.
+// Each calls do with each row that was ever written, in ascending order, as it is now. Nobody may
+// plan, load, gather or write meanwhile. An error of do ends it.
 func (t *Table) Each(ctx context.Context, do func(row uint32, b []byte) error) error {
 	if err := t.Flush(); err != nil {
 		return err

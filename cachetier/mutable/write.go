@@ -19,11 +19,13 @@ const (
 	maxRun = disk.MaxExtent
 	// writers is how many writes are under way.
 	writers = 16
-	// bridge is how far apart runs are one, past the page cache: reading and writing so much takes as long as another read and write.
+	// bridge is how far apart runs are one, past the page cache: reading and writing so much takes
+	// as long as another read and write.
 	bridge = 32 << 10
 )
 
-// putBytes is how much is made ready at a time, and copyBytes how much is copied; tests make both small.
+// putBytes is how much is made ready at a time, and copyBytes how much is copied; tests make both
+// small.
 var putBytes, copyBytes int64 = 4 << 20, 4 << 20
 
 // putter is the memory of writing.
@@ -33,7 +35,8 @@ type putter struct {
 	pages  []page
 }
 
-// run is whole pages of a file that are written at once: the records of the rows [lo, hi), and what lies between them.
+// run is whole pages of a file that are written at once: the records of the rows [lo, hi), and what
+// lies between them.
 type run struct {
 	offset   int64
 	at, size int // in the memory
@@ -60,8 +63,8 @@ func (p *putter) free() {
 	}
 }
 
-// write puts n rows into the file of a slot. has says which rows it has already, for all that matters; nil: any. It returns how many
-// bytes that were.
+// write puts n rows into the file of a slot. has says which rows it has already, for all that
+// matters; nil: any. It returns how many bytes that were.
 //
 // Pages are written whole, so the rest of pages of which a part is written is read before.
 func (t *rows) write(slot byte, n int, row func(i int) (uint32, []byte), has func(v uint32) bool) (bytes int64, err error) {
@@ -105,8 +108,8 @@ func (t *rows) pagesOf(v uint32) (lo, hi int64) {
 	return lo &^ (store.PageSize - 1), (lo + t.stride + store.PageSize - 1) &^ (store.PageSize - 1)
 }
 
-// layOut makes runs of the rows from i on, as many as the memory holds, and returns the row after them. Runs are more than gap bytes
-// apart, as far as they may grow. No two share a page.
+// layOut makes runs of the rows from i on, as many as the memory holds, and returns the row after
+// them. Runs are more than gap bytes apart, as far as they may grow. No two share a page.
 func (t *rows) layOut(i, n int, row func(i int) (uint32, []byte), gap int64) int {
 	p, used := &t.put, 0
 	p.runs = p.runs[:0]
@@ -134,7 +137,8 @@ func (t *rows) layOut(i, n int, row func(i int) (uint32, []byte), gap int64) int
 	return i
 }
 
-// reread brings the pages of the runs of which a part is written, and of which another part has rows.
+// reread brings the pages of the runs of which a part is written, and of which another part has
+// rows.
 func (t *rows) reread(slot byte, memory []byte, row func(i int) (uint32, []byte), has func(v uint32) bool) (disk.Traffic, error) {
 	p := &t.put
 	p.pages = p.pages[:0]

@@ -7,18 +7,20 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Arrivals gives the new rows of an Index their slots as they come, in whatever order that is: each gets the next slot that can be had.
-// Without it a row has the slot that the order of rows gave it, and waits for that one. Start at
-// [Arrivals.Begin].
+// Arrivals gives the new rows of an Index their slots as they come, in whatever order that is: each
+// gets the next slot that can be had. Without it a row has the slot that the order of rows gave it,
+// and waits for that one. Start at [Arrivals.Begin].
 //
-// Find and Place may be called by many at once, for different rows, and Left beside them; the others when nobody does.
+// Find and Place may be called by many at once, for different rows, and Left beside them; the
+// others when nobody does.
 type Arrivals struct {
 	memory *kernels.HostBuf
 	slots  []uint32 // of the new rows, in the order in which they can be had
 	here   Set      // by rank: rows that have come
 	ends   [1 + Parts]int
 
-	// Of rows that made room, and that later windows want, by part: which, and the first of these windows.
+	// Of rows that made room, and that later windows want, by part: which, and the first of these
+	// windows.
 	gone   []uint32
 	wants  []uint8
 	passed [1 + Parts]struct{ from, to int }
@@ -84,8 +86,8 @@ func (a *Arrivals) Missing() int { return a.n - int(a.placed.Load()) }
 // End is how many slots can be had once this part of the window before is over: see [Index.End].
 func (a *Arrivals) End(part int) int { return a.ends[part] }
 
-// Leave takes note of the rows that lost their slots in the last change of c, as far as among has them and one of later, the windows to come,
-// wants them: for Left. It says whether there are any.
+// Leave takes note of the rows that lost their slots in the last change of c, as far as among has
+// them and one of later, the windows to come, wants them: for Left. It says whether there are any.
 func (a *Arrivals) Leave(c *Cache, among Set, later []Rows) bool {
 	if len(later) > MaxLater {
 		panic("policy: Leave: more windows than a byte can tell apart")
@@ -155,8 +157,8 @@ func (u *nextUses) look() {
 	}
 }
 
-// Left lends those of them that are used last in this part of the window before, ascending, and of each the window that wants it, until the
-// next Leave.
+// Left lends those of them that are used last in this part of the window before, ascending, and of
+// each the window that wants it, until the next Leave.
 func (a *Arrivals) Left(part int) (rows []uint32, windows []uint8) {
 	p := a.passed[part]
 	return a.gone[p.from:p.to], a.wants[p.from:p.to]
@@ -200,8 +202,8 @@ func (a *Arrivals) Restore() {
 	}
 }
 
-// Rest gives the rows that have not come the slots that are left, and lists some of these rows, ascending, at each call, until it lists
-// none. They fit into rows, which is overwritten.
+// Rest gives the rows that have not come the slots that are left, and lists some of these rows,
+// ascending, at each call, until it lists none. They fit into rows, which is overwritten.
 func (a *Arrivals) Rest(rows []uint32) func() []uint32 {
 	next := int(a.placed.Swap(int64(a.n)))
 	w, rank := 0, 0

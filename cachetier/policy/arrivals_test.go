@@ -43,7 +43,8 @@ func (a arrival) freeBy(part int) map[uint32]bool {
 	return free
 }
 
-// check compares x with what it was: each new row has one of the slots, and none two have the same; other rows have theirs.
+// check compares x with what it was: each new row has one of the slots, and none two have the same;
+// other rows have theirs.
 func (a arrival) check(t *rapid.T) {
 	isFresh, had, has := map[uint32]bool{}, map[uint32]bool{}, map[uint32]bool{}
 	for _, v := range a.fresh {
@@ -62,7 +63,8 @@ func (a arrival) check(t *rapid.T) {
 	require.Len(t, has, len(a.fresh))
 }
 
-// checkLeft has a take note of the rows that have just made room, some of which windows to come want.
+// checkLeft has a take note of the rows that have just made room, some of which windows to come
+// want.
 func checkLeft(t *rapid.T, c *Cache, a *Arrivals, pages *Pages, rng *rand.Rand) {
 	some := func() rows {
 		r := rows{}
@@ -95,7 +97,8 @@ func checkLeft(t *rapid.T, c *Cache, a *Arrivals, pages *Pages, rng *rand.Rand) 
 	require.Equal(t, want, got)
 }
 
-// Rows that arrive in any order, in any portions, by several at once and some of them never or twice, get slots that can be had by then.
+// Rows that arrive in any order, in any portions, by several at once and some of them never or
+// twice, get slots that can be had by then.
 func TestArrivals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := Config{Kind: rapid.SampledFrom([]Kind{Belady, LRU, Sieve, Static}).Draw(t, "kind"), Rows: rapid.SampledFrom([]int{1, 64, 65, 511, 1300}).Draw(t, "rows")}
@@ -145,7 +148,8 @@ func TestArrivals(t *testing.T) {
 	})
 }
 
-// arrive has rows come, with others among them, by two goroutines, and says how many did that are new.
+// arrive has rows come, with others among them, by two goroutines, and says how many did that are
+// new.
 func arrive(t *rapid.T, a *Arrivals, was arrival, rng *rand.Rand) (come int) {
 	var rows []uint32
 	for v := range was.slots { // new or not

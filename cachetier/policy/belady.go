@@ -2,8 +2,9 @@ package policy
 
 import "math/bits"
 
-// farthest leaves in rows the excess ones that are needed the furthest from now, of equal ones the highest. A row is needed
-// when the first set of future, which has the nearest first, has it; those that none has are the furthest.
+// farthest leaves in rows the excess ones that are needed the furthest from now, of equal ones the
+// highest. A row is needed when the first set of future, which has the nearest first, has it; those
+// that none has are the furthest.
 func farthest(rows Set, future []Rows, excess int) {
 	stay := rows.Len() - excess // how many of rows still have to keep their slots
 	room := make([]uint64, WordsRoom(spanWords))
@@ -37,7 +38,8 @@ func farthest(rows Set, future []Rows, excess int) {
 	}
 }
 
-// eachSpan calls do with the spans of rows that are not empty, from the last to the first, and where they begin.
+// eachSpan calls do with the spans of rows that are not empty, from the last to the first, and
+// where they begin.
 func eachSpan(rows Set, do func(lo int, words []uint64)) {
 	for lo := (len(rows) - 1) / spanWords * spanWords; lo >= 0; lo -= spanWords {
 		if words := rows[lo:min(lo+spanWords, len(rows))]; !empty(words) {

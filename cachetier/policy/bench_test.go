@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sizes are a graph of ten million nodes with a fifth of its rows cached, and one of papers100M's shape in 4 GiB.
+// sizes are a graph of ten million nodes with a fifth of its rows cached, and one of papers100M's
+// shape in 4 GiB.
 var sizes = []struct{ rows, slots, step int }{{10_000_000, 2_000_000, 38_000}, {111_000_000, 16_000_000, 380_000}}
 
 // drawn is n different rows of a skewed draw: low numbers are hot, as ingest orders them.
@@ -24,7 +25,8 @@ func drawn(rng *rand.Rand, rows, n int) (Set, []uint32) {
 	return s, ids
 }
 
-// BenchmarkCache plans windows that fill most of the slots, and steps; of each the next four are foreseen.
+// BenchmarkCache plans windows that fill most of the slots, and steps; of each the next four are
+// foreseen.
 func BenchmarkCache(b *testing.B) {
 	for _, size := range sizes {
 		for _, windows := range []bool{true, false} {

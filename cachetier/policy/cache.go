@@ -13,10 +13,12 @@ type Config struct {
 	Slots int // of the cache, from 1 to Rows
 }
 
-// Parts is how many parts the steps of a window fall into, for the slots that it leaves: see [Cache.Mark].
+// Parts is how many parts the steps of a window fall into, for the slots that it leaves: see
+// [Cache.Mark].
 const Parts = 15
 
-// classes is how many kinds of free slots are told apart: free now, or after one of the parts of the window in use.
+// classes is how many kinds of free slots are told apart: free now, or after one of the parts of
+// the window in use.
 func (c Config) classes() int {
 	if c.Kind == None {
 		return 1
@@ -27,7 +29,8 @@ func (c Config) classes() int {
 // Bytes is the memory that a Cache takes.
 func (c Config) Bytes() int64 { return 8*int64(c.words()) + 4*int64(c.numbers()) + int64(c.marks()) }
 
-// words counts the 64-bit numbers: rows of two tables and those given up; new rows of two tables and free slots.
+// words counts the 64-bit numbers: rows of two tables and those given up; new rows of two tables
+// and free slots.
 func (c Config) words() int {
 	n := 3*SetWords(c.Rows) + (2+c.classes())*SetWords(c.Slots)
 	if c.Kind == Sieve {
@@ -53,7 +56,8 @@ func (c Config) marks() int {
 	return c.Slots
 }
 
-// FixedBytes and SlotBytes bound Bytes from above: what there is without a slot, and what each slot adds.
+// FixedBytes and SlotBytes bound Bytes from above: what there is without a slot, and what each slot
+// adds.
 func (c Config) FixedBytes() int64 {
 	c.Slots = 1
 	return c.Bytes()
@@ -92,7 +96,8 @@ type Change struct {
 	Evicted  int // rows that had a slot, and have none now
 }
 
-// New makes a Cache of free slots. It panics if config is out of range. The error is a *kernels.MemoryError.
+// New makes a Cache of free slots. It panics if config is out of range. The error is a
+// *kernels.MemoryError.
 func New(config Config) (*Cache, error) {
 	if config.Rows < 1 || int64(config.Rows) > 1<<32-1 || config.Slots < 1 || config.Slots > config.Rows || config.Kind.Validate() != nil {
 		panic("policy: New: a configuration out of range")
@@ -187,10 +192,11 @@ func (c *Cache) freeAll() {
 	}
 }
 
-// Marks says whether the cache wants to be told when rows are used: after a Window, and before the next change, BeginMarks
-// and then Mark. It makes no difference to which rows are kept, but to when the slots of the others can be had: the next
-// Window gives out first what the rows of the one before do not have, then what they have in the order of their last use.
-// So that one can be loaded bit by bit while the other is in use. See [Index.End].
+// Marks says whether the cache wants to be told when rows are used: after a Window, and before the
+// next change, BeginMarks and then Mark. It makes no difference to which rows are kept, but to when
+// the slots of the others can be had: the next Window gives out first what the rows of the one
+// before do not have, then what they have in the order of their last use. So that one can be loaded
+// bit by bit while the other is in use. See [Index.End].
 func (c *Cache) Marks() bool { return c.classes() > 1 }
 
 // BeginMarks takes note that no row is used.
@@ -199,16 +205,16 @@ func (c *Cache) BeginMarks() {
 	c.marked = true
 }
 
-// Mark takes note that row v is used in this part of its window, from 1 to Parts. The last call for a row counts. Several
-// goroutines may mark different rows.
+// Mark takes note that row v is used in this part of its window, from 1 to Parts. The last call for
+// a row counts. Several goroutines may mark different rows.
 func (c *Cache) Mark(v uint32, part int) {
 	if r, ok := c.now.rank(v); ok {
 		c.last[r] = byte(part)
 	}
 }
 
-// Fill puts the lowest of rows into the slots, as many as there are, and nothing else; under None it only frees them. The
-// rows are new in the Index. The Index from before is changed.
+// Fill puts the lowest of rows into the slots, as many as there are, and nothing else; under None
+// it only frees them. The rows are new in the Index. The Index from before is changed.
 func (c *Cache) Fill(rows Set) *Index {
 	c.clock++
 	c.Forget()
@@ -229,9 +235,9 @@ func (c *Cache) Fill(rows Set) *Index {
 	return c.now
 }
 
-// Window makes room for all of need, of which there may be as many as slots. future is what is foreseen of later windows,
-// the nearest first. The misses are new in the Index, and their slots are free to be written to, unless rows were evicted
-// while their window is in use.
+// Window makes room for all of need, of which there may be as many as slots. future is what is
+// foreseen of later windows, the nearest first. The misses are new in the Index, and their slots
+// are free to be written to, unless rows were evicted while their window is in use.
 func (c *Cache) Window(need Set, future []Rows) (*Index, Change) {
 	c.clock++
 	did := c.count(need)
@@ -247,9 +253,10 @@ func (c *Cache) Window(need Set, future []Rows) (*Index, Change) {
 	return c.now, did
 }
 
-// Step is a window of one step, which can do without slots: its misses are read to where they are used, and those that
-// deserve a slot are copied there afterwards. So it may need any number of rows, and those that are not worth it pass by.
-// No row is new in the Index, Now, from which the caller sees which misses to copy.
+// Step is a window of one step, which can do without slots: its misses are read to where they are
+// used, and those that deserve a slot are copied there afterwards. So it may need any number of
+// rows, and those that are not worth it pass by. No row is new in the Index, Now, from which the
+// caller sees which misses to copy.
 func (c *Cache) Step(need Set, future []Rows) Change {
 	c.clock++
 	c.marked = false
@@ -323,8 +330,9 @@ func (c *Cache) same(need Set) bool {
 	return true
 }
 
-// merge makes the next index: with need in and c.gone out. Rows keep their slots; those that come get free ones, class after
-// class and in ascending order both, so that what is read in file order is written in about that order.
+// merge makes the next index: with need in and c.gone out. Rows keep their slots; those that come
+// get free ones, class after class and in ascending order both, so that what is read in file order
+// is written in about that order.
 func (c *Cache) merge(need Set, window bool) (admitted, evicted int) {
 	old, x := c.now, c.next
 	c.freeAll()
@@ -395,7 +403,8 @@ func (c *Cache) merge(need Set, window bool) (admitted, evicted int) {
 	return admitted, evicted
 }
 
-// copyRun copies what is known of rows that keep their slots: of ranks [lo, hi), in old from rank at on.
+// copyRun copies what is known of rows that keep their slots: of ranks [lo, hi), in old from rank
+// at on.
 func (x *Index) copyRun(lo, hi int, old *Index, at int) {
 	if hi-lo == 1 {
 		x.slots[lo] = old.slots[at]
@@ -431,9 +440,9 @@ func (c *Cache) replace(need Set) (*Index, Change) {
 	return x, Change{Misses: x.n, Admitted: x.n, Evicted: old.n}
 }
 
-// EachEvicted calls do with each row that lost its slot in the last change, in ascending order: with that slot, and the part of
-// the window before in which the row is used last, 0 for none. It is for a change that evicted rows, and valid until BeginMarks or
-// the next change.
+// EachEvicted calls do with each row that lost its slot in the last change, in ascending order:
+// with that slot, and the part of the window before in which the row is used last, 0 for none. It
+// is for a change that evicted rows, and valid until BeginMarks or the next change.
 func (c *Cache) EachEvicted(do func(v, slot uint32, part int)) {
 	old, rank := c.next, 0
 	for w, rows := range old.rows {
@@ -462,7 +471,8 @@ func (c *Cache) EvictedFrom(v uint32) (slot uint32) {
 	return slot
 }
 
-// DropNew frees the slots of the rows that are new: their bytes will not come. The Index of the last change is changed.
+// DropNew frees the slots of the rows that are new: their bytes will not come. The Index of the
+// last change is changed.
 func (c *Cache) DropNew() {
 	x := c.now
 	from, to := 0, 0

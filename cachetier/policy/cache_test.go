@@ -56,7 +56,8 @@ func asRows(s Set) rows {
 	return r
 }
 
-// drawRows draws at most most rows, small ones more often; half of the time rows lie close together.
+// drawRows draws at most most rows, small ones more often; half of the time rows lie close
+// together.
 func drawRows(t *rapid.T, n, most int, label string) rows {
 	id := rapid.OneOf(rapid.Uint32Range(0, uint32(n-1)), rapid.Uint32Range(0, uint32(min(n-1, 70))))
 	r := rows{}
@@ -162,7 +163,8 @@ func TestCacheAgainstOracle(t *testing.T) {
 	})
 }
 
-// checkEnds holds the slots of rows that were not there before to what waited for them: parts of the window before.
+// checkEnds holds the slots of rows that were not there before to what waited for them: parts of
+// the window before.
 func checkEnds(t *rapid.T, x *Index, slots map[uint32]uint32, before rows, parts map[uint32]int) {
 	for v, s := range slots {
 		if before[v] {
@@ -272,7 +274,8 @@ func TestBeladyIsOptimal(t *testing.T) {
 	})
 }
 
-// fewestMisses tries every set of rows that could be kept after every step: of those that were held or needed, at most slots.
+// fewestMisses tries every set of rows that could be kept after every step: of those that were held
+// or needed, at most slots.
 func fewestMisses(trace []rows, slots, n int) int {
 	best := map[uint64]int{0: 0} // kept to fewest misses so far
 	for _, need := range trace {

@@ -6,11 +6,12 @@ import (
 	"sync/atomic"
 )
 
-// Index finds the slots of rows: a bitmap of the rows that have one, and their slots in order of rows, so that a row's
-// place among them, its rank, is how many bits are set below its own. A directory has that for each cache line of bits.
+// Index finds the slots of rows: a bitmap of the rows that have one, and their slots in order of
+// rows, so that a row's place among them, its rank, is how many bits are set below its own. A
+// directory has that for each cache line of bits.
 //
-// A row that is new has a slot, but its bytes are not there before whoever loads the window has brought them; it counts as
-// new until its first use.
+// A row that is new has a slot, but its bytes are not there before whoever loads the window has
+// brought them; it counts as new until its first use.
 type Index struct {
 	rows  Set
 	ranks []uint32 // rows before each line of the bitmap
@@ -21,8 +22,9 @@ type Index struct {
 	ends  [1 + Parts]int // see End
 }
 
-// End is the first of the new rows whose slots are not to be had yet when this part of the window before is over, or is past
-// all rows. Part 0 is over before that window begins. Where no row was marked, all slots are to be had then.
+// End is the first of the new rows whose slots are not to be had yet when this part of the window
+// before is over, or is past all rows. Part 0 is over before that window begins. Where no row was
+// marked, all slots are to be had then.
 func (x *Index) End(part int) int { return x.ends[part] }
 
 func (x *Index) endAll() {
@@ -60,8 +62,8 @@ func (x *Index) Slot(v uint32) (slot uint32, ok bool) {
 	return x.slots[r], true
 }
 
-// Use finds the slots of rows and takes note of the use: first is how many of them are new and were not used before. ok is false where one has
-// no slot.
+// Use finds the slots of rows and takes note of the use: first is how many of them are new and were
+// not used before. ok is false where one has no slot.
 func (x *Index) Use(rows, slots []uint32) (first int, ok bool) {
 	var ranks [256]uint32
 	for lo := 0; lo < len(rows); lo += len(ranks) {
@@ -99,7 +101,8 @@ func (x *Index) freshAt(r, n int) uint64 {
 	return f & (^uint64(0) >> (64 - n))
 }
 
-// Walk gives out the new rows of an Index in ascending order, a portion at a time. The zero Walk is at the start.
+// Walk gives out the new rows of an Index in ascending order, a portion at a time. The zero Walk is
+// at the start.
 type Walk struct {
 	word, rank int    // of the word after the one that is given out, and how many rows lie before it
 	left       uint64 // of that one, what was not given out
@@ -138,8 +141,8 @@ func (x *Index) freshRows(w, rank int) uint64 {
 	return fresh
 }
 
-// EachNew calls do with each new row from first to last, both included, and its slot, in ascending order. It may run
-// several times at once, but not beside Use.
+// EachNew calls do with each new row from first to last, both included, and its slot, in ascending
+// order. It may run several times at once, but not beside Use.
 func (x *Index) EachNew(first, last uint32, do func(v, slot uint32)) {
 	line := int(first>>6) / lineWords
 	rank := int(x.ranks[line])

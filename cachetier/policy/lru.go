@@ -2,8 +2,9 @@ package policy
 
 import "math/bits"
 
-// leastRecent leaves in rows, which have slots and are not needed, the excess ones whose last use is the longest ago, of
-// equal ones the highest. A step may have to refuse slots to rows that it needs itself, then the highest.
+// leastRecent leaves in rows, which have slots and are not needed, the excess ones whose last use
+// is the longest ago, of equal ones the highest. A step may have to refuse slots to rows that it
+// needs itself, then the highest.
 func (x *Index) leastRecent(rows Set, clock uint32, d demand) {
 	excess := d.excess
 	if n := rows.Len(); excess >= n { // only in a step, unless it is just enough

@@ -10,8 +10,8 @@ import (
 
 // Rows is a set of rows that is only read: a Set, or a Packed.
 type Rows interface {
-	// Words lends the words [lo, hi) of the set as a bitmap. They may lie in dst, of WordsRoom(hi-lo) words, and are valid until that is used
-	// again, and as long as the set is.
+	// Words lends the words [lo, hi) of the set as a bitmap. They may lie in dst, of
+	// WordsRoom(hi-lo) words, and are valid until that is used again, and as long as the set is.
 	Words(dst []uint64, lo, hi int) []uint64
 }
 
@@ -35,8 +35,9 @@ const (
 	pageBytes  = 64 << 10
 )
 
-// Packed is a Set in less memory, an eighth where one row in a hundred is there: for those of later windows. Spans of 4096 rows lie one behind
-// the other, each 16 counts of rows, a byte, and then the blocks that they are of: the rows' lowest bytes, or, of 32 rows and more, a bitmap.
+// Packed is a Set in less memory, an eighth where one row in a hundred is there: for those of later
+// windows. Spans of 4096 rows lie one behind the other, each 16 counts of rows, a byte, and then
+// the blocks that they are of: the rows' lowest bytes, or, of 32 rows and more, a bitmap.
 //
 // It is valid until Pages.Return or Pages.Close. Any number of goroutines may read it.
 type Packed struct {
@@ -58,7 +59,8 @@ type Pages struct {
 	tables [][]uint32 // of sets, that are not in use
 }
 
-// PackedBytes is what so many sets take together, of tables of so many rows, each of which has so many at most.
+// PackedBytes is what so many sets take together, of tables of so many rows, each of which has so
+// many at most.
 func PackedBytes(rows, count, sets int) int64 {
 	return int64(sets) * (int64(packedPages(rows, count))*pageBytes + 4*int64(spansOf(rows)))
 }
@@ -71,7 +73,8 @@ func packedPages(rows, count int) int {
 
 func spansOf(rows int) int { return (SetWords(rows) + spanWords - 1) / spanWords }
 
-// NewPages has room for so many sets of so many rows each, of a table of so many. The error is a *kernels.MemoryError.
+// NewPages has room for so many sets of so many rows each, of a table of so many. The error is a
+// *kernels.MemoryError.
 func NewPages(rows, count, sets int) (*Pages, error) {
 	m, err := kernels.NewHostBuf(int(PackedBytes(rows, count, sets)))
 	if err != nil {
@@ -115,7 +118,8 @@ func take[T any](p *Pages, list *[]T) (x T, ok bool) {
 // page is the memory of one.
 func (p *Pages) page(i uint32) []byte { return p.memory.Bytes()[int(i)*pageBytes:][:pageBytes] }
 
-// Pack packs s into so many pages at most. ok is false where that is not enough, or not so many are left, or all sets are in use.
+// Pack packs s into so many pages at most. ok is false where that is not enough, or not so many are
+// left, or all sets are in use.
 func (p *Pages) Pack(s Set, pages int) (_ *Packed, ok bool) {
 	table, ok := take(p, &p.tables)
 	if !ok {

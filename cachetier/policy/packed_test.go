@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Sets of any density, packed, have the words that they had, in any part; and pages are as many as were said, and come back.
+// Sets of any density, packed, have the words that they had, in any part; and pages are as many as
+// were said, and come back.
 func TestPacked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 63, 512, 4096, 4097, 20_000, 300_000}).Draw(t, "rows")

@@ -43,7 +43,8 @@ func each(i int, w uint64, do func(v uint32)) {
 	}
 }
 
-// highest is the left highest rows of w, or all where it has fewer; left is how many are wanted still.
+// highest is the left highest rows of w, or all where it has fewer; left is how many are wanted
+// still.
 func highest(w uint64, left *int) uint64 {
 	n := bits.OnesCount64(w)
 	for ; n > *left; n-- {

@@ -2,11 +2,13 @@ package policy
 
 import "math/bits"
 
-// queue is SIEVE's: rows in the order in which they came, and a hand that goes from the oldest to the newest and again from
-// the oldest. A row that the hand finds visited it passes over, and takes the mark away; one that is not loses its slot.
+// queue is SIEVE's: rows in the order in which they came, and a hand that goes from the oldest to
+// the newest and again from the oldest. A row that the hand finds visited it passes over, and takes
+// the mark away; one that is not loses its slot.
 //
-// Who needs a row at once has no order among its rows. So the hits of a window come first, then the misses in ascending
-// order, each with its eviction. What the window needs itself is passed over, except in a step, which can do without slots.
+// Who needs a row at once has no order among its rows. So the hits of a window come first, then the
+// misses in ascending order, each with its eviction. What the window needs itself is passed over,
+// except in a step, which can do without slots.
 type queue struct {
 	nodes   []uint32 // two numbers each: the row, and the node of the next newer one
 	visited Set      // rows
@@ -28,7 +30,8 @@ func (q *queue) reset() {
 }
 func (q *queue) stays(v uint32, d *demand) bool { return !d.step && d.need.Has(v) }
 
-// choose takes note of what d needs, and puts rows that lose their slot, or get none, in gone. rows have slots now.
+// choose takes note of what d needs, and puts rows that lose their slot, or get none, in gone. rows
+// have slots now.
 func (q *queue) choose(rows, gone Set, slots int, d demand) {
 	for w, n := range d.need {
 		q.visited[w] |= n & rows[w]
@@ -118,7 +121,8 @@ func (q *queue) keep(rows Set) {
 	q.wrap()
 }
 
-// wrap takes the hand back to the oldest row if it has passed them all: what comes later is not looked at before that.
+// wrap takes the hand back to the oldest row if it has passed them all: what comes later is not
+// looked at before that.
 func (q *queue) wrap() {
 	if q.before == q.newest {
 		q.before = none

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSieveHand follows the hand of SIEVE, window by window of one row: once it has given up the newest row it goes on at the
-// oldest, and not at the one that comes next.
+// TestSieveHand follows the hand of SIEVE, window by window of one row: once it has given up the
+// newest row it goes on at the oldest, and not at the one that comes next.
 func TestSieveHand(t *testing.T) {
 	k, err := New(Config{Kind: Sieve, Rows: 10, Slots: 2})
 	require.NoError(t, err)

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// create makes a file without a name, past the page cache where the file system can, with space for so many bytes.
+// create makes a file without a name, past the page cache where the file system can, with space for
+// so many bytes.
 func create(dir string, bytes int64) (f *os.File, err error) {
 	for _, direct := range []int{unix.O_DIRECT, 0} {
 		if f, err = open(dir, direct); err != nil {

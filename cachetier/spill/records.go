@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Records is records of any size that are appended, and then read once, each whole. What is less than a segment waits in a buffer; where
-// all buffers of the File are taken by Records, one of them is written as it is, so that any number may be appended to in turns.
+// Records is records of any size that are appended, and then read once, each whole. What is less
+// than a segment waits in a buffer; where all buffers of the File are taken by Records, one of them
+// is written as it is, so that any number may be appended to in turns.
 //
 // Concurrency: as a Run.
 type Records struct {
@@ -22,7 +23,8 @@ type Records struct {
 // NewRecords has none.
 func (f *File) NewRecords() *Records { return &Records{f: f, run: f.NewRun()} }
 
-// Append copies a record, whole or not at all. The error is a *FullError, or that of a File that is being closed.
+// Append copies a record, whole or not at all. The error is a *FullError, or that of a File that is
+// being closed.
 func (r *Records) Append(record []byte) error {
 	if len(record) > r.f.o.Segment {
 		return r.appendLarge(record)
@@ -75,7 +77,8 @@ func (r *Records) flushLocked() error {
 	return r.run.Append(b)
 }
 
-// Each lends all records, in pieces of whole ones one behind the other, in any order; several at once. It ends as Run.Each does.
+// Each lends all records, in pieces of whole ones one behind the other, in any order; several at
+// once. It ends as Run.Each does.
 func (r *Records) Each(ctx context.Context, do func(records []byte) error) error {
 	r.mu.Lock()
 	var err error

@@ -48,8 +48,9 @@ type FullError struct{ Bytes int64 } // of the file
 
 func (e *FullError) Error() string { return fmt.Sprintf("spill: all %d bytes are taken", e.Bytes) }
 
-// Append takes b, of which Used bytes are appended as one piece; they are written behind the caller's back. A buffer of which nothing is
-// used is only given back. The error is a *FullError, and then b is given back as well.
+// Append takes b, of which Used bytes are appended as one piece; they are written behind the
+// caller's back. A buffer of which nothing is used is only given back. The error is a *FullError,
+// and then b is given back as well.
 func (r *Run) Append(b *Buffer) error {
 	f := r.f
 	if b.Used == 0 {
@@ -77,9 +78,11 @@ func (r *Run) Bytes() int64 {
 	return r.bytes
 }
 
-// Each lends each piece that was appended, with its Count, in the order of Append or about it, and frees its segment. serve is called by up
-// to Depth goroutines at once. The run is empty afterwards, and may be appended to again. The first error of serve or of ctx ends the
-// reading; what was not lent by then is gone with it. Pieces that are damaged are left out, and an ErrDamaged in the end says so.
+// Each lends each piece that was appended, with its Count, in the order of Append or about it, and
+// frees its segment. serve is called by up to Depth goroutines at once. The run is empty
+// afterwards, and may be appended to again. The first error of serve or of ctx ends the reading;
+// what was not lent by then is gone with it. Pieces that are damaged are left out, and an
+// ErrDamaged in the end says so.
 func (r *Run) Each(ctx context.Context, serve func(b []byte, count int) error) error {
 	r.mu.Lock()
 	parts := r.parts
@@ -178,8 +181,8 @@ func (f *File) lend(p *part, serve func(b []byte, count int) error) (damaged, er
 	return nil, serve(b, p.count)
 }
 
-// fetch is the bytes of p, from its buffer where it is not written yet. They are lent until back, which frees the segment. The error is an
-// ErrDamaged.
+// fetch is the bytes of p, from its buffer where it is not written yet. They are lent until back,
+// which frees the segment. The error is an ErrDamaged.
 func (f *File) fetch(p *part) (b []byte, back func(), err error) {
 	f.mu.Lock()
 	if p.state == queued {

@@ -1,28 +1,31 @@
-// Package spill is disk space for what is wanted again soon: bytes that are written once and read once, in [Run]s of one [File].
+// Package spill is disk space for what is wanted again soon: bytes that are written once and read
+// once, in [Run]s of one [File].
 //
-// A File is cut into segments of one size, half a MiB, so that every transfer is large whatever the order in which runs grow. A Run
-// is a list of segments; the segment that was read is free for another Run. The file is reserved at its full length when it is
-// made, so that no write finds the disk full, and it never has a name for longer than that takes: it is gone when the process is,
+// A File is cut into segments of one size, half a MiB, so that every transfer is large whatever the
+// order in which runs grow. A Run is a list of segments; the segment that was read is free for
+// another Run. The file is reserved at its full length when it is made, so that no write finds the
+// disk full, and it never has a name for longer than that takes: it is gone when the process is,
 // however that ends.
 //
-// Each page of 4 KiB has a CRC-32C, which is kept in memory and compared before a byte of the page is lent. A page that is not as it
-// was written is an [ErrDamaged]. So is what a failed write left.
+// Each page of 4 KiB has a CRC-32C, which is kept in memory and compared before a byte of the page
+// is lent. A page that is not as it was written is an [ErrDamaged]. So is what a failed write left.
 //
-// Memory: a File owns its buffers, of a segment each, outside the Go heap, and gives them up in Close; [Options.MemoryBytes] says
-// beforehand how much they and the checksums take. [File.Buffer] lends a buffer to fill, [Run.Append] takes it back.
+// Memory: a File owns its buffers, of a segment each, outside the Go heap, and gives them up in
+// Close; [Options.MemoryBytes] says beforehand how much they and the checksums take. [File.Buffer]
+// lends a buffer to fill, [Run.Append] takes it back.
 //
-// Concurrency: a File may be used by many at once, and so may a Run be appended to. One goroutine at a time reads a Run, when nobody
-// appends to it.
+// Concurrency: a File may be used by many at once, and so may a Run be appended to. One goroutine
+// at a time reads a Run, when nobody appends to it.
 //
 // Start at [Run.Append], then [Run.Each].
 //
 // # Why not
 //
-// Why not a file for each run: what was read gives its space back at once only by holes or by removal, and both cost a discard, 0.2 s
-// a GB on a virtual disk. Segments are written over.
+// Why not a file for each run: what was read gives its space back at once only by holes or by
+// removal, and both cost a discard, 0.2 s a GB on a virtual disk. Segments are written over.
 //
-// Why not checksums in the segments: they would take a page's end from rows that divide it, and one in memory also tells a stale
-// segment from the newest.
+// Why not checksums in the segments: they would take a page's end from rows that divide it, and one
+// in memory also tells a stale segment from the newest.
 package spill
 
 import (
@@ -38,8 +41,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Sizes of a segment: what is usual, and the least. With half a MiB a virtual disk writes and reads as fast as with two: 2.5 and 2.0 GB/s, and
-// with 64 KiB half of that (2026-11-24, 8 transfers at a time).
+// Sizes of a segment: what is usual, and the least. With half a MiB a virtual disk writes and reads
+// as fast as with two: 2.5 and 2.0 GB/s, and with 64 KiB half of that (2026-11-24, 8 transfers at a
+// time).
 const (
 	UsualSegment = 512 << 10
 	LeastSegment = 16 << 10
@@ -61,12 +65,14 @@ type Options struct {
 	Dir     string // exists, and can be written to
 	Bytes   int64  // of the file; what is no whole segment is left out
 	Segment int    // bytes, a multiple of 4 KiB. Default UsualSegment
-	// Buffers is how many segments are in memory at most, beside Depth for reading: those that are being filled and those on their way to
-	// the disk. Whoever fills several at a time needs as many and one more, or waits for ever. Default 2.
+	// Buffers is how many segments are in memory at most, beside Depth for reading: those that are
+	// being filled and those on their way to the disk. Whoever fills several at a time needs as
+	// many and one more, or waits for ever. Default 2.
 	Buffers int
 	// Depth is how many transfers are under way at most, each way. Default 8.
 	Depth int
-	// Faults says what befalls a transfer of so many bytes: an error, or time that passes, before anything is moved. Default: nothing.
+	// Faults says what befalls a transfer of so many bytes: an error, or time that passes, before
+	// anything is moved. Default: nothing.
 	Faults func(write bool, offset int64, size int) error
 }
 
@@ -128,7 +134,8 @@ func (s Stats) Add(earlier Stats) Stats {
 	return s
 }
 
-// With is what s and another File, which is used beside it, have and did together. PeakBytes need not have been at a time.
+// With is what s and another File, which is used beside it, have and did together. PeakBytes need
+// not have been at a time.
 func (s Stats) With(other Stats) Stats {
 	peak := s.PeakBytes + other.PeakBytes
 	s = s.Add(other)
@@ -165,8 +172,8 @@ type File struct {
 	}
 }
 
-// Create makes a file without a name in o.Dir, reserves its space and starts its writers. The error names the directory; too little
-// space is one, found before anything is written.
+// Create makes a file without a name in o.Dir, reserves its space and starts its writers. The error
+// names the directory; too little space is one, found before anything is written.
 func Create(o Options) (_ *File, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("spill: %w", err)
@@ -218,8 +225,8 @@ func (f *File) Stats() Stats {
 	return s
 }
 
-// Close waits for what is being written, and gives up the memory and the space. Nobody may use the file or its runs meanwhile, or
-// afterwards. A second Close does nothing.
+// Close waits for what is being written, and gives up the memory and the space. Nobody may use the
+// file or its runs meanwhile, or afterwards. A second Close does nothing.
 func (f *File) Close() {
 	f.mu.Lock()
 	closed := f.mu.closed
@@ -241,7 +248,8 @@ type Buffer struct {
 	Count int // the caller's: such as how many rows there are
 }
 
-// Buffer lends a buffer to fill, of which nothing is used: it waits until there is one. An error is the end of ctx.
+// Buffer lends a buffer to fill, of which nothing is used: it waits until there is one. An error is
+// the end of ctx.
 func (f *File) Buffer(ctx context.Context) (*Buffer, error) {
 	select {
 	case b := <-f.free:

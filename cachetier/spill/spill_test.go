@@ -70,7 +70,8 @@ func numbers(r *spill.Run) (map[uint32]int, error) {
 	return got, err
 }
 
-// Runs give back what was appended, once, whoever appends beside them, and their segments serve again and again.
+// Runs give back what was appended, once, whoever appends beside them, and their segments serve
+// again and again.
 func TestRunsGiveBackWhatWasAppended(t *testing.T) {
 	const writers, each, rounds = 4, 6000, 12
 	f := create(t, spill.Options{Bytes: 200 * segment, Buffers: writers + 3, Depth: 3})
@@ -137,7 +138,8 @@ func failing(write bool, n int) func(bool, int64, int) error {
 	}
 }
 
-// What cannot be written or read is damage, found by who reads, and every segment and buffer is free afterwards.
+// What cannot be written or read is damage, found by who reads, and every segment and buffer is
+// free afterwards.
 func TestTransfersThatFail(t *testing.T) {
 	for _, write := range []bool{true, false} {
 		f := create(t, spill.Options{Bytes: 100 * segment, Buffers: 3, Faults: failing(write, 5)})

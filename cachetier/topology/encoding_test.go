@@ -68,9 +68,10 @@ func (b *block) undoNothing(out []uint32) []uint32 {
 	return append(out, ids...)
 }
 
-// BenchmarkEncoding is where the package comment's figures on packed lists come from: the bits of an edge, and the edges that
-// one core unpacks in a second, of lists as they are, as differences, and of either under zstd, 16 K edges and more at a
-// time. It measures the first and the last 2^22 edges: the hottest lists and the coldest.
+// BenchmarkEncoding is where the package comment's figures on packed lists come from: the bits of
+// an edge, and the edges that one core unpacks in a second, of lists as they are, as differences,
+// and of either under zstd, 16 K edges and more at a time. It measures the first and the last 2^22
+// edges: the hottest lists and the coldest.
 func BenchmarkEncoding(b *testing.B) {
 	if *dataset == "" {
 		b.Skip("no -dataset")

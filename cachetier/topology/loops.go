@@ -12,7 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// loops counts the self loops of every node: a bit tells whether a node has any, a list tells which nodes have several.
+// loops counts the self loops of every node: a bit tells whether a node has any, a list tells which
+// nodes have several.
 type loops struct {
 	memory  *kernels.HostBuf
 	bits    []uint32
@@ -22,9 +23,10 @@ type loops struct {
 // further is how many self loops node has beyond the first.
 type further struct{ node, count uint32 }
 
-// SelfLoops returns a function that says how often v is its own neighbour. It is safe for concurrent use, and valid until Close.
-// The first call that succeeds reads all lists once, from start to end: to read those of single nodes would be to read nearly
-// all of them for every batch. The result takes a bit a node beside the budget, and 8 bytes for each node with several loops.
+// SelfLoops returns a function that says how often v is its own neighbour. It is safe for
+// concurrent use, and valid until Close. The first call that succeeds reads all lists once, from
+// start to end: to read those of single nodes would be to read nearly all of them for every batch.
+// The result takes a bit a node beside the budget, and 8 bytes for each node with several loops.
 func (t *Tier) SelfLoops(ctx context.Context) (count func(v uint32) int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,10 +13,11 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// offsets say where the list of each node begins, counted in edges. They are packed into cache lines of lineNodes offsets, so
-// that a degree costs one cache miss. A line holds its first offset (u64), and for each offset its distance from the first
-// (u16). A line whose offsets span 65,536 edges or more does not fit: it holds wideMark plus the number of a wide line,
-// which has all offsets in full.
+// offsets say where the list of each node begins, counted in edges. They are packed into cache
+// lines of lineNodes offsets, so that a degree costs one cache miss. A line holds its first offset
+// (u64), and for each offset its distance from the first (u16). A line whose offsets span 65,536
+// edges or more does not fit: it holds wideMark plus the number of a wide line, which has all
+// offsets in full.
 type offsets struct {
 	nodes       int
 	lines, wide *kernels.HostBuf
@@ -61,8 +62,8 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 		}
 	}()
 
-	// An extent holds a portion of the offsets. Portions end where both a line and a page of the file end, which is every 128
-	// lines, or 7 pages.
+	// An extent holds a portion of the offsets. Portions end where both a line and a page of the
+	// file end, which is every 128 lines, or 7 pages.
 	const unit = 128 * lineNodes
 	const portion = (disk.MaxExtent - store.PageSize) / (unit * fileEntry) * unit // in nodes; the page is room for one entry more
 	entries, at := g.Nodes()+1, 0
@@ -72,8 +73,8 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 		}
 		lo, hi := at, min(at+portion, entries)
 		at = hi
-		// The first entry of the next portion is read as well: so a decrease between two portions is seen, in whatever
-		// order they come.
+		// The first entry of the next portion is read as well: so a decrease between two portions
+		// is seen, in whatever order they come.
 		size := fileEntry * (min(hi+1, entries) - lo)
 		return disk.Extent{Offset: store.PageSize + fileEntry*int64(lo), Size: size, Lo: lo, Hi: hi}, true
 	}
@@ -92,8 +93,9 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 	return o, t, nil
 }
 
-// checkOffsets checks a portion of the offsets file that begins with node lo, and names the node whose offset is wrong. If no
-// portion has a wrong one, the offsets begin at 0, never decrease, and end at edges: portions overlap by one entry.
+// checkOffsets checks a portion of the offsets file that begins with node lo, and names the node
+// whose offset is wrong. If no portion has a wrong one, the offsets begin at 0, never decrease, and
+// end at edges: portions overlap by one entry.
 func checkOffsets(b []byte, lo, entries int, edges uint64) (node int, err error) {
 	last := uint64(0)
 	for i := range len(b) / fileEntry {
@@ -111,7 +113,8 @@ func checkOffsets(b []byte, lo, entries int, edges uint64) (node int, err error)
 	return 0, nil
 }
 
-// pack fills the lines of the offsets b, as they are in the file. The first is that of node lo, which begins a line.
+// pack fills the lines of the offsets b, as they are in the file. The first is that of node lo,
+// which begins a line.
 func (o *offsets) pack(b []byte, lo int) error {
 	le := binary.LittleEndian
 	for ; len(b) > 0; lo += lineNodes {

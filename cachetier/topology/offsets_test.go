@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestOffsetsArePackedExactly packs offsets as no file of a test could have them, with lists of up to 2^40 neighbours, in
-// portions that come in any order.
+// TestOffsetsArePackedExactly packs offsets as no file of a test could have them, with lists of up
+// to 2^40 neighbours, in portions that come in any order.
 func TestOffsetsArePackedExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		degree := rapid.OneOf(rapid.Uint64Range(0, 3), rapid.Uint64Range(0, 70_000), rapid.Uint64Range(0, 1<<40))
@@ -84,8 +84,8 @@ func TestOffsetsOf65536(t *testing.T) {
 	}
 }
 
-// TestAnyOffsetsAreCheckedBeforePacking: whatever a file holds is refused by one portion or another if it cannot be true,
-// and packing it goes out of no bounds.
+// TestAnyOffsetsAreCheckedBeforePacking: whatever a file holds is refused by one portion or another
+// if it cannot be true, and packing it goes out of no bounds.
 func TestAnyOffsetsAreCheckedBeforePacking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entry := rapid.OneOf(rapid.Uint64Range(0, 200), rapid.Uint64())

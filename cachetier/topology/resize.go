@@ -9,7 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// prefix is the resident lists: those of the first nodes, and the weights, values and rows of their edges.
+// prefix is the resident lists: those of the first nodes, and the weights, values and rows of their
+// edges.
 type prefix struct {
 	memory   *kernels.HostBuf // of lists, behind them of weights, then of one column of values after the other, and of rows
 	lists    []uint32         // of the nodes below resident, one behind the other
@@ -27,12 +28,14 @@ func (p *prefix) close() {
 	*p = prefix{}
 }
 
-// Resize changes the budget to bytes, more or fewer, which is what Options.Bytes says. It reads the lists, weights, values and rows
-// that are not resident yet, and keeps offsets, self loops and the way the disk is read. The counters begin anew: but for seconds they
-// are those of a Tier that was opened with this budget, and that has read the lists for SelfLoops if this one has.
+// Resize changes the budget to bytes, more or fewer, which is what Options.Bytes says. It reads the
+// lists, weights, values and rows that are not resident yet, and keeps offsets, self loops and the
+// way the disk is read. The counters begin anew: but for seconds they are those of a Tier that was
+// opened with this budget, and that has read the lists for SelfLoops if this one has.
 //
-// Nothing may run beside it but Stats, and what Neighbors and Weights lent before dies. While it runs, both the old and the new
-// lists are in memory. An error, the end of ctx too, leaves the Tier as it was.
+// Nothing may run beside it but Stats, and what Neighbors and Weights lent before dies. While it
+// runs, both the old and the new lists are in memory. An error, the end of ctx too, leaves the Tier
+// as it was.
 func (t *Tier) Resize(ctx context.Context, bytes int64) error {
 	if err := checkBudget(t.graph, bytes); err != nil {
 		return err
@@ -52,7 +55,8 @@ func checkBudget(g *store.Graph, bytes int64) error {
 		"works", bytes, g.Nodes(), g.Edges(), least)
 }
 
-// hold replaces the prefix with the one that a budget of bytes allows, and begins the counters anew. It expects t.mu held.
+// hold replaces the prefix with the one that a budget of bytes allows, and begins the counters
+// anew. It expects t.mu held.
 func (t *Tier) hold(ctx context.Context, bytes int64) error {
 	resident := t.offsets.prefix(uint64((bytes - LeastBytes(t.graph)) / t.edgeBytes))
 	if t.prefix.memory != nil && resident == t.resident { // all of it is there, and would be in memory twice
@@ -69,7 +73,8 @@ func (t *Tier) hold(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// load makes the prefix of the nodes below resident: it copies what the Tier's own prefix has, and reads the rest.
+// load makes the prefix of the nodes below resident: it copies what the Tier's own prefix has, and
+// reads the rest.
 func (t *Tier) load(ctx context.Context, resident uint32) (p prefix, traffic disk.Traffic, err error) {
 	edges := int(t.offsets.at(resident))
 	p.resident = resident
@@ -121,8 +126,8 @@ func (t *Tier) load(ctx context.Context, resident uint32) (p prefix, traffic dis
 	return p, traffic, nil
 }
 
-// recount begins the counters anew, as Resize says of them. Reading the prefix took seconds now; what warming up took before
-// stays counted.
+// recount begins the counters anew, as Resize says of them. Reading the prefix took seconds now;
+// what warming up took before stays counted.
 func (t *Tier) recount(seconds float64) {
 	all, edges := uint64(t.Edges()), uint64(len(t.lists))
 	s := Stats{

@@ -53,7 +53,8 @@ func holds(t require.TestingT, g *store.Graph, weights *store.EdgeColumn, tier *
 	}
 }
 
-// TestResizeIsOpen resizes a tier through any budgets: it holds and counts what one does that was opened with the last.
+// TestResizeIsOpen resizes a tier through any budgets: it holds and counts what one does that was
+// opened with the last.
 func TestResizeIsOpen(t *testing.T) {
 	g, column, _ := openWeighted(t, withHub(topology.MaxPart+1, 10))
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,7 +114,8 @@ func TestResizeIsOpen(t *testing.T) {
 	})
 }
 
-// TestResizeReadsWhatIsMissing: the first lists are not read again, to fewer lists none are, and offsets never.
+// TestResizeReadsWhatIsMissing: the first lists are not read again, to fewer lists none are, and
+// offsets never.
 func TestResizeReadsWhatIsMissing(t *testing.T) {
 	g, weights, _ := openWeighted(t, withHub(2*topology.MaxPart, 11))
 	least, all := topology.LeastBytes(g), topology.LeastBytes(g)+topology.ListBytes(g, weights)
@@ -140,8 +142,8 @@ func TestResizeReadsWhatIsMissing(t *testing.T) {
 	require.Equal(t, offsets, bytes[0].Load())
 }
 
-// TestResizeThatFails has each read of a Resize fail in turn, and the context end at some: the tier stays as it was, and can be
-// resized later.
+// TestResizeThatFails has each read of a Resize fail in turn, and the context end at some: the tier
+// stays as it was, and can be resized later.
 func TestResizeThatFails(t *testing.T) {
 	g, weights, _ := openWeighted(t, withHub(3*topology.MaxPart, 12))
 	all := topology.LeastBytes(g) + topology.ListBytes(g, weights)

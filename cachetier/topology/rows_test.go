@@ -24,8 +24,8 @@ func openRowed(t testing.TB, lists [][]uint32, elem store.Elem) (g *store.Graph,
 	return g, []*store.EdgeColumn{g.Column("odd")}, g.Column(store.EdgeID)
 }
 
-// TestTierHoldsRows: numbers of either width, beside resident lists and among cold ones, at any budget and by any engine, and after any
-// Resize.
+// TestTierHoldsRows: numbers of either width, beside resident lists and among cold ones, at any
+// budget and by any engine, and after any Resize.
 func TestTierHoldsRows(t *testing.T) {
 	for _, elem := range []store.Elem{store.U32, store.U64} {
 		g, values, rows := openRowed(t, withHub(3*topology.MaxPart, 60), elem)

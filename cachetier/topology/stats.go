@@ -2,8 +2,8 @@ package topology
 
 import "github.com/gnnstore/gnnstore/cachetier/disk"
 
-// Stats counts what a Tier holds, and what it did since Open or Resize. Its JSON keys are stable. Seconds apart, all of it
-// depends on the options and on what was asked for, and on nothing else.
+// Stats counts what a Tier holds, and what it did since Open or Resize. Its JSON keys are stable.
+// Seconds apart, all of it depends on the options and on what was asked for, and on nothing else.
 type Stats struct {
 	OffsetBytes   int64 `json:"offset_bytes"`   // taken by offsets
 	ResidentBytes int64 `json:"resident_bytes"` // taken by resident lists, and by the weights, values and rows of their edges
@@ -11,8 +11,9 @@ type Stats struct {
 	TotalBytes    int64 `json:"total_bytes"` // of all lists, and of the weights, values and rows of their edges
 	TotalLists    int64 `json:"total_lists"`
 
-	// Asked is how often a batch wanted a list: Hits times it was resident, Misses times it was not. A read serves all batches
-	// of a group, so Cold.Rows, which counts lists, is at most Misses.
+	// Asked is how often a batch wanted a list: Hits times it was resident, Misses times it was
+	// not. A read serves all batches of a group, so Cold.Rows, which counts lists, is at most
+	// Misses.
 	Asked  int64 `json:"asked"`
 	Hits   int64 `json:"hits"`
 	Misses int64 `json:"misses"`
@@ -37,7 +38,8 @@ func (t *Tier) Stats() Stats {
 	return t.stats.Stats
 }
 
-// Sub is what was counted since earlier, an older copy of the same Tier's. Fields that say what a Tier holds are those of s.
+// Sub is what was counted since earlier, an older copy of the same Tier's. Fields that say what a
+// Tier holds are those of s.
 func (s Stats) Sub(earlier Stats) Stats {
 	s.Asked -= earlier.Asked
 	s.Hits -= earlier.Hits
@@ -46,7 +48,8 @@ func (s Stats) Sub(earlier Stats) Stats {
 	return s
 }
 
-// Add is s plus what an earlier Tier over the same graph had counted. Fields that say what a Tier holds are those of s.
+// Add is s plus what an earlier Tier over the same graph had counted. Fields that say what a Tier
+// holds are those of s.
 func (s Stats) Add(earlier Stats) Stats {
 	s.Asked += earlier.Asked
 	s.Hits += earlier.Hits

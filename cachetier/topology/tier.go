@@ -9,25 +9,30 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Options says how much of the topology may be in memory. No option changes the lists that are delivered.
+// Options says how much of the topology may be in memory. No option changes the lists that are
+// delivered.
 type Options struct {
-	// Bytes is the budget of what is resident: all offsets, and the lists, weights, values and rows of the first nodes. Less than
-	// [LeastBytes] is an error; more than all lists take changes nothing. Buffers of the reader and what SelfLoops makes come on top.
+	// Bytes is the budget of what is resident: all offsets, and the lists, weights, values and rows
+	// of the first nodes. Less than [LeastBytes] is an error; more than all lists take changes
+	// nothing. Buffers of the reader and what SelfLoops makes come on top.
 	Bytes int64
-	// Weights of the edges, a column of float32s of the same graph. They are resident where lists are; ReadWeights reads the
-	// others. Default: edges have none.
+	// Weights of the edges, a column of float32s of the same graph. They are resident where lists
+	// are; ReadWeights reads the others. Default: edges have none.
 	Weights *store.EdgeColumn
-	// Values of the edges, any columns of the same graph. They are resident where lists are, as wide as in the file, those of Weights
-	// too; ReadValues reads the others. Default: edges have none.
+	// Values of the edges, any columns of the same graph. They are resident where lists are, as
+	// wide as in the file, those of Weights too; ReadValues reads the others. Default: edges have
+	// none.
 	Values []*store.EdgeColumn
-	// Rows has the number of the row that each edge has in a table, u32 or u64, of the same graph. They are resident where lists are, as
-	// wide as in the file; ReadRows reads the others. Default: edges have none.
+	// Rows has the number of the row that each edge has in a table, u32 or u64, of the same graph.
+	// They are resident where lists are, as wide as in the file; ReadRows reads the others.
+	// Default: edges have none.
 	Rows *store.EdgeColumn
 	// How offsets and lists are read.
 	disk.Options
 }
 
-// MaxPart is the most neighbours that Read lends at once. Longer lists come in parts, so that no graph makes a read larger.
+// MaxPart is the most neighbours that Read lends at once. Longer lists come in parts, so that no
+// graph makes a read larger.
 const MaxPart = disk.MaxExtent / 4
 
 // LeastBytes is the least budget that works for g: the offsets.
@@ -36,9 +41,9 @@ func LeastBytes(g *store.Graph) int64 {
 	return lines + wide
 }
 
-// ListBytes is the memory of all lists of g: 4 bytes an edge, 4 more for its weight unless weights, those of Options.Weights, is
-// nil, and what its values take, those of Options.Values and Options.Rows. With a budget of LeastBytes plus ListBytes everything is
-// resident.
+// ListBytes is the memory of all lists of g: 4 bytes an edge, 4 more for its weight unless weights,
+// those of Options.Weights, is nil, and what its values take, those of Options.Values and
+// Options.Rows. With a budget of LeastBytes plus ListBytes everything is resident.
 func ListBytes(g *store.Graph, weights *store.EdgeColumn, values ...*store.EdgeColumn) int64 {
 	return EdgeBytes(weights, values...) * g.Edges()
 }
@@ -58,9 +63,9 @@ func EdgeBytes(weights *store.EdgeColumn, values ...*store.EdgeColumn) int64 {
 	return n
 }
 
-// Tier is the topology of one relation, partly in memory. Read, ReadWeights, ReadValues, ReadRows and SelfLoops wait for each other, and
-// look at their contexts once it is their turn; all else is safe for concurrent use, beside them too. Resize and Close want every other
-// user gone.
+// Tier is the topology of one relation, partly in memory. Read, ReadWeights, ReadValues, ReadRows
+// and SelfLoops wait for each other, and look at their contexts once it is their turn; all else is
+// safe for concurrent use, beside them too. Resize and Close want every other user gone.
 type Tier struct {
 	graph       *store.Graph
 	reader      *disk.Reader
@@ -86,9 +91,10 @@ type Tier struct {
 	}
 }
 
-// Open reads the offsets of g, and as many lists from the first on as the budget holds. The graph stays the caller's and
-// must stay open until Close. Offsets that cannot be true, and neighbours that do not exist, are a *store.SectionError; a weight
-// that no edge can have is the error of store.EdgeColumn.CheckWeights. ctx is for Open alone: its end is an error.
+// Open reads the offsets of g, and as many lists from the first on as the budget holds. The graph
+// stays the caller's and must stay open until Close. Offsets that cannot be true, and neighbours
+// that do not exist, are a *store.SectionError; a weight that no edge can have is the error of
+// store.EdgeColumn.CheckWeights. ctx is for Open alone: its end is an error.
 func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 	if err := o.Options.Validate(); err != nil {
 		return nil, fmt.Errorf("topology: %w", err)
@@ -156,8 +162,8 @@ func (t *Tier) Nodes() int { return t.nodes }
 // Edges is the number of edges.
 func (t *Tier) Edges() int64 { return t.graph.Edges() }
 
-// Resident is how many nodes have their lists in memory: those below it. Ingest numbers nodes so that the lists that
-// training reads most come first.
+// Resident is how many nodes have their lists in memory: those below it. Ingest numbers nodes so
+// that the lists that training reads most come first.
 func (t *Tier) Resident() uint32 { return t.resident }
 
 // Degree is the number of v's in-neighbours. A v that is no node panics.
@@ -169,8 +175,8 @@ func (t *Tier) Degree(v uint32) int {
 	return int(hi - lo)
 }
 
-// Neighbors returns the in-neighbours of v, which is below Resident, ascending. The slice is borrowed: read-only, and
-// valid until Resize or Close. Another v panics.
+// Neighbors returns the in-neighbours of v, which is below Resident, ascending. The slice is
+// borrowed: read-only, and valid until Resize or Close. Another v panics.
 func (t *Tier) Neighbors(v uint32) []uint32 {
 	if v >= t.resident {
 		panic(fmt.Sprintf("topology: Neighbors(%d), and %d lists are resident", v, t.resident))
@@ -179,11 +185,12 @@ func (t *Tier) Neighbors(v uint32) []uint32 {
 	return t.lists[lo:hi:hi]
 }
 
-// Read reads the lists of nodes, which are ascending, not below Resident, and have neighbours. It reads in the order of the
-// file, and reads through a gap between two lists where that costs less than another read. serve gets the list of nodes[i];
-// a list longer than MaxPart comes in parts, each from neighbour from on. Several goroutines call serve at once, with lists
-// and with parts of one list; part is valid until serve returns. After the first error, from serve, the file or ctx, no more
-// lists come.
+// Read reads the lists of nodes, which are ascending, not below Resident, and have neighbours. It
+// reads in the order of the file, and reads through a gap between two lists where that costs less
+// than another read. serve gets the list of nodes[i]; a list longer than MaxPart comes in parts,
+// each from neighbour from on. Several goroutines call serve at once, with lists and with parts of
+// one list; part is valid until serve returns. After the first error, from serve, the file or ctx,
+// no more lists come.
 func (t *Tier) Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
 	return read(ctx, t, &t.ids, nodes, int64(len(nodes)), serve)
 }

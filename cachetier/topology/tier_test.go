@@ -49,8 +49,8 @@ func reopen(t testing.TB, path string) *store.Graph {
 	return d.Graph(0)
 }
 
-// uneven has isolated nodes, hubs whose lists come in parts, lists that fill lines of offsets beyond 16 bits, self loops
-// once and several times, and duplicates.
+// uneven has isolated nodes, hubs whose lists come in parts, lists that fill lines of offsets
+// beyond 16 bits, self loops once and several times, and duplicates.
 func uneven(nodes int, seed uint64) [][]uint32 {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	lists := make([][]uint32, nodes)
@@ -160,7 +160,8 @@ func TestTierHoldsTheGraph(t *testing.T) {
 	}
 }
 
-// TestReadAnyNodes: any set of cold lists comes whole, and what it cost depends on the set and the engine alone.
+// TestReadAnyNodes: any set of cold lists comes whole, and what it cost depends on the set and the
+// engine alone.
 func TestReadAnyNodes(t *testing.T) {
 	lists := uneven(1000, 3)
 	g, _ := open(t, lists)

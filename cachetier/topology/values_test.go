@@ -111,8 +111,8 @@ func holdsValues(t *testing.T, g *store.Graph, tier *topology.Tier) {
 	}
 }
 
-// TestTierHoldsValues: columns of every element, beside resident lists and among cold ones, at any budget and by any engine, and
-// after any Resize.
+// TestTierHoldsValues: columns of every element, beside resident lists and among cold ones, at any
+// budget and by any engine, and after any Resize.
 func TestTierHoldsValues(t *testing.T) {
 	g, weights, values, _ := openValued(t, withHub(5*topology.MaxPart, 60))
 	for _, w := range []*store.EdgeColumn{nil, weights} {

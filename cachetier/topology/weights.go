@@ -25,8 +25,9 @@ func checkColumn(w *store.EdgeColumn, g *store.Graph) error {
 	return nil
 }
 
-// Weights returns the weights of v's edges, v being below Resident, in the order of Neighbors: finite, and at least 0. The
-// slice is borrowed as Neighbors' is. Another v panics, and so does a Tier without weights.
+// Weights returns the weights of v's edges, v being below Resident, in the order of Neighbors:
+// finite, and at least 0. The slice is borrowed as Neighbors' is. Another v panics, and so does a
+// Tier without weights.
 func (t *Tier) Weights(v uint32) []float32 {
 	t.mustWeigh("Weights")
 	if v >= t.resident {
@@ -36,8 +37,9 @@ func (t *Tier) Weights(v uint32) []float32 {
 	return t.weights[lo:hi:hi]
 }
 
-// ReadWeights is Read for weights: it takes the same nodes, and serves parts in the same way. The bytes count as those of cold
-// lists do; the lists themselves are counted by Read alone. A Tier without weights panics.
+// ReadWeights is Read for weights: it takes the same nodes, and serves parts in the same way. The
+// bytes count as those of cold lists do; the lists themselves are counted by Read alone. A Tier
+// without weights panics.
 func (t *Tier) ReadWeights(ctx context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error {
 	t.mustWeigh("ReadWeights")
 	return read(ctx, t, &t.weightsOf, nodes, 0, serve)

@@ -113,7 +113,8 @@ func TestTierHoldsWeights(t *testing.T) {
 	}
 }
 
-// TestReadAnyWeights: what weights of any nodes cost is what their lists cost, which lie in the same places.
+// TestReadAnyWeights: what weights of any nodes cost is what their lists cost, which lie in the
+// same places.
 func TestReadAnyWeights(t *testing.T) {
 	g, weights, _ := openWeighted(t, uneven(1000, 8))
 	tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g), Weights: weights, Options: disk.Options{Kind: disk.Pread}})

@@ -8,7 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// mapDataset refuses a dataset whose map, beside so much memory, ulimit -v has no room for; a memory of 0 is not told.
+// mapDataset refuses a dataset whose map, beside so much memory, ulimit -v has no room for; a
+// memory of 0 is not told.
 func mapDataset(path string, memory int64) error {
 	if _, _, limited := kernels.AddressSpace(); !limited {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAddressSpace: what ulimit -v has no room for is refused before it is tried; what is not told fits into what there is.
+// TestAddressSpace: what ulimit -v has no room for is refused before it is tried; what is not told
+// fits into what there is.
 func TestAddressSpace(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux says how much address space is taken")

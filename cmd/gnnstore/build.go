@@ -97,7 +97,8 @@ func (o *buildOptions) run(ctx context.Context, stdout, stderr io.Writer, source
 	if report.Seconds < worthTelling {
 		return nil
 	}
-	// After the build, which refuses an output that exists before it reads anything; a source has its schema by now.
+	// After the build, which refuses an output that exists before it reads anything; a source has
+	// its schema by now.
 	if plan, err := build.PlanBuild(ctx, source, out, o.Options); err == nil {
 		printPasses(stderr, report, plan)
 	}
@@ -137,7 +138,8 @@ func printPlan(w io.Writer, p *build.Plan) {
 	}
 }
 
-// classMap says which class became which number, when it is not that already: the first few and the last.
+// classMap says which class became which number, when it is not that already: the first few and the
+// last.
 func classMap(names []string) string {
 	const most = 6
 	var b strings.Builder

@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// openDataset opens the dataset at path, all of which is mapped, for work within so much memory; 0 is not told. It says on
-// stderr where what is read cannot be checked.
+// openDataset opens the dataset at path, all of which is mapped, for work within so much memory; 0
+// is not told. It says on stderr where what is read cannot be checked.
 func openDataset(stderr io.Writer, path string, memory int64) (*store.Dataset, error) {
 	if err := mapDataset(path, memory); err != nil {
 		return nil, err
@@ -21,7 +21,8 @@ func openDataset(stderr io.Writer, path string, memory int64) (*store.Dataset, e
 	return ds, err
 }
 
-// openGraph is openDataset for a command that works on relations: of a stream alone it says what there is none of.
+// openGraph is openDataset for a command that works on relations: of a stream alone it says what
+// there is none of.
 func openGraph(stderr io.Writer, path string, memory int64, lacks string) (*store.Dataset, error) {
 	ds, err := openDataset(stderr, path, memory)
 	if err != nil {

@@ -36,7 +36,8 @@ func newDemo() *cobra.Command {
 	return cmd
 }
 
-// demoOptions are the hyperparameters that tools/accuracy uses for every dataset, but for fewer evaluations.
+// demoOptions are the hyperparameters that tools/accuracy uses for every dataset, but for fewer
+// evaluations.
 func demoOptions() run.Options {
 	o := run.DefaultOptions()
 	o.Hidden, o.Epochs, o.EvalEvery, o.LR, o.Optim.WeightDecay, o.Dropout, o.InputDropout = 64, 100, 5, 0.01, 5e-4, 0.6, 0.6
@@ -46,7 +47,8 @@ func demoOptions() run.Options {
 // demoMemory is what the demo ingests within; its training takes less.
 const demoMemory = 192 << 20
 
-// demoBytes is the room that the demo wants: 22 MB of dataset, 22 MB of temporaries while it is made, and reserve.
+// demoBytes is the room that the demo wants: 22 MB of dataset, 22 MB of temporaries while it is
+// made, and reserve.
 const demoBytes = 100 << 20
 
 func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err error) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// edgeInputs is --edge-input: columns of relations. What a relation is given by one flag and the next comes together; what it had
-// before, by the record of a run, gives way.
+// edgeInputs is --edge-input: columns of relations. What a relation is given by one flag and the
+// next comes together; what it had before, by the record of a run, gives way.
 type edgeInputs struct {
 	named
 	now map[string]bool // relations that a flag named

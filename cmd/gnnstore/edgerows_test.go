@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEdgeRowsOfSources goes from features of edges as OGB lays them out, in arrays of one's own and in columns of an edge list, to what is
-// learnt of them: the same from each, and from the same numbers as columns of edges.
+// TestEdgeRowsOfSources goes from features of edges as OGB lays them out, in arrays of one's own
+// and in columns of an edge list, to what is learnt of them: the same from each, and from the same
+// numbers as columns of edges.
 func TestEdgeRowsOfSources(t *testing.T) {
 	work, rng := t.TempDir(), rand.New(rand.NewPCG(3, 4))
 	at := func(name string) string { return filepath.Join(work, name) }

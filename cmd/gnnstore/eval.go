@@ -81,7 +81,8 @@ func (o *networkOptions) openIn(ctx context.Context, stderr io.Writer, p *progre
 	return n, done, err
 }
 
-// open opens the network of a run, on the dataset of this path, or on the one that it trained on where path is empty.
+// open opens the network of a run, on the dataset of this path, or on the one that it trained on
+// where path is empty.
 func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress, runPath, path string) (_ *usedNetwork, err error) {
 	o.MemoryBytes = int64(o.memory)
 	dir, err := run.Look(runPath)

@@ -32,8 +32,8 @@ func newFanouts(all []int, own map[string][]int) *fanouts {
 	return f
 }
 
-// read gives the numbers for all relations, and those of relations that have their own. Where --layers is given and the former
-// are not, they are the default for as many.
+// read gives the numbers for all relations, and those of relations that have their own. Where
+// --layers is given and the former are not, they are the default for as many.
 func (f *fanouts) read(layers int, given func(flag string) bool) (all []int, own map[string][]int, err error) {
 	var errs []error
 	if given("layers") && !(given("fanout") && f.given) {

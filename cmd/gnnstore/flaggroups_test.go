@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFlagGroups: each flag of a command is in one of its groups, and no group has more than fifteen.
-// A command with more than fifteen flags has groups.
+// TestFlagGroups: each flag of a command is in one of its groups, and no group has more than
+// fifteen. A command with more than fifteen flags has groups.
 func TestFlagGroups(t *testing.T) {
 	groups := map[string][]flagGroup{
 		"train": trainGroups, "ingest": ingestGroups, "generate": generateGroups, "trace": traceGroups, "predict": predictGroups,

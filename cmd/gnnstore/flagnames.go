@@ -10,13 +10,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// Libraries name an option by its JSON key in braces, as in "{kappa} 0: at least 1": see the package comment of run. Every text
-// of theirs that is printed or recorded passes here, where the flag takes the place of the key.
+// Libraries name an option by its JSON key in braces, as in "{kappa} 0: at least 1": see the
+// package comment of run. Every text of theirs that is printed or recorded passes here, where the
+// flag takes the place of the key.
 
 var keyPattern = regexp.MustCompile(`\{([a-z0-9_]+)\}`)
 
-// withFlags puts flags in place of the keys in text. A key is replaced only where a flag has it and it stands as a word by
-// itself, so that braces in paths and values of the user stay.
+// withFlags puts flags in place of the keys in text. A key is replaced only where a flag has it and
+// it stands as a word by itself, so that braces in paths and values of the user stay.
 func withFlags(text string) string {
 	keys := keyPattern.FindAllStringSubmatchIndex(text, -1)
 	if keys == nil {
@@ -37,7 +38,8 @@ func withFlags(text string) string {
 	return b.String() + text[done:]
 }
 
-// flagNames has the flag of each key: those of train, trace, eval and predict, and those of ingest that package data sends its user to.
+// flagNames has the flag of each key: those of train, trace, eval and predict, and those of ingest
+// that package data sends its user to.
 func flagNames() map[string]string {
 	names := map[string]string{"features": "features", "weight": "weight", "relation_fanouts": "fanout", "edge_split": "edge-split", "time_scale": "time-scale",
 		"undirected": "undirected", "reverse": "reverse", "self_loops": "self-loops", "duplicates": "duplicates", "normalize": "normalize"}

@@ -36,8 +36,8 @@ func TestWithFlags(t *testing.T) {
 	require.Equal(t, &run.Result{Error: "lower --lr", Advice: "a larger --hidden", AutoEpochs: &run.AutoEpochs{Reason: "--epochs N", Ended: "--patience"}}, r)
 }
 
-// TestEveryKeyHasAFlag: a text may name any option of a run or a trace. Texts in the sources of train name options by keys that have
-// a flag, and by no flags.
+// TestEveryKeyHasAFlag: a text may name any option of a run or a trace. Texts in the sources of
+// train name options by keys that have a flag, and by no flags.
 func TestEveryKeyHasAFlag(t *testing.T) {
 	flags := flagNames()
 	for _, name := range []string{"features", "weight"} {
@@ -71,7 +71,8 @@ func TestEveryKeyHasAFlag(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// jsonKeys are those of a struct and of the structs in it, but for the tiers', of which texts name the budgets alone.
+// jsonKeys are those of a struct and of the structs in it, but for the tiers', of which texts name
+// the budgets alone.
 func jsonKeys(options reflect.Type) (keys []string) {
 	for i := range options.NumField() {
 		f := options.Field(i)

@@ -42,7 +42,8 @@ func (h *historyFlags) flags(f *pflag.FlagSet, o *run.Options) {
 	f.IntVar(&o.HistoryAuditEvery, "history-audit-every", o.HistoryAuditEvery, fmt.Sprintf("history: steps between two such comparisons; 0: %d", run.DefaultAuditEvery))
 }
 
-// resolve has o's settings be those of the flags, or none without --history, where others than the defaults are then refused.
+// resolve has o's settings be those of the flags, or none without --history, where others than the
+// defaults are then refused.
 func (h *historyFlags) resolve(o *run.Options) {
 	o.Settings = h.settings
 	o.TStale, o.HistoryStart, o.HistoryLag, o.HistoryBytes = int(h.stale.autoCount), int(h.start), int(h.lag), int64(h.memory.autoSize)

@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// inspection is what inspect prints; its JSON keys are stable. Nodes, Edges and Classes are sums, and for a homogeneous
-// graph simply its numbers.
+// inspection is what inspect prints; its JSON keys are stable. Nodes, Edges and Classes are sums,
+// and for a homogeneous graph simply its numbers.
 type inspection struct {
 	Name       string              `json:"name"`
 	Path       string              `json:"path"`

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLinks: a source that somebody packed does not choose which other files of the machine are read.
+// TestLinks: a source that somebody packed does not choose which other files of the machine are
+// read.
 func TestLinks(t *testing.T) {
 	work := t.TempDir()
 	at := func(name string) string { return filepath.Join(work, name) }

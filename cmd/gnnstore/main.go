@@ -1,6 +1,7 @@
-// Command gnnstore ingests graphs into sealed datasets, trains graph neural networks on them, and shows what each tier of
-// the memory did. Results go to stdout, progress and errors to stderr; the exit code is 0 when done, 1 when it failed,
-// 2 when it was misused. One file a command; start at newRoot.
+// Command gnnstore ingests graphs into sealed datasets, trains graph neural networks on them, and
+// shows what each tier of the memory did. Results go to stdout, progress and errors to stderr; the
+// exit code is 0 when done, 1 when it failed, 2 when it was misused. One file a command; start at
+// newRoot.
 package main
 
 import (
@@ -18,8 +19,8 @@ import (
 
 func main() { os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// execute runs one command line. The first SIGINT, SIGHUP or SIGTERM ends the command at its next boundary, a second one
-// at once.
+// execute runs one command line. The first SIGINT, SIGHUP or SIGTERM ends the command at its next
+// boundary, a second one at once.
 func execute(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), endings()...)
 	defer stop()
@@ -53,8 +54,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// endings are the signals that end a command. One that whoever started it had ignored stays so, SIGHUP by nohup and SIGINT by
-// a shell in the background; SIGTERM always counts.
+// endings are the signals that end a command. One that whoever started it had ignored stays so,
+// SIGHUP by nohup and SIGINT by a shell in the background; SIGTERM always counts.
 func endings() []os.Signal {
 	list := []os.Signal{syscall.SIGTERM}
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {

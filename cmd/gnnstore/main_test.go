@@ -26,9 +26,10 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"gnnstore": main})
 }
 
-// TestScripts runs the commands as a user does; the scripts in testdata/script are the tests. Each finds in its directory
-// a graph of 60 nodes in three communities: tiny.npz, and much the same one in the folders planetoid and graphsaint; and
-// the fixtures of formats that other programs write, in hgb, graphbolt and torch.
+// TestScripts runs the commands as a user does; the scripts in testdata/script are the tests. Each
+// finds in its directory a graph of 60 nodes in three communities: tiny.npz, and much the same one
+// in the folders planetoid and graphsaint; and the fixtures of formats that other programs write,
+// in hgb, graphbolt and torch.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -80,7 +81,8 @@ func TestScripts(t *testing.T) {
 				b[n] ^= 0x40
 				ts.Check(os.WriteFile(ts.MkAbs(args[0]), b, 0o666))
 			},
-			// awaitlive RUN waits until the training in a run directory has done a step, and can be asked.
+			// awaitlive RUN waits until the training in a run directory has done a step, and can be
+			// asked.
 			"awaitlive": func(ts *testscript.TestScript, _ bool, args []string) {
 				for range 1000 {
 					if r, err := (statsOptions{run: ts.MkAbs(args[0])}).look(context.Background()); err == nil && r.Live != nil && r.Live.Updates > 0 {
@@ -90,7 +92,8 @@ func TestScripts(t *testing.T) {
 				}
 				ts.Fatalf("no training answers in %s", args[0])
 			},
-			// submission DIR WHOLE.csv holds what the challenge takes against the predictions of all its test nodes.
+			// submission DIR WHOLE.csv holds what the challenge takes against the predictions of
+			// all its test nodes.
 			"submission": func(ts *testscript.TestScript, _ bool, args []string) {
 				whole, err := os.ReadFile(ts.MkAbs(args[1]))
 				ts.Check(err)
@@ -133,7 +136,8 @@ func TestScripts(t *testing.T) {
 					ts.Fatalf("same result: %v", same)
 				}
 			},
-			// sameseal A.json B.json compares the seals of two datasets, as ingest --json or inspect --json says them.
+			// sameseal A.json B.json compares the seals of two datasets, as ingest --json or
+			// inspect --json says them.
 			"sameseal": func(ts *testscript.TestScript, neg bool, args []string) {
 				a, b := sealOf(ts, args[0]), sealOf(ts, args[1])
 				if (a == b) == neg {
@@ -144,7 +148,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-// tinyNPZ is a graph in the layout of Shchur et al.: a ring inside each community, a feature that names the community.
+// tinyNPZ is a graph in the layout of Shchur et al.: a ring inside each community, a feature that
+// names the community.
 func tinyNPZ(changes []string) []byte {
 	const nodes, classes = 60, 3
 	var indptr, indices, attrPtr, attrIndices []int32
@@ -197,7 +202,8 @@ func tinyNPZ(changes []string) []byte {
 	return buf.Bytes()
 }
 
-// writeGraphSAINT writes the graph of tinyNPZ, and its communities as features, in GraphSAINT's layout.
+// writeGraphSAINT writes the graph of tinyNPZ, and its communities as features, in GraphSAINT's
+// layout.
 func writeGraphSAINT(dir string) error {
 	const nodes, classes = 60, 3
 	indptr, indices := []int32{0}, []int32{}
@@ -290,7 +296,8 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestOldVersionIsSaid: a dataset without page checksums is read, and that it is not checked is said in a line.
+// TestOldVersionIsSaid: a dataset without page checksums is read, and that it is not checked is
+// said in a line.
 func TestOldVersionIsSaid(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	require.Zero(t, execute([]string{"inspect", "../../store/testdata/v2.gnn"}, &stdout, &stderr))

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// named is a flag that takes NAME=VALUE again and again, or several with blanks between; and, where plain is not nil, a value
-// without a name as well.
+// named is a flag that takes NAME=VALUE again and again, or several with blanks between; and, where
+// plain is not nil, a value without a name as well.
 type named struct {
 	of    map[string]string
 	plain *string

@@ -11,7 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestNodesIn: nodes come once each and ascend, however often and in whichever order a file names them, with no memory for its lines.
+// TestNodesIn: nodes come once each and ascend, however often and in whichever order a file names
+// them, with no memory for its lines.
 func TestNodesIn(t *testing.T) {
 	ds, err := store.Open(storetest.Build(t, storetest.Spec{Nodes: 30}))
 	require.NoError(t, err)

@@ -48,9 +48,10 @@ func torchSaved(t *testing.T, name string, arrays map[string][][2]int64) []byte 
 	return b.Bytes()
 }
 
-// TestOGBLinks goes from a link dataset as OGB lays it out, with raw/ and split/target/*.pt of numpy arrays, to Hits@20 by OGB's rule: the
-// share of test links that score strictly above the 20th best of the negatives that are given for all of them. What the training and eval
-// report is held against the scores that predict writes.
+// TestOGBLinks goes from a link dataset as OGB lays it out, with raw/ and split/target/*.pt of
+// numpy arrays, to Hits@20 by OGB's rule: the share of test links that score strictly above the
+// 20th best of the negatives that are given for all of them. What the training and eval report is
+// held against the scores that predict writes.
 func TestOGBLinks(t *testing.T) {
 	work, rng := t.TempDir(), rand.New(rand.NewPCG(1, 2))
 	at := func(name string) string { return filepath.Join(work, name) }

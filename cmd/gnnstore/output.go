@@ -193,8 +193,8 @@ func seconds(s float64) string {
 	return fmt.Sprintf("%.*f s", precision(s), s)
 }
 
-// progress shows how far a command is: on a terminal a line that redraws itself, elsewhere a line a stage and one every
-// few seconds.
+// progress shows how far a command is: on a terminal a line that redraws itself, elsewhere a line a
+// stage and one every few seconds.
 type progress struct {
 	w     io.Writer
 	tty   *os.File // the terminal behind it, or nil

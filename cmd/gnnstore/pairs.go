@@ -17,9 +17,10 @@ import (
 	"github.com/gnnstore/gnnstore/train"
 )
 
-// pairFile is pairs of nodes under the ids that users know, in a table of csv or Parquet: sources, destinations, numbers that are given with
-// each and, where it names one, a relation, which has to be one of those that the run learns; of several it has to name one. Or each pair has a
-// time, in place of a relation.
+// pairFile is pairs of nodes under the ids that users know, in a table of csv or Parquet: sources,
+// destinations, numbers that are given with each and, where it names one, a relation, which has to
+// be one of those that the run learns; of several it has to name one. Or each pair has a time, in
+// place of a relation.
 type pairFile struct {
 	path      string
 	flag      string   // that names the file
@@ -83,7 +84,8 @@ var (
 // pairsAtOnce is how many pairs go on together.
 const pairsAtOnce = 1 << 16
 
-// each calls use with the pairs, in the order of the file. An error names the file, and the line or row.
+// each calls use with the pairs, in the order of the file. An error names the file, and the line or
+// row.
 func (p *pairFile) each(use func(train.Pairs) error) (err error) {
 	p.use, p.count, p.times = use, 0, p.times[:0]
 	p.clear()
@@ -133,7 +135,8 @@ func startsWith(path, magic string) (bool, error) {
 	return string(b) == magic, err
 }
 
-// add takes a pair of texts of the place, a line or a row, and p.numbers; third is a relation, empty where the table has none, or a time.
+// add takes a pair of texts of the place, a line or a row, and p.numbers; third is a relation,
+// empty where the table has none, or a time.
 func (p *pairFile) add(place, src, dst, third string) error {
 	take := p.addRelation
 	if p.checkTime != nil {
@@ -202,7 +205,8 @@ func (p *pairFile) addPair(place, src, dst string) error {
 	return nil
 }
 
-// eachLine reads text, with commas between cells, or tabs where the first line has some and no comma.
+// eachLine reads text, with commas between cells, or tabs where the first line has some and no
+// comma.
 func (p *pairFile) eachLine() error {
 	f, err := lines.OpenBytes(p.path)
 	if err != nil {
@@ -269,7 +273,8 @@ func (p *pairFile) eachLine() error {
 	}
 }
 
-// placesOf is where a header has pairColumns, -1 where it has no relation, and the numbers; nil where it names no ends, and needs not.
+// placesOf is where a header has pairColumns, -1 where it has no relation, and the numbers; nil
+// where it names no ends, and needs not.
 func (p *pairFile) placesOf(names []string) (at []int, err error) {
 	for _, c := range slices.Concat(p.columns, p.given) {
 		at = append(at, slices.Index(names, c))

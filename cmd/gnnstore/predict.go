@@ -398,8 +398,8 @@ func nodesOf(ctx context.Context, which string, ids store.IDs, count int) (nodes
 // mostLine is how long a line of an id may be.
 const mostLine = 1 << 20
 
-// nodesIn reads an id a line, and lists the nodes, of which there are so many, in ascending order and once each. Lines that are empty count
-// for nothing. The error begins with the line.
+// nodesIn reads an id a line, and lists the nodes, of which there are so many, in ascending order
+// and once each. Lines that are empty count for nothing. The error begins with the line.
 func nodesIn(ctx context.Context, r io.Reader, ids store.IDs, count int) (nodes []uint32, err error) {
 	lines, number := bufio.NewScanner(r), 0
 	lines.Buffer(nil, mostLine)

@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// inspectedReach is which types of nodes training on one of them can read. Messages go along the relations, so reach is backwards
-// from the target.
+// inspectedReach is which types of nodes training on one of them can read. Messages go along the
+// relations, so reach is backwards from the target.
 type inspectedReach struct {
 	Target string             `json:"target"`
 	Types  []inspectedReached `json:"types"`
@@ -19,12 +19,14 @@ type inspectedReach struct {
 type inspectedReached struct {
 	Name   string `json:"name"`
 	Layers *int   `json:"reached_at_layers"` // the fewest that reach it: 0 for the target, null where no number of them does
-	// WithReverse is what Layers would be with the reverse of every relation, for a type that is reached then only.
+	// WithReverse is what Layers would be with the reverse of every relation, for a type that is
+	// reached then only.
 	WithReverse *int   `json:"reached_at_layers_with_reverse,omitempty"`
 	Why         string `json:"not_reached_because,omitempty"`
 }
 
-// inspectReach is that of every type that training can take for its target. A graph of one type has none: there is nothing to reach.
+// inspectReach is that of every type that training can take for its target. A graph of one type has
+// none: there is nothing to reach.
 func inspectReach(m *store.Manifest) (all []inspectedReach) {
 	if len(m.NodeTypes) < 2 {
 		return nil
@@ -66,8 +68,9 @@ func inspectReach(m *store.Manifest) (all []inspectedReach) {
 	return all
 }
 
-// layersToReach is, for each type, the fewest layers of a network for the target that read its nodes; nil where it is not reached.
-// It asks training's own rule, with as many layers as the longest path can have relations.
+// layersToReach is, for each type, the fewest layers of a network for the target that read its
+// nodes; nil where it is not reached. It asks training's own rule, with as many layers as the
+// longest path can have relations.
 func layersToReach(s sample.Schema, target int) []*int {
 	draws := sample.Config{}
 	for range len(s.Types) - 1 {

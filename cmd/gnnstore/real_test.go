@@ -33,8 +33,8 @@ func publicData(t *testing.T) string {
 var notStatic = []string{"aifb", "bitcoin_otc", "email_eu_core_temporal", "jodie_wikipedia_edges", "patent_temporal",
 	"collegemsg", "enron_temporal", "mutag_rdf", "ogbl_ddi"}
 
-// TestEveryDataset ingests each public graph as its users do, by the name of its format and by auto, as given and
-// undirected, and compares all that expected.json says of it.
+// TestEveryDataset ingests each public graph as its users do, by the name of its format and by
+// auto, as given and undirected, and compares all that expected.json says of it.
 func TestEveryDataset(t *testing.T) {
 	root := publicData(t)
 	raw, err := os.ReadFile(filepath.Join(root, "expected.json"))
@@ -93,7 +93,8 @@ func TestEveryDataset(t *testing.T) {
 	}
 }
 
-// everyTriple ingests a knowledge graph whole, by the schema that --infer writes, and each of its parts alone.
+// everyTriple ingests a knowledge graph whole, by the schema that --infer writes, and each of its
+// parts alone.
 func everyTriple(t *testing.T, dir string, want map[string]any) {
 	tables := filepath.Join(t.TempDir(), "tables")
 	require.NoError(t, os.CopyFS(tables, os.DirFS(dir)))
@@ -136,7 +137,8 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// ingested is what gnnstore ingest said, and what was found in the dataset afterwards, which is gone.
+// ingested is what gnnstore ingest said, and what was found in the dataset afterwards, which is
+// gone.
 type ingested struct {
 	build.Report
 	edgesRead, edges, loops int64 // as read, as stored, and self loops among the latter
@@ -255,7 +257,8 @@ func (g *ingested) facts() map[string]any {
 	return facts
 }
 
-// TestEveryMask: each of the ten splits of the heterophilous graphs has the nodes that are True in the masks.
+// TestEveryMask: each of the ten splits of the heterophilous graphs has the nodes that are True in
+// the masks.
 func TestEveryMask(t *testing.T) {
 	root := publicData(t)
 	for _, name := range []string{"actor", "chameleon_filtered", "squirrel_filtered", "squirrel_filtered_directed", "minesweeper"} {

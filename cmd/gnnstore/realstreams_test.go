@@ -14,7 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestEveryStream ingests the public streams in GNNSTORE_DATA, and compares all that expected.json there says of them.
+// TestEveryStream ingests the public streams in GNNSTORE_DATA, and compares all that expected.json
+// there says of them.
 func TestEveryStream(t *testing.T) {
 	root := publicData(t)
 	raw, err := os.ReadFile(filepath.Join(root, "expected.json"))

@@ -19,9 +19,10 @@ import (
 	"github.com/gnnstore/gnnstore/train"
 )
 
-// rowFile is rows of numbers under the ids that users know, as predict writes vectors: a table of Parquet with a column id and one with
-// lists or several with numbers; the same in csv, whose first line names the columns; or an array of npy, with the ids beside it in
-// FILE.ids.npy or FILE.ids.txt, or else in the order of ids that count from 0.
+// rowFile is rows of numbers under the ids that users know, as predict writes vectors: a table of
+// Parquet with a column id and one with lists or several with numbers; the same in csv, whose first
+// line names the columns; or an array of npy, with the ids beside it in FILE.ids.npy or
+// FILE.ids.txt, or else in the order of ids that count from 0.
 type rowFile struct {
 	path string
 	ids  store.IDs

@@ -63,7 +63,8 @@ func (o *predictOptions) checkScores(given func(flag string) bool) error {
 	return nil
 }
 
-// score writes the scores of pairs: of those in a file, or of each source with its best destinations.
+// score writes the scores of pairs: of those in a file, or of each source with its best
+// destinations.
 func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progress, n *usedNetwork, out string, began time.Time) error {
 	_, src, dst := n.Relation()
 	d := n.Data()

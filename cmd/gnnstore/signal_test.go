@@ -28,7 +28,8 @@ func process(t *testing.T, setup string, args ...string) (*exec.Cmd, *bytes.Buff
 	return cmd, stderr
 }
 
-// TestSignals: SIGHUP and SIGTERM end a run as Ctrl-C does, with a checkpoint; nohup holds SIGHUP off, and nothing SIGTERM.
+// TestSignals: SIGHUP and SIGTERM end a run as Ctrl-C does, with a checkpoint; nohup holds SIGHUP
+// off, and nothing SIGTERM.
 func TestSignals(t *testing.T) {
 	work := t.TempDir()
 	data := filepath.Join(work, "d.gnn")
@@ -78,7 +79,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// TestSignalsAtAnyTime: whenever SIGTERM comes, an ingest ends, and leaves all of a dataset or none.
+// TestSignalsAtAnyTime: whenever SIGTERM comes, an ingest ends, and leaves all of a dataset or
+// none.
 func TestSignalsAtAnyTime(t *testing.T) {
 	work := t.TempDir()
 	out := filepath.Join(work, "d.gnn")
@@ -99,7 +101,8 @@ func TestSignalsAtAnyTime(t *testing.T) {
 	}
 }
 
-// TestSignalsInReplay: whenever SIGTERM comes, a replay ends, and leaves all of a file or nothing, and no state in the run.
+// TestSignalsInReplay: whenever SIGTERM comes, a replay ends, and leaves all of a file or nothing,
+// and no state in the run.
 func TestSignalsInReplay(t *testing.T) {
 	work := t.TempDir()
 	data, run, out := filepath.Join(work, "d.gnn"), filepath.Join(work, "run"), filepath.Join(work, "x.npy")

@@ -144,7 +144,8 @@ func watch(ctx context.Context, o statsOptions, show func(*run.Result) error) er
 		case o.addr != "" || err == nil || !errors.Is(err, live.ErrNotServed):
 			return err
 		}
-		// It has ended, died, or cannot be asked: then its record goes forward, too, if more slowly.
+		// It has ended, died, or cannot be asked: then its record goes forward, too, if more
+		// slowly.
 		r, err := o.record()
 		if err == nil {
 			err = show(r)
@@ -164,7 +165,8 @@ func served(s cachetier.Stats) int64 {
 	return s.Tiers.Device.BytesOut + s.Tiers.Host.BytesOut + s.Tiers.Disk.BytesOut
 }
 
-// printTables is the table of tables, and of relations, of a graph that has several, and that of learnt rows.
+// printTables is the table of tables, and of relations, of a graph that has several, and that of
+// learnt rows.
 func printTables(w io.Writer, r *run.Result) {
 	if len(r.Tables) > 0 {
 		rows := [][]string{{"table", "row", "held", "rows served", "from memory", "bytes served", "bytes read"}}
@@ -232,7 +234,8 @@ func printAudit(w io.Writer, h *run.HistoryOf) {
 	}
 }
 
-// printTiers is what training asked of each tier, and of each stage. A stream may have no rows to ask for.
+// printTiers is what training asked of each tier, and of each stage. A stream may have no rows to
+// ask for.
 func printTiers(w io.Writer, r *run.Result) {
 	if r.Stream == nil || r.InputRows > 0 {
 		printRows(w, r)

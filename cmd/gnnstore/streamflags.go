@@ -52,7 +52,8 @@ func (s *streamFlags) flags(f *pflag.FlagSet, o *run.Options) {
 	f.IntVar(&o.TimeColumns, "time-columns", o.TimeColumns, "streams: columns of the time encoding (default --hidden)")
 }
 
-// resolve fills o with what the flags say. Options that were not given, and that graphs have other defaults of, are those of streams.
+// resolve fills o with what the flags say. Options that were not given, and that graphs have other
+// defaults of, are those of streams.
 func (s *streamFlags) resolve(o *run.Options, given func(flag string) bool) {
 	o.Staleness, o.WarmEvents, o.Identity = int(s.lag.autoCount), int64(s.warm.countFlag), int(s.identity)
 	if !o.Streams() {

@@ -192,7 +192,8 @@ func stalenessText(s run.StalenessOf) string {
 // free is the share of the time up to which waiting is nothing to speak of.
 const free = 0.05
 
-// waitsText says by what was measured whether a larger staleness would be of use; it is empty where nothing was trained, and without state.
+// waitsText says by what was measured whether a larger staleness would be of use; it is empty where
+// nothing was trained, and without state.
 func waitsText(r *run.Result) string {
 	s := r.Stages
 	all := s.Step + s.Wait
@@ -232,7 +233,8 @@ func streamRates(r *run.Result, l live.Load) string {
 	return text
 }
 
-// examples is how many of so many links or events were learnt in the epochs of a run, again in each.
+// examples is how many of so many links or events were learnt in the epochs of a run, again in
+// each.
 func examples(r *run.Result, train int64) (n int64) {
 	for _, e := range r.Epochs {
 		n += min(int64(e.Steps)*int64(r.Options.Batch), train) // the last step of an epoch has what is left

@@ -34,7 +34,8 @@ func parsed(t *testing.T, args string) run.Options {
 	return o.Options
 }
 
-// TestStreamOptions: a network for streams has the defaults of streams where nothing is given, and a run that is resumed has its own.
+// TestStreamOptions: a network for streams has the defaults of streams where nothing is given, and
+// a run that is resumed has its own.
 func TestStreamOptions(t *testing.T) {
 	for args, want := range map[string]func(o *run.Options){
 		"--model tgn":              func(o *run.Options) {},
@@ -76,7 +77,8 @@ func TestStreamOptions(t *testing.T) {
 	require.Equal(t, run.StreamOptions{}, parsed(t, "").StreamOptions)
 }
 
-// TestResumedStreamFlags: what is given to a run that is resumed counts, and what would change its results is refused in words.
+// TestResumedStreamFlags: what is given to a run that is resumed counts, and what would change its
+// results is refused in words.
 func TestResumedStreamFlags(t *testing.T) {
 	record := &run.Record{Options: parsed(t, "--model tgn --identity 0 --staleness auto --warm-events 5")}
 	given := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -240,7 +242,8 @@ func TestDescribeStream(t *testing.T) {
 	require.Equal(t, "epoch 2/5   loss 0.5000   train_ap -        valid_ap 0.9500      2 s   rows 1 k/s   disk 1 MiB/s   hit 50.0 %", epochLine(e, "5", true))
 }
 
-// TestViewOfStream: it says the staleness, what state takes, and which stage limits; and it fits, whether events have rows or not.
+// TestViewOfStream: it says the staleness, what state takes, and which stage limits; and it fits,
+// whether events have rows or not.
 func TestViewOfStream(t *testing.T) {
 	for _, rows := range []bool{false, true} {
 		r := crowded()
@@ -280,7 +283,8 @@ func TestViewOfStream(t *testing.T) {
 	}
 }
 
-// TestRunsOnStreams: stats shows what a run on a stream came to, and a dataset that is gone is asked for in a line.
+// TestRunsOnStreams: stats shows what a run on a stream came to, and a dataset that is gone is
+// asked for in a line.
 func TestRunsOnStreams(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wiki-1")
 	dir, err := run.Create(path)

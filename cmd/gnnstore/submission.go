@@ -13,7 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train"
 )
 
-// submissionModes are what the challenge calls its test nodes: the test part of the split named behind the hyphen.
+// submissionModes are what the challenge calls its test nodes: the test part of the split named
+// behind the hyphen.
 var submissionModes = []string{"test-dev", "test-challenge", "test-whole"}
 
 // checkSubmission says which flags do not go with --format ogb-lsc.
@@ -37,8 +38,9 @@ type submission struct {
 	numbers []int16 // that the challenge knows the classes by
 }
 
-// newSubmission finds the nodes of a mode. The challenge's lists ascend by papers, and three of each five of test-whole are test-dev, by
-// their places there; a dataset that has them otherwise has them in an order that it does not keep.
+// newSubmission finds the nodes of a mode. The challenge's lists ascend by papers, and three of
+// each five of test-whole are test-dev, by their places there; a dataset that has them otherwise
+// has them in an order that it does not keep.
 func newSubmission(n *usedNetwork, mode string) (*submission, error) {
 	d := n.Data()
 	if n.Links() || n.Edges() || n.Several() || n.Numbers() {

@@ -17,7 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// ranked is a dict from (source, destination, time) to a list, as Python's first protocol writes it.
+// ranked is a dict from (source, destination, time) to a list, as Python's first protocol writes
+// it.
 func ranked(w io.Writer, events [][3]int, negatives func(i int) []int) {
 	fmt.Fprint(w, "(d")
 	for i, e := range events {
@@ -30,7 +31,8 @@ func ranked(w io.Writer, events [][3]int, negatives func(i int) []int) {
 	fmt.Fprint(w, ".")
 }
 
-// TestTGB goes the way of a data set of TGB's: ingested with its negatives, looked at, learnt, and measured again.
+// TestTGB goes the way of a data set of TGB's: ingested with its negatives, looked at, learnt, and
+// measured again.
 func TestTGB(t *testing.T) {
 	dir := t.TempDir()
 	const users, items, events = 8, 12, 400
@@ -97,7 +99,8 @@ func TestTGB(t *testing.T) {
 	require.NotContains(t, gnnstore("eval", runDir, plain), "MRR")
 }
 
-// TestRealTGB makes a data set of TGB's of the public stream in GNNSTORE_DATA, and compares all negatives.
+// TestRealTGB makes a data set of TGB's of the public stream in GNNSTORE_DATA, and compares all
+// negatives.
 func TestRealTGB(t *testing.T) {
 	f, err := os.Open(filepath.Join(publicData(t), "jodie_wikipedia_edges", "ml_wikipedia.txt"))
 	require.NoError(t, err)

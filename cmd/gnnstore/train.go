@@ -487,8 +487,8 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 	return nil
 }
 
-// resumeTrain goes on with the run in o.run, which began with options of its own: only flags that are given count. A run
-// that has finished prints its result again; one that had not begun does.
+// resumeTrain goes on with the run in o.run, which began with options of its own: only flags that
+// are given count. A run that has finished prints its result again; one that had not begun does.
 func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	dir, record, err := run.Open(o.run)
 	if err != nil {
@@ -687,7 +687,8 @@ func epochLine(e run.Epoch, epochs string, stream bool) string {
 	return line
 }
 
-// column is what the metric of a part of the split is called: the name of the part, and of the metric unless it is accuracy.
+// column is what the metric of a part of the split is called: the name of the part, and of the
+// metric unless it is accuracy.
 func column(part string, k metric.Kind) string {
 	if k == "" || k == metric.Accuracy {
 		return part

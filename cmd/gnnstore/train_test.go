@@ -18,7 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// TestOverride: a run goes on with the options on record where no flag is given, none of which is a default here.
+// TestOverride: a run goes on with the options on record where no flag is given, none of which is a
+// default here.
 func TestOverride(t *testing.T) {
 	want := run.Options{
 		Config: model.Config{
@@ -45,7 +46,8 @@ func TestOverride(t *testing.T) {
 	require.NoError(t, again.Resumes(want))
 }
 
-// TestDefaultLR: rows alone have a learning rate of their own, unless one is given, and a resumed run keeps the one it began with.
+// TestDefaultLR: rows alone have a learning rate of their own, unless one is given, and a resumed
+// run keeps the one it began with.
 func TestDefaultLR(t *testing.T) {
 	for args, want := range map[string]float64{
 		"":                                 0.003,

@@ -12,12 +12,13 @@ import (
 	"golang.org/x/term"
 )
 
-// Names, messages and file names come from whoever made a file, and a terminal obeys what some of their characters say. All
-// that commands print goes through a visible writer, which lets none of these through; printf keeps a text from filling
-// lines that are not its own. What redraws a line goes past them, by screenOf.
+// Names, messages and file names come from whoever made a file, and a terminal obeys what some of
+// their characters say. All that commands print goes through a visible writer, which lets none of
+// these through; printf keeps a text from filling lines that are not its own. What redraws a line
+// goes past them, by screenOf.
 
-// visible writes text for people: what moves a cursor, colours, or hides becomes a question mark, but for tabs and ends of
-// lines.
+// visible writes text for people: what moves a cursor, colours, or hides becomes a question mark,
+// but for tabs and ends of lines.
 type visible struct{ io.Writer }
 
 func (v visible) Write(p []byte) (int, error) {
@@ -36,8 +37,8 @@ func (v visible) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// obeyed tells the characters that a terminal does not show but follows: control characters of both sets, ends of lines
-// and paragraphs, and those that turn the direction of text.
+// obeyed tells the characters that a terminal does not show but follows: control characters of both
+// sets, ends of lines and paragraphs, and those that turn the direction of text.
 func obeyed(c rune) bool {
 	return unicode.IsControl(c) || unicode.In(c, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }

@@ -13,10 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hostile sets a terminal's title, in both sets of control characters, turns text round, and begins a line of its own.
+// hostile sets a terminal's title, in both sets of control characters, turns text round, and begins
+// a line of its own.
 const hostile = "a\x1b]0;gone\x07\u009b2J\u202e\r\nFORGED: all is well\n\x7f"
 
-// requireVisible holds what a command printed against what a terminal would obey, and against forged lines.
+// requireVisible holds what a command printed against what a terminal would obey, and against
+// forged lines.
 func requireVisible(t *testing.T, what, printed string) {
 	t.Helper()
 	require.True(t, utf8.ValidString(printed), what)
@@ -26,7 +28,8 @@ func requireVisible(t *testing.T, what, printed string) {
 	require.NotContains(t, "\n"+printed, "\nFORGED", what)
 }
 
-// TestHostileTexts: classes, ids, names of files, and damage that tells of them, all by somebody else.
+// TestHostileTexts: classes, ids, names of files, and damage that tells of them, all by somebody
+// else.
 func TestHostileTexts(t *testing.T) {
 	work := filepath.Join(t.TempDir(), hostile)
 	require.NoError(t, os.Mkdir(work, 0o777))

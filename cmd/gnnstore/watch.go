@@ -45,7 +45,8 @@ func (s *screen) show(r *run.Result) error {
 	return s.draw(s.tty, view(r, height-1), width, height)
 }
 
-// draw overwrites what was drawn before. Lines are cut to the terminal: a broken one would take the place of two.
+// draw overwrites what was drawn before. Lines are cut to the terminal: a broken one would take the
+// place of two.
 func (s *screen) draw(w io.Writer, lines []string, width, height int) error {
 	var b strings.Builder
 	if s.drawn > 0 {
@@ -129,7 +130,8 @@ const (
 	viewHeight = 23
 )
 
-// view is a run on a screen: where it stands, its tiers, its stages, and what limits it. A screen of more lines shows each layer of its history.
+// view is a run on a screen: where it stands, its tiers, its stages, and what limits it. A screen
+// of more lines shows each layer of its history.
 func view(r *run.Result, lines int) []string {
 	l := live.LoadOf(r)
 	var top, b strings.Builder
@@ -226,8 +228,8 @@ func tierTable(w io.Writer, r *run.Result) {
 	t.Flush()
 }
 
-// historyTable is what became of rows that are used again, by layer where there are so many lines left, else of all layers together, or
-// nothing.
+// historyTable is what became of rows that are used again, by layer where there are so many lines
+// left, else of all layers together, or nothing.
 func historyTable(w io.Writer, r *run.Result, lines int) {
 	h := r.History
 	if h == nil || len(h.Layers) == 0 || lines < 2 {
@@ -299,7 +301,8 @@ func memoryLines(w io.Writer, r *run.Result) {
 	}
 }
 
-// bar is a share of 30 cells. What no training says, but somebody else might, is a share, too: none.
+// bar is a share of 30 cells. What no training says, but somebody else might, is a share, too:
+// none.
 func bar(share float64) string {
 	const cells = 30
 	if math.IsNaN(share) {
@@ -312,8 +315,8 @@ func bar(share float64) string {
 // tied is a space as wide as a digit, which no text of ours has: wrap does not break there.
 const tied = "\u2007"
 
-// wrap breaks a text at spaces into lines of so many characters, or more where a word has more. A percent sign stays
-// with its number.
+// wrap breaks a text at spaces into lines of so many characters, or more where a word has more. A
+// percent sign stays with its number.
 func wrap(text string, width int) []string {
 	var lines []string
 	if text == "" {

@@ -87,7 +87,8 @@ func TestView(t *testing.T) {
 	require.Contains(t, view(ended, viewHeight)[0], "failed after 0 epochs: no space left on device")
 }
 
-// TestViewOfHistory: each layer has a line where there is room for it, else all together have one, or none; and a view fits.
+// TestViewOfHistory: each layer has a line where there is room for it, else all together have one,
+// or none; and a view fits.
 func TestViewOfHistory(t *testing.T) {
 	const many = 987_654_321_987
 	of := func(r *run.Result, layers int) *run.Result {

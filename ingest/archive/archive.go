@@ -32,8 +32,8 @@ type Archive struct {
 	bytes  []byte     // and all of it
 }
 
-// Open reads the directory. The name is for messages; r stays the caller's, and must last as long as the Archive. kind is
-// what the file should be: "an npz archive".
+// Open reads the directory. The name is for messages; r stays the caller's, and must last as long
+// as the Archive. kind is what the file should be: "an npz archive".
 func Open(name string, r io.ReaderAt, size int64, kind string) (*Archive, error) {
 	directory := &bounded{r: r, left: maxDirectory}
 	at := &headers{r: directory}
@@ -105,7 +105,8 @@ func Head(r io.ReaderAt) []byte {
 	return head[:n]
 }
 
-// Mistaken says what a file is instead of kind when that is plain from how it begins; nil when it is not.
+// Mistaken says what a file is instead of kind when that is plain from how it begins; nil when it
+// is not.
 func Mistaken(r io.ReaderAt, size int64, kind string) error {
 	switch b := Head(r); {
 	case size == 0:

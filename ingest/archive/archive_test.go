@@ -140,7 +140,8 @@ func TestDirectory(t *testing.T) {
 	require.EqualError(t, err, "t.zip: its directory is larger than the 16 MiB that are read; it is not an archive")
 }
 
-// packZip64 is an archive of one member whose sizes and place stand in 64 bits, as those over 4 GiB have them.
+// packZip64 is an archive of one member whose sizes and place stand in 64 bits, as those over 4 GiB
+// have them.
 func packZip64(name, text string) []byte {
 	le, n := binary.LittleEndian, uint64(len(text))
 	words := func(b []byte, v ...uint16) []byte {

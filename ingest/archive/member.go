@@ -55,10 +55,12 @@ func wrap(err error) error {
 	return damaged(err)
 }
 
-// maxPrefix is what Stream reads through, before its part, to compare the checksum: the header of an npy array.
+// maxPrefix is what Stream reads through, before its part, to compare the checksum: the header of
+// an npy array.
 const maxPrefix = 64 << 10
 
-// Stream reads n bytes from off on, front to back; the checksum is compared when these are all but a header.
+// Stream reads n bytes from off on, front to back; the checksum is compared when these are all but
+// a header.
 func (m *Member) Stream(off, n int64) io.Reader {
 	if off < 0 || n < 0 || off > m.Size || n > m.Size-off {
 		panic(fmt.Sprintf("archive: bytes %d to %d of %s, which has %d", off, off+n, m.Name, m.Size))

@@ -7,8 +7,9 @@ import (
 	"io"
 )
 
-// NewReader is [zip.NewReader], and refuses an archive with a member that its directory calls otherwise than the header
-// where it lies: of such a file every program sees another one. The error is ErrDamaged then.
+// NewReader is [zip.NewReader], and refuses an archive with a member that its directory calls
+// otherwise than the header where it lies: of such a file every program sees another one. The error
+// is ErrDamaged then.
 func NewReader(r io.ReaderAt, size int64) (*zip.Reader, error) {
 	at := &headers{r: r}
 	z, err := zip.NewReader(at, size)
@@ -21,7 +22,8 @@ func NewReader(r io.ReaderAt, size int64) (*zip.Reader, error) {
 	return z, nil
 }
 
-// headers sees where the header of a member is, which package zip keeps to itself: File.DataOffset reads it and no more.
+// headers sees where the header of a member is, which package zip keeps to itself: File.DataOffset
+// reads it and no more.
 type headers struct {
 	r       io.ReaderAt
 	checked bool // from here on it is read concurrently

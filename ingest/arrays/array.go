@@ -32,8 +32,8 @@ func (a *array) part(v *npy.View) *array {
 // form is the array as messages have it.
 func (a *array) form() string { return a.name + " is " + a.View.String() }
 
-// fail names an array before an error in reading it. A damaged member is the likeliest cause of any nonsense in it, so its
-// checksum is compared first.
+// fail names an array before an error in reading it. A damaged member is the likeliest cause of any
+// nonsense in it, so its checksum is compared first.
 func (a *array) fail(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return ctx.Err()

@@ -15,7 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// bag has arrays by key, from one file or from several. It reads the header of an array when the array is asked for.
+// bag has arrays by key, from one file or from several. It reads the header of an array when the
+// array is asked for.
 type bag struct {
 	path    string
 	dir     string // where files that the user names are
@@ -194,7 +195,8 @@ func npyBag(path string, o *Options) (*bag, error) {
 	return b, nil
 }
 
-// beside opens a file that the user named and that is not a key. It returns nil when there is no such file.
+// beside opens a file that the user named and that is not a key. It returns nil when there is no
+// such file.
 func (b *bag) beside(name string, o *Options) (*array, error) {
 	path := name
 	if !filepath.IsAbs(path) {

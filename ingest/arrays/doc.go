@@ -1,9 +1,11 @@
-// Package arrays reads graphs that are arrays in files of the user's own making: a .npy of edges, an .npz archive, PyTorch's
-// .pt, or a folder of .npy files. Start at [Open]; [Options] name what the usual names do not find.
+// Package arrays reads graphs that are arrays in files of the user's own making: a .npy of edges,
+// an .npz archive, PyTorch's .pt, or a folder of .npy files. Start at [Open]; [Options] name what
+// the usual names do not find.
 //
-// Arrays are found by name: edge_index, edges, row and col, src and dst, or indptr and indices; x, node_features, features;
-// y, labels; train_mask, train_idx and so on; num_nodes; edge_weight, edge_attr. A .pt may hold a tensor, a dict of them, or a
-// Data or HeteroData of PyTorch Geometric, alone or as its data sets keep one. What is left over is named in Schema.Skipped.
+// Arrays are found by name: edge_index, edges, row and col, src and dst, or indptr and indices; x,
+// node_features, features; y, labels; train_mask, train_idx and so on; num_nodes; edge_weight,
+// edge_attr. A .pt may hold a tensor, a dict of them, or a Data or HeteroData of PyTorch Geometric,
+// alone or as its data sets keep one. What is left over is named in Schema.Skipped.
 //
 //	edges     (2, E), sources above destinations, or (E, 2), in either order of bytes and of memory; (2, 2) may be both, and
 //	          Options.Layout says which, but for edge_index in a .pt, which is (2, E)
@@ -16,14 +18,16 @@
 //	splits    masks of (N,), or (K, N) or (N, K) for K splits, of which Options.MaskSplit is taken; or lists of ids
 //	weights   (E,) or (E, 1), a column beside the edges; (E, D), a table of edges
 //
-// The number of nodes is the declared one, else that of the rows of features, labels or masks, else one more than the largest
-// id, for which the edges are read once more. What contradicts it ends in a line.
+// The number of nodes is the declared one, else that of the rows of features, labels or masks, else
+// one more than the largest id, for which the edges are read once more. What contradicts it ends in
+// a line.
 //
-// Memory: two chunks, 1.5 MiB, for what lies in the order in which it is read; 18 MiB for each array that does not, two at a
-// time; 64 MiB when it is compressed as well, and larger ones are refused or, features, read once for every 64 MiB.
+// Memory: two chunks, 1.5 MiB, for what lies in the order in which it is read; 18 MiB for each
+// array that does not, two at a time; 64 MiB when it is compressed as well, and larger ones are
+// refused or, features, read once for every 64 MiB.
 //
 // # Why not guess more
 //
-// A (1000, 128) matrix with 128 nodes is refused, not transposed, and a file without a header is not tried as float32: a
-// wrong guess trains, and is found weeks later.
+// A (1000, 128) matrix with 128 nodes is refused, not transposed, and a file without a header is
+// not tried as float32: a wrong guess trains, and is found weeks later.
 package arrays

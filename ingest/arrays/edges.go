@@ -175,7 +175,8 @@ func (e *edges) open() (*cursor, error) {
 	return c, nil
 }
 
-// next gives the following edges; none at the end. The slices are lent until the next call, and may be written to.
+// next gives the following edges; none at the end. The slices are lent until the next call, and may
+// be written to.
 func (c *cursor) next() (src, dst []int64, err error) {
 	n := min(idChunk, c.e.count-c.done)
 	src, dst = c.from[:n], c.to[:n]

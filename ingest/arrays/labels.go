@@ -23,8 +23,8 @@ type label struct {
 // isText reports whether the elements are texts.
 func (a *array) isText() bool { return a.Type.Kind == npy.Unicode || a.Type.Kind == npy.Bytes }
 
-// learnLabels reads through what does not say of itself how many classes there are: text, and matrices, which are one class a
-// node when every row has exactly one 1.
+// learnLabels reads through what does not say of itself how many classes there are: text, and
+// matrices, which are one class a node when every row has exactly one 1.
 func (s *Source) learnLabels(ctx context.Context) error {
 	for i, y := range s.labels {
 		l := &s.schema.Labels[i]
@@ -72,7 +72,8 @@ func (s *Source) learnLabels(ctx context.Context) error {
 
 const several = -2
 
-// hot is the place of the only 1 in a row of zeros, -1 when all of it is missing, several otherwise.
+// hot is the place of the only 1 in a row of zeros, -1 when all of it is missing, several
+// otherwise.
 func hot(row []int32) int32 {
 	at, missing := int32(several), 0
 	for c, x := range row {
@@ -94,7 +95,8 @@ func hot(row []int32) int32 {
 	return several
 }
 
-// Labels streams the labels: classes, of which negative ones and NaN are missing, or zeros and ones; or numbers.
+// Labels streams the labels: classes, of which negative ones and NaN are missing, or zeros and
+// ones; or numbers.
 func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk) error) error {
 	if i < 0 || i >= len(s.labels) || !s.labels[i].learned {
 		panic("arrays: no such label; they are those of Schema")
@@ -137,7 +139,8 @@ func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk)
 	return y.eachNumber(ctx, send)
 }
 
-// eachText reads labels that are text. Its errors are those of visit, and of reading without the array's name.
+// eachText reads labels that are text. Its errors are those of visit, and of reading without the
+// array's name.
 func (y *label) eachText(ctx context.Context, visit func(first int64, texts []string) error) error {
 	n, r := y.Shape[0], y.Reader()
 	texts := make([]string, min(n, idChunk))
@@ -157,7 +160,8 @@ func (y *label) eachText(ctx context.Context, visit func(first int64, texts []st
 	return nil
 }
 
-// eachValue reads labels that are numbers to learn, as bits of float32: NaN is missing. Its errors are whole.
+// eachValue reads labels that are numbers to learn, as bits of float32: NaN is missing. Its errors
+// are whole.
 func (y *label) eachValue(ctx context.Context, visit func(first int64, bits []int32) error) error {
 	n, r := y.Shape[0], y.Reader()
 	values := make([]float32, min(n, idChunk))

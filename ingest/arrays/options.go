@@ -30,8 +30,8 @@ const (
 	Pairs Layout = "pairs" // (E, 2): a source and a destination each
 )
 
-// Options name what the usual names do not find. A name is the key in an archive, or a file of the folder, with or without
-// its suffix.
+// Options name what the usual names do not find. A name is the key in an archive, or a file of the
+// folder, with or without its suffix.
 type Options struct {
 	Edges    string // the array of edges; "A,B" for two arrays, of sources and of destinations
 	Features string
@@ -55,8 +55,8 @@ type Raw struct {
 	npy.Header
 }
 
-// ParseRaw reads "FILE:DTYPE:SHAPE", as in node_feat.npy:f4:100000,1024. A first dimension of -1 is what the file's size
-// makes it.
+// ParseRaw reads "FILE:DTYPE:SHAPE", as in node_feat.npy:f4:100000,1024. A first dimension of -1 is
+// what the file's size makes it.
 func ParseRaw(text string) (Raw, error) {
 	wrong := func(why string) (Raw, error) {
 		return Raw{}, fmt.Errorf("--raw-array %s: %s; say FILE:DTYPE:SHAPE, as in node_feat.npy:f4:100000,1024", text, why)

@@ -46,8 +46,8 @@ type nodeType struct {
 	from  string // where the count stands, for messages
 }
 
-// Open opens a .npy array of edges, an .npz archive, a .pt or .pth file, or a folder of .npy files, and reads headers. An
-// archive in the layout of package npz is that package's.
+// Open opens a .npy array of edges, an .npz archive, a .pt or .pth file, or a folder of .npy files,
+// and reads headers. An archive in the layout of package npz is that package's.
 func Open(path string, o Options) (ingest.Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -180,7 +180,8 @@ func (s *Source) none(what, flag string, usual []string) string {
 	return fmt.Sprintf("%s: no array of %s%s; looked for %s; %s NAME says another", s.bag.path, what, s.found(), strings.Join(usual, ", "), flag)
 }
 
-// pick opens the array that the user named, or the first of the usual names that is there; nil without one.
+// pick opens the array that the user named, or the first of the usual names that is there; nil
+// without one.
 func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error) {
 	if given != "" {
 		key := strings.TrimSuffix(given, ".npy")
@@ -214,7 +215,8 @@ const labelsFlag = "--array-labels"
 // valueLabel stands behind the name of labels that are numbers.
 const valueLabel = ":value"
 
-// The usual names, as PyTorch Geometric, DGL, OGB, the heterophilous graphs of Platonov et al. and many a notebook have them.
+// The usual names, as PyTorch Geometric, DGL, OGB, the heterophilous graphs of Platonov et al. and
+// many a notebook have them.
 var (
 	edgeNames   = []string{"edge_index", "edges", "edge_list", "edgelist", "edge_indices", "train_edges"}
 	endNames    = [][2]string{{"row", "col"}, {"src", "dst"}, {"source", "target"}, {"sources", "targets"}, {"senders", "receivers"}, {"heads", "tails"}}
@@ -311,7 +313,8 @@ func (s *Source) declared(prefix string, t *nodeType) error {
 	return nil
 }
 
-// hold checks that an array has a row for each node. Where the number of nodes is not known, the rows become it.
+// hold checks that an array has a row for each node. Where the number of nodes is not known, the
+// rows become it.
 func (t *nodeType) hold(a *array) error {
 	n := a.Shape[0]
 	if t.count < 0 {
@@ -414,8 +417,8 @@ func (e *edges) weightElem() store.Elem {
 	return store.I64
 }
 
-// Schema reads the edges through on its first call when nothing else says how many nodes there are, and labels that are text or
-// matrices.
+// Schema reads the edges through on its first call when nothing else says how many nodes there are,
+// and labels that are text or matrices.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if err := s.learnLabels(ctx); err != nil {
 		return nil, err

@@ -71,7 +71,8 @@ func TestNames(t *testing.T) {
 		"for indptr and indices; --array-edges NAME or --array-edges SOURCES,DESTINATIONS says others")
 }
 
-// TestNothingFound: when features or labels are asked for and there are none, the user sees what there is and what was looked for.
+// TestNothingFound: when features or labels are asked for and there are none, the user sees what
+// there is and what was looked for.
 func TestNothingFound(t *testing.T) {
 	f := files{"edge_index": small()["edge_index"], "emb": small()["x"], "cls": small()["y"]}
 	for _, path := range []string{pack(t, f, zip.Deflate), folder(t, f)} {
@@ -88,7 +89,8 @@ func TestNothingFound(t *testing.T) {
 	}
 }
 
-// TestNamedInSciPy: the names of arrays are not passed over because the edges are in scipy's layout.
+// TestNamedInSciPy: the names of arrays are not passed over because the edges are in scipy's
+// layout.
 func TestNamedInSciPy(t *testing.T) {
 	f := files{"adj_indptr": i64(0, 1, 2), "adj_indices": i64(1, 0), "adj_shape": i64(2, 2), "emb": f32(3, 4), "cls": i64(1, 0)}
 	path := pack(t, f, zip.Deflate)
@@ -330,7 +332,8 @@ func TestTextLabels(t *testing.T) {
 	require.ErrorContains(t, err, "x is (5,) of <U12, and a row of 1 to ")
 }
 
-// TestOneHot: a matrix in which every row has exactly one 1 is one class a node, unless the user says otherwise.
+// TestOneHot: a matrix in which every row has exactly one 1 is one class a node, unless the user
+// says otherwise.
 func TestOneHot(t *testing.T) {
 	nan := float32(math.NaN())
 	y := arr("<f4", true, []int{5, 3}, []float32{0, 1, 0, nan, 0, 0, 0, 0, nan, 1, 1, 0, 1, nan, 0})
@@ -348,7 +351,8 @@ func TestOneHot(t *testing.T) {
 	}
 }
 
-// TestTrap7: deflated members and data descriptors are in every test here; zip64 is package archive's; this is damage.
+// TestTrap7: deflated members and data descriptors are in every test here; zip64 is package
+// archive's; this is damage.
 func TestTrap7Damaged(t *testing.T) {
 	for _, method := range []uint16{zip.Store, zip.Deflate} {
 		path := pack(t, small(), method)
@@ -656,7 +660,8 @@ func TestCNR2000(t *testing.T) {
 	require.EqualValues(t, 5565380, rep.Relations[0].Edges)
 }
 
-// TestSharedStores: one dict that is the store of many types costs more names than the file has bytes.
+// TestSharedStores: one dict that is the store of many types costs more names than the file has
+// bytes.
 func TestSharedStores(t *testing.T) {
 	store := &pickle.Dict{}
 	for i := range 1 << 10 {

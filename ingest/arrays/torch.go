@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/torch"
 )
 
-// torchBag is what torch.save wrote: a tensor, a dict of them, a graph of PyTorch Geometric, or one as its datasets keep it.
+// torchBag is what torch.save wrote: a tensor, a dict of them, a graph of PyTorch Geometric, or one
+// as its datasets keep it.
 func torchBag(path string, o *Options) (*bag, []string, error) {
 	f, err := torch.OpenWithin(path, o.Memory)
 	if err != nil {
@@ -108,8 +109,8 @@ func isArray(v any) bool {
 	return false
 }
 
-// hetero adds the stores of a HeteroData, each under its type and a slash, and gives the types: nodes "paper/", relations
-// "author__writes__paper/".
+// hetero adds the stores of a HeteroData, each under its type and a slash, and gives the types:
+// nodes "paper/", relations "author__writes__paper/".
 func hetero(d *pickle.Dict, add func(prefix string, d *pickle.Dict)) ([]string, error) {
 	nodes, ok := d.Get("_node_store_dict").(*pickle.Dict)
 	edges, ok2 := d.Get("_edge_store_dict").(*pickle.Dict)

@@ -104,7 +104,8 @@ func (s *Source) part(a *array, t *nodeType, named bool) (*array, bool, error) {
 	if len(a.Shape) == 1 {
 		return a, true, t.hold(a)
 	}
-	// Several splits: (K, N), as in the heterophilous graphs, or (N, K), as PyTorch Geometric has them.
+	// Several splits: (K, N), as in the heterophilous graphs, or (N, K), as PyTorch Geometric has
+	// them.
 	n, k := a.Shape[0], a.Shape[1]
 	dim := 1
 	switch {

@@ -1,9 +1,9 @@
-// Package auto says which format a raw graph has, and why, by the names of its files and their first bytes. Start at
-// [Recognise].
+// Package auto says which format a raw graph has, and why, by the names of its files and their
+// first bytes. Start at [Recognise].
 //
-// It looks at names in two levels of folders and at the first 4 KiB, of an archive also the last 64, of a few files, so
-// that it costs the same for a graph of any size. It opens nothing as its reader would: what it recognises may still be
-// refused there, in more detail.
+// It looks at names in two levels of folders and at the first 4 KiB, of an archive also the last
+// 64, of a few files, so that it costs the same for a graph of any size. It opens nothing as its
+// reader would: what it recognises may still be refused there, in more detail.
 package auto
 
 import (
@@ -24,9 +24,9 @@ const (
 // formats are those that can be recognised, by the names that ingest has for them.
 const formats = "csv, graphbolt, graphsaint, hgb, mag240m, npy, npz, ogb, planetoid, pt, table, tgb, tgl, tgn, triples"
 
-// Recognise gives the format of the file or folder at path, and what told it: "raw/edge.csv.gz: an OGB folder". at is path,
-// or the one thing inside that folder that has a format. Where it finds none, the error says what it saw, and what to name
-// or to do instead.
+// Recognise gives the format of the file or folder at path, and what told it: "raw/edge.csv.gz: an
+// OGB folder". at is path, or the one thing inside that folder that has a format. Where it finds
+// none, the error says what it saw, and what to name or to do instead.
 func Recognise(path string) (at, format, why string, err error) {
 	format, why, err = recognise(path)
 	at = path
@@ -195,7 +195,8 @@ func ofKind(names []string, ends ...string) []string {
 	return some
 }
 
-// parts recognises a folder that holds nothing but the parts of one edge list: names that differ in numbers only.
+// parts recognises a folder that holds nothing but the parts of one edge list: names that differ in
+// numbers only.
 func parts(path string, names, dirs []string) (format, why string, ok bool) {
 	if len(names) < 2 || len(dirs) > 0 {
 		return "", "", false

@@ -31,7 +31,8 @@ func head(path string) string {
 	return string(b)
 }
 
-// legacyTorch is how PyTorch's files began before they were zip archives: a pickle of a magic number.
+// legacyTorch is how PyTorch's files began before they were zip archives: a pickle of a magic
+// number.
 const legacyTorch = "\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 
 // file looks at the first bytes of a file, and then at its name.
@@ -101,7 +102,8 @@ func packed(path string) (format, why string, err error) {
 		"unpack it and name what is inside", path, formats)
 }
 
-// members are the names in the directory of a zip: its entries begin with a signature, and have the name at byte 46.
+// members are the names in the directory of a zip: its entries begin with a signature, and have the
+// name at byte 46.
 func members(path string) []string {
 	f, err := store.OpenFile(path)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 const maxDepth = 4 // of the folders inside a source that are searched: raw/relations/TYPE/FILE
 
-// Explain gives err, met in reading the source at path, or what explains it: a file that err names is no data but the
-// pointer that Git LFS leaves in its place.
+// Explain gives err, met in reading the source at path, or what explains it: a file that err names
+// is no data but the pointer that Git LFS leaves in its place.
 func Explain(path string, err error) error {
 	if err == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// baseBytes is what an ingest takes whatever it reads: the program, the source's chunks and inflaters, a section's
-	// buffers.
+	// baseBytes is what an ingest takes whatever it reads: the program, the source's chunks and
+	// inflaters, a section's buffers.
 	baseBytes = 64 << 20
 	// workBytes is the least that passes can work in.
 	workBytes = 64 << 20
@@ -66,8 +66,9 @@ func (b *builder) checkMemory() error {
 	return nil
 }
 
-// hooks let tests have on ten edges what else takes ten million: buckets that do not fit, placers that spill, dictionaries
-// of many parts, runs of texts; and a journal after every pass. Zero is the real thing.
+// hooks let tests have on ten edges what else takes ten million: buckets that do not fit, placers
+// that spill, dictionaries of many parts, runs of texts; and a journal after every pass. Zero is
+// the real thing.
 type hooks struct {
 	records, lists int64 // that a sorter has room for
 	buckets        int   // of edges
@@ -140,8 +141,8 @@ func (s *sorting) fit(given, reverse []extsort.Bucket, width int, ranges *extsor
 	s.records, s.lists = max(1, min(s.records, records)), max(1, min(s.lists, lists))
 }
 
-// spread is how many buckets of edges there should be, and the blocks to write them by: so that a bucket fits a sorter.
-// edges is -1 when nobody knows. inputs buckets are sorted together.
+// spread is how many buckets of edges there should be, and the blocks to write them by: so that a
+// bucket fits a sorter. edges is -1 when nobody knows. inputs buckets are sorted together.
 func (b *builder) spread(edges, lists int64, width, inputs int) (buckets, block int) {
 	s := b.sorting(width, inputs)
 	if edges < 0 {
@@ -162,11 +163,12 @@ func (b *builder) spread(edges, lists int64, width, inputs int) (buckets, block 
 
 const (
 	unknownEdges = 1 << 28
-	// bucketEdges are as many as sort in a second-level cache and a half; with more, sorting waits for memory, and too few
-	// buckets leave workers idle.
+	// bucketEdges are as many as sort in a second-level cache and a half; with more, sorting waits
+	// for memory, and too few buckets leave workers idle.
 	bucketEdges = 1 << 21
 	// fewEdges do not need large blocks.
 	fewEdges = 1 << 15
-	// maxBuckets keeps an Appender's staging in the cache, and files few; beyond, buckets are parted again.
+	// maxBuckets keeps an Appender's staging in the cache, and files few; beyond, buckets are
+	// parted again.
 	maxBuckets = 1024
 )

@@ -145,8 +145,8 @@ func Build(ctx context.Context, src ingest.Source, out string, o Options) (_ *Re
 		}
 	}
 	if b.journaled > 0 {
-		// A journal that names no files: they go now, and a kill from here on loses nothing. What is summed up below is not in it,
-		// or the next Build would have it twice.
+		// A journal that names no files: they go now, and a kill from here on loses nothing. What
+		// is summed up below is not in it, or the next Build would have it twice.
 		b.freeMemory()
 		if err := b.save(); err != nil {
 			return nil, err
@@ -288,7 +288,8 @@ func (b *builder) typeOf(name string) *nodes {
 	return nil
 }
 
-// readSchema reads the form of the graph and refuses what cannot be built, before anything large is read.
+// readSchema reads the form of the graph and refuses what cannot be built, before anything large is
+// read.
 func (b *builder) readSchema(ctx context.Context) error {
 	given, err := b.src.Schema(ctx)
 	if err != nil {
@@ -332,8 +333,8 @@ func (b *builder) checkPolicies() error {
 	return nil
 }
 
-// checkSchema finds references to nothing and things that are named twice. It stops at the first, which is a reader's fault or a
-// file's, not a user's list of mistakes.
+// checkSchema finds references to nothing and things that are named twice. It stops at the first,
+// which is a reader's fault or a file's, not a user's list of mistakes.
 func checkSchema(s *ingest.Schema) error {
 	if len(s.NodeTypes) == 0 {
 		return errors.New("the source has no nodes")

@@ -8,8 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// maxInferredClass bounds the labels of which no source declares the number: one stray id among them would else make a model
-// of any size.
+// maxInferredClass bounds the labels of which no source declares the number: one stray id among
+// them would else make a model of any size.
 const maxInferredClass = 1 << 20
 
 // maxNamed bounds the classes that keep their numbers as names.
@@ -42,8 +42,9 @@ type classes struct {
 	to    []int32 // by the label as read; nil: as it is
 }
 
-// settle makes classes of the labels of rows nodes. Those whose number the source does not declare are numbered in ascending
-// order where they do not count from 0 already, and keep their numbers as names.
+// settle makes classes of the labels of rows nodes. Those whose number the source does not declare
+// are numbered in ascending order where they do not count from 0 already, and keep their numbers as
+// names.
 func (s *classSet) settle(l *ingest.Label, rows int) (*classes, error) {
 	inferred := l.Classes == 0 && len(l.ClassNames) == 0
 	if s.ids(inferred, rows) {
@@ -81,7 +82,8 @@ func (s *classSet) settle(l *ingest.Label, rows int) (*classes, error) {
 	return c, nil
 }
 
-// ids reports whether labels look like ids: no two of them are the same, or most are not, and most nodes have one.
+// ids reports whether labels look like ids: no two of them are the same, or most are not, and most
+// nodes have one.
 func (s *classSet) ids(inferred bool, rows int) bool {
 	const few = 10 // nodes of a graph that may have a class each
 	if 2*s.seen <= rows || s.different < few {

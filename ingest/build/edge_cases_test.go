@@ -16,7 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestNothing: types without nodes and relations without edges are datasets, too, under every order.
+// TestNothing: types without nodes and relations without edges are datasets, too, under every
+// order.
 func TestNothing(t *testing.T) {
 	for _, order := range []Order{OrderDegree, OrderAccess, OrderOriginal} {
 		for _, features := range []string{"degree", "random:3", "fastrp:4"} {
@@ -57,7 +58,8 @@ func (f *flood) Edges(ctx context.Context, _ int, emit func(ingest.EdgeChunk) er
 	return nil
 }
 
-// TestOneNodeHasAllEdges: millions of in-neighbours of one node, and one edge millions of times, in the least memory.
+// TestOneNodeHasAllEdges: millions of in-neighbours of one node, and one edge millions of times, in
+// the least memory.
 func TestOneNodeHasAllEdges(t *testing.T) {
 	for i, c := range []struct {
 		others bool
@@ -99,7 +101,8 @@ func TestOneNodeHasAllEdges(t *testing.T) {
 	}
 }
 
-// TestIDsAtTheLimits: integers at both ends of int64, texts of one byte and of the most, of NUL and of no UTF-8.
+// TestIDsAtTheLimits: integers at both ends of int64, texts of one byte and of the most, of NUL and
+// of no UTF-8.
 func TestIDsAtTheLimits(t *testing.T) {
 	names := map[int64]string{
 		math.MinInt64: "\x00", math.MaxInt64: strings.Repeat("\xff", ingest.MaxIDBytes), -1: "\x00\x00", 0: "a\xc3", 1: strings.Repeat("\xff", ingest.MaxIDBytes-1) + "\xfe",

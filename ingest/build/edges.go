@@ -13,7 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// The way of an edge, each step a pass over all edges of a relation that reads what the one before wrote:
+// The way of an edge, each step a pass over all edges of a relation that reads what the one before
+// wrote:
 //
 //	read       the source's edges, by rows: a log, or parted by destination where they are to be merged or are in order;
 //	           those that are held out leave here: see edgesplit.go
@@ -22,14 +23,14 @@ import (
 //	renumber   rows become stored ids, parted by destination
 //	write      sorted, into the dataset
 //
-// Between read and the others the order of nodes is found. Records are a [extsort.Key], destination and source; where
-// something rides on an edge, its number as read and its columns follow.
+// Between read and the others the order of nodes is found. Records are a [extsort.Key], destination
+// and source; where something rides on an edge, its number as read and its columns follow.
 
 // relation is one relation under way, as the journal keeps it.
 type relation struct {
 	Report RelationReport `json:"report"`
-	// Given and Reverse are the edges as read, by rows: one log each, or parted at Starts. There are reverses only where they
-	// are to be merged with the others.
+	// Given and Reverse are the edges as read, by rows: one log each, or parted at Starts. There
+	// are reverses only where they are to be merged with the others.
 	Given   []extsort.Bucket `json:"given,omitempty"`
 	Reverse []extsort.Bucket `json:"reverse,omitempty"`
 	Merged  []extsort.Bucket `json:"merged,omitempty"` // by rows, a log
@@ -94,7 +95,8 @@ func (b *builder) hasEdgeTable(key string) bool {
 	return false
 }
 
-// edgeSink takes edges by rows to where they are sorted. One goroutine uses it; those of one relation share the rest.
+// edgeSink takes edges by rows to where they are sorted. One goroutine uses it; those of one
+// relation share the rest.
 type edgeSink struct {
 	*edgeSinks
 	given, reverse *extsort.Appender
@@ -104,8 +106,8 @@ type edgeSink struct {
 	counted        []extsort.Key // edges that are not yet in times and degree
 }
 
-// countBatch is how many edges are counted under one lock. Atomic counts would wait for a cache line each, one after the
-// other; plain ones overlap.
+// countBatch is how many edges are counted under one lock. Atomic counts would wait for a cache
+// line each, one after the other; plain ones overlap.
 const countBatch = 4096
 
 // edgeSinks is what the sinks of a relation share.
@@ -215,7 +217,8 @@ func (s *edgeSink) addPacked(u, v uint32, tail []byte) {
 	s.put(u, v)
 }
 
-// pack writes what rides on edge k of a chunk: its number as read, the bits of its columns, and its part.
+// pack writes what rides on edge k of a chunk: its number as read, the bits of its columns, and its
+// part.
 func (f *edgeForm) pack(dst []byte, c *ingest.EdgeChunk, k int) {
 	if f.width == 8 {
 		return
@@ -312,7 +315,8 @@ func (s *edgeSinks) err() error {
 	return nil
 }
 
-// close ends the relation's reading: all sinks are flushed. Loops are added last, where they are asked for.
+// close ends the relation's reading: all sinks are flushed. Loops are added last, where they are
+// asked for.
 func (s *edgeSinks) close(r *relation, failed error) error {
 	if failed == nil && s.b.SelfLoops == SelfLoopsAdd && s.form.src == s.form.dst && !s.form.made {
 		sink := s.sink()
@@ -397,7 +401,8 @@ func (b *builder) readRelation(ctx context.Context, i int) error {
 	return sinks.close(rel, err)
 }
 
-// unknownEnd is the error of edge k of a chunk, one of whose ends is no row; nil when it may be passed over.
+// unknownEnd is the error of edge k of a chunk, one of whose ends is no row; nil when it may be
+// passed over.
 func (b *builder) unknownEnd(form *edgeForm, c *ingest.EdgeChunk, k int) error {
 	end, n, id := "source", form.src, c.Src[k]
 	if id >= 0 && id < int64(n.count) {

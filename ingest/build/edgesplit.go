@@ -17,27 +17,31 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Edge splits hold edges out of the topology, for link prediction. Which part an edge goes to is decided when it is read, from
-// the edge alone, so that it takes no memory: held-out edges go to logs of their own, and all later passes know only those that
-// are left. Reverses and made features so are of these. When the topology is written, the logs are sorted into the dataset.
+// Edge splits hold edges out of the topology, for link prediction. Which part an edge goes to is
+// decided when it is read, from the edge alone, so that it takes no memory: held-out edges go to
+// logs of their own, and all later passes know only those that are left. Reverses and made features
+// so are of these. When the topology is written, the logs are sorted into the dataset.
 //
-// At random, an edge goes by a hash of its two nodes, whatever the relation and direction: parallel copies, both directions of an
-// undirected relation, and a relation that the source has in both directions all agree; where that is one relation, a pass finds it out
-// (reverse.go), and its links are held out once, in one of their directions. By time, it goes by a column: a pass
-// before reads the column alone and finds the times that the shares end at (timesplit.go). Edges of one time stay together, and a
-// pair that comes again later is held out although it was there before, as it is when the future is predicted. A self loop is
-// always a training edge.
+// At random, an edge goes by a hash of its two nodes, whatever the relation and direction: parallel
+// copies, both directions of an undirected relation, and a relation that the source has in both
+// directions all agree; where that is one relation, a pass finds it out (reverse.go), and its links
+// are held out once, in one of their directions. By time, it goes by a column: a pass before reads
+// the column alone and finds the times that the shares end at (timesplit.go). Edges of one time
+// stay together, and a pair that comes again later is held out although it was there before, as it
+// is when the future is predicted. A self loop is always a training edge.
 
 // edgeSplit is what is held out of one relation.
 type edgeSplit struct {
 	edgeSplitPlan
 	types uint64 // of the ends, in the seed of the hash
-	// bounds are the least hash, or time, of a validation and of a test edge. Times are known when they have been read.
+	// bounds are the least hash, or time, of a validation and of a test edge. Times are known when
+	// they have been read.
 	bounds [2]uint64
 	// Of the column of times: what it holds, and where in a record behind the key.
 	elem store.Elem
 	at   int
-	// times are those of the sources instead, by row, where a column of these is asked for: keys of 32 bits, while edges are read.
+	// times are those of the sources instead, by row, where a column of these is asked for: keys of
+	// 32 bits, while edges are read.
 	times *kernels.HostBuf
 }
 
@@ -295,8 +299,8 @@ func (s *edgeSplit) part(f *edgeForm, u, v uint32, tail []byte) int {
 	return 2
 }
 
-// turned says whether an edge that is there once for both directions, between rows u and v, goes from v to u. It is as likely
-// either way.
+// turned says whether an edge that is there once for both directions, between rows u and v, goes
+// from v to u. It is as likely either way.
 func (s *edgeSplit) turned(f *edgeForm, u, v uint32) bool { return (s.hash(f, u, v)&1 == 0) == (u < v) }
 
 // writeEdgeSplits sorts the held-out edges into the dataset.

@@ -85,8 +85,9 @@ func relationOf(d *store.Dataset, key string) int {
 	return slices.IndexFunc(d.Manifest().Relations, func(r store.Relation) bool { return r.Key() == key })
 }
 
-// TestEdgeSplitParts: whatever the graph and the options, topology and held-out edges together are what there is without a
-// split, pairs of nodes stay together, the parts depend on the seed alone, and reverses are those of what is left.
+// TestEdgeSplitParts: whatever the graph and the options, topology and held-out edges together are
+// what there is without a split, pairs of nodes stay together, the parts depend on the seed alone,
+// and reverses are those of what is left.
 func TestEdgeSplitParts(t *testing.T) {
 	fewer(t, 12)
 	dir := t.TempDir()
@@ -177,7 +178,8 @@ func TestEdgeSplitParts(t *testing.T) {
 	}, map[string]*int{"a held-out edge": &held})
 }
 
-// TestEdgeSplitReversed: where the source has a relation in both directions, both lack what one of them holds out.
+// TestEdgeSplitReversed: where the source has a relation in both directions, both lack what one of
+// them holds out.
 func TestEdgeSplitReversed(t *testing.T) {
 	f := &fake{
 		schema: ingest.Schema{
@@ -223,8 +225,8 @@ func TestEdgeSplitReversed(t *testing.T) {
 	refuse("no edge is left to train on", "random:0.0001/0.5/0.4999")
 }
 
-// TestEdgeSplitOfBothDirections: a relation that the source has in both directions, and of which nobody said so, has its links held out once;
-// one that lacks a single reverse is a directed one.
+// TestEdgeSplitOfBothDirections: a relation that the source has in both directions, and of which
+// nobody said so, has its links held out once; one that lacks a single reverse is a directed one.
 func TestEdgeSplitOfBothDirections(t *testing.T) {
 	f := &fake{
 		schema: ingest.Schema{NodeTypes: []ingest.NodeType{{Name: "node", Count: 40}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}}},
@@ -335,7 +337,8 @@ func TestPlanEdgeSplit(t *testing.T) {
 	}
 }
 
-// TestEdgeSplitGiven: what the source holds out is held out, whatever nodes are called by; and another split takes its place.
+// TestEdgeSplitGiven: what the source holds out is held out, whatever nodes are called by; and
+// another split takes its place.
 func TestEdgeSplitGiven(t *testing.T) {
 	fewer(t, 12)
 	dir := t.TempDir()
@@ -382,7 +385,8 @@ func TestEdgeSplitGiven(t *testing.T) {
 			require.Empty(t, problems)
 			return d, rep, nil
 		}
-		// edgesOf are those of the graph as the dataset has them: texts are known by their rows, which sort as they do.
+		// edgesOf are those of the graph as the dataset has them: texts are known by their rows,
+		// which sort as they do.
 		rowOf := func(d *store.Dataset, id int64) int64 {
 			if kind != ingest.TextIDs {
 				return id

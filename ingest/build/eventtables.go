@@ -27,7 +27,8 @@ type placed struct {
 	have []byte
 }
 
-// next is the place of the next event as read; ok is false where there is none, since the event was passed over.
+// next is the place of the next event as read; ok is false where there is none, since the event was
+// passed over.
 func (p *placed) next() (place uint32, ok bool, err error) {
 	if len(p.have) == 0 {
 		n := min(int64(len(p.buf)), p.log.Bytes-p.at)
@@ -75,7 +76,8 @@ func (b *builder) writeEventTable(ctx context.Context, i, k int, t ingest.Table)
 	return b.writePlaced(ctx, t, rows)
 }
 
-// makeEventTables writes the features that are made for the events of streams: they depend on the seed and an event's number alone.
+// makeEventTables writes the features that are made for the events of streams: they depend on the
+// seed and an event's number alone.
 func (b *builder) makeEventTables(ctx context.Context) error {
 	if b.eventDim == 0 || !b.streams() {
 		return nil

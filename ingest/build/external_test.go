@@ -27,8 +27,8 @@ import (
 // tiny has room for next to nothing, so that tens of edges take every way that billions take.
 var tiny = hooks{records: 7, lists: 3, buckets: 4, placed: 4 << 10, parts: 3, texts: 300, means: 500, packed: 90}
 
-// drawAny is a random graph of what a Schema can say: node types with every kind of ids, listed and gathered, relations
-// between any two with columns, tables of nodes and of edges, labels, splits.
+// drawAny is a random graph of what a Schema can say: node types with every kind of ids, listed and
+// gathered, relations between any two with columns, tables of nodes and of edges, labels, splits.
 func drawAny(t *rapid.T, bad bool) *fake {
 	f := &fake{
 		schema: ingest.Schema{Name: "any", Identity: "any"},
@@ -386,8 +386,8 @@ func fewer(t *testing.T, n int) {
 	t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
 }
 
-// TestBuildAnything: any graph, by any options, is what it must be, and the same to the last byte however little room there
-// is and however the source cuts its chunks.
+// TestBuildAnything: any graph, by any options, is what it must be, and the same to the last byte
+// however little room there is and however the source cuts its chunks.
 func TestBuildAnything(t *testing.T) {
 	fewer(t, 40)
 	dir := t.TempDir()

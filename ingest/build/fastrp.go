@@ -8,9 +8,10 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// FastRP (Chen, Sultan, Tian, Chen, Skiena: Fast and Accurate Network Embeddings via Very Sparse Random Projection, CIKM
-// 2019) embeds a node by the random walks from it, projected to few columns before they are taken. Here, on the graph
-// with every edge in both directions, all node types and relations together, with degrees d:
+// FastRP (Chen, Sultan, Tian, Chen, Skiena: Fast and Accurate Network Embeddings via Very Sparse
+// Random Projection, CIKM 2019) embeds a node by the random walks from it, projected to few columns
+// before they are taken. Here, on the graph with every edge in both directions, all node types and
+// relations together, with degrees d:
 //
 //	X₀[v][c] = +1, 0, -1 with probabilities 1/6, 2/3, 1/6
 //	Yₖ[v]    = (1/d(v)) · Σ Xₖ₋₁[u] over v's neighbours u
@@ -19,13 +20,15 @@ import (
 //
 // so that a value is about 1, which float16 holds well. Nodes without edges are zeros throughout.
 //
-// Two things differ from the paper. It takes the powers of the walk as they come; all of them tend to one stationary
-// vector and soon say nothing of v, so that it stops at the fourth. Taking the mean away and bringing rows back to unit
-// length after each step keeps what differs, and long walks, which see communities, become the useful ones. And X₀ is not
-// weighted by a tuned power of d(v): on ogbn-arxiv every power but 0 was worse, as were lazy walks (a step that stays),
+// Two things differ from the paper. It takes the powers of the walk as they come; all of them tend
+// to one stationary vector and soon say nothing of v, so that it stops at the fourth. Taking the
+// mean away and bringing rows back to unit length after each step keeps what differs, and long
+// walks, which see communities, become the useful ones. And X₀ is not weighted by a tuned power of
+// d(v): on ogbn-arxiv every power but 0 was worse, as were lazy walks (a step that stays),
 // symmetric normalisation, and powers side by side instead of summed.
 //
-// Accuracy on ogbn-arxiv's given split, D = 128, 5 epochs of logistic regression on the embedding, validation and test:
+// Accuracy on ogbn-arxiv's given split, D = 128, 5 epochs of logistic regression on the embedding,
+// validation and test:
 //
 //	powers 1 to 4, X₀ weighted by d^-0.5   34.8 %  35.8 %
 //	powers 1 to 4                          45.4 %  46.8 %
@@ -38,7 +41,8 @@ const (
 	fastRPLast  = 16
 )
 
-// pull says that the nodes of a type, from global node to on, hear from those of another, from global node from on.
+// pull says that the nodes of a type, from global node to on, hear from those of another, from
+// global node from on.
 type pull struct {
 	to, from int
 	lists    *topology
@@ -109,8 +113,9 @@ func (b *builder) fastRPBytes(dim int) int64 {
 	return 12*int64(dim)*nodes + 4*edges + (16+4)*nodes
 }
 
-// fastRP embeds every node of the graph, all types one after another, in dim columns. It works in memory, on the edges as
-// stored: sums run in the order of stored ids, so the last bits follow Order.
+// fastRP embeds every node of the graph, all types one after another, in dim columns. It works in
+// memory, on the edges as stored: sums run in the order of stored ids, so the last bits follow
+// Order.
 func (b *builder) fastRP(ctx context.Context, dim int) (_ *embedding, err error) {
 	if need := b.fastRPBytes(dim); b.held+need+baseBytes > b.Memory {
 		return nil, fmt.Errorf("--features fastrp:%d works in memory, and needs --memory %d MiB for this graph; give that, or fewer columns, or choose random:D or degree",
@@ -182,7 +187,8 @@ func (b *builder) fastRP(ctx context.Context, dim int) (_ *embedding, err error)
 	return &embedding{e, bufs[2], free}, err
 }
 
-// topology is one relation in memory, by stored ids: the in-neighbours of each destination, ascending.
+// topology is one relation in memory, by stored ids: the in-neighbours of each destination,
+// ascending.
 type topology struct {
 	offsets   []uint64
 	neighbors []uint32
@@ -241,8 +247,8 @@ func (e *embedder) walk(ctx context.Context, dst, src []float32) error {
 	})
 }
 
-// center takes the mean of the rows of a type's nodes that have edges away from them. It sums by chunk, and the chunks in
-// their order, so that the mean does not depend on the threads.
+// center takes the mean of the rows of a type's nodes that have edges away from them. It sums by
+// chunk, and the chunks in their order, so that the mean does not depend on the threads.
 func (e *embedder) center(ctx context.Context, x []float32, t span) error {
 	chunks := make([][]float64, (t.nodes+embedChunk-1)/embedChunk)
 	connected := make([]int, len(chunks))

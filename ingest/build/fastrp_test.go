@@ -82,7 +82,8 @@ func slowFastRP(adjacency [][]float64, types []span, dim int, seed uint64) [][]f
 	return sum
 }
 
-// TestFastRPIsItsFormula on two node types, one relation within the first and one across, against the formula.
+// TestFastRPIsItsFormula on two node types, one relation within the first and one across, against
+// the formula.
 func TestFastRPIsItsFormula(t *testing.T) {
 	const papers, authors, dim = 30, 12, 16
 	f := &fake{schema: ingest.Schema{
@@ -139,7 +140,8 @@ func TestMadeFeaturesIgnoreThreads(t *testing.T) {
 	}
 }
 
-// TestFastRPPlan: the plan goes by the sums there are to make, which the number of rows says nothing of.
+// TestFastRPPlan: the plan goes by the sums there are to make, which the number of rows says
+// nothing of.
 func TestFastRPPlan(t *testing.T) {
 	seconds := func(edges int64, o Options) float64 {
 		f := &fake{schema: ingest.Schema{Name: "wide", NodeTypes: []ingest.NodeType{{Name: "node", Count: 1000}},

@@ -11,7 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// writeHeldEdges writes the held-out edges of relation i that the source has by themselves, in its order, which negatives follow.
+// writeHeldEdges writes the held-out edges of relation i that the source has by themselves, in its
+// order, which negatives follow.
 func (b *builder) writeHeldEdges(ctx context.Context, i int) error {
 	f, src := b.form(i), b.src.(ingest.EdgeHolder)
 	if rel := &b.state.Relations[i]; rel.ReverseOf != "" {
@@ -123,7 +124,8 @@ func (h *heldWriter) from(ctx context.Context, write func(c *ingest.HeldChunk) e
 	}
 }
 
-// ids are the stored ids of rows, each of them the width-th part of an edge. what names them in messages.
+// ids are the stored ids of rows, each of them the width-th part of an edge. what names them in
+// messages.
 func (h *heldWriter) ids(slot int, n *nodes, c *ingest.HeldChunk, rows []int64, width int, what string) ([]store.NodeID, error) {
 	stored, out := n.storedIDs(), h.stored[slot][:0]
 	for k, row := range rows {

@@ -48,8 +48,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestSourceFailsAnywhere ends the source at each chunk, by its own error and by cancelling: the error comes back as it
-// is, and nothing is left.
+// TestSourceFailsAnywhere ends the source at each chunk, by its own error and by cancelling: the
+// error comes back as it is, and nothing is left.
 func TestSourceFailsAnywhere(t *testing.T) {
 	broken := errors.New("feat.csv: the disk came off")
 	for _, cancelled := range []bool{false, true} {

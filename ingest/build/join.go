@@ -15,11 +15,13 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 )
 
-// Nodes with ids of their own, IntIDs and TextIDs, are found by joining: ids and the ends of edges are parted by a hash of
-// the id, and one part after another is resolved in memory, first by sources, then by destinations. No part is ever looked
-// up on disk. An integer is the text of its eight bytes, biggest first and with the sign turned, so that texts sort as
-// numbers do; an id travels as its 128-bit hash (XXH3 under a seed that nobody outside knows beforehand), and its text is
-// kept once, in the dictionary. Two ids of one hash would be one node: at a billion ids the odds are 1 in 10²⁰.
+// Nodes with ids of their own, IntIDs and TextIDs, are found by joining: ids and the ends of edges
+// are parted by a hash of the id, and one part after another is resolved in memory, first by
+// sources, then by destinations. No part is ever looked up on disk. An integer is the text of its
+// eight bytes, biggest first and with the sign turned, so that texts sort as numbers do; an id
+// travels as its 128-bit hash (XXH3 under a seed that nobody outside knows beforehand), and its
+// text is kept once, in the dictionary. Two ids of one hash would be one node: at a billion ids the
+// odds are 1 in 10²⁰.
 //
 //	ids of T        the listed ids, sorted; a part holds (hash, row)
 //	read R          edges by hashes, parted by that of the source (or destination, when the source is a row)
@@ -44,8 +46,8 @@ func (f *edgeForm) end(e end) *nodes {
 
 func (f *edgeForm) own() bool { return f.src.kind != ingest.RowIDs || f.dst.kind != ingest.RowIDs }
 
-// joinEdges reads the relations that have ends with ids of their own, gathers the nodes that only edges name, and resolves
-// the ends.
+// joinEdges reads the relations that have ends with ids of their own, gathers the nodes that only
+// edges name, and resolves the ends.
 func (b *builder) joinEdges(ctx context.Context) error {
 	for i, r := range b.read() {
 		if f := b.form(i); !f.own() {
@@ -131,7 +133,8 @@ func (b *builder) readKeyed(ctx context.Context, i int) error {
 					ids, texts, name = c.Dst, &c.DstTexts, "destination"
 				}
 				n := f.end(e)
-				// An edge that is passed over names nodes nevertheless: whether the others know both their ends turns out later.
+				// An edge that is passed over names nodes nevertheless: whether the others know
+				// both their ends turns out later.
 				pass := func(what string) error {
 					if bad { // and counted
 						return nil
@@ -207,8 +210,8 @@ type unknownID struct {
 
 func (u *unknownID) Error() string { return "an edge names an unknown node" }
 
-// resolve finds the rows of one end of relation i: of the sources while the destinations are hashes still, or rows from the
-// beginning.
+// resolve finds the rows of one end of relation i: of the sources while the destinations are hashes
+// still, or rows from the beginning.
 func (b *builder) resolve(ctx context.Context, i int, e end) error {
 	rel, f := &b.state.Relations[i], b.form(i)
 	d := b.dictionaryOf(f.end(e))
@@ -216,8 +219,8 @@ func (b *builder) resolve(ctx context.Context, i int, e end) error {
 	if e == target {
 		next = nil
 	}
-	// A record is two keys and what rides on the edge; the one to resolve is a hash, and the other is a row or, after
-	// sources, a hash.
+	// A record is two keys and what rides on the edge; the one to resolve is a hash, and the other
+	// is a row or, after sources, a hash.
 	width := keyBytes(f.src) + keyBytes(f.dst) + f.width - 8
 	at, other := 0, hashBytes // of the keys
 	if e == target {

@@ -20,13 +20,15 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// The journal says which passes are done and where their results lie, so that a killed ingest goes on after the last of
-// them. It is replaced as a whole, after what it names is synced; files that no journal names are removed only then.
+// The journal says which passes are done and where their results lie, so that a killed ingest goes
+// on after the last of them. It is replaced as a whole, after what it names is synced; files that
+// no journal names are removed only then.
 
 const (
 	journalName = "journal.json"
 	spillName   = "spill"
-	// journalEvery is how much work may be lost: passes that took less together are not worth the syncs.
+	// journalEvery is how much work may be lost: passes that took less together are not worth the
+	// syncs.
 	journalEvery = time.Second
 	// saveShare spaces journals: the next is written once passes have run this many times as long
 	// as the last took to write. A journal of thousands of relations is large.
@@ -217,8 +219,8 @@ func replaceFile(fsys vfs.FS, dir, name string, text []byte) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// key is what a journal is recognised by: "" when the source cannot say that it is the same. Memory and directories may
-// change between two tries.
+// key is what a journal is recognised by: "" when the source cannot say that it is the same. Memory
+// and directories may change between two tries.
 func (b *builder) key() (string, error) {
 	if b.schema.Identity == "" {
 		return "", nil
@@ -230,8 +232,8 @@ func (b *builder) key() (string, error) {
 // journalVersion changes when the meaning of a journal or of the files it names does.
 const journalVersion = 2
 
-// readJournal returns what an interrupted ingest of this source with these options left in work, or nil. It is called with
-// the writer's lock held.
+// readJournal returns what an interrupted ingest of this source with these options left in work, or
+// nil. It is called with the writer's lock held.
 func (b *builder) readJournal(work string) *store.Manifest {
 	old, there := b.parseJournal(work)
 	if !there {
@@ -296,8 +298,8 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 1<<28))
 }
 
-// outside is the directory for what is spilled to Options.Tmp, "" when that is not asked for: told apart from those of other
-// datasets by the full name of this one.
+// outside is the directory for what is spilled to Options.Tmp, "" when that is not asked for: told
+// apart from those of other datasets by the full name of this one.
 func (b *builder) outside() (string, error) {
 	if b.Tmp == "" {
 		return "", nil
@@ -344,7 +346,8 @@ func (b *builder) whole(s *state, work string) bool {
 	return !slices.ContainsFunc(s.buckets(), func(bucket extsort.Bucket) bool { return !area.Has(bucket) })
 }
 
-// clearStranger removes what a state that is not gone on with has outside the writer's directory, which the writer clears.
+// clearStranger removes what a state that is not gone on with has outside the writer's directory,
+// which the writer clears.
 func (b *builder) clearStranger(s *state) {
 	if s != nil && s.Spill != "" && b.FS.PathBase(s.Spill) == b.outsideName() {
 		_ = b.FS.RemoveAll(s.Spill) // it takes space, and does no other harm
@@ -438,8 +441,8 @@ func (s *state) buckets() []extsort.Bucket {
 	return all
 }
 
-// leave ends a Build that did not succeed. What is whole stays where it was before this Build began, where the user
-// interrupted it, and where it wants more memory; it goes otherwise.
+// leave ends a Build that did not succeed. What is whole stays where it was before this Build
+// began, where the user interrupted it, and where it wants more memory; it goes otherwise.
 func (b *builder) leave(cause error) error {
 	var memory *memoryError
 	if b.journaled > 0 && (!b.begun || errors.Is(cause, context.Canceled) || errors.As(cause, &memory)) {

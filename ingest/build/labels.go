@@ -23,7 +23,8 @@ func (b *builder) writeLabels(ctx context.Context) error {
 	return nil
 }
 
-// eachLabel streams label i: visit gets the values of one row after another, width of them, checked.
+// eachLabel streams label i: visit gets the values of one row after another, width of them,
+// checked.
 func (b *builder) eachLabel(ctx context.Context, i int, visit func(row int, values []int32)) error {
 	l := b.schema.Labels[i]
 	n := b.typeOf(l.NodeType)

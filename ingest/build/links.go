@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// CheckLinks refuses a source, in a folder or under a prefix, with a symbolic link that leads out of its folder: whoever packed
-// it would choose what else on this machine is read. Links inside the folder are fine, and so is one that is the source itself,
-// which the user named.
+// CheckLinks refuses a source, in a folder or under a prefix, with a symbolic link that leads out
+// of its folder: whoever packed it would choose what else on this machine is read. Links inside the
+// folder are fine, and so is one that is the source itself, which the user named.
 func CheckLinks(source string) error {
 	info, err := os.Stat(source)
 	switch {
@@ -39,7 +39,8 @@ func CheckLinks(source string) error {
 	})
 }
 
-// CheckLink refuses a path in a folder where it leads out of the folder. One that names a place elsewhere does not.
+// CheckLink refuses a path in a folder where it leads out of the folder. One that names a place
+// elsewhere does not.
 func CheckLink(folder, path string) error {
 	if rel, err := filepath.Rel(folder, path); err != nil || !filepath.IsLocal(rel) {
 		return nil

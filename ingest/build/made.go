@@ -76,7 +76,8 @@ func (b *builder) makeTables(ctx context.Context) error {
 	return nil
 }
 
-// makeTable writes a table in stored order, whose rows can be had in any; fill is called by many goroutines.
+// makeTable writes a table in stored order, whose rows can be had in any; fill is called by many
+// goroutines.
 func (b *builder) makeTable(ctx context.Context, t ingest.Table, made bool, fill func(rows []uint32, dst []float32)) error {
 	n := b.typeOf(t.NodeType)
 	rowOf, err := b.rowsInOrder(n)
@@ -95,8 +96,8 @@ func (b *builder) makeTable(ctx context.Context, t ingest.Table, made bool, fill
 	return b.makeRows(ctx, t, made, from, n.count, order, fill)
 }
 
-// makeRows writes count rows, those of order one behind the other, or of 0, 1, 2 and so on where that is nil. from is what messages call
-// their origin.
+// makeRows writes count rows, those of order one behind the other, or of 0, 1, 2 and so on where
+// that is nil. from is what messages call their origin.
 func (b *builder) makeRows(ctx context.Context, t ingest.Table, made bool, from string, rowCount int, order []uint32, fill func(rows []uint32, dst []float32)) error {
 	w, err := b.newTable(t, made)
 	if err != nil {
@@ -154,8 +155,8 @@ func (b *builder) rowsInOrder(n *nodes) (*kernels.HostBuf, error) {
 	return buf, nil
 }
 
-// mix is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014): a
-// bijection in which every bit of x moves about half of the result's.
+// mix is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+// Generators, 2014): a bijection in which every bit of x moves about half of the result's.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

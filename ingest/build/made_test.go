@@ -86,7 +86,8 @@ func TestClamp(t *testing.T) {
 	require.Equal(t, store.F32, d.Features(0).Elem())
 }
 
-// TestRounding: what half precision rounds as it rounds everything passes, and what it loses is refused, or counted.
+// TestRounding: what half precision rounds as it rounds everything passes, and what it loses is
+// refused, or counted.
 func TestRounding(t *testing.T) {
 	column := func(values ...float32) *fake { // the second of small's two
 		f := small()
@@ -132,7 +133,8 @@ func TestRounding(t *testing.T) {
 	}
 }
 
-// TestPackHalves: every half but zeros, subnormals and those from 2048 on is plain, wherever it lies.
+// TestPackHalves: every half but zeros, subnormals and those from 2048 on is plain, wherever it
+// lies.
 func TestPackHalves(t *testing.T) {
 	for h := range 1 << 16 {
 		x := math.Abs(float64(float16.Frombits(uint16(h)).Float32()))
@@ -147,7 +149,8 @@ func TestPackHalves(t *testing.T) {
 	}
 }
 
-// TestNormalizeRow: before halves are made of them, whatever way the rows take, and only of nodes' features that are read.
+// TestNormalizeRow: before halves are made of them, whatever way the rows take, and only of nodes'
+// features that are read.
 func TestNormalizeRow(t *testing.T) {
 	f := small()
 	f.rows[0] = []float32{3e6, -1e6, 0, 0, 2, 2, -5, 0, 1e-7, 3e-7, 1, 2}

@@ -17,19 +17,21 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Means. A node of a type without features gets the mean of its in-neighbours' rows, as often as there are edges. Types are
-// made in rounds, each once, from the tables of earlier rounds: from papers their authors, from authors their institutions.
+// Means. A node of a type without features gets the mean of its in-neighbours' rows, as often as
+// there are edges. Types are made in rounds, each once, from the tables of earlier rounds: from
+// papers their authors, from authors their institutions.
 //
 //	sum[v]  = Σ row[u], in float32, relation by relation, and in each by ascending u
 //	mean[v] = sum[v] / number of edges, rounded once; zeros where there are none
 //
-// Neither the sums nor the rows need fit in memory. Destinations come in parts whose sums do, and sources in blocks whose rows
-// do: for each part all blocks are read, in order, and each brings the edges from it to the part. Edges are stored by
-// destination, so those of a part follow each other; where there are many blocks, edges are parted by block first, which
-// leaves them by destination. A sum meets its rows in one order, however the two are cut.
+// Neither the sums nor the rows need fit in memory. Destinations come in parts whose sums do, and
+// sources in blocks whose rows do: for each part all blocks are read, in order, and each brings the
+// edges from it to the part. Edges are stored by destination, so those of a part follow each other;
+// where there are many blocks, edges are parted by block first, which leaves them by destination. A
+// sum meets its rows in one order, however the two are cut.
 //
-// Where all rows fit they are read once and stay, and parts are small. Else most of the memory is for sums, since each part is
-// a pass over the rows.
+// Where all rows fit they are read once and stay, and parts are small. Else most of the memory is
+// for sums, since each part is a pass over the rows.
 
 // meanPlan is the mean features of one node type.
 type meanPlan struct {
@@ -159,12 +161,13 @@ func divideMeans(room, nodes int64, dim int, tables int64) meanRoom {
 	return r
 }
 
-// partedAbove is the number of blocks from which edges are parted by block: reading all edges for each block and leaving most
-// of them costs 4 bytes an edge and block, parting and reading the parts 20.
+// partedAbove is the number of blocks from which edges are parted by block: reading all edges for
+// each block and leaving most of them costs 4 bytes an edge and block, parting and reading the
+// parts 20.
 const partedAbove = 4
 
-// parted is the edges of a relation by blocks of sources, as the journal keeps them: records of 8 bytes, keys of destination
-// and source, ascending in each.
+// parted is the edges of a relation by blocks of sources, as the journal keeps them: records of 8
+// bytes, keys of destination and source, ascending in each.
 type parted struct {
 	NodeType int              `json:"node_type"` // that the means are for
 	Relation int              `json:"relation"`
@@ -289,7 +292,8 @@ type meanStream struct {
 	first, end uint32
 }
 
-// meanBlock is some rows of a source, and the stream of the edges from them. base is the first row in buf.
+// meanBlock is some rows of a source, and the stream of the edges from them. base is the first row
+// in buf.
 type meanBlock struct {
 	source     int
 	edges      meanEdges

@@ -35,7 +35,8 @@ func floats(f *store.Features, v store.NodeID) (row []float32) {
 	return row
 }
 
-// slowMeans makes the means of a dataset's types anew, from its relations and the tables that its source had: by type.
+// slowMeans makes the means of a dataset's types anew, from its relations and the tables that its
+// source had: by type.
 func slowMeans(d *store.Dataset, given []ingest.Table) map[string][][]float32 {
 	m := d.Manifest()
 	tables := map[string][][]float32{}
@@ -143,7 +144,8 @@ func TestMean(t *testing.T) {
 	requireMeans(t, d, f.schema.Tables)
 }
 
-// TestMeanRounds: what float16 rounds of a mean is never refused, and a sum goes from source to source upwards.
+// TestMeanRounds: what float16 rounds of a mean is never refused, and a sum goes from source to
+// source upwards.
 func TestMeanRounds(t *testing.T) {
 	f := typed()
 	f.rows[0] = []float32{4096, 1e-4, 4098, 1e-4, 4098, 1e-4, 4098, 2e-4, 65504, 65504}
@@ -185,7 +187,8 @@ func drawRounds(t *rapid.T) *fake {
 	return f
 }
 
-// TestMeansAnyway: means are the slow ones, and the same bytes whatever memory their sums and rows have.
+// TestMeansAnyway: means are the slow ones, and the same bytes whatever memory their sums and rows
+// have.
 func TestMeansAnyway(t *testing.T) {
 	fewer(t, 60)
 	dir, n := t.TempDir(), 0
@@ -358,7 +361,8 @@ func TestNoFeatures(t *testing.T) {
 	require.Contains(t, rep.Notes, "node type paper has no features")
 }
 
-// TestSpilledEdges: edges are visited by ranges of destinations, again and again, and those that are passed are not read again.
+// TestSpilledEdges: edges are visited by ranges of destinations, again and again, and those that
+// are passed are not read again.
 func TestSpilledEdges(t *testing.T) {
 	area, err := extsort.Open(vfs.NewMem(), "spill")
 	require.NoError(t, err)

@@ -12,8 +12,9 @@ import (
 
 // meanEdges are edges by ascending destination, some of a relation's.
 type meanEdges interface {
-	// each visits the edges to destinations from lo up to end, a record of 8 bytes each: a [extsort.Key] of destination and
-	// source. Calls go upwards: lo is never below an earlier one. The records are lent for the call.
+	// each visits the edges to destinations from lo up to end, a record of 8 bytes each: a
+	// [extsort.Key] of destination and source. Calls go upwards: lo is never below an earlier one.
+	// The records are lent for the call.
 	each(ctx context.Context, lo, end uint32, visit func(records []byte) error) error
 	// any says whether there are such edges, lo being no lower than in earlier calls of each.
 	any(lo, end uint32) (bool, error)

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 )
 
-// mergeEdges makes equal edges one in the relations that want it, and adds reverses. What is left goes to a log; where
-// nodes keep their order it goes into the dataset instead.
+// mergeEdges makes equal edges one in the relations that want it, and adds reverses. What is left
+// goes to a log; where nodes keep their order it goes into the dataset instead.
 func (b *builder) mergeEdges(ctx context.Context) error {
 	for i, r := range b.read() {
 		f := b.form(i)
@@ -108,8 +108,8 @@ func (m *merged) keyed(width int) []byte {
 // turn waits until all buckets before this one are done, so that what follows is in order.
 type turn func() error
 
-// sortBuckets sorts the newest buckets of a relation, by several workers, and calls visit with what is to be kept: from one
-// goroutine a bucket, and in order within it. It counts duplicates.
+// sortBuckets sorts the newest buckets of a relation, by several workers, and calls visit with what
+// is to be kept: from one goroutine a bucket, and in order within it. It counts duplicates.
 func (b *builder) sortBuckets(ctx context.Context, f *edgeForm, rel *relation, visit func(bucket int, wait turn, m *merged) error) error {
 	given := rel.Given
 	if rel.Stored != nil {
@@ -224,8 +224,8 @@ type combiner struct {
 // begin turns to another bucket.
 func (c *combiner) begin() { c.duplicates, c.reversed, c.kept, c.any = 0, 0, 0, false }
 
-// combine takes a run of given edges and perhaps one of reverses, over the same lists. What it returns is good until the
-// next call.
+// combine takes a run of given edges and perhaps one of reverses, over the same lists. What it
+// returns is good until the next call.
 func (c *combiner) combine(runs []extsort.Run) *merged {
 	given := &runs[0]
 	c.m = merged{list: given.List, lengths: given.Lengths, items: given.Items}
@@ -270,7 +270,8 @@ func (c *combiner) one(r *extsort.Run) {
 	c.m.items = r.Items[:out]
 }
 
-// two merges given edges and reverses, and keeps one of equal ones: a given one if there is any, the first by number.
+// two merges given edges and reverses, and keeps one of equal ones: a given one if there is any,
+// the first by number.
 func (c *combiner) two(g, r *extsort.Run) {
 	if need := len(g.Items) + len(r.Items); cap(c.items) < need {
 		c.items = make([]uint32, 0, need)

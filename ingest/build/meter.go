@@ -8,10 +8,12 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// progressInterval is the least time between two reports within a stage: ten a second read as motion.
+// progressInterval is the least time between two reports within a stage: ten a second read as
+// motion.
 const progressInterval = 100 * time.Millisecond
 
-// meter counts a stage and reports it now and then. A nil report makes it silent. Any goroutine may add.
+// meter counts a stage and reports it now and then. A nil report makes it silent. Any goroutine may
+// add.
 type meter struct {
 	report func(ingest.Progress)
 	mu     sync.Mutex

@@ -11,8 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// nodes is one node type. A node has three names: its id, which users and edges say; its row, which features and labels
-// follow; and its stored id, which the dataset uses. For RowIDs, id and row are the same; else see join.go.
+// nodes is one node type. A node has three names: its id, which users and edges say; its row, which
+// features and labels follow; and its stored id, which the dataset uses. For RowIDs, id and row are
+// the same; else see join.go.
 type nodes struct {
 	name     string
 	number   int // of the type
@@ -85,7 +86,8 @@ func (b *builder) writeIDs(ctx context.Context) error {
 // idChunk is the number of ids written at a time.
 const idChunk = 1 << 17
 
-// writeRowIDs writes the ids of a type that is called by its rows: ascending ids are ascending rows.
+// writeRowIDs writes the ids of a type that is called by its rows: ascending ids are ascending
+// rows.
 func (b *builder) writeRowIDs(ctx context.Context, n *nodes, w *store.NodeTypeWriter) error {
 	stored := n.storedIDs()
 	order := make([]store.NodeID, 0, min(n.count, idChunk))
@@ -162,13 +164,15 @@ func (b *builder) placeOriginals(n *nodes, w *store.NodeTypeWriter, each func(pu
 	return err
 }
 
-// origin checks that the chunks of a section follow each other, and remembers which file each row came from.
+// origin checks that the chunks of a section follow each other, and remembers which file each row
+// came from.
 type origin struct {
 	next  int64
 	files []ingest.Place // where each file begins
 }
 
-// follow takes the next chunk of a section: rows from p on. It is also where a cancelled context is noticed.
+// follow takes the next chunk of a section: rows from p on. It is also where a cancelled context is
+// noticed.
 func (f *origin) follow(ctx context.Context, p ingest.Place, rows int) error {
 	if err := ctx.Err(); err != nil {
 		return err

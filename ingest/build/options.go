@@ -23,7 +23,8 @@ const (
 	OrderOriginal Order = "original" // as given
 )
 
-// SelfLoops is what becomes of edges from a node to itself, in relations from a node type to itself.
+// SelfLoops is what becomes of edges from a node to itself, in relations from a node type to
+// itself.
 type SelfLoops string
 
 const (
@@ -56,7 +57,8 @@ const (
 	NormalizeRow  Normalize = "row"  // divided by the sum of their magnitudes, as GCN's authors do; rows of zeros stay
 )
 
-// Options say what to make of a [ingest.Source]. The zero value works for every source that has features.
+// Options say what to make of a [ingest.Source]. The zero value works for every source that has
+// features.
 type Options struct {
 	Undirected bool       // store the reverse of every edge as well, in relations from a node type to itself; default as given
 	Reverse    bool       // store a relation rev_NAME the other way for each that has no reverse yet; default as given
@@ -67,10 +69,11 @@ type Options struct {
 	EdgeIDs    bool       // store the number of each edge as read, as column "id"; with a table of edges it is anyhow
 	SkipBad    int64      // edges whose ends are no nodes that may be passed over, counted; default none
 
-	// Memory is the bytes that Build stays within, LeastMemory at least; the source's files in the page cache are not
-	// counted. Default 1 GiB.
+	// Memory is the bytes that Build stays within, LeastMemory at least; the source's files in the
+	// page cache are not counted. Default 1 GiB.
 	Memory int64
-	// Tmp is an existing directory for what does not fit in memory; default one inside the unfinished dataset.
+	// Tmp is an existing directory for what does not fit in memory; default one inside the
+	// unfinished dataset.
 	Tmp string
 
 	Order     Order     // default OrderDegree
@@ -78,23 +81,27 @@ type Options struct {
 	Normalize Normalize // default NormalizeNone
 	Clamp     bool      // values that float16 cannot hold become the nearest it can and are counted; default: they are refused
 
-	// Features made instead of read, or for node types that have none: "degree", "random:D", "fastrp:D", "mean" or "none"; see
-	// [Build]. Default: the source's own.
+	// Features made instead of read, or for node types that have none: "degree", "random:D",
+	// "fastrp:D", "mean" or "none"; see [Build]. Default: the source's own.
 	Features string
 	// AllowLeak names columns of features that may tell the label: see [Build]. Default none.
 	AllowLeak []string
-	// Split is "given", "random:a/b/c" or "per-class:t/v"; see [Build]. Default: given where the source has one, else
-	// random:0.6/0.2/0.2, which the Report notes. Of a stream it is "given" or "time:a/b/c", default time:0.7/0.15/0.15.
+	// Split is "given", "random:a/b/c" or "per-class:t/v"; see [Build]. Default: given where the
+	// source has one, else random:0.6/0.2/0.2, which the Report notes. Of a stream it is "given" or
+	// "time:a/b/c", default time:0.7/0.15/0.15.
 	Split string
 
-	// EdgeFeatures are made for the events of streams: "random:D", independent standard normal values. Default none.
+	// EdgeFeatures are made for the events of streams: "random:D", independent standard normal
+	// values. Default none.
 	EdgeFeatures string
-	// TimeScale is what differences of the times of a stream are multiplied with before networks see them. Default 1; but where all times
-	// together span less than 1e4 units, what makes the median of the gaps between the events of a node 1e3.
+	// TimeScale is what differences of the times of a stream are multiplied with before networks
+	// see them. Default 1; but where all times together span less than 1e4 units, what makes the
+	// median of the gaps between the events of a node 1e3.
 	TimeScale float64
 
-	// EdgeSplit holds edges out, for link prediction: "random:a/b/c" or "time:COLUMN:a/b/c" of all relations, or "REL=random:a/b/c" of
-	// those of one name or key, which may be said for several; see [Build]. Default: none.
+	// EdgeSplit holds edges out, for link prediction: "random:a/b/c" or "time:COLUMN:a/b/c" of all
+	// relations, or "REL=random:a/b/c" of those of one name or key, which may be said for several;
+	// see [Build]. Default: none.
 	EdgeSplit []string
 
 	Seed     uint64                // of made features and splits; default 1

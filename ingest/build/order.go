@@ -12,8 +12,9 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// counts are what the order of nodes is found from: how many neighbour lists a row is in, and how long its own is. nil
-// where nobody asks. Counts wrap at 2³²; so many edges of one node would change its place and nothing else.
+// counts are what the order of nodes is found from: how many neighbour lists a row is in, and how
+// long its own is. nil where nobody asks. Counts wrap at 2³²; so many edges of one node would
+// change its place and nothing else.
 type counts struct {
 	mu     sync.Mutex
 	times  []uint32 // by row of the source type
@@ -36,7 +37,8 @@ func (c *counts) add(edges []extsort.Key) {
 	}
 }
 
-// countsOf makes the counts of a relation's ends, where the order or the features want them; nil when neither does.
+// countsOf makes the counts of a relation's ends, where the order or the features want them; nil
+// when neither does.
 func (b *builder) countsOf(f *edgeForm) (*counts, error) {
 	c := &counts{}
 	if f.Stream != nil { // an event counts at both ends
@@ -73,8 +75,8 @@ func (b *builder) count(buf **kernels.HostBuf, nodes int) (err error) {
 	return err
 }
 
-// numberNodes gives every node its stored id: by degree, the nodes that are in most neighbour lists first; by access, those
-// that training is expected to read most. Ties are as given.
+// numberNodes gives every node its stored id: by degree, the nodes that are in most neighbour lists
+// first; by access, those that training is expected to read most. Ties are as given.
 func (b *builder) numberNodes(ctx context.Context) error {
 	if b.Order == OrderOriginal {
 		return nil
@@ -114,8 +116,9 @@ func (b *builder) numberNodes(ctx context.Context) error {
 	})
 }
 
-// rank replaces each count by the number of rows that come before its: those with larger counts, and among equal ones those
-// of smaller rows. It sorts by counting in place: common counts have a table, and the few nodes with large ones a map.
+// rank replaces each count by the number of rows that come before its: those with larger counts,
+// and among equal ones those of smaller rows. It sorts by counting in place: common counts have a
+// table, and the few nodes with large ones a map.
 func rank(counts []uint32) {
 	const common = 1 << 16
 	table := make([]uint32, common)
@@ -154,18 +157,21 @@ func rank(counts []uint32) {
 	}
 }
 
-// Expected visits, for OrderAccess. A training epoch starts once at every training node; a node v that is expected x times
-// in a layer draws min(k, d) of its d in-neighbours, so each of them is expected x·min(1, k/d) times more in the next. The
-// sum over all layers is how often a row is read, drawn without a cache:
+// Expected visits, for OrderAccess. A training epoch starts once at every training node; a node v
+// that is expected x times in a layer draws min(k, d) of its d in-neighbours, so each of them is
+// expected x·min(1, k/d) times more in the next. The sum over all layers is how often a row is
+// read, drawn without a cache:
 //
 //	x₀ = 1 at training nodes    xₗ₊₁[u] = Σ xₗ[v]·min(1, kₗ/d(v)) over the edges u→v    visits = Σ xₗ
 //
-// Numbers are fixed-point, so that sums do not depend on the order of edges, which depends on the memory there is.
+// Numbers are fixed-point, so that sums do not depend on the order of edges, which depends on the
+// memory there is.
 const (
 	visitOne = 1 << 12 // one visit
 )
 
-// accessFanouts are the neighbours drawn a layer: those of the published GraphSAGE runs, and train's default.
+// accessFanouts are the neighbours drawn a layer: those of the published GraphSAGE runs, and
+// train's default.
 var accessFanouts = []uint32{15, 10, 5}
 
 // countVisits fills n.times with expected visits.

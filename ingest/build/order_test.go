@@ -9,15 +9,16 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestRank: larger counts come first, those beyond the table among themselves as well, and equal ones as given.
+// TestRank: larger counts come first, those beyond the table among themselves as well, and equal
+// ones as given.
 func TestRank(t *testing.T) {
 	counts := []uint32{1, 70_000, 65_535, 70_001, 1, 0, 65_536, 70_000, 65_535}
 	rank(counts)
 	require.Equal(t, []uint32{6, 1, 4, 0, 7, 8, 3, 2, 5}, counts)
 }
 
-// TestAccess: nodes are ordered by how often training is expected to read them: from training nodes alone, over all layers, and
-// of a long list each only as often as it is drawn.
+// TestAccess: nodes are ordered by how often training is expected to read them: from training nodes
+// alone, over all layers, and of a long list each only as often as it is drawn.
 func TestAccess(t *testing.T) {
 	const hub, chain, tested, nodes = 0, 31, 35, 37
 	f := &fake{schema: ingest.Schema{

@@ -21,15 +21,16 @@ type Plan struct {
 	Memory      int64      `json:"memory_bytes"` // allowed
 	LeastMemory int64      `json:"least_memory_bytes"`
 	Seconds     float64    `json:"seconds"`
-	// Unknown says, a sentence each, what the source does not declare and so what stands for it here.
+	// Unknown says, a sentence each, what the source does not declare and so what stands for it
+	// here.
 	Unknown []string `json:"unknown"`
 	Notes   []string `json:"notes"`
 
 	left growth
 }
 
-// growth is how many bytes there will be more than there are, at most at one time: of both together, of what is spilled, and
-// of the dataset.
+// growth is how many bytes there will be more than there are, at most at one time: of both
+// together, of what is spilled, and of the dataset.
 type growth struct{ disk, spill, written int64 }
 
 // PassPlan is one pass over the data.
@@ -41,12 +42,14 @@ type PassPlan struct {
 	SpillWritten int64   `json:"spill_written_bytes"`
 	SpillRead    int64   `json:"spill_read_bytes"`
 	Written      int64   `json:"written_bytes"` // to the dataset
-	// DatasetRead is what is read back of what was written to the dataset before: the rows that means are of.
+	// DatasetRead is what is read back of what was written to the dataset before: the rows that
+	// means are of.
 	DatasetRead int64 `json:"dataset_read_bytes,omitempty"`
 }
 
-// What the estimate of time goes by: items a second and worker, and bytes a second of the disk. They were measured on two
-// cores of an Intel Xeon at 2.6 GHz with a virtual disk, and every Build reports what it took beside them.
+// What the estimate of time goes by: items a second and worker, and bytes a second of the disk.
+// They were measured on two cores of an Intel Xeon at 2.6 GHz with a virtual disk, and every Build
+// reports what it took beside them.
 const (
 	rateRead     = 12e6  // edges from a source in all: the fastest sources give three times as many, text a third
 	rateMerge    = 14e6  // edges
@@ -61,15 +64,17 @@ const (
 	rateEvents   = 5e6   // events that are merged and parted, in all
 	// rateNegatives is nodes of negatives from a source in all.
 	rateNegatives = 30e6
-	// rateEmbed is sums of fastRP: ogbn-arxiv, undirected, at 128 columns takes 5.1 G of them, and 14 s of processor time.
+	// rateEmbed is sums of fastRP: ogbn-arxiv, undirected, at 128 columns takes 5.1 G of them, and
+	// 14 s of processor time.
 	rateEmbed = 360e6
 	ratePart  = 50e6  // edges that are parted for means, in all
 	rateMean  = 300e6 // values added to means
 	rateDisk  = 1.4e9 // bytes a second, read or written
 )
 
-// PlanBuild says what Build would do with the same arguments, from what the source declares; it reads little and writes
-// nothing. The error is one that Build would end with, too little room among them, as far as it can be known.
+// PlanBuild says what Build would do with the same arguments, from what the source declares; it
+// reads little and writes nothing. The error is one that Build would end with, too little room
+// among them, as far as it can be known.
 func PlanBuild(ctx context.Context, src ingest.Source, out string, o Options) (*Plan, error) {
 	p, err := o.effective()
 	if err != nil {
@@ -98,7 +103,8 @@ type forecaster struct {
 	spilledNow, writtenNow int64
 }
 
-// pass adds a pass whose work takes seconds of all workers, and which removes what it read when it is done.
+// pass adds a pass whose work takes seconds of all workers, and which removes what it read when it
+// is done.
 func (f *forecaster) pass(name string, items int64, unit string, seconds float64, spillRead, spillWritten, written int64) {
 	p := &f.plan.Passes
 	disk := float64(spillRead+spillWritten+written) / rateDisk
@@ -294,7 +300,8 @@ func (f *forecaster) streams(nodes, edges []int64, log func(i int) int64) {
 	}
 }
 
-// given is what comes with n events of a stream: negatives and labels of nodes, as streamWriter writes them, one after the other.
+// given is what comes with n events of a stream: negatives and labels of nodes, as streamWriter
+// writes them, one after the other.
 func (f *forecaster) given(s *ingest.Stream, n int64) (spilled, written int64, seconds float64) {
 	a := s.About
 	if s.Negatives {
@@ -347,7 +354,8 @@ func (f *forecaster) look(name string, edges int64, seconds float64, spillRead, 
 	f.plan.Passes[len(f.plan.Passes)-1].SpillRead = spillRead
 }
 
-// embedding is how long fastRP takes: each step adds a row for every edge, in both directions, and goes through all nodes.
+// embedding is how long fastRP takes: each step adds a row for every edge, in both directions, and
+// goes through all nodes.
 func (f *forecaster) embedding(nodes, stored []int64) float64 {
 	rows := int64(0)
 	for _, n := range nodes {

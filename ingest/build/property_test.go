@@ -18,8 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// drawGraph is a random graph of two node types, the second with external ids, with a relation within the first, one
-// between them and one within the second.
+// drawGraph is a random graph of two node types, the second with external ids, with a relation
+// within the first, one between them and one within the second.
 func drawGraph(t *rapid.T) *fake {
 	papers := rapid.IntRange(1, 9).Draw(t, "papers")
 	authors := rapid.SliceOfNDistinct(rapid.Int64Range(-50, 50), 1, 9, rapid.ID[int64]).Draw(t, "authors")
@@ -209,8 +209,8 @@ func TestBuildIsTheObviousThing(t *testing.T) {
 	})
 }
 
-// TestSealIsTheSource: however the source cuts its chunks, and whatever the machine does at once, equal inputs are equal
-// datasets.
+// TestSealIsTheSource: however the source cuts its chunks, and whatever the machine does at once,
+// equal inputs are equal datasets.
 func TestSealIsTheSource(t *testing.T) {
 	for _, o := range []Options{{}, {Undirected: true, Features: "fastrp:8", Split: "random:0.5/0.25/0.25"}, {Features: "random:8", Seed: 3}} {
 		a, b := small(), small()

@@ -148,8 +148,8 @@ func TestBitcoinOTC(t *testing.T) {
 	require.Zero(t, rep.Relations[0].Duplicates)
 }
 
-// TestFastRPFindsClasses: the mean embedding of 20 nodes a class tells most of the others apart. A tenth is chance; the
-// largest class is 37 %.
+// TestFastRPFindsClasses: the mean embedding of 20 nodes a class tells most of the others apart. A
+// tenth is chance; the largest class is 37 %.
 func TestFastRPFindsClasses(t *testing.T) {
 	raw := sampledata.AmazonComputers()
 	src, err := npz.OpenReader("amazon.npz", bytes.NewReader(raw), int64(len(raw)))

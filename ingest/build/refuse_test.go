@@ -229,7 +229,8 @@ func TestTrailingSlash(t *testing.T) {
 	require.Equal(t, []string{dir + "/x.gnn"}, names)
 }
 
-// TestOutputIsClaimedFirst: an output that exists, or is being written, is refused before the source is touched.
+// TestOutputIsClaimedFirst: an output that exists, or is being written, is refused before the
+// source is touched.
 func TestOutputIsClaimedFirst(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.gnn")
 	w, err := store.Create(path, store.WriterOptions{})
@@ -296,7 +297,8 @@ func (d fullDisk) usedBy(path string) (bytes uint64, err error) {
 	return bytes, err
 }
 
-// TestSpilledIsNotCountedTwice: a disk that holds what the plan says is enough, though part of it is taken when the edges are counted.
+// TestSpilledIsNotCountedTwice: a disk that holds what the plan says is enough, though part of it
+// is taken when the edges are counted.
 func TestSpilledIsNotCountedTwice(t *testing.T) {
 	src := small()
 	src.chunk = 1000

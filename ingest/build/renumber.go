@@ -41,8 +41,9 @@ func (b *builder) renumberRelation(ctx context.Context, i int) error {
 	return nil
 }
 
-// partLogs turns the rows of logged edges into the ids that src and dst have for them, unless these are nil, and parts the edges by
-// destination: the parts begin at starts. keep, when not nil, says of an edge by rows whether it is wanted.
+// partLogs turns the rows of logged edges into the ids that src and dst have for them, unless these
+// are nil, and parts the edges by destination: the parts begin at starts. keep, when not nil, says
+// of an edge by rows whether it is wanted.
 func (b *builder) partLogs(
 	ctx context.Context, f *edgeForm, logs []extsort.Bucket, name string, src, dst []store.NodeID, keep func(rows extsort.Key) bool,
 ) (parts []extsort.Bucket, starts []uint32, err error) {
@@ -144,8 +145,8 @@ func (b *builder) eachChunk(ctx context.Context, logs []extsort.Bucket, width in
 	return g.Wait()
 }
 
-// sampleRanges finds ranges of nodes with about equally many edges, from a few places of the logs: those that of appends for a record.
-// A sorter has room for so many lists.
+// sampleRanges finds ranges of nodes with about equally many edges, from a few places of the logs:
+// those that of appends for a record. A sorter has room for so many lists.
 func (b *builder) sampleRanges(
 	logs []extsort.Bucket, width int, nodes uint64, buckets int, lists int64, of func(record []byte, sample []uint32) []uint32,
 ) (*extsort.Ranges, error) {
@@ -178,8 +179,8 @@ func (b *builder) sampleRanges(
 			}
 		}
 	}
-	// A quarter of the buckets may go to keeping ranges narrow; what has more lists than a sorter has room for is parted
-	// again.
+	// A quarter of the buckets may go to keeping ranges narrow; what has more lists than a sorter
+	// has room for is parted again.
 	widest := max(uint64(max(lists, 1)), 4*nodes/uint64(buckets)+1)
 	return extsort.Quantiles(sample, nodes, max(1, buckets-int(nodes/widest)), widest), nil
 }

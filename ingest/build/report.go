@@ -38,8 +38,8 @@ type NodeTypeReport struct {
 	Count int64  `json:"count"`
 }
 
-// RelationReport counts one kind of edge, from reading to storing:
-// Edges = EdgesRead - Skipped - SelfLoopsDropped + SelfLoopsAdded - HeldOut - DuplicatesMerged + ReverseAdded. Duplicates are
+// RelationReport counts one kind of edge, from reading to storing: Edges = EdgesRead - Skipped -
+// SelfLoopsDropped + SelfLoopsAdded - HeldOut - DuplicatesMerged + ReverseAdded. Duplicates are
 // counted among those that are not held out.
 type RelationReport struct {
 	Key              string `json:"key"` // src__name__dst
@@ -62,8 +62,9 @@ type RelationReport struct {
 	PairsBothWays  int64 `json:"pairs_both_ways,omitempty"`
 	EdgesAscending int64 `json:"edges_ascending,omitempty"`
 
-	// ReverseOf is the key of the relation whose edges these are, the other way round, as far as Options.Reverse had it found.
-	// Of one that was made from it EdgesRead is 0, and ReverseAdded is Edges.
+	// ReverseOf is the key of the relation whose edges these are, the other way round, as far as
+	// Options.Reverse had it found. Of one that was made from it EdgesRead is 0, and ReverseAdded
+	// is Edges.
 	ReverseOf string `json:"reverse_of,omitempty"`
 
 	Columns []string `json:"columns"`      // kept with each edge
@@ -126,7 +127,8 @@ type SplitReport struct {
 	NoEdge   int    `json:"no_edge,omitempty"` // nodes of all parts that receive no edge
 }
 
-// EdgeSplitReport counts the edges of a relation by part: the training edges are those of its topology.
+// EdgeSplitReport counts the edges of a relation by part: the training edges are those of its
+// topology.
 type EdgeSplitReport struct {
 	Name     string `json:"name"`
 	Relation string `json:"relation"`
@@ -143,8 +145,8 @@ func (b *builder) drop(format string, args ...any) {
 	b.report.Dropped = append(b.report.Dropped, fmt.Sprintf(format, args...))
 }
 
-// provenance is what the dataset remembers of its making. Counts are sums over relations and tables, and each relation's
-// own under KEY.edges_read and so on where there are several.
+// provenance is what the dataset remembers of its making. Counts are sums over relations and
+// tables, and each relation's own under KEY.edges_read and so on where there are several.
 func (b *builder) provenance() store.Provenance {
 	counts := map[string]int64{}
 	count := func(prefix string, r *RelationReport) {

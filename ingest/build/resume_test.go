@@ -147,8 +147,9 @@ func passNames(r *Report) (names []string) {
 	return names
 }
 
-// TestKilled ends a build at any operation, and its reruns too: the last makes what an uninterrupted one makes, and leaves
-// nothing else. Every other time it is the machine that ends, and all that was not synced is lost.
+// TestKilled ends a build at any operation, and its reruns too: the last makes what an
+// uninterrupted one makes, and leaves nothing else. Every other time it is the machine that ends,
+// and all that was not synced is lost.
 func TestKilled(t *testing.T) {
 	for _, o := range everyOptions() {
 		o.test.journal = true
@@ -199,7 +200,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestCancelled ends a build after each pass: the next does what is left and no more, under other memory too.
+// TestCancelled ends a build after each pass: the next does what is left and no more, under other
+// memory too.
 func TestCancelled(t *testing.T) {
 	for _, o := range everyOptions() {
 		o.test.journal = true
@@ -389,7 +391,8 @@ func TestBeginsAnew(t *testing.T) {
 	})
 }
 
-// TestFullDiskAnywhere fails every operation from the n-th on that takes space, and lets others work: nothing is left.
+// TestFullDiskAnywhere fails every operation from the n-th on that takes space, and lets others
+// work: nothing is left.
 func TestFullDiskAnywhere(t *testing.T) {
 	for _, o := range everyOptions() {
 		step := int64(9)

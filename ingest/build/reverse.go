@@ -13,9 +13,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Reverses. Options.Reverse wants for each relation another with its edges the other way round. They stand behind the
-// source's relations in the schema, and from the order of nodes on they are relations like any other. Before it, when equal
-// edges of the source's relations are merged:
+// Reverses. Options.Reverse wants for each relation another with its edges the other way round.
+// They stand behind the source's relations in the schema, and from the order of nodes on they are
+// relations like any other. Before it, when equal edges of the source's relations are merged:
 //
 //	look for reverses   relations of the source that are each other's, or their own: those get none
 //	reverse R           R's edges, turned round, with what rides on them, as if they had been read
@@ -25,7 +25,8 @@ const (
 	reversePrefix   = "rev_"
 )
 
-// relations are those that the dataset will have, as far as it is known, by number. Streams are none.
+// relations are those that the dataset will have, as far as it is known, by number. Streams are
+// none.
 func (b *builder) relations() iter.Seq2[int, ingest.Relation] {
 	return func(yield func(int, ingest.Relation) bool) {
 		for i, r := range b.schema.Relations {
@@ -85,7 +86,8 @@ func (b *builder) addReverses() error {
 	return nil
 }
 
-// candidates are the source's relations that may be the reverse of relation i by their types: i too, where it is within a type.
+// candidates are the source's relations that may be the reverse of relation i by their types: i
+// too, where it is within a type.
 func (b *builder) candidates(i int) (found []int) {
 	r := b.schema.Relations[i]
 	for k, o := range b.read() {
@@ -96,8 +98,8 @@ func (b *builder) candidates(i int) (found []int) {
 	return found
 }
 
-// compared are the relations that have candidates, and those whose split asks whether they are their own reverse. A candidate is among them,
-// since the relation is a candidate of it in turn.
+// compared are the relations that have candidates, and those whose split asks whether they are
+// their own reverse. A candidate is among them, since the relation is a candidate of it in turn.
 func (b *builder) compared() (found []int) {
 	for i := range b.read() {
 		if slices.Contains(b.mirrored, i) && len(b.candidates(i)) > 0 || b.splitsBoth(i) {
@@ -107,8 +109,9 @@ func (b *builder) compared() (found []int) {
 	return found
 }
 
-// splitsBoth tells whether relation i has a split that would hold its links out in both directions where the source has both. Other reverses
-// are not looked for. Edges with columns are not: each direction may have values of its own.
+// splitsBoth tells whether relation i has a split that would hold its links out in both directions
+// where the source has both. Other reverses are not looked for. Edges with columns are not: each
+// direction may have values of its own.
 func (b *builder) splitsBoth(i int) bool {
 	r, split := b.schema.Relations[i], b.edgeSplits[i]
 	return split != nil && split.kind != "given" && r.Src == r.Dst && len(r.Columns) == 0 && !b.form(i).reverse && !slices.Contains(b.mirrored, i)
@@ -176,8 +179,9 @@ func (b *builder) hasReverse(i, k int) {
 		return
 	}
 	b.note("relation %s has its reverse in the source, %s, so --reverse adds none", r.Key(), b.schema.Relations[k].Key())
-	// One of them is said to be the other's reverse: the later, but where only the earlier has tables of edges, it. The ids of a
-	// reverse without tables are rows of the other's, which here they are not.
+	// One of them is said to be the other's reverse: the later, but where only the earlier has
+	// tables of edges, it. The ids of a reverse without tables are rows of the other's, which here
+	// they are not.
 	of, later := min(i, k), max(i, k)
 	if b.hasEdgeTable(b.schema.Relations[of].Key()) && !b.hasEdgeTable(b.schema.Relations[later].Key()) {
 		of, later = later, of
@@ -189,8 +193,8 @@ func (b *builder) hasReverse(i, k int) {
 	}
 }
 
-// edgeSums are the edges of a relation, to be compared: as they are, and turned round. Those that an edge split holds out are
-// apart, by Part.
+// edgeSums are the edges of a relation, to be compared: as they are, and turned round. Those that
+// an edge split holds out are apart, by Part.
 type edgeSums struct {
 	edges       [3]int64
 	forth, back [3]store.EdgeSum
@@ -227,7 +231,8 @@ func (b *builder) sumEdges(ctx context.Context, i int) (edgeSums, error) {
 	return all, err
 }
 
-// eachHeld visits the held-out edges of relation i, by rows, when equal ones are merged, as eachRecord does.
+// eachHeld visits the held-out edges of relation i, by rows, when equal ones are merged, as
+// eachRecord does.
 func (b *builder) eachHeld(ctx context.Context, i int, p ingest.Part, visit func(records []byte) error) error {
 	f, log := b.form(i), b.state.Relations[i].Held[p-ingest.Valid:p-ingest.Valid+1]
 	if !f.merge {
@@ -258,8 +263,8 @@ func visitAll(visit func(records []byte) error) func(next func() ([]byte, error)
 	}
 }
 
-// eachRecord visits the edges of relation i, by rows, when equal ones are merged: some records at a time, from several
-// goroutines.
+// eachRecord visits the edges of relation i, by rows, when equal ones are merged: some records at a
+// time, from several goroutines.
 func (b *builder) eachRecord(ctx context.Context, i int, visit func(records []byte) error) error {
 	f, rel := b.form(i), &b.state.Relations[i]
 	if f.merge && b.Order == OrderOriginal { // then edges are merged when they are written
@@ -293,7 +298,8 @@ func (b *builder) reverseEdges(ctx context.Context) error {
 	return nil
 }
 
-// edgesLeft is the number of edges of a relation that the source has, as far as it is known before they are written.
+// edgesLeft is the number of edges of a relation that the source has, as far as it is known before
+// they are written.
 func (b *builder) edgesLeft(i int) int64 {
 	r := &b.state.Relations[i].Report
 	if r.Edges > 0 {

@@ -14,7 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// typed is authors, papers and places: writes has columns and a table, cites is within a type, lies has no edges.
+// typed is authors, papers and places: writes has columns and a table, cites is within a type, lies
+// has no edges.
 func typed() *fake {
 	return &fake{
 		schema: ingest.Schema{
@@ -61,7 +62,8 @@ func TestReverse(t *testing.T) {
 	require.Equal(t, []string{"node type author has no features", "node type place has no features", "node type prize has no features"}, rep.Notes[:3])
 }
 
-// TestReverseIsThere: what the source has already is found, whatever its order and the memory there is.
+// TestReverseIsThere: what the source has already is found, whatever its order and the memory there
+// is.
 func TestReverseIsThere(t *testing.T) {
 	f := typed()
 	f.schema.Relations = append(f.schema.Relations, ingest.Relation{Src: "paper", Name: "by", Dst: "author", Edges: 5}, ingest.Relation{Src: "paper", Name: "likes", Dst: "paper", Edges: 5})
@@ -78,7 +80,8 @@ func TestReverseIsThere(t *testing.T) {
 		require.Empty(t, d.Graph(4).Relation.ReverseOf)
 		require.True(t, d.Graph(5).Relation.Symmetric)
 	}
-	// The ids of a reverse without a table are rows of the other's: of the two, the one with the table names the other.
+	// The ids of a reverse without a table are rows of the other's: of the two, the one with the
+	// table names the other.
 	f.schema.Relations[0], f.schema.Relations[4] = f.schema.Relations[4], f.schema.Relations[0]
 	f.edges[0], f.edges[4] = f.edges[4], f.edges[0]
 	f.values = map[int][][]uint64{4: f.values[0]}

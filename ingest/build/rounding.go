@@ -11,8 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// float16 keeps 11 bits of a value whose magnitude is 2⁻¹⁴ to 65504: real features round by at most a part in 2048, which
-// is what half precision means. What rounds by more, or should not round at all, is counted by column and refused:
+// float16 keeps 11 bits of a value whose magnitude is 2⁻¹⁴ to 65504: real features round by at most
+// a part in 2048, which is what half precision means. What rounds by more, or should not round at
+// all, is counted by column and refused:
 //
 //   - a value beyond 65504, which is infinite;
 //   - a whole number beyond 2048 that changes, in a column where most values beyond 2048 are whole: a count, a year, an id;
@@ -109,8 +110,9 @@ func (w *tableWriter) convert(p ingest.Place, values []float32, out []byte) erro
 	return failed
 }
 
-// normalized gives rows whose magnitudes sum to 1; rows of zeros, and those that convert refuses, are as they were. The sum is
-// taken in float64 from the first column to the last, so it is the same everywhere.
+// normalized gives rows whose magnitudes sum to 1; rows of zeros, and those that convert refuses,
+// are as they were. The sum is taken in float64 from the first column to the last, so it is the
+// same everywhere.
 func (w *tableWriter) normalized(values []float32) []float32 {
 	dim := w.spec.Dim
 	if cap(w.scaled) < len(values) {
@@ -134,7 +136,8 @@ func (w *tableWriter) normalized(values []float32) []float32 {
 	return scaled
 }
 
-// convertValues fills out from values, which begin at value at of a chunk. Those beyond float16 become its largest.
+// convertValues fills out from values, which begin at value at of a chunk. Those beyond float16
+// become its largest.
 func (w *tableWriter) convertValues(p ingest.Place, at int, values []float32, out []byte) error {
 	if w.b.DType == F32 {
 		if err := checkFinite(p, at, w.spec.Dim, values); err != nil {
@@ -216,10 +219,11 @@ func (w *tableWriter) account(p ingest.Place, at int, values []float32, halves [
 	}
 }
 
-// packHalves writes halves as bytes and reports whether the magnitudes of all are from halfLeast to below halfWhole, as those of
-// dense features are, nearly all of them.
+// packHalves writes halves as bytes and reports whether the magnitudes of all are from halfLeast to
+// below halfWhole, as those of dense features are, nearly all of them.
 func packHalves(dst []byte, halves []uint16) bool {
-	// Sums of a half's exponent reach its top bit, and no further, when it is from halfLeast on, and from halfWhole on.
+	// Sums of a half's exponent reach its top bit, and no further, when it is from halfLeast on,
+	// and from halfWhole on.
 	const exponents, tops, least, whole = 0x7c007c007c007c00, 0x8000800080008000, 0x7c007c007c007c00, 0x1800180018001800
 	some, large := uint64(tops), uint64(0)
 	for ; len(halves) >= 4; halves, dst = halves[4:], dst[8:] {

@@ -135,7 +135,8 @@ func (f *fake) Split(_ context.Context, i int, part ingest.Part, emit func(inges
 	})
 }
 
-// small is 6 papers with every kind of section: a self loop (2→2), a duplicate (0→1), a mutual pair (3, 4), node 5 alone.
+// small is 6 papers with every kind of section: a self loop (2→2), a duplicate (0→1), a mutual pair
+// (3, 4), node 5 alone.
 func small() *fake {
 	return &fake{
 		schema: ingest.Schema{

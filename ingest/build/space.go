@@ -10,14 +10,16 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// sectionOverhead bounds what a section takes beyond its payload: a header page, and padding to the end of a page.
+// sectionOverhead bounds what a section takes beyond its payload: a header page, and padding to the
+// end of a page.
 const sectionOverhead = 2 * 4096
 
 // manifestBytes is ample for the manifest of a dataset without many shards.
 const manifestBytes = 1 << 20
 
-// checkSpace refuses what the passes that are left have no room for, as far as it is known: before anything is read, what
-// is not declared counts nothing, and once nodes and edges are counted it is called again.
+// checkSpace refuses what the passes that are left have no room for, as far as it is known: before
+// anything is read, what is not declared counts nothing, and once nodes and edges are counted it is
+// called again.
 func (b *builder) checkSpace(context.Context) error { return b.checkFree(b.forecast()) }
 
 // rowBytes is a row on disk: its stride is a power of two or packed to 16 bytes, at most 5 % more.
@@ -55,7 +57,8 @@ func (b *builder) checkFree(p *Plan) error {
 	return b.free(parent, "dataset needs", p.left.written, 0)
 }
 
-// free refuses a directory without space for bytes and files. A file system that does not tell is believed to have it.
+// free refuses a directory without space for bytes and files. A file system that does not tell is
+// believed to have it.
 func (b *builder) free(dir, what string, bytes, files int64) error {
 	usage, err := b.FS.GetDiskUsage(dir)
 	if errors.Is(err, vfs.ErrUnsupported) {

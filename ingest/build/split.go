@@ -66,7 +66,8 @@ func labelOfEach(s *ingest.Schema) []ingest.Label {
 	return first
 }
 
-// partition is one split, by row: 0, or 1 + the part. It is read before nodes are numbered, since OrderAccess goes by it.
+// partition is one split, by row: 0, or 1 + the part. It is read before nodes are numbered, since
+// OrderAccess goes by it.
 type partition struct {
 	name       string
 	nodes      *nodes
@@ -74,8 +75,8 @@ type partition struct {
 	unlabelled int64
 }
 
-// readSplits finds the given splits, or makes one for each labelled node type: for each node type when nothing is. They are
-// not in the journal: a Build that goes on reads them again.
+// readSplits finds the given splits, or makes one for each labelled node type: for each node type
+// when nothing is. They are not in the journal: a Build that goes on reads them again.
 func (b *builder) readSplits(ctx context.Context) error {
 	if b.split.kind == "given" {
 		for i, s := range b.schema.Splits {
@@ -141,8 +142,8 @@ func (b *builder) newParts(name string, n *nodes) (*partition, error) {
 	return p, nil
 }
 
-// eachTrainingRow visits the training nodes of a type, by its first split: all of its nodes when there is no split of any
-// type.
+// eachTrainingRow visits the training nodes of a type, by its first split: all of its nodes when
+// there is no split of any type.
 func (b *builder) eachTrainingRow(n *nodes, visit func(row uint32)) {
 	for _, p := range b.splits {
 		if p.nodes != n {
@@ -241,7 +242,8 @@ func (b *builder) draw(ctx context.Context, p *partition, rng *rand.Rand) error 
 	return nil
 }
 
-// drawPerClass takes the first t rows of a class for training, the next v for validation, and tests on the rest.
+// drawPerClass takes the first t rows of a class for training, the next v for validation, and tests
+// on the rest.
 func drawPerClass(rows, class []uint32, classes *classes, label string, of []byte, s splitPlan) error {
 	taken := make([]int, classes.n)
 	for _, row := range rows {

@@ -14,7 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestClasses: labels of which the source does not declare the number become classes 0…C-1 and keep their numbers as names.
+// TestClasses: labels of which the source does not declare the number become classes 0…C-1 and keep
+// their numbers as names.
 func TestClasses(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -183,7 +184,8 @@ func TestSplitOfTypes(t *testing.T) {
 	require.Equal(t, LabelReport{Name: "bits", NodeType: "other", Classes: 2, Multi: true, Missing: 1}, rep.Labels[1])
 }
 
-// TestNumbersOfNodes: they follow their nodes into stored order, those that are NaN are missing, and no split goes by their classes.
+// TestNumbersOfNodes: they follow their nodes into stored order, those that are NaN are missing,
+// and no split goes by their classes.
 func TestNumbersOfNodes(t *testing.T) {
 	f := classed(50)
 	f.schema.Labels[0] = ingest.Label{Name: "price", NodeType: "node", Numbers: true}

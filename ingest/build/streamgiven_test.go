@@ -29,7 +29,8 @@ func (g *giver) NodeLabels(_ context.Context, _ int, emit func(ingest.NodeLabelC
 	return emit(g.labels)
 }
 
-// given are some events, each with as many negatives as its time says, and labels of nodes in no order.
+// given are some events, each with as many negatives as its time says, and labels of nodes in no
+// order.
 func given() *giver {
 	rng := rand.New(rand.NewPCG(5, 6))
 	var events []happened
@@ -56,7 +57,8 @@ func given() *giver {
 	return g
 }
 
-// TestStreamGiven: negatives and labels are as in plain maps, under new numbers of nodes, and after a kill anywhere.
+// TestStreamGiven: negatives and labels are as in plain maps, under new numbers of nodes, and after
+// a kill anywhere.
 func TestStreamGiven(t *testing.T) {
 	o := Options{Order: OrderDegree, test: tiny}
 	o.test.journal = true
@@ -117,7 +119,8 @@ func TestStreamGiven(t *testing.T) {
 	}
 }
 
-// TestStreamGivenPlan: what comes with a stream counts in a plan, and what nobody knows of it is said.
+// TestStreamGivenPlan: what comes with a stream counts in a plan, and what nobody knows of it is
+// said.
 func TestStreamGivenPlan(t *testing.T) {
 	g := given()
 	plan := func() *Plan {
@@ -139,7 +142,8 @@ func TestStreamGivenPlan(t *testing.T) {
 	require.LessOrEqual(t, rep.Bytes, with.Bytes)
 }
 
-// TestStreamGivenFullDisk fails one operation after another: nothing is left, and it is said in a line.
+// TestStreamGivenFullDisk fails one operation after another: nothing is left, and it is said in a
+// line.
 func TestStreamGivenFullDisk(t *testing.T) {
 	failWrites(t, 5, func() ingest.Source { return given() })
 }

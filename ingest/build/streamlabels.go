@@ -12,7 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// said is the record of a label of a node at a time: the bits of the time, its number as read, the node's row, the class, and the part.
+// said is the record of a label of a node at a time: the bits of the time, its number as read, the
+// node's row, the class, and the part.
 type said []byte
 
 const saidBytes = 28
@@ -28,7 +29,8 @@ func byTimeSaid(record []byte) (first, second uint64) {
 	return timeKey(store.F64, said(record).time()), said(record).number()
 }
 
-// writeNodeLabels writes the labels that nodes have at times of their own, sorted by these. They are the source type's.
+// writeNodeLabels writes the labels that nodes have at times of their own, sorted by these. They
+// are the source type's.
 func (w *streamWriter) writeNodeLabels(ctx context.Context, i int) error {
 	if !w.form.Stream.NodeLabels {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// writeLists sorts the halves into the dataset. gap is the median of the times between an event of a node and its next, of those above 0;
-// 0 where there is none, or nobody asks.
+// writeLists sorts the halves into the dataset. gap is the median of the times between an event of
+// a node and its next, of those above 0; 0 where there is none, or nobody asks.
 func (w *streamWriter) writeLists(ctx context.Context, i int, halves []extsort.Bucket, starts []uint32) (gap float64, err error) {
 	b := w.b
 	l := &eventLists{out: w.out}
@@ -110,8 +110,9 @@ func (l *eventLists) finish() error {
 }
 
 const (
-	// shortSpan is the number of units of time below which they are not taken for seconds: networks see times by waves of a second and
-	// longer, and of a stream that is over in one they would see nothing.
+	// shortSpan is the number of units of time below which they are not taken for seconds: networks
+	// see times by waves of a second and longer, and of a stream that is over in one they would see
+	// nothing.
 	shortSpan = 1e4
 	usualGap  = 1e3 // the median of a node's gaps then
 )

@@ -15,7 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// The way of negatives that a source gives, which names events by their ends and times, in any order:
+// The way of negatives that a source gives, which names events by their ends and times, in any
+// order:
 //
 //	events  as they are written, those not to learn from leave a record each
 //	lists   each leaves a record as well, and its nodes, by stored ids, in a log of their own
@@ -49,12 +50,14 @@ func (k keyed) set(src, dst uint32, bits, at uint64, count uint32, isList bool) 
 	}
 }
 
-// ofEvent is the record of an event with its list: its number, the place of the first node, and how many there are.
+// ofEvent is the record of an event with its list: its number, the place of the first node, and how
+// many there are.
 const ofEventBytes = 24
 
 func byEvent(record []byte) (event, _ uint64) { return binary.LittleEndian.Uint64(record), 0 }
 
-// negativeKeys collects the records of events that are not to learn from; of a stream without negatives it is nil, and does nothing.
+// negativeKeys collects the records of events that are not to learn from; of a stream without
+// negatives it is nil, and does nothing.
 type negativeKeys struct {
 	out    *extsort.Writer
 	to     *extsort.Appender
@@ -190,7 +193,8 @@ func (w *streamWriter) readNegatives(ctx context.Context, i int) (lists, negativ
 	return lists, negatives, cmp.Or(err, lerr, nerr)
 }
 
-// joinNegatives brings events, of which several may have the same ends and time, together with their list.
+// joinNegatives brings events, of which several may have the same ends and time, together with
+// their list.
 func (w *streamWriter) joinNegatives(ctx context.Context, i int, runs []extsort.Bucket) ([]extsort.Bucket, error) {
 	b := w.b
 	out, err := b.area.NewWriter(fmt.Sprintf("ranked-%d", i), 1, extsort.MinBlock)

@@ -20,8 +20,8 @@ import (
 //	write           the runs are merged into the dataset; and of each event two halves are parted by the node that they are of,
 //	                sorted, and written behind it as the lists of nodes
 //
-// Tables of events follow in the order of events: where that is not the order in which they were read, the write pass leaves the place of
-// each for them.
+// Tables of events follow in the order of events: where that is not the order in which they were
+// read, the write pass leaves the place of each for them.
 
 // eventTable is the name of a table of made features of events.
 const eventTable = "feat"
@@ -89,8 +89,8 @@ func (b *builder) checkStreams() error {
 type streamState struct {
 	Ordered bool             `json:"ordered"` // as read, it is in the order of time
 	Runs    []extsort.Bucket `json:"runs,omitempty"`
-	// Places are the events' numbers and one, by their numbers as read, four bytes each; 0 is one that was passed over. There are none
-	// where nobody asks, or nothing changes.
+	// Places are the events' numbers and one, by their numbers as read, four bytes each; 0 is one
+	// that was passed over. There are none where nobody asks, or nothing changes.
 	Places []extsort.Bucket `json:"places,omitempty"`
 	Report StreamReport     `json:"report"`
 }
@@ -98,7 +98,8 @@ type streamState struct {
 // timeBits are the bits of a time as events carry it: of the two zeros, one.
 func timeBits(x float64) uint64 { return math.Float64bits(x + 0) }
 
-// checkTimes refuses times that are none, and numbers the stream cannot have; it notices what is out of order.
+// checkTimes refuses times that are none, and numbers the stream cannot have; it notices what is
+// out of order.
 func (s *streamState) checkTimes(r *ingest.Relation, c *ingest.EdgeChunk, last *float64) error {
 	if c.First+int64(c.Len()) > store.MaxEvents {
 		return fmt.Errorf("%s: stream %s: %d events and more; they are numbered in 32 bits, so at most %d; cut it into several datasets",
@@ -116,7 +117,8 @@ func (s *streamState) checkTimes(r *ingest.Relation, c *ingest.EdgeChunk, last *
 	return nil
 }
 
-// event is the record of one: its ends by rows, its number as read, its time, and perhaps its label and part.
+// event is the record of one: its ends by rows, its number as read, its time, and perhaps its label
+// and part.
 type event []byte
 
 func (e event) src() uint32       { return binary.LittleEndian.Uint32(e) }

@@ -147,7 +147,8 @@ func requireStream(t require.TestingT, path string, events []happened, form stre
 	}
 }
 
-// TestStreamIsTheObviousThing: any stream is what it is in plain maps, however little room there is.
+// TestStreamIsTheObviousThing: any stream is what it is in plain maps, however little room there
+// is.
 func TestStreamIsTheObviousThing(t *testing.T) {
 	fewer(t, 30)
 	dir, n := t.TempDir(), 0
@@ -201,7 +202,8 @@ func at(times ...float64) (events []happened) {
 	return events
 }
 
-// TestStreamSplit: quantiles are those of numpy.quantile(times, [0.7, 0.85]), by linear interpolation, and equal times stay together.
+// TestStreamSplit: quantiles are those of numpy.quantile(times, [0.7, 0.85]), by linear
+// interpolation, and equal times stay together.
 func TestStreamSplit(t *testing.T) {
 	for _, c := range []struct {
 		times              []float64
@@ -236,7 +238,8 @@ func TestSkippedEvents(t *testing.T) {
 	}
 }
 
-// TestTimeScale: streams in seconds are as they are, and one that is over in a few units gets gaps of a thousand.
+// TestTimeScale: streams in seconds are as they are, and one that is over in a few units gets gaps
+// of a thousand.
 func TestTimeScale(t *testing.T) {
 	for _, c := range []struct {
 		times []float64
@@ -260,7 +263,8 @@ func TestTimeScale(t *testing.T) {
 	}
 }
 
-// TestEventFeatures: made ones go by an event's number in time, and so not by the order in which the source has them.
+// TestEventFeatures: made ones go by an event's number in time, and so not by the order in which
+// the source has them.
 func TestEventFeatures(t *testing.T) {
 	d, rep := buildStream(t, at(1, 2, 3), Options{EdgeFeatures: "random:5", Order: OrderOriginal})
 	other, _ := buildStream(t, []happened{{1, 7, 2, 0, 0, 0}, {0, 7, 1, 0, 0, 0}, {2, 7, 3, 0, 0, 0}}, Options{EdgeFeatures: "random:5", test: tiny, Order: OrderOriginal})
@@ -375,7 +379,8 @@ func TestStreamFullDisk(t *testing.T) {
 	failWrites(t, 7, func() ingest.Source { return streamSource(at(3, 1, 2, 2), streamForm{kind: ingest.IntIDs, row: true}) })
 }
 
-// failWrites builds again and again, and has the third write find the disk full, then one so many further on, until there are no more.
+// failWrites builds again and again, and has the third write find the disk full, then one so many
+// further on, until there are no more.
 func failWrites(t *testing.T, stride int64, source func() ingest.Source) {
 	for n := int64(3); ; n += stride {
 		mem := newMem(t)

@@ -46,7 +46,8 @@ type streamSplit struct {
 	at     [2]quantile // the last times of the first two parts
 }
 
-// quantile is found as the values come in ascending order: by linear interpolation, as NumPy has it.
+// quantile is found as the values come in ascending order: by linear interpolation, as NumPy has
+// it.
 type quantile struct {
 	place  int64 // of the value before it
 	beyond float64

@@ -104,8 +104,8 @@ func (b *builder) writeStream(ctx context.Context, i int) (err error) {
 	return nil
 }
 
-// writeEvents merges the runs into the dataset, and parts the halves of events by their nodes: the parts begin at starts.
-// keys takes those that are not to learn from.
+// writeEvents merges the runs into the dataset, and parts the halves of events by their nodes: the
+// parts begin at starts. keys takes those that are not to learn from.
 func (w *streamWriter) writeEvents(ctx context.Context, i int, keys *negativeKeys) (halves []extsort.Bucket, starts []uint32, err error) {
 	b := w.b
 	b.halved = true
@@ -217,7 +217,8 @@ func (w *streamWriter) flush() error {
 	return err
 }
 
-// keepPlaces makes a log of them, in the order of events as read; spilled is nil where they are in memory.
+// keepPlaces makes a log of them, in the order of events as read; spilled is nil where they are in
+// memory.
 func (w *streamWriter) keepPlaces(i int, places *extsort.Placer, spilled []extsort.Bucket) ([]extsort.Bucket, error) {
 	b, events := w.b, w.rel.Report.EdgesRead
 	log, err := b.area.NewWriter(fmt.Sprintf("placed-%d", i), 1, extsort.MinBlock)

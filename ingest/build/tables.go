@@ -77,8 +77,8 @@ func (b *builder) writeTables(ctx context.Context) error {
 	return b.makeTables(ctx)
 }
 
-// writeTable writes table i of the source. Rows go where they belong at once when they come in stored order or can be had
-// in it; else they are sorted first.
+// writeTable writes table i of the source. Rows go where they belong at once when they come in
+// stored order or can be had in it; else they are sorted first.
 func (b *builder) writeTable(ctx context.Context, i int, t ingest.Table) error {
 	if k := b.streamOf(t.Relation); k >= 0 {
 		return b.writeEventTable(ctx, i, k, t)
@@ -135,8 +135,9 @@ func (b *builder) writeTable(ctx context.Context, i int, t ingest.Table) error {
 	return b.writePlaced(ctx, t, rows)
 }
 
-// sortRows is the pass that reads table i of the source, of so many rows, and sorts those that are stored by their places, on disk. Where begin is
-// given it gets ready what tells the places, and returns what gives that up.
+// sortRows is the pass that reads table i of the source, of so many rows, and sorts those that are
+// stored by their places, on disk. Where begin is given it gets ready what tells the places, and
+// returns what gives that up.
 func (b *builder) sortRows(ctx context.Context, i int, t ingest.Table, read, rows int64, begin func(w *tableWriter) (end func(), err error)) error {
 	width := t.Dim * b.elem().Size()
 	return b.pass(ctx, "sort features "+ownerOf(t)+"/"+t.Name, read, "rows", func() error {

@@ -74,8 +74,9 @@ func (b *builder) freeTimes(context.Context) error {
 	return nil
 }
 
-// timeBounds reads the times of relation i, and finds the first that are beyond the shares of training and validation. All edges
-// that the source has count, those too that turn out to be no edges or to be there twice.
+// timeBounds reads the times of relation i, and finds the first that are beyond the shares of
+// training and validation. All edges that the source has count, those too that turn out to be no
+// edges or to be there twice.
 func (b *builder) timeBounds(ctx context.Context, i int, split *edgeSplit) (bounds [2]uint64, err error) {
 	column := 0
 	for split.times == nil && b.schema.Relations[i].Columns[column].Name != split.column {
@@ -118,8 +119,8 @@ func (b *builder) timeBounds(ctx context.Context, i int, split *edgeSplit) (boun
 	})
 }
 
-// nth finds two of n logged numbers by their places in ascending order, sixteen bits in a pass over the log; one behind the last
-// is the largest number.
+// nth finds two of n logged numbers by their places in ascending order, sixteen bits in a pass over
+// the log; one behind the last is the largest number.
 func (b *builder) nth(ctx context.Context, log extsort.Bucket, n int64, place [2]int64) (found [2]uint64, err error) {
 	const digit = 16
 	buf, err := extsort.Buffer(8, streamBytes)

@@ -33,7 +33,8 @@ func table(in *lines.Scanner, err error) (*Scanner, error) {
 	return &Scanner{Scanner: in}, nil
 }
 
-// Columns is the number of cells in the next line that is not blank, which becomes the next; 0 at the end of the table.
+// Columns is the number of cells in the next line that is not blank, which becomes the next; 0 at
+// the end of the table.
 func (s *Scanner) Columns() (int, error) {
 	text, size, err := s.Peek()
 	for ; err == nil && len(text) == 0; text, size, err = s.Peek() {
@@ -45,7 +46,8 @@ func (s *Scanner) Columns() (int, error) {
 	return bytes.Count(text, []byte{','}) + 1, err
 }
 
-// Rest reads to the end of the file, past gzip's last check, and counts the lines that are not blank.
+// Rest reads to the end of the file, past gzip's last check, and counts the lines that are not
+// blank.
 func (s *Scanner) Rest() (int64, error) {
 	rows := int64(0)
 	for {
@@ -121,8 +123,9 @@ func (s *Scanner) Floats(dst []float32) error {
 	return nil
 }
 
-// Labels reads a line of len(dst) classes, -1 where one is missing: empty, nan or negative. In a table of one column a
-// blank line is a missing label too, unless only blank lines follow. io.EOF after the last.
+// Labels reads a line of len(dst) classes, -1 where one is missing: empty, nan or negative. In a
+// table of one column a blank line is a missing label too, unless only blank lines follow. io.EOF
+// after the last.
 func (s *Scanner) Labels(dst []int32) error {
 	if len(dst) == 1 {
 		missing, err := s.blankLabel()
@@ -157,8 +160,8 @@ func (s *Scanner) Labels(dst []int32) error {
 	return nil
 }
 
-// blankLabel says whether the next line is blank and others follow. It counts a run of blank lines in one go: whether
-// they mean anything is known at its end.
+// blankLabel says whether the next line is blank and others follow. It counts a run of blank lines
+// in one go: whether they mean anything is known at its end.
 func (s *Scanner) blankLabel() (bool, error) {
 	if s.blanks == 0 {
 		text, size, err := s.Peek()

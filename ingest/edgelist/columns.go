@@ -100,7 +100,8 @@ func (r *edgeReader) place(kept []keptColumn) (err error) {
 	return nil
 }
 
-// settleTypes gives the columns that have no type the one that the first rows tell: integers, or numbers of 32 bits.
+// settleTypes gives the columns that have no type the one that the first rows tell: integers, or
+// numbers of 32 bits.
 func (s *Source) settleTypes() error {
 	whole := make([]bool, len(s.kept)) // as far as was read
 	for i, c := range s.kept {
@@ -132,7 +133,8 @@ func (s *Source) settleTypes() error {
 	return nil
 }
 
-// wholeColumns clears the elements of whole whose columns have a value in the first rows that is no integer.
+// wholeColumns clears the elements of whole whose columns have a value in the first rows that is no
+// integer.
 func (r *edgeReader) wholeColumns(whole []bool) error {
 	for range idRows {
 		cells, err := r.table.next()

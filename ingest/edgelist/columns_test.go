@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestColumnsFollowEdges: through sorting, merging, reverses and both parts of a split every edge keeps the values of its row, which
-// here tell its ends.
+// TestColumnsFollowEdges: through sorting, merging, reverses and both parts of a split every edge
+// keeps the values of its row, which here tell its ends.
 func TestColumnsFollowEdges(t *testing.T) {
 	var text strings.Builder
 	for i := range 600 {

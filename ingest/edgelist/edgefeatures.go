@@ -57,7 +57,8 @@ func columnRange(s string, columns int) (first, last int, ok bool) {
 	return first, last, ok && err == nil && more == nil
 }
 
-// readFeatures reads the features of a row into floats. Every reading of the list does, so that a row that is bad for them is bad for its edge.
+// readFeatures reads the features of a row into floats. Every reading of the list does, so that a
+// row that is bad for them is bad for its edge.
 func (r *edgeReader) readFeatures(cells [][]byte) error {
 	r.floats = r.floats[:0]
 	for _, at := range r.features {

@@ -240,8 +240,8 @@ func (s *Source) eachEdgeOf(path string, c *ingest.EdgeChunk, flush func() error
 	}
 }
 
-// refuseCounts refuses a list whose first row may be the numbers of nodes and edges: as many rows follow, and no id in them
-// is larger. It reads on for as long as that is so.
+// refuseCounts refuses a list whose first row may be the numbers of nodes and edges: as many rows
+// follow, and no id in them is larger. It reads on for as long as that is so.
 func (s *Source) refuseCounts(path string) error {
 	r, err := s.openEdges(path)
 	if err != nil {
@@ -266,8 +266,8 @@ func (s *Source) refuseCounts(path string) error {
 	return nil
 }
 
-// plainPair reads the usual line: up to 18 digits, which cannot overflow, the delimiter, digits, and the end, or other cells
-// without quotes, so many that there are columns in all.
+// plainPair reads the usual line: up to 18 digits, which cannot overflow, the delimiter, digits,
+// and the end, or other cells without quotes, so many that there are columns in all.
 func plainPair(line []byte, delim byte, columns int) (u, v int64, ok bool) {
 	i := 0
 	for i < len(line) && i < 19 && line[i]-'0' <= 9 {

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// endNames are what headers call the two ends of edges, in small letters without marks and without "id" or "node" at the
-// end: src_id, FromNodeId, :START_ID.
+// endNames are what headers call the two ends of edges, in small letters without marks and without
+// "id" or "node" at the end: src_id, FromNodeId, :START_ID.
 var endNames = [][2]string{
 	{"src", "dst"}, {"src", "dest"}, {"source", "target"}, {"source", "destination"}, {"source", "dest"}, {"src", "target"},
 	{"from", "to"}, {"u", "v"}, {"head", "tail"}, {"start", "end"}, {"id1", "id2"}, {"node1", "node2"}, {"v1", "v2"},
@@ -128,8 +128,8 @@ func (s *Source) namesEnds(t *table) bool {
 	return named || t.named(s.o.Src, s.o.Dst) || slices.ContainsFunc(s.kept, func(c keptColumn) bool { return t.named(c.from) })
 }
 
-// refuseTriples refuses a list without header whose second column is a relation: of its first rows' texts, those of the
-// third stand in the first as well, and those of the second do not.
+// refuseTriples refuses a list without header whose second column is a relation: of its first rows'
+// texts, those of the third stand in the first as well, and those of the second do not.
 func (s *Source) refuseTriples(path string) error {
 	if !s.text || s.o.Src+s.o.Dst != "" {
 		return nil

@@ -14,13 +14,14 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// A list of events is one of edges with a time each. Its time, label and part are kept columns, in this order; the part, which a Source
-// gives apart, is the last.
+// A list of events is one of edges with a time each. Its time, label and part are kept columns, in
+// this order; the part, which a Source gives apart, is the last.
 
 // StreamName is what the stream of a list is called.
 const StreamName = "events"
 
-// shortHeader is a header that may have fewer cells than rows have, as JODIE's: the last stands for all that follow.
+// shortHeader is a header that may have fewer cells than rows have, as JODIE's: the last stands for
+// all that follow.
 const shortHeader = "short"
 
 // flags of the columns of events.
@@ -35,7 +36,8 @@ var timeNames = map[string]bool{
 	"time": true, "timestamp": true, "ts": true, "t": true, "unixtime": true, "unixts": true, "seconds": true, "datetime": true,
 }
 
-// findTime settles which column holds the times of events: the one that Options name, or whose header tells, or the third of three.
+// findTime settles which column holds the times of events: the one that Options name, or whose
+// header tells, or the third of three.
 func (s *Source) findTime() error {
 	if s.o.Time != "" {
 		return nil

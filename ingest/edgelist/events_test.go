@@ -80,7 +80,8 @@ func TestGivenParts(t *testing.T) {
 	}
 }
 
-// TestJODIE: the header has fewer cells than the rows, both columns of ids count from 0, and times may have fractions.
+// TestJODIE: the header has fewer cells than the rows, both columns of ids count from 0, and times
+// may have fractions.
 func TestJODIE(t *testing.T) {
 	const header = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n"
 	o := Options{Events: true, Header: "short", Src: "1", Dst: "2", Time: "3", EventLabel: "4", EdgeFeatures: []string{"5-"}, Bipartite: true}
@@ -100,7 +101,8 @@ func TestJODIE(t *testing.T) {
 	require.ErrorContains(t, err, "edges.csv: line 3: found 5 columns, and the first row has 6")
 }
 
-// TestParquetEvents: a Parquet file is the table that it would be as text, whatever is in its cells.
+// TestParquetEvents: a Parquet file is the table that it would be as text, whatever is in its
+// cells.
 func TestParquetEvents(t *testing.T) {
 	type row struct {
 		Note string    `parquet:"note"`
@@ -274,7 +276,8 @@ func TestManyCells(t *testing.T) {
 	}
 }
 
-// FuzzEvents: whatever is in a list of events, what is wrong is said in a line, and times are finite.
+// FuzzEvents: whatever is in a list of events, what is wrong is said in a line, and times are
+// finite.
 func FuzzEvents(f *testing.F) {
 	f.Add("0 1 1.5 0\n2 0 -3 1\n")
 	f.Add("user_id,item_id,timestamp,state_label,f\n0,0,0.0,0,0.1,0.2\n1,0,36,0,1e39,nan\n")

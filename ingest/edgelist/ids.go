@@ -19,7 +19,8 @@ type idSample struct {
 
 const idRows = 1000 // that tell what ids are
 
-// sampleIDs reads the first rows, and passes over those that are bad: they are told when all are read.
+// sampleIDs reads the first rows, and passes over those that are bad: they are told when all are
+// read.
 func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 	for s.rows < idRows {
 		cells, err := t.next()
@@ -51,7 +52,8 @@ func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 	return s, nil
 }
 
-// fraction says that a cell is a number with a point or an exponent: no id, and no sign that ids are text.
+// fraction says that a cell is a number with a point or an exponent: no id, and no sign that ids
+// are text.
 func fraction(cell []byte) bool {
 	_, err := lines.Float(cell, 64)
 	return err == nil && bytes.ContainsAny(cell, ".eE")

@@ -12,11 +12,12 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// kinds tells a list of edges between two kinds of nodes, both numbered from 0 or 1 (users and the films they rated), from
-// one whose two columns number the same nodes. Read as the latter, user 5 and film 5 would be one node.
+// kinds tells a list of edges between two kinds of nodes, both numbered from 0 or 1 (users and the
+// films they rated), from one whose two columns number the same nodes. Read as the latter, user 5
+// and film 5 would be one node.
 //
-// Where names say that there are two kinds, one id that is in both columns is enough. Where nothing says it, all of this
-// must hold:
+// Where names say that there are two kinds, one id that is in both columns is enough. Where nothing
+// says it, all of this must hold:
 //
 //   - both columns have nearly all ids from the same 0 or 1 up to their largest, and one has a tenth fewer: columns of one
 //     space agree, or leave gaps;
@@ -25,8 +26,9 @@ import (
 //
 // # Why not
 //
-// Why not refuse the first alone? A breadth-first crawl that numbers pages as it finds them passes it, and so do small
-// graphs; they get a remark. Why not look at a sample? Lists are mostly sorted by their first column.
+// Why not refuse the first alone? A breadth-first crawl that numbers pages as it finds them passes
+// it, and so do small graphs; they get a remark. Why not look at a sample? Lists are mostly sorted
+// by their first column.
 type kinds struct {
 	named string // what says that there are two kinds; "" when nothing does
 	on    bool   // it is looked at
@@ -109,7 +111,8 @@ func (s *Source) judgeKinds(ctx context.Context) error {
 	return nil
 }
 
-// loopsByChance is how many rows would have one id, up to last, in both columns if these were shuffled, and how many have it.
+// loopsByChance is how many rows would have one id, up to last, in both columns if these were
+// shuffled, and how many have it.
 func (s *Source) loopsByChance(ctx context.Context, last int64) (chance, loops float64, err error) {
 	degrees := [2][]uint32{make([]uint32, last+1), make([]uint32, last+1)}
 	rows := 0.0

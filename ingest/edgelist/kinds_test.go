@@ -28,7 +28,8 @@ func pairsOf(rows int, ends func(i int) (u, v int)) string {
 	return text.String()
 }
 
-// TestKinds: users and items that are numbered apart are no nodes of one kind, as far as a list can tell.
+// TestKinds: users and items that are numbered apart are no nodes of one kind, as far as a list can
+// tell.
 func TestKinds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	ratings := pairsOf(60_000, func(i int) (int, int) {
@@ -114,8 +115,8 @@ func TestTriples(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestRealPairs: none of the public graphs is taken for two kinds of nodes when it is written as pairs of ids. It needs
-// GNNSTORE_DATA, by which word CI finds the files of such tests.
+// TestRealPairs: none of the public graphs is taken for two kinds of nodes when it is written as
+// pairs of ids. It needs GNNSTORE_DATA, by which word CI finds the files of such tests.
 func TestRealPairs(t *testing.T) {
 	var none map[string]any
 	root := filepath.Dir(expect(t, "cnr2000", &none))

@@ -199,8 +199,8 @@ func (n *nodeTable) tooMany() error {
 	return nil
 }
 
-// numbers are the columns that hold a number in some of the first rows, and nothing else in any. Those among them with
-// integers that float32 cannot tell from their neighbours are ids.
+// numbers are the columns that hold a number in some of the first rows, and nothing else in any.
+// Those among them with integers that float32 cannot tell from their neighbours are ids.
 func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err error) {
 	some, large := map[int]bool{}, map[int]bool{}
 	for range sampleRows {
@@ -235,7 +235,8 @@ func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err er
 	return numbers, ids, nil
 }
 
-// each reads the table, row by row and each whole, so that one that is bad for one section is bad for all.
+// each reads the table, row by row and each whole, so that one that is bad for one section is bad
+// for all.
 func (n *nodeTable) each(ctx context.Context, visit func(r *nodeRow) error) error {
 	t, err := openTable(n.path, n.header, false, true)
 	if err != nil {

@@ -8,21 +8,23 @@ import (
 	"strings"
 )
 
-// Options say where things are. The zero value reads an edge list of two columns. A column is named by its header, or by
-// its number, from 1.
+// Options say where things are. The zero value reads an edge list of two columns. A column is named
+// by its header, or by its number, from 1.
 type Options struct {
-	// Header says whether the edge list and the table of nodes begin with one: "yes", "no", or "auto" (the default): they
-	// do when no cell of the first row is a number. "short" is "yes", and the header may have fewer cells than the rows.
+	// Header says whether the edge list and the table of nodes begin with one: "yes", "no", or
+	// "auto" (the default): they do when no cell of the first row is a number. "short" is "yes",
+	// and the header may have fewer cells than the rows.
 	Header string
 	Src    string // column of the edge list; default see the package comment
 	Dst    string // column of the edge list
 	Weight string // column of the edge list; default none
-	// EdgeColumns are further columns of numbers that edges keep: NAME=COLUMN, as in "rating=3", or a header alone, which is then
-	// the name in the dataset. Their values are integers of 64 bits where those of the first 1,000 rows are integers, else float32;
-	// a type behind the column says which they are: ":f32", ":i64", ":i32" or ":u8".
+	// EdgeColumns are further columns of numbers that edges keep: NAME=COLUMN, as in "rating=3", or
+	// a header alone, which is then the name in the dataset. Their values are integers of 64 bits
+	// where those of the first 1,000 rows are integers, else float32; a type behind the column says
+	// which they are: ":f32", ":i64", ":i32" or ":u8".
 	EdgeColumns []string
-	// EdgeFeatures are columns of numbers that make a table of edge features, a row an edge, in their order: names, numbers, or a range of
-	// numbers, as in "4-103". Default none.
+	// EdgeFeatures are columns of numbers that make a table of edge features, a row an edge, in
+	// their order: names, numbers, or a range of numbers, as in "4-103". Default none.
 	EdgeFeatures []string
 	// Ends are the first three at once: [SRC, DST] or [SRC, DST, WEIGHT].
 	Ends   []string
@@ -37,12 +39,14 @@ type Options struct {
 	Columns []string // columns of it that are features; default all others of numbers, or none beside Features
 
 	Features string // path of a map of features; default none
-	// Missing says what becomes of nodes without features: "zeros" or "refuse". Default zeros for those that the map has no list
-	// for, and refuse for rows of the table whose cells of features are all empty.
+	// Missing says what becomes of nodes without features: "zeros" or "refuse". Default zeros for
+	// those that the map has no list for, and refuse for rows of the table whose cells of features
+	// are all empty.
 	Missing string
 
-	// Events says that rows are events, a stream in the order of Time: nodes are of one type, or, where the list is Bipartite, sources and
-	// destinations of two, "user" and "item", that are numbered apart. Then there are no Weight, EdgeColumns, Nodes and Features.
+	// Events says that rows are events, a stream in the order of Time: nodes are of one type, or,
+	// where the list is Bipartite, sources and destinations of two, "user" and "item", that are
+	// numbered apart. Then there are no Weight, EdgeColumns, Nodes and Features.
 	Events     bool
 	Time       string // column; default one that is called so, or the third of a list of three without header
 	EventLabel string // column of classes of the source from the event on; default none

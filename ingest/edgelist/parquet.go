@@ -18,8 +18,8 @@ func isParquet(path string) bool {
 	return ext == ".parquet" || ext == ".pq"
 }
 
-// openParquet opens a Parquet file as the text that it would be with commas and a header: line 2 is its first row. Columns that cannot
-// be read, and lists, are empty.
+// openParquet opens a Parquet file as the text that it would be with commas and a header: line 2 is
+// its first row. Columns that cannot be read, and lists, are empty.
 func openParquet(path string) (*lines.Scanner, *parquet.File, error) {
 	f, err := parquet.Open(path)
 	if err != nil {

@@ -47,7 +47,8 @@ var (
 	_ ingest.Sparse   = (*Source)(nil)
 )
 
-// Open reads the first rows of an edge list, a file or a folder of them, and of what the Options name.
+// Open reads the first rows of an edge list, a file or a folder of them, and of what the Options
+// name.
 func Open(path string, o Options) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -88,8 +89,9 @@ func Open(path string, o Options) (*Source, error) {
 	return s, nil
 }
 
-// sampleEdges reads the first rows of each file. It refuses a file that lacks a column before anything large is read, finds out
-// whether ids are integers or text, and notes which columns are skipped.
+// sampleEdges reads the first rows of each file. It refuses a file that lacks a column before
+// anything large is read, finds out whether ids are integers or text, and notes which columns are
+// skipped.
 func (s *Source) sampleEdges() error {
 	for _, path := range s.files {
 		r, err := s.openEdges(path)
@@ -154,8 +156,9 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	return sample.sure(r.table, s.o.Header, s.namesEnds(r.table))
 }
 
-// Schema reads the table of nodes and the map of features through on its first call, where there are such. It reads the edges as
-// well when a comment declares the number of nodes, to check it, and when the map of features needs the ids of all nodes.
+// Schema reads the table of nodes and the map of features through on its first call, where there
+// are such. It reads the edges as well when a comment declares the number of nodes, to check it,
+// and when the map of features needs the ids of all nodes.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if s.schema == nil {
 		schema, err := s.scan(ctx)
@@ -282,7 +285,8 @@ func (s *Source) paths() []string {
 	return paths
 }
 
-// gather collects the ids in the edges, for a map of features. It returns the numbers of nodes and edges.
+// gather collects the ids in the edges, for a map of features. It returns the numbers of nodes and
+// edges.
 func (s *Source) gather(ctx context.Context) (nodes, edges int64, err error) {
 	var seen idSet
 	err = s.eachEdge(ctx, func(c ingest.EdgeChunk) error {
@@ -330,8 +334,8 @@ func name(path string) string {
 	return base
 }
 
-// NodeIDs streams the ids of the table's rows. Without a table, it streams the ids that were gathered for a map of features, in
-// ascending order.
+// NodeIDs streams the ids of the table's rows. Without a table, it streams the ids that were
+// gathered for a map of features, in ascending order.
 func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChunk) error) error {
 	if nodeType != 0 {
 		panic("edgelist: no such node type")

@@ -236,7 +236,8 @@ func TestWeights(t *testing.T) {
 	require.Equal(t, []float32{1, 2}, g.Edges[0].Floats(0))
 }
 
-// TestEdgeColumns: edges keep the columns that are asked for, integers where the first rows are such and nothing else is said.
+// TestEdgeColumns: edges keep the columns that are asked for, integers where the first rows are
+// such and nothing else is said.
 func TestEdgeColumns(t *testing.T) {
 	column := func(name string, e store.Elem) ingest.EdgeColumn { return ingest.EdgeColumn{Name: name, Elem: e} }
 	text := "src,rating,dst,time,score\n0,-3,1,1.5,7\n1,10,0,2e3,8\n"
@@ -283,7 +284,8 @@ func TestEdgeColumns(t *testing.T) {
 	require.EqualError(t, err, dir+"/edges.csv: line 2, column 3: a value of x is missing; fill it in, or leave the column out of --edge-columns")
 }
 
-// TestEdgeFeatures: columns make a table with a row an edge, of several files one after the other; a row that is bad for them is no edge.
+// TestEdgeFeatures: columns make a table with a row an edge, of several files one after the other;
+// a row that is bad for them is no edge.
 func TestEdgeFeatures(t *testing.T) {
 	text := "src,rating,dst,time,score\n0,-3,1,1.5,7\n1,10,0,2e3,8\n"
 	g, err := read(files{"edges.csv": text}.write(t), Options{EdgeFeatures: []string{"score", "2", "time"}, EdgeColumns: []string{"time"}})
@@ -661,8 +663,9 @@ func TestRefuses(t *testing.T) {
 	}, "\n"))
 }
 
-// TestTooManyLabels: a column of names is no column of classes, and is told before it fills the memory.
-// TestLabelWords: what tables have for nothing is no class, and true is one class however it is capitalised.
+// TestTooManyLabels: a column of names is no column of classes, and is told before it fills the
+// memory. TestLabelWords: what tables have for nothing is no class, and true is one class however
+// it is capitalised.
 func TestLabelWords(t *testing.T) {
 	dir := files{"edges.csv": "0,1\n", "n.csv": "id,l\n0,True\n1,NA\n2,FALSE\n3,null\n4,TRUE\n5,None\n6,n/a\n"}.write(t)
 	g, err := read(dir, Options{Nodes: "n.csv", Label: "l"})

@@ -59,8 +59,8 @@ func bad(column int, format string, args ...any) error {
 	return &rowError{column, fmt.Errorf(format, args...)}
 }
 
-// judge passes over what is wrong with the row read last, or says where it is. Damage to a packed file is the likelier
-// cause, and is told instead.
+// judge passes over what is wrong with the row read last, or says where it is. Damage to a packed
+// file is the likelier cause, and is told instead.
 func (t *table) judge(forgive *lines.Tolerance, err error) error {
 	wrong, ok := err.(*rowError)
 	if !ok {
@@ -85,8 +85,8 @@ func (t *table) judge(forgive *lines.Tolerance, err error) error {
 	return refused
 }
 
-// openTable opens a file and reads its first row. Comments after that are passed over in an edge list whose ids are not
-// text, since no row of it can start as they do.
+// openTable opens a file and reads its first row. Comments after that are passed over in an edge
+// list whose ids are not text, since no row of it can start as they do.
 func openTable(path, header string, edges, text bool) (*table, error) {
 	t := &table{edges: edges}
 	var err error
@@ -211,7 +211,8 @@ func (t *table) line() ([]byte, error) {
 	}
 }
 
-// declares keeps what a comment tells: the number of nodes, "# Nodes: 82168 Edges: 948464", and KONECT's "% bip unweighted".
+// declares keeps what a comment tells: the number of nodes, "# Nodes: 82168 Edges: 948464", and
+// KONECT's "% bip unweighted".
 func (t *table) declares(comment []byte) {
 	low := bytes.ToLower(comment)
 	words := firstWords(low, 2)
@@ -344,7 +345,8 @@ func Cells(text string) []string {
 	return texts
 }
 
-// delimiter is the first of tab, comma, semicolon, "::" and | that a line has outside quotes, else blanks.
+// delimiter is the first of tab, comma, semicolon, "::" and | that a line has outside quotes, else
+// blanks.
 func delimiter(line []byte) (delim byte, sep []byte) {
 	for _, sep := range []string{"\t", ",", ";", "::", "|"} {
 		if sep == "::" && areAddresses(line) || sep == "|" && haveBars(line) {
@@ -384,7 +386,8 @@ func areAddresses(line []byte) bool {
 	return len(words) >= 2
 }
 
-// haveBars says whether a line is two or three words with as many bars inside each of the first two: ids of protein databases.
+// haveBars says whether a line is two or three words with as many bars inside each of the first
+// two: ids of protein databases.
 func haveBars(line []byte) bool {
 	words := firstWords(line, 4)
 	if len(words) < 2 || len(words) > 3 {
@@ -394,7 +397,8 @@ func haveBars(line []byte) bool {
 	return bars(words[0]) > 0 && bars(words[0]) == bars(words[1])
 }
 
-// split cuts a line into cells, without the blanks around them and their quotes, which it undoes in place.
+// split cuts a line into cells, without the blanks around them and their quotes, which it undoes in
+// place.
 func (t *table) split(line []byte) ([][]byte, error) {
 	t.cells = t.cells[:0]
 	if t.sep == nil {

@@ -17,8 +17,8 @@ func (s *Source) labelTable() (*edgelist.Source, error) {
 	return edgelist.Open(s.labels, edgelist.Options{Events: true, Header: "yes", Src: "node", Dst: "label", Time: "time", Part: "ext_roll", IDType: "int"})
 }
 
-// labelled is the schema of a stream whose nodes have labels. They count from 0, and where nothing says how many there are, the largest in both
-// tables does.
+// labelled is the schema of a stream whose nodes have labels. They count from 0, and where nothing
+// says how many there are, the largest in both tables does.
 func (s *Source) labelled(ctx context.Context, schema *ingest.Schema) (*ingest.Schema, error) {
 	more, err := ingest.Files(s.labels)
 	if err != nil {

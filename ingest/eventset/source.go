@@ -22,7 +22,8 @@ type Options struct {
 	Memory int64
 }
 
-// Source is a stream with features beside its table. Rows of the table are not passed over: those of features would not fit any more.
+// Source is a stream with features beside its table. Rows of the table are not passed over: those
+// of features would not fit any more.
 type Source struct {
 	*edgelist.Source
 	list    string    // path of the table of events

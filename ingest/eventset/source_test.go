@@ -37,7 +37,8 @@ func array(descr, shape string, elements ...byte) string {
 
 const tgl = ",src,dst,time,int_roll,ext_roll\n0,0,2,1.5,0,0\n1,1,2,1700000000.25,0,1\n2,0,3,1700000000.25,0,2\n"
 
-// TestTGL: the first column has no name, ext_roll is the split, features may be booleans, and nodes are as many as their rows.
+// TestTGL: the first column has no name, ext_roll is the split, features may be booleans, and nodes
+// are as many as their rows.
 func TestTGL(t *testing.T) {
 	dir := folder{
 		"edges.csv": tgl, "edge_features.npy": array("|b1", "3, 2", 1, 0, 0, 1, 1, 1), "node_features.npy": array("|i1", "5,", 9, 8, 7, 6, 5), "ext_full.npz": "x",
@@ -77,7 +78,8 @@ func TestTGL(t *testing.T) {
 	require.Equal(t, store.StreamSplit{Name: "given", Train: 1, Valid: 1, Test: 1}, d.Events(0).Stream.NodeLabels.Split)
 }
 
-// TestTGLLabels: without features of nodes the largest in both tables says how many there are, and what labels cannot be is refused.
+// TestTGLLabels: without features of nodes the largest in both tables says how many there are, and
+// what labels cannot be is refused.
 func TestTGLLabels(t *testing.T) {
 	head := ",node,time,label,ext_roll\n"
 	for _, c := range []struct{ labels, want string }{

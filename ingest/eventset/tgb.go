@@ -21,12 +21,13 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TGB is a data set of link prediction of the Temporal Graph Benchmark: a table of events, and beside it the negatives that events to validate and
-// to test on are ranked among.
+// TGB is a data set of link prediction of the Temporal Graph Benchmark: a table of events, and
+// beside it the negatives that events to validate and to test on are ranked among.
 //
-// Of a table in JODIE's layout (tgbl-wiki and its kin) users and items are of two types, and items count on from the users in the files of
-// negatives. Others have time, source and destination first; their nodes are of one type, called by texts, and negatives number them as they
-// come in the table, a row's source before its destination.
+// Of a table in JODIE's layout (tgbl-wiki and its kin) users and items are of two types, and items
+// count on from the users in the files of negatives. Others have time, source and destination
+// first; their nodes are of one type, called by texts, and negatives number them as they come in
+// the table, a row's source before its destination.
 type TGB struct {
 	*edgelist.Source
 	table     string
@@ -43,8 +44,8 @@ type TGB struct {
 // nodeBytes is what a text's number takes, while its map grows.
 const nodeBytes = 100
 
-// OpenTGB opens the folder of a data set, or its table. columns are those of the table that are features of events, as edgelist.Options has them; nil
-// are JODIE's, or none.
+// OpenTGB opens the folder of a data set, or its table. columns are those of the table that are
+// features of events, as edgelist.Options has them; nil are JODIE's, or none.
 func OpenTGB(path string, columns []string, o Options) (*TGB, error) {
 	table, err := findTGB(path)
 	if err != nil {
@@ -184,7 +185,8 @@ func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
 	return &s, nil
 }
 
-// eachText visits every text that was not there before, in the order of their numbers, which it finds. read is told of events.
+// eachText visits every text that was not there before, in the order of their numbers, which it
+// finds. read is told of events.
 func (t *TGB) eachText(ctx context.Context, visit func(text []byte) error, read func(events int)) error {
 	next := uint32(0)
 	take := func(text []byte) error {
@@ -244,14 +246,15 @@ func (t *TGB) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChun
 	return flush()
 }
 
-// aboutItems is how many items of a file of negatives the number of all is judged by, and keyBytes what a key takes in it at least.
+// aboutItems is how many items of a file of negatives the number of all is judged by, and keyBytes
+// what a key takes in it at least.
 const (
 	aboutItems = 64
 	keyBytes   = 20
 )
 
-// about is how many lists there are in a file of negatives, and nodes in them, judged by the first ones and its size. What is wrong with the file is
-// said when it is read.
+// about is how many lists there are in a file of negatives, and nodes in them, judged by the first
+// ones and its size. What is wrong with the file is said when it is read.
 func (t *TGB) about(file string) (lists, nodes int64) {
 	info, err := os.Stat(file)
 	if err != nil {

@@ -100,8 +100,8 @@ type exporter struct {
 	report *Report
 }
 
-// Export writes ds to the folder out, which must not exist: whole, or on an error not at all. It borrows ds, whose maps it
-// reads on the calling goroutine only.
+// Export writes ds to the folder out, which must not exist: whole, or on an error not at all. It
+// borrows ds, whose maps it reads on the calling goroutine only.
 func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -208,8 +208,9 @@ func (e *exporter) progress(stage string, done, total int64, unit string) error 
 	return e.ctx.Err()
 }
 
-// check compares what is about to be read with what was sealed, checksums and contents, as verify does. Of a sample's feature
-// rows, which may be few of a large table, only those that it has are checked, page by page as they are read.
+// check compares what is about to be read with what was sealed, checksums and contents, as verify
+// does. Of a sample's feature rows, which may be few of a large table, only those that it has are
+// checked, page by page as they are read.
 func (e *exporter) check() error {
 	nodes := int64(0)
 	for i := range e.m.NodeTypes {
@@ -222,7 +223,8 @@ func (e *exporter) check() error {
 	})
 }
 
-// checkSpace compares what will be written with what is free. A file system that does not tell is believed to have it.
+// checkSpace compares what will be written with what is free. A file system that does not tell is
+// believed to have it.
 func (e *exporter) checkSpace() error {
 	need := 1<<20 + e.streamBytes()
 	for i, t := range e.m.NodeTypes {

@@ -32,7 +32,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// world is a small dataset: users, some with gaps in their ids, and items, in two relations with columns and a table.
+// world is a small dataset: users, some with gaps in their ids, and items, in two relations with
+// columns and a table.
 type world struct {
 	users, items []int64 // original ids, as stored
 	feat         []float32
@@ -220,7 +221,8 @@ func original(t require.TestingT, dir, typ string, n int) []int64 {
 	return all
 }
 
-// TestFormats exports datasets in all formats, and holds what each holds against what the dataset was made of.
+// TestFormats exports datasets in all formats, and holds what each holds against what the dataset
+// was made of.
 func TestFormats(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		gaps := rapid.Bool().Draw(t, "gaps")
@@ -455,7 +457,8 @@ func ring(t testing.TB, nodes int) *store.Dataset {
 	return d
 }
 
-// TestSample: a sample has its number of nodes, all edges between them, the training nodes, and is the seed's.
+// TestSample: a sample has its number of nodes, all edges between them, the training nodes, and is
+// the seed's.
 func TestSample(t *testing.T) {
 	d := ring(t, 2000)
 	read := func(o Options) (ids []int64, pairs []int64, rep *Report) {
@@ -485,7 +488,8 @@ func TestSample(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, len(pairs)/2)
-	// At random, 300 of 2000 nodes would keep (300/2000)² of the edges; a fire keeps neighbourhoods.
+	// At random, 300 of 2000 nodes would keep (300/2000)² of the edges; a fire keeps
+	// neighbourhoods.
 	require.Greater(t, want, 4*20000*300/2000*300/2000)
 	again, pairs2, _ := read(Options{Sample: 300, Seed: 7})
 	require.Equal(t, ids, again)
@@ -539,8 +543,8 @@ func TestClassNames(t *testing.T) {
 	}
 }
 
-// TestDamage: a dataset with a flipped bit, or with contents that no verify lets pass, is not exported; of a sample, only the
-// feature rows that it has are looked at.
+// TestDamage: a dataset with a flipped bit, or with contents that no verify lets pass, is not
+// exported; of a sample, only the feature rows that it has are looked at.
 func TestDamage(t *testing.T) {
 	for _, f := range []Format{NPY, Parquet, GraphBolt} {
 		for _, section := range []string{
@@ -604,7 +608,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestFullDisk fails the n-th operation that may need space, for every n: nothing is left, and the error is one line.
+// TestFullDisk fails the n-th operation that may need space, for every n: nothing is left, and the
+// error is one line.
 func TestFullDisk(t *testing.T) {
 	d := ring(t, 600)
 	for _, format := range []Format{NPY, GraphBolt, Parquet} {

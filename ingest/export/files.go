@@ -81,7 +81,8 @@ func (e *exporter) writeRows(name string, table int) error {
 	})
 }
 
-// writeIDs writes the original ids of a node type where they are not its rows, and says where they are.
+// writeIDs writes the original ids of a node type where they are not its rows, and says where they
+// are.
 func (e *exporter) writeIDs(name string, n *numbering) (string, error) {
 	if n.dense {
 		return "rows", nil
@@ -101,7 +102,8 @@ func (e *exporter) writeIDs(name string, n *numbering) (string, error) {
 	})
 }
 
-// writeNames writes the texts that nodes are called by, with their rows, in the order of the dataset.
+// writeNames writes the texts that nodes are called by, with their rows, in the order of the
+// dataset.
 func (e *exporter) writeNames(name string, n *numbering) error {
 	return e.writeFile(name, func(out *file) error {
 		w := csv.NewWriter(out.w)
@@ -119,7 +121,8 @@ func (e *exporter) writeNames(name string, n *numbering) error {
 	})
 }
 
-// appendLabel appends the label of a node: a class as int64, or int8s, -1 being missing; or a number as float32, NaN being missing.
+// appendLabel appends the label of a node: a class as int64, or int8s, -1 being missing; or a
+// number as float32, NaN being missing.
 func appendLabel(b []byte, l *store.Labels, v store.NodeID) []byte {
 	if l.Label.Numbers {
 		return binary.LittleEndian.AppendUint32(b, math.Float32bits(l.Number(v)))
@@ -179,7 +182,8 @@ func (e *exporter) written(n *numbering, part []store.NodeID) (count int64) {
 	return count
 }
 
-// writePart writes the rows of a part of a split, and, where l is not nil, their labels beside them.
+// writePart writes the rows of a part of a split, and, where l is not nil, their labels beside
+// them.
 func (e *exporter) writePart(name string, n *numbering, part []store.NodeID, l *store.Labels) error {
 	header := npy.AppendHeader(nil, "<i8", e.written(n, part))
 	if l != nil {
@@ -224,8 +228,8 @@ type edgeTable struct {
 	out *file
 }
 
-// writeEdges writes the edges of relation i into a folder: edge_index.npy (2, E), a file for each column but "id", and one
-// for each table, a row for each edge. It fills in what is where.
+// writeEdges writes the edges of relation i into a folder: edge_index.npy (2, E), a file for each
+// column but "id", and one for each table, a row for each edge. It fills in what is where.
 func (e *exporter) writeEdges(i int, dir string, m *manifestRelation) error {
 	r := &e.m.Relations[i]
 	a := &arrays{edges: m.Edges, columns: make([]*file, len(r.Columns))}

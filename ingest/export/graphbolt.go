@@ -57,8 +57,8 @@ type (
 	}
 )
 
-// writeGraphBolt writes what package graphbolt reads. Files lie as in writeNPY, with the ids and names of nodes, which
-// GraphBolt has no place for, beside them.
+// writeGraphBolt writes what package graphbolt reads. Files lie as in writeNPY, with the ids and
+// names of nodes, which GraphBolt has no place for, beside them.
 func (e *exporter) writeGraphBolt() error {
 	m := e.newManifest()
 	meta := boltMetadata{Name: e.m.Name, Features: []boltFeature{}, Tasks: []boltTask{}}

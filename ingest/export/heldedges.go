@@ -55,7 +55,8 @@ func (h *heldEdges) has(k int) bool {
 	return h.src.row[h.from[k]] != none && h.dst.row[h.to[k]] != none
 }
 
-// array writes an array of int64s, which fill appends to what it is given, a piece at a time: n pieces.
+// array writes an array of int64s, which fill appends to what it is given, a piece at a time: n
+// pieces.
 func (e *exporter) array(name string, n int, fill func(b []byte, k int) []byte, shape ...int64) error {
 	return e.writeFile(name, func(out *file) error {
 		if err := out.write(npy.AppendHeader(nil, "<i8", shape...)); err != nil {
@@ -188,8 +189,8 @@ func (e *exporter) skipNegatives(i int) {
 	}
 }
 
-// boltLinks are the sets of GraphBolt's task of link prediction, by part, that relation i has. The pairs of a set are edges, then
-// what they are ranked among.
+// boltLinks are the sets of GraphBolt's task of link prediction, by part, that relation i has. The
+// pairs of a set are edges, then what they are ranked among.
 func (e *exporter) boltLinks(i int, typ string) (sets [3]boltSet, err error) {
 	r := &e.m.Relations[i]
 	seeds := func(path string) []boltData { return []boltData{{"seeds", "numpy", path}} }

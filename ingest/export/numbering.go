@@ -65,7 +65,8 @@ func (e *exporter) assign(n *numbering) {
 	}
 }
 
-// each gives the stored ids of rows first, first+1, …, a block at a time. The block is lent for the call.
+// each gives the stored ids of rows first, first+1, …, a block at a time. The block is lent for the
+// call.
 func (n *numbering) each(block int, emit func(first int64, nodes []store.NodeID) error) error {
 	nodes := make([]store.NodeID, 0, min(int64(block), n.count))
 	first := int64(0)

@@ -2,17 +2,19 @@ package export
 
 import "github.com/gnnstore/gnnstore/store"
 
-// Pairs say what rows of pairs of nodes are known by: the ids of both ends and, where pairs are of several relations, the names of these, or where
-// they are of a time, that of each row.
+// Pairs say what rows of pairs of nodes are known by: the ids of both ends and, where pairs are of
+// several relations, the names of these, or where they are of a time, that of each row.
 type Pairs struct {
 	Src, Dst  store.IDs
 	Relations []string
 	Times     []float64
 }
 
-// WritePairs writes numbers of pairs of nodes, such as scores or what is predicted of edges, to the file out, as WriteRows does: with columns
-// src and dst, integers or texts, and relation where there are several, or time. In npy there is a file for each of these, as there is one for ids. fill
-// adds pairs with the relation of each by its place among the names, which is ignored where there are none.
+// WritePairs writes numbers of pairs of nodes, such as scores or what is predicted of edges, to the
+// file out, as WriteRows does: with columns src and dst, integers or texts, and relation where
+// there are several, or time. In npy there is a file for each of these, as there is one for ids.
+// fill adds pairs with the relation of each by its place among the names, which is ignored where
+// there are none.
 func WritePairs(
 	out string, p Pairs, o RowOptions, fill func(add func(src, dst []store.NodeID, of []uint32, rows []float32) error) error,
 ) (*RowsReport, error) {

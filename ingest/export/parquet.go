@@ -52,7 +52,8 @@ func (e *exporter) writeParquet() error {
 	return e.writeManifest(m)
 }
 
-// sheet is a parquet file whose rows are being written. Its cells are added in any order within a row.
+// sheet is a parquet file whose rows are being written. Its cells are added in any order within a
+// row.
 type sheet struct {
 	columns parquet.Group
 	w       *parquet.GenericWriter[any]
@@ -135,7 +136,8 @@ var (
 	bitsNode   = parquet.List(parquet.Int(8))
 )
 
-// parquetNodes writes a row for each node: id, a list for each table, labels, and the part of each split.
+// parquetNodes writes a row for each node: id, a list for each table, labels, and the part of each
+// split.
 func (e *exporter) parquetNodes(name string, n *numbering, to *manifestType) error {
 	s := newSheet()
 	s.column("id", "", int64Node, 8)
@@ -262,7 +264,8 @@ func (s *sheet) addLabel(leaf int, l *store.Labels, v store.NodeID) {
 	}
 }
 
-// parquetNames writes the texts that nodes are called by beside their ids, in the order of the dataset.
+// parquetNames writes the texts that nodes are called by beside their ids, in the order of the
+// dataset.
 func (e *exporter) parquetNames(name string, n *numbering) error {
 	s := newSheet()
 	s.column("id", "", int64Node, 8)
@@ -310,7 +313,8 @@ func parquetValue(b []byte, k int, elem store.Elem) parquet.Value {
 	return parquet.FloatValue(math.Float32frombits(binary.LittleEndian.Uint32(b[4*k:])))
 }
 
-// parquetEdges writes a row for each edge: src and dst by original ids, the columns but "id", and a list for each table.
+// parquetEdges writes a row for each edge: src and dst by original ids, the columns but "id", and a
+// list for each table.
 func (e *exporter) parquetEdges(i int, to *manifestRelation) error {
 	r := &e.m.Relations[i]
 	src, dst := e.typeOf(r.Src), e.typeOf(r.Dst)

@@ -64,15 +64,17 @@ func FormatOf(out string) Format {
 	return Parquet
 }
 
-// WriteRows writes numbers of nodes to the file out, each row with the id that users know its node by: whole, or on an error not at all. fill
-// calls add with the rows, in the order that the file has. It is called once there is room, and while nobody else writes the same file.
+// WriteRows writes numbers of nodes to the file out, each row with the id that users know its node
+// by: whole, or on an error not at all. fill calls add with the rows, in the order that the file
+// has. It is called once there is room, and while nobody else writes the same file.
 //
 //	parquet  column id, an integer or a text; Class: its name, or number; Flags: a list of those; Numbers: a float column for each class, by
 //	         its name, or class_0 and so on; Vector: a list
 //	csv      the same in text; a list of classes is joined by semicolons, and a vector has a column a number
 //	npy      out.npy: int64, uint8 or float32, classes as numbers; and out.ids.npy, or out.ids.txt with a line for each text
 //
-// It takes up to 8 MiB, and more of a large parquet file, whose row groups have the root of its size times a KiB: see groupBytes.
+// It takes up to 8 MiB, and more of a large parquet file, whose row groups have the root of its
+// size times a KiB: see groupBytes.
 func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes []store.NodeID, rows []float32) error) error) (*RowsReport, error) {
 	w := newRowWriter(out, o, key{name: "id", file: "ids", ids: ids})
 	return w.write(out, func() error { return fill(w.add) })
@@ -217,7 +219,8 @@ func (w *rowWriter) open(out string) error {
 	return nil
 }
 
-// MayWrite says why there is no place for a file of this name: of use to who will take long before WriteRows is called.
+// MayWrite says why there is no place for a file of this name: of use to who will take long before
+// WriteRows is called.
 func MayWrite(on vfs.FS, path string, force bool) error {
 	parent := filepath.Dir(path)
 	if _, err := on.Stat(parent); errors.Is(err, fs.ErrNotExist) {
@@ -236,8 +239,8 @@ func MayWrite(on vfs.FS, path string, force bool) error {
 	return nil
 }
 
-// claim keeps others from writing a file until it is released, or this process ends. What one that has ended left under a temporary name is
-// written over.
+// claim keeps others from writing a file until it is released, or this process ends. What one that
+// has ended left under a temporary name is written over.
 func claim(on vfs.FS, path string) (*store.Lock, error) {
 	l, err := store.TakeLock(on, path+".lock")
 	if errors.Is(err, store.ErrLocked) {
@@ -269,7 +272,8 @@ func (o RowOptions) Bytes(out string, ids ...store.IDs) int64 {
 	return 1<<20 + o.Rows*row
 }
 
-// room compares what will be written with what is free. A file system that does not tell is believed to have it.
+// room compares what will be written with what is free. A file system that does not tell is
+// believed to have it.
 func (w *rowWriter) room(out string) error {
 	var ids []store.IDs
 	for _, k := range w.keys {
@@ -322,8 +326,9 @@ func (w *rowWriter) begin() error {
 	return nil
 }
 
-// groupBytes is what a row group has of a file of so many bytes. It is in memory until it is whole, and its place in the file, some 3 KB,
-// until the file is: so both are small. It depends on nothing else, so that the same rows make the same file.
+// groupBytes is what a row group has of a file of so many bytes. It is in memory until it is whole,
+// and its place in the file, some 3 KB, until the file is: so both are small. It depends on nothing
+// else, so that the same rows make the same file.
 func groupBytes(file int64) int {
 	return int(min(max(math.Sqrt(float64(file)*1024), leastGroup), blockBytes))
 }
@@ -349,7 +354,8 @@ func (w *rowWriter) header() (header []string) {
 	return header
 }
 
-// columnOf is the name of a class's column. Numbers have as many digits each, so that names sort as they do.
+// columnOf is the name of a class's column. Numbers have as many digits each, so that names sort as
+// they do.
 func (w *rowWriter) columnOf(class int) string {
 	if class < len(w.Names) && w.Names[class] != "" {
 		return w.Names[class]

@@ -175,8 +175,8 @@ func TestRowsInNPY(t *testing.T) {
 	require.Equal(t, "ann\nb,ob\ncid;\"dee\"\n", string(content(t, on, "out.ids.txt")))
 }
 
-// TestRowsAreWholeOrAbsent fails at every write, sync and rename: what has its name is whole, and nothing else is left but where
-// removing it failed.
+// TestRowsAreWholeOrAbsent fails at every write, sync and rename: what has its name is whole, and
+// nothing else is left but where removing it failed.
 func TestRowsAreWholeOrAbsent(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	ids := idsOf(t, false)

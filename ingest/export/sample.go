@@ -138,8 +138,8 @@ func (f *fire) start(v node) error {
 	return nil
 }
 
-// spread lights a geometric number of a node's neighbours, the mean of which is p/(1-p). A neighbour that burns already is
-// drawn in vain, and each may be drawn a few times.
+// spread lights a geometric number of a node's neighbours, the mean of which is p/(1-p). A
+// neighbour that burns already is drawn in vain, and each may be drawn a few times.
 func (f *fire) spread(s source, v store.NodeID) {
 	neighbors := s.graph.Neighbors(v)
 	if len(neighbors) == 0 {

@@ -15,8 +15,8 @@ const (
 	blockBytes = 16 << 20 // of feature rows, gathered at a time
 )
 
-// edges are some edges of a relation: rows of their ends, the nodes themselves, the bytes of each column, and their
-// numbers as read where a table goes by these.
+// edges are some edges of a relation: rows of their ends, the nodes themselves, the bytes of each
+// column, and their numbers as read where a table goes by these.
 type edges struct {
 	src, dst []uint32
 	from, to []store.NodeID
@@ -31,7 +31,8 @@ func (c *edges) reset() {
 	}
 }
 
-// eachEdge streams the edges of relation i whose both ends are written, in the order of the dataset. What emit gets is lent.
+// eachEdge streams the edges of relation i whose both ends are written, in the order of the
+// dataset. What emit gets is lent.
 func (e *exporter) eachEdge(i int, emit func(c *edges) error) error {
 	g := e.ds.Graph(i)
 	src, dst := e.typeOf(g.Relation.Src), e.typeOf(g.Relation.Dst)

@@ -18,7 +18,8 @@ type StreamReport struct {
 	Name   string `json:"name"`
 	Events int64  `json:"events"`
 	File   string `json:"file"`
-	// Ingest are the arguments of gnnstore ingest events behind the names of source and dataset that make a stream of it again.
+	// Ingest are the arguments of gnnstore ingest events behind the names of source and dataset
+	// that make a stream of it again.
 	Ingest []string `json:"ingest"`
 }
 
@@ -42,7 +43,8 @@ const (
 	eventBlock = 16 << 10
 )
 
-// settle chooses the format by what the dataset has, where Options do not, and refuses what a stream is not written as.
+// settle chooses the format by what the dataset has, where Options do not, and refuses what a
+// stream is not written as.
 func (e *exporter) settle() error {
 	streams := len(e.m.Streams) > 0 && len(e.m.Relations) == 0
 	switch {
@@ -97,8 +99,9 @@ func nameBytes(t *store.NodeType) (n int64) {
 	return n
 }
 
-// parquetStream writes a row for each event of stream i, in the order of time: src and dst by the ids that users know, time, label, the part of
-// the split, 0 to 2, and a column of its own for each column of features, as ingest events reads them.
+// parquetStream writes a row for each event of stream i, in the order of time: src and dst by the
+// ids that users know, time, label, the part of the split, 0 to 2, and a column of its own for each
+// column of features, as ingest events reads them.
 func (e *exporter) parquetStream(i int) (to manifestStream, err error) {
 	events := e.ds.Events(i)
 	s := events.Stream

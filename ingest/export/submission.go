@@ -12,12 +12,14 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/rawfile"
 )
 
-// OGBLSC is a format of predictions: what OGB's large-scale challenge takes for MAG240M. See [WriteSubmission].
+// OGBLSC is a format of predictions: what OGB's large-scale challenge takes for MAG240M. See
+// [WriteSubmission].
 const OGBLSC Format = "ogb-lsc"
 
-// WriteSubmission writes the classes of the nodes of a mode (test-dev, test-challenge or test-whole), in the challenge's order, as its
-// MAG240MEvaluator.save_test_submission does: the file y_pred_mag240m_MODE.npz in a folder, which is made if it is not there, with the array
-// y_pred of int16, deflated.
+// WriteSubmission writes the classes of the nodes of a mode (test-dev, test-challenge or
+// test-whole), in the challenge's order, as its MAG240MEvaluator.save_test_submission does: the
+// file y_pred_mag240m_MODE.npz in a folder, which is made if it is not there, with the array y_pred
+// of int16, deflated.
 func WriteSubmission(dir, mode string, classes []int16, force bool) (_ *RowsReport, err error) {
 	fsys, path := vfs.Default, filepath.Join(dir, "y_pred_mag240m_"+mode+".npz")
 	if err := fsys.MkdirAll(dir, 0o777); err != nil {

@@ -58,7 +58,8 @@ func (cs *communities) of(rank uint32) int {
 
 func (cs *communities) size(c int) uint32 { return cs.first[c+1] - cs.first[c] }
 
-// cut parts total things among the communities in proportion to their sizes: community c has those from parts[c] on.
+// cut parts total things among the communities in proportion to their sizes: community c has those
+// from parts[c] on.
 func (cs *communities) cut(total int64) (parts []int64) {
 	n := uint64(cs.first[cs.count()])
 	for _, f := range cs.first {
@@ -74,11 +75,12 @@ func scaled(x int64, a, b uint64) int64 {
 	return int64(q)
 }
 
-// quantile says where in a community an end of an edge lies: at(y) for y of [0, 1), as a share of the community's nodes.
-// Its density is that of a power law of exponent 2.5.
+// quantile says where in a community an end of an edge lies: at(y) for y of [0, 1), as a share of
+// the community's nodes. Its density is that of a power law of exponent 2.5.
 type quantile struct{ t, rest, cube, scale float64 }
 
-// newQuantile bounds the largest degree to hubs times the mean: hubs is the density at 0, (1 + t + t²)/3t².
+// newQuantile bounds the largest degree to hubs times the mean: hubs is the density at 0, (1 + t +
+// t²)/3t².
 func newQuantile(hubs float64) quantile {
 	k := 3*hubs - 1
 	t := (1 + math.Sqrt(1+float64(4*k))) / (2 * k)
@@ -86,7 +88,8 @@ func newQuantile(hubs float64) quantile {
 	return quantile{t: t, rest: 1 - t, cube: cube, scale: 1 / (1 - cube)}
 }
 
-// at is written so that no multiplication and addition are fused, which would round differently on other processors.
+// at is written so that no multiplication and addition are fused, which would round differently on
+// other processors.
 func (q *quantile) at(y float64) float64 {
 	x := q.t + float64(y*q.rest)
 	return (float64(float64(x*x)*x) - q.cube) * q.scale

@@ -8,9 +8,11 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// drifting makes a stream whose users have a group of items that they like, and change it now and then. One event says little of the group, since its
-// features are mostly noise, and the last few say little more; a memory over a hundred says it well, as long as it forgets. Nodes have
-// nothing else that would tell them. The label of an event is 1 where its user has just changed the group for another.
+// drifting makes a stream whose users have a group of items that they like, and change it now and
+// then. One event says little of the group, since its features are mostly noise, and the last few
+// say little more; a memory over a hundred says it well, as long as it forgets. Nodes have nothing
+// else that would tell them. The label of an event is 1 where its user has just changed the group
+// for another.
 //
 // Shares of events and exponents of the popularity of users and items:
 const (

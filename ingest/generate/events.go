@@ -9,8 +9,9 @@ type event struct {
 	part       int   // of the split
 }
 
-// events makes a stream of them. A user has a home among the communities of items for a while, and moves on: who remembers
-// the last items of a user knows more about the next one than its history as a whole says.
+// events makes a stream of them. A user has a home among the communities of items for a while, and
+// moves on: who remembers the last items of a user knows more about the next one than its history
+// as a whole says.
 type events struct {
 	g           *Source
 	users, item *population

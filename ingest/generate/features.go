@@ -4,8 +4,9 @@ import (
 	"math"
 )
 
-// normals are the quantiles of the standard normal distribution at the middle of each of their equal shares. They are
-// multiples of 2⁻¹⁶, so that it does not matter how a machine rounds logarithms.
+// normals are the quantiles of the standard normal distribution at the middle of each of their
+// equal shares. They are multiples of 2⁻¹⁶, so that it does not matter how a machine rounds
+// logarithms.
 var normals = func() (table [1 << 12]float32) { // 16 KiB: half of the smallest first-level cache
 	for i := range table {
 		z := math.Sqrt2 * math.Erfinv((2*float64(i)+1)/float64(len(table))-1)

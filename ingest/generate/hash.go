@@ -7,7 +7,8 @@ import (
 
 const golden = 0x9e3779b97f4a7c15 // 2⁶⁴ divided by the golden ratio: SplitMix64's step
 
-// mix is the finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit of x reaches every bit of the result.
+// mix is the finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit of x reaches every bit
+// of the result.
 func mix(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
@@ -34,7 +35,8 @@ const (
 	forOutOrder
 )
 
-// key begins the draws of a purpose for the which-th thing of it; draw k of them is mix(key + k·golden).
+// key begins the draws of a purpose for the which-th thing of it; draw k of them is mix(key +
+// k·golden).
 func key(seed, purpose, which uint64) uint64 {
 	return mix(mix(mix(seed+golden)^purpose*golden) ^ which*golden)
 }
@@ -45,9 +47,10 @@ func draw(key, k uint64) uint64 { return mix(key + k*golden) }
 // unit makes a hash a number of [0, 1).
 func unit(h uint64) float64 { return float64(h>>11) * 0x1p-53 }
 
-// bijection scatters [0, n) over itself: a Feistel network on two digits (Black and Rogaway, Ciphers with Arbitrary
-// Finite Domains, 2002) to a base whose square is barely more than n, so that one walk of 2/√n leaves the range and goes on.
-// Four rounds make it look random, which is all that is wanted here.
+// bijection scatters [0, n) over itself: a Feistel network on two digits (Black and Rogaway,
+// Ciphers with Arbitrary Finite Domains, 2002) to a base whose square is barely more than n, so
+// that one walk of 2/√n leaves the range and goes on. Four rounds make it look random, which is all
+// that is wanted here.
 type bijection struct {
 	n       uint32
 	base    uint64 // at most 2¹⁶

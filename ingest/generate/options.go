@@ -20,7 +20,8 @@ type Options struct {
 	Signal    float64 // length of the classes' means, where noise has 1 a column; default the kind's
 	Seed      uint64  // default 1
 	Span      float64 // of kind temporal: seconds from the first event to the last, about; default 31 days
-	// Shares of the nodes that can be labelled. Default: the kind's, when all three are 0; the rest has no label.
+	// Shares of the nodes that can be labelled. Default: the kind's, when all three are 0; the rest
+	// has no label.
 	Train, Valid, Test float64
 }
 
@@ -64,8 +65,9 @@ type relationShape struct {
 	shift          int     // of communities: see relation.home
 }
 
-// kinds have the counts of what they are named after: OGB's and OGB-LSC's pages, and for reddit Hamilton, Ying and
-// Leskovec, Inductive Representation Learning on Large Graphs, 2017, as GraphSAINT distributes it.
+// kinds have the counts of what they are named after: OGB's and OGB-LSC's pages, and for reddit
+// Hamilton, Ying and Leskovec, Inductive Representation Learning on Large Graphs, 2017, as
+// GraphSAINT distributes it.
 var kinds = map[string]kind{
 	"papers100m": {
 		about:     "ogbn-papers100M: 111 M nodes, 1.6 G edges, 128 features, 172 classes, labels for 1.4 %",
@@ -294,7 +296,8 @@ func (o *Options) shape(name string) (*shape, error) {
 	return s, errors.Join(errs...)
 }
 
-// share gives each type and relation its part of the nodes and edges: exactly all of them, and at full size the kind's.
+// share gives each type and relation its part of the nodes and edges: exactly all of them, and at
+// full size the kind's.
 func (s *shape) share(fullNodes, fullEdges int64, bad func(string, ...any)) {
 	s.types, s.relations = slices.Clone(s.types), slices.Clone(s.relations)
 	sum, before := int64(0), int64(0)

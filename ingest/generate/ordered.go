@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// ordered makes chunks 0…n-1 on all processors, and takes them in order in the caller's goroutine. Two buffers a processor
-// are under way; newBuffer makes each, and take is lent one for the call. It returns take's error as it is, or ctx's, which
-// is looked at once a chunk, after every goroutine has ended.
+// ordered makes chunks 0…n-1 on all processors, and takes them in order in the caller's goroutine.
+// Two buffers a processor are under way; newBuffer makes each, and take is lent one for the call.
+// It returns take's error as it is, or ctx's, which is looked at once a chunk, after every
+// goroutine has ended.
 func ordered[B any](ctx context.Context, n int64, newBuffer func() B, fill func(chunk int64, b B), take func(chunk int64, b B) error) error {
 	workers := int(min(int64(2*runtime.GOMAXPROCS(0)), n))
 	full, empty := make([]chan B, workers), make([]chan struct{}, workers)

@@ -31,9 +31,10 @@ type RawReport struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// WriteRaw writes a kind of graph as the folder of raw files that what it is named after is distributed as. The folder
-// must not exist; it is whole or absent: until it is whole, the work is in out.partial, and a .partial that a killed call
-// left is replaced. It asks for the space first. progress, which may be nil, is called some ten times a second.
+// WriteRaw writes a kind of graph as the folder of raw files that what it is named after is
+// distributed as. The folder must not exist; it is whole or absent: until it is whole, the work is
+// in out.partial, and a .partial that a killed call left is replaced. It asks for the space first.
+// progress, which may be nil, is called some ten times a second.
 func WriteRaw(ctx context.Context, kind, out string, o Options, progress func(ingest.Progress)) (_ *RawReport, err error) {
 	start := time.Now()
 	s, err := o.shape(kind)
@@ -104,7 +105,8 @@ type rawWriter struct {
 	buf      []byte
 }
 
-// checkSpace refuses before the first write. A file system that does not tell is believed to have the space.
+// checkSpace refuses before the first write. A file system that does not tell is believed to have
+// the space.
 func (w *rawWriter) checkSpace(out string) error {
 	usage, err := vfs.Default.GetDiskUsage(filepath.Dir(out))
 	if errors.Is(err, vfs.ErrUnsupported) {
@@ -125,7 +127,8 @@ func (s *shape) fits(out string, need int64, free uint64) error {
 		out, kernels.FormatBytes(need), kernels.FormatBytes(int64(free)), s.fitting(need, free))
 }
 
-// FittingScale is an Options.Scale at which what needs that many bytes as it is fits into those that are free.
+// FittingScale is an Options.Scale at which what needs that many bytes as it is fits into those
+// that are free.
 func (g *Source) FittingScale(need int64, free uint64) float64 { return g.shape.fitting(need, free) }
 
 func (s *shape) fitting(need int64, free uint64) float64 {
@@ -237,8 +240,8 @@ func (w *rawWriter) edgeIDs(ctx context.Context, f io.Writer, relation int, end 
 func sources(c *ingest.EdgeChunk) []int64      { return c.Src }
 func destinations(c *ingest.EdgeChunk) []int64 { return c.Dst }
 
-// edgeIndex writes the two rows of an edge_index: it makes the edges twice, since a row is at its end before the other
-// begins, and making them costs less than keeping them.
+// edgeIndex writes the two rows of an edge_index: it makes the edges twice, since a row is at its
+// end before the other begins, and making them costs less than keeping them.
 func (w *rawWriter) edgeIndex(ctx context.Context, f io.Writer, relation int) error {
 	r := w.g.schema.Relations[relation]
 	w.begin("write edges "+r.Name, 2*r.Edges, "ends")
@@ -264,7 +267,8 @@ type scratch struct {
 	row  []float32 // of features
 }
 
-// eachLine makes a line for each labelled node by line, which appends it to text, on all processors, and writes them.
+// eachLine makes a line for each labelled node by line, which appends it to text, on all
+// processors, and writes them.
 func (w *rawWriter) eachLine(ctx context.Context, f io.Writer, rows int64, line func(s *scratch, v uint32)) error {
 	n := w.nodes()
 	return ordered(ctx, chunks(n, rows), func() *scratch { return &scratch{row: make([]float32, w.g.shape.dim)} },

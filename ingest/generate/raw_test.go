@@ -343,7 +343,8 @@ func TestNoRoom(t *testing.T) {
 	require.LessOrEqual(t, (&rawWriter{g: newSource(s)}).layout().bytes(), int64(3<<30))
 }
 
-// TestWholeOrAbsent: what exists is refused, what a killed call left is replaced, and an interrupted one leaves nothing.
+// TestWholeOrAbsent: what exists is refused, what a killed call left is replaced, and an
+// interrupted one leaves nothing.
 func TestWholeOrAbsent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "products")
 	o := Options{Nodes: 3000, Edges: 200_000, Dim: 2}

@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// lsc is MAG240M's layout: plain arrays, of which features have 16 bits and all others 64, and two of torch's files. Labels
-// of the test set are hidden.
+// lsc is MAG240M's layout: plain arrays, of which features have 16 bits and all others 64, and two
+// of torch's files. Labels of the test set are hidden.
 type lsc struct{ *rawWriter }
 
 func (w lsc) bytes() int64 {
@@ -84,8 +84,9 @@ func (w lsc) papers(ctx context.Context) error {
 	}, n)
 }
 
-// splitDict writes the parts of the split, the test set three times over: whole, and by the rule of older releases in two
-// parts, three of each five nodes for development and the others for the challenge.
+// splitDict writes the parts of the split, the test set three times over: whole, and by the rule of
+// older releases in two parts, three of each five nodes for development and the others for the
+// challenge.
 func (w lsc) splitDict(ctx context.Context) error {
 	parts := w.g.shape.parts
 	dev := 3*(parts[ingest.Test]/5) + min(3, parts[ingest.Test]%5)

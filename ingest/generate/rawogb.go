@@ -12,7 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/rawfile"
 )
 
-// About what a value takes when it is deflated, as measured: features hardly shrink, ids by half or more.
+// About what a value takes when it is deflated, as measured: features hardly shrink, ids by half or
+// more.
 const (
 	deflatedEdge  = 5 // bytes: two ids of 8
 	deflatedYear  = 3
@@ -29,7 +30,8 @@ func appendInts(b []byte, values []int64) []byte {
 	return b
 }
 
-// ogbBinary is OGB's layout of papers100M: deflated arrays, labels as floats that are NaN where there is none.
+// ogbBinary is OGB's layout of papers100M: deflated arrays, labels as floats that are NaN where
+// there is none.
 type ogbBinary struct{ *rawWriter }
 
 func (w ogbBinary) bytes() int64 {

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/rawfile"
 )
 
-// tgl is the layout of TGL's temporal graphs: events and labels in tables whose first column has no name, edge features in
-// one of torch's files. There are no node features.
+// tgl is the layout of TGL's temporal graphs: events and labels in tables whose first column has no
+// name, edge features in one of torch's files. There are no node features.
 type tgl struct {
 	*rawWriter
 	events *events

@@ -18,14 +18,16 @@ type relation struct {
 	shift     int // see home
 	key       uint64
 	leaves    leaves
-	// inOrder and outOrder scatter the places of the degrees' curves over each community's nodes. Without them the two
-	// degrees of a node fall together.
+	// inOrder and outOrder scatter the places of the degrees' curves over each community's nodes.
+	// Without them the two degrees of a node fall together.
 	inOrder, outOrder []bijection
 }
 
-// home is the community that edges to community c come from: c itself, or the one whose number differs from c's by an exclusive or with the
-// shift, unless there is none. Then c's edges come from that one and its edges from c. With 2ⁿ communities, and as many columns, DistMult
-// can say so exactly: by Walsh functions of the communities' numbers for rows, and of the shift for the relation.
+// home is the community that edges to community c come from: c itself, or the one whose number
+// differs from c's by an exclusive or with the shift, unless there is none. Then c's edges come
+// from that one and its edges from c. With 2ⁿ communities, and as many columns, DistMult can say so
+// exactly: by Walsh functions of the communities' numbers for rows, and of the shift for the
+// relation.
 func (r *relation) home(c int) int {
 	if h := c ^ r.shift; h < r.src.communities.count() {
 		return h
@@ -36,7 +38,8 @@ func (r *relation) home(c int) int {
 // leaves are the shares of the nodes that no edge leads to, and one edge.
 type leaves struct{ none, one float64 }
 
-// of says how many of a community's nodes follow the curve, and how many edges lead to one leaf each.
+// of says how many of a community's nodes follow the curve, and how many edges lead to one leaf
+// each.
 func (l leaves) of(size uint32, edges int64) (core uint32, ones int64) {
 	none, one := uint32(l.none*float64(size)), uint32(l.one*float64(size))
 	return max(1, size-none-one), min(int64(one), edges/2)
@@ -50,7 +53,8 @@ func scatter(cs *communities, seed, purpose uint64) (orders []bijection) {
 	return orders
 }
 
-// ranked is the rank of the j-th node of community c in its order; first is where the community's ranks begin.
+// ranked is the rank of the j-th node of community c in its order; first is where the community's
+// ranks begin.
 func ranked(orders []bijection, first uint32, c int, j uint32) uint32 {
 	if orders != nil {
 		j = orders[c].id(j)
@@ -101,7 +105,8 @@ func (r *relation) fillCommunity(c int, src, dst []int64, lo int64) {
 			src[i] = int64(r.src.ids.id(ranked(r.outOrder, srcFirst, home, place(r.out.at(u*near), srcSize))))
 			continue
 		}
-		// A random rank finds a community in proportion to its size, and what is left of it the quantile within.
+		// A random rank finds a community in proportion to its size, and what is left of it the
+		// quantile within.
 		x := float64(float64((u-homophily)*away) * all)
 		far := r.src.of(min(uint32(x), r.src.count-1))
 		first, size := r.src.first[far], r.src.size(far)

@@ -8,8 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// TestTriples: relations of a knowledge graph have the edges that the kind says, and join the communities that they should, but for the share
-// that is random; at full size they are 100 M.
+// TestTriples: relations of a knowledge graph have the edges that the kind says, and join the
+// communities that they should, but for the share that is random; at full size they are 100 M.
 func TestTriples(t *testing.T) {
 	full := open(t, "kg", Options{})
 	require.EqualValues(t, 10_000_000, full.schema.NodeTypes[0].Count)

@@ -16,7 +16,8 @@ const (
 // recipe is part of every identity: another number for another graph from the same options.
 const recipe = 1
 
-// Source is a graph that is made while it is read. Its sections can be read by several goroutines at once.
+// Source is a graph that is made while it is read. Its sections can be read by several goroutines
+// at once.
 type Source struct {
 	shape     *shape
 	schema    ingest.Schema
@@ -257,7 +258,8 @@ func (g *Source) year(v uint32) int64 {
 	return 2019 - int64(h%60)
 }
 
-// eachChunk makes width values for each labelled node, rows nodes at a time, and takes them in order.
+// eachChunk makes width values for each labelled node, rows nodes at a time, and takes them in
+// order.
 func eachChunk[T any](ctx context.Context, g *Source, rows int64, width int, make1 func(dst []T, v uint32), take func(first int64, values []T) error) error {
 	n := int64(g.types[0].count)
 	return ordered(ctx, chunks(n, rows),
@@ -273,7 +275,8 @@ func eachChunk[T any](ctx context.Context, g *Source, rows int64, width int, mak
 		})
 }
 
-// mustBeFirst panics for a section that there is not: every kind has one table, one label and one split.
+// mustBeFirst panics for a section that there is not: every kind has one table, one label and one
+// split.
 func mustBeFirst(section int) {
 	if section != 0 {
 		panic("generate: no such section")

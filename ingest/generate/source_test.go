@@ -17,7 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// read collects what a source gives, less its schema, which the raw files of a graph do not share with it.
+// read collects what a source gives, less its schema, which the raw files of a graph do not share
+// with it.
 func read(t require.TestingT, s ingest.Source) *sourcetest.Graph {
 	g := sourcetest.Collect(t, s)
 	g.Schema = nil
@@ -137,8 +138,8 @@ func TestSame(t *testing.T) {
 	require.NotEqual(t, want.Splits, other.Splits)
 }
 
-// TestPinned: the recipe has not changed by accident. A change on purpose changes recipe as well, which is part of every
-// source's identity.
+// TestPinned: the recipe has not changed by accident. A change on purpose changes recipe as well,
+// which is part of every source's identity.
 func TestPinned(t *testing.T) {
 	g := read(t, open(t, "papers100m", Options{Nodes: 100_000, Edges: 1_000_000, Dim: 4, Classes: 10}))
 	require.Equal(t, []int64{31566, 57330, 13453, 66896}, g.Edges[0].Src[500_000:500_004])
@@ -226,7 +227,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestProportion: nodes or edges alone bring the others with them, so that the degree stays; both are as given.
+// TestProportion: nodes or edges alone bring the others with them, so that the degree stays; both
+// are as given.
 func TestProportion(t *testing.T) {
 	for _, c := range []struct {
 		kind         string

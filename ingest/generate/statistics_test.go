@@ -119,8 +119,8 @@ func measure(s *Source, i int, g *sourcetest.Graph) measured {
 	return m
 }
 
-// exponent is Hill's estimate (A simple general approach to inference about the tail of a distribution, 1975) from the
-// largest k degrees.
+// exponent is Hill's estimate (A simple general approach to inference about the tail of a
+// distribution, 1975) from the largest k degrees.
 func exponent(degrees []int, k int) float64 {
 	d := slices.Clone(degrees)
 	slices.Sort(d)
@@ -190,7 +190,8 @@ func TestHomophily(t *testing.T) {
 	}
 }
 
-// TestFeatures: noise of 1 a column about means that are Signal long and differ, and no more of a row says anything.
+// TestFeatures: noise of 1 a column about means that are Signal long and differ, and no more of a
+// row says anything.
 func TestFeatures(t *testing.T) {
 	const dim, classes, signal = 64, 5, 3
 	s := open(t, "papers100m", Options{Nodes: 20_000, Edges: 1, Dim: dim, Classes: classes, Signal: signal, Train: 1})
@@ -249,9 +250,10 @@ func TestParts(t *testing.T) {
 	require.Greater(t, len(classes), 150)
 }
 
-// TestWeakAloneStrongTogether measures, at full size, what the best possible guess of a class makes of a node's own row,
-// which bounds every model without neighbours, and what it makes of the mean of its in-neighbours' rows, which is much of
-// what one layer of GraphSAGE sees. Both know the classes' means, so that neither depends on the training nodes.
+// TestWeakAloneStrongTogether measures, at full size, what the best possible guess of a class makes
+// of a node's own row, which bounds every model without neighbours, and what it makes of the mean
+// of its in-neighbours' rows, which is much of what one layer of GraphSAGE sees. Both know the
+// classes' means, so that neither depends on the training nodes.
 func TestWeakAloneStrongTogether(t *testing.T) {
 	for _, kind := range []string{"papers100m", "reddit", "products", "mag240m"} {
 		s := open(t, kind, Options{Dim: 96}) // only the speed of this test depends on it
@@ -265,7 +267,8 @@ func TestWeakAloneStrongTogether(t *testing.T) {
 				center[k] += prior[c] * float64(f.means[c*f.dim+k])
 			}
 		}
-		// guess is the likeliest class for the mean of n rows, of which a share comes from it and the rest from any.
+		// guess is the likeliest class for the mean of n rows, of which a share comes from it and
+		// the rest from any.
 		guess := func(row []float64, n, share float64) (best int) {
 			most := math.Inf(-1)
 			for c := range prior {

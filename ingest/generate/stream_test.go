@@ -49,7 +49,8 @@ func TestSpan(t *testing.T) {
 	}
 }
 
-// TestDrift: sizes are the published ones, seeds differ, times go up by one on average, and the shares of events are as said.
+// TestDrift: sizes are the published ones, seeds differ, times go up by one on average, and the
+// shares of events are as said.
 func TestDrift(t *testing.T) {
 	for kind, c := range map[string]struct{ events, users, items, groups, dim int }{
 		"drift-s": {20_000, 150, 60, 4, 8}, "drift-m": {40_000, 300, 120, 6, 12}, "drift-l": {100_000, 6_000, 1_000, 8, 12},
@@ -94,7 +95,8 @@ func TestDrift(t *testing.T) {
 	require.Len(t, group, 60)
 }
 
-// TestDriftFeatures: a column for each group, whose mean is the signal there and 0 elsewhere, and a deviation of 2.
+// TestDriftFeatures: a column for each group, whose mean is the signal there and 0 elsewhere, and a
+// deviation of 2.
 func TestDriftFeatures(t *testing.T) {
 	g, err := Open("drift-s", Options{})
 	require.NoError(t, err)

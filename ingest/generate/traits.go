@@ -2,7 +2,8 @@ package generate
 
 import "math"
 
-// What graphs with traits are made of; doc.go says what for. Lengths are in units of a column's noise.
+// What graphs with traits are made of; doc.go says what for. Lengths are in units of a column's
+// noise.
 const (
 	periods     = 16  // of time
 	growth      = 0.8 // at most: how much more or less of a community is new than old
@@ -14,13 +15,14 @@ const (
 	strongNoise = 4   // its standard deviation there
 )
 
-// traits make features, labels and times where a class is no community. Two pools in a row are the halves of a community:
-// pool 2c+h is half h of community c.
+// traits make features, labels and times where a class is no community. Two pools in a row are the
+// halves of a community: pool 2c+h is half h of community c.
 type traits struct {
 	nodes   *population
 	dim     int
 	classes int
-	// Time: in a pool, nodes of one period are together: pool p's of period t begin at bounds[p][t].
+	// Time: in a pool, nodes of one period are together: pool p's of period t begin at
+	// bounds[p][t].
 	bounds  [][periods + 1]uint32
 	before  [][periods]uint32 // nodes of period t in the pools before p
 	first   [periods + 1]uint32
@@ -88,7 +90,8 @@ func (f *traits) setPeriods(seed uint64) {
 	}
 }
 
-// home is where a node belongs: its pool, and the period that it appeared in. at is its place in time.
+// home is where a node belongs: its pool, and the period that it appeared in. at is its place in
+// time.
 func (f *traits) home(id uint32) (pool, period int, at uint32) {
 	rank := f.nodes.ids.rank(id)
 	pool = f.nodes.of(rank)
@@ -106,7 +109,8 @@ func (f *traits) swaps(id uint32, period int) bool {
 	return unit(draw(f.signs, 2*uint64(id))) < swapsFirst+float64(late)
 }
 
-// class is a node's: its community has two, and the half it is in says which, unless the node's own trait swaps them.
+// class is a node's: its community has two, and the half it is in says which, unless the node's own
+// trait swaps them.
 func (f *traits) class(id uint32) int {
 	pool, period, _ := f.home(id)
 	if f.swaps(id, period) {
@@ -115,7 +119,8 @@ func (f *traits) class(id uint32) int {
 	return pool % f.classes // where their number is odd, the last class is the first
 }
 
-// row fills dst with the features of a node. It is safe for concurrent use. Every product is rounded by itself.
+// row fills dst with the features of a node. It is safe for concurrent use. Every product is
+// rounded by itself.
 func (f *traits) row(dst []float32, id uint32) {
 	pool, period, _ := f.home(id)
 	c := pool / 2

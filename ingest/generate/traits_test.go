@@ -39,8 +39,9 @@ func correlation(x, y []int) float64 {
 	return 12 * sum / float64(len(x))
 }
 
-// TestLeaves: almost half of the nodes have one edge or none leading to them, the others follow the power law, and what
-// leads to a node says nothing of what leads from it. In the other kinds the two go together.
+// TestLeaves: almost half of the nodes have one edge or none leading to them, the others follow the
+// power law, and what leads to a node says nothing of what leads from it. In the other kinds the
+// two go together.
 func TestLeaves(t *testing.T) {
 	s, g := mixed(t, Options{Dim: 1})
 	m := measure(s, 0, g)
@@ -62,8 +63,8 @@ func TestLeaves(t *testing.T) {
 	require.NotContains(t, m.in, 0)
 }
 
-// TestClassesAreNoCommunities: each half of a community has two classes, in shares that move with time, and each class two
-// halves.
+// TestClassesAreNoCommunities: each half of a community has two classes, in shares that move with
+// time, and each class two halves.
 func TestClassesAreNoCommunities(t *testing.T) {
 	s, g := mixed(t, Options{Dim: 1, Classes: 10})
 	var swapped, all [periods]float64
@@ -95,7 +96,8 @@ func TestTime(t *testing.T) {
 		}
 		lo += len(ids)
 	}
-	// Of the classes' shares, the train and the test part differ by more than chance: χ², 39 degrees of freedom.
+	// Of the classes' shares, the train and the test part differ by more than chance: χ², 39
+	// degrees of freedom.
 	var shares [3][40]float64
 	for part, ids := range g.Splits[0].Numbers() {
 		for _, v := range ids {
@@ -120,8 +122,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestTraits: noise is strong in a few directions that all share; means move; and within a community the halves have the
-// same mean, while the product of two traits tells them apart.
+// TestTraits: noise is strong in a few directions that all share; means move; and within a
+// community the halves have the same mean, while the product of two traits tells them apart.
 func TestTraits(t *testing.T) {
 	const dim = 64
 	s, g := mixed(t, Options{Dim: dim, Classes: 4})

@@ -152,7 +152,8 @@ func (s *stream) float64s(dst []float64) error {
 	return s.check(n, len(dst), err)
 }
 
-// check puts the file's name before an error, also of elements that the form promised and the file lacks.
+// check puts the file's name before an error, also of elements that the form promised and the file
+// lacks.
 func (s *stream) check(n, want int, err error) error {
 	if err == nil && n == want {
 		return nil

@@ -53,7 +53,8 @@ func (s *Source) openEdges(path, format string) (r relation, edges int64, err er
 	return r, 0, fmt.Errorf("%s: format %q; edges are csv or numpy", path, format)
 }
 
-// columnOf is how an array is kept as a column: integers of 64 bits, small numbers and float32. A matrix is a table instead.
+// columnOf is how an array is kept as a column: integers of 64 bits, small numbers and float32. A
+// matrix is a table instead.
 func columnOf(a *array) (c column, ok bool) {
 	if !a.vector() {
 		return c, false

@@ -9,8 +9,9 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// pairSet is a set of edges: pairs (N, 2), of which the first are edges. What follows them is no edge: with indexes, pairs with the
-// source of each edge in turn and as many for each; without, pairs for all edges.
+// pairSet is a set of edges: pairs (N, 2), of which the first are edges. What follows them is no
+// edge: with indexes, pairs with the source of each edge in turn and as many for each; without,
+// pairs for all edges.
 type pairSet struct {
 	pairs, indexes *array
 	edges          int64 // rows that are edges
@@ -122,7 +123,8 @@ func (s *Source) findPairs(t *task, part ingest.Part, of *set) error {
 	return nil
 }
 
-// leadingOnes counts the ones that labels begin with, or says why these are no ones that zeros follow.
+// leadingOnes counts the ones that labels begin with, or says why these are no ones that zeros
+// follow.
 func (a *array) leadingOnes() (ones int64, why string, err error) {
 	in, err := a.open()
 	if err != nil {
@@ -164,7 +166,8 @@ func (s *Source) settlePairs() {
 	}
 }
 
-// HeldEdges streams the edges of a set, with the destinations of the pairs that are ranked beside each.
+// HeldEdges streams the edges of a set, with the destinations of the pairs that are ranked beside
+// each.
 func (s *Source) HeldEdges(ctx context.Context, relation int, part ingest.Part, emit func(ingest.HeldChunk) error) error {
 	p := s.held[relation][part-ingest.Valid]
 	if p.edges == 0 {

@@ -16,8 +16,8 @@ import (
 // maxMetadata bounds metadata.yaml, which has some lines for each type, feature and task.
 const maxMetadata = 4 << 20
 
-// metadata is what metadata.yaml says that is used here. Upstream keeps unknown keys as notes of a feature or a task, so
-// they are no mistake.
+// metadata is what metadata.yaml says that is used here. Upstream keeps unknown keys as notes of a
+// feature or a task, so they are no mistake.
 type metadata struct {
 	Name     string    `yaml:"dataset_name"`
 	Graph    *graph    `yaml:"graph"`
@@ -94,8 +94,8 @@ func readMetadata(path string) (*metadata, error) {
 	return m, nil
 }
 
-// find gives the metadata to read, the folder that its paths start in, and its path: of the files as they were given where
-// these are there, else of what GraphBolt made of them.
+// find gives the metadata to read, the folder that its paths start in, and its path: of the files
+// as they were given where these are there, else of what GraphBolt made of them.
 func find(path string) (m *metadata, dir, from string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -152,7 +152,8 @@ func sealed(t testing.TB, dir string) (*build.Report, error) {
 	return build.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), build.Options{})
 }
 
-// TestDeclaredNumber: num may be larger than the largest id, and not smaller; rows say what is wrong.
+// TestDeclaredNumber: num may be larger than the largest id, and not smaller; rows say what is
+// wrong.
 func TestDeclaredNumber(t *testing.T) {
 	dir := copyOf(t, "homogeneous")
 	rep, err := sealed(t, dir)

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/torch"
 )
 
-// csc are the edges of one type in what GraphBolt makes of a graph: in-edges of all nodes, all types among each other,
-// and ids over all types.
+// csc are the edges of one type in what GraphBolt makes of a graph: in-edges of all nodes, all
+// types among each other, and ids over all types.
 type csc struct {
 	path     string
 	memory   int64    // of the ingest
@@ -82,7 +82,8 @@ func openTopology(path string, memory int64) (_ *topologyState, err error) {
 	return t, nil
 }
 
-// findState finds the dict of dicts inside the objects around it, a Python class and the TorchScript class in it.
+// findState finds the dict of dicts inside the objects around it, a Python class and the
+// TorchScript class in it.
 func findState(v any, depth int) *pickle.Dict {
 	if depth == 0 {
 		return nil

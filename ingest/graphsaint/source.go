@@ -63,7 +63,8 @@ func Open(dir string) (*Source, error) {
 	return s, nil
 }
 
-// name is the name of the folder. A folder "graphsaint" or "raw" has the name of the folder above it.
+// name is the name of the folder. A folder "graphsaint" or "raw" has the name of the folder above
+// it.
 func name(dir string) string {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -184,7 +185,8 @@ func (s *Source) findLabels() error {
 	return nil
 }
 
-// Schema reads the values of the adjacency through on its first call, if there are any: explicit zeros are no edges.
+// Schema reads the values of the adjacency through on its first call, if there are any: explicit
+// zeros are no edges.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if !s.edges {
 		n, weighted, err := s.adj.NonZeros(ctx)
@@ -235,8 +237,8 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 // missing marks a node that class_map.json has not named yet.
 const missing = -2
 
-// Labels reads class_map.json and gives the labels in the order of the nodes. It holds 4 bytes a node, since the map is in any
-// order.
+// Labels reads class_map.json and gives the labels in the order of the nodes. It holds 4 bytes a
+// node, since the map is in any order.
 func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
 	if label != 0 || len(s.schema.Labels) == 0 {
 		panic("graphsaint: no such label")
@@ -283,7 +285,8 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	return nil
 }
 
-// multiLabels streams labels of several classes a node. It holds a byte for each node and class, since the map is in any order.
+// multiLabels streams labels of several classes a node. It holds a byte for each node and class,
+// since the map is in any order.
 func (s *Source) multiLabels(ctx context.Context, classes int64, emit func(ingest.LabelChunk) error) error {
 	bits, named := make([]bool, s.nodes*classes), make([]bool, s.nodes)
 	err := s.eachLabelled(ctx, func(in *jsonmap.Scanner, node int64) error {

@@ -59,7 +59,8 @@ func adjacency(nodes int64, indptr, indices []int32, data []bool) string {
 
 type files map[string]string
 
-// four is a graph of four nodes; the entry (3, 0) of its adjacency is zero, and node 2 has no label.
+// four is a graph of four nodes; the entry (3, 0) of its adjacency is zero, and node 2 has no
+// label.
 func four() files {
 	return files{
 		"adj_full.npz":   adjacency(4, []int32{0, 2, 3, 3, 5}, []int32{1, 3, 0, 0, 3}, []bool{true, true, true, false, true}),

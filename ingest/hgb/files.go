@@ -64,7 +64,8 @@ func escapeGlob(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(s)
 }
 
-// findMembers reads the directory of a zip. Its members are read where they lie, so their names lead nowhere else.
+// findMembers reads the directory of a zip. Its members are read where they lie, so their names
+// lead nowhere else.
 func findMembers(pathname string) (*files, error) {
 	file, size, err := store.OpenSized(pathname)
 	if err != nil {
@@ -171,8 +172,8 @@ func (f *files) open(name string) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// each gives the lines of a file that are not blank, cut at tabs into cells, which are lent for the call. A visit that
-// returns errStop ends the reading.
+// each gives the lines of a file that are not blank, cut at tabs into cells, which are lent for the
+// call. A visit that returns errStop ends the reading.
 func (f *files) each(name string, visit func(in *lines.Scanner, cells [][]byte) error) error {
 	body, err := f.open(name)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 // maxInfo bounds info.dat; that of IMDB, which lists its keywords, has 291 KB.
 const maxInfo = 16 << 20
 
-// info is what the graph's types and classes are called. Which types a link joins is read from link.dat.
+// info is what the graph's types and classes are called. Which types a link joins is read from
+// link.dat.
 type info struct {
 	Nodes struct {
 		Types map[string]word `json:"node type"`
@@ -41,7 +42,8 @@ func (w *word) UnmarshalJSON(text []byte) error {
 	return json.Unmarshal(text, (*string)(w))
 }
 
-// readInfo reads info.dat. Names are a comfort: without them, everything goes by number, and the error says why.
+// readInfo reads info.dat. Names are a comfort: without them, everything goes by number, and the
+// error says why.
 func (f *files) readInfo() (*info, error) {
 	in := new(info)
 	if !f.has("info.dat") {
@@ -89,7 +91,8 @@ func (in *info) typeName(t int) string {
 	return "type" + strconv.Itoa(t)
 }
 
-// relationName is the meaning of link type t without the names of its ends, by which it is known anyhow.
+// relationName is the meaning of link type t without the names of its ends, by which it is known
+// anyhow.
 func (in *info) relationName(t int, src, dst string) string {
 	meaning := string(in.Links.Types[strconv.Itoa(t)].Meaning)
 	if meaning == "" {

@@ -209,8 +209,8 @@ func small(cell []byte) (int, bool) {
 
 var pow10 = [...]float32{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10}
 
-// number reads a float. Up to seven digits around a point are exact over an exact power of ten, so one division rounds
-// right; most features of the benchmark are 0, 1.0 and the like.
+// number reads a float. Up to seven digits around a point are exact over an exact power of ten, so
+// one division rounds right; most features of the benchmark are 0, 1.0 and the like.
 func number(cell []byte) (float32, bool) {
 	if 0 < len(cell) && len(cell) <= 8 {
 		v, digits, after, point := uint32(0), 0, 0, false

@@ -41,7 +41,8 @@ func with(all map[string]string, changes ...string) map[string]string {
 	return all
 }
 
-// TestMarksAndQuotes: byte order marks, ends of lines as Windows has them, and numbers in quotes or names without change nothing.
+// TestMarksAndQuotes: byte order marks, ends of lines as Windows has them, and numbers in quotes or
+// names without change nothing.
 func TestMarksAndQuotes(t *testing.T) {
 	want, err := read("testdata/tiny", Options{})
 	require.NoError(t, err)

@@ -1,15 +1,17 @@
-// Package jsonmap streams a JSON object whose values are integers or lists of integers, as the maps from node ids to
-// classes and features are that GraphSAINT and MUSAE keep: [Open] a [Scanner], then Key and Values by turns.
+// Package jsonmap streams a JSON object whose values are integers or lists of integers, as the maps
+// from node ids to classes and features are that GraphSAINT and MUSAE keep: [Open] a [Scanner],
+// then Key and Values by turns.
 //
-// Memory is fixed, however long the object or a list in it. Files may be packed by gzip or zstd. Integers may be written
-// 1.0 or 1e3, as Python writes those that came from floats. Errors name the file and the byte.
+// Memory is fixed, however long the object or a list in it. Files may be packed by gzip or zstd.
+// Integers may be written 1.0 or 1e3, as Python writes those that came from floats. Errors name the
+// file and the byte.
 //
 // A Scanner is used by one goroutine.
 //
 // # Why not encoding/json
 //
-// A Decoder holds a value until its end, a class map of a hundred classes a node has hundreds of megabytes, and it takes an
-// allocation for each number (BenchmarkScanner).
+// A Decoder holds a value until its end, a class map of a hundred classes a node has hundreds of
+// megabytes, and it takes an allocation for each number (BenchmarkScanner).
 package jsonmap
 
 import (
@@ -83,7 +85,8 @@ func (s *Scanner) Errorf(format string, args ...any) error {
 	return s.err
 }
 
-// Key gives the next key, lent until the next call; io.EOF after the last. A value that was not read is passed over.
+// Key gives the next key, lent until the next call; io.EOF after the last. A value that was not
+// read is passed over.
 func (s *Scanner) Key() ([]byte, error) {
 	if s.state == atValue {
 		if _, err := s.Values(func(int64) error { return nil }); err != nil {
@@ -138,8 +141,9 @@ func (s *Scanner) Key() ([]byte, error) {
 	return s.key, nil
 }
 
-// Values reads the value of the key that Key gave, one integer or a list of them: visit gets each. It says which of the two
-// it was. An error of visit ends it and comes back as it is; [Scanner.Errorf] makes good ones.
+// Values reads the value of the key that Key gave, one integer or a list of them: visit gets each.
+// It says which of the two it was. An error of visit ends it and comes back as it is;
+// [Scanner.Errorf] makes good ones.
 func (s *Scanner) Values(visit func(v int64) error) (list bool, err error) {
 	if s.err != nil {
 		return false, s.err

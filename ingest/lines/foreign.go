@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// foreign are files that are no tables, by their first bytes: what they are, and what to do instead.
+// foreign are files that are no tables, by their first bytes: what they are, and what to do
+// instead.
 var foreign = []struct{ start, say string }{
 	{lfsStart, lfsSay},
 	{"PK\x03\x04", "a zip archive; unpack it first and name the file inside"},
@@ -38,15 +39,16 @@ func refuseForeign(name string, head []byte) error {
 	return nil
 }
 
-// Git LFS leaves a text of three lines in place of a file that it has not fetched (git-lfs/docs/spec.md).
+// Git LFS leaves a text of three lines in place of a file that it has not fetched
+// (git-lfs/docs/spec.md).
 const (
 	lfsStart = "version https://git-lfs.github.com/spec/v1"
 	lfsSay   = "a Git LFS pointer in place of the file; run git lfs pull in its repository, which fetches the file"
 	lfsMost  = 1024 // bytes, by the specification
 )
 
-// RefusePointer is an error where the file at path is a Git LFS pointer, whatever its name ends in. What cannot be read is
-// none.
+// RefusePointer is an error where the file at path is a Git LFS pointer, whatever its name ends in.
+// What cannot be read is none.
 func RefusePointer(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > lfsMost {

@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Integer reads what Python writes for one: 3, -3, and 3.0 or 1e+06 where it came from a float. A float is an integer
-// below 2⁵³ only: beyond, it has lost the ones.
+// Integer reads what Python writes for one: 3, -3, and 3.0 or 1e+06 where it came from a float. A
+// float is an integer below 2⁵³ only: beyond, it has lost the ones.
 func Integer(cell []byte) (int64, bool) {
 	if v, err := strconv.ParseInt(string(cell), 10, 64); err == nil {
 		return v, true

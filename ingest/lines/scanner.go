@@ -59,7 +59,8 @@ func open(path string, scan func(string, io.Reader) (*Scanner, error)) (*Scanner
 	return s, nil
 }
 
-// OpenBytes opens a file as Open does, for text that does not come in lines. Errors of Read name the file.
+// OpenBytes opens a file as Open does, for text that does not come in lines. Errors of Read name
+// the file.
 func OpenBytes(path string) (io.ReadCloser, error) {
 	s, err := Open(path)
 	if err != nil {
@@ -80,7 +81,8 @@ func (i inflated) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// New scans r, which holds text, or text that gzip or zstd packed: the first bytes tell. The name is for messages.
+// New scans r, which holds text, or text that gzip or zstd packed: the first bytes tell. The name
+// is for messages.
 func New(name string, r io.Reader) (*Scanner, error) {
 	in, head, err := peek(name, r)
 	if err != nil {
@@ -101,7 +103,8 @@ func New(name string, r io.Reader) (*Scanner, error) {
 	return scan(name, in, false), nil
 }
 
-// NewChecked scans r, whose text is not packed any more: r inflates and checks it, as a member of a zip archive does.
+// NewChecked scans r, whose text is not packed any more: r inflates and checks it, as a member of a
+// zip archive does.
 func NewChecked(name string, r io.Reader) (*Scanner, error) {
 	in, _, err := peek(name, r)
 	if err != nil {
@@ -202,12 +205,13 @@ func (s *Scanner) Name() string { return s.name }
 // Line is the number of the line read last, from 1.
 func (s *Scanner) Line() int64 { return s.line }
 
-// lookAhead is how far Errorf reads: a broken deflate stream rarely stays undetected for a block of 64 KiB, and a sound
-// one of gigabytes should not keep its reader from the message.
+// lookAhead is how far Errorf reads: a broken deflate stream rarely stays undetected for a block of
+// 64 KiB, and a sound one of gigabytes should not keep its reader from the message.
 const lookAhead = 64 << 20
 
-// Errorf is an error about the line read last. Damage to a packed file is the likeliest cause of nonsense in it, so the
-// bytes that follow are held against its checks first; the Scanner reads nothing more after that.
+// Errorf is an error about the line read last. Damage to a packed file is the likeliest cause of
+// nonsense in it, so the bytes that follow are held against its checks first; the Scanner reads
+// nothing more after that.
 func (s *Scanner) Errorf(format string, args ...any) error {
 	return s.fail(s.line, "", format, args)
 }
@@ -234,9 +238,9 @@ func (s *Scanner) fail(line int64, column, format string, args []any) error {
 	return s.err
 }
 
-// Peek gives the next line without its end, and its size with it; io.EOF after the last. A byte order mark is no part of
-// the first, and before another it is refused, since it would be part of a cell. The text is lent
-// until the next call of Peek.
+// Peek gives the next line without its end, and its size with it; io.EOF after the last. A byte
+// order mark is no part of the first, and before another it is refused, since it would be part of a
+// cell. The text is lent until the next call of Peek.
 func (s *Scanner) Peek() (text []byte, size int, err error) {
 	searched := 0
 	for {
@@ -292,7 +296,8 @@ func (s *Scanner) CheckEnds(text []byte) error {
 
 var errCR = errors.New(`its lines end in CR alone, as old Macs wrote them; convert them: tr '\r' '\n'`)
 
-// endsInCR says whether a line holds others that end in CR alone: one outside quotes, with text after it.
+// endsInCR says whether a line holds others that end in CR alone: one outside quotes, with text
+// after it.
 func endsInCR(text []byte) bool {
 	i := bytes.IndexByte(text, '\r')
 	return i >= 0 && i < len(bytes.TrimRight(text, "\r")) && bytes.Count(text[:i], []byte{'"'})%2 == 0

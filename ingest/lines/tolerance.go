@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Tolerance lets a reader pass over a few broken rows. Those passed over once are passed over in every reading, and count
-// once. A nil Tolerance forgives nothing. It is safe for concurrent use.
+// Tolerance lets a reader pass over a few broken rows. Those passed over once are passed over in
+// every reading, and count once. A nil Tolerance forgives nothing. It is safe for concurrent use.
 type Tolerance struct {
 	max   int64
 	mu    sync.Mutex
@@ -27,7 +27,8 @@ func NewTolerance(max int64) *Tolerance {
 	return &Tolerance{max: min(max, MaxTolerance), seen: map[badRow]struct{}{}}
 }
 
-// Forgive returns nil when the row may be passed over, and else err, with the number of those before it.
+// Forgive returns nil when the row may be passed over, and else err, with the number of those
+// before it.
 func (t *Tolerance) Forgive(file string, line int64, err error) error {
 	if t == nil || t.max == 0 {
 		return err

@@ -62,7 +62,8 @@ func mustArray(path string) (*array, error) {
 	return a, err
 }
 
-// rows says that there are so many of width columns; a width of 1 allows for an array of one dimension, and 0 for any.
+// rows says that there are so many of width columns; a width of 1 allows for an array of one
+// dimension, and 0 for any.
 func (a *array) rows(n, width int64, counted string) error {
 	h := a.header
 	isNumber := h.Type.Kind != npy.Unicode && h.Type.Kind != npy.Bytes

@@ -12,7 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// usualColumns is the width of the challenge's features, for a dump that nothing else tells the width of.
+// usualColumns is the width of the challenge's features, for a dump that nothing else tells the
+// width of.
 const usualColumns = 768
 
 // findFeatures takes those of papers, or those of all nodes where they are named.
@@ -86,8 +87,8 @@ func (s *Source) findFull(o Options, own string) error {
 	return nil
 }
 
-// guess gives a dump the header it lacks: as many columns as the papers' own features have, in half or single precision
-// as the size says.
+// guess gives a dump the header it lacks: as many columns as the papers' own features have, in half
+// or single precision as the size says.
 func (s *Source) guess(a *array, total int64, own string) error {
 	dim := int64(usualColumns)
 	if p, err := mustArray(s.at(own)); err == nil && len(p.header.Shape) == 2 {

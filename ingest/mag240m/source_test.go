@@ -359,7 +359,8 @@ func TestRefuses(t *testing.T) {
 	require.EqualError(t, err, file+": not a folder; name mag240m_kddcup2021, unpacked")
 }
 
-// TestNoFeatures: a download without its 187 GB of features is a graph, where others are made or none are wanted.
+// TestNoFeatures: a download without its 187 GB of features is a graph, where others are made or
+// none are wanted.
 func TestNoFeatures(t *testing.T) {
 	root := download(t).with("processed/paper/node_feat.npy", nil).write(t)
 	w, err := read(root, Options{})

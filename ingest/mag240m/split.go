@@ -15,7 +15,8 @@ type split struct {
 	keep func(place int64) bool // the nodes at these places alone; nil for all
 }
 
-// isDev says which places of an undivided test list are of test-dev, as OGB divided them (ogb/lsc/mag240m.py).
+// isDev says which places of an undivided test list are of test-dev, as OGB divided them
+// (ogb/lsc/mag240m.py).
 func isDev(place int64) bool { return place%5 < 3 }
 
 // findSplits makes of split_dict.pt what it has the keys for.

@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// ReadClasses is like ReadInt64s for labels: the number of a class, and -1 where it is missing, which is NaN or anything
-// negative. Fractions and numbers past int32 are errors that name the element.
+// ReadClasses is like ReadInt64s for labels: the number of a class, and -1 where it is missing,
+// which is NaN or anything negative. Fractions and numbers past int32 are errors that name the
+// element.
 func (r *Reader) ReadClasses(dst []int32) (int, error) {
 	t := r.header.Type
 	switch t.Kind {

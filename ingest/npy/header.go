@@ -13,8 +13,9 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnsupported marks an array whose elements this package does not decode: Python objects, records, complex numbers,
-// dates, raw bytes. The error that wraps it names the descr, so that a reader of many arrays can pass over this one.
+// ErrUnsupported marks an array whose elements this package does not decode: Python objects,
+// records, complex numbers, dates, raw bytes. The error that wraps it names the descr, so that a
+// reader of many arrays can pass over this one.
 var ErrUnsupported = errors.New("unsupported element type")
 
 const (
@@ -83,7 +84,8 @@ func (h *Header) String() string {
 	return b.String() + ") of " + h.Descr
 }
 
-// ReadHeader reads up to the first byte of data. Sizes are checked here: Len and Bytes of what it returns do not overflow.
+// ReadHeader reads up to the first byte of data. Sizes are checked here: Len and Bytes of what it
+// returns do not overflow.
 func ReadHeader(r io.Reader) (Header, error) {
 	var fixed [12]byte
 	if err := readHeaderBytes(r, fixed[:10]); err != nil {
@@ -129,8 +131,8 @@ func readHeaderBytes(r io.Reader, b []byte) error {
 	return err
 }
 
-// NewHeader is the header of an array whose form stands elsewhere, as in a Python pickle. It is checked as a header in a
-// file is.
+// NewHeader is the header of an array whose form stands elsewhere, as in a Python pickle. It is
+// checked as a header in a file is.
 func NewHeader(descr string, fortran bool, shape []int64) (Header, error) {
 	h := Header{Descr: descr, Fortran: fortran, Shape: shape}
 	if len(shape) > maxDims {
@@ -148,7 +150,8 @@ func NewHeader(descr string, fortran bool, shape []int64) (Header, error) {
 	return h, checkSize(h)
 }
 
-// parseHeader reads the dict literal: the three keys, each once, in any order, and padding after it.
+// parseHeader reads the dict literal: the three keys, each once, in any order, and padding after
+// it.
 func parseHeader(text string) (Header, error) {
 	p := literal{text: text}
 	var h Header
@@ -201,7 +204,8 @@ func parseHeader(text string) (Header, error) {
 	return h, checkSize(h)
 }
 
-// checkSize makes Len and Bytes safe. A zero dimension does not excuse the others: no array has 2⁶² columns.
+// checkSize makes Len and Bytes safe. A zero dimension does not excuse the others: no array has 2⁶²
+// columns.
 func checkSize(h Header) error {
 	size := uint64(h.Type.Size)
 	for _, d := range h.Shape {

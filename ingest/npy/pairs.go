@@ -9,9 +9,10 @@ import (
 
 // Pairs reads an array of shape (2, n), the edge_index of most graph libraries, as n pairs.
 //
-// In row-major order the first row is over before the second begins, so the file is read at two places in step, by two
-// readers of one file: the second seeks to its place when its body can, and else reads over the first row, which costs
-// that much reading once more and no memory. In column-major order (Fortran's) the pairs lie side by side.
+// In row-major order the first row is over before the second begins, so the file is read at two
+// places in step, by two readers of one file: the second seeks to its place when its body can, and
+// else reads over the first row, which costs that much reading once more and no memory. In
+// column-major order (Fortran's) the pairs lie side by side.
 //
 // One goroutine uses it at a time.
 type Pairs struct {
@@ -26,8 +27,8 @@ type Pairs struct {
 // skipStep is how many elements are passed over between looks at the context.
 const skipStep = 8 << 20
 
-// OpenPairs reads the header. open gives the file from its first byte, twice at most; a body that is an io.Seeker may be
-// told to go on elsewhere.
+// OpenPairs reads the header. open gives the file from its first byte, twice at most; a body that
+// is an io.Seeker may be told to go on elsewhere.
 func OpenPairs(ctx context.Context, open func() (io.ReadCloser, error)) (_ *Pairs, err error) {
 	p := &Pairs{ctx: ctx}
 	defer func() {
@@ -66,9 +67,9 @@ func (p *Pairs) open(open func() (io.ReadCloser, error)) (*Reader, error) {
 // Len is the number of pairs.
 func (p *Pairs) Len() int64 { return p.n }
 
-// Read fills heads and tails, which are of one length, and returns how many pairs it read: fewer than there is room for
-// only at the end, where a further call gives io.EOF. The last pairs come after the file's checks, if its body has any.
-// Numbers are those of [Reader.ReadInt64s].
+// Read fills heads and tails, which are of one length, and returns how many pairs it read: fewer
+// than there is room for only at the end, where a further call gives io.EOF. The last pairs come
+// after the file's checks, if its body has any. Numbers are those of [Reader.ReadInt64s].
 func (p *Pairs) Read(heads, tails []int64) (int, error) {
 	if len(heads) != len(tails) {
 		panic("npy: heads and tails differ in length")

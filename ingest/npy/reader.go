@@ -21,8 +21,9 @@ var ErrTruncated = errors.New("truncated")
 
 const rawBytes = 64 << 10 // read and converted at a time: stays in the first two cache levels
 
-// Reader reads the elements of one array, front to back, in file order: when Header().Fortran is set and there are two
-// dimensions or more, that is column by column. It reads not a byte past the array's end.
+// Reader reads the elements of one array, front to back, in file order: when Header().Fortran is
+// set and there are two dimensions or more, that is column by column. It reads not a byte past the
+// array's end.
 type Reader struct {
 	r      io.Reader
 	header Header
@@ -43,8 +44,8 @@ func NewReader(r io.Reader) (*Reader, error) {
 	return NewDataReader(h, r), nil
 }
 
-// NewDataReader reads the elements of an array whose header is known: r starts with the first of them. The header comes
-// from [ReadHeader] or [NewHeader].
+// NewDataReader reads the elements of an array whose header is known: r starts with the first of
+// them. The header comes from [ReadHeader] or [NewHeader].
 func NewDataReader(h Header, r io.Reader) *Reader {
 	size := max(rawBytes/h.Type.Size, 1) * h.Type.Size
 	return &Reader{r: r, header: h, len: h.Len(), raw: make([]byte, min(int64(size), h.Bytes()))}
@@ -53,8 +54,9 @@ func NewDataReader(h Header, r io.Reader) *Reader {
 // Header is the form of the array.
 func (r *Reader) Header() Header { return r.header }
 
-// ReadInt64s fills dst from any numeric type and returns how many it filled: fewer than len(dst) only at the end of the
-// array, where a further call gives io.EOF. A number that is not an integer or does not fit is an error that names it.
+// ReadInt64s fills dst from any numeric type and returns how many it filled: fewer than len(dst)
+// only at the end of the array, where a further call gives io.EOF. A number that is not an integer
+// or does not fit is an error that names it.
 func (r *Reader) ReadInt64s(dst []int64) (int, error) {
 	switch t := r.header.Type; t.Kind {
 	case Unicode, Bytes, Opaque:
@@ -76,7 +78,8 @@ func (r *Reader) ReadInt64s(dst []int64) (int, error) {
 	}
 }
 
-// ReadFloat32s is like ReadInt64s. Values are rounded to the nearest float32; those beyond its range become infinite.
+// ReadFloat32s is like ReadInt64s. Values are rounded to the nearest float32; those beyond its
+// range become infinite.
 func (r *Reader) ReadFloat32s(dst []float32) (int, error) {
 	if t := r.header.Type; t.Kind == Float && t.Size == 2 {
 		return readAll(r, dst, func(dst []float32, raw []byte) error {
@@ -101,7 +104,8 @@ func (r *Reader) ReadFloat32s(dst []float32) (int, error) {
 // ReadFloat64s is like ReadFloat32s.
 func (r *Reader) ReadFloat64s(dst []float64) (int, error) { return readFloats(r, dst) }
 
-// ReadStrings is like ReadInt64s for text, less the padding. What is not a character becomes U+FFFD.
+// ReadStrings is like ReadInt64s for text, less the padding. What is not a character becomes
+// U+FFFD.
 func (r *Reader) ReadStrings(dst []string) (int, error) {
 	t := r.header.Type
 	if t.Kind != Unicode && t.Kind != Bytes {
@@ -227,7 +231,8 @@ func (r *Reader) integers(dst []int64, raw []byte) error {
 	return nil
 }
 
-// decode converts little-endian elements as Go converts numbers; integers gets the floats that go to integers.
+// decode converts little-endian elements as Go converts numbers; integers gets the floats that go
+// to integers.
 func decode[D int64 | float32 | float64](dst []D, raw []byte, t Type) {
 	le := binary.LittleEndian
 	switch t.Kind {

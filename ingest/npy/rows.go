@@ -8,12 +8,13 @@ import (
 
 const maxCols = 1 << 22 // 16 MiB a row: the only buffer whose size the header of a file decides
 
-// Rows streams a matrix of shape (n, f) as float32 rows, first to last, whichever way round the file holds it; an array
-// of shape (n,) is n rows of one. open gives the file from its first byte. A chunk has at most chunkBytes, but never
-// less than one row, and is lent for the call of emit.
+// Rows streams a matrix of shape (n, f) as float32 rows, first to last, whichever way round the
+// file holds it; an array of shape (n,) is n rows of one. open gives the file from its first byte.
+// A chunk has at most chunkBytes, but never less than one row, and is lent for the call of emit.
 //
-// A row-major file is read once. A column-major one (NumPy's Fortran order, what saving a transpose leaves behind) is
-// read once for every blockBytes of the matrix, so that memory stays bounded without a file of our own.
+// A row-major file is read once. A column-major one (NumPy's Fortran order, what saving a transpose
+// leaves behind) is read once for every blockBytes of the matrix, so that memory stays bounded
+// without a file of our own.
 func Rows(ctx context.Context, open func() (io.ReadCloser, error), chunkBytes, blockBytes int64, emit func(first int64, values []float32) error) error {
 	m := matrix{ctx: ctx, open: open, emit: emit}
 	if err := m.start(); err != nil {

@@ -8,10 +8,12 @@ import (
 	"slices"
 )
 
-// Storage is where the elements of a [View] lie: bytes that can be read anywhere, and front to back.
+// Storage is where the elements of a [View] lie: bytes that can be read anywhere, and front to
+// back.
 type Storage interface {
 	io.ReaderAt
-	// Stream reads n bytes from off on. What it gives is read by one goroutine and needs no closing.
+	// Stream reads n bytes from off on. What it gives is read by one goroutine and needs no
+	// closing.
 	Stream(off, n int64) io.Reader
 }
 
@@ -22,12 +24,13 @@ type fileStorage struct{ io.ReaderAt }
 
 func (f fileStorage) Stream(off, n int64) io.Reader { return io.NewSectionReader(f, off, n) }
 
-// maxRepeated bounds the data of an array that has more elements than its storage, as a row repeated by a stride of zero.
+// maxRepeated bounds the data of an array that has more elements than its storage, as a row
+// repeated by a stride of zero.
 const maxRepeated = 64 << 20
 
-// View is an array whose elements lie in its storage in any regular way: transposed, every other column, a part that
-// shares the storage with others. Its Readers give row-major order. A View is not changed once made, and is safe for
-// concurrent use where its storage is.
+// View is an array whose elements lie in its storage in any regular way: transposed, every other
+// column, a part that shares the storage with others. Its Readers give row-major order. A View is
+// not changed once made, and is safe for concurrent use where its storage is.
 type View struct {
 	Header          // Fortran is false: that is what the strides say
 	Strides []int64 // elements from one to the next, a dimension each, 0 or more
@@ -35,8 +38,9 @@ type View struct {
 	at      Storage
 }
 
-// NewView is the array of form h in a storage of size bytes: its first element is number offset there, and strides follow
-// h.Shape, nil being those of h's order. Everything is checked, so that they may be what a file says.
+// NewView is the array of form h in a storage of size bytes: its first element is number offset
+// there, and strides follow h.Shape, nil being those of h's order. Everything is checked, so that
+// they may be what a file says.
 func NewView(h Header, strides []int64, offset int64, at Storage, size int64) (*View, error) {
 	if strides == nil {
 		strides = h.strides()
@@ -89,8 +93,8 @@ func (h *Header) strides() []int64 {
 	return s
 }
 
-// Reader reads the elements in row-major order. It may be called again, and each reading begins anew. Reading what is not
-// contiguous takes 18 MiB at most.
+// Reader reads the elements in row-major order. It may be called again, and each reading begins
+// anew. Reading what is not contiguous takes 18 MiB at most.
 func (v *View) Reader() *Reader {
 	axes := v.axes()
 	if size := int64(v.Type.Size); len(axes) == 0 || len(axes) == 1 && axes[0].stride == 1 {
@@ -99,7 +103,8 @@ func (v *View) Reader() *Reader {
 	return NewDataReader(v.Header, newGather(v, axes, standard))
 }
 
-// Select is the part with index i in dimension dim, which it lacks. An index outside is the caller's bug.
+// Select is the part with index i in dimension dim, which it lacks. An index outside is the
+// caller's bug.
 func (v *View) Select(dim int, i int64) *View {
 	if i < 0 || i >= v.Shape[dim] {
 		panic(fmt.Sprintf("npy: index %d in dimension %d of %s", i, dim, v.String()))

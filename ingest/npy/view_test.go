@@ -83,7 +83,8 @@ func TestViewProperty(t *testing.T) {
 	})
 }
 
-// TestViewTiles: more than a tile, both ways round, and rows too far apart to read what lies between.
+// TestViewTiles: more than a tile, both ways round, and rows too far apart to read what lies
+// between.
 func TestViewTiles(t *testing.T) {
 	const n = 3 << 10
 	data, raw := counting(n)

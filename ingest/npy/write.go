@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// AppendHeader appends what an array in row-major order begins with, so that its elements start at a multiple of 64
-// bytes: magic, version 1.0, the form. The elements are the caller's to write, little-endian, as descr says: "<f4", "<i8".
+// AppendHeader appends what an array in row-major order begins with, so that its elements start at
+// a multiple of 64 bytes: magic, version 1.0, the form. The elements are the caller's to write,
+// little-endian, as descr says: "<f4", "<i8".
 func AppendHeader(b []byte, descr string, shape ...int64) []byte {
 	var dims strings.Builder
 	for i, d := range shape {

@@ -10,8 +10,8 @@ const (
 	aheadBlocks = 4 // of 256 KiB: what a processor inflates in 1 to 4 ms, so that neither side waits for every chunk
 )
 
-// ahead reads a body in a goroutine of its own, a little before it is asked for: inflating is most of the work of reading
-// an archive, and whoever consumes it has work of his own.
+// ahead reads a body in a goroutine of its own, a little before it is asked for: inflating is most
+// of the work of reading an archive, and whoever consumes it has work of his own.
 type ahead struct {
 	body  io.ReadCloser
 	full  chan block

@@ -83,7 +83,8 @@ type member struct {
 	body io.ReadCloser
 }
 
-// open reads the header of an array and holds it against the size of its member, before anybody believes it.
+// open reads the header of an array and holds it against the size of its member, before anybody
+// believes it.
 func (a *archive) open(key string) (*member, error) {
 	f := a.files[key]
 	body, err := f.Open()
@@ -126,8 +127,9 @@ func (m *member) finish() error {
 	return nil
 }
 
-// fail puts the file's name before an error about the members keys, which were being read together. A damaged member is
-// the likeliest cause of any nonsense in it, so their checksums are compared first.
+// fail puts the file's name before an error about the members keys, which were being read together.
+// A damaged member is the likeliest cause of any nonsense in it, so their checksums are compared
+// first.
 func (a *archive) fail(ctx context.Context, err error, keys ...string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

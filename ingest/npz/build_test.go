@@ -107,8 +107,9 @@ func pack(t testing.TB, method uint16, entries []entry) []byte {
 	return b.Bytes()
 }
 
-// packZip64 writes what NumPy writes: zip64 sizes in the local header, and here in the directory and at the end too, as
-// for members past 4 GiB. The local sizes are left at zero to see that nobody trusts them.
+// packZip64 writes what NumPy writes: zip64 sizes in the local header, and here in the directory
+// and at the end too, as for members past 4 GiB. The local sizes are left at zero to see that
+// nobody trusts them.
 func packZip64(method uint16, entries []entry) []byte {
 	le := binary.LittleEndian
 	var out, dir []byte

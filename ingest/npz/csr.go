@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
-// csr is the form of a scipy CSR matrix in the archive: which keys, how large. Row i has the entries
-// indptr[i]…indptr[i+1]-1 of indices (its columns) and data (its values).
+// csr is the form of a scipy CSR matrix in the archive: which keys, how large. Row i has the
+// entries indptr[i]…indptr[i+1]-1 of indices (its columns) and data (its values).
 type csr struct {
 	indptr, indices string
 	data            string // "" when every value is one
@@ -28,7 +28,8 @@ func (c *csr) keys() []string {
 	return keys
 }
 
-// findCSR finds the matrix name ("adj", "attr") under any spelling of its keys, nil if there is none.
+// findCSR finds the matrix name ("adj", "attr") under any spelling of its keys, nil if there is
+// none.
 func (a *archive) findCSR(name string) (*csr, error) {
 	for _, prefix := range []string{name + "_", name + "_matrix.", name + ".", name + "_matrix_"} {
 		if a.files[prefix+"indptr"] != nil {
@@ -38,7 +39,8 @@ func (a *archive) findCSR(name string) (*csr, error) {
 	return nil, nil
 }
 
-// csrUnder is the matrix whose keys begin with prefix, the sizes of its arrays checked against each other.
+// csrUnder is the matrix whose keys begin with prefix, the sizes of its arrays checked against each
+// other.
 func (a *archive) csrUnder(prefix string) (*csr, error) {
 	c := &csr{indptr: prefix + "indptr", indices: prefix + "indices", data: prefix + "data", shape: prefix + "shape"}
 	if a.files[c.indices] == nil {
@@ -171,8 +173,8 @@ func (k *cursor) close() {
 	}
 }
 
-// next gives the following entries; none at the end, after all checks. Values is nil when every value is one. The slices
-// are lent until the next call, and may be written to until then.
+// next gives the following entries; none at the end, after all checks. Values is nil when every
+// value is one. The slices are lent until the next call, and may be written to until then.
 func (k *cursor) next() (rows, cols []int64, values []float32, err error) {
 	if !k.started {
 		k.started = true

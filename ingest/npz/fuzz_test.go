@@ -20,7 +20,8 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, file []byte) { check(t, file) })
 }
 
-// FuzzArrays goes past the zip's checksums: the bytes are the arrays themselves, put in a sound archive.
+// FuzzArrays goes past the zip's checksums: the bytes are the arrays themselves, put in a sound
+// archive.
 func FuzzArrays(f *testing.F) {
 	var all [10][]byte
 	for i, e := range small() {
@@ -35,7 +36,8 @@ func FuzzArrays(f *testing.F) {
 	})
 }
 
-// check reads all sections: what a source emits without an error is as large as it declared, and in range.
+// check reads all sections: what a source emits without an error is as large as it declared, and in
+// range.
 func check(t *testing.T, file []byte) {
 	ctx := context.Background()
 	oneLine := func(err error) {

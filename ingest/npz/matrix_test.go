@@ -13,7 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// saved is a matrix of 3 rows and 4 columns as scipy.sparse.save_npz writes it, with an explicit zero at (2, 3).
+// saved is a matrix of 3 rows and 4 columns as scipy.sparse.save_npz writes it, with an explicit
+// zero at (2, 3).
 func saved() []entry {
 	return []entry{
 		{"indices", i32(1, 0, 3, 3)}, {"indptr", i32(0, 1, 3, 4)}, {"format", arr("|S3", false, []int{}, []byte("csr"))},

@@ -16,8 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Archive is an npz file as arrays by key, for layouts that are made of such files. One goroutine uses it at a time, and
-// may have many of its arrays open.
+// Archive is an npz file as arrays by key, for layouts that are made of such files. One goroutine
+// uses it at a time, and may have many of its arrays open.
 type Archive struct {
 	*archive
 	file *os.File
@@ -49,7 +49,8 @@ func (a *Archive) Keys() []string { return slices.Clone(a.keys) }
 // Has says whether there is such an array.
 func (a *Archive) Has(key string) bool { return a.files[key] != nil }
 
-// Header reads the form of an array, held against the size of its member. Errors are whole: they name the file.
+// Header reads the form of an array, held against the size of its member. Errors are whole: they
+// name the file.
 func (a *Archive) Header(key string) (npy.Header, error) {
 	h, err := a.header(key)
 	if err != nil {
@@ -58,9 +59,10 @@ func (a *Archive) Header(key string) (npy.Header, error) {
 	return h, nil
 }
 
-// Open gives an array as an npy file, from its first byte to where its checksum is compared. What is deflated is inflated
-// a MiB ahead, in a goroutine that lasts until Close. What is stored is an io.Seeker instead, and its checksum is compared
-// when it was read as a whole, by one body or by two that share it (see [npy.Pairs]): both come from one Open.
+// Open gives an array as an npy file, from its first byte to where its checksum is compared. What
+// is deflated is inflated a MiB ahead, in a goroutine that lasts until Close. What is stored is an
+// io.Seeker instead, and its checksum is compared when it was read as a whole, by one body or by
+// two that share it (see [npy.Pairs]): both come from one Open.
 func (a *Archive) Open(key string) func() (io.ReadCloser, error) {
 	f := a.files[key]
 	if f == nil {
@@ -137,8 +139,8 @@ func (p *part) Seek(offset int64, whence int) (int64, error) {
 
 func (p *part) Close() error { return nil }
 
-// joinSums is the CRC-32 of a text a and a text b of n bytes after it, from theirs: a's is moved on by n bytes of zeros,
-// which is a product with x⁸ⁿ modulo the polynomial.
+// joinSums is the CRC-32 of a text a and a text b of n bytes after it, from theirs: a's is moved on
+// by n bytes of zeros, which is a product with x⁸ⁿ modulo the polynomial.
 func joinSums(a, b uint32, n int64) uint32 {
 	shift, power := uint32(1)<<31, uint32(1)<<23 // 1 and x⁸: the highest bit is the coefficient of 1
 	for ; n > 0; n >>= 1 {
@@ -161,11 +163,13 @@ func multiply(a, b uint32) (p uint32) {
 	return p
 }
 
-// maxVerified is the size of the largest array that is read through to explain an error: some seconds.
+// maxVerified is the size of the largest array that is read through to explain an error: some
+// seconds.
 const maxVerified = 1 << 30
 
-// Fail puts the file's name before an error about these arrays, and says of a damaged file that it is one: damage is the
-// likeliest cause of nonsense in an array, so the checksums of arrays up to a GiB are compared first.
+// Fail puts the file's name before an error about these arrays, and says of a damaged file that it
+// is one: damage is the likeliest cause of nonsense in an array, so the checksums of arrays up to a
+// GiB are compared first.
 func (a *Archive) Fail(ctx context.Context, err error, keys ...string) error {
 	var corrupt flate.CorruptInputError
 	for _, cause := range []error{zip.ErrChecksum, zip.ErrFormat, io.ErrUnexpectedEOF, npy.ErrTruncated} {

@@ -70,7 +70,8 @@ func pairsOf(path string) (n int, err error) {
 	}
 }
 
-// Trap 7 of the formats: deflated and stored members, zip64, data descriptors, and damage anywhere in them.
+// Trap 7 of the formats: deflated and stored members, zip64, data descriptors, and damage anywhere
+// in them.
 func TestArchivePairs(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	const n = 100_000

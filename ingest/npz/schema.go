@@ -178,7 +178,8 @@ func (s *Source) findLabels(used map[string]bool) error {
 	return nil
 }
 
-// classNames gives the names if they can be read. They are a comfort: without them classes go by number.
+// classNames gives the names if they can be read. They are a comfort: without them classes go by
+// number.
 func (s *Source) classNames(used map[string]bool) ([]string, error) {
 	const key, comfort = "class_names", "; classes go by number"
 	if s.files[key] == nil {
@@ -210,7 +211,8 @@ func (s *Source) passOver(key, why string) error {
 	return nil
 }
 
-// Schema reads adj_data through on its first call, if there is one: see the package comment. So it does with labels of text.
+// Schema reads adj_data through on its first call, if there is one: see the package comment. So it
+// does with labels of text.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if !s.counted {
 		zeros, weighted, err := s.scanWeights(ctx, s.adj)

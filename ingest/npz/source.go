@@ -48,8 +48,8 @@ func Open(path string) (*Source, error) {
 	return s, nil
 }
 
-// OpenReader is Open for an archive that is already there, in memory or in another file. The name is for messages and
-// for Schema.Name; r stays the caller's, and must last as long as the Source.
+// OpenReader is Open for an archive that is already there, in memory or in another file. The name
+// is for messages and for Schema.Name; r stays the caller's, and must last as long as the Source.
 func OpenReader(name string, r io.ReaderAt, size int64) (*Source, error) {
 	a, err := openArchive(name, r, size)
 	if err != nil {
@@ -73,7 +73,8 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	return s.edges(ctx, s.adj, emit)
 }
 
-// Rows streams the features as dense rows. Entries of one place in a sparse matrix are added up, as scipy does.
+// Rows streams the features as dense rows. Entries of one place in a sparse matrix are added up, as
+// scipy does.
 func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
 	if table != 0 || len(s.schema.Tables) == 0 {
 		panic("npz: no such table")
@@ -199,7 +200,8 @@ func integerLabels(m *member, first int64, classes []int32, scratch []int64) (in
 	return n, nil
 }
 
-// floatLabels reads classes as floats, which Python makes of integers when some are missing. NaN is missing.
+// floatLabels reads classes as floats, which Python makes of integers when some are missing. NaN is
+// missing.
 func floatLabels(m *member, first int64, classes []int32, scratch []int64) (int, error) {
 	wide := make([]float64, len(scratch))
 	n, err := m.ReadFloat64s(wide)

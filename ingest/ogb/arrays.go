@@ -172,7 +172,8 @@ func (s *Source) arrayLabels(file string, nodes int64, declared string) error {
 	return nil
 }
 
-// typedArrays is the layout of several types of nodes in npz files, one for each attribute, keyed by type.
+// typedArrays is the layout of several types of nodes in npz files, one for each attribute, keyed
+// by type.
 func (s *Source) typedArrays() error {
 	if err := s.beginTyped(); err != nil {
 		return err

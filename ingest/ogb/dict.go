@@ -14,19 +14,21 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Dict is a Python dict in a .pt file, which is how OGB stores splits and counts: of numbers, and of NumPy arrays or
-// tensors of node ids, or of dicts of these. It holds the pickle, so close to what the ids take; tensors stay in the file.
+// Dict is a Python dict in a .pt file, which is how OGB stores splits and counts: of numbers, and
+// of NumPy arrays or tensors of node ids, or of dicts of these. It holds the pickle, so close to
+// what the ids take; tensors stay in the file.
 type Dict struct {
 	path  string
 	dict  *pickle.Dict
 	close func() error
 }
 
-// torchMagic is the number that PyTorch before 1.6 put in front, as a pickle's LONG1 and as its text.
+// torchMagic is the number that PyTorch before 1.6 put in front, as a pickle's LONG1 and as its
+// text.
 var torchMagic = [2]string{"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", "L119547037146038801333356L"}
 
-// OpenDict reads what torch.save wrote, in any of its forms, or a plain pickle, in an ingest that has so much memory; see
-// [pickle.Share].
+// OpenDict reads what torch.save wrote, in any of its forms, or a plain pickle, in an ingest that
+// has so much memory; see [pickle.Share].
 func OpenDict(path string, memory int64) (*Dict, error) {
 	head, err := headOf(path)
 	if err != nil {

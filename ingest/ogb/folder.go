@@ -21,8 +21,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// folder is the one that holds raw/ and split/: on disk, or in the archive that was downloaded. Names are relative to it,
-// with slashes.
+// folder is the one that holds raw/ and split/: on disk, or in the archive that was downloaded.
+// Names are relative to it, with slashes.
 type folder struct {
 	fsys   fs.FS
 	path   string // for messages, and on disk the true one
@@ -126,7 +126,8 @@ func (d *folder) at(name string) string {
 	return filepath.Join(d.path, filepath.FromSlash(d.there(name)))
 }
 
-// there is the name of a file as it is there: a table that was unpacked has lost its .gz. It goes by the packed name elsewhere.
+// there is the name of a file as it is there: a table that was unpacked has lost its .gz. It goes
+// by the packed name elsewhere.
 func (d *folder) there(name string) string {
 	plain, ok := strings.CutSuffix(name, ".gz")
 	if !ok || !strings.HasSuffix(plain, ".csv") {
@@ -155,13 +156,15 @@ func (d *folder) placed(err error) error {
 	return err
 }
 
-// has says whether there is something of that name; what cannot be looked at is opened, and refused, later.
+// has says whether there is something of that name; what cannot be looked at is opened, and
+// refused, later.
 func (d *folder) has(name string) bool {
 	_, err := fs.Stat(d.fsys, d.there(name))
 	return err == nil || !errors.Is(err, fs.ErrNotExist)
 }
 
-// list is what a folder holds, sorted; nothing when it is not there. Tables go by their packed names.
+// list is what a folder holds, sorted; nothing when it is not there. Tables go by their packed
+// names.
 func (d *folder) list(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(d.fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -83,7 +83,8 @@ func stored(text string) []byte {
 	return binary.LittleEndian.AppendUint32(b, uint32(len(text)))
 }
 
-// FuzzArrays varies the keys of raw/data.npz and what lies under them, past the checksums of the archive.
+// FuzzArrays varies the keys of raw/data.npz and what lies under them, past the checksums of the
+// archive.
 func FuzzArrays(f *testing.F) {
 	p := papers()
 	f.Add("edge_index", p["edge_index"], "num_nodes_list", p["num_nodes_list"], "num_edges_list", p["num_edges_list"], "node_feat", p["node_feat"], true)

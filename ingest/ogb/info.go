@@ -16,7 +16,8 @@ type Info struct {
 	download   string // what the folder in the download is called, where that is not Name less its prefix
 }
 
-// known are the tables of upstream's package (ogb/nodeproppred/master.csv, ogb/linkproppred/master.csv).
+// known are the tables of upstream's package (ogb/nodeproppred/master.csv,
+// ogb/linkproppred/master.csv).
 var known = []Info{
 	{Name: "ogbn_proteins", Tasks: 112, Classes: 2, Metric: "rocauc", Split: "species", AddReverse: true},
 	{Name: "ogbn_products", Tasks: 1, Classes: 47, Metric: "acc", Split: "sales_ranking", AddReverse: true},
@@ -32,7 +33,8 @@ var known = []Info{
 	{Name: "ogbl_vessel", Metric: "rocauc", Split: "spatial", Binary: true, Link: true},
 }
 
-// Lookup knows the ogbn and ogbl datasets under all their names: ogbn-arxiv, ogbn_arxiv, and arxiv as the download calls it.
+// Lookup knows the ogbn and ogbl datasets under all their names: ogbn-arxiv, ogbn_arxiv, and arxiv
+// as the download calls it.
 func Lookup(name string) (Info, bool) {
 	name = strings.ReplaceAll(name, "-", "_")
 	for _, info := range known {

@@ -128,7 +128,8 @@ const (
 	ofEdges
 )
 
-// attributeOf reads the name of a .csv.gz file: node-feat is the one that upstream writes with a hyphen.
+// attributeOf reads the name of a .csv.gz file: node-feat is the one that upstream writes with a
+// hyphen.
 func attributeOf(file string) (kind, string) {
 	name, ok := strings.CutSuffix(file, ".csv.gz")
 	switch {
@@ -170,7 +171,8 @@ func (s *Source) addRelation(src, name, dst string, count int64, ends section) {
 	s.edges = append(s.edges, e)
 }
 
-// addNodeData takes features and labels of a node type, and notes what else there is. what names it in notes.
+// addNodeData takes features and labels of a node type, and notes what else there is. what names it
+// in notes.
 func (s *Source) addNodeData(nodeType int, what, attribute string, open func() (section, error)) error {
 	of := s.schema.NodeTypes[nodeType]
 	if attribute == "year" && s.yearColumns > 0 {
@@ -225,8 +227,8 @@ func (s *Source) addNodeData(nodeType int, what, attribute string, open func() (
 	return nil
 }
 
-// columnElems are how the columns that OGB's datasets have are stored; others go by their array, or are numbers with a
-// fraction for all that a table says.
+// columnElems are how the columns that OGB's datasets have are stored; others go by their array, or
+// are numbers with a fraction for all that a table says.
 var columnElems = map[string]store.Elem{"weight": store.F32, "year": store.I64, "reltype": store.I64}
 
 // addEdgeData takes features and columns of a relation.

@@ -118,7 +118,8 @@ func TestTypedBinary(t *testing.T) {
 	require.EqualError(t, err, `--add-reverse "maybe": choose auto, yes or no`)
 }
 
-// Trap 8: NumPy arrays inside pickles of every protocol and container, and tensors and lists in their place.
+// Trap 8: NumPy arrays inside pickles of every protocol and container, and tensors and lists in
+// their place.
 func TestDicts(t *testing.T) {
 	names, err := filepath.Glob("testdata/dicts/*.pt")
 	require.NoError(t, err)
@@ -145,7 +146,8 @@ func TestDicts(t *testing.T) {
 	}
 }
 
-// mag is ogbn-mag in small: types without features, one with labels and a split, relations with columns.
+// mag is ogbn-mag in small: types without features, one with labels and a split, relations with
+// columns.
 func mag() files {
 	return files{
 		"raw/num-node-dict.csv.gz":                                              "paper,author,field_of_study\n3,2,2\n",
@@ -168,7 +170,8 @@ func mag() files {
 	}
 }
 
-// Traps 4 and 11: three underscores between names that hold one, and node types without features or labels.
+// Traps 4 and 11: three underscores between names that hold one, and node types without features or
+// labels.
 func TestTyped(t *testing.T) {
 	w, err := openWhole(mag().write(t, "ogbn_mag"), Options{})
 	require.NoError(t, err)
@@ -424,7 +427,8 @@ func papers() arrays {
 	}
 }
 
-// Traps 2, 6, 7 and 12: either order, any width, stored and deflated members, ids of 32 bits, labels of all kinds.
+// Traps 2, 6, 7 and 12: either order, any width, stored and deflated members, ids of 32 bits,
+// labels of all kinds.
 func TestArrayVariants(t *testing.T) {
 	for name, change := range map[string]arrays{
 		"as it is":  {},
@@ -481,7 +485,8 @@ func TestArraysRefuse(t *testing.T) {
 	require.ErrorContains(t, err, dir+"/raw/data.npz: damaged or truncated download: the zip directory at its end does not read")
 }
 
-// Trap 11: counts that are smaller than the largest id are told with the file and the row, and larger ones are isolated nodes.
+// Trap 11: counts that are smaller than the largest id are told with the file and the row, and
+// larger ones are isolated nodes.
 func TestDeclaredNodes(t *testing.T) {
 	build := func(change arrays) (*build.Report, error) {
 		dir := files{"raw/data.npz": papers().with(change).npz(t, zip.Deflate)}.write(t, "x")

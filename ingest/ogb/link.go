@@ -20,7 +20,8 @@ type heldFile struct {
 	keys []string // that lead to its dict
 }
 
-// heldKeys are the ways in which upstream's datasets lay down held-out edges: ppa, collab, ddi and vessel; citation2; wikikg2.
+// heldKeys are the ways in which upstream's datasets lay down held-out edges: ppa, collab, ddi and
+// vessel; citation2; wikikg2.
 var heldKeys = []struct {
 	edge, src, dst             string // one array of (edges, 2), or two
 	srcNegatives, dstNegatives string // arrays of (edges, nodes)
@@ -31,7 +32,8 @@ var heldKeys = []struct {
 	{src: "head", dst: "tail", srcNegatives: "head_neg", dstNegatives: "tail_neg"},
 }
 
-// valueKeys are the entries that columns of edges have in a split, where they are not called as the column is.
+// valueKeys are the entries that columns of edges have in a split, where they are not called as the
+// column is.
 var valueKeys = map[string]string{"reltype": "relation"}
 
 // linkSplit takes the held-out edges of a dataset of link prediction.

@@ -49,7 +49,8 @@ func ndarray(shape string, values ...int64) string {
 		"T" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(data)))) + string(data) + "tb"
 }
 
-// citation has two lists of nodes a part, and nodes in the place of each target: lists as protocol 2 encodes them, in the text.
+// citation has two lists of nodes a part, and nodes in the place of each target: lists as protocol
+// 2 encodes them, in the text.
 func citation(t testing.TB) files {
 	part := func(src, dst, negatives []int64) string {
 		var b bytes.Buffer
@@ -153,7 +154,8 @@ func TestHeldEdges(t *testing.T) {
 	}
 }
 
-// TestWikikg: the relation of a triple is a column, and either end has negatives. One dict has both parts.
+// TestWikikg: the relation of a triple is a column, and either end has negatives. One dict has both
+// parts.
 func TestWikikg(t *testing.T) {
 	part := func(negatives string) string {
 		return strings.TrimSuffix(pickled("head", ndarray("2", 0, 1), "relation", ndarray("2", 4, 5), "tail", ndarray("2", 2, 0),
@@ -181,7 +183,8 @@ func texts(values ...string) string {
 	return b.String() + "e"
 }
 
-// biokg is ogbl-biokg in small: three types, two relations between the same ones, and held-out edges of all of them in one list.
+// biokg is ogbl-biokg in small: three types, two relations between the same ones, and held-out
+// edges of all of them in one list.
 func biokg() files {
 	f := files{
 		"raw/num-node-dict.csv.gz":      "protein,drug,disease\n4,3,2\n",
@@ -209,7 +212,8 @@ func biokgPart() string {
 		"tail_neg", ndarray("5,1", 0, 1, 1, 3, 2))
 }
 
-// TestBiokg: each relation has the held-out edges of its types and its number, with the negatives of both ends.
+// TestBiokg: each relation has the held-out edges of its types and its number, with the negatives
+// of both ends.
 func TestBiokg(t *testing.T) {
 	source, err := Open(biokg().write(t, "biokg"))
 	require.NoError(t, err)

@@ -16,14 +16,16 @@ const (
 	maxColumns = 1 << 22  // 16 MiB a row
 )
 
-// section is a file, or an array in one, with a row for each of so many nodes or edges. It is opened anew for each
-// reading. The errors of all methods are whole: they name the file, and count its rows against what was declared.
+// section is a file, or an array in one, with a row for each of so many nodes or edges. It is
+// opened anew for each reading. The errors of all methods are whole: they name the file, and count
+// its rows against what was declared.
 type section interface {
 	// place is the name for messages and chunks.
 	place() string
 	// columns is the number of values in a row, 0 where there are no rows.
 	columns() (int, error)
-	// floats streams rows of dim values in chunks of about chunkBytes, at least a row. Errors of emit come back as they are.
+	// floats streams rows of dim values in chunks of about chunkBytes, at least a row. Errors of
+	// emit come back as they are.
 	floats(ctx context.Context, dim int, emit func(first int64, values []float32) error) error
 	// classes streams rows of so many tasks: one class, or, of several tasks, zeros and ones.
 	classes(ctx context.Context, tasks int, emit func(first int64, values []int32) error) error
@@ -62,8 +64,8 @@ type edgeColumn struct {
 	elem store.Elem
 }
 
-// stream emits the edges with their columns. Edge i of the files becomes 2i and, the other way round, 2i+1 when reverses
-// are added, as upstream numbers them.
+// stream emits the edges with their columns. Edge i of the files becomes 2i and, the other way
+// round, 2i+1 when reverses are added, as upstream numbers them.
 func (e *edges) stream(ctx context.Context, emit func(ingest.EdgeChunk) error) (err error) {
 	ends, err := e.ends.pairs(ctx)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // Options say how to read a dataset. The zero value works.
 type Options struct {
 	AddReverse Reverse // default Auto
-	// YearColumns is how many columns node_year becomes, behind the features of the nodes that have it; see [Years]. Default:
-	// none.
+	// YearColumns is how many columns node_year becomes, behind the features of the nodes that have
+	// it; see [Years]. Default: none.
 	YearColumns int
 	Memory      int64 // of the ingest, for pickles; default 1 GiB
 }
@@ -82,8 +82,8 @@ var (
 	_ ingest.NodeColumner = (*Source)(nil)
 )
 
-// Open reads the counts and the first rows of a dataset: the folder "ogbn_arxiv" or "arxiv", the folder that holds it
-// alone, or the zip archive that was downloaded.
+// Open reads the counts and the first rows of a dataset: the folder "ogbn_arxiv" or "arxiv", the
+// folder that holds it alone, or the zip archive that was downloaded.
 func Open(path string) (*Source, error) { return Options{}.Open(path) }
 
 // Open is the function [Open] with these options.

@@ -85,7 +85,8 @@ func (s *Source) fileSplit(dir, scheme, nodeType string) error {
 	return nil
 }
 
-// typedSplit takes the types that have one by nodetype-has-split.csv.gz, or by there being a folder.
+// typedSplit takes the types that have one by nodetype-has-split.csv.gz, or by there being a
+// folder.
 func (s *Source) typedSplit(dir, scheme string) error {
 	flags, err := s.readFlags(dir + "/nodetype-has-split.csv.gz")
 	if err != nil {

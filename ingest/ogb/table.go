@@ -42,8 +42,8 @@ func (t *table) counted(found int64) error {
 	return fmt.Errorf("%s: found %d rows, %s declares %d; fetch both again", t.place(), found, t.declared, t.rows)
 }
 
-// stream calls read for each row and emit after each chunk of rows and after the last. The file is read to its end in
-// any case: only there is it known to be whole.
+// stream calls read for each row and emit after each chunk of rows and after the last. The file is
+// read to its end in any case: only there is it known to be whole.
 func (t *table) stream(ctx context.Context, chunk int64, read func(*csvgz.Scanner) error, emit func(first int64) error) error {
 	in, err := t.csv(t.file)
 	if err != nil {

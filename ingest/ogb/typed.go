@@ -23,8 +23,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// splitTriplet takes head___relation___tail apart. The separators are exactly three underscores, so that names may hold
-// one or two; what reads in two ways is no triplet.
+// splitTriplet takes head___relation___tail apart. The separators are exactly three underscores, so
+// that names may hold one or two; what reads in two ways is no triplet.
 func splitTriplet(key string) (parts [3]string, ok bool) {
 	found, start := 0, 0
 	for i := 0; i < len(key); i++ {
@@ -284,7 +284,8 @@ func (s *Source) typedNodes(i int, declared string) error {
 	})
 }
 
-// typedLabels takes the labels of the types that have some by raw/nodetype-has-label.csv.gz, or by there being a file.
+// typedLabels takes the labels of the types that have some by raw/nodetype-has-label.csv.gz, or by
+// there being a file.
 func (s *Source) typedLabels(declared string) error {
 	const list = "raw/nodetype-has-label.csv.gz"
 	flags, err := s.readFlags(list)

@@ -11,10 +11,12 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Held-out edges of several relations (ogbl-biokg) are rows of the same arrays, and lists of head_type and tail_type say what they join, by
-// whose own numbers; relation is the number that edge_reltype has for all edges of a relation. Each relation has some of the rows.
+// Held-out edges of several relations (ogbl-biokg) are rows of the same arrays, and lists of
+// head_type and tail_type say what they join, by whose own numbers; relation is the number that
+// edge_reltype has for all edges of a relation. Each relation has some of the rows.
 
-// reltype is the number by which the split knows a relation that has edges, that of the first of them; false where nothing says it.
+// reltype is the number by which the split knows a relation that has edges, that of the first of
+// them; false where nothing says it.
 func (s *Source) reltype(relation int) (int64, bool, error) {
 	open := s.reltypes[relation]
 	if open == nil {
@@ -190,7 +192,8 @@ func (h *heldArrays) rows(v *npy.View) *rowReader {
 	return &rowReader{view: v, picked: h.picked}
 }
 
-// ahead goes on to the next rows that lie together, where those at hand are read, and says how many of n elements can be read.
+// ahead goes on to the next rows that lie together, where those at hand are read, and says how many
+// of n elements can be read.
 func (r *rowReader) ahead(n int) int {
 	if r.left == 0 && len(r.picked) > 0 {
 		lo, k := int64(r.picked[0]), 1
@@ -231,8 +234,8 @@ func (r *rowReader) ReadFloat32s(dst []float32) (int, error) {
 	return readRows(r, dst, (*npy.Reader).ReadFloat32s)
 }
 
-// keepHeld has the dicts of both parts stay open from one relation to the next, where a pickle may take as much as they do together: they are
-// read whole, and relations alternate between them.
+// keepHeld has the dicts of both parts stay open from one relation to the next, where a pickle may
+// take as much as they do together: they are read whole, and relations alternate between them.
 func (s *Source) keepHeld() {
 	if s.kept != nil {
 		return

@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// plain is a dataset whose tables were unpacked, each with a byte order mark as a spreadsheet leaves it.
+// plain is a dataset whose tables were unpacked, each with a byte order mark as a spreadsheet
+// leaves it.
 func (f files) plain() files {
 	all := files{}
 	for path, text := range f {

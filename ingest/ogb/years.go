@@ -12,9 +12,10 @@ import (
 // maxYearColumns bounds the columns that a year becomes: more say nothing new.
 const maxYearColumns = 1024
 
-// Years makes columns of the years in which nodes appeared, which stand behind their features: columns 2i and 2i+1 of D are
-// the sine and the cosine of (year - largest) / 10000^(2i/D), as transformers encode positions (Vaswani et al., Attention Is All
-// You Need, 2017). A year that is not known, NaN or not above 0, has zeros.
+// Years makes columns of the years in which nodes appeared, which stand behind their features:
+// columns 2i and 2i+1 of D are the sine and the cosine of (year - largest) / 10000^(2i/D), as
+// transformers encode positions (Vaswani et al., Attention Is All You Need, 2017). A year that is
+// not known, NaN or not above 0, has zeros.
 type Years struct {
 	steps   []float64 // 10000^(2i/D)
 	largest float64
@@ -60,8 +61,9 @@ func (y *Years) Append(row []float32, year float32) []float32 {
 	return row
 }
 
-// Rows gives the rows of values, of dim columns each, with the columns of years behind them, in chunks that are not too large.
-// next fills its argument with the years of the rows that follow. buf is used again in the next call.
+// Rows gives the rows of values, of dim columns each, with the columns of years behind them, in
+// chunks that are not too large. next fills its argument with the years of the rows that follow.
+// buf is used again in the next call.
 func (y *Years) Rows(ctx context.Context, c ingest.RowChunk, dim int, buf *[]float32, next func(years []float32) error, emit func(ingest.RowChunk) error) error {
 	width := dim + 2*len(y.steps)
 	years := make([]float32, max(1, ingest.ChunkBytes/4/width))

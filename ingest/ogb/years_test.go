@@ -101,7 +101,8 @@ func TestYearColumnsRefuses(t *testing.T) {
 	require.Contains(t, w.Schema.Skipped, "raw/node_year.csv.gz: its node type has no features, which years stand behind")
 }
 
-// TestSplitByYear: edges go by the year of the paper that cites, in tables and where nodes are renumbered.
+// TestSplitByYear: edges go by the year of the paper that cites, in tables and where nodes are
+// renumbered.
 func TestSplitByYear(t *testing.T) {
 	all := files{
 		"raw/num-node-list.csv.gz": "5\n", "raw/num-edge-list.csv.gz": "6\n", "raw/edge.csv.gz": "0,1\n4,1\n2,3\n1,0\n3,1\n4,0\n",

@@ -7,11 +7,13 @@ import (
 )
 
 // The decoders give one value after another from where the encoded ones lie
-// (https://parquet.apache.org/docs/file-format/data-pages/encodings/), so that no run or count takes memory.
+// (https://parquet.apache.org/docs/file-format/data-pages/encodings/), so that no run or count
+// takes memory.
 
 var errEncoding = errors.New("its values end early or do not follow their encoding")
 
-// runs decodes the hybrid of runs and bit-packed groups of 8: levels, indexes of dictionaries, truths.
+// runs decodes the hybrid of runs and bit-packed groups of 8: levels, indexes of dictionaries,
+// truths.
 type runs struct {
 	b      []byte
 	width  uint // bits of a value, 32 at most
@@ -231,7 +233,8 @@ type prefixTexts struct {
 	last     []byte
 }
 
-// maxText bounds a text that shares a prefix with the one before, since such may grow by each other.
+// maxText bounds a text that shares a prefix with the one before, since such may grow by each
+// other.
 const maxText = 16 << 20
 
 func newPrefixTexts(b []byte) (t prefixTexts, err error) {

@@ -172,7 +172,8 @@ func all(f *File, visit func(cells map[string]any)) error {
 
 var codecs = []compress.Codec{&reference.Uncompressed, &reference.Snappy, &reference.Gzip, &reference.Zstd, &reference.Lz4Raw}
 
-// TestAgainstWriter reads what the reference writes: every encoding, codec and version of pages, small pages and groups.
+// TestAgainstWriter reads what the reference writes: every encoding, codec and version of pages,
+// small pages and groups.
 func TestAgainstWriter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := records(t)
@@ -231,7 +232,8 @@ func sample(t require.TestingT, options ...reference.WriterOption) []byte {
 	return write(t, rows, 25, options...)
 }
 
-// TestDamaged: a file that is cut short or changed is an error of one line, or reads: not all bytes have a checksum.
+// TestDamaged: a file that is cut short or changed is an error of one line, or reads: not all bytes
+// have a checksum.
 func TestDamaged(t *testing.T) {
 	whole := sample(t, reference.Compression(&reference.Snappy))
 	read := func(b []byte) error {
@@ -325,7 +327,8 @@ func TestHostileFooters(t *testing.T) {
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
 }
 
-// TestRunsAreNotKept: a page of a few bytes may say that it has two billion values; they are given, not stored.
+// TestRunsAreNotKept: a page of a few bytes may say that it has two billion values; they are given,
+// not stored.
 func TestRunsAreNotKept(t *testing.T) {
 	r := runs{b: binary.AppendUvarint(nil, 1<<33), width: 0}
 	for range 1000 {

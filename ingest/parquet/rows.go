@@ -146,7 +146,8 @@ func (c *cursor) next(v *Value) error {
 	return c.value(v)
 }
 
-// nextList gives the list of a row: the elements up to the next that begins one, which may be on a later page.
+// nextList gives the list of a row: the elements up to the next that begins one, which may be on a
+// later page.
 func (c *cursor) nextList(v *Value) error {
 	c.list = c.list[:0]
 	for first := true; ; first = false {

@@ -2,9 +2,9 @@ package pickle
 
 import "fmt"
 
-// Dialect is what the pickles of one library name beyond NumPy, SciPy and Python itself: three more allow-lists, and the
-// memory there is. Its functions get values that the file chose, and make nothing that is larger than these. The zero value
-// adds nothing.
+// Dialect is what the pickles of one library name beyond NumPy, SciPy and Python itself: three more
+// allow-lists, and the memory there is. Its functions get values that the file chose, and make
+// nothing that is larger than these. The zero value adds nothing.
 type Dialect struct {
 	// Names may be imported and passed as arguments.
 	Names map[Global]bool
@@ -12,10 +12,11 @@ type Dialect struct {
 	Calls map[Global]func(args Tuple) (any, error)
 	// Objects are classes whose instances are an [Object] with its state.
 	Objects map[Global]bool
-	// Persistent gives what stands outside the pickle under an id; nil when nothing does. What it makes may have a method
-	// Kind, which names it in messages as [Kind] does.
+	// Persistent gives what stands outside the pickle under an id; nil when nothing does. What it
+	// makes may have a method Kind, which names it in messages as [Kind] does.
 	Persistent func(id any) (any, error)
-	// Memory is what the ingest has in all. A pickle may take a quarter of it, with the bytes of its file. 0: 1 GiB.
+	// Memory is what the ingest has in all. A pickle may take a quarter of it, with the bytes of
+	// its file. 0: 1 GiB.
 	Memory int64
 }
 

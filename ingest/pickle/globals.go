@@ -8,7 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
-// Global is a name that was imported, one of the allow-list or of a [Dialect]: "collections.OrderedDict".
+// Global is a name that was imported, one of the allow-list or of a [Dialect]:
+// "collections.OrderedDict".
 type Global string
 
 // role is what a global may be used for.
@@ -27,8 +28,8 @@ const (
 	copyInstance
 )
 
-// allowed is every global that a pickle may name. The names changed over the years: NumPy 2 moved numpy.core, SciPy 1.8
-// scipy.sparse.csr, Python 3 __builtin__ and copy_reg.
+// allowed is every global that a pickle may name. The names changed over the years: NumPy 2 moved
+// numpy.core, SciPy 1.8 scipy.sparse.csr, Python 3 __builtin__ and copy_reg.
 var allowed = map[Global]role{
 	"numpy.ndarray":                       passed,
 	"numpy.dtype":                         makeDtype,
@@ -226,7 +227,8 @@ func (m *machine) build() error {
 	return fmt.Errorf("%s gets a state; this file is refused", Kind(v))
 }
 
-// dtype is the type of an array's elements: numpy.dtype('i4') and the byte order that its state adds.
+// dtype is the type of an array's elements: numpy.dtype('i4') and the byte order that its state
+// adds.
 type dtype struct {
 	descr string
 	order byte

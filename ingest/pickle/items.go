@@ -26,9 +26,11 @@ type source struct {
 	kept  int64    // bytes that the others take
 }
 
-// EachItem streams the items of the dict that the file at path is: visit gets each key with its value, in the order of the file, lent for the
-// call. A file may be of any size, since neither its bytes nor its items are kept, nor what an item remembers: where a later one recalls a value of
-// an earlier one, other than a name, a dtype or a short text, the pickle ends in an error. Dialect.Memory bounds what is held at a time.
+// EachItem streams the items of the dict that the file at path is: visit gets each key with its
+// value, in the order of the file, lent for the call. A file may be of any size, since neither its
+// bytes nor its items are kept, nor what an item remembers: where a later one recalls a value of an
+// earlier one, other than a name, a dtype or a short text, the pickle ends in an error.
+// Dialect.Memory bounds what is held at a time.
 func (d *Dialect) EachItem(path string, visit func(key, value any) error) error {
 	f, size, err := store.OpenSized(path)
 	if err != nil {
@@ -60,8 +62,8 @@ func (d *Dialect) EachItemOf(name string, r io.Reader, size int64, visit func(ke
 	}
 }
 
-// fill has n bytes or more be in b from pos on, if there are so many. Where they are not there yet, b becomes another one: what was lent
-// from the one before stays as it is.
+// fill has n bytes or more be in b from pos on, if there are so many. Where they are not there yet,
+// b becomes another one: what was lent from the one before stays as it is.
 func (m *machine) fill(n int64) error {
 	s := m.source
 	if s == nil || s.left == 0 {
@@ -99,7 +101,8 @@ func (m *machine) unread() int64 {
 	return n
 }
 
-// emit gives away the items of the dict that the pickle is, once they are complete, and forgets what they remembered.
+// emit gives away the items of the dict that the pickle is, once they are complete, and forgets
+// what they remembered.
 func (m *machine) emit(d *Dict) error {
 	s := m.source
 	if s == nil || len(m.stack) != 1 || len(m.marks) > 0 || m.stack[0] != any(d) {
@@ -149,7 +152,8 @@ func (s *source) give(d *Dict) error {
 	return nil
 }
 
-// remembered is put of a streamed pickle. Values are remembered under the numbers from 0 on, or from 1, as Python does it.
+// remembered is put of a streamed pickle. Values are remembered under the numbers from 0 on, or
+// from 1, as Python does it.
 func (s *source) remembered(m *machine, key uint64) error {
 	if _, there := m.memo[uint32(key)]; there {
 		return nil

@@ -22,8 +22,9 @@ func items(d *Dialect, body string) (keys, values []any, err error) {
 	return keys, values, err
 }
 
-// TestEachItem reads what CPython 3 with NumPy 2 wrote: a dict as TGB's, whose keys are tuples of NumPy's scalars, and whose arrays are of integers or, where
-// one that is joined was empty, of floats.
+// TestEachItem reads what CPython 3 with NumPy 2 wrote: a dict as TGB's, whose keys are tuples of
+// NumPy's scalars, and whose arrays are of integers or, where one that is joined was empty, of
+// floats.
 func TestEachItem(t *testing.T) {
 	for _, p := range []int{0, 2, 4, 5} {
 		path := filepath.Join("testdata", fmt.Sprintf("negatives%d.pkl", p))
@@ -49,7 +50,8 @@ func TestEachItem(t *testing.T) {
 	}
 }
 
-// many is a dict of items as Python writes them, under protocol 4: tuples that are remembered, a thousand at a time.
+// many is a dict of items as Python writes them, under protocol 4: tuples that are remembered, a
+// thousand at a time.
 func many(items, bytes int) string {
 	var s strings.Builder
 	s.WriteString("\x80\x04}\x94")

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// MaxFile is the size of the largest file that is read. Pickled graphs of Planetoid's kind have a few MB.
+	// MaxFile is the size of the largest file that is read. Pickled graphs of Planetoid's kind have
+	// a few MB.
 	MaxFile = 256 << 20
 
 	maxLine = 4 << 10 // of a number or a name in protocol 0
@@ -37,8 +38,9 @@ func (d *Dialect) ReadFile(path string) (any, error) {
 	return d.Load(path, b.Bytes())
 }
 
-// Load reads the object of a pickle: nil, bool, int64, float64, string, [Bytes], [Tuple], *[List], *[Dict], *[Array] or
-// *[Object], and these in each other. The name is for messages. The result lends from b.
+// Load reads the object of a pickle: nil, bool, int64, float64, string, [Bytes], [Tuple], *[List],
+// *[Dict], *[Array] or *[Object], and these in each other. The name is for messages. The result
+// lends from b.
 func Load(name string, b []byte) (any, error) { return (&Dialect{}).Load(name, b) }
 
 // Load is [Load] for a pickle of this dialect.
@@ -53,8 +55,8 @@ func (d *Dialect) Load(name string, b []byte) (any, error) {
 	return v, nil
 }
 
-// LoadFirst reads the object of a pickle that other bytes follow, and says how long the pickle is. An error that is
-// io.ErrUnexpectedEOF says that it is longer than b.
+// LoadFirst reads the object of a pickle that other bytes follow, and says how long the pickle is.
+// An error that is io.ErrUnexpectedEOF says that it is longer than b.
 func (d *Dialect) LoadFirst(name string, b []byte) (v any, n int, err error) {
 	if len(b) > MaxFile {
 		return nil, 0, fmt.Errorf("%s: more than %d MiB; such a pickle is not read", name, MaxFile>>20)

@@ -2,10 +2,12 @@ package pickle
 
 import "fmt"
 
-// share is the part of the memory of an ingest that one pickle may take: the file, and the objects made of it.
+// share is the part of the memory of an ingest that one pickle may take: the file, and the objects
+// made of it.
 const share = 4
 
-// Share is the bytes that a pickle may take where an ingest has that much memory; 0 is as in [Dialect].
+// Share is the bytes that a pickle may take where an ingest has that much memory; 0 is as in
+// [Dialect].
 func Share(memory int64) int64 {
 	if memory <= 0 {
 		memory = 4 * MaxFile
@@ -21,7 +23,8 @@ const (
 	dimBytes    = 32  // a dimension, in the shape and the strides of an array
 )
 
-// charge counts bytes before they are made. What an opcode drops stays counted: the collector may not have seen it yet.
+// charge counts bytes before they are made. What an opcode drops stays counted: the collector may
+// not have seen it yet.
 func (m *machine) charge(n int64) error {
 	if m.left -= n; m.left < 0 {
 		return fmt.Errorf("what it holds takes more than %d MiB of memory, a quarter of --memory; raise --memory, or save large arrays as .npy files or tensors",
@@ -30,7 +33,8 @@ func (m *machine) charge(n int64) error {
 	return nil
 }
 
-// chargeArgs counts what a call or a state makes of its arguments: an array, and what its shape and strides take.
+// chargeArgs counts what a call or a state makes of its arguments: an array, and what its shape and
+// strides take.
 func (m *machine) chargeArgs(args Tuple) error {
 	n := objectBytes
 	for _, arg := range args {
@@ -44,7 +48,8 @@ func (m *machine) chargeArgs(args Tuple) error {
 	return m.charge(int64(n))
 }
 
-// sizeOf is the bytes that a value takes itself, without its items, and without bytes that are lent.
+// sizeOf is the bytes that a value takes itself, without its items, and without bytes that are
+// lent.
 func sizeOf(v any) int64 {
 	switch v := v.(type) {
 	case nil, bool:

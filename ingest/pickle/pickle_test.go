@@ -27,7 +27,8 @@ func floats(t *testing.T, v any) []float64 {
 	return got
 }
 
-// TestProtocols reads one object as CPython 3 with NumPy 2 and SciPy 1.17 pickled it under every protocol.
+// TestProtocols reads one object as CPython 3 with NumPy 2 and SciPy 1.17 pickled it under every
+// protocol.
 func TestProtocols(t *testing.T) {
 	for p := range 6 {
 		v, err := ReadFile(filepath.Join("testdata", fmt.Sprintf("protocol%d.pkl", p)))
@@ -165,7 +166,8 @@ func TestBombs(t *testing.T) {
 	v, err := loads(")" + strings.Repeat("\x85", 200_000) + ".")
 	require.NoError(t, err)
 	require.Len(t, v, 1)
-	// Each level holds the one below twice: 2^1000 leaves to whoever walks them all, 2,000 values here.
+	// Each level holds the one below twice: 2^1000 leaves to whoever walks them all, 2,000 values
+	// here.
 	_, err = loads("]" + strings.Repeat("2\x86", 1000) + ".")
 	require.NoError(t, err)
 	// A list in itself.
@@ -182,7 +184,8 @@ func TestBombs(t *testing.T) {
 
 const tooMuch = "what it holds takes more than 1 MiB of memory, a quarter of --memory; raise --memory, or save large arrays as .npy files or tensors"
 
-// TestMemory: what opcodes make is counted before it takes more than the pickle's part of the memory, whatever they are.
+// TestMemory: what opcodes make is counted before it takes more than the pickle's part of the
+// memory, whatever they are.
 func TestMemory(t *testing.T) {
 	const memory = 64 << 20
 	array := "cnumpy.core.multiarray\n_reconstruct\nq\x00cnumpy\nndarray\nq\x01K\x00\x85U\x01bq\x02\x87q\x0300"

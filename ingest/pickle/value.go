@@ -15,8 +15,8 @@ type Tuple []any
 // List is a Python list.
 type List struct{ Items []any }
 
-// Dict is a Python dict, OrderedDict or defaultdict: the pairs in the order of the file. A key that is there twice stands
-// twice; for Python the last one counts.
+// Dict is a Python dict, OrderedDict or defaultdict: the pairs in the order of the file. A key that
+// is there twice stands twice; for Python the last one counts.
 type Dict struct {
 	Keys, Values []any
 

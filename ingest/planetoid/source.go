@@ -37,8 +37,8 @@ type Options struct {
 	Memory int64 // of the ingest, for pickles; default 1 GiB
 }
 
-// Open opens the graph of a folder, or the one of several whose prefix, "DIR/ind.cora", or file is named. It reads all files
-// and checks them against each other.
+// Open opens the graph of a folder, or the one of several whose prefix, "DIR/ind.cora", or file is
+// named. It reads all files and checks them against each other.
 func Open(path string) (*Source, error) { return Options{}.Open(path) }
 
 // Open is the function [Open] with these options.
@@ -82,7 +82,8 @@ func (o Options) Open(path string) (*Source, error) {
 
 func (s *Source) file(suffix string) string { return s.prefix + "." + suffix }
 
-// readLabels reads y, ally and ty. It leaves the rows of ally and then of ty in s.class; number puts them in the order of nodes.
+// readLabels reads y, ally and ty. It leaves the rows of ally and then of ty in s.class; number
+// puts them in the order of nodes.
 func (s *Source) readLabels() (int64, error) {
 	ally, classes, err := s.readClasses(s.file("ally"))
 	if err != nil {
@@ -143,7 +144,8 @@ func (s *Source) checkFeatures() (cols int64, err error) {
 	return cols, nil
 }
 
-// number counts the nodes and finds the row of each: those of allx, those of test.index, and those that have none.
+// number counts the nodes and finds the row of each: those of allx, those of test.index, and those
+// that have none.
 func (s *Source) number(largest, listed int64) error {
 	rows := s.known + int64(len(s.test))
 	if rows == 0 {

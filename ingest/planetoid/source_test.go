@@ -57,7 +57,8 @@ func dict(items ...string) string {
 
 func pickled(code string) string { return "\x80\x02" + code + "." }
 
-// files is a graph of seven nodes by suffix: allx has 0…3, test.index has 6 and 4, and 5 is skipped. Node 2 has no label.
+// files is a graph of seven nodes by suffix: allx has 0…3, test.index has 6 and 4, and 5 is
+// skipped. Node 2 has no label.
 type files map[string]string
 
 func seven() files {
@@ -253,7 +254,8 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestPython reads what CPython 3 with SciPy wrote: the communities of 60 nodes, of which test.index skips 50.
+// TestPython reads what CPython 3 with SciPy wrote: the communities of 60 nodes, of which
+// test.index skips 50.
 func TestPython(t *testing.T) {
 	g, err := read("testdata")
 	require.NoError(t, err)

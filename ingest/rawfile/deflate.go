@@ -11,14 +11,15 @@ import (
 	"github.com/klauspost/compress/flate"
 )
 
-// deflateBlock is compressed on its own: larger ones compress no better, since DEFLATE looks back 32 KiB.
+// deflateBlock is compressed on its own: larger ones compress no better, since DEFLATE looks back
+// 32 KiB.
 const deflateBlock = 512 << 10
 
 // finalBlock is an empty stored block that ends a DEFLATE stream (RFC 1951, 3.2.4).
 var finalBlock = []byte{1, 0, 0, 0xff, 0xff}
 
-// deflater is a DEFLATE stream whose blocks are compressed by as many goroutines as there are processors. Blocks end
-// on a byte (a sync flush), so that they can be written one after another.
+// deflater is a DEFLATE stream whose blocks are compressed by as many goroutines as there are
+// processors. Blocks end on a byte (a sync flush), so that they can be written one after another.
 type deflater struct {
 	w      io.Writer
 	fill   *block

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Header is the beginning of an npy file of that type ("<f4", "<i8") and shape, in C order; the elements follow it. It is
-// format version 1.0 of NumPy's, padded to 64 bytes.
+// Header is the beginning of an npy file of that type ("<f4", "<i8") and shape, in C order; the
+// elements follow it. It is format version 1.0 of NumPy's, padded to 64 bytes.
 func Header(descr string, shape ...int64) []byte {
 	var dims strings.Builder
 	for i, n := range shape {
@@ -38,7 +38,8 @@ func NewNPZ(w io.Writer) *NPZ {
 	return &NPZ{z}
 }
 
-// Array begins an array, whose elements are then written to what it returns. The one before it is at its end.
+// Array begins an array, whose elements are then written to what it returns. The one before it is
+// at its end.
 func (n *NPZ) Array(key, descr string, shape ...int64) (io.Writer, error) {
 	w, err := n.z.CreateHeader(&zip.FileHeader{Name: key + ".npy", Method: zip.Deflate})
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"math/bits"
 )
 
-// Pickler writes a pickle of protocol 2, the default of torch.save (PEP 307; opcodes as in Python's pickletools). The
-// first error of its writer stays, and comes back from every method after it.
+// Pickler writes a pickle of protocol 2, the default of torch.save (PEP 307; opcodes as in Python's
+// pickletools). The first error of its writer stays, and comes back from every method after it.
 type Pickler struct {
 	w   io.Writer
 	buf []byte
@@ -50,15 +50,16 @@ func (p *Pickler) Int(n int64) *Pickler {
 	return p.op(binary.LittleEndian.AppendUint64([]byte{0x8a, 8}, uint64(n))...)
 }
 
-// encoded writes bytes as protocol 2 knows them: a text of their latin-1 characters, to be encoded again.
+// encoded writes bytes as protocol 2 knows them: a text of their latin-1 characters, to be encoded
+// again.
 func (p *Pickler) encoded(utf8Len uint64, text func()) {
 	p.global("_codecs", "encode").op(binary.LittleEndian.AppendUint32([]byte{'X'}, uint32(utf8Len))...)
 	text()
 	p.Text("latin1").op(0x86, 'R')
 }
 
-// Int64s writes a NumPy array of one dimension and n elements, which each streams, twice: their text's length stands
-// before it.
+// Int64s writes a NumPy array of one dimension and n elements, which each streams, twice: their
+// text's length stands before it.
 func (p *Pickler) Int64s(n int64, each func(emit func([]int64) error) error) error {
 	length := uint64(8 * n)
 	err := each(func(values []int64) error {

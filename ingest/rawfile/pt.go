@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// PT is a file as torch.save writes it: a zip of a pickle and of the storages that it names, none of them compressed, each
-// beginning at a multiple of 64 bytes.
+// PT is a file as torch.save writes it: a zip of a pickle and of the storages that it names, none
+// of them compressed, each beginning at a multiple of 64 bytes.
 type PT struct {
 	at   *counter
 	z    *zip.Writer

@@ -36,9 +36,10 @@ var promises = []struct {
 	{"bad rows and remarks count once", (*conformance).checkReports},
 }
 
-// Conform tests that a source keeps the contract of [ingest.Source]. open opens the same sound input each time; more are for
-// other layouts of the same format. Some section of some input must come in several chunks: more than 64 Ki edges are enough.
-// Files and goroutines are counted, so no other test may run meanwhile.
+// Conform tests that a source keeps the contract of [ingest.Source]. open opens the same sound
+// input each time; more are for other layouts of the same format. Some section of some input must
+// come in several chunks: more than 64 Ki edges are enough. Files and goroutines are counted, so no
+// other test may run meanwhile.
 func Conform(t *testing.T, open func() (ingest.Source, error), more ...func() (ingest.Source, error)) {
 	t.Helper()
 	several := false

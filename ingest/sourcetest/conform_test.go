@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shop is a graph with every kind of section and of ids: users are texts, items numbers, pages rows, and tags are gathered.
+// shop is a graph with every kind of section and of ids: users are texts, items numbers, pages
+// rows, and tags are gathered.
 func shop() *Graph {
 	return &Graph{
 		Schema: &ingest.Schema{

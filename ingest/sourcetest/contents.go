@@ -137,7 +137,8 @@ func (c *conformance) nodes(name string) int64 {
 	return n
 }
 
-// checkCounts compares the rows of tables and labels with the nodes and edges that they belong to. Read has compared these.
+// checkCounts compares the rows of tables and labels with the nodes and edges that they belong to.
+// Read has compared these.
 func (c *conformance) checkCounts() error {
 	for i, s := range c.sections {
 		want := int64(-1)
@@ -184,7 +185,8 @@ func (set *idSet) has(r *rows, end, i int) bool {
 	return r.ids[end][i] >= 0 && r.ids[end][i] < set.count
 }
 
-// checkIDs looks each id up: those of nodes are distinct, those of edges and splits are of nodes, and a split has a node once.
+// checkIDs looks each id up: those of nodes are distinct, those of edges and splits are of nodes,
+// and a split has a node once.
 func (c *conformance) checkIDs() error {
 	sets := map[string]*idSet{}
 	for _, t := range c.schema.NodeTypes {

@@ -40,8 +40,9 @@ func (c *conformance) checkLent() error {
 	})
 }
 
-// meanwhile passes the time for which a chunk is watched. A goroutine that fills buffers ahead writes in it if it can. A test
-// writes in it here, where the race detector does not see two goroutines.
+// meanwhile passes the time for which a chunk is watched. A goroutine that fills buffers ahead
+// writes in it if it can. A test writes in it here, where the race detector does not see two
+// goroutines.
 var meanwhile = func() { time.Sleep(time.Millisecond) }
 
 // spoil watches a chunk that r has a copy of, and overwrites it.
@@ -120,8 +121,8 @@ func goroutine() string {
 	return name
 }
 
-// checkStop ends each section by an error at its first, second and last chunk. The error is io.EOF: a reader of files that takes
-// it for the end of a file would lose it.
+// checkStop ends each section by an error at its first, second and last chunk. The error is io.EOF:
+// a reader of files that takes it for the end of a file would lose it.
 func (c *conformance) checkStop() error {
 	return c.with(func(src ingest.Source, _ *ingest.Schema) error {
 		for i, s := range c.sections {
@@ -204,8 +205,9 @@ func (ctx *countdown) Err() error {
 	return ctx.Context.Err()
 }
 
-// checkCancelledAnywhere cancels the context when Schema, or a section, looks at it for the first time, the second, the third,
-// the fifth and so on. Either it ends with the context's error and can be called again, or it does all its work.
+// checkCancelledAnywhere cancels the context when Schema, or a section, looks at it for the first
+// time, the second, the third, the fifth and so on. Either it ends with the context's error and can
+// be called again, or it does all its work.
 func (c *conformance) checkCancelledAnywhere() error {
 	last := int64(0)
 	for looks := int64(0); ; looks += 1 + looks/2 {
@@ -240,7 +242,8 @@ func (c *conformance) checkCancelledAnywhere() error {
 	})
 }
 
-// cancelSchema cancels Schema when it has looked so often, and calls it again. It may read all sections after that.
+// cancelSchema cancels Schema when it has looked so often, and calls it again. It may read all
+// sections after that.
 func (c *conformance) cancelSchema(looks int64, all bool) (cancelled bool, err error) {
 	src, err := c.open()
 	if err != nil {
@@ -290,7 +293,8 @@ func (c *conformance) cancelSection(src ingest.Source, i int, looks int64) (canc
 
 var errLate = errors.New("a chunk came late")
 
-// checkLeftovers looks for goroutines and open files after each section, however it ended, and after Close.
+// checkLeftovers looks for goroutines and open files after each section, however it ended, and
+// after Close.
 func (c *conformance) checkLeftovers() error {
 	enough := errors.New("enough")
 	before := openFiles()
@@ -339,7 +343,8 @@ func (c *conformance) checkLeftovers() error {
 	return nil
 }
 
-// openFiles counts the files that this process has open, by path. It finds none where there is no /proc.
+// openFiles counts the files that this process has open, by path. It finds none where there is no
+// /proc.
 func openFiles() map[string]int {
 	links, _ := filepath.Glob("/proc/self/fd/*")
 	files := map[string]int{}
@@ -362,7 +367,8 @@ func moreFiles(before map[string]int) []string {
 	return more
 }
 
-// checkClose closes sources twice: one that nothing was asked of, one after Schema, and one whose sections were ended.
+// checkClose closes sources twice: one that nothing was asked of, one after Schema, and one whose
+// sections were ended.
 func (c *conformance) checkClose() error {
 	enough := errors.New("enough")
 	for _, use := range []struct {

@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// Graph is everything that a source gives, section by section in the order of its Schema. What no chunk came of is nil.
+// Graph is everything that a source gives, section by section in the order of its Schema. What no
+// chunk came of is nil.
 type Graph struct {
 	Schema  *ingest.Schema
 	NodeIDs []IDs       // by node type; of those that have a list
@@ -37,7 +38,8 @@ func (s Split) Numbers() (parts [3][]int64) {
 	return parts
 }
 
-// Edges are those of a relation. Their ends are in Src and Dst, or in the texts where the ids of a node type are text.
+// Edges are those of a relation. Their ends are in Src and Dst, or in the texts where the ids of a
+// node type are text.
 type Edges struct {
 	Src, Dst           []int64
 	SrcTexts, DstTexts []string
@@ -80,7 +82,8 @@ func (e Edges) Floats(column int) []float32 {
 	return floats
 }
 
-// Relation finds edges by the key of their relation, "user__buys__item". Without such a relation they are empty.
+// Relation finds edges by the key of their relation, "user__buys__item". Without such a relation
+// they are empty.
 func (g *Graph) Relation(key string) Edges {
 	for i, r := range g.Schema.Relations {
 		if r.Key() == key {
@@ -90,7 +93,8 @@ func (g *Graph) Relation(key string) Edges {
 	return Edges{}
 }
 
-// Table finds feature rows by node type or key of a relation, and name: "user/feat". It is nil where there is no such table.
+// Table finds feature rows by node type or key of a relation, and name: "user/feat". It is nil
+// where there is no such table.
 func (g *Graph) Table(name string) []float32 {
 	for i, t := range g.Schema.Tables {
 		if t.NodeType+t.Relation+"/"+t.Name == name {
@@ -120,7 +124,8 @@ func (g *Graph) Split(name string) Split {
 	return Split{}
 }
 
-// Read reads every section once. The error is that of the source, or a [Fault] for chunks that break the contract.
+// Read reads every section once. The error is that of the source, or a [Fault] for chunks that
+// break the contract.
 func Read(src ingest.Source) (Graph, error) {
 	schema, err := src.Schema(context.Background())
 	if err != nil {

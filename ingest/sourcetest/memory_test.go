@@ -8,7 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// memory is a Source of a Graph in memory, which keeps the contract unless its fields say otherwise. A chunk has three rows.
+// memory is a Source of a Graph in memory, which keeps the contract unless its fields say
+// otherwise. A chunk has three rows.
 type memory struct {
 	g       *Graph
 	missing int64

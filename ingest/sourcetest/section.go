@@ -163,8 +163,8 @@ func (s *section) stream(ctx context.Context, src ingest.Source, emit func(c *ch
 	}
 }
 
-// read collects the rows. It ends with a Fault at a chunk whose form is wrong, or where fewer rows came than were declared. after, where there is one, is called for each
-// chunk once it is copied.
+// read collects the rows. It ends with a Fault at a chunk whose form is wrong, or where fewer rows
+// came than were declared. after, where there is one, is called for each chunk once it is copied.
 func (s *section) read(ctx context.Context, src ingest.Source, after func(r *rows, c *chunk) error) (rows, error) {
 	var r rows
 	if len(s.columns) > 0 {
@@ -256,7 +256,8 @@ func (s *section) checkColumns(c *chunk, n int) string {
 	return ""
 }
 
-// fits reports whether bits are those of a value: the two's complement of an integer, Float32bits of a float.
+// fits reports whether bits are those of a value: the two's complement of an integer, Float32bits
+// of a float.
 func fits(bits uint64, elem store.Elem) bool {
 	switch elem.Size() {
 	case 8:

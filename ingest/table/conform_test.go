@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/sourcetest"
 )
 
-// larger is the shop with so many users in one of two files, so that they come in two chunks, and a bad row of buys.
+// larger is the shop with so many users in one of two files, so that they come in two chunks, and a
+// bad row of buys.
 func larger(t testing.TB, n int) files {
 	f := shopFiles(t)
 	users, buys := &strings.Builder{}, &strings.Builder{}

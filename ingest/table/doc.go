@@ -1,7 +1,9 @@
-// Package table reads a graph of many types of nodes and edges from users' tables, which one small schema in YAML
-// describes: [Open] it as a Source. [Infer] writes a first schema for a folder of tables.
+// Package table reads a graph of many types of nodes and edges from users' tables, which one small
+// schema in YAML describes: [Open] it as a Source. [Infer] writes a first schema for a folder of
+// tables.
 //
-// A schema has entries of nodes and of edges. Everything but type, files, src and dst may be left out:
+// A schema has entries of nodes and of edges. Everything but type, files, src and dst may be left
+// out:
 //
 //	name: shop                      # of the dataset; default the schema file's name
 //	nodes:
@@ -37,40 +39,48 @@
 //	    relation_column: relation
 //	    dst: brand
 //
-// Where nodes are listed, all types that edges have are; where none are, all of them are what edges name.
+// Where nodes are listed, all types that edges have are; where none are, all of them are what edges
+// name.
 //
 // # Cells
 //
-// Text files are read as encoding/csv reads them; an empty cell is missing. Parquet has nulls, JSON lines leave keys out.
+// Text files are read as encoding/csv reads them; an empty cell is missing. Parquet has nulls, JSON
+// lines leave keys out.
 //
-// An id is an integer from 0, or text of 1 to 4096 bytes, kept as it is: leading zeros, blanks and all. auto makes
-// integers of a column only when the first 1000 ids print as they stand, so that 007 stays text.
+// An id is an integer from 0, or text of 1 to 4096 bytes, kept as it is: leading zeros, blanks and
+// all. auto makes integers of a column only when the first 1000 ids print as they stand, so that
+// 007 stays text.
 //
-// A feature is a number, a list of numbers, or numbers parted by semicolons, as many in every row as in most of the
-// first 1000. A categorical one becomes a column for each of its values in their order (onehot, up to 1024), or, with
-// categorical: {country: index}, its number among them (up to 65536; half precision tells 2048 apart), -1 where it is
-// missing.
+// A feature is a number, a list of numbers, or numbers parted by semicolons, as many in every row
+// as in most of the first 1000. A categorical one becomes a column for each of its values in their
+// order (onehot, up to 1024), or, with categorical: {country: index}, its number among them (up to
+// 65536; half precision tells 2048 apart), -1 where it is missing.
 //
-// A number that is missing makes its row bad, unless missing says what stands for it: 0; the mean of the rows that have one,
-// each element's own in vectors; or indicator, 0 and a further column behind the numbers, 1 where they are missing and 0
-// elsewhere. Blank cells, NA, nan, null, None and n/a are missing.
+// A number that is missing makes its row bad, unless missing says what stands for it: 0; the mean
+// of the rows that have one, each element's own in vectors; or indicator, 0 and a further column
+// behind the numbers, 1 where they are missing and 0 elsewhere. Blank cells, NA, nan, null, None
+// and n/a are missing.
 //
-// Labels that are integers counting from 0 are classes by number; other integers and text are classes of that name, in
-// their order. Blank cells, NA, nan, null, None, n/a and negative integers are missing, and true and false are one class each,
-// however they are capitalised; so it is with categories.
+// Labels that are integers counting from 0 are classes by number; other integers and text are
+// classes of that name, in their order. Blank cells, NA, nan, null, None, n/a and negative integers
+// are missing, and true and false are one class each, however they are capitalised; so it is with
+// categories.
 //
-// A value is a finite number of 32 bits, or missing as a feature is, and its node then has none to learn.
+// A value is a finite number of 32 bits, or missing as a feature is, and its node then has none to
+// learn.
 //
-// Values of a relation_column become names of relations, in the order of their bytes, with _ for what no name may have.
+// Values of a relation_column become names of relations, in the order of their bytes, with _ for
+// what no name may have.
 //
 // # Bad rows
 //
-// A row that one column makes bad is bad for all: every pass reads the declared columns of a row whole, and those that
-// [Options].SkipBad lets pass are passed over in every section.
+// A row that one column makes bad is bad for all: every pass reads the declared columns of a row
+// whole, and those that [Options].SkipBad lets pass are passed over in every section.
 //
 // # Memory
 //
-// A chunk, a row, and the different values of labels, categories and relations, which are bounded; for Parquet its pages
-// (see its package). A table is read once beforehand where it has labels, categories or means, or no column of ids, and for a
-// relation_column; each relation of such a column is a reading of its own.
+// A chunk, a row, and the different values of labels, categories and relations, which are bounded;
+// for Parquet its pages (see its package). A table is read once beforehand where it has labels,
+// categories or means, or no column of ids, and for a relation_column; each relation of such a
+// column is a reading of its own.
 package table

@@ -34,8 +34,8 @@ func (k ids) kind() ingest.IDs {
 	return map[ids]ingest.IDs{rowIDs: ingest.RowIDs, intIDs: ingest.IntIDs, textIDs: ingest.TextIDs}[k]
 }
 
-// each reads the entry's files, row by row: visit gets the cells of columns, and returns a *rowError about what may be
-// forgiven. Rows that were forgiven count nowhere.
+// each reads the entry's files, row by row: visit gets the cells of columns, and returns a
+// *rowError about what may be forgiven. Rows that were forgiven count nowhere.
 func (e *entry) each(
 	ctx context.Context, forgive forgiver, columns []column, visit func(path string, cells []value) error,
 ) error {
@@ -86,8 +86,8 @@ func (e *entry) eachOf(
 // forgiver decides about a bad row. If it returns nil, the row is skipped.
 type forgiver func(path string, r rows, bad *rowError) error
 
-// forgiving skips the rows that a Tolerance forgives, and words the errors of others. If the packed file turns out to be damaged,
-// it reports the damage instead, which is the likelier cause.
+// forgiving skips the rows that a Tolerance forgives, and words the errors of others. If the packed
+// file turns out to be damaged, it reports the damage instead, which is the likelier cause.
 func forgiving(t *lines.Tolerance) forgiver {
 	return func(path string, r rows, bad *rowError) error { return judge(t, path, r, bad) }
 }
@@ -178,7 +178,8 @@ func (e *entry) checkLeak(path string, columns []column, at []int) error {
 	return nil
 }
 
-// looksInt says whether an id may be an integer: from 0, and without leading zeros, which would be lost.
+// looksInt says whether an id may be an integer: from 0, and without leading zeros, which would be
+// lost.
 func looksInt(v *value) bool {
 	switch v.Kind {
 	case parquet.Int:
@@ -254,7 +255,8 @@ const (
 	maxIndexed = 1 << 16
 )
 
-// tokenOf reads the cell of a label or category; false when it is missing. The text is lent as the cell is, or in buf.
+// tokenOf reads the cell of a label or category; false when it is missing. The text is lent as the
+// cell is, or in buf.
 func tokenOf(v *value, buf []byte) (t ingest.Token, ok bool, err error) {
 	switch v.Kind {
 	case parquet.Null:
@@ -299,7 +301,8 @@ func number(v *value) (float64, error) {
 	return 0, fmt.Errorf("%v is not a finite number of 32 bits", f)
 }
 
-// appendNumbers appends a cell that is a number, a list of numbers, or numbers parted by semicolons.
+// appendNumbers appends a cell that is a number, a list of numbers, or numbers parted by
+// semicolons.
 func appendNumbers(dst []float32, v *value) ([]float32, error) {
 	switch {
 	case v.Kind == parquet.List:
@@ -387,7 +390,8 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 
 const maxWidth = 1 << 22 // 16 MiB a row
 
-// featureReader reads the cells of one table after the other, in the order of its columns: rows gets a row of each.
+// featureReader reads the cells of one table after the other, in the order of its columns: rows
+// gets a row of each.
 type featureReader struct {
 	tables  []matrix
 	rows    [][]float32

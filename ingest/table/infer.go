@@ -29,8 +29,9 @@ const (
 	largestFeature = 1 << 24 // integers beyond are no exact floats, and likelier ids
 )
 
-// Infer writes a first schema for the tables in a folder, by their names, headers and first rows, for a person to read and
-// correct. Comments say why each thing is what it is taken for. The result belongs into dir.
+// Infer writes a first schema for the tables in a folder, by their names, headers and first rows,
+// for a person to read and correct. Comments say why each thing is what it is taken for. The result
+// belongs into dir.
 func Infer(dir string) ([]byte, error) {
 	groups, err := findTables(dir)
 	if err != nil {
@@ -136,7 +137,8 @@ func alike(paths []string) (groups [][]string) {
 	return groups
 }
 
-// sniff tells how a file is to be read by its name and its first line. A header is one when none of its cells is a number.
+// sniff tells how a file is to be read by its name and its first line. A header is one when none of
+// its cells is a number.
 func sniff(path string) form {
 	f := form{header: true}
 	format, known := formatOf(path)
@@ -443,7 +445,8 @@ func (g *guess) classify() {
 	}
 }
 
-// joins adds the files of a knowledge graph to one of the same form: train.txt, valid.txt, test.txt.
+// joins adds the files of a knowledge graph to one of the same form: train.txt, valid.txt,
+// test.txt.
 func (g *guess) joins(e *inferredEdges) bool {
 	if e.by == nil {
 		return false
@@ -463,7 +466,8 @@ func (g *guess) joins(e *inferredEdges) bool {
 	return false
 }
 
-// asPair takes a table for edges when two columns are called so, or when it has no header and two or three columns.
+// asPair takes a table for edges when two columns are called so, or when it has no header and two
+// or three columns.
 func (t *inferred) asPair() *inferredEdges {
 	for _, p := range endNames {
 		var src, dst *guessed
@@ -520,7 +524,8 @@ func (g *guess) references(t *inferred) (columns []*guessed) {
 	return columns
 }
 
-// ownID is the column that names the rows, by its name: unique in the sample, and called id, or after the table.
+// ownID is the column that names the rows, by its name: unique in the sample, and called id, or
+// after the table.
 func (t *inferred) ownID() *guessed {
 	kind := singular(t.stem)
 	return cmp.Or(
@@ -543,7 +548,8 @@ func (t *inferred) idCalled(fits func(name string) bool) *guessed {
 	return nil
 }
 
-// typeCalled is the node type whose ids a column is called after: user, user_id, users, buyer_user_id.
+// typeCalled is the node type whose ids a column is called after: user, user_id, users,
+// buyer_user_id.
 func (g *guess) typeCalled(c *guessed) string {
 	name := strings.ToLower(c.name)
 	for _, suffix := range []string{"_id", "_key", "_name", "id"} {
@@ -566,7 +572,8 @@ func (g *guess) typeCalled(c *guessed) string {
 	return best
 }
 
-// typeOf is the node type in whose sample most values of an end are, else that which it is called after, else the only one.
+// typeOf is the node type in whose sample most values of an end are, else that which it is called
+// after, else the only one.
 func (g *guess) typeOf(c *guessed) string {
 	best, most := "", mostOfOverlap
 	for _, n := range g.nodes {

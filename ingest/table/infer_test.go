@@ -170,7 +170,8 @@ func TestInferred(t *testing.T) {
 	})
 }
 
-// TestInferReal looks at the tables of public graphs. It needs GNNSTORE_DATA, by which word CI finds the files of such tests.
+// TestInferReal looks at the tables of public graphs. It needs GNNSTORE_DATA, by which word CI
+// finds the files of such tests.
 func TestInferReal(t *testing.T) {
 	var want map[string]any
 	copied := func(name string, only ...string) string {

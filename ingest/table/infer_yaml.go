@@ -112,7 +112,8 @@ func (t *inferred) writeFiles(b *bytes.Buffer) {
 	}
 }
 
-// pattern is one that stands for all files of a group: where their numbers differ, if their names have no other star.
+// pattern is one that stands for all files of a group: where their numbers differ, if their names
+// have no other star.
 func (t *inferred) pattern() (string, bool) {
 	dir, base := path.Split(t.files[0])
 	if strings.ContainsAny(t.files[0], `*?[\`) {
@@ -201,7 +202,8 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	}
 }
 
-// labelNames are what labels are called, and perhapsLabels what may be labels or features; both end longer names too.
+// labelNames are what labels are called, and perhapsLabels what may be labels or features; both end
+// longer names too.
 var (
 	labelNames    = []string{"label", "class", "target", "y"}
 	perhapsLabels = []string{"category", "type", "kind", "genre", "topic", "segment", "community", "group", "outcome", "subject"}
@@ -216,7 +218,8 @@ func (c *guessed) ends(words []string) bool {
 	return slices.Contains(words, name) || slices.Contains(words, singular(name))
 }
 
-// label is the column that is likeliest to hold classes: one that is called so, else one that may be; nil without one.
+// label is the column that is likeliest to hold classes: one that is called so, else one that may
+// be; nil without one.
 func (n *inferredNodes) label(foreign []*guessed) *guessed {
 	called := []func(c *guessed) bool{
 		func(c *guessed) bool { return c.is(labelNames...) },

@@ -21,7 +21,8 @@ const (
 	indicate missing = "indicator" // zeros, and 1 in a column behind them, which is 0 in other rows
 )
 
-// missing reads what stands for missing numbers: one word for all features of numbers, or one for each.
+// missing reads what stands for missing numbers: one word for all features of numbers, or one for
+// each.
 func (d *document) missing(o *object, taken map[string]*feature) {
 	policy := func(w word) missing {
 		switch m := missing(w.text); m {

@@ -29,7 +29,8 @@ type nodes struct {
 	count   int64            // of rows, 0 when not counted
 }
 
-// nodeReader reads rows of nodes whole, in every pass, so that a row that is bad for one section is bad for all.
+// nodeReader reads rows of nodes whole, in every pass, so that a row that is bad for one section is
+// bad for all.
 type nodeReader struct {
 	*nodes
 	columns  []column
@@ -159,8 +160,8 @@ func partOf(v *value) (int, error) {
 	return 0, fmt.Errorf("%v are no parts of a split; there are train, valid and test, as text", v.Kind)
 }
 
-// settle learns what the schema needs to know: what ids are, how long vectors are, the classes. It reads the table through
-// only where it must.
+// settle learns what the schema needs to know: what ids are, how long vectors are, the classes. It
+// reads the table through only where it must.
 func (n *nodes) settle(ctx context.Context, forgive forgiver) error {
 	n.ids, n.count = n.declared, 0
 	forget(n.tables)

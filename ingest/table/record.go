@@ -9,8 +9,9 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// records reads delimited text as encoding/csv does: cells in quotes may hold delimiters, doubled quotes and ends of lines,
-// blanks are kept, and empty lines are none. It makes no strings, which is three times as fast.
+// records reads delimited text as encoding/csv does: cells in quotes may hold delimiters, doubled
+// quotes and ends of lines, blanks are kept, and empty lines are none. It makes no strings, which
+// is three times as fast.
 type records struct {
 	in    *lines.Scanner
 	delim byte

@@ -25,8 +25,8 @@ type value = parquet.Value
 type rows interface {
 	// choose says which columns, by number; it is called once, before next.
 	choose(columns []int) error
-	// next fills a cell for each column. io.EOF is after the last row; a *rowError is about this one only. Cells are lent until
-	// the next call.
+	// next fills a cell for each column. io.EOF is after the last row; a *rowError is about this
+	// one only. Cells are lent until the next call.
 	next(cells []value) error
 	// where names the row that next read: "line 12", and its number for a Tolerance.
 	where() (string, int64)
@@ -115,7 +115,8 @@ func openText(path string, delim byte, header bool) (*textRows, error) {
 	return t, nil
 }
 
-// start reads the header and the first row. A header may be short of names (JODIE's is): columns without go by number.
+// start reads the header and the first row. A header may be short of names (JODIE's is): columns
+// without go by number.
 func (t *textRows) start(header bool) error {
 	if header {
 		cells, err := t.records.next()

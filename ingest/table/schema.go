@@ -360,7 +360,8 @@ func (d *document) files(words []word) (files []string) {
 	return files
 }
 
-// features reads features, a list of columns or named lists of them, and which of them are categories.
+// features reads features, a list of columns or named lists of them, and which of them are
+// categories.
 func (d *document) features(o *object) (tables []matrix) {
 	if n := o.keys["features"]; n != nil && n.Kind == yaml.MappingNode {
 		named := d.object(n, "features")

@@ -76,8 +76,8 @@ func Open(path string, o Options) (*Source, error) {
 	return s, nil
 }
 
-// Schema reads what must be known beforehand on its first call: the first rows of every entry, and whole tables that have
-// labels or categories, name relations, or have no column of ids.
+// Schema reads what must be known beforehand on its first call: the first rows of every entry, and
+// whole tables that have labels or categories, name relations, or have no column of ids.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if s.form == nil {
 		form, err := s.scan(ctx)

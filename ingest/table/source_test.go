@@ -258,7 +258,8 @@ func TestCleanNames(t *testing.T) {
 
 // Traps that readers of tables fall into.
 
-// TestTrapHeaders: with and without a header, JODIE's that is short of names, TGL's that begins with an empty one.
+// TestTrapHeaders: with and without a header, JODIE's that is short of names, TGL's that begins
+// with an empty one.
 func TestTrapHeaders(t *testing.T) {
 	edges := []string{"0>1", "2>0"}
 	for body, yaml := range map[string]string{
@@ -285,7 +286,8 @@ func TestTrapHeaders(t *testing.T) {
 	}
 }
 
-// TestTrapNodesAndEdges: types without features, nodes in no edge, types that only edges name, and types that nobody declares.
+// TestTrapNodesAndEdges: types without features, nodes in no edge, types that only edges name, and
+// types that nobody declares.
 func TestTrapNodesAndEdges(t *testing.T) {
 	g, err := read(files{"s.yaml": "nodes: [{type: a, files: n.csv, id: id}, {type: b}]\nedges: [{type: a:to:b, files: e.csv, src: x, dst: y}]", "n.csv": "id\n5\n6\n99\n", "e.csv": "x,y\n5,u\n"}.write(t), Options{})
 	require.NoError(t, err)
@@ -378,7 +380,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestTrapLabels: integers from 0 are classes by number, others by value, texts by name; empty, nan and negative are missing.
+// TestTrapLabels: integers from 0 are classes by number, others by value, texts by name; empty, nan
+// and negative are missing.
 func TestTrapLabels(t *testing.T) {
 	g := nodesOf(t, "l,x\n3,\nnan,\n,\n", "label: l")
 	require.Equal(t, []int32{0, -1, -1}, g.labels["a"])

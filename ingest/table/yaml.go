@@ -13,7 +13,8 @@ import (
 
 const maxSchema = 1 << 20 // bytes of YAML
 
-// document reads YAML into values that know their lines. Its first problem stays, and what is read after it is empty.
+// document reads YAML into values that know their lines. Its first problem stays, and what is read
+// after it is empty.
 type document struct {
 	path     string
 	anywhere bool // paths may lead out of the schema's folder

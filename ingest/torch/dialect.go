@@ -101,8 +101,8 @@ func first(args pickle.Tuple) (any, error) {
 	return nil, fmt.Errorf("it is called in a way that data does not need; this file is refused")
 }
 
-// Fields gives what a user stored in one of PyTorch Geometric's objects by name: of a Data or of one store of a HeteroData. It
-// is nil for anything else.
+// Fields gives what a user stored in one of PyTorch Geometric's objects by name: of a Data or of
+// one store of a HeteroData. It is nil for anything else.
 func Fields(v any) *pickle.Dict {
 	for range 4 { // a Data has a store, and that a mapping
 		switch w := v.(type) {

@@ -26,7 +26,8 @@ type File struct {
 // Open opens a file and reads its pickle.
 func Open(path string) (*File, error) { return OpenWithin(path, 0) }
 
-// OpenWithin is Open in an ingest that has so much memory, of which the pickle may take a part: [pickle.Share].
+// OpenWithin is Open in an ingest that has so much memory, of which the pickle may take a part:
+// [pickle.Share].
 func OpenWithin(path string, memory int64) (*File, error) {
 	f, size, err := store.OpenSized(path)
 	if err != nil {
@@ -41,8 +42,8 @@ func OpenWithin(path string, memory int64) (*File, error) {
 	return file, nil
 }
 
-// OpenReader is Open for a file that is already there. The name is for messages; r stays the caller's, and must last as
-// long as the File.
+// OpenReader is Open for a file that is already there. The name is for messages; r stays the
+// caller's, and must last as long as the File.
 func OpenReader(name string, r io.ReaderAt, size, memory int64) (*File, error) {
 	f := &File{name: name}
 	var err error
@@ -86,7 +87,8 @@ func (f *File) Close() error {
 	return f.file.Close()
 }
 
-// readZip reads the archive of PyTorch 1.6 and later: TOP/data.pkl, and TOP/data/KEY for every storage.
+// readZip reads the archive of PyTorch 1.6 and later: TOP/data.pkl, and TOP/data/KEY for every
+// storage.
 func readZip(name string, r io.ReaderAt, size, memory int64) (any, error) {
 	a, err := archive.Open(name, r, size, kind)
 	if err != nil {
@@ -147,7 +149,8 @@ func hasArrays(a *archive.Archive) bool {
 	return false
 }
 
-// bigEndian reads the order of the storages' bytes; files of before it was written have the usual one.
+// bigEndian reads the order of the storages' bytes; files of before it was written have the usual
+// one.
 func bigEndian(m *archive.Member) (bool, error) {
 	if m == nil {
 		return false, nil

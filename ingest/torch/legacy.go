@@ -11,10 +11,12 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 )
 
-// magic is 0x1950a86a20f9469cfc6c as a pickle has it, less what stands before it. torch/serialization.py calls it so.
+// magic is 0x1950a86a20f9469cfc6c as a pickle has it, less what stands before it.
+// torch/serialization.py calls it so.
 var magic = []byte("\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.")
 
-// magicLen is where the first pickle ends: magic, perhaps after a protocol and a frame; 0 when it is another.
+// magicLen is where the first pickle ends: magic, perhaps after a protocol and a frame; 0 when it
+// is another.
 func magicLen(head []byte) int {
 	n := 0
 	if len(head) > 2 && head[0] == 0x80 {
@@ -35,8 +37,9 @@ func magicLen(head []byte) int {
 
 func isLegacy(head []byte) bool { return magicLen(head) > 0 }
 
-// readLegacy reads what PyTorch wrote before 1.6: five pickles (magic, protocol, system, the value, the keys of its
-// storages), and then each storage as its number of elements and these. All of it is little-endian.
+// readLegacy reads what PyTorch wrote before 1.6: five pickles (magic, protocol, system, the value,
+// the keys of its storages), and then each storage as its number of elements and these. All of it
+// is little-endian.
 func readLegacy(name string, r io.ReaderAt, size, memory int64) (any, error) {
 	most := min(pickle.MaxFile, pickle.Share(memory))
 	// How long the pickles are, nobody says: take as much as they turn out to need.

@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 )
 
-// Tensor is an array whose elements are in the file. Descr is PyTorch's name of their type, "float32" or "bfloat16", whose
-// kind is [npy.BFloat]. The methods of the view read it, or a part.
+// Tensor is an array whose elements are in the file. Descr is PyTorch's name of their type,
+// "float32" or "bfloat16", whose kind is [npy.BFloat]. The methods of the view read it, or a part.
 type Tensor struct {
 	*npy.View
 }
@@ -88,7 +88,8 @@ func newLoader(name string, big bool, memory int64) *loader {
 
 func (l *loader) load(name string, b []byte) (any, error) { return l.dialect().Load(name, b) }
 
-// persistent takes ("storage", class, key, location, elements) and, in the old container, a view of it.
+// persistent takes ("storage", class, key, location, elements) and, in the old container, a view of
+// it.
 func (l *loader) persistent(id any) (any, error) {
 	t, ok := id.(pickle.Tuple)
 	if !ok || len(t) < 5 || len(t) > 6 {
@@ -157,7 +158,8 @@ func (s *storage) part(view any) (*storage, error) {
 	return &storage{elem: s.elem, at: s.at, bytes: (first + n) * s.elem.size, first: first * s.elem.size}, nil
 }
 
-// rebuild takes (storage, offset, shape, strides, …): torch._utils._rebuild_tensor and _rebuild_tensor_v2.
+// rebuild takes (storage, offset, shape, strides, …): torch._utils._rebuild_tensor and
+// _rebuild_tensor_v2.
 func (l *loader) rebuild(args pickle.Tuple) (any, error) {
 	if len(args) < 4 || len(args) > 7 {
 		return nil, fmt.Errorf("a tensor of %d arguments, and 4 to 7 are expected", len(args))
@@ -169,8 +171,8 @@ func (l *loader) rebuild(args pickle.Tuple) (any, error) {
 	return l.tensor(s, s.elem, args)
 }
 
-// rebuildTyped takes (storage of bytes, offset, shape, strides, requires grad, hooks, type, …): _rebuild_tensor_v3, for the types
-// that have no class of storage.
+// rebuildTyped takes (storage of bytes, offset, shape, strides, requires grad, hooks, type, …):
+// _rebuild_tensor_v3, for the types that have no class of storage.
 func (l *loader) rebuildTyped(args pickle.Tuple) (any, error) {
 	if len(args) < 7 || len(args) > 8 {
 		return nil, fmt.Errorf("a tensor of %d arguments, and 7 or 8 are expected", len(args))

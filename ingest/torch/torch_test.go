@@ -365,7 +365,8 @@ func FuzzPickle(f *testing.F) {
 	})
 }
 
-// readThrough reads every tensor that a file has, and holds it against the walk over single elements.
+// readThrough reads every tensor that a file has, and holds it against the walk over single
+// elements.
 func readThrough(t *testing.T, b []byte) {
 	file, err := openBytes(b)
 	if err != nil {

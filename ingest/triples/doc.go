@@ -1,16 +1,20 @@
-// Package triples reads knowledge graphs: lines of head, relation and tail, as WN18RR, FB15k and their kin travel (.txt, .tsv, three
-// columns between tabs or blanks), and RDF as N-Triples (.nt); gzip and zstd too. Start at [Open].
+// Package triples reads knowledge graphs: lines of head, relation and tail, as WN18RR, FB15k and
+// their kin travel (.txt, .tsv, three columns between tabs or blanks), and RDF as N-Triples (.nt);
+// gzip and zstd too. Start at [Open].
 //
-// All nodes are of one type, entity, known by their texts, and each relation is one of the dataset. Where a folder has files called
-// train, valid and test, the latter two are held out: see [ingest.Relation]. Otherwise a folder's .nt files are one graph.
+// All nodes are of one type, entity, known by their texts, and each relation is one of the dataset.
+// Where a folder has files called train, valid and test, the latter two are held out: see
+// [ingest.Relation]. Otherwise a folder's .nt files are one graph.
 //
-// Relations are called by the last part of their IRI, or what is a safe name in their text; those that come to the same name are
-// told apart by a number. Entities keep their texts: an IRI without its angle brackets, a blank node, a literal as it is written,
-// with quotes, language and type; of one beyond 4096 bytes its beginning and a hash.
+// Relations are called by the last part of their IRI, or what is a safe name in their text; those
+// that come to the same name are told apart by a number. Entities keep their texts: an IRI without
+// its angle brackets, a blank node, a literal as it is written, with quotes, language and type; of
+// one beyond 4096 bytes its beginning and a hash.
 //
-// A folder of RDF may have tables of labels beside, trainingSet.tsv and testSet.tsv, as the benchmarks of R-GCN do (Ristoski et al.,
-// ISWC 2016): a header, a column of nodes, and one whose name begins with label. A column called id is a number of its own and no
-// node. completeDataset.tsv repeats the two, and is not read. There is no validation part.
+// A folder of RDF may have tables of labels beside, trainingSet.tsv and testSet.tsv, as the
+// benchmarks of R-GCN do (Ristoski et al., ISWC 2016): a header, a column of nodes, and one whose
+// name begins with label. A column called id is a number of its own and no node.
+// completeDataset.tsv repeats the two, and is not read. There is no validation part.
 //
 // Memory: the names of the relations. With tables of labels also the texts of all entities, since
 // labels need rows. The triples of a small graph are held, within Options.Memory; those of a larger

@@ -29,8 +29,8 @@ func kindOf(name string) (stem, kind string) {
 // stems of the files that are parts, by part.
 var stems = [3][]string{{"train"}, {"valid", "validation", "dev"}, {"test"}}
 
-// findFiles finds the triples of a file or folder, and whether some of them are held out. A part may be an empty file, whose name is among
-// empty.
+// findFiles finds the triples of a file or folder, and whether some of them are held out. A part
+// may be an empty file, whose name is among empty.
 func findFiles(path string) (files []file, parted bool, empty []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -79,7 +79,8 @@ func (p *parser) columns(line []byte) (*triple, error) {
 	return &triple{head: cells[0], relation: cells[1], tail: cells[2]}, nil
 }
 
-// statement reads a line of N-Triples (W3C Recommendation of 2014): subject, predicate, object and a full stop.
+// statement reads a line of N-Triples (W3C Recommendation of 2014): subject, predicate, object and
+// a full stop.
 func (p *parser) statement(line []byte) (*triple, error) {
 	var t triple
 	rest := line
@@ -167,7 +168,8 @@ func cutTerm(line []byte) (term, rest []byte, literal bool, err error) {
 	return term, rest, literal, nil
 }
 
-// shortened is the name of a literal that is too long for one: its beginning, and a hash of all of it.
+// shortened is the name of a literal that is too long for one: its beginning, and a hash of all of
+// it.
 func shortened(literal []byte) []byte {
 	sum := xxh3.Hash128(literal)
 	return fmt.Appendf(nil, "%s… %016x%016x", literal[:ingest.MaxIDBytes-40], sum.Hi, sum.Lo)

@@ -118,7 +118,8 @@ func TestNTriples(t *testing.T) {
 	require.Contains(t, rep.Dropped, "4 triples that end in a literal: --literals drop leaves them out")
 }
 
-// TestParts: files called train, valid and test are parts; names of relations become safe ones, and ids keep their zeros.
+// TestParts: files called train, valid and test are parts; names of relations become safe ones, and
+// ids keep their zeros.
 func TestParts(t *testing.T) {
 	parts := map[string]string{
 		"train.txt": "001\t_hypernym\t002\n002\t/film/film/genre\t003\n003\t/film/film/genre\t001\n", "valid.txt": "001\t_hypernym\t003\n",

@@ -23,7 +23,8 @@ func testReLUGrad(r *rig) {
 		r.at("%d×%d", s[0], s[1])
 		n := s[0] * s[1]
 		dx, dy, y := r.normal(s[0], s[1]), r.floats(s[0], s[1], r.spread(n)), r.floats(s[0], s[1], r.spread(n))
-		// The specials of dy and y fall on the same places; from the middle on, dy's are moved against y's.
+		// The specials of dy and y fall on the same places; from the middle on, dy's are moved
+		// against y's.
 		shifted := r.floats(s[0], s[1], append(r.normals(n-n/2), r.spread(n/2)...))
 		for _, grad := range []operand{dy, shifted} {
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.ReLUGrad(on(dx), on(grad), on(y)) })

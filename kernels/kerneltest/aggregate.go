@@ -18,8 +18,8 @@ func (l layer) on(on func(operand) kernels.Tensor) kernels.Adjacency {
 
 func (l layer) operands() []operand { return []operand{l.start, l.end, l.nbr, l.revStart, l.revDst} }
 
-// lists draws neighbour lists: every third destination has none, lists repeat neighbours, source 0 is everyone's, and the
-// last destination is a hub that reads every source twice.
+// lists draws neighbour lists: every third destination has none, lists repeat neighbours, source 0
+// is everyone's, and the last destination is a hub that reads every source twice.
 func lists(rng *rand.Rand, dsts, srcs int) [][]uint32 {
 	all := make([][]uint32, dsts)
 	for i := range all {
@@ -42,7 +42,8 @@ func lists(rng *rand.Rand, dsts, srcs int) [][]uint32 {
 	return all
 }
 
-// layer lays lists out in CSR2 form, with unused entries between them as pruning leaves them, and their reverse.
+// layer lays lists out in CSR2 form, with unused entries between them as pruning leaves them, and
+// their reverse.
 func (r *rig) layer(all [][]uint32, srcs int) layer {
 	start, end, nbr := make([]uint32, len(all)), make([]uint32, len(all)), []uint32{}
 	revStart, revDst := []uint32{0}, []uint32{}

@@ -18,9 +18,9 @@ type delivery struct {
 	back   chan struct{}
 }
 
-// testBeside has loaders allocate, fill and free buffers while this goroutine computes, as a pipeline does that brings rows in
-// ahead of the step. What they deliver must be what they wrote, and the results those of computing alone. Run it under the
-// race detector.
+// testBeside has loaders allocate, fill and free buffers while this goroutine computes, as a
+// pipeline does that brings rows in ahead of the step. What they deliver must be what they wrote,
+// and the results those of computing alone. Run it under the race detector.
 func testBeside(r *rig) {
 	const loaders, rounds = 3, 30
 	x, w, y := r.normal(130, 70), r.normal(50, 70), r.normal(130, 50)

@@ -50,7 +50,8 @@ func (r *rig) perEdge(e edges, heads int, values []float32) operand {
 	return r.floats(e.positions(), heads, values)
 }
 
-// edgeCases calls test with every size of a layer and several numbers of heads; width is the columns of a head.
+// edgeCases calls test with every size of a layer and several numbers of heads; width is the
+// columns of a head.
 func (r *rig) edgeCases(test func(e edges, dsts, srcs, heads, width int)) {
 	for _, s := range layerSizes {
 		for _, heads := range []int{1, 3, 8} {
@@ -61,7 +62,8 @@ func (r *rig) edgeCases(test func(e edges, dsts, srcs, heads, width int)) {
 	}
 }
 
-// sumTolerance is for sums of some 600 products of both signs, the hub's, which are much smaller than their parts.
+// sumTolerance is for sums of some 600 products of both signs, the hub's, which are much smaller
+// than their parts.
 const sumTolerance = 1e-4
 
 func testWeightedSum(r *rig) {
@@ -79,7 +81,8 @@ func testWeightedSum(r *rig) {
 	})
 }
 
-// testWeightedSumHalf adds weights that no power of two may be multiplied into, and halves that are zero or subnormal.
+// testWeightedSumHalf adds weights that no power of two may be multiplied into, and halves that are
+// zero or subnormal.
 func testWeightedSumHalf(r *rig) {
 	r.edgeCases(func(e edges, dsts, srcs, heads, width int) {
 		cols, n := heads*width, e.positions()*heads
@@ -174,7 +177,8 @@ func testHeadDotGrad(r *rig) {
 // slope is GAT's.
 const slope = 0.2
 
-// testEdgeSoftmax has scores whose exponentials overflow or vanish unless the largest is taken off first.
+// testEdgeSoftmax has scores whose exponentials overflow or vanish unless the largest is taken off
+// first.
 func testEdgeSoftmax(r *rig) {
 	r.edgeCases(func(e edges, dsts, srcs, heads, _ int) {
 		for _, size := range []float32{1, 80, 1e4, 1e30} {

@@ -1,9 +1,9 @@
-// Package kerneltest is the conformance suite of kernels.Backend: [Run] puts one backend and the float64
-// kernels.Reference through the same operations on the same inputs, and compares.
+// Package kerneltest is the conformance suite of kernels.Backend: [Run] puts one backend and the
+// float64 kernels.Reference through the same operations on the same inputs, and compares.
 //
-// Every tensor lies at an odd place inside a larger buffer, among guard cells that are NaN or an impossible index. So an
-// operation that writes past its window is caught by the guards, and one that reads past it by a NaN in its result.
-// Start reading at [Run], then rig.go.
+// Every tensor lies at an odd place inside a larger buffer, among guard cells that are NaN or an
+// impossible index. So an operation that writes past its window is caught by the guards, and one
+// that reads past it by a NaN in its result. Start reading at [Run], then rig.go.
 package kerneltest
 
 import (
@@ -12,8 +12,9 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Run tests the backends that newBackend makes; every subtest takes one. Results are compared with float64 results within
-// what float32 rounding explains; copies, conversions, dropout masks and indices exactly.
+// Run tests the backends that newBackend makes; every subtest takes one. Results are compared with
+// float64 results within what float32 rounding explains; copies, conversions, dropout masks and
+// indices exactly.
 func Run(t *testing.T, newBackend func() kernels.Backend) {
 	for _, c := range []struct {
 		name string
@@ -97,5 +98,6 @@ func Run(t *testing.T, newBackend func() kernels.Backend) {
 	}
 }
 
-// shapes are rows × columns: none, one, odd, around the widths of vectors, and large enough to be split.
+// shapes are rows × columns: none, one, odd, around the widths of vectors, and large enough to be
+// split.
 var shapes = [][2]int{{0, 0}, {0, 5}, {5, 0}, {1, 1}, {1, 7}, {3, 4}, {2, 15}, {2, 16}, {2, 17}, {5, 33}, {64, 65}, {523, 67}}

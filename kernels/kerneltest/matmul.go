@@ -16,7 +16,8 @@ func testMatMul(r *rig) {
 	}
 }
 
-// testMatMulNonFinite has the zeros of a ReLU beside Inf and NaN: 0·Inf must come out as NaN, not be skipped.
+// testMatMulNonFinite has the zeros of a ReLU beside Inf and NaN: 0·Inf must come out as NaN, not
+// be skipped.
 func testMatMulNonFinite(r *rig) {
 	draw := func(n int) []float32 {
 		s := r.normals(n)
@@ -54,7 +55,8 @@ func (r *rig) products(m, n, k int, draw func(n int) []float32) {
 	}
 }
 
-// testAffine has no, one and two terms, with and without bias and ReLU, some of them with Inf and NaN.
+// testAffine has no, one and two terms, with and without bias and ReLU, some of them with Inf and
+// NaN.
 func testAffine(r *rig) {
 	for _, s := range []struct{ n, o, i int }{
 		{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {5, 7, 3}, {17, 33, 65}, {64, 31, 40}, {65, 131, 129}, {300, 20, 33}, {1600, 40, 24}, {9, 17, 2100},

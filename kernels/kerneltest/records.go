@@ -8,7 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// testUpdateRecords takes several steps, so that what a record keeps is read back as it was written.
+// testUpdateRecords takes several steps, so that what a record keeps is read back as it was
+// written.
 func testUpdateRecords(r *rig) {
 	for rule := kernels.RowAdam; rule <= kernels.RowAdagrad; rule++ {
 		for _, s := range shapes {

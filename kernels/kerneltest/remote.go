@@ -2,7 +2,8 @@ package kerneltest
 
 import "github.com/gnnstore/gnnstore/kernels"
 
-// Remote is be, but for its memory, which the host cannot address: as on a GPU, Host always says no.
+// Remote is be, but for its memory, which the host cannot address: as on a GPU, Host always says
+// no.
 func Remote(be kernels.Backend) kernels.Backend { return remote{be} }
 
 type remote struct{ kernels.Backend }

@@ -28,7 +28,8 @@ func newRig(t *testing.T, b kernels.Backend) *rig {
 // at names the case at hand.
 func (r *rig) at(format string, args ...any) { r.note = fmt.Sprintf(format, args...) }
 
-// operand is one tensor on both sides. It starts off elements into a buffer that ends guardCells after it.
+// operand is one tensor on both sides. It starts off elements into a buffer that ends guardCells
+// after it.
 type operand struct {
 	tensor, oracle kernels.Tensor
 
@@ -170,8 +171,8 @@ func (r *rig) sameBits(what string, want, got []float32) {
 	}
 }
 
-// close checks results: the guards are untouched, NaN is where the oracle has NaN, and everything else is within
-// tolerance·(1+|x|) of what the oracle has.
+// close checks results: the guards are untouched, NaN is where the oracle has NaN, and everything
+// else is within tolerance·(1+|x|) of what the oracle has.
 func (r *rig) close(tolerance float64, results ...operand) {
 	r.t.Helper()
 	for n, o := range results {
@@ -239,15 +240,16 @@ func (r *rig) sameValues(what string, want, got []float32) {
 	}
 }
 
-// specials are the values that loops get wrong. float32's largest value overflows when doubled; the oracle's result is
-// rounded to float32 before it is compared.
+// specials are the values that loops get wrong. float32's largest value overflows when doubled; the
+// oracle's result is rounded to float32 before it is compared.
 func specials() []float32 {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	return []float32{nan, inf, -inf, 0, float32(math.Copysign(0, -1)), 1, -1, math.MaxFloat32, -math.MaxFloat32, -nan,
 		math.SmallestNonzeroFloat32, -math.SmallestNonzeroFloat32, 0x1p-126, 65504}
 }
 
-// spread returns n normal values with a special one in every few, at places that move through the lanes of a vector.
+// spread returns n normal values with a special one in every few, at places that move through the
+// lanes of a vector.
 func (r *rig) spread(n int) []float32 {
 	s, special := r.normals(n), specials()
 	for i, at := 0, 0; at < n; i++ {

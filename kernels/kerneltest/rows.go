@@ -6,8 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// tableSizes are lists of rows out of tables: of none, of one, of a single row many times, of fewer and of more rows than the
-// table has, around the widths of vectors, and large enough to be split.
+// tableSizes are lists of rows out of tables: of none, of one, of a single row many times, of fewer
+// and of more rows than the table has, around the widths of vectors, and large enough to be split.
 var tableSizes = []struct{ list, table, cols int }{
 	{0, 0, 3}, {0, 4, 3}, {3, 2, 0}, {1, 1, 1}, {5, 3, 7}, {17, 9, 16}, {3, 20, 33}, {300, 1, 65}, {6000, 500, 1}, {3000, 700, 67},
 }
@@ -111,8 +111,8 @@ func testRowNorms(r *rig) {
 	}
 }
 
-// testRowRefusals calls the operations on lists of rows with shapes that do not fit, and with ids outside the table. A
-// refusal comes before the first row is written.
+// testRowRefusals calls the operations on lists of rows with shapes that do not fit, and with ids
+// outside the table. A refusal comes before the first row is written.
 func testRowRefusals(r *rig) {
 	f := func(rows, cols int) kernels.Tensor { return r.normal(rows, cols).tensor }
 	u := func(ids ...uint32) kernels.Tensor { return r.uints(ids).tensor }

@@ -6,8 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// rowsFor draws rows that layer norm and softmax find hard: ordinary ones, a constant one, one far from 0, and where there
-// is room one with NaN and one with Inf.
+// rowsFor draws rows that layer norm and softmax find hard: ordinary ones, a constant one, one far
+// from 0, and where there is room one with NaN and one with Inf.
 func (r *rig) rowsFor(rows, cols int) []float32 {
 	s := r.normals(rows * cols)
 	for i := range rows {
@@ -96,7 +96,8 @@ func testSoftmaxCrossEntropy(r *rig) {
 	}
 }
 
-// testSoftmaxCrossEntropyExtremes has logits whose exponentials overflow or vanish unless the largest is taken off first.
+// testSoftmaxCrossEntropyExtremes has logits whose exponentials overflow or vanish unless the
+// largest is taken off first.
 func testSoftmaxCrossEntropyExtremes(r *rig) {
 	for _, size := range []float32{80, 1e3, 1e6, 1e30} {
 		r.at("logits of size %v", size)

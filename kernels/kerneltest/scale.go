@@ -48,7 +48,8 @@ func testSumSquares(r *rig) {
 	}
 }
 
-// targets draws zeros, ones and some between; every fifth is not known, and so is all of every seventh row.
+// targets draws zeros, ones and some between; every fifth is not known, and so is all of every
+// seventh row.
 func (r *rig) targets(rows, cols int) operand {
 	s := make([]float32, rows*cols)
 	for i := range s {
@@ -94,7 +95,8 @@ func testSigmoidCrossEntropyExtremes(r *rig) {
 	r.sigmoid(40, 9, 1e-6, r.spread(40*9))
 }
 
-// testSquaredError has targets that are not known, and predictions of every size, none of them finite where spread has it so.
+// testSquaredError has targets that are not known, and predictions of every size, none of them
+// finite where spread has it so.
 func testSquaredError(r *rig) {
 	for _, s := range append(shapes, [2]int{1500, 1}) {
 		for _, values := range [][]float32{r.rowsFor(s[0], s[1]), r.spread(s[0] * s[1])} {

@@ -33,8 +33,8 @@ func testEdgeDotGrad(r *rig) {
 	})
 }
 
-// relations draws n relations into the same destinations, of different numbers of sources. Which destinations have no edges
-// differs, and the second relation of three or more has none at all.
+// relations draws n relations into the same destinations, of different numbers of sources. Which
+// destinations have no edges differs, and the second relation of three or more has none at all.
 func (r *rig) relations(dsts, srcs, n int) []edges {
 	all := make([]edges, n)
 	for i := range all {
@@ -75,7 +75,8 @@ func adjacencies(relations []edges, on func(operand) kernels.Tensor) []kernels.A
 	return all
 }
 
-// relationCases calls test with every size of a layer, several numbers of heads, and one to three relations.
+// relationCases calls test with every size of a layer, several numbers of heads, and one to three
+// relations.
 func (r *rig) relationCases(test func(relations []edges, heads int)) {
 	for _, s := range layerSizes {
 		for _, heads := range []int{1, 3, 8} {
@@ -87,7 +88,8 @@ func (r *rig) relationCases(test func(relations []edges, heads int)) {
 	}
 }
 
-// testEdgeSoftmaxOf has scores whose exponentials overflow or vanish unless the largest is taken off first.
+// testEdgeSoftmaxOf has scores whose exponentials overflow or vanish unless the largest is taken
+// off first.
 func testEdgeSoftmaxOf(r *rig) {
 	r.relationCases(func(relations []edges, heads int) {
 		for _, size := range []float32{1, 80, 1e4, 1e30} {
@@ -146,7 +148,8 @@ func testEdgeSoftmaxOfGrad(r *rig) {
 	})
 }
 
-// testScoresOfNone gives the zero Tensor where there is nothing to say: no edges, no reverse, no relations.
+// testScoresOfNone gives the zero Tensor where there is nothing to say: no edges, no reverse, no
+// relations.
 func testScoresOfNone(r *rig) {
 	r.at("no edges")
 	zeros, revStart := r.uints(make([]uint32, 3)), r.uints(make([]uint32, 6))

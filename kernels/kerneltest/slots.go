@@ -6,8 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// slotSizes are lists put together of computed rows and of slots, which may be wider: of none, of one, of one kind alone, around the
-// widths of vectors, and large enough to be split.
+// slotSizes are lists put together of computed rows and of slots, which may be wider: of none, of
+// one, of one kind alone, around the widths of vectors, and large enough to be split.
 var slotSizes = []struct{ list, rows, slots, cols, stride int }{
 	{0, 0, 0, 3, 3}, {0, 2, 2, 3, 5}, {2, 1, 1, 0, 0}, {2, 1, 1, 0, 4}, {1, 1, 0, 1, 1}, {1, 0, 1, 1, 1}, {7, 3, 2, 7, 9}, {17, 9, 6, 16, 16},
 	{19, 9, 6, 33, 48}, {300, 0, 1, 65, 65}, {6000, 500, 500, 1, 3}, {3000, 700, 90, 67, 96},
@@ -81,7 +81,8 @@ func testStoreRows(r *rig) {
 	require.Equal(r.t, []uint32{0, 1}, got)
 }
 
-// testSlotRefusals has shapes that do not fit, and rows and slots that are not there. A refusal comes before the first row is written.
+// testSlotRefusals has shapes that do not fit, and rows and slots that are not there. A refusal
+// comes before the first row is written.
 func testSlotRefusals(r *rig) {
 	f := func(rows, cols int) kernels.Tensor { return r.normal(rows, cols).tensor }
 	u := func(ids ...uint32) kernels.Tensor { return r.uints(ids).tensor }

@@ -47,7 +47,8 @@ func testTanh(r *rig) {
 	}
 }
 
-// testGRUCell has gates that are open, shut and between, and takes them in a place of their own and in place of the products.
+// testGRUCell has gates that are open, shut and between, and takes them in a place of their own and
+// in place of the products.
 func testGRUCell(r *rig) {
 	for _, size := range shapes {
 		for i, draw := range []func(int) []float32{r.normals, r.sparseSpecials} {
@@ -104,7 +105,8 @@ func (r *rig) rates(cols int) (w, b operand) {
 	return r.floats(1, cols, rates), r.floats(1, cols, shifts)
 }
 
-// testTimeEncode has times of microseconds and of half a century in seconds with their fractions, both signs, and what is no time.
+// testTimeEncode has times of microseconds and of half a century in seconds with their fractions,
+// both signs, and what is no time.
 func testTimeEncode(r *rig) {
 	for _, s := range shapes {
 		r.at("%d×%d", s[0], s[1])

@@ -16,7 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Spec describes a homogeneous dataset of node type "node" and relation "to". The zero value of every field works.
+// Spec describes a homogeneous dataset of node type "node" and relation "to". The zero value of
+// every field works.
 type Spec struct {
 	Nodes      int
 	Neighbors  [][]store.NodeID // in-neighbours, sorted on writing; nil: none
@@ -45,7 +46,8 @@ type Spec struct {
 // EdgeSplit are edges that are held out of a relation. Its name is "given".
 type EdgeSplit struct{ Valid, Test HeldEdges }
 
-// HeldEdges are one part of an EdgeSplit. What is nil is not there; rows of negatives are equally long.
+// HeldEdges are one part of an EdgeSplit. What is nil is not there; rows of negatives are equally
+// long.
 type HeldEdges struct {
 	Src, Dst                   []store.NodeID
 	SrcNegatives, DstNegatives [][]store.NodeID // for each edge
@@ -339,8 +341,9 @@ func encode(row []float32, e store.Elem) []byte {
 	return b
 }
 
-// Communities is a graph that a GNN can learn: classes are communities, most edges stay inside one, and each row is its
-// class's corner plus noise. A tenth of the nodes each are valid and test, the rest train.
+// Communities is a graph that a GNN can learn: classes are communities, most edges stay inside one,
+// and each row is its class's corner plus noise. A tenth of the nodes each are valid and test, the
+// rest train.
 func Communities(nodes, classes, degree, dim int, seed uint64) Spec {
 	rng := rand.New(rand.NewPCG(seed, 17))
 	s := Spec{Nodes: nodes, Classes: classes, Dim: dim, Class: func(v int) int32 { return int32(v % classes) }}

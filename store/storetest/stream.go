@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// StreamSpec describes a dataset with one stream, "events", from nodes of type "user" to those of type "item", or among users.
+// StreamSpec describes a dataset with one stream, "events", from nodes of type "user" to those of
+// type "item", or among users.
 type StreamSpec struct {
 	Users, Items int // no Items: both ends are users
 	Src, Dst     []store.NodeID

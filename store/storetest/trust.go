@@ -7,8 +7,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Trust is a graph whose edges are rated from -2 to 2, by what their destination deserves and, less, by what their source gives.
-// Rows tell the one where asRows, ratings of other edges the other. Times say nothing. Where back there is the reverse relation too.
+// Trust is a graph whose edges are rated from -2 to 2, by what their destination deserves and,
+// less, by what their source gives. Rows tell the one where asRows, ratings of other edges the
+// other. Times say nothing. Where back there is the reverse relation too.
 func Trust(nodes int, asRows, back bool) TypedSpec {
 	rng := rand.New(rand.NewPCG(5, 6))
 	rows, good, kind := make([][]float32, nodes), make([]float64, nodes), make([]float64, nodes)

@@ -30,7 +30,8 @@ type TypedNodes struct {
 	Row        func(v int) []float32
 }
 
-// TypedRelation has a list of in-neighbours for each node of type Dst, none for those beyond the lists; sorted on writing.
+// TypedRelation has a list of in-neighbours for each node of type Dst, none for those beyond the
+// lists; sorted on writing.
 type TypedRelation struct {
 	Src, Name, Dst string
 	Neighbors      [][]store.NodeID
@@ -140,9 +141,9 @@ func (t *TypedNodes) write(w *store.Writer) error {
 	return f.Close()
 }
 
-// Library is a graph that a typed network can learn: papers of a class mostly cite papers and have authors of the same class,
-// venues know it in their one column, authors have no table, nobody has reviewed, and shops are what no paper can reach. A
-// fifth of the papers each are valid and test.
+// Library is a graph that a typed network can learn: papers of a class mostly cite papers and have
+// authors of the same class, venues know it in their one column, authors have no table, nobody has
+// reviewed, and shops are what no paper can reach. A fifth of the papers each are valid and test.
 func Library(papers, classes int, seed uint64) TypedSpec {
 	rng := rand.New(rand.NewPCG(seed, 23))
 	authors, venues := papers/2, 2*classes

@@ -15,14 +15,16 @@ import (
 	learn "github.com/gnnstore/gnnstore/train/task"
 )
 
-// citedLinks is how many links of a part are measured, and citedAmong among how many nodes each, as the flags of cites have it.
+// citedLinks is how many links of a part are measured, and citedAmong among how many nodes each, as
+// the flags of cites have it.
 const (
 	citedLinks = 5000
 	citedAmong = 1000
 )
 
-// simpleCitations is the better MRR of two simple scores of a link, on the test links and candidates that a run of this seed has: how many
-// neighbours its ends have in common, and the product of their features. note has both.
+// simpleCitations is the better MRR of two simple scores of a link, on the test links and
+// candidates that a run of this seed has: how many neighbours its ends have in common, and the
+// product of their features. note has both.
 func simpleCitations(dataset string, seed int) (best float64, note string, err error) {
 	ds, err := store.Open(dataset)
 	if err != nil {
@@ -71,7 +73,8 @@ func meanReciprocal(links *learn.Links, score func(u uint32, all []uint32) []flo
 	return of.Value()
 }
 
-// commonNeighbours counts the neighbours that u has in common with each of some nodes; one that is there twice counts twice for them.
+// commonNeighbours counts the neighbours that u has in common with each of some nodes; one that is
+// there twice counts twice for them.
 func commonNeighbours(g *store.Graph) func(u uint32, all []uint32) []float32 {
 	of := make([]uint32, g.Nodes()) // whose neighbour a node was last, from 1
 	return func(u uint32, all []uint32) []float32 {

@@ -13,8 +13,9 @@ import (
 // judgedKappa is the largest κ for which a task's maxLoss holds.
 const judgedKappa = 256
 
-// dependenceTasks have splits and batches that make an epoch of 83 to 91 steps: on public splits it is one or two, and a κ of
-// 16 would last longer than most runs. Their fanouts stay below the mean degrees (14, 9, 15 and 36), or little would be drawn.
+// dependenceTasks have splits and batches that make an epoch of 83 to 91 steps: on public splits it
+// is one or two, and a κ of 16 would last longer than most runs. Their fanouts stay below the mean
+// degrees (14, 9, 15 and 36), or little would be drawn.
 var dependenceTasks = []task{
 	{name: "ogbn_arxiv", model: "sage", raw: []string{"ogb", "ogbn_arxiv"}, flags: arxiv, epochs: "16", maxLoss: 0.005,
 		settings: paired("10,10", "--hidden", "128", "--batch", "1000", "--eval-every", "4")},
@@ -37,7 +38,8 @@ func (d draws) variant() variant {
 	return v
 }
 
-// drawsOf are all of three comma-separated lists, each once: of a sampler first κ = 1, with which its others are paired.
+// drawsOf are all of three comma-separated lists, each once: of a sampler first κ = 1, with which
+// its others are paired.
 func drawsOf(samplers, dependents, kappas string) ([]draws, error) {
 	var all []draws
 	for sampler := range strings.SplitSeq(samplers, ",") {

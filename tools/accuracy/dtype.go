@@ -16,7 +16,8 @@ type rounding struct {
 	f16, f32 result
 }
 
-// dtypes measures tasks with both. A seed has the same split, first weights, batches and dropout in both.
+// dtypes measures tasks with both. A seed has the same split, first weights, batches and dropout in
+// both.
 func (b *bench) dtypes(ctx context.Context, w io.Writer, tasks []task, o options) error {
 	var compared []rounding
 	for _, t := range tasks {

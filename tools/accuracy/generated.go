@@ -22,8 +22,8 @@ type contender struct {
 	flags []string
 }
 
-// contenders begin with the one that the others are held against. Each has the settings that were best on validation, of a few
-// that were tried with seed 1.
+// contenders begin with the one that the others are held against. Each has the settings that were
+// best on validation, of a few that were tried with seed 1.
 var contenders = []contender{
 	{"GraphSAGE, 3 layers", nil, split("--fanout 8,6,4 --hidden 64 --lr 0.01 --dropout 0.1 --batch 500 --epochs 16 --eval-every 4")},
 	{"GraphSAGE, 2 layers", nil, split("--fanout 10,10 --hidden 64 --lr 0.01 --dropout 0.1 --batch 500 --epochs 16 --eval-every 4")},
@@ -35,10 +35,12 @@ var contenders = []contender{
 
 func split(flags string) []string { return slices.Clip(strings.Fields(flags)) }
 
-// leastGap is how far GraphSAGE must be above what the mean of 3 hops gives: of accuracy, where 1 is all.
+// leastGap is how far GraphSAGE must be above what the mean of 3 hops gives: of accuracy, where 1
+// is all.
 const leastGap = 0.10
 
-// generated trains the contenders on a kind of generated graph, and holds the first against those with the mean of 3 hops.
+// generated trains the contenders on a kind of generated graph, and holds the first against those
+// with the mean of 3 hops.
 func (b *bench) generated(ctx context.Context, w io.Writer, o options) error {
 	var results []result
 	for _, c := range contenders {
@@ -68,7 +70,8 @@ func (b *bench) generated(ctx context.Context, w io.Writer, o options) error {
 	return gaps(results)
 }
 
-// generate makes the graph, or finds it made. Every model has the same one: seeds are the trainings'.
+// generate makes the graph, or finds it made. Every model has the same one: seeds are the
+// trainings'.
 func (b *bench) generate(ctx context.Context, kind string, scale float64, hops []int) (string, error) {
 	out := filepath.Join(b.tmp, kind+strings.Trim(strings.ReplaceAll(fmt.Sprint(hops), " ", "-"), "[]")+".gnn")
 	if _, err := os.Stat(out); err == nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// path is a graph of three nodes and the edges 0 → 1, 0 → 1, 1 → 2, with a row of two columns a node.
+// path is a graph of three nodes and the edges 0 → 1, 0 → 1, 1 → 2, with a row of two columns a
+// node.
 type path struct{ ingest.Source }
 
 func (path) Schema(context.Context) (*ingest.Schema, error) {

@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// historyTasks have epochs of 83 to 91 steps, and settings, as dependenceTasks have: t_stale is counted in steps.
+// historyTasks have epochs of 83 to 91 steps, and settings, as dependenceTasks have: t_stale is
+// counted in steps.
 var historyTasks = []task{
 	{name: "ogbn_arxiv", model: "sage", raw: []string{"ogb", "ogbn_arxiv"}, flags: arxiv, epochs: "8",
 		settings: paired("10,10", "--hidden", "128", "--batch", "1000", "--eval-every", "2")},
@@ -32,24 +33,27 @@ var (
 	facebookHistory = paired("5,5", "--hidden", "64", "--batch", "160", "--eval-every", "2")
 )
 
-// Bars of a t_stale of auto: against none, and on the tasks of the grid alone; and of a lag of auto against one of 1, for 10 seeds.
+// Bars of a t_stale of auto: against none, and on the tasks of the grid alone; and of a lag of auto
+// against one of 1, for 10 seeds.
 var (
 	historyBars = map[string]bar{"ogbn_arxiv": {loss: 0.01, rows: 1. / 3}, "amazon_computers": {loss: 0.015}}
 	lagBars     = map[string]bar{"ogbn_arxiv": {within: 0.005}}
 )
 
-// What -history grid compares on the tasks of the grid, and on others. A t_stale or a p_grad of 0 keeps nothing, which is none. With a p_grad
-// of 1 verdicts reject nothing, so that it does not matter how late they are.
+// What -history grid compares on the tasks of the grid, and on others. A t_stale or a p_grad of 0
+// keeps nothing, which is none. With a p_grad of 1 verdicts reject nothing, so that it does not
+// matter how late they are.
 const (
 	historyGrid = "auto,auto:lag=1,20,20:lag=1,20:p-grad=1,200,200:lag=1,200:p-grad=1,inf,inf:lag=1,inf:p-grad=1,none:kappa=64,auto:kappa=64"
 	historyFew  = "auto,200"
 )
 
-// historyMemory has room for the hidden rows of all nodes: those of ogbn_arxiv take 47 MiB, those of the other graphs 5 MiB at most.
+// historyMemory has room for the hidden rows of all nodes: those of ogbn_arxiv take 47 MiB, those
+// of the other graphs 5 MiB at most.
 const historyMemory = "64MiB"
 
-// reuse is a way to use hidden rows of earlier steps again, in the words of the flags of train. Without, t_stale is noReuse, and p_grad and
-// lag are empty.
+// reuse is a way to use hidden rows of earlier steps again, in the words of the flags of train.
+// Without, t_stale is noReuse, and p_grad and lag are empty.
 type reuse struct{ stale, grad, lag, kappa string }
 
 const noReuse = "none"
@@ -95,7 +99,8 @@ func parseReuse(text string) (reuse, error) {
 	return r, nil
 }
 
-// parseReuses reads several with commas between them. The result begins with plain, and has each once.
+// parseReuses reads several with commas between them. The result begins with plain, and has each
+// once.
 func parseReuses(text string) ([]reuse, error) {
 	all := []reuse{plain}
 	for one := range strings.SplitSeq(text, ",") {
@@ -156,7 +161,8 @@ func reusePairs(task string, all []reuse) []pair {
 	return pairs
 }
 
-// reuseStudy is what -history compares: hidden rows that are used again with none. list is what parseReuses reads, or grid.
+// reuseStudy is what -history compares: hidden rows that are used again with none. list is what
+// parseReuses reads, or grid.
 func reuseStudy(list string) (*study, error) {
 	few, many := list, list
 	if list == "grid" {

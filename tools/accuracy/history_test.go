@@ -32,7 +32,8 @@ func TestParseReuses(t *testing.T) {
 	require.ErrorContains(t, err, `-history auto:kappa=0: "0" is neither a number of`)
 }
 
-// TestHistoryGrid: on the tasks of the grid, t_stale × p_grad × lag without the runs that are the same, and κ 64; on others two.
+// TestHistoryGrid: on the tasks of the grid, t_stale × p_grad × lag without the runs that are the
+// same, and κ 64; on others two.
 func TestHistoryGrid(t *testing.T) {
 	s, err := reuseStudy("grid")
 	require.NoError(t, err)

@@ -7,17 +7,18 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// hopRows is a source whose feature rows are, side by side, some of these: a node's own row, and the rows that it has after
-// 1, 2, … hops of averaging over itself and its in-neighbours, an edge that is there twice counting twice. A network
-// without neighbours learns from them what plain averages of features give away.
+// hopRows is a source whose feature rows are, side by side, some of these: a node's own row, and
+// the rows that it has after 1, 2, … hops of averaging over itself and its in-neighbours, an edge
+// that is there twice counting twice. A network without neighbours learns from them what plain
+// averages of features give away.
 type hopRows struct {
 	ingest.Source
 	schema *ingest.Schema
 	values []float32 // a row a node
 }
 
-// newHopRows reads the edges and rows of a graph of one node type and one relation, and keeps rows after as many hops as keep
-// names; 0 is the own row. It holds all of it in memory.
+// newHopRows reads the edges and rows of a graph of one node type and one relation, and keeps rows
+// after as many hops as keep names; 0 is the own row. It holds all of it in memory.
 func newHopRows(ctx context.Context, source ingest.Source, keep ...int) (*hopRows, error) {
 	schema, err := source.Schema(ctx)
 	if err != nil {

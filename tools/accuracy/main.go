@@ -70,14 +70,16 @@ type settings struct {
 }
 
 var (
-	// sampled are those of the larger graphs: nothing is tuned to a data set but the number of epochs, since an epoch is one
-	// step on 200 training nodes and 91 on ogbn-arxiv's. They are a compromise: the small data sets, with 20 training nodes a
-	// class, want the dropout and the penalty, and ogbn-arxiv would do better with less of both.
+	// sampled are those of the larger graphs: nothing is tuned to a data set but the number of
+	// epochs, since an epoch is one step on 200 training nodes and 91 on ogbn-arxiv's. They are a
+	// compromise: the small data sets, with 20 training nodes a class, want the dropout and the
+	// penalty, and ogbn-arxiv would do better with less of both.
 	sampled = settings{"sampled", []string{
 		"--layers", "2", "--hidden", "64", "--fanout", "25,25", "--batch", "1000", "--lr", "0.01", "--weight-decay", "5e-4",
 		"--dropout", "0.6", "--input-dropout", "0.6", "--eval-every", "2", "--patience", "15",
 	}}
-	// whole are those of the papers that use the public splits: every neighbour, no normalisation between layers.
+	// whole are those of the papers that use the public splits: every neighbour, no normalisation
+	// between layers.
 	wholeGCN = settings{"whole, gcn", append(whole, "--hidden", "16", "--dropout", "0.5", "--input-dropout", "0.5", "--lr", "0.01")}
 	wholeGAT = settings{"whole, gat", append(whole, "--hidden", "64", "--heads", "8", "--dropout", "0.6", "--input-dropout", "0.6",
 		"--attn-dropout", "0.6", "--lr", "0.005")}
@@ -92,18 +94,20 @@ var (
 		"--layers", "2", "--hidden", "64", "--fanout", "25,25", "--batch", "200", "--lr", "0.005", "--patience", "15", "--metric", "micro-f1",
 	}}
 
-	// links are by GAE's protocol: as many pairs without an edge as there are edges, drawn once to measure.
+	// links are by GAE's protocol: as many pairs without an edge as there are edges, drawn once to
+	// measure.
 	links = settings{"links", []string{
 		"--task", "link", "--layers", "2", "--hidden", "64", "--negatives", "uniform:1", "--eval-negatives", "pairs:1", "--metric", "auc", "--patience", "20",
 	}}
-	// signs are of the edges of Bitcoin OTC, whose nodes have no features: a row is learnt for each, and messages bring the ratings of
-	// other edges.
+	// signs are of the edges of Bitcoin OTC, whose nodes have no features: a row is learnt for
+	// each, and messages bring the ratings of other edges.
 	signs = settings{"signs", []string{
 		"--task", "edge", "--edge-label", "rating:sign", "--edge-input", "to=rating", "--edge-input", "rev_to=rating", "--input", "node=embed:64",
 		"--layers", "2", "--hidden", "64", "--metric", "auc", "--patience", "10",
 	}}
 
-	// triples rank each end of a held-out triple among all entities, those of known triples left out.
+	// triples rank each end of a held-out triple among all entities, those of known triples left
+	// out.
 	triples = settings{"triples", []string{
 		"--task", "link", "--layers", "0", "--input", "entity=embed:200", "--decoder", "distmult", "--negatives", "all", "--corrupt", "both",
 		"--eval-negatives", "all", "--metric", "mrr", "--batch", "500", "--lr", "0.03", "--input-dropout", "0.2", "--eval-every", "2",
@@ -135,8 +139,8 @@ type task struct {
 	maxLoss   float64 // of accuracy by dependent minibatches, for -kappa; 0: not judged
 	published string
 	seeds     int // at most; 0: as many as are asked for
-	// rival is what something simple reaches on a dataset, whose mean is then the bar; nil: nothing is compared.
-	// Its note is shown.
+	// rival is what something simple reaches on a dataset, whose mean is then the bar; nil: nothing
+	// is compared. Its note is shown.
 	rival func(dataset string, seed int) (value float64, note string, err error)
 	shown bool // the rival is no bar
 }
@@ -147,8 +151,9 @@ var (
 	public   = []string{"--undirected", "--normalize", "row"} // as the papers of GCN and GAT have it
 	reverse  = []string{"--reverse"}
 	random   = []string{"--undirected", "--split", "random:0.6/0.2/0.2"}
-	// Not by years: papers of the last ones have no other citations, and without those neither features that are made of the graph nor
-	// neighbours, so that nothing would tell one candidate from another.
+	// Not by years: papers of the last ones have no other citations, and without those neither
+	// features that are made of the graph nor neighbours, so that nothing would tell one candidate
+	// from another.
 	heldCitations = []string{"--undirected", "--features", "fastrp:128", "--edge-split", "random:0.9/0.05/0.05"}
 	held          = []string{"--undirected", "--edge-split", "random:0.85/0.05/0.1"}
 	ratings       = []string{"--edge-columns", "rating=3", "--reverse", "--edge-split", "random:0.85/0.05/0.1", "--features", "none"}
@@ -166,7 +171,8 @@ var (
 	pages     = []string{"csv", "musae_facebook/facebook_edges.csv"}
 )
 
-// Where a figure is published. Those of Shchur et al. are for the largest component and splits of their own.
+// Where a figure is published. Those of Shchur et al. are for the largest component and splits of
+// their own.
 const (
 	shchur = "(Shchur et al. 2018, table 1)"
 	dgl    = "(DGL examples/pytorch/graphsage, one run)"

@@ -8,9 +8,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 )
 
-// meanSigns is the ROC-AUC by which the share of negative ratings that the source of a test edge gave, and of those that its destination
-// got, tell whether its own is negative, over the edges that are trained on. Each share is as with one more rating of the mean of all,
-// which made it the best of some simple scores: means of the ratings themselves come to five points less.
+// meanSigns is the ROC-AUC by which the share of negative ratings that the source of a test edge
+// gave, and of those that its destination got, tell whether its own is negative, over the edges
+// that are trained on. Each share is as with one more rating of the mean of all, which made it the
+// best of some simple scores: means of the ratings themselves come to five points less.
 func meanSigns(dataset string, _ int) (auc float64, note string, err error) {
 	ds, err := store.Open(dataset)
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestMeanSigns: test edges between raters and rated of whom shares are known, and of some that are not, by hand.
+// TestMeanSigns: test edges between raters and rated of whom shares are known, and of some that are
+// not, by hand.
 func TestMeanSigns(t *testing.T) {
 	ratings := map[[2]int]float64{{0, 2}: 4, {1, 2}: 2, {0, 3}: -3, {1, 3}: 1}
 	lists := [][]store.NodeID{2: {0, 1}, 3: {0, 1}, 4: {}}
@@ -23,8 +24,9 @@ func TestMeanSigns(t *testing.T) {
 		}},
 		Target: "node", Classes: 1, Class: func(int) int32 { return 0 },
 	})
-	// A quarter of all is negative. Given by 0: 1.25/3; by 1: 0.25/3; by 4: 0.25. Got by 2: 0.25/3; by 3: 1.25/3; by 4: 0.25. Sums of the
-	// positives: 0.5 and 0.667; of the negatives: 0.5 and 0.667. Of four pairs one is in order, and two tie.
+	// A quarter of all is negative. Given by 0: 1.25/3; by 1: 0.25/3; by 4: 0.25. Got by 2: 0.25/3;
+	// by 3: 1.25/3; by 4: 0.25. Sums of the positives: 0.5 and 0.667; of the negatives: 0.5 and
+	// 0.667. Of four pairs one is in order, and two tie.
 	auc, _, err := meanSigns(path, 1)
 	require.NoError(t, err)
 	require.InDelta(t, 0.5, auc, 1e-12)

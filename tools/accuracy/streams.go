@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// streamTask is a stream of events, and networks that learn which come next. The first one is what the others are compared with, seed by seed.
+// streamTask is a stream of events, and networks that learn which come next. The first one is what
+// the others are compared with, seed by seed.
 type streamTask struct {
 	name     string
 	ingest   []string // FORMAT, the path of the raw file below the data directory, and flags; of a generated stream its kind alone
@@ -26,7 +27,8 @@ type streamNetwork struct {
 	name  string
 	flags []string
 	bar   float64 // of the mean; 0: none
-	// below is how far it is to lie below the first network of the task, on average, at least, and within how far at most; 0: any.
+	// below is how far it is to lie below the first network of the task, on average, at least, and
+	// within how far at most; 0: any.
 	below, within float64
 	beats         string // a heuristic whose mean it is to be above; empty: none
 }
@@ -43,7 +45,8 @@ func (n streamNetwork) above(heuristic string) streamNetwork {
 	return n
 }
 
-// drift is TGN, its staleness, and what it is without state, on a stream whose users have groups that one event says little of.
+// drift is TGN, its staleness, and what it is without state, on a stream whose users have groups
+// that one event says little of.
 func drift(name, flags string) streamTask {
 	return streamTask{name: name, ingest: []string{"drift-s"}, flags: strings.Fields("--hidden 16 --batch 100 --lr 1e-3 --epochs 20 --fanout 5 " + flags), seeds: 10,
 		networks: []streamNetwork{
@@ -62,9 +65,11 @@ func driftJODIE(name, flags string, lost float64) streamTask {
 			network("jodie, k=5", "--staleness 5").losing(lost)}}
 }
 
-// Sizes and epochs of drift-s are those of the reference loop in train/model; of public streams the defaults of the networks. They were fixed before
-// any test figure was seen. Email-EU's features and epochs are what was best on the validation part, by one seed: who writes to the same few again has to
-// be told apart from others who are like them, and random columns of nodes do that, which random columns of events do not.
+// Sizes and epochs of drift-s are those of the reference loop in train/model; of public streams the
+// defaults of the networks. They were fixed before any test figure was seen. Email-EU's features
+// and epochs are what was best on the validation part, by one seed: who writes to the same few
+// again has to be told apart from others who are like them, and random columns of nodes do that,
+// which random columns of events do not.
 var streamTasks = []streamTask{
 	drift("drift-s, live", "--eval live"), driftJODIE("drift-s, jodie, live", "--eval live", 0.05), drift("drift-s", ""), driftJODIE("drift-s, jodie", "", 0),
 	{name: "wikipedia", ingest: []string{"events", "jodie_wikipedia_edges/ml_wikipedia.txt", "--bipartite", "--edge-features", "random:16"},

@@ -25,13 +25,14 @@ type study struct {
 	flags   string              // that variants add, for the commands of the section
 	against string              // what losses are against, as in "what it reached at κ = 1"
 	note    string              // more that the section says
-	// The table has a task's name, then head, of which a pair has the cells; what all studies have; and then tail.
+	// The table has a task's name, then head, of which a pair has the cells; what all studies have;
+	// and then tail.
 	head []string
 	tail []column
 }
 
-// paired are the settings of what studies compare. Their rate falls to nothing, so that two runs do not differ by where their last
-// steps happened to lead.
+// paired are the settings of what studies compare. Their rate falls to nothing, so that two runs do
+// not differ by where their last steps happened to lead.
 func paired(fanout string, more ...string) settings {
 	layers := strconv.Itoa(1 + strings.Count(fanout, ","))
 	return settings{"paired", append([]string{"--layers", layers, "--fanout", fanout, "--lr", "0.01", "--schedule", "cosine",
@@ -44,7 +45,8 @@ type variant struct {
 	flags []string
 }
 
-// A pair is a variant and the one that it is held against. A variant that only others are held against is paired with itself.
+// A pair is a variant and the one that it is held against. A variant that only others are held
+// against is paired with itself.
 type pair struct {
 	of, than variant
 	cells    []string // below study.head
@@ -112,7 +114,8 @@ func (s *study) perform(ctx context.Context, b *bench, w io.Writer, tasks []task
 	return judge(compared)
 }
 
-// compare trains every task with every variant, a seed at a time, so that what is done at any moment is in pairs.
+// compare trains every task with every variant, a seed at a time, so that what is done at any
+// moment is in pairs.
 func (s *study) compare(ctx context.Context, b *bench, tasks []task, seeds, jobs int, log *trialLog) ([]comparison, error) {
 	var compared []comparison
 	for _, t := range tasks {

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The differences of Student's own example (Biometrika 6, 1908), whose interval R gives in the manual of t.test on its data
-// set sleep: 0.7001142 to 2.4598858.
+// The differences of Student's own example (Biometrika 6, 1908), whose interval R gives in the
+// manual of t.test on its data set sleep: 0.7001142 to 2.4598858.
 var sleep = []float64{1.2, 2.4, 1.3, 1.3, 0, 1.0, 1.8, 0.8, 4.6, 1.4}
 
 func TestInterval(t *testing.T) {
@@ -28,8 +28,8 @@ func TestInterval(t *testing.T) {
 	require.True(t, math.IsInf(low, -1) && math.IsInf(high, 1))
 }
 
-// finished is what a study finds of a task whose trials are done: of each variant what its seeds lost, in points, of 0.9 and a hundredth
-// for each seed. Nothing is run, and no gnnstore is needed.
+// finished is what a study finds of a task whose trials are done: of each variant what its seeds
+// lost, in points, of 0.9 and a hundredth for each seed. Nothing is run, and no gnnstore is needed.
 func finished(t *testing.T, s *study, of task, lost map[string][]float64) []comparison {
 	log, err := openTrials("", "b1")
 	require.NoError(t, err)

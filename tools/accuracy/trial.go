@@ -85,8 +85,8 @@ func fingerprint(binary cli.Binary) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)[:8]), nil
 }
 
-// trialLog holds the trials that are done, in a file as well where it has one: a JSON object a line, written when its trial
-// ends. It is safe for concurrent use.
+// trialLog holds the trials that are done, in a file as well where it has one: a JSON object a
+// line, written when its trial ends. It is safe for concurrent use.
 type trialLog struct {
 	binary string
 

@@ -209,7 +209,8 @@ func TestDrawn(t *testing.T) {
 	require.Greater(t, turn.Nodes, 2.0*batchSize)
 }
 
-// TestOnce: what a sampler has that expands a node once is every list of the seeds and of the nodes in them, each once.
+// TestOnce: what a sampler has that expands a node once is every list of the seeds and of the nodes
+// in them, each once.
 func TestOnce(t *testing.T) {
 	ds, err := store.Open(storetest.BuildTyped(t, storetest.Library(3000, 5, 1)))
 	require.NoError(t, err)
@@ -265,7 +266,8 @@ func TestOnce(t *testing.T) {
 	require.ErrorContains(t, r.same("ns", d), "that is other work")
 }
 
-// TestTypedSteps: the step of a graph of several types is the same at each turn, and what PyTorch is to compute with is written.
+// TestTypedSteps: the step of a graph of several types is the same at each turn, and what PyTorch
+// is to compute with is written.
 func TestTypedSteps(t *testing.T) {
 	spec := storetest.Library(300, 5, 1)
 	for i := range spec.Types {

@@ -35,8 +35,9 @@ const (
 
 var curveKappas = []int{1, 4, 16, 64, 256, sample.Forever}
 
-// curveGraphs are the graphs that there are without -dataset: a command and what comes before the dataset's path, and after
-// it. The generated ones have the parameters that generate gives them, but for their sizes.
+// curveGraphs are the graphs that there are without -dataset: a command and what comes before the
+// dataset's path, and after it. The generated ones have the parameters that generate gives them,
+// but for their sizes.
 var curveGraphs = []struct {
 	name          string
 	before, after []string
@@ -50,8 +51,8 @@ var curveGraphs = []struct {
 	{"papers-like", []string{"generate", "papers100m"}, []string{"--nodes", "1M", "--edges", "29M", "--dim", "32", "--memory", "2GiB"}, ""},
 }
 
-// drawCurves prints, for each graph, how the rows of a batch grow with its seeds under each sampler, and how often caches miss as
-// κ grows, by what gnnstore trace reports.
+// drawCurves prints, for each graph, how the rows of a batch grow with its seeds under each
+// sampler, and how often caches miss as κ grows, by what gnnstore trace reports.
 func drawCurves(ctx context.Context, c *comparison) error {
 	if c.dataset != "" {
 		for path := range strings.SplitSeq(c.dataset, ",") {
@@ -135,8 +136,8 @@ func (c *comparison) trace(ctx context.Context, path string, args ...string) (r 
 	return r, c.binary.JSON(ctx, &r, args...)
 }
 
-// traceBatch is the largest batch that has an epoch of many and fits the larger cache with LABOR-0, of those that growth was
-// measured for; at least the smallest of them.
+// traceBatch is the largest batch that has an epoch of many and fits the larger cache with LABOR-0,
+// of those that growth was measured for; at least the smallest of them.
 func traceBatch(growth []trace.Growth, seeds, nodes int) (batch int) {
 	for _, g := range growth {
 		fits := g.Batch <= mostSeeds && seeds/g.Batch >= leastEpoch && g.Hops[len(g.Hops)-1].Mean <= mostRows*float64(nodes)
@@ -147,8 +148,9 @@ func traceBatch(growth []trace.Growth, seeds, nodes int) (batch int) {
 	return batch
 }
 
-// traceSteps is the batches of a trace: half of them may go into filling caches, and what is left is to be whole periods of
-// κ. Without periods it is enough that most rows that are ever wanted were.
+// traceSteps is the batches of a trace: half of them may go into filling caches, and what is left
+// is to be whole periods of κ. Without periods it is enough that most rows that are ever wanted
+// were.
 func traceSteps(kappa int) int {
 	if kappa == sample.Forever {
 		return 2 * leastSteps

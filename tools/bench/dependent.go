@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
-// ladder lists the draws that are compared, from plain ones on: each has one thing more, and the last two are two ways to share
-// them.
+// ladder lists the draws that are compared, from plain ones on: each has one thing more, and the
+// last two are two ways to share them.
 func (c *comparison) ladder() (all []rung) {
 	config := sample.Config{Fanouts: c.fanouts, LayerDependency: c.layerDependency}
 	labor, drifting := config, config
@@ -37,8 +37,9 @@ type rung struct {
 	read bool
 }
 
-// dependentVariants lists what holds the rows: the baselines first, which all are compared with. A prefix of all bytes has no
-// slab, so rows that wait for their step have no place; by windows its like is the static policy.
+// dependentVariants lists what holds the rows: the baselines first, which all are compared with. A
+// prefix of all bytes has no slab, so rows that wait for their step have no place; by windows its
+// like is the static policy.
 func dependentVariants(windows bool) []variant {
 	static := variant{name: "static prefix", Options: cachetier.Options{Policy: cachetier.Static}, prefix: 100}
 	ahead := []int{16, 64}
@@ -58,8 +59,9 @@ func dependentVariants(windows bool) []variant {
 // fillSteps is how many steps go before those that are read for real, step by step.
 const fillSteps = 64
 
-// compareDependent has the policies plan the same steps under each rung of the ladder, with the same bytes, and prints what they
-// would read, step by step and by windows; then some of them read for real. See comparePolicies.
+// compareDependent has the policies plan the same steps under each rung of the ladder, with the
+// same bytes, and prints what they would read, step by step and by windows; then some of them read
+// for real. See comparePolicies.
 func compareDependent(ctx context.Context, c *comparison) error {
 	ds, device, err := c.open(ctx, c.dataset)
 	if err != nil {

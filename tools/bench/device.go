@@ -20,7 +20,8 @@ func (d device) String() string {
 		1/d.SecondsPerRead, d.BytesPerSecond/1e9, d.note, float64(d.Gap())/1024)
 }
 
-// parseDevice reads READS,BYTES, both a second; an empty text is a device that is still to be measured.
+// parseDevice reads READS,BYTES, both a second; an empty text is a device that is still to be
+// measured.
 func parseDevice(text string) (d device, err error) {
 	if text == "" {
 		return d, nil
@@ -32,9 +33,9 @@ func parseDevice(text string) (d device, err error) {
 	return d, nil
 }
 
-// measure is the device that was given, or the one under f, past the page cache, as the Readers of train measure it: the
-// fastest of a few measurements, since other work on the machine only slows it. A table too small to tell by gets what a
-// Reader assumes.
+// measure is the device that was given, or the one under f, past the page cache, as the Readers of
+// train measure it: the fastest of a few measurements, since other work on the machine only slows
+// it. A table too small to tell by gets what a Reader assumes.
 func (d device) measure(ctx context.Context, f *store.Features) (device, error) {
 	if d.note != "" {
 		return d, nil

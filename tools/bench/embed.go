@@ -23,8 +23,9 @@ type embedSide struct {
 	weights string // their hash
 }
 
-// compareEmbeddings alternates learning a row for each node of a knowledge graph, without a network, under -memory with the same steps of the
-// same rows in memory. Both must come to the same weights.
+// compareEmbeddings alternates learning a row for each node of a knowledge graph, without a
+// network, under -memory with the same steps of the same rows in memory. Both must come to the same
+// weights.
 func compareEmbeddings(ctx context.Context, c *comparison) error {
 	ds, err := store.Open(c.dataset)
 	if err != nil {

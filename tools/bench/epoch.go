@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
-// compareEpochs alternates an epoch of gnnstore train, the first of a run, with one of whatever loader the Python has, which
-// has warmed up.
+// compareEpochs alternates an epoch of gnnstore train, the first of a run, with one of whatever
+// loader the Python has, which has warmed up.
 func compareEpochs(ctx context.Context, c *comparison) error {
 	path, err := c.arxiv(ctx)
 	if err != nil {

@@ -18,8 +18,9 @@ const hostShare = 40 // percent of the feature bytes
 // nvme is a solid-state disk of a workstation: assumed, not measured.
 var nvme = disk.Costs{SecondsPerRead: 1.0 / 500_000, BytesPerSecond: 3e9}
 
-// compareDiskEpochs alternates epochs with everything in memory and with neighbour lists and 40 % of the feature bytes, for
-// cache, windows and their index. An epoch is the second of its run, so that neither begins with an empty cache.
+// compareDiskEpochs alternates epochs with everything in memory and with neighbour lists and 40 %
+// of the feature bytes, for cache, windows and their index. An epoch is the second of its run, so
+// that neither begins with an empty cache.
 func compareDiskEpochs(ctx context.Context, c *comparison) error {
 	ds, device, err := c.open(ctx, c.dataset)
 	if err != nil {
@@ -65,7 +66,8 @@ func compareDiskEpochs(ctx context.Context, c *comparison) error {
 	return c.expectNVMe(ctx, ds, out.last, device.Costs, memory.epochs.median())
 }
 
-// expectNVMe prints what the same epoch would take with another device: the same windows, merged as it pays there.
+// expectNVMe prints what the same epoch would take with another device: the same windows, merged as
+// it pays there.
 func (c *comparison) expectNVMe(ctx context.Context, ds *store.Dataset, l epochCounts, here disk.Costs, inMemory float64) error {
 	f := ds.Features(0)
 	w := max(1, int(l.steps/float64(max(l.windows, 1))+0.5))

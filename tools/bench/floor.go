@@ -14,23 +14,26 @@ import (
 	"github.com/gnnstore/gnnstore/train/infer"
 )
 
-// inferFloor is what a layer of inference takes of processors at least, by rates that this machine has at its best: each edge is added once,
-// the products run at the peak of the kernels, and each byte is read once by whoever reads rows. Drawing, listing and writing have no part
-// in it. A layer has so much of the processors' peak as this floor is of all processors' time while it was computed.
+// inferFloor is what a layer of inference takes of processors at least, by rates that this machine
+// has at its best: each edge is added once, the products run at the peak of the kernels, and each
+// byte is read once by whoever reads rows. Drawing, listing and writing have no part in it. A layer
+// has so much of the processors' peak as this floor is of all processors' time while it was
+// computed.
 type inferFloor struct {
 	edge map[kernels.DType]float64 // seconds of one processor an edge whose row is of a type, where sums of a part lie anywhere
 	flop float64                   // and an operation of a product of matrices
 	byte float64                   // and a byte that is read, with checksums and copies
 }
 
-// floorSums is the bytes of sums that edges are added to, far beyond any cache, and floorRows those of a block of rows, as infer reads them.
+// floorSums is the bytes of sums that edges are added to, far beyond any cache, and floorRows those
+// of a block of rows, as infer reads them.
 const (
 	floorSums = 1 << 30
 	floorRows = 16 << 20
 )
 
-// measureFloor takes some seconds for the rates of the fastest kernels, on rows of so many columns, and reads the table f in order for the
-// bytes, up to so many.
+// measureFloor takes some seconds for the rates of the fastest kernels, on rows of so many columns,
+// and reads the table f in order for the bytes, up to so many.
 func measureFloor(ctx context.Context, f *store.Features, cols int, most int64, o cachetier.Options) (floor inferFloor, err error) {
 	set := kernels.Sets()[0]
 	floor.flop = 1 / bench.MeasureCeilings(set, 1, time.Second).Flops
@@ -64,8 +67,8 @@ func measureFloor(ctx context.Context, f *store.Features, cols int, most int64, 
 	return floor, nil
 }
 
-// edgeSeconds is the least of several seconds an edge: rows of a block that lie anywhere in it are added to sums far apart, ascending as lists
-// have them, on one thread.
+// edgeSeconds is the least of several seconds an edge: rows of a block that lie anywhere in it are
+// added to sums far apart, ascending as lists have them, on one thread.
 func edgeSeconds(cols int, elem kernels.DType) float64 {
 	const edges, turns = 1 << 16, 20
 	be := kernels.NewCPU(kernels.CPUOptions{Threads: 1})
@@ -106,8 +109,8 @@ func edgeSeconds(cols int, elem kernels.DType) float64 {
 	return least.Seconds() / edges
 }
 
-// seconds is the floor of a layer of edges edges, from in columns of a type to out, each node's own row and the mean of its neighbours times
-// weights.
+// seconds is the floor of a layer of edges edges, from in columns of a type to out, each node's own
+// row and the mean of its neighbours times weights.
 func (f inferFloor) seconds(l infer.Report, edges int64, elem kernels.DType, in, out int) float64 {
 	products := 2 * 2 * float64(l.Nodes) * float64(in) * float64(out)
 	return float64(edges)*f.edge[elem] + products*f.flop + float64(l.BytesRead)*f.byte

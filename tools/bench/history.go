@@ -60,7 +60,8 @@ func reuseSides(ways []string, stale string) (sides []*reuseSide, err error) {
 	return sides, nil
 }
 
-// compareHistory alternates training with hidden rows of earlier steps and without, in equal bytes, and with slots beside those.
+// compareHistory alternates training with hidden rows of earlier steps and without, in equal bytes,
+// and with slots beside those.
 func compareHistory(ctx context.Context, c *comparison) error {
 	ds, err := store.Open(c.dataset)
 	if err != nil {

@@ -41,9 +41,9 @@ type inferredTurn struct {
 	Peak     int64     `json:"peak"`
 }
 
-// compareInference alternates the logits of all nodes by gnnstore predict, layers holding rows, sums and whatever they choose, with
-// PyTorch Geometric's loop over layers where there is a Python, from the weights of the same run; and says layer by layer what was
-// planned and what came of it.
+// compareInference alternates the logits of all nodes by gnnstore predict, layers holding rows,
+// sums and whatever they choose, with PyTorch Geometric's loop over layers where there is a Python,
+// from the weights of the same run; and says layer by layer what was planned and what came of it.
 func compareInference(ctx context.Context, c *comparison) error {
 	ds, device, err := c.open(ctx, c.dataset)
 	if err != nil {

@@ -29,7 +29,8 @@ type joinSide struct {
 	turns []joinTurn
 }
 
-// joinTurn is an epoch, of which all but its first logged step is counted. Seconds and bytes are of a step.
+// joinTurn is an epoch, of which all but its first logged step is counted. Seconds and bytes are of
+// a step.
 type joinTurn struct {
 	steps, seconds, busy, processor, read, written float64
 	first                                          float64 // seconds until that step
@@ -73,8 +74,9 @@ func (c *comparison) joinSides() (sides []*joinSide, err error) {
 	return sides, nil
 }
 
-// compareJoins alternates epochs that bring their rows one by one, by windows, and by a join of windows with the table, under one budget, and in
-// a memory cgroup of a tenth more. What the device did is the system's own count (/sys/dev/block), so that nothing else may use it meanwhile.
+// compareJoins alternates epochs that bring their rows one by one, by windows, and by a join of
+// windows with the table, under one budget, and in a memory cgroup of a tenth more. What the device
+// did is the system's own count (/sys/dev/block), so that nothing else may use it meanwhile.
 func compareJoins(ctx context.Context, c *comparison) error {
 	sides, err := c.joinSides()
 	if err != nil {
@@ -213,7 +215,8 @@ func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err
 	return t, json.Unmarshal(stdout.Bytes(), &t.result)
 }
 
-// moment is what there was when a step was done: seconds in which the device was busy, bytes that it moved, seconds of the processors.
+// moment is what there was when a step was done: seconds in which the device was busy, bytes that
+// it moved, seconds of the processors.
 type moment struct {
 	step                           int
 	at                             time.Time

@@ -20,8 +20,9 @@ import (
 // turnTime is how long each kernel runs at its turn.
 const turnTime = 30 * time.Millisecond
 
-// kernel is one case on every set: nanoseconds of processor time a run by the name of the set, a measurement a round.
-// Processor time, since a machine that does other work as well takes it from one side or the other.
+// kernel is one case on every set: nanoseconds of processor time a run by the name of the set, a
+// measurement a round. Processor time, since a machine that does other work as well takes it from
+// one side or the other.
 type kernel struct {
 	name string
 	work bench.Work
@@ -31,7 +32,8 @@ type kernel struct {
 // openBLAS is beside the sets' names.
 const openBLAS = "OpenBLAS"
 
-// compareKernels times each kernel on one set after the other, and the products in OpenBLAS, round by round.
+// compareKernels times each kernel on one set after the other, and the products in OpenBLAS, round
+// by round.
 func compareKernels(ctx context.Context, c *comparison) error {
 	sets := kernels.Sets()
 	var rows []*kernel
@@ -97,7 +99,8 @@ func (c *comparison) openBLAS(ctx context.Context, product string) (ns float64, 
 	return 0, fmt.Errorf("openblas.py does not time %s", product)
 }
 
-// printKernels prints a row a kernel: the rate of each set, and how often the time of the fastest set goes into the others'.
+// printKernels prints a row a kernel: the rate of each set, and how often the time of the fastest
+// set goes into the others'.
 func (c *comparison) printKernels(rows []*kernel, sets []kernels.Set) error {
 	top := bench.MeasureCeilings(sets[0], c.threads, time.Second)
 	fmt.Fprintf(c.out, "%d threads, %d turns of %v each, OPENBLAS_CORETYPE unset. Peak %.0f GFLOP/s (%s), memory reads %.1f GB/s.\n",

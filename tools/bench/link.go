@@ -23,8 +23,8 @@ type linkReport struct {
 	Steps   int        `json:"steps"`
 	Memory  string     `json:"memory,omitempty"`
 	Sides   []linkSide `json:"sides"`
-	// Exclusion is how much longer drawing takes without the links of a step than with them, as a share: seeds and what is left out
-	// included, on one core, in process.
+	// Exclusion is how much longer drawing takes without the links of a step than with them, as a
+	// share: seeds and what is left out included, on one core, in process.
 	Exclusion series `json:"exclusion"`
 	Drawing   series `json:"drawing_seconds"` // of a batch, with all links
 }
@@ -38,11 +38,12 @@ type linkSide struct {
 	Step    series `json:"step_ms"`
 }
 
-// manySteps is how many times as many steps the others have as those with many negatives, which have many times as many roots.
+// manySteps is how many times as many steps the others have as those with many negatives, which
+// have many times as many roots.
 const manySteps = 5
 
-// compareLinks alternates training of links with that of nodes, of as many roots, with what leaving out the links of a step costs, and shared
-// negatives with as many of each positive.
+// compareLinks alternates training of links with that of nodes, of as many roots, with what leaving
+// out the links of a step costs, and shared negatives with as many of each positive.
 func compareLinks(ctx context.Context, c *comparison) error {
 	ds, err := store.Open(c.dataset)
 	if err != nil {
@@ -160,8 +161,8 @@ func newLinkDraws(ds *store.Dataset, links *task.Links, steps int) (*linkDraws, 
 	return w, nil
 }
 
-// turn draws each step in both ways, one after the other, and takes the processor seconds of a step with all links, and the share by which the
-// others took longer.
+// turn draws each step in both ways, one after the other, and takes the processor seconds of a step
+// with all links, and the share by which the others took longer.
 func (w *linkDraws) turn(ctx context.Context) (seconds, share float64, err error) {
 	schedule := sample.Schedule{Seed: 1, Kappa: 1}
 	took := [2]float64{}

@@ -16,7 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// newestGroup is how many events we draw together, 16 batches of our size; newestCompared how many are looked at one by one.
+// newestGroup is how many events we draw together, 16 batches of our size; newestCompared how many
+// are looked at one by one.
 const (
 	newestGroup    = 16 * 600
 	newestCompared = 2000
@@ -33,9 +34,10 @@ type newestTurn struct {
 	Neighbors int64   `json:"neighbors"`
 }
 
-// compareNewest alternates the drawing of all events' newest neighbours, one thread each, with PyTorch Geometric's LastNeighborLoader. It looks
-// nodes up as they were before the batch, each once; ours are those before each event, in the batch or not, and have times, events and rows laid out
-// besides. Drawn one event at a time they are the same.
+// compareNewest alternates the drawing of all events' newest neighbours, one thread each, with
+// PyTorch Geometric's LastNeighborLoader. It looks nodes up as they were before the batch, each
+// once; ours are those before each event, in the batch or not, and have times, events and rows laid
+// out besides. Drawn one event at a time they are the same.
 func compareNewest(ctx context.Context, c *comparison) error {
 	ds, err := store.Open(c.dataset)
 	if err != nil {
@@ -147,7 +149,8 @@ func (n *newest) turn(ctx context.Context, batch int) (t newestTurn, err error) 
 	return t, err
 }
 
-// sameLists is the share of lists, of an event's source and of its destination in turns, that are ours when it is drawn by itself.
+// sameLists is the share of lists, of an event's source and of its destination in turns, that are
+// ours when it is drawn by itself.
 func (n *newest) sameLists(ctx context.Context, lists [][]uint32) (float64, error) {
 	same, at := 0, 0
 	err := n.draw(ctx, int64(len(lists)/2), 1, func(b *temporal.Batch) {

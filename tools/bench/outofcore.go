@@ -16,7 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// open opens a dataset, which is the caller's to close, and measures the device under its feature rows.
+// open opens a dataset, which is the caller's to close, and measures the device under its feature
+// rows.
 func (c *comparison) open(ctx context.Context, path string) (*store.Dataset, device, error) {
 	ds, err := store.Open(path)
 	if err != nil {
@@ -54,7 +55,8 @@ func (c *comparison) secondEpoch(ctx context.Context, args ...string) (e epochCo
 	return e, err
 }
 
-// twoEpochs runs a command of gnnstore train for two epochs, and takes what the second counted from the record of both.
+// twoEpochs runs a command of gnnstore train for two epochs, and takes what the second counted from
+// the record of both.
 func (c *comparison) twoEpochs(ctx context.Context, command []string) (whole run.Result, e epochCounts, err error) {
 	dir := filepath.Join(c.tmp, "run")
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()

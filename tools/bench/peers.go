@@ -19,7 +19,8 @@ import (
 
 const cacheShare = 20 // percent of the feature bytes, on both sides
 
-// comparePeers alternates the fetching of the rows of the same steps, and training, with NumPy and DGL.
+// comparePeers alternates the fetching of the rows of the same steps, and training, with NumPy and
+// DGL.
 func comparePeers(ctx context.Context, c *comparison) error {
 	ds, device, err := c.open(ctx, c.dataset)
 	if err != nil {
@@ -88,7 +89,8 @@ func comparePeers(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// peerReady is what peers.py says when it has loaded all it wants, and peerTurn what a turn came to.
+// peerReady is what peers.py says when it has loaded all it wants, and peerTurn what a turn came
+// to.
 type peerReady struct {
 	Versions string         `json:"versions"`
 	Loader   string         `json:"loader"`
@@ -205,8 +207,8 @@ func newFetcher(ctx context.Context, f *store.Features, engine disk.Kind, costs 
 
 func (m *fetcher) close() { m.stack.Close() } //nolint:errcheck // it has nothing left to fail
 
-// fetch fetches the rows of the second half of trace and returns the seconds that it took, planning included. sum is that of
-// the half-words of the last steps.
+// fetch fetches the rows of the second half of trace and returns the seconds that it took, planning
+// included. sum is that of the half-words of the last steps.
 func (m *fetcher) fetch(ctx context.Context, last int) (seconds float64, err error) {
 	steps := m.trace[len(m.trace)/2:]
 	m.rows, m.sum = meanRows(steps)*float64(len(steps)), 0

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pin keeps the calling goroutine on the last processor that this process may run on, until free; -1 where it cannot.
+// pin keeps the calling goroutine on the last processor that this process may run on, until free;
+// -1 where it cannot.
 func pin() (processor int, free func(), err error) {
 	var all, one unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// shares of the feature bytes that the host tier gets, in percent, and the one of them at which rows are really read.
+// shares of the feature bytes that the host tier gets, in percent, and the one of them at which
+// rows are really read.
 var shares = []int{2, 5, 10, 20}
 
 const readShare = 10
@@ -42,9 +43,10 @@ func variants() (all []variant) {
 	return all
 }
 
-// comparePolicies has every policy plan the same steps with the same bytes, its index and the rows of windows included, and
-// prints what each would read: rows, and device seconds by what reads and bytes were measured to cost. Then some of them
-// read for real, which says how far those seconds hold.
+// comparePolicies has every policy plan the same steps with the same bytes, its index and the rows
+// of windows included, and prints what each would read: rows, and device seconds by what reads and
+// bytes were measured to cost. Then some of them read for real, which says how far those seconds
+// hold.
 func comparePolicies(ctx context.Context, c *comparison) error {
 	paths := []string{c.dataset}
 	if c.dataset == "" {
@@ -61,7 +63,8 @@ func comparePolicies(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// smallGraphs ingests ogbn-arxiv and cnr-2000 with features of 256 bytes, and as large a part of papers100M's nodes to train on.
+// smallGraphs ingests ogbn-arxiv and cnr-2000 with features of 256 bytes, and as large a part of
+// papers100M's nodes to train on.
 func (c *comparison) smallGraphs(ctx context.Context) (paths []string, err error) {
 	for _, g := range []struct {
 		name string
@@ -140,13 +143,15 @@ func (c *comparison) policiesOn(ctx context.Context, path string) error {
 	return nil
 }
 
-// forecast is what a variant would read once its slab is full; no steps where the trace is too short to say.
+// forecast is what a variant would read once its slab is full; no steps where the trace is too
+// short to say.
 type forecast struct {
 	window int // steps
 	cost   cachetier.Cost
 }
 
-// planned plans trace and takes the cost of its second half: that of all of it less that of the first.
+// planned plans trace and takes the cost of its second half: that of all of it less that of the
+// first.
 func planned(ctx context.Context, f *store.Features, o cachetier.Options, trace [][]uint32, windows bool) (r forecast, err error) {
 	s, err := cachetier.Open(ctx, f, o)
 	if err != nil {
@@ -172,8 +177,9 @@ func planned(ctx context.Context, f *store.Features, o cachetier.Options, trace 
 	return r, nil
 }
 
-// windowSteps is how many steps the windows of s have: 1, or as many as fit. Groups must not be split, or their ends become
-// windows of their own: so the least that fits at some places of the first half, from which the other half can be seen.
+// windowSteps is how many steps the windows of s have: 1, or as many as fit. Groups must not be
+// split, or their ends become windows of their own: so the least that fits at some places of the
+// first half, from which the other half can be seen.
 func windowSteps(s *cachetier.Stack, f *store.Features, trace [][]uint32, windows bool) int {
 	most := s.WindowRows()
 	if !windows || most == 0 {
@@ -187,8 +193,9 @@ func windowSteps(s *cachetier.Stack, f *store.Features, trace [][]uint32, window
 	return n
 }
 
-// reallyRead takes two windows of trace, or 16 steps if that is more, through the tiers, after so many windows that are not
-// counted, and compares the seconds in which a read was under way with those that the costs give.
+// reallyRead takes two windows of trace, or 16 steps if that is more, through the tiers, after so
+// many windows that are not counted, and compares the seconds in which a read was under way with
+// those that the costs give.
 func reallyRead(ctx context.Context, f *store.Features, o cachetier.Options, trace [][]uint32, window, before int) (line string, err error) {
 	s, err := cachetier.Open(ctx, f, o)
 	if err != nil {

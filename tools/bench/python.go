@@ -15,8 +15,8 @@ import (
 	"strings"
 )
 
-// python is a script that does a turn for every line that it is sent, and answers each with one line of JSON. It waits in
-// between, so that both sides have the machine to themselves.
+// python is a script that does a turn for every line that it is sent, and answers each with one
+// line of JSON. It waits in between, so that both sides have the machine to themselves.
 type python struct {
 	script string
 	cmd    *exec.Cmd

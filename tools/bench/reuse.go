@@ -10,8 +10,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
-// compareReuse traces runs that use hidden rows again, under NS, and prints what they read and compute: by how old rows may be, how late the
-// verdicts on them are, and how many there are. All have the same bytes for feature rows and slots together.
+// compareReuse traces runs that use hidden rows again, under NS, and prints what they read and
+// compute: by how old rows may be, how late the verdicts on them are, and how many there are. All
+// have the same bytes for feature rows and slots together.
 func compareReuse(ctx context.Context, c *comparison) error {
 	ds, device, err := c.open(ctx, c.dataset)
 	if err != nil {

@@ -16,21 +16,24 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// samplerFanouts are what samplers are compared at, from the seeds outward, and typedFanouts on a graph of several types, where each
-// relation gets them. 25,15 are those of OGB's baselines on MAG240M.
+// samplerFanouts are what samplers are compared at, from the seeds outward, and typedFanouts on a
+// graph of several types, where each relation gets them. 25,15 are those of OGB's baselines on
+// MAG240M.
 var (
 	samplerFanouts = [][]int{{15, 10, 5}, {10, 10, 10}}
 	typedFanouts   = [][]int{{15, 10}, {25, 15}}
 )
 
-// agreement is how far apart the edges, and the different nodes, of the same sampler on both sides may be, over all batches:
-// several times what chance does to twenty batches of 1,000 seeds: a vertex that many share makes LABOR keep or lack many edges.
+// agreement is how far apart the edges, and the different nodes, of the same sampler on both sides
+// may be, over all batches: several times what chance does to twenty batches of 1,000 seeds: a
+// vertex that many share makes LABOR keep or lack many edges.
 const agreement = 0.02
 
 // once is the kind of those that expand a node only at the hop that first reaches it.
 const once = "once"
 
-// ourSampler is one of ours that there is something to compare with: theirs of the same name, and of other kinds.
+// ourSampler is one of ours that there is something to compare with: theirs of the same name, and
+// of other kinds.
 type ourSampler struct {
 	name   string
 	config sample.Config
@@ -44,8 +47,8 @@ var ourSamplers = []ourSampler{
 	{"labor0", sample.Config{Kind: sample.Labor0}, []string{"labor0 --poisson"}},
 }
 
-// compareSamplers alternates our samplers with the C++ ones of DGL and PyTorch Geometric on the same seeds, one thread each, on
-// the same processor.
+// compareSamplers alternates our samplers with the C++ ones of DGL and PyTorch Geometric on the
+// same seeds, one thread each, on the same processor.
 func compareSamplers(ctx context.Context, c *comparison) error {
 	path, err := c.arxiv(ctx)
 	if err != nil {
@@ -169,7 +172,8 @@ func (r *rates) add(t drawnTurn, batches int) {
 	r.edges, r.batches = append(r.edges, t.Edges/t.Seconds/1e6), append(r.batches, float64(batches)/t.Seconds)
 }
 
-// drawnTurn is what all batches of a turn took of the processor, and have: edges of all blocks, and input nodes.
+// drawnTurn is what all batches of a turn took of the processor, and have: edges of all blocks, and
+// input nodes.
 type drawnTurn struct {
 	Seconds float64 `json:"seconds"`
 	Edges   float64 `json:"edges"`
@@ -225,8 +229,9 @@ func (d *drawn) each(show func(b *sample.Batch)) error {
 	return nil
 }
 
-// once is what batches of two hops come to without what the second hop draws for the seeds, which the first has drawn for: so much
-// has a sampler that expands a node only at the hop that first reaches it. It draws one turn to count that.
+// once is what batches of two hops come to without what the second hop draws for the seeds, which
+// the first has drawn for: so much has a sampler that expands a node only at the hop that first
+// reaches it. It draws one turn to count that.
 func (d *drawn) once() (drawnTurn, error) {
 	if d.single != nil {
 		return *d.single, nil
@@ -285,7 +290,8 @@ func (r *rival) turn(p *python, fanouts []int) error {
 	return p.ask(string(ask), &r.last)
 }
 
-// same says how a rival's last turn is other work than ours. Of the kind once that is known for two hops.
+// same says how a rival's last turn is other work than ours. Of the kind once that is known for two
+// hops.
 func (r *rival) same(kind string, ours *drawn) (err error) {
 	want := ours.last
 	switch {

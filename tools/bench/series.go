@@ -16,8 +16,8 @@ func (s series) median() float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// over is, for every measurement of s, its ratio to the one of t that was its turn: noise that lasts longer than a turn
-// falls out.
+// over is, for every measurement of s, its ratio to the one of t that was its turn: noise that
+// lasts longer than a turn falls out.
 func (s series) over(t series) series {
 	r := make(series, len(s))
 	for i := range s {

@@ -18,8 +18,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// What is trained, on both sides: DESIGN's network, and on a graph of several types that of OGB's baselines on MAG240M, R-GraphSAGE,
-// without dropout and normalisation, so that the losses can be compared.
+// What is trained, on both sides: DESIGN's network, and on a graph of several types that of OGB's
+// baselines on MAG240M, R-GraphSAGE, without dropout and normalisation, so that the losses can be
+// compared.
 const (
 	hidden    = 256
 	batchSize = 1000
@@ -177,7 +178,8 @@ func newSteps(be kernels.Backend, config model.Config, shape model.Shape, batche
 	return s
 }
 
-// turn is one side's training on every batch: wall and processor time in seconds, and the loss of each batch.
+// turn is one side's training on every batch: wall and processor time in seconds, and the loss of
+// each batch.
 type turn struct {
 	Seconds   float64   `json:"seconds"`
 	Processor float64   `json:"processor"`

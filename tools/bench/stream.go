@@ -21,7 +21,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// streamTolerance is that of a batch's loss. PyTorch's side takes cosines of times in float32, as TGL does, which are off where times are large.
+// streamTolerance is that of a batch's loss. PyTorch's side takes cosines of times in float32, as
+// TGL does, which are off where times are large.
 const streamTolerance = 1e-2
 
 // streamReady is what stream.py says when it has chosen.
@@ -31,7 +32,8 @@ type streamReady struct {
 	Rivals   []string           `json:"rivals"`
 }
 
-// compareStreamSteps alternates a step of TGN with PyTorch's, on the same batches of a stream's middle, from the same weights, without dropout.
+// compareStreamSteps alternates a step of TGN with PyTorch's, on the same batches of a stream's
+// middle, from the same weights, without dropout.
 func compareStreamSteps(ctx context.Context, c *comparison) error {
 	ds, err := store.Open(c.dataset)
 	if err != nil {
@@ -96,7 +98,8 @@ func compareStreamSteps(ctx context.Context, c *comparison) error {
 
 const streamFanout = 10
 
-// streamSteps are our side: batches with made state and the features of their events, and a network that starts over at each turn.
+// streamSteps are our side: batches with made state and the features of their events, and a network
+// that starts over at each turn.
 type streamSteps struct {
 	be       kernels.Backend
 	config   model.TemporalConfig

@@ -22,7 +22,8 @@ type draws struct {
 // plain is what train draws unless it is told otherwise.
 var plain = draws{sample.Config{Fanouts: fanouts}, 1}
 
-// drawTrace lists the rows that each of so many steps reads, as train draws them, epoch after epoch.
+// drawTrace lists the rows that each of so many steps reads, as train draws them, epoch after
+// epoch.
 func drawTrace(ctx context.Context, ds *store.Dataset, d draws, size, steps int) ([][]uint32, error) {
 	train := ds.Split(0).Train
 	if len(train) == 0 {
@@ -72,7 +73,8 @@ func meanRows(trace [][]uint32) float64 {
 	return float64(n) / float64(len(trace))
 }
 
-// fitting is how many steps from the start of trace have their rows from hot on fit in most, each once; at least 1.
+// fitting is how many steps from the start of trace have their rows from hot on fit in most, each
+// once; at least 1.
 func fitting(trace [][]uint32, rows, hot, most int) int {
 	seen := make(policy.Set, policy.SetWords(rows))
 	count := 0

@@ -19,7 +19,8 @@ import (
 // typedPeerFanouts are those of R-GraphSAGE beside PyTorch Geometric, from the seeds outward.
 var typedPeerFanouts = []int{15, 10}
 
-// compareTypedPeers alternates training on a graph of several types with PyTorch Geometric over NumPy's memory maps.
+// compareTypedPeers alternates training on a graph of several types with PyTorch Geometric over
+// NumPy's memory maps.
 func compareTypedPeers(ctx context.Context, c *comparison, ds *store.Dataset, device device) error {
 	d, err := data.Open(ds, data.Options{})
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 // readWindows are the numbers of steps that are read together, by hand; 0 is the automatic one.
 var readWindows = []int{1, 8, 64, 256, 0}
 
-// compareWindows trains the same steps under the same --memory with each read window, from empty caches, and prints what the
-// disk did: as timed, and by what reads and bytes were measured to cost before, which other work on the machine leaves alone.
+// compareWindows trains the same steps under the same --memory with each read window, from empty
+// caches, and prints what the disk did: as timed, and by what reads and bytes were measured to cost
+// before, which other work on the machine leaves alone.
 func compareWindows(ctx context.Context, c *comparison) error {
 	ds, device, err := c.open(ctx, c.dataset)
 	if err != nil {

@@ -18,8 +18,9 @@ import (
 // generatedDir is the package whose generated files are committed.
 const generatedDir = "kernels"
 
-// checkGenerated prints which generated files are not what their generators write, or one line of counts, and reports which
-// of the two it was. The generators run in a copy from which what they write has been removed.
+// checkGenerated prints which generated files are not what their generators write, or one line of
+// counts, and reports which of the two it was. The generators run in a copy from which what they
+// write has been removed.
 func checkGenerated(w io.Writer, root fs.FS) (bool, error) {
 	committed, err := generatedFiles(root)
 	if err != nil {
@@ -94,7 +95,8 @@ func compareGenerated(committed, written map[string][]byte) []string {
 // isGenerated matches the line that says so (go.dev/s/generatedcode).
 var isGenerated = regexp.MustCompile(`^// Code generated .* DO NOT EDIT\.$`)
 
-// generatedFiles reads the files right in generatedDir, Go or assembly, whose first line says that they are generated.
+// generatedFiles reads the files right in generatedDir, Go or assembly, whose first line says that
+// they are generated.
 func generatedFiles(root fs.FS) (map[string][]byte, error) {
 	entries, err := fs.ReadDir(root, generatedDir)
 	if err != nil {

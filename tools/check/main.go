@@ -1,6 +1,7 @@
 // Check holds the source tree against the map in README.md: the packages that the map names, the
-// arrows that it draws between them, or the doc.go of a room inside it, and a few rules that hold in every file. It reads files of every build tag, so what only a Mac or a
-// machine with CUDA compiles is checked as well.
+// arrows that it draws between them, or the doc.go of a room inside it, and a few rules that hold
+// in every file. It reads files of every build tag, so what only a Mac or a machine with CUDA
+// compiles is checked as well.
 //
 //	go run ./tools/check [DIR]
 //
@@ -8,9 +9,9 @@
 //
 //	go run ./tools/check -generated [DIR]
 //
-// holds the generated files of kernels against their generators instead: it runs every go:generate line in a copy, and names
-// each file that is not, byte for byte, what is committed. It needs what the generators import, and so, the first time, the
-// network.
+// holds the generated files of kernels against their generators instead: it runs every go:generate
+// line in a copy, and names each file that is not, byte for byte, what is committed. It needs what
+// the generators import, and so, the first time, the network.
 //
 //	go run ./tools/check -platforms [DIR]
 //
@@ -88,7 +89,8 @@ func main() {
 	}
 }
 
-// check prints what is wrong with the tree below root, or one line of counts, and reports which of the two it was.
+// check prints what is wrong with the tree below root, or one line of counts, and reports which of
+// the two it was.
 func check(w io.Writer, root fs.FS) (bool, error) {
 	readme, err := fs.ReadFile(root, "README.md")
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 // A packageMap is the map of README.md: the directories that it names, and who may import whom. The
 // arrows inside a room may also stand in the comment of its doc.go; see addInside.
 //
-// A room is a directory at the top with all below it. An arrow between rooms holds for every package of the room on its
-// left. "inside train: model -> tape, kernels" says all that train/model imports of ours; a package of train without
-// such an arrow imports what train may, and nothing of train. A room without an "inside" line is free inside.
+// A room is a directory at the top with all below it. An arrow between rooms holds for every
+// package of the room on its left. "inside train: model -> tape, kernels" says all that train/model
+// imports of ours; a package of train without such an arrow imports what train may, and nothing of
+// train. A room without an "inside" line is free inside.
 type packageMap struct {
 	places []string                       // directories, in the order of the map
 	arrows map[string][]string            // room to rooms
@@ -60,7 +61,8 @@ func parseMap(readme string) (*packageMap, error) {
 	return m, nil
 }
 
-// addInside reads the arrows in the comment of a room's doc.go. They stand in lines of code, such as
+// addInside reads the arrows in the comment of a room's doc.go. They stand in lines of code, such
+// as
 //
 //	model -> tape, sample; tape -> kernels
 func (m *packageMap) addInside(room, doc string) error {

@@ -17,8 +17,9 @@ import (
 // platforms are those that users have beside the one that tests run on.
 var platforms = [][2]string{{"linux", "arm64"}, {"darwin", "arm64"}}
 
-// checkPlatforms prints what the compiler has against the module at root on other platforms. It goes by types, as the
-// compiler's first half does, and makes no code: that takes seconds, and a build of all dependencies minutes.
+// checkPlatforms prints what the compiler has against the module at root on other platforms. It
+// goes by types, as the compiler's first half does, and makes no code: that takes seconds, and a
+// build of all dependencies minutes.
 func checkPlatforms(w io.Writer, root string) (bool, error) {
 	ok := true
 	for _, p := range platforms {

@@ -12,7 +12,8 @@ import (
 const commentColumns = 100
 
 // reflow wraps the paragraphs of comments that have a line beyond commentColumns, in all files but
-// generated ones. It leaves code, lists, headings, directives and the output of examples as they are.
+// generated ones. It leaves code, lists, headings, directives and the output of examples as they
+// are.
 func reflow(root string, packages []*pkg) error {
 	for _, p := range packages {
 		for _, f := range p.files {

@@ -18,7 +18,8 @@ const maxLines = 800
 // promise matches a comment that leaves work for later; the brackets keep this line from being one.
 var promise = regexp.MustCompile(`\bTO[D]O\b|\bFIX[M]E\b`)
 
-// belongsToCommands are the calls that only a command makes: what prints, ends the process or reads its environment.
+// belongsToCommands are the calls that only a command makes: what prints, ends the process or reads
+// its environment.
 var belongsToCommands = map[string]*regexp.Regexp{
 	"fmt": regexp.MustCompile(`^Print`),
 	"log": regexp.MustCompile(`^(Print|Fatal|Panic)`),
@@ -101,7 +102,8 @@ func checkFiles(p *pkg) []string {
 	return findings
 }
 
-// documents reports whether f carries the package comment: of a command, any; of a package, one that names it.
+// documents reports whether f carries the package comment: of a command, any; of a package, one
+// that names it.
 func (f *file) documents() bool {
 	if name := f.syntax.Name.Name; name != "main" {
 		return strings.HasPrefix(f.syntax.Doc.Text(), "Package "+name+" ")

@@ -29,7 +29,8 @@ type file struct {
 	imports []string // of ours, as directories below the root
 }
 
-// load parses the packages that ./... means: no module of its own, no testdata, no name that starts with "_" or ".".
+// load parses the packages that ./... means: no module of its own, no testdata, no name that starts
+// with "_" or ".".
 func load(root fs.FS) ([]*pkg, error) {
 	var packages []*pkg
 	err := fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {

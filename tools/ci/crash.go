@@ -19,9 +19,10 @@ import (
 	"github.com/gnnstore/gnnstore/tools/resume"
 )
 
-// crash kills ingest at several of its lines of progress, and a second ingest makes what an undisturbed one makes. It
-// kills generate in each of its passes, and what goes on from there. It kills train at steps and inside writes, and the
-// run goes on to the end of an undisturbed one. It kills predict inside a layer and after it, and what goes on writes the same bytes.
+// crash kills ingest at several of its lines of progress, and a second ingest makes what an
+// undisturbed one makes. It kills generate in each of its passes, and what goes on from there. It
+// kills train at steps and inside writes, and the run goes on to the end of an undisturbed one. It
+// kills predict inside a layer and after it, and what goes on writes the same bytes.
 func crash(ctx context.Context, a *arxiv) error {
 	if err := crashIngest(ctx, a); err != nil {
 		return err
@@ -93,7 +94,8 @@ func crashIngest(ctx context.Context, a *arxiv) error {
 	return nil
 }
 
-// crashPasses is a short run of what tools/crash -ingest does at length: one kill after the other, in every pass.
+// crashPasses is a short run of what tools/crash -ingest does at length: one kill after the other,
+// in every pass.
 func crashPasses(ctx context.Context, a *arxiv) error {
 	dir := filepath.Join(a.tmp, "passes") // crashIngest has datasets in tmp
 	if err := os.Mkdir(dir, 0o777); err != nil {
@@ -137,8 +139,9 @@ func crashTrain(ctx context.Context, a *arxiv) error {
 	})
 }
 
-// crashPredict kills predict when some rows of its second layer are finished, and in its last layer. The rows of a layer are more than are
-// finished at a time, and two layers are more than the memory.
+// crashPredict kills predict when some rows of its second layer are finished, and in its last
+// layer. The rows of a layer are more than are finished at a time, and two layers are more than the
+// memory.
 func crashPredict(ctx context.Context, a *arxiv) error {
 	dataset, err := a.dataset(ctx, directed)
 	if err != nil {
@@ -250,9 +253,9 @@ func (a *arxiv) prove(ctx context.Context, proof func(*resume.Prover) error) (er
 	return proof(&resume.Prover{Binary: a.gnnstore, Dataset: dataset, Batch: 2000, Dir: dir, Seed: 1, Out: os.Stdout})
 }
 
-// runUntil runs cmd and kills it as soon as it has written more than point lines of progress to stderr; a negative point
-// never comes. It returns the lines it saw and whether the kill came in time; a run that ends by itself
-// must succeed.
+// runUntil runs cmd and kills it as soon as it has written more than point lines of progress to
+// stderr; a negative point never comes. It returns the lines it saw and whether the kill came in
+// time; a run that ends by itself must succeed.
 func runUntil(cmd *exec.Cmd, point int) (lines int, killed bool, err error) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -66,7 +66,8 @@ func withBinary(proof func(context.Context, *arxiv) error) func(context.Context,
 	}
 }
 
-// dataset returns ogbn-arxiv with 128 columns of features, made from the graph, directed as given or undirected.
+// dataset returns ogbn-arxiv with 128 columns of features, made from the graph, directed as given
+// or undirected.
 func (a *arxiv) dataset(ctx context.Context, name string) (string, error) {
 	out := filepath.Join(a.work, name)
 	if exists(out) {

@@ -20,9 +20,10 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
-// flips flips bits of a dataset that has edge weights, ids that are texts and several labels a node: one at a time, in every
-// file, and by every disk engine in turn. Training and export must then end in one line that says why, or come to the
-// weights, losses, metrics and files of the whole dataset, bit for bit.
+// flips flips bits of a dataset that has edge weights, ids that are texts and several labels a
+// node: one at a time, in every file, and by every disk engine in turn. Training and export must
+// then end in one line that says why, or come to the weights, losses, metrics and files of the
+// whole dataset, bit for bit.
 func flips(ctx context.Context, a *arxiv) error {
 	f := flipper{arxiv: a, dataset: filepath.Join(a.tmp, "flips.gnn"), want: map[string]string{}}
 	if err := f.make(); err != nil {
@@ -55,7 +56,8 @@ func flips(ctx context.Context, a *arxiv) error {
 		f.damaged = strings.TrimPrefix(filepath.ToSlash(files[i%len(files)]), filepath.ToSlash(f.dataset)+"/")
 		outcomes := f.outcomes()
 		engines, exports := outcomes[:len(outcomes)-len(formats)], outcomes[len(outcomes)-len(formats):]
-		// Over len(files) flips each file meets one engine and one format, and over the next the next.
+		// Over len(files) flips each file meets one engine and one format, and over the next the
+		// next.
 		for _, what := range []outcome{engines[(i+i/len(files))%len(engines)], exports[(i+i/len(files))%len(exports)]} {
 			got, err := what.run(ctx)
 			switch {
@@ -166,7 +168,8 @@ func (f *flipper) outcomes() (list []outcome) {
 	return list
 }
 
-// do runs gnnstore and returns its output. The error is errRefused where it failed as it has to, naming the damaged file.
+// do runs gnnstore and returns its output. The error is errRefused where it failed as it has to,
+// naming the damaged file.
 func (f *flipper) do(ctx context.Context, args ...string) ([]byte, error) {
 	out, refusal, err := cli.Outcome(f.gnnstore.Command(ctx, args...))
 	switch {
@@ -222,7 +225,8 @@ type damage struct {
 	undo func() error
 }
 
-// flip flips a bit of a file: one time in two of a byte that is not zero, since most of a small section is padding.
+// flip flips a bit of a file: one time in two of a byte that is not zero, since most of a small
+// section is padding.
 func flip(path string, rng *rand.Rand) (*damage, error) {
 	b, err := os.ReadFile(path)
 	if err != nil {

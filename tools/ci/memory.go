@@ -16,8 +16,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// memory trains on features of four times --memory, within a control group of 110 % of it that counts page cache as
-// well: by no engine is the program killed, and by its own account it stays below --memory.
+// memory trains on features of four times --memory, within a control group of 110 % of it that
+// counts page cache as well: by no engine is the program killed, and by its own account it stays
+// below --memory.
 func memory(ctx context.Context, a *arxiv) (err error) {
 	if err := leastThatWorks(ctx, a); err != nil { // which takes no group
 		return err
@@ -89,7 +90,8 @@ func memory(ctx context.Context, a *arxiv) (err error) {
 	return memoryOfStream(ctx, a)
 }
 
-// memoryOfStream does so on a stream whose files take twice --memory, with state that later steps must not see yet.
+// memoryOfStream does so on a stream whose files take twice --memory, with state that later steps
+// must not see yet.
 func memoryOfStream(ctx context.Context, a *arxiv) error {
 	const budget = 320 << 20
 	group, err := cli.NewCgroup(fmt.Sprintf("ci-stream-%d", os.Getpid()), budget/10*11)
@@ -134,9 +136,9 @@ func memoryOfStream(ctx context.Context, a *arxiv) error {
 	return nil
 }
 
-// denied asks for more memory than a bound on the address space leaves beside the dataset's maps and what the Go runtime
-// reserves: it is refused before anything is allocated. That an allocation which fails in spite of that ends a run in one line
-// is what tests of kernels and cachetier show.
+// denied asks for more memory than a bound on the address space leaves beside the dataset's maps
+// and what the Go runtime reserves: it is refused before anything is allocated. That an allocation
+// which fails in spite of that ends a run in one line is what tests of kernels and cachetier show.
 func denied(ctx context.Context, a *arxiv, dataset string) error {
 	const kibibytes = "2450000"
 	run := filepath.Join(a.tmp, "run-denied")

@@ -24,7 +24,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
-// recordFile has what each run of recordedRuns came to when it was last recorded: what a change that is none must leave alone.
+// recordFile has what each run of recordedRuns came to when it was last recorded: what a change
+// that is none must leave alone.
 const recordFile = "tools/ci/record.json"
 
 // options are those of a run under their names in run.json, as far as they are not the defaults.
@@ -64,8 +65,8 @@ func cached(more options) options {
 // constant has the authors of the typed dataset do without rows of their own.
 var constant = map[string]string{"author": "constant"}
 
-// recordedRuns has every network, sampler and policy in it, tasks of one class and of several, evaluation of both kinds, and
-// memory that is split by the plan and by hand.
+// recordedRuns has every network, sampler and policy in it, tasks of one class and of several,
+// evaluation of both kinds, and memory that is split by the plan and by hand.
 var recordedRuns = []recordedRun{
 	{"in memory", "one", small(options{"topology_bytes": run.Auto, "epochs": 3})},
 	{"gcn, labor0, poisson, nested", "one", small(options{"model": "gcn", "sampler": "labor0", "poisson": true, "kappa": 4,
@@ -117,9 +118,10 @@ var recordedRuns = []recordedRun{
 		"publish": "late", "warm_events": 2000, "negative_population": "nodes", "cache": cached(options{"host_bytes": 32 << 10, "policy": "lru"})}},
 }
 
-// record trains recordedRuns, plans some of them and traces a graph, by fixed costs of the disk and with the portable kernels,
-// and compares what they come to, all but times, with recordFile. With -write it writes that instead.
-// It also compares what eval and predict make of the runs, and finishes the runs of cutFile.
+// record trains recordedRuns, plans some of them and traces a graph, by fixed costs of the disk and
+// with the portable kernels, and compares what they come to, all but times, with recordFile. With
+// -write it writes that instead. It also compares what eval and predict make of the runs, and
+// finishes the runs of cutFile.
 func record(ctx context.Context, a *arxiv) error {
 	runtime.GOMAXPROCS(2) // which has a part in how much memory a step takes, and so in how the rest is split
 	datasets, err := a.makeRecorded(ctx)
@@ -219,8 +221,9 @@ func trainIn(ctx context.Context, ds *store.Dataset, dir func() (*run.Dir, error
 	return train.Run(ctx, ds, dir, o, "", train.Hooks{Step: note})
 }
 
-// makeRecorded makes a stream, and seven graphs: one class a node with weights of edges, several classes a node, links of which some are held out, edges
-// with rows of features, several types of nodes, edges with ratings of which some are held out, and one that is larger than the memory of
+// makeRecorded makes a stream, and seven graphs: one class a node with weights of edges, several
+// classes a node, links of which some are held out, edges with rows of features, several types of
+// nodes, edges with ratings of which some are held out, and one that is larger than the memory of
 // large.
 func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 	datasets := map[string]string{}
@@ -323,7 +326,8 @@ func (r recordedRun) trainOptions() (o run.Options, err error) {
 	return o, err
 }
 
-// timed are the keys of what the clock, the machine or the place of a run decides, and of what went in.
+// timed are the keys of what the clock, the machine or the place of a run decides, and of what went
+// in.
 var timed = []string{
 	"run", "dataset", "seal", "options", "disk_engine", "seconds", "stage_seconds", "limiting_stage", "latency_seconds",
 	"peak_rss_bytes", "peak_file_bytes", "sample_seconds", "list_seconds", "step_seconds", "epoch_seconds", "status",
@@ -358,7 +362,8 @@ func drop(x any, keys []string) {
 	}
 }
 
-// compare names the first place at which got is not want. What only got has is new, and no difference.
+// compare names the first place at which got is not want. What only got has is new, and no
+// difference.
 func compare(at string, want, got any) error {
 	switch w := want.(type) {
 	case map[string]any:

@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/tools/resume"
 )
 
-// noSpace lets ingest and train run into a full disk: each says so in one line and exits 1. Ingest leaves nothing, and a
-// run goes on once there is room.
+// noSpace lets ingest and train run into a full disk: each says so in one line and exits 1. Ingest
+// leaves nothing, and a run goes on once there is room.
 func noSpace(ctx context.Context, a *arxiv) error {
 	if os.Geteuid() != 0 {
 		fmt.Println("skipped: no root, and a file system of a few MB takes one to mount")
@@ -164,7 +164,8 @@ func tmpfs(ctx context.Context, dir, size string) (path string, unmount func() e
 	}, nil
 }
 
-// readOnly uses a dataset that may only be read, as an ordinary user does: to root no directory is read-only.
+// readOnly uses a dataset that may only be read, as an ordinary user does: to root no directory is
+// read-only.
 func readOnly(ctx context.Context, a *arxiv) error {
 	if os.Geteuid() != 0 {
 		fmt.Println("skipped: no root, and another user is one to become")

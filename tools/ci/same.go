@@ -16,9 +16,9 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
-// same trains one seed under many settings that must not matter: a few of them for two epochs, and out of core, where a
-// run takes longer, many of them for some steps. So it does again, with fewer of them, where batches depend on each other, and where they use
-// rows of earlier steps.
+// same trains one seed under many settings that must not matter: a few of them for two epochs, and
+// out of core, where a run takes longer, many of them for some steps. So it does again, with fewer
+// of them, where batches depend on each other, and where they use rows of earlier steps.
 func same(ctx context.Context, a *arxiv) error {
 	dataset, err := a.dataset(ctx, undirected)
 	if err != nil {
@@ -58,8 +58,8 @@ func same(ctx context.Context, a *arxiv) error {
 	return a.sameResults(ctx, dataset, some, slices.Concat(short, again)...)
 }
 
-// outOfCore lists a run in memory, and then every engine with every policy; with them, in turn, windows, budgets and
-// workers.
+// outOfCore lists a run in memory, and then every engine with every policy; with them, in turn,
+// windows, budgets and workers.
 func outOfCore(dataset string) (settings [][]string, err error) {
 	ds, err := store.Open(dataset)
 	if err != nil {
@@ -92,7 +92,8 @@ func spills(ctx context.Context, a *arxiv) error {
 	return a.sameSpills(ctx, a.large, small, "--batch", "300", "--fanout", "10,10", "--eval-nodes", "100")
 }
 
-// sameSpills trains by horizons of windows, in little memory: with spills of several sizes, under every policy and engine, and with every sampler.
+// sameSpills trains by horizons of windows, in little memory: with spills of several sizes, under
+// every policy and engine, and with every sampler.
 func (a *arxiv) sameSpills(ctx context.Context, dataset string, small []string, more ...string) error {
 	sizes := []string{"64MiB", "1GiB", "auto", "256MiB"}
 	for _, sampler := range [][]string{
@@ -114,7 +115,8 @@ func (a *arxiv) sameSpills(ctx context.Context, dataset string, small []string, 
 	return nil
 }
 
-// sameResults trains under each setting, and wants losses, weights and counts of rows to be those of the first.
+// sameResults trains under each setting, and wants losses, weights and counts of rows to be those
+// of the first.
 func (a *arxiv) sameResults(ctx context.Context, dataset string, settings [][]string, more ...string) error {
 	var want cli.Trained
 	for i, setting := range settings {

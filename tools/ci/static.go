@@ -17,8 +17,8 @@ import (
 // buildLine is the README's command that builds the binary.
 var buildLine = regexp.MustCompile(`(?m)^ {4}((?:[A-Z0-9_]+=\S+ )*go build -o )gnnstore( \./cmd/gnnstore)`)
 
-// runStatic builds the binary as the README says, on a machine that may have a C compiler, and wants it to need nothing of the
-// system: no program interpreter, which loads shared libraries.
+// runStatic builds the binary as the README says, on a machine that may have a C compiler, and
+// wants it to need nothing of the system: no program interpreter, which loads shared libraries.
 func runStatic(ctx context.Context, _ []string) (err error) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestInterpreter: a program that is linked by Go alone needs none, and the system's shell, mostly, does.
+// TestInterpreter: a program that is linked by Go alone needs none, and the system's shell, mostly,
+// does.
 func TestInterpreter(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("programs of Linux are looked at")

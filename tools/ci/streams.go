@@ -12,8 +12,9 @@ import (
 	"github.com/gnnstore/gnnstore/tools/resume"
 )
 
-// streams proves of training on streams what same, crash and noSpace prove of training on graphs: that no setting changes a result, that a run which
-// was killed goes on, that two runs keep out of each other's way, and what a full disk leaves.
+// streams proves of training on streams what same, crash and noSpace prove of training on graphs:
+// that no setting changes a result, that a run which was killed goes on, that two runs keep out of
+// each other's way, and what a full disk leaves.
 func streams(ctx context.Context, a *arxiv) (err error) {
 	dataset := filepath.Join(a.work, "drift-s.gnn")
 	if !exists(dataset) {
@@ -51,7 +52,8 @@ func streams(ctx context.Context, a *arxiv) (err error) {
 	return a.fullDisk(ctx, p, resume.StreamConfigs[0])
 }
 
-// sameOfStreams trains under budgets, windows, policies, engines, workers, ways to publish and numbers of steps in flight.
+// sameOfStreams trains under budgets, windows, policies, engines, workers, ways to publish and
+// numbers of steps in flight.
 func (a *arxiv) sameOfStreams(ctx context.Context, dataset string) error {
 	for _, network := range []string{
 		"--model tgn --fanout 5 --eval-every 2",

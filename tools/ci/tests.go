@@ -57,7 +57,8 @@ func runSkipped(_ context.Context, args []string) error {
 	return listSkipped(os.Stdout, string(records), os.Getenv("GNNSTORE_DATA") != "")
 }
 
-// listSkipped says what was skipped wherever it could have run. Where there is data, a test that never had it is an error.
+// listSkipped says what was skipped wherever it could have run. Where there is data, a test that
+// never had it is an error.
 func listSkipped(w io.Writer, records string, data bool) (err error) {
 	reasons, done := map[string]string{}, map[string]bool{}
 	for line := range strings.Lines(records) {
@@ -85,8 +86,8 @@ type testEvent struct {
 	Action, Package, ImportPath, Test, Output string
 }
 
-// countTests reads what go test -json prints, shows what failed and why tests skipped, records what ran and what did not, and
-// ends with one line of counts.
+// countTests reads what go test -json prints, shows what failed and why tests skipped, records what
+// ran and what did not, and ends with one line of counts.
 func countTests(w, record io.Writer, r io.Reader, allowed []string) error {
 	var passed, failed, skipped, refused int
 	outputs := map[string]*strings.Builder{} // by package or package and test

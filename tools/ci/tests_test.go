@@ -44,7 +44,8 @@ func TestCountTests(t *testing.T) {
 	}
 }
 
-// TestListSkipped: what one step skips and another runs was not skipped, and what several skip is told once.
+// TestListSkipped: what one step skips and another runs was not skipped, and what several skip is
+// told once.
 func TestListSkipped(t *testing.T) {
 	event := func(action, test, said string) string {
 		out := ""

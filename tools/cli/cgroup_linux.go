@@ -51,7 +51,8 @@ func (c *Cgroup) Command(ctx context.Context, name string, args ...string) *exec
 	return exec.CommandContext(ctx, "sh", append([]string{"-c", script, c.dir, name}, args...)...)
 }
 
-// Peak is the most memory the group has had, page cache included, and how often it ran into its limit.
+// Peak is the most memory the group has had, page cache included, and how often it ran into its
+// limit.
 func (c *Cgroup) Peak() (bytes, hits int64) {
 	if c == nil {
 		return 0, 0
@@ -71,7 +72,8 @@ func (c *Cgroup) number(name string) int64 {
 	return n
 }
 
-// Close removes the group, whose processes have ended, or are about to: children may outlive their parent by a moment.
+// Close removes the group, whose processes have ended, or are about to: children may outlive their
+// parent by a moment.
 func (c *Cgroup) Close() {
 	for i := 0; c != nil && i < 20; i++ {
 		if err := os.Remove(c.dir); err == nil || os.IsNotExist(err) {

@@ -1,5 +1,6 @@
-// Package cli runs a built gnnstore as its user does, for the developer programs: start at [Build], then [Binary.JSON]
-// for what a command prints and [Binary.Refused] for how it fails. A Binary is a path; it is safe for concurrent use.
+// Package cli runs a built gnnstore as its user does, for the developer programs: start at [Build],
+// then [Binary.JSON] for what a command prints and [Binary.Refused] for how it fails. A Binary is a
+// path; it is safe for concurrent use.
 package cli
 
 import (
@@ -17,7 +18,8 @@ import (
 // Binary is the path of a built gnnstore.
 type Binary string
 
-// Build builds cmd/gnnstore of the module in the working directory into dir, as releases are built: without cgo.
+// Build builds cmd/gnnstore of the module in the working directory into dir, as releases are built:
+// without cgo.
 func Build(ctx context.Context, dir string) (Binary, error) {
 	file := filepath.Join(dir, "gnnstore")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", file, "./cmd/gnnstore")
@@ -39,7 +41,8 @@ func (b Binary) Run(ctx context.Context, args ...string) error {
 	return err
 }
 
-// JSON runs gnnstore with args and --json, wants exit 0 and one object on stdout, and reads it into result.
+// JSON runs gnnstore with args and --json, wants exit 0 and one object on stdout, and reads it into
+// result.
 func (b Binary) JSON(ctx context.Context, result any, args ...string) error {
 	out, err := b.output(ctx, append(args, "--json"))
 	if err != nil {
@@ -66,8 +69,9 @@ func (b Binary) output(ctx context.Context, args []string) ([]byte, error) {
 	return out, nil
 }
 
-// Refused runs cmd, made by [Binary.Command] or around it, and wants it to fail as a user expects: exit 1, nothing on
-// stdout, no stack, no usage, and a last line on stderr that says why, which it returns.
+// Refused runs cmd, made by [Binary.Command] or around it, and wants it to fail as a user expects:
+// exit 1, nothing on stdout, no stack, no usage, and a last line on stderr that says why, which it
+// returns.
 func Refused(cmd *exec.Cmd) (string, error) {
 	_, message, err := Outcome(cmd)
 	if err == nil && message == "" {
@@ -76,7 +80,8 @@ func Refused(cmd *exec.Cmd) (string, error) {
 	return message, err
 }
 
-// Outcome runs cmd, which may succeed, and returns what it wrote to stdout; or fail as [Refused] has it, and returns why.
+// Outcome runs cmd, which may succeed, and returns what it wrote to stdout; or fail as [Refused]
+// has it, and returns why.
 func Outcome(cmd *exec.Cmd) (out []byte, refusal string, err error) {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

@@ -6,7 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// Best is the epoch that validation chose, and what its weights reach by the run's metric; 0 where that was not measured.
+// Best is the epoch that validation chose, and what its weights reach by the run's metric; 0 where
+// that was not measured.
 type Best struct {
 	Epoch             int
 	ValidAcc, TestAcc float64
@@ -72,7 +73,8 @@ func (t *Trained) Losses() []float64 {
 	return losses
 }
 
-// Inspected is what the developer programs read of `gnnstore inspect --json`, of a dataset with one type of node.
+// Inspected is what the developer programs read of `gnnstore inspect --json`, of a dataset with one
+// type of node.
 type Inspected struct {
 	Seal      string `json:"seal"`
 	NodeTypes []struct {

@@ -1,13 +1,15 @@
-// Crash kills gnnstore train where it hurts, and proves that every run goes on exactly: see package resume.
+// Crash kills gnnstore train where it hurts, and proves that every run goes on exactly: see package
+// resume.
 //
 //	go run ./tools/crash [-data DIR] [-kills 50] [-seed 1] [-bin FILE]
 //	go run ./tools/crash -ingest [-scale 0.02] [-bin FILE]
 //
-// With -ingest it kills generate in each of its passes instead, in 256 MiB, on graphs in the shape of papers100M and MAG240M
-// and on a stream, and wants the dataset that an undisturbed one makes, and nothing beside it.
+// With -ingest it kills generate in each of its passes instead, in 256 MiB, on graphs in the shape
+// of papers100M and MAG240M and on a stream, and wants the dataset that an undisturbed one makes,
+// and nothing beside it.
 //
-// It trains on ogbn-arxiv below DIR or, without it, on the graph that gnnstore ships. It exits 1 at the first difference,
-// and leaves dataset and run for a look.
+// It trains on ogbn-arxiv below DIR or, without it, on the graph that gnnstore ships. It exits 1 at
+// the first difference, and leaves dataset and run for a look.
 package main
 
 import (
@@ -55,7 +57,8 @@ func main() {
 	}
 }
 
-// run gives proof a gnnstore, built unless there is one, and a directory, which stays where something did not hold.
+// run gives proof a gnnstore, built unless there is one, and a directory, which stays where
+// something did not hold.
 func run(ctx context.Context, w io.Writer, binary cli.Binary, proof func(binary cli.Binary, dir string) error) (err error) {
 	began := time.Now()
 	dir, err := os.MkdirTemp("", "gnnstore-crash-")

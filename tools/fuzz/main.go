@@ -1,6 +1,7 @@
-// Fuzz runs every fuzz test of the module in turn, each for its share of the time, says how often each ran, and goes on
-// after a crash. It exits 1 if anything crashed; the crashing input is then in testdata/fuzz of the package, where it is
-// a seed of every later test. Run it in the module's root:
+// Fuzz runs every fuzz test of the module in turn, each for its share of the time, says how often
+// each ran, and goes on after a crash. It exits 1 if anything crashed; the crashing input is then
+// in testdata/fuzz of the package, where it is a seed of every later test. Run it in the module's
+// root:
 //
 //	go run ./tools/fuzz -time 1h [-only REGEX] [-draw -seed N]
 //
@@ -157,7 +158,8 @@ type workshop struct {
 	built        string // the package whose program is in dir
 }
 
-// newWorkshop puts scratch in memory, where there is such a place: targets that read files write some for each execution.
+// newWorkshop puts scratch in memory, where there is such a place: targets that read files write
+// some for each execution.
 func newWorkshop(ctx context.Context) (*workshop, error) {
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -213,7 +215,8 @@ func (t target) String() string {
 	return path + "." + t.name
 }
 
-// list finds the fuzz tests of all packages. go test -list would link every test of the module first.
+// list finds the fuzz tests of all packages. go test -list would link every test of the module
+// first.
 func list(ctx context.Context) ([]target, error) {
 	const files = "{{range .TestGoFiles}}\t{{.}}{{end}}{{range .XTestGoFiles}}\t{{.}}{{end}}"
 	listed, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.ImportPath}}\t{{.Dir}}"+files, "./...").Output()
@@ -255,10 +258,12 @@ type result struct {
 	err                     error
 }
 
-// brief is a share in which the inputs of interest of earlier runs would take all the time: it begins with the seeds alone.
+// brief is a share in which the inputs of interest of earlier runs would take all the time: it
+// begins with the seeds alone.
 const brief = 10 * time.Second
 
-// overtime bounds what a target may take beside its share, to read the inputs of interest and to come to an end.
+// overtime bounds what a target may take beside its share, to read the inputs of interest and to
+// come to an end.
 const overtime = 5 * time.Minute
 
 // fuzz runs a target for a while.
@@ -273,8 +278,9 @@ func (w *workshop) fuzz(ctx context.Context, t target, share time.Duration) resu
 	if share < brief {
 		cache = filepath.Join(w.dir, "cache", filepath.FromSlash(t.pkg))
 	}
-	// Go makes inputs of interest smaller for up to a minute each, in which some targets do nothing else: with 1x, FuzzFolder of
-	// mag240m runs 45 times as often and finds more. An input that crashes is made smaller by hand.
+	// Go makes inputs of interest smaller for up to a minute each, in which some targets do nothing
+	// else: with 1x, FuzzFolder of mag240m runs 45 times as often and finds more. An input that
+	// crashes is made smaller by hand.
 	cmd := exec.CommandContext(ctx, program, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzztime="+share.String(),
 		"-test.fuzzminimizetime=1x", "-test.fuzzcachedir="+cache)
 	cmd.Dir, cmd.Env = t.dir, append(os.Environ(), "TMPDIR="+w.scratch)
@@ -289,8 +295,8 @@ func (w *workshop) fuzz(ctx context.Context, t target, share time.Duration) resu
 	return r
 }
 
-// endedLate tells what go test -fuzz says now and then where its time is up, and nothing failed: that the time was up
-// (https://go.dev/issue/75804).
+// endedLate tells what go test -fuzz says now and then where its time is up, and nothing failed:
+// that the time was up (https://go.dev/issue/75804).
 func endedLate(output string) bool {
 	return deadlineLine.MatchString(output) && !crasherLine.MatchString(output)
 }

@@ -1,11 +1,13 @@
-// Mutate breaks the source on purpose, one small edit at a time, and says which test notices. The edits are those of
-// table.go and the files beside it: each names a declaration, a text in it, what stands there instead, and what that breaks.
-// The tree is never written: go test -overlay reads a copy of the one file.
+// Mutate breaks the source on purpose, one small edit at a time, and says which test notices. The
+// edits are those of table.go and the files beside it: each names a declaration, a text in it, what
+// stands there instead, and what that breaks. The tree is never written: go test -overlay reads a
+// copy of the one file.
 //
 //	go run ./tools/mutate [-only REGEXP] [-run REGEXP] [-n N -seed S] [-timeout D]
 //
-// It prints a line a mutant: killed, and by which test; SURVIVED; STALE, when the text is not there any more; or DOES NOT
-// COMPILE. Whatever is not killed makes it exit 1. Run it in the module's root. Tests run without real data.
+// It prints a line a mutant: killed, and by which test; SURVIVED; STALE, when the text is not there
+// any more; or DOES NOT COMPILE. Whatever is not killed makes it exit 1. Run it in the module's
+// root. Tests run without real data.
 package main
 
 import (

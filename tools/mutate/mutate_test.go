@@ -52,7 +52,8 @@ var names = []string{"a + b"}
 func twice(a, b int) int { return a + b + a + b }
 `
 
-// TestApply: an edit is within its declaration, comments left out, and a text that is not there once is stale.
+// TestApply: an edit is within its declaration, comments left out, and a text that is not there
+// once is stale.
 func TestApply(t *testing.T) {
 	for _, c := range []struct {
 		in, old, new string
@@ -78,8 +79,8 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestRun tries mutants of a small module: what is killed, survives, is stale or does not compile is told, and the module's files
-// stay as they are.
+// TestRun tries mutants of a small module: what is killed, survives, is stale or does not compile
+// is told, and the module's files stay as they are.
 func TestRun(t *testing.T) {
 	root := t.TempDir()
 	files := map[string]string{

@@ -1,6 +1,7 @@
 package main
 
-// computing is the portable kernels, the reference that they are held against, and how work is cut for threads.
+// computing is the portable kernels, the reference that they are held against, and how work is cut
+// for threads.
 var computing = []mutant{
 	{id: "mean-degree", file: "kernels/aggregate.go", in: "NeighborMean",
 		old: `len(list) > 1`, new: `len(list) > 2`,

@@ -29,7 +29,8 @@ type result struct {
 	err     error
 }
 
-// try runs the tests of m against the module at root with its edit: those listed, and where they all pass, all of the package.
+// try runs the tests of m against the module at root with its edit: those listed, and where they
+// all pass, all of the package.
 func try(ctx context.Context, root string, m mutant, o options) (r result) {
 	file, err := filepath.Abs(filepath.Join(root, filepath.FromSlash(m.file)))
 	if err != nil {
@@ -69,7 +70,8 @@ func try(ctx context.Context, root string, m mutant, o options) (r result) {
 		}
 	}
 	for _, pattern := range patterns {
-		// One failure is enough. What it costs when no test runs is the build alone, so a pattern that matches nothing is harmless.
+		// One failure is enough. What it costs when no test runs is the build alone, so a pattern
+		// that matches nothing is harmless.
 		args := []string{"test", "-overlay", overlay, "-vet=off", "-count=1", "-failfast", "-timeout", o.timeout.String(), "-run", pattern, "./" + m.pack()}
 		cmd := exec.CommandContext(ctx, "go", append(args, ofRapid...)...)
 		cmd.Dir = root
@@ -82,8 +84,8 @@ func try(ctx context.Context, root string, m mutant, o options) (r result) {
 	return r
 }
 
-// rapidFlags are those of rapid, where the tests in dir use it: the same cases each time, no time spent on making a failing one
-// smaller, and no file left of it in the tree.
+// rapidFlags are those of rapid, where the tests in dir use it: the same cases each time, no time
+// spent on making a failing one smaller, and no file left of it in the tree.
 func rapidFlags(dir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
@@ -101,7 +103,8 @@ func rapidFlags(dir string) ([]string, error) {
 	return nil, nil
 }
 
-// writeOverlay puts changed into dir, and beside it the file that has go read it in place of the one called file.
+// writeOverlay puts changed into dir, and beside it the file that has go read it in place of the
+// one called file.
 func writeOverlay(dir, file string, changed []byte) (overlay string, err error) {
 	mutated := filepath.Join(dir, filepath.Base(file))
 	if err := os.WriteFile(mutated, changed, 0o666); err != nil {

@@ -1,6 +1,7 @@
-// Refnums holds gnnstore's networks against PyTorch Geometric. The numbers that the tests of train/model compare with are
-// recorded by refnums.py, typed.py and temporal.py, by hand. This program and roundtrip.py are for whole runs: it writes what the network of a
-// finished run says about nodes of its dataset, and roundtrip.py loads the run's weights into PyTorch Geometric and
+// Refnums holds gnnstore's networks against PyTorch Geometric. The numbers that the tests of
+// train/model compare with are recorded by refnums.py, typed.py and temporal.py, by hand. This
+// program and roundtrip.py are for whole runs: it writes what the network of a finished run says
+// about nodes of its dataset, and roundtrip.py loads the run's weights into PyTorch Geometric and
 // compares.
 //
 //	gnnstore train cs.gnn --model gat --run runs/cs
@@ -55,8 +56,8 @@ func main() {
 	}
 }
 
-// export writes nodes.npy, logits.npy (a row for each of nodes), features.npy and edges.npy (sources above
-// destinations).
+// export writes nodes.npy, logits.npy (a row for each of nodes), features.npy and edges.npy
+// (sources above destinations).
 func export(ctx context.Context, path, weights, dataset, set string, count int, out string) error {
 	result, err := run.Read(path)
 	if err != nil {
@@ -195,7 +196,8 @@ func (p *predictor) predict(ctx context.Context, file string, c model.Config, no
 	return logits, nil
 }
 
-// load fills m from a checkpoint; what a checkpoint has besides, as the optimizer's state, is left alone.
+// load fills m from a checkpoint; what a checkpoint has besides, as the optimizer's state, is left
+// alone.
 func (p *predictor) load(m *model.Model, file string) error {
 	tensors, _, err := checkpoint.Load(vfs.Default, file)
 	if err != nil {

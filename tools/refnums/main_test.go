@@ -16,8 +16,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestExportSaysWhatTheRunMeasured: the exported logits of the best weights give the run's test accuracy, which was measured
-// layer by layer, and the arrays have the shapes that roundtrip.py expects.
+// TestExportSaysWhatTheRunMeasured: the exported logits of the best weights give the run's test
+// accuracy, which was measured layer by layer, and the arrays have the shapes that roundtrip.py
+// expects.
 func TestExportSaysWhatTheRunMeasured(t *testing.T) {
 	const nodes, classes = 400, 4
 	path := storetest.Build(t, storetest.Communities(nodes, classes, 6, 8, 3))

@@ -32,9 +32,10 @@ type made struct {
 	Passes  []struct{ Name string }
 }
 
-// Kill makes a dataset undisturbed. Then it kills the making of the like in every pass, once something is written in it, and
-// again in every pass of what goes on, and lets it come to an end: alone after one kill each, unless chain is all that is
-// wanted, and after all of them. Seals must be equal, verify content, and nothing else left.
+// Kill makes a dataset undisturbed. Then it kills the making of the like in every pass, once
+// something is written in it, and again in every pass of what goes on, and lets it come to an end:
+// alone after one kill each, unless chain is all that is wanted, and after all of them. Seals must
+// be equal, verify content, and nothing else left.
 func (p *Ingest) Kill(ctx context.Context, chainOnly bool) error {
 	var whole made
 	out, tmp := filepath.Join(p.Dir, "whole.gnn"), filepath.Join(p.Dir, "tmp")
@@ -114,8 +115,8 @@ func (p *Ingest) whole(ctx context.Context, out, tmp, seal string) error {
 	return os.RemoveAll(out)
 }
 
-// killIn kills the making of out in a pass, once more is on disk than when it began, or as soon as another begins. It says
-// false when it ended before.
+// killIn kills the making of out in a pass, once more is on disk than when it began, or as soon as
+// another begins. It says false when it ended before.
 func (p *Ingest) killIn(ctx context.Context, out, tmp, pass string, passes []string) (killed bool, err error) {
 	cmd := p.Binary.Command(ctx, p.Args(out, tmp)...)
 	stderr, err := cmd.StderrPipe()

@@ -10,8 +10,8 @@ import (
 // A point is where a run is killed: once an update is on record, or in the middle of a write.
 type point struct {
 	step int // the update, of the run; 0: at a write
-	// write is a pattern of temporary files below the run directory. The file-th that is created, from 1, ends the run
-	// after so many changes to it: 0 at its creation.
+	// write is a pattern of temporary files below the run directory. The file-th that is created,
+	// from 1, ends the run after so many changes to it: 0 at its creation.
 	write         string
 	file, changes int
 }
@@ -43,9 +43,10 @@ func (p point) String() string {
 	return fmt.Sprintf("after %d changes to %s no. %d", p.changes, p.write, p.file)
 }
 
-// draw chooses where the kill of a number ends a run of total steps that goes on after step from, with a checkpoint every
-// so many: two in five, and any that is owed, inside the write of a checkpoint; one in ten inside another write; others
-// at a step, of those of a new run half before the first checkpoint.
+// draw chooses where the kill of a number ends a run of total steps that goes on after step from,
+// with a checkpoint every so many: two in five, and any that is owed, inside the write of a
+// checkpoint; one in ten inside another write; others at a step, of those of a new run half before
+// the first checkpoint.
 func draw(random *rand.Rand, number int, owed, goesOn bool, from, total, every int) point {
 	switch {
 	case owed || number%5 == 1 || number%5 == 3:

@@ -1,12 +1,13 @@
-// Package resume proves what train's --resume promises: a run that is killed with SIGKILL, wherever it is, goes on and
-// ends as if nothing had happened. Start at [Prover.Kill]. The same runs prove what a full disk leaves, in
-// [Prover.FullDisk], and that two runs keep out of each other's way, in [Prover.Twice].
+// Package resume proves what train's --resume promises: a run that is killed with SIGKILL, wherever
+// it is, goes on and ends as if nothing had happened. Start at [Prover.Kill]. The same runs prove
+// what a full disk leaves, in [Prover.FullDisk], and that two runs keep out of each other's way, in
+// [Prover.Twice].
 //
 // [Ingest.Kill] proves the same of what makes datasets.
 //
-// A run is killed at an update or in the middle of a write, and both are recognised by what the process did to its files:
-// the update's line in metrics.jsonl, the change to a temporary file. No proof waits for a time to pass. A Prover's
-// methods run one at a time.
+// A run is killed at an update or in the middle of a write, and both are recognised by what the
+// process did to its files: the update's line in metrics.jsonl, the change to a temporary file. No
+// proof waits for a time to pass. A Prover's methods run one at a time.
 package resume
 
 import (
@@ -49,8 +50,9 @@ type Config struct {
 	Full        string   // the directory, below the run's, that a full disk has no room for; default checkpoints
 }
 
-// Configs differ in what a checkpoint has to carry: epochs that are not evaluated, the weights of the best one, learnt rows, one
-// file to keep, a spill, dropout in rows and in attention, batches that share their draws across it, hidden rows of earlier steps.
+// Configs differ in what a checkpoint has to carry: epochs that are not evaluated, the weights of
+// the best one, learnt rows, one file to keep, a spill, dropout in rows and in attention, batches
+// that share their draws across it, hidden rows of earlier steps.
 var Configs = []Config{
 	{"sage", strings.Fields("--epochs 3 --fanout 5,5 --eval-every 2 --host-memory 16MiB --spill 64MiB"), 5, 2, ""},
 	{"rsage", strings.Fields("--epochs 2 --fanout 5,5 --input node=embed:16 --host-memory 2MiB --clip-norm 1"), 5, 1, ""},
@@ -59,7 +61,8 @@ var Configs = []Config{
 	{"gat", strings.Fields("--epochs 2 --fanout 3,3 --heads 2 --attn-dropout 0.3 --sampler rw --kappa 7"), 5, 3, ""},
 }
 
-// StreamConfigs are of networks for streams: with state that later steps must not see yet, with mailboxes, and with epochs that begin without loss.
+// StreamConfigs are of networks for streams: with state that later steps must not see yet, with
+// mailboxes, and with epochs that begin without loss.
 var StreamConfigs = []Config{
 	{"tgn", strings.Fields("--epochs 2 --fanout 5 --staleness 3 --host-memory 32KiB"), 5, 2, "state"},
 	{"apan", strings.Fields("--epochs 2 --fanout 3 --staleness 2 --publish late --mails 4 --host-memory 64KiB"), 5, 1, ""},
@@ -80,7 +83,8 @@ func (p *Prover) args(c Config, dir string) []string {
 	return append(args, c.Flags...)
 }
 
-// again goes on with the run of c in dir from what is left, under options drawn anew. They hold for this time only.
+// again goes on with the run of c in dir from what is left, under options drawn anew. They hold for
+// this time only.
 func (p *Prover) again(random *rand.Rand, c Config, dir string, l *left) (args, changed []string) {
 	flags := slices.Sorted(maps.Keys(variations))
 	for _, i := range random.Perm(len(flags))[:random.IntN(3)] {
@@ -94,8 +98,8 @@ func (p *Prover) again(random *rand.Rand, c Config, dir string, l *left) (args, 
 	return append(args, changed...), changed
 }
 
-// start runs gnnstore and calls reached, if not nil, once the run in dir is at the point; printed is its stdout, and
-// killed tells that a signal ended it.
+// start runs gnnstore and calls reached, if not nil, once the run in dir is at the point; printed
+// is its stdout, and killed tells that a signal ended it.
 func (p *Prover) start(ctx context.Context, args []string, dir string, at point, reached func(*os.Process) error) (
 	printed []byte, killed bool, err error) {
 	cmd := p.Binary.Command(ctx, args...)
@@ -128,8 +132,8 @@ func (p *Prover) start(ctx context.Context, args []string, dir string, at point,
 	return stdout.Bytes(), false, nil
 }
 
-// when calls reached as soon as the run in dir, which may begin later, is at the point. The returned function ends the
-// wait and returns its error; to end before the point is none.
+// when calls reached as soon as the run in dir, which may begin later, is at the point. The
+// returned function ends the wait and returns its error; to end before the point is none.
 func when(dir string, at point, reached func() error) (stop func() error, err error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
@@ -188,8 +192,9 @@ type tally struct {
 	owed                              bool // a kill was to be in the write of a checkpoint and was not
 }
 
-// Kill kills runs of configs in turn, so often in all, some of them several times, and lets each end: it must end as the
-// reference does. The first difference is the error, which says where to look.
+// Kill kills runs of configs in turn, so often in all, some of them several times, and lets each
+// end: it must end as the reference does. The first difference is the error, which says where to
+// look.
 func (p *Prover) Kill(ctx context.Context, configs []Config, kills int) error {
 	p.tally = tally{}
 	for t := &p.tally; t.kills < kills; t.runs++ {
@@ -231,7 +236,8 @@ func (p *Prover) Kill(ctx context.Context, configs []Config, kills int) error {
 	return nil
 }
 
-// killAndResume kills a run of c, and one time in three what goes on with it, until it ends by itself.
+// killAndResume kills a run of c, and one time in three what goes on with it, until it ends by
+// itself.
 func (p *Prover) killAndResume(ctx context.Context, c Config, want *outcome, dir string, kills int) error {
 	t := &p.tally
 	before := &left{}
@@ -296,7 +302,8 @@ func (t *tally) count(l *left, at point) {
 	}
 }
 
-// readable wants stats to show the killed run in dir as it stands, or to say in a line that there is nothing to show.
+// readable wants stats to show the killed run in dir as it stands, or to say in a line that there
+// is nothing to show.
 func (p *Prover) readable(ctx context.Context, dir string, l *left) error {
 	if !l.lines && !l.finished {
 		_, err := cli.Refused(p.Binary.Command(ctx, "stats", dir))
@@ -334,7 +341,8 @@ func (l *left) wentOn(later *left, killed bool) (string, error) {
 	return fmt.Sprintf("resumed after step %d", from), nil
 }
 
-// checkpointsAfter lists the checkpoints that a run of c keeps which goes on from l, its options changed, to its end.
+// checkpointsAfter lists the checkpoints that a run of c keeps which goes on from l, its options
+// changed, to its end.
 func (l *left) checkpointsAfter(changed []string, c Config, want *outcome) []int {
 	every := c.Every
 	if i := slices.Index(changed, "--checkpoint-every"); i >= 0 {

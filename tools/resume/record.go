@@ -170,8 +170,8 @@ func (l *left) String() string {
 	return s
 }
 
-// An outcome is what no kill may change: what train --json prints but times and what caches held, and what the run
-// leaves.
+// An outcome is what no kill may change: what train --json prints but times and what caches held,
+// and what the run leaves.
 type outcome struct {
 	Status     string    `json:"status"`
 	ParamsXXH3 string    `json:"params_xxh3"`
@@ -237,8 +237,8 @@ func (o *outcome) total() int {
 	return n
 }
 
-// differs names the first thing in which o is not want. Numbers print so that they read back exactly, so that what
-// prints alike is alike.
+// differs names the first thing in which o is not want. Numbers print so that they read back
+// exactly, so that what prints alike is alike.
 func (o *outcome) differs(want *outcome) error {
 	for _, c := range []struct {
 		name      string

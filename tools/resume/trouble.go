@@ -12,9 +12,10 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
-// FullDisk trains in dir, on a small disk that fill takes all of and free gives back. The disk fills when the first
-// checkpoint stands: the run must fail in a line that names the file and the way out, which FullDisk returns, leave
-// what stood as it was, and go on to the end of the reference once there is room.
+// FullDisk trains in dir, on a small disk that fill takes all of and free gives back. The disk
+// fills when the first checkpoint stands: the run must fail in a line that names the file and the
+// way out, which FullDisk returns, leave what stood as it was, and go on to the end of the
+// reference once there is room.
 func (p *Prover) FullDisk(ctx context.Context, c Config, dir string, fill, free func() error) (message string, err error) {
 	want, err := p.reference(ctx, c)
 	if err != nil {
@@ -67,8 +68,8 @@ func (p *Prover) FullDisk(ctx context.Context, c Config, dir string, fill, free 
 	return message, got.differs(want)
 }
 
-// Twice starts runs in the directory of one that is at work. Both ways to start must be refused in a line, which Twice
-// returns, and the run at work must not notice.
+// Twice starts runs in the directory of one that is at work. Both ways to start must be refused in
+// a line, which Twice returns, and the run at work must not notice.
 func (p *Prover) Twice(ctx context.Context, c Config) (messages []string, err error) {
 	want, err := p.reference(ctx, c)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher tells of the files that a run creates, writes or moves into place, in the order in which it does so. It never
-// decides by the clock: the kernel's inotify says what happened. One goroutine may ask; close may come from another.
+// watcher tells of the files that a run creates, writes or moves into place, in the order in which
+// it does so. It never decides by the clock: the kernel's inotify says what happened. One goroutine
+// may ask; close may come from another.
 type watcher struct {
 	fd    int // of file, whose Fd would make it blocking
 	file  *os.File
@@ -25,7 +26,8 @@ type watcher struct {
 
 const watched = unix.IN_CREATE | unix.IN_MODIFY | unix.IN_MOVED_TO
 
-// watch begins to watch a run directory, which must exist, and its checkpoints, which may come later.
+// watch begins to watch a run directory, which must exist, and its checkpoints, which may come
+// later.
 func watch(dir string) (*watcher, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
@@ -67,7 +69,8 @@ func (w *watcher) next() (change, error) {
 	return c, nil
 }
 
-// decode reads whole events: watch, mask, cookie, length of the name and the name, filled up with zeros.
+// decode reads whole events: watch, mask, cookie, length of the name and the name, filled up with
+// zeros.
 func (w *watcher) decode(events []byte) error {
 	for len(events) >= unix.SizeofInotifyEvent {
 		field := func(i int) uint32 { return binary.NativeEndian.Uint32(events[4*i:]) }
@@ -86,8 +89,9 @@ func (w *watcher) decode(events []byte) error {
 			if err := w.add(c.name + "/"); err != nil {
 				return err
 			}
-			// What came before the watch did; with bad luck its own event is to come, and it counts twice. A file that has
-			// come and gone is missed. Either way a run is killed at another write than was drawn, and where is printed.
+			// What came before the watch did; with bad luck its own event is to come, and it counts
+			// twice. A file that has come and gone is missed. Either way a run is killed at another
+			// write than was drawn, and where is printed.
 			entries, err := os.ReadDir(filepath.Join(w.dir, c.name))
 			if err != nil {
 				return err

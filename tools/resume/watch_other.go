@@ -4,7 +4,8 @@ package resume
 
 import "errors"
 
-// watcher is inotify's, which this system lacks: to poll for a write that lasts a millisecond would prove little.
+// watcher is inotify's, which this system lacks: to poll for a write that lasts a millisecond would
+// prove little.
 type watcher struct{}
 
 func watch(string) (*watcher, error) {

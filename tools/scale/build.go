@@ -26,7 +26,8 @@ type built struct {
 	hits       int64
 }
 
-// build runs gnnstore with args, which make a dataset, within 110 % of memory bytes, and prints its passes.
+// build runs gnnstore with args, which make a dataset, within 110 % of memory bytes, and prints its
+// passes.
 func (b *bench) build(ctx context.Context, memory int64, args ...string) (*built, error) {
 	args = append(args, "--memory", fmt.Sprint(memory), "--json")
 	r := &built{groupLimit: memory / 10 * 11}
@@ -56,7 +57,8 @@ func (b *bench) build(ctx context.Context, memory int64, args ...string) (*built
 
 const mib = 1 << 20
 
-// print shows every pass: what it did a second, how much of that was the disk's limit, and what the plan had said.
+// print shows every pass: what it did a second, how much of that was the disk's limit, and what the
+// plan had said.
 func (b *bench) print(r *built) {
 	expected := map[string]build.PassPlan{}
 	for _, p := range r.plan.Passes {

@@ -1,17 +1,18 @@
 //go:build linux
 
-// Scale ingests graphs as large as the disk allows, each in a memory cgroup of 110 % of its --memory, and prints what
-// every pass took beside what the disk can do and what --plan had said.
+// Scale ingests graphs as large as the disk allows, each in a memory cgroup of 110 % of its
+// --memory, and prints what every pass took beside what the disk can do and what --plan had said.
 //
 //	go run ./tools/scale [-dir DIR] [-only papers,raw,equal,strings,mag240m,peer,train] [-scale 1] [-python PYTHON]
 //	    [-dataset DIR] [-bin FILE]
 //
-// papers makes papers100M's shape at -scale straight through the builder, with 4 GiB; raw writes the raw files of the
-// same at a quarter of it and ingests them; equal builds one graph with 256 MiB and with 4 GiB, and compares seals;
-// strings ingests 20 million string ids out of parquet with 512 MiB; mag240m ingests that layout; peer builds 10 million
-// nodes and 160 million edges beside what NumPy and SciPy users do; train, which is no default, trains on papers100M's
-// shape with 8 GiB. It needs root for the cgroup, and says so when it goes on without. Results go to tools/RESULTS.md by
-// hand.
+// papers makes papers100M's shape at -scale straight through the builder, with 4 GiB; raw writes
+// the raw files of the same at a quarter of it and ingests them; equal builds one graph with 256
+// MiB and with 4 GiB, and compares seals; strings ingests 20 million string ids out of parquet with
+// 512 MiB; mag240m ingests that layout; peer builds 10 million nodes and 160 million edges beside
+// what NumPy and SciPy users do; train, which is no default, trains on papers100M's shape with 8
+// GiB. It needs root for the cgroup, and says so when it goes on without. Results go to
+// tools/RESULTS.md by hand.
 package main
 
 import (

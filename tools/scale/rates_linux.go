@@ -12,7 +12,8 @@ import (
 // rates are bytes a second.
 type rates struct{ write, read, memory float64 }
 
-// measureDisk writes and reads 2 GiB around the page cache, 4 MiB at a time by two goroutines, as the builder does.
+// measureDisk writes and reads 2 GiB around the page cache, 4 MiB at a time by two goroutines, as
+// the builder does.
 func measureDisk(dir string) (r rates, err error) {
 	const block, blocks = 4 << 20, 512
 	name := filepath.Join(dir, "rate")

@@ -30,8 +30,8 @@ type trained struct {
 // logEvery is how often a step is put on record.
 const logEvery = 10
 
-// train trains a 3-layer GraphSAGE on papers100M's shape with 8 GiB, for an epoch; then 60 steps of it row by row and
-// with an LRU cache of the same memory, and a network without neighbours.
+// train trains a 3-layer GraphSAGE on papers100M's shape with 8 GiB, for an epoch; then 60 steps of
+// it row by row and with an LRU cache of the same memory, and a network without neighbours.
 func (b *bench) train(ctx context.Context) error {
 	dataset := b.dataset
 	if dataset == "" {
@@ -76,8 +76,8 @@ func (b *bench) train(ctx context.Context) error {
 	return nil
 }
 
-// dropPages takes the pages of a dataset out of the page cache: a run in a group that finds some there is not charged
-// for them, and reads less than one that comes first.
+// dropPages takes the pages of a dataset out of the page cache: a run in a group that finds some
+// there is not charged for them, and reads less than one that comes first.
 func dropPages(dataset string) error {
 	return filepath.WalkDir(dataset, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {

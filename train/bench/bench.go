@@ -1,11 +1,12 @@
 // Package bench measures what this machine makes of the kernels, the sampler and a training step.
 //
-// A [Case] is one thing to time; [Cases] lists them for a kernel set, at the sizes of a training step. [Ceilings] says what
-// the machine could do at best, so that a rate has something to be a share of. Nothing here prints: gnnstore bench and
-// tools/bench do. A [Trainer] is one update without the run around it.
+// A [Case] is one thing to time; [Cases] lists them for a kernel set, at the sizes of a training
+// step. [Ceilings] says what the machine could do at best, so that a rate has something to be a
+// share of. Nothing here prints: gnnstore bench and tools/bench do. A [Trainer] is one update
+// without the run around it.
 //
-// A Case holds memory only between Prepare and the function that it returns to give it back. One goroutine uses them.
-// Start at [Cases].
+// A Case holds memory only between Prepare and the function that it returns to give it back. One
+// goroutine uses them. Start at [Cases].
 package bench
 
 import (
@@ -79,8 +80,8 @@ func (r Result) String() string {
 	return s
 }
 
-// Run measures the ceilings, and then every case that o.Filter matches, and tells each as soon as it is there. It ends with
-// ctx, between two cases.
+// Run measures the ceilings, and then every case that o.Filter matches, and tells each as soon as
+// it is there. It ends with ctx, between two cases.
 func Run(ctx context.Context, o Options, started func(Ceilings), each func(Result)) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -110,7 +111,8 @@ func Run(ctx context.Context, o Options, started func(Ceilings), each func(Resul
 	return nil
 }
 
-// Time runs run once to warm up, and then for at least d. It returns how often that was and how long each took in the mean.
+// Time runs run once to warm up, and then for at least d. It returns how often that was and how
+// long each took in the mean.
 func Time(run func(), d time.Duration) (runs int, each time.Duration) {
 	run()
 	start := time.Now()
@@ -123,7 +125,8 @@ func Time(run func(), d time.Duration) (runs int, each time.Duration) {
 	}
 }
 
-// Rates is the work in a second, given how long a run takes, and its share of the ceilings that are known.
+// Rates is the work in a second, given how long a run takes, and its share of the ceilings that are
+// known.
 func (w Work) Rates(each time.Duration, top Ceilings) []Metric {
 	rates := []Metric{}
 	rate := func(amount float64, unit string, scale, ceiling float64, share string) {

@@ -15,7 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// TestCasesRun runs every case but the large ones once, on every set but Go's, which is slow: their shapes fit.
+// TestCasesRun runs every case but the large ones once, on every set but Go's, which is slow: their
+// shapes fit.
 func TestCasesRun(t *testing.T) {
 	for i, set := range kernels.Sets() {
 		if i > 0 && testing.Short() {

@@ -12,7 +12,8 @@ import (
 // Product is the shape of a layer: rows of in columns, and out×in weights.
 type Product struct{ Rows, In, Out int }
 
-// Products are those of a three-layer network on 128 features, of its last layer, and one that is too small to be fast.
+// Products are those of a three-layer network on 128 features, of its last layer, and one that is
+// too small to be fast.
 var Products = []Product{{8192, 256, 256}, {65536, 128, 256}, {8192, 40, 256}, {8192, 256, 40}, {16, 256, 256}}
 
 // Name is what the cases and tools/bench/openblas.py call one of the three products of a layer.
@@ -86,7 +87,8 @@ func (s suite) products(p Product) []Case {
 	return cases
 }
 
-// means have lists that name rows of a table: of 256 or 512 KiB, or a thousand times that. They are plain, or weighted sums.
+// means have lists that name rows of a table: of 256 or 512 KiB, or a thousand times that. They are
+// plain, or weighted sums.
 func (s suite) means(table string, rows int) []Case {
 	const dsts, degree, cols = 16384, 10, 128
 	name := func(op, dtype string) string {
@@ -145,7 +147,8 @@ func (s suite) passes() []Case {
 			dst, src := newMatrix(m, rows, cols), halves(m, rows, cols)
 			return func() { m.Convert(dst, src) }
 		}),
-		// A layer's sources, of which one in four is in a slot, and their gradient's norms; then every row is kept.
+		// A layer's sources, of which one in four is in a slot, and their gradient's norms; then
+		// every row is kept.
 		s.on(name("AssembleRows"), Work{Bytes: 7.5 * n}, func(m *memory) func() {
 			dst, x, slots := newMatrix(m, rows, cols), filled(m, rows, cols), halves(m, rows, cols)
 			from := make([]uint32, rows)
@@ -215,7 +218,8 @@ const seeds = 1000
 
 var fanouts = []int{15, 10, 5}
 
-// sampling draws batches on one core from a graph whose lists are in no cache: a million nodes, 60 MB of edges.
+// sampling draws batches on one core from a graph whose lists are in no cache: a million nodes, 60
+// MB of edges.
 func (s suite) sampling() Case {
 	const nodes, degree, batches = 1 << 20, 15, 16
 	return Case{fmt.Sprintf("Sample/fanout=15,10,5/batch=%d/nodes=%d", seeds, nodes), func() Job {

@@ -20,7 +20,8 @@ type Ceilings struct {
 // readBytes is more than a last-level cache holds for one of many tenants.
 const readBytes = 256 << 20
 
-// MeasureCeilings takes the best of five pieces of d altogether: other work on the machine can only make one slower.
+// MeasureCeilings takes the best of five pieces of d altogether: other work on the machine can only
+// make one slower.
 func MeasureCeilings(set kernels.Set, threads int, d time.Duration) Ceilings {
 	const pieces = 5
 	top := Ceilings{Set: set, Threads: threads, How: "multiply-adds in registers"}
@@ -46,7 +47,8 @@ func MeasureCeilings(set kernels.Set, threads int, d time.Duration) Ceilings {
 	return top
 }
 
-// smallProduct returns a product whose operands stay in the first two levels of cache; a run returns its operations.
+// smallProduct returns a product whose operands stay in the first two levels of cache; a run
+// returns its operations.
 func smallProduct(set kernels.Set) func() float64 {
 	const n = 96
 	return func() float64 {
@@ -62,8 +64,8 @@ func smallProduct(set kernels.Set) func() float64 {
 	}
 }
 
-// onThreads runs run again and again for d, on so many goroutines at once, and returns the sum of what it returned in a
-// second.
+// onThreads runs run again and again for d, on so many goroutines at once, and returns the sum of
+// what it returned in a second.
 func onThreads(threads int, d time.Duration, run func() float64) float64 {
 	var all sync.WaitGroup
 	done := make([]float64, threads)

@@ -19,8 +19,9 @@ func (g *graph) Nodes() int { return len(g.offsets) - 1 }
 // Neighbors implements sample.Lists.
 func (g *graph) Neighbors(v uint32) []uint32 { return g.nbr[g.offsets[v]:g.offsets[v+1]] }
 
-// generate makes a graph of so many nodes with degree in-neighbours in the mean, between half and one and a half of it
-// each. Low ids are neighbours more often, as in a dataset that is numbered by degree: the chance of id u falls as 1/√u.
+// generate makes a graph of so many nodes with degree in-neighbours in the mean, between half and
+// one and a half of it each. Low ids are neighbours more often, as in a dataset that is numbered by
+// degree: the chance of id u falls as 1/√u.
 func generate(nodes, degree int, seed uint64) *graph {
 	g := &graph{offsets: make([]uint64, 1, nodes+1), nbr: make([]uint32, 0, nodes*degree)}
 	for v := range nodes {

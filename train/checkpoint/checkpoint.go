@@ -1,10 +1,11 @@
-// Package checkpoint keeps named float32 tensors in a safetensors file: an 8-byte header length, a JSON header, raw
-// little-endian data, as https://huggingface.co/docs/safetensors describes it. Such files are read by PyTorch users'
-// tools as they are.
+// Package checkpoint keeps named float32 tensors in a safetensors file: an 8-byte header length, a
+// JSON header, raw little-endian data, as https://huggingface.co/docs/safetensors describes it.
+// Such files are read by PyTorch users' tools as they are.
 //
-// Save replaces the file atomically: a reader, or a process started after a crash, sees the old file or the new one.
-// Load believes nothing: sizes are checked before anything is allocated, and a checksum of the whole file, which the metadata has,
-// finds every bit that changed. Start at [Save].
+// Save replaces the file atomically: a reader, or a process started after a crash, sees the old
+// file or the new one. Load believes nothing: sizes are checked before anything is allocated, and a
+// checksum of the whole file, which the metadata has, finds every bit that changed. Start at
+// [Save].
 package checkpoint
 
 import (
@@ -35,7 +36,8 @@ type Tensor struct {
 
 const (
 	metaKey = "__metadata__"
-	// fileSumKey is XXH3-64 of the whole file, its own digits taken as zeros: safetensors has no checksum.
+	// fileSumKey is XXH3-64 of the whole file, its own digits taken as zeros: safetensors has no
+	// checksum.
 	fileSumKey = "gnnstore.file_xxh3"
 	// dataSumKey is what earlier versions wrote instead: that of the data alone.
 	dataSumKey = "gnnstore.xxh3"
@@ -112,7 +114,8 @@ func sumOf(parts ...[]byte) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-// WriteFile replaces path atomically, by way of path.tmp: whatever happens, path holds the old contents or the new.
+// WriteFile replaces path atomically, by way of path.tmp: whatever happens, path holds the old
+// contents or the new.
 func WriteFile(fs vfs.FS, path string, contents []byte) error {
 	return WriteBy(fs, path, func(w io.Writer) error {
 		_, err := w.Write(contents)
@@ -120,7 +123,8 @@ func WriteFile(fs vfs.FS, path string, contents []byte) error {
 	})
 }
 
-// WriteBy is WriteFile of what write writes, which may find the bytes of a Write changed afterwards: a vfs.File may do that.
+// WriteBy is WriteFile of what write writes, which may find the bytes of a Write changed
+// afterwards: a vfs.File may do that.
 func WriteBy(fs vfs.FS, path string, write func(w io.Writer) error) error {
 	if err := replace(fs, path, write); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -150,7 +154,8 @@ func replace(fs vfs.FS, path string, write func(w io.Writer) error) (err error) 
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Open opens an ordinary file for reading. It refuses others, whose reads may wait forever; see [store.OpenFile].
+// Open opens an ordinary file for reading. It refuses others, whose reads may wait forever; see
+// [store.OpenFile].
 func Open(fs vfs.FS, path string) (vfs.File, error) {
 	if info, err := fs.Stat(path); err == nil {
 		if err := store.Regular(path, info.Mode()); err != nil {
@@ -160,8 +165,9 @@ func Open(fs vfs.FS, path string) (vfs.File, error) {
 	return fs.Open(path)
 }
 
-// Load reads all tensors of path, in the order of their data, and its metadata but for the checksum. A file of ours in which
-// a bit has changed is an error; one that another program wrote has no checksum.
+// Load reads all tensors of path, in the order of their data, and its metadata but for the
+// checksum. A file of ours in which a bit has changed is an error; one that another program wrote
+// has no checksum.
 func Load(fs vfs.FS, path string) (_ []Tensor, meta map[string]string, err error) {
 	defer func() {
 		if err != nil {
@@ -263,8 +269,8 @@ type named struct {
 	entry
 }
 
-// decode checks the entries and returns them in the order of their data, which fills the bytes [0, end) without a gap or
-// an overlap: the format wants that, and so no header makes much of little.
+// decode checks the entries and returns them in the order of their data, which fills the bytes [0,
+// end) without a gap or an overlap: the format wants that, and so no header makes much of little.
 func decode(raw map[string]json.RawMessage) (entries []named, end uint64, err error) {
 	for name, m := range raw {
 		e := named{name: name}

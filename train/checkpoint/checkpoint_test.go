@@ -66,7 +66,8 @@ func TestEveryBit(t *testing.T) {
 	require.EqualError(t, err, "read checkpoint "+path+": checksum differs: truncated or damaged; use the checkpoint before it")
 }
 
-// TestOtherWriters: a file of an earlier version has a checksum of its data, and one of another program has none.
+// TestOtherWriters: a file of an earlier version has a checksum of its data, and one of another
+// program has none.
 func TestOtherWriters(t *testing.T) {
 	tensors := `"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}`
 	data := []byte{0, 0, 128, 63}
@@ -115,7 +116,8 @@ func TestOldOrNew(t *testing.T) {
 	}
 }
 
-// TestRefusesBeforeReading gives headers that do not describe what follows: nothing of its size is allocated.
+// TestRefusesBeforeReading gives headers that do not describe what follows: nothing of its size is
+// allocated.
 func TestRefusesBeforeReading(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c.safetensors")
 	for want, c := range map[string]struct {

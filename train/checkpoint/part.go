@@ -6,10 +6,12 @@ type State struct {
 	Meta    map[string]string
 }
 
-// Part is something of a run that has state between two steps: weights, an optimizer, a task, how far the run has come.
+// Part is something of a run that has state between two steps: weights, an optimizer, a task, how
+// far the run has come.
 type Part interface {
-	// Save adds to s what the part needs to go on from here, under names that no other part has. State that is too large for
-	// tensors is in files of the part's own: they are on disk, synced, before Save returns, and the metadata names them.
+	// Save adds to s what the part needs to go on from here, under names that no other part has.
+	// State that is too large for tensors is in files of the part's own: they are on disk, synced,
+	// before Save returns, and the metadata names them.
 	Save(s *State) error
 	// Check says why the part cannot go on from s, and changes nothing of the run.
 	Check(s *State) error

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPowerLoss: what Save reported as written is there when the power fails right after it, the bytes and the name.
+// TestPowerLoss: what Save reported as written is there when the power fails right after it, the
+// bytes and the name.
 func TestPowerLoss(t *testing.T) {
 	const path = "/run/c.safetensors"
 	disk := vfs.NewCrashableMem()

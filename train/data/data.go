@@ -1,8 +1,9 @@
-// Package data is what a run needs of a dataset: types of nodes and relations between them, one label, the parts of a split and
-// the names that users know.
+// Package data is what a run needs of a dataset: types of nodes and relations between them, one
+// label, the parts of a split and the names that users know.
 //
-// A [Data] is opened once ([Open]), and training, plans and evaluation share it. Its methods may be called by several goroutines
-// at once; those that read mapped memory do so inside store.Guard, their own or the caller's.
+// A [Data] is opened once ([Open]), and training, plans and evaluation share it. Its methods may be
+// called by several goroutines at once; those that read mapped memory do so inside store.Guard,
+// their own or the caller's.
 package data
 
 import (
@@ -20,24 +21,27 @@ import (
 // Data is what a run uses of a dataset, which stays open for as long as the Data is used.
 type Data struct {
 	Set *store.Dataset
-	// Types and Relations are numbered by their place in the manifest. With Options.Relation there are that relation and its ends
-	// alone.
+	// Types and Relations are numbered by their place in the manifest. With Options.Relation there
+	// are that relation and its ends alone.
 	Types     []Type
 	Relations []Relation
-	// EdgeTables are the tables that networks read rows of edges from, as if the edges of a relation were nodes of a type. A batch's inputs
-	// have them behind those of Types: see Input.
+	// EdgeTables are the tables that networks read rows of edges from, as if the edges of a
+	// relation were nodes of a type. A batch's inputs have them behind those of Types: see Input.
 	EdgeTables []Type
 	Target     int // the type of the nodes that are learnt, whose label and split these are
 	Labels     *store.Labels
 	Split      string // its name
-	// Train, Valid and Test are the parts of the split, less the nodes without a label, of which there are Unlabelled.
+	// Train, Valid and Test are the parts of the split, less the nodes without a label, of which
+	// there are Unlabelled.
 	Train, Valid, Test []uint32
 	Unlabelled         int
-	// Links are those that are learnt, where these are no nodes: then there are no labels and no parts of nodes.
+	// Links are those that are learnt, where these are no nodes: then there are no labels and no
+	// parts of nodes.
 	Links *Links
 	// EdgeLabel is what is learnt of the edges in Links; nil where it is which nodes they join.
 	EdgeLabel *EdgeLabel
-	// NoLabels says that no node has one: Labels only say what those are that a network was trained on.
+	// NoLabels says that no node has one: Labels only say what those are that a network was trained
+	// on.
 	NoLabels bool
 }
 
@@ -45,8 +49,9 @@ type Data struct {
 type Type struct {
 	Name  string
 	Nodes int
-	// Features is its input, nil where it has no table or is to do without. Embed is then the columns of its learnt rows, 0 where
-	// all nodes have one row. Where it has both, these rows were learnt on another dataset, and are not learnt here.
+	// Features is its input, nil where it has no table or is to do without. Embed is then the
+	// columns of its learnt rows, 0 where all nodes have one row. Where it has both, these rows
+	// were learnt on another dataset, and are not learnt here.
 	Features *store.Features
 	Embed    int
 
@@ -60,7 +65,8 @@ type Relation struct {
 	Weights  *store.EdgeColumn // of the edges, nil unless Options asked for them and there are some
 	// Inputs are the columns of the edges that networks read.
 	Inputs []*store.EdgeColumn
-	// RowIDs has the row of each edge in table number Table of Data.EdgeTables, where networks read that; else it is nil.
+	// RowIDs has the row of each edge in table number Table of Data.EdgeTables, where networks read
+	// that; else it is nil.
 	RowIDs *store.EdgeColumn
 	Table  int
 }
@@ -69,42 +75,49 @@ type Relation struct {
 type Options struct {
 	Split    string // empty where the target has just one
 	Weighted bool   // the weights of the edges, too
-	// Target is the type of nodes to learn, empty where just one has a label and a split. Links says that the links of a relation are
-	// learnt: of the one that Target names, empty where just one has an edge split.
+	// Target is the type of nodes to learn, empty where just one has a label and a split. Links
+	// says that the links of a relation are learnt: of the one that Target names, empty where just
+	// one has an edge split.
 	Target string
 	Links  bool
-	// EdgeLabel has a column of these edges be learnt: COLUMN, whose different values are classes; COLUMN:sign, negative values and
-	// all others; or COLUMN:value, numbers. It goes with Links.
+	// EdgeLabel has a column of these edges be learnt: COLUMN, whose different values are classes;
+	// COLUMN:sign, negative values and all others; or COLUMN:value, numbers. It goes with Links.
 	EdgeLabel string
-	// Uses has the dataset be one that a trained network is used on, so that labels, a split and edges that are held out may be missing.
-	// Label is then what the labels are that it was trained on, or LabelOfEdges, by EdgeLabel.Elsewhere.
+	// Uses has the dataset be one that a trained network is used on, so that labels, a split and
+	// edges that are held out may be missing. Label is then what the labels are that it was trained
+	// on, or LabelOfEdges, by EdgeLabel.Elsewhere.
 	Uses         bool
 	Label        *store.Label
 	LabelOfEdges *EdgeLabel
-	// Learnt are rows, by type, that take the place of learnt rows where these were learnt on another dataset.
+	// Learnt are rows, by type, that take the place of learnt rows where these were learnt on
+	// another dataset.
 	Learnt map[string]*store.Features
-	// Together learns the links of all relations where Target names none and they are within one type.
+	// Together learns the links of all relations where Target names none and they are within one
+	// type.
 	Together bool
 	// Relation is the one relation to use, by name or key; empty: all of them.
 	Relation string
-	// Inputs says by name of a type what its nodes have for input: Table, Embed or Constant. Others have the first table of their
-	// type, or, without one, Embed with Hidden columns where the rows take up to EmbedBytes, else Constant.
+	// Inputs says by name of a type what its nodes have for input: Table, Embed or Constant. Others
+	// have the first table of their type, or, without one, Embed with Hidden columns where the rows
+	// take up to EmbedBytes, else Constant.
 	Inputs map[string]string
 	Hidden int
-	// EdgeInputs are the columns of edges that networks read, by name or key of their relation, or the one word Table, which may name the
-	// table as in "table:NAME".
+	// EdgeInputs are the columns of edges that networks read, by name or key of their relation, or
+	// the one word Table, which may name the table as in "table:NAME".
 	EdgeInputs map[string][]string
 }
 
-// What nodes of a type can have for input: the rows of a table, which may be named as in "table:NAME"; learnt rows of their own,
-// of so many columns, as in "embed:64"; or one learnt row for all of them.
+// What nodes of a type can have for input: the rows of a table, which may be named as in
+// "table:NAME"; learnt rows of their own, of so many columns, as in "embed:64"; or one learnt row
+// for all of them.
 const (
 	Table    = "table"
 	Embed    = "embed"
 	Constant = "constant"
 )
 
-// EmbedBytes is what learnt rows may take, with two moments whatever their optimizer keeps, where nobody has asked for them.
+// EmbedBytes is what learnt rows may take, with two moments whatever their optimizer keeps, where
+// nobody has asked for them.
 const EmbedBytes = 1 << 30
 
 // MaxEmbed is the largest number of columns of learnt rows.
@@ -113,8 +126,8 @@ const MaxEmbed = 1 << 16
 // maxClasses bounds the logits of a batch: a thousand seeds take 4 GB of them.
 const maxClasses = 1 << 20
 
-// Open finds what a run needs, or says what is missing and what to do. Where a label, the split or a section that it reads is
-// damaged, it says that.
+// Open finds what a run needs, or says what is missing and what to do. Where a label, the split or
+// a section that it reads is damaged, it says that.
 func Open(ds *store.Dataset, o Options) (*Data, error) {
 	d, err := openGraph(ds, o.Relation)
 	if err != nil {
@@ -153,7 +166,8 @@ func Open(ds *store.Dataset, o Options) (*Data, error) {
 	return d, nil
 }
 
-// openNodes finds the type of nodes that is learnt, its label and its split, each the one of that name or the only one.
+// openNodes finds the type of nodes that is learnt, its label and its split, each the one of that
+// name or the only one.
 func (d *Data) openNodes(o Options) error {
 	if err := d.findTarget(o.Target, "so nothing to learn"); err != nil {
 		return err
@@ -328,8 +342,8 @@ func (d *Data) typeNames() string {
 	return some(names)
 }
 
-// findTarget finds the type that is learnt: the one of that name, or the only one that can be. Where there is none, the error
-// goes on with without.
+// findTarget finds the type that is learnt: the one of that name, or the only one that can be.
+// Where there is none, the error goes on with without.
 func (d *Data) findTarget(name, without string) error {
 	m := d.Set.Manifest()
 	var can []string // types with a label and a split
@@ -376,7 +390,8 @@ func (d *Data) Seeds(nodes []uint32) [][]uint32 {
 	return seeds
 }
 
-// OfRelation is fanouts by number of a relation: those given under its name or key, and nil for the others.
+// OfRelation is fanouts by number of a relation: those given under its name or key, and nil for the
+// others.
 func (d *Data) OfRelation(fanouts map[string][]int) ([][]int, error) {
 	if len(fanouts) == 0 {
 		return nil, nil
@@ -400,10 +415,12 @@ func (d *Data) OfRelation(fanouts map[string][]int) ([][]int, error) {
 	return all, nil
 }
 
-// Ordered tells whether nodes of small numbers are those that batches meet most, as ingest orders them.
+// Ordered tells whether nodes of small numbers are those that batches meet most, as ingest orders
+// them.
 func (d *Data) Ordered() bool { return d.Set.Manifest().Order != "original" }
 
-// InDegree gives the number of edges that lead to a node of a type, over the relations that are drawn from.
+// InDegree gives the number of edges that lead to a node of a type, over the relations that are
+// drawn from.
 func (d *Data) InDegree(typ int, drawn []bool) func(v uint32) int {
 	var into []*Relation
 	for i := range d.Relations {
@@ -432,8 +449,8 @@ func (d *Data) useWeights() {
 	}
 }
 
-// CheckWeights says what is wrong with the weights of the relations that are drawn from: one of them at least must have some, and all
-// that have some have them as float32.
+// CheckWeights says what is wrong with the weights of the relations that are drawn from: one of
+// them at least must have some, and all that have some have them as float32.
 func (d *Data) CheckWeights(drawn []bool) (err error) {
 	some := false
 	for i, r := range d.Relations {
@@ -481,8 +498,8 @@ func (r Relation) Lists() sample.Lists {
 	return weightedGraph{r.Graph, r.Weights}
 }
 
-// AtHand is the relation as sample.AtHand has it, read through its map. Where a run is weighted, edges without weights of their own
-// weigh 1.
+// AtHand is the relation as sample.AtHand has it, read through its map. Where a run is weighted,
+// edges without weights of their own weigh 1.
 func (r Relation) AtHand(weighted bool) sample.Topology {
 	t := sample.AtHand(r.Lists())
 	if weighted && r.Weights == nil {
@@ -571,8 +588,9 @@ func (d *Data) Name(t int, v uint32) (name string) {
 // IDs are those by which users know the nodes of a type.
 func (d *Data) IDs(t int) store.IDs { return d.Set.IDs(d.Types[t].number) }
 
-// SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the topology, weights, values and tables of
-// the relations that are drawn from, and of the tables of the types that are read.
+// SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the
+// topology, weights, values and tables of the relations that are drawn from, and of the tables of
+// the types that are read.
 func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 	var files []store.SectionFile
 	if d.Labels != nil && !d.NoLabels {
@@ -623,7 +641,8 @@ func (t *Type) Input() string {
 	return Constant
 }
 
-// Input is what a batch reads as number n of its inputs: those of all types, and then those of EdgeTables.
+// Input is what a batch reads as number n of its inputs: those of all types, and then those of
+// EdgeTables.
 func (d *Data) Input(n int) *Type {
 	if n < len(d.Types) {
 		return &d.Types[n]

@@ -6,8 +6,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// OpenToDraw is Open for who draws and does not train: Train has the seeds, which are the training nodes of the split that have a
-// label, where there are labels, and without a split all nodes of the target. Labels and the other parts are left out.
+// OpenToDraw is Open for who draws and does not train: Train has the seeds, which are the training
+// nodes of the split that have a label, where there are labels, and without a split all nodes of
+// the target. Labels and the other parts are left out.
 func OpenToDraw(ds *store.Dataset, o Options) (*Data, error) {
 	d, err := openGraph(ds, o.Relation)
 	if err != nil {
@@ -71,7 +72,8 @@ func OpenToDraw(ds *store.Dataset, o Options) (*Data, error) {
 	return d, nil
 }
 
-// choose finds the split of the target that has a name, or the only one where the name is empty; chosen is -1 where there is none.
+// choose finds the split of the target that has a name, or the only one where the name is empty;
+// chosen is -1 where there is none.
 func (d *Data) choose(name string) (names []string, chosen int) {
 	chosen = -1
 	for i, s := range d.Set.Manifest().Splits {

@@ -12,11 +12,13 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// EdgeLabel is what is learnt of the edges of a relation, Links.Relation: their classes, or numbers. A column of theirs has it.
+// EdgeLabel is what is learnt of the edges of a relation, Links.Relation: their classes, or
+// numbers. A column of theirs has it.
 type EdgeLabel struct {
 	Name   string            // of the column
 	Column *store.EdgeColumn // nil on a dataset that it was not learnt on, which need not have it
-	// Classes are the names of the classes, in the order of their numbers; nil where numbers are learnt.
+	// Classes are the names of the classes, in the order of their numbers; nil where numbers are
+	// learnt.
 	Classes []string
 	// Train is how many edges each class has to train on.
 	Train []int64
@@ -137,7 +139,8 @@ func (d *Data) findEdgeClasses(text, kind string) error {
 // signClasses are those of signLabel.
 var signClasses = [2]string{"negative", "not negative"}
 
-// HeldValues are the values of a column of the relation for a part of its edge split, for store.EdgeColumn.Number.
+// HeldValues are the values of a column of the relation for a part of its edge split, for
+// store.EdgeColumn.Number.
 func (d *Data) HeldValues(h store.HeldEdges, p store.HeldPart, c *store.EdgeColumn) ([]byte, error) {
 	if h.Len() == 0 {
 		return nil, nil
@@ -173,7 +176,8 @@ func (l *EdgeLabel) Class(x float64) uint32 {
 	return uint32(i)
 }
 
-// Given are the columns of the edges that a network reads and that are not what is learnt: numbers, or which row of a table an edge has.
+// Given are the columns of the edges that a network reads and that are not what is learnt: numbers,
+// or which row of a table an edge has.
 func (d *Data) Given() (columns []*store.EdgeColumn) {
 	for _, c := range d.Relations[d.Links.Relation].Brought() {
 		if c.Column.Name != d.EdgeLabel.Name {
@@ -199,16 +203,19 @@ func (d *Data) GivenDim() int {
 	return len(d.Given())
 }
 
-// givenBytes is of the numbers that are given with the edges that are computed together, of which a copy or two are in memory.
+// givenBytes is of the numbers that are given with the edges that are computed together, of which a
+// copy or two are in memory.
 const givenBytes = 1 << 20
 
-// GivenAtOnce is how many edges are computed together, at most so many: fewer where their numbers take much memory.
+// GivenAtOnce is how many edges are computed together, at most so many: fewer where their numbers
+// take much memory.
 func (d *Data) GivenAtOnce(most int) int {
 	return min(most, max(1, givenBytes/(4*max(1, d.GivenDim()))))
 }
 
-// AppendGiven appends what is given with an edge, by its values of columns, which are those that Given has. A row is read through the
-// table's map; one that is not there panics with a *store.SectionError, which store.Guard returns.
+// AppendGiven appends what is given with an edge, by its values of columns, which are those that
+// Given has. A row is read through the table's map; one that is not there panics with a
+// *store.SectionError, which store.Guard returns.
 func (d *Data) AppendGiven(dst []float32, given []*store.EdgeColumn, value func(c *store.EdgeColumn) float64) []float32 {
 	t := d.GivenTable()
 	for _, c := range given {

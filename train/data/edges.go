@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// useEdgeInputs gives relations the columns of their edges that networks read, or the table: what is given under its name or, which is the more
-// exact, its key.
+// useEdgeInputs gives relations the columns of their edges that networks read, or the table: what
+// is given under its name or, which is the more exact, its key.
 func (d *Data) useEdgeInputs(inputs map[string][]string) error {
 	keys, used := []string{}, map[string]bool{}
 	for i := range d.Relations {
@@ -47,7 +47,8 @@ func (d *Data) useEdgeInputs(inputs map[string][]string) error {
 	return nil
 }
 
-// useEdgeTable gives r the rows of a table, where that is what columns say: a column of that name comes first.
+// useEdgeTable gives r the rows of a table, where that is what columns say: a column of that name
+// comes first.
 func (d *Data) useEdgeTable(name string, columns []string, r *Relation) (is bool, err error) {
 	at := slices.IndexFunc(columns, func(c string) bool {
 		return (c == Table || strings.HasPrefix(c, Table+":")) && r.Column(c) == nil
@@ -86,8 +87,8 @@ func (d *Data) useEdgeTable(name string, columns []string, r *Relation) (is bool
 	return true, nil
 }
 
-// edgeTable is the table of r's edges of that name, or the first where the name is empty: one of its own, or else of the relation that it is
-// made from. there are the names of all.
+// edgeTable is the table of r's edges of that name, or the first where the name is empty: one of
+// its own, or else of the relation that it is made from. there are the names of all.
 func (d *Data) edgeTable(r *Relation, name string) (table *store.Features, there []string) {
 	for _, of := range []string{r.Relation.Key(), r.Relation.ReverseOf} {
 		for i, t := range d.Set.Manifest().Tables {
@@ -149,7 +150,8 @@ func (r *Relation) reads(column string) bool {
 	return slices.ContainsFunc(r.Inputs, func(c *store.EdgeColumn) bool { return c.Column.Name == column })
 }
 
-// Brought are the columns of the edges that batches bring along: those that networks read, or which rows they have.
+// Brought are the columns of the edges that batches bring along: those that networks read, or which
+// rows they have.
 func (r *Relation) Brought() []*store.EdgeColumn {
 	if r.RowIDs == nil {
 		return r.Inputs
@@ -176,7 +178,8 @@ func (d *Data) DrawnTables(drawn []bool) []bool {
 	return read
 }
 
-// BringRows has batches of s say which rows of tables edges have, of those relations that has gives them for.
+// BringRows has batches of s say which rows of tables edges have, of those relations that has gives
+// them for.
 func (d *Data) BringRows(s *sample.Sampler, has func(r int) sample.Rows) {
 	if len(d.EdgeTables) == 0 {
 		return
@@ -210,7 +213,8 @@ func (m mappedRows) ReadRows(context.Context, []uint32, func(i, from int, part [
 	panic("data: numbers of rows are read that are at hand")
 }
 
-// Values are what edges of the relation bring along, read through their map; nil where they bring nothing.
+// Values are what edges of the relation bring along, read through their map; nil where they bring
+// nothing.
 func (r Relation) Values() sample.Values {
 	if len(r.Inputs) == 0 {
 		return nil

@@ -8,13 +8,14 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Links is what is known of the links of a relation: its edges, which are trained on, and those that its edge split holds out.
+// Links is what is known of the links of a relation: its edges, which are trained on, and those
+// that its edge split holds out.
 type Links struct {
 	Relation    int // by number in Data.Relations
 	Mirror      int // of the relation that has the same edges the other way round; -1: there is none
 	Valid, Test store.HeldEdges
-	// All are the relations whose links are learnt together, ascending by number: Relation alone, or several within one type, of which
-	// it is the first.
+	// All are the relations whose links are learnt together, ascending by number: Relation alone,
+	// or several within one type, of which it is the first.
 	All []LinksOf
 }
 
@@ -32,9 +33,10 @@ func (l *Links) Held() (valid, test int) {
 	return valid, test
 }
 
-// openLinks finds the relation whose links are learnt: the one of that name, as SRC,REL,DST, by its name or by its key; or the only one
-// that has an edge split. Where a network is used alone, none need be split. With together, and without a name, those of all relations are,
-// where they are within one type.
+// openLinks finds the relation whose links are learnt: the one of that name, as SRC,REL,DST, by its
+// name or by its key; or the only one that has an edge split. Where a network is used alone, none
+// need be split. With together, and without a name, those of all relations are, where they are
+// within one type.
 func (d *Data) openLinks(name string, uses, together bool) error {
 	var can []string // relations with a split
 	chosen := -1
@@ -94,7 +96,8 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 	return nil
 }
 
-// oneType finds all relations that are no other's reverse: their links are learnt together. It is the first of them.
+// oneType finds all relations that are no other's reverse: their links are learnt together. It is
+// the first of them.
 func (d *Data) oneType() (first int, err error) {
 	l := &Links{Mirror: -1}
 	edges := int64(0)

@@ -2,8 +2,9 @@ package data
 
 import "math/bits"
 
-// Shown is the labels that a network may see whose input are labels: the classes of the training nodes, but of those that are
-// hidden. One goroutine at a time. It reads the dataset when it is made, and then no more.
+// Shown is the labels that a network may see whose input are labels: the classes of the training
+// nodes, but of those that are hidden. One goroutine at a time. It reads the dataset when it is
+// made, and then no more.
 type Shown struct {
 	train   []uint64 // a bit for each node of the target
 	before  []uint32 // by word of train: how many training nodes come before it
@@ -53,7 +54,8 @@ func (s *Shown) number(v uint32) (n uint32, ok bool) {
 	return s.before[v/64] + uint32(bits.OnesCount64(word&(bit-1))), word&bit != 0
 }
 
-// Classes are those of node v of the target: none where it is no training node, or hidden. The slice is borrowed.
+// Classes are those of node v of the target: none where it is no training node, or hidden. The
+// slice is borrowed.
 func (s *Shown) Classes(v uint32) []uint32 {
 	n, ok := s.number(v)
 	if !ok || s.hidden[n/64]>>(n%64)&1 != 0 {

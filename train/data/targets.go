@@ -18,9 +18,9 @@ func (d *Data) Numbers(dst []float32, nodes []uint32) ([]float32, error) {
 	return dst, nil
 }
 
-// Targets appends the multi-label targets of nodes to dst, a row of 0 and 1 for each, NaN where one is not known, and
-// counts those that are known: what kernels.Backend.SigmoidCrossEntropy and metric.Multi take. The label has several
-// Classes a node.
+// Targets appends the multi-label targets of nodes to dst, a row of 0 and 1 for each, NaN where one
+// is not known, and counts those that are known: what kernels.Backend.SigmoidCrossEntropy and
+// metric.Multi take. The label has several Classes a node.
 func (d *Data) Targets(dst []float32, nodes []uint32) (_ []float32, known int, err error) {
 	for _, v := range nodes {
 		for c, bit := range d.Labels.Bits(v) {

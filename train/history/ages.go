@@ -2,8 +2,8 @@ package history
 
 // ages finds the slots that a step wrote. All embeddings of a step expire in the same plan, and
 // plans expire one step after the other. So ages sorts the slots by step, for span steps at a time,
-// and sorts again when a plan asks for a later step. A slot that is freed later stays in its list, and
-// gone says so. So expiry reads bits, which lie together, and not the slots, which lie apart.
+// and sorts again when a plan asks for a later step. A slot that is freed later stays in its list,
+// and gone says so. So expiry reads bits, which lie together, and not the slots, which lie apart.
 type ages struct {
 	span   int      // steps of a list; at most t_stale, so that their writes are over
 	first  int      // the first of these steps, or notSorted

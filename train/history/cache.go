@@ -21,8 +21,8 @@ type Cache struct {
 		counts  []Counts
 		written int        // steps below are written back
 		planned []*Planned // steps from written on
-		// verdicts are those of the steps before written, the oldest first: Lag of them, or of all steps there were. Some are known to
-		// plans already, which may be made again.
+		// verdicts are those of the steps before written, the oldest first: Lag of them, or of all
+		// steps there were. Some are known to plans already, which may be made again.
 		verdicts []verdict
 		spare    []*Planned
 	}
@@ -142,11 +142,13 @@ func (c *Cache) Planned(step int) *Planned {
 	return p
 }
 
-// WriteBack tells what a step that ran measured, beside Planned.Parts; of parts that are idle it may be nothing, and if all are there
-// may be no list. Steps are written back in order, each once. Which embeddings it rejects is known to plans of steps Lag later.
+// WriteBack tells what a step that ran measured, beside Planned.Parts; of parts that are idle it
+// may be nothing, and if all are there may be no list. Steps are written back in order, each once.
+// Which embeddings it rejects is known to plans of steps Lag later.
 func (c *Cache) WriteBack(step int, measured []Measured) {
 	p := c.Planned(step)
-	// Nobody else changes what is written back, nor a plan that is made: only those who come after are shut out.
+	// Nobody else changes what is written back, nor a plan that is made: only those who come after
+	// are shut out.
 	if step != c.mu.written {
 		panic(fmt.Sprintf("history: WriteBack of step %d: step %d is next", step, c.mu.written))
 	}
@@ -180,8 +182,8 @@ func (c *Cache) WriteBack(step int, measured []Measured) {
 	c.mu.written++
 }
 
-// Rewind forgets the plans of steps from step on, which did not run and are planned anew. Nobody may plan or write back
-// meanwhile.
+// Rewind forgets the plans of steps from step on, which did not run and are planned anew. Nobody
+// may plan or write back meanwhile.
 func (c *Cache) Rewind(step int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

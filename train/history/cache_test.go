@@ -17,8 +17,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// simulation plans and runs steps of a Cache, and holds each against the reference. What is live and what gradients are depends on the
-// step alone, so that a step that is planned anew is the same.
+// simulation plans and runs steps of a Cache, and holds each against the reference. What is live
+// and what gradients are depends on the step alone, so that a step that is planned anew is the
+// same.
 type simulation struct {
 	t          require.TestingT
 	o          history.Options
@@ -63,7 +64,8 @@ func (s *simulation) live(step, layer, typ int) (ids []uint32) {
 	return ids
 }
 
-// plan plans a group of n steps, of which it draws so many hops, and then forgets it unless these were all.
+// plan plans a group of n steps, of which it draws so many hops, and then forgets it unless these
+// were all.
 func (s *simulation) plan(n, hops int) {
 	e := s.cache.Group(s.next, n)
 	require.Equal(s.t, len(s.o.Kept) == 0, e == nil)
@@ -178,7 +180,8 @@ func (s *simulation) run() {
 				m.Overflow = append(m.Overflow, uint32(bit(overflows[v])))
 			}
 		}
-		// The verdict is what the plans of steps i + Lag on see, whichever are made by now, or made anew.
+		// The verdict is what the plans of steps i + Lag on see, whichever are made by now, or made
+		// anew.
 		s.references[k].measure(i, &d, live, norm, overflows)
 		delete(s.before[k], i)
 		for _, r := range s.before[k] {
@@ -256,8 +259,9 @@ func drawOptions(t *rapid.T) history.Options {
 	return o
 }
 
-// TestCacheAgainstReference: whatever is planned ahead, in groups of any size, and given up, and whenever steps run, and whether or not the
-// state went through a snapshot, all plans are those of the rules.
+// TestCacheAgainstReference: whatever is planned ahead, in groups of any size, and given up, and
+// whenever steps run, and whether or not the state went through a snapshot, all plans are those of
+// the rules.
 func TestCacheAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSimulation(t, drawOptions(t), rapid.Uint64().Draw(t, "numbers"))
@@ -310,8 +314,9 @@ func TestCacheForLong(t *testing.T) {
 	}
 }
 
-// TestCacheIsAlgorithm1: with a lag of 1 and enough slots the cache is FreshGNN's algorithm 1: what is in it is used, what has a small
-// gradient is put in or stays, what has a large one is thrown out, and so is what is old.
+// TestCacheIsAlgorithm1: with a lag of 1 and enough slots the cache is FreshGNN's algorithm 1: what
+// is in it is used, what has a small gradient is put in or stays, what has a large one is thrown
+// out, and so is what is old.
 func TestCacheIsAlgorithm1(t *testing.T) {
 	const stale, steps, pGrad = 6, 300, 0.6
 	c, err := history.New(history.Options{
@@ -423,7 +428,8 @@ func TestOrderOfCalls(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestRewindForgetsUses: a plan that did not run holds no slot for one that takes its place, of another batch.
+// TestRewindForgetsUses: a plan that did not run holds no slot for one that takes its place, of
+// another batch.
 func TestRewindForgetsUses(t *testing.T) {
 	c, err := history.New(history.Options{Layers: 2, Types: 1, PGrad: 1, TStale: 1, Lag: 3, Kept: []history.Kept{{Layer: 1, Slots: 1}}})
 	require.NoError(t, err)

@@ -7,7 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// group is the sample.Expander of steps that are drawn together. Its memory is used for each group again.
+// group is the sample.Expander of steps that are drawn together. Its memory is used for each group
+// again.
 type group struct {
 	cache        *Cache
 	first, steps int

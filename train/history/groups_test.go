@@ -22,7 +22,8 @@ type lists [][]uint32
 func (l lists) Nodes() int                  { return len(l) }
 func (l lists) Neighbors(v uint32) []uint32 { return l[v] }
 
-// graph is two types of nodes and three relations: within type 0, from 1 to 0, and from 0 to 1. The first nodes of a type are met most.
+// graph is two types of nodes and three relations: within type 0, from 1 to 0, and from 0 to 1. The
+// first nodes of a type are met most.
 func graph() (schema sample.Schema, topo []sample.Topology) {
 	schema = sample.Schema{Types: []int{60, 25}, Relations: []sample.Relation{{Src: 0, Dst: 0}, {Src: 1, Dst: 0}, {Src: 0, Dst: 1}}}
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -104,8 +105,9 @@ func measure(d drawn, step int) (all []history.Measured) {
 	return all
 }
 
-// requireReached checks that every source of a layer is a destination or the neighbour of one, that the destinations of a layer are what
-// the layer above computes of its sources, in their order, and that nothing else is.
+// requireReached checks that every source of a layer is a destination or the neighbour of one, that
+// the destinations of a layer are what the layer above computes of its sources, in their order, and
+// that nothing else is.
 func requireReached(t *testing.T, schema sample.Schema, b *sample.Batch) {
 	for l := range b.Layers {
 		layer := &b.Layers[l]
@@ -148,7 +150,8 @@ func requireReached(t *testing.T, schema sample.Schema, b *sample.Batch) {
 	}
 }
 
-// TestGroupsChangeNothing: however many steps are drawn together, batches, plans and the state that is left are the same, bit for bit.
+// TestGroupsChangeNothing: however many steps are drawn together, batches, plans and the state that
+// is left are the same, bit for bit.
 func TestGroupsChangeNothing(t *testing.T) {
 	for _, kind := range []sample.Kind{sample.NS, sample.Labor0, sample.LaborStar} {
 		for _, slots := range []int{8, 2000} {
@@ -176,7 +179,8 @@ func TestGroupsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestAtOnce plans, writes back and looks on at the same time: nobody waits for ever, and all is what it is in turn.
+// TestAtOnce plans, writes back and looks on at the same time: nobody waits for ever, and all is
+// what it is in turn.
 func TestAtOnce(t *testing.T) {
 	o := history.Options{
 		Layers: 3, Types: 1, PGrad: 0.5, TStale: 10, Lag: 6, Kept: []history.Kept{{Layer: 1, Slots: 40}, {Layer: 2, Slots: 90}},

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHeat: each node is of one class, the first nodes are as many as asked for, by degree with those that are as hot as the last of them, and no
-// other node is hotter.
+// TestHeat: each node is of one class, the first nodes are as many as asked for, by degree with
+// those that are as hot as the last of them, and no other node is hotter.
 func TestHeat(t *testing.T) {
 	degree := func(v uint32) int { return int(v*v) % 37 }
 	require.Nil(t, HeatOf(0, true, degree))

@@ -18,7 +18,8 @@ func newIndex(slots, nodes int) index {
 	return index{places: make(places, placesPerSlot*slots)}
 }
 
-// find looks for the version of a node, of one of slots. A list by node may have one that is past use, and none of slots any more.
+// find looks for the version of a node, of one of slots. A list by node may have one that is past
+// use, and none of slots any more.
 func (x *index) find(node uint32, slots []slot) (v Version, ok bool) {
 	_, v, ok = x.look(node, slots)
 	return v, ok
@@ -75,12 +76,13 @@ func (x *index) remove(node uint32) {
 	x.places.remove(node)
 }
 
-// places are a hash table with open addressing and linear probing, at most half full. A deletion shifts the
-// entries behind it back, so that look-ups do not slow down with time. Nodes lie in the table, not in the slots alone: a probe
-// reads memory in one place.
+// places are a hash table with open addressing and linear probing, at most half full. A deletion
+// shifts the entries behind it back, so that look-ups do not slow down with time. Nodes lie in the
+// table, not in the slots alone: a probe reads memory in one place.
 type places []uint64 // a node in the upper half, its slot+1 in the lower; 0 is free
 
-// placesPerSlot keeps the table at most half full: probes for what is there look at 1.5 places on average, others at 2.5.
+// placesPerSlot keeps the table at most half full: probes for what is there look at 1.5 places on
+// average, others at 2.5.
 const placesPerSlot = 2
 
 // look returns the place of a node, or the free place where a node that is not there belongs.
@@ -96,8 +98,8 @@ func (x places) from(p int, node uint32) int {
 	return p
 }
 
-// remove takes out a node, which is there. An entry that follows in the run of taken places moves into the hole, unless its home
-// lies behind the hole: a probe from there would not find it.
+// remove takes out a node, which is there. An entry that follows in the run of taken places moves
+// into the hole, unless its home lies behind the hole: a probe from there would not find it.
 func (x places) remove(node uint32) {
 	hole := x.home(node)
 	for uint32(x[hole]>>32) != node {
@@ -112,8 +114,9 @@ func (x places) remove(node uint32) {
 	x[hole] = 0
 }
 
-// home is where the probe for a node starts. Multiplying by the golden ratio spreads runs of nodes (Knuth, The Art of Computer
-// Programming 3, section 6.4), and scaling by the upper bits lets the table have any size.
+// home is where the probe for a node starts. Multiplying by the golden ratio spreads runs of nodes
+// (Knuth, The Art of Computer Programming 3, section 6.4), and scaling by the upper bits lets the
+// table have any size.
 func (x places) home(node uint32) int {
 	home, _ := bits.Mul64(uint64(node)*0x9e3779b97f4a7c15, uint64(len(x)))
 	return int(home)

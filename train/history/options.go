@@ -6,24 +6,28 @@ import (
 	"math"
 )
 
-// Options says which embeddings a Cache keeps, and when they are used. They are the same for a whole run, since results depend on them
-// and on nothing else. Steps are numbered as the run numbers them.
+// Options says which embeddings a Cache keeps, and when they are used. They are the same for a
+// whole run, since results depend on them and on nothing else. Steps are numbered as the run
+// numbers them.
 type Options struct {
 	Seed uint64
 	// Layers and Types are those of the batches, a sample.Batch's.
 	Layers, Types int
-	// PGrad is p_grad: of the nodes of a layer and type in a step, the share with the smallest gradients whose embeddings are accepted.
+	// PGrad is p_grad: of the nodes of a layer and type in a step, the share with the smallest
+	// gradients whose embeddings are accepted.
 	PGrad float64
-	// TStale is t_stale: the most steps from the step that computes an embedding to one that uses it. If it or PGrad is 0, nothing is
-	// kept.
+	// TStale is t_stale: the most steps from the step that computes an embedding to one that uses
+	// it. If it or PGrad is 0, nothing is kept.
 	TStale int
-	// Lag is K: the verdict on the embeddings of step i is known to the plans of step i + K and later ones. Default 1.
+	// Lag is K: the verdict on the embeddings of step i is known to the plans of step i + K and
+	// later ones. Default 1.
 	Lag int
 	// Start is the first step that keeps and uses embeddings.
 	Start int
 	// First is the first step that is planned. Restore takes it from the snapshot.
 	First int
-	// Kept is whose embeddings are kept. Each layer and type that it leaves out is computed by each step.
+	// Kept is whose embeddings are kept. Each layer and type that it leaves out is computed by each
+	// step.
 	Kept []Kept
 }
 
@@ -31,9 +35,11 @@ type Options struct {
 // Layers are numbered as in sample.Batch. Layer 0 reads features, which are not kept here.
 type Kept struct {
 	Layer, Type, Slots int
-	// Nodes bounds the numbers of those that may be kept: where they are few beside the slots they are found faster. Default: not known.
+	// Nodes bounds the numbers of those that may be kept: where they are few beside the slots they
+	// are found faster. Default: not known.
 	Nodes int
-	// Admits tells whether the embedding of a node may be kept: a function of the node alone, the same for the whole run. Default: all may.
+	// Admits tells whether the embedding of a node may be kept: a function of the node alone, the
+	// same for the whole run. Default: all may.
 	Admits func(v uint32) bool
 }
 

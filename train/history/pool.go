@@ -52,7 +52,8 @@ func newRule(o Options) *rule {
 	return r
 }
 
-// coinTag begins the words of a coin. Other numbers of a run's seed begin with others: packages sample and task.
+// coinTag begins the words of a coin. Other numbers of a run's seed begin with others: packages
+// sample and task.
 const coinTag = 21
 
 func newPool(o Options, k Kept, r *rule) *pool {
@@ -73,10 +74,12 @@ type Part struct {
 	Layer, Type int
 	// Live is how many nodes of the type the layer reads, computed and used.
 	Live int
-	// Rows are those of the computed embeddings that are kept, as rows of the layer below, ascending. Rows[i] goes to Slots[i] once
-	// the step has read all that it uses. No slot comes twice.
+	// Rows are those of the computed embeddings that are kept, as rows of the layer below,
+	// ascending. Rows[i] goes to Slots[i] once the step has read all that it uses. No slot comes
+	// twice.
 	Rows, Slots []uint32
-	// Used is what the step reads of earlier steps, by place. No slot comes twice, and none is written as well.
+	// Used is what the step reads of earlier steps, by place. No slot comes twice, and none is
+	// written as well.
 	Used []Use
 
 	planned bool
@@ -90,7 +93,8 @@ type Use struct {
 	Version
 }
 
-// Idle tells whether the step neither keeps nor uses an embedding here. Then nobody asks for gradients.
+// Idle tells whether the step neither keeps nor uses an embedding here. Then nobody asks for
+// gradients.
 func (p *Part) Idle() bool { return len(p.Rows) == 0 && len(p.Used) == 0 }
 
 // undo is how a pool was before a plan.
@@ -141,9 +145,9 @@ func (r *pool) plan(step int, rejected []Version, p *Part, live, next []uint32, 
 	return next, origins
 }
 
-// use decides which of some live nodes, at most ahead, a step uses. They are live[at:] of plan. Half
-// of the answers are yes, in no order that a processor could guess, so the loop has no branch on
-// them: it writes each node to both lists, and only the length of one grows.
+// use decides which of some live nodes, at most ahead, a step uses. They are live[at:] of plan.
+// Half of the answers are yes, in no order that a processor could guess, so the loop has no branch
+// on them: it writes each node to both lists, and only the length of one grows.
 func (r *pool) use(step int, p *Part, at int, some, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
 	var (
 		found          [ahead]uint64

@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// reference is the rules in plain maps and lists, for one layer and type, a step after the other. It shares with Cache what a coin is.
+// reference is the rules in plain maps and lists, for one layer and type, a step after the other.
+// It shares with Cache what a coin is.
 type reference struct {
 	history.Options // with defaults
 	history.Kept

@@ -14,14 +14,17 @@ const (
 
 // Settings say how a run uses the hidden rows of earlier steps again. The zero value uses none.
 type Settings struct {
-	// PGrad is FreshGNN's p_grad: of the nodes of a layer in a step, the share with the smallest gradients whose rows are kept.
+	// PGrad is FreshGNN's p_grad: of the nodes of a layer in a step, the share with the smallest
+	// gradients whose rows are kept.
 	PGrad float64 `json:"p_grad,omitempty"`
-	// TStale is t_stale: the most steps from the step that computes a row to one that uses it. Auto is a fifth of an epoch's steps, 200 at
-	// most, and 0 in epochs of less than five, which uses none.
+	// TStale is t_stale: the most steps from the step that computes a row to one that uses it. Auto
+	// is a fifth of an epoch's steps, 200 at most, and 0 in epochs of less than five, which uses
+	// none.
 	TStale int `json:"t_stale,omitempty"`
 	// HistoryStart is the first step, of the run, that keeps rows. Auto is an epoch.
 	HistoryStart int `json:"history_start,omitempty"`
-	// HistoryLag is K: the gradients of step i are known to the plans of step i + K and later ones. Auto is half of TStale, from 1 to 100.
+	// HistoryLag is K: the gradients of step i are known to the plans of step i + K and later ones.
+	// Auto is half of TStale, from 1 to 100.
 	HistoryLag int `json:"history_lag,omitempty"`
 	// HistoryBytes bounds the rows that are kept, with their index. Auto takes the rows that save
 	// more than they take, or 64 MiB if that is more, and at most the nodes that TStale steps meet.
@@ -55,7 +58,8 @@ func (s Settings) Validate() error {
 // usualStale is t_stale where an epoch is long: the paper's.
 const usualStale = 200
 
-// Resolve is s with numbers in the place of Auto, but for HistoryBytes, in a run whose epochs have so many steps.
+// Resolve is s with numbers in the place of Auto, but for HistoryBytes, in a run whose epochs have
+// so many steps.
 func (s Settings) Resolve(steps int) Settings {
 	if s.TStale == Auto {
 		s.TStale = min(usualStale, steps/5)

@@ -6,10 +6,12 @@ import (
 	"slices"
 )
 
-// Candidate is the nodes of a layer and type whose rows may be kept, in classes of nodes that are about as hot, the hottest first.
+// Candidate is the nodes of a layer and type whose rows may be kept, in classes of nodes that are
+// about as hot, the hottest first.
 type Candidate struct {
 	Classes []Class
-	// Saved is the bytes of feature rows that a step saves by using a kept row in place of one of these nodes.
+	// Saved is the bytes of feature rows that a step saves by using a kept row in place of one of
+	// these nodes.
 	Saved float64
 }
 
@@ -19,8 +21,8 @@ type Class struct {
 	Met   float64
 }
 
-// usualWindow is the steps of a usual window, by which a slot's bytes count: feature rows of these steps could lie in its place. It is a constant,
-// since how many slots there are decides results.
+// usualWindow is the steps of a usual window, by which a slot's bytes count: feature rows of these
+// steps could lie in its place. It is a constant, since how many slots there are decides results.
 const usualWindow = 50
 
 // usualBytes is the least that HistoryBytes auto gives to slots, if steps meet that many nodes. On

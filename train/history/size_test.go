@@ -9,14 +9,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/history"
 )
 
-// TestSlots: a node that steps meet often enough is worth a slot, by the rule as it is written down; and a budget goes to those that save the most.
+// TestSlots: a node that steps meet often enough is worth a slot, by the rule as it is written
+// down; and a budget goes to those that save the most.
 func TestSlots(t *testing.T) {
 	all := []history.Candidate{
 		{Classes: []history.Class{{10, 5}, {100, 4}, {1000, 2}}, Saved: 1000}, // met 0.5, 0.04 and 0.002 times a step
 		{Classes: []history.Class{{10, 5}, {90, 0}, {20, 20}}, Saved: 100},
 	}
 	s := history.Settings{PGrad: 0.9, TStale: 100, HistoryBytes: history.Auto}
-	// In 100 steps 50, 4 and 0.2 meetings: a slot saves 49,000, 3,000 and -800 bytes, and takes 512 in two windows.
+	// In 100 steps 50, 4 and 0.2 meetings: a slot saves 49,000, 3,000 and -800 bytes, and takes 512
+	// in two windows.
 	slots := func(slotBytes int64) []int {
 		slots, _ := s.Slots(all, slotBytes)
 		return slots

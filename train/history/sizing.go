@@ -22,7 +22,8 @@ type Sizing struct {
 	live       []int   // nodes, by layer
 }
 
-// NewSizing is for batches that hold what reach says, so many of them. heatOf is that of a type of which there are nodes, and nil of others.
+// NewSizing is for batches that hold what reach says, so many of them. heatOf is that of a type of
+// which there are nodes, and nil of others.
 func NewSizing(reach sample.Reach, batches int, heatOf func(typ int) *Heat) *Sizing {
 	layers := len(reach.Relations)
 	z := &Sizing{heats: make([]*Heat, len(reach.Types[0])), batches: float64(batches), live: make([]int, layers)}
@@ -49,7 +50,8 @@ func NewSizing(reach sample.Reach, batches int, heatOf func(typ int) *Heat) *Siz
 	return z
 }
 
-// Add takes note of a batch, the rows of which take so many bytes by number of its Inputs, 0 of those that are not read.
+// Add takes note of a batch, the rows of which take so many bytes by number of its Inputs, 0 of
+// those that are not read.
 func (z *Sizing) Add(b *sample.Batch, rowBytes []int64) {
 	for i, k := range z.all {
 		for _, v := range b.Layers[k.Layer].Nodes[k.Type].Src {

@@ -10,8 +10,8 @@ import (
 	"math/bits"
 )
 
-// Snapshot is the state of a Cache as of the last step that was written back, whatever is planned beyond it. Its memory, eight bytes
-// and a bit a slot, is used again by the next Take.
+// Snapshot is the state of a Cache as of the last step that was written back, whatever is planned
+// beyond it. Its memory, eight bytes and a bit a slot, is used again by the next Take.
 type Snapshot struct {
 	o        Options
 	step     int // the next
@@ -199,8 +199,9 @@ func (e *encoder) bytes(b []byte) {
 	}
 }
 
-// Restore makes a cache in the state that a snapshot has, in its binary form. The options are those of the run that wrote it, but for
-// First, which is the snapshot's step. Whatever the bytes are, it takes no more memory than New and what it reads.
+// Restore makes a cache in the state that a snapshot has, in its binary form. The options are those
+// of the run that wrote it, but for First, which is the snapshot's step. Whatever the bytes are, it
+// takes no more memory than New and what it reads.
 func Restore(o Options, r io.Reader) (*Cache, error) {
 	c, err := New(o)
 	if err != nil {

@@ -63,8 +63,8 @@ func TestRestoreNamesWhatDiffers(t *testing.T) {
 	require.EqualError(t, err, "history: read a snapshot: another version: it has 1, and this program reads 2")
 }
 
-// TestRestoreOfDamaged: what is cut short or longer is refused, and so is any number that does not fit the others. What is read is a state
-// like any other, and goes on.
+// TestRestoreOfDamaged: what is cut short or longer is refused, and so is any number that does not
+// fit the others. What is read is a state like any other, and goes on.
 func TestRestoreOfDamaged(t *testing.T) {
 	o, b := saved(t)
 	for n := range len(b) {

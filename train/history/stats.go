@@ -44,7 +44,8 @@ func (c Counts) Sub(earlier Counts) Counts {
 	return c
 }
 
-// live is how many embeddings there are: each that was admitted is there until it is evicted or replaced.
+// live is how many embeddings there are: each that was admitted is there until it is evicted or
+// replaced.
 func (c *Counts) live() int64 { return c.Admitted - c.EvictedGrad - c.EvictedStale - c.Replaced }
 
 // Stats is what became of the embeddings of one layer and type.

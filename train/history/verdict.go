@@ -10,15 +10,17 @@ type Measured struct {
 	// Nodes are the sources of the layer, and Norms the norm of the gradient of each.
 	Nodes []uint32
 	Norms []float32
-	// Overflow is beside Part.Rows: not 0 where float16 could not hold the row. Empty: it could hold all.
+	// Overflow is beside Part.Rows: not 0 where float16 could not hold the row. Empty: it could
+	// hold all.
 	Overflow []uint32
 }
 
 // verdict lists, by pool, the versions that a step rejects: computed by the step or used by it.
 type verdict [][]Version
 
-// judge decides about what a step computed and used, of the nodes of one layer and type: the smallest gradients, a share of them,
-// are accepted (FreshGNN, algorithm 1), of equal ones those of the lowest nodes.
+// judge decides about what a step computed and used, of the nodes of one layer and type: the
+// smallest gradients, a share of them, are accepted (FreshGNN, algorithm 1), of equal ones those of
+// the lowest nodes.
 type judge struct{ pGrad float64 }
 
 // judge appends the versions of p that are rejected to rejected[:0] and counts those that could not
@@ -62,7 +64,8 @@ func (j *judge) judge(step int, r *pool, p *Part, m *Measured, rejected []Versio
 	return rejected
 }
 
-// gradient is the norm of the gradient of a node as a number to compare: by norm, then by node. Norms have no sign.
+// gradient is the norm of the gradient of a node as a number to compare: by norm, then by node.
+// Norms have no sign.
 func gradient(norm float32, node uint32) uint64 {
 	return uint64(math.Float32bits(norm)&math.MaxInt32)<<32 | uint64(node)
 }
@@ -70,12 +73,13 @@ func gradient(norm float32, node uint32) uint64 {
 // notFinite is the least gradient that is not.
 const notFinite = 0x7f80_0000 << 32
 
-// digits are the parts of a gradient, the uppermost first: the first bit of each, and how many there are. Of the topmost bit all are 0.
+// digits are the parts of a gradient, the uppermost first: the first bit of each, and how many
+// there are. Of the topmost bit all are 0.
 var digits = [...]struct{ shift, width uint }{{52, 11}, {42, 10}, {32, 10}, {21, 11}, {10, 11}, {0, 10}}
 
-// lowest finds the limit below which the lowest n of gradients lie, but none that are not finite; those are counted. It finds the
-// limit a digit at a time, each by counting those that have all digits before it, so that it needs no memory and no more than six
-// looks at each.
+// lowest finds the limit below which the lowest n of gradients lie, but none that are not finite;
+// those are counted. It finds the limit a digit at a time, each by counting those that have all
+// digits before it, so that it needs no memory and no more than six looks at each.
 func lowest(nodes []uint32, norms []float32, n int) (limit uint64, infinite int) {
 	var counts [1 << 11]int
 	for _, d := range digits {

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLowestAgainstSort: of any gradients, many of them equal or not finite, the limit is above the lowest n and no others.
+// TestLowestAgainstSort: of any gradients, many of them equal or not finite, the limit is above the
+// lowest n and no others.
 func TestLowestAgainstSort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "numbers"), 0))
@@ -59,7 +60,8 @@ func bit(b bool) int {
 	return 0
 }
 
-// TestCoin: it is exact at both ends and says yes as often as it should between; and it is another for each of what it depends on.
+// TestCoin: it is exact at both ends and says yes as often as it should between; and it is another
+// for each of what it depends on.
 func TestCoin(t *testing.T) {
 	share := func(pGrad float64) float64 {
 		yes := 0

@@ -14,7 +14,8 @@ type drawnChunk struct {
 	batch sample.Batch
 }
 
-// drawn is chunks with what layer l reads for each, which is drawn while the chunk before is used. What do gets is valid until it returns.
+// drawn is chunks with what layer l reads for each, which is drawn while the chunk before is used.
+// What do gets is valid until it returns.
 func (e *Evaluator) drawn(ctx context.Context, nodes nodeSet, t, l int, do func(c *drawnChunk) error) (err error) {
 	free, ready := make(chan *drawnChunk, len(e.ahead)), make(chan *drawnChunk)
 	for i := range e.ahead {
@@ -71,7 +72,8 @@ func (e *Evaluator) draw(ctx context.Context, b *sample.Batch, l, t int, nodes [
 	return e.drawBy(ctx, e.full[l], b, t, nodes)
 }
 
-// drawNone is draw without edges, for a layer whose sums are there and which readsEdges says no more of.
+// drawNone is draw without edges, for a layer whose sums are there and which readsEdges says no
+// more of.
 func (e *Evaluator) drawNone(ctx context.Context, b *sample.Batch, _, t int, nodes []uint32) error {
 	return e.drawBy(ctx, e.none, b, t, nodes)
 }
@@ -87,7 +89,8 @@ func (e *Evaluator) drawBy(ctx context.Context, s *sample.Sampler, b *sample.Bat
 	return nil
 }
 
-// readsEdges tells whether layer l reads more of edges than the sums of their sources' rows: what edges bring along, or labels of sources.
+// readsEdges tells whether layer l reads more of edges than the sums of their sources' rows: what
+// edges bring along, or labels of sources.
 func (e *Evaluator) readsEdges(l int) bool {
 	if l == 0 && e.step.Shown != nil {
 		return true

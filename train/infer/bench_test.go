@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/model"
 )
 
-// BenchmarkEach is three layers for all nodes: hidden rows in memory, and on disk with parts of two layers' in memory. The files are
-// not synced, and as warm as the page cache keeps them.
+// BenchmarkEach is three layers for all nodes: hidden rows in memory, and on disk with parts of two
+// layers' in memory. The files are not synced, and as warm as the page cache keeps them.
 func BenchmarkEach(b *testing.B) {
 	const nodes, hidden = 50_000, 64
 	c := model.Config{Kind: model.SAGE, Layers: 3, Hidden: hidden, Norm: "layer"}

@@ -98,7 +98,8 @@ func rows(ctx context.Context, e *Evaluator, layer int, nodes []uint32) (ids []u
 	return ids, values, err
 }
 
-// randomGraph has several types and relations, some without rows or edges, or of one type for networks that know no more.
+// randomGraph has several types and relations, some without rows or edges, or of one type for
+// networks that know no more.
 func randomGraph(t *rapid.T, typed bool) storetest.TypedSpec {
 	types, relations := 1, 1
 	if typed {
@@ -167,7 +168,8 @@ func writeTyped(t *rapid.T, dir string, s storetest.TypedSpec) string {
 	return path
 }
 
-// TestOnDiskAsInMemory: rows of any layer of any network are the same, bit for bit, under any budget and with chunks of any size.
+// TestOnDiskAsInMemory: rows of any layer of any network are the same, bit for bit, under any
+// budget and with chunks of any size.
 func TestOnDiskAsInMemory(t *testing.T) {
 	graph, dir := t.TempDir(), filepath.Join(t.TempDir(), "layers")
 	rapid.Check(t, func(rt *rapid.T) {
@@ -240,8 +242,8 @@ func TestHalfTheBytes(t *testing.T) {
 	}
 }
 
-// TestHalvesByBothWays: rows from tables in float16, features and hidden ones, make the same bits whether rows or sums are held, in whatever
-// memory.
+// TestHalvesByBothWays: rows from tables in float16, features and hidden ones, make the same bits
+// whether rows or sums are held, in whatever memory.
 func TestHalvesByBothWays(t *testing.T) {
 	for _, kind := range []model.Kind{model.SAGE, model.GCN} {
 		const nodes = 600
@@ -323,7 +325,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestPlanAndReports: what is planned is what is done, layer by layer and type by type, and what is read is about what was planned.
+// TestPlanAndReports: what is planned is what is done, layer by layer and type by type, and what is
+// read is about what was planned.
 func TestPlanAndReports(t *testing.T) {
 	for _, hold := range []Hold{HoldAuto, HoldRows, HoldSums} {
 		for _, bytes := range []int64{0, 20_000, 1 << 30} {
@@ -394,7 +397,8 @@ func TestFlippedBit(t *testing.T) {
 	require.ErrorContains(t, err, "feat/paper/rows-00000.f32")
 }
 
-// TestFullDisk: a write that fails, whichever, ends the pass with an error, and leaves what the next one starts from.
+// TestFullDisk: a write that fails, whichever, ends the pass with an error, and leaves what the
+// next one starts from.
 func TestFullDisk(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")
 	e, papers := library(t, model.RSAGE, Options{Dir: dir})
@@ -424,8 +428,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestGoesOn: a pass that died at any point goes on behind the newest layer that was whole, if it is for the same, and comes to the
-// same.
+// TestGoesOn: a pass that died at any point goes on behind the newest layer that was whole, if it
+// is for the same, and comes to the same.
 func TestGoesOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")
 	e, papers := library(t, model.RSAGE, Options{Dir: dir, Of: "a test"})
@@ -438,7 +442,8 @@ func TestGoesOn(t *testing.T) {
 	_, want, err := rows(t.Context(), e, 2, papers)
 	require.NoError(t, err)
 	require.NoDirExists(t, dir)
-	// dies has all that changes files fail from some point on, as after kill -9: nothing is tidied up.
+	// dies has all that changes files fail from some point on, as after kill -9: nothing is tidied
+	// up.
 	dies := func(at int32) (ended bool) {
 		var n atomic.Int32 // files are synced by several goroutines
 		e.FS = errorfs.Wrap(storetest.NoSync, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -520,7 +525,8 @@ func TestGoesOn(t *testing.T) {
 	}
 }
 
-// TestLeft: a pass that was cut short says that rows are left where it has left some, and else leaves nothing.
+// TestLeft: a pass that was cut short says that rows are left where it has left some, and else
+// leaves nothing.
 func TestLeft(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")
 	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: storetest.NoSync, Of: "a test"})
@@ -562,7 +568,8 @@ func TestLeft(t *testing.T) {
 	require.FileExists(t, filepath.Join(dir, "layer-0.partial", "work", journalName))
 	e.Progress = nil
 
-	// Who needs no rows on disk any more has them removed, but for what is somebody's own, and not while others are at work.
+	// Who needs no rows on disk any more has them removed, but for what is somebody's own, and not
+	// while others are at work.
 	lock, _, err = e.lockDir()
 	require.NoError(t, err)
 	require.NoError(t, e.Tidy())
@@ -585,7 +592,8 @@ func TestLeft(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-// TestTwoInOnePlace: of two passes that keep their rows in one place the second is refused, and the first comes to the same.
+// TestTwoInOnePlace: of two passes that keep their rows in one place the second is refused, and the
+// first comes to the same.
 func TestTwoInOnePlace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "layers")
 	e, papers := library(t, model.RSAGE, Options{Dir: dir, FS: storetest.NoSync})

@@ -6,9 +6,10 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// edgeList is the edges of one relation to the destinations of a part, in bins: one for the sources of each range, with edges in the order
-// in which they came, which is that of destinations and of their lists. So each destination has its sources in ascending order from bin to
-// bin, though nothing is sorted. Bins take pages of the list's memory as they grow.
+// edgeList is the edges of one relation to the destinations of a part, in bins: one for the sources
+// of each range, with edges in the order in which they came, which is that of destinations and of
+// their lists. So each destination has its sources in ascending order from bin to bin, though
+// nothing is sorted. Bins take pages of the list's memory as they grow.
 //
 // Concurrency: one goroutine fills it; then any may read.
 type edgeList struct {
@@ -17,7 +18,8 @@ type edgeList struct {
 	page  int      // log2 of the edges of a page
 	next  []uint32 // by page: the one behind it in its bin
 	edges []uint64 // source, and below it the number of the destination in the part
-	// weight has that of each edge in the place of the edge, where mayWeigh. weighs says that they differ from 1.
+	// weight has that of each edge in the place of the edge, where mayWeigh. weighs says that they
+	// differ from 1.
 	weight           []float32
 	mayWeigh, weighs bool
 	memory, weights  *kernels.HostBuf // of edges, and of weight
@@ -39,8 +41,9 @@ const (
 	mostSources = 18 // log2 of the sources of a bin, of which there are tables
 )
 
-// newEdgeList is a list without memory, for edges from so many sources. Its bins have about as many of them as are read together, or more
-// where otherwise pages that are not full would take more than slack bytes.
+// newEdgeList is a list without memory, for edges from so many sources. Its bins have about as many
+// of them as are read together, or more where otherwise pages that are not full would take more
+// than slack bytes.
 func newEdgeList(sources, together int, slack int64, mayWeigh bool) edgeList {
 	l := edgeList{mayWeigh: mayWeigh, page: leastPage, shift: min(bits.Len(uint(max(together, 1)))-1, mostSources)}
 	unused := func(page int) int64 { return int64(sources>>l.shift+1) * l.bytes(1<<page) }
@@ -186,7 +189,8 @@ type sources struct {
 	seen  nodeSet // if found, those of the bin that are not listed yet, from its first source on
 }
 
-// next puts sources in ids, which is empty, up to most of them, and none at the end. It stops before a bin whose sources do not all fit.
+// next puts sources in ids, which is empty, up to most of them, and none at the end. It stops
+// before a bin whose sources do not all fit.
 func (s *sources) next(ids []uint32, most int) []uint32 {
 	for ; s.bin < len(s.l.bins); s.bin, s.found = s.bin+1, false {
 		if s.l.bins[s.bin].edges == 0 {

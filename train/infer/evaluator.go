@@ -31,25 +31,30 @@ type Task interface {
 // Options says how to evaluate.
 type Options struct {
 	Draws sample.Config // of training
-	// Bytes bounds the hidden rows of layer-wise evaluation; where a graph needs more, Way says what Measure does. Default Auto.
+	// Bytes bounds the hidden rows of layer-wise evaluation; where a graph needs more, Way says
+	// what Measure does. Default Auto.
 	Bytes int64
 	Way   Way
-	// Dir is where a pass over hidden rows beyond Bytes keeps those of each layer while the next one reads them. It is made if it is
-	// not there, and has nothing of the pass left when that ends. Default: hidden rows are in memory, whatever they take.
+	// Dir is where a pass over hidden rows beyond Bytes keeps those of each layer while the next
+	// one reads them. It is made if it is not there, and has nothing of the pass left when that
+	// ends. Default: hidden rows are in memory, whatever they take.
 	Dir string
-	// Of has a pass that was cut short, by an error or a crash, leave the rows in Dir that were finished, and one after it start behind
-	// them where all that has a part in them is the same: dataset, network, weights, nodes, and Of, which says what this package
-	// does not know, such as the checkpoint that learnt rows are of. Default: nothing stays.
+	// Of has a pass that was cut short, by an error or a crash, leave the rows in Dir that were
+	// finished, and one after it start behind them where all that has a part in them is the same:
+	// dataset, network, weights, nodes, and Of, which says what this package does not know, such as
+	// the checkpoint that learnt rows are of. Default: nothing stays.
 	Of string
-	// Hold says what a layer holds in memory, where networks have both. Default: what reads for less time.
+	// Hold says what a layer holds in memory, where networks have both. Default: what reads for
+	// less time.
 	Hold Hold
-	// LayerDtype is how Dir has them: store.F16 takes half of the space, and rounds them. Default store.F32.
+	// LayerDtype is how Dir has them: store.F16 takes half of the space, and rounds them. Default
+	// store.F32.
 	LayerDtype store.Elem
 	// Tables says how Dir is read. Its budgets are of no account: they are parts of Bytes.
 	Tables cachetier.Options
 	FS     vfs.FS // where Dir is written; default the disk
-	// ChunkBytes is of the float32 rows that are computed at a time, of which a chunk takes eight times as much, and 128 an edge at most.
-	// Rows are the same whatever it is. Default 32 MiB.
+	// ChunkBytes is of the float32 rows that are computed at a time, of which a chunk takes eight
+	// times as much, and 128 an edge at most. Rows are the same whatever it is. Default 32 MiB.
 	ChunkBytes int64
 	Nodes      int // that are evaluated at most on sampled blocks
 	Batch      int // seeds of such a block
@@ -60,8 +65,8 @@ type Options struct {
 	Progress func(p Progress)
 	// Reported is called when a layer is there for all nodes of a type; nil: nobody is.
 	Reported func(r Report)
-	// Space is called before anything of a pass is written to Dir, with what that takes at most there, and what is free, or -1 where
-	// nobody knows; nil: nobody is.
+	// Space is called before anything of a pass is written to Dir, with what that takes at most
+	// there, and what is free, or -1 where nobody knows; nil: nobody is.
 	Space func(bytes, free int64)
 	// SpaceBeside is what others will write to the file system of Dir meanwhile.
 	SpaceBeside int64
@@ -71,27 +76,31 @@ type Options struct {
 type Way string
 
 const (
-	// Auto is layer by layer where the hidden rows of all nodes fit Options.Bytes, and else on sampled blocks.
+	// Auto is layer by layer where the hidden rows of all nodes fit Options.Bytes, and else on
+	// sampled blocks.
 	Auto Way = ""
-	// Full is layer by layer on any graph; hidden rows beyond Options.Bytes are on disk, in Options.Dir.
+	// Full is layer by layer on any graph; hidden rows beyond Options.Bytes are on disk, in
+	// Options.Dir.
 	Full Way = "full"
 	// Sampled is on sampled blocks.
 	Sampled Way = "sampled"
 )
 
-// Progress is how far a layer-wise pass has come: Done of the nodes of a type have their rows of a layer.
+// Progress is how far a layer-wise pass has come: Done of the nodes of a type have their rows of a
+// layer.
 type Progress struct {
 	Layer, Layers int // from 1 on
 	Type          string
 	Done, Nodes   int
 }
 
-// Evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every neighbour, whose sums are what
-// those of training come to on average, or on blocks sampled once and for all: where [Way] says so, or the network knows random walks.
+// Evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every
+// neighbour, whose sums are what those of training come to on average, or on blocks sampled once
+// and for all: where [Way] says so, or the network knows random walks.
 //
-// Sampled blocks come by the pipeline of the training, between its runs. The layer-wise pass reads neighbour lists through
-// the map of the graph, in their order, and feature rows without changing what the host cache holds. What either reads
-// is counted apart.
+// Sampled blocks come by the pipeline of the training, between its runs. The layer-wise pass reads
+// neighbour lists through the map of the graph, in their order, and feature rows without changing
+// what the host cache holds. What either reads is counted apart.
 type Evaluator struct {
 	Options
 	data *data.Data
@@ -158,7 +167,8 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	return e
 }
 
-// rowBytes is what the rows take that layer l makes of every node; none where there is no such layer.
+// rowBytes is what the rows take that layer l makes of every node; none where there is no such
+// layer.
 func (e *Evaluator) rowBytes(l int) (bytes int64) {
 	if l < 0 {
 		return 0
@@ -171,14 +181,14 @@ func (e *Evaluator) rowBytes(l int) (bytes int64) {
 	return bytes
 }
 
-// Attach has the Evaluator read rows by tables, one a type or nil, and behind them one a table of edges or nil, and sampled blocks by pipe,
-// which is not running while it measures.
+// Attach has the Evaluator read rows by tables, one a type or nil, and behind them one a table of
+// edges or nil, and sampled blocks by pipe, which is not running while it measures.
 func (e *Evaluator) Attach(tables []*cachetier.Stack, pipe *pipeline.Pipeline) {
 	e.tables, e.pipe = tables, pipe
 }
 
-// Walks tells whether a network of random walks is evaluated, which has weights for the nodes that they visit, and none for all
-// neighbours.
+// Walks tells whether a network of random walks is evaluated, which has weights for the nodes that
+// they visit, and none for all neighbours.
 func (e *Evaluator) Walks() bool { return e.Draws.Kind == sample.RW }
 
 // HiddenBytes is what the hidden rows of layer-wise evaluation could take.
@@ -255,7 +265,8 @@ func (e *Evaluator) Sampled() bool {
 // mayOverflow tells whether a pass over all nodes has hidden rows beyond Bytes.
 func (e *Evaluator) mayOverflow() bool { return e.hidden > e.Bytes }
 
-// setBytes is what a pass over hidden rows on disk has of every node: a bit a layer, and what places of two layers have beside it.
+// setBytes is what a pass over hidden rows on disk has of every node: a bit a layer, and what
+// places of two layers have beside it.
 func (e *Evaluator) setBytes() (bytes int64) {
 	for t, read := range e.reach.Types[0] {
 		if read {
@@ -300,7 +311,8 @@ func (e *Evaluator) look() {
 	}
 }
 
-// sampled evaluates at most Nodes of the nodes of each type, the same ones with the same blocks each time.
+// sampled evaluates at most Nodes of the nodes of each type, the same ones with the same blocks
+// each time.
 func (e *Evaluator) sampled(ctx context.Context, nodes [][]uint32) error {
 	for t, ids := range nodes {
 		if len(ids) == 0 {
@@ -331,9 +343,10 @@ func (e *Evaluator) sampled(ctx context.Context, nodes [][]uint32) error {
 	return nil
 }
 
-// Each calls do with what the network makes of nodes of the target type over all their neighbours: a row a node of layer, the last of
-// which has the logits and the others activations. Nodes come in ascending order, a chunk at a time; chunk and y are lent for the length of
-// the call. Memory is as of a layer-wise evaluation.
+// Each calls do with what the network makes of nodes of the target type over all their neighbours:
+// a row a node of layer, the last of which has the logits and the others activations. Nodes come in
+// ascending order, a chunk at a time; chunk and y are lent for the length of the call. Memory is as
+// of a layer-wise evaluation.
 func (e *Evaluator) Each(ctx context.Context, layer int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
 	return e.EachOf(ctx, layer, e.data.Target, nodes, do)
 }
@@ -347,7 +360,8 @@ func (e *Evaluator) EachOf(ctx context.Context, layer, t int, nodes []uint32, do
 	})
 }
 
-// Makes tells whether a layer makes rows of nodes of type t: those that seeds, or the layer above, read.
+// Makes tells whether a layer makes rows of nodes of type t: those that seeds, or the layer above,
+// read.
 func (e *Evaluator) Makes(layer, t int) bool { return e.reach.Types[layer+1][t] }
 
 // Reads tells whether the first layer reads rows that nodes of type t have for input.
@@ -355,7 +369,8 @@ func (e *Evaluator) Reads(t int) bool {
 	return e.reach.Types[0][t] && (e.tables[t] != nil || e.data.Types[t].Features != nil)
 }
 
-// Inputs is EachOf with what nodes of type t, which the network Reads, have for input: features, or learnt rows.
+// Inputs is EachOf with what nodes of type t, which the network Reads, have for input: features, or
+// learnt rows.
 func (e *Evaluator) Inputs(ctx context.Context, t int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) (err error) {
 	n, table := &e.data.Types[t], e.tables[t]
 	if table == nil {
@@ -388,9 +403,9 @@ func (e *Evaluator) Inputs(ctx context.Context, t int, nodes []uint32, do func(c
 	})
 }
 
-// layerwise computes layer after layer for the nodes that the next one needs, a chunk at a time: what every neighbour at
-// every hop says, at the cost of each node once a layer. The labels of nodes are no input of it. do gets the rows of the layer top,
-// type after type.
+// layerwise computes layer after layer for the nodes that the next one needs, a chunk at a time:
+// what every neighbour at every hop says, at the cost of each node once a layer. The labels of
+// nodes are no input of it. do gets the rows of the layer top, type after type.
 func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do func(t int, chunk []uint32, y kernels.Tensor) error) error {
 	if shown := e.step.Shown; shown != nil {
 		shown.Hide(nodes[e.data.Target])
@@ -489,7 +504,8 @@ func (e *Evaluator) came(l, top, t, done, count int) {
 	}
 }
 
-// held is what a pass over need has in memory at a time: the hidden rows of two layers, and where they are.
+// held is what a pass over need has in memory at a time: the hidden rows of two layers, and where
+// they are.
 func (e *Evaluator) held(need [][]nodeSet) (most int64) {
 	below, places := int64(0), int64(0)
 	for t := range e.data.Types {
@@ -510,7 +526,8 @@ func (e *Evaluator) held(need [][]nodeSet) (most int64) {
 // DiskRead is what was read of hidden rows on disk so far.
 func (e *Evaluator) DiskRead() cachetier.Disk { return e.read }
 
-// layer computes layer l for a chunk of nodes of type t from the features, or from the rows of the layer below.
+// layer computes layer l for a chunk of nodes of type t from the features, or from the rows of the
+// layer below.
 func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t int, c *drawnChunk) (kernels.Tensor, error) {
 	hidden := func(from int, ids []uint32) (kernels.Tensor, error) {
 		if l == 0 {
@@ -524,10 +541,12 @@ func (e *Evaluator) layer(ctx context.Context, l int, below []kernels.Tensor, t 
 	return e.compute(ctx, &c.batch, l, t, hidden)
 }
 
-// hiddenRows brings rows of the layer below, for ids of type from: none where those are in an attached table, or there are none.
+// hiddenRows brings rows of the layer below, for ids of type from: none where those are in an
+// attached table, or there are none.
 type hiddenRows func(from int, ids []uint32) (kernels.Tensor, error)
 
-// compute is layer l for the nodes of type t that b was drawn for, from the features, or from the rows of the layer below.
+// compute is layer l for the nodes of type t that b was drawn for, from the features, or from the
+// rows of the layer below.
 func (e *Evaluator) compute(ctx context.Context, b *sample.Batch, l, t int, hidden hiddenRows) (kernels.Tensor, error) {
 	e.step.Tape.Reset(false)
 	inputs := b.Inputs()[:len(e.data.Types)]
@@ -608,7 +627,8 @@ func (e *Evaluator) openEdges(ctx context.Context) (closed func(), err error) {
 	return closed, nil
 }
 
-// bring has x have the rows that layer l reads of ids of type from: none where the network has a row for them all.
+// bring has x have the rows that layer l reads of ids of type from: none where the network has a
+// row for them all.
 func (e *Evaluator) bring(ctx context.Context, l, from int, ids []uint32, x model.Rows, hidden hiddenRows) error {
 	rows, err := hidden(from, ids)
 	if err != nil {
@@ -641,12 +661,13 @@ const (
 	evalChunks = 8       // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
 	hubEdges   = 1 << 18 // of a node, which has more
 	hubPart    = 1 << 16 // neighbours of a hub that are added up together
-	// Hidden rows on disk take writerBytes for the buffers of a store.Writer, beside those of readers.
+	// Hidden rows on disk take writerBytes for the buffers of a store.Writer, beside those of
+	// readers.
 	writerBytes = 8 << 20
 )
 
-// bounds are those of a chunk: it goes beyond them by its last node. A node of more edges than hub is a chunk of its own, and in parts of
-// part edges.
+// bounds are those of a chunk: it goes beyond them by its last node. A node of more edges than hub
+// is a chunk of its own, and in parts of part edges.
 type bounds struct {
 	bytes  int
 	edges  int
@@ -655,7 +676,8 @@ type bounds struct {
 	part   int
 }
 
-// chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many as the bounds allow at a time.
+// chunks calls do with the nodes of type t of layer l in ascending order, at least one and as many
+// as the bounds allow at a time.
 func (e *Evaluator) chunks(nodes nodeSet, t, l int, do func(chunk []uint32) error) error {
 	width := e.chunkWidth(t, l)
 	var chunk []uint32
@@ -692,8 +714,8 @@ func (e *Evaluator) chunkWidth(t, l int) int {
 	return e.step.Model.Hidden
 }
 
-// degree is the number of neighbours that layer l reads for v of type t, and the bytes that learnt rows, and rows of edges, take for it at
-// most.
+// degree is the number of neighbours that layer l reads for v of type t, and the bytes that learnt
+// rows, and rows of edges, take for it at most.
 func (e *Evaluator) degree(l, t int, v uint32) (n int, bytes int64) {
 	for i, r := range e.data.Relations {
 		if r.Dst == t && e.reach.Relations[l][i] {
@@ -710,7 +732,8 @@ func (e *Evaluator) degree(l, t int, v uint32) (n int, bytes int64) {
 	return n, bytes
 }
 
-// edgeRow is what the row of an edge of relation r takes, with its numbers in float32; 0 where edges have none.
+// edgeRow is what the row of an edge of relation r takes, with its numbers in float32; 0 where
+// edges have none.
 func (e *Evaluator) edgeRow(r int) int64 {
 	rel := &e.data.Relations[r]
 	if rel.RowIDs == nil {
@@ -720,7 +743,8 @@ func (e *Evaluator) edgeRow(r int) int64 {
 	return int64(f.RowBytes() + 4*f.Dim())
 }
 
-// learntRow is what a learnt row of type t takes with the values that are copied out of it, 0 where rows are not learnt.
+// learntRow is what a learnt row of type t takes with the values that are copied out of it, 0 where
+// rows are not learnt.
 func (e *Evaluator) learntRow(t int) int64 {
 	if d := &e.data.Types[t]; d.Features == nil {
 		return 16*int64(d.Embed) + 4*min(1, int64(d.Embed))
@@ -728,8 +752,8 @@ func (e *Evaluator) learntRow(t int) int64 {
 	return 0
 }
 
-// plan is the nodes that each layer up to top computes, by type, nil for types of which it computes none: top nodes, each one below
-// those that the next reads.
+// plan is the nodes that each layer up to top computes, by type, nil for types of which it computes
+// none: top nodes, each one below those that the next reads.
 func (e *Evaluator) plan(top int, nodes [][]uint32) ([][]nodeSet, error) {
 	need := make([][]nodeSet, top+1)
 	need[top] = make([]nodeSet, len(e.data.Types))

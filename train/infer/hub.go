@@ -8,10 +8,12 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// A hub is a node with more neighbours than a chunk has edges. It is a chunk of its own, and its neighbours are added up a part of the list
-// after the other, in the order of the list: what is added up so far stands before the next part. Networks of attention have the scores
-// of all neighbours first, part by part, then their softmax, and then the sum by that. So the rows of a part are all that is in memory of
-// them, and the bits are those of a list that is taken at once, whatever the length of a part.
+// A hub is a node with more neighbours than a chunk has edges. It is a chunk of its own, and its
+// neighbours are added up a part of the list after the other, in the order of the list: what is
+// added up so far stands before the next part. Networks of attention have the scores of all
+// neighbours first, part by part, then their softmax, and then the sum by that. So the rows of a
+// part are all that is in memory of them, and the bits are those of a list that is taken at once,
+// whatever the length of a part.
 
 // hub tells whether nodes are a hub.
 func (e *Evaluator) hub(l, t int, nodes []uint32) bool {
@@ -21,7 +23,8 @@ func (e *Evaluator) hub(l, t int, nodes []uint32) bool {
 	return e.many(e.degree(l, t, nodes[0]))
 }
 
-// many tells whether so many neighbours, with so many bytes of rows that degree counts, are those of a hub.
+// many tells whether so many neighbours, with so many bytes of rows that degree counts, are those
+// of a hub.
 func (e *Evaluator) many(neighbors int, bytes int64) bool {
 	return neighbors > e.most.hub || bytes > e.most.learnt
 }
@@ -61,8 +64,9 @@ func (e *Evaluator) inParts(ctx context.Context, l, t int, v uint32, hidden hidd
 	return e.layerGiven(ctx, l, t, x, layer, given, means)
 }
 
-// meansOfRows is what layer l reads of the rows that the edges of a hub have in tables, by relation: their means, a part of a list after the
-// other. Nothing is there for relations without, and for networks of attention, which have had them in their scores.
+// meansOfRows is what layer l reads of the rows that the edges of a hub have in tables, by
+// relation: their means, a part of a list after the other. Nothing is there for relations without,
+// and for networks of attention, which have had them in their scores.
 func (e *Evaluator) meansOfRows(ctx context.Context, layer *sample.Layer) (means []kernels.Tensor, err error) {
 	means = make([]kernels.Tensor, len(layer.Blocks))
 	for r := range layer.Blocks {
@@ -92,7 +96,8 @@ func (e *Evaluator) rowPart(r int) int {
 	return max(1, min(e.most.part, int(e.most.learnt/max(1, e.edgeRow(r)))))
 }
 
-// eachRows calls do with the rows of some edges of the one list of k after the other, from the lo-th on, in float32. The tape is reset for each.
+// eachRows calls do with the rows of some edges of the one list of k after the other, from the
+// lo-th on, in float32. The tape is reset for each.
 func (e *Evaluator) eachRows(ctx context.Context, r int, k *sample.Block, do func(lo int, rows kernels.Tensor)) error {
 	n := len(e.data.Types) + k.Table
 	list, ids, most := k.Rows[k.Start[0]:k.End[0]], e.block.Inputs()[n], e.rowPart(r)
@@ -116,8 +121,9 @@ func (e *Evaluator) eachRows(ctx context.Context, r int, k *sample.Block, do fun
 	return nil
 }
 
-// eachPart calls do with some neighbours of the one list of k after the other, from the lo-th on, and their rows as layer l reads them, by
-// relation r. ids are the sources. The tape is reset for each.
+// eachPart calls do with some neighbours of the one list of k after the other, from the lo-th on,
+// and their rows as layer l reads them, by relation r. ids are the sources. The tape is reset for
+// each.
 func (e *Evaluator) eachPart(ctx context.Context, l, r int, ids []uint32, k *sample.Block, hidden hiddenRows, do func(lo int, rows kernels.Tensor)) error {
 	list, from := k.Nbr[k.Start[0]:k.End[0]], e.data.Relations[r].Src
 	var part []uint32
@@ -254,14 +260,16 @@ func (e *Evaluator) attend(ctx context.Context, l, t int, layer *sample.Layer, i
 	return a, nil
 }
 
-// whole is the list of drawn over the scores of its n neighbours in order; relations have up to most of them.
+// whole is the list of drawn over the scores of its n neighbours in order; relations have up to
+// most of them.
 func (a *attention) whole(n, most int, drawn kernels.Adjacency) kernels.Adjacency {
 	a.list(most) // so that what was given for another relation stays
 	return kernels.Adjacency{Start: drawn.Start, End: drawn.End, Nbr: a.lists.Slice(2, n+2)}
 }
 
-// sum makes total what the network reads of the one list of k, of relation r: the sum of the rows of sources, by their weights or by
-// attention's, or where there are none their mean. ids are the sources.
+// sum makes total what the network reads of the one list of k, of relation r: the sum of the rows
+// of sources, by their weights or by attention's, or where there are none their mean. ids are the
+// sources.
 func (e *Evaluator) sum(
 	ctx context.Context, total *kernels.Tensor, l, r int, ids []uint32, k *sample.Block, of *attention, hidden hiddenRows,
 ) error {
@@ -279,8 +287,9 @@ func (e *Evaluator) sum(
 	})
 }
 
-// addUp makes total the sum of rows that belong to the one list of k, by alpha, a row of a number a head for each, or by the weights of the list, or
-// where there are none their mean. each calls its argument with some of them after the other, from the lo-th on, up to part of them.
+// addUp makes total the sum of rows that belong to the one list of k, by alpha, a row of a number a
+// head for each, or by the weights of the list, or where there are none their mean. each calls its
+// argument with some of them after the other, from the lo-th on, up to part of them.
 func (e *Evaluator) addUp(
 	total *kernels.Tensor, k *sample.Block, alpha *kernels.Tensor, part int, each func(do func(lo int, rows kernels.Tensor)) error,
 ) error {

@@ -16,7 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// TestHubsInParts: what a list comes to does not depend on how it is taken, whatever else its edges bring along.
+// TestHubsInParts: what a list comes to does not depend on how it is taken, whatever else its edges
+// bring along.
 func TestHubsInParts(t *testing.T) {
 	g := storetest.Library(200, 3, 4)
 	for r := range g.Relations {
@@ -102,7 +103,8 @@ func TestHubTakesNoMemory(t *testing.T) {
 	require.LessOrEqual(t, kernels.HostBytes()-before, e.MemoryBytes())
 }
 
-// TestHubOfWideEdgesTakesNoMemory: of the rows of a hub's edges as many are in memory as MemoryBytes says, which is far less than all.
+// TestHubOfWideEdgesTakesNoMemory: of the rows of a hub's edges as many are in memory as
+// MemoryBytes says, which is far less than all.
 func TestHubOfWideEdgesTakesNoMemory(t *testing.T) {
 	const nodes, dim = 500, 4096 // fewer edges than make a hub
 	s := storetest.Communities(nodes, 2, 0, 4, 1)

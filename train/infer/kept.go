@@ -15,8 +15,9 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Kept are the rows that a layer makes of some nodes of a type, to be read in any order: in memory, or in a file that has no name, so that
-// nothing of it stays, whatever ends the process. One goroutine at a time.
+// Kept are the rows that a layer makes of some nodes of a type, to be read in any order: in memory,
+// or in a file that has no name, so that nothing of it stays, whatever ends the process. One
+// goroutine at a time.
 type Kept struct {
 	cols   int
 	at     places
@@ -29,8 +30,9 @@ type Kept struct {
 // keptPiece is how much of the file is read or written at a time.
 const keptPiece = 1 << 20
 
-// Keep computes rows of a layer for nodes of type t, ascending, as EachOf does, and keeps them: in memory where they take no more than so
-// many bytes, or where Options.Dir has no place for them, and else in a file beside Options.Dir. Of layer -1 they are what Inputs gives.
+// Keep computes rows of a layer for nodes of type t, ascending, as EachOf does, and keeps them: in
+// memory where they take no more than so many bytes, or where Options.Dir has no place for them,
+// and else in a file beside Options.Dir. Of layer -1 they are what Inputs gives.
 func (e *Evaluator) Keep(ctx context.Context, layer, t int, nodes []uint32, memory int64) (_ *Kept, err error) {
 	set := newNodeSet(e.data.Types[t].Nodes)
 	for _, v := range nodes {
@@ -109,7 +111,8 @@ func (k *Kept) append(rows []float32) error {
 // Cols is the number of columns.
 func (k *Kept) Cols() int { return k.cols }
 
-// Read copies the rows of nodes, which are kept, to dst. Neighbours in ascending order are read together.
+// Read copies the rows of nodes, which are kept, to dst. Neighbours in ascending order are read
+// together.
 func (k *Kept) Read(dst []float32, nodes []uint32) error {
 	for len(nodes) > 0 {
 		first, n := int(k.at.of(nodes[0])), 1

@@ -70,7 +70,8 @@ func (s nodeSet) rank(place []uint32) {
 	}
 }
 
-// places finds the number of a node within a set, as rank writes it, with an eighth of a bit a node beside the set.
+// places finds the number of a node within a set, as rank writes it, with an eighth of a bit a node
+// beside the set.
 type places struct {
 	set    nodeSet
 	before []uint32 // nodes of the set before each block of words

@@ -26,8 +26,8 @@ type partList struct {
 	weighs  bool      // the edges have weights, which add up as they are
 }
 
-// partMaker draws parts, one after the other, on a goroutine of its own: a part while the layer is computed for the one before, from the
-// memory of whose edges it makes its own.
+// partMaker draws parts, one after the other, on a goroutine of its own: a part while the layer is
+// computed for the one before, from the memory of whose edges it makes its own.
 type partMaker struct {
 	h      *held
 	memory int64      // of a part's edges and sums
@@ -66,7 +66,8 @@ func (m *partMaker) free() {
 	}
 }
 
-// start sends parts of nodes to ready, which it closes behind the last one. failed waits for the end of that, and says what went wrong.
+// start sends parts of nodes to ready, which it closes behind the last one. failed waits for the
+// end of that, and says what went wrong.
 func (m *partMaker) start(ctx context.Context, nodes nodeSet, ready chan<- *part) (failed func() error) {
 	var making sync.WaitGroup
 	var err error
@@ -133,8 +134,8 @@ func (m *partMaker) begin(ctx context.Context, nodes nodeSet, first uint32) (*pa
 	return p, m.reserve(ctx, nodes, first)
 }
 
-// reserve makes room for the edges of the part that begins with node first, so that no list grows: hubs, which come first, have many more
-// edges to a part than others.
+// reserve makes room for the edges of the part that begins with node first, so that no list grows:
+// hubs, which come first, have many more edges to a part than others.
 func (m *partMaker) reserve(ctx context.Context, nodes nodeSet, first uint32) error {
 	e := m.h.e
 	node := e.sumBytes(m.h.layer, m.h.typ)
@@ -229,7 +230,8 @@ func (m *partMaker) add(ctx context.Context, p *part, chunk []uint32) error {
 	}
 }
 
-// add takes note of the edges of k to n destinations, the first of which is number first of the part. ids are the sources.
+// add takes note of the edges of k to n destinations, the first of which is number first of the
+// part. ids are the sources.
 func (p *partList) add(l *edgeList, k *sample.Block, ids []uint32, first uint32, n int, loops bool) error {
 	if err := l.room(len(k.Nbr)); err != nil {
 		return err
@@ -261,7 +263,8 @@ func (p *partList) add(l *edgeList, k *sample.Block, ids []uint32, first uint32,
 	return nil
 }
 
-// addLists takes note of the whole lists of a chunk, the first of which is number first of the part. Sources are below nodes.
+// addLists takes note of the whole lists of a chunk, the first of which is number first of the
+// part. Sources are below nodes.
 func (p *partList) addLists(l *edgeList, r *data.Relation, nodes int, first uint32, chunk []uint32) error {
 	edges := 0
 	for _, v := range chunk {
@@ -306,8 +309,8 @@ func (e *Evaluator) sumColumns(l, r int) int {
 	return max(e.step.Model.Hidden, e.data.Types[e.data.Relations[r].Src].Dim()*(1-min(l, 1)))
 }
 
-// sumBytes is what a node of type t takes, beside its edges, while layer l holds its sums: these, and twice, of the part at hand and of
-// the next, its number and what partList has.
+// sumBytes is what a node of type t takes, beside its edges, while layer l holds its sums: these,
+// and twice, of the part at hand and of the next, its number and what partList has.
 func (e *Evaluator) sumBytes(l, t int) int64 {
 	bytes := int64(2 * 4)
 	for r, rel := range e.data.Relations {

@@ -8,7 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// aheadBlocks is how many lists of rows are in memory at most: one in use, one that has come, and one under way.
+// aheadBlocks is how many lists of rows are in memory at most: one in use, one that has come, and
+// one under way.
 const aheadBlocks = 3
 
 // aheadRows are rows of a list of nodes.
@@ -18,9 +19,10 @@ type aheadRows struct {
 	room kernels.Tensor
 }
 
-// stream calls use with lists of nodes of type from and their rows, which it reads while the lists before are used. next puts the nodes of a
-// list in ids, up to most of them, and leaves it empty at the end; it runs on a goroutine of its own. What use gets is valid until it returns.
-// Where several lists take more than so much memory, each is read when the one before it is used up.
+// stream calls use with lists of nodes of type from and their rows, which it reads while the lists
+// before are used. next puts the nodes of a list in ids, up to most of them, and leaves it empty at
+// the end; it runs on a goroutine of its own. What use gets is valid until it returns. Where
+// several lists take more than so much memory, each is read when the one before it is used up.
 func (w *windows) stream(ctx context.Context, from, most int, memory int64, next func(ids []uint32) []uint32, use func(ids []uint32, rows kernels.Tensor) error) (err error) {
 	s := w.stacks[from]
 	if s == nil {

@@ -9,12 +9,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Rows or sums: a layer either holds the rows that a window of destinations reads, or the sums of a part of the destinations, to which it
-// adds the rows of all sources as they pass, in ascending order. The first reads a source as often as windows want it, the second once for
-// each part. Lists ascend, so both add up in the same order.
+// Rows or sums: a layer either holds the rows that a window of destinations reads, or the sums of a
+// part of the destinations, to which it adds the rows of all sources as they pass, in ascending
+// order. The first reads a source as often as windows want it, the second once for each part. Lists
+// ascend, so both add up in the same order.
 
-// held is a layer whose sums are held, a part of its destinations at a time: the rows of all their sources are added to the sums, then the
-// layer is computed from these, while a partMaker draws the next part.
+// held is a layer whose sums are held, a part of its destinations at a time: the rows of all their
+// sources are added to the sums, then the layer is computed from these, while a partMaker draws the
+// next part.
 type held struct {
 	e     *Evaluator
 	w     *windows
@@ -37,8 +39,8 @@ type sums struct {
 	memory         kernels.Buffer // of this part's and of those that follow
 }
 
-// blockOf is how many bytes of sources are read together where sums are held in so much memory, and what is left of that beside those that
-// are read ahead, and the slack of lists.
+// blockOf is how many bytes of sources are read together where sums are held in so much memory, and
+// what is left of that beside those that are read ahead, and the slack of lists.
 func blockOf(memory int64) (block, rest int64) {
 	block = min(max(memory/blocksInMemory, leastBlock), mostBlock)
 	return block, max(0, memory-(aheadBlocks+slackBlocks)*block)
@@ -52,8 +54,8 @@ const (
 	slackBlocks    = 1 // that pages of edges which are not full come to
 )
 
-// bySums calls do with what layer l makes of nodes of type t, a chunk at a time, from sums that it holds in so much memory. parts is how
-// often it has read all sources.
+// bySums calls do with what layer l makes of nodes of type t, a chunk at a time, from sums that it
+// holds in so much memory. parts is how often it has read all sources.
 func (w *windows) bySums(ctx context.Context, t int, nodes nodeSet, memory int64, do func(chunk []uint32, y kernels.Tensor) error) (parts int, err error) {
 	h := &held{e: w.e, w: w, layer: w.layer, typ: t, sums: make([]sums, len(w.e.data.Relations))}
 	h.block, memory = blockOf(memory)
@@ -159,7 +161,8 @@ func (h *held) stream(ctx context.Context, r int) error {
 	})
 }
 
-// addBlock adds sources of relation r, whose rows are those of rows, to the sums of their destinations.
+// addBlock adds sources of relation r, whose rows are those of rows, to the sums of their
+// destinations.
 func (h *held) addBlock(ctx context.Context, r int, ids []uint32, rows kernels.Tensor) error {
 	e, tape, from := h.e, h.e.step.Tape, h.e.data.Relations[r].Src
 	if rows.Buf != nil && rows.Type == kernels.F16 && !e.step.Model.Encodes(h.layer) { // they are widened as they are added
@@ -211,11 +214,12 @@ func (h *held) addRows(r int, ids []uint32, rows kernels.Tensor) {
 	h.addEdges(r, rows)
 }
 
-// addTogether is how many edges are added together, or some more: their lists stay in a cache of 512 KiB.
+// addTogether is how many edges are added together, or some more: their lists stay in a cache of
+// 512 KiB.
 const addTogether = 1 << 15
 
-// takeEdges takes edges from sources first to last, whose rows have the numbers of rank, beside those in h.to, h.from and h.weight. The rows of
-// others are in other blocks.
+// takeEdges takes edges from sources first to last, whose rows have the numbers of rank, beside
+// those in h.to, h.from and h.weight. The rows of others are in other blocks.
 func (h *held) takeEdges(edges []uint64, weight []float32, rank []uint32, first, last uint32) {
 	n, mask, most := len(h.to), uint32(len(rank)-1), last-first
 	h.to, h.from = slices.Grow(h.to, len(edges)), slices.Grow(h.from, len(edges))
@@ -241,8 +245,9 @@ func (h *held) takeEdges(edges []uint64, weight []float32, rank []uint32, first,
 	h.to, h.from = to[:n], from[:n]
 }
 
-// room makes sums of relation r for all destinations of the part, unless they are there, in the memory of the part before where that is
-// large enough: the system takes its time to give memory anew.
+// room makes sums of relation r for all destinations of the part, unless they are there, in the
+// memory of the part before where that is large enough: the system takes its time to give memory
+// anew.
 func (h *held) room(r, cols int) {
 	s := &h.sums[r]
 	if s.Buf != nil {
@@ -280,7 +285,8 @@ func (h *held) addEdges(r int, rows kernels.Tensor) {
 
 func (h *held) clearEdges() { h.to, h.from, h.weight = h.to[:0], h.from[:0], h.weight[:0] }
 
-// compute is the layer for a chunk of the part, from its lo-th node on. The sums are there, and own has the rows of its nodes.
+// compute is the layer for a chunk of the part, from its lo-th node on. The sums are there, and own
+// has the rows of its nodes.
 func (h *held) compute(ctx context.Context, lo int, chunk []uint32, own kernels.Tensor) (kernels.Tensor, error) {
 	e, l := h.e, h.layer
 	draw := e.draw
@@ -339,8 +345,9 @@ func (h *held) given(r, lo, hi int, x model.Rows) kernels.Tensor {
 	return sums
 }
 
-// layerGiven is layer l for the destinations of drawn, of type t, whose own rows x has, from means or sums a relation. means are those of the rows
-// that edges have in tables, by relation; nil: they are brought.
+// layerGiven is layer l for the destinations of drawn, of type t, whose own rows x has, from means
+// or sums a relation. means are those of the rows that edges have in tables, by relation; nil: they
+// are brought.
 func (e *Evaluator) layerGiven(
 	ctx context.Context, l, t int, x model.Rows, drawn *sample.Layer, given, means []kernels.Tensor,
 ) (y kernels.Tensor, err error) {

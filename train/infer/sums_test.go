@@ -18,7 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/model"
 )
 
-// TestRowsOrSums: sums are held where neighbours are anywhere and few rows fit, rows where they are close together, or fit.
+// TestRowsOrSums: sums are held where neighbours are anywhere and few rows fit, rows where they are
+// close together, or fit.
 func TestRowsOrSums(t *testing.T) {
 	const nodes, degree = 20_000, 20
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -49,8 +50,9 @@ func TestRowsOrSums(t *testing.T) {
 	require.False(t, holdsSums(evaluator(model.GAT, func(int, int) int { return rng.IntN(nodes) }), 500_000), "attention has no sums")
 }
 
-// TestEdgeList: each destination has its sources in ascending order, with their weights, from lists that are read block by block, wherever
-// blocks and bins end: of many sources, of few, and of one that most edges have.
+// TestEdgeList: each destination has its sources in ascending order, with their weights, from lists
+// that are read block by block, wherever blocks and bins end: of many sources, of few, and of one
+// that most edges have.
 func TestEdgeList(t *testing.T) {
 	type edge struct {
 		source, dst uint32
@@ -115,7 +117,8 @@ func TestEdgeList(t *testing.T) {
 	}
 }
 
-// TestSumsEnd: a pass over parts of sums that fails, or is stopped, at any chunk ends with that error, and leaves no goroutine and no memory.
+// TestSumsEnd: a pass over parts of sums that fails, or is stopped, at any chunk ends with that
+// error, and leaves no goroutine and no memory.
 func TestSumsEnd(t *testing.T) {
 	e, papers := library(t, model.RSAGE, Options{Dir: filepath.Join(t.TempDir(), "layers"), FS: storetest.NoSync, Bytes: 20_000})
 	e.Hold = HoldSums
@@ -162,7 +165,8 @@ func TestLayerNames(t *testing.T) {
 	}
 }
 
-// TestEdgesOfPartsFit: the lists of a part are as long as was reserved, wherever it begins, so that none is copied to grow.
+// TestEdgesOfPartsFit: the lists of a part are as long as was reserved, wherever it begins, so that
+// none is copied to grow.
 func TestEdgesOfPartsFit(t *testing.T) {
 	const nodes = 4000
 	rng := rand.New(rand.NewPCG(4, 5))

@@ -95,8 +95,9 @@ func (e *Evaluator) fill(ctx context.Context, w *layerWriter, p *pass, l int, be
 	return w.seal()
 }
 
-// overDisk calls do with the rows of layer l, type after type and chunk after chunk, from what is on disk: the rows of the layer below, or
-// the features. Those of the first nodes are there already: of so many by type, nil for none.
+// overDisk calls do with the rows of layer l, type after type and chunk after chunk, from what is
+// on disk: the rows of the layer below, or the features. Those of the first nodes are there
+// already: of so many by type, nil for none.
 func (e *Evaluator) overDisk(
 	ctx context.Context, p *pass, l int, there []int, below *store.Dataset, do func(t int, chunk []uint32, y kernels.Tensor) error,
 ) error {
@@ -160,7 +161,8 @@ func (e *Evaluator) typeOverDisk(
 	return nil
 }
 
-// Left tells whether the newest pass was cut short and has left rows in Options.Dir, which one of the same goes on behind.
+// Left tells whether the newest pass was cut short and has left rows in Options.Dir, which one of
+// the same goes on behind.
 func (e *Evaluator) Left() bool { return e.left }
 
 func (e *Evaluator) fs() vfs.FS {
@@ -182,7 +184,8 @@ func (e *Evaluator) elem() store.Elem {
 	return e.LayerDtype
 }
 
-// identity is what the rows of a pass for these nodes of layer top come from, as the layers on disk have it.
+// identity is what the rows of a pass for these nodes of layer top come from, as the layers on disk
+// have it.
 func (e *Evaluator) identity(nodes []nodeSet, top int) map[string]string {
 	var inputs []string
 	for t := range e.data.Types {
@@ -221,7 +224,8 @@ func (e *Evaluator) identity(nodes []nodeSet, top int) map[string]string {
 // lockName is the lock file of Dir.
 const lockName = "lock"
 
-// lockDir makes the directory, if need be, and keeps others out of it. ours says that nobody made it but passes.
+// lockDir makes the directory, if need be, and keeps others out of it. ours says that nobody made
+// it but passes.
 func (e *Evaluator) lockDir() (lock *store.Lock, ours bool, err error) {
 	fsys, name := e.fs(), filepath.Join(e.Dir, lockName)
 	for range 100 { // who had it may remove it between two steps
@@ -244,8 +248,9 @@ func (e *Evaluator) lockDir() (lock *store.Lock, ours bool, err error) {
 	return lock, ours, err
 }
 
-// Tidy removes what passes that were cut short have left in Options.Dir, for who has what they were for by another way: in more memory, or
-// of other layers. Where somebody is at work there it does nothing.
+// Tidy removes what passes that were cut short have left in Options.Dir, for who has what they were
+// for by another way: in more memory, or of other layers. Where somebody is at work there it does
+// nothing.
 func (e *Evaluator) Tidy() error {
 	names, _ := e.fs().List(e.Dir) // or there is nothing
 	if !slices.ContainsFunc(names, func(name string) bool { return name == lockName || layerNames.MatchString(name) }) {
@@ -260,8 +265,9 @@ func (e *Evaluator) Tidy() error {
 	return err
 }
 
-// begin finds the newest layer of the pass in the directory, if that may go on, and removes what else passes have left. below is that
-// layer, nil where there is none; first is the one to compute; found says that passes have left something there, of use or not.
+// begin finds the newest layer of the pass in the directory, if that may go on, and removes what
+// else passes have left. below is that layer, nil where there is none; first is the one to compute;
+// found says that passes have left something there, of use or not.
 func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dataset, first int, found bool, err error) {
 	names, err := e.fs().List(e.Dir)
 	if err != nil {
@@ -286,8 +292,9 @@ func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dat
 	return below, first, found, e.removeLayers(keep...)
 }
 
-// room refuses a file system that has less space left than the rows of two layers take, from layer first on, beside what others write
-// there, and says what they take. One that does not tell is believed to have room.
+// room refuses a file system that has less space left than the rows of two layers take, from layer
+// first on, beside what others write there, and says what they take. One that does not tell is
+// believed to have room.
 func (e *Evaluator) room(need [][]nodeSet, first int) error {
 	most := e.mostBytes(need, first, e.elem())
 	usage, err := e.fs().GetDiskUsage(e.Dir)
@@ -316,7 +323,8 @@ func (e *Evaluator) room(need [][]nodeSet, first int) error {
 		kernels.FormatBytes(free), remedy)
 }
 
-// mostBytes is what the rows of two layers take more than what is there of them, from layer first on.
+// mostBytes is what the rows of two layers take more than what is there of them, from layer first
+// on.
 func (e *Evaluator) mostBytes(need [][]nodeSet, first int, elem store.Elem) int64 {
 	var most, below, there int64
 	for l, wanted := range need[:len(need)-1] {
@@ -338,7 +346,8 @@ func (e *Evaluator) mostBytes(need [][]nodeSet, first int, elem store.Elem) int6
 // idBytes is what a layer on disk has of each row beside it: its node, and its place by that.
 const idBytes = 8 + 4
 
-// tableBytes is what the table of count nodes of layer l takes on disk: rows, ids, and of both a checksum a page.
+// tableBytes is what the table of count nodes of layer l takes on disk: rows, ids, and of both a
+// checksum a page.
 func (e *Evaluator) tableBytes(l, count int, elem store.Elem) int64 {
 	bytes := int64(count) * (store.RowStride(int64(e.step.Model.Width(l)*elem.Size())) + idBytes)
 	return bytes + bytes/1000 + 8*store.PageSize
@@ -347,7 +356,8 @@ func (e *Evaluator) tableBytes(l, count int, elem store.Elem) int64 {
 // layerNames are those of layers, sealed or not.
 var layerNames = regexp.MustCompile(`^layer-[0-9]+(\.partial)?$`)
 
-// removeLayers removes what passes have left of layers, whole ones and others, but for those of some names.
+// removeLayers removes what passes have left of layers, whole ones and others, but for those of
+// some names.
 func (e *Evaluator) removeLayers(but ...string) error {
 	fsys := e.fs()
 	names, err := fsys.List(e.Dir)
@@ -394,10 +404,12 @@ func (e *Evaluator) createLayer(l int, identity map[string]string) (*layerWriter
 	return lw, nil
 }
 
-// shardBytes is how many rows of a layer are finished at a time, and found again by a pass that goes on: half a second of writing.
+// shardBytes is how many rows of a layer are finished at a time, and found again by a pass that
+// goes on: half a second of writing.
 const shardBytes = 256 << 20
 
-// journaled is what the journal of a layer that is not whole says: whose rows they are, and which are there.
+// journaled is what the journal of a layer that is not whole says: whose rows they are, and which
+// are there.
 type journaled struct {
 	Identity map[string]string `json:"identity"`
 	Parts    *store.Manifest   `json:"parts"`
@@ -405,7 +417,8 @@ type journaled struct {
 
 const journalName = "journal.json"
 
-// journal is what a pass that was cut short has left of the layer, if it was of the same; nil if there is nothing of use.
+// journal is what a pass that was cut short has left of the layer, if it was of the same; nil if
+// there is nothing of use.
 func (w *layerWriter) journal(work string) *store.Manifest {
 	f, err := w.e.fs().Open(filepath.Join(work, journalName))
 	if err != nil || w.e.Of == "" {

@@ -34,7 +34,8 @@ type Planned struct {
 	// Way is "rows" or "sums", after what is held, or "memory" where the rows below are there.
 	Way   string `json:"way"`
 	Parts int    `json:"parts"` // windows of rows, or parts of sums
-	// BytesRead is of rows, from disk; BytesWritten are those of the layer. Seconds is what reading takes by the disk's costs.
+	// BytesRead is of rows, from disk; BytesWritten are those of the layer. Seconds is what reading
+	// takes by the disk's costs.
 	BytesRead    int64             `json:"bytes_read"`
 	BytesWritten int64             `json:"bytes_written"`
 	Seconds      float64           `json:"seconds"`
@@ -49,7 +50,8 @@ type PlannedRelation struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// Report is what computing a layer for nodes of a type took, beside what was planned. Its JSON keys are stable.
+// Report is what computing a layer for nodes of a type took, beside what was planned. Its JSON keys
+// are stable.
 type Report struct {
 	Layer        int     `json:"layer"`
 	Type         string  `json:"type"`
@@ -60,7 +62,8 @@ type Report struct {
 	BytesWritten int64   `json:"bytes_written"`
 	Seconds      float64 `json:"seconds"`
 	ReadSeconds  float64 `json:"read_seconds"` // of these, with reads under way; computing goes on beside
-	// ProcessorSeconds are those of all processors that the process had meanwhile, 0 where the system does not say.
+	// ProcessorSeconds are those of all processors that the process had meanwhile, 0 where the
+	// system does not say.
 	ProcessorSeconds float64 `json:"processor_seconds"`
 
 	PlannedParts       int     `json:"planned_parts"`
@@ -96,7 +99,8 @@ func (e *Evaluator) CheckHold() error {
 	return nil
 }
 
-// Plan is how a pass would compute a layer, and all below it, for nodes of type t, and what that would read.
+// Plan is how a pass would compute a layer, and all below it, for nodes of type t, and what that
+// would read.
 func (e *Evaluator) Plan(layer, t int, nodes []uint32) (plan []Planned, err error) {
 	seeds := make([][]uint32, len(e.data.Types))
 	seeds[t] = nodes
@@ -186,8 +190,10 @@ func (p *Planned) add(relation string, edges int64, seconds, bytes float64) {
 	}
 }
 
-// judge says what layer l for a set of nodes of type t reads where it holds rows, and where it holds sums. Processors are left out, which take about
-// as long either way: of 10 M nodes and 143 M edges, 128 columns in float16, 23 to 24 seconds a layer by rows and 18 to 23 by sums (2026-11-25).
+// judge says what layer l for a set of nodes of type t reads where it holds rows, and where it
+// holds sums. Processors are left out, which take about as long either way: of 10 M nodes and 143 M
+// edges, 128 columns in float16, 23 to 24 seconds a layer by rows and 18 to 23 by sums
+// (2026-11-25).
 func (e *Evaluator) judge(p *pass, l, t int, set nodeSet) (byRows, bySums Planned) {
 	costs := e.Tables.Costs
 	if costs == (disk.Costs{}) {
@@ -227,7 +233,8 @@ func (e *Evaluator) judge(p *pass, l, t int, set nodeSet) (byRows, bySums Planne
 		bySums.add(key, int64(n), parts*seconds, parts*read)
 		windows, spread := 1.0, e.spread(r, set)
 		if window := count * memory * 3 / 4 / all; window < count { // rows that one holds
-			// What n edges would be whose sources are anywhere, over edges that have as many sources as a window has rows.
+			// What n edges would be whose sources are anywhere, over edges that have as many
+			// sources as a window has rows.
 			windows = max(1, min(chunks, n*spread/(-count*math.Log1p(-window/count))))
 		}
 		mostWindows = max(mostWindows, windows)
@@ -245,7 +252,8 @@ func (e *Evaluator) judge(p *pass, l, t int, set nodeSet) (byRows, bySums Planne
 	return byRows, bySums
 }
 
-// readsOwn tells whether sources of layer l for type t are of that type, so that rows that are held serve destinations, too.
+// readsOwn tells whether sources of layer l for type t are of that type, so that rows that are held
+// serve destinations, too.
 func (e *Evaluator) readsOwn(l, t int) bool {
 	for r, rel := range e.data.Relations {
 		if rel.Dst == t && rel.Src == t && e.reach.Relations[l][r] {
@@ -258,8 +266,8 @@ func (e *Evaluator) readsOwn(l, t int) bool {
 // distinct is how many of rows n edges have for sources, as if they were anywhere.
 func distinct(n, rows float64) float64 { return rows * -math.Expm1(-n/rows) }
 
-// spread is how many sources the edges of some nodes in a row have, of those that they would have were these anywhere: less than 1 where
-// neighbours have neighbours in common.
+// spread is how many sources the edges of some nodes in a row have, of those that they would have
+// were these anywhere: less than 1 where neighbours have neighbours in common.
 func (e *Evaluator) spread(r int, set nodeSet) float64 {
 	rel := e.data.Relations[r]
 	seen := map[uint32]struct{}{}

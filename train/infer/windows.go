@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// windows brings the rows of the layer below, which are on disk, for chunks of a layer: those of many chunks in one pass. Below the first
-// layer are the features.
+// windows brings the rows of the layer below, which are on disk, for chunks of a layer: those of
+// many chunks in one pass. Below the first layer are the features.
 type windows struct {
 	e      *Evaluator
 	layer  int
@@ -35,8 +35,8 @@ type chunk struct {
 	rows  [][]uint32 // by type: of the layer below, in the order of the batch's inputs
 }
 
-// openWindows opens the tables below layer l that it reads for nodes of type t, with memory for their rows and for chunks. need is the
-// nodes that below has rows of.
+// openWindows opens the tables below layer l that it reads for nodes of type t, with memory for
+// their rows and for chunks. need is the nodes that below has rows of.
 func (e *Evaluator) openWindows(ctx context.Context, l, t int, below *store.Dataset, need []nodeSet, memory int64) (_ *windows, err error) {
 	types := len(e.data.Types)
 	w := &windows{e: e, layer: l, stacks: make([]*cachetier.Stack, types), places: make([]places, types), ahead: memory / 4}
@@ -72,8 +72,8 @@ func (e *Evaluator) openWindows(ctx context.Context, l, t int, below *store.Data
 	return w, nil
 }
 
-// tablesBelow are the tables, by type, that layer l reads for nodes of type t: those of below, or below the first layer the features that
-// no attached table has in memory as a whole.
+// tablesBelow are the tables, by type, that layer l reads for nodes of type t: those of below, or
+// below the first layer the features that no attached table has in memory as a whole.
 func (e *Evaluator) tablesBelow(l, t int, below *store.Dataset) []*store.Features {
 	tables := make([]*store.Features, len(e.data.Types))
 	for from := range tables {
@@ -92,7 +92,8 @@ func (e *Evaluator) tablesBelow(l, t int, below *store.Dataset) []*store.Feature
 	return tables
 }
 
-// reads tells whether layer l reads rows of nodes of a type for nodes of type t: of these themselves, and of sources.
+// reads tells whether layer l reads rows of nodes of a type for nodes of type t: of these
+// themselves, and of sources.
 func (e *Evaluator) reads(l, t, from int) bool {
 	if t == from {
 		return true
@@ -160,8 +161,8 @@ func (w *windows) close() {
 	}
 }
 
-// heapBytes is what chunks that were drawn ahead may leave to the collector's time: the memory of more is wanted at once for what comes next,
-// which is outside of the Go heap.
+// heapBytes is what chunks that were drawn ahead may leave to the collector's time: the memory of
+// more is wanted at once for what comes next, which is outside of the Go heap.
 const heapBytes = 16 << 20
 
 // each calls do with what the layer makes of nodes of type t, a chunk at a time.
@@ -219,7 +220,8 @@ func (w *windows) draw(ctx context.Context, t int, nodes []uint32) error {
 	return nil
 }
 
-// use computes the layer for the chunks that are drawn, a window after the other, while the next one is read.
+// use computes the layer for the chunks that are drawn, a window after the other, while the next
+// one is read.
 func (w *windows) use(ctx context.Context, t int, do func(nodes []uint32, y kernels.Tensor) error) (err error) {
 	chunks := w.chunks[:w.drawn]
 	w.drawn, w.bytes = 0, 0
@@ -306,7 +308,8 @@ func (w *windows) hidden(from, n int, fill func(dst []byte) error) (kernels.Tens
 	return w.e.step.Feed.Hidden(from, elem, n, w.stacks[from].RowBytes()/elem.Size(), fill)
 }
 
-// load reads window after window of chunks, as many chunks as fit the cache of every table, and gives them to ready.
+// load reads window after window of chunks, as many chunks as fit the cache of every table, and
+// gives them to ready.
 func (w *windows) load(ctx context.Context, chunks int, ready chan<- []*cachetier.Window) error {
 	for chunks > 0 {
 		steps := chunks

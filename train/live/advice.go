@@ -10,12 +10,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// Load is how busy each part of a run is, as shares of the time that steps worked or waited for rows.
+// Load is how busy each part of a run is, as shares of the time that steps worked or waited for
+// rows.
 type Load struct {
 	// Limiting is the stage that the others wait for; empty where no step was done.
 	Limiting string
-	// Sample is drawing and planning. State is the part of Gather for rows that steps rewrite. Wait is the step's; Disk is the time in which it
-	// was read for feature rows, while windows were loaded or steps gathered, and Lists that for neighbour lists, over all of the run.
+	// Sample is drawing and planning. State is the part of Gather for rows that steps rewrite. Wait
+	// is the step's; Disk is the time in which it was read for feature rows, while windows were
+	// loaded or steps gathered, and Lists that for neighbour lists, over all of the run.
 	Sample, Load, Gather, State, Step, Write, Wait, Disk, Lists float64
 	// Seconds is the time that they are shares of, and Stats what the tiers did in it.
 	Seconds float64
@@ -59,8 +61,9 @@ const (
 	mostly     = 0.5
 )
 
-// Advise says in a sentence or two which tier or stage limits a run, by what it did of late, and what to change; before the
-// first step, what a run is at. It is empty for one that ended without a step.
+// Advise says in a sentence or two which tier or stage limits a run, by what it did of late, and
+// what to change; before the first step, what a run is at. It is empty for one that ended without a
+// step.
 func Advise(r *run.Result) string {
 	l := LoadOf(r)
 	if l.Limiting == "" {
@@ -117,7 +120,8 @@ func beginning(r *run.Result) string {
 	return "caches are being filled, or the first steps drawn"
 }
 
-// adviseStream is Advise of a run on a stream after its first step. Its steps are in order, and each reads state that others left.
+// adviseStream is Advise of a run on a stream after its first step. Its steps are in order, and
+// each reads state that others left.
 func adviseStream(r *run.Result, l Load) string {
 	busiest, lag := max(l.Sample, l.Load, l.Gather, l.Step, l.Write), max(r.Options.Staleness, 1)
 	if r.Stream != nil {

@@ -29,7 +29,8 @@ type Client struct {
 	whom string // in errors
 }
 
-// OfRun asks the training in a run directory, on this machine. Where there is none, the error is ErrNotServed.
+// OfRun asks the training in a run directory, on this machine. Where there is none, the error is
+// ErrNotServed.
 func OfRun(run string) (*Client, error) {
 	path, err := socketOf(run)
 	if err != nil {
@@ -40,7 +41,8 @@ func OfRun(run string) (*Client, error) {
 	}), nil
 }
 
-// At asks the training that serves HTTP at HOST:PORT, as Options.Listen of its Server has it. No host is this machine.
+// At asks the training that serves HTTP at HOST:PORT, as Options.Listen of its Server has it. No
+// host is this machine.
 func At(addr string) (*Client, error) {
 	given := strings.TrimSuffix(strings.TrimPrefix(addr, "http://"), "/")
 	hostPort, err := ParseListen(given)
@@ -81,8 +83,9 @@ func (c *Client) Stats(ctx context.Context) (*run.Result, error) {
 	return c.decode(b)
 }
 
-// Watch calls show with the result so far, at once and then at an interval, and at last with how the run ended, which
-// has no Live. It returns the error of show or of ctx; ErrNotServed where the end was not told, since the process died.
+// Watch calls show with the result so far, at once and then at an interval, and at last with how
+// the run ended, which has no Live. It returns the error of show or of ctx; ErrNotServed where the
+// end was not told, since the process died.
 func (c *Client) Watch(ctx context.Context, every time.Duration, show func(*run.Result) error) error {
 	body, err := c.get(ctx, "/watch?every="+url.QueryEscape(every.String()))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestMetricsAreOfTheirCounters: with another number in every counter, each metric has the number of the one that it is called
-// after.
+// TestMetricsAreOfTheirCounters: with another number in every counter, each metric has the number
+// of the one that it is called after.
 func TestMetricsAreOfTheirCounters(t *testing.T) {
 	r := &run.Result{Live: &run.Live{}, Topology: &run.Topology{}, Stream: &run.StreamOf{State: &run.StateOf{}}}
 	n := 0

@@ -31,8 +31,8 @@ const (
 // socketDir begins the name of a directory for temporary files that holds nothing but a socket.
 const socketDir = "gnnstore-stats-"
 
-// maxSocketPath is what the system takes for a socket's path: sun_path has 104 bytes on macOS, 108 on Linux, and one is
-// for its end.
+// maxSocketPath is what the system takes for a socket's path: sun_path has 104 bytes on macOS, 108
+// on Linux, and one is for its end.
 const maxSocketPath = 103
 
 // ParseListen reads HOST:PORT. No host is 127.0.0.1: who wants others to look says so.
@@ -50,8 +50,8 @@ func ParseListen(addr string) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// listenRun listens on a socket in the run directory, else on one among the temporary files, whose path it leaves
-// there.
+// listenRun listens on a socket in the run directory, else on one among the temporary files, whose
+// path it leaves there.
 func listenRun(run string) (_ net.Listener, remove func(), err error) {
 	if run, err = filepath.Abs(run); err != nil {
 		return nil, nil, err
@@ -101,7 +101,8 @@ func listenUnix(path string) (net.Listener, error) {
 		return nil, fmt.Errorf("socket %s: its path has %d bytes, and the system takes %d", path, len(path), maxSocketPath)
 	}
 	c := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		// On Linux bind gives the file the descriptor's mode, so that it is never open to others; elsewhere this fails.
+		// On Linux bind gives the file the descriptor's mode, so that it is never open to others;
+		// elsewhere this fails.
 		return c.Control(func(fd uintptr) { _ = unix.Fchmod(int(fd), 0o600) })
 	}}
 	l, err := c.Listen(context.Background(), "unix", path)
@@ -136,7 +137,8 @@ func removeStale(run string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	// A file may say anything, or be copied with its run: what somebody answers at is no stale socket.
+	// A file may say anything, or be copied with its run: what somebody answers at is no stale
+	// socket.
 	if err == nil && !answers(elsewhere) {
 		if info, err := os.Lstat(elsewhere); err == nil && info.Mode().Type() == fs.ModeSocket {
 			os.Remove(elsewhere)

@@ -38,8 +38,9 @@ func dead(t *testing.T, path string) {
 	require.FileExists(t, path)
 }
 
-// TestSocket: in the directory or, where its path is too long, elsewhere, there is a socket that its owner alone may
-// open; one that was left by a killed process is no obstacle, and nothing stays.
+// TestSocket: in the directory or, where its path is too long, elsewhere, there is a socket that
+// its owner alone may open; one that was left by a killed process is no obstacle, and nothing
+// stays.
 func TestSocket(t *testing.T) {
 	tmp, err := os.MkdirTemp("", "") // t.TempDir is too long where test names are
 	require.NoError(t, err)

@@ -26,8 +26,8 @@ const (
 	counter = prometheus.CounterValue
 )
 
-// families are the metrics. They are made of a result when somebody asks, so that nothing is counted twice; what a
-// result leaves out is left out here.
+// families are the metrics. They are made of a result when somebody asks, so that nothing is
+// counted twice; what a result leaves out is left out here.
 var families = []family{
 	{"gnnstore_run_info", "The training, by its labels; always 1.", gauge,
 		[]string{"run", "dataset", "model", "kernels", "disk_engine", "status"},

@@ -1,22 +1,23 @@
-// Package live lets others look at a training while it goes on: over a unix socket in its run directory, which its
-// owner alone may open, and over HTTP on TCP where that is asked for. It only reads.
+// Package live lets others look at a training while it goes on: over a unix socket in its run
+// directory, which its owner alone may open, and over HTTP on TCP where that is asked for. It only
+// reads.
 //
 //	/stats          the result so far, as JSON: what gnnstore stats --json prints
 //	/watch?every=1s the same, a line each time, and how the run ended in the last line
 //	/metrics        the same figures as Prometheus wants them
 //	/healthz        ok
 //
-// A [Server] answers for one training, and a [Client] asks one. [Advise] says in a sentence or two what limits a run,
-// and what to change.
+// A [Server] answers for one training, and a [Client] asks one. [Advise] says in a sentence or two
+// what limits a run, and what to change.
 //
-// Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who looks
-// (train.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns connections, each with its
-// deadlines and one request; maxWatch of them may be of /watch. A second brings at most maxRate new
-// connections and maxAsked answers, and a result is encoded once for all who ask within a twentieth
-// of a second. A connection that has not asked yet is closed when another needs its place, so that
-// hundreds of idle ones do not keep others out. What cannot be served is a note and no error.
-// [Server.Close] tells
-// who watches how it ended, and waits for them, a second at most. Start at [Serve].
+// Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who
+// looks (train.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns
+// connections, each with its deadlines and one request; maxWatch of them may be of /watch. A second
+// brings at most maxRate new connections and maxAsked answers, and a result is encoded once for all
+// who ask within a twentieth of a second. A connection that has not asked yet is closed when
+// another needs its place, so that hundreds of idle ones do not keep others out. What cannot be
+// served is a note and no error. [Server.Close] tells who watches how it ended, and waits for them,
+// a second at most. Start at [Serve].
 package live
 
 import (
@@ -37,7 +38,8 @@ import (
 
 // Options says whom to serve, and where.
 type Options struct {
-	// Run is the run directory, which the training holds the lock of: whatever socket lies there is a dead one's.
+	// Run is the run directory, which the training holds the lock of: whatever socket lies there is
+	// a dead one's.
 	Run string
 	// Listen is an address as ParseListen gives it; empty: no TCP.
 	Listen string
@@ -45,7 +47,8 @@ type Options struct {
 	Now func() *run.Result
 	// Note is told where the statistics are, and what could not be served. It may be nil.
 	Note func(string)
-	// Text turns the options that advice names, as package run says, into what the user calls them; nil leaves advice as it is.
+	// Text turns the options that advice names, as package run says, into what the user calls them;
+	// nil leaves advice as it is.
 	Text func(string) string
 }
 
@@ -177,8 +180,8 @@ func (s *Server) serve(l net.Listener) {
 // Addr is where TCP is served; nil where it is not.
 func (s *Server) Addr() net.Addr { return s.addr }
 
-// Close tells those who watch how the training ended and stops answering: Now is not called after it. A second Close
-// does nothing.
+// Close tells those who watch how the training ended and stops answering: Now is not called after
+// it. A second Close does nothing.
 func (s *Server) Close() { s.close() }
 
 // advised is the result so far with advice.
@@ -288,9 +291,9 @@ func overTCP(r *http.Request) bool {
 	return tcp
 }
 
-// ours tells whether a request to a loopback address was meant for it. A page in the user's browser can have the
-// browser ask there under a name of its own, which it resolves to 127.0.0.1 (DNS rebinding); under a number it cannot.
-// What is served to other machines is served under any name.
+// ours tells whether a request to a loopback address was meant for it. A page in the user's browser
+// can have the browser ask there under a name of its own, which it resolves to 127.0.0.1 (DNS
+// rebinding); under a number it cannot. What is served to other machines is served under any name.
 func (s *Server) ours(r *http.Request) bool {
 	if !overTCP(r) || !s.loopback {
 		return true

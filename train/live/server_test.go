@@ -53,8 +53,8 @@ func serve(tb testing.TB, dir string, t *training) *live.Server {
 	return s
 }
 
-// TestTrainings: two trainings at once are each seen by several, through the socket and over HTTP; they come to what
-// they come to alone, and those who watch are told.
+// TestTrainings: two trainings at once are each seen by several, through the socket and over HTTP;
+// they come to what they come to alone, and those who watch are told.
 func TestTrainings(t *testing.T) {
 	ds, err := store.Open(storetest.Build(t, storetest.Communities(600, 4, 8, 16, 2)))
 	require.NoError(t, err)
@@ -223,8 +223,8 @@ func TestText(t *testing.T) {
 	require.Equal(t, "CACHES ARE BEING FILLED, OR THE FIRST STEPS DRAWN", r.Advice)
 }
 
-// TestSlow: those who connect and do not ask, or ask and do not read, hold up neither the training nor its end, and
-// leave room on the socket for others.
+// TestSlow: those who connect and do not ask, or ask and do not read, hold up neither the training
+// nor its end, and leave room on the socket for others.
 func TestSlow(t *testing.T) {
 	training, dir := new(training), t.TempDir()
 	s := serve(t, dir, training)
@@ -348,7 +348,8 @@ func TestEndIsToldOnce(t *testing.T) {
 	require.EqualValues(t, 1, asked.Load())
 }
 
-// TestCloseWaits for an answer that is being made, even if it takes longer than those who watch are waited for.
+// TestCloseWaits for an answer that is being made, even if it takes longer than those who watch are
+// waited for.
 func TestCloseWaits(t *testing.T) {
 	looking, dir := make(chan struct{}), t.TempDir()
 	first := sync.OnceFunc(func() { close(looking) })

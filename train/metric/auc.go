@@ -28,8 +28,9 @@ func (s *scores[S]) reset() { s.positive, s.negative, s.nan = s.positive[:0], s.
 // defined tells whether there is a pair to compare.
 func (s *scores[S]) defined() bool { return len(s.positive) > 0 && len(s.negative) > 0 }
 
-// auc is the share of the pairs of a positive and a negative in which the positive scores higher, half of the ties included:
-// the Mann-Whitney statistic with midranks. It is counted in halves of a pair, exactly. It sorts the scores.
+// auc is the share of the pairs of a positive and a negative in which the positive scores higher,
+// half of the ties included: the Mann-Whitney statistic with midranks. It is counted in halves of a
+// pair, exactly. It sorts the scores.
 func (s *scores[S]) auc() float64 {
 	slices.Sort(s.positive)
 	slices.Sort(s.negative)

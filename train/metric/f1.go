@@ -3,7 +3,8 @@ package metric
 // outcomes counts the predictions about a class.
 type outcomes struct{ truePos, falsePos, falseNeg int64 }
 
-// f1 is the harmonic mean of precision and recall. ok is false for a class that no label and no prediction names.
+// f1 is the harmonic mean of precision and recall. ok is false for a class that no label and no
+// prediction names.
 func (o outcomes) f1() (value float64, ok bool) {
 	if o == (outcomes{}) {
 		return 0, false

@@ -9,14 +9,16 @@ import (
 
 // Metrics of links, beside ROCAUC.
 const (
-	// AP is average precision: Σ (recall at a threshold - recall at the one before) · precision there, over the different scores
-	// from the highest on. Equal scores are one threshold, as in scikit-learn.
+	// AP is average precision: Σ (recall at a threshold - recall at the one before) · precision
+	// there, over the different scores from the highest on. Equal scores are one threshold, as in
+	// scikit-learn.
 	AP Kind = "ap"
-	// MRR is the mean over the positives of 1/rank among the negatives of their own: 1, plus 1 for each that scores higher, plus a
-	// half for each that scores the same: between the best and the worst that ties may make of it, as TGB's evaluator has it.
+	// MRR is the mean over the positives of 1/rank among the negatives of their own: 1, plus 1 for
+	// each that scores higher, plus a half for each that scores the same: between the best and the
+	// worst that ties may make of it, as TGB's evaluator has it.
 	MRR Kind = "mrr"
-	// hits goes before K: Hits(K) is the share of positives that score strictly higher than the K-th best of all negatives, as in
-	// OGB's evaluator; 1 where there are fewer.
+	// hits goes before K: Hits(K) is the share of positives that score strictly higher than the
+	// K-th best of all negatives, as in OGB's evaluator; 1 where there are fewer.
 	hits = "hits@"
 )
 
@@ -42,11 +44,12 @@ func (k Kind) OfLinks() bool {
 	return hits || k == ROCAUC || k == AP || k == MRR
 }
 
-// Links measures the scores of links that are there and of links that are not. It keeps them: 4 bytes for each score, for MRR 4 for
-// each positive, up to twice that while lists grow.
+// Links measures the scores of links that are there and of links that are not. It keeps them: 4
+// bytes for each score, for MRR 4 for each positive, up to twice that while lists grow.
 type Links interface {
-	// Add takes the scores of positives and of negatives. MRR wants the same number for each positive, one after the other; for the
-	// other metrics negatives are one pool of all that was added.
+	// Add takes the scores of positives and of negatives. MRR wants the same number for each
+	// positive, one after the other; for the other metrics negatives are one pool of all that was
+	// added.
 	Add(positive, negative []float32)
 	// Value is the metric of all scores since the last Reset.
 	Value() (float64, error)
@@ -69,8 +72,9 @@ func NewLinks(k Kind) (Links, error) {
 	return nil, fmt.Errorf("{metric} %s: of links there are %s", k, LinkKinds)
 }
 
-// Ranks measures positives by their rank among candidates of their own: MRR, and Hits(K) as the share of ranks up to K. A rank is 1,
-// plus 1 for each candidate that scores higher, plus a half for each that scores the same. It keeps 4 bytes a positive.
+// Ranks measures positives by their rank among candidates of their own: MRR, and Hits(K) as the
+// share of ranks up to K. A rank is 1, plus 1 for each candidate that scores higher, plus a half
+// for each that scores the same. It keeps 4 bytes a positive.
 type Ranks struct {
 	kind Kind
 	best int // of Hits
@@ -161,7 +165,8 @@ func (s *scores[S]) ap() float64 {
 	return sum
 }
 
-// hits is the share of positives that score strictly higher than the k-th best negative. It sorts these.
+// hits is the share of positives that score strictly higher than the k-th best negative. It sorts
+// these.
 func (s *scores[S]) hits(k int) float64 {
 	if len(s.negative) < k {
 		return 1

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// ofLinks adds the scores in two parts, cut behind so many positives with each negatives of their own.
+// ofLinks adds the scores in two parts, cut behind so many positives with each negatives of their
+// own.
 func ofLinks(t require.TestingT, k Kind, positive, negative []float32, cut, each int) (float64, error) {
 	m, err := NewLinks(k)
 	require.NoError(t, err)
@@ -18,8 +19,8 @@ func ofLinks(t require.TestingT, k Kind, positive, negative []float32, cut, each
 	return m.Value()
 }
 
-// TestLinksEqualTheirDefinitions compares the metrics of links with loops over all pairs and all thresholds. Scores are few, so that
-// many are equal.
+// TestLinksEqualTheirDefinitions compares the metrics of links with loops over all pairs and all
+// thresholds. Scores are few, so that many are equal.
 func TestLinksEqualTheirDefinitions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		score := rapid.SampledFrom([]float32{-1, 0, 0.5, 1, 2, float32(math.Inf(1))})

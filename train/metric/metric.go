@@ -1,16 +1,18 @@
-// Package metric says how good predictions are: accuracy, F1, ROC-AUC, average precision, MRR, Hits@K, RMSE and MAE, added up a
-// chunk at a time.
+// Package metric says how good predictions are: accuracy, F1, ROC-AUC, average precision, MRR,
+// Hits@K, RMSE and MAE, added up a chunk at a time.
 //
-// Four shapes of problem: [Single], where a node or an edge has one class, [Multi], where a node has any number of them, each known or
-// not, [Links], where pairs of nodes are linked or not, and [Numbers]. [NewSingle], [NewMulti], [NewLinks] and [NewNumbers] make an
-// accumulator; Add takes the logits of some nodes or edges, the scores of some pairs, or numbers. Value does not depend on the chunks
-// in which they came, and but for numbers not on their order, since counts are integers.
+// Four shapes of problem: [Single], where a node or an edge has one class, [Multi], where a node
+// has any number of them, each known or not, [Links], where pairs of nodes are linked or not, and
+// [Numbers]. [NewSingle], [NewMulti], [NewLinks] and [NewNumbers] make an accumulator; Add takes
+// the logits of some nodes or edges, the scores of some pairs, or numbers. Value does not depend on
+// the chunks in which they came, and but for numbers not on their order, since counts are integers.
 //
 // A stream of links comes in batches: [Batches] measures each alone, and all together.
 //
-// Memory: accuracy and F1 take 24 bytes a class at most, however many nodes there are. ROC-AUC has to rank all scores, so
-// it keeps them: 4 bytes for each known label, up to twice that while its lists grow. So do the metrics of links. Logits and labels
-// are read and not kept. One goroutine uses an accumulator.
+// Memory: accuracy and F1 take 24 bytes a class at most, however many nodes there are. ROC-AUC has
+// to rank all scores, so it keeps them: 4 bytes for each known label, up to twice that while its
+// lists grow. So do the metrics of links. Logits and labels are read and not kept. One goroutine
+// uses an accumulator.
 //
 // Start reading at [Kind].
 package metric
@@ -27,18 +29,19 @@ import (
 type Kind string
 
 const (
-	// Accuracy is the share of labelled nodes whose largest logit is their class; of equal logits the first counts, and NaN
-	// as largest. For single labels only.
+	// Accuracy is the share of labelled nodes whose largest logit is their class; of equal logits
+	// the first counts, and NaN as largest. For single labels only.
 	Accuracy Kind = "accuracy"
-	// MicroF1 is 2·tp/(2·tp+fp+fn) of the counts of all classes together. With several labels a node, a class is predicted
-	// where its logit is above 0; with one, MicroF1 equals Accuracy.
+	// MicroF1 is 2·tp/(2·tp+fp+fn) of the counts of all classes together. With several labels a
+	// node, a class is predicted where its logit is above 0; with one, MicroF1 equals Accuracy.
 	MicroF1 Kind = "micro-f1"
-	// MacroF1 is the mean of the classes' F1. A class that no known label and no prediction names has none and is left out,
-	// as scikit-learn does with zero_division=nan.
+	// MacroF1 is the mean of the classes' F1. A class that no known label and no prediction names
+	// has none and is left out, as scikit-learn does with zero_division=nan.
 	MacroF1 Kind = "macro-f1"
-	// ROCAUC is the probability that a positive is ranked above a negative, half of it where they tie. With several labels
-	// a node it is the mean over the classes that have both, as in OGB's evaluators; with one, there must be two classes,
-	// and the score is the difference of their logits.
+	// ROCAUC is the probability that a positive is ranked above a negative, half of it where they
+	// tie. With several labels a node it is the mean over the classes that have both, as in OGB's
+	// evaluators; with one, there must be two classes, and the score is the difference of their
+	// logits.
 	ROCAUC Kind = "roc-auc"
 )
 
@@ -71,12 +74,14 @@ func KindOf(key string) (k Kind, ok bool) {
 	return "", false
 }
 
-// ErrUndefined is wrapped by Value's error: there were no rows, or the metric has no value for them.
+// ErrUndefined is wrapped by Value's error: there were no rows, or the metric has no value for
+// them.
 var ErrUndefined = errors.New("is undefined")
 
 // Single measures predictions of one class a node.
 type Single interface {
-	// Add takes the logits, as many to a row as there are classes, and the class of each row; kernels.NoLabel is not counted.
+	// Add takes the logits, as many to a row as there are classes, and the class of each row;
+	// kernels.NoLabel is not counted.
 	Add(logits []float32, labels []uint32)
 	// Value is the metric of all rows since the last Reset.
 	Value() (float64, error)
@@ -85,7 +90,8 @@ type Single interface {
 
 // Multi measures predictions of any number of classes a node.
 type Multi interface {
-	// Add takes logits and targets of the same rows: 0 or 1 for each class, NaN where it is not known and not counted.
+	// Add takes logits and targets of the same rows: 0 or 1 for each class, NaN where it is not
+	// known and not counted.
 	Add(logits, targets []float32)
 	// Value is the metric of all rows since the last Reset.
 	Value() (float64, error)

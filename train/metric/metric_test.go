@@ -36,7 +36,8 @@ func oneHot(classes int, predictions ...uint32) []float32 {
 	return logits
 }
 
-// TestKnownExamples are the small inputs of scikit-learn's documentation of f1_score and roc_auc_score, worked out by hand.
+// TestKnownExamples are the small inputs of scikit-learn's documentation of f1_score and
+// roc_auc_score, worked out by hand.
 func TestKnownExamples(t *testing.T) {
 	is := func(want float64) func(got float64, err error) {
 		return func(got float64, err error) {
@@ -140,7 +141,8 @@ func slowAUC(score []float32, positive []float32) float64 {
 	return wins / pairs
 }
 
-// slowF1 computes precision and recall of each class from the list of what was said and what is so; known may leave out.
+// slowF1 computes precision and recall of each class from the list of what was said and what is so;
+// known may leave out.
 func slowF1(classes int, said, is func(row, class int) bool, known func(row, class int) bool, rows int) (micro, macro float64) {
 	f := func(right, said, is float64) float64 {
 		if said+is == 0 {

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBatchesMRR: by hand. Ranks 1, 2, 1 + 1 + ½ and 1 + 3·½, so that MRR is (1 + ½ + ⅖ + ⅖) / 4; the batches of the other metrics do not matter.
+// TestBatchesMRR: by hand. Ranks 1, 2, 1 + 1 + ½ and 1 + 3·½, so that MRR is (1 + ½ + ⅖ + ⅖) / 4;
+// the batches of the other metrics do not matter.
 func TestBatchesMRR(t *testing.T) {
 	var b Batches[float32]
 	b.Add([]float32{3, 1}, []float32{2, 0})

@@ -27,7 +27,8 @@ func (k Kind) Better(a, b float64) bool {
 	return a > b
 }
 
-// Numbers measures predictions of one number each. It adds up in float64, in the order in which they come.
+// Numbers measures predictions of one number each. It adds up in float64, in the order in which
+// they come.
 type Numbers struct {
 	kind Kind
 	sum  float64

@@ -7,31 +7,36 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// attends is a layer that weighs the rows of its sources by a softmax of scores. A destination of more sources than there is memory for has
-// their scores first, a part at a time, then the softmax of all of them, and then their sum, a part at a time.
+// attends is a layer that weighs the rows of its sources by a softmax of scores. A destination of
+// more sources than there is memory for has their scores first, a part at a time, then the softmax
+// of all of them, and then their sum, a part at a time.
 type attends interface {
-	// score has a row a source, x, of relation r: what the softmax reads of it. own is the row of the destination, list its list of them.
+	// score has a row a source, x, of relation r: what the softmax reads of it. own is the row of
+	// the destination, list its list of them.
 	score(t *tape.Tape, r int, own, x *tape.Var, list kernels.Adjacency) *tape.Var
-	// alpha is the softmax of the scores of relations, whose edges these are, each a list of one destination and of its scores in order.
+	// alpha is the softmax of the scores of relations, whose edges these are, each a list of one
+	// destination and of its scores in order.
 	alpha(t *tape.Tape, own *tape.Var, relations []int, scores []*tape.Var, edges []Edges) []*tape.Var
 	// weighed is the rows that alpha weighs, of sources x of relation r.
 	weighed(t *tape.Tape, r int, x *tape.Var) *tape.Var
 }
 
-// Attends tells whether layers weigh the rows of their sources by a softmax: [Model.Scores], [Model.Alpha] and [Model.Weighed] are of such.
+// Attends tells whether layers weigh the rows of their sources by a softmax: [Model.Scores],
+// [Model.Alpha] and [Model.Weighed] are of such.
 func (m *Model) Attends() bool {
 	_, ok := m.layers[0].(attends)
 	return ok
 }
 
-// Scores is what layer l's softmax reads of some sources of relation r, a row each, for a destination with the row own. Both are as Sources
-// gives them; list has all of x for its one destination.
+// Scores is what layer l's softmax reads of some sources of relation r, a row each, for a
+// destination with the row own. Both are as Sources gives them; list has all of x for its one
+// destination.
 func (m *Model) Scores(t *tape.Tape, l, r int, own, x kernels.Tensor, list kernels.Adjacency) kernels.Tensor {
 	return m.layers[l].(attends).score(t, r, t.Leaf(own), t.Leaf(x), list).Value
 }
 
-// Alpha is the weights of all sources of a destination, by relation: the softmax of their scores. Edges are lists of one destination over its
-// scores, in their order.
+// Alpha is the weights of all sources of a destination, by relation: the softmax of their scores.
+// Edges are lists of one destination over its scores, in their order.
 func (m *Model) Alpha(t *tape.Tape, l int, own kernels.Tensor, relations []int, scores []kernels.Tensor, edges []Edges) (alpha []kernels.Tensor) {
 	leaves := make([]*tape.Var, len(scores))
 	for i, s := range scores {
@@ -43,12 +48,14 @@ func (m *Model) Alpha(t *tape.Tape, l int, own kernels.Tensor, relations []int, 
 	return alpha
 }
 
-// Weighed is the rows of sources x of relation r that layer l's weights are for; their sum goes to Edges.Given.
+// Weighed is the rows of sources x of relation r that layer l's weights are for; their sum goes to
+// Edges.Given.
 func (m *Model) Weighed(t *tape.Tape, l, r int, x kernels.Tensor) kernels.Tensor {
 	return m.layers[l].(attends).weighed(t, r, t.Leaf(x)).Value
 }
 
-// ValueScores is what values of edges of relation r, a row each, add to their scores, for Edges.GivenValues. It is of rgat alone.
+// ValueScores is what values of edges of relation r, a row each, add to their scores, for
+// Edges.GivenValues. It is of rgat alone.
 func (m *Model) ValueScores(t *tape.Tape, l, r int, values kernels.Tensor) kernels.Tensor {
 	layer := m.layers[l].(*rgatLayer)
 	return layer.scoreValues(t, layer.attention[r], t.Leaf(values)).Value

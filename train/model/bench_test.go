@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// BenchmarkStep is forward and backward on a batch of 1,000 seeds, two layers, fanouts 10 and 5, 128 feature columns, without
-// sampling and gathering.
+// BenchmarkStep is forward and backward on a batch of 1,000 seeds, two layers, fanouts 10 and 5,
+// 128 feature columns, without sampling and gathering.
 func BenchmarkStep(b *testing.B) {
 	const nodes, in = 100000, 128
 	topo := make(lists, nodes)
@@ -53,8 +53,8 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkTemporal is a step on a batch of 600 events of a stream like Wikipedia's, with ten neighbours, and as many rows and nodes as those
-// come to.
+// BenchmarkTemporal is a step on a batch of 600 events of a stream like Wikipedia's, with ten
+// neighbours, and as many rows and nodes as those come to.
 func BenchmarkTemporal(b *testing.B) {
 	const nodes, rows, roots, fanout = 1700, 8000, 1800, 16
 	for _, kind := range TemporalKinds {

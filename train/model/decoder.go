@@ -13,11 +13,11 @@ const (
 	Dot Decoder = "dot"
 	// DistMult is Σ z_u·w·z_v with one learnt w (Yang et al. 2015).
 	DistMult Decoder = "distmult"
-	// ComplEx is Re Σ z_u·w·conj(z_v) with one learnt w a relation (Trouillon et al. 2016): the first half of a row are the real parts,
-	// the second one the imaginary parts.
+	// ComplEx is Re Σ z_u·w·conj(z_v) with one learnt w a relation (Trouillon et al. 2016): the
+	// first half of a row are the real parts, the second one the imaginary parts.
 	ComplEx Decoder = "complex"
-	// PairMLP is w₂·ReLU(W₁(z_u ⊙ z_v) + b₁) + b₂, as OGB's examples have it. Of classes of edges it is W₂·ReLU(W₁[z_u ‖ z_v ‖ e] + b₁) + b₂,
-	// e being numbers of the edge.
+	// PairMLP is w₂·ReLU(W₁(z_u ⊙ z_v) + b₁) + b₂, as OGB's examples have it. Of classes of edges
+	// it is W₂·ReLU(W₁[z_u ‖ z_v ‖ e] + b₁) + b₂, e being numbers of the edge.
 	PairMLP Decoder = "mlp"
 	// Linear is W[z_u ‖ z_v ‖ e] + b, of classes of edges.
 	Linear Decoder = "linear"
@@ -40,11 +40,12 @@ type decoder struct {
 // PerRelation tells whether the decoder has parameters for each of several relations.
 func (k Decoder) PerRelation() bool { return k == DistMult || k == ComplEx }
 
-// decoderDeviation is what those of several relations begin with: normal, with this standard deviation, about 0. So all scores begin
-// near 0, and no relation as another's.
+// decoderDeviation is what those of several relations begin with: normal, with this standard
+// deviation, about 0. So all scores begin near 0, and no relation as another's.
 const decoderDeviation = 0.1
 
-// decoder declares the parameters of links between rows of so many columns. DistMult of one relation begins as Dot.
+// decoder declares the parameters of links between rows of so many columns. DistMult of one
+// relation begins as Dot.
 func (d *declared) decoder(kind Decoder, relations, cols int) (p decoder) {
 	relations = max(1, relations)
 	switch {
@@ -61,14 +62,17 @@ func (d *declared) decoder(kind Decoder, relations, cols int) (p decoder) {
 	return p
 }
 
-// Pairs are pairs of nodes to score, as lists on the backend: each of Q nodes has some partners, which are rows of a table of P.
+// Pairs are pairs of nodes to score, as lists on the backend: each of Q nodes has some partners,
+// which are rows of a table of P.
 type Pairs struct {
 	Nodes kernels.Tensor // U32, Q×1: rows of the nodes
-	// Relations is which relation the pairs of each node are of: U32, Q×1, or no rows where there is one.
+	// Relations is which relation the pairs of each node are of: U32, Q×1, or no rows where there
+	// is one.
 	Relations kernels.Tensor
 	// Reversed says that links go from the partners to the nodes.
 	Reversed bool
-	// Lists has for each of the nodes its partners, and the reverse. The lists lie one behind the other, without gaps.
+	// Lists has for each of the nodes its partners, and the reverse. The lists lie one behind the
+	// other, without gaps.
 	Lists kernels.Adjacency
 	// Owner is which of the nodes each pair is of: U32, a row for each position of Lists.Nbr.
 	Owner kernels.Tensor
@@ -84,8 +88,8 @@ func (p Pairs) each(n int) kernels.Adjacency {
 	}
 }
 
-// Bilinear is rows whose products with those of partners are scores, but for their last bits: see Query. It is nil where scores are no such
-// products.
+// Bilinear is rows whose products with those of partners are scores, but for their last bits: see
+// Query. It is nil where scores are no such products.
 func (m *Model) Bilinear(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	if m.Decoder == PairMLP {
 		return nil
@@ -93,8 +97,8 @@ func (m *Model) Bilinear(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	return m.Query(t, x, p)
 }
 
-// Score is a score for each pair, in the order of its lists: of nodes, which are rows of x, and partners, rows of y. Both need
-// gradients where the tape records, and both have Out columns.
+// Score is a score for each pair, in the order of its lists: of nodes, which are rows of x, and
+// partners, rows of y. Both need gradients where the tape records, and both have Out columns.
 func (m *Model) Score(t *tape.Tape, x, y *tape.Var, p Pairs) *tape.Var {
 	if m.Decoder == PairMLP {
 		q := t.GatherRows(x, p.Nodes)
@@ -107,7 +111,8 @@ func (m *Model) Score(t *tape.Tape, x, y *tape.Var, p Pairs) *tape.Var {
 	return t.EdgeDot(m.Query(t, x, p), y, 1, p.Lists, 1)
 }
 
-// Query is a row for each node, whose product with that of a partner is their score. PairMLP has none.
+// Query is a row for each node, whose product with that of a partner is their score. PairMLP has
+// none.
 func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	q := t.GatherRows(x, p.Nodes)
 	if !m.Decoder.PerRelation() {
@@ -132,8 +137,8 @@ func (m *Model) RelationRows(t *tape.Tape, p Pairs) *tape.Var {
 	return t.GatherRows(m.decode.scale, p.Relations)
 }
 
-// allocate makes the constants of ComplEx: for rows x of so many columns x·turnᵀ is i·x, and x·turn is -i·x; x·realᵀ and x·imaginaryᵀ
-// have these parts in both halves.
+// allocate makes the constants of ComplEx: for rows x of so many columns x·turnᵀ is i·x, and x·turn
+// is -i·x; x·realᵀ and x·imaginaryᵀ have these parts in both halves.
 func (p *decoder) allocate(be kernels.Backend, kind Decoder, cols int) {
 	if kind != ComplEx {
 		return

@@ -13,8 +13,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// TestDecoders compares scores with their formulas, and the gradients of rows and parameters with finite differences, in float64. A
-// partner comes several times, one never, and a node has no partner.
+// TestDecoders compares scores with their formulas, and the gradients of rows and parameters with
+// finite differences, in float64. A partner comes several times, one never, and a node has no
+// partner.
 func TestDecoders(t *testing.T) {
 	const rows, partners, cols = 4, 5, 6
 	be := kernels.NewReference()

@@ -5,8 +5,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// edgeDecoder has the parameters that make logits of edges: the matrix of [z_u ‖ z_v ‖ e] in its three parts, and of PairMLP a second
-// one.
+// edgeDecoder has the parameters that make logits of edges: the matrix of [z_u ‖ z_v ‖ e] in its
+// three parts, and of PairMLP a second one.
 type edgeDecoder struct {
 	src, dst, edge, bias *tape.Var // edge is nil without numbers of edges
 	weight2, bias2       *tape.Var // of PairMLP
@@ -36,8 +36,8 @@ type Ends struct {
 	Given    kernels.Tensor // F32, E×Shape.EdgeIn: their numbers
 }
 
-// Edges is the logits of edges, E×Shape.EdgeOut, from rows of x to rows of y. Both need gradients where the tape records, and both have
-// Out columns.
+// Edges is the logits of edges, E×Shape.EdgeOut, from rows of x to rows of y. Both need gradients
+// where the tape records, and both have Out columns.
 func (m *Model) Edges(t *tape.Tape, x, y *tape.Var, e Ends) *tape.Var {
 	p := &m.decode.edge
 	terms := []tape.Term{{X: t.GatherRows(x, e.Src), W: p.src}, {X: t.GatherRows(y, e.Dst), W: p.dst}}

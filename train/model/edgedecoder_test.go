@@ -11,8 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// TestEdgeDecoders compares logits of edges with their formula, a product with [z_u ‖ z_v ‖ e], and the gradients of rows and parameters
-// with finite differences, in float64. Edges share ends, and both ends may be of one table.
+// TestEdgeDecoders compares logits of edges with their formula, a product with [z_u ‖ z_v ‖ e], and
+// the gradients of rows and parameters with finite differences, in float64. Edges share ends, and
+// both ends may be of one table.
 func TestEdgeDecoders(t *testing.T) {
 	const rows, cols, out = 4, 3, 2
 	be := kernels.NewReference()

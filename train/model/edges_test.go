@@ -42,7 +42,8 @@ func edgeValues(columns []int) []sample.Values {
 	return values
 }
 
-// edgeCases are the networks that read values of edges: of some relations, in one column and several.
+// edgeCases are the networks that read values of edges: of some relations, in one column and
+// several.
 var edgeCases = []struct {
 	Config
 	in, edges []int
@@ -55,7 +56,8 @@ var edgeCases = []struct {
 	{Config{Kind: RGAT, Layers: 2, Hidden: 6, Norm: "none", Heads: 3}, []int{5, 5, 5, 5}, []int{1, 0, 7, 2, 0, 2, 3}},
 }
 
-// TestEdgeGradients compares every parameter's gradient with central differences, in float64, dropping rows and attention.
+// TestEdgeGradients compares every parameter's gradient with central differences, in float64,
+// dropping rows and attention.
 func TestEdgeGradients(t *testing.T) {
 	for _, c := range edgeCases {
 		for _, kind := range []sample.Kind{sample.NS, sample.LaborStar} {
@@ -96,8 +98,8 @@ func TestEdgeGradients(t *testing.T) {
 	}
 }
 
-// TestEdgesAsTheFormulasHaveThem compares logits with sums over edges, one by one: in float64 on the Reference, and within what
-// float32 rounds on every kernel set.
+// TestEdgesAsTheFormulasHaveThem compares logits with sums over edges, one by one: in float64 on
+// the Reference, and within what float32 rounds on every kernel set.
 func TestEdgesAsTheFormulasHaveThem(t *testing.T) {
 	for _, c := range edgeCases {
 		for _, kind := range []sample.Kind{sample.NS, sample.LaborStar} {

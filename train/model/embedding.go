@@ -5,15 +5,19 @@ import (
 )
 
 const (
-	// TGN is temporal graph networks (Rossi et al. 2020): memories by a GRU, and one layer of attention over the last neighbours.
+	// TGN is temporal graph networks (Rossi et al. 2020): memories by a GRU, and one layer of
+	// attention over the last neighbours.
 	TGN Kind = "tgn"
-	// JODIE (Kumar et al. 2019), with one RNN for all nodes: embeddings are memories that drift with time. It reads no neighbours.
+	// JODIE (Kumar et al. 2019), with one RNN for all nodes: embeddings are memories that drift
+	// with time. It reads no neighbours.
 	JODIE Kind = "jodie"
-	// APAN (Wang et al. 2021): nodes keep several mails, neighbours' among them, and a memory is attention over these. It reads no neighbours.
+	// APAN (Wang et al. 2021): nodes keep several mails, neighbours' among them, and a memory is
+	// attention over these. It reads no neighbours.
 	APAN Kind = "apan"
 )
 
-// newEmbedder declares the embedder of m, and the map of features where their rows are not as wide as memories.
+// newEmbedder declares the embedder of m, and the map of features where their rows are not as wide
+// as memories.
 func (m *Temporal) newEmbedder(d *declared) embedder {
 	f := nodeFeatures{columns: m.Node}
 	if m.Kind == APAN {
@@ -40,7 +44,8 @@ type nodeFeatures struct {
 	weight, bias *tape.Var // nil: features are as wide as memories, and added as they are
 }
 
-// join is h of each row: its memory plus its node's features, either of which may be missing; nil without both.
+// join is h of each row: its memory plus its node's features, either of which may be missing; nil
+// without both.
 func (f nodeFeatures) join(s moment, memory *tape.Var) *tape.Var {
 	if f.columns == 0 {
 		return memory
@@ -79,8 +84,9 @@ func (n *normed) forward(s moment, memory *tape.Var) *tape.Var {
 	return t.Sum(t.WeightedSum(h, drift, nil, each), h)
 }
 
-// neighborhood is one layer of attention over neighbours, of TGN. The key of a neighbour is a product with its h, the event's features and
-// the time since. As W[h ‖ e ‖ φ] is a sum of three products, each is taken once a row, once an event, and once a position.
+// neighborhood is one layer of attention over neighbours, of TGN. The key of a neighbour is a
+// product with its h, the event's features and the time since. As W[h ‖ e ‖ φ] is a sum of three
+// products, each is taken once a row, once an event, and once a position.
 type neighborhood struct {
 	nodeFeatures
 	clock

@@ -7,7 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// formulas computes the logits of a batch as the typed networks' formulas have them: node by node and edge by edge, in float64.
+// formulas computes the logits of a batch as the typed networks' formulas have them: node by node
+// and edge by edge, in float64.
 type formulas struct {
 	Config
 	*typedProblem

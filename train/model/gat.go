@@ -7,9 +7,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// GAT is graph attention (Veličković et al. 2018, equations 1 to 5): y = ‖_h Σ α_h·W_h·x_u + b over v and u → v.
-// Hidden layers have Config.Heads heads side by side, the last one a single head, as the paper has it for Cora. A drawn
-// neighbour's exponential is multiplied by its weight, see sample.Block: by how many neighbours it stands for.
+// GAT is graph attention (Veličković et al. 2018, equations 1 to 5): y = ‖_h Σ α_h·W_h·x_u + b over
+// v and u → v. Hidden layers have Config.Heads heads side by side, the last one a single head, as
+// the paper has it for Cora. A drawn neighbour's exponential is multiplied by its weight, see
+// sample.Block: by how many neighbours it stands for.
 const GAT Kind = "gat"
 
 var gat = network{

@@ -9,17 +9,20 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// HGT is the heterogeneous graph transformer of Hu et al. 2020, as PyTorch Geometric's HGTConv has it. Types have queries, keys
-// and values, relations a matrix A_r for keys, M_r for values and a factor μ_r, all of them per head, of D columns:
+// HGT is the heterogeneous graph transformer of Hu et al. 2020, as PyTorch Geometric's HGTConv has
+// it. Types have queries, keys and values, relations a matrix A_r for keys, M_r for values and a
+// factor μ_r, all of them per head, of D columns:
 //
 //	score of u → v = μ_r/√D · ⟨q_v, k_u·A_r⟩     α = softmax over the edges of all relations to v
 //	o = Σ α·v_u·M_r     y = β·(A_t·GELU(o) + b) + (1-β)·x_v with β = σ(skip_t)
 //
-// It multiplies where there are fewer rows: keys stay as they are and queries take A_r, and M_r comes after the sum.
+// It multiplies where there are fewer rows: keys stay as they are and queries take A_r, and M_r
+// comes after the sum.
 //
-// Each type's input is first brought to Config.Hidden columns, by a linear map with a bias. All layers are as wide, with Config.Heads
-// heads side by side; of the last one's rows a linear map makes the logits. Parameters are HGTConv's, but for those that nothing
-// reads; a layer numbers relations as RGCN's do.
+// Each type's input is first brought to Config.Hidden columns, by a linear map with a bias. All
+// layers are as wide, with Config.Heads heads side by side; of the last one's rows a linear map
+// makes the logits. Parameters are HGTConv's, but for those that nothing reads; a layer numbers
+// relations as RGCN's do.
 const HGT Kind = "hgt"
 
 var hgt = network{
@@ -111,8 +114,8 @@ func newHGT(d *declared, c Config, at place) layer {
 	return l
 }
 
-// diagonal says for each row of hgtLayer.keys where it lies among the rows, of width columns, of one matrix a relation that has the
-// heads' matrices on its diagonal.
+// diagonal says for each row of hgtLayer.keys where it lies among the rows, of width columns, of
+// one matrix a relation that has the heads' matrices on its diagonal.
 func diagonal(heads, relations, width int) []uint32 {
 	var at []uint32
 	for h := range heads {
@@ -126,7 +129,8 @@ func diagonal(heads, relations, width int) []uint32 {
 	return at
 }
 
-// onDiagonal is the matrices of relations, each with those of its heads on the diagonal, one below the other.
+// onDiagonal is the matrices of relations, each with those of its heads on the diagonal, one below
+// the other.
 func (l *hgtLayer) onDiagonal(t *tape.Tape, matrices *tape.Var) *tape.Var {
 	if l.heads == 1 || matrices == nil {
 		return matrices

@@ -14,7 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// finding is an Expander that finds a hashed share of the nodes of hidden layers in slots, each in another one.
+// finding is an Expander that finds a hashed share of the nodes of hidden layers in slots, each in
+// another one.
 type finding struct {
 	layers int
 	share  float64
@@ -37,7 +38,8 @@ func (f finding) Expand(_ context.Context, hop int, found [][][]uint32) (next []
 	return next, origins, nil
 }
 
-// slotCount is how many slots tables have, more than a batch has nodes. Their rows are slotSpare columns wider than a layer's.
+// slotCount is how many slots tables have, more than a batch has nodes. Their rows are slotSpare
+// columns wider than a layer's.
 const slotCount, slotSpare = 257, 3
 
 // slotRows are those of slots for rows of type t that layer l computes.
@@ -87,8 +89,8 @@ func uploadOrigins(be kernels.Backend, layers []sample.Layer, graphs []Graph) {
 	}
 }
 
-// held is what the formulas read of history: rows of the tables, which are constants. by is added to one element of the rows put
-// together.
+// held is what the formulas read of history: rows of the tables, which are constants. by is added
+// to one element of the rows put together.
 type held struct {
 	hidden             int
 	layer, t, row, col int
@@ -118,15 +120,16 @@ func (h *held) assemble(l, t int, f *sample.Frontier, y [][]float64) (x [][]floa
 	return x
 }
 
-// pruning is a network, how its batches are drawn, and how many values the edges of each relation have.
+// pruning is a network, how its batches are drawn, and how many values the edges of each relation
+// have.
 type pruning struct {
 	Config
 	sampler sample.Kind
 	edges   []int
 }
 
-// prunings are networks of every kind that reads neighbours, with two hidden layers: with edges that count the same, with weights, and with
-// values.
+// prunings are networks of every kind that reads neighbours, with two hidden layers: with edges
+// that count the same, with weights, and with values.
 var prunings = []pruning{
 	{Config{Kind: SAGE, Layers: 3, Hidden: 4, Norm: "none"}, sample.NS, nil},
 	{Config{Kind: SAGE, Layers: 3, Hidden: 4, Norm: "none"}, sample.LaborStar, nil},
@@ -209,9 +212,9 @@ func (p *prunedCase) origins() (computed, used int) {
 	return computed, used
 }
 
-// TestPrunedGradients compares the logits of pruned batches with sums over edges, one by one in float64, in which rows of slots are
-// constants, and all gradients with finite differences of those sums: of the parameters, and of the rows put together, whether computed
-// or from slots.
+// TestPrunedGradients compares the logits of pruned batches with sums over edges, one by one in
+// float64, in which rows of slots are constants, and all gradients with finite differences of those
+// sums: of the parameters, and of the rows put together, whether computed or from slots.
 func TestPrunedGradients(t *testing.T) {
 	for _, c := range prunings {
 		for _, share := range []float64{0.4, 1} {
@@ -281,8 +284,9 @@ func TestPrunedGradients(t *testing.T) {
 	}
 }
 
-// TestPrunedDropout compares the gradients of parameters with finite differences of the network itself, where rows and attention are
-// dropped: the same nodes lose the same elements, from a slot too.
+// TestPrunedDropout compares the gradients of parameters with finite differences of the network
+// itself, where rows and attention are dropped: the same nodes lose the same elements, from a slot
+// too.
 func TestPrunedDropout(t *testing.T) {
 	for _, c := range prunings {
 		c.Dropout, c.InputDropout, c.AttnDropout = 0.4, 0.2, 0.3
@@ -334,8 +338,9 @@ func TestPrunedDropout(t *testing.T) {
 	}
 }
 
-// TestNothingFoundChangesNothing: a batch that was drawn past slots, and found none, gives the bits of one that was drawn without: of
-// logits, of the parameters' gradients, and of hidden rows and theirs.
+// TestNothingFoundChangesNothing: a batch that was drawn past slots, and found none, gives the bits
+// of one that was drawn without: of logits, of the parameters' gradients, and of hidden rows and
+// theirs.
 func TestNothingFoundChangesNothing(t *testing.T) {
 	for _, set := range kernels.Sets() {
 		for _, c := range prunings {
@@ -369,7 +374,8 @@ func TestNothingFoundChangesNothing(t *testing.T) {
 	}
 }
 
-// TestPrunedBackendsAgree: what the sets of the CPU make of pruned batches is near what the Reference makes.
+// TestPrunedBackendsAgree: what the sets of the CPU make of pruned batches is near what the
+// Reference makes.
 func TestPrunedBackendsAgree(t *testing.T) {
 	for _, c := range prunings {
 		c.Dropout = 0.4

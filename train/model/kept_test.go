@@ -24,7 +24,8 @@ func keeping() (all []Config) {
 	return all
 }
 
-// TestKeepingChangesNothing: logits and gradients are the same bits whether hidden rows are kept or not.
+// TestKeepingChangesNothing: logits and gradients are the same bits whether hidden rows are kept or
+// not.
 func TestKeepingChangesNothing(t *testing.T) {
 	for _, be := range []kernels.Backend{kernels.NewReference(), kernels.NewCPU(kernels.CPUOptions{})} {
 		for _, c := range keeping() {
@@ -50,8 +51,8 @@ func TestKeepingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestKeptRows: hidden rows are those of Layer on the rows that the layer read, and their gradients those of finite
-// differences, in float64.
+// TestKeptRows: hidden rows are those of Layer on the rows that the layer read, and their gradients
+// those of finite differences, in float64.
 func TestKeptRows(t *testing.T) {
 	const key = 77
 	be := kernels.NewReference()

@@ -4,19 +4,22 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// Labels are the labels of training nodes that the first layer of a network with Config.LabelInput reads: lists as Edges are, but of
-// classes instead of sources, and all with weights. Whoever makes them leaves out those of the seeds.
+// Labels are the labels of training nodes that the first layer of a network with Config.LabelInput
+// reads: lists as Edges are, but of classes instead of sources, and all with weights. Whoever makes
+// them leaves out those of the seeds.
 //
 // They add a term to y, what the first layer makes before norm and activation:
 //
 //	y_v += Z_0·L_v + Σ_r Z_r·mean_r(L_u, u → v)
 //
-// L_u is the sum of the rows of a learnt table (classes × LabelInput) that belong to the classes that u shows, one or several, and 0
-// where it shows none. The sum is over the relations from the labelled type, means count their sources as those of features do,
-// and Z_0 is for nodes of that type. GCN's sum has a node itself among its sources, so that there is no Z_0; nor is there one
+// L_u is the sum of the rows of a learnt table (classes × LabelInput) that belong to the classes
+// that u shows, one or several, and 0 where it shows none. The sum is over the relations from the
+// labelled type, means count their sources as those of features do, and Z_0 is for nodes of that
+// type. GCN's sum has a node itself among its sources, so that there is no Z_0; nor is there one
 // where the first layer is the last, since the nodes that it makes show nothing.
 //
-// Parameters are labels.weight, the table, and Z: labels.own.weight and labels.<SRC___REL___DST>.weight.
+// Parameters are labels.weight, the table, and Z: labels.own.weight and
+// labels.<SRC___REL___DST>.weight.
 type Labels struct {
 	Own Edges   // of destinations of the labelled type: the classes of each
 	Of  []Edges // by relation: the classes of each destination's sources
@@ -79,7 +82,8 @@ func (l *labelInput) terms(tp *tape.Tape, t int, g Graph) (terms []tape.Term) {
 	return terms
 }
 
-// SeesLabels tells whether labels that are input can come to the seeds of a network of this shape: by a relation from their type.
+// SeesLabels tells whether labels that are input can come to the seeds of a network of this shape:
+// by a relation from their type.
 func (s Shape) SeesLabels() bool {
 	for _, drawn := range s.Reach.Relations {
 		for r, ends := range s.Relations {

@@ -85,7 +85,8 @@ func (f formulas) labelled(t, v int) []float64 {
 	return sum
 }
 
-// TestLabelsAreFurtherColumns: in GraphSAGE and GCN, labels are what further columns of the features would be.
+// TestLabelsAreFurtherColumns: in GraphSAGE and GCN, labels are what further columns of the
+// features would be.
 func TestLabelsAreFurtherColumns(t *testing.T) {
 	const in, extra, out = 4, 3, 3
 	for _, c := range []Config{
@@ -151,8 +152,8 @@ func TestLabelsAreFurtherColumns(t *testing.T) {
 	}
 }
 
-// TestLabelGradients compares every parameter's gradient with central differences, in float64, of the networks that TestTypedGradients
-// does not have.
+// TestLabelGradients compares every parameter's gradient with central differences, in float64, of
+// the networks that TestTypedGradients does not have.
 func TestLabelGradients(t *testing.T) {
 	for _, c := range []struct {
 		Config
@@ -199,7 +200,8 @@ func TestLabelGradients(t *testing.T) {
 	}
 }
 
-// TestLabelParams: those of a network begin as they do without labels, which have the ones behind them.
+// TestLabelParams: those of a network begin as they do without labels, which have the ones behind
+// them.
 func TestLabelParams(t *testing.T) {
 	for _, c := range typedCases {
 		if c.LabelInput == 0 {

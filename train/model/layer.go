@@ -11,8 +11,8 @@ import (
 
 // layer is one layer of a network, with its parameters.
 type layer interface {
-	// forward computes the rows of g's destinations from those of its sources: the activation before dropout, or the
-	// logits in the last layer.
+	// forward computes the rows of g's destinations from those of its sources: the activation
+	// before dropout, or the logits in the last layer.
 	forward(s step, x Rows, g Graph) Rows
 }
 
@@ -30,8 +30,8 @@ type place struct {
 	last  bool  // it computes the logits
 }
 
-// reads, makes and draws tell whether the layer reads rows of type t, makes rows of it, and draws from relation r. Networks of one
-// type do all of it.
+// reads, makes and draws tell whether the layer reads rows of type t, makes rows of it, and draws
+// from relation r. Networks of one type do all of it.
 func (p place) reads(t int) bool { return p.untyped() || p.shape.Reach.Types[p.layer][t] }
 func (p place) makes(t int) bool { return p.untyped() || p.shape.Reach.Types[p.layer+1][t] }
 func (p place) draws(r int) bool { return p.untyped() || p.shape.Reach.Relations[p.layer][r] }
@@ -48,7 +48,8 @@ type step struct {
 type Graph struct {
 	Nodes []Frontier // by type
 	Edges []Edges    // by relation
-	// Labels are those that the layer's sources show: of the first layer, for Config.LabelInput. nil: none.
+	// Labels are those that the layer's sources show: of the first layer, for Config.LabelInput.
+	// nil: none.
 	Labels *Labels
 }
 
@@ -56,21 +57,24 @@ type Graph struct {
 type Frontier struct {
 	Dst int            // the first Dst sources are the destinations
 	IDs kernels.Tensor // U32, one a source: dropout hashes them
-	// At says where the row of each source comes from, where some come from Pass.Slots: it is the row of that number of those that the layer
-	// below computed, or with kernels.InSlot added of the table. Back says which source each of the computed rows is. Both are U32, or
-	// have no rows, and then the n-th source's row is row n of the layer below.
+	// At says where the row of each source comes from, where some come from Pass.Slots: it is the
+	// row of that number of those that the layer below computed, or with kernels.InSlot added of
+	// the table. Back says which source each of the computed rows is. Both are U32, or have no
+	// rows, and then the n-th source's row is row n of the layer below.
 	At, Back kernels.Tensor
 }
 
-// Edges are those of one relation. Weight is F32, one a position of Nbr, or has no rows: sample.Block.Weight.
+// Edges are those of one relation. Weight is F32, one a position of Nbr, or has no rows:
+// sample.Block.Weight.
 type Edges struct {
 	kernels.Adjacency
 	Weight kernels.Tensor
-	// Given is what the layer would make of its sources' rows, F32, a row a destination, or no rows: their mean, with GCN their sum, or with
-	// attention that of Weighed by Alpha, by a caller who has added it up in parts: see Kind.Sums and Attends.
+	// Given is what the layer would make of its sources' rows, F32, a row a destination, or no
+	// rows: their mean, with GCN their sum, or with attention that of Weighed by Alpha, by a caller
+	// who has added it up in parts: see Kind.Sums and Attends.
 	Given kernels.Tensor
-	// GivenValues is likewise what it would make of the edges' values: their mean, a row a destination, or with attention ValueScores, a row a
-	// position of Nbr.
+	// GivenValues is likewise what it would make of the edges' values: their mean, a row a
+	// destination, or with attention ValueScores, a row a position of Nbr.
 	GivenValues kernels.Tensor
 
 	values kernels.Tensor    // a row a position of Nbr, F32; or rows of a table, where at has the one of each position; or no rows
@@ -78,16 +82,16 @@ type Edges struct {
 	own    kernels.Adjacency // the lists over the positions
 }
 
-// Bring gives edges values to read, F32, a row a position of Nbr: sample.Block.Values. count is 0, 1, 2 and so on, U32, and longer
-// than Nbr.
+// Bring gives edges values to read, F32, a row a position of Nbr: sample.Block.Values. count is 0,
+// 1, 2 and so on, U32, and longer than Nbr.
 func (e *Edges) Bring(values, count kernels.Tensor) {
 	n := e.Nbr.Rows
 	e.values = values
 	e.own = kernels.Adjacency{Start: e.Start, End: e.End, Nbr: count.Slice(0, n), RevStart: count.Slice(0, n+1), RevEdge: count.Slice(0, n)}
 }
 
-// BringRows gives edges rows of a table to read, in float16 or float32: position i of Nbr has row at[i], as sample.Block.Rows says. count is as
-// Bring has it.
+// BringRows gives edges rows of a table to read, in float16 or float32: position i of Nbr has row
+// at[i], as sample.Block.Rows says. count is as Bring has it.
 func (e *Edges) BringRows(table, at, count kernels.Tensor) {
 	e.Bring(table, count)
 	e.at = at
@@ -112,7 +116,8 @@ func (x Rows) keep(t *tape.Tape) {
 	}
 }
 
-// assemble is the rows that g reads, of which x are computed and others in slots, by type, all of so many columns.
+// assemble is the rows that g reads, of which x are computed and others in slots, by type, all of
+// so many columns.
 func (x Rows) assemble(t *tape.Tape, g Graph, slots []kernels.Tensor, cols int) Rows {
 	if !slices.ContainsFunc(g.Nodes, func(nodes Frontier) bool { return nodes.At.Rows > 0 }) {
 		return x
@@ -156,7 +161,8 @@ func (x Rows) drop(t *tape.Tape, g Graph, key uint64, p float32) Rows {
 	return y
 }
 
-// mean is that of the neighbours of every destination: by their weights, which add up to 1, where they have any.
+// mean is that of the neighbours of every destination: by their weights, which add up to 1, where
+// they have any.
 func mean(t *tape.Tape, x *tape.Var, e Edges) *tape.Var {
 	if e.Given.Rows > 0 {
 		return t.Leaf(e.Given)
@@ -179,8 +185,8 @@ func meanOfValues(t *tape.Tape, e Edges) *tape.Var {
 	return mean(t, t.Leaf(e.values), Edges{Adjacency: own, Weight: e.Weight})
 }
 
-// ending is how a layer ends. The last layer's result stays as it is; others pass LayerNorm, if the network has it, and an
-// activation.
+// ending is how a layer ends. The last layer's result stays as it is; others pass LayerNorm, if the
+// network has it, and an activation.
 type ending struct {
 	last        bool
 	gain, shift *tape.Var // of LayerNorm, or nil
@@ -200,7 +206,8 @@ func (d *declared) endingOf(c Config, at place, name string) ending {
 	return e
 }
 
-// affineReLU is Affine of the terms and what ends the layer, with ReLU: in one operation where nothing stands between.
+// affineReLU is Affine of the terms and what ends the layer, with ReLU: in one operation where
+// nothing stands between.
 func (e ending) affineReLU(t *tape.Tape, bias *tape.Var, terms ...tape.Term) *tape.Var {
 	switch {
 	case e.last:

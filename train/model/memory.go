@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// The updaters. Products with memory and mail are taken once a node, and those with times once a row: W[mail ‖ φ] is the sum of the products with
-// the two windows of W's columns.
+// The updaters. Products with memory and mail are taken once a node, and those with times once a
+// row: W[mail ‖ φ] is the sum of the products with the two windows of W's columns.
 
 // newUpdater declares the updater of m, and what adds features.
 func (m *Temporal) newUpdater(d *declared) updater {
@@ -18,7 +18,8 @@ func (m *Temporal) newUpdater(d *declared) updater {
 	return newCell(m, d)
 }
 
-// cell is a GRU cell, of TGN, or an RNN cell, of JODIE: its input is the mail and how long ago the memory was written.
+// cell is a GRU cell, of TGN, or an RNN cell, of JODIE: its input is the mail and how long ago the
+// memory was written.
 type cell struct {
 	clock
 	mail                 int // columns of it
@@ -54,7 +55,8 @@ func (c *cell) forward(s moment) *tape.Var {
 	return t.GRUCell(x, h, t.GatherRows(memory, s.Node))
 }
 
-// mailbox is attention of a memory over its node's mails, of APAN. Places of mails that have not come yet take part, as zeros.
+// mailbox is attention of a memory over its node's mails, of APAN. Places of mails that have not
+// come yet take part, as zeros.
 type mailbox struct {
 	clock
 	mail                 int // columns of one

@@ -1,22 +1,24 @@
 // Package model holds the networks: layers over tape operations, written once for every backend.
 //
-// A [Model] is a list of layers and their [Param]s. [Model.Forward] chains the layers over a batch, and evaluation calls
-// [Model.Layer] for one layer at a time over the whole graph. Parameter names and shapes are those that PyTorch Geometric
-// users expect.
+// A [Model] is a list of layers and their [Param]s. [Model.Forward] chains the layers over a batch,
+// and evaluation calls [Model.Layer] for one layer at a time over the whole graph. Parameter names
+// and shapes are those that PyTorch Geometric users expect.
 //
-// Nodes have types and edges have relations: [Rows] is a list by type, [Graph] one of frontiers by type and of edges by
-// relation. SAGE, GCN, GAT and MLP know one type and one relation, so that their lists have one element. RSAGE, RGCN, RGAT and
-// HGT know any number: [Shape] names them, and says which of them each layer reaches. What a layer does not reach has no
-// parameters, no rows and no edges.
+// Nodes have types and edges have relations: [Rows] is a list by type, [Graph] one of frontiers by
+// type and of edges by relation. SAGE, GCN, GAT and MLP know one type and one relation, so that
+// their lists have one element. RSAGE, RGCN, RGAT and HGT know any number: [Shape] names them, and
+// says which of them each layer reaches. What a layer does not reach has no parameters, no rows and
+// no edges.
 //
-// Parameters belong to the Model, from New to Close. Rows and gradients belong to the tape, until its next Reset. A Model is
-// used by one goroutine at a time.
+// Parameters belong to the Model, from New to Close. Rows and gradients belong to the tape, until
+// its next Reset. A Model is used by one goroutine at a time.
 //
-// A [Temporal] is a network for streams of events: what it reads of a batch, and what it makes of it, is in temporal.go, and the
-// networks are in memory.go and embedding.go. State of nodes is the caller's to keep.
+// A [Temporal] is a network for streams of events: what it reads of a batch, and what it makes of
+// it, is in temporal.go, and the networks are in memory.go and embedding.go. State of nodes is the
+// caller's to keep.
 //
-// Start at sage.go, and at rsage.go for several types. A further network is a file like them and an entry of the table in this
-// one.
+// Start at sage.go, and at rsage.go for several types. A further network is a file like them and an
+// entry of the table in this one.
 package model
 
 import (
@@ -67,7 +69,8 @@ func (k Kind) network() network {
 	return network{}
 }
 
-// All is the fanout that reads everything this network looks at: every neighbour, or for an MLP none.
+// All is the fanout that reads everything this network looks at: every neighbour, or for an MLP
+// none.
 func (k Kind) All() int {
 	if k.network().alone {
 		return 0
@@ -92,8 +95,8 @@ func TypedKinds() string {
 	return sample.Names(all)
 }
 
-// Sums tells whether layers read of their sources' rows nothing but a mean or a sum a relation, which may be given to them:
-// Edges.Given.
+// Sums tells whether layers read of their sources' rows nothing but a mean or a sum a relation,
+// which may be given to them: Edges.Given.
 func (k Kind) Sums() bool { return k.network().sums }
 
 // ReadsEdges tells whether the network reads values of edges.
@@ -114,23 +117,25 @@ func EdgeKinds() string {
 type Shape struct {
 	In  []int // columns of the input rows, by type; 0 where there are none, and the layers read a learnt row instead
 	Out int   // columns of the logits: classes; or of the rows that Config.Decoder reads
-	// EdgeOut is the columns of the logits that Config.Decoder makes of edges, by rows of Out columns for both ends and EdgeIn numbers of
-	// the edge itself. Default 0: it scores links.
+	// EdgeOut is the columns of the logits that Config.Decoder makes of edges, by rows of Out
+	// columns for both ends and EdgeIn numbers of the edge itself. Default 0: it scores links.
 	EdgeOut, EdgeIn int
 	// Decoded is the relations whose links Config.Decoder tells apart. Default: it does not.
 	Decoded int
-	// Learnt says of which types these rows are learnt as the weights are: gradients flow to them. Default: of none.
+	// Learnt says of which types these rows are learnt as the weights are: gradients flow to them.
+	// Default: of none.
 	Learnt []bool
 	// Target is the type of the seeds, whose logits they are.
 	Target int
 
-	// What typed networks need, and no others: the names of types and relations, and which of them each layer knows. A graph of
-	// one type may leave them out: then names are node and node___to___node, and each layer knows all.
+	// What typed networks need, and no others: the names of types and relations, and which of them
+	// each layer knows. A graph of one type may leave them out: then names are node and
+	// node___to___node, and each layer knows all.
 	Types     []string
 	Relations []Relation
 	Reach     sample.Reach
-	// Edges is how many values the edges of each relation have, for networks that read them. It is as long as there are relations, or
-	// empty where none has any.
+	// Edges is how many values the edges of each relation have, for networks that read them. It is
+	// as long as there are relations, or empty where none has any.
 	Edges []int
 }
 
@@ -153,7 +158,8 @@ func (s *Shape) LearntDim(t int) int {
 	return 0
 }
 
-// Relation is one that layers sum over: its name in those of parameters, SRC___REL___DST, and its ends by number.
+// Relation is one that layers sum over: its name in those of parameters, SRC___REL___DST, and its
+// ends by number.
 type Relation struct {
 	Name string
 	sample.Relation
@@ -173,8 +179,8 @@ type Model struct {
 	inputGrads []bool // by type: gradients flow to the rows that layer 0 reads
 }
 
-// New makes a network of this shape, with weights drawn from seed: Glorot uniform matrices, zero biases. It panics when c is
-// not valid.
+// New makes a network of this shape, with weights drawn from seed: Glorot uniform matrices, zero
+// biases. It panics when c is not valid.
 func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
 	if err := c.Validate(); err != nil {
 		panic("model: New: " + err.Error())
@@ -188,7 +194,8 @@ func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
 	return m
 }
 
-// NewFixed makes a network to predict with: its parameters have no gradients, and are zero until Load or Upload. It panics as New does.
+// NewFixed makes a network to predict with: its parameters have no gradients, and are zero until
+// Load or Upload. It panics as New does.
 func NewFixed(be kernels.Backend, c Config, s Shape) *Model {
 	if err := c.Validate(); err != nil {
 		panic("model: NewFixed: " + err.Error())
@@ -240,8 +247,8 @@ func declare(n network, c Config, s Shape) *Model {
 	return m
 }
 
-// Blocks is what a network of this shape needs of its blocks: what Kind.Sampling says, and the input layer's reverse for relations
-// from types whose rows gradients flow to.
+// Blocks is what a network of this shape needs of its blocks: what Kind.Sampling says, and the
+// input layer's reverse for relations from types whose rows gradients flow to.
 func (c Config) Blocks(s Shape) sample.Options {
 	o := c.network().sampling
 	if c.Reads() {
@@ -250,7 +257,8 @@ func (c Config) Blocks(s Shape) sample.Options {
 	return o
 }
 
-// Weights is how many numbers the parameters of New have: what their memory is known by before it is taken.
+// Weights is how many numbers the parameters of New have: what their memory is known by before it
+// is taken.
 func (c Config) Weights(s Shape) int64 {
 	var n int64
 	for _, p := range declare(c.network(), c, s).Params {
@@ -263,16 +271,20 @@ func (c Config) Weights(s Shape) int64 {
 type Pass struct {
 	// Key seeds dropout, a new one each step. Default 0: nothing is dropped.
 	Key uint64
-	// Kept receives the rows of hidden layers, which then stay as they are. Default nil: later layers may write over them.
+	// Kept receives the rows of hidden layers, which then stay as they are. Default nil: later
+	// layers may write over them.
 	Kept *Kept
-	// Slots are tables of rows that earlier steps computed: Slots[l][t] is of rows of type t that layer l computes, F16, each of
-	// Config.Hidden columns or more. Frontier.At of layer l+1 says which are read. Default nil: none.
+	// Slots are tables of rows that earlier steps computed: Slots[l][t] is of rows of type t that
+	// layer l computes, F16, each of Config.Hidden columns or more. Frontier.At of layer l+1 says
+	// which are read. Default nil: none.
 	Slots [][]kernels.Tensor
 }
 
-// Kept is the rows between layers: Hidden[l] are those that layer l+1 reads, before dropout, whether layer l computed them or they are
-// from slots. Each has its Value after Forward and its Grad after Backward, both until the tape's next Reset. Computed[l] are those
-// that layer l computed. They have their Value just as long; where no row of the type is from a slot they are the same as Hidden[l].
+// Kept is the rows between layers: Hidden[l] are those that layer l+1 reads, before dropout,
+// whether layer l computed them or they are from slots. Each has its Value after Forward and its
+// Grad after Backward, both until the tape's next Reset. Computed[l] are those that layer l
+// computed. They have their Value just as long; where no row of the type is from a slot they are
+// the same as Hidden[l].
 type Kept struct{ Hidden, Computed []Rows }
 
 // Forward computes the logits of a batch's seeds from the feature rows x of its inputs.
@@ -329,8 +341,9 @@ func (m *Model) drop(t *tape.Tape, l int, x Rows, g Graph, key uint64) Rows {
 	return x.drop(t, g, sample.Hash(key, uint64(l)), p)
 }
 
-// Layer computes layer l (0 reads features) for the destinations of g from the rows x of its sources: the activation
-// before dropout, or the logits in the last layer. It drops nothing, as evaluation wants it.
+// Layer computes layer l (0 reads features) for the destinations of g from the rows x of its
+// sources: the activation before dropout, or the logits in the last layer. It drops nothing, as
+// evaluation wants it.
 func (m *Model) Layer(t *tape.Tape, l int, x Rows, g Graph) Rows {
 	if l == 0 {
 		x = m.inputs(t, x, g)
@@ -338,14 +351,15 @@ func (m *Model) Layer(t *tape.Tape, l int, x Rows, g Graph) Rows {
 	return m.layers[l].forward(m.step(t, l, 0), x, g)
 }
 
-// Encodes tells whether layer l adds up what it makes of its sources' rows, and not these as they are.
+// Encodes tells whether layer l adds up what it makes of its sources' rows, and not these as they
+// are.
 func (m *Model) Encodes(l int) bool {
 	_, ok := m.layers[l].(encodes)
 	return ok
 }
 
-// Sources is the rows of n sources of type from as layer l adds them up, in float32: x, or where nodes of the type have no rows what they
-// read instead. x is a leaf, or nil.
+// Sources is the rows of n sources of type from as layer l adds them up, in float32: x, or where
+// nodes of the type have no rows what they read instead. x is a leaf, or nil.
 func (m *Model) Sources(t *tape.Tape, l, from, n int, x *tape.Var) kernels.Tensor {
 	if l == 0 && m.rows[from] != nil {
 		x = t.Repeat(m.rows[from], n)

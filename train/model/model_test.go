@@ -16,7 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// ring joins each node to three others, one of them twice; some nodes to themselves, and some to none.
+// ring joins each node to three others, one of them twice; some nodes to themselves, and some to
+// none.
 type ring int
 
 func (n ring) Nodes() int { return int(n) }
@@ -191,7 +192,8 @@ func TestGradients(t *testing.T) {
 	}
 }
 
-// shake moves all parameters, so that no row sits on ReLU's kink, as a row of zeros does where biases are 0.
+// shake moves all parameters, so that no row sits on ReLU's kink, as a row of zeros does where
+// biases are 0.
 func shake(be *kernels.Reference, m *Model) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, param := range m.Params {
@@ -244,7 +246,8 @@ func TestBackendsAgree(t *testing.T) {
 	}
 }
 
-// TestThreadsGiveTheSameBits: a step on blocks of several chunks, for several numbers of threads and every kernel set.
+// TestThreadsGiveTheSameBits: a step on blocks of several chunks, for several numbers of threads
+// and every kernel set.
 func TestThreadsGiveTheSameBits(t *testing.T) {
 	seeds := make([]uint32, 1500)
 	for i := range seeds {
@@ -265,8 +268,8 @@ func TestThreadsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestBatchesSeeWhatTheWholeGraphSees: with every neighbour, a seed's logits on the blocks of a batch are those of
-// layer after layer over all nodes.
+// TestBatchesSeeWhatTheWholeGraphSees: with every neighbour, a seed's logits on the blocks of a
+// batch are those of layer after layer over all nodes.
 func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 	const nodes, in = 24, 6
 	be := kernels.NewReference()
@@ -302,7 +305,8 @@ func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 	}
 }
 
-// TestParams: names, shapes and order, which checkpoints and the initial values depend on, and how many numbers that is.
+// TestParams: names, shapes and order, which checkpoints and the initial values depend on, and how
+// many numbers that is.
 func TestParams(t *testing.T) {
 	for kind, want := range map[Kind]string{
 		SAGE: `convs.0.lin_l.weight [6 5], convs.0.lin_l.bias [6], convs.0.lin_r.weight [6 5], norms.0.weight [6], norms.0.bias [6],

@@ -16,8 +16,8 @@ type Param struct {
 	start func(seed, n, i uint64) float32 // the initial value of element i of parameter number n
 }
 
-// declared is the parameters that the layers of a network ask for, in order. Their place in it seeds their initial values. A
-// parameter has no memory until the network is complete.
+// declared is the parameters that the layers of a network ask for, in order. Their place in it
+// seeds their initial values. A parameter has no memory until the network is complete.
 type declared struct {
 	params     []*Param
 	lists      []*list
@@ -40,8 +40,9 @@ func (d *declared) filled(name string, v float32, shape ...int) *tape.Var {
 	return d.add(&Param{Name: name, Shape: shape, start: func(_, _, _ uint64) float32 { return v }})
 }
 
-// glorot declares weights drawn from U(-a, a) with a = sqrt(6/(fan in + fan out)), the last two numbers of their shape
-// (Glorot and Bengio 2010): element i of parameter n by a hash of (seed, n, i).
+// glorot declares weights drawn from U(-a, a) with a = sqrt(6/(fan in + fan out)), the last two
+// numbers of their shape (Glorot and Bengio 2010): element i of parameter n by a hash of (seed, n,
+// i).
 func (d *declared) glorot(name string, shape ...int) *tape.Var {
 	return d.glorotOf(name, shape[len(shape)-1]+shape[len(shape)-2], shape...)
 }
@@ -59,7 +60,8 @@ func (d *declared) uniform(name string, a float64, shape ...int) *tape.Var {
 	}})
 }
 
-// normal declares weights of a normal distribution about 0, by Box and Muller's method from two hashes of (seed, n, i).
+// normal declares weights of a normal distribution about 0, by Box and Muller's method from two
+// hashes of (seed, n, i).
 func (d *declared) normal(name string, deviation float64, shape ...int) *tape.Var {
 	return d.add(&Param{Name: name, Shape: shape, start: func(seed, n, i uint64) float32 {
 		u, v := float64(sample.Hash(seed, n, i, 0)>>11)/(1<<53), float64(sample.Hash(seed, n, i, 1)>>11)/(1<<53)
@@ -100,8 +102,8 @@ func (p *Param) tensor(be kernels.Backend) kernels.Tensor {
 	return kernels.Tensor{Buf: be.Alloc(kernels.F32, size), Type: kernels.F32, Rows: size / cols, Cols: cols}
 }
 
-// allocate gives parameter number n its memory and initial values. On the backend it is a matrix of as many columns as its
-// last dimension has.
+// allocate gives parameter number n its memory and initial values. On the backend it is a matrix of
+// as many columns as its last dimension has.
 func (p *Param) allocate(be kernels.Backend, seed, n uint64) {
 	*p.Var = *tape.NewParam(p.tensor(be), p.tensor(be))
 	host := make([]float32, p.size())

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// TestGlorot: the weights of a matrix are uniform up to a bound that both of its sides have a part in, and no two matrices
-// begin alike.
+// TestGlorot: the weights of a matrix are uniform up to a bound that both of its sides have a part
+// in, and no two matrices begin alike.
 func TestGlorot(t *testing.T) {
 	m := New(kernels.NewReference(), Config{Kind: SAGE, Layers: 2, Hidden: 400, Norm: "none"}, shape(20, 400), 3)
 	defer m.Close()
@@ -59,7 +59,8 @@ func (k *keyed) EdgeDropout(dst, src, srcIDs, dstIDs kernels.Tensor, g kernels.A
 	k.Backend.EdgeDropout(dst, src, srcIDs, dstIDs, g, key, p)
 }
 
-// TestDropoutKeys: rows and attention are dropped anew in every layer and in every step, each at its rate.
+// TestDropoutKeys: rows and attention are dropped anew in every layer and in every step, each at
+// its rate.
 func TestDropoutKeys(t *testing.T) {
 	for _, kind := range Kinds {
 		be := &keyed{Backend: kernels.NewReference()}
@@ -88,7 +89,8 @@ func distinct(keys []uint64) map[uint64]bool {
 	return set
 }
 
-// TestEvaluationDropsNothing: without a key, rates make no difference, in a batch and layer by layer.
+// TestEvaluationDropsNothing: without a key, rates make no difference, in a batch and layer by
+// layer.
 func TestEvaluationDropsNothing(t *testing.T) {
 	be := kernels.NewReference()
 	for _, c := range networks {

@@ -13,7 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// recordedStream is what tools/refnums/temporal.py wrote: a batch of a stream, and what PyTorch computes on it.
+// recordedStream is what tools/refnums/temporal.py wrote: a batch of a stream, and what PyTorch
+// computes on it.
 type recordedStream struct {
 	Hidden     int            `json:"hidden"`
 	Time       int            `json:"time"`
@@ -80,7 +81,8 @@ func (r *recordedStream) moments(be kernels.Backend, c TemporalConfig, s Tempora
 	return all.upload(be, c, s)
 }
 
-// TestPyTorchAgreesOnStreams compares memories, embeddings, scores, the gradient of every parameter and ten losses of Adam, on every kernel set.
+// TestPyTorchAgreesOnStreams compares memories, embeddings, scores, the gradient of every parameter
+// and ten losses of Adam, on every kernel set.
 func TestPyTorchAgreesOnStreams(t *testing.T) {
 	text, err := os.ReadFile("testdata/refnums/temporal.json")
 	require.NoError(t, err)

@@ -15,7 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// recorded is what tools/refnums/refnums.py wrote: a graph, and what PyTorch Geometric computes on it.
+// recorded is what tools/refnums/refnums.py wrote: a graph, and what PyTorch Geometric computes on
+// it.
 type recorded struct {
 	MadeWith    map[string]string `json:"made_with"`
 	Dim         int               `json:"dim"`
@@ -84,9 +85,10 @@ func (r *recorded) batch(t *testing.T, c recordedCase) sample.Batch {
 	return b
 }
 
-// How far results may be from those of PyTorch Geometric in float64, as a share of the largest logit, the largest
-// gradient of any parameter, the largest loss. Kernel sets differ by the order of their sums only. The Reference
-// computes in float64 as well, but GCN's edge weights, GAT's slope and Adam's rates are float32 even there.
+// How far results may be from those of PyTorch Geometric in float64, as a share of the largest
+// logit, the largest gradient of any parameter, the largest loss. Kernel sets differ by the order
+// of their sums only. The Reference computes in float64 as well, but GCN's edge weights, GAT's
+// slope and Adam's rates are float32 even there.
 type tolerance struct{ step, losses float64 }
 
 var (
@@ -94,8 +96,8 @@ var (
 	tolerance64 = tolerance{1e-7, 5e-8}
 )
 
-// TestPyTorchGeometricAgrees compares logits, the gradient of every parameter and ten losses of Adam, on every kernel
-// set.
+// TestPyTorchGeometricAgrees compares logits, the gradient of every parameter and ten losses of
+// Adam, on every kernel set.
 func TestPyTorchGeometricAgrees(t *testing.T) {
 	text, err := os.ReadFile("testdata/refnums/pyg.json")
 	require.NoError(t, err)
@@ -140,7 +142,8 @@ func (r *recorded) adam() kernels.AdamStep {
 	return kernels.AdamStep{LR: r.LR, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: r.WeightDecay}
 }
 
-// compare runs a network of the recorded weights on a batch with rows x, by type, where seeds of type 0 have these classes.
+// compare runs a network of the recorded weights on a batch with rows x, by type, where seeds of
+// type 0 have these classes.
 func (c recordedCase) compare(t *testing.T, be kernels.Backend, config Config, s Shape, x []kernels.Tensor, graphs []Graph, classes []uint32,
 	adam kernels.AdamStep, within tolerance) {
 	require.NoError(t, config.Validate())

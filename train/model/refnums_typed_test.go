@@ -14,7 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// recordedTypes is what tools/refnums/typed.py wrote: a graph of several types, and what PyTorch Geometric computes on it.
+// recordedTypes is what tools/refnums/typed.py wrote: a graph of several types, and what PyTorch
+// Geometric computes on it.
 type recordedTypes struct {
 	Hidden      int     `json:"hidden"`
 	Classes     int     `json:"classes"`
@@ -66,8 +67,9 @@ func (r recordedEdges) ReadValues(context.Context, int, []uint32, func(i, from i
 	panic("values are read that are at hand")
 }
 
-// TestPyTorchGeometricAgreesOnTypes compares logits, the gradient of every parameter and ten losses of Adam, on every kernel set. The
-// names and shapes of parameters are those of PyTorch Geometric, so that weights are exchanged as they are.
+// TestPyTorchGeometricAgreesOnTypes compares logits, the gradient of every parameter and ten losses
+// of Adam, on every kernel set. The names and shapes of parameters are those of PyTorch Geometric,
+// so that weights are exchanged as they are.
 func TestPyTorchGeometricAgreesOnTypes(t *testing.T) {
 	text, err := os.ReadFile("testdata/refnums/typed.json")
 	require.NoError(t, err)

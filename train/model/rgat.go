@@ -6,13 +6,15 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// RGAT is attention over several relations, R-GAT of the baselines of OGB-LSC (Hu et al. 2021):
-// y = S_t·x_v + b_t + Σ_r ‖_h Σ α_rh·W_rh·x_u for v of type t, the sums being over the relations r to t and over u → v.
-// Attention is GAT's within each relation, without self loops: of PyTorch Geometric's GATConv, which has one W_r for the
-// scores of both ends where rows of both types have the same width, and else one for each.
+// RGAT is attention over several relations, R-GAT of the baselines of OGB-LSC (Hu et al. 2021): y =
+// S_t·x_v + b_t + Σ_r ‖_h Σ α_rh·W_rh·x_u for v of type t, the sums being over the relations r to t
+// and over u → v. Attention is GAT's within each relation, without self loops: of PyTorch
+// Geometric's GATConv, which has one W_r for the scores of both ends where rows of both types have
+// the same width, and else one for each.
 //
-// Where edges of r have values, ⟨a_rh, head h of E_r·e_uv⟩ is added to the score of u → v, as GATConv does with edge_dim: E_r is
-// lin_edge.weight, and a_r att_edge. It comes to ⟨e_uv, Σ_c a_rhc·E_rhc⟩, which takes no row of all heads an edge.
+// Where edges of r have values, ⟨a_rh, head h of E_r·e_uv⟩ is added to the score of u → v, as
+// GATConv does with edge_dim: E_r is lin_edge.weight, and a_r att_edge. It comes to ⟨e_uv, Σ_c
+// a_rhc·E_rhc⟩, which takes no row of all heads an edge.
 //
 // Hidden layers have Config.Heads heads side by side, the last one a single head, as GAT's.
 const RGAT Kind = "rgat"
@@ -36,11 +38,12 @@ type rgatLayer struct {
 	skips       skips
 }
 
-// attention is the parameters of one relation. dst is src where one matrix serves both ends. edge and attEdge are nil where edges
-// have no values.
+// attention is the parameters of one relation. dst is src where one matrix serves both ends. edge
+// and attEdge are nil where edges have no values.
 type attention struct{ src, dst, attSrc, attDst, edge, attEdge *tape.Var }
 
-// heads are the lists of a graph from the columns of a row to its heads: head h has the neighbours h·C … (h+1)·C.
+// heads are the lists of a graph from the columns of a row to its heads: head h has the neighbours
+// h·C … (h+1)·C.
 type heads struct{ start, end, nbr, revStart, revDst *list }
 
 func (d *declared) heads(n, width int) *heads {
@@ -58,7 +61,8 @@ func (d *declared) heads(n, width int) *heads {
 	return &heads{at(n, width, 0), at(n, width, width), at(n*width, 1, 0), at(n*width+1, 1, 0), d.list(owners)}
 }
 
-// sum is, for each head, that of the rows of x, one a column, times the head's row of a: H×I of x H·C×I and a H×C.
+// sum is, for each head, that of the rows of x, one a column, times the head's row of a: H×I of x
+// H·C×I and a H×C.
 func (h *heads) sum(t *tape.Tape, x, a *tape.Var) *tape.Var {
 	return t.WeightedSum(x, t.Reshape(a, a.Value.Len(), 1), nil, kernels.Adjacency{
 		Start: h.start.Tensor, End: h.end.Tensor, Nbr: h.nbr.Tensor,

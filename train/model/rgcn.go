@@ -6,17 +6,20 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// RGCN is the relational graph convolution of Schlichtkrull et al. 2018, equation 2 with c = |N_r(v)|:
-// y = W_0·x_v + b + Σ_r W_r·mean_r(x_u, u → v). All types share W_0 and b, so that they need rows of one width: where the
-// input's differ, each type's are first brought to Config.Hidden columns, by a linear map with a bias.
+// RGCN is the relational graph convolution of Schlichtkrull et al. 2018, equation 2 with c =
+// |N_r(v)|: y = W_0·x_v + b + Σ_r W_r·mean_r(x_u, u → v). All types share W_0 and b, so that they
+// need rows of one width: where the input's differ, each type's are first brought to Config.Hidden
+// columns, by a linear map with a bias.
 //
-// With Config.Bases B the input is always brought to that width, and W_r = Σ_b a_rb·V_b (equation 3).
+// With Config.Bases B the input is always brought to that width, and W_r = Σ_b a_rb·V_b (equation
+// 3).
 //
-// Where edges of r have values, E_r·mean_r(e_uv) is added, the mean being over the same edges. E_r is no sum of bases.
+// Where edges of r have values, E_r·mean_r(e_uv) is added, the mean being over the same edges. E_r
+// is no sum of bases.
 //
-// Parameters are those of PyTorch Geometric's RGCNConv, whose matrices have a row for each input. It numbers relations, and
-// so does a layer here: those that it draws from, in their order. E_r, which it has not, is called edge of its relation, with a row for
-// each input as well.
+// Parameters are those of PyTorch Geometric's RGCNConv, whose matrices have a row for each input.
+// It numbers relations, and so does a layer here: those that it draws from, in their order. E_r,
+// which it has not, is called edge of its relation, with a row for each input as well.
 const RGCN Kind = "rgcn"
 
 var rgcn = network{
@@ -129,8 +132,8 @@ func (l *rgcnLayer) forward(s step, x Rows, g Graph) Rows {
 	})
 }
 
-// mixes tells how to come to Σ_r W_r·mean_r = Σ_b V_b·(Σ_r a_rb·mean_r) for type t: by the right side, where it has the fewer
-// products.
+// mixes tells how to come to Σ_r W_r·mean_r = Σ_b V_b·(Σ_r a_rb·mean_r) for type t: by the right
+// side, where it has the fewer products.
 func (l *rgcnLayer) mixes(t int) bool { return l.comp != nil && len(l.into[t]) > l.bases }
 
 // multiplies tells whether any type is come to by the left side.

@@ -1,7 +1,7 @@
 package model
 
-// asTheyAre is the network of Config.Layers 0: the rows of its seeds are those that they have for input, as after dropout. It has no
-// parameters, and reads no neighbours.
+// asTheyAre is the network of Config.Layers 0: the rows of its seeds are those that they have for
+// input, as after dropout. It has no parameters, and reads no neighbours.
 var asTheyAre = network{alone: true, typed: true, newLayer: func(*declared, Config, place) layer { return noLayer{} }}
 
 // network is the one that c describes.

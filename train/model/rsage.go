@@ -4,9 +4,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// RSAGE is SAGE over several relations: y = S_t·x_v + b_t + Σ_r W_r·mean_r(x_u, u → v) for v of type t, the sum being over
-// the relations to t. A mean of no neighbours is 0. It is R-GraphSAGE of the baselines of OGB-LSC (Hu et al. 2021), where all
-// types share one S.
+// RSAGE is SAGE over several relations: y = S_t·x_v + b_t + Σ_r W_r·mean_r(x_u, u → v) for v of
+// type t, the sum being over the relations to t. A mean of no neighbours is 0. It is R-GraphSAGE of
+// the baselines of OGB-LSC (Hu et al. 2021), where all types share one S.
 const RSAGE Kind = "rsage"
 
 var rsage = network{kind: RSAGE, sums: true, typed: true, edges: true, newLayer: newRSAGE, labels: true}

@@ -6,9 +6,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// SAGE is GraphSAGE with the mean aggregator (Hamilton et al. 2017, algorithm 1 with the mean of section 3.3):
-// y = W_r·x_v + W_l·mean(x_u, u → v) + b.
-// Where the sampler prefers some neighbours to others, the mean is weighted: see sample.Block.
+// SAGE is GraphSAGE with the mean aggregator (Hamilton et al. 2017, algorithm 1 with the mean of
+// section 3.3): y = W_r·x_v + W_l·mean(x_u, u → v) + b. Where the sampler prefers some neighbours
+// to others, the mean is weighted: see sample.Block.
 const SAGE Kind = "sage"
 
 var sage = network{kind: SAGE, sums: true, newLayer: newSAGE, labels: true}

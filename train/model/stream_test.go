@@ -19,8 +19,9 @@ type streamEvent struct {
 	features []float32
 }
 
-// driftingStream draws events of users and items in groups: users mostly take items of their group, which changes at times, and an event's
-// features say little of it, so that a memory of many events knows the group and a few neighbours do not. Users have the first numbers.
+// driftingStream draws events of users and items in groups: users mostly take items of their group,
+// which changes at times, and an event's features say little of it, so that a memory of many events
+// knows the group and a few neighbours do not. Users have the first numbers.
 func driftingStream(rng *rand.Rand, events, users, items, groups, columns int) []streamEvent {
 	zipf := func(n int) func() int { // P ∝ (rank+1)^-0.8
 		sums := make([]float64, n)
@@ -72,7 +73,8 @@ func driftingStream(rng *rand.Rand, events, users, items, groups, columns int) [
 	return all
 }
 
-// streamLoop trains on a stream event after event, with all state in slices: what a pipeline has to agree with.
+// streamLoop trains on a stream event after event, with all state in slices: what a pipeline has to
+// agree with.
 type streamLoop struct {
 	be     kernels.Backend
 	m      *Temporal
@@ -113,7 +115,8 @@ func (l *streamLoop) begin() {
 	}
 }
 
-// batch computes events and then their state, with weights that learn at rate lr, or that stay where it is 0. Negatives are from destinations.
+// batch computes events and then their state, with weights that learn at rate lr, or that stay
+// where it is 0. Negatives are from destinations.
 func (l *streamLoop) batch(events []streamEvent, destinations []uint32, lr float32) (loss, ap float64) {
 	h, rows, nodes, edges := &hostMoments{}, map[[2]float64]uint32{}, map[uint32]uint32{}, map[*streamEvent]uint32{}
 	row := func(v uint32, at float64) uint32 {
@@ -245,8 +248,8 @@ func TestAveragePrecision(t *testing.T) {
 	require.InDelta(t, 0.7555556, averagePrecision([]float64{0.8, 0.6, 0.4}, []float64{0.7, 0.5, 0.3}), 1e-7)
 }
 
-// learnStream trains a network on the first 70 % of a stream, and gives its average precision on the last 15 %, in the epoch that was best on
-// those between.
+// learnStream trains a network on the first 70 % of a stream, and gives its average precision on
+// the last 15 %, in the epoch that was best on those between.
 func learnStream(t *testing.T, c TemporalConfig, events []streamEvent, users, items, epochs, size int, lr float32, seed uint64) (test float64) {
 	s := TemporalShape{Event: len(events[0].features)}
 	l := newStreamLoop(c, s, users+items, 5, seed)
@@ -274,7 +277,8 @@ func learnStream(t *testing.T, c TemporalConfig, events []streamEvent, users, it
 	return test
 }
 
-// TestStreamsAreLearnt: in a few epochs on a small stream, TGN with its memory finds much more than without.
+// TestStreamsAreLearnt: in a few epochs on a small stream, TGN with its memory finds much more than
+// without.
 func TestStreamsAreLearnt(t *testing.T) {
 	const users, items = 60, 24
 	events := driftingStream(rand.New(rand.NewPCG(1, 2)), 4000, users, items, 4, 6)

@@ -11,15 +11,18 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// Shapes of networks for streams: N nodes, M rows, R roots, E neighbours of them; D columns of state, T of a time, V of an event's features.
+// Shapes of networks for streams: N nodes, M rows, R roots, E neighbours of them; D columns of
+// state, T of a time, V of an event's features.
 
-// Temporal is a network for streams of events (arXiv 2006.10637; equations as TGL, arXiv 2203.14883, has them). Each node has a state: a memory
-// of D numbers, and mail that its last events left. A row is a node at a time. [Temporal.Update] makes of its node's memory and mail what the
-// memory is at that time, [Temporal.Embed] makes of rows what [Temporal.Score] compares. So rows are computed once, however many roots
-// have them for neighbours.
+// Temporal is a network for streams of events (arXiv 2006.10637; equations as TGL, arXiv
+// 2203.14883, has them). Each node has a state: a memory of D numbers, and mail that its last
+// events left. A row is a node at a time. [Temporal.Update] makes of its node's memory and mail
+// what the memory is at that time, [Temporal.Embed] makes of rows what [Temporal.Score] compares.
+// So rows are computed once, however many roots have them for neighbours.
 //
-// It reads state, and writes none. After an event of nodes u and v, memory of u is the row that Update made of u at that time, and its mail is
-// that row, v's, and the event's features, side by side: D, D and V columns. Gradients end at what is read.
+// It reads state, and writes none. After an event of nodes u and v, memory of u is the row that
+// Update made of u at that time, and its mail is that row, v's, and the event's features, side by
+// side: D, D and V columns. Gradients end at what is read.
 type Temporal struct {
 	TemporalConfig
 	TemporalShape
@@ -85,7 +88,8 @@ func (c TemporalConfig) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Moments is a batch on the backend: rows, and what is read for them. Tensors are F32 unless the comment says otherwise.
+// Moments is a batch on the backend: rows, and what is read for them. Tensors are F32 unless the
+// comment says otherwise.
 type Moments struct {
 	// Count is 0, 1, 2 and so on, U32: one more than there are of anything else below.
 	Count kernels.Tensor
@@ -111,7 +115,8 @@ type Moments struct {
 	Away   kernels.Tensor // of JODIE: R×1, (t-u)/(t+1), t being the root's time and u when its memory was written
 }
 
-// Lists are lists of positions that lie one behind the other, without gaps. All are U32, with one column.
+// Lists are lists of positions that lie one behind the other, without gaps. All are U32, with one
+// column.
 type Lists struct {
 	Start, End kernels.Tensor // the positions of each list
 	At         kernels.Tensor // what each position is
@@ -148,7 +153,8 @@ func (s moment) dropout(module uint64, x *tape.Var, p float32) *tape.Var {
 	return s.t.Dropout(x, s.Count.Slice(0, x.Value.Rows), sample.Hash(s.key, module), p)
 }
 
-// add is x plus a row of table for each of its rows. It uses x up, and table, which is a leaf or a result of Affine.
+// add is x plus a row of table for each of its rows. It uses x up, and table, which is a leaf or a
+// result of Affine.
 func (s moment) add(x, table *tape.Var, rows kernels.Tensor) *tape.Var {
 	y := s.t.AddRows(x, table, rows, s.Count.Slice(0, x.Value.Rows))
 	s.t.Done(table)
@@ -162,7 +168,8 @@ func (s moment) gather(table *tape.Var, rows kernels.Tensor) *tape.Var {
 	return y
 }
 
-// attend is the sum of v's rows over each list, weighed by the softmax of LeakyReLU of their keys' products with the list's query.
+// attend is the sum of v's rows over each list, weighed by the softmax of LeakyReLU of their keys'
+// products with the list's query.
 func (s moment) attend(module uint64, l Lists, q, k, v *tape.Var, heads int, p float32) *tape.Var {
 	own := l.own(s.Count)
 	scores := s.t.LeakyReLU(s.t.EdgeDot(q, k, heads, own, 1), attentionSlope)
@@ -181,7 +188,8 @@ func NewTemporal(be kernels.Backend, c TemporalConfig, s TemporalShape, seed uin
 	return m
 }
 
-// NewFixedTemporal makes a network to predict with: its parameters have no gradients, and are zero until Load or Upload.
+// NewFixedTemporal makes a network to predict with: its parameters have no gradients, and are zero
+// until Load or Upload.
 func NewFixedTemporal(be kernels.Backend, c TemporalConfig, s TemporalShape) *Temporal {
 	m := declareTemporal(c, s)
 	m.fix(be)
@@ -219,8 +227,8 @@ func (c TemporalConfig) Weights(s TemporalShape) int64 {
 	return n
 }
 
-// Update is the memory of each row, M×D, and stays as it is until the tape's next Reset. Without state it is nil. key seeds dropout, a new one each
-// step; 0 is evaluation.
+// Update is the memory of each row, M×D, and stays as it is until the tape's next Reset. Without
+// state it is nil. key seeds dropout, a new one each step; 0 is evaluation.
 func (m *Temporal) Update(t *tape.Tape, in *Moments, key uint64) *tape.Var {
 	if m.update == nil {
 		return nil
@@ -233,7 +241,8 @@ func (m *Temporal) Embed(t *tape.Tape, in *Moments, memory *tape.Var, key uint64
 	return m.embed.forward(moment{t, key, in}, memory)
 }
 
-// Score is a score for each pair of embeddings, z[src] to z[dst]. src and dst are U32, of as many rows.
+// Score is a score for each pair of embeddings, z[src] to z[dst]. src and dst are U32, of as many
+// rows.
 func (m *Temporal) Score(t *tape.Tape, z *tape.Var, src, dst kernels.Tensor) *tape.Var {
 	return m.ScorePast(t, z, src, dst, kernels.Tensor{})
 }

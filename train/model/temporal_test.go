@@ -13,7 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// hostMoments is a batch of a stream before it is on a backend: nodes' memories, mails and features one behind the other, rows and roots.
+// hostMoments is a batch of a stream before it is on a backend: nodes' memories, mails and features
+// one behind the other, rows and roots.
 type hostMoments struct {
 	memory, mail, features, events []float32
 	rows                           []hostRow
@@ -94,8 +95,8 @@ func (l *hostLists) upload(be kernels.Backend) Lists {
 	return Lists{Start: u32(be, l.starts), End: u32(be, l.ends), At: u32(be, l.at), Of: u32(be, l.of)}
 }
 
-// drawMoments draws a batch: nodes with state, rows at some times, of which some are before the memory was written, and roots with up to
-// fanout neighbours; every fifth has none.
+// drawMoments draws a batch: nodes with state, rows at some times, of which some are before the
+// memory was written, and roots with up to fanout neighbours; every fifth has none.
 func drawMoments(c TemporalConfig, s TemporalShape, nodes, rows, roots, fanout int) *hostMoments {
 	rng := rand.New(rand.NewPCG(11, 12))
 	normal := func(n int) []float32 {
@@ -144,7 +145,8 @@ var streamNetworks = []struct {
 	{TemporalConfig{Kind: APAN, Hidden: 4, Time: 4, Heads: 1, Mails: 10, Dropout: 0.4, AttnDropout: 0.3, FixedTime: true}, TemporalShape{Node: 5}},
 }
 
-// streamLoss is the loss of the batch's first roots with the next ones and with those after, as a plain sum of means.
+// streamLoss is the loss of the batch's first roots with the next ones and with those after, as a
+// plain sum of means.
 func streamLoss(m *Temporal, tp *tape.Tape, in *Moments, key uint64) (loss float64, memory, z *tape.Var) {
 	third := in.Root.Rows / 3
 	pick := func(part int) kernels.Tensor { return in.Count.Slice(part*third, (part+1)*third) }
@@ -201,7 +203,8 @@ func TestTemporalGradients(t *testing.T) {
 	}
 }
 
-// TestTemporalParams: sizes that pin the architecture, and names and shapes, which checkpoints and initial values depend on.
+// TestTemporalParams: sizes that pin the architecture, and names and shapes, which checkpoints and
+// initial values depend on.
 func TestTemporalParams(t *testing.T) {
 	wikipedia, gdelt := TemporalShape{Event: 172}, TemporalShape{Event: 186, Node: 413}
 	config := func(kind Kind, mails int) TemporalConfig {
@@ -243,8 +246,8 @@ func TestTemporalParams(t *testing.T) {
 	}
 }
 
-// TestTemporalStart: weights begin within the bounds of PyTorch's modules, rates of times fall from 1 to 1e-9, and all scores are near 0: the
-// loss is 2·log 2.
+// TestTemporalStart: weights begin within the bounds of PyTorch's modules, rates of times fall from
+// 1 to 1e-9, and all scores are near 0: the loss is 2·log 2.
 func TestTemporalStart(t *testing.T) {
 	be := kernels.NewReference()
 	c, s := TemporalConfig{Kind: TGN, Hidden: 100, Time: 4, Heads: 2, Mails: 1}, TemporalShape{Event: 16}
@@ -277,7 +280,8 @@ func TestTemporalStart(t *testing.T) {
 	require.InDelta(t, 2*math.Ln2, loss, 0.05)
 }
 
-// spread is h with a row of its own for each root and each neighbour: what a network does that does not know equal rows.
+// spread is h with a row of its own for each root and each neighbour: what a network does that does
+// not know equal rows.
 func (h *hostMoments) spread() *hostMoments {
 	all := &hostMoments{memory: h.memory, mail: h.mail, features: h.features, events: h.events}
 	for _, r := range h.roots {
@@ -308,8 +312,8 @@ func wideStreams(test func(c TemporalConfig, s TemporalShape, h *hostMoments)) {
 	}
 }
 
-// TestRowsAreComputedOnce: embeddings are the same bits whether roots and neighbours share rows or have one each. Nothing is dropped, as
-// dropout goes by the places of rows.
+// TestRowsAreComputedOnce: embeddings are the same bits whether roots and neighbours share rows or
+// have one each. Nothing is dropped, as dropout goes by the places of rows.
 func TestRowsAreComputedOnce(t *testing.T) {
 	be := kernels.NewCPU(kernels.CPUOptions{Threads: 2})
 	wideStreams(func(c TemporalConfig, s TemporalShape, h *hostMoments) {
@@ -328,7 +332,8 @@ func TestRowsAreComputedOnce(t *testing.T) {
 	})
 }
 
-// TestTemporalThreadsGiveTheSameBits: memories, embeddings and gradients, on every kernel set; sets agree within rounding.
+// TestTemporalThreadsGiveTheSameBits: memories, embeddings and gradients, on every kernel set; sets
+// agree within rounding.
 func TestTemporalThreadsGiveTheSameBits(t *testing.T) {
 	wideStreams(func(c TemporalConfig, s TemporalShape, h *hostMoments) {
 		run := func(be kernels.Backend) (all []float32) {
@@ -363,7 +368,8 @@ func TestTemporalThreadsGiveTheSameBits(t *testing.T) {
 	})
 }
 
-// TestMemoryStaysWithinBounds: TGN's and JODIE's memories never leave -1 to 1, from where they begin.
+// TestMemoryStaysWithinBounds: TGN's and JODIE's memories never leave -1 to 1, from where they
+// begin.
 func TestMemoryStaysWithinBounds(t *testing.T) {
 	be := kernels.NewCPU(kernels.CPUOptions{})
 	for _, kind := range []Kind{TGN, JODIE} {
@@ -384,7 +390,8 @@ func TestMemoryStaysWithinBounds(t *testing.T) {
 	}
 }
 
-// TestFixedTemporal: a network to predict with has the values of the one that was trained, and no memory for gradients.
+// TestFixedTemporal: a network to predict with has the values of the one that was trained, and no
+// memory for gradients.
 func TestFixedTemporal(t *testing.T) {
 	be := kernels.NewReference()
 	for _, n := range streamNetworks {
@@ -409,7 +416,8 @@ func TestFixedTemporal(t *testing.T) {
 	}
 }
 
-// TestTemporalDropout: every module and step drops others at its rate, and evaluation drops nothing.
+// TestTemporalDropout: every module and step drops others at its rate, and evaluation drops
+// nothing.
 func TestTemporalDropout(t *testing.T) {
 	for _, kind := range []Kind{TGN, APAN} {
 		be := &keyed{Backend: kernels.NewReference()}
@@ -478,8 +486,8 @@ func TestValidateTemporal(t *testing.T) {
 	require.Panics(t, func() { NewTemporal(kernels.NewReference(), TemporalConfig{}, TemporalShape{}, 1) })
 }
 
-// TestTemporalKeepsItsMemory: once the arena is as large as a step, a step takes no more of it, and what it takes of the heap does not grow with
-// the batch.
+// TestTemporalKeepsItsMemory: once the arena is as large as a step, a step takes no more of it, and
+// what it takes of the heap does not grow with the batch.
 func TestTemporalKeepsItsMemory(t *testing.T) {
 	be := kernels.NewCPU(kernels.CPUOptions{Threads: 1})
 	for _, n := range streamNetworks {

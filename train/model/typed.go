@@ -9,7 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// typed is what the layers of typed networks share: which types they make, from which relations, and how they end.
+// typed is what the layers of typed networks share: which types they make, from which relations,
+// and how they end.
 type typed struct {
 	relations []Relation
 	makes     []bool
@@ -30,7 +31,8 @@ func (p place) typed() typed {
 	return l
 }
 
-// each calls row for the types that the layer makes and that g has destinations of, with their number, and returns the rows.
+// each calls row for the types that the layer makes and that g has destinations of, with their
+// number, and returns the rows.
 func (l *typed) each(g Graph, row func(t, dst int) *tape.Var) Rows {
 	y := make(Rows, len(g.Nodes))
 	for t, nodes := range g.Nodes {
@@ -41,7 +43,8 @@ func (l *typed) each(g Graph, row func(t, dst int) *tape.Var) Rows {
 	return y
 }
 
-// drawn lists the relations to type t that have edges in g. The sum over others is 0, and their sources may have no rows.
+// drawn lists the relations to type t that have edges in g. The sum over others is 0, and their
+// sources may have no rows.
 func (l *typed) drawn(t int, g Graph) (relations []int) {
 	for _, r := range l.into[t] {
 		if g.Edges[r].Nbr.Rows > 0 || g.Edges[r].Given.Rows > 0 {
@@ -69,7 +72,8 @@ func (p place) edges(r int) int {
 	return p.shape.Edges[r]
 }
 
-// conv is what the names of relation r's parameters begin with, and of what that of type t's in part of the network.
+// conv is what the names of relation r's parameters begin with, and of what that of type t's in
+// part of the network.
 func (p place) conv(r int) string {
 	return fmt.Sprintf("convs.%d.<%s>.", p.layer, moduleKey(p.shape.Relations[r].Name))
 }
@@ -78,7 +82,8 @@ func (p place) of(part string, t int) string {
 	return fmt.Sprintf("%s.%d.%s.", part, p.layer, moduleKey(p.shape.Types[t]))
 }
 
-// moduleKey is a name as PyTorch Geometric's ModuleDict has it: a dot would begin the name of a part.
+// moduleKey is a name as PyTorch Geometric's ModuleDict has it: a dot would begin the name of a
+// part.
 func moduleKey(name string) string { return strings.ReplaceAll(name, ".", "#") }
 
 // endings declares how the rows of each type end.
@@ -92,7 +97,8 @@ func (d *declared) endings(c Config, at place) []ending {
 	return all
 }
 
-// skips are S_t·x_v + b_t: what each type has of a node's own row. Types that the layer does not make have nil.
+// skips are S_t·x_v + b_t: what each type has of a node's own row. Types that the layer does not
+// make have nil.
 type skips struct{ weight, bias []*tape.Var }
 
 func (d *declared) skips(at place) skips {
@@ -107,8 +113,9 @@ func (d *declared) skips(at place) skips {
 	return s
 }
 
-// encoder brings the input rows of each type to Config.Hidden columns, by a linear map with a bias. Rows that are
-// learnt and have as many already stay as they are. The zero value leaves all rows as they are.
+// encoder brings the input rows of each type to Config.Hidden columns, by a linear map with a bias.
+// Rows that are learnt and have as many already stay as they are. The zero value leaves all rows as
+// they are.
 type encoder struct{ weight, bias []*tape.Var } // by type
 
 // encoder declares one, and returns the place of what reads its rows.

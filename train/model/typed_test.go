@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// academy is a graph of four types. Papers are classified. With two layers the relation to venues is never reached; of ghosts there
-// are none.
+// academy is a graph of four types. Papers are classified. With two layers the relation to venues
+// is never reached; of ghosts there are none.
 var academy = struct {
 	types     []string
 	nodes     []int
@@ -89,8 +89,8 @@ type typedProblem struct {
 	labels kernels.Tensor
 }
 
-// newTypedProblem draws it from an academy so many times as large, with rows of in columns by type, and with values of edges, so many
-// by relation.
+// newTypedProblem draws it from an academy so many times as large, with rows of in columns by type,
+// and with values of edges, so many by relation.
 func newTypedProblem(be kernels.Backend, c Config, in []int, kind sample.Kind, times, fanout int, edges ...int) *typedProblem {
 	return typedProblemThrough(nil, be, c, in, kind, times, fanout, edges...)
 }
@@ -188,7 +188,8 @@ var typedCases = []struct {
 	{Config{Kind: HGT, Layers: 2, Hidden: 3, Norm: "layer", Heads: 3, LabelInput: 5}, []int{1, 34, 1, 1}},
 }
 
-// TestTypedGradients compares every parameter's gradient with central differences, in float64, dropping rows and attention.
+// TestTypedGradients compares every parameter's gradient with central differences, in float64,
+// dropping rows and attention.
 func TestTypedGradients(t *testing.T) {
 	for _, c := range typedCases {
 		for _, kind := range []sample.Kind{sample.NS, sample.LaborStar} {
@@ -251,8 +252,9 @@ func absent(x Rows) (types []bool) {
 	return types
 }
 
-// TestTypedNetworksAsTheFormulasHaveThem compares logits with sums over edges, one by one: in float64 on the Reference, and within
-// what float32 rounds on every kernel set, which reads rows in float16.
+// TestTypedNetworksAsTheFormulasHaveThem compares logits with sums over edges, one by one: in
+// float64 on the Reference, and within what float32 rounds on every kernel set, which reads rows in
+// float16.
 func TestTypedNetworksAsTheFormulasHaveThem(t *testing.T) {
 	for _, c := range typedCases {
 		for _, kind := range []sample.Kind{sample.NS, sample.LaborStar} {
@@ -287,8 +289,8 @@ func TestTypedNetworksAsTheFormulasHaveThem(t *testing.T) {
 	}
 }
 
-// TestTypedBatchesSeeWhatTheWholeGraphSees: with every neighbour, a seed's logits on the blocks of a batch are those of layer after
-// layer over all nodes of the types that it makes.
+// TestTypedBatchesSeeWhatTheWholeGraphSees: with every neighbour, a seed's logits on the blocks of
+// a batch are those of layer after layer over all nodes of the types that it makes.
 func TestTypedBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 	be := kernels.NewReference()
 	schema, topo := academyGraph(1)
@@ -368,8 +370,8 @@ func TestTypedThreadsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestTypedParams: names, shapes and order. What a layer does not reach has none, and a dot in a name is a # in those of
-// parameters.
+// TestTypedParams: names, shapes and order. What a layer does not reach has none, and a dot in a
+// name is a # in those of parameters.
 func TestTypedParams(t *testing.T) {
 	for _, c := range []struct {
 		Config
@@ -472,8 +474,8 @@ func TestBlocks(t *testing.T) {
 	require.False(t, SAGE.Typed())
 }
 
-// TestTypesDropDifferently: type 0 drops what a graph of one type does, and type 1, of the same ids, something else. So do
-// relations.
+// TestTypesDropDifferently: type 0 drops what a graph of one type does, and type 1, of the same
+// ids, something else. So do relations.
 func TestTypesDropDifferently(t *testing.T) {
 	be := kernels.NewReference()
 	p := newProblem(be, SAGE, 24, someSeeds, 1, 3, 6)

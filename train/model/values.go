@@ -63,7 +63,8 @@ func (m *Parameters) Upload(values []checkpoint.Tensor) {
 	}
 }
 
-// Find is the tensor of each parameter, by its name behind prefix. The error names one that is missing or of another shape.
+// Find is the tensor of each parameter, by its name behind prefix. The error names one that is
+// missing or of another shape.
 func (m *Parameters) Find(tensors []checkpoint.Tensor, prefix string) ([]checkpoint.Tensor, error) {
 	byName := map[string]checkpoint.Tensor{}
 	for _, x := range tensors {

@@ -57,8 +57,8 @@ func TestEqualWeightsAreNone(t *testing.T) {
 	}
 }
 
-// TestWeightsAsTheFormulasHaveThem compares logits with sums over edges, one by one in float64: on the Reference with float32
-// features, on the CPU backend with float16 ones.
+// TestWeightsAsTheFormulasHaveThem compares logits with sums over edges, one by one in float64: on
+// the Reference with float32 features, on the CPU backend with float16 ones.
 func TestWeightsAsTheFormulasHaveThem(t *testing.T) {
 	const in, out = 5, 3
 	for _, c := range weighing {
@@ -118,8 +118,8 @@ func wide(be kernels.Backend, t kernels.Tensor) []float64 {
 	return all
 }
 
-// byFormula computes the logits of b by the formulas of the papers, with the weights of its edges, or with equal ones, and with what is
-// read of history, unless that is nil.
+// byFormula computes the logits of b by the formulas of the papers, with the weights of its edges,
+// or with equal ones, and with what is read of history, unless that is nil.
 func byFormula(c Config, b *sample.Batch, rows []float32, in, out int, params map[string][]float64, h *held) []float64 {
 	x := make([][]float64, len(b.Inputs()[0]))
 	for v := range x {

@@ -1,9 +1,10 @@
-// Package optim turns gradients into new weights: Adam and AdamW with PyTorch's semantics, clipping by the global norm,
-// and learning rates that follow a [Schedule].
+// Package optim turns gradients into new weights: Adam and AdamW with PyTorch's semantics, clipping
+// by the global norm, and learning rates that follow a [Schedule].
 //
-// An [Optimizer] updates parameters in place, on the backend that holds them, and keeps two moments for each there: 8 bytes
-// a weight, from New to Close. State and Restore copy them out and in, so that a resumed run gives the same bits. Sums have a
-// fixed order: the same gradients give the same weights with any number of threads. One goroutine uses an Optimizer.
+// An [Optimizer] updates parameters in place, on the backend that holds them, and keeps two moments
+// for each there: 8 bytes a weight, from New to Close. State and Restore copy them out and in, so
+// that a resumed run gives the same bits. Sums have a fixed order: the same gradients give the same
+// weights with any number of threads. One goroutine uses an Optimizer.
 //
 // Start reading at [Optimizer.Step].
 package optim
@@ -22,24 +23,26 @@ import (
 type Kind string
 
 const (
-	// Adam is Kingma and Ba 2015, algorithm 1; weight decay is added to the gradient. It is the default: an empty Kind
-	// means Adam.
+	// Adam is Kingma and Ba 2015, algorithm 1; weight decay is added to the gradient. It is the
+	// default: an empty Kind means Adam.
 	Adam Kind = "adam"
-	// AdamW is Adam with decoupled weight decay (Loshchilov and Hutter 2019): each step first takes the fraction
-	// rate × WeightDecay off every weight.
+	// AdamW is Adam with decoupled weight decay (Loshchilov and Hutter 2019): each step first takes
+	// the fraction rate × WeightDecay off every weight.
 	AdamW Kind = "adamw"
 )
 
-// Options configures an Optimizer. The zero value works. The rates of the moments and the epsilon are PyTorch's defaults,
-// 0.9, 0.999 and 1e-8.
+// Options configures an Optimizer. The zero value works. The rates of the moments and the epsilon
+// are PyTorch's defaults, 0.9, 0.999 and 1e-8.
 type Options struct {
 	Kind Kind `json:"optimizer"`
-	// WeightDecay is for all parameters, biases and normalisation among them, as in PyTorch. Default 0: none.
+	// WeightDecay is for all parameters, biases and normalisation among them, as in PyTorch.
+	// Default 0: none.
 	WeightDecay float64 `json:"weight_decay"`
-	// ClipNorm is the largest norm of all gradients together; larger ones are scaled down to it. Default 0: any norm.
+	// ClipNorm is the largest norm of all gradients together; larger ones are scaled down to it.
+	// Default 0: any norm.
 	ClipNorm float64 `json:"clip_norm"`
-	// Rows is how learnt rows are updated: those that a step has read, by their part of its gradients, without weight decay.
-	// Default RowAdam.
+	// Rows is how learnt rows are updated: those that a step has read, by their part of its
+	// gradients, without weight decay. Default RowAdam.
 	Rows RowKind `json:"embed_optimizer"`
 }
 
@@ -47,13 +50,13 @@ type Options struct {
 type RowKind string
 
 const (
-	// RowAdam corrects the moments of a row for all steps of the run, as PyTorch's SparseAdam does: a row that is first read late
-	// moves by up to (1-β₁)/√(1-β₂) = 3.2 times the rate.
+	// RowAdam corrects the moments of a row for all steps of the run, as PyTorch's SparseAdam does:
+	// a row that is first read late moves by up to (1-β₁)/√(1-β₂) = 3.2 times the rate.
 	RowAdam RowKind = "adam"
 	// RowAdamSteps corrects them for the steps that read the row.
 	RowAdamSteps RowKind = "adam-row"
-	// RowAdagrad is Adagrad (Duchi, Hazan and Singer 2011) with one sum a row, of the means of its squared gradients: a number a
-	// row where Adam keeps two a value.
+	// RowAdagrad is Adagrad (Duchi, Hazan and Singer 2011) with one sum a row, of the means of its
+	// squared gradients: a number a row where Adam keeps two a value.
 	RowAdagrad RowKind = "adagrad"
 )
 
@@ -95,8 +98,8 @@ type Param struct {
 	Value, Grad kernels.Tensor
 }
 
-// Rows are learnt rows that a step has read: their records, as kernels.Backend.UpdateRecords has them, and the gradients of their
-// values.
+// Rows are learnt rows that a step has read: their records, as kernels.Backend.UpdateRecords has
+// them, and the gradients of their values.
 type Rows struct{ Records, Grad kernels.Tensor }
 
 // Optimizer updates parameters. Close gives its memory back.
@@ -137,8 +140,9 @@ func New(be kernels.Backend, params []Param, o Options) *Optimizer {
 	return opt
 }
 
-// The rates of the moments and the epsilon, in float32 as the kernels use them. The bias corrections are powers of the
-// rounded rates, since the moments are made with these: 1-float32(0.999) is 1.3e-5 of itself below 0.001.
+// The rates of the moments and the epsilon, in float32 as the kernels use them. The bias
+// corrections are powers of the rounded rates, since the moments are made with these:
+// 1-float32(0.999) is 1.3e-5 of itself below 0.001.
 const (
 	beta1 = float32(0.9)
 	beta2 = float32(0.999)
@@ -147,9 +151,10 @@ const (
 	adagradEps = float32(1e-10) // PyTorch's of Adagrad
 )
 
-// Step updates every parameter from its gradient at the learning rate given, and sets the gradients to 0. It updates rows
-// likewise, but does not clear their gradients, which clipping may scale. With ClipNorm it returns the norm of all gradients before
-// clipping, else 0. A norm that is not finite makes the weights useless, as in PyTorch: the caller checks it.
+// Step updates every parameter from its gradient at the learning rate given, and sets the gradients
+// to 0. It updates rows likewise, but does not clear their gradients, which clipping may scale.
+// With ClipNorm it returns the norm of all gradients before clipping, else 0. A norm that is not
+// finite makes the weights useless, as in PyTorch: the caller checks it.
 func (o *Optimizer) Step(rate float64, rows ...Rows) (norm float64) {
 	if o.ClipNorm > 0 {
 		norm = o.clip(rows)
@@ -194,8 +199,9 @@ func (o *Optimizer) reserve(n int) {
 	o.norms, o.host = more, make([]float32, n)
 }
 
-// clip scales the gradients to the norm ClipNorm where they are above it, as PyTorch's clip_grad_norm_ does, and returns
-// the norm before. Squares are added up within a gradient as SumSquares does, then in the order of the parameters and rows.
+// clip scales the gradients to the norm ClipNorm where they are above it, as PyTorch's
+// clip_grad_norm_ does, and returns the norm before. Squares are added up within a gradient as
+// SumSquares does, then in the order of the parameters and rows.
 func (o *Optimizer) clip(rows []Rows) (norm float64) {
 	n := len(o.params) + len(rows)
 	o.reserve(n)
@@ -226,8 +232,8 @@ func (o *Optimizer) clip(rows []Rows) (norm float64) {
 // Steps is the number of updates so far, those before a Restore included.
 func (o *Optimizer) Steps() int { return o.steps }
 
-// State copies the moments out: for each parameter NAME, adam.exp_avg.NAME and adam.exp_avg_sq.NAME. Restore also needs
-// Steps.
+// State copies the moments out: for each parameter NAME, adam.exp_avg.NAME and
+// adam.exp_avg_sq.NAME. Restore also needs Steps.
 func (o *Optimizer) State() []checkpoint.Tensor {
 	var state []checkpoint.Tensor
 	for _, p := range o.params {
@@ -240,14 +246,15 @@ func (o *Optimizer) State() []checkpoint.Tensor {
 	return state
 }
 
-// Check says which moment is missing from state, or of another shape. Other tensors in state are ignored.
+// Check says which moment is missing from state, or of another shape. Other tensors in state are
+// ignored.
 func (o *Optimizer) Check(state []checkpoint.Tensor) error {
 	_, err := o.moments(state)
 	return err
 }
 
-// Restore takes back what State gave after steps updates. Where Check would find something wrong, the error is its, and nothing
-// has changed.
+// Restore takes back what State gave after steps updates. Where Check would find something wrong,
+// the error is its, and nothing has changed.
 func (o *Optimizer) Restore(steps int, state []checkpoint.Tensor) error {
 	if steps < 0 {
 		return fmt.Errorf("optimizer state after %d steps; the checkpoint is damaged", steps)

@@ -9,8 +9,9 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestRowsAreParameters: rows that every step reads move as a parameter does, and what they keep is what it keeps; the clipping norm
-// is of both. Under RowAdamSteps so do rows that come late, from their first step on.
+// TestRowsAreParameters: rows that every step reads move as a parameter does, and what they keep is
+// what it keeps; the clipping norm is of both. Under RowAdamSteps so do rows that come late, from
+// their first step on.
 func TestRowsAreParameters(t *testing.T) {
 	const rows, cols, late = 5, 7, 3
 	be := kernels.NewCPU(kernels.CPUOptions{})

@@ -10,10 +10,11 @@ import (
 type ScheduleKind string
 
 const (
-	// Constant is the same rate throughout. It is the default: an empty ScheduleKind means Constant.
+	// Constant is the same rate throughout. It is the default: an empty ScheduleKind means
+	// Constant.
 	Constant ScheduleKind = "constant"
-	// Cosine falls from the base rate along half a cosine, to MinLR after the last step (Loshchilov and Hutter 2017,
-	// equation 5, without restarts).
+	// Cosine falls from the base rate along half a cosine, to MinLR after the last step (Loshchilov
+	// and Hutter 2017, equation 5, without restarts).
 	Cosine ScheduleKind = "cosine"
 	// Step multiplies the rate by Gamma every Every epochs, or at each of Milestones.
 	Step ScheduleKind = "step"
@@ -22,15 +23,16 @@ const (
 // Schedule says how the learning rate follows the steps. The zero value is Constant.
 type Schedule struct {
 	Kind ScheduleKind `json:"schedule"`
-	// Warmup is the number of steps at the start, under any kind, in which the rate rises linearly: from 1/Warmup of the
-	// scheduled rate in the first step to all of it in the last. Cosine starts to fall after them. Default 0: none.
+	// Warmup is the number of steps at the start, under any kind, in which the rate rises linearly:
+	// from 1/Warmup of the scheduled rate in the first step to all of it in the last. Cosine starts
+	// to fall after them. Default 0: none.
 	Warmup int `json:"warmup"`
 	// MinLR is where Cosine ends. Default 0.
 	MinLR float64 `json:"min_lr"`
 	// Gamma is what Step multiplies by. Default 0: a tenth.
 	Gamma float64 `json:"lr_gamma"`
-	// Step drops the rate either after every Every epochs, or at the start of each epoch in Milestones: ascending, counted
-	// from 0.
+	// Step drops the rate either after every Every epochs, or at the start of each epoch in
+	// Milestones: ascending, counted from 0.
 	Every      int   `json:"lr_every"`
 	Milestones []int `json:"lr_milestones,omitempty"`
 }
@@ -63,8 +65,9 @@ func (s Schedule) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Rate is the learning rate of a step, counted from 0, in a run of total steps, perEpoch an epoch, with the base rate base.
-// It depends on these numbers alone: nothing is remembered between steps. s is valid.
+// Rate is the learning rate of a step, counted from 0, in a run of total steps, perEpoch an epoch,
+// with the base rate base. It depends on these numbers alone: nothing is remembered between steps.
+// s is valid.
 func (s Schedule) Rate(base float64, step, total, perEpoch int) float64 {
 	rate := base
 	switch s.Kind {

@@ -30,7 +30,8 @@ func TestRates(t *testing.T) {
 	require.Equal(t, 0.25, Schedule{Kind: Cosine, MinLR: 0.25}.Rate(1, 99, 10, 2))
 }
 
-// TestRatesFall: after the warm-up no rate rises, none is above the base or below the floor, and none is NaN.
+// TestRatesFall: after the warm-up no rate rises, none is above the base or below the floor, and
+// none is NaN.
 func TestRatesFall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := Schedule{Warmup: rapid.IntRange(0, 50).Draw(t, "warmup")}

@@ -38,8 +38,8 @@ func joined(t *testing.T, windows int, size int64, faults func(bool, int64, int)
 	return r, plan.Join{File: f, Room: room, Windows: windows}
 }
 
-// Horizons deliver the batches of a plain loop, in its order, with its rows, however many windows and bytes they have, and where the disk
-// fails as well. Nothing of them is left.
+// Horizons deliver the batches of a plain loop, in its order, with its rows, however many windows
+// and bytes they have, and where the disk fails as well. Nothing of them is left.
 func TestHorizonsDeliverTheSameBatches(t *testing.T) {
 	type batch struct {
 		nbr  []uint32
@@ -163,7 +163,8 @@ func TestHorizonsThatEndBeforeTheFirst(t *testing.T) {
 	require.NoError(t, p.Run(t.Context(), steps(0, 40), func(*pipeline.Gathered) error { return nil }))
 }
 
-// A range that begins without horizons, since it seems to be a few windows long, stays without when they turn out to be shorter.
+// A range that begins without horizons, since it seems to be a few windows long, stays without when
+// they turn out to be shorter.
 func TestHorizonsBeginWithTheRange(t *testing.T) {
 	r, join := joined(t, 8, 1<<20, nil)
 	c := r.config(2, 1<<30)

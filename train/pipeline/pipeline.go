@@ -1,15 +1,19 @@
-// Package pipeline moves what a plan.Planner decides to the step that uses it: rows are read and gathered ahead of it.
+// Package pipeline moves what a plan.Planner decides to the step that uses it: rows are read and
+// gathered ahead of it.
 //
 //	plan the next window ─▶ load it ─▶ gather a step ─▶ use it ─▶ write it back
 //
-// Each stage is a goroutine that takes the windows and their steps in order. What is drawn, which steps read their rows
-// together and what stays in memory is the planner's business alone, so the speed of the stages changes nothing that they
-// deliver. [Stats] says how long each stage worked, and which one the others wait for.
+// Each stage is a goroutine that takes the windows and their steps in order. What is drawn, which
+// steps read their rows together and what stays in memory is the planner's business alone, so the
+// speed of the stages changes nothing that they deliver. [Stats] says how long each stage worked,
+// and which one the others wait for.
 //
-// Memory: batches are the planner's; a Pipeline lends one to use, and then to the writers, for the length of the call, and gives
-// it back. Their rows are in buffers of the backend for each table, Config.Buffers of them: of two, one is in use and one being gathered. A
-// step that is written back while the next is in use holds one, and where there is none left gathering waits for it. Rows are gathered by a kernels.Staging, which for a
-// backend that the host cannot write to is memory for the rows of one more batch. One Run at a time.
+// Memory: batches are the planner's; a Pipeline lends one to use, and then to the writers, for the
+// length of the call, and gives it back. Their rows are in buffers of the backend for each table,
+// Config.Buffers of them: of two, one is in use and one being gathered. A step that is written back
+// while the next is in use holds one, and where there is none left gathering waits for it. Rows are
+// gathered by a kernels.Staging, which for a backend that the host cannot write to is memory for
+// the rows of one more batch. One Run at a time.
 //
 // Start at [Pipeline.Run].
 package pipeline
@@ -28,15 +32,18 @@ import (
 
 // Config is what the stages work with.
 type Config struct {
-	// Planner decides what there is to move, and Tables say what the rows of its tables are, in their order.
+	// Planner decides what there is to move, and Tables say what the rows of its tables are, in
+	// their order.
 	Planner *plan.Planner
 	Tables  []Table
-	// Backend holds the rows. Gather allocates, fills and frees buffers of it while use computes with it.
+	// Backend holds the rows. Gather allocates, fills and frees buffers of it while use computes
+	// with it.
 	Backend kernels.Backend
-	// Buffers is how many steps have their rows there at a time: one in use, and others that are gathered before, or written back behind it.
-	// Default 2.
+	// Buffers is how many steps have their rows there at a time: one in use, and others that are
+	// gathered before, or written back behind it. Default 2.
 	Buffers int
-	// Late, of tests, is called when rows of a table are copied: with State where they wait for earlier steps, else with Gather. Default nil.
+	// Late, of tests, is called when rows of a table are copied: with State where they wait for
+	// earlier steps, else with Gather. Default nil.
 	Late func(stage string)
 }
 
@@ -44,8 +51,8 @@ type Config struct {
 type Table struct {
 	Type kernels.DType
 	Cols int
-	// Lag is how many steps a gather may be ahead of what is written back: where it is positive, the rows of step i are gathered
-	// once step i - Lag is. Default 0: whenever there is a buffer.
+	// Lag is how many steps a gather may be ahead of what is written back: where it is positive,
+	// the rows of step i are gathered once step i - Lag is. Default 0: whenever there is a buffer.
 	Lag int
 }
 
@@ -56,7 +63,8 @@ type Steps = plan.Steps
 type Gathered struct {
 	plan.Drawn
 	Rows []kernels.Tensor // by type: a row for each of Batch.Inputs(), or nothing where no table has any
-	// Read is what the tiers of each table had done by then: for this batch and those before it, and for none after it.
+	// Read is what the tiers of each table had done by then: for this batch and those before it,
+	// and for none after it.
 	Read []cachetier.Stats
 
 	buffers *buffers // of Rows
@@ -64,14 +72,16 @@ type Gathered struct {
 	written bool // WriteBack was called
 }
 
-// WriteBack says, within use, that what the step wrote to tables is there: later steps may see it while use goes on. Without it, that is so
-// when use has returned, or the writers have. It is called once at most, and then the writers write nothing.
+// WriteBack says, within use, that what the step wrote to tables is there: later steps may see it
+// while use goes on. Without it, that is so when use has returned, or the writers have. It is
+// called once at most, and then the writers write nothing.
 func (b *Gathered) WriteBack(w plan.Written) error {
 	b.written = true
 	return b.planner.WriteBack(b.Step, w)
 }
 
-// buffers have the rows of one step: one for each table, nil where there is none yet; and what Gathered says of them.
+// buffers have the rows of one step: one for each table, nil where there is none yet; and what
+// Gathered says of them.
 type buffers struct {
 	of   []kernels.Buffer
 	rows []kernels.Tensor
@@ -98,9 +108,10 @@ func New(c Config) *Pipeline {
 	return p
 }
 
-// Run takes steps through the stages. It calls use with each batch inside store.Guard, and then the writers, while the next batch
-// is in use. It returns the first error, or that of ctx, after all its goroutines have ended. Steps that were used are written
-// back before that, unless a writer fails.
+// Run takes steps through the stages. It calls use with each batch inside store.Guard, and then the
+// writers, while the next batch is in use. It returns the first error, or that of ctx, after all
+// its goroutines have ended. Steps that were used are written back before that, unless a writer
+// fails.
 func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) error, writers ...Writer) (err error) {
 	began := time.Now()
 	defer func() {
@@ -115,7 +126,8 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	}
 	p.Planner.Begin(steps)
 	planned, loaded := make(chan *plan.Window), make(chan *plan.Window)
-	// Steps that have their buffers wait in line for the next stage, so that a stage that is late now and then holds up none before it.
+	// Steps that have their buffers wait in line for the next stage, so that a stage that is late
+	// now and then holds up none before it.
 	gathered, free := make(chan *Gathered, len(p.buffers)), make(chan *buffers, len(p.buffers))
 	for i := range p.buffers {
 		free <- &p.buffers[i]
@@ -190,7 +202,8 @@ func (p *Pipeline) loadAll(ctx context.Context, in <-chan *plan.Window, out chan
 	return nil
 }
 
-// load reads the rows of all tables at once: those of each come as the window before lets go of slots, the last at its end.
+// load reads the rows of all tables at once: those of each come as the window before lets go of
+// slots, the last at its end.
 func (p *Pipeline) load(ctx context.Context, w *plan.Window) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, rows := range w.Rows {
@@ -240,7 +253,8 @@ func (p *Pipeline) release(w *plan.Window, i int) {
 	}
 }
 
-// gather copies the rows of the i-th step of w to the buffers of b: last those that wait for earlier steps.
+// gather copies the rows of the i-th step of w to the buffers of b: last those that wait for
+// earlier steps.
 func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathered) error {
 	inputs, own := b.Batch.Inputs(), b.buffers
 	if len(own.rows) != len(inputs) {
@@ -313,7 +327,8 @@ func (p *Pipeline) free(b *kernels.Buffer) {
 	}
 }
 
-// useAll has each batch used, and then done, in order. When every step was it succeeds, even if ctx has ended meanwhile.
+// useAll has each batch used, and then done, in order. When every step was it succeeds, even if ctx
+// has ended meanwhile.
 func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered, use, done func(*Gathered) error) error {
 	for left := steps.To - steps.From; left > 0; left-- {
 		began := time.Now()

@@ -73,8 +73,8 @@ func steps(from, to int) pipeline.Steps {
 	}}
 }
 
-// TestSameBatches: any number of samplers and any budget deliver the batches of a plain loop, in its order, with its rows
-// and its counters.
+// TestSameBatches: any number of samplers and any budget deliver the batches of a plain loop, in
+// its order, with its rows and its counters.
 func TestSameBatches(t *testing.T) {
 	type batch struct {
 		inputs []uint32
@@ -150,8 +150,8 @@ func TestRemoteMemory(t *testing.T) {
 	}
 }
 
-// TestTables gathers rows of two types of nodes, of different elements and widths, to memory of the host and to other memory, and
-// counts what each step read of either.
+// TestTables gathers rows of two types of nodes, of different elements and widths, to memory of the
+// host and to other memory, and counts what each step read of either.
 func TestTables(t *testing.T) {
 	r := newRig(t)
 	other, err := store.Open(storetest.Build(t, storetest.Spec{Nodes: 500, Dim: 41, Elem: store.F32}))
@@ -212,8 +212,8 @@ func (c counted) Draw(ctx context.Context, of *plan.Steps, from int, batches []p
 	return err
 }
 
-// TestBudget: batches of one size never take more than the budget, whatever the stages' speeds; and never more than one
-// where the budget is below a batch.
+// TestBudget: batches of one size never take more than the budget, whatever the stages' speeds; and
+// never more than one where the budget is below a batch.
 func TestBudget(t *testing.T) {
 	r := newRig(t)
 	same := steps(0, 60)
@@ -313,7 +313,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestTruncated: rows that are gone end the run with an error that names the file, in whichever stage they are read.
+// TestTruncated: rows that are gone end the run with an error that names the file, in whichever
+// stage they are read.
 func TestTruncated(t *testing.T) {
 	r := newRig(t)
 	shard := r.ds.Features(0).Shards()[0]
@@ -329,7 +330,8 @@ func TestTruncated(t *testing.T) {
 	}
 }
 
-// TestCancel: after the end of the context no step begins, and a range that was used to its end is no failure.
+// TestCancel: after the end of the context no step begins, and a range that was used to its end is
+// no failure.
 func TestCancel(t *testing.T) {
 	r := newRig(t)
 	p := r.pipe(r.config(2, 1<<20))

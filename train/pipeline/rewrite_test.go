@@ -29,8 +29,9 @@ func grown(step int, row uint32, b []byte) []byte {
 	return out
 }
 
-// TestRowsThatStepsRewrite takes a table through the stages: with any lag and budget, and every stage late now and then, each step
-// sees what a plain loop says. So does a run after one that an error has cut short, and one without a writer.
+// TestRowsThatStepsRewrite takes a table through the stages: with any lag and budget, and every
+// stage late now and then, each step sees what a plain loop says. So does a run after one that an
+// error has cut short, and one without a writer.
 func TestRowsThatStepsRewrite(t *testing.T) {
 	const size = 32
 	for lag := 1; lag <= 3; lag++ {
@@ -126,8 +127,9 @@ func TestRowsThatStepsRewrite(t *testing.T) {
 	}
 }
 
-// TestLagGoesOn: ranges that follow each other see of the steps before what one range would have, also where a step tells early that it has
-// written, where more steps have buffers, where the stack has forgotten what was planned, and where what is not seen yet went through Undos.
+// TestLagGoesOn: ranges that follow each other see of the steps before what one range would have,
+// also where a step tells early that it has written, where more steps have buffers, where the stack
+// has forgotten what was planned, and where what is not seen yet went through Undos.
 func TestLagGoesOn(t *testing.T) {
 	const size, end = 32, 30
 	for _, lag := range []int{1, 2, 4} {
@@ -206,7 +208,8 @@ func TestLagGoesOn(t *testing.T) {
 	}
 }
 
-// TestLagAfterACut: a range that goes on where one was cut, whose steps were gathered ahead, sees what an uncut one would.
+// TestLagAfterACut: a range that goes on where one was cut, whose steps were gathered ahead, sees
+// what an uncut one would.
 func TestLagAfterACut(t *testing.T) {
 	const size, end = 32, 40
 	for _, lag := range []int{2, 3, 5} {

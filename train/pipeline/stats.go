@@ -25,16 +25,16 @@ type Stats struct {
 	Step   float64 `json:"step"`            // in use
 	Write  float64 `json:"write,omitempty"` // in writers
 	Wait   float64 `json:"wait"`            // in which use had no batch
-	// StateWait is how long gathering waited, with all else of a step there, until the steps were written back whose rows it is to see. That use
-	// waited meanwhile is part of Wait.
+	// StateWait is how long gathering waited, with all else of a step there, until the steps were
+	// written back whose rows it is to see. That use waited meanwhile is part of Wait.
 	StateWait float64 `json:"state_wait,omitempty"`
 	Run       float64 `json:"run"` // in Run, which the stages share
 	// Samplers is how many batches were drawn at once.
 	Samplers int `json:"samplers"`
 }
 
-// Limiting names the stage that was busy for the largest share of the time, which is the one that the others wait for;
-// it is empty where nothing ran. Drawing and planning are one stage.
+// Limiting names the stage that was busy for the largest share of the time, which is the one that
+// the others wait for; it is empty where nothing ran. Drawing and planning are one stage.
 func (s Stats) Limiting() string {
 	busiest, share := "", 0.0
 	for _, stage := range []struct {

@@ -19,8 +19,8 @@ import (
 
 var dataset = flag.String("dataset", "", "sealed `dataset` for BenchmarkGroupCold and -Resident, instead of one that they make")
 
-// benchGraph is a graph of 5 M nodes and 72 M edges, where low ids are neighbours more often, as in a dataset that is
-// numbered by access.
+// benchGraph is a graph of 5 M nodes and 72 M edges, where low ids are neighbours more often, as in
+// a dataset that is numbered by access.
 func benchGraph(b *testing.B) string {
 	if *dataset != "" {
 		return *dataset
@@ -52,8 +52,9 @@ func benchGraph(b *testing.B) string {
 	return path
 }
 
-// BenchmarkGroupCold draws 64 batches of a hundred seeds, the share of the graph that a thousand are of papers100M's, in
-// groups of so many, with no list resident, from a file of which the page cache holds nothing when a group begins.
+// BenchmarkGroupCold draws 64 batches of a hundred seeds, the share of the graph that a thousand
+// are of papers100M's, in groups of so many, with no list resident, from a file of which the page
+// cache holds nothing when a group begins.
 func BenchmarkGroupCold(b *testing.B) {
 	path := benchGraph(b)
 	d, err := store.Open(path)
@@ -100,8 +101,8 @@ func BenchmarkGroupCold(b *testing.B) {
 	}
 }
 
-// BenchmarkGroupResident draws batches of a thousand seeds on one core: one by one from the map of a dataset that the page cache holds,
-// and in groups of eight from a tier that holds all of it.
+// BenchmarkGroupResident draws batches of a thousand seeds on one core: one by one from the map of
+// a dataset that the page cache holds, and in groups of eight from a tier that holds all of it.
 func BenchmarkGroupResident(b *testing.B) {
 	d, err := store.Open(benchGraph(b))
 	require.NoError(b, err)

@@ -6,14 +6,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// Writer puts back what a step has changed, and says which rows of which tables that were. It has the batch and its rows for the
-// length of the call, while the next step is in use.
+// Writer puts back what a step has changed, and says which rows of which tables that were. It has
+// the batch and its rows for the length of the call, while the next step is in use.
 type Writer interface {
 	WriteBack(step int, b *Gathered) (plan.Written, error)
 }
 
-// writeAll has the writers put back what each step changed, in order. All that was used is written back, even if the context of
-// the run has ended meanwhile.
+// writeAll has the writers put back what each step changed, in order. All that was used is written
+// back, even if the context of the run has ended meanwhile.
 func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, free chan<- *buffers) error {
 	for b := range in {
 		if err := p.write(writers, b, free); err != nil {

@@ -55,8 +55,9 @@ type passed struct {
 	rows []byte
 }
 
-// TestLag: with any lag, and every stage late now and then, steps come in the same order with the same rows and counters as
-// without; a step is gathered once the write-back of that lag before it is done, and what is written back is what was used.
+// TestLag: with any lag, and every stage late now and then, steps come in the same order with the
+// same rows and counters as without; a step is gathered once the write-back of that lag before it
+// is done, and what is written back is what was used.
 func TestLag(t *testing.T) {
 	run := func(lag int, delayed bool) (got []passed) {
 		r := newRig(t)
@@ -137,8 +138,8 @@ func TestLagWithoutWriters(t *testing.T) {
 	require.Equal(t, 40, gathered)
 }
 
-// TestWriteErrors: an error of a writer, of use or of the context ends the run, in whichever order they come; what was used before
-// the end of the context is written back, and a later run works.
+// TestWriteErrors: an error of a writer, of use or of the context ends the run, in whichever order
+// they come; what was used before the end of the context is written back, and a later run works.
 func TestWriteErrors(t *testing.T) {
 	r := newRig(t)
 	for _, lag := range []int{0, 1, 2} {

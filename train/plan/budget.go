@@ -14,7 +14,8 @@ const Auto = -1
 // Budget is how the memory of a run is split. Its JSON keys are stable.
 type Budget struct {
 	Total int64 `json:"total_bytes"` // what the process may take in all
-	// Fixed is what no option changes: the program, the split, page checksums, buffers of the disk engine, weights and moments.
+	// Fixed is what no option changes: the program, the split, page checksums, buffers of the disk
+	// engine, weights and moments.
 	Fixed    int64 `json:"fixed_bytes"`
 	Step     int64 `json:"step_bytes"`              // activations and gradients of a batch, and its feature rows twice
 	Batches  int64 `json:"batch_bytes"`             // blocks that are drawn ahead
@@ -39,8 +40,8 @@ func (b Budget) String() string {
 		size(b.Total), size(b.Topology), size(b.Host+b.Device), history, size(b.Batches), size(b.Step), size(b.Fixed))
 }
 
-// Demand is the parts of a run that share its memory. What a batch takes is that of the first of the first epoch, which the
-// others are like.
+// Demand is the parts of a run that share its memory. What a batch takes is that of the first of
+// the first epoch, which the others are like.
 type Demand struct {
 	Fixed, Step int64
 	History     int64 // hidden rows of earlier steps, with their index
@@ -67,7 +68,8 @@ func (e *NotEnough) Error() string {
 		kernels.FormatBytes(e.Total), (e.Least.Total+1<<20-1)>>20, e.Least)
 }
 
-// Split divides total bytes among the parts. Parts of given that are not Auto are as they are. The error is a *NotEnough.
+// Split divides total bytes among the parts. Parts of given that are not Auto are as they are. The
+// error is a *NotEnough.
 func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	given = d.useful(given)
 	_, table := d.rows()
@@ -84,8 +86,8 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	room := total - b.Fixed - d.Step - d.History - d.Join - b.Device
 	table = max(0, table-b.Device)
 	best := math.Inf(1)
-	// What is left is for neighbour lists, for rows, and for the blocks of as many steps as the rows allow. How much of it
-	// the lists get is tried in eighths of them.
+	// What is left is for neighbour lists, for rows, and for the blocks of as many steps as the
+	// rows allow. How much of it the lists get is tried in eighths of them.
 	for part := int64(0); part <= 8; part++ {
 		c := b
 		c.Topology = orElse(given.Topology, offsets+(lists*part+7)/8)
@@ -160,7 +162,8 @@ func (d Demand) window() (bytes float64) {
 	return bytes
 }
 
-// seconds is how long the device is busy for a step. Tables and relations share their memory by size.
+// seconds is how long the device is busy for a step. Tables and relations share their memory by
+// size.
 func (d Demand) seconds(b Budget) float64 {
 	group, seconds := float64(b.Group), 0.0
 	_, allRows := d.rows()

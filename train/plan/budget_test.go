@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 )
 
-// TestSplit: whatever a run demands and whatever is given, the parts are at most the whole, given parts are as they are, and
-// what an error names as the least is the least, to a MiB.
+// TestSplit: whatever a run demands and whatever is given, the parts are at most the whole, given
+// parts are as they are, and what an error names as the least is the least, to a MiB.
 func TestSplit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := func(name string) int64 {

@@ -3,15 +3,16 @@ package plan
 // portions is how many equal parts what is left of a budget goes in.
 const portions = 32
 
-// Division is how the tables share what a Budget has for rows, and the relations what it has for lists: bytes of each.
+// Division is how the tables share what a Budget has for rows, and the relations what it has for
+// lists: bytes of each.
 type Division struct {
 	Device, Host []int64 // by table, as in Demand.Rows
 	Topology     []int64 // by relation, as in Demand.Lists
 }
 
-// Divide divides b, which Split made, among the tables and relations. Each table has the rows of a group's steps, each relation its
-// offsets; the rest goes in portions, each to the one that the device is rid of the most work by. A table that is in memory as a
-// whole needs no bookkeeping.
+// Divide divides b, which Split made, among the tables and relations. Each table has the rows of a
+// group's steps, each relation its offsets; the rest goes in portions, each to the one that the
+// device is rid of the most work by. A table that is in memory as a whole needs no bookkeeping.
 func (d Demand) Divide(b Budget) Division {
 	group := float64(b.Group)
 	v := Division{make([]int64, len(d.Rows)), make([]int64, len(d.Rows)), make([]int64, len(d.Lists))}
@@ -40,8 +41,9 @@ func (d Demand) Divide(b Budget) Division {
 	return v
 }
 
-// fill divides total bytes among parts: first what each is to have, or as much of it as there is, and then the rest in portions. of
-// gives the most bytes that a part has a use for, and its seconds with some bytes. A part that is alone has all of it.
+// fill divides total bytes among parts: first what each is to have, or as much of it as there is,
+// and then the rest in portions. of gives the most bytes that a part has a use for, and its seconds
+// with some bytes. A part that is alone has all of it.
 func fill(parts []int64, total int64, first []int64, of func(part int, bytes int64) (useful int64, seconds float64)) {
 	if len(parts) == 1 {
 		parts[0] = total

@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 )
 
-// TestDivide: nothing is given twice, a part that is alone has all, and nobody has more than is of use, or less than a group wants
-// while there is enough.
+// TestDivide: nothing is given twice, a part that is alone has all, and nobody has more than is of
+// use, or less than a group wants while there is enough.
 func TestDivide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := Demand{Disk: disk.Costs{SecondsPerRead: 1e-5, BytesPerSecond: 1e9}}
@@ -62,8 +62,8 @@ func TestDivide(t *testing.T) {
 	})
 }
 
-// TestDivideByWhatItSaves: of two tables of one size, whose rows are too large to be read together, the one that steps read more of
-// has more in memory.
+// TestDivideByWhatItSaves: of two tables of one size, whose rows are too large to be read together,
+// the one that steps read more of has more in memory.
 func TestDivideByWhatItSaves(t *testing.T) {
 	r := Rows{Count: 1_000_000, Bytes: 64 << 10, Index: 12}
 	often, seldom := r, r

@@ -1,12 +1,13 @@
-// Package plan decides what a run will do before it does it: how its memory is split, what its steps draw, which of them read
-// their rows together, and what stays in memory.
+// Package plan decides what a run will do before it does it: how its memory is split, what its
+// steps draw, which of them read their rows together, and what stays in memory.
 //
 // # The memory
 //
-// A run is parts that share one budget: the blocks of batches ([Batches]), feature rows ([Rows]), neighbour lists ([Lists]),
-// and what is fixed. Each says what it needs at least and what it could use (Need), and rows and lists how long the disk is
-// busy when they have so many bytes (Seconds). [Demand.Split] divides the budget so that the disk is busy least. These are
-// values and functions of values, without memory or goroutines of their own.
+// A run is parts that share one budget: the blocks of batches ([Batches]), feature rows ([Rows]),
+// neighbour lists ([Lists]), and what is fixed. Each says what it needs at least and what it could
+// use (Need), and rows and lists how long the disk is busy when they have so many bytes (Seconds).
+// [Demand.Split] divides the budget so that the disk is busy least. These are values and functions
+// of values, without memory or goroutines of their own.
 //
 // # The steps
 //
@@ -18,26 +19,31 @@
 //	WriteBack  a step was used, and this is what it wrote; Written waits for that
 //	Done       the bytes of its batch are free for a group to come
 //
-// Forecast takes the same decisions about steps that are drawn, and says what their windows would read.
+// Forecast takes the same decisions about steps that are drawn, and says what their windows would
+// read.
 //
-// A group is the steps that are drawn together, hop by hop, so that the neighbour lists of all of them are read in one pass of
-// the file. A window is the steps, of one group, whose feature rows are read in one pass. Both follow from the batches drawn
-// before and from the budgets, never from timing: neither that nor the number of samplers changes a batch, an order or a
-// counter of the tables. Who reads, gathers and uses is told, and decides nothing.
+// A group is the steps that are drawn together, hop by hop, so that the neighbour lists of all of
+// them are read in one pass of the file. A window is the steps, of one group, whose feature rows
+// are read in one pass. Both follow from the batches drawn before and from the budgets, never from
+// timing: neither that nor the number of samplers changes a batch, an order or a counter of the
+// tables. Who reads, gathers and uses is told, and decides nothing.
 //
 // # Horizons
 //
-// With a spill ([Join]) a range of many windows goes by horizons: the steps of many windows are drawn, their batches sent to the spill, and each
-// table is scanned once for all their rows, while the windows of the horizon before are used. A goroutine of the Planner's prepares the next
-// horizon, and scans for it once the windows of the one in use have left room in the spill. How long it may be, and for which windows that waits, is
-// known beforehand, so that neither depends on timing, unless the room between hops is full. Begin and Reset wait for its end.
+// With a spill ([Join]) a range of many windows goes by horizons: the steps of many windows are
+// drawn, their batches sent to the spill, and each table is scanned once for all their rows, while
+// the windows of the horizon before are used. A goroutine of the Planner's prepares the next
+// horizon, and scans for it once the windows of the one in use have left room in the spill. How
+// long it may be, and for which windows that waits, is known beforehand, so that neither depends on
+// timing, unless the room between hops is full. Begin and Reset wait for its end.
 //
-// Memory: a Planner owns the batches. Next lends them, Done takes them back for later steps, and the collector has them with
-// the Planner.
+// Memory: a Planner owns the batches. Next lends them, Done takes them back for later steps, and
+// the collector has them with the Planner.
 //
-// Concurrency: one goroutine calls Begin, Next, Draw, Forecast and Reset; one calls Keep, in the order of Next; one WriteBack, in
-// the order of steps. Done, Written, Newest and Worked may be called at any time. Decisions are made under one lock, which is
-// never held while drawing, reading or waiting.
+// Concurrency: one goroutine calls Begin, Next, Draw, Forecast and Reset; one calls Keep, in the
+// order of Next; one WriteBack, in the order of steps. Done, Written, Newest and Worked may be
+// called at any time. Decisions are made under one lock, which is never held while drawing, reading
+// or waiting.
 //
 // Start at [Planner.Next].
 package plan

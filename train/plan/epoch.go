@@ -21,7 +21,8 @@ func (c *cold) of(steps float64) float64 {
 	return n
 }
 
-// missed is how many rows a window of n steps misses, behind so many others: the slots have those of the last of these.
+// missed is how many rows a window of n steps misses, behind so many others: the slots have those
+// of the last of these.
 func (c *cold) missed(behind, n float64) float64 {
 	held := min(behind, c.held)
 	return c.of(held+n) - c.of(held)
@@ -46,7 +47,8 @@ type epoch struct {
 	batches int64
 }
 
-// epoch has windows of budget b, where so many groups of batches are in flight; of one step, if that is one.
+// epoch has windows of budget b, where so many groups of batches are in flight; of one step, if
+// that is one.
 func (d Demand) epoch(b Budget, groups int) *epoch {
 	e := &epoch{Demand: d, group: float64(max(1, d.Batches.Window)), batches: b.Batches}
 	_, allRows := d.rows()
@@ -82,10 +84,12 @@ func (d Demand) epoch(b Budget, groups int) *epoch {
 
 // popularity says how many of some nodes are wanted, by steps that want so many of them each.
 //
-// How often nodes are wanted follows a power law of exponent 2.5: P(more than x) = (x₀/x)^1.5 from some x₀ on, as in scale-free graphs (Barabási
-// and Albert, Science 286, 1999, find 2.1 to 3). Measured are the different rows of 24, 180 and 909 steps of 100 seeds of a generated graph
-// of 10 M nodes, in thousands: 970, 4,528 and 8,824; by this 963, 4,559 and 9,109. Of 36 and 180 steps of 20 seeds of ogbn-arxiv: 70.1 and
-// 133.1; by this 74.4 and 152.1. If all were wanted alike, 24 steps would want 1,107.
+// How often nodes are wanted follows a power law of exponent 2.5: P(more than x) = (x₀/x)^1.5 from
+// some x₀ on, as in scale-free graphs (Barabási and Albert, Science 286, 1999, find 2.1 to 3).
+// Measured are the different rows of 24, 180 and 909 steps of 100 seeds of a generated graph of 10
+// M nodes, in thousands: 970, 4,528 and 8,824; by this 963, 4,559 and 9,109. Of 36 and 180 steps of
+// 20 seeds of ogbn-arxiv: 70.1 and 133.1; by this 74.4 and 152.1. If all were wanted alike, 24
+// steps would want 1,107.
 type popularity struct {
 	count float64
 	each  float64 // uses of a step

@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPopularity: of graphs whose batches were drawn, the different nodes that so many steps want, by what the first one wants; see popularity.
+// TestPopularity: of graphs whose batches were drawn, the different nodes that so many steps want,
+// by what the first one wants; see popularity.
 func TestPopularity(t *testing.T) {
 	for _, c := range []struct {
 		name          string

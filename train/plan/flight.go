@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// flight is the batches between drawing and the end of use, and the memory of those that were used. Its lock is its own, so
-// that whoever uses a batch does not wait for a decision.
+// flight is the batches between drawing and the end of use, and the memory of those that were used.
+// Its lock is its own, so that whoever uses a batch does not wait for a decision.
 type flight struct {
 	sync.Mutex
 	bytes int64         // of batches

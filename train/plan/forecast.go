@@ -28,7 +28,8 @@ func (r *Reads) Add(t Reading) {
 	r.MissRate = r.ColdRows / max(r.InputRows, 1)
 }
 
-// ReadingOf is what f, which is of so many steps, says of a table: of its windows once caches are not empty any more, where there are such.
+// ReadingOf is what f, which is of so many steps, says of a table: of its windows once caches are
+// not empty any more, where there are such.
 func ReadingOf(table string, f cachetier.Forecast, steps int) Reading {
 	cost := f.Warm
 	if cost.Steps == 0 {
@@ -41,9 +42,9 @@ func ReadingOf(table string, f cachetier.Forecast, steps int) Reading {
 	}
 }
 
-// Forecast says what windows of the steps that are drawn, and in none yet, would read of each table, starting with empty
-// caches. They are cut and kept as Next and Keep do, and nothing is read. The group that comes last foresees nothing. Warm
-// leaves out the oldest group.
+// Forecast says what windows of the steps that are drawn, and in none yet, would read of each
+// table, starting with empty caches. They are cut and kept as Next and Keep do, and nothing is
+// read. The group that comes last foresees nothing. Warm leaves out the oldest group.
 func (p *Planner) Forecast() ([]cachetier.Forecast, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

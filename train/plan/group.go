@@ -1,7 +1,7 @@
 package plan
 
-// InFlight is how many groups there are at a time, beside those that are drawn ahead: one in use, one being loaded, one
-// being drawn.
+// InFlight is how many groups there are at a time, beside those that are drawn ahead: one in use,
+// one being loaded, one being drawn.
 const InFlight = 3
 
 // group is steps that are drawn together.
@@ -16,13 +16,15 @@ func bytesOf(groups []group) (n int64) {
 	return n
 }
 
-// fitsAhead says whether a group of more bytes may be drawn while there are held bytes of groups that no window has.
+// fitsAhead says whether a group of more bytes may be drawn while there are held bytes of groups
+// that no window has.
 func (p *Planner) fitsAhead(held, more int64) bool {
 	return held == 0 || held+more <= p.Bytes/int64(InFlight+p.Ahead)*int64(1+p.Ahead)
 }
 
-// The first group of a range has this part of a window, and so many steps at least; each of the following has twice as many as the one
-// before. With windows of 40 steps the first step came after 10 s, and after 4 s by this; tools/RESULTS.md, learnt rows.
+// The first group of a range has this part of a window, and so many steps at least; each of the
+// following has twice as many as the one before. With windows of 40 steps the first step came after
+// 10 s, and after 4 s by this; tools/RESULTS.md, learnt rows.
 const (
 	rampParts = 8
 	rampSteps = 8
@@ -42,10 +44,11 @@ func (g *sizing) note(w *Window) {
 	}
 }
 
-// groupSteps is the size of the next group: as many steps as the last window says will fill one, or more, since each row is
-// wanted by more of them the more they are. The table that has the least room counts. Where no rows are read, it is one
-// step for each that is drawn at once. Where nothing is known of batches, the first groups are a single step, which shows
-// how large they are. The first groups of a range are shorter, since nothing is computed while they are drawn and read.
+// groupSteps is the size of the next group: as many steps as the last window says will fill one, or
+// more, since each row is wanted by more of them the more they are. The table that has the least
+// room counts. Where no rows are read, it is one step for each that is drawn at once. Where nothing
+// is known of batches, the first groups are a single step, which shows how large they are. The
+// first groups of a range are shorter, since nothing is computed while they are drawn and read.
 func (p *Planner) groupSteps() int {
 	g := &p.size
 	if g.steps == 0 {
@@ -76,7 +79,8 @@ func (p *Planner) ramp(fill int) int {
 	return n
 }
 
-// windowSteps is how many steps fill a window if all are like the last one's, 0 if no table has a cache.
+// windowSteps is how many steps fill a window if all are like the last one's, 0 if no table has a
+// cache.
 func (p *Planner) windowSteps() (n int) {
 	for i, t := range p.Tables {
 		if slots, rows := t.WindowRows(), p.size.rows[i]; slots > 0 && rows > 0 {

@@ -17,16 +17,18 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Packer is a Sampler whose batches can wait on disk. Draw and DrawFar are never called beside each other, but a step that a horizon was full
-// for, or whose batch the disk has lost, is drawn again: the latter in between, whatever is drawn otherwise.
+// Packer is a Sampler whose batches can wait on disk. Draw and DrawFar are never called beside each
+// other, but a step that a horizon was full for, or whose batch the disk has lost, is drawn again:
+// the latter in between, whatever is drawn otherwise.
 type Packer interface {
 	Sampler
-	// Pack appends a batch that Draw drew to dst, and Unpack makes b that batch again. Unpack is called by several goroutines at once, for
-	// different batches, and beside Draw.
+	// Pack appends a batch that Draw drew to dst, and Unpack makes b that batch again. Unpack is
+	// called by several goroutines at once, for different batches, and beside Draw.
 	Pack(dst []byte, b Batch) []byte
 	Unpack(b Batch, src []byte) error
-	// Far says whether DrawFar can draw. That draws n steps from one on, each neighbour list once a hop, and calls done with each of them in
-	// order, which may pack a batch, and not use or keep it; what does not fit in memory waits in r.
+	// Far says whether DrawFar can draw. That draws n steps from one on, each neighbour list once a
+	// hop, and calls done with each of them in order, which may pack a batch, and not use or keep
+	// it; what does not fit in memory waits in r.
 	Far() bool
 	DrawFar(ctx context.Context, s *Steps, r sample.Room, from, n int, done func(step int, b Batch) error) error
 }
@@ -36,15 +38,18 @@ type Join struct {
 	File *spill.File
 	// Windows is how many windows of horizons there are at a time.
 	Windows int
-	// Room is where steps wait while they are drawn hop by hop. Default nil: they are drawn in groups.
+	// Room is where steps wait while they are drawn hop by hop. Default nil: they are drawn in
+	// groups.
 	Room *spill.File
 }
 
-// horizonLeast is how many windows a range has at least that is joined: with fewer the scan and the spill cost more than they save.
+// horizonLeast is how many windows a range has at least that is joined: with fewer the scan and the
+// spill cost more than they save.
 const horizonLeast = 4
 
-// horizon is steps that are drawn, and whose rows are on their way, before the first of them is used: one scan of each table serves all
-// its windows. Batches wait in the spill, each in a run of its own, for their window.
+// horizon is steps that are drawn, and whose rows are on their way, before the first of them is
+// used: one scan of each table serves all its windows. Batches wait in the spill, each in a run of
+// its own, for their window.
 type horizon struct {
 	from, to int // steps
 	windows  []farWindow
@@ -81,7 +86,8 @@ type farStep struct {
 	run  *spill.Run // of the packed batch
 }
 
-// joins says whether the steps of a range go by horizons, by what is known before the first of them is drawn.
+// joins says whether the steps of a range go by horizons, by what is known before the first of them
+// is drawn.
 func (p *Planner) joins() bool {
 	packer, ok := p.Sampler.(Packer)
 	for _, t := range p.Tables {
@@ -146,7 +152,8 @@ func (p *Planner) begin(ctx context.Context, l limits) *horizon {
 	return h
 }
 
-// Guarded runs work, which may draw or read, and turns out-of-memory and mapping panics into errors.
+// Guarded runs work, which may draw or read, and turns out-of-memory and mapping panics into
+// errors.
 func Guarded(work func() error) (err error) {
 	defer kernels.RecoverMemory(&err)
 	return store.Guard(work)
@@ -164,7 +171,8 @@ type preparing struct {
 	packed []byte
 }
 
-// prepare draws the steps of a horizon, as far as its limits allow, sends their batches to the spill, and has the tables scanned for them.
+// prepare draws the steps of a horizon, as far as its limits allow, sends their batches to the
+// spill, and has the tables scanned for them.
 func (p *Planner) prepare(ctx context.Context, g *preparing) error {
 	h := g.h
 	for _, t := range p.Tables {
@@ -207,8 +215,9 @@ func (g *preparing) measure() held {
 	return r
 }
 
-// scan has the tables send the rows of all windows to their runs, once there is room for all that the horizon takes of the spill: beside what
-// the horizon in use has left there after some of its windows, which are the same ones whenever they are loaded.
+// scan has the tables send the rows of all windows to their runs, once there is room for all that
+// the horizon takes of the spill: beside what the horizon in use has left there after some of its
+// windows, which are the same ones whenever they are loaded.
 func (g *preparing) scan(ctx context.Context) error {
 	if err := g.before.all(ctx); err != nil {
 		return err
@@ -227,8 +236,9 @@ func (g *preparing) scan(ctx context.Context) error {
 	return nil
 }
 
-// drawAll draws the steps of a horizon: hop by hop for all of them, each list of the file once a hop, or for as many as there is room for; or
-// group by group where the sampler cannot do that, and where there is no room for those of a window.
+// drawAll draws the steps of a horizon: hop by hop for all of them, each list of the file once a
+// hop, or for as many as there is room for; or group by group where the sampler cannot do that, and
+// where there is no room for those of a window.
 func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 	began := time.Now()
 	defer func() { p.clock.sample.Add(int64(time.Since(began))) }()
@@ -262,7 +272,8 @@ func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 // errEnough ends the drawing of a horizon that is full.
 var errEnough = errors.New("plan: a horizon is full")
 
-// drawFar draws as many of the steps that the horizon is thought to have as there is room for. It says whether there are more.
+// drawFar draws as many of the steps that the horizon is thought to have as there is room for. It
+// says whether there are more.
 func (p *Planner) drawFar(ctx context.Context, g *preparing) (more bool, err error) {
 	from := g.h.to
 	left := p.thought(g) - (from - g.h.from)
@@ -342,7 +353,8 @@ func (g *preparing) spilled() (bytes int64) {
 	return bytes
 }
 
-// add adds a step, unless the horizon is full. A first step for which there is no room is an errAlone.
+// add adds a step, unless the horizon is full. A first step for which there is no room is an
+// errAlone.
 func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err error) {
 	first := g.h.to == g.h.from
 	g.p.noteLargest(b)
@@ -382,8 +394,9 @@ func (g *preparing) place(b Batch) (ok bool) {
 	return g.h.cut() && g.fits(b)
 }
 
-// put sends a batch to the spill, once the horizon before the one in use has nothing there. The error is a *spill.FullError where the horizon
-// then takes too much of it, unless the batch is its first.
+// put sends a batch to the spill, once the horizon before the one in use has nothing there. The
+// error is a *spill.FullError where the horizon then takes too much of it, unless the batch is its
+// first.
 func (g *preparing) put(ctx context.Context, b Batch, first bool) (run *spill.Run, bytes int64, err error) {
 	g.packed = g.packer.Pack(g.packed[:0], b)
 	file := g.p.Join.File
@@ -403,7 +416,8 @@ func (g *preparing) put(ctx context.Context, b Batch, first bool) (run *spill.Ru
 	return run, bytes, nil
 }
 
-// fits adds the rows of a step to the last window, unless that is full: of a table's cache, or of what batches may take.
+// fits adds the rows of a step to the last window, unless that is full: of a table's cache, or of
+// what batches may take.
 func (g *preparing) fits(b Batch) bool {
 	if w := g.h.last(); len(w.steps) > 0 && (w.bytes+b.Bytes() > g.p.Bytes/InFlight || len(w.steps) == g.p.Group) {
 		return false
@@ -470,7 +484,8 @@ func (p *Planner) noteLargest(b Batch) {
 // last is the window that is being made.
 func (h *horizon) last() *farWindow { return &h.windows[len(h.windows)-1] }
 
-// cut begins the next window, unless a table has no memory to know what it wants. Of other tables it is then one without steps.
+// cut begins the next window, unless a table has no memory to know what it wants. Of other tables
+// it is then one without steps.
 func (h *horizon) cut() (ok bool) {
 	for _, t := range h.tables {
 		if t != nil && !t.Cut() {

@@ -31,8 +31,8 @@ type known struct {
 func (b *known) Inputs() [][]uint32 { return b.rows }
 func (b *known) Bytes() int64       { return 100 }
 
-// packer is a Packer of known batches. Its hooks are called when a horizon is to be drawn, with its number; when it is drawn, from a step on
-// as many; and when a step comes back.
+// packer is a Packer of known batches. Its hooks are called when a horizon is to be drawn, with its
+// number; when it is drawn, from a step on as many; and when a step comes back.
 type packer struct {
 	rows   func(step int) [][]uint32
 	begins func(horizon int)
@@ -166,8 +166,9 @@ func TestHorizonsDoNotDependOnTime(t *testing.T) {
 	}
 }
 
-// TestRoomForFewerSteps: where the room is full for the steps of a horizon, half as many are drawn together from then on, and none in a group
-// as long as there is room for those of a window. What was drawn by then is not drawn again, and no step past the range is.
+// TestRoomForFewerSteps: where the room is full for the steps of a horizon, half as many are drawn
+// together from then on, and none in a group as long as there is room for those of a window. What
+// was drawn by then is not drawn again, and no step past the range is.
 func TestRoomForFewerSteps(t *testing.T) {
 	const last, room = 400, 60
 	f := features(t, 64)
@@ -205,7 +206,8 @@ func TestRoomForFewerSteps(t *testing.T) {
 	require.Less(t, drawn, last*5/4, "%v: hardly a step is drawn in vain", asked)
 }
 
-// Horizons of two tables share a spill with no more buffers than they need: none waits for what the other has, and each row is right.
+// Horizons of two tables share a spill with no more buffers than they need: none waits for what the
+// other has, and each row is right.
 func TestHorizonsOfTwoTables(t *testing.T) {
 	const last, windows, depth = 120, 9, 3
 	tables := []*store.Features{features(t, 64), features(t, 200)}
@@ -327,8 +329,8 @@ type spilling struct {
 	last    int
 }
 
-// held is what a horizon has of a spill at most once the windows before the k-th are loaded, in segments, of which a row takes one, and so does
-// a batch.
+// held is what a horizon has of a spill at most once the windows before the k-th are loaded, in
+// segments, of which a row takes one, and so does a batch.
 func (s *spilling) held(horizon, k int) int {
 	windows, end := s.windows[horizon], s.last
 	if horizon+1 < len(s.windows) {
@@ -346,7 +348,8 @@ func (s *spilling) held(horizon, k int) int {
 	return end - windows[k] + len(rows)
 }
 
-// waits is how many windows of the horizon before it each one waits for, where there are so many segments.
+// waits is how many windows of the horizon before it each one waits for, where there are so many
+// segments.
 func (s *spilling) waits(segments int) []int {
 	all := []int{0}
 	for n := 1; n < len(s.windows); n++ {
@@ -359,7 +362,8 @@ func (s *spilling) waits(segments int) []int {
 	return all
 }
 
-// A table is scanned for a horizon when those windows of the one before are loaded that leave room for it in the spill, and not later.
+// A table is scanned for a horizon when those windows of the one before are loaded that leave room
+// for it in the spill, and not later.
 func TestScansWaitForRoom(t *testing.T) {
 	const last, rowBytes, segment, segments, most = 400, 2048, 4096, 360, 24
 	f, of := features(t, rowBytes), inputs(1)

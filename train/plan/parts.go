@@ -29,7 +29,8 @@ func (b Batches) packed() float64 {
 	return 0.6 * float64(b.Bytes)
 }
 
-// Need is one batch, and for a group in each place where one can be, as many as are drawn at once, four times over.
+// Need is one batch, and for a group in each place where one can be, as many as are drawn at once,
+// four times over.
 func (b Batches) Need() (least, useful int64) { return b.Bytes, 4 * int64(b.Parallel) * b.step() }
 
 // step is what a step a group takes, in all groups.
@@ -40,11 +41,14 @@ type Rows struct {
 	Count, Bytes int64 // rows of the table, bytes of one
 	Index        int64 // bookkeeping of a row in the host cache
 	Inputs       int   // that a batch reads
-	// Fixed is what the host cache has to have beside the rows of a group, so that there is one. Default 0: it is little beside them.
+	// Fixed is what the host cache has to have beside the rows of a group, so that there is one.
+	// Default 0: it is little beside them.
 	Fixed int64
-	// Rewritten says that steps change the rows that they read, and Noted is what the host cache takes to know which it has changed.
+	// Rewritten says that steps change the rows that they read, and Noted is what the host cache
+	// takes to know which it has changed.
 	Rewritten bool
-	// Cold is how many rows a step of a window is known to read, where that is known. Default 0: it is not.
+	// Cold is how many rows a step of a window is known to read, where that is known. Default 0: it
+	// is not.
 	Cold  float64
 	Noted int64
 }
@@ -52,15 +56,15 @@ type Rows struct {
 // Need is nothing, since any row can be read for its step, and the whole table.
 func (r Rows) Need() (least, useful int64) { return 0, r.Count*r.Bytes + r.Noted }
 
-// marginal is the share of a batch's rows that the other batches of its window do not want as well, for sizing: towards 1
-// windows are smaller than they could be, towards 0 they are cut.
+// marginal is the share of a batch's rows that the other batches of its window do not want as well,
+// for sizing: towards 1 windows are smaller than they could be, towards 0 they are cut.
 const marginal = 0.9
 
 // window is what a step more of a window takes in the host cache.
 func (r Rows) window() float64 { return marginal * float64(r.Inputs) * float64(r.Bytes+r.Index) }
 
-// Seconds is how long the device reads rows for group steps, and writes them back where they change, when bytes of the table are
-// in memory.
+// Seconds is how long the device reads rows for group steps, and writes them back where they
+// change, when bytes of the table are in memory.
 func (r Rows) Seconds(d disk.Costs, bytes, group float64) float64 {
 	inMemory := bytes / float64(r.Bytes)
 	if inMemory >= float64(r.Count) {

@@ -100,7 +100,8 @@ func counters(s *cachetier.Stack) cachetier.Stats {
 	return st
 }
 
-// take loads, gathers and releases a window of one table, and compares its rows with those of the file.
+// take loads, gathers and releases a window of one table, and compares its rows with those of the
+// file.
 func take(ctx context.Context, w *cachetier.Window, f *store.Features, steps [][]uint32) error {
 	if err := w.Load(ctx); err != nil {
 		return err
@@ -122,8 +123,9 @@ func take(ctx context.Context, w *cachetier.Window, f *store.Features, steps [][
 	return nil
 }
 
-// TestTwoTables plans two tables of different rows side by side: both get windows of the same steps, the fewest that fit one
-// of them, every row is right, and each table counts what it counts alone when it is told the same windows.
+// TestTwoTables plans two tables of different rows side by side: both get windows of the same
+// steps, the fewest that fit one of them, every row is right, and each table counts what it counts
+// alone when it is told the same windows.
 func TestTwoTables(t *testing.T) {
 	const first, last, size = 3, 60, 7
 	tables := []*store.Features{features(t, 64), features(t, 200)}
@@ -227,7 +229,8 @@ func TestTwoTables(t *testing.T) {
 	require.Equal(t, map[int]bool{-1: true, 0: true, 1: true}, limits)
 }
 
-// runAll takes the windows of p to use: one thing at a time, or with a goroutine that plans beside one that keeps.
+// runAll takes the windows of p to use: one thing at a time, or with a goroutine that plans beside
+// one that keeps.
 func runAll(ctx context.Context, p *plan.Planner, atOnce bool, use func(context.Context, *plan.Window) error) error {
 	if !atOnce {
 		for {
@@ -273,8 +276,8 @@ func runAll(ctx context.Context, p *plan.Planner, atOnce bool, use func(context.
 	return g.Wait()
 }
 
-// TestReset cuts ranges short, by an error and by the end of the context, at a window that is planned, kept or in use: the next
-// range begins at any step and is whole.
+// TestReset cuts ranges short, by an error and by the end of the context, at a window that is
+// planned, kept or in use: the next range begins at any step and is whole.
 func TestReset(t *testing.T) {
 	f := features(t, 64)
 	of := inputs(9)
@@ -332,7 +335,8 @@ func (m made) New() plan.Batch {
 	return b
 }
 
-// TestTrim: batches that were used are drawn into again, but for those that Trim has given up, whose memory nothing keeps.
+// TestTrim: batches that were used are drawn into again, but for those that Trim has given up,
+// whose memory nothing keeps.
 func TestTrim(t *testing.T) {
 	var batches []weak.Pointer[sample.Batch]
 	p := plan.NewPlanner(plan.Config{Sampler: made{plan.Graph{GraphSampler: given{}}, &batches}, Bytes: 1 << 30})
@@ -361,7 +365,8 @@ func idsOf(w *plan.Window, table int, of func(step, table int) []uint32) (ids []
 	return ids
 }
 
-// TestWritten: who waits for a step goes on when that is written back, at once where it was before, and at the end of ctx.
+// TestWritten: who waits for a step goes on when that is written back, at once where it was before,
+// and at the end of ctx.
 func TestWritten(t *testing.T) {
 	p := plan.NewPlanner(plan.Config{Tables: []*cachetier.Stack{{}, {}}})
 	p.Begin(steps(10, 20))
@@ -387,7 +392,8 @@ func TestWritten(t *testing.T) {
 	require.Equal(t, plan.Written{{1, 4}, {2, 3}, {5}}, plan.Written{{1}, {2, 3}}.Add(plan.Written{{4}, nil, {5}}))
 }
 
-// TestForecastIsWhatHappens compares what is forecast of two tables with what a run of the same steps counts.
+// TestForecastIsWhatHappens compares what is forecast of two tables with what a run of the same
+// steps counts.
 func TestForecastIsWhatHappens(t *testing.T) {
 	tables := []*store.Features{features(t, 64), features(t, 200)}
 	for seed := range uint64(10) {

@@ -6,7 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 )
 
-// Way is what a way to bring the rows and neighbour lists of an epoch takes. Its JSON keys are stable.
+// Way is what a way to bring the rows and neighbour lists of an epoch takes. Its JSON keys are
+// stable.
 type Way struct {
 	Seconds   float64 `json:"seconds"`           // of the two that follow the larger, the latter over all processors
 	Device    float64 `json:"device_seconds"`    // that the device is busy
@@ -21,8 +22,9 @@ type Way struct {
 	ListSeconds float64 `json:"list_seconds"`
 }
 
-// Ways are those that there are to bring the rows and lists of an epoch: each step's own, row by row; by windows; and by horizons of windows
-// (see cachetier.Horizon). They are an estimate before the first step, and a device is taken to write as fast as it reads.
+// Ways are those that there are to bring the rows and lists of an epoch: each step's own, row by
+// row; by windows; and by horizons of windows (see cachetier.Horizon). They are an estimate before
+// the first step, and a device is taken to write as fast as it reads.
 type Ways struct {
 	Rows    Way `json:"rows"`
 	Windows Way `json:"windows"`
@@ -47,16 +49,18 @@ type Space struct {
 	Windows int   // of horizons at a time; 0: any number
 }
 
-// What the processors take, kernel included, beside drawing and computing: by BenchmarkHorizons of package cachetier (engine=uring), two cores of
-// an Intel Xeon with AVX-512, beside other work, 2026-11-24. Windows took 480 ns a row for which 3175 bytes were read; rows of a horizon 360,
-// and 143 bytes.
+// What the processors take, kernel included, beside drawing and computing: by BenchmarkHorizons of
+// package cachetier (engine=uring), two cores of an Intel Xeon with AVX-512, beside other work,
+// 2026-11-24. Windows took 480 ns a row for which 3175 bytes were read; rows of a horizon 360, and
+// 143 bytes.
 const (
 	readProcessor  = 0.12e-9 // s for a byte that is read and checked
 	placeProcessor = 50e-9   // for a row that is found, and copied to its slot
 	spillProcessor = 1.1e-9  // for a byte that is written to a spill, read back, checked and placed
 )
 
-// Ways are those of an epoch of so many steps: with budget b, and by the join with budget j and a spill.
+// Ways are those of an epoch of so many steps: with budget b, and by the join with budget j and a
+// spill.
 func (d Demand) Ways(b, j Budget, steps int, spill Space) (w Ways) {
 	w.Rows = d.epoch(b, 1).byWindows(steps)
 	windows := d.epoch(b, d.Batches.Groups)
@@ -72,7 +76,8 @@ func (d Demand) Ways(b, j Budget, steps int, spill Space) (w Ways) {
 	return w
 }
 
-// JoinPays reports whether the join takes so much less time than windows do that it is worth its memory and writes.
+// JoinPays reports whether the join takes so much less time than windows do that it is worth its
+// memory and writes.
 func (w Ways) JoinPays() bool {
 	const least = 3 // seconds of an epoch
 	return w.long && w.Windows.Seconds-w.Join.Seconds >= least && w.Join.Seconds <= 0.8*w.Windows.Seconds
@@ -155,8 +160,8 @@ func (e *epoch) byHorizons(steps int, s Space, w *Ways) {
 	w.Join = w.Join.total(e)
 }
 
-// horizonSize is how large a horizon is, and what it takes of the spill. Of the steps that are drawn for it some may find no room, and are drawn
-// again for the next.
+// horizonSize is how large a horizon is, and what it takes of the spill. Of the steps that are
+// drawn for it some may find no room, and are drawn again for the next.
 type horizonSize struct {
 	steps, drawn, windows float64
 	blocks, bytes, left   float64 // for batches; in all; and for the windows that are not loaded when the next one is scanned for
@@ -238,7 +243,8 @@ func (e *epoch) growth(h horizonSize) growth {
 	return g
 }
 
-// spillPart is the part of a spill that is for horizons, beside the room of steps that are drawn hop by hop.
+// spillPart is the part of a spill that is for horizons, beside the room of steps that are drawn
+// hop by hop.
 func (e *epoch) spillPart() float64 {
 	if e.Batches.Far {
 		return 1 - 1.0/RoomPart
@@ -249,7 +255,8 @@ func (e *epoch) spillPart() float64 {
 // RoomPart is which part of a spill is for steps that are drawn hop by hop.
 const RoomPart = 12
 
-// spillShare is what a horizon may take of a spill, so that batches of the next one find room: see Planner.limits.
+// spillShare is what a horizon may take of a spill, so that batches of the next one find room: see
+// Planner.limits.
 const spillShare = 7.0 / 8
 
 // spilledBytes is what a row takes in a spill, with its number.
@@ -263,7 +270,8 @@ func (w *Way) addHorizon(e *epoch, behind float64, h horizonSize) {
 			w.addRows(e, c, c.missed(behind, h.steps), 1)
 			continue
 		}
-		// All rows of the first window are sent to it, those that are held as well; then what is missed goes through the spill.
+		// All rows of the first window are sent to it, those that are held as well; then what is
+		// missed goes through the spill.
 		all := c.of(h.steps)
 		moved := max(all, c.of(e.group)+c.missed(h.steps, e.group)*(h.steps/e.group-1))
 		t := e.Disk.Scattered(all, float64(c.Count), float64(c.Bytes))

@@ -47,7 +47,8 @@ func TestWaysOfALargeGraph(t *testing.T) {
 		require.Less(t, v.ListSeconds, v.Device)
 	}
 
-	// Less space means more scans, more passes over lists, and about the same rows through the spill.
+	// Less space means more scans, more passes over lists, and about the same rows through the
+	// spill.
 	half := waysOf(d, b, 1207, w.SpillBytes/2)
 	require.Greater(t, half.Horizons, w.Horizons)
 	require.Greater(t, half.Join.RowBytes, w.Join.RowBytes)
@@ -89,7 +90,8 @@ func TestWaysThatDoNotPay(t *testing.T) {
 	require.False(t, waysOf(d, b, 1207, 0).JoinPays(), "a table that is read in a moment")
 }
 
-// TestWaysAreThoseOfRuns: what runs have read and written (tools/RESULTS.md, epochs as joins), by what was known of them before the first step.
+// TestWaysAreThoseOfRuns: what runs have read and written (tools/RESULTS.md, epochs as joins), by
+// what was known of them before the first step.
 func TestWaysAreThoseOfRuns(t *testing.T) {
 	device := disk.Costs{SecondsPerRead: 7.5e-6, BytesPerSecond: 1.62e9}
 	of := func(nodes, edges, offsets int64, inputs int, wanted []int64, batch, packed int64) plan.Demand {

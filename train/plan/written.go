@@ -33,9 +33,10 @@ func (w *writes) begin(step int) {
 	w.next = step
 }
 
-// WriteBack tells what a step wrote. Each step of a range is told once, in order, if it wrote nothing as well. This is the only
-// way back from steps to what is planned: from here on the rows of the step may give way to others, in the tables whose rows are
-// rewritten. What it wrote is there before: see cachetier.Stack.Write.
+// WriteBack tells what a step wrote. Each step of a range is told once, in order, if it wrote
+// nothing as well. This is the only way back from steps to what is planned: from here on the rows
+// of the step may give way to others, in the tables whose rows are rewritten. What it wrote is
+// there before: see cachetier.Stack.Write.
 func (p *Planner) WriteBack(step int, w Written) error {
 	if len(w) > len(p.Tables) {
 		return fmt.Errorf("plan: step %d wrote to %d tables, and there are %d", step, len(w), len(p.Tables))
@@ -53,8 +54,8 @@ func (p *Planner) WriteBack(step int, w Written) error {
 	return nil
 }
 
-// Written waits until a step of the range is written back, or returns the error of ctx when that ends first. Steps before the
-// range are.
+// Written waits until a step of the range is written back, or returns the error of ctx when that
+// ends first. Steps before the range are.
 func (p *Planner) Written(ctx context.Context, step int) error {
 	w := &p.writes
 	w.Lock()

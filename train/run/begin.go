@@ -4,20 +4,24 @@ import "fmt"
 
 // Beginning is what a process knows of its part in a run before the first step.
 type Beginning struct {
-	// Now is the record of a new run. One that is resumed goes on with its options, kernels, costs and memory.
+	// Now is the record of a new run. One that is resumed goes on with its options, kernels, costs
+	// and memory.
 	Now *Record
-	// Options are those on record of a run that is resumed, as far as they decide whether it may go on.
+	// Options are those on record of a run that is resumed, as far as they decide whether it may go
+	// on.
 	Options func(onRecord Options) Options
 	// Room says why there is none on disk for a new run.
 	Room func() error
-	// Resume goes on with the run of the record, which is not changed yet, and says after how many updates.
+	// Resume goes on with the run of the record, which is not changed yet, and says after how many
+	// updates.
 	Resume func(r *Record) (updates int, err error)
 	Note   func(format string, args ...any)
 	// Encodings returns the encodings of the dataset, as store.Dataset.EncodingsText does.
 	Encodings func() ([]byte, error)
 }
 
-// Begin puts the start of a run on record, and removes the result that it had up to now: it is a new one, or one more part of the run in d.
+// Begin puts the start of a run on record, and removes the result that it had up to now: it is a
+// new one, or one more part of the run in d.
 func (d *Dir) Begin(b Beginning) (r *Record, err error) {
 	if r = d.record; r == nil {
 		r = b.Now

@@ -62,7 +62,8 @@ func CreateOn(fsys vfs.FS, path string) (*Dir, error) {
 	return d, nil
 }
 
-// holdsOnly refuses a directory with other files than those named. One that does not exist holds none.
+// holdsOnly refuses a directory with other files than those named. One that does not exist holds
+// none.
 func holdsOnly(fsys vfs.FS, path string, allowed []string) error {
 	names, err := fsys.List(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -131,8 +132,8 @@ func (d *Dir) Share() (release func() error, err error) {
 }
 
 // flockDir locks the directory itself, which keeps others out of a run whose lock file was removed.
-// It returns false if somebody
-// has it, but for the moment in which stats asks. File systems without such locks, as some NFS, leave it to the lock file.
+// It returns false if somebody has it, but for the moment in which stats asks. File systems without
+// such locks, as some NFS, leave it to the lock file.
 func flockDir(dir vfs.File, how int) bool {
 	if dir.Fd() == vfs.InvalidFd {
 		return true
@@ -162,8 +163,9 @@ func holdsRun(fsys vfs.FS, path string) bool {
 	return !errors.Is(err, fs.ErrNotExist) || len(names) > 0
 }
 
-// Open takes over the directory of a run that ended, in whatever way; what it started as is in the Record. A
-// directory that does not exist, or whose run had not begun, is a new run's, and its Record is nil.
+// Open takes over the directory of a run that ended, in whatever way; what it started as is in the
+// Record. A directory that does not exist, or whose run had not begun, is a new run's, and its
+// Record is nil.
 func Open(path string) (*Dir, *Record, error) {
 	root, err := makeRoot(path)
 	if err == nil {
@@ -206,8 +208,8 @@ func OpenOn(fsys vfs.FS, path string) (_ *Dir, _ *Record, err error) {
 	return d, d.record, err
 }
 
-// Look reads the record of the run in path, which others may be at work in: nothing is locked, and nothing may be written to the Dir.
-// The caller closes it.
+// Look reads the record of the run in path, which others may be at work in: nothing is locked, and
+// nothing may be written to the Dir. The caller closes it.
 func Look(path string) (*Dir, error) {
 	root, err := lookRoot(path)
 	if err != nil {
@@ -268,8 +270,8 @@ func Fresh(parent, name string) (*Dir, error) {
 	}
 }
 
-// Record is that of the run which is to be resumed, nil for a new one; Found is what the user should know of how it was found,
-// empty as a rule.
+// Record is that of the run which is to be resumed, nil for a new one; Found is what the user
+// should know of how it was found, empty as a rule.
 func (d *Dir) Record() *Record { return d.record }
 
 // Found is described at Record.
@@ -329,7 +331,8 @@ func (d *Dir) WriteResult(r *Result) error {
 // RemoveResult removes the result of the run up to now, if there is one.
 func (d *Dir) RemoveResult() error { return d.remove(ResultFile) }
 
-// WriteResident replaces the list of the rows that the host cache has of a table, the first of which is 0, by what write writes.
+// WriteResident replaces the list of the rows that the host cache has of a table, the first of
+// which is 0, by what write writes.
 func (d *Dir) WriteResident(table int, write func(io.Writer) error) error {
 	return checkpoint.WriteBy(d.fs, d.residentFile(table), write)
 }
@@ -359,8 +362,8 @@ func (d *Dir) SaveWeights(name string, tensors []checkpoint.Tensor, meta map[str
 	return checkpoint.Save(d.fs, d.File(name), tensors, meta)
 }
 
-// Explain adds to the error of a run what to do about it, where the disk is full: all that the run has on record is still
-// there.
+// Explain adds to the error of a run what to do about it, where the disk is full: all that the run
+// has on record is still there.
 func (d *Dir) Explain(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
@@ -392,7 +395,8 @@ func (d *Dir) Scratch(name string) (path string, done func(), err error) {
 // CheckpointName is what Checkpoints calls that after so many updates.
 func CheckpointName(updates int) string { return fmt.Sprintf(checkpointName, CheckpointDir, updates) }
 
-// HistoryName is the file beside a checkpoint that has hidden rows for later steps, of runs that keep some.
+// HistoryName is the file beside a checkpoint that has hidden rows for later steps, of runs that
+// keep some.
 func HistoryName(checkpoint string) string {
 	return strings.TrimSuffix(checkpoint, ".safetensors") + historyEnd
 }
@@ -407,7 +411,8 @@ func (d *Dir) MakeCheckpointDir() error {
 	return syncDir(d.fs, d.path)
 }
 
-// AddCheckpoint writes the checkpoint after this many updates, then removes all but the newest keep.
+// AddCheckpoint writes the checkpoint after this many updates, then removes all but the newest
+// keep.
 func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[string]string, keep int) error {
 	if err := d.MakeCheckpointDir(); err != nil {
 		return err
@@ -422,8 +427,8 @@ func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[s
 	return d.RemoveCheckpoints(names[:max(0, len(names)-keep)])
 }
 
-// RemoveCheckpoints deletes those that are named, which [Dir.Checkpoints] lists, and what is beside them. None of them comes back after a
-// crash.
+// RemoveCheckpoints deletes those that are named, which [Dir.Checkpoints] lists, and what is beside
+// them. None of them comes back after a crash.
 func (d *Dir) RemoveCheckpoints(names []string) error {
 	for _, name := range names {
 		if err := errors.Join(d.remove(name), d.remove(HistoryName(name))); err != nil {
@@ -436,8 +441,9 @@ func (d *Dir) RemoveCheckpoints(names []string) error {
 	return syncDir(d.fs, d.File(CheckpointDir))
 }
 
-// removeHalves deletes what a killed run left half written: rows for a checkpoint that was not, temporary files, which would be replaced only if it came to
-// write the same checkpoint again, and rows of an evaluation that begins anew.
+// removeHalves deletes what a killed run left half written: rows for a checkpoint that was not,
+// temporary files, which would be replaced only if it came to write the same checkpoint again, and
+// rows of an evaluation that begins anew.
 func (d *Dir) removeHalves() error {
 	layers, _ := d.fs.List(d.File(LayerDir)) // or there are none
 	for _, name := range layers {
@@ -532,9 +538,10 @@ func readResult(fsys vfs.FS, path string) (*Result, error) {
 // ours has the locks, by Absolute path, that this process holds in run directories.
 var ours sync.Map
 
-// held tells whether a run is at work in a directory: whether somebody holds its lock file, or the directory itself. It only
-// asks for the file: taking the lock, if for a moment, would turn away a run that begins just then, and needs the right to
-// write. On the directory it takes a lock for a moment, for which flockDir waits.
+// held tells whether a run is at work in a directory: whether somebody holds its lock file, or the
+// directory itself. It only asks for the file: taking the lock, if for a moment, would turn away a
+// run that begins just then, and needs the right to write. On the directory it takes a lock for a
+// moment, for which flockDir waits.
 func held(fsys vfs.FS, run string) bool {
 	lock := filepath.Join(run, runLock)
 	if _, ok := ours.Load(Absolute(lock)); ok { // and must not be opened: closing it would give up the lock

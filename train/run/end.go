@@ -15,16 +15,18 @@ func Ended(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 }
 
-// outside reports whether err came from the machine: a read or an allocation that failed. Running again may succeed, and as a rule no step is half
-// done, since a step allocates before it changes a weight.
+// outside reports whether err came from the machine: a read or an allocation that failed. Running
+// again may succeed, and as a rule no step is half done, since a step allocates before it changes a
+// weight.
 func outside(err error) bool {
 	var read *disk.ReadError
 	var memory *kernels.MemoryError
 	return errors.As(err, &read) || errors.As(err, &memory)
 }
 
-// CutShort is what becomes of err, with which the work of a run ended. Where ctx has ended, or where the machine is to blame, the run may go on
-// later, from the checkpoint that save writes; torn says that a step is half done, of which there can be none.
+// CutShort is what becomes of err, with which the work of a run ended. Where ctx has ended, or
+// where the machine is to blame, the run may go on later, from the checkpoint that save writes;
+// torn says that a step is half done, of which there can be none.
 func (d *Dir) CutShort(ctx context.Context, r *Result, err error, torn bool, save func() error) error {
 	again := "go on with gnnstore train {resume} {run} " + d.path
 	switch {
@@ -39,7 +41,8 @@ func (d *Dir) CutShort(ctx context.Context, r *Result, err error, torn bool, sav
 	return err
 }
 
-// Fail writes the result of a run that ended with err, which text says for the record. It returns err, with that of writing.
+// Fail writes the result of a run that ended with err, which text says for the record. It returns
+// err, with that of writing.
 func (d *Dir) Fail(r *Result, err error, text string) error {
 	r.Status, r.Error = Failed, text
 	if werr := d.WriteResult(r); !errors.Is(err, syscall.ENOSPC) { // which says it all

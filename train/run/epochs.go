@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/optim"
 )
 
-// What Epochs of Auto makes. A network on few labels has some steps an epoch, or one: Cora under 200 updates at a rate of 0.003 is
-// learnt, and under 10 is not.
+// What Epochs of Auto makes. A network on few labels has some steps an epoch, or one: Cora under
+// 200 updates at a rate of 0.003 is learnt, and under 10 is not.
 const (
 	autoUpdates  = 500  // at least
 	autoMost     = 5000 // updates at most, or
@@ -48,9 +48,9 @@ type AutoEpochs struct {
 	Ended    string `json:"ended,omitempty"` // why it ended; a line
 }
 
-// DecideEpochs says when a run of o ends that has so many steps an epoch; validated is what validation measures, empty without
-// validation nodes. whole is the steps that go through all examples, if Round cut the epoch. It
-// returns nil if o says how many epochs.
+// DecideEpochs says when a run of o ends that has so many steps an epoch; validated is what
+// validation measures, empty without validation nodes. whole is the steps that go through all
+// examples, if Round cut the epoch. It returns nil if o says how many epochs.
 func (o Options) DecideEpochs(steps, whole int, validated string) *AutoEpochs {
 	if o.Epochs != Auto {
 		return nil
@@ -101,7 +101,8 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// EpochsText is how many epochs a run of o makes, as in "10", or "50+" where it may go on after them; a is what Auto came to.
+// EpochsText is how many epochs a run of o makes, as in "10", or "50+" where it may go on after
+// them; a is what Auto came to.
 func EpochsText(o Options, a *AutoEpochs) string {
 	switch {
 	case a == nil && o.Epochs == Auto: // not decided yet
@@ -114,8 +115,8 @@ func EpochsText(o Options, a *AutoEpochs) string {
 	return strconv.Itoa(a.Most)
 }
 
-// ended is a with why a run ended after so many epochs and updates: the best epoch was that of number best, 0 if there is none,
-// and worse evaluations of what validation measures followed it.
+// ended is a with why a run ended after so many epochs and updates: the best epoch was that of
+// number best, 0 if there is none, and worse evaluations of what validation measures followed it.
 func (a AutoEpochs) ended(epochs, updates, best, worse int, measured string) *AutoEpochs {
 	why := "which is what " + counted(a.Updates, "update") + " take; {epochs} N makes more"
 	switch {
@@ -131,7 +132,8 @@ func (a AutoEpochs) ended(epochs, updates, best, worse int, measured string) *Au
 	return &a
 }
 
-// Ending says when a run ends: after so many epochs, its own number or what Auto comes to, or before that, where Patience is spent.
+// Ending says when a run ends: after so many epochs, its own number or what Auto comes to, or
+// before that, where Patience is spent.
 type Ending struct {
 	Auto  *AutoEpochs // nil where Options.Epochs is a number
 	Worse int         // evaluations since the best epoch
@@ -140,7 +142,8 @@ type Ending struct {
 	text                    func(string) string
 }
 
-// Ending is that of a run of o: see DecideEpochs. text is for what goes on record, as train.Hooks.Text.
+// Ending is that of a run of o: see DecideEpochs. text is for what goes on record, as
+// train.Hooks.Text.
 func (o Options) Ending(steps, whole int, validated string, text func(string) string) Ending {
 	e := Ending{Auto: o.DecideEpochs(steps, whole, validated), epochs: o.Epochs, patience: o.Patience, every: o.EvalEvery, text: text}
 	if e.Auto != nil {
@@ -172,7 +175,8 @@ func (e *Ending) Expected(r *Result) int {
 // Evaluates tells whether there is an evaluation after epoch n.
 func (e *Ending) Evaluates(n int) bool { return n%e.every == 0 || n == e.Most() }
 
-// Measured takes the validation of an epoch, and tells whether it is the best so far; r says that then.
+// Measured takes the validation of an epoch, and tells whether it is the best so far; r says that
+// then.
 func (e *Ending) Measured(r *Result, epoch *Epoch) bool {
 	if best := r.Best.ValidAcc; best != nil && !epoch.Metric.Better(*epoch.ValidAcc, *best) {
 		e.Worse++
@@ -195,7 +199,8 @@ func (e *Ending) Enough(r *Result) bool {
 	return e.Worse >= e.Auto.Patience || e.unmeasured(r)
 }
 
-// unmeasured tells that validation has no value to wait for, as ROC-AUC has none on nodes of one class.
+// unmeasured tells that validation has no value to wait for, as ROC-AUC has none on nodes of one
+// class.
 func (e *Ending) unmeasured(r *Result) bool {
 	n := len(r.Epochs)
 	return r.Best.Epoch == 0 && n >= e.every && n*e.Auto.Steps >= e.Auto.Updates
@@ -213,7 +218,8 @@ func (e *Ending) End(r *Result, updates int) {
 	}
 }
 
-// Covers tells whether a run that has finished with r has made the epochs that o asks for; what else o says is the same.
+// Covers tells whether a run that has finished with r has made the epochs that o asks for; what
+// else o says is the same.
 func (r *Result) Covers(o Options) bool {
 	switch {
 	case r.Status == StoppedEarly: // and Patience may not change

@@ -12,12 +12,14 @@ type HistoryOf struct {
 	TStale int `json:"t_stale"`
 	Start  int `json:"start"`
 	Lag    int `json:"lag"`
-	// Cold says that the run was resumed without the rows that it had kept: its results are not those of a run that was never cut.
+	// Cold says that the run was resumed without the rows that it had kept: its results are not
+	// those of a run that was never cut.
 	Cold      bool  `json:"cold,omitempty"`
 	Slots     int64 `json:"slots"`
 	SlotBytes int64 `json:"slot_bytes"` // of a slot, with its place in the index
-	// PrunedRows is how many feature rows steps did not ask for, by what they asked for: each node that was used would have needed as many as one of
-	// its layer that was computed. It is an estimate: nodes share rows.
+	// PrunedRows is how many feature rows steps did not ask for, by what they asked for: each node
+	// that was used would have needed as many as one of its layer that was computed. It is an
+	// estimate: nodes share rows.
 	PrunedRows int64 `json:"pruned_rows"`
 	// Reuse is the share of hits in all nodes that steps met; MeanAge is of hits, in steps.
 	Reuse   float64 `json:"reuse"`
@@ -41,29 +43,33 @@ type HistoryLayer struct {
 	Audit *AuditOf `json:"audit,omitempty"`
 }
 
-// AuditOf is how far rows of earlier steps that were used lay from what the step's weights gave, on average over the nodes that were looked
-// at. An error is the norm of the difference over that of the row that is right, a cosine that of the angle between the two. Its JSON keys
-// are stable.
+// AuditOf is how far rows of earlier steps that were used lay from what the step's weights gave, on
+// average over the nodes that were looked at. An error is the norm of the difference over that of
+// the row that is right, a cosine that of the angle between the two. Its JSON keys are stable.
 type AuditOf struct {
 	Nodes int64 `json:"nodes"`
-	// ErrorDraw and CosineDraw are beside the row that the step would have computed, had there been none: of the neighbours that it would have
-	// drawn, with its dropout.
+	// ErrorDraw and CosineDraw are beside the row that the step would have computed, had there been
+	// none: of the neighbours that it would have drawn, with its dropout.
 	ErrorDraw  float64 `json:"error_draw"`
 	CosineDraw float64 `json:"cosine_draw"`
-	// ErrorFull and CosineFull are beside the row over all neighbours, without dropout, of those nodes that were not LeftOut: an audit reads
-	// no more neighbours than fit in some MiB, and there are no such rows of a network of random walks.
+	// ErrorFull and CosineFull are beside the row over all neighbours, without dropout, of those
+	// nodes that were not LeftOut: an audit reads no more neighbours than fit in some MiB, and
+	// there are no such rows of a network of random walks.
 	ErrorFull  float64 `json:"error_full"`
 	CosineFull float64 `json:"cosine_full"`
 	LeftOut    int64   `json:"left_out"`
-	// ErrorFresh is that of the row that the step would have computed, beside the same: what drawing and dropout make without any age.
+	// ErrorFresh is that of the row that the step would have computed, beside the same: what
+	// drawing and dropout make without any age.
 	ErrorFresh float64 `json:"error_fresh"`
 	MeanAge    float64 `json:"mean_age"` // in steps
-	// Rows are those that audits asked for, and Bytes what they read from disk for them. No other count has them.
+	// Rows are those that audits asked for, and Bytes what they read from disk for them. No other
+	// count has them.
 	Rows  int64 `json:"rows"`
 	Bytes int64 `json:"bytes"`
 }
 
-// AuditSums is what an AuditOf is the means of: over Nodes, and over Whole of them that were computed over all neighbours.
+// AuditSums is what an AuditOf is the means of: over Nodes, and over Whole of them that were
+// computed over all neighbours.
 type AuditSums struct {
 	Nodes int64      `json:"nodes"`
 	Draw  Comparison `json:"draw"`
@@ -81,7 +87,8 @@ type Comparison struct {
 	Cosine float64 `json:"cosine"`
 }
 
-// Add compares one row more with the row that is right. Beside a row of zeros the error is 0 of such a row, and 1 of any other.
+// Add compares one row more with the row that is right. Beside a row of zeros the error is 0 of
+// such a row, and 1 of any other.
 func (c *Comparison) Add(row, right []float32) {
 	var of, to, dot, apart float64
 	for i, x := range row {

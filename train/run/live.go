@@ -19,8 +19,9 @@ type Live struct {
 	Updates int       `json:"updates"` // of the run
 	Loss    *float64  `json:"loss"`    // of that step; null before it
 	Seconds float64   `json:"seconds"` // since this process began to train
-	// ETASeconds is how long all epochs still take at the rate of Recent, evaluation included; absent before a first
-	// step. Of AutoEpochs they are those of a run in which no evaluation is better than those so far.
+	// ETASeconds is how long all epochs still take at the rate of Recent, evaluation included;
+	// absent before a first step. Of AutoEpochs they are those of a run in which no evaluation is
+	// better than those so far.
 	ETASeconds *float64 `json:"eta_seconds,omitempty"`
 	// RowsPerSecond is how many feature rows the steps of Recent took for a second of training.
 	RowsPerSecond float64 `json:"rows_per_second"`
@@ -32,7 +33,8 @@ type Live struct {
 	Recent        Recent `json:"recent"`
 }
 
-// Recent counts what was done of late: for two to four minutes, or since this process began to train.
+// Recent counts what was done of late: for two to four minutes, or since this process began to
+// train.
 type Recent struct {
 	Wall    float64 `json:"wall_seconds"`
 	Updates int     `json:"updates"`
@@ -41,8 +43,8 @@ type Recent struct {
 	LimitingStage string         `json:"limiting_stage"`
 }
 
-// Topology is the tier of neighbour lists, and what it reads. The rows of its counters are lists; IndexBytes is that of
-// offsets.
+// Topology is the tier of neighbour lists, and what it reads. The rows of its counters are lists;
+// IndexBytes is that of offsets.
 type Topology struct {
 	cachetier.Tier
 	Lists int64          `json:"lists"` // that there are
@@ -112,7 +114,8 @@ func TopologyOf(t *tiers.Tiers) *Topology {
 	return &sum
 }
 
-// LatencyOf is that of reading rows, of the table that was read most often, nil where none was; and how many reads are under way.
+// LatencyOf is that of reading rows, of the table that was read most often, nil where none was; and
+// how many reads are under way.
 func LatencyOf(tables []*cachetier.Stack) (most *Latency, underWay int) {
 	for _, s := range tables {
 		l := s.Live()
@@ -151,14 +154,15 @@ type TableOf struct {
 type EmbeddingOf struct {
 	Type string `json:"type"` // of the nodes
 	Dim  int    `json:"dim"`
-	// RowsTouched is how many rows were changed, RowsWritten how often one was written to disk, and BytesWritten what that and
-	// keeping checkpoints came to.
+	// RowsTouched is how many rows were changed, RowsWritten how often one was written to disk, and
+	// BytesWritten what that and keeping checkpoints came to.
 	RowsTouched  int64 `json:"rows_touched"`
 	RowsWritten  int64 `json:"rows_written"`
 	BytesWritten int64 `json:"bytes_written"`
 }
 
-// EmbeddingsOf is that of each type whose rows are learnt. before is what a resumed run had by then, or empty.
+// EmbeddingsOf is that of each type whose rows are learnt. before is what a resumed run had by
+// then, or empty.
 func EmbeddingsOf(t *tiers.Tiers, before []EmbeddingOf) (all []EmbeddingOf) {
 	names := t.TypeNames()
 	for i, l := range t.Learnt {
@@ -172,7 +176,8 @@ func EmbeddingsOf(t *tiers.Tiers, before []EmbeddingOf) (all []EmbeddingOf) {
 	return all
 }
 
-// SpillOf is what the spill did, nil where there is none. before is what a resumed run had by then, or nil.
+// SpillOf is what the spill did, nil where there is none. before is what a resumed run had by then,
+// or nil.
 func SpillOf(t *tiers.Tiers, before *spill.Stats) *spill.Stats {
 	s, ok := t.SpillStats()
 	switch {
@@ -191,7 +196,8 @@ type RelationOf struct {
 	Fanout []int  `json:"fanout"` // hop by hop; 0 where it is not drawn from
 }
 
-// SetTables sets the counters of rows, which are in the order of t's stacks: together, and where there are several types, or tables of edges, each alone.
+// SetTables sets the counters of rows, which are in the order of t's stacks: together, and where
+// there are several types, or tables of edges, each alone.
 func (r *Result) SetTables(t *tiers.Tiers, each []cachetier.Stats) {
 	r.Stats, r.Tables = cachetier.Sum(each), nil
 	if names := t.TypeNames(); len(names) > 1 {

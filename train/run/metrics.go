@@ -63,7 +63,8 @@ func (d *Dir) Append(line Line) error {
 	return nil
 }
 
-// SyncMetrics puts what was appended on disk, and returns how much that is in all, and its checksum.
+// SyncMetrics puts what was appended on disk, and returns how much that is in all, and its
+// checksum.
 func (d *Dir) SyncMetrics() (size int64, sum string, err error) {
 	if err := d.metrics.file.Sync(); err != nil {
 		return 0, "", fmt.Errorf("metrics: %w", err)
@@ -71,8 +72,9 @@ func (d *Dir) SyncMetrics() (size int64, sum string, err error) {
 	return d.metrics.size, fmt.Sprintf("%016x", d.metrics.hash.Sum64()), nil
 }
 
-// CutMetrics keeps the first size bytes, whose checksum sum was where it is not empty, returns the epochs in them, and appends
-// from there on. The file is replaced, so that a crash leaves all of it or what was kept.
+// CutMetrics keeps the first size bytes, whose checksum sum was where it is not empty, returns the
+// epochs in them, and appends from there on. The file is replaced, so that a crash leaves all of it
+// or what was kept.
 func (d *Dir) CutMetrics(size int64, sum string) ([]Epoch, error) {
 	const instead = "restore it, or begin another run with {run}"
 	path := d.File(MetricsFile)

@@ -48,8 +48,9 @@ func (d *Dir) endedAfter() int {
 	return updates
 }
 
-// LoadNewest reads the newest checkpoint that is whole, and says what Checkpoints calls it; s is nil where there is none. passed is told why a
-// newer one is none, and stops the search by an error.
+// LoadNewest reads the newest checkpoint that is whole, and says what Checkpoints calls it; s is
+// nil where there is none. passed is told why a newer one is none, and stops the search by an
+// error.
 func (d *Dir) LoadNewest(passed func(why error) error) (name string, s *checkpoint.State, err error) {
 	names, err := d.Checkpoints()
 	if err != nil {
@@ -75,9 +76,10 @@ func (d *Dir) LoadNewest(passed func(why error) error) (name string, s *checkpoi
 	return "", nil, nil
 }
 
-// Resume has load go on from the newest checkpoint that is whole, and then removes what is newer, what is older than the newest keep, and what
-// was half written. It says which checkpoints are left, the oldest first: none where the run starts at step 0. note is told what the user
-// should know.
+// Resume has load go on from the newest checkpoint that is whole, and then removes what is newer,
+// what is older than the newest keep, and what was half written. It says which checkpoints are
+// left, the oldest first: none where the run starts at step 0. note is told what the user should
+// know.
 func (d *Dir) Resume(keep int, note func(format string, args ...any), load func(s *checkpoint.State) error) (left []string, err error) {
 	if d.found != "" {
 		note("%s", d.found)

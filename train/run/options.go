@@ -22,92 +22,108 @@ import (
 
 // Options is the effective configuration of a run. DefaultOptions has the defaults.
 type Options struct {
-	// Task is what is learnt: NodeTask, the default; LinkTask, whose examples LinkOptions says; or EdgeTask, of which EdgeLabel says what,
-	// as in data.Options, and LinkOptions.KeepTargets and EvalEdges count.
+	// Task is what is learnt: NodeTask, the default; LinkTask, whose examples LinkOptions says; or
+	// EdgeTask, of which EdgeLabel says what, as in data.Options, and LinkOptions.KeepTargets and
+	// EvalEdges count.
 	Task      string `json:"task,omitempty"`
 	EdgeLabel string `json:"edge_label,omitempty"`
 	task.LinkOptions
 	model.Config
 	StreamOptions
-	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one. There are as many as
-	// layers.
+	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every
+	// one. There are as many as layers.
 	Fanouts []int `json:"fanout"`
 	// RelationFanouts are those of relations, by name or key, that have fanouts of their own.
 	RelationFanouts map[string][]int `json:"relation_fanouts,omitempty"`
-	// Sampler is how they are drawn; empty is sample.NS. LayerDependency, Poisson, Weighted and Walk are those of sample.Config.
-	// An MLP draws nothing, whatever they say.
+	// Sampler is how they are drawn; empty is sample.NS. LayerDependency, Poisson, Weighted and
+	// Walk are those of sample.Config. An MLP draws nothing, whatever they say.
 	Sampler         sample.Kind `json:"sampler"`
 	LayerDependency bool        `json:"layer_dependency"`
 	Poisson         bool        `json:"poisson"`
 	Weighted        bool        `json:"weighted"`
 	Walk            sample.Walk `json:"walk"`
-	// Kappa is the κ of sample.Schedule, over how many steps draws depend on each other: 1 is independent batches, and
-	// sample.Forever all steps of the run. Dependent says how: Nested or Smoothed.
+	// Kappa is the κ of sample.Schedule, over how many steps draws depend on each other: 1 is
+	// independent batches, and sample.Forever all steps of the run. Dependent says how: Nested or
+	// Smoothed.
 	Kappa     int    `json:"kappa"`
 	Dependent string `json:"dependent"`
 	// Batch is the seeds of a step; more than there are make one step an epoch. Or it is the events
 	// of a step; Auto is as many as the stream's nodes allow.
 	Batch int `json:"batch"`
-	// Epochs is how often the training nodes, or edges, are gone through; Auto: as AutoEpochs decides.
+	// Epochs is how often the training nodes, or edges, are gone through; Auto: as AutoEpochs
+	// decides.
 	Epochs int `json:"epochs" resume:"free"`
 	// EpochSteps ends an epoch after so many steps; 0: when all training nodes were seen.
 	EpochSteps int     `json:"epoch_steps"`
 	LR         float64 `json:"lr"` // before the schedule
 	Seed       uint64  `json:"seed"`
-	// Patience stops after so many evaluations without a better one; 0: never. Auto: never where Epochs is a number, else as
-	// AutoEpochs decides.
+	// Patience stops after so many evaluations without a better one; 0: never. Auto: never where
+	// Epochs is a number, else as AutoEpochs decides.
 	Patience  int `json:"patience"`
 	EvalEvery int `json:"eval_every"`
-	// History has hidden rows of earlier steps be used again, as its Settings say, which are those of no other run.
+	// History has hidden rows of earlier steps be used again, as its Settings say, which are those
+	// of no other run.
 	History bool `json:"history,omitempty"`
 	history.Settings
-	// HistoryCold has a run that is resumed begin without rows, and so with other results than it would have had.
+	// HistoryCold has a run that is resumed begin without rows, and so with other results than it
+	// would have had.
 	HistoryCold bool `json:"history_cold,omitempty" resume:"free"`
-	// HistoryAudit is how many of the rows that a step uses again are compared with what they would be now; 0: none. It is done each
-	// HistoryAuditEvery steps, 0 being DefaultAuditEvery, and changes no result.
+	// HistoryAudit is how many of the rows that a step uses again are compared with what they would
+	// be now; 0: none. It is done each HistoryAuditEvery steps, 0 being DefaultAuditEvery, and
+	// changes no result.
 	HistoryAudit      int `json:"history_audit,omitempty" resume:"free"`
 	HistoryAuditEvery int `json:"history_audit_every,omitempty" resume:"free"`
 	// Optim and Schedule are what becomes of gradients.
 	Optim    optim.Options  `json:"optim"`
 	Schedule optim.Schedule `json:"schedule"`
-	// ClassWeights weighs the loss of a row by its class: "none", "balanced", or a number for each class with commas between.
+	// ClassWeights weighs the loss of a row by its class: "none", "balanced", or a number for each
+	// class with commas between.
 	ClassWeights string `json:"class_weights"`
-	// Metric is what evaluation measures; empty is accuracy, and micro-F1 where a node has several classes; of LinkTask ROC-AUC; of
-	// numbers RMSE.
+	// Metric is what evaluation measures; empty is accuracy, and micro-F1 where a node has several
+	// classes; of LinkTask ROC-AUC; of numbers RMSE.
 	Metric metric.Kind `json:"metric"`
-	// EvalTest says when the test set is looked at: "best", once, with the weights that validation chose, or "epoch", at
-	// every evaluation.
+	// EvalTest says when the test set is looked at: "best", once, with the weights that validation
+	// chose, or "epoch", at every evaluation.
 	EvalTest string `json:"eval_test"`
-	// Eval is how: "full", over all neighbours; "sampled", on blocks sampled with the training fanouts, from EvalNodes nodes of each part at
-	// most; or "auto", as empty: full where the hidden rows fit EvalBytes.
+	// Eval is how: "full", over all neighbours; "sampled", on blocks sampled with the training
+	// fanouts, from EvalNodes nodes of each part at most; or "auto", as empty: full where the
+	// hidden rows fit EvalBytes.
 	Eval string `json:"eval,omitempty"`
-	// EvalBytes bounds the hidden rows of full-neighbour evaluation in memory. Where Eval is "full" and they take more, they are on disk,
-	// in the run directory, while a part is measured. Auto is an eighth of MemoryBytes where that is
-	// given, 8 MiB at least, else 2 GiB, and 0 where training leaves no room for it.
+	// EvalBytes bounds the hidden rows of full-neighbour evaluation in memory. Where Eval is "full"
+	// and they take more, they are on disk, in the run directory, while a part is measured. Auto is
+	// an eighth of MemoryBytes where that is given, 8 MiB at least, else 2 GiB, and 0 where
+	// training leaves no room for it.
 	EvalBytes int64 `json:"eval_bytes"`
 	EvalNodes int   `json:"eval_nodes"`
-	// LayerDtype is how hidden rows are on disk: "f32", as empty, or "f16", which takes half and rounds them.
+	// LayerDtype is how hidden rows are on disk: "f32", as empty, or "f16", which takes half and
+	// rounds them.
 	LayerDtype string `json:"layer_dtype,omitempty"`
 	// Split names the split to train on; empty where the target has just one.
 	Split string `json:"split"`
-	// Target is the type of nodes to learn; empty where just one has a label and a split. Of LinkTask and EdgeTask it is the relation whose
-	// links or edges are learnt, as SRC,REL,DST, by name or key; empty where just one has an edge split. Relation is the one relation to use, by
-	// name or key; empty: all of them. Inputs says by type what its nodes have for input: see data.Options.
+	// Target is the type of nodes to learn; empty where just one has a label and a split. Of
+	// LinkTask and EdgeTask it is the relation whose links or edges are learnt, as SRC,REL,DST, by
+	// name or key; empty where just one has an edge split. Relation is the one relation to use, by
+	// name or key; empty: all of them. Inputs says by type what its nodes have for input: see
+	// data.Options.
 	Target   string            `json:"target,omitempty"`
 	Relation string            `json:"relation,omitempty"`
 	Inputs   map[string]string `json:"input,omitempty"`
-	// EdgeInputs are the columns of edges that the network reads, by name or key of their relation, as they are stored: float32, or
-	// integers in float32; or table, or table:NAME, which are rows of a table. Nothing normalises them.
+	// EdgeInputs are the columns of edges that the network reads, by name or key of their relation,
+	// as they are stored: float32, or integers in float32; or table, or table:NAME, which are rows
+	// of a table. Nothing normalises them.
 	EdgeInputs map[string][]string `json:"edge_input,omitempty"`
-	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch; 0: only that.
+	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch;
+	// 0: only that.
 	CheckpointEvery int `json:"checkpoint_every" resume:"free"`
 	KeepCheckpoints int `json:"keep_checkpoints" resume:"free"` // the newest ones
 	LogEvery        int `json:"log_every" resume:"free"`        // steps between lines of metrics, beside the one an epoch; 0: only that
-	// Init is a safetensors file of weights to begin with; empty: drawn from Seed. A run that is resumed
-	// has no use for it, unless it was cut before its first checkpoint; then what it began with counts.
+	// Init is a safetensors file of weights to begin with; empty: drawn from Seed. A run that is
+	// resumed has no use for it, unless it was cut before its first checkpoint; then what it began
+	// with counts.
 	Init string `json:"init" resume:"free"`
-	// InitRows are files of rows that learnt rows of types begin with, by the type's name, in place of what is drawn from Seed: which kinds
-	// of file is for train.Hooks to say. Of a run that is resumed they count as Init does.
+	// InitRows are files of rows that learnt rows of types begin with, by the type's name, in place
+	// of what is drawn from Seed: which kinds of file is for train.Hooks to say. Of a run that is
+	// resumed they count as Init does.
 	InitRows map[string]string `json:"init_rows,omitempty" resume:"free"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels       string `json:"kernels" resume:"free"`
@@ -117,8 +133,8 @@ type Options struct {
 	Left map[string]bool `json:"-" resume:"free"`
 }
 
-// DefaultAuditEvery is how many steps lie between two audits. Those of 256 nodes then read a thirtieth of what steps of 1000 seeds with fanouts of
-// 10,10 read (ogbn-arxiv).
+// DefaultAuditEvery is how many steps lie between two audits. Those of 256 nodes then read a
+// thirtieth of what steps of 1000 seeds with fanouts of 10,10 read (ogbn-arxiv).
 const DefaultAuditEvery = 20
 
 // Auto stands for a budget that is a part of MemoryBytes, and for epochs that a run decides on.
@@ -136,9 +152,10 @@ func DefaultOptions() Options {
 	}
 }
 
-// DefaultLR is the learning rate of o where none was asked for. Rows alone take larger steps than the weights of a network, since a step
-// changes few of them: Adagrad begins with the 0.1 that knowledge graphs are embedded with (Lacroix et al. 2018; Marius, PyTorch-BigGraph),
-// and Adam with what was best of 0.003, 0.01, 0.03 and 0.1 on WN18RR in 15 epochs of 1000 links a step.
+// DefaultLR is the learning rate of o where none was asked for. Rows alone take larger steps than
+// the weights of a network, since a step changes few of them: Adagrad begins with the 0.1 that
+// knowledge graphs are embedded with (Lacroix et al. 2018; Marius, PyTorch-BigGraph), and Adam with
+// what was best of 0.003, 0.01, 0.03 and 0.1 on WN18RR in 15 epochs of 1000 links a step.
 func (o Options) DefaultLR() float64 {
 	switch {
 	case o.Layers > 0 || !o.Links():
@@ -149,7 +166,8 @@ func (o Options) DefaultLR() float64 {
 	return 0.03
 }
 
-// UnmarshalJSON reads options from the record of a run. What a version had no keys for then has the value that it meant.
+// UnmarshalJSON reads options from the record of a run. What a version had no keys for then has the
+// value that it meant.
 func (o *Options) UnmarshalJSON(text []byte) error {
 	type plain Options
 	recorded := plain{Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested, Optim: optim.Options{Rows: optim.RowAdam}}
@@ -158,8 +176,8 @@ func (o *Options) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// How draws depend on each other: batches look at the same random numbers for κ steps, and then at others, or at numbers that
-// drift from the ones to the others.
+// How draws depend on each other: batches look at the same random numbers for κ steps, and then at
+// others, or at numbers that drift from the ones to the others.
 const (
 	Nested   = "nested"
 	Smoothed = "smoothed"
@@ -398,7 +416,8 @@ func (o Options) Sampling() sample.Config {
 // BatchSeeds is what batches are drawn from.
 func (o Options) BatchSeeds() sample.Schedule { return sample.Schedule{Seed: o.Seed, Kappa: o.Kappa} }
 
-// Draws is how batches are drawn, for people, where it is not by NS and independently: "labor0, kappa 64 smoothed".
+// Draws is how batches are drawn, for people, where it is not by NS and independently: "labor0,
+// kappa 64 smoothed".
 func (o Options) Draws() string {
 	c := o.Sampling()
 	words := []string{cmp.Or(string(c.Kind), string(sample.NS))}

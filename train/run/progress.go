@@ -14,7 +14,8 @@ type Progress struct {
 	Partial Partial `json:"partial"`
 	Worse   int     `json:"worse"` // as Ending.Worse
 	HasBest bool    `json:"has_best"`
-	// MetricsBytes of metrics.jsonl were written by then; what follows belongs to steps that resuming runs again.
+	// MetricsBytes of metrics.jsonl were written by then; what follows belongs to steps that
+	// resuming runs again.
 	MetricsBytes int64  `json:"metrics_bytes"`
 	MetricsXXH3  string `json:"metrics_xxh3"` // of these; empty in checkpoints of earlier versions
 	Epochs       int    `json:"epochs"`       // whole ones, which metrics.jsonl has
@@ -40,8 +41,9 @@ func (p *Partial) Count(a step.Tally, read cachetier.Stats) {
 	p.DiskBytes += read.Disk.BytesRead
 }
 
-// Rest is the end of the steps that follow without a pause: those of an epoch of so many, or up to the checkpoint that comes every so many
-// updates, if it does. The last step of an epoch is followed by a checkpoint anyway.
+// Rest is the end of the steps that follow without a pause: those of an epoch of so many, or up to
+// the checkpoint that comes every so many updates, if it does. The last step of an epoch is
+// followed by a checkpoint anyway.
 func (p *Partial) Rest(steps, updates, every int) int {
 	if every == 0 {
 		return steps
@@ -75,7 +77,8 @@ func (d *Dir) SyncProgress(updates int, under Partial, worse int, hasBest bool, 
 	}, err
 }
 
-// Valid refuses counts that no run of steps an epoch comes to. Earlier versions had no checksum on them, so they may be anything.
+// Valid refuses counts that no run of steps an epoch comes to. Earlier versions had no checksum on
+// them, so they may be anything.
 func (p *Progress) Valid(steps int) error {
 	if p.Epochs < 0 || p.Epochs > p.Updates || p.Partial.Steps < 0 || p.Partial.Steps > steps ||
 		p.Updates != p.Epochs*steps+p.Partial.Steps {
@@ -90,7 +93,8 @@ func (p *Progress) Valid(steps int) error {
 	return nil
 }
 
-// GoOn cuts metrics.jsonl to what p has of it, and is the result so far of a run that goes on from there. now is one that begins in this process.
+// GoOn cuts metrics.jsonl to what p has of it, and is the result so far of a run that goes on from
+// there. now is one that begins in this process.
 func (d *Dir) GoOn(p *Progress, now *Result) (*Result, error) {
 	epochs, err := d.CutMetrics(p.MetricsBytes, p.MetricsXXH3)
 	if err != nil {

@@ -16,15 +16,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// Record is what a run started as. It stands in run.json, and in every checkpoint, which is what counts where the two
-// differ: see Dir.readRecord.
+// Record is what a run started as. It stands in run.json, and in every checkpoint, which is what
+// counts where the two differ: see Dir.readRecord.
 type Record struct {
 	Dataset    string  `json:"dataset"` // Absolute, to resume from any working directory; as is Options.Init
 	Seal       string  `json:"seal"`
 	Options    Options `json:"options"`
 	Kernels    string  `json:"kernels"`
 	DiskEngine string  `json:"disk_engine"`
-	// Costs are what reading was found to cost. A run that is resumed goes by them, so that it makes the same extents.
+	// Costs are what reading was found to cost. A run that is resumed goes by them, so that it
+	// makes the same extents.
 	Costs      disk.Costs  `json:"disk_costs"`
 	Memory     plan.Budget `json:"memory"` // how it was split
 	Evaluation string      `json:"evaluation"`
@@ -87,8 +88,9 @@ func (r *Record) Encode() ([]byte, error) {
 	return append(b, sumLine(b)...), nil
 }
 
-// DecodeRecord reads run.json. Under errRecordSum the record is what the text says. Earlier versions wrote no checksum; that
-// theirs has no key that is unknown tells it from a text whose checksum lost its name.
+// DecodeRecord reads run.json. Under errRecordSum the record is what the text says. Earlier
+// versions wrote no checksum; that theirs has no key that is unknown tells it from a text whose
+// checksum lost its name.
 func DecodeRecord(text []byte) (*Record, error) {
 	r := new(Record)
 	if err := r.decode(text); err != nil {
@@ -118,8 +120,9 @@ func (r *Record) decode(text []byte) error {
 	return err
 }
 
-// readRecord is the record of the run in d, nil where none has begun. It is that of run.json, which is the newer one, once its
-// options are found to be those of the newest checkpoint; where run.json is missing, it is the checkpoint's.
+// readRecord is the record of the run in d, nil where none has begun. It is that of run.json, which
+// is the newer one, once its options are found to be those of the newest checkpoint; where run.json
+// is missing, it is the checkpoint's.
 func (d *Dir) readRecord() (*Record, error) {
 	text, err := readFile(d.fs, d.File(RecordFile))
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -163,8 +166,8 @@ func (d *Dir) readRecord() (*Record, error) {
 	return r, nil
 }
 
-// savedRecord is the record in the newest checkpoint that can be read, and the name of its file. It is nil where there is no
-// such checkpoint, or an earlier version wrote it.
+// savedRecord is the record in the newest checkpoint that can be read, and the name of its file. It
+// is nil where there is no such checkpoint, or an earlier version wrote it.
 func (d *Dir) savedRecord() (r *Record, from string, err error) {
 	from, s, err := d.LoadNewest(func(error) error { return nil })
 	if err != nil || s == nil {

@@ -30,17 +30,19 @@ type Result struct {
 	Options Options `json:"options"`
 	Kernels string  `json:"kernels"`
 	Seed    uint64  `json:"seed"`
-	// Status is "running", "done", "stopped early" (validation did not improve), "interrupted", "failed" (see Error) or
-	// "died".
+	// Status is "running", "done", "stopped early" (validation did not improve), "interrupted",
+	// "failed" (see Error) or "died".
 	Status string  `json:"status"`
 	Error  string  `json:"error,omitempty"`
 	Epochs []Epoch `json:"epochs"`
 	// Losses repeats the loss of each epoch.
 	Losses []float64 `json:"losses"`
 	Best   Best      `json:"best"`
-	// Tiers, Disk and InputRows count the rows that training steps read; evaluation is apart, in Evaluation.
+	// Tiers, Disk and InputRows count the rows that training steps read; evaluation is apart, in
+	// Evaluation.
 	cachetier.Stats
-	// Tables has each table of a graph of several types, or with tables of edges, alone, and Relations what is drawn from its relations.
+	// Tables has each table of a graph of several types, or with tables of edges, alone, and
+	// Relations what is drawn from its relations.
 	Tables    []TableOf    `json:"tables,omitempty"`
 	Relations []RelationOf `json:"relations,omitempty"`
 	// Embeddings has each table of learnt rows.
@@ -61,18 +63,21 @@ type Result struct {
 	Edges *EdgesOf `json:"edges,omitempty"`
 	// Stream is of runs on a stream of events.
 	Stream *StreamOf `json:"stream,omitempty"`
-	// Stages is where training's time went, LimitingStage the one that the others wait for: "sample", "load", "gather", "state", "step" or
-	// "write".
+	// Stages is where training's time went, LimitingStage the one that the others wait for:
+	// "sample", "load", "gather", "state", "step" or "write".
 	Stages        pipeline.Stats `json:"stage_seconds"`
 	LimitingStage string         `json:"limiting_stage"`
-	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile: mapped file pages.
+	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile:
+	// mapped file pages.
 	PeakRSSBytes  int64 `json:"peak_rss_bytes"`
 	PeakFileBytes int64 `json:"peak_file_bytes"`
-	// ParamsXXH3 is XXH3-64 over the final weights, parameter after parameter, little-endian float32; and where rows are learnt,
-	// over each that was changed, type after type in ascending order: its number, a little-endian uint32, and its record.
+	// ParamsXXH3 is XXH3-64 over the final weights, parameter after parameter, little-endian
+	// float32; and where rows are learnt, over each that was changed, type after type in ascending
+	// order: its number, a little-endian uint32, and its record.
 	ParamsXXH3 string `json:"params_xxh3"`
 
-	// What not every run has is left out. Topology counts for evaluation, too, as does Latency. Live is of a run that goes on; Advice says what limits it, and what to change.
+	// What not every run has is left out. Topology counts for evaluation, too, as does Latency.
+	// Live is of a run that goes on; Advice says what limits it, and what to change.
 	AutoEpochs *AutoEpochs  `json:"auto_epochs,omitempty"`
 	Topology   *Topology    `json:"topology,omitempty"`
 	Latency    *Latency     `json:"latency_seconds,omitempty"`
@@ -83,15 +88,17 @@ type Result struct {
 	Advice     string       `json:"advice,omitempty"`
 }
 
-// Epoch is one pass over the training seeds. The keys of TrainAcc, ValidAcc and TestAcc end with Metric.Key: they are train_acc,
-// valid_acc and test_acc where Metric is accuracy, and train_auc, valid_auc and test_auc where it is ROC-AUC.
+// Epoch is one pass over the training seeds. The keys of TrainAcc, ValidAcc and TestAcc end with
+// Metric.Key: they are train_acc, valid_acc and test_acc where Metric is accuracy, and train_auc,
+// valid_auc and test_auc where it is ROC-AUC.
 type Epoch struct {
 	Metric metric.Kind `json:"-"`
 	Epoch  int         `json:"epoch"` // from 1
 	Loss   float64     `json:"loss"`  // mean cross-entropy of the seeds, or of their known targets, weighted by class; of links see task.BCE, CE
-	// TrainAcc is of the batches as they were trained: sampled, with dropout. Macro-F1 and ROC-AUC are the mean over the
-	// batches that have one, weighted by their rows; NaN, in JSON null, where none has. Accuracy and micro-F1 are of all rows. Of links
-	// it is the mean over batches, each of 16,384 negatives at most, as they were drawn to train.
+	// TrainAcc is of the batches as they were trained: sampled, with dropout. Macro-F1 and ROC-AUC
+	// are the mean over the batches that have one, weighted by their rows; NaN, in JSON null, where
+	// none has. Accuracy and micro-F1 are of all rows. Of links it is the mean over batches, each
+	// of 16,384 negatives at most, as they were drawn to train.
 	TrainAcc float64 `json:"train_acc"`
 	// ValidAcc and TestAcc are null where they were not measured.
 	ValidAcc  *float64 `json:"valid_acc"`
@@ -105,7 +112,8 @@ type Epoch struct {
 	LimitingStage string `json:"limiting_stage"`
 }
 
-// Best is the epoch that validation chose; Epoch is 0 when nothing was validated. Its keys are those of an Epoch.
+// Best is the epoch that validation chose; Epoch is 0 when nothing was validated. Its keys are
+// those of an Epoch.
 type Best struct {
 	Metric   metric.Kind `json:"-"`
 	Epoch    int         `json:"epoch"`
@@ -185,8 +193,9 @@ func (e Epoch) MarshalJSON() ([]byte, error) {
 	return renameKeys(b, metric.Accuracy, e.Metric), err
 }
 
-// UnmarshalJSON reads them under the keys of any metric. Earlier versions wrote those of accuracy whatever was measured, and
-// under train_acc the accuracy, or with several classes a node the micro-F1.
+// UnmarshalJSON reads them under the keys of any metric. Earlier versions wrote those of accuracy
+// whatever was measured, and under train_acc the accuracy, or with several classes a node the
+// micro-F1.
 func (e *Epoch) UnmarshalJSON(text []byte) error {
 	k, text := plainKeys(text)
 	read := plainEpoch{TrainAcc: math.NaN()}

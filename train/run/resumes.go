@@ -14,7 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Resumes says whether a run that was started with saved may go on with o, naming every option that may not differ.
+// Resumes says whether a run that was started with saved may go on with o, naming every option that
+// may not differ.
 func (o Options) Resumes(saved Options) error {
 	o.Init, o.InitRows = Absolute(o.Init), AllAbsolute(o.InitRows)
 	var errs []error
@@ -24,7 +25,8 @@ func (o Options) Resumes(saved Options) error {
 	return errors.Join(errs...)
 }
 
-// Differs names the options in run.json that a checkpoint has another value of, and that may not differ.
+// Differs names the options in run.json that a checkpoint has another value of, and that may not
+// differ.
 func (o Options) Differs(saved Options) string {
 	var all []string
 	for _, d := range o.differences(saved) {
@@ -36,8 +38,9 @@ func (o Options) Differs(saved Options) string {
 // difference is an option of two values, under its JSON key.
 type difference struct{ key, now, then string }
 
-// differences are those between o and saved that would change what a run computes. Options with the tag resume:"free" change
-// only how it goes, but the epochs of a schedule that ends with them, and weights to begin with.
+// differences are those between o and saved that would change what a run computes. Options with the
+// tag resume:"free" change only how it goes, but the epochs of a schedule that ends with them, and
+// weights to begin with.
 func (o Options) differences(saved Options) (all []difference) {
 	now, then := o.texts(), saved.texts()
 	for _, name := range slices.Sorted(maps.Keys(now)) {
@@ -79,7 +82,8 @@ func (o Options) texts() map[string]option {
 	return texts
 }
 
-// addTexts adds the fields of a struct, and those of the structs in it; of one that is free as a whole nothing is compared.
+// addTexts adds the fields of a struct, and those of the structs in it; of one that is free as a
+// whole nothing is compared.
 func addTexts(texts map[string]option, options reflect.Value) {
 	for i := range options.NumField() {
 		field, value := options.Type().Field(i), options.Field(i)

@@ -2,19 +2,21 @@ package run
 
 import "fmt"
 
-// AutoStaleness is what Options.Staleness of Auto comes to on a machine. A run that is resumed keeps it.
+// AutoStaleness is what Options.Staleness of Auto comes to on a machine. A run that is resumed
+// keeps it.
 type AutoStaleness struct {
 	K int `json:"k"`
-	// Best is the least with which a step takes at most 5 % longer than where none waits for state, by the Rehearsal. Most is the largest with at most half of the nodes read out of
-	// date; 0 where Best is 1, since then nothing larger is of use.
+	// Best is the least with which a step takes at most 5 % longer than where none waits for state,
+	// by the Rehearsal. Most is the largest with at most half of the nodes read out of date; 0
+	// where Best is 1, since then nothing larger is of use.
 	Best int `json:"k_star"`
 	Most int `json:"k_max,omitempty"`
 	Rehearsal
 	Reason string `json:"reason"` // a line
 }
 
-// Rehearsal is what stages took for a step, one at work at a time, in seconds, and what a step takes by that in a full pipeline: see
-// staleness.Costs. Its JSON keys are stable.
+// Rehearsal is what stages took for a step, one at work at a time, in seconds, and what a step
+// takes by that in a full pipeline: see staleness.Costs. Its JSON keys are stable.
 type Rehearsal struct {
 	Steps    int     `json:"rehearsed_steps"`
 	Sample   float64 `json:"sample_seconds"`
@@ -34,7 +36,8 @@ type Rehearsal struct {
 	InFlight int     `json:"p_star"`               // steps that are under way where none waits
 }
 
-// Explain sets Reason. fits is the largest staleness that the memory has room for, 0 if it does not bound it.
+// Explain sets Reason. fits is the largest staleness that the memory has room for, 0 if it does not
+// bound it.
 func (a *AutoStaleness) Explain(fits int) {
 	begun := fmt.Sprintf("staleness auto: %d, by a rehearsal of %s: ", a.K, counted(a.Steps, "step"))
 	ms := func(s float64) string { return fmt.Sprintf("%.3g ms", 1e3*s) }

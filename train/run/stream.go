@@ -15,18 +15,23 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// StreamOptions are those of runs on a stream of events, whose network is one of model.TemporalKinds. Of the other options these runs have
-// Hidden, Heads, Dropout, AttnDropout, one of Fanouts, and those of time, memory and record.
+// StreamOptions are those of runs on a stream of events, whose network is one of
+// model.TemporalKinds. Of the other options these runs have Hidden, Heads, Dropout, AttnDropout,
+// one of Fanouts, and those of time, memory and record.
 type StreamOptions struct {
 	// Stream names the stream; empty where there is just one.
 	Stream string `json:"stream,omitempty"`
-	// NegativePopulation is where negatives come from: Destinations, which is the default, or AllNodes.
+	// NegativePopulation is where negatives come from: Destinations, which is the default, or
+	// AllNodes.
 	NegativePopulation string `json:"negative_population,omitempty"`
-	// Staleness is k: a step sees the state that steps up to the k-th before it have left, and of none after. Default 1, the plain loop; Auto is
-	// the least with which training hardly waits, as rehearsed, or less where more than half of what is read would be out of date: see AutoStaleness.
+	// Staleness is k: a step sees the state that steps up to the k-th before it have left, and of
+	// none after. Default 1, the plain loop; Auto is the least with which training hardly waits, as
+	// rehearsed, or less where more than half of what is read would be out of date: see
+	// AutoStaleness.
 	Staleness int `json:"staleness,omitempty"`
-	// Mitigate, from above 0 to 1, has steps of training blend memories that are out of date with the mean of those of similar nodes, of which
-	// they keep this part (MSPipe-S, arXiv 2402.15113, section 4; there it is 0.95). 1 reads as much and changes no result; 0 is off. Evaluation
+	// Mitigate, from above 0 to 1, has steps of training blend memories that are out of date with
+	// the mean of those of similar nodes, of which they keep this part (MSPipe-S, arXiv 2402.15113,
+	// section 4; there it is 0.95). 1 reads as much and changes no result; 0 is off. Evaluation
 	// sees fresh state, and blends nothing.
 	Mitigate float64 `json:"mitigate,omitempty"`
 	// MitigateAudit counts the blended memories of a step that are compared with fresh ones, as if
@@ -41,18 +46,22 @@ type StreamOptions struct {
 	// whether the pair had an event before the batch, how long ago and how many, and the same of
 	// its destination. The published networks do not have this.
 	PairFeatures bool `json:"pair_features,omitempty"`
-	// Publish says when the state that a step makes is there for others: Early, which is the default, as soon as it is computed; or Late, behind the
-	// step. It changes no result.
+	// Publish says when the state that a step makes is there for others: Early, which is the
+	// default, as soon as it is computed; or Late, behind the step. It changes no result.
 	Publish string `json:"publish,omitempty" resume:"free"`
-	// Inflight is how many steps have their rows in memory at a time; 0 is Staleness + 2. It changes no result.
+	// Inflight is how many steps have their rows in memory at a time; 0 is Staleness + 2. It
+	// changes no result.
 	Inflight int `json:"inflight,omitempty" resume:"free"`
-	// WarmEvents is how many events an epoch begins with of which only state is computed, and nothing is learnt.
+	// WarmEvents is how many events an epoch begins with of which only state is computed, and
+	// nothing is learnt.
 	WarmEvents int64 `json:"warm_events,omitempty"`
-	// Times says whether the rates by which a network sees times are Fixed or Learnt; empty is Fixed below 10 million events.
+	// Times says whether the rates by which a network sees times are Fixed or Learnt; empty is
+	// Fixed below 10 million events.
 	Times string `json:"times,omitempty"`
 	// State is NoState of a network without memory.
 	State string `json:"state,omitempty"`
-	// Mails is how many an APAN keeps of a node; 0 is 10. TimeColumns is the columns that a time has; 0 is as many as Hidden.
+	// Mails is how many an APAN keeps of a node; 0 is 10. TimeColumns is the columns that a time
+	// has; 0 is as many as Hidden.
 	Mails       int `json:"mails,omitempty"`
 	TimeColumns int `json:"time_columns,omitempty"`
 }
@@ -68,16 +77,18 @@ const (
 	NoState      = "none"
 )
 
-// RecentNeighbors are the last ones of a node before a time, UniformNeighbors any of those before it: how neighbours of streams are drawn, in
-// Options.Sampler.
+// RecentNeighbors are the last ones of a node before a time, UniformNeighbors any of those before
+// it: how neighbours of streams are drawn, in Options.Sampler.
 const (
 	RecentNeighbors  sample.Kind = "recent"
 	UniformNeighbors sample.Kind = "uniform"
 )
 
-// How runs on streams are evaluated, in Options.Eval. By Replay, which is the default, an epoch is judged by what its weights make of the whole stream
-// from the first event on, as they do wherever they are used again. By LiveState it is judged by the state that training has left, which weights made
-// while they changed, as in most papers: that is cheaper, and finds more, up to 20 points on a stream of 20,000 events.
+// How runs on streams are evaluated, in Options.Eval. By Replay, which is the default, an epoch is
+// judged by what its weights make of the whole stream from the first event on, as they do wherever
+// they are used again. By LiveState it is judged by the state that training has left, which weights
+// made while they changed, as in most papers: that is cheaper, and finds more, up to 20 points on a
+// stream of 20,000 events.
 const (
 	Replay       = "replay"
 	LiveState    = "live"
@@ -126,7 +137,8 @@ func (o Options) Temporal() model.TemporalConfig {
 	}
 }
 
-// validateStream says what is wrong with the options of a network for streams, and with those that are others'.
+// validateStream says what is wrong with the options of a network for streams, and with those that
+// are others'.
 func (o Options) validateStream() error {
 	var errs []error
 	fail := func(bad bool, format string, args ...any) {
@@ -199,8 +211,8 @@ func (o Options) ofGraphs() (set []string) {
 	return set
 }
 
-// Ranking is what the destinations of events are ranked among in evaluation, for their MRR: nodes that came with the stream, or so many drawn for each
-// event. The zero value ranks nothing.
+// Ranking is what the destinations of events are ranked among in evaluation, for their MRR: nodes
+// that came with the stream, or so many drawn for each event. The zero value ranks nothing.
 type Ranking struct {
 	Given bool
 	Each  int
@@ -232,8 +244,10 @@ func (o Options) parseRanking() (r Ranking, err error) {
 	return Ranking{Given: n.Way == task.Given, Each: n.Of}, nil
 }
 
-// Ranking is what events of a stream are ranked among, which came with negatives if so given: these, unless EvalNegatives says otherwise. One drawn node an
-// event is what there is for other metrics, and so for MRR alone a ranking. Where MRR is asked for and there is nothing to rank among, the error says what to do.
+// Ranking is what events of a stream are ranked among, which came with negatives if so given:
+// these, unless EvalNegatives says otherwise. One drawn node an event is what there is for other
+// metrics, and so for MRR alone a ranking. Where MRR is asked for and there is nothing to rank
+// among, the error says what to do.
 func (o Options) Ranking(given bool) (Ranking, error) {
 	r, err := o.parseRanking()
 	switch {
@@ -263,18 +277,21 @@ type StreamOf struct {
 	Train  int64  `json:"train"`
 	Valid  int64  `json:"valid"`
 	Test   int64  `json:"test"`
-	// Negatives is the population of those that events are told from, one each, and how many nodes it has: of training, and of evaluation.
+	// Negatives is the population of those that events are told from, one each, and how many nodes
+	// it has: of training, and of evaluation.
 	Negatives      string `json:"negatives"`
 	TrainNegatives int    `json:"train_negatives"`
 	EvalNegatives  int    `json:"eval_negatives"`
-	// RankedAmong is what destinations are ranked among for MRR, given or uniform:N; empty where they are not.
+	// RankedAmong is what destinations are ranked among for MRR, given or uniform:N; empty where
+	// they are not.
 	RankedAmong string  `json:"ranked_among,omitempty"`
 	TimeScale   float64 `json:"time_scale"`
 	NodeColumns int     `json:"node_columns,omitempty"` // node features read, or Options.Identity
-	// Live is what the best epoch has come to from the state that its training left, where Options.Eval is LiveState; Seconds are those of all epochs.
+	// Live is what the best epoch has come to from the state that its training left, where
+	// Options.Eval is LiveState; Seconds are those of all epochs.
 	Live *ReplayOf `json:"live,omitempty"`
-	// Replay is what the best weights come to, or the last ones where nothing was validated, over the whole stream from its first event on; nil before
-	// the end.
+	// Replay is what the best weights come to, or the last ones where nothing was validated, over
+	// the whole stream from its first event on; nil before the end.
 	Replay *ReplayOf `json:"replay,omitempty"`
 	// Heuristics has the figures of scores that need no network, on the same events and negatives.
 	// AboveNetwork names the ones that beat the network on test events, best first, by the metric
@@ -333,16 +350,19 @@ type StalenessOf struct {
 	Auto     bool   `json:"auto"`
 	Publish  string `json:"publish"`
 	Inflight int    `json:"inflight"`
-	// Of Auto: the least k that has training never wait, and the largest with at most half of what is read out of date.
+	// Of Auto: the least k that has training never wait, and the largest with at most half of what
+	// is read out of date.
 	Best int `json:"k_star,omitempty"`
 	Most int `json:"k_max,omitempty"`
-	// Realised is the share of the nodes read whose state later steps had changed already: MSPipe's f(k).
+	// Realised is the share of the nodes read whose state later steps had changed already: MSPipe's
+	// f(k).
 	Realised float64 `json:"realised"`
 	// Predicted is what a rehearsal came to before the run; nil where a number was given.
 	Predicted *Rehearsal `json:"predicted,omitempty"`
 }
 
-// MitigationOf is how many memories were out of date and blended with those of similar nodes, in training.
+// MitigationOf is how many memories were out of date and blended with those of similar nodes, in
+// training.
 type MitigationOf struct {
 	Keep    float64 `json:"keep"`    // the part of them that stayed
 	Roots   int64   `json:"roots"`   // nodes at a time that were embedded

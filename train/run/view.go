@@ -15,9 +15,10 @@ const (
 	markEvery = 2 * time.Minute        // several read windows of the largest graphs
 )
 
-// View is what others see of a run while it goes on. The run stores a snapshot at a step boundary; whoever looks adds the counters of the stages,
-// which are safe to read at any time. So a run that nobody looks at copies a Result a few times a second, and one that somebody looks at does
-// nothing more. The zero View shows nothing.
+// View is what others see of a run while it goes on. The run stores a snapshot at a step boundary;
+// whoever looks adds the counters of the stages, which are safe to read at any time. So a run that
+// nobody looks at copies a Result a few times a second, and one that somebody looks at does nothing
+// more. The zero View shows nothing.
 type View struct {
 	look     func() Point
 	snapshot atomic.Pointer[snapshot]
@@ -31,8 +32,9 @@ type Point struct {
 	Steps   int    // of an epoch
 	Updates int    // so far
 	Total   int    // updates that all epochs have
-	// Count brings the counters of a Result to what was done for training up to this boundary, and those of stages up to now. It says what
-	// the stages did in this process, and how many reads are under way. It may be called at any time, by several.
+	// Count brings the counters of a Result to what was done for training up to this boundary, and
+	// those of stages up to now. It says what the stages did in this process, and how many reads
+	// are under way. It may be called at any time, by several.
 	Count func(r *Result) (stages pipeline.Stats, underWay int)
 }
 
@@ -51,8 +53,8 @@ type mark struct {
 	stages  pipeline.Stats
 }
 
-// Serve has live see the run by a function that gives the result so far, or how the run ended, until stop is called; live may be nil. look is
-// called at step boundaries.
+// Serve has live see the run by a function that gives the result so far, or how the run ended,
+// until stop is called; live may be nil. look is called at step boundaries.
 func (v *View) Serve(live func(now func() *Result) (stop func()), look func() Point) (stop func()) {
 	if live == nil {
 		return func() {}
@@ -114,7 +116,8 @@ func (s *snapshot) mark(now time.Time) mark {
 	return mark{now, s.Updates, r.Stats, stages}
 }
 
-// now is the result so far, and the caller's own; of a run that has ended, its result. It may be called at any time from Serve on.
+// now is the result so far, and the caller's own; of a run that has ended, its result. It may be
+// called at any time from Serve on.
 func (v *View) now() *Result {
 	s := v.snapshot.Load()
 	r := s.Result

@@ -9,7 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/pipeline"
 )
 
-// TestView: what is recent leaves out what was done before others could look; a step that follows soon is not shown, and the last of an epoch is.
+// TestView: what is recent leaves out what was done before others could look; a step that follows
+// soon is not shown, and the last of an epoch is.
 func TestView(t *testing.T) {
 	var v View
 	v.Step(1, 1, 0.5) // nobody looks

@@ -41,7 +41,8 @@ func (r *Result) CheckMeta(meta map[string]string) error {
 	return nil
 }
 
-// InitialWeights reads the weights that a run begins with: a safetensors file with those that find, of the model, looks for, and maybe others.
+// InitialWeights reads the weights that a run begins with: a safetensors file with those that find,
+// of the model, looks for, and maybe others.
 func InitialWeights(path string, find func(all []checkpoint.Tensor, prefix string) ([]checkpoint.Tensor, error)) ([]checkpoint.Tensor, error) {
 	tensors, _, err := checkpoint.Load(vfs.Default, path)
 	if err != nil {
@@ -75,7 +76,8 @@ func (d *Dir) CheckWeights(weights []checkpoint.Tensor, updates int) error {
 	return nil
 }
 
-// ExplainOdd says where what is no number comes from, a loss or state of a node, when it is not from the data: these weights, or too large a step.
+// ExplainOdd says where what is no number comes from, a loss or state of a node, when it is not
+// from the data: these weights, or too large a step.
 func (d *Dir) ExplainOdd(what error, weights []checkpoint.Tensor) error {
 	if w, i := notFinite(weights); i >= 0 {
 		return fmt.Errorf("%w, since weight %s[%d] became %v in the step before; lower {lr}%s", what, w.Name, i, w.Data[i], d.LastGood())
@@ -83,7 +85,8 @@ func (d *Dir) ExplainOdd(what error, weights []checkpoint.Tensor) error {
 	return fmt.Errorf("%w, though features and weights are finite: they grew too large; lower {lr}%s", what, d.LastGood())
 }
 
-// LastGood is a remedy, if there is one, for a run that went astray. A plan, whose Dir is nil, has none.
+// LastGood is a remedy, if there is one, for a run that went astray. A plan, whose Dir is nil, has
+// none.
 func (d *Dir) LastGood() string {
 	if d == nil {
 		return ""

@@ -4,10 +4,12 @@ package sample
 type Batch struct {
 	Seeds  [][]uint32 // by type
 	Layers []Layer
-	// Without is the edges of each relation that the batch is drawn without; empty: of none. Who has it drawn sets it before.
+	// Without is the edges of each relation that the batch is drawn without; empty: of none. Who
+	// has it drawn sets it before.
 	Without []Without
 
-	// expanded says that an Expander chose what the batch draws; then rows are its Inputs, of types whose sources have an Origin.
+	// expanded says that an Expander chose what the batch draws; then rows are its Inputs, of types
+	// whose sources have an Origin.
 	expanded bool
 	rows     [][]uint32 // by type
 	edgeRows [][]uint32 // by table of edges: the rows of it that the batch reads, each once
@@ -19,57 +21,64 @@ type Layer struct {
 	Blocks []Block    // by relation
 }
 
-// Frontier is the nodes of one type in a layer: Src are those whose rows it reads, and the first Dst of them, the destinations,
-// are those whose rows it makes. So a destination's own row needs no look-up. Sources come in the order in which they first
-// appear: destinations, then relation by relation what was drawn.
+// Frontier is the nodes of one type in a layer: Src are those whose rows it reads, and the first
+// Dst of them, the destinations, are those whose rows it makes. So a destination's own row needs no
+// look-up. Sources come in the order in which they first appear: destinations, then relation by
+// relation what was drawn.
 type Frontier struct {
 	Src []uint32 // node ids, as stored
 	Dst int
-	// Origin says for each source where its row comes from. It is empty without an [Expander], and where that gives none: then the n-th
-	// source's is row n of the layer below, or of Inputs.
+	// Origin says for each source where its row comes from. It is empty without an [Expander], and
+	// where that gives none: then the n-th source's is row n of the layer below, or of Inputs.
 	Origin []Origin
 }
 
-// Block is the edges of one relation in a layer, from the sources of one Frontier to the destinations of another, or of the same.
+// Block is the edges of one relation in a layer, from the sources of one Frontier to the
+// destinations of another, or of the same.
 //
-// Edges are in CSR2 form (FreshGNN §4.2): destination i has the sources Nbr[Start[i]:End[i]], as positions in Src of the
-// relation's source type; pruning it is End[i] = Start[i].
+// Edges are in CSR2 form (FreshGNN §4.2): destination i has the sources Nbr[Start[i]:End[i]], as
+// positions in Src of the relation's source type; pruning it is End[i] = Start[i].
 type Block struct {
 	Start, End []uint32 // by destination
 	Nbr        []uint32
 
-	// Weight is beside Nbr: what each neighbour counts in a sum over them. With Options.GCN these are GCN's weights. Else, where
-	// the sampler chose some neighbours more readily than others, they are Hájek's: the inverse of how readily, for RW how often
-	// it was visited, made to add up to 1; with Options.SelfLoops as they are, and 1 for the loop, which attention divides by
+	// Weight is beside Nbr: what each neighbour counts in a sum over them. With Options.GCN these
+	// are GCN's weights. Else, where the sampler chose some neighbours more readily than others,
+	// they are Hájek's: the inverse of how readily, for RW how often it was visited, made to add up
+	// to 1; with Options.SelfLoops as they are, and 1 for the loop, which attention divides by
 	// their sum. Where all count the same Weight is empty, and a mean is right.
 	Weight []float32
 
-	// RevStart and RevDst are the edges by source, for the backward pass: source u is used by the destinations
-	// RevDst[RevStart[u]:RevStart[u+1]], ascending. RevEdge, where there are weights or Options.RevEdges asked for it, is
-	// beside RevDst and says which positions of Nbr these are. The input layer has no reverse, since no gradient flows to
-	// features, unless Options.RevInput or RevTypes asked for one.
+	// RevStart and RevDst are the edges by source, for the backward pass: source u is used by the
+	// destinations RevDst[RevStart[u]:RevStart[u+1]], ascending. RevEdge, where there are weights
+	// or Options.RevEdges asked for it, is beside RevDst and says which positions of Nbr these are.
+	// The input layer has no reverse, since no gradient flows to features, unless Options.RevInput
+	// or RevTypes asked for one.
 	RevStart, RevDst, RevEdge []uint32
 
-	// Values are what each edge brings along, where the Sampler was given some: so many numbers for each position of Nbr, one
-	// position behind the other.
+	// Values are what each edge brings along, where the Sampler was given some: so many numbers for
+	// each position of Nbr, one position behind the other.
 	Values []float32
 
-	// Rows are which row of a table each edge has, where the Sampler was given some: for each position of Nbr a position among the rows
-	// that the batch reads of Table. Those are the last of Inputs, behind the nodes of all types.
+	// Rows are which row of a table each edge has, where the Sampler was given some: for each
+	// position of Nbr a position among the rows that the batch reads of Table. Those are the last
+	// of Inputs, behind the nodes of all types.
 	Rows  []uint32
 	Table int
 
 	lost    []uint32 // by seed: how many of its edges it was drawn without; empty where all were there
 	columns int      // of Values
 	brings  bool     // edges bring along Values, or Rows
-	// places are those of Nbr in their lists: of all where edges bring something along, else of neighbours whose lists are still to come.
+	// places are those of Nbr in their lists: of all where edges bring something along, else of
+	// neighbours whose lists are still to come.
 	places []uint32
 }
 
 // Reverse fills RevStart, RevDst and RevEdge, of so many sources.
 func (b *Block) Reverse(sources int) { b.reverse(sources, true) }
 
-// reverseRoom gives RevStart, RevDst and, with edges or where they have weights, RevEdge the size that reverse does.
+// reverseRoom gives RevStart, RevDst and, with edges or where they have weights, RevEdge the size
+// that reverse does.
 func (b *Block) reverseRoom(sources int, edges bool) {
 	b.RevStart = resize(b.RevStart, sources+1)
 	b.RevDst = resize(b.RevDst, len(b.Nbr))
@@ -104,8 +113,8 @@ func (b *Block) reverse(sources int, edges bool) {
 	b.RevStart[0] = 0
 }
 
-// withSpare is how many elements a slice of a batch has room for when n are asked for: an eighth more, so that batches to come, which
-// are about as large, fit.
+// withSpare is how many elements a slice of a batch has room for when n are asked for: an eighth
+// more, so that batches to come, which are about as large, fit.
 func withSpare(n int) int { return n + n/8 }
 
 // resize returns s with length n, its contents undefined.
@@ -124,7 +133,8 @@ func grow[T any](s []T, n int) []T {
 	return s
 }
 
-// Inputs are the nodes of each type whose feature rows the batch reads, each once; and behind them the rows of each table of edges.
+// Inputs are the nodes of each type whose feature rows the batch reads, each once; and behind them
+// the rows of each table of edges.
 func (b *Batch) Inputs() [][]uint32 {
 	ids := make([][]uint32, len(b.Layers[0].Nodes), len(b.Layers[0].Nodes)+len(b.edgeRows))
 	for t := range ids {

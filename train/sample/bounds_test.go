@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// star0 is a topology in which node 0 has all others as neighbours, and those have none. As a Topology it has no list in
-// memory, and serves them in parts.
+// star0 is a topology in which node 0 has all others as neighbours, and those have none. As a
+// Topology it has no list in memory, and serves them in parts.
 type star0 struct {
 	others  []uint32 // 1, 2, …
 	weights []float32
@@ -58,8 +58,8 @@ func inParts[T any](list []T, part int, serve func(i, from int, part []T) error)
 	return nil
 }
 
-// TestHubsTakeBoundedMemory: to draw from 10 million neighbours takes no more than what is drawn, whole or in parts. LABOR-* is
-// left out, which needs lists as a whole.
+// TestHubsTakeBoundedMemory: to draw from 10 million neighbours takes no more than what is drawn,
+// whole or in parts. LABOR-* is left out, which needs lists as a whole.
 func TestHubsTakeBoundedMemory(t *testing.T) {
 	degree := 10_000_000
 	if testing.Short() {
@@ -102,8 +102,9 @@ func TestHubsTakeBoundedMemory(t *testing.T) {
 	}
 }
 
-// TestSizesOfPoisson: how many LABOR-0 keeps by r ≤ k/d has the mean k and the variance k(1-k/d). And it is never more than there
-// is room for, also not where all neighbours are one, which have one number.
+// TestSizesOfPoisson: how many LABOR-0 keeps by r ≤ k/d has the mean k and the variance k(1-k/d).
+// And it is never more than there is room for, also not where all neighbours are one, which have
+// one number.
 func TestSizesOfPoisson(t *testing.T) {
 	const trials, k, d = 20_000, 10, 50
 	for _, smoothed := range []bool{false, true} {
@@ -172,7 +173,8 @@ func TestEdgeCases(t *testing.T) {
 	}
 }
 
-// TestWeightsThatAreNone: the error names the node and the place, whether lists are at hand or come in parts.
+// TestWeightsThatAreNone: the error names the node and the place, whether lists are at hand or come
+// in parts.
 func TestWeightsThatAreNone(t *testing.T) {
 	infinite, nan := float32(math.Inf(1)), float32(math.NaN())
 	for _, bad := range []float32{-1, nan, infinite, -infinite, -math.SmallestNonzeroFloat32} {
@@ -291,7 +293,8 @@ func requireValid(t require.TestingT, c Config, nodes int, b *Batch) {
 	}
 }
 
-// FuzzSampler draws by any Config from any graph, and holds what is true of every batch, alone and in a group.
+// FuzzSampler draws by any Config from any graph, and holds what is true of every batch, alone and
+// in a group.
 func FuzzSampler(f *testing.F) {
 	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
 		topo, c, z := graph(t), config(t), anyZ(t)

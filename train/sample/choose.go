@@ -12,7 +12,8 @@ type list struct {
 	degree  int
 }
 
-// drawn is how many neighbours are drawn from a list of degree with fanout k, and at most how many where that varies.
+// drawn is how many neighbours are drawn from a list of degree with fanout k, and at most how many
+// where that varies.
 func drawn(degree, k int) int {
 	if k == All {
 		return degree
@@ -20,8 +21,9 @@ func drawn(degree, k int) int {
 	return min(k, degree)
 }
 
-// room is how many places the neighbours drawn from a list of degree may take. Where their number varies, it is bounded: under
-// Poisson it is beyond room once in 10¹² lists or more seldom, and then those of the lowest numbers stay.
+// room is how many places the neighbours drawn from a list of degree may take. Where their number
+// varies, it is bounded: under Poisson it is beyond room once in 10¹² lists or more seldom, and
+// then those of the lowest numbers stay.
 func (c *Config) room(degree, k int) int {
 	switch {
 	case k == All || k >= degree || k == 0:
@@ -39,8 +41,8 @@ func (c *Config) varies() bool { return c.Poisson || c.Weighted || c.Kind == Lab
 // weighs says whether neighbours count differently.
 func (c *Config) weighs() bool { return c.Weighted || c.Kind == LaborStar || c.Kind == RW }
 
-// floyds says that neighbours are drawn by Floyd's algorithm, which looks at as many numbers as it draws. Others look at one
-// for each neighbour.
+// floyds says that neighbours are drawn by Floyd's algorithm, which looks at as many numbers as it
+// draws. Others look at one for each neighbour.
 func (c *Config) floyds() bool { return c.Kind == NS && !c.Smoothed && !c.Weighted }
 
 // chooser chooses from lists. It is used by one goroutine at a time.
@@ -52,8 +54,9 @@ type chooser struct {
 	left shorter // of a list that loses edges
 }
 
-// choose fills out, which has room, with neighbours of v, where Weighted is set values with what each counts, and places, unless it
-// is nil, with their places in the list. It returns how many there are.
+// choose fills out, which has room, with neighbours of v, where Weighted is set values with what
+// each counts, and places, unless it is nil, with their places in the list. It returns how many
+// there are.
 func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32, values []float32, places []uint32) (n int, err error) {
 	k := d.fanout
 	switch {
@@ -109,7 +112,8 @@ func count(places []uint32, from int) {
 	}
 }
 
-// takeIDs fills out with those of chosen, and places, unless it is nil, with theirs. It returns how many there are.
+// takeIDs fills out with those of chosen, and places, unless it is nil, with theirs. It returns how
+// many there are.
 func takeIDs(out, places []uint32, chosen []candidate) int {
 	for i, k := range chosen {
 		out[i] = k.id
@@ -139,8 +143,8 @@ func (s *selection) show(cfg *Config, n *numbers, from int, ids []uint32) {
 	}
 }
 
-// limit is a number that nothing above is chosen of from a list of degree: under Poisson that of r ≤ k/d, else one that lies
-// above the k lowest but rarely not, and then fewer than least are found.
+// limit is a number that nothing above is chosen of from a list of degree: under Poisson that of r
+// ≤ k/d, else one that lies above the k lowest but rarely not, and then fewer than least are found.
 func (c *Config) limit(n *numbers, k, degree int) (limit uint64, least int) {
 	if c.Poisson {
 		return n.below(float64(k) / float64(degree)), 0
@@ -148,9 +152,10 @@ func (c *Config) limit(n *numbers, k, degree int) (limit uint64, least int) {
 	return n.below((float64(k) + 3*math.Sqrt(float64(k)) + 3) / float64(degree)), k
 }
 
-// weighted fills out with the places of the edges drawn from v's list, in proportion to their weights and without replacement,
-// and values with w/p, p being the probability of an edge given the lowest number τ that was not drawn, 1-exp(-w·τ): sums
-// that count so are unbiased (rank conditioning, Cohen and Kaplan 2007).
+// weighted fills out with the places of the edges drawn from v's list, in proportion to their
+// weights and without replacement, and values with w/p, p being the probability of an edge given
+// the lowest number τ that was not drawn, 1-exp(-w·τ): sums that count so are unbiased (rank
+// conditioning, Cohen and Kaplan 2007).
 func (c *chooser) weighted(d *draws, v uint32, weights []float32, out []uint32, values []float32) (int, error) {
 	numbers := d.ofList(v)
 	c.reset(len(out)+1, math.MaxUint64)
@@ -183,8 +188,9 @@ func (s *selection) takeWeighted(out []uint32, values []float32) int {
 	return len(chosen)
 }
 
-// floydPart is floyd's choice from a list of degree neighbours of which only part is there, from place from on: the other
-// elements of out, and of places, unless that is nil, are left alone, for other parts. Not all of the list is chosen.
+// floydPart is floyd's choice from a list of degree neighbours of which only part is there, from
+// place from on: the other elements of out, and of places, unless that is nil, are left alone, for
+// other parts. Not all of the list is chosen.
 func (c *chooser) floydPart(out, places []uint32, degree, from int, part []uint32, key uint64) {
 	c.places = resize(c.places, len(out))
 	c.floyd(c.places, degree, key)
@@ -198,8 +204,8 @@ func (c *chooser) floydPart(out, places []uint32, degree, from int, part []uint3
 	}
 }
 
-// floyd fills out with different places below d, more than out has, by Floyd's algorithm (Bentley and Floyd 1987): as many
-// draws, and every set of places is equally likely.
+// floyd fills out with different places below d, more than out has, by Floyd's algorithm (Bentley
+// and Floyd 1987): as many draws, and every set of places is equally likely.
 func (c *chooser) floyd(out []uint32, d int, key uint64) {
 	k := len(out)
 	switch {

@@ -15,7 +15,8 @@ type job struct {
 	block *Block
 	dst   []uint32
 	draws draws
-	// lists are the nodes whose lists are wanted: dst, or where the walkers are. Once the block is drawn, it is only for Values.
+	// lists are the nodes whose lists are wanted: dst, or where the walkers are. Once the block is
+	// drawn, it is only for Values.
 	lists   []uint32
 	drawn   bool
 	walkers *walkers // of RW
@@ -57,22 +58,24 @@ type cold struct {
 	parts map[int]*partial // of lists of which some parts have come, by pair
 }
 
-// pair is a list that a job wants: the node in the upper half, and in the lower which list of the group it is. So sorting
-// pairs as numbers puts lists in the order of the file.
+// pair is a list that a job wants: the node in the upper half, and in the lower which list of the
+// group it is. So sorting pairs as numbers puts lists in the order of the file.
 type pair uint64
 
 func (p pair) node() uint32 { return uint32(p >> 32) }
 func (p pair) list() uint32 { return uint32(p) }
 
-// maxPairs is how many cold lists a pass draws from. When a hop wants more, it makes several passes, each over a range of
-// nodes, so that every list is still read once, and all of them in the order of the file. A pass over the 65,536th part of the nodes
-// is not split further, so groups of more than 32 batches may take more in theory.
+// maxPairs is how many cold lists a pass draws from. When a hop wants more, it makes several
+// passes, each over a range of nodes, so that every list is still read once, and all of them in the
+// order of the file. A pass over the 65,536th part of the nodes is not split further, so groups of
+// more than 32 batches may take more in theory.
 const maxPairs = 1 << 21
 
 // pairBytes is what a cold list that a batch draws from takes in it.
 const pairBytes = 8 + 8 + 4 + 4
 
-// readLists draws from the lists of jobs, all of one relation, that are not resident, of which there are at most misses.
+// readLists draws from the lists of jobs, all of one relation, that are not resident, of which
+// there are at most misses.
 func (s *Sampler) readLists(ctx context.Context, jobs []job, misses int64) error {
 	if s.Weighted { // whose places were chosen by their weights
 		for i := range jobs {
@@ -93,7 +96,8 @@ func (s *Sampler) readLists(ctx context.Context, jobs []job, misses int64) error
 	})
 }
 
-// remember puts into places what Nbr has of lists that are not resident: their places, until the lists come.
+// remember puts into places what Nbr has of lists that are not resident: their places, until the
+// lists come.
 func (j *job) remember() {
 	b := j.block
 	if !b.brings {
@@ -156,7 +160,8 @@ func (s *Sampler) serve(c *chooser, jobs []job, at, from int, part []uint32) (er
 	return err
 }
 
-// readWeights chooses from the lists of jobs that are not resident, by their weights, the places of neighbours.
+// readWeights chooses from the lists of jobs that are not resident, by their weights, the places of
+// neighbours.
 func (s *Sampler) readWeights(ctx context.Context, jobs []job, misses int64) error {
 	return s.passes(jobs, misses, func() error {
 		return jobs[0].weighted.ReadWeights(ctx, s.nodes, func(i, from int, part []float32) error {
@@ -232,8 +237,8 @@ func (s *Sampler) of(jobs []job, at int) (j *job, n int, v uint32) {
 	return &jobs[i], int(p.list() - s.bases[i]), p.node()
 }
 
-// passes calls read for every range of nodes that holds at most maxPairs of the cold lists of jobs, with s.nodes, s.pairs and
-// s.first set to what it wants.
+// passes calls read for every range of nodes that holds at most maxPairs of the cold lists of jobs,
+// with s.nodes, s.pairs and s.first set to what it wants.
 func (s *Sampler) passes(jobs []job, misses int64, read func() error) error {
 	s.bases = s.bases[:0]
 	total := 0
@@ -257,7 +262,8 @@ func (s *Sampler) passes(jobs []job, misses int64, read func() error) error {
 // nodeRange is the nodes from lo to hi, hi not included.
 type nodeRange struct{ lo, hi uint64 }
 
-// ranges splits the nodes into ranges with at most maxPairs cold lists each, as far as that goes without a finer count.
+// ranges splits the nodes into ranges with at most maxPairs cold lists each, as far as that goes
+// without a finer count.
 func (s *Sampler) ranges(jobs []job, misses int64) []nodeRange {
 	all := nodeRange{uint64(jobs[0].resident), uint64(jobs[0].topo.Nodes())}
 	if misses <= int64(s.maxPairs) {
@@ -280,8 +286,8 @@ func (s *Sampler) ranges(jobs []job, misses int64) []nodeRange {
 	return append(ranges, nodeRange{lo, all.hi})
 }
 
-// wanted calls do with the lists of jobs whose nodes lie in r, where nothing is resident, and which have something to draw: with
-// the node, and which list of the group it is.
+// wanted calls do with the lists of jobs whose nodes lie in r, where nothing is resident, and which
+// have something to draw: with the node, and which list of the group it is.
 func (s *Sampler) wanted(jobs []job, r nodeRange, do func(v, list uint32)) {
 	for i := range jobs {
 		j := &jobs[i]
@@ -304,7 +310,8 @@ func (s *Sampler) wants(j *job, n int, v uint32) bool {
 	return j.block.Start[n] < j.block.End[n]
 }
 
-// collect sets pairs to those of r, sorted, nodes to theirs, each once, and first to where each of them begins.
+// collect sets pairs to those of r, sorted, nodes to theirs, each once, and first to where each of
+// them begins.
 func (s *Sampler) collect(jobs []job, r nodeRange) {
 	s.pairs = s.pairs[:0]
 	s.wanted(jobs, r, func(v, list uint32) { s.pairs = append(s.pairs, pair(v)<<32|pair(list)) })
@@ -319,7 +326,8 @@ func (s *Sampler) collect(jobs []job, r nodeRange) {
 	s.first = append(s.first, uint32(len(s.pairs)))
 }
 
-// sortByNode sorts pairs, whose nodes lie in r, by radix: the lowest bits first, keeping the order of what is equal.
+// sortByNode sorts pairs, whose nodes lie in r, by radix: the lowest bits first, keeping the order
+// of what is equal.
 func sortByNode(pairs, scratch []pair, r nodeRange) {
 	const digit = 11 // a table of 2,048 counts stays in the fastest cache
 	var counts [1 << digit]int

@@ -13,23 +13,25 @@ import (
 type Kind string
 
 const (
-	// NS is neighbour sampling without replacement (GraphSAGE): of a node with d in-neighbours min(k, d), each set equally
-	// likely, nodes independent of each other.
+	// NS is neighbour sampling without replacement (GraphSAGE): of a node with d in-neighbours
+	// min(k, d), each set equally likely, nodes independent of each other.
 	NS Kind = "ns"
-	// Labor0 is LABOR-0 (Balin and Çatalyürek, NeurIPS 2023, section 3.2): every vertex t has one number r_t a layer, and s
-	// keeps its min(k, d) neighbours of the smallest (sequential Poisson sampling, appendix A.3), or with Config.Poisson those
-	// with r_t ≤ k/d. Nodes that share neighbours so keep the same ones. Parallel edges have one number, that of their source,
-	// and mostly stay or go together: GCN's sums are then unbiased under Poisson only.
+	// Labor0 is LABOR-0 (Balin and Çatalyürek, NeurIPS 2023, section 3.2): every vertex t has one
+	// number r_t a layer, and s keeps its min(k, d) neighbours of the smallest (sequential Poisson
+	// sampling, appendix A.3), or with Config.Poisson those with r_t ≤ k/d. Nodes that share
+	// neighbours so keep the same ones. Parallel edges have one number, that of their source, and
+	// mostly stay or go together: GCN's sums are then unbiased under Poisson only.
 	Labor0 Kind = "labor0"
-	// LaborStar is LABOR-*: t is kept by s when r_t ≤ c_s·π_t, π being what makes the expected number of different sources
-	// smallest at the variance that NS has (equations 11 to 16 there, iterated to convergence). How many a node keeps varies. It
-	// needs the lists of all destinations at a time, of all relations from one type, up to 48 bytes a neighbour; others need a part of
-	// one list. Since π depends on all destinations of a batch, batches that share random numbers
-	// do not draw the same edges. With NS and Labor0 a batch alone draws a part of what it draws
-	// together with others; with LaborStar it need not.
+	// LaborStar is LABOR-*: t is kept by s when r_t ≤ c_s·π_t, π being what makes the expected
+	// number of different sources smallest at the variance that NS has (equations 11 to 16 there,
+	// iterated to convergence). How many a node keeps varies. It needs the lists of all
+	// destinations at a time, of all relations from one type, up to 48 bytes a neighbour; others
+	// need a part of one list. Since π depends on all destinations of a batch, batches that share
+	// random numbers do not draw the same edges. With NS and Labor0 a batch alone draws a part of
+	// what it draws together with others; with LaborStar it need not.
 	LaborStar Kind = "labor-star"
-	// RW is PinSAGE's (Ying et al., KDD 2018, section 3.1): of the nodes that random walks from s visit, the k that are visited
-	// most often.
+	// RW is PinSAGE's (Ying et al., KDD 2018, section 3.1): of the nodes that random walks from s
+	// visit, the k that are visited most often.
 	RW Kind = "rw"
 )
 
@@ -39,8 +41,8 @@ var Kinds = []Kind{NS, Labor0, LaborStar, RW}
 // All as a fanout means every neighbour.
 const All = -1
 
-// Walk is what RW does from each destination: Walks walks of Length steps, each of which begins at the destination again
-// with probability Restart.
+// Walk is what RW does from each destination: Walks walks of Length steps, each of which begins at
+// the destination again with probability Restart.
 type Walk struct {
 	Length  int     `json:"walk_length"`
 	Walks   int     `json:"walks"`
@@ -53,43 +55,49 @@ var DefaultWalk = Walk{Length: 3, Walks: 10, Restart: 0.5}
 // Config says how neighbours are drawn, and what blocks hold. The zero Kind is NS.
 type Config struct {
 	Kind Kind
-	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, All for every one; Fanouts[0] belongs to the last
-	// layer. 0 draws none.
+	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, All for every one;
+	// Fanouts[0] belongs to the last layer. 0 draws none.
 	Fanouts []int
-	// OfRelation[r] are those of relation r, hop by hop, where it has some of its own. It is as long as there are relations, or
-	// empty.
+	// OfRelation[r] are those of relation r, hop by hop, where it has some of its own. It is as
+	// long as there are relations, or empty.
 	OfRelation [][]int
 	// LayerDependency makes a vertex draw the same at every layer: hashes leave out the layer.
 	LayerDependency bool
-	// Poisson makes LABOR-0 keep t when r_t ≤ k/d, as the paper has it, so that how many are kept varies.
+	// Poisson makes LABOR-0 keep t when r_t ≤ k/d, as the paper has it, so that how many are kept
+	// varies.
 	Poisson bool
 	// Smoothed draws from numbers that drift from one seed of a Z to the next. RW cannot.
 	Smoothed bool
-	// Weighted draws neighbours of NS in proportion to the weights of their edges, which the topology must have.
+	// Weighted draws neighbours of NS in proportion to the weights of their edges, which the
+	// topology must have.
 	Weighted bool
 	Walk     Walk // of RW
 	Options
 }
 
-// Options says what blocks hold beyond the neighbours that are drawn; the draws are the same under all of them. The
-// zero value adds nothing.
+// Options says what blocks hold beyond the neighbours that are drawn; the draws are the same under
+// all of them. The zero value adds nothing.
 type Options struct {
-	// SelfLoops makes every destination its own neighbour exactly once, as the last of its list. A self loop that the
-	// topology has is drawn like any other neighbour, takes its place among the fanout, and is then dropped for this
-	// one: of a node with d in-neighbours, c of them itself, min(k, d) are drawn and between min(k, d)-c and min(k, d)
-	// stay.
+	// SelfLoops makes every destination its own neighbour exactly once, as the last of its list. A
+	// self loop that the topology has is drawn like any other neighbour, takes its place among the
+	// fanout, and is then dropped for this one: of a node with d in-neighbours, c of them itself,
+	// min(k, d) are drawn and between min(k, d)-c and min(k, d) stay.
 	SelfLoops bool
-	// GCN fills Block.Weight with the weights of GCN's sum, and needs SelfLoops. The weight of the edge from u to v is
-	// 1/√(d̂(u)·d̂(v)), where d̂ is the in-degree in the whole topology without self loops, plus 1: gcn_norm of PyTorch
-	// Geometric, which looks at the in-degree of both ends, so that on a directed graph it is not the source's out-degree
-	// that counts. Weights of drawn neighbours are multiplied by the inverse of their inclusion probability, which is
-	// d/min(k, d) but under LABOR-*, so that the expected sum is that of all neighbours; the self loop is always there and
-	// needs no factor. Counting the self loops of sources reads their neighbour lists.
+	// GCN fills Block.Weight with the weights of GCN's sum, and needs SelfLoops. The weight of the
+	// edge from u to v is 1/√(d̂(u)·d̂(v)), where d̂ is the in-degree in the whole topology without
+	// self loops, plus 1: gcn_norm of PyTorch Geometric, which looks at the in-degree of both ends,
+	// so that on a directed graph it is not the source's out-degree that counts. Weights of drawn
+	// neighbours are multiplied by the inverse of their inclusion probability, which is d/min(k, d)
+	// but under LABOR-*, so that the expected sum is that of all neighbours; the self loop is
+	// always there and needs no factor. Counting the self loops of sources reads their neighbour
+	// lists.
 	GCN bool
-	// RevEdges fills Block.RevEdge even where edges have no weights, for networks that give them values.
+	// RevEdges fills Block.RevEdge even where edges have no weights, for networks that give them
+	// values.
 	RevEdges bool
-	// RevInput reverses the input layer as well, for networks that transform its rows before they sum them. RevTypes says for
-	// which types of sources it does where RevInput does not: for those whose rows gradients flow to.
+	// RevInput reverses the input layer as well, for networks that transform its rows before they
+	// sum them. RevTypes says for which types of sources it does where RevInput does not: for those
+	// whose rows gradients flow to.
 	RevInput bool
 	RevTypes []bool
 }

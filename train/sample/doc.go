@@ -1,49 +1,60 @@
-// Package sample turns seed nodes into layers of blocks, the sampled subgraphs that a step computes on.
+// Package sample turns seed nodes into layers of blocks, the sampled subgraphs that a step computes
+// on.
 //
-// Four things to know. A [Batch] has a [Layer] for each hop. A layer has the nodes of each type, a [Frontier], destinations first,
-// and the edges of each relation, a [Block] in CSR2 form. A [Schema] numbers types and relations; most graphs have one of each,
-// which is no special case. A [Sampler] draws batches as its [Config] says: by neighbour sampling, LABOR-0, LABOR-* or random
-// walks. Every draw is a hash of (z, layer, type or relation, node), so a batch is the same whoever draws it and whenever. Nodes
-// are hashed by their id as stored: the order of a dataset is part of its identity.
+// Four things to know. A [Batch] has a [Layer] for each hop. A layer has the nodes of each type, a
+// [Frontier], destinations first, and the edges of each relation, a [Block] in CSR2 form. A
+// [Schema] numbers types and relations; most graphs have one of each, which is no special case. A
+// [Sampler] draws batches as its [Config] says: by neighbour sampling, LABOR-0, LABOR-* or random
+// walks. Every draw is a hash of (z, layer, type or relation, node), so a batch is the same whoever
+// draws it and whenever. Nodes are hashed by their id as stored: the order of a dataset is part of
+// its identity.
 //
-// The z of each step comes from a [Schedule]. With κ = 1 batches are independent; with more, consecutive ones share their
-// draws (nested) or those drift (smoothed), so that the next batch wants much of what the last one had.
+// The z of each step comes from a [Schedule]. With κ = 1 batches are independent; with more,
+// consecutive ones share their draws (nested) or those drift (smoothed), so that the next batch
+// wants much of what the last one had.
 //
-// [Options] add what some networks need of a block: each destination among its own neighbours, the weights of GCN's
-// sum, the places of edges seen from their sources. They change no draw.
+// [Options] add what some networks need of a block: each destination among its own neighbours, the
+// weights of GCN's sum, the places of edges seen from their sources. They change no draw.
 //
-// A [Topology] has the lists of a relation, resident or on disk; [AtHand] makes one of lists in memory. Batches are drawn together,
-// hop by hop and relation by relation: the lists that are on disk and that any batch wants are read in one pass over the file, and
-// the sources of each type are numbered once a hop.
+// A [Topology] has the lists of a relation, resident or on disk; [AtHand] makes one of lists in
+// memory. Batches are drawn together, hop by hop and relation by relation: the lists that are on
+// disk and that any batch wants are read in one pass over the file, and the sources of each type
+// are numbered once a hop.
 //
-// [Sampler.SampleFar] draws more batches than fit in memory with one pass of the file a hop: what does not fit waits in a [Room].
+// [Sampler.SampleFar] draws more batches than fit in memory with one pass of the file a hop: what
+// does not fit waits in a [Room].
 //
-// Edges may bring [Values] along, from [Sampler.Bring] on: a block has them beside its neighbours. They change no draw, and are read
-// once all hops are drawn.
+// Edges may bring [Values] along, from [Sampler.Bring] on: a block has them beside its neighbours.
+// They change no draw, and are read once all hops are drawn.
 //
 // A batch can be drawn [Without] some edges to its seeds: the links that it scores.
 //
-// An [Expander] changes between hops what is drawn further: historical embeddings prune there, and workers that cooperate add what
-// others asked for. Each source then has an [Origin], and Batch.Inputs are the rows that the batch itself reads.
+// An [Expander] changes between hops what is drawn further: historical embeddings prune there, and
+// workers that cooperate add what others asked for. Each source then has an [Origin], and
+// Batch.Inputs are the rows that the batch itself reads.
 //
-// What is drawn of a hub is bounded by the fanout, and so is the memory of drawing it, but for LABOR-*, which looks at the
-// lists of all destinations of a hop at once: up to 44 bytes a neighbour, and 4 more where its list is not resident. A list that
-// loses edges is copied, at 4 bytes a neighbour, 8 with weights: those that are not resident of as many batches as Sampler.Bytes
-// allows.
+// What is drawn of a hub is bounded by the fanout, and so is the memory of drawing it, but for
+// LABOR-*, which looks at the lists of all destinations of a hop at once: up to 44 bytes a
+// neighbour, and 4 more where its list is not resident. A list that loses edges is copied, at 4
+// bytes a neighbour, 8 with weights: those that are not resident of as many batches as
+// Sampler.Bytes allows.
 //
 // [Sampler.Pack] makes a batch bytes, which may wait on disk, and [Sampler.Unpack] makes it again.
 //
-// A Batch owns its slices and is refilled without allocating for nodes or edges once they have grown. A Sampler is used by one
-// goroutine at a time; several Samplers may share one topology. Where lists are mapped, set Sampler.Guard to store.Guard.
+// A Batch owns its slices and is refilled without allocating for nodes or edges once they have
+// grown. A Sampler is used by one goroutine at a time; several Samplers may share one topology.
+// Where lists are mapped, set Sampler.Guard to store.Guard.
 //
-// Start at [Sampler.Sample]. What a worker does is in drawer.go; how neighbours are chosen in choose.go; how lists are read in
-// cold.go, and values in values.go; how edges are left out in without.go; what batches are as bytes in
-// pack.go; how more of them are drawn than fit in memory in horizon.go.
+// Start at [Sampler.Sample]. What a worker does is in drawer.go; how neighbours are chosen in
+// choose.go; how lists are read in cold.go, and values in values.go; how edges are left out in
+// without.go; what batches are as bytes in pack.go; how more of them are drawn than fit in memory
+// in horizon.go.
 //
 // # Why not
 //
-// Nanoseconds an edge that numbering took on an Intel Xeon with 2 MiB of L2, best of several beside other work, fanouts 15,10,5
-// and 1,000 seeds, of 200,000 nodes and of 10 million. As it is: 2.2 by the array (0.8 MB), 16 by the table (8 MB).
+// Nanoseconds an edge that numbering took on an Intel Xeon with 2 MiB of L2, best of several beside
+// other work, fanouts 15,10,5 and 1,000 seeds, of 200,000 nodes and of 10 million. As it is: 2.2 by
+// the array (0.8 MB), 16 by the table (8 MB).
 //
 //   - An array whatever the size of the graph: 20 at 10 million nodes, whose 40 MB miss every cache and are 444 MB a worker at
 //     papers100M's 111 million.

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// drawer is what one goroutine draws with: the rules, and scratch. A layer is made in two passes: fill draws the neighbours of each
-// block from resident lists, as ids; finish numbers the ids of all blocks. In between, the other lists are read and drawn from.
+// drawer is what one goroutine draws with: the rules, and scratch. A layer is made in two passes:
+// fill draws the neighbours of each block from resident lists, as ids; finish numbers the ids of
+// all blocks. In between, the other lists are read and drawn from.
 type drawer struct {
 	Config
 	schema Schema
@@ -24,7 +25,8 @@ type drawer struct {
 	bytes   []byte // of a batch
 	touched uint32 // a sum of what was read early, so that reading it is not left out
 
-	// For weights: of each destination, how many neighbours stand behind a drawn one, and of each source, 1/√d̂.
+	// For weights: of each destination, how many neighbours stand behind a drawn one, and of each
+	// source, 1/√d̂.
 	factor, norm []float64
 }
 
@@ -34,9 +36,10 @@ type finished struct {
 	hop int
 }
 
-// ahead is how many list heads are read before the first of them is used: these reads are cache misses that do not wait for each
-// other, and a processor has ten or more under way at a time. With 16, batches of 10 million nodes took a tenth longer, with 8 a
-// fifth. It is also how many lists are drawn from between two looks at the context.
+// ahead is how many list heads are read before the first of them is used: these reads are cache
+// misses that do not wait for each other, and a processor has ten or more under way at a time. With
+// 16, batches of 10 million nodes took a tenth longer, with 8 a fifth. It is also how many lists
+// are drawn from between two looks at the context.
 const ahead = 64
 
 func newDrawer(s Schema, c Config) drawer {
@@ -93,7 +96,8 @@ func (b *Block) start(dst int) {
 	b.Nbr, b.Weight, b.Values, b.Rows, b.places = b.Nbr[:0], b.Weight[:0], b.Values[:0], b.Rows[:0], b.places[:0]
 }
 
-// make gives destination i of b places for n neighbours, and where SelfLoops wants one place more, leaves it free behind them.
+// make gives destination i of b places for n neighbours, and where SelfLoops wants one place more,
+// leaves it free behind them.
 func (d *drawer) make(b *Block, i, n int) {
 	start, free := len(b.Nbr), 0
 	if d.SelfLoops {
@@ -112,8 +116,8 @@ func (d *drawer) make(b *Block, i, n int) {
 	b.Start[i], b.End[i] = uint32(start), uint32(start+n)
 }
 
-// fill gives each destination of j its places in Nbr, and draws neighbours, as ids, from the lists that are at hand. It counts
-// lists at hand that were drawn from, and others.
+// fill gives each destination of j its places in Nbr, and draws neighbours, as ids, from the lists
+// that are at hand. It counts lists at hand that were drawn from, and others.
 func (d *drawer) fill(ctx context.Context, j *job) (hits, misses int, err error) {
 	b, dst, draws := j.block, j.dst, &j.draws
 	b.start(len(dst))
@@ -168,7 +172,8 @@ func (d *drawer) trim(b *Block, i int) {
 	b.places = b.places[:min(len(b.places), int(b.End[i]))]
 }
 
-// drawn, values and placesOf are the positions of destination i in Nbr, and in Weight and places, if those are in use.
+// drawn, values and placesOf are the positions of destination i in Nbr, and in Weight and places,
+// if those are in use.
 func (b *Block) drawn(i int) []uint32 { return b.Nbr[b.Start[i]:b.End[i]] }
 
 func (b *Block) values(i int) []float32 {
@@ -185,7 +190,8 @@ func (b *Block) placesOf(i int) []uint32 {
 	return b.places[b.Start[i]:b.End[i]]
 }
 
-// read sets lists to r's lists of at most ahead nodes, and reads both ends of each. The error is ctx's.
+// read sets lists to r's lists of at most ahead nodes, and reads both ends of each. The error is
+// ctx's.
 func (d *drawer) read(ctx context.Context, r *relation, nodes []uint32) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -211,7 +217,8 @@ func (d *drawer) appendLists(ctx context.Context, lists []list, r *relation, nod
 	return lists, nil
 }
 
-// finish turns ids in the blocks of a hop into positions among the sources of their type, and adds what Options want.
+// finish turns ids in the blocks of a hop into positions among the sources of their type, and adds
+// what Options want.
 func (d *drawer) finish(b *Batch, hop int) error {
 	if err := d.join(b, hop); err != nil {
 		return err
@@ -256,7 +263,8 @@ func (d *drawer) join(b *Batch, hop int) error {
 	return nil
 }
 
-// reverse gives the blocks of a layer of b their reverse, where Options want one, and reverseRoom the room for it.
+// reverse gives the blocks of a layer of b their reverse, where Options want one, and reverseRoom
+// the room for it.
 func (o *Options) reverse(s *Schema, b *Batch, at int) { o.reverseBy((*Block).reverse, s, b, at) }
 func (o *Options) reverseRoom(s *Schema, b *Batch, at int) {
 	o.reverseBy((*Block).reverseRoom, s, b, at)

@@ -5,15 +5,17 @@ import (
 	"fmt"
 )
 
-// Expander decides between hops what is drawn further. It may leave out sources whose rows come from elsewhere, and add nodes that
-// others asked for.
+// Expander decides between hops what is drawn further. It may leave out sources whose rows come
+// from elsewhere, and add nodes that others asked for.
 //
-// Expand is called on the goroutine that called Sample, once a hop, when all batches of the group have drawn it: for hop 0 first,
-// for the last hop too. found has the sources of each batch and type, as Frontier.Src; it is lent until Expand returns.
+// Expand is called on the goroutine that called Sample, once a hop, when all batches of the group
+// have drawn it: for hop 0 first, for the last hop too. found has the sources of each batch and
+// type, as Frontier.Src; it is lent until Expand returns.
 //
-// Of next, the nodes of a batch and type differ from each other. They are the destinations of the next hop; after the last hop they
-// are the rows that the batch reads, its Inputs. origins has one for each of found. Both are copied. Where there are no origins all of
-// found are drawn further, in their order, and next is not looked at.
+// Of next, the nodes of a batch and type differ from each other. They are the destinations of the
+// next hop; after the last hop they are the rows that the batch reads, its Inputs. origins has one
+// for each of found. Both are copied. Where there are no origins all of found are drawn further, in
+// their order, and next is not looked at.
 //
 // An Expander is made for a group, so it knows which steps these batches are.
 type Expander interface {

@@ -42,8 +42,8 @@ func dropHalf(batch, typ, hop int, found []uint32) (next []uint32, origins []Ori
 	return next, origins
 }
 
-// pruned is what is left of a batch that was drawn whole, once half of each hop is dropped: from the seeds inward, the edges of those
-// that are live, and new numbers.
+// pruned is what is left of a batch that was drawn whole, once half of each hop is dropped: from
+// the seeds inward, the edges of those that are live, and new numbers.
 func pruned(w *reference, full *Batch, batch int) (b *Batch, inputs [][]uint32) {
 	b = &Batch{Seeds: full.Seeds, Layers: make([]Layer, len(full.Layers))}
 	live := full.Seeds
@@ -96,8 +96,9 @@ func pruned(w *reference, full *Batch, batch int) (b *Batch, inputs [][]uint32) 
 	return b, live
 }
 
-// TestExpanderThatDrops: to drop half of what each hop found leaves what is live of a batch that was drawn whole, for NS and LABOR-0,
-// whose draws depend on nothing else; and the lists of what was dropped are not read.
+// TestExpanderThatDrops: to drop half of what each hop found leaves what is live of a batch that
+// was drawn whole, for NS and LABOR-0, whose draws depend on nothing else; and the lists of what
+// was dropped are not read.
 func TestExpanderThatDrops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema, topo := typedGraph(t)
@@ -156,7 +157,8 @@ func TestExpanderThatDrops(t *testing.T) {
 	})
 }
 
-// TestExpanderThatAdds: what is drawn below is what a batch of as many layers draws from the nodes that were given back.
+// TestExpanderThatAdds: what is drawn below is what a batch of as many layers draws from the nodes
+// that were given back.
 func TestExpanderThatAdds(t *testing.T) {
 	topo := wide(300, 8)
 	for _, c := range everyKind() {
@@ -183,7 +185,8 @@ func TestExpanderThatAdds(t *testing.T) {
 	}
 }
 
-// TestExpanderFails: its error is that of the draw, and nothing is drawn after it; and what it gives back must fit.
+// TestExpanderFails: its error is that of the draw, and nothing is drawn after it; and what it
+// gives back must fit.
 func TestExpanderFails(t *testing.T) {
 	mine := errors.New("mine")
 	tier := &tiered{lists: wide(100, 8), part: 1000}

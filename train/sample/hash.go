@@ -2,7 +2,8 @@ package sample
 
 import "math/bits"
 
-// mix is the finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit of x reaches every bit of the result.
+// mix is the finaliser of SplitMix64 (Steele, Lea and Flood 2014): every bit of x reaches every bit
+// of the result.
 func mix(x uint64) uint64 {
 	x ^= x >> 30
 	x *= 0xbf58476d1ce4e5b9
@@ -25,8 +26,8 @@ func Hash(words ...uint64) uint64 {
 // Fold is Hash of the words that h is the hash of, and of w after them.
 func Fold(h, w uint64) uint64 { return mix((h ^ w) + golden) }
 
-// Key is x's key for type or relation i: for the first of them x itself, so that a graph of one type and one relation draws what it
-// drew before there were more.
+// Key is x's key for type or relation i: for the first of them x itself, so that a graph of one
+// type and one relation draws what it drew before there were more.
 func Key(x uint64, i int) uint64 {
 	if i == 0 {
 		return x
@@ -34,7 +35,8 @@ func Key(x uint64, i int) uint64 {
 	return Hash(x, uint64(i))
 }
 
-// StepSeed is a hash of a step, for what is drawn anew in each: dropout, and batches that share nothing ([Alone]).
+// StepSeed is a hash of a step, for what is drawn anew in each: dropout, and batches that share
+// nothing ([Alone]).
 func StepSeed(seed uint64, epoch, step int) uint64 {
 	return Hash(seed, 1, uint64(epoch), uint64(step))
 }
@@ -45,7 +47,8 @@ func draw(key uint64, j, n int) int {
 	return int(hi)
 }
 
-// Shuffle permutes ids in place, a permutation for each (seed, epoch): the order in which an epoch meets its seeds.
+// Shuffle permutes ids in place, a permutation for each (seed, epoch): the order in which an epoch
+// meets its seeds.
 func Shuffle(ids []uint32, seed uint64, epoch int) {
 	key := Hash(seed, 2, uint64(epoch))
 	for i := len(ids) - 1; i > 0; i-- {

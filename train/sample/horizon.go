@@ -8,33 +8,40 @@ import (
 	"sync/atomic"
 )
 
-// A horizon is steps that are drawn together, more of them than fit in memory. A hop of it goes in two halves.
+// A horizon is steps that are drawn together, more of them than fit in memory. A hop of it goes in
+// two halves.
 //
-// First the lists that are not resident, relation by relation. Which step wants which list has been noted as pairs of a node and the
-// number of the list, counted over the horizon, and range by range of nodes they are sorted, the lists are read, and what each step
-// draws of them is sent to the part that the step is in. So the file is read in its order, and each list once.
+// First the lists that are not resident, relation by relation. Which step wants which list has been
+// noted as pairs of a node and the number of the list, counted over the horizon, and range by range
+// of nodes they are sorted, the lists are read, and what each step draws of them is sent to the
+// part that the step is in. So the file is read in its order, and each list once.
 //
-// Then part by part: its steps are taken up again, draw from resident lists, get what was drawn for them, and are finished. Their
-// sources are the next destinations: pairs are noted, and the steps are put away, into smaller parts, as they have become larger.
+// Then part by part: its steps are taken up again, draw from resident lists, get what was drawn for
+// them, and are finished. Their sources are the next destinations: pairs are noted, and the steps
+// are put away, into smaller parts, as they have become larger.
 //
 // A list that loses edges in a step is sent to it whole, since what is left out is with the step.
 
-// Far says whether SampleFar draws as c says: kinds that choose from one list at a time, and by no weights of edges.
+// Far says whether SampleFar draws as c says: kinds that choose from one list at a time, and by no
+// weights of edges.
 func (c *Config) Far() bool {
 	return (c.Kind == NS || c.Kind == Labor0 || c.Kind == "") && !c.Weighted
 }
 
-// SampleFar draws n batches of what from says of each, and calls done with them in order: batches are those of [Sampler.Sample], bit
-// for bit, but for the reverse of their blocks, of which there is the size alone: whoever draws so many packs them, and Unpack makes it.
-// Each list that is not resident is read once a hop, however many batches want it; lists that lose edges ([Without]), values
-// and rows are read once for each part of the batches, in a pass as Sample makes them.
+// SampleFar draws n batches of what from says of each, and calls done with them in order: batches
+// are those of [Sampler.Sample], bit for bit, but for the reverse of their blocks, of which there
+// is the size alone: whoever draws so many packs them, and Unpack makes it. Each list that is not
+// resident is read once a hop, however many batches want it; lists that lose edges ([Without]),
+// values and rows are read once for each part of the batches, in a pass as Sample makes them.
 //
-// Bytes bounds what it takes: batches of a part half of it, at least one batch, and pairs and records a quarter each. What does not
-// fit waits in room, which fewer batches do not need. For each range of nodes a buffer of 4 KiB comes on top, and for each part one of
-// 2 KiB a goroutine that reads. What is read, and in which passes, depends on the batches and Bytes alone.
+// Bytes bounds what it takes: batches of a part half of it, at least one batch, and pairs and
+// records a quarter each. What does not fit waits in room, which fewer batches do not need. For
+// each range of nodes a buffer of 4 KiB comes on top, and for each part one of 2 KiB a goroutine
+// that reads. What is read, and in which passes, depends on the batches and Bytes alone.
 //
-// from and done are called on this goroutine. What from returns is lent until it is called again; done's batch, until done returns.
-// The error is one of Sample's, of the room, or done's; then runs of the room may have records left. A Config that is not Far panics.
+// from and done are called on this goroutine. What from returns is lent until it is called again;
+// done's batch, until done returns. The error is one of Sample's, of the room, or done's; then runs
+// of the room may have records left. A Config that is not Far panics.
 func (s *Sampler) SampleFar(ctx context.Context, room Room, n int, from func(i int) (Z, [][]uint32, []Without), done func(i int, b *Batch) error) error {
 	if !s.Far() {
 		panic("sample: SampleFar: LABOR-*, walks and weighted draws are drawn by Sample")
@@ -174,7 +181,8 @@ func (h *horizon) prepare(hop int) {
 	}
 }
 
-// admit notes what b, which is step i, wants at a hop, and gives it a place in a part. Steps are admitted in their order.
+// admit notes what b, which is step i, wants at a hop, and gives it a place in a part. Steps are
+// admitted in their order.
 func (h *horizon) admit(b *Batch, i, hop int) error {
 	layer := &b.Layers[len(b.Layers)-1-hop]
 	for _, r := range h.all {
@@ -212,7 +220,8 @@ func (h *horizon) admit(b *Batch, i, hop int) error {
 	return nil
 }
 
-// bytesAt is about what b takes once a hop of it is drawn, and more where lists are shorter than the fanout.
+// bytesAt is about what b takes once a hop of it is drawn, and more where lists are shorter than
+// the fanout.
 func (h *horizon) bytesAt(b *Batch, hop int) int64 {
 	at, last := len(b.Layers)-1-hop, hop == len(h.Fanouts)-1
 	words := 0

@@ -142,8 +142,8 @@ func requireHorizon(t *rapid.T, s *Sampler, room Room) {
 	require.Equal(t, n, next)
 }
 
-// TestHorizonDrawsTheSame: whatever is resident, in memory or in the room, however many steps are in a part and pairs in a range, and
-// whoever draws them.
+// TestHorizonDrawsTheSame: whatever is resident, in memory or in the room, however many steps are
+// in a part and pairs in a range, and whoever draws them.
 func TestHorizonDrawsTheSame(t *testing.T) {
 	spilt, kept := 0, 0
 	storetest.CheckUntil(t, func(t *rapid.T) {
@@ -167,8 +167,8 @@ func TestHorizonDrawsTheSame(t *testing.T) {
 	t.Logf("%d horizons in the room, %d in memory", spilt, kept)
 }
 
-// TestHorizonReadsEachListOnce: a hop is one pass in the order of the file, however many parts and ranges there are, and what is counted
-// is what Sample counts that draws all batches together.
+// TestHorizonReadsEachListOnce: a hop is one pass in the order of the file, however many parts and
+// ranges there are, and what is counted is what Sample counts that draws all batches together.
 func TestHorizonReadsEachListOnce(t *testing.T) {
 	topo := wide(20_000, 8)
 	const n = 12
@@ -362,7 +362,8 @@ func (r garbledRun) Each(ctx context.Context, do func(records []byte) error) err
 	})
 }
 
-// TestHorizonSurvivesGarbage: records that were not appended are an error or other batches, and no panic of a worker's.
+// TestHorizonSurvivesGarbage: records that were not appended are an error or other batches, and no
+// panic of a worker's.
 func TestHorizonSurvivesGarbage(t *testing.T) {
 	failed := 0
 	for range 100 {
@@ -393,8 +394,8 @@ func TestHorizonOfNothing(t *testing.T) {
 	}
 }
 
-// TestQueueKeepsWhatItMay: whatever comes is passed on, range by range in the order of nodes, and no more at once than may be in
-// memory, unless one node has more.
+// TestQueueKeepsWhatItMay: whatever comes is passed on, range by range in the order of nodes, and
+// no more at once than may be in memory, unless one node has more.
 func TestQueueKeepsWhatItMay(t *testing.T) {
 	s := NewSampler(AtHand(lists{{}}), Config{}, 2)
 	rapid.Check(t, func(t *rapid.T) {
@@ -438,7 +439,8 @@ func TestQueueKeepsWhatItMay(t *testing.T) {
 	})
 }
 
-// halfCold is a csr of which few lists are resident: the others are read in order, by two goroutines.
+// halfCold is a csr of which few lists are resident: the others are read in order, by two
+// goroutines.
 type halfCold struct{ *csr }
 
 func (c halfCold) Resident() uint32                                      { return uint32(c.Nodes() / 100) }
@@ -459,7 +461,8 @@ func (c halfCold) Read(_ context.Context, nodes []uint32, serve func(i, from int
 	return errors.Join(errs...)
 }
 
-// BenchmarkHorizon draws 32 steps of 1,000 seeds from a graph of which one hundredth is resident: far, and by Sample in groups of 8.
+// BenchmarkHorizon draws 32 steps of 1,000 seeds from a graph of which one hundredth is resident:
+// far, and by Sample in groups of 8.
 func BenchmarkHorizon(b *testing.B) {
 	nodes := 10_000_000
 	if testing.Short() {

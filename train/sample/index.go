@@ -7,9 +7,10 @@ import (
 
 // index numbers node ids in the order in which they first come.
 //
-// It is a hash table with linear probing, bounded by the batch and not by the graph, until the table would take as much as an
-// array over all nodes: from there on it is the array. Both hold base plus the position of an id. What was numbered before the
-// last begin lies below base and counts as absent, so that forgetting it all is an addition.
+// It is a hash table with linear probing, bounded by the batch and not by the graph, until the
+// table would take as much as an array over all nodes: from there on it is the array. Both hold
+// base plus the position of an id. What was numbered before the last begin lies below base and
+// counts as absent, so that forgetting it all is an addition.
 type index struct {
 	nodes int      // ids are below; 0: any may come, and there is no array
 	table []uint64 // slots: an id in the lower half, base + position in the upper; a power of two of them
@@ -29,8 +30,9 @@ func (x *index) begin(known []uint32) {
 	x.enter(known)
 }
 
-// number turns ids into positions, in place, and appends those that are new to known, which are all so far in the order of
-// their positions. It stops at the first id that is no node: bad is its place, or -1.
+// number turns ids into positions, in place, and appends those that are new to known, which are all
+// so far in the order of their positions. It stops at the first id that is no node: bad is its
+// place, or -1.
 func (x *index) number(ids, known []uint32) (all []uint32, bad int) {
 	for at := 0; at < len(ids); at += chunk {
 		some := ids[at:min(at+chunk, len(ids))]
@@ -107,7 +109,8 @@ func (x *index) add(id uint32) bool {
 	return true
 }
 
-// find is the slot of id, or where it would be put, and its position, which is not below n if there is none.
+// find is the slot of id, or where it would be put, and its position, which is not below n if there
+// is none.
 func (x *index) find(id uint32) (slot uint64, pos uint32) {
 	mask := uint64(len(x.table) - 1)
 	for i := uint64(id) * golden >> (x.shift() & 63); ; i++ {

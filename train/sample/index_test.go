@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestIndex: ids are numbered as a map does it, whether a table or an array holds them, while one becomes the other, while it
-// grows, and when positions run over.
+// TestIndex: ids are numbered as a map does it, whether a table or an array holds them, while one
+// becomes the other, while it grows, and when positions run over.
 func TestIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.SampledFrom([]int{1, 100, 5000, 1 << 20}).Draw(t, "nodes")

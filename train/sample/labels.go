@@ -1,19 +1,20 @@
 package sample
 
-// Labels are the labels that the sources of a layer show, for a network that has labels for input: lists of classes by
-// destination. Its slices serve one layer after the other.
+// Labels are the labels that the sources of a layer show, for a network that has labels for input:
+// lists of classes by destination. Its slices serve one layer after the other.
 type Labels struct {
 	// Own has the classes of the destinations of the labelled type, each with weight 1.
 	Own Block
-	// Of has by relation the classes of each destination's sources. Each has the weight of its source in the mean over all
-	// sources, also those that show nothing. It is empty of relations from other types.
+	// Of has by relation the classes of each destination's sources. Each has the weight of its
+	// source in the mean over all sources, also those that show nothing. It is empty of relations
+	// from other types.
 	Of []Block
 
 	first, known []uint32 // the classes of source i of the labelled type are known[first[i]:first[i+1]]
 }
 
-// Make fills l with the labels of layer, whose sources of type target show the classes that shown lists for them, below classes.
-// Blocks have their reverse, by class, only if backward.
+// Make fills l with the labels of layer, whose sources of type target show the classes that shown
+// lists for them, below classes. Blocks have their reverse, by class, only if backward.
 func (l *Labels) Make(layer *Layer, relations []Relation, target, classes int, shown func(v uint32) []uint32, backward bool) {
 	nodes := &layer.Nodes[target]
 	l.first, l.known = append(l.first[:0], 0), l.known[:0]

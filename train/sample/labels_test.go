@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestLabels compares the lists with looking at every edge, in layers of two types that follow each other through one Labels.
+// TestLabels compares the lists with looking at every edge, in layers of two types that follow each
+// other through one Labels.
 func TestLabels(t *testing.T) {
 	const classes = 4
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -7,11 +7,13 @@ import (
 	"sync"
 )
 
-// What steps draw from lists goes to their parts in letters: the number of the relation, how many bytes follow, and then list by list
-// its number, how many neighbours come, these, and where edges bring something along their places, unless it loses edges. Long lists
-// that are taken whole come in parts: then partly is set in how many, and behind it is the place of the first.
+// What steps draw from lists goes to their parts in letters: the number of the relation, how many
+// bytes follow, and then list by list its number, how many neighbours come, these, and where edges
+// bring something along their places, unless it loses edges. Long lists that are taken whole come
+// in parts: then partly is set in how many, and behind it is the place of the first.
 
-// wholeList in the number of a list says that all of it is wanted: it loses edges, and only its step knows which.
+// wholeList in the number of a list says that all of it is wanted: it loses edges, and only its
+// step knows which.
 const wholeList = 1 << 31
 
 const (
@@ -51,7 +53,8 @@ func (w *writers) giveBack(one *writer) {
 	w.Unlock()
 }
 
-// read reads the lists of r that are wanted at a hop, range by range, and draws from them for all steps.
+// read reads the lists of r that are wanted at a hop, range by range, and draws from them for all
+// steps.
 func (h *horizon) read(ctx context.Context, r *relation, hop int) error {
 	q := h.hop.queues[r.number]
 	h.hop.queues[r.number] = nil
@@ -91,7 +94,8 @@ func (h *horizon) read(ctx context.Context, r *relation, hop int) error {
 	return err
 }
 
-// index sorts pairs, whose nodes lie in a range, and sets Sampler.nodes to those of them that have neighbours, and first.
+// index sorts pairs, whose nodes lie in a range, and sets Sampler.nodes to those of them that have
+// neighbours, and first.
 func (h *horizon) index(r *relation, nodes nodeRange, pairs []pair) {
 	h.scratch = resize(h.scratch, len(pairs))
 	sortByNode(pairs, h.scratch, nodes)
@@ -184,8 +188,8 @@ func stepOf(first []uint32, list uint32) int {
 	return lo
 }
 
-// write writes to the part of a step which neighbours it draws from a list: all of them, or with from not below 0 those from that
-// place on.
+// write writes to the part of a step which neighbours it draws from a list: all of them, or with
+// from not below 0 those from that place on.
 func (h *horizon) write(w *writer, r *relation, step int, list uint32, from int, ids, places []uint32) error {
 	k := int(h.hop.partOf[step])
 	if k >= len(w.letters) { // it is new
@@ -222,7 +226,8 @@ func (h *horizon) send(w *writer, r *relation, k int) error {
 	return h.hop.parts[k].lists.append(l)
 }
 
-// place puts what letters have into the blocks of jobs, which are those of the steps of p, relation by relation.
+// place puts what letters have into the blocks of jobs, which are those of the steps of p, relation
+// by relation.
 func (h *horizon) place(p *part, jobs []job, letters []byte) error {
 	u := unpacker{src: letters}
 	for len(u.src) > 0 {
@@ -252,8 +257,9 @@ func (h *horizon) place(p *part, jobs []job, letters []byte) error {
 	return nil
 }
 
-// place takes n neighbours of destination i from a letter: all that it draws, which may be fewer than there is room for if that varies, or
-// with from not below 0 those from that place on. It says whether it could.
+// place takes n neighbours of destination i from a letter: all that it draws, which may be fewer
+// than there is room for if that varies, or with from not below 0 those from that place on. It says
+// whether it could.
 func (j *job) place(letter *unpacker, i, from, n int, varies bool) bool {
 	b, whole, room := j.block, from < 0, int(j.block.End[i]-j.block.Start[i])
 	from = max(from, 0)

@@ -5,7 +5,8 @@ import (
 	"math/bits"
 )
 
-// lowestList is the longest list that lowest chooses from: what it keeps of one stays in the fastest cache.
+// lowestList is the longest list that lowest chooses from: what it keeps of one stays in the
+// fastest cache.
 const lowestList = 2048
 
 // lowest is scratch for choosing from short lists: a selection, in passes without a branch that
@@ -15,7 +16,8 @@ type lowest struct {
 	id     [lowestList + 1]uint32
 }
 
-// keep takes those of ids, in this order, whose number is not above limit, and returns how many they are.
+// keep takes those of ids, in this order, whose number is not above limit, and returns how many
+// they are.
 func (l *lowest) keep(first uint64, ids []uint32, limit uint64) int {
 	n := 0
 	for _, id := range ids {
@@ -27,8 +29,9 @@ func (l *lowest) keep(first uint64, ids []uint32, limit uint64) int {
 	return n
 }
 
-// keepMixed is keep for mixed numbers, of ids or of their places. Most of those of a long list are too high, which their first
-// bits tell; of what is left, branches are about as many as quantiles have.
+// keepMixed is keep for mixed numbers, of ids or of their places. Most of those of a long list are
+// too high, which their first bits tell; of what is left, branches are about as many as quantiles
+// have.
 func (l *lowest) keepMixed(numbers *numbers, ids []uint32, byPlace bool, limit uint64) int {
 	n, top := 0, unordered(limit)
 	if limit == math.MaxUint64 { // which is no float's
@@ -52,8 +55,8 @@ func (l *lowest) keepMixed(numbers *numbers, ids []uint32, byPlace bool, limit u
 	return n
 }
 
-// fill fills out with the ids of those of the n kept whose numbers are the lowest, of equal ones the earlier; out has room for n
-// or fewer. The highest of them is thought to be near guess.
+// fill fills out with the ids of those of the n kept whose numbers are the lowest, of equal ones
+// the earlier; out has room for n or fewer. The highest of them is thought to be near guess.
 func (l *lowest) fill(out []uint32, n int, guess uint64) {
 	numbers, ids := l.number[:n], l.id[:n]
 	limit, over := kth(numbers, len(out), guess)
@@ -88,8 +91,9 @@ func (l *lowest) fillEqual(out []uint32, n int, limit uint64) {
 	}
 }
 
-// kth is a limit that the k lowest of numbers are not above, and how many more are not: only such as are equal to it. It begins
-// at guess, and goes from one number to the next in a pass each: some √k of them where guess is the share that k is of all.
+// kth is a limit that the k lowest of numbers are not above, and how many more are not: only such
+// as are equal to it. It begins at guess, and goes from one number to the next in a pass each: some
+// √k of them where guess is the share that k is of all.
 func kth(numbers []uint64, k int, guess uint64) (limit uint64, over int) {
 	limit = guess
 	var highest uint64
@@ -110,7 +114,8 @@ func kth(numbers []uint64, k int, guess uint64) (limit uint64, over int) {
 	}
 }
 
-// around counts those of numbers that are not above limit, and finds the highest of them and the lowest of the others.
+// around counts those of numbers that are not above limit, and finds the highest of them and the
+// lowest of the others.
 func around(numbers []uint64, limit uint64) (n int, below, above uint64) {
 	above = 1<<64 - 1
 	beyond := uint64(0)

@@ -9,7 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLowest: what is filled is what sorting finds, wherever the search begins, and with equal numbers as well.
+// TestLowest: what is filled is what sorting finds, wherever the search begins, and with equal
+// numbers as well.
 func TestLowest(t *testing.T) {
 	var l lowest
 	rapid.Check(t, func(t *rapid.T) {

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// quantile turns a uniform number x of 64 bits, which stands for the probability (x + ½)/2⁶⁴, into the number below which a
-// standard normal one lies with that probability. It interpolates between exact values, octaveKnots to each power of two of
-// the probability, so that its tails are as exact as its middle: to 10⁻⁵ of the probability. It never falls where x rises.
-// Call makeKnots first.
+// quantile turns a uniform number x of 64 bits, which stands for the probability (x + ½)/2⁶⁴, into
+// the number below which a standard normal one lies with that probability. It interpolates between
+// exact values, octaveKnots to each power of two of the probability, so that its tails are as exact
+// as its middle: to 10⁻⁵ of the probability. It never falls where x rises. Call makeKnots first.
 func quantile(x uint64) float64 {
 	upper := uint64(int64(x) >> 63) // all ones in the upper half: a branch would be guessed wrong each other time
 	m := (x^upper)<<1 | 1           // of the nearer tail, in 2⁶⁵ths
@@ -26,8 +26,8 @@ const (
 	octaveKnots = 1 << octaveBits
 )
 
-// knots has, for each octave o and i up to octaveKnots, both ends included, how far from the middle a tail of the probability
-// 2⁻⁽ᵒ⁺²⁾·(1 + i/octaveKnots) begins.
+// knots has, for each octave o and i up to octaveKnots, both ends included, how far from the middle
+// a tail of the probability 2⁻⁽ᵒ⁺²⁾·(1 + i/octaveKnots) begins.
 var knots [64 * (octaveKnots + 1)]float64
 
 // floors[c] is the least quantile of numbers whose first floorBits are c.
@@ -46,8 +46,9 @@ var makeKnots = sync.OnceFunc(func() {
 	}
 })
 
-// normalQuantile is where the standard normal distribution reaches probability p, from 0 to 1, exact in both tails: Newton's
-// method on the logarithm of the nearer one, which is nearly a parabola.
+// normalQuantile is where the standard normal distribution reaches probability p, from 0 to 1,
+// exact in both tails: Newton's method on the logarithm of the nearer one, which is nearly a
+// parabola.
 func normalQuantile(p float64) float64 {
 	switch {
 	case p == 0.5:

@@ -21,7 +21,8 @@ func TestNormalQuantile(t *testing.T) {
 	}
 }
 
-// TestQuantile: what is interpolated is the exact one to 10⁻⁵ of the probability of its tail, symmetric, and never falls.
+// TestQuantile: what is interpolated is the exact one to 10⁻⁵ of the probability of its tail,
+// symmetric, and never falls.
 func TestQuantile(t *testing.T) {
 	makeKnots()
 	rng := rand.New(rand.NewPCG(1, 2))

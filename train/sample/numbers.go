@@ -12,8 +12,9 @@ type draws struct {
 	stay, move float64
 }
 
-// draws are those of relation r, which comes from type src, at a hop under z. LABOR's numbers are of vertices, so that relations
-// from one type agree on them. Those of others are of places in lists, which have nothing in common.
+// draws are those of relation r, which comes from type src, at a hop under z. LABOR's numbers are
+// of vertices, so that relations from one type agree on them. Those of others are of places in
+// lists, which have nothing in common.
 func (c *Config) draws(z Z, hop, r, src int) draws {
 	layer := uint64(len(c.Fanouts) - hop)
 	if c.LayerDependency {
@@ -31,8 +32,9 @@ func (c *Config) draws(z Z, hop, r, src int) draws {
 	return d
 }
 
-// numbers gives everything that may be drawn a number of its own, uniform over all integers; or, where it is mixed of two, the
-// integer that a float of the standard normal distribution is ordered by. The lowest are drawn.
+// numbers gives everything that may be drawn a number of its own, uniform over all integers; or,
+// where it is mixed of two, the integer that a float of the standard normal distribution is ordered
+// by. The lowest are drawn.
 type numbers struct {
 	first, next uint64
 	mixed       bool

@@ -7,23 +7,27 @@ import (
 	"unsafe"
 )
 
-// A batch as bytes is a head, the ids of its nodes, and layer by layer from the seeds its blocks. Sources of a layer begin with those
-// of the layer above it, so the ids are those of the lowest layer, and each other layer is a count of them. Blocks have the number
-// of neighbours of each destination in place of Start and End: a byte each, or a word where one has more than 255. All else is
-// words in the byte order of the machine, as they lie in memory. Reverses are made anew.
+// A batch as bytes is a head, the ids of its nodes, and layer by layer from the seeds its blocks.
+// Sources of a layer begin with those of the layer above it, so the ids are those of the lowest
+// layer, and each other layer is a count of them. Blocks have the number of neighbours of each
+// destination in place of Start and End: a byte each, or a word where one has more than 255. All
+// else is words in the byte order of the machine, as they lie in memory. Reverses are made anew.
 //
-// A batch between two hops has those layers that are drawn, the places of its edges where these bring something along, and what it
-// is drawn without. When it is complete nobody looks at these any more, and it has its values and rows instead.
+// A batch between two hops has those layers that are drawn, the places of its edges where these
+// bring something along, and what it is drawn without. When it is complete nobody looks at these
+// any more, and it has its values and rows instead.
 
 // errUnpack is what Unpack finds wrong with bytes.
 var errUnpack = errors.New("sample: bytes that are no batch of this sampler")
 
-// Pack appends b, which s has drawn and no Expander changed, to dst as bytes, for Unpack of a Sampler with the same Config, of the
-// same graph. Without is left out, as nothing reads it of a batch that is drawn.
+// Pack appends b, which s has drawn and no Expander changed, to dst as bytes, for Unpack of a
+// Sampler with the same Config, of the same graph. Without is left out, as nothing reads it of a
+// batch that is drawn.
 func (s *Sampler) Pack(dst []byte, b *Batch) []byte { return s.pack(dst, b, len(s.Fanouts)) }
 
-// Unpack makes b the batch that Pack appended, and returns what follows it. It reuses b's memory. Bytes that Pack did not write are an
-// error, unless they happen to be a batch; b is undefined then. Several goroutines may unpack different batches at once.
+// Unpack makes b the batch that Pack appended, and returns what follows it. It reuses b's memory.
+// Bytes that Pack did not write are an error, unless they happen to be a batch; b is undefined
+// then. Several goroutines may unpack different batches at once.
 func (s *Sampler) Unpack(b *Batch, src []byte) (rest []byte, err error) {
 	hops, rest, err := s.unpack(b, src)
 	if err != nil || hops != len(s.Fanouts) {
@@ -126,7 +130,8 @@ func (b *Block) pack(dst []byte, has packed) []byte {
 	return append(append(dst, bytesOf(b.places[:edges*has.places])...), bytesOf(b.Rows)...)
 }
 
-// unpack makes b what pack appended, without any reverse, and says how many hops of it are drawn. The next layer has its destinations.
+// unpack makes b what pack appended, without any reverse, and says how many hops of it are drawn.
+// The next layer has its destinations.
 func (s *Sampler) unpack(b *Batch, src []byte) (hops int, rest []byte, err error) {
 	if len(src) < 8 {
 		return 0, nil, errUnpack

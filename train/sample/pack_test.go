@@ -32,7 +32,8 @@ func requireSame(t require.TestingT, want, got *Batch, about ...any) {
 	}
 }
 
-// anySampler is one of any configuration and graph, of one type or several, which brings values and rows along or not.
+// anySampler is one of any configuration and graph, of one type or several, which brings values and
+// rows along or not.
 func anySampler(t *rapid.T, kinds ...Kind) (s *Sampler, tiers []*tiered) {
 	var schema Schema
 	var topo []lists
@@ -199,7 +200,8 @@ func TestPackRefuses(t *testing.T) {
 	require.PanicsWithValue(t, "sample: Pack: a block with gaps between its lists", func() { s.Pack(nil, b) })
 }
 
-// TestUnpackRefuses: bytes that are cut short, and bytes with another word anywhere, are refused or are a batch that can be packed.
+// TestUnpackRefuses: bytes that are cut short, and bytes with another word anywhere, are refused or
+// are a batch that can be packed.
 func TestUnpackRefuses(t *testing.T) {
 	s, _, bytes := packedSample(t, 1)
 	for n := range len(bytes) {

@@ -7,8 +7,9 @@ import (
 	"sync"
 )
 
-// queue is the lists of one relation that are not resident and that the steps of a horizon want at a hop, as pairs. They are in
-// memory until these are too many: then they are parted by ranges of nodes, each of which is thought to have fewer, and wait.
+// queue is the lists of one relation that are not resident and that the steps of a horizon want at
+// a hop, as pairs. They are in memory until these are too many: then they are parted by ranges of
+// nodes, each of which is thought to have fewer, and wait.
 type queue struct {
 	*hall
 	nodes nodeRange
@@ -30,7 +31,8 @@ type rangeOf struct {
 }
 
 const (
-	// maxRanges is how many ranges pairs are parted into at a time. Each has a run, and the room may keep a buffer for it.
+	// maxRanges is how many ranges pairs are parted into at a time. Each has a run, and the room
+	// may keep a buffer for it.
 	maxRanges = 128
 	// pairsAtOnce are appended to a run together.
 	pairsAtOnce = 512
@@ -83,8 +85,9 @@ func (q *queue) part() error {
 	return nil
 }
 
-// cut sets ranges: by the pairs in memory each has about as many, and fewer than may be in memory; if there are none, each has as many
-// nodes. There are at least two, so that parting what is still too much comes to an end.
+// cut sets ranges: by the pairs in memory each has about as many, and fewer than may be in memory;
+// if there are none, each has as many nodes. There are at least two, so that parting what is still
+// too much comes to an end.
 func (q *queue) cut() {
 	const countBits = 16
 	width := q.nodes.hi - q.nodes.lo
@@ -114,8 +117,8 @@ func (q *queue) cut() {
 	q.ranges = append(q.ranges, nodeRange{q.nodes.lo + uint64(begin)<<q.shift, q.nodes.hi})
 }
 
-// each calls pass with all pairs of range after range, in the order of nodes, and leaves the queue empty. Pairs are lent until pass
-// returns.
+// each calls pass with all pairs of range after range, in the order of nodes, and leaves the queue
+// empty. Pairs are lent until pass returns.
 func (q *queue) each(ctx context.Context, s *Sampler, pass func(r nodeRange, pairs []pair) error) error {
 	if q.runs == nil {
 		if len(q.pairs) == 0 {

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// reference draws batches as the papers describe it: a list at a time, with maps and sorts, and numbers as floats. It shares
-// with samplers what the hashes are, and the table of quantiles.
+// reference draws batches as the papers describe it: a list at a time, with maps and sorts, and
+// numbers as floats. It shares with samplers what the hashes are, and the table of quantiles.
 type reference struct {
 	Config
 	Schema
@@ -22,8 +22,8 @@ type reference struct {
 	unsure bool
 }
 
-// pick is a drawn neighbour, and how many it stands for, the inverse of its probability, or how often it was visited; and its place in
-// the list.
+// pick is a drawn neighbour, and how many it stands for, the inverse of its probability, or how
+// often it was visited; and its place in the list.
 type pick struct {
 	id     uint32
 	counts float64
@@ -91,7 +91,8 @@ func (w *reference) picks(z Z, hop, r int, nodes []Frontier) [][]pick {
 	if number > 0 {
 		first, next = Hash(first, number), Hash(next, number)
 	}
-	// value is that of x in a sequence of numbers, uniform from 0 to 1 or, drifting, of the normal distribution.
+	// value is that of x in a sequence of numbers, uniform from 0 to 1 or, drifting, of the normal
+	// distribution.
 	drifts := w.Smoothed && z.Drift > 0
 	value := func(first, next uint64, x uint32) float64 {
 		at := (uint64(x) + 1) * golden
@@ -205,8 +206,9 @@ func floyds(d, k int, key uint64) (places []int) {
 	return places
 }
 
-// weighted draws places one after the other, which is to take the lowest of exponential numbers with the rates w; each counts
-// w over the probability that its number is below the lowest that is left.
+// weighted draws places one after the other, which is to take the lowest of exponential numbers
+// with the rates w; each counts w over the probability that its number is below the lowest that is
+// left.
 func (w *reference) weighted(topo lists, v uint32, k int, uniform func(x uint32) float64) (chosen []pick) {
 	weights, number := topo.Weights(v), map[int]float64{}
 	var places []int
@@ -263,7 +265,8 @@ func (w *reference) visits(topo lists, v uint32, k int, key uint64) (chosen []pi
 	return chosen[:min(k, len(chosen))]
 }
 
-// probabilities are those of LABOR-*, by list and place, from the fixed point itself: c_s by bisection.
+// probabilities are those of LABOR-*, by list and place, from the fixed point itself: c_s by
+// bisection.
 func (w *reference) probabilities(lists [][]uint32, fanouts []int) [][]float64 {
 	pi := map[uint32]float64{}
 	for _, list := range lists {
@@ -347,7 +350,8 @@ func (w *reference) star(lists [][]uint32, fanouts []int, uniform func(x uint32)
 	return all
 }
 
-// block numbers the picks of relation r, of which those that are new join the sources, and adds what Options want.
+// block numbers the picks of relation r, of which those that are new join the sources, and adds
+// what Options want.
 func (w *reference) block(src *Frontier, r int, dst []uint32, picks [][]pick) (b Block) {
 	degree := func(v uint32) float64 { // without self loops, and with the one that is added
 		n := 1.0

@@ -6,11 +6,13 @@ import (
 	"slices"
 )
 
-// Rows of a table come by their numbers, which edges bring along as they do values. What a batch reads of a table is each row once, in the
-// order in which edges name them: from the last layer to the first, relation by relation.
+// Rows of a table come by their numbers, which edges bring along as they do values. What a batch
+// reads of a table is each row once, in the order in which edges name them: from the last layer to
+// the first, relation by relation.
 
-// BringRows has blocks say which row of a table each edge has: of[r] for relation r, nil for those without, and then in the table that
-// table[r] numbers, which has rows[table[r]] of them. It is called before the first Sample, and panics as Bring does.
+// BringRows has blocks say which row of a table each edge has: of[r] for relation r, nil for those
+// without, and then in the table that table[r] numbers, which has rows[table[r]] of them. It is
+// called before the first Sample, and panics as Bring does.
 func (s *Sampler) BringRows(of []Rows, table, rows []int) {
 	if len(of) != len(s.relations) || len(table) != len(of) {
 		panic(fmt.Sprintf("sample: BringRows: %d relations, rows of %d, and tables of %d", len(s.relations), len(of), len(table)))
@@ -54,7 +56,8 @@ func (s *Sampler) bringRows(ctx context.Context, batches []*Batch) error {
 	return s.each(ctx, len(batches), func(d *drawer, i int) error { return d.numberRows(batches[i], s.relations) })
 }
 
-// takeRows makes room for the rows of j's edges and takes those that are resident. It counts these lists, and others.
+// takeRows makes room for the rows of j's edges and takes those that are resident. It counts these
+// lists, and others.
 func (j *job) takeRows(ctx context.Context) (hits, misses int, err error) {
 	b := j.block
 	b.Rows = resize(b.Rows, len(b.Nbr))

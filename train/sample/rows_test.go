@@ -38,7 +38,8 @@ func (l rowed) ReadRows(_ context.Context, nodes []uint32, serve func(i, from in
 	}, 1<<31, serve)
 }
 
-// TestRowsChangeNoDraw: what blocks hold beside rows is what they hold without, and each row is that of its edge, and read once.
+// TestRowsChangeNoDraw: what blocks hold beside rows is what they hold without, and each row is
+// that of its edge, and read once.
 func TestRowsChangeNoDraw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topo, c := graph(t), typedConfig(t, NS, Labor0, LaborStar)
@@ -93,7 +94,8 @@ func TestRowsComeOnce(t *testing.T) {
 	require.EqualValues(t, pairBytes*(b.Layers[0].Nodes[0].Dst+b.Layers[1].Nodes[0].Dst), each)
 }
 
-// TestRowsThatAreNone: one that is drawn is an error that says where it is, and the others do no harm.
+// TestRowsThatAreNone: one that is drawn is an error that says where it is, and the others do no
+// harm.
 func TestRowsThatAreNone(t *testing.T) {
 	topo := lists{{1, 2}, {0, 2, 2}, {1}}
 	bad := 0 // place in the list of node 1 with the largest row

@@ -110,8 +110,8 @@ func TestNeighborThatIsNot(t *testing.T) {
 	require.EqualError(t, err, "node 1 has neighbour 7, and there are 3 nodes")
 }
 
-// TestInclusionIsUniform: every neighbour is drawn with probability k/d, and every pair with k(k-1)/d(d-1). χ² over
-// 40,000 draws, bounds at about p = 1e-6.
+// TestInclusionIsUniform: every neighbour is drawn with probability k/d, and every pair with
+// k(k-1)/d(d-1). χ² over 40,000 draws, bounds at about p = 1e-6.
 func TestInclusionIsUniform(t *testing.T) {
 	const trials = 40000
 	for _, c := range []struct{ k, d int }{{1, 7}, {3, 10}, {10, 11}, {40, 60}} {
@@ -143,8 +143,9 @@ func TestInclusionIsUniform(t *testing.T) {
 	}
 }
 
-// TestWeightsAreUnbiased: over 40,000 draws, each edge's weight, 0 where it is not drawn, has the mean that it has with all
-// neighbours. The topology's own self loop is drawn, dropped, and changes no mean, not even with a fanout of one.
+// TestWeightsAreUnbiased: over 40,000 draws, each edge's weight, 0 where it is not drawn, has the
+// mean that it has with all neighbours. The topology's own self loop is drawn, dropped, and changes
+// no mean, not even with a fanout of one.
 func TestWeightsAreUnbiased(t *testing.T) {
 	const trials = 40000
 	topo := lists{{0, 1, 2, 3, 4, 5}, {0, 1}, {}, {4}, {0, 1, 2}, {}}
@@ -182,7 +183,8 @@ func TestWeightsNeedSelfLoops(t *testing.T) {
 	require.PanicsWithValue(t, "sample: GCN's weights go with self loops", func() { newSingle(hub(2), Config{Fanouts: []int{1}, Options: Options{GCN: true}}) })
 }
 
-// TestDrawsDependOnLayerAndNodeOnly: the same node in another batch of the same step draws the same neighbours.
+// TestDrawsDependOnLayerAndNodeOnly: the same node in another batch of the same step draws the same
+// neighbours.
 func TestDrawsDependOnLayerAndNodeOnly(t *testing.T) {
 	topo := make(lists, 50)
 	for v := range topo {
@@ -240,7 +242,8 @@ func TestShuffle(t *testing.T) {
 	}
 }
 
-// TestSeedsOfSteps: what is drawn anew in each step has a seed of its own there, whatever the run, epoch and step.
+// TestSeedsOfSteps: what is drawn anew in each step has a seed of its own there, whatever the run,
+// epoch and step.
 func TestSeedsOfSteps(t *testing.T) {
 	steps, batches := map[uint64]bool{}, map[Z]bool{}
 	for seed := range uint64(4) {

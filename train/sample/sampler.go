@@ -7,21 +7,25 @@ import (
 	"sync/atomic"
 )
 
-// Sampler draws several batches together, hop by hop and relation by relation: at each, the lists that are not resident and that
-// any of the batches wants are read in one pass over the file, each once, and drawn from as they come. The more batches, the
-// closer together in the file are the lists that a pass wants. Weights take a pass more, and random walks one a step; values that
-// edges bring along take a pass a column for all hops ([Sampler.Bring]), and the numbers of their rows take one ([Sampler.BringRows]).
+// Sampler draws several batches together, hop by hop and relation by relation: at each, the lists
+// that are not resident and that any of the batches wants are read in one pass over the file, each
+// once, and drawn from as they come. The more batches, the closer together in the file are the
+// lists that a pass wants. Weights take a pass more, and random walks one a step; values that edges
+// bring along take a pass a column for all hops ([Sampler.Bring]), and the numbers of their rows
+// take one ([Sampler.BringRows]).
 //
-// A batch is the same, bit for bit, whatever is resident, however many batches come together, and whoever draws them. A Sampler
-// is used by one goroutine at a time, and has workers of its own at work inside Sample. Beside the batches it takes what
-// [Sampler.Scratch] says.
+// A batch is the same, bit for bit, whatever is resident, however many batches come together, and
+// whoever draws them. A Sampler is used by one goroutine at a time, and has workers of its own at
+// work inside Sample. Beside the batches it takes what [Sampler.Scratch] says.
 type Sampler struct {
 	Config
-	// Bytes bounds what the batches of a group keep together of walks, and of lists for LABOR-* and Without. When a hop wants more, it
-	// draws fewer batches at a time, at least one, so that lists may be read more than once. SampleFar takes as much for all it keeps. It
-	// changes no batch. Default 128 MiB.
+	// Bytes bounds what the batches of a group keep together of walks, and of lists for LABOR-* and
+	// Without. When a hop wants more, it draws fewer batches at a time, at least one, so that lists
+	// may be read more than once. SampleFar takes as much for all it keeps. It changes no batch.
+	// Default 128 MiB.
 	Bytes int64
-	// Guard runs what a worker does, and returns its error: store.Guard, for lists that are mapped. Default: nothing is caught.
+	// Guard runs what a worker does, and returns its error: store.Guard, for lists that are mapped.
+	// Default: nothing is caught.
 	Guard func(work func() error) error
 
 	schema    Schema
@@ -33,13 +37,14 @@ type Sampler struct {
 	cold
 }
 
-// NewSampler draws from a graph of one type and one relation, on up to workers goroutines. With Config.Weighted topo is a
-// WeightedTopology. A Config that is not valid panics.
+// NewSampler draws from a graph of one type and one relation, on up to workers goroutines. With
+// Config.Weighted topo is a WeightedTopology. A Config that is not valid panics.
 func NewSampler(topo Topology, c Config, workers int) *Sampler {
 	return NewTyped(OneType(topo.Nodes()), []Topology{topo}, c, workers)
 }
 
-// NewTyped draws from a graph of schema, with the topology of each relation. A Config that does not fit it panics.
+// NewTyped draws from a graph of schema, with the topology of each relation. A Config that does not
+// fit it panics.
 func NewTyped(schema Schema, topo []Topology, c Config, workers int) *Sampler {
 	if err := c.Validate(); err != nil {
 		panic("sample: " + err.Error())
@@ -69,10 +74,11 @@ func (s *Sampler) SampleOne(ctx context.Context, b *Batch, z Z, seeds ...[]uint3
 	return s.Sample(ctx, []*Batch{b}, []Z{z}, [][][]uint32{seeds})
 }
 
-// Sample fills batches[i] with the layers of seeds[i], a list a type of nodes that differ from each other, under z[i]. The draws
-// depend on z, the layer (1 reads features, len(Fanouts) makes the seeds), the relation and the nodes. The error is a
-// *NeighborError, a *WeightError, a *ValueError, a *RowError, one of the topology's, or ctx's, which ends a draw in the middle of a batch as well; batches
-// are undefined then.
+// Sample fills batches[i] with the layers of seeds[i], a list a type of nodes that differ from each
+// other, under z[i]. The draws depend on z, the layer (1 reads features, len(Fanouts) makes the
+// seeds), the relation and the nodes. The error is a *NeighborError, a *WeightError, a *ValueError,
+// a *RowError, one of the topology's, or ctx's, which ends a draw in the middle of a batch as well;
+// batches are undefined then.
 func (s *Sampler) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][][]uint32) error {
 	return s.SampleThrough(ctx, nil, batches, z, seeds)
 }
@@ -119,8 +125,8 @@ func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batc
 	return s.bring(ctx, batches)
 }
 
-// together groups relations into sets that are drawn at once at a hop: one relation each, but for LABOR-* all from one type, which
-// share π.
+// together groups relations into sets that are drawn at once at a hop: one relation each, but for
+// LABOR-* all from one type, which share π.
 func (s *Sampler) together(hop int) (sets [][]*relation) {
 	ofType := map[int]int{} // its set
 	for i := range s.relations {
@@ -138,7 +144,8 @@ func (s *Sampler) together(hop int) (sets [][]*relation) {
 	return sets
 }
 
-// fit counts the batches, from the first on, that draw set together at a hop: as many as Bytes allows, at least one.
+// fit counts the batches, from the first on, that draw set together at a hop: as many as Bytes
+// allows, at least one.
 func (s *Sampler) fit(set []*relation, batches []*Batch, hop int) int {
 	bytes := int64(0)
 	for i, b := range batches {
@@ -153,8 +160,8 @@ func (s *Sampler) fit(set []*relation, batches []*Batch, hop int) int {
 	return len(batches)
 }
 
-// begin makes the jobs of set at a hop of batches: those of its first relation, one a batch, then those of the next. Jobs are
-// reused with the memory that they have grown to.
+// begin makes the jobs of set at a hop of batches: those of its first relation, one a batch, then
+// those of the next. Jobs are reused with the memory that they have grown to.
 func (s *Sampler) begin(set []*relation, batches []*Batch, z []Z, hop int) []job {
 	for len(s.jobs) < len(set)*len(batches) {
 		s.jobs = append(s.jobs, job{})
@@ -199,7 +206,8 @@ func (s *Sampler) draw(ctx context.Context, jobs []job, n int) error {
 	return err
 }
 
-// all has work done for each of jobs, and adds up how many lists at hand it saw, and how many others.
+// all has work done for each of jobs, and adds up how many lists at hand it saw, and how many
+// others.
 func (s *Sampler) all(ctx context.Context, jobs []job, work func(d *drawer, j *job) (hits, misses int, err error)) (hits, misses int64, err error) {
 	var here, away atomic.Int64
 	err = s.each(ctx, len(jobs), func(d *drawer, i int) error {
@@ -242,7 +250,8 @@ func (s *Sampler) walk(ctx context.Context, jobs []job) error {
 	})
 }
 
-// drawStar takes the lists of jobs, n of each relation, of which it copies those that are not resident, and draws from all of them.
+// drawStar takes the lists of jobs, n of each relation, of which it copies those that are not
+// resident, and draws from all of them.
 func (s *Sampler) drawStar(ctx context.Context, jobs []job, n int) error {
 	for at := 0; at < len(jobs); at += n {
 		if err := s.takeLists(ctx, jobs[at:at+n]); err != nil {
@@ -295,7 +304,8 @@ func (s *Sampler) takeLists(ctx context.Context, jobs []job) error {
 	return err
 }
 
-// countLoops asks the topology for self loops before the first batch that needs them: that may read all of it.
+// countLoops asks the topology for self loops before the first batch that needs them: that may read
+// all of it.
 func (s *Sampler) countLoops(ctx context.Context) error {
 	if !s.GCN || s.drawers[0].degree != nil {
 		return nil
@@ -311,8 +321,8 @@ func (s *Sampler) countLoops(ctx context.Context) error {
 	return nil
 }
 
-// each calls work for 0 to n-1, each once, on the drawers. It returns the error of the lowest number that failed. Once ctx has ended,
-// the rest fail with its error.
+// each calls work for 0 to n-1, each once, on the drawers. It returns the error of the lowest
+// number that failed. Once ctx has ended, the rest fail with its error.
 func (s *Sampler) each(ctx context.Context, n int, work func(d *drawer, i int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64

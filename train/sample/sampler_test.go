@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tiered is a topology of which some lists are served by Read only, as parts of at most part neighbours, last first, several
-// at once.
+// tiered is a topology of which some lists are served by Read only, as parts of at most part
+// neighbours, last first, several at once.
 type tiered struct {
 	lists
 	resident     uint32
@@ -170,8 +170,8 @@ func TestGroupsDrawTheSame(t *testing.T) {
 	})
 }
 
-// TestPartsOfLongLists: a choice from a list that comes in parts, of which one may fill what a selection holds, is that from
-// the whole list.
+// TestPartsOfLongLists: a choice from a list that comes in parts, of which one may fill what a
+// selection holds, is that from the whole list.
 func TestPartsOfLongLists(t *testing.T) {
 	topo := hub(3000)
 	rapid.Check(t, func(t *rapid.T) {
@@ -190,7 +190,8 @@ func TestPartsOfLongLists(t *testing.T) {
 	})
 }
 
-// TestGroupKeepsWhatBytesAllow: batches that are drawn one after the other use the same walks, and the same copies of lists.
+// TestGroupKeepsWhatBytesAllow: batches that are drawn one after the other use the same walks, and
+// the same copies of lists.
 func TestGroupKeepsWhatBytesAllow(t *testing.T) {
 	topo := wide(1000, 8)
 	for _, c := range []Config{{Kind: RW, Walk: DefaultWalk}, {Kind: LaborStar}} {
@@ -209,8 +210,9 @@ func TestGroupKeepsWhatBytesAllow(t *testing.T) {
 	}
 }
 
-// TestGroupForgetsWhatABatchHeld: a worker that numbered the first hop of a batch, and not the second, takes the second one when the
-// same batch is drawn anew. By then its index is of other nodes.
+// TestGroupForgetsWhatABatchHeld: a worker that numbered the first hop of a batch, and not the
+// second, takes the second one when the same batch is drawn anew. By then its index is of other
+// nodes.
 func TestGroupForgetsWhatABatchHeld(t *testing.T) {
 	topo := wide(200, 8)
 	c := Config{Fanouts: []int{4, 3}}
@@ -242,8 +244,8 @@ func wide(nodes, degree int) lists {
 	return topo
 }
 
-// TestPassesReadEachListOnce: a hop that wants more than a pass draws from is split by nodes, and what is counted depends
-// on nothing but the batches.
+// TestPassesReadEachListOnce: a hop that wants more than a pass draws from is split by nodes, and
+// what is counted depends on nothing but the batches.
 func TestPassesReadEachListOnce(t *testing.T) {
 	topo := wide(100_000, 8)
 	const n = 6

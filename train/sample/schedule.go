@@ -6,8 +6,9 @@ import (
 	"strconv"
 )
 
-// Z is what the draws of a batch are a function of: the numbers that First gives, or with Config.Smoothed a mixture of them
-// and those of Next, which has drifted so far of the way from the one, 0, to the other, 1.
+// Z is what the draws of a batch are a function of: the numbers that First gives, or with
+// Config.Smoothed a mixture of them and those of Next, which has drifted so far of the way from the
+// one, 0, to the other, 1.
 type Z struct {
 	First, Next uint64
 	Drift       float64
@@ -36,12 +37,12 @@ func ParseKappa(text string) (int, error) {
 	return n, nil
 }
 
-// Schedule gives the Z of each step: dependent minibatches (Balin et al., Cooperative Minibatching, section 3.2 and appendix
-// A.7). Seed j is a hash, and step i has that of i div κ, of all epochs counted together; from there to the next one it has
-// gone (i mod κ)/κ of the way. Nested batches, Config.Smoothed unset, look at First alone, so that κ batches share their
-// draws. Under LaborStar they share random numbers only, since it computes probabilities for each
-// batch alone. With κ = 1 no two steps share a seed, and each step has its own: batches are
-// independent.
+// Schedule gives the Z of each step: dependent minibatches (Balin et al., Cooperative Minibatching,
+// section 3.2 and appendix A.7). Seed j is a hash, and step i has that of i div κ, of all epochs
+// counted together; from there to the next one it has gone (i mod κ)/κ of the way. Nested batches,
+// Config.Smoothed unset, look at First alone, so that κ batches share their draws. Under LaborStar
+// they share random numbers only, since it computes probabilities for each batch alone. With κ = 1
+// no two steps share a seed, and each step has its own: batches are independent.
 type Schedule struct {
 	Seed  uint64
 	Kappa int // at least 1, or Forever

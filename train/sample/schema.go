@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Schema says which types of nodes there are, and which relations go from type to type. Types and relations are known by their
-// number. Ids of nodes are local to their type.
+// Schema says which types of nodes there are, and which relations go from type to type. Types and
+// relations are known by their number. Ids of nodes are local to their type.
 type Schema struct {
 	Types     []int // how many nodes each type has
 	Relations []Relation
@@ -53,12 +53,14 @@ func (c Config) Fits(s Schema) error {
 	return nil
 }
 
-// Reach is what batches can hold whose seeds are of some types: what a network for them has to know, and no more.
+// Reach is what batches can hold whose seeds are of some types: what a network for them has to
+// know, and no more.
 type Reach struct {
-	// Types[l][t] says whether layer l reads rows of nodes of type t. It has an element more than there are layers: the last says
-	// which types the seeds are of.
+	// Types[l][t] says whether layer l reads rows of nodes of type t. It has an element more than
+	// there are layers: the last says which types the seeds are of.
 	Types [][]bool
-	// Relations[l][r] says whether layer l draws from relation r: it leads to nodes that the layer makes, and its fanout is not 0.
+	// Relations[l][r] says whether layer l draws from relation r: it leads to nodes that the layer
+	// makes, and its fanout is not 0.
 	Relations [][]bool
 }
 

@@ -18,7 +18,8 @@ func (s *Sampler) bytes(r *relation, dst []uint32) int64 {
 	return n
 }
 
-// Scratch is what a Sampler keeps to draw batches like b: so many bytes for each batch that is drawn together, and so many once.
+// Scratch is what a Sampler keeps to draw batches like b: so many bytes for each batch that is
+// drawn together, and so many once.
 func (s *Sampler) Scratch(b *Batch) (each, once int64) {
 	for l := range b.Layers {
 		for _, set := range s.sets[len(b.Layers)-1-l] {
@@ -60,7 +61,7 @@ func (s *Sampler) Scratch(b *Batch) (each, once int64) {
 
 const (
 	listBytes = 7 * 8 // of a list
-	// starBytes is what LABOR-* takes for each neighbour, if all are different: its place, and two slots of a table, an id and the
-	// numbers of star.
+	// starBytes is what LABOR-* takes for each neighbour, if all are different: its place, and two
+	// slots of a table, an id and the numbers of star.
 	starBytes = 4 + 2*8 + 4 + 3*4 + 8
 )

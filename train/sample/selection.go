@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// selection keeps the lowest of the numbers that it is shown, of equal ones those of lower places. It may be shown the parts
-// of a list in any order, and holds a few times as many candidates as it keeps, however long the list.
+// selection keeps the lowest of the numbers that it is shown, of equal ones those of lower places.
+// It may be shown the parts of a list in any order, and holds a few times as many candidates as it
+// keeps, however long the list.
 type selection struct {
 	keep  int
 	limit uint64 // what is above is not among the lowest
@@ -70,9 +71,10 @@ func (s *selection) offer(n *numbers, x, place, id uint32) {
 	}
 }
 
-// offerWeights shows the weights of a list's edges from place from on: numbers are -ln(u)/w, exponential with rate w, so that
-// the lowest are a draw in proportion to weights without replacement (Efraimidis and Spirakis 2006). It returns the place of
-// the first weight that is none, or -1. Edges of weight 0 are not drawn.
+// offerWeights shows the weights of a list's edges from place from on: numbers are -ln(u)/w,
+// exponential with rate w, so that the lowest are a draw in proportion to weights without
+// replacement (Efraimidis and Spirakis 2006). It returns the place of the first weight that is
+// none, or -1. Edges of weight 0 are not drawn.
 func (s *selection) offerWeights(n *numbers, from int, weights []float32) (bad int) {
 	for i, w := range weights {
 		if !(w >= 0) || math.IsInf(float64(w), 1) {
@@ -88,8 +90,8 @@ func (s *selection) offerWeights(n *numbers, from int, weights []float32) (bad i
 	return -1
 }
 
-// take looks at the place of every candidate: a shrink in the middle of a part puts what came earlier, from places behind it,
-// between that part's candidates.
+// take looks at the place of every candidate: a shrink in the middle of a part puts what came
+// earlier, from places behind it, between that part's candidates.
 func (s *selection) take(c candidate) {
 	if n := len(s.kept); n > 0 && s.kept[n-1].place > c.place {
 		s.ordered = false

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSelectionOfParts: what is selected, and its order, depend on the list alone, not on its parts nor on the order in which
-// they come. Neighbours that are there several times have equal numbers.
+// TestSelectionOfParts: what is selected, and its order, depend on the list alone, not on its parts
+// nor on the order in which they come. Neighbours that are there several times have equal numbers.
 func TestSelectionOfParts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ids := make([]uint32, rapid.IntRange(1, 3000).Draw(t, "neighbours"))

@@ -19,8 +19,8 @@ func (c *csr) Neighbors(v uint32) []uint32 {
 	return c.neighbors[lo:hi:hi]
 }
 
-// skewed has degree neighbours a node on average, the low ids the most popular ones: a third of all edges come from the first
-// thirtieth of the nodes.
+// skewed has degree neighbours a node on average, the low ids the most popular ones: a third of all
+// edges come from the first thirtieth of the nodes.
 func skewed(nodes, degree int) *csr {
 	c := &csr{offsets: make([]uint64, 1, nodes+1), neighbors: make([]uint32, 0, nodes*degree)}
 	for v := range nodes {
@@ -63,8 +63,8 @@ func BenchmarkSample(b *testing.B) {
 	}
 }
 
-// TestNoSamplerAllocates: nothing is allocated for nodes and edges once slices have grown, whoever draws them; and for a hop next to
-// nothing.
+// TestNoSamplerAllocates: nothing is allocated for nodes and edges once slices have grown, whoever
+// draws them; and for a hop next to nothing.
 func TestNoSamplerAllocates(t *testing.T) {
 	topo, seeds := skewed(20_000, 14), make([]uint32, 500)
 	for i := range seeds {

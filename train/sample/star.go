@@ -5,12 +5,14 @@ import (
 	"math"
 )
 
-// star finds the probabilities of LABOR-*, and draws by them: Balin and Çatalyürek 2023, section 3.2 and appendix A.2.
+// star finds the probabilities of LABOR-*, and draws by them: Balin and Çatalyürek 2023, section
+// 3.2 and appendix A.2.
 //
-// s keeps t with the probability min(1, c_s·π_t). For any π there is a c_s at which the estimate of s has the variance that k
-// of its d neighbours would give, Σ 1/min(1, c_s·π_t) = d²/k over its neighbours t (equation 14), and π_t ← π_t·max_s c_s
-// lowers the expected number of different t that are kept (equations 15, 16). From π = 1, which is LABOR-0, that is repeated
-// until this number falls by less than starTolerance of it.
+// s keeps t with the probability min(1, c_s·π_t). For any π there is a c_s at which the estimate of
+// s has the variance that k of its d neighbours would give, Σ 1/min(1, c_s·π_t) = d²/k over its
+// neighbours t (equation 14), and π_t ← π_t·max_s c_s lowers the expected number of different t
+// that are kept (equations 15, 16). From π = 1, which is LABOR-0, that is repeated until this
+// number falls by less than starTolerance of it.
 type star struct {
 	joined  []list // of all destinations, where there are several relations
 	index   index
@@ -27,8 +29,9 @@ type star struct {
 const (
 	starTolerance = 1e-4
 	starRounds    = 100 // more than it takes: some five, and twenty on dense graphs
-	// starRoom bounds what a node keeps, in fanouts. Where more of its neighbours are in the batch anyway, which cost no row,
-	// those of the lowest r_t/p stay: every choice of them is equally likely, and each then counts for as many more.
+	// starRoom bounds what a node keeps, in fanouts. Where more of its neighbours are in the batch
+	// anyway, which cost no row, those of the lowest r_t/p stay: every choice of them is equally
+	// likely, and each then counts for as many more.
 	starRoom = 16
 )
 
@@ -72,7 +75,8 @@ func (d *drawer) fillStar(ctx context.Context, jobs []job, i, n int) error {
 	return nil
 }
 
-// keepStar fills j's block as solve found. Of all lists that were solved for, j's begin at place first.
+// keepStar fills j's block as solve found. Of all lists that were solved for, j's begin at place
+// first.
 func (d *drawer) keepStar(j *job, first int) {
 	b, k, s := j.block, j.draws.fanout, &d.star
 	b.start(len(j.dst))
@@ -113,7 +117,8 @@ func (d *drawer) keepStar(j *job, first int) {
 	}
 }
 
-// solve sets inverse and scale for the lists, each a set or a multiset of ids with a fanout of its own. The error is ctx's.
+// solve sets inverse and scale for the lists, each a set or a multiset of ids with a fanout of its
+// own. The error is ctx's.
 func (s *star) solve(ctx context.Context, lists []list, fanout func(list int) int) error {
 	n := 0
 	for _, l := range lists {
@@ -165,9 +170,10 @@ func (s *star) solve(ctx context.Context, lists []list, fanout func(list int) in
 	}
 }
 
-// balance is c_s of a destination from 1/π_t of its neighbours. Σ max(1, x/π_t) is d²/k at x = 1/c_s, a sum that is convex and
-// made of straight pieces, so that Newton's method ends at it from any c; on each piece some neighbours are kept for certain.
-// From the second c on these only become more, but for rounding, which may have one come and go for ever.
+// balance is c_s of a destination from 1/π_t of its neighbours. Σ max(1, x/π_t) is d²/k at x =
+// 1/c_s, a sum that is convex and made of straight pieces, so that Newton's method ends at it from
+// any c; on each piece some neighbours are kept for certain. From the second c on these only become
+// more, but for rounding, which may have one come and go for ever.
 func balance(inverse []float32, k int, c float64) float64 {
 	d := len(inverse)
 	if k == All || k >= d { // all are kept for certain

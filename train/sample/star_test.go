@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBalance: c_s gives the variance that it is to give, from wherever it is looked for, and also where c_s·π_t comes to 1 but for
-// rounding.
+// TestBalance: c_s gives the variance that it is to give, from wherever it is looked for, and also
+// where c_s·π_t comes to 1 but for rounding.
 func TestBalance(t *testing.T) {
 	solves := func(t require.TestingT, inverse []float32, k int, from float64) {
 		c, variance := balance(inverse, k, from), 0.0

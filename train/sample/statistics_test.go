@@ -9,17 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Bounds in this file and its neighbours lie at about p = 1e-6, and all seeds are fixed: what fails here is wrong.
+// Bounds in this file and its neighbours lie at about p = 1e-6, and all seeds are fixed: what fails
+// here is wrong.
 const sigmas = 4.9 // on both sides of a normal distribution
 
-// chiSquared is the quantile of the χ² distribution at 1 - 1e-6, by Wilson and Hilferty's approximation, which is on the safe
-// side where there are few degrees of freedom.
+// chiSquared is the quantile of the χ² distribution at 1 - 1e-6, by Wilson and Hilferty's
+// approximation, which is on the safe side where there are few degrees of freedom.
 func chiSquared(degrees int) float64 {
 	v := 2 / (9 * float64(degrees))
 	return float64(degrees) * math.Pow(1-v+4.753*math.Sqrt(v), 3)
 }
 
-// requireShares holds how often each outcome came against its probability, by Pearson's χ². Rare outcomes count as one.
+// requireShares holds how often each outcome came against its probability, by Pearson's χ². Rare
+// outcomes count as one.
 func requireShares[K comparable](t *testing.T, p map[K]float64, counts map[K]int, about string, args ...any) {
 	t.Helper()
 	trials, total := 0, 0.0
@@ -49,7 +51,8 @@ func requireShares[K comparable](t *testing.T, p map[K]float64, counts map[K]int
 	}
 }
 
-// requireIndependent holds how often pairs of outcomes came together against the product of how often each came.
+// requireIndependent holds how often pairs of outcomes came together against the product of how
+// often each came.
 func requireIndependent(t *testing.T, pairs map[[2]uint64]int, about string, args ...any) {
 	t.Helper()
 	rows, columns, trials := map[uint64]int{}, map[uint64]int{}, 0
@@ -130,7 +133,8 @@ func apart(ids []uint32, p []float64) map[uint64]float64 {
 	})
 }
 
-// oneByOne draws k of ids, each with a probability in proportion to its weight among those that are left.
+// oneByOne draws k of ids, each with a probability in proportion to its weight among those that are
+// left.
 func oneByOne(ids []uint32, weights []float32, k int) map[uint64]float64 {
 	all := map[uint64]float64{}
 	var draw func(set uint64, q float64, n int)
@@ -155,10 +159,12 @@ func oneByOne(ids []uint32, weights []float32, k int) map[uint64]float64 {
 	return all
 }
 
-// TestSetsAreDrawnAsOftenAsTheyShould: every set of neighbours, so every neighbour and every pair as well, and at every drift.
+// TestSetsAreDrawnAsOftenAsTheyShould: every set of neighbours, so every neighbour and every pair
+// as well, and at every drift.
 func TestSetsAreDrawnAsOftenAsTheyShould(t *testing.T) {
 	const trials = 20_000
-	// 0 has six neighbours, of which the batch has some for 7 as well, which keeps all of its two at fanouts of 2 and 3.
+	// 0 has six neighbours, of which the batch has some for 7 as well, which keeps all of its two
+	// at fanouts of 2 and 3.
 	weights := []float32{0.5, 3, 0, 1, 2, 8}
 	topo := weighing{lists{{1, 2, 3, 4, 5, 6}, {}, {}, {}, {}, {}, {}, {1, 2}, {}}, weights}
 	ids := topo.lists[0]
@@ -197,8 +203,8 @@ func TestSetsAreDrawnAsOftenAsTheyShould(t *testing.T) {
 	}
 }
 
-// TestParallelEdges: two of three edges come from node 1. NS draws edges; under LABOR-0 node 1 has one number, and so no better
-// chances than node 2, but under Poisson each edge has those of k/d.
+// TestParallelEdges: two of three edges come from node 1. NS draws edges; under LABOR-0 node 1 has
+// one number, and so no better chances than node 2, but under Poisson each edge has those of k/d.
 func TestParallelEdges(t *testing.T) {
 	const one, two, trials = 1 << 1, 1 << 2, 20_000
 	for _, c := range []struct {
@@ -220,8 +226,8 @@ func TestParallelEdges(t *testing.T) {
 	}
 }
 
-// walksOf enumerates what walks from v visit, in order, each way with its probability. Steps that go nowhere visit v, which is
-// not counted.
+// walksOf enumerates what walks from v visit, in order, each way with its probability. Steps that
+// go nowhere visit v, which is not counted.
 func walksOf(topo lists, v uint32, w Walk, each func(visits []uint32, p float64)) {
 	var visits []uint32
 	var begin func(n int, at uint32, p float64)
@@ -292,7 +298,8 @@ func TestWalksChooseAsOftenAsTheyShould(t *testing.T) {
 	}
 }
 
-// TestVisitsAreThoseOfTheChain: powers of the matrix of transitions say how often long walks visit each node.
+// TestVisitsAreThoseOfTheChain: powers of the matrix of transitions say how often long walks visit
+// each node.
 func TestVisitsAreThoseOfTheChain(t *testing.T) {
 	const trials = 10_000
 	w := Walk{Length: 12, Walks: 8, Restart: 0.3}
@@ -380,8 +387,9 @@ type weighing struct {
 
 func (w weighing) Weights(v uint32) []float32 { return w.weights[:len(w.lists[v])] }
 
-// TestWhatIsIndependent: nodes under NS, layers, and the blocks of κ steps. And what is not: nodes that share neighbours under
-// LABOR-0, layers with layer dependency, and steps of one block where batches are nested.
+// TestWhatIsIndependent: nodes under NS, layers, and the blocks of κ steps. And what is not: nodes
+// that share neighbours under LABOR-0, layers with layer dependency, and steps of one block where
+// batches are nested.
 func TestWhatIsIndependent(t *testing.T) {
 	const trials = 10_000
 	// Much the same lists for all, so that what is drawn is easily the same.
@@ -488,9 +496,9 @@ func poissonBounds(mean float64) (low, high int) {
 	}
 }
 
-// TestSmoothedStepsCorrelate: numbers of two steps of a block correlate by the cosine of the angle between them, also where a
-// block begins and its seed is the one before's second; and over κ steps not at all. Both signs are the same with a
-// probability of 1 - angle/π (Sheppard 1899).
+// TestSmoothedStepsCorrelate: numbers of two steps of a block correlate by the cosine of the angle
+// between them, also where a block begins and its seed is the one before's second; and over κ steps
+// not at all. Both signs are the same with a probability of 1 - angle/π (Sheppard 1899).
 func TestSmoothedStepsCorrelate(t *testing.T) {
 	const n, kappa = 100_000, 4
 	makeKnots()
@@ -531,8 +539,8 @@ func TestSmoothedStepsCorrelate(t *testing.T) {
 	}
 }
 
-// TestScheduleOfOneStep: with κ = 1 batches are those of seeds of their own, smoothed or not, with no word about it but in the
-// schedule; with κ without end they are all those of one.
+// TestScheduleOfOneStep: with κ = 1 batches are those of seeds of their own, smoothed or not, with
+// no word about it but in the schedule; with κ without end they are all those of one.
 func TestScheduleOfOneStep(t *testing.T) {
 	topo := lists(wide(300, 20))
 	seeds := []uint32{1, 5, 7, 100, 200}

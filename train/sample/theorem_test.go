@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFewerSeedsReachASubset: under one z what some seeds reach is within what more of them reach, at every layer (Balin et al.,
-// Cooperative Minibatching, the coupling behind theorem 3.1). LABOR-*, whose probabilities depend on all seeds, does not claim
-// it.
+// TestFewerSeedsReachASubset: under one z what some seeds reach is within what more of them reach,
+// at every layer (Balin et al., Cooperative Minibatching, the coupling behind theorem 3.1).
+// LABOR-*, whose probabilities depend on all seeds, does not claim it.
 func TestFewerSeedsReachASubset(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topo, c := graph(t), config(t)
@@ -28,7 +28,8 @@ func TestFewerSeedsReachASubset(t *testing.T) {
 	})
 }
 
-// reach is how many nodes a batch of the first seeds in an order reads, at sizes that are multiples of step, over trials orders.
+// reach is how many nodes a batch of the first seeds in an order reads, at sizes that are multiples
+// of step, over trials orders.
 func reach(t *testing.T, c Config, step, sizes, trials int) (reads [][]float64) {
 	topo := skewed(3000, 16)
 	s, order := newSingle(topo, c), make([]uint32, topo.Nodes())
@@ -49,8 +50,9 @@ func reach(t *testing.T, c Config, step, sizes, trials int) (reads [][]float64) 
 	return reads
 }
 
-// TestReachIsConcave: E|S³| is concave in |S⁰| (theorem 3.2 there), so that work per seed falls as batches grow; and LABOR-0
-// reads fewer nodes than neighbour sampling does. All with confidence intervals; LABOR-* and RW are reported, not judged.
+// TestReachIsConcave: E|S³| is concave in |S⁰| (theorem 3.2 there), so that work per seed falls as
+// batches grow; and LABOR-0 reads fewer nodes than neighbour sampling does. All with confidence
+// intervals; LABOR-* and RW are reported, not judged.
 func TestReachIsConcave(t *testing.T) {
 	const step, sizes, trials = 20, 6, 30
 	reads := map[string][][]float64{}
@@ -90,8 +92,8 @@ func TestReachIsConcave(t *testing.T) {
 	}
 }
 
-// uneven is a graph in which node 0 has 40 neighbours, 20 of which are the only ones of others: LABOR-* keeps those for
-// certain, which is more than it has room for at a fanout of 1.
+// uneven is a graph in which node 0 has 40 neighbours, 20 of which are the only ones of others:
+// LABOR-* keeps those for certain, which is more than it has room for at a fanout of 1.
 func uneven() weighing {
 	topo := weighing{make(lists, 41), nil}
 	for u := range uint32(41) {
@@ -112,8 +114,9 @@ func uneven() weighing {
 // value is what the nodes of uneven have: the more neighbours, the more.
 func (w weighing) value(u uint32) float64 { return 1 + float64(len(w.lists[u])) }
 
-// TestSumsAreUnbiased: over draws, the sum over drawn neighbours, each as often as its weight says, has the mean that it has
-// over all of them (Horvitz and Thompson 1952): GCN's sums, and those of weights before they are made to add up to 1.
+// TestSumsAreUnbiased: over draws, the sum over drawn neighbours, each as often as its weight says,
+// has the mean that it has over all of them (Horvitz and Thompson 1952): GCN's sums, and those of
+// weights before they are made to add up to 1.
 func TestSumsAreUnbiased(t *testing.T) {
 	const trials = 3000
 	topo := uneven()
@@ -158,8 +161,9 @@ func TestSumsAreUnbiased(t *testing.T) {
 	}
 }
 
-// TestMeansAreWithinTheirBound: what weights that add up to 1 estimate is a ratio of two sums that are unbiased, and so off its
-// mean by at most its deviation times the relative deviation of the lower one (Hartley and Ross 1954), which falls as 1/k.
+// TestMeansAreWithinTheirBound: what weights that add up to 1 estimate is a ratio of two sums that
+// are unbiased, and so off its mean by at most its deviation times the relative deviation of the
+// lower one (Hartley and Ross 1954), which falls as 1/k.
 func TestMeansAreWithinTheirBound(t *testing.T) {
 	const trials = 3000
 	topo := uneven()

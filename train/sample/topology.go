@@ -8,24 +8,27 @@ import (
 	"sync/atomic"
 )
 
-// Topology is the neighbour lists of one relation: degrees and some lists are in memory, the others are read many at a time.
-// A topology.Tier is one; [AtHand] makes one of lists that need no reading. All but Read is called by several goroutines at once.
+// Topology is the neighbour lists of one relation: degrees and some lists are in memory, the others
+// are read many at a time. A topology.Tier is one; [AtHand] makes one of lists that need no
+// reading. All but Read is called by several goroutines at once.
 type Topology interface {
 	// Nodes is the number of destinations: ids of nodes with a list are below it.
 	Nodes() int
-	// Neighbors returns v's in-neighbours, ascending, for v below Resident; the slice is only read, and not kept.
+	// Neighbors returns v's in-neighbours, ascending, for v below Resident; the slice is only read,
+	// and not kept.
 	Neighbors(v uint32) []uint32
 	// Degree is the number of v's in-neighbours.
 	Degree(v uint32) int
 	// Resident is how many nodes, the first ones, have their lists in memory.
 	Resident() uint32
-	// Read reads the lists of nodes, which ascend, are not below Resident and have neighbours. serve gets each list, whole
-	// or in parts of which each begins at neighbour from; several at once. What it gets is only read, and not kept. The end of
-	// ctx is an error.
+	// Read reads the lists of nodes, which ascend, are not below Resident and have neighbours.
+	// serve gets each list, whole or in parts of which each begins at neighbour from; several at
+	// once. What it gets is only read, and not kept. The end of ctx is an error.
 	Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error
 	// SelfLoops gives a function that says how often v is its own neighbour.
 	SelfLoops(ctx context.Context) (count func(v uint32) int, err error)
-	// Count takes note of lists that were drawn from: so many that were resident, so many that were not.
+	// Count takes note of lists that were drawn from: so many that were resident, so many that were
+	// not.
 	Count(hits, misses int64)
 }
 
@@ -44,7 +47,8 @@ type Lists interface {
 	Neighbors(v uint32) []uint32 // of any v; ascending, only read, and not kept
 }
 
-// AtHand makes a Topology of lists. It is a WeightedTopology where they have a method Weights(v) of the weights of v's edges.
+// AtHand makes a Topology of lists. It is a WeightedTopology where they have a method Weights(v) of
+// the weights of v's edges.
 func AtHand(lists Lists) Topology {
 	if weighted, ok := lists.(interface{ Weights(v uint32) []float32 }); ok {
 		return weightedAtHand{atHand{lists}, weighted.Weights}
@@ -76,21 +80,23 @@ func (w weightedAtHand) ReadWeights(context.Context, []uint32, func(i, from int,
 	panic("sample: weights are read that are at hand")
 }
 
-// Values are what the edges of one relation bring along, in numbered columns: resident where its lists are, else read many at a time.
-// A topology.Tier has them. TakeValues is called by several goroutines at once.
+// Values are what the edges of one relation bring along, in numbered columns: resident where its
+// lists are, else read many at a time. A topology.Tier has them. TakeValues is called by several
+// goroutines at once.
 type Values interface {
 	Columns() int
-	// TakeValues copies to dst the values of v's edges at places of its list, v being below Topology.Resident: one edge
-	// behind the other, in the order of columns.
+	// TakeValues copies to dst the values of v's edges at places of its list, v being below
+	// Topology.Resident: one edge behind the other, in the order of columns.
 	TakeValues(dst []float32, v uint32, places []uint32)
 	// ReadValues does for a column what Topology.Read does for lists.
 	ReadValues(ctx context.Context, column int, nodes []uint32, serve func(i, from int, part []float32) error) error
 }
 
-// Rows are which rows of a table the edges of one relation have: resident where its lists are, else read many at a time. A
-// topology.Tier has them. TakeRows is called by several goroutines at once.
+// Rows are which rows of a table the edges of one relation have: resident where its lists are, else
+// read many at a time. A topology.Tier has them. TakeRows is called by several goroutines at once.
 type Rows interface {
-	// TakeRows copies to dst the numbers of the rows of v's edges at places of its list, v being below Topology.Resident.
+	// TakeRows copies to dst the numbers of the rows of v's edges at places of its list, v being
+	// below Topology.Resident.
 	TakeRows(dst []uint32, v uint32, places []uint32)
 	// ReadRows does for them what Topology.Read does for lists.
 	ReadRows(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error
@@ -228,7 +234,8 @@ func newRelation(number int, ends Relation, topo Topology, c *Config) relation {
 	return r
 }
 
-// lend sets lists to those of nodes, of which there are at most ahead. A list that is not resident has a degree and no ids.
+// lend sets lists to those of nodes, of which there are at most ahead. A list that is not resident
+// has a degree and no ids.
 func (r *relation) lend(lists *[ahead]list, nodes []uint32) {
 	for i, v := range nodes {
 		if v >= r.resident {

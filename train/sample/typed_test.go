@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// typedGraph is three types of nodes and four relations: within type 0, from 1 to 0, from 1 to 2, and from 2 to 0 without an edge.
+// typedGraph is three types of nodes and four relations: within type 0, from 1 to 0, from 1 to 2,
+// and from 2 to 0 without an edge.
 func typedGraph(t *rapid.T) (s Schema, topo []lists) {
 	for i := range 3 {
 		s.Types = append(s.Types, rapid.IntRange(1, 30).Draw(t, fmt.Sprint("nodes of type", i)))
@@ -62,14 +63,16 @@ func typedSeeds(t *rapid.T, s Schema) (seeds [][]uint32) {
 	return seeds
 }
 
-// TestTypedDrawsEqualReference: whatever is resident, however many batches come together, and however many workers draw them.
+// TestTypedDrawsEqualReference: whatever is resident, however many batches come together, and
+// however many workers draw them.
 func TestTypedDrawsEqualReference(t *testing.T) {
 	edges := requireTypedDraws(t, func(t *rapid.T, _ Schema) Config { return typedConfig(t, NS, Labor0, LaborStar) })
 	require.NotContains(t, edges[:3], 0)
 	require.Zero(t, edges[3])
 }
 
-// TestFanoutsOfRelations: relations that share numbers, and under LABOR-* π, each draw by their own fanouts, or not at all.
+// TestFanoutsOfRelations: relations that share numbers, and under LABOR-* π, each draw by their own
+// fanouts, or not at all.
 func TestFanoutsOfRelations(t *testing.T) {
 	requireTypedDraws(t, func(t *rapid.T, s Schema) Config {
 		c := typedConfig(t, NS, Labor0, LaborStar, LaborStar)
@@ -78,7 +81,8 @@ func TestFanoutsOfRelations(t *testing.T) {
 	})
 }
 
-// requireTypedDraws compares what is drawn by any configuration with the reference, and counts edges by relation.
+// requireTypedDraws compares what is drawn by any configuration with the reference, and counts
+// edges by relation.
 func requireTypedDraws(t *testing.T, config func(t *rapid.T, s Schema) Config) []int {
 	makeKnots()
 	compared, unsure, edges := 0, 0, make([]int, 4)
@@ -128,7 +132,8 @@ func requireTypedDraws(t *testing.T, config func(t *rapid.T, s Schema) Config) [
 	return edges
 }
 
-// TestFirstRelationDrawsAlone: what relation 0 within type 0 draws is what a graph of it alone draws. LABOR-* looks at all relations.
+// TestFirstRelationDrawsAlone: what relation 0 within type 0 draws is what a graph of it alone
+// draws. LABOR-* looks at all relations.
 func TestFirstRelationDrawsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema, topo := typedGraph(t)
@@ -148,8 +153,9 @@ func TestFirstRelationDrawsAlone(t *testing.T) {
 	})
 }
 
-// TestRelationsAgreeOnVertices: under LABOR-0 equal lists of two relations from one type keep the same nodes. Those of relations from
-// two types, and under NS of any two relations, have nothing in common.
+// TestRelationsAgreeOnVertices: under LABOR-0 equal lists of two relations from one type keep the
+// same nodes. Those of relations from two types, and under NS of any two relations, have nothing in
+// common.
 func TestRelationsAgreeOnVertices(t *testing.T) {
 	const trials = 10_000
 	schema := Schema{Types: []int{1, 6, 6}, Relations: []Relation{{1, 0}, {1, 0}, {2, 0}}}
@@ -180,7 +186,8 @@ func TestRelationsAgreeOnVertices(t *testing.T) {
 	}
 }
 
-// TestErrorsOfRelations: they say of which relation, and what ids there are in the type that it comes from.
+// TestErrorsOfRelations: they say of which relation, and what ids there are in the type that it
+// comes from.
 func TestErrorsOfRelations(t *testing.T) {
 	schema := Schema{Types: []int{3, 2}, Relations: []Relation{{0, 0}, {1, 0}}}
 	topo := []Topology{AtHand(lists{{2}, {}, {}}), AtHand(lists{{1}, {0, 2}, {}})}
@@ -190,7 +197,8 @@ func TestErrorsOfRelations(t *testing.T) {
 	require.Equal(t, NeighborError{Relation: 1, Node: 1, Neighbor: 2, Nodes: 2}, *bad)
 }
 
-// TestReach: batches hold nothing that Reach does not say, and where every fanout draws and lists are long, all of it.
+// TestReach: batches hold nothing that Reach does not say, and where every fanout draws and lists
+// are long, all of it.
 func TestReach(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema, topo := typedGraph(t)

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Edges bring values along once all hops of a group are drawn: what is drawn does not depend on them, and the lists of a
-// destination, which is one at every later hop too, are then read once. Until then a block keeps the place of each neighbour in its
-// list.
+// Edges bring values along once all hops of a group are drawn: what is drawn does not depend on
+// them, and the lists of a destination, which is one at every later hop too, are then read once.
+// Until then a block keeps the place of each neighbour in its list.
 
-// Bring has blocks bring along Values, of each relation; nil for those without. It is called before the first Sample. Values of
-// another number of relations panic, and so do those of walks, which visit nodes and draw no edges, and of networks with self loops,
-// which no list has.
+// Bring has blocks bring along Values, of each relation; nil for those without. It is called before
+// the first Sample. Values of another number of relations panic, and so do those of walks, which
+// visit nodes and draw no edges, and of networks with self loops, which no list has.
 func (s *Sampler) Bring(values []Values) {
 	if len(values) != len(s.relations) {
 		panic(fmt.Sprintf("sample: Bring: %d relations, and values of %d", len(s.relations), len(values)))
@@ -66,7 +66,8 @@ func (s *Sampler) beginValues(r *relation, batches []*Batch) []job {
 	return s.jobs[:n]
 }
 
-// takeValues makes room for the values of j's edges and takes those that are resident. It counts these lists, and others.
+// takeValues makes room for the values of j's edges and takes those that are resident. It counts
+// these lists, and others.
 func (j *job) takeValues(ctx context.Context) (hits, misses int, err error) {
 	b := j.block
 	b.Values = resize(b.Values, len(b.Nbr)*b.columns)
@@ -80,8 +81,8 @@ func (j *job) takeValues(ctx context.Context) (hits, misses int, err error) {
 	})
 }
 
-// take calls resident with each destination of j that has edges and whose list is resident: its place and number, and the places of the
-// edges in the list. It counts these lists, and others.
+// take calls resident with each destination of j that has edges and whose list is resident: its
+// place and number, and the places of the edges in the list. It counts these lists, and others.
 func (j *job) take(ctx context.Context, resident func(i int, v uint32, places []uint32) error) (hits, misses int, err error) {
 	for i, v := range j.dst {
 		if i%ahead == 0 && ctx.Err() != nil {
@@ -103,7 +104,8 @@ func (j *job) take(ctx context.Context, resident func(i int, v uint32, places []
 
 func notFinite(x float32) bool { return x-x != 0 }
 
-// readValues takes a column of the values of edges whose lists are not resident, of which there are at most misses.
+// readValues takes a column of the values of edges whose lists are not resident, of which there are
+// at most misses.
 func (s *Sampler) readValues(ctx context.Context, jobs []job, misses int64, column int) error {
 	return s.passes(jobs, misses, func() error {
 		return jobs[0].values.ReadValues(ctx, column, s.nodes, func(i, from int, part []float32) error {
@@ -117,7 +119,8 @@ func (s *Sampler) readValues(ctx context.Context, jobs []job, misses int64, colu
 	})
 }
 
-// serveValues takes what a pair wants of a column of a list, of which part begins at neighbour from.
+// serveValues takes what a pair wants of a column of a list, of which part begins at neighbour
+// from.
 func (s *Sampler) serveValues(jobs []job, at, column, from int, part []float32) error {
 	j, n, v := s.of(jobs, at)
 	b := j.block

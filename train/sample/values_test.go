@@ -66,8 +66,8 @@ func TestValuesChangeNoDraw(t *testing.T) {
 	})
 }
 
-// TestValuesOfParallelEdges: edges between the same two nodes have values of their own, and where places have numbers of their own,
-// every one of them is drawn at times.
+// TestValuesOfParallelEdges: edges between the same two nodes have values of their own, and where
+// places have numbers of their own, every one of them is drawn at times.
 func TestValuesOfParallelEdges(t *testing.T) {
 	topo := lists{{}, {0, 0, 0, 0}}
 	for _, c := range []Config{{Kind: NS}, {Kind: NS, Smoothed: true}, {Kind: NS, Weighted: true}, {Kind: Labor0}, {Kind: LaborStar}} {
@@ -158,7 +158,8 @@ func (l spoilt) ReadValues(ctx context.Context, column int, nodes []uint32, serv
 	})
 }
 
-// TestValuesThatAreNone: one that is drawn is an error that says where it is, and the others do no harm.
+// TestValuesThatAreNone: one that is drawn is an error that says where it is, and the others do no
+// harm.
 func TestValuesThatAreNone(t *testing.T) {
 	topo := lists{{1, 2}, {0, 2, 2}, {1}}
 	for resident := range uint32(4) {

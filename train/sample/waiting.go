@@ -7,20 +7,23 @@ import (
 	"sync/atomic"
 )
 
-// Room is where records wait for their turn when there are more than memory holds: a spill. A record is a packed batch, or some KiB. Runs
-// that are appended to at a time are at most two for each part of a horizon, and maxRanges (128) for each relation.
+// Room is where records wait for their turn when there are more than memory holds: a spill. A
+// record is a packed batch, or some KiB. Runs that are appended to at a time are at most two for
+// each part of a horizon, and maxRanges (128) for each relation.
 type Room interface {
 	// NewRun is a run without records.
 	NewRun() Run
 }
 
-// Run is records that are appended and then read once, in any order. Records are never appended while it is read.
+// Run is records that are appended and then read once, in any order. Records are never appended
+// while it is read.
 type Run interface {
 	// Append copies record to the run, whole or not at all. Several goroutines may call it at once.
 	Append(record []byte) error
-	// Each calls do with all records, in pieces of whole records one behind the other, in any order; several at once. A piece is lent
-	// until do returns. The first error ends it, as ctx does, and when it returns no call of do is under way. Without an error the run
-	// is then empty, and may be appended to again.
+	// Each calls do with all records, in pieces of whole records one behind the other, in any
+	// order; several at once. A piece is lent until do returns. The first error ends it, as ctx
+	// does, and when it returns no call of do is under way. Without an error the run is then empty,
+	// and may be appended to again.
 	Each(ctx context.Context, do func(records []byte) error) error
 }
 
@@ -118,7 +121,8 @@ func (w *waiting) append(record []byte) error {
 	return w.run.Append(record)
 }
 
-// each is that of a Run, by the workers of s for what is in memory. The run is given up: nothing can be appended to it any more.
+// each is that of a Run, by the workers of s for what is in memory. The run is given up: nothing
+// can be appended to it any more.
 func (w *waiting) each(ctx context.Context, s *Sampler, do func(records []byte) error) error {
 	var came atomic.Int64
 	count := func(records []byte) error {

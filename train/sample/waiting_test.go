@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHallKeepsItsBudget: runs give what was appended to them, and take no more memory than there is.
+// TestHallKeepsItsBudget: runs give what was appended to them, and take no more memory than there
+// is.
 func TestHallKeepsItsBudget(t *testing.T) {
 	s := NewSampler(AtHand(lists{{}}), Config{}, 2)
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,8 @@ import (
 	"slices"
 )
 
-// walkers are those of a hop of a batch. They take a step all at once, so that the lists that a step wants can be read together.
+// walkers are those of a hop of a batch. They take a step all at once, so that the lists that a
+// step wants can be read together.
 type walkers struct {
 	Walk
 	keys   []uint64 // of each destination
@@ -58,7 +59,8 @@ func (w *walkers) restart() {
 	}
 }
 
-// follow has walker i go on to a neighbour of where it is, if that lies in the part of the list that begins at place from.
+// follow has walker i go on to a neighbour of where it is, if that lies in the part of the list
+// that begins at place from.
 func (w *walkers) follow(i, degree, from int, part []uint32) {
 	place, _ := bits.Mul64(w.number(i), uint64(degree))
 	if at := int(place) - from; at >= 0 && at < len(part) {
@@ -113,8 +115,9 @@ func (d *drawer) fillWalk(ctx context.Context, j *job) (hits, misses int, err er
 	return hits, misses, nil
 }
 
-// fillVisits fills j's block with the nodes that the walkers of each destination visited most often, those first; of equal ones
-// those that were visited earlier. A destination is not its own neighbour.
+// fillVisits fills j's block with the nodes that the walkers of each destination visited most
+// often, those first; of equal ones those that were visited earlier. A destination is not its own
+// neighbour.
 func (d *drawer) fillVisits(j *job) {
 	b, w := j.block, j.walkers
 	b.start(len(w.dst))

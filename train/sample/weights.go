@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// loop drops what each of dst drew of itself, puts it at the end of its list, into the place that fill left, with a weight of
-// 1, and closes the gaps. Nbr holds ids.
+// loop drops what each of dst drew of itself, puts it at the end of its list, into the place that
+// fill left, with a weight of 1, and closes the gaps. Nbr holds ids.
 func (b *Block) loop(dst []uint32) {
 	n := uint32(0)
 	weighs := len(b.Weight) > 0
@@ -56,8 +56,9 @@ func (b *Block) squeeze() {
 	}
 }
 
-// addUp makes the weights of each destination add up to 1: Hájek's estimate of a mean is the sum of what was drawn, each as
-// often as it stands for, over how many they stand for together. Without neighbours the sum is 0.
+// addUp makes the weights of each destination add up to 1: Hájek's estimate of a mean is the sum of
+// what was drawn, each as often as it stands for, over how many they stand for together. Without
+// neighbours the sum is 0.
 func (b *Block) addUp() {
 	for i := range b.Start {
 		w := b.values(i)
@@ -71,7 +72,8 @@ func (b *Block) addUp() {
 	}
 }
 
-// normalize makes weights of b, whose ends are both in f, those of GCN, as Options.GCN says, for fanout k, in a graph without some edges.
+// normalize makes weights of b, whose ends are both in f, those of GCN, as Options.GCN says, for
+// fanout k, in a graph without some edges.
 func (d *drawer) normalize(b *Block, f *Frontier, k int, without Without) {
 	d.norm, d.factor = resize(d.norm, len(f.Src)), resize(d.factor, f.Dst)
 	for p, u := range f.Src {

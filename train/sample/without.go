@@ -7,15 +7,16 @@ import (
 	"sort"
 )
 
-// Without is the edges of one relation that a batch is drawn without, at every layer: draws are those from a graph that never had
-// them, bit for bit. So a link can be scored that no message has passed along. Only edges to seeds can be left out.
+// Without is the edges of one relation that a batch is drawn without, at every layer: draws are
+// those from a graph that never had them, bit for bit. So a link can be scored that no message has
+// passed along. Only edges to seeds can be left out.
 //
-// The seed n of the relation's destination type is drawn from without all of its edges from Src[Start[n]:Start[n+1]], ascending and
-// each once. An empty Start leaves all edges in.
+// The seed n of the relation's destination type is drawn from without all of its edges from
+// Src[Start[n]:Start[n+1]], ascending and each once. An empty Start leaves all edges in.
 type Without struct{ Start, Src []uint32 }
 
-// Fill makes w the edges of pairs, to so many seeds: pairs that have the seed's number in the upper half, and a source in the lower.
-// It sorts them; one that comes twice counts once.
+// Fill makes w the edges of pairs, to so many seeds: pairs that have the seed's number in the upper
+// half, and a source in the lower. It sorts them; one that comes twice counts once.
 func (w *Without) Fill(seeds int, pairs []uint64) {
 	slices.Sort(pairs)
 	w.Start, w.Src = resize(w.Start, seeds+1), w.Src[:0]
@@ -51,7 +52,8 @@ type shorter struct {
 	lost []uint32 // places of what was left out, ascending
 }
 
-// leave is l without its neighbours in src. Both ascend. Long lists lose few, so what is left is copied in long parts.
+// leave is l without its neighbours in src. Both ascend. Long lists lose few, so what is left is
+// copied in long parts.
 func (s *shorter) leave(l *list, src []uint32) {
 	s.ids, s.weights, s.lost = s.ids[:0], s.weights[:0], s.lost[:0]
 	from := 0 // of what is not copied yet
@@ -90,8 +92,8 @@ func restore(places, lost []uint32) {
 	}
 }
 
-// chooseWithout is choose for destination i of j, whose list is l and loses edges: it fills the places that the block has for it, which
-// are as many as the whole list would take.
+// chooseWithout is choose for destination i of j, whose list is l and loses edges: it fills the
+// places that the block has for it, which are as many as the whole list would take.
 func (c *chooser) chooseWithout(cfg *Config, j *job, i int, l *list) error {
 	b := j.block
 	c.left.leave(l, j.without.Of(i))
@@ -141,7 +143,8 @@ func (j *job) shorten() {
 	}
 }
 
-// held is a list that is not resident and loses edges: it is read whole, since how many of its neighbours are left is not known before.
+// held is a list that is not resident and loses edges: it is read whole, since how many of its
+// neighbours are left is not known before.
 type held struct {
 	dst     int // whose list
 	room    uint32
@@ -237,7 +240,8 @@ func (s *Sampler) keep(ctx context.Context, jobs []job, i int, copy func(h *held
 	return ctx.Err()
 }
 
-// heldBytes is what b keeps at a hop of lists of relation r that lose edges, whose destinations these are.
+// heldBytes is what b keeps at a hop of lists of relation r that lose edges, whose destinations
+// these are.
 func (s *Sampler) heldBytes(r *relation, b *Batch, dst []uint32) (n int64) {
 	without := b.without(r.number)
 	whole := s.Kind == LaborStar // which keeps a copy of cold lists anyway

@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// cut is a topology without some edges: what batches are held against that are drawn without them. places are those of its edges in
-// the whole lists, whose weights and values they have.
+// cut is a topology without some edges: what batches are held against that are drawn without them.
+// places are those of its edges in the whole lists, whose weights and values they have.
 type cut struct {
 	lists
 	whole   lists
@@ -72,8 +72,9 @@ func without(t *rapid.T, s Schema, seeds [][]uint32) (all []Without) {
 	return all
 }
 
-// requireDrawnWithout compares batches that are drawn without some edges, bit for bit, with those that are drawn from a graph that
-// never had them: whatever is resident, however many come together, and whoever draws them.
+// requireDrawnWithout compares batches that are drawn without some edges, bit for bit, with those
+// that are drawn from a graph that never had them: whatever is resident, however many come
+// together, and whoever draws them.
 func requireDrawnWithout(t *testing.T, any func(t *rapid.T) (Schema, []lists, Config)) {
 	left := 0
 	storetest.CheckUntil(t, func(t *rapid.T) {
@@ -176,7 +177,8 @@ func TestWithoutOfLongLists(t *testing.T) {
 	}
 }
 
-// TestWithoutAnyEdge: a node that loses all of its edges draws nothing, and an edge that is left out may weigh nothing that is a number.
+// TestWithoutAnyEdge: a node that loses all of its edges draws nothing, and an edge that is left
+// out may weigh nothing that is a number.
 func TestWithoutAnyEdge(t *testing.T) {
 	topo := lists{{}, {0, 0, 2}, {1}}
 	for resident := range uint32(4) {

@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Feed carries a batch to the backend: its blocks, its feature rows, its labels. Its buffers grow to the largest batch
-// and stay; what it returned is invalid after the next call.
+// Feed carries a batch to the backend: its blocks, its feature rows, its labels. Its buffers grow
+// to the largest batch and stay; what it returned is invalid after the next call.
 type Feed struct {
 	be     kernels.Backend
 	graphs []model.Graph
@@ -40,8 +40,9 @@ type Feed struct {
 // newFeed makes a Feed without buffers. Close gives them back.
 func newFeed(be kernels.Backend) *Feed { return &Feed{be: be, staging: kernels.NewStaging(be)} }
 
-// Blocks uploads the blocks of layers: their integers at once, and their weights and values. rows are what they read of each table of
-// edges. Where the rows of hidden layers come from slots, it says so as the batch does.
+// Blocks uploads the blocks of layers: their integers at once, and their weights and values. rows
+// are what they read of each table of edges. Where the rows of hidden layers come from slots, it
+// says so as the batch does.
 func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Graph {
 	f.ids, f.weights, f.places, f.from = f.ids[:0], f.weights[:0], f.places[:0], f.from[:0]
 	seeds, most := 0, 0 // edges that have values
@@ -148,8 +149,8 @@ func (f *Feed) Upload(v []uint32) kernels.Tensor {
 	return t
 }
 
-// Gather fetches rows through the tiers, one for each of ids, nodes of type t, and leaves the host cache as it is. They are valid
-// until the next call for the same type.
+// Gather fetches rows through the tiers, one for each of ids, nodes of type t, and leaves the host
+// cache as it is. They are valid until the next call for the same type.
 func (f *Feed) Gather(ctx context.Context, t int, s *cachetier.Stack, elem kernels.DType, ids []uint32) (kernels.Tensor, error) {
 	cols := s.RowBytes() / elem.Size()
 	f.growOf(&f.rows, t, elem, len(ids)*cols)
@@ -157,7 +158,8 @@ func (f *Feed) Gather(ctx context.Context, t int, s *cachetier.Stack, elem kerne
 	return x, f.staging.Fill(x, func(dst []byte) error { return s.Peek(ctx, dst, ids) })
 }
 
-// RowsOf copies rows place[id] of below, one for each of ids, nodes of type t. They are valid until the next call for that type.
+// RowsOf copies rows place[id] of below, one for each of ids, nodes of type t. They are valid until
+// the next call for that type.
 func (f *Feed) RowsOf(t int, below kernels.Tensor, ids, place []uint32) kernels.Tensor {
 	f.growOf(&f.hidden, t, kernels.F32, len(ids)*below.Cols)
 	x := kernels.Tensor{Buf: f.hidden[t], Type: kernels.F32, Rows: len(ids), Cols: below.Cols}
@@ -170,8 +172,8 @@ func (f *Feed) RowsOf(t int, below kernels.Tensor, ids, place []uint32) kernels.
 	return x
 }
 
-// Hidden has fill write rows of a lower layer, each of so many columns, for nodes of type t. They are valid until the next call for
-// that type.
+// Hidden has fill write rows of a lower layer, each of so many columns, for nodes of type t. They
+// are valid until the next call for that type.
 func (f *Feed) Hidden(t int, elem kernels.DType, rows, cols int, fill func(dst []byte) error) (kernels.Tensor, error) {
 	all := &f.hidden
 	if elem == kernels.F16 {
@@ -182,7 +184,8 @@ func (f *Feed) Hidden(t int, elem kernels.DType, rows, cols int, fill func(dst [
 	return x, f.staging.Fill(x, fill)
 }
 
-// UploadFloats copies v, rows of cols numbers, to the backend. The tensor is valid until the next call.
+// UploadFloats copies v, rows of cols numbers, to the backend. The tensor is valid until the next
+// call.
 func (f *Feed) UploadFloats(v []float32, cols int) kernels.Tensor {
 	f.grow(&f.given, kernels.F32, len(v))
 	t := kernels.Tensor{Buf: f.given, Type: kernels.F32, Rows: len(v) / cols, Cols: cols}
@@ -190,7 +193,8 @@ func (f *Feed) UploadFloats(v []float32, cols int) kernels.Tensor {
 	return t
 }
 
-// Ints copies lists of integers to the backend, a tensor for each. They are valid until the next call.
+// Ints copies lists of integers to the backend, a tensor for each. They are valid until the next
+// call.
 func (f *Feed) Ints(lists ...[]uint32) (all []kernels.Tensor) {
 	n := total(lists)
 	f.grow(&f.lists, kernels.U32, n)

@@ -22,7 +22,8 @@ func (u *uploads) UploadU32(dst kernels.Tensor, src []uint32) {
 	u.Backend.UploadU32(dst, src)
 }
 
-// TestBlocksAreOneUpload, and every list of every block is where its tensor says, in the CPU's memory and in another.
+// TestBlocksAreOneUpload, and every list of every block is where its tensor says, in the CPU's
+// memory and in another.
 func TestBlocksAreOneUpload(t *testing.T) {
 	layer := func(src []uint32, dst int, b sample.Block) sample.Layer {
 		return sample.Layer{Nodes: []sample.Frontier{{Src: src, Dst: dst}}, Blocks: []sample.Block{b}}

@@ -6,20 +6,22 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Held is what a step has of historical embeddings: it reads rows of hidden layers that earlier steps computed, tells how large the
-// gradient of each row is, and stores rows for later steps. A batch says by sample.Frontier.Origin which rows it reads from slots.
+// Held is what a step has of historical embeddings: it reads rows of hidden layers that earlier
+// steps computed, tells how large the gradient of each row is, and stores rows for later steps. A
+// batch says by sample.Frontier.Origin which rows it reads from slots.
 //
-// Layers are numbered as those that compute the rows, from 0 to the last but one: layer l+1 reads them.
+// Layers are numbered as those that compute the rows, from 0 to the last but one: layer l+1 reads
+// them.
 type Held struct {
-	// Slots[l][t] is the table of rows of type t: F16, of as many columns as a hidden layer or more. Origins name its rows. It is the
-	// caller's.
+	// Slots[l][t] is the table of rows of type t: F16, of as many columns as a hidden layer or
+	// more. Origins name its rows. It is the caller's.
 	Slots [][]kernels.Tensor
 	// Store is what Compute stores, after all that the step reads of slots.
 	Store []Store
 
-	// Norms is what Compute finds: Norms[l][t] are the Euclidean norms of the gradients of the batch's loss, a mean, in the rows that
-	// layer l+1 reads, one for each of its sample.Frontier.Src. It is valid until the Stepper's next step, and after an error of
-	// no use.
+	// Norms is what Compute finds: Norms[l][t] are the Euclidean norms of the gradients of the
+	// batch's loss, a mean, in the rows that layer l+1 reads, one for each of its
+	// sample.Frontier.Src. It is valid until the Stepper's next step, and after an error of no use.
 	Norms [][][]float32
 }
 
@@ -28,8 +30,8 @@ type Store struct {
 	Layer, Type int
 	Rows        []uint32 // of those that the layer computed: the n-th of its sample.Frontier.Src
 	To          []uint32 // the slot of each; they differ from each other
-	// Lost is set by Compute, to 1 for each row that float16 cannot hold, else to 0: a value was beyond 65504, and has become that, or is
-	// NaN.
+	// Lost is set by Compute, to 1 for each row that float16 cannot hold, else to 0: a value was
+	// beyond 65504, and has become that, or is NaN.
 	Lost []uint32
 }
 
@@ -97,8 +99,8 @@ func (s *Stepper) norms(in Input) {
 	s.be.DownloadF32(m.host, all)
 }
 
-// store makes room for what of in is to be stored, and if write stores it: before Backward, which gives the rows' memory to gradients. What the
-// step reads of slots has been read.
+// store makes room for what of in is to be stored, and if write stores it: before Backward, which
+// gives the rows' memory to gradients. What the step reads of slots has been read.
 func (s *Stepper) store(in Input, write bool) {
 	h := in.Held
 	if h == nil {
@@ -154,8 +156,9 @@ func resize[T any](s []T, n int) []T {
 	return append(s[:cap(s)], make([]T, n-cap(s))...)
 }
 
-// origins lists where the rows of a frontier's sources come from, as model.Frontier has it, computed being how many rows the layer below
-// computes. Both lists are empty where they say nothing: where the rows are those, in their order. They are valid until the next Blocks.
+// origins lists where the rows of a frontier's sources come from, as model.Frontier has it,
+// computed being how many rows the layer below computes. Both lists are empty where they say
+// nothing: where the rows are those, in their order. They are valid until the next Blocks.
 func (f *Feed) origins(nodes *sample.Frontier, computed int) (at, back []uint32) {
 	if inOrder(nodes.Origin, computed) {
 		return nil, nil

@@ -18,7 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// evenly wants one class after another of the seeds, without memory of its own that grows with a batch once it is warm.
+// evenly wants one class after another of the seeds, without memory of its own that grows with a
+// batch once it is warm.
 type evenly struct {
 	classes uint32
 	labels  []uint32
@@ -50,7 +51,8 @@ func (n around) Neighbors(v uint32) []uint32 {
 	return list
 }
 
-// finding is an Expander that finds a hashed share of the nodes of hidden layers in slots, each in that of its number.
+// finding is an Expander that finds a hashed share of the nodes of hidden layers in slots, each in
+// that of its number.
 type finding struct {
 	layers int
 	share  float64
@@ -155,8 +157,9 @@ func sets() (all []kernels.Backend) {
 	return append(all, kernels.NewReference())
 }
 
-// TestHeld: norms are those of the gradients in all rows that a layer reads; what is stored is what layers computed, after all reads, in
-// its slots alone; and all is near what the Reference makes of it.
+// TestHeld: norms are those of the gradients in all rows that a layer reads; what is stored is what
+// layers computed, after all reads, in its slots alone; and all is near what the Reference makes of
+// it.
 func TestHeld(t *testing.T) {
 	var want [][]float32 // of the Reference, which is the last
 	for _, be := range slices.Backward(sets()) {
@@ -166,7 +169,8 @@ func TestHeld(t *testing.T) {
 		in.Held, in.Kept = &Held{Slots: r.slots}, new(model.Kept)
 		before := [][]float32{r.table(0), r.table(1)}
 		for l := range heldLayers - 1 {
-			// All computed rows of layer 0, and every other of layer 1, go to slots that this very step reads.
+			// All computed rows of layer 0, and every other of layer 1, go to slots that this very
+			// step reads.
 			var free []uint32
 			for _, o := range b.Layers[l+1].Nodes[0].Origin {
 				if o.From == sample.Slot {
@@ -258,7 +262,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestNothingFound: a batch that found nothing in slots gives the bits of one that did not look, with what is stored as without.
+// TestNothingFound: a batch that found nothing in slots gives the bits of one that did not look,
+// with what is stored as without.
 func TestNothingFound(t *testing.T) {
 	be := kernels.NewCPU(kernels.CPUOptions{Threads: 2})
 	run := func(e sample.Expander, h *Held) (Tally, []float32) {
@@ -279,7 +284,8 @@ func TestNothingFound(t *testing.T) {
 	}
 }
 
-// TestOrigins: what Blocks uploads of them, in one go with all else, and nothing where rows are those of the layer below, in their order.
+// TestOrigins: what Blocks uploads of them, in one go with all else, and nothing where rows are
+// those of the layer below, in their order.
 func TestOrigins(t *testing.T) {
 	f := newFeed(kernels.NewCPU(kernels.CPUOptions{}))
 	defer f.Close()
@@ -328,7 +334,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// TestHeldSteadyState: once it is warm, a step allocates nothing that grows with the batch, on the Go heap or of the backend.
+// TestHeldSteadyState: once it is warm, a step allocates nothing that grows with the batch, on the
+// Go heap or of the backend.
 func TestHeldSteadyState(t *testing.T) {
 	be := kernels.NewCPU(kernels.CPUOptions{Threads: 1})
 	r := newHeldRun(t, be)

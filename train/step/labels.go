@@ -15,8 +15,8 @@ type Shown interface {
 	Show()
 }
 
-// graphs brings a batch's layers to the backend, with the labels that its inputs show. Those of its seeds are hidden everywhere: also
-// where seeds are neighbours of each other.
+// graphs brings a batch's layers to the backend, with the labels that its inputs show. Those of its
+// seeds are hidden everywhere: also where seeds are neighbours of each other.
 func (s *Stepper) graphs(in Input, backward bool) []model.Graph {
 	graphs := s.Feed.Blocks(in.Layers, in.Rows[min(len(in.Rows), len(s.Model.In)):]...)
 	if s.Shown != nil {
@@ -27,8 +27,8 @@ func (s *Stepper) graphs(in Input, backward bool) []model.Graph {
 	return graphs
 }
 
-// Label adds to g, the first layer, the labels that the sources of layer show, all but the hidden ones. It adds nothing where the
-// network has no labels for input.
+// Label adds to g, the first layer, the labels that the sources of layer show, all but the hidden
+// ones. It adds nothing where the network has no labels for input.
 func (s *Stepper) Label(g *model.Graph, layer *sample.Layer) {
 	if s.Shown != nil {
 		s.label(g, layer, false)

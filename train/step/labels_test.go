@@ -36,8 +36,8 @@ type lists [][]uint32
 func (l lists) Nodes() int                  { return len(l) }
 func (l lists) Neighbors(v uint32) []uint32 { return l[v] }
 
-// labelled is a network that has labels for input, and a batch of papers 0 to 4, some of which cite each other. Papers that
-// are not cited by them, or by those that they cite, begin at 20.
+// labelled is a network that has labels for input, and a batch of papers 0 to 4, some of which cite
+// each other. Papers that are not cited by them, or by those that they cite, begin at 20.
 func labelled(t *testing.T, be kernels.Backend, kind model.Kind, sampler sample.Kind) (*Stepper, *shown, Input) {
 	const papers, authors = 30, 8
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -106,8 +106,8 @@ func labelled(t *testing.T, be kernels.Backend, kind model.Kind, sampler sample.
 	return stepper, known, in
 }
 
-// TestSeedsDoNotSeeTheirLabels: the labels of seeds have no part in logits and gradients, though the seeds are neighbours of each other;
-// those of other papers that the batch reads have.
+// TestSeedsDoNotSeeTheirLabels: the labels of seeds have no part in logits and gradients, though
+// the seeds are neighbours of each other; those of other papers that the batch reads have.
 func TestSeedsDoNotSeeTheirLabels(t *testing.T) {
 	for _, kind := range []model.Kind{model.SAGE, model.GCN, model.RSAGE, model.RGCN, model.RGAT, model.HGT} {
 		for _, sampler := range []sample.Kind{sample.NS, sample.LaborStar} {
@@ -155,7 +155,8 @@ func TestSeedsDoNotSeeTheirLabels(t *testing.T) {
 	}
 }
 
-// TestLabelsOnAnotherBackend: lists of labels come to memory that is not the host's as to that which is.
+// TestLabelsOnAnotherBackend: lists of labels come to memory that is not the host's as to that
+// which is.
 func TestLabelsOnAnotherBackend(t *testing.T) {
 	var want []float32
 	for _, be := range []kernels.Backend{kernels.NewCPU(kernels.CPUOptions{}), kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))} {

@@ -1,13 +1,14 @@
 // Package step turns a batch into an update of the weights.
 //
-// A [Stepper] has the network, its optimizer and the memory of a step. [Stepper.Compute] takes a batch forwards to the loss of
-// its [Task] and backwards to the gradients; [Stepper.Update] makes new weights of them. Between the two, workers that share a
-// batch add up their gradients. A [Feed] carries batches to the backend, for steps and for evaluation. A [Held] has rows of hidden
-// layers that steps leave to later ones.
+// A [Stepper] has the network, its optimizer and the memory of a step. [Stepper.Compute] takes a
+// batch forwards to the loss of its [Task] and backwards to the gradients; [Stepper.Update] makes
+// new weights of them. Between the two, workers that share a batch add up their gradients. A [Feed]
+// carries batches to the backend, for steps and for evaluation. A [Held] has rows of hidden layers
+// that steps leave to later ones.
 //
-// Memory: a Stepper owns buffers of the backend that grow to the largest batch and stay, until Close; at steady state a step
-// allocates nothing that grows with the batch. What a Feed and a Tape return is valid until their next use. One goroutine at a
-// time.
+// Memory: a Stepper owns buffers of the backend that grow to the largest batch and stay, until
+// Close; at steady state a step allocates nothing that grows with the batch. What a Feed and a Tape
+// return is valid until their next use. One goroutine at a time.
 package step
 
 import (
@@ -23,7 +24,8 @@ import (
 
 // Task is what is learnt.
 type Task interface {
-	// Loss starts the backward pass from the mean loss of a batch, in what the network made of its seeds, rows by type.
+	// Loss starts the backward pass from the mean loss of a batch, in what the network made of its
+	// seeds, rows by type.
 	Loss(t *tape.Tape, f *Feed, out model.Rows, in Input) (Tally, error)
 }
 
@@ -60,8 +62,8 @@ func New(be kernels.Backend, m *model.Model, task Task, o optim.Options) *Steppe
 	return s
 }
 
-// NewFixed makes a Stepper of m, which it owns from now on, that predicts and takes no steps: m needs no gradients, as model.NewFixed
-// makes it.
+// NewFixed makes a Stepper of m, which it owns from now on, that predicts and takes no steps: m
+// needs no gradients, as model.NewFixed makes it.
 func NewFixed(be kernels.Backend, m *model.Model, task Task) *Stepper {
 	return &Stepper{Model: m, Task: task, Tape: tape.New(be), Feed: newFeed(be), be: be, Optim: optim.New(be, nil, optim.Options{})}
 }
@@ -81,8 +83,9 @@ type Input struct {
 	Layers []sample.Layer
 	Seeds  [][]uint32 // by type
 	Step   int        // of the epoch
-	// Rows are those of the inputs, by type: features, F16 or F32; records, F32, of types whose rows are learnt, which Update
-	// changes; or without a buffer where the network has rows of its own. Behind them are those of the tables of edges.
+	// Rows are those of the inputs, by type: features, F16 or F32; records, F32, of types whose
+	// rows are learnt, which Update changes; or without a buffer where the network has rows of its
+	// own. Behind them are those of the tables of edges.
 	Rows []kernels.Tensor
 	Key  uint64      // of dropout, another one each step; odd. 0: nothing is dropped
 	Kept *model.Kept // what is kept of hidden rows until the next step; nil: nothing
@@ -104,8 +107,9 @@ type NormError struct{ Norm float64 }
 
 func (e *NormError) Error() string { return fmt.Sprintf("the norm of the gradients is %v", e.Norm) }
 
-// Compute adds to the parameters' gradients, which are zero before the first step and after each Update, those of a batch's mean
-// loss. A loss that is not finite is a *LossError, and the gradients are as they were, and the slots too.
+// Compute adds to the parameters' gradients, which are zero before the first step and after each
+// Update, those of a batch's mean loss. A loss that is not finite is a *LossError, and the
+// gradients are as they were, and the slots too.
 func (s *Stepper) Compute(in Input) (Tally, error) {
 	s.learnt = s.learnt[:0]
 	graphs := s.begin(in)
@@ -127,8 +131,9 @@ func (s *Stepper) Compute(in Input) (Tally, error) {
 	return a, nil
 }
 
-// begin has the tape record a step with in. Hidden rows that a step of history keeps take memory of their own, so that it is frugal with the rest,
-// unless the caller is to find all of Kept; of other steps that would save a hundredth.
+// begin has the tape record a step with in. Hidden rows that a step of history keeps take memory of
+// their own, so that it is frugal with the rest, unless the caller is to find all of Kept; of other
+// steps that would save a hundredth.
 func (s *Stepper) begin(in Input) []model.Graph {
 	graphs := s.graphs(in, true)
 	s.Tape.Frugal = in.Held != nil && in.Kept == nil
@@ -136,9 +141,10 @@ func (s *Stepper) begin(in Input) []model.Graph {
 	return graphs
 }
 
-// Update makes new weights of the gradients at a learning rate, and new records of the rows that the last Compute read, and clears
-// the gradients. reduce, where it is not nil, is given the gradients before that, in the order of the parameters, to add those of
-// other workers. A norm of the gradients that is not finite, which is known where gradients are clipped, is a *NormError.
+// Update makes new weights of the gradients at a learning rate, and new records of the rows that
+// the last Compute read, and clears the gradients. reduce, where it is not nil, is given the
+// gradients before that, in the order of the parameters, to add those of other workers. A norm of
+// the gradients that is not finite, which is known where gradients are clipped, is a *NormError.
 func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error) error {
 	if reduce != nil {
 		if err := reduce(s.grads); err != nil {
@@ -151,8 +157,8 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 	return nil
 }
 
-// Rehearse takes a batch forwards and backwards and leaves the weights and slots as they are and the gradients zero: so that the
-// memory of a step is there, and known.
+// Rehearse takes a batch forwards and backwards and leaves the weights and slots as they are and
+// the gradients zero: so that the memory of a step is there, and known.
 func (s *Stepper) Rehearse(in Input) error {
 	graphs := s.begin(in)
 	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in); err != nil {
@@ -168,8 +174,8 @@ func (s *Stepper) Rehearse(in Input) error {
 	return nil
 }
 
-// Predict is what the network makes of a batch's seeds, by type, with dropout where in has a Key. Of a batch of fewer layers than the
-// network has it is what the first of these make of them.
+// Predict is what the network makes of a batch's seeds, by type, with dropout where in has a Key.
+// Of a batch of fewer layers than the network has it is what the first of these make of them.
 func (s *Stepper) Predict(in Input) model.Rows {
 	s.Tape.Reset(false)
 	return s.Model.Forward(s.Tape, s.leaves(in.Rows), s.graphs(in, false), model.Pass{Key: in.Key})

@@ -53,8 +53,8 @@ func gradients(s *Stepper) (all []float32) {
 	return all
 }
 
-// TestUpdate: reduce sees the gradients, in the order of the parameters, before they become weights; its error leaves all as it
-// was, and after an update the gradients are zero.
+// TestUpdate: reduce sees the gradients, in the order of the parameters, before they become
+// weights; its error leaves all as it was, and after an update the gradients are zero.
 func TestUpdate(t *testing.T) {
 	s, _, in := stepper(t)
 	before := s.Model.Download()
@@ -96,7 +96,8 @@ func TestLearns(t *testing.T) {
 	require.Less(t, last, 0.2)
 }
 
-// TestNoNumber: a loss that is no number leaves gradients and weights as they were; a norm that is none is an error.
+// TestNoNumber: a loss that is no number leaves gradients and weights as they were; a norm that is
+// none is an error.
 func TestNoNumber(t *testing.T) {
 	s, k, in := stepper(t)
 	weights := s.Model.Download()

@@ -1,10 +1,12 @@
 package step
 
-// Tally is the loss and the hits of a batch, or of several: sums, so that an epoch can be cut anywhere.
+// Tally is the loss and the hits of a batch, or of several: sums, so that an epoch can be cut
+// anywhere.
 type Tally struct {
 	Loss   float64 `json:"loss"`   // sum over rows, or over the classes whose target is known
 	Weight float64 `json:"weight"` // of what Loss sums: Loss/Weight is the mean
-	// Hits/Of is the training accuracy: right rows of all, and with several classes a node 2·tp of 2·tp+fp+fn, the micro-F1.
+	// Hits/Of is the training accuracy: right rows of all, and with several classes a node 2·tp of
+	// 2·tp+fp+fn, the micro-F1.
 	Hits int64 `json:"hits"`
 	Of   int64 `json:"of"`
 	// Measured/Rows is the mean of a metric that batches have apart.

@@ -18,7 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal/staleness"
 )
 
-// rehearsed is how many steps a rehearsal takes. What a step costs does not depend on values, so that zeros do for state.
+// rehearsed is how many steps a rehearsal takes. What a step costs does not depend on values, so
+// that zeros do for state.
 const rehearsed = 40
 
 // worth is the share of a step's time that a larger staleness has to gain: less could be chance.
@@ -41,7 +42,8 @@ func (t *trainer) staleness() run.StalenessOf {
 	return s
 }
 
-// decide finds the staleness of a run that leaves it to be found, and opens the tables anew for it: as the record has it, or by a rehearsal.
+// decide finds the staleness of a run that leaves it to be found, and opens the tables anew for it:
+// as the record has it, or by a rehearsal.
 func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
 	if t.Staleness == run.Auto {
 		if record != nil {
@@ -69,8 +71,10 @@ func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
 	return nil
 }
 
-// find is what a rehearsal says of the staleness in force, where that is a number. Of Auto it is the least staleness with which training hardly waits for state, or less where too much of what it reads would be out of date, or where there is
-// no memory for so many steps. at is a place for state.
+// find is what a rehearsal says of the staleness in force, where that is a number. Of Auto it is
+// the least staleness with which training hardly waits for state, or less where too much of what it
+// reads would be out of date, or where there is no memory for so many steps. at is a place for
+// state.
 func (t *trainer) find(ctx context.Context, at mutable.Place) (*run.AutoStaleness, error) {
 	costs, steps, err := t.rehearseSteps(ctx, at)
 	if err != nil {
@@ -193,8 +197,9 @@ func (t *trainer) rehearseSteps(ctx context.Context, at mutable.Place) (c stalen
 	return c, steps, t.addReading(ctx, &c, first-from == 1)
 }
 
-// try is update without a trace: seconds until its new state was known, of its publication, and in all. A loss that is no number
-// is for the run to explain; state that is none ends it, since nothing was published.
+// try is update without a trace: seconds until its new state was known, of its publication, and in
+// all. A loss that is no number is for the run to explain; state that is none ends it, since
+// nothing was published.
 func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, err error) {
 	began := time.Now()
 	if t.hooks.late != nil {
@@ -229,8 +234,9 @@ func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, 
 	return forward, publication, time.Since(began).Seconds(), t.explain(err, in)
 }
 
-// addReading has stages take at least what reading should take, by what the disk was found to do, of tables that are larger than their caches: a
-// rehearsal has no state on disk. single says that windows have one step, which are read as they are gathered.
+// addReading has stages take at least what reading should take, by what the disk was found to do,
+// of tables that are larger than their caches: a rehearsal has no state on disk. single says that
+// windows have one step, which are read as they are gathered.
 func (t *trainer) addReading(ctx context.Context, c *staleness.Costs, single bool) error {
 	tables, _, err := t.forecast(ctx)
 	var reading [staleness.Stages]float64
@@ -250,8 +256,8 @@ func (t *trainer) addReading(ctx context.Context, c *staleness.Costs, single boo
 	return err
 }
 
-// forecast draws two groups from the middle of the training part, and says what their windows would read of each table. The batches are valid
-// until the next are drawn.
+// forecast draws two groups from the middle of the training part, and says what their windows would
+// read of each table. The batches are valid until the next are drawn.
 func (t *trainer) forecast(ctx context.Context) (tables []plan.Reading, drawn []plan.Drawn, err error) {
 	p, planner := t.learning(1), t.pipe.Planner
 	n := min(p.steps(), 2*max(1, t.budget.Group))

@@ -26,8 +26,8 @@ func slow(stage string, d time.Duration) func(string) {
 	}
 }
 
-// TestAuto: a run that finds its staleness is one that was told it, to the last bit, whatever came out; and goes on with it where it was cut,
-// without another rehearsal.
+// TestAuto: a run that finds its staleness is one that was told it, to the last bit, whatever came
+// out; and goes on with it where it was cut, without another rehearsal.
 func TestAuto(t *testing.T) {
 	ds := drifting(t, 1200)
 	for _, kind := range model.TemporalKinds {
@@ -109,7 +109,8 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	require.Empty(t, tr.counted.tables)
 }
 
-// TestRehearsalFindsStages: what stages take that are slow is found, and the staleness that follows.
+// TestRehearsalFindsStages: what stages take that are slow is found, and the staleness that
+// follows.
 func TestRehearsalFindsStages(t *testing.T) {
 	ds := drifting(t, 1200)
 	o := options(model.JODIE)

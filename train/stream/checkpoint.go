@@ -17,8 +17,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal/staleness"
 )
 
-// A checkpoint after a whole epoch has no state, since the next one begins without. One within an epoch, and the one before its validation, names
-// the files of records as of then, and has what later steps must not see yet of the last ones.
+// A checkpoint after a whole epoch has no state, since the next one begins without. One within an
+// epoch, and the one before its validation, names the files of records as of then, and has what
+// later steps must not see yet of the last ones.
 
 // What a checkpoint holds beside run.Result.Meta.
 const (
@@ -43,7 +44,8 @@ type marks struct {
 	Ago  []int          `json:"ago"`  // of each Undo
 }
 
-// saveCheckpoint writes all that resuming needs, with the state of nodes where the epoch is under way.
+// saveCheckpoint writes all that resuming needs, with the state of nodes where the epoch is under
+// way.
 func (t *trainer) saveCheckpoint(state bool) error {
 	if err := t.set.Unchanged(); err != nil {
 		return err
@@ -106,7 +108,8 @@ func (t *trainer) retain() error {
 	return t.tables.state.Retain(context.Background(), steps...)
 }
 
-// checkpointNow writes a checkpoint unless the newest one is of this very step, or a step has changed the state and not the weights.
+// checkpointNow writes a checkpoint unless the newest one is of this very step, or a step has
+// changed the state and not the weights.
 func (t *trainer) checkpointNow() error {
 	switch {
 	case t.torn:
@@ -150,8 +153,8 @@ func undoOf(x checkpoint.Tensor, ago, cols, places int) (u cachetier.Undo, err e
 	return u, nil
 }
 
-// resume continues where the newest checkpoint that can be read left off: see run.Dir.Resume. Where there is no checkpoint, the run starts at
-// step 0.
+// resume continues where the newest checkpoint that can be read left off: see run.Dir.Resume. Where
+// there is no checkpoint, the run starts at step 0.
 func (t *trainer) resume(ctx context.Context) error {
 	left, err := t.dir.Resume(t.KeepCheckpoints, t.note, func(s *checkpoint.State) error { return t.load(ctx, s.Tensors, s.Meta) })
 	switch {

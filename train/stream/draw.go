@@ -22,7 +22,8 @@ type drawer struct {
 	batches []*temporal.Batch
 }
 
-// begin has steps be of these events from now on: it is called before a range of them. The first one of the range is from.
+// begin has steps be of these events from now on: it is called before a range of them. The first
+// one of the range is from.
 func (d *drawer) begin(ctx context.Context, from int, of func(step int) temporal.Step) error {
 	d.of = of
 	first := int64(0)

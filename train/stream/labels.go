@@ -15,8 +15,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Labels of events are classes of their sources, and those of nodes are at times of their own. They are told from embeddings of the nodes by the state that the batches before have left: right before the
-// event, as TGL has it (arXiv 2203.14883), or right after it, when it is among the neighbours. Only a small classifier is learnt.
+// Labels of events are classes of their sources, and those of nodes are at times of their own. They
+// are told from embeddings of the nodes by the state that the batches before have left: right
+// before the event, as TGL has it (arXiv 2203.14883), or right after it, when it is among the
+// neighbours. Only a small classifier is learnt.
 
 const (
 	probeSteps = 1000 // of the classifier
@@ -30,7 +32,8 @@ const (
 // LabelsOf is how well classes are told from embeddings. Its JSON keys are stable.
 type LabelsOf struct {
 	Classes int `json:"classes"`
-	// Train, Valid and Test are the events with a label. Of those of Train so many were learnt from.
+	// Train, Valid and Test are the events with a label. Of those of Train so many were learnt
+	// from.
 	Train  int64 `json:"train"`
 	Valid  int64 `json:"valid"`
 	Test   int64 `json:"test"`
@@ -45,7 +48,8 @@ type LabelsOf struct {
 	TestScore  *LabelScore `json:"test_score"`
 }
 
-// LabelScore has AP and AUC of the second of two classes, pooled; of more classes accuracy and macro-F1.
+// LabelScore has AP and AUC of the second of two classes, pooled; of more classes accuracy and
+// macro-F1.
 type LabelScore struct {
 	AP       float64 `json:"ap,omitempty"`
 	AUC      float64 `json:"auc,omitempty"`
@@ -92,9 +96,10 @@ func LabelBytes(e *store.Events, columns int) int64 {
 // the same bound.
 const mostClasses = 1 << 16
 
-// MeasureLabels learns classes of sources from the labelled events of the training part, and measures them on the others: with the weights, of
-// some along the way, that are best on the validation part. Sources are embedded right before the event, or right after it, which says more where
-// a network reads neighbours. LabelBytes is what it takes.
+// MeasureLabels learns classes of sources from the labelled events of the training part, and
+// measures them on the others: with the weights, of some along the way, that are best on the
+// validation part. Sources are embedded right before the event, or right after it, which says more
+// where a network reads neighbours. LabelBytes is what it takes.
 func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, err error) {
 	defer kernels.RecoverMemory(&err)
 	e := n.t.events
@@ -164,7 +169,8 @@ func (n *Network) labelled(after bool) *labelled {
 	return &labelled{LabelsOf: &LabelsOf{Classes: of.classes, After: after, OfNodes: of.ofNodes}, told: of, n: n, columns: n.Columns(), chosen: -1}
 }
 
-// list finds the events that count. Of a class that has too many in training some are drawn, by hashes.
+// list finds the events that count. Of a class that has too many in training some are drawn, by
+// hashes.
 func (l *labelled) list() error {
 	split := l.split
 	l.counts, l.decks = make([]int64, l.Classes), make([]deck, 1)
@@ -254,7 +260,8 @@ func (l *labelled) take(ctx context.Context, events, rows []uint32, z []float32)
 	return flush()
 }
 
-// measure measures embeddings of a part with the weights that there are, or with those that validation has chosen.
+// measure measures embeddings of a part with the weights that there are, or with those that
+// validation has chosen.
 func (l *labelled) measure(ctx context.Context, part int, classes []uint32, z []float32) error {
 	if err := l.learn(ctx); err != nil {
 		return err
@@ -335,7 +342,8 @@ func (l *labelled) end(ctx context.Context) error {
 	return nil
 }
 
-// deck is embeddings with their classes, dealt in an order that is shuffled whenever all were dealt.
+// deck is embeddings with their classes, dealt in an order that is shuffled whenever all were
+// dealt.
 type deck struct {
 	rows    []float32
 	classes []uint32

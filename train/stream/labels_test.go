@@ -14,7 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// TestLabels: classes are told from the embeddings that the plain loop makes, event by event, and as well as naive counting says.
+// TestLabels: classes are told from the embeddings that the plain loop makes, event by event, and
+// as well as naive counting says.
 func TestLabels(t *testing.T) {
 	for _, c := range []struct {
 		kind    model.Kind
@@ -133,7 +134,8 @@ func TestLabelsOfManyClasses(t *testing.T) {
 	}
 }
 
-// TestLabelsOfNodes: what sources are at the times of their events is told as well as from labels of these events, and labels may lie anywhere between.
+// TestLabelsOfNodes: what sources are at the times of their events is told as well as from labels
+// of these events, and labels may lie anywhere between.
 func TestLabelsOfNodes(t *testing.T) {
 	s := driftingSpec(900, 3)
 	for i := range s.Times {

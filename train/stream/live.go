@@ -24,8 +24,8 @@ func (t *trainer) look() run.Point {
 	return p
 }
 
-// count sets the counters of r; done is what tables did for training. It says what stages did for it since the process began, and how many reads are
-// under way.
+// count sets the counters of r; done is what tables did for training. It says what stages did for
+// it since the process began, and how many reads are under way.
 func (t *trainer) count(r *run.Result, done []cachetier.Stats) (stages pipeline.Stats, underWay int) {
 	t.setTables(r, done)
 	stages = t.pipe.Stats()

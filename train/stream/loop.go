@@ -197,8 +197,8 @@ func (t *trainer) publish(places []uint32, changes []byte) error {
 	return t.tables.state.Update(places, func(i int, record []byte) { r.Apply(record, changes[i*n:][:n]) })
 }
 
-// explain says where what is no number comes from, a loss or the state of a node: the features, the weights, or too large a step. Other errors are as
-// they were.
+// explain says where what is no number comes from, a loss or the state of a node: the features, the
+// weights, or too large a step. Other errors are as they were.
 func (t *trainer) explain(err error, in temporal.Input) error {
 	var loss *step.LossError
 	var norm *step.NormError
@@ -247,7 +247,8 @@ func (t *trainer) oddIn(x kernels.Tensor) (row, col int, v float32, ok bool) {
 	return i / x.Cols, i % x.Cols, values[i], true
 }
 
-// original is the id that users know the node at a place by, of a stream whose nodes are of one type.
+// original is the id that users know the node at a place by, of a stream whose nodes are of one
+// type.
 func (t *trainer) original(place uint32) int64 {
 	return t.nodeIDs(t.events.Stream.Src).Original(place)
 }

@@ -17,8 +17,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Evaluation takes the events of a part in order, as training does, with state that moves on and weights that stay. What comes before is gone
-// through for its state alone, which needs no neighbours and no scores.
+// Evaluation takes the events of a part in order, as training does, with state that moves on and
+// weights that stay. What comes before is gone through for its state alone, which needs no
+// neighbours and no scores.
 
 // streamTag is for hashes of negatives.
 const streamTag = 24
@@ -34,7 +35,8 @@ func (t *trainer) negatives(phase, epoch int) temporal.Negatives {
 	return temporal.Negatives{Population: population, Each: 1, Key: sample.Hash(t.Seed, streamTag, uint64(phase), uint64(epoch))}
 }
 
-// pass takes a part with the weights as they are. each has the scores of a batch for the length of the call; nil is for state alone.
+// pass takes a part with the weights as they are. each has the scores of a batch for the length of
+// the call; nil is for state alone.
 func (t *trainer) pass(ctx context.Context, p *part, each func(b *temporal.Batch, out temporal.Out) error) error {
 	if p.from >= p.to || p.stateOnly && t.tables.state == nil {
 		return nil
@@ -52,7 +54,8 @@ func (t *trainer) pass(ctx context.Context, p *part, each func(b *temporal.Batch
 	})
 }
 
-// through has use see the batches of so many steps, which follow each other, with the state that those before have left.
+// through has use see the batches of so many steps, which follow each other, with the state that
+// those before have left.
 func (t *trainer) through(
 	ctx context.Context, pipe *pipeline.Pipeline, steps int, step func(i int) temporal.Step, use func(in temporal.Input) error,
 ) error {
@@ -99,7 +102,8 @@ func (t *trainer) following(what string, all int64) {
 	}
 }
 
-// measure is the scores of a part, after the state of the events before it is there. Where ranked, events are ranked as well.
+// measure is the scores of a part, after the state of the events before it is there. Where ranked,
+// events are ranked as well.
 func (t *trainer) measure(ctx context.Context, phase int, ranked bool, each func(*scores)) (v metric.Batched, ok bool, err error) {
 	p := t.part(phase)
 	if p.from >= p.to {
@@ -204,7 +208,8 @@ func (t *trainer) clear(ctx context.Context) error {
 	return t.tables.state.Clear(ctx)
 }
 
-// replay goes through the whole stream with the weights that validation chose, or the last ones, and leaves these in place.
+// replay goes through the whole stream with the weights that validation chose, or the last ones,
+// and leaves these in place.
 func (t *trainer) replay(ctx context.Context) error {
 	if t.Eval == run.NoEvaluation || len(t.result.Epochs) == 0 || t.result.Stream.Replay != nil {
 		return nil
@@ -309,7 +314,8 @@ func (t *trainer) newNodes() (set seen, err error) {
 
 func (s seen) has(place uint32) bool { return s[place/64]>>(place%64)&1 == 1 }
 
-// baselineBytes is what heuristics take of an event that is scored: 4 scores of 4 bytes of two pairs, in lists that are copied while they grow.
+// baselineBytes is what heuristics take of an event that is scored: 4 scores of 4 bytes of two
+// pairs, in lists that are copied while they grow.
 const baselineBytes = 4 * 4 * 2 * 9 / 4
 
 // baselineRanks is what they take for its ranks.

@@ -19,7 +19,8 @@ import (
 
 // NetworkOptions say which weights of a run are used, and within which memory.
 type NetworkOptions struct {
-	// Checkpoint is run.BestWeights or run.LastWeights; empty: the best where validation has chosen some, else the last.
+	// Checkpoint is run.BestWeights or run.LastWeights; empty: the best where validation has chosen
+	// some, else the last.
 	Checkpoint string
 	// OlderCheckpoint is as in train.NetworkOptions.
 	OlderCheckpoint bool
@@ -32,11 +33,13 @@ type NetworkOptions struct {
 	Scratch string
 }
 
-// Network is the trained network of a run, to replay a stream with: to measure it, to embed nodes and to score pairs at any time. State is
-// computed from the first event on by each of its methods, in the memory that training would take. One goroutine at a time.
+// Network is the trained network of a run, to replay a stream with: to measure it, to embed nodes
+// and to score pairs at any time. State is computed from the first event on by each of its methods,
+// in the memory that training would take. One goroutine at a time.
 //
-// A batch sees the state that the batches before have left. They are those of evaluation: each part of the split is cut into batches from its
-// first event on. Neighbours are those before the time asked for, strictly.
+// A batch sees the state that the batches before have left. They are those of evaluation: each part
+// of the split is cut into batches from its first event on. Neighbours are those before the time
+// asked for, strictly.
 type Network struct {
 	Checkpoint string // run.BestWeights or run.LastWeights
 	Epoch      int    // whole epochs after which the weights were these
@@ -46,8 +49,9 @@ type Network struct {
 	all int64 // events that are gone through
 }
 
-// OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained on, or with another whose stream has the same
-// name, scale of times and columns of features: with more events, and other nodes. The run may go on meanwhile.
+// OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained
+// on, or with another whose stream has the same name, scale of times and columns of features: with
+// more events, and other nodes. The run may go on meanwhile.
 func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
 	h.fixed, h.beside, h.lenient = true, o.Beside, o.EvalNegatives == ""
@@ -79,7 +83,8 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	return n, nil
 }
 
-// of is what the run of a record was asked for, as far as that changes what is computed: budgets are left to the memory.
+// of is what the run of a record was asked for, as far as that changes what is computed: budgets
+// are left to the memory.
 func (o NetworkOptions) of(record *run.Record) run.Options {
 	with := record.Options
 	if with.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(with.Kernels)) {
@@ -158,11 +163,13 @@ func (n *Network) Events() *store.Events { return n.t.events }
 // Columns is how many numbers an embedding has.
 func (n *Network) Columns() int { return n.t.Hidden }
 
-// BytesRead is what was read of state and features so far, and PeakRSSBytes what the process had in memory.
+// BytesRead is what was read of state and features so far, and PeakRSSBytes what the process had in
+// memory.
 func (n *Network) BytesRead() int64    { return n.t.counted.evaluated.BytesRead }
 func (n *Network) PeakRSSBytes() int64 { n.t.peak.Look(); return n.t.peak.RSS }
 
-// Measure is what the weights come to on the validation and the test part, and what scores without a network do on test.
+// Measure is what the weights come to on the validation and the test part, and what scores without
+// a network do on test.
 func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
 	defer kernels.RecoverMemory(&err)
 	s, n.all = n.t.result.Stream, n.t.events.Len()
@@ -176,9 +183,10 @@ func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
 	return s, n.t.set.Unchanged()
 }
 
-// Embeddings calls do with the embeddings of the nodes at places, each there once, by all events before a time: Columns numbers a node, some
-// nodes at a time, in their order. What do is given is lent for the length of the call. The last batch of state ends with the last event before
-// the time.
+// Embeddings calls do with the embeddings of the nodes at places, each there once, by all events
+// before a time: Columns numbers a node, some nodes at a time, in their order. What do is given is
+// lent for the length of the call. The last batch of state ends with the last event before the
+// time.
 func (n *Network) Embeddings(ctx context.Context, at float64, places []uint32, do func(places []uint32, rows []float32) error) error {
 	if err := CheckTime(n.t.events, at); err != nil {
 		return fmt.Errorf("time %v: %w", at, err)
@@ -213,8 +221,9 @@ func (n *Network) Embeddings(ctx context.Context, at float64, places []uint32, d
 	})
 }
 
-// Scores are those of pairs at any times, in the order of pairs, each by what was before its time. So a pair that evaluation had as an event
-// gets the score that it got there, unless the event shares its time with one of a batch before. It takes 40 bytes a pair beside pairs.
+// Scores are those of pairs at any times, in the order of pairs, each by what was before its time.
+// So a pair that evaluation had as an event gets the score that it got there, unless the event
+// shares its time with one of a batch before. It takes 40 bytes a pair beside pairs.
 func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, error) {
 	order := make([]uint32, len(pairs))
 	for i := range order {
@@ -292,15 +301,16 @@ func (n *Network) before(at float64, known int64) int64 {
 	return known + int64(sort.Search(int(e.Len()-known), func(i int) bool { return !(e.Times(known+int64(i), known+int64(i)+1)[0] < at) }))
 }
 
-// stop is a step of a replay: the state of events from from to to-1, or, of none, the asks from lo to hi-1, in a part of the split.
+// stop is a step of a replay: the state of events from from to to-1, or, of none, the asks from lo
+// to hi-1, in a part of the split.
 type stop struct {
 	from, to int64
 	lo, hi   int
 	phase    int
 }
 
-// stops are the steps up to the last of count asks, where event at(i) is the first one that ask i does not see. at does not decrease. The last
-// batch ends with event to-1.
+// stops are the steps up to the last of count asks, where event at(i) is the first one that ask i
+// does not see. at does not decrease. The last batch ends with event to-1.
 func (n *Network) stops(to int64, count int, at func(i int) int64) (all []stop) {
 	t, next := n.t, 0
 	most := max(1, 3*t.Batch/2) // so that they take no more than a batch of evaluation

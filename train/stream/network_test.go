@@ -36,7 +36,8 @@ func network(t *testing.T, ds *store.Dataset, path string, o NetworkOptions) *Ne
 	return n
 }
 
-// TestNetworkMeasures: best weights come to what the run says of them, and last ones to something else.
+// TestNetworkMeasures: best weights come to what the run says of them, and last ones to something
+// else.
 func TestNetworkMeasures(t *testing.T) {
 	ds := drifting(t, 1000)
 	for _, kind := range model.TemporalKinds {
@@ -62,8 +63,8 @@ func TestNetworkMeasures(t *testing.T) {
 	}
 }
 
-// TestScoresAreThoseOfEvaluation: pairs at the times of events, in any order, have the scores that evaluation gives these events; but not where a
-// batch before has an event of that time.
+// TestScoresAreThoseOfEvaluation: pairs at the times of events, in any order, have the scores that
+// evaluation gives these events; but not where a batch before has an event of that time.
 func TestScoresAreThoseOfEvaluation(t *testing.T) {
 	ds := drifting(t, 1000)
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -111,7 +112,8 @@ func TestScoresAreThoseOfEvaluation(t *testing.T) {
 	}
 }
 
-// TestEmbeddingsAgreeWithThePlainLoop: at any time they are what the state in a map gives that all events before have left.
+// TestEmbeddingsAgreeWithThePlainLoop: at any time they are what the state in a map gives that all
+// events before have left.
 func TestEmbeddingsAgreeWithThePlainLoop(t *testing.T) {
 	ds := drifting(t, 400)
 	for _, kind := range model.TemporalKinds {
@@ -156,7 +158,8 @@ func plainEmbeddings(t *testing.T, ds *store.Dataset, n *Network, at float64, pl
 	return all
 }
 
-// plainReplay goes through the batches up to event to-1 with the state of all nodes in a map. Before each, and after the last, see may embed nodes.
+// plainReplay goes through the batches up to event to-1 with the state of all nodes in a map.
+// Before each, and after the last, see may embed nodes.
 func plainReplay(t *testing.T, ds *store.Dataset, n *Network, to int64, see func(lo, hi int64, embed func(v uint32, at float64) []float32)) {
 	s, be, record, features := n.t.step, n.t.be, n.t.step.Record, ds.Features(0)
 	sampler, err := temporal.NewSampler(t.Context(), n.Events(), temporal.SamplerOptions{Fanout: n.t.Fanouts[0], Deliver: n.t.Kind == model.APAN})
@@ -208,8 +211,9 @@ func plainReplay(t *testing.T, ds *store.Dataset, n *Network, to int64, see func
 	see(to, to, embedAt(to))
 }
 
-// TestNetworkElsewhere: a stream that has gone on gives the same at times before; one with other features is refused, and so are times that
-// nothing is known of, weights that there are none of, and a run that has not begun.
+// TestNetworkElsewhere: a stream that has gone on gives the same at times before; one with other
+// features is refused, and so are times that nothing is known of, weights that there are none of,
+// and a run that has not begun.
 func TestNetworkElsewhere(t *testing.T) {
 	path, _ := trained(t, drifting(t, 1000), options(model.TGN))
 	short, long := drifting(t, 1000), drifting(t, 1300)

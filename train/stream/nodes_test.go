@@ -15,7 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// described is drifting between nodes of one type, which have features of their own: as many columns, or none.
+// described is drifting between nodes of one type, which have features of their own: as many
+// columns, or none.
 func described(t testing.TB, events, dim int) *store.Dataset {
 	s := driftingSpec(events, 0)
 	for i := range s.Dst {
@@ -33,8 +34,9 @@ func described(t testing.TB, events, dim int) *store.Dataset {
 	return ds
 }
 
-// TestNodeFeatures: TGN and JODIE read features of nodes, by a map or as they are; a run is the plain loop with them, on any budget and after it was cut
-// short, and its network measures what it did. APAN reads none.
+// TestNodeFeatures: TGN and JODIE read features of nodes, by a map or as they are; a run is the
+// plain loop with them, on any budget and after it was cut short, and its network measures what it
+// did. APAN reads none.
 func TestNodeFeatures(t *testing.T) {
 	for _, dim := range []int{3, 16} { // other columns than memories have, and as many
 		ds, plain := described(t, 600, dim), described(t, 600, 0)
@@ -84,7 +86,8 @@ func TestNodeFeatures(t *testing.T) {
 	}
 }
 
-// TestNodeFeaturesElsewhere: a run's network measures what it did, a stream whose nodes have other columns is refused, and a plan names the table.
+// TestNodeFeaturesElsewhere: a run's network measures what it did, a stream whose nodes have other
+// columns is refused, and a plan names the table.
 func TestNodeFeaturesElsewhere(t *testing.T) {
 	ds, o := described(t, 600, 16), options(model.TGN)
 	path, r := trained(t, ds, o)

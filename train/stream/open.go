@@ -19,7 +19,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// featureTable is the table of an event's features that a network reads, if there is one, and of a node's.
+// featureTable is the table of an event's features that a network reads, if there is one, and of a
+// node's.
 const featureTable = "feat"
 
 // measured is what the memory is split by. What is of a step is that of a large batch.
@@ -41,7 +42,8 @@ func (m *measured) readerBytes(depth int) (n int64) {
 	return n
 }
 
-// open opens the sampler and takes the measure of a batch, splits the memory by it, and opens the rest.
+// open opens the sampler and takes the measure of a batch, splits the memory by it, and opens the
+// rest.
 func (t *trainer) open(ctx context.Context) (err error) {
 	total, err := tiers.Memory(t.MemoryBytes)
 	if err != nil {
@@ -160,7 +162,8 @@ func (t *trainer) closeRows() {
 	t.tables = tables{file: t.tables.file, nodeFile: t.tables.nodeFile}
 }
 
-// closeTables gives up the memory of rows, after which there are no more steps. What was counted stays.
+// closeTables gives up the memory of rows, after which there are no more steps. What was counted
+// stays.
 func (t *trainer) closeTables() {
 	for _, p := range []*pipeline.Pipeline{t.pipe, t.replays, t.states} {
 		if p != nil {
@@ -191,7 +194,8 @@ func (t *trainer) divide() (plan.Demand, plan.Budget, error) {
 	return d, b, err
 }
 
-// checkNetwork refuses a network that there is no memory for, before the system kills the process for trying.
+// checkNetwork refuses a network that there is no memory for, before the system kills the process
+// for trying.
 func (t *trainer) checkNetwork(c model.TemporalConfig, s model.TemporalShape) error {
 	need := 16 * c.Weights(s)
 	if available, err := kernels.AvailableMemory(); err == nil && need > available {
@@ -315,8 +319,9 @@ func (t *trainer) demand() (d plan.Demand) {
 	return d
 }
 
-// records is what is held of the records that steps write: by the step, by those whose writing comes behind them, and by the table for its lag,
-// of which a checkpoint takes a copy, bits of it as numbers, and these as a file.
+// records is what is held of the records that steps write: by the step, by those whose writing
+// comes behind them, and by the table for its lag, of which a checkpoint takes a copy, bits of it
+// as numbers, and these as a file.
 func (t *trainer) records(writes int) int64 {
 	steps := 1
 	if t.Publish == run.Late {
@@ -385,7 +390,8 @@ func (t *trainer) openTables(ctx context.Context, demand plan.Demand) (err error
 		fresh[i].Lag = min(fresh[i].Lag, 1)
 	}
 	t.replays = pipeline.New(pipeline.Config{Planner: p, Tables: fresh, Backend: t.be, Late: t.hooks.late})
-	// Batches of state alone are much smaller than others, so that more of them are drawn and read together.
+	// Batches of state alone are much smaller than others, so that more of them are drawn and read
+	// together.
 	config := p.Config
 	config.BatchBytes, config.BatchRows = 0, nil
 	t.states = pipeline.New(pipeline.Config{Planner: plan.NewPlanner(config), Tables: fresh, Backend: t.be, Late: t.hooks.late})

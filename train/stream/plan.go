@@ -14,8 +14,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Plan is what a run is expected to take, judged by steps from the middle of the training part, as those of train.Plan are by the first ones. Its
-// JSON keys are stable, and those of train.Plan where they mean the same.
+// Plan is what a run is expected to take, judged by steps from the middle of the training part, as
+// those of train.Plan are by the first ones. Its JSON keys are stable, and those of train.Plan
+// where they mean the same.
 type Plan struct {
 	Dataset string      `json:"dataset"`
 	Options run.Options `json:"options"`
@@ -38,7 +39,8 @@ type Plan struct {
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
 }
 
-// MakePlan says what Run would take with the same options, and writes nothing but state in a temporary directory, which is removed.
+// MakePlan says what Run would take with the same options, and writes nothing but state in a
+// temporary directory, which is removed.
 func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_ *Plan, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {

@@ -11,9 +11,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Ranking: the destination of an event among candidates that take its place, which came with the dataset or are drawn. There may be a thousand of an
-// event, so that a batch of events is taken in several steps: first steps that ask for pairs, each event's own and those of its candidates, by the
-// state that the batches before have left, and then one of state alone. A pair gets the score that it gets in a step with events.
+// Ranking: the destination of an event among candidates that take its place, which came with the
+// dataset or are drawn. There may be a thousand of an event, so that a batch of events is taken in
+// several steps: first steps that ask for pairs, each event's own and those of its candidates, by
+// the state that the batches before have left, and then one of state alone. A pair gets the score
+// that it gets in a step with events.
 
 // scores are those of some events that follow each other.
 type scores struct {
@@ -22,7 +24,8 @@ type scores struct {
 	ranks                []rank // by event; nil where nothing is ranked
 }
 
-// rank is how many candidates of an event there are, and how many of them score higher than its destination, and the same.
+// rank is how many candidates of an event there are, and how many of them score higher than its
+// destination, and the same.
 type rank struct{ of, higher, same int }
 
 // settleRanking says what events are ranked among.
@@ -85,7 +88,8 @@ func (t *trainer) newRankedPart(p part) *rankedPart {
 	return r
 }
 
-// before is how many pairs the events before one have: of each its own, the one whose destination is drawn, as it always is, and its candidates.
+// before is how many pairs the events before one have: of each its own, the one whose destination
+// is drawn, as it always is, and its candidates.
 func (r *rankedPart) before(event int64) int64 {
 	own := event - r.from
 	if r.t.ranking.Given {

@@ -13,7 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// with is a stream that negatives came with, of an event as many as count says, below most: those that a network of this seed would draw.
+// with is a stream that negatives came with, of an event as many as count says, below most: those
+// that a network of this seed would draw.
 func with(t *testing.T, events int, seed uint64, count func(event int64) int) *store.Dataset {
 	plain := drifting(t, events)
 	e := plain.Events(0)
@@ -39,7 +40,8 @@ func with(t *testing.T, events int, seed uint64, count func(event int64) int) *s
 	return ds
 }
 
-// TestRanking holds ranked evaluation against the plain one with as many negatives in a batch, whose scores it counts.
+// TestRanking holds ranked evaluation against the plain one with as many negatives in a batch,
+// whose scores it counts.
 func TestRanking(t *testing.T) {
 	const most = 12
 	count := func(event int64) int { return int(event*7) % (most + 1) } // none at times
@@ -94,7 +96,8 @@ func TestRanking(t *testing.T) {
 	}
 }
 
-// TestMRR: epochs are chosen by MRR, which is reported beside AP, and of what needs no network; no setting that may not change results changes it.
+// TestMRR: epochs are chosen by MRR, which is reported beside AP, and of what needs no network; no
+// setting that may not change results changes it.
 func TestMRR(t *testing.T) {
 	ds := with(t, 900, 1, func(event int64) int { return 3 + int(event%9) })
 	o := options(model.TGN)

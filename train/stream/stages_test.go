@@ -17,9 +17,11 @@ import (
 
 var percent = flag.Duration("percent", time.Millisecond, "how long a percent of a step of BenchmarkStages takes: longer ones on a machine with other work")
 
-// BenchmarkStages has the stages of a run take what they took in MSPipe (arXiv 2402.15113, tables 1, 5 and 6), at one staleness below the best, at
-// it and above, and at 1 with state published a quarter into training. ms/step is the period over the second half of the epoch, predicted that
-// of staleness.Costs, by-stages that of what stages really took, and %ideal the speed-up of the whole epoch over stages in turn, of that of a full pipeline.
+// BenchmarkStages has the stages of a run take what they took in MSPipe (arXiv 2402.15113, tables
+// 1, 5 and 6), at one staleness below the best, at it and above, and at 1 with state published a
+// quarter into training. ms/step is the period over the second half of the epoch, predicted that of
+// staleness.Costs, by-stages that of what stages really took, and %ideal the speed-up of the whole
+// epoch over stages in turn, of that of a full pipeline.
 func BenchmarkStages(b *testing.B) {
 	const steps = 200
 	ds := drifting(b, steps*4*100/70+10)
@@ -49,7 +51,8 @@ func BenchmarkStages(b *testing.B) {
 // stages is BenchmarkStages for one staleness.
 func stages(b *testing.B, ds *store.Dataset, c staleness.Costs, k, steps int) {
 	o := options(model.JODIE)
-	// There are two windows at a time, until their steps have written: of one step each they would bound what is in flight.
+	// There are two windows at a time, until their steps have written: of one step each they would
+	// bound what is in flight.
 	o.Staleness, o.Batch, o.Epochs, o.EpochSteps, o.Eval, o.Window, o.Workers, o.Lookahead = k, 4, 1, steps, run.NoEvaluation, 4, 1, 0
 	before, after := c.Stage[staleness.Train], 0.0
 	o.Publish = run.Late

@@ -13,7 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestSteadyState: once a run is warm, a step allocates nothing on the Go heap that grows with its batch.
+// TestSteadyState: once a run is warm, a step allocates nothing on the Go heap that grows with its
+// batch.
 func TestSteadyState(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short: a thousand steps")

@@ -24,13 +24,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// Hooks are what a run has of its caller, as train.Hooks are: what it computes on, and functions that tell how it goes. Nil ones are not called.
+// Hooks are what a run has of its caller, as train.Hooks are: what it computes on, and functions
+// that tell how it goes. Nil ones are not called.
 type Hooks struct {
-	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that run.Options.Kernels names.
+	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that
+	// run.Options.Kernels names.
 	Backend kernels.Backend
 
 	Start func(*run.Record)
-	// Pass is told how far events are gone through that nothing is learnt from: WarmUp of an epoch, Judging it, and the Replay at the end.
+	// Pass is told how far events are gone through that nothing is learnt from: WarmUp of an epoch,
+	// Judging it, and the Replay at the end.
 	Pass  func(what string, done, all int64)
 	Step  func(epoch, step, steps int, loss float64)
 	Epoch func(run.Epoch)
@@ -135,7 +138,8 @@ func (t *tables) add(s *cachetier.Stack, kind string) {
 	t.stacks, t.kinds = append(t.stacks, s), append(t.kinds, kind)
 }
 
-// find finds the features that a network of a kind reads, and says why those of nodes are left out, if there are any.
+// find finds the features that a network of a kind reads, and says why those of nodes are left out,
+// if there are any.
 func (t *tables) find(set *store.Dataset, s *store.Stream, kind model.Kind) (left string) {
 	t.file, _ = set.StreamTable(s.Name, featureTable)
 	for i, table := range set.Manifest().Tables {
@@ -161,8 +165,9 @@ type counted struct {
 	written   int64 // bytes of records
 }
 
-// Run trains on the stream of ds that o names and evaluates, in the run directory that openDir gives once the options are known to fit;
-// version is recorded. It goes on, is cut short and fails as train.Run does.
+// Run trains on the stream of ds that o names and evaluates, in the run directory that openDir
+// gives once the options are known to fit; version is recorded. It goes on, is cut short and fails
+// as train.Run does.
 func Run(ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h Hooks) (_ *run.Result, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {

@@ -31,10 +31,12 @@ const (
 	columns      = 6
 )
 
-// drifting is a stream of so many events between users and items, who meet in groups that an event says little of.
+// drifting is a stream of so many events between users and items, who meet in groups that an event
+// says little of.
 func drifting(t testing.TB, events int) *store.Dataset { return labelledDrifting(t, events, 0) }
 
-// labelledDrifting is one whose labels, of so many classes, say of most users which group they are in.
+// labelledDrifting is one whose labels, of so many classes, say of most users which group they are
+// in.
 func labelledDrifting(t testing.TB, events, classes int) *store.Dataset {
 	return streamOf(t, driftingSpec(events, classes))
 }
@@ -95,7 +97,8 @@ func options(kind model.Kind) run.Options {
 	return o
 }
 
-// run1 is what a run comes to in a directory of its own, which is in memory: to sync files takes most of the time of one on disk.
+// run1 is what a run comes to in a directory of its own, which is in memory: to sync files takes
+// most of the time of one on disk.
 func run1(t testing.TB, ds *store.Dataset, o run.Options, h Hooks) *run.Result {
 	r, err := runOn(t.Context(), vfs.NewMem(), "/run", ds, o, h)
 	require.NoError(t, err)
@@ -134,8 +137,8 @@ func late(string) {
 	}
 }
 
-// TestSame: budgets, workers, windows, policies and the way of publication change no bit, whatever the staleness and however late each stage is; the
-// staleness does.
+// TestSame: budgets, workers, windows, policies and the way of publication change no bit, whatever
+// the staleness and however late each stage is; the staleness does.
 func TestSame(t *testing.T) {
 	ds := drifting(t, 500)
 	for _, kind := range model.TemporalKinds {
@@ -171,7 +174,8 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestEvaluation: where weights do not change, the state that training has left is that of a replay, and says the same of every part.
+// TestEvaluation: where weights do not change, the state that training has left is that of a
+// replay, and says the same of every part.
 func TestEvaluation(t *testing.T) {
 	ds := drifting(t, 800)
 	for _, kind := range model.TemporalKinds {
@@ -191,7 +195,8 @@ func TestEvaluation(t *testing.T) {
 	}
 }
 
-// TestPlainLoop: a run is the plain loop in which a step sees what all steps up to the k-th before it have left.
+// TestPlainLoop: a run is the plain loop in which a step sees what all steps up to the k-th before
+// it have left.
 func TestPlainLoop(t *testing.T) {
 	ds := drifting(t, 800)
 	for _, kind := range model.TemporalKinds {
@@ -393,7 +398,8 @@ func TestLive(t *testing.T) {
 	require.Equal(t, r, now())
 }
 
-// TestPasses: what goes through events without learning says how far it is, and ends where it is to.
+// TestPasses: what goes through events without learning says how far it is, and ends where it is
+// to.
 func TestPasses(t *testing.T) {
 	ds := drifting(t, 600)
 	o := options(model.TGN)

@@ -6,8 +6,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// told is the labels that are to be told: of nodes at times of their own, where the stream has such, else those of its events, which are of their sources.
-// They are numbered in the order of time.
+// told is the labels that are to be told: of nodes at times of their own, where the stream has
+// such, else those of its events, which are of their sources. They are numbered in the order of
+// time.
 type told struct {
 	e       *store.Events
 	ofNodes bool

@@ -38,8 +38,9 @@ func troubled(kind model.Kind) run.Options {
 	return o
 }
 
-// TestSmallStreams: a stream of one event, one whose events are all at one time, one that is smaller than a batch, one without a part to validate by
-// or to test by, ends that are both new, and nodes that meet themselves.
+// TestSmallStreams: a stream of one event, one whose events are all at one time, one that is
+// smaller than a batch, one without a part to validate by or to test by, ends that are both new,
+// and nodes that meet themselves.
 func TestSmallStreams(t *testing.T) {
 	one := storetest.StreamSpec{Users: 1, Items: 1, Src: []uint32{0}, Dst: []uint32{0}, Times: []float64{1.7e9 + 0.25}}
 	tied := storetest.StreamSpec{Users: 4, Items: 3}
@@ -115,8 +116,9 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestNotFinite: a feature that is no number ends the run with its event and column, in the step that has the event, though it would be in the loss of a
-// later one alone, as of networks without neighbours. So no checkpoint has it in its state.
+// TestNotFinite: a feature that is no number ends the run with its event and column, in the step
+// that has the event, though it would be in the loss of a later one alone, as of networks without
+// neighbours. So no checkpoint has it in its state.
 func TestNotFinite(t *testing.T) {
 	spec := storetest.StreamSpec{Users: 3, Items: 3, Dim: 2, Row: func(event int) []float32 {
 		if event == 449 { // the last one of its batch, so that nothing takes the place of its mail
@@ -151,7 +153,8 @@ func TestNotFinite(t *testing.T) {
 	}
 }
 
-// TestNoSpace: a disk that is full when rows leave memory, or a checkpoint is written, says so; with room the run comes to what it would have.
+// TestNoSpace: a disk that is full when rows leave memory, or a checkpoint is written, says so;
+// with room the run comes to what it would have.
 func TestNoSpace(t *testing.T) {
 	ds := drifting(t, 500)
 	for _, kind := range model.TemporalKinds {
@@ -183,7 +186,8 @@ func TestNoSpace(t *testing.T) {
 
 var errCrash = errors.New("crash")
 
-// TestPowerLoss: what a crash leaves after any write, in a publication, a checkpoint, or between them, goes on to what nothing disturbed.
+// TestPowerLoss: what a crash leaves after any write, in a publication, a checkpoint, or between
+// them, goes on to what nothing disturbed.
 func TestPowerLoss(t *testing.T) {
 	ds := drifting(t, 500)
 	o := troubled(model.TGN)
@@ -234,7 +238,8 @@ func TestPowerLoss(t *testing.T) {
 	t.Logf("%d writes", total)
 }
 
-// TestOtherRun: a run does not go on with other options that decide its result, on another stream, nor from state that is not as it was written.
+// TestOtherRun: a run does not go on with other options that decide its result, on another stream,
+// nor from state that is not as it was written.
 func TestOtherRun(t *testing.T) {
 	ds := drifting(t, 500)
 	o := troubled(model.JODIE)

@@ -2,10 +2,12 @@ package tape
 
 import "github.com/gnnstore/gnnstore/kernels"
 
-// Shapes: D destinations, S sources, E edges (rows of an edge value, one a position of Nbr), H heads of C columns each.
+// Shapes: D destinations, S sources, E edges (rows of an edge value, one a position of Nbr), H
+// heads of C columns each.
 
-// WeightedSum is, for each destination and head, the sum of its neighbours' rows of x (S×H·C) times the edges' weights
-// w (E×H), plus bias (1×H·C, or nil): D×H·C. x may be a leaf in float16 when w needs no gradient.
+// WeightedSum is, for each destination and head, the sum of its neighbours' rows of x (S×H·C) times
+// the edges' weights w (E×H), plus bias (1×H·C, or nil): D×H·C. x may be a leaf in float16 when w
+// needs no gradient.
 func (t *Tape) WeightedSum(x, w, bias *Var, g kernels.Adjacency) *Var {
 	inputs := []*Var{x, w}
 	if bias != nil {
@@ -31,8 +33,8 @@ func (t *Tape) WeightedSum(x, w, bias *Var, g kernels.Adjacency) *Var {
 	return y
 }
 
-// HeadDot is the product of each head of each row of x (N×H·C) with the head's row of a (H×C): N×H. Both need
-// gradients.
+// HeadDot is the product of each head of each row of x (N×H·C) with the head's row of a (H×C): N×H.
+// Both need gradients.
 func (t *Tape) HeadDot(x, a *Var) *Var {
 	y := t.result(x.Value.Rows, a.Value.Rows, x, a)
 	t.be.HeadDot(y.Value, x.Value, a.Value)
@@ -40,8 +42,9 @@ func (t *Tape) HeadDot(x, a *Var) *Var {
 	return y
 }
 
-// EdgeSoftmax is GAT's attention: LeakyReLU of the sum of the source's (S×H) and the destination's score (D×H), softmax
-// over each destination's edges: E×H. Exponentials are multiplied by w (E×1, a constant), unless that has no rows.
+// EdgeSoftmax is GAT's attention: LeakyReLU of the sum of the source's (S×H) and the destination's
+// score (D×H), softmax over each destination's edges: E×H. Exponentials are multiplied by w (E×1, a
+// constant), unless that has no rows.
 func (t *Tape) EdgeSoftmax(src, dst *Var, w kernels.Tensor, g kernels.Adjacency, slope float32) *Var {
 	alpha := t.result(g.Nbr.Rows, src.Value.Cols, src, dst)
 	alpha.fixed = true
@@ -54,8 +57,9 @@ func (t *Tape) EdgeSoftmax(src, dst *Var, w kernels.Tensor, g kernels.Adjacency,
 	return alpha
 }
 
-// EdgeSoftmaxWith is EdgeSoftmax where each edge has a score of its own as well (E×H), which is added to that of its source. own are
-// the lists of g over the edges themselves: Nbr and RevEdge are 0, 1, 2 and so on, and RevStart too, to E.
+// EdgeSoftmaxWith is EdgeSoftmax where each edge has a score of its own as well (E×H), which is
+// added to that of its source. own are the lists of g over the edges themselves: Nbr and RevEdge
+// are 0, 1, 2 and so on, and RevStart too, to E.
 func (t *Tape) EdgeSoftmaxWith(src, dst, edge *Var, w kernels.Tensor, g, own kernels.Adjacency, slope float32) *Var {
 	edges, heads := edge.Value.Rows, edge.Value.Cols
 	sum := t.arena.alloc(edges, heads)
@@ -74,8 +78,8 @@ func (t *Tape) EdgeSoftmaxWith(src, dst, edge *Var, w kernels.Tensor, g, own ker
 	return alpha
 }
 
-// EdgeDropout zeroes values of edges (E×H) at rate p and scales the rest, by a hash of (key, destination's id, source's
-// id, head). p = 0 is x itself.
+// EdgeDropout zeroes values of edges (E×H) at rate p and scales the rest, by a hash of (key,
+// destination's id, source's id, head). p = 0 is x itself.
 func (t *Tape) EdgeDropout(x *Var, srcIDs, dstIDs kernels.Tensor, g kernels.Adjacency, key uint64, p float32) *Var {
 	if p == 0 {
 		return x

@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestFrugal: a frugal tape has the gradients and what is kept of another one, bit for bit, in less memory, and the same of it each step.
+// TestFrugal: a frugal tape has the gradients and what is kept of another one, bit for bit, in less
+// memory, and the same of it each step.
 func TestFrugal(t *testing.T) {
 	const rows, cols = 3000, 8
 	be, rng := kernels.NewCPU(kernels.CPUOptions{Threads: 2}), rand.New(rand.NewPCG(3, 4))

@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestKeep holds what Keep keeps to finite differences, and everything else to a tape that keeps nothing. The rows pass
-// dropout afterwards, which without Keep writes over them.
+// TestKeep holds what Keep keeps to finite differences, and everything else to a tape that keeps
+// nothing. The rows pass dropout afterwards, which without Keep writes over them.
 func TestKeep(t *testing.T) {
 	const rows, in, hidden, out = 6, 3, 4, 5
 	be, rng := kernels.NewReference(), rand.New(rand.NewPCG(1, 2))

@@ -2,8 +2,9 @@ package tape
 
 import "github.com/gnnstore/gnnstore/kernels"
 
-// WeightedCrossEntropy is CrossEntropy with a weight for each row (N×1): rows' losses and gradients are multiplied by it.
-// Given each row its class's weight, and 1/Σ weights as scale, the loss is PyTorch's weighted mean.
+// WeightedCrossEntropy is CrossEntropy with a weight for each row (N×1): rows' losses and gradients
+// are multiplied by it. Given each row its class's weight, and 1/Σ weights as scale, the loss is
+// PyTorch's weighted mean.
 func (t *Tape) WeightedCrossEntropy(logits *Var, labels, weights kernels.Tensor, scale float32) kernels.Tensor {
 	loss := t.arena.alloc(logits.Value.Rows, 1)
 	d := t.arena.alloc(logits.Value.Rows, logits.Value.Cols)
@@ -16,11 +17,12 @@ func (t *Tape) WeightedCrossEntropy(logits *Var, labels, weights kernels.Tensor,
 	return loss
 }
 
-// productElements bounds the logits that SoftmaxProduct has at a time, in elements: 32 MiB, and as much for their gradients.
+// productElements bounds the logits that SoftmaxProduct has at a time, in elements: 32 MiB, and as
+// much for their gradients.
 var productElements = 1 << 23
 
-// SoftmaxProduct is CrossEntropy of the logits q·zᵀ (Q×C and N×C), without having all of them at a time: it returns the loss of
-// each row (Q×1), and adds to the gradients of q and z at once.
+// SoftmaxProduct is CrossEntropy of the logits q·zᵀ (Q×C and N×C), without having all of them at a
+// time: it returns the loss of each row (Q×1), and adds to the gradients of q and z at once.
 func (t *Tape) SoftmaxProduct(q, z *Var, labels kernels.Tensor, scale float32) kernels.Tensor {
 	rows, n := q.Value.Rows, z.Value.Rows
 	chunk := min(rows, max(1, productElements/max(1, n)))
@@ -40,9 +42,9 @@ func (t *Tape) SoftmaxProduct(q, z *Var, labels kernels.Tensor, scale float32) k
 	return loss
 }
 
-// SigmoidCrossEntropy is the multi-label loss: it returns the sum over each row (N×1) and starts the backward pass with
-// scale times the gradient. targets is N×C zeros and ones, NaN where not known; with scale 1/known targets, the loss is
-// their mean.
+// SigmoidCrossEntropy is the multi-label loss: it returns the sum over each row (N×1) and starts
+// the backward pass with scale times the gradient. targets is N×C zeros and ones, NaN where not
+// known; with scale 1/known targets, the loss is their mean.
 func (t *Tape) SigmoidCrossEntropy(logits *Var, targets kernels.Tensor, scale float32) kernels.Tensor {
 	loss := t.arena.alloc(logits.Value.Rows, 1)
 	d := t.arena.alloc(logits.Value.Rows, logits.Value.Cols)
@@ -53,8 +55,9 @@ func (t *Tape) SigmoidCrossEntropy(logits *Var, targets kernels.Tensor, scale fl
 	return loss
 }
 
-// SquaredError is the loss of regression: it returns each row's sum of squares (N×1) and starts the backward pass with scale times the
-// gradient. targets is N×C, NaN where not known; with scale 1/known targets, the loss is their mean.
+// SquaredError is the loss of regression: it returns each row's sum of squares (N×1) and starts the
+// backward pass with scale times the gradient. targets is N×C, NaN where not known; with scale
+// 1/known targets, the loss is their mean.
 func (t *Tape) SquaredError(predictions *Var, targets kernels.Tensor, scale float32) kernels.Tensor {
 	loss := t.arena.alloc(predictions.Value.Rows, 1)
 	d := t.arena.alloc(predictions.Value.Rows, predictions.Value.Cols)
@@ -65,8 +68,9 @@ func (t *Tape) SquaredError(predictions *Var, targets kernels.Tensor, scale floa
 	return loss
 }
 
-// Shared are rows of x that rows of q have products with: each Chunk rows of q, in their order, share the Each rows of x that the next Each
-// of IDs (U32) name. Each chunk's rows are gathered for themselves, and have one product.
+// Shared are rows of x that rows of q have products with: each Chunk rows of q, in their order,
+// share the Each rows of x that the next Each of IDs (U32) name. Each chunk's rows are gathered for
+// themselves, and have one product.
 type Shared struct {
 	X           *Var
 	IDs         kernels.Tensor
@@ -75,8 +79,9 @@ type Shared struct {
 	Seen func(lo int, scores kernels.Tensor)
 }
 
-// blocks computes the products of q and s, some rows at a time. loss turns those from row lo on, and gradients of as many elements, into
-// the gradients of what it makes of them; these are added to those of q and s.X at once.
+// blocks computes the products of q and s, some rows at a time. loss turns those from row lo on,
+// and gradients of as many elements, into the gradients of what it makes of them; these are added
+// to those of q and s.X at once.
 func (t *Tape) blocks(q *Var, s Shared, loss func(lo int, scores, d kernels.Tensor)) {
 	rows, cols := q.Value.Rows, q.Value.Cols
 	most := min(s.Chunk, rows, max(1, productElements/max(1, s.Each)))
@@ -103,7 +108,8 @@ func (t *Tape) blocks(q *Var, s Shared, loss func(lo int, scores, d kernels.Tens
 	}
 }
 
-// SigmoidShared is SigmoidCrossEntropy of the products of q and s, whose targets are all 0: the sum over each row of q (Q×1).
+// SigmoidShared is SigmoidCrossEntropy of the products of q and s, whose targets are all 0: the sum
+// over each row of q (Q×1).
 func (t *Tape) SigmoidShared(q *Var, s Shared, scale float32) kernels.Tensor {
 	loss := t.arena.alloc(q.Value.Rows, 1)
 	zeros := t.arena.alloc(min(s.Chunk, q.Value.Rows, max(1, productElements/max(1, s.Each))), s.Each)
@@ -117,9 +123,9 @@ func (t *Tape) SigmoidShared(q *Var, s Shared, scale float32) kernels.Tensor {
 	return loss
 }
 
-// SoftmaxShared is CrossEntropy of own (Q×1) among the products of q and s: the loss of each row of q (Q×1). The first of each chunk's rows of
-// s holds a place, and own is there instead. zeros is U32, Q×1 and 0; first is U32 too, and 0, Each, 2·Each and so on, as many as a chunk has
-// rows.
+// SoftmaxShared is CrossEntropy of own (Q×1) among the products of q and s: the loss of each row of
+// q (Q×1). The first of each chunk's rows of s holds a place, and own is there instead. zeros is
+// U32, Q×1 and 0; first is U32 too, and 0, Each, 2·Each and so on, as many as a chunk has rows.
 func (t *Tape) SoftmaxShared(own, q *Var, s Shared, zeros, first kernels.Tensor, scale float32) kernels.Tensor {
 	loss := t.arena.alloc(q.Value.Rows, 1)
 	column := t.arena.alloc(min(s.Chunk, q.Value.Rows), 1)

@@ -12,7 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestLossGradients compares the gradient of the mean loss by a weight matrix with finite differences, in float64.
+// TestLossGradients compares the gradient of the mean loss by a weight matrix with finite
+// differences, in float64.
 func TestLossGradients(t *testing.T) {
 	const rows, in, out = 4, 3, 5
 	be, rng := kernels.NewReference(), rand.New(rand.NewPCG(1, 2))

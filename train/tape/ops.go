@@ -17,7 +17,8 @@ type Term struct {
 	Across bool
 }
 
-// Affine is y = Σ x·wᵀ + bias, N×O; bias (1×O) may be nil. Terms are alike: all of them Across, or none.
+// Affine is y = Σ x·wᵀ + bias, N×O; bias (1×O) may be nil. Terms are alike: all of them Across, or
+// none.
 func (t *Tape) Affine(bias *Var, terms ...Term) *Var { return t.affine(false, bias, terms) }
 
 // AffineReLU is ReLU of Affine in one operation.
@@ -128,7 +129,8 @@ func (t *Tape) Reshape(x *Var, rows, cols int) *Var {
 	return &Var{Value: v, needsGrad: x.needsGrad, whole: x, fixed: true}
 }
 
-// GatherRows is row ids[i] of x for every i: N×I, where ids is U32, N×1. x may be a leaf in float16.
+// GatherRows is row ids[i] of x for every i: N×I, where ids is U32, N×1. x may be a leaf in
+// float16.
 func (t *Tape) GatherRows(x *Var, ids kernels.Tensor) *Var {
 	y := t.result(ids.Rows, x.Value.Cols, x)
 	t.be.GatherRows(y.Value, x.Value, ids)
@@ -136,9 +138,10 @@ func (t *Tape) GatherRows(x *Var, ids kernels.Tensor) *Var {
 	return y
 }
 
-// Assemble is row at[i] of x, or where at[i] has kernels.InSlot that of slots (F16), for every i: N×I. back says where each row of x
-// is, which is in one place: at[back[r]] is r. Both are U32, at N×1. Slots are constants, but the rows of the result that come from them
-// have gradients as all others do: they end there, for who asks what the loss makes of a row that was not computed.
+// Assemble is row at[i] of x, or where at[i] has kernels.InSlot that of slots (F16), for every i:
+// N×I. back says where each row of x is, which is in one place: at[back[r]] is r. Both are U32, at
+// N×1. Slots are constants, but the rows of the result that come from them have gradients as all
+// others do: they end there, for who asks what the loss makes of a row that was not computed.
 func (t *Tape) Assemble(x *Var, slots, at, back kernels.Tensor) *Var {
 	if back.Rows != x.Value.Rows {
 		panic(fmt.Sprintf("tape: Assemble: %d rows, and places of %d", x.Value.Rows, back.Rows))
@@ -161,8 +164,8 @@ func (t *Tape) Assemble(x *Var, slots, at, back kernels.Tensor) *Var {
 	return y
 }
 
-// ScatterRows is a matrix of so many rows that are 0, but for row ids[i], which is row i of x. ids is U32, N×1, and names no row
-// twice.
+// ScatterRows is a matrix of so many rows that are 0, but for row ids[i], which is row i of x. ids
+// is U32, N×1, and names no row twice.
 func (t *Tape) ScatterRows(x *Var, ids kernels.Tensor, rows int) *Var {
 	y := t.result(rows, x.Value.Cols, x)
 	t.be.Fill(y.Value, 0)
@@ -175,7 +178,8 @@ func (t *Tape) ScatterRows(x *Var, ids kernels.Tensor, rows int) *Var {
 	return y
 }
 
-// NeighborMean is the mean of each destination's neighbours among the rows of x, D×I; 0 where there is none.
+// NeighborMean is the mean of each destination's neighbours among the rows of x, D×I; 0 where there
+// is none.
 func (t *Tape) NeighborMean(x *Var, g kernels.Adjacency) *Var {
 	y := t.result(g.Start.Rows, x.Value.Cols, x)
 	t.be.NeighborMean(y.Value, x.Value, g)
@@ -197,13 +201,14 @@ func (t *Tape) ReLU(x *Var) *Var {
 	return y
 }
 
-// Dropout zeroes elements at rate p and scales the rest, by a hash of (key, ids[row], column): the same nodes lose the same
-// elements whatever batch they are in. p = 0 is x itself.
+// Dropout zeroes elements at rate p and scales the rest, by a hash of (key, ids[row], column): the
+// same nodes lose the same elements whatever batch they are in. p = 0 is x itself.
 //
-// It uses x up: the caller gives x to no other operation. Then the result is written over x, and the gradient of x over
-// that of the result. Both get memory of their own where x has to stay: a leaf, a Head, what Keep keeps, and the result of an
-// operation that reads it in Backward, such as ELU. ReLU reads its result as well, but may be dropped in place: a dropped
-// element is 0, and has no gradient either way.
+// It uses x up: the caller gives x to no other operation. Then the result is written over x, and
+// the gradient of x over that of the result. Both get memory of their own where x has to stay: a
+// leaf, a Head, what Keep keeps, and the result of an operation that reads it in Backward, such as
+// ELU. ReLU reads its result as well, but may be dropped in place: a dropped element is 0, and has
+// no gradient either way.
 func (t *Tape) Dropout(x *Var, ids kernels.Tensor, key uint64, p float32) *Var {
 	if p == 0 {
 		return x
@@ -234,8 +239,9 @@ func (t *Tape) LayerNorm(x, gain, bias *Var) *Var {
 	return y
 }
 
-// CrossEntropy returns each row's loss (N×1) and starts the backward pass with scale times its gradient: with scale
-// 1/labelled rows the loss is their mean. labels is U32, kernels.NoLabel where there is none.
+// CrossEntropy returns each row's loss (N×1) and starts the backward pass with scale times its
+// gradient: with scale 1/labelled rows the loss is their mean. labels is U32, kernels.NoLabel where
+// there is none.
 func (t *Tape) CrossEntropy(logits *Var, labels kernels.Tensor, scale float32) kernels.Tensor {
 	loss := t.arena.alloc(logits.Value.Rows, 1)
 	d := t.arena.alloc(logits.Value.Rows, logits.Value.Cols)

@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestGatherRowsGradient compares the gradient of a loss of rows that a list names, one of them three times and one never, with
-// finite differences, in float64.
+// TestGatherRowsGradient compares the gradient of a loss of rows that a list names, one of them
+// three times and one never, with finite differences, in float64.
 func TestGatherRowsGradient(t *testing.T) {
 	const rows, cols = 5, 4
 	be, rng := kernels.NewReference(), rand.New(rand.NewPCG(1, 2))
@@ -62,7 +62,8 @@ func TestGatherRowsGradient(t *testing.T) {
 	tape.Backward()
 }
 
-// TestLearntLeaf: its value is what the records begin with, its gradient that of a parameter, and zeros where nothing reads it.
+// TestLearntLeaf: its value is what the records begin with, its gradient that of a parameter, and
+// zeros where nothing reads it.
 func TestLearntLeaf(t *testing.T) {
 	be := kernels.NewReference()
 	tensor := func(rows, cols int) kernels.Tensor {

@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// checkGradients compares the gradients of a loss of forward's result by all parameters, which are normal and of these
-// shapes, with finite differences, in float64.
+// checkGradients compares the gradients of a loss of forward's result by all parameters, which are
+// normal and of these shapes, with finite differences, in float64.
 func checkGradients(t *testing.T, be *kernels.Reference, shapes [][2]int, forward func(tape *Tape, params []*Var) *Var) {
 	t.Helper()
 	rng, tape := rand.New(rand.NewPCG(3, 4)), New(be)
@@ -66,8 +66,8 @@ func indices(be kernels.Backend, values ...uint32) kernels.Tensor {
 	return u
 }
 
-// twoRelations are 3 destinations among 4 sources, and among 2: one destination has edges in the first alone, one in the
-// second alone, and positions of the first are unused.
+// twoRelations are 3 destinations among 4 sources, and among 2: one destination has edges in the
+// first alone, one in the second alone, and positions of the first are unused.
 func twoRelations(be kernels.Backend) []kernels.Adjacency {
 	u := func(values ...uint32) kernels.Tensor { return indices(be, values...) }
 	return []kernels.Adjacency{{ // 0: 3 1 3, 1: 0, 2: none
@@ -79,8 +79,9 @@ func twoRelations(be kernels.Backend) []kernels.Adjacency {
 	}}
 }
 
-// TestAttentionGradients is attention over two relations, two heads of three columns, with a parameter for each relation and
-// head that scores are multiplied by. The arena is full of NaN, which unused positions have until something is written there.
+// TestAttentionGradients is attention over two relations, two heads of three columns, with a
+// parameter for each relation and head that scores are multiplied by. The arena is full of NaN,
+// which unused positions have until something is written there.
 func TestAttentionGradients(t *testing.T) {
 	const heads, cols = 2, 6
 	be := kernels.NewReference()
@@ -120,7 +121,8 @@ func TestGateGradients(t *testing.T) {
 	})
 }
 
-// TestConstantRowGradient gathers the one row of a table for every node of a type that has no rows of its own.
+// TestConstantRowGradient gathers the one row of a table for every node of a type that has no rows
+// of its own.
 func TestConstantRowGradient(t *testing.T) {
 	be := kernels.NewReference()
 	rows := indices(be, make([]uint32, 7)...)
@@ -147,7 +149,8 @@ func TestEdgeSoftmaxOfNothing(t *testing.T) {
 	require.Equal(t, make([]float64, 6), got)
 }
 
-// TestEdgeSoftmaxWith: attention whose scores edges add to, with weights and without, and positions that are in no list.
+// TestEdgeSoftmaxWith: attention whose scores edges add to, with weights and without, and positions
+// that are in no list.
 func TestEdgeSoftmaxWith(t *testing.T) {
 	be := kernels.NewReference()
 	u := func(values ...uint32) kernels.Tensor { return indices(be, values...) }

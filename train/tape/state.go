@@ -2,7 +2,8 @@ package tape
 
 import "github.com/gnnstore/gnnstore/kernels"
 
-// What networks with a state for each node need besides. Shapes: N rows, D columns of state, T rates.
+// What networks with a state for each node need besides. Shapes: N rows, D columns of state, T
+// rates.
 
 // LeakyReLU is x above 0 and slope·x elsewhere.
 func (t *Tape) LeakyReLU(x *Var, slope float32) *Var {
@@ -21,8 +22,9 @@ func (t *Tape) Tanh(x *Var) *Var {
 	return y
 }
 
-// GRUCell is the new state of a GRU cell, from its two products x and h (N×3·D, the gates r, z and n side by side) and the old state s
-// (N×D): see [kernels.Backend.GRUCell]. x and h need gradients where s does. It uses x up, as [Tape.Dropout] does, and x is no result of ReLU.
+// GRUCell is the new state of a GRU cell, from its two products x and h (N×3·D, the gates r, z and
+// n side by side) and the old state s (N×D): see [kernels.Backend.GRUCell]. x and h need gradients
+// where s does. It uses x up, as [Tape.Dropout] does, and x is no result of ReLU.
 func (t *Tape) GRUCell(x, h, s *Var) *Var {
 	y := t.result(s.Value.Rows, s.Value.Cols, x, h, s)
 	gates := x.Value
@@ -43,8 +45,8 @@ func (t *Tape) GRUCell(x, h, s *Var) *Var {
 	return y
 }
 
-// TimeEncode is cosines of times (N×2, constants: see [kernels.SplitTime]) at rates w with shifts b, both 1×T: N×T. w and b need gradients
-// both or neither.
+// TimeEncode is cosines of times (N×2, constants: see [kernels.SplitTime]) at rates w with shifts
+// b, both 1×T: N×T. w and b need gradients both or neither.
 func (t *Tape) TimeEncode(times kernels.Tensor, w, b *Var) *Var {
 	y := t.result(times.Rows, w.Value.Cols, w, b)
 	t.be.TimeEncode(y.Value, times, w.Value, b.Value)
@@ -63,8 +65,9 @@ func (t *Tape) Columns(x *Var, from, n int) *Var {
 	return y
 }
 
-// LinkLoss is the loss of scores of links that are there and of others that are not, both N×1: the mean of -log σ of the former plus the mean
-// of -log(1-σ) of the latter. It returns each row's loss, before the means, and starts the backward pass.
+// LinkLoss is the loss of scores of links that are there and of others that are not, both N×1: the
+// mean of -log σ of the former plus the mean of -log(1-σ) of the latter. It returns each row's
+// loss, before the means, and starts the backward pass.
 func (t *Tape) LinkLoss(there, others *Var) (lossThere, lossOthers kernels.Tensor) {
 	loss := func(scores *Var, target float32) kernels.Tensor {
 		n := scores.Value.Rows

@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestCellGradients: a GRU cell, whose gates are written over its first product, and an RNN cell after it; the old states are parameters as
-// well, and then constants.
+// TestCellGradients: a GRU cell, whose gates are written over its first product, and an RNN cell
+// after it; the old states are parameters as well, and then constants.
 func TestCellGradients(t *testing.T) {
 	const rows, in, d = 3, 4, 2
 	be := kernels.NewReference()
@@ -53,7 +53,8 @@ func TestTimeEncodeGradients(t *testing.T) {
 	})
 }
 
-// TestColumnsGradient: two windows that overlap and one that is all, of a parameter, which is used as a whole as well.
+// TestColumnsGradient: two windows that overlap and one that is all, of a parameter, which is used
+// as a whole as well.
 func TestColumnsGradient(t *testing.T) {
 	checkGradients(t, kernels.NewReference(), [][2]int{{3, 5}, {2, 3}, {4, 5}}, func(tape *Tape, p []*Var) *Var {
 		part := tape.Affine(nil, Term{X: tape.Columns(p[2], 1, 3), W: tape.Columns(p[0], 2, 3)})
@@ -62,8 +63,8 @@ func TestColumnsGradient(t *testing.T) {
 	})
 }
 
-// TestAddRowsGradients: to a result, which is written over, and to a parameter, which is not; one row of the table is named twice, one never,
-// and the table may be a constant.
+// TestAddRowsGradients: to a result, which is written over, and to a parameter, which is not; one
+// row of the table is named twice, one never, and the table may be a constant.
 func TestAddRowsGradients(t *testing.T) {
 	be := kernels.NewReference()
 	ids, count := indices(be, 2, 0, 2, 3), indices(be, 0, 1, 2, 3)
@@ -136,7 +137,8 @@ func TestLinkLoss(t *testing.T) {
 	require.InDelta(t, 1/(1+math.Exp(0.2))/2, got(others.Grad)[1], 1e-7)
 }
 
-// TestCellsKeepTheirMemory: once the arena is as large as a step, a step takes no more of it, and the heap gets closures alone.
+// TestCellsKeepTheirMemory: once the arena is as large as a step, a step takes no more of it, and
+// the heap gets closures alone.
 func TestCellsKeepTheirMemory(t *testing.T) {
 	const rows, d = 2000, 17
 	be := kernels.NewCPU(kernels.CPUOptions{Threads: 1})

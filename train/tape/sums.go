@@ -29,8 +29,8 @@ func (t *Tape) Sum(first *Var, others ...*Var) *Var {
 	return y
 }
 
-// AddRows is x plus, for every i, row ids[i] of table: Sum of x and GatherRows, in one pass. It uses x up, as [Tape.Dropout] does. ids is U32, N×1,
-// and count is 0, 1, 2 and so on, U32, N×1.
+// AddRows is x plus, for every i, row ids[i] of table: Sum of x and GatherRows, in one pass. It
+// uses x up, as [Tape.Dropout] does. ids is U32, N×1, and count is 0, 1, 2 and so on, U32, N×1.
 func (t *Tape) AddRows(x, table *Var, ids, count kernels.Tensor) *Var {
 	y := t.over(x)
 	if y.whole != x {
@@ -65,8 +65,9 @@ func (t *Tape) addGrad(x *Var, d kernels.Tensor) {
 // Product is x·w, N×O, for x N×I and w I×O.
 func (t *Tape) Product(x, w *Var) *Var { return t.Affine(nil, Term{X: x, W: w, Across: true}) }
 
-// Mix is one matrix for each column b of a (R×B): Σ a[rows[k],b]·x[k] over the matrices x, which are float32 and of one
-// shape. It is one product of matrices, with every x as a row: so the x are read once for all columns.
+// Mix is one matrix for each column b of a (R×B): Σ a[rows[k],b]·x[k] over the matrices x, which
+// are float32 and of one shape. It is one product of matrices, with every x as a row: so the x are
+// read once for all columns.
 func (t *Tape) Mix(x []*Var, a *Var, rows []int) []*Var {
 	n, cols, mixed := x[0].Value.Rows, x[0].Value.Cols, a.Value.Cols
 	flat, by := t.arena.alloc(len(x), n*cols), t.arena.alloc(len(x), mixed)

@@ -42,7 +42,8 @@ func (d *differences) values(x kernels.Tensor) []float64 {
 	return s
 }
 
-// check takes the squares of what run makes of params for the loss, so that every element counts differently.
+// check takes the squares of what run makes of params for the loss, so that every element counts
+// differently.
 func (d *differences) check(name string, run func() *Var, params ...*Var) {
 	d.t.Helper()
 	loss := func() (sum float64) {

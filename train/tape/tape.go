@@ -1,15 +1,17 @@
-// Package tape records operations as they run and plays their gradients backwards: reverse-mode differentiation over
-// kernels.Backend.
+// Package tape records operations as they run and plays their gradients backwards: reverse-mode
+// differentiation over kernels.Backend.
 //
-// Two types to know. A [Tape] lives as long as a training run and is reset every step; results and gradients come from
-// its arena, so that a step allocates nothing that grows with the batch. A [Var] is a matrix on the tape, valid until
-// the next Reset; a frugal tape, as that of streams is, uses again within a step what the step is done with. A parameter is a Var whose value and gradient outlive the step ([NewParam]).
+// Two types to know. A [Tape] lives as long as a training run and is reset every step; results and
+// gradients come from its arena, so that a step allocates nothing that grows with the batch. A
+// [Var] is a matrix on the tape, valid until the next Reset; a frugal tape, as that of streams is,
+// uses again within a step what the step is done with. A parameter is a Var whose value and
+// gradient outlive the step ([NewParam]).
 //
-// Dropout and ReLU write over their input where no other operation reads it: see [Tape.Dropout]. [Tape.Keep] prevents that
-// for one Var.
+// Dropout and ReLU write over their input where no other operation reads it: see [Tape.Dropout].
+// [Tape.Keep] prevents that for one Var.
 //
-// A Tape and its Vars are used by one goroutine. Start at [Tape.Affine] for the shape of an operation: run forward,
-// append a closure that adds to the gradients of its inputs.
+// A Tape and its Vars are used by one goroutine. Start at [Tape.Affine] for the shape of an
+// operation: run forward, append a closure that adds to the gradients of its inputs.
 package tape
 
 import (
@@ -19,7 +21,8 @@ import (
 // Var is a matrix on the tape.
 type Var struct {
 	Value kernels.Tensor
-	// Grad is d loss / d Value, made when an operation first adds to it. Only parameters and what depends on them have one.
+	// Grad is d loss / d Value, made when an operation first adds to it. Only parameters and what
+	// depends on them have one.
 	Grad      kernels.Tensor
 	needsGrad bool
 	whole     *Var // Value is a window of whole's, and Grad one of its gradient
@@ -38,8 +41,10 @@ func NewConstant(value kernels.Tensor) *Var { return &Var{Value: value, fixed: t
 
 // Tape records a step.
 type Tape struct {
-	// Frugal has Backward give up what each operation made as soon as it has gone back through it, for the gradients of those before: a step takes
-	// little more than its forward pass. Nothing but parameters, leaves and what Keep keeps can be read after Backward then. It changes no bit.
+	// Frugal has Backward give up what each operation made as soon as it has gone back through it,
+	// for the gradients of those before: a step takes little more than its forward pass. Nothing
+	// but parameters, leaves and what Keep keeps can be read after Backward then. It changes no
+	// bit.
 	Frugal bool
 
 	be       kernels.Backend
@@ -60,8 +65,8 @@ func New(be kernels.Backend) *Tape { return &Tape{be: be, arena: arena{be: be}} 
 // Backend is what the tape computes on.
 func (t *Tape) Backend() kernels.Backend { return t.be }
 
-// Reset forgets the step: the values of every Var but leaves and parameters are invalid. With record false nothing is
-// recorded, and Backward does nothing.
+// Reset forgets the step: the values of every Var but leaves and parameters are invalid. With
+// record false nothing is recorded, and Backward does nothing.
 func (t *Tape) Reset(record bool) {
 	clear(t.backward) // drop what the closures hold
 	t.backward = t.backward[:0]
@@ -78,8 +83,8 @@ func (t *Tape) Bytes() int64 { return 4 * int64(t.arena.size()) }
 // Leaf is an input that needs no gradient. Its memory stays the caller's.
 func (t *Tape) Leaf(v kernels.Tensor) *Var { return &Var{Value: v, fixed: true} }
 
-// LearntLeaf is an input that gradients flow to: the first cols columns of records, whose memory stays the caller's. See
-// [Tape.Gradient].
+// LearntLeaf is an input that gradients flow to: the first cols columns of records, whose memory
+// stays the caller's. See [Tape.Gradient].
 func (t *Tape) LearntLeaf(records kernels.Tensor, cols int) *Var {
 	v := t.result(records.Rows, cols)
 	t.be.Columns(v.Value, records, 0)
@@ -87,12 +92,13 @@ func (t *Tape) LearntLeaf(records kernels.Tensor, cols int) *Var {
 	return v
 }
 
-// Gradient is d loss / d v once Backward has run: zeros where no operation has read v. It is valid until the next Reset.
+// Gradient is d loss / d v once Backward has run: zeros where no operation has read v. It is valid
+// until the next Reset.
 func (t *Tape) Gradient(v *Var) kernels.Tensor { return t.grad(v) }
 
-// Keep makes v stay as it is: Value until the next Reset, and Grad once Backward has run, which is the zero Tensor if no
-// operation read v. Without Keep, operations may write over both. v is the result of an operation, not a Head, and no
-// other operation has taken it yet.
+// Keep makes v stay as it is: Value until the next Reset, and Grad once Backward has run, which is
+// the zero Tensor if no operation read v. Without Keep, operations may write over both. v is the
+// result of an operation, not a Head, and no other operation has taken it yet.
 func (t *Tape) Keep(v *Var) {
 	if v.whole != nil && v.whole.Value.Rows != v.Value.Rows {
 		panic("tape: Keep: a Head has no memory of its own")
@@ -104,7 +110,8 @@ func (t *Tape) Keep(v *Var) {
 	v.whole = nil // the gradient gets memory of its own
 }
 
-// Backward runs the recorded operations in reverse. The gradient of the last result was set by the loss.
+// Backward runs the recorded operations in reverse. The gradient of the last result was set by the
+// loss.
 func (t *Tape) Backward() {
 	for i := len(t.backward) - 1; i >= 0; i-- {
 		op := &t.backward[i]
@@ -115,8 +122,8 @@ func (t *Tape) Backward() {
 	}
 }
 
-// giveUp gives up the memory of a result that is gone back through: whoever read it was recorded behind it. What shares memory is given up with the
-// result that the memory is of.
+// giveUp gives up the memory of a result that is gone back through: whoever read it was recorded
+// behind it. What shares memory is given up with the result that the memory is of.
 func (t *Tape) giveUp(v *Var) {
 	if v.whole != nil || v.kept {
 		return
@@ -128,8 +135,9 @@ func (t *Tape) giveUp(v *Var) {
 	v.Value, v.Grad = kernels.Tensor{}, kernels.Tensor{}
 }
 
-// Done says that the value of v is read no more: by no operation to come, and by no Backward. So it is of the result of Affine when GatherRows or
-// AddRows alone have read it, as a table. A frugal tape gives its memory to what comes.
+// Done says that the value of v is read no more: by no operation to come, and by no Backward. So it
+// is of the result of Affine when GatherRows or AddRows alone have read it, as a table. A frugal
+// tape gives its memory to what comes.
 func (t *Tape) Done(v *Var) {
 	if !t.Frugal || v.whole != nil || v.fixed {
 		return
@@ -148,8 +156,8 @@ func (t *Tape) result(rows, cols int, inputs ...*Var) *Var {
 	return v
 }
 
-// over makes the result of an operation that works element by element: over x, their gradients in one place too, unless x
-// is fixed.
+// over makes the result of an operation that works element by element: over x, their gradients in
+// one place too, unless x is fixed.
 func (t *Tape) over(x *Var) *Var {
 	if x.fixed {
 		return t.result(x.Value.Rows, x.Value.Cols, x)
@@ -190,8 +198,8 @@ func (t *Tape) copy(v kernels.Tensor) kernels.Tensor {
 	return c
 }
 
-// into is grad for an operation that can either add to the gradient or set it. If fresh, nothing has been added yet: the
-// memory is not zeroed, and the operation must set it.
+// into is grad for an operation that can either add to the gradient or set it. If fresh, nothing
+// has been added yet: the memory is not zeroed, and the operation must set it.
 func (t *Tape) into(v *Var) (grad kernels.Tensor, fresh bool) {
 	if v.Grad.Buf != nil || v.whole != nil {
 		return t.grad(v), false
@@ -200,8 +208,8 @@ func (t *Tape) into(v *Var) (grad kernels.Tensor, fresh bool) {
 	return v.Grad, true
 }
 
-// arena hands out float32 matrices and takes all of them back at once, or some of them before. It grows to the largest step, and an eighth more, and
-// stays there.
+// arena hands out float32 matrices and takes all of them back at once, or some of them before. It
+// grows to the largest step, and an eighth more, and stays there.
 type arena struct {
 	be     kernels.Backend
 	chunks []kernels.Buffer
@@ -271,8 +279,8 @@ func (a *arena) alloc(rows, cols int) kernels.Tensor {
 	return t
 }
 
-// reset keeps one chunk, with room for all that the step took. Chunks are a quarter of those before while a step finds out how
-// much that is.
+// reset keeps one chunk, with room for all that the step took. Chunks are a quarter of those before
+// while a step finds out how much that is.
 func (a *arena) reset() {
 	a.free = a.free[:0]
 	if len(a.chunks) > 1 {

@@ -11,8 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// With negatives All a step reads the rows of all nodes, each positive is one among as many as there are, and the scores of a side are
-// one product of matrices: see tape.SoftmaxProduct. No list of negatives is made.
+// With negatives All a step reads the rows of all nodes, each positive is one among as many as
+// there are, and the scores of a side are one product of matrices: see tape.SoftmaxProduct. No list
+// of negatives is made.
 
 // amongAll has the nodes of both types be the seeds of x, in their order.
 func (k *Links) amongAll(x *examples) {
@@ -70,7 +71,8 @@ func (k *Links) penalty(t *tape.Tape, f *step.Feed, out model.Rows, p model.Pair
 	}
 }
 
-// cubes is the sum of the cubes of the absolute values in rows, of so many columns. It turns the rows into scale times its gradient.
+// cubes is the sum of the cubes of the absolute values in rows, of so many columns. It turns the
+// rows into scale times its gradient.
 func cubes(rows []float32, cols int, isComplex bool, scale float64) (sum float64) {
 	if !isComplex {
 		for i, x := range rows {
@@ -92,12 +94,14 @@ func cubes(rows []float32, cols int, isComplex bool, scale float64) (sum float64
 	return sum
 }
 
-// pairBytes is what a pair in a list takes: as an example of the step that computes and of those that are drawn, in lists and their
-// reverse, in the backend's copy of these, its score and what comes of it. 110 were measured.
+// pairBytes is what a pair in a list takes: as an example of the step that computes and of those
+// that are drawn, in lists and their reverse, in the backend's copy of these, its score and what
+// comes of it. 110 were measured.
 const pairBytes = 112
 
-// sharedBytes is what a step takes of a negative that a chunk shares, where scores are products: its places in two steps' lists, the
-// backend's copy of these, and the map of rows. Its row and gradient come to that, of one chunk at a time.
+// sharedBytes is what a step takes of a negative that a chunk shares, where scores are products:
+// its places in two steps' lists, the backend's copy of these, and the map of rows. Its row and
+// gradient come to that, of one chunk at a time.
 const sharedBytes = 64
 
 // checkMemory refuses lists of negatives that there is no memory for, before they are made.
@@ -124,7 +128,8 @@ func (k *Links) checkMemory(decoder model.Decoder) error {
 		k.links.Negatives, positives, need/(1<<20), available>>20)
 }
 
-// checkAll refuses what cannot be scored as a product of matrices, and what several relations cannot be told apart by.
+// checkAll refuses what cannot be scored as a product of matrices, and what several relations
+// cannot be told apart by.
 func (k *Links) checkAll(decoder model.Decoder) error {
 	all := k.negatives.Way == All
 	switch {

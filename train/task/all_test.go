@@ -19,7 +19,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// knows is nodes of one type with two relations and the reverse of one of them, and all their triples: trained on first, then held out.
+// knows is nodes of one type with two relations and the reverse of one of them, and all their
+// triples: trained on first, then held out.
 func knows(t *testing.T) (*data.Data, [3][]triple) {
 	const nodes = 12
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -77,8 +78,8 @@ func scoreOf(decoder model.Decoder, u, w, v []float64) (sum float64) {
 	return sum
 }
 
-// TestAmongAll compares the loss of steps with loops over all nodes, and its gradients in rows and relations with finite differences of
-// these, in float64.
+// TestAmongAll compares the loss of steps with loops over all nodes, and its gradients in rows and
+// relations with finite differences of these, in float64.
 func TestAmongAll(t *testing.T) {
 	d, _ := knows(t)
 	const cols = 4
@@ -269,7 +270,8 @@ func TestRanks(t *testing.T) {
 	}
 }
 
-// TestUniformOfSeveral compares links of several relations among nodes in the place of an end with loops, on validation, test and trained links.
+// TestUniformOfSeveral compares links of several relations among nodes in the place of an end with
+// loops, on validation, test and trained links.
 func TestUniformOfSeveral(t *testing.T) {
 	d, all := knows(t)
 	const cols = 4
@@ -338,7 +340,8 @@ func TestUniformOfSeveral(t *testing.T) {
 	}
 }
 
-// TestManyNodesAreNotAllRanked: unless told so, links are ranked among all nodes where their rows take up to a GiB.
+// TestManyNodesAreNotAllRanked: unless told so, links are ranked among all nodes where their rows
+// take up to a GiB.
 func TestManyNodesAreNotAllRanked(t *testing.T) {
 	d, _ := knows(t)
 	wide := mostRows / 4 / d.Types[0].Nodes
@@ -353,7 +356,8 @@ func TestManyNodesAreNotAllRanked(t *testing.T) {
 	require.Equal(t, 7, k.Options().EvalEdges)
 }
 
-// TestRanksOfFew: a part of more links than are asked for is measured on some, the same ones each time; a row that is NaN has no rank.
+// TestRanksOfFew: a part of more links than are asked for is measured on some, the same ones each
+// time; a row that is NaN has no rank.
 func TestRanksOfFew(t *testing.T) {
 	d, all := knows(t)
 	be := kernels.NewCPU(kernels.CPUOptions{})

@@ -14,10 +14,12 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// Edges is the task of edges: each edge of a relation has one class, or one number, which the rows of its ends tell, and numbers that are
-// given with it. An epoch has each edge once, in an order that takes no memory; which edges a step has follows from (seed, epoch, step).
+// Edges is the task of edges: each edge of a relation has one class, or one number, which the rows
+// of its ends tell, and numbers that are given with it. An epoch has each edge once, in an order
+// that takes no memory; which edges a step has follows from (seed, epoch, step).
 //
-// Seeds and Without are for one goroutine at a time, all else for another one. Both read the dataset inside store.Guard.
+// Seeds and Without are for one goroutine at a time, all else for another one. Both read the
+// dataset inside store.Guard.
 type Edges struct {
 	options  Options
 	links    LinkOptions // KeepTargets and EvalEdges of them
@@ -57,7 +59,8 @@ type edges struct {
 	weight  float64   // the sum of weights, 1 each where there are none
 }
 
-// NewEdges makes the task of d's edge label. o.Metric is one of nodes, by default accuracy. Of l KeepTargets and EvalEdges count.
+// NewEdges makes the task of d's edge label. o.Metric is one of nodes, by default accuracy. Of l
+// KeepTargets and EvalEdges count.
 func NewEdges(d *data.Data, o Options, l LinkOptions) (_ *Edges, err error) {
 	k := &Edges{
 		options: o, links: l, data: d, relation: d.Relations[d.Links.Relation], label: d.EdgeLabel, given: d.Given(), kind: o.Metric,
@@ -142,7 +145,8 @@ func (k *Edges) Seeds(step int) [][]uint32 {
 	return k.ahead.seeds
 }
 
-// Without is the edges that no message of a step passes along, as [Links.Without]: what edges say of themselves is what is asked for.
+// Without is the edges that no message of a step passes along, as [Links.Without]: what edges say
+// of themselves is what is asked for.
 func (k *Edges) Without(step int) []sample.Without {
 	if k.links.KeepTargets {
 		return nil
@@ -166,8 +170,8 @@ func (k *Edges) add(x *edges, value func(c *store.EdgeColumn) float64) {
 // reset forgets classes and numbers.
 func (x *edges) reset() { x.classes, x.targets, x.floats = x.classes[:0], x.targets[:0], x.floats[:0] }
 
-// logits are those of x, whose ends are rows of from and to. labels, and in each the weights of classes or the numbers that are learnt, are
-// valid until the feed's next use.
+// logits are those of x, whose ends are rows of from and to. labels, and in each the weights of
+// classes or the numbers that are learnt, are valid until the feed's next use.
 func (k *Edges) logits(t *tape.Tape, x *edges, from, to *tape.Var) (logits *tape.Var, labels, each kernels.Tensor) {
 	n, f := len(x.src), k.net.Feed
 	given := len(x.floats)
@@ -246,8 +250,8 @@ func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	return a, nil
 }
 
-// Trained is the metric of the batches in a: of numbers and of accuracy that of all their edges, else the mean over batches; NaN where
-// none of them has one.
+// Trained is the metric of the batches in a: of numbers and of accuracy that of all their edges,
+// else the mean over batches; NaN where none of them has one.
 func (k *Edges) Trained(a step.Tally) float64 {
 	if k.numbers != nil {
 		return k.numbers.Mean(a.Measured, a.Rows)

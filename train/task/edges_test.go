@@ -19,8 +19,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// marks is a graph of one type with parallel edges and edges in both directions, whose edges have a mark of three, -1, 0 and 2, and a
-// price; and the reverse of its relation, and one more relation that edges are nothing of.
+// marks is a graph of one type with parallel edges and edges in both directions, whose edges have a
+// mark of three, -1, 0 and 2, and a price; and the reverse of its relation, and one more relation
+// that edges are nothing of.
 func marks(t *testing.T, label string, inputs ...string) *data.Data {
 	const nodes = 25
 	mark := func(u, v, i int) float64 { return []float64{-1, 0, 2}[(u+2*v+i)%3] }
@@ -73,9 +74,10 @@ func marks(t *testing.T, label string, inputs ...string) *data.Data {
 	return d
 }
 
-// TestStepsOfEdges: an epoch has every edge once, in another order than the next; the seeds of a step are the ends of its edges, in the order in which they
-// first come; and its draws are without every edge between the two ends of one, in either direction and in both relations, and with
-// all others.
+// TestStepsOfEdges: an epoch has every edge once, in another order than the next; the seeds of a
+// step are the ends of its edges, in the order in which they first come; and its draws are without
+// every edge between the two ends of one, in either direction and in both relations, and with all
+// others.
 func TestStepsOfEdges(t *testing.T) {
 	d := marks(t, "mark")
 	require.Equal(t, []string{"-1", "0", "2"}, d.EdgeLabel.Classes)
@@ -128,7 +130,8 @@ func TestStepsOfEdges(t *testing.T) {
 	require.Nil(t, kept.Without(0))
 }
 
-// TestLossesOfEdges compares the loss of a step, its metric and that of an evaluation with loops over its edges.
+// TestLossesOfEdges compares the loss of a step, its metric and that of an evaluation with loops
+// over its edges.
 func TestLossesOfEdges(t *testing.T) {
 	for _, c := range []struct {
 		label, weights string

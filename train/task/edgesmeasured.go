@@ -14,7 +14,8 @@ import (
 // Attach has edges be computed by the network of s: before the first step.
 func (k *Edges) Attach(s *step.Stepper) { k.net = s }
 
-// Limit has parts of more than n edges be measured on n of them, the same ones each time; 0: on all.
+// Limit has parts of more than n edges be measured on n of them, the same ones each time; 0: on
+// all.
 func (k *Edges) Limit(n int) error {
 	k.most = n
 	return nil
@@ -29,11 +30,12 @@ func (k *Edges) Count(p Part) int {
 	return h.Len()
 }
 
-// edgesAtOnce is how many edges a measurement computes at once, unless much is given with each: see data.Data.GivenAtOnce.
+// edgesAtOnce is how many edges a measurement computes at once, unless much is given with each: see
+// data.Data.GivenAtOnce.
 const edgesAtOnce = 1 << 13
 
-// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that edges name, and logits of some
-// edges with what they are made of.
+// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node
+// that edges name, and logits of some edges with what they are made of.
 func (k *Edges) Bytes() (n int64) {
 	most := 0
 	for p := range k.held {
@@ -130,8 +132,9 @@ func (k *Edges) compute() error {
 	return nil
 }
 
-// Logits are what is predicted of edges by rows that the network made of nodes: of row from[i] of x, the source's, and row to[i] of y, and by the
-// numbers given with each. They are what an evaluation computes of the same edges, or where numbers are learnt these, and valid until the
+// Logits are what is predicted of edges by rows that the network made of nodes: of row from[i] of
+// x, the source's, and row to[i] of y, and by the numbers given with each. They are what an
+// evaluation computes of the same edges, or where numbers are learnt these, and valid until the
 // next call.
 func (k *Edges) Logits(x, y kernels.Tensor, from, to []uint32, given []float32) []float32 {
 	e := &k.now

@@ -18,8 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// evaluation measures a part of an edge split. Part says which nodes' rows it needs, Measure takes them, and Value scores the part's
-// links and their negatives, which are the same each time.
+// evaluation measures a part of an edge split. Part says which nodes' rows it needs, Measure takes
+// them, and Value scores the part's links and their negatives, which are the same each time.
 type evaluation struct {
 	model   *model.Model
 	decoder model.Decoder
@@ -80,10 +80,11 @@ func (e *evaluation) open(k *Links) (err error) {
 }
 
 const (
-	// mostRows is how many bytes the rows of all nodes may take so that a run ranks links among all of them unless told otherwise. It is no
-	// budget, since what a run measures depends on none.
+	// mostRows is how many bytes the rows of all nodes may take so that a run ranks links among all
+	// of them unless told otherwise. It is no budget, since what a run measures depends on none.
 	mostRows = 1 << 30
-	// fewEdges is how many links of a part are measured instead, unless told otherwise, each among nodes of its own.
+	// fewEdges is how many links of a part are measured instead, unless told otherwise, each among
+	// nodes of its own.
 	fewEdges = 500
 )
 
@@ -100,8 +101,8 @@ func given(h store.HeldEdges) bool {
 	return h.Part.PoolSrc != nil || h.Part.SrcNegatives != nil || h.Part.DstNegatives != nil
 }
 
-// Limit has parts of more than n links be measured on n of them; 0: on all. It is an error where these have no negatives that the
-// metric can be had of.
+// Limit has parts of more than n links be measured on n of them; 0: on all. It is an error where
+// these have no negatives that the metric can be had of.
 func (k *Links) Limit(n int) error {
 	k.most = n
 	e := &k.evaluation
@@ -150,8 +151,8 @@ func (k *Links) Measurable(p Part) error {
 // Attach has links be scored by the network of s: before the first step.
 func (k *Links) Attach(s *step.Stepper) { k.model, k.tape, k.feed = s.Model, s.Tape, s.Feed }
 
-// Count is how many links of a part are measured. Of those that are trained on it is as many as of the larger part that is held out,
-// since there may be more of them than memory has scores for.
+// Count is how many links of a part are measured. Of those that are trained on it is as many as of
+// the larger part that is held out, since there may be more of them than memory has scores for.
 func (k *Links) Count(p Part) int {
 	valid, test := k.data.Links.Held()
 	n := [...]int{Train: int(min(int64(max(valid, test)), k.edges())), Valid: valid, Test: test}[p]
@@ -161,8 +162,8 @@ func (k *Links) Count(p Part) int {
 	return n
 }
 
-// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node that links and negatives name, and what
-// scoring takes.
+// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node
+// that links and negatives name, and what scoring takes.
 func (k *Links) Bytes() (n int64) {
 	if k.evaluation.of.Way == All {
 		return k.ranked.bytes(k)
@@ -181,8 +182,8 @@ func (k *Links) Bytes() (n int64) {
 	return n
 }
 
-// scoring is what measuring takes with negatives of: the pairs that are drawn, the lists that are scored at a time, and the scores that
-// the metric keeps.
+// scoring is what measuring takes with negatives of: the pairs that are drawn, the lists that are
+// scored at a time, and the scores that the metric keeps.
 func (k *Links) scoring(of Negatives) (n int64) {
 	scores, lists := int64(0), int64(0)
 	most, pair := k.scoredAtOnce()
@@ -310,8 +311,9 @@ func (k *Links) Part(ctx context.Context, p Part) ([][]uint32, error) {
 	return e.rows.nodes(), nil
 }
 
-// Candidates calls f with each link of a part that is measured and the nodes that its destination is measured among: what else scores
-// these is measured as a run is. It is for negatives Uniform, and lends instead until f returns.
+// Candidates calls f with each link of a part that is measured and the nodes that its destination
+// is measured among: what else scores these is measured as a run is. It is for negatives Uniform,
+// and lends instead until f returns.
 func (k *Links) Candidates(ctx context.Context, p Part, f func(src, dst uint32, instead []uint32)) error {
 	if k.evaluation.of.Way != Uniform {
 		return fmt.Errorf("{eval_negatives} %s: the candidates of a link are those of uniform:N", k.links.EvalNegatives)
@@ -382,8 +384,8 @@ func (k *Links) replacing(i int) (l replaced) {
 // mostTries is how often a pair that is a known link is drawn anew.
 const mostTries = 10_000
 
-// pairs are negatives with both ends drawn, or given as pairs. Known links and pairs of a node with itself are drawn anew; where nearly all
-// pairs are that, it is an error.
+// pairs are negatives with both ends drawn, or given as pairs. Known links and pairs of a node with
+// itself are drawn anew; where nearly all pairs are that, it is an error.
 func (k *Links) pairs(ctx context.Context) ([][2]uint32, error) {
 	e, r := &k.evaluation, k.relation
 	switch {
@@ -430,7 +432,8 @@ func (k *Links) learnKnown() {
 	}
 }
 
-// heldLinks lists what is held out of one of the relations, by source and destination. It is not nil.
+// heldLinks lists what is held out of one of the relations, by source and destination. It is not
+// nil.
 func (k *Links) heldLinks(of int) []uint64 {
 	l := k.data.Links.All[of]
 	known := make([]uint64, 0, 2*(l.Valid.Len()+l.Test.Len())) // twice where the relation is symmetric
@@ -465,8 +468,8 @@ func (k *Links) Measure(f *step.Feed, t int, out kernels.Tensor, nodes []uint32)
 }
 
 const (
-	// scoredBytes bounds what the pairs that are scored at once take. It is a constant, because what a
-	// run measures must not depend on its budget.
+	// scoredBytes bounds what the pairs that are scored at once take. It is a constant, because
+	// what a run measures must not depend on its budget.
 	scoredBytes = 32 << 20
 	mostPairs   = 1 << 18
 )

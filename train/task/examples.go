@@ -8,11 +8,12 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// examples are the links of a step and the nodes that negatives have in their place, as rows of its seeds. It is a function of
-// (seed, epoch, step), and made anew by whoever needs it.
+// examples are the links of a step and the nodes that negatives have in their place, as rows of its
+// seeds. It is a function of (seed, epoch, step), and made anew by whoever needs it.
 type examples struct {
 	seeds [][]uint32 // by type: distinct ends, in the order in which they first come
-	// The i-th positive goes from row src[i] to row dst[i] of the seeds of its types; links are these ends themselves.
+	// The i-th positive goes from row src[i] to row dst[i] of the seeds of its types; links are
+	// these ends themselves.
 	src, dst []uint32
 	links    [][2]uint32
 	of       []uint32 // which of the relations that are learnt each is of; empty where there is one
@@ -83,8 +84,8 @@ func (x *examples) begin(types int) {
 	}
 }
 
-// read sets links to the ends of edges, which it reads in the order of the files. Edges are numbered through all relations, the first of
-// each being first[i].
+// read sets links to the ends of edges, which it reads in the order of the files. Edges are
+// numbered through all relations, the first of each being first[i].
 func (x *examples) read(relations []data.Relation, first, edges []int64) {
 	x.order = x.order[:0]
 	for i := range edges {
@@ -109,7 +110,8 @@ func (x *examples) read(relations []data.Relation, first, edges []int64) {
 	}
 }
 
-// without is every edge between the two ends of a link, in the relation that is learnt and in its reverse.
+// without is every edge between the two ends of a link, in the relation that is learnt and in its
+// reverse.
 func (x *examples) without(d *data.Data) []sample.Without {
 	l := d.Links
 	r := &d.Relations[l.Relation]

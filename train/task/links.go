@@ -16,9 +16,11 @@ import (
 
 // Losses of links.
 const (
-	// BCE is the mean of -log σ(score) of the positives plus that of -log(1-σ(score)) of the negatives.
+	// BCE is the mean of -log σ(score) of the positives plus that of -log(1-σ(score)) of the
+	// negatives.
 	BCE = "bce"
-	// CE is the mean over positives of -log softmax of their score among theirs and those of their negatives.
+	// CE is the mean over positives of -log softmax of their score among theirs and those of their
+	// negatives.
 	CE = "ce"
 )
 
@@ -29,21 +31,25 @@ type LinkOptions struct {
 	// Negatives of training: "uniform:N", "filtered:N", "shared:N", "in-batch" or, without layers,
 	// "all". The default is uniform:1.
 	Negatives string `json:"negatives,omitempty"`
-	// EvalNegatives are those of evaluation, the same ones each time: "pairs:N", "uniform:N", "given", or "all", which
-	// ranks each link among all nodes but those that make another link. By default given ones where
-	// there are some, else pairs:1, and for MRR and Hits@K uniform:1000, or all without layers, unless the rows of all nodes take more than
-	// a GiB: then uniform:1000 of 500 EvalEdges. Links of several relations take All or Uniform.
+	// EvalNegatives are those of evaluation, the same ones each time: "pairs:N", "uniform:N",
+	// "given", or "all", which ranks each link among all nodes but those that make another link. By
+	// default given ones where there are some, else pairs:1, and for MRR and Hits@K uniform:1000,
+	// or all without layers, unless the rows of all nodes take more than a GiB: then uniform:1000
+	// of 500 EvalEdges. Links of several relations take All or Uniform.
 	EvalNegatives string `json:"eval_negatives,omitempty"`
-	// Corrupt says which end of a positive its negatives replace: CorruptDst, the default, CorruptSrc or CorruptBoth.
+	// Corrupt says which end of a positive its negatives replace: CorruptDst, the default,
+	// CorruptSrc or CorruptBoth.
 	Corrupt string `json:"corrupt,omitempty"`
 	// Chunk is how many positives share negatives. Default 100.
 	Chunk int `json:"chunk,omitempty"`
-	// EvalEdges is how many links of a part are measured at most, the same ones each time. Default 0: all.
+	// EvalEdges is how many links of a part are measured at most, the same ones each time. Default
+	// 0: all.
 	EvalEdges int `json:"eval_edges,omitempty"`
 	// KeepTargets leaves the links that a step scores in the graph that it draws from.
 	KeepTargets bool `json:"keep_targets,omitempty"`
-	// N3 weighs a penalty of the loss (Lacroix et al. 2018): the mean over positives of the sum of the cubes of their rows' elements and of
-	// their relation's, which are absolute values. Default 0: none. It is of distmult, and of complex, whose elements are complex.
+	// N3 weighs a penalty of the loss (Lacroix et al. 2018): the mean over positives of the sum of
+	// the cubes of their rows' elements and of their relation's, which are absolute values. Default
+	// 0: none. It is of distmult, and of complex, whose elements are complex.
 	N3 float64 `json:"n3,omitempty"`
 }
 
@@ -100,10 +106,12 @@ func (o LinkOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Links is the task of link prediction: the edges of a relation are positives, and pairs that are drawn are taken for negatives. An
-// epoch has each edge once, in an order that takes no memory; which examples a step has follows from (seed, epoch, step).
+// Links is the task of link prediction: the edges of a relation are positives, and pairs that are
+// drawn are taken for negatives. An epoch has each edge once, in an order that takes no memory;
+// which examples a step has follows from (seed, epoch, step).
 //
-// Seeds and Without are for one goroutine at a time, all else for another one. Both read the dataset inside store.Guard.
+// Seeds and Without are for one goroutine at a time, all else for another one. Both read the
+// dataset inside store.Guard.
 type Links struct {
 	links     LinkOptions
 	options   Options
@@ -131,7 +139,8 @@ type Links struct {
 	ranked
 }
 
-// NewLinks makes the task of d's links, which decoder scores, and whose defaults are filled in. o.Metric is one of links, by default ROC-AUC.
+// NewLinks makes the task of d's links, which decoder scores, and whose defaults are filled in.
+// o.Metric is one of links, by default ROC-AUC.
 func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ *Links, err error) {
 	k := &Links{links: l.Filled(), options: o, data: d, relation: d.Relations[d.Links.Relation], kind: o.Metric}
 	k.decoder, k.begins = decoder, []int64{0}
@@ -229,16 +238,18 @@ func (k *Links) trainedOn(relation int, u, v uint32) bool {
 	return found
 }
 
-// Seeds are those of a step of the epoch that began: the ends of its positives and negatives, by type.
+// Seeds are those of a step of the epoch that began: the ends of its positives and negatives, by
+// type.
 func (k *Links) Seeds(step int) [][]uint32 {
 	k.of(&k.ahead, step)
 	k.aheadOf = [2]int{k.epoch, step}
 	return k.ahead.seeds
 }
 
-// Without is every edge between the two ends of a positive of a step, since a message along any of them would tell what is asked for:
-// its parallel copies, its mirror image in the reverse relation, and within a type those in the opposite direction in both relations,
-// since not every source says that it has both.
+// Without is every edge between the two ends of a positive of a step, since a message along any of
+// them would tell what is asked for: its parallel copies, its mirror image in the reverse relation,
+// and within a type those in the opposite direction in both relations, since not every source says
+// that it has both.
 func (k *Links) Without(step int) []sample.Without {
 	if k.links.KeepTargets || k.options.NoLayers {
 		return nil
@@ -249,7 +260,8 @@ func (k *Links) Without(step int) []sample.Without {
 	return k.ahead.without(k.data)
 }
 
-// lists are pairs to score: node n of own, a row of type from's, with each of the rows nodes[start[n]:start[n+1]] of type to's.
+// lists are pairs to score: node n of own, a row of type from's, with each of the rows
+// nodes[start[n]:start[n+1]] of type to's.
 type lists struct {
 	from, to int
 	own      []uint32
@@ -268,7 +280,8 @@ type pairTensors struct {
 	zeros []uint32
 }
 
-// upload brings lists to the backend, so many zeros, and other integers. There are rows(t) rows of type t.
+// upload brings lists to the backend, so many zeros, and other integers. There are rows(t) rows of
+// type t.
 func (k *Links) upload(
 	f *step.Feed, all []lists, rows func(t int) int, zeros int, others ...[]uint32,
 ) (pairs []model.Pairs, zero kernels.Tensor, rest []kernels.Tensor) {
@@ -325,8 +338,8 @@ func (k *Links) list(from, to int, own []uint32) *lists {
 func (l *lists) add(nodes ...uint32) { l.nodes = append(l.nodes, nodes...) }
 func (l *lists) end()                { l.start = append(l.start, uint32(len(l.nodes))) }
 
-// listsOf sets k.lists to those of x: under BCE the positives alone and the negatives of each side; under CE those of each side, each
-// list with its positive first.
+// listsOf sets k.lists to those of x: under BCE the positives alone and the negatives of each side;
+// under CE those of each side, each list with its positive first.
 func (k *Links) listsOf(x *examples) {
 	r := k.relation
 	k.lists = k.lists[:0]
@@ -412,7 +425,8 @@ func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, a *s
 	}
 }
 
-// softmaxLoss is CE, the mean over the sides. Lists of equal length are rows of one matrix of logits.
+// softmaxLoss is CE, the mean over the sides. Lists of equal length are rows of one matrix of
+// logits.
 func (k *Links) softmaxLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, zeros kernels.Tensor, a *step.Tally) {
 	scale := 1 / (a.Weight * float64(len(scores)))
 	sum := 0.0
@@ -433,7 +447,8 @@ func (k *Links) softmaxLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, zero
 	a.Loss = sum / float64(len(scores))
 }
 
-// mostMeasured is how many negatives of a batch its metric looks at, since it sorts them: those of the first positives.
+// mostMeasured is how many negatives of a batch its metric looks at, since it sorts them: those of
+// the first positives.
 const mostMeasured = 1 << 14
 
 // measureBatch adds the metric of a batch to a, if it has one.

@@ -50,8 +50,8 @@ func TestPermutation(t *testing.T) {
 	require.InDelta(t, 1000, upper, 120)
 }
 
-// pairs is a bipartite graph with the reverse of its relation, and one more relation that links are nothing of. Some edges are
-// parallel.
+// pairs is a bipartite graph with the reverse of its relation, and one more relation that links are
+// nothing of. Some edges are parallel.
 func pairs(t *testing.T) *data.Data {
 	const users, items = 30, 20
 	spec := storetest.TypedSpec{
@@ -93,9 +93,10 @@ func pairs(t *testing.T) *data.Data {
 	return d
 }
 
-// TestStepsOfLinks: an epoch has every edge once, a step's seeds are the ends of its positives and negatives in the order in which they
-// first come, and its draws are without every edge between the ends of a positive, in both relations, and with all others. All of
-// it is the same whoever asks, in any order.
+// TestStepsOfLinks: an epoch has every edge once, a step's seeds are the ends of its positives and
+// negatives in the order in which they first come, and its draws are without every edge between the
+// ends of a positive, in both relations, and with all others. All of it is the same whoever asks,
+// in any order.
 func TestStepsOfLinks(t *testing.T) {
 	d := pairs(t)
 	buys, back := d.Relations[1], d.Relations[0]
@@ -189,7 +190,8 @@ func TestStepsOfLinks(t *testing.T) {
 	}
 }
 
-// TestSymmetricLinks: in a symmetric relation a step is without both directions of its positives, and no other edge.
+// TestSymmetricLinks: in a symmetric relation a step is without both directions of its positives,
+// and no other edge.
 func TestSymmetricLinks(t *testing.T) {
 	ds, err := store.Open(storetest.Build(t, storetest.Communities(60, 2, 3, 4, 1).Linked()))
 	require.NoError(t, err)
@@ -218,8 +220,8 @@ func TestSymmetricLinks(t *testing.T) {
 	require.Greater(t, both, int(ds.Graph(0).Edges())*3/2)
 }
 
-// TestOneRuleOfExclusion: of a relation within a type that has a reverse, a step of links and one of edges are without both directions
-// of their positives in both relations, and no other edge.
+// TestOneRuleOfExclusion: of a relation within a type that has a reverse, a step of links and one
+// of edges are without both directions of their positives in both relations, and no other edge.
 func TestOneRuleOfExclusion(t *testing.T) {
 	d, _ := knows(t)
 	d, err := data.Open(d.Set, data.Options{Links: true, Target: "node,a,node"})
@@ -262,7 +264,8 @@ func TestOneRuleOfExclusion(t *testing.T) {
 	require.Positive(t, opposite)
 }
 
-// TestPairsOfEvaluation: they are no links that are known, the same ones each time, and others for each part.
+// TestPairsOfEvaluation: they are no links that are known, the same ones each time, and others for
+// each part.
 func TestPairsOfEvaluation(t *testing.T) {
 	d := pairs(t)
 	k, err := NewLinks(d, Options{Batch: 7, Seed: 3}, LinkOptions{EvalNegatives: "pairs:40"}, model.Dot)
@@ -294,7 +297,8 @@ func TestPairsOfEvaluation(t *testing.T) {
 	require.Len(t, k.used, 1)
 }
 
-// TestScoresAreBudgeted: what Bytes has for scores is what a metric keeps of all links and negatives, twice since lists grow; of MRR, of links.
+// TestScoresAreBudgeted: what Bytes has for scores is what a metric keeps of all links and
+// negatives, twice since lists grow; of MRR, of links.
 func TestScoresAreBudgeted(t *testing.T) {
 	d := pairs(t)
 	bytes := func(kind metric.Kind, negatives, corrupt string) int64 {
@@ -363,8 +367,8 @@ func TestScoringStaysWithinItsBytes(t *testing.T) {
 	}
 }
 
-// TestKnownLinksAreBudgeted: chunks of destinations have no more known links of the block than there is room for, but where one destination has,
-// and together all of them, each once.
+// TestKnownLinksAreBudgeted: chunks of destinations have no more known links of the block than
+// there is room for, but where one destination has, and together all of them, each once.
 func TestKnownLinksAreBudgeted(t *testing.T) {
 	k, err := NewLinks(pairs(t), Options{Batch: 7}, LinkOptions{}, model.Dot)
 	require.NoError(t, err)
@@ -417,8 +421,8 @@ func linksFrom(links map[[2]uint32]bool, src uint32) (n int) {
 	return n
 }
 
-// TestOneNode: where there is no other node to take the place of an end there is nothing to learn or to measure, which is no reason not to use a
-// network where no links are held out.
+// TestOneNode: where there is no other node to take the place of an end there is nothing to learn
+// or to measure, which is no reason not to use a network where no links are held out.
 func TestOneNode(t *testing.T) {
 	row := func(int) []float32 { return []float32{1, 2} }
 	spec := storetest.TypedSpec{
@@ -438,8 +442,8 @@ func TestOneNode(t *testing.T) {
 	require.Zero(t, k.Count(Test))
 }
 
-// TestTooManyNegatives: negatives of evaluation that there is no memory for are refused before they are drawn, with the number that there is
-// memory for.
+// TestTooManyNegatives: negatives of evaluation that there is no memory for are refused before they
+// are drawn, with the number that there is memory for.
 func TestTooManyNegatives(t *testing.T) {
 	d := pairs(t)
 	open := func(kind metric.Kind, negatives string) error {
@@ -465,7 +469,8 @@ func pairsOf(t *testing.T, k *Links) [][2]uint32 {
 	return pairs
 }
 
-// TestNoPairsLeft: a graph in which all nodes are linked leaves no pair for a negative, which is said, and not drawn for ever.
+// TestNoPairsLeft: a graph in which all nodes are linked leaves no pair for a negative, which is
+// said, and not drawn for ever.
 func TestNoPairsLeft(t *testing.T) {
 	const nodes = 6
 	s := storetest.Spec{Nodes: nodes, Neighbors: make([][]store.NodeID, nodes), EdgeSplit: new(storetest.EdgeSplit), Symmetric: true}

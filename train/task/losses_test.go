@@ -14,8 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// TestLinkLosses compares the losses of steps with loops over their examples, and their gradients in the rows with finite differences, in
-// float64.
+// TestLinkLosses compares the losses of steps with loops over their examples, and their gradients
+// in the rows with finite differences, in float64.
 func TestLinkLosses(t *testing.T) {
 	d := pairs(t)
 	const cols = 3

@@ -1,6 +1,6 @@
-// Package task is what differs between the things that a network can learn: which seeds a step has, what their targets are, the
-// loss of a batch, and the metric of an evaluation. [Nodes] learns classes or numbers of nodes, [Links] which links there
-// are, [Edges] classes or numbers of edges.
+// Package task is what differs between the things that a network can learn: which seeds a step has,
+// what their targets are, the loss of a batch, and the metric of an evaluation. [Nodes] learns
+// classes or numbers of nodes, [Links] which links there are, [Edges] classes or numbers of edges.
 //
 // # Why not
 //
@@ -47,12 +47,13 @@ type Options struct {
 	Width        int         // columns of rows that links are scored by
 	// NoLayers says that rows are scored as they are, with no messages among them.
 	NoLayers bool
-	// Fixed says that no step is taken, and Unmeasured that nothing is measured either: then there need not be what these take.
+	// Fixed says that no step is taken, and Unmeasured that nothing is measured either: then there
+	// need not be what these take.
 	Fixed, Unmeasured bool
 }
 
-// Nodes is the task of nodes: the loss of a batch and the metric of an evaluation, where a node has one class or several, or a number.
-// It has scratch of its own: one goroutine at a time.
+// Nodes is the task of nodes: the loss of a batch and the metric of an evaluation, where a node has
+// one class or several, or a number. It has scratch of its own: one goroutine at a time.
 type Nodes struct {
 	options      Options
 	data         *data.Data
@@ -117,7 +118,8 @@ func (k *Nodes) openNumbers() (err error) {
 // Kind is the metric of the task.
 func (k *Nodes) Kind() metric.Kind { return k.kind }
 
-// Steps is the number of steps of an epoch. Where no node is trained on, since a network is only used, there is one, to take the measure of.
+// Steps is the number of steps of an epoch. Where no node is trained on, since a network is only
+// used, there is one, to take the measure of.
 func (k *Nodes) Steps() int {
 	if len(k.data.Train) == 0 {
 		return 1
@@ -145,7 +147,8 @@ func (k *Nodes) Seeds(step int) [][]uint32 {
 	return k.data.Seeds(k.order[step*k.options.Batch : min((step+1)*k.options.Batch, len(k.order))])
 }
 
-// ofBatches tells whether the metric of training is a mean over batches: sums over rows give accuracy and micro-F1 alone.
+// ofBatches tells whether the metric of training is a mean over batches: sums over rows give
+// accuracy and micro-F1 alone.
 func (k *Nodes) ofBatches() bool { return k.kind == metric.MacroF1 || k.kind == metric.ROCAUC }
 
 // Trained is the metric of the batches in a; NaN where none of them has one.
@@ -177,7 +180,8 @@ func (k *Nodes) measureBatch(f *step.Feed, logits kernels.Tensor, a *step.Tally)
 	}
 }
 
-// Loss starts the backward pass from the mean loss of the batch, in the logits of its seeds, which are of the target type.
+// Loss starts the backward pass from the mean loss of the batch, in the logits of its seeds, which
+// are of the target type.
 func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (a step.Tally, err error) {
 	logits, seeds := out[k.data.Target], in.Seeds[k.data.Target]
 	if len(k.data.Train) == 0 {
@@ -319,8 +323,8 @@ func (k *Nodes) answersBy() answerKind {
 // Constant returns the answer that all nodes of the last measurement share, or "" if they differ.
 func (k *Nodes) Constant() string { return k.constant }
 
-// Value is the metric of what was measured since the last call. It is undefined for some sets, as ROC-AUC where all are
-// positive: errors.Is(err, metric.ErrUndefined).
+// Value is the metric of what was measured since the last call. It is undefined for some sets, as
+// ROC-AUC where all are positive: errors.Is(err, metric.ErrUndefined).
 func (k *Nodes) Value() (float64, error) {
 	if k.answers.rows > 0 {
 		k.constant = k.answers.take(k.data.Labels.Label.ClassNames, k.answersBy())

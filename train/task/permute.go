@@ -6,9 +6,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// permutation is an order of the numbers below n, one for each key, that takes no memory: a Feistel network of four rounds over the
-// next power of four (Luby and Rackoff 1988: three make a permutation that looks random), walked until it comes below n (Black and
-// Rogaway 2002), fewer than four times on average.
+// permutation is an order of the numbers below n, one for each key, that takes no memory: a Feistel
+// network of four rounds over the next power of four (Luby and Rackoff 1988: three make a
+// permutation that looks random), walked until it comes below n (Black and Rogaway 2002), fewer
+// than four times on average.
 type permutation struct {
 	n    uint64
 	half int // bits of each half

@@ -13,8 +13,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// ranked ranks each held-out link among all nodes in the place of an end, on each side that Corrupt says. Nodes that make another known
-// link, trained on or held out, are no candidates (the filtered setting of Bordes et al. 2013).
+// ranked ranks each held-out link among all nodes in the place of an end, on each side that Corrupt
+// says. Nodes that make another known link, trained on or held out, are no candidates (the filtered
+// setting of Bordes et al. 2013).
 type ranked struct {
 	ranks  *metric.Ranks
 	parts  [2][]triple
@@ -80,7 +81,8 @@ func (k *Links) everyNode(p Part) [][]uint32 {
 	return e.rows.nodes()
 }
 
-// learnTriples reads the links of both parts and, of all links, those that share an end and the relation with one that is measured.
+// learnTriples reads the links of both parts and, of all links, those that share an end and the
+// relation with one that is measured.
 func (k *Links) learnTriples() {
 	if k.others[0] != nil {
 		return

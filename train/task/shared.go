@@ -7,8 +7,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// With negatives Shared the scores of a chunk of positives are one product of matrices, of its queries and its negatives: see tape.Shared.
-// Each element is computed as Score would, but for the order of its sum. PairMLP scores pair by pair, in lists.
+// With negatives Shared the scores of a chunk of positives are one product of matrices, of its
+// queries and its negatives: see tape.Shared. Each element is computed as Score would, but for the
+// order of its sum. PairMLP scores pair by pair, in lists.
 
 // products tells whether scores of shared negatives are products.
 func (k *Links) products() bool { return k.negatives.Way == Shared && k.model.Decoder != model.PairMLP }
@@ -98,7 +99,8 @@ func (s *side) placed() []uint32 {
 	return all
 }
 
-// measureShared adds scores of the first positives of a batch, from positive lo on, to its metric, and says how many negatives these are.
+// measureShared adds scores of the first positives of a batch, from positive lo on, to its metric,
+// and says how many negatives these are.
 func (k *Links) measureShared(f *step.Feed, lo int, scores kernels.Tensor, placed bool) (negatives int) {
 	each := scores.Cols
 	n := min(scores.Rows, max(mostMeasured/each, 1)-lo)

@@ -16,12 +16,15 @@ import (
 // TopOptions say which destinations Top finds.
 type TopOptions struct {
 	K int // of each source
-	// Of is the relation whose links they are, by its place in data.Links.All, where several are learnt.
+	// Of is the relation whose links they are, by its place in data.Links.All, where several are
+	// learnt.
 	Of int
-	// ExcludeKnown leaves out the links that the dataset has, trained on or held out, and where both ends are of one type a node itself.
+	// ExcludeKnown leaves out the links that the dataset has, trained on or held out, and where
+	// both ends are of one type a node itself.
 	ExcludeKnown bool
-	// Bytes bounds what is held together: half of it rows of sources, with the best that they have so far, and beside them known links and pairs
-	// to score. What is there at least is beside it: see [Links.TopBytes].
+	// Bytes bounds what is held together: half of it rows of sources, with the best that they have
+	// so far, and beside them known links and pairs to score. What is there at least is beside it:
+	// see [Links.TopBytes].
 	Bytes int64
 	// Progress is called now and then: so many of all pairs have been looked at. nil: nobody is.
 	Progress func(done, all int64)
@@ -39,12 +42,13 @@ const (
 	topTargets = 1024
 	topFloats  = 4 << 20 // of rows that a decoder which is no product takes apart at once
 	leastKnown = 1 << 16 // known links of a chunk
-	// sourceBytes is what a source takes beside its row and the best: a heap, its place in lists, and in those of one destination.
+	// sourceBytes is what a source takes beside its row and the best: a heap, its place in lists,
+	// and in those of one destination.
 	sourceBytes = 64
 )
 
-// TopBytes is what Top takes at least beside TopOptions.Bytes: a tile and its rows, known links of a chunk, all that are held out, and the
-// pairs of a source with a chunk.
+// TopBytes is what Top takes at least beside TopOptions.Bytes: a tile and its rows, known links of
+// a chunk, all that are held out, and the pairs of a source with a chunk.
 func (k *Links) TopBytes() int64 {
 	cols := int64(k.model.Out)
 	valid, test := k.data.Links.Held()
@@ -64,11 +68,13 @@ func (k *Links) listedBytes() int64 {
 // tape allocates an eighth more than it uses.
 func (k *Links) scoredRow() int64 { return 4 * int64(k.options.Width) * 9 / 8 }
 
-// Top calls do with the K destinations of the highest scores of each of the sources, which ascend, the best first and of equals the one that is
-// stored first; fewer where there are no more. Scores are those of [Links.Scores], bit for bit.
+// Top calls do with the K destinations of the highest scores of each of the sources, which ascend,
+// the best first and of equals the one that is stored first; fewer where there are no more. Scores
+// are those of [Links.Scores], bit for bit.
 //
-// It goes through all destinations once for each block of sources that Options.Bytes has room for. Where scores are products of two rows, it
-// takes a product of matrices first, and scores exactly those pairs alone that its rounding leaves a chance.
+// It goes through all destinations once for each block of sources that Options.Bytes has room for.
+// Where scores are products of two rows, it takes a product of matrices first, and scores exactly
+// those pairs alone that its rounding leaves a chance.
 func (k *Links) Top(
 	ctx context.Context, o TopOptions, sources []uint32, x, y EndRows, do func(src uint32, dst []uint32, scores []float32) error,
 ) error {
@@ -233,7 +239,8 @@ func (s *search) findHeld() {
 	slices.Sort(s.held)
 }
 
-// chunkFrom is where the chunk of destinations ends that begins with lo: the known links of the block to them are not too many, by the degrees.
+// chunkFrom is where the chunk of destinations ends that begins with lo: the known links of the
+// block to them are not too many, by the degrees.
 func (s *search) chunkFrom(lo int) int {
 	end := min(lo+topTargets, s.targets)
 	if !s.ExcludeKnown {
@@ -273,7 +280,8 @@ func (s *search) findKnown(lo, hi int) {
 	slices.Sort(s.known)
 }
 
-// tile looks at the sources from to to of the block and at the chunk, whose first destination is lo.
+// tile looks at the sources from to to of the block and at the chunk, whose first destination is
+// lo.
 func (s *search) tile(lo, from, to int) error {
 	k, columns := s.k, s.chunk.Rows
 	x := s.x.Slice(from, to)
@@ -314,8 +322,8 @@ func (s *search) tile(lo, from, to int) error {
 	return nil
 }
 
-// multiply sets scores to the products of rows x with the chunk's, and sizes to the norms of x and, last, the largest of the chunk's, where
-// the decoder's scores are products.
+// multiply sets scores to the products of rows x with the chunk's, and sizes to the norms of x and,
+// last, the largest of the chunk's, where the decoder's scores are products.
 func (s *search) multiply(x kernels.Tensor) {
 	k := s.k
 	k.lists = k.lists[:0]

@@ -50,8 +50,8 @@ func (k *Nodes) parseClassWeights(s string) ([]float32, error) {
 	})
 }
 
-// classWeights reads a number a class, or makes them: under balanced, seeds ÷ (classes × seeds of the class), so that every class
-// weighs the same in an epoch. count counts the seeds of each.
+// classWeights reads a number a class, or makes them: under balanced, seeds ÷ (classes × seeds of
+// the class), so that every class weighs the same in an epoch. count counts the seeds of each.
 func classWeights(s string, classes int, count func() ([]int64, error)) ([]float32, error) {
 	switch s {
 	case "", NoWeights:
@@ -80,8 +80,9 @@ func classWeights(s string, classes int, count func() ([]int64, error)) ([]float
 	return w, err
 }
 
-// rowWeights appends to dst the weight of each row's class, 0 for kernels.NoLabel, and adds them up in order: what
-// tape.WeightedCrossEntropy takes, and what its mean divides by. class has a weight for every class.
+// rowWeights appends to dst the weight of each row's class, 0 for kernels.NoLabel, and adds them up
+// in order: what tape.WeightedCrossEntropy takes, and what its mean divides by. class has a weight
+// for every class.
 func rowWeights(dst []float32, labels []uint32, class []float32) (_ []float32, sum float64) {
 	for _, label := range labels {
 		w := float32(0)

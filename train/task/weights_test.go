@@ -11,7 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/data"
 )
 
-// TestBalancedWeights: they are seeds ÷ (classes × seeds of the class), so that all seeds together weigh what they are.
+// TestBalancedWeights: they are seeds ÷ (classes × seeds of the class), so that all seeds together
+// weigh what they are.
 func TestBalancedWeights(t *testing.T) {
 	ds, err := store.Open(storetest.Build(t, storetest.Communities(800, 4, 8, 16, 1)))
 	require.NoError(t, err)

@@ -12,8 +12,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/optim"
 )
 
-// TestAsksAgreeWithReference: pairs at any times, of events, between them and after the last, between steps of state, have the neighbours that a
-// look at the whole stream finds; also once more after Seek.
+// TestAsksAgreeWithReference: pairs at any times, of events, between them and after the last,
+// between steps of state, have the neighbours that a look at the whole stream finds; also once more
+// after Seek.
 func TestAsksAgreeWithReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for _, shape := range [][3]int{{1, 1, 0}, {90, 7, 0}, {90, 5, 4}, {120, 40, 1}} {

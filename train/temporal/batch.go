@@ -1,30 +1,33 @@
 package temporal
 
-// Batch is the events of a step, and what a network computes of them. Nodes are at their places, as store.Events numbers them, and times are
-// since the first event of the stream, times its TimeScale. A Batch says which state and features are read; what these are is not known yet.
+// Batch is the events of a step, and what a network computes of them. Nodes are at their places, as
+// store.Events numbers them, and times are since the first event of the stream, times its
+// TimeScale. A Batch says which state and features are read; what these are is not known yet.
 //
-// A row is a node at a time. Each is there once, however many events and neighbours it is of. Rows come event by event: of each its source,
-// its destination and its negatives, and behind each of these its neighbours, the newest first.
+// A row is a node at a time. Each is there once, however many events and neighbours it is of. Rows
+// come event by event: of each its source, its destination and its negatives, and behind each of
+// these its neighbours, the newest first.
 type Batch struct {
 	From, To int64 // the events
 
-	// Nodes are the places whose state is read, and Events the events whose features are, each once, in the order in which they are first
-	// wanted.
+	// Nodes are the places whose state is read, and Events the events whose features are, each
+	// once, in the order in which they are first wanted.
 	Nodes, Events []uint32
 
 	RowNode []uint32  // by row: its node, among Nodes
 	RowTime []float64 // by row
 
-	// Roots are the rows that are embedded. The rest is beside them: neighbour j of root i is row NearRow[j], by event NearEvent[j] among
-	// Events, Since[j] before the root; of a batch without neighbours all of it is empty but NearStart and NearEnd.
+	// Roots are the rows that are embedded. The rest is beside them: neighbour j of root i is row
+	// NearRow[j], by event NearEvent[j] among Events, Since[j] before the root; of a batch without
+	// neighbours all of it is empty but NearStart and NearEnd.
 	Roots              []uint32
 	NearStart, NearEnd []uint32 // by root
 	NearRow, NearEvent []uint32
 	NearRoot           []uint32 // which root it is of
 	Since              []float64
 
-	// By event, or by pair of Step.Asks: which root its source is, and its destination, and those of its Each negatives. All are empty of a batch that only state is
-	// computed of.
+	// By event, or by pair of Step.Asks: which root its source is, and its destination, and those
+	// of its Each negatives. All are empty of a batch that only state is computed of.
 	Src, Dst, Negatives []uint32
 	Each                int
 
@@ -32,23 +35,27 @@ type Batch struct {
 	// pairs of Src and Dst, then those with Negatives.
 	Pairs []float32
 
-	// Writes are the nodes whose state the events change: those at the ends. None is there twice, and they come by the last of their events.
+	// Writes are the nodes whose state the events change: those at the ends. None is there twice,
+	// and they come by the last of their events.
 	Writes []Write
 
-	// Mails are what nodes get where mail goes to neighbours, too, as APAN sends it: none is there twice, a node at an end that is not there gets
-	// none, and Nodes has all of them, those who are no end without a row. They come by the first mail that a node could have. Without any each
-	// of Writes gets the mail of its own event.
+	// Mails are what nodes get where mail goes to neighbours, too, as APAN sends it: none is there
+	// twice, a node at an end that is not there gets none, and Nodes has all of them, those who are
+	// no end without a row. They come by the first mail that a node could have. Without any each of
+	// Writes gets the mail of its own event.
 	Mails []Write
 
-	// Blended are rows of roots whose memory is out of date: before it is used, that of row Blended[i] is blended with those of the nodes
-	// Similar[BlendStart[i]:BlendStart[i+1]], which are among Nodes. See Blends.
+	// Blended are rows of roots whose memory is out of date: before it is used, that of row
+	// Blended[i] is blended with those of the nodes Similar[BlendStart[i]:BlendStart[i+1]], which
+	// are among Nodes. See Blends.
 	Blended, BlendStart, Similar []uint32
 
 	bytes int64 // that the lists have room for
 }
 
-// Write is what becomes of the state of a node: what the last of its events in the batch leaves. An event from a node to itself leaves what its
-// destination gets. Of mail to a neighbour, Row is the end of the event that it neighbours.
+// Write is what becomes of the state of a node: what the last of its events in the batch leaves. An
+// event from a node to itself leaves what its destination gets. Of mail to a neighbour, Row is the
+// end of the event that it neighbours.
 type Write struct {
 	Node  uint32 // among Nodes
 	Row   uint32 // the node at the time of the event
@@ -64,7 +71,8 @@ func (b *Batch) mails() []Write {
 	return b.Writes
 }
 
-// Written appends the places of the nodes whose state the events change, some of them twice, and returns all.
+// Written appends the places of the nodes whose state the events change, some of them twice, and
+// returns all.
 func (b *Batch) Written(places []uint32) []uint32 {
 	for _, writes := range [][]Write{b.Writes, b.Mails} {
 		for _, w := range writes {
@@ -74,8 +82,8 @@ func (b *Batch) Written(places []uint32) []uint32 {
 	return places
 }
 
-// Inputs are the rows that the batch reads: of the table of states, of that of events' features, and of that of nodes' features, which only
-// embeddings have.
+// Inputs are the rows that the batch reads: of the table of states, of that of events' features,
+// and of that of nodes' features, which only embeddings have.
 func (b *Batch) Inputs() [][]uint32 {
 	inputs := [][]uint32{b.Nodes, b.Events, nil}
 	if len(b.Roots) > 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// BenchmarkDraw draws from a stream of 300,000 events of 20,000 users and 5,000 items, some of which come far oftener than others.
+// BenchmarkDraw draws from a stream of 300,000 events of 20,000 users and 5,000 items, some of
+// which come far oftener than others.
 func BenchmarkDraw(b *testing.B) {
 	const events, users, items, batch, group = 300_000, 20_000, 5_000, 600, 16
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -6,7 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// blender finds which memories of batches are blended. It knows the last times of nodes as of the state that the last batch has seen.
+// blender finds which memories of batches are blended. It knows the last times of nodes as of the
+// state that the last batch has seen.
 type blender struct {
 	memory *kernels.HostBuf
 	last   []float64 // by place, scaled: the last time in events 0 to seen-1, or noEvent
@@ -41,7 +42,8 @@ func (s *Sampler) blend(ctx context.Context, steps []Step, into []*Batch) error 
 	return nil
 }
 
-// see brings last times up to an event, from the one before on, or from the first where they are too new.
+// see brings last times up to an event, from the one before on, or from the first where they are
+// too new.
 func (x *blender) see(ctx context.Context, s *Sampler, to int64) error {
 	if to < x.seen {
 		x.forget()

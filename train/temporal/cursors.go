@@ -11,8 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// cursors say of each node how many half-edges of its list are before the time at hand: these are the candidates for its neighbours. They
-// move with the time and not with the events, so that events at one time do not see each other, and no entry has to be passed over.
+// cursors say of each node how many half-edges of its list are before the time at hand: these are
+// the candidates for its neighbours. They move with the time and not with the events, so that
+// events at one time do not see each other, and no entry has to be passed over.
 type cursors struct {
 	memory *kernels.HostBuf
 	counts []uint32 // by place; nil without neighbours
@@ -87,7 +88,8 @@ func (c *cursors) count(e *store.Events, src, dst []store.NodeID) error {
 	return nil
 }
 
-// walk moves the cursors through steps, and notes which half-edges each of those who ask in them wants.
+// walk moves the cursors through steps, and notes which half-edges each of those who ask in them
+// wants.
 func (s *Sampler) walk(ctx context.Context, steps []Step) error {
 	s.lists.begin()
 	for i := range steps {
@@ -126,8 +128,8 @@ func (s *Sampler) walk(ctx context.Context, steps []Step) error {
 	return nil
 }
 
-// ask notes what the node at a place wants at time t, which is now: its newest candidates, or some that are drawn. That is a function of
-// place, time and key.
+// ask notes what the node at a place wants at time t, which is now: its newest candidates, or some
+// that are drawn. That is a function of place, time and key.
 func (s *Sampler) ask(place uint32, t float64, key uint64) {
 	if n := s.counts[place]; n > 0 {
 		lo, hi := s.events.List(int64(place))

@@ -4,16 +4,19 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// mail is what a node gets in a batch, as far as its events have been looked at: that of the source of an event, or of its destination.
+// mail is what a node gets in a batch, as far as its events have been looked at: that of the source
+// of an event, or of its destination.
 type mail struct {
 	place, event uint32 // the event in the batch
 	ofDst        bool
 	own          bool // the node is that end
 }
 
-// deliver has mail go to the ends of events and to their neighbours (APAN, SIGMOD 2021; combined by "last", as TGL has it). A node gets one mail a
-// batch: a later one goes before an earlier one, its own before another's of the same time, and else that of the later event counts. An
-// event from a node to itself leaves what its destination gets. Those who ask are numbered from first on, of all steps'.
+// deliver has mail go to the ends of events and to their neighbours (APAN, SIGMOD 2021; combined by
+// "last", as TGL has it). A node gets one mail a batch: a later one goes before an earlier one, its
+// own before another's of the same time, and else that of the later event counts. An event from a
+// node to itself leaves what its destination gets. Those who ask are numbered from first on, of all
+// steps'.
 func (m *maker) deliver(b *Batch, src, dst []store.NodeID, first int) {
 	times := m.s.events.Times(b.From, b.To)
 	m.mailed.begin()

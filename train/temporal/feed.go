@@ -23,7 +23,8 @@ type feed struct {
 	// Pairs to score, by roots: the ends of each event, and its source with each of its negatives.
 	src, dst, sources, negatives kernels.Tensor
 	past, negativesPast          kernels.Tensor // pair features of these pairs
-	// What changes of records are made of: the rows of Writes; of each mail the row it is of, that of the other end, and the event.
+	// What changes of records are made of: the rows of Writes; of each mail the row it is of, that
+	// of the other end, and the event.
 	rows, mailRows, mailOthers, mailEvents kernels.Tensor
 	places, mailRecord                     []uint32 // the node of each change, and the change that each mail is in
 
@@ -80,7 +81,8 @@ func (f *feed) take(in Input) (err error) {
 	return nil
 }
 
-// takeNodes lists the node of each row. A row that is blended has one of its own, behind those of the batch.
+// takeNodes lists the node of each row. A row that is blended has one of its own, behind those of
+// the batch.
 func (f *feed) takeNodes(b *Batch) []uint32 {
 	f.rowNode = append(f.rowNode[:0], b.RowNode...)
 	for i, row := range f.blends(b) {
@@ -115,7 +117,8 @@ func (f *feed) takePairs(b *Batch) {
 	}
 }
 
-// takeState parts records: numbers stay on the backend, times are read on the host, since ages are differences of float64.
+// takeState parts records: numbers stay on the backend, times are read on the host, since ages are
+// differences of float64.
 func (f *feed) takeState(b *Batch, state kernels.Tensor) {
 	r, m := f.record, &f.moments
 	if state.Rows != len(b.Nodes) || state.Cols != r.Cols() {

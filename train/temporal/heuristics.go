@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 )
 
-// Heuristic scores a pair of nodes by its past events, without a network: what a network has to beat. A higher score says that an event of
-// the pair is likelier.
+// Heuristic scores a pair of nodes by its past events, without a network: what a network has to
+// beat. A higher score says that an event of the pair is likelier.
 type Heuristic int
 
 const (
@@ -29,13 +29,16 @@ func (h Heuristic) String() string {
 	return [heuristics]string{"pair_seen", "pair_time", "destination_time", "destination_count"}[h]
 }
 
-// Baselines measures all heuristics on steps of a stream, from the first to the last: event after event, it scores the event and its
-// negatives by all events of smaller numbers, those of the same time included, and then counts it in.
+// Baselines measures all heuristics on steps of a stream, from the first to the last: event after
+// event, it scores the event and its negatives by all events of smaller numbers, those of the same
+// time included, and then counts it in.
 //
-// Memory: 8 bytes a node outside the Go heap, and the table of pairs; for each scored event and each of its negatives 16 bytes, and as many
-// again for an event with a new node, and for a rank likewise, up to twice that while lists grow. One goroutine uses it.
+// Memory: 8 bytes a node outside the Go heap, and the table of pairs; for each scored event and
+// each of its negatives 16 bytes, and as many again for an event with a new node, and for a rank
+// likewise, up to twice that while lists grow. One goroutine uses it.
 type Baselines struct {
-	// Candidates, where it is set, appends the places that an event's destination is ranked among to into: metric.Batched.MRR is over them.
+	// Candidates, where it is set, appends the places that an event's destination is ranked among
+	// to into: metric.Batched.MRR is over them.
 	Candidates func(event int64, into []uint32) []uint32
 
 	e    *store.Events
@@ -47,8 +50,8 @@ type Baselines struct {
 	candidates []uint32 // of the event at hand
 }
 
-// NewBaselines begins before the first event. Where the pairs that have had an event take more than pairBytes, heuristics of pairs are left out
-// from then on. Close it.
+// NewBaselines begins before the first event. Where the pairs that have had an event take more than
+// pairBytes, heuristics of pairs are left out from then on. Close it.
 func NewBaselines(e *store.Events, pairBytes int64) (*Baselines, error) {
 	if err := numbered(e); err != nil {
 		return nil, err
@@ -63,8 +66,9 @@ func NewBaselines(e *store.Events, pairBytes int64) (*Baselines, error) {
 // Close gives up the memory outside the Go heap.
 func (b *Baselines) Close() { b.past.close() }
 
-// Score is for a step that is behind those before it; the events between are counted in. The step has a negative of each event, and events.
-// Where isNew is there, it says of each event whether one of its nodes is new, as one that had no event in training.
+// Score is for a step that is behind those before it; the events between are counted in. The step
+// has a negative of each event, and events. Where isNew is there, it says of each event whether one
+// of its nodes is new, as one that had no event in training.
 func (b *Baselines) Score(ctx context.Context, p *Step, isNew []bool) error {
 	if p.From < b.next || p.To <= p.From || p.Each < 1 || isNew != nil && int64(len(isNew)) != p.To-p.From {
 		panic(fmt.Sprintf("temporal: events %d to %d with %d negatives each and %d marks, behind event %d", p.From, p.To, p.Each, len(isNew), b.next))
@@ -150,7 +154,8 @@ func (b *Baselines) take(ctx context.Context, to int64, visit func(event int64, 
 	return nil
 }
 
-// Value measures heuristic h on all scored events, and on those with a new node. It is not ok where pairs took too much memory.
+// Value measures heuristic h on all scored events, and on those with a new node. It is not ok where
+// pairs took too much memory.
 func (b *Baselines) Value(h Heuristic) (all, ofNew metric.Batched, ok bool) {
 	all, _ = b.all[h].batches.Value() // without scored events: zeros
 	ofNew, _ = b.new[h].batches.Value()
@@ -181,8 +186,8 @@ func (s *scored) end() {
 	s.positive, s.negative = s.positive[:0], s.negative[:0]
 }
 
-// past is what heuristics know of the events up to now. Times are the places of their values among the different ones, from 1: that
-// compares as they do, is exact, and takes 4 bytes.
+// past is what heuristics know of the events up to now. Times are the places of their values among
+// the different ones, from 1: that compares as they do, is exact, and takes 4 bytes.
 type past struct {
 	buf   *kernels.HostBuf
 	last  []uint32 // by destination: the time of its last event; 0: none

@@ -39,7 +39,8 @@ func byHand(e *store.Events, before int64, source, destination uint32) (s [heuri
 	return s
 }
 
-// TestBaselines compares all figures with scores that are made by going through all events before, on streams among users and between two types.
+// TestBaselines compares all figures with scores that are made by going through all events before,
+// on streams among users and between two types.
 func TestBaselines(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -113,7 +114,8 @@ func TestBaselines(t *testing.T) {
 	}
 }
 
-// TestBaselinesWithoutRoom: where the pairs take too much, their heuristics are left out, and the others are as ever.
+// TestBaselinesWithoutRoom: where the pairs take too much, their heuristics are left out, and the
+// others are as ever.
 func TestBaselinesWithoutRoom(t *testing.T) {
 	e := open(t, randomStream(rand.New(rand.NewPCG(1, 3)), 2000, 300, 0))
 	values := func(bytes int64) (values [heuristics]metric.Batched, ok [heuristics]bool) {
@@ -183,7 +185,8 @@ func TestPairs(t *testing.T) {
 	require.Zero(t, p.get(pairOf(61, 0)))
 }
 
-// publicStream reads a public stream, sorted by time, with ties as the file has them. Both ends are numbered together.
+// publicStream reads a public stream, sorted by time, with ties as the file has them. Both ends are
+// numbered together.
 func publicStream(t *testing.T, file string, timeColumn int) (s storetest.StreamSpec) {
 	t.Helper()
 	dir := os.Getenv("GNNSTORE_DATA")
@@ -226,9 +229,11 @@ func publicStream(t *testing.T, file string, timeColumn int) (s storetest.Stream
 	return s
 }
 
-// TestPublicBaselines holds what heuristics reach on public streams to what another program measured: average precision in batches of 600 of
-// the last 15 % of the time, with one negative of each event among all destinations. It is the mean over four draws of negatives, and the other program's
-// of one, which moves it by up to half a point. Of patent, where 560 events share the time at which the last 15 % begin, these are the last 15 % of the events.
+// TestPublicBaselines holds what heuristics reach on public streams to what another program
+// measured: average precision in batches of 600 of the last 15 % of the time, with one negative of
+// each event among all destinations. It is the mean over four draws of negatives, and the other
+// program's of one, which moves it by up to half a point. Of patent, where 560 events share the
+// time at which the last 15 % begin, these are the last 15 % of the events.
 func TestPublicBaselines(t *testing.T) {
 	for _, c := range []struct {
 		file       string

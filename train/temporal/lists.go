@@ -9,7 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// lists reads what those who ask in some steps want of the file of half-edges: in its order, what overlaps once.
+// lists reads what those who ask in some steps want of the file of half-edges: in its order, what
+// overlaps once.
 type lists struct {
 	reader *disk.Reader
 	wants  []want
@@ -76,7 +77,8 @@ func (l *lists) merge() {
 	l.near = l.near[:cap(l.near)]
 }
 
-// cut makes portions of half-edges lo to hi-1, which come to lie at at. All but the last end with a page of the file.
+// cut makes portions of half-edges lo to hi-1, which come to lie at at. All but the last end with a
+// page of the file.
 func (l *lists) cut(lo, hi uint64, at uint32) (end uint32) {
 	for lo < hi {
 		n := uint32(min(hi-lo, mostNear-lo%mostNear))

@@ -20,7 +20,8 @@ type loopEvent struct {
 	features []float32
 }
 
-// loopStream draws events between a few nodes: some at one time, some from a node to itself. Features are exact in float16.
+// loopStream draws events between a few nodes: some at one time, some from a node to itself.
+// Features are exact in float16.
 func loopStream(rng *rand.Rand, events, nodes, columns int) []loopEvent {
 	all, now := make([]loopEvent, events), 0.0
 	for i := range all {
@@ -79,7 +80,8 @@ func (d *drawing) row(v uint32, t float64) uint32 {
 	return d.rows[key]
 }
 
-// near calls do with neighbours of v at the time of event e, the newest first, and the events that they are by.
+// near calls do with neighbours of v at the time of event e, the newest first, and the events that
+// they are by.
 func (l *loopDrawer) near(e int, v uint32, do func(u uint32, by int)) {
 	n := 0
 	for by := e - 1; by >= 0; by-- {
@@ -182,7 +184,8 @@ func (l *loopDrawer) send(d *drawing) {
 	}
 }
 
-// loop trains on a stream with all state in maps: what a Stepper has to agree with. The state of a step has all updates but the last lag-1.
+// loop trains on a stream with all state in maps: what a Stepper has to agree with. The state of a
+// step has all updates but the last lag-1.
 type loop struct {
 	be      kernels.Backend
 	m       *model.Temporal
@@ -204,7 +207,8 @@ type loopNode struct {
 	slot      int
 }
 
-// loopChange is what a step makes of a node: a memory, and mail, either of which may be nil. memory is of time, and mail of mailTime.
+// loopChange is what a step makes of a node: a memory, and mail, either of which may be nil. memory
+// is of time, and mail of mailTime.
 type loopChange struct {
 	memory, mail   []float32
 	time, mailTime float64
@@ -276,7 +280,8 @@ func (l *loop) apply() {
 	l.pending = l.pending[1:]
 }
 
-// write is the update of a step, from the memories of its rows: event after event, so that the last one of a node counts.
+// write is the update of a step, from the memories of its rows: event after event, so that the last
+// one of a node counts.
 func (l *loop) write(b *Batch, memory func(row int) []float32) {
 	next := map[uint32]loopChange{}
 	of := func(v uint32, t float64) []float32 {
@@ -348,7 +353,8 @@ func (l *loop) upload(b *Batch, seen []loopNode, nodeFeatures []float32) *model.
 	}
 }
 
-// blend is what the network reads where rows are blended: each has a node of its own, with another memory.
+// blend is what the network reads where rows are blended: each has a node of its own, with another
+// memory.
 func (l *loop) blend(b *Batch, seen []loopNode) (*Batch, []loopNode) {
 	if l.keep == 0 || l.keep == 1 {
 		return b, seen

@@ -28,8 +28,8 @@ const (
 	ofDst
 )
 
-// make makes b what a step asks for. Those who ask in it are numbered from first on, of all steps'. What is damaged panics with a
-// *store.SectionError.
+// make makes b what a step asks for. Those who ask in it are numbered from first on, of all steps'.
+// What is damaged panics with a *store.SectionError.
 func (m *maker) make(b *Batch, p *Step, first int) {
 	e := m.s.events
 	b.Reset()
@@ -91,7 +91,8 @@ func (m *maker) begin() {
 	m.times, m.roots = m.times[:0], m.roots[:0]
 }
 
-// ends finds the last event of each node, from the last event to the first. That of a node with itself is its destination's.
+// ends finds the last event of each node, from the last event to the first. That of a node with
+// itself is its destination's.
 func (m *maker) ends(src, dst []store.NodeID) {
 	m.nodes.begin()
 	m.last = slices.Grow(m.last[:0], len(src))[:len(src)]
@@ -106,8 +107,9 @@ func (m *maker) ends(src, dst []store.NodeID) {
 	}
 }
 
-// root is the root of the node at a place at time t, and, if it is new, its neighbours, which it asks for. A row at that
-// time which is there already is a root's, since neighbours are of times before those of all roots from theirs on.
+// root is the root of the node at a place at time t, and, if it is new, its neighbours, which it
+// asks for. A row at that time which is there already is a root's, since neighbours are of times
+// before those of all roots from theirs on.
 func (m *maker) root(b *Batch, place uint32, t float64, event int64, asker int) uint32 {
 	row, isNew := m.row(b, place, t)
 	if !isNew {
@@ -130,7 +132,8 @@ func (m *maker) root(b *Batch, place uint32, t float64, event int64, asker int) 
 	return root
 }
 
-// neighbors calls do with each neighbour of the node at a place at the time of an event, the newest first, and the half-edge that leads to it.
+// neighbors calls do with each neighbour of the node at a place at the time of an event, the newest
+// first, and the half-edge that leads to it.
 func (m *maker) neighbors(place uint32, t float64, event int64, asker int, do func(place uint32, h store.HalfEdge)) {
 	if m.s.counts == nil {
 		return

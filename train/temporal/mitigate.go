@@ -107,7 +107,8 @@ func (b *Blends) replace(nodes []uint32, key uint64, places uint32, recent func(
 // randomTries is how many nodes are drawn before all are tried in turn.
 const randomTries = 1000
 
-// Blend makes memory keep·memory + (1-keep)·the mean of similar, which is not empty. A keep of 1 changes no bit.
+// Blend makes memory keep·memory + (1-keep)·the mean of similar, which is not empty. A keep of 1
+// changes no bit.
 func Blend(memory []float32, similar [][]float32, keep float64) {
 	if keep == 1 {
 		return
@@ -121,7 +122,8 @@ func Blend(memory []float32, similar [][]float32, keep float64) {
 	}
 }
 
-// quantile is the q-quantile of sorted values by linear interpolation, as NumPy has it; NaN of none.
+// quantile is the q-quantile of sorted values by linear interpolation, as NumPy has it; NaN of
+// none.
 func quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()

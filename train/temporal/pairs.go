@@ -7,8 +7,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// pairs keeps a number for each pair of nodes, in an open table of 16 bytes a slot outside the Go heap, of which at most three in four are
-// in use. It doubles as it fills, for which it needs the old table beside the new one; both together stay below its limit.
+// pairs keeps a number for each pair of nodes, in an open table of 16 bytes a slot outside the Go
+// heap, of which at most three in four are in use. It doubles as it fills, for which it needs the
+// old table beside the new one; both together stay below its limit.
 type pairs struct {
 	limit int64
 	buf   *kernels.HostBuf

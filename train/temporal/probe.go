@@ -10,8 +10,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// Probe tells classes of nodes from embeddings that stay as they are: ReLU between two layers, and cross-entropy (TGL, arXiv 2203.14883, section 4).
-// It owns memory of the backend that grows to the largest batch, until Close. One goroutine uses it.
+// Probe tells classes of nodes from embeddings that stay as they are: ReLU between two layers, and
+// cross-entropy (TGL, arXiv 2203.14883, section 4). It owns memory of the backend that grows to the
+// largest batch, until Close. One goroutine uses it.
 type Probe struct {
 	in, classes  int
 	be           kernels.Backend
@@ -30,7 +31,8 @@ func ProbeWeights(in, classes int) int64 {
 	return probeHidden*(int64(in)+1) + (probeHidden+1)*int64(classes)
 }
 
-// NewProbe makes one for embeddings of so many columns, with weights drawn from seed as PyTorch's Linear begins them.
+// NewProbe makes one for embeddings of so many columns, with weights drawn from seed as PyTorch's
+// Linear begins them.
 func NewProbe(be kernels.Backend, in, classes int, seed uint64) *Probe {
 	p := &Probe{in: in, classes: classes, be: be, tape: tape.New(be)}
 	var all []optim.Param

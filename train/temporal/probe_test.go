@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestProbe: logits and the loss are those of plain loops in float64, and steps find classes that embeddings have.
+// TestProbe: logits and the loss are those of plain loops in float64, and steps find classes that
+// embeddings have.
 func TestProbe(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	be := kernels.NewCPU(kernels.CPUOptions{})

@@ -34,7 +34,8 @@ func newSampler(t testing.TB, e *store.Events, o SamplerOptions) *Sampler {
 	return s
 }
 
-// randomStream has events of which a third share their time with the one before, and some from a node to itself.
+// randomStream has events of which a third share their time with the one before, and some from a
+// node to itself.
 func randomStream(rng *rand.Rand, events, users, items int) storetest.StreamSpec {
 	s := storetest.StreamSpec{Users: users, Items: items, TimeScale: math.Ldexp(1, rng.IntN(8)-4) * 1.1}
 	now, others := rng.NormFloat64()*100, items
@@ -54,7 +55,8 @@ func randomStream(rng *rand.Rand, events, users, items int) storetest.StreamSpec
 	return s
 }
 
-// reference draws batches by looking at the whole stream for each root, with all that it knows in maps.
+// reference draws batches by looking at the whole stream for each root, with all that it knows in
+// maps.
 type reference struct {
 	storetest.StreamSpec
 	fanout  int
@@ -220,8 +222,8 @@ func (r *reference) draw(p Step) *Batch {
 	return b
 }
 
-// blend looks for the roots whose node had its last event longer ago than 99 in 100, by the state that the step sees, and for similar nodes that
-// had one since then.
+// blend looks for the roots whose node had its last event longer ago than 99 in 100, by the state
+// that the step sees, and for similar nodes that had one since then.
 func (r *reference) blend(b *Batch, p Step, nodes map[uint32]uint32) {
 	last := func(place uint32) (t float64) {
 		t = -1
@@ -310,7 +312,8 @@ func (r *reference) mails(p Step) (best []sent) {
 	return best
 }
 
-// plain is a copy of b without what does not count: how much room there is, and whether what is empty is nil.
+// plain is a copy of b without what does not count: how much room there is, and whether what is
+// empty is nil.
 func plain(b *Batch) Batch {
 	c := *b
 	c.bytes = 0
@@ -348,7 +351,8 @@ func drawAll(t testing.TB, s *Sampler, all []Step, group int) (batches []Batch) 
 	return batches
 }
 
-// TestSamplerAgreesWithReference: entry by entry, on streams of all shapes, whatever the batches, groups, workers and the place to begin.
+// TestSamplerAgreesWithReference: entry by entry, on streams of all shapes, whatever the batches,
+// groups, workers and the place to begin.
 func TestSamplerAgreesWithReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	blended := 0

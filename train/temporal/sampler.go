@@ -19,11 +19,14 @@ import (
 
 // SamplerOptions says what is drawn of a stream. The zero value works, and draws no neighbours.
 type SamplerOptions struct {
-	// Fanout is how many neighbours a root has at most. Default 0: none, so that no lists are read and there are no cursors.
+	// Fanout is how many neighbours a root has at most. Default 0: none, so that no lists are read
+	// and there are no cursors.
 	Fanout int
-	// Uniform draws from all candidates, with replacement, where there are more than Fanout. Default: the newest are taken.
+	// Uniform draws from all candidates, with replacement, where there are more than Fanout.
+	// Default: the newest are taken.
 	Uniform bool
-	// Deliver has neighbours be who gets mail, as APAN sends it, and no rows: see Batch.Mails. Negatives have none then.
+	// Deliver has neighbours be who gets mail, as APAN sends it, and no rows: see Batch.Mails.
+	// Negatives have none then.
 	Deliver bool
 	// Blend blends memories that are out of date with those of similar nodes: see Batch.Blended.
 	// Default false. With RandomPartners it blends with nodes drawn by that key instead: see
@@ -51,15 +54,17 @@ func (o SamplerOptions) Validate() error {
 // Step is what a batch is drawn of.
 type Step struct {
 	From, To int64 // events From to To-1
-	// StateOnly has the batch change state and embed nothing: its rows are those that Writes and Mails name, without neighbours and negatives.
+	// StateOnly has the batch change state and embed nothing: its rows are those that Writes and
+	// Mails name, without neighbours and negatives.
 	StateOnly bool
 	// Seen is how many events the step's state has seen, which tells which memories are out of
 	// date: see Blends. 0 has none
 	// blended.
 	Seen int64
 	Negatives
-	// Asks, of a step without events, are pairs to embed and score as an event's ends are, in the order of their times. Across steps times do
-	// not go back either, and events that are drawn behind Asks are no earlier, but for those of StateOnly.
+	// Asks, of a step without events, are pairs to embed and score as an event's ends are, in the
+	// order of their times. Across steps times do not go back either, and events that are drawn
+	// behind Asks are no earlier, but for those of StateOnly.
 	Asks []Ask
 }
 
@@ -69,7 +74,8 @@ type Ask struct {
 	Time     float64 // as the stream has it, not before its first event
 }
 
-// askers is how many ask for neighbours in a step, those that ask twice counted twice: roots, or the ends of events that deliver mail.
+// askers is how many ask for neighbours in a step, those that ask twice counted twice: roots, or
+// the ends of events that deliver mail.
 func (o *SamplerOptions) askers(p *Step) int {
 	switch n := int(p.To - p.From); {
 	case o.Deliver:
@@ -81,16 +87,18 @@ func (o *SamplerOptions) askers(p *Step) int {
 	}
 }
 
-// Negatives are destinations to tell those of events from: drawn uniformly, with replacement, whether the event has them or not.
+// Negatives are destinations to tell those of events from: drawn uniformly, with replacement,
+// whether the event has them or not.
 type Negatives struct {
 	Population []uint32 // places: see [Destinations] and [AllNodes]
 	Each       int      // of an event
-	// Key is made of the seed, the part of the stream and the epoch; of evaluation it is the same in all epochs. Uniform neighbours are
-	// drawn by it as well.
+	// Key is made of the seed, the part of the stream and the epoch; of evaluation it is the same
+	// in all epochs. Uniform neighbours are drawn by it as well.
 	Key uint64
 }
 
-// Of is negative j of an event: a function of Key, the event's number in the stream and j, so that batches of any size have the same.
+// Of is negative j of an event: a function of Key, the event's number in the stream and j, so that
+// batches of any size have the same.
 func (n *Negatives) Of(event int64, j int) uint32 {
 	return n.Population[below(sample.Hash(n.Key, uint64(event), uint64(j)), len(n.Population))]
 }
@@ -101,8 +109,8 @@ func below(hash uint64, n int) int {
 	return int(hi)
 }
 
-// Sampler draws batches from a stream, in the order of its events. It is used by one goroutine at a time, and has workers of its own at
-// work inside Draw.
+// Sampler draws batches from a stream, in the order of its events. It is used by one goroutine at a
+// time, and has workers of its own at work inside Draw.
 type Sampler struct {
 	options  SamplerOptions
 	events   *store.Events
@@ -118,21 +126,21 @@ type Sampler struct {
 	stats   Stats
 }
 
-// Stats counts what a Sampler has drawn. Its JSON keys are stable. Seconds apart, all of it depends on the options, the steps, which of
-// them were drawn together, and the engine.
+// Stats counts what a Sampler has drawn. Its JSON keys are stable. Seconds apart, all of it depends
+// on the options, the steps, which of them were drawn together, and the engine.
 type Stats struct {
 	Events    int64 `json:"events"`
 	Roots     int64 `json:"roots"`             // of batches: each once in a batch
 	Neighbors int64 `json:"neighbors"`         // of these
 	Blended   int64 `json:"blended,omitempty"` // of these roots
 	Mails     int64 `json:"mails,omitempty"`   // of Deliver: to ends of events, and to their neighbours
-	// Near is the reading of lists. Its rows are pieces of lists: one a root, or of Uniform one a neighbour; repeated is one that overlaps
-	// with another of the same Draw.
+	// Near is the reading of lists. Its rows are pieces of lists: one a root, or of Uniform one a
+	// neighbour; repeated is one that overlaps with another of the same Draw.
 	Near disk.Account `json:"near"`
 }
 
-// NewSampler draws from e, from its first event on. e stays the caller's, and its dataset must stay open until Close. ctx is for NewSampler
-// alone.
+// NewSampler draws from e, from its first event on. e stays the caller's, and its dataset must stay
+// open until Close. ctx is for NewSampler alone.
 func NewSampler(ctx context.Context, e *store.Events, o SamplerOptions) (_ *Sampler, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("temporal: %w", err)
@@ -223,8 +231,8 @@ func (s *Sampler) Close() {
 	}
 }
 
-// Seek has Draw go on with an event, from 0 to as many as there are. Cursors are made anew by a scan of the events before it, or, where
-// they are before it, of those in between.
+// Seek has Draw go on with an event, from 0 to as many as there are. Cursors are made anew by a
+// scan of the events before it, or, where they are before it, of those in between.
 func (s *Sampler) Seek(ctx context.Context, event int64) error {
 	if event < 0 || event > s.events.Len() {
 		panic(fmt.Sprintf("temporal: Seek(%d), and there are %d events", event, s.events.Len()))
@@ -239,11 +247,13 @@ func (s *Sampler) Seek(ctx context.Context, event int64) error {
 	return nil
 }
 
-// Draw fills into[i] with what steps[i] asks for. The first step begins where the last Draw or Seek ended, and each other one where the
-// one before it ended. The lists that all of them need are read together, each byte once: the more steps, the fewer reads. A batch is the
-// same, bit for bit, whatever else is drawn with it, and whoever makes it.
+// Draw fills into[i] with what steps[i] asks for. The first step begins where the last Draw or Seek
+// ended, and each other one where the one before it ended. The lists that all of them need are read
+// together, each byte once: the more steps, the fewer reads. A batch is the same, bit for bit,
+// whatever else is drawn with it, and whoever makes it.
 //
-// The error is a *store.SectionError, one of reading, or ctx's. Batches are undefined then, and Seek has to come before the next Draw.
+// The error is a *store.SectionError, one of reading, or ctx's. Batches are undefined then, and
+// Seek has to come before the next Draw.
 func (s *Sampler) Draw(ctx context.Context, steps []Step, into []*Batch) (err error) {
 	s.check(steps, into)
 	if len(steps) == 0 {
@@ -339,7 +349,8 @@ func (s *Sampler) make(ctx context.Context, steps []Step, into []*Batch) error {
 // Stats is what was drawn so far. It is not called beside Draw.
 func (s *Sampler) Stats() Stats { return s.stats }
 
-// Engine is the engine that reads lists, and a sentence that says why. Without neighbours there is none.
+// Engine is the engine that reads lists, and a sentence that says why. Without neighbours there is
+// none.
 func (s *Sampler) Engine() (kind disk.Kind, why string) {
 	if s.reader == nil {
 		return "", "no neighbours are drawn"
@@ -347,13 +358,15 @@ func (s *Sampler) Engine() (kind disk.Kind, why string) {
 	return s.reader.Kind(), s.reader.Why()
 }
 
-// Bytes is what the Sampler takes in memory beside the batches and the reader's buffers: Fixed, and what the largest Draw has needed.
+// Bytes is what the Sampler takes in memory beside the batches and the reader's buffers: Fixed, and
+// what the largest Draw has needed.
 func (s *Sampler) Bytes() int64 {
 	steps, makers := s.Scratch()
 	return s.Fixed() + steps + makers
 }
 
-// Scratch is what the largest Draw has needed: for its steps, more or less each as much, and for those who make batches.
+// Scratch is what the largest Draw has needed: for its steps, more or less each as much, and for
+// those who make batches.
 func (s *Sampler) Scratch() (steps, makers int64) {
 	for i := range s.makers {
 		makers += s.makers[i].bytes()

@@ -73,7 +73,8 @@ func TestSixEvents(t *testing.T) {
 	require.Equal(t, []string{"2 and 0 at 0, e0", "0 and 1 at 1, e1", "1 and 1 at 1, e2"}, written(&got[0]))
 }
 
-// TestTiesDoNotSeeEachOther: the neighbours of a node at a time are the same in all events of that time, in one batch or in many.
+// TestTiesDoNotSeeEachOther: the neighbours of a node at a time are the same in all events of that
+// time, in one batch or in many.
 func TestTiesDoNotSeeEachOther(t *testing.T) {
 	spec := storetest.StreamSpec{Users: 2, Items: 3, Src: make([]uint32, 30), Dst: make([]uint32, 30), Times: make([]float64, 30)}
 	for i := range spec.Src {
@@ -95,7 +96,8 @@ func TestTiesDoNotSeeEachOther(t *testing.T) {
 	}
 }
 
-// TestNoFuture: what comes after an event, or stands beside it at one time, changes nothing of its roots.
+// TestNoFuture: what comes after an event, or stands beside it at one time, changes nothing of its
+// roots.
 func TestNoFuture(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	for range 20 {
@@ -117,7 +119,8 @@ func TestNoFuture(t *testing.T) {
 	}
 }
 
-// TestEngines: all ways to read lend the same lists, and count what they read; cursors are made anew wherever Seek goes.
+// TestEngines: all ways to read lend the same lists, and count what they read; cursors are made
+// anew wherever Seek goes.
 func TestEngines(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	spec := randomStream(rng, 5000, 40, 300)
@@ -171,7 +174,8 @@ func TestLongLists(t *testing.T) {
 	}
 }
 
-// TestDamage: what a faulty program could have sealed, and what befalls a file while it is in use, is an error that names the place.
+// TestDamage: what a faulty program could have sealed, and what befalls a file while it is in use,
+// is an error that names the place.
 func TestDamage(t *testing.T) {
 	le := binary.LittleEndian
 	float := func(x float64) []byte { return le.AppendUint64(nil, math.Float64bits(x)) }
@@ -329,7 +333,8 @@ func TestNegatives(t *testing.T) {
 	}
 }
 
-// TestTable: keys that share a tag are told apart by who asks; a table that grows, and one that begins again, knows what it should.
+// TestTable: keys that share a tag are told apart by who asks; a table that grows, and one that
+// begins again, knows what it should.
 func TestTable(t *testing.T) {
 	var x table
 	for round := range uint32(4) {
@@ -362,7 +367,8 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestRowsOfOneTag: rows that differ in the node or in the time alone are two, though their tags agree.
+// TestRowsOfOneTag: rows that differ in the node or in the time alone are two, though their tags
+// agree.
 func TestRowsOfOneTag(t *testing.T) {
 	s := newSampler(t, open(t, sixEvents), SamplerOptions{})
 	m, b := &s.makers[0], &Batch{}

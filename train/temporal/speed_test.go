@@ -12,8 +12,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/optim"
 )
 
-// BenchmarkStep is a step of TGN on a batch of 600 events of a stream like Wikipedia's: users and items whose popularity falls off, ten neighbours
-// each, 16 features. Rows and features are there; what is measured is the step alone, its upload and its records included.
+// BenchmarkStep is a step of TGN on a batch of 600 events of a stream like Wikipedia's: users and
+// items whose popularity falls off, ten neighbours each, 16 features. Rows and features are there;
+// what is measured is the step alone, its upload and its records included.
 func BenchmarkStep(b *testing.B) {
 	const users, items, events, size = 8000, 1000, 6000, 600
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -7,15 +7,17 @@ import (
 	"github.com/gnnstore/gnnstore/train/model"
 )
 
-// Record is how the state of a node lies in a row of a table: columns of float32, little-endian. D is the columns of a memory, V those of an
-// event's features, S how many mails a node keeps.
+// Record is how the state of a node lies in a row of a table: columns of float32, little-endian. D
+// is the columns of a memory, V those of an event's features, S how many mails a node keeps.
 //
 //	TGN, JODIE   mail 2D+V (its first D are the memory) | time 2
 //	APAN         memory D | S mails of 2D+V each | times of the mails 2S | time 2 | slot of the next mail 1
 //
-// The mail that a node's own event leaves begins with the node's memory after that event, so a node with one mail needs no other copy of it.
-// A time is the bits of a float64 in two columns, and a slot those of a uint32: tables copy rows and never compute with them. (A backend that
-// holds F32 in another type, as kernels.Reference does, may change the last bits of a time.) Times are scaled, as those of a [Batch].
+// The mail that a node's own event leaves begins with the node's memory after that event, so a node
+// with one mail needs no other copy of it. A time is the bits of a float64 in two columns, and a
+// slot those of a uint32: tables copy rows and never compute with them. (A backend that holds F32
+// in another type, as kernels.Reference does, may change the last bits of a time.) Times are
+// scaled, as those of a [Batch].
 //
 // All zeros is the state of a node that had no event yet.
 type Record struct {
@@ -119,8 +121,9 @@ func (r Record) SetSlot(record []byte, slot int) {
 	}
 }
 
-// A change is what a batch makes of a record. Of TGN and JODIE it is the record to be. Of APAN it leaves alone what the batch does not change, since
-// that may be newer than what the batch has seen (MSPipe, arXiv 2402.15113, section 3.2):
+// A change is what a batch makes of a record. Of TGN and JODIE it is the record to be. Of APAN it
+// leaves alone what the batch does not change, since that may be newer than what the batch has seen
+// (MSPipe, arXiv 2402.15113, section 3.2):
 //
 //	memory D | mail 2D+V | time 2 | time of the mail 2 | which of both there are 1
 const (
@@ -176,7 +179,8 @@ func (r Record) ChangedMemory(change []byte) (memory []byte, ok bool) {
 	return change[:4*r.memory], true
 }
 
-// Apply makes the newest record of a node what a change says: new mail takes the place of the oldest one.
+// Apply makes the newest record of a node what a change says: new mail takes the place of the
+// oldest one.
 func (r Record) Apply(record, change []byte) {
 	if !r.ring {
 		copy(record, change)

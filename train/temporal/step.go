@@ -12,18 +12,21 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// Stepper takes steps with a network for streams. [Stepper.Compute] makes of a batch the new state of its nodes, then scores, a loss and
-// gradients; [Stepper.Update] makes new weights of these. Steps of a stream go in its order, whatever their state is: which updates it has is
-// the caller's business.
+// Stepper takes steps with a network for streams. [Stepper.Compute] makes of a batch the new state
+// of its nodes, then scores, a loss and gradients; [Stepper.Update] makes new weights of these.
+// Steps of a stream go in its order, whatever their state is: which updates it has is the caller's
+// business.
 //
-// Memory: a Stepper owns buffers of the backend, and lists on the host, that grow to the largest batch and stay until Close: at steady state a
-// step allocates nothing that grows with the batch. Inputs stay the caller's. One goroutine at a time.
+// Memory: a Stepper owns buffers of the backend, and lists on the host, that grow to the largest
+// batch and stay until Close: at steady state a step allocates nothing that grows with the batch.
+// Inputs stay the caller's. One goroutine at a time.
 type Stepper struct {
 	Model  *model.Temporal
 	Optim  *optim.Optimizer
 	Tape   *tape.Tape
 	Record Record // what State has of each node
-	// Keep is how much a memory that is blended keeps of itself: see Blend and Batch.Blended. 0 and 1 leave memories as they are.
+	// Keep is how much a memory that is blended keeps of itself: see Blend and Batch.Blended. 0 and
+	// 1 leave memories as they are.
 	Keep float64
 	// Remember makes Blended return what memories were before blending.
 	Remember bool
@@ -39,16 +42,20 @@ type Input struct {
 	*Batch
 	// State has the Record of each of Batch.Nodes, F32. A network without state reads none.
 	State kernels.Tensor
-	// Features are those of each of Batch.Events, F32 or F16: as many columns as the network has of them. Without any it is the zero Tensor.
+	// Features are those of each of Batch.Events, F32 or F16: as many columns as the network has of
+	// them. Without any it is the zero Tensor.
 	Features kernels.Tensor
-	// NodeFeatures are likewise those of each of Batch.Nodes; of a batch without roots they may be left out.
+	// NodeFeatures are likewise those of each of Batch.Nodes; of a batch without roots they may be
+	// left out.
 	NodeFeatures kernels.Tensor
-	// Key is of dropout, another one each step. 0 is evaluation: nothing is dropped, and there are no gradients.
+	// Key is of dropout, another one each step. 0 is evaluation: nothing is dropped, and there are
+	// no gradients.
 	Key uint64
-	// Publish, where it is not nil, is given what changes of the state as soon as it is known, before the batch is scored: changes, one behind
-	// the other, of the records of nodes that are at these places among Batch.Nodes, to be applied to the newest ones by Record.Apply. They
-	// are lent until the next Compute. Its error ends the step. Without state it is not called, nor with state that is not finite, which ends
-	// the step with a *StateError.
+	// Publish, where it is not nil, is given what changes of the state as soon as it is known,
+	// before the batch is scored: changes, one behind the other, of the records of nodes that are
+	// at these places among Batch.Nodes, to be applied to the newest ones by Record.Apply. They are
+	// lent until the next Compute. Its error ends the step. Without state it is not called, nor
+	// with state that is not finite, which ends the step with a *StateError.
 	Publish func(places []uint32, changes []byte) error
 }
 
@@ -59,7 +66,8 @@ type Out struct {
 	Negatives []float32 // and Batch.Each for it, one behind the other
 }
 
-// StateError is new state of a node that is no number. None of the step's was published: later steps, and checkpoints, would have it for good.
+// StateError is new state of a node that is no number. None of the step's was published: later
+// steps, and checkpoints, would have it for good.
 type StateError struct {
 	Node  int // its place among Batch.Nodes
 	Value float32
@@ -67,7 +75,8 @@ type StateError struct {
 
 func (e *StateError) Error() string { return fmt.Sprintf("the state of a node became %v", e.Value) }
 
-// NewStepper makes a Stepper of m, which it owns from now on, though there be no memory for an optimizer.
+// NewStepper makes a Stepper of m, which it owns from now on, though there be no memory for an
+// optimizer.
 func NewStepper(be kernels.Backend, m *model.Temporal, o optim.Options) *Stepper {
 	s := newStepper(be, m)
 	defer func() {
@@ -83,8 +92,8 @@ func NewStepper(be kernels.Backend, m *model.Temporal, o optim.Options) *Stepper
 	return s
 }
 
-// NewFixedStepper makes a Stepper of m, which it owns from now on, that evaluates and takes no steps: m needs no gradients, as
-// model.NewFixedTemporal makes it.
+// NewFixedStepper makes a Stepper of m, which it owns from now on, that evaluates and takes no
+// steps: m needs no gradients, as model.NewFixedTemporal makes it.
 func NewFixedStepper(be kernels.Backend, m *model.Temporal) *Stepper {
 	s := newStepper(be, m)
 	s.Optim = optim.New(be, nil, optim.Options{})
@@ -102,9 +111,10 @@ func newStepper(be kernels.Backend, m *model.Temporal) *Stepper {
 	}
 }
 
-// Compute adds to the parameters' gradients, which are zero before the first step and after each Update, those of a batch's loss; in evaluation
-// it adds nothing. A batch without roots ends when its state is published. A loss that is not finite is a *step.LossError: the gradients are as
-// they were, and the state is published.
+// Compute adds to the parameters' gradients, which are zero before the first step and after each
+// Update, those of a batch's loss; in evaluation it adds nothing. A batch without roots ends when
+// its state is published. A loss that is not finite is a *step.LossError: the gradients are as they
+// were, and the state is published.
 func (s *Stepper) Compute(in Input) (Out, error) {
 	z, err := s.embed(in)
 	if z == nil || err != nil {
@@ -123,7 +133,8 @@ func (s *Stepper) Compute(in Input) (Out, error) {
 	return out, nil
 }
 
-// Embed is Compute up to the embeddings of Batch.Roots: Hidden numbers each, lent until the next Embed.
+// Embed is Compute up to the embeddings of Batch.Roots: Hidden numbers each, lent until the next
+// Embed.
 func (s *Stepper) Embed(in Input) ([]float32, error) {
 	z, err := s.embed(in)
 	if z == nil || err != nil {
@@ -184,7 +195,8 @@ func (s *Stepper) finiteState() error {
 // exponent is the bits of a float32's.
 const exponent = 0xff << 23
 
-// Changes is what the last Compute or Embed made of the state: see Input.Publish. It is empty without state.
+// Changes is what the last Compute or Embed made of the state: see Input.Publish. It is empty
+// without state.
 func (s *Stepper) Changes() (places []uint32, changes []byte) { return s.feed.places, s.writer.changes }
 
 // Blended returns the memories of Batch.Blended in the last Compute or Embed: as in the state, and
@@ -197,8 +209,8 @@ func (s *Stepper) Blended() (were, are []float32) {
 	return s.feed.unblended, s.feed.blended
 }
 
-// Update makes new weights of the gradients at a learning rate, and clears these. A norm that is not finite, which is known where gradients are
-// clipped, is a *step.NormError.
+// Update makes new weights of the gradients at a learning rate, and clears these. A norm that is
+// not finite, which is known where gradients are clipped, is a *step.NormError.
 func (s *Stepper) Update(rate float64) error {
 	if norm := s.Optim.Step(rate); !finite(norm) {
 		return &step.NormError{Norm: norm}
@@ -206,8 +218,8 @@ func (s *Stepper) Update(rate float64) error {
 	return nil
 }
 
-// Rehearse takes a batch, which has a Key, forwards and backwards, publishes nothing, and leaves the weights as they are and the gradients zero:
-// so that the memory of a step is there, and known.
+// Rehearse takes a batch, which has a Key, forwards and backwards, publishes nothing, and leaves
+// the weights as they are and the gradients zero: so that the memory of a step is there, and known.
 func (s *Stepper) Rehearse(in Input) error {
 	in.Publish = nil
 	_, err := s.Compute(in)

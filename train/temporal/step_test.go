@@ -109,9 +109,10 @@ func featuresOn(be kernels.Backend, all []float32, cols int, half bool) kernels.
 	return x
 }
 
-// TestStepsAgreeWithTheLoop drives a Stepper over streams of all sorts: losses, scores, records and weights are those of the loop that has its
-// state in maps, bit for bit, at any staleness; also where the host cannot address the backend, features are in float16, and state is published
-// at once or asked for later.
+// TestStepsAgreeWithTheLoop drives a Stepper over streams of all sorts: losses, scores, records and
+// weights are those of the loop that has its state in maps, bit for bit, at any staleness; also
+// where the host cannot address the backend, features are in float16, and state is published at
+// once or asked for later.
 func TestStepsAgreeWithTheLoop(t *testing.T) {
 	for i, n := range stepNetworks {
 		for lag := 1; lag <= 3; lag++ {
@@ -230,13 +231,15 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-// toy is a network's place in a test of what is written: memories are exact, s/2 + a quarter of each memory in the mail, plus the feature.
+// toy is a network's place in a test of what is written: memories are exact, s/2 + a quarter of
+// each memory in the mail, plus the feature.
 func toy(s loopNode) float32 {
 	return s.memory[0]/2 + s.mails[0][0]/4 + s.mails[0][1]/4 + s.mails[0][2]
 }
 
-// TestWriteBack goes through six events between two users and two items, in steps of two, by hand: the last event of a node counts, its mail
-// has the memories of that event, and updates that a step does not see are lost.
+// TestWriteBack goes through six events between two users and two items, in steps of two, by hand:
+// the last event of a node counts, its mail has the memories of that event, and updates that a step
+// does not see are lost.
 func TestWriteBack(t *testing.T) {
 	events := []loopEvent{
 		{0, 2, 1, []float32{1}}, {1, 3, 2, []float32{2}}, {0, 3, 3, []float32{4}},
@@ -372,7 +375,8 @@ func TestFixedStepper(t *testing.T) {
 	require.Equal(t, wantChanges, changes)
 }
 
-// TestStepsKeepTheirMemory: once buffers are as large as a step, what a step takes of the heap does not grow with the batch.
+// TestStepsKeepTheirMemory: once buffers are as large as a step, what a step takes of the heap does
+// not grow with the batch.
 func TestStepsKeepTheirMemory(t *testing.T) {
 	for n := range stepNetworks {
 		var allocs []float64

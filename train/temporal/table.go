@@ -5,11 +5,12 @@ import (
 	"math/bits"
 )
 
-// table numbers keys in the order in which they first come: a hash table with linear probing, which grows with the batches and not with
-// the stream. A key is known by a tag of 32 bits. Where that is less than the key, whoever asks compares the keys.
+// table numbers keys in the order in which they first come: a hash table with linear probing, which
+// grows with the batches and not with the stream. A key is known by a tag of 32 bits. Where that is
+// less than the key, whoever asks compares the keys.
 //
-// A slot has the tag in its lower half, and in the upper base plus the number. What came before the last begin lies below base and counts
-// as absent, so that forgetting it all is an addition.
+// A slot has the tag in its lower half, and in the upper base plus the number. What came before the
+// last begin lies below base and counts as absent, so that forgetting it all is an addition.
 type table struct {
 	slots []uint64 // a power of two
 	base  uint32   // at least 1, so that empty slots lie below
@@ -35,8 +36,8 @@ func (x *table) start(tag uint32) uint64 {
 	return uint64(tag) * golden >> (64 - bits.TrailingZeros(uint(len(x.slots)))&63)
 }
 
-// find is the number of the next key with a tag, from a slot on, and the slot that it is in. If there is none, it is n, and the slot is
-// where put puts it.
+// find is the number of the next key with a tag, from a slot on, and the slot that it is in. If
+// there is none, it is n, and the slot is where put puts it.
 func (x *table) find(tag uint32, slot uint64) (number uint32, at uint64) {
 	mask := uint64(len(x.slots) - 1)
 	for ; ; slot++ {

@@ -14,8 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestWikipedia finds what is known of the stream's training part, with negatives among all items: the rows of a batch, those that are the
-// same counted each time, and its nodes.
+// TestWikipedia finds what is known of the stream's training part, with negatives among all items:
+// the rows of a batch, those that are the same counted each time, and its nodes.
 func TestWikipedia(t *testing.T) {
 	dir := os.Getenv("GNNSTORE_DATA")
 	if dir == "" {

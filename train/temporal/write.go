@@ -4,7 +4,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// writer puts changes of records together, on the host. Tables are gathered on the backend first: of all rows of a batch few are written.
+// writer puts changes of records together, on the host. Tables are gathered on the backend first:
+// of all rows of a batch few are written.
 type writer struct {
 	be       kernels.Backend
 	staging  *kernels.Staging

@@ -19,7 +19,8 @@ type Measure struct {
 	Step  int64 // bytes of a step on it, its feature rows apart
 	// Beside is the bytes that a run takes beside its tiers: weights, evaluation.
 	Beside int64
-	// History is that of the hidden rows of earlier steps, Slots of which have room in the device region: see device.SlotsSize.
+	// History is that of the hidden rows of earlier steps, Slots of which have room in the device
+	// region: see device.SlotsSize.
 	History, Slots int64
 }
 

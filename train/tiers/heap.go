@@ -8,16 +8,17 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// HeapLimit keeps the Go heap within what a budget for the whole process leaves: GOMEMLIMIT is the budget less what lies
-// outside the heap. Without a budget nothing is limited. Of runs side by side in one process the one that adjusted it last
-// counts.
+// HeapLimit keeps the Go heap within what a budget for the whole process leaves: GOMEMLIMIT is the
+// budget less what lies outside the heap. Without a budget nothing is limited. Of runs side by side
+// in one process the one that adjusted it last counts.
 type HeapLimit struct {
 	Budget  int64 // less what lies outside the heap and is not counted by kernels.HostBytes
 	Least   int64 // what the heap gets at least; 0: minHeap
 	outside int64 // 0: not at work
 }
 
-// minHeap is what the Go heap gets though the rest takes the whole budget: below it the collector would never rest.
+// minHeap is what the Go heap gets though the rest takes the whole budget: below it the collector
+// would never rest.
 const minHeap = 64 << 20
 
 // heapLimits are those at work in this process.

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestHeapLimit: it follows what lies outside the heap, and goes back when the last of several is closed.
+// TestHeapLimit: it follows what lies outside the heap, and goes back when the last of several is
+// closed.
 func TestHeapLimit(t *testing.T) {
 	var none HeapLimit
 	none.Follow()

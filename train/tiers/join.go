@@ -37,10 +37,12 @@ func (j *joining) close() {
 // maxWindows bounds the windows that horizons have together.
 const maxWindows = 160
 
-// leastWindows is how many they have at least: two of a horizon, while one is used and one more is left.
+// leastWindows is how many they have at least: two of a horizon, while one is used and one more is
+// left.
 const leastWindows = 4
 
-// planJoin says what memory it takes that an epoch goes by horizons, with the budget that there is without; 0: it does not.
+// planJoin says what memory it takes that an epoch goes by horizons, with the budget that there is
+// without; 0: it does not.
 func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	t.join, t.demanded, t.without = joining{}, d, b
 	switch {
@@ -66,7 +68,8 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	return bytes
 }
 
-// sizeJoin sets what horizons as in w have, with a spill of so many bytes, and says what memory it takes.
+// sizeJoin sets what horizons as in w have, with a spill of so many bytes, and says what memory it
+// takes.
 func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) (bytes int64) {
 	j := &t.join
 	j.windows = min(maxWindows, max(leastWindows, w.Together+w.Together/8+4))
@@ -75,7 +78,8 @@ func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) 
 		j.wanted = append(j.wanted, min(int(d.Rows[i].Count), max(n+n/8, d.Rows[i].Inputs)))
 	}
 	tables := len(t.Types)
-	// A segment is that of a window that is being filled: together they take a twentieth of the memory at most.
+	// A segment is that of a window that is being filled: together they take a twentieth of the
+	// memory at most.
 	sets := func() (bytes int64) {
 		for i := range d.Rows {
 			bytes += cachetier.HorizonBytes(int(d.Rows[i].Count), int(b.Host/d.Rows[i].Bytes), j.windows, j.wanted[i])
@@ -115,8 +119,8 @@ const (
 	roomBuffers = 160      // 2 runs for each of 60 parts of an epoch, and some ranges of nodes
 )
 
-// judgeJoin says whether the join that planJoin has planned is taken, with the budget that is left beside it. One that was asked for is, and
-// says so where windows would move fewer bytes.
+// judgeJoin says whether the join that planJoin has planned is taken, with the budget that is left
+// beside it. One that was asked for is, and says so where windows would move fewer bytes.
 func (t *Tiers) judgeJoin(d plan.Demand, with plan.Budget) bool {
 	t.demanded = d
 	w := d.Ways(t.without, with, t.EpochSteps, t.space())
@@ -152,8 +156,9 @@ func (t *Tiers) learnsRows() bool {
 	return false
 }
 
-// Spill makes the spill that Open has planned, in a directory that is there. Without space for it, or where the directory cannot be written
-// to, the run goes by windows, and note says so. It is a SpillNote otherwise.
+// Spill makes the spill that Open has planned, in a directory that is there. Without space for it,
+// or where the directory cannot be written to, the run goes by windows, and note says so. It is a
+// SpillNote otherwise.
 func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) {
 	j := &t.join
 	if j.windows == 0 {
@@ -219,7 +224,8 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) 
 	return note, nil
 }
 
-// SpillNote says why a spill that was asked for is not used, or of little use, as far as Open knows; empty otherwise.
+// SpillNote says why a spill that was asked for is not used, or of little use, as far as Open
+// knows; empty otherwise.
 func (t *Tiers) SpillNote() string { return t.join.why }
 
 // SpillStats is what the spill did, and whether there is one.
@@ -234,10 +240,12 @@ func (t *Tiers) SpillStats() (s spill.Stats, ok bool) {
 	return s, true
 }
 
-// Joins reports whether epochs go by horizons, as far as Open knows: where Spill finds no space they do not.
+// Joins reports whether epochs go by horizons, as far as Open knows: where Spill finds no space
+// they do not.
 func (t *Tiers) Joins() bool { return t.join.windows > 0 }
 
-// Ways are those to bring the rows and lists of an epoch of so many steps, where a step of a window reads cold rows of each table.
+// Ways are those to bring the rows and lists of an epoch of so many steps, where a step of a window
+// reads cold rows of each table.
 func (t *Tiers) Ways(steps int, cold []float64) plan.Ways {
 	d := t.demanded
 	for i, n := range cold {

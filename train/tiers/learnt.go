@@ -21,14 +21,16 @@ type Learning struct {
 	Rule kernels.RowRule // what their records have
 	Seed uint64          // of the values that they begin with
 	Kept int             // checkpoints at a time that need them
-	// Steps is how many there are from one checkpoint to the next, and Whole how many in the run; 0: nobody knows.
+	// Steps is how many there are from one checkpoint to the next, and Whole how many in the run;
+	// 0: nobody knows.
 	Steps, Whole int
-	// Given are the types, by name, whose rows begin with those of a file, so that all of them may be written.
+	// Given are the types, by name, whose rows begin with those of a file, so that all of them may
+	// be written.
 	Given map[string]bool
 }
 
-// Learnt is a table of learnt rows: records of Dim values with what their optimizer keeps of them. No row is changed before its
-// files are somewhere: see [Tiers.In].
+// Learnt is a table of learnt rows: records of Dim values with what their optimizer keeps of them.
+// No row is changed before its files are somewhere: see [Tiers.In].
 type Learnt struct {
 	*mutable.Table
 	Type  int // of the nodes
@@ -39,8 +41,8 @@ type Learnt struct {
 // learntLag is how many steps after it was written a learnt row is seen: the next one sees it.
 const learntLag = 1
 
-// initial is what a row of a type begins with, values from U(-√(3/D), √(3/D)), whose variance is 1/D, and zeros: a hash of
-// (seed, type, row, column) says where.
+// initial is what a row of a type begins with, values from U(-√(3/D), √(3/D)), whose variance is
+// 1/D, and zeros: a hash of (seed, type, row, column) says where.
 func initial(seed uint64, t, dim int) func(dst []byte, row uint32) {
 	a, key := math.Sqrt(3/float64(dim)), sample.Hash(seed, uint64(t))
 	return func(dst []byte, row uint32) {
@@ -76,8 +78,8 @@ func (t *Tiers) Zeros(n, rows int) kernels.Tensor {
 	return x
 }
 
-// openLearnt opens the table of type n, the next of the stacks, of which a batch reads about so many inputs: a fourth more are
-// believed to be the most.
+// openLearnt opens the table of type n, the next of the stacks, of which a batch reads about so
+// many inputs: a fourth more are believed to be the most.
 func (t *Tiers) openLearnt(ctx context.Context, n, inputs int, cache cachetier.Options) (*cachetier.Stack, error) {
 	d := &t.data.Types[n]
 	touched := min(d.Nodes, inputs*t.learning.Whole/4*5)
@@ -98,7 +100,8 @@ func (t *Tiers) openLearnt(ctx context.Context, n, inputs int, cache cachetier.O
 // IsLearnt tells whether the rows of the i-th stack are learnt.
 func (t *Tiers) IsLearnt(i int) bool { return t.data.Input(t.Types[i]).Features == nil }
 
-// In has the files of learnt rows be in a directory, each table's in its own, before the first step. run says what the rows are of.
+// In has the files of learnt rows be in a directory, each table's in its own, before the first
+// step. run says what the rows are of.
 func (t *Tiers) In(fsys vfs.FS, dir, run string) {
 	t.place = mutable.Place{FS: fsys, Dir: filepath.Dir(dir)} // which is there
 	for _, l := range t.Learnt {
@@ -121,7 +124,8 @@ func (t *Tiers) Room() error {
 	return mutable.Room(t.place.FS, t.place.Dir, need)
 }
 
-// WriteBack puts the learnt rows of a step that was just used back into their tables, as they are now.
+// WriteBack puts the learnt rows of a step that was just used back into their tables, as they are
+// now.
 func (t *Tiers) WriteBack(b *pipeline.Gathered) error {
 	for _, l := range t.Learnt {
 		rows := b.Rows[l.Type]

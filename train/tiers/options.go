@@ -12,27 +12,34 @@ import (
 // Options are the budgets of a run, and how far it works ahead. None changes what a run computes.
 type Options struct {
 	Workers int `json:"workers"` // goroutines that sample ahead
-	// BatchBytes bounds the blocks that are drawn ahead; one batch is always let through. Auto is a part of MemoryBytes.
+	// BatchBytes bounds the blocks that are drawn ahead; one batch is always let through. Auto is a
+	// part of MemoryBytes.
 	BatchBytes int64 `json:"batch_bytes"`
-	// TopologyBytes is for offsets and for the neighbour lists that stay in memory. Auto is a part of MemoryBytes.
+	// TopologyBytes is for offsets and for the neighbour lists that stay in memory. Auto is a part
+	// of MemoryBytes.
 	TopologyBytes int64 `json:"topology_bytes"`
-	// Window is how many steps are drawn and read together, where the budgets allow; 0: as many as they do.
+	// Window is how many steps are drawn and read together, where the budgets allow; 0: as many as
+	// they do.
 	Window int `json:"window"`
-	// Lookahead is how many groups of such steps are drawn before the one whose reads are planned: what the policy of the
-	// host cache knows of the future.
+	// Lookahead is how many groups of such steps are drawn before the one whose reads are planned:
+	// what the policy of the host cache knows of the future.
 	Lookahead int `json:"lookahead"`
-	// MemoryBytes is what the process may take in all: see plan.Budget. The Go heap is kept below it less what lies outside the
-	// heap. 0: half of the machine's memory, or of what its control group allows.
+	// MemoryBytes is what the process may take in all: see plan.Budget. The Go heap is kept below
+	// it less what lies outside the heap. 0: half of the machine's memory, or of what its control
+	// group allows.
 	MemoryBytes int64 `json:"memory_bytes"`
-	// SpillBytes is what an epoch may have of the disk for rows that later windows want: see cachetier.Horizon. 0: none. Auto: as much as
-	// the cost model finds worth it, and half of the free space at most.
+	// SpillBytes is what an epoch may have of the disk for rows that later windows want: see
+	// cachetier.Horizon. 0: none. Auto: as much as the cost model finds worth it, and half of the
+	// free space at most.
 	SpillBytes int64 `json:"spill_bytes"`
 	// Tmp is the directory of the spill. Default: the run's.
 	Tmp string `json:"tmp,omitempty"`
-	// DiskRate holds reads of lists and rows and the spill to what a slower disk would do, for measurements: bytes and transfers a second, as
-	// disk.ParseRate reads them. Default: nothing is held.
+	// DiskRate holds reads of lists and rows and the spill to what a slower disk would do, for
+	// measurements: bytes and transfers a second, as disk.ParseRate reads them. Default: nothing is
+	// held.
 	DiskRate string `json:"disk_rate,omitempty"`
-	// Cache is the budgets and policies of feature rows. HostBytes may be Auto: a part of MemoryBytes.
+	// Cache is the budgets and policies of feature rows. HostBytes may be Auto: a part of
+	// MemoryBytes.
 	Cache cachetier.Options `json:"cache"`
 }
 

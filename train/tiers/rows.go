@@ -15,9 +15,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// OpenRows opens what a pass over all neighbours has of a run: the tables of learnt rows, without a cache, and what the disk costs. Such a
-// pass draws no batches ahead: neighbour lists come by the map of the graph, and tables of features are opened by who reads them, with
-// Tiers.Disk. There is no planner and no pipeline.
+// OpenRows opens what a pass over all neighbours has of a run: the tables of learnt rows, without a
+// cache, and what the disk costs. Such a pass draws no batches ahead: neighbour lists come by the
+// map of the graph, and tables of features are opened by who reads them, with Tiers.Disk. There is
+// no planner and no pipeline.
 func OpenRows(
 	ctx context.Context, d *data.Data, draws sample.Config, l Learning, be kernels.Backend, o Options, faults disk.Faults,
 ) (_ *Tiers, err error) {
@@ -140,8 +141,8 @@ func (t *Tiers) FixedBytes(total int64) int64 {
 }
 
 const (
-	// rowsFileBytes is the part of the program file that is in memory, and of maps between two calls of Forget: 20 MiB and 3 of the
-	// largest command, 2026-11-23.
+	// rowsFileBytes is the part of the program file that is in memory, and of maps between two
+	// calls of Forget: 20 MiB and 3 of the largest command, 2026-11-23.
 	rowsFileBytes = 24 << 20
 	// ProgramBytes is the program, its heap and the runtime beside what is counted.
 	ProgramBytes = rowsFileBytes + 16<<20

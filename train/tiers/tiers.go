@@ -1,11 +1,12 @@
-// Package tiers opens what brings batches to a step: neighbour lists, feature rows, and the planner and pipeline over them, each
-// with its part of one budget.
+// Package tiers opens what brings batches to a step: neighbour lists, feature rows, and the planner
+// and pipeline over them, each with its part of one budget.
 //
-// It goes in two stages, since the parts depend on what a batch takes. After [New] there are lists to draw from, and with
-// [Tiers.First] a batch. [Tiers.Open] splits the memory by the measure of that batch and opens the rest. Where rows are learnt,
-// [Tiers.In] says in which directory.
+// It goes in two stages, since the parts depend on what a batch takes. After [New] there are lists
+// to draw from, and with [Tiers.First] a batch. [Tiers.Open] splits the memory by the measure of
+// that batch and opens the rest. Where rows are learnt, [Tiers.In] says in which directory.
 //
-// Memory: [Tiers.Budget] says who has how much. One goroutine at a time, but the counters of the parts.
+// Memory: [Tiers.Budget] says who has how much. One goroutine at a time, but the counters of the
+// parts.
 package tiers
 
 import (
@@ -40,19 +41,22 @@ type Tiers struct {
 	Sampler *sample.Sampler
 	// Topology is by relation, nil for those that no batch draws from.
 	Topology []*topology.Tier
-	// Stacks are the tables that batches read, in the order of their types, and behind them those of edges. Types are the numbers of these
-	// among a batch's inputs.
+	// Stacks are the tables that batches read, in the order of their types, and behind them those
+	// of edges. Types are the numbers of these among a batch's inputs.
 	Stacks []*cachetier.Stack
 	Types  []int
 	// Learnt are those of the stacks whose rows steps change.
 	Learnt []Learnt
-	// Region is the device region: the Stacks' rows of it, and room for the slots that Open was told of.
+	// Region is the device region: the Stacks' rows of it, and room for the slots that Open was
+	// told of.
 	Region  *device.Buffer
 	Planner *plan.Planner
 	Pipe    *pipeline.Pipeline
-	// MostSteps bounds the steps that are drawn together; 0: memory alone does. It is set before Open.
+	// MostSteps bounds the steps that are drawn together; 0: memory alone does. It is set before
+	// Open.
 	MostSteps int
-	// EpochSteps is how many steps an epoch has, by which a spill is planned; 0: none is. It is set before Open.
+	// EpochSteps is how many steps an epoch has, by which a spill is planned; 0: none is. It is set
+	// before Open.
 	EpochSteps int
 
 	data     *data.Data
@@ -73,8 +77,8 @@ type Tiers struct {
 	spare    int64 // kernels.LimitSpare before OpenRows; 0: as it was
 }
 
-// New opens the neighbour lists, with more of them in memory than their offsets where that is little: so that batches can be
-// drawn. Faults are of tests.
+// New opens the neighbour lists, with more of them in memory than their offsets where that is
+// little: so that batches can be drawn. Faults are of tests.
 func New(
 	ctx context.Context, d *data.Data, draws sample.Config, l Learning, be kernels.Backend, o Options, faults disk.Faults,
 ) (_ *Tiers, err error) {
@@ -132,7 +136,8 @@ func New(
 	t.Topology, t.lists = make([]*topology.Tier, len(d.Relations)), make([]int64, len(d.Relations))
 	for _, i := range opened {
 		r := d.Relations[i]
-		// All lists where they are a small part: then they need not be read again for the measure. Else the offsets.
+		// All lists where they are a small part: then they need not be read again for the measure.
+		// Else the offsets.
 		bytes := topology.LeastBytes(r.Graph)
 		switch lists := topology.ListBytes(r.Graph, r.Weights, r.Brought()...); {
 		case o.TopologyBytes != Auto && len(opened) == 1:
@@ -162,7 +167,8 @@ func New(
 	return t, nil
 }
 
-// drawn says from which relations batches draw. A relation that is alone has its lists opened even so, and measures the device.
+// drawn says from which relations batches draw. A relation that is alone has its lists opened even
+// so, and measures the device.
 func (t *Tiers) drawn() []bool {
 	drawn := t.Reach.Drawn()
 	if len(drawn) == 1 {
@@ -198,8 +204,8 @@ func (t *Tiers) newSampler() {
 	})
 }
 
-// Memory is what a run may take that is told so many bytes; 0, which is nothing told, is half of what there is, as far as it has address
-// space.
+// Memory is what a run may take that is told so many bytes; 0, which is nothing told, is half of
+// what there is, as far as it has address space.
 func Memory(told int64) (int64, error) {
 	if told > 0 {
 		return told, nil
@@ -220,8 +226,8 @@ func (t *Tiers) First(ctx context.Context, z sample.Z, seeds [][]uint32, without
 	return b, err
 }
 
-// Open splits the memory by the measure of a batch, and opens what is not open yet. A total that is not enough is a
-// *plan.NotEnough, and Open may be called again with a smaller Beside.
+// Open splits the memory by the measure of a batch, and opens what is not open yet. A total that is
+// not enough is a *plan.NotEnough, and Open may be called again with a smaller Beside.
 func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	d, relations := t.demand(m)
 	budget, err := d.Split(t.total, plan.Budget{
@@ -332,7 +338,8 @@ func (s checked) SampleFar(
 	return s.data.Place(s.Sampler.SampleFar(ctx, room, n, from, done))
 }
 
-// Tables are the stacks by type, and behind them by table of edges, nil for those that no batch reads rows of.
+// Tables are the stacks by type, and behind them by table of edges, nil for those that no batch
+// reads rows of.
 func (t *Tiers) Tables() []*cachetier.Stack {
 	all := make([]*cachetier.Stack, len(t.data.Types)+len(t.data.EdgeTables))
 	for i, n := range t.Types {
@@ -365,8 +372,8 @@ func (t *Tiers) OfEdges(i int) bool { return t.Types[i] >= len(t.data.Types) }
 // sumBytes is what page checksums take.
 func (t *Tiers) sumBytes() int64 { return t.data.SumBytes(t.drawn(), t.Reach.Types[0]) }
 
-// FollowHeap keeps the Go heap within what the budget leaves beside memory outside it. It is called now and then; Close takes the
-// limit back.
+// FollowHeap keeps the Go heap within what the budget leaves beside memory outside it. It is called
+// now and then; Close takes the limit back.
 func (t *Tiers) FollowHeap() { t.heap.Follow() }
 
 // Stats is what each stack did.
@@ -377,7 +384,8 @@ func (t *Tiers) Stats() (all []cachetier.Stats) {
 	return all
 }
 
-// windowRows is how many rows all caches hold, and wanted those that the first batch reads of the tables that have one.
+// windowRows is how many rows all caches hold, and wanted those that the first batch reads of the
+// tables that have one.
 func (t *Tiers) windowRows() (rows, wanted int64) {
 	for i, s := range t.Stacks {
 		if n := s.WindowRows(); n > 0 {
@@ -387,14 +395,16 @@ func (t *Tiers) windowRows() (rows, wanted int64) {
 	return rows, wanted
 }
 
-// Lasting reports whether rows in the host cache are of use to later windows. A window that takes more than half of the cache
-// brings most of its rows by a scan of the file and leaves little room for those of others.
+// Lasting reports whether rows in the host cache are of use to later windows. A window that takes
+// more than half of the cache brings most of its rows by a scan of the file and leaves little room
+// for those of others.
 func (t *Tiers) Lasting() bool {
 	rows, wanted := t.windowRows()
 	return rows > 0 && t.Cache.Policy != cachetier.None && rows >= 2*int64(t.Budget.Group)*wanted
 }
 
-// Prewarm fills the host cache with the hottest rows, if the steps to come read more rows than that.
+// Prewarm fills the host cache with the hottest rows, if the steps to come read more rows than
+// that.
 func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 	if rows, wanted := t.windowRows(); int64(steps)*wanted < rows {
 		return nil
@@ -410,7 +420,8 @@ func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 	return nil
 }
 
-// Close gives up the memory and the files, of what is open. Who has slots in the Region has closed them.
+// Close gives up the memory and the files, of what is open. Who has slots in the Region has closed
+// them.
 func (t *Tiers) Close() {
 	t.heap.Close()
 	if t.spare > 0 {

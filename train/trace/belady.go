@@ -2,12 +2,14 @@ package trace
 
 import "math/bits"
 
-// belady is one cache under Belady's MIN, with rows that may pass by: of the rows that it holds and the one that was
-// just asked for, it gives up the one whose next request is the farthest (Belady 1966; Mattson et al. 1970 prove that
-// nothing misses less). It is asked for places: that of the next request for the same row, or never.
+// belady is one cache under Belady's MIN, with rows that may pass by: of the rows that it holds and
+// the one that was just asked for, it gives up the one whose next request is the farthest (Belady
+// 1966; Mattson et al. 1970 prove that nothing misses less). It is asked for places: that of the
+// next request for the same row, or never.
 //
-// A row that it holds stands for one future request, its next, and no two for the same. So the cache is a set of these
-// places: a request is a hit if its own place is in the set, and what is given up is the largest.
+// A row that it holds stands for one future request, its next, and no two for the same. So the
+// cache is a set of these places: a request is a hit if its own place is in the set, and what is
+// given up is the largest.
 type belady struct {
 	size uint32
 	now  uint32
@@ -43,8 +45,8 @@ func (b *belady) ask(next []uint32, misses []int64) {
 	misses[0] += missed
 }
 
-// places is a set of numbers: a bitmap, above it one with a bit for each of its words that is not empty, and so on up
-// to a single word.
+// places is a set of numbers: a bitmap, above it one with a bit for each of its words that is not
+// empty, and so on up to a single word.
 type places struct {
 	levels [][]uint64
 	n      uint32

@@ -6,11 +6,11 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// simulator is caches of several sizes under one policy, which are asked for the rows of a trace from the first to the
-// last.
+// simulator is caches of several sizes under one policy, which are asked for the rows of a trace
+// from the first to the last.
 type simulator interface {
-	// ask adds to misses[i] how many of requests the i-th cache did not have. Requests are rows, and of belady the
-	// places of next requests.
+	// ask adds to misses[i] how many of requests the i-th cache did not have. Requests are rows,
+	// and of belady the places of next requests.
 	ask(requests []uint32, misses []int64)
 	// close gives up the memory.
 	close()
@@ -33,9 +33,10 @@ func (s *static) ask(rows []uint32, misses []int64) {
 
 func (s *static) close() {}
 
-// lru is caches of ascending sizes that hold the rows asked for last. One list has them all, the latest row first: the
-// cache of size c holds the first c. Each row knows its zone, how many of the caches do not hold it, and each cache
-// its edge, the last row that it holds; so a request moves one row, and one past each edge in front of where that was.
+// lru is caches of ascending sizes that hold the rows asked for last. One list has them all, the
+// latest row first: the cache of size c holds the first c. Each row knows its zone, how many of the
+// caches do not hold it, and each cache its edge, the last row that it holds; so a request moves
+// one row, and one past each edge in front of where that was.
 type lru struct {
 	sizes   []uint32
 	numbers *kernels.HostBuf
@@ -114,7 +115,8 @@ func (l *lru) toFront(v uint32, z int) {
 	l.shift(z)
 }
 
-// push puts v, which is new, in front; the last row leaves a list that is as long as the largest cache.
+// push puts v, which is new, in front; the last row leaves a list that is as long as the largest
+// cache.
 func (l *lru) push(v uint32) {
 	if l.held == 0 {
 		l.first, l.last, l.zone[v] = v, v, 1
@@ -140,7 +142,8 @@ func (l *lru) link(v uint32) {
 	l.zone[v] = 1
 }
 
-// shift moves the row at the edge of each of the first z caches out of it, since a row came in front.
+// shift moves the row at the edge of each of the first z caches out of it, since a row came in
+// front.
 func (l *lru) shift(z int) {
 	for i := range z {
 		if l.held >= l.sizes[i] {
@@ -151,9 +154,9 @@ func (l *lru) shift(z int) {
 	}
 }
 
-// sieve is one cache under SIEVE: a queue of rows in the order in which they came, and a hand that goes from the
-// oldest to the newest and then from the oldest again. It takes the mark from rows that were asked for since it last
-// came by, and evicts the first that has none; there it stays.
+// sieve is one cache under SIEVE: a queue of rows in the order in which they came, and a hand that
+// goes from the oldest to the newest and then from the oldest again. It takes the mark from rows
+// that were asked for since it last came by, and evicts the first that has none; there it stays.
 type sieve struct {
 	size    uint32
 	numbers *kernels.HostBuf

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// missesOf replays batches through what simulator makes, and returns the misses of each batch and cache.
+// missesOf replays batches through what simulator makes, and returns the misses of each batch and
+// cache.
 func missesOf(t require.TestingT, dir string, nodes int, batches [][]uint32, caches int, simulator func(r *requests) simulator) []int64 {
 	r, err := newRequests(dir)
 	require.NoError(t, err)
@@ -53,8 +54,8 @@ func staticMisses(t require.TestingT, dir string, nodes int, batches [][]uint32,
 	return missesOf(t, dir, nodes, batches, len(sizes), func(*requests) simulator { return &static{sizes} })
 }
 
-// plain is a cache as plain as can be: rows in a slice, and a rule that changes it for each request and says whether it
-// hit.
+// plain is a cache as plain as can be: rows in a slice, and a rule that changes it for each request
+// and says whether it hit.
 func plain(batches [][]uint32, rule func(v uint32, place int) (hit bool)) (misses []int64) {
 	place := 0
 	for _, b := range batches {
@@ -141,8 +142,8 @@ func plainBelady(batches [][]uint32, size int) []int64 {
 	})
 }
 
-// fewest is the misses of the best of all ways to fill and empty a cache, rows passing by or not. Sets of rows are
-// bits.
+// fewest is the misses of the best of all ways to fill and empty a cache, rows passing by or not.
+// Sets of rows are bits.
 func fewest(batches [][]uint32, size int) int64 {
 	best := map[uint32]int64{0: 0} // by what the cache holds
 	for _, v := range slices.Concat(batches...) {
@@ -220,7 +221,8 @@ func TestBeladyIsOptimal(t *testing.T) {
 	})
 }
 
-// TestManyBlocks: batches that lie across blocks of the file, and places beyond two levels of bitmaps.
+// TestManyBlocks: batches that lie across blocks of the file, and places beyond two levels of
+// bitmaps.
 func TestManyBlocks(t *testing.T) {
 	const nodes, size = 3000, 100
 	var batches [][]uint32

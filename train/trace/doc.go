@@ -1,15 +1,16 @@
-// Package trace says what a sampler and a cache would do with a dataset, without training on it: how many rows batches
-// want as they grow (figure 3 of Balin et al., Cooperative Minibatching in Graph Neural Networks), how many different
-// ones several batches in a row want, and which share of their requests caches of some sizes answer under some
-// policies, as κ grows (figure 5a there).
+// Package trace says what a sampler and a cache would do with a dataset, without training on it:
+// how many rows batches want as they grow (figure 3 of Balin et al., Cooperative Minibatching in
+// Graph Neural Networks), how many different ones several batches in a row want, and which share of
+// their requests caches of some sizes answer under some policies, as κ grows (figure 5a there).
 //
-// Two things to know: [Options] says what to draw, and [Report] is what came of it; its JSON keys are stable. Start at
-// [Run].
+// Two things to know: [Options] says what to draw, and [Report] is what came of it; its JSON keys
+// are stable. Start at [Run].
 //
-// A trace is the input rows of batches, in the order in which they stand in them, each once a batch. It is drawn once
-// for each sampler and κ, by several goroutines, from the same seeds in the same order as train would have with the
-// same options, and kept in a file of 4 bytes a request whose name is gone from the start. Every policy and size is then
-// simulated from that file, request by request:
+// A trace is the input rows of batches, in the order in which they stand in them, each once a
+// batch. It is drawn once for each sampler and κ, by several goroutines, from the same seeds in the
+// same order as train would have with the same options, and kept in a file of 4 bytes a request
+// whose name is gone from the start. Every policy and size is then simulated from that file,
+// request by request:
 //
 //   - LRU by one list for all sizes, since a smaller cache holds a prefix of what a larger one does: 9 bytes a node.
 //   - SIEVE (Zhang et al., NSDI 2024) by its queue and hand: 4 bytes a node, 13 a row of the cache.
@@ -19,29 +20,34 @@
 //   - Static, the rows that stand first in the dataset: where ingest ordered nodes by how often they are read, the hot
 //     ones.
 //
-// Where there are several types of nodes, each type that batches read and that has a table is traced alone, with a file and caches
-// of its own. Batches are drawn once for all of them, and then one type is simulated after the other. Types without a table have
-// no rows to cache, and only count in how batches grow.
+// Where there are several types of nodes, each type that batches read and that has a table is
+// traced alone, with a file and caches of its own. Batches are drawn once for all of them, and then
+// one type is simulated after the other. Types without a table have no rows to cache, and only
+// count in how batches grow.
 //
-// A pass takes no more than its own arrays, and as many passes go on at once as there are workers, all of them for one type: the
-// memory is that of the largest. Results depend on no number of them.
+// A pass takes no more than its own arrays, and as many passes go on at once as there are workers,
+// all of them for one type: the memory is that of the largest. Results depend on no number of them.
 //
-// Caches begin empty, and what fills them is left out: see [Options].Steps. The topology is read from its map, so the
-// first draws of a graph that is not in memory take their time; Run ends soon after its context does, in the middle of
-// a draw, too.
+// Caches begin empty, and what fills them is left out: see [Options].Steps. The topology is read
+// from its map, so the first draws of a graph that is not in memory take their time; Run ends soon
+// after its context does, in the middle of a draw, too.
 //
 // # History
 //
-// With [Options].History it also says what a run saves that uses hidden rows of earlier steps again, in [HistoryReport]. Package history
-// decides which nodes each batch leaves out, as in training, on the same batches. Nobody trains, so the gradients that its verdicts go by
-// are a stand-in: the norm of a live node is a hash of (seed, layer, type, step, node), and the share p_grad is accepted at random.
+// With [Options].History it also says what a run saves that uses hidden rows of earlier steps
+// again, in [HistoryReport]. Package history decides which nodes each batch leaves out, as in
+// training, on the same batches. Nobody trains, so the gradients that its verdicts go by are a
+// stand-in: the norm of a live node is a hash of (seed, layer, type, step, node), and the share
+// p_grad is accepted at random.
 //
-// With History.WindowBytes a slab plans the windows of such a run by the rules of package cachetier: how many steps have their rows fit,
-// which rows are read, and what the disk takes for them and for neighbour lists, none of which are in memory. Batches are drawn once without
-// history, for all slabs of such runs, and once for each combination of settings, one after the other. No file is kept: a slab wants of each step
-// what two windows ask for.
+// With History.WindowBytes a slab plans the windows of such a run by the rules of package
+// cachetier: how many steps have their rows fit, which rows are read, and what the disk takes for
+// them and for neighbour lists, none of which are in memory. Batches are drawn once without
+// history, for all slabs of such runs, and once for each combination of settings, one after the
+// other. No file is kept: a slab wants of each step what two windows ask for.
 //
-// Memory: history.BytesPerSlot for each slot of the run at hand. For each slab the bookkeeping of a cachetier.Simulation for each table,
-// and 4 bytes for each row and list that the steps of two windows ask for, of at most 256 steps each. Without history there is a slab for each
-// number of bytes that slots take, with EqualBytes, and one more. None has rows.
+// Memory: history.BytesPerSlot for each slot of the run at hand. For each slab the bookkeeping of a
+// cachetier.Simulation for each table, and 4 bytes for each row and list that the steps of two
+// windows ask for, of at most 256 steps each. Without history there is a slab for each number of
+// bytes that slots take, with EqualBytes, and one more. None has rows.
 package trace

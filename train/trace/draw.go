@@ -26,8 +26,9 @@ type stream struct {
 	seed       uint64
 	z          func(step int) sample.Z
 
-	// expand is who says between hops what n steps from one on draw further, most of them at a time; nil: all is drawn. Then steps are
-	// given out before the next are drawn, and none are drawn together that lie on two sides of the beginning of step cut.
+	// expand is who says between hops what n steps from one on draw further, most of them at a
+	// time; nil: all is drawn. Then steps are given out before the next are drawn, and none are
+	// drawn together that lie on two sides of the beginning of step cut.
 	expand    func(first, n int) sample.Expander
 	most, cut int
 }
@@ -116,7 +117,8 @@ func (d *drawer) drawThrough(ctx context.Context, sampler *sample.Sampler, s str
 	return nil
 }
 
-// sample draws the steps of s from first on, all of one epoch, and names the place of a neighbour that does not exist.
+// sample draws the steps of s from first on, all of one epoch, and names the place of a neighbour
+// that does not exist.
 func (d *drawer) sample(ctx context.Context, sampler *sample.Sampler, e sample.Expander, s stream, first int, group []*sample.Batch) error {
 	at := first % s.epochSteps
 	if at == 0 {

@@ -173,7 +173,8 @@ func (t *way) size(ctx context.Context) (*history.Sizing, error) {
 	return sizing, err
 }
 
-// without counts steps that use nothing again, and plans their windows, in a slab for each of prefixes.
+// without counts steps that use nothing again, and plans their windows, in a slab for each of
+// prefixes.
 func (t *way) without(ctx context.Context, prefixes []int64) (StepReads, []*Windows, error) {
 	var slabs []*slab
 	defer func() {
@@ -237,8 +238,8 @@ func (t *way) eachList(do func(layer, relation int)) {
 	}
 }
 
-// with counts steps that use rows again, as v says, and plans their windows. A step is written back as soon as it is drawn: what its batch
-// shows is all that is needed of it.
+// with counts steps that use rows again, as v says, and plans their windows. A step is written back
+// as soon as it is drawn: what its batch shows is all that is needed of it.
 func (t *way) with(ctx context.Context, v variant, kept []history.Kept) (got HistoryVariant, err error) {
 	h := t.report.History
 	cache, err := history.New(history.Options{
@@ -292,11 +293,13 @@ func (t *way) with(ctx context.Context, v variant, kept []history.Kept) (got His
 	return got, nil
 }
 
-// verdictTag begins the words of a stand-in for a gradient. Other numbers of a seed begin with others: packages sample, task and history.
+// verdictTag begins the words of a stand-in for a gradient. Other numbers of a seed begin with
+// others: packages sample, task and history.
 const verdictTag = 22
 
-// verdicts stands in for the gradients of a step, which nobody has computed: the norm of a live node is a hash of (seed, layer, type, step,
-// node), uniform in 24 bits. So of each layer and type p_grad is accepted, at random and anew in each step.
+// verdicts stands in for the gradients of a step, which nobody has computed: the norm of a live
+// node is a hash of (seed, layer, type, step, node), uniform in 24 bits. So of each layer and type
+// p_grad is accepted, at random and anew in each step.
 func (t *way) verdicts(step int, p *history.Planned, b *sample.Batch) []history.Measured {
 	all := make([]history.Measured, len(p.Parts))
 	for k := range p.Parts {
@@ -368,7 +371,8 @@ func (n *counting) add(step int, b *sample.Batch, slabs []*slab) error {
 	})
 }
 
-// wanted are the nodes of a layer whose neighbours of a relation are drawn from, where they have any.
+// wanted are the nodes of a layer whose neighbours of a relation are drawn from, where they have
+// any.
 func (n *counting) wanted(b *sample.Batch, layer int, r *data.Relation) (nodes []uint32) {
 	f := &b.Layers[layer].Nodes[r.Dst]
 	for _, v := range f.Src[:f.Dst] {

@@ -37,7 +37,8 @@ type plainRow struct {
 	step int
 }
 
-// plan splits live into nodes that are computed and rows that are used, and then decides about the rows of both.
+// plan splits live into nodes that are computed and rows that are used, and then decides about the
+// rows of both.
 func (r *plainSlots) plan(i int, live []uint32) (computed []uint32) {
 	if i < r.Start {
 		return live
@@ -119,7 +120,8 @@ func (r *plainSlots) plan(i int, live []uint32) (computed []uint32) {
 	return computed
 }
 
-// plainReads is what steps of a run read and compute that uses rows again, by batches that were drawn whole.
+// plainReads is what steps of a run read and compute that uses rows again, by batches that were
+// drawn whole.
 func plainReads(t *testing.T, d *drawer, s stream, reach sample.Reach, tables []int, pools map[[2]int]*plainSlots, from int) (r StepReads, rows [][]uint32) {
 	layers := len(s.config.Fanouts)
 	r.ComputedNodes = make([]float64, layers)
@@ -183,8 +185,8 @@ func plainReads(t *testing.T, d *drawer, s stream, reach sample.Reach, tables []
 // near has counts that were added up in another way compare as equal.
 var near = gocmp.Comparer(func(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+math.Abs(a)) })
 
-// TestHistoryAgreesWithPlainOne: what steps read and compute, and what becomes of rows, from batches that are drawn whole and plain maps; and
-// the same whatever the number of workers.
+// TestHistoryAgreesWithPlainOne: what steps read and compute, and what becomes of rows, from
+// batches that are drawn whole and plain maps; and the same whatever the number of workers.
 func TestHistoryAgreesWithPlainOne(t *testing.T) {
 	one, several := graph(t, 300, nil), library(t, nil)
 	for name, c := range map[string]struct {
@@ -282,7 +284,8 @@ func TestHistoryAgreesWithPlainOne(t *testing.T) {
 	}
 }
 
-// TestHistoryThatKeepsNothing: with p_grad or t_stale of 0 a run reads and computes what one without history does.
+// TestHistoryThatKeepsNothing: with p_grad or t_stale of 0 a run reads and computes what one
+// without history does.
 func TestHistoryThatKeepsNothing(t *testing.T) {
 	ds := graph(t, 300, nil)
 	o, h := DefaultOptions(), DefaultHistory()
@@ -306,8 +309,9 @@ func TestHistoryThatKeepsNothing(t *testing.T) {
 	}
 }
 
-// TestWindowsOfHistory: the steps that fit and the rows that are read, as sets, in a slab that keeps nothing from one window to the next but
-// what is wanted again; and the disk's time by its costs.
+// TestWindowsOfHistory: the steps that fit and the rows that are read, as sets, in a slab that
+// keeps nothing from one window to the next but what is wanted again; and the disk's time by its
+// costs.
 func TestWindowsOfHistory(t *testing.T) {
 	ds := graph(t, 300, func(s *storetest.Spec) { s.Dim = 64 })
 	size := int64(ds.Features(0).RowBytes())
@@ -373,7 +377,8 @@ func TestWindowsOfHistory(t *testing.T) {
 	require.True(t, partly, "windows of several steps, and several of them")
 }
 
-// TestListsOfWindows: those of the steps of a window are read together, each once, through the gaps that are cheaper than a read.
+// TestListsOfWindows: those of the steps of a window are read together, each once, through the gaps
+// that are cheaper than a read.
 func TestListsOfWindows(t *testing.T) {
 	ds := graph(t, 300, nil)
 	g := ds.Graph(0)

@@ -10,8 +10,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/history"
 )
 
-// History says which runs are traced that use hidden rows again: one for each of TStale, HistoryLag and Slots, under each sampler and κ.
-// DefaultHistory has the defaults. What is Auto is as it is in training.
+// History says which runs are traced that use hidden rows again: one for each of TStale, HistoryLag
+// and Slots, under each sampler and κ. DefaultHistory has the defaults. What is Auto is as it is in
+// training.
 type History struct {
 	PGrad        float64 `json:"p_grad"`
 	TStale       []int   `json:"t_stale"`
@@ -21,19 +22,21 @@ type History struct {
 	// Hidden is the columns of hidden rows, which says how many bytes a slot takes.
 	Hidden int `json:"hidden"`
 
-	// WindowBytes is what feature rows have in memory, with their bookkeeping: then windows of steps are planned and what the disk would do
-	// for them, as Windows says. Default 0: none are.
+	// WindowBytes is what feature rows have in memory, with their bookkeeping: then windows of
+	// steps are planned and what the disk would do for them, as Windows says. Default 0: none are.
 	WindowBytes int64 `json:"window_bytes"`
-	// Window is the most steps of a window. Default 0: as many as fit, up to 256. A run that uses rows again has K/2 of them at most, or 1, as in
-	// training.
+	// Window is the most steps of a window. Default 0: as many as fit, up to 256. A run that uses
+	// rows again has K/2 of them at most, or 1, as in training.
 	Window int `json:"window"`
-	// EqualBytes takes the bytes of slots from WindowBytes, and has a static prefix of as many bytes beside each run that keeps rows.
+	// EqualBytes takes the bytes of slots from WindowBytes, and has a static prefix of as many
+	// bytes beside each run that keeps rows.
 	EqualBytes bool `json:"equal_bytes"`
 	// DiskCosts is what the disk takes. Default: it is measured under the largest table.
 	DiskCosts disk.Costs `json:"disk_costs"`
 }
 
-// DefaultHistory is what training has with --history, but for the start: there is nothing here that an epoch would have to teach first.
+// DefaultHistory is what training has with --history, but for the start: there is nothing here that
+// an epoch would have to teach first.
 func DefaultHistory() History {
 	s := history.Defaults()
 	return History{
@@ -41,8 +44,9 @@ func DefaultHistory() History {
 	}
 }
 
-// Slots is how many rows are kept: those of a share of the nodes of each layer and type, the hottest, or where that is 0 as many as these
-// bytes hold, of which history.Auto are as in training.
+// Slots is how many rows are kept: those of a share of the nodes of each layer and type, the
+// hottest, or where that is 0 as many as these bytes hold, of which history.Auto are as in
+// training.
 type Slots struct {
 	Share float64
 	Bytes int64
@@ -83,7 +87,8 @@ func (h *History) variants(epoch int) (all []variant) {
 	return all
 }
 
-// settled is the number of steps after which rings are as full as they get, and rows as old: none where rows never grow too old.
+// settled is the number of steps after which rings are as full as they get, and rows as old: none
+// where rows never grow too old.
 func (h *History) settled(epoch int) (steps int) {
 	for _, v := range h.variants(epoch) {
 		if stale := v.TStale; v.Reuses() && stale < maxSettled {

@@ -6,7 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// HistoryReport is what becomes of runs that use hidden rows again. Steps up to WarmupSteps fill the slots and are not counted.
+// HistoryReport is what becomes of runs that use hidden rows again. Steps up to WarmupSteps fill
+// the slots and are not counted.
 type HistoryReport struct {
 	Verdicts  string  `json:"verdicts"` // where those on gradients come from: "by a hash"
 	PGrad     float64 `json:"p_grad"`
@@ -36,12 +37,14 @@ type HistoryDraws struct {
 // StepReads is what a step reads and computes, on average.
 type StepReads struct {
 	Rows float64 `json:"rows"` // of features
-	// Lists is the neighbour lists that are drawn from, one for each node, relation and layer, where there are neighbours. It is 0 under rw,
-	// whose walks read lists that no batch shows.
+	// Lists is the neighbour lists that are drawn from, one for each node, relation and layer,
+	// where there are neighbours. It is 0 under rw, whose walks read lists that no batch shows.
 	Lists float64 `json:"lists"`
-	// ComputedNodes are those that each layer makes, the first layer's first. The last are the seeds.
+	// ComputedNodes are those that each layer makes, the first layer's first. The last are the
+	// seeds.
 	ComputedNodes []float64 `json:"computed_nodes"`
-	// Windows is there where WindowBytes are. Without history they are those of the longer slab, which has the bytes of slots as well.
+	// Windows is there where WindowBytes are. Without history they are those of the longer slab,
+	// which has the bytes of slots as well.
 	Windows *Windows `json:"windows,omitempty"`
 }
 
@@ -58,7 +61,8 @@ type HistoryVariant struct {
 	MeanAge float64 `json:"mean_age"` // of hits, in steps
 	history.Counts
 	Layers []HistoryLayer `json:"layers"`
-	// Prefix is the windows of a run without history that has a static prefix in the place of the slots, with EqualBytes.
+	// Prefix is the windows of a run without history that has a static prefix in the place of the
+	// slots, with EqualBytes.
 	Prefix *Windows `json:"prefix,omitempty"`
 }
 
@@ -74,8 +78,8 @@ type HistoryLayer struct {
 	history.Counts
 }
 
-// Windows is what steps take from the disk that are read together, as many as fit the slab. All but windows and their steps are means of a
-// step.
+// Windows is what steps take from the disk that are read together, as many as fit the slab. All but
+// windows and their steps are means of a step.
 type Windows struct {
 	SlabBytes   int64   `json:"slab_bytes"` // of rows, with their bookkeeping
 	PrefixBytes int64   `json:"prefix_bytes,omitempty"`

@@ -26,53 +26,60 @@ const (
 // Policies lists them, the one that knows least first.
 var Policies = []Policy{Static, LRU, Sieve, Belady}
 
-// Options says what to draw and to simulate. DefaultOptions has the defaults. Errors name an option by its key in braces, as
-// package run says.
+// Options says what to draw and to simulate. DefaultOptions has the defaults. Errors name an option
+// by its key in braces, as package run says.
 type Options struct {
 	Samplers []sample.Kind `json:"samplers"`
-	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every one.
+	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every
+	// one.
 	Fanouts []int `json:"fanout"`
-	// RelationFanouts are those of relations, by name or key, that have fanouts of their own; 0 draws none.
+	// RelationFanouts are those of relations, by name or key, that have fanouts of their own; 0
+	// draws none.
 	RelationFanouts map[string][]int `json:"relation_fanouts,omitempty"`
 	LayerDependency bool             `json:"layer_dependency"`
 	Poisson         bool             `json:"poisson"` // of LABOR-0
 	Walk            sample.Walk      `json:"walk"`
 	Split           string           `json:"split"` // empty where the target has one at most
-	// Target is the type of the seeds; empty where just one has a label and a split. Relation is the one relation to draw from, by
-	// name or key; empty: all of them.
+	// Target is the type of the seeds; empty where just one has a label and a split. Relation is
+	// the one relation to draw from, by name or key; empty: all of them.
 	Target   string `json:"target,omitempty"`
 	Relation string `json:"relation,omitempty"`
 	Seed     uint64 `json:"seed"`
-	// Inputs says by type what its nodes have for input, as in data.Options; others have their first table. Learnt rows are a table
-	// like any other.
+	// Inputs says by type what its nodes have for input, as in data.Options; others have their
+	// first table. Learnt rows are a table like any other.
 	Inputs map[string]string `json:"input,omitempty"`
-	// EdgeInputs says by relation which table of edges its edges have rows of, as in data.Options: a table like any other. Default none.
+	// EdgeInputs says by relation which table of edges its edges have rows of, as in data.Options:
+	// a table like any other. Default none.
 	EdgeInputs map[string][]string `json:"edge_input,omitempty"`
 
-	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as there are seeds, and
-	// from less where there are few.
+	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as
+	// there are seeds, and from less where there are few.
 	Growth []int `json:"batches"`
 
 	// Kappas are the κ of the traces: batches that share their draws. sample.Forever is all.
 	Kappas []int `json:"kappa"`
-	// Smoothed lets draws drift from one seed to the next over κ batches, so that they do not change at once.
+	// Smoothed lets draws drift from one seed to the next over κ batches, so that they do not
+	// change at once.
 	Smoothed bool `json:"-"`     // {dependent} smoothed
 	Batch    int  `json:"batch"` // seeds a batch
-	// Steps is the batches of each trace, and Epochs bounds them as well where it is not 0. Without both, 0, it is one
-	// epoch, 256 batches of it at most, and at least twice the largest finite κ up to 1024; with History at least twice as many as fill
-	// the slots, which are not counted.
+	// Steps is the batches of each trace, and Epochs bounds them as well where it is not 0. Without
+	// both, 0, it is one epoch, 256 batches of it at most, and at least twice the largest finite κ
+	// up to 1024; with History at least twice as many as fill the slots, which are not counted.
 	//
-	// Requests are counted when the caches have filled: after as many batches as ask for more different rows than the
-	// largest cache holds, half of the trace at most. Where whole periods of κ batches fit in what is left, as many
-	// are counted as fit, the last ones, so that each change of draws weighs what it does in a long run.
+	// Requests are counted when the caches have filled: after as many batches as ask for more
+	// different rows than the largest cache holds, half of the trace at most. Where whole periods
+	// of κ batches fit in what is left, as many are counted as fit, the last ones, so that each
+	// change of draws weighs what it does in a long run.
 	Steps  int `json:"steps"`
 	Epochs int `json:"epochs"`
-	// Caches are the sizes that are simulated, each under each of the policies. Of several types each has caches of these sizes of its
-	// own: a share is of its rows, and a number that is more than these all of them.
+	// Caches are the sizes that are simulated, each under each of the policies. Of several types
+	// each has caches of these sizes of its own: a share is of its rows, and a number that is more
+	// than these all of them.
 	Caches   []Capacity `json:"cache"`
 	Policies []Policy   `json:"policies"`
 
-	// History has runs traced that use hidden rows again. Then caches are only simulated where there are Caches.
+	// History has runs traced that use hidden rows again. Then caches are only simulated where
+	// there are Caches.
 	History *History `json:"history,omitempty"`
 
 	Workers int    `json:"workers"` // goroutines that draw, and passes at a time
@@ -172,7 +179,8 @@ func twice[T comparable](errs *[]error, option string, list []T) {
 	}
 }
 
-// config is how a trace of a sampler is drawn, but for the fanouts of relations, whose numbers the dataset knows.
+// config is how a trace of a sampler is drawn, but for the fanouts of relations, whose numbers the
+// dataset knows.
 func (o Options) config(kind sample.Kind, kappa int) sample.Config {
 	return sample.Config{
 		Kind: kind, Fanouts: o.Fanouts, LayerDependency: o.LayerDependency, Walk: o.Walk,
@@ -199,7 +207,8 @@ func (o Options) steps(epoch int) int {
 	return n
 }
 
-// Capacity is the size of a cache: a share of a table's rows, at least one of them, or where that is 0 a number of rows.
+// Capacity is the size of a cache: a share of a table's rows, at least one of them, or where that
+// is 0 a number of rows.
 type Capacity struct {
 	Share float64
 	Rows  int64

@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// SVG draws the report as one picture: how many rows a batch reads for each of its seeds, over its size and both on a
-// logarithmic scale, and for each sampler the miss rates over κ.
+// SVG draws the report as one picture: how many rows a batch reads for each of its seeds, over its
+// size and both on a logarithmic scale, and for each sampler the miss rates over κ.
 func (r *Report) SVG() []byte {
 	panels := []panel{r.growthPanel()}
 	for _, kind := range r.samplers() {
@@ -82,8 +82,8 @@ const (
 	letter      = 6.6 // mean width of one
 )
 
-// colours tell eight things apart, for the colour-blind as well (Okabe and Ito 2008, with a grey for their yellow,
-// which is lost on white); dashes tell apart what shares one.
+// colours tell eight things apart, for the colour-blind as well (Okabe and Ito 2008, with a grey
+// for their yellow, which is lost on white); dashes tell apart what shares one.
 var (
 	colours = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#888888"}
 	dashes  = []string{"", "7 4", "2 3", "9 3 2 3"}
@@ -107,7 +107,8 @@ type point struct{ x, y, spread float64 }
 
 type place struct{ x, line int }
 
-// axis is the range of what is shown, on a logarithmic scale or a linear one, and what is written beside it.
+// axis is the range of what is shown, on a logarithmic scale or a linear one, and what is written
+// beside it.
 type axis struct {
 	low, high float64
 	log       bool
@@ -234,8 +235,9 @@ func (r *Report) missPanel(kind sample.Kind) panel {
 	}
 }
 
-// missCurves has a curve without points for each cache of t, behind so many others. A policy of a type has a colour, and where there
-// are more of these than colours, dashes that the others have not.
+// missCurves has a curve without points for each cache of t, behind so many others. A policy of a
+// type has a colour, and where there are more of these than colours, dashes that the others have
+// not.
 func (r *Report) missCurves(t Trace, behind int) (all []curve) {
 	for i, c := range t.Caches {
 		policy, size := (behind+i)/len(r.Caches), i%len(r.Caches)

@@ -2,10 +2,12 @@ package trace
 
 import "github.com/gnnstore/gnnstore/train/sample"
 
-// Report is what Run found. Its JSON keys are stable. A row is the features of a node; what is counted in rows is a
-// number of requests for them, of which a batch makes one for each of its different nodes.
+// Report is what Run found. Its JSON keys are stable. A row is the features of a node; what is
+// counted in rows is a number of requests for them, of which a batch makes one for each of its
+// different nodes.
 //
-// What a graph of several types has alone is left out where there is one type: Types, Target, and Trace.Type.
+// What a graph of several types has alone is left out where there is one type: Types, Target, and
+// Trace.Type.
 type Report struct {
 	Dataset  string   `json:"dataset"`
 	Seal     string   `json:"seal"`
@@ -37,7 +39,8 @@ type Report struct {
 	Traces []Trace  `json:"traces"` // by sampler, then by κ, in the order in which they were asked for, then by type
 }
 
-// TypeOf is one type of nodes of several, or a table of edges by its relation and name, whose rows are its nodes.
+// TypeOf is one type of nodes of several, or a table of edges by its relation and name, whose rows
+// are its nodes.
 type TypeOf struct {
 	Type     string `json:"type"`
 	Nodes    int    `json:"nodes"`
@@ -72,8 +75,8 @@ type Growth struct {
 	Hops    []Hop       `json:"hops"`
 }
 
-// Hop is |Sˡ|, the nodes of all types that a batch has after hop l from its seeds; after the last hop, where all types have a
-// table, it is the rows that it reads.
+// Hop is |Sˡ|, the nodes of all types that a batch has after hop l from its seeds; after the last
+// hop, where all types have a table, it is the rows that it reads.
 type Hop struct {
 	Hop     int     `json:"hop"`
 	Mean    float64 `json:"mean"`
@@ -81,7 +84,8 @@ type Hop struct {
 	PerSeed float64 `json:"per_seed"`
 }
 
-// Trace is the requests of one sampler with one κ for the rows of one type, and what caches make of them.
+// Trace is the requests of one sampler with one κ for the rows of one type, and what caches make of
+// them.
 type Trace struct {
 	Sampler   sample.Kind `json:"sampler"`
 	Kappa     int         `json:"kappa"` // -1: all batches share their draws
@@ -89,8 +93,8 @@ type Trace struct {
 	Requests  int64       `json:"requests"` // of all batches
 	Batches   Batches     `json:"rows_per_batch"`
 	Different int64       `json:"different_rows"` // of the whole trace
-	// WorkingSet is how many different rows 1, 2, 4, … batches in a row want: what one read of them all, each row
-	// once, reads.
+	// WorkingSet is how many different rows 1, 2, 4, … batches in a row want: what one read of them
+	// all, each row once, reads.
 	WorkingSet []Window `json:"working_set"`
 	Overlap    Overlap  `json:"overlap"`
 
@@ -99,8 +103,8 @@ type Trace struct {
 	MeasuredSteps    int   `json:"measured_steps"`
 	WholePeriods     bool  `json:"whole_periods"` // MeasuredSteps is a multiple of κ, or κ is infinite
 	MeasuredRequests int64 `json:"measured_requests"`
-	// FirstRequests is how many of these were the first for their row, warm-up included: misses of every cache that is
-	// not filled before.
+	// FirstRequests is how many of these were the first for their row, warm-up included: misses of
+	// every cache that is not filled before.
 	FirstRequests int64   `json:"first_requests"`
 	Caches        []Cache `json:"caches"` // by policy, then by size
 }
@@ -124,7 +128,8 @@ type Overlap struct {
 	Share float64 `json:"share"` // of the rows of the later batch
 }
 
-// Window is the mean over all whole windows of so many batches, one behind the other from the start of the trace.
+// Window is the mean over all whole windows of so many batches, one behind the other from the start
+// of the trace.
 type Window struct {
 	Batches  int     `json:"batches"`
 	Windows  int     `json:"windows"`

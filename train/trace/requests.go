@@ -11,9 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// requests are the rows that the batches of a trace ask for, one after another, in a file that only this process sees:
-// its name is gone as soon as it is open, so no end of the process leaves it behind. Writing comes first, by one
-// goroutine; then any number may read.
+// requests are the rows that the batches of a trace ask for, one after another, in a file that only
+// this process sees: its name is gone as soon as it is open, so no end of the process leaves it
+// behind. Writing comes first, by one goroutine; then any number may read.
 type requests struct {
 	file  *os.File
 	block *kernels.HostBuf
@@ -113,8 +113,8 @@ func wayOut(err error) error {
 	return fmt.Errorf("file of the trace: %w", err)
 }
 
-// link replaces each request by the place of the next one for the same row, or never, from the last to the first.
-// There are as many rows as nodes.
+// link replaces each request by the place of the next one for the same row, or never, from the last
+// to the first. There are as many rows as nodes.
 func (r *requests) link(ctx context.Context, nodes int) error {
 	buf, err := kernels.NewHostBuf(4 * nodes)
 	if err != nil {
@@ -131,8 +131,8 @@ func (r *requests) link(ctx context.Context, nodes int) error {
 	})
 }
 
-// each gives visit all requests in blocks, of which the first begins at place at. To rewrite them, it goes from the
-// last block to the first, and writes what visit leaves.
+// each gives visit all requests in blocks, of which the first begins at place at. To rewrite them,
+// it goes from the last block to the first, and writes what visit leaves.
 func (r *requests) each(ctx context.Context, rewrite bool, visit func(at int64, block []uint32)) error {
 	buf, err := kernels.NewHostBuf(4 * blockLen)
 	if err != nil {
@@ -163,7 +163,8 @@ func (r *requests) each(ctx context.Context, rewrite bool, visit func(at int64, 
 	return nil
 }
 
-// inBatches gives visit all requests with the batch that they are of. Those of one batch may come in several parts.
+// inBatches gives visit all requests with the batch that they are of. Those of one batch may come
+// in several parts.
 func (r *requests) inBatches(ctx context.Context, visit func(batch int, part []uint32)) error {
 	batch := 0
 	return r.each(ctx, false, func(at int64, block []uint32) {

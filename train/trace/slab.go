@@ -16,11 +16,13 @@ type asked struct {
 	lists [][]uint32 // the nodes whose neighbours are drawn from, by hop and relation
 }
 
-// slab plans the windows of a run whose feature rows have so many bytes, step by step: a window is as many steps as have their different rows
-// fit, and what it reads are those that the windows before it did not leave. Of what lies there belady keeps what the next window needs.
-// Neighbour lists are all read, of the steps of a window and a hop together, each once.
+// slab plans the windows of a run whose feature rows have so many bytes, step by step: a window is
+// as many steps as have their different rows fit, and what it reads are those that the windows
+// before it did not leave. Of what lies there belady keeps what the next window needs. Neighbour
+// lists are all read, of the steps of a window and a hop together, each once.
 //
-// It holds what the steps of two windows ask for, 4 bytes each, and bookkeeping of a cachetier.Simulation for each table.
+// It holds what the steps of two windows ask for, 4 bytes each, and bookkeeping of a
+// cachetier.Simulation for each table.
 type slab struct {
 	most   int // steps a window
 	tables []slabTable
@@ -49,11 +51,12 @@ type window struct {
 	lists        disk.Traffic
 }
 
-// mostWindow bounds the steps of a window, so that a large slab does not hold the requests of a whole trace.
+// mostWindow bounds the steps of a window, so that a large slab does not hold the requests of a
+// whole trace.
 const mostWindow = 256
 
-// newSlab divides bytes among tables in proportion to parts, the part prefix of them for the rows that stand first. Windows have at most so
-// many steps.
+// newSlab divides bytes among tables in proportion to parts, the part prefix of them for the rows
+// that stand first. Windows have at most so many steps.
 func newSlab(tables []*data.Type, parts []float64, graphs []*store.Graph, bytes, prefix int64, most int, foresees bool, costs disk.Costs) (*slab, error) {
 	s := &slab{most: min(most, mostWindow), graphs: graphs, reader: disk.Dry(costs)}
 	for i, t := range tables {
@@ -88,7 +91,8 @@ func (s *slab) add(a *asked) {
 	s.open = append(s.open, a)
 }
 
-// takes tells whether the rows of a step fit beside those of the steps that are open, and notes them.
+// takes tells whether the rows of a step fit beside those of the steps that are open, and notes
+// them.
 func (s *slab) takes(a *asked) bool {
 	fits := true
 	for i := range s.tables {
@@ -128,7 +132,8 @@ func (s *slab) cut() {
 	}
 }
 
-// plan plans the first of the windows that are closed. Where the slab fits fewer steps than were counted, it becomes several.
+// plan plans the first of the windows that are closed. Where the slab fits fewer steps than were
+// counted, it becomes several.
 func (s *slab) plan() {
 	for left := s.windows[0]; len(left) > 0; {
 		n := len(left)
@@ -165,8 +170,8 @@ func (s *slab) listsOf(i int, steps []*asked) (t disk.Traffic) {
 	return t
 }
 
-// finish plans what is left, and says what the windows took that began at step from or later. The last one is left out, which the end of the
-// trace cuts short, unless it is the only one.
+// finish plans what is left, and says what the windows took that began at step from or later. The
+// last one is left out, which the end of the trace cuts short, unless it is the only one.
 func (s *slab) finish(from int) *Windows {
 	s.cut()
 	for len(s.windows) > 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// table is the rows of one type that caches can hold, or those of edges: batches read it, and it has features, or is the only type.
+// table is the rows of one type that caches can hold, or those of edges: batches read it, and it
+// has features, or is the only type.
 type table struct {
 	number int    // among the inputs of a batch
 	name   string // empty where it is the only one
@@ -16,7 +17,8 @@ type table struct {
 	sizes  []uint32 // of asked, ascending
 }
 
-// openTables finds the tables that batches read, with the sizes of their caches, and reports all types.
+// openTables finds the tables that batches read, with the sizes of their caches, and reports all
+// types.
 func (r *run) openTables() error {
 	types, rows, largest := slices.Concat(r.data.Types, r.data.EdgeTables), 0, 0
 	read := slices.Concat(r.reach.Types[0], r.data.DrawnTables(r.reach.Drawn()))
@@ -74,8 +76,8 @@ func (r *run) openTables() error {
 	return nil
 }
 
-// warmup is how many batches come before those that are counted, as Options.Steps says. fresh is the first requests of
-// each.
+// warmup is how many batches come before those that are counted, as Options.Steps says. fresh is
+// the first requests of each.
 func (t *table) warmup(fresh []int64, kappa int) int {
 	warm, held := 0, int64(0)
 	for warm < len(fresh)/2 && len(t.sizes) > 0 && held < int64(t.sizes[len(t.sizes)-1]) {

@@ -14,9 +14,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Run draws and simulates what o says of ds. It holds 8 bytes a seed and, while it draws, the batches of its workers, which to
-// number their nodes take up to 4 bytes a node each. Afterwards it holds as many of the passes that the package comment
-// describes as there are workers, all of the same type; on disk, 4 bytes a request of what was drawn for one sampler and κ. With
+// Run draws and simulates what o says of ds. It holds 8 bytes a seed and, while it draws, the
+// batches of its workers, which to number their nodes take up to 4 bytes a node each. Afterwards it
+// holds as many of the passes that the package comment describes as there are workers, all of the
+// same type; on disk, 4 bytes a request of what was drawn for one sampler and κ. With
 // Options.History see there, too.
 func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
@@ -62,8 +63,8 @@ type run struct {
 	report     Report
 }
 
-// check compares what is drawn from with what was sealed, checksums and contents, as verify does: the topology, and what seeds
-// come from.
+// check compares what is drawn from with what was sealed, checksums and contents, as verify does:
+// the topology, and what seeds come from.
 func (r *run) check(ctx context.Context, ds *store.Dataset) error {
 	m, target := ds.Manifest(), r.data.Types[r.data.Target].Name
 	wanted := map[string]bool{}
@@ -160,7 +161,8 @@ func (r *run) show(stage string, done, total int64, unit string) {
 	}
 }
 
-// trials is how many batches of each size are drawn for the growth curve, and student the t of 95 % for as many.
+// trials is how many batches of each size are drawn for the growth curve, and student the t of 95 %
+// for as many.
 const (
 	trials  = 16
 	student = 2.131 // 15 degrees of freedom
@@ -304,8 +306,8 @@ type pass struct {
 	start  func() (simulator, error)
 }
 
-// simulate gives the misses of all caches of a table in the batches from the given one on. Afterwards requests hold the places of
-// next ones.
+// simulate gives the misses of all caches of a table in the batches from the given one on.
+// Afterwards requests hold the places of next ones.
 func (r *run) simulate(ctx context.Context, t *table, requests *requests, from int, name string) (map[cache]int64, error) {
 	nodes, misses := t.nodes, map[cache]int64{}
 	var byRow, byPlace []pass

@@ -23,7 +23,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// graph is a dataset of so many nodes with lists of up to 30 neighbours, every third a training node.
+// graph is a dataset of so many nodes with lists of up to 30 neighbours, every third a training
+// node.
 func graph(t *testing.T, nodes int, change func(s *storetest.Spec)) *store.Dataset {
 	rng := rand.New(rand.NewPCG(3, uint64(nodes)))
 	s := storetest.Spec{Nodes: nodes, Neighbors: make([][]uint32, nodes)}
@@ -95,7 +96,8 @@ func plainOverlap(batches [][]uint32, kappa int) (o Overlap) {
 	return o
 }
 
-// plainReport is what a trace of these batches and caches of these sizes says, by sets and plain caches.
+// plainReport is what a trace of these batches and caches of these sizes says, by sets and plain
+// caches.
 func plainReport(batches [][]uint32, kappa int, sizes []int) Trace {
 	steps, warm := len(batches), 0
 	for warm < steps/2 && distinct(batches[:warm]) < float64(slices.Max(sizes)) {
@@ -146,8 +148,8 @@ func plainReport(batches [][]uint32, kappa int, sizes []int) Trace {
 	return r
 }
 
-// TestReportAgreesWithPlainOne: every number of a trace, from batches drawn one after another, sets and plain caches;
-// and the same report whatever the number of workers.
+// TestReportAgreesWithPlainOne: every number of a trace, from batches drawn one after another, sets
+// and plain caches; and the same report whatever the number of workers.
 func TestReportAgreesWithPlainOne(t *testing.T) {
 	ds := graph(t, 300, nil)
 	o := DefaultOptions()
@@ -282,8 +284,8 @@ func TestBadDatasets(t *testing.T) {
 	require.ErrorContains(t, err, "neighbors.u32 at 0x1000: the checksum of this page is ")
 }
 
-// TestCancel: at each report of progress the run ends, and leaves no file. The last seven are of passes, which may all
-// be over.
+// TestCancel: at each report of progress the run ends, and leaves no file. The last seven are of
+// passes, which may all be over.
 func TestCancel(t *testing.T) {
 	ds := graph(t, 600, nil)
 	o := DefaultOptions()
@@ -392,8 +394,8 @@ func drawn(t *testing.T, r *Report) string {
 	return svg
 }
 
-// TestPicture: XML that is well formed, whatever the dataset is called, with every curve and nothing outside of the
-// picture.
+// TestPicture: XML that is well formed, whatever the dataset is called, with every curve and
+// nothing outside of the picture.
 func TestPicture(t *testing.T) {
 	r := &Report{Dataset: `runs/<a> & "b".gnn`, Fanouts: []int{15, -1}, Batch: 1000, Steps: 128, Caches: []Size{{Asked: "5%"}, {Asked: "60000"}}}
 	for i, kind := range sample.Kinds {

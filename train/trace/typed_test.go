@@ -51,8 +51,8 @@ func librarySampler(ds *store.Dataset, c sample.Config) *sample.Sampler {
 	return sample.NewTyped(schema, lists, c, 1)
 }
 
-// plainTyped draws the batches of a trace one after another, and gives for each the nodes of its layers, the input layer's first,
-// by type.
+// plainTyped draws the batches of a trace one after another, and gives for each the nodes of its
+// layers, the input layer's first, by type.
 func plainTyped(t *testing.T, ds *store.Dataset, s *sample.Sampler, z func(step int) sample.Z, batch, steps int, whole bool) (batches [][][][]uint32) {
 	seeds := ds.Split(0).Train
 	for epoch := 1; ; epoch++ {
@@ -89,8 +89,9 @@ func typedOptions(t *testing.T) Options {
 	return o
 }
 
-// TestTypedReportAgreesWithPlainOne: every number of the traces of each table, from batches drawn one after another, sets and plain
-// caches; how batches of all types grow; and the same report whatever the number of workers.
+// TestTypedReportAgreesWithPlainOne: every number of the traces of each table, from batches drawn
+// one after another, sets and plain caches; how batches of all types grow; and the same report
+// whatever the number of workers.
 func TestTypedReportAgreesWithPlainOne(t *testing.T) {
 	ds, o := library(t, nil), typedOptions(t)
 	r, err := Run(context.Background(), ds, o)
@@ -266,7 +267,8 @@ func TestTypedBadDatasets(t *testing.T) {
 	}
 }
 
-// TestTypedPicture: a curve for each type, policy and size, no two of which look alike, and each κ written once.
+// TestTypedPicture: a curve for each type, policy and size, no two of which look alike, and each κ
+// written once.
 func TestTypedPicture(t *testing.T) {
 	r, err := Run(context.Background(), library(t, nil), typedOptions(t))
 	require.NoError(t, err)
@@ -288,7 +290,8 @@ func TestTypedPicture(t *testing.T) {
 	require.Len(t, looks, 4*2*len(Policies))
 }
 
-// TestLearntRows: rows that a run would learn are a table like the others, and the traces of those are what they were.
+// TestLearntRows: rows that a run would learn are a table like the others, and the traces of those
+// are what they were.
 func TestLearntRows(t *testing.T) {
 	ds, o := library(t, nil), typedOptions(t)
 	plain, err := Run(t.Context(), ds, o)

@@ -1,5 +1,5 @@
-// Package policytest has the rules of package policy in plain maps, a row at a time. Package policy must agree with it, and so
-// must the tiers that go by it. Start at [Oracle.Change].
+// Package policytest has the rules of package policy in plain maps, a row at a time. Package policy
+// must agree with it, and so must the tiers that go by it. Start at [Oracle.Change].
 package policytest
 
 import (

@@ -1,12 +1,15 @@
-// Package extsort sorts more records than fit in memory: it parts them into buckets on disk by ranges of their keys, so that
-// each bucket fits, and whoever reads the buckets one after another reads the records in order.
+// Package extsort sorts more records than fit in memory: it parts them into buckets on disk by
+// ranges of their keys, so that each bucket fits, and whoever reads the buckets one after another
+// reads the records in order.
 //
-// An [Area] is the directory. A [Writer] parts records into [Bucket]s, from any number of goroutines with an [Appender]
-// each; [Area.Load] brings a bucket into memory, and [Area.Each] streams one. [Texts] sorts texts of any length, by merging.
-// Files are written and read around the page cache where the file system can: through it, writing was bound by the
-// processor at a fifth of the speed (334 MB/s against 1.5 GB/s on the machine where this was measured).
+// An [Area] is the directory. A [Writer] parts records into [Bucket]s, from any number of
+// goroutines with an [Appender] each; [Area.Load] brings a bucket into memory, and [Area.Each]
+// streams one. [Texts] sorts texts of any length, by merging. Files are written and read around the
+// page cache where the file system can: through it, writing was bound by the processor at a fifth
+// of the speed (334 MB/s against 1.5 GB/s on the machine where this was measured).
 //
-// Records have a fixed width and no meaning here. An Area and its methods are safe for concurrent use.
+// Records have a fixed width and no meaning here. An Area and its methods are safe for concurrent
+// use.
 package extsort
 
 import (
@@ -21,7 +24,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// sector is what sizes and places of direct transfers are multiples of; so are buffers that Load and Each fill.
+// sector is what sizes and places of direct transfers are multiples of; so are buffers that Load
+// and Each fill.
 const sector = 4096
 
 // Area is a directory of buckets.
@@ -97,8 +101,8 @@ func RoundUp(bytes int64) int64 { return (bytes + sector - 1) / sector * sector 
 // readStep is the size of one read: 1 to 4 MiB were level, 256 KiB took a fifth longer.
 const readStep = 2 << 20
 
-// Load fills dst with bytes of the bucket from offset at on, a multiple of 4096; dst has room for RoundUp(n), lies on a
-// page (as a [kernels.HostBuf] does), and is returned cut to n.
+// Load fills dst with bytes of the bucket from offset at on, a multiple of 4096; dst has room for
+// RoundUp(n), lies on a page (as a [kernels.HostBuf] does), and is returned cut to n.
 func (a *Area) Load(b Bucket, at, n int64, dst []byte) ([]byte, error) {
 	if at+n > b.Bytes || RoundUp(n) > int64(len(dst)) || at%sector != 0 {
 		panic("extsort: Load past the end of a bucket or a buffer")
@@ -151,7 +155,8 @@ func (a *Area) open(b Bucket) (vfs.File, error) {
 	return f, nil
 }
 
-// Each streams a bucket of records of width bytes through buf, in chunks of whole records. buf is made by [Area.Buffer].
+// Each streams a bucket of records of width bytes through buf, in chunks of whole records. buf is
+// made by [Area.Buffer].
 func (a *Area) Each(b Bucket, width int, buf []byte, visit func(records []byte) error) error {
 	step := Chunk(width, len(buf))
 	for at := int64(0); at < b.Bytes; at += step {

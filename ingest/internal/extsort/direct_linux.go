@@ -5,7 +5,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setDirect asks that transfers of f go around the page cache, or not. Where that is not to be had, they go through it.
+// setDirect asks that transfers of f go around the page cache, or not. Where that is not to be had,
+// they go through it.
 func setDirect(f vfs.File, on bool) {
 	fd := f.Fd()
 	if fd == vfs.InvalidFd {

@@ -78,7 +78,8 @@ func fill(t require.TestingT, a *Area, name string, r *Ranges, width int, record
 	return buckets
 }
 
-// TestSorter: whatever there is to sort, in however little memory, it comes out as slices.Sort has it.
+// TestSorter: whatever there is to sort, in however little memory, it comes out as slices.Sort has
+// it.
 func TestSorter(t *testing.T) {
 	onDisk, inMemory := area(t), At(vfs.NewMem(), "spill")
 	require.NoError(t, inMemory.fs.MkdirAll("spill", 0o777))
@@ -167,7 +168,8 @@ func TestSorter(t *testing.T) {
 	})
 }
 
-// TestOneEdge: a single key beyond the memory comes by its numbers, or streams where nothing rides on it.
+// TestOneEdge: a single key beyond the memory comes by its numbers, or streams where nothing rides
+// on it.
 func TestOneEdge(t *testing.T) {
 	a := area(t)
 	for _, width := range []int{8, 16} {
@@ -238,7 +240,8 @@ func TestPlacer(t *testing.T) {
 	})
 }
 
-// TestDiskFails fails the n-th operation for every n: the error comes back, nothing hangs, no goroutine stays.
+// TestDiskFails fails the n-th operation for every n: the error comes back, nothing hangs, no
+// goroutine stays.
 func TestDiskFails(t *testing.T) {
 	for n := int32(0); ; n++ {
 		inj := errorfs.OnIndex(n)
@@ -319,8 +322,8 @@ func BenchmarkSorter(b *testing.B) {
 	b.ReportMetric(float64(n)*float64(b.N)/b.Elapsed().Seconds()/1e6, "Medges/s")
 }
 
-// TestMemoryThatLiesElsewhere: transfers around the page cache want memory on a sector; where a buffer does not lie so, as
-// under the race detector, they go through it.
+// TestMemoryThatLiesElsewhere: transfers around the page cache want memory on a sector; where a
+// buffer does not lie so, as under the race detector, they go through it.
 func TestMemoryThatLiesElsewhere(t *testing.T) {
 	a := area(t)
 	kept, err := a.Keep("x", bytes.Repeat([]byte("0123456789"), 1000))

@@ -7,10 +7,12 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Placer takes rows of equal width in any order and gives them back in the order of their places, which are 0…rows-1. What
-// fits in memory stays there; more goes through an [Area]. Rows that were never put are zeros.
+// Placer takes rows of equal width in any order and gives them back in the order of their places,
+// which are 0…rows-1. What fits in memory stays there; more goes through an [Area]. Rows that were
+// never put are zeros.
 //
-// One goroutine puts. Then Close, and [Area.Placed] as often as wanted where it spilled, or Each once where it did not.
+// One goroutine puts. Then Close, and [Area.Placed] as often as wanted where it spilled, or Each
+// once where it did not.
 type Placer struct {
 	rows  int64
 	width int
@@ -107,7 +109,8 @@ func (p *Placer) Free() {
 	}
 }
 
-// Placed gives back the rows that a Placer of the same rows, width and memory spilled, some at a time.
+// Placed gives back the rows that a Placer of the same rows, width and memory spilled, some at a
+// time.
 func (a *Area) Placed(buckets []Bucket, rows int64, width int, memory int64, emit func(first int64, rows []byte) error) error {
 	parts, _ := placement(rows, width, memory)
 	all := EvenRanges(uint64(rows), parts)

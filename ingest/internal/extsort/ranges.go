@@ -16,7 +16,8 @@ type Ranges struct {
 // indexBits make an index of 128 KiB, in which a look-up is right or off by few.
 const indexBits = 16
 
-// NewRanges takes the starts of ranges over 0…n-1; those that are not above the one before are left out.
+// NewRanges takes the starts of ranges over 0…n-1; those that are not above the one before are left
+// out.
 func NewRanges(starts []uint32, n uint64) *Ranges {
 	r := &Ranges{starts: []uint32{0}, n: n}
 	for _, s := range starts {
@@ -48,7 +49,8 @@ func EvenRanges(n uint64, k int) *Ranges {
 	return NewRanges(starts, n)
 }
 
-// Quantiles are k ranges that hold about equally many of the sample, and none more than maxWidth numbers. It sorts sample.
+// Quantiles are k ranges that hold about equally many of the sample, and none more than maxWidth
+// numbers. It sorts sample.
 func Quantiles(sample []uint32, n uint64, k int, maxWidth uint64) *Ranges {
 	slices.Sort(sample)
 	starts := []uint32{0}

@@ -12,7 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Order is what records sort by: one number, and where that is equal the other. No two records have both alike.
+// Order is what records sort by: one number, and where that is equal the other. No two records have
+// both alike.
 type Order func(record []byte) (first, second uint64)
 
 // order is what a record sorts by, and where it is.
@@ -23,8 +24,9 @@ type order struct {
 
 const orderBytes = 24
 
-// SortRuns sorts the records of logs, as many at a time as fit in memory, into runs: buckets that are sorted each by itself, named after
-// name. sorted is called with numbers of records, from several goroutines. The logs stay.
+// SortRuns sorts the records of logs, as many at a time as fit in memory, into runs: buckets that
+// are sorted each by itself, named after name. sorted is called with numbers of records, from
+// several goroutines. The logs stay.
 func (a *Area) SortRuns(ctx context.Context, name string, logs []Bucket, width int, memory int64, workers int, by Order, sorted func(n int)) ([]Bucket, error) {
 	each := memory/int64(workers) - WriterBytes(1, MinBlock)
 	step := Chunk(width, int(min(max(each, 0)*int64(width)/int64(width+orderBytes), 1<<30)))
@@ -103,7 +105,8 @@ func (a *Area) writeRun(name string, each func(put func(record []byte)) error) (
 
 var merges atomic.Int64 // numbers the files of merges
 
-// MergeRuns visits the records of runs in order, in about so much memory. A record is lent for the call. The runs stay.
+// MergeRuns visits the records of runs in order, in about so much memory. A record is lent for the
+// call. The runs stay.
 func (a *Area) MergeRuns(runs []Bucket, width int, memory int64, by Order, visit func(record []byte) error) error {
 	least := max(Chunk(width, 1), sector)
 	for ways := int(max(2, memory/least)); len(runs) > ways; {

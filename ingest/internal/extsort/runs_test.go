@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRuns: runs that are merged, in as many rounds as little memory takes, are what sorting makes of all.
+// TestRuns: runs that are merged, in as many rounds as little memory takes, are what sorting makes
+// of all.
 func TestRuns(t *testing.T) {
 	by := func(record []byte) (first, second uint64) {
 		return uint64(record[0]), binary.LittleEndian.Uint64(record[1:])

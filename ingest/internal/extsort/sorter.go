@@ -11,9 +11,10 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Key is what the records of a [Sorter] begin with, eight bytes, little-endian: a list in the upper half and an item of it
-// in the lower. Wider records go on with a number, eight bytes as well, by which those of one key sort, and then anything. Records that
-// have both in common are few and alike.
+// Key is what the records of a [Sorter] begin with, eight bytes, little-endian: a list in the upper
+// half and an item of it in the lower. Wider records go on with a number, eight bytes as well, by
+// which those of one key sort, and then anything. Records that have both in common are few and
+// alike.
 type Key = uint64
 
 // MakeKey joins the two.
@@ -93,9 +94,10 @@ func (s *Sorter) Close() {
 	}
 }
 
-// Runs sorts what lies between keys first and last, both included, in one bucket of each input, and calls visit with a Run
-// of each input over the same lists, again and again until all is seen, in ascending order. A list may go on in the next
-// call. Buckets that do not fit are parted further on disk, and stay.
+// Runs sorts what lies between keys first and last, both included, in one bucket of each input, and
+// calls visit with a Run of each input over the same lists, again and again until all is seen, in
+// ascending order. A list may go on in the next call. Buckets that do not fit are parted further on
+// disk, and stay.
 func (s *Sorter) Runs(inputs []Bucket, first, last Key, visit func([]Run) error) error {
 	total := int64(0)
 	for _, b := range inputs {
@@ -161,8 +163,8 @@ func asKeys(b []byte) []Key {
 	return unsafe.Slice((*Key)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/8)
 }
 
-// sortKeys is a counting sort by list, then a sort of each list. counts has one entry more than there are lists, and becomes
-// their lengths. keys are scratch afterwards.
+// sortKeys is a counting sort by list, then a sort of each list. counts has one entry more than
+// there are lists, and becomes their lengths. keys are scratch afterwards.
 func sortKeys(keys []Key, list uint32, counts, out []uint32) bool {
 	clear(counts)
 	lists := uint32(len(counts) - 1)
@@ -356,8 +358,8 @@ func (s *Sorter) split(inputs []Bucket, first, last Key, total int64, visit func
 	return nil
 }
 
-// part puts each record of a bucket in one of so many, as of says; less than 0 is a record that cannot be there. Buckets come
-// back with an error, too.
+// part puts each record of a bucket in one of so many, as of says; less than 0 is a record that
+// cannot be there. Buckets come back with an error, too.
 func (s *Sorter) part(b Bucket, buckets int, of func(record []byte) int) ([]Bucket, error) {
 	buf, err := Buffer(s.width, 1<<20)
 	if err != nil {

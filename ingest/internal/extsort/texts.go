@@ -13,7 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Texts are kept in buckets as records of two bytes of length, the text, and a value of four bytes, little-endian.
+// Texts are kept in buckets as records of two bytes of length, the text, and a value of four bytes,
+// little-endian.
 
 // MaxText is the length of the longest text.
 const MaxText = 1<<16 - 1
@@ -101,7 +102,8 @@ func (r *textReader) next() error {
 	}
 }
 
-// TextSorter sorts texts with a value each: it fills memory, sorts, writes a run, and merges the runs. One goroutine uses it.
+// TextSorter sorts texts with a value each: it fills memory, sorts, writes a run, and merges the
+// runs. One goroutine uses it.
 type TextSorter struct {
 	area   *Area
 	name   string
@@ -112,7 +114,8 @@ type TextSorter struct {
 	made   int
 }
 
-// place is a text in the arena: its first eight bytes for quick comparison, and where its record begins.
+// place is a text in the arena: its first eight bytes for quick comparison, and where its record
+// begins.
 type place struct {
 	first uint64
 	at    uint32
@@ -195,7 +198,8 @@ func (s *TextSorter) write(each func(put func(text []byte, value uint32) error) 
 	return run, err
 }
 
-// Sorted visits every text in ascending order, equal ones by their values, and ends the sorting. text is lent for the call.
+// Sorted visits every text in ascending order, equal ones by their values, and ends the sorting.
+// text is lent for the call.
 func (s *TextSorter) Sorted(visit func(text []byte, value uint32) error) error {
 	if len(s.runs) == 0 {
 		s.sort()

@@ -14,18 +14,19 @@ import (
 )
 
 const (
-	// stageBytes is what an Appender collects for a bucket before it takes the bucket's lock: 512 buckets of them are
-	// 1 MiB, half of a second-level cache.
+	// stageBytes is what an Appender collects for a bucket before it takes the bucket's lock: 512
+	// buckets of them are 1 MiB, half of a second-level cache.
 	stageBytes = 2048
-	// MinBlock and MaxBlock bound the writes. Below 256 KiB a disk is bound by the number of writes; above 1 MiB nothing was
-	// gained.
+	// MinBlock and MaxBlock bound the writes. Below 256 KiB a disk is bound by the number of
+	// writes; above 1 MiB nothing was gained.
 	MinBlock = 256 << 10
 	MaxBlock = 1 << 20
 	// writers is the number of writes under way: two to four saturate a virtual disk.
 	writers = 3
 )
 
-// Writer parts records into buckets. Append from many goroutines, each with an Appender of its own, then Close.
+// Writer parts records into buckets. Append from many goroutines, each with an Appender of its own,
+// then Close.
 type Writer struct {
 	area    *Area
 	name    string
@@ -56,8 +57,8 @@ type blockWrite struct {
 // WriterBytes is the memory of a Writer of buckets with blocks of block bytes.
 func WriterBytes(buckets, block int) int64 { return int64(buckets+writers+1) * int64(block) }
 
-// NewWriter begins buckets that are named after name. It takes WriterBytes(buckets, block) of memory; block is a multiple
-// of 4096.
+// NewWriter begins buckets that are named after name. It takes WriterBytes(buckets, block) of
+// memory; block is a multiple of 4096.
 func (a *Area) NewWriter(name string, buckets, block int) (*Writer, error) {
 	mem, err := kernels.NewHostBuf(int(WriterBytes(buckets, block)))
 	if err != nil {

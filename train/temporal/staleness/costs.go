@@ -2,8 +2,9 @@ package staleness
 
 import "math"
 
-// The stages of a step, in order. Page brings rows from disk ahead of their step, those of state as well, whatever their values will be. Features
-// and State copy them for it, and share a reader: of all steps, one of the two runs at a time.
+// The stages of a step, in order. Page brings rows from disk ahead of their step, those of state as
+// well, whatever their values will be. Features and State copy them for it, and share a reader: of
+// all steps, one of the two runs at a time.
 const (
 	Sample = iota
 	Page
@@ -17,13 +18,14 @@ const (
 // Costs is what one step takes. All times have one unit, any.
 type Costs struct {
 	Stage [Stages]float64
-	// Forward is how far into Train the new state is known, for early publication: the state is then visible Publication later, and
-	// the rest of Train goes on meanwhile. Stage[Publish] is then what is left to do off the way, such as writing records to their
-	// table. Default: state is visible after Stage[Publish].
+	// Forward is how far into Train the new state is known, for early publication: the state is
+	// then visible Publication later, and the rest of Train goes on meanwhile. Stage[Publish] is
+	// then what is left to do off the way, such as writing records to their table. Default: state
+	// is visible after Stage[Publish].
 	Early                bool
 	Forward, Publication float64
-	// Compute is the processor time of all stages together, without what they wait, and Cores the processors that they share.
-	// Default: each stage has a processor of its own.
+	// Compute is the processor time of all stages together, without what they wait, and Cores the
+	// processors that they share. Default: each stage has a processor of its own.
 	Compute float64
 	Cores   int
 }
@@ -57,20 +59,23 @@ func (c Costs) cycle() float64 {
 // Period is that of a step in a pipeline that is full, with staleness k, at least 1.
 func (c Costs) Period(k int) float64 { return max(c.Limit(), c.cycle()/float64(k)) }
 
-// PeriodInFlight is that of a step where steps are not staggered by state, but where at most n are under way at a time, each from its first
-// stage to its last.
+// PeriodInFlight is that of a step where steps are not staggered by state, but where at most n are
+// under way at a time, each from its first stage to its last.
 func (c Costs) PeriodInFlight(n int) float64 { return max(c.Limit(), c.Serial()/float64(n)) }
 
-// Best is the least k whose period is Limit. 1 means that the plain loop's results come at full speed.
+// Best is the least k whose period is Limit. 1 means that the plain loop's results come at full
+// speed.
 func (c Costs) Best() int { return c.Within(0) }
 
-// Within is the least k whose period is at most 1 + share times Limit: costs that were measured are known to some share alone.
+// Within is the least k whose period is at most 1 + share times Limit: costs that were measured are
+// known to some share alone.
 func (c Costs) Within(share float64) int { return c.least(c.cycle() / (1 + share)) }
 
 // InFlight is how many steps must be under way for a period of Limit.
 func (c Costs) InFlight() int { return c.least(c.Serial()) }
 
-// least is the least n ≥ 1 with work/n ≤ Limit. A quotient that rounding has put a hair above an integer counts as the integer.
+// least is the least n ≥ 1 with work/n ≤ Limit. A quotient that rounding has put a hair above an
+// integer counts as the integer.
 func (c Costs) least(work float64) int {
 	limit := c.Limit()
 	if !(limit > 0) {

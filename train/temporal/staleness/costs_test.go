@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// paper is the stages of fifteen runs in percent of a serial step (MSPipe, tables 1, 5 and 6), and what follows from them: the least
-// staleness and steps in flight of full speed, and that speed over the serial loop's.
+// paper is the stages of fifteen runs in percent of a serial step (MSPipe, tables 1, 5 and 6), and
+// what follows from them: the least staleness and steps in flight of full speed, and that speed
+// over the serial loop's.
 var paper = []struct {
 	run            string
 	stage          [Stages]float64
@@ -62,13 +63,15 @@ func random() (all []Costs) {
 	return all
 }
 
-// period is the mean of a step's time over the second half of a schedule, in whole cycles of 1 to 4 steps.
+// period is the mean of a step's time over the second half of a schedule, in whole cycles of 1 to 4
+// steps.
 func period(s []Step) float64 {
 	n := len(s)
 	return (s[n-1].End[Publish] - s[n-1-n/24*12].End[Publish]) / float64(n/24*12)
 }
 
-// inFlight is the schedule of n steps of which at most p are under way, without any wait for state: a reference loop.
+// inFlight is the schedule of n steps of which at most p are under way, without any wait for state:
+// a reference loop.
 func inFlight(c Costs, n, p int) []Step {
 	s := make([]Step, n)
 	for i := range s {
@@ -120,7 +123,8 @@ func TestEarlyPublication(t *testing.T) {
 	}
 }
 
-// TestCores: processors that the stages share are a resource as well, and where they are the limit, k = 1 is often enough.
+// TestCores: processors that the stages share are a resource as well, and where they are the limit,
+// k = 1 is often enough.
 func TestCores(t *testing.T) {
 	c := Costs{Stage: [Stages]float64{1, 0, 1, 1, 4, 2}, Compute: 8, Cores: 1}
 	require.Equal(t, 8.0, c.Limit())

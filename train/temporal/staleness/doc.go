@@ -1,20 +1,26 @@
-// Package staleness answers how many steps old the state of nodes may be, so that training on a stream never waits for it.
+// Package staleness answers how many steps old the state of nodes may be, so that training on a
+// stream never waits for it.
 //
-// A network for streams keeps state of each node, which every step reads and rewrites. A step has six stages: it samples, pages rows in from
-// disk, fetches features, fetches state, trains, and publishes the new state. Stages of different steps overlap. With a staleness of k, step i
-// sees all updates of steps up to i-k and none of later ones. k = 1 is the plain loop, and a larger k lets the fetch of state begin earlier.
-// This is the pipeline of MSPipe (arXiv 2402.15113, section 4), which has no paging.
+// A network for streams keeps state of each node, which every step reads and rewrites. A step has
+// six stages: it samples, pages rows in from disk, fetches features, fetches state, trains, and
+// publishes the new state. Stages of different steps overlap. With a staleness of k, step i sees
+// all updates of steps up to i-k and none of later ones. k = 1 is the plain loop, and a larger k
+// lets the fetch of state begin earlier. This is the pipeline of MSPipe (arXiv 2402.15113, section
+// 4), which has no paging.
 //
-// Three things to know. [Costs] says what the stages take, and has the closed forms: the period of a step for any k, and the least k
-// that reaches the best period. [Costs.Plan] and [Costs.Constant] follow the stages step by step, as a forecast to show. [Overlap]
-// counts how much of what steps read was rewritten by the steps just before, which bounds k by what accuracy bears. The k to train with is the
-// smaller of [Costs.Best] and [Overlap.Most]. [Realised] counts the same while training at one k.
+// Three things to know. [Costs] says what the stages take, and has the closed forms: the period of
+// a step for any k, and the least k that reaches the best period. [Costs.Plan] and [Costs.Constant]
+// follow the stages step by step, as a forecast to show. [Overlap] counts how much of what steps
+// read was rewritten by the steps just before, which bounds k by what accuracy bears. The k to
+// train with is the smaller of [Costs.Best] and [Overlap.Most]. [Realised] counts the same while
+// training at one k.
 //
-// Everything here is a function of its arguments, and knows no graph, no clock and no pipeline. An Overlap or a
-// Realised is used by one goroutine.
+// Everything here is a function of its arguments, and knows no graph, no clock and no pipeline. An
+// Overlap or a Realised is used by one goroutine.
 //
 // # Why not
 //
-// Plan chooses k step by step, as the paper does, and training does not use it: results would depend on measured times step by step.
-// A constant k of [Costs.Best] has the same period once the pipeline is full.
+// Plan chooses k step by step, as the paper does, and training does not use it: results would
+// depend on measured times step by step. A constant k of [Costs.Best] has the same period once the
+// pipeline is full.
 package staleness

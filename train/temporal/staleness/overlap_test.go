@@ -68,7 +68,8 @@ func TestOverlap(t *testing.T) {
 	require.Less(t, most, steps)
 }
 
-// TestOverlapOfWikipedia finds what is known of the stream's training part, with batches of 600, ten neighbours and negatives among all nodes.
+// TestOverlapOfWikipedia finds what is known of the stream's training part, with batches of 600,
+// ten neighbours and negatives among all nodes.
 func TestOverlapOfWikipedia(t *testing.T) {
 	dir := os.Getenv("GNNSTORE_DATA")
 	if dir == "" {

@@ -1,7 +1,8 @@
 package staleness
 
-// Realised counts, while training at one staleness, which share of the nodes read had state that steps changed which must not be seen yet: what
-// Overlap.Share says of all k at once. It remembers what that many steps wrote, and nothing of other nodes.
+// Realised counts, while training at one staleness, which share of the nodes read had state that
+// steps changed which must not be seen yet: what Overlap.Share says of all k at once. It remembers
+// what that many steps wrote, and nothing of other nodes.
 type Realised struct {
 	Counted
 	step  int
@@ -9,7 +10,8 @@ type Realised struct {
 	wrote [][]uint32     // by step, again and again
 }
 
-// Counted is the steps that a Realised has counted, and the sum of their shares. Its JSON keys are stable.
+// Counted is the steps that a Realised has counted, and the sum of their shares. Its JSON keys are
+// stable.
 type Counted struct {
 	Steps int     `json:"steps"`
 	Sum   float64 `json:"sum"`
@@ -23,7 +25,8 @@ func NewRealised(k int) *Realised {
 	return &Realised{last: map[uint32]int{}, wrote: make([][]uint32, max(1, k)-1)}
 }
 
-// Begin forgets the steps before, as a range of steps does that begins with all state up to date. What was counted stays.
+// Begin forgets the steps before, as a range of steps does that begins with all state up to date.
+// What was counted stays.
 func (r *Realised) Begin() {
 	r.step = 0
 	clear(r.last)

@@ -21,8 +21,8 @@ func (c Costs) Constant(n, k int) []Step {
 	return s
 }
 
-// Plan is the schedule of n steps where each has the least k with which its training does not wait for state, and at most most. most
-// below 1 is no bound.
+// Plan is the schedule of n steps where each has the least k with which its training does not wait
+// for state, and at most most. most below 1 is no bound.
 func (c Costs) Plan(n, most int) []Step {
 	s, p := make([]Step, 0, n), -1 // p is the newest step that is seen: it never decreases
 	for i := range n {
@@ -46,7 +46,8 @@ func (c Costs) Plan(n, most int) []Step {
 	return s
 }
 
-// begin is the step behind those of s up to its features, and the earliest time at which it could fetch state.
+// begin is the step behind those of s up to its features, and the earliest time at which it could
+// fetch state.
 func (c Costs) begin(s []Step) (t Step, eager float64) {
 	var last Step
 	if len(s) > 0 {

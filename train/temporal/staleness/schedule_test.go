@@ -56,7 +56,8 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// TestPlanIsLeast holds Plan to a search over all k, step by step, and to what any schedule must be.
+// TestPlanIsLeast holds Plan to a search over all k, step by step, and to what any schedule must
+// be.
 func TestPlanIsLeast(t *testing.T) {
 	const n = 40
 	for _, c := range random()[:75] {
