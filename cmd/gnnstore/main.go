@@ -109,6 +109,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse(err) })
 	root.AddCommand(groupFlags(newIngest(), ingestGroups), groupFlags(newGenerate(), generateGroups), newExport(), newInspect(), newVerify(),
 		groupFlags(newTrain(), trainGroups), groupFlags(newPredict(), predictGroups), newEval(), groupFlags(newTrace(), traceGroups), newStats(), newBench(), newDemo(), newVersion())
+	root.AddCommand(newTopics()...)
 	return root
 }
 

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+// topicTexts has the text of each topic by its name.
+func topicTexts(t *testing.T) map[string]string {
+	t.Helper()
+	texts := map[string]string{}
+	files, err := filepath.Glob("topics/*.md")
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		texts[strings.TrimSuffix(filepath.Base(file), ".md")] = string(text)
+	}
+	require.NotEmpty(t, texts)
+	return texts
+}
+
+// TestTopicsAreHelp: `gnnstore help NAME` prints a topic as it is where no terminal reads it. No
+// command has the name of a topic.
+func TestTopicsAreHelp(t *testing.T) {
+	for name, text := range topicTexts(t) {
+		code, stdout, stderr := gnnstore(t, "help", name)
+		require.Zero(t, code, stderr)
+		require.Equal(t, text, stdout)
+		code, stdout, _ = gnnstore(t, name)
+		require.Zero(t, code)
+		require.Equal(t, text, stdout)
+	}
+	code, stdout, _ := gnnstore(t, "help")
+	require.Zero(t, code)
+	require.Contains(t, stdout, "gnnstore memory")
+}
+
+// TestTopicsReadWell: a topic has a title and an example, and its lines are short.
+func TestTopicsReadWell(t *testing.T) {
+	for name, text := range topicTexts(t) {
+		require.Regexp(t, `^# \S`, text, name)
+		require.Contains(t, text, "\n## Example\n", name)
+		require.LessOrEqual(t, strings.Count(text, "\n"), 150, name)
+		for i, line := range strings.Split(text, "\n") {
+			if !strings.HasPrefix(line, "|") && !strings.HasPrefix(line, "    ") {
+				require.LessOrEqual(t, len([]rune(line)), 100, "%s, line %d", name, i+1)
+			}
+		}
+	}
+}
+
+// TestTopicsNameFlags: every flag that the topics and the README name is a flag of some command.
+func TestTopicsNameFlags(t *testing.T) {
+	flags := map[string]bool{"help": true}
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags[f.Name] = true })
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot())
+	texts := topicTexts(t)
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	texts["README"] = string(readme)
+	named := regexp.MustCompile(`(?:^|[\s` + "`" + `(])--([a-z][a-z0-9-]*)`)
+	for name, text := range texts {
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			require.True(t, flags[m[1]], "%s names --%s, a flag of no command", name, m[1])
+		}
+	}
+}
+
+// TestTopicsExamples runs the first commands of each topic in an empty directory, one after the
+// other: the lines of code that begin with "$ gnnstore".
+func TestTopicsExamples(t *testing.T) {
+	for name, text := range topicTexts(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Chdir(t.TempDir())
+			commands := 0
+			for line := range strings.Lines(text) {
+				command, ok := strings.CutPrefix(line, "    $ gnnstore ")
+				if !ok {
+					continue
+				}
+				command, _, _ = strings.Cut(command, "  #")
+				commands++
+				code, _, stderr := gnnstore(t, strings.Fields(command)...)
+				require.Zero(t, code, "gnnstore %s\n%s", command, stderr)
+			}
+			require.Positive(t, commands)
+		})
+	}
+}
+
+func TestFormatTopic(t *testing.T) {
+	text := "# Title of it\n\nA paragraph with `--flag` and [a link](topics/x.md) that is longer\nthan the terminal.\n\n" +
+		"    $ gnnstore demo   # code stays\n\n- an item that is longer than the terminal is\n- another\n\n" +
+		"| what | bytes |\n|---|---|\n| a `row` | one \\| two |\n"
+	want := bold + "Title of it" + regular + "\n\nA paragraph with --flag and a\nlink that is longer than the\nterminal.\n\n" +
+		"    $ gnnstore demo   # code stays\n\n- an item that is longer\n  than the terminal is\n- another\n\n" +
+		bold + "a row" + regular + "\n    one | two\n"
+	require.Equal(t, want, formatTopic(text, 30))
+	for _, hostile := range []string{"", "#", "|", "| |", "](", "[a](b", "    ", "- "} {
+		require.NotPanics(t, func() { formatTopic(hostile, 20) }, fmt.Sprintf("%q", hostile))
+	}
+}
