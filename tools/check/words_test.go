@@ -17,7 +17,7 @@ func TestWordsMayNotRise(t *testing.T) {
 	for text, want := range map[string]string{
 		"// Package kernels is what\n// it is.\npackage kernels\n":                                                `kernels: "is what" 1 times, and 0 before: say it plainly`,
 		"// Package kernels tells which.\npackage kernels\n":                                                      `kernels: "says which" 1 times, and 0 before: say it plainly`,
-		"// Package kernels " + strings.Repeat("wide ", 20) + "\npackage kernels\n":                                  `kernels: "comment lines over 100 columns" 1 times, and 0 before: say it plainly`,
+		"// Package kernels " + strings.Repeat("wide ", 20) + "\npackage kernels\n":                               `kernels: "comment lines over 100 columns" 1 times, and 0 before: say it plainly`,
 		"// Package kernels " + strings.Repeat("w\n// ", 45) + "\npackage kernels\n":                              `kernels: "sentences over 40 words" 1 times, and 0 before: say it plainly`,
 		"// Package kernels k.\npackage kernels\n\nvar x = 1" + strings.Repeat(" + 1", 40) + "\n":                 `kernels: "code lines over 120 columns" 1 times, and 0 before: say it plainly`,
 		"// Package kernels k.\npackage kernels\n\nvar x = \"" + strings.Repeat("that of ", 40) + "\"\n":          "",
