@@ -491,13 +491,15 @@ func (n *Network) Data() *data.Data { return n.t.data }
 // PeakRSSBytes is the largest RssAnon + RssShmem that was seen.
 func (n *Network) PeakRSSBytes() int64 {
 	n.t.peak.Look()
-	return n.t.peak.RSS
+	own, _ := n.t.peak.Bytes()
+	return own
 }
 
 // PeakFileBytes is the largest RssFile that was seen.
 func (n *Network) PeakFileBytes() int64 {
 	n.t.peak.Look()
-	return n.t.peak.File
+	_, file := n.t.peak.Bytes()
+	return file
 }
 
 // Close gives up memory, files and the run.

@@ -111,7 +111,7 @@ func (p soFar) Load(*checkpoint.State) error {
 	t.result, t.saved = r, at.Updates
 	t.partial, t.ends.Worse = at.Partial, at.Worse
 	t.before = before{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk, learnt: at.SoFar.Embeddings, spill: at.SoFar.Spill}
-	t.peak.RSS, t.peak.File = at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes
+	t.peak.Raise(at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes)
 	return nil
 }
 

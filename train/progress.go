@@ -16,7 +16,8 @@ func (t *trainer) look() run.Point {
 	p := run.Point{
 		Result: *t.result, Steps: t.task.Steps(), Updates: t.optim.Steps(), Total: t.ends.Expected(t.result) * t.task.Steps(),
 	}
-	p.Result.PeakRSSBytes, p.Result.PeakFileBytes, p.Result.History = t.peak.RSS, t.peak.File, t.reuseReport()
+	p.Result.PeakRSSBytes, p.Result.PeakFileBytes = t.peak.Bytes()
+	p.Result.History = t.reuseReport()
 	trained, other := slices.Clone(t.trained), t.other
 	p.Count = func(r *run.Result) (pipeline.Stats, int) { return t.count(r, trained, other) }
 	return p
@@ -43,5 +44,5 @@ func (t *trainer) collect() {
 	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)
 	t.result.History = t.reuseReport()
 	t.peak.Look()
-	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.RSS, t.peak.File
+	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.Bytes()
 }

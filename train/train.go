@@ -230,6 +230,7 @@ type trainer struct {
 	reuse   *reuse      // nil: Options.History is false
 
 	peak      run.Peak
+	unwatch   func()              // ends the watch of peak
 	best      []checkpoint.Tensor // weights of the best epoch
 	settled   *run.AutoSettings   // nil: the defaults stay
 	ends      run.Ending
@@ -391,6 +392,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 			Decoder: string(t.Decoder), Negatives: t.Negatives, EvalNegatives: t.EvalNegatives,
 		}
 	}
+	t.unwatch = t.peak.Watch()
 	return t, nil
 }
 
@@ -711,6 +713,10 @@ func (t *trainer) checkModel() error {
 }
 
 func (t *trainer) close() {
+	if t.unwatch != nil {
+		t.unwatch()
+		t.unwatch = nil
+	}
 	if t.reuse != nil {
 		t.reuse.close()
 	}

@@ -1,23 +1,62 @@
 package run
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Peak is the most memory that the process was seen to take: its own and that of mapped files.
+// Peak is the most memory that the process was seen to take: its own and that of mapped files. It is
+// safe for concurrent use.
 type Peak struct {
-	RSS, File int64
-
-	last time.Time
+	own, file atomic.Int64
+	last      atomic.Int64 // when Look looked, in ns since 1970
 }
 
-// Look looks, a few times a second at most.
+// Bytes returns the largest RssAnon + RssShmem and the largest RssFile seen so far.
+func (p *Peak) Bytes() (own, file int64) { return p.own.Load(), p.file.Load() }
+
+// Raise makes the peak at least as large, as it was before a run was resumed.
+func (p *Peak) Raise(own, file int64) {
+	raise(&p.own, own)
+	raise(&p.file, file)
+}
+
+func raise(n *atomic.Int64, least int64) {
+	for at := n.Load(); at < least && !n.CompareAndSwap(at, least); at = n.Load() {
+	}
+}
+
+// Look looks, unless it did within the last tenth of a second.
 func (p *Peak) Look() {
-	if now := time.Now(); now.Sub(p.last) > 100*time.Millisecond {
-		p.last = now
-		anon, file := kernels.ResidentBytes()
-		p.RSS, p.File = max(p.RSS, anon), max(p.File, file)
+	now, last := time.Now().UnixNano(), p.last.Load()
+	if now-last > int64(100*time.Millisecond) && p.last.CompareAndSwap(last, now) {
+		p.Raise(kernels.ResidentBytes())
+	}
+}
+
+// watchInterval is short beside a step that takes much memory. A look takes some 40 µs.
+const watchInterval = 20 * time.Millisecond
+
+// Watch looks by itself until stop is called. Between two steps much memory is free again, so looking
+// there alone misses the peak.
+func (p *Peak) Watch() (stop func()) {
+	ticker, done, ended := time.NewTicker(watchInterval), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-ticker.C:
+				p.Raise(kernels.ResidentBytes())
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		<-ended
 	}
 }

@@ -247,7 +247,7 @@ func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta ma
 	if s := at.SoFar.Stream.State; s != nil {
 		t.before.written = s.BytesWritten
 	}
-	t.peak.RSS, t.peak.File = at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes
+	t.peak.Raise(at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes)
 	return nil
 }
 

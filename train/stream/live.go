@@ -14,7 +14,7 @@ func (t *trainer) serve() (stop func()) { return t.shown.Serve(t.hooks.Live, t.l
 // look is the run as others see it.
 func (t *trainer) look() run.Point {
 	p := run.Point{Result: *t.result, Steps: t.steps(), Updates: t.step.Optim.Steps(), Total: t.ends.Expected(t.result) * t.steps()}
-	p.Result.PeakRSSBytes, p.Result.PeakFileBytes = t.peak.RSS, t.peak.File
+	p.Result.PeakRSSBytes, p.Result.PeakFileBytes = t.peak.Bytes()
 	stream := *p.Result.Stream
 	p.Result.Stream = &stream
 	stream.Staleness.Realised = t.stale.Mean()
@@ -49,7 +49,7 @@ func (t *trainer) collect() {
 		}
 	}
 	t.peak.Look()
-	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.RSS, t.peak.File
+	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.Bytes()
 }
 
 // lists is what neighbour lists were read, none of which is held; nil of a network that reads none.

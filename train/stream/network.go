@@ -165,8 +165,12 @@ func (n *Network) Columns() int { return n.t.Hidden }
 
 // BytesRead is what was read of state and features so far, and PeakRSSBytes what the process had in
 // memory.
-func (n *Network) BytesRead() int64    { return n.t.counted.evaluated.BytesRead }
-func (n *Network) PeakRSSBytes() int64 { n.t.peak.Look(); return n.t.peak.RSS }
+func (n *Network) BytesRead() int64 { return n.t.counted.evaluated.BytesRead }
+func (n *Network) PeakRSSBytes() int64 {
+	n.t.peak.Look()
+	own, _ := n.t.peak.Bytes()
+	return own
+}
 
 // Measure is what the weights come to on the validation and the test part, and what scores without
 // a network do on test.

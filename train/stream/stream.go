@@ -107,6 +107,7 @@ type trainer struct {
 	counted counted     // what the tables and stages did
 	before  counted     // and had done when a resumed run was made anew
 	peak    run.Peak
+	unwatch func() // ends the watch of peak
 	result  *run.Result
 	shown   run.View
 	follow  func(done int64) // of a replay: events
@@ -272,6 +273,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 			NodeColumns: t.shape().Node, Staleness: t.staleness(), Mitigation: run.MitigationOf{Keep: t.Mitigate},
 		},
 	}
+	t.unwatch = t.peak.Watch()
 	return t, nil
 }
 
@@ -409,6 +411,10 @@ func (t *trainer) shape() (s model.TemporalShape) {
 }
 
 func (t *trainer) close() {
+	if t.unwatch != nil {
+		t.unwatch()
+		t.unwatch = nil
+	}
 	t.closeRows()
 	if t.draw != nil {
 		t.draw.sampler.Close()
