@@ -98,7 +98,8 @@ func mapBlock(readme string) ([]string, error) {
 	return nil, errors.New(`README.md: no fenced block under a heading "Map"`)
 }
 
-// addPlaces reads "store/   phrase" or "  tape, model   phrase", and returns the last directory that it names.
+// addPlaces reads "store/ phrase" or " tape, model phrase", and returns the last directory that it
+// names.
 func (m *packageMap) addPlaces(below, line string) (last string, err error) {
 	columns := columnGap.Split(strings.TrimSpace(line), 2)
 	if len(columns) != 2 {
@@ -114,7 +115,8 @@ func (m *packageMap) addPlaces(below, line string) (last string, err error) {
 	return last, nil
 }
 
-// addArrows reads lines like "a, b -> c   c -> d" and "inside a: e -> f; g -> h". It wants all places known.
+// addArrows reads lines like "a, b -> c c -> d" and "inside a: e -> f; g -> h". It wants all places
+// known.
 func (m *packageMap) addArrows(lines []string) error {
 	var targetsOfNone []string
 	for _, line := range lines {
@@ -163,7 +165,8 @@ func (m *packageMap) addArrows(lines []string) error {
 	return nil
 }
 
-// targets reads the right side of an arrow between rooms or, when room is not empty, inside that room.
+// targets reads the right side of an arrow between rooms or, when room is not empty, inside that
+// room.
 func (m *packageMap) targets(room, right string) ([]string, error) {
 	if right == nothingOfOurs {
 		return nil, nil

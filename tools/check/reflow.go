@@ -21,7 +21,7 @@ func reflow(root string, packages []*pkg) error {
 				continue
 			}
 			was := strings.Join(f.text, "\n")
-			now := strings.Join(reflowed(f.text), "\n")
+			now := strings.Join(reflowed(f.text, f.commentLines()), "\n")
 			if now == was {
 				continue
 			}
@@ -36,36 +36,40 @@ func reflow(root string, packages []*pkg) error {
 var (
 	commentLine = regexp.MustCompile(`^(\t*)// (\S.*)$`)
 	// A line that begins so stands for itself.
-	ownLine = regexp.MustCompile(`^(#|- |\* |\d+\. |Output:|Unordered output:|Deprecated:|\[[^\]]+\]: |\+build|nolint|Code generated)`)
+	ownLine = regexp.MustCompile(`^(#|- |\* |\d+\. |Deprecated:|\[[^\]]+\]: |\+build|nolint|Code generated)`)
 )
 
-// reflowed returns the lines of a file with its long paragraphs wrapped.
-func reflowed(lines []string) (out []string) {
-	raw := false // inside a string of several lines
-	for i := 0; i < len(lines); {
+// reflowed returns the lines of a file with its long paragraphs wrapped. comments has the numbers
+// of the lines that are comments and nothing else, from 1.
+func reflowed(lines []string, comments map[int]bool) (out []string) {
+	paragraph := func(i int) (indent, text string, ok bool) {
 		m := commentLine.FindStringSubmatch(lines[i])
-		if raw || m == nil || ownLine.MatchString(m[2]) {
-			if m == nil {
-				raw = raw != (strings.Count(lines[i], "`")%2 == 1)
+		if m == nil || !comments[i+1] || ownLine.MatchString(m[2]) {
+			return "", "", false
+		}
+		return m[1], m[2], true
+	}
+	for i := 0; i < len(lines); {
+		if comments[i+1] && exampleOutput.MatchString(strings.TrimSpace(lines[i])) {
+			for ; i < len(lines) && comments[i+1]; i++ {
+				out = append(out, lines[i])
 			}
-			if m != nil && strings.HasSuffix(m[2], "utput:") { // what follows is compared with an example
-				for ; i < len(lines) && strings.HasPrefix(strings.TrimSpace(lines[i]), "//"); i++ {
-					out = append(out, lines[i])
-				}
-				continue
-			}
+			continue
+		}
+		indent, _, ok := paragraph(i)
+		if !ok {
 			out = append(out, lines[i])
 			i++
 			continue
 		}
-		indent, end, long := m[1], i, false
+		end, long := i, false
 		var words []string
 		for ; end < len(lines); end++ {
-			next := commentLine.FindStringSubmatch(lines[end])
-			if next == nil || next[1] != indent || ownLine.MatchString(next[2]) {
+			at, text, ok := paragraph(end)
+			if !ok || at != indent {
 				break
 			}
-			words = append(words, strings.Fields(next[2])...)
+			words = append(words, strings.Fields(text)...)
 			long = long || columns(lines[end]) > commentColumns
 		}
 		if long {

@@ -5,8 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"go/format"
-	"go/parser"
+	"go/scanner"
 	"go/token"
 	"io"
 	"io/fs"
@@ -14,11 +13,12 @@ import (
 	"os"
 	"os/exec"
 	"path"
+	"regexp"
 	"slices"
+	"strings"
 )
 
-// checkSame compares the code of every Go file below root with that of a commit. Comments, and so
-// empty lines beside them, may differ.
+// checkSame compares the code of every Go file below root with a commit, and ignores comments.
 func checkSame(w io.Writer, root, revision string) (bool, error) {
 	cmd := exec.Command("git", "-C", root, "archive", "--format=tar", revision)
 	cmd.Stderr = os.Stderr
@@ -73,56 +73,59 @@ func codeOfTar(r io.Reader) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if all[h.Name], err = codeOf(h.Name, text); err != nil {
-			return nil, err
-		}
+		all[h.Name] = codeOf(text)
 	}
 }
 
-// codeBelow returns the code of the Go files below root that git might have.
+// codeBelow returns the code of the Go files below root, but for those in folders that git ignores
+// here: runs, datasets and git's own.
 func codeBelow(root fs.FS) (map[string]string, error) {
 	all := map[string]string{}
 	return all, fs.WalkDir(root, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || path.Ext(name) != ".go" {
+		if err != nil {
 			return err
+		}
+		if entry.IsDir() && (name == ".git" || name == "runs" || path.Ext(name) == ".gnn") {
+			return fs.SkipDir
+		}
+		if entry.IsDir() || path.Ext(name) != ".go" {
+			return nil
 		}
 		text, err := fs.ReadFile(root, name)
 		if err == nil {
-			all[name], err = codeOf(name, text)
+			all[name] = codeOf(text)
 		}
 		return err
 	})
 }
 
-// codeOf returns the code of a Go file without its comments, each token as gofmt would print it. A
-// comment that is a directive counts as code. Where a file cannot be parsed its text is its code.
-func codeOf(name string, text []byte) (string, error) {
+// codeOf returns the tokens of a Go file, a line each, without its comments. Directives and the
+// output of examples are code, in their place. It makes no difference where lines end.
+func codeOf(text []byte) string {
+	var b strings.Builder
+	var s scanner.Scanner
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution|parser.ParseComments)
-	if err != nil {
-		return string(text), nil
-	}
-	var b bytes.Buffer
-	for _, group := range f.Comments {
-		for _, c := range group.List {
-			if bytes.HasPrefix([]byte(c.Text), []byte("//go:")) || bytes.HasPrefix([]byte(c.Text), []byte("// +build")) {
-				fmt.Fprintln(&b, c.Text)
+	s.Init(fset.AddFile("", fset.Base(), len(text)), text, nil, scanner.ScanComments)
+	for output := false; ; {
+		_, tok, literal := s.Scan()
+		switch {
+		case tok == token.EOF:
+			return b.String()
+		case tok == token.COMMENT:
+			output = output || exampleOutput.MatchString(literal)
+			if !output && !directive.MatchString(literal) {
+				continue
 			}
+		case tok == token.SEMICOLON && literal == "\n":
+			literal = "" // at the end of a line, which a comment may move
+		default:
+			output = false
 		}
+		fmt.Fprintf(&b, "%s %s\n", tok, literal)
 	}
-	bare, err := parser.ParseFile(fset, name, text, parser.SkipObjectResolution)
-	if err != nil {
-		return "", err
-	}
-	var code bytes.Buffer
-	if err := format.Node(&code, fset, bare); err != nil {
-		return "", err
-	}
-	for line := range bytes.Lines(code.Bytes()) {
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			b.Write(bytes.Join(bytes.Fields(line), []byte(" "))) // alignment follows comments
-			b.WriteByte('\n')
-		}
-	}
-	return b.String(), nil
 }
+
+var (
+	directive     = regexp.MustCompile(`^//(go:|line |export |extern |nolint| \+build)|^/\*line |#include`)
+	exampleOutput = regexp.MustCompile(`(?i)^//\s*(unordered )?output:`)
+)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"go/parser"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,9 +66,10 @@ func TestSame(t *testing.T) {
 	git("commit", "-qm", "a")
 	for text, want := range map[string]string{
 		"package a\n\n// X is other.\n//\n// Words.\ntype X struct {\n\t// The a.\n\tA      int\n\tLonger string\n}\n\n//go:noinline\nfunc f() {}\n": "ok: 1 files have the code of HEAD\n",
-		strings.Replace(before, "A int", "A int64", 1):       "a.go: has other code\n",
-		strings.Replace(before, "//go:noinline\n", "", 1):    "a.go: has other code\n",
-		strings.Replace(before, "package a\n", "package", 1): "a.go: has other code\n",
+		strings.Replace(before, "A int", "A int64", 1):                               "a.go: has other code\n",
+		strings.Replace(before, "//go:noinline\n", "", 1):                            "a.go: has other code\n",
+		strings.Replace(before, "package a\n", "package", 1):                         "a.go: has other code\n",
+		strings.Replace(before, "package a\n", "package a\n\nvar x = `a\n  b`\n", 1): "a.go: has other code\n",
 	} {
 		write("a.go", text)
 		var out bytes.Buffer
@@ -87,15 +90,21 @@ func TestSame(t *testing.T) {
 func TestReflow(t *testing.T) {
 	long := strings.TrimSpace(strings.Repeat("word ", 30))
 	text := "// A is a. " + long + "\n// It goes on.\n//\n// # Head " + long + "\n//\n//\tcode " + long + "\n//\n// short\n// lines\nfunc A() {\n\t// " + long +
-		"\n\tx := `\n// " + long + "\n`\n}\n\n//go:generate " + long + "\n// Output:\n// " + long + "\n"
-	want := strings.Split(text, "\n")
-	got := reflowed(want)
+		"\n\tx := `\n// " + long + "\n`\n}\n\n//go:generate " + long + "\nvar quote = \"`\"\n\n// Output:\n// " + long + "\n"
+	again := func(lines []string) []string {
+		f := &file{text: lines, fset: token.NewFileSet()}
+		var err error
+		f.syntax, err = parser.ParseFile(f.fset, "a.go", "package a\n"+strings.Join(lines[1:], "\n"), parser.ParseComments)
+		require.NoError(t, err)
+		return reflowed(lines, f.commentLines())
+	}
+	got := again(strings.Split("package a\n"+text, "\n"))
 	for _, l := range got {
 		own := strings.HasPrefix(l, "//\t") || strings.HasPrefix(l, "// #") || strings.HasPrefix(l, "//go:") || strings.HasPrefix(l, "// word")
 		require.True(t, columns(l) <= commentColumns || own, l)
 	}
-	require.Equal(t, strings.Fields(strings.ReplaceAll(text, "//", "")), strings.Fields(strings.ReplaceAll(strings.Join(got, "\n"), "//", "")))
-	require.Equal(t, got, reflowed(got), "a second time changes nothing")
+	require.Equal(t, strings.Fields(strings.ReplaceAll("package a\n"+text, "//", "")), strings.Fields(strings.ReplaceAll(strings.Join(got, "\n"), "//", "")))
+	require.Equal(t, got, again(got), "a second time changes nothing")
 	require.Contains(t, strings.Join(got, "\n"), "// short\n// lines\n")
 	require.Contains(t, strings.Join(got, "\n"), "`\n// "+long+"\n`")
 	require.Contains(t, strings.Join(got, "\n"), "// Output:\n// "+long)

@@ -74,15 +74,22 @@ func ends(result any) map[string]any {
 	return of
 }
 
-// writeCut replaces cutFile by interrupted trainings of this commit. Only a change that is meant to
-// change results, or to end the resuming of older runs, may do so.
+// writeCut replaces cutFile by interrupted trainings of this commit. Do so only if a change is
+// meant to change results, or to end the resuming of older runs.
 func (a *arxiv) writeCut(ctx context.Context, datasets map[string]string) (err error) {
-	dir := filepath.Join(a.tmp, "cut")
-	f, err := os.Create(cutFile)
+	dir := filepath.Join(a.tmp, "cut anew")
+	unfinished := cutFile + ".tmp"
+	f, err := os.Create(unfinished)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+	defer func() {
+		if err = errors.Join(err, f.Close()); err == nil {
+			err = os.Rename(unfinished, cutFile)
+		} else {
+			err = errors.Join(err, os.Remove(unfinished))
+		}
+	}()
 	z, err := zstd.NewWriter(f, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
 	if err != nil {
 		return err

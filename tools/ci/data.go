@@ -21,6 +21,7 @@ type arxiv struct {
 	times    int    // of a proof that tries anything
 	seed     uint64 // of it
 	write    bool   // the record, instead of comparing with it
+	cut      bool   // with write: interrupted runs, too
 	large    string // the dataset of spills
 }
 
@@ -44,9 +45,10 @@ func withBinary(proof func(context.Context, *arxiv) error) func(context.Context,
 		times := flags.Int("times", 50, "how often flips flips a bit")
 		seed := flags.Uint64("seed", 1, "which ones")
 		write := flags.Bool("write", false, "have record write what it found")
+		cut := flags.Bool("cut", false, "with -write: have record also replace the interrupted runs of an earlier commit")
 		large := flags.String("dataset", "", "sealed `dataset` of spills")
 		_ = flags.Parse(args) // ExitOnError
-		a := &arxiv{large: *large, gnnstore: cli.Binary(*binary), work: *work, times: *times, seed: *seed, write: *write}
+		a := &arxiv{large: *large, gnnstore: cli.Binary(*binary), work: *work, times: *times, seed: *seed, write: *write, cut: *cut}
 		if *data != "" {
 			a.raw = filepath.Join(*data, "ogbn_arxiv")
 		}

@@ -177,11 +177,12 @@ func record(ctx context.Context, a *arxiv) error {
 		return err
 	}
 	if a.write {
-		if _, err := a.finishCut(ctx, datasets, got); err != nil {
-			fmt.Printf("%s is written anew: %v\n", cutFile, err)
+		if a.cut {
 			if err := a.writeCut(ctx, datasets); err != nil {
 				return err
 			}
+		} else if _, err := a.finishCut(ctx, datasets, got); err != nil {
+			return fmt.Errorf("%w: runs of an earlier commit no longer resume; where that is meant, add -cut", err)
 		}
 		text, err := json.MarshalIndent(got, "", " ")
 		if err != nil {
@@ -204,7 +205,7 @@ func record(ctx context.Context, a *arxiv) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%d runs, plans, uses and traces come to what %s says, and %d interrupted runs of an earlier commit to the same ends\n", len(got), recordFile, finished)
+	fmt.Printf("%d results equal %s; %d interrupted runs of an earlier commit were resumed and ended alike\n", len(got), recordFile, finished)
 	return nil
 }
 

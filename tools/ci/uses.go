@@ -14,14 +14,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// uses returns what the built gnnstore makes of a trained run: the metrics of eval, and a hash of
-// each file that predict writes.
+// uses runs eval and predict on a trained run. It returns the metrics, and a hash of each file that
+// predict writes.
 func (a *arxiv) uses(ctx context.Context, dir string, r recordedRun, o run.Options) (map[string]any, error) {
 	var evaluated any
 	if err := a.gnnstore.JSON(ctx, &evaluated, "eval", dir, "--json"); err != nil {
 		return nil, fmt.Errorf("eval of %s: %w", r.name, err)
 	}
-	drop(evaluated, slices.Concat(timed, []string{"layers", "bytes_read"})) // how, not what
+	drop(evaluated, slices.Concat(timed, []string{"layers", "bytes_read"})) // these depend on how eval ran
 	out := filepath.Join(a.tmp, "predicted")
 	hashes := map[string]any{}
 	for _, name := range predictions(o) {
@@ -56,7 +56,7 @@ func (a *arxiv) uses(ctx context.Context, dir string, r recordedRun, o run.Optio
 // predictions returns the flags of each prediction of a run.
 func predictions(o run.Options) []string {
 	switch {
-	case o.Sampler == sample.RW: // knows no weights for all neighbours, and refuses
+	case o.Sampler == sample.RW: // predict refuses random walks
 		return nil
 	case o.Streams():
 		return []string{"--type user --format npy", "--type item --at 10000 --format npy", "--what scores --events pairs.csv --format npy"}
