@@ -59,11 +59,11 @@ var (
 
 const ungrouped = "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}"
 
-// groupFlags makes the help of cmd show its flags by groups. On a terminal it wraps their lines.
+// groupFlags makes the help of cmd show its flags in groups. On a terminal it wraps their lines.
 func groupFlags(cmd *cobra.Command, groups []flagGroup) *cobra.Command {
 	cobra.AddTemplateFunc(cmd.Name()+"Flags", func() string {
 		width := 0                                                 // lines are not wrapped
-		if tty := screenOf(cmd.Root().OutOrStdout()); tty != nil { // help is made in a buffer of cmd
+		if tty := screenOf(cmd.Root().OutOrStdout()); tty != nil { // cmd itself writes help to a buffer
 			width = columnsOf(tty)
 		}
 		var b strings.Builder

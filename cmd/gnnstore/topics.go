@@ -16,7 +16,7 @@ import (
 //go:embed topics/*.md
 var topicFiles embed.FS
 
-// newTopics returns a command for each topic. Such a command cannot be run: it only has help.
+// newTopics returns a command for each topic. Such a command only prints its topic.
 func newTopics() (topics []*cobra.Command) {
 	names, err := fs.Glob(topicFiles, "topics/*.md")
 	if err != nil {
@@ -116,7 +116,7 @@ func unquote(text string) string {
 		open := strings.LastIndex(before, "[")
 		_, after, closed := strings.Cut(rest, ")")
 		if !found || open < 0 || !closed {
-			return strings.NewReplacer("`", "", "**", "").Replace(text)
+			return strings.NewReplacer("`", "", "**", "", `\*`, "*").Replace(text)
 		}
 		text = before[:open] + before[open+1:] + after
 	}
