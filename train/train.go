@@ -97,6 +97,7 @@ func Run(
 		return nil, err
 	}
 	defer func() { err = t.dir.Explain(errors.Join(err, t.dir.Close())) }()
+	defer t.peak.Watch()()
 	t.result.Run = t.dir.Path()
 	t.place()
 	if err := t.spill(ctx); err != nil {
@@ -230,7 +231,6 @@ type trainer struct {
 	reuse   *reuse      // nil: Options.History is false
 
 	peak      run.Peak
-	unwatch   func()              // ends the watch of peak
 	best      []checkpoint.Tensor // weights of the best epoch
 	settled   *run.AutoSettings   // nil: the defaults stay
 	ends      run.Ending
@@ -392,7 +392,6 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 			Decoder: string(t.Decoder), Negatives: t.Negatives, EvalNegatives: t.EvalNegatives,
 		}
 	}
-	t.unwatch = t.peak.Watch()
 	return t, nil
 }
 
@@ -713,10 +712,6 @@ func (t *trainer) checkModel() error {
 }
 
 func (t *trainer) close() {
-	if t.unwatch != nil {
-		t.unwatch()
-		t.unwatch = nil
-	}
 	if t.reuse != nil {
 		t.reuse.close()
 	}

@@ -3,7 +3,8 @@ package history
 // ages finds the slots that a step wrote. All embeddings of a step expire in the same plan, and
 // plans expire one step after the other. So ages sorts the slots by step, for span steps at a time,
 // and sorts again when a plan asks for a later step. A slot that is freed later stays in its list,
-// and gone says so. So expiry reads bits, which lie together, and not the slots, which lie apart.
+// and its bit in gone is then set. Expiry reads these bits to find the slots. Bits lie together in
+// memory, and slots lie apart.
 type ages struct {
 	span   int      // steps of a list; at most t_stale, so that their writes are over
 	first  int      // the first of these steps, or notSorted
@@ -69,7 +70,7 @@ func (a *ages) sort(slots []slot) {
 // freed says that slot s is free now.
 func (a *ages) freed(s uint32) { a.gone[s/64] |= 1 << (s % 64) }
 
-// left tells whether slot s still has what it had when ages sorted.
+// left reports whether slot s still has the embedding that it had when ages sorted.
 func (a *ages) left(s uint32) bool { return a.gone[s/64]>>(s%64)&1 == 0 }
 
 // back says that slot s is in use again, by an embedding of the step stamp.

@@ -2,7 +2,8 @@ package history
 
 import "math/bits"
 
-// freeSlots finds the lowest free slot with a look at one word of each level. Level 0 has a bit for
+// freeSlots finds the lowest free slot. It looks at a few words of level 0 first, and then at one
+// word of each level. Level 0 has a bit for
 // each slot, set if the slot is free. Each higher level has a bit for each word of the level below,
 // set if that word is not 0.
 type freeSlots struct {
@@ -11,7 +12,7 @@ type freeSlots struct {
 	low    int        // all words before it are 0
 }
 
-// newFreeSlots returns freeSlots of which all are free.
+// newFreeSlots returns a set of slots, all free.
 func newFreeSlots(slots int) freeSlots {
 	f := freeSlots{words: ones(slots)}
 	for below := f.words; len(below) > 1; {

@@ -115,8 +115,9 @@ func (p *Part) reset() {
 	p.undo.freed = p.undo.freed[:0]
 }
 
-// plan decides what a step does. It chooses which of live, the nodes that the layer reads, the step
-// uses, and which of the others the pool keeps, and writes both into p. The steps of a pool are
+// plan decides what a step does. live are the nodes that the layer reads. plan chooses the nodes
+// whose embeddings the step uses. The step computes the others, and plan chooses which of them the
+// pool keeps. It writes both choices into p. The steps of a pool are
 // planned in order. rejected is the verdict of step - Lag, if there is one. plan appends the
 // computed nodes to next, and where each row comes from to origins.
 func (r *pool) plan(step int, rejected []Version, p *Part, live, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
@@ -145,9 +146,9 @@ func (r *pool) plan(step int, rejected []Version, p *Part, live, next []uint32, 
 	return next, origins
 }
 
-// use decides which of some live nodes, at most ahead, a step uses. They are live[at:] of plan.
-// Half of the answers are yes, in no order that a processor could guess, so the loop has no branch
-// on them: it writes each node to both lists, and only the length of one grows.
+// use decides which of some live nodes, at most ahead, a step uses. They are live[at:] of plan. Yes
+// and no come in no order that a processor could guess. So the loop does not branch on them. It
+// writes each node to both lists, and only one list grows.
 func (r *pool) use(step int, p *Part, at int, some, next []uint32, origins []sample.Origin) ([]uint32, []sample.Origin) {
 	var (
 		found          [ahead]uint64
@@ -333,7 +334,7 @@ func (r *pool) unplan(step int, p *Part) {
 }
 
 // ahead counts the nodes that look and touch read at once. On 2.5 million slots a plan took 118 ns
-// a node, and 290 one by one.
+// a node. With one node at a time it took 290 ns.
 const ahead = 16
 
 // touch reads the index entries of up to ahead nodes before they are looked up. The processor then

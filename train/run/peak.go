@@ -7,14 +7,15 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Peak is the most memory that the process was seen to take: its own and that of mapped files. It is
+// Peak is the largest memory of the process that was measured: its own, and of mapped files. It is
 // safe for concurrent use.
 type Peak struct {
 	own, file atomic.Int64
 	last      atomic.Int64 // when Look looked, in ns since 1970
 }
 
-// Bytes returns the largest RssAnon + RssShmem and the largest RssFile seen so far.
+// Bytes returns the largest own memory and the largest memory of mapped files seen so far. On Linux
+// these are RssAnon + RssShmem, and RssFile.
 func (p *Peak) Bytes() (own, file int64) { return p.own.Load(), p.file.Load() }
 
 // Raise makes the peak at least as large, as it was before a run was resumed.
@@ -28,7 +29,7 @@ func raise(n *atomic.Int64, least int64) {
 	}
 }
 
-// Look looks, unless it did within the last tenth of a second.
+// Look measures the memory. It does nothing within a tenth of a second of its last call.
 func (p *Peak) Look() {
 	now, last := time.Now().UnixNano(), p.last.Load()
 	if now-last > int64(100*time.Millisecond) && p.last.CompareAndSwap(last, now) {
@@ -36,11 +37,11 @@ func (p *Peak) Look() {
 	}
 }
 
-// watchInterval is short beside a step that takes much memory. A look takes some 40 µs.
+// watchInterval is short beside a step that takes much memory. A measurement takes some 40 µs.
 const watchInterval = 20 * time.Millisecond
 
-// Watch looks by itself until stop is called. Between two steps much memory is free again, so looking
-// there alone misses the peak.
+// Watch measures the memory again and again until stop is called. Between two steps much memory is
+// free again, so a measurement there alone would miss the peak.
 func (p *Peak) Watch() (stop func()) {
 	ticker, done, ended := time.NewTicker(watchInterval), make(chan struct{}), make(chan struct{})
 	go func() {

@@ -107,7 +107,6 @@ type trainer struct {
 	counted counted     // what the tables and stages did
 	before  counted     // and had done when a resumed run was made anew
 	peak    run.Peak
-	unwatch func() // ends the watch of peak
 	result  *run.Result
 	shown   run.View
 	follow  func(done int64) // of a replay: events
@@ -191,6 +190,7 @@ func Run(ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error
 		return nil, err
 	}
 	defer func() { err = t.dir.Explain(errors.Join(err, t.dir.Close())) }()
+	defer t.peak.Watch()()
 	t.result.Run = t.dir.Path()
 	if err := t.begin(ctx, version); run.Ended(ctx, err) {
 		return nil, ctx.Err()
@@ -273,7 +273,6 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 			NodeColumns: t.shape().Node, Staleness: t.staleness(), Mitigation: run.MitigationOf{Keep: t.Mitigate},
 		},
 	}
-	t.unwatch = t.peak.Watch()
 	return t, nil
 }
 
@@ -411,10 +410,6 @@ func (t *trainer) shape() (s model.TemporalShape) {
 }
 
 func (t *trainer) close() {
-	if t.unwatch != nil {
-		t.unwatch()
-		t.unwatch = nil
-	}
 	t.closeRows()
 	if t.draw != nil {
 		t.draw.sampler.Close()
