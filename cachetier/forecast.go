@@ -36,10 +36,10 @@ type Forecast struct {
 	Warm Cost `json:"warm"`
 }
 
-// Forecast says what windows over the steps of trace, in groups of w, would read, starting with an
-// empty cache. It is a [Simulation] that is told all groups at once; the one that comes last
-// foresees nothing, so that a trace should have several groups more than Options.Lookahead. An id
-// past the table, or a w below 1, panics.
+// Forecast counts the reads of windows over the steps of trace, in groups of w, from an empty cache.
+// It runs a [Simulation] that gets all groups at once. The last group has no later groups to look
+// ahead to, so a trace should have several groups more than Options.Lookahead. An id past the table,
+// or a w below 1, panics.
 func (s *Stack) Forecast(trace [][]uint32, w int) (f Forecast, err error) {
 	if w < 1 {
 		panic("cachetier: Forecast of windows without steps")

@@ -75,8 +75,10 @@
 //	task -> step, optim, data, metric, model, sample, tape, kernels, store
 //	infer -> step, optim, data, model, sample, pipeline, cachetier, kernels, store
 //	tiers -> data, plan, pipeline, sample, cachetier, kernels, store
-//	run -> task, tiers, history, plan, pipeline, step, model, sample, optim, metric, checkpoint, cachetier, kernels, store
-//	stream -> run, tiers, temporal, pipeline, plan, step, model, metric, checkpoint, sample, cachetier, kernels, store
+//	run -> task, tiers, history, plan, pipeline, step, model, sample, optim, metric, checkpoint
+//	run -> cachetier, kernels, store
+//	stream -> run, tiers, temporal, pipeline, plan, step, model, metric, checkpoint, sample
+//	stream -> cachetier, kernels, store
 //	live -> run, train, pipeline, cachetier, kernels, store
 //	trace -> data, history, sample, cachetier, kernels, store
 //	train -> all of them

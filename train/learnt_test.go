@@ -424,8 +424,8 @@ func TestLearntRowsNoRoom(t *testing.T) {
 	require.ErrorContains(t, err, "{keep_checkpoints} 400: at most 247 where rows are learnt")
 }
 
-// TestLearntRowsForged: a checkpoint whose record of learnt rows is not that of the run is refused
-// in a line that names the file, and changes nothing; or what it says of others is passed over.
+// TestLearntRowsForged: the run refuses a checkpoint with the learnt rows of another run. The line
+// names the file, and nothing changes. The run ignores rows of other types in it.
 func TestLearntRowsForged(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 2))
 	o := learning()

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Live is what a Reader has done since Open. Latency is from handing a read to the system until its
-// bytes are there; under Mmap, where reading is touching, it is that of serving an extent.
+// Live counts the reads of a Reader since Open. Latency is the time from handing a read to the
+// system until its bytes arrive. Under Mmap it is the time to copy an extent from the map.
 type Live struct {
-	Reads    int64   `json:"reads"`     // that ended
-	Bytes    int64   `json:"bytes"`     // that they asked for
-	UnderWay int64   `json:"under_way"` // reads, now
-	Depth    float64 `json:"depth"`     // reads under way in the mean, while Read ran
+	Reads    int64   `json:"reads"`     // finished reads
+	Bytes    int64   `json:"bytes"`     // bytes that these reads asked for
+	UnderWay int64   `json:"under_way"` // reads under way now
+	Depth    float64 `json:"depth"`     // mean number of reads under way, while Read ran
 
 	Waited time.Duration `json:"waited_ns"` // latency of all of them together
 

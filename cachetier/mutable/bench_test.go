@@ -51,8 +51,8 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
-// rewrite reads the rows of steps and writes them back, in windows as large as the cache takes. got
-// has room for those of a step.
+// rewrite reads the rows of steps and writes them back, in the largest windows that the cache holds.
+// got has room for the rows of one step.
 func rewrite(b *testing.B, table *mutable.Table, steps [][]uint32, got []byte) {
 	table.Expect(steps)
 	for n := table.Fit(); n > 0; n = table.Fit() {

@@ -21,8 +21,8 @@ func openDataset(stderr io.Writer, path string, memory int64) (*store.Dataset, e
 	return ds, err
 }
 
-// openGraph is openDataset for a command that works on relations: of a stream alone it says what
-// there is none of.
+// openGraph opens a dataset for a command that works on relations. It refuses a dataset that has
+// nothing but a stream, and lacks ends the message.
 func openGraph(stderr io.Writer, path string, memory int64, lacks string) (*store.Dataset, error) {
 	ds, err := openDataset(stderr, path, memory)
 	if err != nil {

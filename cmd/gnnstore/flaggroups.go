@@ -57,27 +57,38 @@ var (
 	}
 )
 
+// flagGroups has the groups of a command by its name.
+var flagGroups = map[string][]flagGroup{
+	"train": trainGroups, "ingest": ingestGroups, "generate": generateGroups, "trace": traceGroups, "predict": predictGroups,
+}
+
+// Cobra keeps the functions of its templates for all commands. It does not guard them, so this one
+// is added before any command runs.
+func init() { cobra.AddTemplateFunc("groupedFlags", groupedFlags) }
+
 const ungrouped = "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}"
 
-// groupFlags makes the help of cmd show its flags in groups. On a terminal it wraps their lines.
-func groupFlags(cmd *cobra.Command, groups []flagGroup) *cobra.Command {
-	cobra.AddTemplateFunc(cmd.Name()+"Flags", func() string {
-		width := 0                                                 // lines are not wrapped
-		if tty := screenOf(cmd.Root().OutOrStdout()); tty != nil { // cmd itself writes help to a buffer
-			width = columnsOf(tty)
-		}
-		var b strings.Builder
-		for i, g := range groups {
-			if i > 0 {
-				b.WriteByte('\n')
-			}
-			fmt.Fprintf(&b, "%s:\n%s", g.title, g.of(cmd.LocalFlags()).FlagUsagesWrapped(width))
-		}
-		return strings.TrimRight(b.String(), "\n")
-	})
-	template := strings.Replace(cmd.UsageTemplate(), ungrouped, "{{"+cmd.Name()+"Flags}}", 1)
-	cmd.SetUsageTemplate(template)
+// groupFlags makes the help of cmd show its flags in groups.
+func groupFlags(cmd *cobra.Command) *cobra.Command {
+	cmd.SetUsageTemplate(strings.Replace(cmd.UsageTemplate(), ungrouped, "{{groupedFlags .}}", 1))
 	return cmd
+}
+
+// groupedFlags returns the flags of cmd in groups. On a terminal it wraps their lines.
+func groupedFlags(cmd *cobra.Command) string {
+	width := 0 // lines are not wrapped
+	// cmd itself writes help to a buffer, so its root knows the terminal.
+	if tty := screenOf(cmd.Root().OutOrStdout()); tty != nil {
+		width = columnsOf(tty)
+	}
+	var b strings.Builder
+	for i, g := range flagGroups[cmd.Name()] {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		fmt.Fprintf(&b, "%s:\n%s", g.title, g.of(cmd.LocalFlags()).FlagUsagesWrapped(width))
+	}
+	return strings.TrimRight(b.String(), "\n")
 }
 
 // of returns the flags of a group.

@@ -107,8 +107,8 @@ func newRoot() *cobra.Command {
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return misuse(err) })
-	root.AddCommand(groupFlags(newIngest(), ingestGroups), groupFlags(newGenerate(), generateGroups), newExport(), newInspect(), newVerify(),
-		groupFlags(newTrain(), trainGroups), groupFlags(newPredict(), predictGroups), newEval(), groupFlags(newTrace(), traceGroups), newStats(), newBench(), newDemo(), newVersion())
+	root.AddCommand(groupFlags(newIngest()), groupFlags(newGenerate()), newExport(), newInspect(), newVerify(),
+		groupFlags(newTrain()), groupFlags(newPredict()), newEval(), groupFlags(newTrace()), newStats(), newBench(), newDemo(), newVersion())
 	root.AddCommand(newTopics()...)
 	return root
 }

@@ -29,7 +29,8 @@
 //	12 N   more while OrderAccess counts visits
 //	8 N    more for degree features, until they are written
 //	n      a split, each
-//	4 n    rows by stored id, while features that are made or can be had in any order are written; while a split is drawn
+//	4 n    rows by stored id, while a split is drawn, or features are written that are made or
+//	       can be read in any order
 //
 // Means take three quarters of what is left, for rows and sums: where all rows fit, they are read
 // once; else the more memory there is, the fewer passes over the rows. See mean.go.

@@ -104,10 +104,13 @@ type Options struct {
 	// see [Build]. Default: none.
 	EdgeSplit []string
 
-	Seed     uint64                // of made features and splits; default 1
-	Name     string                // of the dataset, one that store.CleanName leaves as it is; default the source's, cleaned
-	Progress func(ingest.Progress) // called some ten times a second, by one goroutine at a time; default nobody
-	FS       vfs.FS                // where the dataset goes; default the disk
+	Seed uint64 // of made features and splits; default 1
+	// Name is the name of the dataset. store.CleanName must not change it. Default: the source's
+	// name, cleaned.
+	Name string
+	// Progress is called some ten times a second, by one goroutine at a time. Default: nil.
+	Progress func(ingest.Progress)
+	FS       vfs.FS // where the dataset goes; default the disk
 
 	test hooks
 }

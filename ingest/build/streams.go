@@ -26,11 +26,10 @@ import (
 // eventTable is the name of a table of made features of events.
 const eventTable = "feat"
 
-// streams reports whether the source's edges are events.
-func (b *builder) streams() bool { return ofStreams(b.schema) }
-
-// ofStreams reports whether a source's edges are events. Such a source has no other relations.
-func ofStreams(s *ingest.Schema) bool { return len(s.Relations) > 0 && s.Relations[0].Stream != nil }
+// streams reports whether the source's edges are events. Such a source has no other relations.
+func (b *builder) streams() bool {
+	return len(b.schema.Relations) > 0 && b.schema.Relations[0].Stream != nil
+}
 
 // checkStreams refuses what streams are not made of, and options that mean nothing for them.
 func (b *builder) checkStreams() error {

@@ -177,9 +177,9 @@ func planned(ctx context.Context, f *store.Features, o cachetier.Options, trace 
 	return r, nil
 }
 
-// windowSteps is how many steps the windows of s have: 1, or as many as fit. Groups must not be
-// split, or their ends become windows of their own: so the least that fits at some places of the
-// first half, from which the other half can be seen.
+// windowSteps returns the number of steps in a window of s: 1, or as many as fit. A window must not
+// split a group, or the end of the group becomes a window of its own. So windowSteps tries some
+// places in the first half of the trace and takes the smallest number that fits there.
 func windowSteps(s *cachetier.Stack, f *store.Features, trace [][]uint32, windows bool) int {
 	most := s.WindowRows()
 	if !windows || most == 0 {

@@ -34,6 +34,12 @@ func checkSame(w io.Writer, root, revision string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	return compareCode(w, revision, before, now), nil
+}
+
+// compareCode prints the differences between two trees, by file name, and reports whether there are
+// none. It empties now.
+func compareCode(w io.Writer, revision string, before, now map[string]string) bool {
 	ok := true
 	for _, name := range slices.Sorted(maps.Keys(before)) {
 		if code, there := now[name]; !there {
@@ -52,7 +58,7 @@ func checkSame(w io.Writer, root, revision string) (bool, error) {
 	if ok {
 		fmt.Fprintf(w, "ok: %d files have the code of %s\n", len(before), revision)
 	}
-	return ok, nil
+	return ok
 }
 
 // codeOfTar returns the code of the Go files in an archive.

@@ -23,16 +23,16 @@ type words map[string]map[string]int
 // turns are turns of phrase after which a comment often needs a second reading. Name the thing
 // instead, or begin with the verb.
 var turns = map[string]*regexp.Regexp{
-	"is what":           regexp.MustCompile(`\bis what\b`),
-	"are those":         regexp.MustCompile(`\bare those\b`),
-	"is how":            regexp.MustCompile(`\bis how\b`),
-	"says which":        regexp.MustCompile(`\b(says?|tells?) (which|what|whether|how|who|where)\b`),
-	"those of":          regexp.MustCompile(`\bthose of\b`),
-	"that of":           regexp.MustCompile(`\bthat of\b`),
-	"of which":          regexp.MustCompile(`\bof which\b`),
-	"does without":      regexp.MustCompile(`\b(do|does|doing) without\b`),
-	"there is none of":  regexp.MustCompile(`\bthere (is|are) (none|no one|nothing) of\b`),
-	"as many as has as": regexp.MustCompile(`\bas (many|much|few|long|far) as (it|they|that|those) (is|are|has|have)\b`),
+	"is what":          regexp.MustCompile(`\bis what\b`),
+	"are those":        regexp.MustCompile(`\bare those\b`),
+	"is how":           regexp.MustCompile(`\bis how\b`),
+	"says which":       regexp.MustCompile(`\b(says?|tells?) (which|what|whether|how|who|where)\b`),
+	"those of":         regexp.MustCompile(`\bthose of\b`),
+	"that of":          regexp.MustCompile(`\bthat of\b`),
+	"of which":         regexp.MustCompile(`\bof which\b`),
+	"does without":     regexp.MustCompile(`\b(do|does|doing) without\b`),
+	"there is none of": regexp.MustCompile(`\bthere (is|are) (none|no one|nothing) of\b`),
+	"as many as it":    regexp.MustCompile(`\bas (many|much|few|long|far) as (it|they|that|those) (is|are|has|have)\b`),
 }
 
 const (

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"go/parser"
 	"go/token"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -48,42 +45,28 @@ func TestWordsMayNotRise(t *testing.T) {
 
 // TestSame: comments and the lines beside them may differ, and nothing else.
 func TestSame(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) {
-		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666))
-	}
-	git := func(args ...string) {
-		out, err := exec.Command("git", append([]string{"-C", dir, "-c", "user.name=n", "-c", "user.email=e"}, args...)...).CombinedOutput()
-		require.NoError(t, err, string(out))
-	}
-	if _, err := exec.LookPath("git"); err != nil {
-		t.Skip("no git")
-	}
-	const before = "package a\n\n// X is x.\ntype X struct {\n\tA int // the a\n\tLonger string\n}\n\n//go:noinline\nfunc f() {}\n"
-	write("a.go", before)
-	git("init", "-q")
-	git("add", "-A")
-	git("commit", "-qm", "a")
+	const before = "package a\n\n// X is x.\ntype X struct {\n\tA int // the a\n\tLonger string\n}\n\n" +
+		"//go:noinline\nfunc f() {}\n"
+	const reworded = "package a\n\n// X is other.\n//\n// Words.\ntype X struct {\n\t// The a.\n\tA      int\n" +
+		"\tLonger string\n}\n\n//go:noinline\nfunc f() {}\n"
+	const same, other = "ok: 1 files have the code of HEAD\n", "a.go: has other code\n"
 	for text, want := range map[string]string{
-		"package a\n\n// X is other.\n//\n// Words.\ntype X struct {\n\t// The a.\n\tA      int\n\tLonger string\n}\n\n//go:noinline\nfunc f() {}\n": "ok: 1 files have the code of HEAD\n",
-		strings.Replace(before, "A int", "A int64", 1):                               "a.go: has other code\n",
-		strings.Replace(before, "//go:noinline\n", "", 1):                            "a.go: has other code\n",
-		strings.Replace(before, "package a\n", "package", 1):                         "a.go: has other code\n",
-		strings.Replace(before, "package a\n", "package a\n\nvar x = `a\n  b`\n", 1): "a.go: has other code\n",
+		reworded: same,
+		strings.Replace(before, "A int", "A int64", 1):                                   other,
+		strings.Replace(before, "//go:noinline\n", "", 1):                                other,
+		strings.Replace(before, "package a\n", "package", 1):                             other,
+		strings.Replace(before, "package a\n", "package a\n\nvar x = `a\n  b`\n", 1):     other,
+		strings.Replace(before, "func f() {}\n", "func f() {}\n\n// Output:\n// 1\n", 1): other,
 	} {
-		write("a.go", text)
-		var out bytes.Buffer
-		_, err := checkSame(&out, dir, "HEAD")
+		now, err := codeBelow(fstest.MapFS{"a.go": {Data: []byte(text)}, "runs/b.go": {Data: []byte("package b\n")}})
 		require.NoError(t, err)
+		var out bytes.Buffer
+		require.Equal(t, want == same, compareCode(&out, "HEAD", map[string]string{"a.go": codeOf([]byte(before))}, now))
 		require.Equal(t, want, out.String(), text)
 	}
-	write("a.go", before)
-	write("b.go", "package a\n")
 	var out bytes.Buffer
-	ok, err := checkSame(&out, dir, "HEAD")
-	require.NoError(t, err)
-	require.False(t, ok)
-	require.Equal(t, "b.go: is new\n", out.String())
+	require.False(t, compareCode(&out, "HEAD", map[string]string{"a.go": ""}, map[string]string{"b.go": ""}))
+	require.Equal(t, "a.go: is gone\nb.go: is new\n", out.String())
 }
 
 // TestReflow wraps paragraphs of comments, and leaves all else.

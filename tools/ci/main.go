@@ -5,7 +5,7 @@
 //	go run ./tools/ci skipped FILE…                                 what tests -record, and .ci/run, noted as skipped everywhere
 //	go run ./tools/ci demo                                          the newcomer's first command learns
 //	go run ./tools/ci flips [-times 500] [-seed N]                  no flipped bit of a dataset changes a result without a word
-//	go run ./tools/ci record [-write [-cut]]                        runs, eval and predict give the results on record; older runs resume
+//	go run ./tools/ci record [-write [-cut]]                        results are those on record; older runs resume
 //	go run ./tools/ci static                                        the README's build needs nothing of the system
 //	go run ./tools/ci pairs [-seed N]                               options run in any two of their values, or say why not
 //	go run ./tools/ci memory                                        training keeps to --memory, held to 110 % of it

@@ -21,7 +21,8 @@ func (a *arxiv) uses(ctx context.Context, dir string, r recordedRun, o run.Optio
 	if err := a.gnnstore.JSON(ctx, &evaluated, "eval", dir, "--json"); err != nil {
 		return nil, fmt.Errorf("eval of %s: %w", r.name, err)
 	}
-	drop(evaluated, slices.Concat(timed, []string{"layers", "bytes_read"})) // these depend on how eval ran
+	// Layers and bytes depend on how eval ran.
+	drop(evaluated, slices.Concat(timed, []string{"layers", "bytes_read"}))
 	out := filepath.Join(a.tmp, "predicted")
 	hashes := map[string]any{}
 	for _, name := range predictions(o) {

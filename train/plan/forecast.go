@@ -42,9 +42,9 @@ func ReadingOf(table string, f cachetier.Forecast, steps int) Reading {
 	}
 }
 
-// Forecast says what windows of the steps that are drawn, and in none yet, would read of each
-// table, starting with empty caches. They are cut and kept as Next and Keep do, and nothing is
-// read. The group that comes last foresees nothing. Warm leaves out the oldest group.
+// Forecast counts the reads from each table for the drawn steps that are in no window yet, from
+// empty caches. It cuts and keeps windows as Next and Keep do, and reads nothing. The last group has
+// no later groups to look ahead to. Warm leaves out the oldest group.
 func (p *Planner) Forecast() ([]cachetier.Forecast, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

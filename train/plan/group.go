@@ -79,8 +79,8 @@ func (p *Planner) ramp(fill int) int {
 	return n
 }
 
-// windowSteps is how many steps fill a window if all are like the last one's, 0 if no table has a
-// cache.
+// windowSteps returns the number of steps that fill a window, if these steps are like the steps of
+// the last one. It returns 0 if no table has a cache.
 func (p *Planner) windowSteps() (n int) {
 	for i, t := range p.Tables {
 		if slots, rows := t.WindowRows(), p.size.rows[i]; slots > 0 && rows > 0 {

@@ -5,12 +5,12 @@ import (
 	"math/bits"
 )
 
-// lowestList is the longest list that lowest chooses from: what it keeps of one stays in the
-// fastest cache.
+// lowestList is the length of the longest list that lowest chooses from. The scratch for such a list
+// fits in the processor's first cache.
 const lowestList = 2048
 
-// lowest is scratch for choosing from short lists: a selection, in passes without a branch that
-// depends on numbers, which the processor would guess wrong.
+// lowest is scratch for choosing the lowest numbers of short lists. It selects in passes without
+// branches on these numbers, since the processor would guess such branches wrong.
 type lowest struct {
 	number [lowestList + 1]uint64
 	id     [lowestList + 1]uint32

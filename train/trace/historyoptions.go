@@ -10,23 +10,23 @@ import (
 	"github.com/gnnstore/gnnstore/train/history"
 )
 
-// History says which runs are traced that use hidden rows again: one for each of TStale, HistoryLag
-// and Slots, under each sampler and κ. DefaultHistory has the defaults. What is Auto is as it is in
-// training.
+// History chooses the runs with historical embeddings to trace: one for each combination of TStale,
+// HistoryLag and Slots, under each sampler and κ. DefaultHistory has the defaults. Auto means the
+// same as in training.
 type History struct {
 	PGrad        float64 `json:"p_grad"`
 	TStale       []int   `json:"t_stale"`
 	HistoryLag   []int   `json:"history_lag"`
 	HistoryStart int     `json:"history_start"`
 	Slots        []Slots `json:"history_bytes"`
-	// Hidden is the columns of hidden rows, which says how many bytes a slot takes.
+	// Hidden is the number of columns of a hidden row. A slot takes 2 bytes a column.
 	Hidden int `json:"hidden"`
 
-	// WindowBytes is what feature rows have in memory, with their bookkeeping: then windows of
-	// steps are planned and what the disk would do for them, as Windows says. Default 0: none are.
+	// WindowBytes is the memory for feature rows and their bookkeeping. If it is set, the trace
+	// also plans windows of steps and counts their reads: see Windows. Default 0: no windows.
 	WindowBytes int64 `json:"window_bytes"`
-	// Window is the most steps of a window. Default 0: as many as fit, up to 256. A run that uses
-	// rows again has K/2 of them at most, or 1, as in training.
+	// Window is the largest number of steps in a window. Default 0: as many as fit, up to 256. With
+	// historical embeddings a window has at most K/2 steps, or 1, as in training.
 	Window int `json:"window"`
 	// EqualBytes takes the bytes of slots from WindowBytes, and has a static prefix of as many
 	// bytes beside each run that keeps rows.
