@@ -38,8 +38,8 @@ func (t *Tier) Stats() Stats {
 	return t.stats.Stats
 }
 
-// Sub is what was counted since earlier, an older copy of the same Tier's. Fields that say what a
-// Tier holds are those of s.
+// Sub returns the counters since earlier, an older copy from the same Tier. Fields for what the
+// Tier holds now keep the values of s.
 func (s Stats) Sub(earlier Stats) Stats {
 	s.Asked -= earlier.Asked
 	s.Hits -= earlier.Hits

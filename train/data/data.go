@@ -641,8 +641,7 @@ func (t *Type) Input() string {
 	return Constant
 }
 
-// Input is what a batch reads as number n of its inputs: those of all types, and then those of
-// EdgeTables.
+// Input returns input number n of a batch: first come all types of nodes, then EdgeTables.
 func (d *Data) Input(n int) *Type {
 	if n < len(d.Types) {
 		return &d.Types[n]

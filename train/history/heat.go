@@ -13,8 +13,8 @@ type Heat struct {
 	below bool // the first n are those of the numbers below n
 }
 
-// HeatOf is that of so many nodes; nil of none. Where the dataset is ordered the hottest are those
-// of small numbers, and else those of large degrees.
+// HeatOf returns the heat of nodes, or nil without any. If the dataset is ordered, the hottest
+// nodes have the smallest numbers. Else they have the largest degrees.
 func HeatOf(nodes int, ordered bool, degree func(v uint32) int) *Heat {
 	switch {
 	case nodes == 0:

@@ -270,8 +270,8 @@ func Fresh(parent, name string) (*Dir, error) {
 	}
 }
 
-// Record is that of the run which is to be resumed, nil for a new one; Found is what the user
-// should know of how it was found, empty as a rule.
+// Record returns the record of the run to resume, or nil for a new run. Found says how the run
+// was found if the user should know it, and is mostly empty.
 func (d *Dir) Record() *Record { return d.record }
 
 // Found is described at Record.

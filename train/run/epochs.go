@@ -48,9 +48,9 @@ type AutoEpochs struct {
 	Ended    string `json:"ended,omitempty"` // why it ended; a line
 }
 
-// DecideEpochs says when a run of o ends that has so many steps an epoch; validated is what
-// validation measures, empty without validation nodes. whole is the steps that go through all
-// examples, if Round cut the epoch. It returns nil if o says how many epochs.
+// DecideEpochs decides when a run of o with steps a epoch ends. validated names the metric of
+// validation, or is empty without validation nodes. whole is the number of steps through all
+// examples, if Round cut the epoch. It returns nil if o gives the number of epochs.
 func (o Options) DecideEpochs(steps, whole int, validated string) *AutoEpochs {
 	if o.Epochs != Auto {
 		return nil
@@ -101,8 +101,8 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// EpochsText is how many epochs a run of o makes, as in "10", or "50+" where it may go on after
-// them; a is what Auto came to.
+// EpochsText returns the number of epochs of a run of o as text: "10", or "50+" if it may go on
+// after them. a is the decision for Auto.
 func EpochsText(o Options, a *AutoEpochs) string {
 	switch {
 	case a == nil && o.Epochs == Auto: // not decided yet

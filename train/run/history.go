@@ -43,9 +43,9 @@ type HistoryLayer struct {
 	Audit *AuditOf `json:"audit,omitempty"`
 }
 
-// AuditOf is how far rows of earlier steps that were used lay from what the step's weights gave, on
-// average over the nodes that were looked at. An error is the norm of the difference over that of
-// the row that is right, a cosine that of the angle between the two. Its JSON keys are stable.
+// AuditOf compares reused rows with the rows that the weights of the step give, averaged over
+// the audited nodes. An error is the norm of the difference divided by the norm of the right
+// row. A cosine is the cosine of the angle between both. Its JSON keys are stable.
 type AuditOf struct {
 	Nodes int64 `json:"nodes"`
 	// ErrorDraw and CosineDraw are beside the row that the step would have computed, had there been

@@ -161,8 +161,8 @@ type EmbeddingOf struct {
 	BytesWritten int64 `json:"bytes_written"`
 }
 
-// EmbeddingsOf is that of each type whose rows are learnt. before is what a resumed run had by
-// then, or empty.
+// EmbeddingsOf returns the counters of each type with learnt rows. before has the counters of a
+// resumed run so far, or is empty.
 func EmbeddingsOf(t *tiers.Tiers, before []EmbeddingOf) (all []EmbeddingOf) {
 	names := t.TypeNames()
 	for i, l := range t.Learnt {
@@ -176,8 +176,8 @@ func EmbeddingsOf(t *tiers.Tiers, before []EmbeddingOf) (all []EmbeddingOf) {
 	return all
 }
 
-// SpillOf is what the spill did, nil where there is none. before is what a resumed run had by then,
-// or nil.
+// SpillOf returns the counters of the spill, or nil without a spill. before has the counters of
+// a resumed run so far, or is nil.
 func SpillOf(t *tiers.Tiers, before *spill.Stats) *spill.Stats {
 	s, ok := t.SpillStats()
 	switch {

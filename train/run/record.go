@@ -16,8 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// Record is what a run started as. It stands in run.json, and in every checkpoint, which is what
-// counts where the two differ: see Dir.readRecord.
+// Record has the options and the circumstances with which a run started. run.json and every
+// checkpoint have it. If they differ, the checkpoint counts: see Dir.readRecord.
 type Record struct {
 	Dataset    string  `json:"dataset"` // Absolute, to resume from any working directory; as is Options.Init
 	Seal       string  `json:"seal"`
@@ -120,9 +120,9 @@ func (r *Record) decode(text []byte) error {
 	return err
 }
 
-// readRecord is the record of the run in d, nil where none has begun. It is that of run.json, which
-// is the newer one, once its options are found to be those of the newest checkpoint; where run.json
-// is missing, it is the checkpoint's.
+// readRecord returns the record of the run in d, or nil if no run has begun. It takes run.json,
+// which is the newer one, and checks that its options equal the options of the newest
+// checkpoint. If run.json is missing, it takes the record of the checkpoint.
 func (d *Dir) readRecord() (*Record, error) {
 	text, err := readFile(d.fs, d.File(RecordFile))
 	missing := errors.Is(err, fs.ErrNotExist)

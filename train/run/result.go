@@ -149,7 +149,7 @@ type LinksOf struct {
 	EvalNegatives string `json:"eval_negatives"`
 }
 
-// EdgesOf says what was learnt of which edges.
+// EdgesOf describes the learnt edges and their label.
 type EdgesOf struct {
 	Relation string   `json:"relation"` // its key
 	Label    string   `json:"label"`    // as Options.EdgeLabel

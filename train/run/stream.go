@@ -15,9 +15,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// StreamOptions are those of runs on a stream of events, whose network is one of
+// StreamOptions are the options of runs on a stream of events, with a network of
 // model.TemporalKinds. Of the other options these runs have Hidden, Heads, Dropout, AttnDropout,
-// one of Fanouts, and those of time, memory and record.
+// one of Fanouts, and the options of time, memory and record.
 type StreamOptions struct {
 	// Stream names the stream; empty where there is just one.
 	Stream string `json:"stream,omitempty"`
@@ -361,8 +361,7 @@ type StalenessOf struct {
 	Predicted *Rehearsal `json:"predicted,omitempty"`
 }
 
-// MitigationOf is how many memories were out of date and blended with those of similar nodes, in
-// training.
+// MitigationOf counts the memories that training blended with the memories of similar nodes.
 type MitigationOf struct {
 	Keep    float64 `json:"keep"`    // the part of them that stayed
 	Roots   int64   `json:"roots"`   // nodes at a time that were embedded

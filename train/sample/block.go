@@ -21,10 +21,10 @@ type Layer struct {
 	Blocks []Block    // by relation
 }
 
-// Frontier is the nodes of one type in a layer: Src are those whose rows it reads, and the first
-// Dst of them, the destinations, are those whose rows it makes. So a destination's own row needs no
-// look-up. Sources come in the order in which they first appear: destinations, then relation by
-// relation what was drawn.
+// Frontier has the nodes of one type in a layer. The layer reads the rows of Src. The first Dst
+// of them are the destinations, whose rows it computes, so a destination finds its own row
+// without a look-up. Sources come in the order in which they first appear: destinations, then
+// the drawn nodes, relation by relation.
 type Frontier struct {
 	Src []uint32 // node ids, as stored
 	Dst int

@@ -21,9 +21,9 @@ func drawn(degree, k int) int {
 	return min(k, degree)
 }
 
-// room is how many places the neighbours drawn from a list of degree may take. Where their number
-// varies, it is bounded: under Poisson it is beyond room once in 10¹² lists or more seldom, and
-// then those of the lowest numbers stay.
+// room returns the most places that the neighbours drawn from a list of degree can take. Under
+// Poisson their number varies, and exceeds room in one of 10¹² lists or fewer. Then the
+// neighbours with the lowest numbers stay.
 func (c *Config) room(degree, k int) int {
 	switch {
 	case k == All || k >= degree || k == 0:

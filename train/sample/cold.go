@@ -299,7 +299,7 @@ func (s *Sampler) wanted(jobs []job, r nodeRange, do func(v, list uint32)) {
 	}
 }
 
-// wants says whether j draws something from list n, that of v.
+// wants reports whether job j draws from list n, the list of node v.
 func (s *Sampler) wants(j *job, n int, v uint32) bool {
 	if s.holding {
 		return v >= j.resident && len(j.held) > 0 && j.heldOf(n) != nil

@@ -41,8 +41,8 @@ var Kinds = []Kind{NS, Labor0, LaborStar, RW}
 // All as a fanout means every neighbour.
 const All = -1
 
-// Walk is what RW does from each destination: Walks walks of Length steps, each of which begins at
-// the destination again with probability Restart.
+// Walk configures RW. Each destination starts Walks walks of Length steps. A step returns to the
+// destination with probability Restart.
 type Walk struct {
 	Length  int     `json:"walk_length"`
 	Walks   int     `json:"walks"`

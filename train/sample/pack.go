@@ -84,10 +84,11 @@ func (s *Sampler) pack(dst []byte, b *Batch, hops int) []byte {
 	return dst
 }
 
-// packed is how many weights, values, places and rows each edge of a block has.
+// packed counts the weights, values, places and rows that each edge of a block has.
 type packed struct{ weights, values, places, rows int }
 
-// has is what edges of relation r have in bytes, of a batch of which so many hops are drawn.
+// has counts the weights, values, places and rows of an edge of relation r, in a batch with hops
+// drawn.
 func (s *Sampler) has(r, hops int) (p packed) {
 	if s.weighs() || s.GCN {
 		p.weights = 1

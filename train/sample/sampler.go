@@ -160,8 +160,8 @@ func (s *Sampler) fit(set []*relation, batches []*Batch, hop int) int {
 	return len(batches)
 }
 
-// begin makes the jobs of set at a hop of batches: those of its first relation, one a batch, then
-// those of the next. Jobs are reused with the memory that they have grown to.
+// begin makes the jobs of set at a hop of batches: first the jobs of the first relation, one a
+// batch, then the jobs of the next relation. It reuses old jobs and their memory.
 func (s *Sampler) begin(set []*relation, batches []*Batch, z []Z, hop int) []job {
 	for len(s.jobs) < len(set)*len(batches) {
 		s.jobs = append(s.jobs, job{})

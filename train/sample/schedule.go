@@ -6,9 +6,8 @@ import (
 	"strconv"
 )
 
-// Z is what the draws of a batch are a function of: the numbers that First gives, or with
-// Config.Smoothed a mixture of them and those of Next, which has drifted so far of the way from the
-// one, 0, to the other, 1.
+// Z seeds the draws of a batch. First gives the random numbers. With Config.Smoothed they are a
+// mixture of the numbers of First and Next: Drift runs from 0, all First, to 1, all Next.
 type Z struct {
 	First, Next uint64
 	Drift       float64

@@ -234,8 +234,8 @@ func newRelation(number int, ends Relation, topo Topology, c *Config) relation {
 	return r
 }
 
-// lend sets lists to those of nodes, of which there are at most ahead. A list that is not resident
-// has a degree and no ids.
+// lend sets lists to the lists of nodes, at most ahead of them. A list that is not resident has
+// a degree and no ids.
 func (r *relation) lend(lists *[ahead]list, nodes []uint32) {
 	for i, v := range nodes {
 		if v >= r.resident {

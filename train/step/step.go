@@ -174,8 +174,8 @@ func (s *Stepper) Rehearse(in Input) error {
 	return nil
 }
 
-// Predict is what the network makes of a batch's seeds, by type, with dropout where in has a Key.
-// Of a batch of fewer layers than the network has it is what the first of these make of them.
+// Predict computes the rows of a batch's seeds, by type, with dropout if in has a Key. A batch
+// with fewer layers than the network goes through the first layers only.
 func (s *Stepper) Predict(in Input) model.Rows {
 	s.Tape.Reset(false)
 	return s.Model.Forward(s.Tape, s.leaves(in.Rows), s.graphs(in, false), model.Pass{Key: in.Key})

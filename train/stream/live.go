@@ -24,8 +24,8 @@ func (t *trainer) look() run.Point {
 	return p
 }
 
-// count sets the counters of r; done is what tables did for training. It says what stages did for
-// it since the process began, and how many reads are under way.
+// count sets the counters of r; done has the counters of the tables in training. It returns the
+// seconds of the stages since the process began, and the number of reads under way.
 func (t *trainer) count(r *run.Result, done []cachetier.Stats) (stages pipeline.Stats, underWay int) {
 	t.setTables(r, done)
 	stages = t.pipe.Stats()
@@ -52,7 +52,8 @@ func (t *trainer) collect() {
 	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.Bytes()
 }
 
-// lists is what neighbour lists were read, none of which is held; nil of a network that reads none.
+// lists counts the neighbour lists that were read. Memory holds none of them. It returns nil if
+// the network reads none.
 func (t *trainer) lists() *run.Topology {
 	if t.Fanouts[0] == 0 {
 		return nil

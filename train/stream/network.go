@@ -299,7 +299,8 @@ func CheckTime(e *store.Events, at float64) error {
 	return nil
 }
 
-// before is how many events are before a time, of which so many are known to be.
+// before returns the number of events before a time. The caller knows that the first known
+// events are among them.
 func (n *Network) before(at float64, known int64) int64 {
 	e := n.t.events
 	return known + int64(sort.Search(int(e.Len()-known), func(i int) bool { return !(e.Times(known+int64(i), known+int64(i)+1)[0] < at) }))

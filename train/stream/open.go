@@ -23,7 +23,7 @@ import (
 // node's.
 const featureTable = "feat"
 
-// measured is what the memory is split by. What is of a step is that of a large batch.
+// measured has the sizes that split the memory. Sizes of a step come from a large batch.
 type measured struct {
 	total, weights       int64   // bytes: of all, and of weights with their gradients and moments
 	step, batch, scratch int64   // bytes of a step beside its rows, of its batch, and of drawing it
@@ -319,9 +319,9 @@ func (t *trainer) demand() (d plan.Demand) {
 	return d
 }
 
-// records is what is held of the records that steps write: by the step, by those whose writing
-// comes behind them, and by the table for its lag, of which a checkpoint takes a copy, bits of it
-// as numbers, and these as a file.
+// records returns the memory for node state in flight. The current step reads it, later stages
+// write it back, and the table keeps it for the lag. A checkpoint copies the kept part three
+// times: as rows, as numbers and as a file.
 func (t *trainer) records(writes int) int64 {
 	steps := 1
 	if t.Publish == run.Late {

@@ -14,9 +14,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Plan is what a run is expected to take, judged by steps from the middle of the training part, as
-// those of train.Plan are by the first ones. Its JSON keys are stable, and those of train.Plan
-// where they mean the same.
+// Plan is the expected cost of a run. It is judged by steps from the middle of the training
+// part; train.Plan uses the first steps. Its JSON keys are stable, and equal to the keys of
+// train.Plan where they mean the same.
 type Plan struct {
 	Dataset string      `json:"dataset"`
 	Options run.Options `json:"options"`

@@ -34,8 +34,8 @@ func (k *Edges) Count(p Part) int {
 // data.Data.GivenAtOnce.
 const edgesAtOnce = 1 << 13
 
-// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node
-// that edges name, and logits of some edges with what they are made of.
+// Bytes returns the largest memory of an evaluation beside the rows of the layers: a row for
+// each node that edges name, and the logits of some edges with their inputs.
 func (k *Edges) Bytes() (n int64) {
 	most := 0
 	for p := range k.held {

@@ -162,8 +162,8 @@ func (k *Links) Count(p Part) int {
 	return n
 }
 
-// Bytes is what an evaluation takes at most beside that of the nodes' rows: a row for each node
-// that links and negatives name, and what scoring takes.
+// Bytes returns the largest memory of an evaluation beside the rows of the layers: a row for
+// each node that links and negatives name, and the memory for scoring.
 func (k *Links) Bytes() (n int64) {
 	if k.evaluation.of.Way == All {
 		return k.ranked.bytes(k)

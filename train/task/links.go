@@ -338,8 +338,8 @@ func (k *Links) list(from, to int, own []uint32) *lists {
 func (l *lists) add(nodes ...uint32) { l.nodes = append(l.nodes, nodes...) }
 func (l *lists) end()                { l.start = append(l.start, uint32(len(l.nodes))) }
 
-// listsOf sets k.lists to those of x: under BCE the positives alone and the negatives of each side;
-// under CE those of each side, each list with its positive first.
+// listsOf sets k.lists to the lists of x. BCE has a list of positives and a list of negatives
+// for each side. CE has the lists of each side, each with its positive first.
 func (k *Links) listsOf(x *examples) {
 	r := k.relation
 	k.lists = k.lists[:0]
@@ -447,8 +447,8 @@ func (k *Links) softmaxLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, zero
 	a.Loss = sum / float64(len(scores))
 }
 
-// mostMeasured is how many negatives of a batch its metric looks at, since it sorts them: those of
-// the first positives.
+// mostMeasured bounds the negatives of a batch that its metric reads, since it sorts them. It
+// reads the negatives of the first positives.
 const mostMeasured = 1 << 14
 
 // measureBatch adds the metric of a batch to a, if it has one.

@@ -216,7 +216,8 @@ func (k *Links) rankChunk(links []triple, isDst bool, scores []float32, nodes in
 	}
 }
 
-// among counts the candidates of a positive: all nodes but those of known, of which it is one.
+// among counts the candidates of a positive: all nodes except the known ones, which include the
+// positive.
 func among(scores []float32, positive uint32, known []uint32) (c count) {
 	own := scores[positive]
 	below := 0

@@ -4,10 +4,9 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Scores are those of pairs of rows that the network made of nodes: of row from[i] of x, the
-// source's, and row to[i] of y. Where several relations are learnt, of says which of them each pair
-// is of, by its place in data.Links.All. They are what an evaluation gives the same pairs, and
-// valid until the next call.
+// Scores returns a score for each pair: row from[i] of x, the source, with row to[i] of y. If
+// several relations are learnt, of[i] is the place of the pair's relation in data.Links.All. An
+// evaluation gives the same scores. They are valid until the next call.
 func (k *Links) Scores(x, y kernels.Tensor, from, to, of []uint32) []float32 {
 	k.lists = k.lists[:0]
 	l := k.list(k.relation.Src, k.relation.Dst, from)

@@ -82,8 +82,8 @@ func (b *Batch) Written(places []uint32) []uint32 {
 	return places
 }
 
-// Inputs are the rows that the batch reads: of the table of states, of that of events' features,
-// and of that of nodes' features, which only embeddings have.
+// Inputs returns the rows that the batch reads: of the table of states, of the features of
+// events, and of the features of nodes, which only embeddings read.
 func (b *Batch) Inputs() [][]uint32 {
 	inputs := [][]uint32{b.Nodes, b.Events, nil}
 	if len(b.Roots) > 0 {

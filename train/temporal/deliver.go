@@ -4,8 +4,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// mail is what a node gets in a batch, as far as its events have been looked at: that of the source
-// of an event, or of its destination.
+// mail is the mail that counts for a node, among the events looked at so far. It comes from the
+// source of an event, or with ofDst from its destination.
 type mail struct {
 	place, event uint32 // the event in the batch
 	ofDst        bool

@@ -358,7 +358,8 @@ func (t *Tiers) ListsRead() (sum disk.Account) {
 	return sum
 }
 
-// TypeNames are those of all types of nodes, by number, and behind them those of tables of edges.
+// TypeNames returns the names of all node types, by number, and then the names of the tables of
+// edges.
 func (t *Tiers) TypeNames() (names []string) {
 	for _, n := range append(t.data.Types[:len(t.data.Types):len(t.data.Types)], t.data.EdgeTables...) {
 		names = append(names, n.Name)
@@ -366,7 +367,7 @@ func (t *Tiers) TypeNames() (names []string) {
 	return names
 }
 
-// OfEdges tells whether the rows of the i-th stack are those of edges.
+// OfEdges reports whether stack number i holds rows of edges.
 func (t *Tiers) OfEdges(i int) bool { return t.Types[i] >= len(t.data.Types) }
 
 // sumBytes is what page checksums take.

@@ -44,9 +44,9 @@ func DefaultHistory() History {
 	}
 }
 
-// Slots is how many rows are kept: those of a share of the nodes of each layer and type, the
-// hottest, or where that is 0 as many as these bytes hold, of which history.Auto are as in
-// training.
+// Slots is a number of kept rows. With a share, each layer and type keeps the rows of its
+// hottest nodes, up to that share. Without a share, as many rows are kept as fit Bytes;
+// history.Auto means the same as in training.
 type Slots struct {
 	Share float64
 	Bytes int64

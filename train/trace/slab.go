@@ -91,8 +91,8 @@ func (s *slab) add(a *asked) {
 	s.open = append(s.open, a)
 }
 
-// takes tells whether the rows of a step fit beside those of the steps that are open, and notes
-// them.
+// takes adds the rows of a step to the rows of the open steps, and reports whether all of them
+// fit.
 func (s *slab) takes(a *asked) bool {
 	fits := true
 	for i := range s.tables {
