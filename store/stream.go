@@ -221,7 +221,7 @@ func (e *Events) Degree(place int64) int64 {
 // byte [PageSize] + HalfEdgeBytes·i.
 func (e *Events) NearFile() SectionFile { return e.all.open(e.d.path) }
 
-// List says which half-edges are those of the node at a place: from lo to hi, hi not included.
+// List returns the half-edges of the node at a place: from lo to hi, without hi.
 func (e *Events) List(place int64) (lo, hi uint64) {
 	e.at.touch(8*place, 8*place+16)
 	offsets := cast[uint64](e.at.payload())

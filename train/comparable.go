@@ -179,7 +179,7 @@ func named(l *store.Label, class int) string {
 	return fmt.Sprintf("named %q", l.ClassNames[class])
 }
 
-// readsTable tells whether edges have rows of a table of relation key for input: its own, or those
+// readsTable reports whether edges read the table of relation key: its own edges, or the edges
 // of its reverse.
 func readsTable(m *store.Manifest, key string, inputs map[string][]string) bool {
 	for i := range m.Relations {

@@ -350,9 +350,9 @@ type Measured struct {
 // LabelledParts are the names of the nodes that Measure knows.
 var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
 
-// Measure is the metric of those of a part of the split that have a label, or of all nodes that
-// have one. Of edges, and of links, it is that of a part of the edge split, among the negatives of
-// the run's evaluation; links that are trained on are measured while messages pass along them.
+// Measure returns the metric of the nodes with a label, in a part of the split or everywhere.
+// For edges and links it is the metric of a part of the edge split, among the negatives of the
+// run's evaluation. Training links are measured while messages pass along them.
 func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
 	defer kernels.RecoverMemory(&err)
 	if n.t.hooks.fixed.unmeasured() {

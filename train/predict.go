@@ -34,10 +34,10 @@ var Predictable = []string{Classes, Probabilities, Logits, Values, Embeddings, S
 // DefaultLayer is the layer of embeddings that nobody has asked for by its number.
 const DefaultLayer = -1
 
-// Layer is the layer whose rows what is made of, the first of which is 1. Of embeddings it is the
-// one asked for, where 0 is what nodes have for input, or by DefaultLayer the last hidden one: what
-// it makes is what the last layer reads. In a network of one layer there is none, and it is that
-// layer; so it is where links or edges are learnt, whose decoder reads what the last layer makes.
+// Layer returns the layer whose rows make what; 1 is the first. For embeddings it is the asked
+// layer, and 0 is the input of nodes. DefaultLayer takes the last hidden layer, whose rows the
+// last layer reads. It takes the last layer if the network has only one, or if links or edges
+// are learnt, because their decoder reads its rows.
 func (n *Network) Layer(what string, asked int) (int, error) {
 	last := n.t.Layers
 	switch {

@@ -23,9 +23,9 @@ func (t *trainer) look() run.Point {
 	return p
 }
 
-// count sets the counters of r: trained is what tables did for steps of training, and other what
-// the stages did for the rest. It says what stages did for training since the process began, and
-// how many reads are under way.
+// count sets the counters of r. trained has the counters of the tables in training, and other
+// the seconds of the stages in everything else. It returns the seconds of the stages in training
+// since the process began, and the number of reads under way.
 func (t *trainer) count(r *run.Result, trained []cachetier.Stats, other pipeline.Stats) (stages pipeline.Stats, underWay int) {
 	r.SetTables(t.tiers, each(nil, trained, t.before.tables, cachetier.Stats.Add))
 	stages = t.tiers.Pipe.Stats().Sub(other)

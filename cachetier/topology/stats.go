@@ -48,8 +48,8 @@ func (s Stats) Sub(earlier Stats) Stats {
 	return s
 }
 
-// Add is s plus what an earlier Tier over the same graph had counted. Fields that say what a Tier
-// holds are those of s.
+// Add returns s plus the counters of an earlier Tier over the same graph. Fields for what the
+// Tier holds now keep the values of s.
 func (s Stats) Add(earlier Stats) Stats {
 	s.Asked += earlier.Asked
 	s.Hits += earlier.Hits

@@ -41,9 +41,9 @@ func LeastBytes(g *store.Graph) int64 {
 	return lines + wide
 }
 
-// ListBytes is the memory of all lists of g: 4 bytes an edge, 4 more for its weight unless weights,
-// those of Options.Weights, is nil, and what its values take, those of Options.Values and
-// Options.Rows. With a budget of LeastBytes plus ListBytes everything is resident.
+// ListBytes returns the memory of all lists of g: 4 bytes an edge, 4 more with weights, as in
+// Options.Weights, and the bytes of values, as in Options.Values and Options.Rows. With a budget
+// of LeastBytes plus ListBytes everything is resident.
 func ListBytes(g *store.Graph, weights *store.EdgeColumn, values ...*store.EdgeColumn) int64 {
 	return EdgeBytes(weights, values...) * g.Edges()
 }

@@ -38,8 +38,8 @@ func withFlags(text string) string {
 	return b.String() + text[done:]
 }
 
-// flagNames has the flag of each key: those of train, trace, eval and predict, and those of ingest
-// that package data sends its user to.
+// flagNames returns the flag of each key of train, trace, eval and predict, and of the keys of
+// ingest that messages of package data name.
 func flagNames() map[string]string {
 	names := map[string]string{"features": "features", "weight": "weight", "relation_fanouts": "fanout", "edge_split": "edge-split", "time_scale": "time-scale",
 		"undirected": "undirected", "reverse": "reverse", "self_loops": "self-loops", "duplicates": "duplicates", "normalize": "normalize"}

@@ -102,7 +102,8 @@ func (f *rowFile) begin(place, id string) error {
 	return nil
 }
 
-// columnsOf are those of a table that are read: the one of ids, and those of numbers.
+// columnsOf returns the columns to read from a table: the column of ids, and the columns of
+// numbers.
 func (f *rowFile) columnsOf(names []string) (id int, numbers []int, err error) {
 	if id = slices.Index(names, "id"); id < 0 {
 		return 0, nil, f.fail("it has the columns %s; want id, and the numbers", strings.Join(names, ", "))

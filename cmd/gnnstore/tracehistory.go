@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
-// traceHistory is --history of trace and the flags that go with it: those of train, some of which
-// take several settings here.
+// traceHistory has the flags of trace --history. They are the flags of train, and some take
+// several settings here.
 type traceHistory struct {
 	on                  bool
 	options             trace.History

@@ -96,8 +96,8 @@ func (b *builder) makeTable(ctx context.Context, t ingest.Table, made bool, fill
 	return b.makeRows(ctx, t, made, from, n.count, order, fill)
 }
 
-// makeRows writes count rows, those of order one behind the other, or of 0, 1, 2 and so on where
-// that is nil. from is what messages call their origin.
+// makeRows writes count rows of a table, in the given order, or in the order 0, 1, 2 and so on
+// if order is nil. Messages call their origin from.
 func (b *builder) makeRows(ctx context.Context, t ingest.Table, made bool, from string, rowCount int, order []uint32, fill func(rows []uint32, dst []float32)) error {
 	w, err := b.newTable(t, made)
 	if err != nil {

@@ -128,8 +128,9 @@ func (s *Source) namesEnds(t *table) bool {
 	return named || t.named(s.o.Src, s.o.Dst) || slices.ContainsFunc(s.kept, func(c keptColumn) bool { return t.named(c.from) })
 }
 
-// refuseTriples refuses a list without header whose second column is a relation: of its first rows'
-// texts, those of the third stand in the first as well, and those of the second do not.
+// refuseTriples refuses a list without a header whose second column is a relation. In its first
+// rows, the third column has texts that also stand in the first column, and the second column
+// does not.
 func (s *Source) refuseTriples(path string) error {
 	if !s.text || s.o.Src+s.o.Dst != "" {
 		return nil

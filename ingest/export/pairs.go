@@ -2,8 +2,8 @@ package export
 
 import "github.com/gnnstore/gnnstore/store"
 
-// Pairs say what rows of pairs of nodes are known by: the ids of both ends and, where pairs are of
-// several relations, the names of these, or where they are of a time, that of each row.
+// Pairs identify rows of pairs of nodes: the ids of both ends, the name of each pair's relation
+// if there are several, and its time if pairs have times.
 type Pairs struct {
 	Src, Dst  store.IDs
 	Relations []string

@@ -173,7 +173,8 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	return schema, nil
 }
 
-// name is that of the folder, also of the folder inside a zip, or else that of the file.
+// name returns the name of the folder, or of the folder inside a zip. Without a folder it
+// returns the name of the file.
 func (s *Source) name() string {
 	if base := filepath.Base(s.dir); base != "." {
 		return base

@@ -16,7 +16,7 @@ import (
 // width of.
 const usualColumns = 768
 
-// findFeatures takes those of papers, or those of all nodes where they are named.
+// findFeatures finds the features of papers, or of all nodes if an option names their file.
 func (s *Source) findFeatures(o Options) error {
 	const own = "processed/paper/node_feat.npy"
 	if o.FullFeatures != "" {

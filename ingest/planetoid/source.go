@@ -144,8 +144,8 @@ func (s *Source) checkFeatures() (cols int64, err error) {
 	return cols, nil
 }
 
-// number counts the nodes and finds the row of each: those of allx, those of test.index, and those
-// that have none.
+// number counts the nodes and finds the row of each: first the nodes of allx, then the nodes of
+// test.index, then nodes without a row.
 func (s *Source) number(largest, listed int64) error {
 	rows := s.known + int64(len(s.test))
 	if rows == 0 {

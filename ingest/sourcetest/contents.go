@@ -185,8 +185,8 @@ func (set *idSet) has(r *rows, end, i int) bool {
 	return r.ids[end][i] >= 0 && r.ids[end][i] < set.count
 }
 
-// checkIDs looks each id up: those of nodes are distinct, those of edges and splits are of nodes,
-// and a split has a node once.
+// checkIDs looks up each id. Ids of nodes are distinct, edges and splits name ids of nodes, and
+// a split has a node once.
 func (c *conformance) checkIDs() error {
 	sets := map[string]*idSet{}
 	for _, t := range c.schema.NodeTypes {

@@ -48,8 +48,8 @@ const (
 	historyFew  = "auto,200"
 )
 
-// historyMemory has room for the hidden rows of all nodes: those of ogbn_arxiv take 47 MiB, those
-// of the other graphs 5 MiB at most.
+// historyMemory has room for the hidden rows of all nodes: 47 MiB for ogbn_arxiv, and at most 5
+// MiB for the other graphs.
 const historyMemory = "64MiB"
 
 // reuse is a way to use hidden rows of earlier steps again, in the words of the flags of train.
@@ -161,8 +161,8 @@ func reusePairs(task string, all []reuse) []pair {
 	return pairs
 }
 
-// reuseStudy is what -history compares: hidden rows that are used again with none. list is what
-// parseReuses reads, or grid.
+// reuseStudy compares training with historical embeddings and without, for -history. parseReuses
+// reads list, and "grid" stands for the usual lists.
 func reuseStudy(list string) (*study, error) {
 	few, many := list, list
 	if list == "grid" {

@@ -150,8 +150,8 @@ type forecast struct {
 	cost   cachetier.Cost
 }
 
-// planned plans trace and takes the cost of its second half: that of all of it less that of the
-// first.
+// planned plans trace and returns the cost of its second half: the cost of the whole less the
+// cost of the first half.
 func planned(ctx context.Context, f *store.Features, o cachetier.Options, trace [][]uint32, windows bool) (r forecast, err error) {
 	s, err := cachetier.Open(ctx, f, o)
 	if err != nil {

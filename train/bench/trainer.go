@@ -21,9 +21,9 @@ func NewTrainer(be kernels.Backend, c model.Config, s model.Shape, seed uint64) 
 	return &Trainer{step.New(be, model.New(be, c, s, seed), labels, optim.Options{}), labels}
 }
 
-// Step is one update from the feature rows of b's inputs, by type, and the classes of its seeds:
-// blocks to the backend, forward, loss, backward, Adam. It returns the mean loss before the update,
-// of which there is none where the loss is no number. key seeds dropout.
+// Step makes one update from the feature rows of b's inputs, by type, and the classes of its
+// seeds: blocks to the backend, forward, loss, backward, Adam. It returns the mean loss before
+// the update. If the loss is no number, it makes no update. key seeds dropout.
 func (t *Trainer) Step(b *sample.Batch, rows []kernels.Tensor, labels []uint32, rate float64, key uint64) (loss float64) {
 	t.labels.of = labels
 	in := step.InputOf(b, rows...)

@@ -415,8 +415,8 @@ func (d *Data) OfRelation(fanouts map[string][]int) ([][]int, error) {
 	return all, nil
 }
 
-// Ordered tells whether nodes of small numbers are those that batches meet most, as ingest orders
-// them.
+// Ordered reports whether batches meet nodes with small numbers most, as after an ingest that
+// orders them.
 func (d *Data) Ordered() bool { return d.Set.Manifest().Order != "original" }
 
 // InDegree gives the number of edges that lead to a node of a type, over the relations that are

@@ -6,7 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// SizedBy is how many batches, the first of a run, tell which rows are worth keeping.
+// SizedBy is the number of batches, from the first of a run on, that decide which rows are worth
+// keeping.
 const SizedBy = 16
 
 // SlotBytes is what a row of so many columns takes, in float16 and with its place in the index.
@@ -22,8 +23,8 @@ type Sizing struct {
 	live       []int   // nodes, by layer
 }
 
-// NewSizing is for batches that hold what reach says, so many of them. heatOf is that of a type of
-// which there are nodes, and nil of others.
+// NewSizing returns a Sizing for a number of batches with the nodes that reach names. heatOf
+// returns the heat of a type with nodes, and nil for other types.
 func NewSizing(reach sample.Reach, batches int, heatOf func(typ int) *Heat) *Sizing {
 	layers := len(reach.Relations)
 	z := &Sizing{heats: make([]*Heat, len(reach.Types[0])), batches: float64(batches), live: make([]int, layers)}

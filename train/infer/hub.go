@@ -23,8 +23,8 @@ func (e *Evaluator) hub(l, t int, nodes []uint32) bool {
 	return e.many(e.degree(l, t, nodes[0]))
 }
 
-// many tells whether so many neighbours, with so many bytes of rows that degree counts, are those
-// of a hub.
+// many reports whether a node with so many neighbours, and so many bytes of rows to read, is a
+// hub.
 func (e *Evaluator) many(neighbors int, bytes int64) bool {
 	return neighbors > e.most.hub || bytes > e.most.learnt
 }

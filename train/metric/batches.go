@@ -38,7 +38,8 @@ func (b *Batches[S]) Rank(higher, same int) {
 	b.ranks.halves = append(b.ranks.halves, uint32(2+2*higher+same))
 }
 
-// RankAmong is Rank of a positive's score among those of its candidates, of which none is NaN.
+// RankAmong adds the rank of a positive's score among the scores of its candidates. None may be
+// NaN.
 func (b *Batches[S]) RankAmong(positive S, candidates []S) {
 	higher, same := 0, 0
 	for _, x := range candidates {

@@ -40,8 +40,8 @@ type decoder struct {
 // PerRelation tells whether the decoder has parameters for each of several relations.
 func (k Decoder) PerRelation() bool { return k == DistMult || k == ComplEx }
 
-// decoderDeviation is what those of several relations begin with: normal, with this standard
-// deviation, about 0. So all scores begin near 0, and no relation as another's.
+// decoderDeviation is the standard deviation of a relation's parameters at the start, about 0.
+// So all scores begin near 0, and no two relations are equal.
 const decoderDeviation = 0.1
 
 // decoder declares the parameters of links between rows of so many columns. DistMult of one

@@ -72,8 +72,8 @@ func (p place) edges(r int) int {
 	return p.shape.Edges[r]
 }
 
-// conv is what the names of relation r's parameters begin with, and of what that of type t's in
-// part of the network.
+// conv returns the beginning of the names of relation r's parameters. of does the same for the
+// part of type t.
 func (p place) conv(r int) string {
 	return fmt.Sprintf("convs.%d.<%s>.", p.layer, moduleKey(p.shape.Relations[r].Name))
 }

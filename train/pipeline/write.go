@@ -6,8 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// Writer puts back what a step has changed, and says which rows of which tables that were. It has
-// the batch and its rows for the length of the call, while the next step is in use.
+// Writer writes back the rows that a step has changed, and reports them by table. It may use the
+// batch and its rows until the call returns. The next step is in use meanwhile.
 type Writer interface {
 	WriteBack(step int, b *Gathered) (plan.Written, error)
 }

@@ -21,8 +21,8 @@ func (c *cold) of(steps float64) float64 {
 	return n
 }
 
-// missed is how many rows a window of n steps misses, behind so many others: the slots have those
-// of the last of these.
+// missed returns the number of rows that a window of n steps misses after behind other steps.
+// The slots hold rows of the last of these steps.
 func (c *cold) missed(behind, n float64) float64 {
 	held := min(behind, c.held)
 	return c.of(held+n) - c.of(held)

@@ -92,8 +92,9 @@ type rowGrowth struct {
 	power float64 // of how they grow by the popularity: what they are known to
 }
 
-// rowGrowthOf is that of a table of count rows, of which all steps want rows, and some of them
-// someRows. Where only one number is known, the popularity is taken at its word.
+// rowGrowthOf returns the growth of rows with steps for a table of count rows. All steps read
+// rows of them, and someSteps read someRows. If one of the two is unknown, it trusts the
+// popularity.
 func rowGrowthOf(count, bytes, steps, rows, someSteps, someRows float64) rowGrowth {
 	g := rowGrowth{popularity{count: count}, bytes, 1}
 	if rows > 0 {

@@ -24,9 +24,9 @@ func outside(err error) bool {
 	return errors.As(err, &read) || errors.As(err, &memory)
 }
 
-// CutShort is what becomes of err, with which the work of a run ended. Where ctx has ended, or
-// where the machine is to blame, the run may go on later, from the checkpoint that save writes;
-// torn says that a step is half done, of which there can be none.
+// CutShort returns the error of a run whose work ended with err. If ctx has ended, or the
+// machine is to blame, save writes a checkpoint and the run may go on later. It does not call
+// save after an error of the machine with torn, which says that a step is half done.
 func (d *Dir) CutShort(ctx context.Context, r *Result, err error, torn bool, save func() error) error {
 	again := "go on with gnnstore train {resume} {run} " + d.path
 	switch {

@@ -115,8 +115,8 @@ func EpochsText(o Options, a *AutoEpochs) string {
 	return strconv.Itoa(a.Most)
 }
 
-// ended is a with why a run ended after so many epochs and updates: the best epoch was that of
-// number best, 0 if there is none, and worse evaluations of what validation measures followed it.
+// ended returns a with the reason why a run ended after epochs and updates. best is the number
+// of the best epoch, or 0 without any. worse evaluations of measured followed it.
 func (a AutoEpochs) ended(epochs, updates, best, worse int, measured string) *AutoEpochs {
 	why := "which is what " + counted(a.Updates, "update") + " take; {epochs} N makes more"
 	switch {

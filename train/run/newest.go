@@ -48,9 +48,9 @@ func (d *Dir) endedAfter() int {
 	return updates
 }
 
-// LoadNewest reads the newest checkpoint that is whole, and says what Checkpoints calls it; s is
-// nil where there is none. passed is told why a newer one is none, and stops the search by an
-// error.
+// LoadNewest reads the newest whole checkpoint, and returns its name as Checkpoints has it. s is
+// nil without any. passed gets the reason for each newer one that is not whole, and its error
+// ends the search.
 func (d *Dir) LoadNewest(passed func(why error) error) (name string, s *checkpoint.State, err error) {
 	names, err := d.Checkpoints()
 	if err != nil {

@@ -244,10 +244,9 @@ func (o Options) parseRanking() (r Ranking, err error) {
 	return Ranking{Given: n.Way == task.Given, Each: n.Of}, nil
 }
 
-// Ranking is what events of a stream are ranked among, which came with negatives if so given:
-// these, unless EvalNegatives says otherwise. One drawn node an event is what there is for other
-// metrics, and so for MRR alone a ranking. Where MRR is asked for and there is nothing to rank
-// among, the error says what to do.
+// Ranking returns the candidates to rank events among. given reports whether negatives came with
+// the stream; they are taken unless EvalNegatives names others. One drawn candidate an event is
+// a ranking for MRR only. If MRR has no candidates, the error says what to do.
 func (o Options) Ranking(given bool) (Ranking, error) {
 	r, err := o.parseRanking()
 	switch {

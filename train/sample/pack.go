@@ -304,7 +304,7 @@ func unpackInto[T uint32 | float32](u *unpacker, dst []T, n int) []T {
 	return dst
 }
 
-// highest is that of ids, or -1 where there is none.
+// highest returns the highest of ids, or -1 without any.
 func highest(ids []uint32) int {
 	if len(ids) == 0 {
 		return -1
