@@ -395,7 +395,7 @@ var learning = []mutant{
 		old: `float64(l.out/l.heads)`, new: `float64(l.out)`,
 		breaks: "scores are divided by the root of all heads' columns", tests: "TestTypedNetworks|TestPyTorchGeometricAgreesOnTypes"},
 	{id: "input-reverse", file: "train/model/model.go", in: "Config.Blocks",
-		old: `declare(c.network(), c, s).inputGrads`, new: `false`,
+		old: `declare(c.network(), c, s).inputGrads`, new: `nil`,
 		breaks: "input rows that have gradients have no reverse", tests: "TestBlocks"},
 	{id: "kept-rows", file: "train/model/layer.go", in: "Rows.keep",
 		old: `t.Keep(v)`, new: ``,
