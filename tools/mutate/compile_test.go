@@ -49,7 +49,7 @@ type checker struct {
 	packages map[string]listed // by directory
 }
 
-// listed is what go list says of a package.
+// listed describes a package as go list does.
 type listed struct {
 	Dir, ImportPath, Export string
 	GoFiles                 []string
