@@ -390,10 +390,10 @@ func TestComparison(t *testing.T) {
 // TestAuditRefused: what cannot be followed.
 func TestAuditRefused(t *testing.T) {
 	for want, change := range map[string]func(o *run.Options){
-		"{history_audit} -1: from 0":                 func(o *run.Options) { o.HistoryAudit = -1 },
-		"{history_audit} 1048577: from 0":            func(o *run.Options) { o.HistoryAudit = 1<<20 + 1 },
-		"{history_audit_every} -1: at least 1":       func(o *run.Options) { o.HistoryAuditEvery = -1 },
-		"and {history_audit_every} go with {history": func(o *run.Options) { o.History, o.Settings = false, history.Settings{} },
+		"{history_audit} -1: from 0":                     func(o *run.Options) { o.HistoryAudit = -1 },
+		"{history_audit} 1048577: from 0":                func(o *run.Options) { o.HistoryAudit = 1<<20 + 1 },
+		"{history_audit_every} -1: at least 0":           func(o *run.Options) { o.HistoryAuditEvery = -1 },
+		"{history_audit_every} 2: it goes with {history": func(o *run.Options) { o.History, o.Settings = false, history.Settings{} },
 	} {
 		o := audited()
 		change(&o)

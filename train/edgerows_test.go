@@ -207,7 +207,7 @@ func TestEdgeRowsResume(t *testing.T) {
 	now := half(t, ds, o)
 	o.EdgeInputs = asTable
 	_, err = runOn(context.Background(), now, ds, o, Hooks{})
-	require.ErrorContains(t, err, `{edge_input} is {"to":["table"]} and the run's is {"to":["time","rating","weight"]}`)
+	require.ErrorContains(t, err, `{edge_input} is to=table and the run's is to=time,rating,weight`)
 }
 
 // TestEdgeRowsRefuse: what cannot be read says what can be.

@@ -186,7 +186,7 @@ func TestEdgesResume(t *testing.T) {
 		now.EdgeInputs = other
 		_, err = runOn(context.Background(), half(t, ds, o), ds, now, Hooks{})
 		require.ErrorContains(t, err, `{edge_input} is `)
-		require.ErrorContains(t, err, ` and the run's is {"to":["rating","time"]}`)
+		require.ErrorContains(t, err, ` and the run's is to=rating,time`)
 	}
 }
 

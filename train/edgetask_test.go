@@ -220,7 +220,7 @@ func TestEdgeClassesOfNothing(t *testing.T) {
 		"the label has 5 classes; with one class a node it wants two":                                                       func(o *run.Options) { o.EdgeLabel, o.Metric = "rating", metric.ROCAUC },
 		"{decoder} dot: of {task} edge there are mlp and linear":                                                            func(o *run.Options) { o.Decoder = model.Dot },
 		"{decoder} linear: it is of {task} edge":                                                                            func(o *run.Options) { o.Task, o.EdgeLabel, o.Decoder = run.LinkTask, "", model.Linear },
-		"{loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk} and {n3} go with {task} link":                            func(o *run.Options) { o.Negatives = "uniform:1" },
+		"{negatives} uniform:1: it goes with {task} link":                                                                   func(o *run.Options) { o.Negatives = "uniform:1" },
 		"{class_weights} 1,2,3: 3 numbers for 2 classes":                                                                    func(o *run.Options) { o.ClassWeights = "1,2,3" },
 		"{label_input} 4: labels are of {task} node":                                                                        func(o *run.Options) { o.LabelInput = 4 },
 		"{split} given: edges are split when":                                                                               func(o *run.Options) { o.Split = "given" },

@@ -85,7 +85,7 @@ func TestInitRows(t *testing.T) {
 	require.Equal(t, want, got.ParamsXXH3)
 	again.InitRows = map[string]string{"author": "/others"}
 	_, err = runOn(t.Context(), disk, ds, again, Hooks{OpenRows: func(string, store.IDs) (RowFile, error) { return file, nil }})
-	require.ErrorContains(t, err, `{init_rows} is {"author":"/others"} and the run's is {"author":"/rows"}`)
+	require.ErrorContains(t, err, `{init_rows} is author=/others and the run's is author=/rows`)
 
 	for want, change := range map[string]func(f *givenRows, o *run.Options){
 		"{init_rows} /rows has rows of 5 columns, and those of type author have 8; use {input} author=embed:5": func(f *givenRows, _ *run.Options) { f.cols = 5 },

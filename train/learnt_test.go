@@ -331,8 +331,8 @@ func TestLearntRowsGone(t *testing.T) {
 		})
 	}
 	for want, change := range map[string]func(o *run.Options){
-		"{input} is ":                     func(o *run.Options) { o.Inputs = map[string]string{"author": "embed:9"} },
-		`{embed_optimizer} is "adagrad" `: func(o *run.Options) { o.Optim.Rows = optim.RowAdagrad },
+		"{input} is ":                   func(o *run.Options) { o.Inputs = map[string]string{"author": "embed:9"} },
+		`{embed_optimizer} is adagrad `: func(o *run.Options) { o.Optim.Rows = optim.RowAdagrad },
 	} {
 		o := o
 		disk := half(t, ds, o)

@@ -170,7 +170,7 @@ func TestLinksOfNothing(t *testing.T) {
 		"{sampler} rw: walks pass along the links":    func(o *run.Options) { o.Sampler = sample.RW },
 		"{split} given: links are split when":         func(o *run.Options) { o.Split = "given" },
 		"{task} graph: there are node, link and edge": func(o *run.Options) { o.Task = "graph" },
-		"go with {task} link":                         func(o *run.Options) { o.Task, o.Negatives = "", "uniform:1" },
+		"goes with {task} link":                       func(o *run.Options) { o.Task, o.Negatives = "", "uniform:1" },
 	} {
 		o := linkOptions()
 		change(&o)

@@ -263,7 +263,7 @@ func TestResumeRefuses(t *testing.T) {
 		"another dataset": {other, func(*run.Options) {}, []string{"it trained on a dataset with seal"}},
 		"other options": {ds, func(o *run.Options) { o.LR, o.Hidden, o.Seed = 1, 99, 7 },
 			[]string{"{hidden} is 99 and the run's is 16", "{lr} is 1 and the run's is 0.03", "{seed} is 7 and the run's is 1"}},
-		"another model": {ds, func(o *run.Options) { o.Kind = model.MLP }, []string{`{model} is "mlp" and the run's is "sage"`}},
+		"another model": {ds, func(o *run.Options) { o.Kind = model.MLP }, []string{`{model} is mlp and the run's is sage`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := half(t, ds, long())

@@ -205,12 +205,12 @@ func TestReuseResumesNoOther(t *testing.T) {
 	disk := half(t, ds, reusing())
 	before := listing(t, disk)
 	for want, change := range map[string]func(o *run.Options){
-		"{p_grad} is 0.5 and the run's is 0.8":                func(o *run.Options) { o.PGrad = 0.5 },
-		"{t_stale} is 7 and the run's is 6":                   func(o *run.Options) { o.TStale = 7 },
-		"{history_start} is 0 and the run's is 4":             func(o *run.Options) { o.HistoryStart = 0 },
-		"{history_lag} is 2 and the run's is 3":               func(o *run.Options) { o.HistoryLag = 2 },
-		"{history_bytes} is 2097152 and the run's is 1048576": func(o *run.Options) { o.HistoryBytes = 2 << 20 },
-		"{history} is false and the run's is true":            func(o *run.Options) { o.History, o.Settings = false, history.Settings{} },
+		"{p_grad} is 0.5 and the run's is 0.8":          func(o *run.Options) { o.PGrad = 0.5 },
+		"{t_stale} is 7 and the run's is 6":             func(o *run.Options) { o.TStale = 7 },
+		"{history_start} is 0 and the run's is 4":       func(o *run.Options) { o.HistoryStart = 0 },
+		"{history_lag} is 2 and the run's is 3":         func(o *run.Options) { o.HistoryLag = 2 },
+		"{history_bytes} is 2MiB and the run's is 1MiB": func(o *run.Options) { o.HistoryBytes = 2 << 20 },
+		"{history} is false and the run's is true":      func(o *run.Options) { o.History, o.Settings = false, history.Settings{} },
 	} {
 		for _, cold := range []bool{false, true} {
 			o := reusing()
@@ -443,7 +443,7 @@ func TestReuseRefused(t *testing.T) {
 		"{p_grad} 1.5: from 0":                                                func(o *run.Options) { o.PGrad = 1.5 },
 		"{t_stale} -2: at least 0":                                            func(o *run.Options) { o.TStale = -2 },
 		"{history_lag} 0: at least 1":                                         func(o *run.Options) { o.HistoryLag = 0 },
-		"go with {history}":                                                   func(o *run.Options) { o.History = false },
+		"goes with {history}":                                                 func(o *run.Options) { o.History = false },
 	} {
 		o := reusing()
 		change(&o)

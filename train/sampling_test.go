@@ -84,20 +84,20 @@ func TestNoDraws(t *testing.T) {
 
 func TestDrawsRefused(t *testing.T) {
 	for want, change := range map[string]func(o *run.Options){
-		"{sampler} labor: there are ns, labor0, labor-star and rw":     func(o *run.Options) { o.Sampler = "labor" },
-		"{kappa} 0: at least 1, which is independent batches, or inf":  func(o *run.Options) { o.Kappa = 0 },
-		"{kappa} -2: at least 1, which is independent batches, or inf": func(o *run.Options) { o.Kappa = -2 },
-		"{dependent} : there are nested and smoothed":                  func(o *run.Options) { o.Dependent = "" },
-		"{fanout} 0: at least 1, or -1 for every neighbour":            func(o *run.Options) { o.Fanouts = []int{0, 0} },
-		"{fanout} -2: at least 1, or -1 for every neighbour":           func(o *run.Options) { o.Fanouts = []int{5, -2} },
-		"{poisson} goes with {sampler} labor0":                         func(o *run.Options) { o.Poisson = true },
-		"{weighted} goes with {sampler} ns":                            func(o *run.Options) { o.Sampler, o.Weighted = sample.Labor0, true },
-		"{walks} 0: from 1 to 65536":                                   func(o *run.Options) { o.Sampler, o.Walk.Walks = sample.RW, 0 },
-		"{walk_length} 2000: from 1 to 1024":                           func(o *run.Options) { o.Sampler, o.Walk.Length = sample.RW, 2000 },
-		"{walk_restart} NaN: at least 0 and below 1":                   func(o *run.Options) { o.Sampler, o.Walk.Restart = sample.RW, math.NaN() },
-		"{weighted}: {model} gcn takes its weights from degrees":       func(o *run.Options) { o.Kind, o.Weighted = model.GCN, true },
-		"{model} gcn needs the probabilities of neighbours":            func(o *run.Options) { o.Kind, o.Sampler = model.GCN, sample.RW },
-		"{fanout} -1: {sampler} rw needs a number of neighbours":       func(o *run.Options) { o.Sampler, o.Fanouts = sample.RW, []int{-1, -1} },
+		"{sampler} labor: there are ns, labor0, labor-star and rw": func(o *run.Options) { o.Sampler = "labor" },
+		"{kappa} 0: at least 1, or inf":                            func(o *run.Options) { o.Kappa = 0 },
+		"{kappa} -2: at least 1, or inf":                           func(o *run.Options) { o.Kappa = -2 },
+		"{dependent} : there are nested and smoothed":              func(o *run.Options) { o.Dependent = "" },
+		"{fanout} 0: at least 1, or -1 for every neighbour":        func(o *run.Options) { o.Fanouts = []int{0, 0} },
+		"{fanout} -2: at least 1, or -1 for every neighbour":       func(o *run.Options) { o.Fanouts = []int{5, -2} },
+		"{poisson} goes with {sampler} labor0":                     func(o *run.Options) { o.Poisson = true },
+		"{weighted} goes with {sampler} ns":                        func(o *run.Options) { o.Sampler, o.Weighted = sample.Labor0, true },
+		"{walks} 0: from 1 to 65536":                               func(o *run.Options) { o.Sampler, o.Walk.Walks = sample.RW, 0 },
+		"{walk_length} 2000: from 1 to 1024":                       func(o *run.Options) { o.Sampler, o.Walk.Length = sample.RW, 2000 },
+		"{walk_restart} NaN: at least 0 and below 1":               func(o *run.Options) { o.Sampler, o.Walk.Restart = sample.RW, math.NaN() },
+		"{weighted}: {model} gcn takes its weights from degrees":   func(o *run.Options) { o.Kind, o.Weighted = model.GCN, true },
+		"{model} gcn needs the probabilities of neighbours":        func(o *run.Options) { o.Kind, o.Sampler = model.GCN, sample.RW },
+		"{fanout} -1: {sampler} rw needs a number of neighbours":   func(o *run.Options) { o.Sampler, o.Fanouts = sample.RW, []int{-1, -1} },
 		"{dependent} smoothed: walks have no numbers that drift": func(o *run.Options) {
 			o.Sampler, o.Kappa, o.Dependent = sample.RW, 2, run.Smoothed
 		},
@@ -200,15 +200,15 @@ func TestResumeSchedule(t *testing.T) {
 	}
 	disk := half(t, ds, o)
 	for want, change := range map[string]func(o *run.Options){
-		`{sampler} is "ns" and the run's is "labor0"`:         func(o *run.Options) { o.Sampler = sample.NS },
-		`{kappa} is inf and the run's is 5`:                   func(o *run.Options) { o.Kappa = sample.Forever },
-		`{dependent} is "nested" and the run's is "smoothed"`: func(o *run.Options) { o.Dependent = run.Nested },
-		`{layer_dependency} is true and the run's is false`:   func(o *run.Options) { o.LayerDependency = true },
-		`{poisson} is true and the run's is false`:            func(o *run.Options) { o.Poisson = true },
-		`{walk_length} is 4 and the run's is 3`:               func(o *run.Options) { o.Walk.Length = 4 },
-		`{walks} is 11 and the run's is 10`:                   func(o *run.Options) { o.Walk.Walks = 11 },
-		`{walk_restart} is 0.25 and the run's is 0.5`:         func(o *run.Options) { o.Walk.Restart = 0.25 },
-		`{epoch_steps} is 4 and the run's is 0`:               func(o *run.Options) { o.EpochSteps = 4 },
+		`{sampler} is ns and the run's is labor0`:           func(o *run.Options) { o.Sampler = sample.NS },
+		`{kappa} is inf and the run's is 5`:                 func(o *run.Options) { o.Kappa = sample.Forever },
+		`{dependent} is nested and the run's is smoothed`:   func(o *run.Options) { o.Dependent = run.Nested },
+		`{layer_dependency} is true and the run's is false`: func(o *run.Options) { o.LayerDependency = true },
+		`{poisson} is true and the run's is false`:          func(o *run.Options) { o.Poisson = true },
+		`{walk_length} is 4 and the run's is 3`:             func(o *run.Options) { o.Walk.Length = 4 },
+		`{walks} is 11 and the run's is 10`:                 func(o *run.Options) { o.Walk.Walks = 11 },
+		`{walk_restart} is 0.25 and the run's is 0.5`:       func(o *run.Options) { o.Walk.Restart = 0.25 },
+		`{epoch_steps} is 4 and the run's is 0`:             func(o *run.Options) { o.EpochSteps = 4 },
 	} {
 		o := o
 		change(&o)

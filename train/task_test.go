@@ -159,7 +159,7 @@ func TestOptimizers(t *testing.T) {
 	o.Epochs--
 	o.Schedule.Kind, o.Optim.ClipNorm = optim.Constant, 1
 	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
-	require.ErrorContains(t, err, `{schedule} is "constant" and the run's is "cosine"`)
+	require.ErrorContains(t, err, `{schedule} is constant and the run's is cosine`)
 	require.ErrorContains(t, err, "{clip_norm} is 1 and the run's is 0")
 }
 

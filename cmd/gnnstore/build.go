@@ -15,6 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store/setting"
 )
 
 // buildOptions are the flags of the commands that make datasets.
@@ -23,7 +24,6 @@ type buildOptions struct {
 	order, dtype      string
 	loops, duplicates string
 	normalize         string // of ingest alone
-	memory            byteSize
 	plan, json        bool
 }
 
@@ -33,14 +33,14 @@ const leastDefault = 256 << 20
 // flags adds what all of them have.
 func (o *buildOptions) flags(f *pflag.FlagSet) {
 	if total, err := kernels.SystemMemory(); err == nil {
-		o.memory = byteSize(max(total/4>>20<<20, leastDefault))
-		if some := kernels.Addressable(int64(o.memory)) >> 20 << 20; some >= build.LeastMemory {
-			o.memory = byteSize(some)
+		o.Memory = max(total/4>>20<<20, leastDefault)
+		if some := kernels.Addressable(o.Memory) >> 20 << 20; some >= build.LeastMemory {
+			o.Memory = some
 		}
 	} else {
-		o.memory = 1 << 30
+		o.Memory = 1 << 30
 	}
-	f.Var(&o.memory, "memory", "memory limit of the whole process; by default a quarter of the machine's")
+	f.Var(setting.Bytes(&o.Memory), "memory", "memory limit of the whole process; by default a quarter of the machine's")
 	f.StringVar(&o.Tmp, "tmp", "", "directory for what does not fit in memory (default inside the unfinished dataset)")
 	f.BoolVar(&o.plan, "plan", false, "print what it would take, pass by pass, and write nothing")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
@@ -60,7 +60,7 @@ func (o *buildOptions) complete() {
 	o.Order, o.DType = build.Order(o.order), build.DType(o.dtype)
 	o.SelfLoops, o.Duplicates = build.SelfLoops(o.loops), build.Duplicates(o.duplicates)
 	o.Normalize = build.Normalize(o.normalize)
-	o.Memory = max(int64(o.memory), 1) // 0 would be the default
+	o.Memory = max(o.Memory, 1) // 0 would be the default
 }
 
 // fits refuses a budget that the process could not use.

@@ -16,11 +16,12 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/ingest/sampledata"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
 func newDemo() *cobra.Command {
-	o := trainOptions{Options: demoOptions(), device: 2 << 20, host: 8 << 20, brief: true}
+	o := trainOptions{Options: demoOptions(), brief: true}
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Ingest a bundled real graph, train on it, show the tiers",
@@ -40,6 +41,7 @@ func newDemo() *cobra.Command {
 // evaluations.
 func demoOptions() run.Options {
 	o := run.DefaultOptions()
+	o.Cache.DeviceBytes, o.Cache.HostBytes = 2<<20, 8<<20
 	o.Hidden, o.Epochs, o.EvalEvery, o.LR, o.Optim.WeightDecay, o.Dropout, o.InputDropout = 64, 100, 5, 0.01, 5e-4, 0.6, 0.6
 	return o
 }
@@ -89,9 +91,8 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 	printReport(say, report)
 
 	fmt.Fprintf(say, "\n2. train with %s of device region and %s of host cache; the features are %s\n\n",
-		o.device.String(), o.host.String(), size(report.NodeTypes[0].Count*int64(report.Tables[0].Dim)*2))
+		setting.FormatBytes(o.Cache.DeviceBytes), setting.FormatBytes(o.Cache.HostBytes), size(report.NodeTypes[0].Count*int64(report.Tables[0].Dim)*2))
 	o.run = filepath.Join(dir, "run")
-	o.Cache.DeviceBytes, o.Cache.HostBytes = int64(o.device), int64(o.host)
 	ds, err := openDataset(stderr, out, 0)
 	if err != nil {
 		return err

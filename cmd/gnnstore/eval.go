@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/infer"
 	"github.com/gnnstore/gnnstore/train/metric"
@@ -25,9 +26,8 @@ import (
 // networkOptions say which weights of a run are used: of eval and predict.
 type networkOptions struct {
 	train.NetworkOptions
-	memory byteSize
-	way    string
-	tmp    string
+	way string
+	tmp string
 }
 
 // flags declares the flags of o. tmp is the default of --tmp, for its help.
@@ -35,7 +35,7 @@ func (o *networkOptions) flags(f *pflag.FlagSet, tmp string) {
 	f.StringVar(&o.Checkpoint, "checkpoint", "", "weights to use: best, which validation chose, or last (default best where there is one)")
 	f.BoolVar(&o.OlderCheckpoint, "older-checkpoint", false, "if the newest checkpoint is damaged or missing, use an earlier one (default: refuse)")
 	f.StringVar(&o.Unseen, "unseen", "", "input of nodes of another DATASET whose ids have no learnt row in the run: mean, of all rows of their type (default: refuse)")
-	f.Var(&o.memory, "memory", "memory limit of the whole process (default that of the run)")
+	f.Var(setting.Bytes(&o.MemoryBytes), "memory", "memory limit of the whole process (default that of the run)")
 	f.StringVar(&o.way, "way", "auto", "what a layer holds in memory while it reads the one below: rows, sums, or auto, the one that reads for less time")
 	f.StringVar(&o.tmp, "tmp", "", "directory for what does not fit in memory: hidden rows, and of a stream the state of nodes (default "+tmp+")")
 	f.StringVar(&o.LayerDtype, "layer-dtype", "", "how hidden rows are stored on disk: f32, or f16, which takes half and rounds them (default the run's)")
@@ -84,7 +84,6 @@ func (o *networkOptions) openIn(ctx context.Context, stderr io.Writer, p *progre
 // open opens the network of a run, on the dataset of this path, or on the one that it trained on
 // where path is empty.
 func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress, runPath, path string) (_ *usedNetwork, err error) {
-	o.MemoryBytes = int64(o.memory)
 	dir, err := run.Look(runPath)
 	if err != nil {
 		return nil, err

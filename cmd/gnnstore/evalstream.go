@@ -15,7 +15,6 @@ import (
 // openStream opens the stream of a run, in the dataset of this path, or in the one that it trained
 // on where path is empty. The caller closes the dataset.
 func (o *networkOptions) openStream(stderr io.Writer, p *progress, dir *run.Dir, path string) (*store.Dataset, *store.Events, error) {
-	o.MemoryBytes = int64(o.memory)
 	path, err := datasetOf(p, dir, path)
 	if err != nil {
 		return nil, nil, err

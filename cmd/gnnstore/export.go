@@ -10,12 +10,12 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/export"
+	"github.com/gnnstore/gnnstore/store/setting"
 )
 
 type exportOptions struct {
 	export.Options
 	format string
-	sample countFlag
 	json   bool
 }
 
@@ -35,7 +35,7 @@ func newExport() *cobra.Command {
 			"  gnnstore export papers.gnn small --format graphbolt --sample 100k",
 		Args: exactArgs("DATASET", "OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Format, o.Sample = export.Format(o.format), int64(o.sample)
+			o.Format = export.Format(o.format)
 			if err := o.Validate(); err != nil {
 				return misuse(err)
 			}
@@ -44,7 +44,7 @@ func newExport() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.format, "format", "", "npy, parquet or graphbolt (default npy; of a stream of events parquet)")
-	f.Var(&o.sample, "sample", "number of nodes of a sample, such as 100k (default all)")
+	f.Var(setting.Counted(&o.Sample, 1), "sample", "number of nodes of a sample, such as 100k (default all)")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the sample")
 	f.BoolVar(&o.json, "json", false, "print the report as JSON")
 	return cmd

@@ -2,32 +2,20 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/gnnstore/gnnstore/store/setting"
 )
 
 // flagGroup is a heading in the help of a command, and the flags below it in their order.
 type flagGroup struct{ title, flags string }
 
-// The groups of flags of the commands that have many.
+// The groups of flags of commands whose options are in no setting.Table.
 var (
-	trainGroups = []flagGroup{
-		{"What to learn", "task target edge-label metric class-weights split"},
-		{"Input", "input edge-input label-input relation init init-rows"},
-		{"Network", "model layers hidden heads bases norm dropout input-dropout attn-dropout"},
-		{"Links and edges", "decoder loss negatives corrupt chunk n3 keep-targets eval-negatives eval-edges"},
-		{"Sampling", "fanout sampler kappa dependent layer-dependency poisson weighted walk-length walks walk-restart"},
-		{"Learning", "batch epochs epoch-steps patience lr optimizer weight-decay clip-norm embed-optimizer seed"},
-		{"Schedule of the learning rate", "schedule warmup min-lr lr-gamma lr-every lr-milestones"},
-		{"Historical embeddings", "history p-grad t-stale history-start history-lag history-memory history-cold history-audit history-audit-every"},
-		{"Streams of events", "stream negative-population staleness mitigate mitigate-audit identity pair-features publish inflight warm-events times fixed-time state mails time-columns"},
-		{"Evaluation", "eval eval-every eval-test eval-nodes eval-memory layer-dtype"},
-		{"Memory", "memory topology-memory device-memory host-memory batch-memory policy window lookahead"},
-		{"Disk and processors", "spill tmp disk-engine disk-rate workers kernels"},
-		{"The run", "run resume checkpoint-every keep-checkpoints log-every listen plan json help"},
-	}
 	ingestGroups = []flagGroup{
 		{"Tables and edge lists (csv, events)", "columns src dst weight edge-columns edge-features time time-scale part header one-id-space bipartite"},
 		{"Tables of nodes (csv, events)", "nodes id id-type label feature-columns node-features missing-features node-count"},
@@ -57,9 +45,59 @@ var (
 	}
 )
 
-// flagGroups has the groups of a command by its name.
 var flagGroups = map[string][]flagGroup{
-	"train": trainGroups, "ingest": ingestGroups, "generate": generateGroups, "trace": traceGroups, "predict": predictGroups,
+	"ingest": ingestGroups, "generate": generateGroups, "trace": traceGroups, "predict": predictGroups,
+}
+
+// groupsOf returns the groups of a command's flags. Those of a setting.Table know their groups. The
+// last group has the flags that know none.
+func groupsOf(cmd *cobra.Command) (groups []flagGroup) {
+	if listed := flagGroups[cmd.Name()]; listed != nil {
+		return listed
+	}
+	add := func(title, flag string) {
+		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.title == title })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, flagGroup{title: title})
+		}
+		groups[i].flags += " " + flag
+	}
+	var rest []string
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if group := f.Annotations[setting.GroupOf]; group != nil {
+			add(group[0], f.Name)
+		} else {
+			rest = append(rest, f.Name)
+		}
+	})
+	for _, name := range rest {
+		if len(groups) > 0 {
+			add(groups[len(groups)-1].title, name)
+		}
+	}
+	return groups
+}
+
+// addGroup adds flags to a command, in a group of its help.
+func addGroup(f *pflag.FlagSet, title string, flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.VisitAll(func(flag *pflag.Flag) { flag.Annotations = map[string][]string{setting.GroupOf: {title}} })
+	f.AddFlagSet(flags)
+}
+
+// completeFlags has the shell complete the words that options take.
+func completeFlags[T any](cmd *cobra.Command, given *setting.Bound[T]) {
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		words := given.Choices(f.Name)
+		if len(words) == 0 {
+			return
+		}
+		err := cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+		if err != nil {
+			panic(err) // the flag has another completion already
+		}
+	})
 }
 
 // Cobra keeps the functions of its templates for all commands. It does not guard them, so this one
@@ -82,7 +120,7 @@ func groupedFlags(cmd *cobra.Command) string {
 		width = columnsOf(tty)
 	}
 	var b strings.Builder
-	for i, g := range flagGroups[cmd.Name()] {
+	for i, g := range groupsOf(cmd) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}

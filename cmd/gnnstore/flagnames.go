@@ -1,8 +1,10 @@
 package main
 
 import (
+	"maps"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -38,30 +40,31 @@ func withFlags(text string) string {
 	return b.String() + text[done:]
 }
 
-// flagNames returns the flag of each key of train, trace, eval and predict, and of the keys of
-// ingest that messages of package data name.
+// flagNames returns the flag of each key that a message may name: of train, trace, eval and
+// predict, and of ingest what messages of package data name.
 func flagNames() map[string]string {
-	names := map[string]string{"features": "features", "weight": "weight", "relation_fanouts": "fanout", "edge_split": "edge-split", "time_scale": "time-scale",
-		"undirected": "undirected", "reverse": "reverse", "self_loops": "self-loops", "duplicates": "duplicates", "normalize": "normalize"}
-	for _, cmd := range []*cobra.Command{newEval(), newPredict(), newTrace(), newTrain()} {
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { names[keyOf(f.Name)] = f.Name })
-	}
-	return names
+	flagsOfKeys.once.Do(func() {
+		names := map[string]string{}
+		for _, key := range []string{"features", "weight", "edge_split", "time_scale", "undirected", "reverse", "self_loops", "duplicates", "normalize"} {
+			names[key] = strings.ReplaceAll(key, "_", "-")
+		}
+		for _, cmd := range []*cobra.Command{newEval(), newPredict()} {
+			cmd.Flags().VisitAll(func(f *pflag.Flag) { names[strings.ReplaceAll(f.Name, "-", "_")] = f.Name })
+		}
+		for _, f := range []string{"run", "resume", "listen", "plan", "json"} {
+			names[f] = f
+		}
+		maps.Copy(names, traceTable.Flags())
+		maps.Copy(names, run.Table.Flags())
+		flagsOfKeys.names = names
+	})
+	return flagsOfKeys.names
 }
 
-// keyOf is the JSON key of the option that a flag sets.
-func keyOf(flag string) string {
-	switch part, isPart := strings.CutSuffix(flag, "-memory"); {
-	case isPart:
-		return part + "_bytes"
-	case flag == "memory":
-		return "memory_bytes"
-	case flag == "spill":
-		return "spill_bytes"
-	case flag == "disk-engine":
-		return "engine"
-	}
-	return strings.ReplaceAll(flag, "-", "_")
+// flagsOfKeys is what flagNames returns, made once.
+var flagsOfKeys struct {
+	once  sync.Once
+	names map[string]string
 }
 
 // resultWithFlags has flags in the texts of r, whoever made it.

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,13 +13,13 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/generate"
+	"github.com/gnnstore/gnnstore/store/setting"
 )
 
 type generateOptions struct {
 	buildOptions
-	graph        generate.Options
-	nodes, edges countFlag
-	raw          bool
+	graph generate.Options
+	raw   bool
 }
 
 func newGenerate() *cobra.Command {
@@ -47,7 +45,7 @@ func newGenerate() *cobra.Command {
 		Args: exactArgs("KIND", "OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.complete()
-			o.graph.Nodes, o.graph.Edges, o.graph.Seed = int64(o.nodes), int64(o.edges), o.Seed
+			o.graph.Seed = o.Seed
 			if generate.Triples(args[0]) && len(o.EdgeSplit) == 0 {
 				o.EdgeSplit = []string{"random:0.98/0.01/0.01"}
 			}
@@ -61,8 +59,8 @@ func newGenerate() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Var(&o.nodes, "nodes", "nodes of all types together, such as 2M (default the kind's, or in proportion to --edges)")
-	f.Var(&o.edges, "edges", "edges of all relations together, such as 40M (default the kind's, or in proportion to --nodes)")
+	f.Var(setting.Counted(&o.graph.Nodes, 1), "nodes", "nodes of all types together, such as 2M (default the kind's, or in proportion to --edges)")
+	f.Var(setting.Counted(&o.graph.Edges, 1), "edges", "edges of all relations together, such as 40M (default the kind's, or in proportion to --nodes)")
 	f.Float64Var(&o.graph.Scale, "scale", 1, "multiplies nodes and edges")
 	f.IntVar(&o.graph.Dim, "dim", 0, "feature columns (default the kind's)")
 	f.IntVar(&o.graph.Classes, "classes", 0, "classes; as many communities, of citations half as many (default the kind's)")
@@ -134,31 +132,3 @@ func runGenerateRaw(ctx context.Context, stdout, stderr io.Writer, kind, out str
 	printf(stdout, "%-9s %s in %s: %s in %s files\n", "written", report.Path, seconds(report.Seconds), size(report.Bytes), count(int64(report.Files)))
 	return nil
 }
-
-// countFlag is a flag value such as 40M, 2.5k or 1000.
-type countFlag int64
-
-func (c *countFlag) Set(s string) error {
-	number, unit := s, 1.0
-	for suffix, u := range map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9} {
-		if n, ok := strings.CutSuffix(s, suffix); ok {
-			number, unit = n, u
-		}
-	}
-	v, err := strconv.ParseFloat(number, 64)
-	if n := v * unit; err != nil || !(n >= 1 && n < 1<<53) || n != math.Trunc(n) || strings.ContainsAny(number, "xXeEpP_+") {
-		return fmt.Errorf("%q is not a number such as 1000, 2.5k, 40M or 1.6G", s)
-	}
-	*c = countFlag(v * unit)
-	return nil
-}
-
-func (c *countFlag) String() string {
-	if *c == 0 {
-		return ""
-	}
-	return strconv.FormatInt(int64(*c), 10)
-}
-
-// Type is shown in help.
-func (c *countFlag) Type() string { return "count" }

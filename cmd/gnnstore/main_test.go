@@ -276,17 +276,6 @@ func TestUnwrittenOutput(t *testing.T) {
 	require.Equal(t, "gnnstore: write the output: no space left on device\n", stderr.String())
 }
 
-func TestByteSize(t *testing.T) {
-	for s, want := range map[string]int64{"0": 0, "1": 1, "1MiB": 1 << 20, "1.5KiB": 1536, "4GiB": 4 << 30, "2 GB": 2e9, "10kB": 1e4, "7B": 7} {
-		var b byteSize
-		require.NoError(t, b.Set(s), s)
-		require.EqualValues(t, want, b, s)
-	}
-	for _, s := range []string{"", "x", "-1", "1e30", "NaN", "inf", "1MiBB", "GiB", "0x10", "99999999TiB"} {
-		require.Error(t, new(byteSize).Set(s), s)
-	}
-}
-
 func TestNumbers(t *testing.T) {
 	for want, got := range map[string]string{
 		"0": count(0), "999": count(999), "1,000": count(1000), "-1,234,567": count(-1234567), "12,345": count(12345),

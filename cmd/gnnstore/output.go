@@ -14,7 +14,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/metric"
-	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // printJSON writes one object.
@@ -51,95 +50,6 @@ func tabulate(w io.Writer, rows [][]string) {
 	}
 	t.Flush()
 }
-
-// byteSize is a flag value such as 4GiB, 512MB or 0.
-type byteSize int64
-
-var sizeUnits = []struct {
-	suffix string
-	bytes  float64
-}{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
-	{"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1},
-}
-
-func (b *byteSize) Set(s string) error {
-	number, unit := s, 1.0
-	for _, u := range sizeUnits {
-		if n, ok := strings.CutSuffix(s, u.suffix); ok {
-			number, unit = strings.TrimSpace(n), u.bytes
-			break
-		}
-	}
-	v, err := strconv.ParseFloat(number, 64)
-	if err != nil || !(v >= 0 && v*unit < math.MaxInt64/2) || strings.ContainsAny(number, "xXeEpP_+") {
-		return fmt.Errorf("%q is not a size such as 0, 1MiB or 4GiB", s)
-	}
-	*b = byteSize(v * unit)
-	return nil
-}
-
-// String is exact, and reads back: in the largest binary unit that divides it.
-func (b *byteSize) String() string {
-	for _, u := range []struct {
-		suffix string
-		bytes  byteSize
-	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if *b != 0 && *b%u.bytes == 0 {
-			return strconv.FormatInt(int64(*b/u.bytes), 10) + u.suffix
-		}
-	}
-	return strconv.FormatInt(int64(*b), 10)
-}
-func (b *byteSize) Type() string { return "size" }
-
-// autoSize is a byteSize, or run.Auto.
-type autoSize byteSize
-
-func (b *autoSize) Set(s string) error {
-	if s == "auto" {
-		*b = run.Auto
-		return nil
-	}
-	if err := (*byteSize)(b).Set(s); err != nil {
-		return fmt.Errorf("%q is neither auto nor a size such as 0, 1MiB or 4GiB", s)
-	}
-	return nil
-}
-
-func (b *autoSize) String() string {
-	if *b == run.Auto {
-		return "auto"
-	}
-	return (*byteSize)(b).String()
-}
-
-func (b *autoSize) Type() string { return "size" }
-
-// autoCount is a number from 0 on, or run.Auto.
-type autoCount int
-
-func (c *autoCount) Set(s string) error {
-	if s == "auto" {
-		*c = run.Auto
-		return nil
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil || n < 0 {
-		return fmt.Errorf("%q is neither auto nor a number from 0 on", s)
-	}
-	*c = autoCount(n)
-	return nil
-}
-
-func (c *autoCount) String() string {
-	if *c == run.Auto {
-		return "auto"
-	}
-	return strconv.Itoa(int(*c))
-}
-
-func (c *autoCount) Type() string { return "count" }
 
 // size prints bytes with a binary unit.
 func size(n int64) string { return kernels.FormatBytes(n) }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -209,7 +210,7 @@ func printTables(w io.Writer, r *run.Result) {
 		if r.Options.Layers > 0 {
 			rows[0] = append(rows[0], "fanout")
 			for i, rel := range r.Relations {
-				rows[i+1] = append(rows[i+1], fanoutText(rel.Fanout))
+				rows[i+1] = append(rows[i+1], setting.FormatInts(rel.Fanout))
 			}
 		}
 		fmt.Fprintln(w)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -22,13 +23,13 @@ func describeStream(o run.Options, rec *run.Record) string {
 	}
 	add(o.Stream != "", "stream %s", o.Stream)
 	add(o.State == run.NoState, "no state")
-	add(o.Kind != model.JODIE, "fanout %s %s", fanoutText(o.Fanouts), o.Sampler)
+	add(o.Kind != model.JODIE, "fanout %s %s", setting.FormatInts(o.Fanouts), o.Sampler)
 	add(o.Mails > 0, "%d mails", o.Mails)
 	add(o.PairFeatures, "pair features")
 	add(o.Identity > 0, "%d identity columns", o.Identity)
 	add(o.Times != "", "%s times", o.Times)
-	lag := stateLag{autoCount(cmp.Or(o.Staleness, 1))}
-	add(true, "staleness %s", &lag)
+	lag := cmp.Or(o.Staleness, 1)
+	add(true, "staleness %s", run.LagValue(&lag))
 	add(o.Mitigate > 0, "mitigate %g", o.Mitigate)
 	add(true, "negatives of %s", cmp.Or(o.NegativePopulation, run.Destinations))
 	add(o.EvalNegatives != "", "ranked among %s", o.EvalNegatives)

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/cachetier"
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -23,14 +22,19 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// parsed is the options that a command line of train comes to.
-func parsed(t *testing.T, args string) run.Options {
-	o := &trainOptions{Options: run.DefaultOptions(), policy: string(cachetier.Belady), engine: string(disk.Auto)}
-	o.texts()
+// flagsOf returns the options of train with the flags of a command line, which are not complete.
+func flagsOf(t *testing.T, args string) *trainOptions {
+	o := &trainOptions{Options: run.DefaultOptions()}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.flags(f)
 	require.NoError(t, f.Parse(strings.Fields(args)), args)
-	require.NoError(t, o.resolve(f.Changed), args)
+	return o
+}
+
+// parsed is the options that a command line of train comes to.
+func parsed(t *testing.T, args string) run.Options {
+	o := flagsOf(t, args)
+	require.NoError(t, o.complete(), args)
 	return o.Options
 }
 
@@ -68,10 +72,10 @@ func TestStreamOptions(t *testing.T) {
 		for _, o := range []run.Options{got, got.FilledStream(1e9)} {
 			o.Left = nil // a run leaves no option open
 			record := &run.Record{Options: o, Kernels: o.Kernels}
-			again := &trainOptions{Options: o}
-			require.NoError(t, again.override(record, pflag.NewFlagSet("", pflag.ContinueOnError)), args)
+			again, err := run.Resume(record, flagsOf(t, "").given)
+			require.NoError(t, err, args)
 			o.Task = ""
-			require.Empty(t, cmp.Diff(o, again.Options), args)
+			require.Empty(t, cmp.Diff(o, again), args)
 		}
 	}
 	require.Equal(t, run.StreamOptions{}, parsed(t, "").StreamOptions)
@@ -81,15 +85,10 @@ func TestStreamOptions(t *testing.T) {
 // results is refused in words.
 func TestResumedStreamFlags(t *testing.T) {
 	record := &run.Record{Options: parsed(t, "--model tgn --identity 0 --staleness auto --warm-events 5")}
-	given := pflag.NewFlagSet("", pflag.ContinueOnError)
-	fresh := &trainOptions{Options: run.DefaultOptions()}
-	fresh.texts()
-	fresh.flags(given)
-	require.NoError(t, given.Parse([]string{"--staleness", "2", "--fixed-time", "--warm-events", "0", "--publish", "late", "--inflight", "9"}))
-	again := &trainOptions{Options: record.Options}
-	require.NoError(t, again.override(record, given))
+	again, err := run.Resume(record, flagsOf(t, "--staleness 2 --fixed-time --warm-events 0 --publish late --inflight 9").given)
+	require.NoError(t, err)
 	require.Equal(t, run.StreamOptions{Staleness: 2, Times: run.Fixed, Publish: run.Late, Inflight: 9}, again.StreamOptions)
-	require.EqualError(t, again.Resumes(record.Options), "{staleness} is 2 and the run's is auto\n{times} is \"fixed\" and the run's is \"\"\n{warm_events} is 0 and the run's is 5")
+	require.EqualError(t, again.Resumes(record.Options), "{staleness} is 2 and the run's is auto\n{times} is fixed and the run's is none\n{warm_events} is 0 and the run's is 5")
 }
 
 // onStream is a run on a stream that has ended.

@@ -7,13 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -22,19 +21,18 @@ import (
 
 type traceOptions struct {
 	trace.Options
-	samplers, policies, kappas, caches, batches []string
-	fanouts                                     *fanouts
-	dependent, svg                              string
-	layers                                      int
-	inputs                                      named
-	edges                                       *edgeInputs
-	history                                     *traceHistory
-	json                                        bool
+	dependent string
+	layers    int
+	on        bool // --history
+	history   trace.History
+	costs     string // of the disk
+	svg       string
+	json      bool
 }
 
 func newTrace() *cobra.Command {
-	o := &traceOptions{Options: trace.DefaultOptions(), dependent: run.Nested}
-	o.fanouts = newFanouts(o.Fanouts, nil)
+	o := defaultTrace()
+	var given *setting.Bound[traceOptions]
 	cmd := &cobra.Command{
 		Use:   "trace DATASET",
 		Short: "Say what a sampler and a cache would do, without training",
@@ -55,129 +53,57 @@ func newTrace() *cobra.Command {
 			"  gnnstore trace mag.gnn --target paper --fanout 15,10 --fanout cites=25,15 --fanout affiliated_with=5,0",
 		Args: exactArgs("DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.resolve(cmd.Flags().Changed); err != nil {
+			if err := o.complete(given); err != nil {
 				return misuse(err)
 			}
 			return runTrace(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], o)
 		},
 	}
 	cmd.Flags().SortFlags = false
-	o.flags(cmd.Flags())
+	given = setting.Bind(cmd.Flags(), traceTable, o)
+	completeFlags(cmd, given)
 	return cmd
 }
 
-func (o *traceOptions) flags(f *pflag.FlagSet) {
-	o.samplers, o.policies = words(o.Samplers), words(o.Policies)
-	for _, k := range o.Kappas {
-		o.kappas = append(o.kappas, sample.KappaText(k))
-	}
-	for _, c := range o.Caches {
-		o.caches = append(o.caches, c.String())
-	}
-	f.StringSliceVar(&o.samplers, "samplers", o.samplers, "samplers to draw with: "+texts(sample.Kinds))
-	f.Var(o.fanouts, "fanout", fanoutUsage)
-	f.IntVar(&o.layers, "layers", 0, "number of hops (default as many as --fanout has)")
-	f.StringVar(&o.Target, "target", "", "node type of the seeds, if several have labels and splits, or none has")
-	f.StringVar(&o.Relation, "relation", "", relationUsage)
-	o.inputs = named{kind: "TYPE=INPUT"}
-	f.Var(&o.inputs, "input", "input of a node type, repeatable: TYPE=embed:D, learnt rows of D columns, TYPE=table:NAME or TYPE=constant (default the first table)")
-	o.edges = newEdgeInputs(nil)
-	f.Var(o.edges, "edge-input", "edge tables whose rows are read, repeatable: RELATION=table, RELATION=table:NAME")
-	f.StringSliceVar(&o.kappas, "kappa", o.kappas, "batches in a row that share random numbers; inf: all")
-	f.StringVar(&o.dependent, "dependent", o.dependent, "how they share them: nested, the same draws for κ batches (labor-star: the same numbers but not the same draws, since it computes "+
-		"probabilities for each batch), or smoothed, numbers that drift over κ batches")
-	f.StringSliceVar(&o.caches, "cache", o.caches, "sizes of caches: shares of all rows, or numbers of rows, of each table apart")
-	f.StringSliceVar(&o.policies, "policies", o.policies, "policies of caches: "+texts(trace.Policies))
-	f.IntVar(&o.Batch, "batch", o.Batch, "seeds a batch")
-	f.StringSliceVar(&o.batches, "batches", nil, "batch sizes of the growth curve "+
-		"(default 64 to 16384, as far as there are seeds)")
-	f.IntVar(&o.Steps, "steps", 0, "batches of a trace (default an epoch, at most 256, and at least twice the largest κ)")
-	f.IntVar(&o.Epochs, "epochs", 0, "passes over the training nodes instead")
-	f.BoolVar(&o.LayerDependency, "layer-dependency", false, "let a node draw the same at every layer")
-	f.BoolVar(&o.Poisson, "poisson", false, "labor0: let the number of drawn neighbours vary around --fanout")
-	f.IntVar(&o.Walk.Length, "walk-length", o.Walk.Length, "rw: steps of a walk")
-	f.IntVar(&o.Walk.Walks, "walks", o.Walk.Walks, "rw: walks from a node")
-	f.Float64Var(&o.Walk.Restart, "walk-restart", o.Walk.Restart, "rw: probability that a step restarts at the node")
-	f.StringVar(&o.Split, "split", "", "split whose training nodes are the seeds, if there are several")
-	f.Uint64Var(&o.Seed, "seed", o.Seed, "seed of batches and draws")
-	f.IntVar(&o.Workers, "workers", o.Workers, "goroutines that draw and simulate; they change no result")
-	f.StringVar(&o.Tmp, "tmp", "", "directory for the trace (default that of temporary files)")
-	o.history = newTraceHistory()
-	o.history.flags(f)
-	f.StringVar(&o.svg, "svg", "", "also draw a picture, in this file")
-	f.BoolVar(&o.json, "json", false, "print the report as JSON")
+func defaultTrace() *traceOptions {
+	return &traceOptions{Options: trace.DefaultOptions(), dependent: run.Nested, history: trace.DefaultHistory()}
 }
 
-// words is a list of a kind of string as one of strings.
-func words[T ~string](list []T) (all []string) {
-	for _, w := range list {
-		all = append(all, string(w))
+// complete turns what flags gave into options, and validates them.
+func (o *traceOptions) complete(flags *setting.Bound[traceOptions]) error {
+	given, errs := flags.Given, traceTable.Check(o, defaultTrace())
+	if err := flags.Err(); err != nil {
+		errs = append([]error{err}, errs...)
 	}
-	return all
-}
-
-// resolve turns the texts of flags into options.
-func (o *traceOptions) resolve(given func(flag string) bool) error {
-	var errs []error
-	fail := func(flag string, err error) {
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", flag, err))
+	if o.on {
+		o.History = &o.history
+		if o.costs != "" {
+			var err error
+			if o.history.DiskCosts, err = disk.ParseCosts(o.costs); err != nil {
+				errs = append(errs, fmt.Errorf("--disk-costs: %w", err))
+			}
 		}
-	}
-	o.History = o.history.read(given, fail)
-	if o.History != nil {
 		if !given("samplers") {
-			o.samplers = []string{string(sample.NS)}
+			o.Samplers = []sample.Kind{sample.NS}
 		}
 		if !given("kappa") {
-			o.kappas = []string{"1"}
+			o.Kappas = []int{1}
 		}
 		if !given("cache") && !given("policies") {
-			o.caches = nil
+			o.Caches = nil
+		}
+		if !given("batches") {
+			o.Growth = []int{} // none
+			if o.svg != "" && len(o.Caches) == 0 {
+				errs = append(errs, errors.New("--svg: it draws how batches grow, and caches; with --history ask for them by --batches or --cache"))
+			}
 		}
 	}
-	var err error
-	if o.Fanouts, o.RelationFanouts, err = o.fanouts.read(o.layers, given); err != nil {
-		errs = append(errs, err)
-	} else if given("layers") && o.layers != len(o.Fanouts) {
-		errs = append(errs, fmt.Errorf("--fanout has %d numbers and --layers is %d: one a layer, at most 64",
-			len(o.Fanouts), o.layers))
+	o.Fanouts = run.FitFanouts(o.Fanouts, o.layers, given)
+	if given("layers") && o.layers != len(o.Fanouts) {
+		errs = append(errs, fmt.Errorf("--fanout has %d numbers and --layers is %d: one a layer, at most 64", len(o.Fanouts), o.layers))
 	}
-	o.Inputs, o.EdgeInputs = o.inputs.of, o.edges.read()
-	o.Samplers, o.Policies, o.Kappas, o.Caches, o.Growth = nil, nil, nil, nil, nil
-	for _, s := range o.samplers {
-		o.Samplers = append(o.Samplers, sample.Kind(strings.TrimSpace(s)))
-	}
-	for _, s := range o.policies {
-		o.Policies = append(o.Policies, trace.Policy(strings.TrimSpace(s)))
-	}
-	for _, s := range o.kappas {
-		var k kappa
-		fail("--kappa", k.Set(strings.TrimSpace(s)))
-		o.Kappas = append(o.Kappas, int(k))
-	}
-	for _, s := range o.caches {
-		c, err := trace.ParseCapacity(strings.TrimSpace(s))
-		fail("--cache", err)
-		o.Caches = append(o.Caches, c)
-	}
-	for _, s := range o.batches {
-		b, err := strconv.Atoi(strings.TrimSpace(s))
-		if err != nil {
-			err = fmt.Errorf("%q is not a number", s)
-		}
-		fail("--batches", err)
-		o.Growth = append(o.Growth, b)
-	}
-	if o.History != nil && o.Growth == nil {
-		o.Growth = []int{} // none
-		if o.svg != "" && len(o.Caches) == 0 {
-			errs = append(errs, errors.New("--svg: it draws how batches grow, and caches; with --history ask for them by --batches or --cache"))
-		}
-	}
-	if o.Smoothed = o.dependent == run.Smoothed; !o.Smoothed && o.dependent != run.Nested {
-		errs = append(errs, fmt.Errorf("--dependent %s: there are nested and smoothed", o.dependent))
-	}
+	o.Smoothed = o.dependent == run.Smoothed
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -305,7 +231,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 
 // printGrowth prints how batches grow; grown says what is counted.
 func printGrowth(w io.Writer, r *trace.Report, grown string) {
-	printf(w, "\n%s, by its size, after each hop of fanout %s:\n", grown, fanoutsText(r.Fanouts, r.RelationFanouts))
+	printf(w, "\n%s, by its size, after each hop of fanout %s:\n", grown, run.FanoutText(r.Fanouts, r.RelationFanouts))
 	head := []string{"sampler", "seeds"}
 	for h := range r.Fanouts {
 		head = append(head, fmt.Sprintf("hop %d", h+1))

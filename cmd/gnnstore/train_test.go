@@ -1,11 +1,9 @@
 package main
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/cachetier"
@@ -39,10 +37,10 @@ func TestOverride(t *testing.T) {
 			Cache: cachetier.Options{DeviceBytes: 1500, HostBytes: 2000, Policy: cachetier.None, Engine: disk.Pread},
 		},
 	}
-	again := &trainOptions{Options: want}
 	record := &run.Record{Options: want, Kernels: want.Kernels}
-	require.NoError(t, again.override(record, pflag.NewFlagSet("", pflag.ContinueOnError)))
-	require.Empty(t, cmp.Diff(want, again.Options))
+	again, err := run.Resume(record, flagsOf(t, "").given)
+	require.NoError(t, err)
+	require.Empty(t, cmp.Diff(want, again))
 	require.NoError(t, again.Resumes(want))
 }
 
@@ -57,15 +55,10 @@ func TestDefaultLR(t *testing.T) {
 		"--task link --layers 0 --lr=.003": 0.003,
 		"--task link --layers 0 --embed-optimizer adagrad": 0.1,
 	} {
-		o := &trainOptions{Options: run.DefaultOptions(), policy: string(cachetier.Belady), engine: string(disk.Auto)}
-		o.texts()
-		f := pflag.NewFlagSet("", pflag.ContinueOnError)
-		o.flags(f)
-		require.NoError(t, f.Parse(strings.Fields(args)))
-		require.NoError(t, o.resolve(f.Changed))
+		o := parsed(t, args)
 		require.Equal(t, want, o.LR, args)
-		again := &trainOptions{Options: o.Options}
-		require.NoError(t, again.override(&run.Record{Options: o.Options}, pflag.NewFlagSet("", pflag.ContinueOnError)))
+		again, err := run.Resume(&run.Record{Options: o}, flagsOf(t, "").given)
+		require.NoError(t, err)
 		require.Equal(t, want, again.LR, args)
 	}
 }

@@ -39,6 +39,22 @@ func Defaults() Settings {
 	return Settings{PGrad: 0.7, TStale: Auto, HistoryStart: Auto, HistoryLag: Auto, HistoryBytes: Auto}
 }
 
+// Without returns s with zeros where it has the values of others.
+func (s Settings) Without(others Settings) Settings {
+	zero(&s.PGrad, others.PGrad)
+	zero(&s.TStale, others.TStale)
+	zero(&s.HistoryStart, others.HistoryStart)
+	zero(&s.HistoryLag, others.HistoryLag)
+	zero(&s.HistoryBytes, others.HistoryBytes)
+	return s
+}
+
+func zero[T comparable](at *T, other T) {
+	if *at == other {
+		*at = *new(T)
+	}
+}
+
 // Validate reports every setting that no run can follow.
 func (s Settings) Validate() error {
 	var errs []error

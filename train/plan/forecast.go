@@ -43,8 +43,8 @@ func ReadingOf(table string, f cachetier.Forecast, steps int) Reading {
 }
 
 // Forecast counts the reads from each table for the drawn steps that are in no window yet, from
-// empty caches. It cuts and keeps windows as Next and Keep do, and reads nothing. The last group has
-// no later groups to look ahead to. Warm leaves out the oldest group.
+// empty caches. It cuts and keeps windows as Next and Keep do, and reads nothing. The last group
+// has no later groups to look ahead to. Warm leaves out the oldest group.
 func (p *Planner) Forecast() ([]cachetier.Forecast, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -52,7 +52,7 @@ type Options struct {
 	Batch int `json:"batch"`
 	// Epochs is how often the training nodes, or edges, are gone through; Auto: as AutoEpochs
 	// decides.
-	Epochs int `json:"epochs" resume:"free"`
+	Epochs int `json:"epochs"`
 	// EpochSteps ends an epoch after so many steps; 0: when all training nodes were seen.
 	EpochSteps int     `json:"epoch_steps"`
 	LR         float64 `json:"lr"` // before the schedule
@@ -67,12 +67,12 @@ type Options struct {
 	history.Settings
 	// HistoryCold has a run that is resumed begin without rows, and so with other results than it
 	// would have had.
-	HistoryCold bool `json:"history_cold,omitempty" resume:"free"`
+	HistoryCold bool `json:"history_cold,omitempty"`
 	// HistoryAudit is how many of the rows that a step uses again are compared with what they would
 	// be now; 0: none. It is done each HistoryAuditEvery steps, 0 being DefaultAuditEvery, and
 	// changes no result.
-	HistoryAudit      int `json:"history_audit,omitempty" resume:"free"`
-	HistoryAuditEvery int `json:"history_audit_every,omitempty" resume:"free"`
+	HistoryAudit      int `json:"history_audit,omitempty"`
+	HistoryAuditEvery int `json:"history_audit_every,omitempty"`
 	// Optim and Schedule are what becomes of gradients.
 	Optim    optim.Options  `json:"optim"`
 	Schedule optim.Schedule `json:"schedule"`
@@ -114,23 +114,23 @@ type Options struct {
 	EdgeInputs map[string][]string `json:"edge_input,omitempty"`
 	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch;
 	// 0: only that.
-	CheckpointEvery int `json:"checkpoint_every" resume:"free"`
-	KeepCheckpoints int `json:"keep_checkpoints" resume:"free"` // the newest ones
-	LogEvery        int `json:"log_every" resume:"free"`        // steps between lines of metrics, beside the one an epoch; 0: only that
+	CheckpointEvery int `json:"checkpoint_every"`
+	KeepCheckpoints int `json:"keep_checkpoints"` // the newest ones
+	LogEvery        int `json:"log_every"`        // steps between lines of metrics, beside the one an epoch; 0: only that
 	// Init is a safetensors file of weights to begin with; empty: drawn from Seed. A run that is
 	// resumed has no use for it, unless it was cut before its first checkpoint; then what it began
 	// with counts.
-	Init string `json:"init" resume:"free"`
+	Init string `json:"init"`
 	// InitRows are files of rows that learnt rows of types begin with, by the type's name, in place
 	// of what is drawn from Seed: which kinds of file is for train.Hooks to say. Of a run that is
 	// resumed they count as Init does.
-	InitRows map[string]string `json:"init_rows,omitempty" resume:"free"`
+	InitRows map[string]string `json:"init_rows,omitempty"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
-	Kernels       string `json:"kernels" resume:"free"`
-	tiers.Options `resume:"free"`
+	Kernels string `json:"kernels"`
+	tiers.Options
 	// Left names the options, by key, that were not given, so that Settle may choose them. It is
 	// not recorded; the record has the chosen values.
-	Left map[string]bool `json:"-" resume:"free"`
+	Left map[string]bool `json:"-"`
 }
 
 // DefaultAuditEvery is how many steps lie between two audits. Those of 256 nodes then read a
@@ -146,7 +146,8 @@ func DefaultOptions() Options {
 		Config:  model.Config{Kind: model.SAGE, Layers: 2, Hidden: 128, Dropout: 0.5, Norm: "layer", Heads: 8},
 		Fanouts: []int{15, 10}, Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested,
 		Batch: 1000, Epochs: Auto, Patience: Auto, LR: 0.003, Seed: 1, ClassWeights: task.NoWeights,
-		Optim:     optim.Options{Rows: optim.RowAdam},
+		Optim:    optim.Options{Kind: optim.Adam, Rows: optim.RowAdam},
+		Schedule: optim.Schedule{Kind: optim.Constant}, Kernels: "auto",
 		EvalEvery: 1, EvalTest: "best", EvalBytes: Auto, EvalNodes: 20000,
 		KeepCheckpoints: 2, LogEvery: 100, Options: tiers.DefaultOptions(),
 	}
@@ -215,8 +216,6 @@ func (o Options) validateTask() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fail(!slices.Contains([]string{"", NodeTask, LinkTask, EdgeTask}, o.Task), "{task} %s: there are node, link and edge", o.Task)
-	fail(!o.Edges() && o.EdgeLabel != "", "{edge_label} %s: it goes with {task} edge", o.EdgeLabel)
 	if o.Edges() {
 		return errors.Join(append(errs, o.validateEdges())...)
 	}
@@ -225,8 +224,6 @@ func (o Options) validateTask() error {
 		fail(o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) && !o.Metric.OfNumbers(),
 			"{metric} %s: there are %s, of numbers %s, and with {task} link %s", o.Metric, sample.Names(metric.Kinds), sample.Names(metric.NumberKinds),
 			metric.LinkKinds)
-		fail(o.LinkOptions != task.LinkOptions{} || o.Decoder != "",
-			"{decoder}, {loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk}, {n3}, {eval_edges} and {keep_targets} go with {task} link")
 		return errors.Join(errs...)
 	}
 	fail(o.Decoder == model.Linear, "{decoder} linear: it is of {task} edge; of {task} link there are %s", sample.Names(model.Decoders))
@@ -247,10 +244,7 @@ func (o Options) validateEdges() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	others := o.LinkOptions
-	others.KeepTargets, others.EvalEdges = false, 0
 	fail(o.EdgeLabel == "", "{task} edge: say by {edge_label} which column of the edges is learnt: COLUMN, COLUMN:sign or COLUMN:value")
-	fail(others != task.LinkOptions{}, "{loss}, {negatives}, {eval_negatives}, {corrupt}, {chunk} and {n3} go with {task} link")
 	fail(o.EvalEdges < 0, "{eval_edges} %d: at least 0, which is all", o.EvalEdges)
 	fail(o.Decoder != "" && !slices.Contains(model.EdgeDecoders, o.Decoder), "{decoder} %s: of {task} edge there are %s", o.Decoder,
 		sample.Names(model.EdgeDecoders))
@@ -269,10 +263,12 @@ func (o Options) validateEdges() error {
 
 // Validate reports every problem.
 func (o Options) Validate() error {
+	d := o.defaults()
+	alone := errors.Join(Table.Check(&o, &d)...)
 	if o.Streams() {
-		return errors.Join(o.validateStream(), o.validateRun())
+		return errors.Join(alone, o.validateStream(), o.validateRun())
 	}
-	return errors.Join(o.validateGraph(), o.validateRun())
+	return errors.Join(alone, o.validateGraph(), o.validateRun())
 }
 
 // validateGraph says what is wrong with options of networks for graphs.
@@ -301,43 +297,20 @@ func (o Options) validateGraph() error {
 		}
 	}
 	errs = append(errs, draws.Validate(), o.validateEdgeInputs())
-	fail(o.Kappa < 1 && o.Kappa != sample.Forever, "{kappa} %d: at least 1, which is independent batches, or inf", o.Kappa)
-	fail(o.Dependent != Nested && o.Dependent != Smoothed, "{dependent} %s: there are nested and smoothed", o.Dependent)
-	fail(o.StreamOptions != StreamOptions{}, "{stream}, {negative_population}, {staleness}, {mitigate}, {mitigate_audit}, {identity}, {pair_features}, {publish}, {inflight}, {warm_events}, {times}, "+
-		"{state}, {mails} and {time_columns} go with a network for streams: {model} %s", sample.Names(model.TemporalKinds))
 	errs = append(errs, o.validateHistory())
 	if o.ClassWeights != "" && o.ClassWeights != task.NoWeights && o.ClassWeights != task.BalancedWeights {
 		_, err := task.ParseWeights(o.ClassWeights)
 		fail(err != nil, "{class_weights} %s: %v", o.ClassWeights, err)
 	}
-	fail(o.EvalTest != "best" && o.EvalTest != "epoch", "{eval_test} %s: there are best and epoch", o.EvalTest)
-	fail(!slices.Contains([]string{"", "auto", "full", "sampled"}, o.Eval), "{eval} %s: there are auto, full and sampled", o.Eval)
 	fail(o.Eval == "full" && o.Sampler == sample.RW, "{eval} full: {sampler} rw weighs the nodes that walks visit, and knows no weights for "+
 		"all neighbours; take {eval} sampled")
-	fail(!slices.Contains([]string{"", "f32", "f16"}, o.LayerDtype), "{layer_dtype} %s: there are f32 and f16", o.LayerDtype)
 	fail(o.EvalBytes < Auto, "{eval_bytes} %d: at least 0", o.EvalBytes)
-	fail(o.EvalNodes < 1, "{eval_nodes} %d: at least 1", o.EvalNodes)
 	return errors.Join(errs...)
 }
 
 // validateRun says what is wrong with options that all runs have.
 func (o Options) validateRun() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
-	fail((o.Batch < 1 || o.Batch > math.MaxInt32) && !(o.Batch == Auto && o.Streams()), "{batch} %d: from 1 to %d", o.Batch, math.MaxInt32)
-	fail(o.Epochs < Auto, "{epochs} %d: at least 0, or auto", o.Epochs)
-	fail(!(o.LR > 0 && o.LR < 1e6), "{lr} %v: above 0, below 1e6", o.LR)
-	errs = append(errs, o.Optim.Validate(), o.Schedule.Validate())
-	fail(o.Patience < Auto, "{patience} %d: at least 0, or auto", o.Patience)
-	fail(o.EvalEvery < 1, "{eval_every} %d: at least 1", o.EvalEvery)
-	fail(o.EpochSteps < 0, "{epoch_steps} %d: at least 0", o.EpochSteps)
-	fail(o.CheckpointEvery < 0, "{checkpoint_every} %d: at least 0", o.CheckpointEvery)
-	fail(o.KeepCheckpoints < 1, "{keep_checkpoints} %d: at least 1", o.KeepCheckpoints)
-	fail(o.LogEvery < 0, "{log_every} %d: at least 0", o.LogEvery)
+	errs := []error{o.Optim.Validate(), o.Schedule.Validate()}
 	if _, err := kernels.ParseSet(o.Kernels); err != nil {
 		errs = append(errs, fmt.Errorf("{kernels}: %w", err))
 	}
@@ -377,17 +350,13 @@ func (o Options) validateHistory() error {
 		}
 	}
 	if !o.History {
-		fail(o.Settings != history.Settings{} || o.HistoryCold || o.HistoryAudit != 0 || o.HistoryAuditEvery != 0, "{p_grad}, {t_stale}, {history_start}, "+
-			"{history_lag}, {history_bytes}, {history_cold}, {history_audit} and {history_audit_every} go with {history}")
-		return errors.Join(errs...)
+		return nil
 	}
 	fail(o.Kind.All() == 0, "{history}: {model} %s draws no neighbours, so there are no rows to use again; take a network that does", o.Kind)
 	fail(o.Kind.All() != 0 && o.Layers < 2, "{history}: it keeps the rows between layers, and {layers} is %d; take 2 or more", o.Layers)
 	fail(o.LabelInput > 0, "{history}: with {label_input} a row that is kept may hold the label of a later seed; leave one of the two out")
 	fail((o.Links() || o.Edges()) && !o.KeepTargets, "{history}: a row that is kept may hold an edge that a later step learns; leave {history} out, or "+
 		"have such edges stay with {keep_targets}")
-	fail(o.HistoryAudit < 0 || o.HistoryAudit > maxAudit, "{history_audit} %d: from 0, which compares nothing, to %d", o.HistoryAudit, maxAudit)
-	fail(o.HistoryAuditEvery < 0, "{history_audit_every} %d: at least 1, or 0, which is %d", o.HistoryAuditEvery, DefaultAuditEvery)
 	return errors.Join(append(errs, o.Settings.Validate())...)
 }
 

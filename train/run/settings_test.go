@@ -68,9 +68,9 @@ func TestGivenSettingsStay(t *testing.T) {
 	for _, key := range []string{"lr", "hidden", "dropout", "input_dropout", "weight_decay", "eval_every"} {
 		o, without := allLeft(), allLeft()
 		delete(o.Left, key)
-		before := o.texts()[key]
+		before := Table.Text(&o, key)
 		require.NotContains(t, o.Settle(small).Reason, "{"+key+"} ")
-		require.Equal(t, before, o.texts()[key])
+		require.Equal(t, before, Table.Text(&o, key))
 		require.Contains(t, without.Settle(small).Reason, "{"+key+"} ")
 	}
 	o := allLeft()

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -36,7 +35,7 @@ type StreamOptions struct {
 	Mitigate float64 `json:"mitigate,omitempty"`
 	// MitigateAudit counts the blended memories of a step that are compared with fresh ones, as if
 	// the step had seen all steps before it. 0 compares none. It changes no result.
-	MitigateAudit int `json:"mitigate_audit,omitempty" resume:"free"`
+	MitigateAudit int `json:"mitigate_audit,omitempty"`
 	// Identity is how many columns of random numbers, by node id, tell nodes apart that have no
 	// features; 0 is none. They are computed when they are read, and take no memory. Auto is Hidden
 	// with TGN on a stream of one node type without features; else 0. JODIE learns better without
@@ -48,10 +47,10 @@ type StreamOptions struct {
 	PairFeatures bool `json:"pair_features,omitempty"`
 	// Publish says when the state that a step makes is there for others: Early, which is the
 	// default, as soon as it is computed; or Late, behind the step. It changes no result.
-	Publish string `json:"publish,omitempty" resume:"free"`
+	Publish string `json:"publish,omitempty"`
 	// Inflight is how many steps have their rows in memory at a time; 0 is Staleness + 2. It
 	// changes no result.
-	Inflight int `json:"inflight,omitempty" resume:"free"`
+	Inflight int `json:"inflight,omitempty"`
 	// WarmEvents is how many events an epoch begins with of which only state is computed, and
 	// nothing is learnt.
 	WarmEvents int64 `json:"warm_events,omitempty"`
@@ -146,9 +145,6 @@ func (o Options) validateStream() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	one := func(option, value string, of ...string) {
-		fail(value != "" && !slices.Contains(of, value), "{%s} %s: there are %s", option, value, sample.Names(of))
-	}
 	errs = append(errs, o.FilledStream(0).Temporal().Validate())
 	fail(o.Task != "" && o.Task != LinkTask, "{task} %s: {model} %s learns which events come next, which is {task} link", o.Task, o.Kind)
 	fail(o.Layers != 1, "{layers} %d: networks for streams have one layer, since a second one would want neighbours at times in the past", o.Layers)
@@ -160,55 +156,21 @@ func (o Options) validateStream() error {
 	default:
 		fail(o.Fanouts[0] < 1 || o.Fanouts[0] > math.MaxUint16, "{fanout} %d: from 1 to %d", o.Fanouts[0], math.MaxUint16)
 	}
+	fail(len(o.RelationFanouts) > 0, "{fanout} %s: only networks for graphs have fanouts of relations; leave it out with {model} %s",
+		FanoutText(nil, o.RelationFanouts), o.Kind)
 	fail(o.Sampler != "" && o.Sampler != RecentNeighbors && o.Sampler != UniformNeighbors, "{sampler} %s: of streams there are recent and uniform", o.Sampler)
-	one("negative_population", o.NegativePopulation, Destinations, AllNodes)
-	fail(o.Identity < Auto || o.Identity > 1<<16, "{identity} %d: from 0, which is none, to %d, or auto", o.Identity, 1<<16)
 	fail(o.Identity > 0 && o.Kind == model.APAN, "{identity} %d: {model} apan reads no features of nodes; leave it out", o.Identity)
-	one("publish", o.Publish, Early, Late)
-	one("times", o.Times, Fixed, Learnt)
-	one("state", o.State, NoState)
-	one("eval", o.Eval, "auto", Replay, LiveState, NoEvaluation)
 	fail(o.Metric != "" && o.Metric != metric.AP && o.Metric != metric.ROCAUC && o.Metric != metric.MRR, "{metric} %s: of streams there are ap, roc-auc and mrr", o.Metric)
 	if _, err := o.parseRanking(); err != nil {
 		errs = append(errs, err)
 	}
-	fail(o.Staleness < Auto || o.Staleness > maxStaleness, "{staleness} %d: from 1, which is the plain loop, to %d, or auto", o.Staleness, maxStaleness)
-	fail(!(o.Mitigate >= 0 && o.Mitigate <= 1), "{mitigate} %v: from above 0 to 1, the part of a memory that stays as it is; 0 is off", o.Mitigate)
 	fail(o.Mitigate > 0 && o.State == NoState, "{mitigate} %v: with {state} none there is no memory to blend; leave it out", o.Mitigate)
-	fail(o.MitigateAudit < 0 || o.MitigateAudit > maxAudit, "{mitigate_audit} %d: from 0, which compares nothing, to %d", o.MitigateAudit, maxAudit)
 	fail(o.MitigateAudit > 0 && (o.Mitigate == 0 || o.Mitigate == 1), "{mitigate_audit} %d: it goes with {mitigate} above 0 and below 1, or nothing is blended", o.MitigateAudit)
 	fail(o.Inflight != 0 && (o.Inflight < max(o.Staleness, 1) || o.Inflight > maxStaleness+2), "{inflight} %d: from {staleness}, %d, to %d", o.Inflight,
 		max(o.Staleness, 1), maxStaleness+2)
-	fail(o.WarmEvents < 0, "{warm_events} %d: at least 0", o.WarmEvents)
 	lag := strings.Replace(fmt.Sprint(o.Staleness), fmt.Sprint(Auto), "auto", 1)
 	fail(o.State == NoState && o.Staleness != 0 && o.Staleness != 1, "{staleness} %s: with {state} none there is no state to see; leave it out", lag)
-	if others := o.ofGraphs(); len(others) > 0 {
-		fail(true, "%s: of networks for graphs; leave out with {model} %s", strings.Join(others, ", "), o.Kind)
-	}
 	return errors.Join(errs...)
-}
-
-// ofGraphs lists those options of networks for graphs that somebody has set, as texts name options.
-func (o Options) ofGraphs() (set []string) {
-	links := o.LinkOptions
-	for _, option := range []struct {
-		name string
-		set  bool
-	}{
-		{"{history} and its settings", o.History || o.Settings != history.Settings{} || o.HistoryCold || o.HistoryAudit != 0 || o.HistoryAuditEvery != 0},
-		{"{kappa}", o.Kappa != 1}, {"{layer_dependency}", o.LayerDependency}, {"{poisson}", o.Poisson}, {"{weighted}", o.Weighted},
-		{"{input}", len(o.Inputs) > 0}, {"{edge_input}", len(o.EdgeInputs) > 0}, {"{init_rows}", len(o.InitRows) > 0},
-		{"{label_input}", o.LabelInput != 0}, {"{input_dropout}", o.InputDropout != 0}, {"{bases}", o.Bases != 0},
-		{"{relation}", o.Relation != ""}, {"{fanout} of relations", len(o.RelationFanouts) > 0}, {"{target}", o.Target != ""}, {"{split}", o.Split != ""},
-		{"{edge_label}", o.EdgeLabel != ""}, {"{decoder}", o.Decoder != ""}, {"{class_weights}", o.ClassWeights != "" && o.ClassWeights != task.NoWeights},
-		{"{loss}", links.Loss != ""}, {"{negatives}", links.Negatives != ""}, {"{corrupt}", links.Corrupt != ""},
-		{"{chunk}", links.Chunk != 0}, {"{n3}", links.N3 != 0}, {"{eval_edges}", links.EvalEdges != 0}, {"{keep_targets}", links.KeepTargets},
-	} {
-		if option.set {
-			set = append(set, option.name)
-		}
-	}
-	return set
 }
 
 // Ranking is what the destinations of events are ranked among in evaluation, for their MRR: nodes

@@ -5,8 +5,8 @@ import (
 	"math/bits"
 )
 
-// lowestList is the length of the longest list that lowest chooses from. The scratch for such a list
-// fits in the processor's first cache.
+// lowestList is the length of the longest list that lowest chooses from. The scratch for such a
+// list fits in the processor's first cache.
 const lowestList = 2048
 
 // lowest is scratch for choosing the lowest numbers of short lists. It selects in passes without

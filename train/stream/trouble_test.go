@@ -101,7 +101,7 @@ func TestRefused(t *testing.T) {
 		"other":     {ds, func(o *run.Options) { o.Stream = "clicks" }, []string{"{stream} clicks", ds.Path()}},
 		"no part":   {opened(t, none), func(*run.Options) {}, []string{"none of its 1 events is to learn from; ingest it"}},
 		"times":     {opened(t, far), func(*run.Options) {}, []string{"too large for float64; ingest smaller ones"}},
-		"rate":      {ds, func(o *run.Options) { o.LR = 1e6 }, []string{"{lr} 1e+06: above 0, below 1e6"}},
+		"rate":      {ds, func(o *run.Options) { o.LR = 1e6 }, []string{"{lr} 1e+06: above 0 and below 1e+06"}},
 	} {
 		o := options(model.TGN)
 		c.change(&o)
@@ -252,12 +252,12 @@ func TestOtherRun(t *testing.T) {
 	}})
 	require.NoError(t, err)
 	for says, change := range map[string]func(o *run.Options){
-		"{staleness} is 3 and the run's is 2":            func(o *run.Options) { o.Staleness = 3 },
-		"{negative_population} is \"nodes\" and the run": func(o *run.Options) { o.NegativePopulation = run.AllNodes },
-		"{batch} is 40 and the run's is 50":              func(o *run.Options) { o.Batch = 40 },
-		"{warm_events} is 9 and the run's is 0":          func(o *run.Options) { o.WarmEvents = 9 },
-		"{times} is \"learnt\" and the run's":            func(o *run.Options) { o.Times = run.Learnt },
-		"{seed} is 7 and the run's":                      func(o *run.Options) { o.Seed = 7 },
+		"{staleness} is 3 and the run's is 2":        func(o *run.Options) { o.Staleness = 3 },
+		"{negative_population} is nodes and the run": func(o *run.Options) { o.NegativePopulation = run.AllNodes },
+		"{batch} is 40 and the run's is 50":          func(o *run.Options) { o.Batch = 40 },
+		"{warm_events} is 9 and the run's is 0":      func(o *run.Options) { o.WarmEvents = 9 },
+		"{times} is learnt and the run's":            func(o *run.Options) { o.Times = run.Learnt },
+		"{seed} is 7 and the run's":                  func(o *run.Options) { o.Seed = 7 },
 	} {
 		other := o
 		change(&other)

@@ -45,7 +45,10 @@ type Options struct {
 
 // DefaultOptions leaves all to MemoryBytes, and that to the machine.
 func DefaultOptions() Options {
-	return Options{Workers: 2, BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, SpillBytes: Auto, Cache: cachetier.Options{HostBytes: Auto}}
+	return Options{
+		Workers: 2, BatchBytes: Auto, TopologyBytes: Auto, Lookahead: 1, SpillBytes: Auto,
+		Cache: cachetier.Options{HostBytes: Auto, Policy: cachetier.Belady, Engine: disk.Auto},
+	}
 }
 
 // maxLookahead is far beyond what is of use.

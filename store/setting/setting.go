@@ -1,0 +1,248 @@
+// Package setting declares options: each once, in a row of a Table. The row has the key of the
+// option in JSON and in messages, its flag, its help, the value that it sets, which runs have it,
+// and whether a resumed run may change it. Flags, grouped help, refusals and the rule for resuming
+// follow from the table.
+package setting
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+)
+
+// Of declares one option of a T.
+type Of[T any] struct {
+	// Key names the option in JSON, and in messages, in braces. Parts are further keys in JSON that
+	// the same flag sets.
+	Key   string
+	Parts []string
+	// Flag is the name of its flag. Default: Key with dashes.
+	Flag string
+	// Group is the heading above the flag in help. Default: the previous row's.
+	Group string
+	Help  string // names other options by keys in braces
+	// In returns the value that the option has in a T. Setting it changes the T.
+	In func(*T) Value
+	// For has the runs that have this option. Default: all.
+	For *Audience[T]
+	// Free reports whether a resumed run may have another value. Default: it may not.
+	Free func(now *T) bool
+	// ByData tells that a run may choose the value by its data, if nobody gave it.
+	ByData bool
+}
+
+// Audience is a set of runs.
+type Audience[T any] struct {
+	Has func(*T) bool
+	// Why completes "{key} value: " for a run that is not in the set, as "it goes with {task}
+	// link".
+	Why func(*T) string
+}
+
+// Table declares the options of a T, in the order of help.
+type Table[T any] []Of[T]
+
+// Always is the Free of an option that changes no result.
+func Always[T any](*T) bool { return true }
+
+// FlagName returns the name of the option's flag.
+func (d Of[T]) FlagName() string {
+	if d.Flag != "" {
+		return d.Flag
+	}
+	return strings.ReplaceAll(d.Key, "_", "-")
+}
+
+// text returns the option's value in o as its flag would read it.
+func (d Of[T]) text(o *T) string { return d.In(o).String() }
+
+// Text returns an option of o as its flag would read it.
+func (t Table[T]) Text(o *T, key string) string {
+	for _, d := range t {
+		if d.Key == key {
+			return d.text(o)
+		}
+	}
+	return ""
+}
+
+// Flags returns the name of the flag for each key.
+func (t Table[T]) Flags() map[string]string {
+	flags := map[string]string{}
+	for _, d := range slices.Backward(t) { // of two flags of one key the first counts
+		for _, key := range append(d.Parts, d.Key) {
+			flags[key] = d.FlagName()
+		}
+	}
+	return flags
+}
+
+// Check returns what is wrong with each single option of o: a value that no run can follow, or one
+// that this run does not have. Values of defaults are always right.
+func (t Table[T]) Check(o, defaults *T) (errs []error) {
+	for _, d := range t {
+		v := d.In(o)
+		text := v.String()
+		if text == d.text(defaults) {
+			continue
+		}
+		if d.For != nil && !d.For.Has(o) {
+			errs = append(errs, fmt.Errorf("{%s} %s: %s", d.Key, text, d.For.Why(o)))
+			continue
+		}
+		if c, ok := v.(checker); ok {
+			if wrong := c.wrong(); wrong != "" {
+				errs = append(errs, fmt.Errorf("{%s} %s: %s", d.Key, text, wrong))
+			}
+		}
+	}
+	return errs
+}
+
+// Fill gives o the value from defaults of each option that was not given. given is asked by key.
+func (t Table[T]) Fill(o, defaults *T, given func(key string) bool) error {
+	for _, d := range t {
+		if given(d.Key) {
+			continue
+		}
+		if text := d.text(defaults); text != d.text(o) {
+			if err := d.In(o).Set(text); err != nil {
+				return fmt.Errorf("{%s}: %w", d.Key, err)
+			}
+		}
+	}
+	return nil
+}
+
+// Left returns the keys of the options that were not given, and that a run may choose by its data.
+func (t Table[T]) Left(given func(key string) bool) (left map[string]bool) {
+	for _, d := range t {
+		if d.ByData && !given(d.Key) {
+			if left == nil {
+				left = map[string]bool{}
+			}
+			left[d.Key] = true
+		}
+	}
+	return left
+}
+
+// Difference is an option that has two values, as its flag would read them.
+type Difference struct{ Key, Now, Then string }
+
+// Diff returns the options that have other values in now than in then, though a resumed run must
+// not change. They are in the order of their keys.
+func (t Table[T]) Diff(now, then *T) (all []Difference) {
+	for _, d := range t {
+		if d.Free != nil && d.Free(now) {
+			continue
+		}
+		a, b := d.text(now), d.text(then)
+		if a != b && !slices.ContainsFunc(all, func(x Difference) bool { return x.Key == d.Key }) {
+			all = append(all, Difference{d.Key, a, b})
+		}
+	}
+	slices.SortFunc(all, func(a, b Difference) int { return strings.Compare(a.Key, b.Key) })
+	return all
+}
+
+// GroupOf is the annotation of a flag that names its heading in help.
+const GroupOf = "gnnstore_group"
+
+// Bound is a table whose flags set the options of one T.
+type Bound[T any] struct {
+	table  Table[T]
+	values []Value
+	flags  *pflag.FlagSet
+	errs   []error // of texts that could not be read
+}
+
+// reader reads the text of a flag, and keeps the error, so that all errors are told together.
+type reader struct {
+	Value
+	flag string
+	errs *[]error
+}
+
+func (r reader) Set(text string) error {
+	err := r.Value.Set(text)
+	all := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		all = joined.Unwrap()
+	}
+	for _, err := range all {
+		if err != nil {
+			*r.errs = append(*r.errs, fmt.Errorf("--%s: %w", r.flag, err))
+		}
+	}
+	return nil
+}
+
+// Err returns the errors of all flags whose text could not be read.
+func (b *Bound[T]) Err() error { return errors.Join(b.errs...) }
+
+// Bind adds the flags of t to f. They set the options of o, and show its values as defaults. Flags
+// whose text cannot be read do not end the parsing: see Err.
+func Bind[T any](f *pflag.FlagSet, t Table[T], o *T) *Bound[T] {
+	b := &Bound[T]{table: t, flags: f}
+	var names []string
+	for key, flag := range t.Flags() {
+		names = append(names, "{"+key+"}", "--"+flag)
+	}
+	inHelp := strings.NewReplacer(names...)
+	group := ""
+	for _, d := range t {
+		if d.Group != "" {
+			group = d.Group
+		}
+		v := d.In(o)
+		flag := f.VarPF(reader{v, d.FlagName(), &b.errs}, d.FlagName(), "", inHelp.Replace(d.Help))
+		flag.Annotations = map[string][]string{GroupOf: {group}}
+		if s, ok := v.(switched); ok && s.switched() {
+			flag.NoOptDefVal = "true"
+		}
+		b.values = append(b.values, v)
+	}
+	return b
+}
+
+// Given reports whether a flag gave the option.
+func (b *Bound[T]) Given(key string) bool {
+	for i, d := range b.table {
+		if d.Key == key && b.flags.Changed(d.FlagName()) {
+			if p, ok := b.values[i].(partial); !ok || p.Given() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Apply sets the options that flags gave in o as well.
+func (b *Bound[T]) Apply(o *T) error {
+	if err := b.Err(); err != nil {
+		return err
+	}
+	for i, d := range b.table {
+		if !b.flags.Changed(d.FlagName()) {
+			continue
+		}
+		if err := d.In(o).Set(b.values[i].String()); err != nil {
+			return fmt.Errorf("{%s}: %w", d.Key, err)
+		}
+	}
+	return nil
+}
+
+// Choices returns the words that the option of the flag takes, for completion.
+func (b *Bound[T]) Choices(flag string) []string {
+	for i, d := range b.table {
+		if c, ok := b.values[i].(chooser); ok && d.FlagName() == flag {
+			return c.choices()
+		}
+	}
+	return nil
+}

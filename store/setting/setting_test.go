@@ -1,0 +1,99 @@
+package setting
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+	"github.com/stretchr/testify/require"
+)
+
+type options struct {
+	Mode  string
+	Width int
+	Rate  float64
+	Deep  bool
+	Sizes []int
+	Own   map[string][]int
+	Cap   int64
+}
+
+var deep = &Audience[options]{Has: func(o *options) bool { return o.Deep }, Why: func(*options) string { return "it goes with {deep}" }}
+
+var table = Table[options]{
+	{Key: "mode", Group: "First", Help: "how", In: func(o *options) Value { return Word(&o.Mode, "fast", "slow") }},
+	{Key: "width", Help: "columns", For: deep, ByData: true, In: func(o *options) Value { return Int(&o.Width).AtLeast(1) }},
+	{Key: "rate", Free: func(o *options) bool { return o.Mode == "slow" }, In: func(o *options) Value { return Float(&o.Rate) }},
+	{Key: "deep", Group: "Second", In: func(o *options) Value { return Bool(&o.Deep) }},
+	{Key: "sizes", Parts: []string{"own"}, In: func(o *options) Value { return IntsPerName(&o.Sizes, &o.Own, "1,2 or NAME=1,2") }},
+	{Key: "cap_bytes", Flag: "cap", Free: Always[options], In: func(o *options) Value { return Bytes(&o.Cap) }},
+	{Key: "mode", Flag: "quick", In: func(o *options) Value { return Short(Word(&o.Mode), "fast") }},
+}
+
+func bound(t *testing.T, args string) (*options, *Bound[options]) {
+	o := &options{Mode: "slow", Width: 4, Sizes: []int{15, 10}}
+	f := pflag.NewFlagSet("", pflag.ContinueOnError)
+	b := Bind(f, table, o)
+	require.NoError(t, f.Parse(strings.Fields(args)), args)
+	return o, b
+}
+
+// TestBind: flags set the options, know which were given, and set them in another T as well.
+func TestBind(t *testing.T) {
+	o, b := bound(t, "--deep --width 9 --sizes a=1 --cap 1MiB --quick")
+	require.Equal(t, options{Mode: "fast", Width: 9, Deep: true, Sizes: []int{15, 10}, Own: map[string][]int{"a": {1}}, Cap: 1 << 20}, *o)
+	for key, given := range map[string]bool{"mode": true, "width": true, "rate": false, "deep": true, "cap_bytes": true, "sizes": false, "none": false} {
+		require.Equal(t, given, b.Given(key), key)
+	}
+	other := options{Mode: "slow", Rate: 0.5, Sizes: []int{7}, Own: map[string][]int{"b": {2}}}
+	require.NoError(t, b.Apply(&other))
+	require.Equal(t, options{Mode: "fast", Width: 9, Rate: 0.5, Deep: true, Sizes: []int{7}, Own: map[string][]int{"a": {1}, "b": {2}}, Cap: 1 << 20}, other)
+
+	f := b.flags.Lookup("cap")
+	require.Equal(t, []string{"Second"}, f.Annotations[GroupOf])
+	require.Equal(t, []string{"fast", "slow"}, b.Choices("mode"))
+	require.Nil(t, b.Choices("cap"))
+	require.Equal(t, map[string]string{"mode": "mode", "width": "width", "rate": "rate", "deep": "deep", "sizes": "sizes", "own": "sizes", "cap_bytes": "cap"}, table.Flags())
+	require.Equal(t, "1MiB", table.Text(o, "cap_bytes"))
+	require.Equal(t, map[string]bool{"width": true}, table.Left(func(string) bool { return false }))
+	require.Nil(t, table.Left(func(key string) bool { return key == "width" }))
+}
+
+// TestCheck: an option that a run does not have is refused unless it has its default, and so is a
+// value that no run can follow.
+func TestCheck(t *testing.T) {
+	defaults := options{Mode: "slow", Width: 4}
+	for args, want := range map[string][]string{
+		"":                        nil,
+		"--width 4":               nil,
+		"--width 9":               {"{width} 9: it goes with {deep}"},
+		"--deep --width 9":        nil,
+		"--deep --width 0":        {"{width} 0: at least 1"},
+		"--mode odd --width 0":    {"{mode} odd: there are fast and slow", "{width} 0: it goes with {deep}"},
+		"--mode fast --cap 4GiB":  nil,
+		"--mode fast --sizes 1,2": nil,
+	} {
+		o, _ := bound(t, args)
+		var got []string
+		for _, err := range table.Check(o, &defaults) {
+			got = append(got, err.Error())
+		}
+		require.Equal(t, want, got, args)
+	}
+}
+
+// TestFillAndDiff: what was not given has the value of the defaults, and a resumed run differs
+// where it must not.
+func TestFillAndDiff(t *testing.T) {
+	o, b := bound(t, "--width 9")
+	defaults := options{Mode: "fast", Width: 1, Rate: 0.25, Sizes: []int{10}, Cap: 5}
+	require.NoError(t, table.Fill(o, &defaults, b.Given))
+	require.Equal(t, options{Mode: "fast", Width: 9, Rate: 0.25, Sizes: []int{10}, Cap: 5}, *o)
+
+	then := *o
+	now := *o
+	now.Rate, now.Cap, now.Sizes = 1, 7, nil
+	require.Equal(t, []Difference{{"rate", "1", "0.25"}, {"sizes", "", "10"}}, table.Diff(&now, &then))
+	now.Mode = "slow"
+	require.Equal(t, []Difference{{"mode", "slow", "fast"}, {"sizes", "", "10"}}, table.Diff(&now, &then), "a slow run may have another rate")
+}

@@ -1,0 +1,98 @@
+package run
+
+import (
+	"github.com/gnnstore/gnnstore/store/setting"
+	"github.com/gnnstore/gnnstore/train/history"
+)
+
+// usualFanouts are the fanouts of as many layers as a user asks for. Further layers have the last.
+var usualFanouts = []int{15, 10, 5}
+
+// usualTask returns the task of a run of this network, if none is given.
+func (o *Options) usualTask() string {
+	if o.Streams() {
+		return LinkTask
+	}
+	return NodeTask
+}
+
+// defaults returns the options of a run of this network that was given nothing else.
+func (o *Options) defaults() Options {
+	if o.Streams() {
+		return DefaultStreamOptions(o.Kind)
+	}
+	d := DefaultOptions()
+	d.Kind = o.Kind
+	return d
+}
+
+// ForFlags returns o with the defaults of history, which options without it do not record, so that
+// flags show them. Complete is its inverse.
+func (o Options) ForFlags() Options {
+	if !o.History && o.Settings == (history.Settings{}) {
+		o.Settings = history.Defaults()
+	}
+	return o
+}
+
+// Complete finishes options that flags were read into, and validates them. An option that was not
+// given gets the default of the network and the task.
+func (o *Options) Complete(flags *setting.Bound[Options]) error {
+	if err := flags.Err(); err != nil {
+		return err
+	}
+	given := flags.Given
+	if o.Streams() {
+		d := o.defaults()
+		if err := Table.Fill(o, &d, given); err != nil {
+			return err
+		}
+	} else {
+		o.Fanouts = FitFanouts(o.Fanouts, o.Layers, given)
+		if !given("layers") {
+			o.Layers = len(o.Fanouts)
+		}
+		if !given("lr") {
+			o.LR = o.DefaultLR()
+		}
+	}
+	o.Left = Table.Left(given)
+	return o.Record()
+}
+
+// FitFanouts returns as many fanouts as layers, if only the layers were given.
+func FitFanouts(fanouts []int, layers int, given func(key string) bool) []int {
+	if !given("layers") || given("fanout") {
+		return fanouts
+	}
+	fanouts = nil
+	for l := range min(max(layers, 0), 64) {
+		fanouts = append(fanouts, usualFanouts[min(l, len(usualFanouts)-1)])
+	}
+	return fanouts
+}
+
+// Record validates options that flags were read into, and spells them as records do.
+func (o *Options) Record() error {
+	if o.Task == o.usualTask() {
+		o.Task = "" // as in the records of the first versions, which had no other task
+	}
+	if !o.History {
+		o.Settings = o.Settings.Without(history.Defaults())
+	}
+	return o.Validate()
+}
+
+// Resume returns the options of a run that goes on with saved and with what flags give anew. They
+// may differ from saved where a resumed run must not: see Resumes.
+func Resume(saved *Record, given *setting.Bound[Options]) (Options, error) {
+	o := saved.Options.ForFlags()
+	o.Kernels, o.Init, o.InitRows = saved.Kernels, "", nil // the kernel set that auto meant then
+	if err := given.Apply(&o); err != nil {
+		return o, err
+	}
+	if o.HistoryBytes == history.Rest { // the run replaced rest by a number
+		o.HistoryBytes = saved.Options.HistoryBytes
+	}
+	return o, o.Record()
+}
