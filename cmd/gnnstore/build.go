@@ -10,58 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/build"
-	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/store/setting"
 )
-
-// buildOptions are the flags of the commands that make datasets.
-type buildOptions struct {
-	build.Options
-	order, dtype      string
-	loops, duplicates string
-	normalize         string // of ingest alone
-	plan, json        bool
-}
-
-// leastDefault bounds the default budget from below, for machines with little memory.
-const leastDefault = 256 << 20
-
-// flags adds what all of them have.
-func (o *buildOptions) flags(f *pflag.FlagSet) {
-	if total, err := kernels.SystemMemory(); err == nil {
-		o.Memory = max(total/4>>20<<20, leastDefault)
-		if some := kernels.Addressable(o.Memory) >> 20 << 20; some >= build.LeastMemory {
-			o.Memory = some
-		}
-	} else {
-		o.Memory = 1 << 30
-	}
-	f.Var(setting.Bytes(&o.Memory), "memory", "memory limit of the whole process; by default a quarter of the machine's")
-	f.StringVar(&o.Tmp, "tmp", "", "directory for what does not fit in memory (default inside the unfinished dataset)")
-	f.BoolVar(&o.plan, "plan", false, "print what it would take, pass by pass, and write nothing")
-	f.BoolVar(&o.json, "json", false, "print the report as JSON")
-	f.BoolVar(&o.Undirected, "undirected", false, "add the reverse of every edge within a node type, and merge duplicates; the default if nodes have labels and a list has each edge once, the smaller id first, unless =false")
-	f.BoolVar(&o.Reverse, "reverse", false, "add a relation rev_NAME for each relation that has no reverse yet; the default for triples with node labels, unless =false")
-	f.StringVar(&o.loops, "self-loops", string(build.SelfLoopsKeep), "keep, drop, or add: exactly one a node")
-	f.StringVar(&o.duplicates, "duplicates", string(build.DuplicatesKeep), "keep or merge edges that occur more than once")
-	f.StringArrayVar(&o.EdgeSplit, "edge-split", nil, "hold edges out for link prediction: random:a/b/c, or time:COLUMN:a/b/c by a column of the edges or src.COLUMN of nodes (ogb: src.year), or REL=… of one relation; may be repeated")
-	f.StringVar(&o.Features, "features", "", "features to make for node types without features, or for all: degree, random:D, fastrp:D, mean (of in-neighbours' rows), none")
-	f.StringVar(&o.order, "order", string(build.OrderDegree), "how nodes are numbered: degree or access (hot rows first), or original")
-	f.StringVar(&o.dtype, "dtype", string(build.F16), "how features are stored: f16 or f32")
-	f.StringVar(&o.Name, "name", "", "name of the dataset (default from the source)")
-}
-
-// complete turns the texts of flags into options.
-func (o *buildOptions) complete() {
-	o.Order, o.DType = build.Order(o.order), build.DType(o.dtype)
-	o.SelfLoops, o.Duplicates = build.SelfLoops(o.loops), build.Duplicates(o.duplicates)
-	o.Normalize = build.Normalize(o.normalize)
-	o.Memory = max(o.Memory, 1) // 0 would be the default
-}
 
 // fits refuses a budget that the process could not use.
 func (o *buildOptions) fits() error {

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/setting"
@@ -26,27 +25,37 @@ import (
 // networkOptions say which weights of a run are used: of eval and predict.
 type networkOptions struct {
 	train.NetworkOptions
-	way string
 	tmp string
 }
 
-// flags declares the flags of o. tmp is the default of --tmp, for its help.
-func (o *networkOptions) flags(f *pflag.FlagSet, tmp string) {
-	f.StringVar(&o.Checkpoint, "checkpoint", "", "weights to use: best, which validation chose, or last (default best where there is one)")
-	f.BoolVar(&o.OlderCheckpoint, "older-checkpoint", false, "if the newest checkpoint is damaged or missing, use an earlier one (default: refuse)")
-	f.StringVar(&o.Unseen, "unseen", "", "input of nodes of another DATASET whose ids have no learnt row in the run: mean, of all rows of their type (default: refuse)")
-	f.Var(setting.Bytes(&o.MemoryBytes), "memory", "memory limit of the whole process (default that of the run)")
-	f.StringVar(&o.way, "way", "auto", "what a layer holds in memory while it reads the one below: rows, sums, or auto, the one that reads for less time")
-	f.StringVar(&o.tmp, "tmp", "", "directory for what does not fit in memory: hidden rows, and of a stream the state of nodes (default "+tmp+")")
-	f.StringVar(&o.LayerDtype, "layer-dtype", "", "how hidden rows are stored on disk: f32, or f16, which takes half and rounds them (default the run's)")
-}
-
-// validate completes the options by what flags say in words, and reports every problem.
-func (o *networkOptions) validate() error {
-	if o.Hold = infer.Hold(o.way); o.way == "auto" {
-		o.Hold = infer.HoldAuto
+// networkRows declares the options of a T that uses the network of a run. at returns them, and tmp
+// is the default of {tmp}, for its help.
+func networkRows[T any](at func(*T) *networkOptions, tmp string) setting.Table[T] {
+	return setting.Table[T]{
+		{Key: "checkpoint",
+			In:   func(o *T) setting.Value { return setting.Hint(setting.Word(&at(o).Checkpoint), "best", "last") },
+			Help: "weights to use: best, which validation chose, or last (default best where there is one)"},
+		{Key: "older_checkpoint",
+			In:   func(o *T) setting.Value { return setting.Bool(&at(o).OlderCheckpoint) },
+			Help: "if the newest checkpoint is damaged or missing, use an earlier one (default: refuse)"},
+		{Key: "unseen",
+			In:   func(o *T) setting.Value { return setting.Hint(setting.Word(&at(o).Unseen), "mean") },
+			Help: "input of nodes of another DATASET whose ids have no learnt row in the run: mean, of all rows of their type (default: refuse)"},
+		{Key: "memory_bytes", Flag: "memory",
+			In:   func(o *T) setting.Value { return setting.Bytes(&at(o).MemoryBytes) },
+			Help: "memory limit of the whole process (default that of the run)"},
+		{Key: "way",
+			In: func(o *T) setting.Value {
+				return setting.Hint(setting.Word(&at(o).Hold).Or("auto", infer.HoldAuto), infer.HoldRows, infer.HoldSums)
+			},
+			Help: "what a layer holds in memory while it reads the one below: rows, sums, or auto, the one that reads for less time"},
+		{Key: "tmp",
+			In:   func(o *T) setting.Value { return setting.Word(&at(o).tmp) },
+			Help: "directory for what does not fit in memory: hidden rows, and of a stream the state of nodes (default " + tmp + ")"},
+		{Key: "layer_dtype",
+			In:   func(o *T) setting.Value { return setting.Hint(setting.Word(&at(o).LayerDtype), "f32", "f16") },
+			Help: "how hidden rows are stored on disk: f32, or f16, which takes half and rounds them (default the run's)"},
 	}
-	return o.Validate()
 }
 
 // followSpace has p say what hidden rows take on disk.
@@ -138,7 +147,6 @@ type evalResult struct {
 type evalOptions struct {
 	networkOptions
 	nodes  []string
-	metric string
 	labels string // of events: before or after these
 	json   bool
 	given  func(flag string) bool
@@ -146,6 +154,7 @@ type evalOptions struct {
 
 func newEval() *cobra.Command {
 	o := &evalOptions{nodes: []string{"train", "valid", "test"}}
+	var flags *setting.Bound[evalOptions]
 	cmd := &cobra.Command{
 		Use:   "eval RUN [DATASET]",
 		Short: "Measure the network of a run",
@@ -167,18 +176,11 @@ func newEval() *cobra.Command {
 			"  gnnstore eval runs/wiki-1 --labels before",
 		Args: oneOf("RUN", "RUN DATASET"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if o.metric == "auc" {
-				o.metric = string(metric.ROCAUC)
-			}
-			o.Metric = metric.Kind(o.metric)
-			errs := []error{o.validate()}
+			errs := []error{flags.Check(&evalOptions{}), o.Validate()}
 			for _, part := range o.nodes {
 				if !slices.Contains(train.LabelledParts, part) {
 					errs = append(errs, fmt.Errorf("--nodes %s: there are %s", part, strings.Join(train.LabelledParts, ", ")))
 				}
-			}
-			if !slices.Contains([]string{"", "before", "after"}, o.labels) {
-				errs = append(errs, fmt.Errorf("--labels %s: there are before and after", o.labels))
 			}
 			if err := errors.Join(errs...); err != nil {
 				return misuse(err)
@@ -187,17 +189,32 @@ func newEval() *cobra.Command {
 			return runEval(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], append(args[1:], "")[0], o)
 		},
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringSliceVar(&o.nodes, "nodes", o.nodes, "parts to measure, of nodes, links or edges: "+strings.Join(train.LabelledParts, ", "))
-	f.StringVar(&o.metric, "metric", "", "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K; of numbers rmse or mae (default that of the run)")
-	f.StringVar(&o.EvalNegatives, "eval-negatives", "", "link: how to draw negatives: pairs:N, uniform:N or given, as in training; streams: uniform:N or given (default as in the run)")
-	f.StringVar(&o.labels, "labels", "", "streams: measure how well embeddings tell the labels of events, or of nodes at times: before or after, which embeds right before "+
-		"or right after the event or time")
-	o.flags(f, "the system's for temporary files")
-	f.BoolVar(&o.json, "json", false, "print the result as JSON")
+	flags = bindTable(cmd, evalTable, o)
 	return cmd
 }
+
+// evalTable declares the options of eval.
+var evalTable = slices.Concat(setting.Table[evalOptions]{
+	{Key: "nodes",
+		In:   func(o *evalOptions) setting.Value { return setting.Words(&o.nodes) },
+		Help: "parts to measure, of nodes, links or edges: " + strings.Join(train.LabelledParts, ", ")},
+	{Key: "metric",
+		In: func(o *evalOptions) setting.Value {
+			return setting.Hint(setting.Word(&o.Metric).Alias("auc", metric.ROCAUC), metric.Kinds...)
+		},
+		Help: "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K; of numbers rmse or mae (default that of the run)"},
+	{Key: "eval_negatives",
+		In:   func(o *evalOptions) setting.Value { return setting.Word(&o.EvalNegatives) },
+		Help: "link: how to draw negatives: pairs:N, uniform:N or given, as in training; streams: uniform:N or given (default as in the run)"},
+	{Key: "labels",
+		In: func(o *evalOptions) setting.Value { return setting.Word(&o.labels, "before", "after") },
+		Help: "streams: measure how well embeddings tell the labels of events, or of nodes at times: before or after, which embeds right before " +
+			"or right after the event or time"},
+}, networkRows(func(o *evalOptions) *networkOptions { return &o.networkOptions }, "the system's for temporary files"), setting.Table[evalOptions]{
+	{Key: "json",
+		In:   func(o *evalOptions) setting.Value { return setting.Bool(&o.json) },
+		Help: "print the result as JSON"},
+})
 
 func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset string, o *evalOptions) (err error) {
 	p := newProgress(stderr)

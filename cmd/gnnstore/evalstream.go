@@ -80,8 +80,8 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 	if err := ofGraphs(dir, o.given, "nodes", "unseen", "way", "layer-dtype"); err != nil {
 		return err
 	}
-	if o.metric != "" {
-		return fmt.Errorf("run %s: --metric %s: of a stream AP and AUC are measured, both, and MRR among --eval-negatives; leave it out", dir.Path(), o.metric)
+	if o.Metric != "" {
+		return fmt.Errorf("run %s: --metric %s: of a stream AP and AUC are measured, both, and MRR among --eval-negatives; leave it out", dir.Path(), o.Metric)
 	}
 	ds, events, err := o.openStream(stderr, p, dir, dataset)
 	if err != nil {

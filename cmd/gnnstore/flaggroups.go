@@ -14,47 +14,9 @@ import (
 // flagGroup is a heading in the help of a command, and the flags below it in their order.
 type flagGroup struct{ title, flags string }
 
-// The groups of flags of commands whose options are in no setting.Table.
-var (
-	ingestGroups = []flagGroup{
-		{"Tables and edge lists (csv, events)", "columns src dst weight edge-columns edge-features time time-scale part header one-id-space bipartite"},
-		{"Tables of nodes (csv, events)", "nodes id id-type label feature-columns node-features missing-features node-count"},
-		{"Arrays (npy, npz, pt)", "array-edges array-features array-labels array-train array-valid array-test array-weights raw-array csr-rows edge-layout mask-split multi-label"},
-		{"Other formats", "add-reverse year-columns full-features row-order literals infer"},
-		{"Edges", "undirected reverse self-loops duplicates edge-ids edge-split"},
-		{"Features and splits", "features normalize dtype clamp split allow-leak seed"},
-		{"The dataset", "name order skip-bad follow-links memory tmp plan json help"},
-	}
-	generateGroups = []flagGroup{
-		{"The graph", "scale nodes edges classes dim signal homophily span train valid test seed"},
-		{"Edges", "undirected reverse self-loops duplicates edge-split"},
-		{"The dataset", "features dtype split name order raw memory tmp plan json help"},
-	}
-	traceGroups = []flagGroup{
-		{"The graph", "target relation input edge-input split"},
-		{"Sampling", "samplers fanout layers kappa dependent layer-dependency poisson walk-length walks walk-restart seed"},
-		{"Caches and batches", "cache policies batch batches steps epochs"},
-		{"Historical embeddings", "history p-grad t-stale history-start history-lag history-memory hidden window-memory window equal-bytes disk-costs"},
-		{"The report", "workers tmp svg json help"},
-	}
-	predictGroups = []flagGroup{
-		{"What to predict", "what layer type relation nodes edges pairs top exclude-known at events"},
-		{"The network", "checkpoint older-checkpoint unseen"},
-		{"The file", "format force json"},
-		{"Memory and disk", "memory way tmp layer-dtype plan help"},
-	}
-)
-
-var flagGroups = map[string][]flagGroup{
-	"ingest": ingestGroups, "generate": generateGroups, "trace": traceGroups, "predict": predictGroups,
-}
-
-// groupsOf returns the groups of a command's flags. Those of a setting.Table know their groups. The
-// last group has the flags that know none.
+// groupsOf returns the groups of a command's flags, which their annotations name. The last group
+// has the flags without one.
 func groupsOf(cmd *cobra.Command) (groups []flagGroup) {
-	if listed := flagGroups[cmd.Name()]; listed != nil {
-		return listed
-	}
 	add := func(title, flag string) {
 		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.title == title })
 		if i < 0 {
@@ -65,7 +27,7 @@ func groupsOf(cmd *cobra.Command) (groups []flagGroup) {
 	}
 	var rest []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		if group := f.Annotations[setting.GroupOf]; group != nil {
+		if group := f.Annotations[setting.GroupOf]; group != nil && group[0] != "" {
 			add(group[0], f.Name)
 		} else {
 			rest = append(rest, f.Name)
@@ -84,6 +46,14 @@ func addGroup(f *pflag.FlagSet, title string, flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.VisitAll(func(flag *pflag.Flag) { flag.Annotations = map[string][]string{setting.GroupOf: {title}} })
 	f.AddFlagSet(flags)
+}
+
+// bindTable gives a command the flags of a table, which set the options of o.
+func bindTable[T any](cmd *cobra.Command, t setting.Table[T], o *T) *setting.Bound[T] {
+	cmd.Flags().SortFlags = false
+	b := setting.Bind(cmd.Flags(), t, o)
+	completeFlags(cmd, b)
+	return b
 }
 
 // completeFlags has the shell complete the words that options take.

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -42,30 +39,17 @@ func withFlags(text string) string {
 
 // flagNames returns the flag of each key that a message may name: of train, trace, eval and
 // predict, and of ingest what messages of package data name.
-func flagNames() map[string]string {
-	flagsOfKeys.once.Do(func() {
-		names := map[string]string{}
-		for _, key := range []string{"features", "weight", "edge_split", "time_scale", "undirected", "reverse", "self_loops", "duplicates", "normalize"} {
-			names[key] = strings.ReplaceAll(key, "_", "-")
-		}
-		for _, cmd := range []*cobra.Command{newEval(), newPredict()} {
-			cmd.Flags().VisitAll(func(f *pflag.Flag) { names[strings.ReplaceAll(f.Name, "-", "_")] = f.Name })
-		}
-		for _, f := range []string{"run", "resume", "listen", "plan", "json"} {
-			names[f] = f
-		}
-		maps.Copy(names, traceTable.Flags())
-		maps.Copy(names, run.Table.Flags())
-		flagsOfKeys.names = names
-	})
-	return flagsOfKeys.names
-}
-
-// flagsOfKeys is what flagNames returns, made once.
-var flagsOfKeys struct {
-	once  sync.Once
-	names map[string]string
-}
+var flagNames = sync.OnceValue(func() map[string]string {
+	names := map[string]string{"run": "run", "resume": "resume"}
+	ofIngest := ingestTable.Flags()
+	for _, key := range []string{"features", "weight", "edge_split", "time_scale", "undirected", "reverse", "self_loops", "duplicates", "normalize"} {
+		names[key] = ofIngest[key]
+	}
+	for _, flags := range []map[string]string{evalTable.Flags(), predictTable.Flags(), traceTable.Flags(), run.Table.Flags()} {
+		maps.Copy(names, flags)
+	}
+	return names
+})
 
 // resultWithFlags has flags in the texts of r, whoever made it.
 func resultWithFlags(r *run.Result) *run.Result {

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/pflag"
-
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/arrays"
 	"github.com/gnnstore/gnnstore/ingest/auto"
@@ -107,9 +105,6 @@ type sourceOptions struct {
 	mag240m mag240m.Options
 	triples triples.Options
 	raw     []string // of arrays
-	layout  string
-	literal string // of triples
-	reverse string
 	seed    uint64
 	skipBad int64
 	memory  int64
@@ -121,88 +116,11 @@ type sourceOptions struct {
 	yearColumns int    // of ogb and mag240m
 }
 
-// flags adds the flags that go with some formats only.
-func (o *sourceOptions) flags(f *pflag.FlagSet) {
-	of := func(names string, add func(name, of string), flag string) {
-		add(flag, names+": ")
-		_ = f.SetAnnotation(flag, formatOf, strings.Split(names, ", ")) // of a flag that was just added
-	}
-	text := func(p *string, about string) func(name, of string) {
-		return func(name, of string) { f.StringVar(p, name, "", of+about) }
-	}
-	const csv, array, list, stream = "csv", "npy, npz, pt", "csv, events", "events"
-	of(list, text(&o.csv.Header, "whether tables begin with a header: yes, no or auto (default auto)"), "header")
-	of(csv, func(name, of string) {
-		f.StringSliceVar(&o.csv.Ends, name, nil, of+"SRC,DST[,WEIGHT]: columns of the edge list, by name or number from 1 (default by their names, or the first two)")
-	}, "columns")
-	of(list, text(&o.csv.Src, "column of sources, by name or number (default src, source, from, or the first)"), "src")
-	of(list, text(&o.csv.Dst, "column of destinations (default dst, target, to, or the second)"), "dst")
-	of(list, func(name, of string) {
-		f.BoolVar(&o.csv.OneSpace, name, false, of+"both columns number the same nodes, though they look like users and items numbered apart")
-	}, "one-id-space")
-	of(csv, text(&o.csv.Nodes, "a table of all nodes (default the nodes that edges name)"), "nodes")
-	of(csv, text(&o.csv.ID, "column of --nodes that holds ids (default id, or the first)"), "id")
-	of(list, text(&o.csv.Label, "column of --nodes with labels: numbers or text that name classes, or COLUMN:value for numbers to learn (default label, if there is "+
-		"one); events: column with the source's class from then on (default none)"), "label")
-	of(csv, func(name, of string) {
-		f.StringSliceVar(&o.csv.Columns, name, nil, of+"columns of --nodes that are features (default all others of numbers)")
-	}, "feature-columns")
-	of(csv, text(&o.csv.Weight, "column of edge weights (default none)"), "weight")
-	of(csv, func(name, of string) {
-		f.StringSliceVar(&o.csv.EdgeColumns, name, nil, of+"NAME=COLUMN,…: columns of the edge list that edges keep, as in rating=3,time=4; integers or "+
-			"f32 by the first rows, or as COLUMN:f32, :i64, :i32 or :u8 says")
-	}, "edge-columns")
-	of("csv, events, jodie, tgb, tgl, tgn", func(name, of string) {
-		f.StringSliceVar(&o.csv.EdgeFeatures, name, nil, of+"COLUMN,…: columns of the edge list that make a table of edge features, by name, by number, or as numbers "+
-			"4-103; of streams also random:D, normal values by --seed (default none; jodie, tgl and tgn their own, and tgb where its table is as jodie's)")
-	}, "edge-features")
-	of(stream, text(&o.csv.Time, "column of times (default time, timestamp, ts and the like, or the third of three without header)"), "time")
-	of(stream, text(&o.csv.Part, "column of a given split: 0 to train, 1 to validate, 2 to test (default none)"), "part")
-	of("events, tgl, tgn", func(name, of string) {
-		f.BoolVar(&o.csv.Bipartite, name, false, of+"sources and destinations are users and items, numbered apart (default one kind of node)")
-	}, "bipartite")
-	of("events, jodie, tgb, tgl, tgn", text(&o.timeScale, "factor that scales time differences for networks: a number, or auto (default auto: 1; if all times span less than 10,000 units, a "+
-		"factor that makes the median gap of a node 1,000)"), "time-scale")
-	of(list, text(&o.csv.IDType, "what ids are: auto, int or text (default auto, by the first rows)"), "id-type")
-	of(csv, text(&o.csv.Features, "a JSON map from node ids to lists of the columns that are 1"), "node-features")
-	of(csv, text(&o.csv.Missing, "for nodes without features: zeros or refuse (default zeros for nodes that --node-features lacks, refuse for rows of --nodes)"), "missing-features")
-
-	of(array, text(&o.arrays.Edges, "the array of edges, or two, A,B, of sources and destinations (default by the usual names)"), "array-edges")
-	of(array, text(&o.arrays.Features, "the array of features"), "array-features")
-	of(array, text(&o.arrays.Labels, "the array of labels, or as NAME:value numbers to learn"), "array-labels")
-	of(array, func(name, of string) {
-		f.BoolVar(&o.arrays.MultiLabel, name, false, of+"labels of (N, C) are any number of classes a node, though each row has exactly one 1")
-	}, "multi-label")
-	of(array, text(&o.arrays.Weights, "the array of edge weights, or of edge features"), "array-weights")
-	of(array, text(&o.arrays.Train, "mask or list of training nodes"), "array-train")
-	of(array, text(&o.arrays.Valid, "mask or list of validation nodes"), "array-valid")
-	of(array, text(&o.arrays.Test, "mask or list of test nodes"), "array-test")
-	of(list+", "+array, func(name, of string) {
-		f.Int64Var(&o.nodeCount, name, 0, of+"number of nodes, which edges call 0, 1, … (default csv's by the edges, arrays' by the largest id)")
-	}, "node-count")
-	of(array, text(&o.layout, "edges are rows, (2, E), or pairs, (E, 2) (default by shape)"), "edge-layout")
-	of(array, text(&o.arrays.RowsAre, "what rows of a CSR matrix are: src or dst (default src)"), "csr-rows")
-	of(array, func(name, of string) {
-		f.IntVar(&o.arrays.MaskSplit, name, 0, of+"which of several splits, where masks have two dimensions")
-	}, "mask-split")
-	of(array, func(name, of string) {
-		f.StringArrayVar(&o.raw, name, nil, of+"a file without header, FILE:DTYPE:SHAPE as in full_feat.npy:f2:1000,768; repeatable")
-	}, "raw-array")
-
-	of("mag240m, ogb", func(name, of string) {
-		f.IntVar(&o.yearColumns, name, 0, of+"columns of sines and cosines of each node's year, after its features (default none)")
-	}, "year-columns")
-	of("ogb", text(&o.reverse, "add the reverse of each edge: auto, yes or no (default auto: as OGB does for the dataset)"), "add-reverse")
-	of("triples", text(&o.literal, "what literals become: node; or drop, which leaves out their triples (default node)"), "literals")
-	of("mag240m", text(&o.mag240m.FullFeatures, "a matrix of features of all nodes, with or without header (default papers alone have some)"), "full-features")
-	of("mag240m", text(&o.mag240m.RowOrder, "order of types in it: paper,author,institution or author,institution,paper"), "row-order")
-}
-
 // validate completes the options and reports every problem.
 func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	o.seed, o.skipBad, o.csv.SkipBad = b.Seed, b.SkipBad, b.SkipBad
 	o.memory, o.arrays.Memory, o.ogb.Memory, o.mag240m.Memory = b.Memory, b.Memory, b.Memory, b.Memory
-	o.triples.Memory, o.triples.Literals = b.Memory, triples.Literals(o.literal)
+	o.triples.Memory = b.Memory
 	if slices.Contains([]string{"events", "jodie", "tgb", "tgl", "tgn"}, format) {
 		o.csv.Events = true
 		o.csv.EventLabel, o.csv.Label = o.csv.Label, ""
@@ -219,7 +137,6 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	} else {
 		o.arrays.Nodes = o.nodeCount
 	}
-	o.arrays.Layout, o.ogb.AddReverse = arrays.Layout(o.layout), ogb.Reverse(o.reverse)
 	if format == "mag240m" {
 		o.mag240m.YearColumns = o.yearColumns
 	} else {
@@ -252,23 +169,14 @@ func (o *sourceOptions) eventset() eventset.Options {
 	return eventset.Options{Bipartite: o.csv.Bipartite, NoRows: o.made, Memory: o.memory}
 }
 
-// formatOf annotates a flag with the formats that it goes with.
-const formatOf = "format"
-
-// checkFormat refuses unknown formats, and flags of other ones.
-func checkFormat(flags *pflag.FlagSet, format string) error {
-	if _, ok := formats[format]; !ok {
-		names := formatNames()
-		last := len(names) - 1
-		return misuse(fmt.Errorf("unknown format %q; there are %s and %s, and auto finds out", format, strings.Join(names[:last], ", "), names[last]))
+// checkFormat refuses unknown formats.
+func checkFormat(format string) error {
+	if _, ok := formats[format]; ok {
+		return nil
 	}
-	var errs []error
-	flags.Visit(func(f *pflag.Flag) {
-		if of := f.Annotations[formatOf]; len(of) > 0 && !slices.Contains(of, format) {
-			errs = append(errs, fmt.Errorf("--%s: it goes with format %s, and this is %s", f.Name, strings.Join(of, " or "), format))
-		}
-	})
-	return misuse(errors.Join(errs...))
+	names := formatNames()
+	last := len(names) - 1
+	return misuse(fmt.Errorf("unknown format %q; there are %s and %s, and auto finds out", format, strings.Join(names[:last], ", "), names[last]))
 }
 
 // resolveFormat is format and path, or what auto finds, which it says.

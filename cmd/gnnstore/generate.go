@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/build"
@@ -23,7 +23,8 @@ type generateOptions struct {
 }
 
 func newGenerate() *cobra.Command {
-	var o generateOptions
+	o := generateOptions{buildOptions: defaultBuild(), graph: generate.Options{Scale: 1}}
+	var given *setting.Bound[generateOptions]
 	var about []string
 	for _, k := range generate.Kinds() {
 		about = append(about, fmt.Sprintf("  %-10s %s", k, generate.About(k)))
@@ -44,12 +45,13 @@ func newGenerate() *cobra.Command {
 			"  gnnstore generate mag240m mag240m_kddcup2021 --raw --scale 0.001",
 		Args: exactArgs("KIND", "OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.complete()
+			wrong := given.Check(&generateOptions{buildOptions: defaultBuild(), graph: generate.Options{Scale: 1}})
+			o.complete(given.Given)
 			o.graph.Seed = o.Seed
 			if generate.Triples(args[0]) && len(o.EdgeSplit) == 0 {
 				o.EdgeSplit = []string{"random:0.98/0.01/0.01"}
 			}
-			if err := errors.Join(o.graph.Validate(args[0]), o.Validate(), o.checkFlags(cmd.Flags(), args[0])); err != nil {
+			if err := errors.Join(wrong, o.graph.Validate(args[0]), o.Validate(), o.checkRaw(args[0])); err != nil {
 				return misuse(err)
 			}
 			if o.raw {
@@ -58,43 +60,82 @@ func newGenerate() *cobra.Command {
 			return runGenerate(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], args[1], o)
 		},
 	}
-	f := cmd.Flags()
-	f.Var(setting.Counted(&o.graph.Nodes, 1), "nodes", "nodes of all types together, such as 2M (default the kind's, or in proportion to --edges)")
-	f.Var(setting.Counted(&o.graph.Edges, 1), "edges", "edges of all relations together, such as 40M (default the kind's, or in proportion to --nodes)")
-	f.Float64Var(&o.graph.Scale, "scale", 1, "multiplies nodes and edges")
-	f.IntVar(&o.graph.Dim, "dim", 0, "feature columns (default the kind's)")
-	f.IntVar(&o.graph.Classes, "classes", 0, "classes; as many communities, of citations half as many (default the kind's)")
-	f.Float64Var(&o.graph.Homophily, "homophily", 0, "share of edges within communities, but for those that are there by chance (default the kind's)")
-	f.Float64Var(&o.graph.Signal, "signal", 0, "length of a class's mean features, whose noise is 1 a column (default the kind's)")
-	f.Float64Var(&o.graph.Train, "train", 0, "share of nodes to train on; --valid and --test go with it (default the kind's)")
-	f.Float64Var(&o.graph.Valid, "valid", 0, "share of nodes to validate on")
-	f.Float64Var(&o.graph.Test, "test", 0, "share of nodes to test on")
-	f.Uint64Var(&o.Seed, "seed", 1, "seed of the graph")
-	f.Float64Var(&o.graph.Span, "span", 0, "seconds from the first event of kind temporal to the last (default 31 days)")
-	f.StringVar(&o.Split, "split", "", "of streams: time:a/b/c (default given, of drift time:0.7/0.15/0.15)")
-	f.BoolVar(&o.raw, "raw", false, "write raw files in the benchmark's own layout")
-	o.flags(f)
+	given = bindTable(cmd, generateTable, &o)
 	return cmd
 }
 
-// ofDatasets are the flags that raw files know nothing of.
-var ofDatasets = []string{"split", "undirected", "reverse", "features", "self-loops", "duplicates", "order", "dtype", "name", "memory", "tmp", "plan"}
-
-// checkFlags refuses what does not go with raw files, or only with them.
-func (o *generateOptions) checkFlags(flags *pflag.FlagSet, kind string) error {
-	if !o.raw {
-		return nil
-	}
-	if generate.About(kind) != "" && !generate.Raw(kind) {
+// checkRaw refuses to write raw files that no benchmark has.
+func (o *generateOptions) checkRaw(kind string) error {
+	if o.raw && generate.About(kind) != "" && !generate.Raw(kind) {
 		return fmt.Errorf("--raw: kind %s is no benchmark's, and has no raw files; leave it out", kind)
 	}
-	var errs []error
-	for _, name := range ofDatasets {
-		if flags.Changed(name) {
-			errs = append(errs, fmt.Errorf("--%s: it is about datasets, and --raw writes raw files", name))
-		}
+	return nil
+}
+
+var generateBuild = buildRows(func(o *generateOptions) *buildOptions { return &o.buildOptions })
+
+// generateTable declares the options of generate. Raw files have none of a dataset's.
+var generateTable = slices.Concat(setting.Table[generateOptions]{
+	{Key: "scale", Group: "The graph",
+		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Scale) },
+		Help: "multiplies nodes and edges"},
+	{Key: "nodes",
+		In:   func(o *generateOptions) setting.Value { return setting.Counted(&o.graph.Nodes, 1) },
+		Help: "nodes of all types together, such as 2M (default the kind's, or in proportion to {edges})"},
+	{Key: "edges",
+		In:   func(o *generateOptions) setting.Value { return setting.Counted(&o.graph.Edges, 1) },
+		Help: "edges of all relations together, such as 40M (default the kind's, or in proportion to {nodes})"},
+	{Key: "classes",
+		In:   func(o *generateOptions) setting.Value { return setting.Int(&o.graph.Classes) },
+		Help: "classes; as many communities, of citations half as many (default the kind's)"},
+	{Key: "dim",
+		In:   func(o *generateOptions) setting.Value { return setting.Int(&o.graph.Dim) },
+		Help: "feature columns (default the kind's)"},
+	{Key: "signal",
+		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Signal) },
+		Help: "length of a class's mean features, whose noise is 1 a column (default the kind's)"},
+	{Key: "homophily",
+		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Homophily) },
+		Help: "share of edges within communities, but for those that are there by chance (default the kind's)"},
+	{Key: "span",
+		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Span) },
+		Help: "seconds from the first event of kind temporal to the last (default 31 days)"},
+	{Key: "train",
+		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Train) },
+		Help: "share of nodes to train on; {valid} and {test} go with it (default the kind's)"},
+	{Key: "valid",
+		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Valid) },
+		Help: "share of nodes to validate on"},
+	{Key: "test",
+		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Test) },
+		Help: "share of nodes to test on"},
+	{Key: "seed",
+		In:   func(o *generateOptions) setting.Value { return setting.Uint(&o.Seed) },
+		Help: "seed of the graph"},
+}, ofDatasets("Edges", "undirected", "reverse", "self-loops", "duplicates", "edge-split"),
+	ofDatasets("The dataset", "features", "dtype"), setting.Table[generateOptions]{
+		{Key: "split", For: datasets,
+			In:   func(o *generateOptions) setting.Value { return setting.Word(&o.Split) },
+			Help: "of streams: time:a/b/c (default given, of drift time:0.7/0.15/0.15)"},
+	}, ofDatasets("", "name", "order"), setting.Table[generateOptions]{
+		{Key: "raw",
+			In:   func(o *generateOptions) setting.Value { return setting.Bool(&o.raw) },
+			Help: "write raw files in the benchmark's own layout"},
+	}, ofDatasets("", "memory", "tmp", "plan"), generateBuild.Pick("", "json"))
+
+// datasets has the calls that make a dataset.
+var datasets = &setting.Audience[generateOptions]{
+	Has: func(o *generateOptions) bool { return !o.raw },
+	Why: func(*generateOptions) string { return "it is about datasets, and {raw} writes raw files" },
+}
+
+// ofDatasets picks options that raw files do not have.
+func ofDatasets(group string, flags ...string) setting.Table[generateOptions] {
+	rows := generateBuild.Pick(group, flags...)
+	for i := range rows {
+		rows[i].For = datasets
 	}
-	return errors.Join(errs...)
+	return rows
 }
 
 func runGenerate(ctx context.Context, stdout, stderr io.Writer, kind, out string, o generateOptions) error {

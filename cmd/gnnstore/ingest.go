@@ -15,16 +15,19 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/auto"
 	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/table"
+	"github.com/gnnstore/gnnstore/store/setting"
 )
 
 type ingestOptions struct {
 	buildOptions
 	source sourceOptions
 	infer  bool
+	format string
 }
 
 func newIngest() *cobra.Command {
-	var o ingestOptions
+	o := ingestOptions{buildOptions: defaultBuild()}
+	var given *setting.Bound[ingestOptions]
 	var about []string
 	for _, n := range formatNames() {
 		about = append(about, fmt.Sprintf("  %-10s %s", n, formats[n].about))
@@ -52,6 +55,9 @@ func newIngest() *cobra.Command {
 			return exactArgs("FORMAT", "SRC", "OUT")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := given.Err(); err != nil {
+				return misuse(err)
+			}
 			format := args[0]
 			if !o.source.follow {
 				if err := build.CheckLinks(args[1]); err != nil {
@@ -73,27 +79,18 @@ func newIngest() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := checkFormat(cmd.Flags(), format); err != nil {
+			if err := checkFormat(format); err != nil {
 				return err
 			}
-			o.complete()
-			o.Directed = cmd.Flags().Changed("undirected") && !o.Undirected
-			o.OneWay = cmd.Flags().Changed("reverse") && !o.Reverse
+			o.format = format
+			if err := given.Check(&ingestOptions{buildOptions: defaultBuild()}); err != nil {
+				return misuse(err)
+			}
+			o.complete(given.Given)
 			return runIngest(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), format, src, args[2], o)
 		},
 	}
-	f := cmd.Flags()
-	o.flags(f)
-	f.StringVar(&o.Split, "split", "", "given, random:a/b/c or per-class:t/v (default given, else random:0.6/0.2/0.2); of streams given or time:a/b/c (default given, else time:0.7/0.15/0.15)")
-	f.StringVar(&o.normalize, "normalize", string(build.NormalizeNone), "none, or row: divide each row of features by the sum of its magnitudes")
-	f.StringArrayVar(&o.AllowLeak, "allow-leak", nil, "column of features that may tell the label, which is refused otherwise; may be repeated")
-	f.BoolVar(&o.Clamp, "clamp", false, "round values that float16 cannot hold to those it can, instead of refusing them")
-	f.Uint64Var(&o.Seed, "seed", 1, "seed of made features and splits")
-	f.BoolVar(&o.EdgeIDs, "edge-ids", false, "keep the number of each edge as read")
-	f.Int64Var(&o.SkipBad, "skip-bad", 0, "most rows and edges to skip that cannot be read or name unknown nodes")
-	f.BoolVar(&o.source.follow, "follow-links", false, "follow symbolic links in SRC, and paths in a table's schema, that lead out of SRC's folder (default: refuse)")
-	f.BoolVar(&o.infer, "infer", false, "table: print a first schema for the tables in DIR")
-	o.source.flags(f)
+	given = bindTable(cmd, ingestTable, &o)
 	return cmd
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/export"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/infer"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -69,7 +70,8 @@ type predictResult struct {
 }
 
 func newPredict() *cobra.Command {
-	o := &predictOptions{}
+	o := defaultPredict()
+	var flags *setting.Bound[predictOptions]
 	cmd := &cobra.Command{
 		Use:   "predict RUN [DATASET] OUT",
 		Short: "Write what the network of a run predicts",
@@ -107,7 +109,7 @@ func newPredict() *cobra.Command {
 			"  gnnstore predict runs/mag-1 authors.parquet --what embeddings --layer 0 --type author",
 		Args: oneOf("RUN OUT", "RUN DATASET OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			errs := []error{o.validate()}
+			errs := []error{flags.Check(defaultPredict()), o.Validate()}
 			if o.what != "" && !slices.Contains(train.Predictable, o.what) {
 				errs = append(errs, fmt.Errorf("--what %s: there are %s", o.what, texts(train.Predictable)))
 			}
@@ -134,28 +136,74 @@ func newPredict() *cobra.Command {
 			return runPredict(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], dataset, args[len(args)-1], o)
 		},
 	}
-	f := cmd.Flags()
-	f.SortFlags = false
-	f.StringVar(&o.what, "what", "", "what to write: "+texts(train.Predictable)+" (default classes; values if numbers were learnt; embeddings for a run of links)")
-	f.IntVar(&o.layer, "layer", 0, "layer of embeddings, from 1; 0: the input of nodes, learnt rows too (default the last hidden layer; with one layer, its logits; "+
-		"for links the last layer)")
-	f.StringVar(&o.kind, "type", "", "node type (default the learnt one; links between two types need it)")
-	f.StringVar(&o.relation, "relation", "", "--top: the relation of the links, if the run learns several")
-	f.StringVar(&o.edges, "edges", "all", "edges: which to predict: valid, test, train or all; or --pairs")
-	f.StringVar(&o.pairs, "pairs", "", "scores and edges: file of the pairs, csv or Parquet, with the columns src, dst, and relation if several are learnt; edges also "+
-		"need the columns that the network reads. Csv without a header has src, dst, relation in this order")
-	f.IntVar(&o.top, "top", 0, "scores: write the N best destinations of each source, instead of --pairs")
-	f.BoolVar(&o.known, "exclude-known", false, "--top: leave out links of the dataset, held-out ones too, and a node itself")
-	f.StringVar(&o.at, "at", "", "streams: the time of embeddings, in the units of the stream (default after the last event)")
-	f.StringVar(&o.events, "events", "", "streams: file of the pairs to score, csv or Parquet with the columns src, dst and time; csv without a header has them in this order")
-	f.StringVar(&o.nodes, "nodes", "all", "nodes to predict: all, train, valid, test, or a file with an id a line; with --top the sources")
-	f.StringVar(&o.format, "format", "", "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT")
-	f.BoolVar(&o.force, "force", false, "replace OUT if it is there")
-	o.flags(f, "that of OUT")
-	f.BoolVar(&o.plan, "plan", false, "print how each layer would be computed and what that would read, and write nothing")
-	f.BoolVar(&o.json, "json", false, "print the result as JSON")
+	flags = bindTable(cmd, predictTable, o)
 	return cmd
 }
+
+func defaultPredict() *predictOptions { return &predictOptions{edges: "all", nodes: "all"} }
+
+var predictNetwork = networkRows(func(o *predictOptions) *networkOptions { return &o.networkOptions }, "that of OUT")
+
+// predictTable declares the options of predict.
+var predictTable = slices.Concat(setting.Table[predictOptions]{
+	{Key: "what", Group: "What to predict",
+		In: func(o *predictOptions) setting.Value {
+			return setting.Hint(setting.Word(&o.what), train.Predictable...)
+		},
+		Help: "what to write: " + texts(train.Predictable) + " (default classes; values if numbers were learnt; embeddings for a run of links)"},
+	{Key: "layer",
+		In: func(o *predictOptions) setting.Value { return setting.Int(&o.layer) },
+		Help: "layer of embeddings, from 1; 0: the input of nodes, learnt rows too (default the last hidden layer; with one layer, its logits; " +
+			"for links the last layer)"},
+	{Key: "type",
+		In:   func(o *predictOptions) setting.Value { return setting.Word(&o.kind) },
+		Help: "node type (default the learnt one; links between two types need it)"},
+	{Key: "relation",
+		In:   func(o *predictOptions) setting.Value { return setting.Word(&o.relation) },
+		Help: "{top}: the relation of the links, if the run learns several"},
+	{Key: "nodes",
+		In: func(o *predictOptions) setting.Value {
+			return setting.Hint(setting.Word(&o.nodes), "all", "train", "valid", "test")
+		},
+		Help: "nodes to predict: all, train, valid, test, or a file with an id a line; with {top} the sources"},
+	{Key: "edges",
+		In: func(o *predictOptions) setting.Value {
+			return setting.Hint(setting.Word(&o.edges), "all", "train", "valid", "test")
+		},
+		Help: "edges: which to predict: valid, test, train or all; or {pairs}"},
+	{Key: "pairs",
+		In: func(o *predictOptions) setting.Value { return setting.Word(&o.pairs) },
+		Help: "scores and edges: file of the pairs, csv or Parquet, with the columns src, dst, and relation if several are learnt; edges also " +
+			"need the columns that the network reads. Csv without a header has src, dst, relation in this order"},
+	{Key: "top",
+		In:   func(o *predictOptions) setting.Value { return setting.Int(&o.top) },
+		Help: "scores: write the N best destinations of each source, instead of {pairs}"},
+	{Key: "exclude_known",
+		In:   func(o *predictOptions) setting.Value { return setting.Bool(&o.known) },
+		Help: "{top}: leave out links of the dataset, held-out ones too, and a node itself"},
+	{Key: "at",
+		In:   func(o *predictOptions) setting.Value { return setting.Word(&o.at) },
+		Help: "streams: the time of embeddings, in the units of the stream (default after the last event)"},
+	{Key: "events",
+		In:   func(o *predictOptions) setting.Value { return setting.Word(&o.events) },
+		Help: "streams: file of the pairs to score, csv or Parquet with the columns src, dst and time; csv without a header has them in this order"},
+}, predictNetwork.Pick("The network", "checkpoint", "older-checkpoint", "unseen"), setting.Table[predictOptions]{
+	{Key: "format", Group: "The file",
+		In: func(o *predictOptions) setting.Value {
+			return setting.Hint(setting.Word(&o.format), "parquet", "npy", "csv", "ogb-lsc")
+		},
+		Help: "parquet, npy or csv (default by the ending of OUT, else parquet); or ogb-lsc, into the folder OUT"},
+	{Key: "force",
+		In:   func(o *predictOptions) setting.Value { return setting.Bool(&o.force) },
+		Help: "replace OUT if it is there"},
+	{Key: "json",
+		In:   func(o *predictOptions) setting.Value { return setting.Bool(&o.json) },
+		Help: "print the result as JSON"},
+}, predictNetwork.Pick("Memory and disk", "memory", "way", "tmp", "layer-dtype"), setting.Table[predictOptions]{
+	{Key: "plan",
+		In:   func(o *predictOptions) setting.Value { return setting.Bool(&o.plan) },
+		Help: "print how each layer would be computed and what that would read, and write nothing"},
+})
 
 func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset, out string, o *predictOptions) (err error) {
 	began := time.Now()

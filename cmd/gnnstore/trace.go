@@ -71,10 +71,7 @@ func defaultTrace() *traceOptions {
 
 // complete turns what flags gave into options, and validates them.
 func (o *traceOptions) complete(flags *setting.Bound[traceOptions]) error {
-	given, errs := flags.Given, traceTable.Check(o, defaultTrace())
-	if err := flags.Err(); err != nil {
-		errs = append([]error{err}, errs...)
-	}
+	given, errs := flags.Given, []error{flags.Check(defaultTrace())}
 	if o.on {
 		o.History = &o.history
 		if o.costs != "" {

@@ -45,6 +45,20 @@ type Audience[T any] struct {
 // Table declares the options of a T, in the order of help.
 type Table[T any] []Of[T]
 
+// Pick returns the rows of some flags, in this order, with a heading above them.
+func (t Table[T]) Pick(group string, flags ...string) Table[T] {
+	var picked Table[T]
+	for i, flag := range flags {
+		at := slices.IndexFunc(t, func(d Of[T]) bool { return d.FlagName() == flag })
+		d := t[at]
+		if d.Group = ""; i == 0 {
+			d.Group = group
+		}
+		picked = append(picked, d)
+	}
+	return picked
+}
+
 // Always is the Free of an option that changes no result.
 func Always[T any](*T) bool { return true }
 
@@ -82,24 +96,35 @@ func (t Table[T]) Flags() map[string]string {
 
 // Check returns what is wrong with each single option of o: a value that no run can follow, or one
 // that this run does not have. Values of defaults are always right.
-func (t Table[T]) Check(o, defaults *T) (errs []error) {
+func (t Table[T]) Check(o, defaults *T) error {
+	return t.check(o, defaults, func(text string) string { return text })
+}
+
+// check is Check with names in place of the keys in braces.
+func (t Table[T]) check(o, defaults *T, names func(string) string) error {
+	var errs []error
 	for _, d := range t {
 		v := d.In(o)
 		text := v.String()
 		if text == d.text(defaults) {
 			continue
 		}
+		wrong := ""
 		if d.For != nil && !d.For.Has(o) {
-			errs = append(errs, fmt.Errorf("{%s} %s: %s", d.Key, text, d.For.Why(o)))
+			wrong = d.For.Why(o)
+		} else if c, ok := v.(checker); ok {
+			wrong = c.wrong()
+		}
+		if wrong == "" {
 			continue
 		}
-		if c, ok := v.(checker); ok {
-			if wrong := c.wrong(); wrong != "" {
-				errs = append(errs, fmt.Errorf("{%s} %s: %s", d.Key, text, wrong))
-			}
+		about := names("{" + d.Key + "}")
+		if s, ok := v.(switched); !ok || !s.switched() {
+			about += " " + text
 		}
+		errs = append(errs, fmt.Errorf("%s: %s", about, names(wrong)))
 	}
-	return errs
+	return errors.Join(errs...)
 }
 
 // Fill gives o the value from defaults of each option that was not given. given is asked by key.
@@ -155,9 +180,11 @@ const GroupOf = "gnnstore_group"
 // Bound is a table whose flags set the options of one T.
 type Bound[T any] struct {
 	table  Table[T]
+	at     *T
 	values []Value
 	flags  *pflag.FlagSet
-	errs   []error // of texts that could not be read
+	names  *strings.Replacer // of keys in braces by flags
+	errs   []error           // of texts that could not be read
 }
 
 // reader reads the text of a flag, and keeps the error, so that all errors are told together.
@@ -187,19 +214,18 @@ func (b *Bound[T]) Err() error { return errors.Join(b.errs...) }
 // Bind adds the flags of t to f. They set the options of o, and show its values as defaults. Flags
 // whose text cannot be read do not end the parsing: see Err.
 func Bind[T any](f *pflag.FlagSet, t Table[T], o *T) *Bound[T] {
-	b := &Bound[T]{table: t, flags: f}
 	var names []string
 	for key, flag := range t.Flags() {
 		names = append(names, "{"+key+"}", "--"+flag)
 	}
-	inHelp := strings.NewReplacer(names...)
+	b := &Bound[T]{table: t, at: o, flags: f, names: strings.NewReplacer(names...)}
 	group := ""
 	for _, d := range t {
 		if d.Group != "" {
 			group = d.Group
 		}
 		v := d.In(o)
-		flag := f.VarPF(reader{v, d.FlagName(), &b.errs}, d.FlagName(), "", inHelp.Replace(d.Help))
+		flag := f.VarPF(reader{v, d.FlagName(), &b.errs}, d.FlagName(), "", b.names.Replace(d.Help))
 		flag.Annotations = map[string][]string{GroupOf: {group}}
 		if s, ok := v.(switched); ok && s.switched() {
 			flag.NoOptDefVal = "true"
@@ -207,6 +233,11 @@ func Bind[T any](f *pflag.FlagSet, t Table[T], o *T) *Bound[T] {
 		b.values = append(b.values, v)
 	}
 	return b
+}
+
+// Check is the table's Check of the options, and Err, with flags in place of keys.
+func (b *Bound[T]) Check(defaults *T) error {
+	return errors.Join(b.Err(), b.table.check(b.at, defaults, b.names.Replace))
 }
 
 // Given reports whether a flag gave the option.

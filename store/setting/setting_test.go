@@ -64,22 +64,35 @@ func TestBind(t *testing.T) {
 func TestCheck(t *testing.T) {
 	defaults := options{Mode: "slow", Width: 4}
 	for args, want := range map[string][]string{
-		"":                        nil,
-		"--width 4":               nil,
-		"--width 9":               {"{width} 9: it goes with {deep}"},
-		"--deep --width 9":        nil,
-		"--deep --width 0":        {"{width} 0: at least 1"},
-		"--mode odd --width 0":    {"{mode} odd: there are fast and slow", "{width} 0: it goes with {deep}"},
-		"--mode fast --cap 4GiB":  nil,
-		"--mode fast --sizes 1,2": nil,
+		"":                         nil,
+		"--width 4":                nil,
+		"--width 9":                {"{width} 9: it goes with {deep}"},
+		"--deep --width 9":         nil,
+		"--deep --width 0":         {"{width} 0: at least 1"},
+		"--quick --deep --width 0": {"{width} 0: at least 1"},
+		"--mode odd --width 0":     {"{mode} odd: there are fast and slow", "{width} 0: it goes with {deep}"},
+		"--mode fast --cap 4GiB":   nil,
+		"--mode fast --sizes 1,2":  nil,
 	} {
 		o, _ := bound(t, args)
-		var got []string
-		for _, err := range table.Check(o, &defaults) {
-			got = append(got, err.Error())
+		got := ""
+		if err := table.Check(o, &defaults); err != nil {
+			got = err.Error()
 		}
-		require.Equal(t, want, got, args)
+		require.Equal(t, strings.Join(want, "\n"), got, args)
 	}
+}
+
+// TestBoundCheck: what a command prints names flags, and has what could not be read as well.
+func TestBoundCheck(t *testing.T) {
+	_, b := bound(t, "--width 9 --rate fast --sizes x,y --cap much")
+	require.EqualError(t, b.Check(&options{Mode: "slow", Width: 4, Sizes: []int{15, 10}}), `--rate: "fast" is not a number
+--sizes: "x" is not a number; write them with commas between, as in 15,10,5
+--cap: "much" is not a size such as 0, 1MiB or 4GiB
+--width 9: it goes with --deep`)
+	require.Error(t, b.Apply(&options{}))
+	o, b := bound(t, "")
+	require.NoError(t, b.Check(o))
 }
 
 // TestFillAndDiff: what was not given has the value of the defaults, and a resumed run differs

@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"math"
@@ -87,6 +88,9 @@ type Number[N int | int64 | uint64 | float64] struct {
 
 // Int is a whole number.
 func Int(at *int) *Number[int] { return &Number[int]{at: at, kind: "int"} }
+
+// Int64 is a whole number.
+func Int64(at *int64) *Number[int64] { return &Number[int64]{at: at, kind: "int"} }
 
 // Uint is a whole number from 0 on.
 func Uint(at *uint64) *Number[uint64] { return &Number[uint64]{at: at, kind: "uint64"} }
@@ -531,6 +535,59 @@ func (v *Slice[T]) choices() []string {
 		return c.choices()
 	}
 	return nil
+}
+
+// Texts is a list of texts.
+type Texts struct {
+	at       *[]string
+	repeated bool // each flag is one text, else several with commas between
+	set      bool
+}
+
+// Words is texts with commas between. A text in double quotes may hold commas.
+func Words(at *[]string) *Texts { return &Texts{at: at} }
+
+// Repeated is texts, each from a flag of its own.
+func Repeated(at *[]string) *Texts { return &Texts{at: at, repeated: true} }
+
+// Set reads texts. The first call replaces what was there, and later ones add to it.
+func (v *Texts) Set(text string) error {
+	list := []string{text}
+	if !v.repeated {
+		list = []string{}
+		if text != "" {
+			var err error
+			if list, err = csv.NewReader(strings.NewReader(text)).Read(); err != nil {
+				return err
+			}
+		}
+	}
+	if v.set {
+		list = slices.Concat(*v.at, list)
+	}
+	*v.at, v.set = list, true
+	return nil
+}
+
+func (v *Texts) String() string {
+	if len(*v.at) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	w := csv.NewWriter(&b)
+	if err := w.Write(*v.at); err != nil {
+		return err.Error() // a Builder has none
+	}
+	w.Flush()
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Type is "strings" in help, and "stringArray" if each has a flag of its own.
+func (v *Texts) Type() string {
+	if v.repeated {
+		return "stringArray"
+	}
+	return "strings"
 }
 
 // Other is a value with a parser of its own.

@@ -264,7 +264,7 @@ func (o Options) validateEdges() error {
 // Validate reports every problem.
 func (o Options) Validate() error {
 	d := o.defaults()
-	alone := errors.Join(Table.Check(&o, &d)...)
+	alone := Table.Check(&o, &d)
 	if o.Streams() {
 		return errors.Join(alone, o.validateStream(), o.validateRun())
 	}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/store/setting"
+)
+
+// ingestTable declares the options of ingest: those of single formats, and those of every build.
+var ingestTable = slices.Concat(sourceRows, setting.Table[ingestOptions]{
+	{Key: "infer",
+		In:   func(o *ingestOptions) setting.Value { return setting.Bool(&o.infer) },
+		Help: "table: print a first schema for the tables in DIR"},
+}, ingestBuild.Pick("Edges", "undirected", "reverse", "self-loops", "duplicates", "edge-ids", "edge-split"),
+	ingestBuild.Pick("Features and splits", "features", "normalize", "dtype", "clamp", "split", "allow-leak", "seed"),
+	ingestBuild.Pick("The dataset", "name", "order", "skip-bad"), setting.Table[ingestOptions]{
+		{Key: "follow_links",
+			In:   func(o *ingestOptions) setting.Value { return setting.Bool(&o.source.follow) },
+			Help: "follow symbolic links in SRC, and paths in a table's schema, that lead out of SRC's folder (default: refuse)"},
+	}, ingestBuild.Pick("", "memory", "tmp", "plan", "json"))
+
+var ingestBuild = buildRows(func(o *ingestOptions) *buildOptions { return &o.buildOptions })
+
+// only declares an option of some formats.
+func only(formats, key, help string, in func(o *sourceOptions) setting.Value) setting.Of[ingestOptions] {
+	names := strings.Split(formats, ", ")
+	return setting.Of[ingestOptions]{
+		Key: key, Help: formats + ": " + help,
+		In: func(o *ingestOptions) setting.Value { return in(&o.source) },
+		For: &setting.Audience[ingestOptions]{
+			Has: func(o *ingestOptions) bool { return slices.Contains(names, o.format) },
+			Why: func(o *ingestOptions) string {
+				return fmt.Sprintf("it goes with format %s, and this is %s", strings.Join(names, " or "), o.format)
+			},
+		},
+	}
+}
+
+type source = sourceOptions
+
+// sourceRows declares the options of single formats.
+var sourceRows = slices.Concat(
+	grouped("Tables and edge lists (csv, events)",
+		only("csv", "columns", "SRC,DST[,WEIGHT]: columns of the edge list, by name or number from 1 (default by their names, or the first two)",
+			func(o *source) setting.Value { return setting.Words(&o.csv.Ends) }),
+		only("csv, events", "src", "column of sources, by name or number (default src, source, from, or the first)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Src) }),
+		only("csv, events", "dst", "column of destinations (default dst, target, to, or the second)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Dst) }),
+		only("csv", "weight", "column of edge weights (default none)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Weight) }),
+		only("csv", "edge_columns", "NAME=COLUMN,…: columns of the edge list that edges keep, as in rating=3,time=4; integers or f32 by the first rows, or as COLUMN:f32, :i64, :i32 or :u8 says",
+			func(o *source) setting.Value { return setting.Words(&o.csv.EdgeColumns) }),
+		only("csv, events, jodie, tgb, tgl, tgn", "edge_features", "COLUMN,…: columns of the edge list that make a table of edge features, by name, by number, or as numbers 4-103; of streams also random:D, normal values by {seed} (default none; jodie, tgl and tgn their own, and tgb where its table is as jodie's)",
+			func(o *source) setting.Value { return setting.Words(&o.csv.EdgeFeatures) }),
+		only("events", "time", "column of times (default time, timestamp, ts and the like, or the third of three without header)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Time) }),
+		only("events, jodie, tgb, tgl, tgn", "time_scale", "factor that scales time differences for networks: a number, or auto (default auto: 1; if all times span less than 10,000 units, a factor that makes the median gap of a node 1,000)",
+			func(o *source) setting.Value { return setting.Word(&o.timeScale) }),
+		only("events", "part", "column of a given split: 0 to train, 1 to validate, 2 to test (default none)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Part) }),
+		only("csv, events", "header", "whether tables begin with a header: yes, no or auto (default auto)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Header) }),
+		only("csv, events", "one_id_space", "both columns number the same nodes, though they look like users and items numbered apart",
+			func(o *source) setting.Value { return setting.Bool(&o.csv.OneSpace) }),
+		only("events, tgl, tgn", "bipartite", "sources and destinations are users and items, numbered apart (default one kind of node)",
+			func(o *source) setting.Value { return setting.Bool(&o.csv.Bipartite) }),
+	),
+	grouped("Tables of nodes (csv, events)",
+		only("csv", "nodes", "a table of all nodes (default the nodes that edges name)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Nodes) }),
+		only("csv", "id", "column of {nodes} that holds ids (default id, or the first)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.ID) }),
+		only("csv, events", "id_type", "what ids are: auto, int or text (default auto, by the first rows)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.IDType) }),
+		only("csv, events", "label", "column of {nodes} with labels: numbers or text that name classes, or COLUMN:value for numbers to learn (default label, if there is one); events: column with the source's class from then on (default none)",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Label) }),
+		only("csv", "feature_columns", "columns of {nodes} that are features (default all others of numbers)",
+			func(o *source) setting.Value { return setting.Words(&o.csv.Columns) }),
+		only("csv", "node_features", "a JSON map from node ids to lists of the columns that are 1",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Features) }),
+		only("csv", "missing_features", "for nodes without features: zeros or refuse (default zeros for nodes that {node_features} lacks, refuse for rows of {nodes})",
+			func(o *source) setting.Value { return setting.Word(&o.csv.Missing) }),
+		only("csv, events, npy, npz, pt", "node_count", "number of nodes, which edges call 0, 1, … (default csv's by the edges, arrays' by the largest id)",
+			func(o *source) setting.Value { return setting.Int64(&o.nodeCount) }),
+	),
+	grouped("Arrays (npy, npz, pt)",
+		only("npy, npz, pt", "array_edges", "the array of edges, or two, A,B, of sources and destinations (default by the usual names)",
+			func(o *source) setting.Value { return setting.Word(&o.arrays.Edges) }),
+		only("npy, npz, pt", "array_features", "the array of features",
+			func(o *source) setting.Value { return setting.Word(&o.arrays.Features) }),
+		only("npy, npz, pt", "array_labels", "the array of labels, or as NAME:value numbers to learn",
+			func(o *source) setting.Value { return setting.Word(&o.arrays.Labels) }),
+		only("npy, npz, pt", "array_train", "mask or list of training nodes",
+			func(o *source) setting.Value { return setting.Word(&o.arrays.Train) }),
+		only("npy, npz, pt", "array_valid", "mask or list of validation nodes",
+			func(o *source) setting.Value { return setting.Word(&o.arrays.Valid) }),
+		only("npy, npz, pt", "array_test", "mask or list of test nodes",
+			func(o *source) setting.Value { return setting.Word(&o.arrays.Test) }),
+		only("npy, npz, pt", "array_weights", "the array of edge weights, or of edge features",
+			func(o *source) setting.Value { return setting.Word(&o.arrays.Weights) }),
+		only("npy, npz, pt", "raw_array", "a file without header, FILE:DTYPE:SHAPE as in full_feat.npy:f2:1000,768; repeatable",
+			func(o *source) setting.Value { return setting.Repeated(&o.raw) }),
+		only("npy, npz, pt", "csr_rows", "what rows of a CSR matrix are: src or dst (default src)",
+			func(o *source) setting.Value { return setting.Word(&o.arrays.RowsAre) }),
+		only("npy, npz, pt", "edge_layout", "edges are rows, (2, E), or pairs, (E, 2) (default by shape)",
+			func(o *source) setting.Value { return setting.Word(&o.arrays.Layout) }),
+		only("npy, npz, pt", "mask_split", "which of several splits, where masks have two dimensions",
+			func(o *source) setting.Value { return setting.Int(&o.arrays.MaskSplit) }),
+		only("npy, npz, pt", "multi_label", "labels of (N, C) are any number of classes a node, though each row has exactly one 1",
+			func(o *source) setting.Value { return setting.Bool(&o.arrays.MultiLabel) }),
+	),
+	grouped("Other formats",
+		only("ogb", "add_reverse", "add the reverse of each edge: auto, yes or no (default auto: as OGB does for the dataset)",
+			func(o *source) setting.Value { return setting.Word(&o.ogb.AddReverse) }),
+		only("mag240m, ogb", "year_columns", "columns of sines and cosines of each node's year, after its features (default none)",
+			func(o *source) setting.Value { return setting.Int(&o.yearColumns) }),
+		only("mag240m", "full_features", "a matrix of features of all nodes, with or without header (default papers alone have some)",
+			func(o *source) setting.Value { return setting.Word(&o.mag240m.FullFeatures) }),
+		only("mag240m", "row_order", "order of types in it: paper,author,institution or author,institution,paper",
+			func(o *source) setting.Value { return setting.Word(&o.mag240m.RowOrder) }),
+		only("triples", "literals", "what literals become: node; or drop, which leaves out their triples (default node)",
+			func(o *source) setting.Value { return setting.Word(&o.triples.Literals) }),
+	),
+)
+
+// grouped puts a heading above rows.
+func grouped(title string, rows ...setting.Of[ingestOptions]) setting.Table[ingestOptions] {
+	rows[0].Group = title
+	return rows
+}
