@@ -22,7 +22,7 @@ var deep = &Audience[options]{Has: func(o *options) bool { return o.Deep }, Why:
 
 var table = Table[options]{
 	{Key: "mode", Group: "First", Help: "how", In: func(o *options) Value { return Word(&o.Mode, "fast", "slow") }},
-	{Key: "width", Help: "columns", For: deep, ByData: true, In: func(o *options) Value { return Int(&o.Width).AtLeast(1) }},
+	{Key: "width", Help: "columns of {deep} a|b", For: deep, ByData: true, In: func(o *options) Value { return Int(&o.Width).AtLeast(1) }},
 	{Key: "rate", Free: func(o *options) bool { return o.Mode == "slow" }, In: func(o *options) Value { return Float(&o.Rate) }},
 	{Key: "deep", Group: "Second", In: func(o *options) Value { return Bool(&o.Deep) }},
 	{Key: "sizes", Parts: []string{"own"}, In: func(o *options) Value { return IntsPerName(&o.Sizes, &o.Own, "1,2 or NAME=1,2") }},
@@ -109,4 +109,26 @@ func TestFillAndDiff(t *testing.T) {
 	require.Equal(t, []Difference{{"rate", "1", "0.25"}, {"sizes", "", "10"}}, table.Diff(&now, &then))
 	now.Mode = "slow"
 	require.Equal(t, []Difference{{"mode", "slow", "fast"}, {"sizes", "", "10"}}, table.Diff(&now, &then), "a slow run may have another rate")
+}
+
+func TestMarkdown(t *testing.T) {
+	o, _ := bound(t, "--cap 1MiB")
+	require.Equal(t, `
+## First
+
+| flag | what it sets | default | when resumed |
+|---|---|---|---|
+| `+"`--mode string`"+` | how | slow | stays |
+| `+"`--width int`"+` | columns of `+"`--deep`"+` a\|b | 4 | stays |
+| `+"`--rate float`"+` |  |  | may change |
+
+## Second
+
+| flag | what it sets | default | when resumed |
+|---|---|---|---|
+| `+"`--deep`"+` |  |  | stays |
+| `+"`--sizes 1,2 or NAME=1,2`"+` |  | 15,10 | stays |
+| `+"`--cap size`"+` |  | 1MiB | may change |
+| `+"`--quick`"+` |  |  | stays |
+`, table.Markdown(o))
 }
