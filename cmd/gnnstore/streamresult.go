@@ -9,7 +9,6 @@ import (
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/metric"
-	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -23,7 +22,7 @@ func describeStream(o run.Options, rec *run.Record) string {
 	}
 	add(o.Stream != "", "stream %s", o.Stream)
 	add(o.State == run.NoState, "no state")
-	add(o.Kind != model.JODIE, "fanout %s %s", setting.FormatInts(o.Fanouts), o.Sampler)
+	add(o.Fanouts[0] > 0, "fanout %s %s", setting.FormatInts(o.Fanouts), o.Sampler)
 	add(o.Mails > 0, "%d mails", o.Mails)
 	add(o.PairFeatures, "pair features")
 	add(o.Identity > 0, "%d identity columns", o.Identity)

@@ -14,11 +14,10 @@
 // its next Reset. A Model is used by one goroutine at a time.
 //
 // A [Temporal] is a network for streams of events: what it reads of a batch, and what it makes of
-// it, is in temporal.go, and the networks are in memory.go and embedding.go. State of nodes is the
-// caller's to keep.
+// it, is in temporal.go. State of nodes is the caller's to keep.
 //
-// Start at sage.go, and at rsage.go for several types. A further network is a file like them and an
-// entry of the table in this one.
+// Start at sage.go, at rsage.go for several types, and at tgn.go for streams. A further network is
+// a file like them and an entry of the table in this one, or of streamTable.
 package model
 
 import (

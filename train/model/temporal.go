@@ -36,29 +36,89 @@ type Temporal struct {
 	}
 }
 
+// streamTable has every network for streams once.
+var streamTable = []streamNetwork{tgn, jodie, apan}
+
+// streamNetwork describes a network for streams. A further one is a file like tgn.go and
+// an entry of streamTable.
+type streamNetwork struct {
+	kind       Kind
+	mails      int  // that a node keeps by default
+	mostMails  int  // that it may keep
+	neighbors  bool // roots read the rows of neighbours, and the events with them
+	delivers   bool // mail of an event goes to neighbours of its ends, too
+	attends    bool // it has attention heads
+	drifts     bool // it reads Moments.Away
+	described  bool // it reads features of nodes
+	identified bool // random columns that tell nodes apart make it better, where nodes have no features
+	stateless  bool // it can leave out state
+	update     func(m *Temporal, d *declared) updater
+	embed      func(m *Temporal, d *declared, f nodeFeatures) embedder
+}
+
 // TemporalKinds lists the networks for streams.
-var TemporalKinds = []Kind{TGN, JODIE, APAN}
+var TemporalKinds = temporalKinds()
+
+func temporalKinds() (all []Kind) {
+	for _, n := range streamTable {
+		all = append(all, n.kind)
+	}
+	return all
+}
+
+// stream is k's entry of the table of networks for streams, or the zero one.
+func (k Kind) stream() streamNetwork {
+	for _, n := range streamTable {
+		if n.kind == k {
+			return n
+		}
+	}
+	return streamNetwork{}
+}
+
+// ReadsNeighbors reports whether a network for streams reads rows of neighbours, and the events
+// with them. So it sees an event right after it, before the event is in the state.
+func (k Kind) ReadsNeighbors() bool { return k.stream().neighbors }
+
+// DeliversMail reports whether mail of an event also goes to neighbours of its ends.
+func (k Kind) DeliversMail() bool { return k.stream().delivers }
+
+// Drifts reports whether embeddings depend on the time since the memory was written: Moments.Away.
+func (k Kind) Drifts() bool { return k.stream().drifts }
+
+// ReadsNodes reports whether a network for streams reads features of nodes.
+func (k Kind) ReadsNodes() bool { return k.stream().described }
+
+// Identified reports whether a network for streams learns better with random columns that tell
+// nodes apart, where nodes have no features.
+func (k Kind) Identified() bool { return k.stream().identified }
+
+// KeepsMails returns how many mails a node has by default, and whether it may have others.
+func (k Kind) KeepsMails() (usual int, several bool) {
+	n := k.stream()
+	return n.mails, n.mostMails > 1
+}
 
 // TemporalConfig describes a network for streams.
 type TemporalConfig struct {
 	Kind    Kind    `json:"model"`
 	Hidden  int     `json:"hidden"`  // D, of a memory and of an embedding
 	Time    int     `json:"time"`    // T, of which the first is a rate of 1 and the last one of 1e-9
-	Heads   int     `json:"heads"`   // of TGN's and APAN's attention; they divide Hidden
-	Mails   int     `json:"mails"`   // of a node: of APAN any number, of others 1
-	Dropout float64 `json:"dropout"` // of TGN's embedding and APAN's memory
-	// AttnDropout is the rate for TGN's and APAN's attention.
+	Heads   int     `json:"heads"`   // of attention; they divide Hidden
+	Mails   int     `json:"mails"`   // of a node: see [Kind.KeepsMails]
+	Dropout float64 `json:"dropout"` // of the outputs of attention
+	// AttnDropout is the rate for attention.
 	AttnDropout float64 `json:"attn_dropout"`
 	// FixedTime has the rates of times stay as they are.
 	FixedTime bool `json:"fixed_time"`
-	// Stateless is TGN without memory and mail: neighbours, their features and times alone.
+	// Stateless leaves out memory and mail: neighbours, their features and times alone.
 	Stateless bool `json:"stateless"`
 }
 
 // TemporalShape is what the data fix of a network for streams.
 type TemporalShape struct {
 	Event int // V, columns of an event's features; 0: none
-	Node  int // columns of a node's features; 0: none. APAN reads none
+	Node  int // columns of a node's features; 0: none. See [Kind.ReadsNodes]
 	Pair  int // P, columns that describe a scored pair; 0: none
 }
 
@@ -79,13 +139,25 @@ func (c TemporalConfig) Validate() error {
 	fail(!slices.Contains(TemporalKinds, c.Kind), "{model} %s: there are %s", c.Kind, sample.Names(TemporalKinds))
 	fail(c.Hidden < 1 || c.Hidden > 1<<16, "{hidden} %d: from 1 to %d", c.Hidden, 1<<16)
 	fail(c.Time < 1 || c.Time > 1<<16, "{time_columns} %d: from 1 to %d", c.Time, 1<<16)
-	fail(c.Kind != JODIE && (c.Heads < 1 || c.Hidden%max(1, c.Heads) != 0), "{heads} %d: as many as divide {hidden} %d", c.Heads, c.Hidden)
-	fail(c.Kind == APAN && (c.Mails < 1 || c.Mails > 255), "{mails} %d: from 1 to 255", c.Mails)
-	fail(c.Kind != APAN && c.Mails != 1, "{mails} %d: {model} %s keeps 1", c.Mails, c.Kind)
-	fail(c.Stateless && c.Kind != TGN, "{state} none: {model} %s has nothing else to read; take %s", c.Kind, TGN)
+	n := c.Kind.stream()
+	fail(n.attends && (c.Heads < 1 || c.Hidden%max(1, c.Heads) != 0), "{heads} %d: as many as divide {hidden} %d", c.Heads, c.Hidden)
+	fail(n.mostMails > 1 && (c.Mails < 1 || c.Mails > n.mostMails), "{mails} %d: from 1 to %d", c.Mails, n.mostMails)
+	fail(n.mostMails == 1 && c.Mails != 1, "{mails} %d: {model} %s keeps 1", c.Mails, c.Kind)
+	fail(c.Stateless && !n.stateless, "{state} none: {model} %s has nothing else to read; take %s", c.Kind, withoutState())
 	rate("{dropout}", c.Dropout)
 	rate("{attn_dropout}", c.AttnDropout)
 	return errors.Join(errs...)
+}
+
+// withoutState lists the networks that can leave out state, for people.
+func withoutState() string {
+	var all []Kind
+	for _, n := range streamTable {
+		if n.stateless {
+			all = append(all, n.kind)
+		}
+	}
+	return sample.Names(all)
 }
 
 // Moments is a batch on the backend: rows, and what is read for them. Tensors are F32 unless the
@@ -103,16 +175,16 @@ type Moments struct {
 	Node      kernels.Tensor // U32, M: which of the nodes
 	Described kernels.Tensor // row of Features; without rows, that of Node
 	Age       kernels.Tensor // M×2, as kernels.SplitTime: time since the memory was written, or < 0
-	Slots     Lists          // of APAN: M lists of Mails positions; At is one of the N·Mails mails
-	MailAge   kernels.Tensor // of APAN: (M·Mails)×2, the time since each of the mails
+	Slots     Lists          // with several mails: M lists of Mails positions; At is one of the N·Mails mails
+	MailAge   kernels.Tensor // with several mails: (M·Mails)×2, the time since each of the mails
 
 	// Roots are the rows to embed, each once.
 	Root   kernels.Tensor // U32, R
-	Near   Lists          // of TGN: R lists of E positions; At is the neighbour's row, at the time of the event
-	Since  kernels.Tensor // of TGN: E×2, the time from the event to the root
-	Events kernels.Tensor // of TGN: F32 or F16, features of events, V columns, or no rows
-	Event  kernels.Tensor // of TGN: U32, E, the row of Events of each position, or no rows: its own number
-	Away   kernels.Tensor // of JODIE: R×1, (t-u)/(t+1), t being the root's time and u when its memory was written
+	Near   Lists          // if it reads neighbours: R lists of E positions; At is the neighbour's row
+	Since  kernels.Tensor // the same: E×2, the time from the event to the root
+	Events kernels.Tensor // the same: F32 or F16, features of events, V columns, or no rows
+	Event  kernels.Tensor // the same: U32, E, the row of Events of each position, or no rows: its own number
+	Away   kernels.Tensor // if it drifts: R×1, (t-u)/(t+1), t being the root's time and u when its memory was written
 }
 
 // Lists are lists of positions that lie one behind the other, without gaps. All are U32, with one
@@ -203,10 +275,15 @@ func declareTemporal(c TemporalConfig, s TemporalShape) *Temporal {
 		panic("model: NewTemporal: " + err.Error())
 	}
 	m, d := &Temporal{TemporalConfig: c, TemporalShape: s}, &declared{}
+	n := c.Kind.stream()
 	if !c.Stateless {
-		m.update = m.newUpdater(d)
+		m.update = n.update(m, d)
 	}
-	m.embed = m.newEmbedder(d)
+	columns := m.Node
+	if !n.described {
+		columns = 0
+	}
+	m.embed = n.embed(m, d, newFeatures(m, d, columns))
 	m.decode.src, m.decode.srcBias = d.linear("edge_predictor.src_fc.", c.Hidden, c.Hidden)
 	m.decode.dst, m.decode.dstBias = d.linear("edge_predictor.dst_fc.", c.Hidden, c.Hidden)
 	m.decode.out, m.decode.outBias = d.linear("edge_predictor.out_fc.", 1, c.Hidden)

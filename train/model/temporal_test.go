@@ -476,11 +476,13 @@ func TestValidateTemporal(t *testing.T) {
 	}
 	err := TemporalConfig{Kind: SAGE, Hidden: 0, Time: 0, Mails: 2, Stateless: true, Dropout: 1, AttnDropout: math.NaN()}.Validate()
 	for _, want := range []string{
-		"{model} sage: there are tgn, jodie and apan", "{hidden} 0", "{time_columns} 0", "{heads} 0: as many as divide {hidden} 0", "{mails} 2: {model} sage keeps 1",
-		"{state} none: {model} sage has nothing else to read; take tgn", "{dropout} 1", "{attn_dropout} NaN",
+		"{model} sage: there are tgn, jodie and apan", "{hidden} 0", "{time_columns} 0", "{dropout} 1", "{attn_dropout} NaN",
 	} {
 		require.ErrorContains(t, err, want)
 	}
+	require.ErrorContains(t, TemporalConfig{Kind: TGN, Mails: 1}.Validate(), "{heads} 0: as many as divide {hidden} 0")
+	err = TemporalConfig{Kind: JODIE, Hidden: 4, Time: 4, Mails: 2, Stateless: true}.Validate()
+	require.EqualError(t, err, "{mails} 2: {model} jodie keeps 1\n{state} none: {model} jodie has nothing else to read; take tgn")
 	require.ErrorContains(t, TemporalConfig{Kind: APAN, Hidden: 4, Time: 4, Heads: 3, Mails: 256}.Validate(), "{mails} 256: from 1 to 255")
 	require.ErrorContains(t, TemporalConfig{Kind: APAN, Hidden: 4, Time: 4, Heads: 3, Mails: 256}.Validate(), "{heads} 3")
 	require.Panics(t, func() { NewTemporal(kernels.NewReference(), TemporalConfig{}, TemporalShape{}, 1) })

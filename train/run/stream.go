@@ -104,7 +104,7 @@ func (o Options) Streams() bool { return slices.Contains(model.TemporalKinds, o.
 func DefaultStreamOptions(kind model.Kind) Options {
 	o := DefaultOptions()
 	o.Kind, o.Layers, o.Fanouts, o.Sampler = kind, 1, []int{10}, RecentNeighbors
-	if kind == model.JODIE {
+	if !drawsNeighbors(kind) {
 		o.Fanouts = []int{0}
 	}
 	o.Hidden, o.Heads, o.Dropout, o.AttnDropout, o.LR, o.Batch, o.Metric = 100, 2, 0.1, 0.1, 1e-3, Auto, metric.AP
@@ -112,12 +112,15 @@ func DefaultStreamOptions(kind model.Kind) Options {
 	return o
 }
 
+// drawsNeighbors reports whether a network for streams reads neighbours, or sends them mail.
+func drawsNeighbors(kind model.Kind) bool { return kind.ReadsNeighbors() || kind.DeliversMail() }
+
 // FilledStream is o with what the stream leaves to it, which has so many events.
 func (o Options) FilledStream(events int64) Options {
 	o.NegativePopulation, o.Publish = cmp.Or(o.NegativePopulation, Destinations), cmp.Or(o.Publish, Early)
 	o.Staleness, o.TimeColumns = cmp.Or(o.Staleness, 1), cmp.Or(o.TimeColumns, o.Hidden)
-	if o.Kind == model.APAN {
-		o.Mails = cmp.Or(o.Mails, 10)
+	if usual, several := o.Kind.KeepsMails(); several {
+		o.Mails = cmp.Or(o.Mails, usual)
 	}
 	if o.Times == "" {
 		o.Times = Fixed
@@ -151,15 +154,15 @@ func (o Options) validateStream() error {
 	switch {
 	case len(o.Fanouts) != 1:
 		fail(true, "{fanout}: %d numbers, and networks for streams have one layer", len(o.Fanouts))
-	case o.Kind == model.JODIE:
-		fail(o.Fanouts[0] != 0, "{fanout} %d: {model} jodie reads no neighbours; leave it out", o.Fanouts[0])
+	case !drawsNeighbors(o.Kind):
+		fail(o.Fanouts[0] != 0, "{fanout} %d: {model} %s reads no neighbours; leave it out", o.Fanouts[0], o.Kind)
 	default:
 		fail(o.Fanouts[0] < 1 || o.Fanouts[0] > math.MaxUint16, "{fanout} %d: from 1 to %d", o.Fanouts[0], math.MaxUint16)
 	}
 	fail(len(o.RelationFanouts) > 0, "{fanout} %s: only networks for graphs have fanouts of relations; leave it out with {model} %s",
 		FanoutText(nil, o.RelationFanouts), o.Kind)
 	fail(o.Sampler != "" && o.Sampler != RecentNeighbors && o.Sampler != UniformNeighbors, "{sampler} %s: of streams there are recent and uniform", o.Sampler)
-	fail(o.Identity > 0 && o.Kind == model.APAN, "{identity} %d: {model} apan reads no features of nodes; leave it out", o.Identity)
+	fail(o.Identity > 0 && !o.Kind.ReadsNodes(), "{identity} %d: {model} %s reads no features of nodes; leave it out", o.Identity, o.Kind)
 	fail(o.Metric != "" && o.Metric != metric.AP && o.Metric != metric.ROCAUC && o.Metric != metric.MRR, "{metric} %s: of streams there are ap, roc-auc and mrr", o.Metric)
 	if _, err := o.parseRanking(); err != nil {
 		errs = append(errs, err)

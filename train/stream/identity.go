@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/temporal"
@@ -17,7 +16,7 @@ func (t *trainer) settleIdentity() error {
 	s, fits := t.events.Stream, t.tables.nodeFile == nil
 	if t.Identity == run.Auto {
 		t.Identity = 0
-		if fits && s.Src == s.Dst && t.Kind == model.TGN {
+		if fits && s.Src == s.Dst && t.Kind.Identified() {
 			t.Identity = t.Hidden
 			t.note("nodes have no features: %d random columns by their ids tell them apart; {identity} 0 leaves them out", t.Identity)
 		}

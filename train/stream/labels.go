@@ -10,7 +10,6 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/metric"
-	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
@@ -104,7 +103,7 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 	defer kernels.RecoverMemory(&err)
 	e := n.t.events
 	l := n.labelled(after)
-	if after && n.t.Kind != model.TGN {
+	if after && !n.t.Kind.ReadsNeighbors() {
 		return nil, fmt.Errorf("run %s: {model} %s reads no neighbours, so that it sees an event once it is in the state; take {labels} before", n.t.dir.Path(), n.t.Kind)
 	}
 	if l.Classes < 2 {

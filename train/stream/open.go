@@ -81,7 +81,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 		}
 	}
 	sampler, err := temporal.NewSampler(ctx, t.events, temporal.SamplerOptions{
-		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Deliver: t.Kind == model.APAN, Blend: t.Mitigate > 0,
+		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Deliver: t.Kind.DeliversMail(), Blend: t.Mitigate > 0,
 		RandomPartners: t.hooks.RandomPartners, Pairs: t.PairFeatures, Workers: t.Workers, Disk: d,
 	})
 	if err != nil {

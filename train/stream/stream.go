@@ -147,7 +147,7 @@ func (t *tables) find(set *store.Dataset, s *store.Stream, kind model.Kind) (lef
 			continue
 		}
 		switch {
-		case kind == model.APAN:
+		case !kind.ReadsNodes():
 			return fmt.Sprintf("features of nodes are not read: %s has no use for them", kind)
 		case s.Src != s.Dst: // places are of two tables then
 			return fmt.Sprintf("features of nodes are not read: events join two types, %s and %s, and networks for streams read those of one", s.Src, s.Dst)

@@ -198,7 +198,7 @@ func (f *feed) takeTimes(b *Batch, bits func(node uint32) []byte) {
 		}
 		f.ends = append(f.ends, uint32(len(f.slots)))
 	}
-	if f.kind != model.JODIE {
+	if !f.kind.Drifts() {
 		return
 	}
 	for _, row := range b.Roots {

@@ -31,7 +31,8 @@ func RecordOf(c model.TemporalConfig, s model.TemporalShape) Record {
 	if c.Stateless {
 		return Record{}
 	}
-	return Record{memory: c.Hidden, mail: c.Mail(s), mails: c.Mails, ring: c.Kind == model.APAN}
+	_, several := c.Kind.KeepsMails()
+	return Record{memory: c.Hidden, mail: c.Mail(s), mails: c.Mails, ring: several}
 }
 
 // Cols is the columns of a record.

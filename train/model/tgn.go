@@ -4,87 +4,20 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-const (
-	// TGN is temporal graph networks (Rossi et al. 2020): memories by a GRU, and one layer of
-	// attention over the last neighbours.
-	TGN Kind = "tgn"
-	// JODIE (Kumar et al. 2019), with one RNN for all nodes: embeddings are memories that drift
-	// with time. It reads no neighbours.
-	JODIE Kind = "jodie"
-	// APAN (Wang et al. 2021): nodes keep several mails, neighbours' among them, and a memory is
-	// attention over these. It reads no neighbours.
-	APAN Kind = "apan"
-)
+// TGN is temporal graph networks (Rossi et al. 2020): memories by a GRU, and one layer of attention
+// over the last neighbours.
+const TGN Kind = "tgn"
 
-// newEmbedder declares the embedder of m, and the map of features where their rows are not as wide
-// as memories.
-func (m *Temporal) newEmbedder(d *declared) embedder {
-	f := nodeFeatures{columns: m.Node}
-	if m.Kind == APAN {
-		f.columns = 0
-	}
-	if f.columns > 0 && f.columns != m.Hidden {
-		f.weight, f.bias = d.linear("memory_updater.node_feat_map.", m.Hidden, f.columns)
-	}
-	const name = "layers.l0h0."
-	if m.Kind == TGN {
-		return newNeighborhood(m, d, f, name)
-	}
-	n := &normed{nodeFeatures: f}
-	n.gain, n.shift = d.layerNorm(name+"norm.", m.Hidden)
-	if m.Kind == JODIE {
-		n.drift, n.driftBias = d.normal("layers.l0h0t.time_emb.weight", 1, m.Hidden, 1), d.normal("layers.l0h0t.time_emb.bias", 1, m.Hidden)
-	}
-	return n
+var tgn = streamNetwork{
+	kind: TGN, mails: 1, mostMails: 1,
+	neighbors: true, attends: true, described: true, identified: true, stateless: true,
+	update: func(m *Temporal, d *declared) updater { return newCell(m, d, true) },
+	embed: func(m *Temporal, d *declared, f nodeFeatures) embedder {
+		return newNeighborhood(m, d, f, embedding)
+	},
 }
 
-// nodeFeatures are those of nodes, which embeddings read beside memories.
-type nodeFeatures struct {
-	columns      int       // 0: none
-	weight, bias *tape.Var // nil: features are as wide as memories, and added as they are
-}
-
-// join is h of each row: its memory plus its node's features, either of which may be missing; nil
-// without both.
-func (f nodeFeatures) join(s moment, memory *tape.Var) *tape.Var {
-	if f.columns == 0 {
-		return memory
-	}
-	t, x := s.t, s.t.Leaf(s.Features)
-	if f.weight != nil {
-		x = t.Affine(f.bias, tape.Term{X: t.Convert(x), W: f.weight})
-	}
-	of := s.Node
-	if s.Described.Rows > 0 {
-		of = s.Described
-	}
-	h := s.gather(x, of)
-	if memory != nil {
-		h = t.Sum(h, memory)
-	}
-	return h
-}
-
-// normed is the norm of h, of APAN, and of JODIE times 1 + w·away + b.
-type normed struct {
-	nodeFeatures
-	gain, shift      *tape.Var
-	drift, driftBias *tape.Var // of JODIE: D×1 and 1×D
-}
-
-func (n *normed) forward(s moment, memory *tape.Var) *tape.Var {
-	t := s.t
-	h := t.LayerNorm(t.GatherRows(n.join(s, memory), s.Root), n.gain, n.shift)
-	if n.drift == nil {
-		return h
-	}
-	// A product of each element is a sum over one neighbour with a head a column.
-	each := Pairs{Count: s.Count}.each(h.Value.Rows)
-	drift := t.Affine(n.driftBias, tape.Term{X: t.Leaf(s.Away), W: n.drift})
-	return t.Sum(t.WeightedSum(h, drift, nil, each), h)
-}
-
-// neighborhood is one layer of attention over neighbours, of TGN. The key of a neighbour is a
+// neighborhood is one layer of attention over neighbours. The key of a neighbour is a
 // product with its h, the event's features and the time since. As W[h ‖ e ‖ φ] is a sum of three
 // products, each is taken once a row, once an event, and once a position.
 type neighborhood struct {
