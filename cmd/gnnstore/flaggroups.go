@@ -51,23 +51,24 @@ func addGroup(f *pflag.FlagSet, title string, flags *pflag.FlagSet) {
 // bindTable gives a command the flags of a table, which set the options of o.
 func bindTable[T any](cmd *cobra.Command, t setting.Table[T], o *T) *setting.Bound[T] {
 	cmd.Flags().SortFlags = false
-	b := setting.Bind(cmd.Flags(), t, o)
-	completeFlags(cmd, b)
-	return b
+	return setting.Bind(cmd.Flags(), t, o)
 }
 
-// completeFlags has the shell complete the words that options take.
-func completeFlags[T any](cmd *cobra.Command, given *setting.Bound[T]) {
-	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
-		words := given.Choices(f.Name)
-		if len(words) == 0 {
-			return
-		}
-		err := cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
-		if err != nil {
-			panic(err) // the flag has another completion already
-		}
-	})
+// completeFlags has the shell complete the words that options take. Cobra keeps completions for
+// ever, so only a command line that asks for them calls it.
+func completeFlags(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			words := f.Annotations[setting.ChoicesOf]
+			if len(words) == 0 {
+				return
+			}
+			err := cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp))
+			if err != nil {
+				panic(err) // the flag has another completion already
+			}
+		})
+	}
 }
 
 // Cobra keeps the functions of its templates for all commands. It does not guard them, so this one

@@ -38,6 +38,21 @@ func TestFlagGroups(t *testing.T) {
 	}
 }
 
+// TestCompletion: the shell completes the words that options take.
+func TestCompletion(t *testing.T) {
+	for line, want := range map[string]string{
+		"train x.gnn --sampler ":   "ns\nlabor0\nlabor-star\nrw\n:4\n",
+		"train x.gnn --publish l":  "early\nlate\n:4\n",
+		"trace x.gnn --policies s": "static\nlru\nsieve\nbelady\n:4\n",
+		"eval run --checkpoint ":   "best\nlast\n:4\n",
+		"predict run out --way ":   "auto\nrows\nsums\n:4\n",
+	} {
+		code, stdout, stderr := gnnstore(t, append([]string{"__complete"}, strings.Split(line, " ")...)...)
+		require.Zero(t, code, stderr)
+		require.Equal(t, want, stdout, line)
+	}
+}
+
 func helpOf(t *testing.T, cmd *cobra.Command) string {
 	t.Helper()
 	code, stdout, stderr := gnnstore(t, cmd.Name(), "--help")

@@ -29,6 +29,9 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	out := &output{Writer: visible{stdout}}
 	stderr = visible{stderr}
 	root := newRoot()
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		completeFlags(root)
+	}
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(stderr)

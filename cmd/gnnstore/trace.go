@@ -59,9 +59,7 @@ func newTrace() *cobra.Command {
 			return runTrace(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args[0], o)
 		},
 	}
-	cmd.Flags().SortFlags = false
-	given = setting.Bind(cmd.Flags(), traceTable, o)
-	completeFlags(cmd, given)
+	given = bindTable(cmd, traceTable, o)
 	return cmd
 }
 

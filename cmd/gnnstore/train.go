@@ -100,7 +100,6 @@ func newTrain() *cobra.Command {
 	}
 	cmd.Flags().SortFlags = false
 	o.flags(cmd.Flags())
-	completeFlags(cmd, o.given)
 	return cmd
 }
 

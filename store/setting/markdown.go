@@ -8,11 +8,7 @@ import (
 // Markdown describes the options, with their values in o as defaults: a heading and a table for
 // each group.
 func (t Table[T]) Markdown(o *T) string {
-	var names []string
-	for key, flag := range t.Flags() {
-		names = append(names, "{"+key+"}", "`--"+flag+"`")
-	}
-	flags := strings.NewReplacer(names...)
+	names := keyNames{t.Flags(), "`--", "`"}
 	var b strings.Builder
 	for _, d := range t {
 		if d.Group != "" {
@@ -27,7 +23,7 @@ func (t Table[T]) Markdown(o *T) string {
 		if d.Free != nil {
 			resumed = "may change"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", flag, cell(flags.Replace(d.Help)), cell(shown(v.String())), resumed)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", flag, cell(names.in(d.Help)), cell(shown(v.String())), resumed)
 	}
 	return b.String()
 }

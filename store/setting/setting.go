@@ -174,8 +174,37 @@ func (t Table[T]) Diff(now, then *T) (all []Difference) {
 	return all
 }
 
-// GroupOf is the annotation of a flag that names its heading in help.
-const GroupOf = "gnnstore_group"
+// keyNames writes the flags of keys.
+type keyNames struct {
+	flags         map[string]string
+	before, after string
+}
+
+// in returns text with flags in place of the keys in braces.
+func (n keyNames) in(text string) string {
+	var b strings.Builder
+	for {
+		before, rest, found := strings.Cut(text, "{")
+		b.WriteString(before)
+		if !found {
+			return b.String()
+		}
+		key, after, closed := strings.Cut(rest, "}")
+		if flag, known := n.flags[key]; closed && known {
+			b.WriteString(n.before + flag + n.after)
+			text = after
+		} else {
+			b.WriteByte('{')
+			text = rest
+		}
+	}
+}
+
+// Annotations of flags.
+const (
+	GroupOf   = "gnnstore_group"   // the heading in help
+	ChoicesOf = "gnnstore_choices" // the words that it takes, for completion
+)
 
 // Bound is a table whose flags set the options of one T.
 type Bound[T any] struct {
@@ -183,8 +212,8 @@ type Bound[T any] struct {
 	at     *T
 	values []Value
 	flags  *pflag.FlagSet
-	names  *strings.Replacer // of keys in braces by flags
-	errs   []error           // of texts that could not be read
+	names  keyNames
+	errs   []error // of texts that could not be read
 }
 
 // reader reads the text of a flag, and keeps the error, so that all errors are told together.
@@ -214,19 +243,18 @@ func (b *Bound[T]) Err() error { return errors.Join(b.errs...) }
 // Bind adds the flags of t to f. They set the options of o, and show its values as defaults. Flags
 // whose text cannot be read do not end the parsing: see Err.
 func Bind[T any](f *pflag.FlagSet, t Table[T], o *T) *Bound[T] {
-	var names []string
-	for key, flag := range t.Flags() {
-		names = append(names, "{"+key+"}", "--"+flag)
-	}
-	b := &Bound[T]{table: t, at: o, flags: f, names: strings.NewReplacer(names...)}
+	b := &Bound[T]{table: t, at: o, flags: f, names: keyNames{t.Flags(), "--", ""}}
 	group := ""
 	for _, d := range t {
 		if d.Group != "" {
 			group = d.Group
 		}
 		v := d.In(o)
-		flag := f.VarPF(reader{v, d.FlagName(), &b.errs}, d.FlagName(), "", b.names.Replace(d.Help))
+		flag := f.VarPF(reader{v, d.FlagName(), &b.errs}, d.FlagName(), "", b.names.in(d.Help))
 		flag.Annotations = map[string][]string{GroupOf: {group}}
+		if c, ok := v.(chooser); ok {
+			flag.Annotations[ChoicesOf] = c.choices()
+		}
 		if s, ok := v.(switched); ok && s.switched() {
 			flag.NoOptDefVal = "true"
 		}
@@ -237,7 +265,7 @@ func Bind[T any](f *pflag.FlagSet, t Table[T], o *T) *Bound[T] {
 
 // Check is the table's Check of the options, and Err, with flags in place of keys.
 func (b *Bound[T]) Check(defaults *T) error {
-	return errors.Join(b.Err(), b.table.check(b.at, defaults, b.names.Replace))
+	return errors.Join(b.Err(), b.table.check(b.at, defaults, b.names.in))
 }
 
 // Given reports whether a flag gave the option.
@@ -263,16 +291,6 @@ func (b *Bound[T]) Apply(o *T) error {
 		}
 		if err := d.In(o).Set(b.values[i].String()); err != nil {
 			return fmt.Errorf("{%s}: %w", d.Key, err)
-		}
-	}
-	return nil
-}
-
-// Choices returns the words that the option of the flag takes, for completion.
-func (b *Bound[T]) Choices(flag string) []string {
-	for i, d := range b.table {
-		if c, ok := b.values[i].(chooser); ok && d.FlagName() == flag {
-			return c.choices()
 		}
 	}
 	return nil

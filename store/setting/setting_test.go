@@ -51,8 +51,8 @@ func TestBind(t *testing.T) {
 
 	f := b.flags.Lookup("cap")
 	require.Equal(t, []string{"Second"}, f.Annotations[GroupOf])
-	require.Equal(t, []string{"fast", "slow"}, b.Choices("mode"))
-	require.Nil(t, b.Choices("cap"))
+	require.Equal(t, []string{"fast", "slow"}, b.flags.Lookup("mode").Annotations[ChoicesOf])
+	require.Nil(t, f.Annotations[ChoicesOf])
 	require.Equal(t, map[string]string{"mode": "mode", "width": "width", "rate": "rate", "deep": "deep", "sizes": "sizes", "own": "sizes", "cap_bytes": "cap"}, table.Flags())
 	require.Equal(t, "1MiB", table.Text(o, "cap_bytes"))
 	require.Equal(t, map[string]bool{"width": true}, table.Left(func(string) bool { return false }))
