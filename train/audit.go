@@ -99,7 +99,7 @@ func (t *trainer) openAudit(ctx context.Context) error {
 			all.OfRelation = append(all.OfRelation, fanouts)
 		}
 		a.draw[l] = sampler(c)
-		if c.Kind != sample.RW {
+		if !c.Kind.Walks() {
 			a.full[l] = sampler(all)
 		}
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/gnnstore/gnnstore/train/infer"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/run"
-	"github.com/gnnstore/gnnstore/train/sample"
 	tasks "github.com/gnnstore/gnnstore/train/task"
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
@@ -148,7 +147,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 			with.Split = "" // the only one
 		}
 	}
-	if with.Sampler != sample.RW {
+	if !with.Sampler.Walks() {
 		h.fixed = &fixed{o.Scratch != "", o.Predicts}
 	}
 	if with.Links() || with.Edges() {
@@ -225,7 +224,7 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	}
 	with.Options, with.EvalBytes, with.Eval, with.Init, with.InitRows, with.ClassWeights = budgets, run.Auto, string(infer.Full), "", nil, tasks.NoWeights
 	with.History, with.Settings = false, history.Settings{} // no step is taken
-	if with.Sampler == sample.RW {
+	if with.Sampler.Walks() {
 		with.Eval = ""
 	}
 	return with

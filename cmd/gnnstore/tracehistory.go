@@ -82,7 +82,7 @@ func printTraceHistory(w io.Writer, r *trace.Report) {
 		}
 	}
 	tabulate(w, rows)
-	if slices.ContainsFunc(h.Draws, func(d trace.HistoryDraws) bool { return d.Sampler == sample.RW }) {
+	if slices.ContainsFunc(h.Draws, func(d trace.HistoryDraws) bool { return d.Sampler.Walks() }) {
 		fmt.Fprintln(w, "note: the neighbour lists that walks of rw read are not counted")
 	}
 	printTraceSlots(w, h)

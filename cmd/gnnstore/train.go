@@ -22,7 +22,6 @@ import (
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
-	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/stream"
 )
 
@@ -290,7 +289,7 @@ func (o *trainOptions) print(stdout io.Writer, r *run.Result) error {
 		return printJSON(stdout, r)
 	}
 	printResult(stdout, r)
-	if len(r.Epochs) > 0 && r.Options.Sampler != sample.RW { // there is a checkpoint, and a network that predicts
+	if len(r.Epochs) > 0 && !r.Options.Sampler.Walks() { // there is a checkpoint, and a network that predicts
 		what := ""
 		if s := r.Stream; s != nil && s.Src != s.Dst {
 			what = " --type " + s.Src

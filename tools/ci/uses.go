@@ -11,7 +11,6 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/gnnstore/gnnstore/train/run"
-	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // uses runs eval and predict on a trained run. It returns the metrics, and a hash of each file that
@@ -57,7 +56,7 @@ func (a *arxiv) uses(ctx context.Context, dir string, r recordedRun, o run.Optio
 // predictions returns the flags of each prediction of a run.
 func predictions(o run.Options) []string {
 	switch {
-	case o.Sampler == sample.RW: // predict refuses random walks
+	case o.Sampler.Walks(): // predict refuses random walks
 		return nil
 	case o.Streams():
 		return []string{"--type user --format npy", "--type item --at 10000 --format npy", "--what scores --events pairs.csv --format npy"}

@@ -126,7 +126,7 @@ var sampling = []mutant{
 		old: `x.base += x.n`, new: `x.base += 0`,
 		breaks: "ids of the batch before count as known", tests: "TestIndex"},
 	{id: "star-types", file: "train/sample/sampler.go", in: "Sampler.together",
-		old: `s.Kind == LaborStar`, new: `s.Kind == RW`,
+		old: `own.together &&`, new: `false &&`,
 		breaks: "LABOR-* looks at one relation where several come from a type", tests: "TestTypedDraws"},
 	{id: "values-resident", file: "train/sample/values.go", in: "job.takeValues",
 		old: `int(b.Start[i])*b.columns`, new: `int(b.Start[i])`,

@@ -189,7 +189,7 @@ func (e *Evaluator) Attach(tables []*cachetier.Stack, pipe *pipeline.Pipeline) {
 
 // Walks tells whether a network of random walks is evaluated, which has weights for the nodes that
 // they visit, and none for all neighbours.
-func (e *Evaluator) Walks() bool { return e.Draws.Kind == sample.RW }
+func (e *Evaluator) Walks() bool { return e.Draws.Kind.Walks() }
 
 // HiddenBytes is what the hidden rows of layer-wise evaluation could take.
 func (e *Evaluator) HiddenBytes() int64 { return e.hidden }

@@ -231,7 +231,7 @@ func (o Options) validateTask() error {
 	fail(o.ClassWeights != "" && o.ClassWeights != task.NoWeights, "{class_weights}: links have no classes; leave it out with {task} link")
 	fail(o.LabelInput > 0, "{label_input} %d: labels are of {task} node; leave it out with {task} link", o.LabelInput)
 	fail(o.Split != "", "{split} %s: links are split when they are ingested, by {edge_split}; leave it out with {task} link", o.Split)
-	fail(o.Sampler == sample.RW && !o.KeepTargets, "{sampler} rw: walks pass along the links that are scored; take ns, labor0 or labor-star, "+
+	fail(o.Sampler.Walks() && !o.KeepTargets, "{sampler} rw: walks pass along the links that are scored; take ns, labor0 or labor-star, "+
 		"or leave these links in with {keep_targets}")
 	return errors.Join(append(errs, o.LinkOptions.Validate())...)
 }
@@ -256,7 +256,7 @@ func (o Options) validateEdges() error {
 		sample.Names(kinds))
 	fail(o.LabelInput > 0, "{label_input} %d: labels are of {task} node; leave it out with {task} edge", o.LabelInput)
 	fail(o.Split != "", "{split} %s: edges are split when they are ingested, by {edge_split}; leave it out with {task} edge", o.Split)
-	fail(o.Sampler == sample.RW && !o.KeepTargets, "{sampler} rw: walks pass along the edges that are learnt; take ns, labor0 or labor-star, "+
+	fail(o.Sampler.Walks() && !o.KeepTargets, "{sampler} rw: walks pass along the edges that are learnt; take ns, labor0 or labor-star, "+
 		"or leave these edges in with {keep_targets}")
 	return errors.Join(errs...)
 }
@@ -302,7 +302,7 @@ func (o Options) validateGraph() error {
 		_, err := task.ParseWeights(o.ClassWeights)
 		fail(err != nil, "{class_weights} %s: %v", o.ClassWeights, err)
 	}
-	fail(o.Eval == "full" && o.Sampler == sample.RW, "{eval} full: {sampler} rw weighs the nodes that walks visit, and knows no weights for "+
+	fail(o.Eval == "full" && o.Sampler.Walks(), "{eval} full: {sampler} rw weighs the nodes that walks visit, and knows no weights for "+
 		"all neighbours; take {eval} sampled")
 	fail(o.EvalBytes < Auto, "{eval_bytes} %d: at least 0", o.EvalBytes)
 	return errors.Join(errs...)
@@ -335,7 +335,7 @@ func (o Options) validateEdgeInputs() error {
 	case len(o.EdgeInputs) == 0:
 	case !o.Kind.ReadsEdges():
 		errs = append(errs, fmt.Errorf("{edge_input}: {model} %s reads no values of edges; take %s", o.Kind, model.EdgeKinds()))
-	case o.Sampler == sample.RW:
+	case o.Sampler.Walks():
 		errs = append(errs, errors.New("{edge_input}: {sampler} rw visits nodes and draws no edges; take ns, labor0 or labor-star"))
 	}
 	return errors.Join(errs...)
@@ -395,7 +395,7 @@ func (o Options) Draws() string {
 			words = append(words, fmt.Sprintf(format, args...))
 		}
 	}
-	add(c.Kind == sample.RW, "%d walks of %d", c.Walk.Walks, c.Walk.Length)
+	add(c.Kind.Walks(), "%d walks of %d", c.Walk.Walks, c.Walk.Length)
 	add(c.Weighted, "weighted")
 	add(c.Poisson, "poisson")
 	add(c.LayerDependency, "layer dependency")

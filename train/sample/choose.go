@@ -29,21 +29,21 @@ func (c *Config) room(degree, k int) int {
 	case k == All || k >= degree || k == 0:
 	case c.Poisson:
 		return min(degree, k+int(8*math.Sqrt(float64(k)))+16)
-	case c.Kind == LaborStar:
-		return min(degree, starRoom*k)
+	default:
+		return min(degree, c.how().most*k)
 	}
 	return drawn(degree, k)
 }
 
 // varies says whether a node may keep fewer neighbours than there is room for.
-func (c *Config) varies() bool { return c.Poisson || c.Weighted || c.Kind == LaborStar || c.Kind == RW }
+func (c *Config) varies() bool { return c.Poisson || c.Weighted || c.how().varies }
 
 // weighs says whether neighbours count differently.
-func (c *Config) weighs() bool { return c.Weighted || c.Kind == LaborStar || c.Kind == RW }
+func (c *Config) weighs() bool { return c.Weighted || c.how().weighs }
 
 // floyds says that neighbours are drawn by Floyd's algorithm, which looks at as many numbers as it
 // draws. Others look at one for each neighbour.
-func (c *Config) floyds() bool { return c.Kind == NS && !c.Smoothed && !c.Weighted }
+func (c *Config) floyds() bool { return !c.how().vertices && !c.Smoothed && !c.Weighted }
 
 // chooser chooses from lists. It is used by one goroutine at a time.
 type chooser struct {
@@ -84,9 +84,9 @@ func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32,
 	}
 	numbers := cfg.numbers(d, v)
 	limit, least := cfg.limit(&numbers, k, l.degree)
-	if l.degree <= lowestList && places == nil && (cfg.Kind == Labor0 || numbers.mixed) {
+	if l.degree <= lowestList && places == nil && (cfg.how().vertices || numbers.mixed) {
 		if numbers.mixed {
-			n = c.low.keepMixed(&numbers, l.ids, cfg.Kind == NS, limit)
+			n = c.low.keepMixed(&numbers, l.ids, !cfg.how().vertices, limit)
 		} else {
 			n = c.low.keep(numbers.first, l.ids, limit)
 		}
@@ -128,7 +128,7 @@ func takeIDs(out, places []uint32, chosen []candidate) int {
 
 // numbers are those that choose from v's list.
 func (c *Config) numbers(d *draws, v uint32) numbers {
-	if c.Kind == NS {
+	if !c.how().vertices {
 		return d.ofList(v)
 	}
 	return d.ofLayer()
@@ -136,7 +136,7 @@ func (c *Config) numbers(d *draws, v uint32) numbers {
 
 // show shows part of a list, from place from on.
 func (s *selection) show(cfg *Config, n *numbers, from int, ids []uint32) {
-	if cfg.Kind == NS {
+	if !cfg.how().vertices {
 		s.offerPlaces(n, from, ids)
 	} else {
 		s.offerIDs(n, from, ids)

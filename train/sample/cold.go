@@ -115,12 +115,8 @@ func (j *job) remember() {
 func (s *Sampler) serve(c *chooser, jobs []job, at, from int, part []uint32) (err error) {
 	j, n, v := s.of(jobs, at)
 	degree := j.topo.Degree(v)
-	switch s.Kind {
-	case RW:
-		j.walkers.follow(n, degree, from, part)
-		return nil
-	case LaborStar:
-		copy(j.whole[n].ids[from:], part)
+	if own := s.how().own; own != nil {
+		own.serve(j, n, degree, from, part)
 		return nil
 	}
 	b := j.block
@@ -304,7 +300,7 @@ func (s *Sampler) wants(j *job, n int, v uint32) bool {
 	if s.holding {
 		return v >= j.resident && len(j.held) > 0 && j.heldOf(n) != nil
 	}
-	if !j.drawn && (s.Kind == RW || s.Kind == LaborStar) {
+	if !j.drawn && s.how().own != nil {
 		return j.topo.Degree(v) > 0
 	}
 	return j.block.Start[n] < j.block.End[n]

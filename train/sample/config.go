@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 )
 
@@ -34,9 +33,6 @@ const (
 	// visit, the k that are visited most often.
 	RW Kind = "rw"
 )
-
-// Kinds lists the samplers there are.
-var Kinds = []Kind{NS, Labor0, LaborStar, RW}
 
 // All as a fanout means every neighbour.
 const All = -1
@@ -73,6 +69,8 @@ type Config struct {
 	Weighted bool
 	Walk     Walk // of RW
 	Options
+
+	sampler *sampler // of Kind, once filled
 }
 
 // Options says what blocks hold beyond the neighbours that are drawn; the draws are the same under
@@ -115,24 +113,28 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	fail(c.Kind != "" && !slices.Contains(Kinds, c.Kind), "{sampler} %s: there are %s", c.Kind, Names(Kinds))
+	how := c.Kind.known()
+	if how == nil {
+		fail(true, "{sampler} %s: there are %s", c.Kind, Names(Kinds))
+		how = &sampler{}
+	}
 	for _, fanouts := range append([][]int{c.Fanouts}, c.OfRelation...) {
 		for _, k := range fanouts {
 			fail(k < All || k > math.MaxInt32, "{fanout} %d: at least 0, or -1 for every neighbour", k)
-			fail(k == All && c.Kind == RW, "{fanout} -1: {sampler} rw needs a number of neighbours, since walks visit no end of them")
+			fail(k == All && how.walks, "{fanout} -1: {sampler} %s needs a number of neighbours, since walks visit no end of them", c.Kind)
 		}
 	}
-	fail(c.Poisson && c.Kind != Labor0, "{poisson} goes with {sampler} labor0")
-	fail(c.Smoothed && c.Kind == RW, "{dependent} smoothed: walks have no numbers that drift; {sampler} rw takes {dependent} nested")
-	fail(c.Weighted && c.Kind != NS && c.Kind != "", "{weighted} goes with {sampler} ns")
-	if c.Kind == RW {
+	fail(c.Poisson && !how.poisson, "{poisson} goes with {sampler} labor0")
+	fail(c.Smoothed && how.walks, "{dependent} smoothed: walks have no numbers that drift; {sampler} %s takes {dependent} nested", c.Kind)
+	fail(c.Weighted && !how.weighted, "{weighted} goes with {sampler} ns")
+	if how.walks {
 		w := c.Walk
 		fail(w.Length < 1 || w.Length > 1<<10, "{walk_length} %d: from 1 to %d", w.Length, 1<<10)
 		fail(w.Walks < 1 || w.Walks > 1<<16, "{walks} %d: from 1 to %d", w.Walks, 1<<16)
 		fail(!(w.Restart >= 0 && w.Restart < 1), "{walk_restart} %v: at least 0 and below 1", w.Restart)
 	}
 	fail(c.GCN && !c.SelfLoops, "GCN's weights go with self loops")
-	fail(c.GCN && c.Kind == RW, "{model} gcn needs the probabilities of neighbours, which {sampler} rw does not know; take sage or gat")
+	fail(c.GCN && how.walks, "{model} gcn needs the probabilities of neighbours, which {sampler} %s does not know; take sage or gat", c.Kind)
 	fail(c.GCN && c.Weighted, "{weighted}: {model} gcn takes its weights from degrees; take sage or gat")
 	return errors.Join(errs...)
 }
@@ -148,6 +150,7 @@ func (c *Config) FanoutOf(hop, r int) int {
 // filled is c with its defaults, and ready to draw.
 func (c Config) filled() Config {
 	c.Kind = cmp.Or(c.Kind, NS)
+	c.sampler = c.Kind.known()
 	if c.Smoothed {
 		makeKnots()
 	}

@@ -25,7 +25,7 @@ import (
 // Far says whether SampleFar draws as c says: kinds that choose from one list at a time, and by no
 // weights of edges.
 func (c *Config) Far() bool {
-	return (c.Kind == NS || c.Kind == Labor0 || c.Kind == "") && !c.Weighted
+	return c.how().own == nil && !c.Weighted
 }
 
 // SampleFar draws n batches of what from says of each, and calls done with them in order: batches

@@ -21,7 +21,7 @@ func (c *Config) draws(z Z, hop, r, src int) draws {
 		layer = 0
 	}
 	number := r
-	if c.Kind == Labor0 || c.Kind == LaborStar {
+	if c.how().vertices {
 		number = src
 	}
 	d := draws{relation: r, fanout: c.FanoutOf(hop, r), first: Key(Hash(z.First, layer), number)}

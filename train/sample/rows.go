@@ -21,7 +21,7 @@ func (s *Sampler) BringRows(of []Rows, table, rows []int) {
 		if r == nil {
 			continue
 		}
-		if s.Kind == RW || s.SelfLoops {
+		if s.how().walks || s.SelfLoops {
 			panic("sample: BringRows: walks and self loops have no rows")
 		}
 		s.relations[i].rows, s.relations[i].table = r, table[i]

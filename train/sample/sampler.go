@@ -125,13 +125,14 @@ func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batc
 	return s.bring(ctx, batches)
 }
 
-// together groups relations into sets that are drawn at once at a hop: one relation each, but for
-// LABOR-* all from one type, which share π.
+// together groups relations into sets that are drawn at once at a hop: one relation each, or all
+// from one type where these share probabilities.
 func (s *Sampler) together(hop int) (sets [][]*relation) {
 	ofType := map[int]int{} // its set
 	for i := range s.relations {
 		r := &s.relations[i]
-		shares := s.Kind == LaborStar && s.FanoutOf(hop, i) != 0
+		own := s.how().own
+		shares := own != nil && own.together && s.FanoutOf(hop, i) != 0
 		if n, ok := ofType[r.Src]; ok && shares {
 			sets[n] = append(sets[n], r)
 			continue
@@ -180,12 +181,8 @@ func (s *Sampler) begin(set []*relation, batches []*Batch, z []Z, hop int) []job
 
 // draw fills the blocks of jobs, n of each relation.
 func (s *Sampler) draw(ctx context.Context, jobs []job, n int) error {
-	switch {
-	case jobs[0].draws.fanout == 0:
-	case s.Kind == RW:
-		return s.walk(ctx, jobs)
-	case s.Kind == LaborStar:
-		return s.drawStar(ctx, jobs, n)
+	if own := s.how().own; own != nil && jobs[0].draws.fanout != 0 {
+		return own.draw(s, ctx, jobs, n)
 	}
 	hits, misses, err := s.all(ctx, jobs, func(d *drawer, j *job) (hits, misses int, err error) { return d.fill(ctx, j) })
 	if err == nil && misses > 0 && s.Weighted {
@@ -217,48 +214,6 @@ func (s *Sampler) all(ctx context.Context, jobs []job, work func(d *drawer, j *j
 		return err
 	})
 	return here.Load(), away.Load(), err
-}
-
-// walk has the walkers of jobs take their steps, and fills blocks with those whom they visited.
-func (s *Sampler) walk(ctx context.Context, jobs []job) error {
-	for i := range jobs {
-		j := &jobs[i]
-		if j.walkers == nil {
-			j.walkers = new(walkers)
-		}
-		j.walkers.begin(s.Walk, &j.draws, j.dst)
-		j.lists = j.walkers.at
-	}
-	for range s.Walk.Length {
-		hits, misses, err := s.all(ctx, jobs, func(d *drawer, j *job) (hits, misses int, err error) {
-			return d.fillWalk(ctx, j)
-		})
-		if err == nil && misses > 0 {
-			err = s.readLists(ctx, jobs, misses)
-		}
-		if err == nil {
-			err = s.each(ctx, len(jobs), func(_ *drawer, i int) error { return jobs[i].walkers.next(s.schema.Types[0]) })
-		}
-		if err != nil {
-			return err
-		}
-		jobs[0].topo.Count(hits, misses)
-	}
-	return s.each(ctx, len(jobs), func(d *drawer, i int) error {
-		d.fillVisits(&jobs[i])
-		return nil
-	})
-}
-
-// drawStar takes the lists of jobs, n of each relation, of which it copies those that are not
-// resident, and draws from all of them.
-func (s *Sampler) drawStar(ctx context.Context, jobs []job, n int) error {
-	for at := 0; at < len(jobs); at += n {
-		if err := s.takeLists(ctx, jobs[at:at+n]); err != nil {
-			return err
-		}
-	}
-	return s.each(ctx, n, func(d *drawer, i int) error { return d.fillStar(ctx, jobs, i, n) })
 }
 
 // takeLists fills the whole of each job, all of one relation, with the lists of its destinations.

@@ -43,8 +43,8 @@ func (c Config) Fits(s Schema) error {
 	}
 	why := fmt.Sprintf("needs one relation within a type, and the graph has %d types and %d relations", len(s.Types), len(s.Relations))
 	switch {
-	case c.Kind == RW:
-		return fmt.Errorf("{sampler} rw %s; take ns, labor0 or labor-star", why)
+	case c.Kind.Walks():
+		return fmt.Errorf("{sampler} %s %s; take ns, labor0 or labor-star", c.Kind, why)
 	case c.GCN:
 		return fmt.Errorf("{model} gcn %s; take a network for typed graphs", why)
 	case c.SelfLoops:

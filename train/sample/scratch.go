@@ -4,18 +4,10 @@ const defaultBytes = 128 << 20
 
 // bytes is what a batch keeps of a hop for these destinations of r, as Bytes counts it.
 func (s *Sampler) bytes(r *relation, dst []uint32) int64 {
-	n := int64(0)
-	switch s.Kind {
-	case RW:
-		n = s.walkBytes(len(dst))
-	case LaborStar:
-		for _, v := range dst {
-			if v >= r.resident {
-				n += 4 * int64(r.topo.Degree(v))
-			}
-		}
+	if own := s.how().own; own != nil {
+		return own.bytes(s, r, dst)
 	}
-	return n
+	return 0
 }
 
 // Scratch is what a Sampler keeps to draw batches like b: so many bytes for each batch that is
@@ -26,22 +18,12 @@ func (s *Sampler) Scratch(b *Batch) (each, once int64) {
 			batch, lists, joined := int64(0), int64(0), int64(0)
 			for _, r := range set {
 				nodes := b.Layers[l].Nodes[r.Dst].destinations()
-				dst := int64(len(nodes))
-				switch s.Kind {
-				case RW:
-					batch += s.walkBytes(len(nodes)) + dst*int64(s.Walk.Walks)*pairBytes
-				case LaborStar:
-					for _, v := range nodes {
-						lists += int64(r.topo.Degree(v))
-					}
-					batch += dst * (pairBytes + listBytes)
-					if len(set) > 1 {
-						joined += dst * listBytes
-					}
-				default:
-					batch += dst * pairBytes
+				of, neighbors, join := int64(len(nodes))*pairBytes, int64(0), int64(0)
+				if own := s.how().own; own != nil {
+					of, neighbors, join = own.scratch(s, r, nodes, len(set))
 				}
-				batch += s.heldBytes(r, b, nodes)
+				batch += of + s.heldBytes(r, b, nodes)
+				lists, joined = lists+neighbors, joined+join
 			}
 			each = max(each, batch+4*lists)
 			once = max(once, int64(len(s.drawers))*(lists*starBytes+joined))

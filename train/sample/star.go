@@ -5,6 +5,44 @@ import (
 	"math"
 )
 
+// wholeLists draws from all lists of a batch together.
+var wholeLists = &ownDraws{
+	together: true, whole: true,
+	draw: (*Sampler).drawStar,
+	serve: func(j *job, n, _, from int, part []uint32) {
+		copy(j.whole[n].ids[from:], part)
+	},
+	bytes: func(_ *Sampler, r *relation, dst []uint32) (n int64) {
+		for _, v := range dst {
+			if v >= r.resident {
+				n += 4 * int64(r.topo.Degree(v))
+			}
+		}
+		return n
+	},
+	scratch: func(_ *Sampler, r *relation, dst []uint32, together int) (batch, lists, joined int64) {
+		for _, v := range dst {
+			lists += int64(r.topo.Degree(v))
+		}
+		n := int64(len(dst))
+		if together > 1 {
+			joined = n * listBytes
+		}
+		return n * (pairBytes + listBytes), lists, joined
+	},
+}
+
+// drawStar takes the lists of jobs, n of each relation, of which it copies those that are not
+// resident, and draws from all of them.
+func (s *Sampler) drawStar(ctx context.Context, jobs []job, n int) error {
+	for at := 0; at < len(jobs); at += n {
+		if err := s.takeLists(ctx, jobs[at:at+n]); err != nil {
+			return err
+		}
+	}
+	return s.each(ctx, n, func(d *drawer, i int) error { return d.fillStar(ctx, jobs, i, n) })
+}
+
 // star finds the probabilities of LABOR-*, and draws by them: Balin and Çatalyürek 2023, section
 // 3.2 and appendix A.2.
 //

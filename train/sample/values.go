@@ -21,7 +21,7 @@ func (s *Sampler) Bring(values []Values) {
 		if v == nil {
 			continue
 		}
-		if s.Kind == RW || s.SelfLoops {
+		if s.how().walks || s.SelfLoops {
 			panic("sample: Bring: walks and self loops have no values")
 		}
 		s.relations[i].values, s.relations[i].columns = v, v.Columns()

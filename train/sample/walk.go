@@ -8,6 +8,49 @@ import (
 	"slices"
 )
 
+// walking draws by random walks.
+var walking = &ownDraws{
+	draw: func(s *Sampler, ctx context.Context, jobs []job, _ int) error { return s.walk(ctx, jobs) },
+	serve: func(j *job, n, degree, from int, part []uint32) {
+		j.walkers.follow(n, degree, from, part)
+	},
+	bytes: func(s *Sampler, _ *relation, dst []uint32) int64 { return s.walkBytes(len(dst)) },
+	scratch: func(s *Sampler, _ *relation, dst []uint32, _ int) (batch, lists, joined int64) {
+		return s.walkBytes(len(dst)) + int64(len(dst))*int64(s.Walk.Walks)*pairBytes, 0, 0
+	},
+}
+
+// walk has the walkers of jobs take their steps, and fills blocks with those whom they visited.
+func (s *Sampler) walk(ctx context.Context, jobs []job) error {
+	for i := range jobs {
+		j := &jobs[i]
+		if j.walkers == nil {
+			j.walkers = new(walkers)
+		}
+		j.walkers.begin(s.Walk, &j.draws, j.dst)
+		j.lists = j.walkers.at
+	}
+	for range s.Walk.Length {
+		hits, misses, err := s.all(ctx, jobs, func(d *drawer, j *job) (hits, misses int, err error) {
+			return d.fillWalk(ctx, j)
+		})
+		if err == nil && misses > 0 {
+			err = s.readLists(ctx, jobs, misses)
+		}
+		if err == nil {
+			err = s.each(ctx, len(jobs), func(_ *drawer, i int) error { return jobs[i].walkers.next(s.schema.Types[0]) })
+		}
+		if err != nil {
+			return err
+		}
+		jobs[0].topo.Count(hits, misses)
+	}
+	return s.each(ctx, len(jobs), func(d *drawer, i int) error {
+		d.fillVisits(&jobs[i])
+		return nil
+	})
+}
+
 // walkers are those of a hop of a batch. They take a step all at once, so that the lists that a
 // step wants can be read together.
 type walkers struct {

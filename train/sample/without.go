@@ -244,7 +244,8 @@ func (s *Sampler) keep(ctx context.Context, jobs []job, i int, copy func(h *held
 // these are.
 func (s *Sampler) heldBytes(r *relation, b *Batch, dst []uint32) (n int64) {
 	without := b.without(r.number)
-	whole := s.Kind == LaborStar // which keeps a copy of cold lists anyway
+	own := s.how().own
+	whole := own != nil && own.whole // then it keeps a copy of cold lists anyway
 	for i, v := range dst[:min(len(dst), max(len(without.Start)-1, 0))] {
 		if (v >= r.resident) != whole && len(without.Of(i)) > 0 {
 			n += 4 * int64(r.topo.Degree(v))
@@ -263,7 +264,7 @@ func (s *Sampler) checkWithout(e Expander, batches []*Batch) {
 		case len(b.Without) == 0:
 		case len(b.Without) != len(s.relations):
 			panic("sample: Sample: a batch without edges of another number of relations")
-		case s.Kind == RW || e != nil:
+		case s.how().walks || e != nil:
 			panic("sample: Sample: walks, and batches of an Expander, are drawn from all edges")
 		}
 	}

@@ -34,7 +34,7 @@ func (r *run) reused(ctx context.Context, kind sample.Kind, kappa int) error {
 	s := stream{
 		config: r.config(kind, kappa), batch: r.Batch, epochSteps: r.report.EpochSteps, steps: r.report.Steps, seed: r.Seed, z: schedule.At,
 	}
-	t := way{run: r, stream: s, from: h.WarmupSteps, name: fmt.Sprintf("%s with κ = %s", kind, sample.KappaText(kappa)), lists: kind != sample.RW}
+	t := way{run: r, stream: s, from: h.WarmupSteps, name: fmt.Sprintf("%s with κ = %s", kind, sample.KappaText(kappa)), lists: !kind.Walks()}
 	sizing, err := t.size(ctx)
 	if err != nil {
 		return err

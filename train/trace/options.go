@@ -109,7 +109,7 @@ func (o Options) Validate() error {
 	fail(len(o.Kappas) == 0, "{kappa}: at least one number, or inf")
 	fail(len(o.Fanouts) == 0, "{fanout}: at least one number")
 	fail(len(o.Caches) > maxCaches, "{cache}: at most %d sizes", maxCaches)
-	fail(len(o.EdgeInputs) > 0 && slices.Contains(o.Samplers, sample.RW), "{edge_input}: {samplers} rw visits nodes and draws no edges; trace the others")
+	fail(len(o.EdgeInputs) > 0 && slices.ContainsFunc(o.Samplers, sample.Kind.Walks), "{edge_input}: {samplers} rw visits nodes and draws no edges; trace the others")
 	twice(&errs, "{samplers}", o.Samplers)
 	twice(&errs, "{kappa}", o.Kappas)
 	twice(&errs, "{batches}", o.Growth)
@@ -145,9 +145,9 @@ func (o Options) Validate() error {
 		}
 	}
 	drifts := o.Smoothed && slices.ContainsFunc(o.Kappas, func(k int) bool { return k != 1 })
-	fail(drifts && slices.Contains(o.Samplers, sample.RW),
+	fail(drifts && slices.ContainsFunc(o.Samplers, sample.Kind.Walks),
 		"{dependent} smoothed: walks have no numbers that drift; take {dependent} nested, or leave rw out of {samplers}")
-	fail(o.Poisson && !slices.Contains(o.Samplers, sample.Labor0), "{poisson} goes with labor0 among {samplers}")
+	fail(o.Poisson && !slices.ContainsFunc(o.Samplers, sample.Kind.TakesPoisson), "{poisson} goes with labor0 among {samplers}")
 	for _, p := range o.Policies {
 		fail(!slices.Contains(Policies, p), "{policies} %s: there are %s", p, sample.Names(Policies))
 	}
@@ -184,7 +184,7 @@ func twice[T comparable](errs *[]error, option string, list []T) {
 func (o Options) config(kind sample.Kind, kappa int) sample.Config {
 	return sample.Config{
 		Kind: kind, Fanouts: o.Fanouts, LayerDependency: o.LayerDependency, Walk: o.Walk,
-		Poisson: o.Poisson && kind == sample.Labor0, Smoothed: o.Smoothed && kappa != 1,
+		Poisson: o.Poisson && kind.TakesPoisson(), Smoothed: o.Smoothed && kappa != 1,
 	}
 }
 

@@ -125,7 +125,7 @@ func (r *run) open(ds *store.Dataset) (err error) {
 	if r.Smoothed {
 		r.report.Dependent = "smoothed"
 	}
-	if slices.Contains(r.Samplers, sample.RW) {
+	if slices.ContainsFunc(r.Samplers, sample.Kind.Walks) {
 		r.report.Walk = &r.Walk
 	}
 	r.report.EpochSteps = (len(r.data.Train) + r.Batch - 1) / r.Batch

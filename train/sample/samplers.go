@@ -1,0 +1,83 @@
+package sample
+
+import (
+	"cmp"
+	"context"
+)
+
+// sampler describes a Kind. A further one is an entry of samplers, and a file with what it does in
+// ways of its own.
+type sampler struct {
+	kind     Kind
+	vertices bool // random numbers belong to vertices, else to places in lists
+	walks    bool // it visits nodes: it draws no edges, and knows no probabilities
+	poisson  bool // it goes with Config.Poisson
+	weighted bool // it goes with Config.Weighted
+	varies   bool // how many neighbours a node keeps varies
+	weighs   bool // neighbours count differently
+	most     int  // neighbours that a node keeps, at most, in fanouts
+	// own draws all destinations of a hop together. Default: from one list at a time.
+	own *ownDraws
+}
+
+// ownDraws draws all destinations of a hop together.
+type ownDraws struct {
+	together bool // relations from one type are drawn at once
+	whole    bool // it keeps whole lists that are not resident
+	// draw fills the blocks of jobs, n of each relation.
+	draw func(s *Sampler, ctx context.Context, jobs []job, n int) error
+	// serve takes what list n of j, of a node of some degree, wants of part, which begins at
+	// neighbour from.
+	serve func(j *job, n, degree, from int, part []uint32)
+	// bytes returns the memory of a batch for these destinations of r at a hop, as Sampler.Bytes
+	// counts it.
+	bytes func(s *Sampler, r *relation, dst []uint32) int64
+	// scratch returns the memory to draw for these destinations of r, if so many relations are
+	// drawn together: bytes a batch, neighbours of its lists, and bytes that all batches share.
+	scratch func(s *Sampler, r *relation, dst []uint32, together int) (batch, lists, joined int64)
+}
+
+// samplers has every Kind once. init fills it, since its functions read it.
+var samplers []sampler
+
+// Kinds lists the samplers there are.
+var Kinds = []Kind{NS, Labor0, LaborStar, RW}
+
+func init() {
+	samplers = []sampler{
+		{kind: NS, most: 1, weighted: true},
+		{kind: Labor0, most: 1, vertices: true, poisson: true},
+		{kind: LaborStar, most: starRoom, vertices: true, varies: true, weighs: true, own: wholeLists},
+		{kind: RW, most: 1, walks: true, varies: true, weighs: true, own: walking},
+	}
+}
+
+// known returns k's entry of the table, or nil. The empty Kind is NS.
+func (k Kind) known() *sampler {
+	for i := range samplers {
+		if samplers[i].kind == cmp.Or(k, NS) {
+			return &samplers[i]
+		}
+	}
+	return nil
+}
+
+// Walks reports whether k visits nodes by random walks. It then draws no edges.
+func (k Kind) Walks() bool {
+	s := k.known()
+	return s != nil && s.walks
+}
+
+// TakesPoisson reports whether k goes with Config.Poisson.
+func (k Kind) TakesPoisson() bool {
+	s := k.known()
+	return s != nil && s.poisson
+}
+
+// how returns the entry of c's kind.
+func (c *Config) how() *sampler {
+	if c.sampler == nil {
+		return c.Kind.known()
+	}
+	return c.sampler
+}
