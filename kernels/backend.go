@@ -83,6 +83,9 @@ type AdamStep struct {
 type Backend interface {
 	// Name says what runs, for records: "portable", "reference".
 	Name() string
+	// Bytes returns the memory that this process has of the backend's kind, on the host and on the
+	// device: how much a step takes is the difference between after and before.
+	Bytes() Use
 
 	// Alloc returns a zeroed buffer of n elements; Free gives it back, and nothing else does: not
 	// the garbage collector. Len 0 is allowed. Where the system refuses the memory, Alloc panics

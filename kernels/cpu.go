@@ -37,6 +37,9 @@ func NewCPU(o CPUOptions) *CPU {
 // Name implements [Backend]: it is the kernel set.
 func (c *CPU) Name() string { return string(c.set) }
 
+// Bytes implements [Backend]: it is [HostBytes].
+func (*CPU) Bytes() Use { return Use{Host: HostBytes()} }
+
 // Alloc implements [Backend]. Buffers of 64 KiB and more are a [HostBuf].
 func (*CPU) Alloc(t DType, n int) Buffer { return newHostMemory(t, n) }
 

@@ -13,6 +13,9 @@ func NewReference() *Reference { return &Reference{} }
 // Name implements [Backend].
 func (*Reference) Name() string { return "reference" }
 
+// Bytes implements [Backend]: it is [HostBytes].
+func (*Reference) Bytes() Use { return Use{Host: HostBytes()} }
+
 // Alloc implements [Backend].
 func (*Reference) Alloc(t DType, n int) Buffer { return newMemory[float64](t, n) }
 

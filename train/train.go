@@ -264,7 +264,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	o = o.WithDefaults()
 	t := &trainer{Options: o, hooks: h, be: h.Backend}
 	if t.be == nil {
-		t.be = kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})
+		if t.be, err = kernels.Open(kernels.Options{Set: kernels.Set(o.Kernels)}); err != nil {
+			return nil, fmt.Errorf("{kernels} %w", err)
+		}
 	}
 	t.sizing = &kernels.Sizing{Backend: t.be}
 	t.be = t.sizing
@@ -459,7 +461,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if !t.reuses() { // whose draws depend on steps before
 		t.tiers.EpochSteps = t.task.Steps()
 	}
-	before := kernels.HostBytes()
+	before := t.be.Bytes()
 	t.sizing.Dry = true // else a step would take memory that is not there before the run is refused
 	err = t.rehearse(b, 0)
 	t.sizing.Dry = false
@@ -469,7 +471,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	drawn := *b // with the origins of batches that use rows again
 	drawn.Layers, _ = t.reuse.rehearsal(b)
 	m := tiers.Measure{
-		Batch: &drawn, Step: kernels.HostBytes() - before + t.step.LabelBytes(), Beside: t.besideTiers(), History: t.reuse.bytes(), Slots: t.reuse.slotBytes(),
+		Batch: &drawn, Step: t.be.Bytes().Host - before.Host + t.step.LabelBytes(), Beside: t.besideTiers(), History: t.reuse.bytes(), Slots: t.reuse.slotBytes(),
 	}
 	if t.keepRest(m) {
 		drawn.Layers, _ = t.reuse.rehearsal(b)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/stream"
@@ -13,9 +12,7 @@ import (
 
 // planStream prints what a run on a stream would take.
 func planStream(ctx context.Context, stdout io.Writer, ds *store.Dataset, o *trainOptions) error {
-	p, err := stream.MakePlan(ctx, ds, o.Options, stream.Hooks{
-		Backend: kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}), Text: withFlags,
-	})
+	p, err := stream.MakePlan(ctx, ds, o.Options, stream.Hooks{Text: withFlags})
 	if err != nil {
 		return err
 	}

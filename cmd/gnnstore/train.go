@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train"
@@ -356,7 +355,6 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	var epochs string // that there are
 	note := func(s string) { p.line("note: %s", withFlags(s)) }
 	h := train.Hooks{
-		Backend:  kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)}),
 		OpenRows: openRowFile,
 		Start: func(rec *run.Record) {
 			epochs = run.EpochsText(o.Options, rec.AutoEpochs)
@@ -398,7 +396,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 					p.show(what, done, all, "events")
 				}
 			},
-			Backend: h.Backend, Start: h.Start, Step: h.Step, Epoch: h.Epoch, Note: h.Note, Text: h.Text, Live: h.Live,
+			Start: h.Start, Step: h.Step, Epoch: h.Epoch, Note: h.Note, Text: h.Text, Live: h.Live,
 		})
 	}
 	return train.Run(ctx, ds, named, o.Options, version(), h)

@@ -226,7 +226,7 @@ func (s *streamSteps) turn() (t turn, err error) {
 	for i, b := range s.batches {
 		out, err := s.step.Compute(temporal.Input{Batch: b, State: s.state[i], Features: s.features[i], Key: 1})
 		if err == nil {
-			err = s.step.Update(streamRate)
+			err = s.step.Update(streamRate, nil)
 		}
 		if err != nil {
 			return t, err

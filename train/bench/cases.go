@@ -45,9 +45,18 @@ type suite struct {
 // on makes a Case of the work that the function it is given prepares, on a backend of its own.
 func (s suite) on(name string, w Work, prepare func(m *memory) (run func())) Case {
 	return Case{fmt.Sprintf("%s/kernels=%s/threads=%d", name, s.set, s.threads), func() Job {
-		m := &memory{Backend: kernels.NewCPU(kernels.CPUOptions{Threads: s.threads, Set: s.set})}
+		m := &memory{Backend: open(kernels.Options{Threads: s.threads, Set: s.set})}
 		return Job{Run: prepare(m), Free: m.freeAll, Work: w}
 	}}
+}
+
+// open returns a backend of the CPU. It panics if this machine has no such kernel set.
+func open(o kernels.Options) kernels.Backend {
+	be, err := kernels.Open(o)
+	if err != nil {
+		panic("bench: " + err.Error())
+	}
+	return be
 }
 
 // memory is a backend that knows what it gave.

@@ -34,7 +34,7 @@ func MeasureCeilings(set kernels.Set, threads int, d time.Duration) Ceilings {
 	for range pieces {
 		top.Flops = max(top.Flops, onThreads(threads, d/pieces, run))
 	}
-	be := kernels.NewCPU(kernels.CPUOptions{Threads: threads}) // of the fastest set: memory is the same for all
+	be := open(kernels.Options{Threads: threads}) // of the fastest set: memory is the same for all
 	const cols = 256
 	big, sum := newMatrix(be, readBytes/4/cols, cols), newMatrix(be, 1, cols)
 	defer be.Free(big.Buf)
@@ -52,7 +52,7 @@ func MeasureCeilings(set kernels.Set, threads int, d time.Duration) Ceilings {
 func smallProduct(set kernels.Set) func() float64 {
 	const n = 96
 	return func() float64 {
-		be := kernels.NewCPU(kernels.CPUOptions{Threads: 1, Set: set})
+		be := open(kernels.Options{Threads: 1, Set: set})
 		x, y, z := newMatrix(be, n, n), newMatrix(be, n, n), newMatrix(be, n, n)
 		for _, t := range []kernels.Tensor{x, y, z} {
 			defer be.Free(t.Buf)

@@ -224,7 +224,7 @@ func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, 
 		t.scores.Reset()
 		t.scores.Add(out.Positives, out.Negatives)
 		_, _ = t.scores.Value()
-		err = t.step.Update(0)
+		err = t.step.Update(0, nil)
 	}
 	var loss *step.LossError
 	var norm *step.NormError

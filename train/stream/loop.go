@@ -142,7 +142,7 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 	t.torn = true
 	out, err := t.step.Compute(in)
 	if err == nil {
-		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.ends.Most()*steps, steps))
+		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.ends.Most()*steps, steps), nil)
 	}
 	t.torn = err != nil
 	if err != nil {

@@ -95,15 +95,15 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	}
 	d.Costs, d.Probe = t.costs, false
 
-	before := kernels.HostBytes()
+	before := t.be.Bytes()
 	weights := int64(0)
 	if t.hooks.fixed {
 		t.step = temporal.NewFixedStepper(t.be, model.NewFixedTemporal(t.be, config, shape))
-		weights = 4 * (kernels.HostBytes() - before) // which a checkpoint has more than once
+		weights = 4 * (t.be.Bytes().Host - before.Host) // which a checkpoint has more than once
 	} else {
 		t.step = temporal.NewStepper(t.be, model.NewTemporal(t.be, config, shape, t.Seed), t.Optim)
 		t.step.Keep, t.step.Remember = t.Mitigate, t.MitigateAudit > 0
-		weights = kernels.HostBytes() - before
+		weights = t.be.Bytes().Host - before.Host
 	}
 	if t.Identity > 0 {
 		t.step.TellApart(t.ids())
@@ -113,7 +113,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	before = kernels.HostBytes()
+	before = t.be.Bytes()
 	key := uint64(1)
 	if t.hooks.fixed {
 		key = 0
@@ -135,7 +135,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	}
 	drawing, makers := sampler.Scratch()
 	t.measured = measured{
-		total: total, weights: weights, step: kernels.HostBytes() - before, batch: b.Bytes(), scratch: drawing, makers: makers * int64(max(1, t.Workers)),
+		total: total, weights: weights, step: t.be.Bytes().Host - before.Host, batch: b.Bytes(), scratch: drawing, makers: makers * int64(max(1, t.Workers)),
 		nodes: len(b.Nodes), events: len(b.Events), writes: max(len(b.Writes), len(b.Mails)), files: files, disk: d,
 	}
 	t.heap.Budget = total

@@ -236,7 +236,9 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		t.Metric = metric.AP
 	}
 	if t.be == nil {
-		t.be = kernels.NewCPU(kernels.CPUOptions{Set: kernels.Set(o.Kernels)})
+		if t.be, err = kernels.Open(kernels.Options{Set: kernels.Set(o.Kernels)}); err != nil {
+			return nil, fmt.Errorf("{kernels} %w", err)
+		}
 	}
 	t.sizing = &kernels.Sizing{Backend: t.be}
 	t.be = t.sizing

@@ -293,7 +293,7 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h Hooks) (losses 
 				}
 				after = append(after, now)
 				if !p.stateOnly {
-					require.NoError(t, s.Update(o.LR))
+					require.NoError(t, s.Update(o.LR, nil))
 					n := float64(len(out.Positives))
 					sum, events = sum+out.Loss*n, events+n
 				}

@@ -38,7 +38,7 @@ func BenchmarkStep(b *testing.B) {
 			for b.Loop() {
 				_, err := s.Compute(in)
 				require.NoError(b, err)
-				require.NoError(b, s.Update(1e-4))
+				require.NoError(b, s.Update(1e-4, nil))
 			}
 			b.ReportMetric(size*float64(b.N)/b.Elapsed().Seconds(), "events/s")
 			b.ReportMetric(float64(len(batch.RowNode)), "rows")

@@ -31,6 +31,7 @@ type Stepper struct {
 	// Remember makes Blended return what memories were before blending.
 	Remember bool
 
+	grads         []kernels.Tensor // of the parameters, in their order
 	feed          feed
 	writer        writer
 	there, others []float32 // scores of the last batch
@@ -87,6 +88,7 @@ func NewStepper(be kernels.Backend, m *model.Temporal, o optim.Options) *Stepper
 	var params []optim.Param
 	for _, p := range m.Params {
 		params = append(params, optim.Param{Name: p.Name, Shape: p.Shape, Value: p.Value, Grad: p.Grad})
+		s.grads = append(s.grads, p.Grad)
 	}
 	s.Optim = optim.New(be, params, o)
 	return s
@@ -209,9 +211,16 @@ func (s *Stepper) Blended() (were, are []float32) {
 	return s.feed.unblended, s.feed.blended
 }
 
-// Update makes new weights of the gradients at a learning rate, and clears these. A norm that is
-// not finite, which is known where gradients are clipped, is a *step.NormError.
-func (s *Stepper) Update(rate float64) error {
+// Update makes new weights of the gradients at a learning rate, and clears these. If reduce is not
+// nil, it is given the gradients before, in the order of the parameters, to add the gradients of
+// other workers. A norm that is not finite, which is known where gradients are clipped, is a
+// *step.NormError.
+func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error) error {
+	if reduce != nil {
+		if err := reduce(s.grads); err != nil {
+			return err
+		}
+	}
 	if norm := s.Optim.Step(rate); !finite(norm) {
 		return &step.NormError{Norm: norm}
 	}

@@ -158,7 +158,7 @@ func TestStepsAgreeWithTheLoop(t *testing.T) {
 						table.write(b.Nodes, places, changes)
 					}
 					if in.Key != 0 && len(b.Roots) > 0 {
-						require.NoError(t, s.Update(0.01))
+						require.NoError(t, s.Update(0.01, nil))
 					}
 					expected := want.step(b, nodeFeatures, in.Key, 0.01)
 					if len(b.Roots) > 0 {
@@ -353,7 +353,35 @@ func TestNothingIsLeftOf(t *testing.T) {
 
 	s.feed.be.Fill(bias.Grad, float32(math.NaN()))
 	var norm *step.NormError
-	require.ErrorAs(t, s.Update(0.1), &norm)
+	require.ErrorAs(t, s.Update(0.1, nil), &norm)
+}
+
+// TestReduce: reduce sees the gradients, in the order of the parameters, before they become
+// weights. Its error leaves all as it was.
+func TestReduce(t *testing.T) {
+	s, in := stepOn(0, 20, optim.Options{})
+	defer s.Close()
+	before := s.Model.Download()
+	_, err := s.Compute(in)
+	require.NoError(t, err)
+	download := func(x kernels.Tensor) []float32 {
+		values := make([]float32, x.Len())
+		s.feed.be.DownloadF32(values, x)
+		return values
+	}
+	broken := errors.New("the other worker is gone")
+	err = s.Update(0.1, func(grads []kernels.Tensor) error {
+		require.Len(t, grads, len(s.Model.Params))
+		for i, p := range s.Model.Params {
+			require.Equal(t, download(p.Grad), download(grads[i]))
+		}
+		return broken
+	})
+	require.ErrorIs(t, err, broken)
+	require.Equal(t, before, s.Model.Download())
+	require.Zero(t, s.Optim.Steps())
+	require.NoError(t, s.Update(0.1, nil))
+	require.NotEqual(t, before, s.Model.Download())
 }
 
 // TestFixedStepper evaluates with the weights of one that learns.
@@ -386,7 +414,7 @@ func TestStepsKeepTheirMemory(t *testing.T) {
 			once := func() {
 				_, err := s.Compute(in)
 				require.NoError(t, err)
-				require.NoError(t, s.Update(1e-3))
+				require.NoError(t, s.Update(1e-3, nil))
 			}
 			once()
 			once()
