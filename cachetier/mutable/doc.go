@@ -65,8 +65,8 @@
 // the spill, which needs no order, no sync and no recovery.
 //
 // Why not write rows that lose their place to where they belong: few of them share a page, and each
-// would take a write and a read of one. In tools/RESULTS.md, under learnt rows, is what that came
-// to.
+// would take a write and a read of one. In tools/results/out-of-core.md, "Learnt rows out of core",
+// has the measurement.
 //
 // Why not leave parts of pages to the page cache: a direct read of a page that is to be written
 // waits until it is, and windows read rows beside those that they have just written.

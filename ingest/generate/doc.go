@@ -65,8 +65,8 @@
 // from the first period to the last, their means move by 0.7 of their length, and the share of
 // swapped classes rises from 10 to 30 %.
 //
-// Measured at --scale 0.012, 120,000 nodes: test accuracy, mean of three seeds (tools/RESULTS.md
-// has the settings):
+// Measured at --scale 0.012, 120,000 nodes: test accuracy, mean of three seeds
+// (tools/results/accuracy.md has the settings):
 //
 //	GraphSAGE, 3 layers                      74.0 %
 //	GraphSAGE, 2 layers                      57.0 %

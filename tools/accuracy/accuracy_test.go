@@ -28,16 +28,26 @@ ogbn_arxiv    mlp     sampled    8        1       50.00 ± 0.00   none          
 `, markdown(twoResults))
 }
 
-func TestAppendMarkdown(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "RESULTS.md")
-	require.NoError(t, os.WriteFile(file, []byte("# Results\n"), 0o666))
-	require.NoError(t, appendMarkdown(file, "at commit abc1234", twoResults, 2))
+func TestRecordResults(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "accuracy.md")
+	require.NoError(t, os.WriteFile(file, []byte("# Results\n\n## Older, 2001-01-01\n\nold\n"), 0o666))
+	require.NoError(t, recordResults(file, "at commit abc1234", twoResults, 2))
 	text, err := os.ReadFile(file)
 	require.NoError(t, err)
 	require.Contains(t, string(text), "# Results\n\n## Accuracy, 2")
 	require.Contains(t, string(text), "at commit abc1234, ")
 	require.Contains(t, string(text), "--seed 1..2")
 	require.Contains(t, string(text), markdown(twoResults))
+	require.Contains(t, string(text), "\n\n## Older, 2001-01-01\n\nold\n")
+	require.NoError(t, putAbove(file, "\n## Newer\n"))
+	text, err = os.ReadFile(file)
+	require.NoError(t, err)
+	require.Contains(t, string(text), "# Results\n\n## Newer\n\n## Accuracy, 2")
+	fresh := filepath.Join(t.TempDir(), "fresh.md")
+	require.NoError(t, putAbove(fresh, "\n## First\n"))
+	text, err = os.ReadFile(fresh)
+	require.NoError(t, err)
+	require.Equal(t, "\n## First\n", string(text))
 }
 
 func TestBelowBars(t *testing.T) {

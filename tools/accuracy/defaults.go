@@ -146,7 +146,7 @@ func (b *bench) defaults(ctx context.Context, w io.Writer, habits []habit, o opt
 	text := habitsMarkdown(b.what, results)
 	fmt.Fprint(w, text)
 	if o.record != "" {
-		if err := appendText(o.record, text); err != nil {
+		if err := putAbove(o.record, text); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,7 @@ func (b *bench) dtypes(ctx context.Context, w io.Writer, tasks []task, o options
 	text := dtypesMarkdown(b.what, compared, o.seeds)
 	fmt.Fprint(w, text)
 	if o.record != "" {
-		return appendText(o.record, text)
+		return putAbove(o.record, text)
 	}
 	return nil
 }

@@ -63,7 +63,7 @@ func (b *bench) generated(ctx context.Context, w io.Writer, o options) error {
 	text := generatedMarkdown(b.what, o, results)
 	fmt.Fprint(w, text)
 	if o.record != "" {
-		if err := appendText(o.record, text); err != nil {
+		if err := putAbove(o.record, text); err != nil {
 			return err
 		}
 	}

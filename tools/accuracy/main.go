@@ -2,7 +2,7 @@
 // it. It builds ./cmd/gnnstore, ingests the raw files and trains a model a seed; the epoch is
 // chosen by validation alone.
 //
-//	go run ./tools/accuracy -data DIR [-seeds 10] [-only NAME,…] [-quick] [-bin FILE] [-record tools/RESULTS.md]
+//	go run ./tools/accuracy -data DIR [-seeds 10] [-only NAME,…] [-quick] [-bin FILE] [-record tools/results/accuracy.md]
 //
 // It exits 1 when a data set stays below its bar. With -kappa it compares dependent minibatches
 // with independent ones, seed by seed, and exits 1 when the upper end of the loss's interval is not
@@ -240,7 +240,7 @@ func main() {
 		", with -kappa of "+strings.Join(names(dependenceTasks), ",")+", and with -history of "+strings.Join(names(historyTasks), ","))
 	flag.BoolVar(&o.quick, "quick", false, "one seed, and 2 points of slack below the bars")
 	flag.StringVar(&o.bin, "bin", "", "a built `gnnstore`; default: built now")
-	flag.StringVar(&o.record, "record", "", "append the table as Markdown to this `file`")
+	flag.StringVar(&o.record, "record", "", "put the table as Markdown above the others in this `file`")
 	flag.StringVar(&o.kappas, "kappa", "", "compare these comma-separated `κ` of dependent minibatches, inf among them, with 1")
 	flag.StringVar(&o.samplers, "sampler", "labor0", "with -kappa: comma-separated `samplers`")
 	flag.StringVar(&o.dependences, "dependent", "smoothed", "with -kappa: smoothed, nested or `both`, with a comma between them")
@@ -427,7 +427,7 @@ func (b *bench) accuracy(ctx context.Context, w io.Writer, tasks []task, o optio
 		return err
 	}
 	if o.record != "" {
-		if err := appendMarkdown(o.record, b.what, results, o.seeds); err != nil {
+		if err := recordResults(o.record, b.what, results, o.seeds); err != nil {
 			return err
 		}
 	}

@@ -134,7 +134,7 @@ func (b *bench) mitigation(ctx context.Context, w io.Writer, o options) (err err
 	text := mitigationMarkdown(b.what, tasks, ways, log.done, o.seeds)
 	fmt.Fprint(w, text)
 	if o.record != "" {
-		return appendText(o.record, text)
+		return putAbove(o.record, text)
 	}
 	return nil
 }

@@ -114,13 +114,13 @@ func markdownTable(header []string, rows [][]string) string {
 	return b.String()
 }
 
-// appendMarkdown adds a section with all that another person needs to measure the same.
-func appendMarkdown(file, what string, results []result, seeds int) error {
+// recordResults adds a section with all that another person needs to measure the same.
+func recordResults(file, what string, results []result, seeds int) error {
 	var selected []task
 	for _, r := range results {
 		selected = append(selected, r.task)
 	}
-	return appendText(file, fmt.Sprintf(`
+	return putAbove(file, fmt.Sprintf(`
 ## Accuracy, %s
 
 `+"`go run ./tools/accuracy %s`"+` %s, %s. The settings are:
@@ -137,14 +137,20 @@ public split. The features of ogbn_arxiv are fastrp:128, made of the graph.
 		strings.Join(settingsLines(selected, seeds), "\n"), markdown(results)))
 }
 
-// appendText adds text to a file that need not exist.
-func appendText(file, text string) error {
-	f, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666)
-	if err != nil {
+// putAbove puts a section above the others of a file, which need not exist.
+func putAbove(file, section string) error {
+	old, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	_, err = f.WriteString(text)
-	return errors.Join(err, f.Close())
+	at := strings.Index(string(old), "\n## ")
+	if at < 0 {
+		at = len(old)
+	}
+	if err := os.WriteFile(file+".new", slices.Concat(old[:at], []byte(section), old[at:]), 0o666); err != nil {
+		return err
+	}
+	return os.Rename(file+".new", file)
 }
 
 // commit names the tree that was measured.

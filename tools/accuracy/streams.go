@@ -150,7 +150,7 @@ func (b *bench) streams(ctx context.Context, w io.Writer, o options) error {
 		text := streamMarkdown(b.what, t, results)
 		fmt.Fprint(w, text)
 		if o.record != "" {
-			if err := appendText(o.record, text); err != nil {
+			if err := putAbove(o.record, text); err != nil {
 				return err
 			}
 		}

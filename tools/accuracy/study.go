@@ -107,7 +107,7 @@ func (s *study) perform(ctx context.Context, b *bench, w io.Writer, tasks []task
 	text := s.markdown(b.what, compared)
 	fmt.Fprint(w, text)
 	if o.record != "" {
-		if err := appendText(o.record, text); err != nil {
+		if err := putAbove(o.record, text); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,6 @@
 // Bench holds gnnstore's speed against the obvious alternatives, measured in the same run, in
 // turns: A, B, A, B, so that whatever else the machine does falls on both. It prints Markdown for
-// tools/RESULTS.md.
+// tools/results.
 //
 //	go run ./tools/bench kernels [-python PATH] [-rounds 7]
 //	go run ./tools/bench step    -python PATH [-data DIR | -dataset FILE.gnn] [-rounds 7] [-batches 20]

@@ -12,7 +12,7 @@
 // 512 MiB; mag240m ingests that layout; peer builds 10 million nodes and 160 million edges beside
 // what NumPy and SciPy users do; train, which is no default, trains on papers100M's shape with 8
 // GiB. It needs root for the cgroup, and says so when it goes on without. Results go to
-// tools/RESULTS.md by hand.
+// tools/results by hand.
 package main
 
 import (

@@ -34,7 +34,7 @@
 // The criterion matters where embeddings grow old. On Amazon Computers with TStale of 200 steps,
 // two and a half epochs, random numbers in the place of the norms lose 1.0 points more at a PGrad
 // of 0.9, and 0.35 at 0.5. With the default TStale, a fifth of an epoch, they lose no more, by four
-// seeds. tools/RESULTS.md has the table.
+// seeds. tools/results/history.md has the table.
 //
 // # Slots
 //

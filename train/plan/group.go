@@ -24,7 +24,7 @@ func (p *Planner) fitsAhead(held, more int64) bool {
 
 // The first group of a range has this part of a window, and so many steps at least; each of the
 // following has twice as many as the one before. With windows of 40 steps the first step came after
-// 10 s, and after 4 s by this; tools/RESULTS.md, learnt rows.
+// 10 s, and after 4 s by this; tools/results/out-of-core.md, learnt rows.
 const (
 	rampParts = 8
 	rampSteps = 8

@@ -85,7 +85,7 @@ func choose[T comparable](s *settling, key string, into *T, value T) {
 
 // small chooses settings for few labelled nodes, which a network learns by heart. By validation
 // with one seed each, none of five other settings was better on Amazon Computers with 20 nodes a
-// class, and one was level on Chameleon; see tools/RESULTS.md.
+// class, and one was level on Chameleon; see tools/results/accuracy.md.
 func (s *settling) small(of Size) {
 	s.because("%d labelled training nodes are few", of.Examples)
 	choose(s, "lr", &s.LR, 0.01)
@@ -105,7 +105,7 @@ func (s *settling) small(of Size) {
 // is. They come from R-GCN's paper (Schlichtkrull et al. 2018, section 5.1). The paper also uses
 // basis matrices; a run does not choose those. With a fifth of the training nodes of MUTAG and AIFB
 // held out, 500 updates with the other defaults gave R-GCN no better accuracy than these 50; see
-// tools/RESULTS.md.
+// tools/results/accuracy.md.
 func (s *settling) smallTyped(of Size) {
 	s.because("%d labelled training nodes are few, and there are no features", of.Examples)
 	choose(s, "lr", &s.LR, 0.01)
@@ -123,8 +123,8 @@ func (s *settling) smallTyped(of Size) {
 // products tell little more than degrees: on ogbl-ddi dot reaches Hits@20 of 0. An MLP on
 // element-wise products tells nodes apart. Validation of ogbl-ddi reached 37 % with LayerNorm, at a
 // rate of 0.003 and without dropout, and 51 % without LayerNorm, at 0.005 and with dropout; see
-// tools/RESULTS.md. A step reads the rows of all nodes, however few links it has; so batches are
-// large.
+// tools/results/accuracy.md. A step reads the rows of all nodes, however few links it has; so
+// batches are large.
 func (s *settling) dense(of Size) {
 	s.because("%d links of %d nodes, whose rows are learnt, are dense", of.Examples, of.Nodes)
 	if s.Left["decoder"] {
@@ -139,7 +139,7 @@ func (s *settling) dense(of Size) {
 // network cannot score a link above a bound, and the more links there are the lower the bound is.
 // Then the highest scores do not tell links from other pairs. On ogbl-ddi 12 % of all pairs are
 // links, and filtered negatives raise Hits@20 of validation from 4 to 19 % after 251 steps; see
-// tools/RESULTS.md.
+// tools/results/accuracy.md.
 func (s *settling) negatives(of Size) {
 	if !s.Links() || of.Relations != 1 || float64(of.Examples) < denseShare*of.Pairs {
 		return
