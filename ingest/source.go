@@ -47,6 +47,9 @@ type Source interface {
 	Labels(ctx context.Context, label int, emit func(LabelChunk) error) error
 	// Split streams one part of Schema.Splits[split].
 	Split(ctx context.Context, split int, part Part, emit func(IDChunk) error) error
+	// Extras returns what this source has beside that. Its functions are sections like the others,
+	// unless Extras says otherwise.
+	Extras() Extras
 	Close() error
 }
 
@@ -103,7 +106,7 @@ type NodeType struct {
 	// Gathered says that there is no list of the nodes: they are those that edges name. Such a type
 	// has no tables and no labels from the source, since nobody knows its rows beforehand.
 	Gathered bool
-	// Columns are numbers of the nodes that a [NodeColumner] gives: years, say. They are of types
+	// Columns are numbers of the nodes that Extras.NodeColumn gives: years, say. They are of types
 	// with RowIDs, and edges are split by them; the dataset has none.
 	Columns []string
 }
@@ -117,7 +120,7 @@ type Relation struct {
 	// Parted says that the source holds edges out, for link prediction: its chunks say of each edge
 	// which part it is in.
 	Parted bool
-	// Held says that the source, an [EdgeHolder], has held-out edges apart from those of Edges, and
+	// Held says that the source, by Extras, has held-out edges apart from those of Edges, and
 	// what it has with them.
 	Held *Held
 	// Stream says that these are no edges but events in time. The dataset has a stream of the
@@ -135,10 +138,10 @@ type Stream struct {
 	// class more than the largest label.
 	Classes    int
 	ClassNames []string
-	// Negatives says that the source, a [NegativeGiver], has destinations that events to validate
+	// Negatives says that the source, by Extras, has destinations that events to validate
 	// and to test on are ranked among.
 	Negatives bool
-	// NodeLabels says that the source, a [NodeLabeller], has classes of nodes at times of their
+	// NodeLabels says that the source, by Extras, has classes of nodes at times of their
 	// own.
 	NodeLabels bool
 	// About is what a plan goes by where numbers are known once the sections are read.
@@ -275,24 +278,42 @@ type IDChunk struct {
 // Len is the number of ids.
 func (c *IDChunk) Len() int { return max(len(c.IDs), c.Texts.Len()) }
 
-// RowMaker is a Source that gives feature rows in any order, as a generator can. A builder that
-// renumbers nodes then writes the table once and need not sort it.
-type RowMaker interface {
-	Source
-	// RowsAt fills dst with the feature rows of nodes rows, len(dst)/len(rows) = Dim values each.
-	// It is safe for concurrent use. It says false for a table that only Rows can read.
-	RowsAt(table int, rows []uint32, dst []float32) bool
-}
-
-// EdgeHolder is a Source that has held-out edges of relations by themselves: see Relation.Held.
-// part is Valid or Test.
-type EdgeHolder interface {
-	Source
-	// HeldEdges streams the held-out edges of Schema.Relations[relation].
-	HeldEdges(ctx context.Context, relation int, part Part, emit func(HeldChunk) error) error
+// Extras are what only some sources have. A function that is nil is one that a source does not
+// have.
+type Extras struct {
+	// RowsAt fills dst with the feature rows of nodes rows in any order, len(dst)/len(rows) = Dim
+	// values each, as a generator can. A builder that renumbers nodes then writes the table once
+	// and need not sort it. It is safe for concurrent use. It returns false for a table that only
+	// Rows can read.
+	RowsAt func(table int, rows []uint32, dst []float32) bool
+	// HeldEdges streams the held-out edges of Schema.Relations[relation], which has some by
+	// themselves: see Relation.Held. part is Valid or Test.
+	HeldEdges func(ctx context.Context, relation int, part Part, emit func(HeldChunk) error) error
 	// HeldPool streams the pairs that are no edges, where there are some: chunks without negatives
-	// and values.
-	HeldPool(ctx context.Context, relation int, part Part, emit func(HeldChunk) error) error
+	// and values. It comes with HeldEdges.
+	HeldPool func(ctx context.Context, relation int, part Part, emit func(HeldChunk) error) error
+	// Negatives streams the negatives of Schema.Relations[relation]: see Stream.Negatives. The rows
+	// of both its types are known beforehand.
+	Negatives func(ctx context.Context, relation int, emit func(NegativeChunk) error) error
+	// NodeLabels streams the classes of nodes in Schema.Relations[relation]: see Stream.NodeLabels.
+	// The rows of the sources' type are known beforehand.
+	NodeLabels func(ctx context.Context, relation int, emit func(NodeLabelChunk) error) error
+	// NodeColumn streams one of NodeType.Columns from row 0 on.
+	NodeColumn func(ctx context.Context, nodeType int, column string, emit func(values []float32) error) error
+	// UnfilledRows streams rows as Rows does, with NaN for the numbers of a missing cell, which
+	// Rows fills.
+	UnfilledRows func(ctx context.Context, table int, emit func(RowChunk) error) error
+	// Describe describes the columns of tables. It is called after Schema.
+	Describe func() Description
+	// MissingRows returns the number of nodes without features, whose rows are zeros, in a table
+	// that Rows has streamed.
+	MissingRows func(table int) int64
+	// Remarks returns what a source has to say about what it read, a sentence each. They are
+	// complete once the sections are read.
+	Remarks func() []string
+	// BadRows returns the number of rows skipped so far, since they could not be read, and the
+	// error of the first. A row counts once, however often it is read.
+	BadRows func() (n int64, first error)
 }
 
 // HeldChunk holds edges Src[i]→Dst[i], rows of negatives as long as Held says, and values as an
@@ -302,14 +323,6 @@ type HeldChunk struct {
 	Src, Dst                   []int64
 	SrcNegatives, DstNegatives []int64
 	Values                     [][]uint64
-}
-
-// NegativeGiver is a Source of streams with Negatives.
-type NegativeGiver interface {
-	Source
-	// Negatives streams those of Schema.Relations[relation], which is a stream between types whose
-	// rows are known beforehand.
-	Negatives(ctx context.Context, relation int, emit func(NegativeChunk) error) error
 }
 
 // NegativeChunk holds lists of destinations, in any order of events. List i is of all events from
@@ -323,14 +336,6 @@ type NegativeChunk struct {
 	Nodes    []int64
 }
 
-// NodeLabeller is a Source of streams with NodeLabels.
-type NodeLabeller interface {
-	Source
-	// NodeLabels streams those of Schema.Relations[relation], a stream whose type of sources has
-	// rows that are known beforehand.
-	NodeLabels(ctx context.Context, relation int, emit func(NodeLabelChunk) error) error
-}
-
 // NodeLabelChunk holds classes from 0 on of nodes by their rows, at times, in any order, and the
 // part of each.
 type NodeLabelChunk struct {
@@ -341,46 +346,10 @@ type NodeLabelChunk struct {
 	Parts   []Part
 }
 
-// NodeColumner is a Source with NodeType.Columns.
-type NodeColumner interface {
-	Source
-	// NodeColumn streams a column of a node type from row 0 on.
-	NodeColumn(ctx context.Context, nodeType int, column string, emit func(values []float32) error) error
-}
-
-// Describer is a Source that can describe the columns of its tables.
-type Describer interface {
-	Source
-	// Build calls Describe after Schema.
-	Describe() Description
-}
-
 // Description has the source's names of its columns, in the order of the Schema. Each list may stop
 // early: the columns behind its end have no description.
 type Description struct {
 	Tables    [][]store.Encoding // widths add up to the table's Dim; nil: columns without names
 	Labels    []string           // columns or arrays
 	Relations [][]string         // of the Columns of each
-}
-
-// Sparse is a Source whose features may be missing for some nodes. These have rows of zeros.
-type Sparse interface {
-	Source
-	// MissingRows is the number of such nodes in a table, once Rows has streamed it.
-	MissingRows(table int) int64
-}
-
-// Remarker is a Source that may make remarks on what it read.
-type Remarker interface {
-	Source
-	// Remarks are a sentence each, and complete once the sections are read.
-	Remarks() []string
-}
-
-// Tolerant is a Source that may skip rows that it cannot read, if its options allow it.
-type Tolerant interface {
-	Source
-	// BadRows is the number of rows skipped so far, and the error of the first. A row counts once,
-	// however often it is read.
-	BadRows() (n int64, first error)
 }

@@ -417,6 +417,11 @@ func (e *edges) weightElem() store.Elem {
 	return store.I64
 }
 
+// Extras implements [ingest.Source].
+func (s *Source) Extras() ingest.Extras {
+	return ingest.Extras{Describe: s.Describe}
+}
+
 // Schema reads the edges through on its first call when nothing else says how many nodes there are,
 // and labels that are text or matrices.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {

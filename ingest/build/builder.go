@@ -152,13 +152,13 @@ func Build(ctx context.Context, src ingest.Source, out string, o Options) (_ *Re
 			return nil, err
 		}
 	}
-	if t, ok := src.(ingest.Tolerant); ok {
-		if n, first := t.BadRows(); n > 0 {
+	if bad := b.extras.BadRows; bad != nil {
+		if n, first := bad(); n > 0 {
 			b.note("%d rows could not be read and were passed over, the first of them: %v", n, first)
 		}
 	}
-	if r, ok := src.(ingest.Remarker); ok {
-		for _, remark := range r.Remarks() {
+	if remarks := b.extras.Remarks; remarks != nil {
+		for _, remark := range remarks() {
 			b.note("%s", remark)
 		}
 	}
@@ -196,6 +196,7 @@ func (e oneLine) Unwrap() error { return e.error }
 type builder struct {
 	plan
 	src    ingest.Source
+	extras ingest.Extras // of src
 	out    string
 	w      *store.Writer
 	meter  meter
@@ -291,6 +292,7 @@ func (b *builder) typeOf(name string) *nodes {
 // readSchema reads the form of the graph and refuses what cannot be built, before anything large is
 // read.
 func (b *builder) readSchema(ctx context.Context) error {
+	b.extras = b.src.Extras()
 	given, err := b.src.Schema(ctx)
 	if err != nil {
 		return err

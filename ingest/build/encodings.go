@@ -56,8 +56,8 @@ func (b *builder) encodings() *store.Encodings {
 
 // described returns the source's names of its columns.
 func (b *builder) described() ingest.Description {
-	if d, ok := b.src.(ingest.Describer); ok {
-		return d.Describe()
+	if b.extras.Describe != nil {
+		return b.extras.Describe()
 	}
 	return ingest.Description{}
 }

@@ -14,7 +14,7 @@ import (
 // writeHeldEdges writes the held-out edges of relation i that the source has by themselves, in its
 // order, which negatives follow.
 func (b *builder) writeHeldEdges(ctx context.Context, i int) error {
-	f, src := b.form(i), b.src.(ingest.EdgeHolder)
+	f, src := b.form(i), b.extras
 	if rel := &b.state.Relations[i]; rel.ReverseOf != "" {
 		return fmt.Errorf("--reverse: relation %s has the edges of %s the other way round, and a split of its own in the source; leave --reverse out", f.Key(), rel.ReverseOf)
 	}

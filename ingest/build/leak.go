@@ -29,13 +29,6 @@ const (
 	leakChance  = 1e-12   // of a match by accident
 )
 
-// Unfiller is a Source that fills in missing features.
-type Unfiller interface {
-	ingest.Source
-	// UnfilledRows streams the rows as Rows does, with NaN for the numbers of a missing cell.
-	UnfilledRows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error
-}
-
 // learnt is a label of the nodes, or events, that a table has rows of.
 type learnt struct {
 	name    string // for messages
@@ -50,7 +43,7 @@ type learnt struct {
 
 // findLeaks checks each label against the tables of the same nodes or events.
 func (b *builder) findLeaks(ctx context.Context) error {
-	if maker, ok := b.src.(ingest.RowMaker); ok && maker.RowsAt(0, nil, nil) {
+	if at := b.extras.RowsAt; at != nil && at(0, nil, nil) {
 		return nil // rows are made by a formula
 	}
 	known, said := map[string]bool{}, b.described()
@@ -291,8 +284,8 @@ func firstLabels(ctx context.Context, l learnt) (first []int32, all bool, err er
 // returns their file.
 func (b *builder) eachRow(ctx context.Context, table, dim int, visit func(at int64, row []float32) error) (file string, err error) {
 	read := b.src.Rows
-	if u, ok := b.src.(Unfiller); ok {
-		read = u.UnfilledRows
+	if b.extras.UnfilledRows != nil {
+		read = b.extras.UnfilledRows
 	}
 	err = read(ctx, table, func(c ingest.RowChunk) error {
 		file = c.File

@@ -21,6 +21,10 @@ type telling struct {
 	read    int // rows, by those who want gaps
 }
 
+func (s *telling) Extras() ingest.Extras {
+	return ingest.Extras{Describe: s.Describe, UnfilledRows: s.UnfilledRows}
+}
+
 func (s *telling) Describe() ingest.Description {
 	return ingest.Description{Tables: [][]store.Encoding{s.columns}}
 }

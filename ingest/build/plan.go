@@ -379,13 +379,12 @@ func (f *forecaster) tables(nodes, edges, stored []int64) {
 	table := func(t ingest.Table, rows int64, made bool) {
 		size := rows*b.rowBytes(t.Dim) + sectionOverhead
 		seconds := float64(rows*int64(t.Dim)) / rateValues
-		maker, ok := b.src.(ingest.RowMaker)
 		name := "features " + ownerOf(t) + "/" + t.Name
 		width := int64(t.Dim*b.elem().Size()) + 4
 		k := b.streamOf(t.Relation)
 		sorted := k >= 0 && b.state.Relations[k].Read && !b.state.Relations[k].inOrder()
 		placed := !sorted && (t.Relation != "" || b.Order == OrderOriginal || extsort.PlacerFits(rows, t.Dim*b.elem().Size(), b.room()/2) ||
-			ok && !made && maker.RowsAt(f.tableIndex(t), nil, nil))
+			b.extras.RowsAt != nil && !made && b.extras.RowsAt(f.tableIndex(t), nil, nil))
 		switch {
 		case made:
 			f.pass("make "+name, rows, "rows", seconds+embed, 0, 0, size)
@@ -523,7 +522,7 @@ func (b *builder) nodeBytes(nodes []int64) int64 {
 			made = max(made, each*size(i))
 		}
 	}
-	if _, ok := b.src.(ingest.RowMaker); ok {
+	if b.extras.RowsAt != nil {
 		made = each * largest
 	}
 	for _, i := range b.splitTypes() {

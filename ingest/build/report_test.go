@@ -59,6 +59,10 @@ func TestReportKeys(t *testing.T) {
 // sparse has no rows of features for two nodes, and something to say.
 type sparse struct{ *fake }
 
+func (s sparse) Extras() ingest.Extras {
+	return ingest.Extras{MissingRows: s.MissingRows, Remarks: s.Remarks}
+}
+
 func (sparse) MissingRows(int) int64 { return 2 }
 func (sparse) Remarks() []string     { return []string{"taken as it is"} }
 

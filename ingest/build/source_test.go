@@ -26,6 +26,8 @@ type fake struct {
 	firstOff int64                               // added to every Place.First
 }
 
+func (*fake) Extras() ingest.Extras { return ingest.Extras{} }
+
 func (f *fake) Schema(context.Context) (*ingest.Schema, error) {
 	if f.gone != nil {
 		return nil, f.gone

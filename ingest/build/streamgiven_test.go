@@ -21,6 +21,10 @@ type giver struct {
 	labels ingest.NodeLabelChunk
 }
 
+func (g *giver) Extras() ingest.Extras {
+	return ingest.Extras{Negatives: g.Negatives, NodeLabels: g.NodeLabels}
+}
+
 func (g *giver) Negatives(_ context.Context, _ int, emit func(ingest.NegativeChunk) error) error {
 	return emit(g.lists)
 }
@@ -161,6 +165,8 @@ type cancelled struct {
 	*giver
 	cancel func()
 }
+
+func (c *cancelled) Extras() ingest.Extras { return ingest.Extras{Negatives: c.Negatives} }
 
 func (c *cancelled) Negatives(ctx context.Context, relation int, emit func(ingest.NegativeChunk) error) error {
 	c.cancel()

@@ -80,8 +80,7 @@ func (w *streamWriter) writeNodeLabels(ctx context.Context, i int) error {
 // readNodeLabels makes a log of the source's labels.
 func (w *streamWriter) readNodeLabels(ctx context.Context, i int) (logs []extsort.Bucket, count int64, err error) {
 	b, f := w.b, &w.form
-	src, ok := b.src.(ingest.NodeLabeller)
-	if !ok {
+	if b.extras.NodeLabels == nil {
 		return nil, 0, fmt.Errorf("stream %s: its labels of nodes cannot be read; this is a fault of the reader, please report it", f.Name)
 	}
 	out, err := b.area.NewWriter(fmt.Sprintf("said-%d", i), 1, extsort.MinBlock)
@@ -90,7 +89,7 @@ func (w *streamWriter) readNodeLabels(ctx context.Context, i int) (logs []extsor
 	}
 	to, record := out.NewAppender(), make(said, saidBytes)
 	var at origin
-	err = src.NodeLabels(ctx, i, func(c ingest.NodeLabelChunk) error {
+	err = b.extras.NodeLabels(ctx, i, func(c ingest.NodeLabelChunk) error {
 		if err := at.follow(ctx, c.Place, len(c.Nodes)); err != nil {
 			return err
 		}

@@ -122,8 +122,7 @@ func (w *streamWriter) writeNegatives(ctx context.Context, i int, held []extsort
 // readNegatives reads the source's lists: a log of their records, and one of their nodes.
 func (w *streamWriter) readNegatives(ctx context.Context, i int) (lists, negatives []extsort.Bucket, err error) {
 	b, f := w.b, &w.form
-	src, ok := b.src.(ingest.NegativeGiver)
-	if !ok {
+	if b.extras.Negatives == nil {
 		return nil, nil, fmt.Errorf("stream %s: its negatives cannot be read; this is a fault of the reader, please report it", f.Name)
 	}
 	listWriter, err := b.area.NewWriter(fmt.Sprintf("lists-%d", i), 1, extsort.MinBlock)
@@ -139,7 +138,7 @@ func (w *streamWriter) readNegatives(ctx context.Context, i int) (lists, negativ
 	own, firstOwn := 0, ""
 	record, list, end := make(keyed, keyedBytes), []byte(nil), uint64(0)
 	var at origin
-	err = src.Negatives(ctx, i, func(c ingest.NegativeChunk) error {
+	err = b.extras.Negatives(ctx, i, func(c ingest.NegativeChunk) error {
 		if err := at.follow(ctx, c.Place, len(c.Src)); err != nil {
 			return err
 		}

@@ -89,10 +89,10 @@ func (b *builder) writeTable(ctx context.Context, i int, t ingest.Table) error {
 	if t.Relation == "" {
 		stored = b.typeOf(t.NodeType).storedIDs()
 	}
-	maker, made := b.src.(ingest.RowMaker)
-	if made && t.Relation == "" && maker.RowsAt(i, nil, nil) {
+	rowsAt := b.extras.RowsAt
+	if rowsAt != nil && t.Relation == "" && rowsAt(i, nil, nil) {
 		return b.pass(ctx, "write "+name, rows, "rows", func() error {
-			return b.makeTable(ctx, t, false, func(rows []uint32, dst []float32) { maker.RowsAt(i, rows, dst) })
+			return b.makeTable(ctx, t, false, func(rows []uint32, dst []float32) { rowsAt(i, rows, dst) })
 		})
 	}
 	width := t.Dim * b.elem().Size()
@@ -274,8 +274,8 @@ func (w *tableWriter) read(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
-	if s, ok := w.b.src.(ingest.Sparse); ok {
-		w.rep.Missing = s.MissingRows(i)
+	if missing := w.b.extras.MissingRows; missing != nil {
+		w.rep.Missing = missing(i)
 	}
 	return w.check()
 }

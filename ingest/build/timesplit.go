@@ -46,7 +46,7 @@ func (b *builder) readSourceTimes(ctx context.Context, i int, split *edgeSplit, 
 	b.meter.begin("read "+column+" of "+n.name, int64(n.count), "nodes")
 	defer b.meter.end()
 	keys, row := split.times.Uint32s(), 0
-	err = b.src.(ingest.NodeColumner).NodeColumn(ctx, n.number, column, func(values []float32) error {
+	err = b.extras.NodeColumn(ctx, n.number, column, func(values []float32) error {
 		if row+len(values) > n.count {
 			return fmt.Errorf("column %s of node type %s: more values than its %d nodes; this is a fault of the reader, please report it", column, n.name, n.count)
 		}

@@ -41,11 +41,7 @@ type Source struct {
 	schema   *ingest.Schema // nil until the first call of Schema
 }
 
-var (
-	_ ingest.Tolerant = (*Source)(nil)
-	_ ingest.Remarker = (*Source)(nil)
-	_ ingest.Sparse   = (*Source)(nil)
-)
+var _ ingest.Source = (*Source)(nil)
 
 // Open reads the first rows of an edge list, a file or a folder of them, and of what the Options
 // name.
@@ -154,6 +150,11 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 		return nil
 	}
 	return sample.sure(r.table, s.o.Header, s.namesEnds(r.table))
+}
+
+// Extras implements [ingest.Source].
+func (s *Source) Extras() ingest.Extras {
+	return ingest.Extras{Describe: s.Describe, MissingRows: s.MissingRows, Remarks: s.Remarks, BadRows: s.BadRows}
 }
 
 // Schema reads the table of nodes and the map of features through on its first call, where there

@@ -98,5 +98,3 @@ func (s *Source) NodeLabels(ctx context.Context, _ int, emit func(ingest.NodeLab
 		return emit(ingest.NodeLabelChunk{Place: c.Place, Nodes: c.Src, Times: times, Classes: c.Dst, Parts: c.Parts})
 	})
 }
-
-var _ ingest.NodeLabeller = (*Source)(nil)

@@ -143,6 +143,13 @@ func (s *Source) matrix(o Options, dir, name string, skip int64) (*matrix, error
 	return nil, nil
 }
 
+// Extras implements [ingest.Source].
+func (s *Source) Extras() ingest.Extras {
+	e := s.Source.Extras()
+	e.MissingRows, e.NodeLabels = s.MissingRows, s.NodeLabels
+	return e
+}
+
 // Schema is that of the list, and of the features beside it.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if s.schema != nil {
@@ -198,8 +205,3 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 
 // MissingRows are none: a matrix has a row for each.
 func (s *Source) MissingRows(int) int64 { return 0 }
-
-var (
-	_ ingest.Remarker = (*Source)(nil)
-	_ ingest.Sparse   = (*Source)(nil)
-)

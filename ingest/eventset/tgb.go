@@ -138,6 +138,13 @@ func jodie(header string) bool {
 	return len(cells) > 3 && strings.TrimSpace(cells[0]) == "user_id" && strings.TrimSpace(cells[1]) == "item_id"
 }
 
+// Extras implements [ingest.Source].
+func (t *TGB) Extras() ingest.Extras {
+	e := t.Source.Extras()
+	e.Remarks, e.Negatives = t.Remarks, t.Negatives
+	return e
+}
+
 // Schema is that of the table, with all nodes known by their numbers.
 func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if t.schema != nil {
@@ -435,9 +442,3 @@ func (t *TGB) Remarks() []string {
 	}
 	return remarks
 }
-
-var (
-	_ ingest.Remarker      = (*TGB)(nil)
-	_ ingest.NegativeGiver = (*TGB)(nil)
-	_ ingest.Tolerant      = (*TGB)(nil)
-)

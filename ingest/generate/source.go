@@ -29,7 +29,7 @@ type Source struct {
 	years     uint64    // key
 }
 
-var _ ingest.RowMaker = (*Source)(nil)
+var _ ingest.Source = (*Source)(nil)
 
 // Open prepares a kind of graph.
 func Open(kind string, o Options) (*Source, error) {
@@ -100,6 +100,11 @@ func (s *shape) identity() string {
 		text += fmt.Sprintf(" %s %d", r.name, r.edges)
 	}
 	return text
+}
+
+// Extras implements [ingest.Source].
+func (g *Source) Extras() ingest.Extras {
+	return ingest.Extras{RowsAt: g.RowsAt}
 }
 
 // Schema is what was asked for.

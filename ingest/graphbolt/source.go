@@ -27,7 +27,7 @@ type Source struct {
 	memory    int64         // of the ingest
 }
 
-var _ ingest.EdgeHolder = (*Source)(nil)
+var _ ingest.Source = (*Source)(nil)
 
 // Options say how to read the dataset. The zero value works.
 type Options struct {
@@ -287,6 +287,11 @@ func (s *Source) addColumn(at int, name string, a *array) bool {
 	r.Columns = append(r.Columns, ingest.EdgeColumn{Name: name, Elem: c.elem})
 	s.relations[at].columns = append(s.relations[at].columns, c)
 	return true
+}
+
+// Extras implements [ingest.Source].
+func (s *Source) Extras() ingest.Extras {
+	return ingest.Extras{HeldEdges: s.HeldEdges, HeldPool: s.HeldPool}
 }
 
 // Schema is what Open found.

@@ -185,6 +185,9 @@ func (s *Source) findLabels() error {
 	return nil
 }
 
+// Extras implements [ingest.Source]: there are none.
+func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
+
 // Schema reads the values of the adjacency through on its first call, if there are any: explicit
 // zeros are no edges.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {

@@ -106,6 +106,9 @@ func (s *Source) Close() error {
 	return s.archive.Close()
 }
 
+// Extras implements [ingest.Source]: there are none.
+func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
+
 // Schema reads nodes, links and labels through on its first call.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if s.schema == nil {

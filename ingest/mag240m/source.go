@@ -59,6 +59,9 @@ func (o Options) Open(path string) (*Source, error) {
 	return s, nil
 }
 
+// Extras implements [ingest.Source]: there are none.
+func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
+
 // Schema is what Open found.
 func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
 	schema := s.schema

@@ -211,6 +211,9 @@ func (s *Source) passOver(key, why string) error {
 	return nil
 }
 
+// Extras implements [ingest.Source]: there are none.
+func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
+
 // Schema reads adj_data through on its first call, if there is one: see the package comment. So it
 // does with labels of text.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {

@@ -78,8 +78,7 @@ type labels struct {
 }
 
 var (
-	_ ingest.EdgeHolder   = (*Source)(nil)
-	_ ingest.NodeColumner = (*Source)(nil)
+	_ ingest.Source = (*Source)(nil)
 )
 
 // Open reads the counts and the first rows of a dataset: the folder "ogbn_arxiv" or "arxiv", the
@@ -130,6 +129,11 @@ func (o Options) open(d *folder) (_ *Source, err error) {
 	}
 	s.schema.Identity = fmt.Sprintf("ogb, reverses %v\n%s", s.reverse, files) // columns of years are in the widths of tables
 	return s, nil
+}
+
+// Extras implements [ingest.Source].
+func (s *Source) Extras() ingest.Extras {
+	return ingest.Extras{HeldEdges: s.HeldEdges, HeldPool: s.HeldPool, NodeColumn: s.NodeColumn}
 }
 
 // Schema is what Open found.

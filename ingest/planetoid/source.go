@@ -235,6 +235,9 @@ func describe(v any) string {
 	return pickle.Kind(v)
 }
 
+// Extras implements [ingest.Source]: there are none.
+func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
+
 // Schema is what Open found.
 func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
 	schema := s.schema

@@ -270,8 +270,8 @@ func (c *conformance) checkLabels() error {
 // checkRowMaker compares rows that are asked for with those that are streamed.
 func (c *conformance) checkRowMaker() error {
 	return c.with(func(src ingest.Source, _ *ingest.Schema) error {
-		maker, ok := src.(ingest.RowMaker)
-		if !ok {
+		rowsAt := src.Extras().RowsAt
+		if rowsAt == nil {
 			return nil
 		}
 		return c.each(features, func(s *section, r *rows) error {
@@ -286,7 +286,7 @@ func (c *conformance) checkRowMaker() error {
 			for range readers {
 				go func() {
 					got := make([]float32, len(want))
-					wrong <- maker.RowsAt(s.index, ids, got) && !slices.Equal(got, want)
+					wrong <- rowsAt(s.index, ids, got) && !slices.Equal(got, want)
 				}()
 			}
 			for range readers {
@@ -302,8 +302,8 @@ func (c *conformance) checkRowMaker() error {
 // checkSparse compares the number of missing rows with that of rows of zeros.
 func (c *conformance) checkSparse() error {
 	return c.with(func(src ingest.Source, _ *ingest.Schema) error {
-		sparse, ok := src.(ingest.Sparse)
-		if !ok {
+		missing := src.Extras().MissingRows
+		if missing == nil {
 			return nil
 		}
 		for i, s := range c.sections {
@@ -320,7 +320,7 @@ func (c *conformance) checkSparse() error {
 				if err := c.reads(src, i, "read for its missing rows"); err != nil {
 					return err
 				}
-				if n := sparse.MissingRows(s.index); n < 0 || n > zeros {
+				if n := missing(s.index); n < 0 || n > zeros {
 					return &Fault{s.name, fmt.Sprintf("%d rows are missing, and %d are zeros", n, zeros)}
 				}
 			}
@@ -332,8 +332,7 @@ func (c *conformance) checkSparse() error {
 // checkReports reads all sections, twice: bad rows and remarks must be the same after each time.
 func (c *conformance) checkReports() error {
 	return c.with(func(src ingest.Source, _ *ingest.Schema) error {
-		tolerant, _ := src.(ingest.Tolerant)
-		remarker, _ := src.(ingest.Remarker)
+		extras := src.Extras()
 		var bad int64
 		var remarks []string
 		for again := range 2 {
@@ -342,15 +341,15 @@ func (c *conformance) checkReports() error {
 					return err
 				}
 			}
-			if tolerant != nil {
-				n, first := tolerant.BadRows()
+			if extras.BadRows != nil {
+				n, first := extras.BadRows()
 				if (n > 0) != (first != nil) || again > 0 && n != bad {
 					return &Fault{"bad rows", fmt.Sprintf("%d, %v; and first there were %d", n, first, bad)}
 				}
 				bad = n
 			}
-			if remarker != nil {
-				said := remarker.Remarks()
+			if extras.Remarks != nil {
+				said := extras.Remarks()
 				if again > 0 && !slices.Equal(said, remarks) || slices.Contains(said, "") {
 					return &Fault{"remarks", fmt.Sprintf("%q; and first they were %q", said, remarks)}
 				}

@@ -156,6 +156,11 @@ func (m *memory) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk)
 		func(c *chunk) error { return emit(ingest.LabelChunk{Place: c.Place, Values: c.classes}) })
 }
 
+// Extras implements [ingest.Source].
+func (m *memory) Extras() ingest.Extras {
+	return ingest.Extras{RowsAt: m.RowsAt, MissingRows: m.MissingRows, Remarks: m.Remarks, BadRows: m.BadRows}
+}
+
 func (m *memory) RowsAt(table int, rows []uint32, dst []float32) bool {
 	dim := m.g.Schema.Tables[table].Dim
 	for i, row := range rows {

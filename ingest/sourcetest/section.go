@@ -132,9 +132,9 @@ func (s *section) stream(ctx context.Context, src ingest.Source, emit func(c *ch
 	}
 	switch s.kind {
 	case heldEdges, heldPool:
-		holder, ok := src.(ingest.EdgeHolder)
-		if !ok {
-			return &Fault{s.name, "it is no EdgeHolder"}
+		holder := src.Extras()
+		if holder.HeldEdges == nil || holder.HeldPool == nil {
+			return &Fault{s.name, "its Extras have no held-out edges"}
 		}
 		if s.kind == heldPool {
 			return holder.HeldPool(ctx, s.index, s.part, pairs)

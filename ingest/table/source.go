@@ -46,7 +46,7 @@ type tableOf struct {
 	index int // in the tables of these
 }
 
-var _ ingest.Tolerant = (*Source)(nil)
+var _ ingest.Source = (*Source)(nil)
 
 // Open reads a schema, and the beginnings of the files that it names.
 func Open(path string, o Options) (*Source, error) {
@@ -74,6 +74,11 @@ func Open(path string, o Options) (*Source, error) {
 		}
 	}
 	return s, nil
+}
+
+// Extras implements [ingest.Source].
+func (s *Source) Extras() ingest.Extras {
+	return ingest.Extras{Describe: s.Describe, UnfilledRows: s.UnfilledRows, BadRows: s.BadRows}
 }
 
 // Schema reads what must be known beforehand on its first call: the first rows of every entry, and

@@ -62,8 +62,8 @@ type Source struct {
 }
 
 var (
-	_ ingest.Source   = (*Source)(nil)
-	_ ingest.Remarker = (*Source)(nil)
+	_ ingest.Source = (*Source)(nil)
+	_ ingest.Source = (*Source)(nil)
 )
 
 // Open finds the files of a graph. They are read by the first call of Schema.
@@ -90,6 +90,11 @@ func (s *Source) Close() error { return nil }
 
 // Remarks are what Schema found.
 func (s *Source) Remarks() []string { return s.remarks }
+
+// Extras implements [ingest.Source].
+func (s *Source) Extras() ingest.Extras {
+	return ingest.Extras{Remarks: s.Remarks}
+}
 
 // Schema reads all triples on its first call.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {

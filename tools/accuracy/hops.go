@@ -74,6 +74,9 @@ func newHopRows(ctx context.Context, source ingest.Source, keep ...int) (*hopRow
 	}
 }
 
+// Extras implements [ingest.Source]: there are none, whatever the other source has.
+func (*hopRows) Extras() ingest.Extras { return ingest.Extras{} }
+
 func (h *hopRows) Schema(context.Context) (*ingest.Schema, error) {
 	schema := *h.schema
 	return &schema, nil
