@@ -13,7 +13,7 @@ import (
 // MaxCategory is the length of the longest text that is a class or category.
 const MaxCategory = 256
 
-// manyClasses is how many classes of text there may be that do not repeat.
+// manyClasses bounds the different texts of a label where more than half of the values differ.
 const manyClasses = 100
 
 // Category numbers the different values of a column, which are learnt in one reading and known in
@@ -71,8 +71,8 @@ func IntToken(n int64, buf []byte) Token {
 	return Token{Text: strconv.AppendInt(buf[:0], n, 10), Number: n, Integer: true}
 }
 
-// LabelText is what a cell says as a label or a category: nothing for NA, nan, null, None and
-// blanks, and true or false for these, however they are capitalised.
+// LabelText returns the text of a cell as a label or a category: nil for NA, nan, null, None and
+// blanks, and true or false for these words, however they are capitalised.
 func LabelText(cell []byte) []byte {
 	text := bytes.TrimSpace(cell)
 	switch string(text) {
@@ -144,7 +144,7 @@ func (c *Category) SettleLabel() error {
 	return nil
 }
 
-// Settle numbers what was learnt, integers by value and texts by their bytes, and says whether
+// Settle numbers the values learnt, integers by value and texts by their bytes, and reports whether
 // there was room.
 func (c *Category) Settle() (fits bool) {
 	if !c.many {

@@ -1,6 +1,6 @@
 package ingest
 
-// Progress says how far one stage of a build is.
+// Progress reports how far one stage of a build has come.
 type Progress struct {
 	Stage string // "read edges", "write topology", …
 	Done  int64

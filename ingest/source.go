@@ -6,27 +6,26 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Source is one raw graph where its owner left it. Schema comes first and says which sections there
-// are: node ids, edges, feature rows, labels and splits. Each section is a stream of chunks.
-// Sections are read one at a time, in any order. Each can be read again and then gives the same
-// rows, since a builder in bounded memory makes several passes. Another Source that is opened for
-// the same files gives the same rows as well. Package ingest/sourcetest tests what is promised
-// here.
+// Source is one raw graph where its owner left it. Call Schema first: it lists the sections of node
+// ids, edges, feature rows, labels and splits. Each section is a stream of chunks. Sections are
+// read one at a time, in any order. Each can be read again and then gives the same rows, since a
+// builder in bounded memory makes several passes. Another Source that is opened for the same files
+// gives the same rows as well. Package ingest/sourcetest tests what is promised here.
 //
 // The chunks of a section follow each other: the First of a chunk is the number of rows before it.
 // A chunk names its file and has one row or more. If it has more than one, its numbers take at most
-// [ChunkBytes], and its texts, less those of its last row, at most as much again; columns of edges
+// [ChunkBytes], and its texts, less those in its last row, at most as much again; columns of edges
 // come on top. Its slices are lent for the call of emit: the Source does not touch them during the
 // call, and emit may overwrite them. Where the Schema declares a number of nodes or edges, as many
 // come. A Source streams: it holds the chunk that it emits, and beside it only what its package
-// says.
+// documents.
 //
 // A section calls emit in the goroutine that reads it. An error from emit ends the section, which
 // returns it as it is and does not call emit again. Once ctx is done no chunk follows, and a
-// section that has chunks left ends with an error that wraps that of ctx. A section that ended
-// early can be read again, and Schema can be called again. When a section ends, so have its
-// goroutines, and its files are closed. Files that serve all sections are open until Close, which
-// may be called more than once and at any time between sections.
+// section that has chunks left ends with an error that wraps ctx's error. A section that ended
+// early can be read again, and Schema can be called again. When a section ends, its goroutines have
+// ended and its files are closed. Files that serve all sections are open until Close, which may be
+// called more than once and at any time between sections.
 //
 // Errors name file, place, reason and remedy in one line. A Source checks its own form (headers,
 // sizes, checksums, row counts against declared counts); ids and values are checked by build.Build,
@@ -34,7 +33,7 @@ import (
 //
 // One goroutine uses a Source at a time.
 type Source interface {
-	// Schema says what there is, from metadata where the format has it.
+	// Schema returns the form of the graph, from metadata where the format has it.
 	Schema(ctx context.Context) (*Schema, error)
 	// NodeIDs streams the original ids of a node type that has its own and is not Gathered, in row
 	// order.
@@ -47,7 +46,7 @@ type Source interface {
 	Labels(ctx context.Context, label int, emit func(LabelChunk) error) error
 	// Split streams one part of Schema.Splits[split].
 	Split(ctx context.Context, split int, part Part, emit func(IDChunk) error) error
-	// Extras returns what this source has beside that. Its functions are sections like the others,
+	// Extras returns the functions that only some sources have. They read sections like the others,
 	// unless Extras says otherwise.
 	Extras() Extras
 	Close() error
@@ -65,8 +64,8 @@ type Schema struct {
 	Tables    []Table
 	Labels    []Label
 	Splits    []Split
-	// Skipped lists what the source holds and this reader does not read, with the reason, a
-	// sentence each.
+	// Skipped lists data that the source holds and this reader does not read, a sentence each, with
+	// the reason.
 	Skipped []string
 	// Featureless: data of this kind have no features, so that none need be made.
 	Featureless bool
@@ -74,9 +73,9 @@ type Schema struct {
 	// what it looked for. "x.npz: no array of features (found emb); looked for x, feat". They are
 	// empty where there are features, or labels.
 	NoFeatures, NoLabels string
-	// BackWanted says that networks learn better from this kind of data with reverses, so Build
-	// adds them as with Options.Reverse. It does not with Options.OneWay, nor if links are held
-	// out: reverses would then be learnt too.
+	// BackWanted: networks learn better from this kind of data with reverses, so Build adds them as
+	// with Options.Reverse. It does not with Options.OneWay, nor if links are held out: reverses
+	// would then be learnt too.
 	BackWanted bool
 	// Identity is equal for equal contents. It has the parameters of a generated graph, or the
 	// names, sizes and times of files (see [Files]). A killed ingest resumes only when the identity
@@ -84,7 +83,7 @@ type Schema struct {
 	Identity string
 }
 
-// IDs is what the nodes of a type are called by: in NodeIDs, and at the ends of edges and in
+// IDs is the kind of ids that name the nodes of a type: in NodeIDs, at the ends of edges and in
 // splits.
 type IDs uint8
 
@@ -103,11 +102,11 @@ type NodeType struct {
 	Name  string
 	Count int64 // declared number; 0 or -1 when not known beforehand, but always known for RowIDs
 	IDs   IDs
-	// Gathered says that there is no list of the nodes: they are those that edges name. Such a type
-	// has no tables and no labels from the source, since nobody knows its rows beforehand.
+	// Gathered: the source has no list of the nodes, so they are the ids that edges name. Such a
+	// type has no tables and no labels from the source, since nobody knows its rows beforehand.
 	Gathered bool
-	// Columns are numbers of the nodes that Extras.NodeColumn gives: years, say. They are of types
-	// with RowIDs, and edges are split by them; the dataset has none.
+	// Columns names numbers of the nodes, years, say, that Extras.NodeColumn streams. Only types
+	// with RowIDs have them. Edges are split by them, and the dataset does not keep them.
 	Columns []string
 }
 
@@ -116,53 +115,51 @@ type Relation struct {
 	Src, Name, Dst string
 	Edges          int64        // declared number, -1 when not known beforehand
 	Columns        []EdgeColumn // kept beside the neighbours
-	Left           []string     // columns that the source has and its reader leaves behind; Skipped says how to keep them
-	// Parted says that the source holds edges out, for link prediction: its chunks say of each edge
-	// which part it is in.
+	Left           []string     // columns of the source that its reader leaves out; see Skipped
+	// Parted: the source holds edges out, for link prediction, and its chunks have the part of each
+	// edge.
 	Parted bool
-	// Held says that the source, by Extras, has held-out edges apart from those of Edges, and
-	// what it has with them.
+	// Held describes held-out edges that Extras.HeldEdges streams, apart from the edges of Edges.
+	// It is nil where there are none.
 	Held *Held
-	// Stream says that these are no edges but events in time. The dataset has a stream of the
-	// relation's name then, and no topology.
+	// Stream marks a relation of events in time instead of edges. The dataset then has a stream of
+	// the relation's name, and no topology.
 	Stream *Stream
 }
 
-// Stream is what is special about a relation that is a stream of events. Its Columns are their time
-// and, where Label is set, their label. Events may come in any order; those of one time follow each
-// other as they came.
+// Stream describes a relation that is a stream of events. The relation's Columns are their time
+// and, where Label is set, their label. Events may come in any order; events of one time follow
+// each other as they came.
 type Stream struct {
 	Time  string // F64, finite
 	Label string // I32: the class of the source from the event on, less than 0 where it is missing
-	// Classes and ClassNames are those of labels, as a Label has them; 0 and nil where there is one
-	// class more than the largest label.
+	// Classes and ClassNames describe labels as in Label; 0 and nil where there is one class more
+	// than the largest label.
 	Classes    int
 	ClassNames []string
-	// Negatives says that the source, by Extras, has destinations that events to validate
-	// and to test on are ranked among.
+	// Negatives: Extras.Negatives streams the destinations among which events to validate and to
+	// test on are ranked.
 	Negatives bool
-	// NodeLabels says that the source, by Extras, has classes of nodes at times of their
-	// own.
+	// NodeLabels: Extras.NodeLabels streams classes of nodes at times of their own.
 	NodeLabels bool
-	// About is what a plan goes by where numbers are known once the sections are read.
+	// About estimates, for a plan, numbers that are known only once the sections are read.
 	About About
 }
 
-// About is how much of a stream there is, more or less, judged by the sizes of files. 0 is not
-// known.
+// About estimates the size of a stream from the sizes of files. 0 is not known.
 type About struct {
 	Events     int64 // where Relation.Edges is not declared
-	Lists      int64 // of negatives, and
-	Negatives  int64 // the nodes in all of them
+	Lists      int64 // lists of negatives
+	Negatives  int64 // nodes in all of these lists
 	NodeLabels int64
 }
 
-// Held is what a source has with the held-out edges of a relation. Its ends are in types of RowIDs.
+// Held describes the held-out edges of a relation. Its ends are in types of RowIDs.
 type Held struct {
 	// SrcNegatives and DstNegatives are the numbers of nodes that take the place of each edge's
 	// source and destination in a ranking, by store.HeldPart; 0: none are given.
 	SrcNegatives, DstNegatives [2]int
-	Pool                       [2]bool      // pairs that are no edges are given
+	Pool                       [2]bool      // Extras.HeldPool streams pairs that are no edges
 	Columns                    []EdgeColumn // some of the relation's
 }
 
@@ -184,7 +181,7 @@ type Table struct {
 	Dim            int
 }
 
-// Label is what a model learns to predict about the nodes of NodeType.
+// Label is a quantity of the nodes of NodeType that a model learns to predict.
 type Label struct {
 	Name, NodeType string
 	Classes        int      // 0 when not known: then the different labels are numbered in ascending order
@@ -207,13 +204,13 @@ const (
 
 func (p Part) String() string { return [...]string{"train", "valid", "test"}[p] }
 
-// Place says where a chunk came from, for messages: row First+i of File is the chunk's i-th.
+// Place is the origin of a chunk, for messages: row First+i of File is the chunk's i-th.
 type Place struct {
 	File  string
 	First int64 // number of the chunk's first row in its section, from 0
 }
 
-// Texts are some texts one behind the other: the i-th ends before Bytes[Ends[i]].
+// Texts holds texts one behind the other: the i-th ends before Bytes[Ends[i]].
 type Texts struct {
 	Bytes []byte
 	Ends  []uint32
@@ -236,13 +233,13 @@ func (t *Texts) Append(text []byte) {
 	t.Ends = append(t.Ends, uint32(len(t.Bytes)))
 }
 
-// Reset makes it empty and keeps the memory.
+// Reset empties t and keeps its memory.
 func (t *Texts) Reset() { t.Bytes, t.Ends = t.Bytes[:0], t.Ends[:0] }
 
-// EdgeChunk holds edges Src[i]→Dst[i]; messages flow from Src to Dst. The ends in a node type of
-// TextIDs are in SrcTexts and DstTexts, and those of other types in Src and Dst. Values has, for
-// each column of the relation, the bits of each edge's value: math.Float32bits of an F32, the two's
-// complement of an I64.
+// EdgeChunk holds edges Src[i]→Dst[i]; messages flow from Src to Dst. Ends in a node type of
+// TextIDs are in SrcTexts and DstTexts, all others in Src and Dst. Values has, for each column of
+// the relation, the bits of each edge's value: math.Float32bits of an F32, the two's complement of
+// an I64.
 type EdgeChunk struct {
 	Place
 	Src, Dst           []int64
@@ -278,16 +275,15 @@ type IDChunk struct {
 // Len is the number of ids.
 func (c *IDChunk) Len() int { return max(len(c.IDs), c.Texts.Len()) }
 
-// Extras are what only some sources have. A function that is nil is one that a source does not
-// have.
+// Extras has the functions that only some sources have. The others leave them nil.
 type Extras struct {
 	// RowsAt fills dst with the feature rows of nodes rows in any order, len(dst)/len(rows) = Dim
 	// values each, as a generator can. A builder that renumbers nodes then writes the table once
 	// and need not sort it. It is safe for concurrent use. It returns false for a table that only
 	// Rows can read.
 	RowsAt func(table int, rows []uint32, dst []float32) bool
-	// HeldEdges streams the held-out edges of Schema.Relations[relation], which has some by
-	// themselves: see Relation.Held. part is Valid or Test.
+	// HeldEdges streams the held-out edges of Schema.Relations[relation], where its Held is set.
+	// part is Valid or Test.
 	HeldEdges func(ctx context.Context, relation int, part Part, emit func(HeldChunk) error) error
 	// HeldPool streams the pairs that are no edges, where there are some: chunks without negatives
 	// and values. It comes with HeldEdges.
@@ -308,8 +304,8 @@ type Extras struct {
 	// MissingRows returns the number of nodes without features, whose rows are zeros, in a table
 	// that Rows has streamed.
 	MissingRows func(table int) int64
-	// Remarks returns what a source has to say about what it read, a sentence each. They are
-	// complete once the sections are read.
+	// Remarks returns the source's remarks on what it read, a sentence each. They are complete once
+	// the sections are read.
 	Remarks func() []string
 	// BadRows returns the number of rows skipped so far, since they could not be read, and the
 	// error of the first. A row counts once, however often it is read.
@@ -325,9 +321,9 @@ type HeldChunk struct {
 	Values                     [][]uint64
 }
 
-// NegativeChunk holds lists of destinations, in any order of events. List i is of all events from
+// NegativeChunk holds lists of destinations, in any order of events. List i serves all events from
 // row Src[i] to row Dst[i] at Times[i]. It ends before Nodes[Ends[i]], and has rows of the
-// destination's type. No two lists are of the same events.
+// destination's type. No two lists serve the same events.
 type NegativeChunk struct {
 	Place    // of lists
 	Src, Dst []int64

@@ -33,7 +33,7 @@ type Archive struct {
 }
 
 // Open reads the directory. The name is for messages; r stays the caller's, and must last as long
-// as the Archive. kind is what the file should be: "an npz archive".
+// as the Archive. kind names the expected kind of file in messages: "an npz archive".
 func Open(name string, r io.ReaderAt, size int64, kind string) (*Archive, error) {
 	directory := &bounded{r: r, left: maxDirectory}
 	at := &headers{r: directory}
@@ -67,10 +67,10 @@ func Open(name string, r io.ReaderAt, size int64, kind string) (*Archive, error)
 	return a, nil
 }
 
-// Member gives a member by its name, nil without one.
+// Member returns a member by its name, nil without one.
 func (a *Archive) Member(name string) *Member { return a.byName[name] }
 
-// bounded counts what is read of the directory.
+// bounded limits the bytes read of the directory.
 type bounded struct {
 	r    io.ReaderAt
 	left int64
@@ -87,7 +87,7 @@ func (b *bounded) ReadAt(p []byte, off int64) (int, error) {
 	return b.r.ReadAt(p, off)
 }
 
-// notAnArchive says what a file is that has no readable zip directory.
+// notAnArchive explains, in an error, a file that has no readable zip directory.
 func notAnArchive(r io.ReaderAt, size int64, kind string, err error) error {
 	if bytes.HasPrefix(Head(r), []byte("PK\x03\x04")) {
 		return fmt.Errorf("damaged or truncated download: the zip directory at its end does not read (%w); fetch it again", err)
@@ -98,15 +98,15 @@ func notAnArchive(r io.ReaderAt, size int64, kind string, err error) error {
 	return fmt.Errorf("not %s (%w)", kind, err)
 }
 
-// Head is how a file begins.
+// Head returns the first bytes of a file, at most 48.
 func Head(r io.ReaderAt) []byte {
 	var head [48]byte
 	n, _ := r.ReadAt(head[:], 0)
 	return head[:n]
 }
 
-// Mistaken says what a file is instead of kind when that is plain from how it begins; nil when it
-// is not.
+// Mistaken returns an error that names what a file is instead of kind, where its first bytes make
+// that plain; else nil.
 func Mistaken(r io.ReaderAt, size int64, kind string) error {
 	switch b := Head(r); {
 	case size == 0:

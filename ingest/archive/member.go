@@ -24,7 +24,7 @@ type Member struct {
 	find    func() (*io.SectionReader, error) // packed, once
 }
 
-// Deflated says that the member is inflated as it is read.
+// Deflated reports whether the member is inflated as it is read.
 func (m *Member) Deflated() bool { return m.file.Method != zip.Store }
 
 func damaged(err error) error { return fmt.Errorf("%w (%w); fetch it again", ErrDamaged, err) }
@@ -47,7 +47,7 @@ func (m *Member) packed() (*io.SectionReader, error) {
 	return io.NewSectionReader(m.archive.r, at, int64(f.CompressedSize64)), nil
 }
 
-// wrap tells the disk's errors from the content's.
+// wrap marks the content's errors as damage, and leaves the disk's alone.
 func wrap(err error) error {
 	if path := (*fs.PathError)(nil); err == nil || err == io.EOF || errors.As(err, &path) || errors.Is(err, ErrDamaged) {
 		return err
@@ -55,8 +55,8 @@ func wrap(err error) error {
 	return damaged(err)
 }
 
-// maxPrefix is what Stream reads through, before its part, to compare the checksum: the header of
-// an npy array.
+// maxPrefix is the most that Stream reads before its part in order to compare the checksum: the
+// header of an npy array.
 const maxPrefix = 64 << 10
 
 // Stream reads n bytes from off on, front to back; the checksum is compared when these are all but
@@ -174,7 +174,7 @@ func (m *Member) ReadAt(b []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// ReadAll gives all of a member of at most so many bytes.
+// ReadAll returns all of a member of at most so many bytes.
 func (m *Member) ReadAll(most int64) ([]byte, error) {
 	if m.Size > most {
 		return nil, fmt.Errorf("%s has %d bytes, and %d are the most", m.Name, m.Size, most)

@@ -38,7 +38,7 @@ func (h *headers) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (h *headers) check(z *zip.Reader) error {
-	const length, nameLength = 30, 26 // of a header, and where that of its name stands
+	const length, nameLength = 30, 26 // of a header, and the place in it of the name's length
 	head := make([]byte, length, 4<<10)
 	for _, f := range z.File {
 		h.last = -1

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNames: a member is what its directory calls it, and nothing else where it lies.
+// TestNames: a member that has another name where it lies than in the directory is refused.
 func TestNames(t *testing.T) {
 	members := map[string]string{"first.npy": "1", "second.npy": "22", "third.npy": "333"}
 	for _, before := range []string{"", "#!/bin/sh\n"} { // a program in front, as self-extracting archives have it

@@ -133,7 +133,7 @@ func shapeHint(raw *Raw) string {
 	return ", or is --raw-array right?"
 }
 
-// noHeader says what to do about a file that is no npy array.
+// noHeader returns an error with the remedy for a file that is no npy array.
 func noHeader(f io.ReaderAt, size int64, path string, err error) error {
 	const kind = "an npy array"
 	if bytes.HasPrefix(archive.Head(f), []byte("\x93NUMPY")) || errors.Is(err, npy.ErrUnsupported) {
@@ -203,7 +203,7 @@ func (b *bag) beside(name string, o *Options) (*array, error) {
 		path = filepath.Join(b.dir, name)
 	}
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, nil // the caller says what there is instead
+		return nil, nil // the caller reports what is there instead
 	}
 	if a := b.opened[path]; a != nil {
 		return a, nil

@@ -8,19 +8,19 @@
 // alone or as its data sets keep one. What is left over is named in Schema.Skipped.
 //
 //	edges     (2, E), sources above destinations, or (E, 2), in either order of bytes and of memory; (2, 2) may be both, and
-//	          Options.Layout says which, but for edge_index in a .pt, which is (2, E)
+//	          Options.Layout decides, but for edge_index in a .pt, which is (2, E)
 //	CSR       row i with column j is the edge i→j, unless Options.RowsAre says dst or the name has csc in it; data are the
 //	          edges' weights, zeros included
 //	ids       integers of any type, or floats that are whole and small enough to be exact; nodes are rows, from 0
 //	features  (N, F) or (N,), numbers of any type, in C or Fortran order
 //	labels    a class each, (N,) or (N, 1), where a negative number or NaN is none; texts, which become class names;
 //	          or (N, C) zeros and ones: one class where every row has exactly one 1, else, or with Options.MultiLabel, any number
-//	splits    masks of (N,), or (K, N) or (N, K) for K splits, of which Options.MaskSplit is taken; or lists of ids
+//	splits    masks of (N,), or (K, N) or (N, K) for K splits (Options.MaskSplit selects); or lists of ids
 //	weights   (E,) or (E, 1), a column beside the edges; (E, D), a table of edges
 //
-// The number of nodes is the declared one, else that of the rows of features, labels or masks, else
-// one more than the largest id, for which the edges are read once more. What contradicts it ends in
-// a line.
+// The number of nodes is the declared one, else the number of rows of features, labels or masks,
+// else one more than the largest id, for which the edges are read once more. A contradiction is an
+// error of one line.
 //
 // Memory: two chunks, 1.5 MiB, for what lies in the order in which it is read; 18 MiB for each
 // array that does not, two at a time; 64 MiB when it is compressed as well, and larger ones are

@@ -21,7 +21,7 @@ type edges struct {
 	bounds   *array // where the rows of a CSR matrix begin, one more than there are
 	shape    *array // of that matrix; may be nil
 	data     *array // its values; may be nil
-	inward   bool   // a row is that of a destination
+	inward   bool   // rows are destinations
 	weight   *array // a value of each edge; may be nil
 }
 
@@ -175,8 +175,8 @@ func (e *edges) open() (*cursor, error) {
 	return c, nil
 }
 
-// next gives the following edges; none at the end. The slices are lent until the next call, and may
-// be written to.
+// next returns the following edges; none at the end. The slices are lent until the next call, and
+// may be written to.
 func (c *cursor) next() (src, dst []int64, err error) {
 	n := min(idChunk, c.e.count-c.done)
 	src, dst = c.from[:n], c.to[:n]

@@ -95,7 +95,7 @@ func hot(row []int32) int32 {
 	return several
 }
 
-// Labels streams the labels: classes, of which negative ones and NaN are missing, or zeros and
+// Labels streams the labels: classes, where negative numbers and NaN are missing, or zeros and
 // ones; or numbers.
 func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk) error) error {
 	if i < 0 || i >= len(s.labels) || !s.labels[i].learned {
@@ -139,8 +139,8 @@ func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk)
 	return y.eachNumber(ctx, send)
 }
 
-// eachText reads labels that are text. Its errors are those of visit, and of reading without the
-// array's name.
+// eachText reads labels that are text. It returns visit's errors as they are, and errors of reading
+// without the array's name.
 func (y *label) eachText(ctx context.Context, visit func(first int64, texts []string) error) error {
 	n, r := y.Shape[0], y.Reader()
 	texts := make([]string, min(n, idChunk))

@@ -22,7 +22,7 @@ func (o *Options) named() string {
 	return ""
 }
 
-// Layout is how an array of edges is laid out when its shape, (2, 2), does not say.
+// Layout is the layout of an array of edges, for the shape (2, 2), which fits both.
 type Layout string
 
 const (

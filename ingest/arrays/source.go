@@ -39,7 +39,7 @@ type Source struct {
 
 var _ ingest.Source = (*Source)(nil)
 
-// nodeType is what is known about a type beforehand.
+// nodeType describes a type before any section is read.
 type nodeType struct {
 	index int    // in the schema
 	count int64  // -1: one more than the largest id
@@ -92,7 +92,7 @@ func Open(path string, o Options) (ingest.Source, error) {
 	return s, nil
 }
 
-// isSciPy says that the archive is one that package npz reads.
+// isSciPy reports whether the archive is one that package npz reads.
 func isSciPy(b *bag) bool {
 	for _, prefix := range []string{"adj_", "adj_matrix.", "adj.", "adj_matrix_"} {
 		if b.has(prefix + "indptr") {
@@ -422,8 +422,8 @@ func (s *Source) Extras() ingest.Extras {
 	return ingest.Extras{Describe: s.Describe}
 }
 
-// Schema reads the edges through on its first call when nothing else says how many nodes there are,
-// and labels that are text or matrices.
+// Schema, on its first call, reads the edges through if nothing else tells the number of nodes, and
+// labels that are text or matrices.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if err := s.learnLabels(ctx); err != nil {
 		return nil, err

@@ -278,7 +278,8 @@ func TestTrap6Labels(t *testing.T) {
 	}
 }
 
-// TestNumberLabels: numbers to learn are those of the array, whatever its type, and NaN is missing.
+// TestNumberLabels: numbers to learn have the values of the array, whatever its type, and NaN is
+// missing.
 func TestNumberLabels(t *testing.T) {
 	of := func(g sourcetest.Graph) (values []float32) {
 		require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Numbers: true}}, g.Schema.Labels)

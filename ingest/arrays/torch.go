@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/torch"
 )
 
-// torchBag is what torch.save wrote: a tensor, a dict of them, a graph of PyTorch Geometric, or one
-// as its datasets keep it.
+// torchBag has the arrays that torch.save wrote: a tensor, a dict of them, a graph of PyTorch
+// Geometric, or one as its datasets keep it.
 func torchBag(path string, o *Options) (*bag, []string, error) {
 	f, err := torch.OpenWithin(path, o.Memory)
 	if err != nil {
@@ -30,7 +30,7 @@ func torchBag(path string, o *Options) (*bag, []string, error) {
 // maxEntries bounds what is known by name, some 200 bytes each.
 const maxEntries = 1 << 16
 
-// addTorch gives a bag the arrays of a value, and the types of a HeteroData.
+// addTorch adds the arrays of a value to a bag, and returns the types of a HeteroData.
 func (b *bag) addTorch(v any) (types []string, err error) {
 	path := b.path
 	values := map[string]any{}

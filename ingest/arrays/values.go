@@ -91,7 +91,7 @@ func (s *Source) findSplit(prefix, name string, t *nodeType, given [3]string) er
 	return nil
 }
 
-// part tells a mask from a list of ids, and takes one of several masks.
+// part distinguishes a mask from a list of ids, and takes one of several masks.
 func (s *Source) part(a *array, t *nodeType, named bool) (*array, bool, error) {
 	mask := a.Type.Kind == npy.Bool || !named && strings.Contains(a.key, "mask")
 	if !a.Type.Number() || len(a.Shape) > 2 || len(a.Shape) == 0 {

@@ -1,9 +1,9 @@
-// Package auto says which format a raw graph has, and why, by the names of its files and their
-// first bytes. Start at [Recognise].
+// Package auto recognises the format of a raw graph by the names of its files and their first
+// bytes, and gives its reason. Start at [Recognise].
 //
 // It looks at names in two levels of folders and at the first 4 KiB, of an archive also the last
 // 64, of a few files, so that it costs the same for a graph of any size. It opens nothing as its
-// reader would: what it recognises may still be refused there, in more detail.
+// reader would: the reader may still refuse what auto recognises, in more detail.
 package auto
 
 import (
@@ -21,12 +21,12 @@ const (
 	maxInside  = 16   // things inside a folder that are looked at in turn
 )
 
-// formats are those that can be recognised, by the names that ingest has for them.
+// formats lists the formats that can be recognised, by the names that ingest has for them.
 const formats = "csv, graphbolt, graphsaint, hgb, mag240m, npy, npz, ogb, planetoid, pt, table, tgb, tgl, tgn, triples"
 
-// Recognise gives the format of the file or folder at path, and what told it: "raw/edge.csv.gz: an
-// OGB folder". at is path, or the one thing inside that folder that has a format. Where it finds
-// none, the error says what it saw, and what to name or to do instead.
+// Recognise returns the format of the file or folder at path, and the reason: "raw/edge.csv.gz: an
+// OGB folder". at is path, or the one thing inside that folder that has a format. If it finds none,
+// the error lists the things it saw, and names a remedy.
 func Recognise(path string) (at, format, why string, err error) {
 	format, why, err = recognise(path)
 	at = path
@@ -59,7 +59,7 @@ func recognise(path string) (format, why string, err error) {
 	return file(path)
 }
 
-// finding is what names in a folder tell.
+// finding is a format that names in a folder give away.
 type finding struct {
 	names  []string // all of them there, * standing for anything but a slash; the first is named
 	format string   // "" refuses
@@ -134,7 +134,7 @@ func folder(path string, inside bool) (format, why string, err error) {
 	return "", "", within(path, names, dirs)
 }
 
-// list gives the names in a folder, those of folders apart, ascending.
+// list returns the names of the files and of the folders in a folder, each ascending.
 func list(path string) (names, dirs []string, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -162,7 +162,7 @@ func list(path string) (names, dirs []string, err error) {
 	return names, dirs, err
 }
 
-// match says whether all names are in a folder, and gives the first.
+// match reports whether all names are in a folder, and returns the first.
 func (f *finding) match(path string) (string, bool) {
 	first := ""
 	for _, pattern := range f.names {
@@ -223,7 +223,7 @@ func parts(path string, names, dirs []string) (format, why string, ok bool) {
 
 var errNone = errors.New("no format")
 
-// within tells what to name inside a folder that is no graph itself.
+// within returns an error that lists what to name inside a folder that is no graph itself.
 func within(path string, names, dirs []string) error {
 	var found, others []string
 	var last only

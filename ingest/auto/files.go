@@ -31,7 +31,7 @@ func head(path string) string {
 	return string(b)
 }
 
-// legacyTorch is how PyTorch's files began before they were zip archives: a pickle of a magic
+// legacyTorch is the start of PyTorch's files before they were zip archives: a pickle of a magic
 // number.
 const legacyTorch = "\x80\x02\x8a\x0al\xfc\x9cF\xf9 j\xa8P\x19."
 
@@ -81,7 +81,8 @@ func file(path string) (format, why string, err error) {
 
 func hasKey(text, key string) bool { return strings.Contains("\n"+text, "\n"+key+":") }
 
-// packed tells archives by the names in their directory, as far as these stand in the last bytes.
+// packed recognises archives by the names in their directory, as far as these stand in the last
+// bytes.
 func packed(path string) (format, why string, err error) {
 	name := filepath.Base(path)
 	for _, member := range members(path) {

@@ -9,12 +9,12 @@ import (
 )
 
 const (
-	// baseBytes is what an ingest takes whatever it reads: the program, the source's chunks and
-	// inflaters, a section's buffers.
+	// baseBytes is the memory of every ingest, whatever it reads: the program, the source's chunks
+	// and inflaters, a section's buffers.
 	baseBytes = 64 << 20
 	// workBytes is the least that passes can work in.
 	workBytes = 64 << 20
-	// defaultMemory is Options.Memory's.
+	// defaultMemory is the default of Options.Memory.
 	defaultMemory = 1 << 30
 	// maxWorkers bounds the goroutines of a pass: beyond, they wait for the disk.
 	maxWorkers = 8
@@ -58,7 +58,7 @@ func (e *memoryError) Error() string {
 		e.have/unit, (e.need+unit-1)/unit)
 }
 
-// checkMemory refuses what is too little for the nodes that are declared.
+// checkMemory refuses a budget that is too small for the nodes that are declared.
 func (b *builder) checkMemory() error {
 	if need := b.forecast().LeastMemory; need > b.Memory {
 		return b.tooLittle(need)
@@ -100,7 +100,8 @@ func (b *builder) forPlacer(rows int64, width int, memory int64) (int64, error) 
 	return or(b.test.placed, memory), nil
 }
 
-// room is what a pass may take now, or what each half of it may, where it sorts and parts at once.
+// room returns the bytes that a pass may take now, or each half of it where it sorts and parts at
+// once.
 func (b *builder) room() int64 {
 	room := max(b.Memory-baseBytes-b.held, workBytes)
 	if b.halved {
@@ -109,10 +110,10 @@ func (b *builder) room() int64 {
 	return room
 }
 
-// sorting is how a pass that sorts edges divides its room.
+// sorting divides the room of a pass that sorts edges.
 type sorting struct {
 	workers        int
-	records, lists int64 // a bucket, that is a worker, has room for
+	records, lists int64 // that fit in a bucket, which one worker sorts
 }
 
 func (b *builder) sorting(width, inputs int) sorting {
@@ -141,8 +142,8 @@ func (s *sorting) fit(given, reverse []extsort.Bucket, width int, ranges *extsor
 	s.records, s.lists = max(1, min(s.records, records)), max(1, min(s.lists, lists))
 }
 
-// spread is how many buckets of edges there should be, and the blocks to write them by: so that a
-// bucket fits a sorter. edges is -1 when nobody knows. inputs buckets are sorted together.
+// spread returns how many buckets of edges to make, so that each fits a sorter, and the size of the
+// blocks to write them by. edges is -1 when nobody knows. inputs buckets are sorted together.
 func (b *builder) spread(edges, lists int64, width, inputs int) (buckets, block int) {
 	s := b.sorting(width, inputs)
 	if edges < 0 {

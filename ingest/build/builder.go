@@ -428,7 +428,7 @@ func checkRows(s *ingest.Schema, kind, name, nodeType string) error {
 	return nil
 }
 
-// ownerOf is what a table's rows belong to: a node type or the key of a relation.
+// ownerOf returns the owner of a table's rows: a node type or the key of a relation.
 func ownerOf(t ingest.Table) string {
 	if t.Relation != "" {
 		return t.Relation
@@ -436,7 +436,7 @@ func ownerOf(t ingest.Table) string {
 	return t.NodeType
 }
 
-// checkOwner finds what a table's rows belong to.
+// checkOwner checks that the owner of a table's rows exists.
 func checkOwner(s *ingest.Schema, t ingest.Table, isType func(kind, key, nodeType string) error) error {
 	if t.Relation == "" {
 		return isType("table", t.Name, t.NodeType)

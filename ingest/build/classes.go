@@ -8,14 +8,14 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// maxInferredClass bounds the labels of which no source declares the number: one stray id among
-// them would else make a model of any size.
+// maxInferredClass bounds the labels where the source declares no number of classes: else one stray
+// id among them would make a model of any size.
 const maxInferredClass = 1 << 20
 
 // maxNamed bounds the classes that keep their numbers as names.
 const maxNamed = 1 << 16
 
-// classSet is the different classes of a label, and how often there is one.
+// classSet collects the different classes of a label, and counts the nodes that have one.
 type classSet struct {
 	bits            []uint64
 	different, seen int

@@ -28,7 +28,7 @@ const (
 	hashBytes  = 16
 	rowBytes   = 4
 	entryBytes = hashBytes + rowBytes
-	// tableBytes is what an entry takes while its part is resolved: itself, and two slots.
+	// tableBytes is the memory of an entry while its part is resolved: the entry and two slots.
 	tableBytes = entryBytes + 8
 	maxParts   = 256
 )
@@ -40,7 +40,7 @@ func idText(dst []byte, id int64) []byte {
 
 func textID(text []byte) int64 { return int64(binary.BigEndian.Uint64(text) ^ 1<<63) }
 
-// display is an id as users write it.
+// display formats an id as users write it.
 func (n *nodes) display(text []byte) string {
 	if n.kind == ingest.IntIDs {
 		return fmt.Sprint(textID(text))
@@ -62,7 +62,7 @@ func getHash(b []byte) xxh3.Uint128 {
 	return xxh3.Uint128{Hi: binary.LittleEndian.Uint64(b), Lo: binary.LittleEndian.Uint64(b[8:])}
 }
 
-// dictionaryOf is that of a node type; nil for RowIDs.
+// dictionaryOf returns the dictionary of a node type; nil for RowIDs.
 func (b *builder) dictionaryOf(n *nodes) *dictionary {
 	if n.kind == ingest.RowIDs {
 		return nil

@@ -1,7 +1,7 @@
 // Package build turns raw graphs of any size into sealed datasets, in bounded memory.
 //
-// [Build] reads an [ingest.Source] and writes a dataset as [Options] say. It returns a [Report] of
-// what it met. [PlanBuild] says beforehand what a Build will take. Start reading at Build: its
+// [Build] reads an [ingest.Source] and writes a dataset as [Options] say. It returns a [Report].
+// [PlanBuild] predicts the passes, memory, disk and time of a Build. Start reading at Build: its
 // phases are the table of contents.
 //
 // Build borrows the Source, which its caller closes. It refuses an output that exists before it
@@ -15,15 +15,15 @@
 // edges renumbered, lists sorted into the dataset, rows of features and labels placed by stored id,
 // means taken of rows that are placed. What does not fit in memory lies in files beside the
 // unfinished dataset, or in Options.Tmp, written and read around the page cache; see
-// internal/extsort. The journal (journal.go) says which passes are done. A Build that was killed,
-// or interrupted by its context, goes on after the last of them when it is called again with the
-// same source and options; memory and Tmp may differ. Whatever the memory, the dataset is the same,
-// bit for bit.
+// internal/extsort. The journal (journal.go) lists the passes that are done. A Build that was
+// killed, or interrupted by its context, goes on after the last of them when it is called again
+// with the same source and options; memory and Tmp may differ. Whatever the memory, the dataset is
+// the same, bit for bit.
 //
 // # Memory
 //
-// Options.Memory is what a Build stays within: its buffers, and these arrays, N nodes of all types,
-// n of the largest:
+// A Build stays within Options.Memory: its buffers, and these arrays, for N nodes of all types, n
+// of the largest:
 //
 //	4 N    counts of edges by node, which become stored ids (none when nodes keep their order)
 //	12 N   more while OrderAccess counts visits
@@ -57,11 +57,11 @@
 //
 // # Streams
 //
-// A relation with a Stream is of events, and becomes no topology. Its events are read as edges are,
-// sorted by time, those of one time as they came, and written in that order, with the lists of
-// their nodes behind them: see streams.go. They go to train, validate and test by quantiles of the
-// times, linearly interpolated, or as the source says. Nodes are numbered by their events. A source
-// with streams has no other relations.
+// A relation with a Stream has events, and becomes no topology. Its events are read as edges are.
+// They are sorted by time, events of one time as they came, and written in that order, with the
+// lists of their nodes behind them: see streams.go. They go to train, validate and test by
+// quantiles of the times, linearly interpolated, or as the source says. Nodes are numbered by their
+// events. A source with streams has no other relations.
 //
 // # Labels
 //
@@ -79,7 +79,7 @@
 //
 // # Means
 //
-// Where one type has features and others have none, as in MAG240M, those take means of their
+// Where one type has features and others have none, as in MAG240M, the others take means of their
 // in-neighbours' rows, type by type outwards: Options.Features "mean". A type that no relation
 // reaches is refused. Sums are float32, from source to source upwards, so that the bits depend on
 // the dataset alone.

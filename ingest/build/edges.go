@@ -49,7 +49,7 @@ type relation struct {
 	Stream *streamState `json:"stream,omitempty"` // nil where the edges are no events
 }
 
-// edgeForm is what the builder makes of the edges of relation i.
+// edgeForm describes the edges that the builder makes of relation i.
 type edgeForm struct {
 	ingest.Relation
 	src, dst *nodes
@@ -95,8 +95,8 @@ func (b *builder) hasEdgeTable(key string) bool {
 	return false
 }
 
-// edgeSink takes edges by rows to where they are sorted. One goroutine uses it; those of one
-// relation share the rest.
+// edgeSink takes edges by rows to where they are sorted. One goroutine uses it; the sinks of one
+// relation share an edgeSinks.
 type edgeSink struct {
 	*edgeSinks
 	given, reverse *extsort.Appender
@@ -106,11 +106,11 @@ type edgeSink struct {
 	counted        []extsort.Key // edges that are not yet in times and degree
 }
 
-// countBatch is how many edges are counted under one lock. Atomic counts would wait for a cache
+// countBatch is the number of edges counted under one lock. Atomic counts would wait for a cache
 // line each, one after the other; plain ones overlap.
 const countBatch = 4096
 
-// edgeSinks is what the sinks of a relation share.
+// edgeSinks is the state that the sinks of a relation share.
 type edgeSinks struct {
 	b              *builder
 	form           edgeForm
@@ -191,7 +191,7 @@ func (s *edgeSink) add(u, v uint32, c *ingest.EdgeChunk, k int) {
 	s.addPacked(u, v, nil)
 }
 
-// addPacked is add with what rides on the edge packed; nil is what is in the record already.
+// addPacked is add with the rest of the record packed in tail; nil: the record has it already.
 func (s *edgeSink) addPacked(u, v uint32, tail []byte) {
 	if u == v && s.form.src == s.form.dst {
 		s.loops.Add(1)

@@ -30,7 +30,7 @@ import (
 // stay together, and a pair that comes again later is held out although it was there before, as it
 // is when the future is predicted. A self loop is always a training edge.
 
-// edgeSplit is what is held out of one relation.
+// edgeSplit holds edges of one relation out.
 type edgeSplit struct {
 	edgeSplitPlan
 	types uint64 // of the ends, in the seed of the hash
@@ -40,12 +40,13 @@ type edgeSplit struct {
 	// Of the column of times: what it holds, and where in a record behind the key.
 	elem store.Elem
 	at   int
-	// times are those of the sources instead, by row, where a column of these is asked for: keys of
-	// 32 bits, while edges are read.
+	// times has the times of the sources instead, by row, where the split goes by a column of the
+	// sources: keys of 32 bits, while edges are read.
 	times *kernels.HostBuf
 }
 
-// ofSource is the column of the sources that a split goes by, "" when it goes by one of the edges.
+// ofSource returns the column of the sources that a split goes by, "" when it goes by a column of
+// the edges.
 func (p edgeSplitPlan) ofSource() string {
 	if column, ok := strings.CutPrefix(p.column, "src."); ok {
 		return column
@@ -216,7 +217,7 @@ func (b *builder) chooseEdgeSplits() error {
 	return nil
 }
 
-// givenParts says that the source splits the edges.
+// givenParts reports whether the source splits the edges.
 func givenParts(r ingest.Relation) bool { return r.Parted || r.Held != nil }
 
 // noColumn is the error of a split by a column that the relation lacks.
@@ -263,7 +264,7 @@ func fraction(f float64) uint64 {
 	return uint64(f * (1 << 63) * 2)
 }
 
-// hash is that of the pair of nodes at the ends of an edge, the same in both directions.
+// hash hashes the pair of nodes at the ends of an edge, the same in both directions.
 func (s *edgeSplit) hash(f *edgeForm, u, v uint32) uint64 {
 	if f.src.number > f.dst.number || f.src == f.dst && u > v {
 		u, v = v, u
@@ -271,7 +272,8 @@ func (s *edgeSplit) hash(f *edgeForm, u, v uint32) uint64 {
 	return cell(s.types, uint64(u), uint64(v))
 }
 
-// part is where u→v, with what rides on it, goes: 0 is training, else 1 + the store.HeldPart.
+// part returns the part of u→v, whose record goes on with tail: 0 is training, else 1 + the
+// store.HeldPart.
 func (s *edgeSplit) part(f *edgeForm, u, v uint32, tail []byte) int {
 	if s.kind == "given" {
 		if !f.parted { // those that are held out come by themselves: see heldedges.go
@@ -299,7 +301,7 @@ func (s *edgeSplit) part(f *edgeForm, u, v uint32, tail []byte) int {
 	return 2
 }
 
-// turned says whether an edge that is there once for both directions, between rows u and v, goes
+// turned reports whether an edge between rows u and v that is there once for both directions goes
 // from v to u. It is as likely either way.
 func (s *edgeSplit) turned(f *edgeForm, u, v uint32) bool { return (s.hash(f, u, v)&1 == 0) == (u < v) }
 

@@ -85,9 +85,9 @@ func relationOf(d *store.Dataset, key string) int {
 	return slices.IndexFunc(d.Manifest().Relations, func(r store.Relation) bool { return r.Key() == key })
 }
 
-// TestEdgeSplitParts: whatever the graph and the options, topology and held-out edges together are
-// what there is without a split, pairs of nodes stay together, the parts depend on the seed alone,
-// and reverses are those of what is left.
+// TestEdgeSplitParts: whatever the graph and the options, topology and held-out edges together
+// equal the topology without a split, pairs of nodes stay together, the parts depend on the seed
+// alone, and only edges that are left have reverses.
 func TestEdgeSplitParts(t *testing.T) {
 	fewer(t, 12)
 	dir := t.TempDir()
@@ -225,8 +225,8 @@ func TestEdgeSplitReversed(t *testing.T) {
 	refuse("no edge is left to train on", "random:0.0001/0.5/0.4999")
 }
 
-// TestEdgeSplitOfBothDirections: a relation that the source has in both directions, and of which
-// nobody said so, has its links held out once; one that lacks a single reverse is a directed one.
+// TestEdgeSplitOfBothDirections: a relation that the source has in both directions, without being
+// told so, has its links held out once; one that lacks a single reverse is a directed one.
 func TestEdgeSplitOfBothDirections(t *testing.T) {
 	f := &fake{
 		schema: ingest.Schema{NodeTypes: []ingest.NodeType{{Name: "node", Count: 40}}, Relations: []ingest.Relation{{Src: "node", Name: "to", Dst: "node", Edges: -1}}},
@@ -316,7 +316,7 @@ func TestEdgeSplitColumns(t *testing.T) {
 	}
 }
 
-// TestPlanEdgeSplit: the passes are those that are made.
+// TestPlanEdgeSplit: the passes planned are the passes made.
 func TestPlanEdgeSplit(t *testing.T) {
 	f := small()
 	o := Options{EdgeSplit: []string{"random:0.5/0.25/0.25"}}
@@ -385,8 +385,8 @@ func TestEdgeSplitGiven(t *testing.T) {
 			require.Empty(t, problems)
 			return d, rep, nil
 		}
-		// edgesOf are those of the graph as the dataset has them: texts are known by their rows,
-		// which sort as they do.
+		// rowOf returns the number by which the dataset knows a node: texts are known by their
+		// rows, which sort as they do.
 		rowOf := func(d *store.Dataset, id int64) int64 {
 			if kind != ingest.TextIDs {
 				return id

@@ -18,7 +18,7 @@ func (b *builder) streamOf(key string) int {
 	return -1
 }
 
-// placed is where rows of events go that are read in another order than that of time.
+// placed reads the places of events whose rows are read in another order than by time.
 type placed struct {
 	area *extsort.Area
 	log  extsort.Bucket
@@ -27,8 +27,8 @@ type placed struct {
 	have []byte
 }
 
-// next is the place of the next event as read; ok is false where there is none, since the event was
-// passed over.
+// next returns the place of the next event as read. ok is false where the event was passed over and
+// has none.
 func (p *placed) next() (place uint32, ok bool, err error) {
 	if len(p.have) == 0 {
 		n := min(int64(len(p.buf)), p.log.Bytes-p.at)
@@ -100,5 +100,5 @@ func (b *builder) makeEventTables(ctx context.Context) error {
 	return nil
 }
 
-// eventSeed parts the features of events from those of nodes.
+// eventSeed makes the features of events independent of the features of nodes.
 const eventSeed = 0x6576656e7473

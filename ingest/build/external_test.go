@@ -127,7 +127,7 @@ type edge struct {
 	number int64 // as read; -1: an added loop
 }
 
-// expected is what a graph must become, found the obvious way.
+// expected is the dataset that a graph must become, found the obvious way.
 type expected struct {
 	rows      []map[int64]int   // by type, the row of an id
 	ids       [][]int64         // and the other way
@@ -373,7 +373,7 @@ func drawOptions(t *rapid.T, f *fake) Options {
 	return o
 }
 
-// fewer makes rapid check a property n times, unless the command line says how often.
+// fewer makes rapid check a property n times, unless the command line sets another number.
 func fewer(t *testing.T, n int) {
 	checks := flag.Lookup("rapid.checks")
 	if checks.Value.String() != checks.DefValue {
@@ -386,8 +386,8 @@ func fewer(t *testing.T, n int) {
 	t.Cleanup(func() { _ = checks.Value.Set(checks.DefValue) })
 }
 
-// TestBuildAnything: any graph, by any options, is what it must be, and the same to the last byte
-// however little room there is and however the source cuts its chunks.
+// TestBuildAnything: any graph, by any options, becomes the expected dataset, the same to the last
+// byte however little room there is and however the source cuts its chunks.
 func TestBuildAnything(t *testing.T) {
 	fewer(t, 40)
 	dir := t.TempDir()

@@ -41,8 +41,8 @@ const (
 	fastRPLast  = 16
 )
 
-// pull says that the nodes of a type, from global node to on, hear from those of another, from
-// global node from on.
+// pull has the nodes of a type, from global node to on, hear from the nodes of another, from global
+// node from on.
 type pull struct {
 	to, from int
 	lists    *topology
@@ -101,7 +101,7 @@ type embedding struct {
 
 func (e *embedding) row(node int) []float32 { return e.rows.Float32s()[node*e.dim : (node+1)*e.dim] }
 
-// fastRPBytes is what an embedding takes beside what is held.
+// fastRPBytes returns the memory of an embedding beside what is held.
 func (b *builder) fastRPBytes(dim int) int64 {
 	edges, nodes := int64(0), b.state.total()
 	for i := range b.read() {

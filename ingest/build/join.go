@@ -24,7 +24,7 @@ import (
 // odds are 1 in 10²⁰.
 //
 //	ids of T        the listed ids, sorted; a part holds (hash, row)
-//	read R          edges by hashes, parted by that of the source (or destination, when the source is a row)
+//	read R          edges by hashes, parted by the source's (or the destination's, when the source is a row)
 //	gather T        the ids that edges name, once each, sorted: a row is a place among them
 //	sources of R    (row, hash), parted by the hash of the destination
 //	targets of R    rows: from here on see edges.go
@@ -84,7 +84,8 @@ func (b *builder) joinEdges(ctx context.Context) error {
 	return nil
 }
 
-// keyBytes is what an end takes in a record: a hash before it is resolved, and a row.
+// keyBytes returns the bytes of an end of an edge in a record: a hash before it is resolved, else a
+// row.
 func keyBytes(n *nodes) int {
 	if n.kind == ingest.RowIDs {
 		return rowBytes
@@ -344,7 +345,7 @@ func (b *builder) resolve(ctx context.Context, i int, e end) error {
 	return nil
 }
 
-// find reads a relation once more to say which edge has an unknown id.
+// find reads a relation once more to find the edge that has an unknown id.
 func (b *builder) find(ctx context.Context, u *unknownID) error {
 	f := b.form(u.relation)
 	n := f.end(u.end)

@@ -20,14 +20,14 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// The journal says which passes are done and where their results lie, so that a killed ingest goes
-// on after the last of them. It is replaced as a whole, after what it names is synced; files that
-// no journal names are removed only then.
+// The journal lists the passes that are done and the places of their results, so that a killed
+// ingest goes on after the last of them. It is replaced as a whole, after what it names is synced;
+// files that no journal names are removed only then.
 
 const (
 	journalName = "journal.json"
 	spillName   = "spill"
-	// journalEvery is how much work may be lost: passes that took less together are not worth the
+	// journalEvery is the work that may be lost: passes that took less together are not worth the
 	// syncs.
 	journalEvery = time.Second
 	// saveShare spaces journals: the next is written once passes have run this many times as long
@@ -113,7 +113,7 @@ func (b *builder) pass(ctx context.Context, name string, total int64, unit strin
 	return nil
 }
 
-// did says whether a pass is done.
+// did reports whether a pass is done.
 func (b *builder) did(pass string) bool {
 	if len(b.passed) > len(b.report.Passes) { // the report is older than a journal's
 		b.passed = nil
@@ -219,8 +219,8 @@ func replaceFile(fsys vfs.FS, dir, name string, text []byte) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// key is what a journal is recognised by: "" when the source cannot say that it is the same. Memory
-// and directories may change between two tries.
+// key identifies the ingest that a journal is of: "" when the source cannot tell whether it is the
+// same. Memory and directories may change between two tries.
 func (b *builder) key() (string, error) {
 	if b.schema.Identity == "" {
 		return "", nil
@@ -275,7 +275,8 @@ type journal struct {
 
 func checksum(text []byte) string { return fmt.Sprintf("%016x", xxh3.Hash(text)) }
 
-// parseJournal says whether there is a journal. The state is nil when it cannot be read.
+// parseJournal reads the journal and reports whether there is one. The state is nil if it is
+// unreadable.
 func (b *builder) parseJournal(work string) (_ *state, there bool) {
 	text, err := readFile(b.FS, b.FS.PathJoin(work, journalName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -298,8 +299,8 @@ func readFile(fsys vfs.FS, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, 1<<28))
 }
 
-// outside is the directory for what is spilled to Options.Tmp, "" when that is not asked for: told
-// apart from those of other datasets by the full name of this one.
+// outside returns the directory for spilled data in Options.Tmp, or "" where Tmp is not set. A
+// checksum of this dataset's full name tells it apart from the directories of other datasets.
 func (b *builder) outside() (string, error) {
 	if b.Tmp == "" {
 		return "", nil
@@ -332,7 +333,7 @@ func (b *builder) outsideName() string {
 	return "gnnstore-" + checksum([]byte(full))
 }
 
-// spillDir is the directory of what a state names.
+// spillDir returns the directory of the spilled files that a state names.
 func (b *builder) spillDir(s *state, work string) string {
 	if s.Spill == "" {
 		return b.FS.PathJoin(work, spillName)
@@ -340,14 +341,14 @@ func (b *builder) spillDir(s *state, work string) string {
 	return s.Spill
 }
 
-// whole says whether all is there that a state names, but for the dataset's sections.
+// whole reports whether all files that a state names are there, but for the dataset's sections.
 func (b *builder) whole(s *state, work string) bool {
 	area := extsort.At(b.FS, b.spillDir(s, work))
 	return !slices.ContainsFunc(s.buckets(), func(bucket extsort.Bucket) bool { return !area.Has(bucket) })
 }
 
-// clearStranger removes what a state that is not gone on with has outside the writer's directory,
-// which the writer clears.
+// clearStranger removes the spill of a state that is not resumed, if it lies outside the writer's
+// directory, which the writer clears.
 func (b *builder) clearStranger(s *state) {
 	if s != nil && s.Spill != "" && b.FS.PathBase(s.Spill) == b.outsideName() {
 		_ = b.FS.RemoveAll(s.Spill) // it takes space, and does no other harm

@@ -219,7 +219,7 @@ func (b *builder) writeLabel(ctx context.Context, i int, l ingest.Label) error {
 // labelChunk is the number of labels written at a time.
 const labelChunk = 1 << 16
 
-// isFirstLabel says whether splits go by label i.
+// isFirstLabel reports whether label i is the first of its node type, which splits go by.
 func (b *builder) isFirstLabel(i int) bool {
 	for k, l := range b.schema.Labels[:i] {
 		if l.NodeType == b.schema.Labels[i].NodeType && k < i {

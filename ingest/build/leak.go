@@ -349,8 +349,8 @@ func (b *builder) watchAll(ctx context.Context, table, dim int, w *watch, l lear
 	return again, err
 }
 
-// judgeLeaks refuses the columns that are left. It only notes those that are allowed, and those of
-// too few rows to be sure. It adds all of them to judged.
+// judgeLeaks refuses the columns left in w. It only notes columns that are allowed, and columns
+// with too few rows to be sure. It adds all of them to judged.
 func (b *builder) judgeLeaks(w *watch, l learnt, file string, judged map[string]bool) error {
 	w.settle()
 	told := false
@@ -399,7 +399,7 @@ type watch struct {
 	counts   []int64
 	values   [][]uint64 // by column not yet cleared: its value for each class
 	linear   []moments  // of numbers; nil where classes are learnt
-	matches  []bool     // columns whose values still go with those of the label one to one
+	matches  []bool     // columns whose values still match the label's one to one
 	scratch  []byte
 }
 
@@ -552,7 +552,7 @@ type leakSample struct {
 	first   []int32
 	values  [][]float32 // by column
 	done    bool
-	said    map[string]bool // columns of which more is said
+	said    map[string]bool // columns that judgeLeaks reports, after all rows
 }
 
 func newLeakSample(columns []leakColumn, l learnt, first []int32) *leakSample {

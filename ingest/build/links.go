@@ -14,7 +14,7 @@ import (
 func CheckLinks(source string) error {
 	info, err := os.Stat(source)
 	switch {
-	case err != nil: // a prefix of files, as planetoid takes it; or nothing, which whoever opens it says
+	case err != nil: // a prefix of files, as planetoid takes it; or nothing, which its reader reports
 		folder, prefix := filepath.Split(source)
 		entries, _ := os.ReadDir(filepath.Join(folder, "."))
 		for _, e := range entries {

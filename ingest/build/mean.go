@@ -24,11 +24,11 @@ import (
 //	sum[v]  = Σ row[u], in float32, relation by relation, and in each by ascending u
 //	mean[v] = sum[v] / number of edges, rounded once; zeros where there are none
 //
-// Neither the sums nor the rows need fit in memory. Destinations come in parts whose sums do, and
-// sources in blocks whose rows do: for each part all blocks are read, in order, and each brings the
-// edges from it to the part. Edges are stored by destination, so those of a part follow each other;
-// where there are many blocks, edges are parted by block first, which leaves them by destination. A
-// sum meets its rows in one order, however the two are cut.
+// Neither the sums nor the rows need fit in memory. Destinations come in parts whose sums fit, and
+// sources in blocks whose rows fit. For each part all blocks are read, in order, and each brings
+// the edges from it to the part. Edges are stored by destination, so the edges of a part follow
+// each other. Where there are many blocks, edges are parted by block first, which leaves them by
+// destination. A sum meets its rows in one order, however the two are cut.
 //
 // Where all rows fit they are read once and stay, and parts are small. Else most of the memory is
 // for sums, since each part is a pass over the rows.
@@ -142,7 +142,7 @@ func (b *builder) meanSources(p meanPlan) (found []meanSource) {
 // meanRoom divides the memory of a pass.
 type meanRoom struct {
 	held  bool  // all rows fit, and stay
-	rows  int64 // bytes for the rows of a block, of which there are two at a time; or for all
+	rows  int64 // bytes for the rows of a block, when two are held at a time; or for all
 	parts int64 // of the destinations
 	nodes int64 // in one of them
 }
@@ -222,7 +222,7 @@ func (b *builder) meanTables(sources []meanSource) (bytes int64) {
 	return bytes
 }
 
-// meanBlocks is how many blocks the rows of a source take.
+// meanBlocks returns the number of blocks that the rows of a source take.
 func (b *builder) meanBlocks(room meanRoom, s meanSource) int64 {
 	if room.held {
 		return 1
@@ -424,7 +424,8 @@ func (m *meaner) load(ctx context.Context, table *store.TableReader, first, end 
 	return nil
 }
 
-// blocks are those with edges to destinations from lo to end, in the order in which they are added.
+// blocks lists the blocks with edges to destinations from lo to end, in the order in which they are
+// added.
 func (m *meaner) blocks(lo, end uint32) (found []meanBlock, err error) {
 	per := max(1, uint32(min(m.room.rows/m.width, 1<<31)))
 	for i, s := range m.sources {
@@ -468,7 +469,7 @@ func (m *meaner) part(ctx context.Context, lo, end uint32) error {
 		}
 		return nil
 	}
-	// The rows of a block are read while those of the one before are added.
+	// The rows of a block are read while the rows of the one before are added.
 	const ahead = 2
 	free, full := make(chan *kernels.HostBuf, ahead), make(chan meanBlock)
 	for range ahead {
@@ -521,7 +522,7 @@ func (m *meaner) add(ctx context.Context, k *meanBlock, records []byte) error {
 	sums, counts := m.sums.Float32s(), m.counts.Uint32s()
 	var added atomic.Int64
 	err := parallel(ctx, edges, addPiece, func(from, to int) {
-		// All edges of a destination are one goroutine's, that of the first.
+		// All edges of a destination belong to one goroutine, the one with the first of them.
 		for from > 0 && from < to && at(from)>>32 == at(from-1)>>32 {
 			from++
 		}

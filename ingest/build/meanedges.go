@@ -16,7 +16,7 @@ type meanEdges interface {
 	// [extsort.Key] of destination and source. Calls go upwards: lo is never below an earlier one.
 	// The records are lent for the call.
 	each(ctx context.Context, lo, end uint32, visit func(records []byte) error) error
-	// any says whether there are such edges, lo being no lower than in earlier calls of each.
+	// any reports whether there are such edges. lo is no lower than in earlier calls of each.
 	any(lo, end uint32) (bool, error)
 	close() error
 }
@@ -24,7 +24,7 @@ type meanEdges interface {
 // edgeRecords is the number of edges that are visited at a time.
 const edgeRecords = 1 << 16
 
-// storedEdges are all edges of a relation, as the dataset has them.
+// storedEdges reads all edges of a relation from the dataset.
 type storedEdges struct {
 	r       *store.RelationReader
 	offsets []uint64
@@ -140,7 +140,7 @@ func (e *spilledEdges) each(ctx context.Context, lo, end uint32, visit func(reco
 	return err
 }
 
-// walk visits the edges to destinations below end, and says where the others begin.
+// walk visits the edges to destinations below end, and returns where the others begin.
 func (e *spilledEdges) walk(ctx context.Context, end uint32, visit func(records []byte) error) (at int64, err error) {
 	at = e.at
 	const step = 8 * edgeRecords

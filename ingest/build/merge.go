@@ -211,7 +211,7 @@ type combiner struct {
 	form       edgeForm
 	merge      bool
 	duplicates int64 // given edges that repeat a given one
-	reversed   int64 // kept edges of which only the reverse was given
+	reversed   int64 // kept edges that only the given reverse implies
 	kept       int64
 
 	last    extsort.Key // of the edges so far

@@ -44,7 +44,7 @@ func storedID(stored []store.NodeID, row uint32) store.NodeID {
 	return stored[row]
 }
 
-// unknown says why an id has no row, and what to try.
+// unknown returns a message for an id without a row, with the reason and a remedy.
 func (n *nodes) unknown(id string) string {
 	if n.kind == ingest.RowIDs {
 		return fmt.Sprintf("%s is not one of the %d nodes of type %s, which count from 0; are the ids 1-based, or the node count of another file?",

@@ -14,7 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Order is how a dataset numbers its nodes.
+// Order selects how a dataset numbers its nodes.
 type Order string
 
 const (
@@ -23,25 +23,25 @@ const (
 	OrderOriginal Order = "original" // as given
 )
 
-// SelfLoops is what becomes of edges from a node to itself, in relations from a node type to
+// SelfLoops selects what happens to edges from a node to itself, in relations from a node type to
 // itself.
 type SelfLoops string
 
 const (
 	SelfLoopsKeep SelfLoops = "keep" // as they are
 	SelfLoopsDrop SelfLoops = "drop" // none is stored
-	SelfLoopsAdd  SelfLoops = "add"  // those there are give way to exactly one a node
+	SelfLoopsAdd  SelfLoops = "add"  // each node gets exactly one, in place of those it has
 )
 
-// Duplicates is what becomes of edges that are there more than once in one direction.
+// Duplicates selects what happens to edges that occur more than once in one direction.
 type Duplicates string
 
 const (
 	DuplicatesKeep  Duplicates = "keep"  // as they are
-	DuplicatesMerge Duplicates = "merge" // the first read stays, with what rides on it
+	DuplicatesMerge Duplicates = "merge" // the first read stays, with its number and columns
 )
 
-// DType is how a dataset stores features.
+// DType is the type of stored features.
 type DType string
 
 const (
@@ -49,7 +49,8 @@ const (
 	F32 DType = "f32"
 )
 
-// Normalize is what becomes of the rows of node features that are read, before they are stored.
+// Normalize selects what happens to the rows of node features that are read, before they are
+// stored.
 type Normalize string
 
 const (
@@ -57,8 +58,7 @@ const (
 	NormalizeRow  Normalize = "row"  // divided by the sum of their magnitudes, as GCN's authors do; rows of zeros stay
 )
 
-// Options say what to make of a [ingest.Source]. The zero value works for every source that has
-// features.
+// Options configure a [Build]. The zero value works for every source that has features.
 type Options struct {
 	Undirected bool       // store the reverse of every edge as well, in relations from a node type to itself; default as given
 	Reverse    bool       // store a relation rev_NAME the other way for each that has no reverse yet; default as given
@@ -94,14 +94,14 @@ type Options struct {
 	// EdgeFeatures are made for the events of streams: "random:D", independent standard normal
 	// values. Default none.
 	EdgeFeatures string
-	// TimeScale is what differences of the times of a stream are multiplied with before networks
-	// see them. Default 1; but where all times together span less than 1e4 units, what makes the
-	// median of the gaps between the events of a node 1e3.
+	// TimeScale multiplies differences of the times of a stream before networks see them. Default
+	// 1; but where all times together span less than 1e4 units, the factor that makes the median of
+	// the gaps between the events of a node 1e3.
 	TimeScale float64
 
 	// EdgeSplit holds edges out, for link prediction: "random:a/b/c" or "time:COLUMN:a/b/c" of all
-	// relations, or "REL=random:a/b/c" of those of one name or key, which may be said for several;
-	// see [Build]. Default: none.
+	// relations, or "REL=random:a/b/c" of the relations of one name or key; several of these may be
+	// given. See [Build]. Default: none.
 	EdgeSplit []string
 
 	Seed uint64 // of made features and splits; default 1
@@ -238,7 +238,7 @@ func parseFeatures(s string) (featurePlan, error) {
 	return featurePlan{}, fmt.Errorf("--features %q: there are no such features; choose %s", s, featureChoices)
 }
 
-// parseEdgeFeatures gives the number of columns of made features of events, 0 for none.
+// parseEdgeFeatures returns the number of columns of made features of events, 0 for none.
 func parseEdgeFeatures(s string) (int, error) {
 	if s == "" {
 		return 0, nil
@@ -307,7 +307,7 @@ func (s splitPlan) String() string {
 	return s.kind
 }
 
-// record is what the dataset remembers of the options, by flag.
+// record returns the options that the dataset records, by flag.
 func (p *plan) record() map[string]string {
 	all := map[string]string{
 		"undirected": strconv.FormatBool(p.Undirected),

@@ -12,9 +12,9 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// counts are what the order of nodes is found from: how many neighbour lists a row is in, and how
-// long its own is. nil where nobody asks. Counts wrap at 2³²; so many edges of one node would
-// change its place and nothing else.
+// counts has the numbers that nodes are ordered by: how many neighbour lists a row is in, and the
+// length of its own. A slice is nil where nobody asks. Counts wrap at 2³²; so many edges of one
+// node would change its place and nothing else.
 type counts struct {
 	mu     sync.Mutex
 	times  []uint32 // by row of the source type
@@ -76,7 +76,7 @@ func (b *builder) count(buf **kernels.HostBuf, nodes int) (err error) {
 }
 
 // numberNodes gives every node its stored id: by degree, the nodes that are in most neighbour lists
-// first; by access, those that training is expected to read most. Ties are as given.
+// first; by access, the nodes that training is expected to read most. Ties are as given.
 func (b *builder) numberNodes(ctx context.Context) error {
 	if b.Order == OrderOriginal {
 		return nil
@@ -116,9 +116,9 @@ func (b *builder) numberNodes(ctx context.Context) error {
 	})
 }
 
-// rank replaces each count by the number of rows that come before its: those with larger counts,
-// and among equal ones those of smaller rows. It sorts by counting in place: common counts have a
-// table, and the few nodes with large ones a map.
+// rank replaces each count by the number of rows that come before its row: rows with larger counts,
+// and smaller rows with an equal count. It sorts by counting in place: common counts have a table,
+// and the few nodes with large ones a map.
 func rank(counts []uint32) {
 	const common = 1 << 16
 	table := make([]uint32, common)
@@ -157,10 +157,10 @@ func rank(counts []uint32) {
 	}
 }
 
-// Expected visits, for OrderAccess. A training epoch starts once at every training node; a node v
+// Expected visits, for OrderAccess. A training epoch starts once at every training node. A node v
 // that is expected x times in a layer draws min(k, d) of its d in-neighbours, so each of them is
-// expected x·min(1, k/d) times more in the next. The sum over all layers is how often a row is
-// read, drawn without a cache:
+// expected x·min(1, k/d) times more in the next. The sum over all layers is the number of times a
+// row is read, drawn without a cache:
 //
 //	x₀ = 1 at training nodes    xₗ₊₁[u] = Σ xₗ[v]·min(1, kₗ/d(v)) over the edges u→v    visits = Σ xₗ
 //
@@ -170,7 +170,7 @@ const (
 	visitOne = 1 << 12 // one visit
 )
 
-// accessFanouts are the neighbours drawn a layer: those of the published GraphSAGE runs, and
+// accessFanouts are the neighbours drawn per layer, as in the published GraphSAGE runs and by
 // train's default.
 var accessFanouts = []uint32{15, 10, 5}
 

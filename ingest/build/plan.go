@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 )
 
-// Plan is what a [Build] is expected to do. Its JSON keys are stable.
+// Plan predicts the work of a [Build]. Its JSON keys are stable.
 type Plan struct {
 	Name        string     `json:"name"`
 	Passes      []PassPlan `json:"passes"`
@@ -21,16 +21,16 @@ type Plan struct {
 	Memory      int64      `json:"memory_bytes"` // allowed
 	LeastMemory int64      `json:"least_memory_bytes"`
 	Seconds     float64    `json:"seconds"`
-	// Unknown says, a sentence each, what the source does not declare and so what stands for it
-	// here.
+	// Unknown lists, a sentence each, the numbers that the source does not declare, and what the
+	// plan assumes for them.
 	Unknown []string `json:"unknown"`
 	Notes   []string `json:"notes"`
 
 	left growth
 }
 
-// growth is how many bytes there will be more than there are, at most at one time: of both
-// together, of what is spilled, and of the dataset.
+// growth is the most bytes that will be added at one time: to the disk in all, to the spill, and to
+// the dataset.
 type growth struct{ disk, spill, written int64 }
 
 // PassPlan is one pass over the data.
@@ -42,8 +42,7 @@ type PassPlan struct {
 	SpillWritten int64   `json:"spill_written_bytes"`
 	SpillRead    int64   `json:"spill_read_bytes"`
 	Written      int64   `json:"written_bytes"` // to the dataset
-	// DatasetRead is what is read back of what was written to the dataset before: the rows that
-	// means are of.
+	// DatasetRead counts bytes read back from the dataset: the rows that means are taken of.
 	DatasetRead int64 `json:"dataset_read_bytes,omitempty"`
 }
 
@@ -72,8 +71,8 @@ const (
 	rateDisk  = 1.4e9 // bytes a second, read or written
 )
 
-// PlanBuild says what Build would do with the same arguments, from what the source declares; it
-// reads little and writes nothing. The error is one that Build would end with, too little room
+// PlanBuild predicts what Build would do with the same arguments, from what the source declares. It
+// reads little and writes nothing. It returns any error that Build would end with, too little room
 // among them, as far as it can be known.
 func PlanBuild(ctx context.Context, src ingest.Source, out string, o Options) (*Plan, error) {
 	p, err := o.effective()
@@ -300,8 +299,8 @@ func (f *forecaster) streams(nodes, edges []int64, log func(i int) int64) {
 	}
 }
 
-// given is what comes with n events of a stream: negatives and labels of nodes, as streamWriter
-// writes them, one after the other.
+// given returns the bytes and seconds of what comes with n events of a stream: negatives and labels
+// of nodes. streamWriter writes one after the other, so spilled is the larger of the two.
 func (f *forecaster) given(s *ingest.Stream, n int64) (spilled, written int64, seconds float64) {
 	a := s.About
 	if s.Negatives {
@@ -327,7 +326,7 @@ func (f *forecaster) given(s *ingest.Stream, n int64) (spilled, written int64, s
 	return spilled, written, seconds
 }
 
-// reverses adds the passes that make reverses, and says how many edges they have.
+// reverses adds the passes that make reverses, and sets their numbers of edges in stored.
 func (f *forecaster) reverses(stored []int64) {
 	b, each := f.b, float64(workers())
 	bytes := func(i int) int64 { return stored[i] * int64(b.form(i).width) }
@@ -354,8 +353,8 @@ func (f *forecaster) look(name string, edges int64, seconds float64, spillRead, 
 	f.plan.Passes[len(f.plan.Passes)-1].SpillRead = spillRead
 }
 
-// embedding is how long fastRP takes: each step adds a row for every edge, in both directions, and
-// goes through all nodes.
+// embedding returns the seconds that fastRP takes: each step adds a row for every edge, in both
+// directions, and goes through all nodes.
 func (f *forecaster) embedding(nodes, stored []int64) float64 {
 	rows := int64(0)
 	for _, n := range nodes {
@@ -544,7 +543,7 @@ func (b *builder) nodeBytes(nodes []int64) int64 {
 	switch b.Order {
 	case OrderOriginal:
 		return max(most, degrees+outs+splits)
-	case OrderAccess: // degrees, visits, those of this layer and of the next
+	case OrderAccess: // degrees, visits in all, visits of this layer and of the next
 		most = max(most, 4*all+outs+splits)
 	default:
 		most = max(most, all+degrees+outs+splits)

@@ -67,7 +67,7 @@ func drawGraph(t *rapid.T) *fake {
 	return f
 }
 
-// reference is what a dataset must hold, by original ids, computed the obvious way.
+// reference is the expected content of a dataset, by original ids, computed the obvious way.
 type reference struct {
 	edges  map[[2]int64]int
 	report RelationReport

@@ -42,8 +42,8 @@ func (b *builder) renumberRelation(ctx context.Context, i int) error {
 }
 
 // partLogs turns the rows of logged edges into the ids that src and dst have for them, unless these
-// are nil, and parts the edges by destination: the parts begin at starts. keep, when not nil, says
-// of an edge by rows whether it is wanted.
+// are nil, and parts the edges by destination: the parts begin at starts. keep, when not nil,
+// reports whether an edge by rows is wanted.
 func (b *builder) partLogs(
 	ctx context.Context, f *edgeForm, logs []extsort.Bucket, name string, src, dst []store.NodeID, keep func(rows extsort.Key) bool,
 ) (parts []extsort.Bucket, starts []uint32, err error) {
@@ -146,7 +146,7 @@ func (b *builder) eachChunk(ctx context.Context, logs []extsort.Bucket, width in
 }
 
 // sampleRanges finds ranges of nodes with about equally many edges, from a few places of the logs:
-// those that of appends for a record. A sorter has room for so many lists.
+// of appends the nodes of a record. A sorter has room for so many lists.
 func (b *builder) sampleRanges(
 	logs []extsort.Bucket, width int, nodes uint64, buckets int, lists int64, of func(record []byte, sample []uint32) []uint32,
 ) (*extsort.Ranges, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Report says what a [Build] met and made. Its JSON keys are stable.
+// Report describes what a [Build] read and made. Its JSON keys are stable.
 type Report struct {
 	Name      string           `json:"name"`
 	Path      string           `json:"path"`
@@ -39,8 +39,8 @@ type NodeTypeReport struct {
 }
 
 // RelationReport counts one kind of edge, from reading to storing: Edges = EdgesRead - Skipped -
-// SelfLoopsDropped + SelfLoopsAdded - HeldOut - DuplicatesMerged + ReverseAdded. Duplicates are
-// counted among those that are not held out.
+// SelfLoopsDropped + SelfLoopsAdded - HeldOut - DuplicatesMerged + ReverseAdded. Duplicates counts
+// only edges that are not held out.
 type RelationReport struct {
 	Key              string `json:"key"` // src__name__dst
 	EdgesRead        int64  `json:"edges_read"`
@@ -55,16 +55,16 @@ type RelationReport struct {
 	Edges            int64  `json:"edges"`    // stored
 
 	// These count pairs of nodes, if there is one relation and it joins nodes of one type.
-	// PairsCompared are those looked at: all up to 16,384, else a sample by hash. PairsBothWays of
-	// them have edges in both directions. EdgesAscending counts the edges whose source has the
-	// smaller row.
+	// PairsCompared counts the pairs looked at: all up to 16,384, else a sample by hash.
+	// PairsBothWays counts the pairs among them with edges in both directions. EdgesAscending
+	// counts the edges whose source has the smaller row.
 	PairsCompared  int64 `json:"pairs_compared,omitempty"`
 	PairsBothWays  int64 `json:"pairs_both_ways,omitempty"`
 	EdgesAscending int64 `json:"edges_ascending,omitempty"`
 
-	// ReverseOf is the key of the relation whose edges these are, the other way round, as far as
-	// Options.Reverse had it found. Of one that was made from it EdgesRead is 0, and ReverseAdded
-	// is Edges.
+	// ReverseOf is the key of the relation that has these edges the other way round, as far as
+	// Options.Reverse looked for it. Of a relation made from that one EdgesRead is 0, and
+	// ReverseAdded is Edges.
 	ReverseOf string `json:"reverse_of,omitempty"`
 
 	Columns []string `json:"columns"`      // kept with each edge
@@ -81,7 +81,7 @@ type StreamReport struct {
 	Skipped    int64             `json:"skipped"` // one of their ends is no node, and that was allowed
 	First      float64           `json:"first_time"`
 	Last       float64           `json:"last_time"`
-	TimeScale  float64           `json:"time_scale"` // what networks see of a difference of times is as many times that
+	TimeScale  float64           `json:"time_scale"` // factor on differences of times for networks
 	Labels     bool              `json:"labels"`
 	Classes    int               `json:"classes"`
 	ClassNames []string          `json:"class_names,omitempty"`
@@ -113,7 +113,7 @@ type LabelReport struct {
 	Multi    bool   `json:"multi"`
 	Numbers  bool   `json:"numbers,omitempty"`
 	Missing  int64  `json:"missing"` // nodes without a label
-	// ClassNames are what the source calls the classes, where it does not number them from 0.
+	// ClassNames are the source's names of the classes, where it does not number them from 0.
 	ClassNames []string `json:"class_names,omitempty"`
 }
 
@@ -127,8 +127,7 @@ type SplitReport struct {
 	NoEdge   int    `json:"no_edge,omitempty"` // nodes of all parts that receive no edge
 }
 
-// EdgeSplitReport counts the edges of a relation by part: the training edges are those of its
-// topology.
+// EdgeSplitReport counts the edges of a relation by part. Its topology has the training edges.
 type EdgeSplitReport struct {
 	Name     string `json:"name"`
 	Relation string `json:"relation"`
@@ -145,8 +144,9 @@ func (b *builder) drop(format string, args ...any) {
 	b.report.Dropped = append(b.report.Dropped, fmt.Sprintf(format, args...))
 }
 
-// provenance is what the dataset remembers of its making. Counts are sums over relations and
-// tables, and each relation's own under KEY.edges_read and so on where there are several.
+// provenance returns the options, counts and notes that the dataset records of its making. Counts
+// are sums over relations and tables; where there are several relations, each one's own are under
+// KEY.edges_read and so on.
 func (b *builder) provenance() store.Provenance {
 	counts := map[string]int64{}
 	count := func(prefix string, r *RelationReport) {

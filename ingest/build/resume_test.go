@@ -430,7 +430,7 @@ func TestFullDiskAnywhere(t *testing.T) {
 func TestLeastMemory(t *testing.T) {
 	for _, o := range append(everyOptions(), Options{Split: "per-class:1/1"}, Options{Split: "random:0.5/0.2/0.2", Features: "degree", Order: OrderOriginal}) {
 		big := everything()
-		big.schema.NodeTypes[0].Count = 300_000 // of which few have edges
+		big.schema.NodeTypes[0].Count = 300_000 // few of them have edges
 		big.rows[0], big.labels[0] = make([]float32, 9*300_000), make([]int32, 300_000)
 		for i := range big.labels[0] {
 			big.labels[0][i] = int32(i % 4)

@@ -25,8 +25,8 @@ const (
 	reversePrefix   = "rev_"
 )
 
-// relations are those that the dataset will have, as far as it is known, by number. Streams are
-// none.
+// relations yields the relations that the dataset will have, as far as is known, by number. It
+// leaves out streams.
 func (b *builder) relations() iter.Seq2[int, ingest.Relation] {
 	return func(yield func(int, ingest.Relation) bool) {
 		for i, r := range b.schema.Relations {
@@ -37,10 +37,10 @@ func (b *builder) relations() iter.Seq2[int, ingest.Relation] {
 	}
 }
 
-// read are the source's relations.
+// read returns the source's relations.
 func (b *builder) read() []ingest.Relation { return b.schema.Relations[:b.given] }
 
-// madeFrom is the relation that relation i is made from, as its reverse; itself when it is read.
+// madeFrom returns the relation whose reverse relation i is, or i itself when it is read.
 func (b *builder) madeFrom(i int) int {
 	if i < b.given {
 		return i
@@ -86,8 +86,8 @@ func (b *builder) addReverses() error {
 	return nil
 }
 
-// candidates are the source's relations that may be the reverse of relation i by their types: i
-// too, where it is within a type.
+// candidates returns the source's relations that may be the reverse of relation i by their types; i
+// is one of them where it is within a type.
 func (b *builder) candidates(i int) (found []int) {
 	r := b.schema.Relations[i]
 	for k, o := range b.read() {
@@ -98,8 +98,9 @@ func (b *builder) candidates(i int) (found []int) {
 	return found
 }
 
-// compared are the relations that have candidates, and those whose split asks whether they are
-// their own reverse. A candidate is among them, since the relation is a candidate of it in turn.
+// compared returns the relations that have candidates, and the relations whose split needs to know
+// whether they are their own reverse. A candidate is among them, since the relation is a candidate
+// of it in turn.
 func (b *builder) compared() (found []int) {
 	for i := range b.read() {
 		if slices.Contains(b.mirrored, i) && len(b.candidates(i)) > 0 || b.splitsBoth(i) {
@@ -109,9 +110,9 @@ func (b *builder) compared() (found []int) {
 	return found
 }
 
-// splitsBoth tells whether relation i has a split that would hold its links out in both directions
-// where the source has both. Other reverses are not looked for. Edges with columns are not: each
-// direction may have values of its own.
+// splitsBoth reports whether relation i is compared with itself because of its split: where the
+// source has both directions of its links, both are held out. A split asks for no other reverses.
+// Edges with columns are left out: each direction may have values of its own.
 func (b *builder) splitsBoth(i int) bool {
 	r, split := b.schema.Relations[i], b.edgeSplits[i]
 	return split != nil && split.kind != "given" && r.Src == r.Dst && len(r.Columns) == 0 && !b.form(i).reverse && !slices.Contains(b.mirrored, i)

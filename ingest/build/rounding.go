@@ -12,8 +12,8 @@ import (
 )
 
 // float16 keeps 11 bits of a value whose magnitude is 2⁻¹⁴ to 65504: real features round by at most
-// a part in 2048, which is what half precision means. What rounds by more, or should not round at
-// all, is counted by column and refused:
+// a part in 2048, as half precision always does. Values that round by more, or should not round at
+// all, are counted by column and refused:
 //
 //   - a value beyond 65504, which is infinite;
 //   - a whole number beyond 2048 that changes, in a column where most values beyond 2048 are whole: a count, a year, an id;
@@ -38,7 +38,7 @@ type rounding struct {
 	beyond  loss  // values past 65504
 }
 
-// columnRounding is what one column has beside ordinary values.
+// columnRounding counts the values of one column that are out of the ordinary.
 type columnRounding struct {
 	tiny              loss
 	rounded           loss  // whole numbers
@@ -110,7 +110,7 @@ func (w *tableWriter) convert(p ingest.Place, values []float32, out []byte) erro
 	return failed
 }
 
-// normalized gives rows whose magnitudes sum to 1; rows of zeros, and those that convert refuses,
+// normalized returns rows whose magnitudes sum to 1; rows of zeros, and those that convert refuses,
 // are as they were. The sum is taken in float64 from the first column to the last, so it is the
 // same everywhere.
 func (w *tableWriter) normalized(values []float32) []float32 {
@@ -219,8 +219,8 @@ func (w *tableWriter) account(p ingest.Place, at int, values []float32, halves [
 	}
 }
 
-// packHalves writes halves as bytes and reports whether the magnitudes of all are from halfLeast to
-// below halfWhole, as those of dense features are, nearly all of them.
+// packHalves writes halves as bytes and reports whether all magnitudes are from halfLeast to below
+// halfWhole, as in nearly all dense features.
 func packHalves(dst []byte, halves []uint16) bool {
 	// Sums of a half's exponent reach its top bit, and no further, when it is from halfLeast on,
 	// and from halfWhole on.
@@ -240,7 +240,7 @@ func packHalves(dst []byte, halves []uint16) bool {
 	return some&tops == tops && large&tops == 0
 }
 
-// checkFinite refuses NaN and infinities among values, the first of which is value at of a chunk.
+// checkFinite refuses NaN and infinities. values[0] is value at of a chunk.
 func checkFinite(p ingest.Place, at, dim int, values []float32) error {
 	for k, x := range values {
 		if x-x != 0 {

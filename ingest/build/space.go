@@ -10,16 +10,16 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// sectionOverhead bounds what a section takes beyond its payload: a header page, and padding to the
-// end of a page.
+// sectionOverhead bounds the bytes of a section beyond its payload: a header page, and padding to
+// the end of a page.
 const sectionOverhead = 2 * 4096
 
 // manifestBytes is ample for the manifest of a dataset without many shards.
 const manifestBytes = 1 << 20
 
-// checkSpace refuses what the passes that are left have no room for, as far as it is known: before
-// anything is read, what is not declared counts nothing, and once nodes and edges are counted it is
-// called again.
+// checkSpace refuses a build whose passes that are left lack room, as far as it is known. Before
+// anything is read, undeclared numbers count nothing; once nodes and edges are counted it is called
+// again.
 func (b *builder) checkSpace(context.Context) error { return b.checkFree(b.forecast()) }
 
 // rowBytes is a row on disk: its stride is a power of two or packed to 16 bytes, at most 5 % more.
@@ -28,7 +28,7 @@ func (b *builder) rowBytes(dim int) int64 {
 	return size + max(size/20, 15)
 }
 
-// SpaceError says that a disk has too little room.
+// SpaceError is the error of a disk with too little room.
 type SpaceError struct {
 	Path string // of the dataset
 	What string // needs it
@@ -45,7 +45,7 @@ func (e *SpaceError) Error() string {
 	return fmt.Sprintf("%s: the %s about %s and %s are free; %s", e.Path, e.What, kernels.FormatBytes(e.Need), kernels.FormatBytes(int64(e.Free)), remedy)
 }
 
-// checkFree compares with the space left where the dataset and what is spilled go.
+// checkFree compares the plan with the space left for the dataset and for spilled data.
 func (b *builder) checkFree(p *Plan) error {
 	parent := b.FS.PathDir(b.out)
 	if b.Tmp == "" {

@@ -4,7 +4,8 @@ package build
 
 import "golang.org/x/sys/unix"
 
-// freeFiles is how many more files a file system can hold; not ok where it has no such limit.
+// freeFiles returns how many more files a file system can hold. ok is false where it tells no
+// limit.
 func freeFiles(dir string) (n int64, ok bool) {
 	var s unix.Statfs_t
 	if unix.Statfs(dir, &s) != nil || s.Files == 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestClasses: labels of which the source does not declare the number become classes 0…C-1 and keep
-// their numbers as names.
+// TestClasses: labels whose number of classes the source does not declare become classes 0…C-1 and
+// keep their numbers as names.
 func TestClasses(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -117,12 +117,12 @@ const (
 	usualGap  = 1e3 // the median of a node's gaps then
 )
 
-// wantsGap says whether the scale of time goes by the gaps between events.
+// wantsGap reports whether the scale of time depends on the gaps between events.
 func (w *streamWriter) wantsGap() bool {
 	return w.b.TimeScale == 0 && w.report.Last-w.report.First < shortSpan
 }
 
-// scale settles what differences of times are multiplied with.
+// scale sets the factor that differences of times are multiplied with.
 func (w *streamWriter) scale(gap float64) {
 	w.report.TimeScale = cmp.Or(w.b.TimeScale, 1)
 	if w.b.TimeScale != 0 || gap == 0 {

@@ -23,7 +23,7 @@ import (
 //	join    both are sorted by ends and time together, so that events meet their lists
 //	write   the pairs are sorted by event, and the nodes follow into the dataset
 //
-// Memory is that of sorting, whatever their number.
+// Memory is bounded as in sorting, whatever their number.
 
 // keyed is the record of an event or of a list, by rows and the time.
 type keyed []byte
@@ -192,8 +192,7 @@ func (w *streamWriter) readNegatives(ctx context.Context, i int) (lists, negativ
 	return lists, negatives, cmp.Or(err, lerr, nerr)
 }
 
-// joinNegatives brings events, of which several may have the same ends and time, together with
-// their list.
+// joinNegatives joins events with their list. Several events may have the same ends and time.
 func (w *streamWriter) joinNegatives(ctx context.Context, i int, runs []extsort.Bucket) ([]extsort.Bucket, error) {
 	b := w.b
 	out, err := b.area.NewWriter(fmt.Sprintf("ranked-%d", i), 1, extsort.MinBlock)
@@ -322,5 +321,5 @@ func (w *streamWriter) orderNegatives(ctx context.Context, runs []extsort.Bucket
 	return err
 }
 
-// sector is what Area.Load wants offsets to be multiples of.
+// sector is the alignment of offsets that Area.Load wants.
 const sector = 4096

@@ -16,7 +16,7 @@ import (
 // The way of an event, each step a pass:
 //
 //	read, resolve   as edges are: see edges.go and join.go. Its number as read, its time, label and part ride on it
-//	sort            into runs by time, those of one time by number; a log that is in that order already is the one run
+//	sort            into runs by time, equal times by number; a log that is in that order already is the one run
 //	write           the runs are merged into the dataset; and of each event two halves are parted by the node that they are of,
 //	                sorted, and written behind it as the lists of nodes
 //
@@ -84,21 +84,21 @@ func (b *builder) checkStreams() error {
 	return nil
 }
 
-// streamState is what the passes over a stream leave for later ones.
+// streamState is the state that the passes over a stream leave for later ones.
 type streamState struct {
-	Ordered bool             `json:"ordered"` // as read, it is in the order of time
+	Ordered bool             `json:"ordered"` // events are read in the order of time
 	Runs    []extsort.Bucket `json:"runs,omitempty"`
-	// Places are the events' numbers and one, by their numbers as read, four bytes each; 0 is one
-	// that was passed over. There are none where nobody asks, or nothing changes.
+	// Places has each event's number plus one, by its number as read, four bytes each; 0 if the
+	// event was passed over. There are none where nobody asks, or nothing changes.
 	Places []extsort.Bucket `json:"places,omitempty"`
 	Report StreamReport     `json:"report"`
 }
 
-// timeBits are the bits of a time as events carry it: of the two zeros, one.
+// timeBits returns the bits of a time as events carry it; both zeros have the same.
 func timeBits(x float64) uint64 { return math.Float64bits(x + 0) }
 
-// checkTimes refuses times that are none, and numbers the stream cannot have; it notices what is
-// out of order.
+// checkTimes refuses times that are not finite, and more events than a stream can number. It notes
+// in s.Ordered whether events are in the order of time.
 func (s *streamState) checkTimes(r *ingest.Relation, c *ingest.EdgeChunk, last *float64) error {
 	if c.First+int64(c.Len()) > store.MaxEvents {
 		return fmt.Errorf("%s: stream %s: %d events and more; they are numbered in 32 bits, so at most %d; cut it into several datasets",
@@ -135,7 +135,7 @@ func byTime(record []byte) (first, second uint64) {
 func sortEventsPass(r ingest.Relation) string  { return "sort " + r.Name }
 func writeEventsPass(r ingest.Relation) string { return "write " + r.Name }
 
-// isRun says that the log of a stream is in order, as it is where ends are rows.
+// isRun reports whether the log of a stream is in order, as it is where ends are rows.
 func (s *streamState) isRun(f *edgeForm) bool { return s.Ordered && !f.own() }
 
 // writeStreams sorts and writes every stream.

@@ -35,7 +35,7 @@ type happened struct {
 	row      float32 // of its table
 }
 
-// streamForm is how a fake tells events.
+// streamForm selects the form in which a fake gives events.
 type streamForm struct {
 	kind                   ingest.IDs
 	two, labels, part, row bool
@@ -147,8 +147,8 @@ func requireStream(t require.TestingT, path string, events []happened, form stre
 	}
 }
 
-// TestStreamIsTheObviousThing: any stream is what it is in plain maps, however little room there
-// is.
+// TestStreamIsTheObviousThing: any stream equals the same stream built in plain maps, however
+// little room there is.
 func TestStreamIsTheObviousThing(t *testing.T) {
 	fewer(t, 30)
 	dir, n := t.TempDir(), 0
@@ -202,8 +202,8 @@ func at(times ...float64) (events []happened) {
 	return events
 }
 
-// TestStreamSplit: quantiles are those of numpy.quantile(times, [0.7, 0.85]), by linear
-// interpolation, and equal times stay together.
+// TestStreamSplit: quantiles equal numpy.quantile(times, [0.7, 0.85]), by linear interpolation, and
+// equal times stay together.
 func TestStreamSplit(t *testing.T) {
 	for _, c := range []struct {
 		times              []float64

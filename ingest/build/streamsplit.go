@@ -9,7 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// defaultStreamSplit is that of TGN, DyGLib and TGB.
+// defaultStreamSplit is the split of TGN, DyGLib and TGB.
 var defaultStreamSplit = splitPlan{kind: "time", fractions: [3]float64{0.7, 0.15, 0.15}}
 
 // chooseStreamSplit settles how streams are split.

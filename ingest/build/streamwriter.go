@@ -35,7 +35,7 @@ type streamWriter struct {
 	labels                []int32
 }
 
-// eventBatch is how many events are written at a time.
+// eventBatch is the number of events written at a time.
 const eventBatch = 1 << 14
 
 // halfBytes is a half-edge on its way: place and event, the time, the node at the other end.
@@ -181,7 +181,7 @@ func (w *streamWriter) writeEvents(ctx context.Context, i int, keys *negativeKey
 	return halves, ranges.Starts(), err
 }
 
-// inOrder says that events are numbered as they were read.
+// inOrder reports whether events are numbered as they were read.
 func (r *relation) inOrder() bool { return r.Stream.Ordered && r.Report.Skipped == 0 }
 
 // add gathers event number n.

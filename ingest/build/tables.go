@@ -51,7 +51,7 @@ func (b *builder) chooseFeatures() error {
 	return nil
 }
 
-// replaced says whether one of the source's tables is passed over.
+// replaced reports whether made features replace one of the source's tables, which is passed over.
 func (b *builder) replaced(t ingest.Table) bool { return t.Relation == "" && b.makes[t.NodeType] }
 
 // tableState is one table under way, as the journal keeps it.
@@ -257,7 +257,7 @@ func (w *tableWriter) open() (err error) {
 	return err
 }
 
-// what is what rows are counted against.
+// what names, in messages, the things that have a row each.
 func (w *tableWriter) what() string {
 	if w.rep.Stream != "" {
 		return "events of stream " + w.rep.Stream

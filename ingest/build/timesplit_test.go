@@ -48,7 +48,8 @@ func timed(times []int64) *fake {
 	return f
 }
 
-// TestTimeSplit compares the parts with those of sorted times: edge at→at+1 has the at-th time.
+// TestTimeSplit compares the parts with parts cut from sorted times: edge at→at+1 has the at-th
+// time.
 func TestTimeSplit(t *testing.T) {
 	var distinct, ties, far []int64
 	for k := range int64(100) {

@@ -160,8 +160,8 @@ func (s *Scanner) Labels(dst []int32) error {
 	return nil
 }
 
-// blankLabel says whether the next line is blank and others follow. It counts a run of blank lines
-// in one go: whether they mean anything is known at its end.
+// blankLabel reports whether the next line is blank and others follow. It counts a run of blank
+// lines in one go, since only the end of the run shows whether they mean anything.
 func (s *Scanner) blankLabel() (bool, error) {
 	if s.blanks == 0 {
 		text, size, err := s.Peek()

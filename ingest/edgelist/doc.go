@@ -20,10 +20,10 @@
 // no integers, or some begin with zeros that would be lost. A table of words alone does not tell
 // whether it has a header, and is refused until Options do.
 //
-// Without a table of nodes, the nodes are those that the edges name, and the builder finds them.
-// With it they are its rows. Where their number is known ([Options].Count, or a comment "# Nodes:
-// 82168" before a single list in which no id is that large) they are 0, 1, … up to it, isolated
-// ones included.
+// Without a table of nodes, the nodes are the ids that edges name, and the builder finds them. With
+// it they are its rows. Where their number is known ([Options].Count, or a comment "# Nodes: 82168"
+// before a single list in which no id is that large) they are 0, 1, … up to it, isolated ones
+// included.
 //
 // A table of nodes has a row a node: a column of ids, perhaps one of labels, and features in the
 // other columns of numbers. Labels that are integers counting from 0 are classes by number. Other
@@ -35,7 +35,7 @@
 // its row is one, as SNAP's copies of the MUSAE graphs have it.
 //
 // With [Options].Events the rows are events, which the builder sorts by their times into a stream.
-// Those are numbers of 64 bits, in the column that is called so. A time is refused if float64 would
+// Times are numbers of 64 bits, in the column that is called so. A time is refused if float64 would
 // lose some of its digits. Labels of events are classes, as labels of nodes are. Sources and
 // destinations may number two kinds of nodes then. A list may be a Parquet file, which is read as
 // the table that it would be as text: its first row is line 2.

@@ -16,7 +16,7 @@ import (
 
 const edgeChunk = 64 << 10 // edges: 1 MiB of ids
 
-// findFiles gives the files of an edge list: the one, or those of a folder in natural order.
+// findFiles returns the files of an edge list: the one, or the files of a folder in natural order.
 func findFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -49,7 +49,7 @@ func findFiles(path string) ([]string, error) {
 	return files, nil
 }
 
-// refuseName refuses what is no list of edges by its name, and may look like one.
+// refuseName refuses a file that looks like a list of edges, but is none by its name.
 func refuseName(path string) error {
 	base := strings.ToLower(filepath.Base(path))
 	for _, packed := range []string{".gz", ".zst"} {
@@ -77,7 +77,7 @@ type edgeReader struct {
 	kept     []keptColumn // whose values edges keep
 	bits     []uint64     // of the values of the row read last
 	features []int        // columns that make a table of edge features
-	floats   []float32    // those of the row read last
+	floats   []float32    // features of the row read last
 	text     bool
 	classes  *classes     // of labels of events
 	token    []byte       // a buffer
@@ -337,7 +337,7 @@ func (s *idSet) compact() {
 	s.sorted = len(s.large)
 }
 
-// count is the number of ids; dense says that they are 0…count-1.
+// count returns the number of ids; dense is true if they are 0…count-1.
 func (s *idSet) count() (n int64, dense bool) {
 	s.compact()
 	last := int64(-1)
@@ -350,7 +350,7 @@ func (s *idSet) count() (n int64, dense bool) {
 	return n + int64(len(s.large)), len(s.large) == 0 && last == n-1
 }
 
-// ascending gives the ids.
+// ascending returns the ids.
 func (s *idSet) ascending() []int64 {
 	n, _ := s.count()
 	ids := make([]int64, 0, n)

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// endNames are what headers call the two ends of edges, in small letters without marks and without
-// "id" or "node" at the end: src_id, FromNodeId, :START_ID.
+// endNames are the names of the two ends of edges in headers, in small letters without marks and
+// without "id" or "node" at the end: src_id, FromNodeId, :START_ID.
 var endNames = [][2]string{
 	{"src", "dst"}, {"src", "dest"}, {"source", "target"}, {"source", "destination"}, {"source", "dest"}, {"src", "target"},
 	{"from", "to"}, {"u", "v"}, {"head", "tail"}, {"start", "end"}, {"id1", "id2"}, {"node1", "node2"}, {"v1", "v2"},
@@ -18,7 +18,7 @@ var endNames = [][2]string{
 	{"citing", "cited"}, {"row", "col"},
 }
 
-// Those of edges from one kind of node to another, whose ids are numbered apart.
+// Names of the ends of edges from one kind of node to another, whose ids are numbered apart.
 var (
 	actors = []string{"user", "customer", "reviewer", "author", "reader", "listener", "viewer", "u"}
 	items  = []string{
@@ -46,7 +46,7 @@ func plainName(header string) string {
 	return name
 }
 
-// twoKinds says whether headers name an actor and an item.
+// twoKinds reports whether headers name an actor and an item.
 func twoKinds(a, b string) bool {
 	a, b = plainName(a), plainName(b)
 	return slices.Contains(actors, a) && slices.Contains(items, b) || slices.Contains(actors, b) && slices.Contains(items, a)
@@ -77,7 +77,7 @@ func Ends(header []string) (src, dst int, ok bool) {
 	return src, dst, found == 1
 }
 
-// edgeColumns are those of sources and destinations.
+// edgeColumns returns the columns of sources and destinations.
 func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 	if t.columns == 0 {
 		return 0, 1, nil // an empty list
@@ -122,7 +122,7 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 	return 0, 0, t.judge(nil, err)
 }
 
-// namesEnds says whether a first row is a header by what it is called.
+// namesEnds reports whether a first row is a header, judged by the names in it.
 func (s *Source) namesEnds(t *table) bool {
 	_, _, named := Ends(t.header)
 	return named || t.named(s.o.Src, s.o.Dst) || slices.ContainsFunc(s.kept, func(c keptColumn) bool { return t.named(c.from) })

@@ -17,7 +17,7 @@ import (
 // A list of events is one of edges with a time each. Its time, label and part are kept columns, in
 // this order; the part, which a Source gives apart, is the last.
 
-// StreamName is what the stream of a list is called.
+// StreamName is the name of a list's stream.
 const StreamName = "events"
 
 // shortHeader is a header that may have fewer cells than rows have, as JODIE's: the last stands for
@@ -31,7 +31,7 @@ const (
 	partFlag  = "--part"
 )
 
-// timeNames are what headers call the time of an event, as plainName has them.
+// timeNames are the names in headers for the time of an event, as plainName has them.
 var timeNames = map[string]bool{
 	"time": true, "timestamp": true, "ts": true, "t": true, "unixtime": true, "unixts": true, "seconds": true, "datetime": true,
 }
@@ -188,7 +188,7 @@ func (r *edgeReader) classify(c *ingest.EdgeChunk) error {
 	return nil
 }
 
-// classes are those of events' labels.
+// classes collects the classes of events' labels.
 type classes struct {
 	*ingest.Category
 	learning bool

@@ -16,7 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// times are those of events that were read.
+// times returns the times of the events that were read.
 func times(g sourcetest.Graph) (times []float64) {
 	for _, bits := range g.Edges[0].Values[0] {
 		times = append(times, math.Float64frombits(bits))

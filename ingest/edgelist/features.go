@@ -67,8 +67,8 @@ func (f *featureMap) scan(ctx context.Context) error {
 	})
 }
 
-// load reads the lists by row: those of row i are columns[start[i]:start[i+1]]. lacks is the first
-// row without a list, -1 when all have one.
+// load reads the lists by row: the columns of row i are columns[start[i]:start[i+1]]. lacks is the
+// first row without a list, -1 when all have one.
 func (f *featureMap) load(ctx context.Context, rows int64, rowOf func(id int64) (row int64, ok bool)) (
 	start []int64, columns []int32, lacks int64, err error,
 ) {

@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// idSample is what the first rows of a table say of its ids.
+// idSample counts what the first rows of a table have as ids.
 type idSample struct {
 	rows, ids, texts int
 	zeros            bool // an integer has zeros in front, which only a text keeps
@@ -19,8 +19,7 @@ type idSample struct {
 
 const idRows = 1000 // that tell what ids are
 
-// sampleIDs reads the first rows, and passes over those that are bad: they are told when all are
-// read.
+// sampleIDs reads the first rows. It passes over bad rows, which are reported when all are read.
 func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 	for s.rows < idRows {
 		cells, err := t.next()
@@ -52,17 +51,18 @@ func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 	return s, nil
 }
 
-// fraction says that a cell is a number with a point or an exponent: no id, and no sign that ids
-// are text.
+// fraction reports whether a cell is a number with a point or an exponent: no id, and no sign that
+// ids are text.
 func fraction(cell []byte) bool {
 	_, err := lines.Float(cell, 64)
 	return err == nil && bytes.ContainsAny(cell, ".eE")
 }
 
-// text says that the ids are: most are no integers, so that a stray word among numbers is an error.
+// text reports whether the ids are texts: most are no integers, so a stray word among numbers is an
+// error.
 func (s *idSample) text() bool { return s.zeros || 2*s.texts > s.ids }
 
-// sure refuses a first row that may be a header or a row: in a table of words, nothing tells.
+// sure refuses a first row that may be a header or a row, as any may in a table of words.
 func (s *idSample) sure(t *table, header string, named bool) error {
 	if header != "" && header != "auto" || t.header == nil || named || s.numbers || s.ids > s.texts {
 		return nil
@@ -70,7 +70,7 @@ func (s *idSample) sure(t *table, header string, named bool) error {
 	return fmt.Errorf("%s: is the first row (%s) a header? Nothing tells, so say --header yes or no", t.Name(), list(t.header))
 }
 
-// named says whether the header has what columns are called here, or what options call them.
+// named reports whether the header has one of names, in any case of letters.
 func (t *table) named(names ...string) bool {
 	for _, n := range names {
 		if n != "" && slices.ContainsFunc(t.header, func(h string) bool { return strings.EqualFold(h, n) }) {

@@ -16,13 +16,13 @@ import (
 // films they rated), from one whose two columns number the same nodes. Read as the latter, user 5
 // and film 5 would be one node.
 //
-// Where names say that there are two kinds, one id that is in both columns is enough. Where nothing
-// says it, all of this must hold:
+// Where names show two kinds, one id that is in both columns is enough. Otherwise all of this must
+// hold:
 //
 //   - both columns have nearly all ids from the same 0 or 1 up to their largest, and one has a tenth fewer: columns of one
 //     space agree, or leave gaps;
 //   - so many rows have the same id in both columns as they would if the columns had nothing to do with each other. Graphs
-//     have no self loops or many more. It is what tells a crawl, whose sources are the first of its pages, from ratings.
+//     have no self loops or many more. This tells a crawl, whose sources are the first of its pages, from ratings.
 //
 // # Why not
 //
@@ -30,7 +30,7 @@ import (
 // it, and so do small graphs; they get a remark. Why not look at a sample? Lists are mostly sorted
 // by their first column.
 type kinds struct {
-	named string // what says that there are two kinds; "" when nothing does
+	named string // the names that show two kinds; "" when none do
 	on    bool   // it is looked at
 	sides [2]idBits
 	rows  int64
@@ -39,7 +39,7 @@ type kinds struct {
 const (
 	kindIDs    = 1 << 26 // larger ones are not looked at: 16 MiB of bits in all
 	loopIDs    = 1 << 22 // whose edges are counted: 32 MiB
-	fewestRows = 20      // of which a remark is made
+	fewestRows = 20      // a smaller list gets no remark
 )
 
 // kindNames are in the names of files of ratings.
@@ -111,7 +111,7 @@ func (s *Source) judgeKinds(ctx context.Context) error {
 	return nil
 }
 
-// loopsByChance is how many rows would have one id, up to last, in both columns if these were
+// loopsByChance returns how many rows would have one id, up to last, in both columns if these were
 // shuffled, and how many have it.
 func (s *Source) loopsByChance(ctx context.Context, last int64) (chance, loops float64, err error) {
 	degrees := [2][]uint32{make([]uint32, last+1), make([]uint32, last+1)}
@@ -161,7 +161,7 @@ func (b idBits) both(other idBits) (n int, first int64) {
 	return n, first
 }
 
-// spread is how ids lie.
+// spread describes a set of ids by its ends and size.
 type spread struct{ first, last, count int64 }
 
 func (b idBits) spread() (s spread) {
@@ -178,5 +178,5 @@ func (b idBits) spread() (s spread) {
 	return s
 }
 
-// full says that nine tenths of the ids from the first to the last are there.
+// full reports whether at least nine tenths of the ids from the first to the last are there.
 func (s spread) full() bool { return 10*s.count >= 9*(s.last-s.first+1) }

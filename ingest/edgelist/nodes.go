@@ -88,7 +88,7 @@ func openNodes(o *Options) (*nodeTable, error) {
 	return n, nil
 }
 
-// sampleIDs tells what the ids are.
+// sampleIDs settles the type of the ids by the first rows.
 func (n *nodeTable) sampleIDs(o *Options) error {
 	t, err := openTable(n.path, n.header, false, true)
 	if err != nil {
@@ -405,7 +405,7 @@ func (n *nodeTable) value(cell []byte) (bits int32, err error) {
 	return int32(math.Float32bits(float32(x))), nil
 }
 
-// isBare says whether all cells of features are empty.
+// isBare reports whether all cells of features are empty.
 func (n *nodeTable) isBare(cells [][]byte) bool {
 	return !slices.ContainsFunc(n.features, func(i int) bool { return i >= len(cells) || !missing(cells[i]) })
 }

@@ -8,20 +8,20 @@ import (
 	"strings"
 )
 
-// Options say where things are. The zero value reads an edge list of two columns. A column is named
-// by its header, or by its number, from 1.
+// Options locate ids and values in the tables. The zero value reads an edge list of two columns. A
+// column is named by its header, or by its number, from 1.
 type Options struct {
-	// Header says whether the edge list and the table of nodes begin with one: "yes", "no", or
-	// "auto" (the default): they do when no cell of the first row is a number. "short" is "yes",
-	// and the header may have fewer cells than the rows.
+	// Header is "yes" where the edge list and the table of nodes begin with one, "no" where they do
+	// not, or "auto" (the default): they do when no cell of the first row is a number. "short" is
+	// "yes", and the header may have fewer cells than the rows.
 	Header string
 	Src    string // column of the edge list; default see the package comment
 	Dst    string // column of the edge list
 	Weight string // column of the edge list; default none
 	// EdgeColumns are further columns of numbers that edges keep: NAME=COLUMN, as in "rating=3", or
-	// a header alone, which is then the name in the dataset. Their values are integers of 64 bits
-	// where those of the first 1,000 rows are integers, else float32; a type behind the column says
-	// which they are: ":f32", ":i64", ":i32" or ":u8".
+	// a header alone, which is then the name in the dataset. Values are integers of 64 bits where
+	// the first 1,000 rows have integers, else float32; a type behind the column chooses: ":f32",
+	// ":i64", ":i32" or ":u8".
 	EdgeColumns []string
 	// EdgeFeatures are columns of numbers that make a table of edge features, a row an edge, in
 	// their order: names, numbers, or a range of numbers, as in "4-103". Default none.
@@ -39,21 +39,20 @@ type Options struct {
 	Columns []string // columns of it that are features; default all others of numbers, or none beside Features
 
 	Features string // path of a map of features; default none
-	// Missing says what becomes of nodes without features: "zeros" or "refuse". Default zeros for
-	// those that the map has no list for, and refuse for rows of the table whose cells of features
-	// are all empty.
+	// Missing selects what nodes without features get: "zeros" or "refuse". Default zeros for nodes
+	// that the map has no list for, and refuse for rows of the table whose cells of features are
+	// all empty.
 	Missing string
 
-	// Events says that rows are events, a stream in the order of Time: nodes are of one type, or,
-	// where the list is Bipartite, sources and destinations of two, "user" and "item", that are
-	// numbered apart. Then there are no Weight, EdgeColumns, Nodes and Features.
+	// Events: rows are events, a stream in the order of Time. Nodes are of one type, or, where the
+	// list is Bipartite, sources and destinations of two, "user" and "item", that are numbered
+	// apart. Then there are no Weight, EdgeColumns, Nodes and Features.
 	Events     bool
 	Time       string // column; default one that is called so, or the third of a list of three without header
 	EventLabel string // column of classes of the source from the event on; default none
 	Part       string // column of 0 to train, 1 to validate, 2 to test; default none
 	Bipartite  bool
-	// Counted says that a column without a name, if there is one, counts the rows of each file from
-	// 0.
+	// Counted: a column without a name, if there is one, counts the rows of each file from 0.
 	Counted bool
 
 	SkipBad int64 // rows that may be passed over; default none

@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
 
-// isParquet tells by a file's name.
+// isParquet reports whether a file is Parquet by its name.
 func isParquet(path string) bool {
 	ext := strings.ToLower(filepath.Ext(path))
 	return ext == ".parquet" || ext == ".pq"

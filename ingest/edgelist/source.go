@@ -404,7 +404,7 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	return s.judgeKinds(ctx)
 }
 
-// Rows streams the features of the table, or of the map; or those of edges.
+// Rows streams the features of nodes, from the table or the map, or of edges.
 func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) error) error {
 	if s.schema == nil || i < 0 || i >= len(s.schema.Tables) {
 		panic("edgelist: no such table")
@@ -531,7 +531,7 @@ func (s *Source) MissingRows(table int) int64 {
 	return s.table.bare
 }
 
-// Remarks say what the last reading of the edges took for granted.
+// Remarks returns the assumptions that the last reading of the edges made.
 func (s *Source) Remarks() []string { return s.remarks }
 
 // Close has nothing to close: files are open while their section is read.

@@ -59,8 +59,8 @@ func bad(column int, format string, args ...any) error {
 	return &rowError{column, fmt.Errorf(format, args...)}
 }
 
-// judge passes over what is wrong with the row read last, or says where it is. Damage to a packed
-// file is the likelier cause, and is told instead.
+// judge passes over a bad row, the one read last, or returns its error with the place. Damage to a
+// packed file is the likelier cause, and is reported instead.
 func (t *table) judge(forgive *lines.Tolerance, err error) error {
 	wrong, ok := err.(*rowError)
 	if !ok {
@@ -192,7 +192,7 @@ func (t *table) begin(line []byte) (cells [][]byte, err error) {
 	return cells, nil
 }
 
-// line gives the next line that is neither blank nor a comment.
+// line returns the next line that is neither blank nor a comment.
 func (t *table) line() ([]byte, error) {
 	for {
 		text, err := t.Next()
@@ -211,8 +211,8 @@ func (t *table) line() ([]byte, error) {
 	}
 }
 
-// declares keeps what a comment tells: the number of nodes, "# Nodes: 82168 Edges: 948464", and
-// KONECT's "% bip unweighted".
+// declares keeps two facts from comments: the number of nodes, "# Nodes: 82168 Edges: 948464", and
+// two kinds of nodes, KONECT's "% bip unweighted".
 func (t *table) declares(comment []byte) {
 	low := bytes.ToLower(comment)
 	words := firstWords(low, 2)
@@ -225,7 +225,7 @@ func (t *table) declares(comment []byte) {
 	}
 }
 
-// row gives the next line of the table; io.EOF after the last. It is lent until the next call.
+// row returns the next line of the table; io.EOF after the last. It is lent until the next call.
 func (t *table) row() ([]byte, error) {
 	t.rows++
 	if t.ahead != nil {
@@ -240,7 +240,7 @@ func (t *table) row() ([]byte, error) {
 	return t.whole(line)
 }
 
-// whole gives the row that begins with a line, and goes on for others where a quoted cell does.
+// whole returns the row that begins with a line, and goes on for others where a quoted cell does.
 func (t *table) whole(line []byte) ([]byte, error) {
 	if err := t.CheckEnds(line); err != nil {
 		return nil, err
@@ -263,7 +263,7 @@ func (t *table) whole(line []byte) ([]byte, error) {
 	return t.joined, nil
 }
 
-// open says whether a quoted cell goes on after a text, which starts within one or not.
+// open reports whether a quoted cell goes on after a text. within: the text starts inside one.
 func (t *table) open(text []byte, within bool) bool {
 	for {
 		if within {
@@ -287,7 +287,7 @@ func (t *table) open(text []byte, within bool) bool {
 	}
 }
 
-// next gives the cells of the next row, lent until the next call.
+// next returns the cells of the next row, lent until the next call.
 func (t *table) next() ([][]byte, error) {
 	line, err := t.row()
 	if err != nil {
@@ -296,7 +296,7 @@ func (t *table) next() ([][]byte, error) {
 	return t.cut(line)
 }
 
-// cut gives the cells of a row, which are as many as the first has.
+// cut returns the cells of a row, which are as many as the first has.
 func (t *table) cut(line []byte) ([][]byte, error) {
 	cells, err := t.split(line)
 	if err == nil && len(cells) != t.columns {
@@ -322,7 +322,7 @@ func (t *table) ragged(cells [][]byte) error {
 	return bad(0, "found %d columns, and the first row has %d, parted by %s; %s", len(cells), t.columns, delimName[t.delim], remedy)
 }
 
-// Cells are those of the first row of a text; nil when they cannot be told.
+// Cells returns the cells of the first row of a text; nil when they cannot be told.
 func Cells(text string) []string {
 	t := table{}
 	row, rest, more := strings.Cut(text, "\n")
@@ -375,7 +375,7 @@ func firstWords(line []byte, n int) (words [][]byte) {
 	return words
 }
 
-// areAddresses says whether a line starts with two addresses of IPv6 between blanks.
+// areAddresses reports whether a line starts with two addresses of IPv6 between blanks.
 func areAddresses(line []byte) bool {
 	words := firstWords(line, 2)
 	for _, w := range words {
@@ -386,7 +386,7 @@ func areAddresses(line []byte) bool {
 	return len(words) >= 2
 }
 
-// haveBars says whether a line is two or three words with as many bars inside each of the first
+// haveBars reports whether a line is two or three words with as many bars inside each of the first
 // two: ids of protein databases.
 func haveBars(line []byte) bool {
 	words := firstWords(line, 4)
@@ -549,7 +549,7 @@ func clipText(s string) string {
 	return lines.Clip([]byte(s))
 }
 
-// cell gives the cell of a column.
+// cell returns the cell of a column.
 func (t *table) cell(cells [][]byte, column int) ([]byte, error) {
 	if column >= len(cells) {
 		return nil, errChanged(t.Name())
@@ -610,5 +610,5 @@ func (t *table) number(cells [][]byte, column int, flag string) (float32, error)
 	return float32(v), nil
 }
 
-// missing says whether a cell holds no value.
+// missing reports whether a cell holds no value.
 func missing(cell []byte) bool { return len(cell) == 0 || bytes.EqualFold(cell, []byte("nan")) }

@@ -17,8 +17,8 @@ func (s *Source) labelTable() (*edgelist.Source, error) {
 	return edgelist.Open(s.labels, edgelist.Options{Events: true, Header: "yes", Src: "node", Dst: "label", Time: "time", Part: "ext_roll", IDType: "int"})
 }
 
-// labelled is the schema of a stream whose nodes have labels. They count from 0, and where nothing
-// says how many there are, the largest in both tables does.
+// labelled returns the schema of a stream whose nodes have labels. Nodes count from 0. Where
+// nothing declares their number, the largest id in both tables sets it.
 func (s *Source) labelled(ctx context.Context, schema *ingest.Schema) (*ingest.Schema, error) {
 	more, err := ingest.Files(s.labels)
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Source) labelled(ctx context.Context, schema *ingest.Schema) (*ingest.S
 	return &out, nil
 }
 
-// aboutRows is how many rows a table has, judged by its beginning and its size.
+// aboutRows estimates the number of rows of a table from its beginning and its size.
 func aboutRows(path string) (int64, error) {
 	f, size, err := store.OpenSized(path)
 	if err != nil {

@@ -54,8 +54,8 @@ func openMatrix(path string, skip, memory int64) (*matrix, error) {
 	return m, nil
 }
 
-// with opens the file, and gives its form, and the elements of a tensor; those of an array npy.Rows
-// reads.
+// with opens the file and passes its form to visit, and the elements of a tensor. For an array
+// tensor is nil, and npy.Rows reads the elements.
 func (m *matrix) with(visit func(h npy.Header, tensor *npy.Reader) error) error {
 	if filepath.Ext(m.path) == ".npy" {
 		f, err := store.OpenFile(m.path)

@@ -14,7 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/edgelist"
 )
 
-// Options say what the files do not.
+// Options have what the files lack.
 type Options struct {
 	Bipartite bool // sources and destinations are users and items
 	NoRows    bool // features of events are left behind, since others are to be made
@@ -27,12 +27,12 @@ type Options struct {
 type Source struct {
 	*edgelist.Source
 	list    string    // path of the table of events
-	tables  []*matrix // behind those of the list, which has none
+	tables  []*matrix // behind the list's own tables; it has none
 	owners  []string  // of them: "" is the stream's
 	skipped []string
 	labels  string // a table of labels of nodes at times; empty: there is none
 	memory  int64  // Options.Memory
-	named   bool   // column idx says which row of features an event has
+	named   bool   // column idx names the row of features that an event has
 	schema  *ingest.Schema
 }
 
@@ -150,7 +150,7 @@ func (s *Source) Extras() ingest.Extras {
 	return e
 }
 
-// Schema is that of the list, and of the features beside it.
+// Schema returns the list's schema, with the features beside it.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if s.schema != nil {
 		return s.schema, nil

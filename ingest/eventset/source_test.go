@@ -78,8 +78,8 @@ func TestTGL(t *testing.T) {
 	require.Equal(t, store.StreamSplit{Name: "given", Train: 1, Valid: 1, Test: 1}, d.Events(0).Stream.NodeLabels.Split)
 }
 
-// TestTGLLabels: without features of nodes the largest in both tables says how many there are, and
-// what labels cannot be is refused.
+// TestTGLLabels: without features of nodes the largest id in both tables sets the number of nodes,
+// and values that no label can have are refused.
 func TestTGLLabels(t *testing.T) {
 	head := ",node,time,label,ext_roll\n"
 	for _, c := range []struct{ labels, want string }{

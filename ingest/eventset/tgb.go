@@ -41,11 +41,11 @@ type TGB struct {
 	schema    *ingest.Schema
 }
 
-// nodeBytes is what a text's number takes, while its map grows.
+// nodeBytes is the memory of a text's number, while its map grows.
 const nodeBytes = 100
 
-// OpenTGB opens the folder of a data set, or its table. columns are those of the table that are
-// features of events, as edgelist.Options has them; nil are JODIE's, or none.
+// OpenTGB opens the folder of a data set, or its table. columns are the columns of the table that
+// are features of events, as edgelist.Options has them; nil means JODIE's, or none.
 func OpenTGB(path string, columns []string, o Options) (*TGB, error) {
 	table, err := findTGB(path)
 	if err != nil {
@@ -132,7 +132,7 @@ func firstLine(path string) (string, error) {
 	return strings.TrimPrefix(strings.TrimSpace(line), "\ufeff"), nil
 }
 
-// jodie says that a header is that of JODIE's layout.
+// jodie reports whether a header has JODIE's layout.
 func jodie(header string) bool {
 	cells := strings.SplitN(strings.ToLower(header), ",", 5)
 	return len(cells) > 3 && strings.TrimSpace(cells[0]) == "user_id" && strings.TrimSpace(cells[1]) == "item_id"
@@ -145,7 +145,7 @@ func (t *TGB) Extras() ingest.Extras {
 	return e
 }
 
-// Schema is that of the table, with all nodes known by their numbers.
+// Schema returns the table's schema, with all nodes known by their numbers.
 func (t *TGB) Schema(ctx context.Context) (*ingest.Schema, error) {
 	if t.schema != nil {
 		return t.schema, nil
@@ -253,15 +253,15 @@ func (t *TGB) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChun
 	return flush()
 }
 
-// aboutItems is how many items of a file of negatives the number of all is judged by, and keyBytes
-// what a key takes in it at least.
+// aboutItems is the number of items by which a file of negatives is estimated, and keyBytes the
+// least that a key takes in it.
 const (
 	aboutItems = 64
 	keyBytes   = 20
 )
 
-// about is how many lists there are in a file of negatives, and nodes in them, judged by the first
-// ones and its size. What is wrong with the file is said when it is read.
+// about estimates the lists in a file of negatives, and the nodes in them, by its first lists and
+// its size. It leaves errors in the file to the reading of it.
 func (t *TGB) about(file string) (lists, nodes int64) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -301,7 +301,7 @@ func (t *TGB) about(file string) (lists, nodes int64) {
 	return int64(files * float64(items)), int64(files * float64(many))
 }
 
-// negativeChunk is how many nodes of negatives come in a chunk, or one list of more.
+// negativeChunk is the number of nodes of negatives in a chunk, unless it is one list of more.
 const negativeChunk = ingest.ChunkBytes / 16
 
 // Negatives streams the lists of both files.
@@ -434,7 +434,7 @@ func integers(nodes []int64, value any) ([]int64, error) {
 	return nodes, nil
 }
 
-// Remarks say where there are no negatives.
+// Remarks adds a remark where there are no negatives.
 func (t *TGB) Remarks() []string {
 	remarks := t.Source.Remarks()
 	if len(t.negatives) == 0 {

@@ -43,8 +43,8 @@ func pickled(lists ...list) string {
 	return string(append(b, "u."...))
 }
 
-// wiki is a table in JODIE's layout: 2 users, 3 items, 10 events of which the quantiles make 7 to
-// train, 1 and 2, of which two are alike.
+// wiki is a table in JODIE's layout: 2 users, 3 items, 10 events. By quantiles 7 train, 1 validates
+// and 2 test; the last two are alike.
 const wiki = "user_id,item_id,timestamp,state_label,comma_separated_list_of_features\n0,0,0,0,1,2\n1,1,1,0,3,4\n0,2,2,0,5,6\n0,0,3,1,7,8\n0,0,4,0,9,1\n" +
 	"1,1,5,0,1,1\n0,1,6,0,1,1\n1,2,7,0,1,1\n0,2,9,0,1,1\n0,2,9,0,1,1\n"
 
@@ -222,8 +222,8 @@ func TestTGBRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "not NAME_edgelist.csv, as TGB's data sets have it; for another table choose format events")
 }
 
-// TestTGBMany: lists of different lengths, in another order than events, several of which share
-// one, against a plain map.
+// TestTGBMany: lists of different lengths, in another order than the events, against a plain map.
+// Several events share a list.
 func TestTGBMany(t *testing.T) {
 	const n = 3000
 	var table strings.Builder

@@ -23,11 +23,11 @@
 // and ingest does not read it.
 //
 // Held-out edges are in folders of their relation's, valid and test: edges.npy (E, 2),
-// src-negatives.npy and dst-negatives.npy, a row for each of these, pool.npy (P, 2), and columns;
-// manifest.json says which there are. For GraphBolt they are a task, link_prediction, whose pairs
-// are edges first and then what they are ranked among; the training edges are its training set. A
-// sample has those between its nodes, without what they are ranked among. In parquet they are not
-// written.
+// src-negatives.npy and dst-negatives.npy, a row for each edge, pool.npy (P, 2), and columns;
+// manifest.json lists them. For GraphBolt they are a task, link_prediction, whose pairs are edges
+// first and then the pairs that these are ranked among; the training edges are its training set. A
+// sample has the held-out edges between its nodes, without the pairs that they are ranked among. In
+// parquet they are not written.
 //
 // A stream of events is a table in the order of time: ends by the ids that users know, texts where
 // these are texts, time, label, the part of the split, and a column for each column of features.

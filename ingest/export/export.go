@@ -18,7 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Format is how a dataset is written.
+// Format selects the files that a dataset is written as.
 type Format string
 
 const (
@@ -27,7 +27,7 @@ const (
 	Parquet   Format = "parquet"
 )
 
-// Options say what to write; the zero value writes everything as npy.
+// Options select what to write; the zero value writes everything as npy.
 type Options struct {
 	Format   Format // default NPY, or Parquet of a dataset whose edges are events
 	Sample   int64  // nodes of a sample, of all types together; default 0: the whole dataset
@@ -59,7 +59,7 @@ func (o *Options) effective() *Options {
 	return &p
 }
 
-// Report is what was written.
+// Report counts what was written.
 type Report struct {
 	Path      string           `json:"path"`
 	Format    Format           `json:"format"`
@@ -73,7 +73,7 @@ type Report struct {
 	Seconds   float64          `json:"seconds"`
 }
 
-// NodeTypeReport says how many of the nodes of a type were written, and how they are numbered.
+// NodeTypeReport counts the nodes of a type that were written, and has their numbering.
 type NodeTypeReport struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
@@ -81,7 +81,7 @@ type NodeTypeReport struct {
 	IDs   string `json:"ids"` // "rows", or the file or column that has the original ids
 }
 
-// RelationReport says how many of the edges of a relation were written.
+// RelationReport counts the edges of a relation that were written.
 type RelationReport struct {
 	Name  string `json:"name"` // src__name__dst
 	Edges int64  `json:"edges"`
@@ -208,9 +208,9 @@ func (e *exporter) progress(stage string, done, total int64, unit string) error 
 	return e.ctx.Err()
 }
 
-// check compares what is about to be read with what was sealed, checksums and contents, as verify
-// does. Of a sample's feature rows, which may be few of a large table, only those that it has are
-// checked, page by page as they are read.
+// check verifies, as verify does, that the sections to be read still match their checksums and
+// contents. Of a sample's feature rows, which may be few of a large table, only the rows that it
+// has are checked, page by page as they are read.
 func (e *exporter) check() error {
 	nodes := int64(0)
 	for i := range e.m.NodeTypes {
@@ -223,8 +223,8 @@ func (e *exporter) check() error {
 	})
 }
 
-// checkSpace compares what will be written with what is free. A file system that does not tell is
-// believed to have it.
+// checkSpace compares the size of the output with the free space. A file system that does not tell
+// is believed to have it.
 func (e *exporter) checkSpace() error {
 	need := 1<<20 + e.streamBytes()
 	for i, t := range e.m.NodeTypes {

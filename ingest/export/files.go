@@ -56,7 +56,7 @@ func (e *exporter) writeFile(name string, fill func(f *file) error) (err error) 
 	return err
 }
 
-// descr is what NumPy calls an element.
+// descr returns NumPy's name for an element type.
 func descr(elem store.Elem) string {
 	return map[store.Elem]string{
 		store.U8: "|u1", store.F16: "<f2", store.F32: "<f4", store.I32: "<i4", store.U32: "<u4", store.I64: "<i8", store.U64: "<u8",
@@ -81,8 +81,8 @@ func (e *exporter) writeRows(name string, table int) error {
 	})
 }
 
-// writeIDs writes the original ids of a node type where they are not its rows, and says where they
-// are.
+// writeIDs writes the original ids of a node type where they are not its rows, and returns the file
+// that has them, or "rows".
 func (e *exporter) writeIDs(name string, n *numbering) (string, error) {
 	if n.dense {
 		return "rows", nil
@@ -213,7 +213,7 @@ func (e *exporter) writePart(name string, n *numbering, part []store.NodeID, l *
 	})
 }
 
-// arrays are those of the edges of a relation, being written beside each other.
+// arrays are the arrays of a relation's edges, written beside each other.
 type arrays struct {
 	edges   int64
 	src     *bufio.Writer // the first half of edge_index

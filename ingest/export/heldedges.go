@@ -15,7 +15,7 @@ type heldEdges struct {
 	from, to         []store.NodeID // of all edges of the part
 	poolFrom, poolTo []store.NodeID
 	written          int64 // edges
-	whole            bool  // all of them are: only then is what they are ranked among
+	whole            bool  // all of them are written: only then are their negatives and the pool
 	srcEach, dstEach int64 // negatives of each edge
 	pairs            int64 // of the pool
 	dir              string
@@ -50,7 +50,7 @@ func (e *exporter) held(i int, p store.HeldPart) (h heldEdges, ok bool) {
 	return h, true
 }
 
-// has says whether edge k is written.
+// has reports whether edge k is written.
 func (h *heldEdges) has(k int) bool {
 	return h.src.row[h.from[k]] != none && h.dst.row[h.to[k]] != none
 }
@@ -180,7 +180,7 @@ func (e *exporter) writeHeldColumn(name string, h *heldEdges, c store.Column) er
 	})
 }
 
-// skipNegatives says what a sample lacks.
+// skipNegatives reports negatives and pools that a sample lacks.
 func (e *exporter) skipNegatives(i int) {
 	for p := range store.HeldTest + 1 {
 		if h, _ := e.held(i, p); !h.whole && (h.Part.SrcNegatives != nil || h.Part.DstNegatives != nil || h.Part.PoolSrc != nil) {

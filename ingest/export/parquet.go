@@ -284,7 +284,7 @@ func (e *exporter) parquetNames(name string, n *numbering) error {
 	})
 }
 
-// parquetColumn is how a column of edges is written.
+// parquetColumn returns the Parquet type of a column of edges.
 func parquetColumn(elem store.Elem) parquet.Node {
 	switch elem {
 	case store.U8:

@@ -23,17 +23,17 @@ import (
 // CSV is a format of [WriteRows], beside NPY and Parquet.
 const CSV Format = "csv"
 
-// Kind is what the numbers of a row mean.
+// Kind is the meaning of the numbers in a row.
 type Kind int
 
 const (
 	Class   Kind = iota // one column: the number of a class
-	Flags               // a column a class: 1 for those that a node has
+	Flags               // a column a class: 1 where the node has it
 	Numbers             // a number a class, or a number that Names has a name for
 	Vector              // a list of numbers
 )
 
-// RowOptions say what WriteRows writes.
+// RowOptions configure [WriteRows].
 type RowOptions struct {
 	Format Format // default by the ending of the file's name: .npy, .csv, else Parquet
 	Kind   Kind
@@ -46,14 +46,14 @@ type RowOptions struct {
 	FS     vfs.FS   // default the disk
 }
 
-// RowsReport is what was written.
+// RowsReport lists the files that were written.
 type RowsReport struct {
 	Format Format
 	Files  []string
 	Bytes  int64
 }
 
-// FormatOf is the format that a file of this name has where nobody says.
+// FormatOf returns the default format of a file by its name.
 func FormatOf(out string) Format {
 	switch strings.ToLower(filepath.Ext(out)) {
 	case ".npy":
@@ -121,13 +121,13 @@ type rowWriter struct {
 
 	cells   []cell // of a row, one for each key
 	sheet   *sheet
-	leaves  []int // of the columns of sheet, the first of which are the keys
+	leaves  []int // of the columns of sheet; the keys come first
 	csv     *csv.Writer
 	record  []string
 	scratch []byte
 }
 
-// key is a column that says what a row is of: a node by its id, a relation, or a time.
+// key is a column that identifies a row: a node by its id, a relation, or a time.
 type key struct {
 	name  string
 	file  string    // what its file is called after, in npy
@@ -136,16 +136,18 @@ type key struct {
 	times []float64 // or of each row
 }
 
-// texts tells whether its cells are texts; else they are integers.
+// texts reports whether the cells are texts; else they are integers.
 func (k key) texts() bool { return k.names != nil || k.ids.HasNames() }
 
-// cell is what a key has for a row: a text where it has texts, else a number, of times its bits.
+// cell is a key's value for a row: a text where the key has texts, else a number; a time is its
+// bits.
 type cell struct {
 	number int64
 	text   string
 }
 
-// of is the cell of a node, of a relation by its place among the names, or of a time by its row.
+// of returns the cell of a node, of a relation by its place among the names, or of a time by its
+// row.
 func (k key) of(v uint32) (c cell, err error) {
 	switch {
 	case k.times != nil:
@@ -219,8 +221,8 @@ func (w *rowWriter) open(out string) error {
 	return nil
 }
 
-// MayWrite says why there is no place for a file of this name: of use to who will take long before
-// WriteRows is called.
+// MayWrite returns an error if a file of this name cannot be written, for callers that work long
+// before they call WriteRows.
 func MayWrite(on vfs.FS, path string, force bool) error {
 	parent := filepath.Dir(path)
 	if _, err := on.Stat(parent); errors.Is(err, fs.ErrNotExist) {
@@ -249,10 +251,11 @@ func claim(on vfs.FS, path string) (*store.Lock, error) {
 	return l, err
 }
 
-// maxColumns is of a table in parquet, each of which has buffers of its own.
+// maxColumns bounds the columns of a table in parquet, since each has buffers of its own.
 const maxColumns = 4096
 
-// Bytes is what WriteRows may write for the file out, or WritePairs, whose rows have two ids.
+// Bytes returns how much WriteRows may write for the file out, or WritePairs, whose rows have two
+// ids.
 func (o RowOptions) Bytes(out string, ids ...store.IDs) int64 {
 	row := int64(4 * o.Cols)
 	isText := cmp.Or(o.Format, FormatOf(out)) == CSV
@@ -272,7 +275,7 @@ func (o RowOptions) Bytes(out string, ids ...store.IDs) int64 {
 	return 1<<20 + o.Rows*row
 }
 
-// room compares what will be written with what is free. A file system that does not tell is
+// room compares the size of the output with the free space. A file system that does not tell is
 // believed to have it.
 func (w *rowWriter) room(out string) error {
 	var ids []store.IDs
@@ -326,16 +329,16 @@ func (w *rowWriter) begin() error {
 	return nil
 }
 
-// groupBytes is what a row group has of a file of so many bytes. It is in memory until it is whole,
-// and its place in the file, some 3 KB, until the file is: so both are small. It depends on nothing
-// else, so that the same rows make the same file.
+// groupBytes returns the size of row groups in a file of so many bytes. A group is in memory until
+// it is whole, and its place in the file, some 3 KB, until the file is: so both are small. The size
+// depends on nothing else, so that the same rows make the same file.
 func groupBytes(file int64) int {
 	return int(min(max(math.Sqrt(float64(file)*1024), leastGroup), blockBytes))
 }
 
 const leastGroup = 1 << 20
 
-// header is that of a csv.
+// header returns the header of a csv.
 func (w *rowWriter) header() (header []string) {
 	for _, k := range w.keys {
 		header = append(header, k.name)
@@ -581,7 +584,7 @@ func (w *rowWriter) finish() (*RowsReport, error) {
 		}
 	}
 	last := w.files[len(w.files)-1]
-	if len(w.files) > 1 && w.Force { // so that nobody takes the ids of one for those of the other
+	if len(w.files) > 1 && w.Force { // so that nobody takes the ids of one file for the other's
 		if err := w.FS.Remove(last.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// idsOf are those of three nodes: 30, 20, 10 as stored, or texts.
+// idsOf returns the ids of three nodes: 30, 20, 10 as stored, or texts.
 func idsOf(t *testing.T, names bool) store.IDs {
 	s := storetest.Spec{Nodes: 3, Original: func(v int) int64 { return int64(30 - 10*v) }}
 	if names {

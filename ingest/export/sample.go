@@ -109,7 +109,7 @@ func (f *fire) anywhere() (node, bool) {
 	return node{}, false
 }
 
-// light makes a node burn, and says whether it did not before.
+// light makes a node burn. It reports false if the node burns already or the sample is full.
 func (f *fire) light(v node) bool {
 	row := f.e.types[v.typ].row
 	if int64(v.id) >= int64(len(row)) || row[v.id] != none || f.left == 0 {
@@ -138,8 +138,8 @@ func (f *fire) start(v node) error {
 	return nil
 }
 
-// spread lights a geometric number of a node's neighbours, the mean of which is p/(1-p). A
-// neighbour that burns already is drawn in vain, and each may be drawn a few times.
+// spread lights a geometric number of a node's neighbours, with mean p/(1-p). A neighbour that
+// burns already is drawn in vain, and each may be drawn a few times.
 func (f *fire) spread(s source, v store.NodeID) {
 	neighbors := s.graph.Neighbors(v)
 	if len(neighbors) == 0 {

@@ -155,5 +155,5 @@ func (r *rows) gather(n int, at func(i int) uint64) []byte {
 	return r.bytes[:n*size]
 }
 
-// block is how many rows of a table are gathered at a time.
+// block returns the number of rows of a table that are gathered at a time.
 func block(f *store.Features) int { return max(blockBytes/f.RowBytes(), 1) }

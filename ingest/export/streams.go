@@ -13,7 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// StreamReport says what was written of a stream, and how it is read again.
+// StreamReport counts the events written of a stream, and has the arguments that read them again.
 type StreamReport struct {
 	Name   string `json:"name"`
 	Events int64  `json:"events"`
@@ -30,7 +30,7 @@ type manifestStream struct {
 	Tables map[string][]string `json:"tables,omitempty"` // name to columns
 }
 
-// Columns of a table of events, beside those of features.
+// Columns of a table of events, beside columns of features.
 const (
 	srcColumn, dstColumn = "src", "dst"
 	timeColumn           = "time"
@@ -67,7 +67,7 @@ func (e *exporter) settle() error {
 	return nil
 }
 
-// streamBytes is what the tables of events take at most, about.
+// streamBytes returns about the most that the tables of events take.
 func (e *exporter) streamBytes() (n int64) {
 	if e.Format != Parquet || e.Sample > 0 {
 		return 0
@@ -89,7 +89,7 @@ func (e *exporter) streamBytes() (n int64) {
 	return n + n/16 // of pages' headers, and of levels
 }
 
-// nameBytes are those of the texts that nodes of a type are called by.
+// nameBytes returns the size of the texts that nodes of a type are called by.
 func nameBytes(t *store.NodeType) (n int64) {
 	if t.Names != nil {
 		for _, b := range t.Names.ByName {
@@ -219,7 +219,7 @@ func (e *exporter) columnNames(t *store.Table) (names []string, err error) {
 	return names, nil
 }
 
-// idNode is how nodes of a type are named in a table of events.
+// idNode returns the Parquet type of a column of node ids in a table of events.
 func idNode(n *numbering) parquet.Node {
 	if n.ids.HasNames() {
 		return parquet.String()
@@ -320,7 +320,7 @@ func placesOf(columns []string, sh *sheet) string {
 	return strings.Join(columns, ",")
 }
 
-// silent is how many of the nodes at some places have no event.
+// silent counts the nodes at places lo to hi that have no event.
 func silent(events *store.Events, lo, hi int64) (n int64) {
 	for place := lo; place < hi; place++ {
 		if events.Degree(place) == 0 {
@@ -330,7 +330,7 @@ func silent(events *store.Events, lo, hi int64) (n int64) {
 	return n
 }
 
-// skipOfStream says what a table of events does not have.
+// skipOfStream reports the parts of a stream that a table of events does not have.
 func (e *exporter) skipOfStream(events *store.Events) {
 	s := events.Stream
 	if s.Negatives != nil {

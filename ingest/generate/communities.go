@@ -75,8 +75,8 @@ func scaled(x int64, a, b uint64) int64 {
 	return int64(q)
 }
 
-// quantile says where in a community an end of an edge lies: at(y) for y of [0, 1), as a share of
-// the community's nodes. Its density is that of a power law of exponent 2.5.
+// quantile maps y of [0, 1) to the place in a community of an end of an edge: at(y), as a share of
+// the community's nodes. Its density is a power law of exponent 2.5.
 type quantile struct{ t, rest, cube, scale float64 }
 
 // newQuantile bounds the largest degree to hubs times the mean: hubs is the density at 0, (1 + t +

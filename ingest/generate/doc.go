@@ -27,7 +27,7 @@
 //
 // Features are the class's mean, Signal long, plus standard normal noise in every column. The best
 // guess from one row alone depends on Signal and the number of classes only, so it stays as bad at
-// any scale; averaging k neighbours of which a share p is of the same class is worth a Signal p·√k
+// any scale. Averaging k neighbours, a share p of them of the same class, is worth a Signal p·√k
 // times as strong.
 //
 // Measured: the best possible guess from a row alone and from the mean of the in-neighbours' rows,
@@ -48,12 +48,12 @@
 // probability Homophily. A node's class is its half's, or the other one where a trait of its own
 // swaps them, which only its own row shows. Rows of both halves have the same mean: each has the
 // direction of two more traits, added or subtracted by chance, by the same chance in one half and
-// by opposite chances in the other. So an average of rows says what community a node is in and
-// little of the half; a network has to multiply the two traits row by row, average the products
-// over neighbours, and flip what comes out by the node's own row: a GraphSAGE of three layers.
-// Little is not nothing: averages of the two traits are as much alike, or opposite, as those of one
-// row, as far as rows of other halves do not drown them. Three hops of averaging do that; averages
-// of one, two and three hops beside the own row keep almost all that there is to know.
+// by opposite chances in the other. So an average of rows shows a node's community and little of
+// the half; a network has to multiply the two traits row by row, average the products over
+// neighbours, and flip the result by the node's own row: a GraphSAGE of three layers. Little is not
+// nothing: averages of the two traits are as much alike, or opposite, as the two traits of one row,
+// as far as rows of other halves do not drown them. Three hops of averaging do that; averages of
+// one, two and three hops beside the own row keep almost all that there is to know.
 //
 // Noise is 4 strong in each of 4 more directions, which all classes share, so that most of a row's
 // length says nothing. Of a community's nodes 15 % have no edge that leads to them and 30 % have
@@ -78,8 +78,8 @@
 // # Knowledge graphs
 //
 // Kind kg has entities of one type and 16 relations, and neither features nor labels. Relation n
-// joins community c to that of number c XOR 37·n mod 64, with probability Homophily, and any two
-// otherwise; so a relation is told by the communities of both ends, and DistMult can learn it: see
+// joins community c to community c XOR 37·n mod 64, with probability Homophily, and any two
+// otherwise. So the communities of both ends give a relation away, and DistMult can learn it: see
 // relation.home.
 //
 // # Streams

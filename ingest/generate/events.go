@@ -17,7 +17,7 @@ type events struct {
 	users, item *population
 	r           *relation
 	homes, key  uint64
-	features    *features // their means are those of communities of items
+	features    *features // their means are the means of communities of items
 	noise       uint64    // key
 }
 
@@ -69,7 +69,7 @@ func (e *events) anyone(p *population, y float64) (community int, id uint32) {
 	return c, p.ids.id(p.first[c] + place(e.r.out.at((x-float64(p.first[c]))/float64(p.size(c))), p.size(c)))
 }
 
-// row fills dst with the features of event k: those of its item's community.
+// row fills dst with the features of event k: noise around the mean of its item's community.
 func (e *events) row(dst []float32, k int64) {
 	c, dim := e.at(k).community, e.features.dim
 	noise(dst, e.features.means[c*dim:(c+1)*dim], draw(e.noise, uint64(k)))

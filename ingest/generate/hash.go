@@ -82,7 +82,7 @@ func (b *bijection) digits(x uint32) (high, low uint64) {
 	return high, uint64(x) - high*b.base
 }
 
-// id is what the node of a rank is called.
+// id returns the id of the node of a rank.
 func (b *bijection) id(rank uint32) uint32 {
 	for {
 		h, l := b.digits(rank)

@@ -65,9 +65,9 @@ type relationShape struct {
 	shift          int     // of communities: see relation.home
 }
 
-// kinds have the counts of what they are named after: OGB's and OGB-LSC's pages, and for reddit
-// Hamilton, Ying and Leskovec, Inductive Representation Learning on Large Graphs, 2017, as
-// GraphSAINT distributes it.
+// kinds have the counts of the datasets that they are named after: from OGB's and OGB-LSC's pages,
+// and for reddit Hamilton, Ying and Leskovec, Inductive Representation Learning on Large Graphs,
+// 2017, as GraphSAINT distributes it.
 var kinds = map[string]kind{
 	"papers100m": {
 		about:     "ogbn-papers100M: 111 M nodes, 1.6 G edges, 128 features, 172 classes, labels for 1.4 %",
@@ -148,7 +148,8 @@ const (
 	triples  = "kg"
 )
 
-// tripleRelations are those of a knowledge graph: their edges fall as 1/(n+2), and sum to 100 M.
+// tripleRelations returns the relations of a knowledge graph. Their edges fall as 1/(n+2), and sum
+// to 100 M.
 func tripleRelations() (all []relationShape) {
 	const n, edges = 16, 100_000_000
 	sums := make([]float64, n+1)
@@ -164,16 +165,16 @@ func tripleRelations() (all []relationShape) {
 	return all
 }
 
-// Triples says whether a kind is a knowledge graph, which is of use with an edge split.
+// Triples reports whether a kind is a knowledge graph, which is of use with an edge split.
 func Triples(name string) bool { return kinds[name].triples }
 
-// Kinds are the names of all kinds, sorted.
+// Kinds returns the names of all kinds, sorted.
 func Kinds() []string { return slices.Sorted(maps.Keys(kinds)) }
 
 // About describes a kind in a line.
 func About(name string) string { return kinds[name].about }
 
-// Raw says whether a kind can become raw files.
+// Raw reports whether a kind can become raw files.
 func Raw(name string) bool { return name != triples && !kinds[name].drifts }
 
 // shape is a kind as the options change it: sizes are final.
@@ -193,7 +194,7 @@ func (o *Options) Validate(kind string) error {
 	return err
 }
 
-// proportion is what becomes of n where full becomes given: 1 at least.
+// proportion scales n as full is scaled to given: 1 at least.
 func proportion(n, given, full int64) int64 {
 	return max(1, int64(math.Round(math.Min(float64(n)*(float64(given)/float64(full)), math.MaxInt64/2))))
 }

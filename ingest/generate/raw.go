@@ -20,7 +20,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// RawReport says what [WriteRaw] wrote.
+// RawReport counts what [WriteRaw] wrote.
 type RawReport struct {
 	Kind    string  `json:"kind"`
 	Path    string  `json:"path"`
@@ -31,8 +31,8 @@ type RawReport struct {
 	Seconds float64 `json:"seconds"`
 }
 
-// WriteRaw writes a kind of graph as the folder of raw files that what it is named after is
-// distributed as. The folder must not exist; it is whole or absent: until it is whole, the work is
+// WriteRaw writes a kind of graph as raw files, in the folder layout of the public dataset that it
+// is named after. The folder must not exist; it is whole or absent: until it is whole, the work is
 // in out.partial, and a .partial that a killed call left is replaced. It asks for the space first.
 // progress, which may be nil, is called some ten times a second.
 func WriteRaw(ctx context.Context, kind, out string, o Options, progress func(ingest.Progress)) (_ *RawReport, err error) {
@@ -118,7 +118,7 @@ func (w *rawWriter) checkSpace(out string) error {
 	return w.g.shape.fits(out, w.layout().bytes(), usage.AvailBytes)
 }
 
-// fits compares, and says what scale would fit.
+// fits refuses files larger than the free space, and suggests a scale that would fit.
 func (s *shape) fits(out string, need int64, free uint64) error {
 	if uint64(need) <= free {
 		return nil
@@ -127,8 +127,7 @@ func (s *shape) fits(out string, need int64, free uint64) error {
 		out, kernels.FormatBytes(need), kernels.FormatBytes(int64(free)), s.fitting(need, free))
 }
 
-// FittingScale is an Options.Scale at which what needs that many bytes as it is fits into those
-// that are free.
+// FittingScale returns an Options.Scale at which data that take need bytes now fit into free bytes.
 func (g *Source) FittingScale(need int64, free uint64) float64 { return g.shape.fitting(need, free) }
 
 func (s *shape) fitting(need int64, free uint64) float64 {
@@ -141,7 +140,7 @@ func (s *shape) fitting(need int64, free uint64) float64 {
 	return math.Floor(scale/unit) * unit // two digits
 }
 
-// publish makes the folder what it is called.
+// publish syncs the finished folder and renames it to out.
 func (w *rawWriter) publish(out string) error {
 	err := filepath.WalkDir(w.root, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.IsDir() {
@@ -261,7 +260,7 @@ func (w *rawWriter) eachNode(ctx context.Context, f io.Writer, width int, put fu
 	})
 }
 
-// scratch is what lines are made in.
+// scratch is the memory for making lines.
 type scratch struct {
 	text []byte
 	row  []float32 // of features
@@ -286,7 +285,7 @@ func (w *rawWriter) eachLine(ctx context.Context, f io.Writer, rows int64, line 
 		})
 }
 
-// nodes is the number of those with features and labels.
+// nodes returns the number of nodes of the type with features and labels.
 func (w *rawWriter) nodes() int64 { return int64(w.g.types[0].count) }
 
 // splitText writes the split as a node a line.
@@ -311,7 +310,7 @@ func (w *rawWriter) splitText(ctx context.Context) error {
 	return nil
 }
 
-// splitNodes is how many nodes are in some part.
+// splitNodes returns the number of nodes in the parts of the split.
 func (w *rawWriter) splitNodes() int64 {
 	p := w.g.shape.parts
 	return p[0] + p[1] + p[2]

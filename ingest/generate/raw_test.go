@@ -22,7 +22,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// writeRaw gives the folder, and the files that are in it.
+// writeRaw returns the folder, and the files that are in it.
 func writeRaw(t *testing.T, kind, name string, o Options) (dir string, files []string) {
 	dir = filepath.Join(t.TempDir(), name)
 	var told ingest.Progress
@@ -330,7 +330,7 @@ func TestRemembers(t *testing.T) {
 	require.Greater(t, same(1), same(200)+0.1)
 }
 
-// TestNoRoom: the message says what would fit, which then does.
+// TestNoRoom: the message has a scale that would fit, which then does.
 func TestNoRoom(t *testing.T) {
 	s, err := (&Options{Scale: 0.5}).shape("papers100m")
 	require.NoError(t, err)

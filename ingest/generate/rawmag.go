@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// lsc is MAG240M's layout: plain arrays, of which features have 16 bits and all others 64, and two
+// lsc is MAG240M's layout: plain arrays, with 16 bits for features and 64 for all others, and two
 // of torch's files. Labels of the test set are hidden.
 type lsc struct{ *rawWriter }
 

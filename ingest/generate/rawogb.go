@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/rawfile"
 )
 
-// About what a value takes when it is deflated, as measured: features hardly shrink, ids by half or
+// Measured sizes of values, about, once they are deflated: features hardly shrink, ids by half or
 // more.
 const (
 	deflatedEdge  = 5 // bytes: two ids of 8

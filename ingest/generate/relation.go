@@ -38,7 +38,7 @@ func (r *relation) home(c int) int {
 // leaves are the shares of the nodes that no edge leads to, and one edge.
 type leaves struct{ none, one float64 }
 
-// of says how many of a community's nodes follow the curve, and how many edges lead to one leaf
+// of returns how many of a community's nodes follow the curve, and how many edges lead to one leaf
 // each.
 func (l leaves) of(size uint32, edges int64) (core uint32, ones int64) {
 	none, one := uint32(l.none*float64(size)), uint32(l.one*float64(size))

@@ -107,7 +107,7 @@ func (g *Source) Extras() ingest.Extras {
 	return ingest.Extras{RowsAt: g.RowsAt}
 }
 
-// Schema is what was asked for.
+// Schema returns the schema that Open made.
 func (g *Source) Schema(context.Context) (*ingest.Schema, error) {
 	schema := g.schema
 	return &schema, nil
@@ -249,7 +249,7 @@ func (g *Source) label(v uint32) int32 {
 	return int32(g.types[0].of(g.types[0].ids.rank(v)))
 }
 
-// year is when a paper appeared; those of the split are parted by it, as the benchmarks' are.
+// year returns the year of a paper. Papers of the split are parted by it, as in the benchmarks.
 func (g *Source) year(v uint32) int64 {
 	h := draw(g.years, uint64(v))
 	switch g.part(v) {

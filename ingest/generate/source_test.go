@@ -64,7 +64,7 @@ func TestFullShape(t *testing.T) {
 	require.Equal(t, []string{"citations", "drift-l", "drift-m", "drift-s", "kg", "mag240m", "papers100m", "products", "reddit", "temporal"}, Kinds())
 }
 
-// TestAnySize: what comes out is what was asked for, whatever that was.
+// TestAnySize: the graph has the sizes that were asked for, whatever they were.
 func TestAnySize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := rapid.SampledFrom([]string{"papers100m", "mag240m", "reddit", "citations"}).Draw(t, "kind")
@@ -155,7 +155,7 @@ func TestPinned(t *testing.T) {
 	require.Equal(t, 1, recipe)
 }
 
-// TestRanges: any part of the edges is what it is in the whole.
+// TestRanges: any part of the edges, made alone, equals that part of the whole.
 func TestRanges(t *testing.T) {
 	s := open(t, "mag240m", Options{Nodes: 3000, Edges: 20_000, Dim: 3})
 	g := read(t, s)

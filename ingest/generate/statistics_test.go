@@ -89,7 +89,7 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// measured is what a test wants to know of a relation.
+// measured has the statistics of a relation that tests check.
 type measured struct {
 	in, out           []int // by id
 	inside            float64
@@ -176,7 +176,7 @@ func byChance(s *Source) (share float64) {
 	return share
 }
 
-// TestHomophily: the share of edges within communities is what is asked for, between types as well.
+// TestHomophily: the share of edges within communities is as asked for, between types as well.
 func TestHomophily(t *testing.T) {
 	for _, h := range []float64{0.2, 1} {
 		s := open(t, "mag240m", Options{Nodes: 200_000, Edges: 300_000, Dim: 1, Classes: 12, Homophily: h})
@@ -267,8 +267,8 @@ func TestWeakAloneStrongTogether(t *testing.T) {
 				center[k] += prior[c] * float64(f.means[c*f.dim+k])
 			}
 		}
-		// guess is the likeliest class for the mean of n rows, of which a share comes from it and
-		// the rest from any.
+		// guess returns the likeliest class for the mean of n rows, a share of them from it and the
+		// rest from any.
 		guess := func(row []float64, n, share float64) (best int) {
 			most := math.Inf(-1)
 			for c := range prior {

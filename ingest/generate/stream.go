@@ -8,8 +8,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Streams become datasets as relations of events. Those of kind temporal can be made in any order,
-// by all processors; those of drift only one behind the other, from the first.
+// Streams become datasets as relations of events. Events of kind temporal can be made in any order,
+// by all processors; events of kinds drift only one behind the other, from the first.
 
 // moment is an event of a stream as a dataset has it.
 type moment struct {

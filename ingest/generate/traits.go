@@ -2,8 +2,7 @@ package generate
 
 import "math"
 
-// What graphs with traits are made of; doc.go says what for. Lengths are in units of a column's
-// noise.
+// Parameters of graphs with traits; doc.go explains them. Lengths are in units of a column's noise.
 const (
 	periods     = 16  // of time
 	growth      = 0.8 // at most: how much more or less of a community is new than old
@@ -103,14 +102,14 @@ func (f *traits) home(id uint32) (pool, period int, at uint32) {
 	return pool, period, f.first[period] + f.scatter[period].id(f.before[pool][period]+offset-bounds[period])
 }
 
-// swaps says whether a node's own trait swaps its class.
+// swaps reports whether a node's own trait swaps its class.
 func (f *traits) swaps(id uint32, period int) bool {
 	late := float64(swapsLast-swapsFirst) * (float64(period) / (periods - 1))
 	return unit(draw(f.signs, 2*uint64(id))) < swapsFirst+float64(late)
 }
 
-// class is a node's: its community has two, and the half it is in says which, unless the node's own
-// trait swaps them.
+// class returns a node's class. A community has one for each half, and the node's own trait may
+// swap them.
 func (f *traits) class(id uint32) int {
 	pool, period, _ := f.home(id)
 	if f.swaps(id, period) {

@@ -87,7 +87,7 @@ func viewNumPy(f *os.File) (*npy.View, error) {
 	return npy.NewView(h, nil, 0, npy.FileStorage(io.NewSectionReader(f, at, size)), size)
 }
 
-// rows and columns are those of a matrix; an array of one dimension has one column.
+// rows and columns return the sides of a matrix; an array of one dimension has one column.
 func (a *array) rows() int64 {
 	if len(a.header.Shape) == 0 {
 		return 0
@@ -103,7 +103,7 @@ func (a *array) columns() int64 {
 	return n
 }
 
-// vector says whether an array is a column: (n,) or (n, 1).
+// vector reports whether an array is a column: (n,) or (n, 1).
 func (a *array) vector() bool {
 	return len(a.header.Shape) == 1 || len(a.header.Shape) == 2 && a.header.Shape[1] == 1
 }

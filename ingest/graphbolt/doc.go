@@ -1,21 +1,22 @@
-// Package graphbolt reads datasets as DGL's GraphBolt has them on disk: a folder with
-// metadata.yaml, which says what the other files are. Start at [Open].
+// Package graphbolt reads datasets as DGL's GraphBolt has them on disk: a folder whose
+// metadata.yaml lists the other files. Start at [Open].
 //
 //	graph.nodes         how many there are of each type
 //	graph.edges         csv without header, or an array (2, E); ids are local to their type
-//	graph.feature_data  values of nodes and edges that samplers use: those of nodes become tables; columns of edges are
+//	graph.feature_data  values of nodes and edges for samplers: values of nodes become tables; columns of edges are
 //	                    kept beside the neighbours, and what has several values an edge becomes a table
-//	feature_data        features of nodes and edges; those of the whole graph are passed over
+//	feature_data        features of nodes and edges; features of the whole graph are passed over
 //	tasks               node classification: seeds and labels of three sets
 //
-// A task becomes a label and a split of its name ("given" where it has none); what the label says
-// of nodes outside the task's sets is missing. The first label of a node type is called "label",
-// further ones like their task.
+// A task becomes a label and a split of its name ("given" where it has none). Nodes outside the
+// task's sets have no label. The first label of a node type is called "label", further ones like
+// their task.
 //
 // A task of link prediction holds edges out: the pairs of its validation and test sets (seeds, or
-// node_pairs of older versions), with labels those that have 1, which come first. Pairs with 0 are
-// no edges: with indexes they are ranked beside their edge, whose source they have, as many for
-// each; without, beside all. Those of the training set are the graph's, and not read.
+// node_pairs of older versions). Where there are labels, pairs with 1 are the edges, and come
+// first. Pairs with 0 are no edges: with indexes they are ranked beside their edge, whose source
+// they have, as many for each; without, beside all. Pairs of the training set are the graph's, and
+// not read.
 //
 // The declared number of nodes may be larger than the largest id: such nodes are isolated. Where it
 // is smaller, the builder names the row that says otherwise, which upstream does not look for.

@@ -53,8 +53,8 @@ func (s *Source) openEdges(path, format string) (r relation, edges int64, err er
 	return r, 0, fmt.Errorf("%s: format %q; edges are csv or numpy", path, format)
 }
 
-// columnOf is how an array is kept as a column: integers of 64 bits, small numbers and float32. A
-// matrix is a table instead.
+// columnOf returns an array as a column: integers of 64 bits, small numbers or float32. ok is false
+// for a matrix, which becomes a table instead.
 func columnOf(a *array) (c column, ok bool) {
 	if !a.vector() {
 		return c, false
@@ -189,7 +189,7 @@ func (s *columnStreams) close() {
 	}
 }
 
-// next gives the bits of the next n values of each column, nil where there are no columns.
+// next returns the bits of the next n values of each column, nil where there are no columns.
 func (s *columnStreams) next(n int) ([][]uint64, error) {
 	for k, c := range s.columns {
 		if s.left[k] -= int64(n); s.left[k] < 0 {

@@ -9,9 +9,9 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// pairSet is a set of edges: pairs (N, 2), of which the first are edges. What follows them is no
-// edge: with indexes, pairs with the source of each edge in turn and as many for each; without,
-// pairs for all edges.
+// pairSet is a set of edges: pairs (N, 2), edges first. The pairs behind them are no edges: with
+// indexes, pairs with the source of each edge in turn and as many for each; without, pairs for all
+// edges.
 type pairSet struct {
 	pairs, indexes *array
 	edges          int64 // rows that are edges
@@ -21,7 +21,7 @@ type pairSet struct {
 // held are the held-out edges of a relation, by store.HeldPart.
 type held [2]*pairSet
 
-// isOfEdges says whether a set is of edges.
+// isOfEdges reports whether a set is of edges.
 func (s *Source) isOfEdges(t *set) (bool, error) {
 	if strings.Contains(t.Type, ":") {
 		return true, nil
@@ -33,7 +33,7 @@ func (s *Source) isOfEdges(t *set) (bool, error) {
 		if d.Name == "seeds" || d.Name == "" && i == 0 {
 			a, skip, err := s.array(d.file)
 			if err != nil || skip != "" {
-				return false, nil // findSeeds says it
+				return false, nil // findSeeds reports it
 			}
 			return len(a.header.Shape) == 2 && a.header.Shape[1] == 2, nil
 		}
@@ -41,7 +41,7 @@ func (s *Source) isOfEdges(t *set) (bool, error) {
 	return false, nil
 }
 
-// findPairs opens a set of edges and adds it to what is held out of its relation.
+// findPairs opens a set of edges and adds it to the held-out edges of its relation.
 func (s *Source) findPairs(t *task, part ingest.Part, of *set) error {
 	if part == ingest.Train {
 		return nil // the graph has them
@@ -123,8 +123,8 @@ func (s *Source) findPairs(t *task, part ingest.Part, of *set) error {
 	return nil
 }
 
-// leadingOnes counts the ones that labels begin with, or says why these are no ones that zeros
-// follow.
+// leadingOnes counts the ones at the start of labels, or returns why these are not ones followed by
+// zeros.
 func (a *array) leadingOnes() (ones int64, why string, err error) {
 	in, err := a.open()
 	if err != nil {
@@ -150,7 +150,7 @@ func (a *array) leadingOnes() (ones int64, why string, err error) {
 	return ones, "", nil
 }
 
-// settlePairs tells the builder of the held-out edges.
+// settlePairs describes the held-out edges in the schema.
 func (s *Source) settlePairs() {
 	for at, h := range s.held {
 		of := &ingest.Held{}

@@ -16,8 +16,8 @@ import (
 // maxMetadata bounds metadata.yaml, which has some lines for each type, feature and task.
 const maxMetadata = 4 << 20
 
-// metadata is what metadata.yaml says that is used here. Upstream keeps unknown keys as notes of a
-// feature or a task, so they are no mistake.
+// metadata has the keys of metadata.yaml that are used here. Upstream keeps unknown keys as notes
+// of a feature or a task, so they are no mistake.
 type metadata struct {
 	Name     string    `yaml:"dataset_name"`
 	Graph    *graph    `yaml:"graph"`
@@ -94,7 +94,7 @@ func readMetadata(path string) (*metadata, error) {
 	return m, nil
 }
 
-// find gives the metadata to read, the folder that its paths start in, and its path: of the files
+// find returns the metadata to read, the folder that its paths start in, and its path: of the files
 // as they were given where these are there, else of what GraphBolt made of them.
 func find(path string) (m *metadata, dir, from string, err error) {
 	info, err := os.Stat(path)
@@ -131,7 +131,7 @@ func find(path string) (m *metadata, dir, from string, err error) {
 	return m, path, made, err
 }
 
-// filesExist says whether the edges as they were given are still there.
+// filesExist reports whether the original files of the edges are still there.
 func (m *metadata) filesExist(dir string) bool {
 	for _, e := range m.Graph.Edges {
 		if info, err := os.Stat(filepath.Join(dir, e.Path)); err != nil || !info.Mode().IsRegular() {

@@ -29,7 +29,7 @@ type Source struct {
 
 var _ ingest.Source = (*Source)(nil)
 
-// Options say how to read the dataset. The zero value works.
+// Options configure the reading of a dataset. The zero value works.
 type Options struct {
 	Memory int64 // of the ingest, for the pickles in .pt files; default 1 GiB
 }
@@ -64,7 +64,7 @@ func (o Options) Open(path string) (*Source, error) {
 	return s, nil
 }
 
-// homogeneous says whether types go unnamed: there is one of each.
+// homogeneous reports whether types go unnamed, since there is one of each.
 func (g *graph) homogeneous() bool {
 	return len(g.Nodes) == 1 && len(g.Edges) == 1 && g.Nodes[0].Type == "" && g.Edges[0].Type == ""
 }
@@ -294,7 +294,7 @@ func (s *Source) Extras() ingest.Extras {
 	return ingest.Extras{HeldEdges: s.HeldEdges, HeldPool: s.HeldPool}
 }
 
-// Schema is what Open found.
+// Schema returns the schema that Open made.
 func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
 	schema := s.schema
 	return &schema, nil
@@ -316,7 +316,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	})
 }
 
-// Labels streams what a task says of the nodes of one type.
+// Labels streams a task's labels of the nodes of one type.
 func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
 	return s.labels[label].each(ctx, s.metadata, emit)
 }

@@ -18,7 +18,7 @@ const (
 	unset      = -2      // no seed has named the node yet
 )
 
-// targets are what a task says of the nodes of one type.
+// targets are a task's labels and parts of the nodes of one type.
 type targets struct {
 	nodes int64
 	parts [3][]seeds
@@ -83,7 +83,7 @@ func (s *Source) findTask(i int, t *task) error {
 	return nil
 }
 
-// findSeeds opens the arrays of a set of nodes, or says why it is passed over.
+// findSeeds opens the arrays of a set of nodes, or returns why the set is passed over.
 func (s *Source) findSeeds(set *set) (found seeds, why string, err error) {
 	for i, d := range set.Data {
 		name := d.Name
@@ -128,7 +128,7 @@ func (s *Source) findSeeds(set *set) (found seeds, why string, err error) {
 	return found, "", nil
 }
 
-// addTargets makes a label and a split of what a task says of one type.
+// addTargets makes a label and a split of a task's labels and sets of one type.
 func (s *Source) addTargets(i int, t *task, nodeType string, to *targets, several bool) error {
 	for _, part := range to.parts {
 		for _, p := range part {
@@ -216,7 +216,7 @@ func (p seeds) eachSeed(ctx context.Context, first int64, emit func(ingest.IDChu
 	return nil
 }
 
-// each streams the labels of all nodes: it gathers those of a block of nodes at a time.
+// each streams the labels of all nodes. It gathers them for a block of nodes at a time.
 func (t *targets) each(ctx context.Context, file string, emit func(ingest.LabelChunk) error) error {
 	w := int64(t.width)
 	block := make([]int32, min(t.nodes, blockBytes/4/w)*w)

@@ -205,7 +205,7 @@ func TestRefuses(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// TestArxiv reads ogbn-arxiv in this layout, whose counts are those of its other layout.
+// TestArxiv reads ogbn-arxiv in this layout. Its counts must equal the counts of its other layout.
 func TestArxiv(t *testing.T) {
 	root := os.Getenv("GNNSTORE_DATA")
 	if root == "" {

@@ -13,7 +13,7 @@ func TestConform(t *testing.T) {
 	input := func(path string) func() (ingest.Source, error) {
 		return func() (ingest.Source, error) { return Open(path, Options{}) }
 	}
-	const n, dim = 12_000, 50 // nodes of two types in turn; those of the first have features
+	const n, dim = 12_000, 50 // nodes of two types in turn; the first type has features
 	features := strings.Repeat("1,", dim-1)
 	var nodes, links, labels, tests strings.Builder
 	for i := range n {

@@ -19,7 +19,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// files are those of one graph: in a folder, or in a zip.
+// files are the files of one graph: in a folder, or in a zip.
 type files struct {
 	path    string // of the folder or zip
 	dir     string // of the graph's files inside it
@@ -130,7 +130,7 @@ func oneDir(pathname string, names func(emit func(string)) error) (string, error
 
 func (f *files) has(name string) bool { return slices.Contains(f.names, name) }
 
-// label is what messages call a file.
+// label returns the name of a file in messages.
 func (f *files) label(name string) string {
 	if f.archive != nil {
 		return f.path + ": " + path.Join(f.dir, name)
@@ -152,7 +152,7 @@ func (f *files) read() []string {
 	return paths
 }
 
-// open gives the bytes of a file.
+// open opens a file of the graph for reading.
 func (f *files) open(name string) (io.ReadCloser, error) {
 	if f.archive == nil {
 		return store.OpenFile(f.label(name))

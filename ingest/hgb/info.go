@@ -11,10 +11,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// maxInfo bounds info.dat; that of IMDB, which lists its keywords, has 291 KB.
+// maxInfo bounds info.dat; IMDB's, which lists its keywords, has 291 KB.
 const maxInfo = 16 << 20
 
-// info is what the graph's types and classes are called. Which types a link joins is read from
+// info has the names of the graph's types and classes. The types that a link joins are read from
 // link.dat.
 type info struct {
 	Nodes struct {
@@ -43,7 +43,7 @@ func (w *word) UnmarshalJSON(text []byte) error {
 }
 
 // readInfo reads info.dat. Names are a comfort: without them, everything goes by number, and the
-// error says why.
+// error has the reason.
 func (f *files) readInfo() (*info, error) {
 	in := new(info)
 	if !f.has("info.dat") {
@@ -83,7 +83,7 @@ func withoutNaN(text []byte) []byte {
 	return text
 }
 
-// typeName is what node type t is called.
+// typeName returns the name of node type t.
 func (in *info) typeName(t int) string {
 	if name := in.Nodes.Types[strconv.Itoa(t)]; name != "" {
 		return store.CleanWord(string(name))
@@ -111,7 +111,7 @@ func (in *info) relationName(t int, src, dst string) string {
 	return store.CleanWord(strings.Join(words, "-"))
 }
 
-// classNames are those of node type t if each of the classes has one.
+// classNames returns the class names of node type t, or nil unless each of the classes has one.
 func (in *info) classNames(t, classes int) []string {
 	known := in.Labels.Types[strconv.Itoa(t)]
 	if len(known) != classes {

@@ -85,7 +85,7 @@ func (s *Scanner) Errorf(format string, args ...any) error {
 	return s.err
 }
 
-// Key gives the next key, lent until the next call; io.EOF after the last. A value that was not
+// Key returns the next key, lent until the next call; io.EOF after the last. A value that was not
 // read is passed over.
 func (s *Scanner) Key() ([]byte, error) {
 	if s.state == atValue {
@@ -142,8 +142,8 @@ func (s *Scanner) Key() ([]byte, error) {
 }
 
 // Values reads the value of the key that Key gave, one integer or a list of them: visit gets each.
-// It says which of the two it was. An error of visit ends it and comes back as it is;
-// [Scanner.Errorf] makes good ones.
+// list is true for a list. An error of visit ends it and comes back as it is; [Scanner.Errorf]
+// makes good ones.
 func (s *Scanner) Values(visit func(v int64) error) (list bool, err error) {
 	if s.err != nil {
 		return false, s.err
@@ -220,7 +220,7 @@ func (s *Scanner) end() error {
 
 func space(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// next gives the next byte that is no space.
+// next returns the next byte that is no space.
 func (s *Scanner) next() (byte, error) {
 	for {
 		c, err := s.byte()

@@ -29,7 +29,7 @@ const matlabSay = "a MATLAB file, which is not read; save its matrix as .npz, wh
 // foreignBytes is as much as the longest start.
 const foreignBytes = 64
 
-// refuseForeign says what a file is whose first bytes are no table's.
+// refuseForeign refuses a file whose first bytes show another format than a table's.
 func refuseForeign(name string, head []byte) error {
 	for _, f := range foreign {
 		if bytes.HasPrefix(head, []byte(f.start)) {

@@ -171,7 +171,7 @@ func start(in *bufio.Reader) string {
 	return string(head)
 }
 
-// damaged tells a broken stream from a broken disk.
+// damaged distinguishes a broken stream from a broken disk.
 func damaged(name string, err error) error {
 	var corrupt flate.CorruptInputError
 	for _, cause := range []error{
@@ -205,8 +205,8 @@ func (s *Scanner) Name() string { return s.name }
 // Line is the number of the line read last, from 1.
 func (s *Scanner) Line() int64 { return s.line }
 
-// lookAhead is how far Errorf reads: a broken deflate stream rarely stays undetected for a block of
-// 64 KiB, and a sound one of gigabytes should not keep its reader from the message.
+// lookAhead bounds the bytes that Errorf reads: a broken deflate stream rarely stays undetected for
+// a block of 64 KiB, and a sound one of gigabytes should not keep its reader from the message.
 const lookAhead = 64 << 20
 
 // Errorf is an error about the line read last. Damage to a packed file is the likeliest cause of
@@ -238,7 +238,7 @@ func (s *Scanner) fail(line int64, column, format string, args []any) error {
 	return s.err
 }
 
-// Peek gives the next line without its end, and its size with it; io.EOF after the last. A byte
+// Peek returns the next line without its end, and its size with it; io.EOF after the last. A byte
 // order mark is no part of the first, and before another it is refused, since it would be part of a
 // cell. The text is lent until the next call of Peek.
 func (s *Scanner) Peek() (text []byte, size int, err error) {
@@ -296,7 +296,7 @@ func (s *Scanner) CheckEnds(text []byte) error {
 
 var errCR = errors.New(`its lines end in CR alone, as old Macs wrote them; convert them: tr '\r' '\n'`)
 
-// endsInCR says whether a line holds others that end in CR alone: one outside quotes, with text
+// endsInCR reports whether a line holds others that end in CR alone: one outside quotes, with text
 // after it.
 func endsInCR(text []byte) bool {
 	i := bytes.IndexByte(text, '\r')

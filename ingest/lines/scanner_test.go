@@ -54,7 +54,7 @@ func all(s *Scanner) (got []string, err error) {
 	}
 }
 
-// split is what lines are.
+// split returns the lines of a text, without their ends.
 func split(text string) []string {
 	var want []string
 	for line := range strings.Lines(text) {
@@ -86,7 +86,7 @@ func TestLines(t *testing.T) {
 	})
 }
 
-// pointer is what Git LFS leaves in place of a file.
+// pointer is the text that Git LFS leaves in place of a file.
 const pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
 
 func TestPointer(t *testing.T) {

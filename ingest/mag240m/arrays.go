@@ -19,7 +19,7 @@ type array struct {
 
 var magic = []byte("\x93NUMPY")
 
-// headless says that a file does not begin as an array does.
+// headless is the error for a file that does not begin as an array does.
 type headless struct{ size int64 }
 
 func (headless) Error() string { return "it has no header" }
@@ -62,7 +62,7 @@ func mustArray(path string) (*array, error) {
 	return a, err
 }
 
-// rows says that there are so many of width columns; a width of 1 allows for an array of one
+// rows checks that the array has n rows of width columns. A width of 1 allows for an array of one
 // dimension, and 0 for any.
 func (a *array) rows(n, width int64, counted string) error {
 	h := a.header

@@ -7,10 +7,10 @@
 //	  processed/paper/node_label.npy                      (papers,), NaN where it is missing or hidden
 //	  processed/author___writes___paper/edge_index.npy    (2, edges), and two more relations
 //
-// There are three types of nodes, of which authors and institutions have no features of their own.
-// Users make some, as means over papers, and keep the matrix of all 244 million nodes (375 GB) in a
-// file without a header: Options.FullFeatures names it, and Options.RowOrder says whose rows come
-// first.
+// There are three types of nodes; authors and institutions have no features of their own. Users
+// make some, as means over papers, and keep the matrix of all 244 million nodes (375 GB) in a file
+// without a header: Options.FullFeatures names it, and Options.RowOrder is the order of the types
+// in it.
 //
 // Options.YearColumns puts the years of papers behind their features.
 //

@@ -12,8 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// usualColumns is the width of the challenge's features, for a dump that nothing else tells the
-// width of.
+// usualColumns is the width of the challenge's features, for a dump whose width nothing else tells.
 const usualColumns = 768
 
 // findFeatures finds the features of papers, or of all nodes if an option names their file.

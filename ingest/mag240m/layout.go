@@ -22,7 +22,7 @@ const (
 
 var typeNames = [...]string{paper: "paper", author: "author", institution: "institution"}
 
-// relations are those of the download: source, name, destination.
+// relations are the relations of the download: source, name, destination.
 var relations = [...][3]string{
 	{"author", "writes", "paper"},
 	{"author", "affiliated_with", "institution"},

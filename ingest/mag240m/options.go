@@ -8,18 +8,18 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/ogb"
 )
 
-// Options say how to read the dataset. The zero value works.
+// Options configure the reading of the dataset. The zero value works.
 type Options struct {
 	// FullFeatures is a matrix of features for all nodes, which takes the place of
 	// processed/paper/node_feat.npy: an .npy file, or a dump of one without a header. Default:
 	// papers alone have features.
 	FullFeatures string
-	// RowOrder is the order of the node types in it: paper,author,institution is that of OGB's
-	// full_feat.npy, author,institution,paper that of DGL's full.npy. Default: the former when the
-	// file has a header; a dump must say.
+	// RowOrder is the order of the node types in it: paper,author,institution in OGB's
+	// full_feat.npy, author,institution,paper in DGL's full.npy. Default: the former when the file
+	// has a header; required for a dump.
 	RowOrder string
-	// YearColumns is how many columns node_year.npy becomes, behind the features of papers; see
-	// [ogb.Years]. Default: none.
+	// YearColumns is the number of columns made of node_year.npy, behind the features of papers;
+	// see [ogb.Years]. Default: none.
 	YearColumns int
 	Memory      int64 // of the ingest, for pickles; default 1 GiB
 }

@@ -62,7 +62,7 @@ func (o Options) Open(path string) (*Source, error) {
 // Extras implements [ingest.Source]: there are none.
 func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
 
-// Schema is what Open found.
+// Schema returns the schema that Open made.
 func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
 	schema := s.schema
 	return &schema, nil

@@ -36,7 +36,7 @@ func npyFile(descr, shape string, fortran bool, data any) []byte {
 	return b
 }
 
-// feature is what a node's row has in a column.
+// feature returns the value of a node's row in a column.
 func feature(nodeType, row, column int) float32 { return float32(100*nodeType+row) + float32(column)/4 }
 
 // halves are the features of some types, one behind the other, by rows or by columns.

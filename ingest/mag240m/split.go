@@ -15,11 +15,11 @@ type split struct {
 	keep func(place int64) bool // the nodes at these places alone; nil for all
 }
 
-// isDev says which places of an undivided test list are of test-dev, as OGB divided them
+// isDev reports whether a place of an undivided test list is in test-dev, as OGB divided them
 // (ogb/lsc/mag240m.py).
 func isDev(place int64) bool { return place%5 < 3 }
 
-// findSplits makes of split_dict.pt what it has the keys for.
+// findSplits makes the splits that split_dict.pt has keys for.
 func (s *Source) findSplits() error {
 	path := s.uses("split_dict.pt")
 	dict, err := ogb.OpenDict(path, s.memory)

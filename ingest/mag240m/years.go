@@ -13,7 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/ogb"
 )
 
-// years are those of papers, behind their features.
+// years are the years of papers, as columns behind their features.
 type years struct {
 	*array
 	table   int // of the features

@@ -44,7 +44,7 @@ func (r *Reader) ReadClasses(dst []int32) (int, error) {
 	}
 }
 
-// grow gives n elements of a buffer that is kept.
+// grow returns n elements of a buffer that is kept.
 func grow[T any](buf *[]T, n int) []T {
 	if len(*buf) < n {
 		*buf = make([]T, n)

@@ -21,8 +21,8 @@ var standard = sizes{tile: 16 << 20, window: 2 << 20, gap: 16 << 10}
 // the output, after the order of the storage: windows of it are read once for each tile, front to
 // back, and their elements go where they belong.
 //
-// A storage is read once when each tile's part of it is apart from the others', as those of a
-// matrix with its columns one behind the other are; else once for every tile.
+// A storage is read once when each tile's part of it is apart from the others', as in a matrix with
+// its columns one behind the other; else once for every tile.
 type gather struct {
 	at     Storage
 	sizes  sizes
@@ -108,8 +108,8 @@ func (g *gather) step() {
 	g.done = true
 }
 
-// scatter reads what the axes span from element src on, and puts it in the tile from element dst
-// on.
+// scatter reads the elements that the axes span from element src on, and puts them in the tile from
+// element dst on.
 func (g *gather) scatter(axes []axis, src, dst int64) error {
 	window, width := max(g.sizes.window/g.size, 1), int64(1) // of what the axes after the first span
 	for _, a := range axes[1:] {
@@ -167,8 +167,8 @@ func (g *gather) readWindow(k, n, src, stride int64) error {
 	return nil
 }
 
-// copyWindow puts what is on the axes in the tile. They are walked in the tile's order, so that it
-// is written in whole lines.
+// copyWindow puts the elements on the axes in the tile. They are walked in the tile's order, so
+// that it is written in whole lines.
 func (g *gather) copyWindow(axes []axis, dst int64) {
 	g.order = append(g.order[:0], axes...)
 	slices.SortStableFunc(g.order, func(a, b axis) int { return cmp.Compare(b.out, a.out) })

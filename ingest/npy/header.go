@@ -45,7 +45,7 @@ type Type struct {
 	BigEndian bool
 }
 
-// Number says that ReadInt64s and ReadFloat64s decode it.
+// Number reports whether ReadInt64s and ReadFloat64s decode it.
 func (t Type) Number() bool { return t.Kind >= Bool && t.Kind <= Float || t.Kind == BFloat }
 
 // Header is the form of an array.

@@ -24,7 +24,7 @@ type Pairs struct {
 	both         []int64 // pairs of column-major order
 }
 
-// skipStep is how many elements are passed over between looks at the context.
+// skipStep is the number of elements passed over between looks at the context.
 const skipStep = 8 << 20
 
 // OpenPairs reads the header. open gives the file from its first byte, twice at most; a body that
@@ -69,7 +69,7 @@ func (p *Pairs) Len() int64 { return p.n }
 
 // Read fills heads and tails, which are of one length, and returns how many pairs it read: fewer
 // than there is room for only at the end, where a further call gives io.EOF. The last pairs come
-// after the file's checks, if its body has any. Numbers are those of [Reader.ReadInt64s].
+// after the file's checks, if its body has any. Numbers are converted as by [Reader.ReadInt64s].
 func (p *Pairs) Read(heads, tails []int64) (int, error) {
 	if len(heads) != len(tails) {
 		panic("npy: heads and tails differ in length")

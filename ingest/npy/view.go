@@ -32,15 +32,15 @@ const maxRepeated = 64 << 20
 // column, a part that shares the storage with others. Its Readers give row-major order. A View is
 // not changed once made, and is safe for concurrent use where its storage is.
 type View struct {
-	Header          // Fortran is false: that is what the strides say
+	Header          // Fortran is false: the strides have the order
 	Strides []int64 // elements from one to the next, a dimension each, 0 or more
 	offset  int64   // of the first, in elements
 	at      Storage
 }
 
-// NewView is the array of form h in a storage of size bytes: its first element is number offset
-// there, and strides follow h.Shape, nil being those of h's order. Everything is checked, so that
-// they may be what a file says.
+// NewView returns the array of form h in a storage of size bytes. Its first element is number
+// offset there. strides follow h.Shape; nil means the strides of h's order. All is checked, so that
+// these may come from a file.
 func NewView(h Header, strides []int64, offset int64, at Storage, size int64) (*View, error) {
 	if strides == nil {
 		strides = h.strides()
@@ -79,7 +79,7 @@ func NewView(h Header, strides []int64, offset int64, at Storage, size int64) (*
 	return v, nil
 }
 
-// strides are those of an array that stands alone in a file.
+// strides returns the strides of an array that stands alone in a file.
 func (h *Header) strides() []int64 {
 	s, step := make([]int64, len(h.Shape)), int64(1)
 	for i := range h.Shape {

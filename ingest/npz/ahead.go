@@ -22,7 +22,7 @@ type ahead struct {
 	at    int   // of it, the byte to be handed out next
 }
 
-// block is what one filling gave, and how it ended.
+// block is the data of one filling, and the error that ended it.
 type block struct {
 	data []byte
 	err  error
@@ -65,7 +65,7 @@ func (a *ahead) run() {
 	}
 }
 
-// Read gives what has been read ahead, and then how the body ended, every time it is asked.
+// Read returns what has been read ahead, and then how the body ended, every time it is asked.
 func (a *ahead) Read(b []byte) (int, error) {
 	for a.at == len(a.now.data) {
 		if a.now.err != nil {

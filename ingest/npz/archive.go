@@ -59,7 +59,7 @@ func openArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 	return a, nil
 }
 
-// notAnArchive says what a file is that has no readable zip directory.
+// notAnArchive explains, in an error, a file that has no readable zip directory.
 func notAnArchive(r io.ReaderAt, size int64, err error) error {
 	var head [16]byte
 	n, _ := r.ReadAt(head[:], 0)
@@ -169,7 +169,7 @@ func (a *archive) verify(ctx context.Context, key string) error {
 	return ctx.Err()
 }
 
-// isIO tells the disk's errors from the content's.
+// isIO reports whether an error is the disk's, not the content's.
 func isIO(err error) bool {
 	var path *fs.PathError
 	return errors.As(err, &path)

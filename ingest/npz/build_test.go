@@ -71,7 +71,7 @@ func small() []entry {
 	}
 }
 
-// with gives the entries with some replaced or added; a nil array takes the key away.
+// with returns the entries with some replaced or added; a nil array takes the key away.
 func with(entries []entry, changes ...entry) []entry {
 	var out []entry
 	done := make(map[string]bool)

@@ -77,7 +77,7 @@ func (a *archive) csrUnder(prefix string) (*csr, error) {
 	return c, nil
 }
 
-// vector gives the length of a one-dimensional array of numbers.
+// vector returns the length of a one-dimensional array of numbers.
 func (a *archive) vector(key string) (int64, error) {
 	h, err := a.header(key)
 	if err != nil {
@@ -173,7 +173,7 @@ func (k *cursor) close() {
 	}
 }
 
-// next gives the following entries; none at the end, after all checks. Values is nil when every
+// next returns the following entries; none at the end, after all checks. Values is nil when every
 // value is one. The slices are lent until the next call, and may be written to until then.
 func (k *cursor) next() (rows, cols []int64, values []float32, err error) {
 	if !k.started {

@@ -81,8 +81,8 @@ func (m *Matrix) checkFormat() error {
 // Shape is the number of rows and of columns.
 func (m *Matrix) Shape() (rows, cols int64) { return m.csr.rows, m.csr.cols }
 
-// NonZeros counts the entries that are not explicit zeros, and says whether some are neither 0 nor
-// 1. It reads the values through.
+// NonZeros counts the entries that are not explicit zeros, and reports whether some are neither 0
+// nor 1. It reads the values through.
 func (m *Matrix) NonZeros(ctx context.Context) (n int64, weighted bool, err error) {
 	if m.csr.data == "" {
 		return m.csr.entries, false, nil
@@ -147,8 +147,8 @@ func (a *archive) edges(ctx context.Context, c *csr, emit func(ingest.EdgeChunk)
 	}
 }
 
-// scanWeights counts the explicit zeros of a matrix, and says whether there are other values than 0
-// and 1.
+// scanWeights counts the explicit zeros of a matrix, and reports whether there are other values
+// than 0 and 1.
 func (a *archive) scanWeights(ctx context.Context, c *csr) (zeros int64, weighted bool, err error) {
 	m, err := a.open(c.data)
 	if err != nil {

@@ -43,10 +43,10 @@ func (a *Archive) Close() error { return a.file.Close() }
 // Name is the path, as messages have it.
 func (a *Archive) Name() string { return a.name }
 
-// Keys are those of the arrays, in the order of the file. The slice is the caller's.
+// Keys returns the names of the arrays, in the order of the file. The slice is the caller's.
 func (a *Archive) Keys() []string { return slices.Clone(a.keys) }
 
-// Has says whether there is such an array.
+// Has reports whether there is such an array.
 func (a *Archive) Has(key string) bool { return a.files[key] != nil }
 
 // Header reads the form of an array, held against the size of its member. Errors are whole: they
@@ -59,10 +59,10 @@ func (a *Archive) Header(key string) (npy.Header, error) {
 	return h, nil
 }
 
-// Open gives an array as an npy file, from its first byte to where its checksum is compared. What
-// is deflated is inflated a MiB ahead, in a goroutine that lasts until Close. What is stored is an
-// io.Seeker instead, and its checksum is compared when it was read as a whole, by one body or by
-// two that share it (see [npy.Pairs]): both come from one Open.
+// Open returns a function that opens an array as an npy file, from its first byte to where its
+// checksum is compared. A deflated member is inflated a MiB ahead, in a goroutine that lasts until
+// Close. A stored one is an io.Seeker instead, and its checksum is compared when it was read as a
+// whole, by one body or by two that share it (see [npy.Pairs]): both come from one Open.
 func (a *Archive) Open(key string) func() (io.ReadCloser, error) {
 	f := a.files[key]
 	if f == nil {
@@ -167,9 +167,9 @@ func multiply(a, b uint32) (p uint32) {
 // seconds.
 const maxVerified = 1 << 30
 
-// Fail puts the file's name before an error about these arrays, and says of a damaged file that it
-// is one: damage is the likeliest cause of nonsense in an array, so the checksums of arrays up to a
-// GiB are compared first.
+// Fail puts the file's name before an error about these arrays, and reports a damaged file as one:
+// damage is the likeliest cause of nonsense in an array, so the checksums of arrays up to a GiB are
+// compared first.
 func (a *Archive) Fail(ctx context.Context, err error, keys ...string) error {
 	var corrupt flate.CorruptInputError
 	for _, cause := range []error{zip.ErrChecksum, zip.ErrFormat, io.ErrUnexpectedEOF, npy.ErrTruncated} {

@@ -178,7 +178,7 @@ func (s *Source) findLabels(used map[string]bool) error {
 	return nil
 }
 
-// classNames gives the names if they can be read. They are a comfort: without them classes go by
+// classNames returns the names if they can be read. They are a comfort: without them classes go by
 // number.
 func (s *Source) classNames(used map[string]bool) ([]string, error) {
 	const key, comfort = "class_names", "; classes go by number"

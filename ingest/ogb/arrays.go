@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// elem is how a column of the array is kept.
+// elem returns the type in which a column of the array is kept.
 func (m *member) elem() store.Elem {
 	if m.header.Type.Kind == npy.Float {
 		return store.F32
@@ -57,7 +57,7 @@ func countOf(a *npz.Archive, key string) (int64, error) {
 	return n[0], nil
 }
 
-// ends checks an array of edges, and says how many there are.
+// ends checks an array of edges, and returns how many there are.
 func (m *member) ends() (int64, error) {
 	if h := m.header; len(h.Shape) != 2 || h.Shape[0] != 2 {
 		return 0, fmt.Errorf("%s: array is %s, where a row of sources and a row of destinations are expected", m.place(), h.String())

@@ -14,9 +14,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Dict is a Python dict in a .pt file, which is how OGB stores splits and counts: of numbers, and
-// of NumPy arrays or tensors of node ids, or of dicts of these. It holds the pickle, so close to
-// what the ids take; tensors stay in the file.
+// Dict is a Python dict in a .pt file, as OGB stores splits and counts: of numbers, and of NumPy
+// arrays or tensors of node ids, or of dicts of these. It holds the pickle, close to the size of
+// the ids; tensors stay in the file.
 type Dict struct {
 	path  string
 	dict  *pickle.Dict
@@ -83,10 +83,10 @@ func (d *Dict) at(keys ...string) any {
 	return value
 }
 
-// Has says whether there is an entry.
+// Has reports whether there is an entry.
 func (d *Dict) Has(key string) bool { return d.at(key) != nil }
 
-// Keys are those of text in the dict at keys; false when no dict is there.
+// Keys returns the text keys of the dict at keys; false when no dict is there.
 func (d *Dict) Keys(keys ...string) ([]string, bool) {
 	dict, ok := d.at(keys...).(*pickle.Dict)
 	if !ok {

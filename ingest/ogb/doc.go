@@ -20,10 +20,10 @@
 //	                                   and where types are several the lists head_type and tail_type (ogbl-biokg)
 //	split/SCHEME/split_dict.pt         both in one
 //
-// They are held out as they are, with their negatives; train.pt is not read. Of several relations
-// each has its own: those of its types, with the number that its edge_reltype has. Several columns
-// of labels are a multi-label task, zeros and ones. Of further columns those of edges are kept, if
-// there is one number an edge. All that is passed over is named in Schema.Skipped.
+// They are held out as they are, with their negatives; train.pt is not read. Each of several
+// relations has its own: the pairs of its types, with the number that its edge_reltype has. Several
+// columns of labels are a multi-label task, zeros and ones. Of other columns only columns of edges
+// are kept, if there is one number an edge. All that is passed over is named in Schema.Skipped.
 //
 // Options.YearColumns makes columns of node_year, behind the features: see [Years].
 //
@@ -33,10 +33,10 @@
 // # Memory
 //
 // A chunk of each file that is read, and a MiB ahead of each deflated array. An edge_index of two
-// rows lies in a deflated member as all sources and then all destinations, so the member is
-// inflated by two readers in step, the second of which passes over the sources first: half as much
-// inflating again buys not holding 8 bytes an edge. A stored member is read at two places. A matrix
-// in column-major order is read once for every 64 MiB of it. A split_dict.pt is held while a part
-// of it is read, 256 MiB of pickle at most; the parts of a split of several relations are, where
-// both fit that, until the last of them is read, and 4 bytes for each of their edges.
+// rows lies in a deflated member as all sources and then all destinations. So two readers inflate
+// the member in step, and the second passes over the sources first: half as much inflating again
+// buys not holding 8 bytes an edge. A stored member is read at two places. A matrix in column-major
+// order is read once for every 64 MiB of it. A split_dict.pt is held while a part of it is read,
+// 256 MiB of pickle at most; the parts of a split of several relations are, where both fit that,
+// until the last of them is read, and 4 bytes for each of their edges.
 package ogb

@@ -156,15 +156,15 @@ func (d *folder) placed(err error) error {
 	return err
 }
 
-// has says whether there is something of that name; what cannot be looked at is opened, and
+// has reports whether there is something of that name; what cannot be looked at is opened, and
 // refused, later.
 func (d *folder) has(name string) bool {
 	_, err := fs.Stat(d.fsys, d.there(name))
 	return err == nil || !errors.Is(err, fs.ErrNotExist)
 }
 
-// list is what a folder holds, sorted; nothing when it is not there. Tables go by their packed
-// names.
+// list returns the entries of a folder, sorted; none when it is not there. Tables go by their
+// packed names.
 func (d *folder) list(name string) ([]fs.DirEntry, error) {
 	entries, err := fs.ReadDir(d.fsys, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -181,7 +181,7 @@ func (d *folder) list(name string) ([]fs.DirEntry, error) {
 	return entries, nil
 }
 
-// folders are those inside a folder, sorted.
+// folders returns the names of the folders inside a folder, sorted.
 func (d *folder) folders(name string) ([]string, error) {
 	entries, err := d.list(name)
 	var names []string

@@ -39,7 +39,8 @@ func FuzzTriplet(f *testing.F) {
 	})
 }
 
-// sound reads everything: errors are one line, and what is read without one is what was declared.
+// sound reads everything: errors are one line, and data that is read without one keeps the
+// contract.
 func sound(t *testing.T, s *Source, err error) {
 	if err == nil {
 		defer s.Close()

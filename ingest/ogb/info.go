@@ -2,7 +2,7 @@ package ogb
 
 import "strings"
 
-// Info is what OGB's Python package knows about a dataset and the folder does not say.
+// Info has facts about a dataset that OGB's Python package knows and the folder lacks.
 type Info struct {
 	Name       string // "ogbn_arxiv"
 	Tasks      int    // columns of labels; 0 without
@@ -12,7 +12,7 @@ type Info struct {
 	AddReverse bool   // upstream adds the reverse of each edge when it loads the graph
 	Hetero     bool   // more than one type of node
 	Binary     bool   // npz instead of csv.gz
-	Link       bool   // of link prediction: the split is of edges, and the graph has those of training alone
+	Link       bool   // link prediction: the split is of edges; the graph has training edges alone
 	download   string // what the folder in the download is called, where that is not Name less its prefix
 }
 

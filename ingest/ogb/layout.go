@@ -118,7 +118,7 @@ func (s *Source) tables() error {
 	return nil
 }
 
-// kind is what a file or array is about.
+// kind is the subject of a file or array.
 type kind int
 
 const (

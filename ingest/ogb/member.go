@@ -27,7 +27,7 @@ func find(a *npz.Archive, key string) (*member, error) {
 	return &member{Archive: a, key: key, header: h}, nil
 }
 
-// rows says that an array has so many rows of numbers, which somebody declared.
+// rows checks that an array has the declared number of rows of numbers.
 func (m *member) rows(n int64, declared string) error {
 	h := m.header
 	switch {

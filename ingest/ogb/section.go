@@ -51,7 +51,7 @@ type pairs interface {
 	io.Closer
 }
 
-// edges are those of one relation, in files of one order.
+// edges are the edges of one relation, in files of one order.
 type edges struct {
 	ends    section
 	count   int64 // in the files

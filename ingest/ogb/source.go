@@ -10,16 +10,16 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npz"
 )
 
-// Options say how to read a dataset. The zero value works.
+// Options configure the reading of a dataset. The zero value works.
 type Options struct {
 	AddReverse Reverse // default Auto
-	// YearColumns is how many columns node_year becomes, behind the features of the nodes that have
-	// it; see [Years]. Default: none.
+	// YearColumns is the number of columns made of node_year, behind the features of the nodes that
+	// have it; see [Years]. Default: none.
 	YearColumns int
 	Memory      int64 // of the ingest, for pickles; default 1 GiB
 }
 
-// Reverse says whether the reverse of each edge is added.
+// Reverse selects whether the reverse of each edge is added.
 type Reverse string
 
 const (
@@ -46,15 +46,15 @@ type Source struct {
 	schema   ingest.Schema
 	info     Info
 	reverse  bool                            // each edge is followed by its reverse
-	typed    bool                            // the layout is that of several types
+	typed    bool                            // the layout has several types
 	edges    []edges                         // by relation
 	rows     []rows                          // by table
 	labels   []labels                        // by label
 	splits   []split                         // by split
 	held     [2]heldFile                     // by store.HeldPart
-	picks    [][2][]uint32                   // of several relations, by relation and part: which rows of the part are its own
+	picks    [][2][]uint32                   // several relations, by relation and part: the relation's rows of the part
 	reltypes map[int]func() (section, error) // by relation: numbers of its edges, by which a split of several knows it
-	kept     map[string]*Dict                // those of held, by file, while one relation after the other is read
+	kept     map[string]*Dict                // dicts for held, by file, while relations are read in turn
 	files    []string                        // what is read, for Schema.Identity
 	archives []*npz.Archive                  // to be closed
 	memory   int64                           // of the ingest
@@ -136,7 +136,7 @@ func (s *Source) Extras() ingest.Extras {
 	return ingest.Extras{HeldEdges: s.HeldEdges, HeldPool: s.HeldPool, NodeColumn: s.NodeColumn}
 }
 
-// Schema is what Open found.
+// Schema returns the schema that Open made.
 func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
 	schema := s.schema
 	return &schema, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// split is that of one node type: three files, or a part of a dict in each of three entries.
+// split is the split of one node type: three files, or a part of a dict in each of three entries.
 type split struct {
 	files [3]*table
 	dict  string // the path of split_dict.pt, "" without

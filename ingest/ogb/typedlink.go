@@ -15,8 +15,8 @@ import (
 // head_type and tail_type say what they join, by whose own numbers; relation is the number that
 // edge_reltype has for all edges of a relation. Each relation has some of the rows.
 
-// reltype is the number by which the split knows a relation that has edges, that of the first of
-// them; false where nothing says it.
+// reltype returns the number by which the split knows a relation that has edges, read from its
+// first edge; false where the dataset has no such numbers.
 func (s *Source) reltype(relation int) (int64, bool, error) {
 	open := s.reltypes[relation]
 	if open == nil {
@@ -36,7 +36,7 @@ func (s *Source) reltype(relation int) (int64, bool, error) {
 	return int64(number[0]), err == nil, err
 }
 
-// kindOfEdge is what a split says of an edge.
+// kindOfEdge has the columns of a split that tell an edge's relation.
 type kindOfEdge struct {
 	head, tail string
 	number     int64
@@ -192,8 +192,8 @@ func (h *heldArrays) rows(v *npy.View) *rowReader {
 	return &rowReader{view: v, picked: h.picked}
 }
 
-// ahead goes on to the next rows that lie together, where those at hand are read, and says how many
-// of n elements can be read.
+// ahead goes on to the next rows that lie together, where the rows at hand are read, and returns
+// how many of n elements can be read.
 func (r *rowReader) ahead(n int) int {
 	if r.left == 0 && len(r.picked) > 0 {
 		lo, k := int64(r.picked[0]), 1
@@ -224,12 +224,12 @@ func readRows[T any](r *rowReader, dst []T, read func(*npy.Reader, []T) (int, er
 	return done, nil
 }
 
-// ReadInt64s is as that of npy.Reader.
+// ReadInt64s works like the method of npy.Reader.
 func (r *rowReader) ReadInt64s(dst []int64) (int, error) {
 	return readRows(r, dst, (*npy.Reader).ReadInt64s)
 }
 
-// ReadFloat32s is as that of npy.Reader.
+// ReadFloat32s works like the method of npy.Reader.
 func (r *rowReader) ReadFloat32s(dst []float32) (int, error) {
 	return readRows(r, dst, (*npy.Reader).ReadFloat32s)
 }

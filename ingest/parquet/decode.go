@@ -187,7 +187,7 @@ func bitsAt(b []byte, at, width uint) uint64 {
 	return v & (1<<width - 1)
 }
 
-// rest is what follows all values, whole miniblocks of them.
+// rest returns the bytes after all values, whole miniblocks of them.
 func (d deltas) rest() ([]byte, error) {
 	if d.total <= 1 {
 		return d.b, nil

@@ -18,7 +18,7 @@ const (
 	maxColumns = 1 << 16 // as many as the cells of a line of text
 )
 
-// Kind is what the cells of a column hold.
+// Kind is the type of a column's cells.
 type Kind uint8
 
 const (
@@ -239,7 +239,7 @@ func (f *File) leaf(path []string, at leaf, e *format.SchemaElement) {
 	f.columns, f.leaves = append(f.columns, c), append(f.leaves, at)
 }
 
-// annotated is what a column's numbers or parts mean, in the older of the two ways to say it.
+// annotated returns the meaning of a column's numbers or parts, in the older of its two notations.
 func annotated(e *format.SchemaElement) (deprecated.ConvertedType, bool) {
 	switch t := e.LogicalType.Value.(type) {
 	case *format.DecimalType:
@@ -274,10 +274,11 @@ func (f *File) check() error {
 // Name is the file's, for messages.
 func (f *File) Name() string { return f.name }
 
-// Columns are those of the file, in its order.
+// Columns returns the columns of the file, in its order.
 func (f *File) Columns() []Column { return f.columns }
 
-// NumRows is the number of rows that the row groups declare, which Rows holds the pages against.
+// NumRows returns the number of rows that the row groups declare, which Rows holds the pages
+// against.
 func (f *File) NumRows() int64 { return f.rows }
 
 // Close closes what Open opened.

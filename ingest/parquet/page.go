@@ -169,7 +169,7 @@ func (c *cursor) read(h *format.PageHeader) error {
 	return nil // an index, or something newer: the format says to pass over it
 }
 
-// sized gives n bytes, b's where it has them.
+// sized returns n bytes, b's where it has them.
 func sized(b []byte, n int) []byte {
 	if cap(b) < n {
 		return make([]byte, n)
@@ -259,7 +259,7 @@ func (c *cursor) levels(b []byte, h *format.DataPageHeader) ([]byte, error) {
 	return b, nil
 }
 
-// prefixed cuts off what a length of four bytes stands before.
+// prefixed cuts off bytes whose length, in four bytes, stands before them.
 func prefixed(b *[]byte) ([]byte, error) {
 	if len(*b) < 4 {
 		return nil, errEncoding
@@ -273,7 +273,7 @@ func prefixed(b *[]byte) ([]byte, error) {
 	return in, nil
 }
 
-// plainDictionary is what version 1 of the format calls RLEDictionary in data pages.
+// plainDictionary is the name of RLEDictionary in data pages of version 1 of the format.
 const plainDictionary format.Encoding = 2
 
 // begin readies the decoder of a page's values.

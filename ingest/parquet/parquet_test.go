@@ -74,7 +74,7 @@ func records(t *rapid.T) []record {
 	return out
 }
 
-// cells are what a record is here.
+// cells returns the cells of a record as they should be read here.
 func (r *record) cells() map[string]any {
 	list := func(n int, at func(i int) float64) any {
 		l := []float64{}

@@ -15,9 +15,9 @@ const (
 
 var errShort = errors.New("the metadata ends within a value")
 
-// decodeThrift reads a struct of the compact protocol from the front of b, and says how long it is
-// there. The generic decoder allocates lists as long as they say they are and recurses as deep as
-// they go, so all is measured first.
+// decodeThrift reads a struct of the compact protocol from the front of b, and returns its size
+// there in bytes. The generic decoder allocates lists as long as they say they are and recurses as
+// deep as they go, so all is measured first.
 func decodeThrift(b []byte, v any) (size int, err error) {
 	m := measure{b: b}
 	if err := m.structure(0); err != nil {

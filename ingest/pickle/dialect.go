@@ -2,7 +2,7 @@ package pickle
 
 import "fmt"
 
-// Dialect is what the pickles of one library name beyond NumPy, SciPy and Python itself: three more
+// Dialect has the names of one library's pickles beyond NumPy, SciPy and Python itself: three more
 // allow-lists, and the memory there is. Its functions get values that the file chose, and make
 // nothing that is larger than these. The zero value adds nothing.
 type Dialect struct {
@@ -15,8 +15,8 @@ type Dialect struct {
 	// Persistent gives what stands outside the pickle under an id; nil when nothing does. What it
 	// makes may have a method Kind, which names it in messages as [Kind] does.
 	Persistent func(id any) (any, error)
-	// Memory is what the ingest has in all. A pickle may take a quarter of it, with the bytes of
-	// its file. 0: 1 GiB.
+	// Memory is the whole ingest's. A pickle may take a quarter of it, with the bytes of its file.
+	// 0: 1 GiB.
 	Memory int64
 }
 

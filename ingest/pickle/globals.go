@@ -12,7 +12,7 @@ import (
 // "collections.OrderedDict".
 type Global string
 
-// role is what a global may be used for.
+// role is the permitted use of a global.
 type role int
 
 const (

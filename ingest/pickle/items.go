@@ -9,7 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// window is how much of a streamed pickle is read at a time, or more where one value needs it.
+// window is the number of bytes of a streamed pickle read at a time, or more where one value needs
+// it.
 const window = 1 << 20
 
 // source is the file of a pickle that is streamed.
@@ -22,7 +23,7 @@ type source struct {
 	visit func(key, value any) error
 	err   error    // of visit, which has its words
 	puts  int      // values that were remembered so far
-	fresh []uint32 // those of them since an item was visited
+	fresh []uint32 // the newest of them, since an item was visited
 	kept  int64    // bytes that the others take
 }
 
@@ -92,7 +93,7 @@ func (m *machine) fill(n int64) error {
 	return nil
 }
 
-// unread is how many bytes of the pickle have not been taken.
+// unread returns the number of bytes of the pickle that have not been taken.
 func (m *machine) unread() int64 {
 	n := int64(len(m.b) - m.pos)
 	if m.source != nil {
@@ -129,7 +130,7 @@ func (m *machine) emit(d *Dict) error {
 	return m.charge(int64(len(m.b)))
 }
 
-// lasting says that a later item may recall a value: what Python makes once for all of them.
+// lasting reports whether a later item may recall a value: what Python makes once for all of them.
 func lasting(v any) bool {
 	switch v := v.(type) {
 	case Global, *dtype:

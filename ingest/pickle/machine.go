@@ -55,8 +55,8 @@ func (d *Dialect) Load(name string, b []byte) (any, error) {
 	return v, nil
 }
 
-// LoadFirst reads the object of a pickle that other bytes follow, and says how long the pickle is.
-// An error that is io.ErrUnexpectedEOF says that it is longer than b.
+// LoadFirst reads the object of a pickle that other bytes follow, and returns the pickle's length.
+// An error that is io.ErrUnexpectedEOF means that the pickle is longer than b.
 func (d *Dialect) LoadFirst(name string, b []byte) (v any, n int, err error) {
 	if len(b) > MaxFile {
 		return nil, 0, fmt.Errorf("%s: more than %d MiB; such a pickle is not read", name, MaxFile>>20)
@@ -118,7 +118,7 @@ func (m *machine) run() (any, error) {
 	}
 }
 
-// step follows one opcode. The letters are those of Python's pickletools.
+// step follows one opcode. The letters are from Python's pickletools.
 func (m *machine) step(code byte) error {
 	switch code {
 	// What a stack machine has.
@@ -271,7 +271,7 @@ func (m *machine) truncated(n uint64) error {
 	return truncated(fmt.Sprintf("truncated: %d bytes are needed and %d are left; fetch it again", n, m.unread()))
 }
 
-// take gives the next n bytes, lent.
+// take returns the next n bytes, lent.
 func (m *machine) take(n uint64) ([]byte, error) {
 	if n > uint64(m.unread()) {
 		return nil, m.truncated(n)
@@ -295,7 +295,7 @@ func (m *machine) uint(size int) (uint64, error) {
 	return binary.LittleEndian.Uint64(wide[:]), nil
 }
 
-// sized gives bytes after their number, itself of size bytes.
+// sized returns bytes after their number, itself of size bytes.
 func (m *machine) sized(size int) ([]byte, error) {
 	n, err := m.uint(size)
 	if err != nil {
@@ -304,7 +304,7 @@ func (m *machine) sized(size int) ([]byte, error) {
 	return m.take(n)
 }
 
-// line gives the text up to the end of the line.
+// line returns the text up to the end of the line.
 func (m *machine) line(most int) ([]byte, error) {
 	if err := m.fill(int64(min(most, maxLine)) + 1); err != nil {
 		return nil, err
@@ -367,7 +367,7 @@ func (m *machine) pop() (any, error) {
 	return v, err
 }
 
-// popN gives the last n values, lent until the next push.
+// popN returns the last n values, lent until the next push.
 func (m *machine) popN(n int) ([]any, error) {
 	if len(m.stack)-m.floor() < n {
 		return nil, fmt.Errorf("%d values are needed and the stack has %d", n, len(m.stack)-m.floor())
@@ -388,7 +388,7 @@ func (m *machine) copied(items []any, err error) ([]any, error) {
 	return append([]any(nil), items...), nil
 }
 
-// popMark gives the values since the last mark, lent until the next push, and drops the mark.
+// popMark returns the values since the last mark, lent until the next push, and drops the mark.
 func (m *machine) popMark() ([]any, error) {
 	n := len(m.marks)
 	if n == 0 {
@@ -621,7 +621,7 @@ func (m *machine) setItems(code byte) error {
 	return m.emit(d)
 }
 
-// popFor gives the values since the last mark, or the last n.
+// popFor returns the values since the last mark, or the last n.
 func (m *machine) popFor(marked bool, n int) ([]any, error) {
 	if marked {
 		return m.popMark()
@@ -629,7 +629,7 @@ func (m *machine) popFor(marked bool, n int) ([]any, error) {
 	return m.popN(n)
 }
 
-// add gives a dict keys and values by turns.
+// add adds keys and values, which come by turns, to a dict.
 func (m *machine) add(d *Dict, items []any) (err error) {
 	if len(items)%2 != 0 {
 		return fmt.Errorf("a dict gets a key without a value")
@@ -642,7 +642,7 @@ func (m *machine) add(d *Dict, items []any) (err error) {
 	return err
 }
 
-// Kind is what a value that came out of [Load] is called in messages: "a dict".
+// Kind returns the name in messages of a value that came out of [Load]: "a dict".
 func Kind(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -33,8 +33,8 @@ func (m *machine) charge(n int64) error {
 	return nil
 }
 
-// chargeArgs counts what a call or a state makes of its arguments: an array, and what its shape and
-// strides take.
+// chargeArgs counts the memory that a call or a state takes for its arguments: an array, its shape
+// and its strides.
 func (m *machine) chargeArgs(args Tuple) error {
 	n := objectBytes
 	for _, arg := range args {

@@ -23,7 +23,7 @@ type Dict struct {
 	attributes bool // made by a call: its class is one whose instances may have attributes, which are passed over
 }
 
-// Get gives the last value under a key of text, nil without one.
+// Get returns the last value under a key of text, nil without one.
 func (d *Dict) Get(key string) any {
 	for i := len(d.Keys) - 1; i >= 0; i-- {
 		if k, ok := Text(d.Keys[i]); ok && k == key {

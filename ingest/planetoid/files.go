@@ -17,7 +17,7 @@ import (
 
 var suffixes = []string{"x", "y", "tx", "ty", "allx", "ally", "graph", "test.index"}
 
-// findPrefix makes of what the user named the path that all files start with: a folder, the prefix
+// findPrefix returns the path that all files start with. The user named a folder, the prefix
 // itself, or a file.
 func findPrefix(path string) (prefix, name string, err error) {
 	info, err := os.Stat(path)

@@ -32,7 +32,7 @@ type Source struct {
 
 var _ ingest.Source = (*Source)(nil)
 
-// Options say how to read the files. The zero value works.
+// Options configure the reading of the files. The zero value works.
 type Options struct {
 	Memory int64 // of the ingest, for pickles; default 1 GiB
 }
@@ -238,7 +238,7 @@ func describe(v any) string {
 // Extras implements [ingest.Source]: there are none.
 func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
 
-// Schema is what Open found.
+// Schema returns the schema that Open made.
 func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
 	schema := s.schema
 	return &schema, nil
@@ -359,7 +359,7 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 	})
 }
 
-// eachChunk lends copies of all, since emit may write in what it is lent.
+// eachChunk lends copies, since emit may write in them.
 func eachChunk[T any](ctx context.Context, all []T, emit func(first int64, chunk []T) error) error {
 	first := int64(0)
 	for chunk := range slices.Chunk(all, labelChunk) {

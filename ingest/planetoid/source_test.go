@@ -254,8 +254,8 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
-// TestPython reads what CPython 3 with SciPy wrote: the communities of 60 nodes, of which
-// test.index skips 50.
+// TestPython reads files that CPython 3 with SciPy wrote: the communities of 60 nodes. test.index
+// skips node 50.
 func TestPython(t *testing.T) {
 	g, err := read("testdata")
 	require.NoError(t, err)

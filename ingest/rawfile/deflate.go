@@ -40,7 +40,7 @@ type block struct {
 
 func newDeflater(w io.Writer) *deflater { return &deflater{w: w} }
 
-// block gives an empty block: a new one, a spare one, or the oldest when it is written.
+// block returns an empty block: a new one, a spare one, or the oldest when it is written.
 func (d *deflater) block() *block {
 	if len(d.spare) == 0 && d.blocks == 2*runtime.GOMAXPROCS(0) {
 		d.writeOldest()

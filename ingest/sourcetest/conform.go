@@ -13,7 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-// promises are what [ingest.Source] promises, and how each is tested.
+// promises are the promises of [ingest.Source], and their tests.
 var promises = []struct {
 	name  string
 	check func(c *conformance) error

@@ -267,7 +267,7 @@ func (c *conformance) checkLabels() error {
 	})
 }
 
-// checkRowMaker compares rows that are asked for with those that are streamed.
+// checkRowMaker compares rows from RowsAt with the rows that are streamed.
 func (c *conformance) checkRowMaker() error {
 	return c.with(func(src ingest.Source, _ *ingest.Schema) error {
 		rowsAt := src.Extras().RowsAt
@@ -299,7 +299,7 @@ func (c *conformance) checkRowMaker() error {
 	})
 }
 
-// checkSparse compares the number of missing rows with that of rows of zeros.
+// checkSparse compares the number of missing rows with the number of rows of zeros.
 func (c *conformance) checkSparse() error {
 	return c.with(func(src ingest.Source, _ *ingest.Schema) error {
 		missing := src.Extras().MissingRows

@@ -76,7 +76,7 @@ func fill[T any](s []T, x T) {
 	}
 }
 
-// endsWith reports whether the last rows of r are those of last.
+// endsWith reports whether r ends with the rows of last.
 func (r *rows) endsWith(last *rows) bool {
 	for e := range r.ids {
 		if !suffix(r.ids[e], last.ids[e]) || !suffix(r.texts[e], last.texts[e]) {

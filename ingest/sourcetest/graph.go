@@ -38,8 +38,8 @@ func (s Split) Numbers() (parts [3][]int64) {
 	return parts
 }
 
-// Edges are those of a relation. Their ends are in Src and Dst, or in the texts where the ids of a
-// node type are text.
+// Edges are the edges of a relation. Their ends are in Src and Dst, or in the texts where the ids
+// of a node type are text.
 type Edges struct {
 	Src, Dst           []int64
 	SrcTexts, DstTexts []string
@@ -124,8 +124,8 @@ func (g *Graph) Split(name string) Split {
 	return Split{}
 }
 
-// Read reads every section once. The error is that of the source, or a [Fault] for chunks that
-// break the contract.
+// Read reads every section once. It returns the source's error, or a [Fault] for chunks that break
+// the contract.
 func Read(src ingest.Source) (Graph, error) {
 	schema, err := src.Schema(context.Background())
 	if err != nil {

@@ -172,7 +172,7 @@ func (m *memory) RowsAt(table int, rows []uint32, dst []float32) bool {
 	return true
 }
 
-// MissingRows are those of the first table.
+// MissingRows returns the missing rows of the first table, and 0 for others.
 func (m *memory) MissingRows(table int) int64 {
 	if table > 0 {
 		return 0

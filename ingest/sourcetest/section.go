@@ -49,7 +49,7 @@ type chunk struct {
 	classes []int32
 }
 
-// rows are copies of what the chunks of a section had.
+// rows are copies of the contents of a section's chunks.
 type rows struct {
 	n       int64
 	chunks  int
@@ -60,7 +60,7 @@ type rows struct {
 	classes []int32
 }
 
-// sections lists those of a schema.
+// sections lists the sections of a schema.
 func sections(schema *ingest.Schema) []section {
 	var all []section
 	hasTexts := map[string]bool{}
@@ -202,7 +202,7 @@ func (c *chunk) len(s *section) int {
 	return max(len(c.ids[0]), c.texts[0].Len())
 }
 
-// check says what is wrong with the form of a chunk that comes after so many rows; "" is nothing.
+// check returns the fault in the form of a chunk that comes after so many rows, or "".
 func (s *section) check(c *chunk, before int64) string {
 	n := c.len(s)
 	switch {
@@ -256,8 +256,8 @@ func (s *section) checkColumns(c *chunk, n int) string {
 	return ""
 }
 
-// fits reports whether bits are those of a value: the two's complement of an integer, Float32bits
-// of a float.
+// fits reports whether bits can be a value of type elem: the two's complement of an integer,
+// Float32bits of a float.
 func fits(bits uint64, elem store.Elem) bool {
 	switch elem.Size() {
 	case 8:

@@ -24,7 +24,7 @@
 //	    id: sku
 //	    features: {feat: [price], text: [title_vector]}
 //	    split: {train: train.csv, valid: valid.csv, test: test.csv}
-//	  - type: brand                 # no files: its nodes are those that edges name
+//	  - type: brand                 # no files: its nodes are the ids that edges name
 //	edges:
 //	  - type: user:buys:item
 //	    files: buys.parquet
@@ -39,8 +39,8 @@
 //	    relation_column: relation
 //	    dst: brand
 //
-// Where nodes are listed, all types that edges have are; where none are, all of them are what edges
-// name.
+// Where nodes are listed, all types that edges have are; where none are, the nodes of all types are
+// the ids that edges name.
 //
 // # Cells
 //
@@ -56,8 +56,8 @@
 // order (onehot, up to 1024), or, with categorical: {country: index}, its number among them (up to
 // 65536; half precision tells 2048 apart), -1 where it is missing.
 //
-// A number that is missing makes its row bad, unless missing says what stands for it: 0; the mean
-// of the rows that have one, each element's own in vectors; or indicator, 0 and a further column
+// A number that is missing makes its row bad, unless missing replaces it: by 0; by the mean of the
+// rows that have one, each element's own in vectors; or, as indicator, by 0 and a further column
 // behind the numbers, 1 where they are missing and 0 elsewhere. Blank cells, NA, nan, null, None
 // and n/a are missing.
 //

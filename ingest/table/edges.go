@@ -119,7 +119,7 @@ func (r *edgeReader) read(cells []value) (err error) {
 	return nil
 }
 
-// relationOf reads the name of a relation, which is what it says: nan is one, and 007 is not 7.
+// relationOf reads the name of a relation as it stands: nan is one, and 007 is not 7.
 func relationOf(v *value, buf []byte) (ingest.Token, bool, error) {
 	if v.Kind != parquet.Text {
 		return tokenOf(v, buf)
@@ -203,7 +203,7 @@ func (e *edges) settle(ctx context.Context, forgive forgiver) error {
 	return nil
 }
 
-// cleaned says which names of relations had to change.
+// cleaned lists the names of relations that had to change, for a note; "" if none had.
 func (e *edges) cleaned() string {
 	if !e.by.set() {
 		return ""
@@ -232,7 +232,7 @@ func (e *edges) relationAt(i int) ingest.Relation {
 	return r
 }
 
-// sampleIDs says whether the ends in a node type look like integers.
+// sampleIDs reports whether the ends in a node type look like integers.
 func (e *edges) sampleIDs(ctx context.Context, nodeType string) (integers bool, err error) {
 	var ends []column
 	if e.src == nodeType {

@@ -20,7 +20,7 @@ const (
 	sampleRows = 1000     // by which ids and the lengths of vectors are told
 )
 
-// ids is what the ids of a node type are.
+// ids is the type of the ids of a node type.
 type ids uint8
 
 const (
@@ -178,8 +178,8 @@ func (e *entry) checkLeak(path string, columns []column, at []int) error {
 	return nil
 }
 
-// looksInt says whether an id may be an integer: from 0, and without leading zeros, which would be
-// lost.
+// looksInt reports whether an id may be an integer: from 0, and without leading zeros, which would
+// be lost.
 func looksInt(v *value) bool {
 	switch v.Kind {
 	case parquet.Int:

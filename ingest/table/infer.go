@@ -30,8 +30,8 @@ const (
 )
 
 // Infer writes a first schema for the tables in a folder, by their names, headers and first rows,
-// for a person to read and correct. Comments say why each thing is what it is taken for. The result
-// belongs into dir.
+// for a person to read and correct. Comments give the reason for each guess. The result belongs
+// into dir.
 func Infer(dir string) ([]byte, error) {
 	groups, err := findTables(dir)
 	if err != nil {
@@ -137,8 +137,8 @@ func alike(paths []string) (groups [][]string) {
 	return groups
 }
 
-// sniff tells how a file is to be read by its name and its first line. A header is one when none of
-// its cells is a number.
+// sniff guesses how to read a file from its name and its first line. The line is a header when none
+// of its cells is a number.
 func sniff(path string) form {
 	f := form{header: true}
 	format, known := formatOf(path)
@@ -189,7 +189,7 @@ type inferred struct {
 	dir     string
 	files   []string // relative
 	form    form
-	stem    string // its name as that of a type or relation
+	stem    string // its name in the form of a type or relation
 	rows    int
 	columns []*guessed
 }
@@ -215,7 +215,7 @@ func (c *guessed) is(names ...string) bool {
 	return c != nil && slices.Contains(names, strings.ToLower(c.name))
 }
 
-// key is how the schema calls the column.
+// key returns the column's name in the schema.
 func (c *guessed) key() string {
 	if c.name == "" {
 		return strconv.Itoa(c.number + 1)
@@ -225,7 +225,7 @@ func (c *guessed) key() string {
 
 func (c *guessed) integer(rows int) bool { return c.integers == rows && rows > 0 }
 
-// numeric says that it can be a feature as it stands.
+// numeric reports whether it can be a feature as it stands.
 func (c *guessed) numeric(rows int) bool {
 	if c.odd || c.missing+c.absent > 0 || c.large || rows == 0 {
 		return false
@@ -326,7 +326,7 @@ func (c *guessed) add(v *value) {
 	}
 }
 
-// guess is what a folder of tables may mean.
+// guess is a possible meaning of a folder of tables.
 type guess struct {
 	tables []*inferred
 	nodes  []*inferredNodes
@@ -350,7 +350,7 @@ type inferredEdges struct {
 	foreign  bool // a column of a table of nodes
 }
 
-// endNames are what the ends of edges are called.
+// endNames are usual names of the two ends of edges.
 var endNames = [][2]string{
 	{"src", "dst"}, {"source", "target"}, {"source", "destination"}, {"from", "to"}, {"src_id", "dst_id"},
 	{"source_id", "target_id"}, {"from_id", "to_id"}, {"id_1", "id_2"}, {"id1", "id2"}, {"head", "tail"}, {"subject", "object"},
@@ -498,7 +498,7 @@ func (t *inferred) asPair() *inferredEdges {
 	}
 }
 
-// relational says that a column of text repeats as names of relations do.
+// relational reports whether a column of text repeats as names of relations do.
 func (c *guessed) relational(rows int) bool {
 	return c.missing == 0 && c.integers+c.floats+c.lists == 0 && len(c.values) <= manyRelations &&
 		(len(c.values)*4 <= rows || len(c.values) == 1)

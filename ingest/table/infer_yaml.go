@@ -129,7 +129,7 @@ func (t *inferred) pattern() (string, bool) {
 	return "", false
 }
 
-// only says that a pattern finds the group and nothing else.
+// only reports whether a pattern finds the group and nothing else.
 func (t *inferred) only(pattern string) bool {
 	found, err := filepath.Glob(filepath.Join(t.dir, filepath.FromSlash(pattern)))
 	n := 0
@@ -202,14 +202,14 @@ func (n *inferredNodes) write(b *bytes.Buffer, foreign []*guessed) {
 	}
 }
 
-// labelNames are what labels are called, and perhapsLabels what may be labels or features; both end
-// longer names too.
+// labelNames are names of labels, and perhapsLabels names of labels or features; both end longer
+// names too.
 var (
 	labelNames    = []string{"label", "class", "target", "y"}
 	perhapsLabels = []string{"category", "type", "kind", "genre", "topic", "segment", "community", "group", "outcome", "subject"}
 )
 
-// ends says that the last word of the name is one of some, or their plural.
+// ends reports whether the last word of the name is one of some, or their plural.
 func (c *guessed) ends(words []string) bool {
 	name := strings.ToLower(c.name)
 	if i := strings.LastIndexAny(name, "_-. "); i >= 0 {
@@ -245,7 +245,7 @@ func (c *guessed) isSplit() bool {
 	return len(c.values) > 0 && c.lists == 0
 }
 
-// isLabel says that the values repeat, or are few.
+// isLabel reports whether the values repeat, or are few.
 func (c *guessed) isLabel(rows int) bool {
 	return c.lists == 0 && len(c.values) > 0 && (len(c.values) <= manyClasses || len(c.values)*4 <= rows)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
 
-// missing is what stands for the numbers of a feature in rows that have none.
+// missing selects the numbers of a feature in rows that have none.
 type missing string
 
 const (
@@ -121,7 +121,7 @@ func (a *average) settle() bool {
 	return a.cells > 0
 }
 
-// filled says which cells have a mean.
+// filled lists the features whose missing cells have a mean.
 func filled(tables []matrix) (notes []string) {
 	for _, t := range tables {
 		for _, f := range t.features {

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMissingNumbers: a schema says what stands for numbers that are missing, column by column.
+// TestMissingNumbers: a schema chooses the replacement of missing numbers, column by column.
 func TestMissingNumbers(t *testing.T) {
 	const n = "a,b,c\n1,10;20,5\n,30;40,6\nNA,,7\n4,50;70,nan\n"
 	for spec, want := range map[string][]float32{

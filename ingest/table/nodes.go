@@ -213,7 +213,8 @@ func (n *nodes) nodeType() ingest.NodeType {
 	return ingest.NodeType{Name: n.name, Count: n.count, IDs: n.ids.kind(), Gathered: n.gathered}
 }
 
-// listColumn is the one column of a file that lists ids: that of the ids' name, or the only one.
+// listColumn returns the one column of a file that lists ids: the column with the ids' name, or the
+// only one.
 func (e *entry) listColumn(path string, titles []string, id column) (column, error) {
 	if id.set() {
 		if _, err := e.find(path, titles, []column{id}); err == nil {

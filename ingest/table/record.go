@@ -36,7 +36,7 @@ var (
 	errUnshut = errors.New("a cell's quote does not close; double the quotes inside cells")
 )
 
-// next gives the cells of the next record, lent until the next call; io.EOF after the last.
+// next returns the cells of the next record, lent until the next call; io.EOF after the last.
 func (r *records) next() ([][]byte, error) {
 	for {
 		line, err := r.in.Next()

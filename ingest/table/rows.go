@@ -23,7 +23,7 @@ type value = parquet.Value
 
 // rows gives some columns of one file.
 type rows interface {
-	// choose says which columns, by number; it is called once, before next.
+	// choose selects columns, by number; it is called once, before next.
 	choose(columns []int) error
 	// next fills a cell for each column. io.EOF is after the last row; a *rowError is about this
 	// one only. Cells are lent until the next call.
@@ -36,7 +36,7 @@ type rows interface {
 	io.Closer
 }
 
-// Format is how a file holds a table.
+// Format is a file format for tables.
 type Format string
 
 const (
@@ -50,7 +50,7 @@ var extensions = map[string]Format{
 	".csv": CSV, ".tsv": TSV, ".tab": TSV, ".parquet": Parquet, ".pq": Parquet, ".jsonl": JSONL, ".ndjson": JSONL,
 }
 
-// formatOf tells by a file's name.
+// formatOf returns the format of a file by its name.
 func formatOf(path string) (Format, bool) {
 	name := strings.ToLower(path)
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
@@ -58,7 +58,7 @@ func formatOf(path string) (Format, bool) {
 	return f, ok
 }
 
-// form is how the files of an entry are to be read.
+// form describes how to read the files of an entry.
 type form struct {
 	format Format // "": by the name
 	delim  byte   // of text; 0: the format's

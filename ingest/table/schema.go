@@ -17,7 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// schema is what a document says, checked as far as it goes without the tables.
+// schema is a document, checked as far as it goes without the tables.
 type schema struct {
 	path  string
 	name  string
@@ -471,7 +471,7 @@ func cleanNames(texts []string) []string {
 	return names
 }
 
-// find gives the numbers of columns in a file: by name, or by number from 1.
+// find returns the numbers of columns in a file: by name, or by number from 1.
 func (e *entry) find(path string, titles []string, columns []column) ([]int, error) {
 	found := make([]int, len(columns))
 	for i, c := range columns {

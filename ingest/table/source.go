@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// Options are what the schema does not say.
+// Options are settings beside the schema.
 type Options struct {
 	SkipBad     int64 // rows that may be passed over; default none
 	FollowLinks bool  // follow paths and symbolic links out of the schema's folder
@@ -57,7 +57,7 @@ func Open(path string, o Options) (*Source, error) {
 	bad := lines.NewTolerance(o.SkipBad)
 	s := &Source{schema: sch, bad: bad, forgive: forgiving(bad), edges: sch.edges, nodes: sch.nodes}
 	if !o.FollowLinks {
-		for _, file := range s.files()[1:] { // the schema is what the user named
+		for _, file := range s.files()[1:] { // the schema itself was named by the user
 			if err := build.CheckLink(filepath.Dir(path), file); err != nil {
 				return nil, err
 			}

@@ -91,7 +91,7 @@ func (l *loader) dialect() *pickle.Dialect {
 	}
 }
 
-// first is for what is no more than its name.
+// first makes values that are no more than their name.
 func first(args pickle.Tuple) (any, error) {
 	if len(args) > 0 && len(args) <= 2 {
 		if _, ok := pickle.Text(args[0]); ok {
@@ -101,7 +101,7 @@ func first(args pickle.Tuple) (any, error) {
 	return nil, fmt.Errorf("it is called in a way that data does not need; this file is refused")
 }
 
-// Fields gives what a user stored in one of PyTorch Geometric's objects by name: of a Data or of
+// Fields returns what a user stored in one of PyTorch Geometric's objects by name: of a Data or of
 // one store of a HeteroData. It is nil for anything else.
 func Fields(v any) *pickle.Dict {
 	for range 4 { // a Data has a store, and that a mapping

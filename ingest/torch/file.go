@@ -26,7 +26,7 @@ type File struct {
 // Open opens a file and reads its pickle.
 func Open(path string) (*File, error) { return OpenWithin(path, 0) }
 
-// OpenWithin is Open in an ingest that has so much memory, of which the pickle may take a part:
+// OpenWithin is Open in an ingest with so much memory. The pickle may take a part of it:
 // [pickle.Share].
 func OpenWithin(path string, memory int64) (*File, error) {
 	f, size, err := store.OpenSized(path)
@@ -64,7 +64,7 @@ func OpenReader(name string, r io.ReaderAt, size, memory int64) (*File, error) {
 	return f, nil
 }
 
-// unknown says what other files have these suffixes.
+// unknown explains, in an error, other files with these suffixes.
 func unknown(r io.ReaderAt) error {
 	var tar [5]byte
 	if _, err := r.ReadAt(tar[:], 257); err == nil && string(tar[:]) == "ustar" {
@@ -76,7 +76,7 @@ func unknown(r io.ReaderAt) error {
 	return errors.New("not " + kind + ": it begins neither as a zip archive nor as PyTorch's pickles")
 }
 
-// Value is what was saved, in the types of [pickle.Load], with *[Tensor] for tensors.
+// Value returns the saved object, in the types of [pickle.Load], with *[Tensor] for tensors.
 func (f *File) Value() any { return f.value }
 
 // Close closes the file that Open opened. No Reader works afterwards.

@@ -15,7 +15,7 @@ type Tensor struct {
 	*npy.View
 }
 
-// Kind is what package pickle's messages call it.
+// Kind returns a tensor's name in package pickle's messages.
 func (t *Tensor) Kind() string { return "a tensor" }
 
 const (
@@ -61,7 +61,7 @@ var classes = map[string]string{
 // untyped is a storage of bytes, whose tensors say what they are.
 var untyped = elem{"bytes", npy.Opaque, 1}
 
-// storage is what a persistent id stands for.
+// storage is the object behind a persistent id.
 type storage struct {
 	elem  elem
 	at    npy.Storage

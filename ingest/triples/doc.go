@@ -6,10 +6,10 @@
 // Where a folder has files called train, valid and test, the latter two are held out: see
 // [ingest.Relation]. Otherwise a folder's .nt files are one graph.
 //
-// Relations are called by the last part of their IRI, or what is a safe name in their text; those
+// Relations are called by the last part of their IRI, or by their text made a safe name; relations
 // that come to the same name are told apart by a number. Entities keep their texts: an IRI without
-// its angle brackets, a blank node, a literal as it is written, with quotes, language and type; of
-// one beyond 4096 bytes its beginning and a hash.
+// its angle brackets, a blank node, a literal as it is written, with quotes, language and type; a
+// text beyond 4096 bytes keeps its beginning and gets a hash.
 //
 // A folder of RDF may have tables of labels beside, trainingSet.tsv and testSet.tsv, as the
 // benchmarks of R-GCN do (Ristoski et al., ISWC 2016): a header, a column of nodes, and one whose
@@ -17,8 +17,8 @@
 // completeDataset.tsv repeats the two, and is not read. There is no validation part.
 //
 // Memory: the names of the relations. With tables of labels also the texts of all entities, since
-// labels need rows. The triples of a small graph are held, within Options.Memory; those of a larger
-// one are read once for each relation.
+// labels need rows. The triples of a small graph are held, within Options.Memory; a larger graph is
+// read once for each relation.
 //
 // # Why not
 //

@@ -9,7 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-// unescaped replaces \u0041 and the like by the letter, so that one term has one spelling: that of
+// unescaped replaces \u0041 and the like by the letter, so that one term has one spelling, as in
 // canonical N-Triples. Quotes, backslashes and control characters of a literal stay escaped. It
 // refuses malformed escapes, and in an IRI all other escapes. A term without such a number is
 // returned as it is.

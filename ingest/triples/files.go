@@ -19,7 +19,7 @@ type file struct {
 	nt   bool
 }
 
-// kindOf is the extension of a name, without that of its compression, and the name without either.
+// kindOf returns a name's stem and extension, without the extension of its compression.
 func kindOf(name string) (stem, kind string) {
 	name = strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".zst")
 	kind = filepath.Ext(name)

@@ -15,7 +15,7 @@ type keptRelation struct {
 	files        []uint32 // of each triple
 }
 
-// eachKept is the bytes of a triple beside its texts, and relationKept those of a relation.
+// eachKept is the bytes of a triple beside its texts, and relationKept the bytes of a relation.
 const (
 	eachKept     = 12
 	relationKept = 256

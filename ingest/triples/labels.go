@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// labels are those of the tables beside the triples.
+// labels are the labels in the tables beside the triples.
 type labels struct {
 	name    string
 	classes []string   // ascending

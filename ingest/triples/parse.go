@@ -24,7 +24,7 @@ type parser struct {
 	nt    bool
 	by    byte // between columns: a tab, or 0 for blanks; the first line decides
 	cells [][]byte
-	// begun says that by is known.
+	// begun is true once by is known.
 	begun bool
 }
 
@@ -175,7 +175,7 @@ func shortened(literal []byte) []byte {
 	return fmt.Appendf(nil, "%s… %016x%016x", literal[:ingest.MaxIDBytes-40], sum.Hi, sum.Lo)
 }
 
-// lastPart is what an IRI calls a thing: what follows its last #, / or :.
+// lastPart returns the name of a thing in its IRI: the text after its last #, / or :.
 func lastPart(iri string) string {
 	s := strings.TrimRight(iri, "#/:")
 	return s[strings.LastIndexAny(s, "#/:")+1:]

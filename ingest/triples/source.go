@@ -21,7 +21,7 @@ const (
 	checkEvery   = 1 << 12 // triples between two looks at the context
 )
 
-// Literals is what becomes of triples of RDF that end in a literal.
+// Literals selects what happens to triples of RDF that end in a literal.
 type Literals string
 
 const (
@@ -29,7 +29,7 @@ const (
 	LiteralsDrop Literals = "drop" // the triple is left out
 )
 
-// Options say how to read; the zero value works.
+// Options configure the reading; the zero value works.
 type Options struct {
 	Literals Literals // default LiteralsNode
 	// Memory bounds the texts of entities, if labels need them, to a quarter of it, and the triples
@@ -88,7 +88,7 @@ func (o Options) Open(path string) (*Source, error) {
 // Close has nothing to close.
 func (s *Source) Close() error { return nil }
 
-// Remarks are what Schema found.
+// Remarks returns the remarks of Schema.
 func (s *Source) Remarks() []string { return s.remarks }
 
 // Extras implements [ingest.Source].

@@ -24,8 +24,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// sector is what sizes and places of direct transfers are multiples of; so are buffers that Load
-// and Each fill.
+// sector is the unit of direct transfers: their sizes and places are multiples of it, and so are
+// buffers that Load and Each fill.
 const sector = 4096
 
 // Area is a directory of buckets.
@@ -66,7 +66,7 @@ type Bucket struct {
 
 func (a *Area) path(name string) string { return a.fs.PathJoin(a.dir, name) }
 
-// Has says whether a bucket is there, whole.
+// Has reports whether a bucket is there, whole.
 func (a *Area) Has(b Bucket) bool {
 	if b.Bytes == 0 {
 		return true
@@ -217,7 +217,7 @@ func (a *Area) Fill(b Bucket, buf *kernels.HostBuf) error {
 	return nil
 }
 
-// Retain removes every file but those of buckets, which must be there.
+// Retain removes every file but the files of buckets, which must be there.
 func (a *Area) Retain(buckets []Bucket) error {
 	names, err := a.fs.List(a.dir)
 	if err != nil {

@@ -23,17 +23,17 @@ type Placer struct {
 	rec   []byte
 }
 
-// placement is how a Placer parts rows so that each part fits in memory.
+// placement divides rows into parts that fit in memory, and sizes a Placer's blocks.
 func placement(rows int64, width int, memory int64) (parts, block int) {
 	parts = int((rows*int64(width)+memory-1)/max(1, memory)) + 1
 	block = int(memory / int64(parts+writers+1) / sector * sector)
 	return parts, max(min(block, MaxBlock), minPlaceBlock)
 }
 
-// minPlaceBlock is what a Placer in little memory goes down to: slow, and it works.
+// minPlaceBlock is the least block of a Placer in little memory: slow, and it works.
 const minPlaceBlock = 16 << 10
 
-// PlacerFits says whether a Placer will stay in memory.
+// PlacerFits reports whether a Placer will stay in memory.
 func PlacerFits(rows int64, width int, memory int64) bool { return rows*int64(width) <= memory }
 
 // PlacerMemory is the least memory in which rows of a width can be placed.

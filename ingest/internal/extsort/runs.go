@@ -12,11 +12,11 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Order is what records sort by: one number, and where that is equal the other. No two records have
-// both alike.
+// Order returns the numbers that a record sorts by: first, and where that is equal, second. No two
+// records have both alike.
 type Order func(record []byte) (first, second uint64)
 
-// order is what a record sorts by, and where it is.
+// order has the numbers that a record sorts by, and its place.
 type order struct {
 	first, second uint64
 	at            uint32

@@ -13,8 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRuns: runs that are merged, in as many rounds as little memory takes, are what sorting makes
-// of all.
+// TestRuns: runs merged in as many rounds as little memory takes equal one sort of all records.
 func TestRuns(t *testing.T) {
 	by := func(record []byte) (first, second uint64) {
 		return uint64(record[0]), binary.LittleEndian.Uint64(record[1:])

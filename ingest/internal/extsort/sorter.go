@@ -11,10 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Key is what the records of a [Sorter] begin with, eight bytes, little-endian: a list in the upper
-// half and an item of it in the lower. Wider records go on with a number, eight bytes as well, by
-// which those of one key sort, and then anything. Records that have both in common are few and
-// alike.
+// Key is the first eight bytes, little-endian, of a record of a [Sorter]: a list in the upper half
+// and an item of it in the lower. In wider records a number follows, eight bytes as well, which
+// sorts records of one key, and then anything. Records that have both in common are few and alike.
 type Key = uint64
 
 // MakeKey joins the two.
@@ -358,8 +357,8 @@ func (s *Sorter) split(inputs []Bucket, first, last Key, total int64, visit func
 	return nil
 }
 
-// part puts each record of a bucket in one of so many, as of says; less than 0 is a record that
-// cannot be there. Buckets come back with an error, too.
+// part puts each record of a bucket in one of so many. of returns which, or less than 0 for a
+// record that cannot be there. Buckets come back with an error, too.
 func (s *Sorter) part(b Bucket, buckets int, of func(record []byte) int) ([]Bucket, error) {
 	buf, err := Buffer(s.width, 1<<20)
 	if err != nil {

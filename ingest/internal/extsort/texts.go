@@ -123,7 +123,7 @@ type place struct {
 
 const (
 	placeBytes = 16
-	// runBuffer is what a run takes while it is merged.
+	// runBuffer is the size of a run's buffer while it is merged.
 	runBuffer = 256 << 10
 )
 

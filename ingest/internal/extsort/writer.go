@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// stageBytes is what an Appender collects for a bucket before it takes the bucket's lock: 512
-	// buckets of them are 1 MiB, half of a second-level cache.
+	// stageBytes is the size at which an Appender takes a bucket's lock with what it has collected:
+	// for 512 buckets it holds 1 MiB, half of a second-level cache.
 	stageBytes = 2048
 	// MinBlock and MaxBlock bound the writes. Below 256 KiB a disk is bound by the number of
 	// writes; above 1 MiB nothing was gained.
