@@ -22,7 +22,7 @@ var devices struct {
 	open map[string]func(Options) (Backend, error)
 }
 
-// Register has Open make backends of a further device. A package calls it in init, once a device.
+// Register adds a device to those that Open knows. A package calls it in init, once a device.
 func Register(device string, open func(Options) (Backend, error)) {
 	devices.Lock()
 	defer devices.Unlock()
@@ -30,7 +30,7 @@ func Register(device string, open func(Options) (Backend, error)) {
 		devices.open = map[string]func(Options) (Backend, error){}
 	}
 	if devices.open[device] != nil || device == cpuDevice {
-		panic("kernels: Register: there are two devices " + device)
+		panic("kernels: Register: device " + device + " is registered already")
 	}
 	devices.open[device] = open
 }
@@ -49,7 +49,7 @@ func Devices() []string {
 	return names
 }
 
-// Open returns the backend of a device. The caller owns it.
+// Open returns a backend of a device. Buffers that it allocates are the caller's.
 func Open(o Options) (Backend, error) {
 	if o.Device == "" || o.Device == cpuDevice {
 		if _, err := ParseSet(string(o.Set)); err != nil {

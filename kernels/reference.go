@@ -1,8 +1,8 @@
 package kernels
 
-// Reference is the Backend that says what is right: the reference loops, on one thread, with every
-// F32 tensor held in float64. Its results are the oracle of package kerneltest, and precise enough
-// for finite differences. Use [NewReference].
+// Reference is the Backend that defines right results: the reference loops, on one thread, with
+// every F32 tensor held in float64. Package kerneltest uses its results as the oracle. They are
+// precise enough for finite differences. Use [NewReference].
 type Reference struct{}
 
 var _ Backend = (*Reference)(nil)
@@ -13,7 +13,7 @@ func NewReference() *Reference { return &Reference{} }
 // Name implements [Backend].
 func (*Reference) Name() string { return "reference" }
 
-// Bytes implements [Backend]: it is [HostBytes].
+// Bytes implements [Backend]. It returns [HostBytes], without the Reference's own buffers.
 func (*Reference) Bytes() Use { return Use{Host: HostBytes()} }
 
 // Alloc implements [Backend].

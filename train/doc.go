@@ -13,9 +13,9 @@
 //
 // # Ways
 //
-// The memory of a run (MemoryBytes): cmd reads it; tiers.Options has it; plan.Demand.Split divides
-// it among parts that say what they need; topology.Tier, cachetier.Stack, pipeline.Pipeline and
-// infer.Evaluator are opened with theirs.
+// The memory of a run (MemoryBytes): its flag is in run.Table; tiers.Options has it;
+// plan.Demand.Split divides it among parts that say what they need; topology.Tier, cachetier.Stack,
+// pipeline.Pipeline and infer.Evaluator are opened with theirs.
 //
 // A feature row: a page of the dataset; disk.Reader, which checks it; the cache of a
 // cachetier.Stack, where it waits for its step; the rows of a batch, which pipeline gathers;

@@ -29,14 +29,14 @@ func defaultBuild() buildOptions {
 	return buildOptions{Options: o}
 }
 
-// complete finishes the options. given is asked by key.
+// complete finishes the options. given takes a key.
 func (o *buildOptions) complete(given func(key string) bool) {
 	o.Directed = given("undirected") && !o.Undirected
 	o.OneWay = given("reverse") && !o.Reverse
 	o.Memory = max(o.Memory, 1) // 0 would be the default
 }
 
-// buildRows declares the options of a T that makes datasets. at returns them.
+// buildRows declares the options of a T that makes datasets. at returns the options in a T.
 func buildRows[T any](at func(*T) *buildOptions) setting.Table[T] {
 	type value = setting.Value
 	return setting.Table[T]{
@@ -87,7 +87,7 @@ func buildRows[T any](at func(*T) *buildOptions) setting.Table[T] {
 			Help: "how nodes are numbered: degree or access (hot rows first), or original"},
 		{Key: "skip_bad",
 			In:   func(o *T) value { return setting.Int64(&at(o).SkipBad) },
-			Help: "most rows and edges to skip that cannot be read or name unknown nodes"},
+			Help: "skip at most this many rows and edges that cannot be read or name unknown nodes"},
 		{Key: "memory",
 			In:   func(o *T) value { return setting.Bytes(&at(o).Memory) },
 			Help: "memory limit of the whole process; by default a quarter of the machine's"},

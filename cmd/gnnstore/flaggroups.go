@@ -55,7 +55,7 @@ func bindTable[T any](cmd *cobra.Command, t setting.Table[T], o *T) *setting.Bou
 }
 
 // completeFlags has the shell complete the words that options take. Cobra keeps completions for
-// ever, so only a command line that asks for them calls it.
+// ever, so execute calls this only if the command line asks for completions.
 func completeFlags(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {

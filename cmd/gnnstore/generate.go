@@ -67,14 +67,14 @@ func newGenerate() *cobra.Command {
 // checkRaw refuses to write raw files that no benchmark has.
 func (o *generateOptions) checkRaw(kind string) error {
 	if o.raw && generate.About(kind) != "" && !generate.Raw(kind) {
-		return fmt.Errorf("--raw: kind %s is no benchmark's, and has no raw files; leave it out", kind)
+		return fmt.Errorf("--raw: kind %s has no raw files, since it is no benchmark's; leave it out", kind)
 	}
 	return nil
 }
 
 var generateBuild = buildRows(func(o *generateOptions) *buildOptions { return &o.buildOptions })
 
-// generateTable declares the options of generate. Raw files have none of a dataset's.
+// generateTable declares the options of generate. Options of datasets are refused with --raw.
 var generateTable = slices.Concat(setting.Table[generateOptions]{
 	{Key: "scale", Group: "The graph",
 		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Scale) },
@@ -96,7 +96,7 @@ var generateTable = slices.Concat(setting.Table[generateOptions]{
 		Help: "length of a class's mean features, whose noise is 1 a column (default the kind's)"},
 	{Key: "homophily",
 		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Homophily) },
-		Help: "share of edges within communities, but for those that are there by chance (default the kind's)"},
+		Help: "share of edges within communities, beyond those expected by chance (default the kind's)"},
 	{Key: "span",
 		In:   func(o *generateOptions) setting.Value { return setting.Float(&o.graph.Span) },
 		Help: "seconds from the first event of kind temporal to the last (default 31 days)"},
@@ -114,7 +114,7 @@ var generateTable = slices.Concat(setting.Table[generateOptions]{
 		Help: "seed of the graph"},
 }, ofDatasets("Edges", "undirected", "reverse", "self-loops", "duplicates", "edge-split"),
 	ofDatasets("The dataset", "features", "dtype"), setting.Table[generateOptions]{
-		{Key: "split", For: datasets,
+		{Key: "split", For: makesDataset,
 			In:   func(o *generateOptions) setting.Value { return setting.Word(&o.Split) },
 			Help: "of streams: time:a/b/c (default given, of drift time:0.7/0.15/0.15)"},
 	}, ofDatasets("", "name", "order"), setting.Table[generateOptions]{
@@ -123,17 +123,17 @@ var generateTable = slices.Concat(setting.Table[generateOptions]{
 			Help: "write raw files in the benchmark's own layout"},
 	}, ofDatasets("", "memory", "tmp", "plan"), generateBuild.Pick("", "json"))
 
-// datasets has the calls that make a dataset.
-var datasets = &setting.Audience[generateOptions]{
+// makesDataset is the set of calls that make a dataset.
+var makesDataset = &setting.Audience[generateOptions]{
 	Has: func(o *generateOptions) bool { return !o.raw },
-	Why: func(*generateOptions) string { return "it is about datasets, and {raw} writes raw files" },
+	Why: func(*generateOptions) string { return "it is for datasets, and {raw} writes raw files" },
 }
 
 // ofDatasets picks options that raw files do not have.
 func ofDatasets(group string, flags ...string) setting.Table[generateOptions] {
 	rows := generateBuild.Pick(group, flags...)
 	for i := range rows {
-		rows[i].For = datasets
+		rows[i].For = makesDataset
 	}
 	return rows
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/setting"
 )
 
-// ingestTable declares the options of ingest: those of single formats, and those of every build.
+// ingestTable declares the options of ingest: options of single formats, and of every build.
 var ingestTable = slices.Concat(sourceRows, setting.Table[ingestOptions]{
 	{Key: "infer",
 		In:   func(o *ingestOptions) setting.Value { return setting.Bool(&o.infer) },
@@ -109,7 +109,7 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Word(&o.arrays.Layout) }),
 		only("npy, npz, pt", "mask_split", "which of several splits, where masks have two dimensions",
 			func(o *source) setting.Value { return setting.Int(&o.arrays.MaskSplit) }),
-		only("npy, npz, pt", "multi_label", "labels of (N, C) are any number of classes a node, though each row has exactly one 1",
+		only("npy, npz, pt", "multi_label", "labels of (N, C) allow several classes a node, even if each row has exactly one 1",
 			func(o *source) setting.Value { return setting.Bool(&o.arrays.MultiLabel) }),
 	),
 	grouped("Other formats",
@@ -119,7 +119,7 @@ var sourceRows = slices.Concat(
 			func(o *source) setting.Value { return setting.Int(&o.yearColumns) }),
 		only("mag240m", "full_features", "a matrix of features of all nodes, with or without header (default papers alone have some)",
 			func(o *source) setting.Value { return setting.Word(&o.mag240m.FullFeatures) }),
-		only("mag240m", "row_order", "order of types in it: paper,author,institution or author,institution,paper",
+		only("mag240m", "row_order", "order of types in {full_features}: paper,author,institution or author,institution,paper",
 			func(o *source) setting.Value { return setting.Word(&o.mag240m.RowOrder) }),
 		only("triples", "literals", "what literals become: node; or drop, which leaves out their triples (default node)",
 			func(o *source) setting.Value { return setting.Word(&o.triples.Literals) }),

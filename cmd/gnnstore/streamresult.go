@@ -28,7 +28,7 @@ func describeStream(o run.Options, rec *run.Record) string {
 	add(o.Identity > 0, "%d identity columns", o.Identity)
 	add(o.Times != "", "%s times", o.Times)
 	lag := cmp.Or(o.Staleness, 1)
-	add(true, "staleness %s", run.LagValue(&lag))
+	add(true, "staleness %s", run.StepsOrAuto(&lag))
 	add(o.Mitigate > 0, "mitigate %g", o.Mitigate)
 	add(true, "negatives of %s", cmp.Or(o.NegativePopulation, run.Destinations))
 	add(o.EvalNegatives != "", "ranked among %s", o.EvalNegatives)

@@ -72,7 +72,7 @@ func TestStreamOptions(t *testing.T) {
 		for _, o := range []run.Options{got, got.FilledStream(1e9)} {
 			o.Left = nil // a run leaves no option open
 			record := &run.Record{Options: o, Kernels: o.Kernels}
-			again, err := run.Resume(record, flagsOf(t, "").given)
+			again, err := run.ResumeOptions(record, flagsOf(t, "").given)
 			require.NoError(t, err, args)
 			o.Task = ""
 			require.Empty(t, cmp.Diff(o, again), args)
@@ -85,7 +85,7 @@ func TestStreamOptions(t *testing.T) {
 // results is refused in words.
 func TestResumedStreamFlags(t *testing.T) {
 	record := &run.Record{Options: parsed(t, "--model tgn --identity 0 --staleness auto --warm-events 5")}
-	again, err := run.Resume(record, flagsOf(t, "--staleness 2 --fixed-time --warm-events 0 --publish late --inflight 9").given)
+	again, err := run.ResumeOptions(record, flagsOf(t, "--staleness 2 --fixed-time --warm-events 0 --publish late --inflight 9").given)
 	require.NoError(t, err)
 	require.Equal(t, run.StreamOptions{Staleness: 2, Times: run.Fixed, Publish: run.Late, Inflight: 9}, again.StreamOptions)
 	require.EqualError(t, again.Resumes(record.Options), "{staleness} is 2 and the run's is auto\n{times} is fixed and the run's is none\n{warm_events} is 0 and the run's is 5")

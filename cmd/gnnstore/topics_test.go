@@ -62,14 +62,16 @@ func TestTopicsReadWell(t *testing.T) {
 	}
 }
 
-// TestOptionsTopic: the topic of options is what the table says. `go test ./cmd/gnnstore -run
+// TestOptionsTopic: run.Table makes the topic of options. `go test ./cmd/gnnstore -run
 // TestOptionsTopic -update` writes it anew.
 func TestOptionsTopic(t *testing.T) {
 	o := run.DefaultOptions().ForFlags()
 	want := "# Options: every flag of train that sets an option of a run\n\n" +
-		"`gnnstore train --help` shows them too, and the flags that say where a run is. A run records its\n" +
-		"options in run.json. A resumed run keeps those that stay, and refuses other values. Some options are\n" +
-		"chosen by the data where they are not given: see [training](training.md).\n\n" +
+		"`gnnstore train --help` shows them too, and --run, --resume, --listen, --plan and --json. A run\n" +
+		"records its options in run.json. A resumed run keeps those that stay, and refuses other values. It\n" +
+		"may change `--epochs`, but not with `--schedule cosine`, and leave out `--init` and `--init-rows`.\n" +
+		"Some options are chosen by the data if they are not given: see [training](training.md). Defaults\n" +
+		"are those of networks for graphs; networks for [streams](streams.md) have others.\n\n" +
 		"## Example\n\n" +
 		"    $ gnnstore generate reddit graph.gnn --nodes 20k --edges 100k --undirected\n" +
 		"    $ gnnstore train graph.gnn --fanout 5,5 --hidden 16 --epochs 1 --run runs/first\n" +

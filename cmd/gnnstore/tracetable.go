@@ -7,7 +7,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
-// traceReuse has the traces that use hidden rows again.
+// traceReuse is the set of traces with --history.
 var traceReuse = &setting.Audience[traceOptions]{
 	Has: func(o *traceOptions) bool { return o.on },
 	Why: func(*traceOptions) string { return "it goes with {history}" },
@@ -53,14 +53,14 @@ var traceTable = setting.Table[traceOptions]{
 		In: func(o *traceOptions) setting.Value {
 			return setting.Word(&o.dependent, run.Nested, run.Smoothed)
 		},
-		Help: "how they share them: nested, the same draws for κ batches (labor-star: the same numbers but not the same draws, since it computes " +
+		Help: "how {kappa} batches share random numbers: nested, the same draws for κ batches (labor-star: the same numbers but not the same draws, since it computes " +
 			"probabilities for each batch), or smoothed, numbers that drift over κ batches"},
 	{Key: "layer_dependency",
 		In:   func(o *traceOptions) setting.Value { return setting.Bool(&o.LayerDependency) },
 		Help: "let a node draw the same at every layer"},
 	{Key: "poisson",
 		In:   func(o *traceOptions) setting.Value { return setting.Bool(&o.Poisson) },
-		Help: "labor0: let the number of drawn neighbours vary around --fanout"},
+		Help: "labor0: let the number of drawn neighbours vary around {fanout}"},
 	{Key: "walk_length",
 		In:   func(o *traceOptions) setting.Value { return setting.Int(&o.Walk.Length) },
 		Help: "rw: steps of a walk"},
@@ -76,7 +76,7 @@ var traceTable = setting.Table[traceOptions]{
 
 	{Key: "cache", Group: "Caches and batches",
 		In: func(o *traceOptions) setting.Value {
-			return setting.Each(&o.Caches, func(c *trace.Capacity) setting.Other[trace.Capacity] {
+			return setting.Each(&o.Caches, func(c *trace.Capacity) setting.Custom[trace.Capacity] {
 				return setting.Parsed(c, trace.ParseCapacity)
 			})
 		},
@@ -99,7 +99,7 @@ var traceTable = setting.Table[traceOptions]{
 		Help: "batches of a trace (default an epoch, at most 256, and at least twice the largest κ)"},
 	{Key: "epochs",
 		In:   func(o *traceOptions) setting.Value { return setting.Int(&o.Epochs) },
-		Help: "passes over the training nodes instead"},
+		Help: "passes over the training nodes, instead of {steps}"},
 
 	{Key: "history", Group: "Historical embeddings",
 		In:   func(o *traceOptions) setting.Value { return setting.Bool(&o.on) },
@@ -111,14 +111,14 @@ var traceTable = setting.Table[traceOptions]{
 		In:   func(o *traceOptions) setting.Value { return setting.Each(&o.history.TStale, run.StaleValue) },
 		Help: "history: most steps between computing a row and using it; inf: no limit; auto: a fifth of an epoch's steps, 200 at most"},
 	{Key: "history_start", For: traceReuse,
-		In:   func(o *traceOptions) setting.Value { return run.LagValue(&o.history.HistoryStart) },
+		In:   func(o *traceOptions) setting.Value { return run.StepsOrAuto(&o.history.HistoryStart) },
 		Help: "history: first step that keeps rows; auto: the first of the second epoch"},
 	{Key: "history_lag", For: traceReuse,
-		In:   func(o *traceOptions) setting.Value { return setting.Each(&o.history.HistoryLag, run.LagValue) },
-		Help: "history: steps until the gradients of a step decide on its rows; auto: half of --t-stale"},
+		In:   func(o *traceOptions) setting.Value { return setting.Each(&o.history.HistoryLag, run.StepsOrAuto) },
+		Help: "history: steps until the gradients of a step decide on its rows; auto: half of {t_stale}, 100 at most"},
 	{Key: "history_bytes", Flag: "history-memory", For: traceReuse,
 		In: func(o *traceOptions) setting.Value {
-			return setting.Each(&o.history.Slots, func(s *trace.Slots) setting.Other[trace.Slots] {
+			return setting.Each(&o.history.Slots, func(s *trace.Slots) setting.Custom[trace.Slots] {
 				return setting.Parsed(s, parseSlots)
 			})
 		},
@@ -135,7 +135,7 @@ var traceTable = setting.Table[traceOptions]{
 		Help: "history: most steps of a window (default as many as fit)"},
 	{Key: "equal_bytes", For: traceReuse,
 		In:   func(o *traceOptions) setting.Value { return setting.Bool(&o.history.EqualBytes) },
-		Help: "history: take the bytes of kept rows from --window-memory, and compare with a static prefix of the same bytes"},
+		Help: "history: take the bytes of kept rows from {window_bytes}, and compare with a static prefix of the same bytes"},
 	{Key: "disk_costs", For: traceReuse,
 		In:   func(o *traceOptions) setting.Value { return setting.Word(&o.costs) },
 		Help: "history: reads and bytes a second of the disk, such as 70000,1.5e9 (default measured)"},

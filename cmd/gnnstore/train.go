@@ -317,7 +317,7 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 		return runTrain(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), dataset, o, openDir)
 	}
 	again := *o
-	if again.Options, err = run.Resume(record, o.given); err != nil {
+	if again.Options, err = run.ResumeOptions(record, o.given); err != nil {
 		return misuse(err)
 	}
 	if err := again.parseListen(); err != nil {

@@ -38,7 +38,7 @@ func TestOverride(t *testing.T) {
 		},
 	}
 	record := &run.Record{Options: want, Kernels: want.Kernels}
-	again, err := run.Resume(record, flagsOf(t, "").given)
+	again, err := run.ResumeOptions(record, flagsOf(t, "").given)
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, again))
 	require.NoError(t, again.Resumes(want))
@@ -57,7 +57,7 @@ func TestDefaultLR(t *testing.T) {
 	} {
 		o := parsed(t, args)
 		require.Equal(t, want, o.LR, args)
-		again, err := run.Resume(&run.Record{Options: o}, flagsOf(t, "").given)
+		again, err := run.ResumeOptions(&run.Record{Options: o}, flagsOf(t, "").given)
 		require.NoError(t, err)
 		require.Equal(t, want, again.LR, args)
 	}

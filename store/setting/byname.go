@@ -15,10 +15,10 @@ type ByName struct {
 	kind string
 }
 
-// PerName is a ByName in at. kind shows how it is written, as TYPE=INPUT.
+// PerName returns a ByName that sets at. kind shows how it is written, as TYPE=INPUT.
 func PerName(at *map[string]string, kind string) *ByName { return &ByName{at, kind} }
 
-// Set adds names, or replaces the text of those that are there.
+// Set adds names, or gives names that are there a new text.
 func (v *ByName) Set(text string) error {
 	return eachNamed(text, v.kind, func(name, value string) bool {
 		if name != "" {
@@ -42,7 +42,7 @@ type ListsByName struct {
 	now  map[string]bool // names that Set was given
 }
 
-// ListPerName is a ListsByName in at. kind shows how it is written.
+// ListPerName returns a ListsByName that sets at. kind shows how it is written.
 func ListPerName(at *map[string][]string, kind string) *ListsByName {
 	return &ListsByName{at: at, kind: kind, now: map[string]bool{}}
 }
@@ -71,7 +71,7 @@ func (v *ListsByName) String() string {
 // Type shows how it is written.
 func (v *ListsByName) Type() string { return v.kind }
 
-// IntsByName is numbers for all, and for some names their own: 15,10 NAME=5,5.
+// IntsByName is a list of numbers for all, and own lists for some names: 15,10 NAME=5,5.
 type IntsByName struct {
 	all   *[]int
 	own   *map[string][]int
@@ -80,7 +80,7 @@ type IntsByName struct {
 	now   map[string]bool // names that Set was given
 }
 
-// IntsPerName is an IntsByName in all and own. kind shows how it is written.
+// IntsPerName returns an IntsByName that sets all and own. kind shows how it is written.
 func IntsPerName(all *[]int, own *map[string][]int, kind string) *IntsByName {
 	return &IntsByName{all: all, own: own, kind: kind, now: map[string]bool{}}
 }
@@ -106,7 +106,7 @@ func (v *IntsByName) Set(text string) error {
 	return errors.Join(append(errs, err)...)
 }
 
-// String has what Set was given, or everything where it was given nothing.
+// String prints what Set was given, or all numbers if Set was not called.
 func (v *IntsByName) String() string {
 	var words []string
 	shown := *v.own
@@ -131,8 +131,8 @@ func (v *IntsByName) Type() string { return v.kind }
 
 var blanksOfLists = regexp.MustCompile(`\s*,\s*`)
 
-// eachNamed calls take with each word of text, cut at its first "=". The name is empty if there is
-// none. It is an error if take returns false, or if a name or value is missing.
+// eachNamed calls take with each word of text, cut at its first "=". Without "=" the name is empty.
+// It returns an error if take returns false, a side of "=" is empty, or text has no words.
 func eachNamed(text, kind string, take func(name, value string) bool) error {
 	words := strings.Fields(blanksOfLists.ReplaceAllString(text, ","))
 	for _, word := range words {

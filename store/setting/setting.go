@@ -1,7 +1,7 @@
 // Package setting declares options: each once, in a row of a Table. The row has the key of the
-// option in JSON and in messages, its flag, its help, the value that it sets, which runs have it,
-// and whether a resumed run may change it. Flags, grouped help, refusals and the rule for resuming
-// follow from the table.
+// option in JSON and in messages, its flag, its help, the value that it sets, the runs that have
+// it, and whether a resumed run may change it. Flags, grouped help, refusals and the rule for
+// resuming follow from the table.
 package setting
 
 import (
@@ -26,11 +26,11 @@ type Of[T any] struct {
 	Help  string // names other options by keys in braces
 	// In returns the value that the option has in a T. Setting it changes the T.
 	In func(*T) Value
-	// For has the runs that have this option. Default: all.
+	// For is the set of runs that have this option. Default: all.
 	For *Audience[T]
 	// Free reports whether a resumed run may have another value. Default: it may not.
 	Free func(now *T) bool
-	// ByData tells that a run may choose the value by its data, if nobody gave it.
+	// ByData lets a run choose the value by its data, unless somebody gave it.
 	ByData bool
 }
 
@@ -59,7 +59,7 @@ func (t Table[T]) Pick(group string, flags ...string) Table[T] {
 	return picked
 }
 
-// Always is the Free of an option that changes no result.
+// Always is a value of Free, for an option that changes no result.
 func Always[T any](*T) bool { return true }
 
 // FlagName returns the name of the option's flag.
@@ -94,13 +94,13 @@ func (t Table[T]) Flags() map[string]string {
 	return flags
 }
 
-// Check returns what is wrong with each single option of o: a value that no run can follow, or one
-// that this run does not have. Values of defaults are always right.
+// Check returns an error for each option of o whose value is out of bounds, or that this run does
+// not have. An option with its default is never wrong.
 func (t Table[T]) Check(o, defaults *T) error {
 	return t.check(o, defaults, func(text string) string { return text })
 }
 
-// check is Check with names in place of the keys in braces.
+// check is Check. names puts names in place of the keys in braces.
 func (t Table[T]) check(o, defaults *T, names func(string) string) error {
 	var errs []error
 	for _, d := range t {
@@ -127,7 +127,7 @@ func (t Table[T]) check(o, defaults *T, names func(string) string) error {
 	return errors.Join(errs...)
 }
 
-// Fill gives o the value from defaults of each option that was not given. given is asked by key.
+// Fill copies each option that was not given from defaults to o. given takes a key.
 func (t Table[T]) Fill(o, defaults *T, given func(key string) bool) error {
 	for _, d := range t {
 		if given(d.Key) {
@@ -142,7 +142,7 @@ func (t Table[T]) Fill(o, defaults *T, given func(key string) bool) error {
 	return nil
 }
 
-// Left returns the keys of the options that were not given, and that a run may choose by its data.
+// Left returns the keys of options that were not given and that a run may choose by its data.
 func (t Table[T]) Left(given func(key string) bool) (left map[string]bool) {
 	for _, d := range t {
 		if d.ByData && !given(d.Key) {
@@ -155,11 +155,11 @@ func (t Table[T]) Left(given func(key string) bool) (left map[string]bool) {
 	return left
 }
 
-// Difference is an option that has two values, as its flag would read them.
+// Difference is an option with different values in two Ts, as its flag would read them.
 type Difference struct{ Key, Now, Then string }
 
-// Diff returns the options that have other values in now than in then, though a resumed run must
-// not change. They are in the order of their keys.
+// Diff returns the options that differ between now and then although a resumed run must not change
+// them, in the order of their keys.
 func (t Table[T]) Diff(now, then *T) (all []Difference) {
 	for _, d := range t {
 		if d.Free != nil && d.Free(now) {
@@ -174,7 +174,7 @@ func (t Table[T]) Diff(now, then *T) (all []Difference) {
 	return all
 }
 
-// keyNames writes the flags of keys.
+// keyNames puts flags in place of keys.
 type keyNames struct {
 	flags         map[string]string
 	before, after string
@@ -216,7 +216,7 @@ type Bound[T any] struct {
 	errs   []error // of texts that could not be read
 }
 
-// reader reads the text of a flag, and keeps the error, so that all errors are told together.
+// reader sets a Value and keeps the error, so that all errors are reported together.
 type reader struct {
 	Value
 	flag string
@@ -240,8 +240,8 @@ func (r reader) Set(text string) error {
 // Err returns the errors of all flags whose text could not be read.
 func (b *Bound[T]) Err() error { return errors.Join(b.errs...) }
 
-// Bind adds the flags of t to f. They set the options of o, and show its values as defaults. Flags
-// whose text cannot be read do not end the parsing: see Err.
+// Bind adds the flags of t to f. They set the options of o, and show its values as defaults. Text
+// that a flag cannot read does not end parsing: see Err.
 func Bind[T any](f *pflag.FlagSet, t Table[T], o *T) *Bound[T] {
 	b := &Bound[T]{table: t, at: o, flags: f, names: keyNames{t.Flags(), "--", ""}}
 	group := ""
@@ -263,7 +263,7 @@ func Bind[T any](f *pflag.FlagSet, t Table[T], o *T) *Bound[T] {
 	return b
 }
 
-// Check is the table's Check of the options, and Err, with flags in place of keys.
+// Check returns Err and the table's Check of the options, with flags in place of keys.
 func (b *Bound[T]) Check(defaults *T) error {
 	return errors.Join(b.Err(), b.table.check(b.at, defaults, b.names.in))
 }

@@ -38,7 +38,7 @@ func bound(t *testing.T, args string) (*options, *Bound[options]) {
 	return o, b
 }
 
-// TestBind: flags set the options, know which were given, and set them in another T as well.
+// TestBind: flags set the options, Given reports them, and Apply sets them in another T as well.
 func TestBind(t *testing.T) {
 	o, b := bound(t, "--deep --width 9 --sizes a=1 --cap 1MiB --quick")
 	require.Equal(t, options{Mode: "fast", Width: 9, Deep: true, Sizes: []int{15, 10}, Own: map[string][]int{"a": {1}}, Cap: 1 << 20}, *o)
@@ -83,7 +83,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestBoundCheck: what a command prints names flags, and has what could not be read as well.
+// TestBoundCheck: errors name flags, and include text that could not be read.
 func TestBoundCheck(t *testing.T) {
 	_, b := bound(t, "--width 9 --rate fast --sizes x,y --cap much")
 	require.EqualError(t, b.Check(&options{Mode: "slow", Width: 4, Sizes: []int{15, 10}}), `--rate: "fast" is not a number

@@ -25,12 +25,12 @@ type (
 	checker  interface{ wrong() string } // completes "{key} value: "; empty where nothing is wrong
 	chooser  interface{ choices() []string }
 	switched interface{ switched() bool } // a flag without a value sets it
-	// partial is a Value that flags may give in part. Given reports whether they gave the
-	// option itself.
+	// partial is a Value that flags may set in part. Given reports whether they set the part that
+	// has the option's own key.
 	partial interface{ Given() bool }
 )
 
-// names are words that stand for values of a T.
+// names are words that stand for values of type T.
 type names[T comparable] []named[T]
 
 type named[T comparable] struct {
@@ -56,7 +56,7 @@ func (n names[T]) word(v T) (word string, ok bool) {
 	return "", false
 }
 
-// neither begins the error for text that is neither a name nor what it should be.
+// neither returns the error for text that is neither a name nor what it should be.
 func (n names[T]) neither(text, should string) error {
 	if len(n) == 0 {
 		return fmt.Errorf("%q is not %s", text, should)
@@ -75,7 +75,7 @@ func (n names[T]) choices() (words []string) {
 	return words
 }
 
-// Number is a whole number or a fraction, and by name some more values.
+// Number is a whole number or a float. Words may stand for further values.
 type Number[N int | int64 | uint64 | float64] struct {
 	at    *N
 	kind  string
@@ -86,16 +86,16 @@ type Number[N int | int64 | uint64 | float64] struct {
 	open              bool
 }
 
-// Int is a whole number.
+// Int returns a Number that sets at.
 func Int(at *int) *Number[int] { return &Number[int]{at: at, kind: "int"} }
 
-// Int64 is a whole number.
+// Int64 returns a Number that sets at.
 func Int64(at *int64) *Number[int64] { return &Number[int64]{at: at, kind: "int"} }
 
-// Uint is a whole number from 0 on.
+// Uint returns a Number from 0 on that sets at.
 func Uint(at *uint64) *Number[uint64] { return &Number[uint64]{at: at, kind: "uint64"} }
 
-// Float is a number.
+// Float returns a Number that sets at.
 func Float(at *float64) *Number[float64] { return &Number[float64]{at: at, kind: "float64"} }
 
 // Or lets a word stand for a value.
@@ -116,7 +116,7 @@ func (v *Number[N]) AtMost(most N) *Number[N] {
 	return v
 }
 
-// Between refuses all but the values between low and high, and these two.
+// Between refuses values that are not above low and below high.
 func (v *Number[N]) Between(low, high N) *Number[N] {
 	v.least, v.most, v.hasLeast, v.hasMost, v.open = low, high, true, true, true
 	return v
@@ -128,8 +128,8 @@ func (v *Number[N]) Kind(kind string) *Number[N] {
 	return v
 }
 
-// Set reads a number, or a name. A number that a name stands for is refused, and so is one below
-// the least if there are names.
+// Set reads a number or a name. If there are names, it refuses numbers below the least, which is 0
+// by default, and negative numbers that have a name.
 func (v *Number[N]) Set(text string) error {
 	if value, ok := v.names.value(text); ok {
 		*v.at = value
@@ -221,13 +221,13 @@ func (v *Number[N]) wrong() string {
 	return text
 }
 
-// Size is a number of bytes, such as 4GiB, and by name some more values.
+// Size is a number of bytes, such as 4GiB. Words may stand for further values.
 type Size struct {
 	at    *int64
 	names names[int64]
 }
 
-// Bytes is a Size in at.
+// Bytes returns a Size that sets at.
 func Bytes(at *int64) *Size { return &Size{at: at} }
 
 // Or lets a word stand for a value.
@@ -285,7 +285,8 @@ func parseBytes(text string) (n int64, ok bool) {
 	return int64(v * unit), true
 }
 
-// FormatBytes prints n exactly, as Size reads it: in the largest binary unit that divides it.
+// FormatBytes prints n exactly, as Size reads it: in the largest of GiB, MiB and KiB that divides
+// it.
 func FormatBytes(n int64) string {
 	for _, u := range []struct {
 		suffix string
@@ -304,11 +305,12 @@ type Count struct {
 	least int64
 }
 
-// Counted is a Count in at, which is at least least. A value of 0 that is below least stands for
-// one that was not given, and is printed as no text.
+// Counted returns a Count that sets at, to least or more. If 0 is less than that, it means not
+// given, and String prints no text.
 func Counted(at *int64, least int64) *Count { return &Count{at, least} }
 
-// Set reads a whole number, with k, M or G behind it for thousands, millions and billions.
+// Set reads a number such as 2.5k, with k, M or G for thousands, millions and billions. It must
+// come to a whole number.
 func (v *Count) Set(text string) error {
 	number, unit := text, 1.0
 	for suffix, u := range map[string]float64{"k": 1e3, "M": 1e6, "G": 1e9} {
@@ -351,7 +353,7 @@ type Text[S ~string] struct {
 	empty   string
 }
 
-// Word is a text in at. It is one of these words, if there are any.
+// Word returns a Text that sets at, to one of these words if there are any.
 func Word[S ~string](at *S, of ...S) *Text[S] { return &Text[S]{at: at, of: of} }
 
 // Or lets a word stand for another text: Set stores that, and String prints the word.
@@ -366,7 +368,7 @@ func (v *Text[S]) Alias(word string, value S) *Text[S] {
 	return v
 }
 
-// Empty has String print a word for the empty text.
+// Empty makes String print a word for the empty text.
 func (v *Text[S]) Empty(word string) *Text[S] {
 	v.empty = word
 	return v
@@ -431,7 +433,7 @@ func (v *Text[S]) wrong() string {
 // Switch is on or off.
 type Switch struct{ at *bool }
 
-// Bool is a Switch in at.
+// Bool returns a Switch that sets at.
 func Bool(at *bool) Switch { return Switch{at} }
 
 // Set reads true or false.
@@ -457,10 +459,10 @@ type Shorthand struct {
 	text string
 }
 
-// Short is a Shorthand for text of an option.
+// Short returns a Shorthand that sets of to text.
 func Short(of Value, text string) Shorthand { return Shorthand{of, text} }
 
-// Set takes no value.
+// Set sets the other option. It takes no text but "true".
 func (v Shorthand) Set(text string) error {
 	if text != "" && text != "true" {
 		return fmt.Errorf("%q: it takes no value", text)
@@ -475,7 +477,7 @@ func (Shorthand) Type() string { return "bool" }
 
 func (Shorthand) switched() bool { return true }
 
-// Slice is values of one kind, with commas between.
+// Slice is a list of values of one kind, with commas between them.
 type Slice[T any] struct {
 	at   *[]T
 	elem func(*T) Value
@@ -483,12 +485,12 @@ type Slice[T any] struct {
 	set  bool
 }
 
-// Each is a Slice in at. elem returns the Value of one element.
+// Each returns a Slice that sets at. elem returns the Value of one element.
 func Each[T any, V Value](at *[]T, elem func(*T) V) *Slice[T] {
 	return &Slice[T]{at: at, elem: func(x *T) Value { return elem(x) }, kind: "strings"}
 }
 
-// Ints is whole numbers in at.
+// Ints returns a Slice of whole numbers that sets at.
 func Ints(at *[]int) *Slice[int] { return Each(at, Int).Kind("ints") }
 
 // Kind sets the kind of value in help.
@@ -544,10 +546,10 @@ type Texts struct {
 	set      bool
 }
 
-// Words is texts with commas between. A text in double quotes may hold commas.
+// Words returns Texts with commas between them. A text in double quotes may hold commas.
 func Words(at *[]string) *Texts { return &Texts{at: at} }
 
-// Repeated is texts, each from a flag of its own.
+// Repeated returns Texts that take one text from each flag.
 func Repeated(at *[]string) *Texts { return &Texts{at: at, repeated: true} }
 
 // Set reads texts. The first call replaces what was there, and later ones add to it.
@@ -590,19 +592,19 @@ func (v *Texts) Type() string {
 	return "strings"
 }
 
-// Other is a value with a parser of its own.
-type Other[T fmt.Stringer] struct {
+// Custom is a value with a parser of its own.
+type Custom[T fmt.Stringer] struct {
 	at    *T
 	parse func(string) (T, error)
 }
 
-// Parsed is an Other in at.
-func Parsed[T fmt.Stringer](at *T, parse func(string) (T, error)) Other[T] {
-	return Other[T]{at, parse}
+// Parsed returns a Custom that sets at.
+func Parsed[T fmt.Stringer](at *T, parse func(string) (T, error)) Custom[T] {
+	return Custom[T]{at, parse}
 }
 
 // Set stores what the parser reads.
-func (v Other[T]) Set(text string) error {
+func (v Custom[T]) Set(text string) error {
 	x, err := v.parse(text)
 	if err == nil {
 		*v.at = x
@@ -610,12 +612,12 @@ func (v Other[T]) Set(text string) error {
 	return err
 }
 
-func (v Other[T]) String() string { return (*v.at).String() }
+func (v Custom[T]) String() string { return (*v.at).String() }
 
 // Type is "string".
-func (Other[T]) Type() string { return "string" }
+func (Custom[T]) Type() string { return "string" }
 
-// ParseInts reads whole numbers with commas between. No text is no numbers.
+// ParseInts reads whole numbers with commas between. Empty text means no numbers.
 func ParseInts(text string) (numbers []int, err error) {
 	if text == "" {
 		return nil, nil

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestValues: each value prints what it was given as it reads it, and refuses what it cannot read.
+// TestValues: each value prints its text so that it can read it again, and refuses other text.
 func TestValues(t *testing.T) {
 	type level string
 	var (
@@ -79,7 +79,7 @@ func TestListsAdd(t *testing.T) {
 	require.Equal(t, []int{1, 2, 3}, list)
 }
 
-// TestBounds: a value that no run can follow is explained.
+// TestBounds: a value out of bounds has an explanation.
 func TestBounds(t *testing.T) {
 	n, f, word := 0, 0.0, "x"
 	for want, v := range map[string]checker{
@@ -104,7 +104,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestByName reads texts, lists and numbers by name.
+// TestByName reads texts and lists by name.
 func TestByName(t *testing.T) {
 	shared := map[string]string{"a": "x", "b": "y"}
 	texts := shared

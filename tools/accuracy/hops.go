@@ -74,7 +74,7 @@ func newHopRows(ctx context.Context, source ingest.Source, keep ...int) (*hopRow
 	}
 }
 
-// Extras implements [ingest.Source]: there are none, whatever the other source has.
+// Extras implements [ingest.Source]: there are none, even if the wrapped source has some.
 func (*hopRows) Extras() ingest.Extras { return ingest.Extras{} }
 
 func (h *hopRows) Schema(context.Context) (*ingest.Schema, error) {

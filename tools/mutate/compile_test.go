@@ -103,12 +103,12 @@ func (c *checker) check(t *testing.T, dir, root string, mutants []mutant) {
 		with := slices.Clone(parsed)
 		with[at] = mutated
 		if err := c.types(p.ImportPath, with); err != nil {
-			t.Errorf("%s: %v", m.id, err) // and the others that a change broke
+			t.Errorf("%s: %v", m.id, err) // no FailNow: report every broken mutant
 		}
 	}
 }
 
-// types is the first error that the compiler would find in the files of a package.
+// types returns the first type error in the files of a package.
 func (c *checker) types(path string, files []*ast.File) error {
 	conf := types.Config{Importer: c.imports, Sizes: types.SizesFor("gc", runtime.GOARCH)}
 	_, err := conf.Check(path, c.files, files, nil)

@@ -39,17 +39,17 @@ func Defaults() Settings {
 	return Settings{PGrad: 0.7, TStale: Auto, HistoryStart: Auto, HistoryLag: Auto, HistoryBytes: Auto}
 }
 
-// Without returns s with zeros where it has the values of others.
+// Without returns s with a zero for each value that equals the one in others.
 func (s Settings) Without(others Settings) Settings {
-	zero(&s.PGrad, others.PGrad)
-	zero(&s.TStale, others.TStale)
-	zero(&s.HistoryStart, others.HistoryStart)
-	zero(&s.HistoryLag, others.HistoryLag)
-	zero(&s.HistoryBytes, others.HistoryBytes)
+	zeroIf(&s.PGrad, others.PGrad)
+	zeroIf(&s.TStale, others.TStale)
+	zeroIf(&s.HistoryStart, others.HistoryStart)
+	zeroIf(&s.HistoryLag, others.HistoryLag)
+	zeroIf(&s.HistoryBytes, others.HistoryBytes)
 	return s
 }
 
-func zero[T comparable](at *T, other T) {
+func zeroIf[T comparable](at *T, other T) {
 	if *at == other {
 		*at = *new(T)
 	}
@@ -89,5 +89,5 @@ func (s Settings) Resolve(steps int) Settings {
 	return s
 }
 
-// Reuses tells whether rows are ever used again, of settings that are resolved.
+// Reuses reports whether rows are ever used again. s is resolved.
 func (s Settings) Reuses() bool { return s.PGrad > 0 && s.TStale > 0 }

@@ -22,7 +22,7 @@ var gat = network{
 
 func validateHeads(c Config) error {
 	if c.Heads < 1 || c.Heads > c.Hidden || c.Hidden%c.Heads != 0 {
-		return fmt.Errorf("{heads} %d: as many as divide {hidden} %d, the width of all together", c.Heads, c.Hidden)
+		return fmt.Errorf("{heads} %d: it must divide {hidden} %d, the width of all together", c.Heads, c.Hidden)
 	}
 	return nil
 }
@@ -51,7 +51,7 @@ func newGAT(d *declared, c Config, at place) layer {
 	}
 }
 
-// attentionSlope is that of the paper's LeakyReLU.
+// attentionSlope is the slope of the paper's LeakyReLU.
 const attentionSlope = 0.2
 
 func (l *gatLayer) forward(s step, x Rows, g Graph) Rows {

@@ -47,7 +47,7 @@ type problem struct {
 	labels kernels.Tensor
 }
 
-// someSeeds are those of a problem on 24 nodes.
+// someSeeds are the seeds of a problem on 24 nodes.
 var someSeeds = []uint32{0, 4, 7, 9, 15}
 
 // newProblem draws a batch of seeds among nodes, as kind wants it. The fourth seed has no label.
@@ -60,7 +60,7 @@ func drawn(c sample.Config, nodes int, seeds []uint32) *sample.Batch {
 	return drawnThrough(nil, c, nodes, seeds)
 }
 
-// drawnThrough is drawn where e, unless it is nil, says what is drawn further.
+// drawnThrough is drawn where e, unless it is nil, decides what is drawn further.
 func drawnThrough(e sample.Expander, c sample.Config, nodes int, seeds []uint32) *sample.Batch {
 	var b sample.Batch
 	s := sample.NewSampler(sample.AtHand(ring(nodes)), c, 1)
@@ -95,7 +95,7 @@ func problemOf(be kernels.Backend, b *sample.Batch, nodes, in int) problem {
 	return p
 }
 
-// shape is that of a graph of one type.
+// shape returns the shape of a graph of one type.
 func shape(in, out int) Shape { return Shape{In: []int{in}, Out: out} }
 
 func f32(be kernels.Backend, v []float32, rows, cols int) kernels.Tensor {
@@ -269,7 +269,7 @@ func TestThreadsGiveTheSameBits(t *testing.T) {
 }
 
 // TestBatchesSeeWhatTheWholeGraphSees: with every neighbour, a seed's logits on the blocks of a
-// batch are those of layer after layer over all nodes.
+// batch equal its logits layer after layer over all nodes.
 func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 	const nodes, in = 24, 6
 	be := kernels.NewReference()
@@ -351,9 +351,9 @@ func TestValidate(t *testing.T) {
 	require.NoError(t, gat.Validate())
 	for _, heads := range []int{-1, 0, 3, 16} {
 		gat.Heads = heads
-		require.ErrorContains(t, gat.Validate(), fmt.Sprintf("{heads} %d: as many as divide {hidden} 8", heads))
+		require.ErrorContains(t, gat.Validate(), fmt.Sprintf("{heads} %d: it must divide {hidden} 8", heads))
 	}
-	require.ErrorContains(t, Config{Kind: RGAT, Hidden: 8, Heads: 3}.Validate(), "{heads} 3: as many as divide {hidden} 8")
+	require.ErrorContains(t, Config{Kind: RGAT, Hidden: 8, Heads: 3}.Validate(), "{heads} 3: it must divide {hidden} 8")
 	require.ErrorContains(t, Config{Kind: GAT, AttnDropout: 1}.Validate(), "{attn_dropout} 1")
 	require.ErrorContains(t, Config{Kind: RGCN, Bases: -1}.Validate(), "{bases} -1")
 }

@@ -103,7 +103,7 @@ func (k Kind) KeepsMails() (usual int, several bool) {
 type TemporalConfig struct {
 	Kind    Kind    `json:"model"`
 	Hidden  int     `json:"hidden"`  // D, of a memory and of an embedding
-	Time    int     `json:"time"`    // T, of which the first is a rate of 1 and the last one of 1e-9
+	Time    int     `json:"time"`    // T, the number of rates, from 1 down to 1e-9
 	Heads   int     `json:"heads"`   // of attention; they divide Hidden
 	Mails   int     `json:"mails"`   // of a node: see [Kind.KeepsMails]
 	Dropout float64 `json:"dropout"` // of the outputs of attention
@@ -115,7 +115,7 @@ type TemporalConfig struct {
 	Stateless bool `json:"stateless"`
 }
 
-// TemporalShape is what the data fix of a network for streams.
+// TemporalShape holds the sizes of a network for streams that follow from the data.
 type TemporalShape struct {
 	Event int // V, columns of an event's features; 0: none
 	Node  int // columns of a node's features; 0: none. See [Kind.ReadsNodes]
@@ -140,7 +140,7 @@ func (c TemporalConfig) Validate() error {
 	fail(c.Hidden < 1 || c.Hidden > 1<<16, "{hidden} %d: from 1 to %d", c.Hidden, 1<<16)
 	fail(c.Time < 1 || c.Time > 1<<16, "{time_columns} %d: from 1 to %d", c.Time, 1<<16)
 	n := c.Kind.stream()
-	fail(n.attends && (c.Heads < 1 || c.Hidden%max(1, c.Heads) != 0), "{heads} %d: as many as divide {hidden} %d", c.Heads, c.Hidden)
+	fail(n.attends && (c.Heads < 1 || c.Hidden%max(1, c.Heads) != 0), "{heads} %d: it must divide {hidden} %d", c.Heads, c.Hidden)
 	fail(n.mostMails > 1 && (c.Mails < 1 || c.Mails > n.mostMails), "{mails} %d: from 1 to %d", c.Mails, n.mostMails)
 	fail(n.mostMails == 1 && c.Mails != 1, "{mails} %d: {model} %s keeps 1", c.Mails, c.Kind)
 	fail(c.Stateless && !n.stateless, "{state} none: {model} %s has nothing else to read; take %s", c.Kind, withoutState())
@@ -173,7 +173,7 @@ type Moments struct {
 
 	// Rows: a node at a time, each once.
 	Node      kernels.Tensor // U32, M: which of the nodes
-	Described kernels.Tensor // row of Features; without rows, that of Node
+	Described kernels.Tensor // row of Features; without rows, Node is
 	Age       kernels.Tensor // M×2, as kernels.SplitTime: time since the memory was written, or < 0
 	Slots     Lists          // with several mails: M lists of Mails positions; At is one of the N·Mails mails
 	MailAge   kernels.Tensor // with several mails: (M·Mails)×2, the time since each of the mails
@@ -210,7 +210,7 @@ type embedder interface {
 	forward(s moment, memory *tape.Var) *tape.Var
 }
 
-// moment is what the modules of one pass share.
+// moment is the state that the modules of one pass share.
 type moment struct {
 	t   *tape.Tape
 	key uint64 // seeds dropout; 0: nothing is dropped
@@ -295,7 +295,7 @@ func declareTemporal(c TemporalConfig, s TemporalShape) *Temporal {
 	return m
 }
 
-// Weights is how many numbers the parameters of NewTemporal have.
+// Weights returns the number of elements in the parameters of NewTemporal.
 func (c TemporalConfig) Weights(s TemporalShape) int64 {
 	var n int64
 	for _, p := range declareTemporal(c, s).Params {

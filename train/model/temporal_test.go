@@ -95,8 +95,8 @@ func (l *hostLists) upload(be kernels.Backend) Lists {
 	return Lists{Start: u32(be, l.starts), End: u32(be, l.ends), At: u32(be, l.at), Of: u32(be, l.of)}
 }
 
-// drawMoments draws a batch: nodes with state, rows at some times, of which some are before the
-// memory was written, and roots with up to fanout neighbours; every fifth has none.
+// drawMoments draws a batch: nodes with state, rows at some times, some of them before the memory
+// was written, and roots with up to fanout neighbours; every fifth has none.
 func drawMoments(c TemporalConfig, s TemporalShape, nodes, rows, roots, fanout int) *hostMoments {
 	rng := rand.New(rand.NewPCG(11, 12))
 	normal := func(n int) []float32 {
@@ -480,7 +480,7 @@ func TestValidateTemporal(t *testing.T) {
 	} {
 		require.ErrorContains(t, err, want)
 	}
-	require.ErrorContains(t, TemporalConfig{Kind: TGN, Mails: 1}.Validate(), "{heads} 0: as many as divide {hidden} 0")
+	require.ErrorContains(t, TemporalConfig{Kind: TGN, Mails: 1}.Validate(), "{heads} 0: it must divide {hidden} 0")
 	err = TemporalConfig{Kind: JODIE, Hidden: 4, Time: 4, Mails: 2, Stateless: true}.Validate()
 	require.EqualError(t, err, "{mails} 2: {model} jodie keeps 1\n{state} none: {model} jodie has nothing else to read; take tgn")
 	require.ErrorContains(t, TemporalConfig{Kind: APAN, Hidden: 4, Time: 4, Heads: 3, Mails: 256}.Validate(), "{mails} 256: from 1 to 255")

@@ -5,7 +5,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/history"
 )
 
-// usualFanouts are the fanouts of as many layers as a user asks for. Further layers have the last.
+// usualFanouts are the default fanouts of the first layers. Further layers have the last.
 var usualFanouts = []int{15, 10, 5}
 
 // usualTask returns the task of a run of this network, if none is given.
@@ -27,7 +27,7 @@ func (o *Options) defaults() Options {
 }
 
 // ForFlags returns o with the defaults of history, which options without it do not record, so that
-// flags show them. Complete is its inverse.
+// flags show them. Normalize removes them again.
 func (o Options) ForFlags() Options {
 	if !o.History && o.Settings == (history.Settings{}) {
 		o.Settings = history.Defaults()
@@ -57,10 +57,11 @@ func (o *Options) Complete(flags *setting.Bound[Options]) error {
 		}
 	}
 	o.Left = Table.Left(given)
-	return o.Record()
+	return o.Normalize()
 }
 
-// FitFanouts returns as many fanouts as layers, if only the layers were given.
+// FitFanouts returns a default fanout for each layer, up to 64, if only the layers were given. Else
+// it returns fanouts.
 func FitFanouts(fanouts []int, layers int, given func(key string) bool) []int {
 	if !given("layers") || given("fanout") {
 		return fanouts
@@ -72,8 +73,8 @@ func FitFanouts(fanouts []int, layers int, given func(key string) bool) []int {
 	return fanouts
 }
 
-// Record validates options that flags were read into, and spells them as records do.
-func (o *Options) Record() error {
+// Normalize brings options that flags were read into to the form of records, and validates them.
+func (o *Options) Normalize() error {
 	if o.Task == o.usualTask() {
 		o.Task = "" // as in the records of the first versions, which had no other task
 	}
@@ -83,9 +84,9 @@ func (o *Options) Record() error {
 	return o.Validate()
 }
 
-// Resume returns the options of a run that goes on with saved and with what flags give anew. They
-// may differ from saved where a resumed run must not: see Resumes.
-func Resume(saved *Record, given *setting.Bound[Options]) (Options, error) {
+// ResumeOptions returns the options of a run that continues saved, with those that flags give anew.
+// It does not check whether a resumed run may change them: see Resumes.
+func ResumeOptions(saved *Record, given *setting.Bound[Options]) (Options, error) {
 	o := saved.Options.ForFlags()
 	o.Kernels, o.Init, o.InitRows = saved.Kernels, "", nil // the kernel set that auto meant then
 	if err := given.Apply(&o); err != nil {
@@ -94,5 +95,5 @@ func Resume(saved *Record, given *setting.Bound[Options]) (Options, error) {
 	if o.HistoryBytes == history.Rest { // the run replaced rest by a number
 		o.HistoryBytes = saved.Options.HistoryBytes
 	}
-	return o, o.Record()
+	return o, o.Normalize()
 }

@@ -18,7 +18,7 @@ import (
 
 type audience = setting.Audience[Options]
 
-// Runs that have an option.
+// Sets of runs that have an option.
 var (
 	graphs  = &audience{Has: func(o *Options) bool { return !o.Streams() }, Why: notStreams}
 	streams = &audience{Has: (*Options).streams, Why: func(*Options) string {
@@ -40,7 +40,7 @@ func notStreams(o *Options) string {
 	return fmt.Sprintf("only networks for graphs have it; leave it out with {model} %s", o.Kind)
 }
 
-// goesWith explains that an option of graphs goes with another option.
+// goesWith explains that an option needs another option. A network for streams has neither.
 func goesWith(option string) func(*Options) string {
 	return func(o *Options) string {
 		if o.Streams() {
@@ -60,17 +60,17 @@ func oneOf[S ~string](words []S) string {
 	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
-// Free rules of options that a resumed run may change at times.
+// Values of Free for options that a resumed run may change under a condition.
 var (
-	anyTime   = setting.Always[Options]
-	notCosine = func(o *Options) bool { return o.Schedule.Kind != optim.Cosine }
-	noInit    = func(o *Options) bool { return o.Init == "" }
-	noRows    = func(o *Options) bool { return len(o.InitRows) == 0 }
+	anyTime     = setting.Always[Options]
+	ifNotCosine = func(o *Options) bool { return o.Schedule.Kind != optim.Cosine }
+	ifNoInit    = func(o *Options) bool { return o.Init == "" }
+	ifNoRows    = func(o *Options) bool { return len(o.InitRows) == 0 }
 )
 
 type value = setting.Value
 
-// Table declares every option of a run.
+// Table declares every option of a run that a user can set.
 var Table = setting.Table[Options]{
 	{Key: "task", Group: "What to learn",
 		In: func(o *Options) value {
@@ -116,10 +116,10 @@ var Table = setting.Table[Options]{
 	{Key: "relation", For: graphs,
 		In:   func(o *Options) value { return setting.Word(&o.Relation) },
 		Help: RelationHelp},
-	{Key: "init", Free: noInit,
+	{Key: "init", Free: ifNoInit,
 		In:   func(o *Options) value { return setting.Word(&o.Init) },
 		Help: "safetensors file of weights to begin with"},
-	{Key: "init_rows", For: graphs, Free: noRows,
+	{Key: "init_rows", For: graphs, Free: ifNoRows,
 		In:   func(o *Options) value { return setting.PerName(&o.InitRows, "TYPE=FILE") },
 		Help: "file of first values for the learnt rows of a type, repeatable: TYPE=FILE, as predict writes them for layer 0"},
 
@@ -137,7 +137,7 @@ var Table = setting.Table[Options]{
 		Help: "width of the hidden layers"},
 	{Key: "heads",
 		In:   func(o *Options) value { return setting.Int(&o.Heads) },
-		Help: "attention heads of the hidden layers of gat and rgat, which share {hidden}; the last layer has one"},
+		Help: "attention heads, which share {hidden}: gat, rgat, hgt, tgn and apan; the last layer of gat and rgat has one"},
 	{Key: "bases", For: graphs,
 		In:   func(o *Options) value { return setting.Int(&o.Bases) },
 		Help: "rgcn: number of basis matrices that relations share; 0: a matrix for each relation"},
@@ -152,7 +152,7 @@ var Table = setting.Table[Options]{
 		Help: "dropout rate of feature rows"},
 	{Key: "attn_dropout",
 		In:   func(o *Options) value { return setting.Float(&o.AttnDropout) },
-		Help: "dropout rate of the attention of gat and rgat"},
+		Help: "dropout rate of attention: gat, rgat, hgt, tgn and apan"},
 
 	{Key: "decoder", Group: "Links and edges", ByData: true, For: linksOrEdges,
 		In: func(o *Options) value { return setting.Hint(setting.Word(&o.Decoder), model.Decoders...) },
@@ -202,7 +202,7 @@ var Table = setting.Table[Options]{
 			}
 			return setting.Hint(setting.Word(&o.Sampler).Empty(string(sample.NS)), words...)
 		},
-		Help: "how neighbours are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) or rw (those that random walks visit " +
+		Help: "how neighbours are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) or rw (nodes that random walks visit " +
 			"most); streams: recent, the latest ones (the default), or uniform, any"},
 	{Key: "kappa", For: graphs,
 		In:   func(o *Options) value { return KappaValue(&o.Kappa) },
@@ -239,9 +239,9 @@ var Table = setting.Table[Options]{
 			return v
 		},
 		Help: "seeds a step; streams: events a step (default 50 to 600, the most with 2.5 events a node of the batch on average)"},
-	{Key: "epochs", ByData: true, Free: notCosine,
+	{Key: "epochs", ByData: true, Free: ifNotCosine,
 		In:   func(o *Options) value { return setting.Int(&o.Epochs).Or("auto", Auto).AtLeast(0).Kind("count") },
-		Help: "passes over the training nodes; auto: as many as 500 updates take, then until 20 have brought no better validation"},
+		Help: "passes over the training nodes; auto: as many as 500 updates take, then until 20 more have not improved validation"},
 	{Key: "epoch_steps", ByData: true,
 		In:   func(o *Options) value { return setting.Int(&o.EpochSteps).AtLeast(0) },
 		Help: "steps of an epoch; 0: until all training nodes were seen"},
@@ -284,16 +284,16 @@ var Table = setting.Table[Options]{
 		Help: "steps in which the learning rate rises to {lr}"},
 	{Key: "min_lr",
 		In:   func(o *Options) value { return setting.Float(&o.Schedule.MinLR) },
-		Help: "where cosine ends"},
+		Help: "rate at which cosine ends"},
 	{Key: "lr_gamma",
 		In:   func(o *Options) value { return setting.Float(&o.Schedule.Gamma) },
-		Help: "factor of step; 0 is 0.1"},
+		Help: "factor by which step lowers the rate; 0 is 0.1"},
 	{Key: "lr_every",
 		In:   func(o *Options) value { return setting.Int(&o.Schedule.Every) },
 		Help: "epochs between two drops of step"},
 	{Key: "lr_milestones",
 		In:   func(o *Options) value { return setting.Ints(&o.Schedule.Milestones) },
-		Help: "epochs after which step drops"},
+		Help: "epochs after which step lowers the rate"},
 
 	{Key: "history", Group: "Historical embeddings", For: graphs,
 		In:   func(o *Options) value { return setting.Bool(&o.History) },
@@ -305,10 +305,10 @@ var Table = setting.Table[Options]{
 		In:   func(o *Options) value { return StaleValue(&o.TStale) },
 		Help: "history: most steps between computing a row and using it; inf: no limit; auto: a fifth of an epoch's steps, 200 at most"},
 	{Key: "history_start", For: reusing,
-		In:   func(o *Options) value { return LagValue(&o.HistoryStart) },
+		In:   func(o *Options) value { return StepsOrAuto(&o.HistoryStart) },
 		Help: "history: first step that keeps rows; auto: the first of the second epoch"},
 	{Key: "history_lag", For: reusing,
-		In:   func(o *Options) value { return LagValue(&o.HistoryLag) },
+		In:   func(o *Options) value { return StepsOrAuto(&o.HistoryLag) },
 		Help: "history: steps until the gradients of a step decide on its rows; auto: half of {t_stale}, 100 at most"},
 	{Key: "history_bytes", Flag: "history-memory", For: reusing,
 		In: func(o *Options) value {
@@ -324,19 +324,19 @@ var Table = setting.Table[Options]{
 		Help: "history: how many reused rows of a step to compare with fresh ones; 0: none"},
 	{Key: "history_audit_every", For: reusing, Free: anyTime,
 		In:   func(o *Options) value { return setting.Int(&o.HistoryAuditEvery).AtLeast(0) },
-		Help: fmt.Sprintf("history: steps between two such comparisons; 0: %d", DefaultAuditEvery)},
+		Help: fmt.Sprintf("history: steps between two comparisons of {history_audit}; 0: %d", DefaultAuditEvery)},
 
 	{Key: "stream", Group: "Streams of events", For: streams,
 		In:   func(o *Options) value { return setting.Word(&o.Stream) },
 		Help: "streams: the stream to learn from, if the dataset has several"},
 	{Key: "negative_population", For: streams,
 		In:   func(o *Options) value { return setting.Word(&o.NegativePopulation, Destinations, AllNodes) },
-		Help: "streams: where negatives come from: destinations, those of the part's events, or nodes, all of them (default destinations)"},
+		Help: "streams: where negatives come from: destinations of the part's events, or all nodes (default destinations)"},
 	{Key: "staleness", For: streams,
 		In: func(o *Options) value {
 			return setting.Int(&o.Staleness).Or("auto", Auto).AtLeast(1).AtMost(maxStaleness).Kind("count")
 		},
-		Help: "streams: a step sees the state after the K-th step before it; auto: the least K with which training never waits for state (default " +
+		Help: "streams: a step sees the state after the K-th step before it; auto: the least K with which training hardly waits for state (default " +
 			"1, the plain loop)"},
 	{Key: "mitigate", For: streams,
 		In: func(o *Options) value { return setting.Float(&o.Mitigate).AtLeast(0).AtMost(1) },
@@ -488,8 +488,8 @@ func StaleValue(at *int) *setting.Number[int] {
 	return setting.Int(at).Or("auto", Auto).Or("inf", math.MaxInt32).Kind("count")
 }
 
-// LagValue reads the first step that keeps rows, or the lag of gradients: steps, or auto.
-func LagValue(at *int) *setting.Number[int] {
+// StepsOrAuto reads a number of steps, or auto.
+func StepsOrAuto(at *int) *setting.Number[int] {
 	return setting.Int(at).Or("auto", Auto).Kind("count")
 }
 

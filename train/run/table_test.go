@@ -48,7 +48,7 @@ func TestTableHasEveryOption(t *testing.T) {
 	require.ElementsMatch(t, keys, got)
 }
 
-// TestRowsAreApart: no two rows show one field, so that a flag sets what its row says.
+// TestRowsAreApart: no two rows set the same field.
 func TestRowsAreApart(t *testing.T) {
 	samples := []string{"7", "0.5", "true", "nested", "smoothed", "best", "epoch", "a=x", "a=1,2", "1MiB", "learnt", "late", "none", "f16", "fixed"}
 	for _, d := range Table {

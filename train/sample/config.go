@@ -121,7 +121,7 @@ func (c Config) Validate() error {
 	for _, fanouts := range append([][]int{c.Fanouts}, c.OfRelation...) {
 		for _, k := range fanouts {
 			fail(k < All || k > math.MaxInt32, "{fanout} %d: at least 0, or -1 for every neighbour", k)
-			fail(k == All && how.walks, "{fanout} -1: {sampler} %s needs a number of neighbours, since walks visit no end of them", c.Kind)
+			fail(k == All && how.walks, "{fanout} -1: {sampler} %s needs a number of neighbours, since walks never end by themselves", c.Kind)
 		}
 	}
 	fail(c.Poisson && !how.poisson, "{poisson} goes with {sampler} labor0")

@@ -5,8 +5,8 @@ import (
 	"context"
 )
 
-// sampler describes a Kind. A further one is an entry of samplers, and a file with what it does in
-// ways of its own.
+// sampler describes a Kind. A further one is an entry of samplers and of Kinds, and a file if it
+// draws in a way of its own.
 type sampler struct {
 	kind     Kind
 	vertices bool // random numbers belong to vertices, else to places in lists
@@ -14,8 +14,8 @@ type sampler struct {
 	poisson  bool // it goes with Config.Poisson
 	weighted bool // it goes with Config.Weighted
 	varies   bool // how many neighbours a node keeps varies
-	weighs   bool // neighbours count differently
-	most     int  // neighbours that a node keeps, at most, in fanouts
+	weighs   bool // neighbours have different weights
+	most     int  // a node keeps at most this many times its fanout
 	// own draws all destinations of a hop together. Default: from one list at a time.
 	own *ownDraws
 }
@@ -26,14 +26,14 @@ type ownDraws struct {
 	whole    bool // it keeps whole lists that are not resident
 	// draw fills the blocks of jobs, n of each relation.
 	draw func(s *Sampler, ctx context.Context, jobs []job, n int) error
-	// serve takes what list n of j, of a node of some degree, wants of part, which begins at
-	// neighbour from.
+	// serve copies from part what list n of j wants. The list has degree neighbours, and part begins
+	// at neighbour from.
 	serve func(j *job, n, degree, from int, part []uint32)
 	// bytes returns the memory of a batch for these destinations of r at a hop, as Sampler.Bytes
 	// counts it.
 	bytes func(s *Sampler, r *relation, dst []uint32) int64
-	// scratch returns the memory to draw for these destinations of r, if so many relations are
-	// drawn together: bytes a batch, neighbours of its lists, and bytes that all batches share.
+	// scratch returns the memory to draw for destinations dst of r, with together relations drawn
+	// together: bytes of a batch, neighbours in its lists, and bytes of a drawer.
 	scratch func(s *Sampler, r *relation, dst []uint32, together int) (batch, lists, joined int64)
 }
 

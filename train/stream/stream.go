@@ -237,7 +237,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	}
 	if t.be == nil {
 		if t.be, err = kernels.Open(kernels.Options{Set: kernels.Set(o.Kernels)}); err != nil {
-			return nil, fmt.Errorf("{kernels} %w", err)
+			return nil, fmt.Errorf("{kernels}: %w", err)
 		}
 	}
 	t.sizing = &kernels.Sizing{Backend: t.be}

@@ -333,7 +333,7 @@ func TestValidate(t *testing.T) {
 		{func(o *Options) { o.RelationFanouts = map[string][]int{"b": {3}, "a": {2, -2}} },
 			"{fanout} a -2: at least 0, or -1 for every neighbour\n{fanout} b has 1 numbers and {layers} is 2: one a layer"},
 		{func(o *Options) { o.Samplers, o.RelationFanouts = sample.Kinds, map[string][]int{"a": {2, -1}} },
-			"{fanout} -1: {sampler} rw needs a number of neighbours, since walks visit no end of them"},
+			"{fanout} -1: {sampler} rw needs a number of neighbours, since walks never end by themselves"},
 		{func(o *Options) { o.Batch, o.Steps, o.Epochs, o.Workers = 0, -1, -1, 0 },
 			"{batch} 0: from 1 to 2147483647\n{steps} -1: from 1 to 2147483647, or 0 for as many as fit the other flags\n" +
 				"{epochs} -1: from 1 to 2147483647, or 0 for no bound\n{workers} 0: from 1 to 1024"},
