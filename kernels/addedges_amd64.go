@@ -5,16 +5,17 @@ package kernels
 import "unsafe"
 
 const (
-	// addAheadBytes is how far ahead of the edge at hand rows are prefetched, and addAheadRows how
-	// many they are at most. On a Xeon with AVX512-FP16 half and twice as far ahead make no
-	// difference, on an EPYC with AVX-512 neither do 4 to 128 rows.
+	// addAheadBytes is how many bytes ahead of the current edge rows are prefetched, and
+	// addAheadRows the most rows. On a Xeon with AVX512-FP16, half and twice that distance make no
+	// difference. On an EPYC with AVX-512, 4 to 128 rows make none either.
 	addAheadBytes = 4 << 10
 	addAheadRows  = 32
-	// addCallElements are those that a call adds: 100 µs even where no prefetch helps.
+	// addCallElements is the number of elements that a call adds: 100 µs even where no prefetch
+	// helps.
 	addCallElements = 1 << 16
 )
 
-// edgeAdder fills in what a set has for addEdges.
+// edgeAdder sets addEdges of a set that has run and runBy in assembly.
 func (r *routines) edgeAdder(
 	run func(dst, src *float32, cols, stride int, to, from *uint32, n, ahead int),
 	runBy func(dst, src *float32, cols, stride int, to, from *uint32, n, ahead int, w *float32),
@@ -29,8 +30,8 @@ func (r *routines) edgeAdder(
 	}
 }
 
-// halfEdgeAdder fills in what a set has for addEdgesHalf: of rows whose length is a multiple of
-// whole.
+// halfEdgeAdder sets addEdgesHalf of a set that has run and runBy in assembly. They take rows whose
+// length is a multiple of whole; the other columns are widened first.
 func (r *routines) halfEdgeAdder(
 	run func(dst *float32, src *uint16, cols, stride int, to, from *uint32, n, ahead int),
 	runBy func(dst *float32, src *uint16, cols, stride int, to, from *uint32, n, ahead int, w *float32),

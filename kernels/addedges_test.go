@@ -48,7 +48,7 @@ func TestAddEdgesSetsAgree(t *testing.T) {
 						return [][]float32{dst}
 					}
 				}
-				// Rows of float16, whose bits are those of rows that are widened first.
+				// Rows of float16 have the same bits as rows that are widened first.
 				halves := func(weighs bool) trial {
 					return func(r *routines, f *fence) [][]float32 {
 						dst, wide, by := lay(f, floatsFrom(3, rows*cols)), lay(f, floatsFrom(3, rows*cols)), []float32(nil)

@@ -13,9 +13,10 @@ import (
 // them and of the heap, which it makes 4 MiB at a time and cannot do without.
 const beside = 48 << 20
 
-// AddressSpace is how much this process may map and reserve in all, RLIMIT_AS, which shells set by
-// ulimit -v, and how much of it is left for files, buffers and the heap; below 0 where that is too
-// little already. It says false where there is no limit, or where what is taken cannot be told.
+// AddressSpace returns the bytes that this process may map and reserve in all, RLIMIT_AS, which
+// shells set by ulimit -v, and the bytes of it that are left for files, buffers and the heap. left
+// is below 0 where that is too little already. limited is false where there is no limit, or where
+// the size taken so far is unknown.
 func AddressSpace() (limit, left int64, limited bool) {
 	var r unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_AS, &r) != nil || r.Cur >= math.MaxInt64 {

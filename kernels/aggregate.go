@@ -41,8 +41,8 @@ func row[T any](src []T, u uint32, cols int) []T {
 	return src[int(u)*cols:][:cols]
 }
 
-// NeighborMeanHalf is NeighborMean of float16 rows, summed in float32. Its results are, bit for
-// bit, those of widening the rows first.
+// NeighborMeanHalf is NeighborMean of float16 rows, summed in float32. Its results equal, bit for
+// bit, the results of widening the rows first.
 func NeighborMeanHalf(dst []float32, src []uint16, cols int, start, end, nbr []uint32) {
 	for i, lo := range start {
 		list := nbr[lo:end[i]]

@@ -38,12 +38,11 @@ func (t Tensor) Slice(lo, hi int) Tensor {
 }
 
 // Adjacency is one sampled layer in CSR2 form: destination i has the neighbours
-// Nbr[Start[i]:End[i]], which are row numbers of the source tensor. RevStart and RevDst are the
+// Nbr[Start[i]:End[i]], which are row numbers of the source tensor. RevStart and RevDst hold the
 // same edges by source, for the backward pass: source u is a neighbour of
 // RevDst[RevStart[u]:RevStart[u+1]], ascending, repeated as often as the edge is. They may be zero
-// Tensors where no gradient flows to the sources. RevEdge is beside RevDst and says which position
-// of Nbr each of them is; only operations whose edges have values read it. All are U32 with one
-// column.
+// Tensors where no gradient flows to the sources. RevEdge[j] is the position in Nbr of the edge
+// RevDst[j]; only operations whose edges have values read it. All are U32 with one column.
 type Adjacency struct {
 	Start, End, Nbr           Tensor
 	RevStart, RevDst, RevEdge Tensor
@@ -81,7 +80,7 @@ type AdamStep struct {
 // lock. Where operations go on after their call has returned, all that touches a buffer waits for
 // those that use it.
 type Backend interface {
-	// Name says what runs, for records: "portable", "reference".
+	// Name returns the name of the implementation, for records: "portable", "reference".
 	Name() string
 	// Bytes returns the memory that this process has of the backend's kind, on the host and on the
 	// device: how much a step takes is the difference between after and before.
@@ -113,8 +112,8 @@ type Backend interface {
 	Convert(dst, src Tensor)
 	// Add computes dst += src.
 	Add(dst, src Tensor)
-	// Scale multiplies dst by factor, in place; ScaleRows row r by factors[r], of which there are
-	// Rows×1.
+	// Scale multiplies dst by factor, in place. ScaleRows multiplies row r by factors[r]; factors
+	// is Rows×1.
 	Scale(dst Tensor, factor float32)
 	ScaleRows(dst, factors Tensor)
 	// SumSquares writes the sum of the squares of src to dst (1×1). It is added up in float64 and
@@ -125,31 +124,31 @@ type Backend interface {
 	// float64 and rounded once.
 	RowNorms(dst, src Tensor)
 
-	// A table has R rows and a list N, of as many columns; ids (U32, N×1) says which row of the
-	// table each of the list is. An id of R or more panics. GatherRows copies rows of the table src
-	// (F16 or F32) to the list dst, each as often as it is named. GatherRowsGrad adds the list ddst
-	// to the rows of dsrc, what goes to one row in the order of ids.
+	// A table has R rows and a list N, with equal columns. ids (U32, N×1) has, for each row of the
+	// list, the number of its row in the table. An id of R or more panics. GatherRows copies rows
+	// of the table src (F16 or F32) to the list dst, each as often as it is named. GatherRowsGrad
+	// adds the list ddst to the rows of dsrc. Sums into one row go in the order of ids.
 	GatherRows(dst, src, ids Tensor)
 	GatherRowsGrad(dsrc, ddst, ids Tensor)
 	// ScatterRows copies the list src to rows of the table dst (F16 or F32), and leaves the others
-	// as they are. F16 is rounded to nearest even. ids are distinct: what becomes of a row that is
-	// named twice is not defined.
+	// as they are. F16 is rounded to nearest even. ids are distinct: the result for a row that is
+	// named twice is undefined.
 	ScatterRows(dst, src, ids Tensor)
-	// AssembleRows puts together rows that were computed and rows that were kept: row i of dst is
-	// row at[i] of x, or, where at[i] has InSlot, row at[i]-InSlot of slots (F16), or what of it is
-	// as long as dst's. slots has as many columns as dst or more, or no rows. at is U32, one a row
-	// of dst. The gradient of x is GatherRows of dst's, by a list that is the inverse of at.
+	// AssembleRows puts together rows that were computed and rows that were kept. Row i of dst is
+	// row at[i] of x or, where at[i] has InSlot, the first columns of row at[i]-InSlot of slots
+	// (F16), as many as dst has. slots has at least as many columns as dst, or no rows. at is U32,
+	// one element a row of dst. The gradient of x is GatherRows of dst's gradient, by the inverse
+	// of at.
 	AssembleRows(dst, x, slots, at Tensor)
 	// StoreRows rounds row rows[i] of x to the beginning of row to[i] of slots (F16), and leaves
-	// the others as they are. It rounds as ScatterRows does, but to ±65504 what would be infinite.
-	// lost[i] is 1 where a value of the row was such, or NaN, else 0. The rows that to names are
-	// distinct. rows, to and lost are columns (U32) of as many elements.
+	// the others as they are. It rounds as ScatterRows does, but clamps to ±65504 instead of
+	// infinity. lost[i] is 1 where a value of the row was clamped or is NaN, else 0. The rows that
+	// to names are distinct. rows, to and lost are columns (U32) of equal length.
 	StoreRows(slots, lost, x, rows, to Tensor)
-	// AddEdges adds to row to[e] of dst row from[e] of src (F16 or F32) times w[e], edge after
-	// edge. to and from (U32) and w are columns of as many elements; the zero Tensor for w has all
-	// count once. What goes to a row is added in float32, in the order of the edges, so that the
-	// bits are those of WeightedSum over the same terms. An element of to or from that names no row
-	// panics.
+	// AddEdges adds row from[e] of src (F16 or F32), times w[e], to row to[e] of dst, edge after
+	// edge. to and from (U32) and w are columns of equal length; with the zero Tensor for w, every
+	// edge counts once. Sums are in float32, in the order of the edges, so the bits equal the bits
+	// of WeightedSum over the same terms. An element of to or from that names no row panics.
 	AddEdges(dst, src, w, to, from Tensor)
 
 	// MatMul computes dst = op(a)·op(b), or dst += … with accumulate, where op transposes if asked.
@@ -235,8 +234,8 @@ type Backend interface {
 	LeakyReLU(dst, src Tensor, slope float32)
 	LeakyReLUGrad(dx, dy, x Tensor, slope float32)
 
-	// Tanh computes dst = tanh(src), which is what an RNN cell does with the sum of its products.
-	// TanhGrad adds dy·(1-y²). Tanh's dst may be src: in place.
+	// Tanh computes dst = tanh(src), the activation of an RNN cell. Its dst may be src: in place.
+	// TanhGrad adds dy·(1-y²).
 	Tanh(dst, src Tensor)
 	TanhGrad(dx, dy, y Tensor)
 
@@ -296,8 +295,8 @@ type Backend interface {
 	Adam(param, grad, m, v Tensor, s AdamStep)
 
 	// UpdateRecords updates records in place, rows of s.Rule.Columns(grad.Cols) columns, from the
-	// gradients of their values, a row each. Columns copies the columns of src from one on, as many
-	// as dst has. ColumnsGrad adds ddst to those of dsrc.
+	// gradients of their values, a row each. Columns copies columns [from, from+dst.Cols) of src to
+	// dst. ColumnsGrad adds ddst to the same columns of dsrc.
 	UpdateRecords(rec, grad Tensor, s RowStep)
 	Columns(dst, src Tensor, from int)
 	ColumnsGrad(dsrc, ddst Tensor, from int)

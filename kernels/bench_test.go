@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// The sizes are those of a training step: a hidden layer of 256 under some ten thousand sampled
-// rows.
+// The sizes come from a training step: a hidden layer of 256 under some ten thousand sampled rows.
 
 // BenchmarkMatMul has the three products of a layer, whose weights w are out×in.
 // tools/bench/openblas.py times the same.

@@ -68,8 +68,8 @@ func TestStateStaysWithinBounds(t *testing.T) {
 	}
 }
 
-// BenchmarkGRUCell is what a batch of 600 events with ten neighbours has of distinct rows on a
-// stream like Wikipedia's.
+// BenchmarkGRUCell has as many rows as a batch of 600 events with ten neighbours has distinct ones
+// on a stream like Wikipedia's.
 func BenchmarkGRUCell(b *testing.B) {
 	const rows, d = 8000, 100
 	c := NewCPU(CPUOptions{})

@@ -3,16 +3,16 @@
 package kernels
 
 const (
-	// copyAheadBytes is how far ahead rows are prefetched, and copyAheadRows how many they are at
-	// most. On a Zen 4, rows of 128 to 1536 bytes take 0.3 to 0.5 of the time that calls of copy
-	// take, and twice or half as far ahead makes no difference.
+	// copyAheadBytes is how many bytes ahead rows are prefetched, and copyAheadRows the most rows.
+	// On a Zen 4, rows of 128 to 1536 bytes take 0.3 to 0.5 of the time that calls of copy take.
+	// Twice or half the distance makes no difference.
 	copyAheadBytes = 3 << 10
 	copyAheadRows  = 8
-	// copyCallBytes is what a call copies: 100 µs at 2.5 GB/s.
+	// copyCallBytes bounds the bytes that a call copies: 100 µs at 2.5 GB/s.
 	copyCallBytes = 256 << 10
 )
 
-// copies fills in what a set has for copyrows.go.
+// copies sets copyRows of a set that has run in assembly.
 func (r *routines) copies(run func(dst, src *byte, moves *uint32, n, size, ahead int)) {
 	plain := r.copyRows
 	r.copyRows = func(dst, src []byte, size int, moves []Move) {

@@ -71,7 +71,7 @@ func (c *CPU) HeadDotGrad(dsrc, da, ddst, src, a Tensor) {
 	}, func(partial []float32) { Add(dby, partial) })
 }
 
-// edgeCost is what an edge's exponentials cost, in elements of anything else, to size chunks.
+// edgeCost is the cost of an edge's exponentials, in elements of other operations, to size chunks.
 const edgeCost = 8
 
 // EdgeSoftmax implements [Backend].

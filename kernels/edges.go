@@ -14,8 +14,8 @@ func WeightedSum(dst, src, w []float32, cols, heads int, start, end, nbr []uint3
 	portable.weightedHeads(dst, src, w, cols, heads, start, end, nbr)
 }
 
-// WeightedSumHalf is WeightedSum of float16 rows, summed in float32. Its results are, bit for bit,
-// those of widening the rows first.
+// WeightedSumHalf is WeightedSum of float16 rows, summed in float32. Its results equal, bit for
+// bit, the results of widening the rows first.
 func WeightedSumHalf(dst []float32, src []uint16, w []float32, cols, heads int, start, end, nbr []uint32) {
 	portable.weightedHeadsHalf(dst, src, w, cols, heads, start, end, nbr)
 }
@@ -186,8 +186,8 @@ func EdgeSoftmax(dst, srcScore, dstScore, w []float32, heads int, start, end, nb
 
 // EdgeSoftmaxGrad takes the gradient dalpha of EdgeSoftmax's result alpha back. It sets dedge[e,h],
 // for the edges of every destination, to the gradient of srcScore[nbr[e],h] + dstScore[i,h], and
-// adds their sums to ddstScore. Their sums by source are EdgeSumGrad's. Weights need no mention:
-// they are what is added to scores before a softmax, as logarithms.
+// adds their sums to ddstScore. EdgeSumGrad makes their sums by source. Weights need no mention: a
+// weight's logarithm is a constant that is added to the score before the softmax.
 func EdgeSoftmaxGrad(dedge, ddstScore, dalpha, alpha, srcScore, dstScore []float32, heads int, start, end, nbr []uint32, slope float32) {
 	for i, lo := range start {
 		list := nbr[lo:end[i]]

@@ -1,7 +1,7 @@
 package kernels
 
-// float is what a reference loop computes in: float64 as the oracle, float32 to show what rounding
-// alone does.
+// float is the type that a reference loop computes in: float64 as the oracle, float32 to show the
+// effect of rounding alone.
 type float interface{ float32 | float64 }
 
 func fillRef[T float](dst []T, v T) {

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// FormatBytes is n bytes in the largest binary unit of which there is one, with a decimal below 100
-// of it where the number is not whole: 512 B, 8 GiB, 7.9 GiB, 24.2 MiB, 353 MiB.
+// FormatBytes formats n bytes in the largest binary unit that n reaches. A number that is not whole
+// has one decimal if it is below 100: 512 B, 8 GiB, 7.9 GiB, 24.2 MiB, 353 MiB.
 func FormatBytes(n int64) string {
 	v, unit := float64(n), "B"
 	for _, u := range []string{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} {

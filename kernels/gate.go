@@ -22,7 +22,7 @@ func GateGrad(da, dx, dy, a, x []float32, share, rest float32) (slope float64) {
 	return slope
 }
 
-// gateShares are σ(s) and 1-σ(s), of which neither loses digits where it is near 0.
+// gateShares returns σ(s) and 1-σ(s). Neither loses digits where it is near 0.
 func gateShares(s float64) (share, rest float64) {
 	return 1 / (1 + math.Exp(-s)), 1 / (1 + math.Exp(s))
 }

@@ -5,10 +5,10 @@ import (
 	"math"
 )
 
-// A half is sign 1, exponent 5 (bias 15), mantissa 10; a float32 is 1, 8 (bias 127), 23. Shifted
-// left by 13, a half's exponent and mantissa are those of a float32 whose value is 2¹¹² =
-// 2^(127-15) times too small. That holds for subnormals as well, and fails only for Inf and NaN,
-// whose exponent 31 is an ordinary one in float32.
+// A half is sign 1, exponent 5 (bias 15), mantissa 10; a float32 is 1, 8 (bias 127), 23. A half's
+// exponent and mantissa, shifted left by 13, form a float32 whose value is 2¹¹² = 2^(127-15) times
+// too small. That holds for subnormals as well, and fails only for Inf and NaN, whose exponent 31
+// is an ordinary one in float32.
 const (
 	halfScale     = 0x1p112
 	halfCarry     = 0x0080_0000 // added to a shifted half, carries into bit 28 exactly from exponent 31
@@ -63,8 +63,8 @@ func widenPlain(dst []float32, src []uint16) {
 }
 
 // Float32ToHalf narrows to float16 bits, rounding to nearest even, and returns how many finite
-// values became Inf (those of 65520 and more). NaN stays NaN, quiet, with the upper bits of its
-// payload. The slices have equal length. It has the fastest loop of this machine.
+// values became Inf (values of 65520 and more). NaN stays NaN, quiet, with the upper bits of its
+// payload. The slices have equal length. It runs this machine's fastest loop.
 func Float32ToHalf(dst []uint16, src []float32) (overflowed int) {
 	if len(dst) != len(src) {
 		panic(fmt.Sprintf("kernels: Float32ToHalf: dst has %d elements, src %d", len(dst), len(src)))

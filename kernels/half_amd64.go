@@ -6,8 +6,8 @@ package kernels
 // 512 KB of four arrays, 100 µs at 5 GB/s.
 const callRows = 1 << 15
 
-// wholeHalves is what the assembly of half.go takes a multiple of; the plain functions, which give
-// the same bits, do the rest.
+// wholeHalves divides the number of elements that a call of half.go's assembly takes. The plain
+// functions, which give the same bits, do the rest.
 const wholeHalves = 16
 
 func (r *routines) halves(widen func(dst *float32, src *uint16, n int), narrow func(dst *uint16, src *float32, n int) int) {

@@ -62,8 +62,8 @@ func NewHostBuf(bytes int) (*HostBuf, error) {
 	return &HostBuf{bytes: whole[:bytes:bytes], whole: whole}, nil
 }
 
-// alignedHeap is a slice of the Go heap that starts on a cache line, or, when it is as long, on a
-// sector: direct transfers of disks want that of memory that the race detector watches, too, and
+// alignedHeap returns a slice of the Go heap that starts on a cache line, or on a sector if it is
+// at least that long. Direct transfers of disks need whole sectors under the race detector too, and
 // where pages are larger.
 func alignedHeap(bytes int) []byte {
 	if bytes == 0 {
@@ -134,9 +134,9 @@ func (h *HostBuf) Close() {
 
 var hostBytes atomic.Int64
 
-// HostBytes is the memory outside the Go heap that the open HostBufs of the process take, in bytes.
-// Up to [MaxSpareBytes] more wait to be used again. What a program may take less these two is what
-// it can give GOMEMLIMIT.
+// HostBytes returns the bytes outside the Go heap that the open HostBufs of the process take. Up to
+// [MaxSpareBytes] more are kept to be used again. A program can set GOMEMLIMIT to its memory limit
+// less these two.
 func HostBytes() int64 { return hostBytes.Load() }
 
 // MaxSpareBytes bounds the closed HostBufs that are kept to be used again, unless LimitSpare sets a

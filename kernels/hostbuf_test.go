@@ -179,7 +179,7 @@ func TestHostBufsFromManyGoroutines(t *testing.T) {
 }
 
 func TestHostBufRefusals(t *testing.T) {
-	for _, bytes := range []int{-1, math.MinInt, math.MaxInt, maxHostBuf + 1, 1 << 50} { // the last is what a system refuses
+	for _, bytes := range []int{-1, math.MinInt, math.MaxInt, maxHostBuf + 1, 1 << 50} { // a system refuses the last
 
 		_, err := NewHostBuf(bytes)
 		var refused *MemoryError

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWideSoftmax: rows longer than a call of the assembly are what the loop makes of them, also
-// with elements that are no numbers.
+// TestWideSoftmax: rows longer than a call of the assembly give the results of the loop, also with
+// elements that are not finite.
 func TestWideSoftmax(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	const cols = 40_943

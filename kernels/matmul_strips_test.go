@@ -60,8 +60,8 @@ func TestMatMulOfAnyShape(t *testing.T) {
 	}
 }
 
-// TestMatMulOfLargeShapes has what is cut or packed for its size: a long inner dimension in chunks
-// side by side, also in blocks of which one operand is packed, or both; a transposed b that is
+// TestMatMulOfLargeShapes has shapes that are cut or packed for their size: a long inner dimension
+// in chunks side by side, also in blocks with one or both operands packed; a transposed b that is
 // packed in parts; a wide b.
 func TestMatMulOfLargeShapes(t *testing.T) {
 	const packedInParts = maxPacked/16 + 1000

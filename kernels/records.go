@@ -5,24 +5,24 @@ import (
 	"math"
 )
 
-// A record is a learnt row with what its optimizer keeps of it: values, then what the RowRule says.
+// A record is a learnt row with the optimizer state that its RowRule keeps: values, then that
+// state.
 
-// RowRule is how learnt rows are updated, and what their records have beside the values.
+// RowRule is the rule that updates learnt rows. It fixes the columns of a record beside the values.
 type RowRule uint8
 
 const (
 	// RowAdam is Adam with the corrections of AdamStep, the same for all rows: values, m, v.
 	RowAdam RowRule = iota
-	// RowAdamSteps is Adam with the corrections of as many steps as the row was part of: values, m,
-	// v, and a column of these steps.
+	// RowAdamSteps is Adam with corrections by the number of steps that the row was part of:
+	// values, m, v, and a column with that number.
 	RowAdamSteps
-	// RowAdagrad divides by the root of what squared gradients come to, of which there is one a
-	// row: values, and a column of the sum, over the steps that the row was part of, of the mean of
-	// its squared gradients.
+	// RowAdagrad divides by the root of one accumulator a row: values, and a column with the sum,
+	// over the steps that the row was part of, of the mean of its squared gradients.
 	RowAdagrad
 )
 
-// Columns is how many a record of cols values has.
+// Columns returns the number of columns of a record with cols values.
 func (r RowRule) Columns(cols int) int {
 	switch r {
 	case RowAdam:
@@ -42,7 +42,7 @@ type RowStep struct {
 	AdamStep
 }
 
-// updateRecords updates records, of so many values each, by the gradients of these.
+// updateRecords updates records of cols values each by the gradients of these values.
 func (r *routines) updateRecords(rec, grad []float32, cols int, s RowStep) {
 	width, adam := s.Rule.Columns(cols), s.AdamStep
 	for ; len(rec) > 0; rec, grad = rec[width:], grad[cols:] {
@@ -71,7 +71,7 @@ func checkRecords(rec, grad Tensor, s RowStep) {
 	}
 }
 
-// checkColumns checks that some columns are those of a matrix from one on; both go by these names.
+// checkColumns checks that columns from on of matrix of cover some. The names are for the message.
 func checkColumns(op, name string, some Tensor, ofName string, of Tensor, from int) {
 	if some.Rows != of.Rows || from < 0 || from > of.Cols-some.Cols {
 		refuse(op, name, some, ofName, of)

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ResidentBytes is what the process has in memory: RssAnon + RssShmem, which is its own, and
-// RssFile, mapped file pages that the system takes back at will. Where there is no /proc it is the
-// largest resident size so far, and 0.
+// ResidentBytes returns the bytes that the process has in memory. own is RssAnon + RssShmem. file
+// is RssFile, mapped file pages that the system takes back at will. Where there is no /proc, own is
+// the largest resident size so far, and file 0.
 func ResidentBytes() (own, file int64) {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -23,7 +23,7 @@ func ResidentBytes() (own, file int64) {
 	return anon + shm, file
 }
 
-// ProcessorSeconds is what the process has used of all processors, 0 where the system does not say.
+// ProcessorSeconds returns the processor time of the process in seconds, 0 where it is unknown.
 func ProcessorSeconds() float64 {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {

@@ -2,7 +2,7 @@
 
 package kernels
 
-// rowsOfNorms is how many rows the assembly of RowNorms takes at a time.
+// rowsOfNorms is the number of rows that the assembly of RowNorms takes at a time.
 const rowsOfNorms = 4
 
 // rowNormsBy fills in RowNorms, to the same bits.

@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Shapes: a table of R rows, a list of N rows, both of C columns; ids (N) says which row of the
-// table each of the list is.
+// Shapes: a table of R rows, a list of N rows, both of C columns; ids (N) has the table row of each
+// row of the list.
 
 // GatherRows copies row ids[i] of src to row i of dst. Both have cols columns.
 func GatherRows(dst, src []float32, cols int, ids []uint32) {
@@ -29,8 +29,8 @@ func (r *routines) gatherRowsHalf(dst []float32, src []uint16, cols int, ids []u
 	}
 }
 
-// gatherRowsGrad adds, in the order of i, the columns [lo, hi) of row i of ddst to those of row
-// ids[i] of dsrc.
+// gatherRowsGrad adds columns [lo, hi) of row i of ddst to the same columns of row ids[i] of dsrc,
+// in the order of i.
 func (r *routines) gatherRowsGrad(dsrc, ddst []float32, cols, lo, hi int, ids []uint32) {
 	for i, u := range ids {
 		r.add(row(dsrc, u, cols)[lo:hi], ddst[i*cols:][lo:hi])
@@ -51,8 +51,8 @@ func (r *routines) scatterRowsHalf(dst []uint16, src []float32, cols int, ids []
 	}
 }
 
-// addEdges adds to columns [lo, hi) of row to[e] of dst those of row from[e] of src, times w[e] if
-// w is not nil, edge after edge. All rows are there.
+// addEdges adds columns [lo, hi) of row from[e] of src to row to[e] of dst, edge after edge, times
+// w[e] if w is not nil. All rows exist.
 func addEdges(dst, src, w []float32, cols, lo, hi int, to, from []uint32) {
 	if w == nil {
 		for e, i := range to {
@@ -67,7 +67,7 @@ func addEdges(dst, src, w []float32, cols, lo, hi int, to, from []uint32) {
 	}
 }
 
-// addEdgesWidened is addEdges of float16 rows, each of which is widened first.
+// addEdgesWidened is addEdges of float16 rows. It widens each row first.
 func (r *routines) addEdgesWidened(dst []float32, src []uint16, w []float32, cols, lo, hi int, to, from []uint32) {
 	wide, zero, by := make([]float32, hi-lo), []uint32{0}, w
 	for e, i := range to {
@@ -147,7 +147,7 @@ func (c *CPU) GatherRowsGrad(dsrc, ddst, ids Tensor) {
 	c.columns(n, len(dd), func(lo, hi int) { c.gatherRowsGrad(ds, dd, n, lo, hi, id) })
 }
 
-// columns calls work with ranges of n columns, on as many goroutines as so many elements are worth.
+// columns calls work with ranges of n columns, on as many goroutines as the elements are worth.
 func (c *CPU) columns(n, elements int, work func(lo, hi int)) {
 	goroutines := max(1, min(c.threads, elements/chunkElements))
 	width := (n + goroutines - 1) / goroutines
@@ -155,7 +155,7 @@ func (c *CPU) columns(n, elements int, work func(lo, hi int)) {
 	parallelFor(goroutines, n, width, work)
 }
 
-// AddEdges implements [Backend]. Goroutines share the columns, as those of GatherRowsGrad do.
+// AddEdges implements [Backend]. Goroutines share the columns, as in GatherRowsGrad.
 func (c *CPU) AddEdges(dst, src, w, to, from Tensor) {
 	const op = "AddEdges"
 	checkAddEdges(dst, src, w, to, from)

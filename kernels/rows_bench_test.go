@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// BenchmarkRows runs everything but products and aggregations, on one core. array=warm is what one
-// chunk of an operation has; array=cold is far larger than a second-level cache. Bytes are those
-// that the operation must read and write.
+// BenchmarkRows runs everything but products and aggregations, on one core. array=warm has the size
+// of one chunk of an operation; array=cold is far larger than a second-level cache. Bytes are the
+// bytes that the operation must read and write.
 func BenchmarkRows(b *testing.B) {
 	const cols, classes = 256, 48
 	for _, array := range []struct {

@@ -4,15 +4,14 @@ package kernels
 
 import "unsafe"
 
-// edgeDotFunc is EdgeDot in assembly. See scores_stubs_amd64.go; the checks are those of
-// aggregate_amd64.go.
+// edgeDotFunc is EdgeDot in assembly. See scores_stubs_amd64.go. aggregate_amd64.go has its checks.
 type edgeDotFunc func(dst, q, k *float32, heads, width, rows int, start, end *uint32, n int, nbr *uint32, edges, ahead int, scale float32) uint64
 
-// aheadBytes are the rows that are on their way from memory while others are multiplied, as in the
+// aheadBytes is the size of the rows that are prefetched while others are multiplied, as in the
 // sums of lists.
 const aheadBytes = 4096
 
-// dots is EdgeDot. It reports false where the plain function must find what is wrong, or run
+// dots is EdgeDot. It returns false where the plain function must run instead: to find an error, or
 // because a row is too wide.
 func (f edgeDotFunc) dots(dst, q, k []float32, cols, heads int, start, end, nbr []uint32, scale float32) bool {
 	if cols == 0 || cols > stripeCols || len(k) < cols || len(q) < len(start)*cols || len(dst) < len(nbr)*heads {

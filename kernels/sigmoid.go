@@ -38,7 +38,7 @@ func sigmoidCrossEntropy(loss, dlogits, logits, targets []float32, cols int, sca
 			if exp == nil {
 				e = math.Exp(-math.Abs(v))
 			}
-			// Signs of logits are what no branch foresees, so both cases are chosen by bits.
+			// No branch predictor foresees the signs of logits, so both cases are chosen by bits.
 			bits := math.Float64bits(v)
 			negative := uint64(int64(bits) >> 63)
 			total += math.Float64frombits(bits&^negative) - v*target // max(v, 0), or of NaN what v·target makes it

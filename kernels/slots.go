@@ -6,8 +6,8 @@ import "fmt"
 // kept in float16; a list puts N of both together. What is further right in a slot is neither read
 // nor written.
 
-// InSlot, added to the number of a row, says that it is one of slots. So there are at most as many
-// rows of either.
+// InSlot, added to the number of a row, marks it as a row of slots. So either kind has at most
+// InSlot rows.
 const InSlot = 1 << 31
 
 // largestHalf is the largest finite float16, 65504.
@@ -25,8 +25,8 @@ func (r *routines) assembleRows(dst, x []float32, cols int, slots []uint16, stri
 	}
 }
 
-// storeRows narrows row rows[i] of x to the beginning of slot to[i], the slots being stride
-// elements apart, and says in lost[i] whether it lost a value.
+// storeRows narrows row rows[i] of x to the beginning of slot to[i]. Slots are stride elements
+// apart. It sets lost[i] to 1 where a value was lost, else to 0.
 func (r *routines) storeRows(slots []uint16, stride int, lost []uint32, x []float32, cols int, rows, to []uint32) {
 	for i, from := range rows {
 		d := row(slots, to[i], stride)[:cols]
@@ -35,8 +35,8 @@ func (r *routines) storeRows(slots []uint16, stride int, lost []uint32, x []floa
 	}
 }
 
-// saturate sets what is infinite to the largest finite value, and returns 1 where there is any, or
-// a NaN, else 0.
+// saturate sets infinities to the largest finite value. It returns 1 if there was one, or a NaN,
+// else 0.
 func saturate(h []uint16) uint32 {
 	const infinity = 0x7c00
 	if finiteHalves(h) {

@@ -11,23 +11,23 @@ import (
 	"strings"
 )
 
-// SystemMemory is the memory of the machine or, where that is less, what the memory cgroup of this
-// process and those around it allow, in bytes. The error is that of a system without /proc.
+// SystemMemory returns the memory of the machine in bytes or, if less, the limit of the memory
+// cgroup of this process and the groups around it. It fails on a system without /proc.
 func SystemMemory() (int64, error) {
 	return memoryIn(os.DirFS("/"), "MemTotal:", cgroupFiles.allows)
 }
 
-// AvailableMemory is what of it can be used without swapping: free memory, and the page cache that
-// the kernel would give up. sysinfo(2) has no such figure: its free memory leaves the page cache
-// out. In a memory cgroup it is at most what that has left, page cache of its own included, and
-// what there is address space for.
+// AvailableMemory returns how much of it can be used without swapping: free memory, and the page
+// cache that the kernel would give up. sysinfo(2) has no such figure: its free memory leaves the
+// page cache out. The result is at most what a memory cgroup has left, where its own page cache
+// counts as left, and at most the address space left.
 func AvailableMemory() (int64, error) {
 	n, err := memoryIn(os.DirFS("/"), "MemAvailable:", cgroupFiles.left)
 	return Addressable(n), err
 }
 
-// memoryIn is a line of /proc/meminfo, or the least of what a memory cgroup that this process is in
-// has by of.
+// memoryIn returns a number of /proc/meminfo in bytes, but at most what of returns for each memory
+// cgroup that this process is in.
 func memoryIn(root fs.FS, key string, of func(c cgroupFiles, root fs.FS, dir string) int64) (int64, error) {
 	info, err := fs.ReadFile(root, "proc/meminfo")
 	if err != nil {
@@ -41,7 +41,7 @@ func memoryIn(root fs.FS, key string, of func(c cgroupFiles, root fs.FS, dir str
 	return n, nil
 }
 
-// cgroupFiles are the names that a version of memory cgroups has for the same things.
+// cgroupFiles has the file names of a version of memory cgroups.
 type cgroupFiles struct {
 	mount, limit, usage string
 	cache               []string // keys of memory.stat: pages that go when others are wanted
@@ -83,8 +83,8 @@ func eachCgroup(root fs.FS, do func(c cgroupFiles, dir string)) {
 	}
 }
 
-// allows is the limit of the group at dir: the largest number there is where it sets none, or none
-// can be seen.
+// allows returns the limit of the group at dir, or the largest int64 where it sets none or none is
+// visible.
 func (c cgroupFiles) allows(root fs.FS, dir string) int64 {
 	if n, ok := number(root, path.Join(dir, c.limit)); ok {
 		return n
@@ -92,7 +92,7 @@ func (c cgroupFiles) allows(root fs.FS, dir string) int64 {
 	return math.MaxInt64
 }
 
-// left is how far the group at dir is below its limit.
+// left returns how far the group at dir is below its limit.
 func (c cgroupFiles) left(root fs.FS, dir string) int64 {
 	limit := c.allows(root, dir)
 	used, ok := number(root, path.Join(dir, c.usage))
@@ -111,7 +111,7 @@ func (c cgroupFiles) left(root fs.FS, dir string) int64 {
 	return max(0, limit-max(0, used))
 }
 
-// number is what a file holds; "max" is no number, and no limit.
+// number returns the number in a file. "max" is no number, and means no limit.
 func number(root fs.FS, name string) (int64, bool) {
 	b, err := fs.ReadFile(root, name)
 	if err != nil {

@@ -16,8 +16,8 @@ func SplitTime(t float64) (high, low float32) {
 	return high, float32(t - float64(high))
 }
 
-// phase is that of time and rate, rounded once, as fused multiplication rounds it: the same in
-// every set.
+// phase returns the phase of a time at a rate, rounded once, as fused multiplication rounds it: the
+// same in every set.
 func phase(times []float32, i int, w, b float32) float64 {
 	return math.FMA(float64(times[2*i])+float64(times[2*i+1]), float64(w), float64(b))
 }

@@ -19,8 +19,8 @@ type delivery struct {
 }
 
 // testBeside has loaders allocate, fill and free buffers while this goroutine computes, as a
-// pipeline does that brings rows in ahead of the step. What they deliver must be what they wrote,
-// and the results those of computing alone. Run it under the race detector.
+// pipeline does that brings rows in ahead of the step. The loaders must deliver what they wrote,
+// and the results must equal the results of computing alone. Run it under the race detector.
 func testBeside(r *rig) {
 	const loaders, rounds = 3, 30
 	x, w, y := r.normal(130, 70), r.normal(50, 70), r.normal(130, 50)

@@ -20,7 +20,7 @@ func (e edges) on(on func(operand) kernels.Tensor) kernels.Adjacency {
 
 func (e edges) operands() []operand { return append(e.layer.operands(), e.revEdge) }
 
-// positions is the number of edge rows, those of no list included.
+// positions returns the number of edge rows, including positions that are in no list.
 func (e edges) positions() int { return e.nbr.tensor.Rows }
 
 // edges draws a layer and finds, for each source, the positions that name it.
@@ -42,10 +42,10 @@ func (r *rig) edgesOf(all [][]uint32, srcs int) edges {
 	return edges{l, r.uints(revEdge)}
 }
 
-// values are those of a U32 operand.
+// values returns the elements of a U32 operand.
 func (o operand) values() []uint32 { return o.uints[o.off:][:o.tensor.Len()] }
 
-// perEdge makes an operand of an edge value a position and head.
+// perEdge makes an operand with one value for each position and head.
 func (r *rig) perEdge(e edges, heads int, values []float32) operand {
 	return r.floats(e.positions(), heads, values)
 }

@@ -95,7 +95,8 @@ func (r *rig) times(all []float64) operand {
 	return r.floats(len(all), 2, pairs)
 }
 
-// rates are those that a network begins with, from 1 down to 1e-9, and phases of up to two turns.
+// rates returns the rates that a network begins with, from 1 down to 1e-9, and phases, nearly all
+// within two turns.
 func (r *rig) rates(cols int) (w, b operand) {
 	rates, shifts := make([]float32, cols), r.normals(cols)
 	for c := range rates {

@@ -21,15 +21,16 @@ type Cache struct {
 		counts  []Counts
 		written int        // steps below are written back
 		planned []*Planned // steps from written on
-		// verdicts are those of the steps before written, the oldest first: Lag of them, or of all
-		// steps there were. Some are known to plans already, which may be made again.
+		// verdicts has the verdicts of the last Lag steps before written, or of all if there are
+		// fewer, the oldest first. Plans of some steps know part of them, and may be made again.
 		verdicts []verdict
 		spare    []*Planned
 	}
 	unused verdict // memory for the next, of WriteBack's goroutine
 }
 
-// Planned is what a step does with the slots: it reads what it uses, and then writes what it keeps.
+// Planned is a step's use of the slots: it reads the rows that it uses, then writes the rows that
+// it keeps.
 type Planned struct {
 	Step  int
 	Parts []Part // beside Options.Kept
@@ -142,13 +143,13 @@ func (c *Cache) Planned(step int) *Planned {
 	return p
 }
 
-// WriteBack tells what a step that ran measured, beside Planned.Parts; of parts that are idle it
-// may be nothing, and if all are there may be no list. Steps are written back in order, each once.
-// Which embeddings it rejects is known to plans of steps Lag later.
+// WriteBack records the measurements of a step that ran, one for each of Planned.Parts. For idle
+// parts a measurement may be zero, and if all are idle the list may be empty. Steps are written
+// back in order, each once. Plans of steps Lag later know the embeddings that it rejects.
 func (c *Cache) WriteBack(step int, measured []Measured) {
 	p := c.Planned(step)
-	// Nobody else changes what is written back, nor a plan that is made: only those who come after
-	// are shut out.
+	// Nobody else changes the step that is written back, nor a finished plan. The lock keeps out
+	// only the readers that come after.
 	if step != c.mu.written {
 		panic(fmt.Sprintf("history: WriteBack of step %d: step %d is next", step, c.mu.written))
 	}

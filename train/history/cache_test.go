@@ -55,7 +55,7 @@ func (s *simulation) rng(words ...uint64) *rand.Rand {
 	return rand.New(rand.NewPCG(s.seed, sample.Hash(words...)))
 }
 
-// live is what a step meets.
+// live returns the nodes that a step meets.
 func (s *simulation) live(step, layer, typ int) (ids []uint32) {
 	rng := s.rng(1, uint64(step), uint64(layer), uint64(typ))
 	for _, v := range rng.Perm(nodes)[:rng.IntN(nodes+1)] {
@@ -64,8 +64,8 @@ func (s *simulation) live(step, layer, typ int) (ids []uint32) {
 	return ids
 }
 
-// plan plans a group of n steps, of which it draws so many hops, and then forgets it unless these
-// were all.
+// plan plans a group of n steps and draws so many hops of it. Then it forgets the group unless
+// these were all hops.
 func (s *simulation) plan(n, hops int) {
 	e := s.cache.Group(s.next, n)
 	require.Equal(s.t, len(s.o.Kept) == 0, e == nil)
@@ -180,7 +180,7 @@ func (s *simulation) run() {
 				m.Overflow = append(m.Overflow, uint32(bit(overflows[v])))
 			}
 		}
-		// The verdict is what the plans of steps i + Lag on see, whichever are made by now, or made
+		// Plans of steps i + Lag and later see the verdict, whichever are made by now, or made
 		// anew.
 		s.references[k].measure(i, &d, live, norm, overflows)
 		delete(s.before[k], i)
@@ -259,9 +259,8 @@ func drawOptions(t *rapid.T) history.Options {
 	return o
 }
 
-// TestCacheAgainstReference: whatever is planned ahead, in groups of any size, and given up, and
-// whenever steps run, and whether or not the state went through a snapshot, all plans are those of
-// the rules.
+// TestCacheAgainstReference: all plans follow the rules, whatever is planned ahead, in groups of
+// any size, and given up, whenever steps run, and whether or not the state went through a snapshot.
 func TestCacheAgainstReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSimulation(t, drawOptions(t), rapid.Uint64().Draw(t, "numbers"))
@@ -314,9 +313,9 @@ func TestCacheForLong(t *testing.T) {
 	}
 }
 
-// TestCacheIsAlgorithm1: with a lag of 1 and enough slots the cache is FreshGNN's algorithm 1: what
-// is in it is used, what has a small gradient is put in or stays, what has a large one is thrown
-// out, and so is what is old.
+// TestCacheIsAlgorithm1: with a lag of 1 and enough slots the cache is FreshGNN's algorithm 1. It
+// uses the embeddings that it has, puts in or keeps those with small gradients, and throws out
+// those with large gradients and the old ones.
 func TestCacheIsAlgorithm1(t *testing.T) {
 	const stale, steps, pGrad = 6, 300, 0.6
 	c, err := history.New(history.Options{

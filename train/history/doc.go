@@ -6,8 +6,8 @@
 // its batch from the seeds inward. A node that the step meets at a layer is live. If its embedding
 // lies in a slot and is fresh, the step uses it, and nothing is drawn, read or computed for it;
 // else the node is computed, and its new embedding takes a slot. A [Cache] decides this while
-// batches are drawn. It never sees a byte of an embedding: who runs a step reads the slots of
-// [Planned], computes, and then writes those that it says.
+// batches are drawn. It never sees a byte of an embedding: the caller that runs a step reads the
+// slots of [Planned], computes, and then writes the slots that Planned names.
 //
 // # Two clocks
 //
@@ -22,14 +22,14 @@
 // The plan of step i knows the verdicts of the steps up to i-Lag, and no others, even if they are
 // there. A younger embedding is provisional: a coin, which is a hash of (seed, layer, type, node,
 // step that computed it), lets plans use a share PGrad of them. The verdict of a step ranks the
-// gradients of all live nodes of a layer and type, by norm and then by node. The share PGrad with
-// the smallest is accepted. Rejected are the embeddings of the others, those that the step computed
-// and those that it used, unless a newer one has replaced them. Uses that were planned by then
-// stand, and are counted.
+// gradients of all live nodes of a layer and type, by norm and then by node. It accepts the share
+// PGrad with the smallest. It rejects the embeddings of the others, both those that the step
+// computed and those that it used, unless a newer one has replaced them. Uses that were planned by
+// then stand, and are counted.
 //
-// So what is used is a function of the batches, the gradients and the options, and of nothing else:
-// neither how many steps are drawn together nor when a step ran changes it. With Lag 1 and enough
-// slots nothing is provisional, and this is FreshGNN's algorithm 1.
+// So the choice of used embeddings is a function of the batches, the gradients and the options
+// alone. It depends neither on how many steps are drawn together nor on when a step ran. With Lag 1
+// and enough slots nothing is provisional, and this is FreshGNN's algorithm 1.
 //
 // The criterion matters where embeddings grow old. On Amazon Computers with TStale of 200 steps,
 // two and a half epochs, random numbers in the place of the norms lose 1.0 points more at a PGrad
@@ -76,9 +76,9 @@
 // simulation (one million nodes of degree 14, TStale 200) a step then saved 816 of 4,621 rows with
 // a Lag of 100, and 1,340 with a Lag of 1.
 //
-// Why not use all provisional embeddings, or none: a share PGrad of them is what verdicts will
-// accept, so the coin uses as many as will be right, though not the same ones. None is the line
-// above.
+// Why not use all provisional embeddings, or none: verdicts will accept a share PGrad of them, so
+// the coin uses as many as will be right, though not the same ones. The paragraph above covers
+// none.
 //
 // Why not share the slots among all layers: what one layer keeps would decide whether another finds
 // a slot, and a hop could not be planned before the hops below it.
@@ -90,6 +90,6 @@
 // Why not link the slots in the order of their age: each removal would read and write two more
 // addresses. Sorting the slots once in TStale steps takes 4 bytes a slot, where links take 8.
 //
-// Why not sort the gradients: only who is among the smallest matters, which takes a few counts
-// (lowest).
+// Why not sort the gradients: only the membership in the smallest share matters, and a few counts
+// decide that (lowest).
 package history

@@ -41,7 +41,7 @@ func graph() (schema sample.Schema, topo []sample.Topology) {
 	return schema, topo
 }
 
-// drawn is what a run made of a step.
+// drawn is a step as a run drew it.
 type drawn struct {
 	layers []sample.Layer
 	inputs [][]uint32
@@ -105,9 +105,9 @@ func measure(d drawn, step int) (all []history.Measured) {
 	return all
 }
 
-// requireReached checks that every source of a layer is a destination or the neighbour of one, that
-// the destinations of a layer are what the layer above computes of its sources, in their order, and
-// that nothing else is.
+// requireReached checks that every source of a layer is a destination or the neighbour of one, and
+// that the destinations of a layer are exactly the sources that the layer above computes, in their
+// order.
 func requireReached(t *testing.T, schema sample.Schema, b *sample.Batch) {
 	for l := range b.Layers {
 		layer := &b.Layers[l]

@@ -10,7 +10,7 @@ type Heat struct {
 	nodes []int // of each class
 	class func(v uint32) int
 	first func(n int) func(v uint32) bool
-	below bool // the first n are those of the numbers below n
+	below bool // the first n nodes are the numbers below n
 }
 
 // HeatOf returns the heat of nodes, or nil without any. If the dataset is ordered, the hottest
@@ -52,7 +52,8 @@ func byDegree(nodes int, degree func(v uint32) int) *Heat {
 	return h
 }
 
-// First tells of a node whether it is among the n hottest, or of the class of the last of them.
+// First returns a function that reports whether a node is among the n hottest, or in the class of
+// the last of them.
 func (h *Heat) First(n int) func(v uint32) bool { return h.first(n) }
 
 // Classes of numbers end at 64 and then, four to each doubling, at about 64·2^(i/4).

@@ -130,7 +130,7 @@ func (x places) after(p int) int {
 	return p
 }
 
-// distance is how many places a probe walks from place a to reach place b.
+// distance returns how many places a probe walks from place a to reach place b.
 func (x places) distance(a, b int) int {
 	if a <= b {
 		return b - a

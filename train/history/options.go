@@ -6,12 +6,12 @@ import (
 	"math"
 )
 
-// Options says which embeddings a Cache keeps, and when they are used. They are the same for a
-// whole run, since results depend on them and on nothing else. Steps are numbered as the run
+// Options selects the embeddings that a Cache keeps, and the steps that use them. They are the same
+// for a whole run, since results depend on them and on nothing else. Steps are numbered as the run
 // numbers them.
 type Options struct {
 	Seed uint64
-	// Layers and Types are those of the batches, a sample.Batch's.
+	// Layers and Types are the numbers of layers and types of a sample.Batch.
 	Layers, Types int
 	// PGrad is p_grad: of the nodes of a layer and type in a step, the share with the smallest
 	// gradients whose embeddings are accepted.
@@ -38,8 +38,8 @@ type Kept struct {
 	// Nodes bounds the numbers of those that may be kept: where they are few beside the slots they
 	// are found faster. Default: not known.
 	Nodes int
-	// Admits tells whether the embedding of a node may be kept: a function of the node alone, the
-	// same for the whole run. Default: all may.
+	// Admits reports whether the embedding of a node may be kept. It depends on the node alone, and
+	// is the same for the whole run. Default: all may be kept.
 	Admits func(v uint32) bool
 }
 

@@ -12,9 +12,9 @@ type slot struct {
 	stamp uint32 // the step that writes it
 }
 
-// BytesPerSlot is what a Cache and a Snapshot take for each slot: 8 bytes each for what the slot
-// holds, 4 in ages, and the index; half a byte of bits is not counted. The number of slots of a run
-// depends on BytesPerSlot, and so do results.
+// BytesPerSlot is the bytes that a Cache and a Snapshot take for each slot: 8 in each for the
+// slot's content, 4 in ages, and the index. Half a byte of bits is not counted. The number of slots
+// of a run depends on BytesPerSlot, and so do results.
 const BytesPerSlot = 20 + 8*placesPerSlot
 
 // Version is an embedding as one step computed it: its slot, and as its stamp the step.
@@ -69,17 +69,16 @@ func (r *pool) coin(node, stamp uint32) bool {
 	return r.rule.always || sample.Fold(sample.Fold(r.coins, uint64(node)), uint64(stamp)) < r.rule.chance
 }
 
-// Part is what a step does with the embeddings of one layer and type.
+// Part is a step's use of the embeddings of one layer and type.
 type Part struct {
 	Layer, Type int
 	// Live is how many nodes of the type the layer reads, computed and used.
 	Live int
-	// Rows are those of the computed embeddings that are kept, as rows of the layer below,
-	// ascending. Rows[i] goes to Slots[i] once the step has read all that it uses. No slot comes
-	// twice.
+	// Rows are the computed embeddings to keep, as rows of the layer below, ascending. Rows[i] goes
+	// to Slots[i] once the step has read all that it uses. No slot comes twice.
 	Rows, Slots []uint32
-	// Used is what the step reads of earlier steps, by place. No slot comes twice, and none is
-	// written as well.
+	// Used lists the embeddings of earlier steps that the step reads, by place. No slot comes
+	// twice, and none is written as well.
 	Used []Use
 
 	planned bool
@@ -93,11 +92,11 @@ type Use struct {
 	Version
 }
 
-// Idle tells whether the step neither keeps nor uses an embedding here. Then nobody asks for
+// Idle reports whether the step neither keeps nor uses an embedding here. Then nobody asks for
 // gradients.
 func (p *Part) Idle() bool { return len(p.Rows) == 0 && len(p.Used) == 0 }
 
-// undo is how a pool was before a plan.
+// undo has the changes of a plan to a pool, to take them back.
 type undo struct {
 	freed []freedSlot // slots that were in use
 }

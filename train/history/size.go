@@ -64,7 +64,7 @@ func (s Settings) Slots(all []Candidate, slotBytes int64) (slots, admitted []int
 	}
 	worth, sum := make([]int, len(all)), 0
 	least, stopped := float64(slotBytes)*max(1, stale/usualWindow), make([]bool, len(all))
-	for _, o := range offers { // those of a candidate come hottest first
+	for _, o := range offers { // a candidate's offers come hottest first
 		if stopped[o.of] = stopped[o.of] || !(o.saves > least); !stopped[o.of] {
 			worth[o.of], sum = worth[o.of]+o.nodes, sum+o.nodes
 		}

@@ -10,10 +10,11 @@ import (
 // keeping.
 const SizedBy = 16
 
-// SlotBytes is what a row of so many columns takes, in float16 and with its place in the index.
+// SlotBytes returns the bytes of a row of so many columns, in float16 and with its place in the
+// index.
 func SlotBytes(columns int) int64 { return int64(2*columns) + BytesPerSlot }
 
-// Sizing finds of the first batches of a run whose hidden rows are kept: see Settings.Slots.
+// Sizing finds, from the first batches of a run, the hidden rows to keep: see Settings.Slots.
 type Sizing struct {
 	all        []Kept
 	heats      []*Heat // by type, of those in all
@@ -51,8 +52,8 @@ func NewSizing(reach sample.Reach, batches int, heatOf func(typ int) *Heat) *Siz
 	return z
 }
 
-// Add takes note of a batch, the rows of which take so many bytes by number of its Inputs, 0 of
-// those that are not read.
+// Add counts a batch. rowBytes has the bytes of a row for each of its Inputs, 0 for inputs that are
+// not read.
 func (z *Sizing) Add(b *sample.Batch, rowBytes []int64) {
 	for i, k := range z.all {
 		for _, v := range b.Layers[k.Layer].Nodes[k.Type].Src {

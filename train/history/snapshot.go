@@ -199,9 +199,9 @@ func (e *encoder) bytes(b []byte) {
 	}
 }
 
-// Restore makes a cache in the state that a snapshot has, in its binary form. The options are those
-// of the run that wrote it, but for First, which is the snapshot's step. Whatever the bytes are, it
-// takes no more memory than New and what it reads.
+// Restore makes a cache in the state that a snapshot has, in its binary form. o is the options of
+// the run that wrote it, except for First, which is the snapshot's step. Whatever the bytes are, it
+// takes no more memory than New and the bytes that it reads.
 func Restore(o Options, r io.Reader) (*Cache, error) {
 	c, err := New(o)
 	if err != nil {
@@ -305,7 +305,7 @@ func (c *Cache) readSettings(d *decoder) error {
 	return errors.Join(errs...)
 }
 
-// readPool fills the k-th pool. verdicts is how many steps have verdicts.
+// readPool fills the k-th pool. verdicts is the number of steps that have verdicts.
 func (c *Cache) readPool(d *decoder, k, verdicts int) error {
 	kept, r, n := c.o.Kept[k], c.mu.pools[k], &c.mu.counts[k]
 	layer, typ, slots := d.u32(), d.u32(), d.u64()
@@ -421,7 +421,7 @@ func (d *decoder) next(n int) []byte {
 	return b
 }
 
-// ends says that bytes are missing, where that is what err is.
+// ends returns an error that bytes are missing if err is the end of the input, else err.
 func ends(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("it ends early: %w", io.ErrUnexpectedEOF)

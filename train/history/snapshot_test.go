@@ -138,7 +138,7 @@ func FuzzRestore(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { use(t, o, b) })
 }
 
-// TestSnapshotWriteFails: the error of the writer is that of WriteTo, after any number of bytes.
+// TestSnapshotWriteFails: WriteTo returns the writer's error, after any number of bytes.
 func TestSnapshotWriteFails(t *testing.T) {
 	o, b := saved(t)
 	c, err := history.Restore(o, bytes.NewReader(b))

@@ -107,7 +107,7 @@ func BenchmarkStep(b *testing.B) {
 	}
 }
 
-// BenchmarkSnapshot is what a slot costs, in memory.
+// BenchmarkSnapshot measures the cost of a slot, in memory.
 func BenchmarkSnapshot(b *testing.B) {
 	s := newSteady(b, 50, 20_000, true)
 	s.steps(150)

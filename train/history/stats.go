@@ -3,13 +3,13 @@ package history
 // Counts are of the embeddings of a layer and type, of the steps from Options.Start on.
 type Counts struct {
 	Hits            int64 `json:"hits"`             // embeddings that were used
-	ProvisionalHits int64 `json:"provisional_hits"` // those of them on which there was no verdict yet
+	ProvisionalHits int64 `json:"provisional_hits"` // hits on which there was no verdict yet
 	Ages            int64 `json:"sum_of_ages"`      // steps from computing to use, over all hits
 	UsedRejected    int64 `json:"used_rejected"`    // provisional hits that the verdict of the step that computed them then rejected
 
 	Computed int64 `json:"computed"` // nodes that were live and not used
-	Admitted int64 `json:"admitted"` // those of them that got a slot
-	Refused  int64 `json:"refused"`  // those that could have been kept, had there been a slot
+	Admitted int64 `json:"admitted"` // computed nodes that got a slot
+	Refused  int64 `json:"refused"`  // computed nodes to keep that found no slot
 
 	EvictedGrad  int64 `json:"evicted_grad"`  // embeddings that were removed by a verdict
 	EvictedStale int64 `json:"evicted_stale"` // by age
@@ -35,7 +35,7 @@ func (c *Counts) Add(more Counts) {
 	}
 }
 
-// Sub is what was counted since earlier.
+// Sub returns the counts since earlier.
 func (c Counts) Sub(earlier Counts) Counts {
 	from := earlier.all()
 	for i, n := range c.all() {
@@ -44,11 +44,11 @@ func (c Counts) Sub(earlier Counts) Counts {
 	return c
 }
 
-// live is how many embeddings there are: each that was admitted is there until it is evicted or
+// live returns the number of embeddings: each that was admitted is there until it is evicted or
 // replaced.
 func (c *Counts) live() int64 { return c.Admitted - c.EvictedGrad - c.EvictedStale - c.Replaced }
 
-// Stats is what became of the embeddings of one layer and type.
+// Stats has the counts of the embeddings of one layer and type.
 type Stats struct {
 	Layer int   `json:"layer"`
 	Type  int   `json:"type"`

@@ -5,26 +5,27 @@ import (
 	"math"
 )
 
-// Measured is what a step found out about the live nodes of one layer and type.
+// Measured has a step's measurements of the live nodes of one layer and type.
 type Measured struct {
 	// Nodes are the sources of the layer, and Norms the norm of the gradient of each.
 	Nodes []uint32
 	Norms []float32
-	// Overflow is beside Part.Rows: not 0 where float16 could not hold the row. Empty: it could
-	// hold all.
+	// Overflow has an element for each of Part.Rows, not 0 where float16 could not hold the row. If
+	// it is empty, float16 could hold all.
 	Overflow []uint32
 }
 
 // verdict lists, by pool, the versions that a step rejects: computed by the step or used by it.
 type verdict [][]Version
 
-// judge decides about what a step computed and used, of the nodes of one layer and type: the
-// smallest gradients, a share of them, are accepted (FreshGNN, algorithm 1), of equal ones those of
-// the lowest nodes.
+// judge decides about the embeddings that a step computed and used, for one layer and type. It
+// accepts a share of the nodes with the smallest gradients (FreshGNN, algorithm 1). Among equal
+// ones the lowest nodes win.
 type judge struct{ pGrad float64 }
 
-// judge appends the versions of p that are rejected to rejected[:0] and counts those that could not
-// be measured. It marks in r the rejected slots that the step wrote.
+// judge appends the versions of p that are rejected to rejected[:0]. It counts gradients that are
+// not finite and rows that float16 could not hold. It marks in r the rejected slots that the step
+// wrote.
 func (j *judge) judge(step int, r *pool, p *Part, m *Measured, rejected []Version, c *Counts) []Version {
 	rejected = rejected[:0]
 	if p.Idle() {
@@ -64,22 +65,22 @@ func (j *judge) judge(step int, r *pool, p *Part, m *Measured, rejected []Versio
 	return rejected
 }
 
-// gradient is the norm of the gradient of a node as a number to compare: by norm, then by node.
-// Norms have no sign.
+// gradient returns a number to compare the gradients of nodes: by norm, then by node. Norms have no
+// sign.
 func gradient(norm float32, node uint32) uint64 {
 	return uint64(math.Float32bits(norm)&math.MaxInt32)<<32 | uint64(node)
 }
 
-// notFinite is the least gradient that is not.
+// notFinite is the least gradient that is not finite.
 const notFinite = 0x7f80_0000 << 32
 
-// digits are the parts of a gradient, the uppermost first: the first bit of each, and how many
-// there are. Of the topmost bit all are 0.
+// digits are the parts of a gradient, the uppermost first: the first bit of each, and the number of
+// its bits. The topmost bit of every gradient is 0.
 var digits = [...]struct{ shift, width uint }{{52, 11}, {42, 10}, {32, 10}, {21, 11}, {10, 11}, {0, 10}}
 
-// lowest finds the limit below which the lowest n of gradients lie, but none that are not finite;
-// those are counted. It finds the limit a digit at a time, each by counting those that have all
-// digits before it, so that it needs no memory and no more than six looks at each.
+// lowest finds the limit below which the lowest n finite gradients lie, and counts those that are
+// not finite. It finds the limit a digit at a time, and counts at each the gradients that match all
+// digits before it. So it needs no memory and no more than six looks at each.
 func lowest(nodes []uint32, norms []float32, n int) (limit uint64, infinite int) {
 	var counts [1 << 11]int
 	for _, d := range digits {

@@ -72,8 +72,8 @@ func (e *Evaluator) draw(ctx context.Context, b *sample.Batch, l, t int, nodes [
 	return e.drawBy(ctx, e.full[l], b, t, nodes)
 }
 
-// drawNone is draw without edges, for a layer whose sums are there and which readsEdges says no
-// more of.
+// drawNone is draw without edges, for a layer that has its sums and reads no more of edges: see
+// readsEdges.
 func (e *Evaluator) drawNone(ctx context.Context, b *sample.Batch, _, t int, nodes []uint32) error {
 	return e.drawBy(ctx, e.none, b, t, nodes)
 }
@@ -89,8 +89,8 @@ func (e *Evaluator) drawBy(ctx context.Context, s *sample.Sampler, b *sample.Bat
 	return nil
 }
 
-// readsEdges tells whether layer l reads more of edges than the sums of their sources' rows: what
-// edges bring along, or labels of sources.
+// readsEdges reports whether layer l reads more of edges than the sums of their sources' rows:
+// values of edges, or labels of sources.
 func (e *Evaluator) readsEdges(l int) bool {
 	if l == 0 && e.step.Shown != nil {
 		return true

@@ -29,7 +29,7 @@ func BenchmarkEach(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("memory=%d%%/held=%s/cache=warm", percent, hold), func(b *testing.B) {
 				e := network(b, path, c, Options{FS: storetest.NoSync, Dir: filepath.Join(b.TempDir(), "layers"), Bytes: (2*4*hidden + 4) * nodes * percent / 100})
-				e.Hold, e.most.edges = hold, 1<<14 // so that memory says what a window has
+				e.Hold, e.most.edges = hold, 1<<14 // so that memory bounds a window
 				b.SetBytes(2 * 4 * nodes * hidden)
 				for b.Loop() {
 					require.NoError(b, e.Each(b.Context(), 2, all, func([]uint32, kernels.Tensor) error { return nil }))

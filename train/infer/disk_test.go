@@ -89,7 +89,7 @@ func network(t testing.TB, path string, c model.Config, o Options) *Evaluator {
 	return e
 }
 
-// rows is what Each gives of a layer.
+// rows returns what Each gives of a layer.
 func rows(ctx context.Context, e *Evaluator, layer int, nodes []uint32) (ids []uint32, values []float32, err error) {
 	err = e.Each(ctx, layer, nodes, func(chunk []uint32, y kernels.Tensor) error {
 		ids, values = append(ids, chunk...), append(values, e.step.Feed.Download(y)...)
@@ -144,10 +144,10 @@ func randomGraph(t *rapid.T, typed bool) storetest.TypedSpec {
 	return s
 }
 
-// edgeRowBytes is what a row of withEdgeRows takes, with its numbers in float32.
+// edgeRowBytes is the bytes of a row of withEdgeRows, with its numbers in float32.
 const edgeRowBytes = 3*2 + 3*4
 
-// withEdgeRows gives the edges of r a table, in which some share a row.
+// withEdgeRows gives the edges of r a table. Some edges share a row.
 func withEdgeRows(r *storetest.TypedRelation) {
 	edges := 0
 	for _, list := range r.Neighbors {
@@ -325,8 +325,8 @@ func TestNoRoom(t *testing.T) {
 	}
 }
 
-// TestPlanAndReports: what is planned is what is done, layer by layer and type by type, and what is
-// read is about what was planned.
+// TestPlanAndReports: a pass does what was planned, layer by layer and type by type, and reads
+// about as much as was planned.
 func TestPlanAndReports(t *testing.T) {
 	for _, hold := range []Hold{HoldAuto, HoldRows, HoldSums} {
 		for _, bytes := range []int64{0, 20_000, 1 << 30} {

@@ -6,10 +6,10 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// edgeList is the edges of one relation to the destinations of a part, in bins: one for the sources
-// of each range, with edges in the order in which they came, which is that of destinations and of
-// their lists. So each destination has its sources in ascending order from bin to bin, though
-// nothing is sorted. Bins take pages of the list's memory as they grow.
+// edgeList has the edges of one relation to the destinations of a part, in bins: one for each range
+// of sources. Within a bin, edges keep the order of destinations and of their lists. So each
+// destination has its sources in ascending order from bin to bin, though nothing is sorted. Bins
+// take pages of the list's memory as they grow.
 //
 // Concurrency: one goroutine fills it; then any may read.
 type edgeList struct {
@@ -18,8 +18,8 @@ type edgeList struct {
 	page  int      // log2 of the edges of a page
 	next  []uint32 // by page: the one behind it in its bin
 	edges []uint64 // source, and below it the number of the destination in the part
-	// weight has that of each edge in the place of the edge, where mayWeigh. weighs says that they
-	// differ from 1.
+	// weight[i] is the weight of edges[i], where mayWeigh. weighs means that weights may differ
+	// from 1.
 	weight           []float32
 	mayWeigh, weighs bool
 	memory, weights  *kernels.HostBuf // of edges, and of weight
@@ -38,12 +38,12 @@ type bin struct {
 const (
 	leastPage   = 7  // log2 of edges: 1 KiB of them
 	mostPage    = 13 // 64 KiB, beyond which a page has nothing to gain
-	mostSources = 18 // log2 of the sources of a bin, of which there are tables
+	mostSources = 18 // log2 of the sources of a bin; tables are indexed by them
 )
 
-// newEdgeList is a list without memory, for edges from so many sources. Its bins have about as many
-// of them as are read together, or more where otherwise pages that are not full would take more
-// than slack bytes.
+// newEdgeList returns a list without memory, for edges from so many sources. A bin has about
+// together sources, which are read together. It has more if pages that are not full would otherwise
+// take more than slack bytes.
 func newEdgeList(sources, together int, slack int64, mayWeigh bool) edgeList {
 	l := edgeList{mayWeigh: mayWeigh, page: leastPage, shift: min(bits.Len(uint(max(together, 1)))-1, mostSources)}
 	unused := func(page int) int64 { return int64(sources>>l.shift+1) * l.bytes(1<<page) }
@@ -57,13 +57,13 @@ func newEdgeList(sources, together int, slack int64, mayWeigh bool) edgeList {
 	return l
 }
 
-// What an edge takes while its part is held: both ends, and where it may have a weight that.
+// The bytes of an edge while its part is held: both ends and, where it may have one, its weight.
 const (
 	edgeBytes   = 8
 	weightBytes = 4
 )
 
-// bytes is what n edges take.
+// bytes returns the bytes of n edges.
 func (l *edgeList) bytes(n int) int64 {
 	if l.mayWeigh {
 		return int64(n) * (edgeBytes + weightBytes)
@@ -88,7 +88,7 @@ func (l *edgeList) free() {
 	l.memory, l.weights, l.edges, l.weight, l.most = nil, nil, nil, nil, 0
 }
 
-// fits tells whether l has room for n edges, and not for far too many.
+// fits reports whether l has room for n edges, and at most a quarter more.
 func (l *edgeList) fits(n int) bool { return l.most >= n && l.most <= n+n/4 }
 
 // grow makes room for n edges in all.
@@ -181,12 +181,12 @@ func (l *edgeList) of(b int) func(yield func(edges []uint64, weight []float32) b
 	}
 }
 
-// sources lists those of l in ascending order.
+// sources lists the sources of l in ascending order.
 type sources struct {
 	l     *edgeList
 	bin   int
 	found bool
-	seen  nodeSet // if found, those of the bin that are not listed yet, from its first source on
+	seen  nodeSet // if found, sources of the bin that are not listed yet, from its first one on
 }
 
 // next puts sources in ids, which is empty, up to most of them, and none at the end. It stops

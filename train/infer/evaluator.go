@@ -20,41 +20,41 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// Task is what an evaluation measures.
+// Task defines the metric of an evaluation.
 type Task interface {
 	// Measure adds what the network made of nodes of type t, a row each, to the metric.
 	Measure(f *step.Feed, t int, out kernels.Tensor, nodes []uint32) error
-	// Value is the metric of what was measured since the last call.
+	// Value returns the metric over all measured since the last call.
 	Value() (float64, error)
 }
 
-// Options says how to evaluate.
+// Options configures an Evaluator.
 type Options struct {
 	Draws sample.Config // of training
-	// Bytes bounds the hidden rows of layer-wise evaluation; where a graph needs more, Way says
-	// what Measure does. Default Auto.
+	// Bytes bounds the hidden rows of layer-wise evaluation. Way chooses what Measure does where a
+	// graph needs more; default Auto.
 	Bytes int64
 	Way   Way
-	// Dir is where a pass over hidden rows beyond Bytes keeps those of each layer while the next
-	// one reads them. It is made if it is not there, and has nothing of the pass left when that
-	// ends. Default: hidden rows are in memory, whatever they take.
+	// Dir is the directory in which a pass over hidden rows beyond Bytes keeps the rows of each
+	// layer while the next one reads them. The pass makes it if it is missing, and leaves nothing
+	// of its own there at its end. Default: hidden rows are in memory, whatever they take.
 	Dir string
-	// Of has a pass that was cut short, by an error or a crash, leave the rows in Dir that were
-	// finished, and one after it start behind them where all that has a part in them is the same:
-	// dataset, network, weights, nodes, and Of, which says what this package does not know, such as
-	// the checkpoint that learnt rows are of. Default: nothing stays.
+	// Of makes a pass that was cut short, by an error or a crash, leave its finished rows in Dir. A
+	// later pass goes on from them if all that decides the rows is the same: dataset, network,
+	// weights, nodes, and Of. Of names what this package does not know, such as the checkpoint of
+	// learnt rows. Default: nothing stays.
 	Of string
-	// Hold says what a layer holds in memory, where networks have both. Default: what reads for
-	// less time.
+	// Hold chooses what a layer holds in memory, for networks that have both ways. Default: the way
+	// that reads for less time.
 	Hold Hold
-	// LayerDtype is how Dir has them: store.F16 takes half of the space, and rounds them. Default
-	// store.F32.
+	// LayerDtype is the type of rows in Dir: store.F16 takes half of the space, and rounds them.
+	// Default store.F32.
 	LayerDtype store.Elem
-	// Tables says how Dir is read. Its budgets are of no account: they are parts of Bytes.
+	// Tables configures the reading of Dir. Its budgets are ignored: they are parts of Bytes.
 	Tables cachetier.Options
 	FS     vfs.FS // where Dir is written; default the disk
-	// ChunkBytes is of the float32 rows that are computed at a time, of which a chunk takes eight
-	// times as much, and 128 an edge at most. Rows are the same whatever it is. Default 32 MiB.
+	// ChunkBytes bounds the float32 rows that are computed at a time. A chunk takes eight times as
+	// much, and 128 an edge at most. Rows are the same whatever it is. Default 32 MiB.
 	ChunkBytes int64
 	Nodes      int // that are evaluated at most on sampled blocks
 	Batch      int // seeds of such a block
@@ -68,25 +68,26 @@ type Options struct {
 	// Space is called before anything of a pass is written to Dir, with what that takes at most
 	// there, and what is free, or -1 where nobody knows; nil: nobody is.
 	Space func(bytes, free int64)
-	// SpaceBeside is what others will write to the file system of Dir meanwhile.
+	// SpaceBeside is the number of bytes that others will write to the file system of Dir
+	// meanwhile.
 	SpaceBeside int64
 }
 
-// Way is how Measure goes about it.
+// Way is the way in which Measure computes.
 type Way string
 
 const (
-	// Auto is layer by layer where the hidden rows of all nodes fit Options.Bytes, and else on
-	// sampled blocks.
+	// Auto computes layer by layer where the hidden rows of all nodes fit Options.Bytes, and else
+	// on sampled blocks.
 	Auto Way = ""
-	// Full is layer by layer on any graph; hidden rows beyond Options.Bytes are on disk, in
+	// Full computes layer by layer on any graph; hidden rows beyond Options.Bytes are on disk, in
 	// Options.Dir.
 	Full Way = "full"
-	// Sampled is on sampled blocks.
+	// Sampled computes on sampled blocks.
 	Sampled Way = "sampled"
 )
 
-// Progress is how far a layer-wise pass has come: Done of the nodes of a type have their rows of a
+// Progress is the progress of a layer-wise pass: Done of the nodes of a type have their rows of a
 // layer.
 type Progress struct {
 	Layer, Layers int // from 1 on
@@ -94,9 +95,9 @@ type Progress struct {
 	Done, Nodes   int
 }
 
-// Evaluator takes the task's metric on fixed sets of nodes: exactly, layer by layer over every
-// neighbour, whose sums are what those of training come to on average, or on blocks sampled once
-// and for all: where [Way] says so, or the network knows random walks.
+// Evaluator takes the task's metric on fixed sets of nodes. It does so exactly, layer by layer over
+// every neighbour, whose sums are the expected sums of training, or on blocks sampled once and for
+// all: where [Way] chooses that, or the network knows random walks.
 //
 // Sampled blocks come by the pipeline of the training, between its runs. The layer-wise pass reads
 // neighbour lists through the map of the graph, in their order, and feature rows without changing
@@ -167,7 +168,7 @@ func New(d *data.Data, s *step.Stepper, task Task, o Options) *Evaluator {
 	return e
 }
 
-// rowBytes is what the rows take that layer l makes of every node; none where there is no such
+// rowBytes returns the bytes of the rows that layer l makes of every node, 0 where there is no such
 // layer.
 func (e *Evaluator) rowBytes(l int) (bytes int64) {
 	if l < 0 {
@@ -187,14 +188,14 @@ func (e *Evaluator) Attach(tables []*cachetier.Stack, pipe *pipeline.Pipeline) {
 	e.tables, e.pipe = tables, pipe
 }
 
-// Walks tells whether a network of random walks is evaluated, which has weights for the nodes that
-// they visit, and none for all neighbours.
+// Walks reports whether the network is one of random walks. It has weights for the nodes that walks
+// visit, and none for all neighbours.
 func (e *Evaluator) Walks() bool { return e.Draws.Kind.Walks() }
 
-// HiddenBytes is what the hidden rows of layer-wise evaluation could take.
+// HiddenBytes returns the bytes that the hidden rows of layer-wise evaluation could take.
 func (e *Evaluator) HiddenBytes() int64 { return e.hidden }
 
-// MemoryBytes is the memory that it takes beside what training has.
+// MemoryBytes returns the bytes that evaluation takes beside the memory of training.
 func (e *Evaluator) MemoryBytes() int64 {
 	if e.Sampled() {
 		return 0
@@ -233,7 +234,7 @@ func (e *Evaluator) MemoryBytes() int64 {
 	return hidden + ofEdges + min(e.ChunkBytes, widest)*evalChunks + 2*4*int64(e.most.edges*columns) + 2*min(e.most.learnt, learnt)
 }
 
-// InMemoryBytes is what MemoryBytes has of hidden rows where all of them are in memory.
+// InMemoryBytes returns the hidden rows' part of MemoryBytes where all of them are in memory.
 func (e *Evaluator) InMemoryBytes() int64 {
 	bytes := e.hidden
 	for t, read := range e.reach.Types[0] {
@@ -244,7 +245,7 @@ func (e *Evaluator) InMemoryBytes() int64 {
 	return bytes
 }
 
-// attached tells whether all tables of features that the first layer reads are attached.
+// attached reports whether all tables of features that the first layer reads are attached.
 func (e *Evaluator) attached() bool {
 	if e.tables == nil { // they are not open yet
 		return true
@@ -257,16 +258,16 @@ func (e *Evaluator) attached() bool {
 	return true
 }
 
-// Sampled tells whether it evaluates on sampled blocks.
+// Sampled reports whether Measure evaluates on sampled blocks.
 func (e *Evaluator) Sampled() bool {
 	return e.Walks() || e.Way == Sampled || e.Way == Auto && e.hidden > e.Bytes
 }
 
-// mayOverflow tells whether a pass over all nodes has hidden rows beyond Bytes.
+// mayOverflow reports whether the hidden rows of a pass over all nodes exceed Bytes.
 func (e *Evaluator) mayOverflow() bool { return e.hidden > e.Bytes }
 
-// setBytes is what a pass over hidden rows on disk has of every node: a bit a layer, and what
-// places of two layers have beside it.
+// setBytes returns the bytes that a pass over hidden rows on disk takes for its nodes: a bit a node
+// and layer, and the index of places of two layers.
 func (e *Evaluator) setBytes() (bytes int64) {
 	for t, read := range e.reach.Types[0] {
 		if read {
@@ -277,7 +278,7 @@ func (e *Evaluator) setBytes() (bytes int64) {
 	return bytes
 }
 
-// Method says how accuracy is measured: "full" or "sampled".
+// Method returns how accuracy is measured: "full" or "sampled".
 func (e *Evaluator) Method() string {
 	if e.Sampled() {
 		return "sampled"
@@ -343,15 +344,15 @@ func (e *Evaluator) sampled(ctx context.Context, nodes [][]uint32) error {
 	return nil
 }
 
-// Each calls do with what the network makes of nodes of the target type over all their neighbours:
-// a row a node of layer, the last of which has the logits and the others activations. Nodes come in
-// ascending order, a chunk at a time; chunk and y are lent for the length of the call. Memory is as
-// of a layer-wise evaluation.
+// Each calls do with the rows that layer makes of nodes of the target type over all their
+// neighbours: logits for the last layer, activations for the others. Nodes come in ascending order,
+// a chunk at a time; chunk and y are lent for the length of the call. It takes the memory of a
+// layer-wise evaluation.
 func (e *Evaluator) Each(ctx context.Context, layer int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
 	return e.EachOf(ctx, layer, e.data.Target, nodes, do)
 }
 
-// EachOf is Each of nodes of type t, of which the layer Makes rows.
+// EachOf is Each for nodes of type t. The layer Makes rows of this type.
 func (e *Evaluator) EachOf(ctx context.Context, layer, t int, nodes []uint32, do func(chunk []uint32, y kernels.Tensor) error) error {
 	seeds := make([][]uint32, len(e.data.Types))
 	seeds[t] = nodes
@@ -360,11 +361,11 @@ func (e *Evaluator) EachOf(ctx context.Context, layer, t int, nodes []uint32, do
 	})
 }
 
-// Makes tells whether a layer makes rows of nodes of type t: those that seeds, or the layer above,
+// Makes reports whether a layer makes rows of nodes of type t: rows that seeds, or the layer above,
 // read.
 func (e *Evaluator) Makes(layer, t int) bool { return e.reach.Types[layer+1][t] }
 
-// Reads tells whether the first layer reads rows that nodes of type t have for input.
+// Reads reports whether the first layer reads input rows of nodes of type t.
 func (e *Evaluator) Reads(t int) bool {
 	return e.reach.Types[0][t] && (e.tables[t] != nil || e.data.Types[t].Features != nil)
 }
@@ -496,7 +497,7 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 	return nil
 }
 
-// came says that done of count nodes of type t have their rows of layer l.
+// came reports that done of count nodes of type t have their rows of layer l.
 func (e *Evaluator) came(l, top, t, done, count int) {
 	e.look()
 	if e.Progress != nil {
@@ -504,8 +505,8 @@ func (e *Evaluator) came(l, top, t, done, count int) {
 	}
 }
 
-// held is what a pass over need has in memory at a time: the hidden rows of two layers, and where
-// they are.
+// held returns the most bytes that a pass over need has in memory at a time: the hidden rows of two
+// layers, and their places.
 func (e *Evaluator) held(need [][]nodeSet) (most int64) {
 	below, places := int64(0), int64(0)
 	for t := range e.data.Types {
@@ -523,7 +524,7 @@ func (e *Evaluator) held(need [][]nodeSet) (most int64) {
 	return most + places
 }
 
-// DiskRead is what was read of hidden rows on disk so far.
+// DiskRead returns the reads of hidden rows on disk so far.
 func (e *Evaluator) DiskRead() cachetier.Disk { return e.read }
 
 // layer computes layer l for a chunk of nodes of type t from the features, or from the rows of the
@@ -637,7 +638,7 @@ func (e *Evaluator) bring(ctx context.Context, l, from int, ids []uint32, x mode
 	return e.leaf(ctx, l, from, ids, rows, x)
 }
 
-// leaf is bring where rows are what hidden brings.
+// leaf is bring for rows that hidden has brought.
 func (e *Evaluator) leaf(ctx context.Context, l, from int, ids []uint32, rows kernels.Tensor, x model.Rows) error {
 	switch {
 	case l > 0:
@@ -661,13 +662,13 @@ const (
 	evalChunks = 8       // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
 	hubEdges   = 1 << 18 // of a node, which has more
 	hubPart    = 1 << 16 // neighbours of a hub that are added up together
-	// Hidden rows on disk take writerBytes for the buffers of a store.Writer, beside those of
+	// Hidden rows on disk take writerBytes for the buffers of a store.Writer, beside the buffers of
 	// readers.
 	writerBytes = 8 << 20
 )
 
-// bounds are those of a chunk: it goes beyond them by its last node. A node of more edges than hub
-// is a chunk of its own, and in parts of part edges.
+// bounds are the limits of a chunk, which exceeds them by its last node at most. A node of more
+// edges than hub is a chunk of its own, and is computed in parts of part edges.
 type bounds struct {
 	bytes  int
 	edges  int
@@ -732,7 +733,7 @@ func (e *Evaluator) degree(l, t int, v uint32) (n int, bytes int64) {
 	return n, bytes
 }
 
-// edgeRow is what the row of an edge of relation r takes, with its numbers in float32; 0 where
+// edgeRow returns the bytes of an edge's row of relation r and of its numbers in float32; 0 where
 // edges have none.
 func (e *Evaluator) edgeRow(r int) int64 {
 	rel := &e.data.Relations[r]
@@ -743,8 +744,8 @@ func (e *Evaluator) edgeRow(r int) int64 {
 	return int64(f.RowBytes() + 4*f.Dim())
 }
 
-// learntRow is what a learnt row of type t takes with the values that are copied out of it, 0 where
-// rows are not learnt.
+// learntRow returns the bytes of a learnt row of type t and of the values that are copied out of
+// it, 0 where rows are not learnt.
 func (e *Evaluator) learntRow(t int) int64 {
 	if d := &e.data.Types[t]; d.Features == nil {
 		return 16*int64(d.Embed) + 4*min(1, int64(d.Embed))
@@ -752,8 +753,8 @@ func (e *Evaluator) learntRow(t int) int64 {
 	return 0
 }
 
-// plan is the nodes that each layer up to top computes, by type, nil for types of which it computes
-// none: top nodes, each one below those that the next reads.
+// plan returns the nodes that each layer up to top computes, by type: layer top the given nodes,
+// each layer below those that the next one reads. Types of which the layer makes no rows have nil.
 func (e *Evaluator) plan(top int, nodes [][]uint32) ([][]nodeSet, error) {
 	need := make([][]nodeSet, top+1)
 	need[top] = make([]nodeSet, len(e.data.Types))

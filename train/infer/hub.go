@@ -8,14 +8,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// A hub is a node with more neighbours than a chunk has edges. It is a chunk of its own, and its
-// neighbours are added up a part of the list after the other, in the order of the list: what is
-// added up so far stands before the next part. Networks of attention have the scores of all
-// neighbours first, part by part, then their softmax, and then the sum by that. So the rows of a
-// part are all that is in memory of them, and the bits are those of a list that is taken at once,
-// whatever the length of a part.
+// A hub is a node with more neighbours than a chunk has edges. It is a chunk of its own. Its
+// neighbours are added up in parts of the list, in the order of the list: the sum so far stands
+// before the next part. Networks of attention first compute the scores of all neighbours, part by
+// part, then their softmax, and then the sum with these weights. So only the rows of one part are
+// in memory, and the bits equal the bits of a list that is taken at once, whatever the length of a
+// part.
 
-// hub tells whether nodes are a hub.
+// hub reports whether nodes are a hub.
 func (e *Evaluator) hub(l, t int, nodes []uint32) bool {
 	if len(nodes) != 1 || !e.step.Model.Kind.Sums() && !e.step.Model.Attends() {
 		return false
@@ -64,9 +64,9 @@ func (e *Evaluator) inParts(ctx context.Context, l, t int, v uint32, hidden hidd
 	return e.layerGiven(ctx, l, t, x, layer, given, means)
 }
 
-// meansOfRows is what layer l reads of the rows that the edges of a hub have in tables, by
-// relation: their means, a part of a list after the other. Nothing is there for relations without,
-// and for networks of attention, which have had them in their scores.
+// meansOfRows returns the means of the table rows of a hub's edges, by relation, for layer l. It
+// adds them up a part of a list after the other. The mean is empty for relations without such rows,
+// and for networks of attention, whose scores have read them.
 func (e *Evaluator) meansOfRows(ctx context.Context, layer *sample.Layer) (means []kernels.Tensor, err error) {
 	means = make([]kernels.Tensor, len(layer.Blocks))
 	for r := range layer.Blocks {
@@ -91,7 +91,7 @@ func (e *Evaluator) freeAll(all []kernels.Tensor) {
 	}
 }
 
-// rowPart is how many rows of edges of relation r are in memory together.
+// rowPart returns how many rows of edges of relation r are in memory together.
 func (e *Evaluator) rowPart(r int) int {
 	return max(1, min(e.most.part, int(e.most.learnt/max(1, e.edgeRow(r)))))
 }

@@ -27,12 +27,12 @@ type Kept struct {
 	filled int
 }
 
-// keptPiece is how much of the file is read or written at a time.
+// keptPiece is the size of one read or write of the file.
 const keptPiece = 1 << 20
 
-// Keep computes rows of a layer for nodes of type t, ascending, as EachOf does, and keeps them: in
-// memory where they take no more than so many bytes, or where Options.Dir has no place for them,
-// and else in a file beside Options.Dir. Of layer -1 they are what Inputs gives.
+// Keep computes rows of a layer for nodes of type t, ascending, as EachOf does, and keeps them in
+// memory if they take at most memory bytes, or if Options.Dir is not set, and else in a file beside
+// Options.Dir. Layer -1 means the rows of Inputs.
 func (e *Evaluator) Keep(ctx context.Context, layer, t int, nodes []uint32, memory int64) (_ *Kept, err error) {
 	set := newNodeSet(e.data.Types[t].Nodes)
 	for _, v := range nodes {

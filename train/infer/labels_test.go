@@ -28,7 +28,7 @@ func (s *seen) Measure(f *step.Feed, _ int, out kernels.Tensor, _ []uint32) erro
 func (s *seen) Value() (float64, error) { return 0, nil }
 
 // TestEvaluatedLabelsAreHidden: nodes that are evaluated layer by layer do not see their own
-// labels, and see those of others.
+// labels, and see the labels of others.
 func TestEvaluatedLabelsAreHidden(t *testing.T) {
 	ds, err := store.Open(storetest.Build(t, storetest.Communities(300, 3, 6, 8, 3)))
 	require.NoError(t, err)

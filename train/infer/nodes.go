@@ -70,7 +70,7 @@ func (s nodeSet) rank(place []uint32) {
 	}
 }
 
-// places finds the number of a node within a set, as rank writes it, with an eighth of a bit a node
+// places finds the number of a node within a set, as rank writes it, with 4 bytes for 512 nodes
 // beside the set.
 type places struct {
 	set    nodeSet

@@ -19,7 +19,7 @@ type part struct {
 	done   chan struct{} // closed when the layer is computed for it
 }
 
-// partList is what a part has of one relation beside its edges.
+// partList has the data of one relation in a part, beside its edges.
 type partList struct {
 	inverse []float32 // of the length of each destination's list
 	loop    []float32 // the weight of each destination's self loop, which ends its list; empty where there are none
@@ -33,9 +33,9 @@ type partMaker struct {
 	memory int64      // of a part's edges and sums
 	edges  []edgeList // by relation: of the part that is drawn, or added up
 	batch  *sample.Batch
-	parts  [2]part // the one at hand, and the one before
-	n      int     // of those drawn
-	room   int     // destinations, of which sums have memory
+	parts  [2]part // the current one, and the one before
+	n      int     // number of parts drawn
+	room   int     // number of destinations that sums have memory for
 
 	added chan struct{} // has an element while the edges are nobody's
 	looks chan struct{} // gets one after each chunk
@@ -67,7 +67,7 @@ func (m *partMaker) free() {
 }
 
 // start sends parts of nodes to ready, which it closes behind the last one. failed waits for the
-// end of that, and says what went wrong.
+// end of that, and returns its error.
 func (m *partMaker) start(ctx context.Context, nodes nodeSet, ready chan<- *part) (failed func() error) {
 	var making sync.WaitGroup
 	var err error
@@ -185,7 +185,7 @@ func (m *partMaker) reserve(ctx context.Context, nodes nodeSet, first uint32) er
 	return nil
 }
 
-// into tells whether relation r is one that the layer draws from, to the type at hand.
+// into reports whether the layer draws from relation r, to the type at hand.
 func (m *partMaker) into(r int) bool {
 	return m.h.e.data.Relations[r].Dst == m.h.typ && m.h.e.reach.Relations[m.h.layer][r]
 }
@@ -230,8 +230,8 @@ func (m *partMaker) add(ctx context.Context, p *part, chunk []uint32) error {
 	}
 }
 
-// add takes note of the edges of k to n destinations, the first of which is number first of the
-// part. ids are the sources.
+// add stores the edges of k to n destinations. The first of these is number first of the part. ids
+// are the sources.
 func (p *partList) add(l *edgeList, k *sample.Block, ids []uint32, first uint32, n int, loops bool) error {
 	if err := l.room(len(k.Nbr)); err != nil {
 		return err
@@ -263,8 +263,8 @@ func (p *partList) add(l *edgeList, k *sample.Block, ids []uint32, first uint32,
 	return nil
 }
 
-// addLists takes note of the whole lists of a chunk, the first of which is number first of the
-// part. Sources are below nodes.
+// addLists stores the whole lists of a chunk. The first of its nodes is number first of the part.
+// Sources are below nodes.
 func (p *partList) addLists(l *edgeList, r *data.Relation, nodes int, first uint32, chunk []uint32) error {
 	edges := 0
 	for _, v := range chunk {
@@ -287,7 +287,7 @@ func (p *partList) addLists(l *edgeList, r *data.Relation, nodes int, first uint
 	return nil
 }
 
-// edgesOf is how many edges relation r has to nodes.
+// edgesOf returns the number of edges of relation r to nodes.
 func (e *Evaluator) edgesOf(r int, nodes nodeSet) (n int64) {
 	rel := e.data.Relations[r]
 	if nodes.count() == e.data.Types[rel.Dst].Nodes {
@@ -299,18 +299,18 @@ func (e *Evaluator) edgesOf(r int, nodes nodeSet) (n int64) {
 	return n
 }
 
-// hasEdges tells whether relation r has edges to any of nodes.
+// hasEdges reports whether relation r has edges to any of nodes.
 func (e *Evaluator) hasEdges(r int, nodes []uint32) bool {
 	return slices.ContainsFunc(nodes, func(v uint32) bool { return e.data.Relations[r].Degree(v) > 0 })
 }
 
-// sumColumns is how many columns sums of relation r have at most.
+// sumColumns returns the most columns that sums of relation r have.
 func (e *Evaluator) sumColumns(l, r int) int {
 	return max(e.step.Model.Hidden, e.data.Types[e.data.Relations[r].Src].Dim()*(1-min(l, 1)))
 }
 
-// sumBytes is what a node of type t takes, beside its edges, while layer l holds its sums: these,
-// and twice, of the part at hand and of the next, its number and what partList has.
+// sumBytes returns the bytes of a node of type t, beside its edges, while layer l holds its sums.
+// It counts the sums, and for both the current part and the next one its number and partList.
 func (e *Evaluator) sumBytes(l, t int) int64 {
 	bytes := int64(2 * 4)
 	for r, rel := range e.data.Relations {
@@ -321,7 +321,7 @@ func (e *Evaluator) sumBytes(l, t int) int64 {
 	return bytes
 }
 
-// edgeBytes is what an edge takes while its part is held.
+// edgeBytes returns the bytes of an edge while its part is held.
 func (e *Evaluator) edgeBytes() int64 {
 	if e.mayWeigh() {
 		return edgeBytes + weightBytes
@@ -329,5 +329,5 @@ func (e *Evaluator) edgeBytes() int64 {
 	return edgeBytes
 }
 
-// mayWeigh tells whether edges may have weights.
+// mayWeigh reports whether edges may have weights.
 func (e *Evaluator) mayWeigh() bool { return e.Draws.Weighted || e.Draws.GCN }

@@ -8,7 +8,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// aheadBlocks is how many lists of rows are in memory at most: one in use, one that has come, and
+// aheadBlocks is the largest number of lists of rows in memory: one in use, one that has come, and
 // one under way.
 const aheadBlocks = 3
 

@@ -33,14 +33,14 @@ type held struct {
 	finished int // parts
 }
 
-// sums are those of one relation, for all destinations of the part.
+// sums are the sums of one relation, for all destinations of the part.
 type sums struct {
 	kernels.Tensor                // none before anything is added
 	memory         kernels.Buffer // of this part's and of those that follow
 }
 
-// blockOf is how many bytes of sources are read together where sums are held in so much memory, and
-// what is left of that beside those that are read ahead, and the slack of lists.
+// blockOf returns the bytes of sources that are read together, for sums in so many bytes of memory,
+// and the bytes left beside the blocks read ahead and the slack of lists.
 func blockOf(memory int64) (block, rest int64) {
 	block = min(max(memory/blocksInMemory, leastBlock), mostBlock)
 	return block, max(0, memory-(aheadBlocks+slackBlocks)*block)
@@ -54,8 +54,8 @@ const (
 	slackBlocks    = 1 // that pages of edges which are not full come to
 )
 
-// bySums calls do with what layer l makes of nodes of type t, a chunk at a time, from sums that it
-// holds in so much memory. parts is how often it has read all sources.
+// bySums calls do with the rows that layer l makes of nodes of type t, a chunk at a time, from sums
+// that it holds in memory bytes. parts is the number of times that it has read all sources.
 func (w *windows) bySums(ctx context.Context, t int, nodes nodeSet, memory int64, do func(chunk []uint32, y kernels.Tensor) error) (parts int, err error) {
 	h := &held{e: w.e, w: w, layer: w.layer, typ: t, sums: make([]sums, len(w.e.data.Relations))}
 	h.block, memory = blockOf(memory)
@@ -136,7 +136,7 @@ func (h *held) finish(ctx context.Context, p *part, do func(chunk []uint32, y ke
 	return err
 }
 
-// together is how many rows of sources of a type are read together.
+// together returns how many rows of relation r's sources are read together.
 func (h *held) together(r int) int {
 	rowBytes := 4 * int64(h.e.sumColumns(h.layer, r))
 	if s := h.w.stacks[h.e.data.Relations[r].Src]; s != nil {
@@ -161,8 +161,8 @@ func (h *held) stream(ctx context.Context, r int) error {
 	})
 }
 
-// addBlock adds sources of relation r, whose rows are those of rows, to the sums of their
-// destinations.
+// addBlock adds sources of relation r to the sums of their destinations. rows has the row of each
+// of ids.
 func (h *held) addBlock(ctx context.Context, r int, ids []uint32, rows kernels.Tensor) error {
 	e, tape, from := h.e, h.e.step.Tape, h.e.data.Relations[r].Src
 	if rows.Buf != nil && rows.Type == kernels.F16 && !e.step.Model.Encodes(h.layer) { // they are widened as they are added
@@ -214,12 +214,11 @@ func (h *held) addRows(r int, ids []uint32, rows kernels.Tensor) {
 	h.addEdges(r, rows)
 }
 
-// addTogether is how many edges are added together, or some more: their lists stay in a cache of
-// 512 KiB.
+// addTogether is about how many edges are added together: their lists stay in a cache of 512 KiB.
 const addTogether = 1 << 15
 
-// takeEdges takes edges from sources first to last, whose rows have the numbers of rank, beside
-// those in h.to, h.from and h.weight. The rows of others are in other blocks.
+// takeEdges appends edges from sources first to last to h.to, h.from and h.weight, with rank as the
+// row numbers of these sources. Other sources' rows are in other blocks.
 func (h *held) takeEdges(edges []uint64, weight []float32, rank []uint32, first, last uint32) {
 	n, mask, most := len(h.to), uint32(len(rank)-1), last-first
 	h.to, h.from = slices.Grow(h.to, len(edges)), slices.Grow(h.from, len(edges))
@@ -319,7 +318,8 @@ func (h *held) compute(ctx context.Context, lo int, chunk []uint32, own kernels.
 	return e.layerGiven(ctx, l, h.typ, x, layer, given, means)
 }
 
-// given is what the layer reads of relation r's sums for nodes lo to hi, whose own rows x has.
+// given returns the layer's Edges.Given of relation r for nodes lo to hi, from the sums. x has
+// their own rows.
 func (h *held) given(r, lo, hi int, x model.Rows) kernels.Tensor {
 	list, n := &h.part.lists[r], hi-lo
 	be := h.e.step.Tape.Backend()
@@ -345,9 +345,9 @@ func (h *held) given(r, lo, hi int, x model.Rows) kernels.Tensor {
 	return sums
 }
 
-// layerGiven is layer l for the destinations of drawn, of type t, whose own rows x has, from means
-// or sums a relation. means are those of the rows that edges have in tables, by relation; nil: they
-// are brought.
+// layerGiven computes layer l for the destinations of drawn, of type t, from means or sums a
+// relation. x has their own rows. means has the means of the table rows of edges, by relation; if
+// nil, the rows are brought.
 func (e *Evaluator) layerGiven(
 	ctx context.Context, l, t int, x model.Rows, drawn *sample.Layer, given, means []kernels.Tensor,
 ) (y kernels.Tensor, err error) {

@@ -161,8 +161,8 @@ func (e *Evaluator) typeOverDisk(
 	return nil
 }
 
-// Left tells whether the newest pass was cut short and has left rows in Options.Dir, which one of
-// the same goes on behind.
+// Left reports whether the newest pass was cut short and has left rows in Options.Dir. An equal
+// pass goes on behind them.
 func (e *Evaluator) Left() bool { return e.left }
 
 func (e *Evaluator) fs() vfs.FS {
@@ -184,8 +184,8 @@ func (e *Evaluator) elem() store.Elem {
 	return e.LayerDtype
 }
 
-// identity is what the rows of a pass for these nodes of layer top come from, as the layers on disk
-// have it.
+// identity returns the sources of the rows of a pass for these nodes of layer top, as the layers on
+// disk record them.
 func (e *Evaluator) identity(nodes []nodeSet, top int) map[string]string {
 	var inputs []string
 	for t := range e.data.Types {
@@ -293,8 +293,8 @@ func (e *Evaluator) begin(top int, identity map[string]string) (below *store.Dat
 }
 
 // room refuses a file system that has less space left than the rows of two layers take, from layer
-// first on, beside what others write there, and says what they take. One that does not tell is
-// believed to have room.
+// first on, beside what others write there. The error names the size. A file system that does not
+// report its space is taken to have room.
 func (e *Evaluator) room(need [][]nodeSet, first int) error {
 	most := e.mostBytes(need, first, e.elem())
 	usage, err := e.fs().GetDiskUsage(e.Dir)
@@ -323,8 +323,8 @@ func (e *Evaluator) room(need [][]nodeSet, first int) error {
 		kernels.FormatBytes(free), remedy)
 }
 
-// mostBytes is what the rows of two layers take more than what is there of them, from layer first
-// on.
+// mostBytes returns the bytes that the rows of two layers take at most, from layer first on, beyond
+// the rows that are there.
 func (e *Evaluator) mostBytes(need [][]nodeSet, first int, elem store.Elem) int64 {
 	var most, below, there int64
 	for l, wanted := range need[:len(need)-1] {
@@ -343,21 +343,21 @@ func (e *Evaluator) mostBytes(need [][]nodeSet, first int, elem store.Elem) int6
 	return most - there
 }
 
-// idBytes is what a layer on disk has of each row beside it: its node, and its place by that.
+// idBytes is the bytes of a row on disk beside the row itself: its node, and its place by node.
 const idBytes = 8 + 4
 
-// tableBytes is what the table of count nodes of layer l takes on disk: rows, ids, and of both a
-// checksum a page.
+// tableBytes returns the bytes of the table of count nodes of layer l on disk: rows, ids, and a
+// checksum for each of their pages.
 func (e *Evaluator) tableBytes(l, count int, elem store.Elem) int64 {
 	bytes := int64(count) * (store.RowStride(int64(e.step.Model.Width(l)*elem.Size())) + idBytes)
 	return bytes + bytes/1000 + 8*store.PageSize
 }
 
-// layerNames are those of layers, sealed or not.
+// layerNames matches the names of layers, sealed or not.
 var layerNames = regexp.MustCompile(`^layer-[0-9]+(\.partial)?$`)
 
-// removeLayers removes what passes have left of layers, whole ones and others, but for those of
-// some names.
+// removeLayers removes the layers that passes have left, whole ones and others, except the names in
+// but.
 func (e *Evaluator) removeLayers(but ...string) error {
 	fsys := e.fs()
 	names, err := fsys.List(e.Dir)
@@ -404,12 +404,12 @@ func (e *Evaluator) createLayer(l int, identity map[string]string) (*layerWriter
 	return lw, nil
 }
 
-// shardBytes is how many rows of a layer are finished at a time, and found again by a pass that
-// goes on: half a second of writing.
+// shardBytes is the size of the rows of a layer that are finished at a time. A pass that goes on
+// finds them again. It is half a second of writing.
 const shardBytes = 256 << 20
 
-// journaled is what the journal of a layer that is not whole says: whose rows they are, and which
-// are there.
+// journaled is the content of the journal of an unfinished layer: the identity of its rows, and the
+// rows that are there.
 type journaled struct {
 	Identity map[string]string `json:"identity"`
 	Parts    *store.Manifest   `json:"parts"`
@@ -417,8 +417,8 @@ type journaled struct {
 
 const journalName = "journal.json"
 
-// journal is what a pass that was cut short has left of the layer, if it was of the same; nil if
-// there is nothing of use.
+// journal returns the parts that a pass of the same identity has left of the layer when it was cut
+// short; nil if there are none.
 func (w *layerWriter) journal(work string) *store.Manifest {
 	f, err := w.e.fs().Open(filepath.Join(work, journalName))
 	if err != nil || w.e.Of == "" {
@@ -432,7 +432,7 @@ func (w *layerWriter) journal(work string) *store.Manifest {
 	return j.Parts
 }
 
-// ofUse tells whether a pass that goes on finds rows of the layer.
+// ofUse reports whether a pass that goes on finds rows of the layer.
 func (w *layerWriter) ofUse() bool { return w.noted > 0 || len(w.left.NodeTypes) > 0 }
 
 // note writes down which rows outlive a crash, when there are more than before.

@@ -11,13 +11,13 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Hold is what a layer holds in memory while the rows below it are read.
+// Hold chooses what a layer holds in memory while the rows below it are read.
 type Hold string
 
 const (
-	HoldAuto Hold = ""     // what reads for less time
-	HoldRows Hold = "rows" // those that a window of destinations reads
-	HoldSums Hold = "sums" // those of a part of the destinations
+	HoldAuto Hold = ""     // the way that reads for less time
+	HoldRows Hold = "rows" // the rows that a window of destinations reads
+	HoldSums Hold = "sums" // the sums of a part of the destinations
 )
 
 // Holds are the ways that can be asked for.
@@ -26,16 +26,16 @@ var Holds = []string{"auto", string(HoldRows), string(HoldSums)}
 // inMemory is the way of a layer that finds all rows below in memory.
 const inMemory = "memory"
 
-// Planned is what computing a layer for nodes of a type should read. Its JSON keys are stable.
+// Planned is the expected cost of computing a layer for nodes of a type. Its JSON keys are stable.
 type Planned struct {
 	Layer int    `json:"layer"` // the first is 1
 	Type  string `json:"type"`
 	Nodes int    `json:"nodes"`
-	// Way is "rows" or "sums", after what is held, or "memory" where the rows below are there.
+	// Way is "rows" or "sums", after what is held, or "memory" where the rows below are in memory.
 	Way   string `json:"way"`
 	Parts int    `json:"parts"` // windows of rows, or parts of sums
-	// BytesRead is of rows, from disk; BytesWritten are those of the layer. Seconds is what reading
-	// takes by the disk's costs.
+	// BytesRead counts rows read from disk, BytesWritten the rows of the layer. Seconds is the time
+	// of reading by the disk's costs.
 	BytesRead    int64             `json:"bytes_read"`
 	BytesWritten int64             `json:"bytes_written"`
 	Seconds      float64           `json:"seconds"`
@@ -50,8 +50,8 @@ type PlannedRelation struct {
 	Seconds   float64 `json:"seconds"`
 }
 
-// Report is what computing a layer for nodes of a type took, beside what was planned. Its JSON keys
-// are stable.
+// Report is the measured cost of computing a layer for nodes of a type, beside the planned one. Its
+// JSON keys are stable.
 type Report struct {
 	Layer        int     `json:"layer"`
 	Type         string  `json:"type"`
@@ -62,8 +62,8 @@ type Report struct {
 	BytesWritten int64   `json:"bytes_written"`
 	Seconds      float64 `json:"seconds"`
 	ReadSeconds  float64 `json:"read_seconds"` // of these, with reads under way; computing goes on beside
-	// ProcessorSeconds are those of all processors that the process had meanwhile, 0 where the
-	// system does not say.
+	// ProcessorSeconds is the time that the process had meanwhile on all processors, 0 where the
+	// system does not report it.
 	ProcessorSeconds float64 `json:"processor_seconds"`
 
 	PlannedParts       int     `json:"planned_parts"`
@@ -71,7 +71,7 @@ type Report struct {
 	PlannedReadSeconds float64 `json:"planned_read_seconds"`
 }
 
-// clock is when a layer began, by the wall and by the processors.
+// clock is the time at which a layer began, by the wall and by the processors.
 type clock struct {
 	wall       time.Time
 	processors float64
@@ -79,7 +79,7 @@ type clock struct {
 
 func startClock() clock { return clock{time.Now(), kernels.ProcessorSeconds()} }
 
-// report tells what computing a layer took.
+// report reports the cost of computing a layer.
 func (e *Evaluator) report(p Planned, parts int, read cachetier.Disk, began clock) {
 	if e.Reported == nil {
 		return
@@ -99,7 +99,7 @@ func (e *Evaluator) CheckHold() error {
 	return nil
 }
 
-// Plan is how a pass would compute a layer, and all below it, for nodes of type t, and what that
+// Plan returns how a pass would compute a layer, and all below it, for nodes of type t, and what it
 // would read.
 func (e *Evaluator) Plan(layer, t int, nodes []uint32) (plan []Planned, err error) {
 	seeds := make([][]uint32, len(e.data.Types))
@@ -143,7 +143,8 @@ func (e *Evaluator) pass(need [][]nodeSet) *pass {
 	return &pass{need: need, memory: max(0, e.Bytes-e.held(need[:min(2, len(need))]))}
 }
 
-// rowsBelow is how many rows the layer below l has of nodes of a type, and what each takes on disk.
+// rowsBelow returns the number of rows of a type's nodes below layer l, and the bytes of each on
+// disk.
 func (p *pass) rowsBelow(e *Evaluator, l, t int) (rows int, bytes float64) {
 	d := &e.data.Types[t]
 	switch {
@@ -155,7 +156,7 @@ func (p *pass) rowsBelow(e *Evaluator, l, t int) (rows int, bytes float64) {
 	return 0, 0
 }
 
-// decide says how layer l is computed for a set of nodes of type t.
+// decide chooses how layer l is computed for a set of nodes of type t.
 func (e *Evaluator) decide(p *pass, l, t int, set nodeSet) (Planned, Hold) {
 	plan := Planned{Layer: l + 1, Type: e.data.Types[t].Name, Nodes: set.count(), Way: inMemory, Parts: 1}
 	if p.toDisk && l < p.top() {
@@ -190,8 +191,8 @@ func (p *Planned) add(relation string, edges int64, seconds, bytes float64) {
 	}
 }
 
-// judge says what layer l for a set of nodes of type t reads where it holds rows, and where it
-// holds sums. Processors are left out, which take about as long either way: of 10 M nodes and 143 M
+// judge estimates the reads of layer l for a set of nodes of type t by holding rows, and by holding
+// sums. It leaves out processor time, which is about the same either way: of 10 M nodes and 143 M
 // edges, 128 columns in float16, 23 to 24 seconds a layer by rows and 18 to 23 by sums
 // (2026-11-25).
 func (e *Evaluator) judge(p *pass, l, t int, set nodeSet) (byRows, bySums Planned) {
@@ -252,7 +253,7 @@ func (e *Evaluator) judge(p *pass, l, t int, set nodeSet) (byRows, bySums Planne
 	return byRows, bySums
 }
 
-// readsOwn tells whether sources of layer l for type t are of that type, so that rows that are held
+// readsOwn reports whether layer l reads sources of type t for nodes of type t, so that held rows
 // serve destinations, too.
 func (e *Evaluator) readsOwn(l, t int) bool {
 	for r, rel := range e.data.Relations {
@@ -263,11 +264,11 @@ func (e *Evaluator) readsOwn(l, t int) bool {
 	return false
 }
 
-// distinct is how many of rows n edges have for sources, as if they were anywhere.
+// distinct returns the expected number of different sources of n edges, drawn at random from rows.
 func distinct(n, rows float64) float64 { return rows * -math.Expm1(-n/rows) }
 
-// spread is how many sources the edges of some nodes in a row have, of those that they would have
-// were these anywhere: less than 1 where neighbours have neighbours in common.
+// spread returns the ratio of the sources that the edges of some nodes in a row have to the number
+// expected at random: less than 1 where neighbours have neighbours in common.
 func (e *Evaluator) spread(r int, set nodeSet) float64 {
 	rel := e.data.Relations[r]
 	seen := map[uint32]struct{}{}

@@ -13,7 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// windows brings the rows of the layer below, which are on disk, for chunks of a layer: those of
+// windows brings the rows of the layer below, which are on disk, for chunks of a layer: the rows of
 // many chunks in one pass. Below the first layer are the features.
 type windows struct {
 	e      *Evaluator
@@ -24,7 +24,7 @@ type windows struct {
 
 	chunks []*chunk // drawn, in their order; those beyond drawn are for reuse
 	drawn  int
-	bytes  int64 // of those drawn
+	bytes  int64 // of the drawn chunks
 	loaded int   // windows
 }
 
@@ -72,8 +72,8 @@ func (e *Evaluator) openWindows(ctx context.Context, l, t int, below *store.Data
 	return w, nil
 }
 
-// tablesBelow are the tables, by type, that layer l reads for nodes of type t: those of below, or
-// below the first layer the features that no attached table has in memory as a whole.
+// tablesBelow returns the tables, by type, that layer l reads for nodes of type t: the tables of
+// below, or for the first layer the features that no attached table has in memory as a whole.
 func (e *Evaluator) tablesBelow(l, t int, below *store.Dataset) []*store.Features {
 	tables := make([]*store.Features, len(e.data.Types))
 	for from := range tables {
@@ -92,8 +92,8 @@ func (e *Evaluator) tablesBelow(l, t int, below *store.Dataset) []*store.Feature
 	return tables
 }
 
-// reads tells whether layer l reads rows of nodes of a type for nodes of type t: of these
-// themselves, and of sources.
+// reads reports whether layer l reads rows of type from for nodes of type t: rows of these nodes
+// themselves, or of sources.
 func (e *Evaluator) reads(l, t, from int) bool {
 	if t == from {
 		return true
@@ -106,7 +106,7 @@ func (e *Evaluator) reads(l, t, from int) bool {
 	return false
 }
 
-// holdsAll tells whether the table of type t that is attached has all rows in memory.
+// holdsAll reports whether the attached table of type t has all rows in memory.
 func (e *Evaluator) holdsAll(t int) bool {
 	s := e.tables[t]
 	if s == nil {
@@ -138,7 +138,7 @@ func (w *windows) row(from int, v uint32) uint32 {
 	return w.places[from].of(v)
 }
 
-// read is what the stacks have read so far.
+// read returns the reads of the stacks so far.
 func (w *windows) read() (sum cachetier.Disk) {
 	for _, s := range w.stacks {
 		if s != nil {
@@ -161,11 +161,11 @@ func (w *windows) close() {
 	}
 }
 
-// heapBytes is what chunks that were drawn ahead may leave to the collector's time: the memory of
-// more is wanted at once for what comes next, which is outside of the Go heap.
+// heapBytes bounds the memory of drawn chunks that is left to the garbage collector's own time.
+// More than that is freed at once: the next work needs it outside of the Go heap.
 const heapBytes = 16 << 20
 
-// each calls do with what the layer makes of nodes of type t, a chunk at a time.
+// each calls do with the rows that the layer makes of nodes of type t, a chunk at a time.
 func (w *windows) each(ctx context.Context, t int, nodes nodeSet, do func(nodes []uint32, y kernels.Tensor) error) error {
 	err := w.e.chunks(nodes, t, w.layer, func(nodes []uint32) error {
 		if w.e.hub(w.layer, t, nodes) {
@@ -345,7 +345,7 @@ func (w *windows) load(ctx context.Context, chunks int, ready chan<- []*cachetie
 	return nil
 }
 
-// steps is how many chunks a window has.
+// steps returns the number of chunks in a window.
 func (w *windows) steps(window []*cachetier.Window) int {
 	for _, part := range window {
 		if part != nil {

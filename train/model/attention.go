@@ -7,36 +7,36 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// attends is a layer that weighs the rows of its sources by a softmax of scores. A destination of
-// more sources than there is memory for has their scores first, a part at a time, then the softmax
-// of all of them, and then their sum, a part at a time.
+// attends is a layer that weighs the rows of its sources by a softmax of scores. For a destination
+// with more sources than memory holds, it computes the scores first, a part at a time, then the
+// softmax of all of them, and then their sum, a part at a time.
 type attends interface {
-	// score has a row a source, x, of relation r: what the softmax reads of it. own is the row of
-	// the destination, list its list of them.
+	// score returns the scores that the softmax reads of sources x of relation r, a row each. own
+	// is the row of the destination, list its list of sources.
 	score(t *tape.Tape, r int, own, x *tape.Var, list kernels.Adjacency) *tape.Var
-	// alpha is the softmax of the scores of relations, whose edges these are, each a list of one
-	// destination and of its scores in order.
+	// alpha returns the softmax of the scores of relations. edges has, for each relation, the list
+	// of one destination over its scores in order.
 	alpha(t *tape.Tape, own *tape.Var, relations []int, scores []*tape.Var, edges []Edges) []*tape.Var
-	// weighed is the rows that alpha weighs, of sources x of relation r.
+	// weighed returns the rows of sources x of relation r that alpha weighs.
 	weighed(t *tape.Tape, r int, x *tape.Var) *tape.Var
 }
 
-// Attends tells whether layers weigh the rows of their sources by a softmax: [Model.Scores],
-// [Model.Alpha] and [Model.Weighed] are of such.
+// Attends reports whether layers weigh the rows of their sources by a softmax. [Model.Scores],
+// [Model.Alpha] and [Model.Weighed] are for such networks.
 func (m *Model) Attends() bool {
 	_, ok := m.layers[0].(attends)
 	return ok
 }
 
-// Scores is what layer l's softmax reads of some sources of relation r, a row each, for a
-// destination with the row own. Both are as Sources gives them; list has all of x for its one
+// Scores returns the scores of sources x of relation r for layer l's softmax, a row each, at the
+// destination whose row is own. x and own come from Sources. list has all of x for its one
 // destination.
 func (m *Model) Scores(t *tape.Tape, l, r int, own, x kernels.Tensor, list kernels.Adjacency) kernels.Tensor {
 	return m.layers[l].(attends).score(t, r, t.Leaf(own), t.Leaf(x), list).Value
 }
 
-// Alpha is the weights of all sources of a destination, by relation: the softmax of their scores.
-// Edges are lists of one destination over its scores, in their order.
+// Alpha returns the weights of all sources of a destination, by relation: the softmax of their
+// scores. Each of edges is the list of one destination over its scores, in their order.
 func (m *Model) Alpha(t *tape.Tape, l int, own kernels.Tensor, relations []int, scores []kernels.Tensor, edges []Edges) (alpha []kernels.Tensor) {
 	leaves := make([]*tape.Var, len(scores))
 	for i, s := range scores {
@@ -48,14 +48,14 @@ func (m *Model) Alpha(t *tape.Tape, l int, own kernels.Tensor, relations []int, 
 	return alpha
 }
 
-// Weighed is the rows of sources x of relation r that layer l's weights are for; their sum goes to
-// Edges.Given.
+// Weighed returns the rows of sources x of relation r that layer l's weights multiply. Their
+// weighted sum goes to Edges.Given.
 func (m *Model) Weighed(t *tape.Tape, l, r int, x kernels.Tensor) kernels.Tensor {
 	return m.layers[l].(attends).weighed(t, r, t.Leaf(x)).Value
 }
 
-// ValueScores is what values of edges of relation r, a row each, add to their scores, for
-// Edges.GivenValues. It is of rgat alone.
+// ValueScores returns the terms that values of edges of relation r, a row each, add to the edges'
+// scores, for Edges.GivenValues. Only rgat has it.
 func (m *Model) ValueScores(t *tape.Tape, l, r int, values kernels.Tensor) kernels.Tensor {
 	layer := m.layers[l].(*rgatLayer)
 	return layer.scoreValues(t, layer.attention[r], t.Leaf(values)).Value
@@ -109,7 +109,7 @@ func (l *hgtLayer) weighed(t *tape.Tape, r int, x *tape.Var) *tape.Var {
 	return l.part(t, 2, l.relations[r].Src, x)
 }
 
-// scoreOf is the scores of edges of relation r, for queries q and keys k.
+// scoreOf returns the scores of edges of relation r, for queries q and keys k.
 func (l *hgtLayer) scoreOf(t *tape.Tape, r int, q, k, keys *tape.Var, list kernels.Adjacency) *tape.Var {
 	asked := t.Affine(nil, tape.Term{X: q, W: l.of(t, keys, r)})
 	score := t.EdgeDot(asked, k, l.heads, list, float32(1/math.Sqrt(float64(l.out/l.heads))))

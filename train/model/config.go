@@ -17,16 +17,16 @@ type Config struct {
 	// InputDropout is the rate for feature rows.
 	InputDropout float64 `json:"input_dropout"`
 	Norm         string  `json:"norm"` // between layers: "layer", "none"
-	// Heads is the number of heads of the hidden layers of GAT, RGAT and HGT, which divides Hidden;
-	// other networks have none. AttnDropout is the rate for their attention, and for that of the
-	// last layer.
+	// Heads is the number of heads of the hidden layers of GAT, RGAT and HGT, which divides Hidden.
+	// Other networks have none. AttnDropout is the dropout rate of attention in these layers and in
+	// the last layer.
 	Heads       int     `json:"heads"`
 	AttnDropout float64 `json:"attn_dropout"`
-	// Bases is the number of matrices that those of RGCN's relations are sums of. Default 0: each
-	// has one of its own.
+	// Bases is the number of basis matrices of RGCN: each relation's matrix is a weighted sum of
+	// them. Default 0: each relation has a matrix of its own.
 	Bases int `json:"bases"`
 	// LabelInput is the number of columns in which the labels of training nodes are input: see
-	// Labels. Default 0: they are none.
+	// Labels. Default 0: labels are no input.
 	LabelInput int `json:"label_input"`
 	// Decoder scores links between the rows that the last layer makes, or with Shape.EdgeOut
 	// classes of edges. Default: none, and these rows are logits.

@@ -23,7 +23,7 @@ const (
 	Linear Decoder = "linear"
 )
 
-// Decoders lists those of links, and EdgeDecoders those of classes of edges.
+// Decoders lists the decoders of links, and EdgeDecoders the decoders of edge classes.
 var (
 	Decoders     = []Decoder{Dot, DistMult, ComplEx, PairMLP}
 	EdgeDecoders = []Decoder{PairMLP, Linear}
@@ -37,14 +37,14 @@ type decoder struct {
 	edge                           edgeDecoder
 }
 
-// PerRelation tells whether the decoder has parameters for each of several relations.
+// PerRelation reports whether the decoder has parameters for each of several relations.
 func (k Decoder) PerRelation() bool { return k == DistMult || k == ComplEx }
 
 // decoderDeviation is the standard deviation of a relation's parameters at the start, about 0.
 // So all scores begin near 0, and no two relations are equal.
 const decoderDeviation = 0.1
 
-// decoder declares the parameters of links between rows of so many columns. DistMult of one
+// decoder declares the decoder's parameters for links between rows of cols columns. DistMult of one
 // relation begins as Dot.
 func (d *declared) decoder(kind Decoder, relations, cols int) (p decoder) {
 	relations = max(1, relations)
@@ -66,15 +66,15 @@ func (d *declared) decoder(kind Decoder, relations, cols int) (p decoder) {
 // which are rows of a table of P.
 type Pairs struct {
 	Nodes kernels.Tensor // U32, Q×1: rows of the nodes
-	// Relations is which relation the pairs of each node are of: U32, Q×1, or no rows where there
-	// is one.
+	// Relations has the relation of the pairs of each node: U32, Q×1. It has no rows where there is
+	// one relation.
 	Relations kernels.Tensor
-	// Reversed says that links go from the partners to the nodes.
+	// Reversed means that links go from the partners to the nodes.
 	Reversed bool
 	// Lists has for each of the nodes its partners, and the reverse. The lists lie one behind the
 	// other, without gaps.
 	Lists kernels.Adjacency
-	// Owner is which of the nodes each pair is of: U32, a row for each position of Lists.Nbr.
+	// Owner has the node of each pair: U32, a row for each position of Lists.Nbr.
 	Owner kernels.Tensor
 	// Count is 0, 1, 2 and so on, U32: one more than there are pairs, and than there are nodes.
 	Count kernels.Tensor
@@ -88,8 +88,8 @@ func (p Pairs) each(n int) kernels.Adjacency {
 	}
 }
 
-// Bilinear is rows whose products with those of partners are scores, but for their last bits: see
-// Query. It is nil where scores are no such products.
+// Bilinear returns rows whose products with partners' rows are the scores, up to their last bits:
+// see Query. It returns nil for PairMLP, whose scores are no such products.
 func (m *Model) Bilinear(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	if m.Decoder == PairMLP {
 		return nil
@@ -97,8 +97,8 @@ func (m *Model) Bilinear(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	return m.Query(t, x, p)
 }
 
-// Score is a score for each pair, in the order of its lists: of nodes, which are rows of x, and
-// partners, rows of y. Both need gradients where the tape records, and both have Out columns.
+// Score returns a score for each pair, in the order of its lists: of nodes, which are rows of x,
+// and partners, rows of y. Both need gradients where the tape records, and both have Out columns.
 func (m *Model) Score(t *tape.Tape, x, y *tape.Var, p Pairs) *tape.Var {
 	if m.Decoder == PairMLP {
 		q := t.GatherRows(x, p.Nodes)
@@ -111,8 +111,8 @@ func (m *Model) Score(t *tape.Tape, x, y *tape.Var, p Pairs) *tape.Var {
 	return t.EdgeDot(m.Query(t, x, p), y, 1, p.Lists, 1)
 }
 
-// Query is a row for each node, whose product with that of a partner is their score. PairMLP has
-// none.
+// Query returns a row for each node. Its product with a partner's row is the score of the pair.
+// PairMLP has no such rows.
 func (m *Model) Query(t *tape.Tape, x *tape.Var, p Pairs) *tape.Var {
 	q := t.GatherRows(x, p.Nodes)
 	if !m.Decoder.PerRelation() {

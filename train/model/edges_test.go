@@ -31,7 +31,7 @@ func (e edgesOf) ReadValues(context.Context, int, []uint32, func(i, from int, pa
 	panic("values are read that are at hand")
 }
 
-// edgeValues are those of all relations of academy.
+// edgeValues returns the values of all relations of academy.
 func edgeValues(columns []int) []sample.Values {
 	values := make([]sample.Values, len(academy.relations))
 	for r, n := range columns {

@@ -16,7 +16,7 @@ type formulas struct {
 	held   *held // what is read of history; nil: nothing
 }
 
-// logits are those of the seeds.
+// logits returns the logits of the seeds.
 func (f formulas) logits() [][]float64 {
 	x := make([][][]float64, len(f.Types)) // by type and node
 	for t, ids := range f.batch.Inputs() {
@@ -53,7 +53,7 @@ func (f formulas) logits() [][]float64 {
 	return x[0]
 }
 
-// row is that of node v of type t, which layer l makes.
+// row returns the row of node v of type t that layer l makes.
 func (f formulas) row(l, t, v int, x [][][]float64) []float64 {
 	y := f.before(l, t, v, x)
 	if l == 0 && f.LabelInput > 0 {
@@ -173,7 +173,7 @@ func average(rows [][]float64, weights []float64, k *sample.Block) []float64 {
 	return sum
 }
 
-// matrix is that of one relation of RGCN, of so many elements: a row for each input.
+// matrix returns the matrix of one relation of RGCN, of size elements: a row for each input.
 func (f formulas) matrix(l, number, size int) []float64 {
 	w := f.params[fmt.Sprintf("convs.%d.weight", l)]
 	if f.Bases == 0 {

@@ -129,13 +129,13 @@ func diagonal(heads, relations, width int) []uint32 {
 	return at
 }
 
-// onDiagonal is the matrices of relations, each with those of its heads on the diagonal, one below
-// the other.
+// onDiagonal returns the matrices of relations, one below the other. Each has the matrices of its
+// heads on its diagonal.
 func (l *hgtLayer) onDiagonal(t *tape.Tape, matrices *tape.Var) *tape.Var {
 	if l.heads == 1 || matrices == nil {
 		return matrices
 	}
-	rows := matrices.Value.Rows // those of all heads and relations
+	rows := matrices.Value.Rows // of all heads and relations
 	return t.Reshape(t.ScatterRows(matrices, l.diagonal.Tensor, rows*l.heads), rows, l.out)
 }
 
@@ -163,7 +163,7 @@ func (l *hgtLayer) forward(s step, x Rows, g Graph) Rows {
 	})
 }
 
-// hgtPass is one forward pass of the layer. Its matrices are those on diagonals.
+// hgtPass is one forward pass of the layer. Its matrices come from onDiagonal.
 type hgtPass struct {
 	*hgtLayer
 	step
@@ -172,7 +172,7 @@ type hgtPass struct {
 	x, k, v      Rows // k and v as soon as a relation has asked for them
 }
 
-// attend is o of the destinations of type to, whose own rows are given.
+// attend returns o of the destinations of type to, whose own rows are given.
 func (p *hgtPass) attend(own *tape.Var, to int, relations []int) *tape.Var {
 	t := p.t
 	sums := make([]*tape.Var, len(relations))
@@ -202,7 +202,7 @@ func (p *hgtPass) attend(own *tape.Var, to int, relations []int) *tape.Var {
 	return p.mixed(sums, relations)
 }
 
-// mixed is o from the sums of values, by relation.
+// mixed returns o from the sums of values, by relation.
 func (p *hgtPass) mixed(sums []*tape.Var, relations []int) *tape.Var {
 	terms := make([]tape.Term, len(relations))
 	for i, r := range relations {
@@ -211,13 +211,13 @@ func (p *hgtPass) mixed(sums []*tape.Var, relations []int) *tape.Var {
 	return p.t.Affine(nil, terms...)
 }
 
-// part is the keys (0), queries (1) or values (2) of rows of one type.
+// part returns the keys (0), queries (1) or values (2) of rows of one type.
 func (l *hgtLayer) part(t *tape.Tape, i, kind int, rows *tape.Var) *tape.Var {
 	bias := t.Window(t.Reshape(l.kqvBias[kind], 3, l.out), i, i+1)
 	return t.Affine(bias, tape.Term{X: rows, W: t.Window(l.kqv[kind], i*l.out, (i+1)*l.out)})
 }
 
-// of is the matrix of relation r.
+// of returns the matrix of relation r.
 func (l *hgtLayer) of(t *tape.Tape, matrices *tape.Var, r int) *tape.Var {
 	return t.Window(matrices, l.number[r]*l.out, (l.number[r]+1)*l.out)
 }

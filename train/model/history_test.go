@@ -38,11 +38,11 @@ func (f finding) Expand(_ context.Context, hop int, found [][][]uint32) (next []
 	return next, origins, nil
 }
 
-// slotCount is how many slots tables have, more than a batch has nodes. Their rows are slotSpare
-// columns wider than a layer's.
+// slotCount is the number of slots of a table, more than a batch has nodes. Their rows are
+// slotSpare columns wider than a layer's.
 const slotCount, slotSpare = 257, 3
 
-// slotRows are those of slots for rows of type t that layer l computes.
+// slotRows returns the rows of slots for rows of type t that layer l computes.
 func slotRows(l, t, hidden int, slots ...uint32) []float32 {
 	return features(100+10*l+t, slots, hidden+slotSpare)
 }
@@ -89,7 +89,7 @@ func uploadOrigins(be kernels.Backend, layers []sample.Layer, graphs []Graph) {
 	}
 }
 
-// held is what the formulas read of history: rows of the tables, which are constants. by is added
+// held is the history that the formulas read: rows of the tables, which are constants. by is added
 // to one element of the rows put together.
 type held struct {
 	hidden             int

@@ -51,8 +51,8 @@ func TestKeepingChangesNothing(t *testing.T) {
 	}
 }
 
-// TestKeptRows: hidden rows are those of Layer on the rows that the layer read, and their gradients
-// those of finite differences, in float64.
+// TestKeptRows: hidden rows equal Layer on the rows that the layer read, and their gradients equal
+// finite differences, in float64.
 func TestKeptRows(t *testing.T) {
 	const key = 77
 	be := kernels.NewReference()

@@ -5,18 +5,18 @@ import (
 )
 
 // Labels are the labels of training nodes that the first layer of a network with Config.LabelInput
-// reads: lists as Edges are, but of classes instead of sources, and all with weights. Whoever makes
-// them leaves out those of the seeds.
+// reads: lists as Edges are, but of classes instead of sources, and all with weights. The caller
+// leaves out the labels of the seeds.
 //
 // They add a term to y, what the first layer makes before norm and activation:
 //
 //	y_v += Z_0·L_v + Σ_r Z_r·mean_r(L_u, u → v)
 //
-// L_u is the sum of the rows of a learnt table (classes × LabelInput) that belong to the classes
-// that u shows, one or several, and 0 where it shows none. The sum is over the relations from the
-// labelled type, means count their sources as those of features do, and Z_0 is for nodes of that
-// type. GCN's sum has a node itself among its sources, so that there is no Z_0; nor is there one
-// where the first layer is the last, since the nodes that it makes show nothing.
+// L_u is the sum of the rows of a learnt table (classes × LabelInput) for the classes that u shows,
+// one or several, and 0 where it shows none. The sum runs over the relations from the labelled
+// type. Its means count sources as the means of features do. Z_0 is for nodes of the labelled type.
+// GCN's sum has a node itself among its sources, so it has no Z_0. Neither has a network whose
+// first layer is the last, since the nodes that it makes show nothing.
 //
 // Parameters are labels.weight, the table, and Z: labels.own.weight and
 // labels.<SRC___REL___DST>.weight.
@@ -25,7 +25,7 @@ type Labels struct {
 	Of  []Edges // by relation: the classes of each destination's sources
 }
 
-// labelInput is what a network has of Labels.
+// labelInput has the parameters that a network needs to read Labels.
 type labelInput struct {
 	target    int
 	relations []Relation
@@ -60,7 +60,7 @@ func (d *declared) labelInput(n network, c Config, s *Shape) *labelInput {
 	return l
 }
 
-// terms are what labels add to the rows of g's destinations of type t; nil is nothing.
+// terms returns the terms that labels add to the rows of g's destinations of type t, or nil.
 func (l *labelInput) terms(tp *tape.Tape, t int, g Graph) (terms []tape.Term) {
 	if l == nil || g.Labels == nil {
 		return nil
@@ -82,8 +82,8 @@ func (l *labelInput) terms(tp *tape.Tape, t int, g Graph) (terms []tape.Term) {
 	return terms
 }
 
-// SeesLabels tells whether labels that are input can come to the seeds of a network of this shape:
-// by a relation from their type.
+// SeesLabels reports whether input labels can reach the seeds of a network of this shape: whether a
+// layer draws from a relation out of the labelled type.
 func (s Shape) SeesLabels() bool {
 	for _, drawn := range s.Reach.Relations {
 		for r, ends := range s.Relations {

@@ -12,12 +12,13 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// classesShown are those that a node shows in these tests where it is no seed: none, one or two.
+// classesShown returns the classes that a node shows in these tests where it is no seed: none, one
+// or two.
 func classesShown(v uint32) []uint32 {
 	return [][]uint32{{2}, nil, {0, 1}, {1}, {0}}[v%5]
 }
 
-// show gives g, the first layer of a batch, the labels of what it reads but for those of seeds.
+// show gives g, the first layer of a batch, the labels of the nodes that it reads, except of seeds.
 func show(be kernels.Backend, s Shape, layer *sample.Layer, g *Graph, seeds []uint32) {
 	var relations []sample.Relation
 	for _, r := range s.named().Relations {
@@ -34,7 +35,7 @@ func show(be kernels.Backend, s Shape, layer *sample.Layer, g *Graph, seeds []ui
 	g.Labels = &Labels{Own: all[0], Of: all[1:]}
 }
 
-// labelled is what labels add to node v of type t, as the formula has it.
+// labelled returns the term that labels add to node v of type t, by the formula.
 func (f formulas) labelled(t, v int) []float64 {
 	var sum []float64
 	add := func(name string, row []float64) {
@@ -85,8 +86,8 @@ func (f formulas) labelled(t, v int) []float64 {
 	return sum
 }
 
-// TestLabelsAreFurtherColumns: in GraphSAGE and GCN, labels are what further columns of the
-// features would be.
+// TestLabelsAreFurtherColumns: in GraphSAGE and GCN, labels act like further columns of the
+// features.
 func TestLabelsAreFurtherColumns(t *testing.T) {
 	const in, extra, out = 4, 3, 3
 	for _, c := range []Config{
@@ -200,8 +201,8 @@ func TestLabelGradients(t *testing.T) {
 	}
 }
 
-// TestLabelParams: those of a network begin as they do without labels, which have the ones behind
-// them.
+// TestLabelParams: a network's parameters begin as they do without labels. The parameters of labels
+// come behind them.
 func TestLabelParams(t *testing.T) {
 	for _, c := range typedCases {
 		if c.LabelInput == 0 {

@@ -11,17 +11,17 @@ import (
 
 // layer is one layer of a network, with its parameters.
 type layer interface {
-	// forward computes the rows of g's destinations from those of its sources: the activation
+	// forward computes the rows of g's destinations from the rows of its sources: the activation
 	// before dropout, or the logits in the last layer.
 	forward(s step, x Rows, g Graph) Rows
 }
 
-// encodes is a layer whose sums are not of the rows that it is given, but of what it makes of each.
+// encodes is a layer that sums a function of its sources' rows instead of the rows themselves.
 type encodes interface {
 	encode(t *tape.Tape, n int, x *tape.Var) *tape.Var
 }
 
-// place is where in the network a layer is.
+// place is the place of a layer in its network.
 type place struct {
 	shape *Shape
 	layer int   // 0 reads features
@@ -30,14 +30,14 @@ type place struct {
 	last  bool  // it computes the logits
 }
 
-// reads, makes and draws tell whether the layer reads rows of type t, makes rows of it, and draws
-// from relation r. Networks of one type do all of it.
+// reads, makes and draws report whether the layer reads rows of type t, makes rows of it, and draws
+// from relation r. In networks of one type all three are true.
 func (p place) reads(t int) bool { return p.untyped() || p.shape.Reach.Types[p.layer][t] }
 func (p place) makes(t int) bool { return p.untyped() || p.shape.Reach.Types[p.layer+1][t] }
 func (p place) draws(r int) bool { return p.untyped() || p.shape.Reach.Relations[p.layer][r] }
 func (p place) untyped() bool    { return len(p.shape.Reach.Types) == 0 }
 
-// step is what the layers of one Forward share.
+// step is the state of a pass that its layers get.
 type step struct {
 	t      *tape.Tape
 	key    uint64      // seeds dropout; 0: nothing is dropped
@@ -48,8 +48,8 @@ type step struct {
 type Graph struct {
 	Nodes []Frontier // by type
 	Edges []Edges    // by relation
-	// Labels are those that the layer's sources show: of the first layer, for Config.LabelInput.
-	// nil: none.
+	// Labels are the labels that sources show. Only the first layer has them, for
+	// Config.LabelInput. nil: none.
 	Labels *Labels
 }
 
@@ -57,24 +57,24 @@ type Graph struct {
 type Frontier struct {
 	Dst int            // the first Dst sources are the destinations
 	IDs kernels.Tensor // U32, one a source: dropout hashes them
-	// At says where the row of each source comes from, where some come from Pass.Slots: it is the
-	// row of that number of those that the layer below computed, or with kernels.InSlot added of
-	// the table. Back says which source each of the computed rows is. Both are U32, or have no
-	// rows, and then the n-th source's row is row n of the layer below.
+	// At has the place of each source's row, where some rows come from Pass.Slots: the number of a
+	// row that the layer below computed or, with kernels.InSlot added, of a row of the table. Back
+	// has the source of each computed row. Both are U32. Without rows, source n has row n of the
+	// layer below.
 	At, Back kernels.Tensor
 }
 
-// Edges are those of one relation. Weight is F32, one a position of Nbr, or has no rows:
+// Edges are the edges of one relation. Weight is F32, one a position of Nbr, or has no rows:
 // sample.Block.Weight.
 type Edges struct {
 	kernels.Adjacency
 	Weight kernels.Tensor
-	// Given is what the layer would make of its sources' rows, F32, a row a destination, or no
-	// rows: their mean, with GCN their sum, or with attention that of Weighed by Alpha, by a caller
-	// who has added it up in parts: see Kind.Sums and Attends.
+	// Given replaces the layer's sum over its sources' rows: F32, a row a destination, or no rows.
+	// It is the mean of the rows, with GCN their sum, with attention the sum of Weighed by Alpha.
+	// The caller has added it up in parts: see Kind.Sums and Attends.
 	Given kernels.Tensor
-	// GivenValues is likewise what it would make of the edges' values: their mean, a row a
-	// destination, or with attention ValueScores, a row a position of Nbr.
+	// GivenValues likewise replaces the layer's work on the edges' values. It is their mean, a row
+	// a destination, or with attention ValueScores, a row a position of Nbr.
 	GivenValues kernels.Tensor
 
 	values kernels.Tensor    // a row a position of Nbr, F32; or rows of a table, where at has the one of each position; or no rows
@@ -97,7 +97,7 @@ func (e *Edges) BringRows(table, at, count kernels.Tensor) {
 	e.at = at
 }
 
-// valued is the values of edges, a row a position of Nbr, in float32.
+// valued returns the values of edges, a row a position of Nbr, in float32.
 func (e *Edges) valued(t *tape.Tape) *tape.Var {
 	if e.at.Rows == 0 {
 		return t.Leaf(e.values)
@@ -105,7 +105,7 @@ func (e *Edges) valued(t *tape.Tape) *tape.Var {
 	return t.GatherRows(t.Leaf(e.values), e.at)
 }
 
-// Rows are the rows of a layer's nodes, by type. A type of which it has none has nil.
+// Rows are the rows of a layer's nodes, by type; nil for a type without rows.
 type Rows []*tape.Var
 
 func (x Rows) keep(t *tape.Tape) {
@@ -116,8 +116,8 @@ func (x Rows) keep(t *tape.Tape) {
 	}
 }
 
-// assemble is the rows that g reads, of which x are computed and others in slots, by type, all of
-// so many columns.
+// assemble returns the rows that g reads, by type, all with cols columns. Some are computed, in x,
+// and the others are in slots.
 func (x Rows) assemble(t *tape.Tape, g Graph, slots []kernels.Tensor, cols int) Rows {
 	if !slices.ContainsFunc(g.Nodes, func(nodes Frontier) bool { return nodes.At.Rows > 0 }) {
 		return x
@@ -139,7 +139,7 @@ func (x Rows) assemble(t *tape.Tape, g Graph, slots []kernels.Tensor, cols int) 
 	return y
 }
 
-// convert is x in float32.
+// convert returns x in float32.
 func (x Rows) convert(t *tape.Tape) Rows {
 	y := slices.Clone(x)
 	for i, v := range x {
@@ -150,7 +150,7 @@ func (x Rows) convert(t *tape.Tape) Rows {
 	return y
 }
 
-// drop is x after dropout, each type by a key of its own.
+// drop returns x after dropout, each type by a key of its own.
 func (x Rows) drop(t *tape.Tape, g Graph, key uint64, p float32) Rows {
 	y := slices.Clone(x)
 	for i, v := range x {
@@ -161,8 +161,8 @@ func (x Rows) drop(t *tape.Tape, g Graph, key uint64, p float32) Rows {
 	return y
 }
 
-// mean is that of the neighbours of every destination: by their weights, which add up to 1, where
-// they have any.
+// mean returns the mean of every destination's neighbours, weighted where they have weights, which
+// add up to 1.
 func mean(t *tape.Tape, x *tape.Var, e Edges) *tape.Var {
 	if e.Given.Rows > 0 {
 		return t.Leaf(e.Given)
@@ -173,7 +173,7 @@ func mean(t *tape.Tape, x *tape.Var, e Edges) *tape.Var {
 	return t.WeightedSum(x, t.Leaf(e.Weight), nil, e.Adjacency)
 }
 
-// meanOfValues is mean of the values of every destination's edges.
+// meanOfValues returns the mean of the values of every destination's edges.
 func meanOfValues(t *tape.Tape, e Edges) *tape.Var {
 	if e.GivenValues.Rows > 0 {
 		return t.Leaf(e.GivenValues)
@@ -185,8 +185,8 @@ func meanOfValues(t *tape.Tape, e Edges) *tape.Var {
 	return mean(t, t.Leaf(e.values), Edges{Adjacency: own, Weight: e.Weight})
 }
 
-// ending is how a layer ends. The last layer's result stays as it is; others pass LayerNorm, if the
-// network has it, and an activation.
+// ending is the end of a layer. The last layer's result stays as it is. Others apply LayerNorm, if
+// the network has it, and an activation.
 type ending struct {
 	last        bool
 	gain, shift *tape.Var // of LayerNorm, or nil
@@ -206,8 +206,8 @@ func (d *declared) endingOf(c Config, at place, name string) ending {
 	return e
 }
 
-// affineReLU is Affine of the terms and what ends the layer, with ReLU: in one operation where
-// nothing stands between.
+// affineReLU returns Affine of the terms, then the layer's ending with ReLU. Without LayerNorm that
+// is one operation.
 func (e ending) affineReLU(t *tape.Tape, bias *tape.Var, terms ...tape.Term) *tape.Var {
 	switch {
 	case e.last:
@@ -218,7 +218,7 @@ func (e ending) affineReLU(t *tape.Tape, bias *tape.Var, terms ...tape.Term) *ta
 	return e.relu(t, t.Affine(bias, terms...))
 }
 
-// relu is y and what ends the layer, with ReLU. It uses y up.
+// relu returns y after the layer's ending with ReLU. It uses y up.
 func (e ending) relu(t *tape.Tape, y *tape.Var) *tape.Var {
 	if e.last {
 		return y
@@ -229,7 +229,7 @@ func (e ending) relu(t *tape.Tape, y *tape.Var) *tape.Var {
 	return t.ReLU(y)
 }
 
-// elu is y and what ends the layer, with ELU.
+// elu returns y after the layer's ending with ELU.
 func (e ending) elu(t *tape.Tape, y *tape.Var) *tape.Var {
 	if e.last {
 		return y

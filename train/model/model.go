@@ -1,20 +1,20 @@
 // Package model holds the networks: layers over tape operations, written once for every backend.
 //
 // A [Model] is a list of layers and their [Param]s. [Model.Forward] chains the layers over a batch,
-// and evaluation calls [Model.Layer] for one layer at a time over the whole graph. Parameter names
-// and shapes are those that PyTorch Geometric users expect.
+// and evaluation calls [Model.Layer] for one layer at a time over the whole graph. Parameters have
+// the names and shapes that PyTorch Geometric users expect.
 //
-// Nodes have types and edges have relations: [Rows] is a list by type, [Graph] one of frontiers by
-// type and of edges by relation. SAGE, GCN, GAT and MLP know one type and one relation, so that
-// their lists have one element. RSAGE, RGCN, RGAT and HGT know any number: [Shape] names them, and
-// says which of them each layer reaches. What a layer does not reach has no parameters, no rows and
-// no edges.
+// Nodes have types and edges have relations: [Rows] is a list by type, [Graph] has frontiers by
+// type and edges by relation. SAGE, GCN, GAT and MLP know one type and one relation, so their lists
+// have one element. RSAGE, RGCN, RGAT and HGT know any number: [Shape] names them, and lists the
+// types and relations that each layer reaches. A layer has no parameters, no rows and no edges for
+// the others.
 //
 // Parameters belong to the Model, from New to Close. Rows and gradients belong to the tape, until
 // its next Reset. A Model is used by one goroutine at a time.
 //
-// A [Temporal] is a network for streams of events: what it reads of a batch, and what it makes of
-// it, is in temporal.go. State of nodes is the caller's to keep.
+// A [Temporal] is a network for streams of events. temporal.go describes its input and its results.
+// The caller keeps the state of nodes.
 //
 // Start at sage.go, at rsage.go for several types, and at tgn.go for streams. A further network is
 // a file like them and an entry of the table in this one, or of streamTable.
@@ -34,7 +34,7 @@ type Kind string
 // table has every network once.
 var table = []network{sage, gcn, gat, mlp, rsage, rgcn, rgat, hgt}
 
-// network is what distinguishes a Kind.
+// network holds the properties of a Kind.
 type network struct {
 	kind     Kind
 	sampling sample.Options // what its blocks must have
@@ -77,10 +77,11 @@ func (k Kind) All() int {
 	return sample.All
 }
 
-// Sampling is what the network needs of its blocks, whatever its shape: see [Config.Blocks].
+// Sampling returns the options that the network's blocks need, whatever its shape: see
+// [Config.Blocks].
 func (k Kind) Sampling() sample.Options { return k.network().sampling }
 
-// Typed tells whether the network knows several types and relations.
+// Typed reports whether the network knows several types and relations.
 func (k Kind) Typed() bool { return k.network().typed }
 
 // TypedKinds lists the networks that know several types and relations, for people.
@@ -94,11 +95,11 @@ func TypedKinds() string {
 	return sample.Names(all)
 }
 
-// Sums tells whether layers read of their sources' rows nothing but a mean or a sum a relation,
-// which may be given to them: Edges.Given.
+// Sums reports whether layers read only a mean or a sum a relation of their sources' rows. A caller
+// may give them that: Edges.Given.
 func (k Kind) Sums() bool { return k.network().sums }
 
-// ReadsEdges tells whether the network reads values of edges.
+// ReadsEdges reports whether the network reads values of edges.
 func (k Kind) ReadsEdges() bool { return k.network().edges }
 
 // EdgeKinds lists the networks that read values of edges, for people.
@@ -112,7 +113,7 @@ func EdgeKinds() string {
 	return sample.Names(all)
 }
 
-// Shape is what the data fix of a network.
+// Shape holds the sizes of a network that follow from the data.
 type Shape struct {
 	In  []int // columns of the input rows, by type; 0 where there are none, and the layers read a learnt row instead
 	Out int   // columns of the logits: classes; or of the rows that Config.Decoder reads
@@ -121,8 +122,8 @@ type Shape struct {
 	EdgeOut, EdgeIn int
 	// Decoded is the relations whose links Config.Decoder tells apart. Default: it does not.
 	Decoded int
-	// Learnt says of which types these rows are learnt as the weights are: gradients flow to them.
-	// Default: of none.
+	// Learnt[t] means that the input rows of type t are learnt as the weights are: gradients flow
+	// to them. Default: no type's rows are learnt.
 	Learnt []bool
 	// Target is the type of the seeds, whose logits they are.
 	Target int
@@ -133,8 +134,8 @@ type Shape struct {
 	Types     []string
 	Relations []Relation
 	Reach     sample.Reach
-	// Edges is how many values the edges of each relation have, for networks that read them. It is
-	// as long as there are relations, or empty where none has any.
+	// Edges[r] is the number of values of an edge of relation r, for networks that read them. Edges
+	// is empty where no edge has values.
 	Edges []int
 }
 
@@ -157,8 +158,8 @@ func (s *Shape) LearntDim(t int) int {
 	return 0
 }
 
-// Relation is one that layers sum over: its name in those of parameters, SRC___REL___DST, and its
-// ends by number.
+// Relation is a relation that layers sum over: its name in the names of parameters,
+// SRC___REL___DST, and the numbers of its ends.
 type Relation struct {
 	Name string
 	sample.Relation
@@ -246,8 +247,8 @@ func declare(n network, c Config, s Shape) *Model {
 	return m
 }
 
-// Blocks is what a network of this shape needs of its blocks: what Kind.Sampling says, and the
-// input layer's reverse for relations from types whose rows gradients flow to.
+// Blocks returns the options that the blocks of this network need: Kind.Sampling, and the reverse
+// of the input layer for relations from types whose rows gradients flow to.
 func (c Config) Blocks(s Shape) sample.Options {
 	o := c.network().sampling
 	if c.Reads() {
@@ -256,7 +257,7 @@ func (c Config) Blocks(s Shape) sample.Options {
 	return o
 }
 
-// Weights is how many numbers the parameters of New have: what their memory is known by before it
+// Weights returns the number of elements in the parameters of New, to know their memory before it
 // is taken.
 func (c Config) Weights(s Shape) int64 {
 	var n int64
@@ -266,24 +267,23 @@ func (c Config) Weights(s Shape) int64 {
 	return n
 }
 
-// Pass is how Forward runs. The zero value is evaluation.
+// Pass holds the options of Forward. The zero value is evaluation.
 type Pass struct {
 	// Key seeds dropout, a new one each step. Default 0: nothing is dropped.
 	Key uint64
 	// Kept receives the rows of hidden layers, which then stay as they are. Default nil: later
 	// layers may write over them.
 	Kept *Kept
-	// Slots are tables of rows that earlier steps computed: Slots[l][t] is of rows of type t that
-	// layer l computes, F16, each of Config.Hidden columns or more. Frontier.At of layer l+1 says
-	// which are read. Default nil: none.
+	// Slots are tables of rows that earlier steps computed: Slots[l][t] has rows of type t that
+	// layer l computes, F16, each of Config.Hidden columns or more. Frontier.At of layer l+1 names
+	// the rows to read. Default nil: none.
 	Slots [][]kernels.Tensor
 }
 
-// Kept is the rows between layers: Hidden[l] are those that layer l+1 reads, before dropout,
-// whether layer l computed them or they are from slots. Each has its Value after Forward and its
-// Grad after Backward, both until the tape's next Reset. Computed[l] are those that layer l
-// computed. They have their Value just as long; where no row of the type is from a slot they are
-// the same as Hidden[l].
+// Kept holds the rows between layers. Hidden[l] are the rows that layer l+1 reads, before dropout,
+// computed or from slots. Each has its Value after Forward and its Grad after Backward, both until
+// the tape's next Reset. Computed[l] are the rows that layer l computed. They have their Value just
+// as long; where no row of the type is from a slot they are the same as Hidden[l].
 type Kept struct{ Hidden, Computed []Rows }
 
 // Forward computes the logits of a batch's seeds from the feature rows x of its inputs.
@@ -350,8 +350,8 @@ func (m *Model) Layer(t *tape.Tape, l int, x Rows, g Graph) Rows {
 	return m.layers[l].forward(m.step(t, l, 0), x, g)
 }
 
-// Encodes tells whether layer l adds up what it makes of its sources' rows, and not these as they
-// are.
+// Encodes reports whether layer l sums a function of its sources' rows, instead of the rows
+// themselves.
 func (m *Model) Encodes(l int) bool {
 	_, ok := m.layers[l].(encodes)
 	return ok
@@ -369,7 +369,7 @@ func (m *Model) Sources(t *tape.Tape, l, from, n int, x *tape.Var) kernels.Tenso
 	return t.Convert(x).Value
 }
 
-// step is what layer l has of a pass.
+// step returns what layer l needs of a pass.
 func (m *Model) step(t *tape.Tape, l int, key uint64) step {
 	s := step{t: t, key: key}
 	if l == 0 {

@@ -46,14 +46,14 @@ func (c *cell) forward(s moment) *tape.Var {
 	return t.GRUCell(x, h, t.GatherRows(memory, s.Node))
 }
 
-// nodeFeatures are those of nodes, which embeddings read beside memories.
+// nodeFeatures maps the features of nodes, which embeddings read beside memories.
 type nodeFeatures struct {
 	columns      int       // 0: none
 	weight, bias *tape.Var // nil: features are as wide as memories, and added as they are
 }
 
-// join is h of each row: its memory plus its node's features, either of which may be missing; nil
-// without both.
+// join returns h of each row: its memory plus its node's features. Either may be missing. Without
+// both it returns nil.
 func (f nodeFeatures) join(s moment, memory *tape.Var) *tape.Var {
 	if f.columns == 0 {
 		return memory
@@ -85,7 +85,7 @@ func newFeatures(m *Temporal, d *declared, columns int) nodeFeatures {
 // embedding begins the names of an embedder's parameters.
 const embedding = "layers.l0h0."
 
-// normed is the norm of h.
+// normed returns the norm of h.
 type normed struct {
 	nodeFeatures
 	gain, shift *tape.Var

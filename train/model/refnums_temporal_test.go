@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// recordedStream is what tools/refnums/temporal.py wrote: a batch of a stream, and what PyTorch
-// computes on it.
+// recordedStream is the output of tools/refnums/temporal.py: a batch of a stream, and PyTorch's
+// results on it.
 type recordedStream struct {
 	Hidden     int            `json:"hidden"`
 	Time       int            `json:"time"`

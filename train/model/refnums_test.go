@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// recorded is what tools/refnums/refnums.py wrote: a graph, and what PyTorch Geometric computes on
-// it.
+// recorded is the output of tools/refnums/refnums.py: a graph, and the results of PyTorch Geometric
+// on it.
 type recorded struct {
 	MadeWith    map[string]string `json:"made_with"`
 	Dim         int               `json:"dim"`
@@ -85,10 +85,10 @@ func (r *recorded) batch(t *testing.T, c recordedCase) sample.Batch {
 	return b
 }
 
-// How far results may be from those of PyTorch Geometric in float64, as a share of the largest
-// logit, the largest gradient of any parameter, the largest loss. Kernel sets differ by the order
-// of their sums only. The Reference computes in float64 as well, but GCN's edge weights, GAT's
-// slope and Adam's rates are float32 even there.
+// How far results may be from PyTorch Geometric's in float64, as a share of the largest logit, the
+// largest gradient of any parameter, the largest loss. Kernel sets differ by the order of their
+// sums only. The Reference computes in float64 as well, but GCN's edge weights, GAT's slope and
+// Adam's rates are float32 even there.
 type tolerance struct{ step, losses float64 }
 
 var (

@@ -14,8 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// recordedTypes is what tools/refnums/typed.py wrote: a graph of several types, and what PyTorch
-// Geometric computes on it.
+// recordedTypes is the output of tools/refnums/typed.py: a graph of several types, and the results
+// of PyTorch Geometric on it.
 type recordedTypes struct {
 	Hidden      int     `json:"hidden"`
 	Classes     int     `json:"classes"`
@@ -31,7 +31,7 @@ type recordedTypes struct {
 		Src       int    `json:"src"`
 		Dst       int    `json:"dst"`
 		Neighbors lists  `json:"in_neighbors"`
-		// EdgeValues are those of its edges, list by list, where they have some.
+		// EdgeValues are the values of its edges, list by list, where they have some.
 		EdgeValues []float32 `json:"edge_values"`
 	} `json:"relations"`
 	Labels []uint32 `json:"labels"`
@@ -68,8 +68,8 @@ func (r recordedEdges) ReadValues(context.Context, int, []uint32, func(i, from i
 }
 
 // TestPyTorchGeometricAgreesOnTypes compares logits, the gradient of every parameter and ten losses
-// of Adam, on every kernel set. The names and shapes of parameters are those of PyTorch Geometric,
-// so that weights are exchanged as they are.
+// of Adam, on every kernel set. Parameters have the names and shapes of PyTorch Geometric, so that
+// weights are exchanged as they are.
 func TestPyTorchGeometricAgreesOnTypes(t *testing.T) {
 	text, err := os.ReadFile("testdata/refnums/typed.json")
 	require.NoError(t, err)

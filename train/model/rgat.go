@@ -61,8 +61,8 @@ func (d *declared) heads(n, width int) *heads {
 	return &heads{at(n, width, 0), at(n, width, width), at(n*width, 1, 0), at(n*width+1, 1, 0), d.list(owners)}
 }
 
-// sum is, for each head, that of the rows of x, one a column, times the head's row of a: H×I of x
-// H·C×I and a H×C.
+// sum returns for each head h the sum of C rows of x with weights a: row h is Σ_c a[h,c]·x[h·C+c].
+// x is H·C×I, a is H×C, the result is H×I.
 func (h *heads) sum(t *tape.Tape, x, a *tape.Var) *tape.Var {
 	return t.WeightedSum(x, t.Reshape(a, a.Value.Len(), 1), nil, kernels.Adjacency{
 		Start: h.start.Tensor, End: h.end.Tensor, Nbr: h.nbr.Tensor,
@@ -117,7 +117,7 @@ func (l *rgatLayer) forward(s step, x Rows, g Graph) Rows {
 	})
 }
 
-// attend is the sum over relation r.
+// attend returns the sum over relation r.
 func (l *rgatLayer) attend(s step, r int, x Rows, g Graph) *tape.Var {
 	t, a, e, ends := s.t, l.attention[r], g.Edges[r], l.relations[r]
 	if e.Given.Rows > 0 {
@@ -136,7 +136,7 @@ func (l *rgatLayer) attend(s step, r int, x Rows, g Graph) *tape.Var {
 	return t.WeightedSum(rows, l.dropAttention(s, l.layer, r, alpha, g, l.attnDropout), nil, e.Adjacency)
 }
 
-// softmax is the attention of edges, from the scores of both ends.
+// softmax returns the attention of edges, from the scores of both ends.
 func (l *rgatLayer) softmax(t *tape.Tape, a attention, src, dst *tape.Var, e Edges) *tape.Var {
 	if a.edge == nil {
 		return t.EdgeSoftmax(src, dst, e.Weight, e.Adjacency, attentionSlope)
@@ -148,7 +148,7 @@ func (l *rgatLayer) softmax(t *tape.Tape, a attention, src, dst *tape.Var, e Edg
 	return t.EdgeSoftmaxWith(src, dst, edge, e.Weight, e.Adjacency, e.own, attentionSlope)
 }
 
-// scoreValues is what edges' values add to their scores, a column a head.
+// scoreValues returns the terms that edges' values add to their scores, a column a head.
 func (l *rgatLayer) scoreValues(t *tape.Tape, a attention, values *tape.Var) *tape.Var {
 	return t.Affine(nil, tape.Term{X: values, W: l.heads.sum(t, a.edge, a.attEdge)})
 }

@@ -8,8 +8,8 @@ import (
 
 // RGCN is the relational graph convolution of Schlichtkrull et al. 2018, equation 2 with c =
 // |N_r(v)|: y = W_0·x_v + b + Σ_r W_r·mean_r(x_u, u → v). All types share W_0 and b, so that they
-// need rows of one width: where the input's differ, each type's are first brought to Config.Hidden
-// columns, by a linear map with a bias.
+// need rows of one width. Where the input widths differ, a linear map with a bias first brings each
+// type to Config.Hidden columns.
 //
 // With Config.Bases B the input is always brought to that width, and W_r = Σ_b a_rb·V_b (equation
 // 3).
@@ -17,9 +17,10 @@ import (
 // Where edges of r have values, E_r·mean_r(e_uv) is added, the mean being over the same edges. E_r
 // is no sum of bases.
 //
-// Parameters are those of PyTorch Geometric's RGCNConv, whose matrices have a row for each input.
-// It numbers relations, and so does a layer here: those that it draws from, in their order. E_r,
-// which it has not, is called edge of its relation, with a row for each input as well.
+// Parameters have the shapes of PyTorch Geometric's RGCNConv, whose matrices have a row for each
+// input. RGCNConv numbers relations. A layer here numbers the relations that it draws from, in
+// their order. RGCNConv has no E_r; it is called edge of its relation, also with a row for each
+// input.
 const RGCN Kind = "rgcn"
 
 var rgcn = network{
@@ -55,7 +56,7 @@ func newRGCN(d *declared, c Config, at place) layer {
 		l.encoder, at = d.encoder(c, at)
 	}
 	for _, in := range at.in {
-		l.in = max(l.in, in) // that of all types that it reads
+		l.in = max(l.in, in) // the width of all types that it reads
 	}
 	drawn := 0
 	for r := range l.number {
@@ -132,11 +133,11 @@ func (l *rgcnLayer) forward(s step, x Rows, g Graph) Rows {
 	})
 }
 
-// mixes tells how to come to Σ_r W_r·mean_r = Σ_b V_b·(Σ_r a_rb·mean_r) for type t: by the right
-// side, where it has the fewer products.
+// mixes chooses between both sides of Σ_r W_r·mean_r = Σ_b V_b·(Σ_r a_rb·mean_r) for type t. It
+// reports whether the right side has fewer products.
 func (l *rgcnLayer) mixes(t int) bool { return l.comp != nil && len(l.into[t]) > l.bases }
 
-// multiplies tells whether any type is come to by the left side.
+// multiplies reports whether any type takes the left side.
 func (l *rgcnLayer) multiplies() bool {
 	for t, relations := range l.into {
 		if len(relations) > 0 && !l.mixes(t) {

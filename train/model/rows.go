@@ -1,10 +1,10 @@
 package model
 
-// asTheyAre is the network of Config.Layers 0: the rows of its seeds are those that they have for
-// input, as after dropout. It has no parameters, and reads no neighbours.
+// asTheyAre is the network of Config.Layers 0. It returns the input rows of its seeds, after
+// dropout in training. It has no parameters, and reads no neighbours.
 var asTheyAre = network{alone: true, typed: true, newLayer: func(*declared, Config, place) layer { return noLayer{} }}
 
-// network is the one that c describes.
+// network returns the network that c describes.
 func (c Config) network() network {
 	if c.Layers == 0 {
 		return asTheyAre
@@ -12,10 +12,10 @@ func (c Config) network() network {
 	return c.Kind.network()
 }
 
-// Reads tells whether the network reads neighbours.
+// Reads reports whether the network reads neighbours.
 func (c Config) Reads() bool { return !c.network().alone }
 
-// Typed tells whether the network is for graphs of several types and relations.
+// Typed reports whether the network is for graphs of several types and relations.
 func (c Config) Typed() bool { return c.network().typed }
 
 type noLayer struct{}

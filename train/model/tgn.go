@@ -52,7 +52,7 @@ func newNeighborhood(m *Temporal, d *declared, f nodeFeatures, name string) *nei
 func (n *neighborhood) forward(s moment, memory *tape.Var) *tape.Var {
 	t, times := s.t, n.shifts.Value.Cols
 	h := n.join(s, memory)
-	// The query's part of the time is that of no time, which all roots share.
+	// All roots share the time part of the query: the encoding of time 0.
 	q := t.Affine(n.queryBias, tape.Term{X: n.encode(t, n.now.Value), W: t.Columns(n.query, n.width, times)})
 	var own *tape.Var
 	if h != nil {

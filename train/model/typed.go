@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// typed is what the layers of typed networks share: which types they make, from which relations,
-// and how they end.
+// typed is the part that layers of typed networks share: the types that they make, the relations
+// that they draw from, and their endings.
 type typed struct {
 	relations []Relation
 	makes     []bool
@@ -54,7 +54,7 @@ func (l *typed) drawn(t int, g Graph) (relations []int) {
 	return relations
 }
 
-// dropAttention is alpha, one of each edge of relation r, after dropout in training.
+// dropAttention returns alpha, an element an edge of relation r, after dropout in training.
 func (l *typed) dropAttention(s step, layer, r int, alpha *tape.Var, g Graph, p float32) *tape.Var {
 	if s.key == 0 {
 		return alpha
@@ -64,7 +64,7 @@ func (l *typed) dropAttention(s step, layer, r int, alpha *tape.Var, g Graph, p 
 	return s.t.EdgeDropout(alpha, from.IDs, to.IDs.Slice(0, to.Dst), g.Edges[r].Adjacency, key, p)
 }
 
-// edges is how many values edges of relation r have.
+// edges returns the number of values of an edge of relation r.
 func (p place) edges(r int) int {
 	if len(p.shape.Edges) == 0 {
 		return 0
@@ -86,7 +86,7 @@ func (p place) of(part string, t int) string {
 // part.
 func moduleKey(name string) string { return strings.ReplaceAll(name, ".", "#") }
 
-// endings declares how the rows of each type end.
+// endings declares the ending of each type.
 func (d *declared) endings(c Config, at place) []ending {
 	all := make([]ending, len(at.in))
 	for t := range all {
@@ -97,8 +97,8 @@ func (d *declared) endings(c Config, at place) []ending {
 	return all
 }
 
-// skips are S_t·x_v + b_t: what each type has of a node's own row. Types that the layer does not
-// make have nil.
+// skips has, by type, the parameters of S_t·x_v + b_t, the term of a node's own row. Types that the
+// layer does not make have nil.
 type skips struct{ weight, bias []*tape.Var }
 
 func (d *declared) skips(at place) skips {

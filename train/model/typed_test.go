@@ -67,7 +67,7 @@ func academyGraph(times int) (s sample.Schema, topo []sample.Topology) {
 	return s, topo
 }
 
-// features are those of nodes of type t, in columns, exact in float16.
+// features returns the features of nodes of type t, in columns, exact in float16.
 func features(t int, ids []uint32, columns int) (values []float32) {
 	for _, v := range ids {
 		rng := rand.New(rand.NewPCG(uint64(t), uint64(v)))
@@ -95,7 +95,7 @@ func newTypedProblem(be kernels.Backend, c Config, in []int, kind sample.Kind, t
 	return typedProblemThrough(nil, be, c, in, kind, times, fanout, edges...)
 }
 
-// typedProblemThrough is newTypedProblem where e, unless it is nil, says what is drawn further.
+// typedProblemThrough is newTypedProblem where e, unless it is nil, decides what is drawn further.
 func typedProblemThrough(e sample.Expander, be kernels.Backend, c Config, in []int, kind sample.Kind, times, fanout int, edges ...int) *typedProblem {
 	schema, topo := academyGraph(times)
 	draws := sample.Config{Kind: kind, Fanouts: slices.Repeat([]int{fanout}, c.Layers), OfRelation: make([][]int, len(topo))}
@@ -244,7 +244,7 @@ func TestTypedGradients(t *testing.T) {
 	}
 }
 
-// absent tells which types have no rows.
+// absent reports for each type whether it has no rows.
 func absent(x Rows) (types []bool) {
 	for _, v := range x {
 		types = append(types, v == nil)
@@ -290,13 +290,13 @@ func TestTypedNetworksAsTheFormulasHaveThem(t *testing.T) {
 }
 
 // TestTypedBatchesSeeWhatTheWholeGraphSees: with every neighbour, a seed's logits on the blocks of
-// a batch are those of layer after layer over all nodes of the types that it makes.
+// a batch equal its logits layer after layer over all nodes of the types that it makes.
 func TestTypedBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 	be := kernels.NewReference()
 	schema, topo := academyGraph(1)
 	for _, c := range typedCases {
 		p := newTypedProblem(be, c.Config, c.in, sample.NS, 1, sample.All)
-		for r := range academy.relations { // those that a layer draws some of
+		for r := range academy.relations { // relations of which a layer draws some
 			p.Reach.Relations[0][r] = p.Reach.Relations[0][r] || r == 6
 		}
 		m, tp := New(be, c.Config, p.Shape, 11), tape.New(be)
@@ -370,8 +370,8 @@ func TestTypedThreadsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestTypedParams: names, shapes and order. What a layer does not reach has none, and a dot in a
-// name is a # in those of parameters.
+// TestTypedParams: names, shapes and order. What a layer does not reach has no parameters. A dot in
+// a name is a # in parameter names.
 func TestTypedParams(t *testing.T) {
 	for _, c := range []struct {
 		Config

@@ -14,7 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// Parameters are those of a network, on its backend. They can be a checkpoint.Part.
+// Parameters holds the parameters of a network, on its backend. It can be a checkpoint.Part.
 type Parameters struct {
 	Params []*Param
 	be     kernels.Backend

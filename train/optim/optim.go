@@ -41,7 +41,7 @@ type Options struct {
 	// ClipNorm is the largest norm of all gradients together; larger ones are scaled down to it.
 	// Default 0: any norm.
 	ClipNorm float64 `json:"clip_norm"`
-	// Rows is how learnt rows are updated: those that a step has read, by their part of its
+	// Rows is the rule that updates the learnt rows that a step has read, by their part of the
 	// gradients, without weight decay. Default RowAdam.
 	Rows RowKind `json:"embed_optimizer"`
 }
@@ -60,7 +60,7 @@ const (
 	RowAdagrad RowKind = "adagrad"
 )
 
-// Rule is what the kernels know k as.
+// Rule returns k's rule in package kernels.
 func (k RowKind) Rule() kernels.RowRule {
 	switch k {
 	case RowAdamSteps:
@@ -107,7 +107,7 @@ type Optimizer struct {
 	Options
 	be     kernels.Backend
 	params []optimized
-	norms  kernels.Tensor // the squared norm of each gradient, those of rows last; only with ClipNorm
+	norms  kernels.Tensor // squared norm of each gradient, learnt rows last; only with ClipNorm
 	host   []float32      // norms, downloaded
 	steps  int
 }
@@ -182,7 +182,7 @@ func (o *Optimizer) Step(rate float64, rows ...Rows) (norm float64) {
 	return norm
 }
 
-// correction is what a moment is divided by after so many steps, since it started at 0.
+// correction returns the divisor of a moment after so many steps: moments start at 0.
 func correction(beta float32, steps int) float32 {
 	return float32(1 - math.Pow(float64(beta), float64(steps)))
 }
@@ -246,15 +246,15 @@ func (o *Optimizer) State() []checkpoint.Tensor {
 	return state
 }
 
-// Check says which moment is missing from state, or of another shape. Other tensors in state are
-// ignored.
+// Check returns an error if a moment is missing from state or has another shape. It ignores other
+// tensors.
 func (o *Optimizer) Check(state []checkpoint.Tensor) error {
 	_, err := o.moments(state)
 	return err
 }
 
-// Restore takes back what State gave after steps updates. Where Check would find something wrong,
-// the error is its, and nothing has changed.
+// Restore takes back what State gave after steps updates. It returns the error that Check would
+// return, and then changes nothing.
 func (o *Optimizer) Restore(steps int, state []checkpoint.Tensor) error {
 	if steps < 0 {
 		return fmt.Errorf("optimizer state after %d steps; the checkpoint is damaged", steps)
@@ -272,7 +272,7 @@ func (o *Optimizer) Restore(steps int, state []checkpoint.Tensor) error {
 	return nil
 }
 
-// moments are those of each parameter in state.
+// moments returns both moments of each parameter from state.
 func (o *Optimizer) moments(state []checkpoint.Tensor) ([][2][]float32, error) {
 	named := map[string]*checkpoint.Tensor{}
 	for i := range state {

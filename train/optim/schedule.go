@@ -20,16 +20,16 @@ const (
 	Step ScheduleKind = "step"
 )
 
-// Schedule says how the learning rate follows the steps. The zero value is Constant.
+// Schedule sets how the learning rate follows the steps. The zero value is Constant.
 type Schedule struct {
 	Kind ScheduleKind `json:"schedule"`
 	// Warmup is the number of steps at the start, under any kind, in which the rate rises linearly:
 	// from 1/Warmup of the scheduled rate in the first step to all of it in the last. Cosine starts
 	// to fall after them. Default 0: none.
 	Warmup int `json:"warmup"`
-	// MinLR is where Cosine ends. Default 0.
+	// MinLR is the rate at which Cosine ends. Default 0.
 	MinLR float64 `json:"min_lr"`
-	// Gamma is what Step multiplies by. Default 0: a tenth.
+	// Gamma is the factor of Step. Default 0: a tenth.
 	Gamma float64 `json:"lr_gamma"`
 	// Step drops the rate either after every Every epochs, or at the start of each epoch in
 	// Milestones: ascending, counted from 0.
@@ -90,7 +90,7 @@ func (s Schedule) Rate(base float64, step, total, perEpoch int) float64 {
 	return rate
 }
 
-// drops is how often Step has lowered the rate when this epoch starts. Epochs count from 0.
+// drops returns how often Step has lowered the rate when this epoch starts. Epochs count from 0.
 func (s Schedule) drops(epoch int) int {
 	if s.Every > 0 {
 		return epoch / s.Every

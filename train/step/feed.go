@@ -41,8 +41,8 @@ type Feed struct {
 func newFeed(be kernels.Backend) *Feed { return &Feed{be: be, staging: kernels.NewStaging(be)} }
 
 // Blocks uploads the blocks of layers: their integers at once, and their weights and values. rows
-// are what they read of each table of edges. Where the rows of hidden layers come from slots, it
-// says so as the batch does.
+// has the rows that they read of each table of edges. Where rows of hidden layers come from slots,
+// it uploads their places too.
 func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Graph {
 	f.ids, f.weights, f.places, f.from = f.ids[:0], f.weights[:0], f.places[:0], f.from[:0]
 	seeds, most := 0, 0 // edges that have values

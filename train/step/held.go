@@ -6,32 +6,31 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Held is what a step has of historical embeddings: it reads rows of hidden layers that earlier
-// steps computed, tells how large the gradient of each row is, and stores rows for later steps. A
-// batch says by sample.Frontier.Origin which rows it reads from slots.
+// Held connects a step to historical embeddings. The step reads rows of hidden layers that earlier
+// steps computed, measures the gradient of each row, and stores rows for later steps. The
+// sample.Frontier.Origin of a batch names the rows that it reads from slots.
 //
-// Layers are numbered as those that compute the rows, from 0 to the last but one: layer l+1 reads
-// them.
+// Layer l computes rows, from 0 to the last but one, and layer l+1 reads them.
 type Held struct {
 	// Slots[l][t] is the table of rows of type t: F16, of as many columns as a hidden layer or
 	// more. Origins name its rows. It is the caller's.
 	Slots [][]kernels.Tensor
-	// Store is what Compute stores, after all that the step reads of slots.
+	// Store lists the rows that Compute stores, after the step has read the slots.
 	Store []Store
 
-	// Norms is what Compute finds: Norms[l][t] are the Euclidean norms of the gradients of the
-	// batch's loss, a mean, in the rows that layer l+1 reads, one for each of its
-	// sample.Frontier.Src. It is valid until the Stepper's next step, and after an error of no use.
+	// Norms is set by Compute. Norms[l][t] has, for each of sample.Frontier.Src, the Euclidean norm
+	// of the gradient of the batch's loss, a mean, in the row that layer l+1 reads. It is valid
+	// until the Stepper's next step, and after an error has no meaning.
 	Norms [][][]float32
 }
 
-// Store is rows of one layer and type that go to slots.
+// Store names rows of one layer and type that go to slots.
 type Store struct {
 	Layer, Type int
 	Rows        []uint32 // of those that the layer computed: the n-th of its sample.Frontier.Src
 	To          []uint32 // the slot of each; they differ from each other
-	// Lost is set by Compute, to 1 for each row that float16 cannot hold, else to 0: a value was
-	// beyond 65504, and has become that, or is NaN.
+	// Lost is set by Compute: 1 for each row that float16 cannot hold, else 0. A value was NaN, or
+	// beyond 65504 and clamped to it.
 	Lost []uint32
 }
 
@@ -46,7 +45,7 @@ type history struct {
 	lists [][]uint32
 }
 
-// kept is what Forward is to keep for in.
+// kept returns where Forward keeps hidden rows for in; nil: it keeps none.
 func (s *Stepper) kept(in Input) *model.Kept {
 	if in.Held != nil && in.Kept == nil {
 		return &s.history.kept
@@ -54,7 +53,7 @@ func (s *Stepper) kept(in Input) *model.Kept {
 	return in.Kept
 }
 
-// pass is how a step of in runs.
+// pass returns the options of Forward for in.
 func (s *Stepper) pass(in Input) model.Pass {
 	p := model.Pass{Key: in.Key, Kept: s.kept(in)}
 	if in.Held != nil {
@@ -63,7 +62,7 @@ func (s *Stepper) pass(in Input) model.Pass {
 	return p
 }
 
-// norms brings those of the gradients of in's hidden rows, once Backward has run.
+// norms downloads the norms of the gradients of in's hidden rows, once Backward has run.
 func (s *Stepper) norms(in Input) {
 	h := in.Held
 	if h == nil {
@@ -99,8 +98,8 @@ func (s *Stepper) norms(in Input) {
 	s.be.DownloadF32(m.host, all)
 }
 
-// store makes room for what of in is to be stored, and if write stores it: before Backward, which
-// gives the rows' memory to gradients. What the step reads of slots has been read.
+// store makes room for the rows of in to store and, if write, stores them: before Backward, which
+// uses the rows' memory for gradients, and after the step has read the slots.
 func (s *Stepper) store(in Input, write bool) {
 	h := in.Held
 	if h == nil {
@@ -148,7 +147,7 @@ func (m *history) free(f *Feed) {
 	f.free(&m.stored)
 }
 
-// resize is s with n elements, of which those that it had stay.
+// resize returns s with n elements. Elements that s had stay.
 func resize[T any](s []T, n int) []T {
 	if n <= cap(s) {
 		return s[:n]
@@ -156,9 +155,9 @@ func resize[T any](s []T, n int) []T {
 	return append(s[:cap(s)], make([]T, n-cap(s))...)
 }
 
-// origins lists where the rows of a frontier's sources come from, as model.Frontier has it,
-// computed being how many rows the layer below computes. Both lists are empty where they say
-// nothing: where the rows are those, in their order. They are valid until the next Blocks.
+// origins lists the places of the rows of a frontier's sources, as model.Frontier has them.
+// computed is the number of rows that the layer below computes. Both lists are empty where the
+// sources are these rows, in their order. They are valid until the next Blocks.
 func (f *Feed) origins(nodes *sample.Frontier, computed int) (at, back []uint32) {
 	if inOrder(nodes.Origin, computed) {
 		return nil, nil
@@ -195,7 +194,7 @@ func (f *Feed) origins(nodes *sample.Frontier, computed int) (at, back []uint32)
 	return at, back
 }
 
-// inOrder tells whether the n-th of sources has the n-th of so many rows. It holds without origins.
+// inOrder reports whether source n has row n of rows, for all n. It is true without origins.
 func inOrder(origins []sample.Origin, rows int) bool {
 	for i, o := range origins {
 		if o.From != sample.Below || int(o.Index) != i {

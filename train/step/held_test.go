@@ -51,8 +51,8 @@ func (n around) Neighbors(v uint32) []uint32 {
 	return list
 }
 
-// finding is an Expander that finds a hashed share of the nodes of hidden layers in slots, each in
-// that of its number.
+// finding is an Expander that finds a hashed share of the nodes of hidden layers in slots. Node v
+// is in slot v.
 type finding struct {
 	layers int
 	share  float64
@@ -157,9 +157,9 @@ func sets() (all []kernels.Backend) {
 	return append(all, kernels.NewReference())
 }
 
-// TestHeld: norms are those of the gradients in all rows that a layer reads; what is stored is what
-// layers computed, after all reads, in its slots alone; and all is near what the Reference makes of
-// it.
+// TestHeld: norms are the norms of the gradients in all rows that a layer reads. Compute stores the
+// rows that layers computed, after all reads, and in their slots alone. All is near the results of
+// the Reference.
 func TestHeld(t *testing.T) {
 	var want [][]float32 // of the Reference, which is the last
 	for _, be := range slices.Backward(sets()) {
@@ -284,8 +284,8 @@ func TestNothingFound(t *testing.T) {
 	}
 }
 
-// TestOrigins: what Blocks uploads of them, in one go with all else, and nothing where rows are
-// those of the layer below, in their order.
+// TestOrigins: Blocks uploads origins in one go with all else, and nothing where rows are the rows
+// of the layer below, in their order.
 func TestOrigins(t *testing.T) {
 	f := newFeed(kernels.NewCPU(kernels.CPUOptions{}))
 	defer f.Close()

@@ -6,17 +6,17 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Shown is the labels that the network may see, where it has labels for input.
+// Shown has the labels that the network may see, where labels are input.
 type Shown interface {
-	// Classes are those that node v of the target shows.
+	// Classes returns the classes that node v of the target type shows.
 	Classes(v uint32) []uint32
 	// Hide hides the labels of nodes, until Show.
 	Hide(nodes []uint32)
 	Show()
 }
 
-// graphs brings a batch's layers to the backend, with the labels that its inputs show. Those of its
-// seeds are hidden everywhere: also where seeds are neighbours of each other.
+// graphs brings a batch's layers to the backend, with the labels that its inputs show. The labels
+// of its seeds are hidden everywhere, even where seeds are neighbours of each other.
 func (s *Stepper) graphs(in Input, backward bool) []model.Graph {
 	graphs := s.Feed.Blocks(in.Layers, in.Rows[min(len(in.Rows), len(s.Model.In)):]...)
 	if s.Shown != nil {
@@ -44,7 +44,7 @@ func (s *Stepper) label(g *model.Graph, layer *sample.Layer, backward bool) {
 	g.Labels = s.Feed.upload(&s.lists)
 }
 
-// LabelBytes is what the lists of labels take beside the backend's memory.
+// LabelBytes returns the bytes of the lists of labels outside the backend's memory.
 func (s *Stepper) LabelBytes() int64 { return s.lists.Bytes() }
 
 // upload brings labels to the backend. They are valid until the next call.

@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// shown is the classes of nodes, of which some are hidden.
+// shown has the classes of nodes. Some of them are hidden.
 type shown struct {
 	classes map[uint32][]uint32
 	hidden  []uint32
@@ -107,7 +107,7 @@ func labelled(t *testing.T, be kernels.Backend, kind model.Kind, sampler sample.
 }
 
 // TestSeedsDoNotSeeTheirLabels: the labels of seeds have no part in logits and gradients, though
-// the seeds are neighbours of each other; those of other papers that the batch reads have.
+// the seeds are neighbours of each other. The labels of other papers that the batch reads do.
 func TestSeedsDoNotSeeTheirLabels(t *testing.T) {
 	for _, kind := range []model.Kind{model.SAGE, model.GCN, model.RSAGE, model.RGCN, model.RGAT, model.HGT} {
 		for _, sampler := range []sample.Kind{sample.NS, sample.LaborStar} {

@@ -12,9 +12,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// BenchmarkHeld is what a live node costs a step beside what the step computes, its row being of
-// 128 columns: to bring the row, from a slot or from the layer below; to measure its gradient; and
-// to write it where it was computed. A whole step stands beside them.
+// BenchmarkHeld measures the cost of a live node to a step beside the computing, for rows of 128
+// columns: to bring the row, from a slot or from the layer below; to measure its gradient; and to
+// write it where it was computed. A whole step stands beside them.
 func BenchmarkHeld(b *testing.B) {
 	const nodes, seeds, width = 100_000, 5000, 128
 	be := kernels.NewCPU(kernels.CPUOptions{})

@@ -22,10 +22,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// Task is what is learnt.
+// Task is the objective of training.
 type Task interface {
-	// Loss starts the backward pass from the mean loss of a batch, in what the network made of its
-	// seeds, rows by type.
+	// Loss starts the backward pass from the mean loss of a batch. out has the rows that the
+	// network made of its seeds, by type.
 	Loss(t *tape.Tape, f *Feed, out model.Rows, in Input) (Tally, error)
 }
 
@@ -83,9 +83,9 @@ type Input struct {
 	Layers []sample.Layer
 	Seeds  [][]uint32 // by type
 	Step   int        // of the epoch
-	// Rows are those of the inputs, by type: features, F16 or F32; records, F32, of types whose
-	// rows are learnt, which Update changes; or without a buffer where the network has rows of its
-	// own. Behind them are those of the tables of edges.
+	// Rows are the input rows, by type: features, F16 or F32; records, F32, of types whose rows are
+	// learnt, which Update changes; or without a buffer where the network has rows of its own. The
+	// rows of the tables of edges follow.
 	Rows []kernels.Tensor
 	Key  uint64      // of dropout, another one each step; odd. 0: nothing is dropped
 	Kept *model.Kept // what is kept of hidden rows until the next step; nil: nothing
@@ -97,19 +97,19 @@ func InputOf(b *sample.Batch, rows ...kernels.Tensor) Input {
 	return Input{Layers: b.Layers, Seeds: b.Seeds, Rows: rows}
 }
 
-// LossError is a loss that is no number, of which no gradients were made.
+// LossError is a loss that is not finite. It made no gradients.
 type LossError struct{ Loss float64 }
 
 func (e *LossError) Error() string { return fmt.Sprintf("the loss is %v", e.Loss) }
 
-// NormError is a norm of the gradients that is no number. The weights are of no use any more.
+// NormError is a norm of the gradients that is not finite. The weights are useless from then on.
 type NormError struct{ Norm float64 }
 
 func (e *NormError) Error() string { return fmt.Sprintf("the norm of the gradients is %v", e.Norm) }
 
-// Compute adds to the parameters' gradients, which are zero before the first step and after each
-// Update, those of a batch's mean loss. A loss that is not finite is a *LossError, and the
-// gradients are as they were, and the slots too.
+// Compute adds the gradients of a batch's mean loss to the parameters' gradients, which are zero
+// before the first step and after each Update. It returns a *LossError for a loss that is not
+// finite, and then the gradients and the slots are as they were.
 func (s *Stepper) Compute(in Input) (Tally, error) {
 	s.learnt = s.learnt[:0]
 	graphs := s.begin(in)
@@ -142,9 +142,9 @@ func (s *Stepper) begin(in Input) []model.Graph {
 }
 
 // Update makes new weights of the gradients at a learning rate, and new records of the rows that
-// the last Compute read, and clears the gradients. reduce, where it is not nil, is given the
-// gradients before that, in the order of the parameters, to add those of other workers. A norm of
-// the gradients that is not finite, which is known where gradients are clipped, is a *NormError.
+// the last Compute read, and clears the gradients. reduce, where it is not nil, first gets the
+// gradients, in the order of the parameters, to add the gradients of other workers. A norm of the
+// gradients that is not finite is a *NormError. The norm is known only where gradients are clipped.
 func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error) error {
 	if reduce != nil {
 		if err := reduce(s.grads); err != nil {

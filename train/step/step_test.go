@@ -45,7 +45,7 @@ func stepper(t *testing.T) (*Stepper, *first, Input) {
 	return s, k, in
 }
 
-// gradients are those of all parameters.
+// gradients returns the gradients of all parameters.
 func gradients(s *Stepper) (all []float32) {
 	for _, p := range s.Model.Params {
 		all = append(all, s.Feed.Download(p.Grad)...)

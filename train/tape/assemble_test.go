@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestAssembleGradient compares the gradients of a loss of rows put together, those of slots among
-// them, with finite differences, in float64: where nothing else reads the computed rows, where
+// TestAssembleGradient compares the gradients of a loss of rows put together, including rows of
+// slots, with finite differences, in float64: where nothing else reads the computed rows, where
 // something does, and where there are none.
 func TestAssembleGradient(t *testing.T) {
 	const cols, stride = 4, 7

@@ -57,9 +57,9 @@ func (t *Tape) EdgeSoftmax(src, dst *Var, w kernels.Tensor, g kernels.Adjacency,
 	return alpha
 }
 
-// EdgeSoftmaxWith is EdgeSoftmax where each edge has a score of its own as well (E×H), which is
-// added to that of its source. own are the lists of g over the edges themselves: Nbr and RevEdge
-// are 0, 1, 2 and so on, and RevStart too, to E.
+// EdgeSoftmaxWith is EdgeSoftmax where each edge also has a score of its own (E×H), which is added
+// to its source's score. own has the lists of g over the edges themselves: Nbr and RevEdge are 0,
+// 1, 2 and so on, and RevStart too, to E.
 func (t *Tape) EdgeSoftmaxWith(src, dst, edge *Var, w kernels.Tensor, g, own kernels.Adjacency, slope float32) *Var {
 	edges, heads := edge.Value.Rows, edge.Value.Cols
 	sum := t.arena.alloc(edges, heads)

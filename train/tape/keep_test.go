@@ -39,7 +39,7 @@ func TestKeep(t *testing.T) {
 
 	tape := New(be)
 	defer tape.Close()
-	// loss is that of the rows y after dropout, from y on.
+	// loss returns the loss of the rows y after dropout, from y on.
 	loss := func(y, w *Var) (sum float64) {
 		y = tape.Dropout(y, ids, 7, 0.4)
 		for _, l := range read(tape.CrossEntropy(tape.Affine(nil, Term{X: y, W: w}), labels, 1)) {

@@ -79,9 +79,9 @@ type Shared struct {
 	Seen func(lo int, scores kernels.Tensor)
 }
 
-// blocks computes the products of q and s, some rows at a time. loss turns those from row lo on,
-// and gradients of as many elements, into the gradients of what it makes of them; these are added
-// to those of q and s.X at once.
+// blocks computes the products of q and s, some rows at a time. loss gets the products from row lo
+// on in scores, and sets d, of as many elements, to the gradients of the loss in them. From d,
+// blocks adds to the gradients of q and s.X at once.
 func (t *Tape) blocks(q *Var, s Shared, loss func(lo int, scores, d kernels.Tensor)) {
 	rows, cols := q.Value.Rows, q.Value.Cols
 	most := min(s.Chunk, rows, max(1, productElements/max(1, s.Each)))

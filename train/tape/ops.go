@@ -138,10 +138,10 @@ func (t *Tape) GatherRows(x *Var, ids kernels.Tensor) *Var {
 	return y
 }
 
-// Assemble is row at[i] of x, or where at[i] has kernels.InSlot that of slots (F16), for every i:
-// N×I. back says where each row of x is, which is in one place: at[back[r]] is r. Both are U32, at
-// N×1. Slots are constants, but the rows of the result that come from them have gradients as all
-// others do: they end there, for who asks what the loss makes of a row that was not computed.
+// Assemble returns row at[i] of x or, where at[i] has kernels.InSlot, a row of slots (F16), for
+// every i: N×I. back has the one place of each row of x: at[back[r]] is r. Both are U32, at N×1.
+// Slots are constants, but rows of the result that come from them have gradients like all others.
+// These end there, for callers that ask for the loss's gradient in a row that was not computed.
 func (t *Tape) Assemble(x *Var, slots, at, back kernels.Tensor) *Var {
 	if back.Rows != x.Value.Rows {
 		panic(fmt.Sprintf("tape: Assemble: %d rows, and places of %d", x.Value.Rows, back.Rows))
@@ -205,10 +205,10 @@ func (t *Tape) ReLU(x *Var) *Var {
 // same nodes lose the same elements whatever batch they are in. p = 0 is x itself.
 //
 // It uses x up: the caller gives x to no other operation. Then the result is written over x, and
-// the gradient of x over that of the result. Both get memory of their own where x has to stay: a
-// leaf, a Head, what Keep keeps, and the result of an operation that reads it in Backward, such as
-// ELU. ReLU reads its result as well, but may be dropped in place: a dropped element is 0, and has
-// no gradient either way.
+// the gradient of x over the gradient of the result. Both get memory of their own where x has to
+// stay: a leaf, a Head, a Var under Keep, and the result of an operation that reads it in Backward,
+// such as ELU. ReLU reads its result as well, but may be dropped in place: a dropped element is 0,
+// and has no gradient either way.
 func (t *Tape) Dropout(x *Var, ids kernels.Tensor, key uint64, p float32) *Var {
 	if p == 0 {
 		return x

@@ -62,8 +62,8 @@ func TestGatherRowsGradient(t *testing.T) {
 	tape.Backward()
 }
 
-// TestLearntLeaf: its value is what the records begin with, its gradient that of a parameter, and
-// zeros where nothing reads it.
+// TestLearntLeaf: its value is the beginning of the records, its gradient is like a parameter's,
+// and zeros where nothing reads it.
 func TestLearntLeaf(t *testing.T) {
 	be := kernels.NewReference()
 	tensor := func(rows, cols int) kernels.Tensor {

@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestSoftmaxProduct: losses and gradients are those of CrossEntropy of all logits, however many
-// are had at a time, and on a tape that does not record there are no gradients.
+// TestSoftmaxProduct: losses and gradients equal CrossEntropy of all logits, however many are had
+// at a time, and on a tape that does not record there are no gradients.
 func TestSoftmaxProduct(t *testing.T) {
 	const rows, n, cols = 7, 11, 3
 	be, rng := kernels.NewReference(), rand.New(rand.NewPCG(1, 2))

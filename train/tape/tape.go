@@ -3,9 +3,9 @@
 //
 // Two types to know. A [Tape] lives as long as a training run and is reset every step; results and
 // gradients come from its arena, so that a step allocates nothing that grows with the batch. A
-// [Var] is a matrix on the tape, valid until the next Reset; a frugal tape, as that of streams is,
-// uses again within a step what the step is done with. A parameter is a Var whose value and
-// gradient outlive the step ([NewParam]).
+// [Var] is a matrix on the tape, valid until the next Reset. A frugal tape, such as the tape of
+// streams, reuses memory within a step once the step is done with it. A parameter is a Var whose
+// value and gradient outlive the step ([NewParam]).
 //
 // Dropout and ReLU write over their input where no other operation reads it: see [Tape.Dropout].
 // [Tape.Keep] prevents that for one Var.
@@ -28,7 +28,7 @@ type Var struct {
 	whole     *Var // Value is a window of whole's, and Grad one of its gradient
 	fixed     bool // no operation may write over Value: it is the caller's, its own operation reads it in Backward, or it is kept
 	kept      bool // no operation may write over Grad, and a frugal tape gives neither it nor Value up
-	lent      bool // Value is that of a kept Var as well
+	lent      bool // Value is shared with a kept Var
 }
 
 // NewParam makes a parameter of value and grad, which the caller owns; Backward adds to grad.
@@ -62,7 +62,7 @@ type operation struct {
 // New makes a tape that computes on be. Close gives its memory back.
 func New(be kernels.Backend) *Tape { return &Tape{be: be, arena: arena{be: be}} }
 
-// Backend is what the tape computes on.
+// Backend returns the backend that the tape computes on.
 func (t *Tape) Backend() kernels.Backend { return t.be }
 
 // Reset forgets the step: the values of every Var but leaves and parameters are invalid. With
@@ -122,8 +122,8 @@ func (t *Tape) Backward() {
 	}
 }
 
-// giveUp gives up the memory of a result that is gone back through: whoever read it was recorded
-// behind it. What shares memory is given up with the result that the memory is of.
+// giveUp gives up the memory of a result whose backward has run. Every operation that read it was
+// recorded behind it. A Var that shares memory is given up with the owner of that memory.
 func (t *Tape) giveUp(v *Var) {
 	if v.whole != nil || v.kept {
 		return
@@ -136,8 +136,8 @@ func (t *Tape) giveUp(v *Var) {
 }
 
 // Done says that the value of v is read no more: by no operation to come, and by no Backward. So it
-// is of the result of Affine when GatherRows or AddRows alone have read it, as a table. A frugal
-// tape gives its memory to what comes.
+// suits a result of Affine that only GatherRows or AddRows have read, as a table. A frugal tape
+// gives its memory to later results.
 func (t *Tape) Done(v *Var) {
 	if !t.Frugal || v.whole != nil || v.fixed {
 		return

@@ -57,7 +57,7 @@ func TestAsksAgreeWithReference(t *testing.T) {
 	require.Panics(t, func() { _ = s.Draw(t.Context(), []Step{{To: 1, Asks: []Ask{{0, 2, 3}}}}, []*Batch{{}}) })
 }
 
-// TestEmbed: embeddings are what Compute scores, and a batch without roots has none.
+// TestEmbed: Embed returns the embeddings that Compute scores, and none for a batch without roots.
 func TestEmbed(t *testing.T) {
 	for _, n := range stepNetworks {
 		if n.Node > 0 || n.sends {

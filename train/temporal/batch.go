@@ -1,17 +1,18 @@
 package temporal
 
-// Batch is the events of a step, and what a network computes of them. Nodes are at their places, as
-// store.Events numbers them, and times are since the first event of the stream, times its
-// TimeScale. A Batch says which state and features are read; what these are is not known yet.
+// Batch has the events of a step, and the rows that a network computes of them. Nodes are given by
+// their places, as store.Events numbers them, and times are since the first event of the stream,
+// times its TimeScale. A Batch names the state and the features to read, but does not have them.
 //
-// A row is a node at a time. Each is there once, however many events and neighbours it is of. Rows
-// come event by event: of each its source, its destination and its negatives, and behind each of
+// A row is a node at a time. Each row comes once, however many events and neighbours it belongs to.
+// Rows come event by event: its source, its destination and its negatives, and behind each of these
+// its neighbours, the newest first.
 // these its neighbours, the newest first.
 type Batch struct {
 	From, To int64 // the events
 
-	// Nodes are the places whose state is read, and Events the events whose features are, each
-	// once, in the order in which they are first wanted.
+	// Nodes are the places whose state is read, and Events the events whose features are read. Each
+	// comes once, in the order in which they are first wanted.
 	Nodes, Events []uint32
 
 	RowNode []uint32  // by row: its node, among Nodes
@@ -39,23 +40,23 @@ type Batch struct {
 	// and they come by the last of their events.
 	Writes []Write
 
-	// Mails are what nodes get where mail goes to neighbours, too, as APAN sends it: none is there
-	// twice, a node at an end that is not there gets none, and Nodes has all of them, those who are
-	// no end without a row. They come by the first mail that a node could have. Without any each of
-	// Writes gets the mail of its own event.
+	// Mails lists the mail that nodes get where mail goes to neighbours too, as APAN sends it. No
+	// node comes twice. A node at the end of an event gets none if it is missing here. Nodes has
+	// all of them; those at no end have no row. They are in the order of the first mail that a node
+	// could have. If Mails is empty, each of Writes gets the mail of its own event.
 	Mails []Write
 
-	// Blended are rows of roots whose memory is out of date: before it is used, that of row
-	// Blended[i] is blended with those of the nodes Similar[BlendStart[i]:BlendStart[i+1]], which
-	// are among Nodes. See Blends.
+	// Blended are rows of roots whose memory is out of date. Before use, the memory of row
+	// Blended[i] is blended with the memories of the nodes Similar[BlendStart[i]:BlendStart[i+1]],
+	// which are among Nodes. See Blends.
 	Blended, BlendStart, Similar []uint32
 
 	bytes int64 // that the lists have room for
 }
 
-// Write is what becomes of the state of a node: what the last of its events in the batch leaves. An
-// event from a node to itself leaves what its destination gets. Of mail to a neighbour, Row is the
-// end of the event that it neighbours.
+// Write is the change of a node's state by the last of its events in the batch. An event from a
+// node to itself leaves the destination's change. For mail to a neighbour, Row is the end of the
+// event that it neighbours.
 type Write struct {
 	Node  uint32 // among Nodes
 	Row   uint32 // the node at the time of the event
@@ -63,7 +64,7 @@ type Write struct {
 	Event uint32 // among Events, whose features the mail has
 }
 
-// mails are what nodes get.
+// mails returns the mail that nodes get.
 func (b *Batch) mails() []Write {
 	if len(b.Mails) > 0 {
 		return b.Mails
@@ -92,7 +93,7 @@ func (b *Batch) Inputs() [][]uint32 {
 	return inputs
 }
 
-// Bytes is what the batch takes in memory, with the room that its lists have for more.
+// Bytes returns the memory of the batch in bytes, including the room that its lists have for more.
 func (b *Batch) Bytes() int64 { return b.bytes }
 
 // Reset empties the batch. Its lists keep their memory.
@@ -104,7 +105,7 @@ func (b *Batch) Reset() {
 	b.RowTime, b.Since, b.Pairs, b.Writes, b.Mails = b.RowTime[:0], b.Since[:0], b.Pairs[:0], b.Writes[:0], b.Mails[:0]
 }
 
-// lists are those of numbers.
+// lists returns the lists of uint32.
 func (b *Batch) lists() []*[]uint32 {
 	return []*[]uint32{
 		&b.Nodes, &b.Events, &b.RowNode, &b.Roots, &b.NearStart, &b.NearEnd, &b.NearRow, &b.NearEvent, &b.NearRoot, &b.Src, &b.Dst, &b.Negatives,

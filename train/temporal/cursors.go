@@ -21,10 +21,10 @@ type cursors struct {
 	now    float64
 }
 
-// scan is how many events are counted between two looks at the context.
+// scan is the number of events that are counted between two checks of the context.
 const scan = 1 << 16
 
-// seek puts the cursors where they are when event is drawn.
+// seek moves the cursors to their places when event is drawn.
 func (c *cursors) seek(ctx context.Context, e *store.Events, event int64) error {
 	at := func(i int64) float64 { return e.Times(i, i+1)[0] }
 	to := event

@@ -12,11 +12,10 @@ type mail struct {
 	own          bool // the node is that end
 }
 
-// deliver has mail go to the ends of events and to their neighbours (APAN, SIGMOD 2021; combined by
-// "last", as TGL has it). A node gets one mail a batch: a later one goes before an earlier one, its
-// own before another's of the same time, and else that of the later event counts. An event from a
-// node to itself leaves what its destination gets. Those who ask are numbered from first on, of all
-// steps'.
+// deliver sends mail to the ends of events and to their neighbours (APAN, SIGMOD 2021; combined by
+// "last", as TGL has it). A node gets one mail a batch: the latest. Among mails of the same time,
+// its own wins over a neighbour's, and then the later event's wins. An event from a node to itself
+// leaves the destination's mail. Askers are numbered from first on, across all steps.
 func (m *maker) deliver(b *Batch, src, dst []store.NodeID, first int) {
 	times := m.s.events.Times(b.From, b.To)
 	m.mailed.begin()

@@ -81,7 +81,7 @@ func (f *feed) take(in Input) (err error) {
 	return nil
 }
 
-// takeNodes lists the node of each row. A row that is blended has one of its own, behind those of
+// takeNodes lists the node of each row. A blended row has a node of its own, behind the nodes of
 // the batch.
 func (f *feed) takeNodes(b *Batch) []uint32 {
 	f.rowNode = append(f.rowNode[:0], b.RowNode...)
@@ -91,7 +91,7 @@ func (f *feed) takeNodes(b *Batch) []uint32 {
 	return f.rowNode
 }
 
-// blends are the rows that are blended.
+// blends returns the rows that are blended.
 func (f *feed) blends(b *Batch) []uint32 {
 	if f.keep == 0 || f.keep == 1 || f.record.Cols() == 0 {
 		return nil

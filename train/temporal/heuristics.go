@@ -29,9 +29,9 @@ func (h Heuristic) String() string {
 	return [heuristics]string{"pair_seen", "pair_time", "destination_time", "destination_count"}[h]
 }
 
-// Baselines measures all heuristics on steps of a stream, from the first to the last: event after
-// event, it scores the event and its negatives by all events of smaller numbers, those of the same
-// time included, and then counts it in.
+// Baselines measures all heuristics on steps of a stream, from the first to the last. Event after
+// event, it scores the event and its negatives by all events of smaller numbers, including events
+// of the same time, and then counts the event in.
 //
 // Memory: 8 bytes a node outside the Go heap, and the table of pairs; for each scored event and
 // each of its negatives 16 bytes, and as many again for an event with a new node, and for a rank
@@ -186,8 +186,8 @@ func (s *scored) end() {
 	s.positive, s.negative = s.positive[:0], s.negative[:0]
 }
 
-// past is what heuristics know of the events up to now. Times are the places of their values among
-// the different ones, from 1: that compares as they do, is exact, and takes 4 bytes.
+// past is the state of the heuristics: the events up to now. It stores a time as its rank among the
+// different times, from 1. Ranks compare as times do, exactly, and take 4 bytes.
 type past struct {
 	buf   *kernels.HostBuf
 	last  []uint32 // by destination: the time of its last event; 0: none
@@ -213,7 +213,7 @@ func (p *past) close() {
 	p.pairs.close()
 }
 
-// scores is those of a pair now, by heuristic.
+// scores returns the scores of a pair now, by heuristic.
 func (p *past) scores(src, dst uint32) [heuristics]uint32 {
 	time := p.pairs.get(pairOf(src, dst))
 	return [heuristics]uint32{PairSeen: min(time, 1), PairTime: time, DestinationTime: p.last[dst], DestinationCount: p.count[dst]}

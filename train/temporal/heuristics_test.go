@@ -238,7 +238,7 @@ func TestPublicBaselines(t *testing.T) {
 	for _, c := range []struct {
 		file       string
 		column     int
-		tests, new int // events to test on, and those of them with a node that has none to train on
+		tests, new int // test events, and how many of them have a node without training events
 		want       [heuristics]float64
 		pooled     float64 // of DestinationTime
 	}{

@@ -36,7 +36,7 @@ type portion want
 const (
 	orderBits = 31 // of a want's number; half-edges are numbered in 33
 	mostWants = 1 << orderBits
-	// mostNear is how many half-edges are read at once.
+	// mostNear is the largest number of half-edges in one read.
 	mostNear = disk.MaxExtent / store.HalfEdgeBytes
 )
 

@@ -207,7 +207,7 @@ type loopNode struct {
 	slot      int
 }
 
-// loopChange is what a step makes of a node: a memory, and mail, either of which may be nil. memory
+// loopChange is a step's change of a node: a memory, and mail, either of which may be nil. memory
 // is of time, and mail of mailTime.
 type loopChange struct {
 	memory, mail   []float32
@@ -353,8 +353,8 @@ func (l *loop) upload(b *Batch, seen []loopNode, nodeFeatures []float32) *model.
 	}
 }
 
-// blend is what the network reads where rows are blended: each has a node of its own, with another
-// memory.
+// blend returns what the network reads where rows are blended: each has a node of its own, with
+// another memory.
 func (l *loop) blend(b *Batch, seen []loopNode) (*Batch, []loopNode) {
 	if l.keep == 0 || l.keep == 1 {
 		return b, seen

@@ -8,7 +8,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// maker is what one goroutine makes batches with.
+// maker holds the state with which one goroutine makes batches.
 type maker struct {
 	s                   *Sampler // as it is after lists are read
 	nodes, events, rows table
@@ -107,9 +107,9 @@ func (m *maker) ends(src, dst []store.NodeID) {
 	}
 }
 
-// root is the root of the node at a place at time t, and, if it is new, its neighbours, which it
-// asks for. A row at that time which is there already is a root's, since neighbours are of times
-// before those of all roots from theirs on.
+// root returns the root of the node at a place at time t. A new root asks for its neighbours. A row
+// at that time that already exists is a root's: neighbours are earlier than their root, and roots
+// come in the order of time.
 func (m *maker) root(b *Batch, place uint32, t float64, event int64, asker int) uint32 {
 	row, isNew := m.row(b, place, t)
 	if !isNew {

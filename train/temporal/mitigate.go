@@ -42,9 +42,9 @@ type Blends struct {
 // scaled in the same way.
 //
 // A row is out of date if its node's last event is longer ago than γ, the 0.99-quantile over the
-// rows. It is blended with the nodes similar to its own whose last event is later than that of its
-// node and less than γ ago. Nodes without an event have no memory that could be out of date: they
-// do not count in the quantile, and are not blended.
+// rows. It is blended with similar nodes whose last event is later than its node's and less than γ
+// ago. Nodes without an event have no memory that could be out of date: they do not count in the
+// quantile, and are not blended.
 func (b *Blends) Find(nodes []uint32, times, last []float64, similar func(place uint32) []uint32) {
 	b.Rows, b.Start, b.Nodes, b.since, b.sorted = b.Rows[:0], append(b.Start[:0], 0), b.Nodes[:0], b.since[:0], b.sorted[:0]
 	for i, v := range nodes {
@@ -104,7 +104,7 @@ func (b *Blends) replace(nodes []uint32, key uint64, places uint32, recent func(
 	}
 }
 
-// randomTries is how many nodes are drawn before all are tried in turn.
+// randomTries is the number of nodes that are drawn before all are tried in turn.
 const randomTries = 1000
 
 // Blend makes memory keep·memory + (1-keep)·the mean of similar, which is not empty. A keep of 1

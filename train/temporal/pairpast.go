@@ -12,8 +12,8 @@ import (
 )
 
 // PairColumns is the number of pair features: whether the pair had an event (from the same source
-// to the same destination), how long ago the last one was, how many there were, and the same three
-// of its destination. They count all events before the batch, those of the same time included. A
+// to the same destination), the time since the last one, the number of them, and the same three for
+// its destination. They count all events before the batch, including events of the same time. A
 // time becomes log(1+t)/10, and a count log(1+n)/10. The scores of [Heuristics] know the same, and
 // the events of the batch as well.
 const PairColumns = 6

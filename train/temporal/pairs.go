@@ -8,8 +8,8 @@ import (
 )
 
 // pairs keeps a number for each pair of nodes, in an open table of 16 bytes a slot outside the Go
-// heap, of which at most three in four are in use. It doubles as it fills, for which it needs the
-// old table beside the new one; both together stay below its limit.
+// heap. At most three in four slots are in use. The table doubles as it fills, and then needs the
+// old table beside the new one. Both together stay below its limit.
 type pairs struct {
 	limit int64
 	buf   *kernels.HostBuf
@@ -61,7 +61,7 @@ func (p *pairs) find(pair uint64) int {
 }
 
 func (p *pairs) grow() (ok bool, err error) {
-	slots := max(firstPairs, len(p.slots)) // twice those of now, two words each
+	slots := max(firstPairs, len(p.slots)) // twice the slots so far, which have two words each
 	if pairBytes*int64(slots+len(p.slots)/2) > p.limit {
 		return false, nil
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestProbe: logits and the loss are those of plain loops in float64, and steps find classes that
+// TestProbe: logits and the loss equal plain loops in float64, and steps find classes that
 // embeddings have.
 func TestProbe(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -4,9 +4,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// recurrenceWindows is how many parts of the stream [Recurrence] reads. At 600 events each that
-// takes a moment, and the mean varies by less than a hundredth, even on streams that change all the
-// time.
+// recurrenceWindows is the number of parts of the stream that [Recurrence] reads. At 600 events
+// each that takes a moment, and the mean varies by less than a hundredth, even on streams that
+// change all the time.
 const recurrenceWindows = 256
 
 // Recurrence returns how many events a node has in a batch of each of sizes, on average over the

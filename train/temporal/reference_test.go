@@ -34,7 +34,7 @@ func newSampler(t testing.TB, e *store.Events, o SamplerOptions) *Sampler {
 	return s
 }
 
-// randomStream has events of which a third share their time with the one before, and some from a
+// randomStream has events, a third of which share their time with the one before, and some from a
 // node to itself.
 func randomStream(rng *rand.Rand, events, users, items int) storetest.StreamSpec {
 	s := storetest.StreamSpec{Users: users, Items: items, TimeScale: math.Ldexp(1, rng.IntN(8)-4) * 1.1}
@@ -325,7 +325,7 @@ func plain(b *Batch) Batch {
 	return c
 }
 
-// steps cuts events from from on into batches, with some of which only state is computed.
+// steps cuts events from from on into batches. Some of them compute state only.
 func steps(from, events int64, size int, n Negatives, stateOnly func(i int) bool) (all []Step) {
 	for ; from < events; from += int64(size) {
 		all = append(all, Step{From: from, To: min(from+int64(size), events), StateOnly: stateOnly(len(all)), Negatives: n})

@@ -17,20 +17,20 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// SamplerOptions says what is drawn of a stream. The zero value works, and draws no neighbours.
+// SamplerOptions configures a Sampler. The zero value works, and draws no neighbours.
 type SamplerOptions struct {
-	// Fanout is how many neighbours a root has at most. Default 0: none, so that no lists are read
+	// Fanout is the largest number of neighbours of a root. Default 0: none, so no lists are read
 	// and there are no cursors.
 	Fanout int
 	// Uniform draws from all candidates, with replacement, where there are more than Fanout.
 	// Default: the newest are taken.
 	Uniform bool
-	// Deliver has neighbours be who gets mail, as APAN sends it, and no rows: see Batch.Mails.
-	// Negatives have none then.
+	// Deliver sends mail to neighbours, as APAN does, and gives them no rows: see Batch.Mails.
+	// Negatives have no neighbours then.
 	Deliver bool
-	// Blend blends memories that are out of date with those of similar nodes: see Batch.Blended.
-	// Default false. With RandomPartners it blends with nodes drawn by that key instead: see
-	// Blends.Random.
+	// Blend blends memories that are out of date with the memories of similar nodes: see
+	// Batch.Blended. Default false. With RandomPartners it blends with nodes drawn by that key
+	// instead: see Blends.Random.
 	Blend          bool
 	RandomPartners uint64
 	// Pairs fills in Batch.Pairs, the features of scored pairs: see OpenPairs.
@@ -51,20 +51,19 @@ func (o SamplerOptions) Validate() error {
 	return errors.Join(append(errs, o.Disk.Validate())...)
 }
 
-// Step is what a batch is drawn of.
+// Step describes one batch to draw.
 type Step struct {
 	From, To int64 // events From to To-1
-	// StateOnly has the batch change state and embed nothing: its rows are those that Writes and
-	// Mails name, without neighbours and negatives.
+	// StateOnly makes the batch change state and embed nothing. Its rows are the rows that Writes
+	// and Mails name, without neighbours and negatives.
 	StateOnly bool
-	// Seen is how many events the step's state has seen, which tells which memories are out of
-	// date: see Blends. 0 has none
-	// blended.
+	// Seen is the number of events that the step's state has seen. It decides which memories are
+	// out of date: see Blends. 0: none is blended.
 	Seen int64
 	Negatives
-	// Asks, of a step without events, are pairs to embed and score as an event's ends are, in the
-	// order of their times. Across steps times do not go back either, and events that are drawn
-	// behind Asks are no earlier, but for those of StateOnly.
+	// Asks, of a step without events, are pairs to embed and score like an event's ends, in the
+	// order of their times. Times do not decrease across steps either. Events that are drawn behind
+	// Asks are no earlier, except in StateOnly steps.
 	Asks []Ask
 }
 
@@ -74,8 +73,8 @@ type Ask struct {
 	Time     float64 // as the stream has it, not before its first event
 }
 
-// askers is how many ask for neighbours in a step, those that ask twice counted twice: roots, or
-// the ends of events that deliver mail.
+// askers returns the number of requests for neighbours in a step, each asker counted as often as it
+// asks. Roots ask, or the ends of events that deliver mail.
 func (o *SamplerOptions) askers(p *Step) int {
 	switch n := int(p.To - p.From); {
 	case o.Deliver:
@@ -87,7 +86,7 @@ func (o *SamplerOptions) askers(p *Step) int {
 	}
 }
 
-// Negatives are destinations to tell those of events from: drawn uniformly, with replacement,
+// Negatives are destinations to tell from an event's own: drawn uniformly, with replacement,
 // whether the event has them or not.
 type Negatives struct {
 	Population []uint32 // places: see [Destinations] and [AllNodes]
@@ -346,11 +345,11 @@ func (s *Sampler) make(ctx context.Context, steps []Step, into []*Batch) error {
 	return cmp.Or(err, g.Wait())
 }
 
-// Stats is what was drawn so far. It is not called beside Draw.
+// Stats counts what was drawn so far. Do not call it during Draw.
 func (s *Sampler) Stats() Stats { return s.stats }
 
-// Engine is the engine that reads lists, and a sentence that says why. Without neighbours there is
-// none.
+// Engine returns the engine that reads lists, and a sentence with the reason. Without neighbours
+// there is none.
 func (s *Sampler) Engine() (kind disk.Kind, why string) {
 	if s.reader == nil {
 		return "", "no neighbours are drawn"
@@ -358,15 +357,15 @@ func (s *Sampler) Engine() (kind disk.Kind, why string) {
 	return s.reader.Kind(), s.reader.Why()
 }
 
-// Bytes is what the Sampler takes in memory beside the batches and the reader's buffers: Fixed, and
-// what the largest Draw has needed.
+// Bytes returns the memory of the Sampler in bytes, without the batches and the reader's buffers:
+// Fixed, and the most that Draw has needed.
 func (s *Sampler) Bytes() int64 {
 	steps, makers := s.Scratch()
 	return s.Fixed() + steps + makers
 }
 
-// Scratch is what the largest Draw has needed: for its steps, more or less each as much, and for
-// those who make batches.
+// Scratch returns the most bytes that Draw has needed: for its steps, about equally for each, and
+// for the makers of batches.
 func (s *Sampler) Scratch() (steps, makers int64) {
 	for i := range s.makers {
 		makers += s.makers[i].bytes()
@@ -387,7 +386,7 @@ func (s *Sampler) Fixed() int64 {
 	return fixed
 }
 
-// Costs is what reading lists was found to take, disk.Assumed where none are read.
+// Costs returns the measured costs of reading lists, disk.Assumed where none are read.
 func (s *Sampler) Costs() disk.Costs {
 	if s.reader == nil {
 		return disk.Assumed

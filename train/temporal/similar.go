@@ -8,7 +8,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// SimilarNodes is how many similar nodes a node has at most (MSPipe, arXiv 2402.15113, section 4).
+// SimilarNodes is the most similar nodes of a node (MSPipe, arXiv 2402.15113, section 4).
 const SimilarNodes = 10
 
 // recentPartners bounds a node's partners to the other ends of its latest events, this many. So it
@@ -36,7 +36,7 @@ type Similar struct {
 	found   [SimilarNodes]uint32
 }
 
-// SimilarBytes is what Similar takes for so many nodes.
+// SimilarBytes returns the bytes that Similar takes for so many nodes.
 func SimilarBytes(places int64) int64 { return 6 * places }
 
 // NewSimilar finds similar nodes of a stream. The caller keeps the stream open. Close it.

@@ -7,17 +7,18 @@ import (
 	"github.com/gnnstore/gnnstore/train/model"
 )
 
-// Record is how the state of a node lies in a row of a table: columns of float32, little-endian. D
-// is the columns of a memory, V those of an event's features, S how many mails a node keeps.
+// Record is the layout of a node's state in a row of a table: columns of float32, little-endian. D
+// is the columns of a memory, V the columns of an event's features, S the number of mails of a
+// node.
 //
 //	TGN, JODIE   mail 2D+V (its first D are the memory) | time 2
 //	APAN         memory D | S mails of 2D+V each | times of the mails 2S | time 2 | slot of the next mail 1
 //
 // The mail that a node's own event leaves begins with the node's memory after that event, so a node
-// with one mail needs no other copy of it. A time is the bits of a float64 in two columns, and a
-// slot those of a uint32: tables copy rows and never compute with them. (A backend that holds F32
-// in another type, as kernels.Reference does, may change the last bits of a time.) Times are
-// scaled, as those of a [Batch].
+// with one mail needs no other copy of it. Two columns hold the bits of a time, a float64, and one
+// the bits of a slot, a uint32: tables copy rows and never compute with them. (A backend that holds
+// F32 in another type, as kernels.Reference does, may change the last bits of a time.) Times are
+// scaled as in a [Batch].
 //
 // All zeros is the state of a node that had no event yet.
 type Record struct {
@@ -76,18 +77,18 @@ func (r Record) mailColumn(slot int) int {
 	return 0
 }
 
-// Time is that of the node's last event.
+// Time returns the time of the node's last event.
 func (r Record) Time(record []byte) float64 { return timeAt(record, r.numbers()+r.timeBits()) }
 
 // SetTime sets it.
 func (r Record) SetTime(record []byte, t float64) { setTime(record, r.numbers()+r.timeBits(), t) }
 
-// MailTime is that of the mail in a slot.
+// MailTime returns the time of the mail in a slot.
 func (r Record) MailTime(record []byte, slot int) float64 {
 	return timeAt(record, r.numbers()+r.mailTimeBits(slot))
 }
 
-// SetMailTime sets it. Of TGN and JODIE it is that of the node's last event.
+// SetMailTime sets it. For TGN and JODIE it is the time of the node's last event.
 func (r Record) SetMailTime(record []byte, slot int, t float64) {
 	setTime(record, r.numbers()+r.mailTimeBits(slot), t)
 }
@@ -107,7 +108,7 @@ func (r Record) mailTimeBits(slot int) int {
 	return 0
 }
 
-// Slot is where the next mail goes: over the oldest one.
+// Slot returns the slot of the next mail, which replaces the oldest one.
 func (r Record) Slot(record []byte) int {
 	if !r.ring {
 		return 0
@@ -122,9 +123,9 @@ func (r Record) SetSlot(record []byte, slot int) {
 	}
 }
 
-// A change is what a batch makes of a record. Of TGN and JODIE it is the record to be. Of APAN it
-// leaves alone what the batch does not change, since that may be newer than what the batch has seen
-// (MSPipe, arXiv 2402.15113, section 3.2):
+// A change is a batch's update of a record. For TGN and JODIE it is the new record. For APAN it
+// leaves alone whatever the batch does not change, since the record may be newer than the state
+// that the batch has seen (MSPipe, arXiv 2402.15113, section 3.2):
 //
 //	memory D | mail 2D+V | time 2 | time of the mail 2 | which of both there are 1
 const (
@@ -140,10 +141,10 @@ func (r Record) ChangeBytes() int {
 	return r.Bytes()
 }
 
-// Whole tells whether a change is the record to be, and Apply a copy.
+// Whole reports whether a change is the whole new record, so that Apply copies it.
 func (r Record) Whole() bool { return !r.ring }
 
-// changedMail is the column of a change where its mail begins.
+// changedMail returns the column of a change where its mail begins.
 func (r Record) changedMail() int {
 	if r.ring {
 		return r.memory
@@ -151,7 +152,7 @@ func (r Record) changedMail() int {
 	return 0
 }
 
-// changedNumbers is the columns of a change that are numbers. Bits are behind them.
+// changedNumbers returns the number of columns of a change that are numbers. Bits follow them.
 func (r Record) changedNumbers() int { return r.changedMail() + r.mail }
 
 // setMemory notes that a change has a memory, of a time.

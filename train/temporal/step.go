@@ -25,10 +25,10 @@ type Stepper struct {
 	Optim  *optim.Optimizer
 	Tape   *tape.Tape
 	Record Record // what State has of each node
-	// Keep is how much a memory that is blended keeps of itself: see Blend and Batch.Blended. 0 and
+	// Keep is the weight of its own in a memory that is blended: see Blend and Batch.Blended. 0 and
 	// 1 leave memories as they are.
 	Keep float64
-	// Remember makes Blended return what memories were before blending.
+	// Remember makes Blended return the memories from before blending.
 	Remember bool
 
 	grads         []kernels.Tensor // of the parameters, in their order
@@ -43,24 +43,24 @@ type Input struct {
 	*Batch
 	// State has the Record of each of Batch.Nodes, F32. A network without state reads none.
 	State kernels.Tensor
-	// Features are those of each of Batch.Events, F32 or F16: as many columns as the network has of
-	// them. Without any it is the zero Tensor.
+	// Features has the features of each of Batch.Events, F32 or F16, in the network's number of
+	// columns. Without features it is the zero Tensor.
 	Features kernels.Tensor
-	// NodeFeatures are likewise those of each of Batch.Nodes; of a batch without roots they may be
-	// left out.
+	// NodeFeatures has likewise the features of each of Batch.Nodes. A batch without roots may
+	// leave them out.
 	NodeFeatures kernels.Tensor
-	// Key is of dropout, another one each step. 0 is evaluation: nothing is dropped, and there are
+	// Key seeds dropout, another one each step. 0 is evaluation: nothing is dropped, and there are
 	// no gradients.
 	Key uint64
-	// Publish, where it is not nil, is given what changes of the state as soon as it is known,
-	// before the batch is scored: changes, one behind the other, of the records of nodes that are
-	// at these places among Batch.Nodes, to be applied to the newest ones by Record.Apply. They are
-	// lent until the next Compute. Its error ends the step. Without state it is not called, nor
+	// Publish, where it is not nil, gets the changes of the state as soon as they are known, before
+	// the batch is scored: changes, one behind the other, of the records of nodes that are at these
+	// places among Batch.Nodes. Record.Apply applies them to the newest records. They are lent
+	// until the next Compute. Its error ends the step. Publish is not called without state, nor
 	// with state that is not finite, which ends the step with a *StateError.
 	Publish func(places []uint32, changes []byte) error
 }
 
-// Out is what became of a batch. The scores are lent until the next Compute.
+// Out is the result of a batch. The scores are lent until the next Compute.
 type Out struct {
 	Loss      float64   // the mean over events plus the mean over negatives, of -log σ(score) and -log(1-σ(score)) (arXiv 2203.14883, TGL)
 	Positives []float32 // a score for each event
@@ -113,10 +113,10 @@ func newStepper(be kernels.Backend, m *model.Temporal) *Stepper {
 	}
 }
 
-// Compute adds to the parameters' gradients, which are zero before the first step and after each
-// Update, those of a batch's loss; in evaluation it adds nothing. A batch without roots ends when
-// its state is published. A loss that is not finite is a *step.LossError: the gradients are as they
-// were, and the state is published.
+// Compute adds the gradients of a batch's loss to the parameters' gradients, which are zero before
+// the first step and after each Update. In evaluation it adds nothing. A batch without roots ends
+// when its state is published. A loss that is not finite is a *step.LossError: the gradients are as
+// they were, and the state is published.
 func (s *Stepper) Compute(in Input) (Out, error) {
 	z, err := s.embed(in)
 	if z == nil || err != nil {
@@ -197,8 +197,8 @@ func (s *Stepper) finiteState() error {
 // exponent is the bits of a float32's.
 const exponent = 0xff << 23
 
-// Changes is what the last Compute or Embed made of the state: see Input.Publish. It is empty
-// without state.
+// Changes returns the changes of the state by the last Compute or Embed: see Input.Publish. They
+// are empty without state.
 func (s *Stepper) Changes() (places []uint32, changes []byte) { return s.feed.places, s.writer.changes }
 
 // Blended returns the memories of Batch.Blended in the last Compute or Embed: as in the state, and
@@ -257,7 +257,7 @@ func (s *Stepper) Close() {
 	s.Model.Close()
 }
 
-// mean is the mean of a column.
+// mean returns the mean of a column.
 func (s *Stepper) mean(column kernels.Tensor) (mean float64) {
 	s.there = s.download(s.there, column)
 	for _, x := range s.there {

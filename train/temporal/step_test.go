@@ -42,7 +42,7 @@ type far struct{ kernels.Backend }
 
 func (far) Host(kernels.Tensor) ([]byte, bool) { return nil, false }
 
-// stepTable keeps records by node, and those of the last lag-1 steps apart.
+// stepTable keeps records by node, and the changes of the last lag-1 steps apart.
 type stepTable struct {
 	record  Record
 	lag     int
@@ -110,9 +110,9 @@ func featuresOn(be kernels.Backend, all []float32, cols int, half bool) kernels.
 }
 
 // TestStepsAgreeWithTheLoop drives a Stepper over streams of all sorts: losses, scores, records and
-// weights are those of the loop that has its state in maps, bit for bit, at any staleness; also
-// where the host cannot address the backend, features are in float16, and state is published at
-// once or asked for later.
+// weights equal the results of the loop that has its state in maps, bit for bit, at any staleness;
+// also where the host cannot address the backend, features are in float16, and state is published
+// at once or asked for later.
 func TestStepsAgreeWithTheLoop(t *testing.T) {
 	for i, n := range stepNetworks {
 		for lag := 1; lag <= 3; lag++ {

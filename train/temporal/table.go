@@ -31,7 +31,7 @@ func (x *table) begin() {
 	x.n = 0
 }
 
-// start is the slot where to look for a tag first.
+// start returns the slot at which the search for a tag starts.
 func (x *table) start(tag uint32) uint64 {
 	return uint64(tag) * golden >> (64 - bits.TrailingZeros(uint(len(x.slots)))&63)
 }
@@ -59,7 +59,7 @@ func (x *table) put(tag uint32, slot uint64) {
 	}
 }
 
-// grow has twice the slots.
+// grow doubles the slots.
 func (x *table) grow() {
 	old := x.slots
 	x.slots = make([]uint64, 2*len(old))

@@ -44,7 +44,7 @@ func TestPaper(t *testing.T) {
 	}
 }
 
-// random are the paper's costs and many others, some of which publish early.
+// random returns the paper's costs and many others. Some of these publish early.
 func random() (all []Costs) {
 	for _, p := range paper {
 		all = append(all, Costs{Stage: p.stage})
@@ -70,8 +70,8 @@ func period(s []Step) float64 {
 	return (s[n-1].End[Publish] - s[n-1-n/24*12].End[Publish]) / float64(n/24*12)
 }
 
-// inFlight is the schedule of n steps of which at most p are under way, without any wait for state:
-// a reference loop.
+// inFlight returns the schedule of n steps without any wait for state, with at most p under way: a
+// reference loop.
 func inFlight(c Costs, n, p int) []Step {
 	s := make([]Step, n)
 	for i := range s {

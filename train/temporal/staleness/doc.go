@@ -8,11 +8,11 @@
 // lets the fetch of state begin earlier. This is the pipeline of MSPipe (arXiv 2402.15113, section
 // 4), which has no paging.
 //
-// Three things to know. [Costs] says what the stages take, and has the closed forms: the period of
-// a step for any k, and the least k that reaches the best period. [Costs.Plan] and [Costs.Constant]
-// follow the stages step by step, as a forecast to show. [Overlap] counts how much of what steps
-// read was rewritten by the steps just before, which bounds k by what accuracy bears. The k to
-// train with is the smaller of [Costs.Best] and [Overlap.Most]. [Realised] counts the same while
+// Three things to know. [Costs] has the times of the stages, and the closed forms: the period of a
+// step for any k, and the least k that reaches the best period. [Costs.Plan] and [Costs.Constant]
+// follow the stages step by step, as a forecast to show. [Overlap] counts how much of the rows that
+// steps read was rewritten by the steps just before, which bounds k by its cost in accuracy. The k
+// to train with is the smaller of [Costs.Best] and [Overlap.Most]. [Realised] counts the same while
 // training at one k.
 //
 // Everything here is a function of its arguments, and knows no graph, no clock and no pipeline. An

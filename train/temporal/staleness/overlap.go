@@ -16,8 +16,8 @@ func NewOverlap(nodes int) *Overlap {
 
 func (o *Overlap) steps() int { return len(o.before) - 1 }
 
-// Add counts the next step, which reads the state of some nodes and then writes that of some. No
-// node is named twice in read.
+// Add counts the next step. It reads the state of the nodes in read, each named once, and then
+// writes the state of the nodes in written.
 func (o *Overlap) Add(read, written []uint32) {
 	step, found := len(o.before), 0
 	for _, v := range read {

@@ -46,8 +46,8 @@ func (c Costs) Plan(n, most int) []Step {
 	return s
 }
 
-// begin is the step behind those of s up to its features, and the earliest time at which it could
-// fetch state.
+// begin returns the step after s, up to its features, and the earliest time at which it could fetch
+// state.
 func (c Costs) begin(s []Step) (t Step, eager float64) {
 	var last Step
 	if len(s) > 0 {
@@ -59,7 +59,7 @@ func (c Costs) begin(s []Step) (t Step, eager float64) {
 	return t, max(t.End[Features], last.End[State])
 }
 
-// finish is t from its fetch of state on, which starts at start.
+// finish completes t from its fetch of state on, which starts at start.
 func (c Costs) finish(s []Step, t Step, start float64) Step {
 	var last Step
 	if len(s) > 0 {
