@@ -1,8 +1,8 @@
-// Package data is what a run needs of a dataset: types of nodes and relations between them, one
+// Package data finds in a dataset what a run needs: types of nodes and relations between them, one
 // label, the parts of a split and the names that users know.
 //
 // A [Data] is opened once ([Open]), and training, plans and evaluation share it. Its methods may be
-// called by several goroutines at once; those that read mapped memory do so inside store.Guard,
+// called by several goroutines at once. Methods that read mapped memory do so inside store.Guard,
 // their own or the caller's.
 package data
 
@@ -18,7 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Data is what a run uses of a dataset, which stays open for as long as the Data is used.
+// Data holds what a run uses of a dataset. The dataset stays open for as long as the Data is used.
 type Data struct {
 	Set *store.Dataset
 	// Types and Relations are numbered by their place in the manifest. With Options.Relation there
@@ -26,22 +26,23 @@ type Data struct {
 	Types     []Type
 	Relations []Relation
 	// EdgeTables are the tables that networks read rows of edges from, as if the edges of a
-	// relation were nodes of a type. A batch's inputs have them behind those of Types: see Input.
+	// relation were nodes of a type. A batch's inputs list the Types first and then these: see
+	// Input.
 	EdgeTables []Type
 	Target     int // the type of the nodes that are learnt, whose label and split these are
 	Labels     *store.Labels
 	Split      string // its name
-	// Train, Valid and Test are the parts of the split, less the nodes without a label, of which
-	// there are Unlabelled.
+	// Train, Valid and Test are the parts of the split, without the nodes that have no label.
+	// Unlabelled counts the nodes that are left out.
 	Train, Valid, Test []uint32
 	Unlabelled         int
-	// Links are those that are learnt, where these are no nodes: then there are no labels and no
-	// parts of nodes.
+	// Links are the links that are learnt, nil where nodes are learnt. With Links there are no
+	// labels and no parts of nodes.
 	Links *Links
-	// EdgeLabel is what is learnt of the edges in Links; nil where it is which nodes they join.
+	// EdgeLabel is the label of the edges in Links; nil where the run learns which nodes they join.
 	EdgeLabel *EdgeLabel
-	// NoLabels says that no node has one: Labels only say what those are that a network was trained
-	// on.
+	// NoLabels says that no node has a label. Labels then only describes the label that a network
+	// was trained on.
 	NoLabels bool
 }
 
@@ -49,9 +50,9 @@ type Data struct {
 type Type struct {
 	Name  string
 	Nodes int
-	// Features is its input, nil where it has no table or is to do without. Embed is then the
-	// columns of its learnt rows, 0 where all nodes have one row. Where it has both, these rows
-	// were learnt on another dataset, and are not learnt here.
+	// Features is its input, nil where it has no table or must not use one. Embed is then the
+	// number of columns of its learnt rows, 0 where all nodes share one row. Where both are set,
+	// Features has rows that were learnt on another dataset, and they are not learnt here.
 	Features *store.Features
 	Embed    int
 
@@ -65,41 +66,42 @@ type Relation struct {
 	Weights  *store.EdgeColumn // of the edges, nil unless Options asked for them and there are some
 	// Inputs are the columns of the edges that networks read.
 	Inputs []*store.EdgeColumn
-	// RowIDs has the row of each edge in table number Table of Data.EdgeTables, where networks read
-	// that; else it is nil.
+	// RowIDs has the row of each edge in table number Table of Data.EdgeTables; nil where networks
+	// do not read such rows.
 	RowIDs *store.EdgeColumn
 	Table  int
 }
 
-// Options says which part of a dataset a run wants.
+// Options selects the part of a dataset that a run uses.
 type Options struct {
 	Split    string // empty where the target has just one
 	Weighted bool   // the weights of the edges, too
 	// Target is the type of nodes to learn, empty where just one has a label and a split. Links
-	// says that the links of a relation are learnt: of the one that Target names, empty where just
-	// one has an edge split.
+	// says that the links of a relation are learnt. Target then names the relation, and is empty
+	// where just one has an edge split.
 	Target string
 	Links  bool
-	// EdgeLabel has a column of these edges be learnt: COLUMN, whose different values are classes;
-	// COLUMN:sign, negative values and all others; or COLUMN:value, numbers. It goes with Links.
+	// EdgeLabel names the column of these edges that is learnt: COLUMN, whose different values are
+	// classes; COLUMN:sign, negative values and all others; or COLUMN:value, numbers. It goes with
+	// Links.
 	EdgeLabel string
-	// Uses has the dataset be one that a trained network is used on, so that labels, a split and
-	// edges that are held out may be missing. Label is then what the labels are that it was trained
-	// on, or LabelOfEdges, by EdgeLabel.Elsewhere.
+	// Uses says that a trained network is used on the dataset, so labels, a split and held-out
+	// edges may be missing. Label then describes the labels that the network was trained on. For a
+	// label of edges, LabelOfEdges does, from EdgeLabel.Elsewhere.
 	Uses         bool
 	Label        *store.Label
 	LabelOfEdges *EdgeLabel
-	// Learnt are rows, by type, that take the place of learnt rows where these were learnt on
-	// another dataset.
+	// Learnt has rows by type that were learnt on another dataset. They take the place of learnt
+	// rows.
 	Learnt map[string]*store.Features
 	// Together learns the links of all relations where Target names none and they are within one
 	// type.
 	Together bool
 	// Relation is the one relation to use, by name or key; empty: all of them.
 	Relation string
-	// Inputs says by name of a type what its nodes have for input: Table, Embed or Constant. Others
-	// have the first table of their type, or, without one, Embed with Hidden columns where the rows
-	// take up to EmbedBytes, else Constant.
+	// Inputs gives the input of a type's nodes, by its name: Table, Embed or Constant. A type that
+	// it leaves out has its first table. Without a table it has Embed with Hidden columns where the
+	// rows take up to EmbedBytes, else Constant.
 	Inputs map[string]string
 	Hidden int
 	// EdgeInputs are the columns of edges that networks read, by name or key of their relation, or
@@ -116,8 +118,8 @@ const (
 	Constant = "constant"
 )
 
-// EmbedBytes is what learnt rows may take, with two moments whatever their optimizer keeps, where
-// nobody has asked for them.
+// EmbedBytes bounds learnt rows that nobody has asked for. Each counts with two moments, whatever
+// its optimizer keeps.
 const EmbedBytes = 1 << 30
 
 // MaxEmbed is the largest number of columns of learnt rows.
@@ -126,8 +128,8 @@ const MaxEmbed = 1 << 16
 // maxClasses bounds the logits of a batch: a thousand seeds take 4 GB of them.
 const maxClasses = 1 << 20
 
-// Open finds what a run needs, or says what is missing and what to do. Where a label, the split or
-// a section that it reads is damaged, it says that.
+// Open finds the parts of a dataset that a run needs. Its error names a missing part and what to
+// do, or the label, split or section that is damaged.
 func Open(ds *store.Dataset, o Options) (*Data, error) {
 	d, err := openGraph(ds, o.Relation)
 	if err != nil {
@@ -226,12 +228,12 @@ func (d *Data) openNodes(o Options) error {
 	return nil
 }
 
-// fail is an error about the dataset.
+// fail returns an error about the dataset.
 func (d *Data) fail(format string, args ...any) error {
 	return fmt.Errorf("%s: %s", d.Set.Path(), fmt.Sprintf(format, args...))
 }
 
-// openGraph finds types and relations: all of them, or those of one relation.
+// openGraph finds types and relations: all of them, or one relation and its types.
 func openGraph(ds *store.Dataset, only string) (*Data, error) {
 	m, d := ds.Manifest(), &Data{Set: ds}
 	numbers := map[string]int{} // of types that are used
@@ -310,7 +312,7 @@ func (d *Data) FindInputs(inputs map[string]string, hidden int) error {
 }
 
 // CheckInputs refuses a graph of one type that has one learnt row for all nodes, unless inputs ask
-// for it: such a row does not tell nodes apart. The widths must be those of the run.
+// for it: such a row does not tell nodes apart. hidden must be the run's width.
 func (d *Data) CheckInputs(inputs map[string]string, hidden int) error {
 	t := &d.Types[0]
 	if d.several() || t.Features != nil || t.Embed > 0 || t.Nodes == 0 || inputs[t.Name] == Constant {
@@ -324,7 +326,8 @@ func (d *Data) CheckInputs(inputs map[string]string, hidden int) error {
 // several reports whether there are several types or relations.
 func (d *Data) several() bool { return len(d.Types) > 1 || len(d.Relations) > 1 }
 
-// table is type t's table of a name, or its first where the name is empty; nil where there is none.
+// table returns type t's table of a name, or its first where the name is empty; nil where there is
+// none.
 func (d *Data) table(t int, name string) *store.Features {
 	for i, table := range d.Set.Manifest().Tables {
 		if table.NodeType == d.Types[t].Name && (name == "" || table.Name == name) {
@@ -372,7 +375,7 @@ func (d *Data) findTarget(name, without string) error {
 	return nil
 }
 
-// Schema is the types and relations by number.
+// Schema returns the types and relations by number.
 func (d *Data) Schema() (s sample.Schema) {
 	for _, t := range d.Types {
 		s.Types = append(s.Types, t.Nodes)
@@ -383,15 +386,15 @@ func (d *Data) Schema() (s sample.Schema) {
 	return s
 }
 
-// Seeds are nodes of the target as a list by type.
+// Seeds returns nodes of the target as a list by type.
 func (d *Data) Seeds(nodes []uint32) [][]uint32 {
 	seeds := make([][]uint32, len(d.Types))
 	seeds[d.Target] = nodes
 	return seeds
 }
 
-// OfRelation is fanouts by number of a relation: those given under its name or key, and nil for the
-// others.
+// OfRelation returns fanouts by number of a relation, from fanouts by its name or key; nil for a
+// relation that has none.
 func (d *Data) OfRelation(fanouts map[string][]int) ([][]int, error) {
 	if len(fanouts) == 0 {
 		return nil, nil
@@ -449,8 +452,8 @@ func (d *Data) useWeights() {
 	}
 }
 
-// CheckWeights says what is wrong with the weights of the relations that are drawn from: one of
-// them at least must have some, and all that have some have them as float32.
+// CheckWeights checks the weights of the relations that are drawn from. At least one of them must
+// have weights, and weights must be float32.
 func (d *Data) CheckWeights(drawn []bool) (err error) {
 	some := false
 	for i, r := range d.Relations {
@@ -473,7 +476,7 @@ func (d *Data) CheckWeights(drawn []bool) (err error) {
 	return err
 }
 
-// UnusedColumns are the columns of the edges that a run makes nothing of.
+// UnusedColumns returns the names of the columns of edges that a run does not use.
 func (d *Data) UnusedColumns() (names []string) {
 	for i, r := range d.Relations {
 		for _, c := range r.Relation.Columns {
@@ -490,7 +493,8 @@ func (d *Data) UnusedColumns() (names []string) {
 	return names
 }
 
-// Lists are those of the relation, with the weights of its edges where they count.
+// Lists returns the neighbour lists of the relation, with the weights of its edges where they
+// count.
 func (r Relation) Lists() sample.Lists {
 	if r.Weights == nil {
 		return r.Graph
@@ -498,8 +502,8 @@ func (r Relation) Lists() sample.Lists {
 	return weightedGraph{r.Graph, r.Weights}
 }
 
-// AtHand is the relation as sample.AtHand has it, read through its map. Where a run is weighted,
-// edges without weights of their own weigh 1.
+// AtHand returns the relation as a sample.Topology that is read through its map. Where a run is
+// weighted, edges without weights of their own weigh 1.
 func (r Relation) AtHand(weighted bool) sample.Topology {
 	t := sample.AtHand(r.Lists())
 	if weighted && r.Weights == nil {
@@ -516,12 +520,12 @@ type weightedGraph struct {
 
 func (g weightedGraph) Weights(v uint32) []float32 { return store.EdgeValues[float32](g.weights, v) }
 
-// corrupt is what reading found that opening does not look for.
+// corrupt returns an ErrCorrupt for damage that Open does not look for.
 func (d *Data) corrupt(format string, args ...any) error {
 	return fmt.Errorf("%s: %w: %s; run gnnstore verify", d.Set.Path(), store.ErrCorrupt, fmt.Sprintf(format, args...))
 }
 
-// Place gives the error of a sampler the place of what it found in the dataset.
+// Place adds to a sampler's error the place in the dataset where the damage is.
 func (d *Data) Place(err error) error {
 	var neighbor *sample.NeighborError
 	var weight *sample.WeightError
@@ -540,7 +544,7 @@ func (d *Data) Place(err error) error {
 	return err
 }
 
-// Part is a part of the split, with the nodes that have no label: train, valid or test.
+// Part returns a part of the split, with the nodes that have no label: train, valid or test.
 func (d *Data) Part(name string) (nodes []uint32, err error) { return d.PartOf(d.Split, name) }
 
 // PartOf is Part of another split of the target.
@@ -561,7 +565,7 @@ func (d *Data) PartOf(split, name string) (nodes []uint32, err error) {
 	return nodes, err
 }
 
-// Classes appends the class of each node, all of which have one.
+// Classes appends the class of each node to dst. A node without a class is an error.
 func (d *Data) Classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 	for _, v := range nodes {
 		c := d.Labels.Class(v)
@@ -573,7 +577,8 @@ func (d *Data) Classes(dst []uint32, nodes []uint32) ([]uint32, error) {
 	return dst, nil
 }
 
-// Name is the id by which users know a node of a type, or the stored one where that cannot be read.
+// Name returns the id by which users know a node of a type, or the stored id where that cannot be
+// read.
 func (d *Data) Name(t int, v uint32) (name string) {
 	err := store.Guard(func() error {
 		name = strconv.FormatInt(d.IDs(t).Original(v), 10)
@@ -585,11 +590,11 @@ func (d *Data) Name(t int, v uint32) (name string) {
 	return name
 }
 
-// IDs are those by which users know the nodes of a type.
+// IDs returns the ids by which users know the nodes of a type.
 func (d *Data) IDs(t int) store.IDs { return d.Set.IDs(d.Types[t].number) }
 
-// SumBytes is the memory outside the Go heap that page checksums take: those of the label, of the
-// topology, weights, values and tables of the relations that are drawn from, and of the tables of
+// SumBytes returns the bytes outside the Go heap that page checksums take. They cover the label;
+// the topology, weights, values and tables of the relations that are drawn from; and the tables of
 // the types that are read.
 func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 	var files []store.SectionFile
@@ -630,7 +635,7 @@ func (d *Data) SumBytes(drawn, read []bool) (n int64) {
 	return n
 }
 
-// Input is the Options.Inputs by which the type has what it has.
+// Input returns the value of Options.Inputs that gives the type the input it has.
 func (t *Type) Input() string {
 	switch {
 	case t.Embed > 0:
@@ -649,7 +654,7 @@ func (d *Data) Input(n int) *Type {
 	return &d.EdgeTables[n-len(d.Types)]
 }
 
-// Dim is the number of columns of the type's input, 0 where all nodes have one row.
+// Dim returns the number of columns of the type's input, 0 where all nodes share one row.
 func (t *Type) Dim() int {
 	if t.Features == nil {
 		return t.Embed
@@ -657,15 +662,15 @@ func (t *Type) Dim() int {
 	return t.Features.Dim()
 }
 
-// Learns tells whether some type has learnt rows of its own.
+// Learns reports whether some type has rows that are learnt here.
 func (d *Data) Learns() bool {
 	return slices.ContainsFunc(d.Types, func(t Type) bool { return t.Features == nil && t.Embed > 0 })
 }
 
-// HasRows tells whether nodes of the type have input rows of their own.
+// HasRows reports whether nodes of the type have input rows of their own.
 func (t *Type) HasRows() bool { return t.Dim() > 0 }
 
-// DType is the element type of the type's rows on a backend.
+// DType returns the element type of the type's rows on a backend.
 func (t *Type) DType() kernels.DType {
 	if t.Features != nil && t.Features.Elem() == store.F16 {
 		return kernels.F16

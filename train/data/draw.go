@@ -6,9 +6,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// OpenToDraw is Open for who draws and does not train: Train has the seeds, which are the training
-// nodes of the split that have a label, where there are labels, and without a split all nodes of
-// the target. Labels and the other parts are left out.
+// OpenToDraw is Open for a caller that draws and does not train. Train has the seeds: the training
+// nodes of the split, if there are labels only those with a label; without a split all nodes of the
+// target. Labels and the other parts are left out.
 func OpenToDraw(ds *store.Dataset, o Options) (*Data, error) {
 	d, err := openGraph(ds, o.Relation)
 	if err != nil {

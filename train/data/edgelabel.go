@@ -12,15 +12,15 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// EdgeLabel is what is learnt of the edges of a relation, Links.Relation: their classes, or
-// numbers. A column of theirs has it.
+// EdgeLabel is the label that is learnt of the edges of Links.Relation: classes, or numbers. A
+// column of these edges holds it.
 type EdgeLabel struct {
 	Name   string            // of the column
-	Column *store.EdgeColumn // nil on a dataset that it was not learnt on, which need not have it
+	Column *store.EdgeColumn // nil on another dataset than it was learnt on, which need not have it
 	// Classes are the names of the classes, in the order of their numbers; nil where numbers are
 	// learnt.
 	Classes []string
-	// Train is how many edges each class has to train on.
+	// Train is the number of training edges of each class.
 	Train []int64
 	// Most is the largest magnitude of the values that are trained on.
 	Most float64
@@ -28,7 +28,7 @@ type EdgeLabel struct {
 	Mean float64
 
 	sign   bool
-	values []float64 // that the column has, ascending, where each is a class
+	values []float64 // the column's different values, ascending, where each is a class
 }
 
 // What follows the column in Options.EdgeLabel. Without any each different value is a class.
@@ -37,7 +37,7 @@ const (
 	valueLabel = "value" // the values are numbers to learn
 )
 
-// maxEdgeClasses is how many different values of a column are taken for classes.
+// maxEdgeClasses is the most different values of a column that are taken for classes.
 const maxEdgeClasses = 1000
 
 // openEdgeLabel finds the column that text names, and its classes in all parts of the split.
@@ -136,11 +136,11 @@ func (d *Data) findEdgeClasses(text, kind string) error {
 	return nil
 }
 
-// signClasses are those of signLabel.
+// signClasses are the names of the classes of signLabel.
 var signClasses = [2]string{"negative", "not negative"}
 
-// HeldValues are the values of a column of the relation for a part of its edge split, for
-// store.EdgeColumn.Number.
+// HeldValues returns the values of a column of the relation for a part of its edge split, for
+// store.EdgeColumn.Number to read.
 func (d *Data) HeldValues(h store.HeldEdges, p store.HeldPart, c *store.EdgeColumn) ([]byte, error) {
 	if h.Len() == 0 {
 		return nil, nil
@@ -153,15 +153,15 @@ func (d *Data) HeldValues(h store.HeldEdges, p store.HeldPart, c *store.EdgeColu
 	return b, nil
 }
 
-// Elsewhere is what was learnt, for a dataset that it was not learnt on.
+// Elsewhere returns the label for use on another dataset: without its column.
 func (l *EdgeLabel) Elsewhere() *EdgeLabel {
 	return &EdgeLabel{Name: l.Name, Classes: l.Classes, Train: l.Train, sign: l.sign, values: l.values}
 }
 
-// Numbers tells whether numbers are learnt, no classes.
+// Numbers reports whether numbers are learnt, not classes.
 func (l *EdgeLabel) Numbers() bool { return l.Classes == nil }
 
-// Class is the class of a value of the column.
+// Class returns the class of a value of the column. A value that has no class panics.
 func (l *EdgeLabel) Class(x float64) uint32 {
 	if l.sign {
 		if x < 0 {
@@ -176,8 +176,8 @@ func (l *EdgeLabel) Class(x float64) uint32 {
 	return uint32(i)
 }
 
-// Given are the columns of the edges that a network reads and that are not what is learnt: numbers,
-// or which row of a table an edge has.
+// Given returns the columns of the edges that a network reads, without the one that is learnt. They
+// hold numbers, or the row of each edge in a table.
 func (d *Data) Given() (columns []*store.EdgeColumn) {
 	for _, c := range d.Relations[d.Links.Relation].Brought() {
 		if c.Column.Name != d.EdgeLabel.Name {
@@ -187,7 +187,7 @@ func (d *Data) Given() (columns []*store.EdgeColumn) {
 	return columns
 }
 
-// GivenTable is the table that has what is given, nil where columns have it.
+// GivenTable returns the table that a network reads edges' rows from, nil where it reads columns.
 func (d *Data) GivenTable() *Type {
 	if r := &d.Relations[d.Links.Relation]; r.RowIDs != nil {
 		return &d.EdgeTables[r.Table]
@@ -195,7 +195,7 @@ func (d *Data) GivenTable() *Type {
 	return nil
 }
 
-// GivenDim is how many numbers are given with an edge.
+// GivenDim returns the number of values that a network reads of an edge.
 func (d *Data) GivenDim() int {
 	if t := d.GivenTable(); t != nil {
 		return t.Dim()
@@ -203,19 +203,19 @@ func (d *Data) GivenDim() int {
 	return len(d.Given())
 }
 
-// givenBytes is of the numbers that are given with the edges that are computed together, of which a
-// copy or two are in memory.
+// givenBytes bounds the values of the edges that are computed together. A copy or two of them are
+// in memory.
 const givenBytes = 1 << 20
 
-// GivenAtOnce is how many edges are computed together, at most so many: fewer where their numbers
-// take much memory.
+// GivenAtOnce returns the number of edges to compute together, at most most: fewer where their
+// values take much memory.
 func (d *Data) GivenAtOnce(most int) int {
 	return min(most, max(1, givenBytes/(4*max(1, d.GivenDim()))))
 }
 
-// AppendGiven appends what is given with an edge, by its values of columns, which are those that
-// Given has. A row is read through the table's map; one that is not there panics with a
-// *store.SectionError, which store.Guard returns.
+// AppendGiven appends the values that a network reads of an edge. given are the columns from Given,
+// and value returns the edge's value of a column. A table's row is read through its map; a row that
+// the table does not have panics with a *store.SectionError, which store.Guard returns.
 func (d *Data) AppendGiven(dst []float32, given []*store.EdgeColumn, value func(c *store.EdgeColumn) float64) []float32 {
 	t := d.GivenTable()
 	for _, c := range given {
@@ -249,7 +249,7 @@ func (t *Type) appendRow(dst []float32, row uint64) []float32 {
 	return dst
 }
 
-// columnNames are the columns of the relation's edges, but for their number.
+// columnNames returns the names of the columns of the relation's edges, but for store.EdgeID.
 func (r *Relation) columnNames() (names []string) {
 	for _, c := range r.Relation.Columns {
 		if c.Name != store.EdgeID {

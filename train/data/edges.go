@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// useEdgeInputs gives relations the columns of their edges that networks read, or the table: what
-// is given under its name or, which is the more exact, its key.
+// useEdgeInputs sets the columns of edges, or the table, that networks read of each relation.
+// Inputs under its key go before inputs under its name.
 func (d *Data) useEdgeInputs(inputs map[string][]string) error {
 	keys, used := []string{}, map[string]bool{}
 	for i := range d.Relations {
@@ -47,7 +47,7 @@ func (d *Data) useEdgeInputs(inputs map[string][]string) error {
 	return nil
 }
 
-// useEdgeTable gives r the rows of a table, where that is what columns say: a column of that name
+// useEdgeTable gives r the rows of a table, if columns name a table. A column of the same name
 // comes first.
 func (d *Data) useEdgeTable(name string, columns []string, r *Relation) (is bool, err error) {
 	at := slices.IndexFunc(columns, func(c string) bool {
@@ -87,8 +87,9 @@ func (d *Data) useEdgeTable(name string, columns []string, r *Relation) (is bool
 	return true, nil
 }
 
-// edgeTable is the table of r's edges of that name, or the first where the name is empty: one of
-// its own, or else of the relation that it is made from. there are the names of all.
+// edgeTable returns the table of r's edges of that name, or the first where the name is empty. It
+// is a table of r, or else of the relation that r reverses. there has the names of all these
+// tables.
 func (d *Data) edgeTable(r *Relation, name string) (table *store.Features, there []string) {
 	for _, of := range []string{r.Relation.Key(), r.Relation.ReverseOf} {
 		for i, t := range d.Set.Manifest().Tables {
@@ -107,7 +108,7 @@ func (d *Data) edgeTable(r *Relation, name string) (table *store.Features, there
 	return table, there
 }
 
-// orColumns says which columns there are in place of a table.
+// orColumns ends an error about a missing table with the columns that there are.
 func orColumns(there []string) string {
 	if len(there) == 0 {
 		return ""
@@ -115,7 +116,8 @@ func orColumns(there []string) string {
 	return "; there are the columns " + some(there)
 }
 
-// noColumn is the error of a column that edges of r do not have, or that is only their number.
+// noColumn returns the error for a column that edges of r do not have, or that is only their
+// number.
 func (d *Data) noColumn(name, column string, r *Relation) error {
 	there := r.columnNames()
 	switch {
@@ -130,7 +132,7 @@ func (d *Data) noColumn(name, column string, r *Relation) error {
 		name, column, r.Relation.Key(), column, some(there))
 }
 
-// CheckEdgeInputs refuses columns of relations of which none is drawn from.
+// CheckEdgeInputs refuses inputs of a relation that no batch draws from.
 func (d *Data) CheckEdgeInputs(inputs map[string][]string, drawn []bool) error {
 	for _, name := range slices.Sorted(maps.Keys(inputs)) {
 		reached := false
@@ -145,13 +147,13 @@ func (d *Data) CheckEdgeInputs(inputs map[string][]string, drawn []bool) error {
 	return nil
 }
 
-// reads tells whether networks read a column.
+// reads reports whether networks read a column.
 func (r *Relation) reads(column string) bool {
 	return slices.ContainsFunc(r.Inputs, func(c *store.EdgeColumn) bool { return c.Column.Name == column })
 }
 
-// Brought are the columns of the edges that batches bring along: those that networks read, or which
-// rows they have.
+// Brought returns the columns of the edges that batches bring along: the columns that networks
+// read, and RowIDs.
 func (r *Relation) Brought() []*store.EdgeColumn {
 	if r.RowIDs == nil {
 		return r.Inputs
@@ -159,7 +161,7 @@ func (r *Relation) Brought() []*store.EdgeColumn {
 	return append(r.Inputs[:len(r.Inputs):len(r.Inputs)], r.RowIDs)
 }
 
-// EdgeDim is how many numbers networks read of each edge of relation r.
+// EdgeDim returns the number of values that networks read of each edge of relation r.
 func (d *Data) EdgeDim(r int) int {
 	if rel := &d.Relations[r]; rel.RowIDs == nil {
 		return len(rel.Inputs)
@@ -167,7 +169,7 @@ func (d *Data) EdgeDim(r int) int {
 	return d.EdgeTables[d.Relations[r].Table].Dim()
 }
 
-// DrawnTables says from which of EdgeTables batches read, where they draw from these relations.
+// DrawnTables marks the EdgeTables that batches read when they draw from these relations.
 func (d *Data) DrawnTables(drawn []bool) []bool {
 	read := make([]bool, len(d.EdgeTables))
 	for i, r := range d.Relations {
@@ -178,8 +180,8 @@ func (d *Data) DrawnTables(drawn []bool) []bool {
 	return read
 }
 
-// BringRows has batches of s say which rows of tables edges have, of those relations that has gives
-// them for.
+// BringRows makes batches of s bring along the rows of edges in EdgeTables. has returns where the
+// row numbers of a relation are read; it is called for relations with RowIDs.
 func (d *Data) BringRows(s *sample.Sampler, has func(r int) sample.Rows) {
 	if len(d.EdgeTables) == 0 {
 		return
@@ -196,7 +198,7 @@ func (d *Data) BringRows(s *sample.Sampler, has func(r int) sample.Rows) {
 	s.BringRows(of, table, rows)
 }
 
-// Rows are those of the relation's edges, by their numbers, which are read through their map.
+// Rows returns the numbers of the rows of the relation's edges, read through their map.
 func (r Relation) Rows() sample.Rows { return mappedRows{r.RowIDs} }
 
 // mappedRows is sample.Rows of a column that is at hand.
@@ -213,8 +215,8 @@ func (m mappedRows) ReadRows(context.Context, []uint32, func(i, from int, part [
 	panic("data: numbers of rows are read that are at hand")
 }
 
-// Values are what edges of the relation bring along, read through their map; nil where they bring
-// nothing.
+// Values returns the values that edges of the relation bring along, read through their map; nil
+// where they bring none.
 func (r Relation) Values() sample.Values {
 	if len(r.Inputs) == 0 {
 		return nil

@@ -8,14 +8,15 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Links is what is known of the links of a relation: its edges, which are trained on, and those
-// that its edge split holds out.
+// Links are the links of a relation: its edges, which are trained on, and the edges that its edge
+// split holds out.
 type Links struct {
 	Relation    int // by number in Data.Relations
-	Mirror      int // of the relation that has the same edges the other way round; -1: there is none
+	Mirror      int // the relation that has the same edges the other way round; -1: there is none
 	Valid, Test store.HeldEdges
-	// All are the relations whose links are learnt together, ascending by number: Relation alone,
-	// or several within one type, of which it is the first.
+	// All has the links that are learnt together, ascending by number of their relation. They are
+	// the links of Relation alone, or of several relations within one type; Relation is then the
+	// first.
 	All []LinksOf
 }
 
@@ -25,7 +26,7 @@ type LinksOf struct {
 	Valid, Test store.HeldEdges
 }
 
-// Held is how many links there are to validate with, and to test with.
+// Held returns the number of links to validate with, and to test with.
 func (l *Links) Held() (valid, test int) {
 	for _, r := range l.All {
 		valid, test = valid+r.Valid.Len(), test+r.Test.Len()
@@ -34,8 +35,8 @@ func (l *Links) Held() (valid, test int) {
 }
 
 // openLinks finds the relation whose links are learnt: the one of that name, as SRC,REL,DST, by its
-// name or by its key; or the only one that has an edge split. Where a network is used alone, none
-// need be split. With together, and without a name, those of all relations are, where they are
+// name or by its key; or the only one that has an edge split. If uses is set, no relation need be
+// split. With together, and without a name, the links of all relations are learnt, if they are
 // within one type.
 func (d *Data) openLinks(name string, uses, together bool) error {
 	var can []string // relations with a split
@@ -96,8 +97,8 @@ func (d *Data) openLinks(name string, uses, together bool) error {
 	return nil
 }
 
-// oneType finds all relations that are no other's reverse: their links are learnt together. It is
-// the first of them.
+// oneType finds all relations that are no other's reverse: their links are learnt together. It
+// returns the first of them.
 func (d *Data) oneType() (first int, err error) {
 	l := &Links{Mirror: -1}
 	edges := int64(0)
@@ -130,7 +131,7 @@ func (d *Data) oneType() (first int, err error) {
 // some lists names for an error.
 func some(names []string) string { return someOf(names, ", ") }
 
-// someOf lists a few of the names, of which a dataset may have thousands.
+// someOf lists the first few names, since a dataset may have thousands.
 func someOf(names []string, between string) string {
 	const most = 8
 	switch {
@@ -142,7 +143,7 @@ func someOf(names []string, between string) string {
 	return strings.Join(names, between)
 }
 
-// SeedTypes are the types that seeds are of, ascending.
+// SeedTypes returns the types of seeds, ascending.
 func (d *Data) SeedTypes() []int {
 	if d.Links == nil {
 		return []int{d.Target}

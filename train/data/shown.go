@@ -2,8 +2,8 @@ package data
 
 import "math/bits"
 
-// Shown is the labels that a network may see whose input are labels: the classes of the training
-// nodes, but of those that are hidden. One goroutine at a time. It reads the dataset when it is
+// Shown holds the labels that a network may see, if its input is labels: the classes of the
+// training nodes that are not hidden. One goroutine at a time. It reads the dataset when it is
 // made, and then no more.
 type Shown struct {
 	train   []uint64 // a bit for each node of the target
@@ -14,7 +14,7 @@ type Shown struct {
 	hiding  []uint32 // which of them are hidden
 }
 
-// Shown are the labels of the training nodes, of which none is hidden yet.
+// Shown returns the labels of the training nodes. None is hidden yet.
 func (d *Data) Shown() (*Shown, error) {
 	words := (d.Types[d.Target].Nodes + 63) / 64
 	s := &Shown{train: make([]uint64, words), before: make([]uint32, words), hidden: make([]uint64, (len(d.Train)+63)/64)}
@@ -48,14 +48,14 @@ func (d *Data) Shown() (*Shown, error) {
 	return s, nil
 }
 
-// number is which training node v is, in ascending order.
+// number returns v's place among the training nodes, in ascending order; ok is false for others.
 func (s *Shown) number(v uint32) (n uint32, ok bool) {
 	word, bit := s.train[v/64], uint64(1)<<(v%64)
 	return s.before[v/64] + uint32(bits.OnesCount64(word&(bit-1))), word&bit != 0
 }
 
-// Classes are those of node v of the target: none where it is no training node, or hidden. The
-// slice is borrowed.
+// Classes returns the classes of node v of the target: none where it is no training node, or
+// hidden. The slice is borrowed.
 func (s *Shown) Classes(v uint32) []uint32 {
 	n, ok := s.number(v)
 	if !ok || s.hidden[n/64]>>(n%64)&1 != 0 {
@@ -85,7 +85,7 @@ func (s *Shown) Show() {
 	s.hiding = s.hiding[:0]
 }
 
-// Bytes is the memory that it takes.
+// Bytes returns the memory that s takes.
 func (s *Shown) Bytes() int64 {
 	return 8*int64(len(s.train)+len(s.hidden)+cap(s.first)) + 4*int64(len(s.before)+cap(s.classes))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestShown compares classes with those of the dataset, and hiding with a set.
+// TestShown compares classes with the dataset's, and hiding with a set.
 func TestShown(t *testing.T) {
 	spec := storetest.Communities(700, 5, 3, 4, 1)
 	ds, err := store.Open(storetest.Build(t, spec))

@@ -6,7 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Numbers appends the number of each node, all of which have one. The label is of numbers.
+// Numbers appends the number of each node to dst. A node without a number is an error. The label
+// must be of numbers.
 func (d *Data) Numbers(dst []float32, nodes []uint32) ([]float32, error) {
 	for _, v := range nodes {
 		x := d.Labels.Number(v)
@@ -19,8 +20,8 @@ func (d *Data) Numbers(dst []float32, nodes []uint32) ([]float32, error) {
 }
 
 // Targets appends the multi-label targets of nodes to dst, a row of 0 and 1 for each, NaN where one
-// is not known, and counts those that are known: what kernels.Backend.SigmoidCrossEntropy and
-// metric.Multi take. The label has several Classes a node.
+// is not known, and counts the known ones. Its results are the input that
+// kernels.Backend.SigmoidCrossEntropy and metric.Multi take. The label has several Classes a node.
 func (d *Data) Targets(dst []float32, nodes []uint32) (_ []float32, known int, err error) {
 	for _, v := range nodes {
 		for c, bit := range d.Labels.Bits(v) {

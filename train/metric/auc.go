@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// scores are the scores of one class, of its positives and of its negatives.
+// scores holds the scores of one class: of its positives, and of its negatives.
 type scores[S cmp.Ordered] struct {
 	positive, negative []S
 	nan                int // scores that rank nowhere
@@ -25,17 +25,17 @@ func (s *scores[S]) add(score S, positive bool) {
 
 func (s *scores[S]) reset() { s.positive, s.negative, s.nan = s.positive[:0], s.negative[:0], 0 }
 
-// defined tells whether there is a pair to compare.
+// defined reports whether there is a pair to compare.
 func (s *scores[S]) defined() bool { return len(s.positive) > 0 && len(s.negative) > 0 }
 
-// auc is the share of the pairs of a positive and a negative in which the positive scores higher,
-// half of the ties included: the Mann-Whitney statistic with midranks. It is counted in halves of a
-// pair, exactly. It sorts the scores.
+// auc returns the share of the pairs of a positive and a negative in which the positive scores
+// higher, half of the ties included: the Mann-Whitney statistic with midranks. It counts halves of
+// a pair, exactly, and sorts the scores.
 func (s *scores[S]) auc() float64 {
 	slices.Sort(s.positive)
 	slices.Sort(s.negative)
 	var halves uint64
-	below, upTo := 0, 0 // negatives that score less than p, and those that score at most p
+	below, upTo := 0, 0 // number of negatives that score less than p, and that score at most p
 	for _, p := range s.positive {
 		for below < len(s.negative) && s.negative[below] < p {
 			below++
@@ -65,7 +65,7 @@ func (a *multiAUC) Reset() {
 	}
 }
 
-// meanAUC is the mean over the classes that have an AUC, in their order.
+// meanAUC returns the mean over the classes that have an AUC, in their order.
 func meanAUC(classes []scores[float32]) (float64, error) {
 	var sum float64
 	var defined, nan int

@@ -5,10 +5,10 @@ import (
 	"fmt"
 )
 
-// Batches measures the scores of links that come in batches, as those of a stream do: AP and ROCAUC
-// of each batch alone and of all together. The two differ, since batches may be easier to tell
-// apart than the pairs in them: print both. Scores are of any ordered type: float32 of a network,
-// integers where float32 would make different ones equal.
+// Batches measures the scores of links that come in batches, as the links of a stream do: AP and
+// ROCAUC of each batch alone and of all together. The two differ, since batches may be easier to
+// tell apart than the pairs in them: print both. Scores are of any ordered type: float32 from a
+// network, or integers where float32 would make different ones equal.
 //
 // The zero value is ready. It keeps all scores, 4 bytes each if they are of 4 bytes, 4 bytes a
 // rank, and up to twice that while lists grow. One goroutine uses it.
@@ -19,7 +19,7 @@ type Batches[S cmp.Ordered] struct {
 	undefined  int     // batches without a negative
 }
 
-// Batched is what Batches has measured.
+// Batched holds the metrics of Batches.
 type Batched struct {
 	AP        float64 `json:"ap"` // the mean over the batches, all of one weight
 	AUC       float64 `json:"auc"`
@@ -27,13 +27,12 @@ type Batched struct {
 	PooledAUC float64 `json:"pooled_auc"`
 	Batches   int     `json:"batches"` // with a positive
 	Positives int     `json:"positives"`
-	// MRR is that of positives that were ranked among candidates of their own, over all of them; 0
-	// where none was.
+	// MRR is over all positives that were ranked among candidates of their own; 0 where none was.
 	MRR float64 `json:"mrr,omitempty"`
 }
 
-// Rank takes the rank of a positive among candidates of its own, of which so many score higher, and
-// so many the same: see MRR.
+// Rank adds the rank of a positive among candidates of its own. higher of them score higher, and
+// same the same: see MRR.
 func (b *Batches[S]) Rank(higher, same int) {
 	b.ranks.halves = append(b.ranks.halves, uint32(2+2*higher+same))
 }

@@ -13,9 +13,9 @@ const (
 	// there, over the different scores from the highest on. Equal scores are one threshold, as in
 	// scikit-learn.
 	AP Kind = "ap"
-	// MRR is the mean over the positives of 1/rank among the negatives of their own: 1, plus 1 for
-	// each that scores higher, plus a half for each that scores the same: between the best and the
-	// worst that ties may make of it, as TGB's evaluator has it.
+	// MRR is the mean over the positives of 1/rank among their own negatives. A rank is 1, plus 1
+	// for each negative that scores higher, plus a half for each that scores the same. With ties
+	// that is halfway between the best and the worst rank, as in TGB's evaluator.
 	MRR Kind = "mrr"
 	// hits goes before K: Hits(K) is the share of positives that score strictly higher than the
 	// K-th best of all negatives, as in OGB's evaluator; 1 where there are fewer.
@@ -25,10 +25,10 @@ const (
 // LinkKinds names the metrics of links, for people.
 const LinkKinds = "roc-auc, ap, mrr and hits@K"
 
-// Hits is the Kind of the share of positives above the k-th best negative.
+// Hits returns the Kind of the share of positives above the k-th best negative.
 func Hits(k int) Kind { return Kind(hits + strconv.Itoa(k)) }
 
-// Best is the K of Hits; ok is false for other kinds.
+// Best returns the K of Hits; ok is false for other kinds.
 func (k Kind) Best() (n int, ok bool) {
 	text, ok := strings.CutPrefix(string(k), hits)
 	if !ok {
@@ -38,14 +38,15 @@ func (k Kind) Best() (n int, ok bool) {
 	return n, err == nil && n > 0 && text == strconv.Itoa(n)
 }
 
-// OfLinks tells whether k measures links.
+// OfLinks reports whether k measures links.
 func (k Kind) OfLinks() bool {
 	_, hits := k.Best()
 	return hits || k == ROCAUC || k == AP || k == MRR
 }
 
-// Links measures the scores of links that are there and of links that are not. It keeps them: 4
-// bytes for each score, for MRR 4 for each positive, up to twice that while lists grow.
+// Links measures the scores of positives, links that exist, and of negatives, links that do not. It
+// keeps them: 4 bytes for each score, for MRR 4 for each positive, up to twice that while lists
+// grow.
 type Links interface {
 	// Add takes the scores of positives and of negatives. MRR wants the same number for each
 	// positive, one after the other; for the other metrics negatives are one pool of all that was
@@ -90,13 +91,13 @@ func NewRanks(k Kind) (*Ranks, error) {
 	return &Ranks{kind: k, best: best}, nil
 }
 
-// Add takes a positive with how many of its candidates score higher, and how many the same.
+// Add adds a positive. higher of its candidates score higher, and same the same.
 func (r *Ranks) Add(higher, same int) { r.halves = append(r.halves, uint32(2+2*higher+same)) }
 
-// AddNaN takes a positive of which some score is NaN.
+// AddNaN adds a positive that has NaN for its score, or for a candidate's.
 func (r *Ranks) AddNaN() { r.nan++ }
 
-// Value is the metric of all positives since the last Reset.
+// Value returns the metric of all positives since the last Reset.
 func (r *Ranks) Value() (float64, error) {
 	switch {
 	case r.kind == MRR:
@@ -146,12 +147,12 @@ func (p *pooled) Value() (float64, error) {
 
 func (p *pooled) Reset() { p.s.reset() }
 
-// ap is average precision. It sorts the scores.
+// ap returns the average precision. It sorts the scores.
 func (s *scores[S]) ap() float64 {
 	slices.Sort(s.positive)
 	slices.Sort(s.negative)
 	sum, all := 0.0, float64(len(s.positive))
-	for p, n := len(s.positive), len(s.negative); p > 0; { // those below are not above the threshold yet
+	for p, n := len(s.positive), len(s.negative); p > 0; { // the first p and n are below the threshold
 		threshold, before := s.positive[p-1], p
 		for p > 0 && s.positive[p-1] == threshold {
 			p--
@@ -165,8 +166,8 @@ func (s *scores[S]) ap() float64 {
 	return sum
 }
 
-// hits is the share of positives that score strictly higher than the k-th best negative. It sorts
-// these.
+// hits returns the share of positives that score strictly higher than the k-th best negative. It
+// sorts the negatives.
 func (s *scores[S]) hits(k int) float64 {
 	if len(s.negative) < k {
 		return 1
@@ -181,7 +182,7 @@ func (s *scores[S]) hits(k int) float64 {
 	return float64(above) / float64(len(s.positive))
 }
 
-// reciprocal is MRR.
+// reciprocal measures MRR.
 type reciprocal struct {
 	halves []uint32 // twice each rank
 	nan    int

@@ -89,7 +89,7 @@ func TestLinksEqualTheirDefinitions(t *testing.T) {
 	})
 }
 
-// TestLinksByHand: the average precision is that of the example in scikit-learn's documentation.
+// TestLinksByHand: the average precision equals the example in scikit-learn's documentation.
 func TestLinksByHand(t *testing.T) {
 	positive, negative := []float32{0.35, 0.8}, []float32{0.1, 0.4}
 	for k, want := range map[Kind]float64{AP: 0.5 + 0.5*2.0/3, ROCAUC: 0.75, MRR: 1, Hits(1): 0.5, Hits(2): 1, Hits(3): 1} {

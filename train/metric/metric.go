@@ -1,5 +1,5 @@
-// Package metric says how good predictions are: accuracy, F1, ROC-AUC, average precision, MRR,
-// Hits@K, RMSE and MAE, added up a chunk at a time.
+// Package metric measures predictions: accuracy, F1, ROC-AUC, average precision, MRR, Hits@K, RMSE
+// and MAE, added up a chunk at a time.
 //
 // Four shapes of problem: [Single], where a node or an edge has one class, [Multi], where a node
 // has any number of them, each known or not, [Links], where pairs of nodes are linked or not, and
@@ -45,10 +45,10 @@ const (
 	ROCAUC Kind = "roc-auc"
 )
 
-// Kinds are those of nodes.
+// Kinds are the metrics of nodes.
 var Kinds = []Kind{Accuracy, MicroF1, MacroF1, ROCAUC}
 
-// Key is k's name in the columns of results, after the part of the split: acc in train_acc.
+// Key returns k's name in the columns of results, after the part of the split: acc in train_acc.
 func (k Kind) Key() string {
 	switch k {
 	case "", Accuracy:
@@ -59,7 +59,7 @@ func (k Kind) Key() string {
 	return strings.NewReplacer("-", "_", "@", "_").Replace(string(k))
 }
 
-// KindOf is the Kind that has a key.
+// KindOf returns the Kind with a key.
 func KindOf(key string) (k Kind, ok bool) {
 	if n, isHits := strings.CutPrefix(key, Kind(hits).Key()); isHits {
 		k = Kind(hits + n)
@@ -145,7 +145,7 @@ func eachRow(logits []float32, labels []uint32, classes int, do func(row []float
 	}
 }
 
-// predicted is the column of a row's largest logit.
+// predicted returns the column of a row's largest logit.
 func predicted(row []float32) uint32 {
 	var best [1]uint32
 	kernels.ArgMax(best[:], row, len(row))

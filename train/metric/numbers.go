@@ -13,13 +13,13 @@ const (
 	MAE Kind = "mae"
 )
 
-// NumberKinds are those of numbers.
+// NumberKinds are the metrics of numbers.
 var NumberKinds = []Kind{RMSE, MAE}
 
-// OfNumbers tells whether k measures numbers.
+// OfNumbers reports whether k measures numbers.
 func (k Kind) OfNumbers() bool { return k == RMSE || k == MAE }
 
-// Better tells whether a is a better value of k than b.
+// Better reports whether a is a better value of k than b.
 func (k Kind) Better(a, b float64) bool {
 	if k.OfNumbers() {
 		return a < b
@@ -61,10 +61,10 @@ func (m *Numbers) Add(predictions, targets []float32) {
 	}
 }
 
-// Total is the sum that the metric is the mean of, and of how many, for Mean.
+// Total returns the sum behind the metric's mean, and the number of terms, for Mean.
 func (m *Numbers) Total() (sum float64, n int64) { return m.sum, m.n }
 
-// Mean is the metric of such sums.
+// Mean returns the metric for a sum of n terms from Total.
 func (m *Numbers) Mean(sum float64, n int64) float64 {
 	mean := sum / float64(n)
 	if m.kind == RMSE {
@@ -73,7 +73,7 @@ func (m *Numbers) Mean(sum float64, n int64) float64 {
 	return mean
 }
 
-// Value is the metric of all numbers since the last Reset.
+// Value returns the metric of all numbers since the last Reset.
 func (m *Numbers) Value() (float64, error) {
 	switch {
 	case m.n == 0:

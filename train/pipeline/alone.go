@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// Alone is Run with one stage at work at a time, so that none waits for another or takes its
-// processors: Stats then say what each needs. Steps see what they see in Run.
+// Alone is Run with one stage at work at a time, so that no stage waits for another or takes its
+// processors. Stats then has the time that each stage needs. Steps see the same rows as in Run.
 func (p *Pipeline) Alone(ctx context.Context, steps Steps, use func(*Gathered) error, writers ...Writer) (err error) {
 	began := time.Now()
 	defer func() {

@@ -32,8 +32,8 @@ func (through) Expand(_ context.Context, _ int, found [][][]uint32) (next [][][]
 }
 
 // TestExpand: with any lag, look-ahead and size of groups, and every stage late now and then, steps
-// are drawn in order, each once the one that the lag is before it is written back, in groups of
-// half the lag at most; none waits for ever; and the rows are those of other ranges.
+// are drawn in order, in groups of half the lag at most. A step is drawn once the step that is the
+// lag before it is written back. None waits for ever, and the rows are the same as without Expand.
 func TestExpand(t *testing.T) {
 	const first, end = 3, 40
 	r := newRig(t)

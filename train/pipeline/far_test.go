@@ -44,8 +44,8 @@ func (r *roomRun) Each(_ context.Context, do func(records []byte) error) error {
 	return nil
 }
 
-// TestHorizonOverTiers: batches of a horizon are those of groups, and where its pairs fit in memory
-// it reads what one group of all steps would read.
+// TestHorizonOverTiers: a horizon gives the same batches as groups. If its pairs fit in memory, it
+// reads as much as one group of all steps.
 func TestHorizonOverTiers(t *testing.T) {
 	const nodes, n = 2000, 12
 	g, _ := hubs(t, nodes)

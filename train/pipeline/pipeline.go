@@ -1,12 +1,12 @@
-// Package pipeline moves what a plan.Planner decides to the step that uses it: rows are read and
-// gathered ahead of it.
+// Package pipeline carries out the plan of a plan.Planner: it reads and gathers the rows of each
+// step ahead of it.
 //
 //	plan the next window ─▶ load it ─▶ gather a step ─▶ use it ─▶ write it back
 //
 // Each stage is a goroutine that takes the windows and their steps in order. What is drawn, which
 // steps read their rows together and what stays in memory is the planner's business alone, so the
-// speed of the stages changes nothing that they deliver. [Stats] says how long each stage worked,
-// and which one the others wait for.
+// speed of the stages changes nothing that they deliver. [Stats] has the time that each stage
+// worked, and names the stage that the others wait for.
 //
 // Memory: batches are the planner's; a Pipeline lends one to use, and then to the writers, for the
 // length of the call, and gives it back. Their rows are in buffers of the backend for each table,
@@ -30,41 +30,42 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// Config is what the stages work with.
+// Config configures the stages.
 type Config struct {
-	// Planner decides what there is to move, and Tables say what the rows of its tables are, in
-	// their order.
+	// Planner decides what to move. Tables describe the rows of its tables, in their order.
 	Planner *plan.Planner
 	Tables  []Table
 	// Backend holds the rows. Gather allocates, fills and frees buffers of it while use computes
 	// with it.
 	Backend kernels.Backend
-	// Buffers is how many steps have their rows there at a time: one in use, and others that are
-	// gathered before, or written back behind it. Default 2.
+	// Buffers is the number of steps that have their rows on the Backend at a time: one in use, and
+	// others that are gathered before it, or written back after it. Default 2, and that is the
+	// least.
 	Buffers int
-	// Late, of tests, is called when rows of a table are copied: with State where they wait for
+	// Late is for tests. It is called when rows of a table are copied: with State if they wait for
 	// earlier steps, else with Gather. Default nil.
 	Late func(stage string)
 }
 
-// Table is what the rows of a table are: Cols elements of Type.
+// Table describes the rows of a table: Cols elements of Type.
 type Table struct {
 	Type kernels.DType
 	Cols int
-	// Lag is how many steps a gather may be ahead of what is written back: where it is positive,
-	// the rows of step i are gathered once step i - Lag is. Default 0: whenever there is a buffer.
+	// Lag is the number of steps that a gather may be ahead of writing back: if it is positive, the
+	// rows of step i are gathered once step i - Lag is written back. Default 0: they are gathered
+	// whenever there is a buffer.
 	Lag int
 }
 
 // Steps are the steps [From, To) of a Run, and what their batches are drawn from.
 type Steps = plan.Steps
 
-// Gathered is a batch whose feature rows are there.
+// Gathered is a batch whose feature rows are in memory.
 type Gathered struct {
 	plan.Drawn
 	Rows []kernels.Tensor // by type: a row for each of Batch.Inputs(), or nothing where no table has any
-	// Read is what the tiers of each table had done by then: for this batch and those before it,
-	// and for none after it.
+	// Read has the counters of each table when its rows were gathered. They count this batch and
+	// the batches before it, and none after it.
 	Read []cachetier.Stats
 
 	buffers *buffers // of Rows
@@ -72,16 +73,16 @@ type Gathered struct {
 	written bool // WriteBack was called
 }
 
-// WriteBack says, within use, that what the step wrote to tables is there: later steps may see it
-// while use goes on. Without it, that is so when use has returned, or the writers have. It is
-// called once at most, and then the writers write nothing.
+// WriteBack says, within use, that the tables have what the step wrote: later steps may see it
+// while use goes on. Without this call, later steps see it when use has returned, or the writers
+// have. It is called once at most, and then the writers write nothing.
 func (b *Gathered) WriteBack(w plan.Written) error {
 	b.written = true
 	return b.planner.WriteBack(b.Step, w)
 }
 
-// buffers have the rows of one step: one for each table, nil where there is none yet; and what
-// Gathered says of them.
+// buffers hold the rows of one step: one for each table, nil where there is none yet. rows and read
+// are the slices that Gathered lends.
 type buffers struct {
 	of   []kernels.Buffer
 	rows []kernels.Tensor
@@ -109,8 +110,8 @@ func New(c Config) *Pipeline {
 }
 
 // Run takes steps through the stages. It calls use with each batch inside store.Guard, and then the
-// writers, while the next batch is in use. It returns the first error, or that of ctx, after all
-// its goroutines have ended. Steps that were used are written back before that, unless a writer
+// writers, while the next batch is in use. It returns the first error, or the error of ctx, after
+// all its goroutines have ended. Steps that were used are written back before that, unless a writer
 // fails.
 func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) error, writers ...Writer) (err error) {
 	began := time.Now()
@@ -202,8 +203,8 @@ func (p *Pipeline) loadAll(ctx context.Context, in <-chan *plan.Window, out chan
 	return nil
 }
 
-// load reads the rows of all tables at once: those of each come as the window before lets go of
-// slots, the last at its end.
+// load reads the rows of all tables at once. The rows of a table come as the window before releases
+// slots, the last of them at its end.
 func (p *Pipeline) load(ctx context.Context, w *plan.Window) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, rows := range w.Rows {
@@ -244,7 +245,7 @@ func (p *Pipeline) gatherAll(ctx context.Context, in <-chan *plan.Window, out ch
 	return nil
 }
 
-// release gives up the rows of w when those of its i-th step, the last one, are copied.
+// release gives up the rows of w if its i-th step, whose rows are copied, is the last.
 func (p *Pipeline) release(w *plan.Window, i int) {
 	if i == len(w.Steps)-1 {
 		for _, rows := range w.Rows {
@@ -253,8 +254,8 @@ func (p *Pipeline) release(w *plan.Window, i int) {
 	}
 }
 
-// gather copies the rows of the i-th step of w to the buffers of b: last those that wait for
-// earlier steps.
+// gather copies the rows of the i-th step of w to the buffers of b. Rows that wait for earlier
+// steps come last.
 func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathered) error {
 	inputs, own := b.Batch.Inputs(), b.buffers
 	if len(own.rows) != len(inputs) {
@@ -311,7 +312,7 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 	return nil
 }
 
-// grow is b, of n elements at least.
+// grow returns b with room for at least n elements.
 func (p *Pipeline) grow(b *kernels.Buffer, t kernels.DType, n int) kernels.Buffer {
 	if *b == nil || (*b).Len() < n {
 		p.free(b) // before Alloc may fail
@@ -327,8 +328,8 @@ func (p *Pipeline) free(b *kernels.Buffer) {
 	}
 }
 
-// useAll has each batch used, and then done, in order. When every step was it succeeds, even if ctx
-// has ended meanwhile.
+// useAll calls use and then done with each batch, in order. Once every step was used it succeeds,
+// even if ctx has ended meanwhile.
 func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered, use, done func(*Gathered) error) error {
 	for left := steps.To - steps.From; left > 0; left-- {
 		began := time.Now()

@@ -50,7 +50,7 @@ func (r *rig) config(samplers int, bytes int64) plan.Config {
 	}
 }
 
-// rows are those of the rig's table.
+// rows describes the rows of the rig's table.
 var rows = rowsOfLag(0)
 
 func rowsOfLag(lag int) []pipeline.Table {

@@ -20,7 +20,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// grown is what a step makes of a row: the sum of all that it has seen of it.
+// grown returns the new bytes of a row after a step. They depend on all steps that changed the row.
 func grown(step int, row uint32, b []byte) []byte {
 	out := slices.Clone(b)
 	for i := range out {

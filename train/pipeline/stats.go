@@ -15,7 +15,7 @@ const (
 	Write  = "write"
 )
 
-// Stats is where the time of all Runs went: seconds in which each stage was at work.
+// Stats counts the seconds of all Runs in which each stage was at work.
 type Stats struct {
 	Sample float64 `json:"sample"`          // drawing groups, neighbour lists read from disk included
 	Plan   float64 `json:"plan"`            // deciding what is read and kept
@@ -25,11 +25,11 @@ type Stats struct {
 	Step   float64 `json:"step"`            // in use
 	Write  float64 `json:"write,omitempty"` // in writers
 	Wait   float64 `json:"wait"`            // in which use had no batch
-	// StateWait is how long gathering waited, with all else of a step there, until the steps were
-	// written back whose rows it is to see. That use waited meanwhile is part of Wait.
+	// StateWait is the time that gathering waited for earlier steps to be written back, with all
+	// other rows of its step copied. The time that use waited for it is part of Wait.
 	StateWait float64 `json:"state_wait,omitempty"`
 	Run       float64 `json:"run"` // in Run, which the stages share
-	// Samplers is how many batches were drawn at once.
+	// Samplers is the number of batches that were drawn at once.
 	Samplers int `json:"samplers"`
 }
 
@@ -51,7 +51,7 @@ func (s Stats) Limiting() string {
 	return busiest
 }
 
-// Add is the sum of two counts of one pipeline's work.
+// Add returns the sum of two counts of one pipeline's work.
 func (s Stats) Add(t Stats) Stats {
 	return Stats{
 		Sample: s.Sample + t.Sample, Plan: s.Plan + t.Plan, Load: s.Load + t.Load, Gather: s.Gather + t.Gather,
@@ -60,7 +60,7 @@ func (s Stats) Add(t Stats) Stats {
 	}
 }
 
-// Sub is what was counted since earlier.
+// Sub returns what was counted since earlier.
 func (s Stats) Sub(earlier Stats) Stats {
 	return Stats{
 		Sample: s.Sample - earlier.Sample, Plan: s.Plan - earlier.Plan, Load: s.Load - earlier.Load, Gather: s.Gather - earlier.Gather,

@@ -53,8 +53,8 @@ func benchGraph(b *testing.B) string {
 }
 
 // BenchmarkGroupCold draws 64 batches of a hundred seeds, the share of the graph that a thousand
-// are of papers100M's, in groups of so many, with no list resident, from a file of which the page
-// cache holds nothing when a group begins.
+// are of papers100M's, in groups of so many, with no list resident, from a file that is not in the
+// page cache when a group begins.
 func BenchmarkGroupCold(b *testing.B) {
 	path := benchGraph(b)
 	d, err := store.Open(path)

@@ -70,8 +70,8 @@ func equal(a, b *sample.Batch) bool {
 	})
 }
 
-// TestGroupsOverTiers: batches are those drawn one by one from the whole graph, whatever is
-// resident and however it is read, and what reading costs depends on the size of the groups alone.
+// TestGroupsOverTiers: batches equal batches drawn one by one from the whole graph, whatever is
+// resident and however it is read. The cost of reading depends on the size of the groups alone.
 func TestGroupsOverTiers(t *testing.T) {
 	const nodes, n = 2000, 5
 	g, _ := hubs(t, nodes)

@@ -24,9 +24,8 @@ type weighted struct {
 // Weights implements sample.WeightedTopology.
 func (w weighted) Weights(v uint32) []float32 { return store.EdgeValues[float32](w.weights, v) }
 
-// TestWeightedGroupsOverTiers: batches that are drawn by weights from a Tier are those that are
-// drawn from the whole graph, whatever is resident, with hubs whose lists and weights come in
-// parts.
+// TestWeightedGroupsOverTiers: batches that are drawn by weights from a Tier equal batches from the
+// whole graph, whatever is resident, with hubs whose lists and weights come in parts.
 func TestWeightedGroupsOverTiers(t *testing.T) {
 	const nodes, n = 500, 3
 	rng := rand.New(rand.NewPCG(2, 2))

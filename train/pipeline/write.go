@@ -12,8 +12,8 @@ type Writer interface {
 	WriteBack(step int, b *Gathered) (plan.Written, error)
 }
 
-// writeAll has the writers put back what each step changed, in order. All that was used is written
-// back, even if the context of the run has ended meanwhile.
+// writeAll calls the writers for each step, in order. Every step that was used is written back,
+// even if the context of the run has ended meanwhile.
 func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, free chan<- *buffers) error {
 	for b := range in {
 		if err := p.write(writers, b, free); err != nil {
@@ -23,7 +23,7 @@ func (p *Pipeline) writeAll(writers []Writer, in <-chan *Gathered, free chan<- *
 	return nil
 }
 
-// write has the writers put back what a step changed, unless it did so itself.
+// write calls the writers for a step, unless the step has called Gathered.WriteBack.
 func (p *Pipeline) write(writers []Writer, b *Gathered, free chan<- *buffers) error {
 	began := time.Now()
 	var all plan.Written
@@ -41,7 +41,7 @@ func (p *Pipeline) write(writers []Writer, b *Gathered, free chan<- *buffers) er
 	return p.finish(b, all, free)
 }
 
-// finish takes note that nobody needs a step's batch any more, and what the step wrote.
+// finish reports to the planner what the step wrote, and gives back its buffers and its batch.
 func (p *Pipeline) finish(b *Gathered, w plan.Written, free chan<- *buffers) error {
 	if !b.written {
 		if err := p.Planner.WriteBack(b.Step, w); err != nil {

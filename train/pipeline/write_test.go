@@ -48,7 +48,7 @@ func (w watched) Host(t kernels.Tensor) ([]byte, bool) {
 	return w.Backend.Host(t)
 }
 
-// passed is what a step saw.
+// passed has the counters and rows that a step saw.
 type passed struct {
 	step int
 	read cachetier.Stats
@@ -57,7 +57,7 @@ type passed struct {
 
 // TestLag: with any lag, and every stage late now and then, steps come in the same order with the
 // same rows and counters as without; a step is gathered once the write-back of that lag before it
-// is done, and what is written back is what was used.
+// is done, and exactly the used steps are written back.
 func TestLag(t *testing.T) {
 	run := func(lag int, delayed bool) (got []passed) {
 		r := newRig(t)

@@ -11,11 +11,11 @@ import (
 // Auto stands for a budget that is a part of the whole.
 const Auto = -1
 
-// Budget is how the memory of a run is split. Its JSON keys are stable.
+// Budget splits the memory of a run. Its JSON keys are stable.
 type Budget struct {
-	Total int64 `json:"total_bytes"` // what the process may take in all
-	// Fixed is what no option changes: the program, the split, page checksums, buffers of the disk
-	// engine, weights and moments.
+	Total int64 `json:"total_bytes"` // bytes that the process may take in all
+	// Fixed counts the bytes that no option changes: the program, the split, page checksums,
+	// buffers of the disk engine, weights and moments.
 	Fixed    int64 `json:"fixed_bytes"`
 	Step     int64 `json:"step_bytes"`              // activations and gradients of a batch, and its feature rows twice
 	Batches  int64 `json:"batch_bytes"`             // blocks that are drawn ahead
@@ -40,12 +40,12 @@ func (b Budget) String() string {
 		size(b.Total), size(b.Topology), size(b.Host+b.Device), history, size(b.Batches), size(b.Step), size(b.Fixed))
 }
 
-// Demand is the parts of a run that share its memory. What a batch takes is that of the first of
-// the first epoch, which the others are like.
+// Demand holds the parts of a run that share its memory. The sizes of a batch are measured on the
+// first batch of the first epoch; the others are like it.
 type Demand struct {
 	Fixed, Step int64
 	History     int64 // hidden rows of earlier steps, with their index
-	Join        int64 // what horizons take beside the spill
+	Join        int64 // memory of horizons, beside the spill
 	Batches     Batches
 	Rows        []Rows  // of each feature table
 	Lists       []Lists // of each relation
@@ -56,19 +56,19 @@ type Demand struct {
 // MaxWindow bounds the steps of a group, far beyond what is of use.
 const MaxWindow = 1 << 16
 
-// NotEnough is a total that is less than the parts need.
+// NotEnough says that a total is less than the parts need.
 type NotEnough struct {
 	Total int64
 	Least Budget // the least that works, and its parts
 }
 
-// Error says the least in whole MiB, since what is said is tried.
+// Error gives the least in whole MiB, so that users can enter it.
 func (e *NotEnough) Error() string {
 	return fmt.Sprintf("{memory_bytes} %s is not enough: with this dataset, batch and fanout the least that works is %d MiB (%s)",
 		kernels.FormatBytes(e.Total), (e.Least.Total+1<<20-1)>>20, e.Least)
 }
 
-// Split divides total bytes among the parts. Parts of given that are not Auto are as they are. The
+// Split divides total bytes among the parts. Parts of given that are not Auto stay as given. The
 // error is a *NotEnough.
 func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	given = d.useful(given)
@@ -86,8 +86,8 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	room := total - b.Fixed - d.Step - d.History - d.Join - b.Device
 	table = max(0, table-b.Device)
 	best := math.Inf(1)
-	// What is left is for neighbour lists, for rows, and for the blocks of as many steps as the
-	// rows allow. How much of it the lists get is tried in eighths of them.
+	// The rest is for neighbour lists, for rows, and for the blocks of as many steps as the rows
+	// allow. The loop tries 0 to 8 eighths of the lists.
 	for part := int64(0); part <= 8; part++ {
 		c := b
 		c.Topology = orElse(given.Topology, offsets+(lists*part+7)/8)
@@ -96,7 +96,7 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 			break
 		}
 		switch {
-		case given.Host == Auto && given.Batches == Auto && left >= table+int64(d.Batches.Parallel)*one: // all who draw are at work
+		case given.Host == Auto && given.Batches == Auto && left >= table+int64(d.Batches.Parallel)*one: // all workers are busy
 			c.Host, c.Group = table, min(d.Batches.Parallel, d.Batches.Window)
 			c.Batches = min(left-table, ahead)
 		default:
@@ -122,7 +122,7 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	return b, nil
 }
 
-// useful is given without what no part has a use for: budgets may be larger than the data.
+// useful returns given, cut to what each part can use: budgets may be larger than the data.
 func (d Demand) useful(given Budget) Budget {
 	_, rows := d.rows()
 	_, lists := d.lists()
@@ -133,11 +133,11 @@ func (d Demand) useful(given Budget) Budget {
 	return given
 }
 
-// rows and lists are what all tables and all relations need.
+// rows and lists return the Need of all tables, and of all relations.
 func (d Demand) rows() (least, useful int64)  { return needs(d.Rows) }
 func (d Demand) lists() (least, useful int64) { return needs(d.Lists) }
 
-// needs is what parts need together.
+// needs returns the sums over parts of what Need returns.
 func needs[P Part](parts []P) (least, useful int64) {
 	for _, p := range parts {
 		l, u := p.Need()
@@ -146,7 +146,7 @@ func needs[P Part](parts []P) (least, useful int64) {
 	return least, useful
 }
 
-// fixed is what the host cache has beside the rows of steps.
+// fixed returns the bytes that the host cache has beside the rows of steps.
 func (d Demand) fixed() (bytes int64) {
 	for _, r := range d.Rows {
 		bytes += r.Fixed
@@ -154,7 +154,7 @@ func (d Demand) fixed() (bytes int64) {
 	return bytes
 }
 
-// window is what a step more takes of the host cache.
+// window returns the bytes of the host cache that one more step takes.
 func (d Demand) window() (bytes float64) {
 	for _, r := range d.Rows {
 		bytes += r.window()
@@ -162,8 +162,8 @@ func (d Demand) window() (bytes float64) {
 	return bytes
 }
 
-// seconds is how long the device is busy for a step. Tables and relations share their memory by
-// size.
+// seconds returns the time that the device is busy for a step. Tables and relations share their
+// memory by size.
 func (d Demand) seconds(b Budget) float64 {
 	group, seconds := float64(b.Group), 0.0
 	_, allRows := d.rows()
@@ -178,7 +178,7 @@ func (d Demand) seconds(b Budget) float64 {
 	return seconds / group
 }
 
-// share is the part that n is of all, and all of nothing.
+// share returns n / all, and 1 if all is 0.
 func share(n, all int64) float64 {
 	if all == 0 {
 		return 1

@@ -1,24 +1,25 @@
 package plan
 
-// portions is how many equal parts what is left of a budget goes in.
+// portions is the number of equal parts in which the rest of a budget is handed out.
 const portions = 32
 
-// Division is how the tables share what a Budget has for rows, and the relations what it has for
-// lists: bytes of each.
+// Division holds the bytes that each table gets of a Budget's memory for rows, and each relation of
+// its memory for lists.
 type Division struct {
 	Device, Host []int64 // by table, as in Demand.Rows
 	Topology     []int64 // by relation, as in Demand.Lists
 }
 
 // Divide divides b, which Split made, among the tables and relations. Each table has the rows of a
-// group's steps, each relation its offsets; the rest goes in portions, each to the one that the
-// device is rid of the most work by. A table that is in memory as a whole needs no bookkeeping.
+// group's steps, each relation its offsets; the rest goes in portions, each to the table or
+// relation that saves the device the most time. A table that is in memory as a whole needs no
+// bookkeeping.
 func (d Demand) Divide(b Budget) Division {
 	group := float64(b.Group)
 	v := Division{make([]int64, len(d.Rows)), make([]int64, len(d.Rows)), make([]int64, len(d.Lists))}
 	fill(v.Device, b.Device, nil, func(t int, bytes int64) (int64, float64) {
 		_, useful := d.Rows[t].Need()
-		return useful, d.Rows[t].Seconds(d.Disk, float64(bytes)+d.Rows[t].window()*group, group) // the host has those of a group
+		return useful, d.Rows[t].Seconds(d.Disk, float64(bytes)+d.Rows[t].window()*group, group) // the host has the rows of a group
 	})
 	var unions []int64
 	for t, r := range d.Rows {

@@ -4,10 +4,10 @@
 // # The memory
 //
 // A run is parts that share one budget: the blocks of batches ([Batches]), feature rows ([Rows]),
-// neighbour lists ([Lists]), and what is fixed. Each says what it needs at least and what it could
-// use (Need), and rows and lists how long the disk is busy when they have so many bytes (Seconds).
-// [Demand.Split] divides the budget so that the disk is busy least. These are values and functions
-// of values, without memory or goroutines of their own.
+// neighbour lists ([Lists]), and what is fixed. Each part has a least size that works and a most
+// that is of use (Need). Rows and lists also give the time that the disk is busy when they have so
+// many bytes (Seconds). [Demand.Split] divides the budget so that the disk is busy least. These are
+// values and functions of values, without memory or goroutines of their own.
 //
 // # The steps
 //
@@ -19,14 +19,14 @@
 //	WriteBack  a step was used, and this is what it wrote; Written waits for that
 //	Done       the bytes of its batch are free for a group to come
 //
-// Forecast takes the same decisions about steps that are drawn, and says what their windows would
+// Forecast takes the same decisions about steps that are drawn, and counts what their windows would
 // read.
 //
 // A group is the steps that are drawn together, hop by hop, so that the neighbour lists of all of
 // them are read in one pass of the file. A window is the steps, of one group, whose feature rows
 // are read in one pass. Both follow from the batches drawn before and from the budgets, never from
 // timing: neither that nor the number of samplers changes a batch, an order or a counter of the
-// tables. Who reads, gathers and uses is told, and decides nothing.
+// tables. The code that reads, gathers and uses follows the plan, and decides nothing.
 //
 // # Horizons
 //

@@ -9,10 +9,10 @@ type cold struct {
 	table int // index in Demand.Rows
 	slots float64
 	held  float64 // steps whose rows fill the slots
-	ratio float64 // of rows that windows are known to miss, to those that they are thought to
+	ratio float64 // known misses of a window ÷ misses by the popularity
 }
 
-// of is how many rows some steps want.
+// of returns the number of different rows that so many steps want.
 func (c *cold) of(steps float64) float64 {
 	n := c.popularity.of(steps)
 	if n > c.slots {
@@ -36,19 +36,19 @@ func (c *cold) know(group float64) {
 	}
 }
 
-// epoch is what the ways of a budget have in common.
+// epoch holds the sizes that the ways of one budget share.
 type epoch struct {
 	Demand
 	tables []cold
 	cold   float64 // the share of the lists that is on disk
 	group  float64 // steps of a window
 	count  int     // of windows
-	// batches is what those that are drawn may take.
+	// batches counts the bytes that drawn batches may take.
 	batches int64
 }
 
-// epoch has windows of budget b, where so many groups of batches are in flight; of one step, if
-// that is one.
+// epoch sizes the windows of budget b, with so many groups of batches in flight. With one group, a
+// window has one step.
 func (d Demand) epoch(b Budget, groups int) *epoch {
 	e := &epoch{Demand: d, group: float64(max(1, d.Batches.Window)), batches: b.Batches}
 	_, allRows := d.rows()
@@ -82,7 +82,7 @@ func (d Demand) epoch(b Budget, groups int) *epoch {
 	return e
 }
 
-// popularity says how many of some nodes are wanted, by steps that want so many of them each.
+// popularity estimates how many different nodes several steps want, if each wants as many.
 //
 // How often nodes are wanted follows a power law of exponent 2.5: P(more than x) = (x₀/x)^1.5 from
 // some x₀ on, as in scale-free graphs (Barabási and Albert, Science 286, 1999, find 2.1 to 3).
@@ -101,14 +101,14 @@ func popularityOf(count int64, wanted float64) popularity {
 	return p
 }
 
-// distinct is how many nodes have so many uses.
+// distinct returns the expected number of different nodes in so many uses.
 func (p popularity) distinct(uses float64) float64 {
 	x := uses / p.count / 3 // x₀
 	missed := math.Exp(-x)*(1-2*x) + 2*math.Sqrt(math.Pi)*math.Pow(x, 1.5)*math.Erfc(math.Sqrt(x))
 	return p.count * min(1, max(0, 1-missed))
 }
 
-// uses is how many so many nodes have.
+// uses returns the uses in which so many different nodes are expected: the inverse of distinct.
 func (p popularity) uses(distinct float64) float64 {
 	if distinct >= p.count {
 		return 1000 * p.count
@@ -127,7 +127,7 @@ func (p popularity) uses(distinct float64) float64 {
 	return hi
 }
 
-// of is how many nodes some steps want.
+// of returns the number of different nodes that so many steps want.
 func (p popularity) of(steps float64) float64 {
 	if steps <= 0 || p.each == 0 {
 		return 0

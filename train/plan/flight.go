@@ -16,7 +16,7 @@ type flight struct {
 
 func newFlight() flight { return flight{fell: make(chan struct{}, 1)} }
 
-// take is a batch to draw into.
+// take returns a batch to draw into: a used one if there is one, else a new one.
 func (f *flight) take(from Sampler) Batch {
 	f.Lock()
 	defer f.Unlock()

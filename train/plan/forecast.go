@@ -2,7 +2,7 @@ package plan
 
 import "github.com/gnnstore/gnnstore/cachetier"
 
-// Reading is what a step is expected to read of one table. Its JSON keys are stable.
+// Reading estimates what a step reads from one table. Its JSON keys are stable.
 type Reading struct {
 	Type         string  `json:"type"` // of the nodes; of a table of edges its relation and name
 	InputRows    float64 `json:"input_rows"`
@@ -11,7 +11,7 @@ type Reading struct {
 	LoadSeconds  float64 `json:"load_seconds"`
 }
 
-// Reads is what a step is expected to read in all. Its JSON keys are stable.
+// Reads estimates what a step reads in all. Its JSON keys are stable.
 type Reads struct {
 	InputRows     float64 `json:"input_rows"` // rows of tables
 	ColdRows      float64 `json:"cold_rows"`  // of these, how many come from the disk
@@ -20,7 +20,7 @@ type Reads struct {
 	TopologyBytes float64 `json:"topology_bytes"` // of neighbour lists
 }
 
-// Add adds what it reads of a table.
+// Add adds the reading of one table.
 func (r *Reads) Add(t Reading) {
 	r.InputRows += t.InputRows
 	r.ColdRows += t.ColdRows
@@ -28,8 +28,9 @@ func (r *Reads) Add(t Reading) {
 	r.MissRate = r.ColdRows / max(r.InputRows, 1)
 }
 
-// ReadingOf is what f, which is of so many steps, says of a table: of its windows once caches are
-// not empty any more, where there are such.
+// ReadingOf returns the mean of a step for a table, by its forecast f over so many steps. InputRows
+// is over all steps. The other fields are over the windows after the caches have filled (Warm), or
+// over all windows where Warm has none.
 func ReadingOf(table string, f cachetier.Forecast, steps int) Reading {
 	cost := f.Warm
 	if cost.Steps == 0 {

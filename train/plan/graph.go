@@ -18,7 +18,7 @@ type GraphSampler interface {
 	SampleFar(ctx context.Context, room sample.Room, n int, from func(i int) (sample.Z, [][]uint32, []sample.Without), done func(i int, b *sample.Batch) error) error
 }
 
-// New is an empty *sample.Batch.
+// New returns an empty *sample.Batch.
 func (g Graph) New() Batch { return new(sample.Batch) }
 
 // Draw draws into batches that are all *sample.Batch.
@@ -42,7 +42,7 @@ func (g Graph) Draw(ctx context.Context, s *Steps, from int, into []Batch) error
 // Pack appends a *sample.Batch to dst.
 func (g Graph) Pack(dst []byte, b Batch) []byte { return g.GraphSampler.Pack(dst, b.(*sample.Batch)) }
 
-// Unpack makes b, a *sample.Batch, what was packed.
+// Unpack restores b, a *sample.Batch, from what Pack appended.
 func (g Graph) Unpack(b Batch, src []byte) error {
 	_, err := g.GraphSampler.Unpack(b.(*sample.Batch), src)
 	return err

@@ -1,6 +1,6 @@
 package plan
 
-// InFlight is how many groups there are at a time, beside those that are drawn ahead: one in use,
+// InFlight is the number of groups at a time, beside the groups that are drawn ahead: one in use,
 // one being loaded, one being drawn.
 const InFlight = 3
 
@@ -16,8 +16,8 @@ func bytesOf(groups []group) (n int64) {
 	return n
 }
 
-// fitsAhead says whether a group of more bytes may be drawn while there are held bytes of groups
-// that no window has.
+// fitsAhead reports whether a group of more bytes may be drawn while groups of held bytes are in no
+// window yet.
 func (p *Planner) fitsAhead(held, more int64) bool {
 	return held == 0 || held+more <= p.Bytes/int64(InFlight+p.Ahead)*int64(1+p.Ahead)
 }
@@ -30,11 +30,11 @@ const (
 	rampSteps = 8
 )
 
-// sizing is what the size of the next group follows from.
+// sizing holds what determines the size of the next group.
 type sizing struct {
 	largest int64 // bytes of a batch so far
 	steps   int   // of the last window
-	rows    []int // that it wanted of each table's cache, each once
+	rows    []int // number of different rows that it wanted of each table's cache
 }
 
 func (g *sizing) note(w *Window) {
@@ -44,11 +44,11 @@ func (g *sizing) note(w *Window) {
 	}
 }
 
-// groupSteps is the size of the next group: as many steps as the last window says will fill one, or
-// more, since each row is wanted by more of them the more they are. The table that has the least
-// room counts. Where no rows are read, it is one step for each that is drawn at once. Where nothing
-// is known of batches, the first groups are a single step, which shows how large they are. The
-// first groups of a range are shorter, since nothing is computed while they are drawn and read.
+// groupSteps returns the number of steps of the next group. It is the number that fills a window,
+// by the last window; that may be too few, since more steps share more rows. The table with the
+// least room decides. If no rows are read, it is Parallel. If no batch is known yet, it is one
+// step, which shows the size of batches. The first groups of a range are shorter, since nothing is
+// computed while they are drawn and read.
 func (p *Planner) groupSteps() int {
 	g := &p.size
 	if g.steps == 0 {
@@ -70,7 +70,7 @@ func (p *Planner) groupSteps() int {
 	return max(n, 1)
 }
 
-// ramp is how many steps the next group has at most, where fill are a window.
+// ramp returns the most steps that the next group may have, when fill steps fill a window.
 func (p *Planner) ramp(fill int) int {
 	n, left := max(fill/rampParts, rampSteps, 2*p.last), p.steps.To-p.next
 	if left < 2*n {

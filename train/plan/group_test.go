@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRamp: groups of a range grow up to those of a window, and none leaves fewer steps for the
-// last than it has itself.
+// TestRamp: groups of a range grow up to the size of a window, and no smaller group leaves a rest
+// that is smaller than itself.
 func TestRamp(t *testing.T) {
 	for _, c := range []struct {
 		fill, steps int

@@ -7,22 +7,22 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 )
 
-// limits bound a horizon. They are known before any of it is drawn, so that it does not depend on
-// how far others have come.
+// limits bounds a horizon. They are known before any step of it is drawn, so they do not depend on
+// the progress of other stages.
 type limits struct {
 	windows, steps int
 	bytes          int64 // of the spill
-	blocks         int64 // of them, for batches, which go there while they are drawn
+	blocks         int64 // of the bytes, for batches, which go to the spill while they are drawn
 	window         int   // steps of a window, as far as is known; 1 at least
 }
 
-// limits of the next horizon of a range: a few steps, then some windows, then as many as there is
-// room for, but not so many more than before that a step waits for all to be drawn. So the first
-// step waits for no more than it does without horizons.
+// limits returns the limits of the next horizon of a range: a few steps for the first, then some
+// windows, then as many as there is room for, but at most horizonGrowth times the last, so that no
+// step waits for too many to be drawn. So the first step waits no longer than without horizons.
 //
-// The spill empties as windows are loaded. So a horizon may have what the one in use leaves after
-// most of its windows, and is scanned for once it does; its batches have what is left beside all of
-// it.
+// The spill empties as windows are loaded. A horizon may take the room that the horizon in use
+// leaves after most of its windows, and its scan waits for that room. Its batches may take the room
+// beside the whole horizon in use.
 func (p *Planner) limits() limits {
 	whole := p.Join.File.Stats().CapacityBytes
 	l := limits{windows: p.Join.Windows, steps: p.steps.To - p.next, bytes: whole, blocks: whole, window: max(p.windowSteps(), 1)}
@@ -33,7 +33,7 @@ func (p *Planner) limits() limits {
 			l.windows = min(l.windows, n*horizonGrowth)
 		}
 	}
-	l.bytes = min(l.bytes, whole/8*7) // so that batches of the one after find room
+	l.bytes = min(l.bytes, whole/8*7) // so that batches of the next horizon find room
 	switch p.far.begun {
 	case 0:
 		l.windows, l.steps = 1, min(l.steps, max(l.window/rampParts, rampSteps))
@@ -50,22 +50,24 @@ const (
 	horizonGrowth = 4  // times as many windows as the one before
 )
 
-// rampOf is how many windows of so many steps the first horizon of several has at most.
+// rampOf returns the most windows, of so many steps each, that the first horizon of several may
+// have.
 func rampOf(window float64) int { return max(rampWindows, int(rampWanted/window)) }
 
-// drained is after how many of its n windows a horizon is to have left room for the next one. The
-// table is scanned while the others are used: a quarter, and two at least, or the last of two.
+// drained returns the number of windows, of the n of a horizon, after which there must be room for
+// the next horizon. The table is scanned while the others are used: a quarter, and two at least, or
+// the last of two.
 func drained(n int) int { return max(min(n-1, 1), n-max(n/4, 2)) }
 
-// held is what a horizon has in the spill: the k-th is for its windows from the k-th on. The last
-// is nothing.
+// held counts what a horizon has in the spill: held[k] is for windows k and later. The last entry
+// is 0.
 type held []struct {
 	steps  int
 	blocks int64   // bytes at most
 	rows   []int64 // the same, by table
 }
 
-// after is how many bytes the spill has of the horizon at most, once the windows before the k-th
+// after returns the most bytes that the horizon has in the spill once the windows before the k-th
 // are loaded. The rows of a single window need none.
 func (h held) after(k int) int64 {
 	bytes := h[k].blocks
@@ -77,19 +79,19 @@ func (h held) after(k int) int64 {
 	return bytes
 }
 
-// growth says what horizons of more steps, or fewer, take of a spill, by one of so many steps: for
-// batches in proportion.
+// growth estimates what a horizon of more or fewer steps takes of a spill, from one of known size.
+// The bytes of batches are in proportion to steps.
 type growth struct {
 	steps, blocks float64
 	tables        []rowGrowth
 }
 
-// rowGrowth is about the rows of a table: the more steps, the more of what they want is wanted by
-// others of them as well.
+// rowGrowth estimates the rows of a table. They grow more slowly than steps: the more steps there
+// are, the more rows they share.
 type rowGrowth struct {
 	popularity
 	bytes float64 // for the rows of all steps
-	power float64 // of how they grow by the popularity: what they are known to
+	power float64 // exponent that corrects the growth by the popularity to the known growth
 }
 
 // rowGrowthOf returns the growth of rows with steps for a table of count rows. All steps read
@@ -106,7 +108,7 @@ func rowGrowthOf(count, bytes, steps, rows, someSteps, someRows float64) rowGrow
 	return g
 }
 
-// at is what so many steps take.
+// at returns the bytes of a spill that so many steps take: for batches, and in all.
 func (g growth) at(steps float64) (blocks, all float64) {
 	blocks = g.blocks * steps / g.steps
 	all = blocks
@@ -118,8 +120,8 @@ func (g growth) at(steps float64) (blocks, all float64) {
 	return blocks, all
 }
 
-// fitting is how many steps, n at most and one at least, take no more than so many bytes, and of
-// them so many for batches.
+// fitting returns the most steps, from 1 to n, that take at most bytes of the spill, and at most
+// blocks of them for batches. It returns 1 if none do.
 func (g growth) fitting(n int, bytes, blocks int64) int {
 	lo, hi := 1, n+1
 	for hi-lo > 1 {
@@ -140,11 +142,11 @@ type drain struct {
 	held   held
 }
 
-// drain is that of h, which may be closed meanwhile.
+// drain returns the drain of h. It can be used while h is closed, and after.
 func (h *horizon) drain() drain { return drain{h.tables, h.held} }
 
-// growth is how what horizons take grows with their steps, by what the windows of this one have in
-// common.
+// growth estimates how the bytes of horizons grow with their steps. It compares all windows of this
+// horizon with its later half.
 func (d drain) growth() growth {
 	k := (len(d.held) - 1) / 2
 	all, some := d.held[0], d.held[k]
@@ -160,7 +162,7 @@ func (d drain) growth() growth {
 // all waits until all windows are loaded.
 func (d drain) all(ctx context.Context) error { return d.loaded(ctx, len(d.held)-1) }
 
-// until waits for as many windows to be loaded that the others have at most so many bytes of the
+// until waits until so many windows are loaded that the others have at most so many bytes in the
 // spill.
 func (d drain) until(ctx context.Context, bytes int64) error {
 	k := 0

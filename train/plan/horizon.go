@@ -17,62 +17,61 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Packer is a Sampler whose batches can wait on disk. Draw and DrawFar are never called beside each
-// other, but a step that a horizon was full for, or whose batch the disk has lost, is drawn again:
-// the latter in between, whatever is drawn otherwise.
+// Packer is a Sampler whose batches can wait on disk. Draw and DrawFar never run at the same time.
+// A step is drawn again if its horizon was full, or if the disk has lost its batch. A lost batch
+// may be drawn between any two other draws, out of order.
 type Packer interface {
 	Sampler
-	// Pack appends a batch that Draw drew to dst, and Unpack makes b that batch again. Unpack is
-	// called by several goroutines at once, for different batches, and beside Draw.
+	// Pack appends a batch that Draw drew to dst. Unpack restores that batch in b. Unpack is called
+	// by several goroutines at once, for different batches, and beside Draw.
 	Pack(dst []byte, b Batch) []byte
 	Unpack(b Batch, src []byte) error
-	// Far says whether DrawFar can draw. That draws n steps from one on, each neighbour list once a
-	// hop, and calls done with each of them in order, which may pack a batch, and not use or keep
-	// it; what does not fit in memory waits in r.
+	// Far reports whether DrawFar can draw. DrawFar draws n steps, starting with step from, and
+	// reads each neighbour list once a hop. It calls done with each batch in order; done may pack
+	// the batch, and may not use or keep it. What does not fit in memory waits in r.
 	Far() bool
 	DrawFar(ctx context.Context, s *Steps, r sample.Room, from, n int, done func(step int, b Batch) error) error
 }
 
-// Join says by what spill horizons go.
+// Join holds the spill that horizons use.
 type Join struct {
 	File *spill.File
-	// Windows is how many windows of horizons there are at a time.
+	// Windows bounds the windows of the horizons that exist at a time.
 	Windows int
-	// Room is where steps wait while they are drawn hop by hop. Default nil: they are drawn in
-	// groups.
+	// Room keeps steps while they are drawn hop by hop. Default nil: they are drawn in groups.
 	Room *spill.File
 }
 
-// horizonLeast is how many windows a range has at least that is joined: with fewer the scan and the
-// spill cost more than they save.
+// horizonLeast is the least number of windows in a range that goes by horizons: with fewer, the
+// scan and the spill cost more than they save.
 const horizonLeast = 4
 
-// horizon is steps that are drawn, and whose rows are on their way, before the first of them is
-// used: one scan of each table serves all its windows. Batches wait in the spill, each in a run of
-// its own, for their window.
+// horizon is a group of steps that are drawn, and whose rows are being read, before the first of
+// them is used. One scan of each table serves all its windows. Batches wait for their window in the
+// spill, each in a run of its own.
 type horizon struct {
 	from, to int // steps
 	windows  []farWindow
-	at       int                  // of those that are not planned
+	at       int                  // the first window that is not planned
 	tables   []*cachetier.Horizon // nil for tables that are in memory as a whole
 	held     held                 // nil until it is drawn
 	err      error
 	done     chan struct{} // closed when it is prepared
 }
 
-// far is what a planner has of horizons.
+// far is the state of a planner for ranges that go by horizons.
 type far struct {
 	on        bool               // the range, or what is left of it, goes by horizons
 	now, next *horizon           // in use, and being prepared
 	end       context.CancelFunc // of preparing
 	begun     int                // horizons of the range
-	before    drain              // of the one before now, of which windows may still be loading
-	drawing   sync.Mutex         // held by who draws
+	before    drain              // of the horizon before now, whose windows may still be loading
+	drawing   sync.Mutex         // held while drawing
 
-	// Of who prepares:
+	// Used by the goroutine that prepares:
 	spare   []Batch // to draw into
 	most    int     // steps that are drawn together hop by hop, since the room was full for twice as many; 0: any number
-	grouped bool    // steps are drawn in groups, since the room was full for those of a window, or was damaged
+	grouped bool    // steps are drawn in groups: the room was too small for a window, or was damaged
 }
 
 type farWindow struct {
@@ -86,8 +85,8 @@ type farStep struct {
 	run  *spill.Run // of the packed batch
 }
 
-// joins says whether the steps of a range go by horizons, by what is known before the first of them
-// is drawn.
+// joins reports whether the steps of a range go by horizons. It uses only what is known before the
+// first step is drawn.
 func (p *Planner) joins() bool {
 	packer, ok := p.Sampler.(Packer)
 	for _, t := range p.Tables {
@@ -134,7 +133,7 @@ func (p *Planner) nextFar(ctx context.Context) (*Window, error) {
 	}
 }
 
-// begin has the next horizon prepared, while others are used.
+// begin starts a goroutine that prepares the next horizon, while others are used.
 func (p *Planner) begin(ctx context.Context, l limits) *horizon {
 	p.far.begun++
 	h := &horizon{done: make(chan struct{}), from: p.next, to: p.next}
@@ -159,7 +158,7 @@ func Guarded(work func() error) (err error) {
 	return store.Guard(work)
 }
 
-// preparing is a horizon in the making.
+// preparing is the state of preparing a horizon.
 type preparing struct {
 	p      *Planner
 	h      *horizon
@@ -198,7 +197,7 @@ func (p *Planner) prepare(ctx context.Context, g *preparing) error {
 	return g.scan(ctx)
 }
 
-// measure says what the horizon, whose windows are known, takes of the spill.
+// measure returns what the horizon takes of the spill. Its windows must be known.
 func (g *preparing) measure() held {
 	windows := g.h.windows
 	r := make(held, len(windows)+1)
@@ -215,9 +214,9 @@ func (g *preparing) measure() held {
 	return r
 }
 
-// scan has the tables send the rows of all windows to their runs, once there is room for all that
-// the horizon takes of the spill: beside what the horizon in use has left there after some of its
-// windows, which are the same ones whenever they are loaded.
+// scan sends the rows of all windows from the tables to their runs. First it waits until the spill
+// has room for the whole horizon. That is after a fixed number of windows of the horizon in use, so
+// timing does not change it.
 func (g *preparing) scan(ctx context.Context) error {
 	if err := g.before.all(ctx); err != nil {
 		return err
@@ -236,9 +235,9 @@ func (g *preparing) scan(ctx context.Context) error {
 	return nil
 }
 
-// drawAll draws the steps of a horizon: hop by hop for all of them, each list of the file once a
-// hop, or for as many as there is room for; or group by group where the sampler cannot do that, and
-// where there is no room for those of a window.
+// drawAll draws the steps of a horizon. It draws as many as there is room for together, hop by hop,
+// and reads each list of the file once a hop. It draws group by group if the sampler cannot do
+// that, or if there is no room for the steps of one window.
 func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 	began := time.Now()
 	defer func() { p.clock.sample.Add(int64(time.Since(began))) }()
@@ -272,8 +271,8 @@ func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 // errEnough ends the drawing of a horizon that is full.
 var errEnough = errors.New("plan: a horizon is full")
 
-// drawFar draws as many of the steps that the horizon is thought to have as there is room for. It
-// says whether there are more.
+// drawFar draws the steps that the horizon is thought to have, or as many of them as there is room
+// for. It reports whether there are more.
 func (p *Planner) drawFar(ctx context.Context, g *preparing) (more bool, err error) {
 	from := g.h.to
 	left := p.thought(g) - (from - g.h.from)
@@ -309,7 +308,7 @@ func (p *Planner) drawFar(ctx context.Context, g *preparing) (more bool, err err
 	return n < left, err
 }
 
-// thought is how many steps the horizon is thought to have.
+// thought estimates the number of steps of the horizon.
 func (p *Planner) thought(g *preparing) int {
 	n := g.l.windows * g.l.window
 	if windows := len(g.beside.held) - 1; windows > 1 { // on average: the last one may be short
@@ -322,27 +321,28 @@ func (p *Planner) thought(g *preparing) int {
 	return n
 }
 
-// room is where steps wait between two hops.
+// room keeps steps between two hops.
 type room struct {
 	file *spill.File
 	runs []*spill.Records
 }
 
-// NewRun has no records.
+// NewRun returns a run without records.
 func (r *room) NewRun() sample.Run {
 	run := r.file.NewRecords()
 	r.runs = append(r.runs, run)
 	return run
 }
 
-// drop frees what an error has left.
+// drop frees the records that an error has left.
 func (r *room) drop() {
 	for _, run := range r.runs {
 		run.Drop()
 	}
 }
 
-// spilled is what the horizon takes of the spill at most. The rows of a single window need none.
+// spilled returns the most bytes of the spill that the horizon takes. The rows of a single window
+// need none.
 func (g *preparing) spilled() (bytes int64) {
 	bytes = g.blocks
 	for i, t := range g.h.tables {
@@ -353,8 +353,7 @@ func (g *preparing) spilled() (bytes int64) {
 	return bytes
 }
 
-// add adds a step, unless the horizon is full. A first step for which there is no room is an
-// errAlone.
+// add adds a step, unless the horizon is full. If a first step has no room, the error is errAlone.
 func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err error) {
 	first := g.h.to == g.h.from
 	g.p.noteLargest(b)
@@ -375,7 +374,7 @@ func (g *preparing) add(ctx context.Context, step int, b Batch) (more bool, err 
 	return true, nil
 }
 
-// full is the error of a step that does not fit.
+// full returns the error for a step that does not fit: errAlone for the first, nil for others.
 func (g *preparing) full(first bool) error {
 	if first {
 		return errAlone
@@ -394,9 +393,9 @@ func (g *preparing) place(b Batch) (ok bool) {
 	return g.h.cut() && g.fits(b)
 }
 
-// put sends a batch to the spill, once the horizon before the one in use has nothing there. The
-// error is a *spill.FullError where the horizon then takes too much of it, unless the batch is its
-// first.
+// put sends a batch to the spill, once the horizon before the one in use has nothing left there.
+// The error is a *spill.FullError if the horizon then takes too much of the spill, unless the batch
+// is its first.
 func (g *preparing) put(ctx context.Context, b Batch, first bool) (run *spill.Run, bytes int64, err error) {
 	g.packed = g.packer.Pack(g.packed[:0], b)
 	file := g.p.Join.File
@@ -416,8 +415,8 @@ func (g *preparing) put(ctx context.Context, b Batch, first bool) (run *spill.Ru
 	return run, bytes, nil
 }
 
-// fits adds the rows of a step to the last window, unless that is full: of a table's cache, or of
-// what batches may take.
+// fits adds the rows of a step to the last window, unless the window is full: a table's cache has
+// no room, batches would take too much, or it has Group steps.
 func (g *preparing) fits(b Batch) bool {
 	if w := g.h.last(); len(w.steps) > 0 && (w.bytes+b.Bytes() > g.p.Bytes/InFlight || len(w.steps) == g.p.Group) {
 		return false
@@ -436,7 +435,7 @@ func (g *preparing) fits(b Batch) bool {
 	return true
 }
 
-// batches are n to draw into.
+// batches returns n batches to draw into.
 func (f *far) batches(from Sampler, n int) []Batch {
 	for len(f.spare) < n {
 		f.spare = append(f.spare, from.New())
@@ -457,10 +456,11 @@ func (f *far) stop() {
 	f.now, f.next, f.before = nil, nil, drain{}
 }
 
-// errAlone is a horizon that begins with a step that does not fit a cache, or the spill.
+// errAlone says that the first step of a horizon does not fit a cache, or the spill.
 var errAlone = errors.New("plan: a step does not fit a horizon")
 
-// farGroup is how many steps are drawn together for a horizon: a third of what batches may take.
+// farGroup returns the number of steps that are drawn together for a horizon: they take a third of
+// what batches may take.
 func (p *Planner) farGroup() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -481,11 +481,11 @@ func (p *Planner) noteLargest(b Batch) {
 	p.size.largest = max(p.size.largest, b.Bytes())
 }
 
-// last is the window that is being made.
+// last returns the window that is being made.
 func (h *horizon) last() *farWindow { return &h.windows[len(h.windows)-1] }
 
-// cut begins the next window, unless a table has no memory to know what it wants. Of other tables
-// it is then one without steps.
+// cut begins the next window, unless a table has no memory for the set of its rows. The tables
+// before that one then have a last window without steps.
 func (h *horizon) cut() (ok bool) {
 	for _, t := range h.tables {
 		if t != nil && !t.Cut() {
@@ -552,7 +552,8 @@ func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
 	return w, nil
 }
 
-// unpack makes the batches of steps again. Those that the spill has lost are drawn anew.
+// unpack restores the batches of steps from the spill. Batches that the spill has lost are drawn
+// anew.
 func (p *Planner) unpack(ctx context.Context, w *Window, steps []farStep) error {
 	packer := p.Sampler.(Packer)
 	w.Steps = make([]Drawn, len(steps))
@@ -589,7 +590,7 @@ func (p *Planner) unpack(ctx context.Context, w *Window, steps []farStep) error 
 	return nil
 }
 
-// close gives up what h has in the spill.
+// close gives up the runs and rows that h has in the spill.
 func (h *horizon) close() {
 	for ; h.at < len(h.windows); h.at++ {
 		for _, s := range h.windows[h.at].steps {

@@ -22,7 +22,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// known is a batch of which only its rows are known, of each table.
+// known is a batch with nothing but its rows of each table.
 type known struct {
 	step int
 	rows [][]uint32
@@ -166,9 +166,9 @@ func TestHorizonsDoNotDependOnTime(t *testing.T) {
 	}
 }
 
-// TestRoomForFewerSteps: where the room is full for the steps of a horizon, half as many are drawn
-// together from then on, and none in a group as long as there is room for those of a window. What
-// was drawn by then is not drawn again, and no step past the range is.
+// TestRoomForFewerSteps: if the room is too small for the steps of a horizon, half as many are
+// drawn together from then on. None are drawn in groups as long as there is room for the steps of a
+// window. Steps that were drawn by then are not drawn again, nor any past the range.
 func TestRoomForFewerSteps(t *testing.T) {
 	const last, room = 400, 60
 	f := features(t, 64)
@@ -322,15 +322,15 @@ func atOnce(ctx context.Context, p *plan.Planner, tables []*store.Features, rows
 	return g.Wait()
 }
 
-// spilling is the windows of horizons of a table, each the first of its steps, as a run had them.
+// spilling has the windows that a run's horizons had for one table, each by its first step.
 type spilling struct {
 	windows [][]int
 	rows    func(step int) []uint32
 	last    int
 }
 
-// held is what a horizon has of a spill at most once the windows before the k-th are loaded, in
-// segments, of which a row takes one, and so does a batch.
+// held returns the most segments of a spill that a horizon has once the windows before the k-th are
+// loaded. A row takes one segment, and so does a batch.
 func (s *spilling) held(horizon, k int) int {
 	windows, end := s.windows[horizon], s.last
 	if horizon+1 < len(s.windows) {
@@ -348,8 +348,8 @@ func (s *spilling) held(horizon, k int) int {
 	return end - windows[k] + len(rows)
 }
 
-// waits is how many windows of the horizon before it each one waits for, where there are so many
-// segments.
+// waits returns for each horizon the number of windows of the horizon before it that it waits for,
+// in a spill of so many segments.
 func (s *spilling) waits(segments int) []int {
 	all := []int{0}
 	for n := 1; n < len(s.windows); n++ {
@@ -368,7 +368,7 @@ func TestScansWaitForRoom(t *testing.T) {
 	const last, rowBytes, segment, segments, most = 400, 2048, 4096, 360, 24
 	f, of := features(t, rowBytes), inputs(1)
 	rows := func(step int) []uint32 { return of(step, 0) }
-	// run says which windows horizons had. What it is given is what they will have.
+	// run returns the windows that horizons had. known has the windows that they will have.
 	run := func(known *spilling) [][]int {
 		o := cachetier.Options{HostBytes: 60 * rowBytes, Engine: disk.Pread}
 		s, err := cachetier.Open(t.Context(), f, o)

@@ -17,11 +17,11 @@ type Batches struct {
 	Window   int   // steps of a group at most
 	// Packed is the bytes of a batch that waits in a spill. Default: what is usual.
 	Packed int64
-	// Far says that steps of any number can be drawn together, each list once a hop.
+	// Far says that any number of steps can be drawn together, reading each list once a hop.
 	Far bool
 }
 
-// packed is Packed, or about what a batch without its reverses takes.
+// packed returns Packed, or about the bytes of a batch without its reverses.
 func (b Batches) packed() float64 {
 	if b.Packed > 0 {
 		return float64(b.Packed)
@@ -29,11 +29,10 @@ func (b Batches) packed() float64 {
 	return 0.6 * float64(b.Bytes)
 }
 
-// Need is one batch, and for a group in each place where one can be, as many as are drawn at once,
-// four times over.
+// Need returns the bytes of one batch, and of 4 × Parallel steps in each group that is in flight.
 func (b Batches) Need() (least, useful int64) { return b.Bytes, 4 * int64(b.Parallel) * b.step() }
 
-// step is what a step a group takes, in all groups.
+// step returns the bytes that one more step in each group takes, in all groups together.
 func (b Batches) step() int64 { return b.Bytes*int64(b.Groups) + b.Scratch }
 
 // Rows is the part of one feature table.
@@ -41,30 +40,29 @@ type Rows struct {
 	Count, Bytes int64 // rows of the table, bytes of one
 	Index        int64 // bookkeeping of a row in the host cache
 	Inputs       int   // that a batch reads
-	// Fixed is what the host cache has to have beside the rows of a group, so that there is one.
+	// Fixed counts the bytes that the host cache needs to exist, beside the rows of a group.
 	// Default 0: it is little beside them.
 	Fixed int64
-	// Rewritten says that steps change the rows that they read, and Noted is what the host cache
-	// takes to know which it has changed.
+	// Rewritten says that steps change the rows that they read. Noted counts the bytes that the
+	// host cache takes to know which rows it has changed.
 	Rewritten bool
-	// Cold is how many rows a step of a window is known to read, where that is known. Default 0: it
-	// is not.
+	// Cold is the measured number of rows that a step of a window reads. Default 0: not known.
 	Cold  float64
 	Noted int64
 }
 
-// Need is nothing, since any row can be read for its step, and the whole table.
+// Need returns 0, since any row can be read for its step, and the bytes of the whole table.
 func (r Rows) Need() (least, useful int64) { return 0, r.Count*r.Bytes + r.Noted }
 
 // marginal is the share of a batch's rows that the other batches of its window do not want as well,
 // for sizing: towards 1 windows are smaller than they could be, towards 0 they are cut.
 const marginal = 0.9
 
-// window is what a step more of a window takes in the host cache.
+// window returns the bytes of host cache that one more step of a window takes.
 func (r Rows) window() float64 { return marginal * float64(r.Inputs) * float64(r.Bytes+r.Index) }
 
-// Seconds is how long the device reads rows for group steps, and writes them back where they
-// change, when bytes of the table are in memory.
+// Seconds returns the time that the device reads rows for group steps, and writes them back where
+// they change, when bytes of the table are in memory.
 func (r Rows) Seconds(d disk.Costs, bytes, group float64) float64 {
 	inMemory := bytes / float64(r.Bytes)
 	if inMemory >= float64(r.Count) {
@@ -87,10 +85,11 @@ type Lists struct {
 	Wanted  []int64 // lists that a batch reads at each hop
 }
 
-// Need is the offsets, and with them all lists.
+// Need returns the bytes of the offsets, and of the offsets with all lists.
 func (l Lists) Need() (least, useful int64) { return l.Offsets, l.Offsets + l.Bytes }
 
-// Seconds is how long the device reads lists for group steps, when bytes of them are in memory.
+// Seconds returns the time that the device reads lists for group steps, when bytes of them are in
+// memory.
 func (l Lists) Seconds(d disk.Costs, bytes, group float64) (seconds float64) {
 	cold := float64(l.Bytes) - bytes
 	if cold <= 0 {

@@ -11,69 +11,71 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Config is what a Planner decides by.
+// Config holds what a Planner bases its decisions on.
 type Config struct {
-	// Sampler draws groups of batches, and Parallel is how many it draws at once.
+	// Sampler draws groups of batches. Parallel is the number of batches that it draws at once.
 	Sampler  Sampler
 	Parallel int
-	// Tables are where feature rows come from: the n-th has those of a batch's Inputs of type
-	// Types[n]. Without Types that is type n.
+	// Tables hold the feature rows: table n has the rows for a batch's Inputs of type Types[n].
+	// Without Types, table n is for type n.
 	Tables []*cachetier.Stack
 	Types  []int
 	// Bytes bounds the blocks in flight. A batch that is alone may be larger.
 	Bytes int64
-	// Group is how many steps are drawn together, where Bytes allows. Default 0: as many as a
-	// window of the tables takes.
+	// Group is the number of steps that are drawn together, where Bytes allows. Default 0: as many
+	// as fill a window of the tables.
 	Group int
-	// Ahead is how many groups are drawn before the one of which windows are made: what the tables'
-	// policies know of the future.
+	// Ahead is the number of groups that are drawn beyond the one that windows are cut from. They
+	// are the future that the tables' policies know.
 	Ahead int
-	// BatchBytes and BatchRows are what a batch is known to take: the bytes of its blocks, and the
-	// different rows that it reads of each table. With them the first group is as large as the
-	// others. Default none: the first groups are a single step, which shows them.
+	// BatchBytes and BatchRows give the known size of a batch: the bytes of its blocks, and the
+	// number of different rows that it reads from each table. With them the first group is as large
+	// as the others. Default none: the first groups are a single step, which shows them.
 	BatchBytes int64
 	BatchRows  []int
 	// Join, where it has a file, has long ranges go by horizons.
 	Join Join
 }
 
-// Batch is what a step computes on, as far as a plan has to know it.
+// Batch is the input of a step, as far as a plan has to know it.
 type Batch interface {
 	// Inputs are the rows that it reads, each once: a list for each input that batches have. They
 	// stay as they are until the batch is drawn anew.
 	Inputs() [][]uint32
-	// Bytes is what it takes in memory.
+	// Bytes returns the bytes of memory that the batch takes.
 	Bytes() int64
 }
 
 // Sampler draws batches.
 type Sampler interface {
-	// New is an empty batch, to draw into.
+	// New returns an empty batch, to draw into.
 	New() Batch
-	// Draw draws the batches of a range's steps from one on, as many as there are in into, which
-	// are all that New or an earlier Draw gave. It is called in the order of steps, once a step,
-	// but see Packer.
+	// Draw draws the batches of len(into) steps of a range, starting with step from. Each batch in
+	// into came from New, and may have been drawn into before. Draw is called in the order of
+	// steps, once a step, but see Packer.
 	Draw(ctx context.Context, s *Steps, from int, into []Batch) error
 }
 
-// Steps are the steps [From, To), and what their batches are drawn from: Seeds, Z, Without and
-// Expand are those of a Graph. Seeds, Z and Without are called by one goroutine at a time, which
-// need not be that of Next; of a range that goes by horizons also for a step again, in any order.
+// Steps are the steps [From, To), and what their batches are drawn from: a Graph reads Seeds, Z,
+// Without and Expand. One goroutine at a time calls Seeds, Z and Without; it need not be the one
+// that calls Next. In a range that goes by horizons they may be called again for a step, in any
+// order.
 type Steps struct {
 	From, To int
-	// Follows says that the range goes on where the one before ended: what its last steps wrote is
-	// seen once the lag of a table is over, as if both were one range. Default: it is seen at once.
+	// Follows says that the range goes on where the previous one ended. The rows that its last
+	// steps wrote are seen after the lag of a table, as if both were one range. Default: they are
+	// seen at once.
 	Follows bool
 	Seeds   func(step int) [][]uint32 // by type; valid until the steps are used
 	Z       func(step int) sample.Z
-	// Without is the edges that the batch of a step is drawn without. Default nil: none are left
-	// out.
+	// Without returns the edges that the batch of a step is drawn without. Default nil: none are
+	// left out.
 	Without func(step int) []sample.Without
-	// Expand is who says between hops what n steps from a step on draw further, which may depend on
-	// what steps wrote: a step is drawn once the step Lag before it is written back. Groups have
-	// half as many steps as Lag, or one, so that one is drawn while another is used. Expand is
-	// called in the order of steps, once a step. Default nil: all is drawn, as soon as there is
-	// room.
+	// Expand returns the Expander for the group of n steps that starts at from. It decides between
+	// hops which nodes are drawn further, and may read what steps wrote: a step is drawn once the
+	// step Lag before it is written back. Groups have half as many steps as Lag, or one, so that
+	// one is drawn while another is used. Expand is called in the order of steps, once a step.
+	// Default nil: all is drawn, as soon as there is room.
 	Expand func(from, n int) sample.Expander
 	Lag    int
 }
@@ -90,19 +92,20 @@ type Window struct {
 	Rows  []*cachetier.Window // by table, each of these steps; released by who gathers
 }
 
-// Planner decides what the steps of a run need and when it is there. Use NewPlanner.
+// Planner decides which batches and rows the steps of a run need, and in which order they come. Use
+// NewPlanner.
 type Planner struct {
 	Config
 	flight flight
 	writes writes
 
-	mu    sync.Mutex // held by who decides, and never while drawing, reading or waiting
+	mu    sync.Mutex // held while deciding, and never while drawing, reading or waiting
 	steps Steps
 	next  int     // the first step that is not drawn
 	last  int     // steps of the newest group of the range, 0 if there is none
-	drawn []group // in order; of the oldest what is in no window yet
+	drawn []group // in order; the oldest holds only its steps that are in no window yet
 	size  sizing
-	far   far // of who calls Next
+	far   far // used by the goroutine that calls Next
 
 	clock struct {
 		sample, plan, steps, rows atomic.Int64 // nanoseconds; the newest window's
@@ -122,8 +125,8 @@ func NewPlanner(c Config) *Planner {
 	return p
 }
 
-// Begin has the planner plan a range of steps, beginning at any of them. All windows of the range
-// before were used, or Reset was called. What was learnt of the size of batches stays.
+// Begin starts a range of steps, at any step. All windows of the range before must have been used,
+// or Reset called. The planner keeps the known sizes of batches.
 func (p *Planner) Begin(steps Steps) {
 	p.far.stop() // who prepares a horizon takes p.mu
 	p.mu.Lock()
@@ -141,10 +144,10 @@ func (p *Planner) Begin(steps Steps) {
 	p.writes.begin(steps.From)
 }
 
-// Next draws groups, as far as the budget allows, and plans the next window. It is nil at the end
-// of the range. How far is drawn ahead of the window is a matter of bytes, not of how far those who
-// use windows are. Next waits for them where the budget is spent, or where two windows of a table
-// are not released. An error ends the range: see Reset.
+// Next draws groups, as far as the budget allows, and plans the next window. It returns nil at the
+// end of the range. Bytes alone decide how far ahead it draws, not the progress of the stages that
+// use windows. Next waits for these stages if the budget is spent, or if two windows of a table are
+// not released. An error ends the range: see Reset.
 func (p *Planner) Next(ctx context.Context) (*Window, error) {
 	if p.far.on {
 		return p.nextFar(ctx)
@@ -154,7 +157,7 @@ func (p *Planner) Next(ctx context.Context) (*Window, error) {
 		if n == 0 {
 			return p.cut(ctx)
 		}
-		// What is in no window cannot be used up.
+		// Steps in no window cannot be used and given back.
 		if err := p.flight.wait(ctx, held, more, p.Bytes); err != nil {
 			return nil, err
 		}
@@ -164,8 +167,9 @@ func (p *Planner) Next(ctx context.Context) (*Window, error) {
 	}
 }
 
-// Draw draws the next n steps, or those that are left, as one group, whatever the budget is: for a
-// Forecast. It is empty at the end of the range. Windows of them come by Next.
+// Draw draws the next n steps, or the rest if fewer are left, as one group, whatever the budget is:
+// for a Forecast. It returns nothing at the end of the range. Next then returns windows of these
+// steps.
 func (p *Planner) Draw(ctx context.Context, n int) ([]Drawn, error) {
 	if n = min(n, p.steps.To-p.next); n <= 0 {
 		return nil, nil
@@ -174,8 +178,8 @@ func (p *Planner) Draw(ctx context.Context, n int) ([]Drawn, error) {
 	return p.draw(ctx, n)
 }
 
-// ahead is how many steps are drawn before the next window is made, of more bytes to those held; 0
-// if none are.
+// ahead returns the number of steps to draw before the next window is cut, 0 for none. more is
+// about the bytes that they take, and held the bytes of drawn steps that are in no window.
 func (p *Planner) ahead() (n int, held, more int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -187,13 +191,13 @@ func (p *Planner) ahead() (n int, held, more int64) {
 	return n, held, more
 }
 
-// waitsForDrawn tells whether the next n steps can only be drawn once one is written back that is
-// in no window yet.
+// waitsForDrawn reports whether the next n steps must wait until a step is written back that is in
+// no window yet.
 func (p *Planner) waitsForDrawn(n int) bool {
 	return p.steps.Expand != nil && len(p.drawn) > 0 && p.next+n-1-p.steps.Lag >= p.drawn[0][0].Step
 }
 
-// draw draws the next n steps, and has the tables expect their rows.
+// draw draws the next n steps, and tells the tables to expect their rows.
 func (p *Planner) draw(ctx context.Context, n int) (group, error) {
 	if p.steps.Expand != nil {
 		if err := p.Written(ctx, p.next+n-1-p.steps.Lag); err != nil {
@@ -223,7 +227,7 @@ func (p *Planner) draw(ctx context.Context, n int) (group, error) {
 	return g, nil
 }
 
-// expect has tables, of rows of these types, expect those of g.
+// expect tells each table the rows that the steps of g read: the rows of type types[t] for table t.
 func expect[T table](tables []T, types []int, g group) {
 	ids := make([][][]uint32, len(tables)) // by table and step
 	for _, d := range g {
@@ -243,7 +247,7 @@ type table interface {
 	Fit() int
 }
 
-// fit is how many of n steps, which are what is left of a group, have their rows fit every table.
+// fit returns how many of the n steps that are left of a group fit every table with their rows.
 func fit[T table](tables []T, n int) int {
 	for _, t := range tables {
 		n = min(n, t.Fit())
@@ -251,8 +255,8 @@ func fit[T table](tables []T, n int) int {
 	return n
 }
 
-// cut makes the next window of the oldest group: as many steps as fit every table. It is nil where
-// nothing is drawn.
+// cut makes the next window from the oldest group: as many steps as fit every table. It returns nil
+// if nothing is drawn.
 func (p *Planner) cut(ctx context.Context) (*Window, error) {
 	if len(p.drawn) == 0 {
 		return nil, nil
@@ -286,9 +290,9 @@ func (p *Planner) cut(ctx context.Context) (*Window, error) {
 	return w, nil
 }
 
-// Keep has the caches of the tables decide what stays beside the rows of w: when w is to be loaded,
-// while drawing goes on. It waits until the window before the last one is released. A window of one
-// step decides when it is gathered.
+// Keep makes the caches of the tables decide which rows stay beside the rows of w. Call it before w
+// is loaded; drawing may go on meanwhile. It waits until the window before the last one is
+// released. A window of one step decides when it is gathered.
 func (p *Planner) Keep(ctx context.Context, w *Window) error {
 	for _, r := range w.Rows {
 		if err := r.Ready(ctx); err != nil {
@@ -303,15 +307,15 @@ func (p *Planner) Keep(ctx context.Context, w *Window) error {
 	return nil
 }
 
-// Done takes back a batch that was used: its memory may be planned anew.
+// Done takes back a batch that was used. Its memory is free for later steps.
 func (p *Planner) Done(d Drawn) { p.flight.give(d.Batch) }
 
-// Trim gives up the memory of batches that were used, which the planner keeps for the next ones:
-// where another planner of the same budget goes on. It may be called at any time.
+// Trim gives up the memory of used batches, which the planner keeps for later ones. Call it when
+// another planner takes over the budget. It may be called at any time.
 func (p *Planner) Trim() { p.flight.trim() }
 
-// Reset forgets what was drawn and planned, here and in the tables: after a range that was cut
-// short. Nobody may plan, load, gather or use meanwhile.
+// Reset forgets all drawn and planned steps, here and in the tables, after a range that was cut
+// short. No other goroutine may plan, load, gather or use meanwhile.
 func (p *Planner) Reset() {
 	p.far.stop()
 	p.mu.Lock()
@@ -324,13 +328,13 @@ func (p *Planner) Reset() {
 	p.flight.reset()
 }
 
-// Newest is the steps of the newest window and the different rows that it needs of the caches, 0 if
-// there is none. It may be called at any time.
+// Newest returns the steps of the newest window, and the number of different rows that it needs of
+// the caches: 0 if there is no window. It may be called at any time.
 func (p *Planner) Newest() (steps, rows int) {
 	return int(p.clock.steps.Load()), int(p.clock.rows.Load())
 }
 
-// Worked is how long the planner has drawn, and how long it has decided. It may be called at any
+// Worked returns the time that the planner has spent drawing, and deciding. It may be called at any
 // time.
 func (p *Planner) Worked() (drawing, deciding time.Duration) {
 	return time.Duration(p.clock.sample.Load()), time.Duration(p.clock.plan.Load())

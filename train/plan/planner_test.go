@@ -25,7 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// given is a GraphSampler of batches that are known: inputs says what step z reads of each table.
+// given is a GraphSampler of known batches: inputs returns the rows that a step reads of each
+// table.
 type given struct {
 	tables int
 	inputs func(step, table int) []uint32
@@ -100,8 +101,7 @@ func counters(s *cachetier.Stack) cachetier.Stats {
 	return st
 }
 
-// take loads, gathers and releases a window of one table, and compares its rows with those of the
-// file.
+// take loads, gathers and releases a window of one table, and compares its rows with the file's.
 func take(ctx context.Context, w *cachetier.Window, f *store.Features, steps [][]uint32) error {
 	if err := w.Load(ctx); err != nil {
 		return err

@@ -6,10 +6,10 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 )
 
-// Way is what a way to bring the rows and neighbour lists of an epoch takes. Its JSON keys are
+// Way is the cost of one way to bring the rows and neighbour lists of an epoch. Its JSON keys are
 // stable.
 type Way struct {
-	Seconds   float64 `json:"seconds"`           // of the two that follow the larger, the latter over all processors
+	Seconds   float64 `json:"seconds"`           // the larger of Device, and of Processor ÷ Cores
 	Device    float64 `json:"device_seconds"`    // that the device is busy
 	Processor float64 `json:"processor_seconds"` // for reading, checking and copying: drawing and computing are left out
 	Read      float64 `json:"read_bytes"`
@@ -22,27 +22,27 @@ type Way struct {
 	ListSeconds float64 `json:"list_seconds"`
 }
 
-// Ways are those that there are to bring the rows and lists of an epoch: each step's own, row by
-// row; by windows; and by horizons of windows (see cachetier.Horizon). They are an estimate before
-// the first step, and a device is taken to write as fast as it reads.
+// Ways are the three ways to bring the rows and lists of an epoch: row by row, for each step alone;
+// by windows; and by horizons of windows (see cachetier.Horizon). They are an estimate before the
+// first step, and a device is taken to write as fast as it reads.
 type Ways struct {
 	Rows    Way `json:"rows"`
 	Windows Way `json:"windows"`
 	Join    Way `json:"join"`
 
 	WindowCount int   `json:"window_count"` // of an epoch
-	WindowRows  []int `json:"-"`            // of each table, that a window of a horizon wants
+	WindowRows  []int `json:"-"`            // rows of each table that a window of a horizon wants
 	Together    int   `json:"-"`            // windows of a horizon and of the one before, at most
 	Horizons    int   `json:"horizons"`     // of an epoch
-	SpillBytes  int64 `json:"spill_bytes"`  // of a spill in which two of them, one after the other, find room
+	SpillBytes  int64 `json:"spill_bytes"`  // a spill with room for two successive horizons
 
 	long bool // there are rows to read, and windows enough for horizons
 }
 
-// Moved is what a way reads and writes.
+// Moved returns the bytes that a way reads and writes.
 func (w Way) Moved() float64 { return w.Read + w.Written }
 
-// Space is what horizons have of a spill.
+// Space is the part of a spill that horizons may use.
 type Space struct {
 	Bytes   int64 // 0: as many as they want
 	Segment int   // bytes
@@ -59,8 +59,8 @@ const (
 	spillProcessor = 1.1e-9  // for a byte that is written to a spill, read back, checked and placed
 )
 
-// Ways are those of an epoch of so many steps: with budget b, and by the join with budget j and a
-// spill.
+// Ways returns the ways of an epoch of so many steps. Budget b is for rows and windows, budget j
+// and the spill are for horizons.
 func (d Demand) Ways(b, j Budget, steps int, spill Space) (w Ways) {
 	w.Rows = d.epoch(b, 1).byWindows(steps)
 	windows := d.epoch(b, d.Batches.Groups)
@@ -83,7 +83,7 @@ func (w Ways) JoinPays() bool {
 	return w.long && w.Windows.Seconds-w.Join.Seconds >= least && w.Join.Seconds <= 0.8*w.Windows.Seconds
 }
 
-// addRows is rows of a table that are read, and placed, times over.
+// addRows adds rows of a table that are read and placed, times over.
 func (w *Way) addRows(e *epoch, c *cold, rows, times float64) {
 	t := e.Disk.Scattered(rows, float64(c.Count), float64(c.Bytes))
 	w.RowBytes += times * float64(t.Bytes)
@@ -91,7 +91,7 @@ func (w *Way) addRows(e *epoch, c *cold, rows, times float64) {
 	w.Processor += times * (float64(t.Bytes)*readProcessor + rows*placeProcessor)
 }
 
-// addLists is the lists that so many steps want, hop by hop, times over.
+// addLists adds the lists that so many steps want, hop by hop, times over.
 func (w *Way) addLists(e *epoch, steps, times float64) {
 	for _, l := range e.Lists {
 		nodes := float64(l.Nodes)
@@ -105,7 +105,7 @@ func (w *Way) addLists(e *epoch, steps, times float64) {
 	}
 }
 
-// addSpill is bytes that are written to a spill and read again.
+// addSpill adds bytes that are written to a spill and read again.
 func (w *Way) addSpill(e *epoch, bytes float64) {
 	w.SpillBytes += bytes
 	w.Written += bytes
@@ -113,7 +113,7 @@ func (w *Way) addSpill(e *epoch, bytes float64) {
 	w.Processor += bytes * spillProcessor
 }
 
-// total is w with its sums.
+// total returns w with its sums.
 func (w Way) total(e *epoch) Way {
 	w.Device += w.ListSeconds
 	w.Read = w.RowBytes + w.ListBytes + w.SpillBytes
@@ -121,7 +121,7 @@ func (w Way) total(e *epoch) Way {
 	return w
 }
 
-// byWindows is a way by windows, the first of which are shorter: see Planner.ramp.
+// byWindows returns the way by windows. The first windows are shorter: see Planner.ramp.
 func (e *epoch) byWindows(steps int) (w Way) {
 	left, behind := float64(steps), 0.0
 	for n := min(e.group, max(e.group/rampParts, rampSteps)); left >= 1; n = min(2*n, e.group) {
@@ -139,7 +139,7 @@ func (e *epoch) byWindows(steps int) (w Way) {
 	return w.total(e)
 }
 
-// byHorizons is the way by horizons, as Planner.limits has them.
+// byHorizons fills in the way by horizons, with the limits of Planner.limits.
 func (e *epoch) byHorizons(steps int, s Space, w *Ways) {
 	const most = 1000 // those after them are like them
 	var h horizonSize
@@ -160,14 +160,14 @@ func (e *epoch) byHorizons(steps int, s Space, w *Ways) {
 	w.Join = w.Join.total(e)
 }
 
-// horizonSize is how large a horizon is, and what it takes of the spill. Of the steps that are
-// drawn for it some may find no room, and are drawn again for the next.
+// horizonSize is the size of a horizon, and the bytes that it takes of the spill. Some of the steps
+// that are drawn for it may find no room; they are drawn again for the next.
 type horizonSize struct {
 	steps, drawn, windows float64
 	blocks, bytes, left   float64 // for batches; in all; and for the windows that are not loaded when the next one is scanned for
 }
 
-// nextHorizon is the k-th horizon, behind before, with so many steps left.
+// nextHorizon returns the size of the k-th horizon, which follows before, with so many steps left.
 func (e *epoch) nextHorizon(k int, left float64, s Space, before horizonSize) (h horizonSize) {
 	whole, windows := math.Inf(1), math.Inf(1)
 	if s.Bytes > 0 {
@@ -211,7 +211,7 @@ func (e *epoch) nextHorizon(k int, left float64, s Space, before horizonSize) (h
 	return h
 }
 
-// horizonOf is a horizon of so many steps that may have so many windows.
+// horizonOf returns the size of a horizon of so many steps that may have most windows.
 func (e *epoch) horizonOf(steps, most float64, s Space) horizonSize {
 	segment, h := float64(max(1, s.Segment)), horizonSize{steps: steps, windows: math.Ceil(steps / e.group)}
 	batch := math.Ceil(e.Batches.packed()/segment) * segment
@@ -231,7 +231,7 @@ func (e *epoch) horizonOf(steps, most float64, s Space) horizonSize {
 	return h
 }
 
-// growth is how horizons grow, as far as h shows.
+// growth estimates how horizons grow, from the size of h.
 func (e *epoch) growth(h horizonSize) growth {
 	g := growth{steps: h.steps, blocks: h.blocks}
 	some := max(0, h.steps-math.Floor(h.windows/2)*e.group)
@@ -243,8 +243,8 @@ func (e *epoch) growth(h horizonSize) growth {
 	return g
 }
 
-// spillPart is the part of a spill that is for horizons, beside the room of steps that are drawn
-// hop by hop.
+// spillPart returns the share of a spill that is for horizons. The rest is room for steps that are
+// drawn hop by hop.
 func (e *epoch) spillPart() float64 {
 	if e.Batches.Far {
 		return 1 - 1.0/RoomPart
@@ -252,17 +252,17 @@ func (e *epoch) spillPart() float64 {
 	return 1
 }
 
-// RoomPart is which part of a spill is for steps that are drawn hop by hop.
+// RoomPart gives one part in RoomPart of a spill to steps that are drawn hop by hop.
 const RoomPart = 12
 
-// spillShare is what a horizon may take of a spill, so that batches of the next one find room: see
-// Planner.limits.
+// spillShare is the largest share of a spill that a horizon may take, so that batches of the next
+// one find room: see Planner.limits.
 const spillShare = 7.0 / 8
 
-// spilledBytes is what a row takes in a spill, with its number.
+// spilledBytes returns the bytes that a row takes in a spill, with its number.
 func spilledBytes(row int64) float64 { return float64(row + 4) }
 
-// addHorizon is what a horizon takes, behind some steps.
+// addHorizon adds the cost of a horizon that follows so many steps.
 func (w *Way) addHorizon(e *epoch, behind float64, h horizonSize) {
 	for i := range e.tables {
 		c := &e.tables[i]
@@ -291,7 +291,7 @@ func (w *Way) addHorizon(e *epoch, behind float64, h horizonSize) {
 	w.addSpill(e, waits)
 }
 
-// times has w be so many times as much.
+// times multiplies the costs in w by n.
 func (w *Way) times(n float64) {
 	for _, v := range []*float64{&w.Device, &w.Processor, &w.Written, &w.RowBytes, &w.ListBytes, &w.SpillBytes, &w.ListSeconds} {
 		*v *= n

@@ -22,7 +22,7 @@ func papers() (plan.Demand, plan.Budget) {
 	return d, plan.Budget{Total: 8 << 30, Host: 5 << 30, Batches: 2 << 30, Topology: 260 << 20, Group: 45}
 }
 
-// waysOf are those with one budget.
+// waysOf returns the ways with the same budget for all.
 func waysOf(d plan.Demand, b plan.Budget, steps int, spill int64) plan.Ways {
 	return d.Ways(b, b, steps, plan.Space{Bytes: spill, Segment: 512 << 10})
 }
@@ -137,7 +137,7 @@ func TestWaysAreThoseOfRuns(t *testing.T) {
 		near(name+", all", c.rows+c.lists+2*c.through, w.Join.Moved())
 	}
 
-	// The device of this run was found to be as that of the first.
+	// The device of this run was measured to be like the device of the first.
 	large := of(55_529_978, 807_842_936, 129_686_720, 489_401, []int64{91_392, 10_115, 1000}, 6_990_668, 4_286_035)
 	w = large.Ways(budget(2_505_750_458, 558_947_840, 129_686_720), budget(2_143_809_794, 475_105_664, 129_686_720), 604,
 		plan.Space{Bytes: 22 << 30, Segment: 512 << 10, Windows: 45})

@@ -9,7 +9,7 @@ import (
 // Written is the rows that a step wrote, a list a table; nil where it wrote none.
 type Written [][]uint32
 
-// Add is what both wrote. It may use the memory of w.
+// Add returns the rows of w and more, table by table. It may use the memory of w.
 func (w Written) Add(more Written) Written {
 	for len(w) < len(more) {
 		w = append(w, nil)
@@ -20,10 +20,10 @@ func (w Written) Add(more Written) Written {
 	return w
 }
 
-// writes is how far steps are written back. Its lock is its own, as flight's is.
+// writes tracks how far steps are written back. It has a lock of its own, as flight has.
 type writes struct {
 	sync.Mutex
-	next    int // the first step that is not
+	next    int // the first step that is not written back
 	changed *sync.Cond
 }
 
@@ -33,10 +33,10 @@ func (w *writes) begin(step int) {
 	w.next = step
 }
 
-// WriteBack tells what a step wrote. Each step of a range is told once, in order, if it wrote
-// nothing as well. This is the only way back from steps to what is planned: from here on the rows
-// of the step may give way to others, in the tables whose rows are rewritten. What it wrote is
-// there before: see cachetier.Stack.Write.
+// WriteBack records that a step is over, and what it wrote. It is called once for each step of a
+// range, in order, even for a step that wrote nothing. It is the only way that a used step affects
+// the plan: from here on the rows of the step may give way to others, in the tables whose rows are
+// rewritten. The caller stores the rows first: see cachetier.Stack.Write.
 func (p *Planner) WriteBack(step int, w Written) error {
 	if len(w) > len(p.Tables) {
 		return fmt.Errorf("plan: step %d wrote to %d tables, and there are %d", step, len(w), len(p.Tables))
@@ -55,7 +55,7 @@ func (p *Planner) WriteBack(step int, w Written) error {
 }
 
 // Written waits until a step of the range is written back, or returns the error of ctx when that
-// ends first. Steps before the range are.
+// ends first. Steps before the range count as written back.
 func (p *Planner) Written(ctx context.Context, step int) error {
 	w := &p.writes
 	w.Lock()

@@ -1,18 +1,18 @@
 package sample
 
-// Batch is what one step computes on: Layers[0] reads features, the last one makes the seeds.
+// Batch is the input of one step: Layers[0] reads features, the last one makes the seeds.
 type Batch struct {
 	Seeds  [][]uint32 // by type
 	Layers []Layer
-	// Without is the edges of each relation that the batch is drawn without; empty: of none. Who
-	// has it drawn sets it before.
+	// Without has the edges of each relation that the batch is drawn without; empty: none. The
+	// caller sets it before a draw.
 	Without []Without
 
-	// expanded says that an Expander chose what the batch draws; then rows are its Inputs, of types
-	// whose sources have an Origin.
+	// expanded says that an Expander chose what the batch draws. Then rows are its Inputs, for
+	// types whose sources have an Origin.
 	expanded bool
 	rows     [][]uint32 // by type
-	edgeRows [][]uint32 // by table of edges: the rows of it that the batch reads, each once
+	edgeRows [][]uint32 // by table of edges: the table's rows that the batch reads, each once
 }
 
 // Layer is one layer of a batch: the nodes that it reads and makes, and the edges between them.
@@ -28,8 +28,8 @@ type Layer struct {
 type Frontier struct {
 	Src []uint32 // node ids, as stored
 	Dst int
-	// Origin says for each source where its row comes from. It is empty without an [Expander], and
-	// where that gives none: then the n-th source's is row n of the layer below, or of Inputs.
+	// Origin has for each source the place of its row. It is empty without an [Expander], and where
+	// that gives none. Then the row of source n is row n of the layer below, or of Inputs.
 	Origin []Origin
 }
 
@@ -42,39 +42,39 @@ type Block struct {
 	Start, End []uint32 // by destination
 	Nbr        []uint32
 
-	// Weight is beside Nbr: what each neighbour counts in a sum over them. With Options.GCN these
-	// are GCN's weights. Else, where the sampler chose some neighbours more readily than others,
-	// they are Hájek's: the inverse of how readily, for RW how often it was visited, made to add up
-	// to 1; with Options.SelfLoops as they are, and 1 for the loop, which attention divides by
-	// their sum. Where all count the same Weight is empty, and a mean is right.
+	// Weight has the weight of each neighbour in Nbr in a sum over them. With Options.GCN these are
+	// GCN's weights. Else, if the sampler chooses some neighbours with a higher probability than
+	// others, they are Hájek's: the inverse probability, or for RW the number of visits, scaled to
+	// add up to 1. With Options.SelfLoops they are not scaled, and the loop has 1; attention
+	// divides by their sum. If all neighbours count the same, Weight is empty, and a mean is right.
 	Weight []float32
 
 	// RevStart and RevDst are the edges by source, for the backward pass: source u is used by the
 	// destinations RevDst[RevStart[u]:RevStart[u+1]], ascending. RevEdge, where there are weights
-	// or Options.RevEdges asked for it, is beside RevDst and says which positions of Nbr these are.
-	// The input layer has no reverse, since no gradient flows to features, unless Options.RevInput
-	// or RevTypes asked for one.
+	// or Options.RevEdges asked for it, has the position in Nbr of each edge in RevDst. The input
+	// layer has no reverse, since no gradient flows to features, unless Options.RevInput or
+	// RevTypes asked for one.
 	RevStart, RevDst, RevEdge []uint32
 
-	// Values are what each edge brings along, where the Sampler was given some: so many numbers for
-	// each position of Nbr, one position behind the other.
+	// Values are the numbers that edges bring along, where the Sampler was given some: one for each
+	// column, for each position of Nbr in turn.
 	Values []float32
 
-	// Rows are which row of a table each edge has, where the Sampler was given some: for each
-	// position of Nbr a position among the rows that the batch reads of Table. Those are the last
-	// of Inputs, behind the nodes of all types.
+	// Rows has the row of each edge in a table, where the Sampler was given rows: for each position
+	// of Nbr, a position among the rows that the batch reads of Table. Inputs lists these rows
+	// after the nodes of all types.
 	Rows  []uint32
 	Table int
 
-	lost    []uint32 // by seed: how many of its edges it was drawn without; empty where all were there
+	lost    []uint32 // by seed: number of edges left out of its draws; empty if none are
 	columns int      // of Values
 	brings  bool     // edges bring along Values, or Rows
-	// places are those of Nbr in their lists: of all where edges bring something along, else of
-	// neighbours whose lists are still to come.
+	// places has the places of neighbours in their lists: of all neighbours in Nbr if edges bring
+	// something along, else of neighbours whose lists are still to come.
 	places []uint32
 }
 
-// Reverse fills RevStart, RevDst and RevEdge, of so many sources.
+// Reverse fills RevStart, RevDst and RevEdge, for so many sources.
 func (b *Block) Reverse(sources int) { b.reverse(sources, true) }
 
 // reverseRoom gives RevStart, RevDst and, with edges or where they have weights, RevEdge the size
@@ -113,8 +113,8 @@ func (b *Block) reverse(sources int, edges bool) {
 	b.RevStart[0] = 0
 }
 
-// withSpare is how many elements a slice of a batch has room for when n are asked for: an eighth
-// more, so that batches to come, which are about as large, fit.
+// withSpare returns the capacity of a batch's slice for n elements: an eighth more, so that later
+// batches, which are about as large, fit.
 func withSpare(n int) int { return n + n/8 }
 
 // resize returns s with length n, its contents undefined.
@@ -133,8 +133,8 @@ func grow[T any](s []T, n int) []T {
 	return s
 }
 
-// Inputs are the nodes of each type whose feature rows the batch reads, each once; and behind them
-// the rows of each table of edges.
+// Inputs returns the nodes of each type whose feature rows the batch reads, each once, and then the
+// rows of each table of edges.
 func (b *Batch) Inputs() [][]uint32 {
 	ids := make([][]uint32, len(b.Layers[0].Nodes), len(b.Layers[0].Nodes)+len(b.edgeRows))
 	for t := range ids {
@@ -146,7 +146,7 @@ func (b *Batch) Inputs() [][]uint32 {
 	return append(ids, b.edgeRows...)
 }
 
-// Bytes is what the batch's layers take, with the room that they have for more.
+// Bytes returns the bytes of the batch's layers, with their spare room.
 func (b *Batch) Bytes() int64 {
 	n := 0
 	for _, ids := range b.rows {

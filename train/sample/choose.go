@@ -12,8 +12,8 @@ type list struct {
 	degree  int
 }
 
-// drawn is how many neighbours are drawn from a list of degree with fanout k, and at most how many
-// where that varies.
+// drawn returns the number of neighbours that fanout k draws from a list of degree, where that does
+// not vary. See room for kinds where it does.
 func drawn(degree, k int) int {
 	if k == All {
 		return degree
@@ -35,14 +35,14 @@ func (c *Config) room(degree, k int) int {
 	return drawn(degree, k)
 }
 
-// varies says whether a node may keep fewer neighbours than there is room for.
+// varies reports whether a node may keep fewer neighbours than there is room for.
 func (c *Config) varies() bool { return c.Poisson || c.Weighted || c.how().varies }
 
-// weighs says whether neighbours count differently.
+// weighs reports whether neighbours have different weights.
 func (c *Config) weighs() bool { return c.Weighted || c.how().weighs }
 
-// floyds says that neighbours are drawn by Floyd's algorithm, which looks at as many numbers as it
-// draws. Others look at one for each neighbour.
+// floyds reports whether neighbours are drawn by Floyd's algorithm, which looks at as many numbers
+// as it draws. Others look at one for each neighbour.
 func (c *Config) floyds() bool { return !c.how().vertices && !c.Smoothed && !c.Weighted }
 
 // chooser chooses from lists. It is used by one goroutine at a time.
@@ -54,9 +54,9 @@ type chooser struct {
 	left shorter // of a list that loses edges
 }
 
-// choose fills out, which has room, with neighbours of v, where Weighted is set values with what
-// each counts, and places, unless it is nil, with their places in the list. It returns how many
-// there are.
+// choose fills out, which has room, with neighbours of v. With Weighted it fills values with their
+// weights, and unless places is nil, it fills places with their places in the list. It returns
+// their number.
 func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32, values []float32, places []uint32) (n int, err error) {
 	k := d.fanout
 	switch {
@@ -112,8 +112,8 @@ func count(places []uint32, from int) {
 	}
 }
 
-// takeIDs fills out with those of chosen, and places, unless it is nil, with theirs. It returns how
-// many there are.
+// takeIDs fills out with the ids of chosen, and places, unless it is nil, with their places. It
+// returns their number.
 func takeIDs(out, places []uint32, chosen []candidate) int {
 	for i, k := range chosen {
 		out[i] = k.id
@@ -126,7 +126,7 @@ func takeIDs(out, places []uint32, chosen []candidate) int {
 	return len(chosen)
 }
 
-// numbers are those that choose from v's list.
+// numbers returns the random numbers that choose from v's list.
 func (c *Config) numbers(d *draws, v uint32) numbers {
 	if !c.how().vertices {
 		return d.ofList(v)
@@ -143,8 +143,9 @@ func (s *selection) show(cfg *Config, n *numbers, from int, ids []uint32) {
 	}
 }
 
-// limit is a number that nothing above is chosen of from a list of degree: under Poisson that of r
-// ≤ k/d, else one that lies above the k lowest but rarely not, and then fewer than least are found.
+// limit returns a bound: no number above it is chosen from a list of degree. Under Poisson it is r
+// = k/d. Else it is a guess that lies above the k lowest numbers, with rare exceptions: then fewer
+// than least are found, and the caller tries again without a limit.
 func (c *Config) limit(n *numbers, k, degree int) (limit uint64, least int) {
 	if c.Poisson {
 		return n.below(float64(k) / float64(degree)), 0
@@ -165,7 +166,7 @@ func (c *chooser) weighted(d *draws, v uint32, weights []float32, out []uint32, 
 	return c.takeWeighted(out, values), nil
 }
 
-// takeWeighted takes what weights were selected for weighted.
+// takeWeighted fills out and values for weighted, from the selected weights.
 func (s *selection) takeWeighted(out []uint32, values []float32) int {
 	chosen := s.chosen()
 	if len(chosen) <= len(out) {
@@ -188,9 +189,9 @@ func (s *selection) takeWeighted(out []uint32, values []float32) int {
 	return len(chosen)
 }
 
-// floydPart is floyd's choice from a list of degree neighbours of which only part is there, from
-// place from on: the other elements of out, and of places, unless that is nil, are left alone, for
-// other parts. Not all of the list is chosen.
+// floydPart makes floyd's choice from a list of degree neighbours when only part is there, which
+// begins at place from. It leaves the other elements of out alone, and of places unless that is
+// nil: they are for other parts. Not all of the list is chosen.
 func (c *chooser) floydPart(out, places []uint32, degree, from int, part []uint32, key uint64) {
 	c.places = resize(c.places, len(out))
 	c.floyd(c.places, degree, key)

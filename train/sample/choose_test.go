@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestFloyd: the picks are those of the algorithm with a set, however they are told apart.
+// TestFloyd: each way to find earlier picks gives the picks of the algorithm with a set.
 func TestFloyd(t *testing.T) {
 	var c chooser
 	for _, d := range []int{2, 33, 63, 64, 65, 70, 1000, 1 << 20} {

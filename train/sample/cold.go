@@ -9,24 +9,24 @@ import (
 	"sync"
 )
 
-// job is what one batch wants of a relation at a hop: lists, to be drawn from for a block.
+// job holds the lists of a relation that one batch draws from at a hop, to fill a block.
 type job struct {
 	*relation
 	block *Block
 	dst   []uint32
 	draws draws
 	// lists are the nodes whose lists are wanted: dst, or where the walkers are. Once the block is
-	// drawn, it is only for Values.
+	// drawn, the job is only for Values.
 	lists   []uint32
 	drawn   bool
 	walkers *walkers // of RW
-	whole   []list   // of LABOR-*: all lists, those that are not resident or lose edges in arena
+	whole   []list   // of LABOR-*: all lists; arena has those not resident or losing edges
 	arena   []uint32
 	// Edges that the batch is drawn without.
 	without Without
 	held    []held // ascending; their lists in arena
 	weights []float32
-	lost    [][]uint32 // of LABOR-*: by seed, the places that its list lost
+	lost    [][]uint32 // of LABOR-*: by seed, the places of the neighbours that its list lost
 }
 
 func (j *job) begin(r *relation, b *Block, dst []uint32, d draws) {
@@ -35,49 +35,49 @@ func (j *job) begin(r *relation, b *Block, dst []uint32, d draws) {
 	b.columns, b.brings, b.Table = r.columns, r.brings(), r.table
 }
 
-// leave has j draw without some edges.
+// leave makes j draw without the edges in w.
 func (j *job) leave(w Without) {
 	j.without = w
 	j.block.lost = resize(j.block.lost, max(len(w.Start)-1, 0))
 	clear(j.block.lost)
 }
 
-// cold is what a Sampler keeps of a pass over the file.
+// cold is the state of a Sampler for passes over the file.
 type cold struct {
 	choosers sync.Pool // of *chooser, for lists as they come
 
 	maxPairs int
-	bases    []uint32 // of each job: its first list, counted over all jobs
-	holding  bool     // it is of held lists
+	bases    []uint32 // by job: the number of its first list, counted over all jobs
+	holding  bool     // the pass reads held lists
 	pairs    []pair
 	scratch  []pair
-	nodes    []uint32 // of a pass, ascending
+	nodes    []uint32 // of the pass, ascending
 	first    []uint32 // of each of them: its first pair
 
 	mu    sync.Mutex
-	parts map[int]*partial // of lists of which some parts have come, by pair
+	parts map[int]*partial // lists that have come in part, by index of their pair
 }
 
-// pair is a list that a job wants: the node in the upper half, and in the lower which list of the
-// group it is. So sorting pairs as numbers puts lists in the order of the file.
+// pair is a list that a job wants. The upper half is the node, the lower half the number of the
+// list in the group. Sorted as numbers, pairs are in the order of the file.
 type pair uint64
 
 func (p pair) node() uint32 { return uint32(p >> 32) }
 func (p pair) list() uint32 { return uint32(p) }
 
-// maxPairs is how many cold lists a pass draws from. When a hop wants more, it makes several
+// maxPairs bounds the cold lists that a pass draws from. When a hop wants more, it makes several
 // passes, each over a range of nodes, so that every list is still read once, and all of them in the
 // order of the file. A pass over the 65,536th part of the nodes is not split further, so groups of
 // more than 32 batches may take more in theory.
 const maxPairs = 1 << 21
 
-// pairBytes is what a cold list that a batch draws from takes in it.
+// pairBytes is the memory that a pass takes for a cold list that a batch draws from.
 const pairBytes = 8 + 8 + 4 + 4
 
-// readLists draws from the lists of jobs, all of one relation, that are not resident, of which
-// there are at most misses.
+// readLists draws from the lists of jobs, all of one relation, that are not resident. There are at
+// most misses of them.
 func (s *Sampler) readLists(ctx context.Context, jobs []job, misses int64) error {
-	if s.Weighted { // whose places were chosen by their weights
+	if s.Weighted { // weights have chosen the places already
 		for i := range jobs {
 			jobs[i].remember()
 		}
@@ -96,22 +96,22 @@ func (s *Sampler) readLists(ctx context.Context, jobs []job, misses int64) error
 	})
 }
 
-// remember puts into places what Nbr has of lists that are not resident: their places, until the
-// lists come.
+// remember copies places from Nbr to places, for lists that are not resident. Nbr holds places
+// until these lists come.
 func (j *job) remember() {
 	b := j.block
 	if !b.brings {
 		b.places = append(b.places[:0], b.Nbr...)
 		return
 	}
-	for i, v := range j.dst { // the others have theirs
+	for i, v := range j.dst { // resident lists have their places already
 		if v >= j.resident {
 			copy(b.placesOf(i), b.drawn(i))
 		}
 	}
 }
 
-// serve takes what the list of a pair wants of it, of which part begins at neighbour from.
+// serve draws for pair number at from a part of its list, which begins at neighbour from.
 func (s *Sampler) serve(c *chooser, jobs []job, at, from int, part []uint32) (err error) {
 	j, n, v := s.of(jobs, at)
 	degree := j.topo.Degree(v)
@@ -156,8 +156,8 @@ func (s *Sampler) serve(c *chooser, jobs []job, at, from int, part []uint32) (er
 	return err
 }
 
-// readWeights chooses from the lists of jobs that are not resident, by their weights, the places of
-// neighbours.
+// readWeights chooses places of neighbours, by their weights, from the lists of jobs that are not
+// resident.
 func (s *Sampler) readWeights(ctx context.Context, jobs []job, misses int64) error {
 	return s.passes(jobs, misses, func() error {
 		return jobs[0].weighted.ReadWeights(ctx, s.nodes, func(i, from int, part []float32) error {
@@ -197,7 +197,7 @@ func (s *Sampler) serveWeights(c *chooser, jobs []job, at, from int, part []floa
 	return nil
 }
 
-// partial is a choice from a list that comes in parts.
+// partial is an unfinished choice from a list that comes in parts.
 type partial struct {
 	sync.Mutex
 	selection
@@ -206,7 +206,7 @@ type partial struct {
 	out, places []uint32 // of Floyd's algorithm, where no block has place for them
 }
 
-// partial is that of a pair: of as many as keep, and of numbers up to limit.
+// partial returns the choice for a pair. A new one keeps keep candidates, with numbers up to limit.
 func (s *Sampler) partial(at, keep int, limit uint64) *partial {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,15 +226,16 @@ func (s *Sampler) forget(at int) {
 	s.mu.Unlock()
 }
 
-// of says which of jobs wants the list of a pair, which of its lists that is, and whose.
+// of returns the job that wants the list of pair number at, the index of the list in the job, and
+// the list's node.
 func (s *Sampler) of(jobs []job, at int) (j *job, n int, v uint32) {
 	p := s.pairs[at]
 	i := sort.Search(len(s.bases), func(i int) bool { return s.bases[i] > p.list() }) - 1
 	return &jobs[i], int(p.list() - s.bases[i]), p.node()
 }
 
-// passes calls read for every range of nodes that holds at most maxPairs of the cold lists of jobs,
-// with s.nodes, s.pairs and s.first set to what it wants.
+// passes splits the nodes into ranges with at most maxPairs cold lists of jobs, and calls read for
+// each. Before the call it sets s.nodes, s.pairs and s.first to the lists of the range.
 func (s *Sampler) passes(jobs []job, misses int64, read func() error) error {
 	s.bases = s.bases[:0]
 	total := 0
@@ -258,8 +259,8 @@ func (s *Sampler) passes(jobs []job, misses int64, read func() error) error {
 // nodeRange is the nodes from lo to hi, hi not included.
 type nodeRange struct{ lo, hi uint64 }
 
-// ranges splits the nodes into ranges with at most maxPairs cold lists each, as far as that goes
-// without a finer count.
+// ranges splits the nodes into ranges with at most maxPairs cold lists each. A range of the finest
+// count may have more.
 func (s *Sampler) ranges(jobs []job, misses int64) []nodeRange {
 	all := nodeRange{uint64(jobs[0].resident), uint64(jobs[0].topo.Nodes())}
 	if misses <= int64(s.maxPairs) {
@@ -282,8 +283,8 @@ func (s *Sampler) ranges(jobs []job, misses int64) []nodeRange {
 	return append(ranges, nodeRange{lo, all.hi})
 }
 
-// wanted calls do with the lists of jobs whose nodes lie in r, where nothing is resident, and which
-// have something to draw: with the node, and which list of the group it is.
+// wanted calls do for each list of jobs whose node lies in r and that a job draws from. Its
+// arguments are the node, and the number of the list in the group. No list of r is resident.
 func (s *Sampler) wanted(jobs []job, r nodeRange, do func(v, list uint32)) {
 	for i := range jobs {
 		j := &jobs[i]
@@ -306,8 +307,8 @@ func (s *Sampler) wants(j *job, n int, v uint32) bool {
 	return j.block.Start[n] < j.block.End[n]
 }
 
-// collect sets pairs to those of r, sorted, nodes to theirs, each once, and first to where each of
-// them begins.
+// collect sets s.pairs to the sorted pairs of r, s.nodes to their nodes, each once, and s.first to
+// the place of each node's first pair.
 func (s *Sampler) collect(jobs []job, r nodeRange) {
 	s.pairs = s.pairs[:0]
 	s.wanted(jobs, r, func(v, list uint32) { s.pairs = append(s.pairs, pair(v)<<32|pair(list)) })
@@ -322,8 +323,8 @@ func (s *Sampler) collect(jobs []job, r nodeRange) {
 	s.first = append(s.first, uint32(len(s.pairs)))
 }
 
-// sortByNode sorts pairs, whose nodes lie in r, by radix: the lowest bits first, keeping the order
-// of what is equal.
+// sortByNode sorts pairs, whose nodes lie in r, by radix: the lowest bits first, so that equal
+// nodes keep their order.
 func sortByNode(pairs, scratch []pair, r nodeRange) {
 	const digit = 11 // a table of 2,048 counts stays in the fastest cache
 	var counts [1 << digit]int

@@ -18,12 +18,12 @@ const (
 	// Labor0 is LABOR-0 (Balin and Çatalyürek, NeurIPS 2023, section 3.2): every vertex t has one
 	// number r_t a layer, and s keeps its min(k, d) neighbours of the smallest (sequential Poisson
 	// sampling, appendix A.3), or with Config.Poisson those with r_t ≤ k/d. Nodes that share
-	// neighbours so keep the same ones. Parallel edges have one number, that of their source, and
-	// mostly stay or go together: GCN's sums are then unbiased under Poisson only.
+	// neighbours so keep the same ones. Parallel edges have one number, their source's, and mostly
+	// stay or go together: GCN's sums are then unbiased under Poisson only.
 	Labor0 Kind = "labor0"
 	// LaborStar is LABOR-*: t is kept by s when r_t ≤ c_s·π_t, π being what makes the expected
 	// number of different sources smallest at the variance that NS has (equations 11 to 16 there,
-	// iterated to convergence). How many a node keeps varies. It needs the lists of all
+	// iterated to convergence). The number that a node keeps varies. It needs the lists of all
 	// destinations at a time, of all relations from one type, up to 48 bytes a neighbour; others
 	// need a part of one list. Since π depends on all destinations of a batch, batches that share
 	// random numbers do not draw the same edges. With NS and Labor0 a batch alone draws a part of
@@ -48,18 +48,18 @@ type Walk struct {
 // DefaultWalk visits some twenty nodes: twice as many as usual fanouts choose from them.
 var DefaultWalk = Walk{Length: 3, Walks: 10, Restart: 0.5}
 
-// Config says how neighbours are drawn, and what blocks hold. The zero Kind is NS.
+// Config configures how neighbours are drawn, and the contents of blocks. The zero Kind is NS.
 type Config struct {
 	Kind Kind
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, All for every one;
 	// Fanouts[0] belongs to the last layer. 0 draws none.
 	Fanouts []int
-	// OfRelation[r] are those of relation r, hop by hop, where it has some of its own. It is as
-	// long as there are relations, or empty.
+	// OfRelation[r] are the fanouts of relation r, hop by hop, nil where Fanouts hold for it.
+	// OfRelation has an element for each relation, or is empty.
 	OfRelation [][]int
 	// LayerDependency makes a vertex draw the same at every layer: hashes leave out the layer.
 	LayerDependency bool
-	// Poisson makes LABOR-0 keep t when r_t ≤ k/d, as the paper has it, so that how many are kept
+	// Poisson makes LABOR-0 keep t when r_t ≤ k/d, as in the paper, so the number that is kept
 	// varies.
 	Poisson bool
 	// Smoothed draws from numbers that drift from one seed of a Z to the next. RW cannot.
@@ -73,8 +73,8 @@ type Config struct {
 	sampler *sampler // of Kind, once filled
 }
 
-// Options says what blocks hold beyond the neighbours that are drawn; the draws are the same under
-// all of them. The zero value adds nothing.
+// Options add to blocks beyond the neighbours that are drawn; the draws are the same under all of
+// them. The zero value adds nothing.
 type Options struct {
 	// SelfLoops makes every destination its own neighbour exactly once, as the last of its list. A
 	// self loop that the topology has is drawn like any other neighbour, takes its place among the
@@ -86,7 +86,7 @@ type Options struct {
 	// self loops, plus 1: gcn_norm of PyTorch Geometric, which looks at the in-degree of both ends,
 	// so that on a directed graph it is not the source's out-degree that counts. Weights of drawn
 	// neighbours are multiplied by the inverse of their inclusion probability, which is d/min(k, d)
-	// but under LABOR-*, so that the expected sum is that of all neighbours; the self loop is
+	// but under LABOR-*, so the expected sum equals the sum over all neighbours; the self loop is
 	// always there and needs no factor. Counting the self loops of sources reads their neighbour
 	// lists.
 	GCN bool
@@ -94,13 +94,13 @@ type Options struct {
 	// values.
 	RevEdges bool
 	// RevInput reverses the input layer as well, for networks that transform its rows before they
-	// sum them. RevTypes says for which types of sources it does where RevInput does not: for those
-	// whose rows gradients flow to.
+	// sum them. RevTypes[t] reverses only relations from type t, for types whose rows gradients
+	// flow to.
 	RevInput bool
 	RevTypes []bool
 }
 
-// reversesInput tells whether the input layer has its reverse for relations from a type.
+// reversesInput reports whether the input layer has its reverse for relations from type src.
 func (o *Options) reversesInput(src int) bool {
 	return o.RevInput || src < len(o.RevTypes) && o.RevTypes[src]
 }
@@ -139,7 +139,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// FanoutOf is how many neighbours are drawn of relation r at a hop.
+// FanoutOf returns the fanout of relation r at a hop.
 func (c *Config) FanoutOf(hop, r int) int {
 	if len(c.OfRelation) > 0 && c.OfRelation[r] != nil {
 		return c.OfRelation[r][hop]
@@ -147,7 +147,7 @@ func (c *Config) FanoutOf(hop, r int) int {
 	return c.Fanouts[hop]
 }
 
-// filled is c with its defaults, and ready to draw.
+// filled returns c with its defaults, ready to draw.
 func (c Config) filled() Config {
 	c.Kind = cmp.Or(c.Kind, NS)
 	c.sampler = c.Kind.known()

@@ -5,13 +5,13 @@
 // [Frontier], destinations first, and the edges of each relation, a [Block] in CSR2 form. A
 // [Schema] numbers types and relations; most graphs have one of each, which is no special case. A
 // [Sampler] draws batches as its [Config] says: by neighbour sampling, LABOR-0, LABOR-* or random
-// walks. Every draw is a hash of (z, layer, type or relation, node), so a batch is the same whoever
-// draws it and whenever. Nodes are hashed by their id as stored: the order of a dataset is part of
-// its identity.
+// walks. Every draw is a hash of (z, layer, type or relation, node), so a batch is the same on any
+// goroutine and at any time. Nodes are hashed by their id as stored: the order of a dataset is part
+// of its identity.
 //
 // The z of each step comes from a [Schedule]. With κ = 1 batches are independent; with more,
-// consecutive ones share their draws (nested) or those drift (smoothed), so that the next batch
-// wants much of what the last one had.
+// consecutive batches share their draws (nested) or their draws drift (smoothed), so the next batch
+// wants many rows of the last one.
 //
 // [Options] add what some networks need of a block: each destination among its own neighbours, the
 // weights of GCN's sum, the places of edges seen from their sources. They change no draw.
@@ -29,26 +29,25 @@
 //
 // A batch can be drawn [Without] some edges to its seeds: the links that it scores.
 //
-// An [Expander] changes between hops what is drawn further: historical embeddings prune there, and
-// workers that cooperate add what others asked for. Each source then has an [Origin], and
-// Batch.Inputs are the rows that the batch itself reads.
+// An [Expander] changes between hops which nodes are drawn further: historical embeddings prune
+// there, and workers that cooperate add the nodes that others asked for. Each source then has an
+// [Origin], and Batch.Inputs are the rows that the batch itself reads.
 //
-// What is drawn of a hub is bounded by the fanout, and so is the memory of drawing it, but for
-// LABOR-*, which looks at the lists of all destinations of a hop at once: up to 44 bytes a
-// neighbour, and 4 more where its list is not resident. A list that loses edges is copied, at 4
-// bytes a neighbour, 8 with weights: those that are not resident of as many batches as
-// Sampler.Bytes allows.
+// The fanout bounds the draws from a hub, and their memory. LABOR-* is the exception: it looks at
+// the lists of all destinations of a hop at once, up to 44 bytes a neighbour, and 4 more where its
+// list is not resident. A list that loses edges is copied, at 4 bytes a neighbour, 8 with weights;
+// lists that are not resident are copied for as many batches at a time as Sampler.Bytes allows.
 //
-// [Sampler.Pack] makes a batch bytes, which may wait on disk, and [Sampler.Unpack] makes it again.
+// [Sampler.Pack] turns a batch into bytes, which may wait on disk, and [Sampler.Unpack] restores
+// it.
 //
 // A Batch owns its slices and is refilled without allocating for nodes or edges once they have
 // grown. A Sampler is used by one goroutine at a time; several Samplers may share one topology.
 // Where lists are mapped, set Sampler.Guard to store.Guard.
 //
-// Start at [Sampler.Sample]. What a worker does is in drawer.go; how neighbours are chosen in
-// choose.go; how lists are read in cold.go, and values in values.go; how edges are left out in
-// without.go; what batches are as bytes in pack.go; how more of them are drawn than fit in memory
-// in horizon.go.
+// Start at [Sampler.Sample]. The work of a worker is in drawer.go, the choice of neighbours in
+// choose.go. Lists are read in cold.go, and values in values.go. Edges are left out in without.go,
+// batches are packed in pack.go, and horizon.go draws more batches than fit in memory.
 //
 // # Why not
 //

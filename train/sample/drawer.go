@@ -7,26 +7,26 @@ import (
 	"slices"
 )
 
-// drawer is what one goroutine draws with: the rules, and scratch. A layer is made in two passes:
-// fill draws the neighbours of each block from resident lists, as ids; finish numbers the ids of
-// all blocks. In between, the other lists are read and drawn from.
+// drawer holds the rules and the scratch memory for one goroutine to draw. A layer is made in two
+// passes: fill draws the neighbours of each block from resident lists, as ids; finish numbers the
+// ids of all blocks. In between, the other lists are read and drawn from.
 type drawer struct {
 	Config
 	schema Schema
-	// degree is the number of v's in-neighbours, and how many of them are v itself.
+	// degree returns the number of v's in-neighbours, and the number of them that are v itself.
 	degree func(v uint32) (degree, selves int)
 
 	indexes []index  // by type
 	tables  []index  // of rows, by table of edges
-	last    finished // what they hold
+	last    finished // the hop whose sources indexes hold
 	chooser
 	star    star
 	lists   [ahead]list
 	bytes   []byte // of a batch
-	touched uint32 // a sum of what was read early, so that reading it is not left out
+	touched uint32 // a sum of ids read early, so that the compiler keeps the reads
 
-	// For weights: of each destination, how many neighbours stand behind a drawn one, and of each
-	// source, 1/√d̂.
+	// For weights: of each destination, the number of neighbours that a drawn one stands for, and
+	// of each source, 1/√d̂.
 	factor, norm []float64
 }
 
@@ -36,10 +36,10 @@ type finished struct {
 	hop int
 }
 
-// ahead is how many list heads are read before the first of them is used: these reads are cache
-// misses that do not wait for each other, and a processor has ten or more under way at a time. With
-// 16, batches of 10 million nodes took a tenth longer, with 8 a fifth. It is also how many lists
-// are drawn from between two looks at the context.
+// ahead is the number of list heads that are read before the first of them is used. These reads are
+// cache misses that do not wait for each other, and a processor has ten or more under way at a
+// time. With 16, batches of 10 million nodes took a tenth longer, with 8 a fifth. It is also the
+// number of lists that are drawn from between two looks at the context.
 const ahead = 64
 
 func newDrawer(s Schema, c Config) drawer {
@@ -50,7 +50,7 @@ func newDrawer(s Schema, c Config) drawer {
 	return d
 }
 
-// begin makes b a batch of seeds, of which nothing is drawn.
+// begin makes b a batch of seeds with nothing drawn.
 func (d *drawer) begin(b *Batch, seeds [][]uint32) {
 	types := len(d.schema.Types)
 	if len(seeds) != types {
@@ -69,7 +69,7 @@ func (d *drawer) begin(b *Batch, seeds [][]uint32) {
 	}
 }
 
-// shape gives b as many layers, types, relations and tables as its batches have.
+// shape gives b as many layers, types, relations and tables as d's batches have.
 func (d *drawer) shape(b *Batch) {
 	types := len(d.schema.Types)
 	if len(b.Layers) != len(d.Fanouts) || len(b.rows) != types || len(b.Layers) > 0 && len(b.Layers[0].Blocks) != len(d.schema.Relations) {
@@ -83,7 +83,7 @@ func (d *drawer) shape(b *Batch) {
 	}
 }
 
-// start makes f the destinations dst, without further sources.
+// start sets f to the destinations dst, without further sources.
 func (f *Frontier) start(dst []uint32) {
 	f.Src, f.Dst, f.Origin = append(f.Src[:0], dst...), len(dst), f.Origin[:0]
 }
@@ -96,8 +96,8 @@ func (b *Block) start(dst int) {
 	b.Nbr, b.Weight, b.Values, b.Rows, b.places = b.Nbr[:0], b.Weight[:0], b.Values[:0], b.Rows[:0], b.places[:0]
 }
 
-// make gives destination i of b places for n neighbours, and where SelfLoops wants one place more,
-// leaves it free behind them.
+// make gives destination i of b places for n neighbours. With SelfLoops it leaves one more place
+// free behind them.
 func (d *drawer) make(b *Block, i, n int) {
 	start, free := len(b.Nbr), 0
 	if d.SelfLoops {
@@ -172,8 +172,8 @@ func (d *drawer) trim(b *Block, i int) {
 	b.places = b.places[:min(len(b.places), int(b.End[i]))]
 }
 
-// drawn, values and placesOf are the positions of destination i in Nbr, and in Weight and places,
-// if those are in use.
+// drawn, values and placesOf return the parts of Nbr, Weight and places that belong to destination
+// i. Weight and places may not be in use: then the result is nil.
 func (b *Block) drawn(i int) []uint32 { return b.Nbr[b.Start[i]:b.End[i]] }
 
 func (b *Block) values(i int) []float32 {
@@ -205,7 +205,7 @@ func (d *drawer) read(ctx context.Context, r *relation, nodes []uint32) error {
 	return nil
 }
 
-// appendLists appends r's lists of nodes, of those at hand.
+// appendLists appends r's lists of nodes. Lists that are not at hand have a degree and no ids.
 func (d *drawer) appendLists(ctx context.Context, lists []list, r *relation, nodes []uint32) ([]list, error) {
 	for lo := 0; lo < len(nodes); lo += ahead {
 		some := nodes[lo:min(lo+ahead, len(nodes))]
@@ -218,7 +218,7 @@ func (d *drawer) appendLists(ctx context.Context, lists []list, r *relation, nod
 }
 
 // finish turns ids in the blocks of a hop into positions among the sources of their type, and adds
-// what Options want.
+// what Options ask for.
 func (d *drawer) finish(b *Batch, hop int) error {
 	if err := d.join(b, hop); err != nil {
 		return err
@@ -263,8 +263,8 @@ func (d *drawer) join(b *Batch, hop int) error {
 	return nil
 }
 
-// reverse gives the blocks of a layer of b their reverse, where Options want one, and reverseRoom
-// the room for it.
+// reverse fills the reverse of the blocks of a layer of b, where Options ask for one. reverseRoom
+// makes the room for it alone.
 func (o *Options) reverse(s *Schema, b *Batch, at int) { o.reverseBy((*Block).reverse, s, b, at) }
 func (o *Options) reverseRoom(s *Schema, b *Batch, at int) {
 	o.reverseBy((*Block).reverseRoom, s, b, at)

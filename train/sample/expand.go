@@ -5,24 +5,24 @@ import (
 	"fmt"
 )
 
-// Expander decides between hops what is drawn further. It may leave out sources whose rows come
-// from elsewhere, and add nodes that others asked for.
+// Expander decides between hops which nodes are drawn further. It may leave out sources whose rows
+// come from elsewhere, and add nodes that other workers asked for.
 //
 // Expand is called on the goroutine that called Sample, once a hop, when all batches of the group
 // have drawn it: for hop 0 first, for the last hop too. found has the sources of each batch and
 // type, as Frontier.Src; it is lent until Expand returns.
 //
-// Of next, the nodes of a batch and type differ from each other. They are the destinations of the
-// next hop; after the last hop they are the rows that the batch reads, its Inputs. origins has one
-// for each of found. Both are copied. Where there are no origins all of found are drawn further, in
-// their order, and next is not looked at.
+// next has nodes by batch and type, each once. They are the destinations of the next hop; after the
+// last hop they are the rows that the batch reads, its Inputs. origins has one element for each of
+// found. Both are copied. Without origins all of found are drawn further, in their order, and next
+// is not looked at.
 //
 // An Expander is made for a group, so it knows which steps these batches are.
 type Expander interface {
 	Expand(ctx context.Context, hop int, found [][][]uint32 /* batch, type */) (next [][][]uint32, origins [][][]Origin, err error)
 }
 
-// Origin says where the row of a source comes from.
+// Origin is the place that the row of a source comes from.
 type Origin struct {
 	From  From
 	Index uint32 // of the row there
@@ -34,7 +34,7 @@ type From uint32
 const (
 	Below  From = iota // a destination of the layer below, or for the input layer one of Inputs, of the same type
 	Slot               // a slot of the cache
-	Worker             // Worker + n: what worker n sends, in the order in which it was asked
+	Worker             // Worker + n: rows that worker n sends, in the order of the requests
 )
 
 // expand asks e about a hop of batches, and sets their next destinations and their origins.
@@ -75,7 +75,7 @@ func (s *Sampler) expand(ctx context.Context, e Expander, batches []*Batch, hop 
 		b.expanded = true
 	}
 	for i := range s.drawers {
-		s.drawers[i].last = finished{} // indexes hold what was found
+		s.drawers[i].last = finished{} // indexes hold the nodes that were found
 	}
 	return nil
 }

@@ -42,8 +42,8 @@ func dropHalf(batch, typ, hop int, found []uint32) (next []uint32, origins []Ori
 	return next, origins
 }
 
-// pruned is what is left of a batch that was drawn whole, once half of each hop is dropped: from
-// the seeds inward, the edges of those that are live, and new numbers.
+// pruned returns the rest of a batch that was drawn whole, after half of each hop is dropped: from
+// the seeds inward, the edges of live nodes, with new numbers.
 func pruned(w *reference, full *Batch, batch int) (b *Batch, inputs [][]uint32) {
 	b = &Batch{Seeds: full.Seeds, Layers: make([]Layer, len(full.Layers))}
 	live := full.Seeds
@@ -157,8 +157,8 @@ func TestExpanderThatDrops(t *testing.T) {
 	})
 }
 
-// TestExpanderThatAdds: what is drawn below is what a batch of as many layers draws from the nodes
-// that were given back.
+// TestExpanderThatAdds: the layers below equal a batch of as many layers, drawn from the nodes that
+// the Expander returned.
 func TestExpanderThatAdds(t *testing.T) {
 	topo := wide(300, 8)
 	for _, c := range everyKind() {
@@ -185,8 +185,8 @@ func TestExpanderThatAdds(t *testing.T) {
 	}
 }
 
-// TestExpanderFails: its error is that of the draw, and nothing is drawn after it; and what it
-// gives back must fit.
+// TestExpanderFails: the draw returns the Expander's error, and draws nothing after it. Results
+// that do not fit panic.
 func TestExpanderFails(t *testing.T) {
 	mine := errors.New("mine")
 	tier := &tiered{lists: wide(100, 8), part: 1000}

@@ -23,11 +23,11 @@ func Hash(words ...uint64) uint64 {
 	return h
 }
 
-// Fold is Hash of the words that h is the hash of, and of w after them.
+// Fold adds a word to a hash: if h is the Hash of some words, Fold returns the Hash of these and w.
 func Fold(h, w uint64) uint64 { return mix((h ^ w) + golden) }
 
-// Key is x's key for type or relation i: for the first of them x itself, so that a graph of one
-// type and one relation draws what it drew before there were more.
+// Key returns x's key for type or relation i. For i = 0 that is x itself, so a graph of one type
+// and one relation still draws as before there were several.
 func Key(x uint64, i int) uint64 {
 	if i == 0 {
 		return x
@@ -35,13 +35,13 @@ func Key(x uint64, i int) uint64 {
 	return Hash(x, uint64(i))
 }
 
-// StepSeed is a hash of a step, for what is drawn anew in each: dropout, and batches that share
-// nothing ([Alone]).
+// StepSeed returns a hash of a step, for draws that each step makes anew: dropout, and batches that
+// share nothing ([Alone]).
 func StepSeed(seed uint64, epoch, step int) uint64 {
 	return Hash(seed, 1, uint64(epoch), uint64(step))
 }
 
-// draw is the j-th number below n of the sequence that key starts.
+// draw returns the j-th number of a sequence of numbers below n that key starts.
 func draw(key uint64, j, n int) int {
 	hi, _ := bits.Mul64(mix(key+uint64(j+1)*golden), uint64(n)) // Lemire's range reduction; its bias is n/2⁶⁴
 	return int(hi)

@@ -8,39 +8,41 @@ import (
 	"sync/atomic"
 )
 
-// A horizon is steps that are drawn together, more of them than fit in memory. A hop of it goes in
+// A horizon is a group of steps that are drawn together, more than fit in memory. A hop of it has
 // two halves.
 //
-// First the lists that are not resident, relation by relation. Which step wants which list has been
-// noted as pairs of a node and the number of the list, counted over the horizon, and range by range
-// of nodes they are sorted, the lists are read, and what each step draws of them is sent to the
-// part that the step is in. So the file is read in its order, and each list once.
+// The first half draws from the lists that are not resident, relation by relation. The lists that
+// steps want have been noted as pairs: a node, and the number of the list, counted over the
+// horizon. Range by range of nodes the pairs are sorted, the lists are read, and the neighbours
+// that each step draws are sent to the part of the step. So the file is read in its order, and each
+// list once.
 //
-// Then part by part: its steps are taken up again, draw from resident lists, get what was drawn for
-// them, and are finished. Their sources are the next destinations: pairs are noted, and the steps
-// are put away, into smaller parts, as they have become larger.
+// The second half goes part by part: its steps are unpacked, draw from resident lists, get the
+// neighbours that were drawn for them, and are finished. Their sources are the next destinations:
+// pairs are noted, and the steps are put away, into smaller parts, as they have become larger.
 //
-// A list that loses edges in a step is sent to it whole, since what is left out is with the step.
+// A list that loses edges in a step is sent to it whole, since only the step knows the edges.
 
-// Far says whether SampleFar draws as c says: kinds that choose from one list at a time, and by no
-// weights of edges.
+// Far reports whether SampleFar can draw with c: it needs a kind that chooses from one list at a
+// time, and no weights of edges.
 func (c *Config) Far() bool {
 	return c.how().own == nil && !c.Weighted
 }
 
-// SampleFar draws n batches of what from says of each, and calls done with them in order: batches
-// are those of [Sampler.Sample], bit for bit, but for the reverse of their blocks, of which there
-// is the size alone: whoever draws so many packs them, and Unpack makes it. Each list that is not
-// resident is read once a hop, however many batches want it; lists that lose edges ([Without]),
-// values and rows are read once for each part of the batches, in a pass as Sample makes them.
+// SampleFar draws n batches and calls done with them in order; from gives the Z, seeds and edges to
+// leave out of each. Batches equal [Sampler.Sample]'s bit for bit, but for the reverse of their
+// blocks: it has only its size. Callers pack so many batches, and Unpack makes the reverse. Each
+// list that is not resident is read once a hop, however many batches want it; lists that lose edges
+// ([Without]), values and rows are read once for each part of the batches, in a pass as Sample
+// makes them.
 //
 // Bytes bounds what it takes: batches of a part half of it, at least one batch, and pairs and
-// records a quarter each. What does not fit waits in room, which fewer batches do not need. For
-// each range of nodes a buffer of 4 KiB comes on top, and for each part one of 2 KiB a goroutine
-// that reads. What is read, and in which passes, depends on the batches and Bytes alone.
+// records a quarter each. What does not fit waits in room. If all fits, room is not used. For each
+// range of nodes a buffer of 4 KiB comes on top, and for each part one of 2 KiB a goroutine that
+// reads. What is read, and in which passes, depends on the batches and Bytes alone.
 //
 // from and done are called on this goroutine. What from returns is lent until it is called again;
-// done's batch, until done returns. The error is one of Sample's, of the room, or done's; then runs
+// done's batch, until done returns. The error is one of Sample's, the room's or done's; then runs
 // of the room may have records left. A Config that is not Far panics.
 func (s *Sampler) SampleFar(ctx context.Context, room Room, n int, from func(i int) (Z, [][]uint32, []Without), done func(i int, b *Batch) error) error {
 	if !s.Far() {
@@ -74,40 +76,40 @@ func (s *Sampler) SampleFar(ctx context.Context, room Room, n int, from func(i i
 	return nil
 }
 
-// errRoom is a room that does not keep what it is given.
+// errRoom says that a room has changed its records.
 var errRoom = errors.New("sample: a run gives records that were not appended to it")
 
-// horizon is the steps of a SampleFar.
+// horizon is the state of a SampleFar.
 type horizon struct {
 	*Sampler
 	hall  *hall
 	steps int
 	all   []*relation
 	z     []Z
-	hop   stage // that is drawn
-	next  stage // that is prepared
+	hop   stage // the hop that is drawn
+	next  stage // the hop that is prepared
 
-	draws   []draws // of each step, of the relation that is read
+	draws   []draws // by step, for the relation that is read
 	writers writers
 }
 
-// stage is what is noted of a hop before it is drawn.
+// stage holds the notes on a hop that are made before it is drawn.
 type stage struct {
 	parts  []*part
 	partOf []uint32   // by step
-	first  [][]uint32 // by relation: of each step its first list, and how many lists there are
+	first  [][]uint32 // by relation: each step's first list, and then the number of all lists
 	queues []*queue   // by relation
 }
 
-// part is steps that are in memory together.
+// part is a range of steps that are in memory together.
 type part struct {
 	lo, hi int
-	bytes  int64    // that they are thought to take
+	bytes  int64    // estimate for these steps
 	steps  *waiting // each a number and a batch
 	lists  *waiting // what was drawn for them: see writer
 }
 
-// begin takes up the seeds of all steps.
+// begin makes batches of the seeds of all steps.
 func (h *horizon) begin(ctx context.Context, from func(i int) (Z, [][]uint32, []Without), done func(i int, b *Batch) error) error {
 	h.prepare(0)
 	b := h.batches(1)[0]
@@ -141,7 +143,7 @@ func (h *horizon) begin(ctx context.Context, from func(i int) (Z, [][]uint32, []
 	return nil
 }
 
-// batches are n of the sampler's own, which it reuses.
+// batches returns n batches of the sampler's own, which it reuses.
 func (s *Sampler) batches(n int) []*Batch {
 	for len(s.own) < n {
 		s.own = append(s.own, new(Batch))
@@ -149,7 +151,7 @@ func (s *Sampler) batches(n int) []*Batch {
 	return s.own[:n]
 }
 
-// keepBatches gives up those of the sampler's own that no part of the hop needs.
+// keepBatches gives up the sampler's own batches that no part of the hop needs.
 func (h *horizon) keepBatches() {
 	n := 0
 	for _, p := range h.hop.parts {
@@ -160,7 +162,7 @@ func (h *horizon) keepBatches() {
 	h.own = h.own[:n]
 }
 
-// prepare makes next that of a hop.
+// prepare sets next to an empty stage for a hop.
 func (h *horizon) prepare(hop int) {
 	h.next = stage{}
 	if hop == len(h.Fanouts) {
@@ -181,7 +183,7 @@ func (h *horizon) prepare(hop int) {
 	}
 }
 
-// admit notes what b, which is step i, wants at a hop, and gives it a place in a part. Steps are
+// admit notes the lists that b, which is step i, wants at a hop, and puts it into a part. Steps are
 // admitted in their order.
 func (h *horizon) admit(b *Batch, i, hop int) error {
 	layer := &b.Layers[len(b.Layers)-1-hop]
@@ -220,7 +222,7 @@ func (h *horizon) admit(b *Batch, i, hop int) error {
 	return nil
 }
 
-// bytesAt is about what b takes once a hop of it is drawn, and more where lists are shorter than
+// bytesAt estimates the bytes of b once a hop is drawn. It is too high where lists are shorter than
 // the fanout.
 func (h *horizon) bytesAt(b *Batch, hop int) int64 {
 	at, last := len(b.Layers)-1-hop, hop == len(h.Fanouts)-1
@@ -267,7 +269,7 @@ func (h *horizon) bytesAt(b *Batch, hop int) int64 {
 	return 4 * int64(withSpare(words))
 }
 
-// putAway has b, which is step i and of which so many hops are drawn, wait in its next part.
+// putAway packs b, which is step i with so many hops drawn, into its next part.
 func (h *horizon) putAway(d *drawer, b *Batch, i, hops int) error {
 	d.bytes = h.pack(appendWord(d.bytes[:0], i), b, hops)
 	return h.next.parts[h.next.partOf[i]].steps.append(d.bytes)
@@ -318,10 +320,10 @@ func (h *horizon) resume(ctx context.Context, p *part, hop int, done func(i int,
 	return err
 }
 
-// takeUp makes batches the steps of p as they were put away.
+// takeUp unpacks the steps of p, as they were put away, into batches.
 func (h *horizon) takeUp(ctx context.Context, p *part, batches []*Batch, hop int) error {
 	var came atomic.Int64
-	taken := make([]atomic.Bool, len(batches)) // a record that was changed may say it is another step
+	taken := make([]atomic.Bool, len(batches)) // a damaged record may name another step
 	err := p.steps.each(ctx, h.Sampler, func(records []byte) error {
 		for len(records) > 0 {
 			u := unpacker{src: records}
@@ -347,7 +349,7 @@ func (h *horizon) takeUp(ctx context.Context, p *part, batches []*Batch, hop int
 	return err
 }
 
-// descend finishes a hop of batches, which are the steps of p, and prepares the next.
+// descend finishes a hop of batches, which are the steps of p, and notes their next hop.
 func (h *horizon) descend(ctx context.Context, p *part, batches []*Batch, hop int) error {
 	err := h.each(ctx, len(batches), func(d *drawer, i int) error {
 		err := d.join(batches[i], hop)

@@ -109,7 +109,7 @@ func (s *Sampler) reverseAll(b *Batch) {
 	}
 }
 
-// requireHorizon compares batches that are drawn far with those of Sample.
+// requireHorizon compares batches of SampleFar with batches of Sample.
 func requireHorizon(t *rapid.T, s *Sampler, room Room) {
 	n := rapid.IntRange(0, 12).Draw(t, "steps")
 	z, seeds, without := make([]Z, n), make([][][]uint32, n), make([][]Without, n)
@@ -280,7 +280,7 @@ func TestHorizonOfLongLists(t *testing.T) {
 	})
 }
 
-// farSample draws 12 steps far, of which one part and one range do not hold all.
+// farSample draws 12 steps with SampleFar. They take several parts and ranges.
 func farSample(ctx context.Context, tier *tiered, room Room, done func(i int) error) error {
 	s := NewSampler(tier, Config{Fanouts: []int{3, 3}}, 2)
 	s.Bytes = 40_000
@@ -439,8 +439,7 @@ func TestQueueKeepsWhatItMay(t *testing.T) {
 	})
 }
 
-// halfCold is a csr of which few lists are resident: the others are read in order, by two
-// goroutines.
+// halfCold is a csr with few resident lists: the others are read in order, by two goroutines.
 type halfCold struct{ *csr }
 
 func (c halfCold) Resident() uint32                                      { return uint32(c.Nodes() / 100) }
@@ -461,8 +460,8 @@ func (c halfCold) Read(_ context.Context, nodes []uint32, serve func(i, from int
 	return errors.Join(errs...)
 }
 
-// BenchmarkHorizon draws 32 steps of 1,000 seeds from a graph of which one hundredth is resident:
-// far, and by Sample in groups of 8.
+// BenchmarkHorizon draws 32 steps of 1,000 seeds from a graph with one hundredth resident: by
+// SampleFar, and by Sample in groups of 8.
 func BenchmarkHorizon(b *testing.B) {
 	nodes := 10_000_000
 	if testing.Short() {

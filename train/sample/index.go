@@ -5,24 +5,24 @@ import (
 	"math/bits"
 )
 
-// index numbers node ids in the order in which they first come.
+// index numbers node ids in the order in which they first appear.
 //
 // It is a hash table with linear probing, bounded by the batch and not by the graph, until the
 // table would take as much as an array over all nodes: from there on it is the array. Both hold
-// base plus the position of an id. What was numbered before the last begin lies below base and
-// counts as absent, so that forgetting it all is an addition.
+// base plus the position of an id. Entries from before the last begin lie below base and count as
+// absent, so one addition forgets them all.
 type index struct {
-	nodes int      // ids are below; 0: any may come, and there is no array
+	nodes int      // ids are below it; 0: any may come, and there is no array
 	table []uint64 // slots: an id in the lower half, base + position in the upper; a power of two of them
 	array []uint32 // by id: base + position
-	base  uint32   // at least 1, so that what is cleared lies below
+	base  uint32   // at least 1, so that cleared entries lie below it
 	n     uint32   // positions given
 }
 
-// chunk is how many ids are numbered between two looks at how much room there is.
+// chunk is the number of ids that are numbered between two checks of the room.
 const chunk = 1024
 
-// begin forgets all ids, and numbers known, which differ from each other.
+// begin forgets all ids, and numbers known, whose ids differ from each other.
 func (x *index) begin(known []uint32) {
 	x.base += x.n
 	x.n = 0
@@ -30,14 +30,14 @@ func (x *index) begin(known []uint32) {
 	x.enter(known)
 }
 
-// number turns ids into positions, in place, and appends those that are new to known, which are all
-// so far in the order of their positions. It stops at the first id that is no node: bad is its
-// place, or -1.
+// number turns ids into positions, in place, and appends new ids to known, which has all ids so far
+// in the order of their positions. It stops at the first id that is no node: bad is its place, or
+// -1.
 func (x *index) number(ids, known []uint32) (all []uint32, bad int) {
 	for at := 0; at < len(ids); at += chunk {
 		some := ids[at:min(at+chunk, len(ids))]
 		x.fit(known, len(some))
-		known = grow(known, len(some)+1) // where the next new one would be is written to, before it is known to be new
+		known = grow(known, len(some)+1) // an id is written there before it is known to be new
 		room := known[:len(known)+len(some)+1]
 		if x.array != nil {
 			bad = x.numberByArray(some, room)
@@ -98,7 +98,7 @@ func (x *index) numberByTable(ids, room []uint32) (bad int) {
 	return -1
 }
 
-// add numbers id, if it is new, and says whether it was. There must be room in the table.
+// add numbers id if it is new, and reports whether it was. There must be room in the table.
 func (x *index) add(id uint32) bool {
 	i, pos := x.find(id)
 	if pos < x.n {
@@ -109,8 +109,8 @@ func (x *index) add(id uint32) bool {
 	return true
 }
 
-// find is the slot of id, or where it would be put, and its position, which is not below n if there
-// is none.
+// find returns the slot of id, or the slot to put it into, and its position, which is not below n
+// if id is absent.
 func (x *index) find(id uint32) (slot uint64, pos uint32) {
 	mask := uint64(len(x.table) - 1)
 	for i := uint64(id) * golden >> (x.shift() & 63); ; i++ {
@@ -121,7 +121,7 @@ func (x *index) find(id uint32) (slot uint64, pos uint32) {
 	}
 }
 
-// shift leaves of a product as many bits as number the slots.
+// shift returns the right shift that leaves of a 64-bit hash the number of a slot.
 func (x *index) shift() int { return 64 - bits.TrailingZeros(uint(len(x.table))) }
 
 func (x *index) limit() uint64 {
@@ -131,7 +131,7 @@ func (x *index) limit() uint64 {
 	return uint64(x.nodes)
 }
 
-// fit makes room for so many ids beside known, which are all so far.
+// fit makes room for more ids beside known, which has all ids so far.
 func (x *index) fit(known []uint32, more int) {
 	want := len(known) + more
 	if full := uint64(x.base)+uint64(want) > math.MaxUint32; full || x.base == 0 {

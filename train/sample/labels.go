@@ -69,7 +69,7 @@ func (l *Labels) neighbors(to, from *Block) {
 	to.Nbr, to.Weight = nbr, weights
 }
 
-// Bytes is what the lists take.
+// Bytes returns the bytes of memory that l takes.
 func (l *Labels) Bytes() int64 {
 	n := cap(l.first) + cap(l.known)
 	for _, b := range append(l.Of[:len(l.Of):len(l.Of)], l.Own) {

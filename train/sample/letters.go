@@ -7,19 +7,20 @@ import (
 	"sync"
 )
 
-// What steps draw from lists goes to their parts in letters: the number of the relation, how many
-// bytes follow, and then list by list its number, how many neighbours come, these, and where edges
-// bring something along their places, unless it loses edges. Long lists that are taken whole come
-// in parts: then partly is set in how many, and behind it is the place of the first.
+// Neighbours that steps draw go to the part of their step in letters. A letter has the number of
+// the relation, the number of bytes that follow, and then list by list: the number of the list, the
+// number of neighbours, the neighbours, and their places if edges bring something along and the
+// list loses no edges. Long lists that are taken whole come in parts: then partly is set in the
+// number of neighbours, and the place of the first follows it.
 
-// wholeList in the number of a list says that all of it is wanted: it loses edges, and only its
-// step knows which.
+// wholeList is set in the number of a list that is wanted whole: it loses edges, and only its step
+// knows which edges.
 const wholeList = 1 << 31
 
 const (
 	partly      = 1 << 31
 	letterBytes = 2 << 10  // of a letter, at least, unless it is the last
-	maxLetter   = 16 << 10 // of which a writer keeps the memory: there is one a part, and a hub's list is long
+	maxLetter   = 16 << 10 // bytes of the longest letter whose memory a writer keeps: it has one a part, and a hub's list is long
 )
 
 // writer collects letters, for one goroutine at a time.
@@ -29,7 +30,7 @@ type writer struct {
 	letters [][]byte // by part
 }
 
-// writers are those that nobody uses at the moment.
+// writers holds the writers that no goroutine uses at the moment.
 type writers struct {
 	sync.Mutex
 	free []*writer
@@ -94,8 +95,9 @@ func (h *horizon) read(ctx context.Context, r *relation, hop int) error {
 	return err
 }
 
-// index sorts pairs, whose nodes lie in a range, and sets Sampler.nodes to those of them that have
-// neighbours, and first.
+// index sorts pairs, whose nodes lie in a range. It sets h.nodes to their nodes that have
+// neighbours, h.pairs to the pairs of these nodes, and h.first to the place of each node's first
+// pair.
 func (h *horizon) index(r *relation, nodes nodeRange, pairs []pair) {
 	h.scratch = resize(h.scratch, len(pairs))
 	sortByNode(pairs, h.scratch, nodes)
@@ -114,7 +116,7 @@ func (h *horizon) index(r *relation, nodes nodeRange, pairs []pair) {
 	h.first = append(h.first, uint32(len(h.pairs)))
 }
 
-// serve draws what the list of a pair wants of it, of which part begins at neighbour from.
+// serve draws for pair number at from a part of its list, which begins at neighbour from.
 func (h *horizon) serve(w *writer, r *relation, at, degree, from int, part []uint32) error {
 	v, number := h.pairs[at].node(), h.pairs[at].list()
 	first := h.hop.first[r.number]
@@ -175,7 +177,7 @@ func (h *horizon) serve(w *writer, r *relation, at, degree, from int, part []uin
 	return h.write(w, r, step, number, -1, out[:n], places[:min(n, len(places))])
 }
 
-// stepOf says which step a list is of, where the step n has those from first[n] on.
+// stepOf returns the step that a list belongs to. The lists of step n begin at first[n].
 func stepOf(first []uint32, list uint32) int {
 	lo, hi := 0, len(first)
 	for hi-lo > 1 {
@@ -188,8 +190,8 @@ func stepOf(first []uint32, list uint32) int {
 	return lo
 }
 
-// write writes to the part of a step which neighbours it draws from a list: all of them, or with
-// from not below 0 those from that place on.
+// write writes to the part of a step the neighbours that it draws from a list: all of them, or if
+// from is not below 0, the neighbours from that place on.
 func (h *horizon) write(w *writer, r *relation, step int, list uint32, from int, ids, places []uint32) error {
 	k := int(h.hop.partOf[step])
 	if k >= len(w.letters) { // it is new
@@ -226,8 +228,8 @@ func (h *horizon) send(w *writer, r *relation, k int) error {
 	return h.hop.parts[k].lists.append(l)
 }
 
-// place puts what letters have into the blocks of jobs, which are those of the steps of p, relation
-// by relation.
+// place puts the neighbours in letters into the blocks of jobs: the jobs of the steps of p,
+// relation by relation.
 func (h *horizon) place(p *part, jobs []job, letters []byte) error {
 	u := unpacker{src: letters}
 	for len(u.src) > 0 {
@@ -257,9 +259,9 @@ func (h *horizon) place(p *part, jobs []job, letters []byte) error {
 	return nil
 }
 
-// place takes n neighbours of destination i from a letter: all that it draws, which may be fewer
-// than there is room for if that varies, or with from not below 0 those from that place on. It says
-// whether it could.
+// place takes n neighbours of destination i from a letter. They are all that it draws, fewer than
+// there is room for only if varies; or if from is not below 0, the neighbours from that place on.
+// It reports whether the letter fits.
 func (j *job) place(letter *unpacker, i, from, n int, varies bool) bool {
 	b, whole, room := j.block, from < 0, int(j.block.End[i]-j.block.Start[i])
 	from = max(from, 0)
@@ -277,7 +279,8 @@ func (j *job) place(letter *unpacker, i, from, n int, varies bool) bool {
 	return !letter.bad
 }
 
-// placeHeld takes n neighbours from place from on of the list of destination i, which loses edges.
+// placeHeld takes n neighbours of the list of destination i, which loses edges, from place from on.
+// It reports whether the letter fits.
 func (j *job) placeHeld(letter *unpacker, i, from, n int) bool {
 	l := j.heldOf(i)
 	if l == nil || from+n > len(l.ids) {

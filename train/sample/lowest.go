@@ -16,8 +16,7 @@ type lowest struct {
 	id     [lowestList + 1]uint32
 }
 
-// keep takes those of ids, in this order, whose number is not above limit, and returns how many
-// they are.
+// keep keeps the ids, in this order, whose number is not above limit, and returns their count.
 func (l *lowest) keep(first uint64, ids []uint32, limit uint64) int {
 	n := 0
 	for _, id := range ids {
@@ -29,12 +28,12 @@ func (l *lowest) keep(first uint64, ids []uint32, limit uint64) int {
 	return n
 }
 
-// keepMixed is keep for mixed numbers, of ids or of their places. Most of those of a long list are
-// too high, which their first bits tell; of what is left, branches are about as many as quantiles
-// have.
+// keepMixed is keep for mixed numbers, of ids or of their places. Most numbers of a long list are
+// too high, and their first bits show it. For the rest the branches are about as many as quantile
+// has.
 func (l *lowest) keepMixed(numbers *numbers, ids []uint32, byPlace bool, limit uint64) int {
 	n, top := 0, unordered(limit)
-	if limit == math.MaxUint64 { // which is no float's
+	if limit == math.MaxUint64 { // no float has this integer
 		top = math.Inf(1)
 	}
 	for i, id := range ids {
@@ -55,8 +54,8 @@ func (l *lowest) keepMixed(numbers *numbers, ids []uint32, byPlace bool, limit u
 	return n
 }
 
-// fill fills out with the ids of those of the n kept whose numbers are the lowest, of equal ones
-// the earlier; out has room for n or fewer. The highest of them is thought to be near guess.
+// fill fills out with the ids of the lowest numbers of the n kept; of equal numbers the earlier
+// come in. out has room for n ids or fewer. guess is near the highest number that fits.
 func (l *lowest) fill(out []uint32, n int, guess uint64) {
 	numbers, ids := l.number[:n], l.id[:n]
 	limit, over := kth(numbers, len(out), guess)
@@ -71,7 +70,7 @@ func (l *lowest) fill(out []uint32, n int, guess uint64) {
 	}
 }
 
-// fillEqual is fill where of those at the limit only the earlier ones have room.
+// fillEqual is fill where only the earlier ones of the numbers at the limit have room.
 func (l *lowest) fillEqual(out []uint32, n int, limit uint64) {
 	equal := len(out)
 	for _, number := range l.number[:n] {
@@ -91,9 +90,10 @@ func (l *lowest) fillEqual(out []uint32, n int, limit uint64) {
 	}
 }
 
-// kth is a limit that the k lowest of numbers are not above, and how many more are not: only such
-// as are equal to it. It begins at guess, and goes from one number to the next in a pass each: some
-// √k of them where guess is the share that k is of all.
+// kth returns the k-th lowest of numbers, or a limit just as good: the k lowest are not above it.
+// over counts the other numbers that are not above it; they equal the limit. It begins at guess,
+// and moves from one number to the next with a pass for each: some √k passes if guess is the
+// quantile of k's share.
 func kth(numbers []uint64, k int, guess uint64) (limit uint64, over int) {
 	limit = guess
 	var highest uint64
@@ -114,8 +114,8 @@ func kth(numbers []uint64, k int, guess uint64) (limit uint64, over int) {
 	}
 }
 
-// around counts those of numbers that are not above limit, and finds the highest of them and the
-// lowest of the others.
+// around counts the numbers that are not above limit. It finds the highest of these, and the lowest
+// of the others.
 func around(numbers []uint64, limit uint64) (n int, below, above uint64) {
 	above = 1<<64 - 1
 	beyond := uint64(0)

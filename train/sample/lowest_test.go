@@ -9,8 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLowest: what is filled is what sorting finds, wherever the search begins, and with equal
-// numbers as well.
+// TestLowest: fill gives the same ids as sorting, from any guess, and with equal numbers as well.
 func TestLowest(t *testing.T) {
 	var l lowest
 	rapid.Check(t, func(t *rapid.T) {

@@ -46,9 +46,9 @@ var makeKnots = sync.OnceFunc(func() {
 	}
 })
 
-// normalQuantile is where the standard normal distribution reaches probability p, from 0 to 1,
-// exact in both tails: Newton's method on the logarithm of the nearer one, which is nearly a
-// parabola.
+// normalQuantile returns the number where the standard normal distribution reaches probability p,
+// from 0 to 1, exact in both tails: Newton's method on the logarithm of the nearer one, which is
+// nearly a parabola.
 func normalQuantile(p float64) float64 {
 	switch {
 	case p == 0.5:
@@ -69,7 +69,7 @@ func normalQuantile(p float64) float64 {
 	return -z
 }
 
-// normalTail is the probability of a standard normal number above z.
+// normalTail returns the probability of a standard normal number above z.
 func normalTail(z float64) float64 { return math.Erfc(z/math.Sqrt2) / 2 }
 
 // ordered maps floats to integers in the same order.

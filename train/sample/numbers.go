@@ -2,7 +2,7 @@ package sample
 
 import "math"
 
-// draws is what the draws of a relation at a hop of a batch are a function of, beside the nodes.
+// draws has what determines the draws of a relation at a hop of a batch, beside the nodes.
 type draws struct {
 	relation   int
 	fanout     int
@@ -12,9 +12,9 @@ type draws struct {
 	stay, move float64
 }
 
-// draws are those of relation r, which comes from type src, at a hop under z. LABOR's numbers are
-// of vertices, so that relations from one type agree on them. Those of others are of places in
-// lists, which have nothing in common.
+// draws returns the draws of relation r, which comes from type src, at a hop under z. LABOR's
+// numbers belong to vertices, so relations from one type agree on them. Other kinds' numbers belong
+// to places in lists, which have nothing in common.
 func (c *Config) draws(z Z, hop, r, src int) draws {
 	layer := uint64(len(c.Fanouts) - hop)
 	if c.LayerDependency {
@@ -32,19 +32,20 @@ func (c *Config) draws(z Z, hop, r, src int) draws {
 	return d
 }
 
-// numbers gives everything that may be drawn a number of its own, uniform over all integers; or,
-// where it is mixed of two, the integer that a float of the standard normal distribution is ordered
-// by. The lowest are drawn.
+// numbers gives each candidate a number of its own, uniform over all integers. If mixed, the number
+// is a mixture of two: a standard normal float, as an integer of the same order. The lowest are
+// drawn.
 type numbers struct {
 	first, next uint64
 	mixed       bool
 	stay, move  float64
 }
 
-// ofLayer are the numbers that all destinations of a hop share: r_t of LABOR, which vertices have.
+// ofLayer returns the numbers that all destinations of a hop share: LABOR's r_t, one for each
+// vertex.
 func (d *draws) ofLayer() numbers { return numbers{d.first, d.next, d.mixed, d.stay, d.move} }
 
-// ofList are those of the draws from v's list, which places in it have.
+// ofList returns the numbers for draws from v's list, one for each place in it.
 func (d *draws) ofList(v uint32) numbers {
 	n := d.ofLayer()
 	n.first = listKey(n.first, v)
@@ -54,25 +55,25 @@ func (d *draws) ofList(v uint32) numbers {
 	return n
 }
 
-// listKey is the key of the draws from v's list.
+// listKey returns the key of the draws from v's list.
 func listKey(layerKey uint64, v uint32) uint64 { return mix(layerKey ^ mix(uint64(v)+golden)) }
 
-// floor is no higher than the float that their mixture is ordered by.
+// floor returns a float that is no higher than the mixture of a and b, from their first bits.
 func (n *numbers) floor(a, b uint64) float64 {
 	return n.stay*floors[a>>(64-floorBits)] + n.move*floors[b>>(64-floorBits)]
 }
 
-// mixture is that of two numbers.
+// mixture returns the mixture of two numbers, as an integer of the same order.
 func (n *numbers) mixture(a, b uint64) uint64 {
 	return ordered(n.stay*quantile(a) + n.move*quantile(b))
 }
 
-// uniform is x's number as a float from 0 to 1, both excluded.
+// uniform returns x's number as a float from 0 to 1, both excluded.
 func (n *numbers) uniform(x uint32) float64 {
 	at := (uint64(x) + 1) * golden
 	a := mix(n.first + at)
 	if !n.mixed {
-		return (float64(a>>12) + 0.5) * 0x1p-52 // of one bit more the half would not fit, and round up to 1
+		return (float64(a>>12) + 0.5) * 0x1p-52 // with one bit more the half would not fit, and round up to 1
 	}
 	z := n.stay*quantile(a) + n.move*quantile(mix(n.next+at))
 	if z < 0 {
@@ -81,7 +82,7 @@ func (n *numbers) uniform(x uint32) float64 {
 	return min(1-normalTail(z), 1-0x1p-53)
 }
 
-// below is the number that a share p of all numbers lie below.
+// below returns the number that a share p of all numbers lie below.
 func (n *numbers) below(p float64) uint64 {
 	switch {
 	case p >= 1:

@@ -8,26 +8,27 @@ import (
 )
 
 // A batch as bytes is a head, the ids of its nodes, and layer by layer from the seeds its blocks.
-// Sources of a layer begin with those of the layer above it, so the ids are those of the lowest
-// layer, and each other layer is a count of them. Blocks have the number of neighbours of each
-// destination in place of Start and End: a byte each, or a word where one has more than 255. All
-// else is words in the byte order of the machine, as they lie in memory. Reverses are made anew.
+// The sources of a layer begin with the sources of the layer above it, so only the ids of the
+// lowest layer are written, and each other layer is a count of them. Blocks have the number of
+// neighbours of each destination in place of Start and End: a byte each, or a word each if one has
+// more than 255. All else is words in the byte order of the machine, as they lie in memory.
+// Reverses are made anew.
 //
-// A batch between two hops has those layers that are drawn, the places of its edges where these
-// bring something along, and what it is drawn without. When it is complete nobody looks at these
-// any more, and it has its values and rows instead.
+// A batch between two hops has the layers that are drawn, the places of its edges if these bring
+// something along, and the edges that it is drawn without. A complete batch has values and rows in
+// place of these places and edges, which nobody reads any more.
 
-// errUnpack is what Unpack finds wrong with bytes.
+// errUnpack is the error of Unpack for bytes that are no batch.
 var errUnpack = errors.New("sample: bytes that are no batch of this sampler")
 
 // Pack appends b, which s has drawn and no Expander changed, to dst as bytes, for Unpack of a
-// Sampler with the same Config, of the same graph. Without is left out, as nothing reads it of a
-// batch that is drawn.
+// Sampler with the same Config, of the same graph. Without is left out, as nothing reads it after a
+// draw.
 func (s *Sampler) Pack(dst []byte, b *Batch) []byte { return s.pack(dst, b, len(s.Fanouts)) }
 
-// Unpack makes b the batch that Pack appended, and returns what follows it. It reuses b's memory.
-// Bytes that Pack did not write are an error, unless they happen to be a batch; b is undefined
-// then. Several goroutines may unpack different batches at once.
+// Unpack restores b from the bytes that Pack appended, and returns the bytes that follow them. It
+// reuses b's memory. Bytes that Pack did not write are an error, unless they happen to be a batch;
+// b is undefined then. Several goroutines may unpack different batches at once.
 func (s *Sampler) Unpack(b *Batch, src []byte) (rest []byte, err error) {
 	hops, rest, err := s.unpack(b, src)
 	if err != nil || hops != len(s.Fanouts) {
@@ -40,7 +41,7 @@ func (s *Sampler) Unpack(b *Batch, src []byte) (rest []byte, err error) {
 	return rest, nil
 }
 
-// pack is Pack of a batch of which so many hops are drawn.
+// pack is Pack of a batch with so many hops drawn.
 func (s *Sampler) pack(dst []byte, b *Batch, hops int) []byte {
 	if b.expanded {
 		panic("sample: Pack: a batch of an Expander")
@@ -131,8 +132,8 @@ func (b *Block) pack(dst []byte, has packed) []byte {
 	return append(append(dst, bytesOf(b.places[:edges*has.places])...), bytesOf(b.Rows)...)
 }
 
-// unpack makes b what pack appended, without any reverse, and says how many hops of it are drawn.
-// The next layer has its destinations.
+// unpack restores b from the bytes that pack appended, without any reverse, and returns the number
+// of hops that are drawn. The next layer has its destinations.
 func (s *Sampler) unpack(b *Batch, src []byte) (hops int, rest []byte, err error) {
 	if len(src) < 8 {
 		return 0, nil, errUnpack
@@ -212,7 +213,7 @@ func (s *Sampler) unpackNodes(u *unpacker, b *Batch, hops int) {
 	}
 }
 
-// unpackWithout fills what b is drawn without.
+// unpackWithout fills b.Without.
 func (s *Sampler) unpackWithout(u *unpacker, b *Batch) {
 	n := u.word()
 	if u.bad = u.bad || n != 0 && n != len(s.relations); u.bad {
@@ -243,13 +244,13 @@ func (s *Sampler) checkRows(u *unpacker, b *Batch) {
 	}
 }
 
-// unpacker reads what was packed, until something is bad.
+// unpacker reads packed bytes, until something is bad.
 type unpacker struct {
 	src []byte
 	bad bool
 }
 
-// word is the next one, or 0 if there is none.
+// word returns the next word, or 0 if there is none.
 func (u *unpacker) word() int {
 	if len(u.src) < 4 {
 		u.bad = true

@@ -72,7 +72,7 @@ func anySampler(t *rapid.T, kinds ...Kind) (s *Sampler, tiers []*tiered) {
 	return s, tiers
 }
 
-// anySeeds are those of a batch, and what it is drawn without.
+// anySeeds draws a Z, seeds, and edges to leave out, for a batch.
 func anySeeds(t *rapid.T, s *Sampler) (z Z, seeds [][]uint32, w []Without) {
 	z, seeds = anyZ(t), typedSeeds(t, s.schema)
 	if s.Kind != RW && rapid.Bool().Draw(t, "without") {
@@ -234,7 +234,8 @@ func TestUnpackRefuses(t *testing.T) {
 	require.Greater(t, refused, 500)
 }
 
-// requireUnpacks says whether bytes are a batch, and holds what is true of one.
+// requireUnpacks reports whether bytes are a batch. If they are, it checks that packing and
+// unpacking it again changes nothing.
 func requireUnpacks(t require.TestingT, s *Sampler, b *Batch, bytes []byte, about string) bool {
 	rest, err := s.Unpack(b, bytes)
 	if err != nil {

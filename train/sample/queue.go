@@ -7,32 +7,32 @@ import (
 	"sync"
 )
 
-// queue is the lists of one relation that are not resident and that the steps of a horizon want at
-// a hop, as pairs. They are in memory until these are too many: then they are parted by ranges of
-// nodes, each of which is thought to have fewer, and wait.
+// queue holds, as pairs, the lists of one relation that are not resident and that the steps of a
+// horizon want at a hop. Pairs are in memory until they are too many. Then they go to runs by
+// ranges of nodes; each range should have few enough for memory.
 type queue struct {
 	*hall
 	nodes nodeRange
-	most  int // in memory
+	most  int // pairs in memory
 	pairs []pair
-	// total is how many there will be, as far as that is known when there are so many in memory.
+	// total estimates the number of all pairs. It is called when memory is full.
 	total func() int
 
 	runs   []*waiting // by range; nil while all are in memory
 	ranges []nodeRange
-	full   [][]pair // what has come for a run, and was not appended
+	full   [][]pair // pairs for a run that are not appended yet
 	rangeOf
 }
 
-// rangeOf says in which range a node is: by its first bits.
+// rangeOf finds the range of a node, by its first bits.
 type rangeOf struct {
 	shift int
 	table []uint8
 }
 
 const (
-	// maxRanges is how many ranges pairs are parted into at a time. Each has a run, and the room
-	// may keep a buffer for it.
+	// maxRanges is the most ranges that pairs are split into at a time. Each has a run, and the
+	// room may keep a buffer for it.
 	maxRanges = 128
 	// pairsAtOnce are appended to a run together.
 	pairsAtOnce = 512
@@ -68,7 +68,7 @@ func (q *queue) flush(k int) error {
 	return err
 }
 
-// part cuts the nodes into ranges, and the pairs in memory go to theirs.
+// part cuts the nodes into ranges, and moves the pairs in memory to the runs of their ranges.
 func (q *queue) part() error {
 	q.cut()
 	for range q.ranges {
@@ -85,9 +85,9 @@ func (q *queue) part() error {
 	return nil
 }
 
-// cut sets ranges: by the pairs in memory each has about as many, and fewer than may be in memory;
-// if there are none, each has as many nodes. There are at least two, so that parting what is still
-// too much comes to an end.
+// cut sets ranges. By the pairs in memory, each range gets about as many, and fewer than fit in
+// memory; without pairs, each gets as many nodes. There are at least two ranges, so that splitting
+// again comes to an end.
 func (q *queue) cut() {
 	const countBits = 16
 	width := q.nodes.hi - q.nodes.lo
@@ -102,7 +102,7 @@ func (q *queue) cut() {
 		}
 		all = len(counts)
 	}
-	most := max(1, q.most*3/4) // what comes later may lie elsewhere
+	most := max(1, q.most*3/4) // later pairs may lie elsewhere
 	share := all / min(max(2, q.total()/most+1), maxRanges)
 	q.table = make([]uint8, len(counts))
 	n, begin := 0, 0
@@ -132,7 +132,7 @@ func (q *queue) each(ctx context.Context, s *Sampler, pass func(r nodeRange, pai
 		}
 		total := int(q.runs[k].bytes / 8)
 		sub := queue{hall: q.hall, nodes: r, most: q.most, pairs: q.pairs[:0], total: func() int { return total }}
-		if total > q.most && r.hi-r.lo > 1 { // not by the pairs that come first, since which these are is up to the room
+		if total > q.most && r.hi-r.lo > 1 { // not by the pairs that come first, since the room decides which come first
 			if err := sub.part(); err != nil {
 				return err
 			}

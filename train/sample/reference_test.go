@@ -58,7 +58,7 @@ func (w *reference) batch(z Z, seeds [][]uint32) *Batch {
 	return b
 }
 
-// columnsOf is how many values edges of relation r have.
+// columnsOf returns the number of values that edges of relation r have.
 func (w *reference) columnsOf(r int) int {
 	if len(w.columns) == 0 {
 		return 0
@@ -66,7 +66,7 @@ func (w *reference) columnsOf(r int) int {
 	return w.columns[r]
 }
 
-// fanout is that of relation r at a hop.
+// fanout returns the fanout of relation r at a hop.
 func (w *reference) fanout(hop, r int) int {
 	for i, own := range w.OfRelation {
 		if i == r && len(own) > 0 {
@@ -76,7 +76,7 @@ func (w *reference) fanout(hop, r int) int {
 	return w.Fanouts[hop]
 }
 
-// picks are those of each destination of relation r at a hop.
+// picks returns the picks of each destination of relation r at a hop.
 func (w *reference) picks(z Z, hop, r int, nodes []Frontier) [][]pick {
 	k, layer, topo := w.fanout(hop, r), uint64(len(w.Fanouts)-hop), w.topo[r]
 	dst := nodes[w.Relations[r].Dst].destinations()
@@ -91,8 +91,8 @@ func (w *reference) picks(z Z, hop, r int, nodes []Frontier) [][]pick {
 	if number > 0 {
 		first, next = Hash(first, number), Hash(next, number)
 	}
-	// value is that of x in a sequence of numbers, uniform from 0 to 1 or, drifting, of the normal
-	// distribution.
+	// value returns the number of x in a sequence: uniform from 0 to 1 or, with drift, standard
+	// normal.
 	drifts := w.Smoothed && z.Drift > 0
 	value := func(first, next uint64, x uint32) float64 {
 		at := (uint64(x) + 1) * golden
@@ -265,8 +265,8 @@ func (w *reference) visits(topo lists, v uint32, k int, key uint64) (chosen []pi
 	return chosen[:min(k, len(chosen))]
 }
 
-// probabilities are those of LABOR-*, by list and place, from the fixed point itself: c_s by
-// bisection.
+// probabilities returns LABOR-*'s probabilities, by list and place, from the fixed point itself:
+// c_s by bisection.
 func (w *reference) probabilities(lists [][]uint32, fanouts []int) [][]float64 {
 	pi := map[uint32]float64{}
 	for _, list := range lists {
@@ -350,8 +350,8 @@ func (w *reference) star(lists [][]uint32, fanouts []int, uniform func(x uint32)
 	return all
 }
 
-// block numbers the picks of relation r, of which those that are new join the sources, and adds
-// what Options want.
+// block numbers the picks of relation r, appends new ones to the sources, and adds what Options ask
+// for.
 func (w *reference) block(src *Frontier, r int, dst []uint32, picks [][]pick) (b Block) {
 	degree := func(v uint32) float64 { // without self loops, and with the one that is added
 		n := 1.0

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Rows of a table come by their numbers, which edges bring along as they do values. What a batch
-// reads of a table is each row once, in the order in which edges name them: from the last layer to
-// the first, relation by relation.
+// Edges bring along the numbers of rows of a table, as they bring values. A batch reads each of
+// these rows once, in the order in which edges name them: from the last layer to the first,
+// relation by relation.
 
-// BringRows has blocks say which row of a table each edge has: of[r] for relation r, nil for those
-// without, and then in the table that table[r] numbers, which has rows[table[r]] of them. It is
-// called before the first Sample, and panics as Bring does.
+// BringRows makes blocks bring along the row of each edge in a table. of[r] has the row numbers of
+// relation r, nil where its edges have no rows. table[r] is the number of its table, which has
+// rows[table[r]] rows. It is called before the first Sample, and panics as Bring does.
 func (s *Sampler) BringRows(of []Rows, table, rows []int) {
 	if len(of) != len(s.relations) || len(table) != len(of) {
 		panic(fmt.Sprintf("sample: BringRows: %d relations, rows of %d, and tables of %d", len(s.relations), len(of), len(table)))
@@ -35,7 +35,7 @@ func (s *Sampler) BringRows(of []Rows, table, rows []int) {
 	}
 }
 
-// bringRows fills the Rows of batches that are drawn, and what they read of each table.
+// bringRows fills the Rows of batches that are drawn, and the rows that they read of each table.
 func (s *Sampler) bringRows(ctx context.Context, batches []*Batch) error {
 	for i := range s.relations {
 		if s.relations[i].rows == nil {
@@ -67,7 +67,8 @@ func (j *job) takeRows(ctx context.Context) (hits, misses int, err error) {
 	})
 }
 
-// readRows takes the rows of edges whose lists are not resident, of which there are at most misses.
+// readRows takes the rows of edges whose lists are not resident. There are at most misses such
+// lists.
 func (s *Sampler) readRows(ctx context.Context, jobs []job, misses int64) error {
 	return s.passes(jobs, misses, func() error {
 		return jobs[0].rows.ReadRows(ctx, s.nodes, func(i, from int, part []uint32) error {
@@ -85,7 +86,7 @@ func (s *Sampler) readRows(ctx context.Context, jobs []job, misses int64) error 
 	})
 }
 
-// numberRows turns the numbers of rows in b's blocks into positions among those that b reads.
+// numberRows turns the numbers of rows in b's blocks into positions among the rows that b reads.
 func (d *drawer) numberRows(b *Batch, relations []relation) error {
 	for k := range d.tables {
 		d.tables[k].begin(nil)

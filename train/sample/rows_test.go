@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tableRows is how many rows the table of edges has in tests.
+// tableRows is the number of rows of the table of edges in tests.
 const tableRows = 50
 
-// rowOf is the row of the edge at a place of v's list.
+// rowOf returns the row of the edge at a place of v's list.
 func rowOf(v uint32, place int) uint32 {
 	return uint32(Hash(300, uint64(v), uint64(place)) % tableRows)
 }
@@ -38,8 +38,8 @@ func (l rowed) ReadRows(_ context.Context, nodes []uint32, serve func(i, from in
 	}, 1<<31, serve)
 }
 
-// TestRowsChangeNoDraw: what blocks hold beside rows is what they hold without, and each row is
-// that of its edge, and read once.
+// TestRowsChangeNoDraw: apart from rows, blocks are equal with and without rows. Each edge has its
+// own row, and each row is read once.
 func TestRowsChangeNoDraw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topo, c := graph(t), typedConfig(t, NS, Labor0, LaborStar)

@@ -15,22 +15,22 @@ import (
 // take one ([Sampler.BringRows]).
 //
 // A batch is the same, bit for bit, whatever is resident, however many batches come together, and
-// whoever draws them. A Sampler is used by one goroutine at a time, and has workers of its own at
-// work inside Sample. Beside the batches it takes what [Sampler.Scratch] says.
+// whichever worker draws them. One goroutine at a time uses a Sampler, and Sample runs workers of
+// its own. Beside the batches it takes the memory that [Sampler.Scratch] returns.
 type Sampler struct {
 	Config
-	// Bytes bounds what the batches of a group keep together of walks, and of lists for LABOR-* and
-	// Without. When a hop wants more, it draws fewer batches at a time, at least one, so that lists
-	// may be read more than once. SampleFar takes as much for all it keeps. It changes no batch.
-	// Default 128 MiB.
+	// Bytes bounds the walks of the batches of a group, and their lists for LABOR-* and Without.
+	// When a hop wants more, it draws fewer batches at a time, at least one, so lists may be read
+	// more than once. SampleFar takes as much for all that it keeps. It changes no batch. Default
+	// 128 MiB.
 	Bytes int64
-	// Guard runs what a worker does, and returns its error: store.Guard, for lists that are mapped.
-	// Default: nothing is caught.
+	// Guard runs the work of a worker, and returns its error: store.Guard, for lists that are
+	// mapped. Default: nothing is caught.
 	Guard func(work func() error) error
 
 	schema    Schema
 	relations []relation
-	sets      [][][]*relation // what is drawn together, by hop
+	sets      [][][]*relation // relations that are drawn together, by hop
 	drawers   []drawer
 	jobs      []job
 	own       []*Batch // of SampleFar
@@ -83,7 +83,8 @@ func (s *Sampler) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][
 	return s.SampleThrough(ctx, nil, batches, z, seeds)
 }
 
-// SampleThrough is Sample where e, unless it is nil, says after each hop what is drawn further.
+// SampleThrough is Sample with an Expander: unless it is nil, it chooses after each hop the nodes
+// that are drawn further.
 func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batch, z []Z, seeds [][][]uint32) error {
 	if len(z) != len(batches) || len(seeds) != len(batches) {
 		panic(fmt.Sprintf("sample: Sample: %d batches, %d z, %d lists of seeds", len(batches), len(z), len(seeds)))
@@ -128,7 +129,7 @@ func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batc
 // together groups relations into sets that are drawn at once at a hop: one relation each, or all
 // from one type where these share probabilities.
 func (s *Sampler) together(hop int) (sets [][]*relation) {
-	ofType := map[int]int{} // its set
+	ofType := map[int]int{} // index of its set
 	for i := range s.relations {
 		r := &s.relations[i]
 		own := s.how().own
@@ -203,8 +204,8 @@ func (s *Sampler) draw(ctx context.Context, jobs []job, n int) error {
 	return err
 }
 
-// all has work done for each of jobs, and adds up how many lists at hand it saw, and how many
-// others.
+// all calls work for each of jobs, and adds up the lists at hand that it saw (hits), and the others
+// (misses).
 func (s *Sampler) all(ctx context.Context, jobs []job, work func(d *drawer, j *job) (hits, misses int, err error)) (hits, misses int64, err error) {
 	var here, away atomic.Int64
 	err = s.each(ctx, len(jobs), func(d *drawer, i int) error {
@@ -265,7 +266,7 @@ func (s *Sampler) countLoops(ctx context.Context) error {
 	if !s.GCN || s.drawers[0].degree != nil {
 		return nil
 	}
-	topo := s.relations[0].topo // there is one alone
+	topo := s.relations[0].topo // there is just one
 	count, err := topo.SelfLoops(ctx)
 	if err != nil {
 		return err

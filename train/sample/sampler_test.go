@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// tiered is a topology of which some lists are served by Read only, as parts of at most part
-// neighbours, last first, several at once.
+// tiered is a topology that serves some lists by Read only, as parts of at most part neighbours,
+// the last first, several at once.
 type tiered struct {
 	lists
 	resident     uint32
@@ -170,8 +170,8 @@ func TestGroupsDrawTheSame(t *testing.T) {
 	})
 }
 
-// TestPartsOfLongLists: a choice from a list that comes in parts, of which one may fill what a
-// selection holds, is that from the whole list.
+// TestPartsOfLongLists: a choice from a list that comes in parts equals the choice from the whole
+// list, even if one part fills a selection.
 func TestPartsOfLongLists(t *testing.T) {
 	topo := hub(3000)
 	rapid.Check(t, func(t *rapid.T) {
@@ -319,7 +319,7 @@ func TestGroupEndsWithItsContext(t *testing.T) {
 	require.NoError(t, g.Sample(context.Background(), b, []Z{{First: 1}, {First: 2}}, ofOneType(seeds)))
 }
 
-// stopping is lists of which the one after after calls cancel.
+// stopping is lists that call cancel when list number after is asked for.
 type stopping struct {
 	lists
 	asked, after int

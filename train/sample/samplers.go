@@ -13,7 +13,7 @@ type sampler struct {
 	walks    bool // it visits nodes: it draws no edges, and knows no probabilities
 	poisson  bool // it goes with Config.Poisson
 	weighted bool // it goes with Config.Weighted
-	varies   bool // how many neighbours a node keeps varies
+	varies   bool // the number of neighbours that a node keeps varies
 	weighs   bool // neighbours have different weights
 	most     int  // a node keeps at most this many times its fanout
 	// own draws all destinations of a hop together. Default: from one list at a time.
@@ -26,8 +26,8 @@ type ownDraws struct {
 	whole    bool // it keeps whole lists that are not resident
 	// draw fills the blocks of jobs, n of each relation.
 	draw func(s *Sampler, ctx context.Context, jobs []job, n int) error
-	// serve copies from part what list n of j wants. The list has degree neighbours, and part begins
-	// at neighbour from.
+	// serve takes from part the neighbours that list n of j wants. The list has degree neighbours,
+	// and part begins at neighbour from.
 	serve func(j *job, n, degree, from int, part []uint32)
 	// bytes returns the memory of a batch for these destinations of r at a hop, as Sampler.Bytes
 	// counts it.

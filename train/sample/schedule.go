@@ -16,7 +16,7 @@ type Z struct {
 // Forever as κ means that all batches share their draws.
 const Forever = -1
 
-// KappaText is κ in letters and digits: a number, or inf.
+// KappaText returns κ as text: a number, or inf.
 func KappaText(kappa int) string {
 	if kappa == Forever {
 		return "inf"
@@ -37,17 +37,17 @@ func ParseKappa(text string) (int, error) {
 }
 
 // Schedule gives the Z of each step: dependent minibatches (Balin et al., Cooperative Minibatching,
-// section 3.2 and appendix A.7). Seed j is a hash, and step i has that of i div κ, of all epochs
-// counted together; from there to the next one it has gone (i mod κ)/κ of the way. Nested batches,
-// Config.Smoothed unset, look at First alone, so that κ batches share their draws. Under LaborStar
-// they share random numbers only, since it computes probabilities for each batch alone. With κ = 1
-// no two steps share a seed, and each step has its own: batches are independent.
+// section 3.2 and appendix A.7). Seed j is a hash. Step i, counted over all epochs, has seed i div
+// κ as First, and is (i mod κ)/κ of the way to the next seed. Nested batches, with Config.Smoothed
+// unset, look at First alone, so κ batches share their draws. Under LaborStar they share random
+// numbers only, since it computes probabilities for each batch alone. With κ = 1 no two steps share
+// a seed, and each step has its own: batches are independent.
 type Schedule struct {
 	Seed  uint64
 	Kappa int // at least 1, or Forever
 }
 
-// At is the Z of step i, counted over all epochs.
+// At returns the Z of step i, counted over all epochs.
 func (s Schedule) At(i int) Z {
 	kappa := s.Kappa
 	if kappa == Forever {
@@ -59,5 +59,5 @@ func (s Schedule) At(i int) Z {
 
 func (s Schedule) at(j uint64) uint64 { return Hash(s.Seed, 1, j) }
 
-// Alone is a Z that shares nothing with that of another seed, epoch or step.
+// Alone returns a Z that shares nothing with the Z of another seed, epoch or step.
 func Alone(seed uint64, epoch, step int) Z { return Z{First: StepSeed(seed, epoch, step)} }

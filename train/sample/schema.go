@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// Schema says which types of nodes there are, and which relations go from type to type. Types and
-// relations are known by their number. Ids of nodes are local to their type.
+// Schema lists the types of nodes, and the relations between types. Types and relations go by their
+// number. Ids of nodes are local to their type.
 type Schema struct {
-	Types     []int // how many nodes each type has
+	Types     []int // number of nodes of each type
 	Relations []Relation
 }
 
 // Relation goes from nodes of type Src to nodes of type Dst: Dst's nodes have lists of Src's.
 type Relation struct{ Src, Dst int }
 
-// OneType is a graph of one type of nodes, and one relation within it.
+// OneType returns the schema of a graph with one type of nodes, and one relation within it.
 func OneType(nodes int) Schema { return Schema{Types: []int{nodes}, Relations: []Relation{{}}} }
 
-// within says whether there is one relation alone, which goes from a type to itself.
+// within reports whether there is just one relation, and it goes from a type to itself.
 func (s Schema) within() bool {
 	return len(s.Relations) == 1 && s.Relations[0].Src == s.Relations[0].Dst
 }
 
-// Fits says why batches cannot be drawn from a graph of schema s as c says, or nil.
+// Fits returns nil if c can draw from a graph of schema s, else an error that says why not.
 func (c Config) Fits(s Schema) error {
 	for i, r := range s.Relations {
 		if min(r.Src, r.Dst) < 0 || max(r.Src, r.Dst) >= len(s.Types) {
@@ -53,18 +53,18 @@ func (c Config) Fits(s Schema) error {
 	return nil
 }
 
-// Reach is what batches can hold whose seeds are of some types: what a network for them has to
-// know, and no more.
+// Reach lists the types and relations that batches can hold, if their seeds are of some types. A
+// network needs to know these and no others.
 type Reach struct {
-	// Types[l][t] says whether layer l reads rows of nodes of type t. It has an element more than
-	// there are layers: the last says which types the seeds are of.
+	// Types[l][t] is true if layer l reads rows of nodes of type t. Types has one element more than
+	// there are layers: the last has the types of the seeds.
 	Types [][]bool
-	// Relations[l][r] says whether layer l draws from relation r: it leads to nodes that the layer
+	// Relations[l][r] is true if layer l draws from relation r: it leads to nodes that the layer
 	// makes, and its fanout is not 0.
 	Relations [][]bool
 }
 
-// Reach is that of batches drawn as c says, for seeds of types.
+// Reach returns the Reach of batches that c draws for seeds of these types.
 func (c Config) Reach(s Schema, types ...int) Reach {
 	layers := len(c.Fanouts)
 	r := Reach{Types: make([][]bool, layers+1), Relations: make([][]bool, layers)}
@@ -84,7 +84,7 @@ func (c Config) Reach(s Schema, types ...int) Reach {
 	return r
 }
 
-// Drawn says which relations any layer draws from.
+// Drawn marks the relations that any layer draws from.
 func (r Reach) Drawn() []bool {
 	drawn := make([]bool, len(r.Relations[0]))
 	for _, layer := range r.Relations {

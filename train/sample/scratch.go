@@ -2,7 +2,8 @@ package sample
 
 const defaultBytes = 128 << 20
 
-// bytes is what a batch keeps of a hop for these destinations of r, as Bytes counts it.
+// bytes returns the bytes that a batch keeps at a hop for these destinations of r, as Bytes counts
+// them.
 func (s *Sampler) bytes(r *relation, dst []uint32) int64 {
 	if own := s.how().own; own != nil {
 		return own.bytes(s, r, dst)
@@ -10,8 +11,8 @@ func (s *Sampler) bytes(r *relation, dst []uint32) int64 {
 	return 0
 }
 
-// Scratch is what a Sampler keeps to draw batches like b: so many bytes for each batch that is
-// drawn together, and so many once.
+// Scratch returns the bytes that a Sampler keeps to draw batches like b: for each batch that is
+// drawn together, and once.
 func (s *Sampler) Scratch(b *Batch) (each, once int64) {
 	for l := range b.Layers {
 		for _, set := range s.sets[len(b.Layers)-1-l] {
@@ -43,7 +44,7 @@ func (s *Sampler) Scratch(b *Batch) (each, once int64) {
 
 const (
 	listBytes = 7 * 8 // of a list
-	// starBytes is what LABOR-* takes for each neighbour, if all are different: its place, and two
+	// starBytes is the memory of LABOR-* for each neighbour, if all are different: its place, two
 	// slots of a table, an id and the numbers of star.
 	starBytes = 4 + 2*8 + 4 + 3*4 + 8
 )

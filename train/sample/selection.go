@@ -6,12 +6,12 @@ import (
 	"slices"
 )
 
-// selection keeps the lowest of the numbers that it is shown, of equal ones those of lower places.
-// It may be shown the parts of a list in any order, and holds a few times as many candidates as it
-// keeps, however long the list.
+// selection keeps the lowest of the numbers that it is shown; of equal numbers the lower places
+// win. It may be shown the parts of a list in any order. However long the list, it holds a few
+// times as many candidates as it keeps.
 type selection struct {
 	keep  int
-	limit uint64 // what is above is not among the lowest
+	limit uint64 // numbers above it are not among the lowest
 	// limitFloat is the float that limit is ordered by, where numbers are mixtures.
 	limitFloat float64
 	kept       []candidate
@@ -33,33 +33,33 @@ func (s *selection) reset(keep int, limit uint64) {
 }
 
 func (s *selection) lower(limit uint64) {
-	if s.limit, s.limitFloat = limit, unordered(limit); limit == math.MaxUint64 { // which is NaN
+	if s.limit, s.limitFloat = limit, unordered(limit); limit == math.MaxUint64 { // it stands for NaN
 		s.limitFloat = math.Inf(1)
 	}
 }
 
-// room is how many candidates there may be at a time.
+// room returns the most candidates at a time.
 func (s *selection) room() int { return 2*s.keep + 64 }
 
-// offerIDs shows the neighbours of a list from place from on, whose numbers are those of their ids.
+// offerIDs shows the neighbours of a list from place from on. Their numbers come from their ids.
 func (s *selection) offerIDs(n *numbers, from int, ids []uint32) {
 	for i, id := range ids {
 		s.offer(n, id, uint32(from+i), id)
 	}
 }
 
-// offerPlaces shows them with numbers of their places.
+// offerPlaces shows neighbours as offerIDs does. Their numbers come from their places.
 func (s *selection) offerPlaces(n *numbers, from int, ids []uint32) {
 	for i, id := range ids {
 		s.offer(n, uint32(from+i), uint32(from+i), id)
 	}
 }
 
-// offer shows one neighbour, whose number is x's.
+// offer shows one neighbour, with the number of x.
 func (s *selection) offer(n *numbers, x, place, id uint32) {
 	at := (uint64(x) + 1) * golden
 	number := mix(n.first + at)
-	if n.mixed { // most are too high, which their first bits tell
+	if n.mixed { // most are too high, and their first bits show it
 		other := mix(n.next + at)
 		if n.floor(number, other) > s.limitFloat {
 			return
@@ -74,7 +74,7 @@ func (s *selection) offer(n *numbers, x, place, id uint32) {
 // offerWeights shows the weights of a list's edges from place from on: numbers are -ln(u)/w,
 // exponential with rate w, so that the lowest are a draw in proportion to weights without
 // replacement (Efraimidis and Spirakis 2006). It returns the place of the first weight that is
-// none, or -1. Edges of weight 0 are not drawn.
+// invalid, or -1. Edges of weight 0 are not drawn.
 func (s *selection) offerWeights(n *numbers, from int, weights []float32) (bad int) {
 	for i, w := range weights {
 		if !(w >= 0) || math.IsInf(float64(w), 1) {
@@ -90,8 +90,9 @@ func (s *selection) offerWeights(n *numbers, from int, weights []float32) (bad i
 	return -1
 }
 
-// take looks at the place of every candidate: a shrink in the middle of a part puts what came
-// earlier, from places behind it, between that part's candidates.
+// take adds a candidate. It compares the place of every candidate with the last one: a shrink in
+// the middle of a part may put earlier candidates with higher places between that part's
+// candidates.
 func (s *selection) take(c candidate) {
 	if n := len(s.kept); n > 0 && s.kept[n-1].place > c.place {
 		s.ordered = false
@@ -118,7 +119,7 @@ func (s *selection) shrink() {
 		s.numbers = append(s.numbers, c.number)
 	}
 	s.lower(nth(s.numbers, s.keep-1))
-	equal := s.keep // of those at the limit, how many stay
+	equal := s.keep // number of candidates at the limit that stay
 	for _, c := range s.kept {
 		if c.number < s.limit {
 			equal--
@@ -148,14 +149,14 @@ func (s *selection) sort() {
 	}
 }
 
-// chosen are the candidates in the order of places, valid until the next reset.
+// chosen returns the kept candidates in the order of places, valid until the next reset.
 func (s *selection) chosen() []candidate {
 	s.shrink()
 	s.sort()
 	return s.kept
 }
 
-// nth is the n-th smallest of x, from 0 on, which it puts into another order (Hoare's FIND).
+// nth returns the n-th smallest of x, counted from 0 (Hoare's FIND). It reorders x.
 func nth(x []uint64, n int) uint64 {
 	for lo, hi := 0, len(x)-1; lo < hi; {
 		pivot := x[lo+(hi-lo)/2]

@@ -32,8 +32,8 @@ var wholeLists = &ownDraws{
 	},
 }
 
-// drawStar takes the lists of jobs, n of each relation, of which it copies those that are not
-// resident, and draws from all of them.
+// drawStar takes the lists of jobs, n of each relation, and draws from all of them. It copies lists
+// that are not resident.
 func (s *Sampler) drawStar(ctx context.Context, jobs []job, n int) error {
 	for at := 0; at < len(jobs); at += n {
 		if err := s.takeLists(ctx, jobs[at:at+n]); err != nil {
@@ -46,15 +46,15 @@ func (s *Sampler) drawStar(ctx context.Context, jobs []job, n int) error {
 // star finds the probabilities of LABOR-*, and draws by them: Balin and Çatalyürek 2023, section
 // 3.2 and appendix A.2.
 //
-// s keeps t with the probability min(1, c_s·π_t). For any π there is a c_s at which the estimate of
-// s has the variance that k of its d neighbours would give, Σ 1/min(1, c_s·π_t) = d²/k over its
+// Destination s keeps t with probability min(1, c_s·π_t). For any π there is a c_s at which the
+// estimate of s has the variance of k out of its d neighbours, Σ 1/min(1, c_s·π_t) = d²/k over its
 // neighbours t (equation 14), and π_t ← π_t·max_s c_s lowers the expected number of different t
-// that are kept (equations 15, 16). From π = 1, which is LABOR-0, that is repeated until this
+// that are kept (equations 15, 16). From π = 1, which is LABOR-0, the step is repeated until this
 // number falls by less than starTolerance of it.
 type star struct {
 	joined  []list // of all destinations, where there are several relations
 	index   index
-	edges   []uint32  // neighbours of all destinations, one list behind the other, as positions among the different ones
+	edges   []uint32  // neighbours of all destinations, list after list, by position among the different ones
 	begins  []int     // of the lists in edges
 	inverse []float32 // 1/π_t
 	top     []float32 // max_s c_s
@@ -67,16 +67,16 @@ type star struct {
 const (
 	starTolerance = 1e-4
 	starRounds    = 100 // more than it takes: some five, and twenty on dense graphs
-	// starRoom bounds what a node keeps, in fanouts. Where more of its neighbours are in the batch
-	// anyway, which cost no row, those of the lowest r_t/p stay: every choice of them is equally
-	// likely, and each then counts for as many more.
+	// starRoom bounds the neighbours that a node keeps, in fanouts. If more of its neighbours are
+	// in the batch anyway, at the cost of no row, the ones with the lowest r_t/p stay. Every choice
+	// of them is equally likely, and their weights grow to make up for the rest.
 	starRoom = 16
 )
 
 // fillStar fills the blocks of batch i of jobs, n of each relation, from their whole lists.
 func (d *drawer) fillStar(ctx context.Context, jobs []job, i, n int) error {
 	s := &d.star
-	some := false // lists of which not every neighbour is kept
+	some := false // some list does not keep every neighbour
 	for at := i; at < len(jobs); at += n {
 		some = some || jobs[at].draws.fanout != All
 	}
@@ -99,7 +99,7 @@ func (d *drawer) fillStar(ctx context.Context, jobs []job, i, n int) error {
 		if err := s.solve(ctx, lists, fanout); err != nil {
 			return err
 		}
-		numbers := jobs[i].draws.ofLayer() // of all relations from a type
+		numbers := jobs[i].draws.ofLayer() // shared by all relations from a type
 		s.number = resize(s.number, len(s.id))
 		for t, u := range s.id {
 			s.number[t] = numbers.uniform(u)
@@ -113,8 +113,8 @@ func (d *drawer) fillStar(ctx context.Context, jobs []job, i, n int) error {
 	return nil
 }
 
-// keepStar fills j's block as solve found. Of all lists that were solved for, j's begin at place
-// first.
+// keepStar fills j's block with the probabilities from solve. j's lists begin at place first among
+// all lists that were solved for.
 func (d *drawer) keepStar(j *job, first int) {
 	b, k, s := j.block, j.draws.fanout, &d.star
 	b.start(len(j.dst))
@@ -208,10 +208,10 @@ func (s *star) solve(ctx context.Context, lists []list, fanout func(list int) in
 	}
 }
 
-// balance is c_s of a destination from 1/π_t of its neighbours. Σ max(1, x/π_t) is d²/k at x =
-// 1/c_s, a sum that is convex and made of straight pieces, so that Newton's method ends at it from
-// any c; on each piece some neighbours are kept for certain. From the second c on these only become
-// more, but for rounding, which may have one come and go for ever.
+// balance returns c_s of a destination, from 1/π_t of its neighbours. Σ max(1, x/π_t) is d²/k at x
+// = 1/c_s. The sum is convex and piecewise linear, so Newton's method ends there from any c; on
+// each piece some neighbours are kept for certain. From the second c on their number only grows,
+// except that rounding may make one come and go for ever.
 func balance(inverse []float32, k int, c float64) float64 {
 	d := len(inverse)
 	if k == All || k >= d { // all are kept for certain

@@ -87,7 +87,7 @@ func (b flat) chosen(i int) (set uint64) {
 	return set
 }
 
-// sets gives every set of ids the probability that p says; those of probability 0 are left out.
+// sets returns the probability p of every set of ids; sets of probability 0 are left out.
 func sets(ids []uint32, p func(set []uint32) float64) map[uint64]float64 {
 	all := map[uint64]float64{}
 	for bits := range 1 << len(ids) {
@@ -204,7 +204,8 @@ func TestSetsAreDrawnAsOftenAsTheyShould(t *testing.T) {
 }
 
 // TestParallelEdges: two of three edges come from node 1. NS draws edges; under LABOR-0 node 1 has
-// one number, and so no better chances than node 2, but under Poisson each edge has those of k/d.
+// one number, and so no better chances than node 2, but under Poisson each edge has the probability
+// k/d.
 func TestParallelEdges(t *testing.T) {
 	const one, two, trials = 1 << 1, 1 << 2, 20_000
 	for _, c := range []struct {
@@ -379,7 +380,7 @@ func (c Config) name() string {
 	return fmt.Sprintf("%s,weighted=%v,poisson=%v,smoothed=%v", c.Kind, c.Weighted, c.Poisson, c.Smoothed)
 }
 
-// weighing is a topology of which all lists have the same weights.
+// weighing is a topology whose lists all have the same weights.
 type weighing struct {
 	lists
 	weights []float32
@@ -539,8 +540,8 @@ func TestSmoothedStepsCorrelate(t *testing.T) {
 	}
 }
 
-// TestScheduleOfOneStep: with κ = 1 batches are those of seeds of their own, smoothed or not, with
-// no word about it but in the schedule; with κ without end they are all those of one.
+// TestScheduleOfOneStep: with κ = 1 each batch has a seed of its own, smoothed or not, by the
+// schedule alone. With infinite κ all batches have one seed.
 func TestScheduleOfOneStep(t *testing.T) {
 	topo := lists(wide(300, 20))
 	seeds := []uint32{1, 5, 7, 100, 200}

@@ -28,8 +28,8 @@ func TestFewerSeedsReachASubset(t *testing.T) {
 	})
 }
 
-// reach is how many nodes a batch of the first seeds in an order reads, at sizes that are multiples
-// of step, over trials orders.
+// reach returns for each of trials orders the number of nodes that batches of the first seeds read,
+// for sizes that are multiples of step.
 func reach(t *testing.T, c Config, step, sizes, trials int) (reads [][]float64) {
 	topo := skewed(3000, 16)
 	s, order := newSingle(topo, c), make([]uint32, topo.Nodes())
@@ -92,8 +92,9 @@ func TestReachIsConcave(t *testing.T) {
 	}
 }
 
-// uneven is a graph in which node 0 has 40 neighbours, 20 of which are the only ones of others:
-// LABOR-* keeps those for certain, which is more than it has room for at a fanout of 1.
+// uneven returns a graph in which node 0 has 41 neighbours, itself among them. 20 of them are the
+// only neighbours of other nodes, so LABOR-* keeps them for certain: more than it has room for at a
+// fanout of 1.
 func uneven() weighing {
 	topo := weighing{make(lists, 41), nil}
 	for u := range uint32(41) {
@@ -111,12 +112,12 @@ func uneven() weighing {
 	return topo
 }
 
-// value is what the nodes of uneven have: the more neighbours, the more.
+// value returns the value of a node of uneven: larger with more neighbours.
 func (w weighing) value(u uint32) float64 { return 1 + float64(len(w.lists[u])) }
 
 // TestSumsAreUnbiased: over draws, the sum over drawn neighbours, each as often as its weight says,
-// has the mean that it has over all of them (Horvitz and Thompson 1952): GCN's sums, and those of
-// weights before they are made to add up to 1.
+// has the mean that it has over all of them (Horvitz and Thompson 1952): GCN's sums, and sums with
+// weights before they are scaled to add up to 1.
 func TestSumsAreUnbiased(t *testing.T) {
 	const trials = 3000
 	topo := uneven()

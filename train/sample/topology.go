@@ -10,7 +10,7 @@ import (
 
 // Topology is the neighbour lists of one relation: degrees and some lists are in memory, the others
 // are read many at a time. A topology.Tier is one; [AtHand] makes one of lists that need no
-// reading. All but Read is called by several goroutines at once.
+// reading. Several goroutines at once may call all methods but Read.
 type Topology interface {
 	// Nodes is the number of destinations: ids of nodes with a list are below it.
 	Nodes() int
@@ -19,16 +19,15 @@ type Topology interface {
 	Neighbors(v uint32) []uint32
 	// Degree is the number of v's in-neighbours.
 	Degree(v uint32) int
-	// Resident is how many nodes, the first ones, have their lists in memory.
+	// Resident is the number of nodes, the first ones, whose lists are in memory.
 	Resident() uint32
 	// Read reads the lists of nodes, which ascend, are not below Resident and have neighbours.
-	// serve gets each list, whole or in parts of which each begins at neighbour from; several at
-	// once. What it gets is only read, and not kept. The end of ctx is an error.
+	// serve gets each list, whole or in parts that begin at neighbour from; several calls run at
+	// once. serve only reads the part, and does not keep it. The end of ctx is an error.
 	Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error
-	// SelfLoops gives a function that says how often v is its own neighbour.
+	// SelfLoops returns a function that counts how often v is its own neighbour.
 	SelfLoops(ctx context.Context) (count func(v uint32) int, err error)
-	// Count takes note of lists that were drawn from: so many that were resident, so many that were
-	// not.
+	// Count counts lists that were drawn from: hits were resident, misses were not.
 	Count(hits, misses int64)
 }
 
@@ -47,8 +46,8 @@ type Lists interface {
 	Neighbors(v uint32) []uint32 // of any v; ascending, only read, and not kept
 }
 
-// AtHand makes a Topology of lists. It is a WeightedTopology where they have a method Weights(v) of
-// the weights of v's edges.
+// AtHand makes a Topology of lists. It is a WeightedTopology if lists have a method Weights(v) that
+// returns the weights of v's edges.
 func AtHand(lists Lists) Topology {
 	if weighted, ok := lists.(interface{ Weights(v uint32) []float32 }); ok {
 		return weightedAtHand{atHand{lists}, weighted.Weights}
@@ -80,9 +79,9 @@ func (w weightedAtHand) ReadWeights(context.Context, []uint32, func(i, from int,
 	panic("sample: weights are read that are at hand")
 }
 
-// Values are what the edges of one relation bring along, in numbered columns: resident where its
-// lists are, else read many at a time. A topology.Tier has them. TakeValues is called by several
-// goroutines at once.
+// Values are the numbers that the edges of one relation bring along, in numbered columns. They are
+// resident where the relation's lists are, else read many at a time. A topology.Tier has them.
+// TakeValues is called by several goroutines at once.
 type Values interface {
 	Columns() int
 	// TakeValues copies to dst the values of v's edges at places of its list, v being below
@@ -92,8 +91,9 @@ type Values interface {
 	ReadValues(ctx context.Context, column int, nodes []uint32, serve func(i, from int, part []float32) error) error
 }
 
-// Rows are which rows of a table the edges of one relation have: resident where its lists are, else
-// read many at a time. A topology.Tier has them. TakeRows is called by several goroutines at once.
+// Rows has the number of the row of a table for each edge of one relation. They are resident where
+// the relation's lists are, else read many at a time. A topology.Tier has them. TakeRows is called
+// by several goroutines at once.
 type Rows interface {
 	// TakeRows copies to dst the numbers of the rows of v's edges at places of its list, v being
 	// below Topology.Resident.
@@ -102,7 +102,8 @@ type Rows interface {
 	ReadRows(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error
 }
 
-// Unweighted is t where some relations have weights and t's has none: each of its edges weighs 1.
+// Unweighted gives each edge of t the weight 1, for a relation without weights beside relations
+// with weights.
 func Unweighted(t Topology) WeightedTopology { return &unweighted{Topology: t} }
 
 type unweighted struct {
@@ -132,7 +133,7 @@ func (u *unweighted) ReadWeights(_ context.Context, nodes []uint32, serve func(i
 	return nil
 }
 
-// all is n weights.
+// all returns n weights of 1.
 func (u *unweighted) all(n int) []float32 {
 	if w := u.ones.Load(); w != nil && len(*w) >= n {
 		return (*w)[:n]
@@ -158,7 +159,7 @@ func selfLoops(list []uint32, u uint32) int {
 	return n
 }
 
-// NeighborError is a topology that names a node which the source type does not have.
+// NeighborError says that a list has a neighbour that the source type does not have.
 type NeighborError struct {
 	Relation       int // by number
 	Node, Neighbor uint32
@@ -214,13 +215,13 @@ type relation struct {
 	weighted WeightedTopology // topo, where weights are wanted
 	resident uint32
 	near     interface{ Neighbors(v uint32) []uint32 } // topo, or what AtHand wrapped: saves a call for each list
-	values   Values                                    // that edges bring along, so many columns; nil: none
+	values   Values                                    // that edges bring along, of columns columns; nil: none
 	columns  int
 	rows     Rows // of a table, likewise
 	table    int
 }
 
-// brings tells whether edges bring anything along.
+// brings reports whether edges bring anything along.
 func (r *relation) brings() bool { return r.columns > 0 || r.rows != nil }
 
 func newRelation(number int, ends Relation, topo Topology, c *Config) relation {

@@ -132,8 +132,8 @@ func requireTypedDraws(t *testing.T, config func(t *rapid.T, s Schema) Config) [
 	return edges
 }
 
-// TestFirstRelationDrawsAlone: what relation 0 within type 0 draws is what a graph of it alone
-// draws. LABOR-* looks at all relations.
+// TestFirstRelationDrawsAlone: relation 0, within type 0, draws the same as in a graph of its own.
+// LABOR-* is left out, since it looks at all relations.
 func TestFirstRelationDrawsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		schema, topo := typedGraph(t)
@@ -186,8 +186,7 @@ func TestRelationsAgreeOnVertices(t *testing.T) {
 	}
 }
 
-// TestErrorsOfRelations: they say of which relation, and what ids there are in the type that it
-// comes from.
+// TestErrorsOfRelations: errors name the relation, and the number of nodes of its source type.
 func TestErrorsOfRelations(t *testing.T) {
 	schema := Schema{Types: []int{3, 2}, Relations: []Relation{{0, 0}, {1, 0}}}
 	topo := []Topology{AtHand(lists{{2}, {}, {}}), AtHand(lists{{1}, {0, 2}, {}})}

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// Edges bring values along once all hops of a group are drawn: what is drawn does not depend on
-// them, and the lists of a destination, which is one at every later hop too, are then read once.
-// Until then a block keeps the place of each neighbour in its list.
+// Values of edges are read once all hops of a group are drawn. Draws do not depend on them, and a
+// destination is one at every later hop too, so its lists are then read once. Until then a block
+// keeps the place of each neighbour in its list.
 
-// Bring has blocks bring along Values, of each relation; nil for those without. It is called before
-// the first Sample. Values of another number of relations panic, and so do those of walks, which
-// visit nodes and draw no edges, and of networks with self loops, which no list has.
+// Bring makes blocks bring along Values, one for each relation; nil for relations without. It is
+// called before the first Sample. Values of another number of relations panic. So do values with
+// walks, which visit nodes and draw no edges, and with self loops, which no list has.
 func (s *Sampler) Bring(values []Values) {
 	if len(values) != len(s.relations) {
 		panic(fmt.Sprintf("sample: Bring: %d relations, and values of %d", len(s.relations), len(values)))
@@ -104,8 +104,8 @@ func (j *job) take(ctx context.Context, resident func(i int, v uint32, places []
 
 func notFinite(x float32) bool { return x-x != 0 }
 
-// readValues takes a column of the values of edges whose lists are not resident, of which there are
-// at most misses.
+// readValues takes a column of the values of edges whose lists are not resident. There are at most
+// misses such lists.
 func (s *Sampler) readValues(ctx context.Context, jobs []job, misses int64, column int) error {
 	return s.passes(jobs, misses, func() error {
 		return jobs[0].values.ReadValues(ctx, column, s.nodes, func(i, from int, part []float32) error {
@@ -119,8 +119,8 @@ func (s *Sampler) readValues(ctx context.Context, jobs []job, misses int64, colu
 	})
 }
 
-// serveValues takes what a pair wants of a column of a list, of which part begins at neighbour
-// from.
+// serveValues takes the values of pair number at from a part of a column of its list, which begins
+// at neighbour from.
 func (s *Sampler) serveValues(jobs []job, at, column, from int, part []float32) error {
 	j, n, v := s.of(jobs, at)
 	b := j.block

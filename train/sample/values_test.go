@@ -43,7 +43,7 @@ func (l *valued) ReadValues(_ context.Context, column int, nodes []uint32, serve
 	}, float32(math.NaN()), serve)
 }
 
-// TestValuesChangeNoDraw: what blocks hold beside values is what they hold without.
+// TestValuesChangeNoDraw: apart from values, blocks are equal with and without values.
 func TestValuesChangeNoDraw(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topo, c := graph(t), typedConfig(t, NS, Labor0, LaborStar)

@@ -7,39 +7,39 @@ import (
 	"sync/atomic"
 )
 
-// Room is where records wait for their turn when there are more than memory holds: a spill. A
-// record is a packed batch, or some KiB. Runs that are appended to at a time are at most two for
-// each part of a horizon, and maxRanges (128) for each relation.
+// Room keeps records until their turn when there are more than memory holds: a spill. A record is a
+// packed batch, or some KiB. At a time at most two runs for each part of a horizon are appended to,
+// and maxRanges (128) for each relation.
 type Room interface {
-	// NewRun is a run without records.
+	// NewRun returns a run without records.
 	NewRun() Run
 }
 
-// Run is records that are appended and then read once, in any order. Records are never appended
-// while it is read.
+// Run is a set of records that are appended and then read once, in any order. Records are never
+// appended while it is read.
 type Run interface {
 	// Append copies record to the run, whole or not at all. Several goroutines may call it at once.
 	Append(record []byte) error
-	// Each calls do with all records, in pieces of whole records one behind the other, in any
-	// order; several at once. A piece is lent until do returns. The first error ends it, as ctx
-	// does, and when it returns no call of do is under way. Without an error the run is then empty,
-	// and may be appended to again.
+	// Each calls do with all records, in pieces of whole records, in any order; several calls run
+	// at once. A piece is lent until do returns. The first error ends it, as ctx does, and when it
+	// returns no call of do is under way. Without an error the run is then empty, and may be
+	// appended to again.
 	Each(ctx context.Context, do func(records []byte) error) error
 }
 
-// hall is the memory in which records wait, and the room behind it.
+// hall is the memory that records wait in, and the room for records that do not fit.
 type hall struct {
 	room Room
 	mu   sync.Mutex
-	left int64    // bytes that chunks may still take, beside those that are free
+	left int64    // bytes that new chunks may take; free chunks are counted already
 	free [][]byte // of chunkBytes
-	runs []Run    // that are empty
+	runs []Run    // empty, for later use
 }
 
-// chunkBytes is what a run takes of memory at a time.
+// chunkBytes is the memory that a run takes at a time.
 const chunkBytes = 32 << 10
 
-// waiting is a run of which some records are in memory, as long as the hall had place.
+// waiting is a run that keeps records in memory while the hall has room, and the rest in the Room.
 type waiting struct {
 	hall   *hall
 	mu     sync.Mutex
@@ -50,7 +50,7 @@ type waiting struct {
 
 func (h *hall) newRun() *waiting { return &waiting{hall: h} }
 
-// chunk is one with room for n bytes, or nil where memory is full.
+// chunk returns a chunk with room for n bytes, or nil if memory is full.
 func (h *hall) chunk(n int) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +71,7 @@ func (h *hall) chunk(n int) []byte {
 	return make([]byte, 0, size)
 }
 
-// giveBack takes chunks for others.
+// giveBack takes chunks back, for other runs.
 func (h *hall) giveBack(chunks [][]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,7 +84,7 @@ func (h *hall) giveBack(chunks [][]byte) {
 	}
 }
 
-// emptyRun is a run of the room.
+// emptyRun returns an empty run of the room.
 func (h *hall) emptyRun() Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +97,7 @@ func (h *hall) emptyRun() Run {
 	return r
 }
 
-// append is that of a Run.
+// append appends a record, as Run.Append does.
 func (w *waiting) append(record []byte) error {
 	w.mu.Lock()
 	w.bytes += int64(len(record))
@@ -121,8 +121,8 @@ func (w *waiting) append(record []byte) error {
 	return w.run.Append(record)
 }
 
-// each is that of a Run, by the workers of s for what is in memory. The run is given up: nothing
-// can be appended to it any more.
+// each calls do with all records, as Run.Each does, on the workers of s for records in memory. The
+// run is given up: nothing can be appended to it any more.
 func (w *waiting) each(ctx context.Context, s *Sampler, do func(records []byte) error) error {
 	var came atomic.Int64
 	count := func(records []byte) error {

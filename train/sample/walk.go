@@ -20,7 +20,8 @@ var walking = &ownDraws{
 	},
 }
 
-// walk has the walkers of jobs take their steps, and fills blocks with those whom they visited.
+// walk moves the walkers of jobs through all their steps, and fills blocks with the nodes that they
+// visited.
 func (s *Sampler) walk(ctx context.Context, jobs []job) error {
 	for i := range jobs {
 		j := &jobs[i]
@@ -51,20 +52,20 @@ func (s *Sampler) walk(ctx context.Context, jobs []job) error {
 	})
 }
 
-// walkers are those of a hop of a batch. They take a step all at once, so that the lists that a
-// step wants can be read together.
+// walkers are the random walks of a hop of a batch. All take a step together, so that its lists can
+// be read together.
 type walkers struct {
 	Walk
 	keys   []uint64 // of each destination
-	dst    []uint32 // each is the start of Walks of them, one behind the other
+	dst    []uint32 // each is the start of Walks walkers, which are next to each other
 	at     []uint32 // where each walker is
-	visits []uint32 // of each walker, Length nodes; nobody where there was no way on
+	visits []uint32 // of each walker, Length nodes; nobody where it had no neighbour to go to
 	step   int
 	seen   []uint64 // scratch of count
 	counts []visit
 }
 
-// nobody is a node that there is none of: ids are below 2³²-1.
+// nobody is no node: ids are below 2³²-1.
 const nobody = math.MaxUint32
 
 // visit is a node, how often it was visited, and when first.
@@ -84,7 +85,7 @@ func (w *walkers) begin(walk Walk, draws *draws, dst []uint32) {
 	}
 }
 
-// number is walker i's random number of this step.
+// number returns walker i's random number of this step.
 func (w *walkers) number(i int) uint64 {
 	return mix(w.keys[i/w.Walks] + uint64(i%w.Walks*w.Length+w.step+1)*golden)
 }
@@ -102,7 +103,7 @@ func (w *walkers) restart() {
 	}
 }
 
-// follow has walker i go on to a neighbour of where it is, if that lies in the part of the list
+// follow moves walker i to a random neighbour of its node, if that lies in the part of the list
 // that begins at place from.
 func (w *walkers) follow(i, degree, from int, part []uint32) {
 	place, _ := bits.Mul64(w.number(i), uint64(degree))
@@ -111,10 +112,11 @@ func (w *walkers) follow(i, degree, from int, part []uint32) {
 	}
 }
 
-// stay takes note that there is no way on from where walker i is, or none yet.
+// stay notes that walker i's node has no neighbours, or that its list is still to come.
 func (w *walkers) stay(i int) { w.visits[i*w.Length+w.step] = nobody }
 
-// next ends the step: who found no way on begins again. The error is a *NeighborError.
+// next ends the step. Walkers that found no neighbour go back to their start. The error is a
+// *NeighborError.
 func (w *walkers) next(nodes int) error {
 	for i, v := range w.at {
 		switch u := w.visits[i*w.Length+w.step]; {
@@ -130,12 +132,13 @@ func (w *walkers) next(nodes int) error {
 	return nil
 }
 
-// walkBytes is what the walkers of so many destinations take.
+// walkBytes returns the bytes of the walkers of so many destinations.
 func (c *Config) walkBytes(dst int) int64 {
 	return 4 * int64(dst) * int64(c.Walk.Walks) * int64(c.Walk.Length+1)
 }
 
-// fillWalk draws a step of j's walkers from the lists that are at hand. It counts them, and others.
+// fillWalk draws a step of j's walkers from the lists that are at hand. It counts these lists, and
+// others.
 func (d *drawer) fillWalk(ctx context.Context, j *job) (hits, misses int, err error) {
 	w := j.walkers
 	w.restart()
@@ -159,8 +162,8 @@ func (d *drawer) fillWalk(ctx context.Context, j *job) (hits, misses int, err er
 }
 
 // fillVisits fills j's block with the nodes that the walkers of each destination visited most
-// often, those first; of equal ones those that were visited earlier. A destination is not its own
-// neighbour.
+// often, the most visited first; of equal ones the one visited earlier. A destination is not its
+// own neighbour.
 func (d *drawer) fillVisits(j *job) {
 	b, w := j.block, j.walkers
 	b.start(len(w.dst))
@@ -176,7 +179,7 @@ func (d *drawer) fillVisits(j *job) {
 	}
 }
 
-// count lists the nodes of visits but for v, the most visited first.
+// count returns the nodes in visits, without v, the most visited first.
 func (w *walkers) count(v uint32, visits []uint32) []visit {
 	w.seen, w.counts = w.seen[:0], w.counts[:0]
 	for i, u := range visits {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// loop drops what each of dst drew of itself, puts it at the end of its list, into the place that
-// fill left, with a weight of 1, and closes the gaps. Nbr holds ids.
+// loop drops the self loops that each of dst drew, and closes the gaps. It puts each destination at
+// the end of its own list, into the place that fill left, with a weight of 1. Nbr holds ids.
 func (b *Block) loop(dst []uint32) {
 	n := uint32(0)
 	weighs := len(b.Weight) > 0
@@ -31,7 +31,7 @@ func (b *Block) loop(dst []uint32) {
 	b.Nbr, b.Weight = b.Nbr[:n], b.Weight[:min(len(b.Weight), int(n))]
 }
 
-// squeeze closes the gaps between lists that are shorter than the places there were for them.
+// squeeze closes the gaps behind lists that have fewer neighbours than places.
 func (b *Block) squeeze() {
 	n := 0
 	for i := range b.Start {
@@ -56,9 +56,9 @@ func (b *Block) squeeze() {
 	}
 }
 
-// addUp makes the weights of each destination add up to 1: Hájek's estimate of a mean is the sum of
-// what was drawn, each as often as it stands for, over how many they stand for together. Without
-// neighbours the sum is 0.
+// addUp scales the weights of each destination to add up to 1. Hájek's estimate of a mean is the
+// weighted sum of the drawn neighbours over the sum of their weights. Without neighbours the sum is
+// 0.
 func (b *Block) addUp() {
 	for i := range b.Start {
 		w := b.values(i)
@@ -72,8 +72,8 @@ func (b *Block) addUp() {
 	}
 }
 
-// normalize makes weights of b, whose ends are both in f, those of GCN, as Options.GCN says, for
-// fanout k, in a graph without some edges.
+// normalize sets the weights of b to GCN's (see Options.GCN), for fanout k, in a graph without the
+// edges in without. Both ends of b are in f.
 func (d *drawer) normalize(b *Block, f *Frontier, k int, without Without) {
 	d.norm, d.factor = resize(d.norm, len(f.Src)), resize(d.factor, f.Dst)
 	for p, u := range f.Src {

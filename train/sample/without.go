@@ -7,16 +7,16 @@ import (
 	"sort"
 )
 
-// Without is the edges of one relation that a batch is drawn without, at every layer: draws are
-// those from a graph that never had them, bit for bit. So a link can be scored that no message has
-// passed along. Only edges to seeds can be left out.
+// Without has the edges of one relation that a batch is drawn without, at every layer. The draws
+// equal draws from a graph that never had these edges, bit for bit. So a link can be scored that no
+// message has passed along. Only edges to seeds can be left out.
 //
 // The seed n of the relation's destination type is drawn from without all of its edges from
 // Src[Start[n]:Start[n+1]], ascending and each once. An empty Start leaves all edges in.
 type Without struct{ Start, Src []uint32 }
 
-// Fill makes w the edges of pairs, to so many seeds: pairs that have the seed's number in the upper
-// half, and a source in the lower. It sorts them; one that comes twice counts once.
+// Fill sets w to the edges in pairs, for so many seeds. A pair has the seed's number in the upper
+// half, and a source in the lower. Fill sorts pairs; a pair that comes twice counts once.
 func (w *Without) Fill(seeds int, pairs []uint64) {
 	slices.Sort(pairs)
 	w.Start, w.Src = resize(w.Start, seeds+1), w.Src[:0]
@@ -30,7 +30,8 @@ func (w *Without) Fill(seeds int, pairs []uint64) {
 	}
 }
 
-// Of is the sources that destination i of a layer is drawn without: its seeds come first.
+// Of returns the sources that destination i of a layer is drawn without. Seeds are the first
+// destinations.
 func (w *Without) Of(i int) []uint32 {
 	if i+1 >= len(w.Start) {
 		return nil
@@ -38,7 +39,7 @@ func (w *Without) Of(i int) []uint32 {
 	return w.Src[w.Start[i]:w.Start[i+1]]
 }
 
-// without is b's, of relation r.
+// without returns b's Without of relation r.
 func (b *Batch) without(r int) Without {
 	if len(b.Without) == 0 {
 		return Without{}
@@ -46,17 +47,17 @@ func (b *Batch) without(r int) Without {
 	return b.Without[r]
 }
 
-// shorter has what is left of lists.
+// shorter holds the rest of a list that loses edges.
 type shorter struct {
 	list
-	lost []uint32 // places of what was left out, ascending
+	lost []uint32 // places of the neighbours that were left out, ascending
 }
 
-// leave is l without its neighbours in src. Both ascend. Long lists lose few, so what is left is
-// copied in long parts.
+// leave sets s to l without its neighbours in src. Both ascend. Long lists lose few neighbours, so
+// the rest is copied in long parts.
 func (s *shorter) leave(l *list, src []uint32) {
 	s.ids, s.weights, s.lost = s.ids[:0], s.weights[:0], s.lost[:0]
-	from := 0 // of what is not copied yet
+	from := 0 // first place that is not copied yet
 	keep := func(to int) {
 		s.ids = append(s.ids, l.ids[from:to]...)
 		if l.weights != nil {
@@ -79,7 +80,8 @@ func (s *shorter) leave(l *list, src []uint32) {
 	s.degree = len(s.ids)
 }
 
-// restore turns places in what is left of a list into those of the list, which lost some.
+// restore turns places in a shortened list into places in the whole list. lost has the places that
+// were left out.
 func restore(places, lost []uint32) {
 	for i, p := range places {
 		for _, l := range lost {
@@ -92,8 +94,8 @@ func restore(places, lost []uint32) {
 	}
 }
 
-// chooseWithout is choose for destination i of j, whose list is l and loses edges: it fills the
-// places that the block has for it, which are as many as the whole list would take.
+// chooseWithout is choose for destination i of j, whose list l loses edges. It fills the places
+// that the block has for the destination; they are enough for draws from the whole list.
 func (c *chooser) chooseWithout(cfg *Config, j *job, i int, l *list) error {
 	b := j.block
 	c.left.leave(l, j.without.Of(i))
@@ -143,10 +145,10 @@ func (j *job) shorten() {
 	}
 }
 
-// held is a list that is not resident and loses edges: it is read whole, since how many of its
-// neighbours are left is not known before.
+// held is a list that is not resident and loses edges. It is read whole, since the number of
+// neighbours that are left is not known before.
 type held struct {
-	dst     int // whose list
+	dst     int // index of the destination
 	room    uint32
 	ids     []uint32
 	weights []float32
@@ -159,7 +161,7 @@ func (j *job) hold(i int) {
 	b.End[i] = b.Start[i] // nothing yet
 }
 
-// heldOf is the held list of destination i, or nil.
+// heldOf returns the held list of destination i, or nil.
 func (j *job) heldOf(i int) *held {
 	n := sort.Search(len(j.held), func(n int) bool { return j.held[n].dst >= i })
 	if n == len(j.held) || j.held[n].dst != i {
@@ -220,7 +222,7 @@ func (j *job) makeHeld(weighted bool) {
 	}
 }
 
-// chooseHeld draws from the held lists of j, which are there.
+// chooseHeld draws from the held lists of j, which have been read.
 func (d *drawer) chooseHeld(j *job) error {
 	for _, h := range j.held {
 		j.block.End[h.dst] = j.block.Start[h.dst] + h.room
@@ -231,7 +233,7 @@ func (d *drawer) chooseHeld(j *job) error {
 	return nil
 }
 
-// keep copies a part of the list of node i of a pass to where it is held.
+// keep calls copy for each held list of node number i of a pass, and returns the error of ctx.
 func (s *Sampler) keep(ctx context.Context, jobs []job, i int, copy func(h *held)) error {
 	for at := s.first[i]; at < s.first[i+1]; at++ {
 		j, n, _ := s.of(jobs, int(at))
@@ -240,8 +242,8 @@ func (s *Sampler) keep(ctx context.Context, jobs []job, i int, copy func(h *held
 	return ctx.Err()
 }
 
-// heldBytes is what b keeps at a hop of lists of relation r that lose edges, whose destinations
-// these are.
+// heldBytes returns the bytes that b keeps at a hop for lists of relation r that lose edges. dst
+// are the destinations of the hop.
 func (s *Sampler) heldBytes(r *relation, b *Batch, dst []uint32) (n int64) {
 	without := b.without(r.number)
 	own := s.how().own

@@ -12,8 +12,9 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// cut is a topology without some edges: what batches are held against that are drawn without them.
-// places are those of its edges in the whole lists, whose weights and values they have.
+// cut is a topology without some edges. Batches that are drawn without these edges are compared
+// with batches from it. places has the places of its edges in the whole lists, whose weights and
+// values they have.
 type cut struct {
 	lists
 	whole   lists

@@ -11,11 +11,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// With negatives All a step reads the rows of all nodes, each positive is one among as many as
-// there are, and the scores of a side are one product of matrices: see tape.SoftmaxProduct. No list
+// With negatives All a step reads the rows of all nodes. Each positive is one among all nodes of
+// the type, and the scores of a side are one product of matrices: see tape.SoftmaxProduct. No list
 // of negatives is made.
 
-// amongAll has the nodes of both types be the seeds of x, in their order.
+// amongAll makes all nodes of both types the seeds of x, in their order.
 func (k *Links) amongAll(x *examples) {
 	most := 0
 	for _, t := range k.data.SeedTypes() {
@@ -32,7 +32,7 @@ func (k *Links) amongAll(x *examples) {
 	}
 }
 
-// lossAmongAll is CE of x, the mean over the sides.
+// lossAmongAll starts the backward pass from CE of x, the mean over the sides.
 func (k *Links) lossAmongAll(t *tape.Tape, f *step.Feed, out model.Rows, x *examples) (a step.Tally) {
 	n := len(x.links)
 	for i := len(k.tensors.count); i <= n; i++ {
@@ -60,7 +60,8 @@ func (k *Links) lossAmongAll(t *tape.Tape, f *step.Feed, out model.Rows, x *exam
 	return a
 }
 
-// penalty adds LinkOptions.N3 to the loss: of the sources and relations of p, and of the nodes dst.
+// penalty adds the penalty of LinkOptions.N3 to the loss, for the sources and relations of p, and
+// for the nodes dst.
 func (k *Links) penalty(t *tape.Tape, f *step.Feed, out model.Rows, p model.Pairs, dst kernels.Tensor, a *step.Tally) {
 	rows := []*tape.Var{t.GatherRows(out[k.relation.Src], p.Nodes), t.GatherRows(out[k.relation.Dst], dst), k.model.RelationRows(t, p)}
 	for _, v := range rows {
@@ -71,8 +72,8 @@ func (k *Links) penalty(t *tape.Tape, f *step.Feed, out model.Rows, p model.Pair
 	}
 }
 
-// cubes is the sum of the cubes of the absolute values in rows, of so many columns. It turns the
-// rows into scale times its gradient.
+// cubes returns the sum of the cubes of the absolute values in rows, of so many columns. It
+// overwrites rows with scale times the gradient of this sum.
 func cubes(rows []float32, cols int, isComplex bool, scale float64) (sum float64) {
 	if !isComplex {
 		for i, x := range rows {
@@ -94,17 +95,17 @@ func cubes(rows []float32, cols int, isComplex bool, scale float64) (sum float64
 	return sum
 }
 
-// pairBytes is what a pair in a list takes: as an example of the step that computes and of those
-// that are drawn, in lists and their reverse, in the backend's copy of these, its score and what
-// comes of it. 110 were measured.
+// pairBytes is the memory of a pair in a list: as an example of the step that computes and of the
+// steps that are drawn, in lists and their reverse, in the backend's copy of these, its score and
+// the results computed from it. 110 bytes were measured.
 const pairBytes = 112
 
-// sharedBytes is what a step takes of a negative that a chunk shares, where scores are products:
-// its places in two steps' lists, the backend's copy of these, and the map of rows. Its row and
-// gradient come to that, of one chunk at a time.
+// sharedBytes is the memory of a negative that a chunk shares, where scores are products: its
+// places in two steps' lists, the backend's copy of these, and the map of rows. Its row and
+// gradient come on top, for one chunk at a time.
 const sharedBytes = 64
 
-// checkMemory refuses lists of negatives that there is no memory for, before they are made.
+// checkMemory refuses lists of negatives that do not fit in memory, before they are made.
 func (k *Links) checkMemory(decoder model.Decoder) error {
 	positives, of, sides := min(int64(k.options.Batch), k.edges()), float64(k.negatives.Of), float64(len(corrupted(k.links.Corrupt)))
 	chunk := min(int64(k.links.Chunk), positives)
@@ -128,8 +129,8 @@ func (k *Links) checkMemory(decoder model.Decoder) error {
 		k.links.Negatives, positives, need/(1<<20), available>>20)
 }
 
-// checkAll refuses what cannot be scored as a product of matrices, and what several relations
-// cannot be told apart by.
+// checkAll refuses decoders whose scores are no product of matrices where all nodes are scored, and
+// decoders that cannot tell several relations apart.
 func (k *Links) checkAll(decoder model.Decoder) error {
 	all := k.negatives.Way == All
 	switch {

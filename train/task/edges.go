@@ -14,19 +14,19 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// Edges is the task of edges: each edge of a relation has one class, or one number, which the rows
-// of its ends tell, and numbers that are given with it. An epoch has each edge once, in an order
-// that takes no memory; which edges a step has follows from (seed, epoch, step).
+// Edges is the task of edges: each edge of a relation has one class, or one number. It is predicted
+// from the rows of its ends and the numbers given with it. An epoch has each edge once, in an order
+// that takes no memory; (seed, epoch, step) determines the edges of a step.
 //
-// Seeds and Without are for one goroutine at a time, all else for another one. Both read the
+// One goroutine at a time calls Seeds and Without, and another one all other methods. Both read the
 // dataset inside store.Guard.
 type Edges struct {
 	options  Options
-	links    LinkOptions // KeepTargets and EvalEdges of them
+	links    LinkOptions // only KeepTargets and EvalEdges count
 	data     *data.Data
 	relation data.Relation
 	label    *data.EdgeLabel
-	given    []*store.EdgeColumn // what has the numbers of an edge that the decoder reads: see data.Data.AppendGiven
+	given    []*store.EdgeColumn // numbers of an edge that the decoder reads: see data.Data.AppendGiven
 	kind     metric.Kind
 	single   metric.Single
 	numbers  *metric.Numbers // instead, where numbers are learnt
@@ -50,17 +50,17 @@ type Edges struct {
 	constant string   // see Constant
 }
 
-// edges are some of them to compute with.
+// edges are the edges of one computation.
 type edges struct {
 	examples
 	classes []uint32
 	targets []float32 // instead, where numbers are learnt
-	floats  []float32 // those given with the first edge, with the second and so on; then a weight or a target for each
+	floats  []float32 // numbers given with the first edge, with the second and so on; then a weight or a target for each
 	weight  float64   // the sum of weights, 1 each where there are none
 }
 
-// NewEdges makes the task of d's edge label. o.Metric is one of nodes, by default accuracy. Of l
-// KeepTargets and EvalEdges count.
+// NewEdges makes the task of d's edge label. o.Metric is a metric of nodes, by default accuracy, or
+// RMSE for numbers. It reads KeepTargets and EvalEdges of l.
 func NewEdges(d *data.Data, o Options, l LinkOptions) (_ *Edges, err error) {
 	k := &Edges{
 		options: o, links: l, data: d, relation: d.Relations[d.Links.Relation], label: d.EdgeLabel, given: d.Given(), kind: o.Metric,
@@ -106,10 +106,10 @@ func NewEdges(d *data.Data, o Options, l LinkOptions) (_ *Edges, err error) {
 	return k, nil
 }
 
-// Kind is the metric of the task.
+// Kind returns the metric of the task.
 func (k *Edges) Kind() metric.Kind { return k.kind }
 
-// Steps is the number of steps of an epoch.
+// Steps returns the number of steps of an epoch.
 func (k *Edges) Steps() int {
 	n := int((k.relation.Edges() + int64(k.options.Batch) - 1) / int64(k.options.Batch))
 	if k.options.EpochSteps > 0 {
@@ -138,15 +138,15 @@ func (k *Edges) of(x *examples, step int) {
 	}
 }
 
-// Seeds are those of a step of the epoch that began: the ends of its edges, by type.
+// Seeds returns the seeds of a step of the epoch that began: the ends of its edges, by type.
 func (k *Edges) Seeds(step int) [][]uint32 {
 	k.of(&k.ahead, step)
 	k.aheadOf = [2]int{k.epoch, step}
 	return k.ahead.seeds
 }
 
-// Without is the edges that no message of a step passes along, as [Links.Without]: what edges say
-// of themselves is what is asked for.
+// Without returns the edges that no message of a step passes along, as [Links.Without] does: their
+// own columns may give the answer away.
 func (k *Edges) Without(step int) []sample.Without {
 	if k.links.KeepTargets {
 		return nil
@@ -157,7 +157,7 @@ func (k *Edges) Without(step int) []sample.Without {
 	return k.ahead.without(k.data)
 }
 
-// add takes the next edge, by its values.
+// add appends the next edge to x, from the values of its columns.
 func (k *Edges) add(x *edges, value func(c *store.EdgeColumn) float64) {
 	if y := value(k.label.Column); k.numbers != nil {
 		x.targets = append(x.targets, float32(y))
@@ -170,8 +170,9 @@ func (k *Edges) add(x *edges, value func(c *store.EdgeColumn) float64) {
 // reset forgets classes and numbers.
 func (x *edges) reset() { x.classes, x.targets, x.floats = x.classes[:0], x.targets[:0], x.floats[:0] }
 
-// logits are those of x, whose ends are rows of from and to. labels, and in each the weights of
-// classes or the numbers that are learnt, are valid until the feed's next use.
+// logits returns the logits of x, whose ends are rows of from and to. labels has the classes, and
+// each the weights of classes or the numbers that are learnt. These two are valid until the feed's
+// next use.
 func (k *Edges) logits(t *tape.Tape, x *edges, from, to *tape.Var) (logits *tape.Var, labels, each kernels.Tensor) {
 	n, f := len(x.src), k.net.Feed
 	given := len(x.floats)
@@ -196,7 +197,7 @@ func (k *Edges) logits(t *tape.Tape, x *edges, from, to *tape.Var) (logits *tape
 // Constant returns the answer that all edges of the last measurement share, or "" if they differ.
 func (k *Edges) Constant() string { return k.constant }
 
-// measure adds what was predicted of x to the metric.
+// measure adds the predictions for x to the metric.
 func (k *Edges) measure(logits []float32, x *edges) {
 	if k.numbers != nil {
 		k.numbers.Add(logits, x.targets)
@@ -205,7 +206,7 @@ func (k *Edges) measure(logits []float32, x *edges) {
 	}
 }
 
-// value is the metric of what was counted since the last call.
+// value returns the metric of all edges counted since the last call.
 func (k *Edges) value() (float64, error) {
 	if k.numbers != nil {
 		defer k.numbers.Reset()
@@ -250,8 +251,8 @@ func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	return a, nil
 }
 
-// Trained is the metric of the batches in a: of numbers and of accuracy that of all their edges,
-// else the mean over batches; NaN where none of them has one.
+// Trained returns the metric of the batches in a. For numbers and for accuracy it is over all their
+// edges, else the mean over batches; NaN where none of them has one.
 func (k *Edges) Trained(a step.Tally) float64 {
 	if k.numbers != nil {
 		return k.numbers.Mean(a.Measured, a.Rows)

@@ -130,8 +130,8 @@ func TestStepsOfEdges(t *testing.T) {
 	require.Nil(t, kept.Without(0))
 }
 
-// TestLossesOfEdges compares the loss of a step, its metric and that of an evaluation with loops
-// over its edges.
+// TestLossesOfEdges compares the loss and the metric of a step, and the metric of an evaluation,
+// with loops over its edges.
 func TestLossesOfEdges(t *testing.T) {
 	for _, c := range []struct {
 		label, weights string

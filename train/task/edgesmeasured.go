@@ -11,17 +11,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// Attach has edges be computed by the network of s: before the first step.
+// Attach makes the network of s compute edges. It is called before the first step.
 func (k *Edges) Attach(s *step.Stepper) { k.net = s }
 
-// Limit has parts of more than n edges be measured on n of them, the same ones each time; 0: on
-// all.
+// Limit measures parts of more than n edges on n of them, the same ones each time; 0: on all.
 func (k *Edges) Limit(n int) error {
 	k.most = n
 	return nil
 }
 
-// Count is how many edges of a part, Valid or Test, are measured.
+// Count returns the number of edges of a part, Valid or Test, that are measured.
 func (k *Edges) Count(p Part) int {
 	h := k.held[p]
 	if k.most > 0 {
@@ -30,8 +29,8 @@ func (k *Edges) Count(p Part) int {
 	return h.Len()
 }
 
-// edgesAtOnce is how many edges a measurement computes at once, unless much is given with each: see
-// data.Data.GivenAtOnce.
+// edgesAtOnce is the most edges that a measurement computes at once. It computes fewer if much is
+// given with each: see data.Data.GivenAtOnce.
 const edgesAtOnce = 1 << 13
 
 // Bytes returns the largest memory of an evaluation beside the rows of the layers: a row for
@@ -49,7 +48,7 @@ func (k *Edges) Bytes() (n int64) {
 	return n + 8*int64(most) + 4*(3*cols+int64(k.net.Model.EdgeOut+k.data.GivenDim()))*int64(min(most, k.data.GivenAtOnce(edgesAtOnce)))
 }
 
-// Part begins a measurement: of the nodes that edges of a part have for ends.
+// Part begins a measurement. It returns by type the nodes that the part's edges have for ends.
 func (k *Edges) Part(_ context.Context, p Part) ([][]uint32, error) {
 	h := k.held[p]
 	k.part, k.used = p, k.used[:0]
@@ -71,16 +70,16 @@ func (k *Edges) Part(_ context.Context, p Part) ([][]uint32, error) {
 	return k.rows.nodes(), nil
 }
 
-// Measure keeps what the network made of nodes of type t.
+// Measure keeps the output rows of nodes of type t.
 func (k *Edges) Measure(f *step.Feed, t int, out kernels.Tensor, nodes []uint32) error {
 	k.rows.keep(k.net.Tape.Backend(), f, t, out, nodes)
 	return nil
 }
 
-// Value is the metric of the part that Part began, whose rows Measure has taken.
+// Value returns the metric of the part that Part began, after Measure has taken its rows.
 func (k *Edges) Value() (v float64, err error) {
 	defer k.rows.free()
-	_, _ = k.value() // what an evaluation that was cut short has left
+	_, _ = k.value() // drops the counts of an evaluation that was cut short
 	err = store.Guard(func() (err error) {
 		if err = k.rows.check(k.data); err != nil {
 			return err
@@ -132,10 +131,10 @@ func (k *Edges) compute() error {
 	return nil
 }
 
-// Logits are what is predicted of edges by rows that the network made of nodes: of row from[i] of
-// x, the source's, and row to[i] of y, and by the numbers given with each. They are what an
-// evaluation computes of the same edges, or where numbers are learnt these, and valid until the
-// next call.
+// Logits returns the predictions for edges from output rows of nodes: edge i has row from[i] of x,
+// its source's, row to[i] of y, and the numbers given with it. Predictions are logits, or numbers
+// where these are learnt. An evaluation computes the same for the same edges. They are valid until
+// the next call.
 func (k *Edges) Logits(x, y kernels.Tensor, from, to []uint32, given []float32) []float32 {
 	e := &k.now
 	e.src, e.dst = append(e.src[:0], from...), append(e.dst[:0], to...)

@@ -18,8 +18,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// evaluation measures a part of an edge split. Part says which nodes' rows it needs, Measure takes
-// them, and Value scores the part's links and their negatives, which are the same each time.
+// evaluation measures a part of an edge split. Part returns the nodes whose rows it needs, Measure
+// takes these rows, and Value scores the part's links and their negatives, which are the same each
+// time.
 type evaluation struct {
 	model   *model.Model
 	decoder model.Decoder
@@ -31,17 +32,17 @@ type evaluation struct {
 	metric  metric.Links
 	held    [2]store.HeldEdges
 	drawn   [3][][2]uint32 // of InPairs: the pairs of each part, once they are drawn
-	known   []uint64       // what is held out, as pairs of nodes, ascending; nil before it is needed
+	known   []uint64       // held-out links, as pairs of nodes, ascending; nil at first
 	part    Part
 	ends    [2][]uint32 // sources and destinations of the part's links
-	which   []uint32    // which of several relations each is of; empty where there is one
-	used    []int       // which of them are measured
+	which   []uint32    // relation of each link; empty where there is one
+	used    []int       // indexes of the links that are measured
 	read    examples    // scratch of readTrained
 	rows    measuredRows
 	scratch [][2]uint32
 }
 
-// open finds the negatives of evaluation and whether the metric can be had of them.
+// open finds the negatives of evaluation, and checks that they suit the metric.
 func (e *evaluation) open(k *Links) (err error) {
 	e.held = [2]store.HeldEdges{k.data.Links.Valid, k.data.Links.Test}
 	if e.metric, err = metric.NewLinks(k.kind); err != nil {
@@ -80,15 +81,15 @@ func (e *evaluation) open(k *Links) (err error) {
 }
 
 const (
-	// mostRows is how many bytes the rows of all nodes may take so that a run ranks links among all
-	// of them unless told otherwise. It is no budget, since what a run measures depends on none.
+	// mostRows is the most bytes of all nodes' rows with which a run ranks links among all nodes by
+	// default. It is a constant, since what a run measures must not depend on its budget.
 	mostRows = 1 << 30
-	// fewEdges is how many links of a part are measured instead, unless told otherwise, each among
-	// nodes of its own.
+	// fewEdges is the number of links of a part that are measured by default where rows take more,
+	// each among nodes of its own.
 	fewEdges = 500
 )
 
-// allRows is how many bytes the rows of all nodes take.
+// allRows returns the bytes of the rows of all nodes.
 func (k *Links) allRows() (n int64) {
 	for _, t := range k.data.SeedTypes() {
 		n += 4 * int64(k.data.Types[t].Nodes) * int64(k.options.Width)
@@ -96,13 +97,13 @@ func (k *Links) allRows() (n int64) {
 	return n
 }
 
-// given tells whether negatives come with a part.
+// given reports whether negatives come with a part.
 func given(h store.HeldEdges) bool {
 	return h.Part.PoolSrc != nil || h.Part.SrcNegatives != nil || h.Part.DstNegatives != nil
 }
 
-// Limit has parts of more than n links be measured on n of them; 0: on all. It is an error where
-// these have no negatives that the metric can be had of.
+// Limit measures parts of more than n links on n of them; 0: on all. It returns an error if the
+// negatives of these do not suit the metric.
 func (k *Links) Limit(n int) error {
 	k.most = n
 	e := &k.evaluation
@@ -120,7 +121,7 @@ func (k *Links) Limit(n int) error {
 	return k.checkScoring()
 }
 
-// Measurable says why the metric cannot be had of the links of a part and their negatives.
+// Measurable returns an error if the metric does not suit the links of a part and their negatives.
 func (k *Links) Measurable(p Part) error {
 	e := &k.evaluation
 	fail := func(format string, args ...any) error {
@@ -148,11 +149,11 @@ func (k *Links) Measurable(p Part) error {
 	return nil
 }
 
-// Attach has links be scored by the network of s: before the first step.
+// Attach makes the network of s score links. It is called before the first step.
 func (k *Links) Attach(s *step.Stepper) { k.model, k.tape, k.feed = s.Model, s.Tape, s.Feed }
 
-// Count is how many links of a part are measured. Of those that are trained on it is as many as of
-// the larger part that is held out, since there may be more of them than memory has scores for.
+// Count returns the number of links of a part that are measured. For Train it is the size of the
+// larger held-out part at most, since memory may not hold the scores of all training links.
 func (k *Links) Count(p Part) int {
 	valid, test := k.data.Links.Held()
 	n := [...]int{Train: int(min(int64(max(valid, test)), k.edges())), Valid: valid, Test: test}[p]
@@ -182,8 +183,8 @@ func (k *Links) Bytes() (n int64) {
 	return n
 }
 
-// scoring is what measuring takes with negatives of: the pairs that are drawn, the lists that are
-// scored at a time, and the scores that the metric keeps.
+// scoring returns the bytes of a measurement with these negatives: the pairs that are drawn, the
+// lists that are scored at a time, and the scores that the metric keeps.
 func (k *Links) scoring(of Negatives) (n int64) {
 	scores, lists := int64(0), int64(0)
 	most, pair := k.scoredAtOnce()
@@ -226,7 +227,7 @@ func (k *Links) checkScoring() error {
 		k.links.EvalNegatives, kernels.FormatBytes(k.scoring(of)), kernels.FormatBytes(available), remedy)
 }
 
-// available is how much memory a step or an evaluation may take at most, as far as that is known.
+// available returns the most bytes that a step or an evaluation may take, as far as that is known.
 func (k *Links) available() int64 {
 	most := int64(math.MaxInt64)
 	if k.options.MemoryBytes > 0 {
@@ -238,7 +239,7 @@ func (k *Links) available() int64 {
 	return most
 }
 
-// negativesOf is how many the links of a part have in all, by negatives of.
+// negativesOf returns the number of negatives of all links of a part together.
 func (k *Links) negativesOf(p Part, of Negatives) (n int64) {
 	links := int64(k.Count(p))
 	switch way := of.Way; {
@@ -260,7 +261,8 @@ func (k *Links) negativesOf(p Part, of Negatives) (n int64) {
 // replaced are nodes in the place of a link's ends.
 type replaced struct{ src, dst []uint32 }
 
-// Part begins a measurement: of the nodes that links of a part have for ends, and their negatives.
+// Part begins a measurement. It returns by type the nodes that the part's links and their negatives
+// have for ends.
 func (k *Links) Part(ctx context.Context, p Part) ([][]uint32, error) {
 	if k.evaluation.of.Way == All {
 		return k.everyNode(p), nil
@@ -311,8 +313,8 @@ func (k *Links) Part(ctx context.Context, p Part) ([][]uint32, error) {
 	return e.rows.nodes(), nil
 }
 
-// Candidates calls f with each link of a part that is measured and the nodes that its destination
-// is measured among: what else scores these is measured as a run is. It is for negatives Uniform,
+// Candidates calls f with each measured link of a part and the nodes that its destination is
+// compared with, so that other methods can be measured as a run is. It is for negatives Uniform,
 // and lends instead until f returns.
 func (k *Links) Candidates(ctx context.Context, p Part, f func(src, dst uint32, instead []uint32)) error {
 	if k.evaluation.of.Way != Uniform {
@@ -343,7 +345,7 @@ func (k *Links) choose(dst []int, p Part, n, all int) []int {
 	return dst
 }
 
-// readTrained makes n of the edges that are trained on the part's links.
+// readTrained makes n of the training edges the links of the part.
 func (k *Links) readTrained(n int) {
 	e, x := &k.evaluation, &k.evaluation.read
 	x.edges = x.edges[:0]
@@ -358,7 +360,7 @@ func (k *Links) readTrained(n int) {
 	e.ends, e.which = [2][]uint32{x.src, x.dst}, x.of
 }
 
-// replacing is the nodes that take the place of the ends of link i in its negatives.
+// replacing returns the nodes that take the place of the ends of link i in its negatives.
 func (k *Links) replacing(i int) (l replaced) {
 	r := k.relation
 	switch k.evaluation.of.Way {
@@ -381,11 +383,11 @@ func (k *Links) replacing(i int) (l replaced) {
 	return l
 }
 
-// mostTries is how often a pair that is a known link is drawn anew.
+// mostTries bounds the draws in a row that give no negative.
 const mostTries = 10_000
 
-// pairs are negatives with both ends drawn, or given as pairs. Known links and pairs of a node with
-// itself are drawn anew; where nearly all pairs are that, it is an error.
+// pairs returns the negatives that are pairs, drawn or given. Known links and pairs of a node with
+// itself are drawn anew; if nearly all pairs are such, it is an error.
 func (k *Links) pairs(ctx context.Context) ([][2]uint32, error) {
 	e, r := &k.evaluation, k.relation
 	switch {
@@ -425,15 +427,15 @@ func (k *Links) pairs(ctx context.Context) ([][2]uint32, error) {
 	return pairs, nil
 }
 
-// learnKnown makes the list of what is held out.
+// learnKnown makes the list of held-out links.
 func (k *Links) learnKnown() {
 	if k.known == nil {
 		k.known = k.heldLinks(0)
 	}
 }
 
-// heldLinks lists what is held out of one of the relations, by source and destination. It is not
-// nil.
+// heldLinks returns the held-out links of one of the relations, by source and destination. The list
+// is not nil.
 func (k *Links) heldLinks(of int) []uint64 {
 	l := k.data.Links.All[of]
 	known := make([]uint64, 0, 2*(l.Valid.Len()+l.Test.Len())) // twice where the relation is symmetric
@@ -453,7 +455,7 @@ func (k *Links) heldLinks(of int) []uint64 {
 	return known
 }
 
-// linked tells whether a link from u to v is known: trained on, or held out.
+// linked reports whether a link from u to v is known: trained on, or held out.
 func (k *Links) linked(u, v uint32) bool {
 	if _, held := slices.BinarySearch(k.known, uint64(u)<<32|uint64(v)); held {
 		return true
@@ -461,14 +463,14 @@ func (k *Links) linked(u, v uint32) bool {
 	return k.trainedOn(0, u, v)
 }
 
-// Measure keeps what the network made of nodes of type t.
+// Measure keeps the output rows of nodes of type t.
 func (k *Links) Measure(f *step.Feed, t int, out kernels.Tensor, nodes []uint32) error {
 	k.rows.keep(k.tape.Backend(), f, t, out, nodes)
 	return nil
 }
 
 const (
-	// scoredBytes bounds what the pairs that are scored at once take. It is a constant, because
+	// scoredBytes bounds the memory of the pairs that are scored at once. It is a constant, because
 	// what a run measures must not depend on its budget.
 	scoredBytes = 32 << 20
 	mostPairs   = 1 << 18
@@ -483,7 +485,7 @@ func (k *Links) scoredAtOnce() (pairs int, each int64) {
 	return int(min(mostPairs, max(scoredBytes/each, 1))), each
 }
 
-// Value is the metric of the part that Part began, whose rows Measure has taken.
+// Value returns the metric of the part that Part began, after Measure has taken its rows.
 func (k *Links) Value() (v float64, err error) {
 	defer k.rows.free()
 	defer k.evaluation.metric.Reset()
@@ -581,7 +583,7 @@ func (k *Links) scorePairs() {
 	}
 }
 
-// scoreLists is the scores of k.lists, in rows that were measured.
+// scoreLists returns the scores of k.lists, whose nodes are numbered by measured rows.
 func (k *Links) scoreLists() (all [][]float32) {
 	pairs, _, _ := k.upload(k.feed, k.lists, func(t int) int { return k.rows[t].rows.Rows }, 0)
 	k.tape.Reset(false)

@@ -8,15 +8,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// examples are the links of a step and the nodes that negatives have in their place, as rows of its
-// seeds. It is a function of (seed, epoch, step), and made anew by whoever needs it.
+// examples are the links of a step and the nodes that replace their ends in negatives, as rows of
+// its seeds. They are a function of (seed, epoch, step), and each goroutine that needs them makes
+// its own.
 type examples struct {
 	seeds [][]uint32 // by type: distinct ends, in the order in which they first come
 	// The i-th positive goes from row src[i] to row dst[i] of the seeds of its types; links are
 	// these ends themselves.
 	src, dst []uint32
 	links    [][2]uint32
-	of       []uint32 // which of the relations that are learnt each is of; empty where there is one
+	of       []uint32 // index of each link's relation, as learnt; empty where there is one
 	sides    []side
 
 	rows  []map[uint32]uint32 // by type: of each seed
@@ -27,12 +28,13 @@ type examples struct {
 // side is the negatives in which one end of a positive is replaced.
 type side struct {
 	dst bool // the destination is
-	// Lists of them are nodes[start[n]:start[n+1]], rows of the seeds, each of so many positives.
+	// The lists of negatives are nodes[start[n]:start[n+1]], rows of the seeds. Each list is for
+	// chunk positives.
 	chunk        int
 	start, nodes []uint32
 }
 
-// list is the negatives of positive i.
+// list returns the negatives of positive i.
 func (s *side) list(i int) []uint32 {
 	n := i / s.chunk
 	return s.nodes[s.start[n]:s.start[n+1]]
@@ -53,13 +55,13 @@ const (
 	phaseEval
 )
 
-// below is the i-th number below n of the sequence that key starts.
+// below returns the i-th number of a sequence of numbers below n that key starts.
 func below(key uint64, i, n int) uint32 {
 	hi, _ := bits.Mul64(sample.Hash(key, uint64(i)), uint64(n)) // Lemire's range reduction; its bias is n/2⁶⁴
 	return uint32(hi)
 }
 
-// row is the row of node v of type t, which becomes a seed.
+// row returns the row of node v of type t, which becomes a seed.
 func (x *examples) row(t int, v uint32) uint32 {
 	n, ok := x.rows[t][v]
 	if !ok {
@@ -110,7 +112,7 @@ func (x *examples) read(relations []data.Relation, first, edges []int64) {
 	}
 }
 
-// without is every edge between the two ends of a link, in the relation that is learnt and in its
+// without returns every edge between the two ends of a link, in the learnt relation and in its
 // reverse.
 func (x *examples) without(d *data.Data) []sample.Without {
 	l := d.Links

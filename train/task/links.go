@@ -16,44 +16,45 @@ import (
 
 // Losses of links.
 const (
-	// BCE is the mean of -log σ(score) of the positives plus that of -log(1-σ(score)) of the
+	// BCE is the mean of -log σ(score) over positives plus the mean of -log(1-σ(score)) over
 	// negatives.
 	BCE = "bce"
-	// CE is the mean over positives of -log softmax of their score among theirs and those of their
-	// negatives.
+	// CE is the mean over positives of -log softmax of a positive's score, among its own and its
+	// negatives' scores.
 	CE = "ce"
 )
 
-// LinkOptions says how links are learnt, in the keys of package run. Zero values are the defaults.
+// LinkOptions configures how links are learnt, with the keys of package run. Zero values are the
+// defaults.
 type LinkOptions struct {
-	// Loss is BCE, the default, or CE, which alone goes with negatives All, and is their default.
+	// Loss is BCE or CE. The default is BCE, but CE with negatives All, which take no other.
 	Loss string `json:"loss,omitempty"`
 	// Negatives of training: "uniform:N", "filtered:N", "shared:N", "in-batch" or, without layers,
 	// "all". The default is uniform:1.
 	Negatives string `json:"negatives,omitempty"`
-	// EvalNegatives are those of evaluation, the same ones each time: "pairs:N", "uniform:N",
-	// "given", or "all", which ranks each link among all nodes but those that make another link. By
-	// default given ones where there are some, else pairs:1, and for MRR and Hits@K uniform:1000,
-	// or all without layers, unless the rows of all nodes take more than a GiB: then uniform:1000
-	// of 500 EvalEdges. Links of several relations take All or Uniform.
+	// EvalNegatives are the negatives of evaluation, the same ones each time: "pairs:N",
+	// "uniform:N", "given", or "all", which ranks each link among all nodes that do not make
+	// another link. By default given ones where there are some, else pairs:1, and for MRR and
+	// Hits@K uniform:1000, or all without layers, unless the rows of all nodes take more than a
+	// GiB: then uniform:1000 of 500 EvalEdges. Links of several relations take All or Uniform.
 	EvalNegatives string `json:"eval_negatives,omitempty"`
-	// Corrupt says which end of a positive its negatives replace: CorruptDst, the default,
+	// Corrupt is the end of a positive that its negatives replace: CorruptDst, the default,
 	// CorruptSrc or CorruptBoth.
 	Corrupt string `json:"corrupt,omitempty"`
-	// Chunk is how many positives share negatives. Default 100.
+	// Chunk is the number of positives that share negatives. Default 100.
 	Chunk int `json:"chunk,omitempty"`
-	// EvalEdges is how many links of a part are measured at most, the same ones each time. Default
-	// 0: all.
+	// EvalEdges bounds the links of a part that are measured, the same ones each time. Default 0:
+	// all.
 	EvalEdges int `json:"eval_edges,omitempty"`
 	// KeepTargets leaves the links that a step scores in the graph that it draws from.
 	KeepTargets bool `json:"keep_targets,omitempty"`
 	// N3 weighs a penalty of the loss (Lacroix et al. 2018): the mean over positives of the sum of
-	// the cubes of their rows' elements and of their relation's, which are absolute values. Default
-	// 0: none. It is of distmult, and of complex, whose elements are complex.
+	// |x|³ over the elements x of their rows and their relation's. Default 0: none. It goes with
+	// distmult, and with complex, whose elements are complex.
 	N3 float64 `json:"n3,omitempty"`
 }
 
-// Filled is o with its defaults, but for EvalNegatives, which the data decide.
+// Filled returns o with its defaults, but for EvalNegatives, which depend on the data.
 func (o LinkOptions) Filled() LinkOptions {
 	if o.Loss == "" {
 		o.Loss = BCE
@@ -106,11 +107,11 @@ func (o LinkOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Links is the task of link prediction: the edges of a relation are positives, and pairs that are
-// drawn are taken for negatives. An epoch has each edge once, in an order that takes no memory;
-// which examples a step has follows from (seed, epoch, step).
+// Links is the task of link prediction: the edges of a relation are positives, and drawn pairs are
+// negatives. An epoch has each edge once, in an order that takes no memory; (seed, epoch, step)
+// determines the examples of a step.
 //
-// Seeds and Without are for one goroutine at a time, all else for another one. Both read the
+// One goroutine at a time calls Seeds and Without, and another one all other methods. Both read the
 // dataset inside store.Guard.
 type Links struct {
 	links     LinkOptions
@@ -118,7 +119,7 @@ type Links struct {
 	data      *data.Data
 	relation  data.Relation   // the first of relations
 	relations []data.Relation // that are learnt; several are within one type
-	begins    []int64         // number of the first edge of each of them, and of all edges
+	begins    []int64         // number of each relation's first edge, and then of all edges
 	kind      metric.Kind
 	trained   metric.Links // of a batch
 	negatives Negatives
@@ -139,8 +140,9 @@ type Links struct {
 	ranked
 }
 
-// NewLinks makes the task of d's links, which decoder scores, and whose defaults are filled in.
-// o.Metric is one of links, by default ROC-AUC.
+// NewLinks makes the task of d's links, which decoder scores. It fills in the defaults of l.
+// o.Metric is a metric of links, by default ROC-AUC, or MRR for several relations or EvalNegatives
+// All.
 func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ *Links, err error) {
 	k := &Links{links: l.Filled(), options: o, data: d, relation: d.Relations[d.Links.Relation], kind: o.Metric}
 	k.decoder, k.begins = decoder, []int64{0}
@@ -185,16 +187,16 @@ func NewLinks(d *data.Data, o Options, l LinkOptions, decoder model.Decoder) (_ 
 	return k, k.checkAll(decoder)
 }
 
-// Options are those of the task, with all that was left to it.
+// Options returns the task's options, with their defaults filled in.
 func (k *Links) Options() LinkOptions { return k.links }
 
-// Kind is the metric of the task.
+// Kind returns the metric of the task.
 func (k *Links) Kind() metric.Kind { return k.kind }
 
-// edges is how many there are to train on.
+// edges returns the number of edges to train on.
 func (k *Links) edges() int64 { return k.begins[len(k.begins)-1] }
 
-// Steps is the number of steps of an epoch.
+// Steps returns the number of steps of an epoch.
 func (k *Links) Steps() int {
 	n := int((k.edges() + int64(k.options.Batch) - 1) / int64(k.options.Batch))
 	if k.options.EpochSteps > 0 {
@@ -232,24 +234,24 @@ func (k *Links) of(x *examples, step int) {
 		func(i int, u, v uint32) bool { return r.Src == r.Dst && u == v || k.trainedOn(x.relation(i), u, v) })
 }
 
-// trainedOn tells whether a relation has a training link from u to v.
+// trainedOn reports whether a relation has a training link from u to v.
 func (k *Links) trainedOn(relation int, u, v uint32) bool {
 	_, found := slices.BinarySearch(k.relations[relation].Neighbors(v), u)
 	return found
 }
 
-// Seeds are those of a step of the epoch that began: the ends of its positives and negatives, by
-// type.
+// Seeds returns the seeds of a step of the epoch that began: the ends of its positives and
+// negatives, by type.
 func (k *Links) Seeds(step int) [][]uint32 {
 	k.of(&k.ahead, step)
 	k.aheadOf = [2]int{k.epoch, step}
 	return k.ahead.seeds
 }
 
-// Without is every edge between the two ends of a positive of a step, since a message along any of
-// them would tell what is asked for: its parallel copies, its mirror image in the reverse relation,
-// and within a type those in the opposite direction in both relations, since not every source says
-// that it has both.
+// Without returns every edge between the two ends of a positive of a step, since a message along
+// any of them would give the answer away: its parallel copies, its mirror image in the reverse
+// relation, and within a type the edges in the opposite direction in both relations, since not
+// every dataset is declared symmetric.
 func (k *Links) Without(step int) []sample.Without {
 	if k.links.KeepTargets || k.options.NoLayers {
 		return nil
@@ -280,7 +282,7 @@ type pairTensors struct {
 	zeros []uint32
 }
 
-// upload brings lists to the backend, so many zeros, and other integers. There are rows(t) rows of
+// upload copies lists to the backend, with so many zeros, and others. There are rows(t) rows of
 // type t.
 func (k *Links) upload(
 	f *step.Feed, all []lists, rows func(t int) int, zeros int, others ...[]uint32,
@@ -322,7 +324,7 @@ func (k *Links) upload(
 	return pairs, tensors[9*len(all)+1], tensors[9*len(all)+2:]
 }
 
-// list is the next of k.lists, with the memory of an earlier one.
+// list returns the next of k.lists, with the memory of an earlier one.
 func (k *Links) list(from, to int, own []uint32) *lists {
 	if len(k.lists) < cap(k.lists) {
 		k.lists = k.lists[:len(k.lists)+1]
@@ -399,7 +401,8 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	return a, nil
 }
 
-// sigmoidLoss is BCE, of the scores of positives and of those of negatives on each side.
+// sigmoidLoss adds BCE to a. scores has the scores of positives, and then of the negatives of each
+// side.
 func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, a *step.Tally) {
 	negatives, most := 0, 0
 	for _, s := range scores[1:] {
@@ -425,8 +428,8 @@ func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, a *s
 	}
 }
 
-// softmaxLoss is CE, the mean over the sides. Lists of equal length are rows of one matrix of
-// logits.
+// softmaxLoss sets the loss of a to CE, the mean over the sides. Lists of equal length are rows of
+// one matrix of logits.
 func (k *Links) softmaxLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, zeros kernels.Tensor, a *step.Tally) {
 	scale := 1 / (a.Weight * float64(len(scores)))
 	sum := 0.0
@@ -491,5 +494,5 @@ func (k *Links) measured(negatives int, a *step.Tally) {
 	}
 }
 
-// Trained is the mean metric of the batches in a; NaN where none of them has one.
+// Trained returns the mean metric of the batches in a; NaN where none of them has one.
 func (k *Links) Trained(a step.Tally) float64 { return a.Measured / float64(a.Rows) }

@@ -297,8 +297,8 @@ func TestPairsOfEvaluation(t *testing.T) {
 	require.Len(t, k.used, 1)
 }
 
-// TestScoresAreBudgeted: what Bytes has for scores is what a metric keeps of all links and
-// negatives, twice since lists grow; of MRR, of links.
+// TestScoresAreBudgeted: Bytes counts the scores that a metric keeps of all links and negatives,
+// twice since lists grow; for MRR only of links.
 func TestScoresAreBudgeted(t *testing.T) {
 	d := pairs(t)
 	bytes := func(kind metric.Kind, negatives, corrupt string) int64 {
@@ -411,7 +411,7 @@ func TestKnownLinksAreBudgeted(t *testing.T) {
 	}
 }
 
-// linksFrom is how many links have a source.
+// linksFrom returns the number of links from a source.
 func linksFrom(links map[[2]uint32]bool, src uint32) (n int) {
 	for l := range links {
 		if l[0] == src {

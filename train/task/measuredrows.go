@@ -9,7 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// measuredRows has, by type, what the network made of the nodes that an evaluation asks for.
+// measuredRows has, by type, the output rows of the nodes that an evaluation asks for.
 type measuredRows []nodeRow
 
 // nodeRow numbers some nodes of a type in ascending order, and has a row for each.
@@ -20,7 +20,7 @@ type nodeRow struct {
 	be     kernels.Backend // that has rows
 }
 
-// newMeasuredRows has no nodes yet.
+// newMeasuredRows returns measuredRows without nodes.
 func newMeasuredRows(d *data.Data) measuredRows {
 	m := make(measuredRows, len(d.Types))
 	for _, t := range d.SeedTypes() {
@@ -32,7 +32,7 @@ func newMeasuredRows(d *data.Data) measuredRows {
 // add asks for node v of type t.
 func (m measuredRows) add(t int, v uint32) { m[t].set[v/64] |= 1 << (v % 64) }
 
-// nodes numbers those that were added, and lists them by type.
+// nodes numbers the added nodes, and returns them by type.
 func (m measuredRows) nodes() [][]uint32 {
 	nodes := make([][]uint32, len(m))
 	for t := range m {
@@ -61,7 +61,7 @@ func (m measuredRows) keep(be kernels.Backend, f *step.Feed, t int, out kernels.
 	be.ScatterRows(x.rows, out, f.Ints(at)[0])
 }
 
-// check is an error where an evaluation was cut short and rows are missing.
+// check returns an error if an evaluation was cut short and rows are missing.
 func (m measuredRows) check(d *data.Data) error {
 	for t := range m {
 		if m[t].set != nil && m[t].rows.Buf == nil {
@@ -81,12 +81,12 @@ func (m measuredRows) free() {
 	}
 }
 
-// number is the row of node v, which has one.
+// number returns the row of node v, which has one.
 func (x *nodeRow) number(v uint32) uint32 {
 	return x.before[v/64] + uint32(bits.OnesCount64(x.set[v/64]&(1<<(v%64)-1)))
 }
 
-// count is how many nodes have rows.
+// count returns the number of nodes that have rows.
 func (x *nodeRow) count() int {
 	last := len(x.set) - 1
 	return int(x.before[last]) + bits.OnesCount64(x.set[last])

@@ -58,14 +58,15 @@ func ParseNegatives(text string, ways ...string) (Negatives, error) {
 	return Negatives{}, fmt.Errorf("%s: there are %s, N being at least 1", text, sample.Names(forms))
 }
 
-// Ends of a link that negatives have another node in the place of.
+// Ends of a link that another node replaces in negatives.
 const (
 	CorruptDst  = "dst"
 	CorruptSrc  = "src"
 	CorruptBoth = "both" // as many negatives of each
 )
 
-// corrupted says for each side of links that negatives replace whether it is the destination.
+// corrupted returns an element for each end of links that negatives replace: true for the
+// destination.
 func corrupted(ends string) []bool {
 	switch ends {
 	case CorruptSrc:

@@ -1,6 +1,6 @@
-// Package task is what differs between the things that a network can learn: which seeds a step has,
-// what their targets are, the loss of a batch, and the metric of an evaluation. [Nodes] learns
-// classes or numbers of nodes, [Links] which links there are, [Edges] classes or numbers of edges.
+// Package task holds the tasks that a network can learn. A task gives the seeds of a step, their
+// targets, the loss of a batch, and the metric of an evaluation. [Nodes] learns classes or numbers
+// of nodes, [Links] which pairs are linked, [Edges] classes or numbers of edges.
 //
 // # Why not
 //
@@ -8,8 +8,8 @@
 //   - Remembering the examples of the steps that are drawn ahead: they are made a second time for the loss instead, so that nothing
 //     grows with how far is drawn ahead.
 //   - Filtering negatives of training: a few that are links do little, and looking each of them up reads its list.
-//   - Products of matrices for negatives that a chunk shares, as for negatives all: kernels.EdgeDot reads the same rows from the cache, and one operation
-//     serves all ways to draw.
+//   - Products of matrices for uniform and in-batch negatives, as shared ones and all have them:
+//     kernels.EdgeDot reads the same rows from the cache, and serves both ways to draw.
 package task
 
 import (
@@ -36,24 +36,24 @@ const (
 
 func (p Part) String() string { return [...]string{"valid", "test", "train"}[p] }
 
-// Options says what is learnt from the labels of nodes, and by which nodes a step.
+// Options configures a task: its metric, its loss, and the seeds of its steps.
 type Options struct {
 	Metric       metric.Kind // empty: accuracy, or micro-F1 where a node has several classes
 	ClassWeights string      // of the loss: NoWeights, BalancedWeights, or a number for each class with commas between
 	Batch        int         // seeds a step
 	EpochSteps   int         // steps of an epoch at most; 0: as many as the training nodes take
-	Seed         uint64      // of the order in which an epoch has the training nodes
+	Seed         uint64      // of the order of the training nodes in an epoch
 	MemoryBytes  int64       // what the run may take in all; 0: not known
 	Width        int         // columns of rows that links are scored by
 	// NoLayers says that rows are scored as they are, with no messages among them.
 	NoLayers bool
-	// Fixed says that no step is taken, and Unmeasured that nothing is measured either: then there
-	// need not be what these take.
+	// Fixed says that no step is taken, and Unmeasured that nothing is measured either. Data that
+	// only these need may then be missing.
 	Fixed, Unmeasured bool
 }
 
-// Nodes is the task of nodes: the loss of a batch and the metric of an evaluation, where a node has
-// one class or several, or a number. It has scratch of its own: one goroutine at a time.
+// Nodes is the task of nodes that have one class or several, or a number: the loss of a batch and
+// the metric of an evaluation. It has scratch of its own: one goroutine at a time.
 type Nodes struct {
 	options      Options
 	data         *data.Data
@@ -115,11 +115,11 @@ func (k *Nodes) openNumbers() (err error) {
 	return nil
 }
 
-// Kind is the metric of the task.
+// Kind returns the metric of the task.
 func (k *Nodes) Kind() metric.Kind { return k.kind }
 
-// Steps is the number of steps of an epoch. Where no node is trained on, since a network is only
-// used, there is one, to take the measure of.
+// Steps returns the number of steps of an epoch. If a network is only used, and no node is trained
+// on, there is one step to measure.
 func (k *Nodes) Steps() int {
 	if len(k.data.Train) == 0 {
 		return 1
@@ -142,16 +142,17 @@ func (k *Nodes) Begin(epoch int) {
 	sample.Shuffle(k.order, k.options.Seed, epoch)
 }
 
-// Seeds are those of a step of the epoch that began, by type, and valid until the next Begin.
+// Seeds returns the seeds of a step of the epoch that began, by type. They are valid until the next
+// Begin.
 func (k *Nodes) Seeds(step int) [][]uint32 {
 	return k.data.Seeds(k.order[step*k.options.Batch : min((step+1)*k.options.Batch, len(k.order))])
 }
 
-// ofBatches tells whether the metric of training is a mean over batches: sums over rows give
-// accuracy and micro-F1 alone.
+// ofBatches reports whether the metric of training is a mean over batches. Only accuracy and
+// micro-F1 follow from sums over rows.
 func (k *Nodes) ofBatches() bool { return k.kind == metric.MacroF1 || k.kind == metric.ROCAUC }
 
-// Trained is the metric of the batches in a; NaN where none of them has one.
+// Trained returns the metric of the batches in a; NaN where none of them has one.
 func (k *Nodes) Trained(a step.Tally) float64 {
 	if k.numbers != nil {
 		return k.numbers.Mean(a.Measured, a.Rows)
@@ -215,7 +216,7 @@ func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	return a, nil
 }
 
-// noLoss is the loss of a batch in which no node has a label.
+// noLoss returns the loss of a batch in which no node has a label.
 func (k *Nodes) noLoss(t *tape.Tape, f *step.Feed, logits *tape.Var) (a step.Tally) {
 	k.labels = k.labels[:0]
 	for range logits.Value.Rows {
@@ -269,7 +270,7 @@ func (k *Nodes) sum(f *step.Feed, rows kernels.Tensor, a *step.Tally) {
 // Without is nil: batches are drawn from all edges.
 func (k *Nodes) Without(int) []sample.Without { return nil }
 
-// Part is the nodes of a part of the split.
+// Part returns the nodes of a part of the split.
 func (k *Nodes) Part(_ context.Context, p Part) ([][]uint32, error) {
 	if p == Valid {
 		return k.data.Seeds(k.data.Valid), nil
@@ -304,7 +305,7 @@ func (k *Nodes) count(logits []float32, nodes []uint32) (err error) {
 	return err
 }
 
-// answersBy returns which part of a row of logits the metric reads. ROC-AUC reads the order of
+// answersBy returns the way in which the metric reads a row of logits. ROC-AUC reads the order of
 // nodes, not a class.
 func (k *Nodes) answersBy() answerKind {
 	switch {
@@ -323,8 +324,8 @@ func (k *Nodes) answersBy() answerKind {
 // Constant returns the answer that all nodes of the last measurement share, or "" if they differ.
 func (k *Nodes) Constant() string { return k.constant }
 
-// Value is the metric of what was measured since the last call. It is undefined for some sets, as
-// ROC-AUC where all are positive: errors.Is(err, metric.ErrUndefined).
+// Value returns the metric of all nodes measured since the last call. For some sets it is
+// undefined, such as ROC-AUC where all are positive: errors.Is(err, metric.ErrUndefined).
 func (k *Nodes) Value() (float64, error) {
 	if k.answers.rows > 0 {
 		k.constant = k.answers.take(k.data.Labels.Label.ClassNames, k.answersBy())

@@ -24,7 +24,7 @@ func newPermutation(n, key uint64) permutation {
 	return p
 }
 
-// at is the number in place i.
+// at returns the number in place i.
 func (p *permutation) at(i uint64) uint64 {
 	mask := uint64(1)<<p.half - 1
 	for {

@@ -13,9 +13,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// ranked ranks each held-out link among all nodes in the place of an end, on each side that Corrupt
-// says. Nodes that make another known link, trained on or held out, are no candidates (the filtered
-// setting of Bordes et al. 2013).
+// ranked ranks each held-out link among all nodes in the place of an end, for each end that Corrupt
+// names. Nodes that make another known link, trained on or held out, are no candidates (the
+// filtered setting of Bordes et al. 2013).
 type ranked struct {
 	ranks  *metric.Ranks
 	parts  [2][]triple
@@ -23,10 +23,10 @@ type ranked struct {
 	counts []count
 }
 
-// triple is a link of the relation with a number among those that are learnt.
+// triple is a link. of is the index of its relation among the learnt relations.
 type triple struct{ of, src, dst uint32 }
 
-// ends are the node that stays and the one that others take the place of.
+// ends returns the end that stays, and the end that other nodes replace.
 func (l triple) ends(isDst bool) (stays, replaced uint32) {
 	if isDst {
 		return l.src, l.dst
@@ -34,13 +34,13 @@ func (l triple) ends(isDst bool) (stays, replaced uint32) {
 	return l.dst, l.src
 }
 
-// count is of the candidates of a positive.
+// count counts the candidates that score higher than a positive, or the same.
 type count struct {
 	higher, same int
 	nan          bool
 }
 
-// open finds whether the metric is one of ranks.
+// open checks that the metric is one of ranks.
 func (e *ranked) open(k *Links) (err error) {
 	if e.ranks, err = metric.NewRanks(k.kind); err != nil {
 		return fmt.Errorf("%s: {eval_negatives} all: %w", k.data.Set.Path(), err)
@@ -49,7 +49,8 @@ func (e *ranked) open(k *Links) (err error) {
 	return nil
 }
 
-// bytes is what ranking takes: a row a node, scores and a copy of them, and the known links.
+// bytes returns the bytes that ranking takes: a row a node, scores and a copy of them, and the
+// known links.
 func (e *ranked) bytes(k *Links) (n int64) {
 	most := 0
 	for _, t := range k.data.SeedTypes() {
@@ -81,8 +82,8 @@ func (k *Links) everyNode(p Part) [][]uint32 {
 	return e.rows.nodes()
 }
 
-// learnTriples reads the links of both parts and, of all links, those that share an end and the
-// relation with one that is measured.
+// learnTriples reads the links of both parts, and the known links that share an end and the
+// relation with a measured link.
 func (k *Links) learnTriples() {
 	if k.others[0] != nil {
 		return
@@ -149,10 +150,10 @@ func (k *Links) learnTriples() {
 
 func key(of, node uint32) uint64 { return uint64(of)<<32 | uint64(node) }
 
-// mostScores is how many scores there are at once, where nodes are no more.
+// mostScores bounds the scores at once, but one link always has the scores of all nodes.
 const mostScores = 1 << 22
 
-// rank is the metric of the part that everyNode began.
+// rank returns the metric of the part that everyNode began.
 func (k *Links) rank() (float64, error) {
 	defer k.ranks.Reset()
 	for _, isDst := range corrupted(k.links.Corrupt) {
@@ -169,7 +170,8 @@ func (k *Links) rank() (float64, error) {
 	return k.ranks.Value()
 }
 
-// scoreAll is the scores of all nodes of type to in the place of an end of links, a row a link.
+// scoreAll returns the scores of all nodes of type to in the place of an end of links, a row a
+// link.
 func (k *Links) scoreAll(links []triple, isDst bool, from, to int) []float32 {
 	l := lists{reversed: !isDst}
 	for _, link := range links {

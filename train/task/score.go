@@ -18,7 +18,7 @@ func (k *Links) Scores(x, y kernels.Tensor, from, to, of []uint32) []float32 {
 	return k.scoresOf(x, y)
 }
 
-// scoresOf is the scores of the one list that there is.
+// scoresOf returns the scores of the only list in k.lists.
 func (k *Links) scoresOf(x, y kernels.Tensor) []float32 {
 	pairs, _, _ := k.upload(k.feed, k.lists, func(int) int { return y.Rows }, 0)
 	k.tape.Reset(false)

@@ -11,10 +11,10 @@ import (
 // queries and its negatives: see tape.Shared. Each element is computed as Score would, but for the
 // order of its sum. PairMLP scores pair by pair, in lists.
 
-// products tells whether scores of shared negatives are products.
+// products reports whether negatives are shared and their scores are products.
 func (k *Links) products() bool { return k.negatives.Way == Shared && k.model.Decoder != model.PairMLP }
 
-// lossShared is the loss of x, as Loss has it.
+// lossShared does for shared negatives what Loss does.
 func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *examples) (a step.Tally) {
 	r, n, each := k.relation, len(x.links), k.negatives.Of
 	k.lists = k.lists[:0]
@@ -37,7 +37,7 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *exampl
 		each++
 		k.first = k.first[:0]
 		for i := range uint32(min(k.links.Chunk, n)) {
-			k.first = append(k.first, i*uint32(each)) // see tape.SoftmaxShared; what overflows is not used
+			k.first = append(k.first, i*uint32(each)) // see tape.SoftmaxShared; values that overflow are not used
 		}
 		others = append(others, k.first)
 	}
@@ -89,7 +89,7 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *exampl
 	return a
 }
 
-// placed is nodes with one more before each chunk's, which holds a place.
+// placed returns nodes with a placeholder before the nodes of each chunk.
 func (s *side) placed() []uint32 {
 	var all []uint32
 	for i := range len(s.start) - 1 {
@@ -99,8 +99,8 @@ func (s *side) placed() []uint32 {
 	return all
 }
 
-// measureShared adds scores of the first positives of a batch, from positive lo on, to its metric,
-// and says how many negatives these are.
+// measureShared adds the scores of the first positives of a batch, from positive lo on, to its
+// metric. It returns the number of negatives that it added.
 func (k *Links) measureShared(f *step.Feed, lo int, scores kernels.Tensor, placed bool) (negatives int) {
 	each := scores.Cols
 	n := min(scores.Rows, max(mostMeasured/each, 1)-lo)

@@ -13,24 +13,24 @@ import (
 	"github.com/gnnstore/gnnstore/train/model"
 )
 
-// TopOptions say which destinations Top finds.
+// TopOptions choose the destinations that Top finds.
 type TopOptions struct {
 	K int // of each source
-	// Of is the relation whose links they are, by its place in data.Links.All, where several are
-	// learnt.
+	// Of is the relation of the links, by its place in data.Links.All, where several are learnt.
 	Of int
 	// ExcludeKnown leaves out the links that the dataset has, trained on or held out, and where
 	// both ends are of one type a node itself.
 	ExcludeKnown bool
-	// Bytes bounds what is held together: half of it rows of sources, with the best that they have
-	// so far, and beside them known links and pairs to score. What is there at least is beside it:
+	// Bytes bounds the memory. Half of it is for rows of sources and the best destinations of each
+	// so far, the rest for known links and pairs to score. The least that Top needs comes on top:
 	// see [Links.TopBytes].
 	Bytes int64
-	// Progress is called now and then: so many of all pairs have been looked at. nil: nobody is.
+	// Progress is called now and then with the number of pairs that are done, and of all pairs.
+	// Default nil.
 	Progress func(done, all int64)
 }
 
-// EndRows reads what the network made of nodes, a row for each, ascending.
+// EndRows reads the output rows of nodes, which ascend.
 type EndRows interface {
 	Read(dst []float32, nodes []uint32) error
 	Cols() int
@@ -40,22 +40,22 @@ type EndRows interface {
 const (
 	topSources = 256
 	topTargets = 1024
-	topFloats  = 4 << 20 // of rows that a decoder which is no product takes apart at once
+	topFloats  = 4 << 20 // floats of rows that a decoder takes at once, if it is no product
 	leastKnown = 1 << 16 // known links of a chunk
-	// sourceBytes is what a source takes beside its row and the best: a heap, its place in lists,
-	// and in those of one destination.
+	// sourceBytes is the memory of a source beside its row and its best destinations: a heap, its
+	// place in lists, and in the lists of one destination.
 	sourceBytes = 64
 )
 
-// TopBytes is what Top takes at least beside TopOptions.Bytes: a tile and its rows, known links of
-// a chunk, all that are held out, and the pairs of a source with a chunk.
+// TopBytes returns the bytes that Top takes beside TopOptions.Bytes: a tile and its rows, the known
+// links of a chunk, all held-out links, and the pairs of a source with a chunk.
 func (k *Links) TopBytes() int64 {
 	cols := int64(k.model.Out)
 	valid, test := k.data.Links.Held()
 	return 4*(3*topSources*topTargets+cols*(3*topSources+2*topTargets)) + 2*8*leastKnown + 3*2*8*int64(valid+test) + topTargets*k.listedBytes()
 }
 
-// listedBytes returns what a pair takes while it is scored: its places in lists and, where its
+// listedBytes returns the bytes of a pair while it is scored: its places in lists and, where its
 // score is not a product, three rows.
 func (k *Links) listedBytes() int64 {
 	if k.decoder != model.PairMLP {
@@ -68,13 +68,13 @@ func (k *Links) listedBytes() int64 {
 // tape allocates an eighth more than it uses.
 func (k *Links) scoredRow() int64 { return 4 * int64(k.options.Width) * 9 / 8 }
 
-// Top calls do with the K destinations of the highest scores of each of the sources, which ascend,
-// the best first and of equals the one that is stored first; fewer where there are no more. Scores
-// are those of [Links.Scores], bit for bit.
+// Top calls do for each of sources, which ascend, with the K destinations of the highest scores;
+// fewer where there are no more. The best comes first, and of equals the one that is stored first.
+// Scores equal [Links.Scores], bit for bit.
 //
 // It goes through all destinations once for each block of sources that Options.Bytes has room for.
-// Where scores are products of two rows, it takes a product of matrices first, and scores exactly
-// those pairs alone that its rounding leaves a chance.
+// Where scores are products of two rows, it takes a product of matrices first. It then scores only
+// the pairs that can still be among the best, given the rounding of that product.
 func (k *Links) Top(
 	ctx context.Context, o TopOptions, sources []uint32, x, y EndRows, do func(src uint32, dst []uint32, scores []float32) error,
 ) error {
@@ -119,13 +119,13 @@ type search struct {
 	done    int64
 	all     int64
 
-	mostKnown int // known links of a chunk, but for those of its last destination
-	mostPairs int // that are scored together, but for those of the last source
+	mostKnown int // known links of a chunk, without the links of its last destination
+	mostPairs int // pairs that are scored together, without the pairs of the last source
 
 	sources []uint32 // of the block
 	best    []heap
 	heldOut []uint64 // links of the relation: source, destination; nil before they are read
-	held    []uint64 // those of the block: destination, place of the source
+	held    []uint64 // held-out links of the block: destination, place of the source
 	known   []uint64 // links of a chunk: place of the source, column
 
 	x, chunk, products, norms kernels.Tensor // rows of the block and of a chunk of destinations; of a tile
@@ -143,7 +143,7 @@ func (s *search) close() {
 	}
 }
 
-// room is t with so many rows and columns, made anew where it has fewer.
+// room returns t with so many rows and columns. It allocates t anew if it has less room.
 func (s *search) room(t *kernels.Tensor, rows, cols int) kernels.Tensor {
 	if t.Buf == nil || t.Buf.Len() < rows*cols {
 		if t.Buf != nil {
@@ -216,9 +216,9 @@ func (s *search) block(ctx context.Context, sources []uint32, x EndRows) error {
 	return nil
 }
 
-// place is where a node is among the sources of the block.
+// place returns the place of a node among the sources of the block.
 func (s *search) place(u uint32) (int, bool) {
-	if i := int(u) - int(s.sources[0]); i >= 0 && i < len(s.sources) && s.sources[i] == u { // as they are where all nodes are sources
+	if i := int(u) - int(s.sources[0]); i >= 0 && i < len(s.sources) && s.sources[i] == u { // if all nodes are sources
 		return i, true
 	}
 	return slices.BinarySearch(s.sources, u)
@@ -239,8 +239,8 @@ func (s *search) findHeld() {
 	slices.Sort(s.held)
 }
 
-// chunkFrom is where the chunk of destinations ends that begins with lo: the known links of the
-// block to them are not too many, by the degrees.
+// chunkFrom returns the end of the chunk of destinations that begins with lo. By the degrees, the
+// chunk has at most mostKnown known links to the block, or just one destination.
 func (s *search) chunkFrom(lo int) int {
 	end := min(lo+topTargets, s.targets)
 	if !s.ExcludeKnown {
@@ -280,8 +280,7 @@ func (s *search) findKnown(lo, hi int) {
 	slices.Sort(s.known)
 }
 
-// tile looks at the sources from to to of the block and at the chunk, whose first destination is
-// lo.
+// tile scores the sources from to to of the block against the chunk, whose first destination is lo.
 func (s *search) tile(lo, from, to int) error {
 	k, columns := s.k, s.chunk.Rows
 	x := s.x.Slice(from, to)
@@ -292,7 +291,7 @@ func (s *search) tile(lo, from, to int) error {
 	s.at = s.at[:0]
 	for i := from; i < to; i++ {
 		limit := s.best[i].limit()
-		if s.product { // what rounding takes from a sum of so many products, in either way of adding them up
+		if s.product { // the most that rounding takes from a sum of so many products, in either order of adding them up
 			limit -= 4 * float64(s.cols+1) / (1 << 24) * float64(s.sizes[i-from]) * float64(s.sizes[to-from])
 			limit -= math.SmallestNonzeroFloat32 * float64(s.cols+1)
 		}
@@ -322,8 +321,9 @@ func (s *search) tile(lo, from, to int) error {
 	return nil
 }
 
-// multiply sets scores to the products of rows x with the chunk's, and sizes to the norms of x and,
-// last, the largest of the chunk's, where the decoder's scores are products.
+// multiply sets product if the decoder's scores are products of rows. Then it sets scores to the
+// products of rows x with the chunk's rows, and sizes to the norms of the queries made of x, and
+// last the largest norm of the chunk's rows.
 func (s *search) multiply(x kernels.Tensor) {
 	k := s.k
 	k.lists = k.lists[:0]
@@ -352,7 +352,7 @@ func (s *search) multiply(x kernels.Tensor) {
 	s.scores = append(s.scores[:0], k.feed.Download(products)...)
 }
 
-// relations are those of the sources at hand: none where just one is learnt.
+// relations returns the relation of each source at hand; nil where just one relation is learnt.
 func (s *search) relations() []uint32 {
 	if len(s.k.relations) == 1 {
 		return nil
@@ -363,7 +363,7 @@ func (s *search) relations() []uint32 {
 	return s.of[:len(s.at)]
 }
 
-// take scores the pairs of a list exactly, and has sources keep the best.
+// take scores the pairs of a list exactly, and adds them to the heaps of their sources.
 func (s *search) take(x kernels.Tensor, l *lists, lo, from int) error {
 	if len(l.nodes) == 0 {
 		return nil
@@ -390,12 +390,12 @@ type scored struct {
 	node  uint32
 }
 
-// worse orders them, the worst first.
+// worse compares two destinations, the worse first.
 func (a scored) worse(b scored) int {
 	return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(b.node, a.node))
 }
 
-// heap has the best so far, the worst of them at the root.
+// heap holds the best destinations so far, the worst of them at the root.
 type heap struct {
 	of   []scored
 	most int
@@ -403,7 +403,7 @@ type heap struct {
 
 func (h *heap) reset(most int) { h.of, h.most = h.of[:0], most }
 
-// limit is what a score has to reach.
+// limit returns the score that a destination has to reach.
 func (h *heap) limit() float64 {
 	if len(h.of) < h.most {
 		return math.Inf(-1)
@@ -439,7 +439,8 @@ func (h *heap) add(score float32, node uint32) {
 	}
 }
 
-// sorted is what it has, the best first. The heap is of no use any more.
+// sorted returns the heap's destinations and scores, the best first. The heap cannot be used
+// afterwards.
 func (h *heap) sorted() (nodes []uint32, scores []float32) {
 	slices.SortFunc(h.of, func(a, b scored) int { return b.worse(a) })
 	for _, x := range h.of {

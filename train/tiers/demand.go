@@ -13,14 +13,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Measure is what the first batch was found to take.
+// Measure holds the sizes that were measured on the first batch.
 type Measure struct {
 	Batch *sample.Batch
 	Step  int64 // bytes of a step on it, its feature rows apart
 	// Beside is the bytes that a run takes beside its tiers: weights, evaluation.
 	Beside int64
-	// History is that of the hidden rows of earlier steps, Slots of which have room in the device
-	// region: see device.SlotsSize.
+	// History is the bytes of the hidden rows of earlier steps. Slots of them have room in the
+	// device region: see device.SlotsSize.
 	History, Slots int64
 }
 

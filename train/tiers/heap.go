@@ -9,19 +9,19 @@ import (
 )
 
 // HeapLimit keeps the Go heap within what a budget for the whole process leaves: GOMEMLIMIT is the
-// budget less what lies outside the heap. Without a budget nothing is limited. Of runs side by side
-// in one process the one that adjusted it last counts.
+// budget less what lies outside the heap. Without a budget nothing is limited. If runs share a
+// process, the limit of the run that adjusted it last holds.
 type HeapLimit struct {
 	Budget  int64 // less what lies outside the heap and is not counted by kernels.HostBytes
 	Least   int64 // what the heap gets at least; 0: minHeap
 	outside int64 // 0: not at work
 }
 
-// minHeap is what the Go heap gets though the rest takes the whole budget: below it the collector
-// would never rest.
+// minHeap is the limit of the Go heap even where the rest takes the whole budget. Below it the
+// collector would run all the time.
 const minHeap = 64 << 20
 
-// heapLimits are those at work in this process.
+// heapLimits counts the limits at work in this process.
 var heapLimits struct {
 	sync.Mutex
 	atWork int
@@ -45,7 +45,7 @@ func (l *HeapLimit) Follow() {
 	l.outside = outside
 }
 
-// Close takes it back.
+// Close takes the limit back. The last one restores the limit that was there before.
 func (l *HeapLimit) Close() {
 	if l.outside == 0 {
 		return

@@ -14,12 +14,12 @@ import (
 	"github.com/gnnstore/gnnstore/train/plan"
 )
 
-// joining is what the horizons of a run are to have, as Open has found.
+// joining holds the sizes that Open has found for the horizons of a run.
 type joining struct {
 	options spill.Options
 	windows int
 	wanted  []int         // rows of a window, by table, about
-	why     string        // there is none, though one was asked for; or it is of little use
+	why     string        // why a spill that was asked for is not used, or of little use
 	room    spill.Options // of steps between two hops; no bytes where they are drawn in groups
 	file    *spill.File
 	waiting *spill.File
@@ -37,12 +37,12 @@ func (j *joining) close() {
 // maxWindows bounds the windows that horizons have together.
 const maxWindows = 160
 
-// leastWindows is how many they have at least: two of a horizon, while one is used and one more is
-// left.
+// leastWindows is the least that they have together: two of a horizon, while one is used and one
+// more is left.
 const leastWindows = 4
 
-// planJoin says what memory it takes that an epoch goes by horizons, with the budget that there is
-// without; 0: it does not.
+// planJoin returns the memory that horizons take, if an epoch should go by them; else 0. b is the
+// budget without them.
 func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 	t.join, t.demanded, t.without = joining{}, d, b
 	switch {
@@ -61,15 +61,15 @@ func (t *Tiers) planJoin(d plan.Demand, b plan.Budget) (bytes int64) {
 		size = int64(float64(w.SpillBytes) * autoSpill)
 	}
 	bytes = t.sizeJoin(d, b, w, size)
-	if with := b; bytes < b.Host { // what it takes makes windows shorter, and there are more of them
+	if with := b; bytes < b.Host { // its memory makes windows shorter, so there are more of them
 		with.Host -= bytes
 		bytes = t.sizeJoin(d, b, d.Ways(b, with, t.EpochSteps, plan.Space{Bytes: size, Windows: maxWindows}), size)
 	}
 	return bytes
 }
 
-// sizeJoin sets what horizons as in w have, with a spill of so many bytes, and says what memory it
-// takes.
+// sizeJoin sets the sizes of horizons for w, with a spill of size bytes, and returns the memory
+// that they take.
 func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) (bytes int64) {
 	j := &t.join
 	j.windows = min(maxWindows, max(leastWindows, w.Together+w.Together/8+4))
@@ -78,8 +78,8 @@ func (t *Tiers) sizeJoin(d plan.Demand, b plan.Budget, w plan.Ways, size int64) 
 		j.wanted = append(j.wanted, min(int(d.Rows[i].Count), max(n+n/8, d.Rows[i].Inputs)))
 	}
 	tables := len(t.Types)
-	// A segment is that of a window that is being filled: together they take a twentieth of the
-	// memory at most.
+	// Each window that is being filled has a segment in memory. Together segments take a twentieth
+	// of the memory at most.
 	sets := func() (bytes int64) {
 		for i := range d.Rows {
 			bytes += cachetier.HorizonBytes(int(d.Rows[i].Count), int(b.Host/d.Rows[i].Bytes), j.windows, j.wanted[i])
@@ -119,8 +119,9 @@ const (
 	roomBuffers = 160      // 2 runs for each of 60 parts of an epoch, and some ranges of nodes
 )
 
-// judgeJoin says whether the join that planJoin has planned is taken, with the budget that is left
-// beside it. One that was asked for is, and says so where windows would move fewer bytes.
+// judgeJoin reports whether to take the join that planJoin has planned. with is the budget that is
+// left beside it. A spill that was asked for is taken; join.why notes it if windows would move
+// fewer bytes.
 func (t *Tiers) judgeJoin(d plan.Demand, with plan.Budget) bool {
 	t.demanded = d
 	w := d.Ways(t.without, with, t.EpochSteps, t.space())
@@ -140,7 +141,7 @@ func (t *Tiers) judgeJoin(d plan.Demand, with plan.Budget) bool {
 	return true
 }
 
-// space is what horizons have of the spill that is planned.
+// space returns the part of the planned spill that horizons have.
 func (t *Tiers) space() plan.Space {
 	j := &t.join
 	return plan.Space{Bytes: j.options.Bytes, Segment: j.options.Segment, Windows: j.windows}
@@ -156,9 +157,9 @@ func (t *Tiers) learnsRows() bool {
 	return false
 }
 
-// Spill makes the spill that Open has planned, in a directory that is there. Without space for it,
-// or where the directory cannot be written to, the run goes by windows, and note says so. It is a
-// SpillNote otherwise.
+// Spill makes the spill that Open has planned, in a directory that exists. If there is no space for
+// it, or the directory cannot be written to, the run goes by windows, and note says so. Otherwise
+// note is SpillNote.
 func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) {
 	j := &t.join
 	if j.windows == 0 {
@@ -228,7 +229,7 @@ func (t *Tiers) Spill(ctx context.Context, dir string) (note string, err error) 
 // knows; empty otherwise.
 func (t *Tiers) SpillNote() string { return t.join.why }
 
-// SpillStats is what the spill did, and whether there is one.
+// SpillStats returns the counters of the spill, and whether there is one.
 func (t *Tiers) SpillStats() (s spill.Stats, ok bool) {
 	if t.join.file == nil {
 		return s, false
@@ -244,8 +245,8 @@ func (t *Tiers) SpillStats() (s spill.Stats, ok bool) {
 // they do not.
 func (t *Tiers) Joins() bool { return t.join.windows > 0 }
 
-// Ways are those to bring the rows and lists of an epoch of so many steps, where a step of a window
-// reads cold rows of each table.
+// Ways estimates the ways to bring the rows and lists of an epoch of so many steps. cold has the
+// rows that a step of a window reads from each table.
 func (t *Tiers) Ways(steps int, cold []float64) plan.Ways {
 	d := t.demanded
 	for i, n := range cold {

@@ -16,21 +16,21 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Learning says how the rows of types whose input is learnt are kept.
+// Learning configures the rows of types whose input is learnt.
 type Learning struct {
-	Rule kernels.RowRule // what their records have
+	Rule kernels.RowRule // the optimizer, which decides what a record has
 	Seed uint64          // of the values that they begin with
-	Kept int             // checkpoints at a time that need them
-	// Steps is how many there are from one checkpoint to the next, and Whole how many in the run;
-	// 0: nobody knows.
+	Kept int             // checkpoints that are kept at a time, with their rows
+	// Steps is the number of steps from one checkpoint to the next, and Whole the number in the
+	// run; 0: not known.
 	Steps, Whole int
-	// Given are the types, by name, whose rows begin with those of a file, so that all of them may
-	// be written.
+	// Given has the types, by name, whose rows start from a file, so that all of them may be
+	// written.
 	Given map[string]bool
 }
 
 // Learnt is a table of learnt rows: records of Dim values with what their optimizer keeps of them.
-// No row is changed before its files are somewhere: see [Tiers.In].
+// No row is changed before its files have a directory: see [Tiers.In].
 type Learnt struct {
 	*mutable.Table
 	Type  int // of the nodes
@@ -38,11 +38,11 @@ type Learnt struct {
 	Stack int // its place among Tiers.Stacks
 }
 
-// learntLag is how many steps after it was written a learnt row is seen: the next one sees it.
+// learntLag is the number of steps after which a written row is seen: the next step sees it.
 const learntLag = 1
 
-// initial is what a row of a type begins with, values from U(-√(3/D), √(3/D)), whose variance is
-// 1/D, and zeros: a hash of (seed, type, row, column) says where.
+// initial returns a function that writes the first record of a row. Its values are from U(-√(3/D),
+// √(3/D)), whose variance is 1/D, by a hash of (seed, type, row, column). The rest is zeros.
 func initial(seed uint64, t, dim int) func(dst []byte, row uint32) {
 	a, key := math.Sqrt(3/float64(dim)), sample.Hash(seed, uint64(t))
 	return func(dst []byte, row uint32) {
@@ -55,7 +55,7 @@ func initial(seed uint64, t, dim int) func(dst []byte, row uint32) {
 	}
 }
 
-// recordCols is how many columns type n's input rows have in memory.
+// recordCols returns the number of columns of type n's input rows in memory.
 func (t *Tiers) recordCols(n int) int {
 	if d := t.data.Input(n); d.Features == nil {
 		return t.learning.Rule.Columns(d.Embed)
@@ -63,7 +63,7 @@ func (t *Tiers) recordCols(n int) int {
 	return t.data.Input(n).Dim()
 }
 
-// RowBytes is what each of them takes.
+// RowBytes returns the bytes of an input row of type n.
 func (t *Tiers) RowBytes(n int) int {
 	if f := t.data.Input(n).Features; f != nil {
 		return f.RowBytes()
@@ -71,15 +71,16 @@ func (t *Tiers) RowBytes(n int) int {
 	return 4 * t.recordCols(n)
 }
 
-// Zeros are rows like those that batches have of type n, for a rehearsal; the caller frees them.
+// Zeros allocates rows of the shape that batches have for type n, for a rehearsal. The caller frees
+// them.
 func (t *Tiers) Zeros(n, rows int) kernels.Tensor {
 	x := kernels.Tensor{Type: t.data.Input(n).DType(), Rows: rows, Cols: t.recordCols(n)}
 	x.Buf = t.be.Alloc(x.Type, x.Len())
 	return x
 }
 
-// openLearnt opens the table of type n, the next of the stacks, of which a batch reads about so
-// many inputs: a fourth more are believed to be the most.
+// openLearnt opens the table of type n as the next stack. A batch reads about inputs rows of it;
+// the estimate for the whole run adds a fourth.
 func (t *Tiers) openLearnt(ctx context.Context, n, inputs int, cache cachetier.Options) (*cachetier.Stack, error) {
 	d := &t.data.Types[n]
 	touched := min(d.Nodes, inputs*t.learning.Whole/4*5)
@@ -97,11 +98,11 @@ func (t *Tiers) openLearnt(ctx context.Context, n, inputs int, cache cachetier.O
 	return table.Stack, nil
 }
 
-// IsLearnt tells whether the rows of the i-th stack are learnt.
+// IsLearnt reports whether the rows of the i-th stack are learnt.
 func (t *Tiers) IsLearnt(i int) bool { return t.data.Input(t.Types[i]).Features == nil }
 
-// In has the files of learnt rows be in a directory, each table's in its own, before the first
-// step. run says what the rows are of.
+// In puts the files of learnt rows into a directory, each table's into its own. It is called before
+// the first step. run identifies the run that the rows belong to.
 func (t *Tiers) In(fsys vfs.FS, dir, run string) {
 	t.place = mutable.Place{FS: fsys, Dir: filepath.Dir(dir)} // which is there
 	for _, l := range t.Learnt {
@@ -136,7 +137,7 @@ func (t *Tiers) WriteBack(b *pipeline.Gathered) error {
 	return nil
 }
 
-// Retain tells which checkpoints there are, by their steps.
+// Retain tells the tables the steps of the checkpoints that exist.
 func (t *Tiers) Retain(ctx context.Context, steps []int64) error {
 	for _, l := range t.Learnt {
 		if err := l.Retain(ctx, steps...); err != nil {

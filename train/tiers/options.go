@@ -18,25 +18,25 @@ type Options struct {
 	// TopologyBytes is for offsets and for the neighbour lists that stay in memory. Auto is a part
 	// of MemoryBytes.
 	TopologyBytes int64 `json:"topology_bytes"`
-	// Window is how many steps are drawn and read together, where the budgets allow; 0: as many as
-	// they do.
+	// Window is the number of steps that are drawn and read together, where the budgets allow; 0:
+	// as many as they allow.
 	Window int `json:"window"`
-	// Lookahead is how many groups of such steps are drawn before the one whose reads are planned:
-	// what the policy of the host cache knows of the future.
+	// Lookahead is the number of groups of such steps that are drawn beyond the one whose reads are
+	// planned. They are the future that the policy of the host cache knows.
 	Lookahead int `json:"lookahead"`
-	// MemoryBytes is what the process may take in all: see plan.Budget. The Go heap is kept below
-	// it less what lies outside the heap. 0: half of the machine's memory, or of what its control
+	// MemoryBytes bounds the memory of the process: see plan.Budget. The Go heap is kept below it
+	// less what lies outside the heap. 0: half of the machine's memory, or of what its control
 	// group allows.
 	MemoryBytes int64 `json:"memory_bytes"`
-	// SpillBytes is what an epoch may have of the disk for rows that later windows want: see
+	// SpillBytes is the disk space that an epoch may use for rows that later windows want: see
 	// cachetier.Horizon. 0: none. Auto: as much as the cost model finds worth it, and half of the
 	// free space at most.
 	SpillBytes int64 `json:"spill_bytes"`
 	// Tmp is the directory of the spill. Default: the run's.
 	Tmp string `json:"tmp,omitempty"`
-	// DiskRate holds reads of lists and rows and the spill to what a slower disk would do, for
+	// DiskRate slows the reads of lists and rows and the spill to the rate of a slower disk, for
 	// measurements: bytes and transfers a second, as disk.ParseRate reads them. Default: nothing is
-	// held.
+	// slowed.
 	DiskRate string `json:"disk_rate,omitempty"`
 	// Cache is the budgets and policies of feature rows. HostBytes may be Auto: a part of
 	// MemoryBytes.

@@ -15,10 +15,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// OpenRows opens what a pass over all neighbours has of a run: the tables of learnt rows, without a
-// cache, and what the disk costs. Such a pass draws no batches ahead: neighbour lists come by the
-// map of the graph, and tables of features are opened by who reads them, with Tiers.Disk. There is
-// no planner and no pipeline.
+// OpenRows opens the part of a run that a pass over all neighbours uses: the tables of learnt rows,
+// without a cache, and the costs of the disk. Such a pass draws no batches ahead. It reads
+// neighbour lists through the map of the graph, and opens tables of features itself, with
+// Tiers.Disk. There is no planner and no pipeline.
 func OpenRows(
 	ctx context.Context, d *data.Data, draws sample.Config, l Learning, be kernels.Backend, o Options, faults disk.Faults,
 ) (_ *Tiers, err error) {
@@ -95,7 +95,7 @@ func OpenRows(
 	return t, nil
 }
 
-// readerPart is which part of the memory the buffers of a reader may take.
+// readerPart: the buffers of a reader may take one part in readerPart of the memory.
 const readerPart = 16
 
 // ReadersWithin returns how many reads at a time have buffers: as many as asked, but no more than
@@ -108,7 +108,7 @@ func ReadersWithin(asked int, total int64) int {
 	return depth
 }
 
-// Total is what the process may take in all.
+// Total returns the bytes that the process may take in all.
 func (t *Tiers) Total() int64 { return t.total }
 
 // RaiseLeast raises the least memory that err names, if it is a *[plan.NotEnough]. That least
@@ -129,7 +129,8 @@ func RaiseLeast(err error, asked, depth int, bytes func(depth int) int64) {
 	}
 }
 
-// FixedBytes is what OpenRows takes, with the program, where the process may take total.
+// FixedBytes returns the bytes that OpenRows takes, with the program, if the process may take
+// total.
 func (t *Tiers) FixedBytes(total int64) int64 {
 	bytes := ProgramBytes + t.sumBytes()
 	depth := ReadersWithin(t.Cache.Readers, total)
@@ -144,9 +145,9 @@ const (
 	// rowsFileBytes is the part of the program file that is in memory, and of maps between two
 	// calls of Forget: 20 MiB and 3 of the largest command, 2026-11-23.
 	rowsFileBytes = 24 << 20
-	// ProgramBytes is the program, its heap and the runtime beside what is counted.
+	// ProgramBytes covers the program, its heap and the runtime, beside what is counted elsewhere.
 	ProgramBytes = rowsFileBytes + 16<<20
 )
 
-// Forget takes what was read of the dataset's maps out of the process's resident memory.
+// Forget drops the pages of the dataset's maps that were read from the process's resident memory.
 func (t *Tiers) Forget() { t.data.Set.Forget() }

@@ -3,10 +3,10 @@
 //
 // It goes in two stages, since the parts depend on what a batch takes. After [New] there are lists
 // to draw from, and with [Tiers.First] a batch. [Tiers.Open] splits the memory by the measure of
-// that batch and opens the rest. Where rows are learnt, [Tiers.In] says in which directory.
+// that batch and opens the rest. Where rows are learnt, [Tiers.In] sets their directory.
 //
-// Memory: [Tiers.Budget] says who has how much. One goroutine at a time, but the counters of the
-// parts.
+// Memory: [Tiers.Budget] has the bytes of each part. One goroutine at a time, except for the
+// counters of the parts.
 package tiers
 
 import (
@@ -31,32 +31,31 @@ import (
 // Auto stands for a budget that is a part of MemoryBytes.
 const Auto = plan.Auto
 
-// Tiers are a run's, from its files to its steps.
+// Tiers brings data from a run's files to its steps.
 type Tiers struct {
 	Options
 	Budget  plan.Budget // how the memory is split
 	Disk    disk.Options
-	Engine  string       // that reads, and why
+	Engine  string       // the engine that reads, and why
 	Reach   sample.Reach // what batches can hold
 	Sampler *sample.Sampler
-	// Topology is by relation, nil for those that no batch draws from.
+	// Topology is by relation, nil for relations that no batch draws from.
 	Topology []*topology.Tier
-	// Stacks are the tables that batches read, in the order of their types, and behind them those
-	// of edges. Types are the numbers of these among a batch's inputs.
+	// Stacks are the tables that batches read: tables of nodes in the order of their types, then
+	// tables of edges. Types are their numbers among a batch's inputs.
 	Stacks []*cachetier.Stack
 	Types  []int
-	// Learnt are those of the stacks whose rows steps change.
+	// Learnt are the stacks whose rows steps change.
 	Learnt []Learnt
-	// Region is the device region: the Stacks' rows of it, and room for the slots that Open was
-	// told of.
+	// Region is the device region. It holds rows of Stacks, and Measure.Slots slots.
 	Region  *device.Buffer
 	Planner *plan.Planner
 	Pipe    *pipeline.Pipeline
 	// MostSteps bounds the steps that are drawn together; 0: memory alone does. It is set before
 	// Open.
 	MostSteps int
-	// EpochSteps is how many steps an epoch has, by which a spill is planned; 0: none is. It is set
-	// before Open.
+	// EpochSteps is the number of steps of an epoch. A spill is planned for them; 0: no spill. It
+	// is set before Open.
 	EpochSteps int
 
 	data     *data.Data
@@ -72,13 +71,13 @@ type Tiers struct {
 	rate     *disk.Rate  // nil where nothing is held back
 	demanded plan.Demand // of Open
 	without  plan.Budget // of Open, without a join
-	inputs   []int       // rows that the first batch reads of each stack, and others about as many
+	inputs   []int       // rows that a batch reads of each stack, by the first batch
 	heap     HeapLimit
 	spare    int64 // kernels.LimitSpare before OpenRows; 0: as it was
 }
 
-// New opens the neighbour lists, with more of them in memory than their offsets where that is
-// little: so that batches can be drawn. Faults are of tests.
+// New opens the neighbour lists, so that batches can be drawn. It keeps their offsets in memory,
+// and the lists as well where they are small. Tests pass faults.
 func New(
 	ctx context.Context, d *data.Data, draws sample.Config, l Learning, be kernels.Backend, o Options, faults disk.Faults,
 ) (_ *Tiers, err error) {
@@ -167,8 +166,8 @@ func New(
 	return t, nil
 }
 
-// drawn says from which relations batches draw. A relation that is alone has its lists opened even
-// so, and measures the device.
+// drawn marks the relations that batches draw from. A run's only relation is always marked: its
+// lists are opened, and the device is measured on them.
 func (t *Tiers) drawn() []bool {
 	drawn := t.Reach.Drawn()
 	if len(drawn) == 1 {
@@ -177,7 +176,7 @@ func (t *Tiers) drawn() []bool {
 	return drawn
 }
 
-// newSampler makes the sampler anew: it asks once how many lists are resident.
+// newSampler makes the sampler anew, since a sampler asks only once how many lists are resident.
 func (t *Tiers) newSampler() {
 	lists, values := make([]sample.Topology, len(t.Topology)), make([]sample.Values, len(t.Topology))
 	for i, tier := range t.Topology {
@@ -204,8 +203,8 @@ func (t *Tiers) newSampler() {
 	})
 }
 
-// Memory is what a run may take that is told so many bytes; 0, which is nothing told, is half of
-// what there is, as far as it has address space.
+// Memory returns the bytes that a run may take: told, or if that is 0 half of the system's memory,
+// at most what the address space allows.
 func Memory(told int64) (int64, error) {
 	if told > 0 {
 		return told, nil
@@ -217,7 +216,7 @@ func Memory(told int64) (int64, error) {
 	return kernels.Addressable(system / 2), nil
 }
 
-// First draws a batch that Open takes the measure of, without some edges.
+// First draws the batch that Open measures, without some edges.
 func (t *Tiers) First(ctx context.Context, z sample.Z, seeds [][]uint32, without []sample.Without) (*sample.Batch, error) {
 	b := &sample.Batch{Without: without}
 	err := store.Guard(func() error {
@@ -226,8 +225,8 @@ func (t *Tiers) First(ctx context.Context, z sample.Z, seeds [][]uint32, without
 	return b, err
 }
 
-// Open splits the memory by the measure of a batch, and opens what is not open yet. A total that is
-// not enough is a *plan.NotEnough, and Open may be called again with a smaller Beside.
+// Open splits the memory by the sizes of a batch, and opens the remaining parts. If the total is
+// not enough, the error is a *plan.NotEnough, and Open may be called again with a smaller Beside.
 func (t *Tiers) Open(ctx context.Context, m Measure) error {
 	d, relations := t.demand(m)
 	budget, err := d.Split(t.total, plan.Budget{
@@ -338,8 +337,8 @@ func (s checked) SampleFar(
 	return s.data.Place(s.Sampler.SampleFar(ctx, room, n, from, done))
 }
 
-// Tables are the stacks by type, and behind them by table of edges, nil for those that no batch
-// reads rows of.
+// Tables returns the stacks by type of nodes, and then by table of edges; nil where no batch reads
+// rows.
 func (t *Tiers) Tables() []*cachetier.Stack {
 	all := make([]*cachetier.Stack, len(t.data.Types)+len(t.data.EdgeTables))
 	for i, n := range t.Types {
@@ -348,7 +347,7 @@ func (t *Tiers) Tables() []*cachetier.Stack {
 	return all
 }
 
-// ListsRead is what reading neighbour lists took, since they were opened.
+// ListsRead returns the account of reading neighbour lists, since they were opened.
 func (t *Tiers) ListsRead() (sum disk.Account) {
 	for _, tier := range t.Topology {
 		if tier != nil {
@@ -370,14 +369,14 @@ func (t *Tiers) TypeNames() (names []string) {
 // OfEdges reports whether stack number i holds rows of edges.
 func (t *Tiers) OfEdges(i int) bool { return t.Types[i] >= len(t.data.Types) }
 
-// sumBytes is what page checksums take.
+// sumBytes returns the bytes that page checksums take.
 func (t *Tiers) sumBytes() int64 { return t.data.SumBytes(t.drawn(), t.Reach.Types[0]) }
 
 // FollowHeap keeps the Go heap within what the budget leaves beside memory outside it. It is called
 // now and then; Close takes the limit back.
 func (t *Tiers) FollowHeap() { t.heap.Follow() }
 
-// Stats is what each stack did.
+// Stats returns the counters of each stack.
 func (t *Tiers) Stats() (all []cachetier.Stats) {
 	for _, s := range t.Stacks {
 		all = append(all, s.Stats())
@@ -385,8 +384,8 @@ func (t *Tiers) Stats() (all []cachetier.Stats) {
 	return all
 }
 
-// windowRows is how many rows all caches hold, and wanted those that the first batch reads of the
-// tables that have one.
+// windowRows returns the number of rows that all caches hold, and the number of rows that the first
+// batch reads from the tables with a cache.
 func (t *Tiers) windowRows() (rows, wanted int64) {
 	for i, s := range t.Stacks {
 		if n := s.WindowRows(); n > 0 {
@@ -397,8 +396,8 @@ func (t *Tiers) windowRows() (rows, wanted int64) {
 }
 
 // Lasting reports whether rows in the host cache are of use to later windows. A window that takes
-// more than half of the cache brings most of its rows by a scan of the file and leaves little room
-// for those of others.
+// more than half of the cache brings most of its rows by a scan of the file. It leaves little room
+// for rows of other windows.
 func (t *Tiers) Lasting() bool {
 	rows, wanted := t.windowRows()
 	return rows > 0 && t.Cache.Policy != cachetier.None && rows >= 2*int64(t.Budget.Group)*wanted
@@ -412,7 +411,7 @@ func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 	}
 	for i, s := range t.Stacks {
 		if t.data.Input(t.Types[i]).Features == nil {
-			continue // of a new run none of its rows is on disk, and others have restored what was in memory
+			continue // a new run has no rows on disk, and others have restored theirs
 		}
 		if err := s.Prewarm(ctx); err != nil {
 			return err
@@ -421,8 +420,8 @@ func (t *Tiers) Prewarm(ctx context.Context, steps int) error {
 	return nil
 }
 
-// Close gives up the memory and the files, of what is open. Who has slots in the Region has closed
-// them.
+// Close gives up the memory and the files of all parts that are open. Slots in the Region must be
+// closed before.
 func (t *Tiers) Close() {
 	t.heap.Close()
 	if t.spare > 0 {

@@ -4,19 +4,19 @@ import "math/bits"
 
 // belady is one cache under Belady's MIN, with rows that may pass by: of the rows that it holds and
 // the one that was just asked for, it gives up the one whose next request is the farthest (Belady
-// 1966; Mattson et al. 1970 prove that nothing misses less). It is asked for places: that of the
-// next request for the same row, or never.
+// 1966; Mattson et al. 1970 prove that nothing misses less). It is asked by places: the place of
+// the next request for the same row, or never.
 //
 // A row that it holds stands for one future request, its next, and no two for the same. So the
-// cache is a set of these places: a request is a hit if its own place is in the set, and what is
-// given up is the largest.
+// cache is a set of these places: a request is a hit if its own place is in the set, and the
+// largest place is given up.
 type belady struct {
 	size uint32
 	now  uint32
 	kept places
 }
 
-// never is the next request where there is none. Such a row need not be kept.
+// never stands for no next request. Such a row need not be kept.
 const never = 1<<32 - 1
 
 func newBelady(requests int64, size uint32) *belady {
@@ -52,7 +52,7 @@ type places struct {
 	n      uint32
 }
 
-// newPlaces has room for the numbers below n.
+// newPlaces returns an empty set with room for the numbers below n.
 func newPlaces(n int64) (p places) {
 	for {
 		n = max(n+63, 64) / 64
@@ -91,7 +91,7 @@ func (p *places) remove(x uint32) bool {
 	return true
 }
 
-// last is the largest of a set that is not empty.
+// last returns the largest number of a set that is not empty.
 func (p *places) last() uint32 {
 	x := uint32(0)
 	for i := len(p.levels) - 1; i >= 0; i-- {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkCaches asks each policy for the rows of batches of a million nodes, of which low numbers
-// are hot, with a fifth of them cached. Requests of belady are places.
+// BenchmarkCaches asks each policy for the rows of batches of a million nodes. Low numbers are hot,
+// and a fifth of the rows is cached. Requests of belady are places.
 func BenchmarkCaches(b *testing.B) {
 	const nodes, size, batch = 1_000_000, 200_000, 50_000
 	rng := rand.New(rand.NewPCG(1, 2))

@@ -6,11 +6,11 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// simulator is caches of several sizes under one policy, which are asked for the rows of a trace
+// simulator simulates caches of several sizes under one policy. It is asked for the rows of a trace
 // from the first to the last.
 type simulator interface {
-	// ask adds to misses[i] how many of requests the i-th cache did not have. Requests are rows,
-	// and of belady the places of next requests.
+	// ask adds to misses[i] the number of requests that the i-th cache did not have. Requests are
+	// rows, or for belady the places of next requests.
 	ask(requests []uint32, misses []int64)
 	// close gives up the memory.
 	close()
@@ -55,7 +55,7 @@ const (
 	older
 )
 
-// maxCaches is how many sizes a trace may have, far below what a zone counts.
+// maxCaches is the most sizes of a trace, far below the largest zone that a byte holds.
 const maxCaches = 32
 
 func newLRU(nodes int, sizes []uint32) (*lru, error) {

@@ -54,8 +54,8 @@ func staticMisses(t require.TestingT, dir string, nodes int, batches [][]uint32,
 	return missesOf(t, dir, nodes, batches, len(sizes), func(*requests) simulator { return &static{sizes} })
 }
 
-// plain is a cache as plain as can be: rows in a slice, and a rule that changes it for each request
-// and says whether it hit.
+// plain returns the misses of a simple cache: rows in a slice, and a rule that changes it for each
+// request and reports a hit.
 func plain(batches [][]uint32, rule func(v uint32, place int) (hit bool)) (misses []int64) {
 	place := 0
 	for _, b := range batches {
@@ -172,7 +172,7 @@ func fewest(batches [][]uint32, size int) int64 {
 	return least
 }
 
-// column is what cache i of several missed.
+// column returns the misses of cache i of several.
 func column(misses []int64, i, caches int) (of []int64) {
 	for ; i < len(misses); i += caches {
 		of = append(of, misses[i])

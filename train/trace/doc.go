@@ -1,9 +1,9 @@
-// Package trace says what a sampler and a cache would do with a dataset, without training on it:
-// how many rows batches want as they grow (figure 3 of Balin et al., Cooperative Minibatching in
-// Graph Neural Networks), how many different ones several batches in a row want, and which share of
-// their requests caches of some sizes answer under some policies, as κ grows (figure 5a there).
+// Package trace simulates a sampler and a cache on a dataset, without training. It measures how
+// many rows batches want as they grow (figure 3 of Balin et al., Cooperative Minibatching in Graph
+// Neural Networks), how many different rows several batches in a row want, and the share of their
+// requests that caches of some sizes answer under some policies, as κ grows (figure 5a there).
 //
-// Two things to know: [Options] says what to draw, and [Report] is what came of it; its JSON keys
+// Two types to know: [Options] chooses what to draw, and [Report] has the results; its JSON keys
 // are stable. Start at [Run].
 //
 // A trace is the input rows of batches, in the order in which they stand in them, each once a
@@ -25,8 +25,9 @@
 // one type is simulated after the other. Types without a table have no rows to cache, and only
 // count in how batches grow.
 //
-// A pass takes no more than its own arrays, and as many passes go on at once as there are workers,
-// all of them for one type: the memory is that of the largest. Results depend on no number of them.
+// A pass takes no more than its own arrays. As many passes run at once as there are workers, all of
+// them for one type, so the largest type decides the memory. Results do not depend on the number of
+// workers.
 //
 // Caches begin empty, and what fills them is left out: see [Options].Steps. The topology is read
 // from its map, so the first draws of a graph that is not in memory take their time; Run ends soon
@@ -34,17 +35,17 @@
 //
 // # History
 //
-// With [Options].History it also says what a run saves that uses hidden rows of earlier steps
+// With [Options].History it also measures what a run saves by using hidden rows of earlier steps
 // again, in [HistoryReport]. Package history decides which nodes each batch leaves out, as in
-// training, on the same batches. Nobody trains, so the gradients that its verdicts go by are a
-// stand-in: the norm of a live node is a hash of (seed, layer, type, step, node), and the share
-// p_grad is accepted at random.
+// training, on the same batches. Nobody trains, so the gradients behind its verdicts are made up:
+// the norm of a live node is a hash of (seed, layer, type, step, node), and the share p_grad is
+// accepted at random.
 //
 // With History.WindowBytes a slab plans the windows of such a run by the rules of package
-// cachetier: how many steps have their rows fit, which rows are read, and what the disk takes for
-// them and for neighbour lists, none of which are in memory. Batches are drawn once without
-// history, for all slabs of such runs, and once for each combination of settings, one after the
-// other. No file is kept: a slab wants of each step what two windows ask for.
+// cachetier: how many steps fit with their rows, which rows are read, and the disk time for them
+// and for neighbour lists. No list is in memory. Batches are drawn once without history, for all
+// slabs of such runs, and once for each combination of settings, one after the other. No file is
+// kept: a slab needs the requests of two windows only.
 //
 // Memory: history.BytesPerSlot for each slot of the run at hand. For each slab the bookkeeping of a
 // cachetier.Simulation for each table, and 4 bytes for each row and list that the steps of two

@@ -10,14 +10,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// drawer draws batches in groups, as many batches as workers, and gives them out in order.
+// drawer draws batches in groups of one batch a worker, and passes them on in order.
 type drawer struct {
-	data   *data.Data         // its relations, and as Train the seeds of an epoch
-	order  []uint32           // of the seeds, as an epoch meets them
+	data   *data.Data         // relations, and in Train the seeds of an epoch
+	order  []uint32           // the seeds in the order of the epoch
 	groups [2][]*sample.Batch // one is in use while the other is drawn
 }
 
-// stream is batches one after another, over as many epochs as it takes.
+// stream is a sequence of batches, over as many epochs as it takes.
 type stream struct {
 	config     sample.Config
 	batch      int // seeds of each; the last of an epoch may have fewer
@@ -26,9 +26,9 @@ type stream struct {
 	seed       uint64
 	z          func(step int) sample.Z
 
-	// expand is who says between hops what n steps from one on draw further, most of them at a
-	// time; nil: all is drawn. Then steps are given out before the next are drawn, and none are
-	// drawn together that lie on two sides of the beginning of step cut.
+	// expand returns the Expander for n steps, starting with step first; nil: all is drawn. With
+	// expand at most most steps are drawn together, none on both sides of the beginning of step
+	// cut, and they are passed on before the next are drawn.
 	expand    func(first, n int) sample.Expander
 	most, cut int
 }
@@ -50,7 +50,7 @@ func (d *drawer) open(ds *store.Dataset, o data.Options, workers int) (err error
 // taker has a batch until it returns.
 type taker func(step int, b *sample.Batch) error
 
-// draw gives the batches of s to take, one by one and in order.
+// draw calls take with the batches of s, one by one and in order.
 func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
 	lists := make([]sample.Topology, len(d.data.Relations))
 	for i, r := range d.data.Relations {
@@ -96,7 +96,7 @@ func (d *drawer) draw(ctx context.Context, s stream, take taker) error {
 	return g.Wait()
 }
 
-// drawThrough is draw where what is drawn depends on what was made of the steps before.
+// drawThrough is draw with s.expand: draws depend on the use of earlier steps.
 func (d *drawer) drawThrough(ctx context.Context, sampler *sample.Sampler, s stream, take taker) error {
 	for first := 0; first < s.steps; {
 		n := min(len(d.groups[0]), s.most, s.epochSteps-first%s.epochSteps, s.steps-first)

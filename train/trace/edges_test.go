@@ -12,8 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// TestTablesOfEdges: the rows that edges have are traced as those of a type are, each once a batch;
-// here every edge has one, and all that are drawn are different.
+// TestTablesOfEdges: the rows of edges are traced like the rows of a type, each once a batch. Here
+// every edge has a row of its own.
 func TestTablesOfEdges(t *testing.T) {
 	spec := storetest.Communities(300, 3, 6, 4, 2)
 	first, edges := []int{}, 0

@@ -76,7 +76,7 @@ func (r *run) reused(ctx context.Context, kind sample.Kind, kappa int) error {
 	return nil
 }
 
-// bytes is what the slots of kept take.
+// bytes returns the bytes of the slots of kept.
 func (h *HistoryReport) bytes(kept []history.Kept) (n int64) {
 	for _, k := range kept {
 		n += int64(k.Slots) * h.SlotBytes
@@ -84,7 +84,7 @@ func (h *HistoryReport) bytes(kept []history.Kept) (n int64) {
 	return n
 }
 
-// openHistory resolves what traces of hidden rows have in common.
+// openHistory finds the settings that all traces of hidden rows share.
 func (r *run) openHistory(ctx context.Context) error {
 	o := r.History
 	h := HistoryReport{
@@ -118,7 +118,8 @@ func (r *run) openHistory(ctx context.Context) error {
 	return err
 }
 
-// measure finds what the disk under f takes past the page cache, as training does, and says how.
+// measure measures the costs of the disk under f past the page cache, as training does. The text
+// describes how.
 func measure(ctx context.Context, f *store.Features) (disk.Costs, string, error) {
 	var files []store.SectionFile
 	for _, s := range f.Shards() {
@@ -132,14 +133,14 @@ func measure(ctx context.Context, f *store.Features) (disk.Costs, string, error)
 	return d.Costs(), d.Why(), nil
 }
 
-// way is one through the batches of a trace.
+// way is one pass through the batches of a trace.
 type way struct {
 	*run
 	stream
 	from  int  // the first step that is counted
 	lists bool // batches show which neighbour lists are read
 	name  string
-	parts []float64 // of the tables, in what steps read
+	parts []float64 // share of each table in the bytes that steps read
 }
 
 // size looks at the first batches of the run.
@@ -211,7 +212,7 @@ func (t *way) without(ctx context.Context, prefixes []int64) (StepReads, []*Wind
 	return n.reads(), windows, nil
 }
 
-// slab has so many bytes for the rows of windows.
+// slab returns a slab of so many bytes for the rows of windows.
 func (t *way) slab(bytes, prefix int64, most int, foresees bool) (*slab, error) {
 	var tables []*data.Type
 	for _, of := range t.tables {
@@ -238,8 +239,8 @@ func (t *way) eachList(do func(layer, relation int)) {
 	}
 }
 
-// with counts steps that use rows again, as v says, and plans their windows. A step is written back
-// as soon as it is drawn: what its batch shows is all that is needed of it.
+// with counts steps that use rows again, with the settings v, and plans their windows. A step is
+// written back as soon as it is drawn: only its batch is needed.
 func (t *way) with(ctx context.Context, v variant, kept []history.Kept) (got HistoryVariant, err error) {
 	h := t.report.History
 	cache, err := history.New(history.Options{
@@ -327,7 +328,7 @@ type counting struct {
 
 func (t *way) count() *counting { return &counting{way: t, computed: make([]int64, len(t.Fanouts))} }
 
-// add takes a step, and has slabs plan for it.
+// add counts a step, and adds it to slabs.
 func (n *counting) add(step int, b *sample.Batch, slabs []*slab) error {
 	a := new(asked)
 	err := store.Guard(func() error { // degrees are mapped
@@ -371,8 +372,8 @@ func (n *counting) add(step int, b *sample.Batch, slabs []*slab) error {
 	})
 }
 
-// wanted are the nodes of a layer whose neighbours of a relation are drawn from, where they have
-// any.
+// wanted returns the destinations of a layer that have neighbours of a relation, so that their
+// lists are drawn from.
 func (n *counting) wanted(b *sample.Batch, layer int, r *data.Relation) (nodes []uint32) {
 	f := &b.Layers[layer].Nodes[r.Dst]
 	for _, v := range f.Src[:f.Dst] {
@@ -383,7 +384,7 @@ func (n *counting) wanted(b *sample.Batch, layer int, r *data.Relation) (nodes [
 	return nodes
 }
 
-// reads are the means of a step.
+// reads returns the means of a step.
 func (n *counting) reads() StepReads {
 	r := StepReads{Rows: float64(n.rows) / float64(n.steps), Lists: float64(n.lists) / float64(n.steps)}
 	for _, c := range n.computed {

@@ -120,8 +120,8 @@ func (r *plainSlots) plan(i int, live []uint32) (computed []uint32) {
 	return computed
 }
 
-// plainReads is what steps of a run read and compute that uses rows again, by batches that were
-// drawn whole.
+// plainReads returns the reads and computed nodes of a run that uses rows again, from batches that
+// were drawn whole.
 func plainReads(t *testing.T, d *drawer, s stream, reach sample.Reach, tables []int, pools map[[2]int]*plainSlots, from int) (r StepReads, rows [][]uint32) {
 	layers := len(s.config.Fanouts)
 	r.ComputedNodes = make([]float64, layers)
@@ -377,8 +377,8 @@ func TestWindowsOfHistory(t *testing.T) {
 	require.True(t, partly, "windows of several steps, and several of them")
 }
 
-// TestListsOfWindows: those of the steps of a window are read together, each once, through the gaps
-// that are cheaper than a read.
+// TestListsOfWindows: the lists of a window's steps are read together, each once, through gaps that
+// are cheaper than a read.
 func TestListsOfWindows(t *testing.T) {
 	ds := graph(t, 300, nil)
 	g := ds.Graph(0)

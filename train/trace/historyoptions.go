@@ -28,15 +28,15 @@ type History struct {
 	// Window is the largest number of steps in a window. Default 0: as many as fit, up to 256. With
 	// historical embeddings a window has at most K/2 steps, or 1, as in training.
 	Window int `json:"window"`
-	// EqualBytes takes the bytes of slots from WindowBytes, and has a static prefix of as many
-	// bytes beside each run that keeps rows.
+	// EqualBytes takes the bytes of slots from WindowBytes. Beside each run that keeps rows, it
+	// plans a run with a static prefix of as many bytes.
 	EqualBytes bool `json:"equal_bytes"`
-	// DiskCosts is what the disk takes. Default: it is measured under the largest table.
+	// DiskCosts are the costs of disk reads. Default: they are measured under the largest table.
 	DiskCosts disk.Costs `json:"disk_costs"`
 }
 
-// DefaultHistory is what training has with --history, but for the start: there is nothing here that
-// an epoch would have to teach first.
+// DefaultHistory returns the settings of training with --history, but for the start: here no epoch
+// has to train first.
 func DefaultHistory() History {
 	s := history.Defaults()
 	return History{
@@ -52,7 +52,7 @@ type Slots struct {
 	Bytes int64
 }
 
-// String is "all", a share such as "0.5%", "auto", or a size.
+// String returns "all", a share such as "0.5%", "auto", or a size.
 func (s Slots) String() string {
 	switch {
 	case s.Share == 1:
@@ -65,16 +65,16 @@ func (s Slots) String() string {
 	return kernels.FormatBytes(s.Bytes)
 }
 
-// MarshalText is String, for JSON.
+// MarshalText returns String, for JSON.
 func (s Slots) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// variant is one of the runs, with numbers in the place of Auto but for HistoryBytes.
+// variant is one of the runs, with Auto replaced by numbers, except in HistoryBytes.
 type variant struct {
 	history.Settings
 	slots Slots
 }
 
-// variants are the runs, where an epoch has so many steps.
+// variants returns the runs, if an epoch has so many steps.
 func (h *History) variants(epoch int) (all []variant) {
 	for _, stale := range h.TStale {
 		for _, lag := range h.HistoryLag {
@@ -87,8 +87,8 @@ func (h *History) variants(epoch int) (all []variant) {
 	return all
 }
 
-// settled is the number of steps after which rings are as full as they get, and rows as old: none
-// where rows never grow too old.
+// settled returns the number of steps after which rings are as full, and rows as old, as they get.
+// It is 0 if rows never grow too old.
 func (h *History) settled(epoch int) (steps int) {
 	for _, v := range h.variants(epoch) {
 		if stale := v.TStale; v.Reuses() && stale < maxSettled {
@@ -101,7 +101,7 @@ func (h *History) settled(epoch int) (steps int) {
 // maxSettled is the longest t_stale that a trace is made longer for.
 const maxSettled = 1 << 16
 
-// validate reports every problem that does not lie in the dataset, of traces of so many layers.
+// validate reports every problem that does not lie in the dataset, for traces of so many layers.
 func (h *History) validate(layers int) error {
 	var errs []error
 	fail := func(bad bool, format string, args ...any) {
@@ -138,7 +138,7 @@ func (h *History) validate(layers int) error {
 	return errors.Join(errs...)
 }
 
-// variantsAsAsked are variants of each setting, with Auto as it is.
+// variantsAsAsked returns a variant for each value of each setting, with Auto as it is.
 func (h *History) variantsAsAsked() (all []history.Settings) {
 	s := history.Settings{PGrad: h.PGrad, TStale: 1, HistoryLag: 1, HistoryStart: h.HistoryStart}
 	all = append(all, s)

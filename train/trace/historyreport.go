@@ -6,10 +6,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// HistoryReport is what becomes of runs that use hidden rows again. Steps up to WarmupSteps fill
+// HistoryReport has the results of runs that use hidden rows again. Steps up to WarmupSteps fill
 // the slots and are not counted.
 type HistoryReport struct {
-	Verdicts  string  `json:"verdicts"` // where those on gradients come from: "by a hash"
+	Verdicts  string  `json:"verdicts"` // source of the verdicts on gradients: "by a hash"
 	PGrad     float64 `json:"p_grad"`
 	Start     int     `json:"start"` // the first step that keeps rows
 	Hidden    int     `json:"hidden"`
@@ -19,14 +19,14 @@ type HistoryReport struct {
 	Window      int         `json:"window,omitempty"` // steps of a window at most; 0: as many as fit
 	EqualBytes  bool        `json:"equal_bytes,omitempty"`
 	DiskCosts   *disk.Costs `json:"disk_costs,omitempty"`
-	Disk        string      `json:"disk,omitempty"` // where DiskCosts come from
+	Disk        string      `json:"disk,omitempty"` // source of DiskCosts
 
 	WarmupSteps   int            `json:"warmup_steps"`
 	MeasuredSteps int            `json:"measured_steps"`
 	Draws         []HistoryDraws `json:"draws"` // by sampler, then by κ
 }
 
-// HistoryDraws is that of one sampler and κ.
+// HistoryDraws has the results of one sampler and κ.
 type HistoryDraws struct {
 	Sampler  sample.Kind      `json:"sampler"`
 	Kappa    int              `json:"kappa"` // -1: all batches share their draws
@@ -34,17 +34,17 @@ type HistoryDraws struct {
 	Variants []HistoryVariant `json:"variants"` // by t_stale, then by K, then by slots, as they were asked for
 }
 
-// StepReads is what a step reads and computes, on average.
+// StepReads counts the rows, lists and nodes that a step reads and computes, on average.
 type StepReads struct {
 	Rows float64 `json:"rows"` // of features
 	// Lists is the neighbour lists that are drawn from, one for each node, relation and layer,
 	// where there are neighbours. It is 0 under rw, whose walks read lists that no batch shows.
 	Lists float64 `json:"lists"`
-	// ComputedNodes are those that each layer makes, the first layer's first. The last are the
-	// seeds.
+	// ComputedNodes counts the nodes that each layer makes, from the first layer on. The last layer
+	// makes the seeds.
 	ComputedNodes []float64 `json:"computed_nodes"`
-	// Windows is there where WindowBytes are. Without history they are those of the longer slab,
-	// which has the bytes of slots as well.
+	// Windows is set if WindowBytes is. Without history it is for the larger slab, which has the
+	// bytes of slots as well.
 	Windows *Windows `json:"windows,omitempty"`
 }
 
@@ -61,29 +61,29 @@ type HistoryVariant struct {
 	MeanAge float64 `json:"mean_age"` // of hits, in steps
 	history.Counts
 	Layers []HistoryLayer `json:"layers"`
-	// Prefix is the windows of a run without history that has a static prefix in the place of the
-	// slots, with EqualBytes.
+	// Prefix, with EqualBytes, is for a run without history that has a static prefix in place of
+	// the slots.
 	Prefix *Windows `json:"prefix,omitempty"`
 }
 
-// HistoryLayer is that of one layer and type.
+// HistoryLayer has the results of one layer and type.
 type HistoryLayer struct {
-	Layer   int     `json:"layer"` // that makes the rows, from 1
+	Layer   int     `json:"layer"` // the layer that makes the rows, from 1
 	Type    string  `json:"type,omitempty"`
 	Slots   int     `json:"slots"`
 	Bytes   int64   `json:"bytes"`
-	Live    int64   `json:"live"` // rows that are there at the end
+	Live    int64   `json:"live"` // rows that are kept at the end
 	Reuse   float64 `json:"reuse"`
 	MeanAge float64 `json:"mean_age"`
 	history.Counts
 }
 
-// Windows is what steps take from the disk that are read together, as many as fit the slab. All but
-// windows and their steps are means of a step.
+// Windows counts the reads from disk of windows: steps that are read together, as many as fit the
+// slab. All fields from ColdRows on are means of a step.
 type Windows struct {
 	SlabBytes   int64   `json:"slab_bytes"` // of rows, with their bookkeeping
 	PrefixBytes int64   `json:"prefix_bytes,omitempty"`
-	Windows     int     `json:"windows"` // that were counted
+	Windows     int     `json:"windows"` // windows that were counted
 	Steps       float64 `json:"steps_per_window"`
 	ColdRows    float64 `json:"cold_rows"`
 	RowReads    float64 `json:"row_reads"`
@@ -104,5 +104,5 @@ func (v *HistoryVariant) add(l HistoryLayer) {
 	v.Reuse, v.MeanAge = ratio(v.Hits, v.Hits+v.Computed), ratio(v.Ages, v.Hits)
 }
 
-// ratio is a / b, and 0 of nothing.
+// ratio returns a / b, or 0 if both are 0.
 func ratio(a, b int64) float64 { return float64(a) / float64(max(b, 1)) }

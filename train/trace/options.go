@@ -26,15 +26,15 @@ const (
 // Policies lists them, the one that knows least first.
 var Policies = []Policy{Static, LRU, Sieve, Belady}
 
-// Options says what to draw and to simulate. DefaultOptions has the defaults. Errors name an option
-// by its key in braces, as package run says.
+// Options chooses what to draw and to simulate. DefaultOptions has the defaults. Errors name an
+// option by its key in braces, as in package run.
 type Options struct {
 	Samplers []sample.Kind `json:"samplers"`
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every
 	// one.
 	Fanouts []int `json:"fanout"`
-	// RelationFanouts are those of relations, by name or key, that have fanouts of their own; 0
-	// draws none.
+	// RelationFanouts are the fanouts of relations that have their own, by name or key; 0 draws
+	// none.
 	RelationFanouts map[string][]int `json:"relation_fanouts,omitempty"`
 	LayerDependency bool             `json:"layer_dependency"`
 	Poisson         bool             `json:"poisson"` // of LABOR-0
@@ -45,11 +45,11 @@ type Options struct {
 	Target   string `json:"target,omitempty"`
 	Relation string `json:"relation,omitempty"`
 	Seed     uint64 `json:"seed"`
-	// Inputs says by type what its nodes have for input, as in data.Options; others have their
-	// first table. Learnt rows are a table like any other.
+	// Inputs gives the input of a type's nodes, as in data.Options; other types have their first
+	// table. Learnt rows are a table like any other.
 	Inputs map[string]string `json:"input,omitempty"`
-	// EdgeInputs says by relation which table of edges its edges have rows of, as in data.Options:
-	// a table like any other. Default none.
+	// EdgeInputs gives by relation the table that its edges have rows of, as in data.Options. It is
+	// traced like any other table. Default none.
 	EdgeInputs map[string][]string `json:"edge_input,omitempty"`
 
 	// Growth is the batch sizes of the growth curve; nil: powers of 4 from 64 to 16384, as far as
@@ -62,29 +62,31 @@ type Options struct {
 	// change at once.
 	Smoothed bool `json:"-"`     // {dependent} smoothed
 	Batch    int  `json:"batch"` // seeds a batch
-	// Steps is the batches of each trace, and Epochs bounds them as well where it is not 0. Without
-	// both, 0, it is one epoch, 256 batches of it at most, and at least twice the largest finite κ
-	// up to 1024; with History at least twice as many as fill the slots, which are not counted.
+	// Steps is the number of batches of each trace, and Epochs bounds it as well where it is not 0.
+	// If both are 0, it is one epoch, at most 256 batches, but at least twice the largest finite κ,
+	// counted up to 1024. With History it is at least twice as many as fill the slots, which are
+	// not counted.
 	//
 	// Requests are counted when the caches have filled: after as many batches as ask for more
-	// different rows than the largest cache holds, half of the trace at most. Where whole periods
-	// of κ batches fit in what is left, as many are counted as fit, the last ones, so that each
-	// change of draws weighs what it does in a long run.
+	// different rows than the largest cache holds, half of the trace at most. If whole periods of κ
+	// batches fit in the rest, as many are counted as fit, the last ones. So each change of draws
+	// has the weight that it has in a long run.
 	Steps  int `json:"steps"`
 	Epochs int `json:"epochs"`
-	// Caches are the sizes that are simulated, each under each of the policies. Of several types
-	// each has caches of these sizes of its own: a share is of its rows, and a number that is more
-	// than these all of them.
+	// Caches are the sizes that are simulated, each under each of the policies. With several types,
+	// each has caches of its own in these sizes: a share is of its rows, and a number above these
+	// is all of them.
 	Caches   []Capacity `json:"cache"`
 	Policies []Policy   `json:"policies"`
 
-	// History has runs traced that use hidden rows again. Then caches are only simulated where
-	// there are Caches.
+	// History traces runs that use hidden rows again. Then caches are only simulated if Caches is
+	// not empty.
 	History *History `json:"history,omitempty"`
 
 	Workers int    `json:"workers"` // goroutines that draw, and passes at a time
 	Tmp     string `json:"tmp"`     // directory of the trace's file; empty: where the system has its temporary files
-	// Progress is told now and then how far a stage is, by one goroutine at a time; nil: nobody is.
+	// Progress is called now and then with the progress of a stage, by one goroutine at a time.
+	// Default nil.
 	Progress func(stage string, done, total int64, unit string) `json:"-"`
 }
 
@@ -118,7 +120,7 @@ func (o Options) Validate() error {
 	for _, k := range o.Kappas {
 		fail(k < 1 && k != sample.Forever, "{kappa} %d: at least 1, or inf", k)
 	}
-	fanouts := true // which a sampler would refuse as well, each in turn
+	fanouts := true // samplers would refuse bad fanouts as well, each in turn
 	for _, k := range o.Fanouts {
 		bad := k != sample.All && (k < 1 || k > math.MaxInt32)
 		fail(bad, "{fanout} %d: at least 1, or -1 for every neighbour", k)
@@ -170,7 +172,7 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// twice adds an error for what a list has more than once.
+// twice adds an error for each element that a list has more than once.
 func twice[T comparable](errs *[]error, option string, list []T) {
 	for i, x := range list {
 		if slices.Index(list[:i], x) >= 0 {
@@ -179,8 +181,8 @@ func twice[T comparable](errs *[]error, option string, list []T) {
 	}
 }
 
-// config is how a trace of a sampler is drawn, but for the fanouts of relations, whose numbers the
-// dataset knows.
+// config returns the configuration of a trace of a sampler, without the fanouts of relations: only
+// the dataset knows the relations' numbers.
 func (o Options) config(kind sample.Kind, kappa int) sample.Config {
 	return sample.Config{
 		Kind: kind, Fanouts: o.Fanouts, LayerDependency: o.LayerDependency, Walk: o.Walk,
@@ -188,7 +190,7 @@ func (o Options) config(kind sample.Kind, kappa int) sample.Config {
 	}
 }
 
-// steps is how long traces are where an epoch has so many batches.
+// steps returns the number of batches of a trace, if an epoch has so many.
 func (o Options) steps(epoch int) int {
 	n := o.Steps
 	if o.Epochs > 0 && (n == 0 || n > o.Epochs*epoch) {
@@ -227,7 +229,7 @@ func ParseCapacity(s string) (Capacity, error) {
 	return Capacity{}, fmt.Errorf("%q is neither a share of the rows such as 20%% nor a number of them such as 60000", s)
 }
 
-// String is what ParseCapacity reads.
+// String returns text that ParseCapacity reads.
 func (c Capacity) String() string {
 	if c.Share != 0 || c.Rows == 0 {
 		return strconv.FormatFloat(100*c.Share, 'g', 12, 64) + "%"
@@ -235,7 +237,7 @@ func (c Capacity) String() string {
 	return strconv.FormatInt(c.Rows, 10)
 }
 
-// of is the capacity in rows, of so many.
+// of returns the capacity in rows, for a table of so many rows.
 func (c Capacity) of(rows int) uint32 {
 	n := c.Rows
 	if c.Share > 0 {

@@ -53,7 +53,7 @@ func (r *Report) subtitle() string {
 		"misses: %d batches, %s, after the caches have filled", r.counted(), trials, r.Steps, r.Dependent)
 }
 
-// counted is what the growth curve counts.
+// counted returns what the growth curve counts, nodes or rows.
 func (r *Report) counted() string {
 	if r.NodeTypes() > 1 {
 		return "nodes"
@@ -107,8 +107,7 @@ type point struct{ x, y, spread float64 }
 
 type place struct{ x, line int }
 
-// axis is the range of what is shown, on a logarithmic scale or a linear one, and what is written
-// beside it.
+// axis is a range of values, on a logarithmic scale or a linear one, with its ticks.
 type axis struct {
 	low, high float64
 	log       bool
@@ -120,7 +119,7 @@ type tick struct {
 	text string
 }
 
-// of is where v lies on the axis, from 0 to 1.
+// of returns the place of v on the axis, from 0 to 1.
 func (a axis) of(v float64) float64 {
 	low, high := a.low, a.high
 	if a.log {
@@ -235,9 +234,9 @@ func (r *Report) missPanel(kind sample.Kind) panel {
 	}
 }
 
-// missCurves has a curve without points for each cache of t, behind so many others. A policy of a
-// type has a colour, and where there are more of these than colours, dashes that the others have
-// not.
+// missCurves returns a curve without points for each cache of t; behind counts the curves before
+// them. Each policy of a type has a colour. If there are more of these than colours, colours come
+// again with other dashes.
 func (r *Report) missCurves(t Trace, behind int) (all []curve) {
 	for i, c := range t.Caches {
 		policy, size := (behind+i)/len(r.Caches), i%len(r.Caches)

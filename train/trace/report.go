@@ -2,27 +2,25 @@ package trace
 
 import "github.com/gnnstore/gnnstore/train/sample"
 
-// Report is what Run found. Its JSON keys are stable. A row is the features of a node; what is
-// counted in rows is a number of requests for them, of which a batch makes one for each of its
-// different nodes.
+// Report holds the results of Run. Its JSON keys are stable. A row is the features of a node. A
+// number of rows counts requests: a batch makes one for each of its different nodes.
 //
-// What a graph of several types has alone is left out where there is one type: Types, Target, and
-// Trace.Type.
+// Types, Target and Trace.Type are left out for a graph of one type.
 type Report struct {
 	Dataset  string   `json:"dataset"`
 	Seal     string   `json:"seal"`
-	Order    string   `json:"order"`           // of nodes: degree and access put the rows first that static should hold
+	Order    string   `json:"order"`           // of nodes: degree and access put first the rows that static should hold
 	Nodes    int      `json:"nodes"`           // of all types
 	Edges    int64    `json:"edges"`           // of all relations
 	RowBytes int      `json:"row_bytes"`       // 0 where the dataset has no features; of several types the sum
 	Types    []TypeOf `json:"types,omitempty"` // each alone
 
 	Target          string           `json:"target,omitempty"`   // type of the seeds
-	Relation        string           `json:"relation,omitempty"` // the one that was drawn from, where it was asked for
+	Relation        string           `json:"relation,omitempty"` // the one that was drawn from, if asked for
 	Split           string           `json:"split"`              // empty: there is none, and all nodes are seeds
 	Seeds           int              `json:"seeds"`              // nodes that batches begin with
 	Fanouts         []int            `json:"fanout"`
-	RelationFanouts map[string][]int `json:"relation_fanouts,omitempty"` // of relations that have their own
+	RelationFanouts map[string][]int `json:"relation_fanouts,omitempty"` // of relations with fanouts of their own
 	Batch           int              `json:"batch"`
 	EpochSteps      int              `json:"epoch_steps"` // batches of an epoch
 	Steps           int              `json:"steps"`       // batches of a trace
@@ -32,15 +30,15 @@ type Report struct {
 	Walk            *sample.Walk     `json:"walk,omitempty"` // of rw
 	Seed            uint64           `json:"seed"`
 
-	History *HistoryReport `json:"history,omitempty"` // where runs were traced that use hidden rows again
+	History *HistoryReport `json:"history,omitempty"` // of runs that use hidden rows again
 
-	Caches []Size   `json:"caches"` // of several types those of all of them together
+	Caches []Size   `json:"caches"` // with several types, the caches of all types together
 	Growth []Growth `json:"growth"` // by sampler, then by batch size
 	Traces []Trace  `json:"traces"` // by sampler, then by κ, in the order in which they were asked for, then by type
 }
 
-// TypeOf is one type of nodes of several, or a table of edges by its relation and name, whose rows
-// are its nodes.
+// TypeOf is one of several types of nodes, or a table of edges. Type is then the table's relation
+// and name, and Nodes counts its rows.
 type TypeOf struct {
 	Type     string `json:"type"`
 	Nodes    int    `json:"nodes"`
@@ -67,7 +65,7 @@ type Size struct {
 	Share float64 `json:"share"` // of all rows
 }
 
-// Growth is what batches of one size want, under independent draws.
+// Growth has the sizes of batches with one number of seeds, under independent draws.
 type Growth struct {
 	Sampler sample.Kind `json:"sampler"`
 	Batch   int         `json:"batch"`  // |S⁰|, seeds
@@ -84,8 +82,8 @@ type Hop struct {
 	PerSeed float64 `json:"per_seed"`
 }
 
-// Trace is the requests of one sampler with one κ for the rows of one type, and what caches make of
-// them.
+// Trace describes the requests of one sampler with one κ for the rows of one type, and has the hits
+// and misses of caches.
 type Trace struct {
 	Sampler   sample.Kind `json:"sampler"`
 	Kappa     int         `json:"kappa"` // -1: all batches share their draws
@@ -93,30 +91,30 @@ type Trace struct {
 	Requests  int64       `json:"requests"` // of all batches
 	Batches   Batches     `json:"rows_per_batch"`
 	Different int64       `json:"different_rows"` // of the whole trace
-	// WorkingSet is how many different rows 1, 2, 4, … batches in a row want: what one read of them
-	// all, each row once, reads.
+	// WorkingSet counts the different rows that 1, 2, 4, … batches in a row want: the rows to read
+	// if they are read together, each once.
 	WorkingSet []Window `json:"working_set"`
 	Overlap    Overlap  `json:"overlap"`
 
-	// What caches are judged by: see Options.Steps.
+	// The steps that hits and misses are counted over: see Options.Steps.
 	WarmupSteps      int   `json:"warmup_steps"`
 	MeasuredSteps    int   `json:"measured_steps"`
 	WholePeriods     bool  `json:"whole_periods"` // MeasuredSteps is a multiple of κ, or κ is infinite
 	MeasuredRequests int64 `json:"measured_requests"`
-	// FirstRequests is how many of these were the first for their row, warm-up included: misses of
-	// every cache that is not filled before.
+	// FirstRequests counts the measured requests that were the first for their row, warm-up
+	// included. Every cache that starts empty misses them.
 	FirstRequests int64   `json:"first_requests"`
 	Caches        []Cache `json:"caches"` // by policy, then by size
 }
 
-// Batches is the rows of single batches.
+// Batches sums up the rows of single batches.
 type Batches struct {
 	Mean float64 `json:"mean"`
 	Min  int     `json:"min"`
 	Max  int     `json:"max"`
 }
 
-// Overlap compares what batches want with what the batch right before them wanted. With nested
+// Overlap compares the rows of a batch with the rows of the batch right before it. With nested
 // draws the first batch of each κ is left out, since it has other random numbers than the one
 // before it. With κ = 1 each batch has its own numbers, and all are compared: that is the overlap
 // by chance.
@@ -137,7 +135,7 @@ type Window struct {
 	PerBatch float64 `json:"rows_per_batch"`
 }
 
-// Cache is what one cache did.
+// Cache has the hits and misses of one cache.
 type Cache struct {
 	Policy  Policy  `json:"policy"`
 	Rows    int64   `json:"rows"`

@@ -11,23 +11,23 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// requests are the rows that the batches of a trace ask for, one after another, in a file that only
-// this process sees: its name is gone as soon as it is open, so no end of the process leaves it
-// behind. Writing comes first, by one goroutine; then any number may read.
+// requests holds the rows that the batches of a trace ask for, in order, in a file that only this
+// process sees. The file's name is removed as soon as it is open, so it never outlives the process.
+// Writing comes first, by one goroutine; then any number may read.
 type requests struct {
 	file  *os.File
 	block *kernels.HostBuf
-	fill  int     // numbers of block that wait to be written
-	ends  []int64 // how many requests there were after each batch
+	fill  int     // numbers in block that wait to be written
+	ends  []int64 // number of requests up to the end of each batch
 }
 
-// blockLen is how many numbers are written or read at a time: 1 MiB of them.
+// blockLen is the number of requests that are written or read at a time: 1 MiB.
 const blockLen = 1 << 18
 
 // maxRequests bounds a trace, since never and places are 32 bits.
 const maxRequests = never - 1
 
-// newRequests makes a file in dir, or where the system has its temporary ones.
+// newRequests makes a file in dir, or if dir is empty in the system's directory of temporary files.
 func newRequests(dir string) (*requests, error) {
 	f, err := os.CreateTemp(dir, "gnnstore-trace-*")
 	if err != nil {
@@ -50,10 +50,10 @@ func (r *requests) close() {
 	r.block.Close()
 }
 
-// count is how many requests there are.
+// count returns the number of requests.
 func (r *requests) count() int64 { return r.before(len(r.ends)) }
 
-// before is how many requests came before a batch.
+// before returns the number of requests before a batch.
 func (r *requests) before(batch int) int64 {
 	if batch == 0 {
 		return 0
@@ -61,7 +61,7 @@ func (r *requests) before(batch int) int64 {
 	return r.ends[batch-1]
 }
 
-// batches is how many requests a batch has.
+// batches returns the mean, least and largest number of requests of a batch.
 func (r *requests) batches() Batches {
 	b := Batches{Mean: float64(r.count()) / float64(len(r.ends)), Min: math.MaxInt}
 	for i, end := range r.ends {
@@ -92,7 +92,7 @@ func (r *requests) add(rows []uint32) error {
 	return nil
 }
 
-// finish writes what is left.
+// finish writes the rest of the block.
 func (r *requests) finish() error { return r.write() }
 
 func (r *requests) write() error {
@@ -101,7 +101,7 @@ func (r *requests) write() error {
 	return wayOut(err)
 }
 
-// wayOut says what to do about a full disk.
+// wayOut wraps an error of the file. For a full disk it adds what to do.
 func wayOut(err error) error {
 	switch {
 	case err == nil:
@@ -125,14 +125,14 @@ func (r *requests) link(ctx context.Context, nodes int) error {
 	return r.each(ctx, true, func(at int64, block []uint32) {
 		for i := len(block) - 1; i >= 0; i-- {
 			v := block[i]
-			block[i] = next[v] - 1 // never is what comes before 0
+			block[i] = next[v] - 1 // 0 wraps around to never
 			next[v] = uint32(at) + uint32(i) + 1
 		}
 	})
 }
 
-// each gives visit all requests in blocks, of which the first begins at place at. To rewrite them,
-// it goes from the last block to the first, and writes what visit leaves.
+// each calls visit with all requests in blocks; a block begins at place at. With rewrite it goes
+// from the last block to the first, and writes each block back as visit leaves it.
 func (r *requests) each(ctx context.Context, rewrite bool, visit func(at int64, block []uint32)) error {
 	buf, err := kernels.NewHostBuf(4 * blockLen)
 	if err != nil {
@@ -163,8 +163,8 @@ func (r *requests) each(ctx context.Context, rewrite bool, visit func(at int64, 
 	return nil
 }
 
-// inBatches gives visit all requests with the batch that they are of. Those of one batch may come
-// in several parts.
+// inBatches calls visit with all requests and the number of their batch. A batch may come in
+// several parts.
 func (r *requests) inBatches(ctx context.Context, visit func(batch int, part []uint32)) error {
 	batch := 0
 	return r.each(ctx, false, func(at int64, block []uint32) {
@@ -179,8 +179,8 @@ func (r *requests) inBatches(ctx context.Context, visit func(batch int, part []u
 	})
 }
 
-// replay asks s for all requests, and gives the misses of each batch: those of its i-th cache at
-// misses[batch*caches+i].
+// replay asks s for all requests, and returns the misses of each batch: misses[batch*caches+i] are
+// the misses of the i-th cache.
 func (r *requests) replay(ctx context.Context, s simulator, caches int) (misses []int64, err error) {
 	misses = make([]int64, len(r.ends)*caches)
 	err = r.inBatches(ctx, func(batch int, part []uint32) {

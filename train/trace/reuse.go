@@ -33,8 +33,8 @@ func newReuse(nodes, steps, every int) (*reuse, error) {
 
 func (u *reuse) close() { u.buf.Close() }
 
-// add takes note of rows of a batch, after all those of batches before. A request is the first of
-// its window of 2ᵏ batches if the one before lies in another: if their numbers differ in bit k or
+// add counts rows of a batch, after all rows of earlier batches. A request is the first of its
+// window of 2ᵏ batches if the one before lies in another: if their numbers differ in bit k or
 // above.
 func (u *reuse) add(batch int, rows []uint32) {
 	step := uint32(batch)

@@ -10,18 +10,18 @@ import (
 	"github.com/gnnstore/gnnstore/train/data"
 )
 
-// asked is what a step asks of the disk, if nothing is in memory.
+// asked has the rows and lists that a step would read from disk, if nothing were in memory.
 type asked struct {
 	rows  [][]uint32 // by table
 	lists [][]uint32 // the nodes whose neighbours are drawn from, by hop and relation
 }
 
-// slab plans the windows of a run whose feature rows have so many bytes, step by step: a window is
-// as many steps as have their different rows fit, and what it reads are those that the windows
-// before it did not leave. Of what lies there belady keeps what the next window needs. Neighbour
-// lists are all read, of the steps of a window and a hop together, each once.
+// slab plans the windows of a run, step by step, with a fixed number of bytes for feature rows. A
+// window has as many steps as fit with their different rows. It reads the rows that earlier windows
+// did not leave there; belady keeps the rows that the next window needs. All neighbour lists are
+// read, once for each window and hop.
 //
-// It holds what the steps of two windows ask for, 4 bytes each, and bookkeeping of a
+// It holds the rows and lists of the steps of two windows, 4 bytes each, and the bookkeeping of a
 // cachetier.Simulation for each table.
 type slab struct {
 	most   int // steps a window
@@ -35,7 +35,7 @@ type slab struct {
 	planned []window
 }
 
-// slabTable is what a slab holds of a table.
+// slabTable is the state of a slab for one table.
 type slabTable struct {
 	*cachetier.Simulation
 	hot  uint32 // rows below are in the prefix
@@ -44,7 +44,7 @@ type slabTable struct {
 	held int // rows in seen
 }
 
-// window is one that was planned.
+// window is a planned window.
 type window struct {
 	first, steps int
 	rows         cachetier.Cost
@@ -55,8 +55,8 @@ type window struct {
 // whole trace.
 const mostWindow = 256
 
-// newSlab divides bytes among tables in proportion to parts, the part prefix of them for the rows
-// that stand first. Windows have at most so many steps.
+// newSlab divides bytes among tables in proportion to parts; prefix of them are for the rows that
+// stand first. Windows have at most most steps.
 func newSlab(tables []*data.Type, parts []float64, graphs []*store.Graph, bytes, prefix int64, most int, foresees bool, costs disk.Costs) (*slab, error) {
 	s := &slab{most: min(most, mostWindow), graphs: graphs, reader: disk.Dry(costs)}
 	for i, t := range tables {
@@ -132,8 +132,8 @@ func (s *slab) cut() {
 	}
 }
 
-// plan plans the first of the windows that are closed. Where the slab fits fewer steps than were
-// counted, it becomes several.
+// plan plans the first closed window. If the slab fits fewer of its steps, it becomes several
+// windows.
 func (s *slab) plan() {
 	for left := s.windows[0]; len(left) > 0; {
 		n := len(left)
@@ -152,7 +152,7 @@ func (s *slab) plan() {
 	s.windows = s.windows[1:]
 }
 
-// listsOf is what reading the lists of a hop and relation takes, of some steps together.
+// listsOf returns the traffic of reading the lists of a hop and relation, for some steps together.
 func (s *slab) listsOf(i int, steps []*asked) (t disk.Traffic) {
 	var nodes []uint32
 	for _, a := range steps {
@@ -170,8 +170,8 @@ func (s *slab) listsOf(i int, steps []*asked) (t disk.Traffic) {
 	return t
 }
 
-// finish plans what is left, and says what the windows took that began at step from or later. The
-// last one is left out, which the end of the trace cuts short, unless it is the only one.
+// finish plans the rest, and returns the reads of the windows that began at step from or later. It
+// leaves out the last window, which the end of the trace cuts short, unless it is the only one.
 func (s *slab) finish(from int) *Windows {
 	s.cut()
 	for len(s.windows) > 0 {

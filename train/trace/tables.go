@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// table is the rows of one type that caches can hold, or those of edges: batches read it, and it
-// has features, or is the only type.
+// table is the rows of one type, or of edges, that caches can hold: batches read it, and it has
+// features, or is the only type.
 type table struct {
 	number int    // among the inputs of a batch
 	name   string // empty where it is the only one
@@ -76,8 +76,8 @@ func (r *run) openTables() error {
 	return nil
 }
 
-// warmup is how many batches come before those that are counted, as Options.Steps says. fresh is
-// the first requests of each.
+// warmup returns the number of batches before the counted ones, by the rule at Options.Steps. fresh
+// has the number of first requests of each batch.
 func (t *table) warmup(fresh []int64, kappa int) int {
 	warm, held := 0, int64(0)
 	for warm < len(fresh)/2 && len(t.sizes) > 0 && held < int64(t.sizes[len(t.sizes)-1]) {

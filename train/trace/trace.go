@@ -14,11 +14,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// Run draws and simulates what o says of ds. It holds 8 bytes a seed and, while it draws, the
-// batches of its workers, which to number their nodes take up to 4 bytes a node each. Afterwards it
-// holds as many of the passes that the package comment describes as there are workers, all of the
-// same type; on disk, 4 bytes a request of what was drawn for one sampler and κ. With
-// Options.History see there, too.
+// Run draws from ds and simulates as o asks. It holds 8 bytes a seed and, while it draws, the
+// batches of its workers. Each worker takes up to 4 bytes a node to number nodes. Afterwards it
+// holds as many of the passes that the package comment describes as there are workers, all for the
+// same type. On disk it takes 4 bytes for each request of one sampler and κ. For Options.History
+// see the package comment, too.
 func Run(ctx context.Context, ds *store.Dataset, o Options) (*Report, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -63,8 +63,8 @@ type run struct {
 	report     Report
 }
 
-// check compares what is drawn from with what was sealed, checksums and contents, as verify does:
-// the topology, and what seeds come from.
+// check compares the sections that Run draws from with their seal, checksums and contents, as
+// verify does: the topology, and the labels and splits of seeds.
 func (r *run) check(ctx context.Context, ds *store.Dataset) error {
 	m, target := ds.Manifest(), r.data.Types[r.data.Target].Name
 	wanted := map[string]bool{}
@@ -90,7 +90,7 @@ func (r *run) check(ctx context.Context, ds *store.Dataset) error {
 		func(done, total int64) { r.show("check", done, total, "bytes") })
 }
 
-// open finds what there is to draw from, and what to report.
+// open finds the data to draw from, and begins the report.
 func (r *run) open(ds *store.Dataset) (err error) {
 	options := data.Options{Split: r.Split, Target: r.Target, Relation: r.Relation, Inputs: r.Inputs, EdgeInputs: r.EdgeInputs}
 	if err := r.drawer.open(ds, options, r.Workers); err != nil {
@@ -147,22 +147,22 @@ func (r *run) open(ds *store.Dataset) (err error) {
 	return nil
 }
 
-// config is how a trace of a sampler is drawn.
+// config returns the configuration of a trace of a sampler.
 func (r *run) config(kind sample.Kind, kappa int) sample.Config {
 	c := r.Options.config(kind, kappa)
 	c.OfRelation = r.ofRelation
 	return c
 }
 
-// show tells how far a stage is.
+// show reports the progress of a stage.
 func (r *run) show(stage string, done, total int64, unit string) {
 	if r.Progress != nil {
 		r.Progress(stage, done, total, unit)
 	}
 }
 
-// trials is how many batches of each size are drawn for the growth curve, and student the t of 95 %
-// for as many.
+// trials is the number of batches of each size that are drawn for the growth curve. student is
+// Student's t of 95 % for as many.
 const (
 	trials  = 16
 	student = 2.131 // 15 degrees of freedom
@@ -199,7 +199,7 @@ func (r *run) growth(ctx context.Context, kind sample.Kind) error {
 	return nil
 }
 
-// moments is the mean of x and its standard deviation.
+// moments returns the mean of x and its standard deviation.
 func moments(x []float64) (mean, deviation float64) {
 	for _, v := range x {
 		mean += v
@@ -255,7 +255,7 @@ func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
 	return err
 }
 
-// judge finds out what the requests for one table are like, and simulates its caches.
+// judge measures the requests for one table, and simulates its caches.
 func (r *run) judge(ctx context.Context, kind sample.Kind, kappa int, of *table, requests *requests, name string) error {
 	if of.name != "" {
 		name += ", of " + of.name
@@ -306,8 +306,8 @@ type pass struct {
 	start  func() (simulator, error)
 }
 
-// simulate gives the misses of all caches of a table in the batches from the given one on.
-// Afterwards requests hold the places of next ones.
+// simulate returns the misses of all caches of a table in the batches from the given one on.
+// Afterwards requests hold the places of next requests.
 func (r *run) simulate(ctx context.Context, t *table, requests *requests, from int, name string) (map[cache]int64, error) {
 	nodes, misses := t.nodes, map[cache]int64{}
 	var byRow, byPlace []pass

@@ -96,7 +96,7 @@ func plainOverlap(batches [][]uint32, kappa int) (o Overlap) {
 	return o
 }
 
-// plainReport is what a trace of these batches and caches of these sizes says, by sets and plain
+// plainReport returns the Trace of these batches with caches of these sizes, by sets and plain
 // caches.
 func plainReport(batches [][]uint32, kappa int, sizes []int) Trace {
 	steps, warm := len(batches), 0

@@ -246,13 +246,13 @@ func TestTypedBadDatasets(t *testing.T) {
 	require.ErrorContains(t, run(beside, func(o *Options) { o.Relation, o.RelationFanouts = "enters", nil }),
 		"no type of nodes with a label and a split, so say by {target} of which type the seeds are")
 
-	// What is not drawn from may be damaged, and what is may not.
+	// Relations that are not drawn from may be damaged, others may not.
 	far := library(t, func(s *storetest.TypedSpec) { s.Relations[5].Neighbors[0] = []store.NodeID{500} })
 	require.NoError(t, run(far, func(*Options) {}))
 	far = library(t, func(s *storetest.TypedSpec) { s.Relations[writtenBy].Neighbors[7] = []store.NodeID{500} })
 	require.ErrorContains(t, run(far, func(*Options) {}), "neighbors.u32: node 7 has neighbour 500, and there are 120 nodes")
 	require.NoError(t, run(far, func(o *Options) { o.RelationFanouts["written_by"] = []int{0, 0} }))
-	for relation := 5; relation >= 0; relation-- { // of which the first that is damaged is named
+	for relation := 5; relation >= 0; relation-- { // the error names the first damaged one
 		offsets, _ := ds.Graph(relation).Sections()
 		f, err := os.OpenFile(offsets.Path, os.O_WRONLY, 0)
 		require.NoError(t, err)
@@ -291,7 +291,7 @@ func TestTypedPicture(t *testing.T) {
 }
 
 // TestLearntRows: rows that a run would learn are a table like the others, and the traces of those
-// are what they were.
+// stay the same.
 func TestLearntRows(t *testing.T) {
 	ds, o := library(t, nil), typedOptions(t)
 	plain, err := Run(t.Context(), ds, o)
