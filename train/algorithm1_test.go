@@ -146,8 +146,8 @@ func (a *algorithm1) take(epoch, step int) (loss float64) {
 	return loss / float64(len(labels))
 }
 
-// judge puts in the rows of the nodes with the smallest gradients, but none that float16 cannot
-// hold, and throws out those of all others, and what is too old for the next step.
+// judge puts in the rows of the nodes with the smallest gradients, except rows that float16 cannot
+// hold. It removes the rows of all other nodes, and rows that are too old for the next step.
 func (a *algorithm1) judge(at place, nodes []uint32, from []sample.Origin, computed, gradients []float32) {
 	cache := a.cache[at.layer][at.typ]
 	norms, order := make([]float32, len(nodes)), make([]int, len(nodes))
@@ -326,7 +326,7 @@ func TestReuseIsAlgorithm1(t *testing.T) {
 		}
 		return x
 	}
-	// An eighth of Amazon Computers: 13,752 nodes of mean degree 36, of which 60 % are trained on.
+	// An eighth of Amazon Computers: 13,752 nodes of mean degree 36, with 60 % to train on.
 	computers := storetest.Communities(1719, 10, 36, 24, 2)
 	one, eighth, several, large := open(t, storetest.Communities(1500, 4, 8, 24, 2)), open(t, computers), openTyped(t, storetest.Library(2000, 3, 2)), open(t, wide)
 	for name, change := range map[string]func(o *run.Options){

@@ -20,10 +20,10 @@ import (
 // the run, no cache and no plan knows of it: neighbour lists come by the map of the graph, feature
 // rows from disk past the tiers.
 //
-// Nodes are computed a few at a time, so that what is in memory of them is auditBytes of rows at
-// most, most of it in buffers that steps have as well: a run of ogbn-arxiv took 3 MiB more with
-// audits of 256 nodes, and 11 with those of all that it used. So they have no part of the memory,
-// and change no split of it.
+// Nodes are computed a few at a time, with at most auditBytes of rows in memory, mostly in buffers
+// that steps have as well. A run of ogbn-arxiv took 3 MiB more with audits of 256 nodes, and 11
+// with audits of all reused rows. So audits have no part of the memory budget, and change no split
+// of it.
 //
 // # Why not
 //
@@ -35,8 +35,8 @@ import (
 type audit struct {
 	*trainer
 	tables []*cachetier.Stack // by the numbers of a batch's inputs; nil where batches read none
-	draw   []*sample.Sampler  // by layer: of the neighbours that a step draws for the rows that it reads
-	full   []*sample.Sampler  // likewise of all neighbours; nil for random walks, which have no weights for these
+	draw   []*sample.Sampler  // by layer; each draws neighbours for the layer's input rows, as a step does
+	full   []*sample.Sampler  // likewise all neighbours; nil for random walks, which have no weights for these
 	most   int                // edges of the nodes that are computed together, and of one over all neighbours
 	batch  sample.Batch
 	said   bool
@@ -45,10 +45,10 @@ type audit struct {
 const (
 	auditBytes   = 8 << 20 // of rows in float32
 	auditReaders = 4       // reads of disk at a time: each has a buffer
-	auditTag     = 23      // begins the hash that says which nodes are looked at: see history.coinTag
+	auditTag     = 23      // begins the hash that picks the nodes to compare: see history.coinTag
 )
 
-// openAudit gets ready to compare, where the run wants that.
+// openAudit opens the tables and samplers of audits, if the run wants audits.
 func (t *trainer) openAudit(ctx context.Context) error {
 	if t.HistoryAudit == 0 || !t.reuses() {
 		return nil
@@ -118,8 +118,8 @@ func (a *audit) close() {
 	}
 }
 
-// look compares some of the rows that step now uses, whose batch is b and whose dropout has this
-// key, where its turn has come. Where it fails, or ctx ends, nothing is counted.
+// look compares some of the rows that step now reuses, if an audit is due. b is the step's batch,
+// and key seeds its dropout. If it fails, or ctx ends, nothing is counted.
 func (a *audit) look(ctx context.Context, now int, b *sample.Batch, key uint64) error {
 	if a == nil || now%cmp.Or(a.HistoryAuditEvery, run.DefaultAuditEvery) != 0 {
 		return nil
@@ -154,8 +154,8 @@ func (a *audit) look(ctx context.Context, now int, b *sample.Batch, key uint64) 
 	return nil
 }
 
-// spread says how many of the rows that each part uses are looked at: as many of each as there are,
-// n in all.
+// spread returns how many of each part's reused rows are compared, n in all if there are enough.
+// Shares are equal, but a part with few rows leaves the rest of its share to the others.
 func spread(parts []history.Part, n int) []int {
 	order, shares := make([]int, len(parts)), make([]int, len(parts))
 	for k := range order {
@@ -169,8 +169,8 @@ func spread(parts []history.Part, n int) []int {
 	return shares
 }
 
-// compare adds to sums what becomes of the rows in slots of the k-th of the parts, which are those
-// of nodes.
+// compare adds to sums how far the rows in slots are from the rows of nodes computed anew: as the
+// step draws them with z and key, and over all neighbours. k is the number of the part.
 func (a *audit) compare(ctx context.Context, k int, z sample.Z, key uint64, nodes, slots []uint32, sums *run.AuditSums) error {
 	u, kept, before := a.reuse, a.reuse.options.Kept[k], a.read()
 	row := func(rows []float32, i int) []float32 { return rows[i*u.hidden:][:u.hidden] }
@@ -209,8 +209,8 @@ func (a *audit) compare(ctx context.Context, k int, z sample.Z, key uint64, node
 	return nil
 }
 
-// inFull calls do with those of nodes, and their places among them, that are computed together over
-// all of their neighbours. It leaves out those that have too many.
+// inFull calls do with groups of nodes to compute together over all their neighbours, and their
+// places in nodes. It leaves out nodes with more than a.most edges.
 func (a *audit) inFull(kept history.Kept, nodes []uint32, do func(some, places []uint32) error) error {
 	if a.full[kept.Layer] == nil {
 		return nil
@@ -239,7 +239,7 @@ func (a *audit) inFull(kept history.Kept, nodes []uint32, do func(some, places [
 	return do(some, places)
 }
 
-// read is what was read for audits so far.
+// read returns the counters of audits' reads so far.
 func (a *audit) read() cachetier.Stats {
 	var all []cachetier.Stats
 	for _, s := range a.tables {
@@ -250,7 +250,8 @@ func (a *audit) read() cachetier.Stats {
 	return cachetier.Sum(all)
 }
 
-// compute is what the layers below make of nodes of type t, by what s draws under z, a row each.
+// compute returns the rows of nodes of type t, a row each, from a batch that s draws with z. key
+// seeds the dropout; 0: without dropout.
 func (a *audit) compute(ctx context.Context, s *sample.Sampler, z sample.Z, key uint64, t int, nodes []uint32) ([]float32, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -275,7 +276,7 @@ func (a *audit) compute(ctx context.Context, s *sample.Sampler, z sample.Z, key 
 	return a.step.Feed.Download(a.step.Predict(in)[t].Value), nil
 }
 
-// edgesDrawn is how many edges a step draws at most for a row of type t that a layer reads, from 1
+// edgesDrawn returns the most edges that a step draws for a row of type t that layer reads, from 1
 // to a.most.
 func (a *audit) edgesDrawn(layer, t int) int {
 	if layer == 0 {
@@ -295,8 +296,8 @@ func (a *audit) edgesDrawn(layer, t int) int {
 	return min(n, a.most)
 }
 
-// edges is how many edges lead to the row of v, of type t, that a layer reads, over all neighbours;
-// some number beyond a.most where there are more.
+// edges counts the edges over all neighbours that lead to the row of v, of type t, that layer
+// reads. If there are more than a.most, it returns some number above a.most.
 func (a *audit) edges(layer, t int, v uint32) (n int, err error) {
 	nodes, known := make([][]uint32, len(a.data.Types)), make([]map[uint32]bool, len(a.data.Types))
 	for i := range known {
@@ -332,11 +333,11 @@ func (a *audit) edges(layer, t int, v uint32) (n int, err error) {
 	return n, nil
 }
 
-// farOff is the error from which on rows that are used again hardly say what they stand for.
+// farOff is the error above which reused rows are poor stand-ins for the right rows.
 const farOff = 0.25
 
-// warn says, once, that rows lie far from what they would be, where those that are computed anew
-// lie much closer.
+// warn notes, once, that reused rows are far from the right rows, if rows that a step computes are
+// much closer.
 func (a *audit) warn() {
 	h := a.reuseReport()
 	if a.said || h.Audit.ErrorFull <= farOff || h.Audit.ErrorFull <= math.Sqrt2*h.Audit.ErrorFresh {

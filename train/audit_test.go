@@ -76,8 +76,8 @@ func freeRows(m *trainer, in step.Input) {
 	}
 }
 
-// TestAudit: what an audit of all rows that are used finds is what a step without history computes
-// in their place, and what evaluation over all neighbours does, row by row.
+// TestAudit: an audit of all reused rows compares them, row by row, with the rows that a step
+// without history computes, and with the rows of evaluation over all neighbours.
 func TestAudit(t *testing.T) {
 	plain := open(t, storetest.Communities(500, 4, 8, 24, 2))
 	library, rated := openTyped(t, storetest.Library(500, 3, 2)), open(t, ratedRows(500, store.U32))
@@ -145,9 +145,9 @@ func TestAudit(t *testing.T) {
 
 const maxShown = 1 << 20
 
-// wholeAudit adds to sums what becomes of all rows that step now uses. The batch is drawn and
-// computed once more without history, and all nodes layer by layer, of which those count that are
-// inFull.
+// wholeAudit adds to sums the comparison of all rows that step now reuses. It draws and computes
+// the batch once more without history, and computes all nodes layer by layer; only nodes inFull
+// count there.
 func wholeAudit(t *testing.T, m *trainer, now int, b *sample.Batch, key uint64, sums []run.AuditSums, inFull func(layer int, v uint32) bool) {
 	whole, err := m.tiers.First(t.Context(), m.BatchSeeds().At(now), b.Seeds, nil)
 	require.NoError(t, err)
@@ -217,8 +217,8 @@ func wholeAudit(t *testing.T, m *trainer, now int, b *sample.Batch, key uint64, 
 	}
 }
 
-// TestAuditChangesNothing: weights, counts of tiers, disk and history are those of the run without
-// audits, whose own are apart.
+// TestAuditChangesNothing: weights, counts of tiers, disk and history are the same as without
+// audits. The audits' own reads are counted apart.
 func TestAuditChangesNothing(t *testing.T) {
 	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
 	for name, change := range map[string]func(o *run.Options){

@@ -13,8 +13,8 @@ import (
 	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
-// TestBestEpoch: the metrics of the best epoch are those of the weights that are kept as the best,
-// and a run ends with the last ones.
+// TestBestEpoch: the weights kept as the best have the metrics of the best epoch, and a run ends
+// with the last weights.
 func TestBestEpoch(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 6, 16, 2))
 	o := small()
@@ -25,7 +25,7 @@ func TestBestEpoch(t *testing.T) {
 	require.Positive(t, r.Best.Epoch)
 	require.Less(t, r.Best.Epoch, o.Epochs)
 
-	// measured is what the weights of a file come to, on the validation and test nodes.
+	// measured returns the metrics of the weights in a file, on the validation and test nodes.
 	measured := func(file string) (valid, test float64, hash string) {
 		m := opened(t, ds, o)
 		require.NoError(t, m.startFrom(filepath.Join(path, file)))

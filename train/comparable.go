@@ -10,11 +10,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// comparable says why the network of a run has no use for a dataset that it was not trained on.
-// Such a dataset has other nodes and edges, and the same types, relations, widths and classes,
-// under the same names; but it may have no labels, and those of a run of links or edges are of no
-// account. They are compared with those of the run's own dataset, which has to be at its place: a
-// record does not have them.
+// comparable returns an error if the network of a run cannot be used on ds, a dataset that it was
+// not trained on. ds may have other nodes and edges, but must have the same types, relations,
+// widths and classes, under the same names. Labels are not compared if ds has none, or if the run
+// learns links or edges. The comparison opens the run's own dataset, which must be in its place,
+// since a record does not have these names.
 func comparable(dir *run.Dir, ds *store.Dataset, note func(format string, args ...any)) (_ *trainedOn, err error) {
 	record := dir.Record()
 	own, err := store.Open(record.Dataset)
@@ -71,7 +71,7 @@ func comparable(dir *run.Dir, ds *store.Dataset, note func(format string, args .
 	return known, nil
 }
 
-// trainedOn is what is known of the dataset that a run trained on.
+// trainedOn describes the dataset that a run trained on.
 type trainedOn struct {
 	label  *store.Label               // of the target; nil where links or edges are learnt
 	edges  *data.EdgeLabel            // what is learnt of them
@@ -80,18 +80,19 @@ type trainedOn struct {
 	rows   map[string]*store.Features // these, by type, for the nodes of the dataset at hand
 }
 
-// complete has the dataset of o be used by a network that was trained on another one; known is nil
-// where it was not.
+// complete sets o for a dataset that the network was not trained on. known is nil, and o stays as
+// it is, if the network was trained on this one.
 func (known *trainedOn) complete(o *data.Options) {
 	if known != nil {
 		o.Uses, o.Label, o.LabelOfEdges, o.Learnt = true, known.label, known.edges, known.rows
 	}
 }
 
-// used tells whether the network was trained on another dataset.
+// used reports whether the network was trained on another dataset.
 func (t *trainer) used() bool { return t.hooks.known != nil }
 
-// differ says what other has that trained has not, or the other way round.
+// differ returns the first thing that only one of the two datasets has, in words that follow the
+// name of other, as in "has no relation ...". It returns "" if there is none.
 func differ(trained, other *store.Manifest, o run.Options) string {
 	types := func(m *store.Manifest) (names []string) {
 		for _, t := range m.NodeTypes {

@@ -1,9 +1,9 @@
 // Package train runs the main job: epochs of sampled minibatches over a sealed dataset, evaluation,
-// early stopping and checkpoints. What it does is in the packages beside it; here are the loop that
-// calls them, and what ties them together.
+// early stopping and checkpoints. The packages below it do the work; here are the loop that calls
+// them, and what ties them together.
 //
-// Two things to know. run.Options says what to do and is what a run records. [Run] does it and
-// returns a run.Result. Afterwards [OpenNetwork] has the network of a run, to measure it and to
+// Two things to know. run.Options configures a run, and the run records it. [Run] trains and
+// returns a run.Result. Afterwards [OpenNetwork] opens the trained network, to measure it and to
 // predict with it.
 //
 // A batch is a function of (seed, epoch, step), rows arrive the same from any tier, and the
@@ -21,10 +21,10 @@
 // cachetier.Stack, where it waits for its step; the rows of a batch, which pipeline gathers;
 // tape.Leaf, in step.Stepper.
 //
-// A learnt row: what its number makes of the seed, or a record in the run directory; mutable.Table,
-// which is a cachetier.Stack; the rows of a batch; tape.LearntLeaf; optim.Optimizer, which makes a
-// new record of it; tiers.WriteBack. Checkpoints name the files of which the records consist:
-// learnt.go.
+// A learnt row: drawn from the seed and its number, or a record in the run directory;
+// mutable.Table, which is a cachetier.Stack; the rows of a batch; tape.LearntLeaf; optim.Optimizer,
+// which makes a new record of it; tiers.WriteBack. Checkpoints name the files that hold the
+// records: learnt.go.
 //
 // A hidden row that is used again: history.Cache plans, between hops, which nodes need not be drawn
 // further and which slots the others' rows go to; step.Stepper assembles a layer's rows from what
@@ -32,19 +32,19 @@
 // go back to the Cache, which decides by them what steps to come may use: reuse.go, and
 // reusestate.go for checkpoints.
 //
-// A seed: task.Nodes orders those of an epoch; pipeline asks for a step's; sample.Sampler draws the
-// blocks around it; step.Stepper computes its row; the task's loss compares that with its target,
-// classes or a number.
+// A seed: task.Nodes orders the seeds of an epoch; pipeline asks for a step's seeds; sample.Sampler
+// draws the blocks around it; step.Stepper computes its row; the task's loss compares that with its
+// target, classes or a number.
 //
-// A link: task.Links finds which edge comes at a step and reads its ends, and draws those of
-// negatives; all of them are seeds; a sample.Without keeps messages from passing along it;
+// A link: task.Links finds the edges of a step, reads their ends, and draws the ends of negatives;
+// all of these nodes are seeds; a sample.Without keeps messages from passing along it;
 // model.Model scores it by the rows of both ends. Held-out links come from store.HeldEdges, and
 // task.Links keeps the rows that infer.Evaluator makes of their ends. task.Edges does the same with
 // the class of an edge, or its number, which data.EdgeLabel finds.
 //
-// The label of a training node, where labels are input: data.Shown keeps all and hides those of a
-// step's seeds; sample.Labels makes lists of them beside the edges of the first layer; model.Labels
-// says what a network makes of these.
+// The label of a training node, where labels are input: data.Shown keeps all labels and hides the
+// labels of a step's seeds; sample.Labels lists them beside the edges of the first layer;
+// model.Labels feeds them to the network.
 //
 // A neighbour list: a page of the dataset; disk.Reader; topology.Tier, or store.Graph where all is
 // at hand; sample.Sampler, whoever draws; a sample.Block.

@@ -68,7 +68,7 @@ func sameNetwork(t *testing.T, want, got *run.Result, about ...any) {
 	require.Equal(t, want.Best, got.Best, about...)
 }
 
-// TestEdgeRowsAreColumns: rows of a table are what the same numbers in columns are, bit for bit, in
+// TestEdgeRowsAreColumns: rows of a table and the same numbers in columns give the same bits, in
 // training and in evaluation.
 func TestEdgeRowsAreColumns(t *testing.T) {
 	for _, id := range []store.Elem{store.U32, store.U64} {
@@ -157,8 +157,8 @@ func rowsOfTypes(dim int, elem store.Elem) storetest.TypedSpec {
 	return spec
 }
 
-// TestEdgeRowsOfTypes: a relation and its reverse read one table, whose rows may be wide, and
-// evaluation layer by layer is what blocks of all neighbours give.
+// TestEdgeRowsOfTypes: a relation and its reverse read one table, whose rows may be wide.
+// Evaluation layer by layer gives the same as blocks of all neighbours.
 func TestEdgeRowsOfTypes(t *testing.T) {
 	for _, dim := range []int{1, 5, 3489} {
 		spec := rowsOfTypes(dim, store.F16)
@@ -210,7 +210,7 @@ func TestEdgeRowsResume(t *testing.T) {
 	require.ErrorContains(t, err, `{edge_input} is to=table and the run's is to=time,rating,weight`)
 }
 
-// TestEdgeRowsRefuse: what cannot be read says what can be.
+// TestEdgeRowsRefuse: the refusal of an input that cannot be read names the ones that can.
 func TestEdgeRowsRefuse(t *testing.T) {
 	spec := rowsOfTypes(2, store.F32)
 	cites := slices.IndexFunc(spec.Relations, func(r storetest.TypedRelation) bool { return r.Name == "cites" })
@@ -306,7 +306,7 @@ func TestEdgeRowsThatAreNone(t *testing.T) {
 	require.NotContains(t, err.Error(), "\n")
 }
 
-// TestEdgeRowsPlan: it says what a step reads of the table.
+// TestEdgeRowsPlan: a plan has the reads of a step from the table.
 func TestEdgeRowsPlan(t *testing.T) {
 	ds := open(t, ratedRows(300, store.U32))
 	o := typed(model.RSAGE)
@@ -320,8 +320,8 @@ func TestEdgeRowsPlan(t *testing.T) {
 	require.InDelta(t, p.InputRows, p.Tables[0].InputRows+p.Tables[1].InputRows, 1e-9)
 }
 
-// trustRows is what users say of each other, whose edges have the column "time" in rows of a table
-// too, before columns that tell nothing.
+// trustRows is a graph of users' ratings of each other. Its edges have the column "time" in rows of
+// a table, too, before columns that carry no information.
 func trustRows(dim int) storetest.TypedSpec {
 	spec := storetest.Trust(300, true, false)
 	r := &spec.Relations[0]
@@ -352,9 +352,9 @@ func trustRows(dim int) storetest.TypedSpec {
 	return spec
 }
 
-// TestEdgeRowsTellEdges: what an edge's own row tells beside the rows of its ends is what the same
-// numbers in columns tell, of edges that are trained on and of those that are held out, and
-// predictions have it as well.
+// TestEdgeRowsTellEdges: an edge's own row, beside the rows of its ends, gives the same results as
+// the same numbers in columns, for training edges and for held-out ones. Predictions use it as
+// well.
 func TestEdgeRowsTellEdges(t *testing.T) {
 	ds := openTyped(t, trustRows(1))
 	predicted := func(o run.Options) (*run.Result, Pairs, []float32) {

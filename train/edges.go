@@ -6,11 +6,12 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// largeValue is what values of edges are noted from: nothing normalises them, and rows of a network
-// are of the order of 1. Times in seconds since 1970 are a million times as large.
+// largeValue is the size from which a note names values of edges: nothing normalises them, and rows
+// of a network are of the order of 1. Times in seconds since 1970 are a million times as large.
 const largeValue = 1000
 
-// largeValues says which columns of edges that the network reads are large in a batch.
+// largeValues returns a text for each edge column that the network reads and that has large values
+// in a batch.
 func (t *trainer) largeValues(b *sample.Batch) (texts []string) {
 	for i, r := range t.data.Relations {
 		top := make([]float32, len(r.Inputs))

@@ -190,7 +190,7 @@ func TestEdgesResume(t *testing.T) {
 	}
 }
 
-// TestEdgesRefuse: what cannot be read says what can be.
+// TestEdgesRefuse: the refusal of an input that cannot be read names the ones that can.
 func TestEdgesRefuse(t *testing.T) {
 	spec := storetest.Library(200, 3, 2)
 	spec.Relations[1].Columns = []storetest.Column{{Name: "year", Elem: store.I32, Value: func(v, i int) float64 { return 1 }}, {Name: store.EdgeID, Elem: store.U32, Value: func(v, i int) float64 { return 0 }}}
@@ -227,7 +227,7 @@ func TestEdgesThatAreNoNumbers(t *testing.T) {
 		spec.Columns[0] = storetest.Column{Name: "rating", Elem: store.F32, Value: func(v, i int) float64 { return float64(v % 3) }}
 		path := storetest.Build(t, spec)
 		const section = "topo/node__to__node/rating.f32"
-		edges := 0 // up to those of the first node to train
+		edges := 0 // before the edges of the first node to train
 		for v := range int(spec.Train[0]) {
 			edges += len(spec.Neighbors[v])
 		}
@@ -251,7 +251,7 @@ func TestEdgesThatAreNoNumbers(t *testing.T) {
 	}
 }
 
-// TestEdgesPlan: it says what values take in memory, and a run notes those that are large.
+// TestEdgesPlan: a plan has the memory of edge values, and a run notes columns with large values.
 func TestEdgesPlan(t *testing.T) {
 	spec := rated(300)
 	spec.Columns[1].Value = func(v, i int) float64 { return 1_700_000_000 + float64(v) }

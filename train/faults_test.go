@@ -59,8 +59,8 @@ func TestSlowAndShort(t *testing.T) {
 	}
 }
 
-// TestFailedRead has one read fail, anywhere in a run: a line says which, no step is lost, and the
-// run that goes on ends as the one that never failed.
+// TestFailedRead makes one read fail, anywhere in a run: a line names the read, no step is lost,
+// and the resumed run ends as the one that never failed.
 func TestFailedRead(t *testing.T) {
 	ds := open(t, storetest.Communities(500, 4, 8, 100, 2))
 	points := 6

@@ -12,19 +12,19 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// fixed says of a network that learns no more where its hidden rows may be, and what it is for.
+// fixed has the options of a network that learns no more.
 type fixed struct {
-	onDisk bool // those that do not fit in memory; else all must fit
-	// predicts says that nothing is measured.
+	onDisk bool // hidden rows that do not fit in memory go to disk; else all must fit
+	// predicts: nothing is measured.
 	predicts bool
 }
 
-// unmeasured tells whether there is nothing to measure; f is nil where the network learns.
+// unmeasured reports whether nothing will be measured; f is nil where the network learns.
 func (f *fixed) unmeasured() bool { return f != nil && f.predicts }
 
-// openFixed opens what a network that learns no more computes with, over all neighbours: no batch
-// is drawn ahead, no step is taken, and what the memory has beside what that needs is for rows: of
-// hidden layers, or of the layer below the one at hand.
+// openFixed opens the tables and the evaluator of a network that learns no more. It computes over
+// all neighbours: no batch is drawn ahead and no step is taken. Memory beyond its need is for rows,
+// of hidden layers or of the layer below the current one.
 func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 	if t.tiers, err = tiers.OpenRows(ctx, t.data, t.draws, t.learning(), t.be, t.Options.Options, t.hooks.faults); err != nil {
 		return err
@@ -42,8 +42,8 @@ func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 	hidden := t.eval.InMemoryBytes()
 	beside, need := t.fixedWithin(total, t.eval)
 	if need > total {
-		// Chunks and buffers are larger where there is more, so that the least of a MiB is not that
-		// of what it comes to.
+		// Chunks and buffers grow with the memory, and so does the need. So raise the memory until
+		// the need within it fits.
 		least := int64(0)
 		for need = 1 << 20; need > least; {
 			least = (need + 1<<20 - 1) >> 20 << 20
@@ -66,7 +66,7 @@ func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 	return nil
 }
 
-// evaluatorWithin is an Evaluator for a process that may take total.
+// evaluatorWithin returns an Evaluator for a process that may take total bytes.
 func (t *trainer) evaluatorWithin(total int64, o infer.Options) *infer.Evaluator {
 	d := t.tiers.Disk
 	o.ChunkBytes = chunkBytes(total)
@@ -78,8 +78,8 @@ func (t *trainer) evaluatorWithin(total int64, o infer.Options) *infer.Evaluator
 	return e
 }
 
-// fixedWithin is what a network that learns no more takes at least where the process may take
-// total, with e, and what of that is beside e.
+// fixedWithin returns the least bytes that a network that learns no more needs with e, in a process
+// that may take total bytes. beside is the part of need outside e.
 func (t *trainer) fixedWithin(total int64, e *infer.Evaluator) (beside, need int64) {
 	beside = t.besideRows(total)
 	need = beside + e.MemoryBytes()
@@ -90,26 +90,26 @@ func (t *trainer) fixedWithin(total int64, e *infer.Evaluator) (beside, need int
 }
 
 const (
-	// chunksInMemory is how many chunks of rows would take all of the memory: what is computed of
-	// one takes eight times as much.
+	// chunksInMemory is the number of chunks of rows that would fill the memory. Computing one
+	// chunk takes eight times its bytes.
 	chunksInMemory = 256
 	leastChunk     = 128 << 10
-	// looksAtMaps is how many chunks have their lists read before the maps are taken out of memory:
-	// of each up to 1 MiB, with the least memory 16 KiB.
+	// looksAtMaps is the number of chunks whose lists are read before the maps are dropped from
+	// memory. A chunk reads up to 1 MiB of them, and 16 KiB with the least memory.
 	looksAtMaps = 8
-	// writerBytes is what writing predictions takes at least, and a fourth of a byte a node beside
-	// it: see export.WriteRows.
+	// writerBytes is the least memory for writing predictions. A quarter of a byte a node comes on
+	// top: see export.WriteRows.
 	writerBytes = 8 << 20
 )
 
-// chunkBytes is how many bytes of rows are computed at a time within total: in steps, so that the
-// least memory stays the least.
+// chunkBytes returns the bytes of rows that are computed at a time within total. It grows in powers
+// of two, so that the least memory stays the least.
 func chunkBytes(total int64) int64 {
 	return min(max(int64(1)<<(bits.Len64(uint64(total))-1)/chunksInMemory, leastChunk), 32<<20)
 }
 
-// besideRows is the memory of what holds no rows of layers: the program, weights, lists of nodes.
-// The process may take total.
+// besideRows returns the bytes of everything but rows of layers: the program, weights, lists of
+// nodes. The process may take total bytes.
 func (t *trainer) besideRows(total int64) int64 {
 	// A weight has its value and the best epoch's, and while a checkpoint is read these and two
 	// moments in it.

@@ -13,16 +13,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// RowFile is a file of rows for nodes of a type, by the ids that users know them by.
+// RowFile is a file of rows for nodes of a type, which it names by their original ids.
 type RowFile interface {
 	Cols() int
-	// Each calls use with some rows after the other, in the order of the file, and the stored
+	// Each calls use with rows, some at a time in the order of the file, and with the stored
 	// numbers of their nodes. Both are lent.
 	Each(ctx context.Context, use func(nodes []store.NodeID, rows []float32) error) error
 	Close() error
 }
 
-// checkInitRows refuses files of rows for types that learn none, and of other widths than theirs.
+// checkInitRows refuses files of rows for types that learn none, and files of another width.
 func (t *trainer) checkInitRows() error {
 	for name, path := range t.InitRows {
 		i := slices.IndexFunc(t.tiers.Learnt, func(l tiers.Learnt) bool { return t.data.Types[l.Type].Name == name })
@@ -59,8 +59,7 @@ func (t *trainer) openRows(l tiers.Learnt, path string) (RowFile, error) {
 	return f, nil
 }
 
-// putRows has the rows of l begin as a file has them; those of nodes that are not in it begin as
-// they are drawn.
+// putRows initialises the rows of l from a file. Rows of nodes that are not in it stay as drawn.
 func (t *trainer) putRows(ctx context.Context, l tiers.Learnt, path string) (err error) {
 	f, err := t.openRows(l, path)
 	if err != nil {

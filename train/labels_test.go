@@ -25,8 +25,8 @@ func noise(dim int) func(v int) []float32 {
 	}
 }
 
-// plainLibrary is storetest.Library where features tell nothing: neither those of papers, nor those
-// of venues.
+// plainLibrary is storetest.Library with features that carry no information, of papers and of
+// venues.
 func plainLibrary(papers int) storetest.TypedSpec {
 	spec := storetest.Library(papers, 4, 1)
 	for i := range spec.Types {
@@ -91,8 +91,8 @@ func TestLabelInputSameResults(t *testing.T) {
 	}
 }
 
-// TestLabelInputEvaluation: layer by layer over all neighbours is what blocks of all neighbours
-// give.
+// TestLabelInputEvaluation: evaluation layer by layer over all neighbours gives the same as blocks
+// of all neighbours.
 func TestLabelInputEvaluation(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 3))
 	for _, kind := range []model.Kind{model.RSAGE, model.RGAT} {

@@ -16,45 +16,45 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// A run keeps its learnt rows in its directory, and a checkpoint names the files of which they
-// consist by then. Only between two ranges of the pipeline have all rows been written back that the
-// weights have: so a range ends where a checkpoint is due.
+// A run keeps its learnt rows in its directory, and a checkpoint names the files that hold them as
+// of then. Only between two ranges of the pipeline have all rows been written back that belong to
+// the weights, so a range ends where a checkpoint is due.
 
-// learns tells whether the run has learnt rows.
+// learns reports whether the run has learnt rows.
 func (t *trainer) learns() bool { return len(t.tiers.Learnt) > 0 }
 
-// embeddingsKey is where the metadata of a checkpoint has what it says of them.
+// embeddingsKey is the key of embeddings in the metadata of a checkpoint.
 const embeddingsKey = "gnnstore.embeddings"
 
-// embeddings is the learnt rows as of a checkpoint.
+// embeddings describes the learnt rows as of a checkpoint.
 type embeddings struct {
 	Tables map[string]mutable.Mark `json:"tables"` // by type
-	// Kept are the checkpoints that there were, the oldest first, this one included.
+	// Kept has the checkpoints that existed then, the oldest first, this one included.
 	Kept []kept `json:"kept"`
 }
 
-// kept is a checkpoint, after so many updates, and that of the epoch which was the best by then, 0
-// where none was.
+// kept is a checkpoint: the number of updates before it, and the number at the end of the epoch
+// that was the best by then, 0 if there was none.
 type kept struct {
 	Updates int64 `json:"updates"`
 	Best    int64 `json:"best"`
 }
 
-// keptNow is the checkpoint that the run would have now.
+// keptNow returns the entry of a checkpoint that would be made now.
 func (t *trainer) keptNow() kept {
 	return kept{int64(t.optim.Steps()), int64(t.result.Best.Epoch) * int64(t.task.Steps())}
 }
 
-// place tells the tables, and the evaluator, that their files are in the run directory.
+// place puts the files of the tables and of the evaluator in the run directory.
 func (t *trainer) place() {
 	t.tiers.In(t.dir.FS(), t.dir.File(run.EmbeddingDir), fmt.Sprintf("dataset %s, seed %d", t.result.Seal, t.Seed))
 	t.eval.Dir, t.eval.FS = t.dir.File(run.LayerDir), t.dir.FS()
 }
 
-// beginRows begins with rows as they are drawn, or as files have them.
+// beginRows initialises learnt rows from the seed, or from the files of InitRows.
 func (t *trainer) beginRows(ctx context.Context) error {
 	files := t.InitRows
-	if t.record != nil { // which says it also where a run is resumed
+	if t.record != nil { // a resumed run has them only there
 		files = t.record.Options.InitRows
 	}
 	for _, l := range t.tiers.Learnt {
@@ -70,7 +70,8 @@ func (t *trainer) beginRows(ctx context.Context) error {
 	return nil
 }
 
-// markRows has all that steps have written outlast a crash once a checkpoint of now is on record.
+// markRows makes the rows that steps have written durable, so that a checkpoint made now can go on
+// record, and sets t.rows for it.
 func (t *trainer) markRows() error {
 	e := embeddings{Tables: map[string]mutable.Mark{}}
 	now := t.keptNow()
@@ -91,7 +92,7 @@ func (t *trainer) markRows() error {
 	return nil
 }
 
-// retainRows lets go of the rows of checkpoints that are not on record any more.
+// retainRows frees the rows of checkpoints that are not on record any more.
 func (t *trainer) retainRows(ctx context.Context) error {
 	t.rows.Kept = t.rows.Kept[max(0, len(t.rows.Kept)-t.KeepCheckpoints):]
 	var steps []int64
@@ -104,7 +105,7 @@ func (t *trainer) retainRows(ctx context.Context) error {
 	return t.tiers.Retain(ctx, steps)
 }
 
-// resumeRows goes on from the rows of the checkpoint that was loaded. names are the checkpoints on
+// resumeRows restores the rows of the checkpoint that was loaded. names are the checkpoints on
 // record.
 func (t *trainer) resumeRows(ctx context.Context, names []string) error {
 	t.rows.Kept = slices.DeleteFunc(t.rows.Kept, func(k kept) bool {
@@ -118,8 +119,8 @@ func (t *trainer) resumeRows(ctx context.Context, names []string) error {
 	return t.retainRows(ctx)
 }
 
-// showBest has the rows be as they were when validation chose the weights. back has them be as they
-// are.
+// showBest makes reads return the rows as of the epoch that validation chose. back makes them
+// return the current rows again.
 func (t *trainer) showBest(ctx context.Context) (back func() error, err error) {
 	back = func() (err error) {
 		for _, l := range t.tiers.Learnt { // though ctx may have ended
@@ -135,7 +136,8 @@ func (t *trainer) showBest(ctx context.Context) (back func() error, err error) {
 	return back, nil
 }
 
-// hash is run.Result.ParamsXXH3, and failed, or else why there is none.
+// hash returns run.Result.ParamsXXH3, and failed, the error of the run. If learnt rows cannot be
+// read, the hash is "", and their error is returned unless failed is set.
 func (t *trainer) hash(ctx context.Context, failed error) (string, error) {
 	h := xxh3.New()
 	t.model.AddTo(h)
@@ -152,7 +154,7 @@ func (t *trainer) hash(ctx context.Context, failed error) (string, error) {
 	return fmt.Sprintf("%016x", h.Sum64()), failed
 }
 
-// learntRows are those of a checkpoint.
+// learntRows is the part of a checkpoint that has the learnt rows.
 type learntRows struct {
 	*trainer
 	at *run.Progress
@@ -196,8 +198,8 @@ func (p learntRows) Check(s *checkpoint.State) error {
 	return p.checkBest(now.Best)
 }
 
-// checkBest says why there are no rows of the epoch that was the best, which ended after so many
-// updates; 0: there is none.
+// checkBest returns an error if the learnt rows of the best epoch are not there. That epoch ended
+// after this many updates; 0: there is none.
 func (t *trainer) checkBest(updates int64) error {
 	if updates == 0 {
 		return nil
@@ -221,7 +223,8 @@ func (p learntRows) read(s *checkpoint.State) (e embeddings, err error) {
 	return e, err
 }
 
-// Load takes note of them; resumeRows follows once no other checkpoint that is newer is on record.
+// Load reads the description of the rows. resumeRows restores them, once no newer checkpoint is on
+// record.
 func (p learntRows) Load(s *checkpoint.State) (err error) {
 	if p.learns() {
 		p.rows, err = p.read(s)

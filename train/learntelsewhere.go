@@ -20,9 +20,8 @@ import (
 // MeanOfLearnt gives nodes without a learnt row the mean of all rows of their type.
 const MeanOfLearnt = "mean"
 
-// learntElsewhere is the rows that a run has learnt, as tables of the nodes of another dataset that
-// are known by the same ids there: a sealed dataset of its own, which lasts as long as they are
-// read.
+// learntElsewhere has the rows that a run has learnt, as tables for the nodes of another dataset
+// that have the same ids. The tables are a sealed dataset of their own, which close removes.
 type learntElsewhere struct {
 	dir    string
 	lock   *store.Lock
@@ -30,10 +29,10 @@ type learntElsewhere struct {
 	tables map[string]*store.Features // by type
 }
 
-// learntPart is how many nodes are looked at together, and learntBytes of rows of theirs.
+// learntPart is the number of nodes that are handled at a time, and learntBytes the bytes of rows.
 const learntPart, learntBytes = 1 << 14, 1 << 20
 
-// bringLearnt writes the rows of the checkpoint that o names for the nodes of ds.
+// bringLearnt writes the learnt rows of o's checkpoint for the nodes of ds.
 func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *learntElsewhere, err error) {
 	own, err := store.Open(dir.Record().Dataset)
 	if err != nil {
@@ -85,11 +84,11 @@ func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	return l, nil
 }
 
-// removeLearnt removes what one that was killed has left, and nothing else.
+// removeLearnt removes the dataset that a learntElsewhere left in dir, and nothing else.
 func removeLearnt(dir string) error {
 	ds, err := store.Open(dir)
 	if err != nil {
-		return nil // it is not there, or not ours, which store.Create says
+		return nil // it is not there, or not ours, and store.Create will refuse it
 	}
 	defer ds.Close()
 	if ds.Manifest().Name != learntName {
@@ -116,7 +115,7 @@ func (l *learntElsewhere) write(ctx context.Context, n *Network, ds *store.Datas
 	return err
 }
 
-// writeLearnt writes the rows of type kind of n's dataset for the nodes that ds has of it.
+// writeLearnt writes the learnt rows of n's type kind, for ds's nodes of the type of that name.
 func writeLearnt(ctx context.Context, w *store.Writer, n *Network, kind int, ds *store.Dataset, unseen string) error {
 	name, dim, ids := n.t.data.Types[kind].Name, n.t.data.Types[kind].Dim(), n.t.data.IDs(kind)
 	number, nodes := 0, int64(0)
@@ -183,7 +182,7 @@ func writeLearnt(ctx context.Context, w *store.Writer, n *Network, kind int, ds 
 // noRow stands for a node that has no learnt row.
 const noRow = math.MaxUint32
 
-// writeNumbers writes a type of nodes that are known by their places.
+// writeNumbers writes a node type whose ids are the numbers from 0.
 func writeNumbers(w *store.Writer, name string, nodes int64) error {
 	ids, err := w.NewNodeType(name, nodes)
 	if err != nil {
@@ -200,8 +199,8 @@ func writeNumbers(w *store.Writer, name string, nodes int64) error {
 	return errors.Join(err, ids.Close())
 }
 
-// sameNode is the node of ids that is known by the text or number of theirs' node v; ok is false
-// where there is none.
+// sameNode finds the node u of ids whose name or number is the one of node v in theirs, which it
+// returns as text. ok is false if there is none.
 func sameNode(theirs, ids store.IDs, v uint32) (u uint32, text string, ok bool, err error) {
 	switch {
 	case theirs.HasNames() != ids.HasNames():
@@ -217,7 +216,8 @@ func sameNode(theirs, ids store.IDs, v uint32) (u uint32, text string, ok bool, 
 	return u, strconv.FormatInt(id, 10), ok, nil
 }
 
-// learntRows are those of nodes of type kind, one after the other, or mean in the place of noRow.
+// learntRows returns the learnt rows of nodes of type kind, one after the other. A node noRow gets
+// mean.
 func (n *Network) learntRows(ctx context.Context, kind int, nodes []uint32, mean []float32) (rows []float32, err error) {
 	dim := n.t.data.Types[kind].Dim()
 	rows = make([]float32, len(nodes)*dim)
@@ -241,7 +241,7 @@ func (n *Network) learntRows(ctx context.Context, kind int, nodes []uint32, mean
 	return rows, err
 }
 
-// meanLearnt is the mean of all rows of type kind, those that no step has touched included.
+// meanLearnt returns the mean of all rows of type kind, including rows that no step has changed.
 func (n *Network) meanLearnt(ctx context.Context, kind int) ([]float32, error) {
 	nodes := int64(n.t.data.Types[kind].Nodes)
 	sums := make([]float64, n.t.data.Types[kind].Dim())

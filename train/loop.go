@@ -17,7 +17,7 @@ import (
 	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
-// run is the loop over epochs, and the test of the model they chose.
+// run trains all epochs, tests the model that validation chose, and saves the last weights.
 func (t *trainer) run(ctx context.Context) error {
 	err := t.work(ctx)
 	err = t.dir.CutShort(ctx, t.result, err, t.torn, func() error { return t.checkpointNow(ctx) })
@@ -31,7 +31,7 @@ func (t *trainer) run(ctx context.Context) error {
 	return err
 }
 
-// work is run without its end.
+// work is run without its end: it trains, tests and compares with the baseline.
 func (t *trainer) work(ctx context.Context) (err error) {
 	defer kernels.RecoverMemory(&err)
 	if err = t.warm(ctx); err == nil {
@@ -70,7 +70,7 @@ func (t *trainer) epochs(ctx context.Context) error {
 	return nil
 }
 
-// epoch trains on all seeds once, or on those that were left when the run was cut short.
+// epoch trains on all seeds once, or on the seeds that were left when the run was cut short.
 func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	steps := t.task.Steps()
 	before := (n - 1) * steps // steps of the epochs before
@@ -111,8 +111,8 @@ func (t *trainer) epoch(ctx context.Context, n int) (run.Epoch, error) {
 	return t.partial.Epoch(n, t.task.Kind(), t.task.Trained(t.partial.Tally), t.tiers.Pipe.Stats().Sub(stages).Limiting()), err
 }
 
-// rest is the end of the steps that follow without a pause: those of the epoch, or up to a
-// checkpoint of learnt rows.
+// rest returns the step before which the pipeline pauses next: the end of the epoch, or the next
+// checkpoint if rows are learnt.
 func (t *trainer) rest(steps int) int {
 	if !t.learns() {
 		return steps
@@ -120,7 +120,7 @@ func (t *trainer) rest(steps int) int {
 	return t.partial.Rest(steps, t.optim.Steps(), t.CheckpointEvery)
 }
 
-// checkpointDue tells whether it is time for one.
+// checkpointDue reports whether it is time for a checkpoint within an epoch.
 func (t *trainer) checkpointDue(steps int) bool {
 	return t.partial.CheckpointDue(steps, t.optim.Steps(), t.CheckpointEvery)
 }
@@ -149,7 +149,7 @@ func (t *trainer) tell(ctx context.Context, epoch, steps int, loss float64) erro
 	return nil
 }
 
-// update is one step, in an epoch of steps.
+// update takes one step, in an epoch of this many steps.
 func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64, steps int) (a step.Tally, err error) {
 	batch := b.Batch.(*sample.Batch)
 	in, now := step.InputOf(batch, b.Rows...), t.optim.Steps()
@@ -183,8 +183,8 @@ func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64, 
 	return a, err
 }
 
-// explainLoss says where a loss that is no number comes from: the features, the weights, or too
-// large a step.
+// explainLoss returns an error that names the cause of a loss that is not finite: the features, the
+// weights, or too large a step.
 func (t *trainer) explainLoss(loss float64, b *pipeline.Gathered) error {
 	for n, rows := range b.Rows {
 		if rows.Buf == nil {

@@ -22,25 +22,26 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// Which weights of a run are used: those that validation chose, or those of its newest checkpoint.
+// Values of NetworkOptions.Checkpoint: the weights that validation chose, or the weights of the
+// newest checkpoint.
 const (
 	BestWeights = run.BestWeights
 	LastWeights = run.LastWeights
 )
 
-// NetworkOptions say which weights of a run are used, and within which memory.
+// NetworkOptions choose the weights of a run, and the memory and the disk to use them in.
 type NetworkOptions struct {
 	// Checkpoint is BestWeights or LastWeights; empty: the best where validation has chosen some,
 	// else the last.
 	Checkpoint string `json:"checkpoint"`
-	// Metric of Measure; empty: the run's. EvalNegatives are what a run of links is measured among,
-	// likewise.
+	// Metric is the metric of Measure, and EvalNegatives the negatives that links are measured
+	// among. Empty: the run's.
 	Metric        metric.Kind `json:"metric"`
 	EvalNegatives string      `json:"eval_negatives"`
 	// MemoryBytes is as in tiers.Options; 0: the run's.
 	MemoryBytes int64 `json:"memory_bytes"`
-	// Hold says what a layer holds in memory while it reads the one below: infer.Options.Hold.
-	// Default: what reads for less time.
+	// Hold is the data that a layer holds in memory while it reads the layer below:
+	// infer.Options.Hold. Default: the choice that reads for less time.
 	Hold infer.Hold `json:"way"`
 	// LayerDtype is as in run.Options; empty: the run's.
 	LayerDtype string `json:"layer_dtype"`
@@ -50,13 +51,13 @@ type NetworkOptions struct {
 	// Scratch is a directory for hidden rows that do not fit in memory: infer.Options.Dir. Nobody
 	// else uses it. Empty: they must fit.
 	Scratch string `json:"-"`
-	// Unseen says what becomes of nodes of another dataset that the run has learnt no row for:
-	// empty, which refuses them, or MeanOfLearnt.
+	// Unseen is for nodes of another dataset that the run has learnt no row for: empty refuses
+	// them, and MeanOfLearnt gives them the mean row.
 	Unseen string `json:"unseen"`
-	// Predicts says that Measure is not called, so that there need not be what it takes.
+	// Predicts promises that Measure is not called, so that nothing is kept ready for it.
 	Predicts bool `json:"-"`
-	// GoesOn has a Predict that was cut short leave the rows in Scratch that are finished, and the
-	// next one start behind them.
+	// GoesOn makes a Predict that is cut short leave its finished rows in Scratch, and the next
+	// Predict start after them.
 	GoesOn bool `json:"-"`
 }
 
@@ -81,7 +82,7 @@ func (o NetworkOptions) Validate() error {
 	return errors.Join(errs...)
 }
 
-// fits says which of them a run of these options has no use for.
+// fits returns an error if a run of these options has no use for one of o.
 func (o NetworkOptions) fits(with run.Options) error {
 	switch {
 	case with.Links() && o.Metric != "" && !o.Metric.OfLinks():
@@ -95,15 +96,15 @@ func (o NetworkOptions) fits(with run.Options) error {
 }
 
 // Network is the trained network of a run, to measure it and to predict with. It computes over all
-// neighbours, in the memory that the training would take: hidden rows are in what that leaves, or
-// in NetworkOptions.Scratch. One goroutine at a time.
+// neighbours, within the memory budget of a training run. Hidden rows take the rest of that budget,
+// or are in NetworkOptions.Scratch. One goroutine at a time.
 type Network struct {
 	Checkpoint string // BestWeights or LastWeights
 	Epoch      int    // whole epochs after which the weights were these
 	Updates    int    // steps, likewise
 
 	t        *trainer
-	rowBytes int64 // that rows of links' ends may take in memory
+	rowBytes int64 // memory that rows of links' ends may take
 	other    bool  // its dataset is not the one that the run trained on
 	learnt   *learntElsewhere
 	release  func() error // releases the run's lock, if learnt rows are read; else nil
@@ -200,8 +201,8 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	return n, nil
 }
 
-// of is what the run of a record was asked for, as far as that changes what is computed: budgets
-// are left to the memory.
+// of returns the options of a recorded run, with o's options in their place. Budgets are not taken
+// from the record, since they do not change what is computed: they follow from the memory.
 func (o NetworkOptions) of(record *run.Record) run.Options {
 	with := record.Options
 	if with.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(with.Kernels)) {
@@ -256,7 +257,7 @@ func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) e
 	t, at := n.t, new(run.Progress)
 	used := checkpoint.Parts{weights{t}, chosen{t, at}, learntRows{t, at}}
 	all := append(checkpoint.Parts{identity{t}, soFar{t, at}}, used...)
-	if n.other { // whose steps and seal are none of the run's
+	if n.other { // its steps and its seal differ from the run's
 		if err := json.Unmarshal([]byte(s.Meta[progressKey]), at); err != nil {
 			return fmt.Errorf("%s: %w", progressKey, err)
 		}
@@ -291,32 +292,32 @@ func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) e
 	return nil
 }
 
-// Follow has show called after each chunk of nodes: done of the nodes of a type have their rows of
-// a layer, the first of which is 1.
+// Follow calls show after each chunk of nodes: done of the nodes of type kind have their rows of a
+// layer. The first layer is 1.
 func (n *Network) Follow(show func(layer, layers int, kind string, done, nodes int)) {
 	n.t.eval.Progress = func(p infer.Progress) { show(p.Layer, p.Layers, p.Type, p.Done, p.Nodes) }
 }
 
-// FollowLayers has show called when a layer is there for all nodes of a type.
+// FollowLayers calls show when a layer is finished for all nodes of a type.
 func (n *Network) FollowLayers(show func(r infer.Report)) { n.t.eval.Reported = show }
 
-// FollowSpace has show called before hidden rows are written, with what they take at most in
-// NetworkOptions.Scratch, and what is free there, or -1. beside is what the caller writes there
-// meanwhile.
+// FollowSpace calls show before hidden rows are written, with the most bytes that they take in
+// NetworkOptions.Scratch and the bytes free there, or -1 if that is not known. beside is the bytes
+// that the caller writes there meanwhile.
 func (n *Network) FollowSpace(beside int64, show func(bytes, free int64)) {
 	n.t.eval.SpaceBeside, n.t.eval.Space = beside, show
 }
 
-// Left tells whether what was last computed was cut short and has left rows of layers in
-// NetworkOptions.Scratch, which the next one goes on behind.
+// Left reports whether the last computation was cut short and left rows of layers in
+// NetworkOptions.Scratch, for the next one to go on after them.
 func (n *Network) Left() bool { return n.t.eval.Left() }
 
-// Tidy removes rows that others have left in NetworkOptions.Scratch, for who has all that they were
-// for.
+// Tidy removes rows that others have left in NetworkOptions.Scratch. It is for a caller that
+// already has all predictions that the rows were for.
 func (n *Network) Tidy() error { return n.t.eval.Tidy() }
 
-// PlanPredict says how Predict would compute the layers up to one for nodes of a type, and what
-// that would read. Layer 0 is not computed.
+// PlanPredict returns the plan by which Predict would compute the layers up to layer for nodes of
+// type kind, with its reads. It returns nil for layer 0, which is not computed.
 func (n *Network) PlanPredict(layer, kind int, nodes []uint32) ([]infer.Planned, error) {
 	switch {
 	case layer == 0:
@@ -330,7 +331,7 @@ func (n *Network) PlanPredict(layer, kind int, nodes []uint32) ([]infer.Planned,
 // Measured is the metric of some nodes, or links. Its JSON keys are stable.
 type Measured struct {
 	Nodes string   `json:"nodes"` // train, valid, test or all-labelled
-	Count int      `json:"count"` // of them with a label; of links, those that were measured
+	Count int      `json:"count"` // nodes with a label, or measured links or edges
 	Value *float64 `json:"value"` // null where the metric has none
 	// Baseline is the metric of an answer without a network, which BaselineOf names. Constant is
 	// the network's answer, if it gave the same one everywhere.
@@ -342,11 +343,11 @@ type Measured struct {
 	Method    string  `json:"method"`
 	Seconds   float64 `json:"seconds"`
 	BytesRead int64   `json:"bytes_read"` // of feature rows, from disk
-	// Layers is how each layer was computed for the nodes of each type, beside what was planned.
+	// Layers reports on the computation of each layer for the nodes of each type, beside its plan.
 	Layers []infer.Report `json:"layers"`
 }
 
-// LabelledParts are the names of the nodes that Measure knows.
+// LabelledParts has the parts of nodes that Measure accepts.
 var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
 
 // Measure returns the metric of the nodes with a label, in a part of the split or everywhere.
@@ -385,8 +386,8 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 	return m, n.t.data.Set.Unchanged()
 }
 
-// measured are the nodes to evaluate for m, by type, none where there is nothing to measure. It
-// sets m.Count, and why there is nothing.
+// measured returns the nodes to evaluate for m, by type, or none if there is nothing to measure. It
+// sets m.Count, and in m.Why the reason for nothing.
 func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, err error) {
 	if n.Edges() {
 		return n.heldOut(ctx, m)
@@ -415,8 +416,8 @@ func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, 
 	return nodes, err
 }
 
-// heldOut is measured of a run that learns edges. Those that are trained on would be told by
-// messages that pass along them.
+// heldOut is measured for a run that learns edges. It does not measure training edges: messages
+// pass along them and would give them away.
 func (n *Network) heldOut(ctx context.Context, m *Measured) (nodes [][]uint32, err error) {
 	edges, parts := n.t.task.(*tasks.Edges), []tasks.Part{tasks.Valid, tasks.Test}
 	i := slices.IndexFunc(parts, func(p tasks.Part) bool { return p.String() == m.Nodes })
@@ -440,16 +441,16 @@ func (n *Network) heldOut(ctx context.Context, m *Measured) (nodes [][]uint32, e
 	return nodes, err
 }
 
-// Edges tells whether the network learns classes or numbers of edges.
+// Edges reports whether the network learns classes or numbers of edges.
 func (n *Network) Edges() bool {
 	_, edges := n.t.task.(*tasks.Edges)
 	return edges
 }
 
-// Links tells whether the network learns links.
+// Links reports whether the network learns links.
 func (n *Network) Links() bool { return n.t.links != nil }
 
-// labelled are the nodes of a part that have a label.
+// labelled returns the nodes of a part that have a label.
 func (n *Network) labelled(part string) (nodes []uint32, err error) {
 	d := n.t.data
 	switch part {
@@ -476,25 +477,25 @@ func (n *Network) labelled(part string) (nodes []uint32, err error) {
 	return nil, fmt.Errorf("{nodes} %s: there are train, valid, test and all-labelled", part)
 }
 
-// BytesRead is what rows have had read from disk so far, of features and of hidden layers.
+// BytesRead returns the bytes read from disk so far for rows of features and of hidden layers.
 func (n *Network) BytesRead() int64 {
 	return cachetier.Sum(n.t.tiers.Stats()).Disk.BytesRead + n.t.eval.DiskRead().BytesRead
 }
 
-// Metric is what Measure measures.
+// Metric returns the metric of Measure.
 func (n *Network) Metric() metric.Kind { return n.t.task.Kind() }
 
-// Data is what the network is used on.
+// Data returns the data that the network is used on.
 func (n *Network) Data() *data.Data { return n.t.data }
 
-// PeakRSSBytes is the largest RssAnon + RssShmem that was seen.
+// PeakRSSBytes returns the largest RssAnon + RssShmem that was seen.
 func (n *Network) PeakRSSBytes() int64 {
 	n.t.peak.Look()
 	own, _ := n.t.peak.Bytes()
 	return own
 }
 
-// PeakFileBytes is the largest RssFile that was seen.
+// PeakFileBytes returns the largest RssFile that was seen.
 func (n *Network) PeakFileBytes() int64 {
 	n.t.peak.Look()
 	_, file := n.t.peak.Bytes()

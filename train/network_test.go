@@ -38,8 +38,8 @@ func measure(t *testing.T, n *Network, part string) float64 {
 	return *m.Value
 }
 
-// TestNetworkMeasures: what a network of a run comes to is what the run said when it had these
-// weights, with learnt rows and with labels for input too, and the run can go on afterwards.
+// TestNetworkMeasures: a network of a run measures the same as the run did with these weights, also
+// with learnt rows and with labels for input. The run can go on afterwards.
 func TestNetworkMeasures(t *testing.T) {
 	plain := small()
 	plain.Epochs, plain.LR = 6, 0.1 // so high that the last epoch is not the best

@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// notes tells the user, once, what is worth knowing of the run.
+// notes tells the user, once, what is worth knowing about the run.
 func (t *trainer) notes() {
 	for _, column := range t.data.UnusedColumns() {
 		t.note("column %s of the edges is not used in training", column)
@@ -105,7 +105,7 @@ func (t *trainer) directionNotes() {
 	}
 }
 
-// wayOf is the option as package infer has it.
+// wayOf returns the option Eval in the form of package infer.
 func wayOf(eval string) infer.Way {
 	if eval == "auto" {
 		return infer.Auto
@@ -113,7 +113,7 @@ func wayOf(eval string) infer.Way {
 	return infer.Way(eval)
 }
 
-// elemOf is the type of hidden rows on disk.
+// elemOf returns the type of hidden rows on disk.
 func elemOf(dtype string) store.Elem {
 	if dtype == "f16" {
 		return store.F16
@@ -121,8 +121,8 @@ func elemOf(dtype string) store.Elem {
 	return store.F32
 }
 
-// howEvaluated is how, and why not in full and in memory; empty where it is, or where another way
-// was asked for.
+// howEvaluated describes how the run evaluates, and why not in full and in memory. It returns "" if
+// it does, or if another way was asked for.
 func (t *trainer) howEvaluated() string {
 	hidden, most := kernels.FormatBytes(t.eval.HiddenBytes()), kernels.FormatBytes(t.EvalBytes)
 	some := fmt.Sprintf("%d nodes", t.EvalNodes)

@@ -10,16 +10,17 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// What a checkpoint's metadata holds beside run.Result.Meta. progressKey is what resuming needs
-// beside the tensors: batches, dropout and shuffles are functions of (seed, epoch, step), so
-// nothing else has state.
+// Keys of a checkpoint's metadata, beside run.Result.Meta. Resuming needs the tensors and the value
+// of progressKey: batches, dropout and shuffles are functions of (seed, epoch, step), so nothing
+// else has state.
 const (
 	scheduleKey = "gnnstore.schedule" // drawing
 	progressKey = "gnnstore.progress"
 )
 
-// drawing is the schedule of the seeds that batches are drawn from, and how far it has come: step i
-// of all epochs has that of i div κ, and smoothed has gone (i mod κ)/κ of the way to the next.
+// drawing is the schedule of the seeds that batches are drawn from, and the step it has reached.
+// Step i, counted over all epochs, uses seed number i div κ. Smoothed, it has gone (i mod κ)/κ of
+// the way to the next seed.
 type drawing struct {
 	Seed      uint64 `json:"seed"`
 	Kappa     int    `json:"kappa"` // sample.Forever: all steps
@@ -45,7 +46,7 @@ func (d drawing) matches(now drawing) error {
 	return nil
 }
 
-// identity is which run a checkpoint is of: of its dataset, model and seed.
+// identity is the part of a checkpoint that names its run: dataset, model and seed.
 type identity struct{ *trainer }
 
 func (p identity) Save(s *checkpoint.State) error {
@@ -57,7 +58,7 @@ func (p identity) Check(s *checkpoint.State) error { return p.result.CheckMeta(s
 
 func (p identity) Load(*checkpoint.State) error { return nil }
 
-// recorded is what the run was asked for.
+// recorded is the part of a checkpoint that has the record of the run.
 type recorded struct{ *trainer }
 
 func (p recorded) Save(s *checkpoint.State) error { return saveJSON(s, run.RecordKey, p.record) }
@@ -79,7 +80,8 @@ func (p recorded) Check(s *checkpoint.State) error {
 
 func (p recorded) Load(*checkpoint.State) error { return nil }
 
-// soFar is how far the run has come, and metrics.jsonl up to there.
+// soFar is the part of a checkpoint that has the run's progress. Loading it also cuts metrics.jsonl
+// to that progress.
 type soFar struct {
 	*trainer
 	at *run.Progress
@@ -115,7 +117,7 @@ func (p soFar) Load(*checkpoint.State) error {
 	return nil
 }
 
-// schedule is that of the seeds that batches are drawn from.
+// schedule is the part of a checkpoint that has the schedule of the seeds of batches.
 type schedule struct {
 	*trainer
 	at *run.Progress
@@ -145,7 +147,7 @@ func (p schedule) Check(s *checkpoint.State) error {
 
 func (p schedule) Load(*checkpoint.State) error { return nil }
 
-// weights are those of the network.
+// weights is the part of a checkpoint that has the weights of the network.
 type weights struct{ *trainer }
 
 func (p weights) Save(s *checkpoint.State) error {
@@ -160,7 +162,7 @@ func (p weights) Check(s *checkpoint.State) error { return p.model.Check(s) }
 
 func (p weights) Load(s *checkpoint.State) error { return p.model.Load(s) }
 
-// moments are those of the optimizer.
+// moments is the part of a checkpoint that has the optimizer's moments.
 type moments struct {
 	*trainer
 	at *run.Progress
@@ -175,13 +177,13 @@ func (p moments) Check(s *checkpoint.State) error { return p.optim.Check(s.Tenso
 
 func (p moments) Load(s *checkpoint.State) error { return p.optim.Restore(p.at.Updates, s.Tensors) }
 
-// chosen are the weights that validation has chosen so far.
+// chosen is the part of a checkpoint that has the best weights so far by validation.
 type chosen struct {
 	*trainer
 	at *run.Progress
 }
 
-// bestPrefix stands before their names.
+// bestPrefix begins the names of their tensors.
 const bestPrefix = "best."
 
 func (p chosen) Save(s *checkpoint.State) error {

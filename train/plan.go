@@ -17,9 +17,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// Plan is what a run is expected to take, judged by the first steps of its first epoch: they are
-// drawn as the run draws them, and what their windows would read is worked out without reading. Its
-// JSON keys are stable.
+// Plan estimates the memory, the reads and the time of a run from the first steps of its first
+// epoch. They are drawn as the run draws them, and the reads of their windows are worked out
+// without reading. Its JSON keys are stable.
 type Plan struct {
 	Dataset string      `json:"dataset"`
 	Options run.Options `json:"options"`
@@ -31,37 +31,37 @@ type Plan struct {
 
 	// Of a step:
 	plan.Reads
-	LoadSeconds   float64 `json:"load_seconds"`   // reading rows, by what the disk was found to do
+	LoadSeconds   float64 `json:"load_seconds"`   // reading rows, by the measured costs of the disk
 	ListSeconds   float64 `json:"list_seconds"`   // reading neighbour lists; measured
-	SampleSeconds float64 `json:"sample_seconds"` // drawing, which that is part of; measured
+	SampleSeconds float64 `json:"sample_seconds"` // drawing, ListSeconds included; measured
 	StepSeconds   float64 `json:"step_seconds"`   // forward, backward; measured
 	Seconds       float64 `json:"seconds"`
 
-	// Ways are those to bring the rows and lists of an epoch, and Joined says that it is the join
-	// that will.
+	// Ways compares the ways to read the rows and lists of an epoch. Joined is true if the run will
+	// read by the join.
 	Ways   *plan.Ways `json:"ways,omitempty"`
 	Joined bool       `json:"joined"`
 
 	EpochSeconds  float64 `json:"epoch_seconds"`
 	LimitingStage string  `json:"limiting_stage"`
-	// Tables is what each table of a graph of several types, or with tables of edges, has of
-	// InputRows, ColdRows, FeatureBytes and LoadSeconds.
+	// Tables has InputRows, ColdRows, FeatureBytes and LoadSeconds of each table, for a graph of
+	// several types or with tables of edges.
 	Tables []plan.Reading `json:"tables,omitempty"`
-	// EdgeInputs is what the values of edges take that the network reads.
+	// EdgeInputs has the sizes of the edge values that the network reads.
 	EdgeInputs []PlanEdges `json:"edge_inputs,omitempty"`
-	// Evaluation says in a sentence how, and why not in full and in memory; empty where it is so,
-	// or where another way was asked for.
+	// Evaluation is a sentence on how the run evaluates, and why not in full and in memory. It is
+	// empty if it does, or if another way was asked for.
 	Evaluation string `json:"-"`
 	// Spill is tiers.SpillNote.
 	Spill string `json:"-"`
-	// AutoEpochs is what the epochs come to where they are Auto.
+	// AutoEpochs is the decision on Options.Epochs Auto.
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
 	// AutoSettings has the values chosen for options that were not given.
 	AutoSettings *run.AutoSettings `json:"auto_settings,omitempty"`
 }
 
-// PlanRegion is what the device region holds, parts of Memory.History and Memory.Device: slots for
-// hidden rows of earlier steps, from its start, and feature rows, from its end.
+// PlanRegion has the contents of the device region, parts of Memory.History and Memory.Device:
+// slots for hidden rows of earlier steps, from its start, and feature rows, from its end.
 type PlanRegion struct {
 	Slots     int64 `json:"slots"`
 	SlotBytes int64 `json:"slot_bytes"` // of all of them, without their index
@@ -69,7 +69,7 @@ type PlanRegion struct {
 	RowBytes  int64 `json:"row_bytes"` // of all of them
 }
 
-// region is nil where there is none.
+// region returns the contents of the device region, or nil if there are none.
 func (t *trainer) region() *PlanRegion {
 	r := &PlanRegion{SlotBytes: t.reuse.slotBytes()}
 	if t.reuses() {
@@ -86,17 +86,17 @@ func (t *trainer) region() *PlanRegion {
 	return r
 }
 
-// PlanEdges is what the values of a relation's edges take where its lists are in memory, and in the
-// files.
+// PlanEdges has the bytes of the values of a relation's edges, in the files and where its lists are
+// in memory.
 type PlanEdges struct {
 	Relation  string   `json:"relation"` // its key
 	Columns   []string `json:"columns"`
-	EdgeBytes int64    `json:"edge_bytes"` // of an edge's values
-	Bytes     int64    `json:"bytes"`      // of those of all edges
+	EdgeBytes int64    `json:"edge_bytes"` // of one edge's values
+	Bytes     int64    `json:"bytes"`      // of all edges' values
 	ListBytes int64    `json:"list_bytes"` // of all neighbours, with their weights where they count
 }
 
-// MakePlan says what Run would take with the same options, and writes nothing.
+// MakePlan estimates what Run would take with the same options. It writes nothing.
 func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
@@ -187,7 +187,8 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	return p, nil
 }
 
-// join has a step read what it reads by the join. Drawing takes what it does without reading.
+// join replaces the reads of a step by its share of the join's. Drawing keeps its time without
+// reading.
 func (p *Plan) join(w plan.Way) {
 	n := float64(p.Steps)
 	p.SampleSeconds = max(0, p.SampleSeconds-p.ListSeconds) + w.ListSeconds/n
@@ -195,9 +196,10 @@ func (p *Plan) join(w plan.Way) {
 	p.FeatureBytes, p.TopologyBytes = (w.RowBytes+w.SpillBytes)/n, w.ListBytes/n
 }
 
-// pace is the stage that limits a step, and how long one takes. Drawing, loading and computing go
-// on side by side, but the disk is one, and so are the processors, of which drawing has this share
-// and computing all. Without a policy windows take turns with their steps.
+// pace returns the stage that limits a step, and the seconds of a step. Drawing, loading and
+// computing run side by side, but they share one disk, and one set of processors: drawing uses this
+// share of them, and computing all. inTurns is set without a cache policy, where windows take turns
+// with their steps.
 func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float64) {
 	reading, computing := p.LoadSeconds+p.ListSeconds, p.StepSeconds+share*max(0, p.SampleSeconds-p.ListSeconds)
 	if inTurns {
@@ -213,8 +215,8 @@ func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float
 	return pipeline.Step, seconds
 }
 
-// rehearse takes b, of a step of the epoch that began, through the network forwards and backwards
-// with rows of zeros, and leaves the weights as they are.
+// rehearse runs b, the batch of a step of the current epoch, forwards and backwards through the
+// network, with rows of zeros. It leaves the weights as they are.
 func (t *trainer) rehearse(b *sample.Batch, number int) error {
 	rows := make([]kernels.Tensor, len(t.data.Types)+len(t.data.EdgeTables))
 	for _, n := range t.tiers.Types {

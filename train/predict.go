@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/data"
 )
 
-// What a network predicts of a node, or of an edge.
+// The predictions of a network for a node, or for an edge.
 const (
 	// Classes: one column with the number of the largest logit, as accuracy counts it; where a node
 	// has several classes, a column a class, 1 where its logit is above 0.
@@ -22,16 +22,16 @@ const (
 	Logits        = "logits"
 	// Values: a column with the number, of networks that learn numbers.
 	Values = "values"
-	// Embeddings: the activations that a layer makes, or what nodes have for input.
+	// Embeddings: the activations of a layer, or the input rows of nodes.
 	Embeddings = "embeddings"
 	// Scores: of pairs of nodes, where links are learnt: see [Network.Scores].
 	Scores = "scores"
 )
 
-// Predictable is all that can be predicted.
+// Predictable lists all kinds of predictions.
 var Predictable = []string{Classes, Probabilities, Logits, Values, Embeddings, Scores}
 
-// DefaultLayer is the layer of embeddings that nobody has asked for by its number.
+// DefaultLayer asks for embeddings without naming a layer: see [Network.Layer].
 const DefaultLayer = -1
 
 // Layer returns the layer whose rows make what; 1 is the first. For embeddings it is the asked
@@ -63,7 +63,7 @@ func (n *Network) Layer(what string, asked int) (int, error) {
 	return asked, nil
 }
 
-// learns is what the run learns, in words: of nodes or edges.
+// learns names what the run learns: "classes of nodes", "numbers of edges" and the like.
 func (n *Network) learns() string {
 	what, of := "classes", "nodes"
 	if n.Numbers() {
@@ -75,8 +75,8 @@ func (n *Network) learns() string {
 	return what + " of " + of
 }
 
-// TypeOf is the number of the type whose nodes are predicted: the one of that name, or the target
-// where it is empty. It says what is wrong where layer has no rows of such nodes.
+// TypeOf returns the number of the node type to predict: the type of that name, or the target type
+// if name is empty. It returns an error if layer has no rows of such nodes.
 func (n *Network) TypeOf(name, what string, layer int) (int, error) {
 	d := n.t.data
 	if name == "" && d.Links != nil && len(d.SeedTypes()) > 1 {
@@ -102,17 +102,17 @@ func (n *Network) TypeOf(name, what string, layer int) (int, error) {
 	return t, nil
 }
 
-// Layers is how many layers the network has.
+// Layers returns the number of layers of the network.
 func (n *Network) Layers() int { return n.t.Layers }
 
-// Several tells whether a node may have several classes.
+// Several reports whether a node may have several classes.
 func (n *Network) Several() bool { return n.t.data.Links == nil && n.t.data.Labels.Label.Multi }
 
-// errWalks says why networks of random walks do not predict.
+// errWalks explains why networks of random walks do not predict.
 var errWalks = errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network can be " +
 	"measured on sampled blocks, and does not predict")
 
-// Numbers tells whether a node, or an edge, has a number, and no class.
+// Numbers reports whether a node, or an edge, has a number, and no class.
 func (n *Network) Numbers() bool {
 	if n.Edges() {
 		return n.t.data.EdgeLabel.Numbers()
@@ -120,7 +120,7 @@ func (n *Network) Numbers() bool {
 	return n.t.data.Links == nil && n.t.data.Labels.Label.Numbers
 }
 
-// Columns is how many numbers Predict gives of a node of type t.
+// Columns returns how many numbers Predict gives for a node of type t.
 func (n *Network) Columns(what string, layer, t int) int {
 	switch {
 	case what == Classes && !n.Several():
@@ -131,12 +131,12 @@ func (n *Network) Columns(what string, layer, t int) int {
 	return n.t.model.Width(layer - 1)
 }
 
-// Predict calls do with what the network predicts of nodes of the type that TypeOf gave, over all
-// their neighbours: Columns numbers a node, of the layer that Layer gave. Nodes come once each, in
-// ascending order, a chunk at a time, and both slices are lent for the length of the call. Where
-// labels are input, a training node sees the labels of no training node, as in an evaluation of
-// them, and all others see all; then training nodes come behind all others. The rows of a node are
-// the same bits whatever the other nodes are.
+// Predict calls do with predictions for nodes of type kind, which TypeOf gave, over all their
+// neighbours: Columns numbers a node, of the layer that Layer gave. Nodes come once each, in
+// ascending order, a chunk at a time, and both slices are lent for the length of the call. If
+// labels are input, training nodes come after all others and see the labels of no training node, as
+// in an evaluation of them; the others see all labels. The numbers of a node are the same bits
+// whatever the other nodes are.
 func (n *Network) Predict(ctx context.Context, what string, layer, kind int, nodes []uint32, do func(nodes []uint32, rows []float32) error) (err error) {
 	defer kernels.RecoverMemory(&err)
 	t := n.t
@@ -179,8 +179,8 @@ func (n *Network) Predict(ctx context.Context, what string, layer, kind int, nod
 	return t.data.Set.Unchanged()
 }
 
-// converter is what makes predictions of rows of so many columns. Its result is valid until it is
-// called again.
+// converter returns a function that turns a layer's rows into predictions. The result of that
+// function is valid until its next call, and may be in place of rows.
 func (n *Network) converter(what string) func(rows []float32, cols int) []float32 {
 	var best []uint32
 	var out []float32
@@ -223,7 +223,7 @@ func (n *Network) converter(what string) func(rows []float32, cols int) []float3
 	return func(rows []float32, _ int) []float32 { return rows }
 }
 
-// softmax puts the softmax of a row in its place.
+// softmax replaces a row by its softmax.
 func softmax(row []float32) {
 	largest, sum := float64(slices.Max(row)), 0.0
 	for _, x := range row {

@@ -191,8 +191,8 @@ func TestPredictFewNodes(t *testing.T) {
 	require.Equal(t, map[int]int{1: len(near), 2: len(few)}, computed)
 }
 
-// TestPredictIsThePlainPass: logits are those of one batch of all nodes with all their neighbours,
-// within the last bits: sums over equal rows are taken in other chunks.
+// TestPredictIsThePlainPass: logits equal those of one batch of all nodes with all their
+// neighbours, within the last bits: sums over equal rows are taken in other chunks.
 func TestPredictIsThePlainPass(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()
@@ -381,9 +381,9 @@ func TestPredictRefusals(t *testing.T) {
 	require.ErrorIs(t, n.Predict(ctx, Logits, 2, 0, []uint32{1}, nil), context.Canceled)
 }
 
-// TestEmbeddingsOfLinks: what the decoder reads of nodes is what links are measured by, of either
-// type, and layer 0 is what nodes have for input: features as they are stored, and learnt rows as
-// the checkpoint has them.
+// TestEmbeddingsOfLinks: the embeddings, of either type, are the rows by which links are measured.
+// Layer 0 is the input of nodes: features as they are stored, and learnt rows as the checkpoint has
+// them.
 func TestEmbeddingsOfLinks(t *testing.T) {
 	spec := shop(rand.New(rand.NewPCG(3, 4)))
 	for _, h := range []*storetest.HeldEdges{&spec.Relations[0].EdgeSplit.Valid, &spec.Relations[0].EdgeSplit.Test} {

@@ -9,10 +9,10 @@ import (
 	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
-// PredictEdges calls do with pairs, each of which is taken for an edge of the relation whose edges
-// the run has learnt, and with what the network predicts of it: EdgeColumns numbers each, the same
-// bits that an evaluation has for the same edge. Else it is as Scores. What is learnt of edges that
-// were trained on is better than of others, since messages pass along them.
+// PredictEdges calls do with pairs and with the network's predictions, EdgeColumns numbers a pair.
+// A pair is taken for an edge of the relation whose edges the run has learnt, and gets the same
+// bits as that edge in an evaluation. Else it is as Scores. Predictions are better for edges that
+// were trained on than for others, since messages pass along them.
 func (n *Network) PredictEdges(ctx context.Context, what string, pairs EachPair, do func(p Pairs, rows []float32) error) error {
 	edges, ok := n.t.task.(*tasks.Edges)
 	if !ok {
@@ -25,7 +25,7 @@ func (n *Network) PredictEdges(ctx context.Context, what string, pairs EachPair,
 	})
 }
 
-// EdgeColumns is how many numbers PredictEdges gives of an edge.
+// EdgeColumns returns how many numbers PredictEdges gives for an edge.
 func (n *Network) EdgeColumns(what string) int {
 	if what == Classes || n.Numbers() {
 		return 1
@@ -33,12 +33,13 @@ func (n *Network) EdgeColumns(what string) int {
 	return len(n.t.data.EdgeLabel.Classes)
 }
 
-// edgesAtOnce is how many edges EdgesOf gives together, unless much is given with each: see
-// data.Data.GivenAtOnce.
+// edgesAtOnce is the number of edges that EdgesOf gives together, unless much is given with each:
+// see data.Data.GivenAtOnce.
 const edgesAtOnce = 1 << 14
 
-// EdgesOf are the edges of a part of the edge split, train, valid or test, with what is given of
-// each: those that are trained on by destination, and the others as they are stored.
+// EdgesOf returns the number of edges in a part of the edge split, train, valid or test, and a
+// function that gives them with their Given numbers. Training edges come by destination, the others
+// as they are stored.
 func (n *Network) EdgesOf(part string) (count int64, each EachPair, err error) {
 	d := n.t.data
 	r, given := d.Relations[d.Links.Relation], d.Given()
@@ -84,7 +85,7 @@ func (n *Network) EdgesOf(part string) (count int64, each EachPair, err error) {
 	}, nil
 }
 
-// trainedEdges are those that are in the topology.
+// trainedEdges calls use with the training edges, which are the edges in the topology.
 func (n *Network) trainedEdges(use func(Pairs) error) error {
 	d := n.t.data
 	r, given := d.Relations[d.Links.Relation], d.Given()

@@ -17,7 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// edgesPredicted is what is predicted of edges, and these edges in the order in which they came.
+// edgesPredicted returns the predictions of edges, and these edges in the order in which they came.
 func edgesPredicted(t *testing.T, n *Network, what string, each EachPair) (of Pairs, rows []float32) {
 	err := n.PredictEdges(context.Background(), what, each, func(p Pairs, some []float32) error {
 		require.Len(t, some, len(p.Src)*n.EdgeColumns(what))
@@ -35,7 +35,7 @@ func edgesOf(t *testing.T, n *Network, part string) EachPair {
 	return each
 }
 
-// logitsOf is what a decoder makes of an edge in float64, by the weights in a file of the run.
+// logitsOf computes the logits of an edge in float64, by the weights in a file of the run.
 func logitsOf(weights map[string][]float32, kind model.Decoder, classes int, x, y, given []float32) (logits []float64) {
 	affine := func(name string, row int, bias string, parts map[string][]float32) float64 {
 		sum := float64(weights[bias][row])
@@ -87,9 +87,9 @@ func ratedShop(spec storetest.TypedSpec) storetest.TypedSpec {
 	return spec
 }
 
-// TestPredictEdges: what is predicted of edges is what the decoder makes of the embeddings of their
-// ends, comes to what is measured, and is the same bits in any order, beside whichever others and
-// wherever rows are kept.
+// TestPredictEdges: predictions of edges equal the decoder's output on the embeddings of their
+// ends, and give the measured metric. They are the same bits in any order, beside any other edges,
+// and wherever rows are kept.
 func TestPredictEdges(t *testing.T) {
 	trust, between := openTyped(t, storetest.Trust(300, true, true)), openTyped(t, ratedShop(shop(rand.New(rand.NewPCG(3, 4)))))
 	for name, c := range map[string]struct {
@@ -241,7 +241,8 @@ func TestPredictEdges(t *testing.T) {
 	}
 }
 
-// TestPredictEdgesOfNothing: what a run does not predict is refused, and says what it does.
+// TestPredictEdgesOfNothing: a prediction that the run does not make is refused, and the message
+// names the ones that it makes.
 func TestPredictEdgesOfNothing(t *testing.T) {
 	ds := openTyped(t, storetest.Trust(100, true, false))
 	o := edgeOptions()
@@ -272,9 +273,9 @@ func TestPredictEdgesOfNothing(t *testing.T) {
 	require.EqualError(t, n.PredictEdges(context.Background(), Classes, nil, nil), "{what} classes: the run learns no edges")
 }
 
-// TestEdgesOnAnotherDataset: what a run has learnt of edges is predicted of those of a dataset that
-// has neither the column that is learnt nor an edge split, the same where ends have the same
-// neighbours; what the network reads of edges has to be there.
+// TestEdgesOnAnotherDataset: a network predicts the edges of a dataset that has neither the learnt
+// column nor an edge split, and predicts the same where ends have the same neighbours. The edge
+// inputs of the network have to be there.
 func TestEdgesOnAnotherDataset(t *testing.T) {
 	for _, label := range []string{"rating", "rating:value"} {
 		s := storetest.Trust(200, true, false)

@@ -11,7 +11,7 @@ import (
 // serve lets hooks.Live look at the run until the function that it returns has been called.
 func (t *trainer) serve() (stop func()) { return t.shown.Serve(t.hooks.Live, t.look) }
 
-// look is the run as others see it.
+// look returns the run as others see it.
 func (t *trainer) look() run.Point {
 	p := run.Point{
 		Result: *t.result, Steps: t.task.Steps(), Updates: t.optim.Steps(), Total: t.ends.Expected(t.result) * t.task.Steps(),
@@ -38,7 +38,7 @@ func (t *trainer) count(r *run.Result, trained []cachetier.Stats, other pipeline
 	return stages, underWay
 }
 
-// collect brings the result's counters up to the last step.
+// collect sets the result's counters as of the last step.
 func (t *trainer) collect() {
 	t.count(t.result, t.trained, t.other)
 	t.result.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)

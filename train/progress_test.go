@@ -14,8 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestLive: others look at a run at any time and see it go forward; it comes to the same, and its
-// end is what they see last.
+// TestLive: others look at a run at any time and see it go forward. Its result is the same, and
+// they see its end last.
 func TestLive(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	want := trained(t, ds, small())

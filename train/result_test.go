@@ -89,9 +89,8 @@ func TestMetricKeysBefore(t *testing.T) {
 	require.Equal(t, metric.ROCAUC, e.Metric)
 }
 
-// TestTrainMetric: where the training nodes are one batch, without dropout and with every
-// neighbour, what training measures in an epoch is what validation on them measured after the one
-// before.
+// TestTrainMetric: if the training nodes are one batch, without dropout and with every neighbour,
+// training measures in an epoch the same as validation on these nodes after the epoch before.
 func TestTrainMetric(t *testing.T) {
 	one, multi := storetest.Communities(400, 2, 8, 16, 1), several(400)
 	one.Valid, multi.Valid = one.Train, multi.Train

@@ -78,9 +78,9 @@ func listing(t *testing.T, fsys vfs.FS) []string {
 // errCrash ends a run at the moment whose disk contents were taken.
 var errCrash = errors.New("the power is out")
 
-// TestResumeAfterPowerLoss takes what is on disk, synced writes only, at every step and in the
-// middle of every kind of write, and resumes from that: weights, losses and counters are those of
-// the run that was never cut.
+// TestResumeAfterPowerLoss takes the synced contents of the disk at every step and in the middle of
+// every kind of write, and resumes from that: weights, losses and counters equal those of the run
+// that was never cut.
 func TestResumeAfterPowerLoss(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()
@@ -212,8 +212,7 @@ func TestResumeEarlyStop(t *testing.T) {
 	sameRun(t, want, got)
 }
 
-// TestResumeLonger: more epochs than asked for at first are those of a run that asked for them at
-// once.
+// TestResumeLonger: a run resumed with more epochs ends like a run that asked for them at once.
 func TestResumeLonger(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()

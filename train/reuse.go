@@ -16,21 +16,21 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// reuse is the hidden rows of earlier steps that a run uses again. Where nothing is ever used there
-// is no cache, and no slots; nor before open.
+// reuse has the hidden rows of earlier steps that a run uses again. cache is nil and slots are
+// empty before open, and also later if no row is ever used again.
 type reuse struct {
 	history.Settings // without auto
 	be               kernels.Backend
 	options          history.Options
 	cache            *history.Cache
 	slots            []kernels.Tensor // of each of options.Kept: F16, a row a slot
-	parts            []*device.Part   // of the device region, which have them
+	parts            []*device.Part   // of the device region, which have the slots
 	hidden           int              // columns of a row
 	cold             bool
 	snapshot         history.Snapshot
 
-	held     step.Held // of a step, as are these
-	stores   []int     // which of options.Kept its stores are of
+	held     step.Held // of the current step, as are stores and measured
+	stores   []int     // of each of held.Store its index in options.Kept
 	measured []history.Measured
 	pruned   []float64 // of each of options.Kept: run.HistoryLayer.PrunedRows
 	audited  []run.AuditSums
@@ -39,7 +39,7 @@ type reuse struct {
 	starved  bool // a note said that rows find no slot
 }
 
-// reuses tells whether the run uses hidden rows again: planReuse has found whose.
+// reuses reports whether the run uses hidden rows again: planReuse has found layers to keep.
 func (t *trainer) reuses() bool { return t.reuse != nil && len(t.reuse.options.Kept) > 0 }
 
 // planReuse decides which hidden rows are kept, before the memory is split.
@@ -94,14 +94,14 @@ func (t *trainer) keepRest(m tiers.Measure) bool {
 	return true
 }
 
-// begin has nothing kept before a step.
+// begin starts with an empty cache before a step.
 func (u *reuse) begin(step int) (err error) {
 	u.options.First = step
 	u.cache, err = history.New(u.options)
 	return err
 }
 
-// bytes is what slots and their index take.
+// bytes returns the memory of the slots and their index.
 func (u *reuse) bytes() (n int64) {
 	if u == nil {
 		return 0
@@ -112,7 +112,7 @@ func (u *reuse) bytes() (n int64) {
 	return n
 }
 
-// slotBytes is what the slots take of the device region.
+// slotBytes returns the bytes of the device region that the slots take.
 func (u *reuse) slotBytes() (n int64) {
 	if u == nil {
 		return 0
@@ -123,7 +123,7 @@ func (u *reuse) slotBytes() (n int64) {
 	return n
 }
 
-// open has slots in the region for what planReuse decided on: before any step.
+// open makes the slots that planReuse decided on, in the region, before any step.
 func (u *reuse) open(region *device.Buffer) error {
 	if u == nil || len(u.options.Kept) == 0 {
 		return nil
@@ -148,7 +148,8 @@ func (u *reuse) close() {
 	}
 }
 
-// input is what a step has of hidden rows of others, valid until the next; nil where it has none.
+// input returns the slots that a step reads rows from and stores rows in, valid until the next
+// call. It returns nil if the step does neither.
 func (u *reuse) input(now int) *step.Held {
 	u.held.Store, u.stores = u.held.Store[:0], u.stores[:0]
 	idle := true
@@ -171,8 +172,8 @@ func (u *reuse) input(now int) *step.Held {
 	return &u.held
 }
 
-// rehearsal is the layers of b, and what its step has of hidden rows, as in the step that takes the
-// most memory: all rows are computed and kept, and are put together as if some were not.
+// rehearsal returns the layers and the kept rows of b for a step that takes the most memory: all
+// rows are computed and stored, and are assembled as if some came from slots.
 func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
 	if u == nil || len(u.options.Kept) == 0 {
 		return b.Layers, nil
@@ -192,7 +193,8 @@ func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
 	return layers, held
 }
 
-// writeBack tells the books what a step found out.
+// writeBack gives the cache the gradient norms and lost rows of a step, and counts the feature rows
+// that the step saved.
 func (u *reuse) writeBack(now int, b *sample.Batch) {
 	p := u.cache.Planned(now)
 	u.measured = append(u.measured[:0], make([]history.Measured, len(p.Parts))...)
@@ -218,7 +220,7 @@ func (u *reuse) writeBack(now int, b *sample.Batch) {
 	u.cache.WriteBack(now, u.measured)
 }
 
-// reuseReport is what became of the rows up to now, nil where the run asks for none.
+// reuseReport returns the counters of kept rows up to now, or nil without Options.History.
 func (t *trainer) reuseReport() *run.HistoryOf {
 	u := t.reuse
 	if u == nil {
@@ -244,7 +246,7 @@ func (t *trainer) reuseReport() *run.HistoryOf {
 	return h
 }
 
-// allAudited is what audits found in all layers; ok is false where there are none, neither now nor
+// allAudited adds up the audits of all layers. ok is false if there are none, neither now nor
 // before the run was resumed.
 func (u *reuse) allAudited() (all run.AuditSums, ok bool) {
 	for _, s := range u.audited {
@@ -253,7 +255,7 @@ func (u *reuse) allAudited() (all run.AuditSums, ok bool) {
 	return all, u.audit != nil || all.Nodes > 0
 }
 
-// reuseNotes are what the user should know of the settings.
+// reuseNotes notes settings of kept rows that have less effect than the user may expect.
 func (t *trainer) reuseNotes() {
 	u := t.reuse
 	switch {
@@ -304,10 +306,10 @@ func (t *trainer) sayStarved() {
 	}
 }
 
-// pieceBytes is how much of slots is written or read at a time.
+// pieceBytes is the number of bytes of slots that are written or read at a time.
 const pieceBytes = 1 << 18
 
-// pieceRows is how many rows these are at most.
+// pieceRows returns the number of rows of a piece.
 func (u *reuse) pieceRows() int { return max(1, pieceBytes/(2*u.hidden)) }
 
 // eachPiece calls do with all slots, a piece at a time.

@@ -71,8 +71,8 @@ func TestReuseSameResults(t *testing.T) {
 	sameWork(t, trained(t, ds, o), got)
 }
 
-// TestReuseSharesTheRegion: slots and the rows of several tables, some of which steps rewrite, lie
-// in one region.
+// TestReuseSharesTheRegion: slots and the rows of several tables lie in one region, also where
+// steps rewrite some of the rows.
 func TestReuseSharesTheRegion(t *testing.T) {
 	ds := openTyped(t, storetest.Library(600, 3, 2))
 	o := reusing()
@@ -88,8 +88,8 @@ func TestReuseSharesTheRegion(t *testing.T) {
 	require.LessOrEqual(t, got.Tiers.Device.CapacityBytes, o.Cache.DeviceBytes)
 }
 
-// TestNoReuse: where no row may be used again, results are those of a run that was not asked to;
-// and what is asked for then counts for nothing.
+// TestNoReuse: if no row may be used again, results equal those of a run without history, whatever
+// its other options.
 func TestNoReuse(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
 	want := trained(t, ds, small())

@@ -14,25 +14,25 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// reused are the hidden rows of earlier steps, as of a checkpoint. They are in a file beside it,
-// which may be as large as the memory for them: it is written and read a piece at a time.
+// reused is the part of a checkpoint that has the hidden rows of earlier steps. They are in a file
+// beside it, which may be as large as their memory: it is written and read a piece at a time.
 type reused struct {
 	*trainer
 	at *run.Progress
 }
 
-// reusedKey is where the metadata of a checkpoint says what the file is.
+// reusedKey is the key of reusedFile in the metadata of a checkpoint.
 const reusedKey = "gnnstore.history"
 
-// reusedFile is the file of a checkpoint.
+// reusedFile describes the file of hidden rows beside a checkpoint.
 type reusedFile struct {
 	Bytes int64  `json:"bytes"`
-	Books int64  `json:"books"` // bytes before the slots: whose row each has
+	Books int64  `json:"books"` // bytes before the slots: the index of the nodes whose rows they have
 	XXH3  string `json:"xxh3"`
 	Cold  bool   `json:"cold,omitempty"` // the run was resumed without rows
-	// Pruned is what reuse.pruned was.
+	// Pruned is reuse.pruned as of the checkpoint.
 	Pruned []float64 `json:"pruned"`
-	// Audited is what reuse.audited was; nothing where there were no audits.
+	// Audited is reuse.audited as of the checkpoint; nil if there were no audits.
 	Audited []run.AuditSums `json:"audited,omitempty"`
 }
 
@@ -119,7 +119,7 @@ func (p reused) Load(s *checkpoint.State) error {
 	}))
 }
 
-// open has read see the file of a checkpoint.
+// open opens the file of hidden rows of a checkpoint for the length of read.
 func (p reused) open(s *checkpoint.State, read func(r io.Reader, f reusedFile) error) error {
 	var f reusedFile
 	if err := json.Unmarshal([]byte(s.Meta[reusedKey]), &f); err != nil {
@@ -133,7 +133,7 @@ func (p reused) open(s *checkpoint.State, read func(r io.Reader, f reusedFile) e
 	return read(file, f)
 }
 
-// explain says what to do without the rows.
+// explain adds to an error of the file how to go on without it.
 func (p reused) explain(err error) error {
 	if err == nil {
 		return nil

@@ -271,8 +271,9 @@ func weighted(other float32) storetest.Spec {
 	return s
 }
 
-// TestWeighted: neighbours are drawn and count as their edges weigh, those of weight 0 not at all,
-// the same out of core, and in full as on blocks of every neighbour.
+// TestWeighted: neighbours are drawn and count by the weights of their edges, and not at all with
+// weight 0. Out of core it is the same, and full evaluation gives the same as blocks of every
+// neighbour.
 func TestWeighted(t *testing.T) {
 	ds := open(t, weighted(0))
 	o := small()

@@ -11,12 +11,12 @@ import (
 	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
-// endRows are rows that the last layer makes of nodes that links may join: of sources and of
-// destinations, which are one where both are of one type.
+// endRows has the last layer's rows of the nodes that links may join, of sources and of
+// destinations. src and dst are the same where both are of one type.
 type endRows struct{ src, dst *infer.Kept }
 
-// keep computes them, of nodes of either end, ascending. Where both ends are of one type, dst are
-// those of both.
+// keep computes the rows of nodes of either end, which ascend. Where both ends are of one type, dst
+// has the nodes of both.
 func (n *Network) keep(ctx context.Context, src, dst []uint32) (r endRows, err error) {
 	if n.t.eval.Walks() {
 		return r, errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network does not predict")
@@ -46,7 +46,7 @@ func (r endRows) close() {
 	}
 }
 
-// rowTable is rows on the backend, of nodes in ascending order.
+// rowTable holds rows of nodes on the backend, in ascending order of the nodes.
 type rowTable struct {
 	be    kernels.Backend
 	all   kernels.Tensor
@@ -54,12 +54,12 @@ type rowTable struct {
 	host  []float32
 }
 
-// newRowTable has room for so many rows.
+// newRowTable makes a table with room for this many rows.
 func newRowTable(be kernels.Backend, rows, cols int) *rowTable {
 	return &rowTable{be: be, all: kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Type: kernels.F32, Rows: rows, Cols: cols}}
 }
 
-// fill makes the rows those of the distinct nodes of a list.
+// fill replaces the rows by the rows of the distinct nodes of a list, and returns them.
 func (t *rowTable) fill(from *infer.Kept, list []uint32) (kernels.Tensor, error) {
 	t.nodes = append(t.nodes[:0], list...)
 	slices.Sort(t.nodes)
@@ -73,7 +73,7 @@ func (t *rowTable) fill(from *infer.Kept, list []uint32) (kernels.Tensor, error)
 	return rows, nil
 }
 
-// number appends the row of each node of a list.
+// number appends to dst the row number of each node of a list.
 func (t *rowTable) number(dst, list []uint32) []uint32 {
 	for _, v := range list {
 		i, _ := slices.BinarySearch(t.nodes, v)
@@ -87,15 +87,15 @@ func (t *rowTable) close() { t.be.Free(t.all.Buf) }
 // Pairs are some pairs of nodes.
 type Pairs struct {
 	Src, Dst []uint32
-	// Of is the relation of each, by its place in data.Links.All; empty where the links of one are
-	// learnt.
+	// Of has the relation of each pair, as its place in data.Links.All; empty where the links of
+	// one relation are learnt.
 	Of []uint32
-	// Given are the numbers of each that an edge has beside what is learnt, in the order of
+	// Given has the numbers of each pair that an edge has besides its label, in the order of
 	// data.Data.Given; empty where there are none.
 	Given []float32
 }
 
-// cut takes the first n off.
+// cut removes the first n pairs and returns them.
 func (p *Pairs) cut(n int) (first Pairs) {
 	given := len(p.Given) / max(1, len(p.Src))
 	of := min(n, len(p.Of))
@@ -104,15 +104,14 @@ func (p *Pairs) cut(n int) (first Pairs) {
 	return first
 }
 
-// EachPair gives pairs to use, some at a time, which are lent for the length of a call. It may be
-// called again, and gives the same ones.
+// EachPair calls use with pairs, some at a time, which are lent for the length of a call. It may be
+// called again, and gives the same pairs.
 type EachPair func(use func(Pairs) error) error
 
-// Scores calls do with pairs of nodes, which a run of links has learnt to tell from others, and
-// their scores: those that an evaluation gives them, the larger the likelier a link. do gets them
-// in the order of pairs, which is called twice, and all slices are lent for the length of a call.
-// Memory does not grow with their number, and the rows of their nodes are on disk where they do not
-// fit.
+// Scores calls do with pairs of nodes and their scores, in a run that learns links. The scores are
+// the ones of an evaluation: the larger, the likelier a link. do gets them in the order of pairs,
+// which is called twice, and all slices are lent for the length of a call. Memory does not grow
+// with their number, and the rows of their nodes are on disk where they do not fit.
 func (n *Network) Scores(ctx context.Context, pairs EachPair, do func(p Pairs, scores []float32) error) error {
 	if !n.Links() {
 		return fmt.Errorf("{what} %s: the run learns %s, and scores are of links", Scores, n.learns())
@@ -122,12 +121,12 @@ func (n *Network) Scores(ctx context.Context, pairs EachPair, do func(p Pairs, s
 	})
 }
 
-// errPairsChanged is about a file of pairs that was replaced while rows of the nodes that it named
-// were computed.
+// errPairsChanged is returned if a file of pairs was replaced while the rows of its nodes were
+// computed.
 var errPairsChanged = errors.New("the pairs are others than when they were first read; run the same command again")
 
-// eachPair calls do with pairs, and with the rows that the network made of their nodes: row from[i]
-// of x is the ith source's, and row to[i] of y the ith destination's.
+// eachPair calls do with pairs, and with the network's rows of their nodes: row from[i] of x is the
+// row of the ith source, and row to[i] of y the row of the ith destination.
 func (n *Network) eachPair(
 	ctx context.Context, pairs EachPair, do func(p Pairs, x, y kernels.Tensor, from, to []uint32) error,
 ) (err error) {
@@ -236,15 +235,15 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 	return n.t.data.Set.Unchanged()
 }
 
-// Relation is the one whose links, or edges, the network has learnt, by its number, and the types
-// of both ends.
+// Relation returns the number of the relation whose links, or edges, the network has learnt, and
+// the types of both ends.
 func (n *Network) Relation() (number, src, dst int) {
 	d := n.t.data
 	r := d.Relations[d.Links.Relation]
 	return d.Links.Relation, r.Src, r.Dst
 }
 
-// nodesNamed lists those that are set.
+// nodesNamed lists the nodes that are set.
 func nodesNamed(set []bool) (nodes []uint32) {
 	for v, is := range set {
 		if is {

@@ -145,8 +145,8 @@ func TestScores(t *testing.T) {
 	})
 }
 
-// TestTop: the best K are those of all scores sorted, with their very bits and the first of equals,
-// in blocks of any size, with known links and without.
+// TestTop: the best K equal the first of all scores sorted, bit for bit and with the first of
+// equals, in blocks of any size, with known links and without.
 func TestTop(t *testing.T) {
 	decoders(t, func(t *testing.T, ds *store.Dataset, o run.Options, dir string) {
 		n := network(t, ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
@@ -254,9 +254,9 @@ func TestScoresInLittleMemory(t *testing.T) {
 	require.Panics(t, func() { _, _ = n.Measure(t.Context(), "test") })
 }
 
-// TestScoresOfSeveral: pairs of several relations score what the decoder makes of them with each
-// relation's own vector, and the best of a relation are those of all its scores sorted, without its
-// known links and with those of the others.
+// TestScoresOfSeveral: the decoder scores pairs of several relations with each relation's own
+// vector. The best of a relation equal the first of all its scores sorted, without its known links
+// and with the known links of the others.
 func TestScoresOfSeveral(t *testing.T) {
 	ds := openTyped(t, clock(60, 1, 2, 3))
 	for _, kind := range []model.Decoder{model.DistMult, model.ComplEx} {

@@ -117,8 +117,8 @@ func TestNoPlaceForASpill(t *testing.T) {
 	}
 }
 
-// TestASpillThatIsTooSmall is used, and a line says what it costs, what windows would, and what
-// helps.
+// TestASpillThatIsTooSmall: it is used, and a line names its cost, the cost of windows, and a
+// remedy.
 func TestASpillThatIsTooSmall(t *testing.T) {
 	ds := open(t, storetest.Communities(40_000, 4, 8, 64, 2))
 	for spill, small := range map[int64]bool{4 << 20: true, 64 << 20: false} {

@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// parts are all that a checkpoint holds. What a run is comes first, so that a checkpoint of another
-// one is refused for that; soFar stands before those that share its progress.
+// parts returns all parts of a checkpoint. identity comes first, so that a checkpoint of another
+// run is refused for that reason; soFar comes before the parts that share its progress.
 func (t *trainer) parts() checkpoint.Parts {
 	at := new(run.Progress)
 	return checkpoint.Parts{identity{t}, recorded{t}, soFar{t, at}, schedule{t, at}, weights{t}, moments{t, at}, chosen{t, at}, learntRows{t, at}, reused{t, at}}
@@ -54,7 +54,7 @@ func (t *trainer) resume(ctx context.Context) error {
 	return nil
 }
 
-// startOver is for a run that was cut short before its first checkpoint.
+// startOver begins a run anew that was cut short before its first checkpoint.
 func (t *trainer) startOver(ctx context.Context) error {
 	if init := t.record.Options.Init; init != "" {
 		if err := t.startFrom(init); err != nil {
@@ -67,7 +67,7 @@ func (t *trainer) startOver(ctx context.Context) error {
 	return t.beginRows(ctx)
 }
 
-// startFrom has the run begin with the weights in a file.
+// startFrom sets the weights from a file.
 func (t *trainer) startFrom(path string) error {
 	weights, err := run.InitialWeights(path, t.model.Find)
 	if err == nil {

@@ -20,8 +20,8 @@ import (
 // still is a rate at which no weight changes.
 const still = 1e-30
 
-// TestEpochsDiffer: the batches of an epoch are those of its own order of seeds, each drawn by its
-// own step of all epochs. What they read says so.
+// TestEpochsDiffer: the batches of an epoch come from its own order of seeds, and each is drawn by
+// its own step, counted over all epochs. Their reads show that.
 func TestEpochsDiffer(t *testing.T) {
 	ds := open(t, storetest.Communities(3000, 4, 6, 4, 1))
 	o := small()
@@ -54,8 +54,8 @@ func TestEpochsDiffer(t *testing.T) {
 	}
 }
 
-// TestDropoutChanges: with weights that stay, the loss of a network without neighbours tells which
-// elements were dropped: others in each epoch, and others in each step.
+// TestDropoutChanges: with weights that stay, the loss of a network without neighbours depends on
+// the dropped elements: others in each epoch, and others in each step.
 func TestDropoutChanges(t *testing.T) {
 	ds := open(t, storetest.Communities(400, 4, 2, 16, 1))
 	o := small()
@@ -93,8 +93,8 @@ func TestRateOfEachStep(t *testing.T) {
 	require.Equal(t, trained(t, ds, o).ParamsXXH3, dropped.ParamsXXH3)
 }
 
-// TestTrainAccuracy: of weights that stay, the training accuracy and the loss of an epoch are those
-// of all training nodes, however they are cut into batches.
+// TestTrainAccuracy: with weights that stay, the training accuracy and the loss of an epoch are the
+// figures of all training nodes, however they are cut into batches.
 func TestTrainAccuracy(t *testing.T) {
 	for name, spec := range map[string]storetest.Spec{
 		"a class a node": storetest.Communities(500, 4, 2, 16, 1), "several": several(500),
@@ -123,8 +123,8 @@ func TestTrainAccuracy(t *testing.T) {
 	}
 }
 
-// TestGradientsAreMeans: the gradient of a batch is that of its mean loss. Adam divides by how
-// large gradients are, so that it takes a decay added to them to see it.
+// TestGradientsAreMeans: the gradient of a batch is the gradient of its mean loss. Adam divides by
+// the size of gradients, so only a decay added to them shows it.
 func TestGradientsAreMeans(t *testing.T) {
 	ds := open(t, storetest.Communities(400, 4, 4, 16, 1))
 	o := small()
@@ -134,7 +134,7 @@ func TestGradientsAreMeans(t *testing.T) {
 	require.InDeltaSlice(t, plain.Losses, trained(t, ds, o).Losses, 1e-4)
 }
 
-// opened is what a run has before it begins, without a directory.
+// opened returns the trainer of a run before it begins, without a directory.
 func opened(t *testing.T, ds *store.Dataset, o run.Options) *trainer {
 	m, err := newTrainer(context.Background(), ds, o, Hooks{})
 	require.NoError(t, err)
@@ -142,8 +142,7 @@ func opened(t *testing.T, ds *store.Dataset, o run.Options) *trainer {
 	return m
 }
 
-// TestCountersAreNotExchanged: what a run reports of its tiers is what these counted under the same
-// name.
+// TestCountersAreNotExchanged: a run reports each counter of its tiers under the same name.
 func TestCountersAreNotExchanged(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := small()

@@ -12,9 +12,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestTopologyFollowsTheSplit: the lists that a run holds are those that the split of its memory
-// allows, be they more or fewer than the first batch was measured with, and the counters are those
-// of a tier opened with that budget.
+// TestTopologyFollowsTheSplit: a run holds the lists that the split of its memory allows, be they
+// more or fewer than when the first batch was measured. The counters equal those of a tier opened
+// with that budget.
 func TestTopologyFollowsTheSplit(t *testing.T) {
 	some, many := open(t, storetest.Communities(20_000, 4, 60, 4, 3)), open(t, storetest.Communities(20_000, 4, 200, 4, 3))
 	least := topology.LeastBytes(some.Graph(0))

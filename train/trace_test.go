@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
-// tracedRows is how many rows a trace asks for where a run of the options trains, by type.
+// tracedRows returns the number of rows, by type, that a trace asks for with the options of a run.
 func tracedRows(t *testing.T, ds *store.Dataset, o run.Options) map[string]int64 {
 	p := trace.DefaultOptions()
 	p.Samplers, p.Kappas, p.Smoothed = []sample.Kind{o.Sampler}, []int{o.Kappa}, o.Dependent == run.Smoothed

@@ -30,8 +30,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// Hooks are what a run has of its caller: what it computes on, and functions that tell how it goes.
-// Nil ones are not called; they run between steps, so they should be quick.
+// Hooks come from the caller of a run: the backend, and functions that report progress. Nil
+// functions are not called. They run between steps, so they should be quick.
 type Hooks struct {
 	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that
 	// run.Options.Kernels names.
@@ -41,22 +41,21 @@ type Hooks struct {
 	Step  func(epoch, step, steps int, loss float64)
 	Epoch func(run.Epoch)
 	Note  func(string) // something that the user should know, once
-	// Text turns the options that a text names, as package run says, into what the user calls them,
-	// in texts that go on record: Result.Error and those of AutoEpochs. nil leaves texts as they
-	// are.
+	// Text replaces the option keys in a text, which package run describes, by the user's names for
+	// them. It is applied to recorded texts: Result.Error and the texts of AutoEpochs. nil leaves
+	// texts as they are.
 	Text func(string) string
-	// Live is called once the run is on record, with a function that gives the result so far, or
-	// how the run ended. It may be called by several at any time, and costs the run nothing, until
-	// stop, which is called when the run has ended and before its directory is given up.
+	// Live is called once the run is on record. now returns the result so far, or the final result.
+	// Several may call it at any time until stop returns, and it costs the run nothing. stop is
+	// called when the run has ended and before its directory is given up.
 	Live func(now func() *run.Result) (stop func())
 
-	// OpenRows opens a file of run.Options.InitRows, whose rows are those of nodes by these ids.
+	// OpenRows opens a file of run.Options.InitRows. ids finds the nodes of its rows.
 	OpenRows func(path string, ids store.IDs) (RowFile, error)
 
 	faults disk.Faults             // of tests
 	beside func(total int64) int64 // bytes that the caller takes of total; nil: none
-	// Of a network that is used on a dataset that it was not trained on: what is known of the other
-	// one.
+	// known describes the dataset that a network was trained on; nil if it is used on that one.
 	known *trainedOn
 	fixed *fixed // the network learns no more; nil: it does
 }
@@ -151,23 +150,23 @@ func (t *trainer) begin(ctx context.Context, version string) error {
 	return nil
 }
 
-// task is what a run learns, and from what.
+// task is the learning task of a run: its seeds, its loss and its metric.
 type task interface {
 	step.Task
 	infer.Task
 	Kind() metric.Kind
-	// Trained is the metric of the batches that were trained on.
+	// Trained returns the metric of the batches that were trained on.
 	Trained(a step.Tally) float64
-	// Steps is the number of steps of an epoch. Begin orders the seeds of an epoch, the first of
-	// which is 1; Seeds are those of a step of it, by type, and stay valid until the next Begin.
-	// Without is the edges that its batch is drawn without, or nil. The three that are about an
-	// epoch are called by another goroutine than Loss.
+	// Steps returns the number of steps of an epoch. Begin orders the seeds of an epoch, counted
+	// from 1. Seeds returns the seeds of a step of it, by type, valid until the next Begin. Without
+	// returns the edges that a step's batch is drawn without, or nil. Begin, Seeds and Without are
+	// called by another goroutine than Loss.
 	Steps() int
 	Begin(epoch int)
 	Seeds(step int) [][]uint32
 	Without(step int) []sample.Without
-	// Part begins a measurement of a part of the split: of these nodes, by type, none where there
-	// is nothing to measure.
+	// Part begins a measurement of a part of the split. It returns the nodes to compute, by type,
+	// or none if there is nothing to measure.
 	Part(ctx context.Context, p tasks.Part) ([][]uint32, error)
 	// Baseline measures an answer without a network on these nodes of the part that Part began
 	// last. It returns nil if there is no such answer. Constant returns the network's answer if the
@@ -178,17 +177,17 @@ type task interface {
 	Scale() (float64, error)
 }
 
-// edgeTask is a task whose examples are edges of a relation, which the rows of both ends tell.
+// edgeTask is a task whose examples are edges of a relation, predicted from the rows of both ends.
 type edgeTask interface {
-	// Attach gives it the network: before the first step.
+	// Attach gives it the network, before the first step.
 	Attach(s *step.Stepper)
-	// Limit has parts of more than n edges be measured on n of them; 0: on all.
+	// Limit measures parts of more than n edges on n of them; 0: on all.
 	Limit(n int) error
-	// Bytes is what an evaluation takes beside the rows of nodes.
+	// Bytes returns the memory of an evaluation beside the rows of nodes.
 	Bytes() int64
 }
 
-// newTask makes t's task, of the data.
+// newTask makes t's task from the data.
 func (t *trainer) newTask() (err error) {
 	o := tasks.Options{
 		Metric: t.Metric, ClassWeights: t.ClassWeights, Batch: t.Batch, EpochSteps: t.EpochSteps, Seed: t.Seed, NoLayers: t.Layers == 0,
@@ -235,9 +234,9 @@ type trainer struct {
 	settled   *run.AutoSettings   // nil: the defaults stay
 	ends      run.Ending
 	partial   run.Partial       // the epoch under way
-	read      []cachetier.Stats // what the tiers of each table had done when last looked at
-	trained   []cachetier.Stats // of that, what they did for steps of training
-	did       []cachetier.Stats // and for the newest one
+	read      []cachetier.Stats // counters of each table's tiers when last looked at
+	trained   []cachetier.Stats // the part of them that training steps caused
+	did       []cachetier.Stats // the part that the newest step caused
 	other     pipeline.Stats    // what the stages did for evaluation
 	evaluated cachetier.Disk    // reading for evaluation
 	before    before
@@ -250,7 +249,7 @@ type trainer struct {
 	shown     run.View
 }
 
-// before is what a resumed run had counted when it was made anew.
+// before has the counters that a resumed run goes on from.
 type before struct {
 	tables    []cachetier.Stats
 	stages    pipeline.Stats
@@ -259,7 +258,7 @@ type before struct {
 	spill     *spill.Stats
 }
 
-// newTrainer opens all that a run needs, and is cut short by ctx, as all that it opens is.
+// newTrainer opens all that a run needs. ctx cuts it short, and later cuts short what it opened.
 func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_ *trainer, err error) {
 	o = o.WithDefaults()
 	t := &trainer{Options: o, hooks: h, be: h.Backend}
@@ -397,7 +396,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	return t, nil
 }
 
-// dataOptions say what a run wants of its dataset.
+// dataOptions returns the options of opening the dataset for a run of o.
 func dataOptions(o run.Options) data.Options {
 	return data.Options{
 		Split: o.Split, Weighted: o.Sampling().Weighted, Target: o.Target, Links: o.Links() || o.Edges(), EdgeLabel: o.EdgeLabel, Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
@@ -410,7 +409,7 @@ func dataOptions(o run.Options) data.Options {
 // nodes with two layers of 128 columns.
 const exactBytes = 8 << 20
 
-// validates tells whether there is something to choose a model by.
+// validates reports whether the split has a validation part to choose a model by.
 func (t *trainer) validates() bool {
 	if t.data.Links != nil {
 		valid, _ := t.data.Links.Held()
@@ -419,7 +418,7 @@ func (t *trainer) validates() bool {
 	return len(t.data.Valid) > 0
 }
 
-// relations is what is drawn from each.
+// relations returns the size and the fanouts of each relation.
 func (t *trainer) relations() (all []run.RelationOf) {
 	for i, r := range t.data.Relations {
 		if t.Layers == 0 { // nothing is drawn
@@ -439,8 +438,9 @@ func (t *trainer) relations() (all []run.RelationOf) {
 	return all
 }
 
-// openTiers takes the measure of the first batch and opens the tiers by it. Where that leaves no
-// room for full-neighbour evaluation, and may, there is none.
+// openTiers measures the first batch and opens the tiers by it. If that leaves no room for
+// full-neighbour evaluation and anyEvaluation allows it, evaluation takes smaller chunks, and if
+// that is not enough, gets no memory for hidden rows.
 func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	if most := mutable.MaxKept - 1; t.KeepCheckpoints > most && t.data.Learns() {
 		return fmt.Errorf("{keep_checkpoints} %d: at most %d where rows are learnt", t.KeepCheckpoints, most)
@@ -458,7 +458,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if err := t.planReuse(ctx); err != nil {
 		return err
 	}
-	if !t.reuses() { // whose draws depend on steps before
+	if !t.reuses() { // else draws depend on earlier steps
 		t.tiers.EpochSteps = t.task.Steps()
 	}
 	before := t.be.Bytes()
@@ -508,7 +508,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	return t.openAudit(ctx)
 }
 
-// spill makes the disk space that later windows' rows go to, and says why where there is none.
+// spill makes the disk space for rows of later windows. If there is none, a note says why.
 func (t *trainer) spill(ctx context.Context) error {
 	if t.reuses() && t.SpillBytes > 0 {
 		t.note("what is drawn depends on hidden rows of earlier steps: rows are read by windows, without a spill")
@@ -520,10 +520,10 @@ func (t *trainer) spill(ctx context.Context) error {
 	return err
 }
 
-// learning says how learnt rows are kept.
+// learning returns the options of keeping learnt rows.
 func (t *trainer) learning() tiers.Learning {
-	// Beside the checkpoints that are kept, that of the epoch which was the best when the oldest of
-	// them was made.
+	// One more than the kept checkpoints: the epoch that was the best when the oldest of them was
+	// made.
 	l := tiers.Learning{Rule: t.Optim.Rows.Rule(), Seed: t.Seed, Kept: t.KeepCheckpoints + 1, Steps: t.task.Steps(), Given: map[string]bool{}}
 	for name := range t.InitRows {
 		l.Given[name] = true
@@ -537,7 +537,7 @@ func (t *trainer) learning() tiers.Learning {
 	return l
 }
 
-// batch draws that of a step of the first epoch.
+// batch draws the batch of a step of the first epoch.
 func (t *trainer) batch(ctx context.Context, step int) (b *sample.Batch, err error) {
 	err = store.Guard(func() error {
 		b, err = t.tiers.First(ctx, t.BatchSeeds().At(step), t.task.Seeds(step), t.task.Without(step))
@@ -546,8 +546,8 @@ func (t *trainer) batch(ctx context.Context, step int) (b *sample.Batch, err err
 	return b, err
 }
 
-// besideTiers is the memory of what holds no batches: weights, with what belongs to them, and
-// evaluation.
+// besideTiers returns the bytes that the tiers and batches do not count: weights with their
+// gradients, moments and copies, and evaluation.
 func (t *trainer) besideTiers() int64 {
 	// A weight has its value, its gradient and two moments, and beside them the best epoch's, and a
 	// checkpoint while it is built.
@@ -561,7 +561,7 @@ func (t *trainer) besideTiers() int64 {
 	return bytes
 }
 
-// shape is what the data fix of the network.
+// shape returns the shape of the network, as the data and the options determine it.
 func (t *trainer) shape() model.Shape {
 	s := model.Shape{Out: t.Hidden, Target: t.data.Target}
 	switch {
@@ -666,7 +666,7 @@ func (t *trainer) checkRows() error {
 }
 
 // checkLabels refuses labels for input that no seed would see, or whose terms would hardly learn: a
-// step hides those of its seeds.
+// step hides the labels of its seeds.
 func (t *trainer) checkLabels() error {
 	switch {
 	case t.LabelInput == 0:
@@ -692,7 +692,7 @@ func (t *trainer) checkLabels() error {
 	return nil
 }
 
-// fewer says how many seeds a step may have of so many training nodes.
+// fewer returns the advice on {batch} for this many training nodes.
 func fewer(all int) string {
 	if all < 2 {
 		return "leave {label_input} out"
@@ -731,7 +731,7 @@ func (t *trainer) note(format string, args ...any) {
 	}
 }
 
-// text is s for the record: see Hooks.Text.
+// text returns s for the record: see Hooks.Text.
 func (t *trainer) text(s string) string {
 	if t.hooks.Text != nil {
 		return t.hooks.Text(s)
@@ -739,8 +739,8 @@ func (t *trainer) text(s string) string {
 	return s
 }
 
-// each puts f of each element of a and that of b, or of nothing where b is empty, in the place of
-// dst, which may be a or b.
+// each fills dst with f(a[i], b[i]) and returns it. Where b is shorter than a, f gets zero
+// counters. dst may be a or b.
 func each(dst, a, b []cachetier.Stats, f func(a, b cachetier.Stats) cachetier.Stats) []cachetier.Stats {
 	dst = dst[:0]
 	for i := range a {

@@ -104,7 +104,7 @@ func TestTriplesAreTheSame(t *testing.T) {
 	sameRun(t, want, resumed)
 }
 
-// TestTriplesOfNothing: each is refused in one line that says what to do.
+// TestTriplesOfNothing: each is refused in one line that names a remedy.
 func TestTriplesOfNothing(t *testing.T) {
 	ds := openTyped(t, clock(40, 1, 2))
 	for want, change := range map[string]func(o *run.Options){

@@ -101,7 +101,7 @@ func TestTypedSameResults(t *testing.T) {
 	}
 }
 
-// TestTypedEvaluation: layer by layer over all neighbours is what blocks of all neighbours give.
+// TestTypedEvaluation: evaluation layer by layer gives the same as blocks of all neighbours.
 func TestTypedEvaluation(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 3))
 	for _, kind := range []model.Kind{model.RSAGE, model.RGCN, model.RGAT, model.HGT, model.MLP} {
@@ -141,7 +141,7 @@ func TestTypedResume(t *testing.T) {
 	require.ErrorContains(t, err, "{input} is ")
 }
 
-// TestTypedRefuses: what cannot be trained says what to take instead.
+// TestTypedRefuses: the refusal of what cannot be trained names an alternative.
 func TestTypedRefuses(t *testing.T) {
 	spec := storetest.Library(200, 3, 2)
 	ds := openTyped(t, spec)
@@ -241,7 +241,7 @@ func TestUnreachedIsNotRead(t *testing.T) {
 	trained(t, ds, o)
 }
 
-// TestTypedPlan: says what each table takes.
+// TestTypedPlan: a plan has the reads of each table.
 func TestTypedPlan(t *testing.T) {
 	ds := openTyped(t, storetest.Library(600, 3, 2))
 	o := typed(model.RSAGE)

@@ -94,7 +94,7 @@ func TestInterruptedWhileWarming(t *testing.T) {
 	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
 }
 
-// TestCostsOnRecord: what reading was found to cost is what a run goes on with.
+// TestCostsOnRecord: a run goes on with the recorded costs of reading.
 func TestCostsOnRecord(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()

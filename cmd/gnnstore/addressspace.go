@@ -32,7 +32,8 @@ func mapDataset(path string, memory int64) error {
 
 const lessMemory = "; or give less --memory"
 
-// addressSpace refuses what ulimit -v has no room for, before an allocation fails somewhere.
+// addressSpace returns an error if ulimit -v has no room for need bytes, before an allocation fails
+// somewhere. what begins the message, and orElse ends it.
 func addressSpace(what string, need int64, orElse string) error {
 	limit, left, limited := kernels.AddressSpace()
 	if !limited || need <= left {

@@ -22,7 +22,7 @@ func (o *buildOptions) fits() error {
 	return addressSpace("--memory is "+size(o.Memory), o.Memory, lessMemory)
 }
 
-// run builds the dataset, or says what that would take.
+// run builds the dataset, or with --plan prints what that would take.
 func (o *buildOptions) run(ctx context.Context, stdout, stderr io.Writer, source ingest.Source, out string) error {
 	if o.plan {
 		plan, err := build.PlanBuild(ctx, source, out, o.Options)
@@ -89,8 +89,8 @@ func printPlan(w io.Writer, p *build.Plan) {
 	}
 }
 
-// classMap says which class became which number, when it is not that already: the first few and the
-// last.
+// classMap lists the number of each class by its name, the first few and the last. It returns "" if
+// the names are the numbers.
 func classMap(names []string) string {
 	const most = 6
 	var b strings.Builder
@@ -109,7 +109,7 @@ func classMap(names []string) string {
 	return b.String()
 }
 
-// worthTelling is the length of a build whose passes are told of, unasked.
+// worthTelling is the duration from which a build reports its passes unasked.
 const worthTelling = 30.0 // seconds
 
 // printPasses shows what the passes of a long build took, beside what was expected.

@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// openDataset opens the dataset at path, all of which is mapped, for work within so much memory; 0
-// is not told. It says on stderr where what is read cannot be checked.
+// openDataset opens the dataset at path, and maps all of it, for work within this much memory (0:
+// not known). It notes on stderr if the format has no checksums to check what is read.
 func openDataset(stderr io.Writer, path string, memory int64) (*store.Dataset, error) {
 	if err := mapDataset(path, memory); err != nil {
 		return nil, err

@@ -37,8 +37,8 @@ func newDemo() *cobra.Command {
 	return cmd
 }
 
-// demoOptions are the hyperparameters that tools/accuracy uses for every dataset, but for fewer
-// evaluations.
+// demoOptions returns the hyperparameters that tools/accuracy uses for every dataset, but with
+// fewer evaluations.
 func demoOptions() run.Options {
 	o := run.DefaultOptions()
 	o.Cache.DeviceBytes, o.Cache.HostBytes = 2<<20, 8<<20
@@ -46,11 +46,11 @@ func demoOptions() run.Options {
 	return o
 }
 
-// demoMemory is what the demo ingests within; its training takes less.
+// demoMemory is the memory budget of the demo's ingest; its training takes less.
 const demoMemory = 192 << 20
 
-// demoBytes is the room that the demo wants: 22 MB of dataset, 22 MB of temporaries while it is
-// made, and reserve.
+// demoBytes is the disk space that the demo asks for: 22 MB of dataset, 22 MB of temporaries while
+// it is made, and a reserve.
 const demoBytes = 100 << 20
 
 func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err error) {

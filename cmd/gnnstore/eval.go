@@ -119,7 +119,7 @@ func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress
 	return &usedNetwork{n, ds, dir, runPath}, nil
 }
 
-// datasetOf is the dataset of this path, or the one that a run trained on where path is empty.
+// datasetOf returns path, or the path of the dataset that a run trained on if path is empty.
 func datasetOf(p *progress, dir *run.Dir, path string) (string, error) {
 	if dir.Found() != "" {
 		p.line("note: %s", withFlags(dir.Found()))
@@ -131,7 +131,7 @@ func datasetOf(p *progress, dir *run.Dir, path string) (string, error) {
 	return cmp.Or(path, trained), nil
 }
 
-// evalResult is what eval prints. Its JSON keys are stable.
+// evalResult is the output of eval. Its JSON keys are stable.
 type evalResult struct {
 	Run          string           `json:"run"`
 	Dataset      string           `json:"dataset"`
@@ -292,7 +292,7 @@ func notAbove(k metric.Kind, m train.Measured) string {
 	return ", and the network is not better"
 }
 
-// oneOf wants the arguments of one of some usages, the shortest of which is first.
+// oneOf accepts the arguments of one of several usages. The shortest usage comes first.
 func oneOf(usages ...string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		for _, u := range usages {

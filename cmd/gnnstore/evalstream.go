@@ -61,7 +61,7 @@ func ofGraphs(dir *run.Dir, given func(flag string) bool, flags ...string) error
 	return nil
 }
 
-// streamMeasured is what eval prints of a run on a stream. Its JSON keys are stable.
+// streamMeasured is the output of eval for a run on a stream. Its JSON keys are stable.
 type streamMeasured struct {
 	Run        string `json:"run"`
 	Dataset    string `json:"dataset"`
@@ -69,7 +69,7 @@ type streamMeasured struct {
 	Checkpoint string `json:"checkpoint"` // "best" or "last"
 	Epoch      int    `json:"epoch"`
 	Updates    int    `json:"updates"`
-	// One of these is there.
+	// Either Stream or Labels is set.
 	Stream       *run.StreamOf    `json:"stream,omitempty"`
 	Labels       *stream.LabelsOf `json:"labels,omitempty"`
 	BytesRead    int64            `json:"bytes_read"` // of state and features, from disk
@@ -120,7 +120,7 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 	return nil
 }
 
-// printLabels is how well classes are told from embeddings.
+// printLabels prints how well classes are told from embeddings.
 func printLabels(w io.Writer, s *store.Stream, l *stream.LabelsOf) {
 	two, names, labels := l.Classes == 2, s.ClassNames, "labelled events"
 	if l.OfNodes {

@@ -71,8 +71,8 @@ func TestEveryKeyHasAFlag(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// jsonKeys are those of a struct and of the structs in it, but for the tiers', of which texts name
-// the budgets alone.
+// jsonKeys returns the keys of a struct and of the structs in it, except the cache's: texts name
+// only its budgets.
 func jsonKeys(options reflect.Type) (keys []string) {
 	for i := range options.NumField() {
 		f := options.Field(i)

@@ -25,7 +25,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/triples"
 )
 
-// formats are the readers by the name that the user gives.
+// formats has the readers by the name that the user gives.
 var formats = map[string]struct {
 	about string
 	open  func(path string, o *sourceOptions) (ingest.Source, error)
@@ -83,7 +83,7 @@ var formats = map[string]struct {
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.triples.Open(p)) }},
 }
 
-// formatNames are sorted.
+// formatNames returns the names of all formats, sorted.
 func formatNames() []string { return slices.Sorted(maps.Keys(formats)) }
 
 // autoFormat stands for the format that auto.Recognise finds.
@@ -157,14 +157,14 @@ func (o *sourceOptions) validate(format string, b *buildOptions) error {
 	return errors.Join(append(errs, o.csv.Validate(), o.arrays.Validate(), o.ogb.Validate(), o.mag240m.Validate(), o.triples.Validate())...)
 }
 
-// jodie are the options of a list as JODIE distributes it.
+// jodie returns the options of a list as JODIE distributes it.
 func (o *sourceOptions) jodie() edgelist.Options {
 	j := o.csv
 	j.Header, j.Src, j.Dst, j.Time, j.EventLabel, j.Bipartite = "short", "1", "2", "3", "4", true
 	return j
 }
 
-// eventset are the options of folders of temporal frameworks.
+// eventset returns the options of folders of temporal frameworks.
 func (o *sourceOptions) eventset() eventset.Options {
 	return eventset.Options{Bipartite: o.csv.Bipartite, NoRows: o.made, Memory: o.memory}
 }
@@ -179,7 +179,7 @@ func checkFormat(format string) error {
 	return misuse(fmt.Errorf("unknown format %q; there are %s and %s, and auto finds out", format, strings.Join(names[:last], ", "), names[last]))
 }
 
-// resolveFormat is format and path, or what auto finds, which it says.
+// resolveFormat returns format and path. For auto it finds both, and prints on stderr why.
 func resolveFormat(stderr io.Writer, format, path string) (as, at string, err error) {
 	if format != autoFormat {
 		return format, path, nil

@@ -74,7 +74,7 @@ type damage struct {
 	make func(v *victim, sound []byte) []byte
 }
 
-// kinds returns all damages: those of any file, then those of text rows.
+// kinds returns all damages: first of any file, then of text rows.
 func kinds() (all []damage) {
 	whole := func(name string, make func(sound []byte) []byte) {
 		all = append(all, damage{name, func(_ *victim, sound []byte) []byte { return make(sound) }})

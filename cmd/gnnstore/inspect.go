@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// inspection is what inspect prints; its JSON keys are stable. Nodes, Edges and Classes are sums,
-// and for a homogeneous graph simply its numbers.
+// inspection is the output of inspect; its JSON keys are stable. Nodes, Edges and Classes are sums
+// over all types and relations.
 type inspection struct {
 	Name       string              `json:"name"`
 	Path       string              `json:"path"`
@@ -58,7 +58,7 @@ type inspectedRelation struct {
 	Encoding *store.RelationEncoding `json:"encoding,omitempty"`
 	Columns  []string                `json:"columns,omitempty"` // beside the neighbours: "weight f32"
 	Bytes    int64                   `json:"bytes"`
-	// EdgeSplit counts edges that are held out and so not among Edges, which are those to train on.
+	// EdgeSplit counts held-out edges. Edges counts the others, the edges to train on.
 	EdgeSplit *inspectedEdgeSplit `json:"edge_split,omitempty"`
 }
 

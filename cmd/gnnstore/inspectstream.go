@@ -28,7 +28,7 @@ type inspectedStream struct {
 	Bytes      int64             `json:"bytes"` // without tables
 }
 
-// inspectedLabels are classes of nodes at times of their own.
+// inspectedLabels counts the classes of nodes at times of their own.
 type inspectedLabels struct {
 	Count   int64             `json:"count"`
 	Classes int64             `json:"classes"`
@@ -80,7 +80,7 @@ func inspectStream(e *store.Events) inspectedStream {
 	return in
 }
 
-// plain is a number without an exponent, unless that takes many digits.
+// plain writes a number without an exponent, unless that takes many digits.
 func plain(x float64) string {
 	if s := strconv.FormatFloat(x, 'f', -1, 64); len(s) <= 20 {
 		return s

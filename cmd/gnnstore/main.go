@@ -57,8 +57,8 @@ func execute(args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// endings are the signals that end a command. One that whoever started it had ignored stays so,
-// SIGHUP by nohup and SIGINT by a shell in the background; SIGTERM always counts.
+// endings returns the signals that end a command. A signal stays ignored if the process was started
+// so, as SIGHUP by nohup and SIGINT by a shell in the background; SIGTERM always counts.
 func endings() []os.Signal {
 	list := []os.Signal{syscall.SIGTERM}
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGHUP} {

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ndarray is what a pickle has of an int64 array of n rows and 2 columns.
+// ndarray returns the part of a pickle for an int64 array of n rows and 2 columns.
 func ndarray(pairs [][2]int64) string {
 	var data []byte
 	for _, p := range pairs {

@@ -114,7 +114,7 @@ type progress struct {
 	drawn bool
 }
 
-// plainEvery is how often a stage is told of where there is no terminal.
+// plainEvery is the interval between progress lines of a stage where there is no terminal.
 const plainEvery = 5 * time.Second
 
 func newProgress(w io.Writer) *progress { return &progress{w: w, tty: screenOf(w)} }

@@ -17,14 +17,13 @@ import (
 	"github.com/gnnstore/gnnstore/train"
 )
 
-// pairFile is pairs of nodes under the ids that users know, in a table of csv or Parquet: sources,
-// destinations, numbers that are given with each and, where it names one, a relation, which has to
-// be one of those that the run learns; of several it has to name one. Or each pair has a time, in
-// place of a relation.
+// pairFile reads pairs of nodes by their original ids from a table of csv or Parquet: sources,
+// destinations, numbers given with each pair, and a relation that the run learns. The relation may
+// be left out if there is just one. Or each pair has a time, in place of a relation.
 type pairFile struct {
 	path      string
 	flag      string   // that names the file
-	columns   []string // of a table with a header, which may have others; without one they are the first. Those of numbers come behind them
+	columns   []string // of a table with a header, which may have others; without one they are the first. The numbers' columns come after them
 	types     [2]string
 	checkTime func(t float64) error // nil: pairs have no times
 	relations []*store.Relation
@@ -39,7 +38,7 @@ type pairFile struct {
 	count   int64 // of pairs, once each has gone through them
 }
 
-// newPairFile is the file of pairs of the relations that a network has learnt.
+// newPairFile returns a file of pairs of the relations that a network has learnt.
 func newPairFile(path string, n *usedNetwork) *pairFile {
 	_, src, dst := n.Relation()
 	d := n.Data()
@@ -54,7 +53,7 @@ func newPairFile(path string, n *usedNetwork) *pairFile {
 	return p
 }
 
-// learntRelations are those that a run of links or edges learns.
+// learntRelations returns the relations that a run of links or edges learns.
 func (n *usedNetwork) learntRelations() (all []*store.Relation) {
 	d := n.Data()
 	for _, l := range d.Links.All {
@@ -63,14 +62,14 @@ func (n *usedNetwork) learntRelations() (all []*store.Relation) {
 	return all
 }
 
-// relationOf is the place of the relation that goes by a text, -1 where none does.
+// relationOf returns the index of the relation whose name, key or SRC,REL,DST is text, or -1.
 func relationOf(relations []*store.Relation, text string) int {
 	return slices.IndexFunc(relations, func(r *store.Relation) bool {
 		return text == r.Name || text == r.Key() || text == strings.Join([]string{r.Src, r.Name, r.Dst}, ",")
 	})
 }
 
-// guarded is each, for train.EachPair.
+// guarded is each under store.Guard, for train.EachPair.
 func (p *pairFile) guarded(use func(train.Pairs) error) error {
 	return store.Guard(func() error { return p.each(use) })
 }
@@ -81,7 +80,7 @@ var (
 	timedColumns = []string{"src", "dst", "time"}
 )
 
-// pairsAtOnce is how many pairs go on together.
+// pairsAtOnce is the number of pairs that use gets together.
 const pairsAtOnce = 1 << 16
 
 // each calls use with the pairs, in the order of the file. An error names the file, and the line or
@@ -120,7 +119,7 @@ func (p *pairFile) fail(format string, args ...any) error {
 	return fmt.Errorf("--%s %s: %w", p.flag, p.path, fmt.Errorf(format, args...))
 }
 
-// startsWith tells whether a file does.
+// startsWith reports whether a file starts with magic.
 func startsWith(path, magic string) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -273,8 +272,8 @@ func (p *pairFile) eachLine() error {
 	}
 }
 
-// placesOf is where a header has pairColumns, -1 where it has no relation, and the numbers; nil
-// where it names no ends, and needs not.
+// placesOf returns the places in a header of p.columns, -1 for a missing relation, and of the
+// numbers. It returns nil if the header names no ends and need not.
 func (p *pairFile) placesOf(names []string) (at []int, err error) {
 	for _, c := range slices.Concat(p.columns, p.given) {
 		at = append(at, slices.Index(names, c))
@@ -366,7 +365,7 @@ func (p *pairFile) eachRow() error {
 	}
 }
 
-// storedID is the node that users know by a text. It says false where there is none.
+// storedID returns the node with the original id or name text. ok is false if there is none.
 func storedID(ids store.IDs, text string) (v uint32, ok bool, err error) {
 	if ids.HasNames() {
 		return ids.Find([]byte(text))

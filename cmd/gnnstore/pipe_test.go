@@ -127,7 +127,7 @@ func TestPipesAsSources(t *testing.T) {
 	require.Contains(t, stderr, "PIPE.npy: it is a named pipe, not a file")
 }
 
-// TestPipesInRuns: neither are those of a run directory, or the weights to begin with.
+// TestPipesInRuns: files of a run directory, and initial weights, are not read from pipes either.
 func TestPipesInRuns(t *testing.T) {
 	work := t.TempDir()
 	data, pipe := filepath.Join(work, "d.gnn"), filepath.Join(work, "pipe.safetensors")

@@ -43,7 +43,7 @@ type predictOptions struct {
 	given    func(flag string) bool
 }
 
-// predictResult is what predict did. Its JSON keys are stable.
+// predictResult is the output of predict. Its JSON keys are stable.
 type predictResult struct {
 	Run        string   `json:"run"`
 	Dataset    string   `json:"dataset"`
@@ -53,7 +53,7 @@ type predictResult struct {
 	Updates    int      `json:"updates"`
 	Target     string   `json:"target"` // type of the nodes
 	What       string   `json:"what"`
-	Layer      int      `json:"layer"`   // whose rows these are made of
+	Layer      int      `json:"layer"`   // the predictions are made from its rows
 	Columns    int      `json:"columns"` // numbers a row
 	Nodes      string   `json:"nodes"`
 	Rows       int      `json:"rows"`
@@ -63,7 +63,7 @@ type predictResult struct {
 	Bytes      int64    `json:"bytes"`
 	BytesRead  int64    `json:"bytes_read"` // of feature rows, from disk
 	Seconds    float64  `json:"seconds"`
-	// Layers is how each layer was computed for the nodes of each type, beside what was planned.
+	// Layers reports on the computation of each layer for the nodes of each type, beside its plan.
 	Layers        []infer.Report `json:"layers"`
 	PeakRSSBytes  int64          `json:"peak_rss_bytes"`
 	PeakFileBytes int64          `json:"peak_file_bytes"` // of mapped files, the program's among them
@@ -358,7 +358,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 	return nil
 }
 
-// layerText is what computing a layer for the nodes of a type took.
+// layerText describes the time and the reads of computing a layer for the nodes of a type.
 func layerText(l infer.Report) string {
 	text := fmt.Sprintf("%s: %s nodes in %s", l.Type, count(int64(l.Nodes)), seconds(l.Seconds))
 	if l.BytesRead > 0 || l.PlannedBytesRead > 0 {
@@ -371,7 +371,7 @@ func layerText(l infer.Report) string {
 	return text
 }
 
-// many is n of a thing.
+// many returns "1 part", "2 parts" and the like.
 func many(n int, thing string) string {
 	if n != 1 {
 		thing += "s"
@@ -379,7 +379,7 @@ func many(n int, thing string) string {
 	return count(int64(n)) + " " + thing
 }
 
-// printLayerPlan says how layers would be computed, relation by relation.
+// printLayerPlan prints the plan of computing the layers, relation by relation.
 func printLayerPlan(stdout io.Writer, p *progress, n *usedNetwork, layer, kind int, nodes []uint32, asJSON bool) error {
 	plan, err := n.PlanPredict(layer, kind, nodes)
 	p.clear()
@@ -407,7 +407,7 @@ func printLayerPlan(stdout io.Writer, p *progress, n *usedNetwork, layer, kind i
 	return nil
 }
 
-// predicted are the nodes of a type that --nodes names, in ascending order.
+// predicted returns the nodes of a type that --nodes names, in ascending order.
 func predicted(ctx context.Context, n *usedNetwork, kind int, which string) ([]uint32, error) {
 	d := n.Data()
 	switch which {
@@ -426,7 +426,7 @@ func predicted(ctx context.Context, n *usedNetwork, kind int, which string) ([]u
 	return nodesOf(ctx, which, d.IDs(kind), d.Types[kind].Nodes)
 }
 
-// nodesOf are the nodes in the file that --nodes names, of a type with so many.
+// nodesOf reads the nodes from the file that --nodes names. Their type has count nodes.
 func nodesOf(ctx context.Context, which string, ids store.IDs, count int) (nodes []uint32, err error) {
 	f, err := os.Open(which)
 	if err != nil {
@@ -443,11 +443,11 @@ func nodesOf(ctx context.Context, which string, ids store.IDs, count int) (nodes
 	return nodes, nil
 }
 
-// mostLine is how long a line of an id may be.
+// mostLine is the length in bytes that a line with an id may have.
 const mostLine = 1 << 20
 
-// nodesIn reads an id a line, and lists the nodes, of which there are so many, in ascending order
-// and once each. Lines that are empty count for nothing. The error begins with the line.
+// nodesIn reads an id a line, and returns the nodes in ascending order, once each. The type has
+// count nodes. Empty lines are skipped. The error begins with the line.
 func nodesIn(ctx context.Context, r io.Reader, ids store.IDs, count int) (nodes []uint32, err error) {
 	lines, number := bufio.NewScanner(r), 0
 	lines.Buffer(nil, mostLine)

@@ -14,7 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// edgesResult is what predict did of edges. Its JSON keys are stable.
+// edgesResult is the output of predict for edges. Its JSON keys are stable.
 type edgesResult struct {
 	Run        string `json:"run"`
 	Dataset    string `json:"dataset"`
@@ -22,13 +22,13 @@ type edgesResult struct {
 	Checkpoint string `json:"checkpoint"` // "best" or "last"
 	Epoch      int    `json:"epoch"`
 	Updates    int    `json:"updates"`
-	Relation   string `json:"relation"` // key of that whose edges these are
-	Label      string `json:"label"`    // what was learnt of them
+	Relation   string `json:"relation"` // key of the edges' relation
+	Label      string `json:"label"`    // the learnt label, as Options.EdgeLabel
 	What       string `json:"what"`
 	Columns    int    `json:"columns"` // numbers a row
 	Pairs      string `json:"pairs,omitempty"`
 	Edges      string `json:"edges,omitempty"`
-	// Parts are how many rows are of each part, in the order in which they come.
+	// Parts has the number of rows of each part, in the order of the rows.
 	Parts        []edgePart `json:"parts,omitempty"`
 	Rows         int64      `json:"rows"`
 	Out          string     `json:"out"`
@@ -46,10 +46,10 @@ type edgePart struct {
 	Rows int64  `json:"rows"`
 }
 
-// partsOfEdges are what --edges may be, but for all of them, and the order in which they come.
+// partsOfEdges has the values of --edges besides all, in the order in which all writes them.
 var partsOfEdges = []string{task.Train.String(), task.Valid.String(), task.Test.String()}
 
-// checkNodes says which flags do not go with predictions of nodes.
+// checkNodes refuses flags that do not go with predictions of nodes.
 func (o *predictOptions) checkNodes(n *usedNetwork) error {
 	switch {
 	case o.given("edges"):
@@ -62,7 +62,7 @@ func (o *predictOptions) checkNodes(n *usedNetwork) error {
 	return nil
 }
 
-// checkEdges says which flags do not go with predictions of edges.
+// checkEdges refuses flags that do not go with predictions of edges.
 func (o *predictOptions) checkEdges() error {
 	if o.edges != "all" && !slices.Contains(partsOfEdges, o.edges) {
 		return fmt.Errorf("--edges %s: there are %s and all", o.edges, strings.Join(partsOfEdges, ", "))
@@ -158,7 +158,7 @@ func (o *predictOptions) predictEdges(ctx context.Context, stdout io.Writer, p *
 	return nil
 }
 
-// chosenEdges are those of --edges.
+// chosenEdges returns the edges that --edges names, and counts them in r.
 func (o *predictOptions) chosenEdges(n *usedNetwork, r *edgesResult) (train.EachPair, error) {
 	r.Edges = o.edges
 	var all []train.EachPair

@@ -20,7 +20,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// streamPredicted is what predict did of a stream. Its JSON keys are stable.
+// streamPredicted is the output of predict for a stream. Its JSON keys are stable.
 type streamPredicted struct {
 	Run          string   `json:"run"`
 	Dataset      string   `json:"dataset"`
@@ -45,7 +45,7 @@ type streamPredicted struct {
 	PeakRSSBytes int64    `json:"peak_rss_bytes"`
 }
 
-// checkStream says which flags do not go with a run on a stream.
+// checkStream refuses flags that do not go with a run on a stream.
 func (o *predictOptions) checkStream(dir *run.Dir) error {
 	if err := ofGraphs(dir, o.given, "layer", "relation", "edges", "pairs", "top", "exclude-known", "unseen", "way", "layer-dtype", "plan"); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (o *predictOptions) replayed(ctx context.Context, p *progress, dir *run.Dir
 	}, nil
 }
 
-// idsOf are the ids of a type of nodes.
+// idsOf returns the ids of a type of nodes.
 func idsOf(ds *store.Dataset, kind string) store.IDs {
 	return ds.IDs(slices.IndexFunc(ds.Manifest().NodeTypes, func(t store.NodeType) bool { return t.Name == kind }))
 }
@@ -187,7 +187,7 @@ func (o *predictOptions) embedNodes(ctx context.Context, p *progress, dir *run.D
 	})
 }
 
-// timeOf is --at, or right after the last event.
+// timeOf returns --at, or the time right after the last event.
 func (o *predictOptions) timeOf(e *store.Events) (at float64, err error) {
 	if o.at == "" {
 		err = store.Guard(func() error {
@@ -208,7 +208,7 @@ func (o *predictOptions) timeOf(e *store.Events) (at float64, err error) {
 	return at, err
 }
 
-// pairBytes is what a pair takes here and in Scores.
+// pairBytes is the memory of a pair here and in Scores.
 const pairBytes = 64
 
 func (o *predictOptions) scoreEvents(ctx context.Context, p *progress, dir *run.Dir, ds *store.Dataset, e *store.Events, r *streamPredicted) (*export.RowsReport, error) {

@@ -9,7 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// inspectedReach is which types of nodes training on one of them can read. Messages go along the
+// inspectedReach has the node types that training on Target can read. Messages go along the
 // relations, so reach is backwards from the target.
 type inspectedReach struct {
 	Target string             `json:"target"`
@@ -18,15 +18,15 @@ type inspectedReach struct {
 
 type inspectedReached struct {
 	Name   string `json:"name"`
-	Layers *int   `json:"reached_at_layers"` // the fewest that reach it: 0 for the target, null where no number of them does
-	// WithReverse is what Layers would be with the reverse of every relation, for a type that is
-	// reached then only.
+	Layers *int   `json:"reached_at_layers"` // the fewest that reach it: 0 for the target, null if no number of layers does
+	// WithReverse is Layers with the reverse of every relation added, for a type that is reached
+	// only then.
 	WithReverse *int   `json:"reached_at_layers_with_reverse,omitempty"`
 	Why         string `json:"not_reached_because,omitempty"`
 }
 
-// inspectReach is that of every type that training can take for its target. A graph of one type has
-// none: there is nothing to reach.
+// inspectReach returns the reach of every type that training can take as its target. It returns
+// nothing for a graph of one type, which has nothing else to reach.
 func inspectReach(m *store.Manifest) (all []inspectedReach) {
 	if len(m.NodeTypes) < 2 {
 		return nil

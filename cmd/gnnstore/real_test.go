@@ -137,8 +137,8 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// ingested is what gnnstore ingest said, and what was found in the dataset afterwards, which is
-// gone.
+// ingested has the report of gnnstore ingest, and what was found in the dataset before it was
+// removed.
 type ingested struct {
 	build.Report
 	edgesRead, edges, loops int64 // as read, as stored, and self loops among the latter
@@ -223,7 +223,7 @@ func (g *ingested) count(ds *store.Dataset) {
 	}
 }
 
-// facts are what expected.json may say of a dataset, by its names.
+// facts returns everything that expected.json may state about a dataset, by its names there.
 func (g *ingested) facts() map[string]any {
 	var nodes, loops int64
 	var nodeTypes, linkTypes []int64

@@ -7,7 +7,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// resultOf is what must not change between equal runs.
+// resultOf returns the part of a result that must not change between equal runs.
 func resultOf(ts *testscript.TestScript, name string) []byte {
 	raw, err := os.ReadFile(ts.MkAbs(name))
 	ts.Check(err)

@@ -19,10 +19,10 @@ import (
 	"github.com/gnnstore/gnnstore/train"
 )
 
-// rowFile is rows of numbers under the ids that users know, as predict writes vectors: a table of
-// Parquet with a column id and one with lists or several with numbers; the same in csv, whose first
-// line names the columns; or an array of npy, with the ids beside it in FILE.ids.npy or
-// FILE.ids.txt, or else in the order of ids that count from 0.
+// rowFile reads rows of numbers by original ids, as predict writes vectors: a table of Parquet with
+// a column id and one with lists or several with numbers; the same in csv, whose first line names
+// the columns; or an array of npy, with the ids beside it in FILE.ids.npy or FILE.ids.txt, or else
+// in the order of ids that count from 0.
 type rowFile struct {
 	path string
 	ids  store.IDs
@@ -34,10 +34,10 @@ type rowFile struct {
 	use   func(nodes []store.NodeID, rows []float32) error
 }
 
-// rowsAtOnce is how many numbers go on together: 4 MiB.
+// rowsAtOnce is the count of numbers that use gets together: 4 MiB.
 const rowsAtOnce = 1 << 20
 
-// openRowFile opens one, whichever of the three it is. It reads the header alone.
+// openRowFile opens a file of rows in any of the three formats. It reads the header alone.
 func openRowFile(path string, ids store.IDs) (train.RowFile, error) {
 	f := &rowFile{path: path, ids: ids}
 	isParquet, err := startsWith(path, "PAR1")
@@ -65,7 +65,7 @@ func (f *rowFile) Cols() int { return f.cols }
 // Close does nothing: whoever reads closes.
 func (f *rowFile) Close() error { return nil }
 
-// Each is that of train.RowFile. An error names the row.
+// Each implements train.RowFile. An error names the row.
 func (f *rowFile) Each(ctx context.Context, use func(nodes []store.NodeID, rows []float32) error) error {
 	f.use = use
 	if err := f.read(ctx); err != nil {
@@ -208,7 +208,8 @@ func (f *rowFile) eachRow(ctx context.Context, columns []int, names []string) er
 	return ctx.Err()
 }
 
-// text is a csv.Reader behind the header, the columns that are read, and what closes it.
+// text returns a csv.Reader that is past the header, the places of the columns to read, and the
+// function that closes it.
 func (f *rowFile) text() (r *csv.Reader, id int, numbers []int, close func() error, err error) {
 	file, err := lines.OpenBytes(f.path)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// scoresResult is what predict did of links. Its JSON keys are stable.
+// scoresResult is the output of predict for links. Its JSON keys are stable.
 type scoresResult struct {
 	Run          string   `json:"run"`
 	Dataset      string   `json:"dataset"`
@@ -22,7 +22,7 @@ type scoresResult struct {
 	Checkpoint   string   `json:"checkpoint"` // "best" or "last"
 	Epoch        int      `json:"epoch"`
 	Updates      int      `json:"updates"`
-	Relation     string   `json:"relation"` // key of that whose links these are, or of those
+	Relation     string   `json:"relation"` // key of the links' relation, or keys of several
 	What         string   `json:"what"`
 	Pairs        string   `json:"pairs,omitempty"` // file
 	Top          int      `json:"top,omitempty"`
@@ -38,7 +38,7 @@ type scoresResult struct {
 	PeakRSSBytes int64    `json:"peak_rss_bytes"`
 }
 
-// checkScores says which flags of scores go with nothing, or are missing.
+// checkScores refuses flags of scores that do not go with the others, and names missing ones.
 func (o *predictOptions) checkScores(given func(flag string) bool) error {
 	switch {
 	case o.events != "":
@@ -128,10 +128,10 @@ func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progres
 	return nil
 }
 
-// writePairs has fill add so many pairs at most to the file.
+// writePairs calls fill to add pairs to the file, rows of them at most.
 type writePairs func(rows int64, fill func(add func(p train.Pairs, scores []float32) error) error) error
 
-// addPairs is what export.WritePairs gives.
+// addPairs is the function that export.WritePairs passes to its caller.
 type addPairs = func(src, dst []store.NodeID, of []uint32, rows []float32) error
 
 func (o *predictOptions) scorePairs(ctx context.Context, p *progress, n *usedNetwork, r *scoresResult, write writePairs) error {

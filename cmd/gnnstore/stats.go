@@ -17,7 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// statsOptions says whose statistics are shown, and how.
+// statsOptions has the run whose statistics are shown, and the form.
 type statsOptions struct {
 	run, addr   string // either
 	watch, json bool
@@ -116,7 +116,7 @@ func (o statsOptions) client() (*live.Client, error) {
 	return c, err
 }
 
-// record is what the run has on disk.
+// record returns the result that the run has on disk.
 func (o statsOptions) record() (*run.Result, error) {
 	r, err := run.Read(o.run)
 	if err != nil {
@@ -126,7 +126,7 @@ func (o statsOptions) record() (*run.Result, error) {
 	return resultWithFlags(r), nil
 }
 
-// named calls the run what the user called it.
+// named gives the result the name of the run that the user gave.
 func (o statsOptions) named(r *run.Result) *run.Result {
 	r.Run = cmp.Or(o.run, r.Run)
 	return resultWithFlags(r)
@@ -161,13 +161,13 @@ func watch(ctx context.Context, o statsOptions, show func(*run.Result) error) er
 	}
 }
 
-// served is the bytes of rows that all tiers served.
+// served returns the bytes of rows that all tiers served.
 func served(s cachetier.Stats) int64 {
 	return s.Tiers.Device.BytesOut + s.Tiers.Host.BytesOut + s.Tiers.Disk.BytesOut
 }
 
-// printTables is the table of tables, and of relations, of a graph that has several, and that of
-// learnt rows.
+// printTables prints the counters of tables and of relations, for a graph with several, and the
+// counters of learnt rows.
 func printTables(w io.Writer, r *run.Result) {
 	if len(r.Tables) > 0 {
 		rows := [][]string{{"table", "row", "held", "rows served", "from memory", "bytes served", "bytes read"}}
@@ -218,7 +218,7 @@ func printTables(w io.Writer, r *run.Result) {
 	}
 }
 
-// printAudit is how far rows that were used again lay from what they would have been.
+// printAudit prints the errors of reused rows against rows computed anew.
 func printAudit(w io.Writer, h *run.HistoryOf) {
 	rows := [][]string{{"audit", "nodes", "error by draw", "in full", "of fresh ones", "cosine by draw", "in full", "mean age", "not in full", "rows read", "bytes read"}}
 	for _, l := range h.Layers {
@@ -235,8 +235,8 @@ func printAudit(w io.Writer, h *run.HistoryOf) {
 	}
 }
 
-// printTiers is what training asked of each tier, and of each stage. A stream may have no rows to
-// ask for.
+// printTiers prints the counters of each tier and the times of each stage. A stream may have read
+// no rows; then the tiers are left out.
 func printTiers(w io.Writer, r *run.Result) {
 	if r.Stream == nil || r.InputRows > 0 {
 		printRows(w, r)
@@ -244,7 +244,7 @@ func printTiers(w io.Writer, r *run.Result) {
 	printTimes(w, r)
 }
 
-// printRows is the tier table: where each row that training asked for came from.
+// printRows prints the tier table: how many of training's rows each tier served.
 func printRows(w io.Writer, r *run.Result) {
 	rows := [][]string{{"tier", "capacity", "used", "rows served", "share", "bytes served", "bytes read in", "evictions"}}
 	for _, t := range []struct {
@@ -279,7 +279,7 @@ func printRows(w io.Writer, r *run.Result) {
 	}
 }
 
-// reread is what a damaged spill had lost, if anything.
+// reread counts the rows that a damaged spill had lost, or returns "" if there were none.
 func reread(j *cachetier.Join) string {
 	if j.Reread == 0 {
 		return ""
@@ -287,7 +287,7 @@ func reread(j *cachetier.Join) string {
 	return fmt.Sprintf(", %s lost by the spill and read from the table", count(j.Reread))
 }
 
-// printTimes is what took how long, and the most memory.
+// printTimes prints the times of the stages, and the peak memory.
 func printTimes(w io.Writer, r *run.Result) {
 	s := r.Stages
 	gathering := seconds(s.Gather)

@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// describeStream is describe of a run on a stream.
+// describeStream is describe for a run on a stream.
 func describeStream(o run.Options, rec *run.Record) string {
 	words := []string{fmt.Sprintf("%s of %d", o.Kind, o.Hidden)}
 	add := func(when bool, format string, args ...any) {
@@ -39,12 +39,12 @@ func describeStream(o run.Options, rec *run.Record) string {
 	return fmt.Sprintf("%s   kernels %s, disk %s, evaluation %s", strings.Join(words, ", "), rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
-// heuristicNames are scores without a network, for people.
+// heuristicNames has the names of scores without a network, for people.
 var heuristicNames = map[string]string{
 	"pair_seen": "pair seen", "pair_time": "pair's last time", "destination_time": "destination's last time", "destination_count": "destination's count",
 }
 
-// printStreamResult is what a run on a stream came to, or nothing of others.
+// printStreamResult prints the result of a run on a stream, and nothing for other runs.
 func printStreamResult(w io.Writer, r *run.Result) {
 	s := r.Stream
 	if s == nil {
@@ -84,8 +84,8 @@ func printMitigationAudit(w io.Writer, a *run.MitigationAudit) {
 	}
 }
 
-// printReplay prints the figures of the network on the stream, and those of scores without a
-// network. by is the metric that compares them.
+// printReplay prints the figures of the network on the stream, and of scores without a network. by
+// is the metric that compares them.
 func printReplay(w io.Writer, s *run.StreamOf, weights string, by metric.Kind) {
 	head, ranked := []string{"", "events", "AP", "AUC", "pooled AP", "pooled AUC"}, s.RankedAmong != ""
 	if ranked {
@@ -167,7 +167,7 @@ func aboveText(s *run.StreamOf, by metric.Kind) string {
 	return fmt.Sprintf("better than the network, without one: %s; the network has %s, by %s", strings.Join(above, ", "), text(*s.Replay.Test), strings.ToUpper(by.Key()))
 }
 
-// stalenessText is how old the state was that steps saw.
+// stalenessText describes how old the state was that steps read.
 func stalenessText(s run.StalenessOf) string {
 	text := fmt.Sprintf("staleness %d", s.K)
 	switch {
@@ -189,11 +189,11 @@ func stalenessText(s run.StalenessOf) string {
 	return text
 }
 
-// free is the share of the time up to which waiting is nothing to speak of.
+// free is the share of the time below which waiting does not matter.
 const free = 0.05
 
-// waitsText says by what was measured whether a larger staleness would be of use; it is empty where
-// nothing was trained, and without state.
+// waitsText describes the waiting of training, and whether a larger staleness could help. It
+// returns "" if nothing was trained, or without state.
 func waitsText(r *run.Result) string {
 	s := r.Stages
 	all := s.Step + s.Wait
@@ -212,7 +212,7 @@ func waitsText(r *run.Result) string {
 	return text + "; --staleness auto finds what a larger staleness gains"
 }
 
-// stateLine is the state of a stream's nodes in a line of a view.
+// stateLine prints the state of a stream's nodes as a line of a view.
 func stateLine(w io.Writer, s *run.StreamOf) {
 	if t := s.State; t != nil {
 		printf(w, "state: %s × %s, %s written   ", number(float64(t.Nodes)), size(int64(t.RecordBytes)), size(t.BytesWritten))
@@ -220,7 +220,7 @@ func stateLine(w io.Writer, s *run.StreamOf) {
 	printf(w, "%d in flight, %s, %s out of date\n", s.Staleness.Inflight, s.Staleness.Publish, percent(s.Staleness.Realised))
 }
 
-// streamRates is rates of a run on a stream: events, and what is read where they have rows.
+// streamRates is rates for a run on a stream: events, and the reads of rows if there are any.
 func streamRates(r *run.Result, l live.Load) string {
 	events := examples(r, r.Stream.Train)
 	if v := r.Live; v != nil && v.Recent.Stages.Step > 0 {
@@ -233,8 +233,8 @@ func streamRates(r *run.Result, l live.Load) string {
 	return text
 }
 
-// examples is how many of so many links or events were learnt in the epochs of a run, again in
-// each.
+// examples counts the links or events that a run learnt from, over all its epochs. A whole epoch
+// has train of them.
 func examples(r *run.Result, train int64) (n int64) {
 	for _, e := range r.Epochs {
 		n += min(int64(e.Steps)*int64(r.Options.Batch), train) // the last step of an epoch has what is left

@@ -13,11 +13,11 @@ import (
 	"github.com/gnnstore/gnnstore/train"
 )
 
-// submissionModes are what the challenge calls its test nodes: the test part of the split named
-// behind the hyphen.
+// submissionModes are the challenge's names of its test nodes: the test part of the split that is
+// named after the hyphen.
 var submissionModes = []string{"test-dev", "test-challenge", "test-whole"}
 
-// checkSubmission says which flags do not go with --format ogb-lsc.
+// checkSubmission refuses flags that do not go with --format ogb-lsc.
 func (o *predictOptions) checkSubmission() error {
 	switch {
 	case export.Format(o.format) != export.OGBLSC:
@@ -30,17 +30,17 @@ func (o *predictOptions) checkSubmission() error {
 	return nil
 }
 
-// submission is the nodes of a mode of the challenge, ascending, and how they stand in its lists.
+// submission has the nodes of a mode of the challenge, ascending, and their places in its lists.
 type submission struct {
 	nodes   []uint32
 	place   map[uint32]int
 	classes []int16
-	numbers []int16 // that the challenge knows the classes by
+	numbers []int16 // the challenge's numbers of the classes
 }
 
 // newSubmission finds the nodes of a mode. The challenge's lists ascend by papers, and three of
-// each five of test-whole are test-dev, by their places there; a dataset that has them otherwise
-// has them in an order that it does not keep.
+// each five of test-whole are test-dev, by their places there. It refuses a dataset with other
+// parts: its order of papers is not the challenge's.
 func newSubmission(n *usedNetwork, mode string) (*submission, error) {
 	d := n.Data()
 	if n.Links() || n.Edges() || n.Several() || n.Numbers() {

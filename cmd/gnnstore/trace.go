@@ -169,7 +169,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 		fmt.Fprintln(w, "note: batches read no type that has a table, so there are no rows to cache")
 		return
 	}
-	// drawn is how a line of t begins, and the head above it.
+	// drawn returns the first cells of a row for t, and of the head above it.
 	drawn := func(t trace.Trace) (row, head []string) {
 		row, head = []string{string(t.Sampler), sample.KappaText(t.Kappa)}, []string{"sampler", "κ"}
 		if several {
@@ -224,7 +224,7 @@ func printTrace(w io.Writer, r *trace.Report) {
 	}
 }
 
-// printGrowth prints how batches grow; grown says what is counted.
+// printGrowth prints how batches grow; grown names the things counted.
 func printGrowth(w io.Writer, r *trace.Report, grown string) {
 	printf(w, "\n%s, by its size, after each hop of fanout %s:\n", grown, run.FanoutText(r.Fanouts, r.RelationFanouts))
 	head := []string{"sampler", "seeds"}

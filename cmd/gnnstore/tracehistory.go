@@ -33,10 +33,10 @@ func parseSlots(text string) (s trace.Slots, err error) {
 	return s, nil
 }
 
-// staleText is a t_stale as --t-stale has it.
+// staleText returns a t_stale as --t-stale takes it.
 func staleText(n int) string { return run.StaleValue(&n).String() }
 
-// printTraceHistory prints what rows that are used again save.
+// printTraceHistory prints how much reused rows save.
 func printTraceHistory(w io.Writer, r *trace.Report) {
 	h := r.History
 	printf(w, "\nhidden rows used again, fanout %s, batches of %s; a step of the steps %s to %s:\n", run.FanoutText(r.Fanouts, r.RelationFanouts), count(int64(r.Batch)),
@@ -88,7 +88,7 @@ func printTraceHistory(w io.Writer, r *trace.Report) {
 	printTraceSlots(w, h)
 }
 
-// windowCells are how windows came out, in a line of the table; none where none were planned.
+// windowCells returns the figures of windows as cells of a row, or nil if none were planned.
 func windowCells(n *trace.Windows) []string {
 	if n == nil {
 		return nil

@@ -437,7 +437,7 @@ func describe(o run.Options, rec *run.Record) string {
 		network, draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
 }
 
-// epochLine is an epoch in a line. What it read is left out of a stream's that has no rows to read.
+// epochLine describes an epoch in a line. It leaves out the reads of a stream without rows to read.
 func epochLine(e run.Epoch, epochs string, stream bool) string {
 	width := len(strings.TrimSuffix(epochs, "+"))
 	trained := "-     "
@@ -463,8 +463,8 @@ func epochLine(e run.Epoch, epochs string, stream bool) string {
 	return line
 }
 
-// column is what the metric of a part of the split is called: the name of the part, and of the
-// metric unless it is accuracy.
+// column names the metric of a part of the split: the name of the part, with the metric's key
+// behind it unless that is accuracy.
 func column(part string, k metric.Kind) string {
 	if k == "" || k == metric.Accuracy {
 		return part
@@ -481,7 +481,7 @@ func printResult(w io.Writer, r *run.Result) {
 	printTiers(w, r)
 }
 
-// printEnded says why a run of --epochs auto ended.
+// printEnded prints why a run of --epochs auto ended.
 func printEnded(w io.Writer, r *run.Result) {
 	if a := r.AutoEpochs; a != nil && a.Ended != "" {
 		fmt.Fprintln(w, clean(a.Ended))
@@ -496,7 +496,7 @@ func printBaseline(w io.Writer, r *run.Result) {
 	}
 }
 
-// outcome is a run in a line.
+// outcome describes the result of a run in a line.
 func outcome(r *run.Result) string {
 	s := fmt.Sprintf("%s after %d epochs", r.Status, len(r.Epochs))
 	switch {

@@ -16,7 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// TestOverride: a run goes on with the options on record where no flag is given, none of which is a
+// TestOverride: where no flag is given, a run goes on with the options on record. None of them is a
 // default here.
 func TestOverride(t *testing.T) {
 	want := run.Options{

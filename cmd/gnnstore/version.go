@@ -42,7 +42,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-// version is the module's, or the revision that was built.
+// version returns the module's version, or the revision that was built.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -37,15 +37,15 @@ func (v visible) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// obeyed tells the characters that a terminal does not show but follows: control characters of both
-// sets, ends of lines and paragraphs, and those that turn the direction of text.
+// obeyed reports whether a terminal does not show c but acts on it: control characters of both
+// sets, ends of lines and paragraphs, and characters that turn the direction of text.
 func obeyed(c rune) bool {
 	return unicode.IsControl(c) || unicode.In(c, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
 func broken(c rune) bool { return c == unicode.ReplacementChar }
 
-// clean is a text that stays within its line.
+// clean returns a text that stays within its line.
 func clean(text string) string {
 	return strings.Map(func(c rune) rune {
 		if obeyed(c) {
@@ -69,7 +69,7 @@ func printf(w io.Writer, format string, args ...any) {
 	fmt.Fprintf(w, format, safe...)
 }
 
-// screenOf is the terminal behind a writer, nil where there is none.
+// screenOf returns the terminal behind a writer, or nil if there is none.
 func screenOf(w io.Writer) *os.File {
 	for {
 		switch under := w.(type) {

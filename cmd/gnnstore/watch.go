@@ -65,7 +65,7 @@ func (s *screen) draw(w io.Writer, lines []string, width, height int) error {
 	return err
 }
 
-// line is a run in a line.
+// line describes a run in a line.
 func line(r *run.Result) string {
 	if r.Status != run.Running {
 		return clean(outcome(r))
@@ -90,7 +90,7 @@ func line(r *run.Result) string {
 	return clean(strings.Join(parts, "   "))
 }
 
-// where is how far a run is.
+// where describes how far a run is: its epoch and step.
 func where(r *run.Result) string {
 	epochs := run.EpochsText(r.Options, r.AutoEpochs)
 	if r.Live == nil {
@@ -107,7 +107,7 @@ func where(r *run.Result) string {
 	return s
 }
 
-// rates is what training does in a second of late.
+// rates describes the recent work of training per second.
 func rates(r *run.Result, l live.Load) string {
 	if r.Stream != nil {
 		return streamRates(r, l)
@@ -116,7 +116,7 @@ func rates(r *run.Result, l live.Load) string {
 		size(int64(float64(l.Stats.Disk.BytesRead)/l.Seconds)), percent(l.Hits()))
 }
 
-// left is how long a run will still take, if that is known.
+// left describes how long a run will still take. It returns "" if that is not known.
 func left(r *run.Result) string {
 	if r.Live == nil || r.Live.ETASeconds == nil {
 		return ""
@@ -130,8 +130,8 @@ const (
 	viewHeight = 23
 )
 
-// view is a run on a screen: where it stands, its tiers, its stages, and what limits it. A screen
-// of more lines shows each layer of its history.
+// view shows a run on a screen of this many lines: its progress, its tiers, its stages, and what
+// limits it. A screen of more lines shows each layer of its history.
 func view(r *run.Result, lines int) []string {
 	l := live.LoadOf(r)
 	var top, b strings.Builder
@@ -228,8 +228,8 @@ func tierTable(w io.Writer, r *run.Result) {
 	t.Flush()
 }
 
-// historyTable is what became of rows that are used again, by layer where there are so many lines
-// left, else of all layers together, or nothing.
+// historyTable prints the counters of reused rows: a line for each layer if there are enough lines,
+// else a line for all layers together, or nothing.
 func historyTable(w io.Writer, r *run.Result, lines int) {
 	h := r.History
 	if h == nil || len(h.Layers) == 0 || lines < 2 {
@@ -301,8 +301,8 @@ func memoryLines(w io.Writer, r *run.Result) {
 	}
 }
 
-// bar is a share of 30 cells. What no training says, but somebody else might, is a share, too:
-// none.
+// bar draws a share in 30 cells. NaN, which no training sends but another server might, counts as
+// 0.
 func bar(share float64) string {
 	const cells = 30
 	if math.IsNaN(share) {

@@ -21,7 +21,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// crowded is a run of which every figure is there, and large.
+// crowded returns a run that has every figure, and large ones.
 func crowded() *run.Result {
 	const many = 987_654_321_987
 	loss, left, reads := 12.3456, 1e6, 1024
@@ -57,7 +57,7 @@ func crowded() *run.Result {
 // TestView: it fits in a terminal, whatever there is to show, and nothing in it moves the cursor.
 func TestView(t *testing.T) {
 	full, long, ended, hostile := crowded(), crowded(), crowded(), crowded()
-	long.Tiers.Disk.UsedBytes *= 5 // of which the caches hold a part: that has the longest advice
+	long.Tiers.Disk.UsedBytes *= 5 // the caches hold a part of it: that has the longest advice
 	long.Advice = live.Advise(long)
 	ended.Status, ended.Live, ended.Error = run.Failed, nil, "no space left on device"
 	hostile.Run, hostile.Advice = "\x1b[2J\x1b]0;mine\a", "a\nb\x9b2J"

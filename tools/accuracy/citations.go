@@ -15,8 +15,8 @@ import (
 	learn "github.com/gnnstore/gnnstore/train/task"
 )
 
-// citedLinks is how many links of a part are measured, and citedAmong among how many nodes each, as
-// the flags of cites have it.
+// citedLinks is the number of links of a part that are measured, and citedAmong the number of nodes
+// that each is ranked among, as in the flags of cites.
 const (
 	citedLinks = 5000
 	citedAmong = 1000
@@ -93,7 +93,8 @@ func commonNeighbours(g *store.Graph) func(u uint32, all []uint32) []float32 {
 	}
 }
 
-// productOf is the product of the features of u with those of each of some nodes.
+// productOf returns a function that multiplies the features of u with the features of each node in
+// all, and returns the products.
 func productOf(f *store.Features) func(u uint32, all []uint32) []float32 {
 	row := func(dst []float32, v uint32) {
 		bytes := f.Row(v)

@@ -16,8 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
-// defaultsLoss is how far the mean of a bare command may be below the tuned one's, as a fraction of
-// 1.
+// defaultsLoss bounds how far the mean of a bare command may be below the tuned one's, as a
+// fraction of 1.
 const defaultsLoss = 0.03
 
 // A recipe is a dataset and a training. ingest is FORMAT, the path of the raw files below the data

@@ -67,7 +67,7 @@ func drawsOf(samplers, dependents, kappas string) ([]draws, error) {
 	return all, nil
 }
 
-// dependence is what -kappa compares: dependent minibatches with independent ones.
+// dependence returns the study of -kappa: dependent minibatches against independent ones.
 func dependence(samplers, dependents, kappas string) (*study, error) {
 	all, err := drawsOf(samplers, dependents, kappas)
 	if err != nil {

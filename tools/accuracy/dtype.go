@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// rounding is what a task reached with features that are stored as float16 and as float32.
+// rounding has the results of a task with features stored as float16 and as float32.
 type rounding struct {
 	task
 	f16, f32 result

@@ -35,8 +35,8 @@ var contenders = []contender{
 
 func split(flags string) []string { return slices.Clip(strings.Fields(flags)) }
 
-// leastGap is how far GraphSAGE must be above what the mean of 3 hops gives: of accuracy, where 1
-// is all.
+// leastGap is how far GraphSAGE's accuracy must be above the accuracy by the mean of 3 hops, as a
+// fraction of 1.
 const leastGap = 0.10
 
 // generated trains the contenders on a kind of generated graph, and holds the first against those

@@ -134,7 +134,7 @@ func (r reuse) variant() variant {
 	return v
 }
 
-// against pairs r with another, of which the row of the table has the name.
+// against pairs r with another, whose name goes in the row of the table.
 func (r reuse) against(than reuse, b bar) pair {
 	p := pair{of: r.variant(), than: than.variant(), cells: []string{r.stale, r.grad, r.lag, r.kappa, ""}, bar: b}
 	if !p.alone() {

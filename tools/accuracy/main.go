@@ -16,11 +16,11 @@
 //	go run ./tools/accuracy -data DIR -history auto,200:lag=1,auto:kappa=64|grid [-log FILE] …
 //
 // With -control random or inverse beside -history, other numbers replace the norms of gradients.
-// What these runs lose beyond -history alone is what the criterion is worth.
+// The accuracy that these runs lose beyond -history alone measures the worth of the criterion.
 //
 //	go run ./tools/accuracy -data DIR -history auto,auto:p-grad=0.5,200:lag=1,200:lag=1:p-grad=0.5 -only amazon_computers -control random
 //
-// With -dtypes it says what features in float16 cost beside float32, seed by seed.
+// With -dtypes it measures the accuracy that features in float16 lose beside float32, seed by seed.
 //
 //	go run ./tools/accuracy -data DIR -dtypes -seeds 5 -only coauthor_cs,facebook
 //
@@ -70,16 +70,16 @@ type settings struct {
 }
 
 var (
-	// sampled are those of the larger graphs: nothing is tuned to a data set but the number of
-	// epochs, since an epoch is one step on 200 training nodes and 91 on ogbn-arxiv's. They are a
-	// compromise: the small data sets, with 20 training nodes a class, want the dropout and the
+	// sampled has the settings of the larger graphs. Nothing is tuned to a data set but the number
+	// of epochs, since an epoch is one step on 200 training nodes and 91 on ogbn-arxiv's. They are
+	// a compromise: the small data sets, with 20 training nodes a class, want the dropout and the
 	// penalty, and ogbn-arxiv would do better with less of both.
 	sampled = settings{"sampled", []string{
 		"--layers", "2", "--hidden", "64", "--fanout", "25,25", "--batch", "1000", "--lr", "0.01", "--weight-decay", "5e-4",
 		"--dropout", "0.6", "--input-dropout", "0.6", "--eval-every", "2", "--patience", "15",
 	}}
-	// whole are those of the papers that use the public splits: every neighbour, no normalisation
-	// between layers.
+	// whole has the settings of the papers that use the public splits: every neighbour, no
+	// normalisation between layers.
 	wholeGCN = settings{"whole, gcn", append(whole, "--hidden", "16", "--dropout", "0.5", "--input-dropout", "0.5", "--lr", "0.01")}
 	wholeGAT = settings{"whole, gat", append(whole, "--hidden", "64", "--heads", "8", "--dropout", "0.6", "--input-dropout", "0.6",
 		"--attn-dropout", "0.6", "--lr", "0.005")}
@@ -106,8 +106,8 @@ var (
 		"--layers", "2", "--hidden", "64", "--metric", "auc", "--patience", "10",
 	}}
 
-	// triples rank each end of a held-out triple among all entities, those of known triples left
-	// out.
+	// triples ranks each end of a held-out triple among all entities, except the ends of known
+	// triples.
 	triples = settings{"triples", []string{
 		"--task", "link", "--layers", "0", "--input", "entity=embed:200", "--decoder", "distmult", "--negatives", "all", "--corrupt", "both",
 		"--eval-negatives", "all", "--metric", "mrr", "--batch", "500", "--lr", "0.03", "--input-dropout", "0.2", "--eval-every", "2",
@@ -123,12 +123,12 @@ var (
 	whole = slices.Clip([]string{"--layers", "2", "--fanout", "-1,-1", "--norm", "none", "--weight-decay", "5e-4", "--patience", "100"})
 )
 
-// quickSlack is what one seed may stay below a bar that is set for the mean of ten.
+// quickSlack is how far one seed may stay below a bar that is set for the mean of ten.
 const quickSlack = 0.02
 
 // A task is a model on a data set.
 type task struct {
-	name      string   // of the data set, behind a slash that of the model where it is not sage
+	name      string   // of the data set, and behind a slash of the model unless it is sage
 	model     string   // empty: rows alone
 	raw       []string // FORMAT and the path of the raw files below the data directory
 	flags     []string // of ingest; those that begin with @ are paths below the data directory
@@ -139,8 +139,8 @@ type task struct {
 	maxLoss   float64 // of accuracy by dependent minibatches, for -kappa; 0: not judged
 	published string
 	seeds     int // at most; 0: as many as are asked for
-	// rival is what something simple reaches on a dataset, whose mean is then the bar; nil: nothing
-	// is compared. Its note is shown.
+	// rival measures something simple on a dataset; the mean of it is then the bar. nil: nothing is
+	// compared. Its note is shown.
 	rival func(dataset string, seed int) (value float64, note string, err error)
 	shown bool // the rival is no bar
 }
@@ -291,7 +291,7 @@ func selectTasks(tasks []task, only string) ([]task, error) {
 	return selected, nil
 }
 
-// study is what is compared seed by seed; nil where nothing is.
+// study returns the comparison seed by seed that the options ask for, or nil.
 func (o *options) study() (*study, error) {
 	switch {
 	case o.kappas != "" && o.history != "":
@@ -440,7 +440,7 @@ func (t *task) dataset() string {
 	return name
 }
 
-// bench is what every task shares.
+// bench has the binary, the data and the directories that all tasks share.
 type bench struct {
 	gnnstore     cli.Binary
 	binary, what string // its fingerprint, and what it was built of as far as is known

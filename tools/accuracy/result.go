@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// result is what the seeds of a task reached; a number a seed.
+// result has the figures of a task, a number a seed.
 type result struct {
 	task
 	test, valid, seconds []float64
@@ -32,7 +32,7 @@ func (r *result) atLeast() float64 {
 	return mean
 }
 
-// beside is what the test accuracy is compared with.
+// beside describes the figure that the test accuracy is compared with.
 func (r *result) beside() string {
 	if len(r.rival) == 0 {
 		return r.published

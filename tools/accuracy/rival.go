@@ -54,7 +54,7 @@ func meanSigns(dataset string, _ int) (auc float64, note string, err error) {
 	return auc, "", err
 }
 
-// share is that of the negative ones among n ratings.
+// share counts the negative ones among n ratings.
 type share struct{ negative, n float64 }
 
 // with is the share with one more rating, of the share of others.

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// streamTask is a stream of events, and networks that learn which come next. The first one is what
-// the others are compared with, seed by seed.
+// streamTask is a stream of events, and networks that learn which events come next. The others are
+// compared with the first network, seed by seed.
 type streamTask struct {
 	name     string
 	ingest   []string // FORMAT, the path of the raw file below the data directory, and flags; of a generated stream its kind alone
@@ -27,8 +27,8 @@ type streamNetwork struct {
 	name  string
 	flags []string
 	bar   float64 // of the mean; 0: none
-	// below is how far it is to lie below the first network of the task, on average, at least, and
-	// within how far at most; 0: any.
+	// below is the least, and within the most, that its mean must lie below the first network of
+	// the task; 0: any.
 	below, within float64
 	beats         string // a heuristic whose mean it is to be above; empty: none
 }
@@ -65,11 +65,11 @@ func driftJODIE(name, flags string, lost float64) streamTask {
 			network("jodie, k=5", "--staleness 5").losing(lost)}}
 }
 
-// Sizes and epochs of drift-s are those of the reference loop in train/model; of public streams the
-// defaults of the networks. They were fixed before any test figure was seen. Email-EU's features
-// and epochs are what was best on the validation part, by one seed: who writes to the same few
-// again has to be told apart from others who are like them, and random columns of nodes do that,
-// which random columns of events do not.
+// Drift-s has the sizes and epochs of the reference loop in train/model, and public streams have
+// the defaults of the networks. They were fixed before any test figure was seen. Email-EU's
+// features and epochs were the best on the validation part, by one seed: people who write to the
+// same few again have to be told apart from others like them. Random columns of nodes do that, and
+// random columns of events do not.
 var streamTasks = []streamTask{
 	drift("drift-s, live", "--eval live"), driftJODIE("drift-s, jodie, live", "--eval live", 0.05), drift("drift-s", ""), driftJODIE("drift-s, jodie", "", 0),
 	{name: "wikipedia", ingest: []string{"events", "jodie_wikipedia_edges/ml_wikipedia.txt", "--bipartite", "--edge-features", "random:16"},
@@ -96,7 +96,7 @@ var streamTasks = []streamTask{
 		}},
 }
 
-// streamScores is what a training comes to.
+// streamScores has the figures of a training, read from its JSON.
 type streamScores struct {
 	Best struct {
 		Valid float64 `json:"valid_ap"`
@@ -118,7 +118,7 @@ type streamAP struct {
 	Pooled float64 `json:"pooled_ap"`
 }
 
-// streamResult is what the seeds of a network reached.
+// streamResult has the figures of a network, by seed.
 type streamResult struct {
 	streamNetwork
 	test, replay, pooled, fresh, valid, seconds []float64

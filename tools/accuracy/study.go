@@ -25,8 +25,8 @@ type study struct {
 	flags   string              // that variants add, for the commands of the section
 	against string              // what losses are against, as in "what it reached at κ = 1"
 	note    string              // more that the section says
-	// The table has a task's name, then head, of which a pair has the cells; what all studies have;
-	// and then tail.
+	// The columns of the table: a task's name; head, whose cells are in a pair; the columns that
+	// all studies have; and tail.
 	head []string
 	tail []column
 }
@@ -53,10 +53,10 @@ type pair struct {
 	bar      bar
 }
 
-// alone tells whether the pair is of a variant with itself.
+// alone reports whether the pair is of a variant with itself.
 func (p *pair) alone() bool { return p.of.name == p.than.name }
 
-// A bar is what a pair is held to. What is 0 is not judged.
+// A bar has the limits for a pair. A limit of 0 is not judged.
 type bar struct {
 	loss   float64 // the interval of the loss ends below it; a fraction of 1, as accuracy is
 	within float64 // that interval lies between this, negative and positive
@@ -75,7 +75,7 @@ type comparison struct {
 	of, than []trial
 }
 
-// losses are what the seeds lost against the same seeds of the other variant.
+// losses returns the test accuracy that each seed lost against the same seed of the other variant.
 func (c *comparison) losses() []float64 {
 	var losses []float64
 	for i := range c.of {

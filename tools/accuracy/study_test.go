@@ -28,8 +28,9 @@ func TestInterval(t *testing.T) {
 	require.True(t, math.IsInf(low, -1) && math.IsInf(high, 1))
 }
 
-// finished is what a study finds of a task whose trials are done: of each variant what its seeds
-// lost, in points, of 0.9 and a hundredth for each seed. Nothing is run, and no gnnstore is needed.
+// finished returns the comparisons of a study for a task whose trials are done. lost has, by
+// variant, the points that each seed lost of an accuracy of 0.9 and a hundredth for each seed.
+// Nothing is run, and no gnnstore is needed.
 func finished(t *testing.T, s *study, of task, lost map[string][]float64) []comparison {
 	log, err := openTrials("", "b1")
 	require.NoError(t, err)

@@ -38,7 +38,7 @@ func trialOf(t task, v variant, seed int) trial {
 	return trial{Task: t.name, Variant: v.name, Seed: seed, Args: strings.Join(args, " ")}
 }
 
-// same tells whether both are the same training, done or not.
+// same reports whether both are the same training, done or not.
 func (t trial) same(as trial) bool { return t.Task == as.Task && t.Args == as.Args }
 
 func (t trial) test() float64    { return t.Test }
@@ -56,7 +56,7 @@ func values(trials []trial, of func(trial) float64) []float64 {
 	return all
 }
 
-// mean is that of the values of trials.
+// mean returns the mean of the values of trials.
 func mean(trials []trial, of func(trial) float64) float64 {
 	mean, _ := meanDeviation(values(trials, of))
 	return mean

@@ -56,7 +56,8 @@ func dependentVariants(windows bool) []variant {
 	return all
 }
 
-// fillSteps is how many steps go before those that are read for real, step by step.
+// fillSteps is the number of steps that fill the cache before the steps that are read for real,
+// step by step.
 const fillSteps = 64
 
 // compareDependent has the policies plan the same steps under each rung of the ladder, with the
@@ -137,7 +138,7 @@ func compareDependent(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// standing is what a policy would read under some draws.
+// standing has the reads of a policy under some draws.
 type standing struct {
 	draws, policy string
 	wanted        float64 // rows a step
@@ -147,7 +148,7 @@ type standing struct {
 func (s standing) rows() float64 { return float64(s.cost.Rows) / float64(s.cost.Steps) }
 func (s standing) ms() float64   { return 1e3 * s.cost.Seconds / float64(s.cost.Steps) }
 
-// printStandings prints what one kind of windows came to, of which the first two are the baselines.
+// printStandings prints the standings of one kind of windows. The first two are the baselines.
 func printStandings(c *comparison, all []standing) {
 	tableHead(c.out, "| draws | rows a step | policy | steps a window | cold rows | device ms | ÷ NS + LRU | ÷ NS + prefix | ÷ own prefix |")
 	per := len(all) / len(c.ladder())
@@ -165,7 +166,7 @@ func printStandings(c *comparison, all []standing) {
 	}
 }
 
-// gain is how many times less s reads than t, in rows and in device time.
+// gain returns t's rows divided by s's, and in brackets the same of device time.
 func (s standing) gain(t standing) string {
 	if t.cost.Steps == 0 {
 		return ""

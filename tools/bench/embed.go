@@ -10,7 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// embedColumns is how many a row of embed has. A learnt row has two moments beside each.
+// embedColumns is the number of columns of a row in embed. A learnt row has two moments beside
+// each.
 const embedColumns = 100
 
 // embedSide is a budget to learn the rows of a knowledge graph in, turn by turn.

@@ -64,7 +64,7 @@ func compareEpochs(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// npyType is what NumPy calls an element.
+// npyType has NumPy's names of element types.
 var npyType = map[store.Elem]string{store.F16: "<f2", store.F32: "<f4"}
 
 // exportGraph writes a dataset as arrays: in-neighbours as CSR, rows, labels, training nodes.

@@ -130,8 +130,8 @@ func (w *npyWriter) write(name, descr string, shape []int, data any) {
 	w.err = errors.Join(err, binary.Write(out, binary.LittleEndian, data), out.Flush(), f.Close())
 }
 
-// npyHeader is what stands before the data: magic, version, and a dictionary padded to a multiple
-// of 64 bytes.
+// npyHeader returns the bytes before the data: magic, version, and a dictionary, padded to a
+// multiple of 64 bytes.
 func npyHeader(descr string, shape []int) string {
 	var dims strings.Builder
 	for _, n := range shape {

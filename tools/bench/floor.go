@@ -14,10 +14,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/infer"
 )
 
-// inferFloor is what a layer of inference takes of processors at least, by rates that this machine
-// has at its best: each edge is added once, the products run at the peak of the kernels, and each
-// byte is read once by whoever reads rows. Drawing, listing and writing have no part in it. A layer
-// has so much of the processors' peak as this floor is of all processors' time while it was
+// inferFloor has the least processor time that a layer of inference can take, by this machine's
+// best rates: each edge is added once, the products run at the peak of the kernels, and each byte
+// is read once by whoever reads rows. Drawing, listing and writing have no part in it. A layer's
+// share of the processors' peak is this floor divided by all processors' time while it was
 // computed.
 type inferFloor struct {
 	edge map[kernels.DType]float64 // seconds of one processor an edge whose row is of a type, where sums of a part lie anywhere

@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// reuseColumns are what bench history measures of a turn.
+// reuseColumns has the figures of a turn that bench history prints.
 var reuseColumns = []struct {
 	name, format string
 	of           func(e epochCounts) float64

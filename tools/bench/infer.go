@@ -19,13 +19,13 @@ import (
 	"github.com/gnnstore/gnnstore/train/infer"
 )
 
-// inferLayers is how many layers the network of infer has, each of inferHidden columns.
+// inferLayers is the number of layers of the network in infer, each of inferHidden columns.
 const (
 	inferLayers = 3
 	inferHidden = 128
 )
 
-// predicted is what gnnstore predict --json says of a pass.
+// predicted has the output of gnnstore predict --json for a pass.
 type predicted struct {
 	Seconds       float64        `json:"seconds"`
 	Layers        []infer.Report `json:"layers"`
@@ -33,7 +33,7 @@ type predicted struct {
 	PeakFileBytes int64          `json:"peak_file_bytes"`
 }
 
-// inferredTurn is what a turn of infer.py came to.
+// inferredTurn has the figures of a turn of infer.py.
 type inferredTurn struct {
 	Seconds  []float64 `json:"seconds"` // by layer
 	Furthest float64   `json:"furthest"`

@@ -25,12 +25,12 @@ import (
 type joinSide struct {
 	name  string // in -ways
 	args  []string
-	steps int // of an epoch; 0: those of -steps
+	steps int // of an epoch; 0: -steps
 	turns []joinTurn
 }
 
-// joinTurn is an epoch, of which all but its first logged step is counted. Seconds and bytes are of
-// a step.
+// joinTurn has the figures of an epoch, without the steps up to its first logged one. Seconds and
+// bytes are of a step.
 type joinTurn struct {
 	steps, seconds, busy, processor, read, written float64
 	first                                          float64 // seconds until that step
@@ -61,7 +61,7 @@ func (c *comparison) joinSides() (sides []*joinSide, err error) {
 		if c.rate != "" {
 			s.args = append(s.args, "--disk-rate", c.rate)
 			if s.steps > 0 {
-				s.steps = 3 // of which each takes a minute
+				s.steps = 3 // each takes a minute
 			}
 		}
 		if slices.Contains(c.ways, s.name) {
@@ -129,7 +129,7 @@ func compareJoins(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// print says what a turn counted.
+// print prints the figures of a turn.
 func (t *joinTurn) print(w io.Writer, name string) {
 	r := t.result
 	fmt.Fprintf(w, "%s: epoch of %d steps in %.0f s; rows read %.1f GB, lists %.1f GB; peak %d MiB of its own, with the page cache %d.", name, r.Epochs[0].Steps,
@@ -215,8 +215,8 @@ func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err
 	return t, json.Unmarshal(stdout.Bytes(), &t.result)
 }
 
-// moment is what there was when a step was done: seconds in which the device was busy, bytes that
-// it moved, seconds of the processors.
+// moment has the counters at the end of a step: seconds in which the device was busy, bytes that it
+// moved, and seconds of the processors.
 type moment struct {
 	step                           int
 	at                             time.Time
@@ -249,7 +249,8 @@ func fields(name string) (all []float64) {
 	return all
 }
 
-// lastStep is that of the record of a run so far, which is read where it has grown beyond size.
+// lastStep returns the last step in the record of a run so far. It reads the record only if it has
+// another size than before, and updates size.
 func lastStep(record string, size *int64) (step int, ok bool) {
 	const tail = 256 << 10 // a line takes a few KiB
 	f, err := os.Open(record)
@@ -265,7 +266,7 @@ func lastStep(record string, size *int64) (step int, ok bool) {
 	from := max(0, *size-tail)
 	text := make([]byte, *size-from)
 	n, _ := f.ReadAt(text, from)                 // what there is of it
-	lines := bytes.Split(text[:n], []byte{'\n'}) // the last of which is not whole
+	lines := bytes.Split(text[:n], []byte{'\n'}) // the last one is not whole
 	for _, line := range slices.Backward(lines[:len(lines)-1]) {
 		var l run.Line
 		if json.Unmarshal(line, &l) == nil && l.Step != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/bench"
 )
 
-// turnTime is how long each kernel runs at its turn.
+// turnTime is the time that each kernel runs at its turn.
 const turnTime = 30 * time.Millisecond
 
 // kernel is one case on every set: nanoseconds of processor time a run by the name of the set, a

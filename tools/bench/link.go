@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// linkReport is what bench link measured.
+// linkReport is the result of bench link.
 type linkReport struct {
 	Dataset string     `json:"dataset"`
 	Batch   int        `json:"batch"`
@@ -23,8 +23,8 @@ type linkReport struct {
 	Steps   int        `json:"steps"`
 	Memory  string     `json:"memory,omitempty"`
 	Sides   []linkSide `json:"sides"`
-	// Exclusion is how much longer drawing takes without the links of a step than with them, as a
-	// share: seeds and what is left out included, on one core, in process.
+	// Exclusion is the share by which drawing takes longer without the links of a step than with
+	// them. It includes finding the seeds and the links to leave out, on one core, in process.
 	Exclusion series `json:"exclusion"`
 	Drawing   series `json:"drawing_seconds"` // of a batch, with all links
 }
@@ -38,12 +38,13 @@ type linkSide struct {
 	Step    series `json:"step_ms"`
 }
 
-// manySteps is how many times as many steps the others have as those with many negatives, which
-// have many times as many roots.
+// manySteps is the factor by which the other sides have more steps than the sides with many
+// negatives, which have many times as many roots.
 const manySteps = 5
 
-// compareLinks alternates training of links with that of nodes, of as many roots, with what leaving
-// out the links of a step costs, and shared negatives with as many of each positive.
+// compareLinks alternates training of links with training of nodes, with as many roots, and shared
+// negatives with as many negatives of each positive. It also measures the cost of leaving out the
+// links of a step.
 func compareLinks(ctx context.Context, c *comparison) error {
 	ds, err := store.Open(c.dataset)
 	if err != nil {

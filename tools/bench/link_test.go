@@ -30,7 +30,8 @@ func TestLinkDraws(t *testing.T) {
 	require.GreaterOrEqual(t, share, -1.0)
 }
 
-// TestLinkReport: ratios are those of turns, and the many negatives are compared with each other.
+// TestLinkReport: ratios are taken turn by turn, and the sides with many negatives are compared
+// with each other.
 func TestLinkReport(t *testing.T) {
 	var out bytes.Buffer
 	r := linkReport{Dataset: "a.gnn", Batch: 10, Roots: 29, Steps: 5, Memory: "1GiB", Exclusion: series{0.01, 0.03}, Drawing: series{0.002, 0.004}}

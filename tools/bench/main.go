@@ -94,7 +94,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
-// comparison is what the commands are asked for.
+// comparison has the flags of the commands.
 type comparison struct {
 	out             io.Writer
 	python          string

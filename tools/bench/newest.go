@@ -16,17 +16,18 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// newestGroup is how many events we draw together, 16 batches of our size; newestCompared how many
-// are looked at one by one.
+// newestGroup is the number of events that we draw together, 16 batches of our size, and
+// newestCompared the number that are compared one by one.
 const (
 	newestGroup    = 16 * 600
 	newestCompared = 2000
 )
 
-// newestBatches are the batch sizes: that of PyTorch Geometric's example, and ours.
+// newestBatches has the batch sizes: 200 of PyTorch Geometric's example, 600 of ours, and a larger
+// one.
 var newestBatches = []int{200, 600, 4000}
 
-// newestTurn is all events of training, drawn once.
+// newestTurn has the figures of drawing all events of training once.
 type newestTurn struct {
 	Seconds   float64 `json:"seconds"`
 	Processor float64 `json:"processor"`
@@ -34,10 +35,10 @@ type newestTurn struct {
 	Neighbors int64   `json:"neighbors"`
 }
 
-// compareNewest alternates the drawing of all events' newest neighbours, one thread each, with
-// PyTorch Geometric's LastNeighborLoader. It looks nodes up as they were before the batch, each
-// once; ours are those before each event, in the batch or not, and have times, events and rows laid
-// out besides. Drawn one event at a time they are the same.
+// compareNewest alternates drawing all events' newest neighbours, one thread each, with PyTorch
+// Geometric's LastNeighborLoader. The loader looks up each node once, as of before the batch. Ours
+// finds the neighbours before each event, in the batch or not, and lays out times, events and rows
+// besides. Drawn one event at a time, both are the same.
 func compareNewest(ctx context.Context, c *comparison) error {
 	ds, err := store.Open(c.dataset)
 	if err != nil {

@@ -31,17 +31,17 @@ func (c *comparison) open(ctx context.Context, path string) (*store.Dataset, dev
 	return ds, d, nil
 }
 
-// tableBytes is what all rows of f take.
+// tableBytes returns the bytes of all rows of f.
 func tableBytes(f *store.Features) int64 { return int64(f.Rows()) * int64(f.RowBytes()) }
 
-// train is what the commands that train out of core have in common.
+// train returns the arguments that all commands for training out of core share, and args.
 func (c *comparison) train(args ...string) []string {
 	return append([]string{"train", c.dataset, "--fanout", "15,10,5", "--hidden", strconv.Itoa(hidden), "--batch", strconv.Itoa(c.batch),
 		"--lr", fmt.Sprint(rate), "--epochs", "1", "--epoch-steps", strconv.Itoa(c.steps), "--workers", strconv.Itoa(c.threads),
 		"--eval-nodes", "100", "--eval-memory", "0", "--disk-engine", string(c.engine)}, args...)
 }
 
-// epochCounts is what the second epoch of a run did.
+// epochCounts has the counters of the second epoch of a run.
 type epochCounts struct {
 	seconds, steps float64
 	disk           cachetier.Disk

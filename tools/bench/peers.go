@@ -89,8 +89,8 @@ func comparePeers(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// peerReady is what peers.py says when it has loaded all it wants, and peerTurn what a turn came
-// to.
+// peerReady is the message of peers.py when it has loaded everything, and peerTurn the figures of a
+// turn.
 type peerReady struct {
 	Versions string         `json:"versions"`
 	Loader   string         `json:"loader"`
@@ -208,7 +208,7 @@ func newFetcher(ctx context.Context, f *store.Features, engine disk.Kind, costs 
 func (m *fetcher) close() { m.stack.Close() } //nolint:errcheck // it has nothing left to fail
 
 // fetch fetches the rows of the second half of trace and returns the seconds that it took, planning
-// included. sum is that of the half-words of the last steps.
+// included. It sets m.sum to the sum of the half-words of the last steps.
 func (m *fetcher) fetch(ctx context.Context, last int) (seconds float64, err error) {
 	steps := m.trace[len(m.trace)/2:]
 	m.rows, m.sum = meanRows(steps)*float64(len(steps)), 0

@@ -44,9 +44,8 @@ func variants() (all []variant) {
 }
 
 // comparePolicies has every policy plan the same steps with the same bytes, its index and the rows
-// of windows included, and prints what each would read: rows, and device seconds by what reads and
-// bytes were measured to cost. Then some of them read for real, which says how far those seconds
-// hold.
+// of windows included, and prints the reads of each: rows, and device seconds by the measured costs
+// of a read and a byte. Then some of them read for real, to check those seconds.
 func comparePolicies(ctx context.Context, c *comparison) error {
 	paths := []string{c.dataset}
 	if c.dataset == "" {
@@ -143,8 +142,8 @@ func (c *comparison) policiesOn(ctx context.Context, path string) error {
 	return nil
 }
 
-// forecast is what a variant would read once its slab is full; no steps where the trace is too
-// short to say.
+// forecast has the reads of a variant once its slab is full; it has no steps if the trace is too
+// short for that.
 type forecast struct {
 	window int // steps
 	cost   cachetier.Cost

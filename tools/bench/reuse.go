@@ -69,7 +69,7 @@ func printReads(c *comparison, n, without trace.StepReads) {
 	}
 }
 
-// windowsText is what windows take, beside those without history.
+// windowsText returns the cells of windows, and their gain over windows without history.
 func windowsText(w, without *trace.Windows) string {
 	return fmt.Sprintf(" %.1f | %.2f | %.2f | %.2f | %.2f |", w.Steps, w.RowMS, w.ListMS, w.DeviceMS, without.DeviceMS/w.DeviceMS)
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// samplerFanouts are what samplers are compared at, from the seeds outward, and typedFanouts on a
-// graph of several types, where each relation gets them. 25,15 are those of OGB's baselines on
-// MAG240M.
+// samplerFanouts has the fanouts that samplers are compared at, from the seeds outward.
+// typedFanouts is for a graph of several types, where each relation gets them. OGB's baselines on
+// MAG240M have 25,15.
 var (
 	samplerFanouts = [][]int{{15, 10, 5}, {10, 10, 10}}
 	typedFanouts   = [][]int{{15, 10}, {25, 15}}
 )
 
-// agreement is how far apart the edges, and the different nodes, of the same sampler on both sides
-// may be, over all batches: several times what chance does to twenty batches of 1,000 seeds: a
-// vertex that many share makes LABOR keep or lack many edges.
+// agreement is the largest relative difference of edges, and of different nodes, between the same
+// sampler on both sides, over all batches. It is several times the chance of twenty batches of
+// 1,000 seeds, where one vertex that many share makes LABOR keep or lack many edges.
 const agreement = 0.02
 
-// once is the kind of those that expand a node only at the hop that first reaches it.
+// once is the kind of samplers that expand a node only at the hop that first reaches it.
 const once = "once"
 
 // ourSampler is one of ours that there is something to compare with: theirs of the same name, and
@@ -101,10 +101,10 @@ func compareSamplers(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// isTyped tells whether there are several types or relations.
+// isTyped reports whether there are several types or relations.
 func isTyped(d *data.Data) bool { return len(d.Types) > 1 || len(d.Relations) > 1 }
 
-// extent says how large a graph is.
+// extent describes the size of a graph.
 func extent(d *data.Data) string {
 	nodes, edges := 0, int64(0)
 	for _, t := range d.Types {
@@ -165,14 +165,14 @@ func (c *comparison) race(d *data.Data, seeds []uint32, s ourSampler, peer *pyth
 
 func near(a, b float64) bool { return math.Abs(a-b) <= agreement*max(a, b) }
 
-// rates are what turns came to.
+// rates has the rates of turns: million edges, and batches, a second.
 type rates struct{ edges, batches series }
 
 func (r *rates) add(t drawnTurn, batches int) {
 	r.edges, r.batches = append(r.edges, t.Edges/t.Seconds/1e6), append(r.batches, float64(batches)/t.Seconds)
 }
 
-// drawnTurn is what all batches of a turn took of the processor, and have: edges of all blocks, and
+// drawnTurn has the processor seconds of all batches of a turn, and their edges of all blocks and
 // input nodes.
 type drawnTurn struct {
 	Seconds float64 `json:"seconds"`
@@ -229,9 +229,9 @@ func (d *drawn) each(show func(b *sample.Batch)) error {
 	return nil
 }
 
-// once is what batches of two hops come to without what the second hop draws for the seeds, which
-// the first has drawn for: so much has a sampler that expands a node only at the hop that first
-// reaches it. It draws one turn to count that.
+// once counts the batches of two hops without the draws of the second hop for seeds, which the
+// first hop has drawn for. A sampler that expands a node only at the hop that first reaches it
+// draws as much. It draws one turn to count that.
 func (d *drawn) once() (drawnTurn, error) {
 	if d.single != nil {
 		return *d.single, nil
@@ -290,8 +290,8 @@ func (r *rival) turn(p *python, fanouts []int) error {
 	return p.ask(string(ask), &r.last)
 }
 
-// same says how a rival's last turn is other work than ours. Of the kind once that is known for two
-// hops.
+// same returns an error if a rival's last turn was other work than ours. For the kind once it can
+// tell for two hops only.
 func (r *rival) same(kind string, ours *drawn) (err error) {
 	want := ours.last
 	switch {
@@ -309,7 +309,7 @@ func (r *rival) same(kind string, ours *drawn) (err error) {
 	return nil
 }
 
-// samplersReady is what samplers.py says when it has loaded all it wants.
+// samplersReady is the message of samplers.py when it has loaded everything.
 type samplersReady struct {
 	Versions string        `json:"versions"`
 	Samplers []peerSampler `json:"samplers"`

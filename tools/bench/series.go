@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// series is what repeated measurements of one thing gave.
+// series has repeated measurements of one thing.
 type series []float64
 
 func (s series) sorted() series { return slices.Sorted(slices.Values(s)) }

@@ -18,8 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// What is trained, on both sides: DESIGN's network, and on a graph of several types that of OGB's
-// baselines on MAG240M, R-GraphSAGE, without dropout and normalisation, so that the losses can be
+// The network that both sides train: DESIGN's, and on a graph of several types the R-GraphSAGE of
+// OGB's baselines on MAG240M, without dropout and normalisation, so that the losses can be
 // compared.
 const (
 	hidden    = 256
@@ -109,7 +109,7 @@ func compareSteps(ctx context.Context, c *comparison) error {
 	return nil
 }
 
-// shapeOf is what d fixes of a network whose batches are drawn so.
+// shapeOf returns the shape of a network on d whose batches are drawn by draws.
 func shapeOf(d *data.Data, draws sample.Config) model.Shape {
 	schema := d.Schema()
 	s := model.Shape{Out: d.Labels.Classes(), Target: d.Target, Reach: draws.Reach(schema, d.Target)}
@@ -123,7 +123,7 @@ func shapeOf(d *data.Data, draws sample.Config) model.Shape {
 	return s
 }
 
-// stepsReady is what step.py says when it has chosen.
+// stepsReady is the message of step.py when it has chosen its variants.
 type stepsReady struct {
 	Torch    string             `json:"torch"`
 	Variants map[string]float64 `json:"variants"`
@@ -186,7 +186,7 @@ type turn struct {
 	Losses    []float64 `json:"losses"`
 }
 
-// same says how another's turn was other work than t.
+// same returns an error if another's turn was other work than t.
 func (t turn) same(other turn, name string) error { return t.sameWithin(other, name, tolerance) }
 
 func (t turn) sameWithin(other turn, name string, tolerance float64) error {
@@ -201,7 +201,7 @@ func (t turn) sameWithin(other turn, name string, tolerance float64) error {
 	return nil
 }
 
-// stepTimes are those of turns: milliseconds a step.
+// stepTimes has the times of turns, in milliseconds a step.
 type stepTimes struct{ wall, processor series }
 
 func (s *stepTimes) add(t turn) {

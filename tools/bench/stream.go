@@ -21,11 +21,11 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// streamTolerance is that of a batch's loss. PyTorch's side takes cosines of times in float32, as
-// TGL does, which are off where times are large.
+// streamTolerance is the tolerance of a batch's loss. PyTorch's side takes cosines of times in
+// float32, as TGL does, which are off where times are large.
 const streamTolerance = 1e-2
 
-// streamReady is what stream.py says when it has chosen.
+// streamReady is the message of stream.py when it has chosen its variants.
 type streamReady struct {
 	Torch    string             `json:"torch"`
 	Variants map[string]float64 `json:"variants"` // ms a step while choosing

@@ -13,13 +13,13 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// draws is how the batches of a trace are drawn, with seed 1.
+// draws configures the drawing of a trace's batches, with seed 1.
 type draws struct {
 	sample.Config
 	kappa int
 }
 
-// plain is what train draws unless it is told otherwise.
+// plain has the default draws of train.
 var plain = draws{sample.Config{Fanouts: fanouts}, 1}
 
 // drawTrace lists the rows that each of so many steps reads, as train draws them, epoch after
@@ -64,7 +64,7 @@ func drawTrace(ctx context.Context, ds *store.Dataset, d draws, size, steps int)
 	return trace, nil
 }
 
-// meanRows is how many rows a step of trace reads.
+// meanRows returns the mean number of rows that a step of trace reads.
 func meanRows(trace [][]uint32) float64 {
 	n := 0
 	for _, ids := range trace {
@@ -73,8 +73,8 @@ func meanRows(trace [][]uint32) float64 {
 	return float64(n) / float64(len(trace))
 }
 
-// fitting is how many steps from the start of trace have their rows from hot on fit in most, each
-// once; at least 1.
+// fitting returns how many steps from the start of trace have at most most different rows from
+// number hot on; at least 1.
 func fitting(trace [][]uint32, rows, hot, most int) int {
 	seen := make(policy.Set, policy.SetWords(rows))
 	count := 0

@@ -16,7 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// typedPeerFanouts are those of R-GraphSAGE beside PyTorch Geometric, from the seeds outward.
+// typedPeerFanouts has the fanouts of R-GraphSAGE beside PyTorch Geometric, from the seeds outward.
 var typedPeerFanouts = []int{15, 10}
 
 // compareTypedPeers alternates training on a graph of several types with PyTorch Geometric over

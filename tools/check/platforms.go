@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 )
 
-// platforms are those that users have beside the one that tests run on.
+// platforms lists the users' platforms besides the one that tests run on.
 var platforms = [][2]string{{"linux", "arm64"}, {"darwin", "arm64"}}
 
 // checkPlatforms prints what the compiler has against the module at root on other platforms. It
@@ -38,7 +38,7 @@ func checkPlatforms(w io.Writer, root string) (bool, error) {
 	return ok, nil
 }
 
-// listed is what go list says of a package.
+// listed has the fields of a package that go list prints.
 type listed struct {
 	ImportPath, Dir string
 	GoFiles         []string

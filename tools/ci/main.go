@@ -1,5 +1,5 @@
 // Ci holds the steps of .ci/run that need more than a line of shell. Each command runs one proof
-// and exits 1 with a line that says what did not hold.
+// and exits 1 with a line that names what failed.
 //
 //	go test -json ./... | go run ./tools/ci tests [-allow TEXT,…]   count tests; fail on failures and on skips not allowed
 //	go run ./tools/ci skipped FILE…                                 what tests -record, and .ci/run, noted as skipped everywhere

@@ -137,8 +137,8 @@ func memoryOfStream(ctx context.Context, a *arxiv) error {
 }
 
 // denied asks for more memory than a bound on the address space leaves beside the dataset's maps
-// and what the Go runtime reserves: it is refused before anything is allocated. That an allocation
-// which fails in spite of that ends a run in one line is what tests of kernels and cachetier show.
+// and the reserve of the Go runtime: it is refused before anything is allocated. Tests of kernels
+// and cachetier show that an allocation which still fails ends a run in one line.
 func denied(ctx context.Context, a *arxiv, dataset string) error {
 	const kibibytes = "2450000"
 	run := filepath.Join(a.tmp, "run-denied")

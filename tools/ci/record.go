@@ -28,7 +28,7 @@ import (
 // that is none must leave alone.
 const recordFile = "tools/ci/record.json"
 
-// options are those of a run under their names in run.json, as far as they are not the defaults.
+// options has the options of a run that are not the defaults, by their names in run.json.
 type options map[string]any
 
 // recordedRun is a training run on one of the datasets of makeRecorded.
@@ -223,9 +223,8 @@ func trainIn(ctx context.Context, ds *store.Dataset, dir func() (*run.Dir, error
 }
 
 // makeRecorded makes a stream, and seven graphs: one class a node with weights of edges, several
-// classes a node, links of which some are held out, edges with rows of features, several types of
-// nodes, edges with ratings of which some are held out, and one that is larger than the memory of
-// large.
+// classes a node, links with some held out, edges with rows of features, several types of nodes,
+// edges with ratings and some held out, and a graph that is larger than the memory of large.
 func (a *arxiv) makeRecorded(ctx context.Context) (map[string]string, error) {
 	datasets := map[string]string{}
 	for _, name := range []string{"one", "several", "links", "edge rows"} {

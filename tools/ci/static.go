@@ -52,7 +52,7 @@ func runStatic(ctx context.Context, _ []string) (err error) {
 	return err
 }
 
-// interpreter tells whether a program needs a loader of shared libraries.
+// interpreter reports whether a program needs a loader of shared libraries.
 func interpreter(file string) (bool, error) {
 	f, err := elf.Open(file)
 	if err != nil {

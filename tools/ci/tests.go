@@ -57,8 +57,8 @@ func runSkipped(_ context.Context, args []string) error {
 	return listSkipped(os.Stdout, string(records), os.Getenv("GNNSTORE_DATA") != "")
 }
 
-// listSkipped says what was skipped wherever it could have run. Where there is data, a test that
-// never had it is an error.
+// listSkipped prints the tests that were skipped wherever they could have run. Where there is data,
+// a test that never had it is an error.
 func listSkipped(w io.Writer, records string, data bool) (err error) {
 	reasons, done := map[string]string{}, map[string]bool{}
 	for line := range strings.Lines(records) {

@@ -27,7 +27,8 @@ func (b *Best) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// Trained is what the developer programs read of `gnnstore train --json`. Accuracies are fractions.
+// Trained has the fields of `gnnstore train --json` that the developer programs read. Accuracies
+// are fractions.
 type Trained struct {
 	Epochs []struct {
 		Epoch    int     `json:"epoch"`
@@ -59,7 +60,7 @@ type Trained struct {
 	PeakRSSBytes int64  `json:"peak_rss_bytes"`
 }
 
-// Tier is what a tier of the memory did.
+// Tier has the counters of a tier of the memory.
 type Tier struct {
 	RowsHit int64 `json:"rows_hit"`
 }
@@ -73,8 +74,8 @@ func (t *Trained) Losses() []float64 {
 	return losses
 }
 
-// Inspected is what the developer programs read of `gnnstore inspect --json`, of a dataset with one
-// type of node.
+// Inspected has the fields of `gnnstore inspect --json` that the developer programs read, for a
+// dataset with one type of node.
 type Inspected struct {
 	Seal      string `json:"seal"`
 	NodeTypes []struct {

@@ -1,4 +1,4 @@
-// Fuzz runs every fuzz test of the module in turn, each for its share of the time, says how often
+// Fuzz runs every fuzz test of the module in turn, each for its share of the time, prints how often
 // each ran, and goes on after a crash. It exits 1 if anything crashed; the crashing input is then
 // in testdata/fuzz of the package, where it is a seed of every later test. Run it in the module's
 // root:
@@ -48,7 +48,8 @@ type options struct {
 	seed  uint64
 }
 
-// drawnShare is how long a drawn target runs: enough for its seeds and some thousand other inputs.
+// drawnShare is the time that a drawn target runs: enough for its seeds and some thousand other
+// inputs.
 const drawnShare = 5 * time.Second
 
 func run(ctx context.Context, o options) error {
@@ -250,7 +251,7 @@ func targets(source []byte) []string {
 	return names
 }
 
-// result is how far a target came.
+// result has the counts of a target's run, its crashing inputs and its error.
 type result struct {
 	executions, interesting int64
 	crashers                []string // new seeds, relative to the package
@@ -295,8 +296,8 @@ func (w *workshop) fuzz(ctx context.Context, t target, share time.Duration) resu
 	return r
 }
 
-// endedLate tells what go test -fuzz says now and then where its time is up, and nothing failed:
-// that the time was up (https://go.dev/issue/75804).
+// endedLate reports whether output is only the failure that go test -fuzz now and then prints
+// because its time is up, though nothing failed (https://go.dev/issue/75804).
 func endedLate(output string) bool {
 	return deadlineLine.MatchString(output) && !crasherLine.MatchString(output)
 }

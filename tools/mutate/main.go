@@ -1,7 +1,7 @@
-// Mutate breaks the source on purpose, one small edit at a time, and says which test notices. The
-// edits are those of table.go and the files beside it: each names a declaration, a text in it, what
-// stands there instead, and what that breaks. The tree is never written: go test -overlay reads a
-// copy of the one file.
+// Mutate breaks the source on purpose, one small edit at a time, and prints the test that notices.
+// The edits are in table.go and the files beside it: each names a declaration, a text in it, the
+// text to put there, and what that breaks. The tree is never written: go test -overlay reads a copy
+// of the one file.
 //
 //	go run ./tools/mutate [-only REGEXP] [-run REGEXP] [-n N -seed S] [-timeout D]
 //

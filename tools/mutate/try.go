@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// verdict is what became of a mutant.
+// verdict is the fate of a mutant.
 type verdict string
 
 const (
@@ -84,8 +84,8 @@ func try(ctx context.Context, root string, m mutant, o options) (r result) {
 	return r
 }
 
-// rapidFlags are those of rapid, where the tests in dir use it: the same cases each time, no time
-// spent on making a failing one smaller, and no file left of it in the tree.
+// rapidFlags returns flags of rapid, if the tests in dir use it: the same cases each time, no time
+// spent on shrinking a failing case, and no file of it left in the tree.
 func rapidFlags(dir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {

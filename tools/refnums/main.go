@@ -143,7 +143,7 @@ type predictor struct {
 	classes  int
 }
 
-// chunk is how many nodes are predicted at once.
+// chunk is the number of nodes that are predicted at once.
 const chunk = 256
 
 func (p *predictor) predict(ctx context.Context, file string, c model.Config, nodes []uint32) ([]float32, error) {

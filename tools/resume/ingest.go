@@ -19,13 +19,14 @@ import (
 // Ingest makes datasets and kills what makes them. Its methods run one at a time.
 type Ingest struct {
 	Binary cli.Binary
-	// Args are those of gnnstore ingest or generate that make a dataset at out, spilling to tmp.
+	// Args returns the arguments of gnnstore ingest or generate that make a dataset at out,
+	// spilling to tmp.
 	Args func(out, tmp string) []string
 	Dir  string    // holds the datasets
 	Out  io.Writer // a line a kill
 }
 
-// made is what ingest and generate print.
+// made has the fields that ingest and generate print.
 type made struct {
 	Seal    string
 	Resumed int

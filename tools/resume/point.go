@@ -43,10 +43,10 @@ func (p point) String() string {
 	return fmt.Sprintf("after %d changes to %s no. %d", p.changes, p.write, p.file)
 }
 
-// draw chooses where the kill of a number ends a run of total steps that goes on after step from,
-// with a checkpoint every so many: two in five, and any that is owed, inside the write of a
-// checkpoint; one in ten inside another write; others at a step, of those of a new run half before
-// the first checkpoint.
+// draw chooses the point where kill number ends a run of total steps that goes on after step from
+// and makes a checkpoint every so many steps. Two kills in five, and any that is owed, are inside
+// the write of a checkpoint; one in ten is inside another write; the others are at a step, and half
+// of them before the first checkpoint in a new run.
 func draw(random *rand.Rand, number int, owed, goesOn bool, from, total, every int) point {
 	switch {
 	case owed || number%5 == 1 || number%5 == 3:

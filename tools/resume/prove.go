@@ -69,7 +69,7 @@ var StreamConfigs = []Config{
 	{"jodie", strings.Fields("--epochs 3 --eval-every 2 --warm-events 2000 --clip-norm 1"), 5, 3, ""},
 }
 
-// variations are what a run may go on with.
+// variations has the flags, and their values, that may change when a run goes on.
 var variations = map[string][]string{
 	"--workers": {"1", "8"}, "--host-memory": {"0", "64KiB"}, "--device-memory": {"64KiB"}, "--policy": {"none"},
 	"--disk-engine": {"pread"}, "--batch-memory": {"0"}, "--checkpoint-every": {"3"}, "--spill": {"0", "32MiB"},
@@ -93,7 +93,7 @@ func (p *Prover) again(random *rand.Rand, c Config, dir string, l *left) (args, 
 	}
 	args = append(p.args(c, dir), "--resume")
 	if l.begun && random.IntN(2) == 0 { // the record has the rest
-		args = []string{"train", "--run", dir, "--resume", "--json", "--checkpoint-every", strconv.Itoa(c.Every)} // on record is that of the last time
+		args = []string{"train", "--run", dir, "--resume", "--json", "--checkpoint-every", strconv.Itoa(c.Every)} // the record has the interval of the last time
 	}
 	return append(args, changed...), changed
 }
@@ -156,7 +156,7 @@ func when(dir string, at point, reached func() error) (stop func() error, err er
 	return func() error { return errors.Join(w.close(), <-done) }, nil
 }
 
-// reference is how a run of c ends that nothing disturbs.
+// reference returns the outcome of a run of c that nothing disturbs.
 func (p *Prover) reference(ctx context.Context, c Config) (*outcome, error) {
 	if o := p.references[c.Model]; o != nil {
 		return o, nil

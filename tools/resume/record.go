@@ -80,7 +80,7 @@ func decodeSteps(text []byte) (steps []step, err error) {
 	return steps, nil
 }
 
-// left is what a run directory holds after a kill, or after the end.
+// left has the contents of a run directory after a kill, or after the end.
 type left struct {
 	begun       bool  // there is a record
 	resumed     []int // the step of each resumption on record
@@ -170,8 +170,8 @@ func (l *left) String() string {
 	return s
 }
 
-// An outcome is what no kill may change: what train --json prints but times and what caches held,
-// and what the run leaves.
+// An outcome has everything that no kill may change: the output of train --json, except times and
+// cache contents, and the files that the run leaves.
 type outcome struct {
 	Status     string    `json:"status"`
 	ParamsXXH3 string    `json:"params_xxh3"`
@@ -191,7 +191,7 @@ type outcome struct {
 		Steps     int      `json:"steps"`
 		InputRows int64    `json:"input_rows"`
 	} `json:"epochs"`
-	Files map[string]string `json:"-"` // all but checkpoints; those of weights with their hash
+	Files map[string]string `json:"-"` // all but checkpoints; files of weights with their hash
 	Steps []step            `json:"-"` // on record
 }
 

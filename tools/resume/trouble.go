@@ -64,7 +64,7 @@ func (p *Prover) FullDisk(ctx context.Context, c Config, dir string, fill, free 
 	if err != nil {
 		return "", err
 	}
-	got.Steps = want.Steps // of which none are on record
+	got.Steps = want.Steps // no steps are on record
 	return message, got.differs(want)
 }
 

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watcher tells of the files that a run creates, writes or moves into place, in the order in which
-// it does so. It never decides by the clock: the kernel's inotify says what happened. One goroutine
-// may ask; close may come from another.
+// watcher reports the files that a run creates, writes or moves into place, in that order. It never
+// decides by the clock: the kernel's inotify reports each event. One goroutine may ask; close may
+// come from another.
 type watcher struct {
 	fd    int // of file, whose Fd would make it blocking
 	file  *os.File

@@ -157,7 +157,7 @@ func (b *bench) peer(ctx context.Context) error {
 	return b.remove("arrays")
 }
 
-// written is what a build wrote, spilled or not.
+// written returns the bytes that a build wrote, spills included.
 func written(r *built) int64 {
 	sum := r.Bytes
 	for _, p := range r.Passes {

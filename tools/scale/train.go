@@ -27,7 +27,7 @@ type trained struct {
 	hits             int64
 }
 
-// logEvery is how often a step is put on record.
+// logEvery is the number of steps between recorded ones.
 const logEvery = 10
 
 // train trains a 3-layer GraphSAGE on papers100M's shape with 8 GiB, for an epoch; then 60 steps of

@@ -1,9 +1,9 @@
-// Package bench measures what this machine makes of the kernels, the sampler and a training step.
+// Package bench measures the speed of the kernels, the sampler and a training step on this machine.
 //
 // A [Case] is one thing to time; [Cases] lists them for a kernel set, at the sizes of a training
-// step. [Ceilings] says what the machine could do at best, so that a rate has something to be a
-// share of. Nothing here prints: gnnstore bench and tools/bench do. A [Trainer] is one update
-// without the run around it.
+// step. [Ceilings] has the best rates of the machine, so that a rate can be given as a share of
+// them. Nothing here prints: gnnstore bench and tools/bench do. A [Trainer] is one update without
+// the run around it.
 //
 // A Case holds memory only between Prepare and the function that it returns to give it back. One
 // goroutine uses them. Start at [Cases].
@@ -44,7 +44,7 @@ func (o Options) withDefaults() (Options, error) {
 
 // Case is one thing to time.
 type Case struct {
-	Name    string // as Go writes those of benchmarks, without the prefix: Adam/rows=256/cols=256
+	Name    string // a Go benchmark name without the prefix: Adam/rows=256/cols=256
 	Prepare func() Job
 }
 
@@ -54,7 +54,7 @@ type Job struct {
 	Work
 }
 
-// Work is what one run does in the mean; what does not bound it is 0.
+// Work is the mean work of one run; a kind of work that does not bound it is 0.
 type Work struct{ Flops, Bytes, Edges, Seeds float64 }
 
 // Metric is a rate.
@@ -71,7 +71,7 @@ type Result struct {
 	Metrics []Metric `json:"metrics"`
 }
 
-// String is the result as go test prints it, so that benchstat reads it.
+// String returns the result as go test prints it, so that benchstat reads it.
 func (r Result) String() string {
 	s := fmt.Sprintf("Benchmark%s\t%8d\t%12.0f ns/op", r.Name, r.Runs, r.NsPerOp)
 	for _, m := range r.Metrics {
@@ -80,8 +80,8 @@ func (r Result) String() string {
 	return s
 }
 
-// Run measures the ceilings, and then every case that o.Filter matches, and tells each as soon as
-// it is there. It ends with ctx, between two cases.
+// Run measures the ceilings, and then every case that o.Filter matches. It calls started with the
+// ceilings and each with every result as it comes. It ends with ctx, between two cases.
 func Run(ctx context.Context, o Options, started func(Ceilings), each func(Result)) error {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -125,8 +125,8 @@ func Time(run func(), d time.Duration) (runs int, each time.Duration) {
 	}
 }
 
-// Rates is the work in a second, given how long a run takes, and its share of the ceilings that are
-// known.
+// Rates returns the work in a second, given the time of a run, and its shares of the known
+// ceilings.
 func (w Work) Rates(each time.Duration, top Ceilings) []Metric {
 	rates := []Metric{}
 	rate := func(amount float64, unit string, scale, ceiling float64, share string) {

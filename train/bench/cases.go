@@ -12,11 +12,12 @@ import (
 // Product is the shape of a layer: rows of in columns, and out×in weights.
 type Product struct{ Rows, In, Out int }
 
-// Products are those of a three-layer network on 128 features, of its last layer, and one that is
-// too small to be fast.
+// Products has the products of a three-layer network on 128 features, of its last layer, and a
+// product that is too small to be fast.
 var Products = []Product{{8192, 256, 256}, {65536, 128, 256}, {8192, 40, 256}, {8192, 256, 40}, {16, 256, 256}}
 
-// Name is what the cases and tools/bench/openblas.py call one of the three products of a layer.
+// Name returns the name that the cases and tools/bench/openblas.py use for one of the three
+// products of a layer.
 func (p Product) Name(product string) string {
 	return fmt.Sprintf("product=%s/rows=%d/in=%d/out=%d", product, p.Rows, p.In, p.Out)
 }
@@ -129,7 +130,7 @@ func (s suite) means(table string, rows int) []Case {
 			return func() { m.WeightedSum(dst, src, w, g) }
 		}))
 	}
-	if table == "warm" { // rows of gradients are those of a batch
+	if table == "warm" { // gradients have only the rows of a batch
 		cases = append(cases, s.on(fmt.Sprintf("NeighborMeanGrad/cols=256/degree=%d", degree), Work{Bytes: 4 * 2 * read, Edges: dsts * degree}, func(m *memory) func() {
 			const sources = 4 * dsts
 			dsrc, ddst, g := newMatrix(m, sources, 256), filled(m, dsts, 256), reverse(m, lists(m, dsts, degree, sources), sources)
@@ -139,7 +140,7 @@ func (s suite) means(table string, rows int) []Case {
 	return cases
 }
 
-// passes are the operations that read and write their rows once. Bytes are those of the arrays.
+// passes has the operations that read and write their rows once. Bytes counts the arrays' bytes.
 func (s suite) passes() []Case {
 	const rows, cols = 8192, 256
 	const n = float64(rows * cols)
@@ -156,8 +157,8 @@ func (s suite) passes() []Case {
 			dst, src := newMatrix(m, rows, cols), halves(m, rows, cols)
 			return func() { m.Convert(dst, src) }
 		}),
-		// A layer's sources, of which one in four is in a slot, and their gradient's norms; then
-		// every row is kept.
+		// A layer's sources, one in four of them in a slot, and their gradients' norms; then every
+		// row is kept.
 		s.on(name("AssembleRows"), Work{Bytes: 7.5 * n}, func(m *memory) func() {
 			dst, x, slots := newMatrix(m, rows, cols), filled(m, rows, cols), halves(m, rows, cols)
 			from := make([]uint32, rows)
@@ -222,7 +223,7 @@ func (s suite) passes() []Case {
 	}
 }
 
-// A batch is what DESIGN names: a thousand seeds, three hops.
+// The batch of DESIGN: a thousand seeds, three hops.
 const seeds = 1000
 
 var fanouts = []int{15, 10, 5}

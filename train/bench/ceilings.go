@@ -8,7 +8,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Ceilings are what the machine does at best, on so many threads: what a kernel can be a share of.
+// Ceilings has the best rates of the machine on this many threads, to compare kernels with.
 type Ceilings struct {
 	Set     kernels.Set `json:"kernels"`
 	Threads int         `json:"threads"`

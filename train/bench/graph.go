@@ -58,7 +58,7 @@ func lists(be kernels.Backend, dsts, degree, rows int) kernels.Adjacency {
 	return kernels.Adjacency{Start: column(be, start), End: column(be, end), Nbr: column(be, nbr)}
 }
 
-// reverse adds the edges of g by source, of which there are rows.
+// reverse adds to g its edges by source. There are rows sources.
 func reverse(be kernels.Backend, g kernels.Adjacency, rows int) kernels.Adjacency {
 	start, end, nbr := make([]uint32, g.Start.Rows), make([]uint32, g.Start.Rows), make([]uint32, g.Nbr.Rows)
 	be.DownloadU32(start, g.Start)

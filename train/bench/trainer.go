@@ -44,7 +44,7 @@ type classes struct {
 	target int
 }
 
-// Loss is the mean cross-entropy of the seeds.
+// Loss returns the mean cross-entropy of the seeds.
 func (c *classes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, _ step.Input) (a step.Tally, err error) {
 	a.Weight = float64(len(c.of))
 	for _, l := range f.Download(t.CrossEntropy(out[c.target], f.Upload(c.of), 1/float32(len(c.of)))) {

@@ -39,7 +39,7 @@ const (
 	// fileSumKey is XXH3-64 of the whole file, its own digits taken as zeros: safetensors has no
 	// checksum.
 	fileSumKey = "gnnstore.file_xxh3"
-	// dataSumKey is what earlier versions wrote instead: that of the data alone.
+	// dataSumKey is the checksum that earlier versions wrote instead, of the data alone.
 	dataSumKey = "gnnstore.xxh3"
 	// ownPrefix begins every metadata key that we write; a file with such keys has a checksum.
 	ownPrefix = "gnnstore."
@@ -123,8 +123,8 @@ func WriteFile(fs vfs.FS, path string, contents []byte) error {
 	})
 }
 
-// WriteBy is WriteFile of what write writes, which may find the bytes of a Write changed
-// afterwards: a vfs.File may do that.
+// WriteBy is WriteFile of the bytes that write writes. After a Write the caller's bytes may be
+// changed, since a vfs.File may do that.
 func WriteBy(fs vfs.FS, path string, write func(w io.Writer) error) error {
 	if err := replace(fs, path, write); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)

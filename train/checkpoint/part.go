@@ -1,6 +1,6 @@
 package checkpoint
 
-// State is what one checkpoint holds: the tensors and the metadata of all parts of a run.
+// State is the contents of a checkpoint: the tensors and the metadata of all parts of a run.
 type State struct {
 	Tensors []Tensor
 	Meta    map[string]string
@@ -13,16 +13,16 @@ type Part interface {
 	// State that is too large for tensors is in files of the part's own: they are on disk, synced,
 	// before Save returns, and the metadata names them.
 	Save(s *State) error
-	// Check says why the part cannot go on from s, and changes nothing of the run.
+	// Check returns an error if the part cannot go on from s. It changes nothing of the run.
 	Check(s *State) error
 	// Load goes on from s, in which Check found nothing wrong.
 	Load(s *State) error
 }
 
-// Parts are all that a run goes on from.
+// Parts has all parts of a run that a checkpoint restores.
 type Parts []Part
 
-// Save is the state of all parts.
+// Save returns the state of all parts.
 func (p Parts) Save() (*State, error) {
 	s := &State{Meta: map[string]string{}}
 	for _, part := range p {

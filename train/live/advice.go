@@ -10,21 +10,21 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// Load is how busy each part of a run is, as shares of the time that steps worked or waited for
+// Load has how busy each part of a run is, as shares of the time that steps worked or waited for
 // rows.
 type Load struct {
 	// Limiting is the stage that the others wait for; empty where no step was done.
 	Limiting string
 	// Sample is drawing and planning. State is the part of Gather for rows that steps rewrite. Wait
-	// is the step's; Disk is the time in which it was read for feature rows, while windows were
-	// loaded or steps gathered, and Lists that for neighbour lists, over all of the run.
+	// is the step's. Disk is reading feature rows from disk, while windows were loaded or steps
+	// gathered. Lists is reading neighbour lists, over the whole run.
 	Sample, Load, Gather, State, Step, Write, Wait, Disk, Lists float64
 	// Seconds is the time that they are shares of, and Stats what the tiers did in it.
 	Seconds float64
 	Stats   cachetier.Stats
 }
 
-// LoadOf is the load of late; of a run that has ended, over all of it.
+// LoadOf returns the recent load of a run, or the load of the whole run if it has ended.
 func LoadOf(r *run.Result) Load {
 	stages, stats := r.Stages, r.Stats
 	if r.Live != nil && r.Live.Recent.Stages.Step > 0 {
@@ -46,7 +46,7 @@ func LoadOf(r *run.Result) Load {
 	return l
 }
 
-// Hits is the share of rows that no disk read was needed for.
+// Hits returns the share of rows that needed no disk read.
 func (l Load) Hits() float64 {
 	if l.Stats.InputRows == 0 {
 		return 0
@@ -56,14 +56,14 @@ func (l Load) Hits() float64 {
 
 // Shares that Advise goes by.
 const (
-	full       = 0.95 // of a tier's room: the rest is what no row fits in, or rounding
+	full       = 0.95 // of a tier's room: the rest is too small for a row, or rounding
 	overlapped = 0.7  // busy for less, the busiest stage itself waits for others
 	mostly     = 0.5
 )
 
-// Advise says in a sentence or two which tier or stage limits a run, by what it did of late, and
-// what to change; before the first step, what a run is at. It is empty for one that ended without a
-// step.
+// Advise returns a sentence or two: the tier or stage that limits a run by its recent load, and
+// what to change; before the first step, what the run is doing. It returns "" for a run that ended
+// without a step.
 func Advise(r *run.Result) string {
 	l := LoadOf(r)
 	if l.Limiting == "" {
@@ -101,7 +101,7 @@ func Advise(r *run.Result) string {
 	return fmt.Sprintf("%s limits: it is busy %s of the time", l.Limiting, percent(busiest))
 }
 
-// beginning says what keeps a run that goes on from its first step.
+// beginning returns what a run is doing before its first step, or "" for a run that has ended.
 func beginning(r *run.Result) string {
 	switch {
 	case r.Live == nil || r.Live.Step > 0:
@@ -209,7 +209,7 @@ func samplingLimits(r *run.Result, l Load) string {
 		"idle, a smaller {fanout} always does", percent(l.Sample), r.Stages.Samplers)
 }
 
-// memoryOption is the option that gives caches room.
+// memoryOption returns the key of the option that gives caches room.
 func memoryOption(r *run.Result) string {
 	if r.Memory != nil {
 		return "{memory_bytes}"
@@ -217,7 +217,7 @@ func memoryOption(r *run.Result) string {
 	return "{host_bytes}"
 }
 
-// count is a number to three digits.
+// count returns a number to three digits.
 func count(n int64) string {
 	for _, u := range []struct {
 		name  string

@@ -16,7 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// ErrNotServed is that nobody answers for a run: it has ended, or cannot be asked.
+// ErrNotServed is returned if nobody answers for a run: it has ended, or cannot be asked.
 var ErrNotServed = errors.New("no training answers")
 
 // maxResult bounds a result: 100,000 epochs take some 30 MB.
@@ -56,7 +56,7 @@ func At(addr string) (*Client, error) {
 
 func newClient(base, whom string, dial func(context.Context, *net.Dialer, string) (net.Conn, error)) *Client {
 	return &Client{base: base, whom: whom, http: http.Client{
-		// No proxy: what is asked is this machine, or one that was named.
+		// No proxy: requests go to this machine, or to one that the user named.
 		Transport: &http.Transport{
 			DialContext: func(ctx context.Context, _, at string) (net.Conn, error) {
 				return dial(ctx, &net.Dialer{Timeout: 3 * time.Second}, at)
@@ -67,7 +67,7 @@ func newClient(base, whom string, dial func(context.Context, *net.Dialer, string
 	}}
 }
 
-// Stats is the result so far.
+// Stats returns the result so far.
 func (c *Client) Stats(ctx context.Context) (*run.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

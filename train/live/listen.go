@@ -31,8 +31,8 @@ const (
 // socketDir begins the name of a directory for temporary files that holds nothing but a socket.
 const socketDir = "gnnstore-stats-"
 
-// maxSocketPath is what the system takes for a socket's path: sun_path has 104 bytes on macOS, 108
-// on Linux, and one is for its end.
+// maxSocketPath is the longest socket path that the system takes: sun_path has 104 bytes on macOS
+// and 108 on Linux, and one is for the end of the string.
 const maxSocketPath = 103
 
 // ParseListen reads HOST:PORT. No host is 127.0.0.1: who wants others to look says so.
@@ -171,7 +171,8 @@ func readAddr(file string) (string, error) {
 	return path, err
 }
 
-// socketOf is where the training in a run directory answers, if one does.
+// socketOf returns the path of the socket of the training in a run directory. It does not ask
+// whether anybody answers there.
 func socketOf(run string) (string, error) {
 	run, err := filepath.Abs(run)
 	if err != nil {

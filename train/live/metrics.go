@@ -26,8 +26,8 @@ const (
 	counter = prometheus.CounterValue
 )
 
-// families are the metrics. They are made of a result when somebody asks, so that nothing is
-// counted twice; what a result leaves out is left out here.
+// families has the metrics. They are made from a result when somebody asks, so that nothing is
+// counted twice. A metric is left out if the result has no value for it.
 var families = []family{
 	{"gnnstore_run_info", "The training, by its labels; always 1.", gauge,
 		[]string{"run", "dataset", "model", "kernels", "disk_engine", "status"},
@@ -230,7 +230,7 @@ func single(value func(*run.Result) float64) func(*run.Result, func(float64, ...
 	return func(r *run.Result, put func(float64, ...string)) { put(value(r)) }
 }
 
-// ofLive is of runs that go on.
+// ofLive makes a metric of runs that go on.
 func ofLive(value func(*run.Live) float64) func(*run.Result, func(float64, ...string)) {
 	return func(r *run.Result, put func(float64, ...string)) {
 		if r.Live != nil {
@@ -300,7 +300,7 @@ func ofState(value func(*run.StateOf) float64) func(*run.Result, func(float64, .
 	}
 }
 
-// ofSpill is a metric of the spill, where there is one.
+// ofSpill makes a metric of runs with a spill.
 func ofSpill(of func(s *spill.Stats) int64) func(r *run.Result, put func(float64, ...string)) {
 	return func(r *run.Result, put func(float64, ...string)) {
 		if r.Spill != nil {
@@ -309,7 +309,8 @@ func ofSpill(of func(s *spill.Stats) int64) func(r *run.Result, put func(float64
 	}
 }
 
-// ofDisk tells reading for training from what is read beside it.
+// ofDisk makes a metric of disk reads with a label for their purpose: features for training,
+// evaluation, or topology.
 func ofDisk(value func(*cachetier.Disk) float64) func(*run.Result, func(float64, ...string)) {
 	return func(r *run.Result, put func(float64, ...string)) {
 		put(value(&r.Disk), "features")

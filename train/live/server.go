@@ -7,17 +7,17 @@
 //	/metrics        the same figures as Prometheus wants them
 //	/healthz        ok
 //
-// A [Server] answers for one training, and a [Client] asks one. [Advise] says in a sentence or two
-// what limits a run, and what to change.
+// A [Server] answers for one training, and a [Client] asks one. [Advise] names in a sentence or two
+// the part that limits a run, and the option to change.
 //
 // Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who
 // looks (train.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns
 // connections, each with its deadlines and one request; maxWatch of them may be of /watch. A second
 // brings at most maxRate new connections and maxAsked answers, and a result is encoded once for all
 // who ask within a twentieth of a second. A connection that has not asked yet is closed when
-// another needs its place, so that hundreds of idle ones do not keep others out. What cannot be
-// served is a note and no error. [Server.Close] tells who watches how it ended, and waits for them,
-// a second at most. Start at [Serve].
+// another needs its place, so that hundreds of idle ones do not keep others out. A failure to serve
+// is a note and no error. [Server.Close] sends those who watch the final result, and waits for
+// them, a second at most. Start at [Serve].
 package live
 
 import (
@@ -36,23 +36,23 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// Options says whom to serve, and where.
+// Options has the run to show, and the places to serve it.
 type Options struct {
-	// Run is the run directory, which the training holds the lock of: whatever socket lies there is
-	// a dead one's.
+	// Run is the run directory. The training holds its lock, so a socket that lies there is of a
+	// process that has died.
 	Run string
 	// Listen is an address as ParseListen gives it; empty: no TCP.
 	Listen string
-	// Now is the result so far, the caller's own, as train.Hooks.Live gives it.
+	// Now returns the result so far, as train.Hooks.Live gives it. The result is the caller's own.
 	Now func() *run.Result
-	// Note is told where the statistics are, and what could not be served. It may be nil.
+	// Note is called with the places of the statistics, and with failures to serve. It may be nil.
 	Note func(string)
-	// Text turns the options that advice names, as package run says, into what the user calls them;
-	// nil leaves advice as it is.
+	// Text replaces the option keys in advice, which package run describes, by the user's names for
+	// them; nil leaves advice as it is.
 	Text func(string) string
 }
 
-// Bounds of what one who looks may take.
+// Bounds of the work for those who look.
 const (
 	maxConns     = 48   // at once, on the socket and on TCP each
 	maxWatch     = 32   // of maxConns; the other places are for single requests
@@ -64,7 +64,7 @@ const (
 	drainTimeout = time.Second
 )
 
-// endpoints are all that is served.
+// endpoints lists all paths that are served.
 const endpoints = "/stats, /watch, /metrics and /healthz"
 
 // Server answers for one training until Close. Its methods are safe for concurrent use.
@@ -93,14 +93,15 @@ type Server struct {
 	}
 }
 
-// encoding is a result as JSON, on a line, and how long it will do.
+// encoding is a result as a line of JSON, and the time until which it may be served.
 type encoding struct {
 	json  []byte
 	until time.Time
-	last  bool // it tells how the training ended, and does for good
+	last  bool // it is the final result, and stays
 }
 
-// An encoding does for so long, and for so many times what it took: results grow with their epochs.
+// An encoding is served for encodeEvery, or if longer for encodeShare times the time that encoding
+// took: results grow with their epochs.
 const (
 	encodeEvery = minEvery / 2
 	encodeShare = 20
@@ -177,14 +178,14 @@ func (s *Server) serve(l net.Listener) {
 	s.serving.Go(func() { _ = s.http.Serve(l) }) // it ends with Close, or because the system closed the listener
 }
 
-// Addr is where TCP is served; nil where it is not.
+// Addr returns the address where TCP is served, or nil.
 func (s *Server) Addr() net.Addr { return s.addr }
 
-// Close tells those who watch how the training ended and stops answering: Now is not called after
-// it. A second Close does nothing.
+// Close sends those who watch the final result and stops answering: Now is not called after it. A
+// second Close does nothing.
 func (s *Server) Close() { s.close() }
 
-// advised is the result so far with advice.
+// advised returns the result so far with advice.
 func (s *Server) advised() *run.Result {
 	r := s.now()
 	r.Advice = Advise(r)
@@ -194,7 +195,8 @@ func (s *Server) advised() *run.Result {
 	return r
 }
 
-// encoded is the result so far, or of just before; once the training has ended, it is how it did.
+// encoded returns the result so far as a line of JSON, which may be from just before. Once the
+// training has ended, it returns the final result.
 func (s *Server) encoded() ([]byte, error) {
 	s.shown.Lock()
 	defer s.shown.Unlock()
@@ -291,9 +293,10 @@ func overTCP(r *http.Request) bool {
 	return tcp
 }
 
-// ours tells whether a request to a loopback address was meant for it. A page in the user's browser
-// can have the browser ask there under a name of its own, which it resolves to 127.0.0.1 (DNS
-// rebinding); under a number it cannot. What is served to other machines is served under any name.
+// ours reports whether a request to a loopback address was meant for this server. A page in the
+// user's browser can make the browser ask here under a name of the page's own, which resolves to
+// 127.0.0.1 (DNS rebinding); under a number it cannot. A server for other machines answers under
+// any name.
 func (s *Server) ours(r *http.Request) bool {
 	if !overTCP(r) || !s.loopback {
 		return true

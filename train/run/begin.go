@@ -2,18 +2,18 @@ package run
 
 import "fmt"
 
-// Beginning is what a process knows of its part in a run before the first step.
+// Beginning has what Begin needs to start or resume a run, before the first step.
 type Beginning struct {
-	// Now is the record of a new run. One that is resumed goes on with its options, kernels, costs
-	// and memory.
+	// Now is the record of a new run. A resumed run goes on with the options, kernels, costs and
+	// memory of Now.
 	Now *Record
-	// Options are those on record of a run that is resumed, as far as they decide whether it may go
-	// on.
+	// Options returns the recorded options of a resumed run, as far as they decide whether it may
+	// go on.
 	Options func(onRecord Options) Options
-	// Room says why there is none on disk for a new run.
+	// Room returns an error if the disk has too little room for a new run.
 	Room func() error
-	// Resume goes on with the run of the record, which is not changed yet, and says after how many
-	// updates.
+	// Resume restores the run of the record, which is not changed yet, and returns the number of
+	// updates that it goes on after.
 	Resume func(r *Record) (updates int, err error)
 	Note   func(format string, args ...any)
 	// Encodings returns the encodings of the dataset, as store.Dataset.EncodingsText does.
@@ -71,7 +71,7 @@ func (d *Dir) goOn(b Beginning, r *Record) error {
 	if r.Kernels != now.Kernels {
 		b.Note("the run began with %s kernels and goes on with %s: results will differ in their last bits", r.Kernels, now.Kernels)
 	}
-	// What was changed now is what the run goes on with the next time.
+	// The next resumption starts from what this one changed.
 	init, rows := r.Options.Init, r.Options.InitRows
 	r.Options, r.Kernels, r.Costs, r.Memory = now.Options, now.Kernels, now.Costs, now.Memory
 	r.Options.Init, r.Options.InitRows = init, rows

@@ -28,7 +28,7 @@ type Dir struct {
 	dir     vfs.File // locked, too: see lockDir
 	metrics metrics
 	record  *Record // of the run that is to be resumed; nil: a new one
-	found   string  // what the user should know of how that was found
+	found   string  // a note for the user on how the record was found; mostly empty
 }
 
 // Create makes the directory path, which must not exist or be empty.
@@ -147,7 +147,7 @@ func flockDir(dir vfs.File, how int) bool {
 	return false
 }
 
-// Begun tells whether path holds the record of a run, to resume or to look at.
+// Begun reports whether path holds the record of a run, to resume or to look at.
 func Begun(path string) bool {
 	root, err := openRoot(path)
 	if err != nil {
@@ -163,9 +163,9 @@ func holdsRun(fsys vfs.FS, path string) bool {
 	return !errors.Is(err, fs.ErrNotExist) || len(names) > 0
 }
 
-// Open takes over the directory of a run that ended, in whatever way; what it started as is in the
-// Record. A directory that does not exist, or whose run had not begun, is a new run's, and its
-// Record is nil.
+// Open takes over the directory of a run that ended, in whatever way, and returns the record that
+// it started with. A directory that does not exist, or whose run had not begun, is for a new run,
+// and its record is nil.
 func Open(path string) (*Dir, *Record, error) {
 	root, err := makeRoot(path)
 	if err == nil {
@@ -183,7 +183,7 @@ func Open(path string) (*Dir, *Record, error) {
 
 // OpenOn is Open on a file system of the caller's.
 func OpenOn(fsys vfs.FS, path string) (_ *Dir, _ *Record, err error) {
-	// What a run leaves that was killed before its record was written.
+	// The files of a run that was killed before its record was written.
 	left := []string{runLock, MetricsFile, RecordFile + ".tmp"}
 	if !holdsRun(fsys, path) {
 		if err := holdsOnly(fsys, path, left); err != nil {
@@ -240,7 +240,7 @@ func lookRoot(path string) (*rootFS, error) {
 	return root, nil
 }
 
-// Finished is the result of a run that needs no resuming; ok is false for all others.
+// Finished returns the result of a run that needs no resuming; ok is false for all others.
 func (d *Dir) Finished() (r *Result, ok bool, err error) {
 	r, err = readResult(d.fs, d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -280,7 +280,7 @@ func (d *Dir) Found() string { return d.found }
 // Path is where the run is.
 func (d *Dir) Path() string { return d.path }
 
-// FS is the file system that it is on.
+// FS returns the file system that the run is on.
 func (d *Dir) FS() vfs.FS { return d.fs }
 
 // File is the path of a file of the run.
@@ -331,13 +331,13 @@ func (d *Dir) WriteResult(r *Result) error {
 // RemoveResult removes the result of the run up to now, if there is one.
 func (d *Dir) RemoveResult() error { return d.remove(ResultFile) }
 
-// WriteResident replaces the list of the rows that the host cache has of a table, the first of
-// which is 0, by what write writes.
+// WriteResident replaces the list of the rows that the host cache holds of a table with the output
+// of write. Tables are numbered from 0.
 func (d *Dir) WriteResident(table int, write func(io.Writer) error) error {
 	return checkpoint.WriteBy(d.fs, d.residentFile(table), write)
 }
 
-// OpenResident opens it.
+// OpenResident opens the list that WriteResident wrote.
 func (d *Dir) OpenResident(table int) (io.ReadCloser, error) {
 	return checkpoint.Open(d.fs, d.residentFile(table))
 }
@@ -362,8 +362,8 @@ func (d *Dir) SaveWeights(name string, tensors []checkpoint.Tensor, meta map[str
 	return checkpoint.Save(d.fs, d.File(name), tensors, meta)
 }
 
-// Explain adds to the error of a run what to do about it, where the disk is full: all that the run
-// has on record is still there.
+// Explain adds to the error of a full disk, or a full quota, how to go on: everything that the run
+// has on record is still there. Other errors it returns as they are.
 func (d *Dir) Explain(err error) error {
 	if !errors.Is(err, syscall.ENOSPC) && !errors.Is(err, syscall.EDQUOT) {
 		return err
@@ -392,11 +392,11 @@ func (d *Dir) Scratch(name string) (path string, done func(), err error) {
 	return path, func() { _ = d.fs.RemoveAll(path) }, nil // if it stays, the next run removes it
 }
 
-// CheckpointName is what Checkpoints calls that after so many updates.
+// CheckpointName returns the name, as in Checkpoints, of the checkpoint after this many updates.
 func CheckpointName(updates int) string { return fmt.Sprintf(checkpointName, CheckpointDir, updates) }
 
-// HistoryName is the file beside a checkpoint that has hidden rows for later steps, of runs that
-// keep some.
+// HistoryName returns the name of the file beside a checkpoint that has the kept hidden rows, in
+// runs that keep some.
 func HistoryName(checkpoint string) string {
 	return strings.TrimSuffix(checkpoint, ".safetensors") + historyEnd
 }
@@ -427,7 +427,7 @@ func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[s
 	return d.RemoveCheckpoints(names[:max(0, len(names)-keep)])
 }
 
-// RemoveCheckpoints deletes those that are named, which [Dir.Checkpoints] lists, and what is beside
+// RemoveCheckpoints deletes checkpoints by their names in [Dir.Checkpoints], and the files beside
 // them. None of them comes back after a crash.
 func (d *Dir) RemoveCheckpoints(names []string) error {
 	for _, name := range names {
@@ -441,9 +441,9 @@ func (d *Dir) RemoveCheckpoints(names []string) error {
 	return syncDir(d.fs, d.File(CheckpointDir))
 }
 
-// removeHalves deletes what a killed run left half written: rows for a checkpoint that was not,
-// temporary files, which would be replaced only if it came to write the same checkpoint again, and
-// rows of an evaluation that begins anew.
+// removeHalves deletes what a killed run left half written: history files without their checkpoint,
+// temporary files, which would be replaced only if the run wrote the same file again, and rows of
+// an evaluation that begins anew.
 func (d *Dir) removeHalves() error {
 	layers, _ := d.fs.List(d.File(LayerDir)) // or there are none
 	for _, name := range layers {
@@ -498,7 +498,7 @@ func (d *Dir) Checkpoints() ([]string, error) {
 	return names, nil
 }
 
-// Newest is its path, or empty.
+// Newest returns the path of the newest checkpoint, or "" if there is none.
 func (d *Dir) Newest() string {
 	names, err := d.Checkpoints()
 	if err != nil || len(names) == 0 {
@@ -538,10 +538,10 @@ func readResult(fsys vfs.FS, path string) (*Result, error) {
 // ours has the locks, by Absolute path, that this process holds in run directories.
 var ours sync.Map
 
-// held tells whether a run is at work in a directory: whether somebody holds its lock file, or the
-// directory itself. It only asks for the file: taking the lock, if for a moment, would turn away a
-// run that begins just then, and needs the right to write. On the directory it takes a lock for a
-// moment, for which flockDir waits.
+// held reports whether a run is at work in a directory: whether somebody holds its lock file, or
+// the lock of the directory itself. It only queries the lock file: taking that lock, even for a
+// moment, would turn away a run that begins just then, and needs write permission. On the directory
+// it takes a lock for a moment, and flockDir waits for that.
 func held(fsys vfs.FS, run string) bool {
 	lock := filepath.Join(run, runLock)
 	if _, ok := ours.Load(Absolute(lock)); ok { // and must not be opened: closing it would give up the lock
@@ -575,7 +575,7 @@ func readFile(fsys vfs.FS, path string) ([]byte, error) {
 	return b, errors.Join(err, f.Close())
 }
 
-// AllAbsolute is Absolute of all.
+// AllAbsolute returns paths with Absolute of each, or nil if there are none.
 func AllAbsolute(paths map[string]string) map[string]string {
 	if len(paths) == 0 {
 		return nil
@@ -587,7 +587,8 @@ func AllAbsolute(paths map[string]string) map[string]string {
 	return all
 }
 
-// Absolute is path as it reads from any working directory.
+// Absolute returns path in a form that is valid from any working directory. An empty path stays
+// empty.
 func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil && path != "" {
 		return abs

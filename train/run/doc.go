@@ -1,7 +1,7 @@
-// Package run is what a training run was asked for, and what it leaves behind: its options, its
-// directory, its record, its metrics and its result.
+// Package run has the options of a training run and what the run leaves behind: its directory, its
+// record, its metrics and its result.
 //
-// Five types to know. [Options] says what to do. A [Dir] is the directory of one run, locked while
+// Five types to know. [Options] configures a run. A [Dir] is the directory of one run, locked while
 // the run lasts: run.json with the [Record], metrics.jsonl with a [Line] an epoch or so many steps,
 // checkpoints, weights, and result.json with the [Result]. Every file is replaced atomically, or
 // appended to and cut back to what the newest checkpoint knows of. [Read] gives the result of any

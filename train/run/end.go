@@ -41,8 +41,8 @@ func (d *Dir) CutShort(ctx context.Context, r *Result, err error, torn bool, sav
 	return err
 }
 
-// Fail writes the result of a run that ended with err, which text says for the record. It returns
-// err, with that of writing.
+// Fail writes the result of a run that ended with err; text is err's message for the record. It
+// returns err, joined with an error of writing unless err is of a full disk.
 func (d *Dir) Fail(r *Result, err error, text string) error {
 	r.Status, r.Error = Failed, text
 	if werr := d.WriteResult(r); !errors.Is(err, syscall.ENOSPC) { // which says it all

@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/optim"
 )
 
-// What Epochs of Auto makes. A network on few labels has some steps an epoch, or one: Cora under
-// 200 updates at a rate of 0.003 is learnt, and under 10 is not.
+// Limits of Epochs Auto. On few labels an epoch has some steps, or one: 200 updates at a rate of
+// 0.003 learn Cora, and 10 do not.
 const (
 	autoUpdates  = 500  // at least
 	autoMost     = 5000 // updates at most, or
@@ -36,13 +36,13 @@ func (o Options) Round(steps int, validated bool) int {
 	return max(autoUpdates, (steps+autoRounds-1)/autoRounds)
 }
 
-// AutoEpochs is what Options.Epochs of Auto comes to on a dataset. A run that is resumed keeps it.
+// AutoEpochs is the decision on Options.Epochs Auto for a dataset. A resumed run keeps it.
 type AutoEpochs struct {
 	Updates int `json:"updates"`      // that Least comes to, at least
 	Steps   int `json:"steps"`        // of an epoch
 	Least   int `json:"least_epochs"` // before which Patience ends nothing
 	Most    int `json:"most_epochs"`
-	// Patience is how many evaluations without a better one end the run; 0: it makes Most epochs.
+	// Patience evaluations without a better one end the run; 0: it makes Most epochs.
 	Patience int    `json:"patience"`
 	Reason   string `json:"reason"`          // a line
 	Ended    string `json:"ended,omitempty"` // why it ended; a line
@@ -93,7 +93,7 @@ func (o Options) DecideEpochs(steps, whole int, validated string) *AutoEpochs {
 	return a
 }
 
-// counted is "1 epoch" or "2 epochs".
+// counted returns "1 epoch" or "2 epochs".
 func counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -132,8 +132,8 @@ func (a AutoEpochs) ended(epochs, updates, best, worse int, measured string) *Au
 	return &a
 }
 
-// Ending says when a run ends: after so many epochs, its own number or what Auto comes to, or
-// before that, where Patience is spent.
+// Ending decides when a run ends: after the given number of epochs or the number that Auto comes
+// to, or earlier, when Patience is spent.
 type Ending struct {
 	Auto  *AutoEpochs // nil where Options.Epochs is a number
 	Worse int         // evaluations since the best epoch
@@ -142,8 +142,8 @@ type Ending struct {
 	text                    func(string) string
 }
 
-// Ending is that of a run of o: see DecideEpochs. text is for what goes on record, as
-// train.Hooks.Text.
+// Ending returns the Ending of a run of o: see DecideEpochs for the arguments. text rewrites texts
+// for the record, as train.Hooks.Text.
 func (o Options) Ending(steps, whole int, validated string, text func(string) string) Ending {
 	e := Ending{Auto: o.DecideEpochs(steps, whole, validated), epochs: o.Epochs, patience: o.Patience, every: o.EvalEvery, text: text}
 	if e.Auto != nil {
@@ -152,7 +152,7 @@ func (o Options) Ending(steps, whole int, validated string, text func(string) st
 	return e
 }
 
-// Most is how many epochs the run makes where nothing ends it before.
+// Most returns the number of epochs that the run makes if nothing ends it before.
 func (e *Ending) Most() int {
 	if e.Auto != nil {
 		return e.Auto.Most
@@ -160,7 +160,7 @@ func (e *Ending) Most() int {
 	return e.epochs
 }
 
-// Expected is how many it makes where no evaluation to come is better than those that r has.
+// Expected returns the number of epochs that the run makes if no later evaluation beats those in r.
 func (e *Ending) Expected(r *Result) int {
 	if e.Auto == nil || e.Auto.Patience == 0 {
 		return e.Most()
@@ -172,11 +172,11 @@ func (e *Ending) Expected(r *Result) int {
 	return max(min(n, e.Auto.Most), len(r.Epochs))
 }
 
-// Evaluates tells whether there is an evaluation after epoch n.
+// Evaluates reports whether an evaluation follows epoch n.
 func (e *Ending) Evaluates(n int) bool { return n%e.every == 0 || n == e.Most() }
 
-// Measured takes the validation of an epoch, and tells whether it is the best so far; r says that
-// then.
+// Measured takes the validation of an epoch, and reports whether it is the best so far. If it is,
+// it becomes r.Best.
 func (e *Ending) Measured(r *Result, epoch *Epoch) bool {
 	if best := r.Best.ValidAcc; best != nil && !epoch.Metric.Better(*epoch.ValidAcc, *best) {
 		e.Worse++
@@ -187,7 +187,7 @@ func (e *Ending) Measured(r *Result, epoch *Epoch) bool {
 	return true
 }
 
-// Enough tells whether the run ends before Most. It goes by what a checkpoint has.
+// Enough reports whether the run ends before Most. It uses only values that a checkpoint has.
 func (e *Ending) Enough(r *Result) bool {
 	if e.Auto == nil {
 		return e.patience > 0 && e.Worse >= e.patience
@@ -199,14 +199,14 @@ func (e *Ending) Enough(r *Result) bool {
 	return e.Worse >= e.Auto.Patience || e.unmeasured(r)
 }
 
-// unmeasured tells that validation has no value to wait for, as ROC-AUC has none on nodes of one
-// class.
+// unmeasured reports whether validation still gave no value after Auto.Updates updates, as ROC-AUC
+// gives none on nodes of one class.
 func (e *Ending) unmeasured(r *Result) bool {
 	n := len(r.Epochs)
 	return r.Best.Epoch == 0 && n >= e.every && n*e.Auto.Steps >= e.Auto.Updates
 }
 
-// End has r say that the run has ended after so many updates, and why.
+// End sets in r that the run has ended after this many updates, and why.
 func (e *Ending) End(r *Result, updates int) {
 	r.Status, r.AutoEpochs = Done, nil
 	if e.patience > 0 && e.Enough(r) && len(r.Epochs) < e.Most() {
@@ -218,8 +218,8 @@ func (e *Ending) End(r *Result, updates int) {
 	}
 }
 
-// Covers tells whether a run that has finished with r has made the epochs that o asks for; what
-// else o says is the same.
+// Covers reports whether a run that finished with r has made the epochs that o asks for. It assumes
+// that the other options of o are the run's.
 func (r *Result) Covers(o Options) bool {
 	switch {
 	case r.Status == StoppedEarly: // and Patience may not change

@@ -6,20 +6,21 @@ import (
 	"github.com/gnnstore/gnnstore/train/history"
 )
 
-// HistoryOf is what became of hidden rows that were kept for later steps. Its JSON keys are stable.
+// HistoryOf counts the hidden rows that were kept for later steps, and their reuse. Its JSON keys
+// are stable.
 type HistoryOf struct {
-	// TStale, Start and Lag are what the options came to.
+	// TStale, Start and Lag are the effective values of the options.
 	TStale int `json:"t_stale"`
 	Start  int `json:"start"`
 	Lag    int `json:"lag"`
-	// Cold says that the run was resumed without the rows that it had kept: its results are not
-	// those of a run that was never cut.
+	// Cold is true if the run was resumed without the rows that it had kept. Its results then
+	// differ from those of a run that was never cut.
 	Cold      bool  `json:"cold,omitempty"`
 	Slots     int64 `json:"slots"`
 	SlotBytes int64 `json:"slot_bytes"` // of a slot, with its place in the index
-	// PrunedRows is how many feature rows steps did not ask for, by what they asked for: each node
-	// that was used would have needed as many as one of its layer that was computed. It is an
-	// estimate: nodes share rows.
+	// PrunedRows estimates the feature rows that steps did not have to read. A reused node counts
+	// as many rows as a computed node of its layer needs on average. Nodes share rows, so this is
+	// an estimate.
 	PrunedRows int64 `json:"pruned_rows"`
 	// Reuse is the share of hits in all nodes that steps met; MeanAge is of hits, in steps.
 	Reuse   float64 `json:"reuse"`
@@ -30,7 +31,7 @@ type HistoryOf struct {
 	Layers []HistoryLayer `json:"layers"`
 }
 
-// HistoryLayer is that of one layer and type.
+// HistoryLayer has the counters of HistoryOf for one layer and node type.
 type HistoryLayer struct {
 	Layer      int     `json:"layer"` // that makes the rows, from 1
 	Type       string  `json:"type"`
@@ -48,28 +49,28 @@ type HistoryLayer struct {
 // row. A cosine is the cosine of the angle between both. Its JSON keys are stable.
 type AuditOf struct {
 	Nodes int64 `json:"nodes"`
-	// ErrorDraw and CosineDraw are beside the row that the step would have computed, had there been
-	// none: of the neighbours that it would have drawn, with its dropout.
+	// ErrorDraw and CosineDraw compare with the row that the step would have computed without a
+	// kept row: from the neighbours that it would have drawn, with its dropout.
 	ErrorDraw  float64 `json:"error_draw"`
 	CosineDraw float64 `json:"cosine_draw"`
-	// ErrorFull and CosineFull are beside the row over all neighbours, without dropout, of those
-	// nodes that were not LeftOut: an audit reads no more neighbours than fit in some MiB, and
-	// there are no such rows of a network of random walks.
+	// ErrorFull and CosineFull compare with the row over all neighbours, without dropout, for nodes
+	// that are not LeftOut. An audit reads no more neighbours than fit in some MiB, and a network
+	// of random walks has no such rows.
 	ErrorFull  float64 `json:"error_full"`
 	CosineFull float64 `json:"cosine_full"`
 	LeftOut    int64   `json:"left_out"`
-	// ErrorFresh is that of the row that the step would have computed, beside the same: what
-	// drawing and dropout make without any age.
+	// ErrorFresh compares the row that the step would have computed with the row over all
+	// neighbours: the error that sampling and dropout make without any age.
 	ErrorFresh float64 `json:"error_fresh"`
 	MeanAge    float64 `json:"mean_age"` // in steps
-	// Rows are those that audits asked for, and Bytes what they read from disk for them. No other
-	// count has them.
+	// Rows counts the feature rows that audits asked for, and Bytes the bytes that they read from
+	// disk for them. No other count includes these.
 	Rows  int64 `json:"rows"`
 	Bytes int64 `json:"bytes"`
 }
 
-// AuditSums is what an AuditOf is the means of: over Nodes, and over Whole of them that were
-// computed over all neighbours.
+// AuditSums has the sums behind the means of an AuditOf: over Nodes, and over the Whole nodes that
+// were computed over all neighbours.
 type AuditSums struct {
 	Nodes int64      `json:"nodes"`
 	Draw  Comparison `json:"draw"`
@@ -81,14 +82,14 @@ type AuditSums struct {
 	Bytes int64      `json:"bytes"`
 }
 
-// Comparison is sums over rows that were compared.
+// Comparison has sums over the compared rows.
 type Comparison struct {
 	Error  float64 `json:"error"`
 	Cosine float64 `json:"cosine"`
 }
 
-// Add compares one row more with the row that is right. Beside a row of zeros the error is 0 of
-// such a row, and 1 of any other.
+// Add compares one more row with the right row. If both are all zeros, the error is 0 and the
+// cosine 1. If one of them is, the error is 1 and the cosine 0.
 func (c *Comparison) Add(row, right []float32) {
 	var of, to, dot, apart float64
 	for i, x := range row {
@@ -110,7 +111,7 @@ func (c *Comparison) plus(more Comparison) {
 	c.Error, c.Cosine = c.Error+more.Error, c.Cosine+more.Cosine
 }
 
-// Add adds what more sums up.
+// Add adds the sums of more.
 func (s *AuditSums) Add(more AuditSums) {
 	s.Nodes, s.Whole, s.Ages = s.Nodes+more.Nodes, s.Whole+more.Whole, s.Ages+more.Ages
 	s.Rows, s.Bytes = s.Rows+more.Rows, s.Bytes+more.Bytes
@@ -119,7 +120,7 @@ func (s *AuditSums) Add(more AuditSums) {
 	s.Fresh.plus(more.Fresh)
 }
 
-// Of is the means.
+// Of returns the means.
 func (s AuditSums) Of() *AuditOf {
 	nodes, whole := float64(max(s.Nodes, 1)), float64(max(s.Whole, 1))
 	return &AuditOf{
@@ -138,7 +139,7 @@ func (h *HistoryOf) Add(l HistoryLayer) {
 	h.Reuse, h.MeanAge = ratio(h.Hits, h.Hits+h.Computed), ratio(h.Ages, h.Hits)
 }
 
-// ratio is a / b, and 0 of nothing.
+// ratio returns a / b, or 0 if b is 0.
 func ratio(a, b int64) float64 {
 	if b == 0 {
 		return 0

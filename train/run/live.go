@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// Live is what a run that goes on adds to its result so far.
+// Live has what a result so far shows only while the run goes on.
 type Live struct {
 	At      time.Time `json:"at"`      // when the counters were looked at
 	Epoch   int       `json:"epoch"`   // under way, from 1; 0 before the first step of this process
@@ -19,22 +19,22 @@ type Live struct {
 	Updates int       `json:"updates"` // of the run
 	Loss    *float64  `json:"loss"`    // of that step; null before it
 	Seconds float64   `json:"seconds"` // since this process began to train
-	// ETASeconds is how long all epochs still take at the rate of Recent, evaluation included;
-	// absent before a first step. Of AutoEpochs they are those of a run in which no evaluation is
-	// better than those so far.
+	// ETASeconds is the time that the remaining epochs take at the rate of Recent, evaluation
+	// included; absent before a first step. For AutoEpochs it assumes that no later evaluation is
+	// better than the best so far.
 	ETASeconds *float64 `json:"eta_seconds,omitempty"`
-	// RowsPerSecond is how many feature rows the steps of Recent took for a second of training.
+	// RowsPerSecond is the feature rows that the steps of Recent read, per second of training.
 	RowsPerSecond float64 `json:"rows_per_second"`
 	// ResidentBytes and FileBytes are RssAnon + RssShmem and RssFile now, as Result's peaks are.
 	ResidentBytes int64 `json:"resident_bytes"`
 	FileBytes     int64 `json:"file_bytes"`
-	// ReadsUnderWay is how many reads the disk has before it; absent where the engine does not say.
+	// ReadsUnderWay counts the disk reads under way; absent where the engine does not count them.
 	ReadsUnderWay *int   `json:"reads_under_way,omitempty"`
 	Recent        Recent `json:"recent"`
 }
 
-// Recent counts what was done of late: for two to four minutes, or since this process began to
-// train.
+// Recent has the counters of the last two to four minutes, or since this process began to train if
+// that is less.
 type Recent struct {
 	Wall    float64 `json:"wall_seconds"`
 	Updates int     `json:"updates"`
@@ -43,15 +43,15 @@ type Recent struct {
 	LimitingStage string         `json:"limiting_stage"`
 }
 
-// Topology is the tier of neighbour lists, and what it reads. The rows of its counters are lists;
-// IndexBytes is that of offsets.
+// Topology has the counters of the tier of neighbour lists, and of its reads. Rows in its counters
+// are lists, and IndexBytes counts the offsets.
 type Topology struct {
 	cachetier.Tier
 	Lists int64          `json:"lists"` // that there are
 	Disk  cachetier.Disk `json:"disk"`
 }
 
-// Latency is what single reads of the disk took, in seconds.
+// Latency has the times of single disk reads, in seconds.
 type Latency struct {
 	Reads   int64   `json:"reads"`   // measured
 	Seconds float64 `json:"seconds"` // of all of them together
@@ -61,7 +61,7 @@ type Latency struct {
 	Max     float64 `json:"max"`
 }
 
-// Memory is how a budget for the whole process is split.
+// Memory is the split of a budget for the whole process.
 type Memory struct {
 	BudgetBytes int64        `json:"budget_bytes"`
 	Parts       []MemoryPart `json:"parts"`
@@ -73,14 +73,14 @@ type MemoryPart struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Window is how far ahead of the step rows are read.
+// Window describes how far ahead of the step rows are read.
 type Window struct {
 	Steps int   `json:"steps"`
 	Rows  int64 `json:"rows"`  // that the newest window holds, none twice
 	Bytes int64 `json:"bytes"` // that rows may take while they wait for their step
 }
 
-// MemoryOf is a split of the memory as a result has it.
+// MemoryOf returns a split of the memory in the form of a result. Parts of 0 bytes are left out.
 func MemoryOf(b plan.Budget) *Memory {
 	m := &Memory{BudgetBytes: b.Total}
 	for _, p := range []MemoryPart{
@@ -93,7 +93,7 @@ func MemoryOf(b plan.Budget) *Memory {
 	return m
 }
 
-// TopologyOf is what the tiers of neighbour lists hold and did.
+// TopologyOf adds up the sizes and counters of the tiers of neighbour lists.
 func TopologyOf(t *tiers.Tiers) *Topology {
 	var sum Topology
 	for _, tier := range t.Topology {
@@ -114,8 +114,8 @@ func TopologyOf(t *tiers.Tiers) *Topology {
 	return &sum
 }
 
-// LatencyOf is that of reading rows, of the table that was read most often, nil where none was; and
-// how many reads are under way.
+// LatencyOf returns the read latency of the table with the most reads, nil if there were none, and
+// the number of reads under way in all tables.
 func LatencyOf(tables []*cachetier.Stack) (most *Latency, underWay int) {
 	for _, s := range tables {
 		l := s.Live()
@@ -130,7 +130,7 @@ func LatencyOf(tables []*cachetier.Stack) (most *Latency, underWay int) {
 	return most, underWay
 }
 
-// WindowOf is the newest one; nil where rows are not read by windows.
+// WindowOf returns the newest window, or nil if rows are not read by windows.
 func WindowOf(p *plan.Planner) *Window {
 	steps, rows := p.Newest()
 	if rows == 0 {
@@ -143,19 +143,19 @@ func WindowOf(p *plan.Planner) *Window {
 	return w
 }
 
-// TableOf is what the tiers of one table of several hold and did.
+// TableOf has the counters of the tiers of one of several tables.
 type TableOf struct {
 	Type string `json:"type"` // of the nodes; of a table of edges its relation and name, as SRC__REL__DST/NAME
 	Kind string `json:"kind"` // of their input: "table" or "embedding"; "edges" of a table of edges
 	cachetier.Stats
 }
 
-// EmbeddingOf is what became of the learnt rows of a type.
+// EmbeddingOf counts the changes to the learnt rows of a type.
 type EmbeddingOf struct {
 	Type string `json:"type"` // of the nodes
 	Dim  int    `json:"dim"`
-	// RowsTouched is how many rows were changed, RowsWritten how often one was written to disk, and
-	// BytesWritten what that and keeping checkpoints came to.
+	// RowsTouched counts the rows that were changed, RowsWritten the writes of a row to disk, and
+	// BytesWritten the bytes of these writes and of keeping checkpoints.
 	RowsTouched  int64 `json:"rows_touched"`
 	RowsWritten  int64 `json:"rows_written"`
 	BytesWritten int64 `json:"bytes_written"`
@@ -189,7 +189,7 @@ func SpillOf(t *tiers.Tiers, before *spill.Stats) *spill.Stats {
 	return &s
 }
 
-// RelationOf is what was drawn from of one relation of several.
+// RelationOf describes one of several relations, and its fanouts.
 type RelationOf struct {
 	Key    string `json:"key"`
 	Edges  int64  `json:"edges"`
@@ -213,7 +213,7 @@ func (r *Result) SetTables(t *tiers.Tiers, each []cachetier.Stats) {
 	}
 }
 
-// TableStats is what SetTables was given.
+// TableStats returns the counters that SetTables was given.
 func (r *Result) TableStats() (each []cachetier.Stats) {
 	if len(r.Tables) == 0 {
 		return []cachetier.Stats{r.Stats}

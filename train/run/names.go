@@ -23,8 +23,8 @@ const (
 	BestFile       = "best.safetensors"
 	SocketFile     = "stats.sock" // while the run is shown to others
 	SocketPathFile = "stats.addr" // the path of the socket, where the directory cannot have it
-	BestWeights    = "best"       // what options call those that validation chose
-	LastWeights    = "last"       // and those of the newest checkpoint
+	BestWeights    = "best"       // in options, the weights that validation chose
+	LastWeights    = "last"       // and the weights of the newest checkpoint
 	runLock        = "lock"
 	layerLock      = "lock" // in LayerDir
 	checkpointName = "%s/%08d.safetensors"

@@ -76,10 +76,9 @@ func (d *Dir) LoadNewest(passed func(why error) error) (name string, s *checkpoi
 	return "", nil, nil
 }
 
-// Resume has load go on from the newest checkpoint that is whole, and then removes what is newer,
-// what is older than the newest keep, and what was half written. It says which checkpoints are
-// left, the oldest first: none where the run starts at step 0. note is told what the user should
-// know.
+// Resume has load go on from the newest checkpoint that is whole. Then it removes newer
+// checkpoints, all but the newest keep, and half-written files. It returns the checkpoints that are
+// left, the oldest first: none where the run starts at step 0. note gets messages for the user.
 func (d *Dir) Resume(keep int, note func(format string, args ...any), load func(s *checkpoint.State) error) (left []string, err error) {
 	if d.found != "" {
 		note("%s", d.found)

@@ -22,9 +22,9 @@ import (
 
 // Options is the effective configuration of a run. DefaultOptions has the defaults.
 type Options struct {
-	// Task is what is learnt: NodeTask, the default; LinkTask, whose examples LinkOptions says; or
-	// EdgeTask, of which EdgeLabel says what, as in data.Options, and LinkOptions.KeepTargets and
-	// EvalEdges count.
+	// Task is NodeTask, the default; LinkTask, whose examples LinkOptions describes; or EdgeTask,
+	// which learns the edge column EdgeLabel, written as in data.Options. Of LinkOptions, EdgeTask
+	// uses KeepTargets and EvalEdges.
 	Task      string `json:"task,omitempty"`
 	EdgeLabel string `json:"edge_label,omitempty"`
 	task.LinkOptions
@@ -33,61 +33,60 @@ type Options struct {
 	// Fanouts[h] is the number of neighbours drawn at hop h from the seeds, sample.All for every
 	// one. There are as many as layers.
 	Fanouts []int `json:"fanout"`
-	// RelationFanouts are those of relations, by name or key, that have fanouts of their own.
+	// RelationFanouts has fanouts of single relations, by name or key, in place of Fanouts.
 	RelationFanouts map[string][]int `json:"relation_fanouts,omitempty"`
-	// Sampler is how they are drawn; empty is sample.NS. LayerDependency, Poisson, Weighted and
-	// Walk are those of sample.Config. An MLP draws nothing, whatever they say.
+	// Sampler draws the neighbours; empty is sample.NS. LayerDependency, Poisson, Weighted and
+	// Walk are as in sample.Config. An MLP draws nothing, whatever they say.
 	Sampler         sample.Kind `json:"sampler"`
 	LayerDependency bool        `json:"layer_dependency"`
 	Poisson         bool        `json:"poisson"`
 	Weighted        bool        `json:"weighted"`
 	Walk            sample.Walk `json:"walk"`
-	// Kappa is the κ of sample.Schedule, over how many steps draws depend on each other: 1 is
-	// independent batches, and sample.Forever all steps of the run. Dependent says how: Nested or
-	// Smoothed.
+	// Kappa is the κ of sample.Schedule, the number of steps whose draws depend on each other: 1
+	// makes batches independent, and sample.Forever makes all steps of the run depend. Dependent
+	// is the kind of dependence, Nested or Smoothed.
 	Kappa     int    `json:"kappa"`
 	Dependent string `json:"dependent"`
-	// Batch is the seeds of a step; more than there are make one step an epoch. Or it is the events
-	// of a step; Auto is as many as the stream's nodes allow.
+	// Batch is the number of seeds of a step; more than there are make one step an epoch. On a
+	// stream it is the number of events; Auto takes as many as the stream's nodes allow.
 	Batch int `json:"batch"`
-	// Epochs is how often the training nodes, or edges, are gone through; Auto: as AutoEpochs
-	// decides.
+	// Epochs is the number of passes over the training nodes or edges; Auto: as AutoEpochs decides.
 	Epochs int `json:"epochs"`
 	// EpochSteps ends an epoch after so many steps; 0: when all training nodes were seen.
 	EpochSteps int     `json:"epoch_steps"`
 	LR         float64 `json:"lr"` // before the schedule
 	Seed       uint64  `json:"seed"`
-	// Patience stops after so many evaluations without a better one; 0: never. Auto: never where
-	// Epochs is a number, else as AutoEpochs decides.
+	// Patience stops the run after this many evaluations without a better one; 0: never. Auto:
+	// never if Epochs is a number, else as AutoEpochs decides.
 	Patience  int `json:"patience"`
 	EvalEvery int `json:"eval_every"`
-	// History has hidden rows of earlier steps be used again, as its Settings say, which are those
-	// of no other run.
+	// History makes steps reuse hidden rows of earlier steps. Settings configures that, and has no
+	// effect on other runs.
 	History bool `json:"history,omitempty"`
 	history.Settings
-	// HistoryCold has a run that is resumed begin without rows, and so with other results than it
-	// would have had.
+	// HistoryCold makes a resumed run begin without kept rows. Its results then differ from those
+	// of a run that was never cut.
 	HistoryCold bool `json:"history_cold,omitempty"`
-	// HistoryAudit is how many of the rows that a step uses again are compared with what they would
-	// be now; 0: none. It is done each HistoryAuditEvery steps, 0 being DefaultAuditEvery, and
+	// HistoryAudit is the number of reused rows of a step that are compared with rows computed
+	// anew; 0: none. An audit comes every HistoryAuditEvery steps, 0 being DefaultAuditEvery, and
 	// changes no result.
 	HistoryAudit      int `json:"history_audit,omitempty"`
 	HistoryAuditEvery int `json:"history_audit_every,omitempty"`
-	// Optim and Schedule are what becomes of gradients.
+	// Optim is the rule that applies gradients, and Schedule the learning rate over the steps.
 	Optim    optim.Options  `json:"optim"`
 	Schedule optim.Schedule `json:"schedule"`
 	// ClassWeights weighs the loss of a row by its class: "none", "balanced", or a number for each
 	// class with commas between.
 	ClassWeights string `json:"class_weights"`
-	// Metric is what evaluation measures; empty is accuracy, and micro-F1 where a node has several
-	// classes; of LinkTask ROC-AUC; of numbers RMSE.
+	// Metric is the metric of evaluation. Empty is accuracy, or micro-F1 where a node has several
+	// classes, ROC-AUC for LinkTask, and RMSE where numbers are learnt.
 	Metric metric.Kind `json:"metric"`
-	// EvalTest says when the test set is looked at: "best", once, with the weights that validation
-	// chose, or "epoch", at every evaluation.
+	// EvalTest is "best", which measures the test set once, with the weights that validation
+	// chose, or "epoch", which measures it at every evaluation.
 	EvalTest string `json:"eval_test"`
-	// Eval is how: "full", over all neighbours; "sampled", on blocks sampled with the training
-	// fanouts, from EvalNodes nodes of each part at most; or "auto", as empty: full where the
-	// hidden rows fit EvalBytes.
+	// Eval is the way to evaluate: "full", over all neighbours; "sampled", on blocks sampled with
+	// the training fanouts, from EvalNodes nodes of each part at most; or "auto", as empty: full
+	// if the hidden rows fit EvalBytes.
 	Eval string `json:"eval,omitempty"`
 	// EvalBytes bounds the hidden rows of full-neighbour evaluation in memory. Where Eval is "full"
 	// and they take more, they are on disk, in the run directory, while a part is measured. Auto is
@@ -95,22 +94,22 @@ type Options struct {
 	// training leaves no room for it.
 	EvalBytes int64 `json:"eval_bytes"`
 	EvalNodes int   `json:"eval_nodes"`
-	// LayerDtype is how hidden rows are on disk: "f32", as empty, or "f16", which takes half and
-	// rounds them.
+	// LayerDtype is the type of hidden rows on disk: "f32", as empty, or "f16", which takes half
+	// the bytes and rounds them.
 	LayerDtype string `json:"layer_dtype,omitempty"`
 	// Split names the split to train on; empty where the target has just one.
 	Split string `json:"split"`
-	// Target is the type of nodes to learn; empty where just one has a label and a split. Of
-	// LinkTask and EdgeTask it is the relation whose links or edges are learnt, as SRC,REL,DST, by
-	// name or key; empty where just one has an edge split. Relation is the one relation to use, by
-	// name or key; empty: all of them. Inputs says by type what its nodes have for input: see
+	// Target is the node type to learn; empty where just one has a label and a split. For LinkTask
+	// and EdgeTask it is the relation whose links or edges are learnt, as SRC,REL,DST, by name or
+	// key; empty where just one has an edge split. Relation is the one relation to use, by name or
+	// key; empty: all of them. Inputs has the input of the nodes of a type, by the type's name: see
 	// data.Options.
 	Target   string            `json:"target,omitempty"`
 	Relation string            `json:"relation,omitempty"`
 	Inputs   map[string]string `json:"input,omitempty"`
-	// EdgeInputs are the columns of edges that the network reads, by name or key of their relation,
-	// as they are stored: float32, or integers in float32; or table, or table:NAME, which are rows
-	// of a table. Nothing normalises them.
+	// EdgeInputs has the edge columns that the network reads, by name or key of their relation, as
+	// they are stored: float32, or integers as float32. table, or table:NAME, reads rows of an
+	// edge table. Nothing normalises them.
 	EdgeInputs map[string][]string `json:"edge_input,omitempty"`
 	// CheckpointEvery is the number of steps between checkpoints, beside the one after every epoch;
 	// 0: only that.
@@ -121,9 +120,9 @@ type Options struct {
 	// resumed has no use for it, unless it was cut before its first checkpoint; then what it began
 	// with counts.
 	Init string `json:"init"`
-	// InitRows are files of rows that learnt rows of types begin with, by the type's name, in place
-	// of what is drawn from Seed: which kinds of file is for train.Hooks to say. Of a run that is
-	// resumed they count as Init does.
+	// InitRows has, by type name, a file of rows that the type's learnt rows begin with in place of
+	// rows drawn from Seed. train.Hooks.OpenRows decides which kinds of file there are. A resumed
+	// run uses it as it uses Init.
 	InitRows map[string]string `json:"init_rows,omitempty"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels string `json:"kernels"`
@@ -133,8 +132,8 @@ type Options struct {
 	Left map[string]bool `json:"-"`
 }
 
-// DefaultAuditEvery is how many steps lie between two audits. Those of 256 nodes then read a
-// thirtieth of what steps of 1000 seeds with fanouts of 10,10 read (ogbn-arxiv).
+// DefaultAuditEvery is the number of steps from one audit to the next. Audits of 256 nodes then
+// read a thirtieth of what steps of 1000 seeds with fanouts of 10,10 read (ogbn-arxiv).
 const DefaultAuditEvery = 20
 
 // Auto stands for a budget that is a part of MemoryBytes, and for epochs that a run decides on.
@@ -167,8 +166,8 @@ func (o Options) DefaultLR() float64 {
 	return 0.03
 }
 
-// UnmarshalJSON reads options from the record of a run. What a version had no keys for then has the
-// value that it meant.
+// UnmarshalJSON reads options from the record of a run. An option that the recording version had no
+// key for gets the value that this version acted by.
 func (o *Options) UnmarshalJSON(text []byte) error {
 	type plain Options
 	recorded := plain{Sampler: sample.NS, Walk: sample.DefaultWalk, Kappa: 1, Dependent: Nested, Optim: optim.Options{Rows: optim.RowAdam}}
@@ -177,27 +176,27 @@ func (o *Options) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// How draws depend on each other: batches look at the same random numbers for κ steps, and then at
-// others, or at numbers that drift from the ones to the others.
+// Values of Options.Dependent. Nested batches use the same random numbers for κ steps, then others.
+// Smoothed batches use numbers that drift from the ones to the others over κ steps.
 const (
 	Nested   = "nested"
 	Smoothed = "smoothed"
 )
 
-// What is learnt.
+// Values of Options.Task.
 const (
 	NodeTask = "node" // the classes of nodes, or their numbers
 	LinkTask = "link" // the edges of a relation
 	EdgeTask = "edge" // the classes of the edges of a relation, or their numbers
 )
 
-// Links tells whether links are learnt.
+// Links reports whether links are learnt.
 func (o Options) Links() bool { return o.Task == LinkTask }
 
-// Edges tells whether classes or numbers of edges are learnt.
+// Edges reports whether classes or numbers of edges are learnt.
 func (o Options) Edges() bool { return o.Task == EdgeTask }
 
-// WithDefaults is o with what its task leaves to it.
+// WithDefaults returns o with the defaults that depend on its task.
 func (o Options) WithDefaults() Options {
 	if o.Links() {
 		o.LinkOptions, o.Decoder = o.LinkOptions.Filled(), cmp.Or(o.Decoder, model.Dot)
@@ -208,7 +207,7 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
-// validateTask says what is wrong with the task, and with options that are another's.
+// validateTask checks the options of the task, and refuses options of another task.
 func (o Options) validateTask() error {
 	var errs []error
 	fail := func(bad bool, format string, args ...any) {
@@ -236,7 +235,7 @@ func (o Options) validateTask() error {
 	return errors.Join(append(errs, o.LinkOptions.Validate())...)
 }
 
-// validateEdges is validateTask of EdgeTask.
+// validateEdges is validateTask for EdgeTask.
 func (o Options) validateEdges() error {
 	var errs []error
 	fail := func(bad bool, format string, args ...any) {
@@ -271,7 +270,7 @@ func (o Options) Validate() error {
 	return errors.Join(alone, o.validateGraph(), o.validateRun())
 }
 
-// validateGraph says what is wrong with options of networks for graphs.
+// validateGraph checks the options of networks for graphs.
 func (o Options) validateGraph() error {
 	errs := []error{o.Config.Validate(), o.validateTask()}
 	fail := func(bad bool, format string, args ...any) {
@@ -308,7 +307,7 @@ func (o Options) validateGraph() error {
 	return errors.Join(errs...)
 }
 
-// validateRun says what is wrong with options that all runs have.
+// validateRun checks the options that all runs have.
 func (o Options) validateRun() error {
 	errs := []error{o.Optim.Validate(), o.Schedule.Validate()}
 	if _, err := kernels.ParseSet(o.Kernels); err != nil {
@@ -317,7 +316,7 @@ func (o Options) validateRun() error {
 	return errors.Join(append(errs, o.Options.Validate())...)
 }
 
-// validateEdgeInputs says what is wrong with EdgeInputs whatever the graph is.
+// validateEdgeInputs checks EdgeInputs as far as that needs no graph.
 func (o Options) validateEdgeInputs() error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(o.EdgeInputs)) {
@@ -341,7 +340,7 @@ func (o Options) validateEdgeInputs() error {
 	return errors.Join(errs...)
 }
 
-// validateHistory says what is wrong with how hidden rows are used again.
+// validateHistory checks the options of reusing hidden rows.
 func (o Options) validateHistory() error {
 	var errs []error
 	fail := func(bad bool, format string, args ...any) {
@@ -363,7 +362,7 @@ func (o Options) validateHistory() error {
 // maxAudit is the most nodes of an audit: it takes time, and no more is learnt from more of them.
 const maxAudit = 1 << 20
 
-// draws is how neighbours are drawn where the network has any.
+// draws returns the configuration of sampling, for a network that reads neighbours.
 func (o Options) draws() sample.Config {
 	return sample.Config{
 		Kind: o.Sampler, Fanouts: o.Fanouts, LayerDependency: o.LayerDependency, Poisson: o.Poisson, Weighted: o.Weighted,
@@ -371,7 +370,7 @@ func (o Options) draws() sample.Config {
 	}
 }
 
-// Sampling is how batches are drawn: nothing for an MLP, and for rows as they are.
+// Sampling returns the configuration of sampling. An MLP, and a run without layers, draw nothing.
 func (o Options) Sampling() sample.Config {
 	if o.Layers == 0 {
 		return sample.Config{Fanouts: []int{0}}
@@ -382,11 +381,11 @@ func (o Options) Sampling() sample.Config {
 	return o.draws()
 }
 
-// BatchSeeds is what batches are drawn from.
+// BatchSeeds returns the schedule of the random numbers that batches are drawn from.
 func (o Options) BatchSeeds() sample.Schedule { return sample.Schedule{Seed: o.Seed, Kappa: o.Kappa} }
 
-// Draws is how batches are drawn, for people, where it is not by NS and independently: "labor0,
-// kappa 64 smoothed".
+// Draws describes the sampling for people, as in "labor0, kappa 64 smoothed". It returns "" for
+// plain NS with independent batches.
 func (o Options) Draws() string {
 	c := o.Sampling()
 	words := []string{cmp.Or(string(c.Kind), string(sample.NS))}

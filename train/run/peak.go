@@ -37,7 +37,8 @@ func (p *Peak) Look() {
 	}
 }
 
-// watchInterval is short beside a step that takes much memory. A measurement takes some 40 µs.
+// watchInterval is the time between measurements: short beside a step that takes much memory. A
+// measurement takes some 40 µs.
 const watchInterval = 20 * time.Millisecond
 
 // Watch measures the memory again and again until stop is called. Between two steps much memory is

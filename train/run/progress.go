@@ -41,8 +41,8 @@ func (p *Partial) Count(a step.Tally, read cachetier.Stats) {
 	p.DiskBytes += read.Disk.BytesRead
 }
 
-// Rest is the end of the steps that follow without a pause: those of an epoch of so many, or up to
-// the checkpoint that comes every so many updates, if it does. The last step of an epoch is
+// Rest returns the step before which the run pauses next: the end of an epoch of this many steps,
+// or the next checkpoint if one comes every so many updates (0: none). The last step of an epoch is
 // followed by a checkpoint anyway.
 func (p *Partial) Rest(steps, updates, every int) int {
 	if every == 0 {
@@ -51,12 +51,12 @@ func (p *Partial) Rest(steps, updates, every int) int {
 	return min(steps, p.Steps+every-updates%every)
 }
 
-// CheckpointDue tells whether it is time for one.
+// CheckpointDue reports whether it is time for a checkpoint within an epoch of this many steps.
 func (p *Partial) CheckpointDue(steps, updates, every int) bool {
 	return every > 0 && updates%every == 0 && p.Steps < steps
 }
 
-// Epoch is that of number n, now that all its steps are taken.
+// Epoch returns the figures of epoch n, now that all its steps are taken.
 func (p *Partial) Epoch(n int, kind metric.Kind, trained float64, limiting string) Epoch {
 	e := Epoch{
 		Metric: kind, Epoch: n, Steps: p.Steps, Seconds: p.Seconds, Loss: p.Mean(), TrainAcc: trained,
@@ -68,7 +68,8 @@ func (p *Partial) Epoch(n int, kind metric.Kind, trained float64, limiting strin
 	return e
 }
 
-// SyncProgress puts metrics.jsonl on disk, as a checkpoint counts on it that has come so far.
+// SyncProgress syncs metrics.jsonl to disk, since the checkpoint of these updates counts on it, and
+// returns the progress for that checkpoint.
 func (d *Dir) SyncProgress(updates int, under Partial, worse int, hasBest bool, r *Result) (Progress, error) {
 	metrics, sum, err := d.SyncMetrics()
 	return Progress{
@@ -77,8 +78,8 @@ func (d *Dir) SyncProgress(updates int, under Partial, worse int, hasBest bool, 
 	}, err
 }
 
-// Valid refuses counts that no run of steps an epoch comes to. Earlier versions had no checksum on
-// them, so they may be anything.
+// Valid refuses counts that are impossible in a run with this many steps an epoch. Earlier versions
+// had no checksum on them, so they may be anything.
 func (p *Progress) Valid(steps int) error {
 	if p.Epochs < 0 || p.Epochs > p.Updates || p.Partial.Steps < 0 || p.Partial.Steps > steps ||
 		p.Updates != p.Epochs*steps+p.Partial.Steps {
@@ -93,8 +94,8 @@ func (p *Progress) Valid(steps int) error {
 	return nil
 }
 
-// GoOn cuts metrics.jsonl to what p has of it, and is the result so far of a run that goes on from
-// there. now is one that begins in this process.
+// GoOn cuts metrics.jsonl to its length in p, and returns the result so far of a run that goes on
+// from there. now is the empty result of this process.
 func (d *Dir) GoOn(p *Progress, now *Result) (*Result, error) {
 	epochs, err := d.CutMetrics(p.MetricsBytes, p.MetricsXXH3)
 	if err != nil {

@@ -24,16 +24,16 @@ type Record struct {
 	Options    Options `json:"options"`
 	Kernels    string  `json:"kernels"`
 	DiskEngine string  `json:"disk_engine"`
-	// Costs are what reading was found to cost. A run that is resumed goes by them, so that it
-	// makes the same extents.
+	// Costs are the measured costs of reading. A resumed run uses them, so that it makes the same
+	// extents.
 	Costs      disk.Costs  `json:"disk_costs"`
 	Memory     plan.Budget `json:"memory"` // how it was split
 	Evaluation string      `json:"evaluation"`
-	// AutoEpochs is what the epochs come to where they are Auto; absent where they are a number.
+	// AutoEpochs is the decision on Options.Epochs Auto; absent where Epochs is a number.
 	AutoEpochs *AutoEpochs `json:"auto_epochs,omitempty"`
 	// AutoSettings explains the values in Options that were not given.
 	AutoSettings *AutoSettings `json:"auto_settings,omitempty"`
-	// AutoStaleness is likewise what the staleness comes to.
+	// AutoStaleness is likewise the decision on Options.Staleness Auto.
 	AutoStaleness *AutoStaleness `json:"auto_staleness,omitempty"`
 	// BlendRule is the number of the rule by which Options.Mitigate blends memories. It is absent
 	// if none are blended, and in runs by the first rule.
@@ -62,7 +62,7 @@ type Host struct {
 	CPUs int    `json:"cpus"`
 }
 
-// ThisHost is the machine that the process runs on.
+// ThisHost describes the machine that the process runs on.
 func ThisHost() Host {
 	name, _ := os.Hostname() // empty where it is not known
 	return Host{name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU()}
@@ -88,9 +88,9 @@ func (r *Record) Encode() ([]byte, error) {
 	return append(b, sumLine(b)...), nil
 }
 
-// DecodeRecord reads run.json. Under errRecordSum the record is what the text says. Earlier
-// versions wrote no checksum; that theirs has no key that is unknown tells it from a text whose
-// checksum lost its name.
+// DecodeRecord reads run.json. With errRecordSum it still returns the record as the text has it.
+// Earlier versions wrote no checksum. A text without one is taken for theirs if it has no unknown
+// key; an unknown key may be a checksum whose name was damaged.
 func DecodeRecord(text []byte) (*Record, error) {
 	r := new(Record)
 	if err := r.decode(text); err != nil {

@@ -22,7 +22,7 @@ const (
 	Died         = "died" // what Read says of a run that says Running and is not
 )
 
-// Result is what a run came to. Its JSON keys are stable; others may be added.
+// Result is the result of a run. Its JSON keys are stable; others may be added.
 type Result struct {
 	Run     string  `json:"run"` // directory
 	Dataset string  `json:"dataset"`
@@ -41,14 +41,14 @@ type Result struct {
 	// Tiers, Disk and InputRows count the rows that training steps read; evaluation is apart, in
 	// Evaluation.
 	cachetier.Stats
-	// Tables has each table of a graph of several types, or with tables of edges, alone, and
-	// Relations what is drawn from its relations.
+	// Tables has each table alone, for a graph of several types or with tables of edges. Relations
+	// has the fanouts of its relations.
 	Tables    []TableOf    `json:"tables,omitempty"`
 	Relations []RelationOf `json:"relations,omitempty"`
 	// Embeddings has each table of learnt rows.
 	Embeddings []EmbeddingOf `json:"embeddings,omitempty"`
 	DiskEngine string        `json:"disk_engine"`
-	// Metric is what epochs and best measure, under keys that name it.
+	// Metric is the metric in Epochs and Best, whose keys name it.
 	Metric     metric.Kind `json:"metric"`
 	Evaluation Evaluation  `json:"evaluation"`
 	// Baseline is the metric of an answer without a network on the same parts. Constant is the
@@ -63,8 +63,8 @@ type Result struct {
 	Edges *EdgesOf `json:"edges,omitempty"`
 	// Stream is of runs on a stream of events.
 	Stream *StreamOf `json:"stream,omitempty"`
-	// Stages is where training's time went, LimitingStage the one that the others wait for:
-	// "sample", "load", "gather", "state", "step" or "write".
+	// Stages has the time of each stage of training. LimitingStage is the stage that the others
+	// wait for: "sample", "load", "gather", "state", "step" or "write".
 	Stages        pipeline.Stats `json:"stage_seconds"`
 	LimitingStage string         `json:"limiting_stage"`
 	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile:
@@ -108,12 +108,12 @@ type Epoch struct {
 	InputRows int64    `json:"input_rows"`
 	DiskBytes int64    `json:"disk_bytes"`
 	HitRate   float64  `json:"hit_rate"` // rows that no disk read was needed for
-	// LimitingStage is what the epoch waited for.
+	// LimitingStage is the stage that the epoch waited for.
 	LimitingStage string `json:"limiting_stage"`
 }
 
-// Best is the epoch that validation chose; Epoch is 0 when nothing was validated. Its keys are
-// those of an Epoch.
+// Best is the epoch that validation chose; Epoch is 0 when nothing was validated. It has the same
+// keys as an Epoch.
 type Best struct {
 	Metric   metric.Kind `json:"-"`
 	Epoch    int         `json:"epoch"`
@@ -138,7 +138,7 @@ type BaselineOf struct {
 	Test  *float64 `json:"test"`
 }
 
-// LinksOf says which links were learnt, and among which negatives they were measured.
+// LinksOf describes the learnt links, and the negatives that they were measured among.
 type LinksOf struct {
 	Relation      string `json:"relation"` // its key
 	Train         int64  `json:"train"`    // edges
@@ -160,21 +160,21 @@ type EdgesOf struct {
 	Decoder  string   `json:"decoder"`
 }
 
-// Evaluation says how accuracy was measured and what it read.
+// Evaluation describes how evaluation measured, how long it took and what it read.
 type Evaluation struct {
 	Method  string         `json:"method"` // "full" or "sampled"
 	Seconds float64        `json:"seconds"`
 	Disk    cachetier.Disk `json:"disk"`
 }
 
-// SoFar is r without its epochs, which stand in the metrics already.
+// SoFar returns r without its epochs and losses, which are already in metrics.jsonl.
 func (r *Result) SoFar() Result {
 	short := *r
 	short.Epochs, short.Losses = nil, nil
 	return short
 }
 
-// Epochs and Best in JSON as they are, but for the keys and for NaN.
+// Epoch and Best as plain JSON, before their keys and NaN are replaced.
 type (
 	plainEpoch Epoch
 	plainBest  Best
@@ -193,9 +193,9 @@ func (e Epoch) MarshalJSON() ([]byte, error) {
 	return renameKeys(b, metric.Accuracy, e.Metric), err
 }
 
-// UnmarshalJSON reads them under the keys of any metric. Earlier versions wrote those of accuracy
-// whatever was measured, and under train_acc the accuracy, or with several classes a node the
-// micro-F1.
+// UnmarshalJSON reads an epoch under the keys of any metric. Earlier versions wrote the keys of
+// accuracy whatever was measured, and under train_acc the accuracy, or micro-F1 where nodes have
+// several classes.
 func (e *Epoch) UnmarshalJSON(text []byte) error {
 	k, text := plainKeys(text)
 	read := plainEpoch{TrainAcc: math.NaN()}
@@ -211,7 +211,7 @@ func (b Best) MarshalJSON() ([]byte, error) {
 	return renameKeys(text, metric.Accuracy, b.Metric), err
 }
 
-// UnmarshalJSON reads them under the keys of any metric.
+// UnmarshalJSON reads the best epoch under the keys of any metric.
 func (b *Best) UnmarshalJSON(text []byte) error {
 	k, text := plainKeys(text)
 	var read plainBest
@@ -221,7 +221,7 @@ func (b *Best) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// renameKeys has the keys of one metric named after another.
+// renameKeys renames the keys of one metric to the keys of another.
 func renameKeys(text []byte, from, to metric.Kind) []byte {
 	if from.Key() == to.Key() {
 		return text
@@ -232,7 +232,7 @@ func renameKeys(text []byte, from, to metric.Kind) []byte {
 	return text
 }
 
-// plainKeys finds the metric that text has keys of, and names them after accuracy.
+// plainKeys finds the metric that names the keys of text, and renames them to the keys of accuracy.
 func plainKeys(text []byte) (metric.Kind, []byte) {
 	if _, after, ok := bytes.Cut(text, []byte(`"valid_`)); ok {
 		key, _, _ := bytes.Cut(after, []byte(`"`))

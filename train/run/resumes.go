@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Resumes says whether a run that was started with saved may go on with o. The error names every
-// option that must not differ.
+// Resumes returns an error if a run that was started with saved may not go on with o. The error
+// names every option that differs and must not.
 func (o Options) Resumes(saved Options) error {
 	o.Init, o.InitRows = Absolute(o.Init), AllAbsolute(o.InitRows)
 	var errs []error

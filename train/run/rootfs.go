@@ -145,7 +145,7 @@ func (f *rootFS) make(name string) (vfs.File, error) {
 	return rootFile{o}, nil
 }
 
-// file is look for a path that must be a file.
+// file is look for a path that must not be a directory.
 func (f *rootFS) file(path string) (name string, info fs.FileInfo, err error) {
 	name, info, err = f.look(path)
 	if err == nil && info.IsDir() {

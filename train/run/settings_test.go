@@ -9,7 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// allLeft returns options of which none was given.
+// allLeft returns options as if none of them had been given.
 func allLeft() Options {
 	o := DefaultOptions()
 	o.Left = map[string]bool{}

@@ -2,21 +2,21 @@ package run
 
 import "fmt"
 
-// AutoStaleness is what Options.Staleness of Auto comes to on a machine. A run that is resumed
-// keeps it.
+// AutoStaleness is the decision on Options.Staleness Auto on a machine. A resumed run keeps it.
 type AutoStaleness struct {
 	K int `json:"k"`
-	// Best is the least with which a step takes at most 5 % longer than where none waits for state,
-	// by the Rehearsal. Most is the largest with at most half of the nodes read out of date; 0
-	// where Best is 1, since then nothing larger is of use.
+	// Best is the least staleness with which a step takes at most 5 % longer than if no step waits
+	// for state, by the Rehearsal. Most is the largest with at most half of the nodes read out of
+	// date; 0 if Best is 1, since then nothing larger is of use.
 	Best int `json:"k_star"`
 	Most int `json:"k_max,omitempty"`
 	Rehearsal
 	Reason string `json:"reason"` // a line
 }
 
-// Rehearsal is what stages took for a step, one at work at a time, in seconds, and what a step
-// takes by that in a full pipeline: see staleness.Costs. Its JSON keys are stable.
+// Rehearsal has the seconds that each stage took for a step, one stage at work at a time, and the
+// time of a step that this predicts for a full pipeline: see staleness.Costs. Its JSON keys are
+// stable.
 type Rehearsal struct {
 	Steps    int     `json:"rehearsed_steps"`
 	Sample   float64 `json:"sample_seconds"`

@@ -20,47 +20,48 @@ import (
 type StreamOptions struct {
 	// Stream names the stream; empty where there is just one.
 	Stream string `json:"stream,omitempty"`
-	// NegativePopulation is where negatives come from: Destinations, which is the default, or
+	// NegativePopulation is the set that negatives are drawn from: Destinations, the default, or
 	// AllNodes.
 	NegativePopulation string `json:"negative_population,omitempty"`
-	// Staleness is k: a step sees the state that steps up to the k-th before it have left, and of
-	// none after. Default 1, the plain loop; Auto is the least with which training hardly waits, as
-	// rehearsed, or less where more than half of what is read would be out of date: see
+	// Staleness is k: a step sees the state that the k-th step before it left, and none of a later
+	// step. Default 1, the plain loop. Auto is the least k with which training hardly waits in a
+	// rehearsal, or less if more than half of the nodes read would be out of date: see
 	// AutoStaleness.
 	Staleness int `json:"staleness,omitempty"`
-	// Mitigate, from above 0 to 1, has steps of training blend memories that are out of date with
-	// the mean of those of similar nodes, of which they keep this part (MSPipe-S, arXiv 2402.15113,
-	// section 4; there it is 0.95). 1 reads as much and changes no result; 0 is off. Evaluation
-	// sees fresh state, and blends nothing.
+	// Mitigate, above 0 and up to 1, makes training steps blend a memory that is out of date with
+	// the mean memory of similar nodes. It is the part of itself that the memory keeps (MSPipe-S,
+	// arXiv 2402.15113, section 4; there it is 0.95). 1 reads as much and changes no result; 0 is
+	// off. Evaluation sees fresh state, and blends nothing.
 	Mitigate float64 `json:"mitigate,omitempty"`
 	// MitigateAudit counts the blended memories of a step that are compared with fresh ones, as if
 	// the step had seen all steps before it. 0 compares none. It changes no result.
 	MitigateAudit int `json:"mitigate_audit,omitempty"`
-	// Identity is how many columns of random numbers, by node id, tell nodes apart that have no
-	// features; 0 is none. They are computed when they are read, and take no memory. Auto is Hidden
-	// with TGN on a stream of one node type without features; else 0. JODIE learns better without
-	// them (validation AP on CollegeMsg 87.8 %, and 86.0 with them), and APAN does not read them.
+	// Identity is the number of columns of random numbers, made from the node id, that stand in for
+	// missing node features; 0 is none. They are computed when read, and take no memory. Auto is
+	// Hidden with TGN on a stream of one node type without features; else 0. JODIE learns better
+	// without them (validation AP on CollegeMsg 87.8 %, and 86.0 with them), and APAN does not read
+	// them.
 	Identity int `json:"identity,omitempty"`
-	// PairFeatures gives the network, for each scored pair, what scores without a network know:
-	// whether the pair had an event before the batch, how long ago and how many, and the same of
-	// its destination. The published networks do not have this.
+	// PairFeatures gives the network, for each scored pair, the inputs of the scores without a
+	// network: whether the pair had an event before the batch, how long ago, how many, and the same
+	// for its destination. The published networks do not have this.
 	PairFeatures bool `json:"pair_features,omitempty"`
-	// Publish says when the state that a step makes is there for others: Early, which is the
-	// default, as soon as it is computed; or Late, behind the step. It changes no result.
+	// Publish is when other steps may read a step's new state: Early, the default, as soon as it is
+	// computed; or Late, after the step. It changes no result.
 	Publish string `json:"publish,omitempty"`
-	// Inflight is how many steps have their rows in memory at a time; 0 is Staleness + 2. It
+	// Inflight is the number of steps whose rows are in memory at a time; 0 is Staleness + 2. It
 	// changes no result.
 	Inflight int `json:"inflight,omitempty"`
-	// WarmEvents is how many events an epoch begins with of which only state is computed, and
-	// nothing is learnt.
+	// WarmEvents is the number of events at the start of an epoch that only update the state;
+	// nothing is learnt from them.
 	WarmEvents int64 `json:"warm_events,omitempty"`
-	// Times says whether the rates by which a network sees times are Fixed or Learnt; empty is
-	// Fixed below 10 million events.
+	// Times is Fixed or Learnt: the rates by which a network encodes times. Empty is Fixed below
+	// 10 million events, else Learnt.
 	Times string `json:"times,omitempty"`
-	// State is NoState of a network without memory.
+	// State is NoState for a network without memory, else empty.
 	State string `json:"state,omitempty"`
-	// Mails is how many an APAN keeps of a node; 0 is 10. TimeColumns is the columns that a time
-	// has; 0 is as many as Hidden.
+	// Mails is the number of mails that an APAN keeps of a node; 0 is 10. TimeColumns is the number
+	// of columns that encode a time; 0 is as many as Hidden.
 	Mails       int `json:"mails,omitempty"`
 	TimeColumns int `json:"time_columns,omitempty"`
 }
@@ -76,31 +77,31 @@ const (
 	NoState      = "none"
 )
 
-// RecentNeighbors are the last ones of a node before a time, UniformNeighbors any of those before
-// it: how neighbours of streams are drawn, in Options.Sampler.
+// Values of Options.Sampler on streams. RecentNeighbors draws a node's last neighbours before a
+// time, UniformNeighbors any neighbours before it.
 const (
 	RecentNeighbors  sample.Kind = "recent"
 	UniformNeighbors sample.Kind = "uniform"
 )
 
-// How runs on streams are evaluated, in Options.Eval. By Replay, which is the default, an epoch is
-// judged by what its weights make of the whole stream from the first event on, as they do wherever
-// they are used again. By LiveState it is judged by the state that training has left, which weights
-// made while they changed, as in most papers: that is cheaper, and finds more, up to 20 points on a
-// stream of 20,000 events.
+// Values of Options.Eval on streams. Replay, the default, judges an epoch by running its weights
+// over the whole stream from the first event on, as every later use of the weights does. LiveState
+// starts from the state that training left, made by weights that were still changing, as in most
+// papers: that is cheaper, and its figures are higher, by up to 20 points on a stream of 20,000
+// events.
 const (
 	Replay       = "replay"
 	LiveState    = "live"
 	NoEvaluation = "none"
 )
 
-// fixedBelow is how many events a stream has at least for which rates of times are learnt.
+// fixedBelow is the number of events from which on a stream's rates of times are learnt.
 const fixedBelow = 10_000_000
 
-// Streams tells whether the network is one for streams of events.
+// Streams reports whether the network is for streams of events.
 func (o Options) Streams() bool { return slices.Contains(model.TemporalKinds, o.Kind) }
 
-// DefaultStreamOptions are those of a network for streams.
+// DefaultStreamOptions returns the defaults of a network for streams.
 func DefaultStreamOptions(kind model.Kind) Options {
 	o := DefaultOptions()
 	o.Kind, o.Layers, o.Fanouts, o.Sampler = kind, 1, []int{10}, RecentNeighbors
@@ -115,7 +116,7 @@ func DefaultStreamOptions(kind model.Kind) Options {
 // drawsNeighbors reports whether a network for streams reads neighbours, or sends them mail.
 func drawsNeighbors(kind model.Kind) bool { return kind.ReadsNeighbors() || kind.DeliversMail() }
 
-// FilledStream is o with what the stream leaves to it, which has so many events.
+// FilledStream returns o with its stream options filled in, for a stream of this many events.
 func (o Options) FilledStream(events int64) Options {
 	o.NegativePopulation, o.Publish = cmp.Or(o.NegativePopulation, Destinations), cmp.Or(o.Publish, Early)
 	o.Staleness, o.TimeColumns = cmp.Or(o.Staleness, 1), cmp.Or(o.TimeColumns, o.Hidden)
@@ -131,7 +132,7 @@ func (o Options) FilledStream(events int64) Options {
 	return o
 }
 
-// Temporal is the network of o, which is filled.
+// Temporal returns the configuration of the network. o comes from FilledStream.
 func (o Options) Temporal() model.TemporalConfig {
 	return model.TemporalConfig{
 		Kind: o.Kind, Hidden: o.Hidden, Time: o.TimeColumns, Heads: o.Heads, Mails: cmp.Or(o.Mails, 1), Dropout: o.Dropout,
@@ -139,8 +140,8 @@ func (o Options) Temporal() model.TemporalConfig {
 	}
 }
 
-// validateStream says what is wrong with the options of a network for streams, and with those that
-// are others'.
+// validateStream checks the options of a network for streams, and refuses options of other
+// networks.
 func (o Options) validateStream() error {
 	var errs []error
 	fail := func(bad bool, format string, args ...any) {
@@ -176,17 +177,18 @@ func (o Options) validateStream() error {
 	return errors.Join(errs...)
 }
 
-// Ranking is what the destinations of events are ranked among in evaluation, for their MRR: nodes
-// that came with the stream, or so many drawn for each event. The zero value ranks nothing.
+// Ranking chooses the candidates among which evaluation ranks an event's destination, for MRR:
+// negatives that came with the stream, or Each nodes drawn for the event. The zero value ranks
+// nothing.
 type Ranking struct {
 	Given bool
 	Each  int
 }
 
-// Ranks tells whether anything is ranked.
+// Ranks reports whether anything is ranked.
 func (r Ranking) Ranks() bool { return r.Given || r.Each > 0 }
 
-// String is the option that says it; empty where nothing is ranked.
+// String returns r as a value of EvalNegatives, or "" if nothing is ranked.
 func (r Ranking) String() string {
 	switch {
 	case r.Given:
@@ -197,7 +199,7 @@ func (r Ranking) String() string {
 	return ""
 }
 
-// parseRanking is the ranking that EvalNegatives names.
+// parseRanking parses EvalNegatives.
 func (o Options) parseRanking() (r Ranking, err error) {
 	if o.EvalNegatives == "" {
 		return r, nil
@@ -232,7 +234,7 @@ func (o Options) Ranking(given bool) (Ranking, error) {
 // maxStaleness is far beyond what is of use.
 const maxStaleness = 256
 
-// StreamOf is what a run learnt of a stream. Its JSON keys are stable.
+// StreamOf describes a run's stream, its evaluation and its state. Its JSON keys are stable.
 type StreamOf struct {
 	Name   string `json:"name"`
 	Src    string `json:"src,omitempty"` // types of nodes
@@ -241,25 +243,24 @@ type StreamOf struct {
 	Train  int64  `json:"train"`
 	Valid  int64  `json:"valid"`
 	Test   int64  `json:"test"`
-	// Negatives is the population of those that events are told from, one each, and how many nodes
-	// it has: of training, and of evaluation.
+	// Negatives names the population of negatives, one drawn an event. TrainNegatives and
+	// EvalNegatives are its number of nodes in training and in evaluation.
 	Negatives      string `json:"negatives"`
 	TrainNegatives int    `json:"train_negatives"`
 	EvalNegatives  int    `json:"eval_negatives"`
-	// RankedAmong is what destinations are ranked among for MRR, given or uniform:N; empty where
-	// they are not.
+	// RankedAmong is Ranking.String, given or uniform:N; empty where nothing is ranked.
 	RankedAmong string  `json:"ranked_among,omitempty"`
 	TimeScale   float64 `json:"time_scale"`
 	NodeColumns int     `json:"node_columns,omitempty"` // node features read, or Options.Identity
-	// Live is what the best epoch has come to from the state that its training left, where
-	// Options.Eval is LiveState; Seconds are those of all epochs.
+	// Live has the best epoch's figures from the state that its training left, if Options.Eval is
+	// LiveState. Its Seconds add up over the epochs that were the best when they were judged.
 	Live *ReplayOf `json:"live,omitempty"`
-	// Replay is what the best weights come to, or the last ones where nothing was validated, over
-	// the whole stream from its first event on; nil before the end.
+	// Replay has the figures of the best weights, or of the last if nothing was validated, over the
+	// whole stream from its first event on; nil before the end.
 	Replay *ReplayOf `json:"replay,omitempty"`
 	// Heuristics has the figures of scores that need no network, on the same events and negatives.
-	// AboveNetwork names the ones that beat the network on test events, best first, by the metric
-	// of the run.
+	// AboveNetwork names the scores that beat the network on test events by the run's metric, best
+	// first.
 	Heuristics   []HeuristicOf `json:"heuristics,omitempty"`
 	AboveNetwork []string      `json:"above_network,omitempty"`
 	Staleness    StalenessOf   `json:"staleness"`
@@ -267,11 +268,11 @@ type StreamOf struct {
 	State        *StateOf      `json:"state,omitempty"`
 }
 
-// ReplayOf is how well events are told from negatives.
+// ReplayOf measures how well a network tells events from negatives.
 type ReplayOf struct {
 	Valid *metric.Batched `json:"valid,omitempty"`
 	Test  *metric.Batched `json:"test,omitempty"`
-	// New is of those events of Test with a node at an end that no event of training has.
+	// New covers the test events with a node at an end that is in no training event.
 	New     *metric.Batched `json:"new,omitempty"`
 	Seconds float64         `json:"seconds"`
 }
@@ -308,20 +309,20 @@ func OfBatched(by metric.Kind, v metric.Batched) float64 {
 	return v.AP
 }
 
-// StalenessOf is how old the state was that steps saw.
+// StalenessOf describes how old the state was that steps read.
 type StalenessOf struct {
 	K        int    `json:"k"`
 	Auto     bool   `json:"auto"`
 	Publish  string `json:"publish"`
 	Inflight int    `json:"inflight"`
-	// Of Auto: the least k that has training never wait, and the largest with at most half of what
-	// is read out of date.
+	// If Auto: Best is the least k with which training never waits, and Most the largest with at
+	// most half of the nodes read out of date.
 	Best int `json:"k_star,omitempty"`
 	Most int `json:"k_max,omitempty"`
 	// Realised is the share of the nodes read whose state later steps had changed already: MSPipe's
 	// f(k).
 	Realised float64 `json:"realised"`
-	// Predicted is what a rehearsal came to before the run; nil where a number was given.
+	// Predicted is the rehearsal before the run; nil if k was given as a number.
 	Predicted *Rehearsal `json:"predicted,omitempty"`
 }
 
@@ -361,7 +362,7 @@ type MitigationSums struct {
 	StaleWithout Comparison `json:"stale_without"`
 }
 
-// Add compares a blended memory, and what it was, with a fresh one.
+// Add compares a blended memory, and the memory before blending, with a fresh one.
 func (s *MitigationSums) Add(blended, was, fresh []float32, outOfDate bool) {
 	var a, b Comparison
 	a.Add(blended, fresh)
@@ -393,10 +394,10 @@ func (s *MitigationSums) Of() *MitigationAudit {
 	}
 }
 
-// Share is how many of the roots were blended.
+// Share returns the share of the roots that were blended.
 func (m MitigationOf) Share() float64 { return float64(m.Blended) / float64(max(m.Roots, 1)) }
 
-// StateOf is the state of nodes.
+// StateOf counts the state of nodes.
 type StateOf struct {
 	Nodes        int64 `json:"records"`
 	RecordBytes  int   `json:"record_bytes"`

@@ -15,10 +15,10 @@ const (
 	markEvery = 2 * time.Minute        // several read windows of the largest graphs
 )
 
-// View is what others see of a run while it goes on. The run stores a snapshot at a step boundary;
-// whoever looks adds the counters of the stages, which are safe to read at any time. So a run that
-// nobody looks at copies a Result a few times a second, and one that somebody looks at does nothing
-// more. The zero View shows nothing.
+// View shows others a run while it goes on. The run stores a snapshot at a step boundary; whoever
+// looks adds the counters of the stages, which are safe to read at any time. So the run copies a
+// Result a few times a second, and does nothing more when somebody looks. The zero View shows
+// nothing.
 type View struct {
 	look     func() Point
 	snapshot atomic.Pointer[snapshot]
@@ -32,9 +32,9 @@ type Point struct {
 	Steps   int    // of an epoch
 	Updates int    // so far
 	Total   int    // updates that all epochs have
-	// Count brings the counters of a Result to what was done for training up to this boundary, and
-	// those of stages up to now. It says what the stages did in this process, and how many reads
-	// are under way. It may be called at any time, by several.
+	// Count sets the counters of a Result: the counters of training as of this boundary, and the
+	// counters of stages as of now. It returns the stage times of this process, and the number of
+	// reads under way. It may be called at any time, by several.
 	Count func(r *Result) (stages pipeline.Stats, underWay int)
 }
 
@@ -53,8 +53,8 @@ type mark struct {
 	stages  pipeline.Stats
 }
 
-// Serve has live see the run by a function that gives the result so far, or how the run ended,
-// until stop is called; live may be nil. look is called at step boundaries.
+// Serve calls live with a function that returns the result so far, or the final one, until stop is
+// called; live may be nil. look is called at step boundaries.
 func (v *View) Serve(live func(now func() *Result) (stop func()), look func() Point) (stop func()) {
 	if live == nil {
 		return func() {}
@@ -68,7 +68,7 @@ func (v *View) Serve(live func(now func() *Result) (stop func()), look func() Po
 	}
 }
 
-// Step brings what others see up to a step, unless that was done just now.
+// Step shows others the run as of a step, unless the last showing was less than showEvery ago.
 func (v *View) Step(epoch, step int, loss float64) {
 	if v.look == nil {
 		return
@@ -80,14 +80,14 @@ func (v *View) Step(epoch, step int, loss float64) {
 	v.show(Live{Epoch: epoch, Step: step, Loss: &shared})
 }
 
-// Refresh brings it up to the end of an epoch, or of the run.
+// Refresh shows others the run as of the end of an epoch, or of the run.
 func (v *View) Refresh() {
 	if v.look != nil {
 		v.show(v.snapshot.Load().live)
 	}
 }
 
-// show has others see the run as it is, at this step.
+// show stores a snapshot of the run at this step.
 func (v *View) show(at Live) {
 	now := time.Now()
 	s := &snapshot{Point: v.look(), live: at}
@@ -109,15 +109,15 @@ func (v *View) show(at Live) {
 	v.snapshot.Store(s)
 }
 
-// mark is one at s.
+// mark returns the mark of s at time now.
 func (s *snapshot) mark(now time.Time) mark {
 	var r Result
 	stages, _ := s.Count(&r)
 	return mark{now, s.Updates, r.Stats, stages}
 }
 
-// now is the result so far, and the caller's own; of a run that has ended, its result. It may be
-// called at any time from Serve on.
+// now returns the result so far, or the final result of a run that has ended. The result is the
+// caller's own. now may be called at any time from Serve on.
 func (v *View) now() *Result {
 	s := v.snapshot.Load()
 	r := s.Result

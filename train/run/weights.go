@@ -58,7 +58,8 @@ func InitialWeights(path string, find func(all []checkpoint.Tensor, prefix strin
 	return weights, nil
 }
 
-// notFinite is the first number that is none; i is -1 where there is none such.
+// notFinite returns the tensor and the index of the first value that is not finite; i is -1 if all
+// are.
 func notFinite(weights []checkpoint.Tensor) (w checkpoint.Tensor, i int) {
 	for _, w := range weights {
 		if i := step.NotFinite(w.Data); i >= 0 {
@@ -68,7 +69,7 @@ func notFinite(weights []checkpoint.Tensor) (w checkpoint.Tensor, i int) {
 	return w, -1
 }
 
-// CheckWeights refuses weights that are not finite after so many updates.
+// CheckWeights refuses weights that are not finite after this many updates.
 func (d *Dir) CheckWeights(weights []checkpoint.Tensor, updates int) error {
 	if w, i := notFinite(weights); i >= 0 {
 		return fmt.Errorf("step %d: weight %s[%d] is %v; lower {lr}%s", updates, w.Name, i, w.Data[i], d.LastGood())
@@ -76,8 +77,8 @@ func (d *Dir) CheckWeights(weights []checkpoint.Tensor, updates int) error {
 	return nil
 }
 
-// ExplainOdd says where what is no number comes from, a loss or state of a node, when it is not
-// from the data: these weights, or too large a step.
+// ExplainOdd adds the cause to the error of a loss or a node state that is not finite, if it is not
+// in the data: these weights, or too large a step.
 func (d *Dir) ExplainOdd(what error, weights []checkpoint.Tensor) error {
 	if w, i := notFinite(weights); i >= 0 {
 		return fmt.Errorf("%w, since weight %s[%d] became %v in the step before; lower {lr}%s", what, w.Name, i, w.Data[i], d.LastGood())
@@ -85,8 +86,8 @@ func (d *Dir) ExplainOdd(what error, weights []checkpoint.Tensor) error {
 	return fmt.Errorf("%w, though features and weights are finite: they grew too large; lower {lr}%s", what, d.LastGood())
 }
 
-// LastGood is a remedy, if there is one, for a run that went astray. A plan, whose Dir is nil, has
-// none.
+// LastGood names the newest checkpoint, to end the error of a run that went astray. It returns ""
+// if there is none, or if d is nil, as in a plan.
 func (d *Dir) LastGood() string {
 	if d == nil {
 		return ""

@@ -18,14 +18,14 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal/staleness"
 )
 
-// rehearsed is how many steps a rehearsal takes. What a step costs does not depend on values, so
-// that zeros do for state.
+// rehearsed is the number of steps of a rehearsal. The cost of a step does not depend on values, so
+// zeros serve as state.
 const rehearsed = 40
 
-// worth is the share of a step's time that a larger staleness has to gain: less could be chance.
+// worth is the share of a step's time that a larger staleness must save: less could be chance.
 const worth = 0.05
 
-// touched is how many nodes get state: all of them for all one knows, and few in a rehearsal.
+// touched returns the most nodes that get state: few in a rehearsal, else 0, which allows all.
 func (t *trainer) touched() int {
 	if t.scratch {
 		return min(int(t.events.Places()), max(1, rehearsed*t.measured.nodes))
@@ -33,7 +33,7 @@ func (t *trainer) touched() int {
 	return 0
 }
 
-// staleness is how old state is, as far as that is known before the first step.
+// staleness describes how old state is, as far as that is known before the first step.
 func (t *trainer) staleness() run.StalenessOf {
 	s := run.StalenessOf{K: t.lag, Auto: t.Staleness == run.Auto, Publish: t.Publish, Inflight: t.inflight()}
 	if a := t.found; a != nil {
@@ -42,8 +42,8 @@ func (t *trainer) staleness() run.StalenessOf {
 	return s
 }
 
-// decide finds the staleness of a run that leaves it to be found, and opens the tables anew for it:
-// as the record has it, or by a rehearsal.
+// decide finds the staleness of a run with Staleness Auto, from the record or by a rehearsal, and
+// opens the tables anew for it.
 func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
 	if t.Staleness == run.Auto {
 		if record != nil {
@@ -71,10 +71,10 @@ func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
 	return nil
 }
 
-// find is what a rehearsal says of the staleness in force, where that is a number. Of Auto it is
-// the least staleness with which training hardly waits for state, or less where too much of what it
-// reads would be out of date, or where there is no memory for so many steps. at is a place for
-// state.
+// find rehearses the run, with state at a place at. If the staleness is a number, it returns the
+// costs at that. For Auto it returns the least staleness with which training hardly waits for
+// state, or less if too many of the nodes read would be out of date, or if there is no memory for
+// so many steps.
 func (t *trainer) find(ctx context.Context, at mutable.Place) (*run.AutoStaleness, error) {
 	costs, steps, err := t.rehearseSteps(ctx, at)
 	if err != nil {
@@ -87,7 +87,7 @@ func (t *trainer) find(ctx context.Context, at mutable.Place) (*run.AutoStalenes
 	}
 	fits := 0
 	if a.Best > 1 {
-		t.closeRows() // which have all memory
+		t.closeRows() // they hold all the memory
 		o, err := t.overlap(ctx)
 		if err != nil {
 			return nil, err
@@ -104,7 +104,7 @@ func (t *trainer) find(ctx context.Context, at mutable.Place) (*run.AutoStalenes
 	return a, nil
 }
 
-// room is the largest staleness, k at most, for whose steps there is memory.
+// room returns the largest staleness, k at most, for whose steps there is memory.
 func (t *trainer) room(k int) int {
 	if t.Inflight > 0 {
 		k = min(k, t.Inflight)
@@ -119,7 +119,8 @@ func (t *trainer) room(k int) int {
 	return max(k, 1)
 }
 
-// rehearsal is what stages cost, and what a step takes by that at a staleness of k.
+// rehearsal returns the costs of the stages, and the time of a step that they predict at staleness
+// k.
 func (t *trainer) rehearsal(c staleness.Costs, steps, k int) run.Rehearsal {
 	s := c.Stage
 	r := run.Rehearsal{
@@ -197,9 +198,9 @@ func (t *trainer) rehearseSteps(ctx context.Context, at mutable.Place) (c stalen
 	return c, steps, t.addReading(ctx, &c, first-from == 1)
 }
 
-// try is update without a trace: seconds until its new state was known, of its publication, and in
-// all. A loss that is no number is for the run to explain; state that is none ends it, since
-// nothing was published.
+// try is update for a rehearsal: its learning rate is 0. It returns the seconds until the new state
+// was known, of its publication, and in all. It ignores a loss or a norm that is not finite, which
+// the run will explain. State that is not finite is an error, since nothing was published.
 func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, err error) {
 	began := time.Now()
 	if t.hooks.late != nil {
@@ -234,9 +235,9 @@ func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, 
 	return forward, publication, time.Since(began).Seconds(), t.explain(err, in)
 }
 
-// addReading has stages take at least what reading should take, by what the disk was found to do,
-// of tables that are larger than their caches: a rehearsal has no state on disk. single says that
-// windows have one step, which are read as they are gathered.
+// addReading raises the costs of stages to the time that reading should take by the measured costs
+// of the disk, for tables that are larger than their caches: a rehearsal has no state on disk.
+// single is true if windows have one step; they are read while they are gathered.
 func (t *trainer) addReading(ctx context.Context, c *staleness.Costs, single bool) error {
 	tables, _, err := t.forecast(ctx)
 	var reading [staleness.Stages]float64
@@ -256,8 +257,8 @@ func (t *trainer) addReading(ctx context.Context, c *staleness.Costs, single boo
 	return err
 }
 
-// forecast draws two groups from the middle of the training part, and says what their windows would
-// read of each table. The batches are valid until the next are drawn.
+// forecast draws two groups from the middle of the training part, and returns the reads of their
+// windows from each table. The batches are valid until the next are drawn.
 func (t *trainer) forecast(ctx context.Context) (tables []plan.Reading, drawn []plan.Drawn, err error) {
 	p, planner := t.learning(1), t.pipe.Planner
 	n := min(p.steps(), 2*max(1, t.budget.Group))
@@ -285,7 +286,8 @@ func (t *trainer) forecast(ctx context.Context) (tables []plan.Reading, drawn []
 	return tables, drawn, err
 }
 
-// overlap goes through the training part once, for what its steps read and write of state.
+// overlap goes through the training part once, to find the nodes whose state each step reads and
+// writes.
 func (t *trainer) overlap(ctx context.Context) (*staleness.Overlap, error) {
 	p := t.learning(1)
 	if err := t.draw.begin(ctx, 0, p.step); err != nil {

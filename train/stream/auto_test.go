@@ -91,7 +91,7 @@ func record(t *testing.T, path string) *run.Record {
 	return r
 }
 
-// TestRehearsalLeavesNothing: weights, moments and cursors are those of a run that had none.
+// TestRehearsalLeavesNothing: weights, moments and cursors are the same as without a rehearsal.
 func TestRehearsalLeavesNothing(t *testing.T) {
 	ds := drifting(t, 1200)
 	o := options(model.TGN)
@@ -131,7 +131,7 @@ func TestRehearsalFindsStages(t *testing.T) {
 	}
 }
 
-// TestRealised: the share of nodes read that were out of date is what a pass over the steps counts.
+// TestRealised: the share of nodes read out of date equals the count of a pass over the steps.
 func TestRealised(t *testing.T) {
 	ds := drifting(t, 1200)
 	for _, k := range []int{1, 3} {

@@ -251,7 +251,7 @@ func (t *trainer) load(ctx context.Context, tensors []checkpoint.Tensor, meta ma
 	return nil
 }
 
-// undos are those of a checkpoint.
+// undos reads the undos of a checkpoint from its tensors.
 func (t *trainer) undos(tensors []checkpoint.Tensor, ago []int) (all []cachetier.Undo, err error) {
 	for i, n := range ago {
 		name := undoPrefix + strconv.Itoa(i)
@@ -268,7 +268,7 @@ func (t *trainer) undos(tensors []checkpoint.Tensor, ago []int) (all []cachetier
 	return all, nil
 }
 
-// startFrom has the run begin with the weights in a file.
+// startFrom sets the weights from a file.
 func (t *trainer) startFrom(path string) error {
 	weights, err := run.InitialWeights(path, t.step.Model.Find)
 	if err == nil {

@@ -2,13 +2,13 @@
 // the state of nodes in a table on disk behind a cache, and lets steps overlap as far as a declared
 // staleness allows.
 //
-// [Run] is what there is to call. A run goes through the training part of the stream epoch after
-// epoch. Each begins without state, and is judged by the validation part: see run.Replay and
+// Call [Run] to train. It goes through the training part of the stream epoch after epoch. Each
+// epoch begins without state, and is judged by the validation part: see run.Replay and
 // run.LiveState. In the end the weights of the best epoch go through the whole stream from its
-// first event on, since the state that training leaves is made by weights that changed meanwhile,
-// and cannot be made again.
+// first event on, since the state that training leaves was made by changing weights, and cannot be
+// made again.
 //
-// [OpenNetwork] opens what a run has learnt: to replay the stream by it, to embed nodes at a time,
+// [OpenNetwork] opens a trained network: to replay the stream with it, to embed nodes at a time,
 // and to score pairs at times.
 //
 // # What decides a result
@@ -42,14 +42,14 @@
 // # Staleness that is found
 //
 // With run.Auto some steps are rehearsed first, with one stage at work at a time, on state of zeros
-// in a directory of its own. Package staleness says what follows. Then all is put back, and the
-// tables are opened for the staleness found: the run is the one that was told the number. The
-// number depends on the machine, so run.json keeps it, and a resumed run goes on with it.
+// in a directory of its own. Package staleness chooses a staleness from that. Then all is put back,
+// and the tables are opened for that staleness: the run is the same as if it were given the number.
+// The number depends on the machine, so run.json keeps it, and a resumed run goes on with it.
 //
 // # Memory
 //
-// [run.Record].Memory says how it is split. For each node: 4 bytes of cursor, 14 to blend memories,
-// what mutable.FixedBytes and cachetier.NotedBytes say of its record, and 4 in each population of
+// [run.Record].Memory has its split. For each node: 4 bytes of cursor, 14 to blend memories, its
+// record's share of mutable.FixedBytes and cachetier.NotedBytes, and 4 in each population of
 // negatives that it is in. Before the tables are opened, Auto takes 4 as well where it finds more
 // than 1.
 //

@@ -22,8 +22,8 @@ type drawer struct {
 	batches []*temporal.Batch
 }
 
-// begin has steps be of these events from now on: it is called before a range of them. The first
-// one of the range is from.
+// begin sets the events of steps from now on. It is called before a range of steps, and from is the
+// first of them.
 func (d *drawer) begin(ctx context.Context, from int, of func(step int) temporal.Step) error {
 	d.of = of
 	first := int64(0)
@@ -37,7 +37,7 @@ func (d *drawer) begin(ctx context.Context, from int, of func(step int) temporal
 	return d.sampler.Seek(ctx, first)
 }
 
-// New is an empty *temporal.Batch.
+// New returns an empty *temporal.Batch.
 func (d *drawer) New() plan.Batch { return new(temporal.Batch) }
 
 // Draw draws the events of some steps.
@@ -60,7 +60,8 @@ func (d *drawer) Draw(ctx context.Context, _ *plan.Steps, from int, into []plan.
 	return err
 }
 
-// read is what reading lists took, as of the last Draw. It may be called at any time.
+// read returns the counters of reading neighbour lists, as of the last Draw. It may be called at
+// any time.
 func (d *drawer) read() (a disk.Account) {
 	if near := d.near.Load(); near != nil {
 		a = *near
@@ -84,10 +85,10 @@ type part struct {
 	temporal.Negatives
 }
 
-// steps is how many batches the part has.
+// steps returns the number of batches of the part.
 func (p *part) steps() int { return int((p.to - p.from + p.batch - 1) / p.batch) }
 
-// step is the events of one.
+// step returns the events of step i.
 func (p *part) step(i int) temporal.Step {
 	from := p.from + int64(i)*p.batch
 	s := temporal.Step{From: from, To: min(from+p.batch, p.to), StateOnly: p.stateOnly, Negatives: p.Negatives}

@@ -14,10 +14,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Labels of events are classes of their sources, and those of nodes are at times of their own. They
-// are told from embeddings of the nodes by the state that the batches before have left: right
-// before the event, as TGL has it (arXiv 2203.14883), or right after it, when it is among the
-// neighbours. Only a small classifier is learnt.
+// The label of an event is a class of its source; labels of nodes have times of their own. A small
+// classifier predicts them from the embeddings of the nodes, with the state that the batches before
+// left: right before the event, as TGL does (arXiv 2203.14883), or right after it, when it is among
+// the neighbours. Only the classifier is learnt.
 
 const (
 	probeSteps = 1000 // of the classifier
@@ -28,16 +28,15 @@ const (
 	labelTag   = 25     // for hashes
 )
 
-// LabelsOf is how well classes are told from embeddings. Its JSON keys are stable.
+// LabelsOf measures how well classes can be told from embeddings. Its JSON keys are stable.
 type LabelsOf struct {
 	Classes int `json:"classes"`
-	// Train, Valid and Test are the events with a label. Of those of Train so many were learnt
-	// from.
+	// Train, Valid and Test count the events with a label. Learnt of Train were learnt from.
 	Train  int64 `json:"train"`
 	Valid  int64 `json:"valid"`
 	Test   int64 `json:"test"`
 	Learnt int64 `json:"learnt"`
-	// Positives of two classes are the events of the second one: in train, valid and test.
+	// Positives counts the events of the second of two classes, in train, valid and test.
 	Positives [3]int64 `json:"positives"`
 	After     bool     `json:"after"`              // the event is seen
 	OfNodes   bool     `json:"of_nodes,omitempty"` // at times of their own, and not of events
@@ -47,8 +46,8 @@ type LabelsOf struct {
 	TestScore  *LabelScore `json:"test_score"`
 }
 
-// LabelScore has AP and AUC of the second of two classes, pooled; of more classes accuracy and
-// macro-F1.
+// LabelScore has pooled AP and AUC of the second of two classes, or accuracy and macro-F1 of more
+// classes.
 type LabelScore struct {
 	AP       float64 `json:"ap,omitempty"`
 	AUC      float64 `json:"auc,omitempty"`
@@ -56,12 +55,12 @@ type LabelScore struct {
 	MacroF1  float64 `json:"macro_f1,omitempty"`
 }
 
-// better tells whether s is chosen before o.
+// better reports whether s is chosen before o.
 func (s *LabelScore) better(o *LabelScore) bool {
 	return s != nil && (o == nil || s.AP > o.AP || s.MacroF1 > o.MacroF1)
 }
 
-// labelled is one MeasureLabels.
+// labelled is the state of one MeasureLabels.
 type labelled struct {
 	*LabelsOf
 	told
@@ -77,7 +76,8 @@ type labelled struct {
 	test    labelScores
 }
 
-// LabelBytes is what MeasureLabels takes at most, of embeddings with so many columns.
+// LabelBytes returns the most memory that MeasureLabels takes, for embeddings with this many
+// columns.
 func LabelBytes(e *store.Events, columns int) int64 {
 	l := toldOf(e)
 	split := l.split
@@ -96,9 +96,10 @@ func LabelBytes(e *store.Events, columns int) int64 {
 const mostClasses = 1 << 16
 
 // MeasureLabels learns classes of sources from the labelled events of the training part, and
-// measures them on the others: with the weights, of some along the way, that are best on the
-// validation part. Sources are embedded right before the event, or right after it, which says more
-// where a network reads neighbours. LabelBytes is what it takes.
+// measures them on the other parts. Every probeEvery steps it keeps the weights, and the ones that
+// are best on the validation part count. Sources are embedded right before the event, or right
+// after it, which is more telling for a network that reads neighbours. It takes LabelBytes of
+// memory.
 func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, err error) {
 	defer kernels.RecoverMemory(&err)
 	e := n.t.events
@@ -162,14 +163,14 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 	return l.LabelsOf, err
 }
 
-// labelled is what is to be told, and nothing yet.
+// labelled returns the empty state of a MeasureLabels.
 func (n *Network) labelled(after bool) *labelled {
 	of := toldOf(n.t.events)
 	return &labelled{LabelsOf: &LabelsOf{Classes: of.classes, After: after, OfNodes: of.ofNodes}, told: of, n: n, columns: n.Columns(), chosen: -1}
 }
 
-// list finds the events that count. Of a class that has too many in training some are drawn, by
-// hashes.
+// list finds the events to learn from and to measure. If training has more than mostKept events, of
+// a class where there are two, it draws some of them by hashes.
 func (l *labelled) list() error {
 	split := l.split
 	l.counts, l.decks = make([]int64, l.Classes), make([]deck, 1)
@@ -217,7 +218,7 @@ func (l *labelled) list() error {
 	return nil
 }
 
-// class is that of an event.
+// class returns the class of an event.
 func (l *labelled) class(event uint32) uint32 {
 	_, _, class := l.at(int64(event))
 	return uint32(class)
@@ -259,8 +260,8 @@ func (l *labelled) take(ctx context.Context, events, rows []uint32, z []float32)
 	return flush()
 }
 
-// measure measures embeddings of a part with the weights that there are, or with those that
-// validation has chosen.
+// measure adds the embeddings of a part to its scores. The validation part is measured with all
+// kept weights, and the test part with the weights that validation chose.
 func (l *labelled) measure(ctx context.Context, part int, classes []uint32, z []float32) error {
 	if err := l.learn(ctx); err != nil {
 		return err
@@ -286,7 +287,7 @@ func (l *labelled) addTo(scores *labelScores, classes []uint32, z []float32) {
 	}
 }
 
-// learn takes all steps, once.
+// learn takes all steps of the classifier, the first time it is called.
 func (l *labelled) learn(ctx context.Context) error {
 	if l.weights != nil {
 		return nil
@@ -315,7 +316,8 @@ func (l *labelled) learn(ctx context.Context) error {
 	return nil
 }
 
-// choose puts the weights in place that are best on the validation part, or the last ones.
+// choose sets the probe to the weights that are best on the validation part, or to the last ones if
+// that has no score.
 func (l *labelled) choose() {
 	if l.chosen >= 0 {
 		return
@@ -331,7 +333,7 @@ func (l *labelled) choose() {
 	l.probe.SetWeights(l.weights[l.chosen])
 }
 
-// end says what all came to.
+// end sets TestScore, after all embeddings were taken.
 func (l *labelled) end(ctx context.Context) error {
 	if err := l.learn(ctx); err != nil {
 		return err
@@ -341,8 +343,8 @@ func (l *labelled) end(ctx context.Context) error {
 	return nil
 }
 
-// deck is embeddings with their classes, dealt in an order that is shuffled whenever all were
-// dealt.
+// deck has embeddings with their classes. It deals them in an order that is shuffled anew whenever
+// all were dealt.
 type deck struct {
 	rows    []float32
 	classes []uint32
@@ -350,7 +352,7 @@ type deck struct {
 	next    int
 }
 
-// deal adds some.
+// deal appends the next count embeddings to z, and their classes to classes.
 func (d *deck) deal(rng *rand.Rand, count, columns int, z []float32, classes []uint32) ([]float32, []uint32) {
 	for range count {
 		if d.next == len(d.order) {
@@ -363,7 +365,7 @@ func (d *deck) deal(rng *rand.Rand, count, columns int, z []float32, classes []u
 	return z, classes
 }
 
-// labelScores is predictions of one part.
+// labelScores collects the predictions of one part.
 type labelScores struct {
 	positives, negatives []float32     // of two classes: log-odds of the second one
 	accuracy, f1         metric.Single // of more
@@ -394,7 +396,7 @@ func (s *labelScores) add(logits []float32, classes []uint32) {
 	}
 }
 
-// value is nil where there is none.
+// value returns the score, or nil if it is not defined.
 func (s *labelScores) value() *LabelScore {
 	if s.accuracy != nil {
 		accuracy, err := s.accuracy.Value()

@@ -11,7 +11,7 @@ import (
 // serve lets hooks.Live look at the run until the function that it returns has been called.
 func (t *trainer) serve() (stop func()) { return t.shown.Serve(t.hooks.Live, t.look) }
 
-// look is the run as others see it.
+// look returns the run as others see it.
 func (t *trainer) look() run.Point {
 	p := run.Point{Result: *t.result, Steps: t.steps(), Updates: t.step.Optim.Steps(), Total: t.ends.Expected(t.result) * t.steps()}
 	p.Result.PeakRSSBytes, p.Result.PeakFileBytes = t.peak.Bytes()
@@ -81,7 +81,7 @@ func (t *trainer) setTables(r *run.Result, done []cachetier.Stats) {
 	}
 }
 
-// tableName is what the i-th table is called, and what it has.
+// tableName returns the name and the kind of the i-th table.
 func (t *trainer) tableName(i int) (name, kind string) {
 	switch kind = t.tables.kinds[i]; kind {
 	case stateKind:

@@ -18,7 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// run is the loop over epochs, and the replay with the weights that they chose.
+// run trains all epochs, replays the stream with the best weights, and saves the last ones.
 func (t *trainer) run(ctx context.Context) error {
 	err := t.work(ctx)
 	err = t.dir.CutShort(ctx, t.result, err, t.torn, t.checkpointNow)
@@ -30,7 +30,7 @@ func (t *trainer) run(ctx context.Context) error {
 	return err
 }
 
-// work is run without its end.
+// work is run without its end: it trains, validates and replays.
 func (t *trainer) work(ctx context.Context) (err error) {
 	defer kernels.RecoverMemory(&err)
 	for n := len(t.result.Epochs) + 1; n <= t.ends.Most() && !t.ends.Enough(t.result); n++ {
@@ -71,7 +71,7 @@ func (t *trainer) epoch(ctx context.Context, n int) (e run.Epoch, err error) {
 	return p.Epoch(n, t.Metric, p.Measured/float64(max(p.Rows, 1)), t.pipe.Stats().Sub(before).Limiting()), err
 }
 
-// warm begins an epoch: without state, and then with that of the events before the first step.
+// warm begins an epoch: it clears the state, and then computes the state of WarmEvents events.
 func (t *trainer) warm(ctx context.Context) error {
 	if err := t.clear(ctx); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (t *trainer) warm(ctx context.Context) error {
 	return t.pass(ctx, &part{to: t.WarmEvents, batch: int64(t.Batch), stateOnly: true}, nil)
 }
 
-// train takes the steps of an epoch from where it stands up to one.
+// train takes the steps of an epoch from the current one up to step to.
 func (t *trainer) train(ctx context.Context, n int, events *part, to int) error {
 	from, steps, started, seconds := t.partial.Steps, t.steps(), time.Now(), t.partial.Seconds
 	if from >= to {
@@ -125,7 +125,7 @@ func (t *trainer) train(ctx context.Context, n int, events *part, to int) error 
 	return err
 }
 
-// update is one step.
+// update takes one step.
 func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, err error) {
 	if t.hooks.late != nil {
 		t.hooks.late(pipeline.Step)
@@ -167,7 +167,7 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 	return step.Tally{Loss: out.Loss * n, Weight: n, Measured: t.value(v), Rows: 1}, err
 }
 
-// input is a batch with its rows, whose state is published as soon as it is known.
+// input returns a batch with its rows. Its Publish publishes new state as soon as it is known.
 func (t *trainer) input(b *pipeline.Gathered) temporal.Input {
 	in := temporal.Input{Batch: b.Batch.(*temporal.Batch)}
 	if t.tables.state != nil {
@@ -188,7 +188,7 @@ func (t *trainer) input(b *pipeline.Gathered) temporal.Input {
 	return in
 }
 
-// publish changes the records of the next step to be written back.
+// publish writes the changed records of the next step that is to be written back.
 func (t *trainer) publish(places []uint32, changes []byte) error {
 	r, n := t.step.Record, t.step.Record.ChangeBytes()
 	if r.Whole() {
@@ -197,8 +197,8 @@ func (t *trainer) publish(places []uint32, changes []byte) error {
 	return t.tables.state.Update(places, func(i int, record []byte) { r.Apply(record, changes[i*n:][:n]) })
 }
 
-// explain says where what is no number comes from, a loss or the state of a node: the features, the
-// weights, or too large a step. Other errors are as they were.
+// explain adds to the error of a loss or a node state that is not finite its cause: the features,
+// the weights, or too large a step. It returns other errors as they are.
 func (t *trainer) explain(err error, in temporal.Input) error {
 	var loss *step.LossError
 	var norm *step.NormError
@@ -233,7 +233,7 @@ func (t *trainer) explain(err error, in temporal.Input) error {
 	return t.dir.ExplainOdd(err, t.step.Model.Download())
 }
 
-// oddIn is the first number of a table that is none.
+// oddIn returns the first value of x that is not finite.
 func (t *trainer) oddIn(x kernels.Tensor) (row, col int, v float32, ok bool) {
 	wide := kernels.Tensor{Buf: t.be.Alloc(kernels.F32, x.Len()), Type: kernels.F32, Rows: x.Rows, Cols: x.Cols}
 	defer t.be.Free(wide.Buf)
@@ -247,13 +247,12 @@ func (t *trainer) oddIn(x kernels.Tensor) (row, col int, v float32, ok bool) {
 	return i / x.Cols, i % x.Cols, values[i], true
 }
 
-// original is the id that users know the node at a place by, of a stream whose nodes are of one
-// type.
+// original returns the users' id of the node at a place, in a stream whose nodes are of one type.
 func (t *trainer) original(place uint32) int64 {
 	return t.nodeIDs(t.events.Stream.Src).Original(place)
 }
 
-// writer publishes what a step changes behind it, in the order of steps.
+// writer publishes the changes of a step after it, in the order of steps.
 type writer struct {
 	publish    func(places []uint32, changes []byte) error
 	late       func(stage string) // of tests
@@ -261,13 +260,13 @@ type writer struct {
 	failed     bool
 }
 
-// kept is what a step is to publish.
+// kept has the changes that a step will publish.
 type kept struct {
 	places  []uint32
 	changes []byte
 }
 
-// begin forgets what an earlier range has left. At most so many steps are kept at a time.
+// begin drops the changes that an earlier range left. At most this many steps are kept at a time.
 func (w *writer) begin(steps int, publish func(places []uint32, changes []byte) error) {
 	w.publish, w.full, w.free, w.failed = publish, make(chan *kept, steps), make(chan *kept, steps), false
 	for range steps {
@@ -275,7 +274,7 @@ func (w *writer) begin(steps int, publish func(places []uint32, changes []byte) 
 	}
 }
 
-// keep has what a step publishes be kept for WriteBack.
+// keep copies the changes of a step for WriteBack, and waits for room if all places are taken.
 func (w *writer) keep(places []uint32, changes []byte) error {
 	k := <-w.free
 	k.places, k.changes = append(k.places[:0], places...), append(k.changes[:0], changes...)
@@ -283,7 +282,7 @@ func (w *writer) keep(places []uint32, changes []byte) error {
 	return nil
 }
 
-// WriteBack publishes what the next step has kept.
+// WriteBack publishes the changes that keep kept for the next step.
 func (w *writer) WriteBack(int, *pipeline.Gathered) (plan.Written, error) {
 	k := <-w.full
 	if w.late != nil {
@@ -295,7 +294,7 @@ func (w *writer) WriteBack(int, *pipeline.Gathered) (plan.Written, error) {
 	return nil, err
 }
 
-// behind tells, after a range, whether a step whose weights were updated is not written.
+// behind reports, after a range, whether a step updated the weights and its state is not written.
 func (w *writer) behind() bool { return w.failed || len(w.full) > 0 }
 
 // tell records a step.
@@ -349,7 +348,7 @@ func (t *trainer) finish(e run.Epoch) error {
 	return nil
 }
 
-// each puts together counts of the same tables.
+// each returns f(a[i], b[i]) for every table of a. Where b is shorter, f gets zero counters.
 func each(a, b []cachetier.Stats, f func(a, b cachetier.Stats) cachetier.Stats) (all []cachetier.Stats) {
 	for i := range a {
 		var other cachetier.Stats

@@ -17,14 +17,13 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Evaluation takes the events of a part in order, as training does, with state that moves on and
-// weights that stay. What comes before is gone through for its state alone, which needs no
-// neighbours and no scores.
+// Evaluation takes the events of a part in order, as training does. The state moves on and the
+// weights stay. Earlier events only update the state, which needs no neighbours and no scores.
 
 // streamTag is for hashes of negatives.
 const streamTag = 24
 
-// negatives are those of a phase: of evaluation the same in all epochs.
+// negatives returns the negatives of a phase. In evaluation they are the same in all epochs.
 func (t *trainer) negatives(phase, epoch int) temporal.Negatives {
 	population := t.all
 	if phase == training {
@@ -35,8 +34,8 @@ func (t *trainer) negatives(phase, epoch int) temporal.Negatives {
 	return temporal.Negatives{Population: population, Each: 1, Key: sample.Hash(t.Seed, streamTag, uint64(phase), uint64(epoch))}
 }
 
-// pass takes a part with the weights as they are. each has the scores of a batch for the length of
-// the call; nil is for state alone.
+// pass goes through a part with the weights as they are. each gets the scores of a batch, lent for
+// the length of the call; it is nil if only state is computed.
 func (t *trainer) pass(ctx context.Context, p *part, each func(b *temporal.Batch, out temporal.Out) error) error {
 	if p.from >= p.to || p.stateOnly && t.tables.state == nil {
 		return nil
@@ -54,8 +53,8 @@ func (t *trainer) pass(ctx context.Context, p *part, each func(b *temporal.Batch
 	})
 }
 
-// through has use see the batches of so many steps, which follow each other, with the state that
-// those before have left.
+// through calls use with the batches of this many consecutive steps. Each sees the state that the
+// batches before it left.
 func (t *trainer) through(
 	ctx context.Context, pipe *pipeline.Pipeline, steps int, step func(i int) temporal.Step, use func(in temporal.Input) error,
 ) error {
@@ -67,7 +66,7 @@ func (t *trainer) through(
 	}
 	t.pipe.Close() // the memory has room for the buffers of one pipeline
 	defer pipe.Close()
-	if pipe == t.states { // its batches and those of the others would take Budget.Batches twice
+	if pipe == t.states { // it has a planner of its own: both would take Budget.Batches
 		t.pipe.Planner.Trim()
 		defer pipe.Planner.Trim()
 	}
@@ -95,15 +94,16 @@ func (t *trainer) through(
 // remembers reports whether a score depends on earlier events by more than neighbours.
 func (t *trainer) remembers() bool { return t.tables.state != nil || t.PairFeatures }
 
-// following has Hooks.Pass be told of what is gone through from here on.
+// following reports the batches from here on to Hooks.Pass, as progress of this pass.
 func (t *trainer) following(what string, all int64) {
 	if t.hooks.Pass != nil {
 		t.follow = func(done int64) { t.hooks.Pass(what, done, all) }
 	}
 }
 
-// measure is the scores of a part, after the state of the events before it is there. Where ranked,
-// events are ranked as well.
+// measure returns the figures of a part; the state is the state of the events before it. If ranked,
+// it ranks events as well. each, if not nil, gets the scores of each batch. ok is false if there is
+// nothing to measure.
 func (t *trainer) measure(ctx context.Context, phase int, ranked bool, each func(*scores)) (v metric.Batched, ok bool, err error) {
 	p := t.part(phase)
 	if p.from >= p.to {
@@ -137,7 +137,7 @@ func (t *trainer) measure(ctx context.Context, phase int, ranked bool, each func
 	return v, err == nil, err
 }
 
-// part is that of validation, or of test.
+// part returns the part of a phase, validation or test.
 func (t *trainer) part(phase int) part {
 	p := part{from: t.split.Train, to: t.split.Train + t.split.Valid, batch: int64(t.Batch), Negatives: t.negatives(phase, 0)}
 	if phase == test {
@@ -146,14 +146,14 @@ func (t *trainer) part(phase int) part {
 	return p
 }
 
-// value is the metric of the run.
+// value returns the run's metric.
 func (t *trainer) value(v metric.Batched) float64 { return run.OfBatched(t.Metric, v) }
 
 // validate measures the epoch, and remembers its weights when they are the best so far.
 func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	start := time.Now()
 	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
-	if err := t.saveCheckpoint(true); err != nil { // of the state, which is another one from here on
+	if err := t.saveCheckpoint(true); err != nil { // evaluation changes the state from here on
 		return err
 	}
 	live := t.Eval == run.LiveState
@@ -172,7 +172,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	if err := t.pass(ctx, &before, nil); err != nil {
 		return err
 	}
-	ranked := t.Metric == metric.MRR // which else is for the end alone, since it takes as long as many epochs
+	ranked := t.Metric == metric.MRR // else only the final replay ranks: it takes as long as many epochs
 	v, ok, err := t.measure(ctx, validation, ranked, nil)
 	if err != nil || !ok {
 		return err
@@ -200,7 +200,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	return nil
 }
 
-// clear has all nodes be as before their first event.
+// clear resets the state of all nodes to the state before their first event.
 func (t *trainer) clear(ctx context.Context) error {
 	if t.tables.state == nil {
 		return nil
@@ -208,8 +208,8 @@ func (t *trainer) clear(ctx context.Context) error {
 	return t.tables.state.Clear(ctx)
 }
 
-// replay goes through the whole stream with the weights that validation chose, or the last ones,
-// and leaves these in place.
+// replay goes through the whole stream with the weights that validation chose, or the last ones.
+// The last weights are in place afterwards.
 func (t *trainer) replay(ctx context.Context) error {
 	if t.Eval == run.NoEvaluation || len(t.result.Epochs) == 0 || t.result.Stream.Replay != nil {
 		return nil
@@ -226,7 +226,7 @@ func (t *trainer) replay(ctx context.Context) error {
 		return err
 	}
 	t.collect()
-	t.closeTables() // heuristics come last, and have their memory
+	t.closeTables() // heuristics come last, and take their memory
 	beside, err := t.baselines(ctx)
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func (t *trainer) replay(ctx context.Context) error {
 	return nil
 }
 
-// replayed goes through the whole stream with the weights that are in place.
+// replayed measures the whole stream with the current weights.
 func (t *trainer) replayed(ctx context.Context) (r *run.ReplayOf, err error) {
 	start := time.Now()
 	if err := t.clear(ctx); err != nil {
@@ -292,10 +292,10 @@ func (t *trainer) replayed(ctx context.Context) (r *run.ReplayOf, err error) {
 	return r, nil
 }
 
-// seen is the nodes that an event of training has, a bit a place.
+// seen is the set of nodes that training events have, a bit a place.
 type seen []uint64
 
-// newNodes says which nodes events of training have.
+// newNodes returns the set of nodes that training events have; the nodes not in it are new.
 func (t *trainer) newNodes() (set seen, err error) {
 	set = make(seen, t.events.Places()/64+1)
 	err = store.Guard(func() error {
@@ -314,14 +314,15 @@ func (t *trainer) newNodes() (set seen, err error) {
 
 func (s seen) has(place uint32) bool { return s[place/64]>>(place%64)&1 == 1 }
 
-// baselineBytes is what heuristics take of an event that is scored: 4 scores of 4 bytes of two
-// pairs, in lists that are copied while they grow.
+// baselineBytes is the memory of heuristics for a scored event: 4 scores of 4 bytes for two pairs,
+// in lists that are copied while they grow.
 const baselineBytes = 4 * 4 * 2 * 9 / 4
 
-// baselineRanks is what they take for its ranks.
+// baselineRanks is their memory for its ranks.
 const baselineRanks = 4 * 4 * 9 / 4
 
-// baselines measures what needs no network, on the test part, among the same negatives.
+// baselines measures the heuristics, which need no network, on the test part with the same
+// negatives. It returns nothing, with a note, if the memory has no room for them.
 func (t *trainer) baselines(ctx context.Context) (all []run.HeuristicOf, err error) {
 	p := t.part(test)
 	if p.from >= p.to {

@@ -17,7 +17,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// NetworkOptions say which weights of a run are used, and within which memory.
+// NetworkOptions choose the weights of a run, and the memory to use them in.
 type NetworkOptions struct {
 	// Checkpoint is run.BestWeights or run.LastWeights; empty: the best where validation has chosen
 	// some, else the last.
@@ -26,7 +26,7 @@ type NetworkOptions struct {
 	OlderCheckpoint bool
 	// MemoryBytes is as in tiers.Options; 0: the run's. Beside is how much of it the caller takes.
 	MemoryBytes, Beside int64
-	// EvalNegatives is what Measure ranks events among, as in run.Options; empty: as the run did.
+	// EvalNegatives has the candidates of Measure, as in run.Options; empty: as the run did.
 	EvalNegatives string
 	// Scratch is a directory outside the run's for the state of nodes. Only this Network uses it,
 	// and the caller removes it after Close.
@@ -34,19 +34,19 @@ type NetworkOptions struct {
 }
 
 // Network is the trained network of a run, to replay a stream with: to measure it, to embed nodes
-// and to score pairs at any time. State is computed from the first event on by each of its methods,
-// in the memory that training would take. One goroutine at a time.
+// and to score pairs at any time. Each of its methods computes state from the first event on,
+// within the memory budget of a training run. One goroutine at a time.
 //
-// A batch sees the state that the batches before have left. They are those of evaluation: each part
-// of the split is cut into batches from its first event on. Neighbours are those before the time
-// asked for, strictly.
+// A batch sees the state that the batches before it left. Batches are as in evaluation: each part
+// of the split is cut into batches from its first event on. Neighbours are strictly before the time
+// asked for.
 type Network struct {
 	Checkpoint string // run.BestWeights or run.LastWeights
 	Epoch      int    // whole epochs after which the weights were these
 	Updates    int    // steps, likewise
 
 	t   *trainer
-	all int64 // events that are gone through
+	all int64 // events that the current replay goes through
 }
 
 // OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained
@@ -83,8 +83,8 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	return n, nil
 }
 
-// of is what the run of a record was asked for, as far as that changes what is computed: budgets
-// are left to the memory.
+// of returns the options of a recorded run, with o's options in their place. Budgets are not taken
+// from the record, since they do not change what is computed: they follow from the memory.
 func (o NetworkOptions) of(record *run.Record) run.Options {
 	with := record.Options
 	if with.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(with.Kernels)) {
@@ -152,19 +152,19 @@ func (n *Network) load(which string, older bool) error {
 // Close gives up memory and files.
 func (n *Network) Close() { n.t.close() }
 
-// Follow has show called after each batch: events done of those that are gone through.
+// Follow calls show after each batch with the events done, of all that the replay goes through.
 func (n *Network) Follow(show func(done, all int64)) {
 	n.t.follow = func(done int64) { show(done, n.all) }
 }
 
-// Events is the stream, of the Network's dataset.
+// Events returns the stream of the Network's dataset.
 func (n *Network) Events() *store.Events { return n.t.events }
 
-// Columns is how many numbers an embedding has.
+// Columns returns the number of columns of an embedding.
 func (n *Network) Columns() int { return n.t.Hidden }
 
-// BytesRead is what was read of state and features so far, and PeakRSSBytes what the process had in
-// memory.
+// BytesRead returns the bytes of state and features read from disk so far, and PeakRSSBytes the
+// process's peak memory.
 func (n *Network) BytesRead() int64 { return n.t.counted.evaluated.BytesRead }
 func (n *Network) PeakRSSBytes() int64 {
 	n.t.peak.Look()
@@ -172,8 +172,8 @@ func (n *Network) PeakRSSBytes() int64 {
 	return own
 }
 
-// Measure is what the weights come to on the validation and the test part, and what scores without
-// a network do on test.
+// Measure returns the figures of the weights on the validation and the test part, and of scores
+// without a network on the test part.
 func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
 	defer kernels.RecoverMemory(&err)
 	s, n.all = n.t.result.Stream, n.t.events.Len()
@@ -187,10 +187,10 @@ func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
 	return s, n.t.set.Unchanged()
 }
 
-// Embeddings calls do with the embeddings of the nodes at places, each there once, by all events
-// before a time: Columns numbers a node, some nodes at a time, in their order. What do is given is
-// lent for the length of the call. The last batch of state ends with the last event before the
-// time.
+// Embeddings calls do with the embeddings of the nodes at places, by all events before a time. No
+// place may be there twice. do gets Columns numbers a node, some nodes at a time, in their order;
+// both slices are lent for the length of the call. The last batch of state ends with the last event
+// before the time.
 func (n *Network) Embeddings(ctx context.Context, at float64, places []uint32, do func(places []uint32, rows []float32) error) error {
 	if err := CheckTime(n.t.events, at); err != nil {
 		return fmt.Errorf("time %v: %w", at, err)
@@ -225,9 +225,10 @@ func (n *Network) Embeddings(ctx context.Context, at float64, places []uint32, d
 	})
 }
 
-// Scores are those of pairs at any times, in the order of pairs, each by what was before its time.
-// So a pair that evaluation had as an event gets the score that it got there, unless the event
-// shares its time with one of a batch before. It takes 40 bytes a pair beside pairs.
+// Scores returns the scores of pairs at any times, in the order of pairs. A score uses only events
+// before the pair's time. So a pair that was an event in evaluation gets its score there, unless
+// the event shares its time with an event of an earlier batch. It takes 40 bytes a pair beside
+// pairs.
 func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, error) {
 	order := make([]uint32, len(pairs))
 	for i := range order {
@@ -277,7 +278,8 @@ func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, 
 	return scores, err
 }
 
-// CheckTime says why nothing can be asked of a stream at a time.
+// CheckTime returns an error if a stream cannot be asked about a time: it has no events, or the
+// time is before its first event or not finite.
 func CheckTime(e *store.Events, at float64) error {
 	if e.Len() == 0 {
 		return fmt.Errorf("stream %s has no events", e.Stream.Name)
@@ -306,19 +308,19 @@ func (n *Network) before(at float64, known int64) int64 {
 	return known + int64(sort.Search(int(e.Len()-known), func(i int) bool { return !(e.Times(known+int64(i), known+int64(i)+1)[0] < at) }))
 }
 
-// stop is a step of a replay: the state of events from from to to-1, or, of none, the asks from lo
-// to hi-1, in a part of the split.
+// stop is a step of a replay in a part of the split. It computes the state of events from to to-1,
+// or if there are none, the asks lo to hi-1.
 type stop struct {
 	from, to int64
 	lo, hi   int
 	phase    int
 }
 
-// stops are the steps up to the last of count asks, where event at(i) is the first one that ask i
-// does not see. at does not decrease. The last batch ends with event to-1.
+// stops lists the steps up to the last of count asks. Event at(i) is the first one that ask i does
+// not see, and at does not decrease. The last batch ends with event to-1.
 func (n *Network) stops(to int64, count int, at func(i int) int64) (all []stop) {
 	t, next := n.t, 0
-	most := max(1, 3*t.Batch/2) // so that they take no more than a batch of evaluation
+	most := max(1, 3*t.Batch/2) // asks of a step: they take no more memory than a batch of evaluation
 	ask := func(phase int, from int64, seen func(at int64) bool) {
 		if !t.remembers() {
 			from = 0 // no event is looked at
@@ -349,7 +351,7 @@ func (n *Network) stops(to int64, count int, at func(i int) int64) (all []stop) 
 	return all
 }
 
-// replay goes through stops from a stream without state on.
+// replay clears the state, goes through stops and calls use with the input of each.
 func (n *Network) replay(ctx context.Context, all []stop, asks func(lo, hi int) []temporal.Ask, use func(in temporal.Input) error) (err error) {
 	defer kernels.RecoverMemory(&err)
 	t := n.t

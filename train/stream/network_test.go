@@ -25,7 +25,7 @@ func trained(t *testing.T, ds *store.Dataset, o run.Options) (path string, r *ru
 	return path, r
 }
 
-// network is that of a run, until the end of the test.
+// network opens the network of a run until the end of the test.
 func network(t *testing.T, ds *store.Dataset, path string, o NetworkOptions) *Network {
 	dir, err := run.Look(path)
 	require.NoError(t, err)
@@ -112,8 +112,8 @@ func TestScoresAreThoseOfEvaluation(t *testing.T) {
 	}
 }
 
-// TestEmbeddingsAgreeWithThePlainLoop: at any time they are what the state in a map gives that all
-// events before have left.
+// TestEmbeddingsAgreeWithThePlainLoop: embeddings at any time equal those from a state in a map
+// that all events before have updated.
 func TestEmbeddingsAgreeWithThePlainLoop(t *testing.T) {
 	ds := drifting(t, 400)
 	for _, kind := range model.TemporalKinds {

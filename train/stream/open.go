@@ -19,22 +19,22 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// featureTable is the table of an event's features that a network reads, if there is one, and of a
-// node's.
+// featureTable is the name of the tables that a network reads features from, of events and of
+// nodes.
 const featureTable = "feat"
 
 // measured has the sizes that split the memory. Sizes of a step come from a large batch.
 type measured struct {
 	total, weights       int64   // bytes: of all, and of weights with their gradients and moments
 	step, batch, scratch int64   // bytes of a step beside its rows, of its batch, and of drawing it
-	makers               int64   // bytes of those who make batches
+	makers               int64   // bytes of the goroutines that make batches
 	nodes, events        int     // whose rows a step reads
 	writes               int     // nodes whose records it changes
 	files                []int64 // bytes that each reader has to read
 	disk                 disk.Options
 }
 
-// readerBytes returns what the buffers of all readers take at a depth.
+// readerBytes returns the bytes of the buffers of all readers at a depth.
 func (m *measured) readerBytes(depth int) (n int64) {
 	for _, bytes := range m.files {
 		n += disk.ReaderBytes(bytes, depth)
@@ -42,8 +42,7 @@ func (m *measured) readerBytes(depth int) (n int64) {
 	return n
 }
 
-// open opens the sampler and takes the measure of a batch, splits the memory by it, and opens the
-// rest.
+// open opens the sampler, measures a batch, splits the memory by it, and opens the rest.
 func (t *trainer) open(ctx context.Context) (err error) {
 	total, err := tiers.Memory(t.MemoryBytes)
 	if err != nil {
@@ -142,7 +141,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	return t.openRows(ctx)
 }
 
-// openRows splits the memory by the staleness that there is, and opens the tables and pipelines.
+// openRows splits the memory for the current staleness, and opens the tables and pipelines.
 func (t *trainer) openRows(ctx context.Context) error {
 	demand, budget, err := t.divide()
 	if err != nil {
@@ -155,15 +154,14 @@ func (t *trainer) openRows(ctx context.Context) error {
 	return t.openTables(ctx, demand)
 }
 
-// closeRows is the other way round.
+// closeRows closes the tables and pipelines, so that openRows may open them anew.
 func (t *trainer) closeRows() {
 	t.closeTables()
 	t.pipe, t.replays, t.states = nil, nil, nil
 	t.tables = tables{file: t.tables.file, nodeFile: t.tables.nodeFile}
 }
 
-// closeTables gives up the memory of rows, after which there are no more steps. What was counted
-// stays.
+// closeTables frees the memory of rows; no steps can follow. Counters stay.
 func (t *trainer) closeTables() {
 	for _, p := range []*pipeline.Pipeline{t.pipe, t.replays, t.states} {
 		if p != nil {
@@ -205,10 +203,10 @@ func (t *trainer) checkNetwork(c model.TemporalConfig, s model.TemporalShape) er
 	return nil
 }
 
-// looks is how many batches are looked at for a large one.
+// looks is the number of batches among which large finds the largest.
 const looks = 8
 
-// large is the largest of some batches that are spread over a part: early ones have few neighbours.
+// large returns the largest of some batches spread over a part: early ones have few neighbours.
 func (t *trainer) large(ctx context.Context, p part) (*temporal.Batch, error) {
 	largest, b := new(temporal.Batch), new(temporal.Batch)
 	n := min(looks, p.steps())
@@ -228,7 +226,7 @@ func (t *trainer) large(ctx context.Context, p part) (*temporal.Batch, error) {
 	return largest, nil
 }
 
-// sizeOf is what the memory of a step grows with.
+// sizeOf returns a size that the memory of a step grows with.
 func sizeOf(b *temporal.Batch) int { return len(b.RowNode) + len(b.NearRow) }
 
 // rehearse runs a batch through a step that computes nothing. That maps the step's memory without
@@ -264,7 +262,7 @@ const (
 	rankBytes  = 16  // of an event that is ranked: 4, twice where a node is new, in such lists
 )
 
-// demand is what each part of the run needs.
+// demand returns the memory that each part of the run needs.
 func (t *trainer) demand() (d plan.Demand) {
 	m := &t.measured
 	rows := int64(0)
@@ -398,7 +396,7 @@ func (t *trainer) openTables(ctx context.Context, demand plan.Demand) (err error
 	return nil
 }
 
-// learning is the part of an epoch in which something is learnt.
+// learning returns the part of an epoch that is trained on, after its warm-up.
 func (t *trainer) learning(epoch int) part {
 	p := part{from: t.WarmEvents, to: t.split.Train, batch: int64(t.Batch), Negatives: t.negatives(training, epoch)}
 	if t.Mitigate > 0 {
@@ -410,7 +408,7 @@ func (t *trainer) learning(epoch int) part {
 	return p
 }
 
-// elemOf is the type of a table's rows.
+// elemOf returns the type of a table's rows.
 func elemOf(f *store.Features) kernels.DType {
 	if f.Elem() == store.F16 {
 		return kernels.F16

@@ -27,20 +27,20 @@ type Plan struct {
 
 	// Of a step:
 	Rows float64 `json:"rows"` // nodes at times that it computes
-	// What it reads: state of nodes, as if every node had some on disk, and features of events.
+	// The reads of state of nodes, as if every node had some on disk, and of features of events.
 	plan.Reads
-	// What it takes, and the staleness: that of the options, or what Auto comes to on this machine.
+	// The times, and the staleness of the options, or the one that Auto finds on this machine.
 	run.AutoStaleness
 
 	EpochSeconds  float64 `json:"epoch_seconds"` // without evaluation
 	LimitingStage string  `json:"limiting_stage"`
-	// Tables is what each table has of InputRows, ColdRows and FeatureBytes.
+	// Tables has InputRows, ColdRows and FeatureBytes of each table.
 	Tables     []plan.Reading  `json:"tables,omitempty"`
 	AutoEpochs *run.AutoEpochs `json:"auto_epochs,omitempty"`
 }
 
-// MakePlan says what Run would take with the same options, and writes nothing but state in a
-// temporary directory, which is removed.
+// MakePlan estimates what Run would take with the same options. It writes nothing but state in a
+// temporary directory, which it removes.
 func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_ *Plan, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
@@ -73,7 +73,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_
 	return p, t.countRows(ctx, p)
 }
 
-// countRows sets what steps read.
+// countRows sets the reads of a step in p.
 func (t *trainer) countRows(ctx context.Context, p *Plan) error {
 	before := t.draw.sampler.Stats().Near
 	tables, drawn, err := t.forecast(ctx)
@@ -92,7 +92,7 @@ func (t *trainer) countRows(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// limiting is the stage that the others wait for, by its name in package pipeline.
+// limiting returns the stage that the others wait for, by its name in package pipeline.
 func limiting(r *run.Rehearsal, publish string) string {
 	busiest, most := pipeline.Step, r.Train
 	if r.Cores > 0 {

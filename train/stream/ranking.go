@@ -11,24 +11,24 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Ranking: the destination of an event among candidates that take its place, which came with the
-// dataset or are drawn. There may be a thousand of an event, so that a batch of events is taken in
-// several steps: first steps that ask for pairs, each event's own and those of its candidates, by
-// the state that the batches before have left, and then one of state alone. A pair gets the score
-// that it gets in a step with events.
+// Ranking compares the destination of an event with candidates that take its place, which came with
+// the dataset or are drawn. An event may have a thousand, so a batch of events takes several steps:
+// first steps that score pairs, the event's own and its candidates', by the state that the batches
+// before left, and then one step that only updates the state. A pair gets the same score as in a
+// step with events.
 
-// scores are those of some events that follow each other.
+// scores has the scores of some consecutive events.
 type scores struct {
 	from                 int64 // the first
 	positives, negatives []float32
 	ranks                []rank // by event; nil where nothing is ranked
 }
 
-// rank is how many candidates of an event there are, and how many of them score higher than its
-// destination, and the same.
+// rank counts the candidates of an event, of them the ones that score higher than its destination,
+// and the ones that score the same.
 type rank struct{ of, higher, same int }
 
-// settleRanking says what events are ranked among.
+// settleRanking sets the candidates that events are ranked among.
 func (t *trainer) settleRanking() (err error) {
 	if t.Eval == run.NoEvaluation {
 		return nil
@@ -42,7 +42,7 @@ func (t *trainer) settleRanking() (err error) {
 	return nil
 }
 
-// candidates are the places that an event's destination is ranked among, behind those in into.
+// candidates returns a function that appends to into the places of an event's candidates.
 func (t *trainer) candidates(of temporal.Negatives) func(event int64, into []uint32) []uint32 {
 	if t.ranking.Given {
 		first := uint32(t.events.Place(0))
@@ -62,13 +62,13 @@ func (t *trainer) candidates(of temporal.Negatives) func(event int64, into []uin
 	}
 }
 
-// rankedPart is a part whose events are ranked: which steps it is taken in.
+// rankedPart cuts a part whose events are ranked into steps.
 type rankedPart struct {
 	part
 	t          *trainer
 	candidates func(event int64, into []uint32) []uint32
 	most       int64   // pairs that a step asks for
-	starts     []int64 // by batch: the number of its first step; and, last, how many there are
+	starts     []int64 // by batch: the number of its first step; and last, the number of steps
 	state      bool    // batches end with a step of state
 	scratch    []uint32
 }
@@ -88,8 +88,8 @@ func (t *trainer) newRankedPart(p part) *rankedPart {
 	return r
 }
 
-// before is how many pairs the events before one have: of each its own, the one whose destination
-// is drawn, as it always is, and its candidates.
+// before returns the number of pairs of the events before one. Each event has its own pair, the
+// pair with the one drawn destination, and its candidates.
 func (r *rankedPart) before(event int64) int64 {
 	own := event - r.from
 	if r.t.ranking.Given {
@@ -98,7 +98,7 @@ func (r *rankedPart) before(event int64) int64 {
 	return (2 + int64(r.t.ranking.Each)) * own
 }
 
-// step is the i-th.
+// step returns the i-th step.
 func (r *rankedPart) step(i int) temporal.Step {
 	batch := sort.Search(len(r.starts), func(k int) bool { return r.starts[k] > int64(i) }) - 1
 	s := r.part.step(batch)

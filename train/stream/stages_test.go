@@ -17,11 +17,11 @@ import (
 
 var percent = flag.Duration("percent", time.Millisecond, "how long a percent of a step of BenchmarkStages takes: longer ones on a machine with other work")
 
-// BenchmarkStages has the stages of a run take what they took in MSPipe (arXiv 2402.15113, tables
-// 1, 5 and 6), at one staleness below the best, at it and above, and at 1 with state published a
-// quarter into training. ms/step is the period over the second half of the epoch, predicted that of
-// staleness.Costs, by-stages that of what stages really took, and %ideal the speed-up of the whole
-// epoch over stages in turn, of that of a full pipeline.
+// BenchmarkStages makes the stages of a run take as long as in MSPipe (arXiv 2402.15113, tables 1,
+// 5 and 6), at one staleness below the best, at it and above, and at 1 with state published a
+// quarter into training. ms/step is the period over the second half of the epoch, predicted is the
+// period of staleness.Costs, and by-stages the period from the measured times of the stages. %ideal
+// is the epoch's speed-up over stages in turn, as a share of the speed-up of a full pipeline.
 func BenchmarkStages(b *testing.B) {
 	const steps = 200
 	ds := drifting(b, steps*4*100/70+10)

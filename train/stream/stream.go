@@ -24,16 +24,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// Hooks are what a run has of its caller, as train.Hooks are: what it computes on, and functions
-// that tell how it goes. Nil ones are not called.
+// Hooks come from the caller of a run, as train.Hooks do: the backend, and functions that report
+// progress. Nil functions are not called.
 type Hooks struct {
 	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that
 	// run.Options.Kernels names.
 	Backend kernels.Backend
 
 	Start func(*run.Record)
-	// Pass is told how far events are gone through that nothing is learnt from: WarmUp of an epoch,
-	// Judging it, and the Replay at the end.
+	// Pass is called with the progress of a pass over events that nothing is learnt from: the
+	// WarmUp of an epoch, Judging it, and the Replay at the end.
 	Pass  func(what string, done, all int64)
 	Step  func(epoch, step, steps int, loss float64)
 	Epoch func(run.Epoch)
@@ -53,7 +53,7 @@ type Hooks struct {
 	late   func(stage string) // of tests: called in every stage, once a step, by its name in package pipeline
 }
 
-// What a pass is for, in words.
+// Values of what in Hooks.Pass.
 const (
 	WarmUp  = "warm-up"
 	Judging = "validation"
@@ -73,13 +73,13 @@ type trainer struct {
 	record *run.Record
 
 	known, all []uint32    // populations of negatives: of training, and of evaluation
-	ranking    run.Ranking // what events of evaluation are ranked among
+	ranking    run.Ranking // the candidates of evaluation
 	pairs      int64       // of PairFeatures: the different pairs of the stream
 	draw       *drawer
 	step       *temporal.Stepper
 	lag        int                 // the staleness in force: 1 while Auto is not decided
-	found      *run.AutoStaleness  // what Auto came to; nil where a number was given
-	stale      *staleness.Realised // what training read that was out of date
+	found      *run.AutoStaleness  // the decision on Auto; nil where a number was given
+	stale      *staleness.Realised // counts the nodes that training read out of date
 	wrote      []uint32            // scratch of it
 	audit      audit               // of MitigateAudit
 	audited    run.MitigationSums  // sums of audit
@@ -87,7 +87,7 @@ type trainer struct {
 	tables     tables
 	pipe       *pipeline.Pipeline // of training
 	replays    *pipeline.Pipeline // of evaluation
-	states     *pipeline.Pipeline // of what only state is computed of
+	states     *pipeline.Pipeline // of events that only update the state
 	late       writer
 	scratch    bool // the tables are for a rehearsal
 	heap       tiers.HeapLimit
@@ -104,26 +104,26 @@ type trainer struct {
 	blown   bool        // a note said that the loss is far too large
 	saved   int         // updates in the newest checkpoint, -1 before
 	mark    marks       // of the state in it
-	counted counted     // what the tables and stages did
-	before  counted     // and had done when a resumed run was made anew
+	counted counted     // counters of the tables and stages
+	before  counted     // the same before this process resumed the run
 	peak    run.Peak
 	result  *run.Result
 	shown   run.View
 	follow  func(done int64) // of a replay: events
 }
 
-// tables are what steps read rows of. Each may be missing.
+// tables has the tables whose rows steps read. Each may be missing.
 type tables struct {
 	state    *mutable.Table     // records of nodes, by place
 	features *cachetier.Stack   // of events
 	file     *store.Features    // of events
 	ofNodes  *cachetier.Stack   // features, by place
 	nodeFile *store.Features    // of nodes
-	stacks   []*cachetier.Stack // those that there are
-	kinds    []string           // of them
+	stacks   []*cachetier.Stack // all tables that are there
+	kinds    []string           // of each of stacks
 }
 
-// What tables have.
+// Kinds of tables.
 const (
 	stateKind = "state"
 	eventKind = "events"
@@ -138,8 +138,8 @@ func (t *tables) add(s *cachetier.Stack, kind string) {
 	t.stacks, t.kinds = append(t.stacks, s), append(t.kinds, kind)
 }
 
-// find finds the features that a network of a kind reads, and says why those of nodes are left out,
-// if there are any.
+// find finds the features that a network of a kind reads. If node features are left out, it returns
+// the reason.
 func (t *tables) find(set *store.Dataset, s *store.Stream, kind model.Kind) (left string) {
 	t.file, _ = set.StreamTable(s.Name, featureTable)
 	for i, table := range set.Manifest().Tables {
@@ -157,7 +157,7 @@ func (t *tables) find(set *store.Dataset, s *store.Stream, kind model.Kind) (lef
 	return ""
 }
 
-// counted is what tables and stages did for training, and for the rest.
+// counted has the counters of tables and stages, for training and for evaluation.
 type counted struct {
 	tables    []cachetier.Stats
 	stages    pipeline.Stats
@@ -205,7 +205,7 @@ func Run(ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error
 	return t.result, t.dir.WriteResult(t.result)
 }
 
-// Find is the stream that a name says, or the only one.
+// Find returns the stream of this name, or the only stream if name is empty.
 func Find(ds *store.Dataset, name string) (*store.Events, error) {
 	var names []string
 	for i, s := range ds.Manifest().Streams {
@@ -278,7 +278,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	return t, nil
 }
 
-// fits says why the options do not fit the stream.
+// fits returns an error if the options do not fit the stream.
 func (t *trainer) fits() error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("%s, stream %s: %w", t.set.Path(), t.Stream, fmt.Errorf(format, args...))
@@ -307,7 +307,7 @@ func (t *trainer) populations() (err error) {
 	return err
 }
 
-// steps is how many an epoch has in which something is learnt.
+// steps returns the number of training steps of an epoch, without its warm-up.
 func (t *trainer) steps() int {
 	batch := int64(t.Batch)
 	n := int((t.split.Train - t.WarmEvents + batch - 1) / batch)
@@ -317,10 +317,10 @@ func (t *trainer) steps() int {
 	return n
 }
 
-// validates tells whether there is something to choose a model by.
+// validates reports whether there is a validation part to choose a model by.
 func (t *trainer) validates() bool { return t.Eval != run.NoEvaluation && t.split.Valid > 0 }
 
-// evaluation says how it is done.
+// evaluation returns the way of evaluation; run.Replay is the default.
 func (t *trainer) evaluation() string {
 	if t.Eval == "" || t.Eval == "auto" {
 		return run.Replay
@@ -328,7 +328,7 @@ func (t *trainer) evaluation() string {
 	return t.Eval
 }
 
-// inflight is how many steps have their rows in memory at a time.
+// inflight returns the number of steps whose rows are in memory at a time.
 func (t *trainer) inflight() int {
 	if t.Inflight > 0 {
 		return max(t.Inflight, 2)
@@ -387,7 +387,7 @@ func (t *trainer) blendRule() int {
 	return temporal.BlendRule
 }
 
-// roomOnDisk says why there is none for the state of nodes.
+// roomOnDisk returns an error if the disk has too little room for the state of nodes.
 func (t *trainer) roomOnDisk() error {
 	if t.tables.state == nil {
 		return nil
@@ -395,7 +395,7 @@ func (t *trainer) roomOnDisk() error {
 	return mutable.Room(t.dir.FS(), filepath.Dir(t.dir.File(run.StateDir)), t.tables.state.Need())
 }
 
-// shape is what the data fix of the network.
+// shape returns the shape of the network, as the data and the options determine it.
 func (t *trainer) shape() (s model.TemporalShape) {
 	if t.tables.file != nil {
 		s.Event = t.tables.file.Dim()
@@ -428,7 +428,7 @@ func (t *trainer) note(format string, args ...any) {
 	}
 }
 
-// text is s for the record: see train.Hooks.Text.
+// text returns s for the record: see train.Hooks.Text.
 func (t *trainer) text(s string) string {
 	if t.hooks.Text != nil {
 		return t.hooks.Text(s)

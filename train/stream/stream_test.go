@@ -97,8 +97,8 @@ func options(kind model.Kind) run.Options {
 	return o
 }
 
-// run1 is what a run comes to in a directory of its own, which is in memory: to sync files takes
-// most of the time of one on disk.
+// run1 returns the result of a run in a directory of its own, in memory: on disk, syncing files
+// takes most of the time.
 func run1(t testing.TB, ds *store.Dataset, o run.Options, h Hooks) *run.Result {
 	r, err := runOn(t.Context(), vfs.NewMem(), "/run", ds, o, h)
 	require.NoError(t, err)
@@ -113,7 +113,7 @@ func runOn(ctx context.Context, fsys vfs.FS, path string, ds *store.Dataset, o r
 	}, o, "test", h)
 }
 
-// outcome is what no setting may change.
+// outcome has the results that no setting may change.
 type outcome struct {
 	params string
 	losses []float64
@@ -174,8 +174,8 @@ func TestSame(t *testing.T) {
 	}
 }
 
-// TestEvaluation: where weights do not change, the state that training has left is that of a
-// replay, and says the same of every part.
+// TestEvaluation: if weights do not change, training leaves the same state as a replay, and every
+// part has the same figures from either.
 func TestEvaluation(t *testing.T) {
 	ds := drifting(t, 800)
 	for _, kind := range model.TemporalKinds {
@@ -398,8 +398,7 @@ func TestLive(t *testing.T) {
 	require.Equal(t, r, now())
 }
 
-// TestPasses: what goes through events without learning says how far it is, and ends where it is
-// to.
+// TestPasses: a pass over events without learning reports its progress, and ends at its last event.
 func TestPasses(t *testing.T) {
 	ds := drifting(t, 600)
 	o := options(model.TGN)

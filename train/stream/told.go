@@ -6,9 +6,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// told is the labels that are to be told: of nodes at times of their own, where the stream has
-// such, else those of its events, which are of their sources. They are numbered in the order of
-// time.
+// told has the labels to predict, numbered in the order of time: the stream's labels of nodes,
+// which have times of their own, if it has any, else the labels of its events, which are of the
+// sources.
 type told struct {
 	e       *store.Events
 	ofNodes bool
@@ -25,7 +25,7 @@ func toldOf(e *store.Events) told {
 	return told{e: e, count: e.Len(), classes: int(e.Stream.Classes), split: e.Stream.Split}
 }
 
-// each visits the labels that are not missing, but for those of before the first event.
+// each visits the labels that are not missing, except labels of nodes before the first event.
 func (l *told) each(visit func(number int64, class int32)) {
 	first := math.Inf(-1)
 	if l.ofNodes && l.e.Len() > 0 {
@@ -50,7 +50,7 @@ func (l *told) each(visit func(number int64, class int32)) {
 	}
 }
 
-// at is a label: the place of its node, and when.
+// at returns a label: the place of its node, its time and its class.
 func (l *told) at(number int64) (place uint32, time float64, class int32) {
 	if l.ofNodes {
 		nodes, times, classes := l.e.LabelledNodes(number, number+1)
