@@ -91,8 +91,9 @@ func (known *trainedOn) complete(o *data.Options) {
 // used reports whether the network was trained on another dataset.
 func (t *trainer) used() bool { return t.hooks.known != nil }
 
-// differ returns the first thing that only one of the two datasets has, in words that follow the
-// name of other, as in "has no relation ...". It returns "" if there is none.
+// differ returns the first thing that only one of the two datasets has, or classes with other
+// names, in words that follow the name of other, as in "has no relation ...". It returns "" if
+// there is none.
 func differ(trained, other *store.Manifest, o run.Options) string {
 	types := func(m *store.Manifest) (names []string) {
 		for _, t := range m.NodeTypes {

@@ -39,14 +39,14 @@ func paired(fanout string, more ...string) settings {
 		"--dropout", "0.5", "--workers", "1"}, more...)}
 }
 
-// A variant is a way to train: flags of train, beside those of the task.
+// A variant is a way to train: flags of train, beside the flags of the task.
 type variant struct {
 	name  string
 	flags []string
 }
 
-// A pair is a variant and the one that it is held against. A variant that only others are held
-// against is paired with itself.
+// A pair is a variant and the variant that it is compared with. A variant that is only compared
+// with by others is paired with itself.
 type pair struct {
 	of, than variant
 	cells    []string // below study.head

@@ -25,8 +25,8 @@ type inferFloor struct {
 	byte float64                   // and a byte that is read, with checksums and copies
 }
 
-// floorSums is the bytes of sums that edges are added to, far beyond any cache, and floorRows those
-// of a block of rows, as infer reads them.
+// floorSums is the bytes of sums that edges are added to, far beyond any cache, and floorRows the
+// bytes of a block of rows, as infer reads them.
 const (
 	floorSums = 1 << 30
 	floorRows = 16 << 20

@@ -22,46 +22,48 @@
 //	go run ./tools/bench join       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-spill 6GiB] [-disk-rate 200MB,500] [-ways rows,windows,history,join] [-eval-nodes 20000] [-rounds 7]
 //	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 4GiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
 //
-// kernels times those of gnnstore bench on every kernel set beside the portable one, which is gonum
-// for products and Go for all else, and beside NumPy's OpenBLAS. step alternates one training step
-// with plain PyTorch on the same batches and weights, and fails when the losses differ. epoch
-// alternates whole epochs with PyTorch Geometric, GraphBolt or DGL. samplers alternates what turns
-// 1,000 seeds into blocks with the C++ of DGL and of PyTorch Geometric, one thread each, and fails
-// when the same sampler draws other numbers of edges or of different nodes. On a dataset of several
-// types, such as that of gnnstore generate mag240m mag.gnn --scale 0.01 --dim 128 --train 0.2
-// --valid 0.02 --test 0.02 --undirected --reverse --features mean, step is one of R-GraphSAGE,
-// beside plain PyTorch and PyTorch Geometric's HeteroConv, and samplers are the typed ones of DGL
-// and pyg-lib, with 15,10 and 25,15 for each relation; those that expand a node only once are held
-// to the edges and nodes that ours would have so. newest alternates the newest neighbours of a
-// stream's events with PyTorch Geometric's LastNeighborLoader. curves shows, on four real graphs
-// and two generated ones, how the rows of a batch grow with its seeds under each sampler, and how
-// caches miss as batches in a row share more of their draws.
+// kernels times the kernels of gnnstore bench on every kernel set, beside the portable set, which
+// is gonum for products and Go for all else, and beside NumPy's OpenBLAS. step alternates one
+// training step with plain PyTorch on the same batches and weights, and fails when the losses
+// differ. epoch alternates whole epochs with PyTorch Geometric, GraphBolt or DGL. samplers
+// alternates turning 1,000 seeds into blocks with the C++ of DGL and of PyTorch Geometric, one
+// thread each, and fails when the same sampler draws other numbers of edges or of different nodes.
+// A dataset of several types is made by gnnstore generate mag240m mag.gnn --scale 0.01 --dim 128
+// --train 0.2 --valid 0.02 --test 0.02 --undirected --reverse --features mean, for example. On it,
+// step trains R-GraphSAGE, beside plain PyTorch and PyTorch Geometric's HeteroConv, and samplers
+// compares the typed samplers of DGL and pyg-lib, with 15,10 and 25,15 for each relation. Samplers
+// that expand a node only once are held to the edges and nodes that ours would have if it did so.
+// newest alternates the newest neighbours of a stream's events with PyTorch Geometric's
+// LastNeighborLoader. curves shows, on four real graphs and two generated ones, how the rows of a
+// batch grow with its seeds under each sampler, and how caches miss as batches in a row share more
+// of their draws.
 //
 // The others are of training out of core. policies plans the same steps under every policy of the
-// host tier, at 2 to 20 % of the feature bytes, and says how many rows and device seconds each
-// takes; without -dataset, of ogbn-arxiv and cnr-2000. dependent goes from NS and LRU to LABOR-0,
-// to batches that share their draws, and to Belady, and says what each takes off the rows and the
-// device seconds, with static prefixes beside it, step by step and by windows. reuse traces runs
-// that use hidden rows again, of 20 and 200 steps, with verdicts 1 to 200 steps late, and with
-// slots for none to all of the nodes, and says what each reads and computes, and what windows take
-// of the disk, beside the same bytes as a static prefix and as a longer slab. windows trains with
-// read windows of 1 to 256 steps, and with the automatic one, under one budget. epoch-disk
-// alternates the same steps in memory and with 40 % of the feature bytes. peers alternates the
-// fetching of rows, and training, with a NumPy memory map behind DGL's loader, which has as large a
-// cache of 20 % and is held by a memory cgroup to -memory in all. link trains links, of a dataset
-// made with --edge-split and with labels, in turns with nodes of as many roots; and shared
-// negatives in turns with as many of each positive; and draws the same steps with their links in
-// the graph and without. infer predicts the logits of all nodes, layers holding rows, sums and what
-// they choose, and says layer by layer what was planned and what was read, its share of the disk's
-// sequential rate, and how much of the processors' peak it has: what additions, products and
-// reading take at the best rates of this machine, measured in the same run, of all processors'
-// time; with a Python, in turns with PyTorch Geometric's loop over layers, whose logits must be the
-// same. embed learns a row for each node of a knowledge graph under -memory, in turns with all rows
-// in memory, and fails when the weights differ. join trains by rows, by windows, with hidden rows
-// of earlier steps, and by joins of windows with the table, and says what each takes of the device,
-// the processors and the disk's space, in a memory cgroup of 110 % of -memory. history trains with
-// hidden rows of earlier steps and without, by windows and step by step, slots within the budget
-// and beside it.
+// host tier, at 2 to 20 % of the feature bytes, and prints the rows and device seconds of each;
+// without -dataset, on ogbn-arxiv and cnr-2000. dependent goes from NS and LRU to LABOR-0, to
+// batches that share their draws, and to Belady, and prints the rows and device seconds that each
+// saves, with static prefixes beside it, step by step and by windows. reuse traces runs that use
+// hidden rows again, of 20 and 200 steps, with verdicts 1 to 200 steps late, and with slots for
+// none to all of the nodes. It prints the reads and the work of each, and the disk time of windows,
+// beside the same bytes as a static prefix and as a longer slab. windows trains with read windows
+// of 1 to 256 steps, and with the automatic one, under one budget. epoch-disk alternates the same
+// steps in memory and with 40 % of the feature bytes. peers alternates fetching rows, and training,
+// with a NumPy memory map behind DGL's loader, which has as large a cache of 20 % and is held by a
+// memory cgroup to -memory in all.
+//
+// link trains links, of a dataset made with --edge-split and with labels, in turns with nodes of as
+// many roots; and shared negatives in turns with as many negatives of each positive; and draws the
+// same steps with their links in the graph and without. infer predicts the logits of all nodes,
+// with layers that hold rows, sums and their own choice. Layer by layer it prints the planned and
+// the actual reads, their share of the disk's sequential rate, and the layer's share of the
+// processors' peak: the time of its additions, products and reads at this machine's best rates,
+// measured in the same run, divided by all processors' time. With a Python it takes turns with
+// PyTorch Geometric's loop over layers, whose logits must be the same. embed learns a row for each
+// node of a knowledge graph under -memory, in turns with all rows in memory, and fails when the
+// weights differ. join trains by rows, by windows, with hidden rows of earlier steps, and by joins
+// of windows with the table, and prints each one's use of the device, the processors and the disk's
+// space, in a memory cgroup of 110 % of -memory. history trains with hidden rows of earlier steps
+// and without, by windows and step by step, slots within the budget and beside it.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch
 // Geometric and torch-sparse or pyg-lib, for epoch; GraphBolt is in DGL 2 (dgl==2.1.0 with

@@ -88,7 +88,7 @@ var caching = []mutant{
 		breaks: "every degree is one more", tests: "TestTierHoldsTheGraph"},
 }
 
-// sealing is what verify finds, and what makes a dataset whole or absent.
+// sealing breaks the checks of verify, and the steps that make a dataset whole or absent.
 var sealing = []mutant{
 	{id: "lock-removed", file: "store/lock.go", in: "lockFile",
 		old: `own.Dev == now.Dev && own.Ino == now.Ino`, new: `now.Ino > 0`,
