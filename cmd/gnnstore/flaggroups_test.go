@@ -41,7 +41,7 @@ func TestFlagGroups(t *testing.T) {
 // TestCompletion: the shell completes the words that options take.
 func TestCompletion(t *testing.T) {
 	for line, want := range map[string]string{
-		"train x.gnn --sampler ":   "ns\nlabor0\nlabor-star\nrw\n:4\n",
+		"train x.gnn --sampler ":   "ns\nlabor0\nlabor-star\nrw\nrecent\nuniform\n:4\n",
 		"train x.gnn --publish l":  "early\nlate\n:4\n",
 		"trace x.gnn --policies s": "static\nlru\nsieve\nbelady\n:4\n",
 		"eval run --checkpoint ":   "best\nlast\n:4\n",

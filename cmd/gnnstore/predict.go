@@ -163,7 +163,7 @@ var predictTable = slices.Concat(setting.Table[predictOptions]{
 		Help: "{top}: the relation of the links, if the run learns several"},
 	{Key: "nodes",
 		In: func(o *predictOptions) setting.Value {
-			return setting.Hint(setting.Word(&o.nodes), "all", "train", "valid", "test")
+			return setting.Word(&o.nodes)
 		},
 		Help: "nodes to predict: all, train, valid, test, or a file with an id a line; with {top} the sources"},
 	{Key: "edges",

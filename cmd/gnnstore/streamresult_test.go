@@ -88,7 +88,7 @@ func TestResumedStreamFlags(t *testing.T) {
 	again, err := run.ResumeOptions(record, flagsOf(t, "--staleness 2 --fixed-time --warm-events 0 --publish late --inflight 9").given)
 	require.NoError(t, err)
 	require.Equal(t, run.StreamOptions{Staleness: 2, Times: run.Fixed, Publish: run.Late, Inflight: 9}, again.StreamOptions)
-	require.EqualError(t, again.Resumes(record.Options), "{staleness} is 2 and the run's is auto\n{times} is fixed and the run's is none\n{warm_events} is 0 and the run's is 5")
+	require.EqualError(t, again.Resumes(record.Options), "{staleness} is 2 and the run's is auto\n{times} is fixed and the run's is not given\n{warm_events} is 0 and the run's is 5")
 }
 
 // onStream is a run on a stream that has ended.

@@ -62,3 +62,37 @@ func TestDefaultLR(t *testing.T) {
 		require.Equal(t, want, again.LR, args)
 	}
 }
+
+// TestFlagsRefused: a graph has no batch to choose, settings of history go with it whatever their
+// value, and numbers are decimal.
+func TestFlagsRefused(t *testing.T) {
+	for args, want := range map[string]string{
+		"--batch -1":                               `--batch: "-1" is neither auto nor a number from 1 on`,
+		"--batch auto":                             "{batch} auto: only networks for streams choose it; give a number of seeds",
+		"--batch 2147483648":                       "{batch} 2147483648: from 1 to 2147483647, or auto",
+		"--t-stale 0":                              "{t_stale} 0: it goes with {history}",
+		"--p-grad 0 --history-memory 0":            "{p_grad} 0: it goes with {history}\n{history_bytes} 0: it goes with {history}",
+		"--model tgn --t-stale 0":                  "{t_stale} 0: only networks for graphs have it; leave it out with {model} tgn",
+		"--epochs -1":                              `--epochs: "-1" is neither auto nor a number from 0 on`,
+		"--hidden 99999999999999999999 --lr 1e400": `--hidden: "99999999999999999999" is out of range` + "\n" + `--lr: "1e400" is out of range`,
+	} {
+		require.EqualError(t, flagsOf(t, args).complete(), want, args)
+	}
+	o := parsed(t, "--epochs 010 --patience 010 --model tgn --batch auto")
+	require.Equal(t, []int{10, 10, run.Auto}, []int{o.Epochs, o.Patience, o.Batch})
+	saved := &run.Record{Options: parsed(t, "")}
+	for _, args := range []string{"--p-grad 0", "--t-stale 5"} {
+		_, err := run.ResumeOptions(saved, flagsOf(t, args).given)
+		require.ErrorContains(t, err, "it goes with {history}", args)
+	}
+	bad := run.DefaultOptions()
+	bad.Batch = run.Auto
+	require.EqualError(t, bad.Validate(), "{batch} auto: only networks for streams choose it; give a number of seeds")
+
+	// The same command line begins a run and goes on with it.
+	const args = "--model tgn --fixed-time --times learnt"
+	saved = &run.Record{Options: parsed(t, args)}
+	again, err := run.ResumeOptions(saved, flagsOf(t, args).given)
+	require.NoError(t, err)
+	require.NoError(t, again.Resumes(saved.Options))
+}

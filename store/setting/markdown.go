@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -21,7 +22,7 @@ func (t Table[T]) Markdown(o *T) string {
 		}
 		resumed := "stays"
 		if d.Free != nil {
-			resumed = "may change"
+			resumed = cmp.Or(d.FreeText, "may change")
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", flag, cell(names.in(d.Help)), cell(shown(v.String())), resumed)
 	}

@@ -30,6 +30,9 @@ type Of[T any] struct {
 	For *Audience[T]
 	// Free reports whether a resumed run may have another value. Default: it may not.
 	Free func(now *T) bool
+	// FreeText tells people what a resumed run may do with the option. Default: that it may change,
+	// if Free is set, else that it stays.
+	FreeText string
 	// ByData lets a run choose the value by its data, unless somebody gave it.
 	ByData bool
 }
@@ -224,17 +227,24 @@ type reader struct {
 }
 
 func (r reader) Set(text string) error {
-	err := r.Value.Set(text)
-	all := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		all = joined.Unwrap()
-	}
-	for _, err := range all {
-		if err != nil {
-			*r.errs = append(*r.errs, fmt.Errorf("--%s: %w", r.flag, err))
-		}
+	for _, err := range apart(r.Value.Set(text)) {
+		*r.errs = append(*r.errs, fmt.Errorf("--%s: %w", r.flag, err))
 	}
 	return nil
+}
+
+// apart returns the errors that were joined in err.
+func apart(err error) (all []error) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, err := range joined.Unwrap() {
+			all = append(all, apart(err)...)
+		}
+		return all
+	}
+	if err == nil {
+		return nil
+	}
+	return []error{err}
 }
 
 // Err returns the errors of all flags whose text could not be read.
@@ -280,14 +290,19 @@ func (b *Bound[T]) Given(key string) bool {
 	return false
 }
 
+// changed reports whether any flag of the key was given.
+func (b *Bound[T]) changed(key string) bool {
+	return slices.ContainsFunc(b.table, func(d Of[T]) bool { return d.Key == key && b.flags.Changed(d.FlagName()) })
+}
+
 // Apply sets the options that flags gave in o as well.
 func (b *Bound[T]) Apply(o *T) error {
 	if err := b.Err(); err != nil {
 		return err
 	}
 	for i, d := range b.table {
-		if !b.flags.Changed(d.FlagName()) {
-			continue
+		if _, short := b.values[i].(Shorthand); short || !b.changed(d.Key) {
+			continue // the row of the option itself has what a shorthand set
 		}
 		if err := d.In(o).Set(b.values[i].String()); err != nil {
 			return fmt.Errorf("{%s}: %w", d.Key, err)

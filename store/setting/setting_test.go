@@ -49,6 +49,15 @@ func TestBind(t *testing.T) {
 	require.NoError(t, b.Apply(&other))
 	require.Equal(t, options{Mode: "fast", Width: 9, Rate: 0.5, Deep: true, Sizes: []int{7}, Own: map[string][]int{"a": {1}, "b": {2}}, Cap: 1 << 20}, other)
 
+	// The last flag counts, in another T too.
+	for args, mode := range map[string]string{"--quick --mode slow": "slow", "--mode slow --quick": "fast", "--quick": "fast"} {
+		o, b := bound(t, args)
+		require.Equal(t, mode, o.Mode, args)
+		other := options{Mode: "odd"}
+		require.NoError(t, b.Apply(&other))
+		require.Equal(t, mode, other.Mode, args)
+	}
+
 	f := b.flags.Lookup("cap")
 	require.Equal(t, []string{"Second"}, f.Annotations[GroupOf])
 	require.Equal(t, []string{"fast", "slow"}, b.flags.Lookup("mode").Annotations[ChoicesOf])
@@ -88,6 +97,7 @@ func TestBoundCheck(t *testing.T) {
 	_, b := bound(t, "--width 9 --rate fast --sizes x,y --cap much")
 	require.EqualError(t, b.Check(&options{Mode: "slow", Width: 4, Sizes: []int{15, 10}}), `--rate: "fast" is not a number
 --sizes: "x" is not a number; write them with commas between, as in 15,10,5
+--sizes: "y" is not a number; write them with commas between, as in 15,10,5
 --cap: "much" is not a size such as 0, 1MiB or 4GiB
 --width 9: it goes with --deep`)
 	require.Error(t, b.Apply(&options{}))

@@ -136,6 +136,9 @@ func (v *Number[N]) Set(text string) error {
 		return nil
 	}
 	n, err := parse[N](text)
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("%q is out of range", text)
+	}
 	if err != nil || len(v.names) > 0 && v.below(n) {
 		return v.names.neither(text, v.should())
 	}
@@ -165,16 +168,21 @@ func (v *Number[N]) should() string {
 	return "a whole number"
 }
 
+// parse reads a number in decimal, or a whole one in hexadecimal after 0x.
 func parse[N int | int64 | uint64 | float64](text string) (n N, err error) {
+	base := 10
+	if digits := strings.TrimPrefix(text, "-"); strings.HasPrefix(digits, "0x") || strings.HasPrefix(digits, "0X") {
+		base = 0
+	}
 	switch at := any(&n).(type) {
 	case *int:
 		var wide int64
-		wide, err = strconv.ParseInt(text, 0, strconv.IntSize)
+		wide, err = strconv.ParseInt(text, base, strconv.IntSize)
 		*at = int(wide)
 	case *int64:
-		*at, err = strconv.ParseInt(text, 0, 64)
+		*at, err = strconv.ParseInt(text, base, 64)
 	case *uint64:
-		*at, err = strconv.ParseUint(text, 0, 64)
+		*at, err = strconv.ParseUint(text, base, 64)
 	case *float64:
 		*at, err = strconv.ParseFloat(text, 64)
 	}
@@ -622,12 +630,16 @@ func ParseInts(text string) (numbers []int, err error) {
 	if text == "" {
 		return nil, nil
 	}
+	var errs []error
 	for word := range strings.SplitSeq(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil {
-			return nil, fmt.Errorf("%q is not a number; write them with commas between, as in 15,10,5", word)
+			errs = append(errs, fmt.Errorf("%q is not a number; write them with commas between, as in 15,10,5", word))
 		}
 		numbers = append(numbers, n)
+	}
+	if errs != nil {
+		return nil, errors.Join(errs...)
 	}
 	return numbers, nil
 }

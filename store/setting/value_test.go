@@ -28,8 +28,8 @@ func TestValues(t *testing.T) {
 		good map[string]string // text, and how it is printed
 		bad  map[string]string // text, and the error
 	}{
-		"int": {func() Value { return Int(&n) }, map[string]string{"7": "7", "-7": "-7", "0x10": "16"},
-			map[string]string{"": `"" is not a whole number`, "1.5": `"1.5" is not a whole number`}},
+		"int": {func() Value { return Int(&n) }, map[string]string{"7": "7", "-7": "-7", "0x10": "16", "-0x10": "-16", "010": "10", "08": "8"},
+			map[string]string{"": `"" is not a whole number`, "1.5": `"1.5" is not a whole number`, "1_0": `"1_0" is not a whole number`, "99999999999999999999": `"99999999999999999999" is out of range`}},
 		"auto": {auto, map[string]string{"auto": "auto", "inf": "inf", "0": "0", "200": "200"},
 			map[string]string{"-1": `"-1" is neither auto, inf nor a number from 0 on`, "x": `"x" is neither auto, inf nor a number from 0 on`}},
 		"from 1": {func() Value { return Int(&n).Or("auto", -1).AtLeast(1) }, map[string]string{"auto": "auto", "1": "1"},
@@ -50,7 +50,7 @@ func TestValues(t *testing.T) {
 		"switch": {func() Value { return Bool(&on) }, map[string]string{"true": "true", "false": "false", "1": "true"},
 			map[string]string{"yes": `"yes" is neither true nor false`}},
 		"short": {func() Value { return Short(Word(&short), "on") }, map[string]string{"true": "", "": ""}, map[string]string{"false": `"false": it takes no value`}},
-		"list":  {func() Value { return Ints(&list) }, map[string]string{"7, 3 ,-1": "7,3,-1", "": ""}, map[string]string{"7,x": `"x" is not a whole number`}},
+		"list":  {func() Value { return Ints(&list) }, map[string]string{"7, 3 ,-1": "7,3,-1", "": "", "010,020": "10,20"}, map[string]string{"7,x": `"x" is not a whole number`}},
 	} {
 		for text, printed := range c.good {
 			v := c.make()

@@ -39,22 +39,6 @@ func Defaults() Settings {
 	return Settings{PGrad: 0.7, TStale: Auto, HistoryStart: Auto, HistoryLag: Auto, HistoryBytes: Auto}
 }
 
-// Without returns s with a zero for each value that equals the one in others.
-func (s Settings) Without(others Settings) Settings {
-	zeroIf(&s.PGrad, others.PGrad)
-	zeroIf(&s.TStale, others.TStale)
-	zeroIf(&s.HistoryStart, others.HistoryStart)
-	zeroIf(&s.HistoryLag, others.HistoryLag)
-	zeroIf(&s.HistoryBytes, others.HistoryBytes)
-	return s
-}
-
-func zeroIf[T comparable](at *T, other T) {
-	if *at == other {
-		*at = *new(T)
-	}
-}
-
 // Validate reports every setting that no run can follow.
 func (s Settings) Validate() error {
 	var errs []error

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"errors"
+
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/history"
 )
@@ -38,12 +40,9 @@ func (o Options) ForFlags() Options {
 // Complete finishes options that flags were read into, and validates them. An option that was not
 // given gets the default of the network and the task.
 func (o *Options) Complete(flags *setting.Bound[Options]) error {
-	if err := flags.Err(); err != nil {
-		return err
-	}
 	given := flags.Given
 	if o.Streams() {
-		d := o.defaults()
+		d := o.defaults().ForFlags()
 		if err := Table.Fill(o, &d, given); err != nil {
 			return err
 		}
@@ -57,7 +56,7 @@ func (o *Options) Complete(flags *setting.Bound[Options]) error {
 		}
 	}
 	o.Left = Table.Left(given)
-	return o.Normalize()
+	return errors.Join(flags.Err(), o.Normalize()) // what could not be read is as before
 }
 
 // FitFanouts returns a default fanout for each layer, up to 64, if only the layers were given. Else
@@ -78,10 +77,12 @@ func (o *Options) Normalize() error {
 	if o.Task == o.usualTask() {
 		o.Task = "" // as in the records of the first versions, which had no other task
 	}
+	d := o.defaults().ForFlags()
+	err := Table.Check(o, &d)
 	if !o.History {
-		o.Settings = o.Settings.Without(history.Defaults())
+		o.Settings = history.Settings{}
 	}
-	return o.Validate()
+	return errors.Join(err, o.validateTogether())
 }
 
 // ResumeOptions returns the options of a run that continues saved, with those that flags give anew.

@@ -263,11 +263,16 @@ func (o Options) validateEdges() error {
 // Validate reports every problem.
 func (o Options) Validate() error {
 	d := o.defaults()
-	alone := Table.Check(&o, &d)
+	return errors.Join(Table.Check(&o, &d), o.validateTogether())
+}
+
+// validateTogether reports what Table.Check does not see: options that do not go together, and
+// options of other packages.
+func (o Options) validateTogether() error {
 	if o.Streams() {
-		return errors.Join(alone, o.validateStream(), o.validateRun())
+		return errors.Join(o.validateStream(), o.validateRun())
 	}
-	return errors.Join(alone, o.validateGraph(), o.validateRun())
+	return errors.Join(o.validateGraph(), o.validateRun())
 }
 
 // validateGraph checks the options of networks for graphs.
@@ -303,6 +308,7 @@ func (o Options) validateGraph() error {
 	}
 	fail(o.Eval == "full" && o.Sampler.Walks(), "{eval} full: {sampler} rw weighs the nodes that walks visit, and knows no weights for "+
 		"all neighbours; take {eval} sampled")
+	fail(o.Batch == Auto, "{batch} auto: only networks for streams choose it; give a number of seeds")
 	fail(o.EvalBytes < Auto, "{eval_bytes} %d: at least 0", o.EvalBytes)
 	return errors.Join(errs...)
 }

@@ -13,7 +13,7 @@ func (o Options) Resumes(saved Options) error {
 	o.Init, o.InitRows = Absolute(o.Init), AllAbsolute(o.InitRows)
 	var errs []error
 	for _, d := range Table.Diff(&o, &saved) {
-		errs = append(errs, fmt.Errorf("{%s} is %s and the run's is %s", d.Key, cmp.Or(d.Now, "none"), cmp.Or(d.Then, "none")))
+		errs = append(errs, fmt.Errorf("{%s} is %s and the run's is %s", d.Key, cmp.Or(d.Now, "not given"), cmp.Or(d.Then, "not given")))
 	}
 	return errors.Join(errs...)
 }
@@ -23,7 +23,7 @@ func (o Options) Resumes(saved Options) error {
 func (o Options) Differs(saved Options) string {
 	var all []string
 	for _, d := range Table.Diff(&o, &saved) {
-		all = append(all, fmt.Sprintf("{%s} is %s in %s and %s in the checkpoint", d.Key, cmp.Or(d.Now, "none"), RecordFile, cmp.Or(d.Then, "none")))
+		all = append(all, fmt.Sprintf("{%s} is %s in %s and %s in the checkpoint", d.Key, cmp.Or(d.Now, "not given"), RecordFile, cmp.Or(d.Then, "not given")))
 	}
 	return strings.Join(all, ", ")
 }

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -87,7 +88,7 @@ var Table = setting.Table[Options]{
 			"COLUMN:value, numbers"},
 	{Key: "metric",
 		In: func(o *Options) value {
-			return setting.Hint(setting.Word(&o.Metric).Alias("auc", metric.ROCAUC), metricWords(o)...)
+			return setting.Hint(setting.Word(&o.Metric).Alias("auc", metric.ROCAUC), MetricWords...)
 		},
 		Help: "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node); " +
 			"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse); of streams ap, auc or mrr (default ap)"},
@@ -116,10 +117,10 @@ var Table = setting.Table[Options]{
 	{Key: "relation", For: graphs,
 		In:   func(o *Options) value { return setting.Word(&o.Relation) },
 		Help: RelationHelp},
-	{Key: "init", Free: ifNoInit,
+	{Key: "init", Free: ifNoInit, FreeText: "may be left out",
 		In:   func(o *Options) value { return setting.Word(&o.Init) },
 		Help: "safetensors file of weights to begin with"},
-	{Key: "init_rows", For: graphs, Free: ifNoRows,
+	{Key: "init_rows", For: graphs, Free: ifNoRows, FreeText: "may be left out",
 		In:   func(o *Options) value { return setting.PerName(&o.InitRows, "TYPE=FILE") },
 		Help: "file of first values for the learnt rows of a type, repeatable: TYPE=FILE, as predict writes them for layer 0"},
 
@@ -155,7 +156,9 @@ var Table = setting.Table[Options]{
 		Help: "dropout rate of attention: gat, rgat, hgt, tgn and apan"},
 
 	{Key: "decoder", Group: "Links and edges", ByData: true, For: linksOrEdges,
-		In: func(o *Options) value { return setting.Hint(setting.Word(&o.Decoder), model.Decoders...) },
+		In: func(o *Options) value {
+			return setting.Hint(setting.Hint(setting.Word(&o.Decoder), model.Decoders...), model.Linear)
+		},
 		Help: "link: how two rows give a score: dot, distmult, complex or mlp (default dot); edge: how two rows give classes: mlp or linear " +
 			"(default mlp)"},
 	{Key: "loss", ByData: true, For: links,
@@ -196,11 +199,8 @@ var Table = setting.Table[Options]{
 		Help: FanoutHelp},
 	{Key: "sampler",
 		In: func(o *Options) value {
-			words := sample.Kinds
-			if o.Streams() {
-				words = []sample.Kind{RecentNeighbors, UniformNeighbors}
-			}
-			return setting.Hint(setting.Word(&o.Sampler).Empty(string(sample.NS)), words...)
+			v := setting.Hint(setting.Word(&o.Sampler).Empty(string(sample.NS)), sample.Kinds...)
+			return setting.Hint(v, RecentNeighbors, UniformNeighbors)
 		},
 		Help: "how neighbours are drawn: ns (neighbour sampling), labor0 (LABOR-0), labor-star (LABOR-*) or rw (nodes that random walks visit " +
 			"most); streams: recent, the latest ones (the default), or uniform, any"},
@@ -232,14 +232,10 @@ var Table = setting.Table[Options]{
 
 	{Key: "batch", Group: "Learning", ByData: true,
 		In: func(o *Options) value {
-			v := setting.Int(&o.Batch).AtLeast(1).AtMost(math.MaxInt32)
-			if o.Streams() || o.Batch == Auto {
-				v.Or("auto", Auto)
-			}
-			return v
+			return setting.Int(&o.Batch).Or("auto", Auto).AtLeast(1).AtMost(math.MaxInt32)
 		},
 		Help: "seeds a step; streams: events a step (default 50 to 600, the most with 2.5 events a node of the batch on average)"},
-	{Key: "epochs", ByData: true, Free: ifNotCosine,
+	{Key: "epochs", ByData: true, Free: ifNotCosine, FreeText: "may change, but not with cosine",
 		In:   func(o *Options) value { return setting.Int(&o.Epochs).Or("auto", Auto).AtLeast(0).Kind("count") },
 		Help: "passes over the training nodes; auto: as many as 500 updates take, then until 20 more have not improved validation"},
 	{Key: "epoch_steps", ByData: true,
@@ -386,7 +382,7 @@ var Table = setting.Table[Options]{
 			if o.Streams() {
 				return setting.Word(&o.Eval, Replay, LiveState, NoEvaluation).Or("auto", "")
 			}
-			return setting.Word(&o.Eval, "full", "sampled").Or("auto", "")
+			return setting.Hint(setting.Word(&o.Eval, "full", "sampled").Or("auto", ""), Replay, LiveState, NoEvaluation)
 		},
 		Help: "full, over all neighbours; sampled, on sampled blocks; or auto, full if {eval_bytes} has room; streams: replay, of the whole " +
 			"stream (as auto); live, from the state that training left; or none"},
@@ -498,13 +494,5 @@ func KappaValue(at *int) *setting.Number[int] {
 	return setting.Int(at).Or("inf", sample.Forever).AtLeast(1).Kind("steps")
 }
 
-// metricWords lists the metrics of the run's task.
-func metricWords(o *Options) []metric.Kind {
-	switch {
-	case o.Streams():
-		return []metric.Kind{metric.AP, metric.ROCAUC, metric.MRR}
-	case o.Links():
-		return []metric.Kind{metric.ROCAUC, metric.AP, metric.MRR, "hits@20"}
-	}
-	return append(append([]metric.Kind{}, metric.Kinds...), metric.NumberKinds...)
-}
+// MetricWords lists the metrics of all tasks, for completion.
+var MetricWords = slices.Concat(metric.Kinds, metric.NumberKinds, []metric.Kind{metric.AP, metric.MRR, "hits@20"})
