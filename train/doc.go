@@ -13,9 +13,9 @@
 //
 // # Ways
 //
-// The memory of a run (MemoryBytes): its flag is in run.Table; tiers.Options has it;
-// plan.Demand.Split divides it among parts that say what they need; topology.Tier, cachetier.Stack,
-// pipeline.Pipeline and infer.Evaluator are opened with theirs.
+// The memory of a run (MemoryBytes): run.Table declares its flag; tiers.Options holds it;
+// plan.Demand.Split divides it among the parts that need some; topology.Tier, cachetier.Stack,
+// pipeline.Pipeline and infer.Evaluator are opened with their shares.
 //
 // A feature row: a page of the dataset; disk.Reader, which checks it; the cache of a
 // cachetier.Stack, where it waits for its step; the rows of a batch, which pipeline gathers;

@@ -43,7 +43,7 @@ func learning() run.Options {
 	return o
 }
 
-// TestLearntRowsOfPlainLoop: weights and rows equal those of a loop that keeps all rows in a map.
+// TestLearntRowsOfPlainLoop: a loop that keeps all rows in a map learns the same weights and rows.
 func TestLearntRowsOfPlainLoop(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 2))
 	for _, c := range []struct {

@@ -191,8 +191,8 @@ func TestPredictFewNodes(t *testing.T) {
 	require.Equal(t, map[int]int{1: len(near), 2: len(few)}, computed)
 }
 
-// TestPredictIsThePlainPass: logits equal those of one batch of all nodes with all their
-// neighbours, within the last bits: sums over equal rows are taken in other chunks.
+// TestPredictIsThePlainPass: one batch of all nodes, with all their neighbours, gives the same
+// logits but for the last bits. It adds up equal rows in other chunks.
 func TestPredictIsThePlainPass(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()

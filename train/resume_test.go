@@ -79,8 +79,8 @@ func listing(t *testing.T, fsys vfs.FS) []string {
 var errCrash = errors.New("the power is out")
 
 // TestResumeAfterPowerLoss takes the synced contents of the disk at every step and in the middle of
-// every kind of write, and resumes from that: weights, losses and counters equal those of the run
-// that was never cut.
+// every kind of write, and resumes from them. It ends with the same weights, losses and counters as
+// a run that was never cut.
 func TestResumeAfterPowerLoss(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()

@@ -88,8 +88,8 @@ func TestReuseSharesTheRegion(t *testing.T) {
 	require.LessOrEqual(t, got.Tiers.Device.CapacityBytes, o.Cache.DeviceBytes)
 }
 
-// TestNoReuse: if no row may be used again, results equal those of a run without history, whatever
-// its other options.
+// TestNoReuse: if no row may be used again, a run with history has the same results as a run
+// without it, whatever its other options.
 func TestNoReuse(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
 	want := trained(t, ds, small())

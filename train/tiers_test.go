@@ -12,9 +12,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestTopologyFollowsTheSplit: a run holds the lists that the split of its memory allows, be they
-// more or fewer than when the first batch was measured. The counters equal those of a tier opened
-// with that budget.
+// TestTopologyFollowsTheSplit: the split of its memory decides how many lists a run holds, not the
+// budget with which the first batch was measured. A tier that is opened with the split's budget
+// counts the same.
 func TestTopologyFollowsTheSplit(t *testing.T) {
 	some, many := open(t, storetest.Communities(20_000, 4, 60, 4, 3)), open(t, storetest.Communities(20_000, 4, 200, 4, 3))
 	least := topology.LeastBytes(some.Graph(0))

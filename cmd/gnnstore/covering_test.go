@@ -239,9 +239,9 @@ func (c *coverer) settle(k *dataKind, have []choice, fixed int, call func([]choi
 }
 
 // TestCombinations trains for two steps, predicts and evaluates with combinations of options on
-// every kind of data. Nothing panics, refusals take one line, and results with --memory 128MiB
-// equal those with plenty, bit for bit. With -every-pair it covers all pairs of values: a run had
-// both, or a refusal of the two alone names one of them.
+// every kind of data. Nothing panics, refusals take one line, and --memory 128MiB gives the same
+// results as plenty of memory, bit for bit. With -every-pair it covers all pairs of values: a run
+// had both, or a refusal of the two alone names one of them.
 func TestCombinations(t *testing.T) {
 	list := dataKinds(t)
 	c := &coverer{t: t, rng: rand.New(rand.NewPCG(*pairsSeed, 1)), kinds: map[string]*dataKind{}, tmp: t.TempDir(), barred: map[[2]choice]bool{}, clashes: map[[3]choice]bool{}}

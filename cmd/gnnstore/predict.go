@@ -111,7 +111,7 @@ func newPredict() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			errs := []error{flags.Check(defaultPredict()), o.Validate()}
 			if o.what != "" && !slices.Contains(train.Predictable, o.what) {
-				errs = append(errs, fmt.Errorf("--what %s: there are %s", o.what, texts(train.Predictable)))
+				errs = append(errs, fmt.Errorf("--what %s: there are %s", o.what, setting.OneOf(train.Predictable)))
 			}
 			switch export.Format(o.format) {
 			case "", export.Parquet, export.NPY, export.CSV, export.OGBLSC:
@@ -150,7 +150,7 @@ var predictTable = slices.Concat(setting.Table[predictOptions]{
 		In: func(o *predictOptions) setting.Value {
 			return setting.Hint(setting.Word(&o.what), train.Predictable...)
 		},
-		Help: "what to write: " + texts(train.Predictable) + " (default classes; values if numbers were learnt; embeddings for a run of links)"},
+		Help: "what to write: " + setting.OneOf(train.Predictable) + " (default classes; values if numbers were learnt; embeddings for a run of links)"},
 	{Key: "layer",
 		In: func(o *predictOptions) setting.Value { return setting.Int(&o.layer) },
 		Help: "layer of embeddings, from 1; 0: the input of nodes, learnt rows too (default the last hidden layer; with one layer, its logits; " +

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/ingest/export"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train"
 )
 
@@ -25,7 +26,7 @@ func (o *predictOptions) checkSubmission() error {
 	case o.what != "" && o.what != train.Classes:
 		return fmt.Errorf("--what %s: --format ogb-lsc is of classes", o.what)
 	case !slices.Contains(submissionModes, o.nodes):
-		return fmt.Errorf("--nodes %s: of --format ogb-lsc there are %s", o.nodes, texts(submissionModes))
+		return fmt.Errorf("--nodes %s: of --format ogb-lsc there are %s", o.nodes, setting.OneOf(submissionModes))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ var traceTable = setting.Table[traceOptions]{
 				return setting.Hint(setting.Word(s), sample.Kinds...)
 			})
 		},
-		Help: "samplers to draw with: " + texts(sample.Kinds)},
+		Help: "samplers to draw with: " + setting.OneOf(sample.Kinds)},
 	{Key: "fanout", Parts: []string{"relation_fanouts"},
 		In:   func(o *traceOptions) setting.Value { return run.FanoutValue(&o.Fanouts, &o.RelationFanouts) },
 		Help: run.FanoutHelp},
@@ -87,7 +87,7 @@ var traceTable = setting.Table[traceOptions]{
 				return setting.Hint(setting.Word(p), trace.Policies...)
 			})
 		},
-		Help: "policies of caches: " + texts(trace.Policies)},
+		Help: "policies of caches: " + setting.OneOf(trace.Policies)},
 	{Key: "batch",
 		In:   func(o *traceOptions) setting.Value { return setting.Int(&o.Batch) },
 		Help: "seeds a batch"},

@@ -133,7 +133,7 @@ func (o *trainOptions) parseListen() error {
 }
 
 // streamKinds lists the networks for streams.
-func streamKinds() string { return texts(model.TemporalKinds) }
+func streamKinds() string { return setting.OneOf(model.TemporalKinds) }
 
 // newDir makes o.run, or a fresh directory below runs named after the dataset.
 func (o *trainOptions) newDir(dataset string) func() (*run.Dir, error) {
@@ -400,16 +400,6 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 		})
 	}
 	return train.Run(ctx, ds, named, o.Options, version(), h)
-}
-
-// texts lists names for a flag's description.
-func texts[S ~string](names []S) string {
-	list := make([]string, len(names))
-	for i, n := range names {
-		list[i] = string(n)
-	}
-	last := len(list) - 1
-	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
 func describe(o run.Options, rec *run.Record) string {

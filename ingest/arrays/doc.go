@@ -15,7 +15,8 @@
 //	features  (N, F) or (N,), numbers of any type, in C or Fortran order
 //	labels    a class each, (N,) or (N, 1), where a negative number or NaN is none; texts, which become class names;
 //	          or (N, C) zeros and ones: one class where every row has exactly one 1, else, or with Options.MultiLabel, any number
-//	splits    masks of (N,), or (K, N) or (N, K) for K splits (Options.MaskSplit selects); or lists of ids
+//	splits    masks of (N,), or (K, N) or (N, K) for K splits (Options.MaskSplit selects one);
+//	          or lists of ids
 //	weights   (E,) or (E, 1), a column beside the edges; (E, D), a table of edges
 //
 // The number of nodes is the declared one, else the number of rows of features, labels or masks,

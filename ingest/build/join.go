@@ -24,7 +24,8 @@ import (
 // odds are 1 in 10²⁰.
 //
 //	ids of T        the listed ids, sorted; a part holds (hash, row)
-//	read R          edges by hashes, parted by the source's (or the destination's, when the source is a row)
+//	read R          edges by hashes, parted by the source's hash (or the destination's, when the
+//	                source is a row)
 //	gather T        the ids that edges name, once each, sorted: a row is a place among them
 //	sources of R    (row, hash), parted by the hash of the destination
 //	targets of R    rows: from here on see edges.go

@@ -20,9 +20,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// The journal lists the passes that are done and the places of their results, so that a killed
-// ingest goes on after the last of them. It is replaced as a whole, after what it names is synced;
-// files that no journal names are removed only then.
+// The journal lists the passes that are done and the files of their results, so that a killed
+// ingest goes on after the last of them. A pass syncs its files before a new journal, which names
+// them, replaces the old one. Then the files that the new journal does not name are removed.
 
 const (
 	journalName = "journal.json"

@@ -16,7 +16,7 @@ import (
 // The way of an event, each step a pass:
 //
 //	read, resolve   as edges are: see edges.go and join.go. Its number as read, its time, label and part ride on it
-//	sort            into runs by time, equal times by number; a log that is in that order already is the one run
+//	sort            into runs by time, equal times by number; a log in that order is one run
 //	write           the runs are merged into the dataset; and of each event two halves are parted by the node that they are of,
 //	                sorted, and written behind it as the lists of nodes
 //

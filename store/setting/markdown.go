@@ -1,30 +1,24 @@
 package setting
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 )
 
-// Markdown describes the options, with their values in o as defaults: a heading and a table for
-// each group.
-func (t Table[T]) Markdown(o *T) string {
-	names := keyNames{t.Flags(), "`--", "`"}
+// markdown is Table.Markdown.
+func (list options) markdown() string {
+	names := keyNames{list.flags(), "`--", "`"}
 	var b strings.Builder
-	for _, d := range t {
-		if d.Group != "" {
-			fmt.Fprintf(&b, "\n## %s\n\n| flag | what it sets | default | when resumed |\n|---|---|---|---|\n", d.Group)
+	for i := range list {
+		x := &list[i]
+		if x.group != "" {
+			fmt.Fprintf(&b, "\n## %s\n\n| flag | what it sets | default | when resumed |\n|---|---|---|---|\n", x.group)
 		}
-		v := d.In(o)
-		flag := "--" + d.FlagName()
-		if s, ok := v.(switched); !ok || !s.switched() {
-			flag += " " + kindOf(v)
+		flag := "--" + x.flag
+		if !x.isSwitch() {
+			flag += " " + kindOf(x.value)
 		}
-		resumed := "stays"
-		if d.Free != nil {
-			resumed = cmp.Or(d.FreeText, "may change")
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", flag, cell(names.in(d.Help)), cell(shown(v.String())), resumed)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", flag, cell(names.in(x.help)), cell(shown(x.value.String())), x.resumed)
 	}
 	return b.String()
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-type options struct {
+type job struct {
 	Mode  string
 	Width int
 	Rate  float64
@@ -18,20 +18,20 @@ type options struct {
 	Cap   int64
 }
 
-var deep = &Audience[options]{Has: func(o *options) bool { return o.Deep }, Why: func(*options) string { return "it goes with {deep}" }}
+var deep = &Audience[job]{Has: func(o *job) bool { return o.Deep }, Why: func(*job) string { return "it goes with {deep}" }}
 
-var table = Table[options]{
-	{Key: "mode", Group: "First", Help: "how", In: func(o *options) Value { return Word(&o.Mode, "fast", "slow") }},
-	{Key: "width", Help: "columns of {deep} a|b", For: deep, ByData: true, In: func(o *options) Value { return Int(&o.Width).AtLeast(1) }},
-	{Key: "rate", Free: func(o *options) bool { return o.Mode == "slow" }, In: func(o *options) Value { return Float(&o.Rate) }},
-	{Key: "deep", Group: "Second", In: func(o *options) Value { return Bool(&o.Deep) }},
-	{Key: "sizes", Parts: []string{"own"}, In: func(o *options) Value { return IntsPerName(&o.Sizes, &o.Own, "1,2 or NAME=1,2") }},
-	{Key: "cap_bytes", Flag: "cap", Free: Always[options], In: func(o *options) Value { return Bytes(&o.Cap) }},
-	{Key: "mode", Flag: "quick", In: func(o *options) Value { return Short(Word(&o.Mode), "fast") }},
+var table = Table[job]{
+	{Key: "mode", Group: "First", Help: "how", In: func(o *job) Value { return Word(&o.Mode, "fast", "slow") }},
+	{Key: "width", Help: "columns of {deep} a|b", For: deep, ByData: true, In: func(o *job) Value { return Int(&o.Width).AtLeast(1) }},
+	{Key: "rate", Free: func(o *job) bool { return o.Mode == "slow" }, In: func(o *job) Value { return Float(&o.Rate) }},
+	{Key: "deep", Group: "Second", In: func(o *job) Value { return Bool(&o.Deep) }},
+	{Key: "sizes", Parts: []string{"own"}, In: func(o *job) Value { return IntsPerName(&o.Sizes, &o.Own, "1,2 or NAME=1,2") }},
+	{Key: "cap_bytes", Flag: "cap", Free: Always[job], In: func(o *job) Value { return Bytes(&o.Cap) }},
+	{Key: "mode", Flag: "quick", In: func(o *job) Value { return Short(Word(&o.Mode), "fast") }},
 }
 
-func bound(t *testing.T, args string) (*options, *Bound[options]) {
-	o := &options{Mode: "slow", Width: 4, Sizes: []int{15, 10}}
+func parsed(t *testing.T, args string) (*job, *Bound[job]) {
+	o := &job{Mode: "slow", Width: 4, Sizes: []int{15, 10}}
 	f := pflag.NewFlagSet("", pflag.ContinueOnError)
 	b := Bind(f, table, o)
 	require.NoError(t, f.Parse(strings.Fields(args)), args)
@@ -40,20 +40,22 @@ func bound(t *testing.T, args string) (*options, *Bound[options]) {
 
 // TestBind: flags set the options, Given reports them, and Apply sets them in another T as well.
 func TestBind(t *testing.T) {
-	o, b := bound(t, "--deep --width 9 --sizes a=1 --cap 1MiB --quick")
-	require.Equal(t, options{Mode: "fast", Width: 9, Deep: true, Sizes: []int{15, 10}, Own: map[string][]int{"a": {1}}, Cap: 1 << 20}, *o)
+	o, b := parsed(t, "--deep --width 9 --sizes a=1 --cap 1MiB --quick")
+	require.Equal(t, job{Mode: "fast", Width: 9, Deep: true, Sizes: []int{15, 10}, Own: map[string][]int{"a": {1}}, Cap: 1 << 20}, *o)
 	for key, given := range map[string]bool{"mode": true, "width": true, "rate": false, "deep": true, "cap_bytes": true, "sizes": false, "none": false} {
 		require.Equal(t, given, b.Given(key), key)
 	}
-	other := options{Mode: "slow", Rate: 0.5, Sizes: []int{7}, Own: map[string][]int{"b": {2}}}
+	other := job{Mode: "slow", Rate: 0.5, Sizes: []int{7}, Own: map[string][]int{"b": {2}}}
 	require.NoError(t, b.Apply(&other))
-	require.Equal(t, options{Mode: "fast", Width: 9, Rate: 0.5, Deep: true, Sizes: []int{7}, Own: map[string][]int{"a": {1}, "b": {2}}, Cap: 1 << 20}, other)
+	require.Equal(t, job{
+		Mode: "fast", Width: 9, Rate: 0.5, Deep: true, Sizes: []int{7}, Own: map[string][]int{"a": {1}, "b": {2}}, Cap: 1 << 20,
+	}, other)
 
 	// The last flag counts, in another T too.
 	for args, mode := range map[string]string{"--quick --mode slow": "slow", "--mode slow --quick": "fast", "--quick": "fast"} {
-		o, b := bound(t, args)
+		o, b := parsed(t, args)
 		require.Equal(t, mode, o.Mode, args)
-		other := options{Mode: "odd"}
+		other := job{Mode: "odd"}
 		require.NoError(t, b.Apply(&other))
 		require.Equal(t, mode, other.Mode, args)
 	}
@@ -63,7 +65,6 @@ func TestBind(t *testing.T) {
 	require.Equal(t, []string{"fast", "slow"}, b.flags.Lookup("mode").Annotations[ChoicesOf])
 	require.Nil(t, f.Annotations[ChoicesOf])
 	require.Equal(t, map[string]string{"mode": "mode", "width": "width", "rate": "rate", "deep": "deep", "sizes": "sizes", "own": "sizes", "cap_bytes": "cap"}, table.Flags())
-	require.Equal(t, "1MiB", table.Text(o, "cap_bytes"))
 	require.Equal(t, map[string]bool{"width": true}, table.Left(func(string) bool { return false }))
 	require.Nil(t, table.Left(func(key string) bool { return key == "width" }))
 }
@@ -71,7 +72,7 @@ func TestBind(t *testing.T) {
 // TestCheck: an option that a run does not have is refused unless it has its default, and so is a
 // value that no run can follow.
 func TestCheck(t *testing.T) {
-	defaults := options{Mode: "slow", Width: 4}
+	defaults := job{Mode: "slow", Width: 4}
 	for args, want := range map[string][]string{
 		"":                         nil,
 		"--width 4":                nil,
@@ -83,7 +84,7 @@ func TestCheck(t *testing.T) {
 		"--mode fast --cap 4GiB":   nil,
 		"--mode fast --sizes 1,2":  nil,
 	} {
-		o, _ := bound(t, args)
+		o, _ := parsed(t, args)
 		got := ""
 		if err := table.Check(o, &defaults); err != nil {
 			got = err.Error()
@@ -94,24 +95,24 @@ func TestCheck(t *testing.T) {
 
 // TestBoundCheck: errors name flags, and include text that could not be read.
 func TestBoundCheck(t *testing.T) {
-	_, b := bound(t, "--width 9 --rate fast --sizes x,y --cap much")
-	require.EqualError(t, b.Check(&options{Mode: "slow", Width: 4, Sizes: []int{15, 10}}), `--rate: "fast" is not a number
+	_, b := parsed(t, "--width 9 --rate fast --sizes x,y --cap much")
+	require.EqualError(t, b.Check(&job{Mode: "slow", Width: 4, Sizes: []int{15, 10}}), `--rate: "fast" is not a number
 --sizes: "x" is not a number; write them with commas between, as in 15,10,5
 --sizes: "y" is not a number; write them with commas between, as in 15,10,5
 --cap: "much" is not a size such as 0, 1MiB or 4GiB
 --width 9: it goes with --deep`)
-	require.Error(t, b.Apply(&options{}))
-	o, b := bound(t, "")
+	require.Error(t, b.Apply(&job{}))
+	o, b := parsed(t, "")
 	require.NoError(t, b.Check(o))
 }
 
 // TestFillAndDiff: what was not given has the value of the defaults, and a resumed run differs
 // where it must not.
 func TestFillAndDiff(t *testing.T) {
-	o, b := bound(t, "--width 9")
-	defaults := options{Mode: "fast", Width: 1, Rate: 0.25, Sizes: []int{10}, Cap: 5}
+	o, b := parsed(t, "--width 9")
+	defaults := job{Mode: "fast", Width: 1, Rate: 0.25, Sizes: []int{10}, Cap: 5}
 	require.NoError(t, table.Fill(o, &defaults, b.Given))
-	require.Equal(t, options{Mode: "fast", Width: 9, Rate: 0.25, Sizes: []int{10}, Cap: 5}, *o)
+	require.Equal(t, job{Mode: "fast", Width: 9, Rate: 0.25, Sizes: []int{10}, Cap: 5}, *o)
 
 	then := *o
 	now := *o
@@ -122,7 +123,7 @@ func TestFillAndDiff(t *testing.T) {
 }
 
 func TestMarkdown(t *testing.T) {
-	o, _ := bound(t, "--cap 1MiB")
+	o, _ := parsed(t, "--cap 1MiB")
 	require.Equal(t, `
 ## First
 

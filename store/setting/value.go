@@ -438,6 +438,22 @@ func (v *Text[S]) wrong() string {
 	return "there are " + strings.Join(words[:last], ", ") + " and " + words[last]
 }
 
+// OneOf lists two or more words for people, as in "a, b or c".
+func OneOf[S ~string](words []S) string {
+	var b strings.Builder
+	for i, w := range words {
+		switch i {
+		case 0:
+		case len(words) - 1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(w))
+	}
+	return b.String()
+}
+
 // Switch is on or off.
 type Switch struct{ at *bool }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestSimpleCitations: neighbours in common and products equal those of plain loops, and the better
-// of the two ranks held-out links of communities well above chance.
+// TestSimpleCitations: plain loops count the same neighbours in common and compute the same
+// products. The better of the two ranks held-out links of communities well above chance.
 func TestSimpleCitations(t *testing.T) {
 	spec := storetest.Communities(300, 5, 8, 16, 1).Linked()
 	path := storetest.Build(t, spec)

@@ -2,7 +2,8 @@
 // it. It builds ./cmd/gnnstore, ingests the raw files and trains a model a seed; the epoch is
 // chosen by validation alone.
 //
-//	go run ./tools/accuracy -data DIR [-seeds 10] [-only NAME,…] [-quick] [-bin FILE] [-record tools/results/accuracy.md]
+//	go run ./tools/accuracy -data DIR [-seeds 10] [-only NAME,…] [-quick] [-bin FILE]
+//	    [-record tools/results/accuracy.md]
 //
 // It exits 1 when a data set stays below its bar. With -kappa it compares dependent minibatches
 // with independent ones, seed by seed, and exits 1 when the upper end of the loss's interval is not

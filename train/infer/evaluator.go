@@ -753,8 +753,9 @@ func (e *Evaluator) learntRow(t int) int64 {
 	return 0
 }
 
-// plan returns the nodes that each layer up to top computes, by type: layer top the given nodes,
-// each layer below those that the next one reads. Types of which the layer makes no rows have nil.
+// plan returns the nodes that each layer up to top computes, by type. Layer top computes the given
+// nodes, and each layer below computes the nodes that the next one reads. A type has nil if the
+// layer computes none of its rows.
 func (e *Evaluator) plan(top int, nodes [][]uint32) ([][]nodeSet, error) {
 	need := make([][]nodeSet, top+1)
 	need[top] = make([]nodeSet, len(e.data.Types))

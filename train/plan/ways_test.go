@@ -90,8 +90,9 @@ func TestWaysThatDoNotPay(t *testing.T) {
 	require.False(t, waysOf(d, b, 1207, 0).JoinPays(), "a table that is read in a moment")
 }
 
-// TestWaysAreThoseOfRuns: what runs have read and written (tools/results/out-of-core.md, epochs as
-// joins), by what was known of them before the first step.
+// TestWaysAreThoseOfRuns: the plan, which knows only what a run knows before its first step, comes
+// near what runs read and wrote. tools/results/out-of-core.md, "Epochs as joins", has their
+// figures.
 func TestWaysAreThoseOfRuns(t *testing.T) {
 	device := disk.Costs{SecondsPerRead: 7.5e-6, BytesPerSecond: 1.62e9}
 	of := func(nodes, edges, offsets int64, inputs int, wanted []int64, batch, packed int64) plan.Demand {

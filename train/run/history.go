@@ -13,8 +13,8 @@ type HistoryOf struct {
 	TStale int `json:"t_stale"`
 	Start  int `json:"start"`
 	Lag    int `json:"lag"`
-	// Cold is true if the run was resumed without the rows that it had kept. Its results then
-	// differ from those of a run that was never cut.
+	// Cold is true if the run was resumed without the rows that it had kept. It then has other
+	// results than a run that was never cut.
 	Cold      bool  `json:"cold,omitempty"`
 	Slots     int64 `json:"slots"`
 	SlotBytes int64 `json:"slot_bytes"` // of a slot, with its place in the index

@@ -64,8 +64,8 @@ type Options struct {
 	// effect on other runs.
 	History bool `json:"history,omitempty"`
 	history.Settings
-	// HistoryCold makes a resumed run begin without kept rows. Its results then differ from those
-	// of a run that was never cut.
+	// HistoryCold makes a resumed run begin without kept rows. It then has other results than a run
+	// that was never cut.
 	HistoryCold bool `json:"history_cold,omitempty"`
 	// HistoryAudit is the number of reused rows of a step that are compared with rows computed
 	// anew; 0: none. An audit comes every HistoryAuditEvery steps, 0 being DefaultAuditEvery, and

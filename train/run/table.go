@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
@@ -23,7 +22,7 @@ type audience = setting.Audience[Options]
 var (
 	graphs  = &audience{Has: func(o *Options) bool { return !o.Streams() }, Why: notStreams}
 	streams = &audience{Has: (*Options).streams, Why: func(*Options) string {
-		return "it goes with a network for streams: {model} " + oneOf(model.TemporalKinds)
+		return "it goes with a network for streams: {model} " + setting.OneOf(model.TemporalKinds)
 	}}
 	links        = &audience{Has: func(o *Options) bool { return !o.Streams() && o.Links() }, Why: goesWith("{task} link")}
 	linksOrEdges = &audience{
@@ -49,16 +48,6 @@ func goesWith(option string) func(*Options) string {
 		}
 		return "it goes with " + option
 	}
-}
-
-// oneOf lists words, as in "a, b or c".
-func oneOf[S ~string](words []S) string {
-	list := make([]string, len(words))
-	for i, w := range words {
-		list[i] = string(w)
-	}
-	last := len(list) - 1
-	return strings.Join(list[:last], ", ") + " or " + list[last]
 }
 
 // Values of Free for options that a resumed run may change under a condition.
@@ -129,7 +118,7 @@ var Table = setting.Table[Options]{
 			return setting.Hint(setting.Hint(setting.Word(&o.Kind), model.Kinds...), model.TemporalKinds...)
 		},
 		Help: "sage (GraphSAGE-mean), gcn or gat; " + model.TypedKinds() + ", which also read several types of nodes and relations (default rsage for those); " +
-			oneOf(model.TemporalKinds) + ", which learn from a stream of events"},
+			setting.OneOf(model.TemporalKinds) + ", which learn from a stream of events"},
 	{Key: "layers",
 		In:   func(o *Options) value { return setting.Int(&o.Layers) },
 		Help: "number of layers (default as many as {fanout} has); link: 0 scores the rows of {input} without reading neighbours"},
@@ -421,7 +410,7 @@ var Table = setting.Table[Options]{
 		Help: "part for blocks that are drawn ahead of the step"},
 	{Key: "policy", Free: anyTime,
 		In:   func(o *Options) value { return setting.Hint(setting.Word(&o.Cache.Policy), policy.Kinds...) },
-		Help: "which rows the host keeps: " + oneOf(policy.Kinds)},
+		Help: "which rows the host keeps: " + setting.OneOf(policy.Kinds)},
 	{Key: "window", Free: anyTime,
 		In:   func(o *Options) value { return setting.Int(&o.Window) },
 		Help: "steps whose lists and rows are read together; 0: as many as fit"},
@@ -438,7 +427,7 @@ var Table = setting.Table[Options]{
 		Help: "directory of the spill (default the run directory)"},
 	{Key: "engine", Flag: "disk-engine", Free: anyTime,
 		In:   func(o *Options) value { return setting.Hint(setting.Word(&o.Cache.Engine), disk.Kinds...) },
-		Help: "how the disk is read: " + oneOf(disk.Kinds)},
+		Help: "how the disk is read: " + setting.OneOf(disk.Kinds)},
 	{Key: "disk_rate", Free: anyTime,
 		In:   func(o *Options) value { return setting.Word(&o.DiskRate) },
 		Help: "limit the disk to this many bytes and transfers a second, for measurements: 200MB,500 (default no limit)"},

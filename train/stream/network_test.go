@@ -112,7 +112,7 @@ func TestScoresAreThoseOfEvaluation(t *testing.T) {
 	}
 }
 
-// TestEmbeddingsAgreeWithThePlainLoop: embeddings at any time equal those from a state in a map
+// TestEmbeddingsAgreeWithThePlainLoop: at any time, embeddings are the same from a state in a map
 // that all events before have updated.
 func TestEmbeddingsAgreeWithThePlainLoop(t *testing.T) {
 	ds := drifting(t, 400)

@@ -142,7 +142,7 @@ func TestMRR(t *testing.T) {
 	require.Equal(t, unranked, *plain.Stream.Replay.Test)
 	require.Equal(t, outcomeOf(plain).losses, outcomeOf(byAP).losses)
 
-	// From live state, too, where the scores equal those without ranking.
+	// Ranking does not change the scores from live state either.
 	o.EvalNegatives, o.Eval, o.Epochs = "", run.LiveState, 1
 	byAP = run1(t, ds, o, Hooks{})
 	o.Metric = metric.MRR

@@ -207,8 +207,8 @@ type loopNode struct {
 	slot      int
 }
 
-// loopChange is a step's change of a node: a memory, and mail, either of which may be nil. memory
-// is of time, and mail of mailTime.
+// loopChange is a step's change of a node: a memory at time, and mail at mailTime. A slice is nil
+// if the step does not change it.
 type loopChange struct {
 	memory, mail   []float32
 	time, mailTime float64

@@ -34,8 +34,8 @@ func newSampler(t testing.TB, e *store.Events, o SamplerOptions) *Sampler {
 	return s
 }
 
-// randomStream has events, a third of which share their time with the one before, and some from a
-// node to itself.
+// randomStream makes events. A third of them share their time with the event before, and some go
+// from a node to itself.
 func randomStream(rng *rand.Rand, events, users, items int) storetest.StreamSpec {
 	s := storetest.StreamSpec{Users: users, Items: items, TimeScale: math.Ldexp(1, rng.IntN(8)-4) * 1.1}
 	now, others := rng.NormFloat64()*100, items
