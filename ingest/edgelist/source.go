@@ -118,18 +118,7 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	if r.Name() == s.files[0] {
 		s.declared = r.nodes
 		s.findKinds(r)
-		remedy := "--edge-columns keeps those of numbers"
-		if s.o.Events {
-			remedy = "--edge-features 5-8 makes columns of numbers features"
-		}
-		read := marked(r.columns, r.features)
-		for _, c := range r.kept {
-			read[c.at] = true
-		}
-		if s.left = r.names(func(i int) bool { return i != r.src && i != r.dst && !read[i] }); len(s.left) > 0 {
-			s.skipped = append(s.skipped, fmt.Sprintf("%s: %d of the edges' columns are left behind (%s); %s",
-				r.Name(), len(s.left), list(s.left), remedy))
-		}
+		s.noteLeft(r)
 	}
 	s.edgeDim = max(s.edgeDim, len(r.features))
 	if s.edgeCols == nil {
@@ -150,6 +139,30 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 		return nil
 	}
 	return sample.sure(r.table, s.o.Header, s.namesEnds(r.table))
+}
+
+// noteLeft notes the columns that are not read, and how to read them.
+func (s *Source) noteLeft(r *edgeReader) {
+	read := marked(r.columns, r.features)
+	for _, c := range r.kept {
+		read[c.at] = true
+	}
+	left := func(i int) bool {
+		numbers := s.o.RowsBeside && i < len(r.header) && (r.header[i] == "" || r.header[i] == s.o.RowColumn)
+		return i != r.src && i != r.dst && !read[i] && !numbers
+	}
+	if s.left = r.names(left); len(s.left) == 0 {
+		return
+	}
+	note := fmt.Sprintf("%s: %d of the edges' columns are left behind (%s)", r.Name(), len(s.left), list(s.left))
+	switch {
+	case s.o.RowsBeside:
+	case s.o.Events:
+		note += fmt.Sprintf("; --edge-features %s makes columns of numbers features", r.numbers(left))
+	default:
+		note += "; --edge-columns keeps those of numbers"
+	}
+	s.skipped = append(s.skipped, note)
 }
 
 // Extras implements [ingest.Source].

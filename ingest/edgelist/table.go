@@ -517,6 +517,26 @@ func (t *table) names(wanted func(i int) bool) (names []string) {
 	return names
 }
 
+// numbers lists the columns that are wanted as --edge-features takes them, as in 2,5-8.
+func (t *table) numbers(wanted func(i int) bool) string {
+	var ranges []string
+	for i := 0; i < t.columns; i++ {
+		if !wanted(i) {
+			continue
+		}
+		first := i
+		for i+1 < t.columns && wanted(i+1) {
+			i++
+		}
+		if i == first {
+			ranges = append(ranges, strconv.Itoa(i+1))
+		} else {
+			ranges = append(ranges, fmt.Sprintf("%d-%d", first+1, i+1))
+		}
+	}
+	return strings.Join(ranges, ",")
+}
+
 // name returns the header of a column, or its number if there is none.
 func (t *table) name(i int) string {
 	if t.header != nil && i < len(t.header) && t.header[i] != "" {

@@ -56,7 +56,10 @@ func OpenTGL(dir string, o Options) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := edgelist.Options{Events: true, Header: "yes", Src: "src", Dst: "dst", Time: "time", Part: "ext_roll", Bipartite: o.Bipartite, Counted: true}
+	list := edgelist.Options{
+		Events: true, Header: "yes", Src: "src", Dst: "dst", Time: "time", Part: "ext_roll", Bipartite: o.Bipartite,
+		Counted: true, RowsBeside: true,
+	}
 	if nodes != nil {
 		if o.Bipartite {
 			return nil, fmt.Errorf("%s: its rows are of nodes of one kind, which --bipartite parts in two; leave that out", nodes.path)
@@ -107,7 +110,13 @@ func OpenTGN(path string, o Options) (*Source, error) {
 	if nodes := filepath.Join(filepath.Dir(path), base+"_node.npy"); exists(nodes) {
 		s.skipped = append(s.skipped, nodes+": features of nodes, which are zeros in TGN's preprocessing, are not read")
 	}
-	return s.open(path, edgelist.Options{Events: true, Header: "yes", Src: "u", Dst: "i", Time: "ts", EventLabel: "label", Bipartite: o.Bipartite})
+	list := edgelist.Options{
+		Events: true, Header: "yes", Src: "u", Dst: "i", Time: "ts", EventLabel: "label", Bipartite: o.Bipartite, RowsBeside: true,
+	}
+	if s.named {
+		list.RowColumn = idxColumn
+	}
+	return s.open(path, list)
 }
 
 func exists(path string) bool {

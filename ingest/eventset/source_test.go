@@ -55,7 +55,9 @@ func TestTGL(t *testing.T) {
 	require.Equal(t, []float32{9, 8, 7, 6, 5}, g.Table("node/feat"))
 	require.Equal(t, []float32{1, 0, 0, 1, 1, 1}, g.Table("node__events__node/feat"))
 	require.True(t, g.Schema.Relations[0].Parted)
-	require.Contains(t, g.Schema.Skipped, dir+"/ext_full.npz: lists of neighbours are not read")
+	require.Equal(t, []string{
+		dir + "/edges.csv: 1 of the edges' columns are left behind (int_roll)", dir + "/ext_full.npz: lists of neighbours are not read",
+	}, g.Schema.Skipped, "the column that counts is read")
 
 	require.Equal(t, ingest.About{Events: 3, NodeLabels: 3}, g.Schema.Relations[0].Stream.About)
 
@@ -226,6 +228,7 @@ func TestEventsNameTheirRows(t *testing.T) {
 		g, err := sourcetest.Read(s)
 		require.NoError(t, err)
 		require.Equal(t, want, g.Table("node__events__node/feat"), memory)
+		require.Empty(t, g.Schema.Skipped, "idx is read")
 		require.NoError(t, s.Close())
 	}
 	sourcetest.Conform(t, func() (ingest.Source, error) { return OpenTGN(dir, Options{Memory: 16 * n}) })
