@@ -1,0 +1,155 @@
+"""A training step of GraphSAGE in PyTorch Geometric, on blocks of a batch of 1,000 at fanout 15, 10, 5: 500 k inputs, 130 k, 14 k and
+1 k nodes, fanout 5, 10 and 15. It prints milliseconds a step, the figure that a step of gnnstore is held against.
+
+    python3 pyg.py [--device cuda] [--scale 1] [--steps 20]
+
+A variant that fails says why, and the others go on.
+"""
+
+import argparse
+import statistics
+import time
+import warnings
+
+import torch
+import torch.nn.functional as F
+import torch_geometric
+from torch_geometric.nn import SAGEConv
+
+INPUTS, HIDDEN, CLASSES = 128, 256, 172
+NODES = [500_000, 130_000, 14_000, 1_000]
+FANOUT = [5, 10, 15]
+
+
+def blocks(scale, device):
+    """The edges of each layer: a list of (sources, destinations, edge_index), sources drawn at random."""
+    nodes = [max(16, int(n * scale)) for n in NODES]
+    torch.manual_seed(1)
+    made = []
+    for fanout, sources, rows in zip(FANOUT, nodes, nodes[1:]):
+        dst = torch.arange(rows).repeat_interleave(fanout)
+        src = torch.randint(sources, (rows * fanout,))
+        made.append((sources, rows, torch.stack([src, dst]).to(device)))
+    return made
+
+
+def as_index(layer):
+    return layer[2]
+
+
+def as_sorted(layer):
+    """An EdgeIndex sorted by destination, with both its compressed forms made ahead of the clock."""
+    from torch_geometric import EdgeIndex
+
+    sources, rows, index = layer
+    return EdgeIndex(index, sparse_size=(sources, rows), sort_order="col").fill_cache_()
+
+
+def as_matrix(layer):
+    sources, rows, index = layer
+    ones = torch.ones(index.shape[1], device=index.device)
+    return torch.sparse_coo_tensor(index.flip(0), ones, (rows, sources)).coalesce().to_sparse_csr()
+
+
+class Sage(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        widths = [INPUTS, HIDDEN, HIDDEN, CLASSES]
+        self.layers = torch.nn.ModuleList(SAGEConv(a, b) for a, b in zip(widths, widths[1:]))
+
+    def forward(self, x, edges, rows):
+        for i, (layer, e, n) in enumerate(zip(self.layers, edges, rows)):
+            x = layer((x, x[:n]), e)
+            if i < len(self.layers) - 1:
+                x = x.relu()
+        return x
+
+
+class Clock:
+    """Times work by events on a GPU, else by the host's clock."""
+
+    def __init__(self, device):
+        self.cuda = device == "cuda"
+
+    def once(self, work):
+        if not self.cuda:
+            begin = time.perf_counter()
+            work()
+            return 1e3 * (time.perf_counter() - begin)
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        work()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end)
+
+    def show(self, what, steps, work):
+        for _ in range(5 if self.cuda else 1):
+            work()
+        times = sorted(self.once(work) for _ in range(steps))
+        peak = f", peak {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB" if self.cuda else ""
+        print(f"{what}: {statistics.median(times):.3f} ms a step ({times[0]:.3f} … {times[-1]:.3f}){peak}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--scale", type=float, default=1)
+    parser.add_argument("--steps", type=int, default=20)
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")  # sparse matrices are called a beta
+    device, clock = args.device, Clock(args.device)
+    print(f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}, with {extensions()}")
+    layers = blocks(args.scale, device)
+    rows = [layer[1] for layer in layers]
+    x = torch.randn(layers[0][0], INPUTS, device=device)
+    labels = torch.randint(CLASSES, (rows[-1],), device=device)
+    host = torch.randn(layers[0][0], INPUTS).half()
+    if clock.cuda:
+        host = host.pin_memory()
+
+    for form in (as_index, as_sorted, as_matrix):
+        for tf32 in (False, True):
+            torch.backends.cuda.matmul.allow_tf32 = tf32
+            what = f"{form.__name__[3:]}, {'TF32' if tf32 else 'f32'}"
+            try:
+                edges = [form(layer) for layer in layers]
+                torch.manual_seed(2)
+                model = Sage().to(device)
+                optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=clock.cuda)
+
+                def step(inputs=None):
+                    optimizer.zero_grad(set_to_none=True)
+                    loss = F.cross_entropy(model(x if inputs is None else inputs, edges, rows), labels)
+                    loss.backward()
+                    optimizer.step()
+                    return loss
+
+                first = step().item()
+                clock.show(f"{what}, step", args.steps, step)
+                clock.show(f"{what}, upload of f16 rows and step", args.steps,
+                           lambda: step(host.to(device, non_blocking=True).float()))
+                print(f"{what}, loss {first:.4f} then {step().item():.4f}")
+            except Exception as e:  # the next variant may do
+                print(f"{what}: {type(e).__name__}: {str(e)[:300]}", flush=True)
+            if clock.cuda:
+                torch.cuda.reset_peak_memory_stats()
+    clock.show("upload of f16 rows alone", args.steps, lambda: host.to(device, non_blocking=True))
+
+
+def extensions():
+    """The compiled companions of PyTorch Geometric that are installed; without them it is slower."""
+    found = [name for name in ("pyg_lib", "torch_scatter", "torch_sparse") if has(name)]
+    return ", ".join(found) or "no compiled companion"
+
+
+def has(name):
+    try:
+        __import__(name)
+        return True
+    except Exception:
+        return False
+
+
+if __name__ == "__main__":
+    main()
