@@ -368,7 +368,7 @@ func TestReuseIsAlgorithm1(t *testing.T) {
 
 			o.History, o.KeepCheckpoints = true, 200
 			disk, losses := vfs.NewMem(), []float64(nil)
-			r, err := runOn(t.Context(), disk, ds, o, Hooks{Step: func(_, _, _ int, loss float64) { losses = append(losses, loss) }})
+			r, err := runOn(t.Context(), disk, ds, o, run.Hooks{Step: func(_, _, _ int, loss float64) { losses = append(losses, loss) }})
 			require.NoError(t, err)
 			require.Zero(t, r.History.Refused)
 			if ds == eighth {
@@ -394,7 +394,7 @@ func TestReuseIsAlgorithm1(t *testing.T) {
 					}
 				}
 			}
-			weights, err := a.hash(t.Context(), nil)
+			weights, err := a.Hash(t.Context(), nil)
 			require.NoError(t, err)
 			require.Equal(t, r.ParamsXXH3, weights)
 		})

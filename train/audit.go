@@ -344,5 +344,5 @@ func (a *audit) warn() {
 		return
 	}
 	a.said = true
-	a.note("history: reuse %.0f %%, error %.2f: lower {t_stale}", 100*h.Reuse, h.Audit.ErrorFull)
+	a.Note("history: reuse %.0f %%, error %.2f: lower {t_stale}", 100*h.Reuse, h.Audit.ErrorFull)
 }

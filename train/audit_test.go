@@ -279,13 +279,13 @@ func TestAuditResume(t *testing.T) {
 	want := trained(t, ds, o)
 	disk, steps := vfs.NewCrashableMem(), 0
 	var left *vfs.MemFS
-	_, err := runOn(t.Context(), disk, ds, o, Hooks{Step: func(int, int, int, float64) {
+	_, err := runOn(t.Context(), disk, ds, o, run.Hooks{Step: func(int, int, int, float64) {
 		if steps++; steps == 20 {
 			left = disk.CrashClone(vfs.CrashCloneCfg{})
 		}
 	}})
 	require.NoError(t, err)
-	got, err := runOn(t.Context(), left, ds, o, Hooks{})
+	got, err := runOn(t.Context(), left, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	sameRun(t, want, got)
 
@@ -297,7 +297,7 @@ func TestAuditResume(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		steps := 0
 		o.HistoryAudit, o.HistoryAuditEvery = n, 1+i
-		got, err = runOn(ctx, disk, ds, o, Hooks{Step: func(int, int, int, float64) {
+		got, err = runOn(ctx, disk, ds, o, run.Hooks{Step: func(int, int, int, float64) {
 			if steps++; steps == 12 && i < 3 {
 				cancel()
 			}
@@ -411,7 +411,7 @@ func TestAuditWarns(t *testing.T) {
 	o := audited()
 	o.LR, o.TStale, o.PGrad, o.Epochs, o.Dropout = 0.3, 200, 1, 6, 0
 	var notes []string
-	r, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{Note: func(s string) {
+	r, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Note: func(s string) {
 		if strings.Contains(s, "error") {
 			notes = append(notes, s)
 		}

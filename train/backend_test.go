@@ -27,7 +27,7 @@ func TestRemoteMemory(t *testing.T) {
 		change(&o)
 		want := trained(t, ds, o)
 		held := kernels.HostBytes()
-		got, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{Backend: kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))})
+		got, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Backend: kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))})
 		require.NoError(t, err, name)
 		sameWork(t, want, got, name)
 		require.Equal(t, held, kernels.HostBytes(), name)

@@ -11,9 +11,9 @@ import (
 // compareBaseline measures an answer without a network on the parts where the network was measured.
 // It notes if the network is not better, and if it gives the same answer everywhere.
 func (t *trainer) compareBaseline(ctx context.Context) error {
-	best := &t.result.Best
-	t.result.Baseline = nil // an earlier part of the run may have left one
-	if len(t.result.Epochs) == 0 || best.TestAcc == nil && best.ValidAcc == nil {
+	best := &t.Result.Best
+	t.Result.Baseline = nil // an earlier part of the run may have left one
+	if len(t.Result.Epochs) == 0 || best.TestAcc == nil && best.ValidAcc == nil {
 		return nil
 	}
 	for part, network := range [...]*float64{tasks.Valid: best.ValidAcc, tasks.Test: best.TestAcc} {
@@ -27,18 +27,18 @@ func (t *trainer) compareBaseline(ctx context.Context) error {
 		if b == nil {
 			continue
 		}
-		if t.result.Baseline == nil {
-			t.result.Baseline = &run.BaselineOf{What: b.What}
+		if t.Result.Baseline == nil {
+			t.Result.Baseline = &run.BaselineOf{What: b.What}
 		}
-		if t.result.Baseline.Test = &b.Value; tasks.Part(part) == tasks.Valid {
-			t.result.Baseline.Valid, t.result.Baseline.Test = &b.Value, nil
+		if t.Result.Baseline.Test = &b.Value; tasks.Part(part) == tasks.Valid {
+			t.Result.Baseline.Valid, t.Result.Baseline.Test = &b.Value, nil
 		}
 		if !t.task.Kind().Better(*network, b.Value) {
-			t.note("the network is not better than %s on the %v part", b.What, tasks.Part(part))
+			t.Note("the network is not better than %s on the %v part", b.What, tasks.Part(part))
 		}
 	}
-	if c := t.result.Constant; c != "" {
-		t.note("the network gives one answer for all of the test part, %s", c)
+	if c := t.Result.Constant; c != "" {
+		t.Note("the network gives one answer for all of the test part, %s", c)
 	}
 	return nil
 }
@@ -58,15 +58,12 @@ func (t *trainer) baseline(ctx context.Context, part tasks.Part) (b *tasks.Basel
 
 // explainLarge notes once that the loss of an epoch is far too large.
 func (t *trainer) explainLarge(e run.Epoch) {
-	if t.blown || e.TooLarge(1) == "" {
+	if e.TooLarge(1) == "" {
 		return
 	}
 	scale, err := t.task.Scale()
 	if err != nil {
 		return // the next step reads the same labels, and fails
 	}
-	if note := e.TooLarge(max(scale, 1)); note != "" {
-		t.blown = true
-		t.note("%s", note)
-	}
+	t.NoteLarge(e, max(scale, 1))
 }

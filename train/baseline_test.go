@@ -19,7 +19,7 @@ import (
 // noted trains in /run of a new disk, and returns all notes as one text.
 func noted(t *testing.T, ds *store.Dataset, o run.Options) (*vfs.MemFS, *run.Result, string) {
 	disk, notes := vfs.NewMem(), ""
-	r, err := runOn(t.Context(), disk, ds, o, Hooks{Note: func(s string) { notes += s + "\n" }})
+	r, err := runOn(t.Context(), disk, ds, o, run.Hooks{Note: func(s string) { notes += s + "\n" }})
 	require.NoError(t, err)
 	return disk, r, notes
 }
@@ -111,7 +111,7 @@ func TestConstantPredictionIsSaid(t *testing.T) {
 			require.Contains(t, notes, "the network gives one answer for all of the test part, "+r.Constant+"\n")
 
 			notes = ""
-			got, err := runOn(t.Context(), half(t, ds, o), ds, o, Hooks{Note: func(s string) { notes += s + "\n" }})
+			got, err := runOn(t.Context(), half(t, ds, o), ds, o, run.Hooks{Note: func(s string) { notes += s + "\n" }})
 			require.NoError(t, err)
 			require.Equal(t, r.Constant, got.Constant)
 			require.Equal(t, r.Baseline, got.Baseline)

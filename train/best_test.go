@@ -20,7 +20,7 @@ func TestBestEpoch(t *testing.T) {
 	o := small()
 	o.Epochs, o.LR = 6, 0.1 // so high that the last epoch is not the best
 	path := t.TempDir()
-	r, err := Run(context.Background(), ds, in(path), o, "test", Hooks{})
+	r, err := Run(context.Background(), ds, in(path), o, "test", run.Hooks{})
 	require.NoError(t, err)
 	require.Positive(t, r.Best.Epoch)
 	require.Less(t, r.Best.Epoch, o.Epochs)
@@ -28,8 +28,10 @@ func TestBestEpoch(t *testing.T) {
 	// measured returns the metrics of the weights in a file, on the validation and test nodes.
 	measured := func(file string) (valid, test float64, hash string) {
 		m := opened(t, ds, o)
-		require.NoError(t, m.startFrom(filepath.Join(path, file)))
-		valid, _, err := m.measure(context.Background(), tasks.Valid)
+		weights, err := run.InitialWeights(filepath.Join(path, file), m.model.Find)
+		require.NoError(t, err)
+		m.model.Upload(weights)
+		valid, _, err = m.measure(context.Background(), tasks.Valid)
 		require.NoError(t, err)
 		test, _, err = m.measure(context.Background(), tasks.Test)
 		require.NoError(t, err)
@@ -64,9 +66,9 @@ func TestPatience(t *testing.T) {
 
 	m := opened(t, ds, o)
 	validate := func(before float64) int { // after an evaluation, where the best so far was before
-		m.result.Best.ValidAcc = &before
-		require.NoError(t, m.validate(context.Background(), &run.Epoch{Epoch: 2}))
-		return m.ends.Worse
+		m.Result.Best.ValidAcc = &before
+		require.NoError(t, m.Validate(context.Background(), &run.Epoch{Epoch: 2}))
+		return m.Ends.Worse
 	}
 	require.Equal(t, 1, validate(1))
 	require.Equal(t, 2, validate(1))

@@ -47,7 +47,7 @@ func TestAnyBudget(t *testing.T) {
 	}
 	try := func(o run.Options) (*run.Result, error) {
 		dir := filepath.Join(t.TempDir(), "run")
-		r, err := Run(context.Background(), ds, in(dir), o, "test", Hooks{})
+		r, err := Run(context.Background(), ds, in(dir), o, "test", run.Hooks{})
 		if err != nil {
 			require.NoDirExists(t, dir)
 		}

@@ -83,5 +83,5 @@
 //	trace -> data, history, sample, cachetier, kernels, store
 //	train -> all of them
 //
-// Start reading at [Run], then trainer.epoch.
+// Start reading at run.Driver, which all runs share, then trainer.Train.
 package train

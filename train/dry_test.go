@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestDryStepMapsWhatAStepTakes: for each network, a dry step maps exactly the memory of a real
@@ -19,7 +20,7 @@ func TestDryStepMapsWhatAStepTakes(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			o := small()
 			o.Kind, o.Hidden, o.Dropout = kind, 64, 0.3
-			tr, err := newTrainer(context.Background(), open(t, storetest.Communities(600, 4, 8, 16, 2)), o, Hooks{})
+			tr, err := newTrainer(context.Background(), open(t, storetest.Communities(600, 4, 8, 16, 2)), o, run.Hooks{}, internal{})
 			require.NoError(t, err)
 			defer tr.close()
 			tr.task.Begin(1)
@@ -46,11 +47,11 @@ func TestRefusalComputesNothing(t *testing.T) {
 	o := small()
 	o.MemoryBytes = 16 << 20
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
-	_, err := newTrainer(t.Context(), ds, o, Hooks{Backend: idle{kernels.NewCPU(kernels.CPUOptions{})}})
+	_, err := newTrainer(t.Context(), ds, o, run.Hooks{Backend: idle{kernels.NewCPU(kernels.CPUOptions{})}}, internal{})
 	var short *plan.NotEnough
 	require.ErrorAs(t, err, &short)
 	o.MemoryBytes = (short.Least.Total + 1<<20 - 1) >> 20 << 20
-	tr, err := newTrainer(t.Context(), ds, o, Hooks{})
+	tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
 	tr.close()
 }

@@ -198,15 +198,15 @@ func TestEdgeRowsResume(t *testing.T) {
 	ds := open(t, ratedRows(600, store.U32))
 	o := typed(model.RGAT)
 	o.Epochs, o.EdgeInputs = 3, asTable
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
-	got, err := runOn(context.Background(), half(t, ds, o), ds, o, Hooks{})
+	got, err := runOn(context.Background(), half(t, ds, o), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	sameWork(t, want, got)
 	o.EdgeInputs = asColumns
 	now := half(t, ds, o)
 	o.EdgeInputs = asTable
-	_, err = runOn(context.Background(), now, ds, o, Hooks{})
+	_, err = runOn(context.Background(), now, ds, o, run.Hooks{})
 	require.ErrorContains(t, err, `{edge_input} is to=table and the run's is to=time,rating,weight`)
 }
 
@@ -226,7 +226,7 @@ func TestEdgeRowsRefuse(t *testing.T) {
 	} {
 		o := typed(model.RSAGE)
 		o.EdgeInputs = inputs
-		_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+		_, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
@@ -288,7 +288,7 @@ func TestEdgeRowsThatAreNone(t *testing.T) {
 	o.Fanouts, o.EdgeInputs = []int{-1, -1}, asTable
 	for _, lists := range []int64{topology.LeastBytes(wild.Graph(0)), 1 << 30} {
 		o.TopologyBytes = lists
-		_, err := Run(t.Context(), wild, scratch(t), o, "test", Hooks{})
+		_, err := Run(t.Context(), wild, scratch(t), o, "test", run.Hooks{})
 		require.ErrorIs(t, err, store.ErrCorrupt)
 		require.ErrorContains(t, err, path+": "+ids)
 		require.ErrorContains(t, err, "has row 1000000, and the table has ")
@@ -300,7 +300,7 @@ func TestEdgeRowsThatAreNone(t *testing.T) {
 		return 16 * row, binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(math.NaN())))
 	})
 	o.TopologyBytes = run.Auto
-	_, err := Run(t.Context(), nan, scratch(t), o, "test", Hooks{})
+	_, err := Run(t.Context(), nan, scratch(t), o, "test", run.Hooks{})
 	require.ErrorContains(t, err, "since column 0 of row ")
 	require.ErrorContains(t, err, " of node__to__node/edge_feat, a table of edges, is NaN; repair the features, or leave them out")
 	require.NotContains(t, err.Error(), "\n")

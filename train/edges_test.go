@@ -176,15 +176,15 @@ func TestEdgesResume(t *testing.T) {
 	ds := open(t, rated(600))
 	o := typed(model.RGAT)
 	o.Epochs, o.EdgeInputs = 3, map[string][]string{"to": {"rating", "time"}}
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
-	got, err := runOn(context.Background(), half(t, ds, o), ds, o, Hooks{})
+	got, err := runOn(context.Background(), half(t, ds, o), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	sameWork(t, want, got)
 	for _, other := range []map[string][]string{nil, {"to": {"rating"}}, {"to": {"time", "rating"}}} {
 		now := o
 		now.EdgeInputs = other
-		_, err = runOn(context.Background(), half(t, ds, o), ds, now, Hooks{})
+		_, err = runOn(context.Background(), half(t, ds, o), ds, now, run.Hooks{})
 		require.ErrorContains(t, err, `{edge_input} is `)
 		require.ErrorContains(t, err, ` and the run's is to=rating,time`)
 	}
@@ -213,7 +213,7 @@ func TestEdgesRefuse(t *testing.T) {
 		o := typed(model.RSAGE)
 		o.EdgeInputs = map[string][]string{"cites": {"year"}}
 		change(&o)
-		_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+		_, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
@@ -240,7 +240,7 @@ func TestEdgesThatAreNoNumbers(t *testing.T) {
 		o.EdgeInputs = map[string][]string{"to": {"time", "rating"}}
 		for _, lists := range []int64{topology.LeastBytes(ds.Graph(0)), 1 << 30} {
 			o.TopologyBytes = lists
-			_, err = Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+			_, err = Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 			require.ErrorIs(t, err, store.ErrCorrupt)
 			require.ErrorContains(t, err, path+": "+section)
 			require.ErrorContains(t, err, "has the value ")
@@ -263,7 +263,7 @@ func TestEdgesPlan(t *testing.T) {
 	edges := ds.Graph(0).Edges()
 	require.Equal(t, []PlanEdges{{"node__to__node", []string{"time", "rating"}, 9, 9 * edges, 4 * edges}}, p.EdgeInputs)
 	var notes []string
-	_, err = Run(t.Context(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	_, err = Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Contains(t, notes, "column time of the edges of node__to__node has values like 1.7e+09, and nothing normalises them: "+
 		"where the loss is large, ingest smaller ones")

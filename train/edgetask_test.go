@@ -103,7 +103,7 @@ func TestLargeNumbersAreNoted(t *testing.T) {
 	o := edgeOptions()
 	o.EdgeLabel, o.Epochs = "time:value", 1
 	var notes []string
-	_, err := Run(context.Background(), openTyped(t, spec), scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	_, err := Run(context.Background(), openTyped(t, spec), scratch(t), o, "test", run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Contains(t, notes, "column time, which is learnt, has values like 1e+06, and nothing normalises them: the loss is of their squares; ingest smaller ones")
 }
@@ -160,7 +160,7 @@ func TestEdgeClassesAreTheSame(t *testing.T) {
 		sameWork(t, want, trained(t, ds, c), sampler)
 		again := half(t, ds, o)
 		o.Workers = 5
-		got, err := runOn(context.Background(), again, ds, o, Hooks{})
+		got, err := runOn(context.Background(), again, ds, o, run.Hooks{})
 		require.NoError(t, err)
 		sameRun(t, want, got)
 	}
@@ -181,11 +181,11 @@ func TestEdgesAreMeasuredAgain(t *testing.T) {
 	ds, path := openTyped(t, storetest.Trust(300, true, true)), t.TempDir()
 	o := edgeOptionsOf(model.RSAGE)
 	o.Epochs = 3
-	r, err := Run(context.Background(), ds, in(path), o, "test", Hooks{})
+	r, err := Run(context.Background(), ds, in(path), o, "test", run.Hooks{})
 	require.NoError(t, err)
 	dir, err := run.Look(path)
 	require.NoError(t, err)
-	n, err := OpenNetwork(context.Background(), ds, dir, NetworkOptions{}, Hooks{})
+	n, err := OpenNetwork(context.Background(), ds, dir, NetworkOptions{}, run.Hooks{})
 	require.NoError(t, err)
 	defer n.Close()
 	require.True(t, n.Edges())

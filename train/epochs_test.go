@@ -25,7 +25,7 @@ func TestAutoEpochs(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	disk := vfs.NewMem()
 	var record *run.Record
-	r, err := runOn(context.Background(), disk, ds, auto(), Hooks{Start: func(rec *run.Record) { record = rec }})
+	r, err := runOn(context.Background(), disk, ds, auto(), run.Hooks{Start: func(rec *run.Record) { record = rec }})
 	require.NoError(t, err)
 	require.Equal(t, run.Done, r.Status)
 	require.Equal(t, &run.AutoEpochs{Updates: 500, Steps: 30, Least: 17, Most: 167, Patience: 20, Reason: record.AutoEpochs.Reason}, record.AutoEpochs)
@@ -61,7 +61,7 @@ func TestAutoEpochs(t *testing.T) {
 	spec := storetest.Communities(600, 4, 8, 16, 2)
 	spec.Valid = nil
 	said := func(text string) string { return "said: " + text }
-	r, err = runOn(context.Background(), vfs.NewMem(), open(t, spec), auto(), Hooks{Text: said})
+	r, err = runOn(context.Background(), vfs.NewMem(), open(t, spec), auto(), run.Hooks{Text: said})
 	require.NoError(t, err)
 	require.Equal(t, run.Done, r.Status)
 	require.Len(t, r.Epochs, 17)
@@ -88,7 +88,7 @@ func TestAutoEpochsResume(t *testing.T) {
 	disk := vfs.NewMem()
 	for cuts := 0; ; cuts++ {
 		ctx, cancel := context.WithCancel(context.Background())
-		got, err := runOn(ctx, disk, ds, o, Hooks{
+		got, err := runOn(ctx, disk, ds, o, run.Hooks{
 			Epoch: func(e run.Epoch) {
 				if e.Epoch%5 == 0 || e.Epoch == len(want.Epochs)-1 {
 					cancel()

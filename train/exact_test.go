@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // TestSmallBudgetIsExact: a graph whose hidden rows take a few MiB is evaluated over all
@@ -19,7 +20,7 @@ func TestSmallBudgetIsExact(t *testing.T) {
 	want := trained(t, ds, o)
 	require.Equal(t, "full", want.Evaluation.Method)
 	o.MemoryBytes = 1
-	_, err := Run(context.Background(), ds, in(t.TempDir()+"/least"), o, "test", Hooks{})
+	_, err := Run(context.Background(), ds, in(t.TempDir()+"/least"), o, "test", run.Hooks{})
 	require.Error(t, err)
 	o.MemoryBytes = leastIn(t, err) + 12<<20
 	require.Less(t, o.MemoryBytes/8, int64(4*4090*512), "an eighth would be enough")

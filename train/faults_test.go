@@ -29,10 +29,10 @@ func within(do func()) {
 // begun runs o in path, or goes on with the run there.
 func begun(ctx context.Context, ds *store.Dataset, path string, o run.Options, faults disk.Faults) (r *run.Result, err error) {
 	within(func() {
-		r, err = Run(ctx, ds, func() (*run.Dir, error) {
+		r, err = runWith(ctx, ds, func() (*run.Dir, error) {
 			d, _, err := run.Open(path)
 			return d, err
-		}, o, "test", Hooks{faults: faults})
+		}, o, "test", run.Hooks{}, internal{faults: faults})
 	})
 	return r, err
 }
@@ -180,8 +180,8 @@ func TestReplacedWhileTraining(t *testing.T) {
 			section := filepath.Join(ds.Path(), file)
 			sound, err := os.ReadFile(section)
 			require.NoError(t, err)
-			at := func(step int, do func()) Hooks {
-				return Hooks{Step: func(epoch, n, _ int, _ float64) {
+			at := func(step int, do func()) run.Hooks {
+				return run.Hooks{Step: func(epoch, n, _ int, _ float64) {
 					if epoch == 1 && n == step {
 						do()
 					}

@@ -26,12 +26,12 @@ func (f *fixed) unmeasured() bool { return f != nil && f.predicts }
 // all neighbours: no batch is drawn ahead and no step is taken. Memory beyond its need is for rows,
 // of hidden layers or of the layer below the current one.
 func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
-	if t.tiers, err = tiers.OpenRows(ctx, t.data, t.draws, t.learning(), t.be, t.Options.Options, t.hooks.faults); err != nil {
+	if t.tiers, err = tiers.OpenRows(ctx, t.data, t.draws, t.learning(), t.be, t.Options.Options, t.internal.faults); err != nil {
 		return err
 	}
 	looks := 0
 	o.Look = func() {
-		t.peak.Look()
+		t.Peak.Look()
 		t.tiers.FollowHeap()
 		if looks++; looks%looksAtMaps == 0 {
 			t.tiers.Forget()
@@ -55,10 +55,10 @@ func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
 	}
 	rest := total - need
 	t.EvalBytes = rest - max(0, rest-8<<20)/8 // less what large pages, and lists that wait for the collector, take beside what is counted
-	if t.hooks.fixed.onDisk && t.EvalBytes < hidden {
+	if t.internal.fixed.onDisk && t.EvalBytes < hidden {
 		t.EvalBytes = min(t.EvalBytes, t.eval.HiddenBytes()-1)
 	}
-	if !t.hooks.fixed.onDisk {
+	if !t.internal.fixed.onDisk {
 		t.EvalBytes += hidden
 	}
 	t.eval.Bytes = t.EvalBytes
@@ -83,7 +83,7 @@ func (t *trainer) evaluatorWithin(total int64, o infer.Options) *infer.Evaluator
 func (t *trainer) fixedWithin(total int64, e *infer.Evaluator) (beside, need int64) {
 	beside = t.besideRows(total)
 	need = beside + e.MemoryBytes()
-	if !t.hooks.fixed.onDisk {
+	if !t.internal.fixed.onDisk {
 		need += e.InMemoryBytes()
 	}
 	return beside, need
@@ -127,13 +127,13 @@ func (t *trainer) besideRows(total int64) int64 {
 		bytes += 4 * 4 * int64(t.data.GivenDim()) * int64(t.data.GivenAtOnce(edgesAtOnce))
 	}
 	switch {
-	case t.links != nil && t.hooks.fixed.unmeasured():
+	case t.links != nil && t.internal.fixed.unmeasured():
 		bytes += t.links.TopBytes()
 	case t.links != nil:
 		bytes += max(t.links.Bytes(), t.links.TopBytes())
 	}
-	if t.hooks.beside != nil {
-		bytes += t.hooks.beside(total)
+	if t.internal.beside != nil {
+		bytes += t.internal.beside(total)
 	}
 	return bytes
 }

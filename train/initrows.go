@@ -9,18 +9,10 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/step"
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
-
-// RowFile is a file of rows for nodes of a type, which it names by their original ids.
-type RowFile interface {
-	Cols() int
-	// Each calls use with rows, some at a time in the order of the file, and with the stored
-	// numbers of their nodes. Both are lent.
-	Each(ctx context.Context, use func(nodes []store.NodeID, rows []float32) error) error
-	Close() error
-}
 
 // checkInitRows refuses files of rows for types that learn none, and files of another width.
 func (t *trainer) checkInitRows() error {
@@ -42,11 +34,11 @@ func (t *trainer) checkInitRows() error {
 }
 
 // openRows opens the file that has rows for l.
-func (t *trainer) openRows(l tiers.Learnt, path string) (RowFile, error) {
-	if t.hooks.OpenRows == nil {
+func (t *trainer) openRows(l tiers.Learnt, path string) (run.RowFile, error) {
+	if t.Hooks.OpenRows == nil {
 		return nil, fmt.Errorf("%s: nobody here reads files of rows", path)
 	}
-	f, err := t.hooks.OpenRows(path, t.data.IDs(l.Type))
+	f, err := t.Hooks.OpenRows(path, t.data.IDs(l.Type))
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +90,7 @@ func (t *trainer) putRows(ctx context.Context, l tiers.Learnt, path string) (err
 		return err
 	}
 	if given < d.Nodes {
-		t.note("%d of the %d nodes of type %s have no row in %s, and begin with rows that are drawn", d.Nodes-given, d.Nodes, d.Name, path)
+		t.Note("%d of the %d nodes of type %s have no row in %s, and begin with rows that are drawn", d.Nodes-given, d.Nodes, d.Name, path)
 	}
 	return l.Reload(ctx)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// givenRows is a RowFile in memory: rows of so many columns, by stored node.
+// givenRows is a run.RowFile in memory: rows of so many columns, by stored node.
 type givenRows struct {
 	cols  int
 	order []uint32
@@ -56,7 +56,7 @@ func TestInitRows(t *testing.T) {
 		given[0][v] = make([]float32, o.Optim.Rows.Rule().Columns(8))
 		copy(given[0][v], file.row(v))
 	}
-	h := Hooks{OpenRows: func(path string, ids store.IDs) (RowFile, error) {
+	h := run.Hooks{OpenRows: func(path string, ids store.IDs) (run.RowFile, error) {
 		require.Equal(t, "/rows", path)
 		return file, nil
 	}}
@@ -84,7 +84,7 @@ func TestInitRows(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got.ParamsXXH3)
 	again.InitRows = map[string]string{"author": "/others"}
-	_, err = runOn(t.Context(), disk, ds, again, Hooks{OpenRows: func(string, store.IDs) (RowFile, error) { return file, nil }})
+	_, err = runOn(t.Context(), disk, ds, again, run.Hooks{OpenRows: func(string, store.IDs) (run.RowFile, error) { return file, nil }})
 	require.ErrorContains(t, err, `{init_rows} is author=/others and the run's is author=/rows`)
 
 	for want, change := range map[string]func(f *givenRows, o *run.Options){
@@ -100,9 +100,9 @@ func TestInitRows(t *testing.T) {
 		f, o := file, o
 		o.Inputs = maps.Clone(o.Inputs)
 		change(&f, &o)
-		_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{OpenRows: func(string, store.IDs) (RowFile, error) { return f, nil }})
+		_, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{OpenRows: func(string, store.IDs) (run.RowFile, error) { return f, nil }})
 		require.ErrorContains(t, err, want)
 	}
-	_, err = Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+	_, err = Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 	require.ErrorContains(t, err, "{init_rows} /rows: nobody here reads files of rows")
 }

@@ -81,12 +81,12 @@ func TestLabelInputSameResults(t *testing.T) {
 				sameWork(t, want, trained(t, ds, o), "%s, %+v", kind, o)
 			}
 		}
-		got, err := runOn(context.Background(), half(t, ds, o), ds, o, Hooks{})
+		got, err := runOn(context.Background(), half(t, ds, o), ds, o, run.Hooks{})
 		require.NoError(t, err)
 		sameWork(t, want, got, kind)
 		stopped := half(t, ds, o)
 		o.LabelInput = 7
-		_, err = runOn(context.Background(), stopped, ds, o, Hooks{})
+		_, err = runOn(context.Background(), stopped, ds, o, run.Hooks{})
 		require.ErrorContains(t, err, "{label_input} is 7 and the run's is 6")
 	}
 }

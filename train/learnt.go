@@ -42,20 +42,20 @@ type kept struct {
 
 // keptNow returns the entry of a checkpoint that would be made now.
 func (t *trainer) keptNow() kept {
-	return kept{int64(t.optim.Steps()), int64(t.result.Best.Epoch) * int64(t.task.Steps())}
+	return kept{int64(t.optim.Steps()), int64(t.Result.Best.Epoch) * int64(t.task.Steps())}
 }
 
 // place puts the files of the tables and of the evaluator in the run directory.
 func (t *trainer) place() {
-	t.tiers.In(t.dir.FS(), t.dir.File(run.EmbeddingDir), fmt.Sprintf("dataset %s, seed %d", t.result.Seal, t.Seed))
-	t.eval.Dir, t.eval.FS = t.dir.File(run.LayerDir), t.dir.FS()
+	t.tiers.In(t.Dir.FS(), t.Dir.File(run.EmbeddingDir), fmt.Sprintf("dataset %s, seed %d", t.Result.Seal, t.Seed))
+	t.eval.Dir, t.eval.FS = t.Dir.File(run.LayerDir), t.Dir.FS()
 }
 
 // beginRows initialises learnt rows from the seed, or from the files of InitRows.
 func (t *trainer) beginRows(ctx context.Context) error {
 	files := t.InitRows
-	if t.record != nil { // a resumed run has them only there
-		files = t.record.Options.InitRows
+	if t.Record != nil { // a resumed run has them only there
+		files = t.Record.Options.InitRows
 	}
 	for _, l := range t.tiers.Learnt {
 		if err := l.Begin(ctx); err != nil {
@@ -92,8 +92,11 @@ func (t *trainer) markRows() error {
 	return nil
 }
 
-// retainRows frees the rows of checkpoints that are not on record any more.
-func (t *trainer) retainRows(ctx context.Context) error {
+// Retain implements run.Workload.
+func (t *trainer) Retain(ctx context.Context) error {
+	if !t.learns() {
+		return nil
+	}
 	t.rows.Kept = t.rows.Kept[max(0, len(t.rows.Kept)-t.KeepCheckpoints):]
 	var steps []int64
 	for _, k := range t.rows.Kept {
@@ -105,9 +108,11 @@ func (t *trainer) retainRows(ctx context.Context) error {
 	return t.tiers.Retain(ctx, steps)
 }
 
-// resumeRows restores the rows of the checkpoint that was loaded. names are the checkpoints on
-// record.
-func (t *trainer) resumeRows(ctx context.Context, names []string) error {
+// Resumed implements run.Workload.
+func (t *trainer) Resumed(ctx context.Context, names []string) error {
+	if !t.learns() {
+		return nil
+	}
 	t.rows.Kept = slices.DeleteFunc(t.rows.Kept, func(k kept) bool {
 		return !slices.Contains(names, run.CheckpointName(int(k.Updates))) || t.checkBest(k.Best) != nil // a damaged one may say anything
 	})
@@ -116,7 +121,7 @@ func (t *trainer) resumeRows(ctx context.Context, names []string) error {
 			return err
 		}
 	}
-	return t.retainRows(ctx)
+	return t.Retain(ctx)
 }
 
 // showBest makes reads return the rows as of the epoch that validation chose. back makes them
@@ -136,9 +141,13 @@ func (t *trainer) showBest(ctx context.Context) (back func() error, err error) {
 	return back, nil
 }
 
-// hash returns run.Result.ParamsXXH3, and failed, the error of the run. If learnt rows cannot be
-// read, the hash is "", and their error is returned unless failed is set.
-func (t *trainer) hash(ctx context.Context, failed error) (string, error) {
+// Hash implements run.Workload. If learnt rows cannot be read, the hash is "", and their error is
+// returned unless failed is set. A run that was cut short has no hash of its learnt rows, which all
+// would be read for it.
+func (t *trainer) Hash(ctx context.Context, failed error) (string, error) {
+	if t.learns() && (failed != nil || t.Result.Status == run.Interrupted) {
+		return t.Result.ParamsXXH3, failed
+	}
 	h := xxh3.New()
 	t.model.AddTo(h)
 	for _, l := range t.tiers.Learnt {
@@ -167,7 +176,7 @@ func (p learntRows) Save(s *checkpoint.State) error {
 	if err := p.markRows(); err != nil {
 		return err
 	}
-	return saveJSON(s, embeddingsKey, p.rows)
+	return s.Put(embeddingsKey, p.rows)
 }
 
 func (p learntRows) Check(s *checkpoint.State) error {
@@ -223,7 +232,7 @@ func (p learntRows) read(s *checkpoint.State) (e embeddings, err error) {
 	return e, err
 }
 
-// Load reads the description of the rows. resumeRows restores them, once no newer checkpoint is on
+// Load reads the description of the rows. Resumed restores them, once no newer checkpoint is on
 // record.
 func (p learntRows) Load(s *checkpoint.State) (err error) {
 	if p.learns() {

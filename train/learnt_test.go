@@ -193,7 +193,7 @@ func TestLearntRowsSameResults(t *testing.T) {
 		sameWork(t, want, trained(t, ds, o), "%+v", o)
 	}
 	remote := kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))
-	got, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{Backend: remote})
+	got, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Backend: remote})
 	require.NoError(t, err)
 	sameWork(t, want, got)
 }
@@ -235,7 +235,7 @@ func TestLearntRowsAfterPowerLoss(t *testing.T) {
 	ds := openTyped(t, storetest.Library(300, 3, 2))
 	o := learning()
 	o.Epochs, o.CheckpointEvery, o.LR, o.Cache.HostBytes, o.Batch = 4, 2, 0.05, 5000, 40
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
 
 	var mu sync.Mutex
@@ -256,7 +256,7 @@ func TestLearntRowsAfterPowerLoss(t *testing.T) {
 		return nil
 	})
 	disk = vfs.NewCrashableMem()
-	_, err = runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
+	_, err = runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	total, stride := count, 37
 	if testing.Short() {
@@ -264,7 +264,7 @@ func TestLearntRowsAfterPowerLoss(t *testing.T) {
 	}
 	for crashAt = 1; crashAt <= total; crashAt += stride {
 		count, left, disk = 0, nil, vfs.NewCrashableMem()
-		_, err := runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
+		_, err := runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, run.Hooks{})
 		if err == nil {
 			continue // it came to its end with fewer writes
 		}
@@ -279,7 +279,7 @@ func TestLearntRowsAfterPowerLoss(t *testing.T) {
 			}
 			require.NoError(t, d.Close())
 		}
-		got, err := runOn(context.Background(), left, ds, o, Hooks{})
+		got, err := runOn(context.Background(), left, ds, o, run.Hooks{})
 		require.NoError(t, err, "after moment %d of %d", crashAt, total)
 		require.Equal(t, want.ParamsXXH3, got.ParamsXXH3, "after moment %d of %d", crashAt, total)
 		require.Equal(t, want.Best, got.Best, "after moment %d of %d", crashAt, total)
@@ -323,7 +323,7 @@ func TestLearntRowsGone(t *testing.T) {
 			disk := half(t, ds, o)
 			spoil(t, disk)
 			before := listing(t, disk)
-			_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+			_, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 			require.ErrorContains(t, err, "the learnt rows of type author: ")
 			require.ErrorContains(t, err, "or begin another run with {run}")
 			require.NotContains(t, err.Error(), "\n")
@@ -337,7 +337,7 @@ func TestLearntRowsGone(t *testing.T) {
 		o := o
 		disk := half(t, ds, o)
 		change(&o)
-		_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+		_, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -348,7 +348,7 @@ func TestLearntRowsFullDisk(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 2))
 	o := learning()
 	o.Epochs, o.CheckpointEvery, o.Cache.HostBytes = 3, 2, 4000
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	disk := vfs.NewMem()
 	var mu sync.Mutex
@@ -363,11 +363,11 @@ func TestLearntRowsFullDisk(t *testing.T) {
 		}
 		return nil
 	}))
-	_, err = runOn(context.Background(), fsys, ds, o, Hooks{})
+	_, err = runOn(context.Background(), fsys, ds, o, run.Hooks{})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run")
 	full = false
-	got, err := runOn(context.Background(), fsys, ds, o, Hooks{})
+	got, err := runOn(context.Background(), fsys, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
 	require.Equal(t, want.Best, got.Best)
@@ -379,7 +379,7 @@ func TestEmbedRefuses(t *testing.T) {
 	for _, input := range []string{"embed", "embed:", "embed:0", "embed:-3", "embed:x", "embed:99999999"} {
 		o := learning()
 		o.Inputs["author"] = input
-		_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+		_, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 		require.ErrorContains(t, err, "{input} author="+input+": embed:D has 1 to 65536 columns")
 	}
 	o := learning()
@@ -408,19 +408,19 @@ func TestLearntRowsNoRoom(t *testing.T) {
 	o := learning()
 	o.Inputs, o.Epochs = map[string]string{"author": "embed:64", "paper": "embed:64"}, 1
 	disk := vfs.NewMem()
-	_, err := runOn(t.Context(), roomFS{disk, 18 << 20}, ds, o, Hooks{}) // enough for each alone
+	_, err := runOn(t.Context(), roomFS{disk, 18 << 20}, ds, o, run.Hooks{}) // enough for each alone
 	require.ErrorContains(t, err, "/run: no space left on device: the rows that steps rewrite may take ")
 	require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run")
 	_, err = disk.Stat("/run/" + run.RecordFile)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	few := o
 	few.EpochSteps, few.Batch = 1, 2
-	_, err = runOn(t.Context(), roomFS{vfs.NewMem(), 18 << 20}, ds, few, Hooks{})
+	_, err = runOn(t.Context(), roomFS{vfs.NewMem(), 18 << 20}, ds, few, run.Hooks{})
 	require.NoError(t, err, "one step reads some of the rows")
-	_, err = runOn(t.Context(), roomFS{disk, 400 << 20}, ds, o, Hooks{})
+	_, err = runOn(t.Context(), roomFS{disk, 400 << 20}, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	o.KeepCheckpoints = 400
-	_, err = Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+	_, err = Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 	require.ErrorContains(t, err, "{keep_checkpoints} 400: at most 247 where rows are learnt")
 }
 
@@ -430,7 +430,7 @@ func TestLearntRowsForged(t *testing.T) {
 	ds := openTyped(t, storetest.Library(400, 3, 2))
 	o := learning()
 	o.Epochs, o.CheckpointEvery = 3, 3
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	kept := func(text string) func(string) string {
 		return func(old string) string {
@@ -463,12 +463,12 @@ func TestLearntRowsForged(t *testing.T) {
 		}
 		require.NoError(t, checkpoint.Save(disk, newest, tensors, meta))
 		before := listing(t, disk)
-		_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+		_, err = runOn(context.Background(), disk, ds, o, run.Hooks{})
 		require.ErrorContains(t, err, "resume "+newest+": ", name)
 		require.NotContains(t, err.Error(), "\n", name)
 		require.Equal(t, before, listing(t, disk), name)
 		require.NoError(t, disk.Remove(newest))
-		got, err := runOn(context.Background(), disk, ds, o, Hooks{})
+		got, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 		require.NoError(t, err, name)
 		require.Equal(t, want.ParamsXXH3, got.ParamsXXH3, name)
 	}
@@ -489,11 +489,11 @@ func TestLearntRowsEndOfBegin(t *testing.T) {
 		return nil
 	}))
 	o.KeepCheckpoints = 1
-	_, err := runOn(ctx, fsys, ds, o, Hooks{})
+	_, err := runOn(ctx, fsys, ds, o, run.Hooks{})
 	require.EqualError(t, err, "context canceled")
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
-	got, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	got, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -33,7 +34,9 @@ type learntElsewhere struct {
 const learntPart, learntBytes = 1 << 14, 1 << 20
 
 // bringLearnt writes the learnt rows of o's checkpoint for the nodes of ds.
-func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *learntElsewhere, err error) {
+func bringLearnt(
+	ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h run.Hooks, faults disk.Faults,
+) (_ *learntElsewhere, err error) {
 	own, err := store.Open(dir.Record().Dataset)
 	if err != nil {
 		return nil, err
@@ -64,7 +67,8 @@ func bringLearnt(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		most = max(most, t.Count)
 	}
 	places := func(int64) int64 { return 4 * most } // see writeLearnt
-	n, err := OpenNetwork(ctx, own, dir, o, Hooks{Backend: h.Backend, Note: h.Note, faults: h.faults, beside: places})
+	h = run.Hooks{Backend: h.Backend, Note: h.Note}
+	n, err := openNetwork(ctx, own, dir, o, h, internal{faults: faults, beside: places})
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +115,7 @@ func (l *learntElsewhere) write(ctx context.Context, n *Network, ds *store.Datas
 			return errors.Join(err, w.Abort())
 		}
 	}
-	_, err = w.Seal(store.Manifest{Name: learntName, Order: "original", Provenance: store.Provenance{Tool: "gnnstore", Source: n.t.dir.Path()}})
+	_, err = w.Seal(store.Manifest{Name: learntName, Order: "original", Provenance: store.Provenance{Tool: "gnnstore", Source: n.t.Dir.Path()}})
 	return err
 }
 

@@ -112,7 +112,7 @@ func TestLinksAreTheSame(t *testing.T) {
 		}
 		again := half(t, ds, o)
 		o.Workers = 5
-		got, err := runOn(context.Background(), again, ds, o, Hooks{})
+		got, err := runOn(context.Background(), again, ds, o, run.Hooks{})
 		require.NoError(t, err)
 		sameRun(t, want, got)
 	}
@@ -197,16 +197,16 @@ func TestFewLinks(t *testing.T) {
 	o := linkOptions()
 	o.Batch, o.Epochs = 5000, 2
 	var notes []string
-	r, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	r, err := Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Equal(t, 1, r.Epochs[0].Steps)
 	require.Contains(t, notes[0], "training links: an epoch is one step")
 	notes, o.EvalBytes = nil, 0
-	_, err = Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	_, err = Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Contains(t, notes[1], "sampled blocks of up to 20000 links a part")
 	notes, o.EvalEdges = nil, 5
-	_, err = Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	_, err = Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Contains(t, notes[1], "sampled blocks of up to 5 links a part")
 	require.InDelta(t, 0.5, *r.Best.TestAcc, 1e-9)
@@ -276,7 +276,7 @@ func TestLinksBetweenTypes(t *testing.T) {
 		c := o
 		c.Cache.HostBytes, c.TopologyBytes, c.Workers, c.Window = 1<<10, 1<<13, 4, 1
 		sameWork(t, want, trained(t, ds, c), kind)
-		got, err := runOn(context.Background(), half(t, ds, o), ds, o, Hooks{})
+		got, err := runOn(context.Background(), half(t, ds, o), ds, o, run.Hooks{})
 		require.NoError(t, err)
 		sameRun(t, want, got)
 		o.EvalBytes, o.EvalNodes = 0, 50

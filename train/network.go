@@ -113,7 +113,15 @@ type Network struct {
 // OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained
 // on, or with another of the same schema: see comparable. Nothing is written to the run. If rows
 // are learnt, their files are read, so the run may not go on until Close.
-func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
+func OpenNetwork(
+	ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h run.Hooks,
+) (*Network, error) {
+	return openNetwork(ctx, ds, dir, o, h, internal{})
+}
+
+func openNetwork(
+	ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h run.Hooks, in internal,
+) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -132,9 +140,9 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		if err != nil {
 			return nil, dir.About(err)
 		}
-		h.known, with.Inputs = known, known.inputs
+		in.known, with.Inputs = known, known.inputs
 		if known.learns {
-			if n.learnt, err = bringLearnt(ctx, ds, dir, o, h); err != nil {
+			if n.learnt, err = bringLearnt(ctx, ds, dir, o, h, in.faults); err != nil {
 				return nil, dir.About(err)
 			}
 			defer func() {
@@ -149,7 +157,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		}
 	}
 	if !with.Sampler.Walks() {
-		h.fixed = &fixed{o.Scratch != "", o.Predicts}
+		in.fixed = &fixed{o.Scratch != "", o.Predicts}
 	}
 	if with.Links() || with.Edges() {
 		nodes := int64(0)
@@ -163,8 +171,8 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 			return 1 << 30
 		}
 		n.rowBytes = rowBytes(with.MemoryBytes)
-		beside := h.beside
-		h.beside = func(total int64) int64 { // rows, those that are scored together, and lists of their nodes
+		beside := in.beside
+		in.beside = func(total int64) int64 { // rows, those that are scored together, and lists of their nodes
 			rows := rowBytes(total)
 			bytes := min(rows, 4*int64(with.Hidden)*nodes) + chunkBytes(8*rows) + 5*nodes
 			if beside != nil {
@@ -173,7 +181,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 			return bytes
 		}
 	}
-	if n.t, err = newTrainer(ctx, ds, with, h); err != nil {
+	if n.t, err = newTrainer(ctx, ds, with, h, in); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -181,7 +189,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 			err = errors.Join(err, n.Close())
 		}
 	}()
-	n.t.dir = dir
+	n.t.Dir = dir
 	if n.t.learns() {
 		if n.release, err = dir.Share(); err != nil {
 			return nil, err
@@ -235,35 +243,35 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 // restores learnt rows to that checkpoint.
 func (n *Network) load(ctx context.Context, which string, older bool) error {
 	t := n.t
-	name, s, err := t.dir.LoadLatest(older, t.note)
+	name, s, err := t.Dir.LoadLatest(older, t.Note)
 	if err != nil {
 		return err
 	}
 	if s != nil {
 		if err := n.take(ctx, s, which); err != nil {
-			return fmt.Errorf("run %s: %s: %w", t.dir.Path(), name, err)
+			return fmt.Errorf("run %s: %s: %w", t.Dir.Path(), name, err)
 		}
 		return nil
 	}
-	if t.dir.Record().Options.Epochs == 0 && t.dir.Newest() == "" {
-		return fmt.Errorf("run %s: it was to make no epoch, so it has no checkpoint; train it with gnnstore train {resume} {run} %s {epochs} N", t.dir.Path(),
-			t.dir.Path())
+	if t.Dir.Record().Options.Epochs == 0 && t.Dir.Newest() == "" {
+		return fmt.Errorf("run %s: it was to make no epoch, so it has no checkpoint; train it with gnnstore train {resume} {run} %s {epochs} N", t.Dir.Path(),
+			t.Dir.Path())
 	}
-	return fmt.Errorf("run %s: it has no checkpoint yet that can be read; the first one is there after an epoch", t.dir.Path())
+	return fmt.Errorf("run %s: it has no checkpoint yet that can be read; the first one is there after an epoch", t.Dir.Path())
 }
 
 // take loads the parts of a checkpoint that the network consists of.
 func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) error {
 	t, at := n.t, new(run.Progress)
-	used := checkpoint.Parts{weights{t}, chosen{t, at}, learntRows{t, at}}
-	all := append(checkpoint.Parts{identity{t}, soFar{t, at}}, used...)
+	used := append(t.NetworkParts(at), learntRows{t, at})
 	if n.other { // its steps and its seal differ from the run's
 		if err := json.Unmarshal([]byte(s.Meta[progressKey]), at); err != nil {
 			return fmt.Errorf("%s: %w", progressKey, err)
 		}
-		all = used
+	} else if err := t.CheckProgress(s, at, at); err != nil {
+		return err
 	}
-	if err := all.Check(s); err != nil {
+	if err := used.Check(s); err != nil {
 		return err
 	}
 	if which == BestWeights && !at.HasBest {
@@ -281,8 +289,8 @@ func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) e
 	if !at.HasBest || which == LastWeights {
 		return nil
 	}
-	t.model.Upload(t.best)
-	t.result.Best = at.SoFar.Best
+	t.model.Upload(t.Best)
+	t.Result.Best = at.SoFar.Best
 	n.Checkpoint, n.Epoch = BestWeights, at.SoFar.Best.Epoch
 	n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))
 	if t.learns() && n.Updates != at.Updates {
@@ -355,7 +363,7 @@ var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
 // run's evaluation. Training links are measured while messages pass along them.
 func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
 	defer kernels.RecoverMemory(&err)
-	if n.t.hooks.fixed.unmeasured() {
+	if n.t.internal.fixed.unmeasured() {
 		panic("train: Measure of a Network that only predicts")
 	}
 	began, before := time.Now(), n.BytesRead()
@@ -490,15 +498,15 @@ func (n *Network) Data() *data.Data { return n.t.data }
 
 // PeakRSSBytes returns the largest RssAnon + RssShmem that was seen.
 func (n *Network) PeakRSSBytes() int64 {
-	n.t.peak.Look()
-	own, _ := n.t.peak.Bytes()
+	n.t.Peak.Look()
+	own, _ := n.t.Peak.Bytes()
 	return own
 }
 
 // PeakFileBytes returns the largest RssFile that was seen.
 func (n *Network) PeakFileBytes() int64 {
-	n.t.peak.Look()
-	_, file := n.t.peak.Bytes()
+	n.t.Peak.Look()
+	_, file := n.t.Peak.Bytes()
 	return file
 }
 

@@ -18,7 +18,7 @@ import (
 // runIn trains in a directory, which stays.
 func runIn(t *testing.T, ds *store.Dataset, o run.Options) (dir string, r *run.Result) {
 	dir = t.TempDir()
-	r, err := Run(context.Background(), ds, in(dir), o, "test", Hooks{})
+	r, err := Run(context.Background(), ds, in(dir), o, "test", run.Hooks{})
 	require.NoError(t, err)
 	return dir, r
 }
@@ -26,7 +26,7 @@ func runIn(t *testing.T, ds *store.Dataset, o run.Options) (dir string, r *run.R
 func network(t *testing.T, ds *store.Dataset, dir string, o NetworkOptions) *Network {
 	d, err := run.Look(dir)
 	require.NoError(t, err)
-	n, err := OpenNetwork(context.Background(), ds, d, o, Hooks{})
+	n, err := OpenNetwork(context.Background(), ds, d, o, run.Hooks{})
 	require.NoError(t, err)
 	return n
 }
@@ -73,7 +73,7 @@ func TestNetworkMeasures(t *testing.T) {
 			d, _, err := run.Open(dir)
 			require.NoError(t, err)
 			c.o.Epochs++
-			again, err := Run(context.Background(), c.ds, func() (*run.Dir, error) { return d, nil }, c.o, "test", Hooks{})
+			again, err := Run(context.Background(), c.ds, func() (*run.Dir, error) { return d, nil }, c.o, "test", run.Hooks{})
 			require.NoError(t, err)
 			require.Equal(t, trained(t, c.ds, c.o).ParamsXXH3, again.ParamsXXH3)
 		})
@@ -128,7 +128,7 @@ func TestNetworkMeasuresLinks(t *testing.T) {
 		"{metric} mrr ranks each link among negatives of its own":            {Metric: metric.MRR},
 		"{eval_negatives} given: relation node__to__node, valid links: none": {EvalNegatives: "given"},
 	} {
-		_, err := OpenNetwork(t.Context(), single, d, o, Hooks{})
+		_, err := OpenNetwork(t.Context(), single, d, o, run.Hooks{})
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -162,7 +162,7 @@ func TestNetworkRefusals(t *testing.T) {
 		t.Helper()
 		d, err := run.Look(dir)
 		if err == nil {
-			_, err = OpenNetwork(context.Background(), ds, d, o, Hooks{})
+			_, err = OpenNetwork(context.Background(), ds, d, o, run.Hooks{})
 		}
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")

@@ -14,26 +14,26 @@ import (
 // notes tells the user, once, what is worth knowing about the run.
 func (t *trainer) notes() {
 	for _, column := range t.data.UnusedColumns() {
-		t.note("column %s of the edges is not used in training", column)
+		t.Note("column %s of the edges is not used in training", column)
 	}
 	for _, text := range t.large {
-		t.note("%s", text)
+		t.Note("%s", text)
 	}
 	if l := t.data.EdgeLabel; l != nil && l.Numbers() && l.Most >= largeValue {
-		t.note("column %s, which is learnt, has values like %.3g, and nothing normalises them: the loss is of their squares; ingest smaller ones",
+		t.Note("column %s, which is learnt, has values like %.3g, and nothing normalises them: the loss is of their squares; ingest smaller ones",
 			l.Column.Column.Name, l.Most)
 	}
 	for i, read := range t.tiers.Reach.Types[0] {
 		switch n := t.data.Types[i]; {
 		case !read || n.Features != nil || n.Nodes == 0:
 		case n.Embed > 0:
-			t.note("type %s: each of its %d nodes has a learnt row of %d columns for input", n.Name, n.Nodes, n.Embed)
+			t.Note("type %s: each of its %d nodes has a learnt row of %d columns for input", n.Name, n.Nodes, n.Embed)
 		default:
-			t.note("type %s has no features: all of its nodes have one learnt row for input", n.Name)
+			t.Note("type %s has no features: all of its nodes have one learnt row for input", n.Name)
 		}
 	}
 	if t.data.Unlabelled > 0 {
-		t.note("%d nodes of the split have no label and are left out", t.data.Unlabelled)
+		t.Note("%d nodes of the split have no label and are left out", t.data.Unlabelled)
 	}
 	t.directionNotes()
 	all, what := int64(len(t.data.Train)), "nodes"
@@ -47,25 +47,25 @@ func (t *trainer) notes() {
 		}
 	}
 	if int64(t.Batch) > all {
-		t.note("the batch of %d holds all %d training %s: an epoch is one step", t.Batch, all, what)
+		t.Note("the batch of %d holds all %d training %s: an epoch is one step", t.Batch, all, what)
 	}
 	if !t.validates() {
-		t.note("the split has no validation %s: no model is chosen, and the last one is tested", what)
+		t.Note("the split has no validation %s: no model is chosen, and the last one is tested", what)
 	}
 	switch steps := t.task.Steps(); {
 	case t.Draws() == "":
 	case t.Kappa == sample.Forever:
-		t.note("{kappa} inf: every epoch draws the same neighbours of a node")
+		t.Note("{kappa} inf: every epoch draws the same neighbours of a node")
 	case t.Kappa > steps && t.Dependent == run.Nested:
-		t.note("{kappa} %d: %.1f epochs of %d steps draw the same neighbours of a node", t.Kappa,
+		t.Note("{kappa} %d: %.1f epochs of %d steps draw the same neighbours of a node", t.Kappa,
 			float64(t.Kappa)/float64(steps), steps)
 	case t.Kappa > steps:
-		t.note("{kappa} %d: the neighbours of a node change once in %.1f epochs of %d steps", t.Kappa,
+		t.Note("{kappa} %d: the neighbours of a node change once in %.1f epochs of %d steps", t.Kappa,
 			float64(t.Kappa)/float64(steps), steps)
 	}
 	t.reuseNotes()
 	if text := t.howEvaluated(); text != "" {
-		t.note("%s", text)
+		t.Note("%s", text)
 	}
 }
 
@@ -81,7 +81,7 @@ func (t *trainer) directionNotes() {
 		nodes, unreached, of = t.data.Unreached(t.tiers.Reach)
 		return nil
 	}); err != nil {
-		t.note("%v", err) // the first step that reads the page reports it
+		t.Note("%v", err) // the first step that reads the page reports it
 	}
 	for i, n := range unreached {
 		if n == 0 {
@@ -96,11 +96,11 @@ func (t *trainer) directionNotes() {
 		if t.data.Links != nil {
 			what = "nodes of type " + name + ", whose links are learnt,"
 		}
-		t.note("%d of the %d %s receive no edge, so the network sees nothing of their neighbours%s", n, nodes[i], what, remedy)
+		t.Note("%d of the %d %s receive no edge, so the network sees nothing of their neighbours%s", n, nodes[i], what, remedy)
 	}
 	pairs, both := m.Provenance.Counts[store.PairsCompared], m.Provenance.Counts[store.PairsBothWays]
 	if len(m.Relations) == 1 && !m.Relations[0].Symmetric && pairs > 0 && both < pairs {
-		t.note("edges are taken as directed: %.2g %% of the connected pairs of nodes have an edge in both directions; if they have no direction, ingest it again with {undirected}",
+		t.Note("edges are taken as directed: %.2g %% of the connected pairs of nodes have an edge in both directions; if they have no direction, ingest it again with {undirected}",
 			100*float64(both)/float64(pairs))
 	}
 }

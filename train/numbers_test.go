@@ -36,7 +36,7 @@ func TestNumbersOfNodesAreLearnt(t *testing.T) {
 		o := small()
 		o.Epochs, o.Metric, o.Dropout, o.EvalTest = 20, kind, 0.1, "epoch"
 		path := t.TempDir()
-		r, err := Run(context.Background(), ds, in(path), o, "test", Hooks{})
+		r, err := Run(context.Background(), ds, in(path), o, "test", run.Hooks{})
 		require.NoError(t, err)
 		require.Less(t, *r.Best.TestAcc, 2.2, "they are 3.5 about their mean")
 		for _, e := range r.Epochs {
@@ -48,7 +48,7 @@ func TestNumbersOfNodesAreLearnt(t *testing.T) {
 
 		dir, err := run.Look(path)
 		require.NoError(t, err)
-		n, err := OpenNetwork(context.Background(), ds, dir, NetworkOptions{}, Hooks{})
+		n, err := OpenNetwork(context.Background(), ds, dir, NetworkOptions{}, run.Hooks{})
 		require.NoError(t, err)
 		m, err := n.Measure(context.Background(), "test")
 		require.NoError(t, err)
@@ -87,7 +87,7 @@ func TestNumbersOfNodesAreTheSame(t *testing.T) {
 	c.Epochs, c.EvalEvery, c.CheckpointEvery, c.Workers, c.Window = o.Epochs, 2, 3, 3, 2
 	sameWork(t, want, trained(t, ds, c))
 	again := half(t, ds, o)
-	got, err := runOn(context.Background(), again, ds, o, Hooks{})
+	got, err := runOn(context.Background(), again, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	sameRun(t, want, got)
 }

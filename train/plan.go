@@ -102,12 +102,12 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t, err := newTrainer(ctx, ds, o, Hooks{})
+	t, err := newTrainer(ctx, ds, o, run.Hooks{}, internal{})
 	if err != nil {
 		return nil, err
 	}
 	defer t.close()
-	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.ends.Auto, AutoSettings: t.settled,
+	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.Ends.Auto, AutoSettings: t.settled,
 		Evaluation: t.howEvaluated()}
 	p.Region = t.region()
 	t.task.Begin(1)

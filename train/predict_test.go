@@ -293,7 +293,7 @@ func TestPredictOnAnUnlabelledDataset(t *testing.T) {
 	d, err := run.Look(dir)
 	require.NoError(t, err)
 	s.Unlabelled = true
-	_, err = OpenNetwork(t.Context(), open(t, s), d, NetworkOptions{}, Hooks{})
+	_, err = OpenNetwork(t.Context(), open(t, s), d, NetworkOptions{}, run.Hooks{})
 	require.ErrorContains(t, err, "{label_input} 4: the network reads labels of training nodes, and no node here is one with a label")
 }
 
@@ -507,7 +507,7 @@ func TestLearntRowsOnAnotherDataset(t *testing.T) {
 
 			looked, err := run.Look(dir)
 			require.NoError(t, err)
-			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Unseen: MeanOfLearnt, Scratch: scratch}, Hooks{})
+			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Unseen: MeanOfLearnt, Scratch: scratch}, run.Hooks{})
 			require.ErrorContains(t, err, scratch+".learnt: somebody else keeps learnt rows there; wait for the end of that, or name another place")
 			require.DirExists(t, scratch+".learnt")
 			require.NoError(t, n.Close())
@@ -517,7 +517,7 @@ func TestLearntRowsOnAnotherDataset(t *testing.T) {
 
 			// What is there by chance is no leftover.
 			require.NoError(t, os.Mkdir(scratch+".learnt", 0o777))
-			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Unseen: MeanOfLearnt, Scratch: scratch}, Hooks{})
+			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Unseen: MeanOfLearnt, Scratch: scratch}, run.Hooks{})
 			require.ErrorIs(t, err, fs.ErrExist)
 			require.DirExists(t, scratch+".learnt")
 		})
@@ -556,12 +556,12 @@ func TestLeastMemory(t *testing.T) {
 	require.NoError(t, err)
 	for _, memory := range []int64{1 << 20, 50 << 20} {
 		little := NetworkOptions{MemoryBytes: memory, Scratch: filepath.Join(t.TempDir(), "layers")}
-		_, err = OpenNetwork(t.Context(), ds, looked, little, Hooks{})
+		_, err = OpenNetwork(t.Context(), ds, looked, little, run.Hooks{})
 		require.Error(t, err)
 		least, err := strconv.ParseInt(regexp.MustCompile(`works is (\d+) MiB`).FindStringSubmatch(err.Error())[1], 10, 64)
 		require.NoError(t, err)
 		little.MemoryBytes = (least - 1) << 20
-		_, err = OpenNetwork(t.Context(), ds, looked, little, Hooks{})
+		_, err = OpenNetwork(t.Context(), ds, looked, little, run.Hooks{})
 		require.ErrorContains(t, err, fmt.Sprintf("works is %d MiB", least))
 		little.MemoryBytes = least << 20
 		require.NoError(t, network(t, ds, dir, little).Close())
@@ -581,7 +581,7 @@ func TestPredictInLittleMemory(t *testing.T) {
 	require.NoError(t, n.Close())
 	looked, err := run.Look(dir)
 	require.NoError(t, err)
-	_, err = OpenNetwork(context.Background(), ds, looked, NetworkOptions{MemoryBytes: 1 << 20, Scratch: "layers"}, Hooks{})
+	_, err = OpenNetwork(context.Background(), ds, looked, NetworkOptions{MemoryBytes: 1 << 20, Scratch: "layers"}, run.Hooks{})
 	require.ErrorContains(t, err, "{memory_bytes} 1 MiB is not enough: with this dataset and network the least that works is ")
 	least, err := strconv.ParseInt(regexp.MustCompile(`works is (\d+) MiB`).FindStringSubmatch(err.Error())[1], 10, 64)
 	require.NoError(t, err)

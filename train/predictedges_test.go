@@ -125,7 +125,7 @@ func TestPredictEdges(t *testing.T) {
 				return rows
 			}
 			x, y := every(from), every(to)
-			tensors, _, err := checkpoint.Load(n.t.dir.FS(), n.t.dir.File(run.BestFile))
+			tensors, _, err := checkpoint.Load(n.t.Dir.FS(), n.t.Dir.File(run.BestFile))
 			require.NoError(t, err)
 			weights := map[string][]float32{}
 			for _, w := range tensors {
@@ -306,7 +306,7 @@ func TestEdgesOnAnotherDataset(t *testing.T) {
 		s.Relations[0].Columns = nil
 		d, err := run.Look(dir)
 		require.NoError(t, err)
-		_, err = OpenNetwork(t.Context(), openTyped(t, s), d, NetworkOptions{}, Hooks{})
+		_, err = OpenNetwork(t.Context(), openTyped(t, s), d, NetworkOptions{}, run.Hooks{})
 		require.ErrorContains(t, err, "{edge_input} rates=time: the edges of relation user__rates__user have no columns")
 	}
 }

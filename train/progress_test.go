@@ -53,7 +53,7 @@ func TestLive(t *testing.T) {
 		}
 	}
 	steps := 0
-	got, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{
+	got, err := Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{
 		Live: func(f func() *run.Result) func() {
 			now = f
 			for range 3 {
@@ -79,10 +79,11 @@ func TestLive(t *testing.T) {
 // TestShowIsFree: a step costs no memory, whether others may look at the run or not.
 func TestShowIsFree(t *testing.T) {
 	for _, live := range []func(func() *run.Result) func(){nil, func(func() *run.Result) func() { return func() {} }} {
-		tr, err := newTrainer(t.Context(), open(t, storetest.Communities(300, 3, 6, 8, 3)), small(), Hooks{Live: live})
+		tr, err := newTrainer(t.Context(), open(t, storetest.Communities(300, 3, 6, 8, 3)), small(), run.Hooks{}, internal{})
 		require.NoError(t, err)
-		stop := tr.serve()
-		require.Zero(t, testing.AllocsPerRun(1000, func() { tr.shown.Step(1, 1, 0.5) })) // but a few times a second
+		var shown run.View
+		stop := shown.Serve(live, func() run.Point { return run.Point{Result: *tr.Result, Steps: 9, Count: tr.Counter()} })
+		require.Zero(t, testing.AllocsPerRun(1000, func() { shown.Step(1, 1, 0.5) })) // but a few times a second
 		stop()
 		tr.close()
 	}
@@ -95,7 +96,7 @@ func TestLiveOfAFailure(t *testing.T) {
 	o.LR, o.Norm, o.Layers, o.Fanouts = 9e5, "none", 8, []int{3, 2, 2, 2, 2, 2, 2, 2}
 	dir := t.TempDir()
 	var now func() *run.Result
-	_, err := Run(context.Background(), open(t, storetest.Communities(600, 4, 8, 16, 2)), in(dir), o, "test", Hooks{
+	_, err := Run(context.Background(), open(t, storetest.Communities(600, 4, 8, 16, 2)), in(dir), o, "test", run.Hooks{
 		Live: func(f func() *run.Result) func() {
 			now = f
 			return func() {

@@ -62,7 +62,7 @@ func TestEveryByteOfRecord(t *testing.T) {
 	want := trained(t, ds, long())
 	disk := half(t, ds, long())
 	begun := vfs.NewMem()
-	_, err := runOn(context.Background(), begun, ds, long(), Hooks{})
+	_, err := runOn(context.Background(), begun, ds, long(), run.Hooks{})
 	require.NoError(t, err)
 	require.NoError(t, begun.RemoveAll("/run/checkpoints"))
 	stride := 5
@@ -98,7 +98,7 @@ func TestEveryByteOfRecord(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
 	var notes []string
-	got, err := runOn(context.Background(), disk, ds, record.Options, Hooks{Note: func(s string) { notes = append(notes, s) }})
+	got, err := runOn(context.Background(), disk, ds, record.Options, run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Equal(t, "/run/run.json is missing; the options are those of checkpoints/00000012.safetensors", notes[0])
 	sameRun(t, want, got)
@@ -125,7 +125,7 @@ func TestEveryPartOfCheckpoint(t *testing.T) {
 			return b
 		})
 		var notes []string
-		got, err := runOn(context.Background(), disk, ds, long(), Hooks{Note: func(s string) { notes = append(notes, s) }})
+		got, err := runOn(context.Background(), disk, ds, long(), run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 		require.NoError(t, err, at)
 		require.Contains(t, notes[0], newest, at)
 		require.Contains(t, notes[0], "; passing it over", at)
@@ -189,7 +189,7 @@ func TestResumeEarlierVersion(t *testing.T) {
 		return append(b[:sumAt(b)], "\n}\n"...)
 	})
 	var notes []string
-	got, err := runOn(context.Background(), disk, ds, long(), Hooks{Note: func(s string) { notes = append(notes, s) }})
+	got, err := runOn(context.Background(), disk, ds, long(), run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Contains(t, notes[0], "the checkpoint is of an earlier version, which kept no options in it")
 	sameRun(t, want, got)

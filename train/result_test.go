@@ -29,7 +29,7 @@ func TestMetricKeys(t *testing.T) {
 		o := small()
 		o.Metric = kind
 		disk := vfs.NewMem()
-		r, err := runOn(context.Background(), disk, ds, o, Hooks{})
+		r, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 		require.NoError(t, err)
 		text, err := readFile(disk, "/run/result.json")
 		require.NoError(t, err)

@@ -36,7 +36,7 @@ func long() run.Options {
 }
 
 // runOn starts or resumes the run in directory /run of fsys.
-func runOn(ctx context.Context, fsys vfs.FS, ds *store.Dataset, o run.Options, h Hooks) (*run.Result, error) {
+func runOn(ctx context.Context, fsys vfs.FS, ds *store.Dataset, o run.Options, h run.Hooks) (*run.Result, error) {
 	return Run(ctx, ds, func() (*run.Dir, error) {
 		d, _, err := run.OpenOn(fsys, "/run")
 		return d, err
@@ -85,7 +85,7 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()
 	whole := vfs.NewMem()
-	want, err := runOn(context.Background(), whole, ds, o, Hooks{})
+	want, err := runOn(context.Background(), whole, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, run.Done, want.Status)
 
@@ -109,7 +109,7 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 		return nil
 	})
 	disk = vfs.NewCrashableMem()
-	_, err = runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
+	_, err = runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	total := count
 	stride := 5
@@ -119,7 +119,7 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 	from := map[int]int{} // checkpoints resumed from
 	for crashAt = 1; crashAt <= total; crashAt += stride {
 		count, left, disk = 0, nil, vfs.NewCrashableMem()
-		_, err := runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, Hooks{})
+		_, err := runOn(context.Background(), errorfs.Wrap(disk, moments), ds, o, run.Hooks{})
 		require.ErrorIs(t, err, errCrash)
 		require.NotNil(t, left)
 		if d, _, err := run.OpenOn(left, "/run"); err == nil {
@@ -131,7 +131,7 @@ func TestResumeAfterPowerLoss(t *testing.T) {
 			}
 			require.NoError(t, d.Close())
 		}
-		got, err := runOn(context.Background(), left, ds, o, Hooks{Start: func(r *run.Record) {
+		got, err := runOn(context.Background(), left, ds, o, run.Hooks{Start: func(r *run.Record) {
 			if n := len(r.Resumed); n > 0 {
 				from[r.Resumed[n-1].Updates]++
 			}
@@ -159,13 +159,13 @@ func TestResumeOverAndOver(t *testing.T) {
 }
 
 func resumeOverAndOver(t *testing.T, ds *store.Dataset, o run.Options) {
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	disk := vfs.NewMem()
 	for cuts := 0; ; cuts++ {
 		ctx, cancel := context.WithCancel(context.Background())
 		steps := 0
-		got, err := runOn(ctx, disk, ds, o, Hooks{Step: func(int, int, int, float64) {
+		got, err := runOn(ctx, disk, ds, o, run.Hooks{Step: func(int, int, int, float64) {
 			if steps++; steps == 2 {
 				cancel()
 			}
@@ -193,13 +193,13 @@ func TestResumeEarlyStop(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	o := small()
 	o.Epochs, o.Patience = 100, 3
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, run.StoppedEarly, want.Status)
 	disk := vfs.NewMem()
 	for range len(want.Epochs) {
 		ctx, cancel := context.WithCancel(context.Background())
-		got, err := runOn(ctx, disk, ds, o, Hooks{Epoch: func(run.Epoch) { cancel() }})
+		got, err := runOn(ctx, disk, ds, o, run.Hooks{Epoch: func(run.Epoch) { cancel() }})
 		cancel()
 		require.NoError(t, err)
 		if got.Status != run.Interrupted {
@@ -207,7 +207,7 @@ func TestResumeEarlyStop(t *testing.T) {
 			return
 		}
 	}
-	got, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	got, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	sameRun(t, want, got)
 }
@@ -220,11 +220,11 @@ func TestResumeLonger(t *testing.T) {
 	want := trained(t, ds, o)
 	disk := vfs.NewMem()
 	o.Epochs = 3
-	_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	_, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	o.Epochs = 6
 	ctx, cancel := context.WithCancel(context.Background())
-	_, err = runOn(ctx, disk, ds, o, Hooks{Epoch: func(run.Epoch) { cancel() }})
+	_, err = runOn(ctx, disk, ds, o, run.Hooks{Epoch: func(run.Epoch) { cancel() }})
 	require.NoError(t, err)
 	d, record, err := run.OpenOn(disk, "/run")
 	require.NoError(t, err)
@@ -232,7 +232,7 @@ func TestResumeLonger(t *testing.T) {
 	require.Equal(t, ds.Manifest().Splits[0].Name, record.Options.Split)
 	require.Equal(t, 6, record.Options.Epochs, "the next resume knows the new length")
 	require.NoError(t, d.Close())
-	got, err := runOn(context.Background(), disk, ds, record.Options, Hooks{})
+	got, err := runOn(context.Background(), disk, ds, record.Options, run.Hooks{})
 	require.NoError(t, err)
 	sameRun(t, want, got)
 }
@@ -241,7 +241,7 @@ func TestResumeLonger(t *testing.T) {
 func half(t *testing.T, ds *store.Dataset, o run.Options) *vfs.MemFS {
 	disk := vfs.NewMem()
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := runOn(ctx, disk, ds, o, Hooks{Step: func(epoch, step, _ int, _ float64) {
+	r, err := runOn(ctx, disk, ds, o, run.Hooks{Step: func(epoch, step, _ int, _ float64) {
 		if epoch == 2 && step == 4 {
 			cancel()
 		}
@@ -268,11 +268,11 @@ func TestResumeRefuses(t *testing.T) {
 			disk := half(t, ds, long())
 			o := long()
 			c.change(&o)
-			_, err := runOn(context.Background(), disk, c.ds, o, Hooks{})
+			_, err := runOn(context.Background(), disk, c.ds, o, run.Hooks{})
 			for _, want := range c.want {
 				require.ErrorContains(t, err, want)
 			}
-			_, err = runOn(context.Background(), disk, ds, long(), Hooks{}) // a refusal spoils nothing
+			_, err = runOn(context.Background(), disk, ds, long(), run.Hooks{}) // a refusal spoils nothing
 			require.NoError(t, err)
 		})
 	}
@@ -294,7 +294,7 @@ func edit(t *testing.T, disk vfs.FS, name string, change func([]byte) []byte) {
 func TestResumeDamaged(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	cut := func(b []byte) []byte { return b[:len(b)/2] }
 	flip := func(b []byte) []byte { b[len(b)-9] ^= 4; return b }
@@ -305,7 +305,7 @@ func TestResumeDamaged(t *testing.T) {
 			require.Len(t, names, o.KeepCheckpoints)
 			edit(t, disk, names[1], damage)
 			var notes []string
-			got, err := runOn(context.Background(), disk, ds, o, Hooks{Note: func(s string) { notes = append(notes, s) }})
+			got, err := runOn(context.Background(), disk, ds, o, run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 			require.NoError(t, err)
 			require.Contains(t, notes[0], names[1])
 			require.Contains(t, notes[0], "passing it over")
@@ -314,13 +314,13 @@ func TestResumeDamaged(t *testing.T) {
 			disk = half(t, ds, o)
 			edit(t, disk, names[0], damage)
 			edit(t, disk, names[1], damage)
-			_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+			_, err = runOn(context.Background(), disk, ds, o, run.Hooks{})
 			require.ErrorContains(t, err, "none of its checkpoints can be read; remove /run/checkpoints to start at step 0")
 		})
 	}
 	disk := half(t, ds, o)
 	edit(t, disk, run.MetricsFile, func(b []byte) []byte { return b[:100] })
-	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+	_, err = runOn(context.Background(), disk, ds, o, run.Hooks{})
 	require.ErrorContains(t, err, "metrics.jsonl has 100 bytes, and the checkpoint was made at")
 
 	// A line of metrics that is no JSON, and one that says something else.
@@ -334,7 +334,7 @@ func TestResumeDamaged(t *testing.T) {
 			changed[len(changed)-1] ^= 1
 			return bytes.Replace(b, []byte(change), changed, 1)
 		})
-		_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+		_, err = runOn(context.Background(), disk, ds, o, run.Hooks{})
 		require.ErrorContains(t, err, "/run/metrics.jsonl ")
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "; restore it, or begin another run with {run}")
@@ -348,7 +348,7 @@ func TestResumeDamaged(t *testing.T) {
 	foreign, err := readFile(strange, filepath.Join("/run", names[1]))
 	require.NoError(t, err)
 	edit(t, disk, names[1], func([]byte) []byte { return foreign })
-	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+	_, err = runOn(context.Background(), disk, ds, o, run.Hooks{})
 	require.EqualError(t, err, "run /run: {hidden} is 16 in run.json and 32 in the checkpoint; remove run.json or "+names[1]+
 		", whichever is not of this run")
 }
@@ -365,7 +365,7 @@ func TestResumeForbidden(t *testing.T) {
 		}
 		return nil
 	}))
-	_, err := runOn(context.Background(), forbid, ds, long(), Hooks{})
+	_, err := runOn(context.Background(), forbid, ds, long(), run.Hooks{})
 	require.ErrorIs(t, err, fs.ErrPermission)
 	require.Equal(t, before, listing(t, disk))
 }
@@ -376,7 +376,7 @@ func TestDamagedRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	o := small()
 	o.Epochs = 3
-	_, err := Run(context.Background(), ds, in(path), o, "test", Hooks{})
+	_, err := Run(context.Background(), ds, in(path), o, "test", run.Hooks{})
 	require.NoError(t, err)
 	for _, text := range []string{"", "{", "[]"} {
 		require.NoError(t, os.WriteFile(filepath.Join(path, run.ResultFile), []byte(text), 0o666))
@@ -428,11 +428,11 @@ func TestResumeImpossible(t *testing.T) {
 		require.NoError(t, err)
 		meta[progressKey] = string(text)
 		require.NoError(t, checkpoint.Save(disk, name, tensors, meta))
-		_, err = runOn(context.Background(), disk, ds, long(), Hooks{})
+		_, err = runOn(context.Background(), disk, ds, long(), run.Hooks{})
 		require.ErrorContains(t, err, "resume "+name+": no progress to resume from: gnnstore.progress: ")
 		require.ErrorContains(t, err, want)
 		require.NoError(t, disk.Remove(name))
-		_, err = runOn(context.Background(), disk, ds, long(), Hooks{})
+		_, err = runOn(context.Background(), disk, ds, long(), run.Hooks{})
 		require.NoError(t, err, "as the error says")
 	}
 }
@@ -448,7 +448,7 @@ func TestResumeTidies(t *testing.T) {
 		require.NoError(t, f.Close())
 	}
 	o.CheckpointEvery, o.KeepCheckpoints = 0, 1
-	_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	_, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, []string{"best.safetensors", "checkpoints", "checkpoints/00000040.safetensors", "last.safetensors", "lock",
 		"metrics.jsonl", "result.json", "run.json"}, listing(t, disk))
@@ -459,7 +459,7 @@ func TestResumeTidies(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	o := long()
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	disk := vfs.NewMem()
 	full := true
@@ -469,7 +469,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		return nil
 	}))
-	_, err = runOn(context.Background(), fsys, ds, o, Hooks{})
+	_, err = runOn(context.Background(), fsys, ds, o, run.Hooks{})
 	require.ErrorIs(t, err, syscall.ENOSPC)
 	require.ErrorContains(t, err, "write checkpoint /run/checkpoints/00000009.safetensors")
 	require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run")
@@ -481,11 +481,11 @@ func TestFullDisk(t *testing.T) {
 			return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
 		}
 		return nil
-	})), ds, o, Hooks{})
+	})), ds, o, run.Hooks{})
 	require.ErrorContains(t, err, "metrics: write /run/metrics.jsonl.tmp: ", "room for nothing at all")
 	require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run")
 	full = false
-	got, err := runOn(context.Background(), fsys, ds, o, Hooks{})
+	got, err := runOn(context.Background(), fsys, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	sameRun(t, want, got)
 }
@@ -494,7 +494,7 @@ func TestTwoAtOnce(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	path := filepath.Join(t.TempDir(), "run")
 	asked := false
-	r, err := Run(context.Background(), ds, in(path), small(), "test", Hooks{Step: func(int, int, int, float64) {
+	r, err := Run(context.Background(), ds, in(path), small(), "test", run.Hooks{Step: func(int, int, int, float64) {
 		if asked {
 			return
 		}
@@ -533,16 +533,16 @@ func TestTwoAtOnce(t *testing.T) {
 func TestInit(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	path := filepath.Join(t.TempDir(), "run")
-	first, err := Run(context.Background(), ds, in(path), small(), "test", Hooks{})
+	first, err := Run(context.Background(), ds, in(path), small(), "test", run.Hooks{})
 	require.NoError(t, err)
 	o := small()
 	o.Epochs, o.Init = 0, filepath.Join(path, run.LastFile)
 	require.Equal(t, first.ParamsXXH3, trained(t, ds, o).ParamsXXH3)
 	o.Hidden = 17
-	_, err = Run(context.Background(), ds, scratch(t), o, "test", Hooks{})
+	_, err = Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{})
 	require.ErrorContains(t, err, "{init} "+o.Init+": tensor convs.0.lin_l.weight is [16 8] and the model's is [17 8]")
 	o.Init = filepath.Join(path, "none")
-	_, err = Run(context.Background(), ds, scratch(t), o, "test", Hooks{})
+	_, err = Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 
 	o.Init, o.Hidden = filepath.Join(path, run.LastFile), small().Hidden
@@ -551,7 +551,7 @@ func TestInit(t *testing.T) {
 	i := slices.IndexFunc(tensors, func(x checkpoint.Tensor) bool { return x.Name == "convs.1.lin_l.bias" })
 	tensors[i].Data[2] = float32(math.Inf(1))
 	require.NoError(t, checkpoint.Save(vfs.Default, o.Init, tensors, nil))
-	_, err = Run(context.Background(), ds, scratch(t), o, "test", Hooks{})
+	_, err = Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{})
 	require.ErrorContains(t, err, "{init} "+o.Init+": weight convs.1.lin_l.bias[2] is +Inf: it is no network that works")
 }
 
@@ -560,7 +560,7 @@ func TestNaN(t *testing.T) {
 	deep := long()
 	deep.LR, deep.Norm, deep.Layers, deep.Fanouts = 9e5, "none", 8, []int{3, 2, 2, 2, 2, 2, 2, 2}
 	disk := vfs.NewMem()
-	_, err := runOn(context.Background(), disk, open(t, storetest.Communities(600, 4, 8, 16, 2)), deep, Hooks{})
+	_, err := runOn(context.Background(), disk, open(t, storetest.Communities(600, 4, 8, 16, 2)), deep, run.Hooks{})
 	require.ErrorContains(t, err, "epoch 1, step ")
 	require.ErrorContains(t, err, "lower {lr}")
 
@@ -576,10 +576,10 @@ func TestNaN(t *testing.T) {
 	}
 	one := long()
 	one.Batch, one.Fanouts = 4, []int{1, 1}
-	_, err = runOn(context.Background(), disk, open(t, spec), one, Hooks{})
+	_, err = runOn(context.Background(), disk, open(t, spec), one, run.Hooks{})
 	require.ErrorContains(t, err, "resume /run") // another dataset's run is there
 	disk = vfs.NewMem()
-	_, err = runOn(context.Background(), disk, open(t, spec), one, Hooks{})
+	_, err = runOn(context.Background(), disk, open(t, spec), one, run.Hooks{})
 	require.ErrorContains(t, err, "since feature column 5 of node 77 is NaN; repair the features, or leave the node out; "+
 		"the state before it is in /run/checkpoints/")
 	text, err := readFile(disk, "/run/result.json")

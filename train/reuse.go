@@ -89,7 +89,7 @@ func (t *trainer) keepRest(m tiers.Measure) bool {
 	}
 	m.History, m.Slots = 0, 0
 	t.HistoryBytes = min(t.tiers.Rest(m), t.reuse.bytes()+1<<20-1) >> 20 << 20
-	t.note("history: other parts leave %d MiB for kept rows; {history_bytes} %dMiB repeats the run with any memory", t.HistoryBytes>>20, t.HistoryBytes>>20)
+	t.Note("history: other parts leave %d MiB for kept rows; {history_bytes} %dMiB repeats the run with any memory", t.HistoryBytes>>20, t.HistoryBytes>>20)
 	t.keep(t.HistoryBytes)
 	return true
 }
@@ -261,25 +261,25 @@ func (t *trainer) reuseNotes() {
 	switch {
 	case u == nil:
 	case !u.Reuses() && t.TStale == history.Auto && u.PGrad > 0:
-		t.note("history: an epoch of %d steps is too short for rows of earlier steps, so none are used again; take a smaller {batch}, or a number for {t_stale}", t.task.Steps())
+		t.Note("history: an epoch of %d steps is too short for rows of earlier steps, so none are used again; take a smaller {batch}, or a number for {t_stale}", t.task.Steps())
 	case !u.Reuses():
-		t.note("history: with {p_grad} %v and {t_stale} %d no row is ever used again", u.PGrad, u.TStale)
+		t.Note("history: with {p_grad} %v and {t_stale} %d no row is ever used again", u.PGrad, u.TStale)
 	case u.cache == nil:
-		t.note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(t.HistoryBytes), history.SlotBytes(u.hidden))
+		t.Note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(t.HistoryBytes), history.SlotBytes(u.hidden))
 	default:
-		switch whole := t.ends.Most() * t.task.Steps(); {
+		switch whole := t.Ends.Most() * t.task.Steps(); {
 		case u.HistoryStart >= whole:
-			t.note("history: the run has %d steps, and keeps rows from step %d on ({history_start}), so none are used again; take a smaller {history_start}", whole,
+			t.Note("history: the run has %d steps, and keeps rows from step %d on ({history_start}), so none are used again; take a smaller {history_start}", whole,
 				u.HistoryStart)
 		case u.HistoryLag > u.TStale:
-			t.note("history: {history_lag} %d is above {t_stale} %d, so that rows are past use before their gradients decide on them; take at most %d", u.HistoryLag,
+			t.Note("history: {history_lag} %d is above {t_stale} %d, so that rows are past use before their gradients decide on them; take at most %d", u.HistoryLag,
 				u.TStale, u.TStale)
 		case u.HistoryStart+u.HistoryLag >= whole:
-			t.note("history: the run has %d steps, and gradients decide on rows from step %d on ({history_start} and {history_lag}), so on none; take a smaller "+
+			t.Note("history: the run has %d steps, and gradients decide on rows from step %d on ({history_start} and {history_lag}), so on none; take a smaller "+
 				"{history_lag}", whole, u.HistoryStart+u.HistoryLag)
 		}
 		if most := t.tiers.MostSteps; t.Window > most {
-			t.note("history: {window} %d is cut to %d steps, since a step is drawn once the gradients of the one {history_lag} %d before it are known", t.Window, most,
+			t.Note("history: {window} %d is cut to %d steps, since a step is drawn once the gradients of the one {history_lag} %d before it are known", t.Window, most,
 				u.HistoryLag)
 		}
 	}
@@ -302,7 +302,7 @@ func (t *trainer) sayStarved() {
 	}
 	if share := float64(n.Refused) / float64(max(n.Refused+n.Admitted, 1)); share > starvedShare {
 		u.starved = true
-		t.note("history: %.0f %% of the rows that could be kept find no slot; {history_bytes} %dMiB has one for every node", 100*share, (all+1<<20-1)>>20)
+		t.Note("history: %.0f %% of the rows that could be kept find no slot; {history_bytes} %dMiB has one for every node", 100*share, (all+1<<20-1)>>20)
 	}
 }
 

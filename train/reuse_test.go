@@ -66,7 +66,7 @@ func TestReuseSameResults(t *testing.T) {
 	o := reusing()
 	o.CheckpointEvery, o.Cache.DeviceBytes = 5, all/5
 	remote := kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))
-	got, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{Backend: remote})
+	got, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Backend: remote})
 	require.NoError(t, err)
 	sameWork(t, trained(t, ds, o), got)
 }
@@ -180,7 +180,7 @@ func TestReuseGone(t *testing.T) {
 			disk := half(t, ds, o)
 			spoil(t, disk)
 			before := listing(t, disk)
-			_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+			_, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 			require.ErrorContains(t, err, "the hidden rows that it kept are in /run/checkpoints/")
 			if name == "of an earlier version" {
 				require.ErrorContains(t, err, "another version: it has 1, and this program reads 2; go on without these rows, and to other results, with {history_cold}")
@@ -189,7 +189,7 @@ func TestReuseGone(t *testing.T) {
 			require.NotContains(t, err.Error(), "\n")
 			require.Equal(t, before, listing(t, disk))
 			o.HistoryCold = true
-			r, err := runOn(context.Background(), disk, ds, o, Hooks{})
+			r, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 			require.NoError(t, err)
 			require.True(t, r.History.Cold)
 			require.False(t, r.Options.HistoryCold)
@@ -217,7 +217,7 @@ func TestReuseResumesNoOther(t *testing.T) {
 			o.HistoryCold = cold
 			change(&o)
 			o.HistoryCold = cold && o.History
-			_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+			_, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 			require.ErrorContains(t, err, want)
 			require.Equal(t, before, listing(t, disk))
 		}
@@ -226,8 +226,8 @@ func TestReuseResumesNoOther(t *testing.T) {
 
 // notesTo collects the notes of a run, except that its network is no better than an answer without
 // one, which a few steps leave to chance.
-func notesTo(notes *[]string) Hooks {
-	return Hooks{Note: func(s string) {
+func notesTo(notes *[]string) run.Hooks {
+	return run.Hooks{Note: func(s string) {
 		if !strings.Contains(s, "is not better than") {
 			*notes = append(*notes, s)
 		}
@@ -301,7 +301,7 @@ func TestReuseAuto(t *testing.T) {
 	o.MemoryBytes = 1 << 30
 	require.Equal(t, want.History, trained(t, ds, o).History)
 	o.EvalBytes, o.MemoryBytes = 0, 1
-	_, err := newTrainer(t.Context(), ds, o, Hooks{})
+	_, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.ErrorContains(t, err, "is not enough: with this dataset, batch and fanout the least that works is")
 	require.ErrorContains(t, err, "{history_bytes} makes that less")
 }
@@ -318,7 +318,7 @@ func TestReuseRest(t *testing.T) {
 		if o.MemoryBytes = memory; memory == 0 { // feature rows fit, and some of the slots
 			o.MemoryBytes = 1
 			o.HistoryBytes = 1
-			_, err := newTrainer(t.Context(), ds, o, Hooks{})
+			_, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 			o.MemoryBytes, o.HistoryBytes = leastIn(t, err)+int64(ds.Features(0).Rows()*ds.Features(0).RowBytes())+8<<20, history.Rest
 		}
 		dir := t.TempDir()
@@ -360,13 +360,13 @@ func TestReuseMemory(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
 	o := reusing()
 	o.EvalBytes, o.MemoryBytes = 0, 1
-	_, err := newTrainer(t.Context(), ds, o, Hooks{})
+	_, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	least, said := strings.CutSuffix(err.Error(), "; 39.8 KiB of it is for hidden rows of earlier steps: {history_bytes} makes that less")
 	require.True(t, said, err.Error())
 	o.MemoryBytes = leastIn(t, errors.New(least))
 	require.Positive(t, trained(t, ds, o).History.Hits)
 	o.MemoryBytes -= 1 << 20
-	_, err = newTrainer(t.Context(), ds, o, Hooks{})
+	_, err = newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.ErrorContains(t, err, "{history_bytes} makes that less")
 }
 

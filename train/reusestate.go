@@ -37,14 +37,14 @@ type reusedFile struct {
 }
 
 func (t *trainer) reusedPath(updates int) string {
-	return t.dir.File(run.HistoryName(run.CheckpointName(updates)))
+	return t.Dir.File(run.HistoryName(run.CheckpointName(updates)))
 }
 
 func (p reused) Save(s *checkpoint.State) error {
 	if !p.reuses() {
 		return nil
 	}
-	if err := p.dir.MakeCheckpointDir(); err != nil {
+	if err := p.Dir.MakeCheckpointDir(); err != nil {
 		return err
 	}
 	u, sum := p.reuse, xxh3.New()
@@ -52,7 +52,7 @@ func (p reused) Save(s *checkpoint.State) error {
 	if _, ok := u.allAudited(); ok {
 		f.Audited = u.audited
 	}
-	err := checkpoint.WriteBy(p.dir.FS(), p.reusedPath(p.at.Updates), func(w io.Writer) error {
+	err := checkpoint.WriteBy(p.Dir.FS(), p.reusedPath(p.Updates()), func(w io.Writer) error {
 		out := bufio.NewWriterSize(io.MultiWriter(sum, w), 4*pieceBytes) // which copies, since w may change what it writes
 		u.snapshot.Take(u.cache)
 		n, err := u.snapshot.WriteTo(out)
@@ -72,7 +72,7 @@ func (p reused) Save(s *checkpoint.State) error {
 		return fmt.Errorf("keep hidden rows: %w", err)
 	}
 	f.XXH3 = fmt.Sprintf("%016x", sum.Sum64())
-	return saveJSON(s, reusedKey, f)
+	return s.Put(reusedKey, f)
 }
 
 func (p reused) Check(s *checkpoint.State) error {
@@ -125,7 +125,7 @@ func (p reused) open(s *checkpoint.State, read func(r io.Reader, f reusedFile) e
 	if err := json.Unmarshal([]byte(s.Meta[reusedKey]), &f); err != nil {
 		return fmt.Errorf("%s: %w", reusedKey, err)
 	}
-	file, err := checkpoint.Open(p.dir.FS(), p.reusedPath(p.at.Updates))
+	file, err := checkpoint.Open(p.Dir.FS(), p.reusedPath(p.at.Updates))
 	if err != nil {
 		return err
 	}

@@ -116,7 +116,7 @@ func TestTogether(t *testing.T) {
 		}
 		o, path := outOfCore(own, engine), t.TempDir()
 		go func() {
-			results[i], errs[i] = Run(context.Background(), own, in(path), o, "test", Hooks{})
+			results[i], errs[i] = Run(context.Background(), own, in(path), o, "test", run.Hooks{})
 			done <- i
 		}()
 	}

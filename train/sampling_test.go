@@ -157,7 +157,7 @@ func TestOlderRecord(t *testing.T) {
 	disk := half(t, ds, long())
 	changeSchedule(t, disk, func(meta map[string]string) { delete(meta, scheduleKey) })
 	var notes []string
-	_, err = runOn(context.Background(), disk, ds, long(), Hooks{Note: func(s string) { notes = append(notes, s) }})
+	_, err = runOn(context.Background(), disk, ds, long(), run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Contains(t, notes[0], "the checkpoint is of an earlier version, which drew other batches")
 }
@@ -195,7 +195,7 @@ func TestResumeSchedule(t *testing.T) {
 				delete(meta, scheduleKey)
 			}
 		})
-		_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+		_, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 		require.ErrorContains(t, err, "resume "+halfNewest+": "+want)
 	}
 	disk := half(t, ds, o)
@@ -212,7 +212,7 @@ func TestResumeSchedule(t *testing.T) {
 	} {
 		o := o
 		change(&o)
-		_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+		_, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -221,7 +221,7 @@ func TestResumeSchedule(t *testing.T) {
 func TestEvaluatedOnWalks(t *testing.T) {
 	ds := open(t, storetest.Communities(300, 3, 6, 8, 3))
 	notesOf := func(o run.Options) (notes string, r *run.Result) {
-		r, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes += s + "\n" }})
+		r, err := Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{Note: func(s string) { notes += s + "\n" }})
 		require.NoError(t, err)
 		return notes, r
 	}
@@ -306,7 +306,7 @@ func TestWeightedRefused(t *testing.T) {
 	refused := func(spec storetest.Spec, want string, damage func(*store.Dataset) *store.Dataset) {
 		ds := open(t, spec)
 		ds = damage(ds)
-		_, err := Run(context.Background(), ds, in(filepath.Join(t.TempDir(), "run")), o, "test", Hooks{})
+		_, err := Run(context.Background(), ds, in(filepath.Join(t.TempDir(), "run")), o, "test", run.Hooks{})
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "\n")
 	}
@@ -337,7 +337,7 @@ func TestWeightsNoted(t *testing.T) {
 		o := small()
 		o.Epochs, o.Weighted = 1, use
 		var notes string
-		_, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes += s }})
+		_, err := Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{Note: func(s string) { notes += s }})
 		require.NoError(t, err)
 		require.Equal(t, !use, strings.Contains(notes, "column weight of the edges is not used in training"))
 	}

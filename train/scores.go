@@ -182,7 +182,7 @@ func (n *Network) eachPair(
 			if err := do(some, xs, ys, numbers[0], numbers[1]); err != nil {
 				return err
 			}
-			n.t.peak.Look()
+			n.t.Peak.Look()
 			n.t.tiers.FollowHeap()
 		}
 		return nil
@@ -220,7 +220,7 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 	o.Bytes = n.t.eval.Bytes // hidden rows are not there any more
 	show := o.Progress
 	o.Progress = func(done, all int64) {
-		n.t.peak.Look()
+		n.t.Peak.Look()
 		if show != nil {
 			show(done, all)
 		}

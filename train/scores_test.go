@@ -121,7 +121,7 @@ func TestScores(t *testing.T) {
 		src, dst = append(src, src[0]), append(dst, dst[0])
 		got := scored(t, n, src, dst, len(src))
 		require.Equal(t, got[0], got[500])
-		tensors, _, err := checkpoint.Load(n.t.dir.FS(), n.t.dir.File(run.LastFile))
+		tensors, _, err := checkpoint.Load(n.t.Dir.FS(), n.t.Dir.File(run.LastFile))
 		require.NoError(t, err)
 		weights := map[string][]float32{}
 		for _, w := range tensors {
@@ -227,13 +227,13 @@ func TestScoresInLittleMemory(t *testing.T) {
 	require.NoError(t, err)
 	little := NetworkOptions{MemoryBytes: 64 << 20, Scratch: filepath.Join(t.TempDir(), "layers")}
 	with := little.of(looked.Record())
-	_, err = newTrainer(t.Context(), ds, with, Hooks{})
+	_, err = newTrainer(t.Context(), ds, with, run.Hooks{}, internal{})
 	require.ErrorContains(t, err, "{negatives} uniform:600: a step of ")
 	n := network(t, ds, dir, little)
 	require.Positive(t, measure(t, n, "test"))
 	require.NoError(t, n.Close())
 	little.EvalNegatives = "uniform:10000000"
-	_, err = OpenNetwork(t.Context(), ds, looked, little, Hooks{})
+	_, err = OpenNetwork(t.Context(), ds, looked, little, run.Hooks{})
 	require.ErrorContains(t, err, "{eval_negatives} uniform:10000000: scoring the links of a part among them takes ")
 	little.Predicts = true
 	n = network(t, ds, dir, little)
@@ -267,7 +267,7 @@ func TestScoresOfSeveral(t *testing.T) {
 		defer n.Close()
 		const nodes, relations = 60, 3
 		rows, _ := predictionsOf(t, n, "hour", Embeddings, DefaultLayer, everyNode(n))
-		tensors, _, err := checkpoint.Load(n.t.dir.FS(), n.t.dir.File(run.BestFile))
+		tensors, _, err := checkpoint.Load(n.t.Dir.FS(), n.t.Dir.File(run.BestFile))
 		require.NoError(t, err)
 		vectors := tensors[slices.IndexFunc(tensors, func(w checkpoint.Tensor) bool { return w.Name == "decoder.weight" })].Data
 		var all Pairs
@@ -316,6 +316,6 @@ func TestScoresOfSeveral(t *testing.T) {
 	require.NoError(t, err)
 	turned := clock(60, 1, 2, 3)
 	slices.Reverse(turned.Relations)
-	_, err = OpenNetwork(t.Context(), openTyped(t, turned), d, NetworkOptions{}, Hooks{})
+	_, err = OpenNetwork(t.Context(), openTyped(t, turned), d, NetworkOptions{}, run.Hooks{})
 	require.ErrorContains(t, err, "has its relations in another order: hour__b__hour comes too early; ingest them in the same one")
 }

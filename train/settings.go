@@ -10,7 +10,7 @@ import (
 // settle chooses the options that are left to the run. If it shortens an epoch it returns the steps
 // of a whole pass, else 0.
 func (t *trainer) settle() (whole int) {
-	if t.used() || t.hooks.fixed != nil {
+	if t.used() || t.internal.fixed != nil {
 		return 0
 	}
 	of := run.Size{Examples: int64(len(t.data.Train)), Typed: t.Config.Typed(), Validated: t.validates()}
@@ -30,7 +30,7 @@ func (t *trainer) settle() (whole int) {
 		of.Bare = len(t.Inputs) == 0 && !slices.ContainsFunc(t.data.Types, func(n data.Type) bool { return n.Features != nil })
 	}
 	if t.settled = t.Settle(of); t.settled != nil {
-		t.settled.Reason = t.text(t.settled.Reason)
+		t.settled.Reason = t.Text(t.settled.Reason)
 	}
 	if t.EpochSteps > 0 {
 		return 0

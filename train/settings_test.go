@@ -21,7 +21,7 @@ func TestChosenSettingsAreOnRecord(t *testing.T) {
 	o.Left = map[string]bool{"lr": true, "weight_decay": true, "input_dropout": true}
 	disk := vfs.NewMem()
 	var record *run.Record
-	_, err := runOn(context.Background(), disk, ds, o, Hooks{Start: func(r *run.Record) { record = r }})
+	_, err := runOn(context.Background(), disk, ds, o, run.Hooks{Start: func(r *run.Record) { record = r }})
 	require.NoError(t, err)
 	require.Contains(t, record.AutoSettings.Reason, "480 labelled training nodes are few: {input_dropout} 0.6, {weight_decay} 0.0005")
 	require.Equal(t, 0.01, record.Options.LR)
@@ -36,7 +36,7 @@ func TestChosenSettingsAreOnRecord(t *testing.T) {
 	again := onRecord.Options
 	require.Empty(t, again.Left)
 	again.Epochs++
-	longer, err := runOn(context.Background(), disk, ds, again, Hooks{Start: func(r *run.Record) { record = r }})
+	longer, err := runOn(context.Background(), disk, ds, again, run.Hooks{Start: func(r *run.Record) { record = r }})
 	require.NoError(t, err)
 	require.Equal(t, onRecord.AutoSettings, record.AutoSettings)
 	o.Epochs++
@@ -81,7 +81,7 @@ func TestLearntRowsHaveTheChosenWidth(t *testing.T) {
 	})
 	o := small()
 	o.Hidden = data.EmbedBytes/12/of.Nodes + 1
-	_, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	_, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.ErrorContains(t, err, "take more than 1024 MiB; ask for them by {input} node=embed:44739,")
 	o.Left = map[string]bool{"hidden": true}
 	dir, r := runIn(t, ds, o)
@@ -95,6 +95,6 @@ func TestLearntRowsHaveTheChosenWidth(t *testing.T) {
 	_, err = Run(context.Background(), ds, func() (*run.Dir, error) {
 		d, _, err := run.Open(dir)
 		return d, err
-	}, again, "test", Hooks{})
+	}, again, "test", run.Hooks{})
 	require.NoError(t, err)
 }

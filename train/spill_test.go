@@ -74,7 +74,7 @@ func TestResumeBySpill(t *testing.T) {
 		got, err := Run(ctx, ds, func() (*run.Dir, error) {
 			d, _, err := run.OpenOn(vfs.Default, dir)
 			return d, err
-		}, o, "test", Hooks{Step: func(int, int, int, float64) {
+		}, o, "test", run.Hooks{Step: func(int, int, int, float64) {
 			if steps++; steps == 50 {
 				cancel()
 			}
@@ -107,7 +107,7 @@ func TestNoPlaceForASpill(t *testing.T) {
 		o := spilling(ds, 16<<20)
 		change(&o)
 		var notes []string
-		got, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(text string) { notes = append(notes, text) }})
+		got, err := Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{Note: func(text string) { notes = append(notes, text) }})
 		require.NoError(t, err)
 		sameWork(t, want, got)
 		require.Nil(t, got.Join)
@@ -125,7 +125,7 @@ func TestASpillThatIsTooSmall(t *testing.T) {
 		o := spilling(ds, spill)
 		o.Batch, o.Eval, o.EvalNodes = 32, "sampled", 1
 		var notes []string
-		got, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{Note: func(text string) { notes = append(notes, text) }})
+		got, err := Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{Note: func(text string) { notes = append(notes, text) }})
 		require.NoError(t, err)
 		require.Positive(t, got.Join.Horizons)
 		p, err := MakePlan(context.Background(), ds, o)

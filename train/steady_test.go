@@ -45,7 +45,7 @@ func bytesPerStep(t *testing.T, ds *store.Dataset, settings history.Settings, st
 	defer cancel()
 	var before, after runtime.MemStats
 	step := 0
-	_, err := Run(ctx, ds, scratch(t), o, "test", Hooks{Step: func(int, int, int, float64) {
+	_, err := Run(ctx, ds, scratch(t), o, "test", run.Hooks{Step: func(int, int, int, float64) {
 		switch step++; step {
 		case steps:
 			runtime.ReadMemStats(&before)

@@ -136,7 +136,7 @@ func TestGradientsAreMeans(t *testing.T) {
 
 // opened returns the trainer of a run before it begins, without a directory.
 func opened(t *testing.T, ds *store.Dataset, o run.Options) *trainer {
-	m, err := newTrainer(context.Background(), ds, o, Hooks{})
+	m, err := newTrainer(context.Background(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
 	t.Cleanup(m.close)
 	return m

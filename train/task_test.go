@@ -62,7 +62,7 @@ func TestSeveralClassesANode(t *testing.T) {
 	want := trained(t, ds, o)
 	disk := half(t, ds, o)
 	o.Workers = 5
-	got, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	got, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	sameRun(t, want, got)
 
@@ -75,7 +75,7 @@ func TestSeveralClassesANode(t *testing.T) {
 func refused(t *testing.T, ds *store.Dataset, o run.Options, want string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run")
-	_, err := Run(context.Background(), ds, in(path), o, "test", Hooks{})
+	_, err := Run(context.Background(), ds, in(path), o, "test", run.Hooks{})
 	require.ErrorContains(t, err, want)
 	require.NoDirExists(t, path)
 }
@@ -98,7 +98,7 @@ func TestMetricsOfOneClass(t *testing.T) {
 	// A validation set of one class has no ROC-AUC: the run says so, and chooses no epoch.
 	two.Valid = two.Valid[:1]
 	var notes []string
-	r, err := Run(context.Background(), open(t, two), scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+	r, err := Run(context.Background(), open(t, two), scratch(t), o, "test", run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 	require.NoError(t, err)
 	require.Nil(t, r.Best.ValidAcc)
 	require.Contains(t, notes[len(notes)-1], "not measured: roc-auc is undefined")
@@ -145,7 +145,7 @@ func TestOptimizers(t *testing.T) {
 			want := trained(t, ds, o)
 			require.NotEqual(t, plain.ParamsXXH3, want.ParamsXXH3)
 			require.Less(t, want.Losses[4], want.Losses[0])
-			got, err := runOn(context.Background(), half(t, ds, o), ds, o, Hooks{})
+			got, err := runOn(context.Background(), half(t, ds, o), ds, o, run.Hooks{})
 			require.NoError(t, err)
 			sameRun(t, want, got)
 		})
@@ -154,11 +154,11 @@ func TestOptimizers(t *testing.T) {
 	o.Schedule.Kind = optim.Cosine
 	disk := half(t, ds, o)
 	o.Epochs++
-	_, err := runOn(context.Background(), disk, ds, o, Hooks{})
+	_, err := runOn(context.Background(), disk, ds, o, run.Hooks{})
 	require.ErrorContains(t, err, "{epochs} is 6 and the run's is 5")
 	o.Epochs--
 	o.Schedule.Kind, o.Optim.ClipNorm = optim.Constant, 1
-	_, err = runOn(context.Background(), disk, ds, o, Hooks{})
+	_, err = runOn(context.Background(), disk, ds, o, run.Hooks{})
 	require.ErrorContains(t, err, `{schedule} is constant and the run's is cosine`)
 	require.ErrorContains(t, err, "{clip_norm} is 1 and the run's is 0")
 }
@@ -168,14 +168,14 @@ func TestOptimizers(t *testing.T) {
 func TestMemoryBudget(t *testing.T) {
 	o := small()
 	o.MemoryBytes = 100
-	_, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, Hooks{})
+	_, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, run.Hooks{})
 	require.ErrorContains(t, err, "{memory_bytes} 100 B is not enough: with this dataset, batch and fanout the least that works is ")
 	huge := o
 	huge.MemoryBytes, huge.BatchBytes, huge.Cache.DeviceBytes, huge.Cache.HostBytes = 1<<30, math.MaxInt64/4, math.MaxInt64/4, math.MaxInt64/4
-	_, err = runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), huge, Hooks{})
+	_, err = runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), huge, run.Hooks{})
 	require.ErrorContains(t, err, "is not enough")
 	o.MemoryBytes = 4 << 30
-	r, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, Hooks{})
+	r, err := runOn(context.Background(), vfs.NewMem(), open(t, storetest.Communities(300, 3, 6, 8, 3)), o, run.Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, run.Done, r.Status)
 }

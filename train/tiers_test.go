@@ -21,7 +21,7 @@ func TestTopologyFollowsTheSplit(t *testing.T) {
 	all, allOfMany := topology.AllBytes(some.Graph(0)), topology.AllBytes(many.Graph(0))
 	o := small()
 	o.Kind, o.EvalBytes, o.MemoryBytes = model.GCN, 0, 1
-	_, err := newTrainer(t.Context(), some, o, Hooks{})
+	_, err := newTrainer(t.Context(), some, o, run.Hooks{}, internal{})
 	tight := leastIn(t, err)
 	require.Less(t, all, tight/8, "so that all lists are resident for the measure")
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func TestTopologyFollowsTheSplit(t *testing.T) {
 		{"more", many, 8 * (allOfMany - 1), run.Auto, topology.LeastBytes(many.Graph(0)) + 1, allOfMany, false},
 	} {
 		o.MemoryBytes, o.TopologyBytes = c.memory, c.given
-		made, err := newTrainer(t.Context(), c.ds, o, Hooks{})
+		made, err := newTrainer(t.Context(), c.ds, o, run.Hooks{}, internal{})
 		require.NoError(t, err, c.name)
 		part := made.tiers.Budget.Topology
 		require.True(t, c.from <= part && part <= c.to, "%s: %+v", c.name, made.tiers.Budget)

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
@@ -15,7 +14,6 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/spill"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/infer"
 	"github.com/gnnstore/gnnstore/train/metric"
@@ -30,29 +28,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// Hooks come from the caller of a run: the backend, and functions that report progress. Nil
-// functions are not called. They run between steps, so they should be quick.
-type Hooks struct {
-	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that
-	// run.Options.Kernels names.
-	Backend kernels.Backend
-
-	Start func(*run.Record)
-	Step  func(epoch, step, steps int, loss float64)
-	Epoch func(run.Epoch)
-	Note  func(string) // something that the user should know, once
-	// Text replaces the option keys in a text, which package run describes, by the user's names for
-	// them. It is applied to recorded texts: Result.Error and the texts of AutoEpochs. nil leaves
-	// texts as they are.
-	Text func(string) string
-	// Live is called once the run is on record. now returns the result so far, or the final result.
-	// Several may call it at any time until stop returns, and it costs the run nothing. stop is
-	// called when the run has ended and before its directory is given up.
-	Live func(now func() *run.Result) (stop func())
-
-	// OpenRows opens a file of run.Options.InitRows. ids finds the nodes of its rows.
-	OpenRows func(path string, ids store.IDs) (RowFile, error)
-
+// internal has what a trainer is opened with beside the options: by networks and tests.
+type internal struct {
 	faults disk.Faults             // of tests
 	beside func(total int64) int64 // bytes that the caller takes of total; nil: none
 	// known describes the dataset that a network was trained on; nil if it is used on that one.
@@ -70,13 +47,19 @@ type Hooks struct {
 // and the error; where it is only that something could not be read, or that memory was short, that
 // is every step up to then.
 func Run(
-	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h Hooks,
+	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks,
+) (*run.Result, error) {
+	return runWith(ctx, ds, openDir, o, version, h, internal{})
+}
+
+func runWith(
+	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks, in internal,
 ) (_ *run.Result, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t, err := newTrainer(ctx, ds, o, h)
+	t, err := newTrainer(ctx, ds, o, h, in)
 	if run.Ended(ctx, err) {
 		return nil, ctx.Err()
 	}
@@ -84,70 +67,35 @@ func Run(
 		return nil, err
 	}
 	defer t.close()
-	if o.Init != "" {
-		if err := t.startFrom(o.Init); err != nil {
-			return nil, err
-		}
-	}
 	if err := t.checkInitRows(); err != nil {
 		return nil, err
 	}
-	if t.dir, err = openDir(); err != nil {
-		return nil, err
-	}
-	defer func() { err = t.dir.Explain(errors.Join(err, t.dir.Close())) }()
-	defer t.peak.Watch()()
-	t.result.Run = t.dir.Path()
-	t.place()
-	if err := t.spill(ctx); err != nil {
-		return nil, err
-	}
-	if err := t.begin(ctx, version); run.Ended(ctx, err) {
-		return nil, ctx.Err()
-	} else if err != nil {
-		return nil, err
-	}
-	defer t.serve()()
-	if err := t.run(ctx); err != nil {
-		t.collect()
-		return nil, t.dir.Fail(t.result, err, t.text(err.Error()))
-	}
-	return t.result, t.dir.WriteResult(t.result)
+	return t.Run(ctx, openDir, version)
 }
 
-// begin puts the start of the run on record: a new one's, or one more of a run that is resumed.
-func (t *trainer) begin(ctx context.Context, version string) error {
-	record, err := t.dir.Begin(run.Beginning{
-		Now: &run.Record{
-			Dataset: t.result.Dataset, Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.result.DiskEngine,
-			Costs: t.tiers.Disk.Costs, Memory: t.tiers.Budget, Evaluation: t.eval.Method(), Version: version, Host: run.ThisHost(),
-			Started: time.Now().UTC().Truncate(time.Second), AutoEpochs: t.ends.Auto, AutoSettings: t.settled,
-		},
-		Options: func(onRecord run.Options) run.Options { return onRecord },
-		Room:    t.tiers.Room,
-		Resume: func(r *run.Record) (int, error) {
-			t.record = r
-			err := t.resume(ctx)
-			return t.optim.Steps(), err
-		},
-		Note:      t.note,
-		Encodings: t.data.Set.EncodingsText,
-	})
-	if err != nil {
-		return err
-	}
-	t.record, t.ends.Auto = record, record.AutoEpochs
-	t.result.Options, t.result.AutoEpochs = record.Options, record.AutoEpochs
-	if t.dir.Record() == nil { // or they go on from a checkpoint
-		if err := t.beginRows(ctx); err != nil {
-			return err
-		}
-	}
-	if t.hooks.Start != nil {
-		t.hooks.Start(record)
-	}
+// Place implements run.Workload: it puts the files of the tables and of the evaluator in the run
+// directory, and makes the disk space for rows of later windows.
+func (t *trainer) Place(ctx context.Context) error {
+	t.place()
+	return t.spill(ctx)
+}
+
+// Room implements run.Workload.
+func (t *trainer) Room() error { return t.tiers.Room() }
+
+// Complete implements run.Workload.
+func (t *trainer) Complete(o run.Options) run.Options { return o }
+
+// Describe implements run.Workload.
+func (t *trainer) Describe(r *run.Record) { r.AutoSettings = t.settled }
+
+// Fresh implements run.Workload.
+func (t *trainer) Fresh(ctx context.Context) error { return t.beginRows(ctx) }
+
+// Ready implements run.Workload.
+func (t *trainer) Ready(ctx context.Context) error {
 	t.notes()
-	return nil
+	return t.warm(ctx)
 }
 
 // task is the learning task of a run: its seeds, its loss and its metric.
@@ -191,7 +139,7 @@ type edgeTask interface {
 func (t *trainer) newTask() (err error) {
 	o := tasks.Options{
 		Metric: t.Metric, ClassWeights: t.ClassWeights, Batch: t.Batch, EpochSteps: t.EpochSteps, Seed: t.Seed, NoLayers: t.Layers == 0,
-		MemoryBytes: t.MemoryBytes, Width: t.shape().Out, Fixed: t.hooks.fixed != nil, Unmeasured: t.hooks.fixed.unmeasured(),
+		MemoryBytes: t.MemoryBytes, Width: t.shape().Out, Fixed: t.internal.fixed != nil, Unmeasured: t.internal.fixed.unmeasured(),
 	}
 	switch {
 	case t.data.Links == nil:
@@ -210,43 +158,32 @@ func (t *trainer) newTask() (err error) {
 
 // trainer is the state of a run.
 type trainer struct {
-	run.Options
-	dir     *run.Dir
-	record  *run.Record // which every checkpoint repeats
-	hooks   Hooks
-	data    *data.Data
-	draws   sample.Config // of batches
-	task    task
-	links   *tasks.Links // task, where links are learnt
-	ofEdges edgeTask     // task, where links or edges are
-	be      kernels.Backend
-	sizing  *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
-	tiers   *tiers.Tiers
-	step    *step.Stepper
-	model   *model.Model // of step, as is optim
-	optim   *optim.Optimizer
-	eval    *infer.Evaluator
-	labels  *data.Shown // nil: labels are no input
-	reuse   *reuse      // nil: Options.History is false
+	run.Driver
+	internal internal
+	data     *data.Data
+	draws    sample.Config // of batches
+	task     task
+	links    *tasks.Links // task, where links are learnt
+	ofEdges  edgeTask     // task, where links or edges are
+	be       kernels.Backend
+	sizing   *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
+	tiers    *tiers.Tiers
+	step     *step.Stepper
+	model    *model.Model // of step, as is optim
+	optim    *optim.Optimizer
+	eval     *infer.Evaluator
+	labels   *data.Shown // nil: labels are no input
+	reuse    *reuse      // nil: Options.History is false
 
-	peak      run.Peak
-	best      []checkpoint.Tensor // weights of the best epoch
-	settled   *run.AutoSettings   // nil: the defaults stay
-	ends      run.Ending
-	partial   run.Partial       // the epoch under way
+	settled   *run.AutoSettings // nil: the defaults stay
 	read      []cachetier.Stats // counters of each table's tiers when last looked at
 	trained   []cachetier.Stats // the part of them that training steps caused
 	did       []cachetier.Stats // the part that the newest step caused
 	other     pipeline.Stats    // what the stages did for evaluation
 	evaluated cachetier.Disk    // reading for evaluation
 	before    before
-	saved     int        // updates in the newest checkpoint
-	rows      embeddings // of it
-	torn      bool       // a step has changed the weights, and not all learnt rows
+	rows      embeddings // of the newest checkpoint
 	large     []string   // columns of edges with large values
-	blown     bool       // a note said that the loss is far too large
-	result    *run.Result
-	shown     run.View
 }
 
 // before has the counters that a resumed run goes on from.
@@ -259,9 +196,9 @@ type before struct {
 }
 
 // newTrainer opens all that a run needs. ctx cuts it short, and later cuts short what it opened.
-func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_ *trainer, err error) {
+func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *trainer, err error) {
 	o = o.WithDefaults()
-	t := &trainer{Options: o, hooks: h, be: h.Backend}
+	t := &trainer{Driver: run.Driver{Options: o, Hooks: h}, internal: in, be: h.Backend}
 	if t.be == nil {
 		if t.be, err = kernels.Open(kernels.Options{Set: kernels.Set(o.Kernels)}); err != nil {
 			return nil, fmt.Errorf("{kernels}: %w", err)
@@ -277,7 +214,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	defer kernels.RecoverMemory(&err)
 	t.draws = o.Sampling()
 	wanted := dataOptions(o)
-	h.known.complete(&wanted)
+	in.known.complete(&wanted)
 	if t.data, err = data.Open(ds, wanted); err != nil {
 		return nil, err
 	}
@@ -322,7 +259,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if err := t.checkModel(); err != nil {
 		return nil, err
 	}
-	if h.fixed != nil {
+	if in.fixed != nil {
 		t.step = step.NewFixed(t.be, model.NewFixed(t.be, o.Config, t.shape()), t.task)
 	} else {
 		t.step = step.New(t.be, model.New(t.be, o.Config, t.shape(), o.Seed), t.task, o.Optim)
@@ -343,10 +280,10 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 		}
 	}
 	eval := infer.Options{
-		Draws: t.draws, Bytes: t.EvalBytes, Way: wayOf(o.Eval), Nodes: evalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.peak.Look,
+		Draws: t.draws, Bytes: t.EvalBytes, Way: wayOf(o.Eval), Nodes: evalNodes, Batch: o.Batch, Seed: o.Seed, Look: t.Peak.Look,
 		LayerDtype: elemOf(o.LayerDtype),
 	}
-	if h.fixed != nil {
+	if in.fixed != nil {
 		err = t.openFixed(ctx, eval)
 	} else {
 		t.eval = infer.New(t.data, t.step, t.task, eval)
@@ -360,23 +297,17 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 			return nil, err
 		}
 	}
-	t.saved = -1
-	validated := ""
-	if t.validates() {
-		validated = string(t.task.Kind())
-	}
-	t.ends = o.Ending(t.task.Steps(), whole, validated, t.text)
-	t.result = &run.Result{
-		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed,
-		Status: run.Running, Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.tiers.Engine, Memory: run.MemoryOf(t.tiers.Budget),
-		Metric: t.task.Kind(), Best: run.Best{Metric: t.task.Kind()}, Evaluation: run.Evaluation{Method: t.eval.Method()},
-	}
+	t.Prepare(t, run.About{
+		Dataset: ds, Backend: t.be, Weights: &t.model.Parameters, Optim: t.optim, Steps: t.task.Steps(), Pass: whole, Metric: t.task.Kind(),
+		Validates: t.validates(), Pauses: t.learns(), Progress: progressKey, Evaluation: t.eval.Method(), Engine: t.tiers.Engine,
+		Costs: t.tiers.Disk.Costs, Memory: t.tiers.Budget,
+	})
 	if len(t.data.Relations) > 1 {
-		t.result.Relations = t.relations()
+		t.Result.Relations = t.relations()
 	}
 	if l, label := t.data.Links, t.data.EdgeLabel; label != nil {
 		r := t.data.Relations[l.Relation]
-		t.result.Edges = &run.EdgesOf{
+		t.Result.Edges = &run.EdgesOf{
 			Relation: r.Relation.Key(), Label: t.EdgeLabel, Classes: label.Classes, Train: r.Edges(), Valid: l.Valid.Len(), Test: l.Test.Len(),
 			Decoder: string(t.Decoder),
 		}
@@ -388,7 +319,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 			r := t.data.Relations[of.Relation]
 			keys, edges = append(keys, r.Relation.Key()), edges+r.Edges()
 		}
-		t.result.Links = &run.LinksOf{
+		t.Result.Links = &run.LinksOf{
 			Relation: strings.Join(keys, ", "), Train: edges, Valid: valid, Test: test,
 			Decoder: string(t.Decoder), Negatives: t.Negatives, EvalNegatives: t.EvalNegatives,
 		}
@@ -445,7 +376,7 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 	if most := mutable.MaxKept - 1; t.KeepCheckpoints > most && t.data.Learns() {
 		return fmt.Errorf("{keep_checkpoints} %d: at most %d where rows are learnt", t.KeepCheckpoints, most)
 	}
-	t.tiers, err = tiers.New(ctx, t.data, t.draws, t.learning(), t.be, t.Options.Options, t.hooks.faults)
+	t.tiers, err = tiers.New(ctx, t.data, t.draws, t.learning(), t.be, t.Options.Options, t.internal.faults)
 	if err != nil {
 		return err
 	}
@@ -511,11 +442,11 @@ func (t *trainer) openTiers(ctx context.Context, anyEvaluation bool) (err error)
 // spill makes the disk space for rows of later windows. If there is none, a note says why.
 func (t *trainer) spill(ctx context.Context) error {
 	if t.reuses() && t.SpillBytes > 0 {
-		t.note("what is drawn depends on hidden rows of earlier steps: rows are read by windows, without a spill")
+		t.Note("what is drawn depends on hidden rows of earlier steps: rows are read by windows, without a spill")
 	}
-	why, err := t.tiers.Spill(ctx, t.dir.Path())
+	why, err := t.tiers.Spill(ctx, t.Dir.Path())
 	if why != "" {
-		t.note("%s", why)
+		t.Note("%s", why)
 	}
 	return err
 }
@@ -723,20 +654,6 @@ func (t *trainer) close() {
 	if t.step != nil {
 		t.step.Close()
 	}
-}
-
-func (t *trainer) note(format string, args ...any) {
-	if t.hooks.Note != nil {
-		t.hooks.Note(fmt.Sprintf(format, args...))
-	}
-}
-
-// text returns s for the record: see Hooks.Text.
-func (t *trainer) text(s string) string {
-	if t.hooks.Text != nil {
-		return t.hooks.Text(s)
-	}
-	return s
 }
 
 // each fills dst with f(a[i], b[i]) and returns it. Where b is shorter than a, f gets zero

@@ -47,7 +47,7 @@ func small() run.Options {
 }
 
 func trained(t *testing.T, ds *store.Dataset, o run.Options) *run.Result {
-	r, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{})
+	r, err := Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{})
 	require.NoError(t, err)
 	return r
 }
@@ -152,7 +152,7 @@ func TestFullEvaluationFromDisk(t *testing.T) {
 		o.Eval, o.EvalBytes = "full", 2000
 		dir := t.TempDir()
 		var notes []string
-		got, err := Run(context.Background(), ds, in(dir), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+		got, err := Run(context.Background(), ds, in(dir), o, "test", run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 		require.NoError(t, err)
 		require.Equal(t, "full", got.Evaluation.Method)
 		require.Equal(t, want.Best, got.Best, kind)
@@ -242,7 +242,7 @@ func TestRefusesWhatItCannotTrain(t *testing.T) {
 		{`no split "time"; {split} takes one of: given`, storetest.Communities(50, 3, 6, 8, 3), other},
 	} {
 		path := filepath.Join(t.TempDir(), "run")
-		_, err := Run(context.Background(), open(t, c.spec), in(path), c.o, "test", Hooks{})
+		_, err := Run(context.Background(), open(t, c.spec), in(path), c.o, "test", run.Hooks{})
 		require.ErrorContains(t, err, c.want)
 		require.NoDirExists(t, path, "a refused start leaves the name free")
 	}
@@ -277,14 +277,14 @@ func TestDamagedData(t *testing.T) {
 		}
 		o := small()
 		o.Layers, o.Fanouts = 1, []int{sample.All}
-		_, err := Run(context.Background(), ds, scratch(t), o, "test", Hooks{})
+		_, err := Run(context.Background(), ds, scratch(t), o, "test", run.Hooks{})
 		require.ErrorIs(t, err, store.ErrCorrupt, file)
 		require.ErrorContains(t, err, c.want)
 		require.ErrorContains(t, err, "gnnstore verify")
 	}
 	ds := open(t, storetest.Communities(400, 4, 8, 16, 4))
 	ds = forged(t, ds, "split/given/train.u32", 1, 0) // node 0 twice: seeds must differ
-	_, err := Run(context.Background(), ds, scratch(t), small(), "test", Hooks{})
+	_, err := Run(context.Background(), ds, scratch(t), small(), "test", run.Hooks{})
 	require.ErrorIs(t, err, store.ErrCorrupt)
 }
 
@@ -299,7 +299,7 @@ func TestTruncatedWhileTraining(t *testing.T) {
 			o := small()
 			o.Cache.Engine, o.Epochs = engine, 50
 			o.Cache.HostBytes, o.TopologyBytes = 0, topology.LeastBytes(ds.Graph(0)) // so that all is read again and again
-			_, err := Run(context.Background(), ds, in(path), o, "test", Hooks{Step: func(epoch, step, steps int, loss float64) {
+			_, err := Run(context.Background(), ds, in(path), o, "test", run.Hooks{Step: func(epoch, step, steps int, loss float64) {
 				if epoch == 1 && step == 2 {
 					require.NoError(t, os.Truncate(filepath.Join(ds.Path(), file), 4096))
 				}
@@ -329,7 +329,7 @@ func TestInterrupted(t *testing.T) {
 			path := t.TempDir()
 			o := small()
 			o.Epochs = 100
-			r, err := Run(ctx, ds, in(path), o, "test", Hooks{Step: func(epoch, step, _ int, _ float64) {
+			r, err := Run(ctx, ds, in(path), o, "test", run.Hooks{Step: func(epoch, step, _ int, _ float64) {
 				if epoch == c.epoch && step == c.step {
 					cancel()
 				}
@@ -356,7 +356,7 @@ func TestInterrupted(t *testing.T) {
 	defer cancel()
 	o := small()
 	o.Epochs = 1 << 20
-	r, err := Run(ctx, ds, scratch(t), o, "test", Hooks{})
+	r, err := Run(ctx, ds, scratch(t), o, "test", run.Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, run.Interrupted, r.Status)
 }
@@ -366,7 +366,7 @@ func TestInterruptedTest(t *testing.T) {
 	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
 	ctx, cancel := context.WithCancel(context.Background())
 	o := small()
-	r, err := Run(ctx, ds, scratch(t), o, "test", Hooks{Epoch: func(e run.Epoch) {
+	r, err := Run(ctx, ds, scratch(t), o, "test", run.Hooks{Epoch: func(e run.Epoch) {
 		if e.Epoch == o.Epochs {
 			cancel()
 		}
@@ -383,7 +383,7 @@ func TestRunDirectory(t *testing.T) {
 	fresh := func() (*run.Dir, error) { return run.Fresh(parent, "x") }
 	var soFar *run.Result
 	first := filepath.Join(parent, "x-1")
-	r, err := Run(context.Background(), ds, fresh, small(), "test", Hooks{Step: func(epoch, step, _ int, _ float64) {
+	r, err := Run(context.Background(), ds, fresh, small(), "test", run.Hooks{Step: func(epoch, step, _ int, _ float64) {
 		if epoch == 1 {
 			_, err := run.Read(first)
 			require.ErrorContains(t, err, "no step of it is on record")
@@ -444,7 +444,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o555))
-	_, err := Run(context.Background(), open(t, storetest.Communities(100, 3, 6, 8, 3)), in(filepath.Join(dir, "run")), small(), "test", Hooks{})
+	_, err := Run(context.Background(), open(t, storetest.Communities(100, 3, 6, 8, 3)), in(filepath.Join(dir, "run")), small(), "test", run.Hooks{})
 	require.ErrorIs(t, err, os.ErrPermission)
 	require.NotContains(t, err.Error(), "\n")
 }

@@ -99,7 +99,7 @@ func TestTriplesAreTheSame(t *testing.T) {
 	o.Negatives, o.Loss = "shared:30", "ce" // whose steps have a metric, so that epochs compare
 	want = trained(t, ds, o)
 	again := half(t, ds, o)
-	resumed, err := runOn(context.Background(), again, ds, o, Hooks{})
+	resumed, err := runOn(context.Background(), again, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	sameRun(t, want, resumed)
 }

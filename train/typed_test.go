@@ -91,7 +91,7 @@ func TestTypedSameResults(t *testing.T) {
 				o.Cache.Engine, o.Window, o.Workers, o.Lookahead = disk.Kinds[1+n%3], []int{0, 1, 8}[n%3], 1+n%3, n%4
 				if i%2 == 0 {
 					o.TopologyBytes = 0
-					_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+					_, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 					require.ErrorContains(t, err, "topology")
 					o.TopologyBytes = 12 << 10
 				}
@@ -128,16 +128,16 @@ func TestTypedResume(t *testing.T) {
 	ds := openTyped(t, storetest.Library(600, 3, 2))
 	o := typed(model.RSAGE)
 	o.Epochs, o.Cache.HostBytes = 4, 4000
-	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, Hooks{})
+	want, err := runOn(context.Background(), vfs.NewMem(), ds, o, run.Hooks{})
 	require.NoError(t, err)
-	got, err := runOn(context.Background(), half(t, ds, o), ds, o, Hooks{})
+	got, err := runOn(context.Background(), half(t, ds, o), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	sameWork(t, want, got)
 	for i := range want.Tables {
 		require.Equal(t, want.Tables[i].InputRows, got.Tables[i].InputRows)
 	}
 	o.Inputs = map[string]string{"venue": data.Constant}
-	_, err = runOn(context.Background(), half(t, ds, typed(model.RSAGE)), ds, o, Hooks{})
+	_, err = runOn(context.Background(), half(t, ds, typed(model.RSAGE)), ds, o, run.Hooks{})
 	require.ErrorContains(t, err, "{input} is ")
 }
 
@@ -169,7 +169,7 @@ func TestTypedRefuses(t *testing.T) {
 	} {
 		o := typed(model.RSAGE)
 		change(&o)
-		_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+		_, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 		require.ErrorContains(t, err, want)
 	}
 }
@@ -183,7 +183,7 @@ func TestOneRelation(t *testing.T) {
 	require.Equal(t, run.Done, r.Status)
 	require.Empty(t, r.Tables)
 	o.Relation = "prints"
-	_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+	_, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 	require.ErrorContains(t, err, "2 node types and 1 relations")
 }
 
@@ -198,7 +198,7 @@ func TestTypedWeights(t *testing.T) {
 	o.TopologyBytes, o.Cache.HostBytes, o.Workers = 12<<10, 2000, 1
 	sameWork(t, want, trained(t, ds, o))
 	o.RelationFanouts = map[string][]int{"cites": {0, 0}} // then none that is drawn from has any
-	_, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+	_, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 	require.ErrorContains(t, err, "have no column weight")
 
 	spec.Relations[5].Weight = spec.Relations[1].Weight // of edges that no batch reaches
@@ -218,7 +218,7 @@ func TestConstantInput(t *testing.T) {
 			o := small()
 			o.Kind, o.Weighted, o.Inputs = kind, weighted, map[string]string{"node": data.Constant}
 			var notes []string
-			r, err := Run(t.Context(), ds, scratch(t), o, "test", Hooks{Note: func(s string) { notes = append(notes, s) }})
+			r, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 			require.NoError(t, err)
 			require.Zero(t, r.InputRows)
 			require.Contains(t, notes, "type node has no features: all of its nodes have one learnt row for input")
@@ -235,7 +235,7 @@ func TestUnreachedIsNotRead(t *testing.T) {
 	defer ds.Close()
 	trained(t, ds, typed(model.MLP))
 	o := typed(model.RSAGE)
-	_, err = Run(t.Context(), ds, scratch(t), o, "test", Hooks{})
+	_, err = Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
 	require.ErrorIs(t, err, store.ErrCorrupt)
 	o.RelationFanouts = map[string][]int{"cites": {0, 0}}
 	trained(t, ds, o)

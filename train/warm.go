@@ -17,25 +17,25 @@ func (t *trainer) warm(ctx context.Context) error {
 	if !t.tiers.Lasting() {
 		return nil
 	}
-	if t.dir.Record() != nil { // resumed
+	if t.Dir.Record() != nil { // resumed
 		switch found, err := t.restoreResident(ctx); {
 		case err == nil && found:
 			return nil
 		case err != nil && !errors.Is(err, cachetier.ErrResident):
 			return err
 		case err != nil:
-			t.note("%s: %v; the host cache starts with the first rows instead", t.dir.File(run.ResidentFile), err)
+			t.Note("%s: %v; the host cache starts with the first rows instead", t.Dir.File(run.ResidentFile), err)
 		default:
-			t.note("no %s from before: the host cache starts with the first rows", run.ResidentFile)
+			t.Note("no %s from before: the host cache starts with the first rows", run.ResidentFile)
 		}
 	}
-	return t.tiers.Prewarm(ctx, t.ends.Expected(t.result)*t.task.Steps()-t.optim.Steps())
+	return t.tiers.Prewarm(ctx, t.Ends.Expected(t.Result)*t.task.Steps()-t.optim.Steps())
 }
 
 // restoreResident reads the files of saveResident.
 func (t *trainer) restoreResident(ctx context.Context) (found bool, err error) {
 	for i, s := range t.tiers.Stacks {
-		f, err := t.dir.OpenResident(i)
+		f, err := t.Dir.OpenResident(i)
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
 		}
@@ -57,8 +57,8 @@ func (t *trainer) saveResident() {
 		return
 	}
 	for i, s := range t.tiers.Stacks {
-		if err := t.dir.WriteResident(i, s.Resident); err != nil {
-			t.note("%v; a run that is resumed begins with a cold host cache", err)
+		if err := t.Dir.WriteResident(i, s.Resident); err != nil {
+			t.Note("%v; a run that is resumed begins with a cold host cache", err)
 			return
 		}
 	}

@@ -27,7 +27,7 @@ func TestWarmCache(t *testing.T) {
 	ctx := context.Background()
 	cold := o
 	cold.Cache.Policy = cachetier.None
-	want, err := runOn(ctx, vfs.NewMem(), ds, cold, Hooks{})
+	want, err := runOn(ctx, vfs.NewMem(), ds, cold, run.Hooks{})
 	require.NoError(t, err)
 	require.Zero(t, want.Stats.Warmup.Rows)
 
@@ -38,13 +38,13 @@ func TestWarmCache(t *testing.T) {
 	} {
 		fs := vfs.NewMem()
 		until, cancel := context.WithCancel(ctx)
-		first, err := runOn(until, fs, ds, o, Hooks{Epoch: func(run.Epoch) { cancel() }})
+		first, err := runOn(until, fs, ds, o, run.Hooks{Epoch: func(run.Epoch) { cancel() }})
 		require.NoError(t, err)
 		require.Equal(t, run.Interrupted, first.Status)
 		require.Positive(t, first.Stats.Warmup.Rows)
 		change(fs)
 		var notes []string
-		got, err := runOn(ctx, fs, ds, o, Hooks{Note: func(s string) { notes = append(notes, s) }})
+		got, err := runOn(ctx, fs, ds, o, run.Hooks{Note: func(s string) { notes = append(notes, s) }})
 		require.NoError(t, err)
 		require.Equal(t, run.Done, got.Status)
 		require.Equal(t, want.ParamsXXH3, got.ParamsXXH3, what)
@@ -72,23 +72,23 @@ func TestInterruptedWhileWarming(t *testing.T) {
 	o.Cache.HostBytes = 2000 * int64(ds.Features(0).RowBytes())
 	want := trained(t, ds, o)
 	fs := vfs.NewMem()
-	stopped := func(hooks func(cancel func()) Hooks) {
+	stopped := func(hooks func(cancel func()) run.Hooks) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		r, err := runOn(ctx, fs, ds, o, hooks(cancel))
 		require.NoError(t, err)
 		require.Equal(t, run.Interrupted, r.Status)
 	}
-	atOnce := func(cancel func()) Hooks { return Hooks{Start: func(*run.Record) { cancel() }} }
+	atOnce := func(cancel func()) run.Hooks { return run.Hooks{Start: func(*run.Record) { cancel() }} }
 	stopped(atOnce)
-	stopped(func(cancel func()) Hooks { return Hooks{Epoch: func(run.Epoch) { cancel() }} })
+	stopped(func(cancel func()) run.Hooks { return run.Hooks{Epoch: func(run.Epoch) { cancel() }} })
 	kept, err := readFile(fs, "/run/"+run.ResidentFile)
 	require.NoError(t, err)
 	stopped(atOnce)
 	still, err := readFile(fs, "/run/"+run.ResidentFile)
 	require.NoError(t, err)
 	require.Equal(t, kept, still)
-	got, err := runOn(t.Context(), fs, ds, o, Hooks{})
+	got, err := runOn(t.Context(), fs, ds, o, run.Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, run.Done, got.Status)
 	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
@@ -111,7 +111,7 @@ func TestCostsOnRecord(t *testing.T) {
 	d, record, err = run.OpenOn(fs, "/run")
 	require.NoError(t, err)
 	require.NoError(t, d.Close())
-	made, err := newTrainer(t.Context(), ds, record.Options, Hooks{})
+	made, err := newTrainer(t.Context(), ds, record.Options, run.Hooks{}, internal{})
 	require.NoError(t, err)
 	require.Equal(t, record.Costs, made.tiers.Topology[0].Costs())
 	require.Equal(t, record.Costs, made.tiers.Disk.Costs)

@@ -110,7 +110,7 @@ func (o *networkOptions) open(ctx context.Context, stderr io.Writer, p *progress
 	if err != nil {
 		return nil, err
 	}
-	n, err := train.OpenNetwork(ctx, ds, dir, o.NetworkOptions, train.Hooks{
+	n, err := train.OpenNetwork(ctx, ds, dir, o.NetworkOptions, run.Hooks{
 		Note: func(s string) { p.line("note: %s", withFlags(s)) }, Text: withFlags,
 	})
 	if err != nil {

@@ -39,7 +39,7 @@ func (o *networkOptions) openReplay(ctx context.Context, p *progress, dir *run.D
 	}
 	n, err = stream.OpenNetwork(ctx, ds, dir, stream.NetworkOptions{
 		Checkpoint: o.Checkpoint, OlderCheckpoint: o.OlderCheckpoint, MemoryBytes: o.MemoryBytes, Beside: beside, Scratch: scratch, EvalNegatives: o.EvalNegatives,
-	}, stream.Hooks{Note: func(s string) { p.line("note: %s", withFlags(s)) }})
+	}, run.Hooks{Note: func(s string) { p.line("note: %s", withFlags(s)) }})
 	if err != nil {
 		remove()
 		return nil, nil, err

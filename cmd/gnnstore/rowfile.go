@@ -16,7 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/run"
 )
 
 // rowFile reads rows of numbers by original ids, as predict writes vectors: a table of Parquet with
@@ -38,7 +38,7 @@ type rowFile struct {
 const rowsAtOnce = 1 << 20
 
 // openRowFile opens a file of rows in any of the three formats. It reads the header alone.
-func openRowFile(path string, ids store.IDs) (train.RowFile, error) {
+func openRowFile(path string, ids store.IDs) (run.RowFile, error) {
 	f := &rowFile{path: path, ids: ids}
 	isParquet, err := startsWith(path, "PAR1")
 	isArray := false
@@ -65,7 +65,7 @@ func (f *rowFile) Cols() int { return f.cols }
 // Close does nothing: whoever reads closes.
 func (f *rowFile) Close() error { return nil }
 
-// Each implements train.RowFile. An error names the row.
+// Each implements run.RowFile. An error names the row.
 func (f *rowFile) Each(ctx context.Context, use func(nodes []store.NodeID, rows []float32) error) error {
 	f.use = use
 	if err := f.read(ctx); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // planStream prints what a run on a stream would take.
 func planStream(ctx context.Context, stdout io.Writer, ds *store.Dataset, o *trainOptions) error {
-	p, err := stream.MakePlan(ctx, ds, o.Options, stream.Hooks{Text: withFlags})
+	p, err := stream.MakePlan(ctx, ds, o.Options, run.Hooks{Text: withFlags})
 	if err != nil {
 		return err
 	}

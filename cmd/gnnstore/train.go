@@ -354,7 +354,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	defer p.clear()
 	var epochs string // that there are
 	note := func(s string) { p.line("note: %s", withFlags(s)) }
-	h := train.Hooks{
+	h := run.Hooks{
 		OpenRows: openRowFile,
 		Start: func(rec *run.Record) {
 			epochs = run.EpochsText(o.Options, rec.AutoEpochs)
@@ -382,6 +382,11 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 				p.show(fmt.Sprintf("epoch %d/%s", epoch, epochs), int64(step), int64(steps), "steps")
 			}
 		},
+		Pass: func(what string, done, all int64) {
+			if p.tty != nil {
+				p.show(what, done, all, "events")
+			}
+		},
 		Epoch: func(e run.Epoch) {
 			p.clear()
 			if !o.brief || e.ValidAcc != nil {
@@ -389,17 +394,11 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 			}
 		},
 	}
+	begin := train.Run
 	if o.Streams() {
-		return stream.Run(ctx, ds, named, o.Options, version(), stream.Hooks{
-			Pass: func(what string, done, all int64) {
-				if p.tty != nil {
-					p.show(what, done, all, "events")
-				}
-			},
-			Start: h.Start, Step: h.Step, Epoch: h.Epoch, Note: h.Note, Text: h.Text, Live: h.Live,
-		})
+		begin = stream.Run
 	}
-	return train.Run(ctx, ds, named, o.Options, version(), h)
+	return begin(ctx, ds, named, o.Options, version(), h)
 }
 
 func describe(o run.Options, rec *run.Record) string {

@@ -50,7 +50,7 @@ var (
 // mitigationWay is one treatment of memories that are out of date.
 type mitigationWay struct {
 	Keep   float64 `json:"keep"`   // run.Options.Mitigate
-	Random bool    `json:"random"` // with random partners: stream.Hooks.RandomPartners
+	Random bool    `json:"random"` // with random partners: run.Hooks.RandomPartners
 	Fresh  bool    `json:"fresh"`  // staleness 1: nothing is out of date
 }
 
@@ -161,7 +161,7 @@ func (b *bench) mitigate(ctx context.Context, t mitigationTask, of mitigationTri
 	if of.Keep > 0 {
 		options.MitigateAudit = 1 << 20 // all of them
 	}
-	var h stream.Hooks
+	var h run.Hooks
 	if of.Random {
 		h.RandomPartners = sample.Hash(options.Seed, 1) | 1
 	}

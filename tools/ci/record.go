@@ -217,9 +217,9 @@ func trainIn(ctx context.Context, ds *store.Dataset, dir func() (*run.Dir, error
 		}
 	}
 	if o.Streams() {
-		return stream.Run(ctx, ds, dir, o, "", stream.Hooks{Step: note})
+		return stream.Run(ctx, ds, dir, o, "", run.Hooks{Step: note})
 	}
-	return train.Run(ctx, ds, dir, o, "", train.Hooks{Step: note})
+	return train.Run(ctx, ds, dir, o, "", run.Hooks{Step: note})
 }
 
 // makeRecorded makes a stream, and seven graphs: one class a node with weights of edges, several

@@ -14,7 +14,7 @@ import (
 type mutant struct {
 	id     string
 	file   string // of Go, from the module's root
-	in     string // the declaration: "checkPart", "trainer.epoch", or a package's variable
+	in     string // the declaration: "checkPart", "trainer.Train", or a package's variable
 	old    string // stands in it exactly once
 	new    string
 	breaks string // what is wrong then

@@ -30,7 +30,7 @@ func TestExportSaysWhatTheRunMeasured(t *testing.T) {
 		o.Kind, o.Hidden, o.Fanouts, o.Epochs, o.Batch, o.LR = kind, 16, []int{4, 4}, 3, 64, 0.01
 		dir := t.TempDir()
 		path, out := filepath.Join(dir, "run"), filepath.Join(dir, "out")
-		r, err := train.Run(context.Background(), ds, func() (*run.Dir, error) { return run.Create(path) }, o, "test", train.Hooks{})
+		r, err := train.Run(context.Background(), ds, func() (*run.Dir, error) { return run.Create(path) }, o, "test", run.Hooks{})
 		require.NoError(t, err)
 		require.NoError(t, export(context.Background(), path, "best", "", "auto", nodes, out))
 

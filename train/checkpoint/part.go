@@ -1,9 +1,18 @@
 package checkpoint
 
+import "encoding/json"
+
 // State is the contents of a checkpoint: the tensors and the metadata of all parts of a run.
 type State struct {
 	Tensors []Tensor
 	Meta    map[string]string
+}
+
+// Put adds v to the metadata, as JSON.
+func (s *State) Put(key string, v any) error {
+	text, err := json.Marshal(v)
+	s.Meta[key] = string(text)
+	return err
 }
 
 // Part is something of a run that has state between two steps: weights, an optimizer, a task, how

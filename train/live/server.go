@@ -11,7 +11,7 @@
 // the part that limits a run, and the option to change.
 //
 // Concurrency: a training shows itself at step boundaries, by a pointer, and never waits for who
-// looks (train.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns
+// looks (run.Hooks.Live). So nobody slow, or hostile, holds it up: there are at most maxConns
 // connections, each with its deadlines and one request; maxWatch of them may be of /watch. A second
 // brings at most maxRate new connections and maxAsked answers, and a result is encoded once for all
 // who ask within a twentieth of a second. A connection that has not asked yet is closed when
@@ -43,7 +43,7 @@ type Options struct {
 	Run string
 	// Listen is an address as ParseListen gives it; empty: no TCP.
 	Listen string
-	// Now returns the result so far, as train.Hooks.Live gives it. The result is the caller's own.
+	// Now returns the result so far, as run.Hooks.Live gives it. The result is the caller's own.
 	Now func() *run.Result
 	// Note is called with the places of the statistics, and with failures to serve. It may be nil.
 	Note func(string)

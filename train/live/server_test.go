@@ -66,7 +66,7 @@ func TestTrainings(t *testing.T) {
 		o.Seed = seed
 		dir := filepath.Join(t.TempDir(), "run")
 		create := func() (*run.Dir, error) { return run.Create(dir) }
-		r, err := train.Run(t.Context(), ds, create, o, "test", train.Hooks{
+		r, err := train.Run(t.Context(), ds, create, o, "test", run.Hooks{
 			Live: func(now func() *run.Result) func() {
 				if look == nil {
 					return func() {}

@@ -10,8 +10,8 @@
 // Errors and notes name an option by its JSON key in braces, as in "{kappa} 0: at least 1": here,
 // in the packages whose options are part of Options, and in all of train. {run} stands for the run
 // directory and {resume} for going on with the run in it, and package trace adds its own keys. The
-// command puts its flags in place of the keys; so may other callers, with train.Hooks.Text for the
-// texts that are recorded.
+// command puts its flags in place of the keys; so may other callers, with Hooks.Text for the texts
+// that are recorded.
 //
 // A Dir is used by one goroutine at a time; Read takes no lock and may be called by anybody at any
 // time.

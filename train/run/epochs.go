@@ -143,7 +143,7 @@ type Ending struct {
 }
 
 // Ending returns the Ending of a run of o: see DecideEpochs for the arguments. text rewrites texts
-// for the record, as train.Hooks.Text.
+// for the record, as Hooks.Text.
 func (o Options) Ending(steps, whole int, validated string, text func(string) string) Ending {
 	e := Ending{Auto: o.DecideEpochs(steps, whole, validated), epochs: o.Epochs, patience: o.Patience, every: o.EvalEvery, text: text}
 	if e.Auto != nil {

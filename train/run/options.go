@@ -121,7 +121,7 @@ type Options struct {
 	// with counts.
 	Init string `json:"init"`
 	// InitRows has, by type name, a file of rows that the type's learnt rows begin with in place of
-	// rows drawn from Seed. train.Hooks.OpenRows decides which kinds of file there are. A resumed
+	// rows drawn from Seed. Hooks.OpenRows decides which kinds of file there are. A resumed
 	// run uses it as it uses Init.
 	InitRows map[string]string `json:"init_rows,omitempty"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.

@@ -50,11 +50,11 @@ func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
 			t.found = record.AutoStaleness
 		}
 		if t.found == nil {
-			dir, done, serr := t.dir.Scratch("rehearsal")
+			dir, done, serr := t.Dir.Scratch("rehearsal")
 			if serr != nil {
 				return serr
 			}
-			t.found, err = t.find(ctx, mutable.Place{FS: t.dir.FS(), Dir: dir})
+			t.found, err = t.find(ctx, mutable.Place{FS: t.Dir.FS(), Dir: dir})
 			done()
 		}
 		if err != nil {
@@ -65,7 +65,7 @@ func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
 		if err := t.openRows(ctx); err != nil {
 			return err
 		}
-		t.result.Memory, t.result.Stream.Staleness = run.MemoryOf(t.budget), t.staleness()
+		t.Result.Memory, t.Result.Stream.Staleness = run.MemoryOf(t.budget), t.staleness()
 	}
 	t.stale = staleness.NewRealised(t.lag)
 	return nil
@@ -100,7 +100,7 @@ func (t *trainer) find(ctx context.Context, at mutable.Place) (*run.AutoStalenes
 	}
 	a.Rehearsal = t.rehearsal(costs, steps, a.K)
 	a.Explain(fits)
-	a.Reason = t.text(a.Reason)
+	a.Reason = t.Text(a.Reason)
 	return a, nil
 }
 
@@ -203,8 +203,8 @@ func (t *trainer) rehearseSteps(ctx context.Context, at mutable.Place) (c stalen
 // the run will explain. State that is not finite is an error, since nothing was published.
 func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, err error) {
 	began := time.Now()
-	if t.hooks.late != nil {
-		t.hooks.late(pipeline.Step)
+	if t.internal.late != nil {
+		t.internal.late(pipeline.Step)
 	}
 	in := t.input(b)
 	in.Key = sample.StepSeed(t.Seed, 1, b.Step) | 1

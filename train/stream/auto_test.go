@@ -33,11 +33,11 @@ func TestAuto(t *testing.T) {
 	for _, kind := range model.TemporalKinds {
 		o := options(kind)
 		o.Staleness, o.CheckpointEvery = run.Auto, 4
-		h := Hooks{}
+		in := internal{}
 		o.EpochSteps, o.Epochs = 10, 1
 		if kind != model.TGN { // which is left at what this machine makes of it
 			o.Publish, o.Batch = run.Late, 10
-			h.late = func(stage string) {
+			in.late = func(stage string) {
 				if stage == pipeline.Step || stage == pipeline.Write {
 					time.Sleep(3 * time.Millisecond)
 				}
@@ -45,13 +45,12 @@ func TestAuto(t *testing.T) {
 		}
 		path := filepath.Join(t.TempDir(), "run")
 		ctx, cancel := context.WithCancel(t.Context())
-		cut := h
-		cut.Step = func(epoch, step, _ int, _ float64) {
+		cut := run.Hooks{Step: func(epoch, step, _ int, _ float64) {
 			if epoch == 1 && step == 6 {
 				cancel()
 			}
-		}
-		r, err := Run(ctx, ds, func() (*run.Dir, error) { return run.Create(path) }, o, "test", cut)
+		}}
+		r, err := runWith(ctx, ds, func() (*run.Dir, error) { return run.Create(path) }, o, "test", cut, in)
 		require.NoError(t, err)
 		require.Equal(t, run.Interrupted, r.Status)
 		left, err := filepath.Glob(filepath.Join(path, "rehearsal*"))
@@ -63,19 +62,19 @@ func TestAuto(t *testing.T) {
 		require.Equal(t, run.Auto, record(t, path).Options.Staleness)
 
 		var started *run.Record
-		again := Hooks{Start: func(r *run.Record) { started = r }}
-		again.late = func(string) { require.NotNil(t, started, "a stage before the start: another rehearsal") }
-		got, err := Run(t.Context(), ds, func() (*run.Dir, error) {
+		again := run.Hooks{Start: func(r *run.Record) { started = r }}
+		in.late = func(string) { require.NotNil(t, started, "a stage before the start: another rehearsal") }
+		got, err := runWith(t.Context(), ds, func() (*run.Dir, error) {
 			dir, _, err := run.Open(path)
 			return dir, err
-		}, o, "test", again)
+		}, o, "test", again, in)
 		require.NoError(t, err)
 		require.Equal(t, a, started.AutoStaleness)
 		require.Equal(t, a.K, got.Stream.Staleness.K)
 		require.Equal(t, &a.Rehearsal, got.Stream.Staleness.Predicted)
 
 		o.Staleness = a.K
-		told := run1(t, ds, o, Hooks{})
+		told := run1(t, ds, o, run.Hooks{})
 		require.Equal(t, outcomeOf(told), outcomeOf(got), kind)
 		require.Equal(t, told.Memory, got.Memory)
 		require.Equal(t, told.Stream.State.Touched, got.Stream.State.Touched)
@@ -96,7 +95,7 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	ds := drifting(t, 1200)
 	o := options(model.TGN)
 	o.Staleness = run.Auto
-	tr, err := newTrainer(t.Context(), ds, o, Hooks{})
+	tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
 	defer tr.close()
 	hash, moments := tr.step.Model.Hash(), tr.step.Optim.State()
@@ -121,7 +120,7 @@ func TestRehearsalFindsStages(t *testing.T) {
 		pipeline.Sample: staleness.Sample, pipeline.Gather: staleness.Features, pipeline.State: staleness.State,
 		pipeline.Step: staleness.Train, pipeline.Write: staleness.Publish,
 	} {
-		tr, err := newTrainer(t.Context(), ds, o, Hooks{late: slow(stage, late)})
+		tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{late: slow(stage, late)})
 		require.NoError(t, err)
 		c, _, err := tr.rehearseSteps(t.Context(), mutable.Place{Dir: t.TempDir()})
 		tr.close()
@@ -137,12 +136,12 @@ func TestRealised(t *testing.T) {
 	for _, k := range []int{1, 3} {
 		o := options(model.TGN)
 		o.Staleness, o.Epochs, o.CheckpointEvery = k, 1, 5
-		tr, err := newTrainer(t.Context(), ds, o, Hooks{})
+		tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 		require.NoError(t, err)
 		want, err := tr.overlap(t.Context())
 		require.NoError(t, err)
 		tr.close()
-		require.InDelta(t, want.Share(k), run1(t, ds, o, Hooks{}).Stream.Staleness.Realised, 1e-12)
+		require.InDelta(t, want.Share(k), run1(t, ds, o, run.Hooks{}).Stream.Staleness.Realised, 1e-12)
 	}
 }
 
@@ -155,13 +154,13 @@ func TestPlan(t *testing.T) {
 		for _, k := range []int{run.Auto, 2} {
 			o := options(kind)
 			o.Staleness, o.Cache.HostBytes = k, 20_000
-			p, err := MakePlan(t.Context(), ds, o, Hooks{})
+			p, err := MakePlan(t.Context(), ds, o, run.Hooks{})
 			require.NoError(t, err)
 			left, err := os.ReadDir(temporary)
 			require.NoError(t, err)
 			require.Empty(t, left)
 			o.Staleness, o.Epochs = p.K, 1
-			r := run1(t, ds, o, Hooks{})
+			r := run1(t, ds, o, run.Hooks{})
 			require.Equal(t, run.MemoryOf(p.Memory), r.Memory)
 			require.Equal(t, r.Epochs[0].Steps, p.Steps)
 			require.InEpsilon(t, float64(r.InputRows)/float64(p.Steps), p.InputRows, 0.3, "rows of a step in the middle")
@@ -181,7 +180,7 @@ func TestPlan(t *testing.T) {
 	}
 	o := options(model.TGN)
 	o.State = run.NoState
-	p, err := MakePlan(t.Context(), ds, o, Hooks{})
+	p, err := MakePlan(t.Context(), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	require.Equal(t, 1, p.K)
 	require.Equal(t, 1, p.Best)

@@ -36,7 +36,7 @@ func (t *trainer) settleBatch() error {
 		}
 	}
 	t.Batch = sizes[chosen]
-	t.note("batch of %d events: a node has %.1f in it on average, and %.1f in one of %d; events of a batch do not see each other's state; {batch} N changes it",
+	t.Note("batch of %d events: a node has %.1f in it on average, and %.1f in one of %d; events of a batch do not see each other's state; {batch} N changes it",
 		t.Batch, means[chosen], means[len(means)-1], mostBatch)
 	return nil
 }

@@ -34,7 +34,7 @@ func TestBatchByRecurrence(t *testing.T) {
 	for nodes, want := range map[int]int{20: leastBatch, 140: 140, 5000: mostBatch} {
 		ds, o, notes := evenly(t, 3000, nodes), options(model.JODIE), ""
 		o.Batch, o.Epochs, o.Hidden = run.Auto, 1, 4
-		h := Hooks{Note: func(s string) { notes += s + "\n" }}
+		h := run.Hooks{Note: func(s string) { notes += s + "\n" }}
 		r := run1(t, ds, o, h)
 		require.InDelta(t, want, r.Options.Batch, 0.1*float64(want), "%d nodes", nodes)
 		require.Contains(t, notes, "batch of ")
@@ -47,10 +47,10 @@ func TestBatchByRecurrence(t *testing.T) {
 
 		disk := vfs.NewMem()
 		ctx, cancel := context.WithCancel(t.Context())
-		_, err := runOn(ctx, disk, "/run", ds, o, Hooks{Step: func(int, int, int, float64) { cancel() }})
+		_, err := runOn(ctx, disk, "/run", ds, o, run.Hooks{Step: func(int, int, int, float64) { cancel() }})
 		require.NoError(t, err)
 		// the command gives the value on record
-		again, err := runOn(t.Context(), disk, "/run", ds, given, Hooks{})
+		again, err := runOn(t.Context(), disk, "/run", ds, given, run.Hooks{})
 		require.NoError(t, err)
 		require.Equal(t, outcomeOf(r), outcomeOf(again))
 	}

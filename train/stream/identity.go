@@ -18,7 +18,7 @@ func (t *trainer) settleIdentity() error {
 		t.Identity = 0
 		if fits && s.Src == s.Dst && t.Kind.Identified() {
 			t.Identity = t.Hidden
-			t.note("nodes have no features: %d random columns by their ids tell them apart; {identity} 0 leaves them out", t.Identity)
+			t.Note("nodes have no features: %d random columns by their ids tell them apart; {identity} 0 leaves them out", t.Identity)
 		}
 	}
 	if t.Identity > 0 && !fits {
@@ -61,7 +61,7 @@ func (t *trainer) nodeIDs(name string) (ids store.IDs) {
 // sameIDs refuses identity columns on another dataset than the run trained on, if its nodes have
 // names. Their rows in the source may differ there, and so would each node's columns.
 func (t *trainer) sameIDs(trainedOn string) error {
-	if t.Identity == 0 || t.result.Seal == trainedOn {
+	if t.Identity == 0 || t.Result.Seal == trainedOn {
 		return nil
 	}
 	if t.nodeIDs(t.events.Stream.Src).HasNames() || t.nodeIDs(t.events.Stream.Dst).HasNames() {

@@ -57,12 +57,12 @@ func TestIdentityIsATableOfRandomColumns(t *testing.T) {
 			if o.State == "" {
 				o.Staleness, o.WarmEvents, o.Mitigate = 2, 70, 0.5
 			}
-			want := outcomeOf(run1(t, stored, o, Hooks{}))
+			want := outcomeOf(run1(t, stored, o, run.Hooks{}))
 			if cols != hidden || o.Kind == model.JODIE {
 				o.Identity = cols
 			}
 			path := filepath.Join(t.TempDir(), "run")
-			r, err := runOn(t.Context(), vfs.Default, path, plain, o, Hooks{})
+			r, err := runOn(t.Context(), vfs.Default, path, plain, o, run.Hooks{})
 			require.NoError(t, err)
 			require.Equal(t, want, outcomeOf(r), o.Kind)
 			require.Equal(t, []int{cols, cols}, []int{r.Options.Identity, r.Stream.NodeColumns})
@@ -75,7 +75,7 @@ func TestIdentityIsATableOfRandomColumns(t *testing.T) {
 			for done := false; !done; {
 				ctx, cancel := context.WithCancel(t.Context())
 				left := 9
-				r, err := runOn(ctx, disk, "/run", plain, o, Hooks{Step: func(int, int, int, float64) {
+				r, err := runOn(ctx, disk, "/run", plain, o, run.Hooks{Step: func(int, int, int, float64) {
 					if left--; left == 0 {
 						cancel()
 					}
@@ -105,13 +105,13 @@ func TestIdentityByDefault(t *testing.T) {
 	} {
 		o, notes := options(of.kind), ""
 		o.Epochs, o.Identity = 1, of.asks
-		r := run1(t, of.ds, o, Hooks{Note: func(s string) { notes += s + "\n" }})
+		r := run1(t, of.ds, o, run.Hooks{Note: func(s string) { notes += s + "\n" }})
 		require.Equal(t, of.cols, r.Options.Identity)
 		require.Equal(t, of.asks == run.Auto && of.cols > 0, strings.Contains(notes, "nodes have no features: 16 random columns by their ids tell them apart"), notes)
 	}
 	o := options(model.TGN)
 	o.Identity = 7
-	_, err := newTrainer(t.Context(), featured, o, Hooks{})
+	_, err := newTrainer(t.Context(), featured, o, run.Hooks{}, internal{})
 	require.ErrorContains(t, err, "{identity} 7: nodes of stream events have features, which networks read instead")
 	o.Kind, o.Fanouts, o.Mails = model.APAN, []int{5}, 0
 	require.ErrorContains(t, o.Validate(), "{identity} 7: {model} apan reads no features of nodes")

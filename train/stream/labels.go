@@ -105,7 +105,7 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 	e := n.t.events
 	l := n.labelled(after)
 	if after && !n.t.Kind.ReadsNeighbors() {
-		return nil, fmt.Errorf("run %s: {model} %s reads no neighbours, so that it sees an event once it is in the state; take {labels} before", n.t.dir.Path(), n.t.Kind)
+		return nil, fmt.Errorf("run %s: {model} %s reads no neighbours, so that it sees an event once it is in the state; take {labels} before", n.t.Dir.Path(), n.t.Kind)
 	}
 	if l.Classes < 2 {
 		return nil, fmt.Errorf("%s: {labels}: stream %s has labels of %d classes, and at least 2 are to be told apart; ingest it with labels of events", n.t.set.Path(),

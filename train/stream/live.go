@@ -8,48 +8,36 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// serve lets hooks.Live look at the run until the function that it returns has been called.
-func (t *trainer) serve() (stop func()) { return t.shown.Serve(t.hooks.Live, t.look) }
+// Stages implements run.Workload: of training.
+func (t *trainer) Stages() pipeline.Stats { return t.pipe.Stats() }
 
-// look returns the run as others see it.
-func (t *trainer) look() run.Point {
-	p := run.Point{Result: *t.result, Steps: t.steps(), Updates: t.step.Optim.Steps(), Total: t.ends.Expected(t.result) * t.steps()}
-	p.Result.PeakRSSBytes, p.Result.PeakFileBytes = t.peak.Bytes()
-	stream := *p.Result.Stream
-	p.Result.Stream = &stream
+// Counter implements run.Workload.
+func (t *trainer) Counter() func(r *run.Result) (pipeline.Stats, int) {
+	done := slices.Clone(t.counted.tables)
+	return func(r *run.Result) (stages pipeline.Stats, underWay int) {
+		t.setTables(r, done)
+		stages = t.pipe.Stats()
+		r.Stages = stages.Add(t.before.stages)
+		r.LimitingStage = r.Stages.Limiting()
+		r.Topology, r.Window = t.lists(), run.WindowOf(t.pipe.Planner)
+		r.Latency, underWay = run.LatencyOf(t.tables.stacks)
+		return stages, underWay
+	}
+}
+
+// Report implements run.Workload.
+func (t *trainer) Report(r *run.Result) {
+	r.Evaluation.Disk = t.counted.evaluated.Add(t.before.evaluated)
+	stream := *r.Stream
 	stream.Staleness.Realised = t.stale.Mean()
 	stream.Mitigation.Audit = t.audited.Of()
-	done := slices.Clone(t.counted.tables)
-	p.Count = func(r *run.Result) (pipeline.Stats, int) { return t.count(r, done) }
-	return p
-}
-
-// count sets the counters of r; done has the counters of the tables in training. It returns the
-// seconds of the stages since the process began, and the number of reads under way.
-func (t *trainer) count(r *run.Result, done []cachetier.Stats) (stages pipeline.Stats, underWay int) {
-	t.setTables(r, done)
-	stages = t.pipe.Stats()
-	r.Stages = stages.Add(t.before.stages)
-	r.LimitingStage = r.Stages.Limiting()
-	r.Topology, r.Window = t.lists(), run.WindowOf(t.pipe.Planner)
-	r.Latency, underWay = run.LatencyOf(t.tables.stacks)
-	return stages, underWay
-}
-
-// collect brings the result's counters up to the last step.
-func (t *trainer) collect() {
-	t.count(t.result, t.counted.tables)
-	t.result.Evaluation.Disk = t.counted.evaluated.Add(t.before.evaluated)
-	t.result.Stream.Staleness.Realised = t.stale.Mean()
-	t.result.Stream.Mitigation.Audit = t.audited.Of()
 	if s := t.tables.state; s != nil {
 		c := s.Counts()
-		t.result.Stream.State = &run.StateOf{
+		stream.State = &run.StateOf{
 			Nodes: t.events.Places(), RecordBytes: t.step.Record.Bytes(), Touched: c.RowsTouched, BytesWritten: c.BytesWritten + t.before.written,
 		}
 	}
-	t.peak.Look()
-	t.result.PeakRSSBytes, t.result.PeakFileBytes = t.peak.Bytes()
+	r.Stream = &stream
 }
 
 // lists counts the neighbour lists that were read. Memory holds none of them. It returns nil if

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/kernels"
@@ -18,117 +17,67 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// run trains all epochs, replays the stream with the best weights, and saves the last ones.
-func (t *trainer) run(ctx context.Context) error {
-	err := t.work(ctx)
-	err = t.dir.CutShort(ctx, t.result, err, t.torn, t.checkpointNow)
-	t.result.ParamsXXH3 = t.step.Model.Hash()
-	t.collect()
-	if err == nil {
-		err = t.dir.SaveWeights(run.LastFile, t.step.Model.Download(), t.result.Meta(t.step.Optim.Steps()))
+// Begin implements run.Workload. At the start of an epoch it clears the state, and then computes
+// the state of WarmEvents events.
+func (t *trainer) Begin(ctx context.Context, _ int) error {
+	if t.Partial.Steps > 0 {
+		return nil
 	}
-	return err
-}
-
-// work is run without its end: it trains, validates and replays.
-func (t *trainer) work(ctx context.Context) (err error) {
-	defer kernels.RecoverMemory(&err)
-	for n := len(t.result.Epochs) + 1; n <= t.ends.Most() && !t.ends.Enough(t.result); n++ {
-		e, err := t.epoch(ctx, n)
-		if err == nil && t.validates() && t.ends.Evaluates(n) {
-			err = t.validate(ctx, &e)
-		}
-		if err == nil {
-			err = t.finish(e)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	t.ends.End(t.result, t.step.Optim.Steps())
-	if err := t.replay(ctx); err != nil {
-		return err
-	}
-	return t.set.Unchanged()
-}
-
-// epoch trains on the training part once, or on what was left of it when the run was cut short.
-func (t *trainer) epoch(ctx context.Context, n int) (e run.Epoch, err error) {
-	if t.partial.Steps == 0 {
-		if err := t.warm(ctx); err != nil {
-			return e, err
-		}
-	}
-	events, steps := t.learning(n), t.steps()
-	before := t.pipe.Stats()
-	for first := true; err == nil && (first || t.partial.Steps < steps); first = false {
-		err = t.train(ctx, n, &events, t.partial.Rest(steps, t.step.Optim.Steps(), t.CheckpointEvery))
-		if err == nil && t.partial.CheckpointDue(steps, t.step.Optim.Steps(), t.CheckpointEvery) {
-			err = t.saveCheckpoint(true)
-		}
-	}
-	p := &t.partial
-	return p.Epoch(n, t.Metric, p.Measured/float64(max(p.Rows, 1)), t.pipe.Stats().Sub(before).Limiting()), err
-}
-
-// warm begins an epoch: it clears the state, and then computes the state of WarmEvents events.
-func (t *trainer) warm(ctx context.Context) error {
 	if err := t.clear(ctx); err != nil {
 		return err
 	}
-	t.following(WarmUp, t.WarmEvents)
+	t.following(run.WarmUpPass, t.WarmEvents)
 	return t.pass(ctx, &part{to: t.WarmEvents, batch: int64(t.Batch), stateOnly: true}, nil)
 }
 
-// train takes the steps of an epoch from the current one up to step to.
-func (t *trainer) train(ctx context.Context, n int, events *part, to int) error {
-	from, steps, started, seconds := t.partial.Steps, t.steps(), time.Now(), t.partial.Seconds
-	if from >= to {
-		return nil // it was cut short in its validation
-	}
-	if err := t.draw.begin(ctx, from, events.step); err != nil {
+// Train implements run.Workload.
+func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, cachetier.Stats) error) error {
+	events := t.learning(s.Epoch)
+	if err := t.draw.begin(ctx, s.From, events.step); err != nil {
 		return t.set.About(err)
 	}
 	if t.tables.state != nil {
 		t.tables.state.SetLag(t.lag)
 	}
-	if from == 0 {
+	if s.From == 0 {
 		t.stale.Begin()
 		t.audit.begin()
 	}
 	before := t.tables.stats()
 	use := func(b *pipeline.Gathered) error {
-		a, err := t.update(b, n, steps)
+		a, err := t.update(b, s.Epoch)
 		if err != nil {
-			return fmt.Errorf("epoch %d, step %d: %w", n, b.Step+1, err)
+			return fmt.Errorf("epoch %d, step %d: %w", s.Epoch, b.Step+1, err)
 		}
-		read := b.Read
-		did := each(read, before, cachetier.Stats.Sub)
-		before = append(before[:0], read...)
-		t.partial.Count(a, cachetier.Sum(did))
+		did := each(b.Read, before, cachetier.Stats.Sub)
+		before = append(before[:0], b.Read...)
+		read := cachetier.Sum(did)
 		if t.lag > 1 {
 			batch := b.Batch.(*temporal.Batch)
 			t.wrote = batch.Written(t.wrote[:0])
 			t.stale.Add(batch.Nodes, t.wrote)
 		}
 		t.counted.tables = each(did, t.counted.tables, cachetier.Stats.Add)
-		t.partial.Seconds = seconds + time.Since(started).Seconds()
-		return t.tell(n, a.Mean()) // where ctx has ended, no step follows, and this one is still written back
+		t.heap.Follow()
+		return done(a, read) // where ctx has ended, no step follows, and this one is still written back
 	}
 	var writers []pipeline.Writer
 	if t.tables.state != nil && t.Publish == run.Late {
 		writers = append(writers, &t.late)
 		t.late.begin(t.inflight()+1, t.publish)
 	}
-	err := t.pipe.Run(ctx, plan.Steps{From: from, To: to, Follows: from > 0}, use, writers...)
-	t.torn = t.torn || t.late.behind()
+	err := t.pipe.Run(ctx, plan.Steps{From: s.From, To: s.To, Follows: s.From > 0}, use, writers...)
+	t.Torn = t.Torn || t.late.behind()
 	return err
 }
 
+// Trained implements run.Workload.
+func (t *trainer) Trained(a step.Tally) float64 { return a.Measured / float64(max(a.Rows, 1)) }
+
 // update takes one step.
-func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, err error) {
-	if t.hooks.late != nil {
-		t.hooks.late(pipeline.Step)
+func (t *trainer) update(b *pipeline.Gathered, epoch int) (a step.Tally, err error) {
+	if t.internal.late != nil {
+		t.internal.late(pipeline.Step)
 	}
 	in := t.input(b)
 	in.Key = sample.StepSeed(t.Seed, epoch, b.Step) | 1
@@ -138,18 +87,17 @@ func (t *trainer) update(b *pipeline.Gathered, epoch, steps int) (a step.Tally, 
 	case t.Publish == run.Late:
 		in.Publish = t.late.keep
 	}
-	now := t.step.Optim.Steps()
-	t.torn = true
+	t.Torn = true
 	out, err := t.step.Compute(in)
 	if err == nil {
-		err = t.step.Update(t.Schedule.Rate(t.LR, now, t.ends.Most()*steps, steps), nil)
+		err = t.step.Update(t.Rate(), nil)
 	}
-	t.torn = err != nil
+	t.Torn = err != nil
 	if err != nil {
 		return a, t.explain(err, in)
 	}
 	if t.Mitigate > 0 {
-		m := &t.result.Stream.Mitigation
+		m := &t.Result.Stream.Mitigation
 		m.Roots, m.Blended = m.Roots+int64(len(in.Roots)), m.Blended+int64(len(in.Blended))
 		if t.MitigateAudit > 0 {
 			t.audit.look(in, t.step, t.lag, t.MitigateAudit, &t.audited)
@@ -205,7 +153,7 @@ func (t *trainer) explain(err error, in temporal.Input) error {
 	var state *temporal.StateError
 	switch {
 	case errors.As(err, &norm):
-		return fmt.Errorf("%w; lower {lr}%s", norm, t.dir.LastGood())
+		return fmt.Errorf("%w; lower {lr}%s", norm, t.Dir.LastGood())
 	case errors.As(err, &loss):
 		err = loss
 	case errors.As(err, &state):
@@ -227,10 +175,10 @@ func (t *trainer) explain(err error, in temporal.Input) error {
 		}
 		if row, col, v, ok := t.oddIn(of.Tensor); ok {
 			return fmt.Errorf("%w, since column %d of the features of %s %d is %v; repair the features, or leave the %s out%s", err, col, of.what,
-				of.say(of.ids[row]), v, of.what, t.dir.LastGood())
+				of.say(of.ids[row]), v, of.what, t.Dir.LastGood())
 		}
 	}
-	return t.dir.ExplainOdd(err, t.step.Model.Download())
+	return t.Dir.ExplainOdd(err, t.step.Model.Download())
 }
 
 // oddIn returns the first value of x that is not finite.
@@ -297,56 +245,11 @@ func (w *writer) WriteBack(int, *pipeline.Gathered) (plan.Written, error) {
 // behind reports, after a range, whether a step updated the weights and its state is not written.
 func (w *writer) behind() bool { return w.failed || len(w.full) > 0 }
 
-// tell records a step.
-func (t *trainer) tell(epoch int, loss float64) error {
-	t.peak.Look()
-	t.heap.Follow()
-	step, updates := t.partial.Steps, t.step.Optim.Steps()
-	if t.LogEvery > 0 && updates%t.LogEvery == 0 {
-		t.collect()
-		m := &run.StepMetric{Epoch: epoch, Step: step, Updates: updates, Loss: loss, Seconds: t.partial.Seconds}
-		if err := t.dir.Append(run.Line{Step: m, SoFar: t.result.SoFar()}); err != nil {
-			return err
-		}
-	}
-	if t.hooks.Step != nil {
-		t.hooks.Step(epoch, step, t.steps(), loss)
-	}
-	t.shown.Step(epoch, step, loss)
-	return nil
-}
+// Remark implements run.Workload.
+func (t *trainer) Remark(e run.Epoch) { t.NoteLarge(e, math.Ln2) } // the loss of a coin
 
-// explainLarge notes once that the loss of an epoch is far too large.
-func (t *trainer) explainLarge(e run.Epoch) {
-	if note := e.TooLarge(math.Ln2); note != "" && !t.blown { // the loss of a coin
-		t.blown = true
-		t.note("%s", note)
-	}
-}
-
-// finish adds the epoch to the result and to the run directory.
-func (t *trainer) finish(e run.Epoch) error {
-	t.result.Epochs, t.result.Losses = append(t.result.Epochs, e), append(t.result.Losses, e.Loss)
-	t.explainLarge(e)
-	t.partial = run.Partial{}
-	t.collect()
-	t.shown.Refresh()
-	if err := t.dir.Append(run.Line{Epoch: &e, SoFar: t.result.SoFar()}); err != nil {
-		return err
-	}
-	if t.result.Best.Epoch == e.Epoch {
-		if err := t.dir.SaveWeights(run.BestFile, t.best, t.result.Meta(t.step.Optim.Steps())); err != nil {
-			return err
-		}
-	}
-	if err := t.saveCheckpoint(false); err != nil {
-		return err
-	}
-	if t.hooks.Epoch != nil { // last: who is told of an epoch may rely on its record
-		t.hooks.Epoch(e)
-	}
-	return nil
-}
+// AtRest implements run.Workload.
+func (t *trainer) AtRest() {}
 
 // each returns f(a[i], b[i]) for every table of a. Where b is shorter, f gets zero counters.
 func each(a, b []cachetier.Stats, f func(a, b cachetier.Stats) cachetier.Stats) (all []cachetier.Stats) {

@@ -75,10 +75,10 @@ func (t *trainer) through(
 		t.counted.evaluated = t.counted.evaluated.Add(cachetier.Sum(t.tables.stats()).Disk.Sub(before))
 	}()
 	return pipe.Run(ctx, plan.Steps{To: steps}, func(b *pipeline.Gathered) error {
-		if t.hooks.late != nil {
-			t.hooks.late(pipeline.Step)
+		if t.internal.late != nil {
+			t.internal.late(pipeline.Step)
 		}
-		t.peak.Look()
+		t.Peak.Look()
 		t.heap.Follow()
 		in := t.input(b)
 		if err := use(in); err != nil {
@@ -96,8 +96,8 @@ func (t *trainer) remembers() bool { return t.tables.state != nil || t.PairFeatu
 
 // following reports the batches from here on to Hooks.Pass, as progress of this pass.
 func (t *trainer) following(what string, all int64) {
-	if t.hooks.Pass != nil {
-		t.follow = func(done int64) { t.hooks.Pass(what, done, all) }
+	if t.Hooks.Pass != nil {
+		t.follow = func(done int64) { t.Hooks.Pass(what, done, all) }
 	}
 }
 
@@ -131,7 +131,7 @@ func (t *trainer) measure(ctx context.Context, phase int, ranked bool, each func
 		v, err = all.Value()
 	}
 	if errors.Is(err, metric.ErrUndefined) {
-		t.note("not measured: %v", err)
+		t.Note("not measured: %v", err)
 		return v, false, nil
 	}
 	return v, err == nil, err
@@ -149,11 +149,14 @@ func (t *trainer) part(phase int) part {
 // value returns the run's metric.
 func (t *trainer) value(v metric.Batched) float64 { return run.OfBatched(t.Metric, v) }
 
-// validate measures the epoch, and remembers its weights when they are the best so far.
-func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
+// Validate implements run.Workload.
+func (t *trainer) Validate(ctx context.Context, e *run.Epoch) error {
+	if !t.validates() {
+		return nil
+	}
 	start := time.Now()
-	defer func() { t.result.Evaluation.Seconds += time.Since(start).Seconds() }()
-	if err := t.saveCheckpoint(true); err != nil { // evaluation changes the state from here on
+	defer func() { t.Result.Evaluation.Seconds += time.Since(start).Seconds() }()
+	if err := t.Checkpoint(ctx); err != nil { // evaluation changes the state from here on
 		return err
 	}
 	live := t.Eval == run.LiveState
@@ -161,7 +164,7 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	if live {
 		last = t.events.Len()
 	}
-	t.following(Judging, last)
+	t.following(run.JudgePass, last)
 	before := part{from: t.learning(e.Epoch).to, to: t.split.Train, batch: int64(t.Batch), stateOnly: true}
 	if !live {
 		before.from = 0
@@ -179,10 +182,10 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 	}
 	now := t.value(v)
 	e.ValidAcc = &now
-	if !t.ends.Measured(t.result, e) {
+	if !t.Ends.Measured(t.Result, e) {
 		return nil
 	}
-	t.best = t.step.Model.Download()
+	t.Best = t.step.Model.Download()
 	if !live {
 		return nil
 	}
@@ -191,12 +194,12 @@ func (t *trainer) validate(ctx context.Context, e *run.Epoch) error {
 		return err
 	}
 	of := t.value(tested)
-	e.TestAcc, t.result.Best.TestAcc = &of, &of
+	e.TestAcc, t.Result.Best.TestAcc = &of, &of
 	r := &run.ReplayOf{Valid: &v, Test: &tested, Seconds: time.Since(start).Seconds()}
-	if l := t.result.Stream.Live; l != nil {
+	if l := t.Result.Stream.Live; l != nil {
 		r.Seconds += l.Seconds
 	}
-	t.result.Stream.Live = r
+	t.Result.Stream.Live = r
 	return nil
 }
 
@@ -208,24 +211,24 @@ func (t *trainer) clear(ctx context.Context) error {
 	return t.tables.state.Clear(ctx)
 }
 
-// replay goes through the whole stream with the weights that validation chose, or the last ones.
-// The last weights are in place afterwards.
-func (t *trainer) replay(ctx context.Context) error {
-	if t.Eval == run.NoEvaluation || len(t.result.Epochs) == 0 || t.result.Stream.Replay != nil {
+// Test implements run.Workload: it goes through the whole stream with the weights that validation
+// chose, or the last ones. The last weights are in place afterwards.
+func (t *trainer) Test(ctx context.Context) error {
+	if t.Eval == run.NoEvaluation || len(t.Result.Epochs) == 0 || t.Result.Stream.Replay != nil {
 		return nil
 	}
 	start := time.Now()
-	t.following(Replay, t.events.Len())
-	if t.best != nil {
+	t.following(run.ReplayPass, t.events.Len())
+	if t.Best != nil {
 		last := t.step.Model.Download()
-		t.step.Model.Upload(t.best)
+		t.step.Model.Upload(t.Best)
 		defer func() { t.step.Model.Upload(last) }()
 	}
 	r, err := t.replayed(ctx)
 	if err != nil {
 		return err
 	}
-	t.collect()
+	t.Collect()
 	t.closeTables() // heuristics come last, and take their memory
 	beside, err := t.baselines(ctx)
 	if err != nil {
@@ -233,14 +236,14 @@ func (t *trainer) replay(ctx context.Context) error {
 	}
 	if r.Test != nil && t.Eval != run.LiveState {
 		now := t.value(*r.Test)
-		t.result.Best.TestAcc = &now
-		if n := t.result.Best.Epoch; n > 0 {
-			t.result.Epochs[n-1].TestAcc = &now
+		t.Result.Best.TestAcc = &now
+		if n := t.Result.Best.Epoch; n > 0 {
+			t.Result.Epochs[n-1].TestAcc = &now
 		}
 	}
-	t.result.Stream.Replay, t.result.Stream.Heuristics = r, beside
-	t.result.Stream.Compare(t.Metric)
-	t.result.Evaluation.Seconds += time.Since(start).Seconds()
+	t.Result.Stream.Replay, t.Result.Stream.Heuristics = r, beside
+	t.Result.Stream.Compare(t.Metric)
+	t.Result.Evaluation.Seconds += time.Since(start).Seconds()
 	return nil
 }
 
@@ -337,7 +340,7 @@ func (t *trainer) baselines(ctx context.Context) (all []run.HeuristicOf, err err
 		room -= t.budget.Host + t.budget.Batches
 	}
 	if room < 0 {
-		t.note("heuristics are left out: their scores take %s, and there is room for %s", kernels.FormatBytes(need), kernels.FormatBytes(room+need))
+		t.Note("heuristics are left out: their scores take %s, and there is room for %s", kernels.FormatBytes(need), kernels.FormatBytes(room+need))
 		return nil, nil
 	}
 	b, err := temporal.NewBaselines(t.events, room)
@@ -363,7 +366,7 @@ func (t *trainer) baselines(ctx context.Context) (all []run.HeuristicOf, err err
 	for _, h := range temporal.Heuristics {
 		v, _, ok := b.Value(h)
 		if !ok {
-			t.note("heuristics of pairs are left out: the pairs of the stream take more than %s", kernels.FormatBytes(room))
+			t.Note("heuristics of pairs are left out: the pairs of the stream take more than %s", kernels.FormatBytes(room))
 			break
 		}
 		all = append(all, run.HeuristicOf{Name: h.String(), Batched: v})

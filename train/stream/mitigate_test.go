@@ -25,7 +25,7 @@ func requireBlends(t *testing.T, tr *trainer, b *temporal.Batch, state func(plac
 	similar, err := temporal.NewSimilar(tr.events)
 	require.NoError(t, err)
 	defer similar.Close()
-	found := temporal.Blends{Random: tr.hooks.RandomPartners, FirstDst: uint32(tr.events.Place(0))}
+	found := temporal.Blends{Random: tr.Hooks.RandomPartners, FirstDst: uint32(tr.events.Place(0))}
 	var roots, rows []uint32
 	var times, all []float64
 	for _, row := range b.Roots {
@@ -114,7 +114,7 @@ func TestMitigateFeatures(t *testing.T) {
 			var of [3]outcome
 			for i, elem := range []store.Elem{0, store.F16, store.F32} {
 				name := fmt.Sprintf("%s, features of type %v, random partners %d", kind, elem, random)
-				ds, o, h := exact(t, 600, elem), options(kind), Hooks{RandomPartners: random}
+				ds, o, h := exact(t, 600, elem), options(kind), run.Hooks{RandomPartners: random}
 				o.Staleness, o.WarmEvents, o.Mitigate, o.MitigateAudit = 3, 70, 0.5, i
 				r := run1(t, ds, o, h)
 				losses, params, want := plainLoop(t, ds, o, h)
@@ -161,14 +161,14 @@ func TestMitigate(t *testing.T) {
 		for _, k := range []int{1, 2, 3} {
 			o := options(kind)
 			o.Staleness, o.WarmEvents = k, 130
-			off := outcomeOf(run1(t, ds, o, Hooks{}))
+			off := outcomeOf(run1(t, ds, o, run.Hooks{}))
 			o.Mitigate = 0.5
-			r := run1(t, ds, o, Hooks{})
+			r := run1(t, ds, o, run.Hooks{})
 			require.NotEqual(t, off.params, r.ParamsXXH3, "%s, staleness %d", kind, k)
 			m := r.Stream.Mitigation
 			require.Positive(t, m.Blended)
 			require.Less(t, m.Share(), 0.02, "99 in 100 are recent")
-			losses, params, want := plainLoop(t, ds, o, Hooks{})
+			losses, params, want := plainLoop(t, ds, o, run.Hooks{})
 			require.Equal(t, losses, r.Losses, "%s, staleness %d", kind, k)
 			require.Equal(t, params, r.ParamsXXH3, "%s, staleness %d", kind, k)
 			require.Equal(t, want.Blended, m.Blended)
@@ -178,9 +178,9 @@ func TestMitigate(t *testing.T) {
 			}
 			same := outcomeOf(r)
 			o.Cache.HostBytes, o.Workers, o.Window, o.Publish = 0, 2, 3, run.Late
-			require.Equal(t, same, outcomeOf(run1(t, ds, o, Hooks{late: late})), "%s, staleness %d", kind, k)
+			require.Equal(t, same, outcomeOf(run1(t, ds, o, run.Hooks{}, internal{late: late})), "%s, staleness %d", kind, k)
 			o.Mitigate = 1
-			require.Equal(t, off, outcomeOf(run1(t, ds, o, Hooks{})), "%s, staleness %d", kind, k)
+			require.Equal(t, off, outcomeOf(run1(t, ds, o, run.Hooks{})), "%s, staleness %d", kind, k)
 		}
 	}
 }
@@ -192,9 +192,9 @@ func TestMitigateAudit(t *testing.T) {
 	for _, kind := range model.TemporalKinds {
 		o := options(kind)
 		o.Staleness, o.Mitigate, o.CheckpointEvery = 4, 0.5, 3
-		want := outcomeOf(run1(t, ds, o, Hooks{}))
+		want := outcomeOf(run1(t, ds, o, run.Hooks{}))
 		o.MitigateAudit = 1000
-		r := run1(t, ds, o, Hooks{})
+		r := run1(t, ds, o, run.Hooks{})
 		require.Equal(t, want, outcomeOf(r), kind)
 		all := *r.Stream.Mitigation.Audit
 		require.Equal(t, r.Stream.Mitigation.Blended, all.Nodes, kind)
@@ -206,7 +206,7 @@ func TestMitigateAudit(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			left := 5
 			o.MitigateAudit = most
-			r, err := runOn(ctx, disk, "/run", ds, o, Hooks{Step: func(int, int, int, float64) {
+			r, err := runOn(ctx, disk, "/run", ds, o, run.Hooks{Step: func(int, int, int, float64) {
 				if left--; left == 0 && most == 0 {
 					cancel()
 				}
@@ -244,9 +244,9 @@ func TestResumeByAnotherBlendRule(t *testing.T) {
 			}
 			o, disk := options(model.TGN), vfs.NewMem()
 			o.Staleness, o.Mitigate, o.CheckpointEvery = 2, mitigate, 2
-			want := outcomeOf(run1(t, ds, o, Hooks{}))
+			want := outcomeOf(run1(t, ds, o, run.Hooks{}))
 			ctx, cancel := context.WithCancel(t.Context())
-			r, err := runOn(ctx, disk, "/run", ds, o, Hooks{Step: func(_, step, _ int, _ float64) {
+			r, err := runOn(ctx, disk, "/run", ds, o, run.Hooks{Step: func(_, step, _ int, _ float64) {
 				if step == 4 {
 					cancel()
 				}
@@ -261,7 +261,7 @@ func TestResumeByAnotherBlendRule(t *testing.T) {
 			require.NoError(t, dir.WriteRecord(record))
 			require.NoError(t, dir.Close())
 			before := files(t, disk)
-			got, err := runOn(t.Context(), disk, "/run", ds, o, Hooks{})
+			got, err := runOn(t.Context(), disk, "/run", ds, o, run.Hooks{})
 			if blends && rule != temporal.BlendRule {
 				require.EqualError(t, err, fmt.Sprintf("resume /run: {mitigate} 0.5: it blends memories by rule %d, and this version by rule 2, so that its "+
 					"results would differ; begin another run with {run}, or go on with gnnstore v1.2", max(rule, 1)))

@@ -52,11 +52,11 @@ type Network struct {
 // OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained
 // on, or with another whose stream has the same name, scale of times and columns of features: with
 // more events, and other nodes. The run may go on meanwhile.
-func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h Hooks) (_ *Network, err error) {
+func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h run.Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
-	h.fixed, h.beside, h.lenient = true, o.Beside, o.EvalNegatives == ""
+	in := internal{fixed: true, beside: o.Beside, lenient: o.EvalNegatives == ""}
 	n := new(Network)
-	if n.t, err = newTrainer(ctx, ds, o.of(dir.Record()), h); err != nil {
+	if n.t, err = newTrainer(ctx, ds, o.of(dir.Record()), h, in); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -64,10 +64,10 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 			n.Close()
 		}
 	}()
-	n.t.dir = dir
+	n.t.Dir = dir
 	if ds.Manifest().Seal != dir.Record().Seal {
 		reads := func(t *store.Table) bool { return t.Stream == n.t.Stream || t.NodeType != "" }
-		if err := dir.CheckColumns(ds, reads, n.t.note); err != nil {
+		if err := dir.CheckColumns(ds, reads, n.t.Note); err != nil {
 			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 		}
 	}
@@ -75,7 +75,7 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 		return nil, dir.About(err)
 	}
 	if s := n.t.tables.state; s != nil {
-		s.In(mutable.Place{Dir: o.Scratch, Run: "replay of " + n.t.result.Seal})
+		s.In(mutable.Place{Dir: o.Scratch, Run: "replay of " + n.t.Result.Seal})
 		if err := s.Begin(ctx); err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 // load loads the weights from the newest checkpoint, or with older from the newest readable one.
 func (n *Network) load(which string, older bool) error {
 	t := n.t
-	name, s, err := t.dir.LoadLatest(older, t.note)
+	name, s, err := t.Dir.LoadLatest(older, t.Note)
 	if err != nil {
 		return err
 	}
@@ -125,10 +125,10 @@ func (n *Network) load(which string, older bool) error {
 	if of := at.SoFar.Stream; of != nil && of.NodeColumns != t.shape().Node {
 		return fmt.Errorf("it learnt from %d columns of features of nodes, and %s has %d", of.NodeColumns, t.set.Path(), t.shape().Node)
 	}
-	if err := t.sameIDs(t.dir.Record().Seal); err != nil {
+	if err := t.sameIDs(t.Dir.Record().Seal); err != nil {
 		return err
 	}
-	prefix := bestPrefix
+	prefix := run.BestPrefix
 	n.Checkpoint, n.Epoch = run.BestWeights, at.SoFar.Best.Epoch
 	n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))
 	switch {
@@ -140,7 +140,7 @@ func (n *Network) load(which string, older bool) error {
 	}
 	weights, err := t.step.Model.Find(s.Tensors, prefix)
 	if err != nil {
-		if t.result.Seal != t.dir.Record().Seal {
+		if t.Result.Seal != t.Dir.Record().Seal {
 			err = fmt.Errorf("%w; the events of %s need as many features as those that it learnt from", err, t.set.Path())
 		}
 		return fmt.Errorf("%s: %w", name, err)
@@ -167,8 +167,8 @@ func (n *Network) Columns() int { return n.t.Hidden }
 // process's peak memory.
 func (n *Network) BytesRead() int64 { return n.t.counted.evaluated.BytesRead }
 func (n *Network) PeakRSSBytes() int64 {
-	n.t.peak.Look()
-	own, _ := n.t.peak.Bytes()
+	n.t.Peak.Look()
+	own, _ := n.t.Peak.Bytes()
 	return own
 }
 
@@ -176,7 +176,7 @@ func (n *Network) PeakRSSBytes() int64 {
 // without a network on the test part.
 func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
 	defer kernels.RecoverMemory(&err)
-	s, n.all = n.t.result.Stream, n.t.events.Len()
+	s, n.all = n.t.Result.Stream, n.t.events.Len()
 	if s.Replay, err = n.t.replayed(ctx); err == nil {
 		s.Heuristics, err = n.t.baselines(ctx)
 	}

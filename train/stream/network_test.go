@@ -20,7 +20,7 @@ import (
 // trained is a run that has ended.
 func trained(t *testing.T, ds *store.Dataset, o run.Options) (path string, r *run.Result) {
 	path = filepath.Join(t.TempDir(), "run")
-	r, err := Run(t.Context(), ds, func() (*run.Dir, error) { return run.Create(path) }, o, "test", Hooks{})
+	r, err := Run(t.Context(), ds, func() (*run.Dir, error) { return run.Create(path) }, o, "test", run.Hooks{})
 	require.NoError(t, err)
 	return path, r
 }
@@ -30,7 +30,7 @@ func network(t *testing.T, ds *store.Dataset, path string, o NetworkOptions) *Ne
 	dir, err := run.Look(path)
 	require.NoError(t, err)
 	o.Scratch = filepath.Join(t.TempDir(), "state")
-	n, err := OpenNetwork(t.Context(), ds, dir, o, Hooks{})
+	n, err := OpenNetwork(t.Context(), ds, dir, o, run.Hooks{})
 	require.NoError(t, err)
 	t.Cleanup(n.Close)
 	return n
@@ -258,7 +258,7 @@ func TestNetworkElsewhere(t *testing.T) {
 		ds, err := store.Open(storetest.BuildStream(t, spec))
 		require.NoError(t, err)
 		defer ds.Close()
-		_, err = OpenNetwork(t.Context(), ds, dir, NetworkOptions{Scratch: t.TempDir()}, Hooks{})
+		_, err = OpenNetwork(t.Context(), ds, dir, NetworkOptions{Scratch: t.TempDir()}, run.Hooks{})
 		require.ErrorContains(t, err, want)
 	}
 }

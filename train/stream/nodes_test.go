@@ -46,8 +46,8 @@ func TestNodeFeatures(t *testing.T) {
 			if o.State == "" {
 				o.Staleness, o.WarmEvents, o.Mitigate = 2, 70, 0.5
 			}
-			r := run1(t, ds, o, Hooks{})
-			without := outcomeOf(run1(t, plain, o, Hooks{}))
+			r := run1(t, ds, o, run.Hooks{})
+			without := outcomeOf(run1(t, plain, o, run.Hooks{}))
 			if o.Kind == model.APAN {
 				require.Equal(t, without, outcomeOf(r))
 				continue
@@ -61,7 +61,7 @@ func TestNodeFeatures(t *testing.T) {
 			require.Equal(t, []string{stateKind, eventKind, nodeKind}[3-len(kinds):], kinds)
 			require.Equal(t, "user/feat", r.Tables[len(kinds)-1].Type)
 			if o.State == "" {
-				losses, params, _ := plainLoop(t, ds, o, Hooks{})
+				losses, params, _ := plainLoop(t, ds, o, run.Hooks{})
 				require.Equal(t, losses, r.Losses, o.Kind)
 				require.Equal(t, params, r.ParamsXXH3, o.Kind)
 			}
@@ -71,7 +71,7 @@ func TestNodeFeatures(t *testing.T) {
 			for done := false; !done; {
 				ctx, cancel := context.WithCancel(t.Context())
 				left := 7
-				r, err := runOn(ctx, disk, "/run", ds, o, Hooks{Step: func(int, int, int, float64) {
+				r, err := runOn(ctx, disk, "/run", ds, o, run.Hooks{Step: func(int, int, int, float64) {
 					if left--; left == 0 {
 						cancel()
 					}
@@ -98,10 +98,10 @@ func TestNodeFeaturesElsewhere(t *testing.T) {
 	dir, err := run.Look(path)
 	require.NoError(t, err)
 	for dim, says := range map[int]string{0: "it learnt from 16 columns of features of nodes, and ", 5: "it learnt from 16 columns"} {
-		_, err = OpenNetwork(t.Context(), described(t, 600, dim), dir, NetworkOptions{Scratch: t.TempDir()}, Hooks{})
+		_, err = OpenNetwork(t.Context(), described(t, 600, dim), dir, NetworkOptions{Scratch: t.TempDir()}, run.Hooks{})
 		require.ErrorContains(t, err, says)
 	}
-	p, err := MakePlan(t.Context(), ds, o, Hooks{})
+	p, err := MakePlan(t.Context(), ds, o, run.Hooks{})
 	require.NoError(t, err)
 	require.True(t, slices.ContainsFunc(p.Tables, func(t plan.Reading) bool { return t.Type == "user/feat" && t.InputRows > 0 }))
 }

@@ -49,7 +49,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 		return err
 	}
 	if left := t.tables.find(t.set, t.events.Stream, t.Kind); left != "" {
-		t.note("%s", left)
+		t.Note("%s", left)
 	}
 	if err := t.settleIdentity(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	if f := t.tables.nodeFile; f != nil {
 		files = append(files, int64(f.Rows())*int64(f.RowBytes()))
 	}
-	d := disk.Options{Kind: t.Cache.Engine, Depth: tiers.ReadersWithin(t.Cache.Readers, total), Costs: t.Cache.Costs, Faults: t.hooks.faults}
+	d := disk.Options{Kind: t.Cache.Engine, Depth: tiers.ReadersWithin(t.Cache.Readers, total), Costs: t.Cache.Costs, Faults: t.internal.faults}
 	if sum(files) > total/2 {
 		d.Direct, d.Probe = true, true
 	}
@@ -81,12 +81,12 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	}
 	sampler, err := temporal.NewSampler(ctx, t.events, temporal.SamplerOptions{
 		Fanout: t.Fanouts[0], Uniform: t.Sampler == run.UniformNeighbors, Deliver: t.Kind.DeliversMail(), Blend: t.Mitigate > 0,
-		RandomPartners: t.hooks.RandomPartners, Pairs: t.PairFeatures, Workers: t.Workers, Disk: d,
+		RandomPartners: t.Hooks.RandomPartners, Pairs: t.PairFeatures, Workers: t.Workers, Disk: d,
 	})
 	if err != nil {
 		return t.set.About(err)
 	}
-	t.draw = &drawer{sampler: sampler, late: t.hooks.late}
+	t.draw = &drawer{sampler: sampler, late: t.internal.late}
 	kind, why := sampler.Engine()
 	t.engine, t.costs = fmt.Sprintf("%s (%s)", kind, why), sampler.Costs()
 	if d.Direct && kind != "" {
@@ -96,7 +96,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 
 	before := t.be.Bytes()
 	weights := int64(0)
-	if t.hooks.fixed {
+	if t.internal.fixed {
 		t.step = temporal.NewFixedStepper(t.be, model.NewFixedTemporal(t.be, config, shape))
 		weights = 4 * (t.be.Bytes().Host - before.Host) // which a checkpoint has more than once
 	} else {
@@ -114,7 +114,7 @@ func (t *trainer) open(ctx context.Context) (err error) {
 	}
 	before = t.be.Bytes()
 	key := uint64(1)
-	if t.hooks.fixed {
+	if t.internal.fixed {
 		key = 0
 	}
 	if err := t.rehearse(b, key); err != nil {
@@ -295,7 +295,7 @@ func (t *trainer) demand() (d plan.Demand) {
 	if t.NegativePopulation != run.AllNodes {
 		populations += int64(4 * len(t.all))
 	}
-	rest := tiers.ProgramBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed() + t.hooks.beside
+	rest := tiers.ProgramBytes + m.weights/4*7 + populations + t.draw.sampler.Fixed() + t.internal.beside
 	if t.Eval != run.NoEvaluation {
 		rest += scoreBytes * max(t.split.Valid, t.split.Test)
 	}
@@ -382,17 +382,17 @@ func (t *trainer) openTables(ctx context.Context, demand plan.Demand) (err error
 		Sampler: t.draw, Parallel: t.Workers, Tables: t.tables.stacks, Types: types, Bytes: t.budget.Batches, Group: t.Window, Ahead: t.Lookahead,
 		BatchBytes: demand.Batches.Bytes, BatchRows: inputs,
 	})
-	t.pipe = pipeline.New(pipeline.Config{Planner: p, Tables: rows, Backend: t.be, Buffers: t.inflight(), Late: t.hooks.late})
+	t.pipe = pipeline.New(pipeline.Config{Planner: p, Tables: rows, Backend: t.be, Buffers: t.inflight(), Late: t.internal.late})
 	fresh := append([]pipeline.Table(nil), rows...)
 	for i := range fresh {
 		fresh[i].Lag = min(fresh[i].Lag, 1)
 	}
-	t.replays = pipeline.New(pipeline.Config{Planner: p, Tables: fresh, Backend: t.be, Late: t.hooks.late})
+	t.replays = pipeline.New(pipeline.Config{Planner: p, Tables: fresh, Backend: t.be, Late: t.internal.late})
 	// Batches of state alone are much smaller than others, so that more of them are drawn and read
 	// together.
 	config := p.Config
 	config.BatchBytes, config.BatchRows = 0, nil
-	t.states = pipeline.New(pipeline.Config{Planner: plan.NewPlanner(config), Tables: fresh, Backend: t.be, Late: t.hooks.late})
+	t.states = pipeline.New(pipeline.Config{Planner: plan.NewPlanner(config), Tables: fresh, Backend: t.be, Late: t.internal.late})
 	return nil
 }
 

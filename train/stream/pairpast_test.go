@@ -29,13 +29,13 @@ func TestPairFeatures(t *testing.T) {
 		if o.State == "" {
 			o.Staleness, o.WarmEvents = 3, 70
 		}
-		without := outcomeOf(run1(t, ds, o, Hooks{}))
+		without := outcomeOf(run1(t, ds, o, run.Hooks{}))
 		o.PairFeatures = true
 		path, r := trained(t, ds, o)
 		want := outcomeOf(r)
 		require.NotEqual(t, without.params, want.params)
 		if o.State == "" {
-			losses, params, _ := plainLoop(t, ds, o, Hooks{})
+			losses, params, _ := plainLoop(t, ds, o, run.Hooks{})
 			require.Equal(t, losses, r.Losses, o.Kind)
 			require.Equal(t, params, r.ParamsXXH3, o.Kind)
 		}
@@ -53,7 +53,7 @@ func TestPairFeatures(t *testing.T) {
 		for done := false; !done; {
 			ctx, cancel := context.WithCancel(t.Context())
 			left := 9
-			r, err := runOn(ctx, disk, "/run", ds, o, Hooks{Step: func(int, int, int, float64) {
+			r, err := runOn(ctx, disk, "/run", ds, o, run.Hooks{Step: func(int, int, int, float64) {
 				if left--; left == 0 {
 					cancel()
 				}
@@ -111,10 +111,10 @@ func TestPairFeaturesAreLearnt(t *testing.T) {
 	ds := streamOf(t, s)
 	o := options(model.JODIE)
 	o.Epochs, o.LR, o.Identity, o.Batch = 3, 5e-3, 0, 100
-	plain := run1(t, ds, o, Hooks{})
+	plain := run1(t, ds, o, run.Hooks{})
 	require.Subset(t, plain.Stream.AboveNetwork, []string{"pair_seen", "pair_time"})
 	o.PairFeatures = true
-	told := run1(t, ds, o, Hooks{})
+	told := run1(t, ds, o, run.Hooks{})
 	require.Less(t, plain.Stream.Replay.Test.AP, 0.65)
 	require.Greater(t, told.Stream.Replay.Test.AP, 0.95)
 	require.NotContains(t, told.Stream.AboveNetwork, "pair_time")
@@ -126,23 +126,23 @@ func TestNoRoomForPairs(t *testing.T) {
 	ds := evenly(t, 200_000, 3000)
 	o := options(model.JODIE)
 	o.Batch, o.MemoryBytes = 600, 68<<20
-	tr, err := newTrainer(t.Context(), ds, o, Hooks{})
+	tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
 	without := tr.budget.Fixed
 	tr.close()
 	o.PairFeatures, o.MemoryBytes = true, 1<<30
-	tr, err = newTrainer(t.Context(), ds, o, Hooks{})
+	tr, err = newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
 	require.Greater(t, tr.budget.Fixed, without+20*150_000)
 	tr.close()
 	o.MemoryBytes = 52 << 20
-	_, err = newTrainer(t.Context(), ds, o, Hooks{})
+	_, err = newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.ErrorContains(t, err, "the least that works is ")
 	least := regexp.MustCompile(`the least that works is (\d+) MiB`).FindStringSubmatch(err.Error())
 	mib, err := strconv.Atoi(least[1])
 	require.NoError(t, err)
 	o.MemoryBytes = int64(mib) << 20
-	tr, err = newTrainer(t.Context(), ds, o, Hooks{})
+	tr, err = newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
 	tr.close()
 }

@@ -41,13 +41,12 @@ type Plan struct {
 
 // MakePlan estimates what Run would take with the same options. It writes nothing but state in a
 // temporary directory, which it removes.
-func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_ *Plan, err error) {
+func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks) (_ *Plan, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	h.scratch = true
-	t, err := newTrainer(ctx, ds, o, h)
+	t, err := newTrainer(ctx, ds, o, h, internal{scratch: true})
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +66,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_
 		return nil, err
 	}
 	p := &Plan{
-		Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group, AutoStaleness: *a, AutoEpochs: t.ends.Auto,
+		Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group, AutoStaleness: *a, AutoEpochs: t.Ends.Auto,
 		EpochSeconds: a.Seconds * float64(t.steps()), LimitingStage: limiting(&a.Rehearsal, t.Publish),
 	}
 	return p, t.countRows(ctx, p)

@@ -33,7 +33,7 @@ func (t *trainer) settleRanking() (err error) {
 	if t.Eval == run.NoEvaluation {
 		return nil
 	}
-	if t.ranking, err = t.Ranking(t.events.HasNegatives()); err != nil && !t.hooks.lenient {
+	if t.ranking, err = t.Ranking(t.events.HasNegatives()); err != nil && !t.internal.lenient {
 		return fmt.Errorf("%s, stream %s: %w", t.set.Path(), t.Stream, err)
 	}
 	if err != nil {

@@ -102,7 +102,7 @@ func TestMRR(t *testing.T) {
 	ds := with(t, 900, 1, func(event int64) int { return 3 + int(event%9) })
 	o := options(model.TGN)
 	o.Metric = metric.MRR
-	want := run1(t, ds, o, Hooks{})
+	want := run1(t, ds, o, run.Hooks{})
 	s := want.Stream
 	require.Equal(t, "given", s.RankedAmong)
 	require.Equal(t, s.Replay.Valid.MRR, *want.Best.ValidAcc, "epochs are judged by what is reported in the end")
@@ -122,19 +122,19 @@ func TestMRR(t *testing.T) {
 	} {
 		other := o
 		change(&other)
-		require.Equal(t, outcomeOf(want), outcomeOf(run1(t, ds, other, Hooks{})))
+		require.Equal(t, outcomeOf(want), outcomeOf(run1(t, ds, other, run.Hooks{})))
 	}
 
 	// With AP the epochs are judged by AP, and MRR is of the end: training is the same.
 	o.Metric = metric.AP
-	byAP := run1(t, ds, o, Hooks{})
+	byAP := run1(t, ds, o, run.Hooks{})
 	require.Equal(t, want.ParamsXXH3, byAP.ParamsXXH3)
 	require.Equal(t, byAP.Stream.Replay.Valid.AP, *byAP.Best.ValidAcc)
 	require.Positive(t, byAP.Stream.Replay.Test.MRR)
 
 	// One drawn negative ranks nothing, and all else stays.
 	o.EvalNegatives = "uniform:1"
-	plain := run1(t, ds, o, Hooks{})
+	plain := run1(t, ds, o, run.Hooks{})
 	require.Empty(t, plain.Stream.RankedAmong)
 	require.Zero(t, plain.Stream.Replay.Test.MRR)
 	unranked := *byAP.Stream.Replay.Test
@@ -144,9 +144,9 @@ func TestMRR(t *testing.T) {
 
 	// Ranking does not change the scores from live state either.
 	o.EvalNegatives, o.Eval, o.Epochs = "", run.LiveState, 1
-	byAP = run1(t, ds, o, Hooks{})
+	byAP = run1(t, ds, o, run.Hooks{})
 	o.Metric = metric.MRR
-	ranked := run1(t, ds, o, Hooks{})
+	ranked := run1(t, ds, o, run.Hooks{})
 	require.Equal(t, ranked.Stream.Live.Test.MRR, *ranked.Best.TestAcc)
 	without := *ranked.Stream.Live.Valid
 	require.Positive(t, without.MRR)
@@ -155,7 +155,7 @@ func TestMRR(t *testing.T) {
 
 	o = options(model.JODIE)
 	o.Metric, o.EvalNegatives = metric.MRR, "uniform:1"
-	drawn := run1(t, ds, o, Hooks{})
+	drawn := run1(t, ds, o, run.Hooks{})
 	require.Equal(t, "uniform:1", drawn.Stream.RankedAmong)
 	require.Greater(t, *drawn.Best.ValidAcc, 0.5)
 }
@@ -164,10 +164,10 @@ func TestRankingRefuses(t *testing.T) {
 	ds := drifting(t, 300)
 	o := options(model.TGN)
 	o.Metric = metric.MRR
-	_, err := runOn(t.Context(), nil, "", ds, o, Hooks{})
+	_, err := runOn(t.Context(), nil, "", ds, o, run.Hooks{})
 	require.ErrorContains(t, err, "{metric} mrr: no negatives came with it to rank events among; take some that are drawn, {eval_negatives} uniform:100")
 	o.Metric, o.EvalNegatives = metric.AP, "given"
-	_, err = runOn(t.Context(), nil, "", ds, o, Hooks{})
+	_, err = runOn(t.Context(), nil, "", ds, o, run.Hooks{})
 	require.ErrorContains(t, err, "{eval_negatives} given: no negatives came with it")
 	for _, bad := range []string{"all", "pairs:1", "uniform", "uniform:0", "given:2"} {
 		o.EvalNegatives = bad

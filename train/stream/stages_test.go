@@ -68,8 +68,8 @@ func stages(b *testing.B, ds *store.Dataset, c staleness.Costs, k, steps int) {
 	var half time.Time
 	var period, ideal float64
 	for b.Loop() {
-		h := Hooks{late: func(stage string) { time.Sleep(took[stage]) }}
-		h.Step = func(_, step, _ int, _ float64) {
+		in := internal{late: func(stage string) { time.Sleep(took[stage]) }}
+		h := run.Hooks{Step: func(_, step, _ int, _ float64) {
 			time.Sleep(seconds(after))
 			switch step {
 			case steps / 2:
@@ -77,8 +77,8 @@ func stages(b *testing.B, ds *store.Dataset, c staleness.Costs, k, steps int) {
 			case steps:
 				period = time.Since(half).Seconds() / float64(steps-steps/2)
 			}
-		}
-		r := run1(b, ds, o, h)
+		}}
+		r := run1(b, ds, o, h, in)
 		require.Len(b, r.Epochs, 1)
 		ideal = float64(steps) * c.Limit() / r.Epochs[0].Seconds
 		s := r.Stages

@@ -40,7 +40,7 @@ func bytesPerStep(t *testing.T, ds *store.Dataset, kind model.Kind, lag int, pub
 	defer cancel()
 	var before, after runtime.MemStats
 	step := 0
-	_, err := runOn(ctx, vfs.NewMem(), "/run", ds, o, Hooks{Step: func(int, int, int, float64) {
+	_, err := runOn(ctx, vfs.NewMem(), "/run", ds, o, run.Hooks{Step: func(int, int, int, float64) {
 		switch step++; step {
 		case 3 * steps:
 			runtime.ReadMemStats(&before)

@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train/checkpoint"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -24,26 +22,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// Hooks come from the caller of a run, as train.Hooks do: the backend, and functions that report
-// progress. Nil functions are not called.
-type Hooks struct {
-	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that
-	// run.Options.Kernels names.
-	Backend kernels.Backend
-
-	Start func(*run.Record)
-	// Pass is called with the progress of a pass over events that nothing is learnt from: the
-	// WarmUp of an epoch, Judging it, and the Replay at the end.
-	Pass  func(what string, done, all int64)
-	Step  func(epoch, step, steps int, loss float64)
-	Epoch func(run.Epoch)
-	Note  func(string)
-	Text  func(string) string
-	Live  func(now func() *run.Result) (stop func())
-	// RandomPartners, if not 0, makes run.Options.Mitigate blend with nodes drawn by this key,
-	// instead of similar ones. It is a control for studies, and no record has it.
-	RandomPartners uint64
-
+// internal has what a trainer is opened with beside the options: by plans, networks and tests.
+type internal struct {
 	scratch bool  // of MakePlan
 	fixed   bool  // nothing is learnt
 	lenient bool  // nothing is ranked where there is nothing to rank among
@@ -53,24 +33,15 @@ type Hooks struct {
 	late   func(stage string) // of tests: called in every stage, once a step, by its name in package pipeline
 }
 
-// Values of what in Hooks.Pass.
-const (
-	WarmUp  = "warm-up"
-	Judging = "validation"
-	Replay  = "replay"
-)
-
 // trainer is the state of a run.
 type trainer struct {
-	run.Options
-	hooks  Hooks
-	set    *store.Dataset
-	events *store.Events
-	split  store.StreamSplit
-	be     kernels.Backend
-	sizing *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
-	dir    *run.Dir
-	record *run.Record
+	run.Driver
+	internal internal
+	set      *store.Dataset
+	events   *store.Events
+	split    store.StreamSplit
+	be       kernels.Backend
+	sizing   *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
 
 	known, all []uint32    // populations of negatives: of training, and of evaluation
 	ranking    run.Ranking // the candidates of evaluation
@@ -97,19 +68,11 @@ type trainer struct {
 	costs      disk.Costs
 
 	scores  metric.Batches[float32] // of a batch of training
-	torn    bool                    // a step has changed the state and not the weights, or the other way round
-	best    []checkpoint.Tensor     // weights of the best epoch
-	ends    run.Ending
-	partial run.Partial // the epoch under way
-	blown   bool        // a note said that the loss is far too large
-	saved   int         // updates in the newest checkpoint, -1 before
-	mark    marks       // of the state in it
-	counted counted     // counters of the tables and stages
-	before  counted     // the same before this process resumed the run
-	peak    run.Peak
-	result  *run.Result
-	shown   run.View
-	follow  func(done int64) // of a replay: events
+	mark    marks                   // of the state in the newest checkpoint
+	undone  []cachetier.Undo        // of the checkpoint that a run goes on from, until Resumed
+	counted counted                 // counters of the tables and stages
+	before  counted                 // the same before this process resumed the run
+	follow  func(done int64)        // of a replay: events
 }
 
 // tables has the tables whose rows steps read. Each may be missing.
@@ -168,12 +131,20 @@ type counted struct {
 // Run trains on the stream of ds that o names and evaluates, in the run directory that openDir
 // gives once the options are known to fit; version is recorded. It goes on, is cut short and fails
 // as train.Run does.
-func Run(ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h Hooks) (_ *run.Result, err error) {
+func Run(
+	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks,
+) (*run.Result, error) {
+	return runWith(ctx, ds, openDir, o, version, h, internal{})
+}
+
+func runWith(
+	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks, in internal,
+) (_ *run.Result, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t, err := newTrainer(ctx, ds, o, h)
+	t, err := newTrainer(ctx, ds, o, h, in)
 	if run.Ended(ctx, err) {
 		return nil, ctx.Err()
 	}
@@ -181,28 +152,7 @@ func Run(ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error
 		return nil, err
 	}
 	defer t.close()
-	if o.Init != "" {
-		if err := t.startFrom(o.Init); err != nil {
-			return nil, err
-		}
-	}
-	if t.dir, err = openDir(); err != nil {
-		return nil, err
-	}
-	defer func() { err = t.dir.Explain(errors.Join(err, t.dir.Close())) }()
-	defer t.peak.Watch()()
-	t.result.Run = t.dir.Path()
-	if err := t.begin(ctx, version); run.Ended(ctx, err) {
-		return nil, ctx.Err()
-	} else if err != nil {
-		return nil, err
-	}
-	defer t.serve()()
-	if err := t.run(ctx); err != nil {
-		t.collect()
-		return nil, t.dir.Fail(t.result, err, t.text(err.Error()))
-	}
-	return t.result, t.dir.WriteResult(t.result)
+	return t.Run(ctx, openDir, version)
 }
 
 // Find returns the stream of this name, or the only stream if name is empty.
@@ -224,14 +174,17 @@ func Find(ds *store.Dataset, name string) (*store.Events, error) {
 }
 
 // newTrainer opens all that a run needs.
-func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) (_ *trainer, err error) {
+func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *trainer, err error) {
 	events, err := Find(ds, o.Stream)
 	if err != nil {
 		return nil, err
 	}
-	t := &trainer{Options: o.FilledStream(events.Len()), hooks: h, set: ds, events: events, split: events.Stream.Split, be: h.Backend, saved: -1, late: writer{late: h.late}}
+	t := &trainer{
+		Driver: run.Driver{Options: o.FilledStream(events.Len()), Hooks: h}, internal: in,
+		set: ds, events: events, split: events.Stream.Split, be: h.Backend, late: writer{late: in.late},
+	}
 	t.Stream, t.lag = events.Stream.Name, max(t.Staleness, 1)
-	t.scratch = h.scratch || t.Staleness == run.Auto
+	t.scratch = in.scratch || t.Staleness == run.Auto
 	if t.Metric == "" {
 		t.Metric = metric.AP
 	}
@@ -260,20 +213,14 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h Hooks) 
 	if err := t.open(ctx); err != nil {
 		return nil, err
 	}
-	validated := ""
-	if t.validates() {
-		validated = string(t.Metric)
-	}
-	t.ends = o.Ending(t.steps(), t.steps(), validated, t.text)
-	t.result = &run.Result{
-		Dataset: ds.Path(), Seal: ds.Manifest().Seal, Options: t.Options, Kernels: t.be.Name(), Seed: o.Seed, Status: run.Running,
-		Epochs: []run.Epoch{}, Losses: []float64{}, DiskEngine: t.engine, Memory: run.MemoryOf(t.budget), Metric: t.Metric,
-		Best: run.Best{Metric: t.Metric}, Evaluation: run.Evaluation{Method: t.evaluation()},
-		Stream: &run.StreamOf{
-			Name: t.Stream, Src: events.Stream.Src, Dst: events.Stream.Dst, Events: events.Len(), Train: t.split.Train, Valid: t.split.Valid, Test: t.split.Test, Negatives: t.NegativePopulation,
-			TrainNegatives: len(t.known), EvalNegatives: len(t.all), RankedAmong: t.ranking.String(), TimeScale: events.Stream.TimeScale,
-			NodeColumns: t.shape().Node, Staleness: t.staleness(), Mitigation: run.MitigationOf{Keep: t.Mitigate},
-		},
+	t.Prepare(t, run.About{
+		Dataset: ds, Backend: t.be, Weights: &t.step.Model.Parameters, Optim: t.step.Optim, Steps: t.steps(), Pass: t.steps(), Metric: t.Metric,
+		Validates: t.validates(), Pauses: true, Progress: progressKey, Evaluation: t.evaluation(), Engine: t.engine, Costs: t.costs, Memory: t.budget,
+	})
+	t.Result.Stream = &run.StreamOf{
+		Name: t.Stream, Src: events.Stream.Src, Dst: events.Stream.Dst, Events: events.Len(), Train: t.split.Train, Valid: t.split.Valid, Test: t.split.Test, Negatives: t.NegativePopulation,
+		TrainNegatives: len(t.known), EvalNegatives: len(t.all), RankedAmong: t.ranking.String(), TimeScale: events.Stream.TimeScale,
+		NodeColumns: t.shape().Node, Staleness: t.staleness(), Mitigation: run.MitigationOf{Keep: t.Mitigate},
 	}
 	return t, nil
 }
@@ -336,48 +283,39 @@ func (t *trainer) inflight() int {
 	return t.lag + 2
 }
 
-// begin puts the start of the run on record: a new one's, or one more of a run that is resumed.
-func (t *trainer) begin(ctx context.Context, version string) error {
-	if err := t.decide(ctx, t.dir.Record()); err != nil {
+// Place implements run.Workload: it decides the staleness, and puts the state of nodes in the run
+// directory.
+func (t *trainer) Place(ctx context.Context) error {
+	if err := t.decide(ctx, t.Dir.Record()); err != nil {
 		return err
 	}
 	if t.tables.state != nil {
 		t.tables.state.In(mutable.Place{
-			FS: t.dir.FS(), Dir: t.dir.File(run.StateDir),
-			Run: fmt.Sprintf("dataset %s, stream %s, seed %d, %s, records of %d bytes", t.result.Seal, t.Stream, t.Seed, t.Kind, t.step.Record.Bytes()),
+			FS: t.Dir.FS(), Dir: t.Dir.File(run.StateDir),
+			Run: fmt.Sprintf("dataset %s, stream %s, seed %d, %s, records of %d bytes", t.Result.Seal, t.Stream, t.Seed, t.Kind, t.step.Record.Bytes()),
 		})
-	}
-	record, err := t.dir.Begin(run.Beginning{
-		Now: &run.Record{
-			Dataset: t.result.Dataset, Seal: t.result.Seal, Options: t.Options, Kernels: t.be.Name(), DiskEngine: t.engine, Costs: t.costs,
-			Memory: t.budget, Evaluation: t.evaluation(), Version: version, Host: run.ThisHost(), Started: time.Now().UTC().Truncate(time.Second),
-			AutoEpochs: t.ends.Auto, AutoStaleness: t.found, BlendRule: t.blendRule(),
-		},
-		Options: func(onRecord run.Options) run.Options { return onRecord.FilledStream(t.events.Len()) },
-		Room:    t.roomOnDisk,
-		Resume: func(r *run.Record) (int, error) {
-			t.record = r
-			err := t.resume(ctx)
-			return t.step.Optim.Steps(), err
-		},
-		Note:      t.note,
-		Encodings: t.set.EncodingsText,
-	})
-	if err != nil {
-		return err
-	}
-	t.record, t.ends.Auto = record, record.AutoEpochs
-	t.result.Options, t.result.AutoEpochs = record.Options, record.AutoEpochs
-	if t.dir.Record() == nil && t.tables.state != nil {
-		if err := t.tables.state.Begin(ctx); err != nil {
-			return err
-		}
-	}
-	if t.hooks.Start != nil {
-		t.hooks.Start(record)
 	}
 	return nil
 }
+
+// Complete implements run.Workload.
+func (t *trainer) Complete(o run.Options) run.Options { return o.FilledStream(t.events.Len()) }
+
+// Describe implements run.Workload.
+func (t *trainer) Describe(r *run.Record) {
+	r.Memory, r.AutoStaleness, r.BlendRule = t.budget, t.found, t.blendRule()
+}
+
+// Fresh implements run.Workload.
+func (t *trainer) Fresh(ctx context.Context) error {
+	if t.tables.state == nil {
+		return nil
+	}
+	return t.tables.state.Begin(ctx)
+}
+
+// Ready implements run.Workload.
+func (t *trainer) Ready(context.Context) error { return nil }
 
 // blendRule returns the number of the rule by which memories are blended, or 0 if none are.
 func (t *trainer) blendRule() int {
@@ -387,12 +325,12 @@ func (t *trainer) blendRule() int {
 	return temporal.BlendRule
 }
 
-// roomOnDisk returns an error if the disk has too little room for the state of nodes.
-func (t *trainer) roomOnDisk() error {
+// Room implements run.Workload.
+func (t *trainer) Room() error {
 	if t.tables.state == nil {
 		return nil
 	}
-	return mutable.Room(t.dir.FS(), filepath.Dir(t.dir.File(run.StateDir)), t.tables.state.Need())
+	return mutable.Room(t.Dir.FS(), filepath.Dir(t.Dir.File(run.StateDir)), t.tables.state.Need())
 }
 
 // shape returns the shape of the network, as the data and the options determine it.
@@ -420,18 +358,4 @@ func (t *trainer) close() {
 		t.step.Close()
 	}
 	t.heap.Close()
-}
-
-func (t *trainer) note(format string, args ...any) {
-	if t.hooks.Note != nil {
-		t.hooks.Note(fmt.Sprintf(format, args...))
-	}
-}
-
-// text returns s for the record: see train.Hooks.Text.
-func (t *trainer) text(s string) string {
-	if t.hooks.Text != nil {
-		return t.hooks.Text(s)
-	}
-	return s
 }

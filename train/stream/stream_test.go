@@ -99,18 +99,20 @@ func options(kind model.Kind) run.Options {
 
 // run1 returns the result of a run in a directory of its own, in memory: on disk, syncing files
 // takes most of the time.
-func run1(t testing.TB, ds *store.Dataset, o run.Options, h Hooks) *run.Result {
-	r, err := runOn(t.Context(), vfs.NewMem(), "/run", ds, o, h)
+func run1(t testing.TB, ds *store.Dataset, o run.Options, h run.Hooks, in ...internal) *run.Result {
+	r, err := runOn(t.Context(), vfs.NewMem(), "/run", ds, o, h, in...)
 	require.NoError(t, err)
 	return r
 }
 
 // runOn begins a run in a directory, or goes on with the one that is there.
-func runOn(ctx context.Context, fsys vfs.FS, path string, ds *store.Dataset, o run.Options, h Hooks) (*run.Result, error) {
-	return Run(ctx, ds, func() (*run.Dir, error) {
+func runOn(
+	ctx context.Context, fsys vfs.FS, path string, ds *store.Dataset, o run.Options, h run.Hooks, in ...internal,
+) (*run.Result, error) {
+	return runWith(ctx, ds, func() (*run.Dir, error) {
 		dir, _, err := run.OpenOn(fsys, path)
 		return dir, err
-	}, o, "test", h)
+	}, o, "test", h, append(in, internal{})[0])
 }
 
 // outcome has the results that no setting may change.
@@ -146,7 +148,7 @@ func TestSame(t *testing.T) {
 		for _, k := range []int{1, 3} {
 			o := options(kind)
 			o.Staleness = k
-			want := outcomeOf(run1(t, ds, o, Hooks{}))
+			want := outcomeOf(run1(t, ds, o, run.Hooks{}))
 			all[want.params] = true
 			for name, change := range map[string]func(o *run.Options){
 				"no memory":   func(o *run.Options) { o.Cache.HostBytes, o.Workers = 0, 1 },
@@ -165,7 +167,7 @@ func TestSame(t *testing.T) {
 				if name == "in flight" { // one with files
 					fsys, path = vfs.Default, filepath.Join(t.TempDir(), "run")
 				}
-				r, err := runOn(t.Context(), fsys, path, ds, o, Hooks{late: late, faults: faults})
+				r, err := runOn(t.Context(), fsys, path, ds, o, run.Hooks{}, internal{late: late, faults: faults})
 				require.NoError(t, err)
 				require.Equal(t, want, outcomeOf(r), "%s, staleness %d, %s", kind, k, name)
 			}
@@ -181,7 +183,7 @@ func TestEvaluation(t *testing.T) {
 	for _, kind := range model.TemporalKinds {
 		o := options(kind)
 		o.LR, o.Eval, o.Dropout, o.AttnDropout = 1e-30, run.LiveState, 0, 0 // APAN drops state
-		r := run1(t, ds, o, Hooks{})
+		r := run1(t, ds, o, run.Hooks{})
 		require.Equal(t, r.Stream.Live.Valid, r.Stream.Replay.Valid, kind)
 		if kind == model.JODIE {
 			require.Nil(t, r.Topology, "it reads no lists")
@@ -191,7 +193,7 @@ func TestEvaluation(t *testing.T) {
 		require.Equal(t, r.Stream.Live.Test, r.Stream.Replay.Test, kind)
 		require.Equal(t, *r.Epochs[0].ValidAcc, *r.Epochs[1].ValidAcc)
 		o.Eval = run.Replay
-		require.Equal(t, *r.Best.TestAcc, *run1(t, ds, o, Hooks{}).Best.TestAcc, kind)
+		require.Equal(t, *r.Best.TestAcc, *run1(t, ds, o, run.Hooks{}).Best.TestAcc, kind)
 	}
 }
 
@@ -203,8 +205,8 @@ func TestPlainLoop(t *testing.T) {
 		for _, k := range []int{1, 2, 3} {
 			o := options(kind)
 			o.Staleness = k
-			got := run1(t, ds, o, Hooks{})
-			losses, params, _ := plainLoop(t, ds, o, Hooks{})
+			got := run1(t, ds, o, run.Hooks{})
+			losses, params, _ := plainLoop(t, ds, o, run.Hooks{})
 			require.Equal(t, losses, got.Losses, "%s, staleness %d", kind, k)
 			require.Equal(t, params, got.ParamsXXH3, "%s, staleness %d", kind, k)
 		}
@@ -212,8 +214,8 @@ func TestPlainLoop(t *testing.T) {
 }
 
 // plainLoop trains with all state in a map for each step.
-func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h Hooks) (losses []float64, params string, m run.MitigationOf) {
-	tr, err := newTrainer(t.Context(), ds, o, h)
+func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h run.Hooks) (losses []float64, params string, m run.MitigationOf) {
+	tr, err := newTrainer(t.Context(), ds, o, h, internal{})
 	require.NoError(t, err)
 	defer tr.close()
 	o = tr.Options
@@ -323,9 +325,9 @@ func TestResume(t *testing.T) {
 			if k == 3 {
 				o.Publish = run.Late
 			}
-			want := outcomeOf(run1(t, ds, o, Hooks{}))
+			want := outcomeOf(run1(t, ds, o, run.Hooks{}))
 			o.CheckpointEvery = 0
-			require.Equal(t, want, outcomeOf(run1(t, ds, o, Hooks{})), "checkpoints change results")
+			require.Equal(t, want, outcomeOf(run1(t, ds, o, run.Hooks{})), "checkpoints change results")
 			o.CheckpointEvery = 5
 			fsys, path, cuts := vfs.FS(vfs.NewMem()), "/run", 0
 			if kind == model.TGN { // one with files
@@ -335,7 +337,7 @@ func TestResume(t *testing.T) {
 				var left atomic.Int64
 				left.Store(1 + rand.Int64N(250))
 				ctx, cancel := context.WithCancel(t.Context())
-				r, err := runOn(ctx, fsys, path, ds, o, Hooks{late: func(string) {
+				r, err := runOn(ctx, fsys, path, ds, o, run.Hooks{}, internal{late: func(string) {
 					if left.Add(-1) == 0 {
 						cancel()
 					}
@@ -361,7 +363,7 @@ func TestResume(t *testing.T) {
 func TestRun(t *testing.T) {
 	ds := drifting(t, 2000)
 	for _, kind := range model.TemporalKinds {
-		r := run1(t, ds, options(kind), Hooks{})
+		r := run1(t, ds, options(kind), run.Hooks{})
 		t.Logf("%s: %+v, valid %v, test %+v", kind, r.Losses, *r.Best.ValidAcc, r.Stream.Replay.Test)
 		for _, h := range r.Stream.Heuristics {
 			t.Logf("%s %.3f", h.Name, h.AP)
@@ -377,7 +379,7 @@ func TestRun(t *testing.T) {
 func TestLive(t *testing.T) {
 	var now func() *run.Result
 	var shown []*run.Result
-	r := run1(t, drifting(t, 600), options(model.TGN), Hooks{
+	r := run1(t, drifting(t, 600), options(model.TGN), run.Hooks{
 		Live: func(f func() *run.Result) func() {
 			now = f
 			return func() {}
@@ -406,13 +408,13 @@ func TestPasses(t *testing.T) {
 	for _, eval := range []string{run.Replay, run.LiveState} {
 		o.Eval = eval
 		end := map[string][]int64{}
-		r := run1(t, ds, o, Hooks{Pass: func(what string, done, all int64) { end[what] = []int64{done, all} }})
-		require.Equal(t, []int64{100, 100}, end[WarmUp])
+		r := run1(t, ds, o, run.Hooks{Pass: func(what string, done, all int64) { end[what] = []int64{done, all} }})
+		require.Equal(t, []int64{100, 100}, end[run.WarmUpPass])
 		valid := r.Stream.Train + r.Stream.Valid
 		if eval == run.LiveState {
 			valid = r.Stream.Events
 		}
-		require.Equal(t, []int64{valid, valid}, end[Judging])
-		require.Equal(t, []int64{r.Stream.Events, r.Stream.Events}, end[Replay])
+		require.Equal(t, []int64{valid, valid}, end[run.JudgePass])
+		require.Equal(t, []int64{r.Stream.Events, r.Stream.Events}, end[run.ReplayPass])
 	}
 }

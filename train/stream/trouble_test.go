@@ -66,7 +66,7 @@ func TestSmallStreams(t *testing.T) {
 			for _, batch := range []int{7, 1000} {
 				o := options(kind)
 				o.Batch = batch
-				r := run1(t, ds, o, Hooks{})
+				r := run1(t, ds, o, run.Hooks{})
 				require.Equal(t, run.Done, r.Status, name)
 				for _, loss := range r.Losses {
 					require.Less(t, loss, 10.0, name)
@@ -106,7 +106,7 @@ func TestRefused(t *testing.T) {
 		o := options(model.TGN)
 		c.change(&o)
 		disk := vfs.NewMem()
-		_, err := runOn(t.Context(), disk, "/run", c.ds, o, Hooks{})
+		_, err := runOn(t.Context(), disk, "/run", c.ds, o, run.Hooks{})
 		for _, text := range c.says {
 			require.ErrorContains(t, err, text, name)
 		}
@@ -137,7 +137,7 @@ func TestNotFinite(t *testing.T) {
 			disk := vfs.NewMem()
 			var all []string
 			for range 2 { // the second goes on
-				_, err := runOn(t.Context(), disk, "/run", ds, o, Hooks{})
+				_, err := runOn(t.Context(), disk, "/run", ds, o, run.Hooks{})
 				require.ErrorContains(t, err, "epoch 1, step 9: the state of a node became NaN, since column 1 of the features of event 449 is NaN; "+
 					"repair the features, or leave the event out; the state before it is in /run/checkpoints/0000000", "%s, %s", kind, publish)
 				names, err := disk.List("/run/checkpoints")
@@ -159,7 +159,7 @@ func TestNoSpace(t *testing.T) {
 	ds := drifting(t, 500)
 	for _, kind := range model.TemporalKinds {
 		o := troubled(kind)
-		want := outcomeOf(run1(t, ds, o, Hooks{}))
+		want := outcomeOf(run1(t, ds, o, run.Hooks{}))
 		for _, where := range []string{"/state/rows-", "/state/gen-", "/checkpoints/"} {
 			var mu sync.Mutex
 			writes, full := 0, true
@@ -173,11 +173,11 @@ func TestNoSpace(t *testing.T) {
 				}
 				return nil
 			}))
-			_, err := runOn(t.Context(), disk, "/run", ds, o, Hooks{})
+			_, err := runOn(t.Context(), disk, "/run", ds, o, run.Hooks{})
 			require.ErrorIs(t, err, syscall.ENOSPC, "%s, %s", kind, where)
 			require.ErrorContains(t, err, "; make room, then go on with gnnstore train {resume} {run} /run", where)
 			full = false
-			got, err := runOn(t.Context(), disk, "/run", ds, o, Hooks{})
+			got, err := runOn(t.Context(), disk, "/run", ds, o, run.Hooks{})
 			require.NoError(t, err)
 			require.Equal(t, want, outcomeOf(got), "%s, %s", kind, where)
 		}
@@ -192,7 +192,7 @@ func TestPowerLoss(t *testing.T) {
 	ds := drifting(t, 500)
 	o := troubled(model.TGN)
 	o.Batch = 100
-	want := outcomeOf(run1(t, ds, o, Hooks{}))
+	want := outcomeOf(run1(t, ds, o, run.Hooks{}))
 	var mu sync.Mutex
 	count, crashAt := 0, -1
 	var disk, left *vfs.MemFS
@@ -211,7 +211,7 @@ func TestPowerLoss(t *testing.T) {
 		return nil
 	})
 	disk = vfs.NewCrashableMem()
-	_, err := runOn(t.Context(), errorfs.Wrap(disk, writes), "/run", ds, o, Hooks{})
+	_, err := runOn(t.Context(), errorfs.Wrap(disk, writes), "/run", ds, o, run.Hooks{})
 	require.NoError(t, err)
 	total, stride := count, 11
 	if testing.Short() {
@@ -219,7 +219,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 	for crashAt = 1; crashAt <= total; crashAt += stride {
 		count, left, disk = 0, nil, vfs.NewCrashableMem()
-		_, err := runOn(t.Context(), errorfs.Wrap(disk, writes), "/run", ds, o, Hooks{})
+		_, err := runOn(t.Context(), errorfs.Wrap(disk, writes), "/run", ds, o, run.Hooks{})
 		if err == nil {
 			continue // it came to its end with fewer writes
 		}
@@ -231,7 +231,7 @@ func TestPowerLoss(t *testing.T) {
 				continue
 			}
 		}
-		got, err := runOn(t.Context(), left, "/run", ds, o, Hooks{})
+		got, err := runOn(t.Context(), left, "/run", ds, o, run.Hooks{})
 		require.NoError(t, err, "after write %d of %d", crashAt, total)
 		require.Equal(t, want, outcomeOf(got), "after write %d of %d", crashAt, total)
 	}
@@ -245,7 +245,7 @@ func TestOtherRun(t *testing.T) {
 	o := troubled(model.JODIE)
 	disk := vfs.NewMem()
 	ctx, cancel := context.WithCancel(t.Context())
-	_, err := runOn(ctx, disk, "/run", ds, o, Hooks{Step: func(_, step, _ int, _ float64) {
+	_, err := runOn(ctx, disk, "/run", ds, o, run.Hooks{Step: func(_, step, _ int, _ float64) {
 		if step == 5 {
 			cancel()
 		}
@@ -261,10 +261,10 @@ func TestOtherRun(t *testing.T) {
 	} {
 		other := o
 		change(&other)
-		_, err := runOn(t.Context(), disk, "/run", ds, other, Hooks{})
+		_, err := runOn(t.Context(), disk, "/run", ds, other, run.Hooks{})
 		require.ErrorContains(t, err, "resume /run: "+says)
 	}
-	_, err = runOn(t.Context(), disk, "/run", drifting(t, 501), o, Hooks{})
+	_, err = runOn(t.Context(), disk, "/run", drifting(t, 501), o, run.Hooks{})
 	require.ErrorContains(t, err, "resume /run: it trained on a dataset with seal ")
 
 	names, err := disk.List("/run/state")
@@ -281,15 +281,15 @@ func TestOtherRun(t *testing.T) {
 			require.NoError(t, err)
 		}
 		write(was[0] ^ 0x10)
-		_, err = runOn(t.Context(), disk, "/run", ds, o, Hooks{})
+		_, err = runOn(t.Context(), disk, "/run", ds, o, run.Hooks{})
 		require.ErrorContains(t, err, path)
 		require.ErrorContains(t, err, "begin another run with {run}")
 		write(was[0])
 		require.NoError(t, f.Close())
 	}
-	got, err := runOn(t.Context(), disk, "/run", ds, o, Hooks{})
+	got, err := runOn(t.Context(), disk, "/run", ds, o, run.Hooks{})
 	require.NoError(t, err)
-	require.Equal(t, outcomeOf(run1(t, ds, o, Hooks{})), outcomeOf(got))
+	require.Equal(t, outcomeOf(run1(t, ds, o, run.Hooks{})), outcomeOf(got))
 }
 
 // TestLargeLossIsSaid: a note says it once, with what to change.
@@ -298,7 +298,7 @@ func TestLargeLossIsSaid(t *testing.T) {
 	for lr, times := range map[float64]int{o.LR: 0, 1e3: 1} {
 		o.LR = lr
 		notes := ""
-		r := run1(t, ds, o, Hooks{Note: func(s string) { notes += s + "\n" }})
+		r := run1(t, ds, o, run.Hooks{Note: func(s string) { notes += s + "\n" }})
 		require.Equal(t, times > 0, r.Losses[1] > 1e3, "%v", r.Losses)
 		require.Equal(t, times, strings.Count(notes, "the steps are too large, or the features or numbers to learn are; lower {lr}"), notes)
 	}
@@ -335,7 +335,7 @@ func TestRefusalsNameOnce(t *testing.T) {
 		c.damage(path)
 		dir, err := run.Look(path)
 		require.NoError(t, err)
-		_, err = OpenNetwork(t.Context(), c.ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "state")}, Hooks{})
+		_, err = OpenNetwork(t.Context(), c.ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "state")}, run.Hooks{})
 		require.ErrorContains(t, err, path, name)
 		require.Equal(t, 1, strings.Count(strings.SplitN(err.Error(), ";", 2)[0], path), "%s: %v", name, err)
 		require.NoError(t, dir.Close())
@@ -360,7 +360,7 @@ func TestRefusalsNameOnce(t *testing.T) {
 			pairs.PairFeatures = true
 			for _, o := range []run.Options{options(model.TGN), options(model.JODIE), options(model.APAN), pairs} {
 				o.Epochs = 1
-				_, rerr := Run(t.Context(), damaged, func() (*run.Dir, error) { return run.Create(filepath.Join(t.TempDir(), "run")) }, o, "test", Hooks{})
+				_, rerr := Run(t.Context(), damaged, func() (*run.Dir, error) { return run.Create(filepath.Join(t.TempDir(), "run")) }, o, "test", run.Hooks{})
 				if rerr != nil {
 					refused++
 					require.Equal(t, 1, strings.Count(rerr.Error(), at), "%s: %v", f.Path, rerr)

@@ -1,0 +1,222 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+)
+
+// Checkpoint writes all that resuming needs, and forgets the oldest checkpoint. Steps on a dataset
+// that changed under them are not worth resuming from: the rows may have been neither the old ones
+// nor the new.
+func (d *Driver) Checkpoint(ctx context.Context) error {
+	if err := d.about.Dataset.Unchanged(); err != nil {
+		return err
+	}
+	d.Collect()
+	at := new(Progress)
+	parts, progress := d.work.Parts(at)
+	s, err := append(d.parts(at), parts...).Save()
+	if err != nil {
+		return err
+	}
+	if *at, err = d.Dir.SyncProgress(d.Updates(), d.Partial, d.Ends.Worse, d.Best != nil, d.Result); err != nil {
+		return err
+	}
+	if err := s.Put(d.about.Progress, progress); err != nil {
+		return err
+	}
+	d.saved = d.Updates()
+	if err := d.Dir.AddCheckpoint(d.saved, s.Tensors, s.Meta, d.KeepCheckpoints); err != nil {
+		return err
+	}
+	return d.work.Retain(ctx)
+}
+
+// checkpointNow writes a checkpoint unless the newest one is of this very step.
+func (d *Driver) checkpointNow(ctx context.Context) error {
+	switch {
+	case d.Torn:
+		return errors.New("a step is half done")
+	case d.saved == d.Updates():
+		return nil
+	}
+	d.work.AtRest()
+	return d.Checkpoint(context.WithoutCancel(ctx))
+}
+
+// resume continues where the newest checkpoint that can be read left off: see Dir.Resume. Where
+// there is no checkpoint, the run starts at step 0.
+func (d *Driver) resume(ctx context.Context) error {
+	left, err := d.Dir.Resume(d.KeepCheckpoints, d.Note, d.load)
+	switch {
+	case err != nil:
+		return err
+	case len(left) == 0:
+		return d.startOver(ctx)
+	}
+	return d.work.Resumed(ctx, left)
+}
+
+// load goes on from a checkpoint. If the checkpoint does not fit the run, nothing of the run
+// changes.
+func (d *Driver) load(s *checkpoint.State) error {
+	at := new(Progress)
+	own := d.parts(at)
+	parts, progress := d.work.Parts(at)
+	if err := d.CheckProgress(s, progress, at); err != nil {
+		return err
+	}
+	all := append(own, parts...)
+	if err := all.Check(s); err != nil {
+		return err
+	}
+	r, err := d.Dir.GoOn(at, d.Result)
+	if err != nil {
+		return err
+	}
+	d.Result, d.saved = r, at.Updates
+	d.Partial, d.Ends.Worse = at.Partial, at.Worse
+	d.Peak.Raise(at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes)
+	return all.Load(s)
+}
+
+// CheckProgress reads the progress of a checkpoint, of which at is a part. It refuses a checkpoint
+// of another run, and counts that are impossible.
+func (d *Driver) CheckProgress(s *checkpoint.State, progress any, at *Progress) error {
+	if err := d.Result.CheckMeta(s.Meta); err != nil {
+		return err
+	}
+	key := d.about.Progress
+	if err := json.Unmarshal([]byte(s.Meta[key]), progress); err != nil {
+		return fmt.Errorf("no progress to resume from: %s: %w", key, err)
+	}
+	if err := at.Valid(d.about.Steps); err != nil {
+		return fmt.Errorf("no progress to resume from: %s: %w; remove the file to resume from the one before it", key, err)
+	}
+	return nil
+}
+
+// startOver begins a run anew that was cut short before its first checkpoint.
+func (d *Driver) startOver(ctx context.Context) error {
+	if init := d.Record.Options.Init; init != "" {
+		if err := d.startFrom(init); err != nil {
+			return err
+		}
+	}
+	if _, err := d.Dir.CutMetrics(0, ""); err != nil {
+		return err
+	}
+	return d.work.Fresh(ctx)
+}
+
+// startFrom sets the weights from a file.
+func (d *Driver) startFrom(path string) error {
+	weights, err := InitialWeights(path, d.about.Weights.Find)
+	if err == nil {
+		d.about.Weights.Upload(weights)
+	}
+	return err
+}
+
+// parts returns the parts of a checkpoint that all runs have, beside their progress.
+func (d *Driver) parts(at *Progress) checkpoint.Parts {
+	return checkpoint.Parts{recorded{d}, weights{d}, moments{d, at}, chosen{d, at}}
+}
+
+// NetworkParts returns the parts that a network consists of: its last weights, and the best ones.
+func (d *Driver) NetworkParts(at *Progress) checkpoint.Parts {
+	return checkpoint.Parts{weights{d}, chosen{d, at}}
+}
+
+// recorded is the part of a checkpoint that has the record of the run.
+type recorded struct{ *Driver }
+
+func (p recorded) Save(s *checkpoint.State) error {
+	maps.Copy(s.Meta, p.Result.Meta(p.Updates()))
+	return s.Put(RecordKey, p.Record)
+}
+
+func (p recorded) Check(s *checkpoint.State) error {
+	saved, err := RecordIn(s.Meta)
+	if err != nil {
+		return err
+	}
+	if saved == nil {
+		p.Note("the checkpoint is of an earlier version, which kept no options in it: those of %s are taken as they are", RecordFile)
+		return nil
+	}
+	if differs := p.Record.Options.Differs(saved.Options); differs != "" {
+		return fmt.Errorf("%s; remove whichever is not of this run", differs)
+	}
+	return nil
+}
+
+func (p recorded) Load(*checkpoint.State) error { return nil }
+
+// weights is the part of a checkpoint that has the weights of the network.
+type weights struct{ *Driver }
+
+func (p weights) Save(s *checkpoint.State) error {
+	before := len(s.Tensors)
+	if err := p.about.Weights.Save(s); err != nil {
+		return err
+	}
+	return p.Dir.CheckWeights(s.Tensors[before:], p.Updates())
+}
+
+func (p weights) Check(s *checkpoint.State) error { return p.about.Weights.Check(s) }
+
+func (p weights) Load(s *checkpoint.State) error { return p.about.Weights.Load(s) }
+
+// moments is the part of a checkpoint that has the optimizer's moments.
+type moments struct {
+	*Driver
+	at *Progress
+}
+
+func (p moments) Save(s *checkpoint.State) error {
+	s.Tensors = append(s.Tensors, p.about.Optim.State()...)
+	return nil
+}
+
+func (p moments) Check(s *checkpoint.State) error { return p.about.Optim.Check(s.Tensors) }
+
+func (p moments) Load(s *checkpoint.State) error {
+	return p.about.Optim.Restore(p.at.Updates, s.Tensors)
+}
+
+// chosen is the part of a checkpoint that has the best weights so far by validation.
+type chosen struct {
+	*Driver
+	at *Progress
+}
+
+// BestPrefix begins the names of their tensors.
+const BestPrefix = "best."
+
+func (p chosen) Save(s *checkpoint.State) error {
+	for _, w := range p.Best {
+		w.Name = BestPrefix + w.Name
+		s.Tensors = append(s.Tensors, w)
+	}
+	return nil
+}
+
+func (p chosen) Check(s *checkpoint.State) (err error) {
+	if p.at.HasBest {
+		_, err = p.about.Weights.Find(s.Tensors, BestPrefix)
+	}
+	return err
+}
+
+func (p chosen) Load(s *checkpoint.State) (err error) {
+	if p.at.HasBest {
+		p.Best, err = p.about.Weights.Find(s.Tensors, BestPrefix)
+	}
+	return err
+}

@@ -1,0 +1,413 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/pipeline"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/step"
+)
+
+// Hooks connects a run to its caller: the backend to compute on, and optional callbacks. A nil
+// callback is skipped. Callbacks run between steps, so they should be quick.
+type Hooks struct {
+	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that
+	// Options.Kernels names.
+	Backend kernels.Backend
+
+	Start func(*Record)
+	Step  func(epoch, step, steps int, loss float64)
+	Epoch func(Epoch)
+	Note  func(string) // something that the user should know, once
+	// Pass gets the progress of a pass over events that nothing is learnt from. what is its name,
+	// one of those below.
+	Pass func(what string, done, all int64)
+	// Text replaces the option keys in a text, which this package's comment describes, by the
+	// user's names for them. It is applied to recorded texts: Result.Error and the texts of
+	// AutoEpochs. nil leaves texts as they are.
+	Text func(string) string
+	// Live is called once the run is on record. now returns the result so far, or the final result.
+	// Several may call it at any time until stop returns, and it costs the run nothing. stop is
+	// called when the run has ended and before its directory is given up.
+	Live func(now func() *Result) (stop func())
+	// OpenRows opens a file of Options.InitRows. ids finds the nodes of its rows.
+	OpenRows func(path string, ids store.IDs) (RowFile, error)
+	// RandomPartners, if not 0, makes Options.Mitigate blend with nodes drawn by this key, and not
+	// with similar ones. It is a control for studies, and no record has it.
+	RandomPartners uint64
+}
+
+// Names of passes in Hooks.Pass.
+const (
+	WarmUpPass = "warm-up" // before the first step of an epoch
+	JudgePass  = "validation"
+	ReplayPass = "replay" // after the last epoch
+)
+
+// RowFile is a file of rows for nodes of a type, which it names by their original ids.
+type RowFile interface {
+	Cols() int
+	// Each calls use with rows, some at a time in the order of the file, and with the stored
+	// numbers of their nodes. Both are lent.
+	Each(ctx context.Context, use func(nodes []store.NodeID, rows []float32) error) error
+	Close() error
+}
+
+// Workload is what a Driver trains: the nodes or edges of a graph, or a stream of events. One
+// goroutine calls it.
+type Workload interface {
+	// Place moves what the workload keeps on disk into the run directory. The run is not on record
+	// yet. Room returns an error if the disk has too little room for it.
+	Place(ctx context.Context) error
+	Room() error
+	// Complete fills in the options that the data decides.
+	Complete(o Options) Options
+	// Describe sets the fields of a new record that only the workload knows.
+	Describe(r *Record)
+	// Fresh sets the state that is not weights as it is before step 1.
+	Fresh(ctx context.Context) error
+	// Ready prepares for the first step, after Fresh or after a resume.
+	Ready(ctx context.Context) error
+
+	// Begin prepares for the steps of an epoch that are left, from Driver.Partial.Steps on. Train
+	// takes some of them. It calls done after each, in order, once the weights have changed; read
+	// has what the step read.
+	Begin(ctx context.Context, epoch int) error
+	Train(ctx context.Context, s Span, done func(a step.Tally, read cachetier.Stats) error) error
+	// Trained returns the metric of the batches that were trained on.
+	Trained(a step.Tally) float64
+	// Validate measures an epoch, and keeps its weights in Driver.Best if they are the best so far.
+	// Test measures the weights that validation chose, or else the last ones.
+	Validate(ctx context.Context, e *Epoch) error
+	Test(ctx context.Context) error
+	// Remark notes what an epoch showed. AtRest is called where the stages are at rest and a
+	// checkpoint follows.
+	Remark(e Epoch)
+	AtRest()
+
+	// Parts returns the parts of a checkpoint beside the Driver's. progress is at, or a struct that
+	// embeds it. Its JSON is in the checkpoint: it is written after all parts are saved, and read
+	// before any is checked.
+	Parts(at *Progress) (parts checkpoint.Parts, progress any)
+	// Retain frees the state of checkpoints that are not on record any more. Resumed goes on with
+	// the state of the last of these checkpoints, whose parts were loaded.
+	Retain(ctx context.Context) error
+	Resumed(ctx context.Context, names []string) error
+	// Hash returns Result.ParamsXXH3, and failed, the error of the run, or an error of its own.
+	Hash(ctx context.Context, failed error) (string, error)
+
+	// Stages returns the times of the stages so far, in training and all else.
+	Stages() pipeline.Stats
+	// Counter returns a function that sets the counters of r: of training as of now, and of the
+	// stages as of its call. It returns the times of the stages in training, and the number of
+	// reads under way. It may be called at any time, by several.
+	Counter() func(r *Result) (stages pipeline.Stats, underWay int)
+	// Report sets what else of r changes with each step. What r points to may be shown already, so
+	// Report replaces it.
+	Report(r *Result)
+}
+
+// Span has steps of an epoch, which is counted from 1: From to To, counted from 0, without To.
+type Span struct{ Epoch, From, To int }
+
+// About describes a workload. It does not change during a run.
+type About struct {
+	Dataset    *store.Dataset
+	Backend    kernels.Backend
+	Weights    *model.Parameters
+	Optim      *optim.Optimizer
+	Steps      int // of an epoch
+	Pass       int // steps through all examples
+	Metric     metric.Kind
+	Validates  bool   // some examples are there to choose a model by
+	Pauses     bool   // the stages are at rest while a checkpoint is made within an epoch
+	Progress   string // its key in the metadata of checkpoints
+	Evaluation string // its method
+	Engine     string // of the disk
+	Costs      disk.Costs
+	Memory     plan.Budget
+}
+
+// Driver runs a Workload in a run directory. It puts the run on record, trains epoch by epoch,
+// writes metrics and checkpoints, resumes from them, and ends with a result. A workload embeds one.
+type Driver struct {
+	Options
+	Hooks   Hooks
+	Dir     *Dir    // nil in a plan
+	Record  *Record // each checkpoint has it
+	Result  *Result
+	Ends    Ending
+	Partial Partial // the epoch under way
+	Peak    Peak
+	Best    []checkpoint.Tensor // weights of the best epoch
+	// Torn: a step has changed a part of the state only, so that no checkpoint can be made.
+	Torn bool
+
+	about About
+	work  Workload
+	saved int  // updates in the newest checkpoint, -1 before
+	blown bool // a note said that the loss is far too large
+	shown View
+}
+
+// Prepare takes the workload, once it is open. From then on there is a Result.
+func (d *Driver) Prepare(w Workload, a About) {
+	d.work, d.about, d.saved = w, a, -1
+	validated := ""
+	if a.Validates {
+		validated = string(a.Metric)
+	}
+	d.Ends = d.Options.Ending(a.Steps, a.Pass, validated, d.Text)
+	d.Result = &Result{
+		Dataset: a.Dataset.Path(), Seal: a.Dataset.Manifest().Seal, Options: d.Options, Seed: d.Seed,
+		Kernels: a.Backend.Name(), DiskEngine: a.Engine, Memory: MemoryOf(a.Memory),
+		Status: Running, Epochs: []Epoch{}, Losses: []float64{},
+		Metric: a.Metric, Best: Best{Metric: a.Metric}, Evaluation: Evaluation{Method: a.Evaluation},
+	}
+}
+
+// Note tells the user something, once.
+func (d *Driver) Note(format string, args ...any) {
+	if d.Hooks.Note != nil {
+		d.Hooks.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// Text returns s for the record: see Hooks.Text.
+func (d *Driver) Text(s string) string {
+	if d.Hooks.Text != nil {
+		return d.Hooks.Text(s)
+	}
+	return s
+}
+
+// Updates returns the number of steps since the run began.
+func (d *Driver) Updates() int { return d.about.Optim.Steps() }
+
+// Rate returns the learning rate of the next step.
+func (d *Driver) Rate() float64 {
+	return d.Schedule.Rate(d.LR, d.Updates(), d.Ends.Most()*d.about.Steps, d.about.Steps)
+}
+
+// Run trains the workload in the run directory that openDir gives; version is recorded. It goes on
+// with the run that is in the directory, if there is one.
+func (d *Driver) Run(ctx context.Context, openDir func() (*Dir, error), version string) (_ *Result, err error) {
+	if d.Init != "" {
+		if err := d.startFrom(d.Init); err != nil {
+			return nil, err
+		}
+	}
+	if d.Dir, err = openDir(); err != nil {
+		return nil, err
+	}
+	defer func() { err = d.Dir.Explain(errors.Join(err, d.Dir.Close())) }()
+	defer d.Peak.Watch()()
+	d.Result.Run = d.Dir.Path()
+	if err := d.begin(ctx, version); Ended(ctx, err) {
+		return nil, ctx.Err()
+	} else if err != nil {
+		return nil, err
+	}
+	defer d.shown.Serve(d.Hooks.Live, d.look)()
+	if err := d.train(ctx); err != nil {
+		d.Collect()
+		return nil, d.Dir.Fail(d.Result, err, d.Text(err.Error()))
+	}
+	return d.Result, d.Dir.WriteResult(d.Result)
+}
+
+// begin puts the start of the run on record: a new one's, or one more of a run that is resumed.
+func (d *Driver) begin(ctx context.Context, version string) error {
+	if err := d.work.Place(ctx); err != nil {
+		return err
+	}
+	a := &d.about
+	now := &Record{
+		Dataset: d.Result.Dataset, Seal: d.Result.Seal, Options: d.Options, AutoEpochs: d.Ends.Auto,
+		Kernels: a.Backend.Name(), DiskEngine: a.Engine, Costs: a.Costs, Memory: a.Memory, Evaluation: a.Evaluation,
+		Version: version, Host: ThisHost(), Started: time.Now().UTC().Truncate(time.Second),
+	}
+	d.work.Describe(now)
+	record, err := d.Dir.Begin(Beginning{
+		Now:     now,
+		Options: d.work.Complete,
+		Room:    d.work.Room,
+		Resume: func(r *Record) (int, error) {
+			d.Record = r
+			err := d.resume(ctx)
+			return d.Updates(), err
+		},
+		Note:      d.Note,
+		Encodings: d.about.Dataset.EncodingsText,
+	})
+	if err != nil {
+		return err
+	}
+	d.Record, d.Ends.Auto = record, record.AutoEpochs
+	d.Result.Options, d.Result.AutoEpochs = record.Options, record.AutoEpochs
+	if d.Dir.Record() == nil { // else it goes on from a checkpoint
+		if err := d.work.Fresh(ctx); err != nil {
+			return err
+		}
+	}
+	if d.Hooks.Start != nil {
+		d.Hooks.Start(record)
+	}
+	return nil
+}
+
+// train trains all epochs, tests, and saves the last weights.
+func (d *Driver) train(ctx context.Context) error {
+	err := d.epochs(ctx)
+	err = d.Dir.CutShort(ctx, d.Result, err, d.Torn, func() error { return d.checkpointNow(ctx) })
+	d.Result.ParamsXXH3, err = d.work.Hash(context.WithoutCancel(ctx), err)
+	d.Collect()
+	if err == nil {
+		err = d.Dir.SaveWeights(LastFile, d.about.Weights.Download(), d.Result.Meta(d.Updates()))
+	}
+	return err
+}
+
+// epochs is train without its end.
+func (d *Driver) epochs(ctx context.Context) (err error) {
+	defer kernels.RecoverMemory(&err)
+	if err := d.work.Ready(ctx); err != nil {
+		return err
+	}
+	for n := len(d.Result.Epochs) + 1; n <= d.Ends.Most() && !d.Ends.Enough(d.Result); n++ {
+		e, err := d.epoch(ctx, n)
+		if err == nil && d.Ends.Evaluates(n) {
+			err = d.work.Validate(ctx, &e) // if it is cut short, resuming evaluates the epoch
+		}
+		if err == nil {
+			err = d.finish(ctx, e)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	d.Ends.End(d.Result, d.Updates())
+	if err := d.work.Test(ctx); err != nil {
+		return err
+	}
+	return d.about.Dataset.Unchanged()
+}
+
+// epoch trains on all examples once, or on those that were left when the run was cut short.
+func (d *Driver) epoch(ctx context.Context, n int) (e Epoch, err error) {
+	if err := d.work.Begin(ctx, n); err != nil {
+		return e, err
+	}
+	before := d.work.Stages()
+	for err == nil && d.Partial.Steps < d.about.Steps {
+		to := d.about.Steps
+		if d.about.Pauses {
+			to = d.Partial.Rest(d.about.Steps, d.Updates(), d.CheckpointEvery)
+		}
+		started, seconds := time.Now(), d.Partial.Seconds
+		err = d.work.Train(ctx, Span{n, d.Partial.Steps, to}, func(a step.Tally, read cachetier.Stats) error {
+			d.Partial.Count(a, read)
+			d.Partial.Seconds = seconds + time.Since(started).Seconds()
+			return d.tell(ctx, n, a.Mean())
+		})
+		if err == nil && d.about.Pauses && d.checkpointDue() {
+			err = d.Checkpoint(ctx)
+		}
+	}
+	limiting := d.work.Stages().Sub(before).Limiting()
+	return d.Partial.Epoch(n, d.about.Metric, d.work.Trained(d.Partial.Tally), limiting), err
+}
+
+// checkpointDue reports whether it is time for a checkpoint within an epoch.
+func (d *Driver) checkpointDue() bool {
+	return d.Partial.CheckpointDue(d.about.Steps, d.Updates(), d.CheckpointEvery)
+}
+
+// tell records a step, and makes a checkpoint when it is time to, where the stages may go on
+// meanwhile.
+func (d *Driver) tell(ctx context.Context, epoch int, loss float64) error {
+	d.Peak.Look()
+	step := d.Partial.Steps
+	if d.LogEvery > 0 && d.Updates()%d.LogEvery == 0 {
+		d.Collect()
+		m := &StepMetric{Epoch: epoch, Step: step, Updates: d.Updates(), Loss: loss, Seconds: d.Partial.Seconds}
+		if err := d.Dir.Append(Line{Step: m, SoFar: d.Result.SoFar()}); err != nil {
+			return err
+		}
+	}
+	if !d.about.Pauses && d.checkpointDue() {
+		if err := d.Checkpoint(ctx); err != nil {
+			return err
+		}
+	}
+	if d.Hooks.Step != nil {
+		d.Hooks.Step(epoch, step, d.about.Steps, loss)
+	}
+	d.shown.Step(epoch, step, loss)
+	return nil
+}
+
+// finish adds an epoch to the result and to the run directory: first to its metrics, then to a
+// checkpoint that counts on them.
+func (d *Driver) finish(ctx context.Context, e Epoch) error {
+	d.Result.Epochs, d.Result.Losses = append(d.Result.Epochs, e), append(d.Result.Losses, e.Loss)
+	d.Partial = Partial{}
+	d.Collect()
+	d.shown.Refresh()
+	d.work.Remark(e)
+	if err := d.Dir.Append(Line{Epoch: &e, SoFar: d.Result.SoFar()}); err != nil {
+		return err
+	}
+	if d.Result.Best.Epoch == e.Epoch {
+		if err := d.Dir.SaveWeights(BestFile, d.Best, d.Result.Meta(d.Updates())); err != nil {
+			return err
+		}
+	}
+	d.work.AtRest()
+	if err := d.Checkpoint(ctx); err != nil {
+		return err
+	}
+	if d.Hooks.Epoch != nil { // last: who is told of an epoch may rely on its record
+		d.Hooks.Epoch(e)
+	}
+	return nil
+}
+
+// NoteLarge notes once that the loss of an epoch is far too large. scale is about the loss of a
+// network that has learnt nothing.
+func (d *Driver) NoteLarge(e Epoch, scale float64) {
+	if note := e.TooLarge(scale); note != "" && !d.blown {
+		d.blown = true
+		d.Note("%s", note)
+	}
+}
+
+// look returns the run as others see it.
+func (d *Driver) look() Point {
+	p := Point{
+		Result: *d.Result, Steps: d.about.Steps, Updates: d.Updates(), Total: d.Ends.Expected(d.Result) * d.about.Steps,
+		Count: d.work.Counter(),
+	}
+	p.Result.PeakRSSBytes, p.Result.PeakFileBytes = d.Peak.Bytes()
+	d.work.Report(&p.Result)
+	return p
+}
+
+// Collect sets the result's counters as of the last step.
+func (d *Driver) Collect() {
+	d.work.Counter()(d.Result)
+	d.work.Report(d.Result)
+	d.Peak.Look()
+	d.Result.PeakRSSBytes, d.Result.PeakFileBytes = d.Peak.Bytes()
+}
