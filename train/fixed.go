@@ -123,15 +123,7 @@ func (t *trainer) besideRows(total int64) int64 {
 	if t.labels != nil {
 		bytes += t.labels.Bytes()
 	}
-	if t.data.EdgeLabel != nil { // given with edges: as they are read, with room to grow, as they are computed, and on the backend
-		bytes += 4 * 4 * int64(t.data.GivenDim()) * int64(t.data.GivenAtOnce(edgesAtOnce))
-	}
-	switch {
-	case t.links != nil && t.internal.fixed.unmeasured():
-		bytes += t.links.TopBytes()
-	case t.links != nil:
-		bytes += max(t.links.Bytes(), t.links.TopBytes())
-	}
+	bytes += t.task.FixedBytes(!t.internal.fixed.unmeasured())
 	if t.internal.beside != nil {
 		bytes += t.internal.beside(total)
 	}

@@ -400,7 +400,8 @@ func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, 
 	if n.Edges() {
 		return n.heldOut(ctx, m)
 	}
-	if n.t.links == nil {
+	links, ok := n.t.task.(*tasks.Links)
+	if !ok {
 		nodes, err := n.labelled(m.Nodes)
 		m.Count, m.Why = len(nodes), "no node of it has a label"
 		return n.t.data.Seeds(nodes), err
@@ -410,15 +411,15 @@ func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, 
 	if i < 0 {
 		return nil, fmt.Errorf("{nodes} %s: links have the parts train, valid and test", m.Nodes)
 	}
-	if m.Count, m.Why = n.t.links.Count(parts[i]), "it has no links"; m.Count == 0 {
+	if m.Count, m.Why = links.Count(parts[i]), "it has no links"; m.Count == 0 {
 		return nil, nil
 	}
-	if err := n.t.links.Measurable(parts[i]); err != nil { // as it is of links of training where negatives are given
+	if err := links.Measurable(parts[i]); err != nil { // as it is of links of training where negatives are given
 		m.Why = err.Error()
 		return nil, nil
 	}
 	err = store.Guard(func() error {
-		nodes, err = n.t.links.Part(ctx, parts[i])
+		nodes, err = links.Part(ctx, parts[i])
 		return err
 	})
 	return nodes, err
@@ -456,7 +457,10 @@ func (n *Network) Edges() bool {
 }
 
 // Links reports whether the network learns links.
-func (n *Network) Links() bool { return n.t.links != nil }
+func (n *Network) Links() bool {
+	_, links := n.t.task.(*tasks.Links)
+	return links
+}
 
 // labelled returns the nodes of a part that have a label.
 func (n *Network) labelled(part string) (nodes []uint32, err error) {

@@ -36,20 +36,17 @@ func (t *trainer) notes() {
 		t.Note("%d nodes of the split have no label and are left out", t.data.Unlabelled)
 	}
 	t.directionNotes()
-	all, what := int64(len(t.data.Train)), "nodes"
+	all, what := int64(len(t.data.Train)), t.task.Examples()
 	if l := t.data.Links; l != nil {
-		all, what = 0, "links"
+		all = 0
 		for _, of := range l.All {
 			all += t.data.Relations[of.Relation].Edges()
-		}
-		if t.data.EdgeLabel != nil {
-			what = "edges"
 		}
 	}
 	if int64(t.Batch) > all {
 		t.Note("the batch of %d holds all %d training %s: an epoch is one step", t.Batch, all, what)
 	}
-	if !t.validates() {
+	if !t.data.Validates() {
 		t.Note("the split has no validation %s: no model is chosen, and the last one is tested", what)
 	}
 	switch steps := t.task.Steps(); {
@@ -125,9 +122,9 @@ func elemOf(dtype string) store.Elem {
 // it does, or if another way was asked for.
 func (t *trainer) howEvaluated() string {
 	hidden, most := kernels.FormatBytes(t.eval.HiddenBytes()), kernels.FormatBytes(t.EvalBytes)
-	some := fmt.Sprintf("%d nodes", t.EvalNodes)
-	if t.links != nil {
-		some = fmt.Sprintf("%d links", cmp.Or(t.EvalEdges, t.EvalNodes))
+	some := fmt.Sprintf("%d %s", t.EvalNodes, t.task.Examples())
+	if t.data.Links != nil {
+		some = fmt.Sprintf("%d %s", cmp.Or(t.EvalEdges, t.EvalNodes), t.task.Examples())
 	}
 	switch {
 	case t.eval.Walks():

@@ -33,10 +33,6 @@ func (n *Network) EdgeColumns(what string) int {
 	return len(n.t.data.EdgeLabel.Classes)
 }
 
-// edgesAtOnce is the number of edges that EdgesOf gives together, unless much is given with each:
-// see data.Data.GivenAtOnce.
-const edgesAtOnce = 1 << 14
-
 // EdgesOf returns the number of edges in a part of the edge split, train, valid or test, and a
 // function that gives them with their Given numbers. Training edges come by destination, the others
 // as they are stored.
@@ -69,7 +65,7 @@ func (n *Network) EdgesOf(part string) (count int64, each EachPair, err error) {
 				values[c] = b
 			}
 			var some Pairs
-			most := d.GivenAtOnce(edgesAtOnce)
+			most := d.GivenAtOnce(tasks.GivenEdges)
 			for lo := 0; lo < h.Len(); lo += most {
 				hi := min(lo+most, h.Len())
 				some.Src, some.Dst, some.Given = append(some.Src[:0], src[lo:hi]...), append(some.Dst[:0], dst[lo:hi]...), some.Given[:0]
@@ -91,7 +87,7 @@ func (n *Network) trainedEdges(use func(Pairs) error) error {
 	r, given := d.Relations[d.Links.Relation], d.Given()
 	values := map[*store.EdgeColumn][]byte{}
 	var some Pairs
-	most := d.GivenAtOnce(edgesAtOnce)
+	most := d.GivenAtOnce(tasks.GivenEdges)
 	flush := func() error {
 		err := use(some)
 		some.Src, some.Dst, some.Given = some.Src[:0], some.Dst[:0], some.Given[:0]

@@ -117,7 +117,7 @@ func (n *Network) Scores(ctx context.Context, pairs EachPair, do func(p Pairs, s
 		return fmt.Errorf("{what} %s: the run learns %s, and scores are of links", Scores, n.learns())
 	}
 	return n.eachPair(ctx, pairs, func(p Pairs, x, y kernels.Tensor, from, to []uint32) error {
-		return do(p, n.t.links.Scores(x, y, from, to, p.Of))
+		return do(p, n.t.task.(*tasks.Links).Scores(x, y, from, to, p.Of))
 	})
 }
 
@@ -225,7 +225,7 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 			show(done, all)
 		}
 	}
-	err = n.t.links.Top(ctx, o, sources, rows.src, rows.dst, func(u uint32, dst []uint32, scores []float32) error {
+	err = n.t.task.(*tasks.Links).Top(ctx, o, sources, rows.src, rows.dst, func(u uint32, dst []uint32, scores []float32) error {
 		n.t.tiers.FollowHeap()
 		return do(u, dst, scores)
 	})

@@ -13,7 +13,7 @@ func (t *trainer) settle() (whole int) {
 	if t.used() || t.internal.fixed != nil {
 		return 0
 	}
-	of := run.Size{Examples: int64(len(t.data.Train)), Typed: t.Config.Typed(), Validated: t.validates()}
+	of := run.Size{Examples: int64(len(t.data.Train)), Typed: t.Config.Typed(), Validated: t.data.Validates()}
 	if l := t.data.Links; l != nil {
 		of.Examples, of.Relations, of.Learnt = 0, len(l.All), true
 		first := t.data.Relations[l.Relation]
@@ -36,7 +36,7 @@ func (t *trainer) settle() (whole int) {
 		return 0
 	}
 	steps := int((of.Examples + int64(t.Batch) - 1) / int64(t.Batch))
-	if round := t.Round(steps, t.validates()); round < steps {
+	if round := t.Round(steps, t.data.Validates()); round < steps {
 		t.EpochSteps = round
 		return steps
 	}

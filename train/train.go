@@ -123,16 +123,18 @@ type task interface {
 	Baseline(nodes [][]uint32) (*tasks.Baseline, error)
 	Constant() string
 	Scale() (float64, error)
-}
 
-// edgeTask is a task whose examples are edges of a relation, predicted from the rows of both ends.
-type edgeTask interface {
-	// Attach gives it the network, before the first step.
+	// Attach gives the task its network, before the first step.
 	Attach(s *step.Stepper)
-	// Limit measures parts of more than n edges on n of them; 0: on all.
+	// Examples returns "nodes", "links" or "edges". Limit measures parts of more than n links or
+	// edges on n of them, or with 0 on all. The evaluator limits nodes.
+	Examples() string
 	Limit(n int) error
-	// Bytes returns the memory of an evaluation beside the rows of nodes.
+	// Bytes returns the memory of an evaluation beside the rows of nodes. FixedBytes returns the
+	// memory of a network that learns no more, beside its rows: to predict with it, and also to
+	// measure it if measures is set.
 	Bytes() int64
+	FixedBytes(measures bool) int64
 }
 
 // newTask makes t's task from the data.
@@ -146,14 +148,15 @@ func (t *trainer) newTask() (err error) {
 		t.task, err = tasks.NewNodes(t.data, o)
 		return err
 	case t.data.EdgeLabel != nil:
-		edges, err := tasks.NewEdges(t.data, o, t.LinkOptions)
-		t.task, t.ofEdges = edges, edges
+		t.task, err = tasks.NewEdges(t.data, o, t.LinkOptions)
 		return err
 	}
-	if t.links, err = tasks.NewLinks(t.data, o, t.LinkOptions, t.Decoder); err == nil {
-		t.task, t.ofEdges, t.LinkOptions = t.links, t.links, t.links.Options()
+	links, err := tasks.NewLinks(t.data, o, t.LinkOptions, t.Decoder)
+	if err != nil {
+		return err
 	}
-	return err
+	t.task, t.LinkOptions = links, links.Options()
+	return nil
 }
 
 // trainer is the state of a run.
@@ -163,8 +166,6 @@ type trainer struct {
 	data     *data.Data
 	draws    sample.Config // of batches
 	task     task
-	links    *tasks.Links // task, where links are learnt
-	ofEdges  edgeTask     // task, where links or edges are
 	be       kernels.Backend
 	sizing   *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
 	tiers    *tiers.Tiers
@@ -245,15 +246,15 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hoo
 	}
 	t.Metric = t.task.Kind() // as it is called when a resumed run is asked for it; as are these
 	switch {
-	case t.links != nil && len(t.data.Links.All) > 1:
+	case t.data.Links != nil && len(t.data.Links.All) > 1:
 		t.Target = ""
-	case t.ofEdges != nil:
+	case t.data.Links != nil:
 		r := t.data.Relations[t.data.Links.Relation].Relation
 		t.Target = strings.Join([]string{r.Src, r.Name, r.Dst}, ",")
 	case len(t.data.Types) > 1:
 		t.Target = t.data.Types[t.data.Target].Name
 	}
-	if t.ofEdges == nil {
+	if t.data.Links == nil {
 		t.Split = t.data.Split
 	}
 	if err := t.checkModel(); err != nil {
@@ -268,10 +269,10 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hoo
 	if t.labels != nil {
 		t.step.Shown = t.labels
 	}
+	t.task.Attach(t.step)
 	evalNodes := o.EvalNodes
-	if t.ofEdges != nil {
-		t.ofEdges.Attach(t.step)
-		evalNodes = math.MaxInt // it is edges that are limited
+	if t.data.Links != nil {
+		evalNodes = math.MaxInt
 	}
 	if t.EvalBytes == run.Auto {
 		t.EvalBytes = 2 << 30
@@ -292,14 +293,14 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hoo
 	if err != nil {
 		return nil, err
 	}
-	if t.ofEdges != nil && t.eval.Sampled() && t.EvalEdges == 0 {
-		if err := t.ofEdges.Limit(o.EvalNodes); err != nil {
+	if t.data.Links != nil && t.eval.Sampled() && t.EvalEdges == 0 {
+		if err := t.task.Limit(o.EvalNodes); err != nil {
 			return nil, err
 		}
 	}
 	t.Prepare(t, run.About{
 		Dataset: ds, Backend: t.be, Weights: &t.model.Parameters, Optim: t.optim, Steps: t.task.Steps(), Pass: whole, Metric: t.task.Kind(),
-		Validates: t.validates(), Pauses: t.learns(), Progress: progressKey, Evaluation: t.eval.Method(), Engine: t.tiers.Engine,
+		Validates: t.data.Validates(), Pauses: t.learns(), Progress: progressKey, Evaluation: t.eval.Method(), Engine: t.tiers.Engine,
 		Costs: t.tiers.Disk.Costs, Memory: t.tiers.Budget,
 	})
 	if len(t.data.Relations) > 1 {
@@ -339,15 +340,6 @@ func dataOptions(o run.Options) data.Options {
 // a small budget does not evaluate a small graph on samples. It holds hidden rows of some 8,000
 // nodes with two layers of 128 columns.
 const exactBytes = 8 << 20
-
-// validates reports whether the split has a validation part to choose a model by.
-func (t *trainer) validates() bool {
-	if t.data.Links != nil {
-		valid, _ := t.data.Links.Held()
-		return valid > 0
-	}
-	return len(t.data.Valid) > 0
-}
 
 // relations returns the size and the fanouts of each relation.
 func (t *trainer) relations() (all []run.RelationOf) {
@@ -482,12 +474,9 @@ func (t *trainer) batch(ctx context.Context, step int) (b *sample.Batch, err err
 func (t *trainer) besideTiers() int64 {
 	// A weight has its value, its gradient and two moments, and beside them the best epoch's, and a
 	// checkpoint while it is built.
-	bytes := (4*4+12)*t.Config.Weights(t.shape()) + t.eval.MemoryBytes()
+	bytes := (4*4+12)*t.Config.Weights(t.shape()) + t.eval.MemoryBytes() + t.task.Bytes()
 	if t.labels != nil {
 		bytes += t.labels.Bytes()
-	}
-	if t.ofEdges != nil {
-		bytes += t.ofEdges.Bytes()
 	}
 	return bytes
 }

@@ -34,6 +34,15 @@ func (l *Links) Held() (valid, test int) {
 	return valid, test
 }
 
+// Validates reports whether the split has a validation part to choose a model by.
+func (d *Data) Validates() bool {
+	if d.Links == nil {
+		return len(d.Valid) > 0
+	}
+	valid, _ := d.Links.Held()
+	return valid > 0
+}
+
 // openLinks finds the relation whose links are learnt: the one of that name, as SRC,REL,DST, by its
 // name or by its key; or the only one that has an edge split. If uses is set, no relation need be
 // split. With together, and without a name, the links of all relations are learnt, if they are

@@ -11,6 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
+// Examples is "edges".
+func (k *Edges) Examples() string { return "edges" }
+
 // Attach makes the network of s compute edges. It is called before the first step.
 func (k *Edges) Attach(s *step.Stepper) { k.net = s }
 
@@ -27,6 +30,16 @@ func (k *Edges) Count(p Part) int {
 		return min(h.Len(), k.most)
 	}
 	return h.Len()
+}
+
+// GivenEdges is the most edges that come together with what is given with them, to predict them. It
+// is less if much is given with each: see data.Data.GivenAtOnce.
+const GivenEdges = 1 << 14
+
+// FixedBytes returns the memory of what is given with edges: as it is read, with room to grow, as
+// it is computed, and on the backend.
+func (k *Edges) FixedBytes(bool) int64 {
+	return 4 * 4 * int64(k.data.GivenDim()) * int64(k.data.GivenAtOnce(GivenEdges))
 }
 
 // edgesAtOnce is the most edges that a measurement computes at once. It computes fewer if much is

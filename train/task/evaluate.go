@@ -149,6 +149,9 @@ func (k *Links) Measurable(p Part) error {
 	return nil
 }
 
+// Examples is "links".
+func (k *Links) Examples() string { return "links" }
+
 // Attach makes the network of s score links. It is called before the first step.
 func (k *Links) Attach(s *step.Stepper) { k.model, k.tape, k.feed = s.Model, s.Tape, s.Feed }
 

@@ -47,6 +47,15 @@ const (
 	sourceBytes = 64
 )
 
+// FixedBytes returns the memory of Top, and that of a measurement if it is larger and measures is
+// set.
+func (k *Links) FixedBytes(measures bool) int64 {
+	if measures {
+		return max(k.Bytes(), k.TopBytes())
+	}
+	return k.TopBytes()
+}
+
 // TopBytes returns the bytes that Top takes beside TopOptions.Bytes: a tile and its rows, the known
 // links of a chunk, all held-out links, and the pairs of a source with a chunk.
 func (k *Links) TopBytes() int64 {
