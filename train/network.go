@@ -19,54 +19,31 @@ import (
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/run"
 	tasks "github.com/gnnstore/gnnstore/train/task"
-	"github.com/gnnstore/gnnstore/train/tiers"
-)
-
-// Values of NetworkOptions.Checkpoint: the weights that validation chose, or the weights of the
-// newest checkpoint.
-const (
-	BestWeights = run.BestWeights
-	LastWeights = run.LastWeights
 )
 
 // NetworkOptions choose the weights of a run, and the memory and the disk to use them in.
 type NetworkOptions struct {
-	// Checkpoint is BestWeights or LastWeights; empty: the best where validation has chosen some,
-	// else the last.
-	Checkpoint string `json:"checkpoint"`
-	// Metric is the metric of Measure, and EvalNegatives the negatives that links are measured
-	// among. Empty: the run's.
-	Metric        metric.Kind `json:"metric"`
-	EvalNegatives string      `json:"eval_negatives"`
-	// MemoryBytes is as in tiers.Options; 0: the run's.
-	MemoryBytes int64 `json:"memory_bytes"`
+	run.Use
+	// Metric is the metric of Measure. Empty: the run's.
+	Metric metric.Kind
 	// Hold is the data that a layer holds in memory while it reads the layer below:
 	// infer.Options.Hold. Default: the choice that reads for less time.
-	Hold infer.Hold `json:"way"`
+	Hold infer.Hold
 	// LayerDtype is as in run.Options; empty: the run's.
-	LayerDtype string `json:"layer_dtype"`
-	// OlderCheckpoint uses the newest readable checkpoint if the newest one is damaged or missing.
-	// Otherwise that is an error.
-	OlderCheckpoint bool `json:"older_checkpoint"`
-	// Scratch is a directory for hidden rows that do not fit in memory: infer.Options.Dir. Nobody
-	// else uses it. Empty: they must fit.
-	Scratch string `json:"-"`
+	LayerDtype string
 	// Unseen is for nodes of another dataset that the run has learnt no row for: empty refuses
 	// them, and MeanOfLearnt gives them the mean row.
-	Unseen string `json:"unseen"`
+	Unseen string
 	// Predicts promises that Measure is not called, so that nothing is kept ready for it.
-	Predicts bool `json:"-"`
+	Predicts bool
 	// GoesOn makes a Predict that is cut short leave its finished rows in Scratch, and the next
 	// Predict start after them.
-	GoesOn bool `json:"-"`
+	GoesOn bool
 }
 
 // Validate reports every problem.
 func (o NetworkOptions) Validate() error {
-	var errs []error
-	if o.Checkpoint != "" && o.Checkpoint != BestWeights && o.Checkpoint != LastWeights {
-		errs = append(errs, fmt.Errorf("{checkpoint} %s: there are best and last", o.Checkpoint))
-	}
+	errs := []error{o.Use.Validate()}
 	if o.Metric != "" && !slices.Contains(metric.Kinds, o.Metric) && !o.Metric.OfLinks() && !o.Metric.OfNumbers() {
 		errs = append(errs, fmt.Errorf("{metric} %s: there are accuracy, micro-f1, macro-f1 and roc-auc, of numbers rmse and mae, and of links %s", o.Metric, metric.LinkKinds))
 	}
@@ -99,10 +76,7 @@ func (o NetworkOptions) fits(with run.Options) error {
 // neighbours, within the memory budget of a training run. Hidden rows take the rest of that budget,
 // or are in NetworkOptions.Scratch. One goroutine at a time.
 type Network struct {
-	Checkpoint string // BestWeights or LastWeights
-	Epoch      int    // whole epochs after which the weights were these
-	Updates    int    // steps, likewise
-
+	run.Used
 	t        *trainer
 	rowBytes int64 // memory that rows of links' ends may take
 	other    bool  // its dataset is not the one that the run trained on
@@ -200,7 +174,7 @@ func openNetwork(
 	if err := n.t.eval.CheckHold(); err != nil {
 		return nil, dir.About(err)
 	}
-	if err := n.load(ctx, o.Checkpoint, o.OlderCheckpoint); err != nil {
+	if err := n.load(ctx, o.Use); err != nil {
 		return nil, err
 	}
 	if o.GoesOn {
@@ -209,29 +183,16 @@ func openNetwork(
 	return n, nil
 }
 
-// of returns the options of a recorded run, with o's options in their place. Budgets are not taken
-// from the record, since they do not change what is computed: they follow from the memory.
+// of returns the options of a recorded run, with o's options in their place.
 func (o NetworkOptions) of(record *run.Record) run.Options {
-	with := record.Options
-	if with.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(with.Kernels)) {
-		with.Kernels = "" // of another machine
-	}
+	with := o.Use.Of(record)
 	if o.Metric != "" {
 		with.Metric = o.Metric
-	}
-	if o.EvalNegatives != "" {
-		with.EvalNegatives = o.EvalNegatives
 	}
 	if o.LayerDtype != "" {
 		with.LayerDtype = o.LayerDtype
 	}
-	budgets := tiers.DefaultOptions()
-	budgets.Workers, budgets.MemoryBytes = with.Workers, with.MemoryBytes
-	budgets.Cache.Policy, budgets.Cache.Engine, budgets.Cache.Costs = with.Cache.Policy, with.Cache.Engine, with.Cache.Costs
-	if o.MemoryBytes > 0 {
-		budgets.MemoryBytes = o.MemoryBytes
-	}
-	with.Options, with.EvalBytes, with.Eval, with.Init, with.InitRows, with.ClassWeights = budgets, run.Auto, string(infer.Full), "", nil, tasks.NoWeights
+	with.EvalBytes, with.Eval, with.ClassWeights = run.Auto, string(infer.Full), tasks.NoWeights
 	with.History, with.Settings = false, history.Settings{} // no step is taken
 	if with.Sampler.Walks() {
 		with.Eval = ""
@@ -239,16 +200,15 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 	return with
 }
 
-// load takes the weights from the newest checkpoint, or with older from the newest readable one. It
-// restores learnt rows to that checkpoint.
-func (n *Network) load(ctx context.Context, which string, older bool) error {
+// load takes the weights that u chooses. It restores learnt rows to their checkpoint.
+func (n *Network) load(ctx context.Context, u run.Use) error {
 	t := n.t
-	name, s, err := t.Dir.LoadLatest(older, t.Note)
+	name, s, err := t.Dir.LoadLatest(u.OlderCheckpoint, t.Note)
 	if err != nil {
 		return err
 	}
 	if s != nil {
-		if err := n.take(ctx, s, which); err != nil {
+		if err := n.take(ctx, s, u); err != nil {
 			return fmt.Errorf("run %s: %s: %w", t.Dir.Path(), name, err)
 		}
 		return nil
@@ -261,7 +221,7 @@ func (n *Network) load(ctx context.Context, which string, older bool) error {
 }
 
 // take loads the parts of a checkpoint that the network consists of.
-func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) error {
+func (n *Network) take(ctx context.Context, s *checkpoint.State, u run.Use) (err error) {
 	t, at := n.t, new(run.Progress)
 	used := append(t.NetworkParts(at), learntRows{t, at})
 	if n.other { // its steps and its seal differ from the run's
@@ -274,25 +234,22 @@ func (n *Network) take(ctx context.Context, s *checkpoint.State, which string) e
 	if err := used.Check(s); err != nil {
 		return err
 	}
-	if which == BestWeights && !at.HasBest {
-		return errors.New("validation has chosen no weights; take {checkpoint} last")
+	if n.Used, err = u.Pick(at); err != nil {
+		return err
 	}
 	if err := used.Load(s); err != nil {
 		return err
 	}
-	n.Checkpoint, n.Epoch, n.Updates = LastWeights, at.Epochs, at.Updates
 	for _, l := range t.tiers.Learnt {
 		if err := l.Look(ctx, t.rows.Tables[t.data.Types[l.Type].Name]); err != nil {
 			return err
 		}
 	}
-	if !at.HasBest || which == LastWeights {
+	if n.Checkpoint == run.LastWeights {
 		return nil
 	}
 	t.model.Upload(t.Best)
 	t.Result.Best = at.SoFar.Best
-	n.Checkpoint, n.Epoch = BestWeights, at.SoFar.Best.Epoch
-	n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))
 	if t.learns() && n.Updates != at.Updates {
 		_, err := t.showBest(ctx) // Close needs no way back: nothing is written
 		return err

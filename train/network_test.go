@@ -55,13 +55,13 @@ func TestNetworkMeasures(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, r := runIn(t, c.ds, c.o)
 			best := network(t, c.ds, dir, NetworkOptions{})
-			require.Equal(t, BestWeights, best.Checkpoint)
+			require.Equal(t, run.BestWeights, best.Checkpoint)
 			require.Equal(t, r.Best.Epoch, best.Epoch)
 			require.Equal(t, *r.Best.ValidAcc, measure(t, best, "valid"))
 			require.Equal(t, *r.Best.TestAcc, measure(t, best, "test"))
 			require.NoError(t, best.Close())
 
-			last := network(t, c.ds, dir, NetworkOptions{Checkpoint: LastWeights, MemoryBytes: 100 << 20})
+			last := network(t, c.ds, dir, NetworkOptions{Use: run.Use{Checkpoint: run.LastWeights, MemoryBytes: 100 << 20}})
 			require.Equal(t, len(r.Epochs), last.Epoch)
 			require.Equal(t, *r.Epochs[len(r.Epochs)-1].ValidAcc, measure(t, last, "valid"))
 			require.NoError(t, last.Close())
@@ -114,7 +114,7 @@ func TestNetworkMeasuresLinks(t *testing.T) {
 			require.ErrorContains(t, err, "{nodes} all-labelled: links have the parts train, valid and test")
 			require.NoError(t, best.Close())
 
-			last := network(t, c.ds, dir, NetworkOptions{Checkpoint: LastWeights, Metric: metric.AP, EvalNegatives: "pairs:2", MemoryBytes: 200 << 20})
+			last := network(t, c.ds, dir, NetworkOptions{Use: run.Use{Checkpoint: run.LastWeights, EvalNegatives: "pairs:2", MemoryBytes: 200 << 20}, Metric: metric.AP})
 			require.Equal(t, metric.AP, last.Metric())
 			require.Positive(t, measure(t, last, "test"))
 			require.NoError(t, last.Close())
@@ -126,7 +126,7 @@ func TestNetworkMeasuresLinks(t *testing.T) {
 	for want, o := range map[string]NetworkOptions{
 		"{metric} macro-f1: it learns links, of which there are roc-auc":     {Metric: metric.MacroF1},
 		"{metric} mrr ranks each link among negatives of its own":            {Metric: metric.MRR},
-		"{eval_negatives} given: relation node__to__node, valid links: none": {EvalNegatives: "given"},
+		"{eval_negatives} given: relation node__to__node, valid links: none": {Use: run.Use{EvalNegatives: "given"}},
 	} {
 		_, err := OpenNetwork(t.Context(), single, d, o, run.Hooks{})
 		require.ErrorContains(t, err, want)
@@ -171,11 +171,11 @@ func TestNetworkRefusals(t *testing.T) {
 	refused(dir, open(t, storetest.Communities(300, 3, 6, 9, 3)), NetworkOptions{}, "has no table feat of type node with 8 columns")
 	refused(dir, open(t, storetest.Communities(300, 4, 6, 8, 3)), NetworkOptions{}, "has no label of type node with 3 classes")
 	refused(dir, openTyped(t, storetest.Library(400, 3, 2)), NetworkOptions{}, "has no node type node")
-	refused(dir, ds, NetworkOptions{Checkpoint: "first"}, "{checkpoint} first: there are best and last")
+	refused(dir, ds, NetworkOptions{Use: run.Use{Checkpoint: "first"}}, "{checkpoint} first: there are best and last")
 	refused(dir, ds, NetworkOptions{Metric: metric.AP}, "{metric} ap: it learns classes of nodes, of which there are accuracy")
 	refused(dir, ds, NetworkOptions{Metric: "best"}, "{metric} best: there are accuracy, micro-f1, macro-f1 and roc-auc, of numbers rmse and mae, and of links roc-auc")
-	refused(dir, ds, NetworkOptions{EvalNegatives: "pairs:1"}, "{eval_negatives} pairs:1: it learns classes of nodes")
-	refused(dir, ds, NetworkOptions{MemoryBytes: 1 << 20}, "is not enough")
+	refused(dir, ds, NetworkOptions{Use: run.Use{EvalNegatives: "pairs:1"}}, "{eval_negatives} pairs:1: it learns classes of nodes")
+	refused(dir, ds, NetworkOptions{Use: run.Use{MemoryBytes: 1 << 20}}, "is not enough")
 	refused(t.TempDir(), ds, NetworkOptions{}, "it holds no run")
 	refused(dir+"-none", ds, NetworkOptions{}, "no such run directory")
 	learnt := learning()
@@ -196,8 +196,8 @@ func TestNetworkRefusals(t *testing.T) {
 	unchosen.Valid = nil
 	ds = open(t, unchosen)
 	dir, _ = runIn(t, ds, o)
-	refused(dir, ds, NetworkOptions{Checkpoint: BestWeights}, "validation has chosen no weights; take {checkpoint} last")
+	refused(dir, ds, NetworkOptions{Use: run.Use{Checkpoint: run.BestWeights}}, "validation has chosen no weights; take {checkpoint} last")
 	last := network(t, ds, dir, NetworkOptions{})
-	require.Equal(t, LastWeights, last.Checkpoint)
+	require.Equal(t, run.LastWeights, last.Checkpoint)
 	require.NoError(t, last.Close())
 }

@@ -144,14 +144,14 @@ func TestPredict(t *testing.T) {
 				require.Equal(t, logits[v], alone[v], "node %d", v)
 			}
 			require.NoError(t, n.Close())
-			n = network(t, c.ds, dir, NetworkOptions{MemoryBytes: 100 << 20})
+			n = network(t, c.ds, dir, NetworkOptions{Use: run.Use{MemoryBytes: 100 << 20}})
 			again, _ := predictions(t, n, Logits, DefaultLayer, all)
 			require.Equal(t, logits, again)
 			require.NoError(t, n.Close())
 
 			// Hidden rows on disk, for a pass that is cut short first.
 			scratch := filepath.Join(t.TempDir(), "layers")
-			n = network(t, c.ds, dir, NetworkOptions{Scratch: scratch, GoesOn: true})
+			n = network(t, c.ds, dir, NetworkOptions{Use: run.Use{Scratch: scratch}, GoesOn: true})
 			n.t.eval.Bytes = 0
 			enough := errors.New("enough")
 			err := n.Predict(context.Background(), Logits, c.o.Layers, n.Data().Target, all, func([]uint32, []float32) error { return enough })
@@ -494,7 +494,7 @@ func TestLearntRowsOnAnotherDataset(t *testing.T) {
 			require.Equal(t, "author", grown.Types[0].Name)
 			grown.Types[0].Nodes += 2
 			scratch := filepath.Join(t.TempDir(), "out.layers")
-			n := network(t, openTyped(t, grown), dir, NetworkOptions{Unseen: MeanOfLearnt, Scratch: scratch})
+			n := network(t, openTyped(t, grown), dir, NetworkOptions{Use: run.Use{Scratch: scratch}, Unseen: MeanOfLearnt})
 			got, _ := predictions(t, n, Logits, DefaultLayer, everyNode(n))
 			require.Equal(t, want, got)
 			there, _ := predictionsOf(t, n, "author", Embeddings, 0, []uint32{0, 7, 199, 200, 201})
@@ -507,7 +507,7 @@ func TestLearntRowsOnAnotherDataset(t *testing.T) {
 
 			looked, err := run.Look(dir)
 			require.NoError(t, err)
-			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Unseen: MeanOfLearnt, Scratch: scratch}, run.Hooks{})
+			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Use: run.Use{Scratch: scratch}, Unseen: MeanOfLearnt}, run.Hooks{})
 			require.ErrorContains(t, err, scratch+".learnt: somebody else keeps learnt rows there; wait for the end of that, or name another place")
 			require.DirExists(t, scratch+".learnt")
 			require.NoError(t, n.Close())
@@ -517,7 +517,7 @@ func TestLearntRowsOnAnotherDataset(t *testing.T) {
 
 			// What is there by chance is no leftover.
 			require.NoError(t, os.Mkdir(scratch+".learnt", 0o777))
-			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Unseen: MeanOfLearnt, Scratch: scratch}, run.Hooks{})
+			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Use: run.Use{Scratch: scratch}, Unseen: MeanOfLearnt}, run.Hooks{})
 			require.ErrorIs(t, err, fs.ErrExist)
 			require.DirExists(t, scratch+".learnt")
 		})
@@ -555,7 +555,7 @@ func TestLeastMemory(t *testing.T) {
 	looked, err := run.Look(dir)
 	require.NoError(t, err)
 	for _, memory := range []int64{1 << 20, 50 << 20} {
-		little := NetworkOptions{MemoryBytes: memory, Scratch: filepath.Join(t.TempDir(), "layers")}
+		little := NetworkOptions{Use: run.Use{MemoryBytes: memory, Scratch: filepath.Join(t.TempDir(), "layers")}}
 		_, err = OpenNetwork(t.Context(), ds, looked, little, run.Hooks{})
 		require.Error(t, err)
 		least, err := strconv.ParseInt(regexp.MustCompile(`works is (\d+) MiB`).FindStringSubmatch(err.Error())[1], 10, 64)
@@ -581,14 +581,14 @@ func TestPredictInLittleMemory(t *testing.T) {
 	require.NoError(t, n.Close())
 	looked, err := run.Look(dir)
 	require.NoError(t, err)
-	_, err = OpenNetwork(context.Background(), ds, looked, NetworkOptions{MemoryBytes: 1 << 20, Scratch: "layers"}, run.Hooks{})
+	_, err = OpenNetwork(context.Background(), ds, looked, NetworkOptions{Use: run.Use{MemoryBytes: 1 << 20, Scratch: "layers"}}, run.Hooks{})
 	require.ErrorContains(t, err, "{memory_bytes} 1 MiB is not enough: with this dataset and network the least that works is ")
 	least, err := strconv.ParseInt(regexp.MustCompile(`works is (\d+) MiB`).FindStringSubmatch(err.Error())[1], 10, 64)
 	require.NoError(t, err)
 	require.Less(t, least, int64(64))
 	for _, memory := range []int64{least << 20, 64 << 20} {
 		scratch := filepath.Join(t.TempDir(), "layers")
-		n := network(t, ds, dir, NetworkOptions{MemoryBytes: memory, Scratch: scratch})
+		n := network(t, ds, dir, NetworkOptions{Use: run.Use{MemoryBytes: memory, Scratch: scratch}})
 		for _, bytes := range []int64{n.t.eval.Bytes, 0, 100_000} { // hidden rows take 400 KB
 			n.t.eval.Bytes = bytes
 			got, _ := predictions(t, n, Logits, DefaultLayer, all)

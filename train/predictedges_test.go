@@ -113,7 +113,7 @@ func TestPredictEdges(t *testing.T) {
 			o.Epochs = 2
 			c.change(&o)
 			dir, _ := runIn(t, c.ds, o)
-			n := network(t, c.ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
+			n := network(t, c.ds, dir, NetworkOptions{Use: run.Use{Scratch: filepath.Join(t.TempDir(), "layers")}})
 			d := n.Data()
 			number, from, to := n.Relation()
 			every := func(kind int) map[uint32][]float32 {
@@ -221,7 +221,7 @@ func TestPredictEdges(t *testing.T) {
 			// behind.
 			scratch := filepath.Join(t.TempDir(), "layers")
 			require.NoError(t, n.Close()) // which has the run, where rows are learnt
-			again := network(t, c.ds, dir, NetworkOptions{Scratch: scratch, GoesOn: true})
+			again := network(t, c.ds, dir, NetworkOptions{Use: run.Use{Scratch: scratch}, GoesOn: true})
 			defer again.Close()
 			again.rowBytes, again.t.eval.Bytes, again.t.eval.ChunkBytes = 0, 0, 1<<12
 			ctx, cut := context.WithCancel(t.Context())

@@ -100,7 +100,7 @@ func decoders(t *testing.T, check func(t *testing.T, ds *store.Dataset, o run.Op
 // wherever rows are kept.
 func TestScores(t *testing.T) {
 	decoders(t, func(t *testing.T, ds *store.Dataset, o run.Options, dir string) {
-		n := network(t, ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
+		n := network(t, ds, dir, NetworkOptions{Use: run.Use{Scratch: filepath.Join(t.TempDir(), "layers")}})
 		defer n.Close()
 		_, from, to := n.Relation()
 		types := n.Data().Types
@@ -149,7 +149,7 @@ func TestScores(t *testing.T) {
 // equals, in blocks of any size, with known links and without.
 func TestTop(t *testing.T) {
 	decoders(t, func(t *testing.T, ds *store.Dataset, o run.Options, dir string) {
-		n := network(t, ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
+		n := network(t, ds, dir, NetworkOptions{Use: run.Use{Scratch: filepath.Join(t.TempDir(), "layers")}})
 		defer n.Close()
 		number, from, to := n.Relation()
 		sources, targets, g := n.Data().Types[from].Nodes, n.Data().Types[to].Nodes, n.Data().Relations[number]
@@ -225,7 +225,7 @@ func TestScoresInLittleMemory(t *testing.T) {
 	dir, _ := runIn(t, ds, o)
 	looked, err := run.Look(dir)
 	require.NoError(t, err)
-	little := NetworkOptions{MemoryBytes: 64 << 20, Scratch: filepath.Join(t.TempDir(), "layers")}
+	little := NetworkOptions{Use: run.Use{MemoryBytes: 64 << 20, Scratch: filepath.Join(t.TempDir(), "layers")}}
 	with := little.of(looked.Record())
 	_, err = newTrainer(t.Context(), ds, with, run.Hooks{}, internal{})
 	require.ErrorContains(t, err, "{negatives} uniform:600: a step of ")
@@ -263,7 +263,7 @@ func TestScoresOfSeveral(t *testing.T) {
 		o := tripleOptions()
 		o.Decoder, o.Epochs = kind, 2
 		dir, _ := runIn(t, ds, o)
-		n := network(t, ds, dir, NetworkOptions{Scratch: filepath.Join(t.TempDir(), "layers")})
+		n := network(t, ds, dir, NetworkOptions{Use: run.Use{Scratch: filepath.Join(t.TempDir(), "layers")}})
 		defer n.Close()
 		const nodes, relations = 60, 3
 		rows, _ := predictionsOf(t, n, "hour", Embeddings, DefaultLayer, everyNode(n))

@@ -79,6 +79,18 @@ func (n *usedNetwork) Close() error {
 	return errors.Join(n.Network.Close(), n.ds.Close(), n.dir.Close())
 }
 
+// used says in a result which network it is of, and on which dataset.
+type used struct {
+	Run     string `json:"run"`
+	Dataset string `json:"dataset"`
+	Seal    string `json:"seal"`
+	run.Used
+}
+
+func (n *usedNetwork) used() used {
+	return used{n.run, n.ds.Path(), n.ds.Manifest().Seal, n.Used}
+}
+
 // openIn is open with a scratch directory for hidden rows; done removes it.
 func (o *networkOptions) openIn(ctx context.Context, stderr io.Writer, p *progress, runPath, path string) (_ *usedNetwork, done func(), err error) {
 	dir, done, err := scratchDir(cmp.Or(o.tmp, systemTmp()))
@@ -133,12 +145,7 @@ func datasetOf(p *progress, dir *run.Dir, path string) (string, error) {
 
 // evalResult is the output of eval. Its JSON keys are stable.
 type evalResult struct {
-	Run          string           `json:"run"`
-	Dataset      string           `json:"dataset"`
-	Seal         string           `json:"seal"`
-	Checkpoint   string           `json:"checkpoint"` // "best" or "last"
-	Epoch        int              `json:"epoch"`
-	Updates      int              `json:"updates"`
+	used
 	Metric       metric.Kind      `json:"metric"`
 	Parts        []train.Measured `json:"parts"`
 	PeakRSSBytes int64            `json:"peak_rss_bytes"`
@@ -238,7 +245,7 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 	defer func() { err = errors.Join(err, n.Close()) }()
 	n.followSpace(p, filepath.Dir(filepath.Dir(o.Scratch)), 0)
 	r := evalResult{
-		Run: runPath, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
+		used:   n.used(),
 		Metric: n.Metric(), Parts: []train.Measured{},
 	}
 	if !o.json {

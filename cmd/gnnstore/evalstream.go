@@ -37,9 +37,9 @@ func (o *networkOptions) openReplay(ctx context.Context, p *progress, dir *run.D
 	if err != nil {
 		return nil, nil, err
 	}
-	n, err = stream.OpenNetwork(ctx, ds, dir, stream.NetworkOptions{
-		Checkpoint: o.Checkpoint, OlderCheckpoint: o.OlderCheckpoint, MemoryBytes: o.MemoryBytes, Beside: beside, Scratch: scratch, EvalNegatives: o.EvalNegatives,
-	}, run.Hooks{Note: func(s string) { p.line("note: %s", withFlags(s)) }})
+	use := o.Use
+	use.Scratch = scratch
+	n, err = stream.OpenNetwork(ctx, ds, dir, use, beside, run.Hooks{Note: func(s string) { p.line("note: %s", withFlags(s)) }})
 	if err != nil {
 		remove()
 		return nil, nil, err
@@ -63,12 +63,7 @@ func ofGraphs(dir *run.Dir, given func(flag string) bool, flags ...string) error
 
 // streamMeasured is the output of eval for a run on a stream. Its JSON keys are stable.
 type streamMeasured struct {
-	Run        string `json:"run"`
-	Dataset    string `json:"dataset"`
-	Seal       string `json:"seal"`
-	Checkpoint string `json:"checkpoint"` // "best" or "last"
-	Epoch      int    `json:"epoch"`
-	Updates    int    `json:"updates"`
+	used
 	// Either Stream or Labels is set.
 	Stream       *run.StreamOf    `json:"stream,omitempty"`
 	Labels       *stream.LabelsOf `json:"labels,omitempty"`
@@ -97,7 +92,7 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 		return err
 	}
 	defer done()
-	r := streamMeasured{Run: dir.Path(), Dataset: ds.Path(), Seal: ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates}
+	r := streamMeasured{used: used{dir.Path(), ds.Path(), ds.Manifest().Seal, n.Used}}
 	if o.labels != "" {
 		r.Labels, err = n.MeasureLabels(ctx, o.labels == "after")
 	} else {

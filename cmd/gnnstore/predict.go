@@ -45,28 +45,37 @@ type predictOptions struct {
 
 // predictResult is the output of predict. Its JSON keys are stable.
 type predictResult struct {
-	Run        string   `json:"run"`
-	Dataset    string   `json:"dataset"`
-	Seal       string   `json:"seal"`
-	Checkpoint string   `json:"checkpoint"` // "best" or "last"
-	Epoch      int      `json:"epoch"`
-	Updates    int      `json:"updates"`
-	Target     string   `json:"target"` // type of the nodes
-	What       string   `json:"what"`
-	Layer      int      `json:"layer"`   // the predictions are made from its rows
-	Columns    int      `json:"columns"` // numbers a row
-	Nodes      string   `json:"nodes"`
-	Rows       int      `json:"rows"`
-	Out        string   `json:"out"`
-	Format     string   `json:"format"`
-	Files      []string `json:"files"`
-	Bytes      int64    `json:"bytes"`
-	BytesRead  int64    `json:"bytes_read"` // of feature rows, from disk
-	Seconds    float64  `json:"seconds"`
+	used
+	Target  string `json:"target"` // type of the nodes
+	What    string `json:"what"`
+	Layer   int    `json:"layer"`   // the predictions are made from its rows
+	Columns int    `json:"columns"` // numbers a row
+	Nodes   string `json:"nodes"`
+	Rows    int    `json:"rows"`
+	written
 	// Layers reports on the computation of each layer for the nodes of each type, beside its plan.
 	Layers        []infer.Report `json:"layers"`
 	PeakRSSBytes  int64          `json:"peak_rss_bytes"`
 	PeakFileBytes int64          `json:"peak_file_bytes"` // of mapped files, the program's among them
+}
+
+// written says in a result what was written, and what that took.
+type written struct {
+	Out       string   `json:"out"`
+	Format    string   `json:"format"`
+	Files     []string `json:"files"`
+	Bytes     int64    `json:"bytes"`
+	BytesRead int64    `json:"bytes_read"` // of rows, from disk
+	Seconds   float64  `json:"seconds"`
+}
+
+func wrote(out string, r *export.RowsReport, read int64, began time.Time) written {
+	return written{out, string(r.Format), r.Files, r.Bytes, read, time.Since(began).Seconds()}
+}
+
+// text says how long it took, and where the rows are.
+func (w *written) text() string {
+	return fmt.Sprintf("in %s: %s in %s", seconds(w.Seconds), size(w.Bytes), strings.Join(w.Files, " and "))
 }
 
 func newPredict() *cobra.Command {
@@ -292,8 +301,8 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 		return printLayerPlan(stdout, p, n, layer, kind, nodes, o.json)
 	}
 	r := predictResult{
-		Run: runPath, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
-		Target: d.Types[kind].Name, What: o.what, Layer: layer, Columns: n.Columns(o.what, layer, kind), Nodes: o.nodes, Rows: len(nodes), Out: out,
+		used: n.used(), Target: d.Types[kind].Name, What: o.what, Layer: layer, Columns: n.Columns(o.what, layer, kind),
+		Nodes: o.nodes, Rows: len(nodes),
 	}
 	form := export.RowOptions{Format: export.Format(o.format), Kind: export.Numbers, Cols: r.Columns, Rows: int64(r.Rows), Force: o.force}
 	if d.Links == nil {
@@ -339,8 +348,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 		return err
 	}
 	p.clear()
-	r.Format, r.Files, r.Bytes = string(report.Format), report.Files, report.Bytes
-	r.BytesRead, r.Seconds = n.BytesRead(), time.Since(began).Seconds()
+	r.written = wrote(out, report, n.BytesRead(), began)
 	r.PeakRSSBytes, r.PeakFileBytes = n.PeakRSSBytes(), n.PeakFileBytes()
 	if o.json {
 		return printJSON(stdout, r)
@@ -353,8 +361,7 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 		of = fmt.Sprintf("%s of layer %d", of, r.Layer)
 	}
 	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
-	printf(stdout, "%s of %s nodes of type %s, by stored order, in %s: %s in %s\n", of, count(int64(r.Rows)), r.Target, seconds(r.Seconds), size(r.Bytes),
-		strings.Join(r.Files, " and "))
+	printf(stdout, "%s of %s nodes of type %s, by stored order, %s\n", of, count(int64(r.Rows)), r.Target, r.text())
 	return nil
 }
 

@@ -16,28 +16,18 @@ import (
 
 // edgesResult is the output of predict for edges. Its JSON keys are stable.
 type edgesResult struct {
-	Run        string `json:"run"`
-	Dataset    string `json:"dataset"`
-	Seal       string `json:"seal"`
-	Checkpoint string `json:"checkpoint"` // "best" or "last"
-	Epoch      int    `json:"epoch"`
-	Updates    int    `json:"updates"`
-	Relation   string `json:"relation"` // key of the edges' relation
-	Label      string `json:"label"`    // the learnt label, as Options.EdgeLabel
-	What       string `json:"what"`
-	Columns    int    `json:"columns"` // numbers a row
-	Pairs      string `json:"pairs,omitempty"`
-	Edges      string `json:"edges,omitempty"`
+	used
+	Relation string `json:"relation"` // key of the edges' relation
+	Label    string `json:"label"`    // the learnt label, as Options.EdgeLabel
+	What     string `json:"what"`
+	Columns  int    `json:"columns"` // numbers a row
+	Pairs    string `json:"pairs,omitempty"`
+	Edges    string `json:"edges,omitempty"`
 	// Parts has the number of rows of each part, in the order of the rows.
-	Parts        []edgePart `json:"parts,omitempty"`
-	Rows         int64      `json:"rows"`
-	Out          string     `json:"out"`
-	Format       string     `json:"format"`
-	Files        []string   `json:"files"`
-	Bytes        int64      `json:"bytes"`
-	BytesRead    int64      `json:"bytes_read"` // of feature rows, from disk
-	Seconds      float64    `json:"seconds"`
-	PeakRSSBytes int64      `json:"peak_rss_bytes"`
+	Parts []edgePart `json:"parts,omitempty"`
+	Rows  int64      `json:"rows"`
+	written
+	PeakRSSBytes int64 `json:"peak_rss_bytes"`
 }
 
 // edgePart is a part of the edge split.
@@ -91,8 +81,8 @@ func (o *predictOptions) predictEdges(ctx context.Context, stdout io.Writer, p *
 	number, src, dst := n.Relation()
 	d := n.Data()
 	r := edgesResult{
-		Run: n.run, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
-		Relation: d.Relations[number].Relation.Key(), Label: d.EdgeLabel.Name, What: o.what, Columns: n.EdgeColumns(o.what), Out: out,
+		used: n.used(), Relation: d.Relations[number].Relation.Key(), Label: d.EdgeLabel.Name, What: o.what,
+		Columns: n.EdgeColumns(o.what),
 	}
 	var each train.EachPair
 	var err error
@@ -139,8 +129,7 @@ func (o *predictOptions) predictEdges(ctx context.Context, stdout io.Writer, p *
 		return err
 	}
 	p.clear()
-	r.Format, r.Files, r.Bytes = string(report.Format), report.Files, report.Bytes
-	r.BytesRead, r.Seconds, r.PeakRSSBytes = n.BytesRead(), time.Since(began).Seconds(), n.PeakRSSBytes()
+	r.written, r.PeakRSSBytes = wrote(out, report, n.BytesRead(), began), n.PeakRSSBytes()
 	if o.json {
 		return printJSON(stdout, r)
 	}
@@ -153,8 +142,7 @@ func (o *predictOptions) predictEdges(ctx context.Context, stdout io.Writer, p *
 		}
 		of = strings.Join(parts, ", then ")
 	}
-	printf(stdout, "%s of %s edges of relation %s (%s), in %s: %s in %s\n", r.What, count(r.Rows), r.Relation, of, seconds(r.Seconds), size(r.Bytes),
-		strings.Join(r.Files, " and "))
+	printf(stdout, "%s of %s edges of relation %s (%s), %s\n", r.What, count(r.Rows), r.Relation, of, r.text())
 	return nil
 }
 

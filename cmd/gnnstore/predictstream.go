@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gnnstore/gnnstore/ingest/export"
@@ -22,27 +21,17 @@ import (
 
 // streamPredicted is the output of predict for a stream. Its JSON keys are stable.
 type streamPredicted struct {
-	Run          string   `json:"run"`
-	Dataset      string   `json:"dataset"`
-	Seal         string   `json:"seal"`
-	Checkpoint   string   `json:"checkpoint"` // "best" or "last"
-	Epoch        int      `json:"epoch"`
-	Updates      int      `json:"updates"`
-	Stream       string   `json:"stream"`
-	What         string   `json:"what"`
-	Target       string   `json:"target,omitempty"` // of embeddings: type of the nodes
-	Nodes        string   `json:"nodes,omitempty"`
-	At           *float64 `json:"at,omitempty"`     // their time
-	Events       string   `json:"events,omitempty"` // of scores: file
-	Columns      int      `json:"columns"`          // numbers a row
-	Rows         int      `json:"rows"`
-	Out          string   `json:"out"`
-	Format       string   `json:"format"`
-	Files        []string `json:"files"`
-	Bytes        int64    `json:"bytes"`
-	BytesRead    int64    `json:"bytes_read"` // of state and features, from disk
-	Seconds      float64  `json:"seconds"`
-	PeakRSSBytes int64    `json:"peak_rss_bytes"`
+	used
+	Stream  string   `json:"stream"`
+	What    string   `json:"what"`
+	Target  string   `json:"target,omitempty"` // of embeddings: type of the nodes
+	Nodes   string   `json:"nodes,omitempty"`
+	At      *float64 `json:"at,omitempty"`     // their time
+	Events  string   `json:"events,omitempty"` // of scores: file
+	Columns int      `json:"columns"`          // numbers a row
+	Rows    int      `json:"rows"`
+	written
+	PeakRSSBytes int64 `json:"peak_rss_bytes"`
 }
 
 // checkStream refuses flags that do not go with a run on a stream.
@@ -88,7 +77,10 @@ func (o *predictOptions) predictStream(ctx context.Context, stdout, stderr io.Wr
 		return err
 	}
 	defer func() { err = errors.Join(err, ds.Close()) }()
-	r := &streamPredicted{Run: dir.Path(), Dataset: ds.Path(), Seal: ds.Manifest().Seal, Stream: events.Stream.Name, What: o.what, Columns: 1, Out: out}
+	r := &streamPredicted{
+		used: used{Run: dir.Path(), Dataset: ds.Path(), Seal: ds.Manifest().Seal}, Stream: events.Stream.Name, What: o.what,
+		Columns: 1, written: written{Out: out},
+	}
 	write := o.embedNodes
 	if o.what == train.Scores {
 		write = o.scoreEvents
@@ -98,7 +90,7 @@ func (o *predictOptions) predictStream(ctx context.Context, stdout, stderr io.Wr
 		return err
 	}
 	p.clear()
-	r.Format, r.Files, r.Bytes, r.Seconds = string(report.Format), report.Files, report.Bytes, time.Since(began).Seconds()
+	r.written = wrote(out, report, r.BytesRead, began)
 	if o.json {
 		return printJSON(stdout, r)
 	}
@@ -111,7 +103,7 @@ func (o *predictOptions) predictStream(ctx context.Context, stdout, stderr io.Wr
 		}
 		of = fmt.Sprintf("%s nodes of type %s %s, by stored order", count(int64(r.Rows)), r.Target, when)
 	}
-	printf(stdout, "%s of %s, in %s: %s in %s\n", r.What, of, seconds(r.Seconds), size(r.Bytes), strings.Join(r.Files, " and "))
+	printf(stdout, "%s of %s, %s\n", r.What, of, r.text())
 	return nil
 }
 
@@ -121,7 +113,7 @@ func (o *predictOptions) replayed(ctx context.Context, p *progress, dir *run.Dir
 	if err != nil {
 		return nil, nil, err
 	}
-	r.Checkpoint, r.Epoch, r.Updates = n.Checkpoint, n.Epoch, n.Updates
+	r.Used = n.Used
 	return n, func() {
 		r.BytesRead, r.PeakRSSBytes = n.BytesRead(), n.PeakRSSBytes()
 		done()

@@ -16,26 +16,16 @@ import (
 
 // scoresResult is the output of predict for links. Its JSON keys are stable.
 type scoresResult struct {
-	Run          string   `json:"run"`
-	Dataset      string   `json:"dataset"`
-	Seal         string   `json:"seal"`
-	Checkpoint   string   `json:"checkpoint"` // "best" or "last"
-	Epoch        int      `json:"epoch"`
-	Updates      int      `json:"updates"`
-	Relation     string   `json:"relation"` // key of the links' relation, or keys of several
-	What         string   `json:"what"`
-	Pairs        string   `json:"pairs,omitempty"` // file
-	Top          int      `json:"top,omitempty"`
-	ExcludeKnown bool     `json:"exclude_known,omitempty"`
-	Sources      int      `json:"sources,omitempty"` // of Top
-	Rows         int64    `json:"rows"`
-	Out          string   `json:"out"`
-	Format       string   `json:"format"`
-	Files        []string `json:"files"`
-	Bytes        int64    `json:"bytes"`
-	BytesRead    int64    `json:"bytes_read"` // of feature rows, from disk
-	Seconds      float64  `json:"seconds"`
-	PeakRSSBytes int64    `json:"peak_rss_bytes"`
+	used
+	Relation     string `json:"relation"` // key of the links' relation, or keys of several
+	What         string `json:"what"`
+	Pairs        string `json:"pairs,omitempty"` // file
+	Top          int    `json:"top,omitempty"`
+	ExcludeKnown bool   `json:"exclude_known,omitempty"`
+	Sources      int    `json:"sources,omitempty"` // of Top
+	Rows         int64  `json:"rows"`
+	written
+	PeakRSSBytes int64 `json:"peak_rss_bytes"`
 }
 
 // checkScores refuses flags of scores that do not go with the others, and names missing ones.
@@ -68,10 +58,7 @@ func (o *predictOptions) checkScores(given func(flag string) bool) error {
 func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progress, n *usedNetwork, out string, began time.Time) error {
 	_, src, dst := n.Relation()
 	d := n.Data()
-	r := scoresResult{
-		Run: n.run, Dataset: n.ds.Path(), Seal: n.ds.Manifest().Seal, Checkpoint: n.Checkpoint, Epoch: n.Epoch, Updates: n.Updates,
-		What: o.what, Out: out,
-	}
+	r := scoresResult{used: n.used(), What: o.what}
 	of := export.Pairs{Src: d.IDs(src), Dst: d.IDs(dst)}
 	var keys []string
 	for _, l := range n.learntRelations() {
@@ -98,7 +85,7 @@ func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progres
 		if err != nil {
 			return err
 		}
-		r.Format, r.Files, r.Bytes = string(report.Format), report.Files, report.Bytes
+		r.written = wrote(out, report, n.BytesRead(), began)
 		return nil
 	}
 	var err error
@@ -111,7 +98,7 @@ func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progres
 		return err
 	}
 	p.clear()
-	r.BytesRead, r.Seconds, r.PeakRSSBytes = n.BytesRead(), time.Since(began).Seconds(), n.PeakRSSBytes()
+	r.PeakRSSBytes = n.PeakRSSBytes()
 	if o.json {
 		return printJSON(stdout, r)
 	}
@@ -124,7 +111,7 @@ func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progres
 	if len(keys) > 1 && r.Top == 0 {
 		relation = fmt.Sprintf("%d relations", len(keys))
 	}
-	printf(stdout, "scores of %s pairs of %s%s, in %s: %s in %s\n", count(r.Rows), relation, best, seconds(r.Seconds), size(r.Bytes), strings.Join(r.Files, " and "))
+	printf(stdout, "scores of %s pairs of %s%s, %s\n", count(r.Rows), relation, best, r.text())
 	return nil
 }
 

@@ -66,7 +66,7 @@ func TestIdentityIsATableOfRandomColumns(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, want, outcomeOf(r), o.Kind)
 			require.Equal(t, []int{cols, cols}, []int{r.Options.Identity, r.Stream.NodeColumns})
-			m, err := network(t, plain, path, NetworkOptions{}).Measure(t.Context())
+			m, err := network(t, plain, path, run.Use{}).Measure(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, *r.Stream.Replay.Test, *m.Replay.Test)
 
@@ -122,7 +122,7 @@ func TestIdentityByDefault(t *testing.T) {
 	text, err := json.Marshal(r.Options)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "identity", "as in records of before")
-	m, err := network(t, plain, path, NetworkOptions{}).Measure(t.Context())
+	m, err := network(t, plain, path, run.Use{}).Measure(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, *r.Stream.Replay.Test, *m.Replay.Test)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
@@ -27,7 +28,7 @@ func TestLabels(t *testing.T) {
 		o := options(kind)
 		o.Epochs = 1
 		path, _ := trained(t, ds, o)
-		n := network(t, ds, path, NetworkOptions{})
+		n := network(t, ds, path, run.Use{})
 		got, err := n.MeasureLabels(t.Context(), c.after)
 		require.NoError(t, err)
 
@@ -92,10 +93,10 @@ func TestLabels(t *testing.T) {
 // TestLabelsRefused: a stream without labels, and one with nothing to tell apart.
 func TestLabelsRefused(t *testing.T) {
 	path, _ := trained(t, drifting(t, 500), options(model.TGN))
-	_, err := network(t, drifting(t, 500), path, NetworkOptions{}).MeasureLabels(t.Context(), false)
+	_, err := network(t, drifting(t, 500), path, run.Use{}).MeasureLabels(t.Context(), false)
 	require.ErrorContains(t, err, "stream events has labels of 0 classes, and at least 2 are to be told apart; ingest it with labels of events")
 	path, _ = trained(t, labelledDrifting(t, 500, 2), options(model.JODIE))
-	_, err = network(t, labelledDrifting(t, 500, 2), path, NetworkOptions{}).MeasureLabels(t.Context(), true)
+	_, err = network(t, labelledDrifting(t, 500, 2), path, run.Use{}).MeasureLabels(t.Context(), true)
 	require.ErrorContains(t, err, "{model} jodie reads no neighbours, so that it sees an event once it is in the state; take {labels} before")
 }
 
@@ -112,7 +113,7 @@ func TestLabelsOfManyClasses(t *testing.T) {
 	}
 	ds := of(mostClasses + 1)
 	path, _ := trained(t, ds, options(model.TGN))
-	_, err := network(t, ds, path, NetworkOptions{}).MeasureLabels(t.Context(), false)
+	_, err := network(t, ds, path, run.Use{}).MeasureLabels(t.Context(), false)
 	require.ErrorContains(t, err, "stream events has labels of 65537 classes, and at most 65536 are told apart; ingest it again with labels that are classes")
 
 	const classes, columns = 20_000, 16
@@ -151,7 +152,7 @@ func TestLabelsOfNodes(t *testing.T) {
 	o := options(model.TGN)
 	o.Epochs = 1
 	path, _ := trained(t, ofEvents, o)
-	want, err := network(t, ofEvents, path, NetworkOptions{}).MeasureLabels(t.Context(), false)
+	want, err := network(t, ofEvents, path, run.Use{}).MeasureLabels(t.Context(), false)
 	require.NoError(t, err)
 
 	labels := s.Labels
@@ -175,7 +176,7 @@ func TestLabelsOfNodes(t *testing.T) {
 				p.Test++
 			}
 		}
-		got, err := network(t, open(nodes), path, NetworkOptions{}).MeasureLabels(t.Context(), false)
+		got, err := network(t, open(nodes), path, run.Use{}).MeasureLabels(t.Context(), false)
 		require.NoError(t, err)
 		require.True(t, got.OfNodes)
 		got.OfNodes = false

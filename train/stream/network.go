@@ -14,24 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/temporal"
-	"github.com/gnnstore/gnnstore/train/tiers"
 )
-
-// NetworkOptions choose the weights of a run, and the memory to use them in.
-type NetworkOptions struct {
-	// Checkpoint is run.BestWeights or run.LastWeights; empty: the best where validation has chosen
-	// some, else the last.
-	Checkpoint string
-	// OlderCheckpoint is as in train.NetworkOptions.
-	OlderCheckpoint bool
-	// MemoryBytes is as in tiers.Options; 0: the run's. Beside is how much of it the caller takes.
-	MemoryBytes, Beside int64
-	// EvalNegatives has the candidates of Measure, as in run.Options; empty: as the run did.
-	EvalNegatives string
-	// Scratch is a directory outside the run's for the state of nodes. Only this Network uses it,
-	// and the caller removes it after Close.
-	Scratch string
-}
 
 // Network is the trained network of a run, to replay a stream with: to measure it, to embed nodes
 // and to score pairs at any time. Each of its methods computes state from the first event on,
@@ -41,22 +24,20 @@ type NetworkOptions struct {
 // of the split is cut into batches from its first event on. Neighbours are strictly before the time
 // asked for.
 type Network struct {
-	Checkpoint string // run.BestWeights or run.LastWeights
-	Epoch      int    // whole epochs after which the weights were these
-	Updates    int    // steps, likewise
-
+	run.Used
 	t   *trainer
 	all int64 // events that the current replay goes through
 }
 
 // OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained
 // on, or with another whose stream has the same name, scale of times and columns of features: with
-// more events, and other nodes. The run may go on meanwhile.
-func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o NetworkOptions, h run.Hooks) (_ *Network, err error) {
+// more events, and other nodes. The run may go on meanwhile. The caller takes beside bytes of the
+// memory.
+func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, u run.Use, beside int64, h run.Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
-	in := internal{fixed: true, beside: o.Beside, lenient: o.EvalNegatives == ""}
+	in := internal{fixed: true, beside: beside, lenient: u.EvalNegatives == ""}
 	n := new(Network)
-	if n.t, err = newTrainer(ctx, ds, o.of(dir.Record()), h, in); err != nil {
+	if n.t, err = newTrainer(ctx, ds, optionsOf(u, dir.Record()), h, in); err != nil {
 		return nil, err
 	}
 	defer func() {
@@ -71,11 +52,11 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 		}
 	}
-	if err := n.load(o.Checkpoint, o.OlderCheckpoint); err != nil {
+	if err := n.load(u); err != nil {
 		return nil, dir.About(err)
 	}
 	if s := n.t.tables.state; s != nil {
-		s.In(mutable.Place{Dir: o.Scratch, Run: "replay of " + n.t.Result.Seal})
+		s.In(mutable.Place{Dir: u.Scratch, Run: "replay of " + n.t.Result.Seal})
 		if err := s.Begin(ctx); err != nil {
 			return nil, err
 		}
@@ -83,38 +64,25 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, o Network
 	return n, nil
 }
 
-// of returns the options of a recorded run, with o's options in their place. Budgets are not taken
-// from the record, since they do not change what is computed: they follow from the memory.
-func (o NetworkOptions) of(record *run.Record) run.Options {
-	with := record.Options
-	if with.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(with.Kernels)) {
-		with.Kernels = "" // of another machine
-	}
-	budgets := tiers.DefaultOptions()
-	budgets.Workers, budgets.MemoryBytes = with.Workers, with.MemoryBytes
-	budgets.Cache.Policy, budgets.Cache.Engine, budgets.Cache.Costs = with.Cache.Policy, with.Cache.Engine, with.Cache.Costs
-	if o.MemoryBytes > 0 {
-		budgets.MemoryBytes = o.MemoryBytes
-	}
-	with.Options, with.Init, with.Eval = budgets, "", ""
-	if o.EvalNegatives != "" {
-		with.EvalNegatives = o.EvalNegatives
-	}
-	with.Staleness, with.Mitigate, with.MitigateAudit, with.Inflight, with.WarmEvents, with.EpochSteps, with.KeepCheckpoints = 1, 0, 0, 0, 0, 0, 1
-	return with
+// optionsOf returns the options of a recorded run for its network.
+func optionsOf(u run.Use, record *run.Record) run.Options {
+	o := u.Of(record)
+	o.Eval = ""
+	o.Staleness, o.Mitigate, o.MitigateAudit, o.Inflight, o.WarmEvents, o.EpochSteps, o.KeepCheckpoints = 1, 0, 0, 0, 0, 0, 1
+	return o
 }
 
-// load loads the weights from the newest checkpoint, or with older from the newest readable one.
-func (n *Network) load(which string, older bool) error {
+// load takes the weights that u chooses.
+func (n *Network) load(u run.Use) error {
 	t := n.t
-	name, s, err := t.Dir.LoadLatest(older, t.Note)
+	name, s, err := t.Dir.LoadLatest(u.OlderCheckpoint, t.Note)
 	if err != nil {
 		return err
 	}
 	if s == nil {
 		return errors.New("it has no checkpoint yet that can be read; the first one is there after an epoch")
 	}
-	var at progress
+	at := progress{Progress: new(run.Progress)}
 	if err := json.Unmarshal([]byte(s.Meta[progressKey]), &at); err != nil {
 		return fmt.Errorf("%s: %s: %w", name, progressKey, err)
 	}
@@ -128,15 +96,12 @@ func (n *Network) load(which string, older bool) error {
 	if err := t.sameIDs(t.Dir.Record().Seal); err != nil {
 		return err
 	}
-	prefix := run.BestPrefix
-	n.Checkpoint, n.Epoch = run.BestWeights, at.SoFar.Best.Epoch
-	n.Updates = n.Epoch * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))
-	switch {
-	case which == run.BestWeights && !at.HasBest:
-		return errors.New("validation has chosen no weights; take {checkpoint} last")
-	case which == run.LastWeights || !at.HasBest:
-		prefix = ""
-		n.Checkpoint, n.Epoch, n.Updates = run.LastWeights, at.Epochs, at.Updates
+	if n.Used, err = u.Pick(at.Progress); err != nil {
+		return err
+	}
+	prefix := ""
+	if n.Checkpoint == run.BestWeights {
+		prefix = run.BestPrefix
 	}
 	weights, err := t.step.Model.Find(s.Tensors, prefix)
 	if err != nil {

@@ -26,11 +26,11 @@ func trained(t *testing.T, ds *store.Dataset, o run.Options) (path string, r *ru
 }
 
 // network opens the network of a run until the end of the test.
-func network(t *testing.T, ds *store.Dataset, path string, o NetworkOptions) *Network {
+func network(t *testing.T, ds *store.Dataset, path string, o run.Use) *Network {
 	dir, err := run.Look(path)
 	require.NoError(t, err)
 	o.Scratch = filepath.Join(t.TempDir(), "state")
-	n, err := OpenNetwork(t.Context(), ds, dir, o, run.Hooks{})
+	n, err := OpenNetwork(t.Context(), ds, dir, o, 0, run.Hooks{})
 	require.NoError(t, err)
 	t.Cleanup(n.Close)
 	return n
@@ -47,7 +47,7 @@ func TestNetworkMeasures(t *testing.T) {
 		}
 		path, r := trained(t, ds, o)
 		for _, which := range []string{"", run.BestWeights, run.LastWeights} {
-			n := network(t, ds, path, NetworkOptions{Checkpoint: which, MemoryBytes: 200 << 20})
+			n := network(t, ds, path, run.Use{Checkpoint: which, MemoryBytes: 200 << 20})
 			got, err := n.Measure(t.Context())
 			require.NoError(t, err)
 			got.Replay.Seconds, r.Stream.Replay.Seconds = 0, 0
@@ -72,7 +72,7 @@ func TestScoresAreThoseOfEvaluation(t *testing.T) {
 	stateless.State, stateless.Sampler = run.NoState, run.UniformNeighbors
 	for _, o := range []run.Options{options(model.TGN), options(model.JODIE), options(model.APAN), stateless} {
 		path, _ := trained(t, ds, o)
-		n := network(t, ds, path, NetworkOptions{})
+		n := network(t, ds, path, run.Use{})
 		e := n.Events()
 		want := map[int64]float32{}
 		from := map[int64]int64{}
@@ -120,7 +120,7 @@ func TestEmbeddingsAgreeWithThePlainLoop(t *testing.T) {
 		o := options(kind)
 		o.Epochs = 1
 		path, _ := trained(t, ds, o)
-		n := network(t, ds, path, NetworkOptions{})
+		n := network(t, ds, path, run.Use{})
 		times := n.Events().Times(0, 400)
 		for _, at := range []float64{times[0], times[30], times[100] + 0.5, times[281], times[300], times[399], times[399] + 100} {
 			places := []uint32{}
@@ -219,7 +219,7 @@ func TestNetworkElsewhere(t *testing.T) {
 	short, long := drifting(t, 1000), drifting(t, 1300)
 	places := []uint32{0, 1, 2, users, users + 1}
 	embed := func(ds *store.Dataset, at float64) (all []float32) {
-		require.NoError(t, network(t, ds, path, NetworkOptions{}).Embeddings(t.Context(), at, places, func(_ []uint32, rows []float32) error {
+		require.NoError(t, network(t, ds, path, run.Use{}).Embeddings(t.Context(), at, places, func(_ []uint32, rows []float32) error {
 			all = append(all, rows...)
 			return nil
 		}))
@@ -230,7 +230,7 @@ func TestNetworkElsewhere(t *testing.T) {
 	require.Equal(t, embed(short, at), embed(long, at))
 	require.NotEqual(t, embed(long, last+1), embed(long, last+1e4))
 
-	n := network(t, short, path, NetworkOptions{})
+	n := network(t, short, path, run.Use{})
 	_, err := n.Scores(t.Context(), []temporal.Ask{{Src: 0, Dst: users, Time: -1}})
 	require.ErrorContains(t, err, "pair 0, time -1: it is before the first event, which is at ")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -258,7 +258,7 @@ func TestNetworkElsewhere(t *testing.T) {
 		ds, err := store.Open(storetest.BuildStream(t, spec))
 		require.NoError(t, err)
 		defer ds.Close()
-		_, err = OpenNetwork(t.Context(), ds, dir, NetworkOptions{Scratch: t.TempDir()}, run.Hooks{})
+		_, err = OpenNetwork(t.Context(), ds, dir, run.Use{Scratch: t.TempDir()}, 0, run.Hooks{})
 		require.ErrorContains(t, err, want)
 	}
 }

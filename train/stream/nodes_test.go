@@ -91,14 +91,14 @@ func TestNodeFeatures(t *testing.T) {
 func TestNodeFeaturesElsewhere(t *testing.T) {
 	ds, o := described(t, 600, 16), options(model.TGN)
 	path, r := trained(t, ds, o)
-	n := network(t, ds, path, NetworkOptions{})
+	n := network(t, ds, path, run.Use{})
 	m, err := n.Measure(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, *r.Stream.Replay.Test, *m.Replay.Test)
 	dir, err := run.Look(path)
 	require.NoError(t, err)
 	for dim, says := range map[int]string{0: "it learnt from 16 columns of features of nodes, and ", 5: "it learnt from 16 columns"} {
-		_, err = OpenNetwork(t.Context(), described(t, 600, dim), dir, NetworkOptions{Scratch: t.TempDir()}, run.Hooks{})
+		_, err = OpenNetwork(t.Context(), described(t, 600, dim), dir, run.Use{Scratch: t.TempDir()}, 0, run.Hooks{})
 		require.ErrorContains(t, err, says)
 	}
 	p, err := MakePlan(t.Context(), ds, o, run.Hooks{})

@@ -39,11 +39,11 @@ func TestPairFeatures(t *testing.T) {
 			require.Equal(t, losses, r.Losses, o.Kind)
 			require.Equal(t, params, r.ParamsXXH3, o.Kind)
 		}
-		m, err := network(t, ds, path, NetworkOptions{}).Measure(t.Context())
+		m, err := network(t, ds, path, run.Use{}).Measure(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, *r.Stream.Replay.Test, *m.Replay.Test)
 
-		ranked, err := network(t, ds, path, NetworkOptions{EvalNegatives: "uniform:7"}).Measure(t.Context())
+		ranked, err := network(t, ds, path, run.Use{EvalNegatives: "uniform:7"}).Measure(t.Context())
 		require.NoError(t, err)
 		require.Positive(t, ranked.Replay.Test.MRR)
 		require.Equal(t, r.Stream.Replay.Test.AP, ranked.Replay.Test.AP, "ranked among others, it scores its own pairs as before")
@@ -74,7 +74,7 @@ func TestPairScoresAreThoseOfEvaluation(t *testing.T) {
 		o := options(model.TGN)
 		o.PairFeatures, o.State, o.Epochs = true, state, 1
 		path, _ := trained(t, ds, o)
-		n := network(t, ds, path, NetworkOptions{})
+		n := network(t, ds, path, run.Use{})
 		e := n.Events()
 		var want []float32
 		var pairs []temporal.Ask

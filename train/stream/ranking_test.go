@@ -54,7 +54,7 @@ func TestRanking(t *testing.T) {
 		ds := with(t, 700, o.Seed, count)
 		path, _ := trained(t, ds, o)
 		for _, among := range []string{"given", "uniform:12"} {
-			n := network(t, ds, path, NetworkOptions{EvalNegatives: among})
+			n := network(t, ds, path, run.Use{EvalNegatives: among})
 			begin := func() {
 				require.NoError(t, n.t.clear(t.Context()))
 				require.NoError(t, n.t.pass(t.Context(), &part{to: n.t.split.Train, batch: int64(o.Batch), stateOnly: true}, nil))

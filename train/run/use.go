@@ -1,0 +1,74 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/tiers"
+)
+
+// Use chooses the weights of a run, and the memory and the disk to use its network in.
+type Use struct {
+	// Checkpoint is BestWeights or LastWeights; empty: the best where validation has chosen some,
+	// else the last.
+	Checkpoint string
+	// OlderCheckpoint uses the newest readable checkpoint if the newest one is damaged or missing.
+	// Otherwise that is an error.
+	OlderCheckpoint bool
+	// EvalNegatives has the negatives to measure among, as in Options; empty: the run's.
+	EvalNegatives string
+	// MemoryBytes is as in tiers.Options; 0: the run's.
+	MemoryBytes int64
+	// Scratch is a directory for what does not fit in memory: hidden rows, or the state of nodes.
+	// Nobody else uses it. Empty: hidden rows must fit.
+	Scratch string
+}
+
+// Validate reports every problem.
+func (u Use) Validate() error {
+	if u.Checkpoint != "" && u.Checkpoint != BestWeights && u.Checkpoint != LastWeights {
+		return fmt.Errorf("{checkpoint} %s: there are best and last", u.Checkpoint)
+	}
+	return nil
+}
+
+// Of returns the options of a recorded run, with u's options in their place. Budgets are not taken
+// from the record, since they do not change what is computed: they follow from the memory.
+func (u Use) Of(record *Record) Options {
+	o := record.Options
+	if o.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(o.Kernels)) {
+		o.Kernels = "" // of another machine
+	}
+	if u.EvalNegatives != "" {
+		o.EvalNegatives = u.EvalNegatives
+	}
+	budgets := tiers.DefaultOptions()
+	budgets.Workers, budgets.MemoryBytes = o.Workers, o.MemoryBytes
+	budgets.Cache.Policy, budgets.Cache.Engine, budgets.Cache.Costs = o.Cache.Policy, o.Cache.Engine, o.Cache.Costs
+	if u.MemoryBytes > 0 {
+		budgets.MemoryBytes = u.MemoryBytes
+	}
+	o.Options, o.Init, o.InitRows = budgets, "", nil
+	return o
+}
+
+// Used says which weights a network has.
+type Used struct {
+	Checkpoint string `json:"checkpoint"` // BestWeights or LastWeights
+	Epoch      int    `json:"epoch"`      // whole epochs after which the weights were these
+	Updates    int    `json:"updates"`    // steps, likewise
+}
+
+// Pick returns which weights of a checkpoint u chooses.
+func (u Use) Pick(at *Progress) (Used, error) {
+	switch {
+	case u.Checkpoint == BestWeights && !at.HasBest:
+		return Used{}, errors.New("validation has chosen no weights; take {checkpoint} last")
+	case u.Checkpoint == LastWeights || !at.HasBest:
+		return Used{LastWeights, at.Epochs, at.Updates}, nil
+	}
+	best := at.SoFar.Best.Epoch
+	return Used{BestWeights, best, best * ((at.Updates - at.Partial.Steps) / max(at.Epochs, 1))}, nil
+}
