@@ -218,6 +218,12 @@ func TestShortHeader(t *testing.T) {
 		require.Len(t, times(g), rows, header)
 		require.Len(t, g.Rows[0], 2*rows, header)
 	}
+	for _, header := range []string{"u,i,t,l,f", "u,i,t,l,f,g,h,4"} { // names of columns that no row has
+		g, err := read(files{"edges.csv": header + "\n0,0,0.0,0\n1,0,36,1\n"}.write(t), o)
+		require.NoError(t, err)
+		require.Empty(t, g.Schema.Tables)
+		require.Equal(t, []float64{0, 36}, times(g))
+	}
 }
 
 // TestBlanks: all readers agree on what is blank. A blank line is skipped, first or later, and

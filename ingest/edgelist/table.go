@@ -161,7 +161,11 @@ func (t *table) start(header string) error {
 	for header == shortHeader && len(t.header) < len(cells) {
 		t.header = append(t.header, strconv.Itoa(len(t.header)+1))
 	}
-	if len(cells) != len(t.header) && header != shortHeader {
+	switch {
+	case len(cells) == len(t.header):
+	case header == shortHeader: // the last names are of columns that no row has
+		t.header = t.header[:min(len(cells), len(t.header))]
+	default:
 		t.header = nil // it names no columns
 	}
 	return err
