@@ -94,7 +94,7 @@ func (a *algorithm1) take(epoch, step int) (loss float64) {
 		a.used[l] = make([][]entry, len(a.data.Types))
 	}
 	b, seeds := new(sample.Batch), a.task.Seeds(step)
-	z := []sample.Z{a.BatchSeeds().At(a.now)}
+	z := []sample.BatchSeed{a.BatchSeeds().At(a.now)}
 	require.NoError(a.t, a.tiers.Sampler.SampleThrough(context.Background(), a, []*sample.Batch{b}, z, [][][]uint32{seeds}))
 	origins := make([][][]sample.Origin, a.Layers)
 	for l := range b.Layers {

@@ -171,7 +171,9 @@ func spread(parts []history.Part, n int) []int {
 
 // compare adds to sums how far the rows in slots are from the rows of nodes computed anew: as the
 // step draws them with z and key, and over all neighbours. k is the number of the part.
-func (a *audit) compare(ctx context.Context, k int, z sample.Z, key uint64, nodes, slots []uint32, sums *run.AuditSums) error {
+func (a *audit) compare(
+	ctx context.Context, k int, batchSeed sample.BatchSeed, key uint64, nodes, slots []uint32, sums *run.AuditSums,
+) error {
 	u, kept, before := a.reuse, a.reuse.options.Kept[k], a.read()
 	row := func(rows []float32, i int) []float32 { return rows[i*u.hidden:][:u.hidden] }
 	a.step.Tape.Reset(false)
@@ -179,7 +181,7 @@ func (a *audit) compare(ctx context.Context, k int, z sample.Z, key uint64, node
 	rows := slices.Clone(a.step.Feed.Download(used.Value))
 	var fresh []float32 // what the step would have computed
 	for some := range slices.Chunk(nodes, max(1, a.most/a.edgesDrawn(kept.Layer, kept.Type))) {
-		computed, err := a.compute(ctx, a.draw[kept.Layer], z, key, kept.Type, some)
+		computed, err := a.compute(ctx, a.draw[kept.Layer], batchSeed, key, kept.Type, some)
 		if err != nil {
 			return err
 		}
@@ -189,7 +191,7 @@ func (a *audit) compare(ctx context.Context, k int, z sample.Z, key uint64, node
 		sums.Draw.Add(row(rows, i), row(fresh, i))
 	}
 	err := a.inFull(kept, nodes, func(some, places []uint32) error {
-		full, err := a.compute(ctx, a.full[kept.Layer], sample.Z{}, 0, kept.Type, some)
+		full, err := a.compute(ctx, a.full[kept.Layer], sample.BatchSeed{}, 0, kept.Type, some)
 		if err != nil {
 			return err
 		}
@@ -252,13 +254,15 @@ func (a *audit) read() cachetier.Stats {
 
 // compute returns the rows of nodes of type t, a row each, from a batch that s draws with z. key
 // seeds the dropout; 0: without dropout.
-func (a *audit) compute(ctx context.Context, s *sample.Sampler, z sample.Z, key uint64, t int, nodes []uint32) ([]float32, error) {
+func (a *audit) compute(
+	ctx context.Context, s *sample.Sampler, batchSeed sample.BatchSeed, key uint64, t int, nodes []uint32,
+) ([]float32, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	seeds := make([][]uint32, len(a.data.Types))
 	seeds[t] = nodes
-	if err := s.SampleOne(ctx, &a.batch, z, seeds...); err != nil {
+	if err := s.SampleOne(ctx, &a.batch, batchSeed, seeds...); err != nil {
 		return nil, a.data.Place(err)
 	}
 	inputs := a.batch.Inputs()

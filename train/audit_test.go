@@ -40,7 +40,7 @@ func plainSteps(t *testing.T, m *trainer, steps int, look func(now int, b *sampl
 		b := &sample.Batch{Without: m.task.Without(i)}
 		e := m.reuse.cache.Group(now, 1)
 		seeds := [][][]uint32{m.task.Seeds(i)}
-		require.NoError(t, m.tiers.Sampler.SampleThrough(t.Context(), e, []*sample.Batch{b}, []sample.Z{m.BatchSeeds().At(now)}, seeds))
+		require.NoError(t, m.tiers.Sampler.SampleThrough(t.Context(), e, []*sample.Batch{b}, []sample.BatchSeed{m.BatchSeeds().At(now)}, seeds))
 		key := sample.StepSeed(m.Seed, epoch, i) | 1
 		look(now, b, key)
 		in := plainInput(t, m, b, key)

@@ -26,7 +26,7 @@ func (t *trainer) Begin(_ context.Context, epoch int) error {
 func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, cachetier.Stats) error) error {
 	steps := t.task.Steps()
 	before := (s.Epoch - 1) * steps // steps of the epochs before
-	z := func(step int) sample.Z { return t.BatchSeeds().At(before + step) }
+	batchSeed := func(step int) sample.BatchSeed { return t.BatchSeeds().At(before + step) }
 	use := func(b *pipeline.Gathered) error {
 		a, err := t.update(ctx, b, sample.StepSeed(t.Seed, s.Epoch, b.Step))
 		if err != nil {
@@ -43,7 +43,7 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 		}
 		return ctx.Err()
 	}
-	all := pipeline.Steps{From: s.From, To: s.To, Z: z, Seeds: t.task.Seeds, Without: t.task.Without}
+	all := pipeline.Steps{From: s.From, To: s.To, BatchSeed: batchSeed, Seeds: t.task.Seeds, Without: t.task.Without}
 	if t.reuses() {
 		all.Expand, all.Lag = func(from, n int) sample.Expander { return t.reuse.cache.Group(before+from, n) }, t.reuse.HistoryLag
 	}

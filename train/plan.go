@@ -113,7 +113,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	t.task.Begin(1)
 	// Two groups: the first finds the cache empty, the second is like those that follow. A short
 	// epoch has to do.
-	t.tiers.Planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), Z: t.BatchSeeds().At, Seeds: t.task.Seeds, Without: t.task.Without})
+	t.tiers.Planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), BatchSeed: t.BatchSeeds().At, Seeds: t.task.Seeds, Without: t.task.Without})
 	defer t.tiers.Planner.Reset()
 	var last []plan.Drawn
 	for {

@@ -205,7 +205,7 @@ func TestPredictIsThePlainPass(t *testing.T) {
 	m := n.t
 	b := &sample.Batch{}
 	sampler := sample.NewTyped(m.data.Schema(), []sample.Topology{m.data.Relations[0].AtHand(false)}, m.draws, 1)
-	require.NoError(t, sampler.SampleOne(context.Background(), b, sample.Z{}, m.data.Seeds(all)...))
+	require.NoError(t, sampler.SampleOne(context.Background(), b, sample.BatchSeed{}, m.data.Seeds(all)...))
 	rows := m.tiers.Zeros(0, len(b.Inputs()[0]))
 	defer m.be.Free(rows.Buf)
 	f := m.data.Types[0].Features

@@ -381,7 +381,7 @@ func TestReuseRehearsal(t *testing.T) {
 	m.task.Begin(1)
 	for now := range 4 {
 		b := new(sample.Batch)
-		e, z := m.reuse.cache.Group(now, 1), []sample.Z{m.BatchSeeds().At(now)}
+		e, z := m.reuse.cache.Group(now, 1), []sample.BatchSeed{m.BatchSeeds().At(now)}
 		require.NoError(t, m.tiers.Sampler.SampleThrough(t.Context(), e, []*sample.Batch{b}, z, [][][]uint32{m.task.Seeds(now)}))
 		in := step.InputOf(b, m.tiers.Zeros(0, len(b.Inputs()[0])))
 		in.Key, in.Held = 1, m.reuse.input(now)

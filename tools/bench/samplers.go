@@ -221,7 +221,7 @@ func (d *drawn) turn() (drawnTurn, error) {
 func (d *drawn) each(show func(b *sample.Batch)) error {
 	for at := 0; at < len(d.seeds); at += batchSize {
 		d.z++
-		if err := d.sampler.SampleOne(context.Background(), &d.batch, sample.Z{First: sample.Hash(d.z)}, d.data.Seeds(d.seeds[at:at+batchSize])...); err != nil {
+		if err := d.sampler.SampleOne(context.Background(), &d.batch, sample.BatchSeed{First: sample.Hash(d.z)}, d.data.Seeds(d.seeds[at:at+batchSize])...); err != nil {
 			return err
 		}
 		show(&d.batch)

@@ -114,7 +114,7 @@ var training = []mutant{
 		old: `c.Fanouts[t.Layers-l:]`, new: `c.Fanouts[:l]`,
 		breaks: "an audit draws with the fanouts of the seeds, not of the hops below a row", tests: "TestAudit"},
 	{id: "audit-dropout", file: "train/audit.go", in: "audit.compare",
-		old: `a.draw[kept.Layer], z, key,`, new: `a.draw[kept.Layer], z, 0,`,
+		old: `a.draw[kept.Layer], batchSeed, key,`, new: `a.draw[kept.Layer], batchSeed, 0,`,
 		breaks: "an audit computes without the dropout of the step", tests: "TestAudit"},
 	{id: "audit-together", file: "train/audit.go", in: "audit.compare",
 		old: `row(rows, int(at))`, new: `row(rows, i)`,

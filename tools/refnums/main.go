@@ -165,7 +165,7 @@ func (p *predictor) predict(ctx context.Context, file string, c model.Config, no
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := sampler.SampleOne(ctx, &b, sample.Z{}, nodes[:min(chunk, len(nodes))]); err != nil {
+		if err := sampler.SampleOne(ctx, &b, sample.BatchSeed{}, nodes[:min(chunk, len(nodes))]); err != nil {
 			return nil, err
 		}
 		x := p.floats(nil, len(b.Inputs()[0]), p.dim)

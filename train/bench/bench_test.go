@@ -76,7 +76,7 @@ func TestGenerate(t *testing.T) {
 func TestTrainer(t *testing.T) {
 	g := generate(500, 8, 1)
 	var b sample.Batch
-	require.NoError(t, sample.NewSampler(sample.AtHand(g), sample.Config{Fanouts: []int{5, 3}}, 1).SampleOne(context.Background(), &b, sample.Z{First: 1}, g.seedsOf(40, 1)))
+	require.NoError(t, sample.NewSampler(sample.AtHand(g), sample.Config{Fanouts: []int{5, 3}}, 1).SampleOne(context.Background(), &b, sample.BatchSeed{First: 1}, g.seedsOf(40, 1)))
 	labels := make([]uint32, 40)
 	for i := range labels {
 		labels[i] = uint32(i % 3)

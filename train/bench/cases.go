@@ -239,7 +239,7 @@ func (s suite) sampling() Case {
 		draw := func() {
 			at := step % batches
 			step++
-			if err := sampler.SampleOne(context.Background(), &b, sample.Z{First: uint64(at)}, all[at*seeds:(at+1)*seeds]); err != nil {
+			if err := sampler.SampleOne(context.Background(), &b, sample.BatchSeed{First: uint64(at)}, all[at*seeds:(at+1)*seeds]); err != nil {
 				panic(err) // generate names no node that is not there
 			}
 		}
@@ -270,7 +270,7 @@ func (s suite) step() Case {
 			labels[i] = uint32(i % classes)
 		}
 		for i := range drawn {
-			if err := sampler.SampleOne(context.Background(), &drawn[i], sample.Z{First: uint64(i)}, all[i*seeds:(i+1)*seeds]); err != nil {
+			if err := sampler.SampleOne(context.Background(), &drawn[i], sample.BatchSeed{First: uint64(i)}, all[i*seeds:(i+1)*seeds]); err != nil {
 				panic(err) // generate names no node that is not there
 			}
 			rows[i] = []kernels.Tensor{table.Slice(0, len(drawn[i].Inputs()[0]))} // which rows does not matter to a step

@@ -63,7 +63,7 @@ func draw(t *testing.T, o history.Options, kind sample.Kind, steps, group int) (
 			c.WriteBack(written, measure(all[written], written))
 		}
 		var batches []*sample.Batch
-		var z []sample.Z
+		var z []sample.BatchSeed
 		var seeds [][][]uint32
 		for j := range n {
 			rng := rand.New(rand.NewPCG(uint64(i+j), 1))

@@ -83,7 +83,7 @@ func (e *Evaluator) drawBy(ctx context.Context, s *sample.Sampler, b *sample.Bat
 	seeds[t] = nodes
 	e.draws.Lock()
 	defer e.draws.Unlock()
-	if err := s.SampleOne(ctx, b, sample.Z{}, seeds...); err != nil {
+	if err := s.SampleOne(ctx, b, sample.BatchSeed{}, seeds...); err != nil {
 		return e.data.Place(err)
 	}
 	return nil

@@ -329,7 +329,7 @@ func (e *Evaluator) sampled(ctx context.Context, nodes [][]uint32) error {
 				seeds[t] = used[step*e.Batch : min((step+1)*e.Batch, len(used))]
 				return seeds
 			},
-			Z: func(step int) sample.Z { return sample.Alone(e.Seed, -1, step) },
+			BatchSeed: func(step int) sample.BatchSeed { return sample.Alone(e.Seed, -1, step) },
 		}
 		err := e.pipe.Run(ctx, steps, func(b *pipeline.Gathered) error {
 			batch := b.Batch.(*sample.Batch)

@@ -34,7 +34,7 @@ func BenchmarkStep(b *testing.B) {
 			be := kernels.NewCPU(kernels.CPUOptions{})
 			m := New(be, Config{Kind: kind, Layers: 2, Hidden: 64, Norm: "layer", Heads: 8}, Shape{In: []int{in}, Out: 40}, 1)
 			var batch sample.Batch
-			require.NoError(b, sample.NewSampler(sample.AtHand(topo), sample.Config{Fanouts: []int{10, 5}, Options: kind.Sampling()}, 1).SampleOne(context.Background(), &batch, sample.Z{First: 1}, seeds))
+			require.NoError(b, sample.NewSampler(sample.AtHand(topo), sample.Config{Fanouts: []int{10, 5}, Options: kind.Sampling()}, 1).SampleOne(context.Background(), &batch, sample.BatchSeed{First: 1}, seeds))
 			n := len(batch.Inputs()[0])
 			xs := f32(be, make([]float32, n*in), n, in)
 			var graphs []Graph

@@ -64,7 +64,7 @@ func drawn(c sample.Config, nodes int, seeds []uint32) *sample.Batch {
 func drawnThrough(e sample.Expander, c sample.Config, nodes int, seeds []uint32) *sample.Batch {
 	var b sample.Batch
 	s := sample.NewSampler(sample.AtHand(ring(nodes)), c, 1)
-	if err := s.SampleThrough(context.Background(), e, []*sample.Batch{&b}, []sample.Z{{First: 5}}, [][][]uint32{{seeds}}); err != nil {
+	if err := s.SampleThrough(context.Background(), e, []*sample.Batch{&b}, []sample.BatchSeed{{First: 5}}, [][][]uint32{{seeds}}); err != nil {
 		panic(err)
 	}
 	return &b
@@ -286,7 +286,7 @@ func TestBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 			everyone[v] = uint32(v)
 		}
 		var b sample.Batch
-		require.NoError(t, sample.NewSampler(sample.AtHand(ring(nodes)), sample.Config{Fanouts: []int{c.Kind.All()}, Options: c.Kind.Sampling()}, 1).SampleOne(context.Background(), &b, sample.Z{}, everyone))
+		require.NoError(t, sample.NewSampler(sample.AtHand(ring(nodes)), sample.Config{Fanouts: []int{c.Kind.All()}, Options: c.Kind.Sampling()}, 1).SampleOne(context.Background(), &b, sample.BatchSeed{}, everyone))
 		g := upload(be, &b.Layers[0])
 		rng := rand.New(rand.NewPCG(1, 2))
 		all := make([]float32, nodes*in)

@@ -63,7 +63,7 @@ func (r *recorded) batch(t *testing.T, c recordedCase) sample.Batch {
 	var b sample.Batch
 	if c.On == "whole graph" {
 		s := sample.NewSampler(sample.AtHand(r.Neighbors), sample.Config{Fanouts: []int{sample.All, sample.All}, Options: c.Model.Sampling()}, 1)
-		require.NoError(t, s.SampleOne(context.Background(), &b, sample.Z{First: 1}, r.Seeds))
+		require.NoError(t, s.SampleOne(context.Background(), &b, sample.BatchSeed{First: 1}, r.Seeds))
 		return b
 	}
 	o := c.Model.Sampling()
@@ -74,7 +74,7 @@ func (r *recorded) batch(t *testing.T, c recordedCase) sample.Batch {
 			drawn[v] = spelled.Lists[i]
 		}
 		var one sample.Batch
-		require.NoError(t, sample.NewSampler(sample.AtHand(drawn), sample.Config{Fanouts: []int{sample.All}, Options: o}, 1).SampleOne(context.Background(), &one, sample.Z{First: 1}, spelled.Dst))
+		require.NoError(t, sample.NewSampler(sample.AtHand(drawn), sample.Config{Fanouts: []int{sample.All}, Options: o}, 1).SampleOne(context.Background(), &one, sample.BatchSeed{First: 1}, spelled.Dst))
 		require.Equal(t, spelled.Src, one.Inputs()[0])
 		if c.Model == GCN {
 			require.Len(t, c.EdgeWeights[l], len(one.Layers[0].Blocks[0].Weight))

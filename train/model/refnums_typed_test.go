@@ -115,7 +115,7 @@ func TestPyTorchGeometricAgreesOnTypes(t *testing.T) {
 				}
 				sampler.Bring(values)
 				var b sample.Batch
-				require.NoError(t, sampler.SampleOne(context.Background(), &b, sample.Z{First: 1}, seeds...))
+				require.NoError(t, sampler.SampleOne(context.Background(), &b, sample.BatchSeed{First: 1}, seeds...))
 				var x []kernels.Tensor
 				for i, ids := range b.Inputs() {
 					var rows []float32

@@ -112,7 +112,7 @@ func typedProblemThrough(e sample.Expander, be kernels.Backend, c Config, in []i
 	}
 	s := sample.NewTyped(schema, topo, draws, 1)
 	s.Bring(edgeValues(edges))
-	if err := s.SampleThrough(context.Background(), e, []*sample.Batch{&p.batch}, []sample.Z{{First: 5}}, [][][]uint32{seeds}); err != nil {
+	if err := s.SampleThrough(context.Background(), e, []*sample.Batch{&p.batch}, []sample.BatchSeed{{First: 5}}, [][][]uint32{seeds}); err != nil {
 		panic(err)
 	}
 	p.on(be)
@@ -303,7 +303,7 @@ func TestTypedBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 		shake(be, m)
 		var b sample.Batch
 		draws := sample.Config{Fanouts: []int{sample.All, sample.All}, Options: c.Blocks(p.Shape)}
-		require.NoError(t, sample.NewTyped(schema, topo, draws, 1).SampleOne(context.Background(), &b, sample.Z{}, p.batch.Seeds...))
+		require.NoError(t, sample.NewTyped(schema, topo, draws, 1).SampleOne(context.Background(), &b, sample.BatchSeed{}, p.batch.Seeds...))
 		p.batch = b
 		p.on(be)
 		tp.Reset(false)
@@ -319,7 +319,7 @@ func TestTypedBatchesSeeWhatTheWholeGraphSees(t *testing.T) {
 				}
 			}
 			var one sample.Batch
-			require.NoError(t, sample.NewTyped(schema, topo, draws, 1).SampleOne(context.Background(), &one, sample.Z{}, everyone...))
+			require.NoError(t, sample.NewTyped(schema, topo, draws, 1).SampleOne(context.Background(), &one, sample.BatchSeed{}, everyone...))
 			x := make(Rows, len(schema.Types))
 			for t, ids := range one.Inputs() {
 				switch {

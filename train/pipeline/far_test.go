@@ -75,8 +75,8 @@ func TestHorizonOverTiers(t *testing.T) {
 				tier, spill := open(), new(room)
 				s := sample.NewSampler(tier, c, 2)
 				s.Bytes = memory
-				require.NoError(t, s.SampleFar(t.Context(), spill, n, func(i int) (sample.Z, [][]uint32, []sample.Without) {
-					return sample.Z{First: uint64(i)}, [][]uint32{seeds(i)}, nil
+				require.NoError(t, s.SampleFar(t.Context(), spill, n, func(i int) (sample.BatchSeed, [][]uint32, []sample.Without) {
+					return sample.BatchSeed{First: uint64(i)}, [][]uint32{seeds(i)}, nil
 				}, func(i int, b *sample.Batch) error {
 					var again sample.Batch
 					if _, err := s.Unpack(&again, s.Pack(nil, b)); err != nil {

@@ -51,7 +51,7 @@ func TestHorizonsDeliverTheSameBatches(t *testing.T) {
 	s := steps(0, 40)
 	for step := range 40 {
 		var b sample.Batch
-		require.NoError(t, sampler.SampleOne(t.Context(), &b, s.Z(step), s.Seeds(step)[0]))
+		require.NoError(t, sampler.SampleOne(t.Context(), &b, s.BatchSeed(step), s.Seeds(step)[0]))
 		rows := make([]byte, len(b.Inputs()[0])*32)
 		require.NoError(t, r.stack.Gather(t.Context(), rows, b.Inputs()[0]))
 		want = append(want, batch{b.Layers[1].Blocks[0].Nbr, rows})

@@ -64,7 +64,7 @@ func (r *rig) pipe(c plan.Config) *pipeline.Pipeline {
 
 // steps have batches of different sizes, the largest in the middle.
 func steps(from, to int) pipeline.Steps {
-	return pipeline.Steps{From: from, To: to, Z: func(step int) sample.Z { return sample.Z{First: uint64(step)} }, Seeds: func(step int) [][]uint32 {
+	return pipeline.Steps{From: from, To: to, BatchSeed: func(step int) sample.BatchSeed { return sample.BatchSeed{First: uint64(step)} }, Seeds: func(step int) [][]uint32 {
 		seeds := make([]uint32, 1+min(step, 40-step)*2)
 		for i := range seeds {
 			seeds[i] = uint32(i * 5)
@@ -89,7 +89,7 @@ func TestSameBatches(t *testing.T) {
 		read := int64(0)
 		for step := range 40 {
 			var b sample.Batch
-			require.NoError(t, sampler.SampleOne(t.Context(), &b, s.Z(step), s.Seeds(step)[0]))
+			require.NoError(t, sampler.SampleOne(t.Context(), &b, s.BatchSeed(step), s.Seeds(step)[0]))
 			rows := make([]byte, len(b.Inputs()[0])*32)
 			require.NoError(t, r.stack.Gather(t.Context(), rows, b.Inputs()[0]))
 			read += int64(len(b.Inputs()[0]))
@@ -217,11 +217,11 @@ func (c counted) Draw(ctx context.Context, of *plan.Steps, from int, batches []p
 func TestBudget(t *testing.T) {
 	r := newRig(t)
 	same := steps(0, 60)
-	same.Z = func(int) sample.Z { return sample.Z{First: 7} }
+	same.BatchSeed = func(int) sample.BatchSeed { return sample.BatchSeed{First: 7} }
 	seeds := same.Seeds(20)[0]
 	same.Seeds = func(int) [][]uint32 { return [][]uint32{seeds} }
 	var one sample.Batch
-	require.NoError(t, sample.NewSampler(sample.AtHand(r.ds.Graph(0)), sample.Config{Fanouts: []int{5, 3}}, 1).SampleOne(context.Background(), &one, sample.Z{First: 7}, seeds))
+	require.NoError(t, sample.NewSampler(sample.AtHand(r.ds.Graph(0)), sample.Config{Fanouts: []int{5, 3}}, 1).SampleOne(context.Background(), &one, sample.BatchSeed{First: 7}, seeds))
 	for fit := int64(0); fit < 13; fit++ {
 		for _, group := range []int{0, 3, -1} {
 			var flying, most atomic.Int64

@@ -70,7 +70,7 @@ func BenchmarkGroupCold(b *testing.B) {
 			defer tier.Close()
 			group := sample.NewSampler(tier, sample.Config{Fanouts: []int{15, 10, 5}}, 2)
 			var batches []*sample.Batch
-			z, ids := make([]sample.Z, size), make([][][]uint32, size)
+			z, ids := make([]sample.BatchSeed, size), make([][][]uint32, size)
 			for i := range size {
 				batches, ids[i] = append(batches, new(sample.Batch)), [][]uint32{make([]uint32, seeds)}
 			}
@@ -81,7 +81,7 @@ func BenchmarkGroupCold(b *testing.B) {
 					require.NoError(b, unix.Fdatasync(fd))
 					require.NoError(b, unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED))
 					for i := range size {
-						z[i] = sample.Z{First: uint64(lo + i)}
+						z[i] = sample.BatchSeed{First: uint64(lo + i)}
 						for j := range ids[i][0] {
 							ids[i][0][j] = uint32((uint64(lo+i)*seeds + uint64(j)) * 2_654_435_761 % uint64(g.Nodes()))
 						}
@@ -114,7 +114,7 @@ func BenchmarkGroupResident(b *testing.B) {
 	defer tier.Close()
 	group, sampler := sample.NewSampler(tier, sample.Config{Fanouts: fanouts}, 1), sample.NewSampler(sample.AtHand(g), sample.Config{Fanouts: fanouts}, 1)
 	var batches []*sample.Batch
-	z, ids := make([]sample.Z, size), make([][][]uint32, size)
+	z, ids := make([]sample.BatchSeed, size), make([][][]uint32, size)
 	for i := range size {
 		batches, ids[i] = append(batches, new(sample.Batch)), [][]uint32{make([]uint32, seeds)}
 	}
@@ -138,7 +138,7 @@ func BenchmarkGroupResident(b *testing.B) {
 			edges := 0
 			for step := 0; b.Loop(); step++ {
 				for i := range size {
-					z[i] = sample.Z{First: uint64(step*size + i)}
+					z[i] = sample.BatchSeed{First: uint64(step*size + i)}
 					for j := range ids[i][0] {
 						ids[i][0][j] = uint32((z[i].First*seeds + uint64(j)) * 2_654_435_761 % uint64(g.Nodes()))
 					}

@@ -47,9 +47,9 @@ func drawGroup(tier *topology.Tier, c sample.Config, workers, size, n int,
 	seeds func(step int) []uint32,
 ) ([]*sample.Batch, error) {
 	g := sample.NewSampler(tier, c, workers)
-	batches, z, all := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
+	batches, z, all := make([]*sample.Batch, n), make([]sample.BatchSeed, n), make([][][]uint32, n)
 	for i := range batches {
-		batches[i], z[i], all[i] = new(sample.Batch), sample.Z{First: uint64(i)}, [][]uint32{seeds(i)}
+		batches[i], z[i], all[i] = new(sample.Batch), sample.BatchSeed{First: uint64(i)}, [][]uint32{seeds(i)}
 	}
 	for lo := 0; lo < n; lo += size {
 		hi := min(lo+size, n)
@@ -88,7 +88,9 @@ func TestGroupsOverTiers(t *testing.T) {
 			s := sample.NewSampler(sample.AtHand(g), sample.Config{Fanouts: fanouts, Options: o}, 1)
 			for step := range n {
 				b := new(sample.Batch)
-				require.NoError(t, store.Guard(func() error { return s.SampleOne(context.Background(), b, sample.Z{First: uint64(step)}, seeds(step)) }))
+				require.NoError(t, store.Guard(func() error {
+					return s.SampleOne(context.Background(), b, sample.BatchSeed{First: uint64(step)}, seeds(step))
+				}))
 				want = append(want, b)
 			}
 			costs := map[string]disk.Account{}

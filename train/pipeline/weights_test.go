@@ -59,7 +59,9 @@ func TestWeightedGroupsOverTiers(t *testing.T) {
 		var want []*sample.Batch
 		for step := range n {
 			b := new(sample.Batch)
-			require.NoError(t, store.Guard(func() error { return s.SampleOne(context.Background(), b, sample.Z{First: uint64(step)}, seeds(step)) }))
+			require.NoError(t, store.Guard(func() error {
+				return s.SampleOne(context.Background(), b, sample.BatchSeed{First: uint64(step)}, seeds(step))
+			}))
 			want = append(want, b)
 		}
 		for _, bytes := range []int64{topology.LeastBytes(g), all / 2, all} {

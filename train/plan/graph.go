@@ -11,11 +11,13 @@ type Graph struct{ GraphSampler }
 
 // GraphSampler draws several batches, as a sample.Sampler does.
 type GraphSampler interface {
-	SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error
+	SampleThrough(
+		ctx context.Context, e sample.Expander, batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32,
+	) error
 	Pack(dst []byte, b *sample.Batch) []byte
 	Unpack(b *sample.Batch, src []byte) (rest []byte, err error)
 	Far() bool
-	SampleFar(ctx context.Context, room sample.Room, n int, from func(i int) (sample.Z, [][]uint32, []sample.Without), done func(i int, b *sample.Batch) error) error
+	SampleFar(ctx context.Context, room sample.Room, n int, from func(i int) (sample.BatchSeed, [][]uint32, []sample.Without), done func(i int, b *sample.Batch) error) error
 }
 
 // New returns an empty *sample.Batch.
@@ -24,10 +26,10 @@ func (g Graph) New() Batch { return new(sample.Batch) }
 // Draw draws into batches that are all *sample.Batch.
 func (g Graph) Draw(ctx context.Context, s *Steps, from int, into []Batch) error {
 	n := len(into)
-	batches, z, seeds := make([]*sample.Batch, n), make([]sample.Z, n), make([][][]uint32, n)
+	batches, batchSeeds, seeds := make([]*sample.Batch, n), make([]sample.BatchSeed, n), make([][][]uint32, n)
 	for i := range into {
 		step, b := from+i, into[i].(*sample.Batch)
-		batches[i], z[i], seeds[i] = b, s.Z(step), s.Seeds(step)
+		batches[i], batchSeeds[i], seeds[i] = b, s.BatchSeed(step), s.Seeds(step)
 		if b.Without = nil; s.Without != nil {
 			b.Without = s.Without(step)
 		}
@@ -36,7 +38,7 @@ func (g Graph) Draw(ctx context.Context, s *Steps, from int, into []Batch) error
 	if s.Expand != nil {
 		expander = s.Expand(from, n)
 	}
-	return g.SampleThrough(ctx, expander, batches, z, seeds)
+	return g.SampleThrough(ctx, expander, batches, batchSeeds, seeds)
 }
 
 // Pack appends a *sample.Batch to dst.
@@ -50,11 +52,11 @@ func (g Graph) Unpack(b Batch, src []byte) error {
 
 // DrawFar draws batches that are all *sample.Batch.
 func (g Graph) DrawFar(ctx context.Context, s *Steps, r sample.Room, from, n int, done func(step int, b Batch) error) error {
-	of := func(i int) (z sample.Z, seeds [][]uint32, without []sample.Without) {
+	of := func(i int) (batchSeed sample.BatchSeed, seeds [][]uint32, without []sample.Without) {
 		if step := from + i; s.Without != nil {
-			return s.Z(step), s.Seeds(step), s.Without(step)
+			return s.BatchSeed(step), s.Seeds(step), s.Without(step)
 		}
-		return s.Z(from + i), s.Seeds(from + i), nil
+		return s.BatchSeed(from + i), s.Seeds(from + i), nil
 	}
 	return g.SampleFar(ctx, r, n, of, func(i int, b *sample.Batch) error { return done(from+i, b) })
 }

@@ -65,9 +65,9 @@ type Steps struct {
 	// Follows says that the range goes on where the previous one ended. The rows that its last
 	// steps wrote are seen after the lag of a table, as if both were one range. Default: they are
 	// seen at once.
-	Follows bool
-	Seeds   func(step int) [][]uint32 // by type; valid until the steps are used
-	Z       func(step int) sample.Z
+	Follows   bool
+	Seeds     func(step int) [][]uint32 // by type; valid until the steps are used
+	BatchSeed func(step int) sample.BatchSeed
 	// Without returns the edges that the batch of a step is drawn without. Default nil: none are
 	// left out.
 	Without func(step int) []sample.Without

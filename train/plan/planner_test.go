@@ -32,7 +32,7 @@ type given struct {
 	inputs func(step, table int) []uint32
 }
 
-func (g given) SampleThrough(_ context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, _ [][][]uint32) error {
+func (g given) SampleThrough(_ context.Context, e sample.Expander, batches []*sample.Batch, z []sample.BatchSeed, _ [][][]uint32) error {
 	for i, b := range batches {
 		nodes := make([]sample.Frontier, g.tables)
 		for t := range nodes {
@@ -47,14 +47,14 @@ func (given) Pack([]byte, *sample.Batch) []byte                     { panic("not
 func (given) Unpack(*sample.Batch, []byte) (rest []byte, err error) { panic("not packed") }
 
 func (given) Far() bool { return false }
-func (given) SampleFar(context.Context, sample.Room, int, func(int) (sample.Z, [][]uint32, []sample.Without), func(int, *sample.Batch) error) error {
+func (given) SampleFar(context.Context, sample.Room, int, func(int) (sample.BatchSeed, [][]uint32, []sample.Without), func(int, *sample.Batch) error) error {
 	panic("not far")
 }
 
 func steps(from, to int) plan.Steps {
 	return plan.Steps{
 		From: from, To: to, Seeds: func(int) [][]uint32 { return [][]uint32{nil} },
-		Z: func(step int) sample.Z { return sample.Z{First: uint64(step)} },
+		BatchSeed: func(step int) sample.BatchSeed { return sample.BatchSeed{First: uint64(step)} },
 	}
 }
 

@@ -74,16 +74,16 @@ func TestHubsTakeBoundedMemory(t *testing.T) {
 		c = c.with(10)
 		s, g := newSingle(topo, c), NewSampler(topo, c, 1)
 		for name, sample := range map[string]func(b *Batch) error{
-			"sampler": func(b *Batch) error { return s.Sample(b, Z{1, 2, 0.5}, []uint32{0}) },
+			"sampler": func(b *Batch) error { return s.Sample(b, BatchSeed{1, 2, 0.5}, []uint32{0}) },
 			"group": func(b *Batch) error {
-				return g.SampleOne(context.Background(), b, Z{1, 2, 0.5}, []uint32{0})
+				return g.SampleOne(context.Background(), b, BatchSeed{1, 2, 0.5}, []uint32{0})
 			},
 			"horizon": func(b *Batch) error {
 				if !c.Far() {
-					return g.SampleOne(context.Background(), b, Z{1, 2, 0.5}, []uint32{0})
+					return g.SampleOne(context.Background(), b, BatchSeed{1, 2, 0.5}, []uint32{0})
 				}
-				return g.SampleFar(context.Background(), nil, 1, func(int) (Z, [][]uint32, []Without) {
-					return Z{1, 2, 0.5}, [][]uint32{{0}}, nil
+				return g.SampleFar(context.Background(), nil, 1, func(int) (BatchSeed, [][]uint32, []Without) {
+					return BatchSeed{1, 2, 0.5}, [][]uint32{{0}}, nil
 				}, func(_ int, drawn *Batch) error {
 					*b = *drawn
 					return nil
@@ -112,7 +112,7 @@ func TestSizesOfPoisson(t *testing.T) {
 		s, b := newSingle(hub(d), c), Batch{}
 		var size, square moments
 		for i := range uint64(trials) {
-			require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), 0.7}, []uint32{0}))
+			require.NoError(t, s.Sample(&b, BatchSeed{Hash(1, i), Hash(2, i), 0.7}, []uint32{0}))
 			n := float64(len(b.flat(0).Nbr))
 			size.add(n)
 			square.add((n - k) * (n - k))
@@ -123,7 +123,7 @@ func TestSizesOfPoisson(t *testing.T) {
 		same, most := lists{make([]uint32, 1000)}, 0
 		s = newSingle(same, c)
 		for i := range uint64(1000) {
-			require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), 0.7}, []uint32{0}))
+			require.NoError(t, s.Sample(&b, BatchSeed{Hash(1, i), Hash(2, i), 0.7}, []uint32{0}))
 			most = max(most, len(b.flat(0).Nbr))
 		}
 		require.Equal(t, k+int(8*math.Sqrt(k))+16, most)
@@ -138,7 +138,7 @@ func TestEdgeCases(t *testing.T) {
 			c := c.with(k)
 			c.Options = o
 			var b Batch
-			require.NoError(t, newSingle(topo, c).Sample(&b, Z{7, 8, 0.5}, seeds), c.name())
+			require.NoError(t, newSingle(topo, c).Sample(&b, BatchSeed{7, 8, 0.5}, seeds), c.name())
 			return b.flat(0)
 		}
 		for _, k := range []int{0, 1, 3, math.MaxInt32} {
@@ -154,7 +154,7 @@ func TestEdgeCases(t *testing.T) {
 		require.Empty(t, draw(0, Options{}, 2, 3).Nbr)
 		tier := &tiered{lists: topo.lists, part: 10}
 		g := NewSampler(tier, c.with(0, 0), 1)
-		require.NoError(t, g.SampleOne(context.Background(), new(Batch), Z{First: 1}, []uint32{2, 3}))
+		require.NoError(t, g.SampleOne(context.Background(), new(Batch), BatchSeed{First: 1}, []uint32{2, 3}))
 		require.Empty(t, tier.reads, "nothing is read where nothing is drawn")
 		if c.Kind == RW { // counts a neighbour once, however many edges lead to it
 			require.Less(t, len(draw(9, Options{}, 2).Nbr), 3)
@@ -183,10 +183,11 @@ func TestWeightsThatAreNone(t *testing.T) {
 			want := fmt.Sprintf("neighbour 3 of node 0 has the weight %v; weights are finite and at least 0", bad)
 			c := Config{Kind: NS, Weighted: true, Fanouts: []int{k}}
 			var b Batch
-			require.EqualError(t, newSingle(weighing{hub(5), weights}, c).Sample(&b, Z{First: 1}, []uint32{1, 0}), want)
+			err := newSingle(weighing{hub(5), weights}, c).Sample(&b, BatchSeed{First: 1}, []uint32{1, 0})
+		require.EqualError(t, err, want)
 			for _, part := range []int{1, 3, 5} {
 				topo := &star0{others: hub(5)[0], weights: weights, part: part}
-				err := NewSampler(topo, c, 1).SampleOne(context.Background(), &b, Z{First: 1}, []uint32{1, 0})
+				err := NewSampler(topo, c, 1).SampleOne(context.Background(), &b, BatchSeed{First: 1}, []uint32{1, 0})
 				require.EqualError(t, err, want)
 				var place *WeightError
 				require.ErrorAs(t, err, &place)
@@ -206,7 +207,7 @@ func TestWeightsOfAnySize(t *testing.T) {
 			s := newSingle(weighing{hub(6), weights}, Config{Kind: NS, Weighted: true, Smoothed: true, Fanouts: []int{k}})
 			for i := range uint64(200) {
 				var b Batch
-				require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), float64(i%2) / 2}, []uint32{0}))
+				require.NoError(t, s.Sample(&b, BatchSeed{Hash(1, i), Hash(2, i), float64(i%2) / 2}, []uint32{0}))
 				requireValid(t, s.Config, 7, &b)
 			}
 		}
@@ -225,7 +226,7 @@ func TestNoAllocationOnceGrown(t *testing.T) {
 	for _, c := range everyKind() {
 		c = c.with(10, 5)
 		c.Options = Options{SelfLoops: true, GCN: c.Kind != RW && !c.Weighted, RevEdges: true, RevInput: true}
-		s, b, z := newSingle(topo, c), Batch{}, Z{Drift: 0.5}
+		s, b, z := newSingle(topo, c), Batch{}, BatchSeed{Drift: 0.5}
 		draw := func(seeds []uint32) func() {
 			return func() {
 				z.First++
@@ -330,7 +331,7 @@ func BenchmarkKinds(b *testing.B) {
 				for j := range seeds {
 					seeds[j] = uint32((i*1000 + j) % len(topo))
 				}
-				require.NoError(b, s.Sample(&batch, Z{uint64(i), uint64(i + 1), 0.5}, seeds))
+				require.NoError(b, s.Sample(&batch, BatchSeed{uint64(i), uint64(i + 1), 0.5}, seeds))
 				for l := range batch.Layers {
 					edges += len(batch.flat(l).Nbr)
 				}

@@ -111,7 +111,7 @@ func TestExpanderThatDrops(t *testing.T) {
 		}
 		s := NewTyped(schema, tiers, c, rapid.IntRange(1, 4).Draw(t, "workers"))
 		n := rapid.IntRange(1, 5).Draw(t, "batches")
-		batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][][]uint32, n)
+		batches, z, seeds := make([]*Batch, n), make([]BatchSeed, n), make([][][]uint32, n)
 		for i := range batches {
 			batches[i], z[i], seeds[i] = new(Batch), anyZ(t), typedSeeds(t, schema)
 		}
@@ -177,8 +177,8 @@ func TestExpanderThatAdds(t *testing.T) {
 			return found, [][][]Origin{{origins}}, nil
 		})
 		var b, below Batch
-		z := Z{1, 2, 0.5}
-		require.NoError(t, newSingle(topo, c.with(4, 3, 2)).SampleThrough(context.Background(), e, []*Batch{&b}, []Z{z}, [][][]uint32{{{1, 2}}}))
+		z := BatchSeed{1, 2, 0.5}
+		require.NoError(t, newSingle(topo, c.with(4, 3, 2)).SampleThrough(t.Context(), e, []*Batch{&b}, []BatchSeed{z}, [][][]uint32{{{1, 2}}}))
 		require.NoError(t, newSingle(topo, c.with(3, 2)).Sample(&below, z, next))
 		require.Empty(t, difference(&below, &Batch{Seeds: [][]uint32{next}, Layers: b.Layers[:2]}), c.name())
 		require.Equal(t, Origin{Worker + 1, 4}, b.Layers[2].Nodes[0].Origin[4])
@@ -192,7 +192,7 @@ func TestExpanderFails(t *testing.T) {
 	tier := &tiered{lists: wide(100, 8), part: 1000}
 	s := NewSampler(tier, Config{Fanouts: []int{3, 3}}, 1)
 	through := func(e expanding) error {
-		return s.SampleThrough(context.Background(), e, []*Batch{new(Batch)}, []Z{{First: 1}}, [][][]uint32{{{1, 2}}})
+		return s.SampleThrough(t.Context(), e, []*Batch{new(Batch)}, []BatchSeed{{First: 1}}, [][][]uint32{{{1, 2}}})
 	}
 	require.ErrorIs(t, through(func(int, [][][]uint32) ([][][]uint32, [][][]Origin, error) { return nil, nil, mine }), mine)
 	require.Len(t, tier.reads, 1)

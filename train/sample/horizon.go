@@ -44,14 +44,16 @@ func (c *Config) Far() bool {
 // from and done are called on this goroutine. What from returns is lent until it is called again;
 // done's batch, until done returns. The error is one of Sample's, the room's or done's; then runs
 // of the room may have records left. A Config that is not Far panics.
-func (s *Sampler) SampleFar(ctx context.Context, room Room, n int, from func(i int) (Z, [][]uint32, []Without), done func(i int, b *Batch) error) error {
+func (s *Sampler) SampleFar(
+	ctx context.Context, room Room, n int, from func(i int) (BatchSeed, [][]uint32, []Without), done func(i int, b *Batch) error,
+) error {
 	if !s.Far() {
 		panic("sample: SampleFar: LABOR-*, walks and weighted draws are drawn by Sample")
 	}
 	if err := s.countLoops(ctx); err != nil {
 		return err
 	}
-	h := horizon{Sampler: s, hall: &hall{room: room, left: s.Bytes / 4}, steps: n}
+	h := horizon{Sampler: s, pool: &recordPool{room: room, left: s.Bytes / 4}, steps: n}
 	for i := range s.relations {
 		h.all = append(h.all, &s.relations[i])
 	}
@@ -82,12 +84,12 @@ var errRoom = errors.New("sample: a run gives records that were not appended to 
 // horizon is the state of a SampleFar.
 type horizon struct {
 	*Sampler
-	hall  *hall
-	steps int
-	all   []*relation
-	z     []Z
-	hop   stage // the hop that is drawn
-	next  stage // the hop that is prepared
+	pool       *recordPool
+	steps      int
+	all        []*relation
+	batchSeeds []BatchSeed
+	hop        stage // the hop that is drawn
+	next       stage // the hop that is prepared
 
 	draws   []draws // by step, for the relation that is read
 	writers writers
@@ -110,15 +112,17 @@ type part struct {
 }
 
 // begin makes batches of the seeds of all steps.
-func (h *horizon) begin(ctx context.Context, from func(i int) (Z, [][]uint32, []Without), done func(i int, b *Batch) error) error {
+func (h *horizon) begin(
+	ctx context.Context, from func(i int) (BatchSeed, [][]uint32, []Without), done func(i int, b *Batch) error,
+) error {
 	h.prepare(0)
 	b := h.batches(1)[0]
 	for i := range h.steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		z, seeds, without := from(i)
-		h.z = append(h.z, z)
+		batchSeed, seeds, without := from(i)
+		h.batchSeeds = append(h.batchSeeds, batchSeed)
 		b.Without = resize(b.Without, len(without))
 		for r, w := range without {
 			own := &b.Without[r]
@@ -177,7 +181,7 @@ func (h *horizon) prepare(hop int) {
 	most := int(h.Bytes / 4 / pairBytes / int64(max(1, drawn)))
 	for _, r := range h.all {
 		h.next.first = append(h.next.first, append(make([]uint32, 0, h.steps+1), 0))
-		q := &queue{hall: h.hall, most: max(1, most), nodes: nodeRange{uint64(r.resident), uint64(r.topo.Nodes())}}
+		q := &queue{recordPool: h.pool, most: max(1, most), nodes: nodeRange{uint64(r.resident), uint64(r.topo.Nodes())}}
 		q.total = func() int { return len(q.pairs) * h.steps / max(1, len(h.next.partOf)) }
 		h.next.queues = append(h.next.queues, q)
 	}
@@ -213,7 +217,7 @@ func (h *horizon) admit(b *Batch, i, hop int) error {
 	}
 	bytes, last := h.bytesAt(b, hop), len(h.next.parts)-1
 	if last < 0 || h.next.parts[last].bytes+bytes > h.Bytes/2 {
-		h.next.parts = append(h.next.parts, &part{lo: i, steps: h.hall.newRun(), lists: h.hall.newRun()})
+		h.next.parts = append(h.next.parts, &part{lo: i, steps: h.pool.newRun(), lists: h.pool.newRun()})
 		last++
 	}
 	p := h.next.parts[last]
@@ -281,7 +285,7 @@ func (h *horizon) resume(ctx context.Context, p *part, hop int, done func(i int,
 	if err := h.takeUp(ctx, p, batches, hop); err != nil {
 		return err
 	}
-	jobs, n := h.Sampler.begin(h.all, batches, h.z[p.lo:p.hi], hop), len(batches)
+	jobs, n := h.Sampler.begin(h.all, batches, h.batchSeeds[p.lo:p.hi], hop), len(batches)
 	for k := range h.all {
 		of := jobs[k*n : (k+1)*n]
 		hits, misses, err := h.Sampler.all(ctx, of, func(d *drawer, j *job) (hits, misses int, err error) { return d.fill(ctx, j) })
@@ -294,7 +298,7 @@ func (h *horizon) resume(ctx context.Context, p *part, hop int, done func(i int,
 		}
 		of[0].topo.Count(hits, misses)
 	}
-	err := p.lists.each(ctx, h.Sampler, func(letters []byte) error { return h.place(p, jobs, letters) })
+	err := p.lists.each(ctx, h.Sampler, func(packets []byte) error { return h.place(p, jobs, packets) })
 	if err == nil {
 		err = h.each(ctx, len(jobs), func(d *drawer, i int) error { return d.chooseHeld(&jobs[i]) })
 	}

@@ -112,14 +112,14 @@ func (s *Sampler) reverseAll(b *Batch) {
 // requireHorizon compares batches of SampleFar with batches of Sample.
 func requireHorizon(t *rapid.T, s *Sampler, room Room) {
 	n := rapid.IntRange(0, 12).Draw(t, "steps")
-	z, seeds, without := make([]Z, n), make([][][]uint32, n), make([][]Without, n)
+	z, seeds, without := make([]BatchSeed, n), make([][][]uint32, n), make([][]Without, n)
 	want, next := make([]*Batch, n), 0
 	for i := range want {
 		z[i], seeds[i], without[i] = anySeeds(t, s)
 		want[i] = &Batch{Without: without[i]}
 	}
 	require.NoError(t, s.Sample(context.Background(), want, z, seeds))
-	require.NoError(t, s.SampleFar(context.Background(), room, n, func(i int) (Z, [][]uint32, []Without) {
+	require.NoError(t, s.SampleFar(context.Background(), room, n, func(i int) (BatchSeed, [][]uint32, []Without) {
 		lentSeeds, lentWithout := make([][]uint32, len(seeds[i])), make([]Without, len(without[i]))
 		for k := range seeds[i] {
 			lentSeeds[k] = slices.Clone(seeds[i][k])
@@ -172,9 +172,9 @@ func TestHorizonDrawsTheSame(t *testing.T) {
 func TestHorizonReadsEachListOnce(t *testing.T) {
 	topo := wide(20_000, 8)
 	const n = 12
-	z, seeds, without := make([]Z, n), make([][]uint32, n), make([]Without, n)
+	z, seeds, without := make([]BatchSeed, n), make([][]uint32, n), make([]Without, n)
 	for i := range n {
-		z[i] = Z{First: uint64(i)}
+		z[i] = BatchSeed{First: uint64(i)}
 		var pairs []uint64
 		for j := range 100 {
 			v := uint32(j*199 + i*7)
@@ -198,7 +198,7 @@ func TestHorizonReadsEachListOnce(t *testing.T) {
 			tier, room := newTier(), new(spill)
 			s := NewSampler(tier, c, 1+i%3)
 			s.Bytes = bytes
-			require.NoError(t, s.SampleFar(context.Background(), room, n, func(i int) (Z, [][]uint32, []Without) {
+			require.NoError(t, s.SampleFar(t.Context(), room, n, func(i int) (BatchSeed, [][]uint32, []Without) {
 				if leaves {
 					return z[i], [][]uint32{seeds[i]}, without[i : i+1]
 				}
@@ -261,7 +261,7 @@ func TestHorizonOfLongLists(t *testing.T) {
 		}
 		n, w := rapid.IntRange(1, 4).Draw(t, "steps"), Without{}
 		w.Fill(1, []uint64{7, 2900, 7, 0})
-		z, batches, without := make([]Z, n), make([]*Batch, n), make([][]Without, n)
+		z, batches, without := make([]BatchSeed, n), make([]*Batch, n), make([][]Without, n)
 		for i := range n {
 			if z[i] = anyZ(t); rapid.Bool().Draw(t, "without") {
 				without[i] = []Without{w}
@@ -269,7 +269,7 @@ func TestHorizonOfLongLists(t *testing.T) {
 			batches[i] = &Batch{Without: without[i]}
 		}
 		require.NoError(t, s.Sample(context.Background(), batches, z, ofOneType(slices.Repeat([][]uint32{{0}}, n))))
-		require.NoError(t, s.SampleFar(context.Background(), new(spill), n, func(i int) (Z, [][]uint32, []Without) {
+		require.NoError(t, s.SampleFar(t.Context(), new(spill), n, func(i int) (BatchSeed, [][]uint32, []Without) {
 			return z[i], [][]uint32{{0}}, without[i]
 		}, func(i int, b *Batch) error {
 			s.reverseAll(b)
@@ -284,12 +284,12 @@ func TestHorizonOfLongLists(t *testing.T) {
 func farSample(ctx context.Context, tier *tiered, room Room, done func(i int) error) error {
 	s := NewSampler(tier, Config{Fanouts: []int{3, 3}}, 2)
 	s.Bytes = 40_000
-	return s.SampleFar(ctx, room, 12, func(i int) (Z, [][]uint32, []Without) {
+	return s.SampleFar(ctx, room, 12, func(i int) (BatchSeed, [][]uint32, []Without) {
 		seeds := make([]uint32, 40)
 		for j := range seeds {
 			seeds[j] = uint32(i + 20*j)
 		}
-		return Z{First: uint64(i)}, [][]uint32{seeds}, nil
+		return BatchSeed{First: uint64(i)}, [][]uint32{seeds}, nil
 	}, func(i int, _ *Batch) error { return done(i) })
 }
 
@@ -343,8 +343,8 @@ func TestHorizonErrors(t *testing.T) {
 	require.ErrorIs(t, farSample(ended, &tiered{lists: topo, part: 3}, new(spill), fine), context.Canceled)
 
 	bad := NewSampler(&tiered{lists: lists{{1}, {0, 7}, {}}, part: 10}, Config{Fanouts: []int{All}}, 1)
-	require.EqualError(t, bad.SampleFar(ctx, new(spill), 2, func(i int) (Z, [][]uint32, []Without) {
-		return Z{}, [][]uint32{{uint32(2 - i)}}, nil
+	require.EqualError(t, bad.SampleFar(ctx, new(spill), 2, func(i int) (BatchSeed, [][]uint32, []Without) {
+		return BatchSeed{}, [][]uint32{{uint32(2 - i)}}, nil
 	}, func(int, *Batch) error { return nil }), "node 1 has neighbour 7, and there are 3 nodes")
 }
 
@@ -376,7 +376,7 @@ func TestHorizonSurvivesGarbage(t *testing.T) {
 
 func TestHorizonOfNothing(t *testing.T) {
 	topo := lists{{1}, {0}}
-	from := func(i int) (Z, [][]uint32, []Without) { return Z{}, [][]uint32{{uint32(i)}}, nil }
+	from := func(i int) (BatchSeed, [][]uint32, []Without) { return BatchSeed{}, [][]uint32{{uint32(i)}}, nil }
 	var seen []uint32
 	done := func(_ int, b *Batch) error {
 		seen = append(seen, b.Seeds[0]...)
@@ -402,7 +402,7 @@ func TestQueueKeepsWhatItMay(t *testing.T) {
 		nodes := rapid.SampledFrom([]uint64{1, 2, 100, 1 << 17, 1 << 32}).Draw(t, "nodes")
 		lo := rapid.Uint64Range(0, nodes-1).Draw(t, "lo")
 		q := &queue{
-			hall: &hall{room: new(spill), left: rapid.Int64Range(0, 1<<17).Draw(t, "left")}, nodes: nodeRange{lo, nodes},
+			recordPool: &recordPool{room: new(spill), left: rapid.Int64Range(0, 1<<17).Draw(t, "left")}, nodes: nodeRange{lo, nodes},
 			most: rapid.IntRange(1, 3000).Draw(t, "most"),
 		}
 		q.total = func() int { return 2 * len(q.pairs) }
@@ -469,9 +469,9 @@ func BenchmarkHorizon(b *testing.B) {
 	}
 	topo := halfCold{skewed(nodes, 14)}
 	const steps, group = 32, 8
-	z, seeds := make([]Z, steps), make([][]uint32, steps)
+	z, seeds := make([]BatchSeed, steps), make([][]uint32, steps)
 	for i := range seeds {
-		z[i] = Z{First: uint64(i)}
+		z[i] = BatchSeed{First: uint64(i)}
 		for j := range 1000 {
 			seeds[i] = append(seeds[i], uint32((i*1000+j)*(nodes/(steps*1000))))
 		}
@@ -495,7 +495,7 @@ func BenchmarkHorizon(b *testing.B) {
 	for _, bytes := range []int64{64 << 20, 1 << 30} {
 		run(fmt.Sprintf("far/bytes=%dMiB", bytes>>20), func(b *testing.B) (edges int) {
 			s.Bytes = bytes
-			require.NoError(b, s.SampleFar(context.Background(), new(spill), steps, func(i int) (Z, [][]uint32, []Without) {
+			require.NoError(b, s.SampleFar(b.Context(), new(spill), steps, func(i int) (BatchSeed, [][]uint32, []Without) {
 				return z[i], [][]uint32{seeds[i]}, nil
 			}, func(_ int, batch *Batch) error {
 				edges += edgesOf(batch)

@@ -15,7 +15,7 @@ type draws struct {
 // draws returns the draws of relation r, which comes from type src, at a hop under z. LABOR's
 // numbers belong to vertices, so relations from one type agree on them. Other kinds' numbers belong
 // to places in lists, which have nothing in common.
-func (c *Config) draws(z Z, hop, r, src int) draws {
+func (c *Config) draws(batchSeed BatchSeed, hop, r, src int) draws {
 	layer := uint64(len(c.Fanouts) - hop)
 	if c.LayerDependency {
 		layer = 0
@@ -24,10 +24,10 @@ func (c *Config) draws(z Z, hop, r, src int) draws {
 	if c.how().vertices {
 		number = src
 	}
-	d := draws{relation: r, fanout: c.FanoutOf(hop, r), first: Key(Hash(z.First, layer), number)}
-	if c.Smoothed && z.Drift != 0 {
-		d.next, d.mixed = Key(Hash(z.Next, layer), number), true
-		d.move, d.stay = math.Sincos(z.Drift * math.Pi / 2)
+	d := draws{relation: r, fanout: c.FanoutOf(hop, r), first: Key(Hash(batchSeed.First, layer), number)}
+	if c.Smoothed && batchSeed.Drift != 0 {
+		d.next, d.mixed = Key(Hash(batchSeed.Next, layer), number), true
+		d.move, d.stay = math.Sincos(batchSeed.Drift * math.Pi / 2)
 	}
 	return d
 }

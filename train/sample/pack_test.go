@@ -73,7 +73,7 @@ func anySampler(t *rapid.T, kinds ...Kind) (s *Sampler, tiers []*tiered) {
 }
 
 // anySeeds draws a Z, seeds, and edges to leave out, for a batch.
-func anySeeds(t *rapid.T, s *Sampler) (z Z, seeds [][]uint32, w []Without) {
+func anySeeds(t *rapid.T, s *Sampler) (z BatchSeed, seeds [][]uint32, w []Without) {
 	z, seeds = anyZ(t), typedSeeds(t, s.schema)
 	if s.Kind != RW && rapid.Bool().Draw(t, "without") {
 		w = without(t, s.schema, seeds)
@@ -116,7 +116,7 @@ func TestPackedBetweenHops(t *testing.T) {
 		s.drawers[0].begin(b, seeds)
 		for hop := range s.Fanouts {
 			for _, set := range s.sets[hop] {
-				require.NoError(t, s.draw(context.Background(), s.begin(set, []*Batch{b}, []Z{z}, hop), 1))
+				require.NoError(t, s.draw(context.Background(), s.begin(set, []*Batch{b}, []BatchSeed{z}, hop), 1))
 			}
 			s.drawers[0].last = finished{}
 			require.NoError(t, s.drawers[0].finish(b, hop))
@@ -157,7 +157,7 @@ func packedSample(t require.TestingT, seeds int) (*Sampler, *Batch, []byte) {
 	for i := range all {
 		all[i] = uint32(7 * i)
 	}
-	require.NoError(t, s.SampleOne(context.Background(), &b, Z{First: 1}, all))
+	require.NoError(t, s.SampleOne(context.Background(), &b, BatchSeed{First: 1}, all))
 	return s, &b, s.Pack(nil, &b)
 }
 
@@ -272,7 +272,7 @@ func FuzzUnpack(f *testing.F) {
 	s.BringRows([]Rows{nil, rowed{tiers[1]}, nil}, []int{0, 1, 0}, []int{1, tableRows})
 	for seeds := range uint32(3) {
 		var b Batch
-		require.NoError(f, s.SampleOne(context.Background(), &b, Z{First: 3}, []uint32{1, 4}[:seeds], []uint32{5}))
+		require.NoError(f, s.SampleOne(f.Context(), &b, BatchSeed{First: 3}, []uint32{1, 4}[:seeds], []uint32{5}))
 		f.Add(s.Pack(nil, &b))
 	}
 	f.Fuzz(func(t *testing.T, bytes []byte) {

@@ -11,7 +11,7 @@ import (
 // horizon want at a hop. Pairs are in memory until they are too many. Then they go to runs by
 // ranges of nodes; each range should have few enough for memory.
 type queue struct {
-	*hall
+	*recordPool
 	nodes nodeRange
 	most  int // pairs in memory
 	pairs []pair
@@ -131,7 +131,7 @@ func (q *queue) each(ctx context.Context, s *Sampler, pass func(r nodeRange, pai
 			return err
 		}
 		total := int(q.runs[k].bytes / 8)
-		sub := queue{hall: q.hall, nodes: r, most: q.most, pairs: q.pairs[:0], total: func() int { return total }}
+		sub := queue{recordPool: q.recordPool, nodes: r, most: q.most, pairs: q.pairs[:0], total: func() int { return total }}
 		if total > q.most && r.hi-r.lo > 1 { // not by the pairs that come first, since the room decides which come first
 			if err := sub.part(); err != nil {
 				return err

@@ -31,7 +31,7 @@ type pick struct {
 }
 
 // batch draws from the seeds of each type under z.
-func (w *reference) batch(z Z, seeds [][]uint32) *Batch {
+func (w *reference) batch(z BatchSeed, seeds [][]uint32) *Batch {
 	b := &Batch{Seeds: seeds, Layers: make([]Layer, len(w.Fanouts))}
 	for hop := range w.Fanouts {
 		at := len(w.Fanouts) - 1 - hop
@@ -77,7 +77,7 @@ func (w *reference) fanout(hop, r int) int {
 }
 
 // picks returns the picks of each destination of relation r at a hop.
-func (w *reference) picks(z Z, hop, r int, nodes []Frontier) [][]pick {
+func (w *reference) picks(z BatchSeed, hop, r int, nodes []Frontier) [][]pick {
 	k, layer, topo := w.fanout(hop, r), uint64(len(w.Fanouts)-hop), w.topo[r]
 	dst := nodes[w.Relations[r].Dst].destinations()
 	if w.LayerDependency {

@@ -87,7 +87,7 @@ func TestRowsComeOnce(t *testing.T) {
 	s := NewSampler(tier, Config{Fanouts: []int{4, 3}}, 2)
 	s.BringRows([]Rows{rowed{tier}}, []int{0}, []int{tableRows})
 	var b Batch
-	require.NoError(t, s.SampleOne(context.Background(), &b, Z{First: 1}, []uint32{1, 2, 3}))
+	require.NoError(t, s.SampleOne(context.Background(), &b, BatchSeed{First: 1}, []uint32{1, 2, 3}))
 	require.Len(t, tier.reads, 2+1)
 	require.Equal(t, slices.Sorted(slices.Values(b.Layers[0].Nodes[0].destinations())), tier.reads[2])
 	each, _ := s.Scratch(&b)
@@ -110,8 +110,8 @@ func TestRowsThatAreNone(t *testing.T) {
 		tier := &tiered{lists: topo, part: 10, resident: resident}
 		s := NewSampler(tier, Config{Fanouts: []int{All}}, 1)
 		s.BringRows([]Rows{rowed{tier}}, []int{0}, []int{rows})
-		require.NoError(t, s.SampleOne(context.Background(), new(Batch), Z{}, []uint32{0, 2}))
-		err := s.SampleOne(context.Background(), new(Batch), Z{}, []uint32{2, 1})
+		require.NoError(t, s.SampleOne(context.Background(), new(Batch), BatchSeed{}, []uint32{0, 2}))
+		err := s.SampleOne(context.Background(), new(Batch), BatchSeed{}, []uint32{2, 1})
 		var none *RowError
 		require.ErrorAs(t, err, &none)
 		require.Equal(t, RowError{Node: 1, Place: bad, Row: uint32(rows), Rows: rows}, *none)

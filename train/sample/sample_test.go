@@ -31,7 +31,7 @@ type single struct{ *Sampler }
 
 func newSingle(topo Lists, c Config) single { return single{NewSampler(AtHand(topo), c, 1)} }
 
-func (s single) Sample(b *Batch, z Z, seeds []uint32) error {
+func (s single) Sample(b *Batch, z BatchSeed, seeds []uint32) error {
 	return s.SampleOne(context.Background(), b, z, seeds)
 }
 
@@ -71,8 +71,8 @@ func config(t *rapid.T) Config {
 	return c
 }
 
-func anyZ(t *rapid.T) Z {
-	return Z{rapid.Uint64().Draw(t, "z"), rapid.Uint64().Draw(t, "next"), rapid.SampledFrom([]float64{0, 0.25, 0.9}).Draw(t, "drift")}
+func anyZ(t *rapid.T) BatchSeed {
+	return BatchSeed{rapid.Uint64().Draw(t, "z"), rapid.Uint64().Draw(t, "next"), rapid.SampledFrom([]float64{0, 0.25, 0.9}).Draw(t, "drift")}
 }
 
 // hub joins nodes 1…d to node 0.
@@ -106,7 +106,7 @@ func graph(t *rapid.T) lists {
 // TestNeighborThatIsNot: a damaged topology is an error that names the place.
 func TestNeighborThatIsNot(t *testing.T) {
 	topo := lists{{1}, {0, 7}, {}}
-	err := newSingle(topo, Config{Fanouts: []int{All}}).Sample(new(Batch), Z{First: 1}, []uint32{2, 0, 1})
+	err := newSingle(topo, Config{Fanouts: []int{All}}).Sample(new(Batch), BatchSeed{First: 1}, []uint32{2, 0, 1})
 	require.EqualError(t, err, "node 1 has neighbour 7, and there are 3 nodes")
 }
 
@@ -150,7 +150,7 @@ func TestWeightsAreUnbiased(t *testing.T) {
 	const trials = 40000
 	topo := lists{{0, 1, 2, 3, 4, 5}, {0, 1}, {}, {4}, {0, 1, 2}, {}}
 	o := Options{SelfLoops: true, GCN: true}
-	weights := func(s single, z Z) []float64 {
+	weights := func(s single, z BatchSeed) []float64 {
 		var b Batch
 		require.NoError(t, s.Sample(&b, z, []uint32{0}))
 		w := make([]float64, len(topo))
@@ -159,7 +159,7 @@ func TestWeightsAreUnbiased(t *testing.T) {
 		}
 		return w
 	}
-	all := weights(newSingle(topo, Config{Fanouts: []int{All}, Options: o}), Z{})
+	all := weights(newSingle(topo, Config{Fanouts: []int{All}, Options: o}), BatchSeed{})
 	require.InDeltaSlice(t, []float64{1 / 6., 1 / math.Sqrt(12), 1 / math.Sqrt(6), 1 / math.Sqrt(12), 1 / math.Sqrt(24), 1 / math.Sqrt(6)}, all, 1e-7)
 	for _, k := range []int{1, 2, 5} {
 		s := newSingle(topo, Config{Fanouts: []int{k}, Options: o})
@@ -195,7 +195,7 @@ func TestDrawsDependOnLayerAndNodeOnly(t *testing.T) {
 	s := newSingle(topo, Config{Fanouts: []int{5}})
 	neighbours := func(seeds []uint32, v uint32) []uint32 {
 		var b Batch
-		require.NoError(t, s.Sample(&b, Z{First: 99}, seeds))
+		require.NoError(t, s.Sample(&b, BatchSeed{First: 99}, seeds))
 		i := slices.Index(seeds, v)
 		var ids []uint32
 		for _, p := range b.flat(0).Nbr[b.flat(0).Start[i]:b.flat(0).End[i]] {
@@ -245,7 +245,7 @@ func TestShuffle(t *testing.T) {
 // TestSeedsOfSteps: what is drawn anew in each step has a seed of its own there, whatever the run,
 // epoch and step.
 func TestSeedsOfSteps(t *testing.T) {
-	steps, batches := map[uint64]bool{}, map[Z]bool{}
+	steps, batches := map[uint64]bool{}, map[BatchSeed]bool{}
 	for seed := range uint64(4) {
 		for epoch := range 10 {
 			for step := range 10 {

@@ -70,8 +70,8 @@ func NewTyped(schema Schema, topo []Topology, c Config, workers int) *Sampler {
 }
 
 // SampleOne is Sample of one batch, with the seeds of each type.
-func (s *Sampler) SampleOne(ctx context.Context, b *Batch, z Z, seeds ...[]uint32) error {
-	return s.Sample(ctx, []*Batch{b}, []Z{z}, [][][]uint32{seeds})
+func (s *Sampler) SampleOne(ctx context.Context, b *Batch, batchSeed BatchSeed, seeds ...[]uint32) error {
+	return s.Sample(ctx, []*Batch{b}, []BatchSeed{batchSeed}, [][][]uint32{seeds})
 }
 
 // Sample fills batches[i] with the layers of seeds[i], a list a type of nodes that differ from each
@@ -79,15 +79,17 @@ func (s *Sampler) SampleOne(ctx context.Context, b *Batch, z Z, seeds ...[]uint3
 // seeds), the relation and the nodes. The error is a *NeighborError, a *WeightError, a *ValueError,
 // a *RowError, one of the topology's, or ctx's, which ends a draw in the middle of a batch as well;
 // batches are undefined then.
-func (s *Sampler) Sample(ctx context.Context, batches []*Batch, z []Z, seeds [][][]uint32) error {
-	return s.SampleThrough(ctx, nil, batches, z, seeds)
+func (s *Sampler) Sample(ctx context.Context, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32) error {
+	return s.SampleThrough(ctx, nil, batches, batchSeeds, seeds)
 }
 
 // SampleThrough is Sample with an Expander: unless it is nil, it chooses after each hop the nodes
 // that are drawn further.
-func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batch, z []Z, seeds [][][]uint32) error {
-	if len(z) != len(batches) || len(seeds) != len(batches) {
-		panic(fmt.Sprintf("sample: Sample: %d batches, %d z, %d lists of seeds", len(batches), len(z), len(seeds)))
+func (s *Sampler) SampleThrough(
+	ctx context.Context, e Expander, batches []*Batch, batchSeeds []BatchSeed, seeds [][][]uint32,
+) error {
+	if len(batchSeeds) != len(batches) || len(seeds) != len(batches) {
+		panic(fmt.Sprintf("sample: Sample: %d batches, %d batch seeds, %d lists of seeds", len(batches), len(batchSeeds), len(seeds)))
 	}
 	s.checkWithout(e, batches)
 	if err := s.countLoops(ctx); err != nil {
@@ -103,7 +105,7 @@ func (s *Sampler) SampleThrough(ctx context.Context, e Expander, batches []*Batc
 		for _, set := range s.sets[hop] {
 			for at := 0; at < len(batches); {
 				n := s.fit(set, batches[at:], hop)
-				if err := s.draw(ctx, s.begin(set, batches[at:at+n], z[at:], hop), n); err != nil {
+				if err := s.draw(ctx, s.begin(set, batches[at:at+n], batchSeeds[at:], hop), n); err != nil {
 					return err
 				}
 				at += n
@@ -164,14 +166,14 @@ func (s *Sampler) fit(set []*relation, batches []*Batch, hop int) int {
 
 // begin makes the jobs of set at a hop of batches: first the jobs of the first relation, one a
 // batch, then the jobs of the next relation. It reuses old jobs and their memory.
-func (s *Sampler) begin(set []*relation, batches []*Batch, z []Z, hop int) []job {
+func (s *Sampler) begin(set []*relation, batches []*Batch, batchSeeds []BatchSeed, hop int) []job {
 	for len(s.jobs) < len(set)*len(batches) {
 		s.jobs = append(s.jobs, job{})
 	}
 	for k, r := range set {
 		for i, b := range batches {
 			layer := &b.Layers[len(s.Fanouts)-1-hop]
-			draws := s.draws(z[i], hop, r.number, r.Src)
+			draws := s.draws(batchSeeds[i], hop, r.number, r.Src)
 			j := &s.jobs[k*len(batches)+i]
 			j.begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws)
 			j.leave(b.without(r.number))

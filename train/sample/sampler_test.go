@@ -142,7 +142,7 @@ func TestGroupsDrawTheSame(t *testing.T) {
 		g.Bytes = rapid.SampledFrom([]int64{1, 1000, defaultBytes}).Draw(t, "bytes")
 		for range 3 { // the same buffers again
 			n := rapid.IntRange(1, 8).Draw(t, "batches")
-			batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
+			batches, z, seeds := make([]*Batch, n), make([]BatchSeed, n), make([][]uint32, n)
 			for i := range batches {
 				batches[i], z[i] = new(Batch), anyZ(t)
 				seeds[i] = rapid.SliceOfNDistinct(rapid.Uint32Range(0, uint32(len(topo)-1)), 0, len(topo), rapid.ID[uint32]).Draw(t, "seeds")
@@ -198,9 +198,9 @@ func TestGroupKeepsWhatBytesAllow(t *testing.T) {
 		c.Fanouts = []int{4, 3}
 		g := NewSampler(&tiered{lists: topo, part: 1000}, c, 2)
 		g.Bytes = 1
-		batches, z, seeds := make([]*Batch, 6), make([]Z, 6), make([][]uint32, 6)
+		batches, z, seeds := make([]*Batch, 6), make([]BatchSeed, 6), make([][]uint32, 6)
 		for i := range batches {
-			batches[i], z[i], seeds[i] = new(Batch), Z{First: uint64(i)}, []uint32{uint32(i), uint32(100*i + 7)}
+			batches[i], z[i], seeds[i] = new(Batch), BatchSeed{First: uint64(i)}, []uint32{uint32(i), uint32(100*i + 7)}
 		}
 		require.NoError(t, g.Sample(context.Background(), batches, z, ofOneType(seeds)))
 		require.Len(t, g.jobs, 1, c.Kind)
@@ -225,7 +225,7 @@ func TestGroupForgetsWhatABatchHeld(t *testing.T) {
 	}
 	var got, want Batch
 	for i, seeds := range [][]uint32{{1, 2, 3}, {50, 60}, {7, 1, 90, 91}} {
-		z := Z{First: uint64(i)}
+		z := BatchSeed{First: uint64(i)}
 		require.NoError(t, g.SampleOne(context.Background(), &got, z, seeds))
 		require.NoError(t, newSingle(topo, c).Sample(&want, z, seeds))
 		require.Empty(t, difference(&want, &got), "batch %d", i)
@@ -253,9 +253,9 @@ func TestPassesReadEachListOnce(t *testing.T) {
 		tier := &tiered{lists: topo, resident: 1000, part: 1000}
 		g := NewSampler(tier, Config{Fanouts: []int{4, 3}}, workers)
 		g.maxPairs = pairs
-		batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
+		batches, z, seeds := make([]*Batch, n), make([]BatchSeed, n), make([][]uint32, n)
 		for i := range batches {
-			batches[i], z[i] = new(Batch), Z{First: uint64(i)}
+			batches[i], z[i] = new(Batch), BatchSeed{First: uint64(i)}
 			for j := range 300 {
 				seeds[i] = append(seeds[i], uint32(j*311+i*7))
 			}
@@ -289,7 +289,7 @@ func TestPassesReadEachListOnce(t *testing.T) {
 func TestGroupErrors(t *testing.T) {
 	topo := lists{{1}, {0, 7}, {}}
 	one := func(tier *tiered, seeds ...uint32) error {
-		return NewSampler(tier, Config{Fanouts: []int{All}}, 2).Sample(context.Background(), []*Batch{new(Batch), new(Batch)}, []Z{{First: 1}, {First: 2}}, ofOneType([][]uint32{{2}, seeds}))
+		return NewSampler(tier, Config{Fanouts: []int{All}}, 2).Sample(t.Context(), []*Batch{new(Batch), new(Batch)}, []BatchSeed{{First: 1}, {First: 2}}, ofOneType([][]uint32{{2}, seeds}))
 	}
 	for resident := range uint32(4) {
 		err := one(&tiered{lists: topo, part: 10, resident: resident}, 2, 0, 1)
@@ -300,7 +300,7 @@ func TestGroupErrors(t *testing.T) {
 	require.ErrorIs(t, one(&tiered{lists: topo, part: 10, err: mine}, 0), mine)
 	require.NoError(t, one(&tiered{lists: topo, part: 10, err: mine}, 2), "what is not wanted is not read")
 	require.Panics(t, func() {
-		_ = NewSampler(&tiered{lists: topo}, Config{}, 1).Sample(context.Background(), nil, []Z{{First: 1}}, nil)
+		_ = NewSampler(&tiered{lists: topo}, Config{}, 1).Sample(t.Context(), nil, []BatchSeed{{First: 1}}, nil)
 	})
 	require.NoError(t, NewSampler(&tiered{lists: topo}, Config{Fanouts: []int{3}}, 1).Sample(context.Background(), nil, nil, nil))
 }
@@ -312,11 +312,11 @@ func TestGroupEndsWithItsContext(t *testing.T) {
 	g := NewSampler(tier, Config{Fanouts: []int{3, 3}}, 2)
 	b := []*Batch{new(Batch), new(Batch)}
 	seeds := [][]uint32{{1, 2}, {3, 4}}
-	require.ErrorIs(t, g.Sample(ctx, b, []Z{{First: 1}, {First: 2}}, ofOneType(seeds)), context.Canceled)
+	require.ErrorIs(t, g.Sample(ctx, b, []BatchSeed{{First: 1}, {First: 2}}, ofOneType(seeds)), context.Canceled)
 	require.Len(t, tier.reads, 1)
-	require.ErrorIs(t, g.Sample(ctx, b, []Z{{First: 1}, {First: 2}}, ofOneType(seeds)), context.Canceled)
+	require.ErrorIs(t, g.Sample(ctx, b, []BatchSeed{{First: 1}, {First: 2}}, ofOneType(seeds)), context.Canceled)
 	require.Len(t, tier.reads, 1, "nothing is read once it has ended")
-	require.NoError(t, g.Sample(context.Background(), b, []Z{{First: 1}, {First: 2}}, ofOneType(seeds)))
+	require.NoError(t, g.Sample(context.Background(), b, []BatchSeed{{First: 1}, {First: 2}}, ofOneType(seeds)))
 }
 
 // stopping is lists that call cancel when list number after is asked for.
@@ -346,7 +346,7 @@ func TestDrawsEndInTheMiddleOfABatch(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		lists := &stopping{lists: topo, after: 100, cancel: cancel}
 		s := NewSampler(AtHand(lists), c.with(4), 1)
-		require.ErrorIs(t, s.SampleOne(ctx, new(Batch), Z{First: 1}, seeds), context.Canceled, c.name())
+		require.ErrorIs(t, s.SampleOne(ctx, new(Batch), BatchSeed{First: 1}, seeds), context.Canceled, c.name())
 		require.Equal(t, 2*ahead, lists.asked, c.name())
 	}
 }
@@ -364,7 +364,7 @@ func TestWorkersAreGuarded(t *testing.T) {
 		return work()
 	}
 	batches := []*Batch{new(Batch), new(Batch), new(Batch)}
-	err := s.Sample(context.Background(), batches, make([]Z, 3), ofOneType([][]uint32{nil, nil, {1, 2, 3}}))
+	err := s.Sample(context.Background(), batches, make([]BatchSeed, 3), ofOneType([][]uint32{nil, nil, {1, 2, 3}}))
 	require.ErrorIs(t, err, bad)
 }
 
@@ -394,14 +394,14 @@ func BenchmarkGroup(b *testing.B) {
 		b.Run(fmt.Sprintf("resident=all/workers=%d", workers), func(b *testing.B) {
 			g := NewSampler(&tiered{lists: topo, resident: uint32(len(topo))}, Config{Fanouts: []int{15, 10, 5}}, workers)
 			const n = 8
-			batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][]uint32, n)
+			batches, z, seeds := make([]*Batch, n), make([]BatchSeed, n), make([][]uint32, n)
 			for i := range batches {
 				batches[i], seeds[i] = new(Batch), make([]uint32, 1000)
 			}
 			edges := 0
 			for step := 0; b.Loop(); step++ {
 				for i := range batches {
-					z[i] = Z{First: uint64(step*n + i)}
+					z[i] = BatchSeed{First: uint64(step*n + i)}
 					for j := range seeds[i] {
 						seeds[i][j] = uint32(((step*n+i)*1000 + j) % len(topo))
 					}

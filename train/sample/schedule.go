@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// Z seeds the draws of a batch. First gives the random numbers. With Config.Smoothed they are a
-// mixture of the numbers of First and Next: Drift runs from 0, all First, to 1, all Next.
-type Z struct {
+// BatchSeed seeds the draws of a batch. First gives the random numbers. With Config.Smoothed they
+// are a mixture of the numbers of First and Next: Drift runs from 0, all First, to 1, all Next.
+type BatchSeed struct {
 	First, Next uint64
 	Drift       float64
 }
@@ -48,16 +48,18 @@ type Schedule struct {
 }
 
 // At returns the Z of step i, counted over all epochs.
-func (s Schedule) At(i int) Z {
+func (s Schedule) At(i int) BatchSeed {
 	kappa := s.Kappa
 	if kappa == Forever {
 		kappa = math.MaxInt
 	}
 	j := uint64(i / kappa)
-	return Z{s.at(j), s.at(j + 1), float64(i%kappa) / float64(kappa)}
+	return BatchSeed{s.at(j), s.at(j + 1), float64(i%kappa) / float64(kappa)}
 }
 
 func (s Schedule) at(j uint64) uint64 { return Hash(s.Seed, 1, j) }
 
 // Alone returns a Z that shares nothing with the Z of another seed, epoch or step.
-func Alone(seed uint64, epoch, step int) Z { return Z{First: StepSeed(seed, epoch, step)} }
+func Alone(seed uint64, epoch, step int) BatchSeed {
+	return BatchSeed{First: StepSeed(seed, epoch, step)}
+}

@@ -51,7 +51,7 @@ func BenchmarkSample(b *testing.B) {
 				var batch Batch
 				for i := 0; b.Loop(); i++ {
 					at := i * 1000 % (len(order) - 1000)
-					require.NoError(b, s.Sample(&batch, Z{First: uint64(i)}, order[at:at+1000]))
+					require.NoError(b, s.Sample(&batch, BatchSeed{First: uint64(i)}, order[at:at+1000]))
 					for l := range batch.Layers {
 						edges += len(batch.flat(l).Nbr)
 					}
@@ -75,7 +75,7 @@ func TestNoSamplerAllocates(t *testing.T) {
 		{Kind: RW, Walk: DefaultWalk},
 	} {
 		c.Fanouts = []int{40, 5}
-		s, z := newSingle(topo, c), Z{First: 7, Next: 8, Drift: 0.3}
+		s, z := newSingle(topo, c), BatchSeed{First: 7, Next: 8, Drift: 0.3}
 		var b Batch
 		draw := func(seeds []uint32) func() {
 			return func() {

@@ -194,7 +194,7 @@ func TestSetsAreDrawnAsOftenAsTheyShould(t *testing.T) {
 				s, counts := newSingle(topo, c.Config), map[uint64]int{}
 				var b Batch
 				for i := range uint64(trials) {
-					require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), max(drift, 0)}, []uint32{0, 7}))
+					require.NoError(t, s.Sample(&b, BatchSeed{Hash(1, i), Hash(2, i), max(drift, 0)}, []uint32{0, 7}))
 					counts[b.flat(0).chosen(0)]++
 				}
 				requireShares(t, c.want(c.Config, k), counts, "%+v at drift %v", c.Config, drift)
@@ -220,7 +220,7 @@ func TestParallelEdges(t *testing.T) {
 		s, counts := newSingle(lists{{1, 1, 2}, {}, {}}, c.with(1)), map[uint64]int{}
 		var b Batch
 		for i := range uint64(trials) {
-			require.NoError(t, s.Sample(&b, Z{Hash(1, i), Hash(2, i), 0.5}, []uint32{0}))
+			require.NoError(t, s.Sample(&b, BatchSeed{Hash(1, i), Hash(2, i), 0.5}, []uint32{0}))
 			counts[b.flat(0).chosen(0)]++
 		}
 		requireShares(t, c.want, counts, "%s", c.name())
@@ -288,7 +288,7 @@ func TestWalksChooseAsOftenAsTheyShould(t *testing.T) {
 		s := newSingle(roads, Config{Kind: RW, Walk: c.Walk, Fanouts: []int{c.k}, Options: Options{SelfLoops: true}})
 		var b Batch
 		for i := range uint64(trials) {
-			require.NoError(t, s.Sample(&b, Z{First: Hash(3, i)}, []uint32{0}))
+			require.NoError(t, s.Sample(&b, BatchSeed{First: Hash(3, i)}, []uint32{0}))
 			var order []uint32
 			for _, p := range b.flat(0).Nbr {
 				order = append(order, b.flat(0).Src[p])
@@ -328,7 +328,7 @@ func TestVisitsAreThoseOfTheChain(t *testing.T) {
 	var visits [4]moments
 	var b Batch
 	for i := range uint64(trials) {
-		require.NoError(t, s.Sample(&b, Z{First: Hash(4, i)}, []uint32{0}))
+		require.NoError(t, s.Sample(&b, BatchSeed{First: Hash(4, i)}, []uint32{0}))
 		var times [4]float64
 		for e, p := range b.flat(0).Nbr {
 			times[b.flat(0).Src[p]] = float64(b.flat(0).Weight[e])
@@ -408,7 +408,7 @@ func TestWhatIsIndependent(t *testing.T) {
 			for i := range trials {
 				z := schedule.At(i * 3)
 				if c.Smoothed { // somewhere on the way
-					z = Z{Hash(6, uint64(i)), Hash(7, uint64(i)), float64(i%4) / 4}
+					z = BatchSeed{Hash(6, uint64(i)), Hash(7, uint64(i)), float64(i%4) / 4}
 				}
 				require.NoError(t, s.Sample(&b, z, []uint32{0, 1}))
 				one, other, below := b.flat(1).chosen(0), b.flat(1).chosen(1), b.flat(0).chosen(0)
@@ -559,7 +559,7 @@ func TestScheduleOfOneStep(t *testing.T) {
 			z := Schedule{Seed: 9, Kappa: 1}.At(i)
 			var scheduled, alone, plain Batch
 			require.NoError(t, s.Sample(&scheduled, z, seeds))
-			require.NoError(t, s.Sample(&alone, Z{First: z.First}, seeds))
+			require.NoError(t, s.Sample(&alone, BatchSeed{First: z.First}, seeds))
 			require.Empty(t, difference(&alone, &scheduled), c.name())
 			if nested := c.with(4, 3); c.Smoothed && (c.Kind != NS || c.Weighted) { // NS has another algorithm for each
 				nested.Smoothed = false

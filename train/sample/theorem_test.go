@@ -39,7 +39,7 @@ func reach(t *testing.T, c Config, step, sizes, trials int) (reads [][]float64) 
 	var b Batch
 	for trial := range trials {
 		Shuffle(order, 1, trial)
-		z := Z{Hash(2, uint64(trial)), Hash(3, uint64(trial)), 0.3}
+		z := BatchSeed{Hash(2, uint64(trial)), Hash(3, uint64(trial)), 0.3}
 		own := []float64{0}
 		for n := 1; n <= sizes; n++ {
 			require.NoError(t, s.Sample(&b, z, order[:n*step]))
@@ -143,13 +143,13 @@ func TestSumsAreUnbiased(t *testing.T) {
 			}
 			c.Options = Options{SelfLoops: true, GCN: gcn}
 			var all, b Batch
-			require.NoError(t, newSingle(topo, c.with(All)).Sample(&all, Z{}, seeds))
+			require.NoError(t, newSingle(topo, c.with(All)).Sample(&all, BatchSeed{}, seeds))
 			want := sums(all.flat(0))
 			for _, k := range []int{1, 4} {
 				s := newSingle(topo, c.with(k))
 				var got [3]moments
 				for i := range uint64(trials) {
-					require.NoError(t, s.Sample(&b, Z{Hash(8, i), Hash(9, i), 0.4}, seeds))
+					require.NoError(t, s.Sample(&b, BatchSeed{Hash(8, i), Hash(9, i), 0.4}, seeds))
 					for i, sum := range sums(b.flat(0)) {
 						got[i].add(sum)
 					}
@@ -189,7 +189,7 @@ func TestMeansAreWithinTheirBound(t *testing.T) {
 			var b, counts Batch
 			var mean, size moments
 			for i := range uint64(trials) {
-				z, seeds := Z{Hash(10, i), Hash(11, i), 0.4}, []uint32{0, 7, 20}
+				z, seeds := BatchSeed{Hash(10, i), Hash(11, i), 0.4}, []uint32{0, 7, 20}
 				require.NoError(t, s.Sample(&b, z, seeds))
 				require.NoError(t, unscaled.Sample(&counts, z, seeds))
 				block, total, n := b.flat(0), 0.0, 0.0

@@ -104,7 +104,7 @@ func requireTypedDraws(t *testing.T, config func(t *rapid.T, s Schema) Config) [
 		s.maxPairs = rapid.SampledFrom([]int{1, 10, maxPairs}).Draw(t, "pairs")
 		s.Bring(values)
 		n := rapid.IntRange(1, 8).Draw(t, "batches")
-		batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][][]uint32, n)
+		batches, z, seeds := make([]*Batch, n), make([]BatchSeed, n), make([][][]uint32, n)
 		for range 2 { // the same buffers again
 			for i := range batches {
 				if batches[i] == nil {
@@ -166,7 +166,7 @@ func TestRelationsAgreeOnVertices(t *testing.T) {
 		same, oneType, twoTypes := 0, map[[2]uint64]int{}, map[[2]uint64]int{}
 		var b Batch
 		for i := range uint64(trials) {
-			require.NoError(t, s.SampleOne(context.Background(), &b, Z{Hash(1, i), Hash(2, i), 0.5}, []uint32{0}, nil, nil))
+			require.NoError(t, s.SampleOne(t.Context(), &b, BatchSeed{Hash(1, i), Hash(2, i), 0.5}, []uint32{0}, nil, nil))
 			var sets [3]uint64
 			for r, ends := range schema.Relations {
 				sets[r] = flat{&b.Layers[0].Nodes[ends.Src], &b.Layers[0].Blocks[r]}.chosen(0)
@@ -190,7 +190,7 @@ func TestRelationsAgreeOnVertices(t *testing.T) {
 func TestErrorsOfRelations(t *testing.T) {
 	schema := Schema{Types: []int{3, 2}, Relations: []Relation{{0, 0}, {1, 0}}}
 	topo := []Topology{AtHand(lists{{2}, {}, {}}), AtHand(lists{{1}, {0, 2}, {}})}
-	err := NewTyped(schema, topo, Config{Fanouts: []int{All}}, 1).SampleOne(context.Background(), new(Batch), Z{}, []uint32{0, 1}, nil)
+	err := NewTyped(schema, topo, Config{Fanouts: []int{All}}, 1).SampleOne(t.Context(), new(Batch), BatchSeed{}, []uint32{0, 1}, nil)
 	var bad *NeighborError
 	require.ErrorAs(t, err, &bad)
 	require.Equal(t, NeighborError{Relation: 1, Node: 1, Neighbor: 2, Nodes: 2}, *bad)

@@ -78,7 +78,7 @@ func TestValuesOfParallelEdges(t *testing.T) {
 			seen := map[float32]bool{}
 			var b Batch
 			for z := range uint64(60) {
-				require.NoError(t, s.SampleOne(context.Background(), &b, Z{First: z}, []uint32{1}))
+				require.NoError(t, s.SampleOne(context.Background(), &b, BatchSeed{First: z}, []uint32{1}))
 				k := b.flat(0)
 				require.Len(t, k.Values, len(k.Nbr))
 				for e, p := range k.places {
@@ -101,7 +101,7 @@ func TestValuesComeOnce(t *testing.T) {
 	s := NewSampler(tier, Config{Fanouts: []int{4, 3}}, 2)
 	s.Bring([]Values{&valued{tier, 3}})
 	var b Batch
-	require.NoError(t, s.SampleOne(context.Background(), &b, Z{First: 1}, []uint32{1, 2, 3}))
+	require.NoError(t, s.SampleOne(context.Background(), &b, BatchSeed{First: 1}, []uint32{1, 2, 3}))
 	require.Len(t, tier.reads, 2+3)
 	for _, nodes := range tier.reads[2:] {
 		require.Equal(t, slices.Sorted(slices.Values(b.Layers[0].Nodes[0].destinations())), nodes)
@@ -125,7 +125,7 @@ func TestValuesOfNothing(t *testing.T) {
 		for z := range uint64(40) {
 			var b Batch
 			tier.reads = nil
-			require.NoError(t, s.SampleOne(context.Background(), &b, Z{First: z}, []uint32{0, 1}))
+			require.NoError(t, s.SampleOne(context.Background(), &b, BatchSeed{First: z}, []uint32{0, 1}))
 			want := []uint32{0, 1}
 			if k := b.flat(0); k.Start[1] == k.End[1] {
 				nothing++
@@ -166,8 +166,8 @@ func TestValuesThatAreNone(t *testing.T) {
 		tier := &tiered{lists: topo, part: 10, resident: resident}
 		s := NewSampler(tier, Config{Fanouts: []int{All}}, 1)
 		s.Bring([]Values{spoilt{&valued{tier, 2}}})
-		require.NoError(t, s.SampleOne(context.Background(), new(Batch), Z{}, []uint32{0, 2}))
-		err := s.SampleOne(context.Background(), new(Batch), Z{}, []uint32{2, 1})
+		require.NoError(t, s.SampleOne(context.Background(), new(Batch), BatchSeed{}, []uint32{0, 2}))
+		err := s.SampleOne(context.Background(), new(Batch), BatchSeed{}, []uint32{2, 1})
 		var bad *ValueError
 		require.ErrorAs(t, err, &bad)
 		require.EqualError(t, err, "neighbour 1 of node 1 has the value NaN in column 1")

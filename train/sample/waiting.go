@@ -27,8 +27,8 @@ type Run interface {
 	Each(ctx context.Context, do func(records []byte) error) error
 }
 
-// hall is the memory that records wait in, and the room for records that do not fit.
-type hall struct {
+// recordPool is the memory that records wait in, and the room for records that do not fit.
+type recordPool struct {
 	room Room
 	mu   sync.Mutex
 	left int64    // bytes that new chunks may take; free chunks are counted already
@@ -39,19 +39,19 @@ type hall struct {
 // chunkBytes is the memory that a run takes at a time.
 const chunkBytes = 32 << 10
 
-// waiting is a run that keeps records in memory while the hall has room, and the rest in the Room.
+// waiting is a run that keeps records in memory while the pool has room, and the rest in the Room.
 type waiting struct {
-	hall   *hall
+	pool   *recordPool
 	mu     sync.Mutex
 	chunks [][]byte
 	run    Run // nil until memory was full
 	bytes  int64
 }
 
-func (h *hall) newRun() *waiting { return &waiting{hall: h} }
+func (h *recordPool) newRun() *waiting { return &waiting{pool: h} }
 
 // chunk returns a chunk with room for n bytes, or nil if memory is full.
-func (h *hall) chunk(n int) []byte {
+func (h *recordPool) chunk(n int) []byte {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	size, last := max(n, chunkBytes), len(h.free)-1
@@ -72,7 +72,7 @@ func (h *hall) chunk(n int) []byte {
 }
 
 // giveBack takes chunks back, for other runs.
-func (h *hall) giveBack(chunks [][]byte) {
+func (h *recordPool) giveBack(chunks [][]byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, c := range chunks {
@@ -85,7 +85,7 @@ func (h *hall) giveBack(chunks [][]byte) {
 }
 
 // emptyRun returns an empty run of the room.
-func (h *hall) emptyRun() Run {
+func (h *recordPool) emptyRun() Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	last := len(h.runs) - 1
@@ -104,11 +104,11 @@ func (w *waiting) append(record []byte) error {
 	if w.run == nil {
 		last := len(w.chunks) - 1
 		if last < 0 || cap(w.chunks[last])-len(w.chunks[last]) < len(record) {
-			if c := w.hall.chunk(len(record)); c != nil {
+			if c := w.pool.chunk(len(record)); c != nil {
 				w.chunks = append(w.chunks, c)
 				last++
 			} else {
-				w.run = w.hall.emptyRun()
+				w.run = w.pool.emptyRun()
 			}
 		}
 		if w.run == nil {
@@ -133,15 +133,15 @@ func (w *waiting) each(ctx context.Context, s *Sampler, do func(records []byte) 
 	if err != nil {
 		return err
 	}
-	w.hall.giveBack(w.chunks)
+	w.pool.giveBack(w.chunks)
 	w.chunks = nil
 	if w.run != nil {
 		if err := w.run.Each(ctx, count); err != nil {
 			return err
 		}
-		w.hall.mu.Lock()
-		w.hall.runs = append(w.hall.runs, w.run)
-		w.hall.mu.Unlock()
+		w.pool.mu.Lock()
+		w.pool.runs = append(w.pool.runs, w.run)
+		w.pool.mu.Unlock()
 		w.run = nil
 	}
 	if came.Load() != w.bytes {

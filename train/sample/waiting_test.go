@@ -18,7 +18,7 @@ func TestHallKeepsItsBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const budget = 6 * chunkBytes
 		room := new(spill)
-		h := &hall{room: room, left: budget}
+		h := &recordPool{room: room, left: budget}
 		runs, want := make([]*waiting, 4), make([][]uint32, 4)
 		for i := range runs {
 			runs[i] = h.newRun()

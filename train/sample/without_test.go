@@ -100,7 +100,7 @@ func requireDrawnWithout(t *testing.T, any func(t *rapid.T) (Schema, []lists, Co
 		s.Bytes = rapid.SampledFrom([]int64{1, 1000, defaultBytes}).Draw(t, "bytes")
 		s.Bring(values)
 		n := rapid.IntRange(1, 5).Draw(t, "batches")
-		batches, z, seeds := make([]*Batch, n), make([]Z, n), make([][][]uint32, n)
+		batches, z, seeds := make([]*Batch, n), make([]BatchSeed, n), make([][][]uint32, n)
 		for range 2 { // the same buffers again
 			for i := range batches {
 				if batches[i] == nil {
@@ -168,10 +168,10 @@ func TestWithoutOfLongLists(t *testing.T) {
 			tier := &tiered{lists: topo, part: 100, resident: resident}
 			b := Batch{Without: make([]Without, 1)}
 			b.Without[0].Fill(1, []uint64{7, 2900, 7, 0})
-			require.NoError(t, NewSampler(tier, c, 1).SampleOne(context.Background(), &b, Z{First: 1}, []uint32{0}))
+			require.NoError(t, NewSampler(tier, c, 1).SampleOne(t.Context(), &b, BatchSeed{First: 1}, []uint32{0}))
 			var want Batch
 			never := newSingle(newCut(topo, []uint32{0}, b.Without[0], 0), c)
-			require.NoError(t, never.Sample(&want, Z{First: 1}, []uint32{0}))
+			require.NoError(t, never.Sample(&want, BatchSeed{First: 1}, []uint32{0}))
 			require.Empty(t, difference(&want, &b), c.name())
 			require.EqualValues(t, 1, tier.hits.Load()+tier.misses.Load())
 		}
@@ -186,7 +186,7 @@ func TestWithoutAnyEdge(t *testing.T) {
 		b := Batch{Without: make([]Without, 1)}
 		b.Without[0].Fill(2, []uint64{1 << 32, 1<<32 | 2})
 		s := NewSampler(&tiered{lists: topo, part: 2, resident: resident}, Config{Fanouts: []int{All}}, 1)
-		require.NoError(t, s.SampleOne(context.Background(), &b, Z{}, []uint32{2, 1}))
+		require.NoError(t, s.SampleOne(context.Background(), &b, BatchSeed{}, []uint32{2, 1}))
 		k := b.flat(0)
 		require.Equal(t, []uint32{0, 1}, k.Start)
 		require.Equal(t, []uint32{1, 1}, k.End)
@@ -196,12 +196,12 @@ func TestWithoutAnyEdge(t *testing.T) {
 		tier := &spoiltWeights{tiered{lists: topo, part: 2, resident: resident}}
 		b := Batch{Without: make([]Without, 1)}
 		b.Without[0].Fill(1, []uint64{0})
-		err := NewSampler(tier, Config{Fanouts: []int{1}, Weighted: true}, 1).SampleOne(context.Background(), &b, Z{}, []uint32{1})
+		err := NewSampler(tier, Config{Fanouts: []int{1}, Weighted: true}, 1).SampleOne(t.Context(), &b, BatchSeed{}, []uint32{1})
 		require.EqualError(t, err, "neighbour 2 of node 1 has the weight -1; weights are finite and at least 0")
 	}
 	walks := NewSampler(AtHand(topo), Config{Kind: RW, Walk: DefaultWalk, Fanouts: []int{2}}, 1)
 	require.Panics(t, func() {
-		_ = walks.SampleOne(context.Background(), &Batch{Without: make([]Without, 1)}, Z{}, []uint32{1})
+		_ = walks.SampleOne(context.Background(), &Batch{Without: make([]Without, 1)}, BatchSeed{}, []uint32{1})
 	})
 }
 

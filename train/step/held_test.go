@@ -89,7 +89,7 @@ func batchOf(t *testing.T, e sample.Expander, seeds int) *sample.Batch {
 	for i := range ids {
 		ids[i] = uint32(i * heldNodes / seeds)
 	}
-	require.NoError(t, s.SampleThrough(context.Background(), e, []*sample.Batch{&b}, []sample.Z{{First: 5}}, [][][]uint32{{ids}}))
+	require.NoError(t, s.SampleThrough(context.Background(), e, []*sample.Batch{&b}, []sample.BatchSeed{{First: 5}}, [][][]uint32{{ids}}))
 	return &b
 }
 

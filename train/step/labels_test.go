@@ -78,7 +78,7 @@ func labelled(t *testing.T, be kernels.Backend, kind model.Kind, sampler sample.
 	in := Input{Seeds: make([][]uint32, len(schema.Types)), Key: 1}
 	in.Seeds[0] = []uint32{0, 1, 2, 3, 4}
 	var b sample.Batch
-	require.NoError(t, sample.NewTyped(schema, all, draws, 1).SampleOne(context.Background(), &b, sample.Z{First: 5}, in.Seeds...))
+	require.NoError(t, sample.NewTyped(schema, all, draws, 1).SampleOne(context.Background(), &b, sample.BatchSeed{First: 5}, in.Seeds...))
 	in.Layers = b.Layers
 	stepper := New(be, model.New(be, c, s, 1), new(first), optim.Options{})
 	for i, ids := range b.Inputs() {

@@ -30,7 +30,7 @@ func BenchmarkHeld(b *testing.B) {
 	for i := range ids {
 		ids[i] = uint32(i * (nodes / seeds))
 	}
-	require.NoError(b, sampler.SampleThrough(context.Background(), finding{2, 0.45}, []*sample.Batch{&batch}, []sample.Z{{}}, [][][]uint32{{ids}}))
+	require.NoError(b, sampler.SampleThrough(context.Background(), finding{2, 0.45}, []*sample.Batch{&batch}, []sample.BatchSeed{{}}, [][][]uint32{{ids}}))
 	inputs := batch.Inputs()[0]
 	x := kernels.Tensor{Buf: be.Alloc(kernels.F32, len(inputs)*width), Rows: len(inputs), Cols: width}
 	defer be.Free(x.Buf)

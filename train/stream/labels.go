@@ -63,7 +63,7 @@ func (s *LabelScore) better(o *LabelScore) bool {
 // labelled is the state of one MeasureLabels.
 type labelled struct {
 	*LabelsOf
-	told
+	timedLabels
 	n       *Network
 	columns int
 	events  []uint32 // the labels that are learnt from or measured, ascending: numbers of events, or of labels of nodes
@@ -79,7 +79,7 @@ type labelled struct {
 // LabelBytes returns the most memory that MeasureLabels takes, for embeddings with this many
 // columns.
 func LabelBytes(e *store.Events, columns int) int64 {
-	l := toldOf(e)
+	l := timedLabelsOf(e)
 	split := l.split
 	// lists may have twice the room while they grow
 	lists := 8*int64(columns)*min(split.Train, 2*mostKept) + 16*l.count + 80*split.Valid + 8*split.Test
@@ -165,8 +165,8 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 
 // labelled returns the empty state of a MeasureLabels.
 func (n *Network) labelled(after bool) *labelled {
-	of := toldOf(n.t.events)
-	return &labelled{LabelsOf: &LabelsOf{Classes: of.classes, After: after, OfNodes: of.ofNodes}, told: of, n: n, columns: n.Columns(), chosen: -1}
+	of := timedLabelsOf(n.t.events)
+	return &labelled{LabelsOf: &LabelsOf{Classes: of.classes, After: after, OfNodes: of.ofNodes}, timedLabels: of, n: n, columns: n.Columns(), chosen: -1}
 }
 
 // list finds the events to learn from and to measure. If training has more than mostKept events, of

@@ -203,11 +203,11 @@ func (t *Tiers) newSampler() {
 	})
 }
 
-// Memory returns the bytes that a run may take: told, or if that is 0 half of the system's memory,
+// Memory returns the bytes that a run may take: given, or if that is 0 half of the system's memory,
 // at most what the address space allows.
-func Memory(told int64) (int64, error) {
-	if told > 0 {
-		return told, nil
+func Memory(given int64) (int64, error) {
+	if given > 0 {
+		return given, nil
 	}
 	system, err := kernels.SystemMemory()
 	if err != nil {
@@ -217,10 +217,12 @@ func Memory(told int64) (int64, error) {
 }
 
 // First draws the batch that Open measures, without some edges.
-func (t *Tiers) First(ctx context.Context, z sample.Z, seeds [][]uint32, without []sample.Without) (*sample.Batch, error) {
+func (t *Tiers) First(
+	ctx context.Context, batchSeed sample.BatchSeed, seeds [][]uint32, without []sample.Without,
+) (*sample.Batch, error) {
 	b := &sample.Batch{Without: without}
 	err := store.Guard(func() error {
-		return t.data.Place(t.Sampler.SampleOne(ctx, b, z, seeds...))
+		return t.data.Place(t.Sampler.SampleOne(ctx, b, batchSeed, seeds...))
 	})
 	return b, err
 }
@@ -327,12 +329,14 @@ type checked struct {
 	data *data.Data
 }
 
-func (s checked) SampleThrough(ctx context.Context, e sample.Expander, batches []*sample.Batch, z []sample.Z, seeds [][][]uint32) error {
-	return s.data.Place(s.Sampler.SampleThrough(ctx, e, batches, z, seeds))
+func (s checked) SampleThrough(
+	ctx context.Context, e sample.Expander, batches []*sample.Batch, batchSeeds []sample.BatchSeed, seeds [][][]uint32,
+) error {
+	return s.data.Place(s.Sampler.SampleThrough(ctx, e, batches, batchSeeds, seeds))
 }
 
 func (s checked) SampleFar(
-	ctx context.Context, room sample.Room, n int, from func(i int) (sample.Z, [][]uint32, []sample.Without), done func(i int, b *sample.Batch) error,
+	ctx context.Context, room sample.Room, n int, from func(i int) (sample.BatchSeed, [][]uint32, []sample.Without), done func(i int, b *sample.Batch) error,
 ) error {
 	return s.data.Place(s.Sampler.SampleFar(ctx, room, n, from, done))
 }

@@ -24,7 +24,7 @@ type stream struct {
 	epochSteps int
 	steps      int // of all epochs
 	seed       uint64
-	z          func(step int) sample.Z
+	batchSeed  func(step int) sample.BatchSeed
 
 	// expand returns the Expander for n steps, starting with step first; nil: all is drawn. With
 	// expand at most most steps are drawn together, none on both sides of the beginning of step
@@ -125,10 +125,10 @@ func (d *drawer) sample(ctx context.Context, sampler *sample.Sampler, e sample.E
 		copy(d.order, d.data.Train)
 		sample.Shuffle(d.order, s.seed, first/s.epochSteps+1)
 	}
-	z, seeds := make([]sample.Z, len(group)), make([][][]uint32, len(group))
+	batchSeeds, seeds := make([]sample.BatchSeed, len(group)), make([][][]uint32, len(group))
 	for i := range group {
-		z[i] = s.z(first + i)
+		batchSeeds[i] = s.batchSeed(first + i)
 		seeds[i] = d.data.Seeds(d.order[(at+i)*s.batch : min((at+i+1)*s.batch, len(d.order))])
 	}
-	return d.data.Place(sampler.SampleThrough(ctx, e, group, z, seeds))
+	return d.data.Place(sampler.SampleThrough(ctx, e, group, batchSeeds, seeds))
 }

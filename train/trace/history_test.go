@@ -230,7 +230,7 @@ func TestHistoryAgreesWithPlainOne(t *testing.T) {
 			require.NoError(t, plain.open(c.ds))
 			s := stream{
 				config: plain.config(o.Samplers[0], o.Kappas[0]), batch: o.Batch, epochSteps: r.EpochSteps, steps: r.Steps, seed: o.Seed,
-				z: sample.Schedule{Seed: o.Seed, Kappa: o.Kappas[0]}.At,
+				batchSeed: sample.Schedule{Seed: o.Seed, Kappa: o.Kappas[0]}.At,
 			}
 			reach := plain.reach
 			tables := []int{}

@@ -172,7 +172,7 @@ func (r *run) growth(ctx context.Context, kind sample.Kind) error {
 	stage, total := "draw batches of growing sizes with "+string(kind), int64(len(r.Growth)*trials)
 	for i, size := range r.Growth {
 		s := stream{config: r.config(kind, 1), batch: size, epochSteps: len(r.data.Train) / size, steps: trials, seed: r.Seed,
-			z: func(step int) sample.Z { return sample.Alone(r.Seed, size, step) }}
+			batchSeed: func(step int) sample.BatchSeed { return sample.Alone(r.Seed, size, step) }}
 		hops := len(r.Fanouts)
 		sizes := make([][]float64, hops) // by hop and trial
 		err := r.draw(ctx, s, func(step int, b *sample.Batch) error {
@@ -230,7 +230,7 @@ func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
 	schedule := sample.Schedule{Seed: r.Seed, Kappa: kappa}
 	s := stream{
 		config: r.config(kind, kappa), batch: r.Batch, epochSteps: r.report.EpochSteps, steps: r.report.Steps,
-		seed: r.Seed, z: schedule.At,
+		seed: r.Seed, batchSeed: schedule.At,
 	}
 	err := r.draw(ctx, s, func(step int, b *sample.Batch) error {
 		inputs := b.Inputs()

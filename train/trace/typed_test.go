@@ -53,7 +53,7 @@ func librarySampler(ds *store.Dataset, c sample.Config) *sample.Sampler {
 
 // plainTyped draws the batches of a trace one after another, and gives for each the nodes of its
 // layers, the input layer's first, by type.
-func plainTyped(t *testing.T, ds *store.Dataset, s *sample.Sampler, z func(step int) sample.Z, batch, steps int, whole bool) (batches [][][][]uint32) {
+func plainTyped(t *testing.T, ds *store.Dataset, s *sample.Sampler, z func(step int) sample.BatchSeed, batch, steps int, whole bool) (batches [][][][]uint32) {
 	seeds := ds.Split(0).Train
 	for epoch := 1; ; epoch++ {
 		order := slices.Clone(seeds)
@@ -132,7 +132,7 @@ func TestTypedReportAgreesWithPlainOne(t *testing.T) {
 		}
 		for _, size := range o.Growth {
 			var mean [2]float64
-			alone := func(step int) sample.Z { return sample.Alone(9, size, step) }
+			alone := func(step int) sample.BatchSeed { return sample.Alone(9, size, step) }
 			for _, b := range plainTyped(t, ds, s, alone, size, trials, true) {
 				for i := range mean {
 					for _, nodes := range b[1-i] {

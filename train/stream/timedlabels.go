@@ -6,10 +6,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// told has the labels to predict, numbered in the order of time: the stream's labels of nodes,
-// which have times of their own, if it has any, else the labels of its events, which are of the
-// sources.
-type told struct {
+// timedLabels has the labels to predict, numbered in the order of time: the stream's labels of
+// nodes, which have times of their own, if it has any, else the labels of its events, which are of
+// the sources.
+type timedLabels struct {
 	e       *store.Events
 	ofNodes bool
 	count   int64
@@ -18,15 +18,15 @@ type told struct {
 	seen    []uint32 // of labels of nodes that are listed: the events before them
 }
 
-func toldOf(e *store.Events) told {
+func timedLabelsOf(e *store.Events) timedLabels {
 	if n := e.Stream.NodeLabels; n != nil {
-		return told{e: e, ofNodes: true, count: n.Count, classes: int(n.Classes), split: n.Split}
+		return timedLabels{e: e, ofNodes: true, count: n.Count, classes: int(n.Classes), split: n.Split}
 	}
-	return told{e: e, count: e.Len(), classes: int(e.Stream.Classes), split: e.Stream.Split}
+	return timedLabels{e: e, count: e.Len(), classes: int(e.Stream.Classes), split: e.Stream.Split}
 }
 
 // each visits the labels that are not missing, except labels of nodes before the first event.
-func (l *told) each(visit func(number int64, class int32)) {
+func (l *timedLabels) each(visit func(number int64, class int32)) {
 	first := math.Inf(-1)
 	if l.ofNodes && l.e.Len() > 0 {
 		first = l.e.Times(0, 1)[0]
@@ -51,7 +51,7 @@ func (l *told) each(visit func(number int64, class int32)) {
 }
 
 // at returns a label: the place of its node, its time and its class.
-func (l *told) at(number int64) (place uint32, time float64, class int32) {
+func (l *timedLabels) at(number int64) (place uint32, time float64, class int32) {
 	if l.ofNodes {
 		nodes, times, classes := l.e.LabelledNodes(number, number+1)
 		return nodes[0], times[0], classes[0]

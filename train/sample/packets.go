@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// Neighbours that steps draw go to the part of their step in letters. A letter has the number of
+// Neighbours that steps draw go to the part of their step in packets. A packet has the number of
 // the relation, the number of bytes that follow, and then list by list: the number of the list, the
 // number of neighbours, the neighbours, and their places if edges bring something along and the
 // list loses no edges. Long lists that are taken whole come in parts: then partly is set in the
@@ -19,15 +19,17 @@ const wholeList = 1 << 31
 
 const (
 	partly      = 1 << 31
-	letterBytes = 2 << 10  // of a letter, at least, unless it is the last
-	maxLetter   = 16 << 10 // bytes of the longest letter whose memory a writer keeps: it has one a part, and a hub's list is long
+	packetBytes = 2 << 10 // of a packet, at least, unless it is the last
+	// maxPacket is the bytes of the longest packet whose memory a writer keeps. A writer has a packet
+	// for each part, and a list of a hub is long.
+	maxPacket = 16 << 10
 )
 
-// writer collects letters, for one goroutine at a time.
+// writer collects packets, for one goroutine at a time.
 type writer struct {
 	chooser
 	ids, at []uint32 // neighbours, and their places
-	letters [][]byte // by part
+	packets [][]byte // by part
 }
 
 // writers holds the writers that no goroutine uses at the moment.
@@ -60,11 +62,11 @@ func (h *horizon) read(ctx context.Context, r *relation, hop int) error {
 	q := h.hop.queues[r.number]
 	h.hop.queues[r.number] = nil
 	h.draws = h.draws[:0]
-	for _, z := range h.z {
-		h.draws = append(h.draws, h.Sampler.draws(z, hop, r.number, r.Src))
+	for _, batchSeed := range h.batchSeeds {
+		h.draws = append(h.draws, h.Sampler.draws(batchSeed, hop, r.number, r.Src))
 	}
 	for _, w := range h.writers.free {
-		w.letters = resize(w.letters, len(h.hop.parts))
+		w.packets = resize(w.packets, len(h.hop.parts))
 	}
 	defer func(mine []pair) { h.pairs = mine }(h.pairs)
 	err := q.each(ctx, h.Sampler, func(nodes nodeRange, pairs []pair) error {
@@ -86,7 +88,7 @@ func (h *horizon) read(ctx context.Context, r *relation, hop int) error {
 		})
 	})
 	for _, w := range h.writers.free {
-		for k := range w.letters {
+		for k := range w.packets {
 			if err == nil {
 				err = h.send(w, r, k)
 			}
@@ -194,10 +196,10 @@ func stepOf(first []uint32, list uint32) int {
 // from is not below 0, the neighbours from that place on.
 func (h *horizon) write(w *writer, r *relation, step int, list uint32, from int, ids, places []uint32) error {
 	k := int(h.hop.partOf[step])
-	if k >= len(w.letters) { // it is new
-		w.letters = resize(w.letters, len(h.hop.parts))
+	if k >= len(w.packets) { // it is new
+		w.packets = resize(w.packets, len(h.hop.parts))
 	}
-	l := w.letters[k]
+	l := w.packets[k]
 	if len(l) == 0 {
 		l = append(l, 0, 0, 0, 0, 0, 0, 0, 0)
 	}
@@ -207,43 +209,43 @@ func (h *horizon) write(w *writer, r *relation, step int, list uint32, from int,
 	} else {
 		l = appendWord(l, len(ids))
 	}
-	w.letters[k] = append(append(l, bytesOf(ids)...), bytesOf(places)...)
-	if len(w.letters[k]) < letterBytes {
+	w.packets[k] = append(append(l, bytesOf(ids)...), bytesOf(places)...)
+	if len(w.packets[k]) < packetBytes {
 		return nil
 	}
 	return h.send(w, r, k)
 }
 
-// send sends w's letter to part k.
+// send sends w's packet to part k.
 func (h *horizon) send(w *writer, r *relation, k int) error {
-	l := w.letters[k]
+	l := w.packets[k]
 	if len(l) == 0 {
 		return nil
 	}
 	binary.NativeEndian.PutUint32(l, uint32(r.number))
 	binary.NativeEndian.PutUint32(l[4:], uint32(len(l)-8))
-	if w.letters[k] = l[:0]; cap(l) > maxLetter {
-		w.letters[k] = nil
+	if w.packets[k] = l[:0]; cap(l) > maxPacket {
+		w.packets[k] = nil
 	}
 	return h.hop.parts[k].lists.append(l)
 }
 
-// place puts the neighbours in letters into the blocks of jobs: the jobs of the steps of p,
+// place puts the neighbours in packets into the blocks of jobs: the jobs of the steps of p,
 // relation by relation.
-func (h *horizon) place(p *part, jobs []job, letters []byte) error {
-	u := unpacker{src: letters}
+func (h *horizon) place(p *part, jobs []job, packets []byte) error {
+	u := unpacker{src: packets}
 	for len(u.src) > 0 {
 		r, size := u.word(), u.word()
 		if u.bad || r >= len(h.all) || size > len(u.src) {
 			return errRoom
 		}
-		letter := unpacker{src: u.src[:size]}
+		packet := unpacker{src: u.src[:size]}
 		u.src = u.src[size:]
 		first := h.hop.first[r][p.lo : p.hi+1]
-		for len(letter.src) > 0 {
-			list, n, from := uint32(letter.word()), letter.word(), -1
+		for len(packet.src) > 0 {
+			list, n, from := uint32(packet.word()), packet.word(), -1
 			if n&partly != 0 {
-				n, from = n&^partly, letter.word()
+				n, from = n&^partly, packet.word()
 			}
 			held := list&wholeList != 0
 			if list &^= wholeList; list < first[0] || list >= first[len(first)-1] {
@@ -251,7 +253,7 @@ func (h *horizon) place(p *part, jobs []job, letters []byte) error {
 			}
 			step := stepOf(first, list)
 			j, i := &jobs[r*(p.hi-p.lo)+step], int(list-first[step])
-			if held && !j.placeHeld(&letter, i, max(from, 0), n) || !held && !j.place(&letter, i, from, n, h.varies()) {
+			if held && !j.placeHeld(&packet, i, max(from, 0), n) || !held && !j.place(&packet, i, from, n, h.varies()) {
 				return errRoom
 			}
 		}
@@ -259,33 +261,33 @@ func (h *horizon) place(p *part, jobs []job, letters []byte) error {
 	return nil
 }
 
-// place takes n neighbours of destination i from a letter. They are all that it draws, fewer than
+// place takes n neighbours of destination i from a packet. They are all that it draws, fewer than
 // there is room for only if varies; or if from is not below 0, the neighbours from that place on.
-// It reports whether the letter fits.
-func (j *job) place(letter *unpacker, i, from, n int, varies bool) bool {
+// It reports whether the packet fits.
+func (j *job) place(packet *unpacker, i, from, n int, varies bool) bool {
 	b, whole, room := j.block, from < 0, int(j.block.End[i]-j.block.Start[i])
 	from = max(from, 0)
 	end := from + n
 	if end > room || whole && !varies && n < room {
 		return false
 	}
-	unpackInto(letter, b.drawn(i)[from:end:end], n)
+	unpackInto(packet, b.drawn(i)[from:end:end], n)
 	if b.brings {
-		unpackInto(letter, b.placesOf(i)[from:end:end], n)
+		unpackInto(packet, b.placesOf(i)[from:end:end], n)
 	}
 	if whole {
 		b.End[i] = b.Start[i] + uint32(n)
 	}
-	return !letter.bad
+	return !packet.bad
 }
 
 // placeHeld takes n neighbours of the list of destination i, which loses edges, from place from on.
-// It reports whether the letter fits.
-func (j *job) placeHeld(letter *unpacker, i, from, n int) bool {
+// It reports whether the packet fits.
+func (j *job) placeHeld(packet *unpacker, i, from, n int) bool {
 	l := j.heldOf(i)
 	if l == nil || from+n > len(l.ids) {
 		return false
 	}
-	unpackInto(letter, l.ids[from:from+n:from+n], n)
-	return !letter.bad
+	unpackInto(packet, l.ids[from:from+n:from+n], n)
+	return !packet.bad
 }
