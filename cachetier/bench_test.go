@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// The table of the benchmarks: 128 MiB, far more than the processor's caches; batches as of a
-// three-layer sample.
+// The table of the benchmarks has 128 MiB, far more than the processor's caches. Batches are as
+// large as in a three-layer sample.
 const (
 	benchRows  = 1 << 19
 	benchDim   = 128
@@ -34,8 +34,8 @@ func reportRows(b *testing.B) {
 	b.ReportMetric(float64(b.N)*benchBatch/b.Elapsed().Seconds(), "rows/s")
 }
 
-// BenchmarkGatherWarm gathers random rows of which each has one tier to come from: all of the table
-// in the device region, in the host cache, or in the page cache and read by either engine.
+// BenchmarkGatherWarm gathers random rows. In all cases but one the whole table is in one place:
+// the device region, the host cache, or the page cache, from which either engine reads it.
 func BenchmarkGatherWarm(b *testing.B) {
 	d, err := store.Open(benchDataset(b))
 	require.NoError(b, err)
@@ -50,8 +50,8 @@ func BenchmarkGatherWarm(b *testing.B) {
 		{"tier=host", cachetier.Options{HostBytes: all}},
 		{"tier=disk/engine=mmap", cachetier.Options{Engine: disk.Mmap}},
 		{"tier=disk/engine=pread", cachetier.Options{Engine: disk.Pread}},
-		// A quarter of the table in the cache: three rows in four are read, admitted, and throw
-		// another out.
+		// A quarter of the table is in the cache. Three rows in four are read and admitted, and
+		// evict another row.
 		{"tier=mixed/engine=mmap", cachetier.Options{Engine: disk.Mmap, HostBytes: benchRows * (benchDim*2 + 17) / 4, Policy: cachetier.LRU}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -87,8 +87,8 @@ func BenchmarkGatherWarm(b *testing.B) {
 	}
 }
 
-// BenchmarkGatherRepeats gathers batches in which a row comes once or eight times on average,
-// without a cache.
+// BenchmarkGatherRepeats gathers batches in which each row is wanted once or eight times on
+// average, without a cache.
 func BenchmarkGatherRepeats(b *testing.B) {
 	d, err := store.Open(benchDataset(b))
 	require.NoError(b, err)
@@ -116,8 +116,8 @@ func BenchmarkGatherRepeats(b *testing.B) {
 	}
 }
 
-// BenchmarkWindow takes groups of steps through their windows, from the page cache: planning,
-// loading and gathering.
+// BenchmarkWindow runs groups of steps through their windows: planning, loading from the page
+// cache, and gathering.
 func BenchmarkWindow(b *testing.B) {
 	d, err := store.Open(benchDataset(b))
 	require.NoError(b, err)
@@ -168,7 +168,7 @@ func distinct(rng *rand.Rand, rows, n int) []uint32 {
 	return ids
 }
 
-// wide is a table of papers100M's shape that nobody reads.
+// wide is a table of papers100M's shape that is never read.
 type wide struct{}
 
 func (wide) Rows() int     { return 111_000_000 }
@@ -177,8 +177,8 @@ func (w wide) Shards() []store.Shard {
 	return []store.Shard{{Rows: int64(w.Rows()), DataOffset: 4096, Stride: 256}}
 }
 
-// BenchmarkForecast plans windows at that size and merges what they read: all of the work but
-// reading and copying. The cache is of 4 GiB, of which no byte is written to.
+// BenchmarkForecast plans windows over that table and merges their reads: all of the work but
+// reading and copying. The cache of 4 GiB is never written to.
 func BenchmarkForecast(b *testing.B) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	trace := make([][]uint32, 16)

@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// BenchmarkGatherCold gathers random rows that neither a tier nor the page cache holds. The dataset
-// is opened anew for each batch, since pages that a map holds cannot be dropped.
+// BenchmarkGatherCold gathers random rows that are in no tier and not in the page cache. It opens
+// the dataset anew for each batch, since pages that a map holds cannot be dropped.
 func BenchmarkGatherCold(b *testing.B) {
 	path := benchDataset(b)
 	rng := rand.New(rand.NewPCG(1, 2))

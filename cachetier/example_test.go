@@ -16,7 +16,7 @@ func ExampleStack_Next() {
 	defer remove()
 	ctx := context.Background()
 
-	// Ten rows in the device region, and some twenty in the host tier, with the bookkeeping.
+	// Ten rows fit in the device region, and some twenty in the host tier with its bookkeeping.
 	s, err := cachetier.Open(ctx, d.Features(0), cachetier.Options{DeviceBytes: 1280, HostBytes: 4 << 10})
 	if err != nil {
 		fmt.Println(err)
@@ -24,8 +24,7 @@ func ExampleStack_Next() {
 	}
 	defer s.Close()
 
-	// Two groups of steps are known. What they need is read by the window, each row once, in file
-	// order.
+	// Two groups of steps are known. Each window reads the rows that it needs once, in file order.
 	s.Expect([][]uint32{{3, 70, 41, 40}, {40, 72, 4}})
 	s.Expect([][]uint32{{3, 70, 71}})
 	for {

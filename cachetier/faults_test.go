@@ -17,8 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestFilesThatFailAndRecover takes the end of a file away in the middle of a run, and gives it
-// back: the run ends with an error, and afterwards every row is right, from whatever tier it comes.
+// TestFilesThatFailAndRecover cuts off the end of a file in the middle of a run, and restores it.
+// The run ends with an error, and afterwards every row is right, from whatever tier it comes.
 func TestFilesThatFailAndRecover(t *testing.T) {
 	f := table(t, tableRows, 100)
 	shards := f.Shards()
@@ -63,8 +63,8 @@ func TestFilesThatFailAndRecover(t *testing.T) {
 	})
 }
 
-// TestReadsThatFail has some reads fail, come short or late: short ones and late ones change
-// nothing, and a run that ends with an error leaves no wrong row, in any tier.
+// TestReadsThatFail makes some reads fail, come short, or come late. Short and late reads change
+// nothing, and a run that ends with an error leaves no wrong row in any tier.
 func TestReadsThatFail(t *testing.T) {
 	f := table(t, tableRows, 100)
 	rapid.Check(t, func(t *rapid.T) {
@@ -117,8 +117,8 @@ func TestReadsThatFail(t *testing.T) {
 	})
 }
 
-// fill takes groups through the windows as far as reading goes, without looking at the rows, which
-// a broken file's map cannot tell.
+// fill runs groups through their windows. It does not check the rows, since the map of a broken
+// file cannot give the right ones.
 func fill(s *cachetier.Stack, groups [][][]uint32) error {
 	for _, steps := range groups {
 		s.Expect(steps)
@@ -144,8 +144,8 @@ func fill(s *cachetier.Stack, groups [][][]uint32) error {
 	return nil
 }
 
-// endings are the ways in which a call can be ended, and what its error is then. end has effect at
-// once, or soon.
+// endings are the ways to end a call, and the error that it returns then. end takes effect at once
+// or soon.
 var endings = map[string]struct {
 	start func() (context.Context, context.CancelFunc)
 	end   func(s *cachetier.Stack, cancel context.CancelFunc)
@@ -165,8 +165,8 @@ var endings = map[string]struct {
 	},
 }
 
-// TestEndOfReading ends calls that read for ever so long: they return soon. After Reset all is as
-// before, if the stack is open.
+// TestEndOfReading ends calls whose reads would take very long: they return soon. After Reset the
+// stack works as before, if it is open.
 func TestEndOfReading(t *testing.T) {
 	f := table(t, tableRows, 100)
 	ids := make([]uint32, tableRows)
@@ -197,7 +197,7 @@ func TestEndOfReading(t *testing.T) {
 				slow.Store(true)
 				first := make(chan struct{}, 1)
 				s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: hostBytes, Policy: cachetier.None, Engine: disk.Pread, Readers: 1,
-					Costs: disk.Costs{SecondsPerRead: 1e-9, BytesPerSecond: 1}, // a read a row
+					Costs: disk.Costs{SecondsPerRead: 1e-9, BytesPerSecond: 1}, // one read per row
 					Faults: func(int, int64, int) disk.Fault {
 						if !slow.Load() {
 							return disk.Fault{}
@@ -214,7 +214,7 @@ func TestEndOfReading(t *testing.T) {
 				go func() {
 					select {
 					case <-first:
-					case <-ctx.Done(): // before there was a read
+					case <-ctx.Done(): // ended before the first read
 					}
 					ending.end(s, cancel)
 				}()
@@ -241,7 +241,7 @@ func TestEndOfWaiting(t *testing.T) {
 	for how, ending := range endings {
 		s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: int64(tableRows * f.RowBytes() / 2)})
 		require.NoError(t, err)
-		s.Expect([][]uint32{{1}}) // nothing is loaded beside a window of one step
+		s.Expect([][]uint32{{1}}) // no window is loaded beside a window of one step
 		s.Expect([][]uint32{{2}, {3}})
 		s.Expect([][]uint32{{4}, {5}, {6}})
 		first, second := next(t, s), next(t, s)
@@ -264,7 +264,7 @@ func TestEndOfWaiting(t *testing.T) {
 			}
 		})
 		cancel()
-		if how != "Close" { // the window is of no use, and what Next would have planned is not lost
+		if how != "Close" { // the window is useless, but the steps that Next would have planned are not lost
 			require.ErrorIs(t, second.Load(bg), ending.want)
 			first.Release()
 			second.Release()
@@ -275,8 +275,8 @@ func TestEndOfWaiting(t *testing.T) {
 	}
 }
 
-// TestCloseWhileGathering: a Gather that nobody planned takes the lock of planning as well, in the
-// order in which Close does. A Gather that comes after Close panics.
+// TestCloseWhileGathering: an unplanned Gather also takes the planning lock, in the same order as
+// Close. A Gather after Close panics.
 func TestCloseWhileGathering(t *testing.T) {
 	f := table(t, tableRows, 100)
 	for i := range 300 {

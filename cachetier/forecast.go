@@ -8,17 +8,17 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// Cost is what some windows take from the disk.
+// Cost counts what a number of windows read from disk.
 type Cost struct {
 	Windows int     `json:"windows"`
 	Steps   int     `json:"steps"`
-	Rows    int64   `json:"rows"`    // read and wanted, each once for a window
+	Rows    int64   `json:"rows"`    // wanted rows read, each counted once per window
 	Reads   int64   `json:"reads"`   // extents of the file
-	Bytes   int64   `json:"bytes"`   // asked of it
-	Seconds float64 `json:"seconds"` // that the device is busy, by the Reader's Costs
+	Bytes   int64   `json:"bytes"`   // requested from the file
+	Seconds float64 `json:"seconds"` // in which the device is busy, by the Reader's Costs
 }
 
-// Add is for a sum.
+// Add adds d to c.
 func (c *Cost) Add(d Cost) {
 	c.Windows += d.Windows
 	c.Steps += d.Steps
@@ -28,18 +28,18 @@ func (c *Cost) Add(d Cost) {
 	c.Seconds += d.Seconds
 }
 
-// Forecast is what a run over a trace would read.
+// Forecast predicts the reads of a run over a trace.
 type Forecast struct {
-	InputRows int64 `json:"input_rows"` // ids of the trace
+	InputRows int64 `json:"input_rows"` // ids in the trace
 	All       Cost  `json:"all"`
-	// Warm is All without the windows of the first group, which find the cache empty.
+	// Warm is All without the windows of the first group, which start with an empty cache.
 	Warm Cost `json:"warm"`
 }
 
-// Forecast counts the reads of windows over the steps of trace, in groups of w, from an empty cache.
-// It runs a [Simulation] that gets all groups at once. The last group has no later groups to look
-// ahead to, so a trace should have several groups more than Options.Lookahead. An id past the table,
-// or a w below 1, panics.
+// Forecast counts the reads of windows over the steps of trace, planned in groups of w steps from
+// an empty cache. It runs a [Simulation] that knows all groups from the start. The last group has
+// no later groups to look ahead to, so a trace should have several groups more than
+// Options.Lookahead. It panics on an id past the table, or a w below 1.
 func (s *Stack) Forecast(trace [][]uint32, w int) (f Forecast, err error) {
 	if w < 1 {
 		panic("cachetier: Forecast of windows without steps")
@@ -65,20 +65,20 @@ func (s *Stack) Forecast(trace [][]uint32, w int) (f Forecast, err error) {
 	return f, nil
 }
 
-// Simulation plans windows and keeps rows as a Stack would that begins with an empty cache, and
-// reads nothing. What is expected and resident in a Stack that it was made from stays as it is. It
-// takes the memory of Stats.Tiers.Host.IndexBytes until Close, which comes before the Stack's. One
-// goroutine at a time.
+// Simulation plans windows and chooses the rows to keep as a Stack with an empty cache would, and
+// reads nothing. If it was made from a Stack, it leaves the expected steps and cached rows of that
+// Stack unchanged. It takes Stats.Tiers.Host.IndexBytes of memory until Close, which must come
+// before the Stack's Close. One goroutine at a time may use it.
 type Simulation struct{ s *Stack }
 
-// Simulate begins a simulation.
+// Simulate begins a simulation with the same table and options as s.
 func (s *Stack) Simulate() (*Simulation, error) {
 	s.alive("Simulate")
 	return newSimulation(s.rows, s.rowBytes, s.source, s.layout)
 }
 
-// Simulate begins a simulation of a Stack over t without that Stack: nothing is opened or read, and
-// the rows of the tiers take no memory. Where Options.Costs are zero they are disk.Assumed.
+// Simulate begins a simulation over t without a Stack: nothing is opened or read, and the rows of
+// the tiers take no memory. Zero Options.Costs mean disk.Assumed.
 func Simulate(t Table, o Options) (*Simulation, error) {
 	o, err := o.fitting(t)
 	if err != nil {
@@ -97,18 +97,19 @@ func newSimulation(rows, rowBytes int, from source, l layout) (*Simulation, erro
 	return &Simulation{s}, nil
 }
 
-// Expect tells the next group of steps: see [Stack.Expect].
+// Expect announces the next group of steps: see [Stack.Expect].
 func (m *Simulation) Expect(steps [][]uint32) { m.s.Expect(steps) }
 
-// HotRows is how many rows, the first of the table, are in the device region and the static one,
-// and WindowRows how many others a window of several steps can have: see [Stack.WindowRows].
+// HotRows returns how many rows from the start of the table are in the device and static regions.
+// WindowRows returns how many other rows a window of several steps can need: see
+// [Stack.WindowRows].
 func (m *Simulation) HotRows() int    { return m.s.hot }
 func (m *Simulation) WindowRows() int { return m.s.slots }
 
-// Fit is how many steps the next window can have: see [Stack.Fit].
+// Fit returns how many steps the next window can have: see [Stack.Fit].
 func (m *Simulation) Fit() int { return m.s.Fit() }
 
-// Next plans the next window, of so many steps, from 1 to Fit, and says what it would read.
+// Next plans the next window, with 1 to Fit steps, and returns what it would read.
 func (m *Simulation) Next(steps int) Cost {
 	w := m.s.planNext(steps)
 	c := m.s.forecast(w)
@@ -116,14 +117,14 @@ func (m *Simulation) Next(steps int) Cost {
 	return c
 }
 
-// Close gives up the memory. A second Close does nothing.
+// Close releases the memory. A second Close does nothing.
 func (m *Simulation) Close() { m.s.freeIndex() }
 
-// forecast counts what w would read, and has the cache keep what that leaves.
+// forecast counts the reads of w, and changes the cache as they would.
 func (s *Stack) forecast(w *Window) Cost {
 	c := Cost{Windows: 1, Steps: w.Steps()}
 	var list func() []uint32
-	var hot uint32 // from which those of list are counted
+	var hot uint32 // list counts rows from here
 	switch {
 	case w.single:
 		p := &s.scratch

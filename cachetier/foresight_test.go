@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// cacheOnly opens tiers under Belady that have nothing but a cache, of an even number of slots, at
-// least 8 and fewer than half of f.
+// cacheOnly opens a stack under Belady that has only a cache. The cache has an even number of
+// slots, at least 8 and fewer than half of the rows of f.
 func cacheOnly(t *testing.T, f *store.Features, lookahead int) (s *cachetier.Stack, slots uint32) {
 	for bytes := int64(20 * f.RowBytes()); ; bytes++ {
 		s, err := cachetier.Open(bg, f, cachetier.Options{HostBytes: bytes, Policy: cachetier.Belady, Lookahead: lookahead})
@@ -26,7 +26,7 @@ func cacheOnly(t *testing.T, f *store.Features, lookahead int) (s *cachetier.Sta
 	}
 }
 
-// ids are the numbers from lo to hi, hi not included.
+// ids returns the numbers from lo to hi-1.
 func ids(lo, hi uint32) (list []uint32) {
 	for ; lo < hi; lo++ {
 		list = append(list, lo)
@@ -34,8 +34,8 @@ func ids(lo, hi uint32) (list []uint32) {
 	return list
 }
 
-// readBy is how many rows were read for each step of groups, all of which are expected at once
-// after the first one is through.
+// readBy returns how many rows are read for each step of the groups after the first. They are all
+// expected at once, when the first group is done.
 func readBy(t *testing.T, s *cachetier.Stack, f *store.Features, groups ...[][]uint32) (rows []int64) {
 	_, err := runAll(s, f, groups[:1], 1, false)
 	require.NoError(t, err)
@@ -48,8 +48,8 @@ func readBy(t *testing.T, s *cachetier.Stack, f *store.Features, groups ...[][]u
 	return rows
 }
 
-// TestBeladySeesItsOwnGroup: of a group that does not fit, the first window leaves the row that the
-// rest wants, though by its number it is the first to go.
+// TestBeladySeesItsOwnGroup: when a group does not fit, its first window keeps the row that the
+// rest of the group wants, though by its number that row would be evicted first.
 func TestBeladySeesItsOwnGroup(t *testing.T) {
 	f := table(t, tableRows, 100)
 	s, n := cacheOnly(t, f, 0)
@@ -59,7 +59,7 @@ func TestBeladySeesItsOwnGroup(t *testing.T) {
 		"row %d is in the cache", 2*n-1)
 }
 
-// TestBeladySeesLaterGroups: as far as it may look ahead, and no further.
+// TestBeladySeesLaterGroups: Belady looks ahead as far as it may, and no further.
 func TestBeladySeesLaterGroups(t *testing.T) {
 	f := table(t, tableRows, 100)
 	for lookahead, again := range map[int]int64{0: 1, 1: 0} {
@@ -69,8 +69,7 @@ func TestBeladySeesLaterGroups(t *testing.T) {
 	}
 }
 
-// TestWindowsAreFull: a window has as many steps as have their rows fit, and the step that fills
-// the cache exactly is one of them.
+// TestWindowsAreFull: a window has as many steps as fit in the cache, and may fill it exactly.
 func TestWindowsAreFull(t *testing.T) {
 	f := table(t, tableRows, 100)
 	s, n := cacheOnly(t, f, 0)

@@ -14,21 +14,22 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Gather copies the rows of ids into dst, packed, in the order of ids: the row of ids[i] to
-// dst[i*RowBytes:]. It is a window of one step that nobody planned: for evaluation, and for a
-// caller who does not know what comes next. An id may repeat; its row is read from disk at most
-// once in a call. An id past the table is an error, and dst is then untouched; a dst that is too
-// short panics, and so does a window that is not released.
+// Gather copies the rows of ids into dst, packed and in the order of ids: the row of ids[i] goes to
+// dst[i*RowBytes:]. It is an unplanned window of one step, for evaluation and for callers who do
+// not know what comes next. An id may repeat; one call reads its row from disk at most once. An id
+// past the table is an error, and dst is then untouched. It panics if dst is too short, or if a
+// window is not released.
 //
-// Which tier serves an id, and which rows stay, depends on the options, on the calls made so far
-// and on what is expected, and on nothing else. A Gather that fails counts nothing, leaves anything
-// in dst, and the cache as it was; under None the cache is empty then.
+// Which tier serves an id, and which rows stay, depends only on the options, on the calls made so
+// far and on the expected steps. A Gather that fails counts nothing and leaves dst undefined. It
+// leaves the cache as it was; under None the cache is then empty. If it cannot write evicted rows
+// of Records, see [Stack.Write].
 func (s *Stack) Gather(ctx context.Context, dst []byte, ids []uint32) error {
 	return s.gather(ctx, "Gather", dst, ids, true)
 }
 
-// Peek is a Gather that leaves the cache as it is: for a pass over much of the table, which would
-// wash it out.
+// Peek copies rows as Gather does, but leaves the cache as it is. Use it for a pass over much of
+// the table, which would wash out the cache.
 func (s *Stack) Peek(ctx context.Context, dst []byte, ids []uint32) error {
 	return s.gather(ctx, "Peek", dst, ids, false)
 }
@@ -73,14 +74,16 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 	return s.gatherStep(ctx, dst, ids, nil, future)
 }
 
-// Gather copies the rows of step i of the window into dst, packed, in the order of its ids. The
-// window must be loaded; one of a single step is read now, and the windows before it must be
-// released. Steps come in their order: those before i are not gathered from any more, and the rows
-// that they alone wanted give way to the window that is being loaded. A dst that is too short
-// panics.
+// Gather copies the rows of step i of the window into dst, packed and in the order of the step's
+// ids. The window must be loaded. A window of one step is read only now, and the windows before it
+// must be released. Gather steps in order: steps before i can no longer be gathered, and the rows
+// that only they wanted make room for the window that is being loaded. It panics if dst is too
+// short.
 //
-// A Gather that fails, as only one of a single step can, counts nothing, leaves anything in dst,
-// and the cache as it was; under None the cache is empty then.
+// Over a Table only the Gather of a one-step window can fail. Over Records any can, since it waits
+// for earlier steps to be written back: see [Stack.Write]. A Gather that fails counts nothing and
+// leaves dst undefined. It leaves the cache as it was; for a one-step window under None the cache
+// is then empty.
 func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 	s, ids := w.s, w.steps[i]
 	s.check("Window.Gather", dst, ids)
@@ -131,7 +134,7 @@ func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 	return nil
 }
 
-// gather takes note of how many steps are gathered. The caller holds s.mu.
+// gather records how many steps are gathered. The caller holds s.mu.
 func (w *Window) gather(steps int) {
 	w.gathered = steps
 	if w.s.rewrites == nil {
@@ -149,7 +152,7 @@ func (s *Stack) check(name string, dst []byte, ids []uint32) {
 	}
 }
 
-// gatherWindow copies rows that are all in memory.
+// gatherWindow copies the rows of ids, all of which are in memory, to dst.
 func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tally) {
 	device, static, cached := s.device.Lend(), s.static.Lend(), s.cached.Lend() // to the goroutines of inChunks
 	defer s.device.Return()
@@ -159,7 +162,7 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 	var mu sync.Mutex
 	inChunks(len(ids), chunkRows(size), func(lo, hi int) {
 		var t tally
-		p := foundPool.Get().(*found) // all found first: look-ups overlap in the processor, but not across copies
+		p := foundPool.Get().(*found) // find all first: look-ups overlap in the processor, but not across copies
 		defer foundPool.Put(p)
 		for ; lo < hi; lo += portionFound {
 			var n [3]int
@@ -197,35 +200,36 @@ func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tal
 	return sum
 }
 
-// found is where some rows of a step lie: moves from the device region, the static one and the
-// cache, and of the latter the rows and slots.
+// found locates some rows of a step: moves from the device region, the static region and the cache,
+// and the numbers and slots of the cached rows.
 type found struct {
 	moves       [3][portionFound]move
 	rows, slots [portionFound]uint32
 }
 
-// portionFound is how many are found at a time.
+// portionFound is the number of rows that are looked up at a time.
 const portionFound = 256
 
-// foundPool has the lists of gatherWindow: made anew they were a third of what a step of a stream
-// allocated.
+// foundPool recycles the lists of gatherWindow. Allocated anew, they were a third of what a step of
+// a stream allocated.
 var foundPool = sync.Pool{New: func() any { return new(found) }}
 
-// plan is what gathering a step at once does. Its lists are kept for the next.
+// plan lists the copies and reads of a step that is gathered at once. The next step reuses its
+// lists.
 type plan struct {
 	fromDevice, fromStatic, fromCache []move
 
 	wants   []want // from disk to dst, in file order, no row twice
-	repeats []move // from dst to dst: ids whose row is among wants
-	toCache []move // from dst
+	repeats []move // within dst: ids whose row is already in wants
+	toCache []move // from dst to the cache
 }
 
-// move is a row to copy: numbers of rows in the source and the destination.
+// move is a row to copy: its numbers in the source and in the destination.
 type move = kernels.Move
 
-// gatherStep is a window of one step. What no tier has is read straight to dst; then the policy
-// says which of those rows the cache keeps. need is the rows of ids that are not hot, nil if they
-// are not known.
+// gatherStep gathers a window of one step. Rows that no tier has are read straight to dst; then the
+// policy chooses which of them the cache keeps. need holds the rows of ids that are not hot; nil
+// means that they are not known.
 func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *set, future []policy.Rows) error {
 	if s.cache == nil {
 		return s.peekStep(ctx, dst, ids)
@@ -269,7 +273,7 @@ func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *
 	return nil
 }
 
-// peekStep is gatherStep without a policy.
+// peekStep gathers a step without a policy: the cache stays as it is.
 func (s *Stack) peekStep(ctx context.Context, dst []byte, ids []uint32) error {
 	t, err := s.fetch(ctx, dst, ids)
 	if err != nil {
@@ -284,7 +288,8 @@ func (s *Stack) peekStep(ctx context.Context, dst []byte, ids []uint32) error {
 	return nil
 }
 
-// fetch brings the rows of ids to dst from where they are. s.scratch then has those that were read.
+// fetch copies the rows of ids to dst from wherever they are. Afterwards s.scratch.wants has the
+// rows that were read.
 func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, err error) {
 	device, static, cached := s.device.Lend(), s.static.Lend(), s.cached.Lend() // to the goroutines of copyRows
 	defer s.device.Return()
@@ -297,8 +302,8 @@ func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, e
 	t.read = int64(len(p.wants))
 	p.uniteWants()
 	t.repeated = t.read - int64(len(p.wants))
-	// What is in the cache is copied out before anything is copied in: a slot may serve a hit and
-	// then be given away.
+	// Copy out of the cache before anything is copied in: a slot may serve a hit and then be given
+	// away.
 	copyRows(dst, device, p.fromDevice, s.rowBytes)
 	copyRows(dst, static, p.fromStatic, s.rowBytes)
 	copyRows(dst, cached, p.fromCache, s.rowBytes)
@@ -311,7 +316,7 @@ func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, e
 	return t, nil
 }
 
-// find lists where each row is. Wants are left unsorted and with repeats.
+// find fills p with the place of each row. The wants are unsorted and may repeat.
 func (s *Stack) find(p *plan, ids []uint32) {
 	p.fromDevice, p.fromStatic, p.fromCache = p.fromDevice[:0], p.fromStatic[:0], p.fromCache[:0]
 	p.wants, p.repeats = p.wants[:0], p.repeats[:0]
@@ -336,7 +341,7 @@ func (s *Stack) find(p *plan, ids []uint32) {
 	}
 }
 
-// uniteWants sorts the wants and leaves the first of each row; the others become repeats of it.
+// uniteWants sorts the wants and keeps the first of each row; the others become repeats of it.
 func (p *plan) uniteWants() {
 	slices.Sort(p.wants)
 	n := 0
@@ -351,20 +356,21 @@ func (p *plan) uniteWants() {
 	p.wants = p.wants[:n]
 }
 
-// copyRows does moves, whose destinations differ from each other and from all sources.
+// copyRows performs moves. Their destinations must differ from each other and from all sources.
 func copyRows(dst, src []byte, moves []move, rowBytes int) {
 	inChunks(len(moves), chunkRows(rowBytes), func(lo, hi int) {
 		kernels.CopyRows(dst, src, rowBytes, moves[lo:hi])
 	})
 }
 
-// copyChunkBytes is how much one goroutine copies at a time: some 10 µs of work, against the
-// microsecond that starting it costs.
+// copyChunkBytes is the amount that one goroutine copies at a time: some 10 µs of work, against the
+// microsecond that starting a goroutine costs.
 const copyChunkBytes = 128 << 10
 
 func chunkRows(rowBytes int) int { return max(1, copyChunkBytes/rowBytes) }
 
-// inChunks calls work for chunks of n things, perChunk in each, several at once.
+// inChunks calls work on chunks of [0, n), perChunk things in each, several at once. It returns
+// when all are done.
 func inChunks(n, perChunk int, work func(lo, hi int)) {
 	chunks := (n + perChunk - 1) / perChunk
 	var taken atomic.Int64
@@ -385,15 +391,15 @@ func inChunks(n, perChunk int, work func(lo, hi int)) {
 	wg.Wait()
 }
 
-// tally is what a part of the work did, in rows.
+// tally counts what a piece of work did, in rows.
 type tally struct {
-	device, static, cached, read int64 // ids by where their rows came from
-	repeated                     int64 // of read
+	device, static, cached, read int64 // ids, by the place their rows came from
+	repeated                     int64 // ids of read whose row another id asked for too
 	windows                      int64
 	copied, evicted, bypassed    int64
 	horizons                     int64
 	spilled, forwarded, reread   int64        // rows: see Join
-	scanned                      disk.Traffic // of traffic
+	scanned                      disk.Traffic // the part of traffic that scans caused
 	traffic                      disk.Traffic
 }
 

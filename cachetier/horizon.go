@@ -16,89 +16,92 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Horizon is windows whose rows are known before the first of them is loaded, so that the table is
-// read once for all of them: a partitioned join of batches with the table, by time-forward
-// processing (Chiang et al., External-memory graph algorithms, SODA 1995).
+// Horizon is a series of windows whose rows are all known before the first window is loaded, so
+// that the table is read once for all of them. It is a partitioned join of batches with the table,
+// by time-forward processing (Chiang et al., External-memory graph algorithms, SODA 1995).
 //
-//	Add, Cut   the steps of windows, in order
-//	Scan       one pass of the table sends each row that is wanted to the run of the first window that wants it
-//	Next       the windows, which load their rows from their runs
+//	Add, Cut   add the steps of windows, in order
+//	Scan       reads the table once; a row goes to the run of the first window that wants it
+//	Next       plans the windows, which load their rows from their runs
 //
-// A row that makes room goes to the run of the next window of the horizon that wants it, so that no
-// row is in the spill twice, and what stays is never in it. Under Belady that is decided by all
-// windows of the horizon.
+// An evicted row goes to the run of the next window of the horizon that wants it. So no row is in
+// the spill twice, and a row that stays in the cache from one window to the next that wants it is
+// not spilled again. Under Belady all windows of the horizon decide which rows stay.
 //
-// A horizon of one window has no run: its rows are read from the table as any window's are. So are
-// rows that a damaged run has lost.
+// A horizon of one window has no run: its rows are read from the table, as for any window. Rows
+// that a damaged run has lost are read from the table, too.
 //
-// Concurrency: a horizon belongs to whoever plans it until Next, and one may be planned and scanned
-// while the windows of the one before are loaded and used. Scan reads the table by a reader of its
-// own.
+// Concurrency: a horizon belongs to its planner until Next. It may be planned and scanned while the
+// windows of the horizon before it are loaded and used. Scan reads the table through a reader of
+// its own.
 type Horizon struct {
 	s       *Stack
 	windows []*planned
-	pages   int      // of the memory for sets that it may still take
-	last    []uint32 // rows that the last Add found to be new, of the last window
-	fresh   int      // rows of the last window that no other wants
-	union   *set     // of all windows: what the scan reads
-	rows    int      // of it, the last window left out
-	next    int      // window
-	seen    *set     // rows that windows before next wanted
+	pages   int      // of packed sets, that it may still take
+	last    []uint32 // rows that the last Add added to the last window
+	fresh   int      // rows of the last window that no earlier window wants
+	union   *set     // rows of all windows, of the last only from Done on; the scan reads them
+	rows    int      // size of union
+	next    int      // the next window to plan
+	seen    *set     // rows wanted by the windows that have their slots
 	closed  bool
-	users   atomic.Int64 // who plans, and windows that are not loaded
-	scan    tally        // what the scan did, until the first window counts it
+	users   atomic.Int64 // the planner, and planned windows that are not loaded
+	scan    tally        // counts of the scan, until the first window takes them over
 
-	// Of each window, from Done on:
-	left []int           // different rows that it and those after it want
-	gone []chan struct{} // closed when it has nothing in the spill any more
+	// For each window, from Done on:
+	left []int           // different rows that it and later windows want
+	gone []chan struct{} // closed when it has nothing left in the spill
 }
 
 // planned is a window of a horizon.
 type planned struct {
-	need  *set // packed once the next one is begun
-	count int
+	need  *set // packed when the next window begins
+	count int  // rows in need
 	steps int
-	run   *rowRun // nil where the horizon has one window
+	run   *rowRun // nil if the horizon has one window
 }
 
-// join is what a Stack has for horizons.
+// join is the state of a Stack for its horizons.
 type join struct {
 	file     *spill.File
 	reader   source // of the table, for scans
 	arrivals *policy.Arrivals
-	pages    *policy.Pages // for what windows want
-	held     int           // of them, by the last horizon that was planned
-	perBuf   int           // rows of a segment
-	rowsAt   int           // where they begin in it
-	scanning sync.Mutex    // held by who scans
+	pages    *policy.Pages // memory for the rows that windows want
+	held     int           // pages that the last planned horizon holds
+	perBuf   int           // rows per segment
+	rowsAt   int           // offset of the rows in a segment
+	scanning sync.Mutex    // held while scanning
 }
 
-// recordBytes is what a row takes in a spill.
+// recordBytes returns the bytes of a row and its id in a spill.
 func recordBytes(rowBytes int) int { return 4 + rowBytes }
 
-// HorizonBytes is what Join takes of memory for a table of so many rows, of which so many fit the
-// cache: to know what so many windows of horizons together want, of wanted rows each, and slots for
-// rows that arrive.
+// HorizonBytes returns the memory that Join takes for a table of so many rows and a cache of so
+// many slots. It covers the rows that the windows of all horizons want together, wanted rows for
+// each window, and the slots for arriving rows.
 func HorizonBytes(rows, slots, windows, wanted int) int64 {
 	return horizonSets*int64(8*policy.SetWords(rows)) + policy.PackedBytes(rows, wanted, windows) + policy.ArrivalBytes(slots)
 }
 
-// horizonSets is bitmaps beside the spareSets of groups, which are not planned while horizons are:
-// union, seen and the last window of two horizons, and what one before them has left: seen, and two
-// windows.
+// horizonSets is the number of bitmaps that horizons take beside the spareSets of groups, which are
+// not in use meanwhile. Two horizons each have a union, a seen and a last window. The horizon
+// before them may still have a seen and two windows.
 const horizonSets = 9 - spareSets
 
-// SpillBytes is what rows take in the spill of Join, in whole segments; those of runs that are not
-// full come on top.
+// SpillBytes returns the bytes that so many rows take in the spill of Join, in whole segments.
+// Segments that a run has only partly filled come on top.
 func (s *Stack) SpillBytes(rows int) int64 {
 	return int64((rows+s.join.perBuf-1)/s.join.perBuf) * int64(s.join.file.Segment())
 }
 
-// Join has the stack's horizons spill to f, which stays the caller's and must stay open until Close
-// has returned. It needs a buffer of f for each of the windows windows that horizons have together,
-// and of twice its Depth beside them. There is memory to know what so many windows want, of wanted
-// rows each on average: there must not be more of them together. It is for a Table, with a cache
-// that keeps rows; else, and where a row does not fit a segment, it says no.
+// Join makes the stack's horizons spill to f, which stays the caller's and must stay open until
+// Close has returned. Scans read t with the disk options of o. f needs a buffer for each of the
+// windows that all horizons have together, and twice its Depth more. Join reserves memory for the
+// rows that so many windows want, wanted rows each on average; there must not be more of them
+// together.
+//
+// It returns false if the stack is over Records, if it has no cache that keeps rows, if a row does
+// not fit in a segment, or if windows is below 2.
 func (s *Stack) Join(ctx context.Context, f *spill.File, windows, wanted int, t Table, o Options) (ok bool, err error) {
 	if s.rewrites != nil || s.cache == nil || s.layout.cache.Kind == policy.None || recordBytes(s.rowBytes)+rowAlign > f.Segment() || windows < 2 {
 		return false, nil
@@ -127,14 +130,15 @@ func (s *Stack) Join(ctx context.Context, f *spill.File, windows, wanted int, t 
 	return true, nil
 }
 
-// Joined reports whether windows of the stack may be those of horizons: Join said yes, or nothing
+// Joined reports whether horizons may plan the windows of the stack: Join returned true, or nothing
 // is ever read.
 func (s *Stack) Joined() bool { return s.join != nil || s.hot == s.rows && s.rewrites == nil }
 
-// rowAlign is what the rows of a segment are aligned to.
+// rowAlign is the alignment of the rows in a segment, in bytes.
 const rowAlign = 64
 
-// moreSets adds unused sets. The caller holds s.mu.
+// moreSets allocates words 64-bit words and adds them as unused sets of each words. The caller
+// holds s.mu.
 func (s *Stack) moreSets(words, each int) error {
 	b, err := kernels.NewHostBuf(8 * words)
 	if err != nil {
@@ -149,7 +153,7 @@ func (s *Stack) moreSets(words, each int) error {
 	return nil
 }
 
-// close gives up what there is.
+// close releases what j holds. j may be nil.
 func (j *join) close() {
 	if j == nil {
 		return
@@ -163,10 +167,10 @@ func (j *join) close() {
 	}
 }
 
-// NewHorizon begins a horizon of no windows. It panics where Join did not say yes. Of the memory
-// for what windows want it has what the one that was planned before it leaves, however far that has
-// come: so how long it may be is not a matter of time. Windows of those before must be loaded once
-// it has more than one.
+// NewHorizon begins a horizon of no windows. It panics unless Join returned true. It may take all
+// the memory for sets that the previous horizon leaves, however many windows of that one are loaded
+// by now: so its length does not depend on timing. Before it gets a second window, the windows of
+// all horizons before the previous one must be loaded.
 func (s *Stack) NewHorizon() *Horizon {
 	s.alive("NewHorizon")
 	if s.join == nil {
@@ -178,8 +182,9 @@ func (s *Stack) NewHorizon() *Horizon {
 	return h
 }
 
-// Add adds a step to the last window, with the ids whose rows it needs, none twice. It says whether
-// the window has room for them; if it has not, the step is not added. An id past the table panics.
+// Add adds a step to the last window, with the ids whose rows it needs, none twice. It reports
+// whether the window has room for them; if not, the step is not added. It panics on an id past the
+// table.
 func (h *Horizon) Add(ids []uint32) (fits bool) {
 	s, w := h.s, h.windows[len(h.windows)-1]
 	s.alive("Horizon.Add")
@@ -204,7 +209,7 @@ func (h *Horizon) Add(ids []uint32) (fits bool) {
 	return true
 }
 
-// Undo takes back the last Add, of which nothing was undone.
+// Undo takes back the last Add, which must have returned true. It may not be called twice in a row.
 func (h *Horizon) Undo() {
 	w := h.windows[len(h.windows)-1]
 	for _, v := range h.last {
@@ -218,8 +223,8 @@ func (h *Horizon) Undo() {
 	h.last = h.last[:0]
 }
 
-// Cut begins the next window, unless there is no memory left to know what one more wants, or there
-// are 256: the horizon is full then.
+// Cut begins the next window. It returns false if the horizon is full: no memory is left for the
+// rows of one more window, or there are 256 windows.
 func (h *Horizon) Cut() (ok bool) {
 	if len(h.windows) > policy.MaxLater {
 		return false
@@ -246,10 +251,11 @@ func (h *Horizon) unite(last *planned) {
 	h.rows, h.fresh = h.rows+h.fresh, 0
 }
 
-// Rows is how many different rows the windows want: as many are in the spill together at most.
+// Rows returns how many different rows the windows want. The spill never holds more of their rows
+// than that.
 func (h *Horizon) Rows() int { return h.rows + h.fresh }
 
-// Done ends the planning. A last window without steps is none.
+// Done ends the planning. A last window without steps is dropped.
 func (h *Horizon) Done() {
 	if n := len(h.windows) - 1; h.windows[n].steps == 0 {
 		h.s.drop(h.windows[n].need)
@@ -272,8 +278,7 @@ func (h *Horizon) Done() {
 	h.countLeft()
 }
 
-// countLeft counts the rows that windows want from each of them on. It does so in the set that is
-// of use from the first window on.
+// countLeft computes h.left. It borrows h.seen, which has no other use before the first window.
 func (h *Horizon) countLeft() {
 	h.left = make([]int, len(h.windows)+1)
 	for k := len(h.windows) - 1; k >= 0; k-- {
@@ -289,7 +294,8 @@ func (h *Horizon) countLeft() {
 	h.seen.Clear()
 }
 
-// each calls do with what the window wants, part after part, and the same part of s.
+// each calls do with one part of s after another, and the same part of the rows that the window
+// wants.
 func (w *planned) each(s policy.Set, do func(part, need []uint64)) {
 	const words = 1 << 10
 	rows, room := w.need.rows(), make([]uint64, policy.WordsRoom(words))
@@ -299,16 +305,16 @@ func (w *planned) each(s policy.Set, do func(part, need []uint64)) {
 	}
 }
 
-// Left is how many different rows the windows from the k-th on want: as many are in the spill
-// together at most, once those before it are loaded. It is known from Done on.
+// Left returns how many different rows the windows from the k-th on want. Once the windows before
+// it are loaded, the spill holds no more rows of the horizon than that. Call it after Done.
 func (h *Horizon) Left(k int) int { return h.left[k] }
 
-// Table is how many rows windows can want: those of the table that are not static.
+// Table returns how many rows windows can want: all rows outside the device and static regions.
 func (h *Horizon) Table() int { return h.s.layout.cache.Rows }
 
-// Drained waits until the windows before the k-th are loaded, or given up, so that they have
-// nothing in the spill any more. Others may use the horizon meanwhile, once it is Done. An error is
-// the end of ctx.
+// Drained waits until the windows before the k-th are loaded or given up, so that they have nothing
+// left in the spill. Once the horizon is Done, others may use it meanwhile. It fails only if ctx
+// ends.
 func (h *Horizon) Drained(ctx context.Context, k int) error {
 	for _, gone := range h.gone[:k] {
 		select {
@@ -320,9 +326,9 @@ func (h *Horizon) Drained(ctx context.Context, k int) error {
 	return nil
 }
 
-// Scan reads the rows of all windows, in file order, and sends them to their runs. A horizon of one
-// window has nothing to send. Where the spill fails it goes on: the rows are then read from the
-// table by the window that misses them.
+// Scan reads the rows of all windows, in file order, and sends them to their runs. For a horizon of
+// one window it does nothing. If the spill fails, the scan goes on, and the windows later read the
+// lost rows from the table.
 func (h *Horizon) Scan(ctx context.Context) error {
 	if len(h.windows) < 2 {
 		return nil
@@ -363,7 +369,7 @@ func (h *Horizon) Scan(ctx context.Context) error {
 	return nil
 }
 
-// lister lists the rows of a set, ascending, some at a time.
+// lister lists the rows of a set in ascending order, some at a time.
 type lister struct {
 	rows    policy.Set
 	portion []uint32
@@ -381,15 +387,15 @@ func (l *lister) next() []uint32 {
 	return l.portion[:n]
 }
 
-// sorted parts the rows of an extent by the first window that wants them.
+// sorted divides the rows of an extent by the first window that wants them.
 type sorted struct {
-	left []uint64 // rows that are given to no window yet
-	word int      // that left begins at
-	room []uint64 // for words of a set
+	left []uint64 // rows that no window has taken yet
+	word int      // word of the set where left begins
+	room []uint64 // scratch space for words of a set
 	rows []uint32
 }
 
-// begin is about the rows of union from first to last.
+// begin starts with the rows of union from first to last, both included.
 func (o *sorted) begin(union policy.Set, first, last uint32) {
 	o.word = int(first >> 6)
 	o.left = append(o.left[:0], union[o.word:last>>6+1]...)
@@ -400,7 +406,8 @@ func (o *sorted) begin(union policy.Set, first, last uint32) {
 	}
 }
 
-// of is the rows of need that are left, which they are no more. It is valid until the next call.
+// of returns the rows of need that are left, and removes them from left. The result is valid until
+// the next call.
 func (o *sorted) of(need policy.Rows) []uint32 {
 	o.rows = o.rows[:0]
 	for i, w := range need.Words(o.room[:cap(o.room)], o.word, o.word+len(o.left)) {
@@ -416,9 +423,9 @@ func (o *sorted) of(need policy.Rows) []uint32 {
 	return o.rows
 }
 
-// Next plans the next window of the horizon, with the steps that were added to it: what they were
-// added with. It waits as [Stack.Next] does, and is nil after the last one. Windows of two horizons
-// do not mix.
+// Next plans the next window of the horizon. steps must be the steps that were added to it. It
+// waits as [Stack.Next] does, and returns nil after the last window. The windows of two horizons
+// must not be mixed.
 func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 	s := h.s
 	if h.next == len(h.windows) {
@@ -453,7 +460,7 @@ func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 	return w, nil
 }
 
-// bitmap is what a window wants, with one user more.
+// bitmap returns the rows that w wants as a bitmap, with one user more.
 func (s *Stack) bitmap(w *planned) *set {
 	if w.need.packed == nil {
 		return s.share(w.need)
@@ -463,8 +470,8 @@ func (s *Stack) bitmap(w *planned) *set {
 	return b
 }
 
-// Close gives up what windows that were not planned have; the others may be used on, but none may
-// be loading where there are such. A second Close does nothing.
+// Close releases the windows that were not planned. If there are any, no window of the horizon may
+// be loading. Planned windows can still be used. A second Close does nothing.
 func (h *Horizon) Close() {
 	if h.closed {
 		return
@@ -487,7 +494,7 @@ func (h *Horizon) Close() {
 	h.leave()
 }
 
-// leave ends a use of h: by who plans it, or by a window.
+// leave ends a use of h, by its planner or by a window.
 func (h *Horizon) leave() {
 	if h.users.Add(-1) == 0 {
 		h.s.drop(h.seen)
@@ -495,7 +502,7 @@ func (h *Horizon) leave() {
 	}
 }
 
-// leaveHorizon takes note that w needs nothing of its horizon any more.
+// leaveHorizon records that w needs nothing from its horizon any more.
 func (w *Window) leaveHorizon() {
 	if h := w.horizon; h != nil && !w.alone {
 		w.alone = true
@@ -509,15 +516,15 @@ func (w *Window) leaveHorizon() {
 	}
 }
 
-// kept takes note that w, which is of the horizon, has its slots: before it lets go of its rows.
+// kept records that w, a window of h, has its slots. It must run before w drops its rows.
 func (h *Horizon) kept(w *Window) {
 	for i, need := range w.need.Set {
 		h.seen.Set[i] |= need
 	}
 }
 
-// loadRun brings the rows of w from its run into the slots of its index. Rows that made room for
-// them go on to the windows that want them next, part after part of the window before.
+// loadRun copies the rows of w from its run into their slots. Rows that were evicted for them are
+// forwarded to the windows that want them next, after each part of the window before w.
 func (s *Stack) loadRun(ctx context.Context, w *Window) error {
 	h, a := w.horizon, s.join.arrivals
 	a.Begin(w.index)
@@ -567,7 +574,7 @@ func (s *Stack) loadRun(ctx context.Context, w *Window) error {
 	return nil
 }
 
-// arrive puts rows into slots.
+// arrive copies rows into their slots, and waits for slots that are still in use.
 func (s *Stack) arrive(ctx context.Context, a *policy.Arrivals, avail *level, cached []byte, ids []uint32, rows []byte) error {
 	moves, ranks := make([]move, 0, len(ids)), make([]uint32, 0, len(ids))
 	for i, v := range ids {
@@ -591,7 +598,7 @@ func (s *Stack) arrive(ctx context.Context, a *policy.Arrivals, avail *level, ca
 	return nil
 }
 
-// later is what the windows after w want.
+// later returns the rows that each window after w wants.
 func (h *Horizon) later(w *Window) (later []policy.Rows) {
 	for _, p := range h.windows[w.at+1:] {
 		later = append(later, p.need.rows())
@@ -599,9 +606,9 @@ func (h *Horizon) later(w *Window) (later []policy.Rows) {
 	return later
 }
 
-// forward sends rows that made room for w, and that are not used any more after this part of the
-// window before, to the next windows of the horizon that want them. Rows that no window of the
-// horizon has wanted yet are in their run already.
+// forward sends rows that were evicted for w to the next windows of the horizon that want them. It
+// sends those that the window before w uses last in this part. Rows that no window of the horizon
+// has wanted yet are in their run already.
 func (h *Horizon) forward(ctx context.Context, w *Window, part int) error {
 	s, later := h.s, h.windows[w.at+1:]
 	cached, size := s.cached.Bytes(), s.rowBytes
@@ -625,21 +632,21 @@ func (h *Horizon) forward(ctx context.Context, w *Window, part int) error {
 	return ctx.Err()
 }
 
-// forwardRows is how many rows are sent on at a time.
+// forwardRows is the number of rows that forward sends at a time.
 const forwardRows = 1024
 
-// rowRun is rows in a spill.
+// rowRun holds the rows of one window in a spill.
 type rowRun struct {
 	j    *join
 	size int
 	run  *spill.Run
 
 	mu   sync.Mutex
-	open *spill.Buffer // that is being filled
-	lost error         // rows that could not be appended, for good
+	open *spill.Buffer // being filled, or nil
+	lost error         // why no more rows can be appended
 }
 
-// append adds n rows, in any order. Where the spill fails they are lost, and read from the table
+// append adds n rows, in any order. If the spill fails, they are lost, and are read from the table
 // later.
 func (r *rowRun) append(ctx context.Context, n int, row func(i int) (uint32, []byte)) {
 	if n == 0 {
@@ -668,7 +675,7 @@ func (r *rowRun) append(ctx context.Context, n int, row func(i int) (uint32, []b
 	}
 }
 
-// part is the ids and the rows of a segment.
+// part returns the ids and the rows of a segment that has room for, or holds, count rows.
 func (j *join) part(b []byte, count, size int) (ids []uint32, rows []byte) {
 	ids, ok := store.NodeIDs(b[:4*count])
 	if !ok {
@@ -677,7 +684,8 @@ func (j *join) part(b []byte, count, size int) (ids []uint32, rows []byte) {
 	return ids, b[j.rowsAt : j.rowsAt+count*size]
 }
 
-// each gives back all rows. Segments that fail cost their rows, which is an ErrDamaged in the end.
+// each passes all rows to serve, from several goroutines at once. The rows of a segment that fails
+// are lost, and each returns an ErrDamaged at the end.
 func (r *rowRun) each(ctx context.Context, serve func(ids []uint32, rows []byte) error) error {
 	r.mu.Lock()
 	b, lost := r.open, r.lost
@@ -700,7 +708,7 @@ func (r *rowRun) each(ctx context.Context, serve func(ids []uint32, rows []byte)
 	return err
 }
 
-// drop gives up what there is.
+// drop returns the open buffer and frees the run.
 func (r *rowRun) drop() {
 	r.mu.Lock()
 	b := r.open
@@ -712,7 +720,7 @@ func (r *rowRun) drop() {
 	r.run.Drop()
 }
 
-// level is a number that rises, and that some wait for.
+// level is a rising number that goroutines can wait for.
 type level struct {
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -733,7 +741,7 @@ func (l *level) raise(n int) {
 	l.changed.Broadcast()
 }
 
-// close has nobody wait any more.
+// close ends all waiting, now and later.
 func (l *level) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -741,7 +749,7 @@ func (l *level) close() {
 	l.changed.Broadcast()
 }
 
-// wait is the level once it is above n. ok is false where it will never be.
+// wait returns the level once it is above n. ok is false if it was closed before that.
 func (l *level) wait(n int) (_ int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,20 +16,24 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// processor is what this process has had of the processors, in ns, kernel included.
+// processor returns the processor time of this process so far, in ns, kernel included.
 func processor(b *testing.B) int64 {
 	var u syscall.Rusage
 	require.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkHorizons brings the rows of 24 windows, each of some 8.6 % of a table of 256-byte rows,
-// from its file, as on a graph of 111 M nodes under 8 GiB: window by window, and by a horizon. A
-// row is one that was not in memory when its window came, and ns/row is what it takes of the
-// processors, kernel included: to be read and placed, or to be read by a scan (scan-ns/row of it),
-// written to a spill, read back, checked and placed. What policy and planning take comes on top
-// (plan-ns/row), either way; drawing and gathering are left out. By hand: files lie in
-// GNNSTORE_BENCH_DIR, or the directory for temporary ones, which should not be in memory.
+// BenchmarkHorizons reads the rows of 24 windows from the table's file: window by window, and by a
+// horizon. Each window wants some 8.6 % of a table of 256-byte rows, as on a graph of 111 M nodes
+// under 8 GiB.
+//
+// It counts the rows that were not in memory when their window came. ns/row is the processor time
+// for such a row, kernel included: to read and place it, or to scan it (scan-ns/row), write it to a
+// spill, read it back, check it and place it. The policy and planning take plan-ns/row more, either
+// way. Drawing and gathering are left out.
+//
+// Run it by hand: files lie in GNNSTORE_BENCH_DIR, or in the directory for temporary files. That
+// should not be in memory.
 func BenchmarkHorizons(b *testing.B) {
 	const windows, share = 24, 0.086
 	if dir := os.Getenv("GNNSTORE_BENCH_DIR"); dir != "" {
@@ -114,10 +118,10 @@ func BenchmarkHorizons(b *testing.B) {
 	}
 }
 
-// halves are a window of two steps.
+// halves splits ids into a window of two steps.
 func halves(ids []uint32) [][]uint32 { return slices.Collect(slices.Chunk(ids, len(ids)/2+1)) }
 
-// meter adds up what the processors take.
+// meter adds up processor time.
 type meter struct{ ns float64 }
 
 func (m *meter) of(b *testing.B, work func()) {

@@ -26,18 +26,18 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// joinModel is horizons as their comments tell them, in maps: it counts what they spill, and proves
-// that nothing is there twice.
+// joinModel models horizons with maps, as their comments describe them. It counts what they spill,
+// and checks that no row is in the spill twice.
 type joinModel struct {
 	oracle *policytest.Oracle
 	hot    int
 	want   cachetier.Join
-	most   int // rows in the spill
+	most   int // largest number of rows in the spill
 }
 
-// horizon is one of windows, each the rows that it wants.
+// horizon runs one horizon. Each window is the set of rows that it wants.
 func (m *joinModel) horizon(t require.TestingT, windows []policytest.Rows, belady bool) {
-	run := make([]policytest.Rows, len(windows)) // what is in the spill
+	run := make([]policytest.Rows, len(windows)) // rows in the spill, by window
 	for i := range run {
 		run[i] = policytest.Rows{}
 	}
@@ -89,13 +89,13 @@ func (m *joinModel) horizon(t require.TestingT, windows []policytest.Rows, belad
 	}
 }
 
-// unrepeated is ids without repeats.
+// unrepeated sorts ids and returns them without repeats.
 func unrepeated(ids []uint32) []uint32 {
 	slices.Sort(ids)
 	return slices.Compact(ids)
 }
 
-// spillFor is a spill for horizons over f of so many windows.
+// spillFor creates a spill for horizons over f with so many windows.
 func spillFor(t require.TestingT, f *store.Features, windows int, faults func(bool, int64, int) error) *spill.File {
 	const segment = 16 << 10
 	s, err := spill.Create(spill.Options{
@@ -105,8 +105,8 @@ func spillFor(t require.TestingT, f *store.Features, windows int, faults func(bo
 	return s
 }
 
-// horizonOf plans a horizon of steps, as many windows as most allows, and takes note of what each
-// window wants. It returns the steps of each, and those that are left.
+// horizonOf plans a horizon from steps, with at most most windows. It returns the steps of each
+// window, and the steps that are left.
 func horizonOf(h *cachetier.Horizon, steps [][]uint32, most int) (windows [][][]uint32, left [][]uint32) {
 	windows = [][][]uint32{nil}
 	for len(steps) > 0 {
@@ -127,8 +127,8 @@ func horizonOf(h *cachetier.Horizon, steps [][]uint32, most int) (windows [][][]
 	return windows, steps
 }
 
-// runHorizons takes all steps through horizons of at most so many windows, the next one planned and
-// scanned while one is used.
+// runHorizons runs all steps through horizons of at most most windows. The next horizon is planned
+// and scanned while one is used.
 func runHorizons(ctx context.Context, s *cachetier.Stack, steps [][]uint32, most int, use func(ids []uint32, rows []byte) error, planned func([][][]uint32)) error {
 	type ready struct {
 		h       *cachetier.Horizon
@@ -282,15 +282,15 @@ func TestHorizonsDoWhatTheModelDoes(t *testing.T) {
 	}, map[string]*int{"a forwarded row": &forwarded})
 }
 
-// What a spill loses is read from the table, and counted: the rows of the segments that fail, and
-// no others.
+// Rows that a spill loses are read from the table, and counted: the rows of the segments that fail,
+// and no others.
 func TestAHorizonOutlivesItsSpill(t *testing.T) {
 	const rows, n = 3000, 40
 	f := table(t, rows, 40)
 	for _, c := range []struct {
 		write bool
 		every int64
-	}{{true, 3}, {false, 3}, {true, 1000}} { // of the last the first alone
+	}{{true, 3}, {false, 3}, {true, 1000}} { // in the last case only the first transfer fails
 		t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
 			o := cachetier.Options{HostBytes: 600 * int64(f.RowBytes())}
 			s, err := cachetier.Open(bg, f, o)
@@ -371,8 +371,8 @@ func TestEndOfHorizons(t *testing.T) {
 	}
 }
 
-// joinedStack is a Stack over a table of so many rows that has horizons of a spill, and the table's
-// file read as faults say.
+// joinedStack returns a Stack over a table of so many rows, and the spill of its horizons. faults
+// affect the scans.
 func joinedStack(t *testing.T, rows int, faults disk.Faults) (*cachetier.Stack, *spill.File) {
 	f := table(t, rows, 40)
 	o := cachetier.Options{HostBytes: 600 * int64(f.RowBytes()), Engine: disk.Pread}
@@ -387,7 +387,7 @@ func joinedStack(t *testing.T, rows int, faults disk.Faults) (*cachetier.Stack, 
 	return s, file
 }
 
-// stride is steps of rows that overlap.
+// stride returns n steps whose rows overlap.
 func stride(n, rows int) (steps [][]uint32) {
 	for i := range n {
 		var ids []uint32
@@ -426,12 +426,12 @@ func TestCloseDuringAScan(t *testing.T) {
 	require.Panics(t, func() { h.Add(nil) })
 }
 
-// Windows of a horizon that was closed are loaded as they are without the others.
+// Windows that were planned before their horizon was closed can be loaded without the others.
 func TestWindowsOutliveTheirHorizon(t *testing.T) {
 	s, file := joinedStack(t, 3000, nil)
 	f := table(t, 3000, 40)
 	h := s.NewHorizon()
-	var steps [][]uint32 // the rows of the first are wanted again, and there is no room for them meanwhile
+	var steps [][]uint32 // the first window's rows are wanted again, and cannot stay until then
 	for i := range uint32(12) {
 		var ids []uint32
 		for v := range uint32(200) {
@@ -465,8 +465,8 @@ func TestWindowsOutliveTheirHorizon(t *testing.T) {
 	allBuffers(t, file, 12)
 }
 
-// As windows are loaded, those that are left have no more of the spill than what they want takes,
-// and Drained tells how many are.
+// As windows are loaded, the spill holds no more than the remaining windows want. Drained returns
+// once the windows before are loaded or given up.
 func TestAHorizonDrains(t *testing.T) {
 	s, file := joinedStack(t, 3000, nil)
 	h := s.NewHorizon()
@@ -489,7 +489,7 @@ func TestAHorizonDrains(t *testing.T) {
 		require.ErrorIs(t, h.Drained(over, k+1), context.Canceled)
 		w, err := h.Next(bg, steps)
 		require.NoError(t, err)
-		if k == len(windows)-2 { // and the last one is given up
+		if k == len(windows)-2 { // this window and the last one are given up
 			w.Release()
 			h.Close()
 			require.NoError(t, h.Drained(bg, len(windows)))
@@ -502,7 +502,7 @@ func TestAHorizonDrains(t *testing.T) {
 	require.Zero(t, file.Stats().UsedBytes)
 }
 
-// allBuffers takes the buffers of a spillFor so many windows, which are all there.
+// allBuffers takes all buffers of a spillFor so many windows: none is missing.
 func allBuffers(t *testing.T, file *spill.File, windows int) {
 	within(func() {
 		for range windows + 7 {
@@ -512,7 +512,7 @@ func allBuffers(t *testing.T, file *spill.File, windows int) {
 	})
 }
 
-// Of rows that do not divide a segment more segments are taken than their bytes would fill.
+// If rows do not divide a segment, they take more segments than their bytes would fill.
 func TestSpillBytesAreThoseOfSegments(t *testing.T) {
 	f := table(t, 300, 3000) // two rows of 6000 bytes a segment
 	o := cachetier.Options{HostBytes: 100 * int64(f.RowBytes())}
@@ -541,7 +541,7 @@ func TestSpillBytesAreThoseOfSegments(t *testing.T) {
 	h.Close()
 }
 
-// A scan that fails, and a Reset before or after the Close of the horizon, leave nothing.
+// A scan that fails leaves nothing behind, whether Reset comes before or after the horizon's Close.
 func TestAScanThatFails(t *testing.T) {
 	for _, resetFirst := range []bool{true, false} {
 		var reads atomic.Int64

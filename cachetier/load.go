@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// Ready waits until the cache may be changed for the window: until its Keep may be called. The
-// window before may be in use then, unless it has a single step. An error is the end of ctx.
+// Ready waits until Keep may be called for the window. The window before may still be in use then,
+// unless it has a single step. It fails only if ctx ends.
 func (w *Window) Ready(ctx context.Context) error {
 	w.s.alive("Ready")
 	w.mustBePlanned("Ready")
@@ -26,18 +26,19 @@ func (w *Window) Ready(ctx context.Context) error {
 	return nil
 }
 
-// undecided tells whether Keep is still to decide for the window.
+// undecided reports whether Keep has yet to decide for the window.
 func (w *Window) undecided() bool { return !w.kept && !w.single && w.need != nil }
 
-// mayKeep is about the windows before w. One may be in use, unless it has a single step, which
-// changes the cache until it is released. Two may not: the index of the first is overwritten.
+// mayKeep reports whether Keep may run, given the unreleased windows before w. One may be in use,
+// unless it has a single step, which changes the cache until it is released. Two may not: Keep
+// would overwrite the index of the first.
 func (w *Window) mayKeep(before []*Window) bool {
 	return len(before) == 0 || len(before) == 1 && !before[0].single
 }
 
-// Keep has the policy decide which rows the cache has from now on: those of the window, and as many
-// of the others as stay. The window must be Ready, and the one before loaded. A window of one step
-// decides when it is gathered, once its rows are there. A second Keep does nothing.
+// Keep lets the policy decide which rows the cache has from now on: all rows of the window, and as
+// many others as stay. The window must be Ready, and the one before loaded. A window of one step
+// decides in Gather, after its rows are read. A second Keep does nothing.
 func (w *Window) Keep() {
 	s := w.s
 	s.loading.Lock()
@@ -77,12 +78,12 @@ func (w *Window) mustBePlanned(name string) {
 	}
 }
 
-// Load reads the rows of the window that are not there, in file order, into the cache; it does
-// Ready and Keep where that was not done. It waits by itself for their slots: the first ones are
-// free at once, and the others become so as the steps of the window before are gathered; under None
-// all of them when it is released. For a window of one step there is nothing to load: its rows are
-// read when it is gathered. After an error, of a file or of ctx, the window is of no use, and the
-// rows that did not come are not there.
+// Load reads the missing rows of the window into the cache, in file order. It does Ready and Keep
+// first if that was not done. It waits for slots itself: the first are free at once, and more
+// become free as the steps of the window before are gathered. Under None all become free when that
+// window is released. For a window of one step it loads nothing: Gather reads the rows. After an
+// error, of a file or of ctx, the window is useless, and the rows that were not read are not in the
+// cache.
 func (w *Window) Load(ctx context.Context) error {
 	s := w.s
 	s.loading.Lock()
@@ -120,7 +121,7 @@ func (w *Window) load(ctx context.Context) (err error) {
 			s.cache.DropNew()
 			return err
 		}
-		s.mark(w.steps) // only now, since it forgets who made room
+		s.mark(w.steps) // only now: marking invalidates the list of evicted rows
 		w.came.copied, w.came.evicted = int64(w.change.Admitted), int64(w.change.Evicted)
 		return nil
 	}
@@ -141,7 +142,7 @@ func (w *Window) load(ctx context.Context) (err error) {
 	return nil
 }
 
-// mark tells the cache when the rows of the newest window, whose steps these are, are used last.
+// mark tells the cache when each row of the newest window, which has these steps, is used last.
 func (s *Stack) mark(steps [][]uint32) {
 	if !s.cache.Marks() {
 		return
@@ -159,24 +160,24 @@ func (s *Stack) mark(steps [][]uint32) {
 	}
 }
 
-// markChunk is how many rows one goroutine marks at a time.
+// markChunk is the number of rows that one goroutine marks at a time.
 const markChunk = 4096
 
-// over says whether the parts up to this one of w, which is not released, are over.
+// over reports whether w, which is not released, is past this part and all parts before it.
 func (w *Window) over(part int) bool {
-	steps := (part*len(w.steps) + policy.Parts - 1) / policy.Parts // that fall into them: see mark
+	steps := (part*len(w.steps) + policy.Parts - 1) / policy.Parts // in these parts: see mark
 	return w.passed >= steps
 }
 
-// await waits until ready holds for the windows before w that are not released.
+// await waits until ready holds for the unreleased windows before w.
 func (s *Stack) await(ctx context.Context, w *Window, ready func(before []*Window) bool) error {
 	return s.wait(ctx, func() bool { return ready(s.mu.windows[:s.at(w)]) })
 }
 
-// portionRows is how many of the rows to read are listed at a time: 256 KiB of numbers.
+// portionRows is the number of rows to read that are listed at a time: 256 KiB of row numbers.
 const portionRows = 64 << 10
 
-// reading is the way through the new rows of an index.
+// reading walks through the new rows of an index.
 type reading struct {
 	s       *Stack
 	x       *policy.Index
@@ -192,8 +193,8 @@ func (s *Stack) newRows(x *policy.Index) *reading {
 	return &reading{s: s, x: x}
 }
 
-// begin says whether there are rows whose slots can be had after this part of the window before,
-// and are not given out.
+// begin reports whether any rows are left whose slots are free after this part of the window
+// before.
 func (r *reading) begin(part int) bool {
 	if len(r.portion) == 0 {
 		r.portion = r.s.portion[:r.walk.Next(r.x, r.s.portion)]
@@ -201,8 +202,8 @@ func (r *reading) begin(part int) bool {
 	return len(r.portion) > 0 && int(r.portion[0]) < r.x.End(part)
 }
 
-// rows gives out some of these rows, none when all are given out. They are valid until the next
-// call.
+// rows returns some of the rows whose slots are free after this part, or none if none are left.
+// They are valid until the next call.
 func (r *reading) rows(part int) []uint32 {
 	if !r.begin(part) {
 		return nil
@@ -213,8 +214,8 @@ func (r *reading) rows(part int) []uint32 {
 	return rows
 }
 
-// readNew reads the new rows of x into their slots, each part when its slots can be had. x is the
-// index of w, or of no window.
+// readNew reads the new rows of x into their slots, part by part as the slots become free. x is the
+// index of w; w is nil if x belongs to no window.
 func (s *Stack) readNew(ctx context.Context, w *Window, x *policy.Index) (total disk.Traffic, err error) {
 	cached := s.cached.Lend() // to the goroutines of Read
 	defer s.cached.Return()

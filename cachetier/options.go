@@ -24,58 +24,58 @@ const (
 // MaxLookahead bounds Options.Lookahead.
 const MaxLookahead = 1024
 
-// Options says how much memory the tiers may take, how the host cache is used, and how the disk is
-// read. The zero value caches nothing and works; no option changes the rows that are delivered. Any
-// budget is fine: one that is too small for a row buys no row, and one larger than the table is cut
-// down to it.
+// Options sets the memory of the tiers, the policy of the host cache, and how the disk is read. The
+// zero value works and caches nothing. No option changes the rows that are delivered. Any budget is
+// fine: one that is too small for a row holds none, and one larger than the table is cut down to
+// it.
 type Options struct {
 	// DeviceBytes is the budget of the device region, which holds as many rows as fit from the
 	// start of the table. Default 0: no region.
 	DeviceBytes int64 `json:"device_bytes"`
 
-	// Region is where the rows of the device region lie, as a part of it that Open takes; it must
-	// have room for DeviceBytes. It stays the caller's, who closes it once the Stack is closed.
+	// Region is device memory that others may share. Open takes a part of it for the device region,
+	// so it must have room for DeviceBytes. It stays the caller's, who closes it after the Stack.
 	// Default: memory of the Stack's own.
 	Region *device.Buffer `json:"-"`
 
 	// HostBytes is the budget of the host tier: its static region, the cache, and the bookkeeping.
-	// Where the rest of the table fits in it, the static region has it whole, except under None.
-	// Default 0: no host tier.
+	// If it has room for the rest of the table, the static region holds all of that, except under
+	// None. Default 0: no host tier.
 	HostBytes int64 `json:"host_bytes"`
 
 	// StaticBytes is the part of HostBytes, at most all of it, for the static region: the rows that
-	// follow the device region's, read once. Default 0. Where the bookkeeping of a cache would take
-	// more than half of the rest, the static region gets all of HostBytes, except under None.
+	// follow the device region's, read once. Default 0. If the bookkeeping of a cache would take
+	// more than half of what is left, the static region gets all of HostBytes, except under None.
 	StaticBytes int64 `json:"static_bytes,omitempty"`
 
 	// Policy of the cache. Default Belady.
 	Policy Policy `json:"policy"`
 
-	// Lookahead is how many groups after the one at hand Belady foresees, at most MaxLookahead:
-	// each takes a bit per row of the table, and together at most a quarter of what the cache has.
-	// Default 0: only the rest of the group at hand.
+	// Lookahead is the number of groups after the current one that Belady foresees, at most
+	// MaxLookahead. Each takes a bit per row of the table; together they take at most a quarter of
+	// the memory left for the cache. Default 0: only the rest of the current group.
 	Lookahead int `json:"lookahead,omitempty"`
 
 	// Prewarm fills the cache in Open with the rows that follow the static region's, in one
-	// sequential pass. It saves the first windows their random reads, and is not worth it for a run
+	// sequential pass. It saves the first windows their random reads. It is not worth it for a run
 	// that reads less than the cache holds. Under None it does nothing. Default false.
 	Prewarm bool `json:"prewarm,omitempty"`
 
 	// Engine reads the disk. Default disk.Auto.
 	Engine disk.Kind `json:"engine"`
 
-	// Direct, Probe, Costs and Faults are those of disk.Options.
+	// Direct, Probe, Costs and Faults are passed to disk.Options.
 	Direct bool        `json:"-"`
 	Probe  bool        `json:"-"`
 	Costs  disk.Costs  `json:"-"`
 	Faults disk.Faults `json:"-"`
 
-	// Readers is how many reads of the disk are under way, at most disk.MaxDepth. Default 0: what
-	// suits the engine.
+	// Readers is the largest number of disk reads in flight, at most disk.MaxDepth. Default 0: the
+	// default of the engine.
 	Readers int `json:"readers"`
 }
 
-// bookkeeping is what the rows of Records take beside that of others.
+// bookkeeping is the additional bookkeeping for Records, in bytes: once, and for each slot.
 type bookkeeping struct{ fixed, slot int64 }
 
 // Validate reports every option that cannot be followed.
@@ -100,14 +100,14 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Disk is the part of o that says how the disk is read.
+// Disk returns the part of o that configures the disk reader.
 func (o Options) Disk() disk.Options {
 	return disk.Options{
 		Kind: o.Engine, Depth: o.Readers, Direct: o.Direct, Probe: o.Probe, Costs: o.Costs, Faults: o.Faults,
 	}
 }
 
-// layout is what the budgets buy, in rows.
+// layout holds the sizes that the budgets allow, in rows.
 type layout struct {
 	device    int // rows [0, device) are in the device region
 	hot       int // rows [device, hot) are in the static region
@@ -117,7 +117,7 @@ type layout struct {
 	noted     bookkeeping
 }
 
-// layout makes the plan of memory for a table of rows rows. Policy is filled in.
+// layout divides the budgets for a table of rows rows. Policy must be set.
 func (o Options) layout(rows, rowBytes int, noted bookkeeping) layout {
 	size := int64(rowBytes)
 	l := layout{device: int(min(o.DeviceBytes/size, int64(rows))), noted: noted}
@@ -151,9 +151,9 @@ func (o Options) layout(rows, rowBytes int, noted bookkeeping) layout {
 	return l
 }
 
-// CacheBytes is what the cache of a table takes of its host budget for bookkeeping whatever it
-// holds. A Stack has one where that is half of the budget at most: else the first rows are held in
-// its place, and windows have one step.
+// CacheBytes returns the bookkeeping, in bytes, that a cache over rows rows takes from its host
+// budget whatever it holds. A Stack has a cache only if that is at most half of the budget.
+// Otherwise the budget holds the first rows instead, and windows have one step.
 func (o Options) CacheBytes(rows int) int64 {
 	if o.Policy == "" {
 		o.Policy = Belady
@@ -165,7 +165,7 @@ func (o Options) CacheBytes(rows int) int64 {
 	return c.FixedBytes() + int64(lookahead+spareSets)*int64(8*policy.SetWords(rows))
 }
 
-// indexBytes is the bookkeeping of the cache, and of which rows were rewritten.
+// indexBytes returns the bytes of bookkeeping: for the cache, and for the set of rewritten rows.
 func (l layout) indexBytes() int64 {
 	n := int64(0)
 	if l.hot > l.device || l.slots > 0 {

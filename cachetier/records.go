@@ -7,30 +7,30 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// Records is a table whose rows steps rewrite: it brings and keeps them itself, wherever the newest
-// of each is. Package mutable has one. Its methods may be called at any time; the functions that
-// they are given, by several goroutines.
+// Records is a table whose rows are rewritten by steps. It keeps the rows itself and knows where
+// the newest version of each is. Package mutable implements it. Its methods may be called at any
+// time, and may call the functions that they are given from several goroutines.
 type Records interface {
 	Rows() int
 	RowBytes() int
-	// Read brings n rows, which row gives in ascending order and none twice. It calls put with the
-	// place of each among them and its bytes, several at once; the bytes are lent until put
-	// returns. The end of ctx is an error.
+	// Read reads n rows; row returns their numbers, ascending and none twice. It calls put with the
+	// index of each and its bytes, several at once; the bytes are lent until put returns. It fails
+	// if ctx ends.
 	Read(ctx context.Context, n int, row func(i int) uint32, put func(i int, b []byte)) (disk.Traffic, error)
-	// Takes is what such a Read is counted as now, without reading.
+	// Takes returns what such a Read would count now, without reading.
 	Takes(n int, row func(i int) uint32) disk.Traffic
-	// Write replaces n rows, which row gives in ascending order and none twice. After an error any
-	// of them may be replaced.
+	// Write replaces n rows; row returns their numbers, ascending and none twice, and their bytes.
+	// After an error any of them may have been replaced.
 	Write(n int, row func(i int) (v uint32, b []byte)) error
 
-	// Kind, Why, Live and Costs are those of the disk.Reader that reads.
+	// Kind, Why, Live and Costs describe the disk.Reader that reads.
 	Kind() disk.Kind
 	Why() string
 	Live() disk.Live
 	Costs() disk.Costs
 }
 
-// recordReader is Records as a source.
+// recordReader makes Records a source.
 type recordReader struct{ Records }
 
 func (r recordReader) run(ctx context.Context, dst []byte, first int) (disk.Traffic, error) {

@@ -14,25 +14,26 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// The resident rows as bytes: a magic number, the rows of the table in 8 bytes, and then varints:
-// how many rows are absent, how many present, absent, present, … until all are told. Each but the
-// first is at least 1. The XXH3 of all that in 8 bytes ends it. Numbers are little-endian.
+// The format of Resident starts with a magic number and the number of rows of the table in 8 bytes.
+// Varints follow: how many rows are absent, present, absent, present, … to the end of the table.
+// Each but the first is at least 1. At the end is the XXH3 of all that, in 8 bytes. Numbers are
+// little-endian.
 const residentMagic = "gnnrows1"
 
-// ErrResident is what Restore's errors are: what was read is no set of rows of this table.
+// ErrResident is in the chain of Restore's error if the input is not a set of rows of this table.
 var ErrResident = errors.New("no list of this table's resident rows")
 
-// Resident writes which rows are in the cache, a byte or two for each: for a run that is to go on
-// later with a warm cache.
+// Resident writes which rows are in the cache, in a byte or two for each, so that a later run can
+// go on with a warm cache.
 func (s *Stack) Resident(w io.Writer) error {
 	s.alive("Resident")
 	h := xxh3.New()
-	b := bufio.NewWriter(io.MultiWriter(h, w)) // in this order: a vfs.File may change the bytes that it has written
+	b := bufio.NewWriter(io.MultiWriter(h, w)) // h first: a vfs.File may change the bytes that it has written
 	b.WriteString(residentMagic)               // errors stay until Flush
 	var buf [binary.MaxVarintLen64]byte
 	binary.LittleEndian.PutUint64(buf[:8], uint64(s.rows))
 	b.Write(buf[:8])
-	at, start := 0, 0 // how far runs are written; where the run of present rows starts
+	at, start := 0, 0 // end of the runs written; start of the current run of present rows
 	run := func(start, end int) {
 		b.Write(binary.AppendUvarint(buf[:0], uint64(start-at)))
 		b.Write(binary.AppendUvarint(buf[:0], uint64(end-start)))
@@ -70,9 +71,10 @@ func (s *Stack) Resident(w io.Writer) error {
 	return nil
 }
 
-// Restore fills the cache with the rows that Resident wrote, or with the lowest of them if it has
-// become smaller. What it reads of the table is counted in Stats.Warmup. Under None it only looks
-// at what it is given. An ErrResident leaves the cache as it was; any other error leaves it empty.
+// Restore fills the cache with the rows that Resident wrote, or with the lowest of them if the
+// cache has become smaller. Its reads of the table are counted in Stats.Warmup. Under None it only
+// checks the input. An ErrResident leaves the cache as it was; an error of reading the table leaves
+// it empty.
 func (s *Stack) Restore(ctx context.Context, r io.Reader) error {
 	s.alive("Restore")
 	keep := s.cache != nil
@@ -98,7 +100,7 @@ func (s *Stack) Restore(ctx context.Context, r io.Reader) error {
 	return nil
 }
 
-// hashed is bytes on their way, and their hash.
+// hashed reads bytes and hashes them.
 type hashed struct {
 	r *bufio.Reader
 	h *xxh3.Hasher
@@ -112,7 +114,7 @@ func (b hashed) ReadByte() (byte, error) {
 	return c, err
 }
 
-// readResident calls present with each run [from, to) of rows that is there, of a table of n.
+// readResident calls present with each run [from, to) of resident rows of a table of n rows.
 func readResident(r io.Reader, n int, present func(from, to int)) error {
 	b := hashed{bufio.NewReader(r), xxh3.New()}
 	var head [len(residentMagic) + 8]byte

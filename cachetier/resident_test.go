@@ -16,8 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// resident is a list of resident rows with its checksum: runs are absent, present, absent, … rows
-// of a table of n.
+// resident encodes a list of resident rows of a table of n rows, with its checksum. runs are the
+// numbers of rows that are absent, present, absent, …
 func resident(n uint64, runs ...uint64) []byte {
 	b := binary.LittleEndian.AppendUint64([]byte("gnnrows1"), n)
 	for _, r := range runs {
@@ -38,7 +38,7 @@ func TestResidentBytes(t *testing.T) {
 	require.Equal(t, strings.Join([]string{
 		"676e6e726f777331", // magic "gnnrows1"
 		"e803000000000000", // 1000 rows
-		"05" + "03",        // 5 absent, among them those that are always there; 3 present: 5 to 7
+		"05" + "03",        // 5 absent, with the hot rows among them; 3 present: 5 to 7
 		"c001" + "01",      // 192 absent; 200
 		"c701" + "03",      // 199 absent; 400 to 402
 		"d404" + "01",      // 596 absent; 999
@@ -63,7 +63,7 @@ func TestResidentBytes(t *testing.T) {
 	require.NoError(t, warm.Restore(bg, bytes.NewReader(kept.Bytes())), "a writer that changes what it has written")
 }
 
-// scribbler does what a vfs.File is allowed to do.
+// scribbler overwrites the bytes that it has written, as a vfs.File may.
 type scribbler struct{ bytes.Buffer }
 
 func (s *scribbler) Write(p []byte) (int, error) {
@@ -76,8 +76,8 @@ type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("no space left on device") }
 
-// TestRestoreGoesOn takes what is resident to another stack, which from then on does what the first
-// one does: where the policy has no memory but the set of rows.
+// TestRestoreGoesOn restores the resident rows in another stack, which from then on does what the
+// first one does. It holds for policies whose only state is the set of rows.
 func TestRestoreGoesOn(t *testing.T) {
 	f := table(t, tableRows, 100)
 	rapid.Check(t, func(t *rapid.T) {
@@ -153,7 +153,7 @@ func TestRestoreRefuses(t *testing.T) {
 	require.EqualValues(t, 3, s.Stats().Tiers.Host.UsedRows)
 }
 
-// FuzzRestore: whatever is read is refused, or is a set of rows that can be had.
+// FuzzRestore: any input is refused, or is a set of rows that can be gathered.
 func FuzzRestore(f *testing.F) {
 	features := table(f, 100, 100)
 	f.Add(resident(100, 5, 3, 92))

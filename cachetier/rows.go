@@ -8,36 +8,36 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Table is what is read: a *store.Features. Rows are numbered across shards, which are listed in
-// ascending order and have, but for the last, as many rows each.
+// Table is the table to read: a *store.Features. Rows are numbered across shards. Shards are listed
+// in ascending order, and all but the last have the same number of rows.
 type Table interface {
 	Rows() int
 	RowBytes() int
 	Shards() []store.Shard
 }
 
-// want is a row and where it goes: its number in the upper half, and in the lower half its place in
-// the destination, counted in rows. So sorting wants as numbers puts them in file order.
+// want is a row and where it goes. The upper half is the row's number, and the lower half its place
+// in the destination, counted in rows. So sorting wants as numbers puts them in file order.
 type want uint64
 
 func newWant(row, place uint32) want { return want(row)<<32 | want(place) }
 
 func (q want) row() uint32 { return uint32(q >> 32) }
 
-// place is where it goes: to the RowBytes bytes at place × RowBytes.
+// place returns where the row goes: to the RowBytes bytes at place × RowBytes.
 func (q want) place() uint32 { return uint32(q) }
 
-// source brings rows from disk: of a Table a rowReader, of Records a recordReader.
+// source reads rows from disk: a rowReader for a Table, a recordReader for Records.
 type source interface {
 	// run fills dst with the rows from first on.
 	run(ctx context.Context, dst []byte, first int) (disk.Traffic, error)
-	// wanted brings the row of each of wants, which are in ascending order and ask for no row
-	// twice, to its place in dst. After an error the places hold anything.
+	// wanted reads the row of each want to its place in dst. wants are ascending and ask for no row
+	// twice. After an error those places are undefined.
 	wanted(ctx context.Context, dst []byte, wants []want) (disk.Traffic, error)
-	// fresh brings new rows of x to their slots. list gives them, ascending and some at a time,
-	// until it gives none; they are counted from hot.
+	// fresh reads new rows of x into their slots. list returns them, ascending and some at a time,
+	// until it returns none. They are numbered from hot.
 	fresh(ctx context.Context, list func() []uint32, hot uint32, x *policy.Index, slots []byte) (disk.Traffic, error)
-	// takes is what bringing such rows is counted as, without reading them.
+	// takes returns what reading such rows would count, without reading them.
 	takes(list func() []uint32, hot uint32) disk.Traffic
 
 	Kind() disk.Kind
@@ -64,7 +64,7 @@ func openRows(ctx context.Context, t Table, o disk.Options) (*rowReader, error) 
 	return &rowReader{r, shards, t.RowBytes()}, err
 }
 
-// request is where a row lies.
+// request returns where a row lies.
 func (r *rowReader) request(row uint32) disk.Request {
 	i := 0
 	if len(r.shards) > 1 {
@@ -74,8 +74,8 @@ func (r *rowReader) request(row uint32) disk.Request {
 	return disk.Request{File: i, Offset: s.DataOffset + (int64(row)-s.FirstRow)*s.Stride, Size: r.rowBytes}
 }
 
-// span is the first and the last row that lie whole in an extent, which is as Merge makes them of
-// requests.
+// span returns the first and the last row that lie whole in an extent that Merge made of requests
+// for rows.
 func (r *rowReader) span(s disk.Extent) (first, last uint32) {
 	h := &r.shards[s.File]
 	from := s.Offset - h.DataOffset
@@ -83,7 +83,7 @@ func (r *rowReader) span(s disk.Extent) (first, last uint32) {
 	return uint32(h.FirstRow + lo), uint32(h.FirstRow + min(hi, h.Rows-1))
 }
 
-// wanted copies rows from extents that it makes of wants.
+// wanted copies rows from the extents that Merge makes of wants.
 func (r *rowReader) wanted(ctx context.Context, dst []byte, wants []want) (disk.Traffic, error) {
 	next := r.Merge(len(wants), func(i int) disk.Request { return r.request(wants[i].row()) })
 	return r.Read(ctx, next, func(s disk.Extent, b []byte) error {
@@ -95,7 +95,7 @@ func (r *rowReader) wanted(ctx context.Context, dst []byte, wants []want) (disk.
 	})
 }
 
-// run copies rows that follow each other.
+// run copies consecutive rows.
 func (r *rowReader) run(ctx context.Context, dst []byte, first int) (disk.Traffic, error) {
 	next := r.Merge(len(dst)/r.rowBytes, func(i int) disk.Request { return r.request(uint32(first + i)) })
 	return r.Read(ctx, next, func(s disk.Extent, b []byte) error {
@@ -107,8 +107,8 @@ func (r *rowReader) run(ctx context.Context, dst []byte, first int) (disk.Traffi
 	})
 }
 
-// fresh copies rows from extents. By the time that one is there its list may be gone, so its rows
-// are found anew.
+// fresh copies rows from extents. When an extent arrives, the list of its rows may be gone, so they
+// are looked up again.
 func (r *rowReader) fresh(ctx context.Context, list func() []uint32, hot uint32, x *policy.Index, slots []byte) (disk.Traffic, error) {
 	size := r.rowBytes
 	return r.Read(ctx, r.extents(list, hot), func(t disk.Extent, b []byte) error {
@@ -121,7 +121,7 @@ func (r *rowReader) fresh(ctx context.Context, list func() []uint32, hot uint32,
 	})
 }
 
-// extents are those of the rows that list gives, list after list.
+// extents returns a function that lists the extents of the rows from list, one list after another.
 func (r *rowReader) extents(list func() []uint32, hot uint32) func() (disk.Extent, bool) {
 	var next func() (disk.Extent, bool)
 	return func() (disk.Extent, bool) {

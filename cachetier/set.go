@@ -2,14 +2,14 @@ package cachetier
 
 import "github.com/gnnstore/gnnstore/cachetier/policy"
 
-// set is rows that are not hot, counted from the first such. Several may refer to it.
+// set is a set of rows that are not hot, numbered from the first such row. Several may use it.
 type set struct {
-	policy.Set                // nil where it is packed
-	packed     *policy.Packed // nil where it is not
+	policy.Set                // nil if packed
+	packed     *policy.Packed // nil if not packed
 	users      int
 }
 
-// rows is the set, for who only reads it.
+// rows returns the set for reading.
 func (u *set) rows() policy.Rows {
 	if u.packed != nil {
 		return u.packed
@@ -17,9 +17,9 @@ func (u *set) rows() policy.Rows {
 	return u.Set
 }
 
-// spareSets is how many sets there are at most beside those that Lookahead counts: of the group at
-// hand, of two windows, of the one before them, of what the group's rest was when the first of them
-// was planned, and one for a step without a plan.
+// spareSets is the largest number of sets in use, without those that Lookahead counts: one for the
+// current group, two for windows, one for the window before them, one for what was left of the
+// group when the first of these was planned, and one for an unplanned step.
 const spareSets = 6
 
 // foresee makes the sets of the next n groups.
@@ -31,7 +31,7 @@ func (s *Stack) foresee(n int) {
 	}
 }
 
-// unite is the set of the rows of steps that are not hot, and its size.
+// unite returns the set of the rows of steps that are not hot, and its size.
 func (s *Stack) unite(steps [][]uint32) (u *set, count int) {
 	u = s.newSet()
 	for _, ids := range steps {
@@ -40,7 +40,7 @@ func (s *Stack) unite(steps [][]uint32) (u *set, count int) {
 	return u, count
 }
 
-// add puts the rows of ids that are not hot into u, and says how many were not there.
+// add puts the rows of ids that are not hot into u, and returns how many were not there.
 func (s *Stack) add(u *set, ids []uint32) (count int) {
 	hot := uint32(s.hot)
 	for _, v := range ids {
@@ -51,7 +51,7 @@ func (s *Stack) add(u *set, ids []uint32) (count int) {
 	return count
 }
 
-// newSet is an empty set, with one user.
+// newSet returns an empty set with one user.
 func (s *Stack) newSet() *set {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Stack) newSet() *set {
 	n := policy.SetWords(s.layout.cache.Rows)
 	at := (s.mu.made - s.mu.added) * n
 	s.mu.made++
-	return &set{Set: s.sets.Uint64s()[at : at+n : at+n], users: 1} // past the end: more than are accounted for
+	return &set{Set: s.sets.Uint64s()[at : at+n : at+n], users: 1} // out of range: more sets than were counted
 }
 
 func (s *Stack) share(u *set) *set {

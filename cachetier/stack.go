@@ -1,42 +1,42 @@
 // Package cachetier answers one question: given node ids, put their feature rows in this buffer,
 // touching the disk as little as possible.
 //
-// A [Stack] has three tiers. The device region holds the first rows of the table, which ingest has
-// made the hottest, so that "is row v there" is v < H. The host tier has a static region with the
-// rows that follow, and a cache: rows wait there for their step, and stay as long as a [Policy]
-// finds them worth it. What neither has is read from disk by package disk, in file order. [Options]
-// gives each tier its budget; [Stats] says what each did.
+// A [Stack] has three tiers. The device region holds the first rows of the table. Ingest has made
+// these the hottest, so that "is row v there" is v < H. The host tier has a static region with the
+// rows that follow, and a cache. In the cache rows wait for their step, and stay as long as a
+// [Policy] finds them worth it. All other rows are read from disk by package disk, in file order.
+// [Options] gives each tier its budget; [Stats] counts what each did.
 //
 // Batches are known before they run, so rows are read by the [Window]: the union of what several
-// steps need, in one sorted and merged pass. Whoever plans tells the batches of a group of steps
-// ([Stack.Expect]) and takes windows of it ([Stack.Next]). For each of them the policy decides what
-// stays ([Window.Keep]); then it is loaded, gathered from step by step, and released. What is not
-// planned can be had at once ([Stack.Gather]), and is a window of one step. Windows, hits and
-// evictions are decided in step order and depend on the batches and the options alone: not on time,
-// nor on workers.
+// steps need, in one sorted and merged pass. The planner announces the batches of a group of steps
+// ([Stack.Expect]) and takes windows of it ([Stack.Next]). For each window the policy decides which
+// rows stay ([Window.Keep]); then the window is loaded, gathered from step by step, and released.
+// Rows that were not planned can be had at once ([Stack.Gather]), as a window of one step. Windows,
+// hits and evictions are decided in step order. They depend only on the batches and the options,
+// not on time or the number of workers.
 //
-// Where more windows are known at once than memory holds rows for, they are a [Horizon]: one scan
-// of the table serves them all, by a spill on disk.
+// If more windows are known at once than memory has room for, they form a [Horizon]: one scan of
+// the table serves them all, through a spill on disk.
 //
-// A Stack over [Records] is one whose rows steps rewrite. Windows bring them ahead like any others,
-// and what a step sees does not depend on when: see [Stack.Write].
+// A Stack over [Records] has rows that steps rewrite. Windows read them ahead like any others, and
+// what a step sees does not depend on when: see [Stack.Write].
 //
-// Memory: a Stack allocates its tiers and their bookkeeping in Open, outside the Go heap
-// (kernels.HostBuf), and gives them up in Close alone. Its rows in the device region may be a part
-// of one that others share: Options.Region. A window of one step also keeps scratch lists, some 40
-// bytes per id of the largest: they grow with the batch and not with the table. Rows are copied
-// into the caller's buffer; nothing is lent.
+// Memory: a Stack allocates its tiers and their bookkeeping in Open and Join, outside the Go heap
+// (kernels.HostBuf), and releases them only in Close. Its device region may be a part of a buffer
+// that others share: Options.Region. A window of one step also keeps scratch lists, some 40 bytes
+// per id of the largest: they grow with the batch and not with the table. Rows are copied into the
+// caller's buffer; nothing is lent.
 //
 // Start reading at [Stack.Next], then [Window.Load].
 //
 // # Why not
 //
-// Why not a lock per shard of the cache: the decisions then depend on timing, and with them the
-// counters and the disk traffic. One goroutine decides at a time, at some 20 ns a row, and what
-// takes long, copying and reading, is done by many.
+// Why not a lock per shard of the cache: decisions would depend on timing, and so would the
+// counters and the disk traffic. One goroutine decides at a time, at some 20 ns a row; the slow
+// work, copying and reading, is done by many.
 //
-// Why not hold back rows that are read for a step until there is room: a budget that is too small
-// would wait for ever. A step whose rows do not fit is read to where it is used.
+// Why not hold back rows that are read for a step until there is room: with a budget that is too
+// small that would wait for ever. A step whose rows do not fit is read to where it is used.
 package cachetier
 
 import (
@@ -52,14 +52,14 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Stack is the tiers over one table. Stats and Engine may be called at any time. Of the others one
-// goroutine at a time plans (Expect, Room, Fit, Next, Simulate, Forecast), one loads (Window.Ready,
-// Keep, Load), one gathers (Window.Gather, Window.Release, Gather, Peek) and one writes back
-// (Write, Passed); these may be four, and each takes the windows in the order of Next. Reset,
-// Settle, Flush, Resident, Restore and Prewarm want them all to be idle.
+// Stack holds the tiers over one table. Stats and Engine may be called at any time. Of the others
+// one goroutine at a time plans (Expect, Room, Fit, Next, Simulate, Forecast), one loads
+// (Window.Ready, Keep, Load), one gathers (Window.Gather, Window.Release, Gather, Peek) and one
+// writes back (Write, Passed). These may be four goroutines, and each takes the windows in the
+// order of Next. Reset, Settle, Flush, Resident, Restore and Prewarm need all of them to be idle.
 //
-// What reads or waits takes a context. When that ends, nothing more is read or waited for: the call
-// returns the context's error once the reads under way have come.
+// Calls that read or wait take a context. When it ends, a call starts no more reads and stops
+// waiting. It returns the context's error once the reads in flight have ended.
 type Stack struct {
 	rows, rowBytes int
 	source         source
@@ -69,34 +69,34 @@ type Stack struct {
 	static, cached *kernels.HostBuf // rows [device, hot), slots
 	sets           *kernels.HostBuf
 
-	// cache decides what is in the slots of cached, and is nil if there are none. It belongs to
-	// whoever brings the next window: Keep and Load, or Gather where that has one step. Each waits
-	// for the windows before it, so there is only one.
+	// cache decides which rows are in the slots of cached; it is nil if there are none. It belongs
+	// to whoever brings in the next window: Keep and Load, or Gather for a window of one step. Each
+	// waits for the windows before it, so only one uses the cache at a time.
 	cache   *policy.Cache
 	scratch plan
 	portion []uint32
 
-	planning sync.Mutex // held by who plans
+	planning sync.Mutex // held while planning
 	groups   []*group
 
-	loading, gathering sync.Mutex // held by who loads, and who gathers
+	loading, gathering sync.Mutex // held while loading, and while gathering
 
-	rewrites *rewrites // nil over a Table, whose rows stay as they are
+	rewrites *rewrites // nil over a Table, whose rows never change
 	join     *join     // nil without a spill
 
 	mu struct {
 		sync.Mutex
-		windows []*Window // not released
+		windows []*Window // planned and not released
 		changed *sync.Cond
-		calls   map[*call]struct{} // under way, which Close ends
-		closing bool               // Close has been called,
-		closed  bool               // and the memory is given up
+		calls   map[*call]struct{} // in progress; Close ends them
+		closing bool               // Close was called
+		closed  bool               // the memory is released
 		unused  []*set
-		made    int // sets, and how many of them are in more
-		added   int
-		more    *kernels.HostBuf // of sets for horizons; nil without a spill
+		made    int              // sets, with those in more
+		added   int              // sets in more
+		more    *kernels.HostBuf // memory of sets for horizons; nil without a spill
 
-		planned, passed int // steps since Open or Reset: in windows, and written back; of Records alone
+		planned, passed int // steps since Open or Reset: planned in windows, and written back (only over Records)
 	}
 
 	stats struct {
@@ -105,8 +105,8 @@ type Stack struct {
 	}
 }
 
-// Open makes the tiers over t and loads the device region and the static one. The table stays the
-// caller's and must stay open until Close has returned. ctx is for Open alone.
+// Open allocates the tiers over t and loads the device and static regions. The table stays the
+// caller's and must stay open until Close has returned. ctx applies to Open only.
 func Open(ctx context.Context, t Table, o Options) (*Stack, error) {
 	o, err := o.fitting(t)
 	if err != nil {
@@ -125,7 +125,7 @@ func Open(ctx context.Context, t Table, o Options) (*Stack, error) {
 	return s, nil
 }
 
-// fitting is o with defaults, or says why it cannot be followed over t.
+// fitting returns o with defaults, or an error if o or t is invalid.
 func (o Options) fitting(t Table) (Options, error) {
 	if err := o.Validate(); err != nil {
 		return o, err
@@ -180,7 +180,7 @@ func (s *Stack) open(ctx context.Context, prewarm bool) error {
 	return nil
 }
 
-// loadHot fills the device region and the static one.
+// loadHot fills the device and static regions.
 func (s *Stack) loadHot(ctx context.Context) (disk.Traffic, error) {
 	l := s.layout
 	device, err := s.source.run(ctx, s.device.Bytes(), 0)
@@ -195,8 +195,8 @@ func (s *Stack) loadHot(ctx context.Context) (disk.Traffic, error) {
 	return device, nil
 }
 
-// Prewarm does what Options.Prewarm has Open do, for a caller who learns later that it is worth it.
-// What was in the cache is forgotten; an error leaves it empty.
+// Prewarm fills the cache as Open does with Options.Prewarm, for a caller who decides later. It
+// forgets the rows that were in the cache. An error of reading leaves the cache empty.
 func (s *Stack) Prewarm(ctx context.Context) error {
 	s.alive("Prewarm")
 	if s.cache == nil || s.layout.cache.Kind == policy.None {
@@ -224,8 +224,8 @@ func (s *Stack) openCache() (err error) {
 	return nil
 }
 
-// fill brings the lowest of rows, which are counted from the end of the static region, into the
-// cache.
+// fill reads the lowest of rows, as many as fit, into the cache. rows are numbered from the end of
+// the static region.
 func (s *Stack) fill(ctx context.Context, rows policy.Set) error {
 	if err := s.flush(s.hot); err != nil {
 		return err
@@ -245,24 +245,24 @@ func (s *Stack) fill(ctx context.Context, rows policy.Set) error {
 	return nil
 }
 
-// Engine is the way the disk is read, and in a sentence why.
+// Engine returns the engine that reads the disk, and a sentence with the reason for it.
 func (s *Stack) Engine() (kind disk.Kind, why string) { return s.source.Kind(), s.source.Why() }
 
-// Live is what reading the disk is like, now and since Open.
+// Live returns counters of the disk reads, now and since Open.
 func (s *Stack) Live() disk.Live { return s.source.Live() }
 
-// RowBytes is what a row of the table takes.
+// RowBytes returns the size of a row of the table.
 func (s *Stack) RowBytes() int { return s.rowBytes }
 
-// WindowRows is how many different rows, beyond those of the device region and the static one, a
-// window of several steps can have. It is 0 if there is no cache.
+// WindowRows returns how many different rows a window of several steps can need beyond the device
+// and static regions. It is 0 if there is no cache.
 func (s *Stack) WindowRows() int { return s.slots }
 
-// call is one that reads or waits; end ends its context.
+// call is a call in progress that reads or waits; end ends its context.
 type call struct{ end context.CancelFunc }
 
-// begin registers a call, which panics by name if the stack is closed. Its context ends with ctx,
-// with Close, or by done, which the call must run when it returns.
+// begin registers a call, and panics with its name if the stack is closed. The returned context
+// ends with ctx, with Close, or with done, which the call must run when it returns.
 func (s *Stack) begin(ctx context.Context, name string) (_ context.Context, done func()) {
 	ctx, end := context.WithCancel(ctx)
 	c := &call{end}
@@ -299,11 +299,11 @@ func (s *Stack) aliveLocked(name string) {
 func (s *Stack) wait(ctx context.Context, ready func() bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if ctx.Err() == nil && ready() { // mostly, and then nobody need be woken
+	if ctx.Err() == nil && ready() { // usually, and then nobody need be woken
 		return nil
 	}
 	defer context.AfterFunc(ctx, func() {
-		s.mu.Lock() // so that nobody is between looking at ctx and waiting
+		s.mu.Lock() // so that the waiter is not between checking ctx and waiting
 		defer s.mu.Unlock()
 		s.mu.changed.Broadcast()
 	})()
@@ -318,9 +318,9 @@ func (s *Stack) wait(ctx context.Context, ready func() bool) error {
 	}
 }
 
-// Reset forgets what was expected and planned. It is for after a run that was cut short or failed:
-// the next one would get windows of steps that it does not take. Rows that are there stay; windows
-// from before are of no use any more. Nobody may plan, load or gather meanwhile.
+// Reset forgets what was expected and planned. Call it after a run that was cut short or failed:
+// otherwise the next run would get windows of steps that it does not take. Cached rows stay;
+// windows from before are useless. Nobody may plan, load or gather meanwhile.
 func (s *Stack) Reset() {
 	s.planning.Lock()
 	defer s.planning.Unlock()
@@ -340,9 +340,9 @@ func (s *Stack) Reset() {
 	}
 }
 
-// Close ends a Next, Load, Gather or Scan that is under way, as the end of its context would, waits
-// for it and gives up the memory of the tiers. The table stays open. Stats stays valid, everything
-// else panics from here on, and a second Close does nothing.
+// Close ends every Next, Load, Gather or Scan in progress as if its context had ended, waits for
+// them, and releases the memory of the tiers. The table stays open. Stats stays valid; everything
+// else panics from here on. A second Close does nothing.
 func (s *Stack) Close() error {
 	s.mu.Lock()
 	s.mu.closing = true
@@ -350,7 +350,7 @@ func (s *Stack) Close() error {
 		c.end()
 	}
 	s.mu.Unlock()
-	for _, m := range []*sync.Mutex{&s.gathering, &s.loading, &s.planning} { // in the order of Gather
+	for _, m := range []*sync.Mutex{&s.gathering, &s.loading, &s.planning} { // in the order in which Gather locks them
 		m.Lock()
 		defer m.Unlock()
 	}
@@ -372,7 +372,7 @@ func (s *Stack) Close() error {
 	return nil
 }
 
-// free gives up what there is.
+// free releases all that was allocated.
 func (s *Stack) free() {
 	s.source.Close()
 	s.join.close()
@@ -389,7 +389,7 @@ func (s *Stack) free() {
 	s.scratch, s.portion = plan{}, nil
 }
 
-// freeIndex gives up the bookkeeping of the cache.
+// freeIndex releases the bookkeeping of the cache.
 func (s *Stack) freeIndex() {
 	if s.sets != nil {
 		s.sets.Close()

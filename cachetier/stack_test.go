@@ -37,7 +37,7 @@ func table(t testing.TB, rows, dim int) *store.Features {
 	return d.Features(0)
 }
 
-// direct is what Gather must give.
+// direct returns the bytes that Gather must deliver.
 func direct(f *store.Features, ids []uint32) []byte {
 	var b []byte
 	for _, v := range ids {
@@ -56,7 +56,7 @@ func skewed(rng *rand.Rand, rows, n int) []uint32 {
 	return ids
 }
 
-// checkSums holds st to the equations in the comment of Stats.
+// checkSums checks st against the equations in the comment of Stats.
 func checkSums(t require.TestingT, st cachetier.Stats) {
 	device, host, onDisk := st.Tiers.Device, st.Tiers.Host, st.Tiers.Disk
 	require.Equal(t, st.InputRows, device.RowsHit+host.RowsHit+st.Disk.Rows)
@@ -241,7 +241,7 @@ func TestTruncatedFile(t *testing.T) {
 			s.Reset()
 			require.Nil(t, next(t, s))
 
-			for i := range 4 { // what is left can be had, planned and not, and rows that never came are not taken for there
+			for i := range 4 { // intact rows can be gathered, planned or not, and rows that never came do not count as there
 				got := make([]byte, len(whole)*size)
 				if i%2 == 0 {
 					require.NoError(t, s.Gather(bg, got, whole))

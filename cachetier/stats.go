@@ -8,38 +8,40 @@ import "github.com/gnnstore/gnnstore/cachetier/disk"
 //
 //	input_rows = device.rows_hit + host.rows_hit + disk.rows
 //
-// and input_rows × row_bytes is the sum of the three bytes_out. What a tier misses is what it
-// passes on to the next. A row that was read for a window of several steps is served by the disk at
-// its first use, and by the host tier from then on; what reading the window took is counted with
-// its first Gather. What Open, and Restore, read is no input; it is counted in Warmup.
+// and input_rows × row_bytes is the sum of the three bytes_out. A tier passes the rows that it
+// misses on to the next. A row that was read for a window of several steps is served by the disk at
+// its first use, and by the host tier from then on. The reads of a window are counted with its
+// first Gather. Rows that Open, Prewarm, Restore and Reload read are not input rows; they are
+// counted in Warmup.
 type Stats struct {
 	Tiers     Tiers `json:"tiers"`
-	Disk      Disk  `json:"disk"`       // reading for Gather
-	Warmup    Disk  `json:"warmup"`     // reading to fill the regions and the cache
+	Disk      Disk  `json:"disk"`       // reads for Gather
+	Warmup    Disk  `json:"warmup"`     // reads that fill the regions and the cache
 	InputRows int64 `json:"input_rows"` // rows that a run without caches would have read
 	RowBytes  int64 `json:"row_bytes"`
 
-	Windows       int64 `json:"windows"`         // of which rows were gathered
-	StaticRowsHit int64 `json:"static_rows_hit"` // of host.rows_hit, what the static region served
-	RowsBypassed  int64 `json:"rows_bypassed"`   // read for a step, and not kept
+	Windows       int64 `json:"windows"`         // windows from which rows were gathered
+	StaticRowsHit int64 `json:"static_rows_hit"` // the part of host.rows_hit that the static region served
+	RowsBypassed  int64 `json:"rows_bypassed"`   // rows read for a step and not cached
 
-	Join *Join `json:"join,omitempty"` // nil where there was no horizon
+	Join *Join `json:"join,omitempty"` // nil without horizons
 }
 
-// Join counts what horizons did with rows. Each row that a scan spilled or a window forwarded was
-// written and read once.
+// Join counts the rows that horizons moved. Each row that was spilled by a scan or forwarded by a
+// window was written once and read once.
 type Join struct {
 	Horizons  int64 `json:"horizons"`
-	Spilled   int64 `json:"rows_spilled"`   // by scans, to the first window that wants them
-	Forwarded int64 `json:"rows_forwarded"` // by windows, to the next one that wants them
-	Reread    int64 `json:"rows_reread"`    // that a damaged spill had lost, from the table
+	Spilled   int64 `json:"rows_spilled"`   // by scans, to the first window that wants the row
+	Forwarded int64 `json:"rows_forwarded"` // by windows, to the next one that wants the row
+	Reread    int64 `json:"rows_reread"`    // from the table, since a damaged spill lost the row
 
-	// What the scans read of the table, which is counted in Disk as well, and how long each took.
+	// ScanBytes and ScanSeconds count what all scans read from the table, and the time that took.
+	// Disk counts both, too.
 	ScanBytes   int64   `json:"scan_bytes"`
 	ScanSeconds float64 `json:"scan_seconds"`
 }
 
-// plus is the sum of both, times sign for b.
+// plus returns a + sign × b. Either may be nil.
 func (a *Join) plus(b *Join, sign int64) *Join {
 	if b == nil {
 		return a
@@ -57,7 +59,7 @@ func (a *Join) plus(b *Join, sign int64) *Join {
 	return &sum
 }
 
-// Tiers is a Tier each, in the order in which they are asked.
+// Tiers has a Tier for each tier, in the order in which they are asked.
 type Tiers struct {
 	Device Tier `json:"device"`
 	Host   Tier `json:"host"`
@@ -66,26 +68,26 @@ type Tiers struct {
 
 // Tier counts what one tier holds and did.
 type Tier struct {
-	// CapacityBytes and UsedBytes are those of rows; on disk, of the whole table, without padding.
+	// CapacityBytes and UsedBytes count rows only; on disk, the whole table without padding.
 	CapacityBytes int64 `json:"capacity_bytes"`
 	UsedBytes     int64 `json:"used_bytes"`
 	CapacityRows  int64 `json:"capacity_rows"`
 	UsedRows      int64 `json:"used_rows"`
 
-	// IndexBytes is the bookkeeping. CapacityBytes + IndexBytes is never more than the tier's
-	// budget.
+	// IndexBytes is the size of the bookkeeping. CapacityBytes + IndexBytes is never more than the
+	// tier's budget.
 	IndexBytes int64 `json:"index_bytes"`
 
 	RowsHit    int64 `json:"rows_hit"`    // ids served
 	RowsMissed int64 `json:"rows_missed"` // ids passed on
 	BytesOut   int64 `json:"bytes_out"`   // RowsHit × RowBytes
 
-	// BytesRead is what came into the tier. Device: the bytes loaded into the region, all in Open.
-	// Host: the bytes of rows that came into the static region and the cache. Disk: as
-	// Disk.BytesRead.
+	// BytesRead counts the bytes that came into the tier. Device: the bytes that Open loaded into
+	// the region. Host: the bytes of rows that came into the static region and the cache. Disk: the
+	// same as Disk.BytesRead.
 	BytesRead int64 `json:"bytes_read"`
 
-	// Evictions is how many rows lost their place.
+	// Evictions counts the rows that lost their place.
 	Evictions int64 `json:"evictions"`
 }
 
@@ -97,8 +99,8 @@ func (t *Tier) served(hit, missed, rowBytes int64) {
 	t.BytesOut += hit * rowBytes
 }
 
-// Disk counts what was read. While a window is in use, its rows of later steps are not counted as
-// wanted yet.
+// Disk counts reads. While a window is in use, the rows of its later steps do not count as wanted
+// yet.
 type Disk = disk.Account
 
 func newStats(rows, rowBytes int, l layout, warmup disk.Traffic) Stats {
@@ -118,7 +120,7 @@ func newStats(rows, rowBytes int, l layout, warmup disk.Traffic) Stats {
 	return st
 }
 
-// count adds t. held rows are in the cache.
+// count adds t to the counters. held is the number of rows in the cache.
 func (s *Stack) count(t tally, held int) {
 	s.stats.Lock()
 	defer s.stats.Unlock()
@@ -141,16 +143,16 @@ func (s *Stack) count(t tally, held int) {
 	}
 }
 
-// Stats is a copy of the counters, as of the last Gather that ended. It does not wait for one that
-// runs.
+// Stats returns a copy of the counters, as of the last Gather that ended. It does not wait for one
+// that runs.
 func (s *Stack) Stats() Stats {
 	s.stats.Lock()
 	defer s.stats.Unlock()
 	return s.stats.Stats
 }
 
-// Sub is what was counted since earlier, an older copy from the same Stack. Capacities and what is
-// held now stay as in st.
+// Sub returns the counts since earlier, an older copy from the same Stack. Capacities and current
+// use stay as in st.
 func (st Stats) Sub(earlier Stats) Stats {
 	st.InputRows -= earlier.InputRows
 	st.Windows -= earlier.Windows
@@ -165,8 +167,8 @@ func (st Stats) Sub(earlier Stats) Stats {
 	return st
 }
 
-// Add is st with what an earlier Stack over the same table had counted. Capacities and what is held
-// now stay as in st.
+// Add returns st plus the counts of an earlier Stack over the same table. Capacities and current
+// use stay as in st.
 func (st Stats) Add(earlier Stats) Stats {
 	st.InputRows += earlier.InputRows
 	st.Windows += earlier.Windows
@@ -181,8 +183,8 @@ func (st Stats) Add(earlier Stats) Stats {
 	return st
 }
 
-// Sum is what stacks over different tables hold and did together. RowBytes is that of all, or 0
-// where they differ.
+// Sum adds up the counts, capacities and use of stacks over different tables. RowBytes is 0 if
+// theirs differ.
 func Sum(all []Stats) (sum Stats) {
 	for i, st := range all {
 		rowBytes := st.RowBytes
@@ -199,7 +201,7 @@ func Sum(all []Stats) (sum Stats) {
 	return sum
 }
 
-// holds adds what u holds.
+// holds adds the capacities and the use of u.
 func (t *Tier) holds(u Tier) {
 	t.CapacityBytes += u.CapacityBytes
 	t.UsedBytes += u.UsedBytes

@@ -11,44 +11,45 @@ import (
 // maxWindows bounds the windows that are planned and not released: one in use, one loading.
 const maxWindows = 2
 
-// group is steps of which windows are made.
+// group is a group of expected steps, from which windows are made.
 type group struct {
-	steps [][]uint32 // those in no window yet
-	rows  *set       // theirs, nil until it is wanted
-	count int        // of rows
-	fit   int        // steps that fit in the cache together; 0 until that is wanted
+	steps [][]uint32 // steps in no window yet
+	rows  *set       // the rows of steps; nil until needed
+	count int        // size of rows
+	fit   int        // steps that fit in the cache together; 0 until needed
 }
 
 // Window is one or more steps whose rows are read together. See [Stack.Next].
 type Window struct {
 	s      *Stack
 	steps  [][]uint32
-	single bool // of one step: read to where it is used
+	single bool // of one step, whose rows are read straight to dst
 
-	rows   int  // that it needs beyond the hot ones, each once; 0 without a cache
+	rows   int  // different rows that it needs beyond the hot ones; 0 without a cache
 	need   *set // nil without a cache
 	future []*set
 
 	kept   bool          // Keep has decided
-	index  *policy.Index // as of this window, once that is so; nil for a single one, and without a cache
+	index  *policy.Index // set by Keep; nil for a single one, and without a cache
 	change policy.Change // what Keep decided
 
-	horizon *Horizon // that it is the window number at of, or nil
+	horizon *Horizon // nil, or the horizon that has this window at index at
 	at      int
-	alone   bool  // of no horizon any more
-	came    tally // what loading it did; counted with its first Gather
+	alone   bool  // has left its horizon
+	came    tally // counts of its loading, for its first Gather
 	loaded  bool
 	err     error // of Load
 
-	// Under s.mu: steps that are gathered, and steps whose rows may give way to others. A step
-	// passes when it is gathered, or over Records when it is written back.
+	// Under s.mu: the number of steps gathered, and of steps passed. The rows of a passed step may
+	// make room for others. A step passes when it is gathered; over Records, when it is written
+	// back.
 	gathered, passed int
-	first            int  // number of the first step since Open or Reset, over Records
-	left             bool // by who gathers: released, once all its steps have passed
+	first            int  // number of its first step since Open or Reset, over Records
+	left             bool // Release was called; it takes effect once all steps have passed
 }
 
-// Expect tells the next group of steps: of each the ids whose rows it will need, none twice. They
-// are borrowed until their steps are released. An id past the table panics.
+// Expect announces the next group of steps. Each step has the ids whose rows it will need, none
+// twice. The ids are borrowed until their steps are released. It panics on an id past the table.
 func (s *Stack) Expect(steps [][]uint32) {
 	s.planning.Lock()
 	defer s.planning.Unlock()
@@ -66,8 +67,8 @@ func (s *Stack) Expect(steps [][]uint32) {
 	}
 }
 
-// Room waits until fewer than two windows are not released, so that whoever plans is not ahead
-// without bounds. An error is the end of ctx.
+// Room waits until fewer than two windows are unreleased, which bounds how far planning gets ahead.
+// It fails only if ctx ends.
 func (s *Stack) Room(ctx context.Context) error {
 	if err := s.waitRoom(ctx, "Room"); err != nil {
 		return fmt.Errorf("cachetier: %w", err)
@@ -75,8 +76,8 @@ func (s *Stack) Room(ctx context.Context) error {
 	return nil
 }
 
-// waitRoom is Room for a call of that name. Mostly there is room, and nothing that Close would have
-// to end.
+// waitRoom is Room for the method called name. Usually there is room at once, and no call is
+// registered for Close to end.
 func (s *Stack) waitRoom(ctx context.Context, name string) error {
 	room := func() bool { return len(s.mu.windows) < maxWindows }
 	s.mu.Lock()
@@ -91,9 +92,9 @@ func (s *Stack) waitRoom(ctx context.Context, name string) error {
 	return s.wait(ctx, room)
 }
 
-// Fit is how many steps the next window can have: as many of the oldest group as have their rows
-// fit in the cache together, but one at least. It is 0 when nothing is expected, and 1 where there
-// is no cache.
+// Fit returns how many steps the next window can have: as many steps of the oldest group as have
+// rows that fit in the cache together, but at least one. It is 0 when nothing is expected. Without
+// a cache it is 1, or the whole group if all rows are in the device and static regions.
 func (s *Stack) Fit() int {
 	s.planning.Lock()
 	defer s.planning.Unlock()
@@ -101,8 +102,8 @@ func (s *Stack) Fit() int {
 	return s.fit()
 }
 
-// fit is Fit for who holds s.planning. It makes the sets of the groups that the next window looks
-// at.
+// fit is Fit for a caller that holds s.planning. It makes the sets of the groups that the next
+// window looks at.
 func (s *Stack) fit() int {
 	if len(s.groups) == 0 {
 		return 0
@@ -121,7 +122,8 @@ func (s *Stack) fit() int {
 	return g.fit
 }
 
-// measure is how many steps of g, whose set is made, fit in the cache together.
+// measure returns how many steps of g fit in the cache together, at least 1. The set of g must be
+// made.
 func (s *Stack) measure(g *group) int {
 	n := len(g.steps)
 	if n == 1 || g.count <= s.slots {
@@ -136,13 +138,13 @@ func (s *Stack) measure(g *group) int {
 	return max(n-1, 1)
 }
 
-// Next plans the next window: so many steps of the oldest group, at most Fit. The rest of the group
-// is for the windows that follow. It is nil when nothing is expected and steps is 0. It reads
-// nothing, but waits as Room does. An error is the end of ctx, and plans nothing. A number of steps
-// that is out of range panics.
+// Next plans the next window from the first steps of the oldest group, at most Fit of them. The
+// rest of the group is for the windows that follow. It returns nil if nothing is expected and steps
+// is 0. It reads nothing, but waits as Room does. It fails only if ctx ends, and then plans
+// nothing. It panics if steps is out of range.
 //
-// What is known of the future is what was expected by then, up to Options.Lookahead groups. So the
-// order of calls to Expect and Next has a part in what the tiers keep; time has none.
+// The policy knows as much of the future as was expected by then, up to Options.Lookahead groups.
+// So the order of calls to Expect and Next affects what the tiers keep; time does not.
 func (s *Stack) Next(ctx context.Context, steps int) (*Window, error) {
 	err := s.waitRoom(ctx, "Next")
 	s.planning.Lock()
@@ -156,7 +158,8 @@ func (s *Stack) Next(ctx context.Context, steps int) (*Window, error) {
 	return s.planNext(steps), nil
 }
 
-// notClosing is an error once Close has been called: for who has waited and holds s.planning.
+// notClosing returns an error once Close has been called. The caller has waited and holds
+// s.planning.
 func (s *Stack) notClosing() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +194,7 @@ func (s *Stack) planNext(steps int) *Window {
 	return w
 }
 
-// enter numbers the steps of w, which is planned, and counts it among those that are not released.
+// enter numbers the steps of w, which is planned, and adds it to the unreleased windows.
 func (s *Stack) enter(w *Window) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,8 +203,8 @@ func (s *Stack) enter(w *Window) {
 	s.mu.windows = append(s.mu.windows, w)
 }
 
-// take makes w, in which rows are read for the first n steps of g together, and lists what w
-// foresees.
+// take gives w the rows of the first n steps of g, which are read together, and the rows of later
+// steps that w foresees.
 func (s *Stack) take(w *Window, g *group, n int) {
 	w.single = n == 1
 	if n < len(g.steps) {
@@ -221,19 +224,20 @@ func (s *Stack) take(w *Window, g *group, n int) {
 	}
 }
 
-// Steps is how many steps the window has.
+// Steps returns how many steps the window has.
 func (w *Window) Steps() int { return len(w.steps) }
 
-// Rows is how many different rows of the cache the window needs, 0 if there is no cache.
+// Rows returns how many different rows the window needs beyond the device and static regions. It is
+// 0 if there is no cache.
 func (w *Window) Rows() int { return w.rows }
 
-// ReadSeconds is how long Load read, its waiting left out, and the scan of its horizon. It is valid
-// between Load and the first Gather.
+// ReadSeconds returns how long Load read, without its waiting and without the scan of its horizon.
+// It is valid between Load and the first Gather.
 func (w *Window) ReadSeconds() float64 { return w.came.traffic.Seconds - w.came.scanned.Seconds }
 
 // Release ends the use of the window: from now on its rows stay only while the policy finds them
-// worth it. Windows are released in order. A second Release does nothing. Over Records it waits for
-// nothing, and takes effect when the steps of the window have passed.
+// worth it. Windows are released in order. A second Release does nothing. Over Records it takes
+// effect when the steps of the window have passed, and does not wait for that.
 func (w *Window) Release() {
 	s := w.s
 	w.abandon()
@@ -250,7 +254,7 @@ func (w *Window) Release() {
 	s.releaseLocked()
 }
 
-// releaseLocked forgets the windows that are of no use any more. The caller holds s.mu.
+// releaseLocked removes the oldest windows if they are no longer in use. The caller holds s.mu.
 func (s *Stack) releaseLocked() {
 	for len(s.mu.windows) > 0 {
 		w := s.mu.windows[0]
@@ -262,7 +266,7 @@ func (s *Stack) releaseLocked() {
 	s.mu.changed.Broadcast()
 }
 
-// at is the place of w among the windows that are not released, or -1. The caller holds s.mu.
+// at returns the index of w among the unreleased windows, or -1. The caller holds s.mu.
 func (s *Stack) at(w *Window) int {
 	for i, v := range s.mu.windows {
 		if v == w {
@@ -272,7 +276,7 @@ func (s *Stack) at(w *Window) int {
 	return -1
 }
 
-// forget lets go of the sets of w.
+// forget drops the sets of w.
 func (w *Window) forget() {
 	for _, f := range w.future {
 		w.s.drop(f)
@@ -281,8 +285,8 @@ func (w *Window) forget() {
 	w.need, w.future = nil, nil
 }
 
-// abandon lets go of what w has and does not need once it is released or of no use. Slots of rows
-// that never came are free again.
+// abandon drops what w does not need once it is released or useless. Slots of rows that were never
+// read are free again.
 func (w *Window) abandon() {
 	w.forget()
 	if !w.loaded {

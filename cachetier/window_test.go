@@ -24,11 +24,11 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// bg is for what nothing cuts short.
+// bg is the context of calls that nothing cuts short.
 var bg = context.Background()
 
-// within ends the tests, and shows who waits for what, if do takes much longer than any machine
-// needs: it hangs.
+// within runs do. If do takes much longer than any machine needs, it hangs: within ends the tests
+// and shows who waits for what.
 func within(do func()) {
 	defer time.AfterFunc(time.Minute, func() {
 		stacks := make([]byte, 1<<20)
@@ -37,7 +37,7 @@ func within(do func()) {
 	do()
 }
 
-// model is the tiers as their comments tell them, in maps.
+// model models the tiers with maps, as their comments describe them.
 type model struct {
 	device, hot, slots, most, lookahead int
 	rows                                int
@@ -54,10 +54,10 @@ type model struct {
 		admitted int64
 		counted  bool
 	}
-	want cachetier.Stats // of the counters, those that are set below
+	want cachetier.Stats // only the counters that are set below
 }
 
-// newModel takes what the budgets buy from s, which has just been opened.
+// newModel takes the sizes of the tiers from s, which has just been opened.
 func newModel(s *cachetier.Stack, o cachetier.Options, rows int) *model {
 	m := &model{most: s.WindowRows(), rows: rows, o: o}
 	m.device, m.hot, m.slots, m.lookahead = s.Layout()
@@ -72,7 +72,7 @@ func newModel(s *cachetier.Stack, o cachetier.Options, rows int) *model {
 	return m
 }
 
-// union is the rows of steps that are not hot.
+// union returns the rows of steps that are not hot.
 func (m *model) union(steps ...[]uint32) policytest.Rows {
 	u := policytest.Rows{}
 	for _, ids := range steps {
@@ -85,7 +85,7 @@ func (m *model) union(steps ...[]uint32) policytest.Rows {
 	return u
 }
 
-// fit is how many steps the next window can have.
+// fit returns how many steps the next window can have.
 func (m *model) fit() int {
 	g := m.groups[0]
 	n := len(g)
@@ -171,7 +171,7 @@ func (m *model) gather(i int) {
 	}
 }
 
-// step is a window of one, which the cache takes note of or not.
+// step counts a window of one step. It changes the cache if keep is set.
 func (m *model) step(ids []uint32, future []policytest.Rows, keep bool) {
 	st := &m.want
 	st.Windows++
@@ -208,7 +208,7 @@ func (m *model) step(ids []uint32, future []policytest.Rows, keep bool) {
 	st.RowsBypassed += int64(len(missed) - c.Admitted)
 }
 
-// checkCounters holds the counters of s since start to the model's.
+// checkCounters compares the counters of s since start with the model's.
 func (m *model) checkCounters(t require.TestingT, s *cachetier.Stack, start cachetier.Stats) {
 	st := s.Stats()
 	require.LessOrEqual(t, st.Tiers.Host.CapacityBytes+st.Tiers.Host.IndexBytes, m.o.HostBytes)
@@ -242,14 +242,14 @@ func drawOptions(t *rapid.T, f *store.Features) cachetier.Options {
 	}
 }
 
-// slots are some of a region whose rows a Stack has.
+// slots is another part of the device region that a Stack uses.
 type slots struct {
 	region *device.Buffer
 	part   *device.Part
 	bytes  []byte
 }
 
-// shareRegion has o share a region with slots, or not.
+// shareRegion draws whether o has a region that it shares with slots.
 func shareRegion(t *rapid.T, o *cachetier.Options) (x slots) {
 	if !rapid.Bool().Draw(t, "region") {
 		return x
@@ -268,7 +268,8 @@ func shareRegion(t *rapid.T, o *cachetier.Options) (x slots) {
 	return x
 }
 
-// close closes the region, whose other tenants are gone, and checks that they left the slots alone.
+// close checks that the other parts of the region left the slots alone, and closes the region. The
+// other parts must be closed.
 func (x slots) close(t *rapid.T) {
 	if x.region == nil {
 		return
@@ -278,7 +279,7 @@ func (x slots) close(t *rapid.T) {
 	x.region.Close()
 }
 
-// drawGroups draws groups of steps of different ids.
+// drawGroups draws groups of steps. The ids of a step are different.
 func drawGroups(t *rapid.T, rows uint32) [][][]uint32 {
 	most := rapid.SampledFrom([]int{5, 15, 60}).Draw(t, "most rows a step")
 	id := rapid.OneOf(rapid.Uint32Range(0, rows-1), rapid.Uint32Range(0, rows/3))
@@ -316,14 +317,14 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 				}
 				n := s.Fit()
 				require.Equal(t, m.fit(), n)
-				if rapid.IntRange(0, 2).Draw(t, "fewer") == 0 { // as where another table has no room for more
+				if rapid.IntRange(0, 2).Draw(t, "fewer") == 0 { // as if another table had no room for more
 					n = rapid.IntRange(1, n).Draw(t, "steps")
 				}
 				w, err := s.Next(bg, n)
 				require.NoError(t, err)
 				m.next(n)
 				require.Equal(t, n, w.Steps())
-				if rapid.Bool().Draw(t, "Keep") { // or Load does it
+				if rapid.Bool().Draw(t, "Keep") { // otherwise Load does it
 					require.NoError(t, w.Ready(bg))
 					w.Keep()
 				}
@@ -360,22 +361,22 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 	})
 }
 
-// counters is what must not depend on time.
+// counters returns the counters that must not depend on time.
 func counters(s *cachetier.Stack) cachetier.Stats {
 	st := s.Stats()
 	st.Disk.Seconds, st.Warmup.Seconds = 0, 0
 	return st
 }
 
-// next is the next window of s, which nothing keeps from being planned.
+// next plans the next window of s, with as many steps as fit.
 func next(t require.TestingT, s *cachetier.Stack) *cachetier.Window {
 	w, err := s.Next(bg, s.Fit())
 	require.NoError(t, err)
 	return w
 }
 
-// runAll takes groups through the windows: at once, or with a goroutine to plan, one to load and
-// one to gather. It returns the counters after each step.
+// runAll runs groups through their windows, in one goroutine, or if atOnce with a goroutine each to
+// plan, to load and to gather. It returns the counters after each step.
 func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead int, atOnce bool) (after []cachetier.Stats, err error) {
 	type planned struct {
 		*cachetier.Window
@@ -464,8 +465,8 @@ func runAll(s *cachetier.Stack, f *store.Features, groups [][][]uint32, ahead in
 	return after, g.Wait()
 }
 
-// TestTimeHasNoPart runs the same batches one thing at a time, and with all at once: the rows and
-// the counters after each step are the same.
+// TestTimeHasNoPart runs the same batches one thing at a time and all at once: the rows and the
+// counters after each step are the same.
 func TestTimeHasNoPart(t *testing.T) {
 	f := table(t, tableRows, 100)
 	rapid.Check(t, func(t *rapid.T) {
@@ -566,8 +567,8 @@ func TestWindowsAreSplitAndShared(t *testing.T) {
 		}
 		return ids
 	}
-	// Two steps that fill the cache, one that shares rows with both and still fits, one that does
-	// not.
+	// Two steps that fill the cache; one that shares rows with both and still fits; one that does
+	// not fit.
 	s.Expect([][]uint32{seq(0, 5), seq(5, most), seq(3, 9), seq(most, most+1), seq(0, 2)})
 	w := next(t, s)
 	require.Equal(t, 3, w.Steps())
@@ -583,8 +584,8 @@ func TestWindowsAreSplitAndShared(t *testing.T) {
 	require.Nil(t, next(t, s))
 }
 
-// TestKeptAndNeverLoaded gives up a window between the decision and the reading: no row counts as
-// there that did not come.
+// TestKeptAndNeverLoaded gives up a window between Keep and Load: rows that were never read do not
+// count as cached.
 func TestKeptAndNeverLoaded(t *testing.T) {
 	f := table(t, tableRows, 100)
 	for _, giveUp := range []func(*cachetier.Stack, *cachetier.Window){
@@ -683,7 +684,7 @@ func TestMisuseOfWindowsPanics(t *testing.T) {
 }
 
 // TestLoadFollowsTheWindowInUse loads a window into the slots of one that is not released: some
-// once a step is gathered, all of them once the last one is.
+// slots are free once a step is gathered, all of them once the last step is.
 func TestLoadFollowsTheWindowInUse(t *testing.T) {
 	f := table(t, tableRows, 100)
 	const slots = 40
@@ -733,7 +734,7 @@ func TestLoadFollowsTheWindowInUse(t *testing.T) {
 	})
 }
 
-// TestForecastIsWhatHappens compares it with the counters of a run.
+// TestForecastIsWhatHappens compares a forecast with the counters of a run.
 func TestForecastIsWhatHappens(t *testing.T) {
 	f := table(t, tableRows, 100)
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,47 +14,48 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// MaxLag bounds the lag of OpenRecords: what a step wrote is held that long.
+// MaxLag bounds the lag of OpenRecords. The bytes that a step has overwritten are held for that
+// many steps.
 const MaxLag = 1024
 
-// rewrites is what a Stack over Records has beside one over a Table.
+// rewrites is the additional state of a Stack over Records.
 type rewrites struct {
 	records Records
 	lag     int
 
-	// copying is held by who copies rows out for a step, and by who writes the rows of one, so that
-	// no step sees half of a write. What was undone, below, is under it as well.
+	// copying is held while rows are copied out for a step, and while the rows of a step are
+	// written, so that no step sees half of a write. It also guards undone, spare, last and room.
 	copying sync.Mutex
-	undone  []undone // of the newest steps, in order
-	spare   []undone // whose memory the next ones take
-	last    located  // of the last Write or Update, whose memory the next one takes
+	undone  []undone // by the newest steps, oldest first
+	spare   []undone // memory for the next ones
+	last    located  // of the last Write or Update; the next one reuses the memory
 
-	room []byte // of Update, under copying
+	room []byte // scratch space of Update
 
 	mu struct {
 		sync.Mutex
-		dirty policy.Set // rows of which memory has what the disk has not
-		lost  error      // a Write has failed: a step is neither written back nor not
-		stuck error      // rows could not leave: all are there still, but the cache counts on their slots
+		dirty policy.Set // rows that are newer in memory than on disk
+		lost  error      // a Write has failed: a step may be half written
+		stuck error      // evicted rows could not be written: memory still has them, but their slots are given away
 	}
-	bits *kernels.HostBuf // of dirty
+	bits *kernels.HostBuf // memory of dirty
 
-	// out is the rows that have lost their slot, by the part of the window before that has to be
-	// over. Their bytes lie there still. It belongs to whoever brings the next window, as the cache
-	// does.
+	// out lists the rows that have lost their slot, by the part of the window before that has to be
+	// over. Their bytes are in the slots until then. It belongs to whoever brings in the next
+	// window, as the cache does.
 	out [1 + policy.Parts][]move
 }
 
-// undone is what the rows that a step wrote were before it.
+// undone holds the bytes that rows had before a step wrote them.
 type undone struct {
 	step int
-	at   map[uint32]int // place among rows
+	at   map[uint32]int // index in rows, by row number
 	rows []byte
 }
 
-// OpenRecords makes the tiers over r, of which a step sees what was written lag steps before it:
-// see [Stack.Write]. r stays the caller's, who uses it no more before Close has returned, but
-// between two ranges of steps. A lag of 0 is one of 1.
+// OpenRecords allocates the tiers over r. A step sees what was written lag steps before it: see
+// [Stack.Write]. r stays the caller's, who may use it only between two ranges of steps until Close
+// has returned. A lag of 0 means 1.
 func OpenRecords(ctx context.Context, r Records, lag int, o Options) (*Stack, error) {
 	if err := errors.Join(o.Validate(), validLag(lag)); err != nil {
 		return nil, fmt.Errorf("cachetier: %w", err)
@@ -78,8 +79,8 @@ func OpenRecords(ctx context.Context, r Records, lag int, o Options) (*Stack, er
 	return s, nil
 }
 
-// NotedBytes is the bookkeeping that a Stack over so many rows of Records has from its host budget
-// beside that of others: for the table, and for a row in the cache.
+// NotedBytes returns the additional bookkeeping that a Stack over so many rows of Records takes
+// from its host budget: for the table, and for a row in the cache.
 func NotedBytes(rows int) (table, row int64) { return 8 * int64(policy.SetWords(rows)), 8 }
 
 func validLag(lag int) error {
@@ -99,7 +100,7 @@ func (r *rewrites) free() {
 	r.mu.dirty, r.undone, r.spare, r.last = nil, nil, nil, located{}
 }
 
-// failed is what keeps rows from being brought and copied.
+// failed returns the error that forbids reading and copying rows, or nil.
 func (r *rewrites) failed() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -112,7 +113,8 @@ func (r *rewrites) lost() error {
 	return r.mu.lost
 }
 
-// lose keeps the first error of a Write. From then on nothing is copied, written or flushed.
+// lose keeps the first error of a Write, and returns it. From then on nothing is copied, written or
+// flushed.
 func (r *rewrites) lose(err error) error {
 	if err == nil {
 		return nil
@@ -126,22 +128,22 @@ func (r *rewrites) lose(err error) error {
 }
 
 // Write replaces rows of the next step to be written back: the oldest that has not Passed, which
-// must be gathered. places are those of the rows in the step's list of ids, and src has their bytes
-// in that order. A step writes no other rows than those of its list, none twice.
+// must be gathered. places are the rows' indices in the step's list of ids, and src has their bytes
+// in that order. A step writes only rows of its list, none twice.
 //
-// With a lag of k, step i sees what steps up to i-k wrote and nothing of those after: its Gather
-// waits until i-k has passed, and takes back what later ones wrote. So what a step sees depends on
-// the lag, and neither on time, budgets, policies nor windows.
+// With a lag of k, step i sees what steps up to i-k wrote, and nothing that later ones wrote. Its
+// Gather waits until i-k has passed, and takes back what later ones wrote. So what a step sees
+// depends on the lag, but not on time, budgets, policies or windows.
 //
-// A row in memory is replaced there, and is written to disk before it loses its place; others are
-// written at once. A Write that fails leaves the Stack of no use: this error and all that follow
-// are the same. Where it is Load or Gather that cannot write the rows that lose their place, these
-// stay, and nothing is brought or copied any more until a Flush has written them.
+// A row in memory is replaced there, and is written to disk before it loses its slot; other rows
+// are written to disk at once. A Write that fails makes the Stack useless: later calls return the
+// same error. If Load or Gather cannot write the rows that lose their slots, these rows stay in
+// memory, and nothing is read or copied until a Flush has written them.
 func (s *Stack) Write(places []uint32, src []byte) error {
 	return s.write(src, func([]uint32) []uint32 { return places })
 }
 
-// WriteAll is a Write of all rows of the step, in the order of its list.
+// WriteAll writes all rows of the step, in the order of its list, as Write does.
 func (s *Stack) WriteAll(src []byte) error {
 	return s.write(src, func(ids []uint32) []uint32 {
 		places := make([]uint32, len(ids))
@@ -152,10 +154,10 @@ func (s *Stack) WriteAll(src []byte) error {
 	})
 }
 
-// Update is a Write of rows that change makes what they are to be. It calls change once with each
-// place, i among places, and the bytes of the newest version of its row, which may have what later
-// steps wrote than those that this one has seen. change has them for the length of the call. Of a
-// row that is not in memory these bytes are read first.
+// Update is a Write whose new bytes come from change. It calls change once for each i, with the
+// bytes of the row at places[i]; change overwrites them in place, and may use them only during the
+// call. They are the newest version of the row, and may contain writes that this step has not seen.
+// The bytes of rows that are not in memory are read first.
 func (s *Stack) Update(places []uint32, change func(i int, row []byte)) error {
 	return s.rewrite("Update", func([]uint32) []uint32 { return places }, func(p located, were []byte) error {
 		size := s.rowBytes
@@ -176,11 +178,11 @@ func (s *Stack) Update(places []uint32, change func(i int, row []byte)) error {
 	})
 }
 
-// updateBytes is how much of rows that are not in memory an Update holds at a time.
+// updateBytes bounds the rows outside memory that an Update holds at a time.
 const updateBytes = 4 << 20
 
-// updateOnDisk is Update of rows that are on disk. were has all rows of the Update by their place,
-// or is nil where they have to be read.
+// updateOnDisk updates rows that are on disk. were has the bytes of all rows of the Update, by
+// their place; if it is nil, the rows are read.
 func (s *Stack) updateOnDisk(wants []want, were []byte, change func(i int, row []byte)) error {
 	r, size := s.rewrites, s.rowBytes
 	r.room = slices.Grow(r.room[:0], len(wants)*size)[:len(wants)*size]
@@ -222,9 +224,9 @@ func (s *Stack) write(src []byte, of func(ids []uint32) (places []uint32)) error
 	})
 }
 
-// rewrite finds rows of the next step to be written back, and has put make them what they are to
-// be. were is what they are, where a lag wants that remembered, by their place among places; or
-// nil.
+// rewrite finds rows of the next step to be written back, and calls put to change them. of returns
+// the places of the rows in the step's list of ids. were has the old bytes of the rows in that
+// order if the lag requires that they are remembered; otherwise it is nil.
 func (s *Stack) rewrite(name string, of func(ids []uint32) (places []uint32), put func(p located, were []byte) error) error {
 	r := s.rewrites
 	if r == nil {
@@ -251,8 +253,8 @@ func (s *Stack) rewrite(name string, of func(ids []uint32) (places []uint32), pu
 		if were, err = s.remember(now, ids, places, p); err != nil {
 			return r.lose(err)
 		}
-		// What the next step to be written has seen, and not what steps gathered ahead of it have,
-		// which may never be used.
+		// Forget what the next step to be written back has seen. Steps that were gathered ahead of
+		// it have seen more, but may never be used.
 		for len(r.undone) > 0 && r.undone[0].step <= now+1-r.lag {
 			r.forget(1)
 		}
@@ -267,16 +269,17 @@ func (s *Stack) rewrite(name string, of func(ids []uint32) (places []uint32), pu
 	return r.lose(put(p, were))
 }
 
-// located is where the rows of a Write or an Update lie: moves from their place in it.
+// located lists where the rows of a Write or an Update lie. Moves start at the places of the rows
+// in that call.
 type located struct {
 	device, static, cached []move
 	disk                   []want
-	onDisk                 policy.Set // of those in disk the places
+	onDisk                 policy.Set // places of the rows in disk
 }
 
 func (p located) away(i int) bool { return p.onDisk.Has(uint32(i)) }
 
-// place finds the rows of a Write or an Update, by x where they have slots.
+// place finds the rows of a Write or an Update. x has the slots of cached rows.
 func (s *Stack) place(ids, at []uint32, x *policy.Index) (p located) {
 	p = s.rewrites.last.emptied(len(at))
 	device, hot := uint32(s.layout.device), uint32(s.hot)
@@ -304,7 +307,7 @@ func (s *Stack) place(ids, at []uint32, x *policy.Index) (p located) {
 	return p
 }
 
-// emptied is p without rows, for so many.
+// emptied returns p without rows, with room for rows rows in onDisk.
 func (p located) emptied(rows int) located {
 	words := policy.SetWords(rows)
 	p.device, p.static, p.cached, p.disk = p.device[:0], p.static[:0], p.cached[:0], p.disk[:0]
@@ -313,7 +316,8 @@ func (p located) emptied(rows int) located {
 	return p
 }
 
-// unpassed is the oldest step that has not passed, and its place in its window.
+// unpassed returns the oldest step that has not passed: its window, and its index there. It panics
+// if that step is not gathered.
 func (s *Stack) unpassed(name string) (w *Window, step int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -328,8 +332,8 @@ func (s *Stack) unpassed(name string) (w *Window, step int) {
 	panic("cachetier: " + name + " of a step that is not gathered")
 }
 
-// remember keeps what rows are that a step is about to write, for the steps that must not see that.
-// It lends these bytes.
+// remember saves the bytes of rows that a step is about to write, for the steps that must not see
+// the write. It lends these bytes.
 func (s *Stack) remember(step int, ids, at []uint32, p located) (were []byte, err error) {
 	size := s.rowBytes
 	u := s.rewrites.undo(step, len(at)*size)
@@ -351,7 +355,7 @@ func (s *Stack) remember(step int, ids, at []uint32, p located) (were []byte, er
 	return u.rows, err
 }
 
-// undo is an undone of a step, with room for some bytes of rows.
+// undo returns an undone for a step, with room for so many bytes of rows.
 func (r *rewrites) undo(step, bytes int) (u undone) {
 	if n := len(r.spare); n > 0 {
 		u, r.spare = r.spare[n-1], r.spare[:n-1]
@@ -363,14 +367,14 @@ func (r *rewrites) undo(step, bytes int) (u undone) {
 	return u
 }
 
-// forget forgets what the oldest n steps have undone.
+// forget discards the undone of the oldest n steps.
 func (r *rewrites) forget(n int) {
 	r.spare = append(r.spare, r.undone[:n]...)
 	r.undone = slices.Delete(r.undone, 0, n)
 }
 
-// takeBack replaces rows that were gathered for a step by what they were when that step's lag
-// began.
+// takeBack undoes in dst, which has the rows of ids, the writes that step must not see: those
+// within its lag.
 func (r *rewrites) takeBack(dst []byte, ids []uint32, step int) {
 	if r == nil {
 		return
@@ -388,8 +392,8 @@ func (r *rewrites) takeBack(dst []byte, ids []uint32, step int) {
 	}
 }
 
-// written waits until step i of w may be gathered: until what it sees is written, and for one that
-// is read on its own until the windows before it are released.
+// written waits until step i of w may be gathered: until all that it sees is written back. A window
+// of one step also waits until the windows before it are released.
 func (s *Stack) written(ctx context.Context, w *Window, i int) error {
 	err := s.wait(ctx, func() bool {
 		return w.first+i-s.rewrites.lag < s.mu.passed && !(w.single && s.at(w) > 0)
@@ -400,8 +404,8 @@ func (s *Stack) written(ctx context.Context, w *Window, i int) error {
 	return s.rewrites.failed()
 }
 
-// Passed takes note that the next step is written back: that there is no more Write of it. Over a
-// Table, whose steps pass when they are gathered, it does nothing.
+// Passed records that the next step is written back: no Write of it follows. Over a Table, whose
+// steps pass when they are gathered, it does nothing.
 func (s *Stack) Passed() {
 	if s.rewrites == nil {
 		return
@@ -415,8 +419,8 @@ func (s *Stack) Passed() {
 	s.releaseLocked()
 }
 
-// Reload takes the rows of Records anew, which are others now than what was written: it forgets all
-// that is in memory. An error leaves anything there.
+// Reload forgets everything in memory and reads it again, for a caller who has changed the rows of
+// Records. After an error the contents of memory are undefined.
 func (s *Stack) Reload(ctx context.Context) error {
 	s.alive("Reload")
 	s.Settle()
@@ -441,7 +445,8 @@ func (s *Stack) Reload(ctx context.Context) error {
 	return nil
 }
 
-// Settle has steps to come see all that was written, whatever the lag: between two ranges of steps.
+// Settle lets later steps see everything that was written, whatever the lag. Call it between two
+// ranges of steps.
 func (s *Stack) Settle() {
 	if r := s.rewrites; r != nil {
 		r.copying.Lock()
@@ -450,8 +455,8 @@ func (s *Stack) Settle() {
 	}
 }
 
-// SetLag is the lag from now on: between two ranges of steps. It panics where OpenRecords would
-// refuse it, and over a Table.
+// SetLag sets the lag from now on. Call it between two ranges of steps. It panics over a Table, and
+// where OpenRecords would refuse the lag.
 func (s *Stack) SetLag(lag int) {
 	if err := validLag(lag); err != nil || s.rewrites == nil {
 		panic(fmt.Sprintf("cachetier: SetLag: %v", err))
@@ -461,15 +466,16 @@ func (s *Stack) SetLag(lag int) {
 	s.rewrites.lag = max(lag, 1)
 }
 
-// Undo is what rows were before a step wrote them. Steps within its lag still see them so.
+// Undo holds the bytes that rows had before a step wrote them. Steps within its lag still see
+// these.
 type Undo struct {
 	Ago  int      // how many steps ago they were written: 1 is the last step
 	Rows []uint32 // ascending
 	Were []byte   // in the order of Rows
 }
 
-// Undos is what steps to come would not see yet of the last steps, the oldest first: between two
-// ranges of steps. With a lag of 1 it is empty.
+// Undos returns the writes of the last steps that later steps would not see yet, oldest first. Call
+// it between two ranges of steps. With a lag of 1 it is empty.
 func (s *Stack) Undos() (all []Undo) {
 	if s.rewrites == nil {
 		return nil
@@ -487,8 +493,8 @@ func (s *Stack) Undos() (all []Undo) {
 	return all
 }
 
-// Undone takes over the Undos of a Stack whose rows are as they are here, and whose last steps come
-// before the first one here. It panics where a list of rows and their bytes do not fit each other.
+// Undone takes over the Undos of a Stack with the same rows, whose last steps come before the first
+// step here. It panics if the bytes of an Undo do not have the size of its rows.
 func (s *Stack) Undone(all []Undo) {
 	s.rewrites.copying.Lock()
 	defer s.rewrites.copying.Unlock()
@@ -506,14 +512,14 @@ func (s *Stack) Undone(all []Undo) {
 	}
 }
 
-// passed is how many steps are written back since Open or Reset.
+// passed returns how many steps are written back since Open or Reset.
 func (s *Stack) passed() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.mu.passed
 }
 
-// renumber has the steps so far come before one that is number 0.
+// renumber shifts the numbers of the steps so far, so that the next step is number 0.
 func (r *rewrites) renumber(passed int) {
 	if r == nil {
 		return
@@ -525,7 +531,7 @@ func (r *rewrites) renumber(passed int) {
 	}
 }
 
-// noteLeaving lists the rows that have lost their slot in a change of the cache.
+// noteLeaving lists the rows that lost their slot in a change of the cache.
 func (s *Stack) noteLeaving(change policy.Change) {
 	r := s.rewrites
 	if r == nil || change.Evicted == 0 {
@@ -536,11 +542,12 @@ func (s *Stack) noteLeaving(change policy.Change) {
 	})
 }
 
-// leaving says whether rows have to be written before slots are given out that can be had after
-// this part.
+// leaving reports whether rows must be written before the slots that become free after this part
+// are given out.
 func (s *Stack) leaving(part int) bool { return s.rewrites != nil && len(s.rewrites.out[part]) > 0 }
 
-// leave writes them, as far as the disk does not have them. The part is over.
+// leave writes the rows that lose their slots after this part, if the disk does not have them. The
+// part must be over.
 func (s *Stack) leave(part int) error {
 	if !s.leaving(part) {
 		return nil
@@ -569,7 +576,7 @@ func (s *Stack) leave(part int) error {
 	return nil
 }
 
-// leaveAll is leave of every part. All steps so far have passed.
+// leaveAll calls leave for every part. All steps so far must have passed.
 func (s *Stack) leaveAll() (err error) {
 	for part := range 1 + policy.Parts {
 		err = cmp.Or(err, s.leave(part))
@@ -577,11 +584,11 @@ func (s *Stack) leaveAll() (err error) {
 	return err
 }
 
-// Flush writes the rows to disk that only memory has, in ascending order. Over a Table it does
+// Flush writes to disk the rows that are newer in memory, in ascending order. Over a Table it does
 // nothing.
 func (s *Stack) Flush() error { return s.flush(0) }
 
-// flush is Flush of the rows from first on.
+// flush flushes the rows from first on.
 func (s *Stack) flush(first int) error {
 	r := s.rewrites
 	if r == nil {
@@ -607,14 +614,14 @@ func (s *Stack) flush(first int) error {
 	for _, v := range rows {
 		r.mu.dirty[v>>6] &^= 1 << (v & 63)
 	}
-	if r.mu.stuck != nil { // the cache may have rows that were never brought
+	if r.mu.stuck != nil { // the cache may have rows that were never read
 		r.mu.stuck = nil
 		s.cache.Forget()
 	}
 	return nil
 }
 
-// inMemory lends the bytes of a row that is there.
+// inMemory lends the bytes of row v, which must be in memory.
 func (s *Stack) inMemory(v uint32) []byte {
 	var from []byte
 	row := int(v)

@@ -15,8 +15,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TestBulkEqualsOneByOne writes the same lists, rows, labels and ids by the calls that take many
-// and by those that take one, in pieces of any size: the seals are equal.
+// TestBulkEqualsOneByOne writes the same lists, rows, labels and ids twice: with calls that take
+// many, in pieces of any size, and with calls that take one. The seals must be equal.
 func TestBulkEqualsOneByOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := rapid.IntRange(1, 40).Draw(t, "nodes")
@@ -105,8 +105,8 @@ func TestBulkEqualsOneByOne(t *testing.T) {
 	})
 }
 
-// edgeDataset has edges 0→1 read as number 0 and 1→0 as number 2; number 1 was dropped, and 2 is
-// kept both ways.
+// edgeDataset has the edge 0→1, read as number 0, and the edge 1→0, read as number 2 and stored
+// twice. Number 1 was dropped.
 func edgeDataset(t *testing.T, id store.Elem, numbers []byte, weight float32) string {
 	path := filepath.Join(t.TempDir(), "x.gnn")
 	w, err := store.Create(path, store.WriterOptions{ShardBytes: 16})
@@ -167,7 +167,7 @@ func TestEdgeColumns(t *testing.T) {
 	}
 }
 
-// TestVerifyEdges seals values that are written as they come, and are wrong.
+// TestVerifyEdges seals wrong values, which the writers do not check, and has verify find them.
 func TestVerifyEdges(t *testing.T) {
 	for want, path := range map[string]string{
 		"id.u32: edge 1 has id 3, and its table has 3 rows": edgeDataset(t, store.U32, u32s(2, 3, 2), 1),
@@ -179,8 +179,7 @@ func TestVerifyEdges(t *testing.T) {
 	}
 }
 
-// TestWritersRefuse: mistakes in what is written one call after the other come out at Close at the
-// latest.
+// TestWritersRefuse makes mistakes in calls of writers. Each is reported by Close at the latest.
 func TestWritersRefuse(t *testing.T) {
 	w, err := store.Create(filepath.Join(t.TempDir(), "x.gnn"), store.WriterOptions{})
 	require.NoError(t, err)

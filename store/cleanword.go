@@ -2,9 +2,9 @@ package store
 
 import "strings"
 
-// CleanWord makes s the name of a node type, relation, table, label or split: what is not an ASCII
-// letter, a digit or - becomes _, one for a run of them and none at either end. A name that may be
-// one comes back as it is, and text without any letter or digit as "unnamed".
+// CleanWord turns s into a valid name for a node type, relation, table, label or split. Each run of
+// characters other than ASCII letters, digits and - becomes one _, and there is none at either end.
+// A valid name comes back unchanged. Text without any such character becomes "unnamed".
 func CleanWord(s string) string {
 	if checkNames("", s) == nil {
 		return s

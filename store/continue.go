@@ -9,15 +9,15 @@ import (
 	"slices"
 )
 
-// workName is the caller's directory in the partial one, and clearedName what it is called while it
-// is removed: a work directory that is there is whole.
+// workName is the caller's directory inside the partial one. It is renamed to clearedName before it
+// is removed, so a directory called workName is always complete.
 const (
 	workName    = "work"
 	clearedName = "work.cleared"
 )
 
-// WorkDir makes the directory PATH.partial/work and returns its name. It is the caller's, who syncs
-// what is written there; Seal and Abort remove it, and Leave keeps it.
+// WorkDir makes the directory PATH.partial/work and returns its name. It belongs to the caller, who
+// syncs the files in it. Seal and Abort remove it; Leave keeps it.
 func (w *Writer) WorkDir() (string, error) {
 	w.mustBeOpen()
 	dir := w.fs.PathJoin(w.partial, workName)
@@ -27,8 +27,8 @@ func (w *Writer) WorkDir() (string, error) {
 	return dir, nil
 }
 
-// Parts makes sure that what is closed so far outlives a crash, and returns a copy of the manifest
-// of it: what a caller keeps in its work directory, as JSON, to return from
+// Parts makes everything that is closed so far survive a crash, and returns a copy of the manifest
+// that lists it. The caller keeps that as JSON in its work directory, to return it from
 // [WriterOptions.Continue].
 func (w *Writer) Parts() (*Manifest, error) {
 	w.mustBeOpen()
@@ -51,8 +51,8 @@ func (w *Writer) Parts() (*Manifest, error) {
 	return m, nil
 }
 
-// PartsWith is Parts, and of tables that are under way the shards that are closed, from the first
-// on: what [Writer.ContinueTable] goes on from.
+// PartsWith is Parts, and also lists the closed shards of unfinished tables, from the first shard
+// up to the first that is not closed. [Writer.ContinueTable] goes on behind them.
 func (w *Writer) PartsWith(tables ...*FeatureWriter) (*Manifest, error) {
 	m, err := w.Parts()
 	if err != nil {
@@ -68,8 +68,8 @@ func (w *Writer) PartsWith(tables ...*FeatureWriter) (*Manifest, error) {
 	return m, nil
 }
 
-// ContinueTable is AddTable for a table of which an interrupted Writer may have left some: the rows
-// of its closed shards are there, which are FeatureWriter.Done, and those behind them follow.
+// ContinueTable is AddTable for a table that an interrupted Writer may have begun. Its first
+// FeatureWriter.Done rows, in closed shards, are kept; the caller writes the rows behind them.
 func (w *Writer) ContinueTable(name, nodeType string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
 	i := slices.IndexFunc(w.manifest.Tables, func(t Table) bool { return t.Name == name && t.NodeType == nodeType })
 	if i < 0 {
@@ -93,9 +93,9 @@ func (w *Writer) ContinueTable(name, nodeType string, e Elem, rows int64, dim in
 	return f, nil
 }
 
-// Leave ends the Writer and keeps what it wrote for the next Create of this path, which goes on
-// from there if its Continue says so. Sections that are not closed are lost. It does nothing after
-// Seal or Abort.
+// Leave ends the Writer and keeps what it wrote for the next Create of this path, which continues
+// from there if its WriterOptions.Continue asks for it. Sections that are not closed are lost.
+// Leave does nothing after Seal or Abort.
 func (w *Writer) Leave() error {
 	if w.lock == nil {
 		return nil
@@ -105,16 +105,16 @@ func (w *Writer) Leave() error {
 	return err
 }
 
-// takeOver clears what an interrupted Writer left, but for what ask wants to go on from. It says
-// whether anything was there.
+// takeOver clears what an interrupted Writer left, except the parts that ask wants to keep. It
+// reports whether anything was there.
 func (w *Writer) takeOver(ask func(work string) *Manifest) (found bool, err error) {
 	names, err := w.fs.List(w.partial)
 	if err != nil {
 		return true, fmt.Errorf("create dataset: %w", err)
 	}
 	found = len(names) > 1
-	// The lock file, by which the next Writer knows what is left for ours, is on disk before
-	// anything else is there.
+	// Sync the lock file before anything else exists here: by it the next Writer recognises the
+	// directory as a Writer's.
 	if err := w.syncDir(w.partial); err != nil {
 		return found, fmt.Errorf("create dataset: %w", err)
 	}
@@ -122,7 +122,7 @@ func (w *Writer) takeOver(ask func(work string) *Manifest) (found bool, err erro
 		return found, w.clear()
 	}
 	m := ask(w.fs.PathJoin(w.partial, workName))
-	if m == nil || m.Version != Version { // sections of another version are laid out otherwise
+	if m == nil || m.Version != Version { // other versions lay sections out differently
 		return found, w.clear()
 	}
 	kept, err := w.holds(m)
@@ -146,9 +146,9 @@ func (w *Writer) takeOver(ask func(work string) *Manifest) (found bool, err erro
 	return found, nil
 }
 
-// holds lists the files of m, and true for the directories on the way to them and for the work
-// directory. It is nil when a file is missing or of another size. Contents are not read: whoever
-// wrote m down did so after they were synced.
+// holds returns the paths to keep: the files of m (false), and the work directory and the
+// directories on the way to the files (true). It returns nil if a file is missing or has another
+// size. It does not read contents: they were synced before m was returned by Parts.
 func (w *Writer) holds(m *Manifest) (map[string]bool, error) {
 	kept := map[string]bool{workName: true}
 	for name, size := range m.sizes() {
@@ -180,7 +180,8 @@ func (w *Writer) holds(m *Manifest) (map[string]bool, error) {
 	return kept, nil
 }
 
-// clearBut removes what is in dir of the partial directory and not in kept.
+// clearBut removes everything in dir, a path inside the partial directory, that is not in kept. It
+// spares the lock and the work directory.
 func (w *Writer) clearBut(kept map[string]bool, dir string) error {
 	names, err := w.fs.List(w.fs.PathJoin(w.partial, dir))
 	if err != nil {
@@ -215,8 +216,8 @@ func (w *Writer) clear() error {
 	return nil
 }
 
-// clearWork removes the work directory. It is gone in one step, so that nobody goes on from half of
-// it.
+// clearWork removes the work directory. A rename takes it away in one step, so that nobody
+// continues from half of it.
 func (w *Writer) clearWork() error {
 	work, cleared := w.fs.PathJoin(w.partial, workName), w.fs.PathJoin(w.partial, clearedName)
 	if _, err := w.lstat(work); errors.Is(err, fs.ErrNotExist) {
@@ -235,7 +236,7 @@ func (w *Writer) clearWork() error {
 	return err
 }
 
-// sizes are the bytes of every file that m lists.
+// sizes returns the size in bytes of every file that m lists, by path.
 func (m *Manifest) sizes() map[string]int64 {
 	sizes := map[string]int64{}
 	for _, f := range m.Files() {

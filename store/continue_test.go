@@ -19,13 +19,13 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// piecewise writes a dataset in steps, and after each keeps a journal of what is done: what ingest
-// does, in small.
+// piecewise writes a dataset in steps, and after each step keeps a journal of the parts that are
+// done: a small model of ingest.
 type piecewise struct {
 	fs      vfs.FS
 	path    string
-	skipped int // steps that an earlier run had done
-	kept    int // steps named by a journal that was reported as written
+	skipped int // steps that an earlier run has done
+	kept    int // steps that the last journal names whose writing succeeded
 }
 
 func (p *piecewise) options() store.WriterOptions {
@@ -45,7 +45,7 @@ func (p *piecewise) options() store.WriterOptions {
 	}}
 }
 
-// run writes all steps from the first that is not done, and leaves what there is on an error.
+// run writes all steps that are not done yet. On an error it leaves the finished ones.
 func (p *piecewise) run() (_ *store.Manifest, err error) {
 	p.skipped = 0
 	w, err := store.Create(p.path, p.options())
@@ -58,7 +58,7 @@ func (p *piecewise) run() (_ *store.Manifest, err error) {
 		}
 	}()
 	if m, err := w.Parts(); err != nil || len(m.NodeTypes)+len(m.Relations)+len(m.Tables) < p.skipped {
-		p.skipped = 0 // the journal told of more than there was
+		p.skipped = 0 // the journal named more than there was
 	}
 	for i, step := range []func() error{
 		func() error { return w.AddNodeType("node", []int64{5, 3, 4}) },
@@ -140,8 +140,9 @@ func straight(t *testing.T) string {
 	return m.Seal
 }
 
-// TestContinueAfterEveryFailure fails the n-th operation for every n, and runs again without: the
-// same dataset comes out, with nothing beside it, and once a step was done, it is not done again.
+// TestContinueAfterEveryFailure fails the n-th operation, for every n, and runs again without
+// failures: the dataset must be the same, with nothing beside it, and no finished step may be
+// repeated.
 func TestContinueAfterEveryFailure(t *testing.T) {
 	want := straight(t)
 	most := 0
@@ -161,7 +162,7 @@ func TestContinueAfterEveryFailure(t *testing.T) {
 			require.Greater(t, n, int32(60))
 			break
 		}
-		if err != nil { // else no journal could be read, and none was there
+		if err != nil { // else the journal could not be read, but there was none
 			require.ErrorIs(t, err, syscall.ENOSPC, "operation %d", n)
 		}
 		if _, serr := mem.Stat("/d/x.gnn"); serr != nil {
@@ -188,8 +189,8 @@ func TestContinueAfterEveryFailure(t *testing.T) {
 	require.Equal(t, 3, most, "all steps were skipped when only the seal was missing")
 }
 
-// TestContinueAfterEveryCrash cuts the power at every operation, losing some or all of what was not
-// synced. What a journal names is not done again.
+// TestContinueAfterEveryCrash cuts the power at every operation, and loses some or all of what was
+// not synced. No step that a journal names may be repeated.
 func TestContinueAfterEveryCrash(t *testing.T) {
 	want := straight(t)
 	for n := 0; ; n++ {
@@ -201,7 +202,7 @@ func TestContinueAfterEveryCrash(t *testing.T) {
 		var crashed *vfs.MemFS
 		p := &piecewise{path: "/d/x.gnn"}
 		ops, kept := 0, 0
-		var alone sync.Mutex // small sections are synced by several goroutines
+		var alone sync.Mutex // several goroutines sync small sections
 		p.fs = errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 				alone.Lock()
@@ -300,8 +301,8 @@ func TestContinue(t *testing.T) {
 	require.FileExists(t, path+".moved/given/train.u32", "what a link leads to is not ours")
 }
 
-// TestContinueTable: a table that was cut short goes on behind its closed shards, and comes out as
-// one that was not.
+// TestContinueTable interrupts the writing of a table. It continues behind the closed shards, and
+// the result equals a table written without interruption.
 func TestContinueTable(t *testing.T) {
 	const rows, dim = 41, 3
 	row := func(v int) []byte {

@@ -11,35 +11,36 @@ import (
 // A CRC-32C is the remainder of the bytes, taken as a polynomial over the bits, divided by P of
 // degree 32. The first byte and the lowest bit of a byte have the highest powers of x: in a
 // register of n bits, bit i is the coefficient of x^(n-1-i). Addition is xor. The page may be
-// changed in any way that keeps its remainder, which is how both routines shorten it:
+// changed in any way that keeps its remainder. Both routines shorten it by such changes:
 //
-//   - 16 bytes, of which a are the first 8 and b the last 8, are moved to the 16 that lie n bytes ahead by adding
-//     a*x^(8n+64) + b*x^(8n) to these. That may be computed with x^(8n+64) mod P and x^(8n) mod P.
-//   - A carry-less multiplication of two registers of 64 bits gives 127 bits in a register of 128: the product times x.
-//     So the multipliers are x^(8n+63) and x^(8n-1).
-//   - The remainder r of bytes that end n bytes before the page does is r*x^32 in a register of 64 bits, the product has
-//     the factor x, and crc32q multiplies what it divides by x^32. So r moves to the last 16 bytes of the page with the
-//     multiplier x^(8n-65), which is x^(8(n-8)-1).
+//   - To move 16 bytes (a the first 8, b the last 8) onto the 16 bytes that lie n bytes ahead, add
+//     a*x^(8n+64) + b*x^(8n) to these. x^(8n+64) mod P and x^(8n) mod P do as well.
+//   - A carry-less multiplication of two registers of 64 bits gives 127 bits in a register of 128:
+//     the product times x. So the multipliers are x^(8n+63) and x^(8n-1).
+//   - Let r be the remainder of bytes that end n bytes before the page does. It is r*x^32 in a
+//     register of 64 bits, the product has the factor x, and crc32q multiplies what it divides by
+//     x^32. So r moves to the last 16 bytes of the page with the multiplier x^(8n-65), which is
+//     x^(8(n-8)-1).
 //
 // From Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"
-// (Intel, 2009), which divides the last 16 bytes by further multiplications where crc32q does it
-// here. Its multipliers are other ones: they are of 33 bits, and have the factor x in themselves.
+// (Intel, 2009). The paper divides the last 16 bytes by further multiplications, where we use
+// crc32q. Its multipliers differ from ours: they have 33 bits, and contain the factor x.
 
-// ahead are the multipliers that move 16 bytes: of the first 8 bytes, and of the last.
+// ahead holds two multipliers that move 16 bytes: one for the first 8 bytes, one for the last.
 type ahead [2]uint64
 
 func aheadBy(n int) ahead { return ahead{power(n + 8), power(n)} }
 
-// power is x^(8n-1) mod P in a register of 64 bits. It begins with x^-1, which is (P+1)/x, and has
-// hash/crc32 append n zero bytes, each of which multiplies by x^8. hash/crc32 inverts what it takes
-// and returns.
+// power returns x^(8n-1) mod P in a register of 64 bits. It starts from x^-1, which is (P+1)/x, and
+// lets hash/crc32 append n zero bytes: each multiplies by x^8. hash/crc32 inverts its input and its
+// result, so power inverts them back.
 func power(n int) uint64 {
 	inverse := uint32(crc32.Castagnoli<<1&0xffffffff | 1)
 	return uint64(^crc32.Update(^inverse, castagnoli, zeros[:n])) << 32
 }
 
-// foldMultipliers move 256 bytes ahead, then the 16 lanes of the last 256 bytes to the last of
-// them. That one stays in its place, and is multiplied by 1 like the others.
+// foldMultipliers first move 256 bytes ahead, then move the 16 lanes of the last 256 bytes onto the
+// last lane. The last lane stays in place: it is multiplied by 1 like the others.
 var foldMultipliers = func() (k [17]ahead) {
 	k[0] = aheadBy(256)
 	for lane := range 16 {
@@ -51,15 +52,15 @@ var foldMultipliers = func() (k [17]ahead) {
 // partMultipliers move the remainders of bytes 0 to 1360 and 1360 to 2720 to the end of the page.
 var partMultipliers = [2]uint64{power(PageSize - 1360 - 8), power(PageSize - 2720 - 8)}
 
-// nativeSumRoutines are the routines that this processor has, the fastest first. On Zen 4 the first
-// is as fast from memory as a loop that only loads, and prefetching slows it down. The second makes
-// twice as much from memory with its prefetches.
+// nativeSumRoutines returns the routines that this processor supports, the fastest first. On Zen 4
+// the first is as fast from memory as a loop that only loads, and prefetching would slow it down.
+// Prefetching doubles the speed of the second from memory.
 //
 // # Why not
 //
-// Why not fold 16 bytes at a time where there is no VPCLMULQDQ: Zen 4 makes 14 GB/s of that, less
-// than hash/crc32. Both ways mixed, some of a page folded and some divided, make 33 GB/s from cache
-// instead of 29, and the same from memory.
+// Why not fold 16 bytes at a time where VPCLMULQDQ is missing: Zen 4 reaches 14 GB/s that way, less
+// than with hash/crc32. Folding part of a page and dividing the rest reaches 33 GB/s from cache
+// instead of 29, and no more from memory.
 func nativeSumRoutines() (s []sumRoutine) {
 	if cpuid.CPU.Supports(cpuid.AVX512F, cpuid.VPCLMULQDQ, cpuid.AVX2, cpuid.SSE42) {
 		s = append(s, sumRoutine{"AVX512", func(page []byte) uint32 {

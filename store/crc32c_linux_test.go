@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestPageSumsBetweenFences has no memory before the page and behind it.
+// TestPageSumsBetweenFences checksums pages next to unreadable memory, at either end.
 func TestPageSumsBetweenFences(t *testing.T) {
 	n := max(unix.Getpagesize(), PageSize)
 	m, err := unix.Mmap(-1, 0, 3*n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)

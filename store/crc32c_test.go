@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestPageSums compares each way with hash/crc32: zeros, ones, every page with a single bit, random
-// pages at any address. A CRC is linear up to a constant, and so is each step of the routines:
-// zeros and single bits decide about all pages.
+// TestPageSums compares each routine with hash/crc32, on zeros, ones, every page with a single bit,
+// and random pages at any address. A CRC is linear up to a constant, and so is each step of the
+// routines: if zeros and single bits agree, all pages do.
 func TestPageSums(t *testing.T) {
 	require.EqualValues(t, 0xe3069283, crc32.Checksum([]byte("123456789"), castagnoli), "the check value of CRC-32C")
 	random := rand.NewChaCha8([32]byte{1})
@@ -44,7 +44,7 @@ func TestPageSums(t *testing.T) {
 	}
 }
 
-// TestSumWriter brings pages in parts: whole ones, some of one, and of two.
+// TestSumWriter writes pages in parts: whole pages, parts of one, and parts that span two.
 func TestSumWriter(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pages := make([]byte, 40*PageSize)
@@ -66,8 +66,8 @@ func TestSumWriter(t *testing.T) {
 	}
 }
 
-// BenchmarkPageSum goes through a buffer page by page, as readers of extents do: of 64 KiB and 1
-// MiB, which stay in the caches of a core, and of 256 MiB, which comes from memory.
+// BenchmarkPageSum goes through a buffer page by page, as readers of extents do. Buffers of 64 KiB
+// and 1 MiB stay in the caches of a core; one of 256 MiB comes from memory.
 func BenchmarkPageSum(b *testing.B) {
 	for _, bytes := range []int{64 << 10, 1 << 20, 256 << 20} {
 		buf := make([]byte, bytes)

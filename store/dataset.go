@@ -19,7 +19,7 @@ import (
 // without a cast.
 type NodeID = uint32
 
-// Half is the bits of an IEEE 754 half.
+// Half holds the bits of an IEEE 754 half-precision float.
 type Half = uint16
 
 // Dataset is a sealed dataset, open for reading. All methods but Close are safe for concurrent use.
@@ -27,9 +27,9 @@ type Dataset struct {
 	path     string
 	manifest *Manifest
 	sections map[string]*section
-	texts    []*texts // of each node type, nil where it has no names
+	texts    []*texts // one per node type; nil where it has no names
 
-	encodings *os.File // nil where there are none
+	encodings *os.File // nil if the dataset has none
 }
 
 // section is one open, mapped file.
@@ -37,18 +37,18 @@ type section struct {
 	file    *os.File
 	spec    *File
 	m       *mapping.Map
-	sums    *pageSums // nil in a dataset of version 2
-	written time.Time // for the last time, when it was opened
+	sums    *pageSums // nil in a dataset of version 2, which has no page checksums
+	written time.Time // modification time, as Open found it
 }
 
-// payload is the rows without header and padding, unchecked.
+// payload returns the rows without header and padding. It does not check them.
 func (s *section) payload() []byte { return s.m.Bytes()[PageSize : PageSize+s.spec.payload()] }
 
 // Open opens the dataset directory at path. It reads the manifest and the header page of each
-// section, compares sizes, and maps; it does not read data, so it costs the same for a megabyte and
-// a terabyte. Data is checked when it is read: each page has a checksum, but for datasets of
-// version 2, see [Dataset.Checked]. A manifest that points outside the directory, through a
-// symbolic link, or at sizes that do not fit is refused.
+// section, compares sizes, and maps the files. It reads no data, so it costs the same for a
+// megabyte and a terabyte. Data is checked page by page when it is read, except in datasets of
+// version 2: see [Dataset.Checked]. Open refuses a manifest that points outside the directory,
+// through a symbolic link, or at sizes that do not fit.
 func Open(path string) (_ *Dataset, err error) {
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -113,7 +113,7 @@ func readManifest(root *os.Root) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxManifest+1))
 }
 
-// openPlain opens a regular file inside root that no symbolic link leads to.
+// openPlain opens a regular file inside root. It refuses a path that goes through a symbolic link.
 func openPlain(root *os.Root, name string) (*os.File, error) {
 	parts := strings.Split(name, "/")
 	for i := range parts {
@@ -129,7 +129,7 @@ func openPlain(root *os.Root, name string) (*os.File, error) {
 	return root.OpenFile(filepath.FromSlash(name), os.O_RDONLY|syscall.O_NOFOLLOW, 0)
 }
 
-// openSized opens a file that the manifest gives the size of.
+// openSized opens a file and checks that it has the size that the manifest gives.
 func openSized(root *os.Root, name string, size int64) (f *os.File, at int64, err error) {
 	f, err = openPlain(root, name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -150,8 +150,8 @@ func openSized(root *os.Root, name string, size int64) (f *os.File, at int64, er
 	return f, 0, nil
 }
 
-// openTexts opens the files of names, nil when there are none. Nothing is read before the first
-// use.
+// openTexts opens the tables of names, or returns nil if there are none. It reads nothing: the
+// first use does.
 func openTexts(root *os.Root, dataset string, names *Names) (_ *texts, err error) {
 	if names == nil {
 		return nil, nil
@@ -208,12 +208,12 @@ func openSection(root *os.Root, dataset string, spec *File, version int) (_ *sec
 	return s, 0, nil
 }
 
-// Forget takes what was read of the maps out of the process's resident memory: see RssFile in
-// proc(5). It stays in the page cache, as far as the system likes, and comes back when it is read.
+// Forget takes the pages that were read out of the process's resident memory (RssFile in proc(5)).
+// They stay in the page cache as long as the system keeps them, and come back when they are read.
 // Safe for concurrent use.
 func (d *Dataset) Forget() {
 	for _, s := range d.sections {
-		_ = s.m.Forget() // it is advice
+		_ = s.m.Forget() // only advice to the system
 	}
 }
 
@@ -244,9 +244,10 @@ func (d *Dataset) About(err error) error {
 	return fmt.Errorf("%s: %w", d.path, err)
 }
 
-// Unchanged says which section was written to since Open, by its time and its size: what was read
-// of it may be neither what Open found nor what is there now. It takes a system call a section. A
-// section that another file took the place of is unchanged, since the one that is open stays.
+// Unchanged returns a *SectionError for the first section that was written to since Open, judged by
+// modification time and size: what was read from it may match neither the old contents nor the new.
+// It makes one system call a section. A section that was replaced by another file counts as
+// unchanged, since the dataset keeps the old file open.
 func (d *Dataset) Unchanged() error {
 	for _, f := range d.manifest.Files() {
 		s := d.sections[f.Path]
@@ -262,14 +263,14 @@ func (d *Dataset) Unchanged() error {
 	return nil
 }
 
-// Checked reports whether what is read is compared with checksums. Datasets of version 2 have none
-// for their pages.
+// Checked reports whether data is compared with page checksums when it is read. Datasets of version
+// 2 have no page checksums.
 func (d *Dataset) Checked() bool { return d.manifest.Version >= 3 }
 
-// Path is where the dataset was opened.
+// Path returns the path that the dataset was opened at.
 func (d *Dataset) Path() string { return d.path }
 
-// Manifest describes the dataset. It is shared: do not change it.
+// Manifest returns the description of the dataset. It is shared: do not change it.
 func (d *Dataset) Manifest() *Manifest { return d.manifest }
 
 // NodeType finds a node type by name.

@@ -5,12 +5,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directMode is whether writes to a file go past the page cache (O_DIRECT): they then need aligned
-// memory, offsets and sizes, and cost a quarter of the processor time.
+// directMode records whether writes to a file bypass the page cache (O_DIRECT). Such writes need
+// aligned memory, offsets and sizes, and cost a quarter of the processor time.
 type directMode struct{ on, refused bool }
 
-// set switches f over and says whether it is now as wanted. Files without a descriptor, and file
-// systems that refuse the flag, stay with the page cache.
+// set switches O_DIRECT on or off, and reports whether f now has the wanted mode. Files without a
+// descriptor, and file systems that refuse the flag, keep using the page cache.
 func (d *directMode) set(f vfs.File, on bool) bool {
 	if d.on == on {
 		return true
@@ -33,7 +33,7 @@ func (d *directMode) set(f vfs.File, on bool) bool {
 	return true
 }
 
-// refuse stays with the page cache from now on.
+// refuse makes f use the page cache from now on.
 func (d *directMode) refuse(f vfs.File) {
 	d.set(f, false)
 	d.refused = true

@@ -4,7 +4,7 @@ package store
 
 import "github.com/cockroachdb/pebble/v2/vfs"
 
-// directMode is for Linux; elsewhere every write goes through the page cache.
+// directMode does nothing: only on Linux can writes bypass the page cache.
 type directMode struct{}
 
 func (directMode) set(_ vfs.File, on bool) bool { return !on }

@@ -6,36 +6,37 @@ import (
 	"unicode/utf8"
 )
 
-// EdgeSplit says which edges of a relation are held out of its topology, for link prediction: the
-// edges that are left are the training edges. Of a symmetric relation each held-out edge is there
-// once, in one of its two directions, and the topology has neither. A relation that is the reverse
-// of another has no split of its own: what that one holds out, it lacks as well.
+// EdgeSplit holds edges out of a relation's topology, for link prediction; the edges that stay are
+// the training edges. In a symmetric relation each held-out edge appears once, in one of its two
+// directions, and the topology has neither direction. A relation that is the reverse of another has
+// no split of its own: it lacks the edges that the other holds out.
 type EdgeSplit struct {
 	Name  string  `json:"name"` // how the edges were chosen, for people: "random:0.85/0.05/0.1", "given"
 	Valid HeldOut `json:"valid"`
 	Test  HeldOut `json:"test"`
 }
 
-// HeldOut is a part of an EdgeSplit: edge i goes from row i of Src to row i of Dst, both U32
+// HeldOut is one part of an EdgeSplit. Edge i goes from row i of Src to row i of Dst, both U32
 // sections of stored ids.
 type HeldOut struct {
 	Edges int64 `json:"edges"`
 	Src   File  `json:"src"`
 	Dst   File  `json:"dst"`
-	// SrcNegatives and DstNegatives have, for each edge, the nodes that take the place of its
-	// source or its destination in a ranking: U32, as many columns as there are nodes to an edge.
-	// They are given with the data, or not there.
+	// SrcNegatives and DstNegatives hold, for each edge, the nodes that replace its source or its
+	// destination in a ranking: U32, with a column for each such node. They come with the data, or
+	// are absent.
 	SrcNegatives *File `json:"src_negatives,omitempty"`
 	DstNegatives *File `json:"dst_negatives,omitempty"`
-	// PoolSrc and PoolDst are the two ends of pairs that are no edges, which all edges of the part
-	// are ranked among: both or none.
+	// PoolSrc and PoolDst are the two ends of pairs that are not edges. All edges of the part are
+	// ranked among these. Both are set or neither.
 	PoolSrc *File `json:"pool_src,omitempty"`
 	PoolDst *File `json:"pool_dst,omitempty"`
-	// Columns are values of the edges, each a column of the relation.
+	// Columns are values of the edges. Each has the name and element type of a column of the
+	// relation.
 	Columns []Column `json:"columns,omitempty"`
 }
 
-// HeldPart names a part of an EdgeSplit.
+// HeldPart selects a part of an EdgeSplit.
 type HeldPart int
 
 const (
@@ -45,11 +46,11 @@ const (
 
 func (p HeldPart) String() string { return [...]string{"valid", "test"}[p] }
 
-// parts are the held-out edges by HeldPart.
+// parts returns both parts, indexed by HeldPart.
 func (s *EdgeSplit) parts() [2]*HeldOut { return [2]*HeldOut{&s.Valid, &s.Test} }
 
-// ends are the sections of nodes with the names of their files, those that are not there nil;
-// sources say which of them hold nodes that edges come from.
+// ends returns the sections of node ids, nil for absent ones, with the names of their files. source
+// is true for sections of source nodes.
 func (h *HeldOut) ends() [6]struct {
 	name   string
 	file   *File
@@ -66,7 +67,7 @@ func (h *HeldOut) ends() [6]struct {
 	}
 }
 
-// files are all sections of the split.
+// files returns all sections of the split.
 func (s *EdgeSplit) files() (fs []*File) {
 	for _, part := range s.parts() {
 		for _, e := range part.ends() {
@@ -81,7 +82,8 @@ func (s *EdgeSplit) files() (fs []*File) {
 	return fs
 }
 
-// maxSplitName bounds the name of an edge split, which holds the specification it was made by.
+// maxSplitName bounds the length of an edge split's name, which holds the specification that made
+// it.
 const maxSplitName = 1000
 
 func (r *Relation) heldPath(p HeldPart, name string) string {
@@ -144,18 +146,18 @@ func (r *Relation) checkEdgeSplit() (errs []error) {
 	return errs
 }
 
-// HeldEdges are the edges of one part of an edge split. Its slices are borrowed, as all that a
-// Dataset lends. Methods are safe for concurrent use; a page that is not as it was sealed, and a
-// node that there is not, panic with a *SectionError, which [Guard] returns.
+// HeldEdges are the edges of one part of an edge split. Its slices are borrowed, like all that a
+// Dataset lends. Methods are safe for concurrent use. A page that fails its checksum, or an id that
+// is not a node, panics with an error that [Guard] returns.
 type HeldEdges struct {
 	Part *HeldOut
 	d    *Dataset
-	// sources and targets are the numbers of nodes.
+	// sources and targets are the numbers of nodes of types Src and Dst.
 	sources, targets int64
 }
 
-// HeldEdges returns a part of the edge split of relation i of the manifest. It says false where
-// that relation has none.
+// HeldEdges returns a part of the edge split of relation i of the manifest, or false if the
+// relation has no edge split.
 func (d *Dataset) HeldEdges(i int, p HeldPart) (HeldEdges, bool) {
 	r := &d.manifest.Relations[i]
 	if r.EdgeSplit == nil {
@@ -166,29 +168,29 @@ func (d *Dataset) HeldEdges(i int, p HeldPart) (HeldEdges, bool) {
 	return HeldEdges{r.EdgeSplit.parts()[p], d, src.Count, dst.Count}, true
 }
 
-// Len is the number of edges.
+// Len returns the number of edges.
 func (h HeldEdges) Len() int { return int(h.Part.Edges) }
 
-// Ends are the two ends of each edge, after all of them were checked.
+// Ends returns the two ends of each edge, after checking all of them.
 func (h HeldEdges) Ends() (src, dst []NodeID) {
 	return h.all(&h.Part.Src, h.sources), h.all(&h.Part.Dst, h.targets)
 }
 
-// Pool are the two ends of the pairs that are no edges, after all of them were checked; nil where
+// Pool returns the two ends of the pairs that are not edges, after checking all of them; nil if
 // none are given.
 func (h HeldEdges) Pool() (src, dst []NodeID) {
 	return h.all(h.Part.PoolSrc, h.sources), h.all(h.Part.PoolDst, h.targets)
 }
 
-// SrcNegatives are the nodes that take the place of the source of edge i, nil where none are given.
-// Only they are checked.
+// SrcNegatives returns the nodes that replace the source of edge i in a ranking; nil if none are
+// given. It checks only these.
 func (h HeldEdges) SrcNegatives(i int) []NodeID { return h.row(h.Part.SrcNegatives, i, h.sources) }
 
-// DstNegatives are the nodes that take the place of the destination of edge i, as SrcNegatives.
+// DstNegatives is SrcNegatives for the destination of edge i.
 func (h HeldEdges) DstNegatives(i int) []NodeID { return h.row(h.Part.DstNegatives, i, h.targets) }
 
-// Column lends the values of a column as little-endian bytes, after all of them were checked; nil
-// where the part has none of that name.
+// Column returns the values of a column as little-endian bytes, after checking all its pages. It
+// returns nil if the part has no such column.
 func (h HeldEdges) Column(name string) []byte {
 	i := slices.IndexFunc(h.Part.Columns, func(c Column) bool { return c.Name == name })
 	if i < 0 {
@@ -217,7 +219,7 @@ func (h HeldEdges) row(f *File, i int, nodes int64) []NodeID {
 	return ids
 }
 
-// inRange panics where one of ids, entries of f from first on, is no node.
+// inRange panics if one of ids, which are entries of f from entry first on, is not a node.
 func (h HeldEdges) inRange(f *File, first int64, ids []NodeID, nodes int64) {
 	for i, v := range ids {
 		if int64(v) >= nodes {

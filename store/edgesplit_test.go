@@ -10,8 +10,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// held writes a relation with an edge split that has all that one may have, between the 3 users of
-// everything.
+// held writes a relation between the 3 users of everything, with an edge split that uses every
+// feature.
 func held(t *testing.T, w *store.Writer) {
 	times := func(n ...byte) (b []byte) {
 		for _, x := range n {
@@ -64,7 +64,8 @@ func requireHeld(t *testing.T, d *store.Dataset, i int) {
 	require.False(t, ok)
 }
 
-// TestHeldEdgesForged: nodes that there are not end what reads them, and verify names them.
+// TestHeldEdgesForged forges ids beyond the number of nodes: reading them fails, and verify finds
+// them.
 func TestHeldEdgesForged(t *testing.T) {
 	dir := storetest.Build(t, storetest.Spec{Nodes: 4, Neighbors: [][]store.NodeID{{1}}, EdgeSplit: &storetest.EdgeSplit{
 		Valid: storetest.HeldEdges{
@@ -99,8 +100,8 @@ func TestHeldEdgesForged(t *testing.T) {
 	}
 }
 
-// TestEdgeSplitRefused: what does not add up shows when the split is closed, and what is against
-// the format when it is sealed.
+// TestEdgeSplitRefused makes mistakes. Closing the split finds counts that do not add up, and
+// sealing finds what the format forbids.
 func TestEdgeSplitRefused(t *testing.T) {
 	one, u8 := []store.NodeID{1}, []store.ColumnSpec{{Name: "time", Elem: store.U8}}
 	for _, c := range []struct {

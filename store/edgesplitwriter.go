@@ -6,35 +6,35 @@ import (
 	"slices"
 )
 
-// EdgeSplitSpec says what an edge split has beside the ends of its edges.
+// EdgeSplitSpec describes an edge split, apart from its edges.
 type EdgeSplitSpec struct {
 	Name    string       // see [EdgeSplit]
-	Columns []ColumnSpec // of both parts, each one of the relation's
-	// SrcNegatives and DstNegatives are the numbers of nodes that take the place of the source and
-	// of the destination of each edge, by HeldPart; 0: none are given.
+	Columns []ColumnSpec // columns of the relation that the held-out edges of both parts have too
+	// SrcNegatives and DstNegatives count, by HeldPart, the nodes that replace the source and the
+	// destination of each edge in a ranking; 0 if none are given.
 	SrcNegatives, DstNegatives [2]int
-	Pool                       [2]bool // pairs that are no edges are given
+	Pool                       [2]bool // by HeldPart: pairs that are not edges are given
 }
 
-// EdgeSplitWriter writes the held-out edges of a relation, in any order of the two parts.
+// EdgeSplitWriter writes the held-out edges of a relation. Calls for the two parts may alternate.
 type EdgeSplitWriter struct {
 	w        *Writer
-	relation *Relation // by its names alone
+	relation *Relation // has only its three names
 	split    EdgeSplit
 	parts    [2]heldWriter
-	err      error // the first of a section that could not be begun
+	err      error // the first error of beginning a section
 }
 
-// heldWriter writes one part; what is not there is nil.
+// heldWriter writes one part. Sections that the part lacks are nil.
 type heldWriter struct {
-	ends    [6]*sectionWriter // as HeldOut.ends has them
+	ends    [6]*sectionWriter // in the order of HeldOut.ends
 	columns []*sectionWriter
 	edges   int64
 	pool    int64 // pairs
 }
 
-// NewEdgeSplit begins the edge split of a relation, whose topology has been written or will be
-// before Close.
+// NewEdgeSplit begins the edge split of a relation. The relation must be written before Close; it
+// may be written already.
 func (w *Writer) NewEdgeSplit(src, name, dst string, spec EdgeSplitSpec) (*EdgeSplitWriter, error) {
 	if err := checkNames("relation", src, name, dst); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *EdgeSplitWriter) begin(path string, e Elem, cols int64) (section *secti
 	return section
 }
 
-// Append writes the next edges of a part, and for each column their values, as little-endian bytes.
+// Append writes the next edges of a part, and for each column their values as little-endian bytes.
 func (s *EdgeSplitWriter) Append(p HeldPart, src, dst []NodeID, columns ...[]byte) error {
 	out := &s.parts[p]
 	if len(src) != len(dst) || len(columns) != len(out.columns) {
@@ -100,21 +100,21 @@ func (s *EdgeSplitWriter) Append(p HeldPart, src, dst []NodeID, columns ...[]byt
 	return out.ends[1].append(bytesOf(dst))
 }
 
-// AppendNegatives writes the nodes that take the place of the sources and destinations of the next
-// edges of a part, before or after the edges themselves: rows of as many as NewEdgeSplit was told,
-// one behind the other.
+// AppendNegatives writes the nodes that replace the sources and destinations of the next edges of a
+// part, before or after the edges themselves. For each edge there are the numbers of nodes that
+// NewEdgeSplit was given, one row behind the other.
 func (s *EdgeSplitWriter) AppendNegatives(p HeldPart, src, dst []NodeID) error {
 	return s.appendBoth(p, 2, src, dst)
 }
 
-// AppendPool writes pairs that are no edges.
+// AppendPool writes pairs that are not edges.
 func (s *EdgeSplitWriter) AppendPool(p HeldPart, src, dst []NodeID) error {
 	s.parts[p].pool += int64(len(src))
 	return s.appendBoth(p, 4, src, dst)
 }
 
-// appendBoth appends to sections first and first+1 of ends; to one that is not there nothing can be
-// appended.
+// appendBoth appends src and dst to sections first and first+1 of ends. For a section that the part
+// lacks, the ids must be empty.
 func (s *EdgeSplitWriter) appendBoth(p HeldPart, first int, src, dst []NodeID) error {
 	for i, ids := range [][]NodeID{src, dst} {
 		if len(ids) == 0 {
@@ -127,9 +127,9 @@ func (s *EdgeSplitWriter) appendBoth(p HeldPart, first int, src, dst []NodeID) e
 	return nil
 }
 
-// Close ends the split. The relation has been closed before.
+// Close ends the split. The relation must be closed already.
 func (s *EdgeSplitWriter) Close() error {
-	var err, err2 error // of many that a full disk makes, the first says it
+	var err, err2 error // a full disk causes many errors; the first is reported
 	for i, part := range s.split.parts() {
 		out := &s.parts[i]
 		for j, e := range part.ends() {

@@ -7,12 +7,12 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// EdgeSum is a sum of 128 bits over edges, each hashed by XXH3, which does not depend on their
-// order. Of two sets of as many edges, duplicates counted, equal sums are equal edges. The zero
-// value has none.
+// EdgeSum is a 128-bit sum of the XXH3 hashes of edges. It does not depend on their order. If two
+// multisets of equally many edges have equal sums, they hold the same edges. The zero value is the
+// sum of no edges.
 type EdgeSum struct{ hi, lo uint64 }
 
-// Add takes the edge u→v.
+// Add adds the edge u→v.
 func (s *EdgeSum) Add(u, v NodeID) {
 	var edge [8]byte
 	binary.LittleEndian.PutUint32(edge[:], u)
@@ -21,7 +21,7 @@ func (s *EdgeSum) Add(u, v NodeID) {
 	s.AddSum(EdgeSum{h.Hi, h.Lo})
 }
 
-// AddSum takes the edges of another sum.
+// AddSum adds the edges of another sum.
 func (s *EdgeSum) AddSum(o EdgeSum) {
 	var carry uint64
 	s.lo, carry = bits.Add64(s.lo, o.lo, 0)

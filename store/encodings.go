@@ -16,8 +16,8 @@ import (
 
 const (
 	encodingsName = "encodings.json"
-	// maxEncodings bounds the text, and maxTableEncodings the part of one table. Columns beyond it
-	// are folded.
+	// maxEncodings bounds the text, and maxTableEncodings one table's part of it. Tables beyond
+	// that have their columns folded.
 	maxEncodings      = 64 << 20
 	maxTableEncodings = 32 << 20
 )
@@ -139,9 +139,9 @@ func (e *Encodings) Relation(key string) *RelationEncoding {
 	return nil
 }
 
-// Encode returns the canonical text; DecodeEncodings takes no other. It first folds columns that
-// take too much room into a checksum, so they can only be compared as a whole. Texts that are not
-// UTF-8 are replaced as in the manifest.
+// Encode returns the canonical text, the only one that DecodeEncodings accepts. It first folds the
+// columns of tables that take too much room into a checksum: then they can only be compared as a
+// whole. Texts that are not UTF-8 are replaced as in the manifest.
 func (e *Encodings) Encode() ([]byte, error) {
 	c := *e
 	c.Tables = slices.Clone(e.Tables)
@@ -157,7 +157,7 @@ func (e *Encodings) Encode() ([]byte, error) {
 	for i := range c.Labels {
 		c.Labels[i].From = toValid(c.Labels[i].From)
 	}
-	room := int64(maxEncodings / 2) // the rest is for relations and labels, which are refused beyond it
+	room := int64(maxEncodings / 2) // the rest is for relations and labels; more of them is an error
 	for i := range c.Tables {
 		t := &c.Tables[i]
 		t.Columns = validEncodings(t.Columns)
@@ -185,14 +185,14 @@ func (e *Encodings) Encode() ([]byte, error) {
 	return text, err
 }
 
-// text returns the JSON of e, unchanged.
+// text returns e as JSON. It does not change e.
 func (e *Encodings) text() ([]byte, error) {
 	b, err := json.MarshalIndent(e, "", " ")
 	return append(b, '\n'), err
 }
 
-// size bounds the bytes of the encoding in JSON. An escape is up to six times as long as its
-// character.
+// size returns an upper bound of the encoding's JSON in bytes. An escape is up to six times as long
+// as its character.
 func (c *Encoding) size() int64 {
 	n := int64(256 + 6*len(c.Name) + 6*len(c.From) + 24*len(c.Means))
 	for _, name := range c.Categories {
@@ -201,7 +201,7 @@ func (c *Encoding) size() int64 {
 	return n
 }
 
-// fold replaces all columns with one that has their checksum.
+// fold replaces all columns with one that holds their checksum.
 func (t *TableEncoding) fold() error {
 	h, width := xxh3.New(), int64(0)
 	for i := range t.Columns {
@@ -227,7 +227,7 @@ func NumberColumns(names []string) []Encoding {
 	if len(names) > mostNumbers {
 		h := xxh3.New()
 		for _, name := range names {
-			_ = json.NewEncoder(h).Encode(name) // neither fails
+			_ = json.NewEncoder(h).Encode(name) // neither call fails
 		}
 		return []Encoding{folded(h, int64(len(names)))}
 	}
@@ -238,7 +238,7 @@ func NumberColumns(names []string) []Encoding {
 	return columns
 }
 
-// validEncodings copies columns, with texts that JSON can hold.
+// validEncodings copies columns and makes their texts valid UTF-8, which JSON requires.
 func validEncodings(columns []Encoding) []Encoding {
 	columns = slices.Clone(columns)
 	for i := range columns {
@@ -251,7 +251,7 @@ func validEncodings(columns []Encoding) []Encoding {
 	return columns
 }
 
-// DecodeEncodings reads a text that Encode made. It checks everything, since the file may be
+// DecodeEncodings decodes a text that Encode made. It checks everything, since the file may be
 // damaged.
 func DecodeEncodings(text []byte) (*Encodings, error) {
 	if len(text) > maxEncodings {
@@ -366,13 +366,13 @@ func (e *Encodings) fits(m *Manifest) error {
 	return nil
 }
 
-// AddEncodings writes what the columns of the dataset mean. Call it once, after all tables,
+// AddEncodings writes the meaning of the dataset's columns. Call it once, after all tables,
 // relations and labels.
 func (w *Writer) AddEncodings(e *Encodings) error {
 	text, err := e.Encode()
 	if err == nil {
 		var read *Encodings
-		if read, err = DecodeEncodings(text); err == nil { // or the dataset would be published with a text that readers refuse
+		if read, err = DecodeEncodings(text); err == nil { // never publish what readers refuse
 			err = read.fits(&w.manifest)
 		}
 	}
@@ -391,8 +391,8 @@ func (w *Writer) AddEncodings(e *Encodings) error {
 	return nil
 }
 
-// Encodings reads what the columns of the dataset mean. It returns nil for datasets of earlier
-// builds, which do not say.
+// Encodings returns the meaning of the dataset's columns, or nil for a dataset of an earlier build,
+// which does not record it.
 func (d *Dataset) Encodings() (*Encodings, error) {
 	text, err := d.EncodingsText()
 	if text == nil || err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// described returns encodings for the dataset that has everything, with a column of each kind.
+// described returns encodings for the dataset of everything, with several kinds of columns.
 func described() *store.Encodings {
 	return &store.Encodings{
 		Tables: []store.TableEncoding{
@@ -30,7 +30,7 @@ func described() *store.Encodings {
 	}
 }
 
-// TestEncodingsGolden: the text has the recorded bytes, and reads back.
+// TestEncodingsGolden compares the text with the recorded bytes, and decodes it.
 func TestEncodingsGolden(t *testing.T) {
 	const golden = "testdata/encodings.json"
 	text, err := described().Encode()
@@ -47,7 +47,7 @@ func TestEncodingsGolden(t *testing.T) {
 	again, err := e.Encode()
 	require.NoError(t, err)
 	require.Equal(t, string(text), string(again))
-	for i := range text { // no byte can be another one
+	for i := range text { // every byte matters
 		damaged := bytes.Clone(text)
 		damaged[i] ^= 1
 		_, err := store.DecodeEncodings(damaged)
@@ -81,7 +81,8 @@ func of(columns ...store.Encoding) *store.Encodings {
 	return &store.Encodings{Tables: []store.TableEncoding{{Name: "feat", NodeType: "node", Columns: columns}}, Relations: []store.RelationEncoding{}}
 }
 
-// TestEncodingsAreSealed: encodings read back, and verify finds damaged and unfitting ones.
+// TestEncodingsAreSealed reads encodings back. Verify finds damaged ones, and AddEncodings refuses
+// those that do not fit.
 func TestEncodingsAreSealed(t *testing.T) {
 	path, err := smallest(t, of(store.NumberColumns([]string{"age", "income"})...))
 	require.NoError(t, err)
@@ -116,7 +117,7 @@ func TestEncodingsAreSealed(t *testing.T) {
 	require.ErrorContains(t, err, "says nothing of table feat")
 }
 
-// TestEncodingsAreBounded: columns that take too much room are folded, and still compare as
+// TestEncodingsAreBounded folds columns that take too much room. Different ones still compare as
 // different.
 func TestEncodingsAreBounded(t *testing.T) {
 	names := make([]string, 1<<16+1)

@@ -7,18 +7,18 @@ import (
 	"github.com/gnnstore/gnnstore/store/internal/mapping"
 )
 
-// ErrCorrupt is in the chain of every error that says a dataset is not what its manifest promised.
+// ErrCorrupt is in the chain of every error for a dataset that differs from its manifest's
+// promises.
 var ErrCorrupt = errors.New("corrupt dataset")
 
-// ErrVersion is in the chain when a dataset was written in a format version that this build does
-// not read.
+// ErrVersion is in the chain if this build cannot read the dataset's format version.
 var ErrVersion = errors.New("unknown dataset version")
 
-// SectionError says where in a dataset something is wrong. errors.Is(err, ErrCorrupt) holds for it.
+// SectionError locates an error in a dataset. errors.Is(err, ErrCorrupt) holds for it.
 type SectionError struct {
 	Dataset string // path of the dataset
 	Section string // file inside it
-	Offset  int64  // byte in the file, -1 when no single byte is to blame
+	Offset  int64  // byte in the file, or -1 if no single byte is to blame
 	Err     error
 }
 
@@ -30,19 +30,19 @@ func (e *SectionError) Error() string {
 	return s + ": " + e.Err.Error()
 }
 
-// Unwrap gives the cause, and ErrCorrupt.
+// Unwrap returns the cause and ErrCorrupt.
 func (e *SectionError) Unwrap() []error { return []error{e.Err, ErrCorrupt} }
 
-// guarded is the panic of an error that Guard returns: of data that is not as it was sealed, or
-// cannot be checked.
+// guarded is a panic value that Guard turns into its error: data failed its checksum, or could not
+// be checked.
 type guarded struct{ err error }
 
-// Error is what is printed where there is no Guard.
+// Error returns the message that the runtime prints if no Guard recovers the panic.
 func (g guarded) Error() string { return g.err.Error() }
 
-// Guard runs fn, which may read mapped memory, and returns its error. A page that can no longer be
-// read, and an offset or id that cannot be true, come back as a *SectionError instead of a crash.
-// Call it at the top of every goroutine that reads a Graph or Features.
+// Guard runs fn, which may read mapped memory, and returns its error. If a page cannot be read or
+// fails its checksum, or an offset or id is impossible, Guard returns a *SectionError instead of
+// crashing. Call it at the top of every goroutine that reads a Graph or Features.
 func Guard(fn func() error) (err error) {
 	defer func() {
 		switch r := recover().(type) {

@@ -1,7 +1,7 @@
 package store
 
-// Features is one feature table: a row of Dim elements a node, an edge as read or an event, in
-// shards.
+// Features is one feature table: rows of Dim elements, in shards. There is a row for each node,
+// edge id or event.
 type Features struct {
 	Table     *Table
 	shards    []Shard
@@ -11,13 +11,13 @@ type Features struct {
 	rowBytes  int
 }
 
-// Shard says where the rows of one shard lie, for readers that do their own reading.
+// Shard locates the rows of one shard, for readers that do their own reading.
 type Shard struct {
 	SectionFile
 	FirstRow   int64
 	Rows       int64
-	DataOffset int64 // of the first row
-	Stride     int64 // from one row to the next
+	DataOffset int64 // byte in the file where the first row begins
+	Stride     int64 // bytes from one row to the next
 }
 
 // Features returns table i of the manifest.
@@ -40,25 +40,26 @@ func (d *Dataset) Features(i int) *Features {
 	return f
 }
 
-// Rows is the number of rows: one a node, one an edge as read, or one an event.
+// Rows returns the number of rows.
 func (f *Features) Rows() int { return f.rows }
 
-// Dim is the number of columns.
+// Dim returns the number of columns.
 func (f *Features) Dim() int { return int(f.Table.Dim) }
 
-// Elem is F16 or F32.
+// Elem returns the element type, F16 or F32.
 func (f *Features) Elem() Elem { return f.Table.Elem }
 
-// RowBytes is the size of a row without padding.
+// RowBytes returns the size of a row in bytes, without padding.
 func (f *Features) RowBytes() int { return f.rowBytes }
 
 // Row returns v's row as little-endian bytes, RowBytes long. The slice is borrowed: read-only, and
-// valid until the Dataset is closed. Safe for concurrent use. A row past the end panics: ids are
-// checked where they enter. A page that is not as it was sealed panics with a *SectionError, which
-// [Guard] returns.
+// valid until the Dataset is closed. Safe for concurrent use. A row past the end panics, since ids
+// are checked where they enter. A page that fails its checksum panics with an error that [Guard]
+// returns.
 func (f *Features) Row(v NodeID) []byte { return f.RowAt(uint64(v)) }
 
-// RowAt is Row for tables of edges, whose rows are numbered by the column "id" of their relation.
+// RowAt is Row for tables of edges: a row number there, from the relation's column "id", may exceed
+// 32 bits.
 func (f *Features) RowAt(i uint64) []byte {
 	shard := i / f.shardRows
 	at := int64(i%f.shardRows) * f.shards[shard].Stride
@@ -66,5 +67,5 @@ func (f *Features) RowAt(i uint64) []byte {
 	return f.data[shard][at : at+int64(f.rowBytes) : at+int64(f.rowBytes)]
 }
 
-// Shards lists where the rows lie on disk.
+// Shards returns where the rows lie on disk.
 func (f *Features) Shards() []Shard { return f.shards }

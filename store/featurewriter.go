@@ -2,18 +2,18 @@ package store
 
 import "fmt"
 
-// FeatureWriter writes the rows of a table, each once and in any order; rows that follow each other
-// are written together, and a shard whose rows came in order is finished with its last.
+// FeatureWriter writes the rows of a table, each once, in any order. Adjacent rows are written
+// together. A shard whose rows came in order is closed after its last row.
 type FeatureWriter struct {
 	table    Table
 	w        *Writer
 	shards   []*sectionWriter // nil before their first row
 	finished []bool
-	shard    int64 // rows a shard
+	shard    int64 // rows in each shard but the last
 	rows     int64
 	rowBytes int
 	stride   int64
-	padded   []byte // whole rows with their padding
+	padded   []byte // buffer for whole rows with their padding
 }
 
 // AddTable begins a feature table of rows × dim elements, F16 or F32.
@@ -24,8 +24,8 @@ func (w *Writer) AddTable(name, nodeType string, e Elem, rows int64, dim int) (*
 	return w.addTable(Table{Name: name, NodeType: nodeType, Elem: e, Dim: int64(dim)}, rows)
 }
 
-// AddEdgeTable begins a feature table of rows × dim elements, F16 or F32, of the edges of a
-// relation, named by its Key: row i belongs to the edges whose column "id" is i.
+// AddEdgeTable begins a feature table of rows × dim elements, F16 or F32, for the edges of the
+// relation with this Key. Row i belongs to the edges whose column "id" is i.
 func (w *Writer) AddEdgeTable(name, relation string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
 	err := checkNames("table", name)
 	if err == nil {
@@ -37,8 +37,8 @@ func (w *Writer) AddEdgeTable(name, relation string, e Elem, rows int64, dim int
 	return w.addTable(Table{Name: name, Relation: relation, Elem: e, Dim: int64(dim)}, rows)
 }
 
-// AddStreamTable begins a feature table of rows × dim elements, F16 or F32, of the events of a
-// stream: row i belongs to event i.
+// AddStreamTable begins a feature table of rows × dim elements, F16 or F32, for the events of a
+// stream. Row i belongs to event i.
 func (w *Writer) AddStreamTable(name, stream string, e Elem, rows int64, dim int) (*FeatureWriter, error) {
 	if err := checkNames("table", stream, name); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (w *Writer) addTable(t Table, rows int64) (*FeatureWriter, error) {
 	return f, err
 }
 
-// newTable is a table without a file.
+// newTable returns a writer that has no file yet.
 func (w *Writer) newTable(t Table, rows int64) (*FeatureWriter, error) {
 	if t.Elem != F16 && t.Elem != F32 {
 		panic("store: features are F16 or F32")
@@ -74,10 +74,11 @@ func (w *Writer) newTable(t Table, rows int64) (*FeatureWriter, error) {
 	return f, nil
 }
 
-// Done is how many rows are in closed shards, from the first row on. They outlive a crash.
+// Done returns the number of rows in closed shards, counted from the first row up to the first
+// shard that is not closed. They survive a crash once [Writer.PartsWith] has listed them.
 func (f *FeatureWriter) Done() int64 { return min(int64(f.closed())*f.shard, f.rows) }
 
-// closed is how many shards are, from the first on.
+// closed returns the number of closed shards before the first that is not closed.
 func (f *FeatureWriter) closed() int {
 	n := 0
 	for n < len(f.finished) && f.finished[n] {
@@ -86,7 +87,7 @@ func (f *FeatureWriter) closed() int {
 	return n
 }
 
-// open makes the file of shard i, or returns it.
+// open returns the file of shard i, and makes it if needed.
 func (f *FeatureWriter) open(i int64) (*sectionWriter, error) {
 	if f.finished[i] {
 		panic("store: a row is written twice: those before it in its shard all were")
@@ -123,7 +124,7 @@ func (f *FeatureWriter) Put(v NodeID, row []byte) error {
 // PutRows writes rows v, v+1, …: dim elements each, as little-endian bytes, without padding.
 func (f *FeatureWriter) PutRows(v NodeID, rows []byte) error { return f.PutRowsAt(int64(v), rows) }
 
-// PutRowsAt is PutRows for tables of edges, which may have more rows than there are node ids.
+// PutRowsAt is PutRows for tables of edges, which may have more rows than NodeID can number.
 func (f *FeatureWriter) PutRowsAt(first int64, rows []byte) error {
 	count := int64(len(rows) / f.rowBytes)
 	if len(rows)%f.rowBytes != 0 || first < 0 || first > f.rows || count > f.rows-first {
@@ -149,7 +150,7 @@ func (f *FeatureWriter) PutRowsAt(first int64, rows []byte) error {
 	return nil
 }
 
-// put writes rows at off of a shard, with their padding.
+// put writes rows with their padding at offset off of a shard.
 func (f *FeatureWriter) put(s *sectionWriter, off int64, rows []byte) error {
 	if int64(f.rowBytes) == f.stride {
 		return s.put(off, rows)

@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/v3.gnn anew; only while version 3 has not been released")
 
 // everything seals a dataset with all that a version may hold: names, edge columns, a table of
-// edges, streams, order access.
+// edges, held-out edges, streams, order "access".
 func everything(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "v2.gnn")
 	w, err := store.Create(path, store.WriterOptions{})
@@ -53,7 +53,7 @@ func everything(t *testing.T) string {
 	return path
 }
 
-// TestVersion3 reads a dataset of this version that an earlier build sealed, and writes it again.
+// TestVersion3 reads a dataset of version 3 that an earlier build sealed, and seals the same again.
 func TestVersion3(t *testing.T) {
 	const golden = "testdata/v3.gnn"
 	if *update {
@@ -71,9 +71,9 @@ func TestVersion3(t *testing.T) {
 	require.Equal(t, d.Manifest().Seal, now.Manifest().Seal, "the bytes of a version do not change")
 }
 
-// TestVersion2 reads a dataset that an earlier build sealed: that is the promise to read the
-// version before. Its pages have no checksums, so that damage is read without a word, and found by
-// verify alone.
+// TestVersion2 reads a dataset of version 2 that an earlier build sealed, since a build promises to
+// read the version before its own. Its pages have no checksums, so reading damage succeeds: only
+// verify finds it.
 func TestVersion2(t *testing.T) {
 	d := readEverything(t, "testdata/v2.gnn")
 	require.False(t, d.Checked())
@@ -92,7 +92,7 @@ func TestVersion2(t *testing.T) {
 	require.ErrorContains(t, check(dir), "topo/user__likes__user/kind.u8: checksum is ")
 }
 
-// readEverything verifies the dataset at path and compares what it reads of it with what everything
+// readEverything verifies the dataset at path, and compares what it reads with what everything
 // wrote.
 func readEverything(t *testing.T, path string) *store.Dataset {
 	require.NoError(t, check(path))

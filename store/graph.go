@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// Graph is the topology of one relation: for each destination node its in-neighbours, compressed
+// Graph is the topology of one relation: the in-neighbours of each destination node, as compressed
 // sparse rows.
 type Graph struct {
 	Relation *Relation
 	offsets  []uint64
 	edges    []NodeID
 	columns  []EdgeColumn
-	sources  int64 // nodes that neighbours are ids of
+	sources  int64 // the number of source nodes
 	path     string
 	files    [2]SectionFile // of offsets and neighbours
 }
 
-// EdgeColumn is one value of every edge of a Graph.
+// EdgeColumn holds one value for every edge of a Graph.
 type EdgeColumn struct {
 	Column *Column
 	graph  *Graph
@@ -48,7 +48,7 @@ func (d *Dataset) Graph(i int) *Graph {
 	return g
 }
 
-// Column returns the column of that name, nil when the relation has none.
+// Column returns the column of that name, or nil.
 func (g *Graph) Column(name string) *EdgeColumn {
 	if i, ok := g.Relation.column(name); ok {
 		return &g.columns[i]
@@ -56,8 +56,8 @@ func (g *Graph) Column(name string) *EdgeColumn {
 	return nil
 }
 
-// Bytes returns the values of v's edges as little-endian bytes, in the order of [Graph.Neighbors],
-// and like those it lends them and panics. Safe for concurrent use.
+// Bytes returns the values of v's edges as little-endian bytes, in the order of [Graph.Neighbors].
+// The slice is borrowed, and damaged data panics, as there. Safe for concurrent use.
 func (c *EdgeColumn) Bytes(v NodeID) []byte {
 	lo, hi := c.graph.list(v)
 	size := uint64(c.Column.Elem.Size())
@@ -65,17 +65,16 @@ func (c *EdgeColumn) Bytes(v NodeID) []byte {
 	return c.data[lo*size : hi*size : hi*size]
 }
 
-// Graph is what the column has values of the edges of.
+// Graph returns the graph whose edges the column belongs to.
 func (c *EdgeColumn) Graph() *Graph { return c.graph }
 
-// Section is the file of the values, for readers that do their own reading: where the edges of node
-// v begin at edge e, as [Graph.Sections] has it, their values begin at byte [PageSize] + e times
-// the element's size.
+// Section returns the file of the values, for readers that do their own reading. The value of edge
+// e, numbered as in [Graph.Sections], begins at byte [PageSize] + e times the element's size.
 func (c *EdgeColumn) Section() SectionFile { return c.file }
 
-// CheckWeights looks for a value in part, v's from the one at place from on, that is no weight:
-// neighbours are drawn in proportion to weights, which are finite and at least 0. The column holds
-// float32s.
+// CheckWeights returns an error for the first value of part that is not a weight: weights are
+// finite and at least 0, since neighbours are drawn in proportion to them. part holds the values of
+// v's edges from the edge at index from on. The column must hold float32s.
 func (c *EdgeColumn) CheckWeights(v NodeID, from int, part []float32) error {
 	for i, w := range part {
 		if !(w >= 0 && w <= math.MaxFloat32) {
@@ -85,8 +84,8 @@ func (c *EdgeColumn) CheckWeights(v NodeID, from int, part []float32) error {
 	return nil
 }
 
-// badWeight is what is wrong with the weight at place i of v's. That no float32 is NaN or infinite
-// the format promises, and that none is negative it does not.
+// badWeight returns the error for weight w of v's i-th edge. The format promises finite values, so
+// NaN and infinity are corruption. It allows negative values: those are merely no weights.
 func (c *EdgeColumn) badWeight(v NodeID, i int, w float32) error {
 	lo, _ := c.graph.list(v)
 	path, at := c.Column.Values.Path, PageSize+4*(int64(lo)+int64(i))
@@ -98,8 +97,8 @@ func (c *EdgeColumn) badWeight(v NodeID, i int, w float32) error {
 		c.graph.path, path, at, err)
 }
 
-// Float is the value at place i of b, which has some of the column's values as its file has them,
-// in float32. An integer that float32 has not is the nearest one that it has.
+// Float returns the i-th value in b as a float32. b holds values of the column as they lie in its
+// file. An integer that float32 cannot represent is rounded to the nearest value.
 func (c *EdgeColumn) Float(b []byte, i int) float32 {
 	le := binary.LittleEndian
 	switch c.Column.Elem {
@@ -119,7 +118,7 @@ func (c *EdgeColumn) Float(b []byte, i int) float32 {
 	panic("store: column " + c.Column.Name + " holds " + c.Column.Elem.String()) // the manifest has no other
 }
 
-// Number is Float in float64, which has all integers up to 2⁵³.
+// Number is Float in float64, which represents all integers up to 2⁵³.
 func (c *EdgeColumn) Number(b []byte, i int) float64 {
 	le := binary.LittleEndian
 	switch c.Column.Elem {
@@ -135,7 +134,7 @@ func (c *EdgeColumn) Number(b []byte, i int) float64 {
 	return float64(c.Float(b, i))
 }
 
-// At is the value of edge number e, as [Graph.Edge] counts them, in float64. It panics as Bytes
+// At returns the value of edge e, numbered as by [Graph.Edge], as a float64. It panics as Bytes
 // does.
 func (c *EdgeColumn) At(e int64) float64 {
 	size := int64(c.Column.Elem.Size())
@@ -143,8 +142,8 @@ func (c *EdgeColumn) At(e int64) float64 {
 	return c.Number(c.data[e*size:(e+1)*size], 0)
 }
 
-// Row is the number at place i of b, which has some of the column [EdgeID] as its file has it. One
-// that 32 bits do not hold is 4,294,967,295, a row that no table with 32 bits for its rows has.
+// Row returns the i-th row number in b. b holds values of the column [EdgeID] as they lie in its
+// file. A number beyond 32 bits becomes 4,294,967,295, a row that no table numbered in 32 bits has.
 func (c *EdgeColumn) Row(b []byte, i int) uint32 {
 	switch c.Column.Elem {
 	case U32:
@@ -155,14 +154,14 @@ func (c *EdgeColumn) Row(b []byte, i int) uint32 {
 	panic("store: column " + c.Column.Name + " holds " + c.Column.Elem.String() + ", which numbers no rows")
 }
 
-// CorruptValue is the error of the value x at place i of v's where it is NaN or infinite, which the
-// format promises that no value is.
+// CorruptValue returns the error for a value x of v's i-th edge that is NaN or infinite, which the
+// format forbids.
 func (c *EdgeColumn) CorruptValue(v NodeID, i int, x float32) error {
 	return c.corruptAt(v, i, func(edge int64) error { return fmt.Errorf("edge %d, of node %d, has the value %v", edge, v, x) })
 }
 
-// CorruptRow is the error of the number at place i of v's where the table of its edges has only so
-// many rows.
+// CorruptRow returns the error for a number, of v's i-th edge, that is not below rows, the number
+// of rows of the edge table.
 func (c *EdgeColumn) CorruptRow(v NodeID, i, rows int) error {
 	return c.corruptAt(v, i, func(edge int64) error {
 		return fmt.Errorf("edge %d, of node %d, has row %.0f, and the table has %d", edge, v, c.At(edge), rows)
@@ -175,7 +174,8 @@ func (c *EdgeColumn) corruptAt(v NodeID, i int, why func(edge int64) error) erro
 	return c.graph.corrupt(c.Column.Values.Path, PageSize+int64(c.Column.Elem.Size())*edge, why(edge))
 }
 
-// EdgeValues is [EdgeColumn.Bytes] as the type that the column's element says; any other panics.
+// EdgeValues returns [EdgeColumn.Bytes] as a slice of T. It panics if T is not the column's element
+// type.
 func EdgeValues[T uint8 | float32 | int32 | uint32 | int64 | uint64](c *EdgeColumn, v NodeID) []T {
 	if elemOf[T]() != c.Column.Elem {
 		panic("store: column " + c.Column.Name + " holds " + c.Column.Elem.String())
@@ -201,41 +201,41 @@ func elemOf[T scalar]() Elem {
 	return 0
 }
 
-// Nodes is the number of destination nodes.
+// Nodes returns the number of destination nodes.
 func (g *Graph) Nodes() int { return len(g.offsets) - 1 }
 
-// Sources is the number of nodes that neighbours are ids of.
+// Sources returns the number of source nodes: neighbours are ids below it.
 func (g *Graph) Sources() int { return int(g.sources) }
 
-// Edges is the number of edges.
+// Edges returns the number of edges.
 func (g *Graph) Edges() int64 { return int64(len(g.edges)) }
 
-// Sections are the files of the topology, for readers that do their own reading: node v's list
-// starts at byte [PageSize] + 4·offsets[v] of the second, and offsets[v] is the u64 at byte
-// PageSize + 8·v of the first.
+// Sections returns the files of the topology, for readers that do their own reading. offsets[v] is
+// the u64 at byte [PageSize] + 8·v of the first file, and node v's list starts at byte PageSize +
+// 4·offsets[v] of the second.
 func (g *Graph) Sections() (offsets, neighbors SectionFile) { return g.files[0], g.files[1] }
 
-// Degree is the number of v's in-neighbours.
+// Degree returns the number of v's in-neighbours. It panics as Neighbors does.
 func (g *Graph) Degree(v NodeID) int {
 	lo, hi := g.list(v)
 	return int(hi - lo)
 }
 
-// EdgesOf is the numbers of v's edges, from lo to hi: see [Graph.Edge] and [Graph.Sections].
+// EdgesOf returns the numbers of v's edges, from lo up to but without hi: see [Graph.Edge].
 func (g *Graph) EdgesOf(v NodeID) (lo, hi uint64) { return g.list(v) }
 
 // Neighbors returns v's in-neighbours, ascending. The slice is borrowed: read-only, and valid until
-// the Dataset is closed. Safe for concurrent use. An offset that cannot be true, and a page that is
-// not as it was sealed, panic with a *SectionError, which [Guard] returns.
+// the Dataset is closed. Safe for concurrent use. An impossible offset, or a page that fails its
+// checksum, panics with an error that [Guard] returns.
 func (g *Graph) Neighbors(v NodeID) []NodeID {
 	lo, hi := g.list(v)
 	g.files[1].s.touch(4*int64(lo), 4*int64(hi))
 	return g.edges[lo:hi:hi] // cap == len: an append copies instead of scribbling on v+1
 }
 
-// Edge returns the ends of edge number e, edges being numbered as the neighbours of node 0, 1, 2
-// and so on come: it looks for the list that e lies in, in as many steps as the logarithm of the
-// nodes. It panics as Neighbors does, and for a neighbour that is no node.
+// Edge returns the two ends of edge e. Edges are numbered in the order of the neighbour lists: node
+// 0's list first, then node 1's, and so on. It finds e's list by binary search over the nodes. It
+// panics as Neighbors does, and if the source is not a node.
 func (g *Graph) Edge(e int64) (src, dst NodeID) {
 	lo, hi := 0, g.Nodes() // v is in [lo, hi)
 	for hi-lo > 1 {
@@ -258,7 +258,7 @@ func (g *Graph) Edge(e int64) (src, dst NodeID) {
 	return src, dst
 }
 
-// list is where v's edges lie.
+// list returns the range of v's edges in g.edges.
 func (g *Graph) list(v NodeID) (lo, hi uint64) {
 	if int64(v) < int64(len(g.offsets))-1 {
 		g.files[0].s.touch(8*int64(v), 8*int64(v)+16)
@@ -278,9 +278,9 @@ func (g *Graph) badList(v NodeID) *SectionError {
 	return g.corrupt(g.Relation.Offsets.Path, PageSize+8*int64(v), err)
 }
 
-// CorruptNeighbor is the error of neighbour u of node v where u is no node. Neighbors lends what
-// the file holds; whoever uses a neighbour as an index compares it with the number of nodes first
-// and panics with this, which [Guard] returns.
+// CorruptNeighbor returns the error for a neighbour u of v that is not a node. Neighbors does not
+// check ids. Whoever uses a neighbour as an index compares it with [Graph.Sources] first, and
+// panics with this error, which [Guard] returns.
 func (g *Graph) CorruptNeighbor(v, u NodeID) *SectionError {
 	at := int64(-1)
 	if i := slices.Index(g.Neighbors(v), u); i >= 0 {

@@ -11,12 +11,12 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestCorruptNeighbor makes a neighbour a node that does not exist: Neighbors lends it, and who
-// indexes by it reports it.
+// TestCorruptNeighbor forges a neighbour that is not a node. Neighbors lends it, and
+// CorruptNeighbor makes the error for whoever uses it as an index.
 func TestCorruptNeighbor(t *testing.T) {
 	dir := storetest.Build(t, small())
 	const section = "topo/node__to__node/neighbors.u32"
-	storetest.Forge(t, dir, section, store.PageSize+4*8, []byte{200}) // the last neighbour of node 4, 5 before
+	storetest.Forge(t, dir, section, store.PageSize+4*8, []byte{200}) // the last neighbour of node 4, which was 5
 
 	d, err := store.Open(dir)
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestCorruptNeighbor(t *testing.T) {
 		"node 4 has neighbour 200, and there are 9 nodes; run gnnstore verify")
 }
 
-// TestEdge: edges are numbered as lists come, also around nodes that have none.
+// TestEdge numbers edges in the order of the lists, also where nodes have none.
 func TestEdge(t *testing.T) {
 	dir := storetest.Build(t, small())
 	d, err := store.Open(dir)
@@ -79,7 +79,7 @@ func TestNodeIDs(t *testing.T) {
 	require.Empty(t, ids)
 }
 
-// weighted is small with weights.
+// weighted is small with a column of weights.
 func weighted() storetest.Spec {
 	s := small()
 	s.Weight = func(v, i int) float32 { return float32(10*v + i) }
@@ -107,8 +107,8 @@ func TestEdgeColumnIsAFile(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestCheckWeights finds the first value that is no weight, and says where it lies: whatever the
-// part begins with.
+// TestCheckWeights finds the first value that is not a weight, and where it lies, also when the
+// part begins within a list.
 func TestCheckWeights(t *testing.T) {
 	dir := storetest.Build(t, weighted())
 	d, err := store.Open(dir)

@@ -10,17 +10,18 @@ type GraphWriter struct {
 	neighbors *sectionWriter
 	columns   []*sectionWriter
 	nodes     int64
-	end       uint64 // of the last node's list
+	end       uint64 // offset behind the last node's list
 }
 
-// ColumnSpec names a value that every edge of a relation has. Elements have 1, 4 or 8 bytes. A
-// column "id", U32 or U64, is the edge's number as it was read, which tables of edges go by.
+// ColumnSpec names a value that every edge of a relation has. Elements have 1, 4 or 8 bytes, and
+// are not F64. A column "id", U32 or U64, holds the edge's number as it was read: its row in the
+// tables of edges.
 type ColumnSpec struct {
 	Name string
 	Elem Elem
 }
 
-// AddRelation begins the topology of a relation, and its columns.
+// AddRelation begins the topology of a relation and its columns.
 func (w *Writer) AddRelation(src, name, dst string, symmetric bool, columns ...ColumnSpec) (_ *GraphWriter, err error) {
 	g := &GraphWriter{w: w, relation: Relation{Src: src, Name: name, Dst: dst, Symmetric: symmetric}}
 	if err := checkNames("relation", src, name, dst); err != nil {
@@ -49,12 +50,12 @@ func (w *Writer) AddRelation(src, name, dst string, symmetric bool, columns ...C
 	return g, g.offsets.append(bytesOf([]uint64{0}))
 }
 
-// ReverseOf says that the relation has the edges of another, given by its Key, the other way round:
-// see [Relation].
+// ReverseOf declares that the relation has the reversed edges of the relation with this Key: see
+// [Relation].
 func (g *GraphWriter) ReverseOf(key string) { g.relation.ReverseOf = key }
 
-// Append writes the in-neighbours of the next node, ascending, and for each column their values, as
-// little-endian bytes.
+// Append writes the in-neighbours of the next node, ascending, and for each column the values of
+// these edges as little-endian bytes.
 func (g *GraphWriter) Append(neighbors []NodeID, columns ...[]byte) error {
 	if err := g.AppendNeighbors(neighbors, columns...); err != nil {
 		return err
@@ -62,9 +63,9 @@ func (g *GraphWriter) Append(neighbors []NodeID, columns ...[]byte) error {
 	return g.AppendLengths([]uint32{uint32(len(neighbors))})
 }
 
-// AppendNeighbors writes in-neighbours of the next nodes, ascending within each, one list behind
-// the other, and for each column their values, as little-endian bytes. A list may be cut anywhere:
-// AppendLengths says where it ends.
+// AppendNeighbors writes in-neighbours of the next nodes, one list behind the other, ascending
+// within each, and for each column the values of these edges as little-endian bytes. One call may
+// end in the middle of a list: AppendLengths sets where lists end.
 func (g *GraphWriter) AppendNeighbors(neighbors []NodeID, columns ...[]byte) error {
 	if err := g.appendEdges(neighbors, columns); err != nil {
 		return err
@@ -73,8 +74,8 @@ func (g *GraphWriter) AppendNeighbors(neighbors []NodeID, columns ...[]byte) err
 	return nil
 }
 
-// AppendLengths writes how many in-neighbours the next len(lengths) nodes have, before or after
-// those are written.
+// AppendLengths writes the numbers of in-neighbours of the next len(lengths) nodes, before or after
+// the neighbours themselves.
 func (g *GraphWriter) AppendLengths(lengths []uint32) error {
 	var offsets [1024]uint64
 	for len(lengths) > 0 {
@@ -112,7 +113,7 @@ func (g *GraphWriter) Close() error {
 	if g.end != uint64(g.relation.Edges) {
 		panic("store: a relation's lists do not add up to its neighbours")
 	}
-	var err, err2 error // of many that a full disk makes, the first says it
+	var err, err2 error // a full disk causes many errors; the first is reported
 	g.relation.Offsets, err = g.offsets.close(g.nodes + 1)
 	g.relation.Neighbors, err2 = g.neighbors.close(g.relation.Edges)
 	err = cmp.Or(err, err2)

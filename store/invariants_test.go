@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// whole is a dataset of four nodes and five edges, of which tests change copies of what it lends.
+// whole seals a dataset of four nodes and five edges. Tests change copies of its slices.
 func whole(t *testing.T) *Dataset {
 	path := filepath.Join(t.TempDir(), "x.gnn")
 	w, err := Create(path, WriterOptions{})
@@ -36,8 +36,7 @@ func whole(t *testing.T) *Dataset {
 	return d
 }
 
-// refuses holds err, of what one wrong number makes of data that are right, to what is wrong; want
-// is empty where they are right.
+// refuses checks that err contains want, or that it is nil if want is empty.
 func refuses(t *testing.T, want string, err error) {
 	t.Helper()
 	if want == "" {
@@ -129,7 +128,7 @@ func TestVerifyFeatures(t *testing.T) {
 		row  []byte
 		want string
 	}{
-		{halves(0x7bff, 0xfbff), ""}, // the largest ones
+		{halves(0x7bff, 0xfbff), ""}, // the largest finite values
 		{halves(0x7c00, 0), "row 0, column 0 is not finite"},
 		{halves(0, 0xfe00), "row 0, column 1 is not finite"}, // NaN, here and below
 		{halves(0, 0x7c01), "row 0, column 1 is not finite"},

@@ -10,14 +10,14 @@ type LabelWriter struct {
 	w      *Writer
 	label  Label
 	s      *sectionWriter
-	rows   int64 // declared
+	rows   int64 // number of nodes
 	done   int64 // values appended
 	most   int32 // the largest class, -1 before there is one
 	mostAt int64 // the first node that has it
 }
 
-// NewLabels begins a target of rows nodes. classes is their number, or 0 when only Close will know;
-// a multi-label target (multi) knows it now.
+// NewLabels begins a target for rows nodes. classes is the number of classes, or 0 if only Close
+// will know it; a multi-label target (multi) needs it now.
 func (w *Writer) NewLabels(
 	name, nodeType string, rows int64, classes int, multi bool, classNames []string,
 ) (*LabelWriter, error) {
@@ -30,7 +30,7 @@ func (w *Writer) NewLabels(
 	return l, l.begin()
 }
 
-// NewNumbers begins a target of rows nodes that is a number of each.
+// NewNumbers begins a target that is a number for each of rows nodes.
 func (w *Writer) NewNumbers(name, nodeType string, rows int64) (*LabelWriter, error) {
 	if err := checkNames("label", nodeType, name); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (l *LabelWriter) begin() (err error) {
 	return err
 }
 
-// AppendNumbers writes the numbers of the next nodes, NaN where it is missing.
+// AppendNumbers writes the numbers of the next nodes, NaN where missing.
 func (l *LabelWriter) AppendNumbers(numbers []float32) error {
 	if !l.label.Numbers {
 		panic("store: numbers for a target of classes")
@@ -63,7 +63,7 @@ func (l *LabelWriter) AppendNumbers(numbers []float32) error {
 	return l.s.append(bytesOf(numbers))
 }
 
-// AppendClasses writes the classes of the next nodes, -1 where it is missing.
+// AppendClasses writes the classes of the next nodes, -1 where missing.
 func (l *LabelWriter) AppendClasses(class []int32) error {
 	if l.label.Multi || l.label.Numbers {
 		panic("store: classes for another kind of target")
@@ -80,7 +80,7 @@ func (l *LabelWriter) AppendClasses(class []int32) error {
 	return l.s.append(bytesOf(class))
 }
 
-// AppendBits writes the next nodes' cells, one for each class: 0, 1 or [MissingBit].
+// AppendBits writes the cells of the next nodes, one for each class: 0, 1 or [MissingBit].
 func (l *LabelWriter) AppendBits(bits []uint8) error {
 	if !l.label.Multi {
 		panic("store: bits for a target of one class a node")
@@ -96,7 +96,7 @@ func (l *LabelWriter) AppendBits(bits []uint8) error {
 	return l.s.append(bits)
 }
 
-// Close ends the target. classes is the number of classes; 0 stands for what NewLabels was given.
+// Close ends the target. classes is the number of classes; 0 keeps the number given to NewLabels.
 func (l *LabelWriter) Close(classes int) error {
 	if classes == 0 {
 		classes = int(l.label.Classes)
@@ -124,7 +124,7 @@ func (l *LabelWriter) Close(classes int) error {
 	return err
 }
 
-// AddLabels writes a single-label target: the class of each stored node, -1 where it is missing.
+// AddLabels writes a single-label target: the class of each stored node, -1 where missing.
 func (w *Writer) AddLabels(name, nodeType string, class []int32, classes int, classNames []string) error {
 	l, err := w.NewLabels(name, nodeType, int64(len(class)), classes, false, classNames)
 	if err != nil {
@@ -137,7 +137,7 @@ func (w *Writer) AddLabels(name, nodeType string, class []int32, classes int, cl
 	return l.Close(classes)
 }
 
-// AddMultiLabels writes a multi-label target: classes cells a node, each 0, 1 or MissingBit.
+// AddMultiLabels writes a multi-label target: for each node one cell per class, 0, 1 or MissingBit.
 func (w *Writer) AddMultiLabels(name, nodeType string, bits []uint8, classes int, classNames []string) error {
 	l, err := w.NewLabels(name, nodeType, int64(len(bits)/max(1, classes)), classes, true, classNames)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrLocked is in the chain when somebody else holds a lock.
+// ErrLocked is in the chain when somebody else holds the lock.
 var ErrLocked = errors.New("it is locked")
 
 // Lock is a lock file that this process holds.
@@ -21,16 +21,17 @@ type Lock struct {
 	held io.Closer
 }
 
-// TakeLock locks the file of this name, which it makes empty, until Release or the end of the
-// process, which leaves the file. It is ErrLocked where somebody else has it, in this process or
-// another. A file that is not empty is nobody's lock, and refused.
+// TakeLock locks the file of this name, and creates it, empty, if it is missing. The lock lasts
+// until Release, or until the process ends, which leaves the file. TakeLock returns ErrLocked if
+// somebody else holds the lock, in this process or another. It refuses a file that is not empty,
+// since no lock file is.
 func TakeLock(fsys vfs.FS, name string) (*Lock, error) {
-	for range 100 { // its holder may remove the file between two steps, and another make one
+	for range 100 { // between two steps the lock's holder may remove the file, and somebody else make a new one
 		f, err := fsys.OpenReadWrite(name, vfs.WriteCategoryUnspecified)
 		if err != nil {
 			return nil, err
 		}
-		if f.Fd() == vfs.InvalidFd { // in memory
+		if f.Fd() == vfs.InvalidFd { // a file system in memory
 			held, err := fsys.Lock(name)
 			if isHeld(err) {
 				err = fmt.Errorf("%s: %w", name, ErrLocked)
@@ -51,8 +52,8 @@ func TakeLock(fsys vfs.FS, name string) (*Lock, error) {
 	return nil, fmt.Errorf("%s: %w", name, ErrLocked)
 }
 
-// lockFile locks f, which was opened by this name. It is false without an error where the name is
-// another file's meanwhile, or none's.
+// lockFile locks f, which was opened by this name. It returns false without an error if the name
+// has gone meanwhile, or belongs to another file.
 func lockFile(f vfs.File, name string) (bool, error) {
 	var own, now unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &own); err != nil {
@@ -78,5 +79,5 @@ func lockFile(f vfs.File, name string) (bool, error) {
 	return own.Dev == now.Dev && own.Ino == now.Ino, nil
 }
 
-// Release removes the file, and gives up the lock.
+// Release removes the file and gives up the lock.
 func (l *Lock) Release() error { return errors.Join(l.fs.Remove(l.name), l.held.Close()) }

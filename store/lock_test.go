@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// removed is a file system where the holder of a lock gives it up just when another has opened its
-// file, and a third takes it.
+// removed is a file system that calls meanwhile once, just after a lock file was opened: there the
+// lock's holder may release it, and somebody else take it.
 type removed struct {
 	vfs.FS
 	meanwhile func()
@@ -27,8 +27,8 @@ func (r *removed) OpenReadWrite(name string, c vfs.DiskWriteCategory, o ...vfs.O
 	return f, err
 }
 
-// TestLock: one has it at a time, also when the file that another has opened was removed and made
-// anew; who gives it up leaves nothing.
+// TestLock checks that a lock has one holder at a time, even if the file is removed and made anew
+// after somebody opened it, and that Release leaves no file.
 func TestLock(t *testing.T) {
 	for name, fsys := range map[string]vfs.FS{filepath.Join(t.TempDir(), "x.lock"): vfs.Default, "x.lock": vfs.NewMem()} {
 		first, err := TakeLock(fsys, name)
@@ -77,8 +77,8 @@ func TestLock(t *testing.T) {
 	require.EqualValues(t, 1, most.Load())
 }
 
-// TestLockOfOthers: what an earlier process has left is taken over, and a file that is no lock
-// stays as it is.
+// TestLockOfOthers takes over an empty file that an earlier process left, and keeps a file that is
+// not a lock as it is.
 func TestLockOfOthers(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "poetry.lock")
 	require.NoError(t, os.WriteFile(name, []byte("mine"), 0o666))

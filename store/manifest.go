@@ -20,7 +20,7 @@ import (
 const (
 	manifestName = "manifest.json"
 	formatName   = "gnnstore"
-	// maxManifest bounds what Open reads; a dataset of 1 PB in 1 GiB shards needs about 250 MB.
+	// maxManifest bounds the bytes that Open reads; 1 PB in shards of 1 GiB need about 250 MB.
 	maxManifest = 1 << 28
 )
 
@@ -42,26 +42,26 @@ type Manifest struct {
 	// Encodings is the file that describes the columns of tables; nil in datasets of earlier
 	// builds.
 	Encodings *Blob `json:"encodings,omitempty"`
-	// Seal is the dataset's identity: XXH3-128 over everything above but Created and Provenance, so
-	// over every section's checksum and shape. Equal seals are equal data.
+	// Seal is the dataset's identity: the XXH3-128 of everything above except Created and
+	// Provenance. That includes every section's checksum and shape, so equal seals mean equal data.
 	Seal string `json:"seal"`
-	// Check is XXH3-64 over the whole manifest with Check empty.
+	// Check is the XXH3-64 of the whole manifest with Check empty.
 	Check string `json:"check"`
 }
 
-// Provenance says where a dataset came from. It is for people: it is not part of the seal.
+// Provenance records where a dataset came from, for people. It is not part of the seal.
 type Provenance struct {
 	Tool    string            `json:"tool"`
 	Source  string            `json:"source"`
 	Options map[string]string `json:"options,omitempty"`
-	// Counts tells what ingest met: "edges_read", "self_loops", "duplicates_merged", …
+	// Counts records what ingest met: "edges_read", "self_loops", "duplicates_merged", …
 	Counts map[string]int64 `json:"counts,omitempty"`
 	Notes  []string         `json:"notes,omitempty"`
 }
 
-// Keys of Provenance.Counts, set if there is one relation and it joins nodes of one type. They
-// count the pairs of nodes that ingest looked at, which may be a sample, and those of them with
-// edges in both directions.
+// Keys of Provenance.Counts, set if there is one relation and it joins nodes of one type.
+// PairsCompared counts the pairs of nodes that ingest looked at, perhaps a sample; PairsBothWays
+// counts the pairs among them that have edges in both directions.
 const (
 	PairsCompared = "pairs_compared"
 	PairsBothWays = "pairs_both_ways"
@@ -71,23 +71,23 @@ const (
 type NodeType struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
-	// Original maps stored to original id, one I64 a node; Order lists stored ids by ascending
-	// original id.
+	// Original maps a stored id to its original id, one I64 a node. Order lists the stored ids by
+	// ascending original id.
 	Original File `json:"original"`
 	Order    File `json:"order"`
-	// Names are the texts that users know the nodes by, where they do. Original is then the row
-	// that a node had in the source.
+	// Names holds the texts that users know the nodes by, if they do. Original then holds each
+	// node's row in the source.
 	Names *Names `json:"names,omitempty"`
 }
 
-// Names are sorted tables of the texts that nodes are called by, one behind the other: by text, and
-// by stored id.
+// Names lists the sorted tables of the names of nodes. Each list is one sorted sequence, cut into
+// tables: ByName maps texts to stored ids, ByNode stored ids to texts.
 type Names struct {
 	ByName []Blob `json:"by_name"`
 	ByNode []Blob `json:"by_node"`
 }
 
-// lists are the two ways the tables are sorted, with the words that their paths have for them.
+// lists returns the tables of either order, with the word that stands for the order in their paths.
 func (n *Names) lists() [2]struct {
 	by    string
 	blobs []Blob
@@ -111,41 +111,42 @@ type Relation struct {
 	Name      string `json:"name"`
 	Dst       string `json:"dst"`
 	Edges     int64  `json:"edges"`
-	Symmetric bool   `json:"symmetric"` // v→u is there whenever u→v is
-	// ReverseOf is the Key of a relation that has the same edges the other way round, as often.
-	// Where this one has a column "id" and no table, its numbers are rows of that one's tables.
+	Symmetric bool   `json:"symmetric"` // whenever there is an edge u→v, there is v→u
+	// ReverseOf is the Key of a relation that has the same edges reversed, with the same
+	// multiplicities. If this relation has a column "id" and no table of its own, its ids are rows
+	// of the other's tables.
 	ReverseOf string `json:"reverse_of,omitempty"`
 	Offsets   File   `json:"offsets"`   // U64, one more row than Dst has nodes
 	Neighbors File   `json:"neighbors"` // U32, ascending within a node
-	// Columns are values of the edges.
+	// Columns are the values of the edges.
 	Columns []Column `json:"columns,omitempty"`
-	// EdgeSplit are edges that are held out of all that is above.
+	// EdgeSplit holds the edges that were held out. They appear in none of the fields above.
 	EdgeSplit *EdgeSplit `json:"edge_split,omitempty"`
 }
 
-// Column is one value of every edge: a section of one element an edge, in the order of the
-// neighbours.
+// Column is one value for every edge: a section with one element an edge, in the order of
+// Neighbors.
 type Column struct {
 	Name   string `json:"name"`
-	Elem   Elem   `json:"elem"` // of 1, 4 or 8 bytes
+	Elem   Elem   `json:"elem"` // 1, 4 or 8 bytes wide; never F64
 	Values File   `json:"values"`
 }
 
 // EdgeID is the column that holds the edge's number as it was read, U32 or U64.
 const EdgeID = "id"
 
-// column finds a column by name.
+// column returns the index of the column with this name.
 func (r *Relation) column(name string) (i int, ok bool) {
 	i = slices.IndexFunc(r.Columns, func(c Column) bool { return c.Name == name })
 	return i, i >= 0
 }
 
-// Key is the relation's name in paths and messages: src__name__dst.
+// Key returns the relation's name in paths and messages: src__name__dst.
 func (r *Relation) Key() string { return r.Src + "__" + r.Name + "__" + r.Dst }
 
-// Table is a feature matrix of Dim columns, in shards of equal row count but the last. It has a row
-// for every node of NodeType; or, where Relation is set instead, row i is that of the edges whose
-// column "id" is i; or, where Stream is, of event i.
+// Table is a feature matrix of Dim columns. All shards but the last have equally many rows. A table
+// has one owner: with NodeType, row i belongs to node i; with Relation, to the edges whose column
+// "id" is i; with Stream, to event i.
 type Table struct {
 	Name     string `json:"name"`
 	NodeType string `json:"node_type,omitempty"`
@@ -156,23 +157,23 @@ type Table struct {
 	Shards   []File `json:"shards"`
 }
 
-// Owner is the node type, relation or stream whose rows these are.
+// Owner returns the name of the node type, relation or stream that the rows belong to.
 func (t *Table) Owner() string { return cmp.Or(t.Stream, t.Relation, t.NodeType) }
 
-// Label is a prediction target. Values is I32 with one column (the class, -1 missing), or U8 with
-// Classes columns when Multi (0, 1, 255 missing).
+// Label is a prediction target. Values is I32 with one column (the class, -1 missing); with Multi,
+// U8 with Classes columns (0 or 1, 255 missing); with Numbers, F32 with one column (NaN missing).
 type Label struct {
 	Name       string   `json:"name"`
 	NodeType   string   `json:"node_type"`
 	Classes    int64    `json:"classes"`
 	Multi      bool     `json:"multi"`
-	Numbers    bool     `json:"numbers,omitempty"` // it is a number of each node, and no class
+	Numbers    bool     `json:"numbers,omitempty"` // the target is a number for each node, not a class
 	ClassNames []string `json:"class_names,omitempty"`
 	Values     File     `json:"values"`
 }
 
-// Split is a named division of the nodes of NodeType: U32 sections of stored ids, strictly
-// ascending.
+// Split is a named division of the nodes of NodeType. Each part is a U32 section of stored ids,
+// strictly ascending.
 type Split struct {
 	Name     string `json:"name"`
 	NodeType string `json:"node_type"`
@@ -181,10 +182,10 @@ type Split struct {
 	Test     File   `json:"test"`
 }
 
-// parts are the sections of train, valid and test, in this order.
+// parts returns the sections of train, valid and test, in this order.
 func (s *Split) parts() [3]*File { return [3]*File{&s.Train, &s.Valid, &s.Test} }
 
-// Files lists every section, in the order of the manifest.
+// Files returns every section, in the order of the manifest.
 func (m *Manifest) Files() []*File {
 	var fs []*File
 	for i := range m.NodeTypes {
@@ -216,7 +217,7 @@ func (m *Manifest) Files() []*File {
 	return fs
 }
 
-// Blobs lists every file that is not a section, in the order of the manifest.
+// Blobs returns every file that is not a section, in the order of the manifest.
 func (m *Manifest) Blobs() []*Blob {
 	var bs []*Blob
 	for i := range m.NodeTypes {
@@ -235,7 +236,7 @@ func (m *Manifest) Blobs() []*Blob {
 	return bs
 }
 
-// Bytes is the size of all sections and blobs on disk.
+// Bytes returns the size of all sections and blobs on disk.
 func (m *Manifest) Bytes() int64 {
 	var n int64
 	for _, f := range m.Files() {
@@ -247,7 +248,7 @@ func (m *Manifest) Bytes() int64 {
 	return n
 }
 
-// encode returns the canonical text, which is the only one that decodes.
+// encode returns the canonical text. decodeManifest accepts no other.
 func (m *Manifest) encode() ([]byte, error) {
 	b, err := json.MarshalIndent(m, "", "  ")
 	return append(b, '\n'), err
@@ -285,8 +286,8 @@ func (m *Manifest) seal() ([]byte, error) {
 	return m.encode()
 }
 
-// decodeManifest reads a manifest and believes nothing in it: the text must be canonical, the
-// checks must hold, every path must stay inside the dataset, and every size must fit the others.
+// decodeManifest decodes a manifest and trusts nothing in it: the text must be canonical, both
+// hashes must match, every path must stay inside the dataset, and every size must fit the others.
 func decodeManifest(b []byte) (*Manifest, error) {
 	if len(b) > maxManifest {
 		return nil, fmt.Errorf("larger than %d bytes", maxManifest)
@@ -353,8 +354,8 @@ func (m *Manifest) validate() error {
 		}
 	}
 	taken := map[[2]string]bool{}
-	// named checks the words of a name, and that key, which tells it from others of its kind, is
-	// new.
+	// named checks the names that key is made of, and that no other thing of this kind has this
+	// key.
 	named := func(kind, key string, names ...string) {
 		if err := checkNames(kind, names...); err != nil {
 			errs = append(errs, err)
@@ -443,7 +444,7 @@ func (m *Manifest) validate() error {
 		t := &m.Tables[i]
 		kind := "table"
 		if t.Stream != "" {
-			kind = "table of stream" // whose name may be that of a node type
+			kind = "table of stream" // a stream may have the name of a node type
 		}
 		named(kind, t.Owner()+"/"+t.Name, t.Name)
 		if t.Elem != F16 && t.Elem != F32 {
@@ -520,7 +521,7 @@ func (m *Manifest) validate() error {
 	return errors.Join(errs...)
 }
 
-// shape compares what a section is with what its place in the manifest needs.
+// shape checks that section f has the path, elements, rows and columns that its place needs.
 func shape(f *File, at string, e Elem, rows, cols int64) error {
 	if f.Path != at {
 		return fmt.Errorf("%q is named where %s belongs", f.Path, at)
@@ -542,7 +543,7 @@ func shape(f *File, at string, e Elem, rows, cols int64) error {
 	return nil
 }
 
-// safePath accepts clean relative slash paths only.
+// safePath reports whether p is a clean relative slash path.
 func safePath(p string) bool {
 	return p != "" && len(p) <= maxName && filepath.IsLocal(p) && path.Clean(p) == p && p != "." &&
 		!strings.ContainsAny(p, "\\\x00") && p != manifestName

@@ -11,11 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sealed is a manifest that is right in every checksum, so that only validate stands between its
-// lies and the reader.
+// sealed returns a manifest with correct checksums, so that only validate can find wrong contents.
 func sealed(t *testing.T, change func(m *Manifest)) []byte {
 	file := func(path string, e Elem, rows, cols, stride int64) File {
-		bytes := PageSize + 2*roundUp(rows*stride, PageSize) // a page of rows, and one of checksums
+		bytes := PageSize + 2*roundUp(rows*stride, PageSize) // one page of rows, and one of checksums after the header
 		return File{Path: path, Elem: e, Rows: rows, Cols: cols, Stride: stride, Bytes: bytes}
 	}
 	m := &Manifest{
@@ -218,7 +217,7 @@ func FuzzManifest(f *testing.F) {
 	b, _ := m.seal()
 	f.Add(b)
 	withStream(m)
-	m.Streams[0].TimeScale = 2024453.7815123952 // as encoding/json writes it, and no other way
+	m.Streams[0].TimeScale = 2024453.7815123952 // spelled the one way that encoding/json does
 	b, _ = m.seal()
 	f.Add(b)
 	f.Add([]byte(`{"format":"gnnstore","version":1}`))
@@ -253,7 +252,7 @@ func TestRowStride(t *testing.T) {
 	}
 }
 
-// TestHeaderGolden holds the header page to its annotated bytes in testdata, so that a moved byte
+// TestHeaderGolden compares the header page with annotated bytes in testdata, so that a moved byte
 // shows in review.
 func TestHeaderGolden(t *testing.T) {
 	f := &File{Path: "feat/node/feat-00001.f16", Elem: F16, Rows: 0x0102030405, Cols: 100, Stride: 208, First: 0x77}

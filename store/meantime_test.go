@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// TestSealReplacesNothing: what came to lie under the final name while the dataset was written
-// stays, and the way out is named.
+// TestSealReplacesNothing puts something under the final name while the dataset is written. It
+// stays, and the error tells the user what to do.
 func TestSealReplacesNothing(t *testing.T) {
 	for name, put := range map[string]func(path string) error{
 		"directory": func(path string) error { return os.Mkdir(path, 0o777) },

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxPart bounds a name, so that three of them fit in a section's path.
+// maxPart bounds the length of a name, so that three names fit in a section's path.
 const maxPart = 100
 
-// CleanName makes s the name of a dataset: what is not an ASCII letter, a digit, _, - or . becomes
-// _, and so does a . in front, since directories are named after datasets. A name that it leaves as
-// it is is valid.
+// CleanName turns s into a valid name for a dataset. Everything but ASCII letters, digits, _, - and
+// . becomes _, and so does a leading dot, since directories are named after datasets. CleanName
+// keeps valid names unchanged.
 func CleanName(s string) string {
 	if s == "" {
 		return "dataset"
@@ -32,8 +32,8 @@ func wordRune(c rune) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
 }
 
-// checkNames refuses names of a kind of thing that may not become parts of a path: relations join
-// three with "__".
+// checkNames refuses names that cannot be parts of a path. A relation's key joins three names with
+// "__", so no name may hold that. kind is for the error.
 func checkNames(kind string, names ...string) error {
 	for _, s := range names {
 		if s == "" || len(s) > maxPart || strings.Contains(s, "__") || s[0] == '_' || s[len(s)-1] == '_' ||
@@ -48,8 +48,8 @@ func checkNames(kind string, names ...string) error {
 // splitKey undoes [Relation.Key].
 func splitKey(key string) []string { return strings.Split(key, "__") }
 
-// checkColumns refuses columns that have no place beside the topology, or that no reader knows how
-// to read.
+// checkColumns refuses columns whose files would clash with the topology's or each other's, and
+// elements that readers do not support.
 func (r *Relation) checkColumns() error {
 	for i, c := range r.Columns {
 		if err := checkNames("column", c.Name); err != nil {
@@ -72,12 +72,12 @@ func (r *Relation) checkColumns() error {
 	return nil
 }
 
-// Where sections lie: what the writer follows and the reader insists on.
+// The paths of sections: the writer uses them, and the reader accepts no others.
 
 func (t *NodeType) originalPath() string { return "ids/" + t.Name + "/original.i64" }
 func (t *NodeType) orderPath() string    { return "ids/" + t.Name + "/order.u32" }
 
-// The two orders of names, in paths.
+// The two orders of names, as paths have them.
 const (
 	byName = "by-name"
 	byNode = "by-node"
@@ -105,7 +105,7 @@ func (l *Label) path() string {
 	return fmt.Sprintf("label/%s/%s.%v", l.NodeType, l.Name, l.elem())
 }
 
-// elem is what its section holds.
+// elem returns the element type of the label's section.
 func (l *Label) elem() Elem {
 	switch {
 	case l.Multi:
@@ -120,8 +120,7 @@ func (s *Split) partPath(i int) string {
 	return "split/" + s.Name + "/" + [...]string{"train", "valid", "test"}[i] + ".u32"
 }
 
-// toValid replaces the bytes of free text that are not UTF-8: they would not come back from JSON as
-// they went in.
+// toValid replaces the bytes of free text that are not UTF-8, since JSON would change them.
 func toValid(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
 
 func toValidAll(list []string) []string {
@@ -146,7 +145,7 @@ func toValidKeys[V any](m map[string]V, value func(V) V) map[string]V {
 	return valid
 }
 
-// valid is p with text that JSON keeps.
+// valid returns p with all texts made valid UTF-8.
 func (p Provenance) valid() Provenance {
 	same := func(n int64) int64 { return n }
 	return Provenance{

@@ -7,18 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// NodeLabels are classes of nodes of a stream at times of their own, in the order of these.
+// NodeLabels assigns classes to nodes of a stream at times of their own. Labels are ordered by
+// time.
 type NodeLabels struct {
 	Count      int64       `json:"count"`
 	Classes    int64       `json:"classes"`
 	ClassNames []string    `json:"class_names,omitempty"`
-	Split      StreamSplit `json:"split"`  // by their numbers
+	Split      StreamSplit `json:"split"`  // parts the labels by number, in the order of time
 	Nodes      File        `json:"nodes"`  // U32, of type Src
 	Times      File        `json:"times"`  // F64, finite, never decreasing
 	Values     File        `json:"values"` // I32, the class, never missing
 }
 
-// check compares the sections with what their places need.
+// check compares the manifest's sections with what their places need.
 func (n *NodeLabels) check(s *Stream) []error {
 	var errs []error
 	fail := func(format string, args ...any) {
@@ -39,8 +40,8 @@ func (n *NodeLabels) check(s *Stream) []error {
 		shape(&n.Values, s.path("node-labels/class.i32"), I32, n.Count, 1))
 }
 
-// LabelledNodes are the nodes, the times and the classes of labels lo to hi-1 of Stream.NodeLabels.
-// Only nodes and classes are checked.
+// LabelledNodes returns the nodes, times and classes of labels lo to hi-1 of Stream.NodeLabels. The
+// slices are borrowed. It panics for a node or class out of range, but does not check the times.
 func (e *Events) LabelledNodes(lo, hi int64) (nodes []NodeID, times []float64, classes []int32) {
 	n := e.Stream.NodeLabels
 	at, of, values := e.d.sections[n.Times.Path], e.d.sections[n.Nodes.Path], e.d.sections[n.Values.Path]
@@ -59,7 +60,7 @@ func (e *Events) LabelledNodes(lo, hi int64) (nodes []NodeID, times []float64, c
 	return nodes, times, classes
 }
 
-// checkNodeLabels reads them all.
+// checkNodeLabels reads all labels, and checks that times are finite and do not decrease.
 func (e *Events) checkNodeLabels() error {
 	last := math.Inf(-1)
 	for lo := int64(0); lo < e.Stream.NodeLabels.Count; lo += verifyBatch {
@@ -74,7 +75,7 @@ func (e *Events) checkNodeLabels() error {
 	return nil
 }
 
-// nodeLabelsWriter writes the sections of NodeLabels.
+// nodeLabelsWriter writes the sections of a NodeLabels.
 type nodeLabelsWriter struct {
 	nodes, times, values *sectionWriter
 	count                int64
@@ -82,7 +83,7 @@ type nodeLabelsWriter struct {
 	most                 int32
 }
 
-// AddNodeLabels begins labels of nodes at times of their own.
+// AddNodeLabels begins the labels of nodes at times of their own.
 func (s *StreamWriter) AddNodeLabels() (err error) {
 	n := &s.nodeLabels
 	n.last, n.most = math.Inf(-1), -1
@@ -96,7 +97,7 @@ func (s *StreamWriter) AddNodeLabels() (err error) {
 	return err
 }
 
-// AppendNodeLabels writes the next labels, in the order of times, which are finite.
+// AppendNodeLabels writes the next labels. Times are finite and never decrease.
 func (s *StreamWriter) AppendNodeLabels(nodes []NodeID, times []float64, classes []int32) error {
 	n := &s.nodeLabels
 	if len(nodes) != len(times) || len(nodes) != len(classes) {
@@ -112,7 +113,7 @@ func (s *StreamWriter) AppendNodeLabels(nodes []NodeID, times []float64, classes
 	return cmp.Or(n.nodes.append(bytesOf(nodes)), n.times.append(bytesOf(times)), n.values.append(bytesOf(classes)))
 }
 
-// close ends the sections.
+// close ends the sections, if there are any, and adds them to s.
 func (n *nodeLabelsWriter) close(s *Stream, split StreamSplit) error {
 	if n.nodes == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"sort"
 )
 
-// MissingBit is the value of a multi-label cell that is unknown.
+// MissingBit marks an unknown cell of a multi-label target.
 const MissingBit = 255
 
 // Labels is one prediction target of one node type.
@@ -32,35 +32,35 @@ func (d *Dataset) Labels(i int) *Labels {
 	return &Labels{Label: l, class: cast[int32](s.payload()), file: s.open(d.path)}
 }
 
-// Section is the file of the labels.
+// Section returns the file of the labels.
 func (l *Labels) Section() SectionFile { return l.file }
 
-// Classes is the number of classes.
+// Classes returns the number of classes.
 func (l *Labels) Classes() int { return int(l.Label.Classes) }
 
-// Class is v's class, -1 when it is missing. It is for labels that are neither Multi nor Numbers. A
-// page that is not as it was sealed panics with a *SectionError, which [Guard] returns.
+// Class returns v's class, or -1 if it is missing. The labels must be neither Multi nor Numbers. A
+// page that fails its checksum panics with an error that [Guard] returns.
 func (l *Labels) Class(v NodeID) int32 {
 	l.file.s.touch(4*int64(v), 4*int64(v)+4)
 	return l.class[v]
 }
 
-// Number is v's number, NaN when it is missing, for labels that are Numbers. It panics as Class
-// does.
+// Number returns v's number, or NaN if it is missing. The labels must be Numbers. It panics as
+// Class does.
 func (l *Labels) Number(v NodeID) float32 {
 	l.file.s.touch(4*int64(v), 4*int64(v)+4)
 	return l.number[v]
 }
 
-// Bits is v's row of zeros, ones and [MissingBit], for labels that are Multi. The slice is
+// Bits returns v's row of zeros, ones and [MissingBit]. The labels must be Multi. The slice is
 // borrowed. It panics as Class does.
 func (l *Labels) Bits(v NodeID) []uint8 {
 	l.file.s.touch(int64(v)*int64(l.stride), (int64(v)+1)*int64(l.stride))
 	return l.multi[int(v)*l.stride : (int(v)+1)*l.stride : (int(v)+1)*l.stride]
 }
 
-// Has says whether v has a label: a class, a number, or of those that are Multi a bit that is
-// known.
+// Has reports whether v has a label: a class, a number, or, if the labels are Multi, at least one
+// known bit.
 func (l *Labels) Has(v NodeID) bool {
 	if l.Label.Numbers {
 		x := l.Number(v)
@@ -77,19 +77,20 @@ func (l *Labels) Has(v NodeID) bool {
 	return false
 }
 
-// Sets are the three parts of a split: stored ids, ascending, borrowed.
+// Sets holds the three parts of a split: stored ids, ascending, borrowed.
 type Sets struct{ Train, Valid, Test []NodeID }
 
-// Split returns split i of the manifest, after all pages of it were checked: one that is not as it
-// was sealed panics with a *SectionError, which [Guard] returns.
+// Split returns split i of the manifest, after checking all its pages. A page that fails its
+// checksum panics with an error that [Guard] returns.
 func (d *Dataset) Split(i int) Sets {
 	s := &d.manifest.Splits[i]
 	ids := func(f *File) []NodeID { return cast[NodeID](d.sections[f.Path].whole()) }
 	return Sets{ids(&s.Train), ids(&s.Valid), ids(&s.Test)}
 }
 
-// Labelled copies those of ids, a part of a split of so many nodes, that have a label, all where l
-// is nil. It believes neither ids nor their order, since opening did not look at them.
+// Labelled returns the ids that have a label, in memory of their own; all ids if l is nil. ids are
+// a part of a split of a node type with the given number of nodes. Labelled checks their range and
+// order, which Open did not.
 func (d *Dataset) Labelled(ids []NodeID, nodes int, l *Labels) ([]NodeID, error) {
 	corrupt := func(format string, args ...any) error {
 		return fmt.Errorf("%s: %w: the split names %s; run gnnstore verify", d.path, ErrCorrupt, fmt.Sprintf(format, args...))
@@ -109,9 +110,9 @@ func (d *Dataset) Labelled(ids []NodeID, nodes int, l *Labels) ([]NodeID, error)
 	return some, nil
 }
 
-// IDs translates between stored ids and the ids that users know: integers, or, where HasNames,
-// texts. It is safe for concurrent use. A page that is not as it was sealed panics with a
-// *SectionError, which [Guard] returns.
+// IDs translates between stored ids and the ids that users know: integers, or texts if HasNames.
+// Safe for concurrent use. A page that fails its checksum panics with an error that [Guard]
+// returns.
 type IDs struct {
 	original []int64
 	order    []NodeID
@@ -129,13 +130,13 @@ func (d *Dataset) IDs(i int) IDs {
 	}
 }
 
-// Original is the user's id of stored node v, or its row in the source where it HasNames.
+// Original returns the user's id of stored node v; if HasNames, v's row in the source.
 func (m IDs) Original(v NodeID) int64 {
 	m.in[0].touch(8*int64(v), 8*int64(v)+8)
 	return m.original[v]
 }
 
-// nth is the node with the nth smallest original id. One that is no node panics with a
+// nth returns the node with the nth smallest original id. An entry that is not a node panics with a
 // *SectionError.
 func (m IDs) nth(n int) NodeID {
 	m.in[1].touch(4*int64(n), 4*int64(n)+4)
@@ -147,8 +148,8 @@ func (m IDs) nth(n int) NodeID {
 	return v
 }
 
-// Stored finds the node that users know as id. It is a look-up in the dense case and a binary
-// search with gaps.
+// Stored returns the node that users know as id. Ids 0 to n-1 take one look-up; other ids take a
+// binary search.
 func (m IDs) Stored(id int64) (NodeID, bool) {
 	if id >= 0 && id < int64(len(m.order)) {
 		if v := m.nth(int(id)); m.Original(v) == id {
@@ -162,8 +163,8 @@ func (m IDs) Stored(id int64) (NodeID, bool) {
 	return m.nth(n), true
 }
 
-// Order lists the stored ids by ascending original id. The slice is borrowed, after all pages of it
-// were checked.
+// Order returns the stored ids by ascending original id, after checking all pages. The slice is
+// borrowed.
 func (m IDs) Order() []NodeID {
 	m.in[1].touch(0, 4*int64(len(m.order)))
 	return m.order

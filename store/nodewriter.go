@@ -8,15 +8,15 @@ import (
 	"slices"
 )
 
-// NodeTypeWriter writes the id map of a node type. Its calls may alternate in any way. Where users
-// know the nodes by texts, AppendName and AppendText say them, and the original ids are the nodes'
-// rows in the source.
+// NodeTypeWriter writes the id map of a node type. Its calls may alternate in any way. If users
+// know the nodes by texts, AppendName and AppendText write these, and the original ids are the
+// nodes' rows in the source.
 type NodeTypeWriter struct {
 	w        *Writer
 	node     NodeType
 	original *sectionWriter
 	order    *sectionWriter
-	done     [2]int64 // rows of original and order
+	done     [2]int64 // rows written of original and order
 	names    [2]textWriter
 	id       [4]byte
 }
@@ -43,14 +43,14 @@ func (w *Writer) NewNodeType(name string, count int64) (*NodeTypeWriter, error) 
 	return t, nil
 }
 
-// AppendOriginal writes the ids that users know the next stored nodes by. No two of a node type are
-// equal.
+// AppendOriginal writes the ids that users know the next stored nodes by. They are unique within a
+// node type.
 func (t *NodeTypeWriter) AppendOriginal(ids []int64) error {
 	t.done[0] += int64(len(ids))
 	return t.original.append(bytesOf(ids))
 }
 
-// AppendOrder writes stored nodes by ascending original id: all of them, once each.
+// AppendOrder writes all stored nodes by ascending original id, each once.
 func (t *NodeTypeWriter) AppendOrder(nodes []NodeID) error {
 	t.done[1] += int64(len(nodes))
 	return t.order.append(bytesOf(nodes))
@@ -77,8 +77,7 @@ func (t *NodeTypeWriter) Close() error {
 	return err
 }
 
-// AddNodeType writes the id map of a node type: original[v] is the id that users know stored node v
-// by.
+// AddNodeType writes the id map of a node type: users know stored node v as original[v].
 func (w *Writer) AddNodeType(name string, original []int64) error {
 	t, err := w.NewNodeType(name, int64(len(original)))
 	if err != nil {

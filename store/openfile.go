@@ -7,22 +7,21 @@ import (
 	"syscall"
 )
 
-// OpenFile opens an ordinary file for reading, as everything does that the user, a schema or a run
-// directory names. It refuses what else may have a name: a read of a pipe or a device may wait
-// forever.
+// OpenFile opens an ordinary file for reading. Use it for every file that the user, a schema or a
+// run directory names. It refuses pipes, devices and the like, since reading one may wait forever.
 func OpenFile(path string) (*os.File, error) {
 	f, _, err := OpenSized(path)
 	return f, err
 }
 
-// OpenSized is [OpenFile], and says how large the file is.
+// OpenSized is [OpenFile], and also returns the size of the file in bytes.
 func OpenSized(path string) (*os.File, int64, error) {
-	if info, err := os.Stat(path); err == nil { // before it is opened: to open some devices changes them
+	if info, err := os.Stat(path); err == nil { // before opening: opening changes some devices
 		if err := Regular(path, info.Mode()); err != nil {
 			return nil, 0, err
 		}
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe that took its place does not wait for a writer
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // never wait for a writer of a pipe
 	if err != nil {
 		return nil, 0, err
 	}
@@ -37,7 +36,7 @@ func OpenSized(path string) (*os.File, int64, error) {
 	return f, info.Size(), nil
 }
 
-// Regular refuses a file of that mode unless it is an ordinary one.
+// Regular returns an error unless mode is an ordinary file's.
 func Regular(path string, mode fs.FileMode) error {
 	kind := ""
 	switch mode.Type() {

@@ -17,58 +17,58 @@ import (
 // sumBytes is the size of the checksum of one page.
 const sumBytes = 4
 
-// pages is the number of pages that the payload fills.
+// pages returns the number of pages that the payload fills.
 func (f *File) pages() int64 { return (f.payload() + PageSize - 1) / PageSize }
 
-// sumsAt is where the page checksums of a section begin in its file.
+// sumsAt returns the offset of the page checksums in the section's file.
 func (f *File) sumsAt() int64 { return PageSize + f.pages()*PageSize }
 
-// pageSums are the checksums of one section's payload, a CRC-32C a page. They are read when the
-// first page is checked, into memory outside the Go heap. A nil *pageSums is that of a section
-// without: it finds nothing wrong.
+// pageSums holds the checksums of one section's payload, a CRC-32C for each page. They are read
+// when the first page is checked, into memory outside the Go heap. A nil *pageSums stands for a
+// section without page checksums, and finds no error.
 type pageSums struct {
 	dataset string
 	spec    *File
 	file    *os.File
-	want    uint64 // XXH3 of the checksums and their padding, as the header has it
+	want    uint64 // XXH3 of the checksums and their padding, from the header
 
 	loaded atomic.Pointer[loadedSums]
-	mu     sync.Mutex // of load
-	err    error      // why they cannot be read, once that was found
+	mu     sync.Mutex // held while loading
+	err    error      // set once the checksums turned out to be damaged; they stay unusable
 }
 
-// loadedSums is pageSums in memory.
+// loadedSums is the checksums of one section in memory.
 type loadedSums struct {
 	memory []byte
 	sums   []uint32        // of each page
-	seen   []atomic.Uint32 // a bit for each page of the map that was compared with its checksum
+	seen   []atomic.Uint32 // a bit for each page of the map, set once the page was checked
 }
 
-// sumRoutine is a way to compute the CRC-32C of a page: of its first PageSize bytes, wherever they
-// begin in memory.
+// sumRoutine is a way to compute the CRC-32C of a page: the first PageSize bytes of its argument,
+// at any alignment.
 type sumRoutine struct {
 	name string
 	sum  func(page []byte) uint32
 }
 
-// sumRoutines are all that this processor has, the fastest first. All agree with the last,
-// hash/crc32.
+// sumRoutines returns the routines that this processor supports, the fastest first. All agree with
+// the last one, hash/crc32.
 func sumRoutines() []sumRoutine {
 	return append(nativeSumRoutines(), sumRoutine{"hash/crc32", portablePageSum})
 }
 
-// pageSum is the CRC-32C of a page.
+// pageSum returns the CRC-32C of a page.
 var pageSum = sumRoutines()[0].sum
 
-// portablePageSum goes by halves: of 4032 bytes and more hash/crc32 works at three places at once,
-// a third of the page apart, which the processor does not fetch ahead. From memory this makes 15
-// GB/s instead of 6.
+// portablePageSum checksums the page in two halves. From 4032 bytes on, hash/crc32 works at three
+// places at once, a third of the page apart, which defeats the processor's prefetching. Halves
+// reach 15 GB/s from memory instead of 6.
 func portablePageSum(page []byte) uint32 {
 	return crc32.Update(crc32.Checksum(page[:PageSize/2], castagnoli), castagnoli, page[PageSize/2:PageSize])
 }
 
-// bytes is what the checksums take in memory once they are loaded: 4 bytes and a bit a page, or a
-// thousandth of the data.
+// bytes returns the memory that the checksums take once they are loaded: 4 bytes and a bit for each
+// page, a thousandth of the data.
 func (p *pageSums) bytes() int64 {
 	if p == nil {
 		return 0
@@ -77,8 +77,8 @@ func (p *pageSums) bytes() int64 {
 	return roundUp(n*sumBytes, PageSize) + (n+31)/32*4
 }
 
-// load reads the checksums and compares them with the header's hash. It may be called by several
-// goroutines at once.
+// load reads the checksums, unless that was done, and compares them with the header's hash. Safe
+// for concurrent use.
 func (p *pageSums) load() (*loadedSums, error) {
 	if l := p.loaded.Load(); l != nil {
 		return l, nil
@@ -107,7 +107,7 @@ func (p *pageSums) load() (*loadedSums, error) {
 	return l, nil
 }
 
-// unread is the error of checksums that could not be read.
+// unread returns the error for checksums that could not be read.
 func (p *pageSums) unread(err error) error {
 	if info, serr := p.file.Stat(); serr == nil && info.Size() < p.spec.Bytes {
 		return &SectionError{p.dataset, p.spec.Path, info.Size(), fmt.Errorf(
@@ -116,11 +116,11 @@ func (p *pageSums) unread(err error) error {
 	return fmt.Errorf("%s: page checksums of %s: %w", p.dataset, p.spec.Path, err)
 }
 
-// restore is the remedy for damaged bytes.
+// restore names the remedy for damaged bytes, in messages.
 const restore = "the file is damaged; restore it from a copy, or ingest again"
 
-// check compares pages that were read, of which b holds all bytes, with their checksums. The first
-// is page number first of the payload.
+// check compares whole pages, whose bytes are b, with their checksums. first is the payload's page
+// that b begins with.
 func (p *pageSums) check(first int64, b []byte) error {
 	if p == nil || len(b) == 0 {
 		return nil
@@ -142,7 +142,7 @@ func (p *pageSums) mismatch(page int64, sum, want uint32) *SectionError {
 		"the checksum of this page is %08x, and %08x was sealed: %s", sum, want, restore)}
 }
 
-// close gives the memory back.
+// close frees the memory.
 func (p *pageSums) close() error {
 	if p == nil {
 		return nil
@@ -153,10 +153,10 @@ func (p *pageSums) close() error {
 	return nil
 }
 
-// touch checks the mapped pages that bytes lo to hi of the payload lie on, each before it is lent
-// for the first time. A page that the system drops and reads again from the disk is not checked
-// again. What is wrong panics with an error that [Guard] returns; so touch is called where mapped
-// memory may be read. Nothing is known of the pages of no section.
+// touch checks the mapped pages that bytes lo to hi-1 of the payload lie on, each before it is
+// first lent. A page that the system drops and reads again from the disk is not checked again.
+// touch panics with an error that [Guard] returns, so call it only where mapped memory may be read.
+// A nil section, and one without checksums, is not checked.
 func (s *section) touch(lo, hi int64) {
 	if s == nil || s.sums == nil || lo >= hi {
 		return
@@ -183,17 +183,17 @@ func (s *section) checkMapped(l *loadedSums, page int64) {
 	l.seen[page>>5].Or(1 << (page & 31))
 }
 
-// whole is the payload, all of it checked. It panics as touch does.
+// whole returns the payload after checking all of it. It panics as touch does.
 func (s *section) whole() []byte {
 	s.touch(0, s.spec.payload())
 	return s.payload()
 }
 
-// sumWriter computes page checksums of bytes that come one behind the other.
+// sumWriter computes the page checksums of bytes written to it one after the other.
 type sumWriter struct {
 	sums []byte
 	crc  uint32
-	have int // bytes of the page that crc is of
+	have int // bytes of the current page in crc
 }
 
 func (w *sumWriter) Write(p []byte) (int, error) {
@@ -214,8 +214,8 @@ func (w *sumWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// padded are the checksums, with zeros up to the end of their last page. The bytes written were
-// whole pages.
+// padded returns the checksums, followed by zeros up to a whole page. Call it after whole pages
+// were written.
 func (w *sumWriter) padded() []byte {
 	return append(w.sums, make([]byte, roundUp(int64(len(w.sums)), PageSize)-int64(len(w.sums)))...)
 }

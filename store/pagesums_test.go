@@ -13,7 +13,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// reads are the sections of a dataset, each with the method that lends it.
+// reads holds sections of a dataset, each with a call that lends it.
 var reads = map[string]func(d *store.Dataset){
 	"topo/node__to__node/offsets.u64":   func(d *store.Dataset) { d.Graph(0).Degree(4) },
 	"topo/node__to__node/neighbors.u32": func(d *store.Dataset) { d.Graph(0).Neighbors(4) },
@@ -24,9 +24,8 @@ var reads = map[string]func(d *store.Dataset){
 	"ids/node/order.u32":                func(d *store.Dataset) { d.IDs(0).Order() },
 }
 
-// TestLentPages flips a bit of each section: whoever lends the page it is on reports the section
-// and the page, in a line with a remedy, and so does who reads it as a whole page. In the padding
-// behind the rows too.
+// TestLentPages damages a byte of each section, in the rows or in the padding behind them. Whoever
+// lends that page reports the section and the page, in one line with a remedy.
 func TestLentPages(t *testing.T) {
 	for section, read := range reads {
 		for _, at := range []int64{store.PageSize, store.PageSize + 8, 2*store.PageSize - 1} {
@@ -40,7 +39,7 @@ func TestLentPages(t *testing.T) {
 					return nil
 				})
 			}
-			for range 2 { // what was wrong once is wrong again
+			for range 2 { // the page stays wrong
 				err = guarded()
 				require.ErrorIs(t, err, store.ErrCorrupt)
 				require.Regexp(t, "^"+dir+": "+section+" at 0x1000: the checksum of this page is [0-9a-f]{8}, and [0-9a-f]{8} was sealed: "+
@@ -51,8 +50,7 @@ func TestLentPages(t *testing.T) {
 	}
 }
 
-// TestDamagedSums flips bits of the checksums themselves, of their padding and of the header's hash
-// of them.
+// TestDamagedSums damages the page checksums, their padding, and the header's hash of them.
 func TestDamagedSums(t *testing.T) {
 	const section = "feat/node/feat-00001.f16"
 	for _, at := range []int64{2 * store.PageSize, 3*store.PageSize - 1} {
@@ -76,8 +74,8 @@ func TestDamagedSums(t *testing.T) {
 	require.ErrorContains(t, err, "header checksum is ")
 }
 
-// TestCheckPages compares pages that a reader brings: header and checksums are none of its
-// business.
+// TestCheckPages checks pages that a reader brings. The header page, and pages of checksums, always
+// pass.
 func TestCheckPages(t *testing.T) {
 	dir := storetest.Build(t, storetest.Spec{Nodes: 40, Dim: 3000})
 	d, err := store.Open(dir)
@@ -109,8 +107,8 @@ func TestCheckPages(t *testing.T) {
 	require.NoError(t, (&store.SectionFile{}).Check(1, b), "nothing is known of a file that is no section")
 }
 
-// TestLentOnce: a page is compared when it is first lent. One that changes afterwards is not
-// noticed, which FORMAT.md says.
+// TestLentOnce checks that a page is checked only when it is first lent. A later change goes
+// unnoticed, as FORMAT.md says.
 func TestLentOnce(t *testing.T) {
 	dir := storetest.Build(t, small())
 	d, err := store.Open(dir)

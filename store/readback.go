@@ -12,8 +12,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// ReadRelation reads a finished relation back, given by its Key, into memory that the caller owns:
-// the lists of n nodes lie at neighbors[offsets[v]:offsets[v+1]].
+// ReadRelation reads the finished relation with this Key back, into memory that the caller owns.
+// The list of node v is neighbors[offsets[v]:offsets[v+1]].
 func (w *Writer) ReadRelation(key string) (offsets []uint64, neighbors []NodeID, err error) {
 	r, err := w.OpenRelation(key)
 	if err != nil {
@@ -26,14 +26,14 @@ func (w *Writer) ReadRelation(key string) (offsets []uint64, neighbors []NodeID,
 	return offsets, neighbors, errors.Join(err, r.Close())
 }
 
-// RelationReader reads a finished relation back in parts, past the page cache where it can. One
-// goroutine uses it.
+// RelationReader reads a finished relation back in parts, past the page cache if possible. It is
+// for one goroutine.
 type RelationReader struct {
 	relation           Relation
 	offsets, neighbors *sectionReader
 }
 
-// OpenRelation opens a finished relation, given by its Key. The caller closes it before the dataset
+// OpenRelation opens the finished relation with this Key. The caller closes it before the dataset
 // is sealed.
 func (w *Writer) OpenRelation(key string) (*RelationReader, error) {
 	w.mustBeOpen()
@@ -52,32 +52,32 @@ func (w *Writer) OpenRelation(key string) (*RelationReader, error) {
 	return r, nil
 }
 
-// Edges is the number of edges.
+// Edges returns the number of edges.
 func (r *RelationReader) Edges() int64 { return r.relation.Edges }
 
-// Offsets fills dst with the offsets of nodes first, first+1, …; the list of v ends where that of
-// v+1 begins, and of the last node, where node v+1 would begin.
+// Offsets fills dst with offsets first, first+1, …. The list of node v extends from offset v to
+// offset v+1, so there is one more offset than nodes.
 func (r *RelationReader) Offsets(first int64, dst []uint64) error {
 	return r.offsets.readAt(8*first, bytesOf(dst))
 }
 
-// Neighbors fills dst with neighbours from place first on.
+// Neighbors fills dst with neighbours, from entry first on.
 func (r *RelationReader) Neighbors(first int64, dst []NodeID) error {
 	return r.neighbors.readAt(4*first, bytesOf(dst))
 }
 
-// Close closes its files.
+// Close closes the files.
 func (r *RelationReader) Close() error { return errors.Join(r.offsets.Close(), r.neighbors.Close()) }
 
-// TableReader reads a finished table of nodes back in parts, past the page cache where it can. One
-// goroutine uses it.
+// TableReader reads a finished table of nodes back in parts, past the page cache if possible. It is
+// for one goroutine.
 type TableReader struct {
 	table    Table
 	w        *Writer
 	rowBytes int64
-	shard    *sectionReader // the one that was read last; nil when none
-	at       int            // its number
-	padded   []byte         // rows with their padding
+	shard    *sectionReader // the open one, which was read last; nil if none is open
+	at       int            // its index, or -1
+	padded   []byte         // buffer for rows with their padding
 }
 
 // OpenTable opens a finished table of a node type. The caller closes it before the dataset is
@@ -123,7 +123,7 @@ func (r *TableReader) ReadRows(first int64, dst []byte) error {
 	return nil
 }
 
-// readShard fills dst with rows from payload offset off of the open shard on.
+// readShard fills dst with rows of the open shard, from payload offset off on.
 func (r *TableReader) readShard(off, stride int64, dst []byte) error {
 	if stride == r.rowBytes {
 		return r.shard.readAt(off, dst)
@@ -145,7 +145,7 @@ func (r *TableReader) readShard(off, stride int64, dst []byte) error {
 	return nil
 }
 
-// Close closes the file that is open.
+// Close closes the open file, if there is one.
 func (r *TableReader) Close() error {
 	if r.shard == nil {
 		return nil
@@ -155,14 +155,14 @@ func (r *TableReader) Close() error {
 	return err
 }
 
-// sectionReader reads the payload of a finished section, and compares each page with its checksum.
+// sectionReader reads the payload of a finished section, and checks each page against its checksum.
 type sectionReader struct {
 	spec   *File
 	file   vfs.File
 	direct directMode
-	buf    []byte // what was read last, from payload offset at on: whole pages
+	buf    []byte // the whole pages read last; they begin at payload offset at
 	at     int64
-	sums   []uint32 // of each page; nil before the first is read
+	sums   []uint32 // of each page; nil before the first read
 }
 
 func (w *Writer) openBack(spec *File) (*sectionReader, error) {
@@ -175,8 +175,8 @@ func (w *Writer) openBack(spec *File) (*sectionReader, error) {
 	return s, nil
 }
 
-// readAt fills dst from payload offset off on. Reads are of whole pages, as many as the buffer
-// holds, and what is left of one serves the next call: a payload ends on a page.
+// readAt fills dst with payload from offset off on. It reads whole pages, up to the size of the
+// buffer. What is left in the buffer serves the next call.
 func (s *sectionReader) readAt(off int64, dst []byte) error {
 	for len(dst) > 0 {
 		if off >= s.at && off < s.at+int64(len(s.buf)) {
@@ -202,7 +202,7 @@ func (s *sectionReader) readAt(off int64, dst []byte) error {
 	return nil
 }
 
-// read fills pages from file offset at on.
+// read fills pages with the file's bytes from offset at on.
 func (s *sectionReader) read(at int64, pages []byte) error {
 	n, err := s.file.ReadAt(pages, at)
 	if errors.Is(err, syscall.EINVAL) {
@@ -218,7 +218,7 @@ func (s *sectionReader) read(at int64, pages []byte) error {
 	return err
 }
 
-// check compares the pages of buf with their checksums, which it reads before the first of them.
+// check compares the pages of buf with their checksums. The first call reads the checksums.
 func (s *sectionReader) check() error {
 	if s.sums == nil {
 		header, sums := alignedPages(PageSize), alignedPages(roundUp(s.spec.pages()*sumBytes, PageSize))

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestReadBackCompares: a finished section that was damaged since is not read back, wherever the
-// damage is.
+// TestReadBackCompares damages a finished section, in several places. Reading it back fails each
+// time.
 func TestReadBackCompares(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.gnn")
 	w, err := Create(path, WriterOptions{})

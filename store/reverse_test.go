@@ -43,11 +43,11 @@ func TestReverseInManifest(t *testing.T) {
 	}
 }
 
-// TestVerifyReverse: a reverse that is none is found, and so is an id that the other's table has no
-// row for.
+// TestVerifyReverse finds a relation that does not reverse the other, and an id beyond the rows of
+// the other's table.
 func TestVerifyReverse(t *testing.T) {
 	for _, c := range []struct {
-		back [][]NodeID // of a relation to→node back
+		back [][]NodeID // lists of the relation "back"
 		ids  []byte
 		want string
 	}{
@@ -111,10 +111,10 @@ func TestEdgeSum(t *testing.T) {
 	require.Equal(t, sum(ab, ba, bb), all)
 }
 
-// TestReadBack: any part of what is finished comes back, whatever was read before it, with padding
-// and shards.
+// TestReadBack reads parts of finished relations and tables back, in any order, with padding and
+// across shards.
 func TestReadBack(t *testing.T) {
-	const nodes, dim = 3000, 5 // rows of 10 bytes every 16
+	const nodes, dim = 3000, 5 // rows of 10 bytes, 16 bytes apart
 	w, err := Create(filepath.Join(t.TempDir(), "x.gnn"), WriterOptions{ShardBytes: 16 << 10})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, w.Abort()) }()

@@ -17,8 +17,8 @@ const (
 	MinVersion = 2
 )
 
-// sectionVersion is the version of a section's layout in a dataset of this version: 1 was without
-// page checksums.
+// sectionVersion returns the layout version of sections in a dataset of the given version. Sections
+// of version 1 have no page checksums.
 func sectionVersion(dataset int) uint32 {
 	if dataset < 3 {
 		return 1
@@ -54,7 +54,7 @@ func (e Elem) String() string {
 	return fmt.Sprintf("elem(%d)", uint32(e))
 }
 
-// Size is the number of bytes of one element, 0 for an unknown type.
+// Size returns the number of bytes of one element, or 0 for an unknown type.
 func (e Elem) Size() int {
 	switch e {
 	case U8:
@@ -69,7 +69,7 @@ func (e Elem) Size() int {
 	return 0
 }
 
-// MarshalText and UnmarshalText put the name into the manifest.
+// MarshalText and UnmarshalText write and read the element's name in the manifest.
 func (e Elem) MarshalText() ([]byte, error) {
 	if e.Size() == 0 {
 		return nil, fmt.Errorf("unknown element type %d", uint32(e))
@@ -87,23 +87,23 @@ func (e *Elem) UnmarshalText(b []byte) error {
 	return fmt.Errorf("unknown element type %q", b)
 }
 
-// File is a section as the manifest records it: Rows rows of Cols elements, Stride bytes from one
-// row to the next.
+// File is a section as the manifest records it: Rows rows of Cols elements, with Stride bytes from
+// one row to the next.
 type File struct {
 	Path   string `json:"path"` // slash-separated, inside the dataset
 	Elem   Elem   `json:"elem"`
 	Rows   int64  `json:"rows"`
 	Cols   int64  `json:"cols"`
 	Stride int64  `json:"stride"`
-	First  int64  `json:"first"` // number of the first row: of a shard in its table
+	First  int64  `json:"first"` // number of the first row, for a shard of a table; else 0
 	Bytes  int64  `json:"bytes"` // of the whole file: header, payload, page checksums, padding
 	XXH3   string `json:"xxh3"`  // of everything after the header, 16 hex digits
 }
 
-// payload is the bytes of the rows, before padding.
+// payload returns the bytes of the rows, before padding.
 func (f *File) payload() int64 { return f.Rows * f.Stride }
 
-// fileBytes is the size of the whole file in a dataset of this version.
+// fileBytes returns the size of the whole file in a dataset of this version.
 func (f *File) fileBytes(version int) int64 {
 	n := f.sumsAt()
 	if version >= 3 {
@@ -112,7 +112,7 @@ func (f *File) fileBytes(version int) int64 {
 	return n
 }
 
-// check refuses sizes that are negative, overflow, or do not fit each other, before anything trusts
+// check refuses sizes that are negative, overflow or contradict each other, before anything trusts
 // them. version is the dataset's.
 func (f *File) check(version int) error {
 	if f.Rows < 0 || f.Cols < 0 || f.Stride < 0 || f.First < 0 || f.Bytes < 0 {
@@ -136,14 +136,14 @@ var magic = [8]byte{'G', 'N', 'N', 'S', 'T', 'O', 'R', 'E'}
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// maxName bounds a section's path, which its header repeats.
+// maxName bounds the length of a section's path, which the header repeats.
 const maxName = 512
 
-// sumsField is where the header has the hash of the page checksums.
+// sumsField is the offset in the header of the hash of the page checksums.
 const sumsField = 0x34 + maxName
 
-// encodeHeader lays out the header page of f, whose page checksums hash to sums; FORMAT.md has the
-// byte table.
+// encodeHeader returns the header page of f, for page checksums that hash to sums. FORMAT.md has
+// the byte table.
 func encodeHeader(f *File, sums uint64) [PageSize]byte {
 	var h [PageSize]byte
 	le := binary.LittleEndian
@@ -161,8 +161,8 @@ func encodeHeader(f *File, sums uint64) [PageSize]byte {
 	return h
 }
 
-// checkHeader compares a file's header page with what the manifest, of a dataset of this version,
-// says of it, and names the first difference.
+// checkHeader compares a section's header page with the manifest of a dataset of this version. It
+// returns the first difference and its offset.
 func checkHeader(h []byte, f *File, version int) (at int64, err error) {
 	le := binary.LittleEndian
 	if [8]byte(h[:8]) != magic {
@@ -195,9 +195,9 @@ func checkHeader(h []byte, f *File, version int) (at int64, err error) {
 	return 0, nil
 }
 
-// RowStride is the distance between rows of rowBytes: a power of two where that keeps rows from
-// crossing pages and adds at most 5 %, else packed to 16 bytes. Rows up to 16 bytes take the next
-// power of two, which does both.
+// RowStride returns the distance between rows of rowBytes bytes. It is a power of two, or whole
+// pages for rows beyond a page, where that adds at most 5 %: then rows cross no more pages than
+// they must. Else rows are packed to 16 bytes. Rows up to 16 bytes take the next power of two.
 func RowStride(rowBytes int64) int64 {
 	if rowBytes <= 0 {
 		return 0
@@ -214,14 +214,14 @@ func RowStride(rowBytes int64) int64 {
 
 func roundUp(n, unit int64) int64 { return (n + unit - 1) / unit * unit }
 
-// scalar is what a section may hold.
+// scalar lists the element types of sections, as Go types.
 type scalar interface {
 	~uint8 | ~uint16 | ~uint32 | ~int32 | ~uint64 | ~int64 | ~float32 | ~float64
 }
 
-// cast views little-endian bytes as a slice of T: the one place where mapped bytes change their
-// type. The byte order is the machine's by the build constraint in unsupported.go; the alignment is
-// checked.
+// cast returns little-endian bytes as a slice of T. It is the one place where mapped bytes change
+// their type. The build constraint in unsupported.go guarantees the byte order; cast panics if b is
+// not aligned for T.
 func cast[T scalar](b []byte) []T {
 	if len(b) == 0 {
 		return nil
@@ -234,12 +234,12 @@ func cast[T scalar](b []byte) []T {
 	return unsafe.Slice((*T)(p), len(b)/size)
 }
 
-// NodeIDs views the bytes of a neighbours section as ids, for readers that do their own reading.
-// The view is of b itself and lasts as long; ok is false where b lies at an address that is no
-// multiple of 4. A size that is none panics.
+// NodeIDs returns the bytes of a neighbours section as ids, for readers that do their own reading.
+// The slice shares b's memory. ok is false if b's address is not a multiple of 4. A length that is
+// not a multiple of 4 panics.
 func NodeIDs(b []byte) (ids []NodeID, ok bool) { return lend[NodeID](b) }
 
-// Float32s is NodeIDs for the section of a column of float32s.
+// Float32s is NodeIDs for a column of float32s.
 func Float32s(b []byte) (values []float32, ok bool) { return lend[float32](b) }
 
 func lend[T scalar](b []byte) ([]T, bool) {
@@ -249,13 +249,13 @@ func lend[T scalar](b []byte) ([]T, bool) {
 	return cast[T](b), true
 }
 
-// atomics views memory of our own as words that several goroutines change.
+// atomics returns private memory as words that several goroutines may change.
 func atomics(b []byte) []atomic.Uint32 {
 	words := cast[uint32](b)
 	return unsafe.Slice((*atomic.Uint32)(unsafe.Pointer(unsafe.SliceData(words))), len(words))
 }
 
-// bytesOf is cast the other way, for writing.
+// bytesOf is the inverse of cast, for writing.
 func bytesOf[T scalar](v []T) []byte {
 	if len(v) == 0 {
 		return nil
@@ -263,17 +263,17 @@ func bytesOf[T scalar](v []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)*int(unsafe.Sizeof(v[0])))
 }
 
-// halfEdges is cast for the lists of a stream.
+// halfEdges is cast for the near.u64 section of a stream.
 func halfEdges(b []byte) []HalfEdge {
 	words := cast[uint64](b)
 	return unsafe.Slice((*HalfEdge)(unsafe.Pointer(unsafe.SliceData(words))), len(words)/2)
 }
 
-// CopyHalfEdges copies bytes of the file of a stream's lists to dst, as many as dst holds or b has,
-// and returns how many bytes that were.
+// CopyHalfEdges copies bytes of a stream's near.u64 section to dst, up to the end of either, and
+// returns the number of bytes copied.
 func CopyHalfEdges(dst []HalfEdge, b []byte) int { return copy(bytesOfHalfEdges(dst), b) }
 
-// bytesOfHalfEdges is halfEdges the other way, for writing.
+// bytesOfHalfEdges is the inverse of halfEdges, for writing.
 func bytesOfHalfEdges(h []HalfEdge) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(h))), len(h)*HalfEdgeBytes)
 }

@@ -13,43 +13,43 @@ import (
 )
 
 const (
-	// writeBuffer is what one write takes: direct writes of 1 MiB reach 1.5 GB/s where buffered
-	// ones stay below 0.5.
+	// writeBuffer is the size of one write in bytes. Direct writes of 1 MiB reach 1.5 GB/s;
+	// buffered ones stay below 0.5.
 	writeBuffer = 1 << 20
-	// directBytes is the least that is worth a direct write; less goes through the page cache,
-	// which joins it.
+	// directBytes is the smallest direct write. Smaller writes go through the page cache, which
+	// joins them.
 	directBytes = 256 << 10
-	// asideBytes is the least that is worth a goroutine.
+	// asideBytes is the smallest write that is worth a goroutine.
 	asideBytes = 64 << 10
 	// A section of at least syncBytes is synced when it is closed. The next Parts or Seal syncs the
 	// smaller ones, many at a time, since thousands of relations have thousands of them.
 	syncBytes = 1 << 20
-	// maxFilling bounds the buffers that fill at a time, and those that are being written: a
-	// Writer's memory.
+	// maxFilling bounds the buffers that are being filled, and separately those that are being
+	// written. So it bounds a Writer's memory.
 	maxFilling = 16
 )
 
-// sectionWriter writes the payload of one section: appended, or in runs placed anywhere. One buffer
-// fills while another is written aside, past the page cache where the file system lets it. The
-// header goes in last, when the number of rows is known.
+// sectionWriter writes the payload of one section, in order or in runs placed anywhere. One buffer
+// fills while another is written in the background, past the page cache if the file system allows
+// it. The header is written last, when the number of rows is known.
 type sectionWriter struct {
 	w      *Writer
 	out    output
 	spec   File
-	buf    []byte // bytes that follow at, not yet written; page-aligned; nil when none
+	buf    []byte // bytes not yet written, for payload offset at; page-aligned in memory; nil if none
 	at     int64  // payload offset of buf
-	end    int64  // payload bytes, the furthest handed to a write
-	placed bool   // some run went elsewhere than to the end, so the hash needs a second reading
+	end    int64  // furthest payload offset handed to a write
+	placed bool   // some run was not written at the end, so close reads the payload again to hash it
 	hash   xxh3.Hasher
-	sums   sumWriter // of what hash has: a thousandth of the section
+	sums   sumWriter // of the bytes in hash; takes a thousandth of the section's size in memory
 
-	aside   []byte     // what is being written, nil when nothing
-	written chan error // what became of it
+	aside   []byte     // buffer being written in the background; nil if none is
+	written chan error // the result of that write
 	err     error      // of the first write that failed
 }
 
-// put writes p at payload offset off. Runs that follow each other are joined into large writes,
-// which end on pages so that the next begins on one. An error may be an earlier write's.
+// put writes p at payload offset off. Adjacent runs are joined into large writes that end on a page
+// boundary. The error may be an earlier write's.
 func (s *sectionWriter) put(off int64, p []byte) error {
 	if off != s.next() {
 		if err := s.flush(); err != nil {
@@ -74,12 +74,12 @@ func (s *sectionWriter) put(off int64, p []byte) error {
 	return s.err
 }
 
-// next is the payload offset behind what was put last.
+// next returns the payload offset behind the last byte that was put.
 func (s *sectionWriter) next() int64 { return s.at + int64(len(s.buf)) }
 
 func (s *sectionWriter) append(p []byte) error { return s.put(s.next(), p) }
 
-// flush hands the buffer to a write.
+// flush hands the buffer to a write, in the background if it is large.
 func (s *sectionWriter) flush() error {
 	if s.buf == nil {
 		return s.err
@@ -111,13 +111,13 @@ func (s *sectionWriter) flush() error {
 	return err
 }
 
-// digest takes p, which follows what it had before, into the hash and the page checksums.
+// digest adds p, the next bytes of the payload, to the hash and the page checksums.
 func (s *sectionWriter) digest(p []byte) {
-	_, _ = s.hash.Write(p) // neither fails
+	_, _ = s.hash.Write(p) // neither call fails
 	_, _ = s.sums.Write(p)
 }
 
-// wait returns when nothing is being written.
+// wait waits for the write in the background, if there is one, and returns the first error so far.
 func (s *sectionWriter) wait() error {
 	if s.aside == nil {
 		return s.err
@@ -129,7 +129,7 @@ func (s *sectionWriter) wait() error {
 	return err
 }
 
-// fail keeps the first error.
+// fail keeps the first error and returns it.
 func (s *sectionWriter) fail(err error) error {
 	if err != nil && s.err == nil {
 		s.err = fmt.Errorf("write %s: %w", s.spec.Path, err)
@@ -137,11 +137,11 @@ func (s *sectionWriter) fail(err error) error {
 	return s.err
 }
 
-// inOrder says that all came one behind the other.
+// inOrder reports whether everything that was written followed what came before.
 func (s *sectionWriter) inOrder() bool { return !s.placed && s.at == s.end }
 
-// close pads, hashes, writes the page checksums and the header, and syncs a large section. rows
-// must agree with what was written.
+// close pads and hashes the payload, writes the page checksums and the header, and syncs a large
+// section. rows must agree with what was written.
 func (s *sectionWriter) close(rows int64) (_ File, err error) {
 	defer func() { err = s.finish(err) }()
 	s.spec.Rows = rows
@@ -150,8 +150,8 @@ func (s *sectionWriter) close(rows int64) (_ File, err error) {
 		return File{}, fmt.Errorf("%d bytes written for %d rows of %d", end, rows, s.spec.Stride)
 	}
 	s.spec.Bytes = s.spec.fileBytes(Version)
-	// A last row that ends in padding, or was never written, reads as zeros up to the page
-	// boundary.
+	// Zeros stand for the padding of the last row, for rows that were never written at the end, and
+	// for the rest of the last page.
 	for size := s.spec.sumsAt() - PageSize; end < size; {
 		n := min(size-end, int64(len(zeros)))
 		if err := s.put(end, zeros[:n]); err != nil {
@@ -192,7 +192,7 @@ func (s *sectionWriter) close(rows int64) (_ File, err error) {
 
 var zeros [64 << 10]byte
 
-// finish closes the file, says what err is about, and frees what the section held.
+// finish closes the file, adds the section's path to err, and frees the section's buffers.
 func (s *sectionWriter) finish(err error) error {
 	if werr := s.wait(); err == nil {
 		err = werr
@@ -212,13 +212,13 @@ func (s *sectionWriter) finish(err error) error {
 	return err
 }
 
-// discard closes a section that failed; the Writer is about to be aborted.
+// discard closes a section that failed. The Writer is about to be aborted.
 func (s *sectionWriter) discard() error { return s.finish(nil) }
 
 func (s *sectionWriter) path() string { return s.spec.Path }
 
-// takeBuffer gives s a buffer to fill. Where too many fill, the one that began first is written as
-// it is.
+// takeBuffer returns an empty buffer for s. If maxFilling sections fill one already, it first
+// writes the buffer of the section that began first.
 func (w *Writer) takeBuffer(s *sectionWriter) []byte {
 	if len(w.filling) >= maxFilling {
 		_ = w.filling[0].flush() // an error stays with its section
@@ -232,28 +232,28 @@ func (w *Writer) takeBuffer(s *sectionWriter) []byte {
 	return pageBuffer()
 }
 
-// pageBuffer makes an empty buffer of writeBuffer bytes that begins on a page.
+// pageBuffer returns an empty buffer of writeBuffer bytes that begins on a page.
 func pageBuffer() []byte { return alignedPages(writeBuffer)[:0] }
 
-// alignedPages is n bytes that begin on a page of memory.
+// alignedPages returns n bytes that begin on a page of memory.
 func alignedPages(n int64) []byte {
 	buf := make([]byte, n+PageSize)
 	skip := -int64(uintptr(unsafe.Pointer(unsafe.SliceData(buf)))) & (PageSize - 1)
 	return buf[skip : skip+n : skip+n]
 }
 
-// output is a file that is written past the page cache where that is possible and pays. One
-// goroutine uses it at once.
+// output is a file that is written past the page cache where that is possible and pays. Only one
+// goroutine may use it at a time.
 type output struct {
 	file   vfs.File
 	direct directMode
 }
 
-// writeAt writes p, which begins on a page of memory.
+// writeAt writes p, which must begin on a page of memory.
 func (o *output) writeAt(p []byte, off int64) error {
 	if n := len(p) / PageSize * PageSize; off%PageSize == 0 && n >= directBytes && o.direct.set(o.file, true) {
 		_, err := o.file.WriteAt(p[:n], off)
-		if errors.Is(err, syscall.EINVAL) { // it took the flag, and wants blocks of another size
+		if errors.Is(err, syscall.EINVAL) { // the file took the flag, but wants blocks of another size
 			o.direct.refuse(o.file)
 			n = 0
 		} else if err != nil {
@@ -269,7 +269,7 @@ func (o *output) writeAt(p []byte, off int64) error {
 	return err
 }
 
-// packed writes a whole section without padding between its rows.
+// packed writes a whole section, with no padding between its rows.
 func packed[T scalar](w *Writer, name string, e Elem, rows, cols int64, v []T) (File, error) {
 	s, err := w.section(name, e, cols, cols*int64(e.Size()), 0)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// TestSectionAgainstSlice writes runs of every kind, in order and placed, aligned and not, large
-// and small, and compares the file with a slice that took the same runs: on the disk, and on a file
+// TestSectionAgainstSlice writes runs in order and placed, aligned and not, large and small, and
+// compares the file with a slice that got the same runs. It does so on the disk, and on a file
 // system without descriptors.
 func TestSectionAgainstSlice(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -35,7 +35,7 @@ func TestSectionAgainstSlice(t *testing.T) {
 			path := string(rune('a' + round))
 			s, err := w.section(path, U8, 1, 1, 0)
 			require.NoError(t, err)
-			other, err := w.section(path+"o", U8, 1, 1, 0) // interleaved with it
+			other, err := w.section(path+"o", U8, 1, 1, 0) // written in turn with s
 			require.NoError(t, err)
 			at := int64(0)
 			for range 40 {
@@ -77,7 +77,7 @@ func TestSectionAgainstSlice(t *testing.T) {
 	}
 }
 
-// sumsOf are the checksums of whole pages, padded to a page.
+// sumsOf returns the checksums of whole pages, padded to a page.
 func sumsOf(pages []byte) (sums []byte) {
 	for ; len(pages) > 0; pages = pages[PageSize:] {
 		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(pages[:PageSize], castagnoli))
@@ -88,7 +88,7 @@ func sumsOf(pages []byte) (sums []byte) {
 	return sums
 }
 
-// TestBuffersAreBounded has more sections open than may hold a buffer.
+// TestBuffersAreBounded opens more sections than may have a buffer.
 func TestBuffersAreBounded(t *testing.T) {
 	w, err := Create(filepath.Join(t.TempDir(), "x.gnn"), WriterOptions{})
 	require.NoError(t, err)
@@ -123,8 +123,8 @@ func TestBuffersAreBounded(t *testing.T) {
 	require.NoError(t, w.Abort())
 }
 
-// TestWriteAsideFails: what a write that went on alone met is told by a later call, and again by
-// close.
+// TestWriteAsideFails fails a write in the background: a later call reports it, and close reports
+// it again.
 func TestWriteAsideFails(t *testing.T) {
 	for n := range int32(5) {
 		inj := errorfs.OnIndex(n)

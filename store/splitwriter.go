@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// AddSplit writes a split of stored ids, which it sorts. The same id twice in a part is refused.
+// AddSplit writes a split of stored ids, which it sorts. It refuses an id that is twice in a part.
 func (w *Writer) AddSplit(name, nodeType string, train, valid, test []NodeID) error {
 	if err := checkNames("split", nodeType, name); err != nil {
 		return err

@@ -26,7 +26,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// small has several shards, gaps in its ids, an empty neighbourhood, a missing label and padding
+// small has several shards, gaps in its ids, an empty neighbour list, missing labels, and padding
 // everywhere.
 func small() storetest.Spec {
 	return storetest.Spec{
@@ -103,8 +103,8 @@ func TestSealIsTheData(t *testing.T) {
 	require.NotEqual(t, seal(small()), seal(other))
 }
 
-// TestEveryFlippedByte flips each byte of each file in turn: opening or verifying must notice every
-// one.
+// TestEveryFlippedByte flips bytes of each file, one at a time. Opening or verifying must notice
+// each.
 func TestEveryFlippedByte(t *testing.T) {
 	spec := small()
 	spec.ShardBytes = 0
@@ -120,7 +120,7 @@ func TestEveryFlippedByte(t *testing.T) {
 		defer f.Close()
 		step := 1
 		if len(b) > 600 {
-			step = 61 // padding and header alike are covered; every byte of the rest costs seconds
+			step = 61 // samples padding and header; flipping every byte would take seconds more
 		}
 		for i := 0; i < len(b); i += step {
 			f.WriteAt([]byte{b[i] ^ 0x20}, int64(i))
@@ -141,7 +141,7 @@ func patch(t *testing.T, dir, section string, at int64, b []byte) {
 	require.NoError(t, f.Close())
 }
 
-// check opens and verifies.
+// check opens a dataset and verifies it.
 func check(dir string) error {
 	d, err := store.Open(dir)
 	if err != nil {
@@ -242,8 +242,8 @@ func TestTruncatedUnderTheMap(t *testing.T) {
 	require.Zero(t, sum)
 }
 
-// TestVerifyBlamesOnce damages sections that another one's invariant reads as well: each is
-// reported, and once.
+// TestVerifyBlamesOnce damages sections that the invariants of others read as well. Verify reports
+// each damaged section once, and no other.
 func TestVerifyBlamesOnce(t *testing.T) {
 	for _, damaged := range [][]string{
 		{"topo/node__to__node/offsets.u64"},
@@ -271,8 +271,8 @@ func TestVerifyBlamesOnce(t *testing.T) {
 	}
 }
 
-// TestEveryWriteFails fails the n-th operation for every n: the final name must not exist, or hold
-// a whole dataset, and nothing may be left beside it.
+// TestEveryWriteFails fails the n-th operation, for every n. The final name must not exist or hold
+// a whole dataset.
 func TestEveryWriteFails(t *testing.T) {
 	for n := int32(0); ; n++ {
 		dir := t.TempDir()
@@ -280,7 +280,7 @@ func TestEveryWriteFails(t *testing.T) {
 		inj := errorfs.OnIndex(n)
 		fsys := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind == errorfs.OpStat || op.Kind == errorfs.OpRemoveAll {
-				return nil // asked again by the check below, and by the clean-up
+				return nil // the clean-up uses these
 			}
 			if inj.MaybeError(op) != nil {
 				return &fs.PathError{Op: "write", Path: op.Path, Err: syscall.ENOSPC}
@@ -306,8 +306,8 @@ func TestEveryWriteFails(t *testing.T) {
 	}
 }
 
-// TestCrash cuts the power after a successful Seal, and in the middle: what was promised is there,
-// the rest is absent.
+// TestCrash cuts the power before anything is written, and after a successful Seal: then the
+// dataset is absent, or whole.
 func TestCrash(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	require.NoError(t, mem.MkdirAll("/d", 0o777))
@@ -342,7 +342,7 @@ func TestCreateRefuses(t *testing.T) {
 	require.NoFileExists(t, path+".partial")
 	require.NoFileExists(t, filepath.Join(path, "lock"))
 
-	// What an interrupted writer left is cleared.
+	// Create clears what an interrupted writer left.
 	path += "2"
 	require.NoError(t, os.MkdirAll(path+".partial/feat/old", 0o777))
 	require.NoError(t, os.WriteFile(path+".partial/lock", nil, 0o666))
@@ -354,8 +354,8 @@ func TestCreateRefuses(t *testing.T) {
 	require.NoError(t, check(path))
 }
 
-// TestCreateTouchesNothing lays things in the way: each is refused in one line, and afterwards all
-// is as it was.
+// TestCreateTouchesNothing puts obstacles where a dataset would be written. Create refuses each in
+// one line, and changes nothing.
 func TestCreateTouchesNothing(t *testing.T) {
 	write := func(t *testing.T, path, text string) {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o777))
@@ -406,7 +406,7 @@ func TestCreateTouchesNothing(t *testing.T) {
 	}
 }
 
-// tree lists what is under dir: files with their text, links with where they lead.
+// tree lists what is under dir: files with their contents, links with their targets.
 func tree(t *testing.T, dir string) (list []string) {
 	require.NoError(t, filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
 		text := ""
@@ -438,7 +438,7 @@ func TestTrailingSlash(t *testing.T) {
 	require.NoError(t, check(dir+"/x.gnn"))
 }
 
-// TestAbortKeepsTheLockLast cuts an Abort short: what it leaves is still known for a Writer's.
+// TestAbortKeepsTheLockLast cuts an Abort short. The next Writer still recognises what it left.
 func TestAbortKeepsTheLockLast(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.gnn")
 	broken := false
@@ -461,8 +461,8 @@ func TestAbortKeepsTheLockLast(t *testing.T) {
 	require.NoDirExists(t, path+".partial")
 }
 
-// TestManyCreate has writers of one name race: at most one is at work at a time, every other is
-// refused, and whoever seals leaves a whole dataset and nothing else.
+// TestManyCreate lets writers of one name race. At most one works at a time, the others are
+// refused, and a writer that seals leaves a whole dataset and nothing else.
 func TestManyCreate(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.gnn")
@@ -491,7 +491,8 @@ func TestManyCreate(t *testing.T) {
 	}
 }
 
-// TestSealReadsBack seals text that JSON does not keep: the dataset opens all the same.
+// TestSealReadsBack seals texts that are not valid UTF-8. The dataset still opens, with U+FFFD in
+// them.
 func TestSealReadsBack(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.gnn")
 	w, err := store.Create(path, store.WriterOptions{})
@@ -513,7 +514,8 @@ func TestSealReadsBack(t *testing.T) {
 		Counts: map[string]int64{good: 1}, Notes: []string{good}}, d.Manifest().Provenance)
 }
 
-// TestNamesAreRefused: what becomes a path is checked before anything is written there.
+// TestNamesAreRefused checks that a name that would become a path is refused before anything is
+// written.
 func TestNamesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	w, err := store.Create(filepath.Join(dir, "x.gnn"), store.WriterOptions{})
@@ -551,8 +553,8 @@ func TestManifestIsStable(t *testing.T) {
 	}
 }
 
-// TestUnchanged: what is written to a section since Open is seen, another file in its place is none
-// of the dataset's business.
+// TestUnchanged notices writes to a section after Open. It ignores another file put in the
+// section's place.
 func TestUnchanged(t *testing.T) {
 	path := storetest.Build(t, storetest.Communities(50, 3, 4, 8, 1))
 	for _, change := range []func(section string) error{
@@ -588,7 +590,8 @@ func TestUnchanged(t *testing.T) {
 	}
 }
 
-// TestNumbers: a label may be a number of each node, missing where it is NaN, and is no class.
+// TestNumbers writes a label that is a number for each node, NaN where missing, and that has no
+// classes.
 func TestNumbers(t *testing.T) {
 	number := func(v int) float32 {
 		if v%3 == 1 {

@@ -9,38 +9,38 @@ import (
 )
 
 // Stream is a sequence of events between nodes of type Src and nodes of type Dst, which may be one
-// type. Events are numbered from 0 in the order of their times; those of one time are in the order
-// in which they were read.
+// type. Events are numbered from 0 in the order of their times; events at the same time keep the
+// order in which they were read.
 //
-// Beside the events there are the lists of both ends: for each node its events as they came. They
-// are found by the node's place: nodes of Src come first, by their ids, and those of Dst behind
-// them where that is another type.
+// A stream also has a list for each node at either end: the events of that node, in order. A list
+// is found by the node's place. The place of a Src node is its id. If Dst is another type, its
+// nodes come behind, in the order of their ids.
 type Stream struct {
 	Name   string `json:"name"`
 	Src    string `json:"src"`
 	Dst    string `json:"dst"`
 	Events int64  `json:"events"` // at most 4,294,967,295
-	// TimeScale is what differences of times are multiplied with before a network sees them, so
-	// that they are numbers as seconds make them. Times are stored as they were given.
+	// TimeScale multiplies time differences before a network sees them, so that they have the
+	// magnitude that seconds would give. Times are stored as given.
 	TimeScale float64 `json:"time_scale"`
-	// Classes is the number of the classes of Labels, 0 without.
+	// Classes is the number of classes of Labels; 0 without Labels.
 	Classes      int64       `json:"classes,omitempty"`
 	ClassNames   []string    `json:"class_names,omitempty"`
 	Split        StreamSplit `json:"split"`
-	Sources      File        `json:"sources"`          // U32, of each event
-	Destinations File        `json:"destinations"`     // U32
+	Sources      File        `json:"sources"`          // U32, the source of each event
+	Destinations File        `json:"destinations"`     // U32, the destination of each event
 	Times        File        `json:"times"`            // F64, finite, never decreasing
 	Labels       *File       `json:"labels,omitempty"` // I32: the class of the source from the event on, -1 missing
-	Offsets      File        `json:"offsets"`          // U64, one more row than there are places
+	Offsets      File        `json:"offsets"`          // U64, one row more than there are places
 	Near         File        `json:"near"`             // U64, 2 columns: see HalfEdge
-	// Negatives are there where they came with the data.
+	// Negatives is set if negatives came with the data.
 	Negatives *StreamNegatives `json:"negatives,omitempty"`
-	// NodeLabels are there where nodes have classes at times of their own, beside those of events.
+	// NodeLabels is set if nodes have classes at times of their own, apart from Labels.
 	NodeLabels *NodeLabels `json:"node_labels,omitempty"`
 }
 
-// StreamSplit parts the events by their numbers: the first Train are to learn from, the next Valid
-// to validate on, the last Test to test on.
+// StreamSplit parts the events by number: the first Train events are for training, the next Valid
+// for validation, the last Test for testing.
 type StreamSplit struct {
 	Name  string `json:"name"` // how it was made, for people: "time:0.7/0.15/0.15", "given"
 	Train int64  `json:"train"`
@@ -48,23 +48,23 @@ type StreamSplit struct {
 	Test  int64  `json:"test"`
 }
 
-// HalfEdge is an event as one of its two nodes has it: when, which, and the node at the other end,
-// by its id. It lies in the file as it lies in memory.
+// HalfEdge is an event as one of its two nodes sees it: its time, its number, and the id of the
+// node at the other end. Its layout is the same in memory and in the file.
 type HalfEdge struct {
 	Time     float64
 	Event    uint32
 	Neighbor NodeID
 }
 
-// HalfEdgeBytes is the size of a HalfEdge: two columns of U64, the second being Neighbor << 32 |
-// Event.
+// HalfEdgeBytes is the size of a HalfEdge. In the file it is two columns of U64: the bits of Time,
+// and Neighbor << 32 | Event.
 const HalfEdgeBytes = 16
 
-// MaxEvents is how many events a stream may have: they are numbered in 32 bits, and so are the rows
-// of their tables.
+// MaxEvents is the largest number of events of a stream: events, and the rows of their tables, are
+// numbered in 32 bits.
 const MaxEvents = math.MaxUint32
 
-// files are all sections of the stream.
+// files returns all sections of the stream.
 func (s *Stream) files() []*File {
 	fs := []*File{&s.Sources, &s.Destinations, &s.Times}
 	if s.Labels != nil {
@@ -82,7 +82,7 @@ func (s *Stream) files() []*File {
 
 func (s *Stream) path(name string) string { return "stream/" + s.Name + "/" + name }
 
-// places is the number of nodes at both ends, of types with so many.
+// places returns the number of places, given the number of nodes of either type.
 func (s *Stream) places(sources, destinations int64) int64 {
 	if s.Src == s.Dst {
 		return sources
@@ -130,16 +130,16 @@ func (s *Stream) check(sources, destinations int64) (errs []error) {
 	return errs
 }
 
-// Events reads a stream. Its slices are borrowed, as all that a Dataset lends. Methods are safe for
-// concurrent use; a page that is not as it was sealed, an offset and an id that cannot be true
-// panic with a *SectionError, which [Guard] returns.
+// Events reads a stream. Its slices are borrowed, like all that a Dataset lends. Methods are safe
+// for concurrent use. A page that fails its checksum, or an impossible offset or id, panics with an
+// error that [Guard] returns.
 type Events struct {
 	Stream *Stream
-	// Sources and Destinations are the numbers of nodes of the two types.
+	// Sources and Destinations are the numbers of nodes of types Src and Dst.
 	Sources, Destinations int64
 
 	d                               *Dataset
-	src, dst, time, labels, at, all *section // of the files, in their order
+	src, dst, time, labels, at, all *section // Sources, Destinations, Times, Labels (or nil), Offsets, Near
 	negativesAt, negatives          *section
 }
 
@@ -162,16 +162,16 @@ func (d *Dataset) Events(i int) *Events {
 	return e
 }
 
-// Len is the number of events.
+// Len returns the number of events.
 func (e *Events) Len() int64 { return e.Stream.Events }
 
-// Places is the number of nodes at both ends.
+// Places returns the number of places: the nodes of Src and, if it is another type, of Dst.
 func (e *Events) Places() int64 { return e.Stream.places(e.Sources, e.Destinations) }
 
-// Place is where the lists have a node of type Dst; a node of type Src is at its id.
+// Place returns the place of a node of type Dst. The place of a node of type Src is its id.
 func (e *Events) Place(dst NodeID) int64 { return e.Places() - e.Destinations + int64(dst) }
 
-// Ends are the two nodes of events lo to hi-1.
+// Ends returns the two nodes of events lo to hi-1.
 func (e *Events) Ends(lo, hi int64) (src, dst []NodeID) {
 	return e.ends(e.src, lo, hi, e.Sources), e.ends(e.dst, lo, hi, e.Destinations)
 }
@@ -187,13 +187,14 @@ func (e *Events) ends(s *section, lo, hi, nodes int64) []NodeID {
 	return ids
 }
 
-// Times are those of events lo to hi-1.
+// Times returns the times of events lo to hi-1.
 func (e *Events) Times(lo, hi int64) []float64 {
 	e.time.touch(8*lo, 8*hi)
 	return cast[float64](e.time.payload())[lo:hi:hi]
 }
 
-// Labels are those of events lo to hi-1, -1 where it is missing; nil of a stream without.
+// Labels returns the classes of events lo to hi-1, -1 where missing; nil if the stream has no
+// labels.
 func (e *Events) Labels(lo, hi int64) []int32 {
 	if e.labels == nil {
 		return nil
@@ -202,26 +203,25 @@ func (e *Events) Labels(lo, hi int64) []int32 {
 	return cast[int32](e.labels.payload())[lo:hi:hi]
 }
 
-// Near is the list of the node at a place: its events from the first to the last. An event from a
-// node to itself is there twice. Whoever uses a neighbour as an index compares it with the number
-// of nodes first.
+// Near returns the list of the node at a place: all its events, in order. An event from a node to
+// itself appears twice. Compare a neighbour with the number of nodes before using it as an index.
 func (e *Events) Near(place int64) []HalfEdge {
 	lo, hi := e.List(place)
 	e.all.touch(HalfEdgeBytes*int64(lo), HalfEdgeBytes*int64(hi))
 	return halfEdges(e.all.payload())[lo:hi:hi]
 }
 
-// Degree is the length of the list of the node at a place.
+// Degree returns the length of the list of the node at a place.
 func (e *Events) Degree(place int64) int64 {
 	lo, hi := e.List(place)
 	return int64(hi - lo)
 }
 
-// NearFile is the file of the lists, for readers that do their own reading: half-edge i lies at
-// byte [PageSize] + HalfEdgeBytes·i.
+// NearFile returns the file of the lists, for readers that do their own reading. Half-edge i lies
+// at byte [PageSize] + HalfEdgeBytes·i.
 func (e *Events) NearFile() SectionFile { return e.all.open(e.d.path) }
 
-// List returns the half-edges of the node at a place: from lo to hi, without hi.
+// List returns the range of half-edges of the node at a place, from lo up to but without hi.
 func (e *Events) List(place int64) (lo, hi uint64) {
 	e.at.touch(8*place, 8*place+16)
 	offsets := cast[uint64](e.at.payload())
@@ -231,14 +231,14 @@ func (e *Events) List(place int64) (lo, hi uint64) {
 	return lo, hi
 }
 
-// Corrupt is the error of what cannot be true in file f of the stream, at bytes behind the file's
-// header. Readers that do their own reading return it.
+// Corrupt returns the error for an impossible value in file f of the stream; at counts bytes from
+// the end of the file's header. Readers that do their own reading return it.
 func (e *Events) Corrupt(f *File, at int64, format string, args ...any) *SectionError {
 	return &SectionError{e.d.path, f.Path, PageSize + at, fmt.Errorf("%w; run gnnstore verify", fmt.Errorf(format, args...))}
 }
 
-// StreamTable is the table of that name of a stream: row k is event k's. ok is false where there is
-// none.
+// StreamTable returns the stream's table of that name. Row k belongs to event k. ok is false if
+// there is no such table.
 func (d *Dataset) StreamTable(stream, name string) (f *Features, ok bool) {
 	for i := range d.manifest.Tables {
 		if t := &d.manifest.Tables[i]; t.Stream == stream && t.Name == name {
@@ -248,10 +248,10 @@ func (d *Dataset) StreamTable(stream, name string) (f *Features, ok bool) {
 	return nil, false
 }
 
-// verifyBatch is how many events are looked at at a time.
+// verifyBatch is the number of events that are checked at a time.
 const verifyBatch = 1 << 16
 
-// batches calls visit with the events, some at a time.
+// batches calls visit with consecutive ranges of up to verifyBatch events.
 func (e *Events) batches(visit func(lo, hi int64) error) error {
 	for lo := int64(0); lo < e.Len(); lo += verifyBatch {
 		if err := visit(lo, min(lo+verifyBatch, e.Len())); err != nil {
@@ -288,8 +288,8 @@ func (e *Events) checkLabels() error {
 	})
 }
 
-// checkNear looks at each list alone, and then holds all of them against the events, by a sum over
-// either that does not depend on their order.
+// checkNear checks each list alone. Then it compares all lists with the events, by a sum over each
+// side that does not depend on the order.
 func (e *Events) checkNear() error {
 	var lists, events EdgeSum
 	for place := range e.Places() {
@@ -323,7 +323,7 @@ func (s *EdgeSum) addHalfEdge(place int64, h HalfEdge) {
 	s.AddSum(EdgeSum{sum.Hi, sum.Lo})
 }
 
-// checkStream reads stream i.
+// checkStream verifies stream i.
 func (v *verifier) checkStream(i int) {
 	e := v.d.Events(i)
 	s := e.Stream

@@ -2,7 +2,7 @@ package store
 
 import "strings"
 
-// CheckStream looks at the contents of a file of a stream, NAME/FILE, as verify does when its
+// CheckStream checks the contents of a stream's file, named STREAM/FILE, as verify does once the
 // checksums agree.
 func (d *Dataset) CheckStream(file string) error {
 	for i := range d.manifest.Streams {

@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// streams writes a stream within the 3 users of everything, with labels and a table, and one from
-// them to 2 items.
+// streams writes two streams: one among the 3 users of everything, with labels and a table, and one
+// from these users to 2 items.
 func streams(t *testing.T, w *store.Writer) {
 	s, err := w.AddStream(store.StreamSpec{Name: "talks", Src: "user", Dst: "user", Labels: true, Negatives: true})
 	require.NoError(t, err)
@@ -97,8 +97,8 @@ func requireStreams(t *testing.T, d *store.Dataset) {
 	require.False(t, ok)
 }
 
-// TestStreamForged: what a faulty or hostile program could have sealed is found by verify, and does
-// not crash a reader.
+// TestStreamForged forges sections as a faulty or hostile program could seal them. Verify finds
+// each change, and readers do not crash.
 func TestStreamForged(t *testing.T) {
 	le := binary.LittleEndian
 	float := func(x float64) []byte { return le.AppendUint64(nil, math.Float64bits(x)) }
@@ -127,7 +127,7 @@ func TestStreamForged(t *testing.T) {
 		{"buys/near.u64", 0, float(0.25), "the lists of nodes have other events"},        // the time
 		{"talks/near.u64", 32 + 12, []byte{0}, "has event 1 behind event 1"},             // one half of a loop
 		{"talks/near.u64", 32 + 8, []byte{2}, "the list of the node at place 1 has"},     // the event
-		{"buys/offsets.u64", 16, []byte{1}, "the lists of nodes have other events than"}, // whose they are
+		{"buys/offsets.u64", 16, []byte{1}, "the lists of nodes have other events than"}, // whose list it is in
 	} {
 		dir := everything(t)
 		storetest.Forge(t, dir, "stream/"+c.file, store.PageSize+c.at, c.b)
@@ -136,8 +136,8 @@ func TestStreamForged(t *testing.T) {
 		problems, err := d.Verify(context.Background(), nil)
 		require.NoError(t, err)
 		require.NotEmpty(t, problems, c.want)
-		// The hash of the file is of what was there before; what is in it is looked at all the same
-		// by a reader.
+		// Verify stops at the file's hash, which is of the old bytes. So also check the contents,
+		// as a reader would meet them.
 		require.ErrorContains(t, store.Guard(func() error { return d.CheckStream(c.file) }), c.want, "%s at %d", c.file, c.at)
 		require.NoError(t, d.Close())
 	}

@@ -5,15 +5,15 @@ import (
 	"fmt"
 )
 
-// StreamNegatives are destinations that came with the data of a stream: of each event behind those
-// to learn from, the ones that its own destination is ranked among. Event k has those from row k -
-// Split.Train of Offsets on, up to the next one's.
+// StreamNegatives are destinations that came with a stream's data, for each event that is not for
+// training: the event's own destination is ranked among them. Row k - Split.Train of Offsets is
+// where the negatives of event k begin, and the next row where they end.
 type StreamNegatives struct {
-	Offsets File `json:"offsets"` // U64, one more row than there are such events
-	Nodes   File `json:"nodes"`   // U32, of type Dst; some may be there more than once
+	Offsets File `json:"offsets"` // U64, one row more than there are such events
+	Nodes   File `json:"nodes"`   // U32, of type Dst; may repeat a node
 }
 
-// check compares the sections with what their places need.
+// check compares the manifest's sections with what their places need.
 func (n *StreamNegatives) check(s *Stream) []error {
 	return []error{
 		shape(&n.Offsets, s.path("negative-offsets.u64"), U64, s.Split.Valid+s.Split.Test+1, 1),
@@ -21,11 +21,11 @@ func (n *StreamNegatives) check(s *Stream) []error {
 	}
 }
 
-// HasNegatives tells whether destinations came with the data that events are ranked among.
+// HasNegatives reports whether negatives came with the data.
 func (e *Events) HasNegatives() bool { return e.Stream.Negatives != nil }
 
-// Negatives are the destinations that came with the data for an event that is not one to learn
-// from. Only they are checked. Of a stream without it is nil.
+// Negatives returns the destinations that came with the data for an event that is not for training.
+// It checks only these. It returns nil if the stream has no negatives.
 func (e *Events) Negatives(event int64) []NodeID {
 	n := e.Stream.Negatives
 	if n == nil {
@@ -42,17 +42,17 @@ func (e *Events) Negatives(event int64) []NodeID {
 	return ids
 }
 
-// NegativesBefore is how many negatives the events have that are not to learn from and come before
-// an event, which may be the one behind the last.
+// NegativesBefore returns the number of negatives of the events that are not for training and come
+// before event. event may be one past the last.
 func (e *Events) NegativesBefore(event int64) int64 {
-	if event == e.Stream.Split.Train { // there may be none at all
+	if event == e.Stream.Split.Train { // there may be no such events
 		return 0
 	}
 	_, hi := e.negativeList(event - 1)
 	return int64(hi)
 }
 
-// negativeList says which rows of the negatives are an event's.
+// negativeList returns the range of an event's negatives.
 func (e *Events) negativeList(event int64) (lo, hi uint64) {
 	n, i := e.Stream.Negatives, event-e.Stream.Split.Train
 	e.negativesAt.touch(8*i, 8*i+16)
@@ -63,7 +63,7 @@ func (e *Events) negativeList(event int64) (lo, hi uint64) {
 	return lo, hi
 }
 
-// checkNegatives reads them all.
+// checkNegatives checks all negatives.
 func (e *Events) checkNegatives() error {
 	for event := e.Stream.Split.Train; event < e.Len(); event++ {
 		e.Negatives(event)
@@ -75,7 +75,7 @@ func (e *Events) checkNegativeOffsets() error {
 	return checkOffsets(cast[uint64](e.negativesAt.payload()), uint64(e.Stream.Negatives.Nodes.Rows), "negatives")
 }
 
-// negativesWriter writes the sections of StreamNegatives.
+// negativesWriter writes the sections of a StreamNegatives.
 type negativesWriter struct {
 	offsets, nodes *sectionWriter
 	events         int64
@@ -93,7 +93,7 @@ func (n *negativesWriter) begin(s *StreamWriter) (err error) {
 	return n.offsets.append(bytesOf([]uint64{0}))
 }
 
-// AppendNegatives writes the negatives of the next event that is not to learn from, before or after
+// AppendNegatives writes the negatives of the next event that is not for training, before or after
 // the events themselves.
 func (s *StreamWriter) AppendNegatives(nodes []NodeID) error {
 	n := &s.negatives
@@ -105,7 +105,8 @@ func (s *StreamWriter) AppendNegatives(nodes []NodeID) error {
 	return n.offsets.append(bytesOf([]uint64{n.end}))
 }
 
-// close ends the sections, of a stream with so many events that are not to learn from.
+// close ends the sections, if there are any, and adds them to s. events is the number of events
+// that are not for training.
 func (n *negativesWriter) close(s *Stream, events int64) error {
 	if n.offsets == nil {
 		return nil

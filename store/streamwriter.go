@@ -6,32 +6,33 @@ import (
 	"math"
 )
 
-// StreamSpec is what a stream is begun with.
+// StreamSpec describes a stream as it begins.
 type StreamSpec struct {
 	Name, Src, Dst string
 	Labels         bool
-	Negatives      bool // came with the data: see StreamNegatives
+	Negatives      bool // the data has negatives: see StreamNegatives
 }
 
-// StreamEnd is what is known of a stream when it ends.
+// StreamEnd holds what is known of a stream only at its end.
 type StreamEnd struct {
 	TimeScale  float64
 	Split      StreamSplit
-	Classes    int // of labels
+	Classes    int // number of classes of the events' labels
 	ClassNames []string
-	NodeLabels StreamSplit // of labels of nodes, where there are any
+	NodeLabels StreamSplit // of NodeLabels, if there are any
 }
 
-// StreamWriter writes a stream: its events in the order of their times, and the lists of its nodes,
-// place by place, in any order of the two.
+// StreamWriter writes a stream: its events, in the order of their times, and the lists of its
+// nodes, in the order of their places. Calls for events and calls for lists may alternate in any
+// way.
 type StreamWriter struct {
 	w      *Writer
 	stream Stream
-	parts  [6]*sectionWriter // of sources, destinations, times, labels (nil without), offsets, near
+	parts  [6]*sectionWriter // of sources, destinations, times, labels (nil if there are none), offsets, near
 	last   float64           // time of the last event
 	most   int32             // the largest class
-	places int64             // whose lists have ended
-	end    uint64            // of the last list
+	places int64             // number of places whose lists have ended
+	end    uint64            // half-edges in these lists
 	near   uint64            // half-edges written
 
 	negatives  negativesWriter
@@ -67,8 +68,8 @@ func (w *Writer) AddStream(spec StreamSpec) (_ *StreamWriter, err error) {
 	return s, s.parts[4].append(bytesOf([]uint64{0}))
 }
 
-// Append writes the next events: their ends, their times, which are finite and never decrease, and
-// their classes, -1 where it is missing; of a stream without labels those are not read.
+// Append writes the next events: their ends; their times, which are finite and never decrease; and
+// their classes, -1 where missing. A stream without labels ignores the classes.
 func (s *StreamWriter) Append(src, dst []NodeID, times []float64, labels []int32) error {
 	if len(src) != len(times) || len(dst) != len(times) || s.stream.Labels != nil && len(labels) != len(times) {
 		panic("store: events with ends, times or labels of another number")
@@ -104,14 +105,15 @@ func (s *StreamWriter) Append(src, dst []NodeID, times []float64, labels []int32
 	return nil
 }
 
-// AppendNear writes half-edges of the next places, one list behind the other; a list may be cut
-// anywhere: AppendLengths says where it ends.
+// AppendNear writes half-edges of the next places, one list behind the other. One call may end in
+// the middle of a list: AppendLengths sets where lists end.
 func (s *StreamWriter) AppendNear(near []HalfEdge) error {
 	s.near += uint64(len(near))
 	return s.parts[5].append(bytesOfHalfEdges(near))
 }
 
-// AppendLengths writes how many half-edges the next places have, before or after those are written.
+// AppendLengths writes the numbers of half-edges of the next places, before or after the half-edges
+// themselves.
 func (s *StreamWriter) AppendLengths(lengths []uint64) error {
 	offsets := make([]uint64, len(lengths))
 	for i, n := range lengths {
@@ -134,7 +136,7 @@ func (s *StreamWriter) Close(end StreamEnd) error {
 	s.stream.Classes, s.stream.ClassNames = int64(end.Classes), toValidAll(end.ClassNames)
 	rows := [6]int64{s.stream.Events, s.stream.Events, s.stream.Events, s.stream.Events, s.places + 1, 2 * s.stream.Events}
 	files := [6]*File{&s.stream.Sources, &s.stream.Destinations, &s.stream.Times, s.stream.Labels, &s.stream.Offsets, &s.stream.Near}
-	var err, err2 error // of many that a full disk makes, the first says it
+	var err, err2 error // a full disk causes many errors; the first is reported
 	for i, part := range s.parts {
 		if part != nil {
 			*files[i], err2 = part.close(rows[i])

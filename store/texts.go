@@ -15,11 +15,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/sstable"
 )
 
-// textCache is what the blocks of one node type's names may keep of memory.
+// textCache is the memory, in bytes, for cached blocks of one node type's names.
 const textCache = 16 << 20
 
-// HasNames says whether users know the nodes by texts. Where they do not, Name, Find and EachName
-// panic.
+// HasNames reports whether users know the nodes by texts. If not, Name, Find and EachName panic.
 func (m IDs) HasNames() bool { return m.names != nil }
 
 func (m IDs) mustHaveNames() {
@@ -28,7 +27,7 @@ func (m IDs) mustHaveNames() {
 	}
 }
 
-// Name is the text that users know stored node v by.
+// Name returns the text that users know stored node v by.
 func (m IDs) Name(v NodeID) (string, error) {
 	if int64(v) >= int64(len(m.original)) {
 		panic("store: Name of a node that does not exist")
@@ -47,7 +46,7 @@ func (m IDs) Name(v NodeID) (string, error) {
 	return name, err
 }
 
-// Find is the stored node that users know as name.
+// Find returns the stored node that users know as name, and whether there is one.
 func (m IDs) Find(name []byte) (NodeID, bool, error) {
 	m.mustHaveNames()
 	var v NodeID
@@ -82,7 +81,7 @@ func (m IDs) EachName(ctx context.Context, fn func(v NodeID, name []byte) error)
 	return err
 }
 
-// node reads a stored id.
+// node decodes a stored id and checks its range.
 func (m IDs) node(b []byte) (NodeID, error) {
 	if len(b) != 4 {
 		return 0, fmt.Errorf("has a node id of %d bytes", len(b))
@@ -94,26 +93,27 @@ func (m IDs) node(b []byte) (NodeID, error) {
 	return v, nil
 }
 
-// callerError keeps an error of the caller's apart from one about the table.
+// callerError wraps an error that the caller's function returned, so that it is not taken for
+// damage to the table.
 type callerError struct{ error }
 
-// texts are the sorted tables of a node type. They are read at the first use.
+// texts are the sorted tables of a node type. The first use opens readers for them.
 type texts struct {
 	dataset        string
 	byName, byNode []*textTable
 	once           sync.Once
 	cache          *pebble.Cache
-	err            error // of the first use
+	err            error // of open
 }
 
-// textTable is one table: the file, and the reader behind the first use.
+// textTable is one table. Its reader is nil before the first use.
 type textTable struct {
 	spec   *Blob
 	file   *os.File
 	reader *sstable.Reader
 	first  []byte // its first key
 
-	release func() // its part of the cache, nil before the first use
+	release func() // closes its handle of the cache; nil before the first use
 }
 
 func (t *texts) tables() []*textTable { return slices.Concat(t.byName, t.byNode) }
@@ -122,9 +122,9 @@ func (t *texts) corrupt(table *textTable, err error) error {
 	return &SectionError{t.dataset, table.spec.Path, -1, fmt.Errorf("%w; run gnnstore verify", err)}
 }
 
-// guard runs fn, which reads table, and says where an error was. pebble's decoders panic on blocks
-// that hold nonsense under a right checksum; while away is true, fn has called its caller, whose
-// panics are not ours.
+// guard runs fn, which reads table, and adds to its error which table failed. pebble's decoders
+// panic on blocks that hold nonsense under a right checksum; guard turns these panics into errors.
+// *away is true while fn calls the caller's function, whose panics pass through.
 func (t *texts) guard(table *textTable, away *bool, fn func() error) (err error) {
 	defer func() {
 		if *away {
@@ -145,7 +145,7 @@ func (t *texts) guard(table *textTable, away *bool, fn func() error) (err error)
 	return nil
 }
 
-// open makes the readers.
+// open opens all readers, once.
 func (t *texts) open() error {
 	t.once.Do(func() {
 		t.cache = pebble.NewCache(textCache)
@@ -160,7 +160,7 @@ func (t *texts) open() error {
 
 func (table *textTable) open(cache *pebble.Cache) error {
 	var o sstable.ReaderOptions
-	o.CacheOpts.CacheHandle = cache.NewHandle() // one a table, which tells its blocks from those of others
+	o.CacheOpts.CacheHandle = cache.NewHandle() // one a table, since a handle keeps the blocks of different files apart
 	table.release = o.CacheOpts.CacheHandle.Close
 	r, err := sstable.NewReader(context.Background(), textFile{table}, o)
 	if err != nil {
@@ -187,7 +187,7 @@ func (table *textTable) iter(ctx context.Context) (sstable.Iterator, error) {
 	})
 }
 
-// find calls fn with the value of key, if tables have one.
+// find calls fn with the value of key, if the tables have that key.
 func (t *texts) find(tables []*textTable, key []byte, fn func(value []byte) error) (found bool, err error) {
 	if err := t.open(); err != nil {
 		return false, err
@@ -216,7 +216,7 @@ func (t *texts) find(tables []*textTable, key []byte, fn func(value []byte) erro
 	return found, err
 }
 
-// each calls fn with every key and value, lent for the call. ctx is looked at from time to time.
+// each calls fn with every key and value, lent for the call. It looks at ctx now and then.
 func (t *texts) each(ctx context.Context, tables []*textTable, fn func(key, value []byte) error) error {
 	if err := t.open(); err != nil {
 		return err
@@ -269,7 +269,7 @@ func (t *texts) close() error {
 	return errors.Join(errs...)
 }
 
-// textFile is the file of a table as its reader wants it (objstorage.Readable).
+// textFile adapts a table's file for its reader (objstorage.Readable).
 type textFile struct{ table *textTable }
 
 func (f textFile) ReadAt(_ context.Context, p []byte, off int64) error {

@@ -22,8 +22,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// writeNames writes node type "user" called by names[v], in tables of limit bytes, and leaves the
-// rest to the caller.
+// writeNames writes node type "user", whose node v is named names[v], in tables of limit bytes. The
+// caller writes the rest of the dataset.
 func writeNames(w *Writer, names []string, limit int64) error {
 	t, err := w.NewNodeType("user", int64(len(names)))
 	if err != nil {
@@ -70,13 +70,13 @@ func someNames(n int) []string {
 	return names
 }
 
-// TestNames compares look-ups with a map, over tables of all sizes.
+// TestNames compares look-ups with a map, for tables of many sizes.
 func TestNames(t *testing.T) {
 	dir := t.TempDir()
 	round := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		if round++; round > 25 {
-			return // each costs a few syncs
+			return // each round costs a few syncs
 		}
 		names := rapid.SliceOfNDistinct(rapid.StringN(1, 40, 80), 1, 60, rapid.ID[string]).Draw(rt, "names")
 		limit := rapid.Int64Range(1, 400).Draw(rt, "limit")
@@ -119,7 +119,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestNamesAreTheirBytes writes the same names twice, once interleaved in another way: equal seals.
+// TestNamesAreTheirBytes writes the same names twice, interleaved in two ways: the seals are equal.
 func TestNamesAreTheirBytes(t *testing.T) {
 	names := someNames(20_000)
 	a := sealNames(t, filepath.Join(t.TempDir(), "a"), names, 200_000)
@@ -154,7 +154,7 @@ func TestNamesAreTheirBytes(t *testing.T) {
 	require.Equal(t, a.Seal, c.Seal)
 }
 
-// TestNamesGoneOnFrom interrupts a Writer after the names: the next one keeps their tables.
+// TestNamesGoneOnFrom interrupts a Writer after the names. The next Writer keeps their tables.
 func TestNamesGoneOnFrom(t *testing.T) {
 	names := someNames(100)
 	want := sealNames(t, filepath.Join(t.TempDir(), "straight"), names, 1000)
@@ -184,7 +184,7 @@ func TestNamesGoneOnFrom(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestNamesAtOnce uses one dataset's names from many goroutines, some of which are the first.
+// TestNamesAtOnce looks names up from many goroutines, which race to open the tables.
 func TestNamesAtOnce(t *testing.T) {
 	names := someNames(5000)
 	path := filepath.Join(t.TempDir(), "x")
@@ -221,8 +221,8 @@ func TestNamesAtOnce(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// TestNamesDamaged flips bytes of the tables: Verify finds every one, and a look-up that meets one
-// says where.
+// TestNamesDamaged flips bytes of the tables. Verify finds each change, and a look-up that meets
+// one reports where.
 func TestNamesDamaged(t *testing.T) {
 	names := someNames(300)
 	path := filepath.Join(t.TempDir(), "x")
@@ -264,8 +264,8 @@ func TestNamesDamaged(t *testing.T) {
 	require.ErrorContains(t, err, "ids/user/by-name-00000.sst: missing")
 }
 
-// TestVerifyNames seals tables that are sound and do not agree, or are not what they are said to
-// be.
+// TestVerifyNames seals tables with valid checksums that contradict each other, or hold wrong
+// nodes.
 func TestVerifyNames(t *testing.T) {
 	for want, write := range map[string]func(n *NodeTypeWriter){
 		"by-name-00000.sst: holds other names than ids/user/by-node-00000.sst": func(n *NodeTypeWriter) {
@@ -327,8 +327,8 @@ func TestNamesRefused(t *testing.T) {
 	require.NoError(t, w.Abort())
 }
 
-// TestNamesEveryWriteFails fails each operation in turn: an error comes out, and nothing is left
-// running.
+// TestNamesEveryWriteFails fails each operation in turn. Each time there is an error, and no
+// goroutine is left running.
 func TestNamesEveryWriteFails(t *testing.T) {
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	names := someNames(3000)

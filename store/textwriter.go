@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// maxText is the length of the longest text that is an id.
+	// maxText is the greatest length, in bytes, of a text that is an id.
 	maxText = 1 << 16
-	// maxTextTable is what a table holds before compression: its index is kept in memory until it
-	// is whole.
+	// A table ends once it holds maxTextTable bytes, before compression: until then the writer
+	// keeps its index in memory.
 	maxTextTable = 256 << 20
 )
 
-// textTables are the options of a sorted table, all of which its bytes depend on: FORMAT.md has
-// them. zstd would save a quarter and more of the space, but is another encoder with cgo than
-// without, so equal names would not be equal bytes. Blocks of 16 KiB: those of 4 and of 32 made
-// look-ups slower.
+// textTables returns the options of a sorted table. Its bytes depend on all of them, so FORMAT.md
+// lists them. zstd would save a quarter of the space or more, but pebble's encoder with cgo is
+// another than without, so equal names would not give equal bytes. Blocks of 16 KiB made look-ups
+// faster than blocks of 4 or 32 KiB.
 func textTables() sstable.WriterOptions {
 	return sstable.WriterOptions{
 		TableFormat:             sstable.TableFormatPebblev6,
@@ -37,16 +37,16 @@ func textTables() sstable.WriterOptions {
 	}
 }
 
-// textWriter writes texts and nodes in one of their two orders into tables.
+// textWriter writes pairs of text and node, in one of their two orders, into tables.
 type textWriter struct {
 	w     *Writer
 	node  *NodeType
 	by    string
-	limit int64 // of a table
-	table *sstable.Writer
-	blob  *blobWriter // behind table
-	held  int64       // bytes in table
-	last  []byte      // text before
+	limit int64           // bytes before compression, of one table
+	table *sstable.Writer // being written; nil between tables
+	blob  *blobWriter     // the file of table
+	held  int64           // bytes in table
+	last  []byte          // the last text added; only the order by name needs it
 	count int64
 	done  []Blob
 }
@@ -74,7 +74,7 @@ func (t *textWriter) add(key, value []byte) error {
 	return nil
 }
 
-// finish ends the table that is being written.
+// finish ends the table that is being written, if there is one.
 func (t *textWriter) finish() error {
 	if t.table == nil {
 		return nil
@@ -91,14 +91,14 @@ func (t *textWriter) finish() error {
 
 func (t *textWriter) path() string { return t.blob.spec.Path }
 
-// discard ends the table as it is: a table has a goroutine of its own, which only its end ends.
+// discard ends the table as it is. A table runs its own goroutine, which only ends with it.
 func (t *textWriter) discard() error {
 	_ = t.finish()
 	return nil
 }
 
-// AppendName writes the node that a text is the id of: all of them, ascending by the bytes of their
-// texts. A node type has as many names as nodes or none.
+// AppendName writes the node with the given text as its id. Call it for all nodes, ascending by the
+// bytes of their texts. A node type has a name for every node or for none.
 func (t *NodeTypeWriter) AppendName(text []byte, v NodeID) error {
 	b := &t.names[0]
 	if err := t.checkText(text); err != nil {
@@ -127,7 +127,7 @@ func (t *NodeTypeWriter) checkText(text []byte) error {
 	return nil
 }
 
-// closeNames ends the tables, and says what became of them.
+// closeNames ends the tables and returns their description, or nil if there are no names.
 func (t *NodeTypeWriter) closeNames() (*Names, error) {
 	byName, byNode := &t.names[0], &t.names[1]
 	if err := errors.Join(byName.finish(), byNode.finish()); err != nil {
@@ -144,7 +144,7 @@ func (t *NodeTypeWriter) closeNames() (*Names, error) {
 }
 
 // blobWriter is the file of a table (objstorage.Writable). The table's own goroutine writes to it
-// while the caller fills the next block, so nothing more happens aside.
+// while the caller fills the next block, so blobWriter itself needs no second goroutine.
 type blobWriter struct {
 	out  output
 	spec Blob

@@ -2,8 +2,8 @@ package store
 
 import "slices"
 
-// Unreached counts the nodes, of the given type, that receive no edge of any relation. It reads
-// offsets, inside [Guard].
+// Unreached counts the nodes among nodes, all of the given type, that receive no edge of any
+// relation. It reads offsets: call it inside [Guard].
 func (d *Dataset) Unreached(nodeType string, nodes []NodeID) (n int) {
 	var into []*Graph
 	for i := range d.manifest.Relations {

@@ -12,20 +12,19 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// Problem is one thing that Verify found.
+// Problem is one error that Verify found.
 type Problem = *SectionError
 
-// Verify reads the whole dataset: every checksum, and every invariant that readers lean on. It
-// returns the first problem of each section that has one, but for those that only follow from
-// another section's; the error is for ctx alone. progress, when not nil, is called with the bytes
-// read so far.
+// Verify reads the whole dataset and checks every checksum, and every invariant that readers rely
+// on. It returns the first problem of each section, but none that only follows from another
+// section's. The error is ctx's alone. progress, if not nil, is called with the bytes read so far.
 func (d *Dataset) Verify(ctx context.Context, progress func(done, total int64)) (problems []Problem, err error) {
 	return d.verify(ctx, func(string) bool { return true }, progress)
 }
 
-// CheckParts is Verify of the sections and tables of names whose paths are wanted, for who is about
-// to read these alone. Where the edges of a relation are wanted, its offsets are to be as well. The
-// error is the first problem, or ctx's.
+// CheckParts is Verify for only the files whose paths are wanted, for a caller that reads only
+// these. If a relation's edges are wanted, its offsets must be too. The error is the first problem,
+// or ctx's.
 func (d *Dataset) CheckParts(ctx context.Context, wanted func(path string) bool, progress func(done, total int64)) error {
 	problems, err := d.verify(ctx, wanted, progress)
 	if err == nil && len(problems) > 0 {
@@ -96,11 +95,11 @@ type verifier struct {
 	progress    func(done, total int64)
 	done, total int64
 	problems    []Problem
-	failed      map[*File]bool // the sections of problems
+	failed      map[*File]bool // sections with problems
 }
 
-// check compares a section's checksum, then its invariant, which reads the sections through as
-// well. Where the bytes of one of them are wrong it is not looked at.
+// check checks f's checksums, then its invariant, which also reads the sections through. It skips
+// the invariant if one of these failed.
 func (v *verifier) check(f *File, invariant func() error, through ...*File) {
 	if v.ctx.Err() != nil || !v.wanted(f.Path) {
 		return
@@ -118,7 +117,7 @@ func (v *verifier) check(f *File, invariant func() error, through ...*File) {
 	}
 }
 
-// checkSums compares the checksum of each page, then that of all.
+// checkSums checks the checksum of each page, then the checksum of the whole section.
 func (v *verifier) checkSums(f *File) error {
 	s := v.d.sections[f.Path]
 	payload := s.m.Bytes()[PageSize:f.sumsAt()]
@@ -148,13 +147,13 @@ func (v *verifier) checkSums(f *File) error {
 		return fmt.Errorf("checksum is %s, and the manifest says %s: %s", sum, f.XXH3, restore)
 	}
 	if s.sums != nil {
-		_, err := s.sums.load() // of a section without pages too
+		_, err := s.sums.load() // even if the section has no pages
 		return err
 	}
 	return nil
 }
 
-// problem notes err, which was met in a section, and returns it; nil when there was none.
+// problem records err, which was met in a section, and returns it as a Problem; nil for a nil err.
 func (v *verifier) problem(section string, err error) (se Problem) {
 	if err != nil && !errors.As(err, &se) {
 		se = &SectionError{v.d.path, section, -1, err}
@@ -165,8 +164,8 @@ func (v *verifier) problem(section string, err error) (se Problem) {
 	return se
 }
 
-// checkNames reads the tables of names: checksums, then order and numbers, then that both orders
-// hold the same.
+// checkNames reads the tables of names: first checksums, then order and number, then whether both
+// orders hold the same names.
 func (v *verifier) checkNames(m IDs) {
 	sound := true
 	for _, table := range m.names.tables() {
@@ -179,7 +178,7 @@ func (v *verifier) checkNames(m IDs) {
 	}
 	sums, counts := [2]uint64{}, [2]int64{}
 	pairs := func(i int, name []byte, node uint32) {
-		sums[i] += xxh3.HashSeed(name, uint64(node)) // the sum does not depend on the order
+		sums[i] += xxh3.HashSeed(name, uint64(node)) // a sum, since it does not depend on the order
 		counts[i]++
 	}
 	var last []byte
@@ -261,7 +260,8 @@ func checkIDs(m IDs) error {
 
 func (g *Graph) checkOffsets() error { return checkOffsets(g.offsets, uint64(len(g.edges)), "edges") }
 
-// checkOffsets looks for what cannot be where so many of what they count lie.
+// checkOffsets checks that offsets start at 0, never decrease, and end at n, the number of entries.
+// what names the entries, for the error.
 func checkOffsets(offsets []uint64, n uint64, what string) error {
 	if offsets[0] != 0 {
 		return fmt.Errorf("starts at %d, not 0", offsets[0])
@@ -292,8 +292,8 @@ func (g *Graph) checkNeighbors(sources uint32) error {
 	return nil
 }
 
-// edgeRows is the least number of rows of the tables that the ids of r's edges are rows of, the
-// largest number when there are none.
+// edgeRows returns the number of rows in the tables that the ids of r's edges index: the least of
+// these tables, or MaxUint64 if there are none.
 func (d *Dataset) edgeRows(r *Relation) uint64 {
 	const none = uint64(math.MaxUint64)
 	rows := func(key string) uint64 {
@@ -311,7 +311,7 @@ func (d *Dataset) edgeRows(r *Relation) uint64 {
 	return rows(r.ReverseOf)
 }
 
-// checkReverse compares relation i with the one that it is the reverse of, where both are whole.
+// checkReverse compares relation i with the relation that it reverses, if both are undamaged.
 func (v *verifier) checkReverse(i int) {
 	r := v.d.Graph(i)
 	of := slices.IndexFunc(v.d.manifest.Relations, func(o Relation) bool { return o.Key() == r.Relation.ReverseOf })
@@ -349,7 +349,8 @@ func (v *verifier) checkReverse(i int) {
 	}))
 }
 
-// checkEdgeSplit reads the held-out edges of relation i, whose tables have so many rows.
+// checkEdgeSplit verifies the held-out edges of relation i. rows is the number of rows of its edge
+// tables, as from edgeRows.
 func (v *verifier) checkEdgeSplit(i int, rows uint64) {
 	for p := range HeldTest + 1 {
 		h, ok := v.d.HeldEdges(i, p)
@@ -377,7 +378,7 @@ func (v *verifier) checkEdgeSplit(i int, rows uint64) {
 
 func (c *EdgeColumn) check(rows uint64) error { return c.Column.check(c.data, rows) }
 
-// check looks for numbers that no model survives, and for ids that no table of edges has a row for.
+// check refuses values that are not finite, and ids beyond the rows of the edge tables.
 func (c *Column) check(data []byte, rows uint64) error {
 	switch {
 	case c.Elem == F32:
@@ -403,7 +404,7 @@ func checkEdgeIDs[T uint32 | uint64](ids []T, rows uint64) error {
 	return nil
 }
 
-// checkShard looks for numbers that no model survives.
+// checkShard refuses values that are not finite.
 func (f *Features) checkShard(j int) error {
 	s := f.shards[j]
 	for v := s.FirstRow; v < s.FirstRow+s.Rows; v++ {
@@ -444,8 +445,8 @@ func (l *Labels) check() error {
 	return nil
 }
 
-// checkPart marks ids in seen as belonging to part, and finds those out of order, out of range or
-// taken.
+// checkPart marks ids in seen as belonging to part. It returns an error for an id that is out of
+// order, out of range, or already in a part.
 func checkPart(ids []NodeID, seen []uint8, part uint8) error {
 	for i, v := range ids {
 		if int(v) >= len(seen) {

@@ -17,26 +17,27 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// ErrBusy is in the chain when another process is writing the same dataset.
+// ErrBusy is in the chain when another writer is at work on the same dataset.
 var ErrBusy = errors.New("another ingest is writing it")
 
-// WriterOptions tune a Writer; the zero value is right for everything but tests.
+// WriterOptions tune a Writer. The zero value works.
 type WriterOptions struct {
-	FS         vfs.FS // where files go; default the disk
+	FS         vfs.FS // file system to write to; default the disk
 	ShardBytes int64  // largest feature shard; default 1 GiB
-	// Continue is asked, once the lock is held, what to go on from of what an interrupted Writer
-	// left. work is the directory that WorkDir gave it, and need not exist. Continue returns what
-	// Parts returned to that Writer, and gives it away: the sections in it and the work directory
-	// stay, all else goes, and the new Writer has that much behind it. On nil, on a manifest of
-	// another version, or when a file of it is missing or of another size, everything is cleared,
-	// the work directory too; so it is when Continue is nil.
+	// Continue is called once the lock is held, and decides what to keep of an interrupted Writer's
+	// work. work is the directory that WorkDir gave that Writer; it need not exist. Continue
+	// returns, and gives away, the manifest that Parts or PartsWith returned to that Writer: its
+	// sections and the work directory stay, everything else is removed, and the new Writer starts
+	// with these sections written. Everything, the work directory too, is cleared if Continue is
+	// nil or returns nil, if the manifest has another version, or if one of its files is missing or
+	// has another size.
 	Continue func(work string) *Manifest
 }
 
-// Writer builds one dataset under the temporary name PATH.partial, which it holds locked, and seals
-// it: sections are synced, the manifest is written last, and the directory takes its final name in
-// one rename. Until then the final name does not exist; what an interrupted writer leaves is
-// cleared by the next, or gone on from ([WriterOptions.Continue]).
+// Writer builds one dataset under the temporary name PATH.partial, which it keeps locked, and seals
+// it: sections are synced, the manifest is written last, and one rename gives the directory its
+// final name. Until then the final name does not exist. The next Writer of this path clears what an
+// interrupted one left, or continues from it ([WriterOptions.Continue]).
 //
 // Call the methods from one goroutine, in any order, and end with Seal, Abort or Leave.
 type Writer struct {
@@ -48,10 +49,10 @@ type Writer struct {
 	unsynced   []string        // closed sections that are not yet synced
 	dirs       map[string]bool // directories inside partial whose names are not yet synced
 	manifest   Manifest
-	open       []part
-	filling    []*sectionWriter // those that fill a buffer, oldest first
-	writing    []*sectionWriter // those that have one written aside, oldest first
-	free       [][]byte         // buffers to fill
+	open       []part           // files that are not closed yet
+	filling    []*sectionWriter // sections that fill a buffer, the one that began first in front
+	writing    []*sectionWriter // sections with a write in the background, oldest first
+	free       [][]byte         // empty buffers
 }
 
 // part is a file that is being written.
@@ -65,9 +66,9 @@ const (
 	lockName      = "lock"
 )
 
-// Create begins a dataset at path, which must not exist, in a directory that must. It fails at
-// once, changing nothing, when anything is at path (fs.ErrExist), when another process is writing
-// it (ErrBusy), and when what is at PATH.partial is not what an interrupted Writer leaves.
+// Create begins a dataset at path. Nothing may exist there, but the directory above it must. Create
+// fails at once, and changes nothing, if something is at path (fs.ErrExist), if another writer is
+// at work on it (ErrBusy), or if PATH.partial does not look like the work of an interrupted Writer.
 func Create(pathname string, o WriterOptions) (*Writer, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
@@ -81,7 +82,7 @@ func Create(pathname string, o WriterOptions) (*Writer, error) {
 	w := &Writer{
 		fs: o.FS, final: pathname, partial: pathname + partialSuffix, shardBytes: o.ShardBytes, dirs: map[string]bool{},
 	}
-	for range 3 { // the holder of the lock may rename the directory away between two steps, or remove it
+	for range 3 { // between two steps the lock's holder may rename or remove the directory
 		taken, err := w.take()
 		if err != nil {
 			return nil, err
@@ -104,8 +105,8 @@ func Create(pathname string, o WriterOptions) (*Writer, error) {
 	return nil, fmt.Errorf("%s: %w", w.partial, ErrBusy)
 }
 
-// take makes the partial directory or accepts one, and locks it. It says false when the directory
-// went away meanwhile.
+// take makes the partial directory, or accepts one that may be taken over, and locks it. It returns
+// false if the directory went away meanwhile.
 func (w *Writer) take() (taken bool, err error) {
 	parent := w.fs.PathDir(w.final)
 	switch fi, err := w.fs.Stat(parent); {
@@ -143,21 +144,21 @@ func (w *Writer) take() (taken bool, err error) {
 	}
 	if err != nil {
 		if made {
-			_ = w.fs.Remove(w.partial) // it goes only if it is empty
+			_ = w.fs.Remove(w.partial) // succeeds only if the directory is empty
 		}
 		return false, fmt.Errorf("create dataset: %w", err)
 	}
-	if _, err := w.lstat(lockPath); err != nil { // what was locked is the file of a writer that has just finished
+	if _, err := w.lstat(lockPath); err != nil { // we locked the file of a writer that has just finished
 		return false, lock.Close()
 	}
 	w.lock = lock
 	return true, nil
 }
 
-// leftover says whether the partial directory, fi, may be taken over: it is empty or holds an empty
-// file lock, which is the first thing that a Writer makes and the last that it removes. Anything
-// else there is somebody's, and refused. False without an error is a directory that went away
-// meanwhile.
+// leftover reports whether the partial directory, fi, may be taken over: it is empty, or holds an
+// empty file named lock, which a Writer makes first and removes last. Any other directory belongs
+// to somebody else, and is an error. leftover returns false without an error if the directory went
+// away meanwhile.
 func (w *Writer) leftover(fi fs.FileInfo) (bool, error) {
 	const remedy = "move it away or choose another name"
 	if !fi.IsDir() {
@@ -189,22 +190,22 @@ func (w *Writer) leftover(fi fs.FileInfo) (bool, error) {
 			return true, nil
 		}
 	} else if now, err := w.lstat(w.partial); err != nil || !sameFile(fi, now) {
-		return false, nil // the names are those of a dataset that was sealed while they were read
+		return false, nil // we read the names of a dataset while it was sealed
 	}
 	return false, fmt.Errorf("%s: is not empty, and no ingest left it: it has no empty file %q; %s",
 		w.partial, lockName, remedy)
 }
 
-// sameFile reports whether two descriptions are of one file. Only file systems on disk can tell
-// files apart.
+// sameFile reports whether a and b describe the same file. Outside the disk file system, files
+// cannot be told apart, and it returns true.
 func sameFile(a, b fs.FileInfo) bool {
 	x, xok := a.Sys().(*syscall.Stat_t)
 	y, yok := b.Sys().(*syscall.Stat_t)
 	return !xok || !yok || x.Dev == y.Dev && x.Ino == y.Ino
 }
 
-// lstat looks at a name without following a symbolic link. A vfs.FS cannot; of those, only the disk
-// has links.
+// lstat describes a file without following a symbolic link. vfs.FS has no such call, but only the
+// disk has links.
 func (w *Writer) lstat(name string) (fs.FileInfo, error) {
 	if vfs.Root(w.fs) == vfs.Default {
 		return os.Lstat(name)
@@ -212,8 +213,8 @@ func (w *Writer) lstat(name string) (fs.FileInfo, error) {
 	return w.fs.Stat(name)
 }
 
-// isHeld tells a lock that somebody has from a lock file that cannot be made: the latter fails in
-// open, and says so.
+// isHeld reports whether locking failed because somebody holds the lock. A lock file that cannot be
+// made fails in open instead, with an *fs.PathError.
 func isHeld(err error) bool {
 	var pathErr *fs.PathError
 	return err != nil && !errors.As(err, &pathErr) &&
@@ -234,9 +235,9 @@ func (w *Writer) Abort() error {
 	if w.lock == nil {
 		return nil
 	}
-	_ = w.dropOpen() // what they lack goes with them
-	// The lock goes last: when this is cut short, the next writer knows what is left for ours. Then
-	// the directory, which is not empty where that writer is already at work.
+	_ = w.dropOpen() // unfinished files are removed below
+	// Remove the lock last: if Abort is cut short, it shows the next writer that a Writer left
+	// this. Then remove the directory, unless that next writer is already at work in it.
 	err := w.clear()
 	if err == nil {
 		err = w.fs.Remove(w.fs.PathJoin(w.partial, lockName))
@@ -252,7 +253,7 @@ func (w *Writer) Abort() error {
 	return err
 }
 
-// dropOpen closes the files of sections that nobody closed.
+// dropOpen closes the files of unfinished sections.
 func (w *Writer) dropOpen() error {
 	var errs []error
 	for _, s := range slices.Clone(w.open) {
@@ -261,7 +262,7 @@ func (w *Writer) dropOpen() error {
 	return errors.Join(errs...)
 }
 
-// closed takes p off the list.
+// closed removes p from the open files.
 func (w *Writer) closed(p part) {
 	w.open = slices.DeleteFunc(w.open, func(o part) bool { return o == p })
 }
@@ -272,10 +273,10 @@ func (w *Writer) mustBeOpen() {
 	}
 }
 
-// Seal adds the description and makes the dataset whole. Of m only Name, Provenance and Order are
-// read: node types, relations and the rest are declared by the calls that write them. Name is one
-// that [CleanName] leaves as it is. Bytes of Provenance that are not UTF-8 become U+FFFD. The first
-// error leaves the Writer to be Aborted.
+// Seal completes the manifest and makes the dataset visible under its final name. It uses only
+// Name, Provenance and Order of m, since the calls that write the rest declare it. Name must be one
+// that [CleanName] keeps. Bytes of Provenance that are not UTF-8 become U+FFFD. After an error,
+// call Abort.
 func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	w.mustBeOpen()
 	if len(w.open) > 0 {
@@ -291,7 +292,7 @@ func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	if err != nil {
 		return nil, fmt.Errorf("seal %s: %w", w.final, err)
 	}
-	// What a reader would refuse is not published.
+	// Never publish what a reader would refuse.
 	if _, err := decodeManifest(text); err != nil {
 		return nil, fmt.Errorf("seal %s: the manifest does not read back: %w; please report it", w.final, err)
 	}
@@ -301,8 +302,8 @@ func (w *Writer) Seal(m Manifest) (*Manifest, error) {
 	return &w.manifest, nil
 }
 
-// publish keeps the order that FORMAT.md promises: data and its directories are on disk before the
-// manifest, the manifest before the final name, the final name before success is reported.
+// publish keeps the order that FORMAT.md promises: data and directories are on disk before the
+// manifest, the manifest before the final name, and the final name before success is reported.
 func (w *Writer) publish(manifest []byte) error {
 	if err := w.syncSections(); err != nil {
 		return err
@@ -327,9 +328,9 @@ func (w *Writer) publish(manifest []byte) error {
 	if err := w.fs.Rename(w.partial, w.final); err != nil {
 		return err
 	}
-	// The lock travelled with the directory, so that nobody could clear it before the rename; now
-	// it goes. Were it gone before the new name is on disk, a crash could leave the old one without
-	// it.
+	// The lock travelled with the directory, so that nobody could clear it before the rename.
+	// Remove it only now: if it went before the new name is on disk, a crash could bring back the
+	// old name without a lock.
 	err = w.syncDir(w.fs.PathDir(w.final))
 	if err == nil {
 		err = w.fs.Remove(w.fs.PathJoin(w.final, lockName))
@@ -339,7 +340,7 @@ func (w *Writer) publish(manifest []byte) error {
 	return errors.Join(err, w.syncDir(w.final))
 }
 
-// syncSections makes the bytes of all closed sections durable.
+// syncSections makes the contents of all closed sections durable.
 func (w *Writer) syncSections() error {
 	open := func(name string) (vfs.File, error) { return w.fs.Open(name) }
 	err := syncAll(open, w.unsynced)
@@ -349,7 +350,7 @@ func (w *Writer) syncSections() error {
 	return err
 }
 
-// syncDirs makes the names of all sections durable, and those in the other directories.
+// syncDirs makes the names of all sections durable, and the names in the other directories.
 func (w *Writer) syncDirs(others ...string) error {
 	err := syncAll(w.fs.OpenDir, slices.Concat(others, []string{w.partial}, slices.Sorted(maps.Keys(w.dirs))))
 	if err == nil {
@@ -360,7 +361,7 @@ func (w *Writer) syncDirs(others ...string) error {
 
 func (w *Writer) syncDir(name string) error { return syncFile(w.fs.OpenDir, name) }
 
-// section creates the file of a section; rows may be written in order or at their places.
+// section creates the file of a section. Its rows may be written in order or anywhere.
 func (w *Writer) section(name string, e Elem, cols, stride, first int64) (*sectionWriter, error) {
 	f, err := w.create(name)
 	if err != nil {

@@ -8,26 +8,26 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Buffer is a region of a backend's memory. Slots and Rows, and Close of parts, may be called by
-// several goroutines.
+// Buffer is a region of a backend's memory. Several goroutines may call Slots and Rows, and close
+// parts, at once.
 //
-// A nil Buffer is no region: rows then have host memory of their own, and there are no slots.
+// A nil Buffer stands for no region: Rows then allocates host memory, and Slots must not be called.
 type Buffer struct {
 	be     kernels.Backend
-	memory kernels.Tensor // F16, a column
-	host   []byte         // its bytes,
-	remote bool           // or the host cannot address them
+	memory kernels.Tensor // F16, one column
+	host   []byte         // memory as the host addresses it
+	remote bool           // the host cannot address memory
 
 	mu struct {
 		sync.Mutex
-		near, far int // bytes before near are slots', those from far on rows'
-		parts     int // that are not closed
+		near, far int // slots have the bytes before near, rows the bytes from far on
+		parts     int // not closed yet
 	}
 }
 
-// New allocates a region of zeros for so many bytes of slots and of rows, each the sum of Size over
-// its parts. Where the host cannot address the backend's memory there are slots in it alone, since
-// it is the host that gathers rows. The caller closes it.
+// New allocates a zeroed region for so many bytes of slots and of rows. Each is the sum of Size
+// over its parts. If the host cannot address the backend's memory, the region holds slots alone,
+// since the host gathers rows. The caller closes it.
 func New(be kernels.Backend, slots, rows int64) (b *Buffer, err error) {
 	if slots < 0 || rows < 0 || slots > maxBytes || rows > maxBytes {
 		return nil, fmt.Errorf("device: a region for %d bytes of slots and %d of rows", slots, rows)
@@ -50,7 +50,7 @@ func New(be kernels.Backend, slots, rows int64) (b *Buffer, err error) {
 }
 
 const (
-	line     = 64 // bytes of a cache line, at which parts start
+	line     = 64 // bytes of a cache line; parts start at multiples of it
 	maxBytes = 1 << 61
 )
 
@@ -59,22 +59,23 @@ func (b *Buffer) alloc(bytes int64) {
 	b.memory.Buf = b.be.Alloc(kernels.F16, b.memory.Rows)
 }
 
-// Size is what a part of so many bytes takes of the region.
+// Size returns the bytes of the region that a part of so many bytes takes.
 func Size(bytes int64) int64 { return (bytes + line - 1) / line * line }
 
-// SlotsSize is what so many slots for hidden rows of some columns take.
+// SlotsSize returns the bytes of the region that so many slots take, for hidden rows of cols
+// columns.
 func SlotsSize(slots, cols int) int64 { return Size(2 * int64(slots) * int64(cols)) }
 
-// Part is what a tenant has of a region. Its bytes die with Close.
+// Part is a tenant's share of a region. Its bytes are valid until Close.
 type Part struct {
 	region *Buffer
 	bytes  []byte
 	slots  kernels.Tensor
-	own    *kernels.HostBuf // of rows without a region
+	own    *kernels.HostBuf // memory of rows outside a region
 	lent   atomic.Int64
 }
 
-// Slots takes the next bytes from the start, for so many hidden rows in float16.
+// Slots takes the next bytes from the start of the region, for so many hidden rows in float16.
 func (b *Buffer) Slots(slots, cols int) (*Part, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -87,7 +88,8 @@ func (b *Buffer) Slots(slots, cols int) (*Part, error) {
 	return &Part{region: b, slots: kernels.Tensor{Buf: b.memory.Buf, Type: kernels.F16, Off: at / 2, Rows: slots, Cols: cols}}, nil
 }
 
-// Rows takes bytes for feature rows from the end, before those that are taken already.
+// Rows takes bytes for feature rows from the end of the region, before the rows taken already.
+// Without a region, or if the host cannot address it, they are host memory.
 func (b *Buffer) Rows(bytes int) (*Part, error) {
 	if b == nil || b.remote {
 		own, err := kernels.NewHostBuf(bytes)
@@ -107,10 +109,10 @@ func (b *Buffer) Rows(bytes int) (*Part, error) {
 	return &Part{region: b, bytes: b.host[b.mu.far : b.mu.far+bytes : b.mu.far+bytes]}, nil
 }
 
-// Bytes lends those of rows.
+// Bytes lends the memory of a part for rows.
 func (p *Part) Bytes() []byte { return p.bytes }
 
-// Tensor lends slots, a row each.
+// Tensor lends the memory of a part for slots, one row a slot.
 func (p *Part) Tensor() kernels.Tensor { return p.slots }
 
 // Lend is Bytes for a borrower who calls Return when done.
@@ -122,7 +124,8 @@ func (p *Part) Lend() []byte {
 // Return ends a Lend.
 func (p *Part) Return() { p.lent.Add(-1) }
 
-// Close gives the part up. It panics while somebody has borrowed it. A second Close does nothing.
+// Close ends the use of the part; the region does not give its bytes out again. It panics while
+// somebody has borrowed it. A second Close does nothing.
 func (p *Part) Close() {
 	if n := p.lent.Load(); n != 0 {
 		panic(fmt.Sprintf("device: a part is closed while %d borrowers have it", n))
@@ -138,7 +141,7 @@ func (p *Part) Close() {
 	p.region, p.own, p.bytes, p.slots = nil, nil, nil, kernels.Tensor{}
 }
 
-// Close gives the memory back. It panics while a part is not closed. A second Close does nothing.
+// Close frees the memory. It panics while a part is open. A second Close does nothing.
 func (b *Buffer) Close() {
 	if b == nil || b.memory.Buf == nil {
 		return

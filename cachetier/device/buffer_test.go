@@ -15,8 +15,8 @@ import (
 func cpu() kernels.Backend { return kernels.NewCPU(kernels.CPUOptions{Threads: 1}) }
 
 // TestPartsNeverOverlap takes slots and rows in any order until the region is full, and a little
-// further: slots lie in order from its start and rows from its end, and each part holds what its
-// tenant alone has put there.
+// further. Slots lie in order from its start, rows from its end, and each part holds only what its
+// tenant has put there.
 func TestPartsNeverOverlap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		be := rapid.SampledFrom([]kernels.Backend{cpu(), kernels.NewReference()}).Draw(t, "backend")
@@ -27,7 +27,7 @@ func TestPartsNeverOverlap(t *testing.T) {
 		require.NoError(t, err)
 		left, next := device.Size(slots+rows), 0
 		var parts []*device.Part
-		var tenants [][]byte // bytes of each, which all hold its number
+		var tenants [][]byte // bytes of each part, all set to the number of its tenant
 		for n := range rapid.IntRange(0, 12).Draw(t, "parts") {
 			var p *device.Part
 			var bytes []byte
@@ -78,7 +78,8 @@ func TestPartsNeverOverlap(t *testing.T) {
 	})
 }
 
-// TestCloseWantsBorrowersGone: of a part those who read it, of a region its parts.
+// TestCloseWantsBorrowersGone checks that Close panics: on a part that is lent, and on a region
+// with open parts.
 func TestCloseWantsBorrowersGone(t *testing.T) {
 	region, err := device.New(cpu(), device.SlotsSize(3, 8), 100)
 	require.NoError(t, err)
@@ -99,8 +100,8 @@ func TestCloseWantsBorrowersGone(t *testing.T) {
 	require.EqualError(t, err, "device: 1 slots of 1 columns: the region has 0 bytes left")
 }
 
-// TestRowsApart: without a region, or in one that the host cannot address, rows lie in memory of
-// the host.
+// TestRowsApart checks that rows lie in host memory without a region, and if the host cannot
+// address the region.
 func TestRowsApart(t *testing.T) {
 	before := kernels.HostBytes()
 	far, err := device.New(kerneltest.Remote(cpu()), device.SlotsSize(1000, 64), 1<<20)

@@ -1,25 +1,26 @@
 package disk
 
-// Account is what reading came to, for who counts rows: of features, or neighbour lists. Its JSON
-// keys are stable.
+// Account counts rows (of features, or neighbour lists) and what reading them cost. Its JSON keys
+// are stable.
 type Account struct {
 	Rows         int64 `json:"rows"`          // rows served
-	RowsRepeated int64 `json:"rows_repeated"` // of these, how many shared a read with an earlier one that was asked for with it
-	BytesWanted  int64 `json:"bytes_wanted"`  // of the rows
-	// BytesRead is what was asked of the file. It is more than wanted where rows are merged and
-	// what lies between them is read too, and less where rows repeat.
+	RowsRepeated int64 `json:"rows_repeated"` // of Rows: repeats within a call, which share a read
+	BytesWanted  int64 `json:"bytes_wanted"`  // total size of Rows
+	// BytesRead counts the bytes asked of the file. It exceeds BytesWanted where rows are merged
+	// and the gaps between them are read too. Repeated rows lower it.
 	BytesRead     int64   `json:"bytes_read"`
-	Reads         int64   `json:"reads"`         // extents of the file
-	Seconds       float64 `json:"seconds"`       // in which a read was under way
+	Reads         int64   `json:"reads"`         // extents read
+	Seconds       float64 `json:"seconds"`       // spent in Reader.Read
 	Amplification float64 `json:"amplification"` // BytesRead / BytesWanted, 0 if none were wanted
 }
 
-// Count adds rows of so many bytes together, and what reading them cost.
+// Count adds rows, the repeats among them, the bytes they wanted together, and the traffic t that
+// reading them cost.
 func (a *Account) Count(rows, repeated, wanted int64, t Traffic) {
 	*a = a.Add(Account{Rows: rows, RowsRepeated: repeated, BytesWanted: wanted, BytesRead: t.Bytes, Reads: t.Reads, Seconds: t.Seconds})
 }
 
-// Add is the sum of both.
+// Add returns the sum of a and b, with Amplification computed anew.
 func (a Account) Add(b Account) Account {
 	a.Rows += b.Rows
 	a.RowsRepeated += b.RowsRepeated
@@ -34,7 +35,7 @@ func (a Account) Add(b Account) Account {
 	return a
 }
 
-// Sub is what a has more than an earlier b.
+// Sub returns the counts of a since b, an earlier copy.
 func (a Account) Sub(b Account) Account {
 	return a.Add(Account{
 		Rows: -b.Rows, RowsRepeated: -b.RowsRepeated, BytesWanted: -b.BytesWanted, BytesRead: -b.BytesRead, Reads: -b.Reads, Seconds: -b.Seconds,

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAccount: every count goes to its own sum, and back.
+// TestAccount checks that each count is added to its own sum, and subtracted from it again.
 func TestAccount(t *testing.T) {
 	var a Account
 	a.Count(3, 1, 300, Traffic{Reads: 2, Bytes: 900, Seconds: 0.5})

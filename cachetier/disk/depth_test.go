@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDepthWithin: buffers take what was allowed at most, and a read more would take more.
+// TestDepthWithin checks that buffers fit in the bytes allowed, and that buffers for one more read
+// would not.
 func TestDepthWithin(t *testing.T) {
 	require.Equal(t, 0, DepthWithin(BufferBytes(0)))
 	require.Equal(t, 1, DepthWithin(0))

@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// usualBlock is the alignment that O_DIRECT wants where the kernel does not say: no disk has
+	// usualBlock is the alignment assumed for O_DIRECT where the kernel reports none: no disk has
 	// larger sectors.
 	usualBlock = 4096
-	// maxBlock is the largest that is followed: beyond, reading whole blocks wastes more than the
-	// page cache costs.
+	// maxBlock is the largest alignment accepted. Beyond it, reading whole blocks wastes more than
+	// the page cache costs.
 	maxBlock = 64 << 10
 )
 
-// direct is files past the page cache (O_DIRECT), by descriptors of its own. The error says what
-// stands against it.
+// direct opens files past the page cache (O_DIRECT), by descriptors of its own. The error says why
+// that is not possible.
 func direct(files []store.SectionFile) (src source, err error) {
 	src = source{files: files, block: store.PageSize}
 	defer func() {
@@ -47,8 +47,8 @@ func direct(files []store.SectionFile) (src source, err error) {
 	if len(files) == 0 {
 		return src, nil
 	}
-	// Proof that this file system does it: some take the flag and refuse to read.
-	b, err := kernels.NewHostBuf(max(int(src.block), usualBlock)) // smaller ones are not aligned to that
+	// Try one read: some file systems accept the flag and then refuse to read.
+	b, err := kernels.NewHostBuf(max(int(src.block), usualBlock)) // a smaller one might not be aligned to it
 	if err != nil {
 		return src, err
 	}
@@ -59,8 +59,8 @@ func direct(files []store.SectionFile) (src source, err error) {
 	return src, nil
 }
 
-// sameFile refuses a path that names another file by now than the one that is open: its bytes are
-// not the dataset's.
+// sameFile returns an error if now, which was opened by path, is another file than held. Its bytes
+// are then not the dataset's.
 func sameFile(now, held *os.File) error {
 	a, err := now.Stat()
 	if err != nil {
@@ -76,8 +76,9 @@ func sameFile(now, held *os.File) error {
 	return nil
 }
 
-// alignment is what offsets, sizes and memory of direct reads must be multiples of: asked of the
-// kernel, which tells since Linux 6.1, for most file systems.
+// alignment returns the unit of direct reads in bytes: offsets, sizes and memory must be multiples
+// of it. The kernel reports it since Linux 6.1, for most file systems; otherwise it is usualBlock.
+// An alignment that reads here cannot keep is an error.
 func alignment(fd int) (int64, error) {
 	var st unix.Statx_t
 	err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_DIOALIGN, &st)
@@ -91,7 +92,7 @@ func alignment(fd int) (int64, error) {
 	return block, nil
 }
 
-// closeOwn closes what direct opened.
+// closeOwn closes the files that direct opened.
 func (src *source) closeOwn() {
 	for _, f := range src.open {
 		_ = f.Close() // nothing was written

@@ -2,18 +2,18 @@
 // each to whoever wanted them. It knows nothing of rows or neighbour lists: feature rows and
 // topology come through the same [Reader].
 //
-// Callers know what they will want next, so they ask for much at once. [Reader.Merge] makes few
-// [Extent]s out of many [Request]s: a gap is read through where that costs less than another read,
-// which [Costs] says. [Reader.Read] has as many extents under way as suits the device, and calls
-// back with each as it comes.
+// Callers know what they will want next, so they ask for much at once. [Reader.Merge] turns many
+// [Request]s into few [Extent]s: it reads through a gap where that costs less than another read, by
+// [Costs]. [Reader.Read] keeps as many extents under way as suits the device, and calls back with
+// each as it arrives.
 //
 // Memory: a Reader owns its buffers, which lie outside the Go heap, and gives them up in Close.
 // What it lends to a callback is read-only and valid until that returns.
 //
-// There are four engines, of which [Kind] tells; each lends the same bytes, from whole pages that
-// it has compared with the checksums they were sealed with: on each read, and through a memory map
-// when a page is first lent. A device or a system that lacks what one of them needs gets the next,
-// and [Reader.Why] says so.
+// There are four engines (see [Kind]), and all lend the same bytes. They read whole pages and
+// compare them with the checksums they were sealed with: on each read or, through a memory map,
+// when a page is first lent. If a device or system lacks what one engine needs, the Reader takes
+// the next, and [Reader.Why] says so.
 //
 // Start reading at [Reader.Read], then [Reader.Merge].
 package disk
@@ -30,32 +30,33 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Extent is a part of a file that is read at once.
+// Extent is a range of a file that is read at once.
 type Extent struct {
-	File   int // of those that Open got
+	File   int // index in the files given to Open
 	Offset int64
 	Size   int // at least 1
 
-	// Lo and Hi are the caller's: Merge makes them the first request and the one after the last.
+	// Lo and Hi are for the caller. Merge sets them to the index of the first request, and to one
+	// past the last.
 	Lo, Hi int
 }
 
-// Traffic is what reading cost.
+// Traffic is the cost of reading.
 type Traffic struct {
-	Reads   int64   // of the files
-	Bytes   int64   // that were asked of them
-	Seconds float64 // from the call to its return
+	Reads   int64   // one for each extent
+	Bytes   int64   // asked of the files, in whole blocks
+	Seconds float64 // from the call of Read to its return
 }
 
-// Add adds u.
+// Add adds u to t.
 func (t *Traffic) Add(u Traffic) {
 	t.Reads += u.Reads
 	t.Bytes += u.Bytes
 	t.Seconds += u.Seconds
 }
 
-// Reader reads extents of some files. One Read runs at a time, and Close waits for none: either is
-// a bug, and panics. The other methods are safe for concurrent use.
+// Reader reads extents of some files. Only one Read may run at a time, and Close must not be called
+// during a Read: both are bugs, and panic. The other methods are safe for concurrent use.
 type Reader struct {
 	kind   Kind
 	why    string
@@ -70,11 +71,11 @@ type Reader struct {
 	}
 }
 
-// engine is a way to read. read asks take for extents until it gives none, and lends the bytes of
-// each to serve.
+// engine is one way to read. read calls take for extents until there are no more, and lends the
+// bytes of each to serve.
 type engine interface {
 	read(take func() (Extent, bool), serve func(s Extent, b []byte) error) error
-	alignment() int64 // of the reads, see Reader.Block
+	alignment() int64 // see Reader.Block
 	close()
 }
 
@@ -91,37 +92,37 @@ func (r *Reader) Close() {
 	}
 }
 
-// Kind is the way chosen: any but Auto.
+// Kind returns the engine in use, never Auto.
 func (r *Reader) Kind() Kind { return r.kind }
 
-// Why says in a sentence why that way was chosen, what was measured, and what had to be done
-// without.
+// Why returns, as a sentence, why that engine was chosen, what was measured, and what was not
+// available.
 func (r *Reader) Why() string { return r.why }
 
-// Costs is what reading costs, as far as it is known.
+// Costs returns the costs that Merge uses: given, measured or assumed.
 func (r *Reader) Costs() Costs { return r.costs }
 
-// Block is what the offsets and sizes of reads are multiples of: the 4096 bytes that have a
-// checksum, or more where the device wants it.
+// Block returns the unit of reads in bytes: their offsets and sizes are multiples of it. It is
+// 4096, the bytes that share a checksum, or more where the device needs it.
 func (r *Reader) Block() int64 { return r.engine.alignment() }
 
-// Live is what was done so far, now.
+// Live returns the counters of the reads so far.
 func (r *Reader) Live() Live { return r.meter.read() }
 
-// Read reads each extent that next gives, until it gives none, and lends its bytes to serve. next
-// is called by one goroutine at a time, in order; serve by several at once; both inside
-// store.Guard. Of an extent the whole blocks around it are read, so reads and bytes depend on the
-// extents and Block alone.
+// Read reads each extent that next returns, until there are no more, and lends its bytes to serve.
+// One goroutine at a time calls next, in order; several call serve at once. Both run inside
+// store.Guard. Read fetches the whole blocks around an extent, so its counts of reads and bytes
+// depend only on the extents and Block.
 //
-// The first error ends the reading: one of serve, one of a file, or the end of ctx, which is looked
-// at before each extent. Then no more is asked of next, and Read returns once all its goroutines
-// and reads have ended.
+// The first error ends the reading: an error of serve or of a file, or the end of ctx, which is
+// checked before each extent. After that Read does not call next again, and returns once all its
+// goroutines and reads have ended.
 func (r *Reader) Read(ctx context.Context, next func() (Extent, bool), serve func(s Extent, b []byte) error) (Traffic, error) {
 	r.begin()
 	defer r.end()
 	began := time.Now()
 	var t Traffic
-	var out error // the end of ctx, or an extent that leads out of its file
+	var out error // the end of ctx, or an extent that is not within its file
 	err := r.engine.read(func() (Extent, bool) {
 		if out == nil {
 			out = ctx.Err()
@@ -151,7 +152,7 @@ func (r *Reader) Read(ctx context.Context, next func() (Extent, bool), serve fun
 	return t, nil
 }
 
-// Takes is what reading s is counted as, without reading it.
+// Takes returns the reads and bytes that reading s counts as, without reading it.
 func (r *Reader) Takes(s Extent) Traffic {
 	lo, hi := hull(s, r.Block())
 	return Traffic{Reads: 1, Bytes: hi - lo}
@@ -177,10 +178,10 @@ func (r *Reader) end() {
 	r.mu.reading = false
 }
 
-// together runs n goroutines on what take gives, each with a worker of its own, and returns the
-// first error. A goroutine starts when the one before it has found work.
+// together runs up to n goroutines, each with its own worker, on the extents of take, and returns
+// the first error. Each goroutine starts the next one when it has found work itself.
 func together(n int, take func() (Extent, bool), start func() worker) error {
-	var mu sync.Mutex // of take, and of failed
+	var mu sync.Mutex // guards take and failed
 	failed := false
 	next := func() (s Extent, ok bool) {
 		mu.Lock()
@@ -219,7 +220,7 @@ func together(n int, take func() (Extent, bool), start func() worker) error {
 	return g.Wait()
 }
 
-// worker reads an extent at a time.
+// worker reads one extent at a time.
 type worker interface {
 	read(s Extent) error
 	close()

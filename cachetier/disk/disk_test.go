@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// files are the shards of a table of random numbers, and what they hold.
+// files returns the shards of a table of random numbers, and their contents.
 func files(t testing.TB) (sections []store.SectionFile, contents [][]byte) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	path := storetest.Build(t, storetest.Spec{Nodes: 5000, Dim: 100, ShardBytes: 400 << 10, Row: func(int) []float32 {
@@ -42,7 +42,7 @@ func files(t testing.TB) (sections []store.SectionFile, contents [][]byte) {
 	return sections, contents
 }
 
-// of gives one extent after the other.
+// of returns a function that yields extents in order.
 func of(extents []disk.Extent) func() (disk.Extent, bool) {
 	return func() (s disk.Extent, ok bool) {
 		if len(extents) == 0 {
@@ -103,7 +103,7 @@ func TestMerge(t *testing.T) {
 	through := gap / page * page // between pages
 	requests := []disk.Request{
 		{0, 0, 10}, {0, 10, 10}, {0, page + through, 1}, // read through
-		{0, 2*page + 2*through + page, 5}, // a page further than that
+		{0, 2*page + 2*through + page, 5}, // a gap one page wider
 		{1, 8 * page, disk.MaxExtent},     // another file
 		{1, 8*page + disk.MaxExtent, 5},
 		{1, 100*page + disk.MaxExtent, 3 * disk.MaxExtent}, // larger than an extent
@@ -179,9 +179,9 @@ func TestOpenRefuses(t *testing.T) {
 	require.ErrorContains(t, err, "1025 reads at a time")
 }
 
-// TestDamagedPage flips a bit between two wanted rows of a page: neither is served, by no engine,
-// and the error names the page. A page that was sound when it was first read is checked on each
-// read, but for the memory map, which checks once.
+// TestDamagedPage flips a bit in a page that a read needs: no engine serves the extent, and the
+// error names the page. Engines check a page on each read, except that a memory map checks it only
+// once.
 func TestDamagedPage(t *testing.T) {
 	for _, kind := range engines() {
 		sections, contents := files(t)
@@ -222,8 +222,8 @@ func TestDamagedPage(t *testing.T) {
 	}
 }
 
-// TestCutWithinAPage: what is left of the page reads as zeros through a map, and must not be
-// believed.
+// TestCutWithinAPage truncates a file within a page. Through a map the rest of the page reads as
+// zeros, which must be an error.
 func TestCutWithinAPage(t *testing.T) {
 	for _, kind := range engines() {
 		sections, _ := files(t)

@@ -6,8 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Dry is a Reader of no files, for who asks what reads would take: it merges and counts by costs,
-// in the blocks that have checksums, and its Read fails. Costs of zero are Assumed.
+// Dry returns a Reader without files, for callers that only ask what reads would take. Merge uses
+// costs, Takes counts whole pages that have checksums, and Read fails. Zero costs mean Assumed.
 func Dry(costs Costs) *Reader {
 	if costs == (Costs{}) {
 		costs = Assumed

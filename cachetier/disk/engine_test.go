@@ -23,10 +23,10 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// bg is for what nothing cuts short.
+// bg is for calls that are not cut short.
 var bg = context.Background()
 
-// oddFiles are files of so many random bytes, which no map holds.
+// oddFiles returns files of these sizes with random bytes. They are not memory-mapped.
 func oddFiles(t testing.TB, sizes ...int) (sections []store.SectionFile, contents [][]byte) {
 	rng := rand.NewChaCha8([32]byte{1})
 	dir := t.TempDir()
@@ -45,7 +45,7 @@ func oddFiles(t testing.TB, sizes ...int) (sections []store.SectionFile, content
 	return sections, contents
 }
 
-// mappedFiles are the shards of a table.
+// mappedFiles returns the shards of a table, which are memory-mapped.
 func mappedFiles(t testing.TB) (sections []store.SectionFile, contents [][]byte) {
 	d, err := store.Open(storetest.Build(t, storetest.Spec{Nodes: 3000, Dim: 100, ShardBytes: 400 << 10}))
 	require.NoError(t, err)
@@ -58,7 +58,7 @@ func mappedFiles(t testing.TB) (sections []store.SectionFile, contents [][]byte)
 	return sections, contents
 }
 
-// openOne opens a Reader of one kind, or skips the test where that does not work.
+// openOne opens a Reader of one kind, or skips the test where that kind does not work.
 func openOne(t testing.TB, files []store.SectionFile, o Options) *Reader {
 	r, err := Open(bg, files, o)
 	require.NoError(t, err)
@@ -69,8 +69,8 @@ func openOne(t testing.TB, files []store.SectionFile, o Options) *Reader {
 	return r
 }
 
-// onAll runs f with every engine that reads by descriptor, on files of odd sizes, and with Mmap on
-// those of a dataset.
+// onAll runs f with every engine: on files of odd sizes where it reads by descriptor, and on a
+// dataset's files with Mmap.
 func onAll(t *testing.T, f func(t *testing.T, kind Kind, files []store.SectionFile, contents [][]byte)) {
 	for _, kind := range Kinds[1:] {
 		t.Run(string(kind), func(t *testing.T) {
@@ -85,8 +85,8 @@ func onAll(t *testing.T, f func(t *testing.T, kind Kind, files []store.SectionFi
 
 func (src *source) setBlock(block int64) { src.block = block }
 
-// TestAnyRequests: whatever is wanted, Merge and Read lend its bytes; also where sectors are larger
-// than here.
+// TestAnyRequests checks that Merge and Read lend the bytes of any requests, also where sectors are
+// larger than here.
 func TestAnyRequests(t *testing.T) {
 	onAll(t, func(t *testing.T, kind Kind, files []store.SectionFile, contents [][]byte) {
 		var readers []*Reader
@@ -140,14 +140,14 @@ func TestAnyRequests(t *testing.T) {
 	})
 }
 
-// TestEndOfContext ends a Read that has nearly everything before it, on a disk that takes its time.
+// TestEndOfContext ends a Read near its beginning, on a slow disk.
 func TestEndOfContext(t *testing.T) {
 	onAll(t, func(t *testing.T, kind Kind, files []store.SectionFile, _ [][]byte) {
 		var asked, served atomic.Int64
 		r := openOne(t, files, Options{Kind: kind, Depth: 4, Faults: func(int, int64, int) Fault { return Fault{Delay: time.Millisecond} }})
 		defer r.Close()
 		all := drain(everything(files, 1))
-		without := func() (Extent, bool) { return all[int(asked.Add(1)-1)%len(all)], true } // end
+		without := func() (Extent, bool) { return all[int(asked.Add(1)-1)%len(all)], true } // never ends
 		fine := func(Extent, []byte) error { return nil }
 		ctx, cancel := context.WithCancel(bg)
 		defer cancel()
@@ -172,7 +172,7 @@ func TestEndOfContext(t *testing.T) {
 	})
 }
 
-// everything is extents over all files, of many sizes.
+// everything yields extents of many sizes that cover all files.
 func everything(files []store.SectionFile, seed uint64) func() (Extent, bool) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	i, at := 0, int64(0)
@@ -189,8 +189,8 @@ func everything(files []store.SectionFile, seed uint64) func() (Extent, bool) {
 	}
 }
 
-// TestFaults: under short reads and delays every byte is right, and an errno comes out with file
-// and offset.
+// TestFaults checks that under short reads and delays every byte is right, and that an errno is
+// returned with file and offset.
 func TestFaults(t *testing.T) {
 	onAll(t, func(t *testing.T, kind Kind, files []store.SectionFile, contents [][]byte) {
 		var mu sync.Mutex
@@ -245,7 +245,7 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestADeviceThatDawdles gives up, where every read comes and brings nothing more.
+// TestADeviceThatDawdles checks that a Read fails if its reads succeed and bring nothing new.
 func TestADeviceThatDawdles(t *testing.T) {
 	files, _ := oddFiles(t, 100_000)
 	for _, kind := range []Kind{Uring, Pread} {
@@ -282,7 +282,7 @@ func TestLive(t *testing.T) {
 	})
 }
 
-// TestMisuse: a caller's bugs panic.
+// TestMisuse checks that a caller's bugs panic.
 func TestMisuse(t *testing.T) {
 	files, _ := oddFiles(t, 10)
 	r, err := Open(bg, files, Options{Kind: Buffered})
@@ -298,8 +298,8 @@ func TestMisuse(t *testing.T) {
 	require.PanicsWithValue(t, "disk: Read after Close", func() { _, _ = r.Read(bg, nil, nil) })
 }
 
-// TestAFileThatIsAnother: what the path names is not read once it is another file than the one that
-// is open.
+// TestAFileThatIsAnother checks that a file is not read by its path once the path names another
+// file.
 func TestAFileThatIsAnother(t *testing.T) {
 	files, contents := oddFiles(t, 50_000, 50_000)
 	right := func(r *Reader) {
@@ -328,7 +328,7 @@ func TestAFileThatIsAnother(t *testing.T) {
 	right(other)
 }
 
-// sparse is a file that takes no space.
+// sparse returns a file of size bytes that takes no space.
 func sparse(t *testing.T, size int64) []store.SectionFile {
 	files, _ := oddFiles(t, 1)
 	require.NoError(t, os.Truncate(files[0].Path, size))
@@ -371,7 +371,7 @@ func TestProbe(t *testing.T) {
 	require.Equal(t, Mmap, r.Kind())
 }
 
-// TestAutoGoesAroundThePageCache with files that no memory holds.
+// TestAutoGoesAroundThePageCache opens files larger than any memory.
 func TestAutoGoesAroundThePageCache(t *testing.T) {
 	if _, err := kernels.AvailableMemory(); err != nil {
 		t.Skip(err)

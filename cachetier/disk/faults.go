@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// Faults says what befalls a read of size bytes of the file with this index. Several goroutines ask
-// at once. Under Mmap a extent counts as a read.
+// Faults returns the fault for a read of size bytes at offset of the file with this index. Several
+// goroutines call it at once. Under Mmap it is called once for each extent.
 type Faults func(file int, offset int64, size int) Fault
 
-// Fault is what a disk in trouble does to a read. The zero value does nothing.
+// Fault is trouble injected into a read. The zero value does nothing.
 type Fault struct {
-	Errno syscall.Errno // the read fails with it
-	Short int           // so many bytes fewer come, but one at least; a memory map has no short reads
-	Delay time.Duration // passes before anything comes
+	Errno syscall.Errno // if not 0, the read fails with it
+	Short int           // bytes cut off the result, which keeps at least one; ignored under Mmap
+	Delay time.Duration // time that passes before the read returns
 }
 
-// at is what befalls this read; of no Faults, nothing.
+// at returns the fault for this read. Nil Faults cause none.
 func (f Faults) at(file int, offset int64, size int) Fault {
 	if f == nil {
 		return Fault{}
@@ -24,11 +24,11 @@ func (f Faults) at(file int, offset int64, size int) Fault {
 	return f(file, offset, size)
 }
 
-// befall makes of the result of a read what the fault leaves of it.
+// befall applies the fault to the result of a read, and returns what is left of it.
 func (f Fault) befall(n int, err error) (int, error) { return f.befallSince(time.Now(), n, err) }
 
-// befallSince is befall of a read that was asked for at began: the delays of reads that are under
-// way together pass together.
+// befallSince is befall for a read that was issued at began: the delays of reads that are under way
+// together overlap.
 func (f Fault) befallSince(began time.Time, n int, err error) (int, error) {
 	if f.Delay > 0 {
 		time.Sleep(time.Until(began.Add(f.Delay)))

@@ -14,7 +14,7 @@ type Live struct {
 	UnderWay int64   `json:"under_way"` // reads under way now
 	Depth    float64 `json:"depth"`     // mean number of reads under way, while Read ran
 
-	Waited time.Duration `json:"waited_ns"` // latency of all of them together
+	Waited time.Duration `json:"waited_ns"` // sum of the latencies of these reads
 
 	P50 time.Duration `json:"p50_ns"`
 	P90 time.Duration `json:"p90_ns"`
@@ -22,13 +22,13 @@ type Live struct {
 	Max time.Duration `json:"max_ns"`
 }
 
-// meter counts while reads are under way. Everything is an atomic of its own: what is read beside
-// it is consistent to within the reads under way.
+// meter counts the reads of a Reader. Each counter is atomic by itself, so a copy of all of them is
+// consistent only to within the reads under way.
 type meter struct {
 	reads, bytes, underWay atomic.Int64
-	waited                 atomic.Int64 // ns, of all reads together
-	running                atomic.Int64 // ns, of the calls of Read that ended
-	since                  atomic.Int64 // ns since origin when the call that runs began, 0 if none does
+	waited                 atomic.Int64 // ns, sum over all reads
+	running                atomic.Int64 // ns, sum over the calls of Read that have ended
+	since                  atomic.Int64 // ns from origin to the start of the running Read; 0 if none runs
 	origin                 time.Time
 	latency                histogram
 }
@@ -39,7 +39,7 @@ func newMeter() *meter { return &meter{origin: time.Now()} }
 func (m *meter) start() { m.since.Store(max(1, int64(time.Since(m.origin)))) }
 func (m *meter) stop()  { m.running.Add(int64(time.Since(m.origin)) - m.since.Swap(0)) }
 
-// ended counts a read that has ended, of so many bytes.
+// ended counts a finished read of so many bytes.
 func (m *meter) ended(bytes int, latency time.Duration) {
 	m.reads.Add(1)
 	m.bytes.Add(int64(bytes))
@@ -47,7 +47,7 @@ func (m *meter) ended(bytes int, latency time.Duration) {
 	m.latency.add(latency)
 }
 
-// reset forgets all, while nothing is under way.
+// reset zeroes the counters. No read may be under way.
 func (m *meter) reset() {
 	for _, n := range []*atomic.Int64{&m.reads, &m.bytes, &m.waited, &m.running, &m.latency.max} {
 		n.Store(0)
@@ -71,14 +71,15 @@ func (m *meter) read() Live {
 	return l
 }
 
-// histogram counts durations in buckets a sixteenth of a power of two wide, which is 3 % to either
-// side of the middle.
+// histogram counts durations in buckets. A bucket is a sixteenth of a power of two wide: 3 % to
+// either side of its middle.
 type histogram struct {
 	counts [61 << 4]atomic.Int64
 	max    atomic.Int64
 }
 
-// bucket is the number of d's: below 16 ns d itself, then four bits below the highest.
+// bucket returns the number of d's bucket: d itself below 16 ns, else d's exponent and the four
+// bits below its highest bit.
 func bucket(d time.Duration) int {
 	n := uint64(max(d, 0))
 	e := bits.Len64(n >> 4)
@@ -88,7 +89,7 @@ func bucket(d time.Duration) int {
 	return e<<4 | int(n>>(e-1)&15)
 }
 
-// middle is the duration that a bucket stands for.
+// middle returns the duration that bucket b stands for.
 func middle(b int) time.Duration {
 	e := b >> 4
 	if e == 0 {
@@ -107,7 +108,8 @@ func (h *histogram) add(d time.Duration) {
 	}
 }
 
-// quantiles are the durations that these shares, in ascending order, are not above: 0 of nothing.
+// quantiles returns, for each of these ascending shares, the duration that this share of the counts
+// does not exceed. Without counts it is 0.
 func (h *histogram) quantiles(shares ...float64) []time.Duration {
 	var total, seen int64
 	counts := make([]int64, len(h.counts))

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Costs is what a device takes for reads that are under way many at a time.
+// Costs is the time that a device takes for reads when many are under way.
 type Costs struct {
-	SecondsPerRead float64 `json:"seconds_per_read"` // beside the transfer
+	SecondsPerRead float64 `json:"seconds_per_read"` // on top of the transfer
 	BytesPerSecond float64 `json:"bytes_per_second"`
 }
 
-// Assumed is a virtual disk of which nothing was measured: 70,000 reads a second, and 1 GB/s.
+// Assumed are the costs of a virtual disk that was not measured: 70,000 reads a second, and 1 GB/s.
 var Assumed = Costs{SecondsPerRead: 1.0 / 70_000, BytesPerSecond: 1e9}
 
-// ParseCosts reads READS,BYTES, both a second and above 0, such as 70000,1.5e9.
+// ParseCosts parses READS,BYTES, such as 70000,1.5e9: both are per second, and above 0.
 func ParseCosts(text string) (Costs, error) {
 	reads, bytes, _ := strings.Cut(text, ",")
 	r, errReads := strconv.ParseFloat(strings.TrimSpace(reads), 64)
@@ -28,18 +28,18 @@ func ParseCosts(text string) (Costs, error) {
 	return c, nil
 }
 
-// Gap is the number of bytes that cost as much as another read: up to it, reading through is
-// cheaper.
+// Gap returns the number of bytes that cost as much as another read. Reading through a gap of at
+// most that size is cheaper.
 func (c Costs) Gap() int64 { return int64(c.SecondsPerRead * c.BytesPerSecond) }
 
-// Spread is the seconds that reading n of total things takes, of bytes each and spread evenly over
-// a file: one by one, or through the gaps between them, whichever is less.
+// Spread returns the seconds to read n of total items, each of so many bytes, that are spread
+// evenly over a file: one by one or through the gaps between them, whichever is faster.
 func (c Costs) Spread(n, total, bytes float64) float64 {
 	seconds, _ := c.SpreadBytes(n, total, bytes)
 	return seconds
 }
 
-// SpreadBytes is Spread, and the bytes that are read.
+// SpreadBytes returns the seconds of Spread, and the bytes that are read.
 func (c Costs) SpreadBytes(n, total, bytes float64) (seconds, read float64) {
 	if n <= 0 {
 		return 0, 0
@@ -53,21 +53,21 @@ func (c Costs) SpreadBytes(n, total, bytes float64) (seconds, read float64) {
 	return n * through, n * through * c.BytesPerSecond
 }
 
-// Scattered is the traffic of n of total things, of bytes each, that lie anywhere in a file: what a
-// Reader with blocks of 4 KiB makes of them, gaps that are read through included.
+// Scattered estimates the traffic of reading n of total items, each of so many bytes, that lie
+// anywhere in a file. It models a Reader with blocks of 4 KiB, which also reads through gaps.
 func (c Costs) Scattered(n, total, bytes float64) Traffic {
 	if n <= 0 || total <= 0 {
 		return Traffic{}
 	}
 	block := max(bytes, 4096)
-	all := max(total*bytes/block, 1) // blocks
-	wanted := 1.0                    // the share of them
+	all := max(total*bytes/block, 1) // blocks of the file
+	wanted := 1.0                    // share of the blocks with a wanted item
 	if n < total {
 		wanted = -math.Expm1(block / bytes * math.Log1p(-n/total))
 	}
 	through := math.Floor(float64(c.Gap()) / block)
-	// Between a wanted block and the next lie g others with a probability of wanted·(1-wanted)^g;
-	// up to through of them are read.
+	// The next wanted block follows after g others with a probability of wanted·(1-wanted)^g. Gaps
+	// of up to through blocks are read.
 	rest := 1 - wanted
 	beyond := math.Pow(rest, through+1)
 	between := (rest - beyond*(1+through*wanted)) / wanted
@@ -75,23 +75,24 @@ func (c Costs) Scattered(n, total, bytes float64) Traffic {
 	return Traffic{Reads: int64(math.Ceil(max(all*wanted*beyond, read/MaxExtent))), Bytes: int64(read)}
 }
 
-// Seconds is what the device is busy for.
+// Seconds returns how long the device is busy with t.
 func (c Costs) Seconds(t Traffic) float64 {
 	return float64(t.Reads)*c.SecondsPerRead + float64(t.Bytes)/c.BytesPerSecond
 }
 
-// Request is where something wanted lies in a file.
+// Request is the place of a wanted item in a file.
 type Request struct {
 	File   int
 	Offset int64
 	Size   int // at least 1
 }
 
-// Merge makes extents of n requests, which at gives in the order of files and offsets; requests do
-// not overlap. What lies between the blocks of two requests is read through where it is at most
-// Costs.Gap, and where the extent stays within MaxExtent; so requests that share a block are read
-// together, and a region of which enough is wanted is read whole. A request that is larger goes
-// alone. The extents depend on the requests, Costs and Block, and on nothing else.
+// Merge combines n requests into extents, and returns a function that yields these in order. at
+// returns request i; requests are sorted by file and offset, and do not overlap. A gap between the
+// blocks of two requests is read through if it is at most Costs.Gap and the extent stays within
+// MaxExtent. So requests that share a block are read together, and a region where much is wanted is
+// read whole. A request larger than MaxExtent gets its own extent. The extents depend only on the
+// requests, Costs and Block.
 func (r *Reader) Merge(n int, at func(i int) Request) func() (Extent, bool) {
 	return merge(n, at, r.costs.Gap(), r.Block())
 }

@@ -15,13 +15,13 @@ type mapped struct {
 	meter   *meter
 }
 
-// adviseAhead is how many extents are asked for ahead of the one that is served: as many reads are
+// adviseAhead is the number of extents requested ahead of the one being served, and so of the reads
 // under way.
 const adviseAhead = 64
 
 func (m *mapped) read(take func() (Extent, bool), serve func(s Extent, b []byte) error) error {
-	var ahead []Extent                  // asked for, not given out yet
-	ends := make([]int64, len(m.files)) // of what was taken
+	var ahead []Extent                  // requested from the system, not served yet
+	ends := make([]int64, len(m.files)) // of the extents taken, for each file
 	done := false
 	next := func() (Extent, bool) {
 		for !done && len(ahead) < adviseAhead {
@@ -30,7 +30,7 @@ func (m *mapped) read(take func() (Extent, bool), serve func(s Extent, b []byte)
 				done = true
 				break
 			}
-			// A page that the system does not read ahead is read when it is touched.
+			// An error does no harm: a page that is not read ahead is read when it is touched.
 			_ = m.files[s.File].WillNeed(s.Offset, s.Size)
 			ends[s.File] = max(ends[s.File], s.Offset+int64(s.Size))
 			ahead = append(ahead, s)
@@ -45,7 +45,7 @@ func (m *mapped) read(take func() (Extent, bool), serve func(s Extent, b []byte)
 	if err := together(m.workers, next, func() worker { return mapWorker{m, serve} }); err != nil {
 		return err
 	}
-	// A page that a file was cut within reads as zeros from there on, without a fault.
+	// If a file was truncated within a page, the rest of the page reads as zeros, without a fault.
 	for i, end := range ends {
 		if end == 0 {
 			continue

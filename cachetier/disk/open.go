@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Open makes a Reader of files, which stay the caller's and must stay open until Close. ctx is for
-// Open alone: its end cuts Options.Probe short, and is an error.
+// Open returns a Reader of files, which stay the caller's and must stay open until Close. ctx
+// applies to Open alone: its end cuts Options.Probe short, and is an error.
 func Open(ctx context.Context, files []store.SectionFile, o Options) (*Reader, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("disk: %w", err)
@@ -32,7 +32,7 @@ func Open(ctx context.Context, files []store.SectionFile, o Options) (*Reader, e
 	return r, nil
 }
 
-// Size returns the bytes of files in all.
+// Size returns the total size of files in bytes.
 func Size(files []store.SectionFile) (bytes int64) {
 	for _, f := range files {
 		bytes += f.Size
@@ -40,10 +40,11 @@ func Size(files []store.SectionFile) (bytes int64) {
 	return bytes
 }
 
-// Asked is all that Reader.Why says of an engine that was asked for and works.
+// Asked is all that Reader.Why returns if the engine that was asked for works and there is nothing
+// else to note.
 const Asked = "it was asked for"
 
-// opening is a Reader in the making.
+// opening is a Reader that is being opened.
 type opening struct {
 	Options
 	files []store.SectionFile
@@ -59,7 +60,7 @@ func (op *opening) note(format string, a ...any) {
 	op.notes = append(op.notes, fmt.Sprintf(format, a...))
 }
 
-// start makes the engine that was asked for or, of what works here, the next.
+// start makes the engine that was asked for, or the next one that works here.
 func (op *opening) start() error {
 	op.kind = op.Kind
 	switch {
@@ -106,7 +107,7 @@ func (op *opening) start() error {
 
 func (op *opening) auto() bool { return op.Kind == Auto || op.Kind == "" }
 
-// depth returns how many reads at a time have buffers.
+// depth returns the number of reads under way at most, each with a buffer.
 func (op *opening) depth(usual int) int {
 	depth := cmp.Or(op.Depth, usual)
 	if op.within > 0 {
@@ -115,7 +116,7 @@ func (op *opening) depth(usual int) int {
 	return depth
 }
 
-// with is src for this Reader.
+// with returns src with the faults and the meter of this Reader.
 func (op *opening) with(src source) source {
 	src.faults, src.meter = op.Faults, op.meter
 	return src
@@ -125,8 +126,9 @@ func (op *opening) pool(src source, owns bool) *pool {
 	return &pool{source: op.with(src), workers: op.depth(defaultDepth), owns: owns}
 }
 
-// choose is the decision of Auto for files of size bytes, before anything is tried. Half of the
-// memory, because the caches and the training itself want the other half.
+// choose returns the engine that Auto takes for files of size bytes, and the reason, before any is
+// tried. err is the error of asking for available memory. Mmap gets at most half of that memory,
+// because the caches and the training itself need the other half.
 func choose(size, available int64, err error) (Kind, string) {
 	switch {
 	case err != nil:

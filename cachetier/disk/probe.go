@@ -12,22 +12,23 @@ import (
 )
 
 const (
-	// probeBytes is how much the files must have: less is read in a moment whatever it costs, and
-	// may be in the memory of the device.
+	// probeBytes is the least size of files worth measuring: less is read in a moment whatever it
+	// costs, and may lie in the memory of the device.
 	probeBytes = 64 << 20
-	// probeSize is that of a small read: a page, which is what most devices read at the least.
+	// probeSize is the size of a small read: a page, the least that most devices read.
 	probeSize = 4 << 10
-	// probeTime is for small reads, by each engine: 4,000 of a virtual disk.
+	// probeTime is the time for small reads, for each engine: 4,000 reads of a virtual disk.
 	probeTime = 40 * time.Millisecond
-	// probeSequence is for large ones, 500 MB: disks of clouds give a burst at first, here of 100
-	// MB at 1.7 times the rate that they keep up.
+	// probeSequence is the time for large reads, some 500 MB. Cloud disks give a burst at first:
+	// here 100 MB at 1.7 times the rate that they sustain.
 	probeSequence = 300 * time.Millisecond
-	// probeMargin is what Pread must be faster by: Uring takes a third of its processor time.
+	// probeMargin is the factor by which Pread must be faster: Uring takes a third of its processor
+	// time.
 	probeMargin = 1.1
 )
 
-// measure is what the Reader goes by: what was given, or what the device takes now, or Assumed.
-// Auto may change its mind on the way.
+// measure returns the costs that the Reader uses: the ones given, or measured ones, or Assumed.
+// Under Auto it may change the engine on the way.
 func (op *opening) measure(ctx context.Context) (Costs, error) {
 	switch {
 	case op.Costs != (Costs{}):
@@ -40,7 +41,7 @@ func (op *opening) measure(ctx context.Context) (Costs, error) {
 	}
 	e, kind := op.engine, op.kind
 	if kind != Uring && kind != Pread {
-		// The page cache would be measured, and what misses it costs what the device takes.
+		// Measure past the page cache: a read that misses it costs what the device takes.
 		src, err := direct(op.files)
 		if err != nil {
 			op.note("the device cannot be measured (%v)", err)
@@ -84,16 +85,17 @@ func (op *opening) measure(ctx context.Context) (Costs, error) {
 	return Costs{SecondsPerRead: max(1/small-probeSize/large, 1e-7), BytesPerSecond: large}, nil
 }
 
-// ring is an engine that can be given up without its files.
+// ring is an engine that can be given up while its files stay open.
 type ring interface {
 	opened() source
 	discard()
 }
 
-// anywhere gives the place of a page of the files, each as likely as any other: other ones in every
-// probe, or the device, or the host of a virtual one, had those of the last probe in its memory.
+// anywhere returns a function that returns a random page of the files, each as likely as any other.
+// Every probe gets other pages, since the device, or the host of a virtual one, may still have the
+// last probe's pages in memory.
 func (op *opening) anywhere() func() (file int, offset int64) {
-	ends := make([]int64, len(op.files)) // of each file in pages, were they one
+	ends := make([]int64, len(op.files)) // of each file, in pages, with the files laid end to end
 	var all int64
 	for i, f := range op.files {
 		all += f.Size / probeSize
@@ -106,7 +108,7 @@ func (op *opening) anywhere() func() (file int, offset int64) {
 	}
 }
 
-// randomReads is how many small reads e does a second, all over the files.
+// randomReads returns how many small reads a second e does, all over the files.
 func (op *opening) randomReads(ctx context.Context, e engine) (float64, error) {
 	anywhere, n := op.anywhere(), 0
 	seconds, err := op.timed(ctx, e, probeTime, func() Extent {
@@ -117,12 +119,12 @@ func (op *opening) randomReads(ctx context.Context, e engine) (float64, error) {
 	return float64(n) / seconds, err
 }
 
-// sequence is how many bytes a second e reads from some place on.
+// sequence returns how many bytes a second e reads in sequence, from a random place on.
 func (op *opening) sequence(ctx context.Context, e engine) (float64, error) {
 	file, at := op.anywhere()()
 	var sum int64
 	seconds, err := op.timed(ctx, e, probeSequence, func() Extent {
-		for at == op.files[file].Size { // not of all
+		for at == op.files[file].Size { // ends: not all files are empty
 			file, at = (file+1)%len(op.files), 0
 		}
 		s := Extent{File: file, Offset: at, Size: int(min(MaxExtent, op.files[file].Size-at))}
@@ -133,10 +135,10 @@ func (op *opening) sequence(ctx context.Context, e engine) (float64, error) {
 	return float64(sum) / seconds, err
 }
 
-// timed has e read what next gives for so long, once at least, and returns how long that took with
-// the last of it. The end of ctx is an error.
+// timed lets e read what next returns for that long, at least once, and returns the seconds until
+// the last read ended. The end of ctx is an error.
 func (op *opening) timed(ctx context.Context, e engine, long time.Duration, next func() Extent) (seconds float64, err error) {
-	began, begun := time.Now(), false // e may take all of long to get ready
+	began, begun := time.Now(), false // begun: e may take all of long to get ready
 	err = e.read(func() (Extent, bool) {
 		if begun && time.Since(began) > long || ctx.Err() != nil {
 			return Extent{}, false
@@ -147,7 +149,7 @@ func (op *opening) timed(ctx context.Context, e engine, long time.Duration, next
 	return time.Since(began).Seconds(), cmp.Or(err, ctx.Err())
 }
 
-// thousands writes n as 81,500.
+// thousands formats n in hundreds from 1,000 on, such as 81,500, and in millions as 1.23 M.
 func thousands(n float64) string {
 	k := int64(n/100+0.5) * 100
 	switch {

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Rate holds transfers to what a slower device would do, for measurements: so many bytes a second,
-// and so many transfers. All that share it wait in one line, as they would for the device.
+// Rate slows transfers down to a slower device, for measurements: to so many bytes and so many
+// transfers a second. All users of a Rate wait in one line, as they would for the device.
 type Rate struct {
 	bytes, transfers float64 // a second
 	mu               sync.Mutex
-	free             time.Time // when the device is done with what it was given
+	free             time.Time // when the device will have done all transfers so far
 }
 
-// ParseRate reads BYTES,TRANSFERS, both a second, such as 200MB,500.
+// ParseRate parses BYTES,TRANSFERS, such as 200MB,500: both are per second, and above 0.
 func ParseRate(text string) (*Rate, error) {
 	size, transfers, _ := strings.Cut(text, ",")
 	unit := 1.0
@@ -34,7 +34,8 @@ func ParseRate(text string) (*Rate, error) {
 	return &Rate{bytes: b * unit, transfers: t}, nil
 }
 
-// Delay takes the device for a transfer of so many bytes, and is how long it takes from now on.
+// Delay books a transfer of so many bytes on the device, and returns the time from now until it is
+// done.
 func (r *Rate) Delay(bytes int) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,7 +47,7 @@ func (r *Rate) Delay(bytes int) time.Duration {
 	return r.free.Sub(now)
 }
 
-// Faults are the delays of reads, and beside them what faults does, unless that is nil.
+// Faults returns faults, which may be nil, with the Rate's delay added to each read.
 func (r *Rate) Faults(faults Faults) Faults {
 	return func(file int, offset int64, size int) Fault {
 		f := faults.at(file, offset, size)

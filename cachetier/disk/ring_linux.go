@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What of io_uring(7) is used: the numbers of include/uapi/linux/io_uring.h.
+// The part of io_uring(7) that is used, with the numbers of include/uapi/linux/io_uring.h.
 const (
 	opReadFixed = 4  // IORING_OP_READ_FIXED: into registered memory
 	opRead      = 22 // IORING_OP_READ
@@ -55,12 +55,12 @@ type submission struct {
 // completion is struct io_uring_cqe.
 type completion struct {
 	user  uint64
-	res   int32 // bytes, or an errno below 0
+	res   int32 // bytes read, or a negated errno
 	flags uint32
 }
 
-// queues is an io_uring: two queues in memory that the kernel shares. The kernel made that memory,
-// and no file of a dataset is in it. One goroutine at a time uses a ring.
+// queues is an io_uring: two queues in memory shared with the kernel. The kernel allocated that
+// memory, and it maps no file of a dataset. One goroutine at a time uses a ring.
 type queues struct {
 	fd          int
 	rings, sqes []byte // the maps
@@ -71,7 +71,7 @@ type queues struct {
 	completions                    []completion
 }
 
-// newRing makes a ring for so many reads.
+// newRing makes a ring with room for so many queued reads.
 func newRing(entries int) (_ *queues, err error) {
 	var p ringParams
 	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, uintptr(entries), uintptr(unsafe.Pointer(&p)), 0)
@@ -102,12 +102,12 @@ func newRing(entries int) (_ *queues, err error) {
 	r.submissions = unsafe.Slice((*submission)(unsafe.Pointer(&r.sqes[0])), p.sqEntries)
 	r.completions = unsafe.Slice((*completion)(at(p.cq.cqes)), p.cqEntries)
 	for i, array := uint32(0), unsafe.Slice((*uint32)(at(p.sq.array)), p.sqEntries); i < p.sqEntries; i++ {
-		array[i] = i // entries are taken in their order
+		array[i] = i // entries are used in order
 	}
 	return r, nil
 }
 
-// register has the kernel keep the pages of b at hand, as buffer 0.
+// register registers b with the kernel as buffer 0, which keeps its pages at hand.
 func (r *queues) register(b []byte) error {
 	v := unix.Iovec{Base: unsafe.SliceData(b), Len: uint64(len(b))}
 	_, _, errno := unix.Syscall6(unix.SYS_IO_URING_REGISTER, uintptr(r.fd), registerBuffers, uintptr(unsafe.Pointer(&v)), 1, 0, 0)
@@ -117,8 +117,9 @@ func (r *queues) register(b []byte) error {
 	return nil
 }
 
-// prepare queues a read into b, into registered memory if fixed. b stays where it is, and nobody
-// else's, until the completion of user. There is room for as many as the ring was made for.
+// prepare queues a read into b, which is registered memory if fixed. Until the completion of user,
+// b must not move, and nobody else may use it. There is room for as many reads as the ring was made
+// for.
 func (r *queues) prepare(user uint64, fd int, b []byte, offset int64, fixed bool) {
 	op := uint8(opRead)
 	if fixed {
@@ -127,18 +128,18 @@ func (r *queues) prepare(user uint64, fd int, b []byte, offset int64, fixed bool
 	tail := *r.sqTail // only we write it
 	r.submissions[tail&r.sqMask] = submission{
 		op: op, fd: int32(fd), offset: uint64(offset), address: uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b)))),
-		size: uint32(min(len(b), 1<<30)), user: user, // more than the kernel reads at once comes short
+		size: uint32(min(len(b), 1<<30)), user: user, // a longer read comes short
 	}
 	atomic.StoreUint32(r.sqTail, tail+1)
 }
 
-// queued is how many prepared reads the kernel does not have yet; ready, how many completions there
-// are.
+// queued returns the number of prepared reads that the kernel does not have yet, and ready the
+// number of completions to take.
 func (r *queues) queued() int { return int(*r.sqTail - atomic.LoadUint32(r.sqHead)) }
 func (r *queues) ready() int  { return int(atomic.LoadUint32(r.cqTail) - *r.cqHead) }
 
-// enter gives the kernel what is queued and returns when at least wait completions are ready. It
-// may return before where the kernel is short of memory, with one at least.
+// enter submits the queued reads, and returns when at least wait completions are ready. If the
+// kernel is short of memory it may return earlier, with at least one.
 func (r *queues) enter(wait int) error {
 	for tries := 0; ; {
 		queued := r.queued()
@@ -159,7 +160,8 @@ func (r *queues) enter(wait int) error {
 	}
 }
 
-// take gives the oldest completion: the user of the read, and the bytes read or the error.
+// take removes the oldest completion. It returns the user of the read, and the bytes read or the
+// error.
 func (r *queues) take() (user uint64, n int, err error) {
 	head := *r.cqHead // only we write it
 	c := r.completions[head&r.cqMask]
@@ -170,11 +172,11 @@ func (r *queues) take() (user uint64, n int, err error) {
 	return c.user, int(c.res), nil
 }
 
-// close gives the ring back. Reads that are under way go on into their buffers.
+// close frees the ring. Reads under way still write to their buffers.
 func (r *queues) close() {
 	for _, m := range [][]byte{r.rings, r.sqes} {
 		if m != nil {
-			_ = unix.Munmap(m) // what stays mapped costs addresses
+			_ = unix.Munmap(m) // a map that stays costs only addresses
 		}
 	}
 	_ = unix.Close(r.fd)

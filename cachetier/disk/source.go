@@ -11,17 +11,17 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// source is the files as an engine reads them by descriptor.
+// source is the files of an engine that reads by descriptor.
 type source struct {
 	files  []store.SectionFile
-	open   []*os.File // of files: kept, since a descriptor dies with its *os.File
-	fds    []int      // of open
-	block  int64      // offsets, sizes and memory of reads are multiples of it: whole pages, which have checksums
+	open   []*os.File // of files; kept, since a collected *os.File closes its descriptor
+	fds    []int      // descriptors of open
+	block  int64      // unit of offsets, sizes and memory of reads: whole pages, which have checksums
 	faults Faults
 	meter  *meter
 }
 
-// cached is files through the page cache, by the descriptors that they have.
+// cached returns files to be read through the page cache, by their own descriptors.
 func cached(files []store.SectionFile) source {
 	src := source{files: files, block: store.PageSize}
 	for _, f := range files {
@@ -31,50 +31,50 @@ func cached(files []store.SectionFile) source {
 }
 
 func (src *source) add(f *os.File) {
-	fd := -1 // reading it is an error, which names the file
+	fd := -1 // reading it fails, with an error that names the file
 	if f != nil {
 		fd = int(f.Fd())
 	}
 	src.open, src.fds = append(src.open, f), append(src.fds, fd)
 }
 
-// hull is the whole blocks around s.
+// hull returns the bounds of the whole blocks around s.
 func hull(s Extent, block int64) (lo, hi int64) {
 	return s.Offset &^ (block - 1), (s.Offset + int64(s.Size) + block - 1) &^ (block - 1)
 }
 
-// maxTries bounds the reads in a row that bring nothing new and do not fail.
+// maxTries bounds the reads in a row that bring nothing new, yet do not fail.
 const maxTries = 16
 
-// transfer is an extent on its way into memory, by one read or, where reads come short, several.
+// transfer is an extent that is being read: by one read or, if reads come short, by several.
 type transfer struct {
 	extent Extent
 	at     int64  // where the hull starts in the file
 	buf    []byte // the hull
 	got    int    // bytes of it that have come
-	tries  int    // since the last one came
+	tries  int    // reads since the last byte came
 }
 
-// begin is an extent of which nothing has been read; buf holds its hull.
+// begin returns a transfer of s into buf, which has room for its hull. Nothing has been read yet.
 func (src *source) begin(s Extent, buf []byte) transfer {
 	lo, hi := hull(s, src.block)
 	return transfer{extent: s, at: lo, buf: buf[:hi-lo]}
 }
 
-// rest is what to read next: from the block that is not whole yet.
+// rest returns the memory and the offset for the next read, from the first incomplete block on.
 func (t *transfer) rest(block int64) (buf []byte, offset int64) {
 	from := int64(t.got) &^ (block - 1)
 	return t.buf[from:], t.at + from
 }
 
-// lent is the bytes that were wanted.
+// lent returns the bytes of the extent itself, without the rest of its hull.
 func (t *transfer) lent() []byte {
 	from := int(t.extent.Offset - t.at)
 	return t.buf[from : from+t.extent.Size : from+t.extent.Size]
 }
 
-// took takes in the result of a read of rest. It reports whether all is there, which it has
-// compared with the checksums then.
+// took adds the result of a read of rest, and reports whether the transfer is complete. If so, it
+// has compared the pages with their checksums, and err is the outcome.
 func (src *source) took(t *transfer, n int, err error) (done bool, _ error) {
 	s, f := t.extent, &src.files[t.extent.File]
 	want := int(min(int64(len(t.buf)), f.Size-t.at))
@@ -88,7 +88,7 @@ func (src *source) took(t *transfer, n int, err error) (done bool, _ error) {
 			}
 			return true, f.Check(t.at, t.buf[:want])
 		}
-		// Nothing, or no more of a block than there was: the file ends, or the device dawdles.
+		// No progress: the file ends here, or the device brought nothing new.
 		if size, err := src.size(s.File); err != nil {
 			return false, failed(f, s, err)
 		} else if n == 0 || t.at+int64(t.got) >= size {
@@ -104,19 +104,19 @@ func (src *source) took(t *transfer, n int, err error) (done bool, _ error) {
 	return false, nil
 }
 
-// ReadError is a read that the system failed. The file may be whole; another time it may be read.
+// ReadError is a read that the system failed. The file may be intact, and a later read may succeed.
 type ReadError struct {
 	Path   string
 	Offset int64
 	Size   int
-	Err    error // an errno, as a rule
+	Err    error // usually an errno
 }
 
 func (e *ReadError) Error() string {
 	return fmt.Sprintf("read %d bytes of %s at 0x%x: %v", e.Size, e.Path, e.Offset, e.Err)
 }
 
-// Unwrap gives Err.
+// Unwrap returns Err.
 func (e *ReadError) Unwrap() error { return e.Err }
 
 func failed(f *store.SectionFile, s Extent, err error) error {

@@ -12,7 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// onThreadOfItsOwn runs f on a thread that ends with it, and takes with it what f did to it.
+// onThreadOfItsOwn runs f on a new thread that ends with f, so what f changes of the thread ends
+// too.
 func onThreadOfItsOwn(f func()) {
 	done := make(chan struct{})
 	go func() {
@@ -23,7 +24,7 @@ func onThreadOfItsOwn(f func()) {
 	<-done
 }
 
-// TestDeniedRing: a sandbox that knows no io_uring gets Pread, and is told once.
+// TestDeniedRing checks that a sandbox without io_uring gets Pread, and that Why says so once.
 func TestDeniedRing(t *testing.T) {
 	files, _ := oddFiles(t, 100_000)
 	openOne(t, files, Options{Kind: Uring}).Close()
@@ -56,7 +57,7 @@ func TestDeniedRing(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestMemoryThatMayNotBeLocked: the ring works without registered buffers.
+// TestMemoryThatMayNotBeLocked checks that the ring works without registered buffers.
 func TestMemoryThatMayNotBeLocked(t *testing.T) {
 	files, contents := oddFiles(t, 300_000)
 	openOne(t, files, Options{Kind: Uring}).Close()
@@ -67,7 +68,7 @@ func TestMemoryThatMayNotBeLocked(t *testing.T) {
 	var r *Reader
 	var err error
 	onThreadOfItsOwn(func() {
-		// Who may lock memory, as root, is not held to the limit.
+		// A thread with this capability, such as root's, is not held to the limit.
 		head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var caps [2]unix.CapUserData
 		if err = unix.Capget(&head, &caps[0]); err != nil {
@@ -90,8 +91,8 @@ func TestMemoryThatMayNotBeLocked(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestNothingIsLeft: neither descriptors nor memory, of engines that worked, failed, or were
-// measured and dropped.
+// TestNothingIsLeft checks that engines leave neither descriptors nor memory, whether they worked,
+// failed, or were measured and dropped.
 func TestNothingIsLeft(t *testing.T) {
 	files, _ := oddFiles(t, 100_000, 5000)
 	large := sparse(t, 8<<40)

@@ -4,7 +4,7 @@ package disk
 
 import "errors"
 
-// openRing is for Linux.
+// openRing fails: io_uring exists only on Linux.
 func openRing(source, int) (engine, string, error) {
 	return nil, "", errors.New("this system has none")
 }

@@ -1,10 +1,10 @@
-// Package diskbench measures what the engines of package disk make of a device, and what fio makes
-// of it.
+// Package diskbench measures how fast the engines of package disk read from a device, and how fast
+// fio does.
 //
-// [Run] reads the largest file of a dataset, as training does: rows at random, and from one end to
-// the other. Engines take turns, since the speed of a device that is shared drifts; every [Result]
-// is the median of its turns. The file is taken out of the page cache before each turn. Nothing
-// here prints.
+// [Run] reads the largest file of a dataset as training does: rows at random, and from one end to
+// the other. Engines take turns, since the speed of a shared device drifts; every [Result] is the
+// median of its turns. The file is dropped from the page cache before each turn of an engine.
+// Nothing here prints.
 package diskbench
 
 import (
@@ -28,8 +28,8 @@ type Options struct {
 	Sizes   []int         // of rows, in bytes; default 256, 1536 and 4096
 	Depth   int           // reads under way; default 64
 	Time    time.Duration // of a turn; default 1 s
-	Rounds  int           // turns of each; default 5
-	Fio     string        // the program; default none
+	Rounds  int           // turns of each engine; default 5
+	Fio     string        // the fio program; default: fio is not measured
 }
 
 // Fio is the name of fio in Result.Engine.
@@ -80,12 +80,12 @@ func (o Options) withDefaults() (Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// Result is what one engine made of one kind of read: medians of its turns.
+// Result is the performance of one engine at one kind of read: medians of its turns.
 type Result struct {
 	Engine      string  `json:"engine"`
 	Read        string  `json:"read"`  // random or sequential
 	Size        int     `json:"size"`  // bytes that a read wants
-	Asked       int     `json:"asked"` // bytes that a read asks of the device, in the mean
+	Asked       int     `json:"asked"` // mean bytes that a read asks of the device
 	Depth       int     `json:"depth"`
 	Turns       int     `json:"turns"`
 	Reads       float64 `json:"reads_per_second"`
@@ -93,11 +93,11 @@ type Result struct {
 	MicrosOfCPU float64 `json:"cpu_us_per_read"`  // of all threads, in and out of the kernel
 	P50         float64 `json:"p50_us"`
 	P99         float64 `json:"p99_us"`
-	OfFio       float64 `json:"of_fio,omitempty"` // Reads divided by those of fio at the same request size; 0 without fio
+	OfFio       float64 `json:"of_fio,omitempty"` // Reads divided by fio's, at the same request size; 0 without fio
 	Cached      bool    `json:"page_cache"`       // reads go through the page cache, so some find what an earlier one brought
 }
 
-// String is the result as go test prints one, so that benchstat reads it.
+// String formats r as go test prints a benchmark, so that benchstat reads it.
 func (r Result) String() string {
 	s := fmt.Sprintf("BenchmarkDisk/read=%s/size=%d/depth=%d/engine=%s\t%8d\t%10.0f ns/op\t%9.0f reads/s\t%8.1f MB/s",
 		r.Read, r.Size, r.Depth, r.Engine, r.Turns, 1e9/r.Reads, r.Reads, r.Bytes/1e6)
@@ -108,16 +108,16 @@ func (r Result) String() string {
 	return s
 }
 
-// turn is what one engine did in one turn.
+// turn is the performance of one engine in one turn.
 type turn struct {
 	reads, bytes  float64
 	seconds       float64
-	cpu, p50, p99 float64 // µs a read: of the processor, and of latency
+	cpu, p50, p99 float64 // µs a read: processor time, and quantiles of latency
 }
 
-// Run measures with a file of the dataset at path, and calls each with a result as soon as its last
-// turn is over. Before that it calls started with the file that it reads, and with notes on engines
-// that do not work here. It ends with ctx.
+// Run measures with the largest file of the dataset at path. It calls started with that file, and
+// with notes on engines that do not work here, or not fully. Then it calls each with every result
+// as soon as the last turn for it is over. The end of ctx ends Run early, with an error.
 func Run(
 	ctx context.Context, path string, o Options, started func(file string, size int64, notes []string), each func(Result),
 ) error {
@@ -153,11 +153,12 @@ const (
 type bench struct {
 	Options
 	path  string
-	block int64 // of reads past the page cache
+	block int64 // bytes: the largest block that an engine reads
 	seed  uint64
 }
 
-// largest is the largest file of a dataset that training reads.
+// largest returns the largest file of a dataset that training reads. A file smaller than
+// disk.MaxExtent is an error.
 func largest(d *store.Dataset) (store.SectionFile, error) {
 	var best store.SectionFile
 	take := func(f store.SectionFile) {
@@ -196,8 +197,8 @@ func (b *bench) withFile(use func(f store.SectionFile) error) error {
 	return use(f)
 }
 
-// survey takes the engines that do not work here off the list, and fio if it would not work. notes
-// says why.
+// survey drops from b.Engines what does not work here, and fio if it would not work. notes gives
+// the reasons.
 func (b *bench) survey(ctx context.Context, f store.SectionFile) (notes []string, err error) {
 	var work []disk.Kind
 	for _, kind := range b.Engines {
@@ -218,7 +219,7 @@ func (b *bench) survey(ctx context.Context, f store.SectionFile) (notes []string
 	if b.Fio == "" {
 		return notes, nil
 	}
-	// fio goes around the page cache, which works where Pread does.
+	// fio bypasses the page cache, which works where Pread does.
 	works, why, err := b.try(ctx, f, disk.Pread)
 	if !works {
 		b.Fio = ""
@@ -227,8 +228,8 @@ func (b *bench) survey(ctx context.Context, f store.SectionFile) (notes []string
 	return notes, err
 }
 
-// try reports whether an engine can read f, and why it can or cannot. It remembers the largest
-// block that an engine reads.
+// try reports whether an engine can read f, and why it can or cannot. It raises b.block to the
+// block size of that engine.
 func (b *bench) try(ctx context.Context, f store.SectionFile, kind disk.Kind) (works bool, why string, err error) {
 	r, err := disk.Open(ctx, []store.SectionFile{f}, disk.Options{Kind: kind, Depth: b.Depth})
 	if err != nil {
@@ -239,7 +240,8 @@ func (b *bench) try(ctx context.Context, f store.SectionFile, kind disk.Kind) (w
 	return r.Kind() == kind, r.Why(), nil
 }
 
-// compare measures one kind of read: the engines and fio take turns, and each gets the results.
+// compare measures one kind of read: the engines and fio take turns, and then each is called with
+// every result.
 func (b *bench) compare(ctx context.Context, read string, size int, each func(Result)) error {
 	turns := make([][]turn, len(b.Engines))
 	var fio []turn
@@ -249,8 +251,8 @@ func (b *bench) compare(ctx context.Context, read string, size int, each func(Re
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			// It is opened for each turn, since pages stay in the page cache as long as something
-			// maps them.
+			// Open the file anew for each turn, since pages stay in the page cache as long as
+			// something maps them.
 			err := b.withFile(func(f store.SectionFile) error {
 				t, err := b.measure(ctx, f, kind, read, size)
 				turns[i] = append(turns[i], t)
@@ -288,7 +290,7 @@ func (b *bench) compare(ctx context.Context, read string, size int, each func(Re
 	return nil
 }
 
-// result is the median of turns.
+// result returns the medians of turns.
 func (b *bench) result(engine, read string, size int, turns []turn) Result {
 	median := func(of func(t turn) float64) float64 {
 		all := make([]float64, len(turns))
@@ -310,7 +312,7 @@ func (b *bench) result(engine, read string, size int, turns []turn) Result {
 	}
 }
 
-// measure is one turn of an engine. The end of ctx ends it early, with an error.
+// measure runs one turn of an engine. The end of ctx ends it early, with an error.
 func (b *bench) measure(ctx context.Context, f store.SectionFile, kind disk.Kind, read string, size int) (turn, error) {
 	if err := dropPages(f.File); err != nil {
 		return turn{}, fmt.Errorf("%s: take it out of the page cache: %w", f.Path, err)
@@ -335,7 +337,7 @@ func (b *bench) measure(ctx context.Context, f store.SectionFile, kind disk.Kind
 		}
 		return disk.Extent{Offset: row * int64(size), Size: size}, true
 	}, func(_ disk.Extent, lent []byte) error {
-		to := buffers.Get().(*[]byte) // what a caller does: it copies the row to its place
+		to := buffers.Get().(*[]byte) // copy the row, as callers do
 		copy(*to, lent)
 		buffers.Put(to)
 		return nil
@@ -353,10 +355,10 @@ func (b *bench) measure(ctx context.Context, f store.SectionFile, kind disk.Kind
 	}, nil
 }
 
-// micros is d in µs.
+// micros returns d in µs.
 func micros(d time.Duration) float64 { return float64(d) / 1e3 }
 
-// cpuTime is what this process has used so far, in seconds.
+// cpuTime returns the processor time that this process has used so far, in seconds.
 func cpuTime() float64 {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {

@@ -18,14 +18,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRun(t *testing.T) {
 	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
-	o := Options{Sizes: []int{100, 4096}, Depth: 8, Time: 30 * time.Millisecond, Rounds: 3} // in less, nothing ends under the race detector
+	o := Options{Sizes: []int{100, 4096}, Depth: 8, Time: 30 * time.Millisecond, Rounds: 3} // in less time no read ends under the race detector
 	o.Fio, _ = exec.LookPath("fio")
 	var results []Result
 	worked := 0
 	err := Run(t.Context(), path, o, func(file string, size int64, notes []string) {
 		require.Contains(t, file, "feat-00000.f16")
 		require.Greater(t, size, int64(6000*200))
-		worked = len(disk.Kinds[1:]) - len(notes) // of the engines, at least
+		worked = len(disk.Kinds[1:]) - len(notes) // the engines that work, at least
 	}, func(r Result) { results = append(results, r) })
 	require.NoError(t, err)
 	if o.Fio != "" {
@@ -67,7 +67,8 @@ func TestRunRefuses(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// TestFioReadsBlocks, whatever blocks the engines read that it is beside.
+// TestFioReadsBlocks checks that fio gets a block size although the only engine has another way to
+// read.
 func TestFioReadsBlocks(t *testing.T) {
 	b := bench{Options: Options{Engines: []disk.Kind{disk.Buffered}, Depth: 1, Fio: "fio"}}
 	b.path = storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
@@ -84,7 +85,7 @@ func TestFioReadsBlocks(t *testing.T) {
 	}))
 }
 
-// TestOtherProgram: what is given as fio may be none.
+// TestOtherProgram names programs that are not fio.
 func TestOtherProgram(t *testing.T) {
 	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
 	o := Options{Engines: []disk.Kind{disk.Buffered}, Sizes: []int{100}, Rounds: 1, Time: 30 * time.Millisecond}
@@ -97,7 +98,7 @@ func TestOtherProgram(t *testing.T) {
 	}
 }
 
-// TestRunEndsWithin a turn, be it an engine's or fio's.
+// TestRunEndsWithin cancels a turn of an engine, and one of fio.
 func TestRunEndsWithin(t *testing.T) {
 	path := storetest.Build(t, storetest.Spec{Nodes: 6000, Dim: 100})
 	o := Options{Engines: []disk.Kind{disk.Buffered}, Time: time.Hour}
@@ -112,7 +113,7 @@ func TestRunEndsWithin(t *testing.T) {
 	}
 	b := bench{Options: Options{Fio: fio, Depth: 1, Time: time.Hour}, path: path, block: 4096}
 	require.NoError(t, b.withFile(func(f store.SectionFile) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // within which it has begun to read
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // by then it has begun to read
 		defer cancel()
 		_, err := b.runFio(ctx, f, random, 4096)
 		require.ErrorIs(t, err, context.DeadlineExceeded)

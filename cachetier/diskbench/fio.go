@@ -12,11 +12,11 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// fioReport is the part of fio's JSON output that is used.
+// fioReport is the part of fio's JSON output that is used here.
 type fioReport struct {
 	Jobs []struct {
 		Error  int     `json:"error"`
-		User   float64 `json:"usr_cpu"` // percent of the time of the job
+		User   float64 `json:"usr_cpu"` // percent of the job's time
 		System float64 `json:"sys_cpu"`
 		Millis float64 `json:"job_runtime"`
 		Read   struct {
@@ -30,8 +30,8 @@ type fioReport struct {
 	} `json:"jobs"`
 }
 
-// runFio is one turn of fio, which reads as many whole blocks as size bytes need. The end of ctx
-// kills the process; the job is a thread of it, and ends too.
+// runFio runs one turn of fio, whose reads have size bytes, rounded up to whole blocks. The end of
+// ctx kills the process; the job is a thread of the process, so it ends too.
 func (b *bench) runFio(ctx context.Context, f store.SectionFile, read string, size int) (t turn, err error) {
 	pattern := "randread"
 	if read == sequential {
@@ -57,7 +57,7 @@ func (b *bench) runFio(ctx context.Context, f store.SectionFile, read string, si
 	return turn{}, fmt.Errorf("%s: %w; name another fio, or none", b.Fio, err)
 }
 
-// parseFio makes a turn of fio's output.
+// parseFio returns the turn that fio's output describes.
 func parseFio(out []byte) (turn, error) {
 	if at := bytes.IndexByte(out, '{'); at > 0 { // fio prints notes first
 		out = out[at:]

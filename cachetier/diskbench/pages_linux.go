@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropPages writes what is dirty of f, and takes its pages out of the page cache. Pages that a
-// memory map holds stay.
+// dropPages writes the dirty pages of f, and drops all its pages from the page cache, except pages
+// that a memory map holds.
 func dropPages(f *os.File) error {
 	if err := f.Sync(); err != nil {
 		return err

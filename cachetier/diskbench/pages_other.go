@@ -4,5 +4,5 @@ package diskbench
 
 import "os"
 
-// dropPages does nothing but on Linux. Elsewhere all reads go through a page cache that is warm.
+// dropPages does nothing: on systems other than Linux all reads go through a warm page cache.
 func dropPages(*os.File) error { return nil }

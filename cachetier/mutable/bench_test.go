@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 )
 
-// BenchmarkSteps reads and writes back rows of value and two moments of 64 columns, a step of 2,000
-// at a time in windows as large as the cache takes, with a checkpoint at the end.
+// BenchmarkSteps reads rows and writes them back, with a checkpoint at the end: rows of a value and
+// two moments of 64 columns each, 2,000 a step, in windows as large as the cache allows.
 func BenchmarkSteps(b *testing.B) {
 	const rows, size, stepRows, steps = 200_000, 3 * 64 * 4, 2000, 100
 	for _, kind := range []disk.Kind{disk.Uring, disk.Buffered} {
@@ -51,8 +51,8 @@ func BenchmarkSteps(b *testing.B) {
 	}
 }
 
-// rewrite reads the rows of steps and writes them back, in the largest windows that the cache holds.
-// got has room for the rows of one step.
+// rewrite reads the rows of steps and writes them back, in the largest windows that the cache
+// holds. got has room for the rows of one step.
 func rewrite(b *testing.B, table *mutable.Table, steps [][]uint32, got []byte) {
 	table.Expect(steps)
 	for n := table.Fit(); n > 0; n = table.Fit() {
@@ -70,8 +70,8 @@ func rewrite(b *testing.B, table *mutable.Table, steps [][]uint32, got []byte) {
 	}
 }
 
-// BenchmarkCheckpoint takes rows that have lost their place in memory from the spill to where they
-// belong: the state of 2 M nodes, a third of which was written by windows of some 100,000 rows.
+// BenchmarkCheckpoint moves evicted rows from the spill to their places: the state of 2 M nodes, a
+// third of which was written in windows of some 100,000 rows.
 func BenchmarkCheckpoint(b *testing.B) {
 	const rows, size, stepRows, steps = 2_000_000, 584, 12_000, 80
 	for _, kind := range []disk.Kind{disk.Uring, disk.Buffered} {

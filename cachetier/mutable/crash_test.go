@@ -21,14 +21,13 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 )
 
-// run is a run that keeps checkpoints of a table as training does: a record file has those that
-// there are.
+// run keeps checkpoints of a table as training does: a record file names the present ones.
 type run struct {
 	fs     vfs.FS
 	o      mutable.Options
 	model  *oracle
-	states map[int64]map[uint32][]byte // of each checkpoint that was ever made
-	marks  []mutable.Mark              // those that there are
+	states map[int64]map[uint32][]byte // rows of each checkpoint ever made
+	marks  []mutable.Mark              // the present checkpoints
 }
 
 const crashRows, crashSize = 40, 100
@@ -43,7 +42,7 @@ func newRun(fsys vfs.FS, lag int) *run {
 	}
 }
 
-// record replaces the record of the checkpoints that there are: synced before it returns.
+// record replaces the record of the present checkpoints, and syncs it before it returns.
 func (r *run) record() error {
 	b, err := json.Marshal(r.marks)
 	if err != nil {
@@ -67,7 +66,7 @@ func (r *run) record() error {
 	return cmp.Or(d.Sync(), d.Close())
 }
 
-// recorded is the checkpoints that a file system has.
+// recorded returns the checkpoints on record in a file system.
 func recorded(t *testing.T, fsys vfs.FS) (marks []mutable.Mark) {
 	f, err := fsys.Open("/run/record")
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,7 +80,8 @@ func recorded(t *testing.T, fsys vfs.FS) (marks []mutable.Mark) {
 	return marks
 }
 
-// work trains for some epochs: steps, a checkpoint, and which of them stay, drawn of seed.
+// work trains for some epochs: steps, a checkpoint, and a choice of the checkpoints to keep, all
+// drawn from seed.
 func (r *run) work(seed uint64, epochs int) error {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	table, err := mutable.Open(bg, r.o)
@@ -114,7 +114,7 @@ func (r *run) work(seed uint64, epochs int) error {
 		if len(r.marks) <= 2 {
 			continue
 		}
-		r.marks = slices.Delete(r.marks, rng.IntN(2), 2) // the oldest, both older ones, or the one in the middle
+		r.marks = slices.Delete(r.marks, rng.IntN(2), 2) // both older ones, or the one in the middle
 		if err := r.record(); err != nil {
 			return err
 		}
@@ -129,8 +129,7 @@ func (r *run) work(seed uint64, epochs int) error {
 	return nil
 }
 
-// resumes checks that what a file system has goes on from any checkpoint that its record has,
-// exactly, the newest first.
+// resumes checks that the table resumes exactly, from every checkpoint on record, the newest first.
 func (r *run) resumes(t *testing.T, fsys vfs.FS) {
 	marks := recorded(t, fsys)
 	o := r.o
@@ -165,7 +164,7 @@ func (r *run) resumes(t *testing.T, fsys vfs.FS) {
 	require.NoError(t, take(table, model, randomGroups(rand.New(rand.NewPCG(1, 1)), crashRows), 2, false))
 }
 
-// operations counts those of a whole run that change files.
+// operations counts the operations of a whole run that change files.
 func operations(t *testing.T, seed uint64, epochs int) (n int64) {
 	var ops atomic.Int64
 	r := newRun(errorfs.Wrap(onDisk(t), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -178,7 +177,7 @@ func operations(t *testing.T, seed uint64, epochs int) (n int64) {
 	return ops.Load()
 }
 
-// onDisk is a file system that can lose power, with the directory of the run.
+// onDisk returns a file system that can lose power, with the directory of the run.
 func onDisk(t *testing.T) *vfs.MemFS {
 	disk := vfs.NewCrashableMem()
 	require.NoError(t, disk.MkdirAll("/run", 0o777))
@@ -188,9 +187,9 @@ func onDisk(t *testing.T) *vfs.MemFS {
 	return disk
 }
 
-// TestPowerLoss cuts the power before each write, sync, rename and removal, and within each write,
-// as far as the file system does: what was not synced is there, or not, block by block. The run
-// goes on from any checkpoint on record, with the very rows.
+// TestPowerLoss cuts the power before each write, sync, rename and removal, and within a write as
+// far as the file system simulates that: block by block, what was not synced is there or not. The
+// run resumes from every checkpoint on record, with exactly its rows.
 func TestPowerLoss(t *testing.T) {
 	const epochs = 6
 	for seed := range uint64(4) {
@@ -214,8 +213,8 @@ func TestPowerLoss(t *testing.T) {
 }
 
 // TestEveryWriteFails has each write, sync, rename and removal fail in turn, and all after it: the
-// run ends with an error in one line, and goes on from any checkpoint on record. A disk that is
-// full lets files be removed, one that breaks does not.
+// run ends with an error in one line, and resumes from every checkpoint on record. A full disk
+// still removes files, a broken one does not.
 func TestEveryWriteFails(t *testing.T) {
 	const epochs = 5
 	for seed := range uint64(2) {
@@ -245,8 +244,9 @@ func TestEveryWriteFails(t *testing.T) {
 	}
 }
 
-// TestCrashInAMerge: the list of a generation that was merged into the next one, in its own row
-// file, is still there; and since it is the first after a Clear no list names it as the one before.
+// TestCrashInAMerge resumes when the list of a merged generation is still there. The next one has
+// taken over its row file. Since it was the first after a Clear, no list names it as the one
+// before.
 func TestCrashInAMerge(t *testing.T) {
 	broken := false
 	r := newRun(errorfs.Wrap(onDisk(t), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -285,7 +285,7 @@ func TestCrashInAMerge(t *testing.T) {
 	r.resumes(t, r.fs)
 }
 
-// stride leaves out most of the places of a fault in a short test.
+// stride skips most fault positions in a short test.
 func stride(n int64) int64 {
 	if testing.Short() {
 		return 5 * n

@@ -5,8 +5,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setDirect has writes to f go past the page cache (O_DIRECT) or not, and says whether the file
-// system does as it is told.
+// setDirect switches O_DIRECT for f on or off: with it, writes bypass the page cache. It reports
+// whether the file system accepts that.
 func setDirect(f vfs.File, on bool) bool {
 	fd := f.Fd()
 	if fd == vfs.InvalidFd {

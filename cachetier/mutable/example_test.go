@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 )
 
-// Two steps count how often they have met a row. The run is then cut short, and goes on from its
+// Two steps count how often they have met a row. Then the run is closed, and resumes from its
 // checkpoint.
 func Example() {
 	ctx := context.Background()

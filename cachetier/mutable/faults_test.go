@@ -21,9 +21,9 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 )
 
-// TestReadsThatFail has the reads of a range of steps fail from some read on: what was written back
-// by then is all there after Reset, in memory and in a checkpoint, and the run goes on. Where it is
-// the write-back that fails, there is no checkpoint after it.
+// TestReadsThatFail has the reads of a range of steps fail from some read on. All rows written back
+// by then are there after Reset, in memory and in a checkpoint, and the run goes on. If the
+// write-back itself fails, no checkpoint can follow.
 func TestReadsThatFail(t *testing.T) {
 	const rows, size = 70, 500
 	for seed := range uint64(32) {
@@ -74,7 +74,7 @@ func TestReadsThatFail(t *testing.T) {
 				require.True(t, errors.As(err, &read), "%v", err)
 				table.Reset()
 			}
-			if model.failed { // a step is used and not written back: no checkpoint has that
+			if model.failed { // a step was used but not written back: no checkpoint may follow
 				_, again := table.Checkpoint(1)
 				require.Equal(t, err, again)
 				return
@@ -89,7 +89,7 @@ func TestReadsThatFail(t *testing.T) {
 			model.rows, model.pending = maps.Clone(states[passed]), nil
 			if seed%4 != 0 {
 				check()
-			} else if table.Peek(bg, nil, nil) != nil { // rows could not leave
+			} else if table.Peek(bg, nil, nil) != nil { // evicted rows could not be written
 				require.NoError(t, table.Flush())
 			}
 			require.NoError(t, take(table, model, randomGroups(rng, rows), 2, false))
@@ -99,8 +99,7 @@ func TestReadsThatFail(t *testing.T) {
 	}
 }
 
-// written makes a table with two checkpoints on a file system, of which the second is kept beside
-// the first.
+// written makes a table with two checkpoints, both kept. It returns the second one, and the rows.
 func written(t *testing.T, o mutable.Options) (mutable.Mark, []string) {
 	table, err := mutable.Open(bg, o)
 	require.NoError(t, err)
@@ -117,8 +116,8 @@ func written(t *testing.T, o mutable.Options) (mutable.Mark, []string) {
 	return m, model.all()
 }
 
-// TestFlippedBits changes a bit of a file: resuming or reading finds that, and names the file, or
-// it changes no row.
+// TestFlippedBits flips a bit of a file: resuming or reading finds it and names the file, or no row
+// changes.
 func TestFlippedBits(t *testing.T) {
 	o := mutable.Options{Place: mutable.Place{FS: vfs.NewMem(), Dir: "/table", Run: "this"}, Rows: 50, RowBytes: 70, Initial: initial}
 	m, want := written(t, o)
@@ -133,7 +132,7 @@ func TestFlippedBits(t *testing.T) {
 		info, err := f.Stat()
 		require.NoError(t, err)
 		for at := int64(0); at < info.Size(); at += 1 + rng.Int64N(stride(30)) {
-			if name[:4] == "rows" && at > 100 && at < 4092 { // of the header, which has one checksum
+			if name[:4] == "rows" && at > 100 && at < 4092 { // skip the rest of the header, which has one checksum
 				at = 4092
 			}
 			flip := func() {
@@ -170,8 +169,8 @@ func TestFlippedBits(t *testing.T) {
 	require.Positive(t, inRows)
 }
 
-// TestRefused: files that are gone, cut or of something else are refused in a line that names the
-// file and what to do, and nothing is changed.
+// TestRefused checks that files that are missing, cut or foreign are refused in a line that names
+// the file and what to do, and that nothing is changed.
 func TestRefused(t *testing.T) {
 	const lists, rows = "gen-000000000001", "rows-00000001"
 	for _, c := range []struct {
@@ -240,26 +239,26 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// small is a file system with little room left.
+// small is a file system with little space left.
 type small struct{ vfs.FS }
 
 func (s small) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{AvailBytes: 1000}, nil
 }
 
-// contents are the files of a directory.
+// contents returns the files of a directory.
 func contents(t *testing.T, dir string) map[string]string {
 	files := map[string]string{}
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	for _, e := range entries {
-		b, _ := os.ReadFile(filepath.Join(dir, e.Name())) // of a directory there are none
+		b, _ := os.ReadFile(filepath.Join(dir, e.Name())) // a directory has none
 		files[e.Name()] = string(b)
 	}
 	return files
 }
 
-// TestOptionsRefused: all that is wrong with them is said at once.
+// TestOptionsRefused checks that an error reports all invalid options at once.
 func TestOptionsRefused(t *testing.T) {
 	_, err := mutable.Open(bg, mutable.Options{Kept: -1, Touched: 3})
 	require.ErrorContains(t, err, "a table of 0 rows: use 1 to 4294967295\nrows of 0 bytes: use 1 to 16777216\n-1 checkpoints at a time")
@@ -285,7 +284,8 @@ func TestOptionsRefused(t *testing.T) {
 	require.Contains(t, fmt.Sprint(table.Engine()), "buffered")
 }
 
-// TestShowOfUnsealed: rows that no checkpoint has are not given up, wherever they are.
+// TestShowOfUnsealed checks that Show does not lose rows that are in no checkpoint, in memory or on
+// disk.
 func TestShowOfUnsealed(t *testing.T) {
 	for _, host := range []int64{0, 10_000} {
 		table, err := mutable.Open(bg, mutable.Options{

@@ -12,7 +12,7 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 )
 
-// seal makes a generation of what was written since the last one, as of this step.
+// seal turns what was written since the last checkpoint into the generation of this step.
 func (t *rows) seal(step int64) error {
 	t.io.Lock()
 	defer t.io.Unlock()
@@ -52,10 +52,10 @@ func (t *rows) seal(step int64) error {
 	return nil
 }
 
-// MaxKept is how many checkpoints a table can be kept for.
+// MaxKept is the most checkpoints that a table can keep.
 const MaxKept = maxGenerations - 2
 
-// maxGenerations leaves slots for the one that is written, and for a copy.
+// maxGenerations leaves slots for the generation that is being written, and for a copy.
 const maxGenerations = 250
 
 func (g *generation) clone() *generation {
@@ -75,7 +75,7 @@ func (t *rows) list(g *generation, has policy.Set) error {
 	return nil
 }
 
-// clear has all rows be as if never written. What was written since the last checkpoint is removed.
+// clear resets all rows as if never written. It removes what was written since the last checkpoint.
 func (t *rows) clear() error {
 	t.io.Lock()
 	defer t.io.Unlock()
@@ -104,8 +104,8 @@ func (t *rows) remove(slot byte) error {
 	return cmp.Or(err, t.fs.Remove(f.path))
 }
 
-// walk is what the table is made of as of a step: the generations up to that one, the oldest first.
-// A list that no other follows is what a merge has left.
+// walk returns the generations that make up the table as of a step, the oldest first. From each
+// list it goes to the one before, and so skips a list that an interrupted merge has left.
 func walk(o *Options, s *shape, step int64) (below []*generation, err error) {
 	if step == none {
 		return nil, nil
@@ -127,13 +127,13 @@ func walk(o *Options, s *shape, step int64) (below []*generation, err error) {
 		if err != nil {
 			return nil, err
 		}
-		// One that shares its row file was merged into the one that does, and a crash has left its
-		// list.
+		// A list that shares its row file with a younger one was left by an interrupted merge: the
+		// younger one has its rows.
 		merged := slices.ContainsFunc(below, func(g *generation) bool { return l.serial != spillSerial && g.serial == l.serial })
 		if !merged {
 			below = append(below, &generation{list: l})
 		}
-		if n = l.after; l.fresh { // what is older is no part of it, and may be gone
+		if n = l.after; l.fresh { // older generations are no part of its rows, and may be gone
 			n = older(l.number)
 		}
 	}
@@ -141,7 +141,7 @@ func walk(o *Options, s *shape, step int64) (below []*generation, err error) {
 	return below, nil
 }
 
-// load takes over the generations as of a step.
+// load replaces the state in memory by the generations as of a step.
 func (t *rows) load(o *Options, step int64) error {
 	t.io.Lock()
 	defer t.io.Unlock()
@@ -197,8 +197,8 @@ func (t *rows) load(o *Options, step int64) error {
 	return t.reopen()
 }
 
-// clean removes all files of the table that it is not made of. First the lists, so that none ever
-// names a row file that is gone.
+// clean removes the files of the table that no generation of it uses: first the lists, so that no
+// list ever names a row file that is gone.
 func (t *rows) clean() error {
 	t.io.Lock()
 	defer t.io.Unlock()
@@ -242,8 +242,8 @@ func (t *rows) clean() error {
 	return nil
 }
 
-// retain merges each generation whose checkpoint is not kept with the one after it, and removes
-// those that nothing is left of. The newest waits for the next to come.
+// retain merges each generation whose checkpoint is not kept into the one after it, or removes it
+// if no later one needs its rows. The newest stays until the next checkpoint.
 func (t *rows) retain(ctx context.Context, kept []int64) error {
 	t.io.Lock()
 	defer t.io.Unlock()
@@ -296,11 +296,11 @@ func (t *rows) drop(g *generation, slot byte) error {
 	return nil
 }
 
-// merge makes one generation of lower, whose checkpoint is gone, and upper: in the row file of
-// either, so that less is copied. Until the list of upper is replaced it is as it was, since rows
-// of the other go to places that nothing reads.
+// merge merges lower, whose checkpoint is gone, into upper, in the row file for which less is
+// copied. Until upper's list is replaced, the checkpoint stays as it was: the copied rows go to
+// places that no checkpoint reads.
 func (t *rows) merge(ctx context.Context, lower, upper *generation) error {
-	has, more := t.set(), t.set() // of upper, and of lower alone
+	has, more := t.set(), t.set() // rows of upper, and rows that only lower has
 	for _, g := range []struct {
 		number int64
 		set    policy.Set
@@ -345,7 +345,7 @@ func (t *rows) merge(ctx context.Context, lower, upper *generation) error {
 	return t.drop(lower, gone)
 }
 
-// copy writes rows of one slot to another, and syncs that.
+// copy copies the rows of has from one slot to another, and syncs the file of the other.
 func (t *rows) copy(ctx context.Context, from, into byte, has policy.Set) error {
 	most := max(1, int(copyBytes)/t.rowBytes)
 	memory := make([]byte, most*t.rowBytes)

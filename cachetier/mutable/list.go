@@ -18,8 +18,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// A generation is listed in a file gen-C, C being the step of its checkpoint: which rows it has,
-// and in which row file. It is replaced atomically. Numbers are little-endian.
+// A file gen-C lists a generation, where C is the step of its checkpoint: its rows, and the row
+// file that has them. The file is replaced atomically. Numbers are little-endian.
 //
 //	00-07  "GNNRLIST"
 //	08-0b  version, 1
@@ -29,9 +29,9 @@ import (
 //	28-2f  C
 //	30-37  the generation before it, -1: none
 //	38-3f  serial number of its row file, 0: it has no rows
-//	40-47  how many rows it has
-//	48-4f  1: rows that it does not have are as if never written; else 0, and the generation before it has them
-//	50     a bit a row, in words of 64
+//	40-47  number of rows that it has
+//	48-4f  1: rows not listed are as if never written; 0: they are in generations before it
+//	50     a bit for each row, in words of 64
 //	end-8  XXH3-64 of all before
 const (
 	listMagic  = "GNNRLIST"
@@ -42,7 +42,7 @@ const (
 // none is the generation before the first.
 const none = -1
 
-// list is what a file gen-C says beside the rows.
+// list is the header of a file gen-C.
 type list struct {
 	number, after int64
 	serial        uint64
@@ -52,7 +52,7 @@ type list struct {
 
 func listName(number int64) string { return fmt.Sprintf("gen-%012d", number) }
 
-// numbered are the numbers of files with this prefix in dir.
+// numbered returns the numbers of the files with this prefix in dir.
 func numbered(fsys vfs.FS, dir, prefix string) (numbers []int64, err error) {
 	names, err := fsys.List(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +68,7 @@ func numbered(fsys vfs.FS, dir, prefix string) (numbers []int64, err error) {
 	return numbers, err
 }
 
-// writeList replaces the file of l. has says which rows it has.
+// writeList replaces the file of l. has is the set of its rows.
 func writeList(fsys vfs.FS, dir string, s *shape, l *list, has policy.Set) (bytes int64, err error) {
 	path := fsys.PathJoin(dir, listName(l.number))
 	defer func() {
@@ -96,8 +96,8 @@ func writeList(fsys vfs.FS, dir string, s *shape, l *list, has policy.Set) (byte
 		return 0, err
 	}
 	sum := xxh3.New()
-	w := bufio.NewWriterSize(io.MultiWriter(sum, f), 64<<10) // in this order: a vfs.File may change the bytes that it has written
-	w.Write(h)                                               // errors stay until Flush
+	w := bufio.NewWriterSize(io.MultiWriter(sum, f), 64<<10) // sum first: f may change the bytes that it has written
+	w.Write(h)                                               // Flush returns the errors
 	var word [8]byte
 	for _, bits := range has[:s.words()] {
 		le.PutUint64(word[:], bits)
@@ -119,14 +119,14 @@ func writeList(fsys vfs.FS, dir string, s *shape, l *list, has policy.Set) (byte
 	return listHeader + 8*int64(s.words()) + listSuffix, syncDir(fsys, dir)
 }
 
-// words is how many there are of bits in a list.
+// words returns the number of 64-bit words in the bitmap of a list.
 func (s *shape) words() int { return (s.rows + 63) / 64 }
 
-// set is an empty one of the table's rows.
+// set returns an empty set for the rows of the table.
 func (s *shape) set() policy.Set { return make(policy.Set, policy.SetWords(s.rows)) }
 
-// readList reads the file gen-number, and calls do with each word of bits that is not 0; nil does
-// nothing.
+// readList reads the file gen-number, and calls do, if not nil, with each word of its bitmap that
+// is not 0.
 func readList(fsys vfs.FS, dir string, s *shape, number int64, do func(word int, bits uint64)) (l list, err error) {
 	path := fsys.PathJoin(dir, listName(number))
 	info, err := fsys.Stat(path)
@@ -147,7 +147,7 @@ func readList(fsys vfs.FS, dir string, s *shape, number int64, do func(word int,
 		return l, err
 	}
 	defer f.Close()
-	// Twice: whoever is told of rows may rely on them.
+	// Decode twice: do must only see rows of a list whose checksum is right.
 	if l, err = s.decodeList(f, nil); err == nil && do != nil {
 		var again vfs.File
 		if again, err = fsys.Open(path); err != nil {

@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// within ends the tests, and shows who waits for what, if do takes much longer than any machine
-// needs: it hangs.
+// within runs do. If do takes much longer than any machine needs, it hangs: within panics with all
+// stacks.
 func within(do func()) {
 	defer time.AfterFunc(time.Minute, func() {
 		stacks := make([]byte, 1<<20)
@@ -35,12 +35,12 @@ func within(do func()) {
 	do()
 }
 
-// drawCache draws budgets from nothing to more than the table.
+// drawCache draws cache options, with budgets from nothing to more than the table.
 func drawCache(t *rapid.T, rows, size int) cachetier.Options {
 	all := int64(rows * size)
 	return cachetier.Options{
 		DeviceBytes: rapid.SampledFrom([]int64{0, 0, 5 * int64(size)}).Draw(t, "device"),
-		// A cache has bookkeeping of some 2 KB, which is half of the budget at most.
+		// The bookkeeping of a cache takes about 2 KB, and at most half of the budget.
 		HostBytes:   rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, all+3000), rapid.Int64Range(4500, 4500+all)).Draw(t, "host"),
 		StaticBytes: rapid.SampledFrom([]int64{0, 0, 7 * int64(size)}).Draw(t, "static"),
 		Policy:      rapid.SampledFrom(policy.Kinds).Draw(t, "policy"),
@@ -51,9 +51,9 @@ func drawCache(t *rapid.T, rows, size int) cachetier.Options {
 	}
 }
 
-// TestTableDoesWhatTheOracleDoes takes a table through ranges of steps, checkpoints, their removal,
-// resuming and clearing, under any budget, policy, engine and lag, and holds all that steps and
-// checkpoints see to plain maps.
+// TestTableDoesWhatTheOracleDoes runs steps, checkpoints, their removal, resuming and clearing on a
+// table, under any budget, policy, engine and lag. It compares all that steps and checkpoints see
+// with plain maps.
 func TestTableDoesWhatTheOracleDoes(t *testing.T) {
 	const rows = 70
 	rapid.Check(t, func(t *rapid.T) {
@@ -168,7 +168,7 @@ func TestTableDoesWhatTheOracleDoes(t *testing.T) {
 	})
 }
 
-// generations counts the row files.
+// generations counts the row files, the spill included.
 func generations(t require.TestingT, o mutable.Options) (n int) {
 	names, err := o.FS.List(o.Dir)
 	require.NoError(t, err)
@@ -180,7 +180,7 @@ func generations(t require.TestingT, o mutable.Options) (n int) {
 	return n
 }
 
-// TestForecast: what a forecast says of steps is what they read, of rows that are spread over
+// TestForecast compares the forecast of some steps with what they read, for rows spread over
 // generations.
 func TestForecast(t *testing.T) {
 	for seed := range uint64(8) {
@@ -227,7 +227,8 @@ func TestForecast(t *testing.T) {
 	}
 }
 
-// TestSum: a record's checksum is the CRC-32C of serial number, row and bytes, as rowfile.go says.
+// TestSum checks that a record's checksum is the CRC-32C of serial number, row and bytes, as
+// rowfile.go describes.
 func TestSum(t *testing.T) {
 	b := []byte("the bytes of a row")
 	for _, serial := range []uint64{0, 1, 0xfedcba9876543210} {

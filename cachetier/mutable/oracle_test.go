@@ -18,10 +18,10 @@ import (
 
 var bg = context.Background()
 
-// initial is what the rows of these tests are at first.
+// initial fills dst with the first value of a row in these tests.
 func initial(dst []byte, row uint32) { fill(dst, uint64(row)) }
 
-// fill makes bytes of numbers.
+// fill fills dst with bytes that depend on some numbers.
 func fill(dst []byte, of ...uint64) {
 	var key []byte
 	for _, n := range of {
@@ -32,14 +32,14 @@ func fill(dst []byte, of ...uint64) {
 	}
 }
 
-// step is the rows that a step reads, and the places of those that it writes: by what it has read
-// of them, or by what they are.
+// step has the rows that a step reads, and the places among them of the rows that it writes. It
+// computes these from what it has read, or with updates from their newest bytes.
 type step struct {
 	reads, writes []uint32
 	updates       bool
 }
 
-// all says whether it writes what it reads, in order.
+// all reports whether the step writes all rows that it reads, in order.
 func (s step) all() bool {
 	for i, at := range s.writes {
 		if int(at) != i {
@@ -49,21 +49,21 @@ func (s step) all() bool {
 	return len(s.writes) == len(s.reads)
 }
 
-// after is what a step makes of a row that it reads.
+// after returns the bytes that a step writes for a row, from the bytes b.
 func after(number int, row uint32, b []byte) []byte {
 	out := make([]byte, len(b))
 	fill(out, uint64(number), uint64(row), xxh3.Hash(b))
 	return out
 }
 
-// oracle is a table in plain maps: a step sees what was written lag steps before.
+// oracle is a table in plain maps, whose steps see what was written lag steps before.
 type oracle struct {
 	lag, size int
 	rows      map[uint32][]byte   // as steps may see them
 	pending   []map[uint32][]byte // what the last steps wrote
-	steps     int                 // so far
+	steps     int                 // steps so far
 	passed    int                 // steps that the table has written back
-	failed    bool                // one was not, by an error
+	failed    bool                // an error kept a step from being written back
 }
 
 func newOracle(lag, size int) *oracle {
@@ -79,7 +79,7 @@ func (o *oracle) row(v uint32) []byte {
 	return b
 }
 
-// newest is a row with all that was written.
+// newest returns a row with all writes applied.
 func (o *oracle) newest(v uint32) []byte {
 	for _, wrote := range slices.Backward(o.pending) {
 		if b, ok := wrote[v]; ok {
@@ -89,7 +89,7 @@ func (o *oracle) newest(v uint32) []byte {
 	return o.row(v)
 }
 
-// take is what a step reads.
+// take runs a step and returns the bytes that it reads.
 func (o *oracle) take(s step) []byte {
 	var read []byte
 	for _, v := range s.reads {
@@ -118,10 +118,10 @@ func (o *oracle) apply(steps int) {
 	o.pending = o.pending[steps:]
 }
 
-// settle ends a range of steps.
+// settle ends a range of steps: all writes are applied.
 func (o *oracle) settle() { o.apply(len(o.pending)) }
 
-// all is the rows that were written, in order: their numbers and bytes.
+// all returns the rows that were written, in order, as numbers and bytes.
 func (o *oracle) all() (rows []string) {
 	for _, v := range slices.Sorted(maps.Keys(o.rows)) {
 		rows = append(rows, fmt.Sprintf("%d %x", v, o.rows[v]))
@@ -129,7 +129,7 @@ func (o *oracle) all() (rows []string) {
 	return rows
 }
 
-// each is the same of a table.
+// each returns the same of a table.
 func each(t interface {
 	Each(ctx context.Context, do func(row uint32, b []byte) error) error
 }) (rows []string, err error) {
@@ -140,8 +140,8 @@ func each(t interface {
 	return rows, err
 }
 
-// take is one range of steps, in groups, by way of t and of o. The stages are goroutines of their
-// own, or one does it all.
+// take runs one range of steps, in groups, on t and on o. Each stage has a goroutine, or with
+// atOnce false one goroutine runs all.
 func take(t *mutable.Table, o *oracle, groups [][]step, ahead int, atOnce bool) error {
 	type window struct {
 		*cachetier.Window
@@ -286,7 +286,7 @@ func send[T any](ctx context.Context, to chan<- T, v T) error {
 	}
 }
 
-// randomGroups are some groups of steps over a table.
+// randomGroups draws groups of steps over a table.
 func randomGroups(rng *rand.Rand, rows int) (groups [][]step) {
 	most := []int{3, 10, rows}[rng.IntN(3)]
 	for range 1 + rng.IntN(4) {

@@ -16,8 +16,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// A row file: a page of header, and then the records of all rows of the table, where row v begins
-// at stride·v. What was never written is a hole. Numbers are little-endian.
+// A row file is a page of header, and then a place for the record of each row of the table: row v
+// begins stride·v after the header. What was never written is a hole. Numbers are little-endian.
 //
 //	00-07  "GNNRROWS"
 //	08-0b  version, 1
@@ -29,8 +29,8 @@ import (
 //	30-37  serial number of the file among those of its table
 //	ffc    CRC-32C of the page up to here
 //
-// A record is the bytes of the row and a CRC-32C, of serial number, row and bytes: so a record of
-// another row, of another file or of none is found as a flipped bit is.
+// A record is the bytes of the row, and a CRC-32C of serial number, row number and bytes. So the
+// check finds a flipped bit, a record of another row or another file, and a hole.
 const (
 	rowMagic   = "GNNRROWS"
 	version    = 1
@@ -40,7 +40,7 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// shape is what all files of a table agree on.
+// shape has the values that all files of a table share.
 type shape struct {
 	run      [16]byte
 	rows     int
@@ -48,25 +48,25 @@ type shape struct {
 	stride   int64
 }
 
-// strideOf is the distance between records.
+// strideOf returns the distance in bytes from record to record.
 func strideOf(rowBytes int) int64 { return store.RowStride(int64(rowBytes) + sumSize) }
 
-// offset is where the record of a row begins.
+// offset returns where the record of a row begins.
 func (s *shape) offset(row uint32) int64 { return headerSize + int64(row)*s.stride }
 
-// size is that of a row file.
+// size returns the length of a row file.
 func (s *shape) size() int64 {
 	return headerSize + (int64(s.rows)*s.stride+store.PageSize-1)/store.PageSize*store.PageSize
 }
 
-// rowFile is one that is open.
+// rowFile is an open row file.
 type rowFile struct {
 	shape
 	serial uint64
 	path   string
-	file   vfs.File // to write, and to read where the file system gives no descriptors
-	reader *os.File // to read; nil where there are none
-	direct bool     // writing goes past the page cache
+	file   vfs.File // for writing; for reading, too, if the file system has no descriptors
+	reader *os.File // for reading; nil without descriptors
+	direct bool     // writes bypass the page cache
 }
 
 func rowFileName(serial uint64) string { return fmt.Sprintf("rows-%08d", serial) }
@@ -85,7 +85,7 @@ func (f *rowFile) header() []byte {
 	return h
 }
 
-// createRows makes a row file of holes, or of space that is allocated.
+// createRows makes a row file: of holes, or with dense with its space allocated.
 func createRows(fsys vfs.FS, dir string, s shape, serial uint64, dense bool) (_ *rowFile, err error) {
 	f := &rowFile{shape: s, serial: serial, path: fsys.PathJoin(dir, rowFileName(serial))}
 	defer func() {
@@ -157,7 +157,7 @@ func openRows(fsys vfs.FS, dir string, s shape, serial uint64, write bool) (_ *r
 	return f, f.openReader(fsys)
 }
 
-// check says how a header differs from that of f.
+// check returns an error if h is not the header of f.
 func (f *rowFile) check(h []byte) error {
 	le := binary.LittleEndian
 	switch {
@@ -177,8 +177,8 @@ func (f *rowFile) check(h []byte) error {
 	return nil
 }
 
-// openReader opens the file once more, for package disk. It asks fsys, which may refuse paths that
-// the system would open.
+// openReader opens the file once more, for package disk. It goes through fsys, which may refuse
+// paths that the system would open.
 func (f *rowFile) openReader(fsys vfs.FS) error {
 	if f.file.Fd() == vfs.InvalidFd {
 		return nil
@@ -194,15 +194,15 @@ func (f *rowFile) openReader(fsys vfs.FS) error {
 	return errors.Join(err, again.Close())
 }
 
-// section is the file as package disk reads it.
+// section returns the file in the form that package disk reads.
 func (f *rowFile) section(dir string) store.SectionFile {
 	return store.SectionFile{File: f.reader, Path: f.path, Dataset: dir, Section: rowFileName(f.serial), Size: f.size()}
 }
 
-// sum is the checksum of a record.
+// sum returns the checksum of a record.
 func (f *rowFile) sum(row uint32, b []byte) uint32 {
 	c := ^uint32(0)
-	for _, id := range [...]uint64{f.serial, uint64(row)} { // by table: bytes that crc32 is given would be allocated for each row
+	for _, id := range [...]uint64{f.serial, uint64(row)} { // by the table: crc32 needs a slice, allocated for each row
 		for range 8 {
 			c = castagnoli[byte(c)^byte(id)] ^ c>>8
 			id >>= 8
@@ -211,14 +211,15 @@ func (f *rowFile) sum(row uint32, b []byte) uint32 {
 	return crc32.Update(^c, castagnoli, b)
 }
 
-// encode writes the record of a row to dst, of stride bytes.
+// encode writes the record of a row to dst, which has stride bytes.
 func (f *rowFile) encode(dst []byte, row uint32, b []byte) {
 	copy(dst, b)
 	binary.LittleEndian.PutUint32(dst[f.rowBytes:], f.sum(row, b))
 	clear(dst[f.rowBytes+sumSize:])
 }
 
-// decode is the row of a record, which lies at offset.
+// decode checks the record of a row and returns its bytes, which lie in record. offset is the
+// record's place in the file.
 func (f *rowFile) decode(row uint32, record []byte, offset int64) ([]byte, error) {
 	b := record[:f.rowBytes:f.rowBytes]
 	if f.sum(row, b) != binary.LittleEndian.Uint32(record[f.rowBytes:]) {
@@ -236,14 +237,14 @@ func (f *rowFile) close() {
 	}
 }
 
-// ErrDamaged is in the chain of every error that says a file of the table is not what it was when
-// it was written.
+// ErrDamaged is in the chain of every error about a file of the table that differs from what was
+// written.
 var ErrDamaged = errors.New("damaged rows of a run")
 
-// damage is such an error.
+// damage is the error that carries ErrDamaged.
 type damage struct {
 	path   string
-	offset int64 // -1: of no single byte
+	offset int64 // -1: no single place
 	err    error
 }
 
@@ -258,5 +259,5 @@ func (d *damage) Error() string {
 		d.path, at, d.err)
 }
 
-// Unwrap gives the cause, and ErrDamaged.
+// Unwrap returns the cause and ErrDamaged.
 func (d *damage) Unwrap() []error { return []error{d.err, ErrDamaged} }

@@ -17,8 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// rows are the rows of a table in their files: cachetier.Records. Several may call it at once, and
-// wait for each other.
+// rows stores the rows of a table in files, as cachetier.Records. Several goroutines may call it at
+// once; the calls wait for each other.
 type rows struct {
 	shape
 	fs      vfs.FS
@@ -26,41 +26,42 @@ type rows struct {
 	initial func(dst []byte, row uint32)
 	dense   bool // files are allocated whole
 	options disk.Options
-	why     string // beside what the reader says
+	why     string // replaces the reader's Why if not empty
 
-	io sync.Mutex // held by who reads or writes files, or changes which there are
+	io sync.Mutex // held to read or write files, or to change the set of files
 
-	// state is held, with io, by who changes what follows, and by who reads it without io.
+	// state guards the fields below that Takes, Counts, Live and the like read without io: newest,
+	// spill.at, reader, past, place, counts and loaded. Who changes them holds io, too.
 	state  sync.RWMutex
 	memory *kernels.HostBuf
-	newest []byte // by row the slot of the generation that has it, 0: none has
+	newest []byte // by row: the slot with its newest record; 0: never written
 	below  []*generation
-	next   generation // that is written now; its number is not known yet
+	next   generation // being written; its number is not known yet
 	slots  [256]*rowFile
 	reader *disk.Reader
-	past   disk.Live // of the readers before it
-	place  [256]int  // of each slot among the files of reader, which has none without descriptors
+	past   disk.Live // totals of earlier readers
+	place  [256]int  // by slot: the index among the files of reader, or for files without descriptors the slot
 	counts Stats
-	loaded bool // Begin, Resume, Look or Show was called
+	loaded bool // set by Begin, Resume, Look and Show
 
-	readOnly bool // Look was called
+	readOnly bool // set by Look
 
 	spill  spill
-	whole  bool   // Write takes rows to their places, with those of the spill: for a checkpoint
+	whole  bool   // Write puts its rows and those in the spill into their places: for a checkpoint
 	serial uint64 // of the newest row file
 	order  []uint32
 	put    putter
-	copied []byte // of settle, which has it again
-	failed error  // of a sync, after which nobody knows what is on disk
+	copied []byte // buffer of settle, reused
+	failed error  // error of a sync, after which nobody knows what is on disk
 }
 
-// generation is the rows that were written between two checkpoints.
+// generation has the rows that were written between two checkpoints.
 type generation struct {
 	list
 	slot byte // 0: it has no rows
 }
 
-// newRows is a table without files.
+// newRows returns a table without files.
 func newRows(o Options) (_ *rows, err error) {
 	t := &rows{
 		shape:   shape{rows: o.Rows, rowBytes: o.RowBytes, stride: strideOf(o.RowBytes)},
@@ -85,8 +86,8 @@ func newRows(o Options) (_ *rows, err error) {
 	return t, nil
 }
 
-// chooseEngine has nothing read through memory maps, which are for files that do not change, and
-// nothing measured: there is no file yet.
+// chooseEngine replaces Mmap, since memory maps are for files that do not change. It turns off the
+// probe, since there is no file yet, and resolves Auto by the memory that is available.
 func (t *rows) chooseEngine() {
 	o := &t.options
 	o.Probe = false
@@ -102,7 +103,7 @@ func (t *rows) chooseEngine() {
 	}
 }
 
-// reopen makes the reader of the files that there are now. The caller holds io.
+// reopen replaces the reader by one of the present files. The caller holds io.
 func (t *rows) reopen() error {
 	t.state.Lock()
 	defer t.state.Unlock()
@@ -127,14 +128,14 @@ func (t *rows) reopen() error {
 	}
 	reader, err := disk.Open(context.Background(), files, t.options)
 	if err != nil {
-		t.reader, _ = disk.Open(context.Background(), nil, disk.Options{Kind: disk.Buffered}) // which opens nothing
+		t.reader, _ = disk.Open(context.Background(), nil, disk.Options{Kind: disk.Buffered}) // opens nothing: no error
 		return err
 	}
 	t.reader = reader
 	return nil
 }
 
-// free gives up memory and files.
+// free frees memory and closes files.
 func (t *rows) free() {
 	t.io.Lock()
 	defer t.io.Unlock()
@@ -154,13 +155,14 @@ func (t *rows) free() {
 	t.newest = nil
 }
 
-// Rows is how many there are.
+// Rows returns the number of rows.
 func (t *rows) Rows() int { return t.shape.rows }
 
-// RowBytes is what each has.
+// RowBytes returns the size of a row.
 func (t *rows) RowBytes() int { return t.rowBytes }
 
-// Kind, Why, Live and Costs are those of the reader of the files that there are now.
+// Kind, Why, Live and Costs describe the reader of the present files; Live also counts what earlier
+// readers did.
 func (t *rows) Kind() disk.Kind { return t.now().Kind() }
 
 // Why: see Kind.
@@ -173,7 +175,7 @@ func (t *rows) Live() disk.Live {
 	return t.live()
 }
 
-// live adds up what all readers have done. Latencies are those of the newest.
+// live adds up the work of all readers. Latencies are the newest reader's.
 func (t *rows) live() disk.Live {
 	l := t.reader.Live()
 	l.Reads += t.past.Reads
@@ -191,8 +193,9 @@ func (t *rows) now() *disk.Reader {
 	return t.reader
 }
 
-// sorted lists n rows by the slots that have them, and within each in order: their places. Of the
-// first, in no slot, there are unwritten.
+// sorted lists the indices of n rows, which row gives in ascending order: ordered by the slot that
+// has each row, and within a slot by the place of the record. The first unwritten ones are in no
+// slot. The list may reuse the memory of order.
 func (t *rows) sorted(order []uint32, n int, row func(i int) uint32) (_ []uint32, unwritten int) {
 	var ends [257]int
 	for i := range n {
@@ -211,13 +214,13 @@ func (t *rows) sorted(order []uint32, n int, row func(i int) uint32) (_ []uint32
 		order[*at] = uint32(i)
 		*at++
 	}
-	slices.SortFunc(order[ends[spilled-1]:], func(a, b uint32) int { // the last slot
+	slices.SortFunc(order[ends[spilled-1]:], func(a, b uint32) int { // of the spill, the last slot
 		return cmp.Compare(t.spill.at[row(int(a))], t.spill.at[row(int(b))])
 	})
 	return order, unwritten
 }
 
-// request is where the record of a row of this slot lies.
+// request returns the disk request for the record of a row in this slot.
 func (t *rows) request(slot byte, row uint32) disk.Request {
 	at := row
 	if slot == spilled {
@@ -226,7 +229,7 @@ func (t *rows) request(slot byte, row uint32) disk.Request {
 	return disk.Request{File: t.place[slot], Offset: t.offset(at), Size: t.rowBytes + sumSize}
 }
 
-// Read brings rows from where they are newest. Those that were never written are made.
+// Read reads the newest record of each row, and makes rows that were never written.
 func (t *rows) Read(ctx context.Context, n int, row func(i int) uint32, put func(i int, b []byte)) (disk.Traffic, error) {
 	t.io.Lock()
 	defer t.io.Unlock()
@@ -243,7 +246,8 @@ func (t *rows) Read(ctx context.Context, n int, row func(i int) uint32, put func
 	}, func(i int, b []byte) { put(int(order[i]), b) })
 }
 
-// read brings n rows from the slots that at gives, in order of slots and rows.
+// read reads n records. at gives the slot and row of each, ordered by slot and by place in its
+// file.
 func (t *rows) read(ctx context.Context, n int, at func(i int) (slot byte, row uint32), put func(i int, b []byte)) (disk.Traffic, error) {
 	next := t.reader.Merge(n, func(i int) disk.Request { return t.request(at(i)) })
 	serve := func(s disk.Extent, b []byte) error {
@@ -269,8 +273,8 @@ func (t *rows) read(ctx context.Context, n int, at func(i int) (slot byte, row u
 	return traffic, nil
 }
 
-// readExtents reads by the reader, or one by one where files have no descriptors, as those in
-// memory: then File is the slot. slot is any of those that are read.
+// readExtents reads through the reader. Files without descriptors, as in memory, it reads one
+// extent after another; then File is the slot. slot is any slot among the extents.
 func (t *rows) readExtents(ctx context.Context, slot byte, next func() (disk.Extent, bool), serve func(disk.Extent, []byte) error) (total disk.Traffic, err error) {
 	if t.slots[slot].reader != nil {
 		return t.reader.Read(ctx, next, serve)
@@ -291,10 +295,10 @@ func (t *rows) readExtents(ctx context.Context, slot byte, next func() (disk.Ext
 	return total, nil
 }
 
-// makeChunk is how many rows one goroutine makes at a time.
+// makeChunk is the number of rows that one goroutine makes at a time.
 const makeChunk = 256
 
-// make makes rows that were never written.
+// make makes rows that were never written, by Options.Initial.
 func (t *rows) make(order []uint32, row func(i int) uint32, put func(i int, b []byte)) {
 	var taken atomic.Int64
 	work := func() {
@@ -321,9 +325,9 @@ func (t *rows) make(order []uint32, row func(i int) uint32, put func(i int, b []
 	g.Wait()
 }
 
-// Takes is what a Read would be counted as now. It waits for no other. Before Begin and Resume,
-// when nobody knows which rows were written, it is that of rows which all were: what a forecast
-// wants to know.
+// Takes returns the traffic that a Read of these rows would cause now. It does not wait for other
+// calls to read or write. Before Begin and Resume, when nobody knows which rows were written, it
+// counts all of them as written: a forecast wants that.
 func (t *rows) Takes(n int, row func(i int) uint32) (total disk.Traffic) {
 	t.state.RLock()
 	defer t.state.RUnlock()
@@ -341,7 +345,7 @@ func (t *rows) Takes(n int, row func(i int) uint32) (total disk.Traffic) {
 	return total
 }
 
-// Write puts rows, in ascending order, in the spill, or for a checkpoint in their places.
+// Write puts rows, in ascending order, into the spill, or for a checkpoint into their places.
 func (t *rows) Write(n int, row func(i int) (uint32, []byte)) error {
 	if n == 0 {
 		return nil
@@ -368,14 +372,14 @@ func (t *rows) Write(n int, row func(i int) (uint32, []byte)) error {
 	return nil
 }
 
-// gather has Write take rows to their places, or not.
+// gather sets whether Write puts rows into their places.
 func (t *rows) gather(whole bool) {
 	t.io.Lock()
 	defer t.io.Unlock()
 	t.whole = whole
 }
 
-// dropSpill removes the spill, whose rows nobody wants any more.
+// dropSpill removes the spill, whose rows nobody needs any more.
 func (t *rows) dropSpill() {
 	f := t.spill.file
 	if f == nil {
@@ -387,7 +391,7 @@ func (t *rows) dropSpill() {
 	t.spill.forget()
 }
 
-// start gives a generation a row file.
+// start creates a row file for a generation.
 func (t *rows) start(g *generation) error {
 	f, err := createRows(t.fs, t.dir, t.shape, t.serial+1, t.dense)
 	if err != nil {
@@ -399,8 +403,8 @@ func (t *rows) start(g *generation) error {
 	return t.reopen()
 }
 
-// sparse is the part of all rows below which a file is left with holes: what is expected may be
-// wrong by that much.
+// sparse sets when a file is allocated whole: when at least 1/sparse of all rows are expected to be
+// written. The expectation may be wrong by that factor.
 const sparse = 16
 
 func (t *rows) freeSlot() byte {
@@ -412,8 +416,8 @@ func (t *rows) freeSlot() byte {
 	panic("mutable: more generations than a byte can tell apart")
 }
 
-// sync puts what was written to f on disk. An error is the last word: the system may have forgotten
-// what it could not write.
+// sync syncs f. An error is final, since the system may have dropped what it could not write: all
+// later writes return it.
 func (t *rows) sync(f *rowFile) error {
 	if err := f.file.Sync(); err != nil {
 		t.failed = fmt.Errorf("mutable: sync %s: %w", f.path, err)

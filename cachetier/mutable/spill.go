@@ -11,32 +11,33 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// What rows a window drives out are far apart in a row file, and a write of a page for each is what
-// a disk does worst. So they go to the spill, one behind the other: a row file by its form, whose
-// records are in the order in which they came. A checkpoint takes them to their places in the file
-// of its generation, with those that only memory had, in one pass. No list ever names the spill, so
-// that a crash loses it with all else that was written since the last checkpoint.
+// spill collects the rows that windows evict. In a row file they lie far apart, and a write of a
+// page for each is the worst case for a disk. So they are appended to the spill: a file in the form
+// of a row file, whose records are in the order in which they came. A checkpoint moves them to
+// their places in the file of its generation, in one pass with the rows that are only in memory. No
+// list ever names the spill, so a crash loses it with all else that was written since the last
+// checkpoint.
 type spill struct {
-	rows   int      // that it has room for
+	rows   int      // capacity in records
 	file   *rowFile // nil before the first row
 	memory *kernels.HostBuf
-	at     []uint32 // by row the number of its record, where newest says spilled
-	end    uint32   // records that are taken
-	live   int      // rows of which one of them is the newest
+	at     []uint32 // by row: the number of its record, if newest is spilled
+	end    uint32   // number of the record after the last one
+	live   int      // rows whose newest record is in the spill
 }
 
-// The slot of the spill, and the serial number of its file, which no generation has.
+// The slot of the spill, and the serial number of its file: no row file of a generation has either.
 const (
 	spilled     = 255
 	spillSerial = 0
 )
 
-// spillRows is how many records the spill has room for: as many as the run writes rows, beyond
-// which they are taken to their places. Less room would be filled more often, and a row file is
-// written for each time.
+// spillRows returns the capacity of the spill in records: the most rows that the run writes, and at
+// least 65,536 or all rows. A smaller spill would be full more often, and each time rows are
+// written to the row file.
 func (o Options) spillRows() int { return max(cmp.Or(o.Touched, o.Rows), min(o.Rows, 1<<16)) }
 
-// append adds n rows to the spill.
+// append appends n rows to the spill, and returns the bytes written. A full spill is settled first.
 func (t *rows) append(n int, row func(i int) (uint32, []byte)) (bytes int64, err error) {
 	s := &t.spill
 	if s.file == nil {
@@ -90,7 +91,7 @@ func (t *rows) append(n int, row func(i int) (uint32, []byte)) (bytes int64, err
 	return bytes, nil
 }
 
-// next is the first record on a page that has none.
+// next returns the first record that begins on a page without records.
 func (s *spill) next() uint32 {
 	used := roundUp(s.file.offset(s.end))
 	return uint32((used - headerSize + s.file.stride - 1) / s.file.stride)
@@ -98,10 +99,10 @@ func (s *spill) next() uint32 {
 
 func roundUp(offset int64) int64 { return (offset + store.PageSize - 1) &^ (store.PageSize - 1) }
 
-// pieceBytes is what one of several writers writes at a time.
+// pieceBytes is the size of one of several concurrent writes.
 const pieceBytes = 512 << 10
 
-// putPieces writes memory to f, several pieces at once.
+// putPieces writes memory to f in pieces, several at once.
 func (t *rows) putPieces(f *rowFile, memory []byte, offset int64) error {
 	var g errgroup.Group
 	g.SetLimit(writers)
@@ -111,7 +112,7 @@ func (t *rows) putPieces(f *rowFile, memory []byte, offset int64) error {
 	return g.Wait()
 }
 
-// note has a row be newest in a slot. The caller holds state.
+// note records that a slot has the newest record of row v. The caller holds state.
 func (t *rows) note(v uint32, slot byte) {
 	at := &t.newest[v]
 	if *at == 0 {
@@ -126,8 +127,8 @@ func (t *rows) note(v uint32, slot byte) {
 	*at = slot
 }
 
-// settle writes n rows, in ascending order, and all that are in the spill to their places in the
-// generation that is written now. An error leaves those that were not written where they are.
+// settle writes n rows, in ascending order, and all rows in the spill to their places in the
+// generation that is being written. After an error, rows that were not written stay where they are.
 func (t *rows) settle(n int, row func(i int) (uint32, []byte)) error {
 	if n == 0 && t.spill.live == 0 {
 		t.spill.end = 0
@@ -143,8 +144,8 @@ func (t *rows) settle(n int, row func(i int) (uint32, []byte)) error {
 	t.copied = slices.Grow(t.copied[:0], most*t.rowBytes)[:most*t.rowBytes]
 	memory := t.copied
 	var batch []uint32 // rows
-	var given []int    // of each its place among the n, or -1: it is in the spill
-	var back []uint32  // places in batch of those in the spill
+	var given []int    // for each row of batch: its index among the n, or -1 if it is in the spill
+	var back []uint32  // indices in batch of the rows in the spill
 	flush := func() error {
 		place := func(i uint32) []byte { return memory[int(i)*t.rowBytes:][:t.rowBytes] }
 		order, _ := t.sorted(nil, len(back), func(i int) uint32 { return batch[back[i]] })
@@ -181,7 +182,7 @@ func (t *rows) settle(n int, row func(i int) (uint32, []byte)) error {
 		}
 		return nil
 	}
-	next := 0 // of the n
+	next := 0 // index among the n
 	if t.spill.live > 0 {
 		for v, slot := range t.newest {
 			for ; next < n; next++ {
@@ -216,5 +217,5 @@ func (t *rows) settle(n int, row func(i int) (uint32, []byte)) error {
 	return nil
 }
 
-// forget has the spill be empty. The caller holds state.
+// forget empties the spill. The caller holds state.
 func (s *spill) forget() { s.end, s.live = 0, 0 }

@@ -16,44 +16,44 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Options says what a table is, and how it is kept.
+// Options describes a table and how it is stored.
 type Options struct {
 	Place
 
-	// Rows is how many there are, at most 2³²-1, and RowBytes what each has.
+	// Rows is the number of rows, at most 2³²-1, and RowBytes the size of each.
 	Rows, RowBytes int
-	// Initial fills dst with what a row is that was never written. Several goroutines call it at
-	// once. Default nil: zeros.
+	// Initial fills dst with the first value of a row, for a row that was never written. Several
+	// goroutines call it at once. Default nil: zeros.
 	Initial func(dst []byte, row uint32)
 
-	// Expected is how many rows are written between two checkpoints, as far as one knows. Where
-	// they are a good part of all, the space of a file is allocated at once, and not write by
-	// write. Default 0: write by write.
+	// Expected estimates how many rows are written between two checkpoints. If they are a good part
+	// of all rows, the space of a file is allocated at once, else write by write. Default 0: write
+	// by write.
 	Expected int
-	// Kept is how many checkpoints there are at a time, and Touched how many rows the run writes at
-	// most: for the space on disk that must be free. Defaults 1, and all rows.
+	// Kept is the number of checkpoints that exist at a time, and Touched the most rows that the
+	// run writes: they set the space on disk that must be free. Defaults 1, and all rows.
 	Kept, Touched int
 
-	// Lag is how many steps after it was written a row is seen: see cachetier.Stack.Write. Default
-	// 1.
+	// Lag is the number of steps after which a written row is seen: see cachetier.Stack.Write.
+	// Default 1.
 	Lag int
-	// Cache is the memory, and how files are read. Its Mmap is Buffered here, and it measures
-	// nothing: Costs are those of files that are there.
+	// Cache sets the memory of the cache, and how files are read. Mmap counts as Buffered here, and
+	// nothing is probed, since no file exists yet.
 	Cache cachetier.Options
 }
 
-// Place is where a table's files are, and what they are of.
+// Place names a table's files: where they are, and which run they belong to.
 type Place struct {
-	// FS is where the files are. Default vfs.Default.
+	// FS has the files. Default vfs.Default.
 	FS vfs.FS
-	// Dir is the table's own directory, within that of the run. It is made where it does not exist.
+	// Dir is the table's own directory, within that of the run. It is made if it does not exist.
 	Dir string
-	// Run says what the rows belong to: run, dataset, table, and whatever else they are of no use
-	// without. Files that say anything else are refused.
+	// Run identifies what the rows belong to: run, dataset, table, and anything else without which
+	// they are useless. Files with another Run are refused.
 	Run string
 }
 
-// Validate reports every option that cannot be followed. Those of Cache are looked at by Open.
+// Validate reports every invalid option. Open checks the options in Cache.
 func (o Options) Validate() error {
 	var errs []error
 	if o.Rows < 1 || int64(o.Rows) > math.MaxUint32 {
@@ -71,15 +71,15 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// maxRowBytes bounds a row: 16 MiB are far more than any record has, and few enough for several in
-// memory.
+// maxRowBytes bounds a row: 16 MiB are far more than any record has, and little enough for several
+// to be in memory.
 const maxRowBytes = 16 << 20
 
-// FixedBytes is what a table of so many rows takes in memory beside its cache: which file has each
-// row, and where in the spill, the lists of generations, and memory to write from.
+// FixedBytes returns the memory that a table of so many rows takes beside its cache: for each row
+// its file and its place in the spill, the lists of generations, and buffers for writing.
 func FixedBytes(rows int) int64 { return 5*int64(rows) + 3*int64(rows)/8 + putBytes + copyBytes }
 
-// DiskBytes is what the table takes on disk at most.
+// DiskBytes returns the most space that the table takes on disk.
 func (o Options) DiskBytes() int64 {
 	touched := int64(cmp.Or(o.Touched, o.Rows))
 	generations := int64(cmp.Or(o.Kept, 1) + 2)
@@ -87,39 +87,38 @@ func (o Options) DiskBytes() int64 {
 	return generations*(touched*stride+headerSize+listHeader+int64(o.Rows)/8) + int64(o.spillRows())*stride
 }
 
-// Table is rows that steps rewrite: a cachetier.Stack, and the files that it goes on from after a
-// crash.
+// Table is a cachetier.Stack over rows that steps rewrite, and the files from which it resumes
+// after a crash.
 type Table struct {
 	*cachetier.Stack
 	options Options
 	rows    *rows
 	begun   bool
-	shown   int64 // the newest checkpoint, while Show shows another
+	shown   int64 // step of the newest checkpoint, while Show shows another one
 	closed  bool
 }
 
-// Mark is what a checkpoint says of a table. Resume goes on from it.
+// Mark is the record of a table in a checkpoint. Resume goes on from it.
 type Mark struct {
 	Step     int64 `json:"step"`
 	Rows     int   `json:"rows"`
 	RowBytes int   `json:"row_bytes"`
-	// Generations are the lists of rows that it consists of, in Options.Dir, the oldest first.
-	// Those of checkpoints that are removed later go over into the ones after them.
+	// Generations names the lists of rows that make up the checkpoint, in Options.Dir, the oldest
+	// first. When a later Retain drops a checkpoint, its list is merged into the next one.
 	Generations []string `json:"generations"`
 }
 
 // Stats counts what was written since Open. Its JSON keys are stable.
 type Stats struct {
-	RowsTouched  int64 `json:"rows_touched"`  // rows that were ever written: of all runs, since Begin or Clear
-	RowsWritten  int64 `json:"rows_written"`  // to files, as often as that was
-	RowsCopied   int64 `json:"rows_copied"`   // from generation to generation
-	BytesWritten int64 `json:"bytes_written"` // for all of these, in whole pages, and for lists
-	BytesReread  int64 `json:"bytes_reread"`  // to write parts of pages
+	RowsTouched  int64 `json:"rows_touched"`  // rows ever written since Begin or Clear, also by runs before a Resume
+	RowsWritten  int64 `json:"rows_written"`  // rows written to files; a row counts each time
+	RowsCopied   int64 `json:"rows_copied"`   // rows copied from one generation to another
+	BytesWritten int64 `json:"bytes_written"` // bytes of these rows, in whole pages, and of lists
+	BytesReread  int64 `json:"bytes_reread"`  // bytes read to fill up pages written in part
 }
 
-// Open makes a table of which no row was written. It reads no file, and changes none, before Begin
-// or Resume is called: a table must be told by one of them where its run begins before a row is
-// written.
+// Open makes a table in which no row is written. It neither reads nor changes files; Begin or
+// Resume does. One of them must be called before a row is written: it sets where the run begins.
 func Open(ctx context.Context, o Options) (*Table, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("mutable: %w", err)
@@ -140,8 +139,8 @@ func Open(ctx context.Context, o Options) (*Table, error) {
 	return t, nil
 }
 
-// In says where the files are, for who did not know it when the table was opened. Nobody has called
-// Begin or Resume yet.
+// In sets where the files are, for a caller that did not know it in Open. Call it before Begin and
+// Resume.
 func (t *Table) In(p Place) {
 	if p.FS == nil {
 		p.FS = vfs.Default
@@ -150,7 +149,8 @@ func (t *Table) In(p Place) {
 	t.rows.fs, t.rows.dir, t.rows.shape.run = p.FS, p.Dir, runID(p.Run)
 }
 
-// Close gives up memory and files. What no checkpoint has is lost. A second Close does nothing.
+// Close frees memory and closes files. Rows that are in no checkpoint are lost. A second Close does
+// nothing.
 func (t *Table) Close() error {
 	err := t.Stack.Close()
 	if !t.closed {
@@ -160,11 +160,11 @@ func (t *Table) Close() error {
 	return err
 }
 
-// Begin removes what an earlier run has left, and begins with no row written.
+// Begin removes the files of an earlier run, and begins with no row written.
 func (t *Table) Begin(ctx context.Context) error { return t.begin(ctx, none) }
 
-// Resume goes on from a checkpoint. What was written after it is removed. An error but for one of
-// writing leaves the files as they were.
+// Resume goes on from a checkpoint. It removes what was written after it. If the checkpoint cannot
+// be read, the files stay as they were.
 func (t *Table) Resume(ctx context.Context, m Mark) error {
 	if err := t.Check(m); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (t *Table) Resume(ctx context.Context, m Mark) error {
 }
 
 // Look opens the table as of a checkpoint, for reading only. It writes no file, so it also works on
-// a run of another user. Write panics afterwards. Show may follow; Begin and Resume may not.
+// a run of another user. Write panics afterwards. Show may follow, but not Begin or Resume.
 func (t *Table) Look(ctx context.Context, m Mark) error {
 	if err := t.Check(m); err != nil {
 		return err
@@ -203,7 +203,7 @@ func (t *Table) begin(ctx context.Context, step int64) error {
 	return t.Reload(ctx)
 }
 
-// Need is what the table may take on disk beside what it has there now.
+// Need returns the disk space that the table may still take, beyond what it has there now.
 func (t *Table) Need() int64 {
 	need := t.options.DiskBytes()
 	for _, g := range t.rows.below {
@@ -212,8 +212,8 @@ func (t *Table) Need() int64 {
 	return need
 }
 
-// Room refuses a file system that has less space left than tables in dir may take. One that does
-// not tell is believed to have room.
+// Room returns an error if the file system of dir has less than need bytes left. A file system that
+// does not report its space passes.
 func Room(fsys vfs.FS, dir string, need int64) error {
 	usage, err := fsys.GetDiskUsage(dir)
 	if errors.Is(err, vfs.ErrUnsupported) {
@@ -229,7 +229,7 @@ func Room(fsys vfs.FS, dir string, need int64) error {
 	return nil
 }
 
-// Check says why the table cannot go on from a checkpoint, and changes nothing.
+// Check returns an error if the table cannot go on from the checkpoint m. It changes nothing.
 func (t *Table) Check(m Mark) error {
 	o, s := &t.options, &t.rows.shape
 	if m.Rows != o.Rows || m.RowBytes != o.RowBytes {
@@ -253,7 +253,7 @@ func (t *Table) Check(m Mark) error {
 	return nil
 }
 
-// Write is cachetier.Stack.Write, for a run that has begun.
+// Write calls cachetier.Stack.Write. It panics if the run has not begun.
 func (t *Table) Write(places []uint32, src []byte) error {
 	if !t.begun {
 		panic("mutable: Write before Begin or Resume")
@@ -261,7 +261,7 @@ func (t *Table) Write(places []uint32, src []byte) error {
 	return t.Stack.Write(places, src)
 }
 
-// WriteAll is cachetier.Stack.WriteAll, for a run that has begun.
+// WriteAll calls cachetier.Stack.WriteAll. It panics if the run has not begun.
 func (t *Table) WriteAll(src []byte) error {
 	if !t.begun {
 		panic("mutable: WriteAll before Begin or Resume")
@@ -269,7 +269,7 @@ func (t *Table) WriteAll(src []byte) error {
 	return t.Stack.WriteAll(src)
 }
 
-// Update is cachetier.Stack.Update, for a run that has begun.
+// Update calls cachetier.Stack.Update. It panics if the run has not begun.
 func (t *Table) Update(places []uint32, change func(i int, row []byte)) error {
 	if !t.begun {
 		panic("mutable: Update before Begin or Resume")
@@ -277,9 +277,9 @@ func (t *Table) Update(places []uint32, change func(i int, row []byte)) error {
 	return t.Stack.Update(places, change)
 }
 
-// Put replaces n rows, which row gives in ascending order and none twice, before the first step: by
-// what a file has of them. After the last call the caller calls Reload. After an error any of them
-// may be replaced.
+// Put replaces n rows, which row gives in ascending order, none twice: by the rows of a file,
+// before the first step. The caller calls Reload after the last Put. After an error any of the n
+// rows may be replaced.
 func (t *Table) Put(n int, row func(i int) (v uint32, b []byte)) error {
 	if !t.begun {
 		panic("mutable: Put before Begin or Resume")
@@ -290,11 +290,12 @@ func (t *Table) Put(n int, row func(i int) (v uint32, b []byte)) error {
 	return nil
 }
 
-// Checkpoint has all that was written so far outlast a crash, and says what a checkpoint of this
-// step, a number above those of earlier ones, has to remember. Until its record is on disk the
-// table goes back to the one before. Nobody may plan, load, gather or write meanwhile. A checkpoint
-// of the step of the last one, after which nothing was written, is that one. What steps to come
-// must not see yet, with a lag above 1, is no part of it: see cachetier.Stack.Undos.
+// Checkpoint makes all rows written so far durable, as the checkpoint of this step, and returns the
+// Mark that the caller records for it. step is above the steps of earlier checkpoints; if it is the
+// last one's step and nothing was written since, Checkpoint returns that one. Until the caller's
+// record is on disk, the table goes back to the checkpoint before. Nobody may plan, load, gather or
+// write meanwhile. A checkpoint has the newest rows. With a lag above 1, it does not have the older
+// values that the next steps still see: see cachetier.Stack.Undos.
 func (t *Table) Checkpoint(step int64) (Mark, error) {
 	if !t.begun {
 		panic("mutable: Checkpoint before Begin or Resume")
@@ -315,14 +316,15 @@ func (t *Table) Checkpoint(step int64) (Mark, error) {
 	return m, nil
 }
 
-// Retain tells which checkpoints there are, by their steps. The records of all others are removed,
-// and that is on disk: their rows are merged into those of the checkpoints after them, or removed.
-// It is called after each Checkpoint and Resume, while nobody plans, loads, gathers or writes. When
-// it ends early, by an error or a crash, nothing is lost, and the next call does the rest.
+// Retain keeps the checkpoints of these steps and drops all others. Before the call, the caller has
+// removed its records of those, durably. Their rows are merged into the checkpoints after them, or
+// removed. The caller calls it after each Checkpoint and Resume, while nobody plans, loads, gathers
+// or writes. If it ends early, by an error or a crash, nothing is lost, and the next call does the
+// rest.
 func (t *Table) Retain(ctx context.Context, steps ...int64) error { return t.rows.retain(ctx, steps) }
 
-// Show has the table be as of a checkpoint that is kept, to be read: Write panics until ShowNow.
-// Everything that was written is in a checkpoint. Nobody may plan, load, gather or write meanwhile.
+// Show resets the table to a kept checkpoint, for reading: Write panics until ShowNow. It panics if
+// a written row is in no checkpoint. Nobody may plan, load, gather or write meanwhile.
 func (t *Table) Show(ctx context.Context, step int64) error {
 	if next := &t.rows.next; t.dirty() || t.rows.spill.live > 0 || next.slot != 0 || next.fresh {
 		panic("mutable: Show of a table with rows that no checkpoint has")
@@ -333,7 +335,7 @@ func (t *Table) Show(ctx context.Context, step int64) error {
 	return t.show(ctx, step)
 }
 
-// ShowNow has the table be as it was before Show, if that was called. After an error it can be
+// ShowNow resets the table to its state before Show, if Show was called. After an error it can be
 // called again.
 func (t *Table) ShowNow(ctx context.Context) error {
 	if t.begun {
@@ -356,8 +358,8 @@ func (t *Table) dirty() (some bool) {
 	return some
 }
 
-// Clear has all rows be as if never written, as state is at the start of an epoch. Checkpoints that
-// there are keep theirs. Nobody may plan, load, gather or write meanwhile.
+// Clear resets all rows as if never written, as node state is reset at the start of an epoch.
+// Existing checkpoints keep their rows. Nobody may plan, load, gather or write meanwhile.
 func (t *Table) Clear(ctx context.Context) error {
 	if err := t.rows.clear(); err != nil {
 		return err
@@ -365,7 +367,7 @@ func (t *Table) Clear(ctx context.Context) error {
 	return t.Reload(ctx)
 }
 
-// Counts is what was written. It may be called at any time.
+// Counts returns what was written since Open. It may be called at any time.
 func (t *Table) Counts() Stats {
 	r := t.rows
 	r.state.RLock()
@@ -379,8 +381,9 @@ func (t *Table) Counts() Stats {
 	return st
 }
 
-// Each calls do with each row that was ever written, in ascending order, as it is now. Nobody may
-// plan, load, gather or write meanwhile. An error of do ends it.
+// Each calls do with the current bytes of each row that was ever written, in ascending order. The
+// bytes are lent until do returns; an error of do ends the loop. Nobody may plan, load, gather or
+// write meanwhile.
 func (t *Table) Each(ctx context.Context, do func(row uint32, b []byte) error) error {
 	if err := t.Flush(); err != nil {
 		return err
@@ -413,10 +416,10 @@ func (t *rows) each(ctx context.Context, do func(row uint32, b []byte) error) er
 	return nil
 }
 
-// runID is Options.Run in files.
+// runID returns the hash that stands for Place.Run in files.
 func runID(run string) (id [16]byte) { return xxh3.HashString128(run).Bytes() }
 
-// each calls do with each row of word w of a set.
+// each calls do with each row of a word, which is word w of a set.
 func each(w int, word uint64, do func(v uint32)) {
 	for ; word != 0; word &= word - 1 {
 		do(uint32(w<<6 + bits.TrailingZeros64(word)))

@@ -15,41 +15,41 @@ import (
 )
 
 const (
-	// maxRun bounds what is written at once.
+	// maxRun bounds the bytes of one write.
 	maxRun = disk.MaxExtent
-	// writers is how many writes are under way.
+	// writers is the number of concurrent writes.
 	writers = 16
-	// bridge is how far apart runs are one, past the page cache: reading and writing so much takes
-	// as long as another read and write.
+	// bridge is the largest gap in bytes that a run spans, if it bypasses the page cache: to read
+	// and write so much takes as long as another read and write.
 	bridge = 32 << 10
 )
 
-// putBytes is how much is made ready at a time, and copyBytes how much is copied; tests make both
-// small.
+// putBytes is the size of the buffer for writing, and copyBytes of the buffer for copying; tests
+// make both small.
 var putBytes, copyBytes int64 = 4 << 20, 4 << 20
 
-// putter is the memory of writing.
+// putter has the buffers of write.
 type putter struct {
 	memory *kernels.HostBuf // nil before the first write
 	runs   []run
 	pages  []page
 }
 
-// run is whole pages of a file that are written at once: the records of the rows [lo, hi), and what
-// lies between them.
+// run is a range of whole pages in a file, written at once: the records of rows [lo, hi) of a
+// write, and what lies between them.
 type run struct {
 	offset   int64
-	at, size int // in the memory
+	at, size int // offset and length in the memory
 	lo, hi   int
 }
 
-// page is one of which a part is written, and the rest was there before.
+// page is a page that is written in part, and whose rest must be read first.
 type page struct {
 	offset int64
 	at     int
 }
 
-// reserve makes the memory.
+// reserve allocates the memory before the first write.
 func (p *putter) reserve(stride int64) (err error) {
 	if p.memory == nil {
 		p.memory, err = kernels.NewHostBuf(int(max(putBytes, stride+2*store.PageSize)) &^ (store.PageSize - 1))
@@ -63,17 +63,17 @@ func (p *putter) free() {
 	}
 }
 
-// write puts n rows into the file of a slot. has says which rows it has already, for all that
-// matters; nil: any. It returns how many bytes that were.
+// write writes n rows, in ascending order, to the file of a slot, and returns the bytes written.
+// has reports whether the file has a row that must be kept; nil: it may have any.
 //
-// Pages are written whole, so the rest of pages of which a part is written is read before.
+// Pages are written whole, so a page that is written in part is read first.
 func (t *rows) write(slot byte, n int, row func(i int) (uint32, []byte), has func(v uint32) bool) (bytes int64, err error) {
 	p, f := &t.put, t.slots[slot]
 	if err := p.reserve(t.stride); err != nil {
 		return 0, err
 	}
 	for i := 0; i < n; {
-		before := int64(-1) // the last row that the runs before have written
+		before := int64(-1) // the last row that earlier runs have written
 		if i > 0 {
 			v, _ := row(i - 1)
 			before = int64(v)
@@ -83,7 +83,7 @@ func (t *rows) write(slot byte, n int, row func(i int) (uint32, []byte), has fun
 			gap = bridge
 		}
 		i = t.layOut(i, n, row, gap)
-		memory := p.memory.Lend() // to the goroutines of Read and of put
+		memory := p.memory.Lend() // to the goroutines of Read and putRuns
 		var reread disk.Traffic
 		if reread, err = t.reread(slot, memory, row, func(v uint32) bool { return has == nil || int64(v) <= before || has(v) }); err == nil {
 			err = t.putRuns(f, memory, row)
@@ -102,14 +102,15 @@ func (t *rows) write(slot byte, n int, row func(i int) (uint32, []byte), has fun
 	return bytes, nil
 }
 
-// pagesOf is the whole pages that the record of a row lies on.
+// pagesOf returns the offsets of the whole pages [lo, hi) on which the record of a row lies.
 func (t *rows) pagesOf(v uint32) (lo, hi int64) {
 	lo = t.offset(v)
 	return lo &^ (store.PageSize - 1), (lo + t.stride + store.PageSize - 1) &^ (store.PageSize - 1)
 }
 
-// layOut makes runs of the rows from i on, as many as the memory holds, and returns the row after
-// them. Runs are more than gap bytes apart, as far as they may grow. No two share a page.
+// layOut makes runs of the rows from i on, until the memory is full, and returns the index of the
+// row after them. Rows at most gap bytes apart share a run, up to maxRun bytes. No two runs share a
+// page.
 func (t *rows) layOut(i, n int, row func(i int) (uint32, []byte), gap int64) int {
 	p, used := &t.put, 0
 	p.runs = p.runs[:0]
@@ -137,8 +138,7 @@ func (t *rows) layOut(i, n int, row func(i int) (uint32, []byte), gap int64) int
 	return i
 }
 
-// reread brings the pages of the runs of which a part is written, and of which another part has
-// rows.
+// reread reads the pages of the runs that are written in part, and whose other parts have rows.
 func (t *rows) reread(slot byte, memory []byte, row func(i int) (uint32, []byte), has func(v uint32) bool) (disk.Traffic, error) {
 	p := &t.put
 	p.pages = p.pages[:0]
@@ -170,7 +170,7 @@ func (t *rows) reread(slot byte, memory []byte, row func(i int) (uint32, []byte)
 	return t.readPages(slot, memory)
 }
 
-// readPages brings the pages listed to their places.
+// readPages reads the listed pages into their places in memory.
 func (t *rows) readPages(slot byte, memory []byte) (disk.Traffic, error) {
 	pages := t.put.pages
 	if len(pages) == 0 {
@@ -189,7 +189,7 @@ func (t *rows) readPages(slot byte, memory []byte) (disk.Traffic, error) {
 
 // putRuns writes the runs, several at once.
 func (t *rows) putRuns(f *rowFile, memory []byte, row func(i int) (uint32, []byte)) error {
-	var mu sync.Mutex // of taken and failed
+	var mu sync.Mutex // guards taken and failed
 	taken, failed := 0, false
 	take := func() (r run, ok bool) {
 		mu.Lock()
@@ -223,10 +223,10 @@ func (t *rows) putRuns(f *rowFile, memory []byte, row func(i int) (uint32, []byt
 	return g.Wait()
 }
 
-// writeAt writes whole pages.
+// writeAt writes whole pages at offset.
 func (f *rowFile) writeAt(b []byte, offset int64) error {
 	_, err := f.file.WriteAt(b, offset)
-	if f.direct && errors.Is(err, syscall.EINVAL) { // some file systems take the flag and refuse to write
+	if f.direct && errors.Is(err, syscall.EINVAL) { // some file systems accept the flag, and then refuse to write
 		setDirect(f.file, false)
 		_, err = f.file.WriteAt(b, offset)
 	}

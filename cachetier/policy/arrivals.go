@@ -7,20 +7,20 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Arrivals gives the new rows of an Index their slots as they come, in whatever order that is: each
-// gets the next slot that can be had. Without it a row has the slot that the order of rows gave it,
+// Arrivals gives the new rows of an Index their slots as they come, in any order: each gets the
+// next slot that becomes free. Without Arrivals, a row keeps the slot that it got in order of rows,
 // and waits for that one. Start at [Arrivals.Begin].
 //
-// Find and Place may be called by many at once, for different rows, and Left beside them; the
-// others when nobody does.
+// Several goroutines may call Find, Take and Place at once, for different rows, and Missing and
+// Left beside them. No other method may run beside any of these.
 type Arrivals struct {
 	memory *kernels.HostBuf
-	slots  []uint32 // of the new rows, in the order in which they can be had
-	here   Set      // by rank: rows that have come
+	slots  []uint32 // of the new rows, in the order in which they become free
+	here   Set      // by rank: the rows that have come
 	ends   [1 + Parts]int
 
-	// Of rows that made room, and that later windows want, by part: which, and the first of these
-	// windows.
+	// The evicted rows that later windows want, by part: gone has the rows, wants the first window
+	// that wants each, and passed the range of each part in both.
 	gone   []uint32
 	wants  []uint8
 	passed [1 + Parts]struct{ from, to int }
@@ -30,15 +30,16 @@ type Arrivals struct {
 	placed atomic.Int64
 }
 
-// ArrivalBytes is what NewArrivals takes for a cache of so many slots.
+// ArrivalBytes returns the memory that NewArrivals takes for a cache of this number of slots.
 func ArrivalBytes(slots int) int64 {
 	return 8*int64(SetWords(slots)) + 8*int64(slots) + (int64(slots)+7)&^7
 }
 
-// MaxLater bounds the windows that Leave is told of.
+// MaxLater bounds the number of later windows that Leave takes.
 const MaxLater = 255
 
-// NewArrivals has room for a cache of so many slots. The error is a *kernels.MemoryError.
+// NewArrivals allocates memory for a cache of this number of slots. The error is a
+// *kernels.MemoryError.
 func NewArrivals(slots int) (*Arrivals, error) {
 	m, err := kernels.NewHostBuf(int(ArrivalBytes(slots)))
 	if err != nil {
@@ -49,10 +50,10 @@ func NewArrivals(slots int) (*Arrivals, error) {
 	return &Arrivals{memory: m, here: m.Uint64s()[:words:words], slots: lists[:slots:slots], gone: lists[slots : 2*slots], wants: bytes[:slots]}, nil
 }
 
-// Close gives up the memory. A second Close does nothing.
+// Close frees the memory. A second Close does nothing.
 func (a *Arrivals) Close() { a.memory.Close() }
 
-// Begin is for the new rows of x, of which none has come.
+// Begin starts over with the new rows of x. None of them has come yet.
 func (a *Arrivals) Begin(x *Index) {
 	a.x, a.n = x, 0
 	a.placed.Store(0)
@@ -79,15 +80,17 @@ func (a *Arrivals) Begin(x *Index) {
 	}
 }
 
-// Len is how many rows are new, and Missing how many of them have not come.
+// Len returns the number of new rows, and Missing the number of them that have not come.
 func (a *Arrivals) Len() int     { return a.n }
 func (a *Arrivals) Missing() int { return a.n - int(a.placed.Load()) }
 
-// End is how many slots can be had once this part of the window before is over: see [Index.End].
+// End returns the number of slots that are free once this part of the previous window is over: see
+// [Index.End].
 func (a *Arrivals) End(part int) int { return a.ends[part] }
 
-// Leave takes note of the rows that lost their slots in the last change of c, as far as among has
-// them and one of later, the windows to come, wants them: for Left. It says whether there are any.
+// Leave collects, for Left, the rows that lost their slots in the last change of c, if they are in
+// among and one of later, the windows to come, wants them. It reports whether there are any. It
+// panics if later has more than MaxLater windows.
 func (a *Arrivals) Leave(c *Cache, among Set, later []Rows) bool {
 	if len(later) > MaxLater {
 		panic("policy: Leave: more windows than a byte can tell apart")
@@ -112,19 +115,20 @@ func (a *Arrivals) Leave(c *Cache, among Set, later []Rows) bool {
 	return some
 }
 
-// nextUses is the first windows that want the rows of a span, as far as these made room.
+// nextUses finds the first later window that wants each evicted row, one span of rows at a time.
 type nextUses struct {
 	c      *Cache
 	among  Set
 	later  []Rows
-	at     int // the span
+	at     int // number of the span
 	left   [spanWords]uint64
 	words  [spanWords + slackWords]uint64
 	wanted [spanWords]uint64
-	first  [64 * spanWords]uint8 // of those that are wanted
+	first  [64 * spanWords]uint8 // of the rows in wanted: the window
 }
 
-// of is the first window that wants row v, if any does. Rows come ascending.
+// of returns the first later window that wants row v; ok is false if none does. Calls come in
+// ascending order of rows, so that each span is searched once.
 func (u *nextUses) of(v uint32) (window uint8, ok bool) {
 	if at := int(v / (64 * spanWords)); at != u.at {
 		u.at = at
@@ -134,7 +138,7 @@ func (u *nextUses) of(v uint32) (window uint8, ok bool) {
 	return u.first[i], u.wanted[i>>6]>>(i&63)&1 != 0
 }
 
-// look finds out about the span.
+// look fills wanted and first for the span.
 func (u *nextUses) look() {
 	lo := u.at * spanWords
 	hi := min(lo+spanWords, len(u.among))
@@ -157,14 +161,15 @@ func (u *nextUses) look() {
 	}
 }
 
-// Left lends those of them that are used last in this part of the window before, ascending, and of
-// each the window that wants it, until the next Leave.
+// Left lends the rows of the last Leave that are used last in this part of the previous window,
+// ascending, and for each the window that wants it. Both are valid until the next Leave.
 func (a *Arrivals) Left(part int) (rows []uint32, windows []uint8) {
 	p := a.passed[part]
 	return a.gone[p.from:p.to], a.wants[p.from:p.to]
 }
 
-// Find says whether v is new and had not come: it has now, and rank is for Place.
+// Find records that row v has come. ok is true if v is new and had not come before; rank is then
+// its argument for Place.
 func (a *Arrivals) Find(v uint32) (rank uint32, ok bool) {
 	r, has := a.x.rank(v)
 	if !has || a.x.fresh[r>>6]>>(r&63)&1 == 0 {
@@ -174,17 +179,19 @@ func (a *Arrivals) Find(v uint32) (rank uint32, ok bool) {
 	return r, atomic.OrUint64(&a.here[r>>6], bit)&bit == 0
 }
 
-// Take takes the next n slots, for rows that Find found: those from first on.
+// Take reserves the next n slots, for rows that Find found, and returns the number of the first.
 func (a *Arrivals) Take(n int) (first int) { return int(a.placed.Add(int64(n))) - n }
 
-// Place gives the row of this rank the i-th slot, once that can be had.
+// Place gives the row of this rank the slot numbered i, which Take has reserved and which is free
+// by now: see End.
 func (a *Arrivals) Place(rank uint32, i int) (slot uint32) {
 	slot = a.slots[i]
 	a.x.slots[rank] = slot
 	return slot
 }
 
-// Restore gives all new rows the slots that the order of rows gave them, for a load that failed.
+// Restore gives all new rows the slots again that they got in order of rows. It is for a load that
+// failed.
 func (a *Arrivals) Restore() {
 	if a.x == nil {
 		return
@@ -202,8 +209,9 @@ func (a *Arrivals) Restore() {
 	}
 }
 
-// Rest gives the rows that have not come the slots that are left, and lists some of these rows,
-// ascending, at each call, until it lists none. They fit into rows, which is overwritten.
+// Rest gives the remaining slots to the rows that have not come. It returns a function that lists
+// some of these rows at each call, ascending, until it lists none. The lists lie in rows, which is
+// overwritten and has room for at least 64.
 func (a *Arrivals) Rest(rows []uint32) func() []uint32 {
 	next := int(a.placed.Swap(int64(a.n)))
 	w, rank := 0, 0

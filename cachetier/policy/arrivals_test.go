@@ -12,14 +12,14 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// arrival is the new rows of an Index, as Window left them.
+// arrival has the new rows of an Index, as Window left them.
 type arrival struct {
 	x     *Index
 	slots map[uint32]uint32 // of all rows
 	fresh []uint32          // ascending
 }
 
-// look takes note of what x has.
+// look records the rows and slots of x.
 func look(x *Index) (a arrival) {
 	a.x, a.slots = x, map[uint32]uint32{}
 	for v := range asRows(x.Rows()) {
@@ -32,7 +32,7 @@ func look(x *Index) (a arrival) {
 	return a
 }
 
-// freeBy is the slots that can be had once a part is over.
+// freeBy returns the slots that are free once a part is over.
 func (a arrival) freeBy(part int) map[uint32]bool {
 	free := map[uint32]bool{}
 	for _, v := range a.fresh {
@@ -43,8 +43,8 @@ func (a arrival) freeBy(part int) map[uint32]bool {
 	return free
 }
 
-// check compares x with what it was: each new row has one of the slots, and none two have the same;
-// other rows have theirs.
+// check compares x with its state in a: the new rows have the same set of slots, one each, and the
+// other rows keep theirs.
 func (a arrival) check(t *rapid.T) {
 	isFresh, had, has := map[uint32]bool{}, map[uint32]bool{}, map[uint32]bool{}
 	for _, v := range a.fresh {
@@ -63,8 +63,8 @@ func (a arrival) check(t *rapid.T) {
 	require.Len(t, has, len(a.fresh))
 }
 
-// checkLeft has a take note of the rows that have just made room, some of which windows to come
-// want.
+// checkLeft calls Leave for the rows just evicted, some of which later windows want, and checks
+// Left.
 func checkLeft(t *rapid.T, c *Cache, a *Arrivals, pages *Pages, rng *rand.Rand) {
 	some := func() rows {
 		r := rows{}
@@ -97,8 +97,8 @@ func checkLeft(t *rapid.T, c *Cache, a *Arrivals, pages *Pages, rng *rand.Rand) 
 	require.Equal(t, want, got)
 }
 
-// Rows that arrive in any order, in any portions, by several at once and some of them never or
-// twice, get slots that can be had by then.
+// Rows arrive in any order and portion size, from several goroutines, some of them never or twice:
+// each gets a slot that is free by then.
 func TestArrivals(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		config := Config{Kind: rapid.SampledFrom([]Kind{Belady, LRU, Sieve, Static}).Draw(t, "kind"), Rows: rapid.SampledFrom([]int{1, 64, 65, 511, 1300}).Draw(t, "rows")}
@@ -148,8 +148,8 @@ func TestArrivals(t *testing.T) {
 	})
 }
 
-// arrive has rows come, with others among them, by two goroutines, and says how many did that are
-// new.
+// arrive has rows come from two goroutines, new ones and others, and returns the number of new ones
+// that came.
 func arrive(t *rapid.T, a *Arrivals, was arrival, rng *rand.Rand) (come int) {
 	var rows []uint32
 	for v := range was.slots { // new or not
@@ -159,7 +159,7 @@ func arrive(t *rapid.T, a *Arrivals, was arrival, rng *rand.Rand) (come int) {
 	}
 	slices.Sort(rows)
 	rng.Shuffle(len(rows), func(i, j int) { rows[i], rows[j] = rows[j], rows[i] })
-	rows = append(rows, rows[:rng.IntN(len(rows)+1)]...) // twice
+	rows = append(rows, rows[:rng.IntN(len(rows)+1)]...) // some come twice
 	for range 3 {
 		rows = append(rows, uint32(rng.IntN(64*len(was.x.rows)))) // with or without a slot
 	}
@@ -196,7 +196,7 @@ func arrive(t *rapid.T, a *Arrivals, was arrival, rng *rand.Rand) (come int) {
 	return len(got)
 }
 
-// rest brings the rows that did not come, each listed once, and in a slot that no other has.
+// rest calls Rest, and checks that it lists each row that did not come, once and in order.
 func rest(t *rapid.T, a *Arrivals, was arrival, rng *rand.Rand) {
 	missing := a.Missing()
 	list := a.Rest(make([]uint32, 64*(1+rng.IntN(4))))

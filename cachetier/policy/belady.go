@@ -2,11 +2,11 @@ package policy
 
 import "math/bits"
 
-// farthest leaves in rows the excess ones that are needed the furthest from now, of equal ones the
-// highest. A row is needed when the first set of future, which has the nearest first, has it; those
-// that none has are the furthest.
+// farthest reduces rows to the excess ones whose next use is the furthest in the future; on a tie,
+// to the highest. The next use of a row is the first set of future that contains it, and future has
+// the nearest set first; rows in no set are the furthest.
 func farthest(rows Set, future []Rows, excess int) {
-	stay := rows.Len() - excess // how many of rows still have to keep their slots
+	stay := rows.Len() - excess // number of rows that have yet to be chosen to keep their slots
 	room := make([]uint64, WordsRoom(spanWords))
 	for _, f := range future {
 		if stay == 0 {
@@ -38,8 +38,8 @@ func farthest(rows Set, future []Rows, excess int) {
 	}
 }
 
-// eachSpan calls do with the spans of rows that are not empty, from the last to the first, and
-// where they begin.
+// eachSpan calls do with each span of rows that is not empty, and the index lo of its first word,
+// from the last span to the first.
 func eachSpan(rows Set, do func(lo int, words []uint64)) {
 	for lo := (len(rows) - 1) / spanWords * spanWords; lo >= 0; lo -= spanWords {
 		if words := rows[lo:min(lo+spanWords, len(rows))]; !empty(words) {

@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sizes are a graph of ten million nodes with a fifth of its rows cached, and one of papers100M's
-// shape in 4 GiB.
+// sizes has a graph of ten million nodes with a fifth of its rows cached, and one of the shape of
+// papers100M whose cache is 4 GiB.
 var sizes = []struct{ rows, slots, step int }{{10_000_000, 2_000_000, 38_000}, {111_000_000, 16_000_000, 380_000}}
 
-// drawn is n different rows of a skewed draw: low numbers are hot, as ingest orders them.
+// drawn returns n different rows of a skewed distribution: low numbers are hot, as ingest orders
+// them.
 func drawn(rng *rand.Rand, rows, n int) (Set, []uint32) {
 	s := make(Set, SetWords(rows))
 	ids := make([]uint32, 0, n)
@@ -25,8 +26,8 @@ func drawn(rng *rand.Rand, rows, n int) (Set, []uint32) {
 	return s, ids
 }
 
-// BenchmarkCache plans windows that fill most of the slots, and steps; of each the next four are
-// foreseen.
+// BenchmarkCache plans windows that fill most of the slots, and steps; in both cases the next four
+// are known.
 func BenchmarkCache(b *testing.B) {
 	for _, size := range sizes {
 		for _, windows := range []bool{true, false} {
@@ -66,7 +67,7 @@ func BenchmarkCache(b *testing.B) {
 	}
 }
 
-// BenchmarkUse looks up the rows of a step, in the order in which a sample gives them: none.
+// BenchmarkUse looks up the rows of a step, unordered, as a sample gives them.
 func BenchmarkUse(b *testing.B) {
 	for _, size := range sizes {
 		b.Run(fmt.Sprintf("rows=%d", size.rows), func(b *testing.B) {
@@ -87,7 +88,7 @@ func BenchmarkUse(b *testing.B) {
 	}
 }
 
-// BenchmarkWalk goes over the new rows of a window, as loading it does.
+// BenchmarkWalk lists the new rows of a window, as loading it does.
 func BenchmarkWalk(b *testing.B) {
 	size := sizes[0]
 	c, err := New(Config{Kind: Belady, Rows: size.rows, Slots: size.slots})

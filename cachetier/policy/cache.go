@@ -6,19 +6,19 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Config says what a [Cache] keeps.
+// Config sizes a [Cache] and names its policy.
 type Config struct {
 	Kind  Kind
 	Rows  int // of the table, from 1 to 2³²-1
 	Slots int // of the cache, from 1 to Rows
 }
 
-// Parts is how many parts the steps of a window fall into, for the slots that it leaves: see
-// [Cache.Mark].
+// Parts is the number of parts into which the steps of a window are divided, so that slots become
+// free before the whole window is over: see [Cache.Mark].
 const Parts = 15
 
-// classes is how many kinds of free slots are told apart: free now, or after one of the parts of
-// the window in use.
+// classes returns the number of classes of free slots: free now, or after one of the parts of the
+// window in use.
 func (c Config) classes() int {
 	if c.Kind == None {
 		return 1
@@ -26,11 +26,11 @@ func (c Config) classes() int {
 	return 1 + Parts
 }
 
-// Bytes is the memory that a Cache takes.
+// Bytes returns the memory of a Cache.
 func (c Config) Bytes() int64 { return 8*int64(c.words()) + 4*int64(c.numbers()) + int64(c.marks()) }
 
-// words counts the 64-bit numbers: rows of two tables and those given up; new rows of two tables
-// and free slots.
+// words returns the number of 64-bit words: the rows of two indices and gone; the new rows of two
+// indices and the free slots by class; under Sieve the visited rows.
 func (c Config) words() int {
 	n := 3*SetWords(c.Rows) + (2+c.classes())*SetWords(c.Slots)
 	if c.Kind == Sieve {
@@ -39,7 +39,8 @@ func (c Config) words() int {
 	return n
 }
 
-// numbers counts the 32-bit ones, all of which a slot has two of.
+// numbers returns the number of 32-bit numbers: ranks and slots of two indices; under LRU the last
+// uses of both, under Sieve the nodes of the queue.
 func (c Config) numbers() int {
 	n := 2*SetWords(c.Rows)/lineWords + 2*c.Slots
 	if c.Kind == LRU || c.Kind == Sieve {
@@ -48,7 +49,7 @@ func (c Config) numbers() int {
 	return n
 }
 
-// marks counts the bytes of last.
+// marks returns the length of last in bytes.
 func (c Config) marks() int {
 	if c.classes() == 1 {
 		return 0
@@ -56,8 +57,8 @@ func (c Config) marks() int {
 	return c.Slots
 }
 
-// FixedBytes and SlotBytes bound Bytes from above: what there is without a slot, and what each slot
-// adds.
+// FixedBytes and SlotBytes bound Bytes from above: Bytes is at most FixedBytes plus SlotBytes for
+// each slot.
 func (c Config) FixedBytes() int64 {
 	c.Slots = 1
 	return c.Bytes()
@@ -73,30 +74,30 @@ func (c Config) SlotBytes() int64 {
 	return marks + 8
 }
 
-// Cache decides which rows are in the slots. Use New.
+// Cache decides which rows are in the slots. Make one with [New].
 type Cache struct {
 	Config
 	words, numbers, marks *kernels.HostBuf
 
-	now, next *Index // next is the one before now, too
-	gone      Set    // rows chosen to lose their slot, or not to get one
+	now, next *Index // next holds the index before now until the next change
+	gone      Set    // rows chosen to lose their slot, or to get none
 	free      []Set  // slots, by class
 	clock     uint32 // changes so far
 	queue     queue  // under Sieve
-	last      []byte // by rank in now: the part of its window in which a row is used last, 0 where it has none; see Mark
-	marked    bool   // last is of now
-	parted    bool   // last is of the index before the last change, or no row is marked: see EachEvicted
+	last      []byte // by rank in now: the part of the window in which the row is used last, 0 if not marked; see Mark
+	marked    bool   // last describes now
+	parted    bool   // last describes the index before the last change, until BeginMarks: see EachEvicted
 }
 
-// Change is what one change did, in rows.
+// Change counts the rows that one change found, admitted and evicted.
 type Change struct {
-	Hits     int // needed, and had a slot
-	Misses   int // needed, and had none
-	Admitted int // misses that have a slot now
-	Evicted  int // rows that had a slot, and have none now
+	Hits     int // needed rows that had a slot
+	Misses   int // needed rows that had none
+	Admitted int // misses that got a slot
+	Evicted  int // rows that lost their slot
 }
 
-// New makes a Cache of free slots. It panics if config is out of range. The error is a
+// New returns a Cache whose slots are all free. It panics if config is out of range. The error is a
 // *kernels.MemoryError.
 func New(config Config) (*Cache, error) {
 	if config.Rows < 1 || int64(config.Rows) > 1<<32-1 || config.Slots < 1 || config.Slots > config.Rows || config.Kind.Validate() != nil {
@@ -145,7 +146,7 @@ func New(config Config) (*Cache, error) {
 	return c, nil
 }
 
-// Close gives up the memory, that of each Index included. A second Close does nothing.
+// Close frees the memory, also of every Index. A second Close does nothing.
 func (c *Cache) Close() {
 	c.words.Close()
 	c.numbers.Close()
@@ -155,7 +156,8 @@ func (c *Cache) Close() {
 // Now lends the index as of the last change.
 func (c *Cache) Now() *Index { return c.now }
 
-// Forget frees every slot. It returns how many rows lost theirs. The Index from before is changed.
+// Forget frees every slot and returns the number of rows evicted. It changes the current Index in
+// place.
 func (c *Cache) Forget() (evicted int) {
 	if evicted = c.now.n; evicted > 0 {
 		c.now.rows.Clear()
@@ -167,7 +169,7 @@ func (c *Cache) Forget() (evicted int) {
 	return evicted
 }
 
-// reset frees the slots, and forgets the order of rows.
+// reset frees all slots and forgets the order of the rows.
 func (c *Cache) reset() {
 	for _, f := range c.free {
 		f.Clear()
@@ -182,7 +184,7 @@ func (c *Cache) reset() {
 	c.marked = false
 }
 
-// freeAll takes note that the window is over whose parts slots were waiting for.
+// freeAll moves all waiting slots to class 0: the window for whose parts they waited is over.
 func (c *Cache) freeAll() {
 	for _, f := range c.free[1:] {
 		for i, w := range f {
@@ -192,29 +194,30 @@ func (c *Cache) freeAll() {
 	}
 }
 
-// Marks says whether the cache wants to be told when rows are used: after a Window, and before the
-// next change, BeginMarks and then Mark. It makes no difference to which rows are kept, but to when
-// the slots of the others can be had: the next Window gives out first what the rows of the one
-// before do not have, then what they have in the order of their last use. So that one can be loaded
-// bit by bit while the other is in use. See [Index.End].
+// Marks reports whether the cache wants to know when rows are used. If so, the caller calls
+// BeginMarks and then Mark, after a Window and before the next change. Marks do not affect which
+// rows are kept, only when the slots of evicted rows can be reused: the next Window first gives out
+// the slots that the previous window does not use, then the others in the order of the last use of
+// their rows. So a window can be loaded bit by bit while the previous one is in use. See
+// [Index.End].
 func (c *Cache) Marks() bool { return c.classes() > 1 }
 
-// BeginMarks takes note that no row is used.
+// BeginMarks starts the marks of the current Index: no row is marked.
 func (c *Cache) BeginMarks() {
 	clear(c.last[:c.now.n])
 	c.marked = true
 }
 
-// Mark takes note that row v is used in this part of its window, from 1 to Parts. The last call for
-// a row counts. Several goroutines may mark different rows.
+// Mark records that row v is used in this part of its window, from 1 to Parts. The last call for a
+// row counts. Several goroutines may mark different rows.
 func (c *Cache) Mark(v uint32, part int) {
 	if r, ok := c.now.rank(v); ok {
 		c.last[r] = byte(part)
 	}
 }
 
-// Fill puts the lowest of rows into the slots, as many as there are, and nothing else; under None
-// it only frees them. The rows are new in the Index. The Index from before is changed.
+// Fill frees every slot, and then gives slots to the lowest of rows, as many as fit; under None it
+// only frees them. The rows are new in the Index. The previous Index is changed in place.
 func (c *Cache) Fill(rows Set) *Index {
 	c.clock++
 	c.Forget()
@@ -235,9 +238,10 @@ func (c *Cache) Fill(rows Set) *Index {
 	return c.now
 }
 
-// Window makes room for all of need, of which there may be as many as slots. future is what is
-// foreseen of later windows, the nearest first. The misses are new in the Index, and their slots
-// are free to be written to, unless rows were evicted while their window is in use.
+// Window makes room for all of need, which has at most Slots rows, or it panics. future is the
+// known need of later windows, the nearest first. The misses are new in the Index. Their slots may
+// be written to at once, except where rows were evicted while their window is in use: see
+// [Index.End].
 func (c *Cache) Window(need Set, future []Rows) (*Index, Change) {
 	c.clock++
 	did := c.count(need)
@@ -253,10 +257,10 @@ func (c *Cache) Window(need Set, future []Rows) (*Index, Change) {
 	return c.now, did
 }
 
-// Step is a window of one step, which can do without slots: its misses are read to where they are
-// used, and those that deserve a slot are copied there afterwards. So it may need any number of
-// rows, and those that are not worth it pass by. No row is new in the Index, Now, from which the
-// caller sees which misses to copy.
+// Step plans a window of one step. Its misses are read straight to where they are used, and those
+// that deserve a slot are copied there afterwards. So need may have any number of rows, and the
+// others bypass the cache. No row is new in the Index; the caller looks up in Now which misses to
+// copy.
 func (c *Cache) Step(need Set, future []Rows) Change {
 	c.clock++
 	c.marked = false
@@ -276,7 +280,7 @@ func (c *Cache) Step(need Set, future []Rows) Change {
 	return did
 }
 
-// count says how many of need have slots.
+// count counts the rows of need that have a slot, and those that have none.
 func (c *Cache) count(need Set) (did Change) {
 	for w, n := range need {
 		did.Hits += bits.OnesCount64(n & c.now.rows[w])
@@ -285,15 +289,15 @@ func (c *Cache) count(need Set) (did Change) {
 	return did
 }
 
-// demand is what a change is decided by.
+// demand is the input of choose.
 type demand struct {
 	need   Set
 	future []Rows
-	excess int // rows that must give up a slot, or in a step be refused one; not positive: none
+	excess int // rows that must lose their slot, or in a step get none; 0 or less: no row
 	step   bool
 }
 
-// choose puts excess rows in c.gone, which is empty.
+// choose puts into c.gone, which is empty, the rows that lose their slot, or in a step get none.
 func (c *Cache) choose(d demand) {
 	switch c.Kind {
 	case Sieve:
@@ -305,7 +309,7 @@ func (c *Cache) choose(d demand) {
 	if d.excess <= 0 {
 		return
 	}
-	for w, rows := range c.now.rows { // who may be chosen
+	for w, rows := range c.now.rows { // candidates
 		if d.step && c.Kind != LRU {
 			rows |= d.need[w]
 		} else {
@@ -320,7 +324,7 @@ func (c *Cache) choose(d demand) {
 	}
 }
 
-// same says that with need in and c.gone out the rows are those of now.
+// same reports whether adding need and removing c.gone leaves the rows of now as they are.
 func (c *Cache) same(need Set) bool {
 	for w, old := range c.now.rows {
 		if (old|need[w])&^c.gone[w] != old {
@@ -330,9 +334,9 @@ func (c *Cache) same(need Set) bool {
 	return true
 }
 
-// merge makes the next index: with need in and c.gone out. Rows keep their slots; those that come
-// get free ones, class after class and in ascending order both, so that what is read in file order
-// is written in about that order.
+// merge makes the next index: it adds need and removes c.gone. Rows keep their slots. New rows get
+// free slots class after class, rows and slots both ascending, so that rows read in file order are
+// written in about that order.
 func (c *Cache) merge(need Set, window bool) (admitted, evicted int) {
 	old, x := c.now, c.next
 	c.freeAll()
@@ -353,8 +357,8 @@ func (c *Cache) merge(need Set, window bool) (admitted, evicted int) {
 	x.settle()
 	x.endAll()
 	from, to := 0, 0                      // ranks in old and in x
-	runFrom, runTo := 0, 0                // since when nothing changed
-	class, free, left := 0, -1, uint64(0) // class and word of c.free, and what of it is not given out
+	runFrom, runTo := 0, 0                // where the current run of unchanged rows begins, in old and in x
+	class, free, left := 0, -1, uint64(0) // class and word of c.free, and the slots of that word not given out yet
 	for w, rows := range old.rows {
 		if w%lineWords == 0 {
 			x.ranks[w/lineWords] = uint32(to)
@@ -403,8 +407,8 @@ func (c *Cache) merge(need Set, window bool) (admitted, evicted int) {
 	return admitted, evicted
 }
 
-// copyRun copies what is known of rows that keep their slots: of ranks [lo, hi), in old from rank
-// at on.
+// copyRun copies the slots and last uses of rows that keep their slots: to ranks [lo, hi) of x,
+// from rank at on in old.
 func (x *Index) copyRun(lo, hi int, old *Index, at int) {
 	if hi-lo == 1 {
 		x.slots[lo] = old.slots[at]
@@ -419,7 +423,7 @@ func (x *Index) copyRun(lo, hi int, old *Index, at int) {
 	}
 }
 
-// replace makes the next index of need alone, under None.
+// replace makes the next index from need alone, under None.
 func (c *Cache) replace(need Set) (*Index, Change) {
 	old, x := c.now, c.next
 	x.n = 0
@@ -441,8 +445,8 @@ func (c *Cache) replace(need Set) (*Index, Change) {
 }
 
 // EachEvicted calls do with each row that lost its slot in the last change, in ascending order:
-// with that slot, and the part of the window before in which the row is used last, 0 for none. It
-// is for a change that evicted rows, and valid until BeginMarks or the next change.
+// with that slot, and with the part of the previous window in which the row is used last, 0 if it
+// is not marked. Call it after a change that evicted rows, before BeginMarks and the next change.
 func (c *Cache) EachEvicted(do func(v, slot uint32, part int)) {
 	old, rank := c.next, 0
 	for w, rows := range old.rows {
@@ -457,7 +461,7 @@ func (c *Cache) EachEvicted(do func(v, slot uint32, part int)) {
 	}
 }
 
-// evicted is word w of the rows that EachEvicted gives.
+// evicted returns word w of the rows that EachEvicted visits.
 func (c *Cache) evicted(w int) uint64 {
 	if c.Kind == None {
 		return c.next.rows[w]
@@ -465,14 +469,15 @@ func (c *Cache) evicted(w int) uint64 {
 	return c.next.rows[w] & c.gone[w]
 }
 
-// EvictedFrom is the slot of a row that EachEvicted gives, as long as that does.
+// EvictedFrom returns the slot of a row that EachEvicted visits. It is valid as long as EachEvicted
+// is.
 func (c *Cache) EvictedFrom(v uint32) (slot uint32) {
 	slot, _ = c.next.Slot(v)
 	return slot
 }
 
-// DropNew frees the slots of the rows that are new: their bytes will not come. The Index of the
-// last change is changed.
+// DropNew frees the slots of the new rows, whose bytes will not come. It changes the current Index
+// in place.
 func (c *Cache) DropNew() {
 	x := c.now
 	from, to := 0, 0
@@ -500,5 +505,5 @@ func (c *Cache) DropNew() {
 	}
 }
 
-// Settle takes note that no row is new: their bytes came for no window.
+// Settle marks every row as not new: Fill, not a window, brought their bytes.
 func (c *Cache) Settle() { c.now.settle() }

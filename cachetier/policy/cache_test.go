@@ -15,7 +15,7 @@ import (
 
 type rows = policytest.Rows
 
-// asSet makes a Set of a table of n rows.
+// asSet returns r as a Set of a table of n rows.
 func asSet(n int, r rows) Set {
 	s := make(Set, SetWords(n))
 	for v := range r {
@@ -24,7 +24,7 @@ func asSet(n int, r rows) Set {
 	return s
 }
 
-// asFuture makes sets of a table of n rows, every other of them packed into pages.
+// asFuture returns rs as sets of a table of n rows, every other one packed into pages.
 func asFuture(n int, pages *Pages, rs []rows) (sets []Rows) {
 	for i, r := range rs {
 		s := asSet(n, r)
@@ -39,7 +39,7 @@ func asFuture(n int, pages *Pages, rs []rows) (sets []Rows) {
 	return sets
 }
 
-// giveBack gives back those that are packed.
+// giveBack returns the packed sets to pages.
 func giveBack(pages *Pages, sets []Rows) {
 	for _, s := range sets {
 		if packed, ok := s.(*Packed); ok {
@@ -56,8 +56,8 @@ func asRows(s Set) rows {
 	return r
 }
 
-// drawRows draws at most most rows, small ones more often; half of the time rows lie close
-// together.
+// drawRows draws at most this many rows; about half of them are among the lowest 71, so that they
+// lie close together.
 func drawRows(t *rapid.T, n, most int, label string) rows {
 	id := rapid.OneOf(rapid.Uint32Range(0, uint32(n-1)), rapid.Uint32Range(0, uint32(min(n-1, 70))))
 	r := rows{}
@@ -79,7 +79,7 @@ func TestCacheAgainstOracle(t *testing.T) {
 		defer pages.Close()
 		o := policytest.New(string(config.Kind), config.Slots)
 		slotOf := map[uint32]uint32{}
-		parts := map[uint32]int{} // of slots, by the last use of their rows
+		parts := map[uint32]int{} // slot to the part in which its row is used last
 		for range rapid.IntRange(1, 25).Draw(t, "changes") {
 			step := rapid.Bool().Draw(t, "step")
 			most := config.Slots
@@ -163,8 +163,8 @@ func TestCacheAgainstOracle(t *testing.T) {
 	})
 }
 
-// checkEnds holds the slots of rows that were not there before to what waited for them: parts of
-// the window before.
+// checkEnds checks that End puts each new row after the part of the previous window for which its
+// slot waited.
 func checkEnds(t *rapid.T, x *Index, slots map[uint32]uint32, before rows, parts map[uint32]int) {
 	for v, s := range slots {
 		if before[v] {
@@ -176,7 +176,7 @@ func checkEnds(t *rapid.T, x *Index, slots map[uint32]uint32, before rows, parts
 	}
 }
 
-// checkIndex looks every row up in every way, and returns the slots.
+// checkIndex looks up every row in every way, and returns the slots.
 func checkIndex(t *rapid.T, c *Cache, need, before rows, step bool) map[uint32]uint32 {
 	x := c.Now()
 	slots, taken := map[uint32]uint32{}, map[uint32]bool{}
@@ -222,14 +222,14 @@ func checkIndex(t *rapid.T, c *Cache, need, before rows, step bool) map[uint32]u
 	news := 0
 	for v, s := range slots {
 		if v%2 == 0 {
-			continue // some are left new
+			continue // some rows stay new
 		}
 		if use, want = append(use, v), append(want, s); slices.Contains(fresh, v) {
 			news++
 		}
 	}
 	found := make([]uint32, len(use))
-	for _, news := range []int{news, 0} { // the second time all are used already
+	for _, news := range []int{news, 0} { // the second time no use is the first
 		first, ok := x.Use(use, found)
 		require.True(t, ok)
 		require.Equal(t, want, append([]uint32(nil), found...))
@@ -244,7 +244,7 @@ func checkIndex(t *rapid.T, c *Cache, need, before rows, step bool) map[uint32]u
 		require.False(t, ok)
 	}
 	if len(fresh) > 0 {
-		for _, v := range fresh { // new again, for who takes them back
+		for _, v := range fresh { // new again, for DropNew
 			r, _ := x.rank(v)
 			x.fresh.Add(r)
 		}
@@ -252,7 +252,7 @@ func checkIndex(t *rapid.T, c *Cache, need, before rows, step bool) map[uint32]u
 	return slots
 }
 
-// TestBeladyIsOptimal compares with the fewest misses that any choice of rows leads to.
+// TestBeladyIsOptimal compares the misses with the fewest that any choice of rows can reach.
 func TestBeladyIsOptimal(t *testing.T) {
 	const n = 6
 	rapid.Check(t, func(t *rapid.T) {
@@ -274,10 +274,10 @@ func TestBeladyIsOptimal(t *testing.T) {
 	})
 }
 
-// fewestMisses tries every set of rows that could be kept after every step: of those that were held
-// or needed, at most slots.
+// fewestMisses returns the fewest misses of a trace: after every step it tries every set of at most
+// slots rows that were held or needed.
 func fewestMisses(trace []rows, slots, n int) int {
-	best := map[uint64]int{0: 0} // kept to fewest misses so far
+	best := map[uint64]int{0: 0} // rows kept to the fewest misses so far
 	for _, need := range trace {
 		var wanted uint64
 		for v := range need {
@@ -300,7 +300,7 @@ func fewestMisses(trace []rows, slots, n int) int {
 	return slices.Min(slices.Collect(maps.Values(best)))
 }
 
-// TestLRUOfManyAges has rows whose last uses are further apart than a byte counts, and two.
+// TestLRUOfManyAges has rows whose last uses lie further apart than one byte counts, and two bytes.
 func TestLRUOfManyAges(t *testing.T) {
 	const n = 300
 	c, err := New(Config{Kind: LRU, Rows: n, Slots: 200})

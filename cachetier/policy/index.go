@@ -6,25 +6,25 @@ import (
 	"sync/atomic"
 )
 
-// Index finds the slots of rows: a bitmap of the rows that have one, and their slots in order of
-// rows, so that a row's place among them, its rank, is how many bits are set below its own. A
-// directory has that for each cache line of bits.
+// Index finds the slots of rows. It has a bitmap of the rows that have a slot, and their slots in
+// order of rows. A row's rank is its position among these rows: the number of bits set below its
+// own. A directory has that number for each cache line of the bitmap.
 //
-// A row that is new has a slot, but its bytes are not there before whoever loads the window has
+// A row that is new has a slot, but its bytes are missing until whoever loads the window has
 // brought them; it counts as new until its first use.
 type Index struct {
 	rows  Set
 	ranks []uint32 // rows before each line of the bitmap
 	slots []uint32 // by rank
 	fresh Set      // by rank: new and not used yet
-	seen  []uint32 // by rank: the window of the last use, under LRU
+	seen  []uint32 // by rank: the change of the last use, under LRU
 	n     int
 	ends  [1 + Parts]int // see End
 }
 
-// End is the first of the new rows whose slots are not to be had yet when this part of the window
-// before is over, or is past all rows. Part 0 is over before that window begins. Where no row was
-// marked, all slots are to be had then.
+// End bounds the new rows whose slots are free once this part of the previous window is over: they
+// are below the row that End returns, and the others wait longer. Part 0 is over before that window
+// begins. If no row was marked, all slots are free then.
 func (x *Index) End(part int) int { return x.ends[part] }
 
 func (x *Index) endAll() {
@@ -33,13 +33,13 @@ func (x *Index) endAll() {
 	}
 }
 
-// Len is how many rows have a slot.
+// Len returns the number of rows that have a slot.
 func (x *Index) Len() int { return x.n }
 
-// Rows lends the set of rows that have one.
+// Rows lends the set of rows that have a slot.
 func (x *Index) Rows() Set { return x.rows }
 
-// rank is the place of row v among those that have a slot.
+// rank returns the rank of row v; ok is false if v has no slot.
 func (x *Index) rank(v uint32) (rank uint32, ok bool) {
 	w := v >> 6
 	word, bit := x.rows[w], uint64(1)<<(v&63)
@@ -53,7 +53,7 @@ func (x *Index) rank(v uint32) (rank uint32, ok bool) {
 	return uint32(r), true
 }
 
-// Slot finds the slot of row v.
+// Slot returns the slot of row v; ok is false if it has none.
 func (x *Index) Slot(v uint32) (slot uint32, ok bool) {
 	r, ok := x.rank(v)
 	if !ok {
@@ -62,13 +62,13 @@ func (x *Index) Slot(v uint32) (slot uint32, ok bool) {
 	return x.slots[r], true
 }
 
-// Use finds the slots of rows and takes note of the use: first is how many of them are new and were
-// not used before. ok is false where one has no slot.
+// Use puts the slots of rows into slots and records the use. first counts the new rows that had not
+// been used before. ok is false if a row has no slot.
 func (x *Index) Use(rows, slots []uint32) (first int, ok bool) {
 	var ranks [256]uint32
 	for lo := 0; lo < len(rows); lo += len(ranks) {
 		portion := rows[lo:min(lo+len(ranks), len(rows))]
-		for i, v := range portion { // all found first: look-ups overlap in the processor, but not across what is atomic
+		for i, v := range portion { // find all first: look-ups overlap in the processor, but not across atomics
 			r, has := x.rank(v)
 			if !has {
 				return first, false
@@ -85,10 +85,11 @@ func (x *Index) Use(rows, slots []uint32) (first int, ok bool) {
 	return first, true
 }
 
-// settle takes note that no row is new.
+// settle marks every row as not new.
 func (x *Index) settle() { clear(x.fresh) }
 
-// freshAt is which of the n rows from rank r on are new: bit i is rank r+i. n is at most 64.
+// freshAt returns which of the n rows from rank r on are new: bit i stands for rank r+i. n is at
+// most 64.
 func (x *Index) freshAt(r, n int) uint64 {
 	if n == 0 {
 		return 0
@@ -101,14 +102,14 @@ func (x *Index) freshAt(r, n int) uint64 {
 	return f & (^uint64(0) >> (64 - n))
 }
 
-// Walk gives out the new rows of an Index in ascending order, a portion at a time. The zero Walk is
-// at the start.
+// Walk lists the new rows of an Index in ascending order, a portion at a time. The zero Walk is at
+// the start.
 type Walk struct {
-	word, rank int    // of the word after the one that is given out, and how many rows lie before it
-	left       uint64 // of that one, what was not given out
+	word, rank int    // the next word of the bitmap, and the number of rows before it
+	left       uint64 // rows of the word before it that are not listed yet
 }
 
-// Next fills rows with as many new rows as there are or fit, and returns how many.
+// Next fills rows with the next new rows, as many as fit, and returns their number: 0 at the end.
 func (w *Walk) Next(x *Index, rows []uint32) int {
 	n := 0
 	for n < len(rows) {
@@ -128,7 +129,8 @@ func (w *Walk) Next(x *Index, rows []uint32) int {
 	return n
 }
 
-// freshRows is the new rows of word w of the bitmap, before which rank rows lie.
+// freshRows returns the new rows of word w of the bitmap; rank is the number of rows before that
+// word.
 func (x *Index) freshRows(w, rank int) uint64 {
 	word := x.rows[w]
 	var fresh uint64
@@ -142,7 +144,7 @@ func (x *Index) freshRows(w, rank int) uint64 {
 }
 
 // EachNew calls do with each new row from first to last, both included, and its slot, in ascending
-// order. It may run several times at once, but not beside Use.
+// order. Several calls may run at once, but not beside Use.
 func (x *Index) EachNew(first, last uint32, do func(v, slot uint32)) {
 	line := int(first>>6) / lineWords
 	rank := int(x.ranks[line])

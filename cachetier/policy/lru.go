@@ -2,12 +2,12 @@ package policy
 
 import "math/bits"
 
-// leastRecent leaves in rows, which have slots and are not needed, the excess ones whose last use
-// is the longest ago, of equal ones the highest. A step may have to refuse slots to rows that it
-// needs itself, then the highest.
+// leastRecent reduces rows, which have slots and are not needed, to the excess ones that were used
+// the longest ago; on a tie, to the highest. In a step excess may exceed their number: then it adds
+// the highest of the rows that the step needs.
 func (x *Index) leastRecent(rows Set, clock uint32, d demand) {
 	excess := d.excess
-	if n := rows.Len(); excess >= n { // only in a step, unless it is just enough
+	if n := rows.Len(); excess >= n { // excess > n only in a step
 		excess -= n
 		for w := len(rows) - 1; w >= 0 && excess > 0; w-- {
 			rows[w] |= highest(d.need[w], &excess)
@@ -16,8 +16,8 @@ func (x *Index) leastRecent(rows Set, clock uint32, d demand) {
 	}
 	oldest := uint32(0)
 	x.ages(rows, clock, func(age uint32) { oldest = max(oldest, age) })
-	// The age at which rows start to stay is found a byte at a time, the uppermost first.
-	var limit, stay uint32 // of that age, the lowest stay
+	// A radix search finds the age limit up to which rows stay, a byte at a time, highest first.
+	var limit, stay uint32 // rows of age limit: the lowest stay ones keep their slots
 	for shift := (bits.Len32(oldest|1) - 1) &^ 7; shift >= 0; shift -= 8 {
 		var counts [256]int
 		x.ages(rows, clock, func(age uint32) {
@@ -48,7 +48,7 @@ func (x *Index) leastRecent(rows Set, clock uint32, d demand) {
 	}
 }
 
-// ages calls do with the age of each of rows, in windows.
+// ages calls do with the age of each of rows: the number of changes since its last use.
 func (x *Index) ages(rows Set, clock uint32, do func(age uint32)) {
 	rank := 0
 	for w, had := range x.rows {
@@ -59,7 +59,7 @@ func (x *Index) ages(rows Set, clock uint32, do func(age uint32)) {
 	}
 }
 
-// touch takes note that need was used now, under LRU.
+// touch records that need is used now, under LRU.
 func (c *Cache) touch(need Set) {
 	x := c.now
 	if x.seen == nil {

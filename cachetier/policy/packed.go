@@ -8,42 +8,44 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// Rows is a set of rows that is only read: a Set, or a Packed.
+// Rows is a read-only set of rows: a Set, or a Packed.
 type Rows interface {
-	// Words lends the words [lo, hi) of the set as a bitmap. They may lie in dst, of
-	// WordsRoom(hi-lo) words, and are valid until that is used again, and as long as the set is.
+	// Words lends the words [lo, hi) of the set as a bitmap. They may lie in dst, which has
+	// WordsRoom(hi-lo) words. They are valid until dst is used again, and no longer than the set
+	// is.
 	Words(dst []uint64, lo, hi int) []uint64
 }
 
-// Words is a part of s.
+// Words lends s[lo:hi] itself and does not use dst.
 func (s Set) Words(_ []uint64, lo, hi int) []uint64 { return s[lo:hi] }
 
-// spanWords is how many words are packed, and looked at, together: 4096 rows.
+// spanWords is the number of words that are packed and searched together: 4096 rows.
 const spanWords = 64
 
-// slackWords is what a range of words may lack of whole blocks at its ends.
+// slackWords bounds the words that whole blocks have beyond a range, at both of its ends.
 const slackWords = 2 * blockWords
 
-// WordsRoom is how many words Words may write for so many: whole blocks.
+// WordsRoom returns the length of dst for a range of so many words: Words writes whole blocks.
 func WordsRoom(words int) int { return words + slackWords }
 
 const (
-	blockWords = 4              // of a block: 256 rows, whose numbers differ in the lowest byte alone
-	blockBytes = 8 * blockWords // of its bitmap
+	blockWords = 4              // of a block: 256 rows, whose numbers differ only in the lowest byte
+	blockBytes = 8 * blockWords // of the bitmap of a block
 	blocks     = spanWords / blockWords
-	mostPacked = blocks * (1 + blockBytes) // bytes of a span
+	mostPacked = blocks * (1 + blockBytes) // bytes of a span at most
 	pageBytes  = 64 << 10
 )
 
-// Packed is a Set in less memory, an eighth where one row in a hundred is there: for those of later
-// windows. Spans of 4096 rows lie one behind the other, each 16 counts of rows, a byte, and then
-// the blocks that they are of: the rows' lowest bytes, or, of 32 rows and more, a bitmap.
+// Packed is a Set in less memory, for the sets of later windows: an eighth of a bitmap if it has
+// one row in a hundred. Spans of 4096 rows lie one after the other. Each begins with the numbers of
+// rows in its 16 blocks, a byte each. The blocks follow: each is the lowest bytes of its rows, or,
+// from 32 rows on, a bitmap.
 //
-// It is valid until Pages.Return or Pages.Close. Any number of goroutines may read it.
+// A Packed is valid until Pages.Return or Pages.Close. Any number of goroutines may read it.
 type Packed struct {
 	pages *Pages
 	have  []uint32 // pages
-	at    []uint32 // by span: which of these, and where in it; emptySpan
+	at    []uint32 // by span: its offset in the pages of have, one after the other; or emptySpan
 }
 
 const emptySpan = 1<<32 - 1
@@ -51,21 +53,21 @@ const emptySpan = 1<<32 - 1
 // Pages is memory for Packed sets. Any number of goroutines may use it.
 type Pages struct {
 	memory *kernels.HostBuf
-	spans  int // of a set
+	spans  int // in a set
 	all    int
 
 	mu     sync.Mutex
 	free   []uint32
-	tables [][]uint32 // of sets, that are not in use
+	tables [][]uint32 // for Packed.at: the tables not in use
 }
 
-// PackedBytes is what so many sets take together, of tables of so many rows, each of which has so
-// many at most.
+// PackedBytes returns the memory of Pages for this number of sets, each of at most count rows, of a
+// table of rows rows.
 func PackedBytes(rows, count, sets int) int64 {
 	return int64(sets) * (int64(packedPages(rows, count))*pageBytes + 4*int64(spansOf(rows)))
 }
 
-// packedPages is how many pages a set takes at most.
+// packedPages returns the most pages that a set takes.
 func packedPages(rows, count int) int {
 	most := min(spansOf(rows)*mostPacked, spansOf(rows)*blocks+count)
 	return (most+mostPacked)/(pageBytes-mostPacked) + 1
@@ -73,8 +75,8 @@ func packedPages(rows, count int) int {
 
 func spansOf(rows int) int { return (SetWords(rows) + spanWords - 1) / spanWords }
 
-// NewPages has room for so many sets of so many rows each, of a table of so many. The error is a
-// *kernels.MemoryError.
+// NewPages allocates memory for this number of sets, each of at most count rows, of a table of rows
+// rows. The error is a *kernels.MemoryError.
 func NewPages(rows, count, sets int) (*Pages, error) {
 	m, err := kernels.NewHostBuf(int(PackedBytes(rows, count, sets)))
 	if err != nil {
@@ -90,10 +92,10 @@ func NewPages(rows, count, sets int) (*Pages, error) {
 	return p, nil
 }
 
-// Close gives up the memory. A second Close does nothing.
+// Close frees the memory. A second Close does nothing.
 func (p *Pages) Close() { p.memory.Close() }
 
-// All is how many pages there are, and Free how many are not in use.
+// All returns the number of pages, and Free the number that is not in use.
 func (p *Pages) All() int { return p.all }
 
 // Free: see All.
@@ -103,7 +105,7 @@ func (p *Pages) Free() int {
 	return len(p.free)
 }
 
-// take takes the last of a list.
+// take removes the last element of a list and returns it.
 func take[T any](p *Pages, list *[]T) (x T, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -115,11 +117,11 @@ func take[T any](p *Pages, list *[]T) (x T, ok bool) {
 	return x, true
 }
 
-// page is the memory of one.
+// page returns the memory of page i.
 func (p *Pages) page(i uint32) []byte { return p.memory.Bytes()[int(i)*pageBytes:][:pageBytes] }
 
-// Pack packs s into so many pages at most. ok is false where that is not enough, or not so many are
-// left, or all sets are in use.
+// Pack packs s into at most this number of pages. ok is false if s does not fit into them, if too
+// few pages are free, or if all sets are in use.
 func (p *Pages) Pack(s Set, pages int) (_ *Packed, ok bool) {
 	table, ok := take(p, &p.tables)
 	if !ok {
@@ -152,7 +154,7 @@ func (p *Pages) Pack(s Set, pages int) (_ *Packed, ok bool) {
 	return x, true
 }
 
-// Return takes back what x has.
+// Return frees the memory of x, which is not used any more.
 func (p *Pages) Return(x *Packed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -161,7 +163,7 @@ func (p *Pages) Return(x *Packed) {
 	x.have, x.at = nil, nil
 }
 
-// Pages is how many pages the set has.
+// Pages returns the number of pages that the set takes.
 func (x *Packed) Pages() int { return len(x.have) }
 
 func empty(words []uint64) bool {
@@ -172,7 +174,7 @@ func empty(words []uint64) bool {
 	return all == 0
 }
 
-// pack writes a span to dst, and says how many bytes that took.
+// pack writes a span to dst, and returns the number of bytes written.
 func pack(dst []byte, words []uint64) int {
 	clear(dst[:blocks])
 	used := blocks
@@ -213,7 +215,7 @@ func (x *Packed) Words(dst []uint64, lo, hi int) []uint64 {
 	return dst[lo-first : hi-first]
 }
 
-// unpack adds the rows of a span from a block on to words.
+// unpack fills words, which are zero, from the span in src, from this block on.
 func unpack(words []uint64, src []byte, block int) {
 	used := blocks
 	for _, count := range src[:block] {

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Sets of any density, packed, have the words that they had, in any part; and pages are as many as
-// were said, and come back.
+// Packed sets of any density have the words of the original, in any range; the number of pages is
+// as promised, and pages come back.
 func TestPacked(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int{1, 63, 512, 4096, 4097, 20_000, 300_000}).Draw(t, "rows")
@@ -61,7 +61,7 @@ func TestPacked(t *testing.T) {
 	})
 }
 
-// BenchmarkPacked packs what windows want, and reads it: a share of 100 M rows.
+// BenchmarkPacked packs a share of 100 M rows, as a window wants them, and reads the result.
 func BenchmarkPacked(b *testing.B) {
 	const n = 100_000_000
 	for _, share := range []int{1, 3, 9} {

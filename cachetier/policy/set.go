@@ -2,19 +2,20 @@ package policy
 
 import "math/bits"
 
-// Set is a set of rows, a bitmap: row v is bit v%64 of word v/64. Its memory is the maker's.
+// Set is a set of rows, as a bitmap: row v is bit v%64 of word v/64. Whoever makes it owns its
+// memory.
 type Set []uint64
 
-// lineWords is how many words share a cache line: sets are whole lines.
+// lineWords is the number of words in a cache line: a Set is whole cache lines.
 const lineWords = 8
 
-// SetWords is the length of a Set of rows rows.
+// SetWords returns the length of a Set for a table of rows rows.
 func SetWords(rows int) int { return (rows + 64*lineWords - 1) / (64 * lineWords) * lineWords }
 
-// Has says whether v is in the set.
+// Has reports whether v is in the set.
 func (s Set) Has(v uint32) bool { return s[v>>6]>>(v&63)&1 != 0 }
 
-// Add puts v in, and says whether it was not there before.
+// Add puts v into the set, and reports whether it was not there before.
 func (s Set) Add(v uint32) bool {
 	w, bit := &s[v>>6], uint64(1)<<(v&63)
 	added := *w&bit == 0
@@ -36,15 +37,15 @@ func (s Set) Len() int {
 	return n
 }
 
-// each calls do with each row of w, the word at place i of a set, in ascending order.
+// each calls do with each row of w, which is word i of a set, in ascending order.
 func each(i int, w uint64, do func(v uint32)) {
 	for ; w != 0; w &= w - 1 {
 		do(uint32(i<<6 + bits.TrailingZeros64(w)))
 	}
 }
 
-// highest is the left highest rows of w, or all where it has fewer; left is how many are wanted
-// still.
+// highest returns the *left highest rows of w, or all of w if it has fewer, and subtracts their
+// number from *left.
 func highest(w uint64, left *int) uint64 {
 	n := bits.OnesCount64(w)
 	for ; n > *left; n-- {

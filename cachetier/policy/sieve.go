@@ -2,22 +2,22 @@ package policy
 
 import "math/bits"
 
-// queue is SIEVE's: rows in the order in which they came, and a hand that goes from the oldest to
-// the newest and again from the oldest. A row that the hand finds visited it passes over, and takes
-// the mark away; one that is not loses its slot.
+// queue is the queue of SIEVE: rows in the order in which they came, and a hand that moves from the
+// oldest to the newest and then starts again at the oldest. The hand passes over a visited row and
+// clears its mark; a row that is not visited loses its slot.
 //
-// Who needs a row at once has no order among its rows. So the hits of a window come first, then the
-// misses in ascending order, each with its eviction. What the window needs itself is passed over,
-// except in a step, which can do without slots.
+// A window needs all its rows at once, in no order. So its hits count first, then the misses in
+// ascending order, each with its eviction. The hand passes over the rows that the window needs
+// itself. In a step it does not, since a step can read rows without a slot.
 type queue struct {
-	nodes   []uint32 // two numbers each: the row, and the node of the next newer one
+	nodes   []uint32 // two numbers for each node: its row, and the node of the next newer row
 	visited Set      // rows
 
-	used           int    // nodes that were ever in use
+	used           int    // number of nodes that were ever in use
 	held           int    // rows
 	oldest, newest uint32 // none if there are no rows
-	before         uint32 // the node that the hand passed last, none if it is at the oldest
-	spare          uint32 // the first node that is free again, the others follow
+	before         uint32 // the node that the hand passed last; none if the hand is at the oldest
+	spare          uint32 // head of the list of free nodes
 }
 
 const none = 1<<32 - 1
@@ -30,8 +30,8 @@ func (q *queue) reset() {
 }
 func (q *queue) stays(v uint32, d *demand) bool { return !d.step && d.need.Has(v) }
 
-// choose takes note of what d needs, and puts rows that lose their slot, or get none, in gone. rows
-// have slots now.
+// choose marks the rows of d.need that are in the queue as visited, and puts into gone the rows
+// that lose their slot, or get none. rows has the rows that have slots now.
 func (q *queue) choose(rows, gone Set, slots int, d demand) {
 	for w, n := range d.need {
 		q.visited[w] |= n & rows[w]
@@ -67,7 +67,7 @@ func (q *queue) evict(d *demand) uint32 {
 	}
 }
 
-// unlink takes out the node that follows the hand's last.
+// unlink removes node at, which is the first node that the hand has not passed.
 func (q *queue) unlink(at uint32) {
 	after := *q.next(at)
 	if q.before == none {
@@ -100,7 +100,7 @@ func (q *queue) push(v uint32) {
 	q.held++
 }
 
-// keep takes out all but rows. The hand stays where it is.
+// keep removes all rows but these from the queue. The hand stays where it is.
 func (q *queue) keep(rows Set) {
 	hand, passed := q.before, uint32(none)
 	q.before = none
@@ -121,8 +121,8 @@ func (q *queue) keep(rows Set) {
 	q.wrap()
 }
 
-// wrap takes the hand back to the oldest row if it has passed them all: what comes later is not
-// looked at before that.
+// wrap moves the hand back to the oldest row if it has passed all rows, so that it reaches the
+// oldest before any row that comes later.
 func (q *queue) wrap() {
 	if q.before == q.newest {
 		q.before = none

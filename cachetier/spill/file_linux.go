@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// create makes a file without a name, past the page cache where the file system can, with space for
-// so many bytes.
+// create makes a file without a name, with space for so many bytes. Its transfers bypass the page
+// cache if the file system can.
 func create(dir string, bytes int64) (f *os.File, err error) {
 	for _, direct := range []int{unix.O_DIRECT, 0} {
 		if f, err = open(dir, direct); err != nil {
@@ -27,7 +27,7 @@ func create(dir string, bytes int64) (f *os.File, err error) {
 	return f, nil
 }
 
-// open makes the file: by O_TMPFILE, or with a name for as long as it takes to remove it.
+// open makes the file by O_TMPFILE, or under a name that is removed at once.
 func open(dir string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(dir, os.O_RDWR|unix.O_TMPFILE|unix.O_EXCL|flags, 0o600)
 	if err == nil || !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.ENOENT) {
@@ -42,19 +42,19 @@ func open(dir string, flags int) (*os.File, error) {
 	return os.OpenFile(named.Name(), os.O_RDWR|flags, 0)
 }
 
-// reserve takes space for so many bytes, or says how much there is.
+// reserve reserves space for so many bytes. If there is too little, the error names the free bytes.
 func reserve(f *os.File, dir string, bytes int64) error {
 	if free, err := Free(dir); err == nil && free < bytes {
 		return fmt.Errorf("%d bytes are free: %w", free, unix.ENOSPC)
 	}
 	err := unix.Fallocate(int(f.Fd()), 0, 0, bytes)
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.ENOSYS) {
-		return f.Truncate(bytes) // a write may find the disk full, and is then told by Each
+		return f.Truncate(bytes) // a write may find the disk full; Each then returns that error
 	}
 	return err
 }
 
-// Free is how many bytes a directory's disk has for this user.
+// Free returns the bytes that are free for this user on the disk of a directory.
 func Free(dir string) (int64, error) {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -63,7 +63,8 @@ func Free(dir string) (int64, error) {
 	return int64(st.Bavail) * int64(st.Bsize), nil
 }
 
-// InMemory tells whether files of a directory lie in memory (tmpfs), which a spill is to save.
+// InMemory reports whether files of a directory lie in memory (tmpfs), which a spill is meant to
+// save.
 func InMemory(dir string) bool {
 	var st unix.Statfs_t
 	return unix.Statfs(dir, &st) == nil && (st.Type == unix.TMPFS_MAGIC || st.Type == unix.RAMFS_MAGIC)

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// create makes a file without a name, as long as told. Its space is not reserved.
+// create makes a file of so many bytes, and removes its name. Its space is not reserved.
 func create(dir string, bytes int64) (*os.File, error) {
 	f, err := os.CreateTemp(dir, ".gnnstore-spill-*")
 	if err != nil {
@@ -20,8 +20,8 @@ func create(dir string, bytes int64) (*os.File, error) {
 	return f, nil
 }
 
-// Free is how many bytes a directory's disk has for this user: not known here.
+// Free returns an error: the free space of a disk is not known here.
 func Free(string) (int64, error) { return 0, errors.ErrUnsupported }
 
-// InMemory tells whether files of a directory lie in memory: not known here.
+// InMemory reports false: it is not known here whether files lie in memory.
 func InMemory(string) bool { return false }

@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Records is records of any size that are appended, and then read once, each whole. What is less
-// than a segment waits in a buffer; where all buffers of the File are taken by Records, one of them
-// is written as it is, so that any number may be appended to in turns.
+// Records stores records of any size: they are appended, and then read once, each whole. Records
+// smaller than a segment gather in a buffer. When Records hold all buffers of the File, one of the
+// buffers is written as it is. So any number of Records may be appended to in turns.
 //
-// Concurrency: as a Run.
+// Concurrency is as for a Run.
 type Records struct {
 	f   *File
 	run *Run
 
 	mu    sync.Mutex
 	open  *Buffer
-	large []*Run // records beyond a segment, each in pieces with their number
+	large []*Run // records larger than a segment, a run each, in numbered pieces
 }
 
-// NewRecords has none.
+// NewRecords returns empty Records.
 func (f *File) NewRecords() *Records { return &Records{f: f, run: f.NewRun()} }
 
-// Append copies a record, whole or not at all. The error is a *FullError, or that of a File that is
-// being closed.
+// Append copies a record, whole or not at all. The error is a *FullError, or context.Canceled if
+// the File is being closed.
 func (r *Records) Append(record []byte) error {
 	if len(record) > r.f.o.Segment {
 		return r.appendLarge(record)
@@ -48,7 +48,7 @@ func (r *Records) Append(record []byte) error {
 	return nil
 }
 
-// appendLarge makes a run of a record.
+// appendLarge appends a record as its own run.
 func (r *Records) appendLarge(record []byte) error {
 	run := r.f.NewRun()
 	for n := 0; len(record) > 0; n++ {
@@ -69,7 +69,7 @@ func (r *Records) appendLarge(record []byte) error {
 	return nil
 }
 
-// flushLocked appends what is open. The caller holds r.mu.
+// flushLocked appends the open buffer to the run. The caller holds r.mu.
 func (r *Records) flushLocked() error {
 	b := r.open
 	r.open = nil
@@ -77,8 +77,8 @@ func (r *Records) flushLocked() error {
 	return r.run.Append(b)
 }
 
-// Each lends all records, in pieces of whole ones one behind the other, in any order; several at
-// once. It ends as Run.Each does.
+// Each lends all records, in any order, in slices that hold whole records one after another.
+// Several goroutines call do at once. It ends as Run.Each does.
 func (r *Records) Each(ctx context.Context, do func(records []byte) error) error {
 	r.mu.Lock()
 	var err error
@@ -108,7 +108,7 @@ func (r *Records) Each(ctx context.Context, do func(records []byte) error) error
 	return err
 }
 
-// Drop frees what there is.
+// Drop frees all records without reading them.
 func (r *Records) Drop() {
 	r.mu.Lock()
 	b, large := r.open, r.large
@@ -123,7 +123,7 @@ func (r *Records) Drop() {
 	}
 }
 
-// scarce is a buffer. While there is none, and others wait in Records, one of these is written.
+// scarce returns a buffer. While none is free and Records have some open, it writes one of these.
 func (f *File) scarce() (*Buffer, error) {
 	for {
 		select {
@@ -143,17 +143,17 @@ func (f *File) scarce() (*Buffer, error) {
 			return b, nil
 		case <-f.ctx.Done():
 			return nil, f.ctx.Err()
-		case <-time.After(time.Millisecond): // all that were open were at work
+		case <-time.After(time.Millisecond): // all open ones were in use
 		}
 	}
 }
 
-// evict writes the buffer that has been open the longest, of Records that are not at work.
+// evict writes the buffer that has been open the longest, among Records that nobody is using.
 func (f *File) evict() error {
 	f.records.Lock()
 	defer f.records.Unlock()
 	for n, r := range f.records.open {
-		if !r.mu.TryLock() { // it may wait for a buffer itself
+		if !r.mu.TryLock() { // its user may itself wait for a buffer
 			continue
 		}
 		defer r.mu.Unlock()
@@ -165,7 +165,7 @@ func (f *File) evict() error {
 	return nil
 }
 
-// opened and forget say which Records have a buffer, the oldest first.
+// opened and forget keep the list of Records that have a buffer, the oldest first.
 func (f *File) opened(r *Records) {
 	f.records.Lock()
 	defer f.records.Unlock()

@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Run is what was appended, to be read once. The zero Run is of no File: see File.NewRun.
+// Run holds what was appended, to be read once. The zero Run belongs to no File: use File.NewRun.
 type Run struct {
 	f     *File
 	mu    sync.Mutex
 	parts []*part
-	bytes int64 // used, of all parts
+	bytes int64 // appended and not read, sum over parts
 }
 
 // part is a segment of a run.
@@ -23,9 +23,9 @@ type part struct {
 	used, count int
 	sums        []uint32
 
-	// Under File.mu.
+	// File.mu guards these.
 	state state
-	buf   *Buffer // nil once it is written
+	buf   *Buffer // nil once written
 	err   error   // of writing
 }
 
@@ -40,17 +40,17 @@ const (
 
 func (p *part) offset(f *File) int64 { return int64(p.segment) * int64(f.o.Segment) }
 
-// NewRun is an empty run.
+// NewRun returns an empty run.
 func (f *File) NewRun() *Run { return &Run{f: f} }
 
-// FullError is a run that finds no free segment.
-type FullError struct{ Bytes int64 } // of the file
+// FullError is the error of an Append that finds no free segment.
+type FullError struct{ Bytes int64 } // size of the file
 
 func (e *FullError) Error() string { return fmt.Sprintf("spill: all %d bytes are taken", e.Bytes) }
 
-// Append takes b, of which Used bytes are appended as one piece; they are written behind the
-// caller's back. A buffer of which nothing is used is only given back. The error is a *FullError,
-// and then b is given back as well.
+// Append takes over b and appends its first Used bytes as one piece, which is written in the
+// background. A buffer with nothing used is only given back. The error is a *FullError, and then b
+// is given back as well.
 func (r *Run) Append(b *Buffer) error {
 	f := r.f
 	if b.Used == 0 {
@@ -67,22 +67,22 @@ func (r *Run) Append(b *Buffer) error {
 	r.parts = append(r.parts, p)
 	r.bytes += int64(p.used)
 	r.mu.Unlock()
-	f.queue <- p // there is room for every buffer, but for parts that were taken and that no writer has looked at yet
+	f.queue <- p // has room for every buffer, but also holds taken parts until a writer skips them
 	return nil
 }
 
-// Bytes is how many were appended and not read.
+// Bytes returns the number of bytes that were appended and not read.
 func (r *Run) Bytes() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.bytes
 }
 
-// Each lends each piece that was appended, with its Count, in the order of Append or about it, and
-// frees its segment. serve is called by up to Depth goroutines at once. The run is empty
-// afterwards, and may be appended to again. The first error of serve or of ctx ends the reading;
-// what was not lent by then is gone with it. Pieces that are damaged are left out, and an
-// ErrDamaged in the end says so.
+// Each lends each appended piece, with its Count, roughly in the order of Append, and frees its
+// segment. Up to Depth goroutines call serve at once. Afterwards the run is empty, and may be
+// appended to again. The first error of serve or of ctx ends the reading, and pieces not lent by
+// then are lost. Damaged pieces are left out, and then the error is an ErrDamaged unless there is
+// another.
 func (r *Run) Each(ctx context.Context, serve func(b []byte, count int) error) error {
 	r.mu.Lock()
 	parts := r.parts
@@ -97,7 +97,7 @@ func (r *Run) Each(ctx context.Context, serve func(b []byte, count int) error) e
 	}
 	close(next)
 	g, ctx := errgroup.WithContext(ctx)
-	var damaged atomic.Pointer[error] // the first
+	var damaged atomic.Pointer[error] // the first damage found
 	for range min(r.f.o.Depth, len(parts)) {
 		g.Go(func() error {
 			for p := range next {
@@ -126,7 +126,7 @@ func (r *Run) Each(ctx context.Context, serve func(b []byte, count int) error) e
 	return err
 }
 
-// Put appends bytes of any size as pieces of a segment, the n-th with count n, for Whole.
+// Put appends bytes of any size, cut into pieces of one segment, for Whole. Piece n has count n.
 func (r *Run) Put(ctx context.Context, b []byte) error {
 	for n := 0; len(b) > 0; n++ {
 		buf, err := r.f.Buffer(ctx)
@@ -142,7 +142,7 @@ func (r *Run) Put(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// Whole reads what Put appended, into dst where that is large enough.
+// Whole reads what Put appended, into dst if that is large enough.
 func (r *Run) Whole(ctx context.Context, dst []byte) ([]byte, error) {
 	n := int(r.Bytes())
 	if cap(dst) < n {
@@ -155,7 +155,7 @@ func (r *Run) Whole(ctx context.Context, dst []byte) ([]byte, error) {
 	})
 }
 
-// Drop frees the segments unread.
+// Drop frees the segments without reading them.
 func (r *Run) Drop() {
 	r.mu.Lock()
 	parts := r.parts
@@ -166,7 +166,8 @@ func (r *Run) Drop() {
 	}
 }
 
-// lend lends the bytes of p, unless they are damaged, and frees its segment.
+// lend serves the bytes of p, unless they are damaged, and frees its segment. damaged is the damage
+// found, err the error of serve.
 func (f *File) lend(p *part, serve func(b []byte, count int) error) (damaged, err error) {
 	b, back, err := f.fetch(p)
 	if err != nil {
@@ -181,8 +182,8 @@ func (f *File) lend(p *part, serve func(b []byte, count int) error) (damaged, er
 	return nil, serve(b, p.count)
 }
 
-// fetch is the bytes of p, from its buffer where it is not written yet. They are lent until back,
-// which frees the segment. The error is an ErrDamaged.
+// fetch returns the bytes of p, from its buffer if it is not written yet. The caller returns them
+// by back, which frees the segment. The error is an ErrDamaged.
 func (f *File) fetch(p *part) (b []byte, back func(), err error) {
 	f.mu.Lock()
 	if p.state == queued {
@@ -218,7 +219,7 @@ func (f *File) fetch(p *part) (b []byte, back func(), err error) {
 	}, nil
 }
 
-// drop frees the segment of p unread.
+// drop frees the segment of p without reading it.
 func (f *File) drop(p *part) {
 	f.mu.Lock()
 	switch p.state {

@@ -1,31 +1,32 @@
-// Package spill is disk space for what is wanted again soon: bytes that are written once and read
+// Package spill keeps bytes on disk that are wanted again soon: they are written once and read
 // once, in [Run]s of one [File].
 //
-// A File is cut into segments of one size, half a MiB, so that every transfer is large whatever the
-// order in which runs grow. A Run is a list of segments; the segment that was read is free for
-// another Run. The file is reserved at its full length when it is made, so that no write finds the
-// disk full, and it never has a name for longer than that takes: it is gone when the process is,
-// however that ends.
+// A File is cut into segments of one size, half a MiB, so that every transfer is large in whatever
+// order runs grow. A Run is a list of segments; a segment that was read is free for another Run.
+// The file is reserved at its full length when it is made, so that no write finds the disk full,
+// where the file system can reserve. It has no name, or only while it is made: the file is gone
+// when the process is, however that ends.
 //
 // Each page of 4 KiB has a CRC-32C, which is kept in memory and compared before a byte of the page
-// is lent. A page that is not as it was written is an [ErrDamaged]. So is what a failed write left.
+// is lent. A page that is not as it was written is an [ErrDamaged], and so is one whose write
+// failed.
 //
-// Memory: a File owns its buffers, of a segment each, outside the Go heap, and gives them up in
-// Close; [Options.MemoryBytes] says beforehand how much they and the checksums take. [File.Buffer]
-// lends a buffer to fill, [Run.Append] takes it back.
+// Memory: a File owns its buffers, one segment each, outside the Go heap, and frees them in Close.
+// [Options.MemoryBytes] returns in advance how much they and the checksums take. [File.Buffer]
+// lends a buffer to fill, and [Run.Append] takes it back.
 //
-// Concurrency: a File may be used by many at once, and so may a Run be appended to. One goroutine
-// at a time reads a Run, when nobody appends to it.
+// Concurrency: several goroutines may use a File at once, and several may append to a Run at once.
+// One goroutine at a time reads a Run, while nobody appends to it.
 //
 // Start at [Run.Append], then [Run.Each].
 //
 // # Why not
 //
-// Why not a file for each run: what was read gives its space back at once only by holes or by
-// removal, and both cost a discard, 0.2 s a GB on a virtual disk. Segments are written over.
+// Why not a file for each run: to free the space that was read at once takes holes or removals, and
+// both cost a discard, 0.2 s a GB on a virtual disk. Segments are overwritten.
 //
-// Why not checksums in the segments: they would take a page's end from rows that divide it, and one
-// in memory also tells a stale segment from the newest.
+// Why not checksums in the segments: rows whose size divides a page would no longer fill it. A
+// checksum in memory also tells a stale segment from the newest.
 package spill
 
 import (
@@ -41,15 +42,16 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Sizes of a segment: what is usual, and the least. With half a MiB a virtual disk writes and reads
-// as fast as with two: 2.5 and 2.0 GB/s, and with 64 KiB half of that (2026-11-24, 8 transfers at a
-// time).
+// UsualSegment is the default size of a segment in bytes. LeastSegment is the smallest that callers
+// should plan for rows; Validate accepts less. With half a MiB a virtual disk writes and reads as
+// fast as with two: 2.5 and 2.0 GB/s. With 64 KiB it reaches half of that (2026-11-24, 8 transfers
+// at a time).
 const (
 	UsualSegment = 512 << 10
 	LeastSegment = 16 << 10
 )
 
-// pageBytes have a checksum.
+// pageBytes is the number of bytes that share a checksum.
 const pageBytes = store.PageSize
 
 // MaxDepth bounds Options.Depth.
@@ -57,22 +59,22 @@ const MaxDepth = 64
 
 const defaultDepth = 8
 
-// ErrDamaged is in the chain of an error that says that what is read is not what was appended.
+// ErrDamaged is wrapped by the error of a read that finds other bytes than were appended.
 var ErrDamaged = errors.New("damaged spill")
 
-// Options says where a File lies and how large it is.
+// Options sets where a File lies, how large it is, and how it is read and written.
 type Options struct {
-	Dir     string // exists, and can be written to
-	Bytes   int64  // of the file; what is no whole segment is left out
+	Dir     string // an existing, writable directory
+	Bytes   int64  // size of the file, rounded down to whole segments
 	Segment int    // bytes, a multiple of 4 KiB. Default UsualSegment
-	// Buffers is how many segments are in memory at most, beside Depth for reading: those that are
-	// being filled and those on their way to the disk. Whoever fills several at a time needs as
-	// many and one more, or waits for ever. Default 2.
+	// Buffers is the number of segments in memory that are being filled or on their way to the
+	// disk. Depth more are for reading. A caller that fills several at a time needs one more than
+	// that, or waits forever. Default and minimum 2.
 	Buffers int
-	// Depth is how many transfers are under way at most, each way. Default 8.
+	// Depth bounds the writes under way, and the reads under way, up to MaxDepth. Default 8.
 	Depth int
-	// Faults says what befalls a transfer of so many bytes: an error, or time that passes, before
-	// anything is moved. Default: nothing.
+	// Faults is called before each transfer of size bytes. It may return an error, which fails the
+	// transfer, or let time pass. Default: nothing.
 	Faults func(write bool, offset int64, size int) error
 }
 
@@ -101,13 +103,14 @@ func (o Options) Validate() error {
 	return errors.Join(errs...)
 }
 
-// MemoryBytes is what a File takes at most: buffers, and 4 bytes a page of the file.
+// MemoryBytes returns the most memory that a File takes: its buffers, and 4 bytes for each page of
+// the file.
 func (o Options) MemoryBytes() int64 {
 	o = o.filled()
 	return int64(o.Buffers+o.Depth)*int64(o.Segment) + o.Bytes/pageBytes*4
 }
 
-// Stats counts what a File did. Its JSON keys are stable.
+// Stats counts the work of a File. Its JSON keys are stable.
 type Stats struct {
 	CapacityBytes int64 `json:"capacity_bytes"`
 	UsedBytes     int64 `json:"used_bytes"` // in segments that hold something now
@@ -117,7 +120,7 @@ type Stats struct {
 	BytesKept     int64 `json:"bytes_kept"` // appended, and read before they were written
 }
 
-// Sub is what was counted since earlier. What is held stays as in s.
+// Sub returns the counts since earlier. Capacity, use and peak stay as in s.
 func (s Stats) Sub(earlier Stats) Stats {
 	s.BytesWritten -= earlier.BytesWritten
 	s.BytesRead -= earlier.BytesRead
@@ -125,7 +128,8 @@ func (s Stats) Sub(earlier Stats) Stats {
 	return s
 }
 
-// Add is s with what an earlier File had counted.
+// Add returns s plus the counts of an earlier File, with the higher peak. Capacity and use stay as
+// in s.
 func (s Stats) Add(earlier Stats) Stats {
 	s.BytesWritten += earlier.BytesWritten
 	s.BytesRead += earlier.BytesRead
@@ -134,8 +138,8 @@ func (s Stats) Add(earlier Stats) Stats {
 	return s
 }
 
-// With is what s and another File, which is used beside it, have and did together. PeakBytes need
-// not have been at a time.
+// With returns the sums of s and other, a File that is used at the same time. The two peaks are
+// added, although they need not have been at the same time.
 func (s Stats) With(other Stats) Stats {
 	peak := s.PeakBytes + other.PeakBytes
 	s = s.Add(other)
@@ -143,7 +147,7 @@ func (s Stats) With(other Stats) Stats {
 	return s
 }
 
-// File is the space. Use Create.
+// File is the disk space. Make one with Create.
 type File struct {
 	o       Options
 	file    *os.File
@@ -151,15 +155,15 @@ type File struct {
 	memory  *kernels.HostBuf
 	ctx     context.Context // ends with Close
 	end     context.CancelFunc
-	free    chan *Buffer // to be filled
-	reads   chan []byte  // to be read into
+	free    chan *Buffer // buffers to fill
+	reads   chan []byte  // memory to read into
 	queue   chan *part
 	writers sync.WaitGroup
 
 	mu struct {
 		sync.Mutex
-		changed  *sync.Cond // a write has ended, or the file is closed
-		segments []int32    // free
+		changed  *sync.Cond // a write has ended
+		segments []int32    // free segments
 		used     int
 		stats    Stats
 		closed   bool
@@ -168,12 +172,13 @@ type File struct {
 
 	records struct {
 		sync.Mutex
-		open []*Records // that have a buffer, the oldest first
+		open []*Records // Records that have a buffer, the oldest first
 	}
 }
 
-// Create makes a file without a name in o.Dir, reserves its space and starts its writers. The error
-// names the directory; too little space is one, found before anything is written.
+// Create makes a file without a name in o.Dir, reserves its space and starts its writers. Too
+// little space is an error, found before anything is written. If the file cannot be made, the error
+// names the directory.
 func Create(o Options) (_ *File, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("spill: %w", err)
@@ -212,10 +217,10 @@ func Create(o Options) (_ *File, err error) {
 	return f, nil
 }
 
-// Segment is how many bytes a segment has.
+// Segment returns the bytes of a segment.
 func (f *File) Segment() int { return f.o.Segment }
 
-// Stats is a copy of the counters.
+// Stats returns a copy of the counters.
 func (f *File) Stats() Stats {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -225,8 +230,8 @@ func (f *File) Stats() Stats {
 	return s
 }
 
-// Close waits for what is being written, and gives up the memory and the space. Nobody may use the
-// file or its runs meanwhile, or afterwards. A second Close does nothing.
+// Close waits for the writes under way, and frees the memory and the space. Nobody may use the file
+// or its runs meanwhile, or afterwards. A second Close does nothing.
 func (f *File) Close() {
 	f.mu.Lock()
 	closed := f.mu.closed
@@ -244,12 +249,12 @@ func (f *File) Close() {
 // Buffer is a segment in memory.
 type Buffer struct {
 	Bytes []byte
-	Used  int // of Bytes, from the first on
-	Count int // the caller's: such as how many rows there are
+	Used  int // bytes in use, from the first on
+	Count int // for the caller, such as a number of rows
 }
 
-// Buffer lends a buffer to fill, of which nothing is used: it waits until there is one. An error is
-// the end of ctx.
+// Buffer lends an empty buffer to fill, and waits until one is free. The only error is the end of
+// ctx.
 func (f *File) Buffer(ctx context.Context) (*Buffer, error) {
 	select {
 	case b := <-f.free:
@@ -266,10 +271,10 @@ func (f *File) Buffer(ctx context.Context) (*Buffer, error) {
 	}
 }
 
-// Return takes back a buffer that holds nothing of use.
+// Return takes back a buffer whose contents nobody needs.
 func (f *File) Return(b *Buffer) { f.free <- b }
 
-// take is a free segment.
+// take takes a free segment, and reports whether there was one.
 func (f *File) take() (int32, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -284,7 +289,7 @@ func (f *File) take() (int32, bool) {
 	return s, true
 }
 
-// give takes back a segment.
+// give frees a segment.
 func (f *File) give(s int32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -292,7 +297,7 @@ func (f *File) give(s int32) {
 	f.mu.used--
 }
 
-// write writes parts until the file is closed.
+// write writes queued parts until the file is closed.
 func (f *File) write() {
 	for {
 		select {
@@ -304,7 +309,7 @@ func (f *File) write() {
 	}
 }
 
-// writePart writes a part, unless whoever reads it was faster.
+// writePart writes a part, unless a reader took it before.
 func (f *File) writePart(p *part) {
 	f.mu.Lock()
 	if p.state != queued {
@@ -326,7 +331,7 @@ func (f *File) writePart(p *part) {
 	f.free <- b
 }
 
-// transfer moves all of b.
+// transfer writes or reads all of b, at offset at.
 func (f *File) transfer(write bool, b []byte, at int64) error {
 	if f.o.Faults != nil {
 		if err := f.o.Faults(write, at, len(b)); err != nil {
@@ -348,10 +353,10 @@ func (f *File) transfer(write bool, b []byte, at int64) error {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// pages is how many hold so many bytes.
+// pages returns the number of pages that hold so many bytes.
 func pages(bytes int) int { return (bytes + pageBytes - 1) / pageBytes }
 
-// sums are the checksums of the pages of b, the last of which may be short.
+// sums returns the checksums of the pages of b. The last page may be short.
 func sums(b []byte) []uint32 {
 	all := make([]uint32, pages(len(b)))
 	for i := range all {

@@ -34,7 +34,7 @@ func create(t testing.TB, o spill.Options) *spill.File {
 	return f
 }
 
-// put appends numbers from lo to hi as pieces of the run, each as full as chance has it.
+// put appends the numbers from lo up to hi to the run, in pieces of random size.
 func put(f *spill.File, r *spill.Run, rng *rand.Rand, lo, hi uint32) error {
 	for lo < hi {
 		b, err := f.Buffer(bg)
@@ -52,7 +52,7 @@ func put(f *spill.File, r *spill.Run, rng *rand.Rand, lo, hi uint32) error {
 	return nil
 }
 
-// numbers are those of a run, each with how often it comes.
+// numbers returns the numbers of a run, with the count of each.
 func numbers(r *spill.Run) (map[uint32]int, error) {
 	var mu sync.Mutex
 	got := map[uint32]int{}
@@ -70,8 +70,8 @@ func numbers(r *spill.Run) (map[uint32]int, error) {
 	return got, err
 }
 
-// Runs give back what was appended, once, whoever appends beside them, and their segments serve
-// again and again.
+// Runs return what was appended, once, with several goroutines appending, and their segments are
+// used again and again.
 func TestRunsGiveBackWhatWasAppended(t *testing.T) {
 	const writers, each, rounds = 4, 6000, 12
 	f := create(t, spill.Options{Bytes: 200 * segment, Buffers: writers + 3, Depth: 3})
@@ -122,7 +122,7 @@ func TestAFullSpillSaysSo(t *testing.T) {
 	require.NoError(t, put(f, r, rand.New(rand.NewPCG(1, 1)), 0, 1), "dropped segments are free")
 }
 
-// failing fails transfers that of one kind, from the n-th on.
+// failing returns Faults that let n writes pass, or n reads, and fail all later ones.
 func failing(write bool, n int) func(bool, int64, int) error {
 	var mu sync.Mutex
 	return func(w bool, _ int64, _ int) error {
@@ -138,8 +138,8 @@ func failing(write bool, n int) func(bool, int64, int) error {
 	}
 }
 
-// What cannot be written or read is damage, found by who reads, and every segment and buffer is
-// free afterwards.
+// A failed write or read is damage, which the reader finds. Afterwards every segment and buffer is
+// free.
 func TestTransfersThatFail(t *testing.T) {
 	for _, write := range []bool{true, false} {
 		f := create(t, spill.Options{Bytes: 100 * segment, Buffers: 3, Faults: failing(write, 5)})
@@ -201,7 +201,7 @@ func TestDamageLosesItsPieceAlone(t *testing.T) {
 		require.NoError(t, r.Append(b))
 	}
 	for f.Stats().BytesWritten < pieces*segment {
-		runtime.Gosched() // so that none comes back from its buffer
+		runtime.Gosched() // so that no piece is read from its buffer
 	}
 	var got atomic.Int64
 	err := r.Each(bg, func([]byte, int) error {
@@ -238,7 +238,7 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// A segment whose bytes another has changed is never lent.
+// A segment that was changed on disk is never lent.
 func TestDamageIsFound(t *testing.T) {
 	var f *spill.File
 	var wrong sync.Once
@@ -298,7 +298,7 @@ func TestRecordsComeBackWhole(t *testing.T) {
 			rng := rand.New(rand.NewPCG(rng.Uint64(), uint64(w)))
 			g.Go(func() error {
 				for range 300 {
-					// A record is its number of words, and a word that is repeated.
+					// A record is a number n, and then a word n times.
 					n, word, i := 1+rng.IntN(600), rng.Uint32(), rng.IntN(many)
 					if rng.IntN(20) == 0 {
 						n *= 20

@@ -11,15 +11,15 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// column is a file with as many bytes for every edge: its neighbour, its weight, another value or
-// the number of a row. In columns of one size an edge has the same offset.
+// column is a file with a value of fixed size for every edge: its neighbour, its weight, another
+// value or the number of its row. In columns of one value size an edge has the same offset.
 type column[T uint32 | float32] struct {
-	file int // its number in the reader; 0, which is the offsets, if there is no such column
+	file int // its number in the reader; 0 (the file of offsets) means that there is no such column
 	size int // bytes of a value
 	lend func(b []byte) (values []T, ok bool)
-	of   func(b []byte, i int) T // value i of b
-	// check looks for damage in v's edges; part begins with edge from of v. nil where all values
-	// may be.
+	of   func(b []byte, i int) T // returns value i of b
+	// check looks for damage in part, a part of v's edges that begins at v's edge from. It is nil
+	// if every value is valid.
 	check func(v uint32, from int, part []T) error
 }
 
@@ -27,8 +27,8 @@ func idAt(b []byte, i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
 
 func floatAt(b []byte, i int) float32 { return math.Float32frombits(idAt(b, i)) }
 
-// view returns b as values. It copies them to scratch if b is not aligned, which is rare, since
-// engines align memory as the file is, and if the file has them as another type.
+// view returns b as values. It copies them to scratch if the file has another type, or if b is not
+// aligned. The latter is rare, since engines align memory as the file is.
 func (c *column[T]) view(b []byte, scratch *[]T) []T {
 	if values, ok := c.lend(b); ok {
 		return values
@@ -42,7 +42,8 @@ func (c *column[T]) view(b []byte, scratch *[]T) []T {
 	return values
 }
 
-// edge is the first edge of extent s of the column, and place the offset of edge e in its file.
+// edge returns the first edge of extent s of the column. place returns the offset of edge e in its
+// file.
 func (c *column[T]) edge(s disk.Extent) uint64 {
 	return uint64(s.Offset-store.PageSize) / uint64(c.size)
 }
@@ -51,8 +52,7 @@ func (c *column[T]) request(lo, hi uint64) disk.Request {
 	return disk.Request{File: c.file, Offset: c.place(lo), Size: c.size * int(hi-lo)}
 }
 
-// fill fills b, which holds column c from edge 0 on: the first known edges are there, and the
-// others are read.
+// fill completes b, which holds column c from edge 0 on: it reads all but the first known edges.
 func fill[T uint32 | float32](ctx context.Context, t *Tier, c *column[T], b []byte, known int) (disk.Traffic, error) {
 	return t.reader.Read(ctx, c.edges(uint64(known), uint64(len(b)/c.size)), func(s disk.Extent, part []byte) error {
 		copy(b[s.Offset-store.PageSize:], part)
@@ -63,12 +63,12 @@ func fill[T uint32 | float32](ctx context.Context, t *Tier, c *column[T], b []by
 	})
 }
 
-// most is how many values of the column are read at once: MaxPart, unless that many are more than
-// an extent.
+// most returns the number of values of the column that are read at once, at most: MaxPart, or fewer
+// if so many exceed an extent.
 func (c *column[T]) most() int { return min(MaxPart, disk.MaxExtent/c.size) }
 
-// edges gives extents that together hold the edges from lo to hi of the column, at most as many as
-// most each. All but the last end with a page of the file, so no page is read twice.
+// edges yields extents that together hold the edges from lo to hi of the column, each with up to
+// c.most() edges. All but the last end with a page of the file, so no page is read twice.
 func (c *column[T]) edges(lo, hi uint64) func() (disk.Extent, bool) {
 	most := uint64(c.most())
 	return func() (s disk.Extent, ok bool) {
@@ -82,8 +82,8 @@ func (c *column[T]) edges(lo, hi uint64) func() (disk.Extent, bool) {
 	}
 }
 
-// each calls do for every list that lies in s, wholly or in part; b is the bytes of s. The part of
-// v's list begins with edge from of v.
+// each calls do for every list that lies in s, wholly or in part. b holds the bytes of s, and part
+// begins at v's edge from.
 func each[T uint32 | float32](t *Tier, c *column[T], s disk.Extent, b []byte, do func(v uint32, from int, part []T) error) error {
 	var scratch []T
 	values := c.view(b, &scratch)
@@ -99,8 +99,8 @@ func each[T uint32 | float32](t *Tier, c *column[T], s disk.Extent, b []byte, do
 	return nil
 }
 
-// read reads column c for Read, ReadWeights, ReadValues and ReadRows, and counts that as so many
-// lists.
+// read reads column c for Read, ReadWeights, ReadValues and ReadRows, and counts that as reading so
+// many lists.
 func read[T uint32 | float32](
 	ctx context.Context, t *Tier, c *column[T], nodes []uint32, lists int64, serve func(i, from int, part []T) error,
 ) error {
@@ -148,9 +148,9 @@ func read[T uint32 | float32](
 	return nil
 }
 
-// extents gives what to read of a column for the lists of nodes, in the order of the file. nodes[i]
-// has a list longer than most for each i in long: those are cut into parts, and of the others Merge
-// makes few extents.
+// extents yields what to read of a column for the lists of nodes, in file order. long has each i
+// for which the list of nodes[i] is longer than c.most(). Those lists are cut into parts, and Merge
+// makes few extents of the others.
 func extents[T uint32 | float32](t *Tier, c *column[T], nodes []uint32, long []int) func() (disk.Extent, bool) {
 	merged := func(lo, hi int) func() (disk.Extent, bool) {
 		next := t.reader.Merge(hi-lo, func(i int) disk.Request {

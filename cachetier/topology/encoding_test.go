@@ -15,7 +15,7 @@ import (
 
 var dataset = flag.String("dataset", "", "sealed `dataset` of which BenchmarkEncoding measures the topology")
 
-// block is some lists behind each other, in one encoding.
+// block holds some lists, one after another, in one encoding.
 type block struct {
 	bytes   []byte
 	degrees []int
@@ -68,10 +68,10 @@ func (b *block) undoNothing(out []uint32) []uint32 {
 	return append(out, ids...)
 }
 
-// BenchmarkEncoding is where the package comment's figures on packed lists come from: the bits of
-// an edge, and the edges that one core unpacks in a second, of lists as they are, as differences,
-// and of either under zstd, 16 K edges and more at a time. It measures the first and the last 2^22
-// edges: the hottest lists and the coldest.
+// BenchmarkEncoding measures the figures on packed lists in the package comment: the bits of an
+// edge, and the edges that one core unpacks in a second. Lists are packed as they are or as
+// differences, each with and without zstd, 16 K edges or more at a time. It measures the first and
+// the last 2^22 edges: the hottest lists and the coldest.
 func BenchmarkEncoding(b *testing.B) {
 	if *dataset == "" {
 		b.Skip("no -dataset")

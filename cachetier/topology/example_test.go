@@ -28,7 +28,7 @@ func ExampleTier_Read() {
 
 	cold, total := []uint32{3, 4}, 0
 	var mu sync.Mutex
-	err = tier.Read(ctx, cold, func(i, from int, part []uint32) error { // of several goroutines
+	err = tier.Read(ctx, cold, func(i, from int, part []uint32) error { // called by several goroutines
 		mu.Lock()
 		defer mu.Unlock()
 		total += len(part)

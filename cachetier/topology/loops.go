@@ -12,21 +12,22 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// loops counts the self loops of every node: a bit tells whether a node has any, a list tells which
-// nodes have several.
+// loops counts the self loops of every node. bits has a bit for each node, set if it has any;
+// several lists the nodes that have more than one.
 type loops struct {
 	memory  *kernels.HostBuf
 	bits    []uint32
 	several []further // ascending
 }
 
-// further is how many self loops node has beyond the first.
+// further is the number of self loops that node has beyond the first.
 type further struct{ node, count uint32 }
 
-// SelfLoops returns a function that says how often v is its own neighbour. It is safe for
-// concurrent use, and valid until Close. The first call that succeeds reads all lists once, from
-// start to end: to read those of single nodes would be to read nearly all of them for every batch.
-// The result takes a bit a node beside the budget, and 8 bytes for each node with several loops.
+// SelfLoops returns a function that counts how often v is its own neighbour. The function is safe
+// for concurrent use, and valid until Close. The first call that succeeds goes through all lists
+// once, from start to end: reading the lists of single nodes would read nearly all of them for
+// every batch. The result takes a bit a node on top of the budget, and 8 bytes for each node with
+// several loops.
 func (t *Tier) SelfLoops(ctx context.Context) (count func(v uint32) int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +39,7 @@ func (t *Tier) SelfLoops(ctx context.Context) (count func(v uint32) int, err err
 	return t.mu.loops.count, nil
 }
 
-// findLoops counts the self loops in all lists, and what reading the cold ones took.
+// findLoops counts the self loops in all lists. It adds the reads of the cold ones to Stats.Warmup.
 func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 	l := &loops{}
 	if l.memory, err = kernels.NewHostBuf((t.nodes + 31) / 32 * 4); err != nil {
@@ -52,7 +53,7 @@ func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 			l.memory.Close()
 		}
 	}()
-	var mu sync.Mutex // of l.several
+	var mu sync.Mutex // guards l.several
 	find := func(v uint32, _ int, part []uint32) error {
 		n := uint32(0)
 		for _, u := range part {
@@ -64,7 +65,7 @@ func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 			return nil
 		}
 		if atomic.OrUint32(&l.bits[v/32], 1<<(v%32))&(1<<(v%32)) == 0 {
-			n-- // the bit stands for the first loop; of a list in parts, the part that comes first sets it
+			n-- // the bit stands for the first loop; if a list comes in parts, the first to come sets it
 		}
 		if n > 0 {
 			mu.Lock()
@@ -100,7 +101,7 @@ func (t *Tier) findLoops(ctx context.Context) (_ *loops, err error) {
 	return l, nil
 }
 
-// count is how often v is its own neighbour.
+// count returns how often v is its own neighbour.
 func (l *loops) count(v uint32) int {
 	if l.bits[v/32]>>(v%32)&1 == 0 {
 		return 0

@@ -13,8 +13,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// offsets say where the list of each node begins, counted in edges. They are packed into cache
-// lines of lineNodes offsets, so that a degree costs one cache miss. A line holds its first offset
+// offsets holds the edge at which the list of each node begins. Offsets are packed into cache
+// lines, lineNodes to a line, so that a degree costs one cache miss. A line holds its first offset
 // (u64), and for each offset its distance from the first (u16). A line whose offsets span 65,536
 // edges or more does not fit: it holds wideMark plus the number of a wide line, which has all
 // offsets in full.
@@ -23,7 +23,7 @@ type offsets struct {
 	lines, wide *kernels.HostBuf
 	packed      []byte       // the bytes of lines
 	full        []byte       // the bytes of wide
-	wideUsed    atomic.Int64 // wide lines that are taken
+	wideUsed    atomic.Int64 // wide lines in use
 }
 
 const (
@@ -34,7 +34,8 @@ const (
 	fileEntry = 8 // bytes of an offset in the file
 )
 
-// offsetBytes is the memory that the offsets of a graph take: in lines, and at most in wide lines.
+// offsetBytes returns the memory that the offsets of a graph take: in lines, and at most in wide
+// lines.
 func offsetBytes(nodes int, edges int64) (lines, wide int64) {
 	lines = int64(nodes)/lineNodes + 1 // one offset more than there are nodes
 	return lines * lineBytes, min(lines, edges>>16) * wideBytes
@@ -73,7 +74,7 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 		}
 		lo, hi := at, min(at+portion, entries)
 		at = hi
-		// The first entry of the next portion is read as well: so a decrease between two portions
+		// The first entry of the next portion is read as well. So a decrease between two portions
 		// is seen, in whatever order they come.
 		size := fileEntry * (min(hi+1, entries) - lo)
 		return disk.Extent{Offset: store.PageSize + fileEntry*int64(lo), Size: size, Lo: lo, Hi: hi}, true
@@ -93,9 +94,9 @@ func readOffsets(ctx context.Context, g *store.Graph, r *disk.Reader) (_ *offset
 	return o, t, nil
 }
 
-// checkOffsets checks a portion of the offsets file that begins with node lo, and names the node
-// whose offset is wrong. If no portion has a wrong one, the offsets begin at 0, never decrease, and
-// end at edges: portions overlap by one entry.
+// checkOffsets checks a portion of the offsets file that begins with node lo, and returns the node
+// whose offset is wrong. Portions overlap by one entry. So if none has a wrong offset, the offsets
+// begin at 0, never decrease, and end at edges.
 func checkOffsets(b []byte, lo, entries int, edges uint64) (node int, err error) {
 	last := uint64(0)
 	for i := range len(b) / fileEntry {
@@ -113,8 +114,8 @@ func checkOffsets(b []byte, lo, entries int, edges uint64) (node int, err error)
 	return 0, nil
 }
 
-// pack fills the lines of the offsets b, as they are in the file. The first is that of node lo,
-// which begins a line.
+// pack fills the lines of the offsets in b, which are as in the file. The first offset is for node
+// lo, which begins a line.
 func (o *offsets) pack(b []byte, lo int) error {
 	le := binary.LittleEndian
 	for ; len(b) > 0; lo += lineNodes {
@@ -139,7 +140,7 @@ func (o *offsets) pack(b []byte, lo int) error {
 	return nil
 }
 
-// span is the edges of v's list: [lo, hi).
+// span returns the edges of v's list: [lo, hi).
 func (o *offsets) span(v uint32) (lo, hi uint64) {
 	line, i := o.packed[int(v/lineNodes)*lineBytes:][:lineBytes], v%lineNodes
 	first := binary.LittleEndian.Uint64(line)
@@ -150,7 +151,7 @@ func (o *offsets) span(v uint32) (lo, hi uint64) {
 	return first + uint64(binary.LittleEndian.Uint16(behind)), first + uint64(binary.LittleEndian.Uint16(behind[2:]))
 }
 
-// at is the edge at which v's list begins. at(nodes) is where the last list ends.
+// at returns the edge at which v's list begins. at(nodes) is where the last list ends.
 func (o *offsets) at(v uint32) uint64 {
 	line, i := o.packed[int(v/lineNodes)*lineBytes:][:lineBytes], v%lineNodes
 	first := binary.LittleEndian.Uint64(line)
@@ -160,17 +161,18 @@ func (o *offsets) at(v uint32) uint64 {
 	return first + uint64(binary.LittleEndian.Uint16(line[8+2*i:]))
 }
 
-// prefix is how many nodes, from the first on, have lists that lie wholly in the first edges edges.
+// prefix returns the number of nodes, from the first on, whose lists lie wholly in the first edges
+// edges.
 func (o *offsets) prefix(edges uint64) uint32 {
 	return uint32(sort.Search(o.nodes, func(v int) bool { return o.at(uint32(v)+1) > edges }))
 }
 
-// owner is the node whose list holds edge e.
+// owner returns the node whose list holds edge e.
 func (o *offsets) owner(e uint64) uint32 {
 	return uint32(sort.Search(o.nodes, func(v int) bool { return o.at(uint32(v)+1) > e }))
 }
 
-// close gives up the memory.
+// close frees the memory.
 func (o *offsets) close() {
 	o.lines.Close()
 	o.wide.Close()

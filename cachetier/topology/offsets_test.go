@@ -11,8 +11,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// TestOffsetsArePackedExactly packs offsets as no file of a test could have them, with lists of up
-// to 2^40 neighbours, in portions that come in any order.
+// TestOffsetsArePackedExactly packs offsets that are too large for a test file, with lists of up to
+// 2^40 neighbours, in two portions out of order.
 func TestOffsetsArePackedExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		degree := rapid.OneOf(rapid.Uint64Range(0, 3), rapid.Uint64Range(0, 70_000), rapid.Uint64Range(0, 1<<40))
@@ -57,10 +57,11 @@ func TestOffsetsArePackedExactly(t *testing.T) {
 	})
 }
 
-// TestOffsetsOf65536: 16 bits reach over 65,535 edges of a line, and not over one more.
+// TestOffsetsOf65536 checks the largest distance that 16 bits hold, 65,535 edges, and the next
+// ones.
 func TestOffsetsOf65536(t *testing.T) {
 	for _, edges := range []uint64{1<<16 - 1, 1 << 16, 1<<16 + 1} {
-		const before = 5 // edges of the line before
+		const before = 5 // edges in the line before
 		want := make([]uint64, 2*lineNodes)
 		for i := range want {
 			switch {
@@ -84,8 +85,8 @@ func TestOffsetsOf65536(t *testing.T) {
 	}
 }
 
-// TestAnyOffsetsAreCheckedBeforePacking: whatever a file holds is refused by one portion or another
-// if it cannot be true, and packing it goes out of no bounds.
+// TestAnyOffsetsAreCheckedBeforePacking checks that some portion is refused if a file holds
+// impossible offsets, and that packing them stays within bounds.
 func TestAnyOffsetsAreCheckedBeforePacking(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entry := rapid.OneOf(rapid.Uint64Range(0, 200), rapid.Uint64())

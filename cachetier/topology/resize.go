@@ -9,18 +9,18 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// prefix is the resident lists: those of the first nodes, and the weights, values and rows of their
+// prefix is the resident lists, from the first node on, with the weights, values and rows of their
 // edges.
 type prefix struct {
-	memory   *kernels.HostBuf // of lists, behind them of weights, then of one column of values after the other, and of rows
-	lists    []uint32         // of the nodes below resident, one behind the other
-	weights  []float32        // beside lists
-	values   [][]byte         // by column, beside lists: as in its file
-	rows     []byte           // beside lists, as in the file
+	memory   *kernels.HostBuf // lists, then weights, then each column of values, then rows
+	lists    []uint32         // lists of the nodes below resident, one after another
+	weights  []float32        // edge by edge as in lists
+	values   [][]byte         // by column: edge by edge as in lists, in the encoding of the file
+	rows     []byte           // edge by edge as in lists, in the encoding of the file
 	resident uint32
 }
 
-// close gives up the memory. The prefix is empty from here on.
+// close frees the memory and empties the prefix.
 func (p *prefix) close() {
 	if p.memory != nil {
 		p.memory.Close()
@@ -28,14 +28,14 @@ func (p *prefix) close() {
 	*p = prefix{}
 }
 
-// Resize changes the budget to bytes, more or fewer, which is what Options.Bytes says. It reads the
-// lists, weights, values and rows that are not resident yet, and keeps offsets, self loops and the
-// way the disk is read. The counters begin anew: but for seconds they are those of a Tier that was
+// Resize changes the budget, larger or smaller, to bytes, in the sense of Options.Bytes. It reads
+// the lists, weights, values and rows that are not resident yet, and keeps offsets, self loops and
+// the disk engine. The counters start again. Except for seconds they are then as in a Tier that was
 // opened with this budget, and that has read the lists for SelfLoops if this one has.
 //
-// Nothing may run beside it but Stats, and what Neighbors and Weights lent before dies. While it
-// runs, both the old and the new lists are in memory. An error, the end of ctx too, leaves the Tier
-// as it was.
+// Only Stats may run during Resize, and what Neighbors and Weights lent before is no longer valid.
+// While Resize runs, both the old and the new lists are in memory. After an error, such as the end
+// of ctx, the Tier is as it was.
 func (t *Tier) Resize(ctx context.Context, bytes int64) error {
 	if err := checkBudget(t.graph, bytes); err != nil {
 		return err
@@ -45,7 +45,7 @@ func (t *Tier) Resize(ctx context.Context, bytes int64) error {
 	return t.hold(ctx, bytes)
 }
 
-// checkBudget refuses a budget that the offsets of g do not fit.
+// checkBudget returns an error if the offsets of g exceed a budget of bytes.
 func checkBudget(g *store.Graph, bytes int64) error {
 	least := LeastBytes(g)
 	if bytes >= least {
@@ -55,11 +55,11 @@ func checkBudget(g *store.Graph, bytes int64) error {
 		"works", bytes, g.Nodes(), g.Edges(), least)
 }
 
-// hold replaces the prefix with the one that a budget of bytes allows, and begins the counters
-// anew. It expects t.mu held.
+// hold replaces the prefix with the one that a budget of bytes allows, and starts the counters
+// again. The caller holds t.mu, or is Open, before anybody else has the Tier.
 func (t *Tier) hold(ctx context.Context, bytes int64) error {
 	resident := t.offsets.prefix(uint64((bytes - LeastBytes(t.graph)) / t.edgeBytes))
-	if t.prefix.memory != nil && resident == t.resident { // all of it is there, and would be in memory twice
+	if t.prefix.memory != nil && resident == t.resident { // loaded already; a second load would need it twice in memory
 		t.recount(0)
 		return nil
 	}
@@ -73,8 +73,8 @@ func (t *Tier) hold(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// load makes the prefix of the nodes below resident: it copies what the Tier's own prefix has, and
-// reads the rest.
+// load returns the prefix of the nodes below resident. It copies what the Tier's own prefix has,
+// and reads the rest.
 func (t *Tier) load(ctx context.Context, resident uint32) (p prefix, traffic disk.Traffic, err error) {
 	edges := int(t.offsets.at(resident))
 	p.resident = resident
@@ -126,8 +126,8 @@ func (t *Tier) load(ctx context.Context, resident uint32) (p prefix, traffic dis
 	return p, traffic, nil
 }
 
-// recount begins the counters anew, as Resize says of them. Reading the prefix took seconds now;
-// what warming up took before stays counted.
+// recount starts the counters again, as Resize describes. Reading the prefix took seconds now; time
+// that warming up took before stays counted.
 func (t *Tier) recount(seconds float64) {
 	all, edges := uint64(t.Edges()), uint64(len(t.lists))
 	s := Stats{
@@ -156,7 +156,7 @@ func (t *Tier) recount(seconds float64) {
 	t.stats.Stats = s
 }
 
-// takes is what reading these extents counts as, without reading them.
+// takes returns the traffic that reading these extents counts as, without reading them.
 func (t *Tier) takes(next func() (disk.Extent, bool)) (traffic disk.Traffic) {
 	for s, ok := next(); ok; s, ok = next() {
 		traffic.Add(t.reader.Takes(s))

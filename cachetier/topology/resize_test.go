@@ -19,14 +19,14 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// counters are what a tier counted, without the seconds.
+// counters returns the counters of a tier, without the seconds.
 func counters(t *topology.Tier) topology.Stats {
 	s := t.Stats()
 	s.Cold.Seconds, s.Warmup.Seconds = 0, 0
 	return s
 }
 
-// withHub has short lists, empty ones too, and in their middle one that is long.
+// withHub returns short lists, some empty, with a list of hub neighbours in their middle.
 func withHub(hub int, seed uint64) [][]uint32 {
 	const nodes = 300
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -53,8 +53,8 @@ func holds(t require.TestingT, g *store.Graph, weights *store.EdgeColumn, tier *
 	}
 }
 
-// TestResizeIsOpen resizes a tier through any budgets: it holds and counts what one does that was
-// opened with the last.
+// TestResizeIsOpen resizes a tier through any budgets. It then holds and counts the same as a tier
+// opened with the last budget.
 func TestResizeIsOpen(t *testing.T) {
 	g, column, _ := openWeighted(t, withHub(topology.MaxPart+1, 10))
 	rapid.Check(t, func(t *rapid.T) {
@@ -114,12 +114,12 @@ func TestResizeIsOpen(t *testing.T) {
 	})
 }
 
-// TestResizeReadsWhatIsMissing: the first lists are not read again, to fewer lists none are, and
-// offsets never.
+// TestResizeReadsWhatIsMissing checks that Resize does not read the lists it has, reads none if it
+// shrinks, and never reads offsets.
 func TestResizeReadsWhatIsMissing(t *testing.T) {
 	g, weights, _ := openWeighted(t, withHub(2*topology.MaxPart, 11))
 	least, all := topology.LeastBytes(g), topology.LeastBytes(g)+topology.ListBytes(g, weights)
-	var bytes [3]atomic.Int64 // read of offsets, lists and weights
+	var bytes [3]atomic.Int64 // read from offsets, lists and weights
 	o := topology.Options{Bytes: (least + all) / 2, Weights: weights, Options: disk.Options{Kind: disk.Pread}}
 	o.Faults = func(file int, _ int64, size int) disk.Fault {
 		bytes[file].Add(int64(size))
@@ -142,8 +142,8 @@ func TestResizeReadsWhatIsMissing(t *testing.T) {
 	require.Equal(t, offsets, bytes[0].Load())
 }
 
-// TestResizeThatFails has each read of a Resize fail in turn, and the context end at some: the tier
-// stays as it was, and can be resized later.
+// TestResizeThatFails makes each read of a Resize fail in turn, and ends the context at some. The
+// tier stays as it was, and can be resized later.
 func TestResizeThatFails(t *testing.T) {
 	g, weights, _ := openWeighted(t, withHub(3*topology.MaxPart, 12))
 	all := topology.LeastBytes(g) + topology.ListBytes(g, weights)

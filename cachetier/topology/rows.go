@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// rowColumn is file number file of the reader as a column of numbers of rows. Whoever wants one
-// looks whether the table has it.
+// rowColumn returns file number file of the reader as a column of row numbers. Callers check for
+// themselves that the table has such a row.
 func rowColumn(c *store.EdgeColumn, file int) column[uint32] {
 	r := column[uint32]{file: file, size: c.Column.Elem.Size(), lend: store.NodeIDs, of: c.Row}
 	if r.size != 4 {
@@ -17,11 +17,11 @@ func rowColumn(c *store.EdgeColumn, file int) column[uint32] {
 	return r
 }
 
-// HasRows tells whether edges have rows: those of Options.Rows.
+// HasRows reports whether edges have rows, by Options.Rows.
 func (t *Tier) HasRows() bool { return t.rowsOf.file != 0 }
 
-// TakeRows copies to dst the numbers of the rows that v's edges have at places of its list, v being
-// below Resident. Another v panics, and so does a Tier without rows.
+// TakeRows copies to dst the row numbers of v's edges at places of its list. It panics if v is not
+// below Resident, and if the Tier has no rows.
 func (t *Tier) TakeRows(dst []uint32, v uint32, places []uint32) {
 	t.mustHaveRows("TakeRows")
 	if v >= t.resident {
@@ -33,9 +33,9 @@ func (t *Tier) TakeRows(dst []uint32, v uint32, places []uint32) {
 	}
 }
 
-// ReadRows is Read for the numbers of rows: it takes the same nodes, and serves parts in the same
-// way, of wide numbers shorter ones. The bytes count as those of cold lists do; the lists
-// themselves are counted by Read alone. A Tier without rows panics.
+// ReadRows is Read for row numbers. It takes the same nodes, and serves parts in the same way, but
+// shorter ones if numbers are wide. The bytes count as bytes of cold lists; the lists themselves
+// are counted by Read alone. It panics if the Tier has no rows.
 func (t *Tier) ReadRows(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
 	t.mustHaveRows("ReadRows")
 	return read(ctx, t, &t.rowsOf, nodes, 0, serve)

@@ -13,10 +13,10 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// rowAt is the row of v's i-th edge.
+// rowAt returns the row number of v's i-th edge.
 func rowAt(v, i int) float64 { return float64((v*7919 + i*31) % 100_003) }
 
-// openRowed is open of a graph whose edges have rows, and an odd column before them.
+// openRowed is open for a graph whose edges have rows, and an odd column before them.
 func openRowed(t testing.TB, lists [][]uint32, elem store.Elem) (g *store.Graph, values []*store.EdgeColumn, rows *store.EdgeColumn) {
 	g = reopen(t, storetest.Build(t, storetest.Spec{Nodes: len(lists), Neighbors: lists, Dim: 1, Columns: []storetest.Column{
 		{Name: "odd", Elem: store.U8, Value: func(v, i int) float64 { return float64((v + i) % 200) }}, {Name: store.EdgeID, Elem: elem, Value: rowAt},
@@ -24,8 +24,8 @@ func openRowed(t testing.TB, lists [][]uint32, elem store.Elem) (g *store.Graph,
 	return g, []*store.EdgeColumn{g.Column("odd")}, g.Column(store.EdgeID)
 }
 
-// TestTierHoldsRows: numbers of either width, beside resident lists and among cold ones, at any
-// budget and by any engine, and after any Resize.
+// TestTierHoldsRows checks row numbers of either width, resident and cold, at any budget, by any
+// engine, and after any Resize.
 func TestTierHoldsRows(t *testing.T) {
 	for _, elem := range []store.Elem{store.U32, store.U64} {
 		g, values, rows := openRowed(t, withHub(3*topology.MaxPart, 60), elem)
@@ -100,7 +100,8 @@ func holdsRows(t *testing.T, g *store.Graph, tier *topology.Tier) {
 	require.Equal(t, wanted*int64(g.Column(store.EdgeID).Column.Elem.Size()), did.BytesWanted)
 }
 
-// TestRowsBeyond32Bits are rows that no table has, and a Tier without rows gives none.
+// TestRowsBeyond32Bits checks that larger row numbers become one that no table has, and that a Tier
+// without rows panics.
 func TestRowsBeyond32Bits(t *testing.T) {
 	g, values, _ := openRowed(t, [][]uint32{{0, 0}}, store.U64)
 	id := g.Column(store.EdgeID)

@@ -3,7 +3,7 @@ package topology
 import "github.com/gnnstore/gnnstore/cachetier/disk"
 
 // Stats counts what a Tier holds, and what it did since Open or Resize. Its JSON keys are stable.
-// Seconds apart, all of it depends on the options and on what was asked for, and on nothing else.
+// Except for seconds, it depends only on the options and on what was asked for.
 type Stats struct {
 	OffsetBytes   int64 `json:"offset_bytes"`   // taken by offsets
 	ResidentBytes int64 `json:"resident_bytes"` // taken by resident lists, and by the weights, values and rows of their edges
@@ -11,9 +11,9 @@ type Stats struct {
 	TotalBytes    int64 `json:"total_bytes"` // of all lists, and of the weights, values and rows of their edges
 	TotalLists    int64 `json:"total_lists"`
 
-	// Asked is how often a batch wanted a list: Hits times it was resident, Misses times it was
-	// not. A read serves all batches of a group, so Cold.Rows, which counts lists, is at most
-	// Misses.
+	// Asked counts the times that a batch wanted a list: Hits times it was resident, Misses times
+	// it was not. A read serves all batches of a group, so Cold.Rows, which counts lists, is at
+	// most Misses.
 	Asked  int64 `json:"asked"`
 	Hits   int64 `json:"hits"`
 	Misses int64 `json:"misses"`
@@ -31,7 +31,7 @@ func (t *Tier) Count(hits, misses int64) {
 	t.stats.Misses += misses
 }
 
-// Stats is a copy of the counters. It does not wait for a Read.
+// Stats returns a copy of the counters. It does not wait for a Read.
 func (t *Tier) Stats() Stats {
 	t.stats.Lock()
 	defer t.stats.Unlock()

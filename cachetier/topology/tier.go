@@ -9,25 +9,25 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Options says how much of the topology may be in memory. No option changes the lists that are
-// delivered.
+// Options sets how much of the topology is in memory, and how the rest is read. No option changes
+// the lists that are delivered.
 type Options struct {
-	// Bytes is the budget of what is resident: all offsets, and the lists, weights, values and rows
-	// of the first nodes. Less than [LeastBytes] is an error; more than all lists take changes
-	// nothing. Buffers of the reader and what SelfLoops makes come on top.
+	// Bytes is the budget for resident data: all offsets, and the lists, weights, values and rows
+	// of the first nodes. Less than [LeastBytes] is an error; more than everything takes changes
+	// nothing. Buffers of the reader and the result of SelfLoops come on top.
 	Bytes int64
-	// Weights of the edges, a column of float32s of the same graph. They are resident where lists
-	// are; ReadWeights reads the others. Default: edges have none.
+	// Weights is a column of float32 weights for the edges of the same graph. They are resident
+	// where lists are; ReadWeights reads the others. Default: edges have none.
 	Weights *store.EdgeColumn
-	// Values of the edges, any columns of the same graph. They are resident where lists are, as
-	// wide as in the file, those of Weights too; ReadValues reads the others. Default: edges have
-	// none.
+	// Values are columns of the same graph, which may include the one in Weights (it is then held
+	// twice). They are resident where lists are, as wide as in the file; ReadValues reads the
+	// others. Default: edges have none.
 	Values []*store.EdgeColumn
-	// Rows has the number of the row that each edge has in a table, u32 or u64, of the same graph.
-	// They are resident where lists are, as wide as in the file; ReadRows reads the others.
-	// Default: edges have none.
+	// Rows is a column of the same graph, u32 or u64, with the number of the row that each edge has
+	// in a table. Row numbers are resident where lists are, as wide as in the file; ReadRows reads
+	// the others. Default: edges have none.
 	Rows *store.EdgeColumn
-	// How offsets and lists are read.
+	// How the files are read.
 	disk.Options
 }
 
@@ -35,23 +35,25 @@ type Options struct {
 // graph makes a read larger.
 const MaxPart = disk.MaxExtent / 4
 
-// LeastBytes is the least budget that works for g: the offsets.
+// LeastBytes returns the least budget that works for g: the memory of its offsets.
 func LeastBytes(g *store.Graph) int64 {
 	lines, wide := offsetBytes(g.Nodes(), g.Edges())
 	return lines + wide
 }
 
-// ListBytes returns the memory of all lists of g: 4 bytes an edge, 4 more with weights, as in
-// Options.Weights, and the bytes of values, as in Options.Values and Options.Rows. With a budget
-// of LeastBytes plus ListBytes everything is resident.
+// ListBytes returns the memory of all lists of g: 4 bytes an edge, 4 more with weights (see
+// Options.Weights), and the bytes of values (see Options.Values and Options.Rows). With a budget of
+// LeastBytes plus ListBytes everything is resident.
 func ListBytes(g *store.Graph, weights *store.EdgeColumn, values ...*store.EdgeColumn) int64 {
 	return EdgeBytes(weights, values...) * g.Edges()
 }
 
-// AllBytes is the least budget with which all lists of g are resident, without weights.
+// AllBytes returns the least budget with which all lists of g are resident, without weights or
+// values.
 func AllBytes(g *store.Graph) int64 { return LeastBytes(g) + ListBytes(g, nil) }
 
-// EdgeBytes is the memory of an edge: its neighbour, and its weight and values if it has some.
+// EdgeBytes returns the memory of an edge: its neighbour, and its weight and values if there are
+// any.
 func EdgeBytes(weights *store.EdgeColumn, values ...*store.EdgeColumn) int64 {
 	n := int64(4)
 	if weights != nil {
@@ -64,22 +66,23 @@ func EdgeBytes(weights *store.EdgeColumn, values ...*store.EdgeColumn) int64 {
 }
 
 // Tier is the topology of one relation, partly in memory. Read, ReadWeights, ReadValues, ReadRows
-// and SelfLoops wait for each other, and look at their contexts once it is their turn; all else is
-// safe for concurrent use, beside them too. Resize and Close want every other user gone.
+// and SelfLoops wait for each other, and check their contexts when it is their turn. All other
+// methods are safe for concurrent use, also beside these. Nothing may run beside Close, and only
+// Stats beside Resize.
 type Tier struct {
 	graph       *store.Graph
 	reader      *disk.Reader
 	nodes       int
 	offsets     *offsets
-	offsetsRead disk.Traffic // what reading them took
+	offsetsRead disk.Traffic // traffic of reading them
 	ids         column[uint32]
 	weightsOf   column[float32] // if there are any
 	valuesOf    []column[float32]
 	rowsOf      column[uint32] // if there are any
-	edgeBytes   int64          // of an edge in memory: see EdgeBytes
+	edgeBytes   int64          // of an edge in memory: EdgeBytes, and the number of its row
 	prefix
 
-	mu struct { // held by whoever reads
+	mu struct { // held during reads
 		sync.Mutex
 		long  []int // scratch of Read
 		loops *loops
@@ -91,10 +94,10 @@ type Tier struct {
 	}
 }
 
-// Open reads the offsets of g, and as many lists from the first on as the budget holds. The graph
-// stays the caller's and must stay open until Close. Offsets that cannot be true, and neighbours
-// that do not exist, are a *store.SectionError; a weight that no edge can have is the error of
-// store.EdgeColumn.CheckWeights. ctx is for Open alone: its end is an error.
+// Open reads the offsets of g, and as many lists, from the first on, as the budget holds. The graph
+// stays the caller's and must stay open until Close. Impossible offsets and neighbours that do not
+// exist are a *store.SectionError; an invalid weight is the error of store.EdgeColumn.CheckWeights.
+// ctx applies to Open alone: its end is an error.
 func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 	if err := o.Options.Validate(); err != nil {
 		return nil, fmt.Errorf("topology: %w", err)
@@ -144,7 +147,7 @@ func Open(ctx context.Context, g *store.Graph, o Options) (_ *Tier, err error) {
 	return t, nil
 }
 
-// checkIDs looks for neighbours that do not exist.
+// checkIDs returns an error if part of v's list names a neighbour that does not exist.
 func (t *Tier) checkIDs(v uint32, _ int, list []uint32) error {
 	top := uint32(0)
 	for _, u := range list {
@@ -156,17 +159,17 @@ func (t *Tier) checkIDs(v uint32, _ int, list []uint32) error {
 	return nil
 }
 
-// Nodes is the number of nodes that have a list.
+// Nodes returns the number of nodes that have a list.
 func (t *Tier) Nodes() int { return t.nodes }
 
-// Edges is the number of edges.
+// Edges returns the number of edges.
 func (t *Tier) Edges() int64 { return t.graph.Edges() }
 
-// Resident is how many nodes have their lists in memory: those below it. Ingest numbers nodes so
-// that the lists that training reads most come first.
+// Resident returns the number of nodes whose lists are in memory: the nodes below it. Ingest
+// numbers nodes so that the lists that training reads most come first.
 func (t *Tier) Resident() uint32 { return t.resident }
 
-// Degree is the number of v's in-neighbours. A v that is no node panics.
+// Degree returns the number of v's in-neighbours. It panics if v is no node.
 func (t *Tier) Degree(v uint32) int {
 	if int(v) >= t.nodes {
 		panic(fmt.Sprintf("topology: Degree(%d), and there are %d nodes", v, t.nodes))
@@ -175,8 +178,8 @@ func (t *Tier) Degree(v uint32) int {
 	return int(hi - lo)
 }
 
-// Neighbors returns the in-neighbours of v, which is below Resident, ascending. The slice is
-// borrowed: read-only, and valid until Resize or Close. Another v panics.
+// Neighbors returns the in-neighbours of v, ascending. It panics if v is not below Resident. The
+// slice is borrowed: read-only, and valid until Resize or Close.
 func (t *Tier) Neighbors(v uint32) []uint32 {
 	if v >= t.resident {
 		panic(fmt.Sprintf("topology: Neighbors(%d), and %d lists are resident", v, t.resident))
@@ -185,23 +188,23 @@ func (t *Tier) Neighbors(v uint32) []uint32 {
 	return t.lists[lo:hi:hi]
 }
 
-// Read reads the lists of nodes, which are ascending, not below Resident, and have neighbours. It
-// reads in the order of the file, and reads through a gap between two lists where that costs less
-// than another read. serve gets the list of nodes[i]; a list longer than MaxPart comes in parts,
-// each from neighbour from on. Several goroutines call serve at once, with lists and with parts of
-// one list; part is valid until serve returns. After the first error, from serve, the file or ctx,
-// no more lists come.
+// Read reads the lists of nodes, which must be ascending, not below Resident, and have neighbours;
+// otherwise it panics. It reads in file order, and through a gap between two lists where that costs
+// less than another read. serve gets the list of nodes[i]; a list longer than MaxPart comes in
+// parts, each from neighbour from on. Several goroutines call serve at once, with lists and with
+// parts of one list; part is valid until serve returns. After the first error, from serve, the file
+// or ctx, no more lists come.
 func (t *Tier) Read(ctx context.Context, nodes []uint32, serve func(i, from int, part []uint32) error) error {
 	return read(ctx, t, &t.ids, nodes, int64(len(nodes)), serve)
 }
 
-// Engine is the engine that reads the disk, and a sentence that says why.
+// Engine returns the engine that reads the disk, and why it was chosen, as a sentence.
 func (t *Tier) Engine() (kind disk.Kind, why string) { return t.reader.Kind(), t.reader.Why() }
 
-// Costs is what reading costs, as far as it is known.
+// Costs returns the costs of reading, as far as they are known.
 func (t *Tier) Costs() disk.Costs { return t.reader.Costs() }
 
-// Close gives up the memory. A second Close does nothing.
+// Close frees the memory. A second Close does nothing.
 func (t *Tier) Close() {
 	t.reader.Close()
 	if t.offsets != nil {

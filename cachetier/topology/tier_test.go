@@ -49,8 +49,8 @@ func reopen(t testing.TB, path string) *store.Graph {
 	return d.Graph(0)
 }
 
-// uneven has isolated nodes, hubs whose lists come in parts, lists that fill lines of offsets
-// beyond 16 bits, self loops once and several times, and duplicates.
+// uneven returns lists with isolated nodes, hubs whose lists come in parts, lists that take lines
+// of offsets beyond 16 bits, self loops (one or several), and duplicates.
 func uneven(nodes int, seed uint64) [][]uint32 {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	lists := make([][]uint32, nodes)
@@ -77,7 +77,7 @@ func uneven(nodes int, seed uint64) [][]uint32 {
 	return lists
 }
 
-// read gathers what Read serves.
+// read returns the lists that Read serves.
 func read(t *topology.Tier, nodes []uint32) ([][]uint32, error) {
 	got := make([][]uint32, len(nodes))
 	for i, v := range nodes {
@@ -160,8 +160,8 @@ func TestTierHoldsTheGraph(t *testing.T) {
 	}
 }
 
-// TestReadAnyNodes: any set of cold lists comes whole, and what it cost depends on the set and the
-// engine alone.
+// TestReadAnyNodes checks that any set of cold lists comes whole, and that its cost depends only on
+// the set and the engine.
 func TestReadAnyNodes(t *testing.T) {
 	lists := uneven(1000, 3)
 	g, _ := open(t, lists)
@@ -311,7 +311,7 @@ func TestTruncatedNeighbors(t *testing.T) {
 		g, path := open(t, lists)
 		tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g), Options: disk.Options{Kind: kind}})
 		require.NoError(t, err)
-		_, err = read(tier, []uint32{0}) // the checksums too, which lie at the end
+		_, err = read(tier, []uint32{0}) // this loads the checksums too, which lie at the end
 		require.NoError(t, err)
 		require.NoError(t, os.Truncate(filepath.Join(path, neighborsFile), 3*store.PageSize))
 		last := uint32(len(lists) - 1)
@@ -349,7 +349,7 @@ func TestServeStopsARead(t *testing.T) {
 	require.Zero(t, tier.Stats().Cold)
 }
 
-// TestEndOfContext: what reads ends with it, and a later call goes on.
+// TestEndOfContext checks that reading ends with its context, and that a later call works.
 func TestEndOfContext(t *testing.T) {
 	lists := uneven(1000, 6)
 	g, _ := open(t, lists)

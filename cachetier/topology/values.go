@@ -7,8 +7,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// valueColumn is file number file of the reader as a column of values. No value is looked at before
-// it is wanted.
+// valueColumn returns file number file of the reader as a column of values. It has no check: Open
+// and Resize do not look at values.
 func valueColumn(c *store.EdgeColumn, file int) column[float32] {
 	v := column[float32]{file: file, size: c.Column.Elem.Size(), of: c.Float}
 	v.lend = func([]byte) ([]float32, bool) { return nil, false }
@@ -18,11 +18,11 @@ func valueColumn(c *store.EdgeColumn, file int) column[float32] {
 	return v
 }
 
-// Columns is how many values an edge has: as many as Options.Values.
+// Columns returns the number of values of an edge, which is the length of Options.Values.
 func (t *Tier) Columns() int { return len(t.valuesOf) }
 
-// TakeValues copies the values of v's edges at places, v being below Resident: one edge behind the
-// other, in the order of columns. dst has room for them. Another v panics.
+// TakeValues copies to dst the values of v's edges at places of its list: edge after edge, each in
+// the order of columns. dst has room for them. It panics if v is not below Resident.
 func (t *Tier) TakeValues(dst []float32, v uint32, places []uint32) {
 	if v >= t.resident {
 		panic(fmt.Sprintf("topology: TakeValues(%d), and %d lists are resident", v, t.resident))
@@ -37,9 +37,9 @@ func (t *Tier) TakeValues(dst []float32, v uint32, places []uint32) {
 	}
 }
 
-// ReadValues is Read for a column of values: it takes the same nodes, and serves parts in the same
-// way, of wide values shorter ones. The bytes count as those of cold lists do; the lists themselves
-// are counted by Read alone.
+// ReadValues is Read for a column of values. It takes the same nodes, and serves parts in the same
+// way, but shorter ones if values are wide. The bytes count as bytes of cold lists; the lists
+// themselves are counted by Read alone.
 func (t *Tier) ReadValues(ctx context.Context, column int, nodes []uint32, serve func(i, from int, part []float32) error) error {
 	return read(ctx, t, &t.valuesOf[column], nodes, 0, serve)
 }

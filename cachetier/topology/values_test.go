@@ -18,7 +18,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/storetest"
 )
 
-// valued is a column of each element, of which some integers have no float32.
+// valued returns a column of each element type. Some of its integers are no float32.
 func valued() (columns []storetest.Column) {
 	for elem, scale := range map[store.Elem]float64{
 		store.U8: 1, store.F32: 1.0 / 3, store.I32: -(1 << 20) - 1, store.U32: 1<<21 + 3, store.I64: -(1 << 41) - 7, store.U64: 1<<43 + 5,
@@ -31,7 +31,7 @@ func valued() (columns []storetest.Column) {
 	return columns
 }
 
-// openValued is open of a graph whose edges have weights and values.
+// openValued is open for a graph whose edges have weights and values.
 func openValued(t testing.TB, lists [][]uint32) (g *store.Graph, weights *store.EdgeColumn, values []*store.EdgeColumn, path string) {
 	columns := valued()
 	path = storetest.Build(t, storetest.Spec{Nodes: len(lists), Neighbors: lists, Dim: 1, Weight: weightOf, Columns: columns})
@@ -42,7 +42,7 @@ func openValued(t testing.TB, lists [][]uint32) (g *store.Graph, weights *store.
 	return g, g.Column("weight"), values, path
 }
 
-// wantValues is a column of v's edges in float32, by what was written.
+// wantValues returns a column of v's edges in float32, computed from what was written.
 func wantValues(column, v, degree int) []float32 {
 	c, want := valued()[column], make([]float32, degree)
 	for i := range want {
@@ -51,7 +51,7 @@ func wantValues(column, v, degree int) []float32 {
 	return want
 }
 
-// readValues gathers what ReadValues serves.
+// readValues returns the values that ReadValues serves.
 func readValues(t *topology.Tier, column int, nodes []uint32) ([][]float32, error) {
 	got := make([][]float32, len(nodes))
 	for i, v := range nodes {
@@ -111,8 +111,8 @@ func holdsValues(t *testing.T, g *store.Graph, tier *topology.Tier) {
 	}
 }
 
-// TestTierHoldsValues: columns of every element, beside resident lists and among cold ones, at any
-// budget and by any engine, and after any Resize.
+// TestTierHoldsValues checks columns of every element type, resident and cold, at any budget, by
+// any engine, and after any Resize.
 func TestTierHoldsValues(t *testing.T) {
 	g, weights, values, _ := openValued(t, withHub(5*topology.MaxPart, 60))
 	for _, w := range []*store.EdgeColumn{nil, weights} {
@@ -147,7 +147,7 @@ func TestTierHoldsValues(t *testing.T) {
 	}
 }
 
-// TestColdValuesAreCounted: their bytes, and no lists.
+// TestColdValuesAreCounted checks that cold values count bytes, and no lists.
 func TestColdValuesAreCounted(t *testing.T) {
 	g, _, values, _ := openValued(t, withHub(topology.MaxPart/2+1, 3))
 	tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g), Values: values, Options: disk.Options{Kind: disk.Pread}})
@@ -170,7 +170,7 @@ func TestColdValuesAreCounted(t *testing.T) {
 	}
 }
 
-// TestValuesThatCannotBeRead name the section.
+// TestValuesThatCannotBeRead checks that the error names the section.
 func TestValuesThatCannotBeRead(t *testing.T) {
 	lists := withHub(3000, 9)
 	for _, kind := range disk.Kinds[1:] {
@@ -193,7 +193,7 @@ func TestValuesThatCannotBeRead(t *testing.T) {
 	require.Panics(t, func() { _, _ = topology.Open(bg, g, topology.Options{Bytes: 1 << 30, Values: values}) }, "columns of another graph")
 }
 
-// TestFloats: what float32 has no room for is the nearest that it has.
+// TestFloats checks that integers that are no float32 become the nearest one.
 func TestFloats(t *testing.T) {
 	_, _, values, _ := openValued(t, [][]uint32{{0}})
 	b := []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}

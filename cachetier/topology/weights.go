@@ -7,14 +7,14 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// mustBeOf panics for a column of another graph, which is the caller's bug.
+// mustBeOf panics if c is a column of another graph, which is the caller's bug.
 func mustBeOf(c *store.EdgeColumn, g *store.Graph) {
 	if own := c.Graph(); own.Relation != g.Relation {
 		panic(fmt.Sprintf("topology: Open: column %s of %s for the graph of %s", c.Column.Name, own.Relation.Key(), g.Relation.Key()))
 	}
 }
 
-// checkColumn refuses weights that are not float32s.
+// checkColumn returns an error if weights are not float32s.
 func checkColumn(w *store.EdgeColumn, g *store.Graph) error {
 	mustBeOf(w, g)
 	if elem := w.Column.Elem; elem != store.F32 {
@@ -25,9 +25,9 @@ func checkColumn(w *store.EdgeColumn, g *store.Graph) error {
 	return nil
 }
 
-// Weights returns the weights of v's edges, v being below Resident, in the order of Neighbors:
-// finite, and at least 0. The slice is borrowed as Neighbors' is. Another v panics, and so does a
-// Tier without weights.
+// Weights returns the weights of v's edges in the order of Neighbors: finite, and at least 0. The
+// slice is borrowed as in Neighbors. It panics if v is not below Resident, and if the Tier has no
+// weights.
 func (t *Tier) Weights(v uint32) []float32 {
 	t.mustWeigh("Weights")
 	if v >= t.resident {
@@ -37,15 +37,15 @@ func (t *Tier) Weights(v uint32) []float32 {
 	return t.weights[lo:hi:hi]
 }
 
-// ReadWeights is Read for weights: it takes the same nodes, and serves parts in the same way. The
-// bytes count as those of cold lists do; the lists themselves are counted by Read alone. A Tier
-// without weights panics.
+// ReadWeights is Read for weights. It takes the same nodes, and serves parts in the same way. The
+// bytes count as bytes of cold lists; the lists themselves are counted by Read alone. It panics if
+// the Tier has no weights.
 func (t *Tier) ReadWeights(ctx context.Context, nodes []uint32, serve func(i, from int, part []float32) error) error {
 	t.mustWeigh("ReadWeights")
 	return read(ctx, t, &t.weightsOf, nodes, 0, serve)
 }
 
-// weighted says whether edges have weights.
+// weighted reports whether edges have weights.
 func (t *Tier) weighted() bool { return t.weightsOf.file != 0 }
 
 // mustWeigh panics in the name of op if edges have no weights.

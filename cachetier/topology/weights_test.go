@@ -26,14 +26,14 @@ const weightsFile = "topo/node__to__node/weight.f32"
 // weightOf is the weight of v's i-th edge in tests: one in eight is 0.
 func weightOf(v, i int) float32 { return float32((v*7919+i*31)%8) * float32(1+i%1000) / 16 }
 
-// openWeighted is open of a graph whose edges have weights.
+// openWeighted is open for a graph whose edges have weights.
 func openWeighted(t testing.TB, lists [][]uint32) (g *store.Graph, weights *store.EdgeColumn, path string) {
 	path = storetest.Build(t, storetest.Spec{Nodes: len(lists), Neighbors: lists, Dim: 1, Weight: weightOf})
 	g = reopen(t, path)
 	return g, g.Column("weight"), path
 }
 
-// readWeights gathers what ReadWeights serves.
+// readWeights returns the weights that ReadWeights serves.
 func readWeights(t *topology.Tier, nodes []uint32) ([][]float32, error) {
 	got := make([][]float32, len(nodes))
 	for i, v := range nodes {
@@ -58,7 +58,7 @@ func readWeights(t *topology.Tier, nodes []uint32) ([][]float32, error) {
 	return got, err
 }
 
-// TestTierHoldsWeights: beside resident lists and among cold ones, at any budget and by any engine.
+// TestTierHoldsWeights checks weights, resident and cold, at any budget and by any engine.
 func TestTierHoldsWeights(t *testing.T) {
 	g, weights, _ := openWeighted(t, uneven(1000, 7))
 	least, all := topology.LeastBytes(g), topology.LeastBytes(g)+topology.ListBytes(g, weights)
@@ -113,8 +113,8 @@ func TestTierHoldsWeights(t *testing.T) {
 	}
 }
 
-// TestReadAnyWeights: what weights of any nodes cost is what their lists cost, which lie in the
-// same places.
+// TestReadAnyWeights checks that reading the weights of any nodes costs the same as reading their
+// lists, which lie at the same offsets.
 func TestReadAnyWeights(t *testing.T) {
 	g, weights, _ := openWeighted(t, uneven(1000, 8))
 	tier, err := topology.Open(bg, g, topology.Options{Bytes: topology.LeastBytes(g), Weights: weights, Options: disk.Options{Kind: disk.Pread}})

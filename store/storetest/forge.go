@@ -13,10 +13,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Forge overwrites bytes at offset at of a section of the dataset at dir and makes its page
-// checksums anew. So the dataset is what a faulty or hostile program could have sealed: only the
-// checks of contents are left to find it, and verify, since the manifest keeps the hash of what was
-// there.
+// Forge overwrites bytes at offset at of a section of the dataset at dir, and updates its page
+// checksums. The dataset is then what a faulty or hostile program could have sealed: only checks of
+// contents find the change, and verify, since the manifest keeps the hash of the old bytes.
 func Forge(t testing.TB, dir, section string, at int64, b []byte) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, filepath.FromSlash(section)), os.O_RDWR, 0)

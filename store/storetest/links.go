@@ -6,8 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Linked is s with each edge between different nodes once in both directions, and of ten pairs two
-// held out: one to validate, one to test.
+// Linked returns s as an undirected graph for link prediction: each edge between different nodes
+// appears once in each direction. Of every ten pairs, it holds out one to validate and one to test.
 func (s Spec) Linked() Spec {
 	all, split, seen := make([][]store.NodeID, s.Nodes), new(EdgeSplit), map[[2]store.NodeID]bool{}
 	for v, list := range s.Neighbors {

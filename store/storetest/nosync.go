@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// NoSync writes to the disk and does not wait for it. Tests that write hundreds of datasets use it.
+// NoSync writes to the disk without syncing. Tests that write hundreds of datasets use it.
 var NoSync vfs.FS = noSync{vfs.Default}
 
 type noSync struct{ vfs.FS }

@@ -26,7 +26,7 @@ type Spec struct {
 	Row        func(v int) []float32
 	Classes    int // default 2
 	Class      func(v int) int32
-	Bits       func(v int) []uint8 // a row for each class: the label is multi-label then
+	Bits       func(v int) []uint8 // v's cells, one for each class; makes the label multi-label
 	Train      []store.NodeID
 	Valid      []store.NodeID
 	Test       []store.NodeID
@@ -35,27 +35,27 @@ type Spec struct {
 	Name       func(v int) string     // the text that v is known by; default none
 	Weight     func(v, i int) float32 // column "weight" of v's i-th neighbour; default none
 	Columns    []Column               // of edges, behind Weight
-	Number     func(v int) float32    // of v, NaN being missing, in the place of a class; default none
+	Number     func(v int) float32    // of v, NaN if missing, instead of a class; default none
 	EdgeTable  *EdgeTable             // of edges, which have a column "id" then; default none
 	EdgeSplit  *EdgeSplit             // of edges that are not among Neighbors; default none
-	Symmetric  bool                   // says that Neighbors are
+	Symmetric  bool                   // declares Neighbors symmetric
 	Unlabelled bool                   // no label and no split
 	ShardBytes int64
 }
 
-// EdgeSplit are edges that are held out of a relation. Its name is "given".
+// EdgeSplit holds edges out of a relation. Its name is "given".
 type EdgeSplit struct{ Valid, Test HeldEdges }
 
-// HeldEdges are one part of an EdgeSplit. What is nil is not there; rows of negatives are equally
-// long.
+// HeldEdges are one part of an EdgeSplit. A nil field is absent. All rows of negatives have one
+// length.
 type HeldEdges struct {
 	Src, Dst                   []store.NodeID
 	SrcNegatives, DstNegatives [][]store.NodeID // for each edge
 	PoolSrc, PoolDst           []store.NodeID
-	Values                     [][]float64 // of each edge, for each column of the relation: of both parts, or of none
+	Values                     [][]float64 // for each column of the relation, of each edge; in both parts or in neither
 }
 
-// write writes s, where there is one, as the edge split of a relation that is written.
+// write writes s as the edge split of a relation that is written already. A nil s does nothing.
 func (s *EdgeSplit) write(w *store.Writer, columns []Column, src, name, dst string) error {
 	if s == nil {
 		return nil
@@ -99,14 +99,14 @@ func (s *EdgeSplit) write(w *store.Writer, columns []Column, src, name, dst stri
 	return e.Close()
 }
 
-// EdgeTable is the table "edge_feat" of the edges of a relation: each has the row of its "id".
+// EdgeTable is the table "edge_feat" of a relation's edges. An edge's "id" is its row.
 type EdgeTable struct {
 	Rows, Dim int
 	Elem      store.Elem // default F32
 	Row       func(i int) []float32
 }
 
-// write writes t, where there is one, as a table of a relation that is written.
+// write writes t as a table of a relation that is written already. A nil t does nothing.
 func (t *EdgeTable) write(w *store.Writer, relation string) error {
 	if t == nil {
 		return nil
@@ -128,11 +128,11 @@ func (t *EdgeTable) write(w *store.Writer, relation string) error {
 type Column struct {
 	Name string
 	Elem store.Elem // of 1, 4 or 8 bytes
-	// Value is that of v's i-th neighbour; an integer, unless Elem is F32.
+	// Value returns the value of v's i-th neighbour: an integer, unless Elem is F32.
 	Value func(v, i int) float64
 }
 
-// edgeColumns is weight, unless it is nil, and more.
+// edgeColumns returns the column "weight", unless weight is nil, followed by more.
 func edgeColumns(weight func(v, i int) float32, more []Column) (all []Column) {
 	if weight != nil {
 		all = append(all, Column{"weight", store.F32, func(v, i int) float64 { return float64(weight(v, i)) }})
@@ -147,7 +147,7 @@ func specs(columns []Column) (all []store.ColumnSpec) {
 	return all
 }
 
-// valuesOf is the values of v's edges, by column.
+// valuesOf returns the encoded values of v's edges, column by column.
 func valuesOf(columns []Column, v, edges int) (all [][]byte) {
 	for _, c := range columns {
 		var b []byte
@@ -179,7 +179,7 @@ func Build(t testing.TB, s Spec) string {
 	return path
 }
 
-// Write writes s to w and seals it; on an error it aborts.
+// Write writes s to w and seals it. On an error it aborts.
 func Write(w *store.Writer, s Spec) (_ *store.Manifest, err error) {
 	defer func() {
 		if err != nil {
@@ -341,9 +341,9 @@ func encode(row []float32, e store.Elem) []byte {
 	return b
 }
 
-// Communities is a graph that a GNN can learn: classes are communities, most edges stay inside one,
-// and each row is its class's corner plus noise. A tenth of the nodes each are valid and test, the
-// rest train.
+// Communities returns a graph that a GNN can learn. Classes are communities, and most edges stay
+// inside one. A row is noise plus 1 in the column of its class. A tenth of the nodes validates, a
+// tenth tests, and the rest trains.
 func Communities(nodes, classes, degree, dim int, seed uint64) Spec {
 	rng := rand.New(rand.NewPCG(seed, 17))
 	s := Spec{Nodes: nodes, Classes: classes, Dim: dim, Class: func(v int) int32 { return int32(v % classes) }}

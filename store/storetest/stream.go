@@ -10,24 +10,24 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// StreamSpec describes a dataset with one stream, "events", from nodes of type "user" to those of
+// StreamSpec describes a dataset with one stream, "events", from nodes of type "user" to nodes of
 // type "item", or among users.
 type StreamSpec struct {
-	Users, Items int // no Items: both ends are users
+	Users, Items int // without Items, both ends are users
 	Src, Dst     []store.NodeID
 	Times        []float64                 // never decreasing
 	TimeScale    float64                   // default 1
-	Split        store.StreamSplit         // default: all are to train on
+	Split        store.StreamSplit         // default: all events train
 	Elem         store.Elem                // of both tables; default F32
 	Dim          int                       // of the table "feat"; default none
 	Row          func(event int) []float32 // row of an event in "feat"
 	NodeDim      int                       // of the users' table "feat"; default none
-	NodeRow      func(user int) []float32  // row of a user in it
+	NodeRow      func(user int) []float32  // row of a user in the users' "feat"
 	Labels       []int32                   // of events, below Classes; default none
 	Classes      int
-	// Negatives are those of events that are not to train on; default none.
+	// Negatives returns the negatives of an event that is not for training; default none.
 	Negatives func(event int) []store.NodeID
-	// NodeLabels are classes of users at times of their own, which LabelSplit parts; default none.
+	// NodeLabels are classes of users at times of their own; LabelSplit parts them. Default none.
 	NodeLabels []NodeLabel
 	LabelSplit store.StreamSplit
 }
@@ -49,7 +49,7 @@ func BuildStream(t testing.TB, s StreamSpec) string {
 	return path
 }
 
-// WriteStream writes s to w and seals it; on an error it aborts.
+// WriteStream writes s to w and seals it. On an error it aborts.
 func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 	defer func() {
 		if err != nil {
@@ -57,7 +57,7 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 		}
 	}()
 	spec := store.StreamSpec{Name: "events", Src: "user", Dst: "user", Labels: s.Labels != nil, Negatives: s.Negatives != nil}
-	places, first := s.Users, 0 // of destinations
+	places, first := s.Users, 0 // places; first is the place of destination 0
 	if err := addNodes(w, "user", s.Users); err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func WriteStream(w *store.Writer, s StreamSpec) (err error) {
 	return err
 }
 
-// addNodes adds a type of so many nodes, who are known by their ids.
+// addNodes adds a node type whose original ids are the stored ids.
 func addNodes(w *store.Writer, name string, nodes int) error {
 	original := make([]int64, nodes)
 	for v := range original {

@@ -7,9 +7,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// Trust is a graph whose edges are rated from -2 to 2, by what their destination deserves and,
-// less, by what their source gives. Rows tell the one where asRows, ratings of other edges the
-// other. Times say nothing. Where back there is the reverse relation too.
+// Trust returns a graph whose edges are rated from -2 to 2, by what the destination deserves and,
+// half as much, by what the source gives. If asRows is true, rows reveal both; else only the
+// ratings of other edges do. Times carry no information. If back is true, there is also the reverse
+// relation.
 func Trust(nodes int, asRows, back bool) TypedSpec {
 	rng := rand.New(rand.NewPCG(5, 6))
 	rows, good, kind := make([][]float32, nodes), make([]float64, nodes), make([]float64, nodes)

@@ -11,18 +11,18 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// TypedSpec describes a dataset of several types of nodes, one of which has a label and a split.
+// TypedSpec describes a dataset of several node types. One type has a label and a split.
 type TypedSpec struct {
 	Types     []TypedNodes
 	Relations []TypedRelation
 
-	Target             string // with the label and the split
+	Target             string // the type that has the label and the split
 	Classes            int
 	Class              func(v int) int32
 	Train, Valid, Test []store.NodeID
 }
 
-// TypedNodes is a type of nodes. Without Dim it has no table.
+// TypedNodes is a node type. If Dim is 0, it has no table.
 type TypedNodes struct {
 	Name       string
 	Nodes, Dim int
@@ -30,8 +30,8 @@ type TypedNodes struct {
 	Row        func(v int) []float32
 }
 
-// TypedRelation has a list of in-neighbours for each node of type Dst, none for those beyond the
-// lists; sorted on writing.
+// TypedRelation is a relation. Neighbors holds a list of in-neighbours for each node of type Dst,
+// which are sorted on writing. Nodes beyond the lists have none.
 type TypedRelation struct {
 	Src, Name, Dst string
 	Neighbors      [][]store.NodeID
@@ -39,7 +39,7 @@ type TypedRelation struct {
 	Columns        []Column               // of edges, behind Weight
 	EdgeTable      *EdgeTable             // of edges, which have a column "id" then; default none
 	EdgeSplit      *EdgeSplit             // of edges that are not among Neighbors; default none
-	ReverseOf      string                 // the key of a relation that has the same edges the other way round; default none
+	ReverseOf      string                 // Key of the relation whose edges these are, reversed; default none
 }
 
 // BuildTyped seals s in a directory of the test and returns its path.
@@ -52,7 +52,7 @@ func BuildTyped(t testing.TB, s TypedSpec) string {
 	return path
 }
 
-// WriteTyped writes s to w and seals it; on an error it aborts.
+// WriteTyped writes s to w and seals it. On an error it aborts.
 func WriteTyped(w *store.Writer, s TypedSpec) (err error) {
 	defer func() {
 		if err != nil {
@@ -141,9 +141,10 @@ func (t *TypedNodes) write(w *store.Writer) error {
 	return f.Close()
 }
 
-// Library is a graph that a typed network can learn: papers of a class mostly cite papers and have
-// authors of the same class, venues know it in their one column, authors have no table, nobody has
-// reviewed, and shops are what no paper can reach. A fifth of the papers each are valid and test.
+// Library returns a graph that a typed network can learn. Papers mostly cite papers, and have
+// authors, of their own class. A venue's one column is its class. Authors have no table, and there
+// are no reviewers. Shops only receive edges, so no paper can reach one. A fifth of the papers
+// validates, and a fifth tests.
 func Library(papers, classes int, seed uint64) TypedSpec {
 	rng := rand.New(rand.NewPCG(seed, 23))
 	authors, venues := papers/2, 2*classes

@@ -7,9 +7,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// CheckUntil checks property as rapid.Check does, and draws again until each case of seen has a
-// positive count. A few draws may miss a rare case by chance. Fifty rounds that miss it are no
-// chance, and CheckUntil fails the test.
+// CheckUntil checks property as rapid.Check does, and repeats that until every count in seen is
+// positive. A few draws may miss a rare case by chance; if fifty rounds miss it, CheckUntil fails
+// the test.
 func CheckUntil(t *testing.T, property func(*rapid.T), seen map[string]*int) {
 	t.Helper()
 	missing := ""

@@ -1,5 +1,5 @@
-// Package policytest has the rules of package policy in plain maps, a row at a time. Package policy
-// must agree with it, and so must the tiers that go by it. Start at [Oracle.Change].
+// Package policytest implements the rules of package policy with plain maps, a row at a time.
+// Package policy, and the tiers that use it, must agree with it. Start at [Oracle.Change].
 package policytest
 
 import (
@@ -12,27 +12,28 @@ import (
 // Rows is a set of rows.
 type Rows = map[uint32]bool
 
-// Change is what one change did, as policy.Change.
+// Change counts the rows of one change, as policy.Change does.
 type Change struct{ Hits, Misses, Admitted, Evicted int }
 
-// Oracle is the definition of right for a policy.Cache of the same kind. Use New.
+// Oracle is the reference implementation of a policy.Cache of the same kind. Make one with [New].
 type Oracle struct {
-	Held  map[uint32]int // row to the time of its last use
+	Held  map[uint32]int // row to the change of its last use, or under SIEVE of its admission
 	Clock int            // changes so far
 
 	kind  string
 	slots int
 	order *list.List // SIEVE's queue of rows, newest first
 	hand  *list.Element
-	seen  map[uint32]bool // visited
+	seen  map[uint32]bool // visited, under SIEVE
 }
 
-// New makes the oracle of a kind of policy, by its name, with free slots.
+// New returns an Oracle for the policy of this name, whose slots are all free.
 func New(kind string, slots int) *Oracle {
 	return &Oracle{kind: kind, slots: slots, Held: map[uint32]int{}, order: list.New(), seen: map[uint32]bool{}}
 }
 
-// Change is a window, or a step: it needs need. future is what is foreseen, the nearest first.
+// Change plans a window, or a step if step is set, that needs the rows of need. future is the known
+// need of later windows, the nearest first.
 func (o *Oracle) Change(need Rows, future []Rows, step bool) (c Change) {
 	o.Clock++
 	before := maps.Clone(o.Held)
@@ -46,7 +47,7 @@ func (o *Oracle) Change(need Rows, future []Rows, step bool) (c Change) {
 	}
 	switch o.kind {
 	case "none":
-		// Nothing that was there before counts.
+		// Rows from before do not count as hits.
 		c.Hits, misses = 0, slices.Sorted(maps.Keys(need))
 		c.Evicted = len(before)
 		clear(o.Held)
@@ -91,7 +92,7 @@ func (o *Oracle) insert(need []uint32) {
 	}
 }
 
-// leaveFirst sorts rows: those that leave first come first.
+// leaveFirst sorts rows in the order of eviction.
 func (o *Oracle) leaveFirst(rows []uint32, future []Rows) {
 	use := func(v uint32) int {
 		for i, f := range future {
@@ -143,7 +144,7 @@ func (o *Oracle) sieve(need Rows, misses []uint32, step bool) {
 	}
 }
 
-// Drop takes rows out that never came.
+// Drop removes rows whose bytes never came.
 func (o *Oracle) Drop(lost Rows) {
 	for e := o.order.Front(); e != nil; {
 		next := e.Next()
