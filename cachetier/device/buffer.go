@@ -20,8 +20,8 @@ type Buffer struct {
 
 	mu struct {
 		sync.Mutex
-		near, far int // slots have the bytes before near, rows the bytes from far on
-		parts     int // not closed yet
+		slotsEnd, rowsBegin int // slots have the bytes before slotsEnd, rows the bytes from rowsBegin on
+		parts               int // not closed yet
 	}
 }
 
@@ -45,7 +45,7 @@ func New(be kernels.Backend, slots, rows int64) (b *Buffer, err error) {
 		be.Free(b.memory.Buf)
 		b.alloc(slots)
 	}
-	b.mu.far = 2 * b.memory.Rows
+	b.mu.rowsBegin = 2 * b.memory.Rows
 	return b, nil
 }
 
@@ -79,11 +79,11 @@ type Part struct {
 func (b *Buffer) Slots(slots, cols int) (*Part, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	at, size := b.mu.near, int(SlotsSize(slots, cols))
-	if size > b.mu.far-at {
-		return nil, fmt.Errorf("device: %d slots of %d columns: the region has %d bytes left", slots, cols, b.mu.far-at)
+	at, size := b.mu.slotsEnd, int(SlotsSize(slots, cols))
+	if size > b.mu.rowsBegin-at {
+		return nil, fmt.Errorf("device: %d slots of %d columns: the region has %d bytes left", slots, cols, b.mu.rowsBegin-at)
 	}
-	b.mu.near += size
+	b.mu.slotsEnd += size
 	b.mu.parts++
 	return &Part{region: b, slots: kernels.Tensor{Buf: b.memory.Buf, Type: kernels.F16, Off: at / 2, Rows: slots, Cols: cols}}, nil
 }
@@ -101,12 +101,12 @@ func (b *Buffer) Rows(bytes int) (*Part, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	size := int(Size(int64(bytes)))
-	if size > b.mu.far-b.mu.near {
-		return nil, fmt.Errorf("device: rows of %d bytes: the region has %d bytes left", bytes, b.mu.far-b.mu.near)
+	if size > b.mu.rowsBegin-b.mu.slotsEnd {
+		return nil, fmt.Errorf("device: rows of %d bytes: the region has %d bytes left", bytes, b.mu.rowsBegin-b.mu.slotsEnd)
 	}
-	b.mu.far -= size
+	b.mu.rowsBegin -= size
 	b.mu.parts++
-	return &Part{region: b, bytes: b.host[b.mu.far : b.mu.far+bytes : b.mu.far+bytes]}, nil
+	return &Part{region: b, bytes: b.host[b.mu.rowsBegin : b.mu.rowsBegin+bytes : b.mu.rowsBegin+bytes]}, nil
 }
 
 // Bytes lends the memory of a part for rows.
@@ -152,5 +152,5 @@ func (b *Buffer) Close() {
 		panic(fmt.Sprintf("device: the region is closed and %d parts of it are not", b.mu.parts))
 	}
 	b.be.Free(b.memory.Buf)
-	b.memory, b.host, b.mu.near, b.mu.far = kernels.Tensor{}, nil, 0, 0
+	b.memory, b.host, b.mu.slotsEnd, b.mu.rowsBegin = kernels.Tensor{}, nil, 0, 0
 }

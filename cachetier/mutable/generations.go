@@ -177,8 +177,18 @@ func (t *rows) load(o *Options, step int64) error {
 			first = i
 		}
 	}
+	if err := t.readNewest(below[first:]); err != nil {
+		return err
+	}
+	return t.reopen()
+}
+
+// readNewest finds the newest record of each row in generations, which are in their order.
+func (t *rows) readNewest(below []*generation) error {
+	t.state.Lock()
+	defer t.state.Unlock()
 	var touched int64
-	for _, g := range below[first:] {
+	for _, g := range below {
 		_, err := readList(t.fs, t.dir, &t.shape, g.number, func(w int, bits uint64) {
 			each(w, bits, func(v uint32) {
 				if t.newest[v] == 0 {
@@ -191,10 +201,8 @@ func (t *rows) load(o *Options, step int64) error {
 			return err
 		}
 	}
-	t.state.Lock()
 	t.counts.RowsTouched, t.loaded = touched, true
-	t.state.Unlock()
-	return t.reopen()
+	return nil
 }
 
 // clean removes the files of the table that no generation of it uses: first the lists, so that no

@@ -26,14 +26,14 @@ import (
 
 type trainOptions struct {
 	run.Options
-	given  *setting.Bound[run.Options] // the flags of Options
-	run    string
-	listen string
-	resume bool
-	plan   bool
-	json   bool
-	brief  bool // a line an evaluated epoch only
-	told   bool // --model was given, or is on record
+	given      *setting.Bound[run.Options] // the flags of Options
+	run        string
+	listen     string
+	resume     bool
+	plan       bool
+	json       bool
+	brief      bool // a line an evaluated epoch only
+	modelGiven bool // --model was given, or is on record
 }
 
 func newTrain() *cobra.Command {
@@ -116,7 +116,7 @@ func (o *trainOptions) flags(f *pflag.FlagSet) {
 
 // complete finishes the options of a fresh run.
 func (o *trainOptions) complete() error {
-	o.told = o.given.Given("model")
+	o.modelGiven = o.given.Given("model")
 	return errors.Join(o.Complete(o.given), o.parseListen())
 }
 
@@ -174,7 +174,7 @@ func (o *trainOptions) chooseModel(stderr io.Writer, m *store.Manifest) {
 			}
 		}
 	}
-	if o.told || o.Layers == 0 || types == 1 && relations <= 1 {
+	if o.modelGiven || o.Layers == 0 || types == 1 && relations <= 1 {
 		return
 	}
 	o.Kind = model.RSAGE
@@ -323,7 +323,7 @@ func resumeTrain(cmd *cobra.Command, dataset string, o *trainOptions) error {
 	if err := again.parseListen(); err != nil {
 		return misuse(err)
 	}
-	again.told = true
+	again.modelGiven = true
 	if err := again.Resumes(record.Options); err != nil {
 		return fmt.Errorf("resume %s: %w", o.run, err)
 	}

@@ -353,9 +353,9 @@ func (b *builder) watchAll(ctx context.Context, table, dim int, w *watch, l lear
 // with too few rows to be sure. It adds all of them to judged.
 func (b *builder) judgeLeaks(w *watch, l learnt, file string, judged map[string]bool) error {
 	w.settle()
-	told := false
+	reported := false
 	for _, c := range w.active {
-		if told && w.columns[c].whole {
+		if reported && w.columns[c].whole {
 			continue // a column says it already
 		}
 		name := w.columns[c].name
@@ -377,7 +377,7 @@ func (b *builder) judgeLeaks(w *watch, l learnt, file string, judged map[string]
 		default:
 			return fmt.Errorf("%s: %s, so a network would read what it is to learn; leave it out of the features, or say --allow-leak %s", file, said, name)
 		}
-		told = true
+		reported = true
 	}
 	return nil
 }
@@ -600,8 +600,8 @@ func (s *leakSample) say() string {
 		if s.said[c.name] {
 			continue
 		}
-		if told := s.told(s.values[i]); told > 0 {
-			found, share = append(found, c.name), max(share, told)
+		if predicted := s.predicts(s.values[i]); predicted > 0 {
+			found, share = append(found, c.name), max(share, predicted)
 		}
 	}
 	if len(found) == 0 {
@@ -622,10 +622,10 @@ func (s *leakSample) say() string {
 	return fmt.Sprintf("column %s %s: is it known before the label is? If not, leave it out of the features", names, what)
 }
 
-// told returns the share of labels that a column tells: it predicts the most frequent class of each
-// thirty-second of its sorted values. It returns 0 unless that is nearly all of what the largest
-// class alone gets wrong.
-func (s *leakSample) told(values []float32) float64 {
+// predicts returns the share of labels that a column tells: it predicts the most frequent class of
+// each thirty-second of its sorted values. It returns 0 unless that is nearly all of what the
+// largest class alone gets wrong.
+func (s *leakSample) predicts(values []float32) float64 {
 	if s.l.numbers {
 		var m moments
 		for k, x := range values {

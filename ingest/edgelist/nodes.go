@@ -176,8 +176,8 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 			return err
 		}
 		n.features, why = numbers, "they do not hold numbers"
-		told := marked(t.columns, slices.Concat(numbers, ids))
-		rest = slices.DeleteFunc(rest, func(i int) bool { return told[i] })
+		noted := marked(t.columns, slices.Concat(numbers, ids))
+		rest = slices.DeleteFunc(rest, func(i int) bool { return noted[i] })
 		n.skip(t, ids, "their numbers look like ids; name those that are features with --feature-columns")
 	}
 	n.skip(t, rest, why)

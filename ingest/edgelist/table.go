@@ -78,9 +78,9 @@ func (t *table) judge(forgive *lines.Tolerance, err error) error {
 	if refused == nil {
 		return nil
 	}
-	told := t.ErrorAt(t.at, "%w", wrong.err) // looks for damage
-	if told.Error() != fmt.Sprintf("%s: line %d: %v", t.Name(), t.at, wrong.err) {
-		return told
+	placed := t.ErrorAt(t.at, "%w", wrong.err) // looks for damage
+	if placed.Error() != fmt.Sprintf("%s: line %d: %v", t.Name(), t.at, wrong.err) {
+		return placed
 	}
 	return refused
 }

@@ -95,14 +95,14 @@ func (w *rawWriter) layout() layout {
 
 // rawWriter is a folder under way.
 type rawWriter struct {
-	g        *Source
-	root     string
-	files    int
-	bytes    int64
-	progress func(ingest.Progress)
-	now      ingest.Progress
-	told     time.Time
-	buf      []byte
+	g          *Source
+	root       string
+	files      int
+	bytes      int64
+	progress   func(ingest.Progress)
+	now        ingest.Progress
+	lastReport time.Time
+	buf        []byte
 }
 
 // checkSpace refuses before the first write. A file system that does not tell is believed to have
@@ -220,8 +220,8 @@ func (w *rawWriter) begin(stage string, total int64, unit string) {
 
 func (w *rawWriter) add(n int) {
 	w.now.Done += int64(n)
-	if now := time.Now(); w.progress != nil && now.Sub(w.told) >= 100*time.Millisecond { // ten a second read as motion
-		w.told = now
+	if now := time.Now(); w.progress != nil && now.Sub(w.lastReport) >= 100*time.Millisecond { // ten a second read as motion
+		w.lastReport = now
 		w.progress(w.now)
 	}
 }

@@ -108,9 +108,10 @@ func (r *relation) fillCommunity(c int, src, dst []int64, lo int64) {
 		// A random rank finds a community in proportion to its size, and what is left of it the
 		// quantile within.
 		x := float64(float64((u-homophily)*away) * all)
-		far := r.src.of(min(uint32(x), r.src.count-1))
-		first, size := r.src.first[far], r.src.size(far)
-		src[i] = int64(r.src.ids.id(ranked(r.outOrder, first, far, place(r.out.at((x-float64(first))/float64(size)), size))))
+		community := r.src.of(min(uint32(x), r.src.count-1))
+		first, size := r.src.first[community], r.src.size(community)
+		rank := place(r.out.at((x-float64(first))/float64(size)), size)
+		src[i] = int64(r.src.ids.id(ranked(r.outOrder, first, community, rank)))
 	}
 }
 

@@ -103,8 +103,8 @@ func judge(t *lines.Tolerance, path string, r rows, bad *rowError) error {
 	if refused == nil {
 		return nil
 	}
-	if told := r.fail(err); told.Error() != said.Error() {
-		return told
+	if placed := r.fail(err); placed.Error() != said.Error() {
+		return placed
 	}
 	return refused
 }

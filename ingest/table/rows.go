@@ -124,7 +124,7 @@ func (t *textRows) start(header bool) error {
 			return fmt.Errorf("%s: there is no header in it; say header: no if it begins with a row", t.in.Name())
 		}
 		if err != nil {
-			return t.told(err)
+			return t.withPlace(err)
 		}
 		for _, c := range cells {
 			t.names = append(t.names, strings.ToValidUTF8(string(c), "\uFFFD"))
@@ -135,7 +135,7 @@ func (t *textRows) start(header bool) error {
 		return nil
 	}
 	if _, bad := err.(*rowError); err != nil && (!bad || !header) {
-		return t.told(err)
+		return t.withPlace(err)
 	}
 	t.ahead, t.aheadErr, t.aheadAt = [][]byte{}, err, t.line
 	for _, c := range cells {
@@ -148,8 +148,8 @@ func (t *textRows) start(header bool) error {
 	return nil
 }
 
-// told is an error with its place, which those about rows have not yet.
-func (t *textRows) told(err error) error {
+// withPlace is an error with its place, which those about rows have not yet.
+func (t *textRows) withPlace(err error) error {
 	if bad, ok := err.(*rowError); ok {
 		return t.in.ErrorAt(t.line, "%w", bad)
 	}

@@ -52,11 +52,11 @@ func testGELU(r *rig) {
 	for _, s := range shapes {
 		r.at("%d×%d", s[0], s[1])
 		n := s[0] * s[1]
-		far := r.normals(n)
-		for i := range far {
-			far[i] *= 10
+		wide := r.normals(n)
+		for i := range wide {
+			wide[i] *= 10
 		}
-		for _, values := range [][2][]float32{{r.normals(n), r.sparseSpecials(n)}, {far, r.normals(n)}, {r.spread(n), r.normals(n)}} {
+		for _, values := range [][2][]float32{{r.normals(n), r.sparseSpecials(n)}, {wide, r.normals(n)}, {r.spread(n), r.normals(n)}} {
 			dst, x, dx := r.normal(s[0], s[1]), r.floats(s[0], s[1], values[0]), r.normal(s[0], s[1])
 			dy := r.floats(s[0], s[1], values[1])
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {

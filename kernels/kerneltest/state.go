@@ -28,11 +28,11 @@ func testTanh(r *rig) {
 	for _, s := range shapes {
 		r.at("%d×%d", s[0], s[1])
 		n := s[0] * s[1]
-		far := r.normals(n)
-		for i := range far {
-			far[i] *= 10
+		wide := r.normals(n)
+		for i := range wide {
+			wide[i] *= 10
 		}
-		for _, values := range [][]float32{r.normals(n), far, r.spread(n)} {
+		for _, values := range [][]float32{r.normals(n), wide, r.spread(n)} {
 			dst, x := r.normal(s[0], s[1]), r.floats(s[0], s[1], values)
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.Tanh(on(dst), on(x)) })
 			r.close(1e-6, dst)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"go/ast"
+	"go/token"
 	"io/fs"
 	"path"
 	"regexp"
@@ -92,6 +93,9 @@ func checkFiles(p *pkg) []string {
 			findings = append(findings, fmt.Sprintf("%s: has %d lines; past %d, look for a second noun", f.path, f.lines, maxLines))
 		}
 		findings = append(findings, f.promises()...)
+		if !f.test {
+			findings = append(findings, f.vagueNames()...)
+		}
 		if room := roomOf(p.dir); room != "cmd" && room != "tools" && !f.test {
 			findings = append(findings, f.commandCalls()...)
 		}
@@ -120,6 +124,47 @@ func (f *file) promises() []string {
 			}
 		}
 	}
+	return findings
+}
+
+// vague are names that do not tell a reader what they hold.
+var vague = map[string]bool{"hall": true, "letters": true, "told": true, "far": true, "star": true}
+
+// vagueNames returns a finding for each declaration of a vague name.
+func (f *file) vagueNames() []string {
+	var findings []string
+	declared := func(names ...ast.Expr) {
+		for _, name := range names {
+			if id, ok := name.(*ast.Ident); ok && vague[id.Name] {
+				findings = append(findings, fmt.Sprintf("%s: %s: name what it holds", f.at(id.Pos()), id.Name))
+			}
+		}
+	}
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field: // of a struct, and parameters
+			for _, name := range n.Names {
+				declared(name)
+			}
+		case *ast.ValueSpec:
+			for _, name := range n.Names {
+				declared(name)
+			}
+		case *ast.FuncDecl:
+			declared(n.Name)
+		case *ast.TypeSpec:
+			declared(n.Name)
+		case *ast.AssignStmt:
+			if n.Tok == token.DEFINE {
+				declared(n.Lhs...)
+			}
+		case *ast.RangeStmt:
+			if n.Tok == token.DEFINE {
+				declared(n.Key, n.Value)
+			}
+		}
+		return true
+	})
 	return findings
 }
 

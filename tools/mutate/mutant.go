@@ -82,8 +82,8 @@ func funcName(d *ast.FuncDecl) string {
 		return d.Name.Name
 	}
 	of := d.Recv.List[0].Type
-	if star, ok := of.(*ast.StarExpr); ok {
-		of = star.X
+	if pointer, ok := of.(*ast.StarExpr); ok {
+		of = pointer.X
 	}
 	if generic, ok := of.(*ast.IndexExpr); ok {
 		of = generic.X

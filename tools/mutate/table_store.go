@@ -30,7 +30,7 @@ var caching = []mutant{
 		old: `q.wrap()`, new: ``,
 		breaks: "SIEVE's hand does not go back to the oldest row", tests: "TestSieveHand"},
 	{id: "region-ends", file: "cachetier/device/buffer.go", in: "Buffer.Rows",
-		old: `size > b.mu.far-b.mu.near`, new: `size > b.mu.far`,
+		old: `size > b.mu.rowsBegin-b.mu.slotsEnd`, new: `size > b.mu.rowsBegin`,
 		breaks: "feature rows lie over slots", tests: "TestPartsNeverOverlap"},
 	{id: "region-lent", file: "cachetier/device/buffer.go", in: "Buffer.Close",
 		old: `b.mu.parts > 0`, new: `b.mu.parts > 1`,

@@ -26,15 +26,15 @@ type limits struct {
 func (p *Planner) limits() limits {
 	whole := p.Join.File.Stats().CapacityBytes
 	l := limits{windows: p.Join.Windows, steps: p.steps.To - p.next, bytes: whole, blocks: whole, window: max(p.windowSteps(), 1)}
-	if h := p.far.now; h != nil {
+	if h := p.horizons.now; h != nil {
 		n := len(h.windows)
 		l.windows, l.bytes, l.blocks = l.windows-n, whole-h.held.after(drained(n)), whole-h.held.after(0)
-		if p.far.begun > 1 {
+		if p.horizons.begun > 1 {
 			l.windows = min(l.windows, n*horizonGrowth)
 		}
 	}
 	l.bytes = min(l.bytes, whole/8*7) // so that batches of the next horizon find room
-	switch p.far.begun {
+	switch p.horizons.begun {
 	case 0:
 		l.windows, l.steps = 1, min(l.steps, max(l.window/rampParts, rampSteps))
 	case 1:

@@ -59,8 +59,8 @@ type horizon struct {
 	done     chan struct{} // closed when it is prepared
 }
 
-// far is the state of a planner for ranges that go by horizons.
-type far struct {
+// horizonState is the state of a planner for ranges that go by horizons.
+type horizonState struct {
 	on        bool               // the range, or what is left of it, goes by horizons
 	now, next *horizon           // in use, and being prepared
 	end       context.CancelFunc // of preparing
@@ -99,50 +99,50 @@ func (p *Planner) joins() bool {
 // nextFar is Next where steps go by horizons.
 func (p *Planner) nextFar(ctx context.Context) (*Window, error) {
 	for {
-		h := p.far.now
+		h := p.horizons.now
 		if h == nil {
-			if h = p.far.next; h == nil {
+			if h = p.horizons.next; h == nil {
 				if p.next >= p.steps.To {
 					return nil, nil
 				}
 				h = p.begin(ctx, p.limits())
-				p.far.next = h // so that Reset finds it, however this ends
+				p.horizons.next = h // so that Reset finds it, however this ends
 			}
 			select {
 			case <-h.done:
 			case <-ctx.Done():
 				return nil, ctx.Err()
 			}
-			if p.far.next = nil; h.err != nil {
+			if p.horizons.next = nil; h.err != nil {
 				h.close()
-				if p.far.on = !errors.Is(h.err, errAlone); p.far.on {
+				if p.horizons.on = !errors.Is(h.err, errAlone); p.horizons.on {
 					return nil, h.err
 				}
 				return p.Next(ctx)
 			}
-			p.far.now, p.next = h, h.to
+			p.horizons.now, p.next = h, h.to
 			if p.next < p.steps.To {
-				p.far.next = p.begin(ctx, p.limits())
+				p.horizons.next = p.begin(ctx, p.limits())
 			}
 		}
 		if h.at < len(h.windows) {
 			return p.planFar(ctx, h)
 		}
-		p.far.now, p.far.before = nil, h.drain()
+		p.horizons.now, p.horizons.before = nil, h.drain()
 		h.close()
 	}
 }
 
 // begin starts a goroutine that prepares the next horizon, while others are used.
 func (p *Planner) begin(ctx context.Context, l limits) *horizon {
-	p.far.begun++
+	p.horizons.begun++
 	h := &horizon{done: make(chan struct{}), from: p.next, to: p.next}
-	g := &preparing{p: p, h: h, l: l, packer: p.Sampler.(Packer), before: p.far.before}
-	if now := p.far.now; now != nil {
+	g := &preparing{p: p, h: h, l: l, packer: p.Sampler.(Packer), before: p.horizons.before}
+	if now := p.horizons.now; now != nil {
 		g.beside = now.drain()
 	}
 	ctx, end := context.WithCancel(ctx)
-	p.far.end = end
+	p.horizons.end = end
 	go func() {
 		defer close(h.done)
 		defer end()
@@ -242,19 +242,19 @@ func (p *Planner) drawAll(ctx context.Context, g *preparing) error {
 	began := time.Now()
 	defer func() { p.clock.sample.Add(int64(time.Since(began))) }()
 	if p.Join.Room != nil && g.packer.Far() {
-		for more := true; more && !p.far.grouped; {
+		for more := true; more && !p.horizons.grouped; {
 			var err error
 			if more, err = p.drawFar(ctx, g); err != nil {
 				return err
 			}
 		}
-		if !p.far.grouped {
+		if !p.horizons.grouped {
 			return nil
 		}
 	}
 	for more := true; more && g.h.to-g.h.from < g.l.steps; {
 		from := g.h.to
-		batches := p.far.batches(g.packer, min(p.farGroup(), g.l.steps-(from-g.h.from)))
+		batches := p.horizons.batches(g.packer, min(p.farGroup(), g.l.steps-(from-g.h.from)))
 		if err := p.drawGroup(ctx, from, batches); err != nil {
 			return err
 		}
@@ -280,11 +280,11 @@ func (p *Planner) drawFar(ctx context.Context, g *preparing) (more bool, err err
 		return false, nil
 	}
 	n := left
-	if p.far.most > 0 {
-		n = min(n, p.far.most)
+	if p.horizons.most > 0 {
+		n = min(n, p.horizons.most)
 	}
-	p.far.drawing.Lock()
-	defer p.far.drawing.Unlock()
+	p.horizons.drawing.Lock()
+	defer p.horizons.drawing.Unlock()
 	r := &room{file: p.Join.Room}
 	defer r.drop()
 	err = g.packer.DrawFar(ctx, &p.steps, r, from, n, func(step int, b Batch) error {
@@ -299,10 +299,10 @@ func (p *Planner) drawFar(ctx context.Context, g *preparing) (more bool, err err
 	case errors.Is(err, errEnough):
 		return false, nil
 	case errors.As(err, &full) && n >= 2*g.l.window:
-		p.far.most = n / 2
+		p.horizons.most = n / 2
 		return true, nil
 	case errors.As(err, &full) || errors.Is(err, spill.ErrDamaged):
-		p.far.grouped = true
+		p.horizons.grouped = true
 		return true, nil
 	}
 	return n < left, err
@@ -436,7 +436,7 @@ func (g *preparing) fits(b Batch) bool {
 }
 
 // batches returns n batches to draw into.
-func (f *far) batches(from Sampler, n int) []Batch {
+func (f *horizonState) batches(from Sampler, n int) []Batch {
 	for len(f.spare) < n {
 		f.spare = append(f.spare, from.New())
 	}
@@ -444,7 +444,7 @@ func (f *far) batches(from Sampler, n int) []Batch {
 }
 
 // stop ends the preparing of a horizon, and gives up all horizons.
-func (f *far) stop() {
+func (f *horizonState) stop() {
 	if f.next != nil {
 		f.end()
 		<-f.next.done
@@ -469,8 +469,8 @@ func (p *Planner) farGroup() int {
 
 // drawGroup draws batches of steps from one on.
 func (p *Planner) drawGroup(ctx context.Context, from int, into []Batch) error {
-	p.far.drawing.Lock()
-	defer p.far.drawing.Unlock()
+	p.horizons.drawing.Lock()
+	defer p.horizons.drawing.Unlock()
 	return p.Sampler.Draw(ctx, &p.steps, from, into)
 }
 
@@ -512,13 +512,13 @@ func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
 			return nil, err
 		}
 	}
-	far := h.windows[h.at]
+	next := h.windows[h.at]
 	w := &Window{}
-	if err := p.flight.wait(ctx, 0, far.bytes, p.Bytes); err != nil {
+	if err := p.flight.wait(ctx, 0, next.bytes, p.Bytes); err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	if err := p.unpack(ctx, w, far.steps); err != nil {
+	if err := p.unpack(ctx, w, next.steps); err != nil {
 		return nil, err
 	}
 	p.clock.plan.Add(int64(time.Since(began)))

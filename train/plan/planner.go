@@ -99,13 +99,13 @@ type Planner struct {
 	flight flight
 	writes writes
 
-	mu    sync.Mutex // held while deciding, and never while drawing, reading or waiting
-	steps Steps
-	next  int     // the first step that is not drawn
-	last  int     // steps of the newest group of the range, 0 if there is none
-	drawn []group // in order; the oldest holds only its steps that are in no window yet
-	size  sizing
-	far   far // used by the goroutine that calls Next
+	mu       sync.Mutex // held while deciding, and never while drawing, reading or waiting
+	steps    Steps
+	next     int     // the first step that is not drawn
+	last     int     // steps of the newest group of the range, 0 if there is none
+	drawn    []group // in order; the oldest holds only its steps that are in no window yet
+	size     sizing
+	horizons horizonState // used by the goroutine that calls Next
 
 	clock struct {
 		sample, plan, steps, rows atomic.Int64 // nanoseconds; the newest window's
@@ -128,7 +128,7 @@ func NewPlanner(c Config) *Planner {
 // Begin starts a range of steps, at any step. All windows of the range before must have been used,
 // or Reset called. The planner keeps the known sizes of batches.
 func (p *Planner) Begin(steps Steps) {
-	p.far.stop() // who prepares a horizon takes p.mu
+	p.horizons.stop() // who prepares a horizon takes p.mu
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.drawn) > 0 {
@@ -140,7 +140,7 @@ func (p *Planner) Begin(steps Steps) {
 		}
 	}
 	p.steps, p.next, p.last = steps, steps.From, 0
-	p.far.begun, p.far.most, p.far.on, p.far.grouped = 0, 0, p.joins(), false
+	p.horizons.begun, p.horizons.most, p.horizons.on, p.horizons.grouped = 0, 0, p.joins(), false
 	p.writes.begin(steps.From)
 }
 
@@ -149,7 +149,7 @@ func (p *Planner) Begin(steps Steps) {
 // use windows. Next waits for these stages if the budget is spent, or if two windows of a table are
 // not released. An error ends the range: see Reset.
 func (p *Planner) Next(ctx context.Context) (*Window, error) {
-	if p.far.on {
+	if p.horizons.on {
 		return p.nextFar(ctx)
 	}
 	for {
@@ -174,7 +174,7 @@ func (p *Planner) Draw(ctx context.Context, n int) ([]Drawn, error) {
 	if n = min(n, p.steps.To-p.next); n <= 0 {
 		return nil, nil
 	}
-	p.far.on = false
+	p.horizons.on = false
 	return p.draw(ctx, n)
 }
 
@@ -317,7 +317,7 @@ func (p *Planner) Trim() { p.flight.trim() }
 // Reset forgets all drawn and planned steps, here and in the tables, after a range that was cut
 // short. No other goroutine may plan, load, gather or use meanwhile.
 func (p *Planner) Reset() {
-	p.far.stop()
+	p.horizons.stop()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range p.Tables {

@@ -184,7 +184,7 @@ func TestWeightsThatAreNone(t *testing.T) {
 			c := Config{Kind: NS, Weighted: true, Fanouts: []int{k}}
 			var b Batch
 			err := newSingle(weighing{hub(5), weights}, c).Sample(&b, BatchSeed{First: 1}, []uint32{1, 0})
-		require.EqualError(t, err, want)
+			require.EqualError(t, err, want)
 			for _, part := range []int{1, 3, 5} {
 				topo := &star0{others: hub(5)[0], weights: weights, part: part}
 				err := NewSampler(topo, c, 1).SampleOne(context.Background(), &b, BatchSeed{First: 1}, []uint32{1, 0})

@@ -20,10 +20,10 @@ type drawer struct {
 	tables  []index  // of rows, by table of edges
 	last    finished // the hop whose sources indexes hold
 	chooser
-	star    star
-	lists   [ahead]list
-	bytes   []byte // of a batch
-	touched uint32 // a sum of ids read early, so that the compiler keeps the reads
+	laborStar laborStar
+	lists     [ahead]list
+	bytes     []byte // of a batch
+	touched   uint32 // a sum of ids read early, so that the compiler keeps the reads
 
 	// For weights: of each destination, the number of neighbours that a drawn one stands for, and
 	// of each source, 1/√d̂.

@@ -20,8 +20,8 @@ const wholeList = 1 << 31
 const (
 	partly      = 1 << 31
 	packetBytes = 2 << 10 // of a packet, at least, unless it is the last
-	// maxPacket is the bytes of the longest packet whose memory a writer keeps. A writer has a packet
-	// for each part, and a list of a hub is long.
+	// maxPacket is the bytes of the longest packet whose memory a writer keeps. A writer has a
+	// packet for each part, and a list of a hub is long.
 	maxPacket = 16 << 10
 )
 

@@ -43,15 +43,15 @@ func (s *Sampler) drawStar(ctx context.Context, jobs []job, n int) error {
 	return s.each(ctx, n, func(d *drawer, i int) error { return d.fillStar(ctx, jobs, i, n) })
 }
 
-// star finds the probabilities of LABOR-*, and draws by them: Balin and Çatalyürek 2023, section
-// 3.2 and appendix A.2.
+// laborStar finds the probabilities of LABOR-*, and draws by them: Balin and Çatalyürek 2023,
+// section 3.2 and appendix A.2.
 //
 // Destination s keeps t with probability min(1, c_s·π_t). For any π there is a c_s at which the
 // estimate of s has the variance of k out of its d neighbours, Σ 1/min(1, c_s·π_t) = d²/k over its
 // neighbours t (equation 14), and π_t ← π_t·max_s c_s lowers the expected number of different t
 // that are kept (equations 15, 16). From π = 1, which is LABOR-0, the step is repeated until this
 // number falls by less than starTolerance of it.
-type star struct {
+type laborStar struct {
 	joined  []list // of all destinations, where there are several relations
 	index   index
 	edges   []uint32  // neighbours of all destinations, list after list, by position among the different ones
@@ -75,7 +75,7 @@ const (
 
 // fillStar fills the blocks of batch i of jobs, n of each relation, from their whole lists.
 func (d *drawer) fillStar(ctx context.Context, jobs []job, i, n int) error {
-	s := &d.star
+	s := &d.laborStar
 	some := false // some list does not keep every neighbour
 	for at := i; at < len(jobs); at += n {
 		some = some || jobs[at].draws.fanout != All
@@ -116,7 +116,7 @@ func (d *drawer) fillStar(ctx context.Context, jobs []job, i, n int) error {
 // keepStar fills j's block with the probabilities from solve. j's lists begin at place first among
 // all lists that were solved for.
 func (d *drawer) keepStar(j *job, first int) {
-	b, k, s := j.block, j.draws.fanout, &d.star
+	b, k, s := j.block, j.draws.fanout, &d.laborStar
 	b.start(len(j.dst))
 	for i, l := range j.whole {
 		n := d.room(l.degree, k)
@@ -157,7 +157,7 @@ func (d *drawer) keepStar(j *job, first int) {
 
 // solve sets inverse and scale for the lists, each a set or a multiset of ids with a fanout of its
 // own. The error is ctx's.
-func (s *star) solve(ctx context.Context, lists []list, fanout func(list int) int) error {
+func (s *laborStar) solve(ctx context.Context, lists []list, fanout func(list int) int) error {
 	n := 0
 	for _, l := range lists {
 		n += len(l.ids)
