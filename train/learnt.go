@@ -108,6 +108,9 @@ func (t *trainer) Retain(ctx context.Context) error {
 	return t.tiers.Retain(ctx, steps)
 }
 
+// Restore implements run.Workload. Learnt rows wait for Resumed.
+func (t *trainer) Restore(context.Context) error { return nil }
+
 // Resumed implements run.Workload.
 func (t *trainer) Resumed(ctx context.Context, names []string) error {
 	if !t.learns() {

@@ -92,11 +92,11 @@ func (t *trainer) Describe(r *run.Record) { r.AutoSettings = t.settled }
 // Fresh implements run.Workload.
 func (t *trainer) Fresh(ctx context.Context) error { return t.beginRows(ctx) }
 
+// Started implements run.Workload.
+func (t *trainer) Started() { t.notes() }
+
 // Ready implements run.Workload.
-func (t *trainer) Ready(ctx context.Context) error {
-	t.notes()
-	return t.warm(ctx)
-}
+func (t *trainer) Ready(ctx context.Context) error { return t.warm(ctx) }
 
 // task is the learning task of a run: its seeds, its loss and its metric.
 type task interface {

@@ -52,7 +52,7 @@ func (d *Driver) checkpointNow(ctx context.Context) error {
 // resume continues where the newest checkpoint that can be read left off: see Dir.Resume. Where
 // there is no checkpoint, the run starts at step 0.
 func (d *Driver) resume(ctx context.Context) error {
-	left, err := d.Dir.Resume(d.KeepCheckpoints, d.Note, d.load)
+	left, err := d.Dir.Resume(d.KeepCheckpoints, d.Note, func(s *checkpoint.State) error { return d.load(ctx, s) })
 	switch {
 	case err != nil:
 		return err
@@ -64,7 +64,7 @@ func (d *Driver) resume(ctx context.Context) error {
 
 // load goes on from a checkpoint. If the checkpoint does not fit the run, nothing of the run
 // changes.
-func (d *Driver) load(s *checkpoint.State) error {
+func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 	at := new(Progress)
 	own := d.parts(at)
 	parts, progress := d.work.Parts(at)
@@ -82,7 +82,10 @@ func (d *Driver) load(s *checkpoint.State) error {
 	d.Result, d.saved = r, at.Updates
 	d.Partial, d.Ends.Worse = at.Partial, at.Worse
 	d.Peak.Raise(at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes)
-	return all.Load(s)
+	if err := all.Load(s); err != nil {
+		return err
+	}
+	return d.work.Restore(ctx)
 }
 
 // CheckProgress reads the progress of a checkpoint, of which at is a part. It refuses a checkpoint

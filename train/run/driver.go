@@ -77,7 +77,9 @@ type Workload interface {
 	Describe(r *Record)
 	// Fresh sets the state that is not weights as it is before step 1.
 	Fresh(ctx context.Context) error
-	// Ready prepares for the first step, after Fresh or after a resume.
+	// Started notes what is worth knowing about the run, once it is on record. Ready prepares for
+	// the first step.
+	Started()
 	Ready(ctx context.Context) error
 
 	// Begin prepares for the steps of an epoch that are left, from Driver.Partial.Steps on. Train
@@ -91,8 +93,8 @@ type Workload interface {
 	// Test measures the weights that validation chose, or else the last ones.
 	Validate(ctx context.Context, e *Epoch) error
 	Test(ctx context.Context) error
-	// Remark notes what an epoch showed. AtRest is called where the stages are at rest and a
-	// checkpoint follows.
+	// Remark notes what an epoch showed. AtRest is called at the end of an epoch, and where a run
+	// is cut short: the stages are at rest.
 	Remark(e Epoch)
 	AtRest()
 
@@ -100,9 +102,11 @@ type Workload interface {
 	// embeds it. Its JSON is in the checkpoint: it is written after all parts are saved, and read
 	// before any is checked.
 	Parts(at *Progress) (parts checkpoint.Parts, progress any)
-	// Retain frees the state of checkpoints that are not on record any more. Resumed goes on with
-	// the state of the last of these checkpoints, whose parts were loaded.
+	// Retain frees the state of checkpoints that are not on record any more.
 	Retain(ctx context.Context) error
+	// Restore goes on with the files of a checkpoint whose parts were loaded. On an error no other
+	// checkpoint is removed. Resumed follows, once these checkpoints are left on record.
+	Restore(ctx context.Context) error
 	Resumed(ctx context.Context, names []string) error
 	// Hash returns Result.ParamsXXH3, and failed, the error of the run, or an error of its own.
 	Hash(ctx context.Context, failed error) (string, error)
@@ -264,6 +268,7 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 	if d.Hooks.Start != nil {
 		d.Hooks.Start(record)
 	}
+	d.work.Started()
 	return nil
 }
 
@@ -309,13 +314,12 @@ func (d *Driver) epoch(ctx context.Context, n int) (e Epoch, err error) {
 	if err := d.work.Begin(ctx, n); err != nil {
 		return e, err
 	}
-	before := d.work.Stages()
+	before, started, seconds := d.work.Stages(), time.Now(), d.Partial.Seconds
 	for err == nil && d.Partial.Steps < d.about.Steps {
 		to := d.about.Steps
 		if d.about.Pauses {
 			to = d.Partial.Rest(d.about.Steps, d.Updates(), d.CheckpointEvery)
 		}
-		started, seconds := time.Now(), d.Partial.Seconds
 		err = d.work.Train(ctx, Span{n, d.Partial.Steps, to}, func(a step.Tally, read cachetier.Stats) error {
 			d.Partial.Count(a, read)
 			d.Partial.Seconds = seconds + time.Since(started).Seconds()
@@ -374,10 +378,10 @@ func (d *Driver) finish(ctx context.Context, e Epoch) error {
 			return err
 		}
 	}
-	d.work.AtRest()
 	if err := d.Checkpoint(ctx); err != nil {
 		return err
 	}
+	d.work.AtRest()
 	if d.Hooks.Epoch != nil { // last: who is told of an epoch may rely on its record
 		d.Hooks.Epoch(e)
 	}

@@ -83,7 +83,7 @@ func (p state) Check(s *checkpoint.State) error {
 	return new(audit).goOn(s.Tensors, p.at.Partial.Steps, p.lag, p.Hidden, int(p.events.Places()))
 }
 
-// Load takes over the description of the state. Resumed restores it.
+// Load takes over the description of the state. Restore makes it the table's.
 func (p state) Load(s *checkpoint.State) (err error) {
 	at := p.at
 	if p.undone, err = p.undos(s.Tensors, at.State.Ago); err == nil && p.MitigateAudit > 0 {
@@ -111,11 +111,11 @@ func (t *trainer) Retain(ctx context.Context) error {
 	for _, m := range t.mark.Kept {
 		steps = append(steps, m.Step)
 	}
-	return t.tables.state.Retain(ctx, steps...)
+	return t.tables.state.Retain(context.WithoutCancel(ctx), steps...) // the checkpoint is on record already
 }
 
-// Resumed implements run.Workload.
-func (t *trainer) Resumed(ctx context.Context, _ []string) (err error) {
+// Restore implements run.Workload.
+func (t *trainer) Restore(ctx context.Context) (err error) {
 	table := t.tables.state
 	if table == nil {
 		return nil
@@ -130,8 +130,11 @@ func (t *trainer) Resumed(ctx context.Context, _ []string) (err error) {
 	}
 	table.Undone(t.undone)
 	t.undone = nil
-	return t.Retain(ctx)
+	return nil
 }
+
+// Resumed implements run.Workload.
+func (t *trainer) Resumed(ctx context.Context, _ []string) error { return t.Retain(ctx) }
 
 // Hash implements run.Workload.
 func (t *trainer) Hash(_ context.Context, failed error) (string, error) {

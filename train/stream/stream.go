@@ -69,7 +69,7 @@ type trainer struct {
 
 	scores  metric.Batches[float32] // of a batch of training
 	mark    marks                   // of the state in the newest checkpoint
-	undone  []cachetier.Undo        // of the checkpoint that a run goes on from, until Resumed
+	undone  []cachetier.Undo        // of the checkpoint that a run goes on from, until Restore
 	counted counted                 // counters of the tables and stages
 	before  counted                 // the same before this process resumed the run
 	follow  func(done int64)        // of a replay: events
@@ -313,6 +313,9 @@ func (t *trainer) Fresh(ctx context.Context) error {
 	}
 	return t.tables.state.Begin(ctx)
 }
+
+// Started implements run.Workload.
+func (t *trainer) Started() {}
 
 // Ready implements run.Workload.
 func (t *trainer) Ready(context.Context) error { return nil }

@@ -251,6 +251,7 @@ func TestOtherRun(t *testing.T) {
 		}
 	}})
 	require.NoError(t, err)
+	require.Greater(t, o.KeepCheckpoints, 1)
 	for says, change := range map[string]func(o *run.Options){
 		"{staleness} is 3 and the run's is 2":        func(o *run.Options) { o.Staleness = 3 },
 		"{negative_population} is nodes and the run": func(o *run.Options) { o.NegativePopulation = run.AllNodes },
@@ -281,9 +282,17 @@ func TestOtherRun(t *testing.T) {
 			require.NoError(t, err)
 		}
 		write(was[0] ^ 0x10)
-		_, err = runOn(t.Context(), disk, "/run", ds, o, run.Hooks{})
+		kept, err := disk.List("/run/" + run.CheckpointDir)
+		require.NoError(t, err)
+		fewer := o
+		fewer.KeepCheckpoints = 1
+		_, err = runOn(t.Context(), disk, "/run", ds, fewer, run.Hooks{})
+		require.ErrorContains(t, err, "resume /run/"+run.CheckpointDir)
 		require.ErrorContains(t, err, path)
 		require.ErrorContains(t, err, "begin another run with {run}")
+		left, err := disk.List("/run/" + run.CheckpointDir)
+		require.NoError(t, err)
+		require.ElementsMatch(t, kept, left, "older checkpoints are the way out")
 		write(was[0])
 		require.NoError(t, f.Close())
 	}
