@@ -17,6 +17,10 @@
 // plan.Demand.Split divides it among the parts that need some; topology.Tier, cachetier.Stack,
 // pipeline.Pipeline and infer.Evaluator are opened with their shares.
 //
+// A prediction: predict.go of the command, which checks what is asked for; [OpenNetwork], which
+// takes the weights that run.Use chooses; Network.Predict; infer.Evaluator, which computes layer
+// by layer for all nodes; export.WriteRows, which writes rows under the ids of the source.
+//
 // A feature row: a page of the dataset; disk.Reader, which checks it; the cache of a
 // cachetier.Stack, where it waits for its step; the rows of a batch, which pipeline gathers;
 // tape.Leaf, in step.Stepper.

@@ -53,10 +53,7 @@ func (t *trainer) place() {
 
 // beginRows initialises learnt rows from the seed, or from the files of InitRows.
 func (t *trainer) beginRows(ctx context.Context) error {
-	files := t.InitRows
-	if t.Record != nil { // a resumed run has them only there
-		files = t.Record.Options.InitRows
-	}
+	files := t.Record.Options.InitRows // a resumed run has them only there
 	for _, l := range t.tiers.Learnt {
 		if err := l.Begin(ctx); err != nil {
 			return err
@@ -108,7 +105,7 @@ func (t *trainer) Retain(ctx context.Context) error {
 	return t.tiers.Retain(ctx, steps)
 }
 
-// Restore implements run.Workload. Learnt rows wait for Resumed.
+// Restore implements run.Workload. Learnt rows are restored by Resumed.
 func (t *trainer) Restore(context.Context) error { return nil }
 
 // Resumed implements run.Workload.
@@ -144,9 +141,9 @@ func (t *trainer) showBest(ctx context.Context) (back func() error, err error) {
 	return back, nil
 }
 
-// Hash implements run.Workload. If learnt rows cannot be read, the hash is "", and their error is
-// returned unless failed is set. A run that was cut short has no hash of its learnt rows, which all
-// would be read for it.
+// Hash implements run.Workload. If learnt rows cannot be read, it returns "", and that error unless
+// failed is set. If a run with learnt rows failed or was cut short, Hash returns the hash as it
+// was, since a new one would read all of these rows.
 func (t *trainer) Hash(ctx context.Context, failed error) (string, error) {
 	if t.learns() && (failed != nil || t.Result.Status == run.Interrupted) {
 		return t.Result.ParamsXXH3, failed
@@ -168,46 +165,47 @@ func (t *trainer) Hash(ctx context.Context, failed error) (string, error) {
 
 // learntRows is the part of a checkpoint that has the learnt rows.
 type learntRows struct {
-	*trainer
+	t  *trainer
 	at *run.Progress
 }
 
 func (p learntRows) Save(s *checkpoint.State) error {
-	if !p.learns() {
+	if !p.t.learns() {
 		return nil
 	}
-	if err := p.markRows(); err != nil {
+	if err := p.t.markRows(); err != nil {
 		return err
 	}
-	return s.Put(embeddingsKey, p.rows)
+	return s.Put(embeddingsKey, p.t.rows)
 }
 
 func (p learntRows) Check(s *checkpoint.State) error {
-	if !p.learns() {
+	if !p.t.learns() {
 		return nil
 	}
 	e, err := p.read(s)
 	if err != nil {
 		return err
 	}
-	for _, l := range p.tiers.Learnt {
-		mark, ok := e.Tables[p.data.Types[l.Type].Name]
+	for _, l := range p.t.tiers.Learnt {
+		mark, ok := e.Tables[p.t.data.Types[l.Type].Name]
 		if !ok {
-			return fmt.Errorf("it has no learnt rows of type %s: it is of another run", p.data.Types[l.Type].Name)
+			return fmt.Errorf("it has no learnt rows of type %s: it is of another run", p.t.data.Types[l.Type].Name)
 		}
 		if mark.Step != int64(p.at.Updates) {
 			return fmt.Errorf("its learnt rows are of step %d, and its weights of step %d; remove the file to resume from the one before it",
 				mark.Step, p.at.Updates)
 		}
 		if err := l.Check(mark); err != nil {
-			return fmt.Errorf("the learnt rows of type %s: %w", p.data.Types[l.Type].Name, err)
+			return fmt.Errorf("the learnt rows of type %s: %w", p.t.data.Types[l.Type].Name, err)
 		}
 	}
-	last, now := e.Kept[len(e.Kept)-1], kept{int64(p.at.Updates), int64(p.at.SoFar.Best.Epoch) * int64(p.task.Steps())}
+	last := e.Kept[len(e.Kept)-1]
+	now := kept{int64(p.at.Updates), int64(p.at.SoFar.Best.Epoch) * int64(p.t.task.Steps())}
 	if last != now || !slices.IsSortedFunc(e.Kept, func(a, b kept) int { return cmp.Compare(a.Updates, b.Updates) }) {
 		return fmt.Errorf("its learnt rows are of the checkpoints %v, and it is %v; remove the file to resume from the one before it", e.Kept, now)
 	}
-	return p.checkBest(now.Best)
+	return p.t.checkBest(now.Best)
 }
 
 // checkBest returns an error if the learnt rows of the best epoch are not there. That epoch ended
@@ -235,11 +233,11 @@ func (p learntRows) read(s *checkpoint.State) (e embeddings, err error) {
 	return e, err
 }
 
-// Load reads the description of the rows. Resumed restores them, once no newer checkpoint is on
-// record.
+// Load reads the description of the rows. Resumed restores them, once newer checkpoints are
+// removed.
 func (p learntRows) Load(s *checkpoint.State) (err error) {
-	if p.learns() {
-		p.rows, err = p.read(s)
+	if p.t.learns() {
+		p.t.rows, err = p.read(s)
 	}
 	return err
 }

@@ -45,16 +45,16 @@ func (d drawing) matches(now drawing) error {
 	return nil
 }
 
-// Parts implements run.Workload. Beside the driver's parts a checkpoint has the schedule of the
+// Parts implements run.Workload. Beside the Driver's parts, a checkpoint has the schedule of the
 // seeds of batches, learnt rows, and hidden rows that are used again.
 func (t *trainer) Parts(at *run.Progress) (checkpoint.Parts, any) {
 	return checkpoint.Parts{counters{t, at}, schedule{t, at}, learntRows{t, at}, reused{t, at}}, at
 }
 
-// counters is the part of a checkpoint that has the counters that a resumed run goes on from. They
-// are in its progress.
+// counters restores the counters of a run that is resumed. It saves nothing, since they are in the
+// checkpoint's progress.
 type counters struct {
-	*trainer
+	t  *trainer
 	at *run.Progress
 }
 
@@ -64,27 +64,27 @@ func (p counters) Check(*checkpoint.State) error { return nil }
 
 func (p counters) Load(*checkpoint.State) error {
 	r := &p.at.SoFar
-	p.before = before{tables: r.TableStats(), stages: r.Stages, evaluated: r.Evaluation.Disk, learnt: r.Embeddings, spill: r.Spill}
+	p.t.before = before{tables: r.TableStats(), stages: r.Stages, evaluated: r.Evaluation.Disk, learnt: r.Embeddings, spill: r.Spill}
 	return nil
 }
 
 // schedule is the part of a checkpoint that has the schedule of the seeds of batches.
 type schedule struct {
-	*trainer
+	t  *trainer
 	at *run.Progress
 }
 
 func (p schedule) Save(s *checkpoint.State) error {
-	return s.Put(scheduleKey, p.drawingAt(p.Updates()))
+	return s.Put(scheduleKey, p.t.drawingAt(p.t.Updates()))
 }
 
 func (p schedule) Check(s *checkpoint.State) error {
-	now := p.drawingAt(p.at.Updates)
+	now := p.t.drawingAt(p.at.Updates)
 	text, ok := s.Meta[scheduleKey]
 	if !ok { // independent batches were all there was
-		err := drawing{p.Seed, 1, p.Dependent, now.Step}.matches(now)
-		if err == nil && p.Kind.All() != 0 {
-			p.Note("the checkpoint is of an earlier version, which drew other batches: " +
+		err := drawing{p.t.Seed, 1, p.t.Dependent, now.Step}.matches(now)
+		if err == nil && p.t.Kind.All() != 0 {
+			p.t.Note("the checkpoint is of an earlier version, which drew other batches: " +
 				"the run does not end as it would have there")
 		}
 		return err

@@ -28,7 +28,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// internal has what a trainer is opened with beside the options: by networks and tests.
+// internal has the settings of a trainer, beside its options, that networks and tests need.
 type internal struct {
 	faults disk.Faults             // of tests
 	beside func(total int64) int64 // bytes that the caller takes of total; nil: none
@@ -41,11 +41,11 @@ type internal struct {
 // known to fit the dataset; version is recorded. A directory from run.Open continues the run in it,
 // at the step after its newest checkpoint; options that would change its results are refused.
 //
-// When ctx ends, the run stops at the next step boundary, whatever it reads just then, writes a
-// checkpoint and returns its result so far, Status Interrupted, without an error; before the first
-// step that can be taken, ctx's error is all. On an error the directory holds what finished before,
-// and the error; where it is only that something could not be read, or that memory was short, that
-// is every step up to then.
+// When ctx ends, the run stops at the next step boundary, even during a read. It writes a
+// checkpoint and returns its result so far, with Status Interrupted and no error. If ctx ends
+// before the start is on record, Run returns ctx's error alone. After another error the directory
+// holds the newest checkpoint, and the error in the result. If the error was a failed read or
+// allocation, that checkpoint is of the last step, as a rule.
 func Run(
 	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks,
 ) (*run.Result, error) {
@@ -107,8 +107,8 @@ type task interface {
 	Trained(a step.Tally) float64
 	// Steps returns the number of steps of an epoch. Begin orders the seeds of an epoch, counted
 	// from 1. Seeds returns the seeds of a step of it, by type, valid until the next Begin. Without
-	// returns the edges that a step's batch is drawn without, or nil. Begin, Seeds and Without are
-	// called by another goroutine than Loss.
+	// returns the edges that a step's batch is drawn without, or nil. Seeds and Without may be
+	// called while Loss runs on another goroutine.
 	Steps() int
 	Begin(epoch int)
 	Seeds(step int) [][]uint32
@@ -126,13 +126,13 @@ type task interface {
 
 	// Attach gives the task its network, before the first step.
 	Attach(s *step.Stepper)
-	// Examples returns "nodes", "links" or "edges". Limit measures parts of more than n links or
-	// edges on n of them, or with 0 on all. The evaluator limits nodes.
+	// Examples returns "nodes", "links" or "edges". Limit makes measurements use at most n links or
+	// edges of a part, or with 0 all of them. Nodes are limited by the evaluator.
 	Examples() string
 	Limit(n int) error
 	// Bytes returns the memory of an evaluation beside the rows of nodes. FixedBytes returns the
-	// memory of a network that learns no more, beside its rows: to predict with it, and also to
-	// measure it if measures is set.
+	// memory, beside rows, for predicting with a network that learns no more, and if measures is
+	// set, for measuring it as well.
 	Bytes() int64
 	FixedBytes(measures bool) int64
 }

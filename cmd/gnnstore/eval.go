@@ -79,7 +79,7 @@ func (n *usedNetwork) Close() error {
 	return errors.Join(n.Network.Close(), n.ds.Close(), n.dir.Close())
 }
 
-// used says in a result which network it is of, and on which dataset.
+// used is the part of a result that names the network and the dataset it was used on.
 type used struct {
 	Run     string `json:"run"`
 	Dataset string `json:"dataset"`

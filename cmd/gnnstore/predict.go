@@ -59,7 +59,7 @@ type predictResult struct {
 	PeakFileBytes int64          `json:"peak_file_bytes"` // of mapped files, the program's among them
 }
 
-// written says in a result what was written, and what that took.
+// written is the part of a result that describes the output files, and the time and reads for them.
 type written struct {
 	Out       string   `json:"out"`
 	Format    string   `json:"format"`
@@ -73,7 +73,7 @@ func wrote(out string, r *export.RowsReport, read int64, began time.Time) writte
 	return written{out, string(r.Format), r.Files, r.Bytes, read, time.Since(began).Seconds()}
 }
 
-// text says how long it took, and where the rows are.
+// text returns the time that it took, and the size and the names of the files.
 func (w *written) text() string {
 	return fmt.Sprintf("in %s: %s in %s", seconds(w.Seconds), size(w.Bytes), strings.Join(w.Files, " and "))
 }

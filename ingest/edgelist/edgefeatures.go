@@ -26,7 +26,7 @@ func (r *edgeReader) featureColumns(named []string) (columns []int, err error) {
 			first, last = at+1, at+1
 		}
 		if ok && strings.HasSuffix(name, "-") && first == r.columns+1 {
-			continue // all behind the last: a list in JODIE's layout may have no features
+			continue // all columns after the last: a list in JODIE's layout may have no features
 		}
 		if first < 1 || last > r.columns || first > last {
 			return nil, fmt.Errorf("%s: %s %s: columns go by number from 1 to %d", r.Name(), edgeFeatures, name, r.columns)

@@ -22,8 +22,8 @@ import (
 //   - both columns have nearly all ids from the same 0 or 1 up to their largest, and one has a tenth fewer: columns of one
 //     space agree, or leave gaps;
 //   - so many rows have the same id in both columns as they would if the columns had nothing to do with each other. Graphs
-//     have no self loops or many more. This tells a
-//     crawl, whose sources are the first of its pages, from ratings.
+//     have no self loops or many more. This tells a crawl, whose sources are the first of its
+//     pages, from ratings.
 //
 // # Why not
 //

@@ -54,8 +54,9 @@ type Options struct {
 	Bipartite  bool
 	// Counted: a column without a name, if there is one, counts the rows of each file from 0.
 	Counted bool
-	// RowsBeside: features of events are not in the list but in a file beside it. RowColumn has the
-	// number of an event's row there. Default: the rows are in the order of events.
+	// RowsBeside means that features of events are in a file beside the list. RowColumn is the
+	// column with the number of an event's row in that file. Default: rows are in the order of
+	// events.
 	RowsBeside bool
 	RowColumn  string
 

@@ -141,7 +141,7 @@ func (s *Source) sampleEdgesOf(r *edgeReader) error {
 	return sample.sure(r.table, s.o.Header, s.namesEnds(r.table))
 }
 
-// noteLeft notes the columns that are not read, and how to read them.
+// noteLeft notes the columns of edges that are not read, and the flag that would have them read.
 func (s *Source) noteLeft(r *edgeReader) {
 	read := marked(r.columns, r.features)
 	for _, c := range r.kept {

@@ -163,7 +163,7 @@ func (t *table) start(header string) error {
 	}
 	switch {
 	case len(cells) == len(t.header):
-	case header == shortHeader: // the last names are of columns that no row has
+	case header == shortHeader: // no row has the columns of the last names
 		t.header = t.header[:min(len(cells), len(t.header))]
 	default:
 		t.header = nil // it names no columns
@@ -521,7 +521,7 @@ func (t *table) names(wanted func(i int) bool) (names []string) {
 	return names
 }
 
-// numbers lists the columns that are wanted as --edge-features takes them, as in 2,5-8.
+// numbers returns the numbers of the wanted columns in the form of --edge-features, as in 2,5-8.
 func (t *table) numbers(wanted func(i int) bool) string {
 	var ranges []string
 	for i := 0; i < t.columns; i++ {

@@ -23,7 +23,7 @@ func (list options) markdown() string {
 	return b.String()
 }
 
-// kindOf names the kind of a value as help does.
+// kindOf returns the name of the kind of a value, as in help.
 func kindOf(v Value) string {
 	switch kind := v.Type(); kind {
 	case "float64":
@@ -35,7 +35,7 @@ func kindOf(v Value) string {
 	}
 }
 
-// shown is a default as help shows it: nothing if it is zero.
+// shown returns a default as help shows it: nothing for 0 and false.
 func shown(text string) string {
 	if text == "0" || text == "false" {
 		return ""

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// option is an option of one T: a row of its table, with the value that it has there.
+// option is a row of a Table, together with the value that one T has for it.
 type option struct {
 	key     string
 	parts   []string
@@ -17,9 +17,9 @@ type option struct {
 	group   string // empty: the previous option's
 	help    string
 	value   Value
-	refused string // why the T does not have it
+	refused string // why the T does not have the option; empty: it does
 	free    bool   // a resumed run may change it
-	resumed string // the same, for people
+	resumed string // free, as text for people
 	byData  bool
 }
 
@@ -33,7 +33,7 @@ func (x *option) isSwitch() bool {
 
 func (list options) flags() map[string]string {
 	flags := map[string]string{}
-	for _, x := range slices.Backward(list) { // of two flags of one key the first counts
+	for _, x := range slices.Backward(list) { // if a key has two flags, the first one stays
 		for _, key := range append(x.parts, x.key) {
 			flags[key] = x.flag
 		}
@@ -41,7 +41,7 @@ func (list options) flags() map[string]string {
 	return flags
 }
 
-// check is Table.Check, with names in place of keys.
+// check is Table.Check. Errors have the names of names in place of keys.
 func (list options) check(defaults options, names keyNames) error {
 	var errs []error
 	for i := range list {
@@ -91,7 +91,7 @@ func (list options) left(given func(key string) bool) (left map[string]bool) {
 	return left
 }
 
-// Difference is an option with different values in two Ts, as its flag would read them.
+// Difference is an option whose values in two Ts differ. Now and Then are as its flag reads them.
 type Difference struct{ Key, Now, Then string }
 
 func (list options) diff(then options) (all []Difference) {
@@ -133,11 +133,11 @@ func (n keyNames) in(text string) string {
 
 // Annotations of flags.
 const (
-	GroupOf   = "gnnstore_group"   // the heading in help
-	ChoicesOf = "gnnstore_choices" // the words that it takes, for completion
+	GroupOf   = "gnnstore_group"   // the heading above the flag in help
+	ChoicesOf = "gnnstore_choices" // the words that the flag takes, for completion
 )
 
-// bound is flags that set options.
+// bound connects options to the flags that set them.
 type bound struct {
 	options options
 	flags   *pflag.FlagSet
@@ -192,7 +192,7 @@ func (b *bound) apply(others options) error {
 	}
 	for i, x := range b.options {
 		if _, short := x.value.(Shorthand); short || !b.changed(x.key) {
-			continue // the row of the option itself has what a shorthand set
+			continue // a shorthand set the option in its own row, which is copied
 		}
 		if err := others[i].value.Set(x.value.String()); err != nil {
 			return fmt.Errorf("{%s}: %w", x.key, err)
@@ -215,7 +215,7 @@ func (r reader) Set(text string) error {
 	return nil
 }
 
-// apart returns the errors that were joined in err.
+// apart returns the errors that err joins, or err alone.
 func apart(err error) (all []error) {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		for _, err := range joined.Unwrap() {

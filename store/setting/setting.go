@@ -1,7 +1,7 @@
-// Package setting declares options: each once, in a row of a Table. The row has the key of the
-// option in JSON and in messages, its flag, its help, the value that it sets, the runs that have
-// it, and whether a resumed run may change it. Flags, grouped help, refusals and the rule for
-// resuming follow from the table.
+// Package setting declares options: each once, in a row of a Table. The row has the option's key in
+// JSON and in messages, its flag, its help, the value that it sets, the set of runs that have it,
+// and the rule for resumed runs. Flags, grouped help, checks and the comparison of a resumed run's
+// options follow from the table.
 package setting
 
 import (
@@ -24,16 +24,16 @@ type Of[T any] struct {
 	// Group is the heading above the flag in help. Default: the previous row's.
 	Group string
 	Help  string // names other options by keys in braces
-	// In returns the value that the option has in a T. Setting it changes the T.
+	// In returns the option's Value in a T. Setting the Value changes the T.
 	In func(*T) Value
 	// For is the set of runs that have this option. Default: all.
 	For *Audience[T]
 	// Free reports whether a resumed run may have another value. Default: it may not.
 	Free func(now *T) bool
-	// FreeText tells people what a resumed run may do with the option. Default: that it may change,
-	// if Free is set, else that it stays.
+	// FreeText describes for people what a resumed run may do with the option. Default: "may
+	// change". It is shown only if Free is set; otherwise the text is "stays".
 	FreeText string
-	// ByData lets a run choose the value by its data, unless somebody gave it.
+	// ByData lets a run choose the value by its data, unless the user gave one.
 	ByData bool
 }
 
@@ -73,8 +73,8 @@ func (d Of[T]) FlagName() string {
 	return strings.ReplaceAll(d.Key, "_", "-")
 }
 
-// of returns the options of o. All else works on these, so that it is compiled once and not for
-// each T.
+// of returns the options of o. All other code works on options, so that it is compiled once and not
+// for each T.
 func (t Table[T]) of(o *T) options {
 	list := make(options, len(t))
 	for i, d := range t {

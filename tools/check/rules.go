@@ -127,7 +127,7 @@ func (f *file) promises() []string {
 	return findings
 }
 
-// vague are names that do not tell a reader what they hold.
+// vague has names that do not describe what they name.
 var vague = map[string]bool{"hall": true, "letters": true, "told": true, "far": true, "star": true}
 
 // vagueNames returns a finding for each declaration of a vague name.
@@ -142,7 +142,7 @@ func (f *file) vagueNames() []string {
 	}
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.Field: // of a struct, and parameters
+		case *ast.Field: // of a struct; or a parameter, a result or a method
 			for _, name := range n.Names {
 				declared(name)
 			}

@@ -3,8 +3,9 @@
 
 DEVICE float leaky(float x, float slope) { return x > 0 ? x : slope * x; }
 
-// edge_softmax sets alpha, a row of heads for each edge, to the softmax over the edge's destination
-// of leaky(source score + destination score): a warp a destination, one head after the other.
+// edge_softmax sets alpha, which has a row for each edge and a column for each head. For each head,
+// alpha is the softmax of leaky(source score + destination score) over the edges of a destination.
+// A warp computes a destination, one head after the other.
 GLOBAL THREADS(256) void edge_softmax(
     float* RESTRICT alpha, const float* RESTRICT sourceScore, const float* RESTRICT score,
     const u32* RESTRICT start, const u32* RESTRICT end, const u32* RESTRICT neighbours, u32 rows,

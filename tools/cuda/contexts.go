@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// tryContexts launches from many goroutines, each call on whatever thread it runs on, and counts
-// what goes wrong.
+// tryContexts launches from many goroutines, on the threads that they happen to run on, and counts
+// errors.
 func tryContexts(o *options) error {
 	var w wrong
 	begin := time.Now()
@@ -35,7 +35,7 @@ func tryContexts(o *options) error {
 	return w.err()
 }
 
-// launchFromMany is the rule of the backend: lock the thread, set the context, call, unlock.
+// launchFromMany calls as the backend will: lock the thread, set the context, call, unlock.
 func launchFromMany(d *driver, k *kernel, s stream, each int, w *wrong) {
 	const goroutines = 8
 	var failed atomic.Int64
@@ -99,7 +99,7 @@ func endThreads(d *driver, k *kernel, s stream, n int) error {
 	return nil
 }
 
-// showFreshThread prints what a thread without a context gets.
+// showFreshThread prints the results of two calls on a thread without a context.
 func showFreshThread(d *driver) {
 	a := newArena(4096)
 	done := make(chan struct{})
@@ -117,7 +117,7 @@ func showFreshThread(d *driver) {
 // timeCalls times calls of one goroutine on one thread.
 func timeCalls(d *driver, k *kernel, s stream) {
 	k.layout.pack(k.buffer, []any{address(0), uint32(0)})
-	const burst = 400 // fewer than the stream queues before a launch blocks
+	const burst = 400 // fewer launches than a stream queues before it blocks
 	bursts := func(call func() code) float64 {
 		best := time.Duration(1 << 62)
 		for range 30 {

@@ -29,7 +29,7 @@ const (
 	defaultAlgo     = ^uintptr(0)
 )
 
-// openCublas loads libcublasLt and then libcublas, which needs it, from one directory.
+// openCublas loads libcublasLt, and then libcublas, which needs it, from the same directory.
 func openCublas(d *driver, dir string, s stream) (*cublas, error) {
 	var handle uintptr
 	for _, stem := range []string{"libcublasLt", "libcublas"} {
@@ -82,7 +82,7 @@ func openCublas(d *driver, dir string, s stream) (*cublas, error) {
 	return b, nil
 }
 
-// newest is the library file in dir with the highest number in its name.
+// newest returns the library file in dir with the highest number in its name.
 func newest(dir, stem string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, stem+".so.*"))
 	if err != nil {
@@ -96,8 +96,8 @@ func newest(dir, stem string) (string, error) {
 	}), nil
 }
 
-// multiply sets c, m × n, to a, m × k, times the transpose of b, n × k, rows first. cuBLAS has
-// columns first, and so makes the transpose of c.
+// multiply sets c (m × n) to a (m × k) times the transpose of bm (n × k). All are stored row by
+// row. cuBLAS takes matrices column by column, so to cuBLAS the result is the transpose of c.
 func (b *cublas) multiply(c, a, bm address, m, n, k int, compute uintptr) error {
 	status := b.symbols["cublasGemmEx"].call(b.handle, transposed, straight, uintptr(n), uintptr(m),
 		uintptr(k), at(b.alpha), uintptr(bm), real32, uintptr(k), uintptr(a), real32, uintptr(k),
@@ -108,7 +108,7 @@ func (b *cublas) multiply(c, a, bm address, m, n, k int, compute uintptr) error 
 	return nil
 }
 
-// multiplyPlain is multiply by cublasSgemm.
+// multiplyPlain is multiply with cublasSgemm.
 func (b *cublas) multiplyPlain(c, a, bm address, m, n, k int) error {
 	status := b.symbols["cublasSgemm_v2"].call(b.handle, transposed, straight, uintptr(n), uintptr(m),
 		uintptr(k), at(b.alpha), uintptr(bm), uintptr(k), uintptr(a), uintptr(k), at(b.beta),

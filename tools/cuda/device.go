@@ -4,7 +4,7 @@ package main
 
 import "fmt"
 
-// The attributes of a device that the backend asks for: CU_DEVICE_ATTRIBUTE_…
+// attributes are the device attributes that the backend needs: CU_DEVICE_ATTRIBUTE_…
 var attributes = []struct {
 	name  string
 	which int
@@ -25,7 +25,7 @@ var attributes = []struct {
 	{"integrated", 18},
 }
 
-// showDevice prints what the driver and device 0 are.
+// showDevice prints the properties of the driver and of device 0.
 func showDevice(o *options) error {
 	d, err := openDriver(o.library)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Cuda asks a machine with an NVIDIA GPU what the CUDA backend relies on, before that backend is
+// Cuda tests, on a machine with an NVIDIA GPU, the assumptions of a CUDA backend before that is
 // written: contexts on many threads, PTX made by clang, packed parameters, page-locked memory, the
 // order of events, and the speed of the first kernels. It is built with the tag cuda, and without
 // cgo:
@@ -8,14 +8,15 @@
 //
 // Each stage is a subcommand, since an error of a kernel ends the context of its process:
 //
-//	look [-small] [-cublas DIR] device | contexts | load | pack | errors | illegal | memory |
-//	                            order | kernels | speed
+//	look [-library FILE] [-small] [-cublas DIR] device | contexts | load | pack | errors |
+//	                                            illegal | memory | order | kernels | speed
 //
-// A stage prints lines of figures and exits 1 at the first failure. Start at [driver], the calls of
-// libcuda, then [module] for the kernels and how their parameters are packed. What the driver may
-// read or write lies off the Go heap, in an [arena].
+// A stage prints lines of figures. It exits 1 if something failed: at once after a call that the
+// driver refused, and at its end after wrong results. Start at [driver], the calls of libcuda; then
+// [module] has the kernels and the packing of their parameters. Memory that the driver reads or
+// writes lies off the Go heap, in an [arena].
 //
-// pyg.py times the same step in PyTorch Geometric.
+// pyg.py times the training step that the kernels are for in PyTorch Geometric.
 package main
 
 //go:generate sh compile.sh

@@ -22,7 +22,7 @@ const (
 // symbol is the address of a C function.
 type symbol uintptr
 
-// call calls s. The arguments are numbers, device addresses, and addresses off the Go heap.
+// call calls s. Arguments are numbers, device addresses, or addresses off the Go heap.
 func (s symbol) call(args ...uintptr) code {
 	r, _, _ := purego.SyscallN(uintptr(s), args...)
 	return code(uint32(r))
@@ -56,11 +56,11 @@ type driver struct {
 	context uintptr
 	memory  *arena // for results; one goroutine at a time
 
-	// The calls that are timed are looked up once.
+	// Timed calls are looked up once.
 	setCurrent, launch, copyUp, copyDown, copyWithin, record, wait symbol
 }
 
-// required are the functions that the tool calls; a driver that lacks one is refused.
+// required has the functions that the tool calls. A driver that lacks one of them is refused.
 var required = []string{
 	"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName",
 	"cuDeviceGetAttribute", "cuDeviceTotalMem_v2", "cuDeviceGetUuid_v2",
@@ -77,7 +77,7 @@ var required = []string{
 	"cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuGetErrorName", "cuGetErrorString",
 }
 
-// openDriver loads library and starts it; it makes no context.
+// openDriver loads and initialises the driver from library. It makes no context.
 func openDriver(library string) (*driver, error) {
 	handle, err := purego.Dlopen(library, purego.RTLD_NOW|purego.RTLD_GLOBAL)
 	if err != nil {
@@ -104,7 +104,7 @@ func openDriver(library string) (*driver, error) {
 	return d, nil
 }
 
-// open is openDriver, and makes the primary context of device 0 current on this thread.
+// open calls openDriver, and then makes the primary context of device 0 current on this thread.
 func open(o *options) (*driver, error) {
 	d, err := openDriver(o.library)
 	if err != nil {
@@ -120,10 +120,10 @@ func open(o *options) (*driver, error) {
 	return d, nil
 }
 
-// enter makes the context current on the thread of the caller, which has locked it.
+// enter makes the context current on the caller's thread, which the caller has locked.
 func (d *driver) enter() { d.must("cuCtxSetCurrent", d.setCurrent.call(d.context)) }
 
-// try calls a function by its name.
+// try calls the function of this name.
 func (d *driver) try(name string, args ...uintptr) code {
 	s, known := d.symbols[name]
 	if !known {
@@ -132,7 +132,7 @@ func (d *driver) try(name string, args ...uintptr) code {
 	return s.call(args...)
 }
 
-// do is try, and panics with a failure.
+// do is try, but panics with a failure.
 func (d *driver) do(name string, args ...uintptr) { d.must(name, d.try(name, args...)) }
 
 func (d *driver) must(name string, c code) {
@@ -145,7 +145,7 @@ func (d *driver) failure(call string, c code) failure {
 	return failure{call: call, code: c, name: d.errorName(c)}
 }
 
-// errorName asks the driver for the name of an error and its text.
+// errorName returns the driver's name of an error, and its text.
 func (d *driver) errorName(c code) string {
 	out := newArena(4096)
 	defer out.free()
@@ -168,8 +168,8 @@ func text(p uint64) string {
 	return string(unsafe.Slice((*byte)(base), n))
 }
 
-// fromC is the pointer of an address that C gave. The address is off the Go heap, so that the
-// collector has no say in it; the detour keeps vet from taking it for a Go address.
+// fromC returns an address from C as a pointer. The address is off the Go heap, so the collector
+// ignores it. The detour over &p keeps vet from reporting a misused unsafe.Pointer.
 func fromC(p uintptr) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&p)) }
 
 // attribute is cuDeviceGetAttribute.
@@ -187,14 +187,14 @@ func (d *driver) alloc(bytes int) address {
 
 func (d *driver) freeMemory(a address) { d.do("cuMemFree_v2", uintptr(a)) }
 
-// newStream makes a stream that does not wait for the legacy default stream.
+// newStream makes a non-blocking stream: it does not wait for the default stream.
 func (d *driver) newStream() stream {
 	out := d.memory.longs(1)
 	d.do("cuStreamCreate", at(out), 1)
 	return stream(out[0])
 }
 
-// newEvent makes an event; a timed one costs more to record.
+// newEvent makes an event. Timed events cost more to record.
 func (d *driver) newEvent(timed bool) event {
 	out := d.memory.longs(1)
 	flags := uintptr(2) // CU_EVENT_DISABLE_TIMING
@@ -218,7 +218,7 @@ func (d *driver) copyDevice(to, from address, bytes int, s stream) {
 	d.must("cuMemcpyDtoDAsync", c)
 }
 
-// fill sets n words at a.
+// fill sets the n words at a to value.
 func (d *driver) fill(a address, value uint32, n int, s stream) {
 	d.do("cuMemsetD32Async", uintptr(a), uintptr(value), uintptr(n), uintptr(s))
 }

@@ -1,10 +1,10 @@
 // Products in float32: C[M,N] = A[M,K] · B[N,K]ᵀ, K a multiple of 8, rows aligned to 16 bytes.
-// A block of 256 threads makes a tile of 128 × 128, a thread 8 × 8 of it: two groups of four rows
-// and two of four columns, 64 apart.
+// A block of 256 threads computes a tile of 128 × 128. A thread computes 8 × 8 of it: two groups of
+// four rows, 64 apart, and two groups of four columns, 64 apart.
 #include "gpu.h"
 
-// tile is a buffer of a product: eight columns of k, 128 rows each. 132 and not 128 spreads the
-// stores over the banks.
+// tile is a buffer for eight columns of A or B, with 128 rows each. A stride of 132 and not 128
+// spreads stores over the banks of shared memory.
 typedef float tile[8][132];
 
 DEVICE u32 place(u32 at, int i) { return i < 4 ? at * 4 + i : 60 + at * 4 + i; }
@@ -41,7 +41,7 @@ DEVICE void multiply(float sum[8][8], const tile& a, const tile& b, u32 y, u32 x
   }
 }
 
-// gemm_v fetches a tile, waits, and multiplies it.
+// gemm_v fetches a tile, waits for all threads, and multiplies it.
 GLOBAL THREADS(256) void gemm_v(
     float* RESTRICT c, const float* RESTRICT a, const float* RESTRICT b, u32 m, u32 n, u32 k) {
   SHARED tile as[2];

@@ -1,5 +1,5 @@
-// The vocabulary of the kernels: attributes, indices, and the instructions that clang has no
-// function for. All inline assembly is here, so that a test on a host replaces this file alone.
+// Attributes, indices, and the instructions for which clang has no function. All inline assembly of
+// the kernels is here, so that a test on a host need replace only this file.
 #pragma once
 
 #define GLOBAL extern "C" __attribute__((global))
@@ -25,11 +25,11 @@ DEVICE u32 threads() { return __nvvm_read_ptx_sreg_ntid_x(); }
 DEVICE u64 cycle() { return __nvvm_read_ptx_sreg_clock64(); }
 DEVICE void barrier() { __syncthreads(); }
 
-// thread64 is the number of this thread in the whole launch, and threads64 their count.
+// thread64 returns the number of this thread in the launch, and threads64 the number of threads.
 DEVICE u64 thread64() { return (u64)block() * threads() + thread(); }
 DEVICE u64 threads64() { return (u64)blocks() * threads(); }
 
-// exchange returns v of the lane whose number differs in the bits of mask. All 32 lanes call it.
+// exchange returns the v of the lane whose number is this lane's XOR mask. All 32 lanes call it.
 DEVICE float exchange(float v, int mask) { return __nvvm_shfl_sync_bfly_f32(-1, v, mask, 31); }
 
 DEVICE float halfToFloat(u16 h) {
@@ -51,8 +51,8 @@ DEVICE float exp2Approx(float x) {
   return y;
 }
 
-// The loads below stay 16 bytes wide; clang splits loads of vector types. p is aligned to 16 bytes,
-// and nothing writes there while the kernel runs.
+// load4 and load8 load 16 bytes with one instruction; clang would split a load of a vector type. p
+// is aligned to 16 bytes, and nothing writes there while the kernel runs.
 DEVICE f32x4 load4(const float* p) {
   f32x4 v;
   asm("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -70,7 +70,7 @@ DEVICE u32x4 load8(const u16* p) {
   return v;
 }
 
-// load4Written is load4 where this kernel may write p itself.
+// load4Written is load4 for memory that this kernel writes to.
 DEVICE f32x4 load4Written(const float* p) {
   f32x4 v;
   asm volatile("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];"
@@ -94,5 +94,5 @@ DEVICE f32x4 shared4(const float* p) {
   return v;
 }
 
-// addTo adds v to *p, in no order.
+// addTo adds v to *p atomically, in no fixed order.
 DEVICE void addTo(u32* p, u32 v) { __nvvm_atom_add_gen_i((int*)p, (int)v); }

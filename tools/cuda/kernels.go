@@ -34,7 +34,8 @@ func checkKernels(o *options) error {
 	return t.err()
 }
 
-// randomLength is the length of a list: a quarter of them are empty, few are longer than a warp.
+// randomLength draws the length of a list. A quarter of the lists are empty, and a few are longer
+// than a warp.
 func (t *trial) randomLength() int {
 	if t.rng.IntN(4) == 0 {
 		return 0
@@ -52,7 +53,7 @@ func checkMean(t *trial, rows, sources, cols int) {
 	wide := make([]float32, len(halves))
 	kernels.HalfToFloat32(wide, halves)
 	resident := sources / 3
-	place := make([]uint32, sources) // an input's row
+	place := make([]uint32, sources) // row of each input
 	for i, p := range t.rng.Perm(sources) {
 		place[i] = uint32(p)
 	}
@@ -150,7 +151,7 @@ func checkSoftmax(t *trial, rows, sources, heads int) {
 	t.compare(what, got, want, 1e-6)
 }
 
-// checkProduct multiplies m × k by the transpose of n × k.
+// checkProduct checks the product of an m × k matrix and the transpose of an n × k matrix.
 func checkProduct(t *trial, m, n, k int) {
 	a, b, bias := t.normals(m*k), t.normals(n*k), t.normals(n)
 	plain, affine := make([]float64, m*n), make([]float64, m*n)
@@ -278,7 +279,8 @@ func checkDropout(t *trial, rows, cols int) {
 	t.equal(what, got, want)
 }
 
-// checkTimes encodes times of today in seconds, with rates down from one a second.
+// checkTimes checks the encoding of times from 1970 to now in seconds, at rates from one a second
+// down.
 func checkTimes(t *trial, rows, cols int) {
 	times, w, b := make([]float32, 2*rows), make([]float32, cols), t.normals(cols)
 	for i := range rows {
@@ -303,7 +305,8 @@ func checkTimes(t *trial, rows, cols int) {
 	t.compare("time_encode", got, want, 3e-7)
 }
 
-// checkHalves converts all halves, and floats at and beside the middle of each two.
+// checkHalves checks the conversion of all halves, and of the floats midway between two halves and
+// right beside that.
 func checkHalves(t *trial) {
 	halves := make([]uint16, 1<<16)
 	for i := range halves {

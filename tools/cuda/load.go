@@ -13,7 +13,7 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// loadAll compiles every PTX file for the device, and prints what became of each kernel.
+// loadAll compiles every PTX file for the device, and prints the resources of each kernel.
 func loadAll(o *options) error {
 	d, err := open(o)
 	if err != nil {
@@ -48,7 +48,7 @@ func showKernel(d *driver, k *kernel) {
 		k.attribute(1), threads, out[0], k.layout.size, k.attribute(5), k.attribute(6))
 }
 
-// tryPacking launches the kernel whose parameters have every size, and compares what it got.
+// tryPacking launches a kernel with parameters of every size, and checks the values it received.
 func tryPacking(o *options) error {
 	var w wrong
 	d, err := open(o)
@@ -75,7 +75,7 @@ func tryPacking(o *options) error {
 	if !slices.Equal(got, want) {
 		w.add("the kernel got %#x, want %#x", got, want)
 	}
-	// Does the driver look at the size? Eight bytes less, and eight more.
+	// Does the driver check the buffer's size? Try eight bytes less, and eight more.
 	for _, more := range []int{-8, 8} {
 		k.extra[5] = uint64(k.layout.size + more)
 		fmt.Printf("buffer size %+d: %s\n", more, d.errorName(k.try(1, 1, 1, s)))
@@ -138,7 +138,7 @@ func tryErrors(o *options) error {
 	return w.err()
 }
 
-// tryIllegal lets a kernel write where nothing is, and prints which calls say so.
+// tryIllegal has a kernel write to an unmapped address, and prints the result of each later call.
 func tryIllegal(o *options) error {
 	d, err := open(o)
 	if err != nil {

@@ -3,8 +3,8 @@
 #
 #	bash tools/cuda/look.sh .gpu/look
 #
-# It goes on after a stage that fails, and keeps what was printed in $OUT/look.txt. All stages
-# together get 350 seconds. LOOK_FLAGS holds flags for each call, such as -small.
+# It goes on after a stage that fails, and keeps the output in $OUT/look.txt. All stages together
+# get 350 seconds. LOOK_FLAGS holds flags for each call of look, such as -small.
 look=$1
 here=$(dirname "$0")
 out=${OUT:-/tmp}
@@ -13,7 +13,7 @@ python=/opt/torch/.venv/bin/python3
 export PYTHONUNBUFFERED=1
 export CUDA_CACHE_PATH=$(mktemp -d)
 
-# stage NUMBER SECONDS COMMAND... runs a command under a limit, and prints how it ended.
+# stage NUMBER SECONDS COMMAND... runs a command under a time limit, and prints its exit status.
 stage() {
 	local number=$1 limit=$2 left=$((350 - SECONDS)) begin=$SECONDS
 	shift 2
@@ -27,8 +27,8 @@ stage() {
 	echo "stage $number exit $? after $((SECONDS - begin)) s"
 }
 
-# libraries prints where the driver and cuBLAS lie: PyTorch's folder first, since its figures come
-# from the cuBLAS there. One pass, since a cold disk makes it slow.
+# libraries prints the paths of the driver and of cuBLAS. It searches PyTorch's folder first, since
+# PyTorch's figures come from the cuBLAS there. One pass finds both: it is slow on a cold disk.
 libraries() {
 	timeout 15 find /opt /usr /lib /root /home \( -name 'libcuda.so*' -o -name 'libcublasLt.so*' \) \
 		2>/dev/null

@@ -53,7 +53,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: look [flags]", strings.Join(names, " | "))
 		os.Exit(2)
 	}
-	// The context is current on a thread, and the stage stays on it.
+	// A context is current on one thread, so the stage stays on this one.
 	runtime.LockOSThread()
 	if err := run(stage, &o); err != nil {
 		fmt.Println("FAIL", flag.Arg(0)+":", err)
@@ -61,8 +61,8 @@ func main() {
 	}
 }
 
-// run turns the panic of a failed call into an error. A stage makes hundreds of calls, and has
-// nothing to do after one that failed but to say so.
+// run runs stage, and returns the panic of a failed call as an error. A stage makes hundreds of
+// calls, and ends at the first that fails.
 func run(stage func(*options) error, o *options) (err error) {
 	defer func() {
 		switch v := recover().(type) {
@@ -76,7 +76,7 @@ func run(stage func(*options) error, o *options) (err error) {
 	return stage(o)
 }
 
-// wrong collects the findings of a stage that goes on after the first.
+// wrong collects the errors of a stage that goes on after one.
 type wrong struct{ errs []error }
 
 func (w *wrong) add(format string, args ...any) {

@@ -1,8 +1,9 @@
-// The mean over lists of neighbours, and its gradient. N rows of C columns, C a multiple of 8; rows
-// start at multiples of 16 bytes. Sums go in the order of the list.
+// The mean over lists of neighbours, and its gradient. Matrices have N rows of C columns, C a
+// multiple of 8, and rows start at multiples of 16 bytes. Sums go in the order of the list.
 #include "gpu.h"
 
-// row returns where a row of halves lies: resident ones first, then those of the step's slot.
+// row returns the address of a row of halves. Resident rows have the lowest numbers, and the rows
+// of the step's slot follow.
 DEVICE const u16* row(const u16* resident, const u16* slot, u32 at, u32 residentRows, u32 cols) {
   if (at < residentRows) return resident + (u64)at * cols;
   return slot + (u64)(at - residentRows) * cols;
@@ -23,8 +24,9 @@ DEVICE void storeMean(float* dst, const float* sum, float inverse) {
   store4(dst + 4, high);
 }
 
-// gather_mean_half gives each destination a warp, and each lane eight columns. at maps an input of
-// the block to its row. 128 columns leave half the lanes idle.
+// gather_mean_half sets dst to the mean of each destination's neighbours. A warp computes a
+// destination, and a lane eight columns, so 128 columns leave half the lanes idle. at has the row
+// of each input.
 GLOBAL THREADS(256) void gather_mean_half(
     float* RESTRICT dst, const u16* RESTRICT resident, const u16* RESTRICT slot,
     const u32* RESTRICT at, const u32* RESTRICT start, const u32* RESTRICT end,
@@ -44,8 +46,9 @@ GLOBAL THREADS(256) void gather_mean_half(
   }
 }
 
-// gather_mean_half_split gives each destination 2^shift lanes, so that few columns fill a warp, and
-// reads four neighbours before it adds the first. Its sums are those of gather_mean_half.
+// gather_mean_half_split is gather_mean_half with 2^shift lanes for a destination, so that no lane
+// is idle where there are few columns. It loads four neighbours before it adds the first. Its
+// results have the same bits.
 GLOBAL THREADS(256) void gather_mean_half_split(
     float* RESTRICT dst, const u16* RESTRICT resident, const u16* RESTRICT slot,
     const u32* RESTRICT at, const u32* RESTRICT start, const u32* RESTRICT end,
@@ -76,8 +79,8 @@ GLOBAL THREADS(256) void gather_mean_half_split(
   }
 }
 
-// mean_grad adds to each source the gradients of the destinations that listed it, in the order of
-// the reversed lists: a warp a source, no atomics.
+// mean_grad adds to the gradient of each source its share of the gradients of the destinations that
+// list it, in the order of the reverse list. A warp computes a source, without atomics.
 GLOBAL THREADS(256) void mean_grad(
     float* RESTRICT dsrc, const float* RESTRICT ddst, const u32* RESTRICT reverseStart,
     const u32* RESTRICT reverse, const u32* RESTRICT start, const u32* RESTRICT end, u32 rows,

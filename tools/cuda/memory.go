@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timeMemory times copies between host and device from three kinds of host memory, copies on the
-// device, and allocations.
+// timeMemory times copies between the device and three kinds of host memory, copies on the device,
+// and allocations.
 func timeMemory(o *options) error {
 	d, err := open(o)
 	if err != nil {
@@ -30,7 +30,7 @@ func timeMemory(o *options) error {
 	touch(registered.bytes)
 	touched := time.Since(begin)
 	begin = time.Now()
-	// 0: for this context alone, and not mapped into the device.
+	// Flags 0: for this context alone, and not mapped into the device's address space.
 	d.do("cuMemHostRegister_v2", addressOf(registered.bytes), uintptr(size), 0)
 	fmt.Printf("register %d MiB of huge pages: %.1f ms (touching it before: %.1f ms)\n", size>>20,
 		ms(time.Since(begin)), ms(touched))
@@ -59,19 +59,19 @@ func timeMemory(o *options) error {
 	return nil
 }
 
-// fromAddress is the memory that the driver gave.
+// fromAddress returns memory that the driver allocated as a slice.
 func fromAddress(base uintptr, size int) []byte {
 	return sliceOf((*byte)(fromC(base)), size)
 }
 
-// touch writes to every page, so that it is there.
+// touch writes to every page, so that the system allocates it.
 func touch(b []byte) {
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = byte(i >> 12)
 	}
 }
 
-// timeRegister registers memory of other kinds: small pages, and pages not touched before.
+// timeRegister times the registration of other memory: small pages, and pages not touched before.
 func timeRegister(d *driver, size int) {
 	for _, kind := range []struct {
 		name    string
@@ -97,7 +97,8 @@ func timeRegister(d *driver, size int) {
 	}
 }
 
-// timeCopies copies all of host both ways, by the host's clock: pageable copies block the caller.
+// timeCopies times copies of all of host both ways. It uses the host's clock, since copies of
+// pageable memory block the caller.
 func timeCopies(d *driver, s stream, onDevice address, kind string, host []byte) {
 	measure := func(work func()) float64 {
 		var times []float64
@@ -117,7 +118,7 @@ func timeCopies(d *driver, s stream, onDevice address, kind string, host []byte)
 	fmt.Printf("copy %d MiB, %s: up %.2f GB/s, down %.2f GB/s\n", len(host)>>20, kind, up, down)
 }
 
-// timeSmallCopies times a copy and the wait for it, and copies queued one behind another.
+// timeSmallCopies times small copies: each with a wait for it, and many queued without.
 func timeSmallCopies(d *driver, s stream, onDevice address, kind string, host []byte) {
 	const rounds = 200
 	for _, size := range []int{4 << 10, 64 << 10, 1 << 20} {
@@ -140,7 +141,8 @@ func timeSmallCopies(d *driver, s stream, onDevice address, kind string, host []
 	}
 }
 
-// deviceCopyRate is the GB/s of a copy on the device, bytes read and bytes written both counted.
+// deviceCopyRate returns the rate of a copy on the device in GB/s. It counts bytes read and bytes
+// written.
 func deviceCopyRate(d *driver, s stream, size int) float64 {
 	a, b := d.alloc(size), d.alloc(size)
 	d.fill(a, 0x3f9d_70a4, size/4, s)
@@ -163,7 +165,7 @@ func timeDeviceCopy(d *driver, s stream, o *options) {
 	d.freeMemory(a)
 }
 
-// timeAllocations compares cuMemAlloc with the stream's pool, which keeps what is freed.
+// timeAllocations compares cuMemAlloc with a stream-ordered pool, which keeps freed memory.
 func timeAllocations(d *driver, s stream) {
 	pool := d.memory.longs(2)
 	d.do("cuDeviceGetDefaultMemPool", at(pool), uintptr(d.device))

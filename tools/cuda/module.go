@@ -23,7 +23,8 @@ type param struct {
 	size   int
 }
 
-// layout is the parameter list of a kernel: each at a multiple of its size, without a tail.
+// layout is the parameter list of a kernel. Each parameter lies at a multiple of its size, and
+// nothing is padded after the last.
 type layout struct {
 	params []param
 	size   int
@@ -59,7 +60,7 @@ func layoutsOf(ptx string) (map[string]layout, error) {
 	return found, nil
 }
 
-// pack writes args into buffer as l says. A caller whose argument has another type has a bug.
+// pack writes args into buffer at the offsets of l. It panics if an argument has the wrong type.
 func (l layout) pack(buffer []byte, args []any) {
 	if len(args) != len(l.params) {
 		panic(fmt.Sprintf("%d arguments for %d parameters", len(args), len(l.params)))
@@ -102,11 +103,11 @@ type kernel struct {
 	name     string
 	function function
 	layout   layout
-	extra    []uint64 // the launch's option list, off the heap
-	buffer   []byte   // the packed parameters, off the heap
+	extra    []uint64 // option list of a launch, off the Go heap
+	buffer   []byte   // packed parameters, off the Go heap
 }
 
-// newKernel makes the buffers that a launch needs. A goroutine has its own.
+// newKernel makes a kernel with the buffers of a launch. Each goroutine needs its own: see own.
 func newKernel(d *driver, name string, f function, l layout) *kernel {
 	a := newArena(4096)
 	k := &kernel{d: d, name: name, function: f, layout: l, extra: a.longs(6), buffer: a.take(512)}
@@ -117,10 +118,10 @@ func newKernel(d *driver, name string, f function, l layout) *kernel {
 	return k
 }
 
-// own returns the kernel with buffers of its own, for another goroutine.
+// own returns k with other buffers, for another goroutine.
 func (k *kernel) own() *kernel { return newKernel(k.d, k.name, k.function, k.layout) }
 
-// try launches k with the parameters that are packed.
+// try launches k with the parameters in its buffer.
 func (k *kernel) try(gridX, gridY, block int, s stream) code {
 	return k.d.launch.call(uintptr(k.function), uintptr(gridX), uintptr(gridY), 1, uintptr(block),
 		1, 1, 0, uintptr(s), 0, at(k.extra))
@@ -151,8 +152,7 @@ type module struct {
 
 const jitLogBytes = 64 << 10
 
-// loadPTX compiles ptx for the device. log holds the compiler's messages, in success
-// too.
+// loadPTX compiles ptx for the device. log has the compiler's messages, also after success.
 func (d *driver) loadPTX(ptx []byte) (handle uintptr, log string, c code) {
 	a := newArena(len(ptx) + 2*jitLogBytes + 65536)
 	defer a.free()
@@ -176,7 +176,7 @@ func cString(b []byte) string {
 	return s
 }
 
-// load loads one embedded file and looks up its kernels.
+// load loads an embedded file, and looks up its kernels.
 func (d *driver) load(file string) (*module, error) {
 	ptx, err := ptxFiles.ReadFile(file)
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// tryOrder proves that events order two streams as the backend wants: an upload waits for the
-// kernel that reads the old data, a kernel for the upload, and the host for the copy out of its
-// slot.
+// tryOrder checks that events order two streams as the backend needs: an upload waits for the
+// kernel that reads the old data, a kernel waits for its upload, and the host waits until its slot
+// has been copied.
 func tryOrder(o *options) error {
 	var w wrong
 	d, err := open(o)
@@ -36,15 +36,15 @@ func tryOrder(o *options) error {
 	return w.err()
 }
 
-// ring is two host slots and one buffer on the device, filled again each round.
+// ring has two host slots and one buffer on the device, which is filled anew each round.
 type ring struct {
 	d            *driver
 	count        *kernel
-	delay        *kernel // keeps the work behind the uploads, so that only events can order them
+	delay        *kernel // slows the work down, so that without events uploads would overtake it
 	size         int
 	copies, work stream
 	slots        [2][]uint32
-	copied       [2]event // the copy out of slot i
+	copied       [2]event // the upload from slot i is done
 	uploaded     event
 	computed     event
 	buffer       address
@@ -64,8 +64,8 @@ func newRing(d *driver, count *kernel, size int) *ring {
 	return r
 }
 
-// run counts the rounds whose kernel saw data of another round, and returns the microseconds of a
-// round.
+// run returns the number of rounds whose kernel saw data of another round, and the microseconds a
+// round took. If waits is false, no stream waits for the other.
 func (r *ring) run(rounds int, waits bool) (old int, took float64) {
 	d := r.d
 	counters := d.alloc(4 * rounds)
@@ -109,7 +109,7 @@ func (r *ring) run(rounds int, waits bool) (old int, took float64) {
 	return old, took
 }
 
-// timeOverlap copies and computes at once, and compares with each alone.
+// timeOverlap times copies and a kernel alone, and at the same time.
 func timeOverlap(d *driver, spin *kernel, o *options) {
 	size := o.size(256<<20, 1<<20)
 	memory := newArena(size)

@@ -1,9 +1,9 @@
 """A training step of GraphSAGE in PyTorch Geometric, on blocks of a batch of 1,000 at fanout 15, 10, 5: 500 k inputs, 130 k, 14 k and
-1 k nodes, fanout 5, 10 and 15. It prints milliseconds a step, the figure that a step of gnnstore is held against.
+1 k nodes, fanout 5, 10 and 15. It prints milliseconds a step, to compare with a step of gnnstore.
 
     python3 pyg.py [--device cuda] [--scale 1] [--steps 20]
 
-A variant that fails says why, and the others go on.
+If a variant fails, it prints the error and goes on with the next.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def as_index(layer):
 
 
 def as_sorted(layer):
-    """An EdgeIndex sorted by destination, with both its compressed forms made ahead of the clock."""
+    """An EdgeIndex sorted by destination. Both its compressed forms are made before the clock starts."""
     from torch_geometric import EdgeIndex
 
     sources, rows, index = layer
@@ -97,7 +97,7 @@ def main():
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--steps", type=int, default=20)
     args = parser.parse_args()
-    warnings.simplefilter("ignore")  # sparse matrices are called a beta
+    warnings.simplefilter("ignore")  # PyTorch warns that sparse matrices are in beta
     device, clock = args.device, Clock(args.device)
     print(f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}, with {extensions()}")
     layers = blocks(args.scale, device)
@@ -130,7 +130,7 @@ def main():
                 clock.show(f"{what}, upload of f16 rows and step", args.steps,
                            lambda: step(host.to(device, non_blocking=True).float()))
                 print(f"{what}, loss {first:.4f} then {step().item():.4f}")
-            except Exception as e:  # the next variant may do
+            except Exception as e:  # the next variant may work
                 print(f"{what}: {type(e).__name__}: {str(e)[:300]}", flush=True)
             if clock.cuda:
                 torch.cuda.reset_peak_memory_stats()

@@ -8,12 +8,13 @@ import (
 	"math/bits"
 )
 
-// hop is one layer of a GraphSAGE step: a batch of 1,000 seeds at fanout 15, 10, 5.
+// hop is one layer of a GraphSAGE step. hops are of a batch of 1,000 seeds at fanout 15, 10, 5.
 type hop struct{ rows, fanout, sources int }
 
 var hops = []hop{{130_000, 5, 500_000}, {14_000, 10, 130_000}, {1000, 15, 14_000}}
 
-// timeKernels prints the rates of the kernels of a step beside the device's copy and cuBLAS.
+// timeKernels prints the rates of a step's kernels, compared with a copy on the device and with
+// cuBLAS.
 func timeKernels(o *options) error {
 	t, err := newTrial(o)
 	if err != nil {
@@ -49,8 +50,8 @@ type bench struct {
 	copyRate float64
 }
 
-// time returns the milliseconds of one run of work. Ten runs are timed as one, so that the events
-// cost little of it.
+// time returns the milliseconds of one run of work. Ten runs are timed together, so that the events
+// cost little.
 func (b *bench) time(work func()) float64 {
 	launches := b.o.size(10, 1)
 	took := b.watch.median(b.o.size(11, 1), func() {
@@ -61,7 +62,7 @@ func (b *bench) time(work func()) float64 {
 	return took / float64(launches)
 }
 
-// show prints the time of a kernel that moves so many bytes.
+// show prints the time of a kernel that moves this many bytes, and its rate.
 func (b *bench) show(what string, bytes int, took float64) {
 	rate := gigabytes(bytes, took)
 	fmt.Printf("%s: %.4f ms, %.0f GB/s, %.0f %% of the copy\n", what, took, rate, 100*rate/b.copyRate)
@@ -144,7 +145,7 @@ func (b *bench) dropout(rows, cols int) {
 	}))
 }
 
-// products times ours beside cuBLAS's, and compares a part of the results.
+// products times our kernels and cuBLAS's, and compares part of their results.
 func (b *bench) products(library *cublas, m, n, k int) {
 	t := b.trial
 	dA, dB := up(t, t.normals(m*k)), up(t, t.normals(n*k))
@@ -203,7 +204,7 @@ func (b *bench) products(library *cublas, m, n, k int) {
 	}
 }
 
-// compareHeads holds the first n results of two products against each other.
+// compareHeads compares the first n results of two products.
 func (b *bench) compareHeads(name string, ours, theirs address, n, k int) {
 	read := func(from address) []float32 {
 		a := newArena(4 * n)

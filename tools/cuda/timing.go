@@ -4,7 +4,7 @@ package main
 
 import "slices"
 
-// stopwatch times work on a stream by events.
+// stopwatch times work on a stream, with events.
 type stopwatch struct {
 	d          *driver
 	s          stream
@@ -15,7 +15,7 @@ func newStopwatch(d *driver, s stream) *stopwatch {
 	return &stopwatch{d: d, s: s, begin: d.newEvent(true), end: d.newEvent(true)}
 }
 
-// once returns the milliseconds between an event before work and one behind it.
+// once returns the milliseconds between an event before work and one after it.
 func (t *stopwatch) once(work func()) float64 {
 	t.d.recordOn(t.begin, t.s)
 	work()
@@ -24,7 +24,7 @@ func (t *stopwatch) once(work func()) float64 {
 	return t.d.elapsed(t.begin, t.end)
 }
 
-// median runs work twice unseen, then n times.
+// median runs work twice untimed, then n times, and returns the median in milliseconds.
 func (t *stopwatch) median(n int, work func()) float64 {
 	t.once(work)
 	t.once(work)
@@ -35,7 +35,7 @@ func (t *stopwatch) median(n int, work func()) float64 {
 	return median(times)
 }
 
-// elapsed is cuEventElapsedTime in milliseconds.
+// elapsed returns the milliseconds between two events.
 func (d *driver) elapsed(begin, end event) float64 {
 	out := cast[float32](d.memory.take(4))
 	d.do("cuEventElapsedTime", at(out), uintptr(begin), uintptr(end))
@@ -47,7 +47,7 @@ func median(values []float64) float64 {
 	return values[len(values)/2]
 }
 
-// gigabytes is a rate in GB/s.
+// gigabytes returns a rate in GB/s.
 func gigabytes(bytes int, milliseconds float64) float64 {
 	return float64(bytes) / milliseconds / 1e6
 }

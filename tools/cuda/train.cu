@@ -1,9 +1,9 @@
-// What a step does element by element: the update, norms, dropout, time, and halves.
+// The element-wise kernels of a step: the update, norms, dropout, time encoding, and halves.
 #include "gpu.h"
 
-// adam updates n parameters, and clears their gradients. rates: learning rate, beta1, beta2,
-// epsilon, weight decay, and the two corrections. Where bad[0] is not 0 the step is void: it clears
-// and updates nothing. clip[0] scales the gradient.
+// adam updates n parameters, and clears their gradients. If bad[0] is not 0, the step is void: adam
+// only clears the gradients. rates has the learning rate, beta1, beta2, epsilon, the weight decay,
+// and the two bias corrections. clip[0] scales the gradients.
 GLOBAL THREADS(256) void adam(
     float* RESTRICT param, float* RESTRICT grad, float* RESTRICT first, float* RESTRICT second,
     u64 n, const float* RESTRICT rates, const u32* RESTRICT bad, const float* RESTRICT clip) {
@@ -39,8 +39,8 @@ DEVICE void treeSum(double* s) {
   }
 }
 
-// sumsq sums the squares of x in float64: block b sums the b-th chunk into parts[b]. total adds the
-// parts up, in a launch of its own.
+// sumsq sums the squares of x in float64. Block b sums the b-th chunk into parts[b]; a second
+// launch, of total, adds up the parts.
 GLOBAL THREADS(256) void sumsq(double* RESTRICT parts, const float* RESTRICT x, u64 n) {
   SHARED double s[256];
   u64 chunk = (n + blocks() - 1) / blocks();
@@ -74,8 +74,8 @@ DEVICE u64 splitMix(u64 x) {
   return x ^ x >> 31;
 }
 
-// dropout is kernels.Dropout: four columns share a hash, and each has 16 bits of it. A thread makes
-// four columns.
+// dropout computes the same as kernels.Dropout: four columns share a hash, and each has 16 bits of
+// it. A thread computes four columns at a time.
 GLOBAL THREADS(256) void dropout(
     float* dst, const float* src, const u32* ids, u64 rows, u32 cols, u64 key, u32 threshold,
     float factor) {
@@ -93,8 +93,8 @@ GLOBAL THREADS(256) void dropout(
   }
 }
 
-// cosine takes off quarter turns in float64, and goes on in float32 with Cephes's polynomials for
-// |x| <= pi/4.
+// cosine subtracts quarter turns in float64. Then it computes in float32, with the polynomials of
+// Cephes for |x| <= pi/4.
 DEVICE float cosine(double phase) {
   double quarters = __builtin_floor(phase * 0.63661977236758134 + 0.5);
   double rest = __builtin_fma(quarters, -1.5707963267948966, phase);
@@ -110,8 +110,8 @@ DEVICE float cosine(double phase) {
   return quadrant == 1 || quadrant == 2 ? -y : y;
 }
 
-// time_encode sets a row to the cosines of a time (a pair of float32, whose sum it is) times w plus
-// b. The phase is float64 and rounded once.
+// time_encode sets row r to cos(t·w + b), where time t is the sum of two float32. The phase is
+// computed in float64, with one rounding.
 GLOBAL THREADS(256) void time_encode(
     float* dst, const float* times, const float* w, const float* b, u64 rows, u32 cols) {
   for (u64 i = thread64(); i < rows * cols; i += threads64()) {

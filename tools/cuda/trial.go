@@ -33,8 +33,8 @@ func newTrial(o *options) (*trial, error) {
 	}, nil
 }
 
-// Behind every output lie guard words, which a kernel must leave alone. Outputs start as poison, a
-// NaN, so that a cell that no thread wrote shows.
+// After every output come guard words, which a kernel must not change. Outputs and guard words
+// start as poison, a NaN, so that a cell that no thread wrote shows.
 const (
 	guardWords = 64
 	poison     = 0x7fc0_dead
@@ -61,7 +61,7 @@ func put[T any](t *trial, to address, data []T) {
 	t.d.syncStream(t.s)
 }
 
-// output makes room for n words of results.
+// output allocates n words for results, and guard words.
 func (t *trial) output(n int) address {
 	to := t.d.alloc(4 * (n + guardWords))
 	t.poison(to, n)
@@ -70,8 +70,7 @@ func (t *trial) output(n int) address {
 
 func (t *trial) poison(to address, n int) { t.d.fill(to, poison, n+guardWords, t.s) }
 
-// result copies what lies at from to the Go heap, n numbers of four bytes a word, and looks at the
-// guard words.
+// result copies the words at from to the Go heap, as numbers of type T, and checks the guard words.
 func result[T any](t *trial, what string, from address, words int) []T {
 	bytes := 4 * (words + guardWords)
 	a := newArena(bytes)
@@ -87,7 +86,7 @@ func result[T any](t *trial, what string, from address, words int) []T {
 	return slices.Clone(cast[T](a.bytes[:4*words]))
 }
 
-// twice runs work twice and wants the same bits.
+// twice runs work twice, and adds an error unless both results have the same bits.
 func twice(t *trial, what string, work func() []float32) []float32 {
 	first := work()
 	again := work()
@@ -99,7 +98,8 @@ func twice(t *trial, what string, work func() []float32) []float32 {
 	return first
 }
 
-// compare prints the largest error and holds |got - want| against tolerance · (1 + |want|).
+// compare prints the largest error, and adds an error if |got - want| > tolerance · (1 + |want|)
+// anywhere.
 func (t *trial) compare(what string, got []float32, want []float64, tolerance float64) {
 	var most, absolute float64
 	at := 0
@@ -121,7 +121,7 @@ func (t *trial) compare(what string, got []float32, want []float64, tolerance fl
 	}
 }
 
-// equal wants the same bits as a loop in Go; NaN is any NaN.
+// equal adds an error unless got has the bits of want, from a loop in Go. Any two NaNs are equal.
 func (t *trial) equal(what string, got, want []float32) {
 	other, at := 0, 0
 	for i := range want {
@@ -139,7 +139,7 @@ func (t *trial) equal(what string, got, want []float32) {
 	}
 }
 
-// normals draws n numbers.
+// normals draws n numbers from the standard normal distribution.
 func (t *trial) normals(n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -148,8 +148,8 @@ func (t *trial) normals(n int) []float32 {
 	return v
 }
 
-// lists are neighbours of rows destinations among sources, the same by source, and both on the
-// device.
+// lists has the neighbours of each destination, the reverse list of each source, and copies of both
+// on the device. There are rows destinations, and sources sources.
 type lists struct {
 	rows, sources         int
 	start, end            []uint32
@@ -187,5 +187,5 @@ func (t *trial) newLists(rows, sources int, length func() int) *lists {
 	return l
 }
 
-// blocksFor is the number of blocks of 256 threads that give each of n items so many threads.
+// blocksFor returns the number of blocks of 256 threads that n items with threads each need.
 func blocksFor(n, threads int) int { return max(1, (n*threads+255)/256) }

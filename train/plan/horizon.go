@@ -59,7 +59,7 @@ type horizon struct {
 	done     chan struct{} // closed when it is prepared
 }
 
-// horizonState is the state of a planner for ranges that go by horizons.
+// horizonState is the part of a Planner's state that is for ranges that go by horizons.
 type horizonState struct {
 	on        bool               // the range, or what is left of it, goes by horizons
 	now, next *horizon           // in use, and being prepared

@@ -10,9 +10,9 @@ import (
 	"github.com/gnnstore/gnnstore/train/checkpoint"
 )
 
-// Checkpoint writes all that resuming needs, and forgets the oldest checkpoint. Steps on a dataset
-// that changed under them are not worth resuming from: the rows may have been neither the old ones
-// nor the new.
+// Checkpoint writes a checkpoint, and removes all but the newest KeepCheckpoints. It returns an
+// error if the dataset has changed during the run: then the last steps may have read rows that are
+// in neither version.
 func (d *Driver) Checkpoint(ctx context.Context) error {
 	if err := d.about.Dataset.Unchanged(); err != nil {
 		return err
@@ -30,14 +30,14 @@ func (d *Driver) Checkpoint(ctx context.Context) error {
 	if err := s.Put(d.about.Progress, progress); err != nil {
 		return err
 	}
-	d.saved = d.Updates()
-	if err := d.Dir.AddCheckpoint(d.saved, s.Tensors, s.Meta, d.KeepCheckpoints); err != nil {
+	if err := d.Dir.AddCheckpoint(d.Updates(), s.Tensors, s.Meta, d.KeepCheckpoints); err != nil {
 		return err
 	}
+	d.saved = d.Updates()
 	return d.work.Retain(ctx)
 }
 
-// checkpointNow writes a checkpoint unless the newest one is of this very step.
+// checkpointNow writes a checkpoint, unless the newest one is of the last step already.
 func (d *Driver) checkpointNow(ctx context.Context) error {
 	switch {
 	case d.Torn:
@@ -49,8 +49,8 @@ func (d *Driver) checkpointNow(ctx context.Context) error {
 	return d.Checkpoint(context.WithoutCancel(ctx))
 }
 
-// resume continues where the newest checkpoint that can be read left off: see Dir.Resume. Where
-// there is no checkpoint, the run starts at step 0.
+// resume restores the run from the newest checkpoint that can be read: see Dir.Resume. If the run
+// has no checkpoint, it starts at step 0.
 func (d *Driver) resume(ctx context.Context) error {
 	left, err := d.Dir.Resume(d.KeepCheckpoints, d.Note, func(s *checkpoint.State) error { return d.load(ctx, s) })
 	switch {
@@ -62,8 +62,8 @@ func (d *Driver) resume(ctx context.Context) error {
 	return d.work.Resumed(ctx, left)
 }
 
-// load goes on from a checkpoint. If the checkpoint does not fit the run, nothing of the run
-// changes.
+// load restores the run from a checkpoint. If CheckProgress or a part refuses the checkpoint, load
+// has changed nothing.
 func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 	at := new(Progress)
 	own := d.parts(at)
@@ -88,8 +88,8 @@ func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 	return d.work.Restore(ctx)
 }
 
-// CheckProgress reads the progress of a checkpoint, of which at is a part. It refuses a checkpoint
-// of another run, and counts that are impossible.
+// CheckProgress reads the progress of a checkpoint into progress, which is at or embeds it. It
+// refuses a checkpoint of another run, and impossible counts.
 func (d *Driver) CheckProgress(s *checkpoint.State, progress any, at *Progress) error {
 	if err := d.Result.CheckMeta(s.Meta); err != nil {
 		return err
@@ -104,7 +104,7 @@ func (d *Driver) CheckProgress(s *checkpoint.State, progress any, at *Progress) 
 	return nil
 }
 
-// startOver begins a run anew that was cut short before its first checkpoint.
+// startOver resumes a run that was cut short before its first checkpoint, at step 0.
 func (d *Driver) startOver(ctx context.Context) error {
 	if init := d.Record.Options.Init; init != "" {
 		if err := d.startFrom(init); err != nil {
@@ -126,22 +126,22 @@ func (d *Driver) startFrom(path string) error {
 	return err
 }
 
-// parts returns the parts of a checkpoint that all runs have, beside their progress.
+// parts returns the parts of a checkpoint that every run has. Its progress is no part.
 func (d *Driver) parts(at *Progress) checkpoint.Parts {
 	return checkpoint.Parts{recorded{d}, weights{d}, moments{d, at}, chosen{d, at}}
 }
 
-// NetworkParts returns the parts that a network consists of: its last weights, and the best ones.
+// NetworkParts returns the parts that a Network needs: the last weights, and the best ones.
 func (d *Driver) NetworkParts(at *Progress) checkpoint.Parts {
 	return checkpoint.Parts{weights{d}, chosen{d, at}}
 }
 
-// recorded is the part of a checkpoint that has the record of the run.
-type recorded struct{ *Driver }
+// recorded is the part of a checkpoint that has the run's record, and names the run: Result.Meta.
+type recorded struct{ d *Driver }
 
 func (p recorded) Save(s *checkpoint.State) error {
-	maps.Copy(s.Meta, p.Result.Meta(p.Updates()))
-	return s.Put(RecordKey, p.Record)
+	maps.Copy(s.Meta, p.d.Result.Meta(p.d.Updates()))
+	return s.Put(RecordKey, p.d.Record)
 }
 
 func (p recorded) Check(s *checkpoint.State) error {
@@ -150,10 +150,10 @@ func (p recorded) Check(s *checkpoint.State) error {
 		return err
 	}
 	if saved == nil {
-		p.Note("the checkpoint is of an earlier version, which kept no options in it: those of %s are taken as they are", RecordFile)
+		p.d.Note("the checkpoint is of an earlier version, which kept no options in it: those of %s are taken as they are", RecordFile)
 		return nil
 	}
-	if differs := p.Record.Options.Differs(saved.Options); differs != "" {
+	if differs := p.d.Record.Options.Differs(saved.Options); differs != "" {
 		return fmt.Errorf("%s; remove whichever is not of this run", differs)
 	}
 	return nil
@@ -162,48 +162,48 @@ func (p recorded) Check(s *checkpoint.State) error {
 func (p recorded) Load(*checkpoint.State) error { return nil }
 
 // weights is the part of a checkpoint that has the weights of the network.
-type weights struct{ *Driver }
+type weights struct{ d *Driver }
 
 func (p weights) Save(s *checkpoint.State) error {
 	before := len(s.Tensors)
-	if err := p.about.Weights.Save(s); err != nil {
+	if err := p.d.about.Weights.Save(s); err != nil {
 		return err
 	}
-	return p.Dir.CheckWeights(s.Tensors[before:], p.Updates())
+	return p.d.Dir.CheckWeights(s.Tensors[before:], p.d.Updates())
 }
 
-func (p weights) Check(s *checkpoint.State) error { return p.about.Weights.Check(s) }
+func (p weights) Check(s *checkpoint.State) error { return p.d.about.Weights.Check(s) }
 
-func (p weights) Load(s *checkpoint.State) error { return p.about.Weights.Load(s) }
+func (p weights) Load(s *checkpoint.State) error { return p.d.about.Weights.Load(s) }
 
 // moments is the part of a checkpoint that has the optimizer's moments.
 type moments struct {
-	*Driver
+	d  *Driver
 	at *Progress
 }
 
 func (p moments) Save(s *checkpoint.State) error {
-	s.Tensors = append(s.Tensors, p.about.Optim.State()...)
+	s.Tensors = append(s.Tensors, p.d.about.Optim.State()...)
 	return nil
 }
 
-func (p moments) Check(s *checkpoint.State) error { return p.about.Optim.Check(s.Tensors) }
+func (p moments) Check(s *checkpoint.State) error { return p.d.about.Optim.Check(s.Tensors) }
 
 func (p moments) Load(s *checkpoint.State) error {
-	return p.about.Optim.Restore(p.at.Updates, s.Tensors)
+	return p.d.about.Optim.Restore(p.at.Updates, s.Tensors)
 }
 
 // chosen is the part of a checkpoint that has the best weights so far by validation.
 type chosen struct {
-	*Driver
+	d  *Driver
 	at *Progress
 }
 
-// BestPrefix begins the names of their tensors.
+// BestPrefix begins the tensor names of the best weights.
 const BestPrefix = "best."
 
 func (p chosen) Save(s *checkpoint.State) error {
-	for _, w := range p.Best {
+	for _, w := range p.d.Best {
 		w.Name = BestPrefix + w.Name
 		s.Tensors = append(s.Tensors, w)
 	}
@@ -212,14 +212,14 @@ func (p chosen) Save(s *checkpoint.State) error {
 
 func (p chosen) Check(s *checkpoint.State) (err error) {
 	if p.at.HasBest {
-		_, err = p.about.Weights.Find(s.Tensors, BestPrefix)
+		_, err = p.d.about.Weights.Find(s.Tensors, BestPrefix)
 	}
 	return err
 }
 
 func (p chosen) Load(s *checkpoint.State) (err error) {
 	if p.at.HasBest {
-		p.Best, err = p.about.Weights.Find(s.Tensors, BestPrefix)
+		p.d.Best, err = p.d.about.Weights.Find(s.Tensors, BestPrefix)
 	}
 	return err
 }

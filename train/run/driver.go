@@ -30,21 +30,21 @@ type Hooks struct {
 	Step  func(epoch, step, steps int, loss float64)
 	Epoch func(Epoch)
 	Note  func(string) // something that the user should know, once
-	// Pass gets the progress of a pass over events that nothing is learnt from. what is its name,
-	// one of those below.
+	// Pass gets the progress of a pass over events without learning: done of all events. what is
+	// the name of the pass, one of the constants below.
 	Pass func(what string, done, all int64)
 	// Text replaces the option keys in a text, which this package's comment describes, by the
 	// user's names for them. It is applied to recorded texts: Result.Error and the texts of
 	// AutoEpochs. nil leaves texts as they are.
 	Text func(string) string
 	// Live is called once the run is on record. now returns the result so far, or the final result.
-	// Several may call it at any time until stop returns, and it costs the run nothing. stop is
-	// called when the run has ended and before its directory is given up.
+	// Several goroutines may call now at any time until stop returns, and it costs the run nothing.
+	// stop is called when the run has ended and before its directory is given up.
 	Live func(now func() *Result) (stop func())
 	// OpenRows opens a file of Options.InitRows. ids finds the nodes of its rows.
 	OpenRows func(path string, ids store.IDs) (RowFile, error)
 	// RandomPartners, if not 0, makes Options.Mitigate blend with nodes drawn by this key, and not
-	// with similar ones. It is a control for studies, and no record has it.
+	// with similar ones. It is a control for studies, and does not go on record.
 	RandomPartners uint64
 }
 
@@ -55,74 +55,97 @@ const (
 	ReplayPass = "replay" // after the last epoch
 )
 
-// RowFile is a file of rows for nodes of a type, which it names by their original ids.
+// RowFile is a file of rows for nodes of one type. It names the nodes by their original ids.
 type RowFile interface {
 	Cols() int
 	// Each calls use with rows, some at a time in the order of the file, and with the stored
-	// numbers of their nodes. Both are lent.
+	// numbers of their nodes. Both slices are lent for the length of the call.
 	Each(ctx context.Context, use func(nodes []store.NodeID, rows []float32) error) error
 	Close() error
 }
 
-// Workload is what a Driver trains: the nodes or edges of a graph, or a stream of events. One
-// goroutine calls it.
+// Workload is the training of a network on a graph or on a stream of events. A Driver calls its
+// methods one at a time, in about the order below, but not all on one goroutine: Train may call
+// done on another.
+//
+// An error before Started ends Run, and does not go on record. Later errors end the run, too: they
+// pass through [Dir.CutShort], which may make a checkpoint, and the result has them, unless it was
+// only that ctx ended.
 type Workload interface {
-	// Place moves what the workload keeps on disk into the run directory. The run is not on record
-	// yet. Room returns an error if the disk has too little room for it.
+	// Place has the workload keep its files in the run directory, Driver.Dir. The run is not on
+	// record yet. Room is called for a new run alone. It returns an error if the disk has too
+	// little room for those files.
 	Place(ctx context.Context) error
 	Room() error
-	// Complete fills in the options that the data decides.
+	// Complete takes the recorded options of a run that is resumed, and fills in the ones that the
+	// data decides.
 	Complete(o Options) Options
-	// Describe sets the fields of a new record that only the workload knows.
+	// Describe sets the fields of r that only the workload knows. It is called before Room and
+	// Complete. A run that is resumed takes over some of these fields.
 	Describe(r *Record)
-	// Fresh sets the state that is not weights as it is before step 1.
+	// Fresh initialises all state but the weights, for step 1 of a run that has no checkpoint.
 	Fresh(ctx context.Context) error
-	// Started notes what is worth knowing about the run, once it is on record. Ready prepares for
-	// the first step.
+	// Started gives the notes about the run, once it is on record and Hooks.Start has returned.
+	// Ready prepares for the steps of this process.
 	Started()
 	Ready(ctx context.Context) error
 
-	// Begin prepares for the steps of an epoch that are left, from Driver.Partial.Steps on. Train
-	// takes some of them. It calls done after each, in order, once the weights have changed; read
-	// has what the step read.
+	// Begin prepares for the remaining steps of an epoch, from Driver.Partial.Steps on. In a run
+	// that is resumed there may be none.
+	//
+	// Train takes the steps of s in order. It calls done after each, once the weights have changed;
+	// read counts what the step read. An error of done ends Train, which returns it. While Train
+	// runs, done may call Counter and Report, and unless About.Pauses is set it may make a
+	// checkpoint, and so call Parts and Retain.
 	Begin(ctx context.Context, epoch int) error
 	Train(ctx context.Context, s Span, done func(a step.Tally, read cachetier.Stats) error) error
-	// Trained returns the metric of the batches that were trained on.
+	// Trained returns the metric of an epoch's training batches. a is the tally of all its steps.
 	Trained(a step.Tally) float64
-	// Validate measures an epoch, and keeps its weights in Driver.Best if they are the best so far.
-	// Test measures the weights that validation chose, or else the last ones.
+	// Validate is called after the last step of an epoch, if that epoch is evaluated. It sets the
+	// figures of e, and keeps the weights in Driver.Best if they are the best so far. It may call
+	// Driver.Checkpoint before it changes other state.
+	//
+	// Test is called after the last epoch. It measures the weights that validation chose, or else
+	// the last ones. Afterwards the last ones are in place.
 	Validate(ctx context.Context, e *Epoch) error
 	Test(ctx context.Context) error
-	// Remark notes what an epoch showed. AtRest is called at the end of an epoch, and where a run
-	// is cut short: the stages are at rest.
+	// Remark gives the notes about an epoch, before its metrics go on record. AtRest is called
+	// while no stage runs: after the checkpoint at the end of an epoch, and before the checkpoint
+	// of a run that is cut short.
 	Remark(e Epoch)
 	AtRest()
 
-	// Parts returns the parts of a checkpoint beside the Driver's. progress is at, or a struct that
-	// embeds it. Its JSON is in the checkpoint: it is written after all parts are saved, and read
-	// before any is checked.
+	// Parts returns the workload's parts of a checkpoint, which come after the Driver's. progress
+	// is at, or a pointer to a struct that embeds at; the checkpoint has it as JSON. A part's Save
+	// may set fields of that struct, but at itself is still empty then: the Driver sets it after
+	// all parts are saved. On resuming, progress is read before any part is checked.
 	Parts(at *Progress) (parts checkpoint.Parts, progress any)
-	// Retain frees the state of checkpoints that are not on record any more.
+	// Retain follows each new checkpoint. It frees the state of checkpoints that were removed.
 	Retain(ctx context.Context) error
-	// Restore goes on with the files of a checkpoint whose parts were loaded. On an error no other
-	// checkpoint is removed. Resumed follows, once these checkpoints are left on record.
+	// Restore is called after the parts of a checkpoint were loaded. It restores state that lies in
+	// files beside the checkpoint. If it fails, no other checkpoint is removed. Otherwise newer and
+	// surplus ones are removed, and then Resumed gets the names of those that are left.
 	Restore(ctx context.Context) error
 	Resumed(ctx context.Context, names []string) error
-	// Hash returns Result.ParamsXXH3, and failed, the error of the run, or an error of its own.
+	// Hash returns the hash of the last weights, for Result.ParamsXXH3. failed is the error of the
+	// run, or nil. Hash returns failed, or if that is nil its own error. It is called in every run
+	// that has started.
 	Hash(ctx context.Context, failed error) (string, error)
 
-	// Stages returns the times of the stages so far, in training and all else.
+	// Stages returns the times of the pipeline's stages in this process. The Driver takes the
+	// difference over the steps of an epoch, so times of other work need not be in it.
 	Stages() pipeline.Stats
-	// Counter returns a function that sets the counters of r: of training as of now, and of the
-	// stages as of its call. It returns the times of the stages in training, and the number of
-	// reads under way. It may be called at any time, by several.
+	// Counter copies the counters of training. The function that it returns sets them in r, and
+	// the counters of the stages as of its own call. It returns the times of the stages in
+	// training, and the number of reads under way. Several goroutines may call that function at any
+	// time, also during steps.
 	Counter() func(r *Result) (stages pipeline.Stats, underWay int)
-	// Report sets what else of r changes with each step. What r points to may be shown already, so
-	// Report replaces it.
+	// Report sets the other fields of r that change with each step. Where such a field is a
+	// pointer, Report replaces it: other goroutines may be reading the old value.
 	Report(r *Result)
 }
 
-// Span has steps of an epoch, which is counted from 1: From to To, counted from 0, without To.
+// Span is a range of steps of an epoch: From to To-1. Epochs count from 1, steps from 0.
 type Span struct{ Epoch, From, To int }
 
 // About describes a workload. It does not change during a run.
@@ -131,14 +154,14 @@ type About struct {
 	Backend    kernels.Backend
 	Weights    *model.Parameters
 	Optim      *optim.Optimizer
-	Steps      int // of an epoch
-	Pass       int // steps through all examples
+	Steps      int // in an epoch
+	Pass       int // steps through all examples, where Round cut the epoch; else 0 or Steps
 	Metric     metric.Kind
-	Validates  bool   // some examples are there to choose a model by
-	Pauses     bool   // the stages are at rest while a checkpoint is made within an epoch
-	Progress   string // its key in the metadata of checkpoints
-	Evaluation string // its method
-	Engine     string // of the disk
+	Validates  bool   // there are examples to choose a model by
+	Pauses     bool   // a checkpoint within an epoch is made between two calls of Train
+	Progress   string // key of the progress in a checkpoint's metadata
+	Evaluation string // method of evaluation
+	Engine     string // disk engine
 	Costs      disk.Costs
 	Memory     plan.Budget
 }
@@ -155,7 +178,7 @@ type Driver struct {
 	Partial Partial // the epoch under way
 	Peak    Peak
 	Best    []checkpoint.Tensor // weights of the best epoch
-	// Torn: a step has changed a part of the state only, so that no checkpoint can be made.
+	// Torn is set while a step has changed only some of the state. No checkpoint can be made then.
 	Torn bool
 
 	about About
@@ -165,7 +188,7 @@ type Driver struct {
 	shown View
 }
 
-// Prepare takes the workload, once it is open. From then on there is a Result.
+// Prepare gives d its workload, which is open, and makes d.Result. It comes before all else.
 func (d *Driver) Prepare(w Workload, a About) {
 	d.work, d.about, d.saved = w, a, -1
 	validated := ""
@@ -204,8 +227,8 @@ func (d *Driver) Rate() float64 {
 	return d.Schedule.Rate(d.LR, d.Updates(), d.Ends.Most()*d.about.Steps, d.about.Steps)
 }
 
-// Run trains the workload in the run directory that openDir gives; version is recorded. It goes on
-// with the run that is in the directory, if there is one.
+// Run trains the workload in the run directory that openDir gives, and closes that. If the
+// directory holds a run, Run resumes it. version goes on record.
 func (d *Driver) Run(ctx context.Context, openDir func() (*Dir, error), version string) (_ *Result, err error) {
 	if d.Init != "" {
 		if err := d.startFrom(d.Init); err != nil {
@@ -231,7 +254,8 @@ func (d *Driver) Run(ctx context.Context, openDir func() (*Dir, error), version 
 	return d.Result, d.Dir.WriteResult(d.Result)
 }
 
-// begin puts the start of the run on record: a new one's, or one more of a run that is resumed.
+// begin puts the start of a new run on record and initialises its state, or restores the state of a
+// run that is resumed and puts the resumption on record.
 func (d *Driver) begin(ctx context.Context, version string) error {
 	if err := d.work.Place(ctx); err != nil {
 		return err
@@ -260,7 +284,7 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 	}
 	d.Record, d.Ends.Auto = record, record.AutoEpochs
 	d.Result.Options, d.Result.AutoEpochs = record.Options, record.AutoEpochs
-	if d.Dir.Record() == nil { // else it goes on from a checkpoint
+	if d.Dir.Record() == nil { // else resume has set the state
 		if err := d.work.Fresh(ctx); err != nil {
 			return err
 		}
@@ -284,7 +308,7 @@ func (d *Driver) train(ctx context.Context) error {
 	return err
 }
 
-// epochs is train without its end.
+// epochs trains the epochs that are left, and tests.
 func (d *Driver) epochs(ctx context.Context) (err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := d.work.Ready(ctx); err != nil {
@@ -309,7 +333,7 @@ func (d *Driver) epochs(ctx context.Context) (err error) {
 	return d.about.Dataset.Unchanged()
 }
 
-// epoch trains on all examples once, or on those that were left when the run was cut short.
+// epoch takes the steps of epoch n, or the ones that were left when the run was cut short.
 func (d *Driver) epoch(ctx context.Context, n int) (e Epoch, err error) {
 	if err := d.work.Begin(ctx, n); err != nil {
 		return e, err
@@ -338,8 +362,7 @@ func (d *Driver) checkpointDue() bool {
 	return d.Partial.CheckpointDue(d.about.Steps, d.Updates(), d.CheckpointEvery)
 }
 
-// tell records a step, and makes a checkpoint when it is time to, where the stages may go on
-// meanwhile.
+// tell records a step. If a checkpoint is due, and the stages need not pause for it, tell makes it.
 func (d *Driver) tell(ctx context.Context, epoch int, loss float64) error {
 	d.Peak.Look()
 	step := d.Partial.Steps
@@ -362,8 +385,8 @@ func (d *Driver) tell(ctx context.Context, epoch int, loss float64) error {
 	return nil
 }
 
-// finish adds an epoch to the result and to the run directory: first to its metrics, then to a
-// checkpoint that counts on them.
+// finish adds an epoch to the result and to the run directory. The metrics are written first, since
+// the checkpoint relies on them.
 func (d *Driver) finish(ctx context.Context, e Epoch) error {
 	d.Result.Epochs, d.Result.Losses = append(d.Result.Epochs, e), append(d.Result.Losses, e.Loss)
 	d.Partial = Partial{}
@@ -382,14 +405,14 @@ func (d *Driver) finish(ctx context.Context, e Epoch) error {
 		return err
 	}
 	d.work.AtRest()
-	if d.Hooks.Epoch != nil { // last: who is told of an epoch may rely on its record
+	if d.Hooks.Epoch != nil { // last: the callback may rely on the epoch's record
 		d.Hooks.Epoch(e)
 	}
 	return nil
 }
 
-// NoteLarge notes once that the loss of an epoch is far too large. scale is about the loss of a
-// network that has learnt nothing.
+// NoteLarge gives a note, once in a run, if the loss of an epoch is far too large. scale is about
+// the loss of an untrained network.
 func (d *Driver) NoteLarge(e Epoch, scale float64) {
 	if note := e.TooLarge(scale); note != "" && !d.blown {
 		d.blown = true

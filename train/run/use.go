@@ -9,7 +9,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// Use chooses the weights of a run, and the memory and the disk to use its network in.
+// Use chooses the weights of a run for a network, and the memory and the disk that it gets.
 type Use struct {
 	// Checkpoint is BestWeights or LastWeights; empty: the best where validation has chosen some,
 	// else the last.
@@ -17,12 +17,12 @@ type Use struct {
 	// OlderCheckpoint uses the newest readable checkpoint if the newest one is damaged or missing.
 	// Otherwise that is an error.
 	OlderCheckpoint bool
-	// EvalNegatives has the negatives to measure among, as in Options; empty: the run's.
+	// EvalNegatives chooses the negatives of a measurement, as in Options; empty: the run's.
 	EvalNegatives string
 	// MemoryBytes is as in tiers.Options; 0: the run's.
 	MemoryBytes int64
-	// Scratch is a directory for what does not fit in memory: hidden rows, or the state of nodes.
-	// Nobody else uses it. Empty: hidden rows must fit.
+	// Scratch is a directory that nobody else uses. It gets hidden rows that do not fit in memory,
+	// and the state of nodes. Empty: hidden rows must fit.
 	Scratch string
 }
 
@@ -34,12 +34,12 @@ func (u Use) Validate() error {
 	return nil
 }
 
-// Of returns the options of a recorded run, with u's options in their place. Budgets are not taken
-// from the record, since they do not change what is computed: they follow from the memory.
+// Of returns the options of a recorded run, with the options of u in place of the run's. Budgets
+// follow from the memory and not from the record, since they do not change results.
 func (u Use) Of(record *Record) Options {
 	o := record.Options
 	if o.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(o.Kernels)) {
-		o.Kernels = "" // of another machine
+		o.Kernels = "" // this machine lacks them
 	}
 	if u.EvalNegatives != "" {
 		o.EvalNegatives = u.EvalNegatives
@@ -54,14 +54,14 @@ func (u Use) Of(record *Record) Options {
 	return o
 }
 
-// Used says which weights a network has.
+// Used names the weights that a network has.
 type Used struct {
 	Checkpoint string `json:"checkpoint"` // BestWeights or LastWeights
-	Epoch      int    `json:"epoch"`      // whole epochs after which the weights were these
-	Updates    int    `json:"updates"`    // steps, likewise
+	Epoch      int    `json:"epoch"`      // whole epochs that led to them
+	Updates    int    `json:"updates"`    // steps that led to them
 }
 
-// Pick returns which weights of a checkpoint u chooses.
+// Pick returns the weights that u chooses from a checkpoint with this progress.
 func (u Use) Pick(at *Progress) (Used, error) {
 	switch {
 	case u.Checkpoint == BestWeights && !at.HasBest:

@@ -62,7 +62,7 @@ type Config struct {
 	// Poisson makes LABOR-0 keep t when r_t ≤ k/d, as in the paper, so the number that is kept
 	// varies.
 	Poisson bool
-	// Smoothed draws from numbers that drift from one seed of a Z to the next. RW cannot.
+	// Smoothed draws from numbers that drift from one seed of a BatchSeed to the next. RW cannot.
 	Smoothed bool
 	// Weighted draws neighbours of NS in proportion to the weights of their edges, which the
 	// topology must have.

@@ -29,12 +29,12 @@ func (c *Config) Far() bool {
 	return c.how().own == nil && !c.Weighted
 }
 
-// SampleFar draws n batches and calls done with them in order; from gives the Z, seeds and edges to
-// leave out of each. Batches equal [Sampler.Sample]'s bit for bit, but for the reverse of their
-// blocks: it has only its size. Callers pack so many batches, and Unpack makes the reverse. Each
-// list that is not resident is read once a hop, however many batches want it; lists that lose edges
-// ([Without]), values and rows are read once for each part of the batches, in a pass as Sample
-// makes them.
+// SampleFar draws n batches and calls done with them in order; from gives the batch seed, seeds and
+// edges to leave out of each. Batches equal [Sampler.Sample]'s bit for bit, but for the reverse of
+// their blocks: it has only its size. Callers pack so many batches, and Unpack makes the reverse.
+// Each list that is not resident is read once a hop, however many batches want it; lists that lose
+// edges ([Without]), values and rows are read once for each part of the batches, in a pass as
+// Sample makes them.
 //
 // Bytes bounds what it takes: batches of a part half of it, at least one batch, and pairs and
 // records a quarter each. What does not fit waits in room. If all fits, room is not used. For each

@@ -6,8 +6,8 @@ import "math"
 type draws struct {
 	relation   int
 	fanout     int
-	first      uint64 // key of the layer under Z.First
-	next       uint64 // under Z.Next
+	first      uint64 // key of the layer under BatchSeed.First
+	next       uint64 // under BatchSeed.Next
 	mixed      bool   // the numbers are mixtures of both
 	stay, move float64
 }

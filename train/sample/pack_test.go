@@ -72,7 +72,7 @@ func anySampler(t *rapid.T, kinds ...Kind) (s *Sampler, tiers []*tiered) {
 	return s, tiers
 }
 
-// anySeeds draws a Z, seeds, and edges to leave out, for a batch.
+// anySeeds draws a batch seed, seeds, and edges to leave out, for a batch.
 func anySeeds(t *rapid.T, s *Sampler) (z BatchSeed, seeds [][]uint32, w []Without) {
 	z, seeds = anyZ(t), typedSeeds(t, s.schema)
 	if s.Kind != RW && rapid.Bool().Draw(t, "without") {

@@ -7,21 +7,21 @@ import (
 	"sync"
 )
 
-// Neighbours that steps draw go to the part of their step in packets. A packet has the number of
-// the relation, the number of bytes that follow, and then list by list: the number of the list, the
-// number of neighbours, the neighbours, and their places if edges bring something along and the
-// list loses no edges. Long lists that are taken whole come in parts: then partly is set in the
-// number of neighbours, and the place of the first follows it.
+// Drawn neighbours go to the part of their step in packets. A packet begins with the number of the
+// relation and the number of bytes that follow. Then come lists: each has its number, the number of
+// neighbours, the neighbours, and their places in the list if edges bring something along and the
+// list loses no edges. A long list that is taken whole comes in several pieces. Such a piece has
+// partly set in its number of neighbours, followed by the place of its first neighbour.
 
-// wholeList is set in the number of a list that is wanted whole: it loses edges, and only its step
-// knows which edges.
+// wholeList is set in the number of a list that is wanted whole: the list loses edges, and only the
+// step knows which ones.
 const wholeList = 1 << 31
 
 const (
 	partly      = 1 << 31
-	packetBytes = 2 << 10 // of a packet, at least, unless it is the last
-	// maxPacket is the bytes of the longest packet whose memory a writer keeps. A writer has a
-	// packet for each part, and a list of a hub is long.
+	packetBytes = 2 << 10 // a packet is sent once it has this many; the last one may be shorter
+	// maxPacket is the size in bytes up to which a writer reuses the memory of a packet. A writer
+	// has a packet for each part, and a list of a hub is long.
 	maxPacket = 16 << 10
 )
 
@@ -97,9 +97,8 @@ func (h *horizon) read(ctx context.Context, r *relation, hop int) error {
 	return err
 }
 
-// index sorts pairs, whose nodes lie in a range. It sets h.nodes to their nodes that have
-// neighbours, h.pairs to the pairs of these nodes, and h.first to the place of each node's first
-// pair.
+// index sorts pairs, whose nodes lie in a range. It sets h.nodes to the nodes that have neighbours,
+// h.pairs to the pairs of these nodes, and h.first to the place of each node's first pair.
 func (h *horizon) index(r *relation, nodes nodeRange, pairs []pair) {
 	h.scratch = resize(h.scratch, len(pairs))
 	sortByNode(pairs, h.scratch, nodes)
@@ -118,7 +117,7 @@ func (h *horizon) index(r *relation, nodes nodeRange, pairs []pair) {
 	h.first = append(h.first, uint32(len(h.pairs)))
 }
 
-// serve draws for pair number at from a part of its list, which begins at neighbour from.
+// serve draws for the pair h.pairs[at]. part is a part of its node's list, from neighbour from on.
 func (h *horizon) serve(w *writer, r *relation, at, degree, from int, part []uint32) error {
 	v, number := h.pairs[at].node(), h.pairs[at].list()
 	first := h.hop.first[r.number]
@@ -192,11 +191,11 @@ func stepOf(first []uint32, list uint32) int {
 	return lo
 }
 
-// write writes to the part of a step the neighbours that it draws from a list: all of them, or if
-// from is not below 0, the neighbours from that place on.
+// write adds neighbours that a step draws from a list to the packet for the step's part. If from is
+// below 0, ids are all that it draws, else the ones from place from on.
 func (h *horizon) write(w *writer, r *relation, step int, list uint32, from int, ids, places []uint32) error {
 	k := int(h.hop.partOf[step])
-	if k >= len(w.packets) { // it is new
+	if k >= len(w.packets) { // w is new
 		w.packets = resize(w.packets, len(h.hop.parts))
 	}
 	l := w.packets[k]
@@ -261,9 +260,9 @@ func (h *horizon) place(p *part, jobs []job, packets []byte) error {
 	return nil
 }
 
-// place takes n neighbours of destination i from a packet. They are all that it draws, fewer than
-// there is room for only if varies; or if from is not below 0, the neighbours from that place on.
-// It reports whether the packet fits.
+// place takes n neighbours of destination i from a packet, and reports whether the packet fits. If
+// from is below 0, they are all that i draws: fewer than it has room for only if varies is set.
+// Else they are the neighbours from place from on.
 func (j *job) place(packet *unpacker, i, from, n int, varies bool) bool {
 	b, whole, room := j.block, from < 0, int(j.block.End[i]-j.block.Start[i])
 	from = max(from, 0)
@@ -281,8 +280,8 @@ func (j *job) place(packet *unpacker, i, from, n int, varies bool) bool {
 	return !packet.bad
 }
 
-// placeHeld takes n neighbours of the list of destination i, which loses edges, from place from on.
-// It reports whether the packet fits.
+// placeHeld takes n neighbours from a packet, and reports whether the packet fits. They belong to
+// the list of destination i, which loses edges, from place from on.
 func (j *job) placeHeld(packet *unpacker, i, from, n int) bool {
 	l := j.heldOf(i)
 	if l == nil || from+n > len(l.ids) {

@@ -69,7 +69,7 @@ func NewTyped(schema Schema, topo []Topology, c Config, workers int) *Sampler {
 	return s
 }
 
-// SampleOne is Sample of one batch, with the seeds of each type.
+// SampleOne is Sample for one batch. seeds has the seeds of each type.
 func (s *Sampler) SampleOne(ctx context.Context, b *Batch, batchSeed BatchSeed, seeds ...[]uint32) error {
 	return s.Sample(ctx, []*Batch{b}, []BatchSeed{batchSeed}, [][][]uint32{seeds})
 }

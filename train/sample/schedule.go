@@ -36,18 +36,18 @@ func ParseKappa(text string) (int, error) {
 	return n, nil
 }
 
-// Schedule gives the Z of each step: dependent minibatches (Balin et al., Cooperative Minibatching,
-// section 3.2 and appendix A.7). Seed j is a hash. Step i, counted over all epochs, has seed i div
-// κ as First, and is (i mod κ)/κ of the way to the next seed. Nested batches, with Config.Smoothed
-// unset, look at First alone, so κ batches share their draws. Under LaborStar they share random
-// numbers only, since it computes probabilities for each batch alone. With κ = 1 no two steps share
-// a seed, and each step has its own: batches are independent.
+// Schedule gives the BatchSeed of each step: dependent minibatches (Balin et al., Cooperative
+// Minibatching, section 3.2 and appendix A.7). Seed j is a hash. Step i, counted over all epochs,
+// has seed i div κ as First, and is (i mod κ)/κ of the way to the next seed. Nested batches, with
+// Config.Smoothed unset, look at First alone, so κ batches share their draws. Under LaborStar they
+// share random numbers only, since it computes probabilities for each batch alone. With κ = 1 no
+// two steps share a seed, and each step has its own: batches are independent.
 type Schedule struct {
 	Seed  uint64
 	Kappa int // at least 1, or Forever
 }
 
-// At returns the Z of step i, counted over all epochs.
+// At returns the BatchSeed of step i, counted over all epochs.
 func (s Schedule) At(i int) BatchSeed {
 	kappa := s.Kappa
 	if kappa == Forever {
@@ -59,7 +59,7 @@ func (s Schedule) At(i int) BatchSeed {
 
 func (s Schedule) at(j uint64) uint64 { return Hash(s.Seed, 1, j) }
 
-// Alone returns a Z that shares nothing with the Z of another seed, epoch or step.
+// Alone returns a BatchSeed that shares nothing with the one of another seed, epoch or step.
 func Alone(seed uint64, epoch, step int) BatchSeed {
 	return BatchSeed{First: StepSeed(seed, epoch, step)}
 }

@@ -15,30 +15,31 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal/staleness"
 )
 
-// A checkpoint after a whole epoch has no state, since the next one begins without. One within an
-// epoch, and the one before its validation, names the files of records as of then, and has what
-// later steps must not see yet of the last ones.
+// A checkpoint at the end of an epoch has no state of nodes, since the next epoch begins with none.
+// A checkpoint within an epoch, or before its validation, names the files that hold the records as
+// of then. It also holds a cachetier.Undo for each of the last steps whose writes are not to be
+// seen yet.
 
-// What a checkpoint holds beside run.Result.Meta.
+// Keys and names in a checkpoint. Package run has others.
 const (
 	progressKey = "gnnstore.stream_progress"
 	undoPrefix  = "state.undo."
 )
 
-// progress is where a run stands between two steps.
+// progress is the progress of a run between two steps.
 type progress struct {
 	*run.Progress
 	State marks             `json:"state"`
-	Stale staleness.Counted `json:"stale"` // what was read out of date
+	Stale staleness.Counted `json:"stale"` // counts of reads that were out of date
 	// Audited sums up the audits of blended memories so far.
 	Audited run.MitigationSums `json:"audited,omitzero"`
 }
 
-// marks are the state of nodes in checkpoints.
+// marks describes the state of nodes in this checkpoint and in the ones before it.
 type marks struct {
-	Kept []mutable.Mark `json:"kept"` // of those that have state, the oldest first
-	Has  bool           `json:"has"`  // the last one is of this checkpoint
-	Ago  []int          `json:"ago"`  // of each Undo
+	Kept []mutable.Mark `json:"kept"` // of the checkpoints that have state, the oldest first
+	Has  bool           `json:"has"`  // this checkpoint has state: the last of Kept
+	Ago  []int          `json:"ago"`  // Undo.Ago of each Undo
 }
 
 // Parts implements run.Workload.
@@ -47,52 +48,52 @@ func (t *trainer) Parts(at *run.Progress) (checkpoint.Parts, any) {
 	return checkpoint.Parts{state{t, p}}, p
 }
 
-// state is the part of a checkpoint that has the state of nodes, where the epoch is under way.
+// state is the part of a checkpoint that has the state of nodes, if an epoch is under way.
 type state struct {
-	*trainer
+	t  *trainer
 	at *progress
 }
 
 func (p state) Save(s *checkpoint.State) error {
-	updates := int64(p.Updates())
-	p.mark.Has, p.mark.Ago = false, nil
-	p.mark.Kept = slices.DeleteFunc(p.mark.Kept, func(m mutable.Mark) bool { return m.Step == updates })
-	if p.Partial.Steps > 0 && p.tables.state != nil {
-		for i, u := range p.tables.state.Undos() {
-			p.mark.Ago = append(p.mark.Ago, u.Ago)
+	updates := int64(p.t.Updates())
+	p.t.mark.Has, p.t.mark.Ago = false, nil
+	p.t.mark.Kept = slices.DeleteFunc(p.t.mark.Kept, func(m mutable.Mark) bool { return m.Step == updates })
+	if p.t.Partial.Steps > 0 && p.t.tables.state != nil {
+		for i, u := range p.t.tables.state.Undos() {
+			p.t.mark.Ago = append(p.t.mark.Ago, u.Ago)
 			s.Tensors = append(s.Tensors, undoTensor(undoPrefix+strconv.Itoa(i), u))
 		}
-		mark, err := p.tables.state.Checkpoint(updates)
+		mark, err := p.t.tables.state.Checkpoint(updates)
 		if err != nil {
 			return err
 		}
-		p.mark.Has, p.mark.Kept = true, append(p.mark.Kept, mark)
-		s.Tensors = append(s.Tensors, p.audit.tensors()...)
+		p.t.mark.Has, p.t.mark.Kept = true, append(p.t.mark.Kept, mark)
+		s.Tensors = append(s.Tensors, p.t.audit.tensors()...)
 	}
-	p.at.State, p.at.Stale, p.at.Audited = p.mark, p.stale.Counted, p.audited
+	p.at.State, p.at.Stale, p.at.Audited = p.t.mark, p.t.stale.Counted, p.t.audited
 	return nil
 }
 
 func (p state) Check(s *checkpoint.State) error {
-	if p.tables.state != nil && p.at.Partial.Steps > 0 && (!p.at.State.Has || len(p.at.State.Kept) == 0) {
+	if p.t.tables.state != nil && p.at.Partial.Steps > 0 && (!p.at.State.Has || len(p.at.State.Kept) == 0) {
 		return fmt.Errorf("it is of step %d of an epoch, and has no state of nodes", p.at.Partial.Steps)
 	}
-	if _, err := p.undos(s.Tensors, p.at.State.Ago); err != nil || p.MitigateAudit == 0 {
+	if _, err := p.t.undos(s.Tensors, p.at.State.Ago); err != nil || p.t.MitigateAudit == 0 {
 		return err
 	}
-	return new(audit).goOn(s.Tensors, p.at.Partial.Steps, p.lag, p.Hidden, int(p.events.Places()))
+	return new(audit).goOn(s.Tensors, p.at.Partial.Steps, p.t.lag, p.t.Hidden, int(p.t.events.Places()))
 }
 
-// Load takes over the description of the state. Restore makes it the table's.
+// Load takes over the description of the state, and Restore applies it to the table.
 func (p state) Load(s *checkpoint.State) (err error) {
 	at := p.at
-	if p.undone, err = p.undos(s.Tensors, at.State.Ago); err == nil && p.MitigateAudit > 0 {
-		err = p.audit.goOn(s.Tensors, at.Partial.Steps, p.lag, p.Hidden, int(p.events.Places()))
+	if p.t.undone, err = p.t.undos(s.Tensors, at.State.Ago); err == nil && p.t.MitigateAudit > 0 {
+		err = p.t.audit.goOn(s.Tensors, at.Partial.Steps, p.t.lag, p.t.Hidden, int(p.t.events.Places()))
 	}
-	p.mark, p.stale.Counted, p.audited = at.State, at.Stale, at.Audited
-	p.before = counted{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
+	p.t.mark, p.t.stale.Counted, p.t.audited = at.State, at.Stale, at.Audited
+	p.t.before = counted{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
 	if s := at.SoFar.Stream.State; s != nil {
-		p.before.written = s.BytesWritten
+		p.t.before.written = s.BytesWritten
 	}
 	return err
 }
@@ -122,7 +123,7 @@ func (t *trainer) Restore(ctx context.Context) (err error) {
 	}
 	if n := len(t.mark.Kept); n == 0 {
 		err = table.Begin(ctx)
-	} else { // or an older checkpoint could not be gone on from any more
+	} else { // even if !Has: Begin would remove the state of older checkpoints
 		err = table.Resume(ctx, t.mark.Kept[n-1])
 	}
 	if err != nil {
@@ -141,7 +142,8 @@ func (t *trainer) Hash(_ context.Context, failed error) (string, error) {
 	return t.step.Model.Hash(), failed
 }
 
-// undoTensor has an Undo in a file of tensors: a row each, its number and then its record, as bits.
+// undoTensor encodes an Undo as a tensor. Each row has the number of a record and the record's
+// bytes, as the bits of float32.
 func undoTensor(name string, u cachetier.Undo) checkpoint.Tensor {
 	cols := len(u.Were) / 4 / max(len(u.Rows), 1)
 	x := checkpoint.Tensor{Name: name, Shape: []int{len(u.Rows), 1 + cols}}
@@ -154,7 +156,7 @@ func undoTensor(name string, u cachetier.Undo) checkpoint.Tensor {
 	return x
 }
 
-// undoOf is the other way round.
+// undoOf decodes a tensor of undoTensor. It returns an error if the tensor does not fit the table.
 func undoOf(x checkpoint.Tensor, ago, cols, places int) (u cachetier.Undo, err error) {
 	if len(x.Shape) != 2 || x.Shape[1] != 1+cols && x.Shape[0] > 0 || ago < 1 {
 		return u, fmt.Errorf("%s is no state of nodes with records of %d columns", x.Name, cols)

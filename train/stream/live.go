@@ -8,7 +8,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// Stages implements run.Workload: of training.
+// Stages implements run.Workload. Its times are of training alone: evaluation has other pipelines.
 func (t *trainer) Stages() pipeline.Stats { return t.pipe.Stats() }
 
 // Counter implements run.Workload.
@@ -40,7 +40,7 @@ func (t *trainer) Report(r *run.Result) {
 	r.Stream = &stream
 }
 
-// lists counts the neighbour lists that were read. Memory holds none of them. It returns nil if
+// lists returns the counters of neighbour lists, which are all read from disk. It returns nil if
 // the network reads none.
 func (t *trainer) lists() *run.Topology {
 	if t.Fanouts[0] == 0 {
@@ -50,7 +50,7 @@ func (t *trainer) lists() *run.Topology {
 	return &run.Topology{Tier: cachetier.Tier{RowsMissed: a.Rows}, Lists: t.events.Places(), Disk: a}
 }
 
-// setTables sets the counters of rows: together, and of each table.
+// setTables sets the counters of rows, in all and for each table.
 func (t *trainer) setTables(r *run.Result, done []cachetier.Stats) {
 	if len(done) == 0 { // no step was taken
 		done = t.tables.stats()

@@ -17,8 +17,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/temporal"
 )
 
-// Begin implements run.Workload. At the start of an epoch it clears the state, and then computes
-// the state of WarmEvents events.
+// Begin implements run.Workload. At the start of an epoch it clears the state, and computes it anew
+// after the first WarmEvents events. Within an epoch it does nothing.
 func (t *trainer) Begin(ctx context.Context, _ int) error {
 	if t.Partial.Steps > 0 {
 		return nil
@@ -59,7 +59,7 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 		}
 		t.counted.tables = each(did, t.counted.tables, cachetier.Stats.Add)
 		t.heap.Follow()
-		return done(a, read) // where ctx has ended, no step follows, and this one is still written back
+		return done(a, read) // once ctx has ended no step follows, but this one is written back
 	}
 	var writers []pipeline.Writer
 	if t.tables.state != nil && t.Publish == run.Late {
@@ -115,7 +115,7 @@ func (t *trainer) update(b *pipeline.Gathered, epoch int) (a step.Tally, err err
 	return step.Tally{Loss: out.Loss * n, Weight: n, Measured: t.value(v), Rows: 1}, err
 }
 
-// input returns a batch with its rows. Its Publish publishes new state as soon as it is known.
+// input returns a batch with its rows. Its Publish writes new state at once.
 func (t *trainer) input(b *pipeline.Gathered) temporal.Input {
 	in := temporal.Input{Batch: b.Batch.(*temporal.Batch)}
 	if t.tables.state != nil {
@@ -145,7 +145,7 @@ func (t *trainer) publish(places []uint32, changes []byte) error {
 	return t.tables.state.Update(places, func(i int, record []byte) { r.Apply(record, changes[i*n:][:n]) })
 }
 
-// explain adds to the error of a loss or a node state that is not finite its cause: the features,
+// explain adds the cause to the error of a loss or a node state that is not finite: the features,
 // the weights, or too large a step. It returns other errors as they are.
 func (t *trainer) explain(err error, in temporal.Input) error {
 	var loss *step.LossError
@@ -200,7 +200,7 @@ func (t *trainer) original(place uint32) int64 {
 	return t.nodeIDs(t.events.Stream.Src).Original(place)
 }
 
-// writer publishes the changes of a step after it, in the order of steps.
+// writer publishes the changes of steps in order, each after its step.
 type writer struct {
 	publish    func(places []uint32, changes []byte) error
 	late       func(stage string) // of tests
@@ -214,7 +214,8 @@ type kept struct {
 	changes []byte
 }
 
-// begin drops the changes that an earlier range left. At most this many steps are kept at a time.
+// begin drops the changes that an earlier range left. The writer keeps the changes of at most this
+// many steps.
 func (w *writer) begin(steps int, publish func(places []uint32, changes []byte) error) {
 	w.publish, w.full, w.free, w.failed = publish, make(chan *kept, steps), make(chan *kept, steps), false
 	for range steps {
@@ -242,11 +243,11 @@ func (w *writer) WriteBack(int, *pipeline.Gathered) (plan.Written, error) {
 	return nil, err
 }
 
-// behind reports, after a range, whether a step updated the weights and its state is not written.
+// behind reports, after a range, whether the state of a step that updated the weights is unwritten.
 func (w *writer) behind() bool { return w.failed || len(w.full) > 0 }
 
 // Remark implements run.Workload.
-func (t *trainer) Remark(e run.Epoch) { t.NoteLarge(e, math.Ln2) } // the loss of a coin
+func (t *trainer) Remark(e run.Epoch) { t.NoteLarge(e, math.Ln2) } // the loss of a coin toss
 
 // AtRest implements run.Workload.
 func (t *trainer) AtRest() {}

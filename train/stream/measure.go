@@ -53,7 +53,7 @@ func (t *trainer) pass(ctx context.Context, p *part, each func(b *temporal.Batch
 	})
 }
 
-// through calls use with the batches of this many consecutive steps. Each sees the state that the
+// through calls use with the batch of each of the steps, in order. A batch sees the state that the
 // batches before it left.
 func (t *trainer) through(
 	ctx context.Context, pipe *pipeline.Pipeline, steps int, step func(i int) temporal.Step, use func(in temporal.Input) error,
@@ -94,16 +94,17 @@ func (t *trainer) through(
 // remembers reports whether a score depends on earlier events by more than neighbours.
 func (t *trainer) remembers() bool { return t.tables.state != nil || t.PairFeatures }
 
-// following reports the batches from here on to Hooks.Pass, as progress of this pass.
+// following has the batches from here on reported to Hooks.Pass, as progress of the pass what over
+// all events.
 func (t *trainer) following(what string, all int64) {
 	if t.Hooks.Pass != nil {
 		t.follow = func(done int64) { t.Hooks.Pass(what, done, all) }
 	}
 }
 
-// measure returns the figures of a part; the state is the state of the events before it. If ranked,
-// it ranks events as well. each, if not nil, gets the scores of each batch. ok is false if there is
-// nothing to measure.
+// measure returns the figures of a part. The state must be the state after the events before it. If
+// ranked is set, it ranks events as well. each, if not nil, gets the scores of each batch. ok is
+// false if there is nothing to measure.
 func (t *trainer) measure(ctx context.Context, phase int, ranked bool, each func(*scores)) (v metric.Batched, ok bool, err error) {
 	p := t.part(phase)
 	if p.from >= p.to {
@@ -229,7 +230,7 @@ func (t *trainer) Test(ctx context.Context) error {
 		return err
 	}
 	t.Collect()
-	t.closeTables() // heuristics come last, and take their memory
+	t.closeTables() // heuristics come last, and take the memory of the tables
 	beside, err := t.baselines(ctx)
 	if err != nil {
 		return err

@@ -29,10 +29,10 @@ type Network struct {
 	all int64 // events that the current replay goes through
 }
 
-// OpenNetwork loads the weights of the run that run.Look found, with the dataset that it trained
-// on, or with another whose stream has the same name, scale of times and columns of features: with
-// more events, and other nodes. The run may go on meanwhile. The caller takes beside bytes of the
-// memory.
+// OpenNetwork loads the weights of the run that run.Look found. ds is the dataset that the run
+// trained on, or another whose stream has the same name, scale of times and columns of features; it
+// may have more events and other nodes. The run may go on meanwhile. beside is the number of bytes
+// that the caller takes of the memory budget.
 func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, u run.Use, beside int64, h run.Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
 	in := internal{fixed: true, beside: beside, lenient: u.EvalNegatives == ""}
@@ -64,7 +64,8 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, u run.Use
 	return n, nil
 }
 
-// optionsOf returns the options of a recorded run for its network.
+// optionsOf returns the options of a network: the ones that u gives it, without what only training
+// needs.
 func optionsOf(u run.Use, record *run.Record) run.Options {
 	o := u.Of(record)
 	o.Eval = ""
@@ -72,7 +73,7 @@ func optionsOf(u run.Use, record *run.Record) run.Options {
 	return o
 }
 
-// load takes the weights that u chooses.
+// load loads the weights that u chooses.
 func (n *Network) load(u run.Use) error {
 	t := n.t
 	name, s, err := t.Dir.LoadLatest(u.OlderCheckpoint, t.Note)
@@ -117,7 +118,8 @@ func (n *Network) load(u run.Use) error {
 // Close gives up memory and files.
 func (n *Network) Close() { n.t.close() }
 
-// Follow calls show after each batch with the events done, of all that the replay goes through.
+// Follow calls show after each batch with the number of events done, and of all events of the
+// replay.
 func (n *Network) Follow(show func(done, all int64)) {
 	n.t.follow = func(done int64) { show(done, n.all) }
 }

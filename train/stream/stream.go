@@ -22,15 +22,15 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// internal has what a trainer is opened with beside the options: by plans, networks and tests.
+// internal has the settings of a trainer, beside its options, that plans, networks and tests need.
 type internal struct {
 	scratch bool  // of MakePlan
 	fixed   bool  // nothing is learnt
-	lenient bool  // nothing is ranked where there is nothing to rank among
+	lenient bool  // evaluation ranks nothing if the stream has no candidates
 	beside  int64 // bytes that the caller has in memory
 
 	faults disk.Faults        // of tests
-	late   func(stage string) // of tests: called in every stage, once a step, by its name in package pipeline
+	late   func(stage string) // of tests: called once a step in every stage, with the stage's name
 }
 
 // trainer is the state of a run.
@@ -69,10 +69,10 @@ type trainer struct {
 
 	scores  metric.Batches[float32] // of a batch of training
 	mark    marks                   // of the state in the newest checkpoint
-	undone  []cachetier.Undo        // of the checkpoint that a run goes on from, until Restore
+	undone  []cachetier.Undo        // of the checkpoint that was loaded; Restore takes them
 	counted counted                 // counters of the tables and stages
-	before  counted                 // the same before this process resumed the run
-	follow  func(done int64)        // of a replay: events
+	before  counted                 // the same at the checkpoint that was loaded
+	follow  func(done int64)        // gets the number of events done in a pass
 }
 
 // tables has the tables whose rows steps read. Each may be missing.
@@ -129,8 +129,8 @@ type counted struct {
 }
 
 // Run trains on the stream of ds that o names and evaluates, in the run directory that openDir
-// gives once the options are known to fit; version is recorded. It goes on, is cut short and fails
-// as train.Run does.
+// gives once the options are known to fit; version is recorded. A run resumes, is cut short and
+// fails as with train.Run.
 func Run(
 	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks,
 ) (*run.Result, error) {
@@ -283,8 +283,8 @@ func (t *trainer) inflight() int {
 	return t.lag + 2
 }
 
-// Place implements run.Workload: it decides the staleness, and puts the state of nodes in the run
-// directory.
+// Place implements run.Workload: it decides the staleness, and has the state of nodes kept in the
+// run directory.
 func (t *trainer) Place(ctx context.Context) error {
 	if err := t.decide(ctx, t.Dir.Record()); err != nil {
 		return err

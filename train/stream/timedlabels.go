@@ -6,16 +6,16 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-// timedLabels has the labels to predict, numbered in the order of time: the stream's labels of
-// nodes, which have times of their own, if it has any, else the labels of its events, which are of
-// the sources.
+// timedLabels has the labels to predict, numbered in the order of time. If the stream has labels of
+// nodes, which have times of their own, it takes these; else it takes the labels of events, each as
+// a label of the event's source.
 type timedLabels struct {
 	e       *store.Events
 	ofNodes bool
 	count   int64
 	classes int
 	split   store.StreamSplit
-	seen    []uint32 // of labels of nodes that are listed: the events before them
+	seen    []uint32 // for each label of a node that is listed, the number of events before it
 }
 
 func timedLabelsOf(e *store.Events) timedLabels {

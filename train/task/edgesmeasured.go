@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/step"
 )
 
-// Examples is "edges".
+// Examples returns "edges".
 func (k *Edges) Examples() string { return "edges" }
 
 // Attach makes the network of s compute edges. It is called before the first step.
@@ -32,12 +32,12 @@ func (k *Edges) Count(p Part) int {
 	return h.Len()
 }
 
-// GivenEdges is the most edges that come together with what is given with them, to predict them. It
-// is less if much is given with each: see data.Data.GivenAtOnce.
+// GivenEdges is the number of edges that are predicted together, with the values given for each. It
+// is lower if each edge has many values: see data.Data.GivenAtOnce.
 const GivenEdges = 1 << 14
 
-// FixedBytes returns the memory of what is given with edges: as it is read, with room to grow, as
-// it is computed, and on the backend.
+// FixedBytes returns the memory of the values that are given with edges, four times over: as read,
+// room to grow, as computed, and on the backend.
 func (k *Edges) FixedBytes(bool) int64 {
 	return 4 * 4 * int64(k.data.GivenDim()) * int64(k.data.GivenAtOnce(GivenEdges))
 }

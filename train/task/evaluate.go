@@ -149,7 +149,7 @@ func (k *Links) Measurable(p Part) error {
 	return nil
 }
 
-// Examples is "links".
+// Examples returns "links".
 func (k *Links) Examples() string { return "links" }
 
 // Attach makes the network of s score links. It is called before the first step.

@@ -270,16 +270,16 @@ func (k *Nodes) sum(f *step.Feed, rows kernels.Tensor, a *step.Tally) {
 // Attach does nothing: a node's row is its answer.
 func (k *Nodes) Attach(*step.Stepper) {}
 
-// Examples is "nodes".
+// Examples returns "nodes".
 func (k *Nodes) Examples() string { return "nodes" }
 
-// Limit does nothing: see Examples of a task.
+// Limit does nothing: the evaluator limits nodes.
 func (k *Nodes) Limit(int) error { return nil }
 
-// Bytes is 0: nodes are measured as their rows are computed.
+// Bytes returns 0: nodes are measured as their rows are computed.
 func (k *Nodes) Bytes() int64 { return 0 }
 
-// FixedBytes is 0.
+// FixedBytes returns 0.
 func (k *Nodes) FixedBytes(bool) int64 { return 0 }
 
 // Without is nil: batches are drawn from all edges.

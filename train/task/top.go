@@ -47,8 +47,7 @@ const (
 	sourceBytes = 64
 )
 
-// FixedBytes returns the memory of Top, and that of a measurement if it is larger and measures is
-// set.
+// FixedBytes returns the memory of Top or, if measures is set and it takes more, of a measurement.
 func (k *Links) FixedBytes(measures bool) int64 {
 	if measures {
 		return max(k.Bytes(), k.TopBytes())
