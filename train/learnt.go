@@ -51,8 +51,9 @@ func (t *trainer) place() {
 	t.eval.Dir, t.eval.FS = t.Dir.File(run.LayerDir), t.Dir.FS()
 }
 
-// beginRows initialises learnt rows from the seed, or from the files of InitRows.
-func (t *trainer) beginRows(ctx context.Context) error {
+// Fresh implements run.Workload: it initialises learnt rows from the seed, or from the files of
+// InitRows.
+func (t *trainer) Fresh(ctx context.Context) error {
 	files := t.Record.Options.InitRows // a resumed run has them only there
 	for _, l := range t.tiers.Learnt {
 		if err := l.Begin(ctx); err != nil {

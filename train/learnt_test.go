@@ -523,7 +523,8 @@ func TestLearntRowsInEvaluation(t *testing.T) {
 	o.Hidden, o.Inputs, o.MemoryBytes = 8, map[string]string{"author": "embed:256"}, 2<<30
 	m := opened(t, openTyped(t, s), o)
 	m.tiers.In(vfs.NewMem(), "/embeddings", "test")
-	require.NoError(t, m.beginRows(t.Context()))
+	m.Record = new(run.Record)
+	require.NoError(t, m.Fresh(t.Context()))
 	require.False(t, m.eval.Sampled())
 	before := kernels.HostBytes()
 	_, ok, err := m.eval.Measure(t.Context(), m.data.Seeds(m.data.Valid))

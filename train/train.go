@@ -89,9 +89,6 @@ func (t *trainer) Complete(o run.Options) run.Options { return o }
 // Describe implements run.Workload.
 func (t *trainer) Describe(r *run.Record) { r.AutoSettings = t.settled }
 
-// Fresh implements run.Workload.
-func (t *trainer) Fresh(ctx context.Context) error { return t.beginRows(ctx) }
-
 // Started implements run.Workload.
 func (t *trainer) Started() { t.notes() }
 
