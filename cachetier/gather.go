@@ -152,7 +152,7 @@ func (s *Stack) check(name string, dst []byte, ids []uint32) {
 	}
 }
 
-// gatherWindow copies the rows of ids, all of which are in memory, to dst.
+// gatherWindow copies the rows of ids to dst. All of these rows are in memory.
 func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tally) {
 	device, static, cached := s.device.Lend(), s.static.Lend(), s.cached.Lend() // to the goroutines of inChunks
 	defer s.device.Return()

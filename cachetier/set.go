@@ -17,9 +17,12 @@ func (u *set) rows() policy.Rows {
 	return u.Set
 }
 
-// spareSets is the largest number of sets in use, without those that Lookahead counts: one for the
-// current group, two for windows, one for the window before them, one for what was left of the
-// group when the first of these was planned, and one for an unplanned step.
+// spareSets is the number of sets that may be in use beside the Lookahead sets:
+//
+//   - the current group
+//   - two windows, and the window before them
+//   - the steps of the group that were still unplanned when the first window was planned
+//   - a step outside any plan
 const spareSets = 6
 
 // foresee makes the sets of the next n groups.

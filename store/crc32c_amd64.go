@@ -17,10 +17,10 @@ import (
 //     a*x^(8n+64) + b*x^(8n) to these. x^(8n+64) mod P and x^(8n) mod P do as well.
 //   - A carry-less multiplication of two registers of 64 bits gives 127 bits in a register of 128:
 //     the product times x. So the multipliers are x^(8n+63) and x^(8n-1).
-//   - Let r be the remainder of bytes that end n bytes before the page does. It is r*x^32 in a
-//     register of 64 bits, the product has the factor x, and crc32q multiplies what it divides by
-//     x^32. So r moves to the last 16 bytes of the page with the multiplier x^(8n-65), which is
-//     x^(8(n-8)-1).
+//   - Let r be the remainder of bytes that end n bytes before the page does. A register of 64 bits
+//     holds it as r*x^32. The carry-less product adds a factor x. crc32q multiplies its input by
+//     x^32 before it divides. So the multiplier x^(8n-65), which is x^(8(n-8)-1), moves r to the
+//     last 16 bytes of the page.
 //
 // From Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction"
 // (Intel, 2009). The paper divides the last 16 bytes by further multiplications, where we use

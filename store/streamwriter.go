@@ -13,7 +13,7 @@ type StreamSpec struct {
 	Negatives      bool // the data has negatives: see StreamNegatives
 }
 
-// StreamEnd holds what is known of a stream only at its end.
+// StreamEnd holds the facts about a stream that its writer knows only after the last event.
 type StreamEnd struct {
 	TimeScale  float64
 	Split      StreamSplit

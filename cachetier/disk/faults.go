@@ -24,7 +24,8 @@ func (f Faults) at(file int, offset int64, size int) Fault {
 	return f(file, offset, size)
 }
 
-// befall applies the fault to the result of a read, and returns what is left of it.
+// befall applies the fault to a read that returned n bytes and err. It returns what the caller of
+// the read gets instead.
 func (f Fault) befall(n int, err error) (int, error) { return f.befallSince(time.Now(), n, err) }
 
 // befallSince is befall for a read that was issued at began: the delays of reads that are under way

@@ -32,8 +32,9 @@ func fill(dst []byte, of ...uint64) {
 	}
 }
 
-// step has the rows that a step reads, and the places among them of the rows that it writes. It
-// computes these from what it has read, or with updates from their newest bytes.
+// step is one step of a workload. It reads the rows reads, and writes the rows reads[i] for each i
+// of writes. It computes new bytes from the bytes that it read, or with updates from the newest
+// bytes.
 type step struct {
 	reads, writes []uint32
 	updates       bool

@@ -46,7 +46,8 @@ type Options struct {
 type Place struct {
 	// FS has the files. Default vfs.Default.
 	FS vfs.FS
-	// Dir is the table's own directory, within that of the run. It is made if it does not exist.
+	// Dir is a directory for this table alone, inside the run directory. The table makes it if need
+	// be.
 	Dir string
 	// Run identifies what the rows belong to: run, dataset, table, and anything else without which
 	// they are useless. Files with another Run are refused.

@@ -137,8 +137,7 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// ingested has the report of gnnstore ingest, and what was found in the dataset before it was
-// removed.
+// ingested has the report of gnnstore ingest, and counts that the test made by reading the dataset.
 type ingested struct {
 	build.Report
 	edgesRead, edges, loops int64 // as read, as stored, and self loops among the latter

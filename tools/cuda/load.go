@@ -51,11 +51,7 @@ func showKernel(d *driver, k *kernel) {
 // tryPacking launches a kernel with parameters of every size, and checks the values it received.
 func tryPacking(o *options) error {
 	var w wrong
-	d, err := open(o)
-	if err != nil {
-		return err
-	}
-	kernels, err := d.kernelsOf()
+	d, kernels, err := openKernels(o)
 	if err != nil {
 		return err
 	}
@@ -140,11 +136,7 @@ func tryErrors(o *options) error {
 
 // tryIllegal has a kernel write to an unmapped address, and prints the result of each later call.
 func tryIllegal(o *options) error {
-	d, err := open(o)
-	if err != nil {
-		return err
-	}
-	kernels, err := d.kernelsOf()
+	d, kernels, err := openKernels(o)
 	if err != nil {
 		return err
 	}

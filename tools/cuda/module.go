@@ -227,6 +227,16 @@ func (d *driver) loadModules() ([]*module, error) {
 	return all, nil
 }
 
+// openKernels opens the driver, and loads every kernel.
+func openKernels(o *options) (*driver, map[string]*kernel, error) {
+	d, err := open(o)
+	if err != nil {
+		return nil, nil, err
+	}
+	kernels, err := d.kernelsOf()
+	return d, kernels, err
+}
+
 // kernelsOf loads every file and returns the kernels by name.
 func (d *driver) kernelsOf() (map[string]*kernel, error) {
 	modules, err := d.loadModules()

@@ -12,11 +12,7 @@ import (
 // has been copied.
 func tryOrder(o *options) error {
 	var w wrong
-	d, err := open(o)
-	if err != nil {
-		return err
-	}
-	kernels, err := d.kernelsOf()
+	d, kernels, err := openKernels(o)
 	if err != nil {
 		return err
 	}

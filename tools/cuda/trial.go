@@ -20,11 +20,7 @@ type trial struct {
 }
 
 func newTrial(o *options) (*trial, error) {
-	d, err := open(o)
-	if err != nil {
-		return nil, err
-	}
-	kernels, err := d.kernelsOf()
+	d, kernels, err := openKernels(o)
 	if err != nil {
 		return nil, err
 	}
