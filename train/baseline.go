@@ -58,12 +58,11 @@ func (t *trainer) baseline(ctx context.Context, part tasks.Part) (b *tasks.Basel
 
 // explainLarge notes once that the loss of an epoch is far too large.
 func (t *trainer) explainLarge(e run.Epoch) {
-	if e.TooLarge(1) == "" {
-		return
-	}
-	scale, err := t.task.Scale()
-	if err != nil {
-		return // the next step reads the same labels, and fails
-	}
-	t.NoteLarge(e, max(scale, 1))
+	t.NoteLarge(e, func() (float64, error) {
+		if e.TooLarge(1) == "" {
+			return 1, nil // labels need not be read for this
+		}
+		scale, err := t.task.Scale()
+		return max(scale, 1), err
+	})
 }

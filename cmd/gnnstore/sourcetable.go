@@ -32,7 +32,7 @@ func only(formats, key, help string, in func(o *sourceOptions) setting.Value) se
 		For: &setting.Audience[ingestOptions]{
 			Has: func(o *ingestOptions) bool { return slices.Contains(names, o.format) },
 			Why: func(o *ingestOptions) string {
-				return fmt.Sprintf("it goes with format %s, and this is %s", strings.Join(names, " or "), o.format)
+				return fmt.Sprintf("it goes with format %s, and this is %s", setting.OneOf(names), o.format)
 			},
 		},
 	}

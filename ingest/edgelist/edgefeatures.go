@@ -14,9 +14,9 @@ import (
 const edgeFeatures = "--edge-features"
 
 // featureColumns finds the columns of Options.EdgeFeatures in a table.
-func (r *edgeReader) featureColumns(named []string) (columns []int, err error) {
+func (r *edgeReader) featureColumns(o *Options) (columns []int, err error) {
 	taken := make([]bool, r.columns)
-	for _, name := range named {
+	for _, name := range o.EdgeFeatures {
 		first, last, ok := columnRange(name, r.columns)
 		if !ok || slices.Contains(r.header, name) {
 			at, err := r.column(edgeFeatures, name)
@@ -25,7 +25,7 @@ func (r *edgeReader) featureColumns(named []string) (columns []int, err error) {
 			}
 			first, last = at+1, at+1
 		}
-		if ok && strings.HasSuffix(name, "-") && first == r.columns+1 {
+		if o.Header == shortHeader && strings.HasSuffix(name, "-") && first == r.columns+1 {
 			continue // all columns after the last: a list in JODIE's layout may have no features
 		}
 		if first < 1 || last > r.columns || first > last {

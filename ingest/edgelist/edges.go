@@ -99,7 +99,7 @@ func (s *Source) openEdges(path string) (*edgeReader, error) {
 	}
 	if r.src, r.dst, err = s.o.edgeColumns(t); err == nil && t.columns > 0 {
 		if err = r.place(s.kept); err == nil {
-			r.features, err = r.featureColumns(s.o.EdgeFeatures)
+			r.features, err = r.featureColumns(&s.o)
 		}
 	}
 	if err != nil {

@@ -158,17 +158,18 @@ func (t *table) start(header string) error {
 		return err
 	}
 	cells, err = t.begin(line)
-	for header == shortHeader && len(t.header) < len(cells) {
-		t.header = append(t.header, strconv.Itoa(len(t.header)+1))
+	if err != nil {
+		return err
 	}
-	switch {
-	case len(cells) == len(t.header):
-	case header == shortHeader: // no row has the columns of the last names
-		t.header = t.header[:min(len(cells), len(t.header))]
-	default:
+	if header == shortHeader {
+		for len(t.header) < len(cells) {
+			t.header = append(t.header, strconv.Itoa(len(t.header)+1))
+		}
+		t.header = t.header[:len(cells)] // no row has the columns of the last names
+	} else if len(cells) != len(t.header) {
 		t.header = nil // it names no columns
 	}
-	return err
+	return nil
 }
 
 // isEvent reports whether the first row of a list in JODIE's layout is an event: its time is a

@@ -15,7 +15,6 @@ type code uint32
 const (
 	success       code = 0
 	outOfMemory   code = 2
-	notReady      code = 600
 	illegalAccess code = 700
 )
 

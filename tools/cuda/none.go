@@ -8,6 +8,6 @@ import (
 )
 
 func main() {
-	fmt.Fprintln(os.Stderr, "cuda: built without -tags cuda, or not for Linux")
+	fmt.Fprintln(os.Stderr, "cuda: build it on Linux with -tags cuda, as tools/cuda/doc.go says")
 	os.Exit(2)
 }

@@ -248,7 +248,6 @@ func (d *Driver) Run(ctx context.Context, openDir func() (*Dir, error), version 
 	}
 	defer d.shown.Serve(d.Hooks.Live, d.look)()
 	if err := d.train(ctx); err != nil {
-		d.Collect()
 		return nil, d.Dir.Fail(d.Result, err, d.Text(err.Error()))
 	}
 	return d.Result, d.Dir.WriteResult(d.Result)
@@ -411,10 +410,17 @@ func (d *Driver) finish(ctx context.Context, e Epoch) error {
 	return nil
 }
 
-// NoteLarge gives a note, once in a run, if the loss of an epoch is far too large. scale is about
-// the loss of an untrained network.
-func (d *Driver) NoteLarge(e Epoch, scale float64) {
-	if note := e.TooLarge(scale); note != "" && !d.blown {
+// NoteLarge gives a note, once, if the loss of an epoch is far too large. scale returns about the
+// loss of a network that has learnt nothing. It is not called after the note.
+func (d *Driver) NoteLarge(e Epoch, scale func() (float64, error)) {
+	if d.blown {
+		return
+	}
+	untrained, err := scale()
+	if err != nil {
+		return // the next step reads the same labels, and fails
+	}
+	if note := e.TooLarge(untrained); note != "" {
 		d.blown = true
 		d.Note("%s", note)
 	}

@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHallKeepsItsBudget: runs give what was appended to them, and take no more memory than there
-// is.
-func TestHallKeepsItsBudget(t *testing.T) {
+// TestRecordPoolKeepsItsBudget: runs give what was appended to them, and take no more memory than
+// there is.
+func TestRecordPoolKeepsItsBudget(t *testing.T) {
 	s := NewSampler(AtHand(lists{{}}), Config{}, 2)
 	rapid.Check(t, func(t *rapid.T) {
 		const budget = 6 * chunkBytes

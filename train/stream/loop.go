@@ -247,7 +247,9 @@ func (w *writer) WriteBack(int, *pipeline.Gathered) (plan.Written, error) {
 func (w *writer) behind() bool { return w.failed || len(w.full) > 0 }
 
 // Remark implements run.Workload.
-func (t *trainer) Remark(e run.Epoch) { t.NoteLarge(e, math.Ln2) } // the loss of a coin toss
+func (t *trainer) Remark(e run.Epoch) {
+	t.NoteLarge(e, func() (float64, error) { return math.Ln2, nil }) // the loss of a coin
+}
 
 // AtRest implements run.Workload.
 func (t *trainer) AtRest() {}

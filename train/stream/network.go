@@ -35,6 +35,9 @@ type Network struct {
 // that the caller takes of the memory budget.
 func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, u run.Use, beside int64, h run.Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
+	if err := u.Validate(); err != nil {
+		return nil, err
+	}
 	in := internal{fixed: true, beside: beside, lenient: u.EvalNegatives == ""}
 	n := new(Network)
 	if n.t, err = newTrainer(ctx, ds, optionsOf(u, dir.Record()), h, in); err != nil {
