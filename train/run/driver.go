@@ -432,7 +432,9 @@ func (d *Driver) look() Point {
 		Result: *d.Result, Steps: d.about.Steps, Updates: d.Updates(), Total: d.Ends.Expected(d.Result) * d.about.Steps,
 		Count: d.work.Counter(),
 	}
-	p.Result.PeakRSSBytes, p.Result.PeakFileBytes = d.Peak.Bytes()
+	if d.Result.Status == Running { // the end shows what the result has
+		p.Result.PeakRSSBytes, p.Result.PeakFileBytes = d.Peak.Bytes()
+	}
 	d.work.Report(&p.Result)
 	return p
 }
