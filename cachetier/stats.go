@@ -201,6 +201,20 @@ func Sum(all []Stats) (sum Stats) {
 	return sum
 }
 
+// Combine fills dst with f(a[i], b[i]) and returns it. Where b is shorter than a, f gets zero
+// counters. dst may be a or b.
+func Combine(dst, a, b []Stats, f func(a, b Stats) Stats) []Stats {
+	dst = dst[:0]
+	for i := range a {
+		var other Stats
+		if i < len(b) {
+			other = b[i]
+		}
+		dst = append(dst, f(a[i], other))
+	}
+	return dst
+}
+
 // holds adds the capacities and the use of u.
 func (t *Tier) holds(u Tier) {
 	t.CapacityBytes += u.CapacityBytes

@@ -1,10 +1,11 @@
-// Package train runs the main job: epochs of sampled minibatches over a sealed dataset, evaluation,
-// early stopping and checkpoints. The packages below it do the work; here are the loop that calls
-// them, and what ties them together.
+// Package train is the door to training: a run over a sealed dataset, with evaluation, early
+// stopping and checkpoints, and the network that comes of it.
 //
-// Two things to know. run.Options configures a run, and the run records it. [Run] trains and
-// returns a run.Result. Afterwards [OpenNetwork] opens the trained network, to measure it and to
-// predict with it.
+// Three things to know. run.Options configures a run, and the run records it. [Run] trains and
+// returns a run.Result. Afterwards [Open] opens the trained network, to measure it and to predict
+// with it. Two packages have the two workloads that a run may train: package graph samples
+// minibatches around nodes of a graph, and package stream takes a stream of events in the order of
+// their times. run.Driver drives both.
 //
 // A batch is a function of (seed, epoch, step), rows arrive the same from any tier, and the
 // kernels' bits do not depend on the number of threads; so losses and weights depend on the data,
@@ -17,9 +18,9 @@
 // plan.Demand.Split divides it among the parts that need some; topology.Tier, cachetier.Stack,
 // pipeline.Pipeline and infer.Evaluator are opened with their shares.
 //
-// A prediction: predict.go of the command, which checks what is asked for; [OpenNetwork], which
-// takes the weights that run.Use chooses; Network.Predict; infer.Evaluator, which computes layer
-// by layer for all nodes; export.WriteRows, which writes rows under the ids of the source.
+// A prediction: predict.go of the command, which checks what is asked for; [Open], which takes the
+// weights that run.Use chooses; graph.Network.Predict; infer.Evaluator, which computes layer by
+// layer for all nodes; export.WriteRows, which writes rows under the ids of the source.
 //
 // A feature row: a page of the dataset; disk.Reader, which checks it; the cache of a
 // cachetier.Stack, where it waits for its step; the rows of a batch, which pipeline gathers;
@@ -28,13 +29,13 @@
 // A learnt row: drawn from the seed and its number, or a record in the run directory;
 // mutable.Table, which is a cachetier.Stack; the rows of a batch; tape.LearntLeaf; optim.Optimizer,
 // which makes a new record of it; tiers.WriteBack. Checkpoints name the files that hold the
-// records: learnt.go.
+// records: graph/learnt.go.
 //
 // A hidden row that is used again: history.Cache plans, between hops, which nodes need not be drawn
 // further and which slots the others' rows go to; step.Stepper assembles a layer's rows from what
 // it computes and from slots, and stores rows there after the backward pass; the norms of gradients
-// go back to the Cache, which decides by them what steps to come may use: reuse.go, and
-// reusestate.go for checkpoints.
+// go back to the Cache, which decides by them what steps to come may use: graph/reuse.go,
+// and graph/reusestate.go for checkpoints.
 //
 // A seed: task.Nodes orders the seeds of an epoch; pipeline asks for a step's seeds; sample.Sampler
 // draws the blocks around it; step.Stepper computes its row; the task's loss compares that with its
@@ -65,7 +66,7 @@
 // # Imports
 //
 // A package below train may import these packages of this module, and no others. tools/check holds
-// them to it. Package train itself imports all of them.
+// them to it.
 //
 //	model -> tape, sample, checkpoint, kernels
 //	history -> sample
@@ -81,11 +82,13 @@
 //	tiers -> data, plan, pipeline, sample, cachetier, kernels, store
 //	run -> task, tiers, history, plan, pipeline, step, model, sample, optim, metric, checkpoint
 //	run -> cachetier, kernels, store
+//	graph -> run, tiers, history, infer, task, plan, pipeline, step, model, sample, data, optim
+//	graph -> tape, metric, checkpoint, trace, cachetier, kernels, store
 //	stream -> run, tiers, temporal, pipeline, plan, step, model, metric, checkpoint, sample
 //	stream -> cachetier, kernels, store
 //	live -> run, train, pipeline, cachetier, kernels, store
 //	trace -> data, history, sample, cachetier, kernels, store
 //	train -> all of them
 //
-// Start reading at run.Driver, which all runs share, then trainer.Train.
+// Start reading at run.Driver, which all runs share, then graph/loop.go.
 package train

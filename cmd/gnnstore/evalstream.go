@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -12,87 +10,38 @@ import (
 	"github.com/gnnstore/gnnstore/train/stream"
 )
 
-// openStream opens the stream of a run, in the dataset of this path, or in the one that it trained
-// on where path is empty. The caller closes the dataset.
-func (o *networkOptions) openStream(stderr io.Writer, p *progress, dir *run.Dir, path string) (*store.Dataset, *store.Events, error) {
-	path, err := datasetOf(p, dir, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	ds, err := openDataset(stderr, path, cmp.Or(o.MemoryBytes, dir.Record().Options.MemoryBytes))
-	if err != nil {
-		return nil, nil, err
-	}
-	events, err := stream.Find(ds, dir.Record().Options.Stream)
-	if err != nil {
-		return nil, nil, errors.Join(dir.About(err), ds.Close())
-	}
-	return ds, events, nil
-}
-
-// openReplay opens the network of a run on a stream. The caller holds beside bytes of memory. State
-// of nodes goes to a directory in --tmp, or in tmp. done closes the network.
-func (o *networkOptions) openReplay(ctx context.Context, p *progress, dir *run.Dir, ds *store.Dataset, beside int64, tmp string) (n *stream.Network, done func(), err error) {
-	scratch, remove, err := scratchDir(cmp.Or(o.tmp, tmp))
-	if err != nil {
-		return nil, nil, err
-	}
-	use := o.Use
-	use.Scratch = scratch
-	n, err = stream.OpenNetwork(ctx, ds, dir, use, beside, run.Hooks{Note: func(s string) { p.line("note: %s", withFlags(s)) }})
-	if err != nil {
-		remove()
-		return nil, nil, err
-	}
-	n.Follow(func(done, all int64) { p.show("replay", done, all, "events") })
-	return n, func() {
-		n.Close()
-		remove()
-	}, nil
-}
-
-// ofGraphs refuses flags that are of networks for graphs.
-func ofGraphs(dir *run.Dir, given func(flag string) bool, flags ...string) error {
-	for _, flag := range flags {
-		if given(flag) {
-			return fmt.Errorf("run %s: --%s is of networks for graphs, and this one learns from a stream; leave it out", dir.Path(), flag)
-		}
-	}
-	return nil
-}
-
 // streamMeasured is the output of eval for a run on a stream. Its JSON keys are stable.
 type streamMeasured struct {
 	used
 	// Either Stream or Labels is set.
-	Stream       *run.StreamOf    `json:"stream,omitempty"`
-	Labels       *stream.LabelsOf `json:"labels,omitempty"`
-	BytesRead    int64            `json:"bytes_read"` // of state and features, from disk
-	PeakRSSBytes int64            `json:"peak_rss_bytes"`
+	Stream *run.StreamOf    `json:"stream,omitempty"`
+	Labels *stream.LabelsOf `json:"labels,omitempty"`
+	run.Cost
 }
 
-func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, p *progress, dir *run.Dir, dataset string) error {
+// checkStream refuses flags that do not go with a run on a stream.
+func (o *evalOptions) checkStream(dir *run.Dir) error {
 	if err := ofGraphs(dir, o.given, "nodes", "unseen", "way", "layer-dtype"); err != nil {
 		return err
 	}
 	if o.Metric != "" {
 		return fmt.Errorf("run %s: --metric %s: of a stream AP and AUC are measured, both, and MRR among --eval-negatives; leave it out", dir.Path(), o.Metric)
 	}
-	ds, events, err := o.openStream(stderr, p, dir, dataset)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	beside := int64(0)
+	return nil
+}
+
+// measureStream replays the stream and prints the figures, or how well its embeddings tell labels.
+func (o *evalOptions) measureStream(ctx context.Context, stdout io.Writer, p *progress, u *usedRun) error {
+	of := &u.dir.Record().Options
 	if o.labels != "" {
-		beside = stream.LabelBytes(events, dir.Record().Options.Hidden)
+		o.Beside = stream.LabelBytes(u.events, of.Hidden)
 	}
-	n, done, err := o.openReplay(ctx, p, dir, ds, beside, systemTmp())
+	err := u.openIn(ctx, p, &o.networkOptions, systemTmp())
 	if err != nil {
 		return err
 	}
-	defer done()
-	r := streamMeasured{used: used{dir.Path(), ds.Path(), ds.Manifest().Seal, n.Used}}
+	n := u.network.Stream
+	r := streamMeasured{used: u.used()}
 	if o.labels != "" {
 		r.Labels, err = n.MeasureLabels(ctx, o.labels == "after")
 	} else {
@@ -102,15 +51,15 @@ func (o *evalOptions) evalStream(ctx context.Context, stdout, stderr io.Writer, 
 		return err
 	}
 	p.clear()
-	r.BytesRead, r.PeakRSSBytes = n.BytesRead(), n.PeakRSSBytes()
+	r.Cost = u.network.Cost()
 	if o.json {
 		return printJSON(stdout, r)
 	}
-	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
+	printf(stdout, "%s\n", r.text())
 	if o.labels != "" {
-		printLabels(stdout, events.Stream, r.Labels)
+		printLabels(stdout, u.events.Stream, r.Labels)
 	} else {
-		printReplay(stdout, r.Stream, r.Checkpoint, dir.Record().Options.Metric)
+		printReplay(stdout, r.Stream, r.Checkpoint, of.Metric)
 	}
 	return nil
 }

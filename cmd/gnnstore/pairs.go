@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -14,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/graph"
 )
 
 // pairFile reads pairs of nodes by their original ids from a table of csv or Parquet: sources,
@@ -31,18 +32,18 @@ type pairFile struct {
 	ids       [2]store.IDs // of sources and destinations
 	given     []string     // the columns of the numbers
 
-	pairs   train.Pairs
+	pairs   graph.Pairs
 	times   []float64 // of all pairs
 	numbers []string  // of a pair
-	use     func(train.Pairs) error
+	use     func(graph.Pairs) error
 	count   int64 // of pairs, once each has gone through them
 }
 
 // newPairFile returns a file of pairs of the relations that a network has learnt.
-func newPairFile(path string, n *usedNetwork) *pairFile {
+func newPairFile(path string, n *graph.Network) *pairFile {
 	_, src, dst := n.Relation()
 	d := n.Data()
-	p := &pairFile{path: path, flag: "pairs", columns: pairColumns, relations: n.learntRelations(), learnt: "links", ids: [2]store.IDs{d.IDs(src), d.IDs(dst)}}
+	p := &pairFile{path: path, flag: "pairs", columns: pairColumns, relations: learntRelations(n), learnt: "links", ids: [2]store.IDs{d.IDs(src), d.IDs(dst)}}
 	p.types = [2]string{p.relations[0].Src, p.relations[0].Dst}
 	if n.Edges() {
 		p.learnt = "edges"
@@ -54,7 +55,7 @@ func newPairFile(path string, n *usedNetwork) *pairFile {
 }
 
 // learntRelations returns the relations that a run of links or edges learns.
-func (n *usedNetwork) learntRelations() (all []*store.Relation) {
+func learntRelations(n *graph.Network) (all []*store.Relation) {
 	d := n.Data()
 	for _, l := range d.Links.All {
 		all = append(all, d.Relations[l.Relation].Relation)
@@ -69,9 +70,15 @@ func relationOf(relations []*store.Relation, text string) int {
 	})
 }
 
-// guarded is each under store.Guard, for train.EachPair.
-func (p *pairFile) guarded(use func(train.Pairs) error) error {
+// guarded is each under store.Guard, for graph.EachPair.
+func (p *pairFile) guarded(use func(graph.Pairs) error) error {
 	return store.Guard(func() error { return p.each(use) })
+}
+
+// check reads the whole file, before anything is computed. Its pairs are named items.
+func (p *pairFile) check(ctx context.Context, show *progress, items string) error {
+	show.show("read pairs", 0, 0, items)
+	return p.guarded(func(graph.Pairs) error { return ctx.Err() })
 }
 
 // Columns of pairFile.
@@ -85,7 +92,7 @@ const pairsAtOnce = 1 << 16
 
 // each calls use with the pairs, in the order of the file. An error names the file, and the line or
 // row.
-func (p *pairFile) each(use func(train.Pairs) error) (err error) {
+func (p *pairFile) each(use func(graph.Pairs) error) (err error) {
 	p.use, p.count, p.times = use, 0, p.times[:0]
 	p.clear()
 	isParquet, err := startsWith(p.path, "PAR1")

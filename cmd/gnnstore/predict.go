@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/gnnstore/gnnstore/ingest/export"
-	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/setting"
-	"github.com/gnnstore/gnnstore/train"
-	"github.com/gnnstore/gnnstore/train/infer"
+	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -43,35 +40,30 @@ type predictOptions struct {
 	given    func(flag string) bool
 }
 
-// predictResult is the output of predict. Its JSON keys are stable.
-type predictResult struct {
-	used
-	Target  string `json:"target"` // type of the nodes
-	What    string `json:"what"`
-	Layer   int    `json:"layer"`   // the predictions are made from its rows
-	Columns int    `json:"columns"` // numbers a row
-	Nodes   string `json:"nodes"`
-	Rows    int    `json:"rows"`
-	written
-	// Layers reports on the computation of each layer for the nodes of each type, beside its plan.
-	Layers        []infer.Report `json:"layers"`
-	PeakRSSBytes  int64          `json:"peak_rss_bytes"`
-	PeakFileBytes int64          `json:"peak_file_bytes"` // of mapped files, the program's among them
+// prediction answers a question to a network. Its rows are computed while they are written.
+type prediction struct {
+	result result
+	write  func() (*export.RowsReport, error)
+	// text describes the rows of the file once they are written.
+	text func() string
+	// plan prints how the rows would be computed; nil: there is no plan of it.
+	plan func(w io.Writer) error
 }
 
-// written is the part of a result that describes the output files, and the time and reads for them.
+// result is the output of predict, which differs by what is predicted. Its JSON keys are stable.
+type result interface{ file() *written }
+
+// written is the part of a result that describes the output files, and what they took.
 type written struct {
-	Out       string   `json:"out"`
-	Format    string   `json:"format"`
-	Files     []string `json:"files"`
-	Bytes     int64    `json:"bytes"`
-	BytesRead int64    `json:"bytes_read"` // of rows, from disk
-	Seconds   float64  `json:"seconds"`
+	Out     string   `json:"out"`
+	Format  string   `json:"format"`
+	Files   []string `json:"files"`
+	Bytes   int64    `json:"bytes"`
+	Seconds float64  `json:"seconds"`
+	run.Cost
 }
 
-func wrote(out string, r *export.RowsReport, read int64, began time.Time) written {
-	return written{out, string(r.Format), r.Files, r.Bytes, read, time.Since(began).Seconds()}
-}
+func (w *written) file() *written { return w }
 
 // text returns the time that it took, and the size and the names of the files.
 func (w *written) text() string {
@@ -119,8 +111,8 @@ func newPredict() *cobra.Command {
 		Args: oneOf("RUN OUT", "RUN DATASET OUT"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			errs := []error{flags.Check(defaultPredict()), o.Validate()}
-			if o.what != "" && !slices.Contains(train.Predictable, o.what) {
-				errs = append(errs, fmt.Errorf("--what %s: there are %s", o.what, setting.OneOf(train.Predictable)))
+			if o.what != "" && !slices.Contains(graph.Predictable, o.what) {
+				errs = append(errs, fmt.Errorf("--what %s: there are %s", o.what, setting.OneOf(graph.Predictable)))
 			}
 			switch export.Format(o.format) {
 			case "", export.Parquet, export.NPY, export.CSV, export.OGBLSC:
@@ -132,7 +124,7 @@ func newPredict() *cobra.Command {
 				return misuse(err)
 			}
 			if !cmd.Flags().Changed("layer") {
-				o.layer = train.DefaultLayer
+				o.layer = graph.DefaultLayer
 			}
 			o.given = cmd.Flags().Changed
 			if err := o.checkScores(o.given); err != nil {
@@ -157,9 +149,9 @@ var predictNetwork = networkRows(func(o *predictOptions) *networkOptions { retur
 var predictTable = slices.Concat(setting.Table[predictOptions]{
 	{Key: "what", Group: "What to predict",
 		In: func(o *predictOptions) setting.Value {
-			return setting.Hint(setting.Word(&o.what), train.Predictable...)
+			return setting.Hint(setting.Word(&o.what), graph.Predictable...)
 		},
-		Help: "what to write: " + setting.OneOf(train.Predictable) + " (default classes; values if numbers were learnt; embeddings for a run of links)"},
+		Help: "what to write: " + setting.OneOf(graph.Predictable) + " (default classes; values if numbers were learnt; embeddings for a run of links)"},
 	{Key: "layer",
 		In: func(o *predictOptions) setting.Value { return setting.Int(&o.layer) },
 		Help: "layer of embeddings, from 1; 0: the input of nodes, learnt rows too (default the last hidden layer; with one layer, its logits; " +
@@ -216,14 +208,8 @@ var predictTable = slices.Concat(setting.Table[predictOptions]{
 
 func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset, out string, o *predictOptions) (err error) {
 	began := time.Now()
-	place := out
-	if export.Format(o.format) == export.OGBLSC {
-		place = filepath.Join(out, "y_pred_mag240m_"+o.nodes+".npz")
-	}
-	if _, err := os.Stat(filepath.Dir(place)); place == out || err == nil { // the folder is made when there is something to put there
-		if err := export.MayWrite(vfs.Default, place, o.force); err != nil {
-			return err
-		}
+	if err := o.mayWrite(out); err != nil {
+		return err
 	}
 	p := newProgress(stderr)
 	defer p.clear()
@@ -232,270 +218,99 @@ func runPredict(ctx context.Context, stdout, stderr io.Writer, runPath, dataset,
 		return err
 	}
 	defer dir.Close()
-	switch {
-	case dir.Record().Options.Streams():
-		return o.predictStream(ctx, stdout, stderr, p, dir, dataset, out, began)
-	case o.given("at") || o.events != "":
+	ask := o.askGraph
+	if dir.Record().Options.Streams() {
+		if err := o.checkStream(dir); err != nil {
+			return err
+		}
+		ask = o.askStream
+	} else if o.given("at") || o.events != "" {
 		return fmt.Errorf("run %s: --at and --events go with runs on streams", runPath)
 	}
+	u, err := o.use(stderr, p, dir, dataset)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, u.Close()) }()
+	defer func() { err = o.tidy(u, err) }()
+	a, err := ask(ctx, p, u, out)
+	if err != nil {
+		return err
+	}
+	if o.plan {
+		return a.plan(stdout)
+	}
+	report, err := a.write()
+	if err != nil {
+		return err
+	}
+	p.clear()
+	*a.result.file() = written{out, string(report.Format), report.Files, report.Bytes, time.Since(began).Seconds(), u.network.Cost()}
+	if o.json {
+		return printJSON(stdout, a.result)
+	}
+	weights := u.used()
+	printf(stdout, "%s\n%s, %s\n", weights.text(), a.text(), a.result.file().text())
+	return nil
+}
+
+// mayWrite returns an error if OUT cannot be written.
+func (o *predictOptions) mayWrite(out string) error {
+	place := out
+	if export.Format(o.format) == export.OGBLSC {
+		place = filepath.Join(out, "y_pred_mag240m_"+o.nodes+".npz")
+		if _, err := os.Stat(out); err != nil {
+			return nil // the folder is made when there is something to put there
+		}
+	}
+	return export.MayWrite(vfs.Default, place, o.force)
+}
+
+// tidy removes hidden rows that earlier commands left in the scratch directory, or says in err that
+// this one leaves some.
+func (o *predictOptions) tidy(u *usedRun, err error) error {
+	if u.network == nil || u.network.Graph == nil {
+		return err
+	}
+	n := u.network.Graph
+	if err == nil && !o.plan {
+		err = n.Tidy()
+	}
+	if err != nil && n.Left() {
+		err = fmt.Errorf("%w; what is computed of hidden layers stays in %s: the same command goes on from there, or remove it", err, o.Scratch)
+	}
+	return err
+}
+
+// askGraph opens the network of a run on a graph, and asks it for scores of links, for what it
+// learnt of edges, or for nodes.
+func (o *predictOptions) askGraph(ctx context.Context, p *progress, u *usedRun, out string) (*prediction, error) {
 	o.Scratch, o.Predicts, o.GoesOn = filepath.Clean(out)+".layers", true, true
 	if o.tmp != "" {
 		o.Scratch = filepath.Join(o.tmp, filepath.Base(o.Scratch))
 	}
-	n, err := o.open(ctx, stderr, p, runPath, dataset)
-	if err != nil {
-		return err
+	if err := u.open(ctx, p, &o.networkOptions); err != nil {
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, n.Close()) }()
-	defer func() {
-		if err == nil && !o.plan {
-			err = n.Tidy()
-		}
-		if err != nil && n.Left() {
-			err = fmt.Errorf("%w; what is computed of hidden layers stays in %s: the same command goes on from there, or remove it", err, o.Scratch)
-		}
-	}()
+	n := u.network.Graph
 	if o.what == "" {
-		o.what = train.Classes
+		o.what = graph.Classes
 		switch {
 		case n.Links():
-			o.what = train.Embeddings
+			o.what = graph.Embeddings
 		case n.Numbers():
-			o.what = train.Values
+			o.what = graph.Values
 		}
 	}
-	if o.what == train.Scores && n.Links() {
-		return o.score(ctx, stdout, p, n, out, began)
+	if o.what == graph.Scores && n.Links() {
+		return o.askScores(ctx, p, u, out)
 	}
 	layer, err := n.Layer(o.what, o.layer)
 	if err != nil {
-		return fmt.Errorf("run %s: %w", runPath, err)
+		return nil, u.dir.About(err)
 	}
-	if n.Edges() && o.what != train.Embeddings {
-		return o.predictEdges(ctx, stdout, p, n, out, began)
+	if n.Edges() && o.what != graph.Embeddings {
+		return o.askEdges(ctx, p, u, out)
 	}
-	if err := o.checkNodes(n); err != nil {
-		return fmt.Errorf("run %s: %w", runPath, err)
-	}
-	kind, err := n.TypeOf(o.kind, o.what, layer)
-	if err != nil {
-		return fmt.Errorf("run %s: %w", runPath, err)
-	}
-	var sent *submission
-	var nodes []uint32
-	if export.Format(o.format) == export.OGBLSC {
-		if sent, err = newSubmission(n, o.nodes); err == nil {
-			nodes = sent.nodes
-		}
-	} else {
-		nodes, err = predicted(ctx, n, kind, o.nodes)
-	}
-	if err != nil {
-		return err
-	}
-	d := n.Data()
-	if o.what == train.Embeddings && layer == 1 && n.Layers() == 1 && d.Links == nil {
-		p.line("note: the network has one layer and no hidden one: its embeddings are its logits")
-	}
-	if o.plan {
-		return printLayerPlan(stdout, p, n, layer, kind, nodes, o.json)
-	}
-	r := predictResult{
-		used: n.used(), Target: d.Types[kind].Name, What: o.what, Layer: layer, Columns: n.Columns(o.what, layer, kind),
-		Nodes: o.nodes, Rows: len(nodes),
-	}
-	form := export.RowOptions{Format: export.Format(o.format), Kind: export.Numbers, Cols: r.Columns, Rows: int64(r.Rows), Force: o.force}
-	if d.Links == nil {
-		form.Names = d.Labels.Label.ClassNames
-	}
-	switch {
-	case o.what == train.Embeddings:
-		form.Kind, form.Column = export.Vector, "embedding"
-	case o.what == train.Values:
-		form.Names = []string{"value"}
-	case o.what == train.Classes && n.Several():
-		form.Kind, form.Column = export.Flags, "classes"
-	case o.what == train.Classes:
-		form.Kind, form.Column = export.Class, "class"
-	}
-	done := int64(0)
-	p.show("predict "+o.what, done, int64(r.Rows), "nodes")
-	n.Follow(func(layer, layers int, kind string, done, nodes int) {
-		if layer < layers {
-			p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
-		}
-	})
-	n.followSpace(p, o.Scratch, form.Bytes(out, d.IDs(kind)))
-	r.Layers = []infer.Report{}
-	n.FollowLayers(func(l infer.Report) {
-		r.Layers = append(r.Layers, l)
-		p.line("layer %d of %d, %s", l.Layer, r.Layer, layerText(l))
-	})
-	fill := func(add func([]store.NodeID, []float32) error) error {
-		return n.Predict(ctx, o.what, layer, kind, nodes, func(chunk []uint32, rows []float32) error {
-			done += int64(len(chunk))
-			p.show("predict "+o.what, done, int64(r.Rows), "nodes")
-			return add(chunk, rows)
-		})
-	}
-	var report *export.RowsReport
-	if sent != nil {
-		report, err = sent.write(out, o.nodes, o.force, fill)
-	} else {
-		report, err = export.WriteRows(out, d.IDs(kind), form, fill)
-	}
-	if err != nil {
-		return err
-	}
-	p.clear()
-	r.written = wrote(out, report, n.BytesRead(), began)
-	r.PeakRSSBytes, r.PeakFileBytes = n.PeakRSSBytes(), n.PeakFileBytes()
-	if o.json {
-		return printJSON(stdout, r)
-	}
-	of := r.What
-	switch {
-	case of == train.Embeddings && r.Layer == 0:
-		of = "rows for input"
-	case of == train.Embeddings:
-		of = fmt.Sprintf("%s of layer %d", of, r.Layer)
-	}
-	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
-	printf(stdout, "%s of %s nodes of type %s, by stored order, %s\n", of, count(int64(r.Rows)), r.Target, r.text())
-	return nil
-}
-
-// layerText describes the time and the reads of computing a layer for the nodes of a type.
-func layerText(l infer.Report) string {
-	text := fmt.Sprintf("%s: %s nodes in %s", l.Type, count(int64(l.Nodes)), seconds(l.Seconds))
-	if l.BytesRead > 0 || l.PlannedBytesRead > 0 {
-		text += fmt.Sprintf(", %s held in %s, read %s in %s (planned %s, %s, %s)", l.Way, many(l.Parts, "part"), size(l.BytesRead), seconds(l.ReadSeconds),
-			many(l.PlannedParts, "part"), size(l.PlannedBytesRead), seconds(l.PlannedReadSeconds))
-	}
-	if l.BytesWritten > 0 {
-		text += ", wrote " + size(l.BytesWritten)
-	}
-	return text
-}
-
-// many returns "1 part", "2 parts" and the like.
-func many(n int, thing string) string {
-	if n != 1 {
-		thing += "s"
-	}
-	return count(int64(n)) + " " + thing
-}
-
-// printLayerPlan prints the plan of computing the layers, relation by relation.
-func printLayerPlan(stdout io.Writer, p *progress, n *usedNetwork, layer, kind int, nodes []uint32, asJSON bool) error {
-	plan, err := n.PlanPredict(layer, kind, nodes)
-	p.clear()
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		return printJSON(stdout, struct {
-			Layers []infer.Planned `json:"layers"`
-		}{plan})
-	}
-	for _, l := range plan {
-		printf(stdout, "layer %d of %d, %s: %s nodes", l.Layer, layer, l.Type, count(int64(l.Nodes)))
-		if l.BytesRead > 0 {
-			printf(stdout, ", %s held in %s, reads %s in %s", l.Way, many(l.Parts, "part"), size(l.BytesRead), seconds(l.Seconds))
-		}
-		if l.BytesWritten > 0 {
-			printf(stdout, ", writes %s", size(l.BytesWritten))
-		}
-		printf(stdout, "\n")
-		for _, r := range l.Relations {
-			printf(stdout, "  %s: %s edges, reads %s in %s\n", r.Relation, count(r.Edges), size(r.BytesRead), seconds(r.Seconds))
-		}
-	}
-	return nil
-}
-
-// predicted returns the nodes of a type that --nodes names, in ascending order.
-func predicted(ctx context.Context, n *usedNetwork, kind int, which string) ([]uint32, error) {
-	d := n.Data()
-	switch which {
-	case "all":
-		nodes := make([]uint32, d.Types[kind].Nodes)
-		for v := range nodes {
-			nodes[v] = uint32(v)
-		}
-		return nodes, nil
-	case "train", "valid", "test":
-		if d.Links != nil || kind != d.Target {
-			return nil, fmt.Errorf("--nodes %s: nodes of type %s have no split; give all, or a file with an id a line", which, d.Types[kind].Name)
-		}
-		return d.Part(which)
-	}
-	return nodesOf(ctx, which, d.IDs(kind), d.Types[kind].Nodes)
-}
-
-// nodesOf reads the nodes from the file that --nodes names. Their type has count nodes.
-func nodesOf(ctx context.Context, which string, ids store.IDs, count int) (nodes []uint32, err error) {
-	f, err := os.Open(which)
-	if err != nil {
-		return nil, fmt.Errorf("--nodes %s: it is none of all, train, valid and test, and no file that can be read: %w", which, err)
-	}
-	defer f.Close()
-	err = store.Guard(func() (err error) {
-		nodes, err = nodesIn(ctx, f, ids, count)
-		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("--nodes %s%w", which, err)
-	}
-	return nodes, nil
-}
-
-// mostLine is the length in bytes that a line with an id may have.
-const mostLine = 1 << 20
-
-// nodesIn reads an id a line, and returns the nodes in ascending order, once each. The type has
-// count nodes. Empty lines are skipped. The error begins with the line.
-func nodesIn(ctx context.Context, r io.Reader, ids store.IDs, count int) (nodes []uint32, err error) {
-	lines, number := bufio.NewScanner(r), 0
-	lines.Buffer(nil, mostLine)
-	there, found := make([]bool, count), 0
-	for lines.Scan() {
-		if number++; number%(1<<16) == 0 && ctx.Err() != nil {
-			return nil, fmt.Errorf(", line %d: %w", number, ctx.Err())
-		}
-		text := strings.TrimSuffix(lines.Text(), "\r")
-		if number == 1 {
-			text = strings.TrimPrefix(text, "\ufeff")
-		}
-		if text == "" {
-			continue
-		}
-		v, ok, err := storedID(ids, text)
-		if err != nil {
-			return nil, fmt.Errorf(", line %d: %w", number, err)
-		}
-		if !ok {
-			return nil, fmt.Errorf(", line %d: no node has the id %s; remove the line", number, text)
-		}
-		if !there[v] {
-			there[v] = true
-			found++
-		}
-	}
-	switch err := lines.Err(); {
-	case errors.Is(err, bufio.ErrTooLong):
-		return nil, fmt.Errorf(", line %d: it is longer than %s, and no id; give a file with an id a line", number+1, size(mostLine))
-	case err != nil:
-		return nil, fmt.Errorf(", line %d: %w", number+1, err)
-	}
-	nodes = make([]uint32, 0, found)
-	for v, is := range there {
-		if is {
-			nodes = append(nodes, uint32(v))
-		}
-	}
-	if len(nodes) == 0 {
-		return nil, errors.New(": no id is in it")
-	}
-	return nodes, nil
+	return o.askNodes(ctx, p, u, layer, out)
 }

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gnnstore/gnnstore/ingest/export"
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// edgesResult is the output of predict for edges. Its JSON keys are stable.
+// edgesResult is the output of predict for edges.
 type edgesResult struct {
 	used
 	Relation string `json:"relation"` // key of the edges' relation
@@ -27,7 +25,6 @@ type edgesResult struct {
 	Parts []edgePart `json:"parts,omitempty"`
 	Rows  int64      `json:"rows"`
 	written
-	PeakRSSBytes int64 `json:"peak_rss_bytes"`
 }
 
 // edgePart is a part of the edge split.
@@ -40,7 +37,7 @@ type edgePart struct {
 var partsOfEdges = []string{task.Train.String(), task.Valid.String(), task.Test.String()}
 
 // checkNodes refuses flags that do not go with predictions of nodes.
-func (o *predictOptions) checkNodes(n *usedNetwork) error {
+func (o *predictOptions) checkNodes(n *graph.Network) error {
 	switch {
 	case o.given("edges"):
 		return fmt.Errorf("--edges %s: it goes with a run of --task edge, and with what that learnt of edges", o.edges)
@@ -73,67 +70,8 @@ func (o *predictOptions) checkEdges() error {
 	return nil
 }
 
-// predictEdges writes what the network predicts of edges.
-func (o *predictOptions) predictEdges(ctx context.Context, stdout io.Writer, p *progress, n *usedNetwork, out string, began time.Time) error {
-	if err := o.checkEdges(); err != nil {
-		return err
-	}
-	number, src, dst := n.Relation()
-	d := n.Data()
-	r := edgesResult{
-		used: n.used(), Relation: d.Relations[number].Relation.Key(), Label: d.EdgeLabel.Name, What: o.what,
-		Columns: n.EdgeColumns(o.what),
-	}
-	var each train.EachPair
-	var err error
-	if t := d.GivenTable(); t != nil && o.pairs != "" {
-		return fmt.Errorf("--pairs %s: the network reads a row of %s for each edge, which pairs in a file do not have; take --edges", o.pairs, t.Name)
-	}
-	if o.pairs != "" {
-		r.Pairs = o.pairs
-		p.show("read pairs", 0, 0, "edges")
-		pairs := newPairFile(o.pairs, n)
-		if err := pairs.guarded(func(train.Pairs) error { return ctx.Err() }); err != nil { // before anything is computed
-			return err
-		}
-		each, r.Rows = pairs.guarded, pairs.count
-	} else if each, err = o.chosenEdges(n, &r); err != nil {
-		return err
-	}
-	form := export.RowOptions{
-		Format: export.Format(o.format), Kind: export.Numbers, Names: d.EdgeLabel.Classes, Cols: r.Columns, Rows: r.Rows, Force: o.force,
-	}
-	switch o.what {
-	case train.Classes:
-		form.Kind, form.Column = export.Class, "class"
-	case train.Values:
-		form.Names = []string{"value"}
-	case train.Logits:
-		if n.Numbers() {
-			form.Names = []string{"logit"}
-		}
-	}
-	n.Follow(func(layer, layers int, kind string, done, nodes int) {
-		p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
-	})
-	n.followSpace(p, o.Scratch, form.Bytes(out, d.IDs(src), d.IDs(dst)))
-	done := int64(0)
-	report, err := export.WritePairs(out, export.Pairs{Src: d.IDs(src), Dst: d.IDs(dst)}, form, func(add addPairs) error {
-		return n.PredictEdges(ctx, o.what, each, func(some train.Pairs, rows []float32) error {
-			done += int64(len(some.Src))
-			p.show("predict "+o.what, done, r.Rows, "edges")
-			return add(some.Src, some.Dst, nil, rows)
-		})
-	})
-	if err != nil {
-		return err
-	}
-	p.clear()
-	r.written, r.PeakRSSBytes = wrote(out, report, n.BytesRead(), began), n.PeakRSSBytes()
-	if o.json {
-		return printJSON(stdout, r)
-	}
-	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
+// text describes the rows.
+func (r *edgesResult) text() string {
 	of := "of " + r.Pairs
 	if r.Pairs == "" {
 		var parts []string
@@ -142,14 +80,68 @@ func (o *predictOptions) predictEdges(ctx context.Context, stdout io.Writer, p *
 		}
 		of = strings.Join(parts, ", then ")
 	}
-	printf(stdout, "%s of %s edges of relation %s (%s), %s\n", r.What, count(r.Rows), r.Relation, of, r.text())
-	return nil
+	return fmt.Sprintf("%s of %s edges of relation %s (%s)", r.What, count(r.Rows), r.Relation, of)
+}
+
+// askEdges asks for what the network learnt of edges: edges of its dataset, or pairs in a file.
+func (o *predictOptions) askEdges(ctx context.Context, p *progress, u *usedRun, out string) (*prediction, error) {
+	if err := o.checkEdges(); err != nil {
+		return nil, err
+	}
+	n := u.network.Graph
+	number, src, dst := n.Relation()
+	d := n.Data()
+	r := &edgesResult{
+		used: u.used(), Relation: d.Relations[number].Relation.Key(), Label: d.EdgeLabel.Name, What: o.what,
+		Columns: n.EdgeColumns(o.what),
+	}
+	var each graph.EachPair
+	var err error
+	if t := d.GivenTable(); t != nil && o.pairs != "" {
+		return nil, fmt.Errorf("--pairs %s: the network reads a row of %s for each edge, which pairs in a file do not have; take --edges", o.pairs, t.Name)
+	}
+	if o.pairs != "" {
+		r.Pairs = o.pairs
+		pairs := newPairFile(o.pairs, n)
+		if err := pairs.check(ctx, p, "edges"); err != nil {
+			return nil, err
+		}
+		each, r.Rows = pairs.guarded, pairs.count
+	} else if each, err = o.chosenEdges(n, r); err != nil {
+		return nil, err
+	}
+	form := export.RowOptions{
+		Format: export.Format(o.format), Kind: export.Numbers, Names: d.EdgeLabel.Classes, Cols: r.Columns, Rows: r.Rows, Force: o.force,
+	}
+	switch o.what {
+	case graph.Classes:
+		form.Kind, form.Column = export.Class, "class"
+	case graph.Values:
+		form.Names = []string{"value"}
+	case graph.Logits:
+		if n.Numbers() {
+			form.Names = []string{"logit"}
+		}
+	}
+	write := func() (*export.RowsReport, error) {
+		showLayers(p, n, "")
+		showSpace(p, n, o.Scratch, form.Bytes(out, d.IDs(src), d.IDs(dst)))
+		done := int64(0)
+		return export.WritePairs(out, export.Pairs{Src: d.IDs(src), Dst: d.IDs(dst)}, form, func(add addPairs) error {
+			return n.PredictEdges(ctx, o.what, each, func(some graph.Pairs, rows []float32) error {
+				done += int64(len(some.Src))
+				p.show("predict "+o.what, done, r.Rows, "edges")
+				return add(some.Src, some.Dst, nil, rows)
+			})
+		})
+	}
+	return &prediction{result: r, write: write, text: r.text}, nil
 }
 
 // chosenEdges returns the edges that --edges names, and counts them in r.
-func (o *predictOptions) chosenEdges(n *usedNetwork, r *edgesResult) (train.EachPair, error) {
+func (o *predictOptions) chosenEdges(n *graph.Network, r *edgesResult) (graph.EachPair, error) {
 	r.Edges = o.edges
-	var all []train.EachPair
+	var all []graph.EachPair
 	for _, part := range partsOfEdges {
 		if o.edges != "all" && o.edges != part {
 			continue
@@ -164,7 +156,7 @@ func (o *predictOptions) chosenEdges(n *usedNetwork, r *edgesResult) (train.Each
 	if r.Rows == 0 {
 		return nil, fmt.Errorf("--edges %s: the dataset has none of relation %s; take others, or --pairs", o.edges, r.Relation)
 	}
-	return func(use func(train.Pairs) error) error {
+	return func(use func(graph.Pairs) error) error {
 		for _, each := range all {
 			if err := each(use); err != nil {
 				return err

@@ -4,17 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/gnnstore/gnnstore/ingest/export"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/task"
 )
 
-// scoresResult is the output of predict for links. Its JSON keys are stable.
+// scoresResult is the output of predict for links.
 type scoresResult struct {
 	used
 	Relation     string `json:"relation"` // key of the links' relation, or keys of several
@@ -25,7 +23,8 @@ type scoresResult struct {
 	Sources      int    `json:"sources,omitempty"` // of Top
 	Rows         int64  `json:"rows"`
 	written
-	PeakRSSBytes int64 `json:"peak_rss_bytes"`
+
+	relations int // that the run learns
 }
 
 // checkScores refuses flags of scores that do not go with the others, and names missing ones.
@@ -33,11 +32,11 @@ func (o *predictOptions) checkScores(given func(flag string) bool) error {
 	switch {
 	case o.events != "":
 		return nil // of a stream, which checkStream looks at
-	case o.what != train.Scores && (given("top") || o.known || o.relation != ""):
+	case o.what != graph.Scores && (given("top") || o.known || o.relation != ""):
 		return errors.New("--top, --exclude-known and --relation go with --what scores")
-	case o.what == train.Embeddings && o.pairs != "":
+	case o.what == graph.Embeddings && o.pairs != "":
 		return errors.New("--pairs: embeddings are of nodes; take --what scores, of links, or what the run learnt of edges")
-	case o.what != train.Scores:
+	case o.what != graph.Scores:
 		return nil
 	case o.plan:
 		return errors.New("--plan goes with predictions of nodes; of --what embeddings it says what the rows take that scores are of")
@@ -53,118 +52,110 @@ func (o *predictOptions) checkScores(given func(flag string) bool) error {
 	return nil
 }
 
-// score writes the scores of pairs: of those in a file, or of each source with its best
-// destinations.
-func (o *predictOptions) score(ctx context.Context, stdout io.Writer, p *progress, n *usedNetwork, out string, began time.Time) error {
+// text describes the rows.
+func (r *scoresResult) text() string {
+	relation, best := "relation "+r.Relation, ""
+	switch {
+	case r.Top > 0:
+		best = fmt.Sprintf(", the best %s of each of %s sources", count(int64(r.Top)), count(int64(r.Sources)))
+	case r.relations > 1:
+		relation = fmt.Sprintf("%d relations", r.relations)
+	}
+	return fmt.Sprintf("scores of %s pairs of %s%s", count(r.Rows), relation, best)
+}
+
+// askScores asks for scores of pairs: those in a file, or each source with its best destinations.
+func (o *predictOptions) askScores(ctx context.Context, p *progress, u *usedRun, out string) (*prediction, error) {
+	n := u.network.Graph
 	_, src, dst := n.Relation()
 	d := n.Data()
-	r := scoresResult{used: n.used(), What: o.what}
+	learnt := learntRelations(n)
+	r := &scoresResult{used: u.used(), What: o.what, relations: len(learnt)}
 	of := export.Pairs{Src: d.IDs(src), Dst: d.IDs(dst)}
 	var keys []string
-	for _, l := range n.learntRelations() {
+	for _, l := range learnt {
 		keys = append(keys, l.Key())
-		if len(d.Links.All) > 1 {
+		if len(learnt) > 1 {
 			of.Relations = append(of.Relations, l.Name)
 		}
 	}
 	r.Relation = strings.Join(keys, ", ")
-	n.Follow(func(layer, layers int, kind string, done, nodes int) {
-		p.show(fmt.Sprintf("layer %d of %d, %s", layer, layers, kind), int64(done), int64(nodes), "nodes")
-	})
-	write := func(rows int64, fill func(add func(p train.Pairs, scores []float32) error) error) error {
-		form := export.RowOptions{
-			Format: export.Format(o.format), Kind: export.Numbers, Names: []string{"score"}, Cols: 1, Rows: rows, Fewer: o.top > 0, Force: o.force,
-		}
-		n.followSpace(p, o.Scratch, form.Bytes(out, of.Src, of.Dst))
-		report, err := export.WritePairs(out, of, form, func(add addPairs) error {
-			return fill(func(p train.Pairs, scores []float32) error {
+	showLayers(p, n, "")
+	ask := o.findTop
+	if o.pairs != "" {
+		ask = o.scorePairs
+	}
+	rows, fill, err := ask(ctx, p, n, r)
+	if err != nil {
+		return nil, err
+	}
+	form := export.RowOptions{
+		Format: export.Format(o.format), Kind: export.Numbers, Names: []string{"score"}, Cols: 1, Rows: rows, Fewer: o.top > 0, Force: o.force,
+	}
+	write := func() (*export.RowsReport, error) {
+		showSpace(p, n, o.Scratch, form.Bytes(out, of.Src, of.Dst))
+		return export.WritePairs(out, of, form, func(add addPairs) error {
+			return fill(func(p graph.Pairs, scores []float32) error {
 				r.Rows += int64(len(scores))
 				return add(p.Src, p.Dst, p.Of, scores)
 			})
 		})
-		if err != nil {
-			return err
-		}
-		r.written = wrote(out, report, n.BytesRead(), began)
-		return nil
 	}
-	var err error
-	if o.pairs != "" {
-		err = o.scorePairs(ctx, p, n, &r, write)
-	} else {
-		err = o.findTop(ctx, p, n, &r, write)
-	}
-	if err != nil {
-		return err
-	}
-	p.clear()
-	r.PeakRSSBytes = n.PeakRSSBytes()
-	if o.json {
-		return printJSON(stdout, r)
-	}
-	printf(stdout, "%s weights, of epoch %d\n", r.Checkpoint, r.Epoch)
-	best := ""
-	if r.Top > 0 {
-		best = fmt.Sprintf(", the best %s of each of %s sources", count(int64(r.Top)), count(int64(r.Sources)))
-	}
-	relation := "relation " + r.Relation
-	if len(keys) > 1 && r.Top == 0 {
-		relation = fmt.Sprintf("%d relations", len(keys))
-	}
-	printf(stdout, "scores of %s pairs of %s%s, %s\n", count(r.Rows), relation, best, r.text())
-	return nil
+	return &prediction{result: r, write: write, text: r.text}, nil
 }
 
-// writePairs calls fill to add pairs to the file, rows of them at most.
-type writePairs func(rows int64, fill func(add func(p train.Pairs, scores []float32) error) error) error
+// fillScores calls add with pairs and their scores.
+type fillScores func(add func(p graph.Pairs, scores []float32) error) error
 
 // addPairs is the function that export.WritePairs passes to its caller.
 type addPairs = func(src, dst []store.NodeID, of []uint32, rows []float32) error
 
-func (o *predictOptions) scorePairs(ctx context.Context, p *progress, n *usedNetwork, r *scoresResult, write writePairs) error {
+// scorePairs returns the number of the pairs in a file, and a function that scores them.
+func (o *predictOptions) scorePairs(ctx context.Context, p *progress, n *graph.Network, r *scoresResult) (rows int64, _ fillScores, err error) {
 	pairs := newPairFile(o.pairs, n)
 	r.Pairs = o.pairs
-	p.show("read pairs", 0, 0, "pairs")
-	if err := pairs.guarded(func(train.Pairs) error { return ctx.Err() }); err != nil { // before anything is computed
-		return err
+	if err := pairs.check(ctx, p, "pairs"); err != nil {
+		return 0, nil, err
 	}
 	all := pairs.count
-	return write(all, func(add func(p train.Pairs, scores []float32) error) error {
-		return n.Scores(ctx, pairs.guarded, func(some train.Pairs, scores []float32) error {
+	return all, func(add func(p graph.Pairs, scores []float32) error) error {
+		return n.Scores(ctx, pairs.guarded, func(some graph.Pairs, scores []float32) error {
 			err := add(some, scores)
 			p.show("score", r.Rows, all, "pairs")
 			return err
 		})
-	})
+	}, nil
 }
 
-func (o *predictOptions) findTop(ctx context.Context, p *progress, n *usedNetwork, r *scoresResult, write writePairs) error {
+// findTop returns the most pairs that there may be, and a function that finds the best destinations
+// of each source.
+func (o *predictOptions) findTop(ctx context.Context, p *progress, n *graph.Network, r *scoresResult) (most int64, _ fillScores, err error) {
 	_, src, dst := n.Relation()
 	sources, err := predicted(ctx, n, src, o.nodes)
 	if err != nil {
-		return err
+		return 0, nil, err
 	}
-	all := n.learntRelations()
+	all := learntRelations(n)
 	number := 0
 	switch {
 	case o.relation != "":
 		if number = relationOf(all, o.relation); number < 0 {
-			return fmt.Errorf("--relation %s: it is none of those whose links the run learns: %s", o.relation, r.Relation)
+			return 0, nil, fmt.Errorf("--relation %s: it is none of those whose links the run learns: %s", o.relation, r.Relation)
 		}
 	case len(all) > 1:
-		return fmt.Errorf("--top %d: the run learns the links of %d relations; say by --relation of which of them", o.top, len(all))
+		return 0, nil, fmt.Errorf("--top %d: the run learns the links of %d relations; say by --relation of which of them", o.top, len(all))
 	}
 	r.Top, r.ExcludeKnown, r.Sources, r.Relation = o.top, o.known, len(sources), all[number].Key()
 	top := task.TopOptions{K: o.top, Of: number, ExcludeKnown: o.known, Progress: func(done, all int64) { p.show("find the best", done, all, "pairs") }}
-	most := int64(len(sources)) * int64(min(o.top, n.Data().Types[dst].Nodes))
-	return write(most, func(add func(p train.Pairs, scores []float32) error) error {
+	most = int64(len(sources)) * int64(min(o.top, n.Data().Types[dst].Nodes))
+	return most, func(add func(p graph.Pairs, scores []float32) error) error {
 		var from, of []uint32
 		return n.Top(ctx, top, sources, func(u uint32, best []uint32, scores []float32) error {
 			from, of = from[:0], of[:0]
 			for range best {
 				from, of = append(from, u), append(of, uint32(number))
 			}
-			return add(train.Pairs{Src: from, Dst: best, Of: of}, scores)
+			return add(graph.Pairs{Src: from, Dst: best, Of: of}, scores)
 		})
-	})
+	}, nil
 }

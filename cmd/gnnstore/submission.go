@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/export"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/setting"
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/graph"
 )
 
 // submissionModes are the challenge's names of its test nodes: the test part of the split that is
@@ -23,7 +23,7 @@ func (o *predictOptions) checkSubmission() error {
 	switch {
 	case export.Format(o.format) != export.OGBLSC:
 		return nil
-	case o.what != "" && o.what != train.Classes:
+	case o.what != "" && o.what != graph.Classes:
 		return fmt.Errorf("--what %s: --format ogb-lsc is of classes", o.what)
 	case !slices.Contains(submissionModes, o.nodes):
 		return fmt.Errorf("--nodes %s: of --format ogb-lsc there are %s", o.nodes, setting.OneOf(submissionModes))
@@ -42,7 +42,7 @@ type submission struct {
 // newSubmission finds the nodes of a mode. The challenge's lists ascend by papers, and three of
 // each five of test-whole are test-dev, by their places there. It refuses a dataset with other
 // parts: its order of papers is not the challenge's.
-func newSubmission(n *usedNetwork, mode string) (*submission, error) {
+func newSubmission(n *graph.Network, mode string) (*submission, error) {
 	d := n.Data()
 	if n.Links() || n.Edges() || n.Several() || n.Numbers() {
 		return nil, errors.New("--format ogb-lsc: the network does not tell one class a node")

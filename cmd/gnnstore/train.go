@@ -16,12 +16,12 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
-	"github.com/gnnstore/gnnstore/train/stream"
 )
 
 type trainOptions struct {
@@ -210,7 +210,7 @@ func planTrain(ctx context.Context, stdout, stderr io.Writer, path string, o *tr
 	if o.Streams() {
 		return planStream(ctx, stdout, ds, o)
 	}
-	p, err := train.MakePlan(ctx, ds, o.Options)
+	p, err := graph.MakePlan(ctx, ds, o.Options)
 	if err != nil {
 		return err
 	}
@@ -394,11 +394,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 			}
 		},
 	}
-	begin := train.Run
-	if o.Streams() {
-		begin = stream.Run
-	}
-	return begin(ctx, ds, named, o.Options, version(), h)
+	return train.Run(ctx, ds, named, o.Options, version(), h)
 }
 
 func describe(o run.Options, rec *run.Record) string {

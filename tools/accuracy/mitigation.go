@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
-	"github.com/gnnstore/gnnstore/train/stream"
 )
 
 // mitigationTask is a network on a stream. At the staleness of these tasks, some of its state is
@@ -168,7 +168,7 @@ func (b *bench) mitigate(ctx context.Context, t mitigationTask, of mitigationTri
 	dir := filepath.Join(b.tmp, "run")
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	began := time.Now()
-	r, err := stream.Run(ctx, ds, func() (*run.Dir, error) {
+	r, err := train.Run(ctx, ds, func() (*run.Dir, error) {
 		d, _, err := run.Open(dir)
 		return d, err
 	}, options, "accuracy", h)

@@ -73,7 +73,7 @@
 // --no-build-isolation --no-deps torch-sparse builds one, with g++, in half an hour on one core;
 // samplers does without the torch-scatter that its Python wants. OPENBLAS_CORETYPE is unset for
 // Python: it would choose the kernel of another processor. The heap of a step is a test: go test
-// ./train -run TestSteadyState -v.
+// ./train/graph -run TestSteadyState -v.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -28,7 +28,7 @@ func compareWindows(ctx context.Context, c *comparison) error {
 	best, automatic := math.Inf(1), 0.0
 	for _, w := range readWindows {
 		args := []string{"--memory", c.memory, "--window", strconv.Itoa(w)}
-		var plan train.Plan
+		var plan graph.Plan
 		if err := c.binary.JSON(ctx, &plan, c.train(append(args, "--plan")...)...); err != nil {
 			return err
 		}

@@ -17,10 +17,10 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train"
+	"github.com/gnnstore/gnnstore/train/graph"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
-	"github.com/gnnstore/gnnstore/train/stream"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
@@ -152,7 +152,7 @@ func record(ctx context.Context, a *arxiv) error {
 				}
 			}
 			if r.dataset == "large" {
-				plan, err := train.MakePlan(ctx, ds, o)
+				plan, err := graph.MakePlan(ctx, ds, o)
 				if err != nil {
 					return fmt.Errorf("plan of %s: %w", r.name, err)
 				}
@@ -215,9 +215,6 @@ func trainIn(ctx context.Context, ds *store.Dataset, dir func() (*run.Dir, error
 		if step != nil {
 			step(epoch, at, steps)
 		}
-	}
-	if o.Streams() {
-		return stream.Run(ctx, ds, dir, o, "", run.Hooks{Step: note})
 	}
 	return train.Run(ctx, ds, dir, o, "", run.Hooks{Step: note})
 }

@@ -209,11 +209,11 @@ func readOnly(ctx context.Context, a *arxiv) error {
 	return testReadOnly(ctx, a)
 }
 
-// testReadOnly runs the test of package train that root passes over.
+// testReadOnly runs the test of package graph that root passes over.
 func testReadOnly(ctx context.Context, a *arxiv) error {
 	binary := filepath.Join(a.tmp, "train.test")
-	if out, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "./train").CombinedOutput(); err != nil {
-		return fmt.Errorf("go test -c ./train: %w\n%s", err, out)
+	if out, err := exec.CommandContext(ctx, "go", "test", "-c", "-o", binary, "./train/graph").CombinedOutput(); err != nil {
+		return fmt.Errorf("go test -c ./train/graph: %w\n%s", err, out)
 	}
 	dir := filepath.Join(a.tmp, "runs")
 	cmd := asNobody(ctx, binary, "-test.run", "ReadOnly", "-test.v")

@@ -120,7 +120,7 @@ func TestRun(t *testing.T) {
 func TestChoose(t *testing.T) {
 	var all []mutant
 	for _, id := range "abcdefghijkl" {
-		all = append(all, mutant{id: string(id), file: "train/loop.go"})
+		all = append(all, mutant{id: string(id), file: "train/graph/loop.go"})
 	}
 	pick := func(o options) (ids string) {
 		chosen, err := choose(all, o)

@@ -188,9 +188,9 @@ type Driver struct {
 	shown View
 }
 
-// Prepare gives d its workload, which is open, and makes d.Result. It comes before all else.
-func (d *Driver) Prepare(w Workload, a About) {
-	d.work, d.about, d.saved = w, a, -1
+// Prepare describes the workload, which is open, and makes d.Result. It comes before all else.
+func (d *Driver) Prepare(a About) {
+	d.about, d.saved = a, -1
 	validated := ""
 	if a.Validates {
 		validated = string(a.Metric)
@@ -227,9 +227,12 @@ func (d *Driver) Rate() float64 {
 	return d.Schedule.Rate(d.LR, d.Updates(), d.Ends.Most()*d.about.Steps, d.about.Steps)
 }
 
-// Run trains the workload in the run directory that openDir gives, and closes that. If the
-// directory holds a run, Run resumes it. version goes on record.
-func (d *Driver) Run(ctx context.Context, openDir func() (*Dir, error), version string) (_ *Result, err error) {
+// Run trains w, which Prepare described, in the run directory that openDir gives, and closes that.
+// If the directory holds a run, Run resumes it. version goes on record.
+func (d *Driver) Run(
+	ctx context.Context, w Workload, openDir func() (*Dir, error), version string,
+) (_ *Result, err error) {
+	d.work = w
 	if d.Init != "" {
 		if err := d.startFrom(d.Init); err != nil {
 			return nil, err

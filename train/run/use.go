@@ -21,6 +21,8 @@ type Use struct {
 	EvalNegatives string
 	// MemoryBytes is as in tiers.Options; 0: the run's.
 	MemoryBytes int64
+	// Beside is the number of bytes that the caller takes of the memory.
+	Beside int64
 	// Scratch is a directory that nobody else uses. It gets hidden rows that do not fit in memory,
 	// and the state of nodes. Empty: hidden rows must fit.
 	Scratch string
@@ -59,6 +61,20 @@ type Used struct {
 	Checkpoint string `json:"checkpoint"` // BestWeights or LastWeights
 	Epoch      int    `json:"epoch"`      // whole epochs that led to them
 	Updates    int    `json:"updates"`    // steps that led to them
+}
+
+// Cost has what the use of a network took.
+type Cost struct {
+	BytesRead     int64 `json:"bytes_read"` // of rows and state, from disk
+	PeakRSSBytes  int64 `json:"peak_rss_bytes"`
+	PeakFileBytes int64 `json:"peak_file_bytes"` // of mapped files, the program's among them
+}
+
+// Cost returns the bytes read with the peaks of memory, which it measures once more.
+func (p *Peak) Cost(read int64) Cost {
+	p.Look()
+	own, file := p.Bytes()
+	return Cost{read, own, file}
 }
 
 // Pick returns the weights that u chooses from a checkpoint with this progress.

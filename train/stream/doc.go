@@ -59,7 +59,7 @@
 //
 // # Why not
 //
-// Why not the loop of package train: a graph has parts that are sets of nodes, in any order, and no
+// Why not the loop of package graph: a graph has parts that are sets of nodes, in any order, and no
 // state; its evaluation is a pass over all nodes. What both share are the stages below, and the
 // record of a run above.
 package stream

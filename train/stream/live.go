@@ -58,7 +58,7 @@ func (t *trainer) setTables(r *run.Result, done []cachetier.Stats) {
 			done[i] = done[i].Sub(done[i])
 		}
 	}
-	all := each(done, t.before.tables, cachetier.Stats.Add)
+	all := cachetier.Combine(nil, done, t.before.tables, cachetier.Stats.Add)
 	r.Stats, r.Tables = cachetier.Sum(all), nil
 	if len(all) < 2 {
 		return

@@ -43,13 +43,14 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 		t.stale.Begin()
 		t.audit.begin()
 	}
+	var did []cachetier.Stats
 	before := t.tables.stats()
 	use := func(b *pipeline.Gathered) error {
 		a, err := t.update(b, s.Epoch)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", s.Epoch, b.Step+1, err)
 		}
-		did := each(b.Read, before, cachetier.Stats.Sub)
+		did = cachetier.Combine(did, b.Read, before, cachetier.Stats.Sub)
 		before = append(before[:0], b.Read...)
 		read := cachetier.Sum(did)
 		if t.lag > 1 {
@@ -57,7 +58,7 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 			t.wrote = batch.Written(t.wrote[:0])
 			t.stale.Add(batch.Nodes, t.wrote)
 		}
-		t.counted.tables = each(did, t.counted.tables, cachetier.Stats.Add)
+		t.counted.tables = cachetier.Combine(nil, did, t.counted.tables, cachetier.Stats.Add)
 		t.heap.Follow()
 		return done(a, read) // once ctx has ended no step follows, but this one is written back
 	}
@@ -253,18 +254,6 @@ func (t *trainer) Remark(e run.Epoch) {
 
 // AtRest implements run.Workload.
 func (t *trainer) AtRest() {}
-
-// each returns f(a[i], b[i]) for every table of a. Where b is shorter, f gets zero counters.
-func each(a, b []cachetier.Stats, f func(a, b cachetier.Stats) cachetier.Stats) (all []cachetier.Stats) {
-	for i := range a {
-		var other cachetier.Stats
-		if i < len(b) {
-			other = b[i]
-		}
-		all = append(all, f(a[i], other))
-	}
-	return all
-}
 
 func (t *tables) stats() (all []cachetier.Stats) {
 	for _, s := range t.stacks {

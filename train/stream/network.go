@@ -31,14 +31,13 @@ type Network struct {
 
 // OpenNetwork loads the weights of the run that run.Look found. ds is the dataset that the run
 // trained on, or another whose stream has the same name, scale of times and columns of features; it
-// may have more events and other nodes. The run may go on meanwhile. beside is the number of bytes
-// that the caller takes of the memory budget.
-func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, u run.Use, beside int64, h run.Hooks) (_ *Network, err error) {
+// may have more events and other nodes. The run may go on meanwhile.
+func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, u run.Use, h run.Hooks) (_ *Network, err error) {
 	defer kernels.RecoverMemory(&err)
 	if err := u.Validate(); err != nil {
 		return nil, err
 	}
-	in := internal{fixed: true, beside: beside, lenient: u.EvalNegatives == ""}
+	in := internal{fixed: true, beside: u.Beside, lenient: u.EvalNegatives == ""}
 	n := new(Network)
 	if n.t, err = newTrainer(ctx, ds, optionsOf(u, dir.Record()), h, in); err != nil {
 		return nil, err
@@ -119,7 +118,10 @@ func (n *Network) load(u run.Use) error {
 }
 
 // Close gives up memory and files.
-func (n *Network) Close() { n.t.close() }
+func (n *Network) Close() error {
+	n.t.close()
+	return nil
+}
 
 // Follow calls show after each batch with the number of events done, and of all events of the
 // replay.
@@ -133,14 +135,8 @@ func (n *Network) Events() *store.Events { return n.t.events }
 // Columns returns the number of columns of an embedding.
 func (n *Network) Columns() int { return n.t.Hidden }
 
-// BytesRead returns the bytes of state and features read from disk so far, and PeakRSSBytes the
-// process's peak memory.
-func (n *Network) BytesRead() int64 { return n.t.counted.evaluated.BytesRead }
-func (n *Network) PeakRSSBytes() int64 {
-	n.t.Peak.Look()
-	own, _ := n.t.Peak.Bytes()
-	return own
-}
+// Cost returns the bytes of state and features read from disk so far, and the peaks of memory.
+func (n *Network) Cost() run.Cost { return n.t.Peak.Cost(n.t.counted.evaluated.BytesRead) }
 
 // Measure returns the figures of the weights on the validation and the test part, and of scores
 // without a network on the test part.

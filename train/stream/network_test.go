@@ -30,9 +30,9 @@ func network(t *testing.T, ds *store.Dataset, path string, o run.Use) *Network {
 	dir, err := run.Look(path)
 	require.NoError(t, err)
 	o.Scratch = filepath.Join(t.TempDir(), "state")
-	n, err := OpenNetwork(t.Context(), ds, dir, o, 0, run.Hooks{})
+	n, err := OpenNetwork(t.Context(), ds, dir, o, run.Hooks{})
 	require.NoError(t, err)
-	t.Cleanup(n.Close)
+	t.Cleanup(func() { require.NoError(t, n.Close()) })
 	return n
 }
 
@@ -258,7 +258,7 @@ func TestNetworkElsewhere(t *testing.T) {
 		ds, err := store.Open(storetest.BuildStream(t, spec))
 		require.NoError(t, err)
 		defer ds.Close()
-		_, err = OpenNetwork(t.Context(), ds, dir, run.Use{Scratch: t.TempDir()}, 0, run.Hooks{})
+		_, err = OpenNetwork(t.Context(), ds, dir, run.Use{Scratch: t.TempDir()}, run.Hooks{})
 		require.ErrorContains(t, err, want)
 	}
 }

@@ -98,7 +98,7 @@ func TestNodeFeaturesElsewhere(t *testing.T) {
 	dir, err := run.Look(path)
 	require.NoError(t, err)
 	for dim, says := range map[int]string{0: "it learnt from 16 columns of features of nodes, and ", 5: "it learnt from 16 columns"} {
-		_, err = OpenNetwork(t.Context(), described(t, 600, dim), dir, run.Use{Scratch: t.TempDir()}, 0, run.Hooks{})
+		_, err = OpenNetwork(t.Context(), described(t, 600, dim), dir, run.Use{Scratch: t.TempDir()}, run.Hooks{})
 		require.ErrorContains(t, err, says)
 	}
 	p, err := MakePlan(t.Context(), ds, o, run.Hooks{})

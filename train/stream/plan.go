@@ -15,8 +15,8 @@ import (
 )
 
 // Plan is the expected cost of a run. It is judged by steps from the middle of the training
-// part; train.Plan uses the first steps. Its JSON keys are stable, and equal to the keys of
-// train.Plan where they mean the same.
+// part; graph.Plan uses the first steps. Its JSON keys are stable, and equal to the keys of
+// graph.Plan where they mean the same.
 type Plan struct {
 	Dataset string      `json:"dataset"`
 	Options run.Options `json:"options"`

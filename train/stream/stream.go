@@ -128,9 +128,7 @@ type counted struct {
 	written   int64 // bytes of records
 }
 
-// Run trains on the stream of ds that o names and evaluates, in the run directory that openDir
-// gives once the options are known to fit; version is recorded. A run resumes, is cut short and
-// fails as with train.Run.
+// Run is train.Run for the stream of ds that o names.
 func Run(
 	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks,
 ) (*run.Result, error) {
@@ -152,7 +150,7 @@ func runWith(
 		return nil, err
 	}
 	defer t.close()
-	return t.Run(ctx, openDir, version)
+	return t.Driver.Run(ctx, t, openDir, version)
 }
 
 // Find returns the stream of this name, or the only stream if name is empty.
@@ -213,7 +211,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hoo
 	if err := t.open(ctx); err != nil {
 		return nil, err
 	}
-	t.Prepare(t, run.About{
+	t.Prepare(run.About{
 		Dataset: ds, Backend: t.be, Weights: &t.step.Model.Parameters, Optim: t.step.Optim, Steps: t.steps(), Pass: t.steps(), Metric: t.Metric,
 		Validates: t.validates(), Pauses: true, Progress: progressKey, Evaluation: t.evaluation(), Engine: t.engine, Costs: t.costs, Memory: t.budget,
 	})

@@ -344,7 +344,7 @@ func TestRefusalsNameOnce(t *testing.T) {
 		c.damage(path)
 		dir, err := run.Look(path)
 		require.NoError(t, err)
-		_, err = OpenNetwork(t.Context(), c.ds, dir, run.Use{Scratch: filepath.Join(t.TempDir(), "state")}, 0, run.Hooks{})
+		_, err = OpenNetwork(t.Context(), c.ds, dir, run.Use{Scratch: filepath.Join(t.TempDir(), "state")}, run.Hooks{})
 		require.ErrorContains(t, err, path, name)
 		require.Equal(t, 1, strings.Count(strings.SplitN(err.Error(), ";", 2)[0], path), "%s: %v", name, err)
 		require.NoError(t, dir.Close())

@@ -1,0 +1,199 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// comparable returns an error if the network of a run cannot be used on ds, a dataset that it was
+// not trained on. ds may have other nodes and edges, but must have the same types, relations,
+// widths and classes, under the same names. Labels are not compared if ds has none, or if the run
+// learns links or edges. The comparison opens the run's own dataset, which must be in its place,
+// since a record does not have these names.
+func comparable(dir *run.Dir, ds *store.Dataset, note func(format string, args ...any)) (_ *trainedOn, err error) {
+	record := dir.Record()
+	own, err := store.Open(record.Dataset)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not the dataset that it trained on, and cannot be compared with that one: %w", ds.Path(), err)
+	}
+	defer own.Close()
+	trained, other := own.Manifest(), ds.Manifest()
+	if trained.Seal != record.Seal {
+		return nil, fmt.Errorf("it trained on a dataset with seal %s, and %s has %s by now; give the place of the former as DATASET", record.Seal, own.Path(),
+			trained.Seal)
+	}
+	if differs := differ(trained, other, record.Options); differs != "" {
+		return nil, fmt.Errorf("it trained on %s, and %s %s", own.Path(), ds.Path(), differs)
+	}
+	// Rows that are made of the edges or the numbers of one graph mean nothing in another.
+	for _, m := range []*store.Manifest{trained, other} {
+		if made := m.Provenance.Options["features"]; strings.HasPrefix(made, "fastrp") || strings.HasPrefix(made, "random") {
+			return nil, fmt.Errorf("features that were made by %s are of one graph alone: it predicts on %s, and not on %s", made, own.Path(), ds.Path())
+		}
+	}
+	reads := func(t *store.Table) bool {
+		return t.NodeType != "" || t.Relation != "" && readsTable(other, t.Relation, record.Options.EdgeInputs)
+	}
+	if err := dir.CheckColumns(ds, reads, note); err != nil {
+		return nil, err
+	}
+	d, err := data.Open(own, dataOptions(record.Options.WithDefaults()))
+	if err != nil {
+		return nil, err
+	}
+	known := &trainedOn{inputs: map[string]string{}, learns: d.Learns()}
+	for i := range d.Types {
+		known.inputs[d.Types[i].Name] = d.Types[i].Input()
+	}
+	if d.Links != nil { // whose decoder knows several relations by their places
+		at := -1
+		for _, l := range d.Links.All {
+			key := d.Relations[l.Relation].Relation.Key()
+			i := slices.IndexFunc(other.Relations, func(r store.Relation) bool { return r.Key() == key })
+			if i < at {
+				return nil, fmt.Errorf("it trained on %s, and %s has its relations in another order: %s comes too early; ingest them in the same one",
+					own.Path(), ds.Path(), key)
+			}
+			at = i
+		}
+	}
+	if d.Labels != nil {
+		known.label = d.Labels.Label
+	}
+	if d.EdgeLabel != nil {
+		known.edges = d.EdgeLabel.Elsewhere()
+	}
+	return known, nil
+}
+
+// trainedOn describes the dataset that a run trained on.
+type trainedOn struct {
+	label  *store.Label               // of the target; nil where links or edges are learnt
+	edges  *data.EdgeLabel            // what is learnt of them
+	inputs map[string]string          // of its types, by data.Options.Inputs
+	learns bool                       // some have learnt rows
+	rows   map[string]*store.Features // these, by type, for the nodes of the dataset at hand
+}
+
+// complete sets o for a dataset that the network was not trained on. known is nil, and o stays as
+// it is, if the network was trained on this one.
+func (known *trainedOn) complete(o *data.Options) {
+	if known != nil {
+		o.Uses, o.Label, o.LabelOfEdges, o.Learnt = true, known.label, known.edges, known.rows
+	}
+}
+
+// used reports whether the network was trained on another dataset.
+func (t *trainer) used() bool { return t.internal.known != nil }
+
+// differ returns the first thing that only one of the two datasets has, or classes with other
+// names, in words that follow the name of other, as in "has no relation ...". It returns "" if
+// there is none.
+func differ(trained, other *store.Manifest, o run.Options) string {
+	types := func(m *store.Manifest) (names []string) {
+		for _, t := range m.NodeTypes {
+			names = append(names, "node type "+t.Name)
+		}
+		return names
+	}
+	relations := func(m *store.Manifest) (names []string) {
+		for i := range m.Relations {
+			names = append(names, "relation "+m.Relations[i].Key())
+		}
+		return names
+	}
+	tables := func(m *store.Manifest) (names []string) {
+		for _, t := range m.Tables {
+			if t.NodeType != "" {
+				names = append(names, fmt.Sprintf("table %s of type %s with %d columns", t.Name, t.NodeType, t.Dim))
+			} else if readsTable(m, t.Relation, o.EdgeInputs) {
+				names = append(names, fmt.Sprintf("table %s of relation %s with %d columns", t.Name, t.Relation, t.Dim))
+			}
+		}
+		return names
+	}
+	labels := func(m *store.Manifest) (names []string) {
+		for _, l := range m.Labels {
+			text := fmt.Sprintf("label of type %s with %d classes", l.NodeType, l.Classes)
+			if l.Numbers {
+				text = fmt.Sprintf("label of type %s that is a number", l.NodeType)
+			}
+			if l.Multi {
+				text += ", several a node"
+			}
+			names = append(names, text)
+		}
+		return names
+	}
+	compared := []func(*store.Manifest) []string{types, relations, tables}
+	labelled := len(other.Labels) > 0 && !o.Links() && !o.Edges()
+	if labelled {
+		compared = append(compared, labels)
+	}
+	for _, of := range compared {
+		was, is := of(trained), of(other)
+		for _, name := range was {
+			if !slices.Contains(is, name) {
+				return "has no " + name
+			}
+		}
+		for _, name := range is {
+			if !slices.Contains(was, name) {
+				return "has a " + name + " besides"
+			}
+		}
+	}
+	if labelled {
+		return otherClass(trained.Labels, other.Labels)
+	}
+	return ""
+}
+
+// otherClass names the first class that has another name in the second dataset than in the first.
+// It returns "" if there is none. Both have labels of the same types, with as many classes.
+func otherClass(trained, other []store.Label) string {
+	for i := range trained {
+		was := &trained[i]
+		of := func(l store.Label) bool { return l.NodeType == was.NodeType }
+		if slices.ContainsFunc(other, func(l store.Label) bool { return of(l) && slices.Equal(l.ClassNames, was.ClassNames) }) {
+			continue
+		}
+		is := &other[slices.IndexFunc(other, of)]
+		for class := range max(len(was.ClassNames), len(is.ClassNames)) {
+			if a, b := named(was, class), named(is, class); a != b {
+				return fmt.Sprintf("has class %d of type %s %s, not %s", class, was.NodeType, b, a)
+			}
+		}
+	}
+	return ""
+}
+
+// named returns the name of a class of l, in the words of a message.
+func named(l *store.Label, class int) string {
+	if class >= len(l.ClassNames) {
+		return "without a name"
+	}
+	return fmt.Sprintf("named %q", l.ClassNames[class])
+}
+
+// readsTable reports whether edges read the table of relation key: its own edges, or the edges
+// of its reverse.
+func readsTable(m *store.Manifest, key string, inputs map[string][]string) bool {
+	for i := range m.Relations {
+		r := &m.Relations[i]
+		if r.Key() != key && r.ReverseOf != key {
+			continue
+		}
+		for _, input := range slices.Concat(inputs[r.Name], inputs[r.Key()]) {
+			if word, _, _ := strings.Cut(input, ":"); word == data.Table {
+				return true
+			}
+		}
+	}
+	return false
+}

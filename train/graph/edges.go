@@ -1,0 +1,32 @@
+package graph
+
+import (
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/train/sample"
+)
+
+// largeValue is the size from which a note names values of edges: nothing normalises them, and rows
+// of a network are of the order of 1. Times in seconds since 1970 are a million times as large.
+const largeValue = 1000
+
+// largeValues returns a text for each edge column that the network reads and that has large values
+// in a batch.
+func (t *trainer) largeValues(b *sample.Batch) (texts []string) {
+	for i, r := range t.data.Relations {
+		top := make([]float32, len(r.Inputs))
+		for l := range b.Layers {
+			for k, x := range b.Layers[l].Blocks[i].Values {
+				c := k % len(top)
+				top[c] = max(top[c], x, -x)
+			}
+		}
+		for c, x := range top {
+			if x >= largeValue {
+				texts = append(texts, fmt.Sprintf("column %s of the edges of %s has values like %.3g, and nothing normalises them: where the loss "+
+					"is large, ingest smaller ones", r.Inputs[c].Column.Name, r.Relation.Key(), x))
+			}
+		}
+	}
+	return texts
+}

@@ -1,0 +1,388 @@
+package graph
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/gnnstore/gnnstore/cachetier/device"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/history"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+	"github.com/gnnstore/gnnstore/train/tiers"
+)
+
+// reuse has the hidden rows of earlier steps that a run uses again. cache is nil and slots are
+// empty before open, and also later if no row is ever used again.
+type reuse struct {
+	history.Settings // without auto
+	be               kernels.Backend
+	options          history.Options
+	cache            *history.Cache
+	slots            []kernels.Tensor // of each of options.Kept: F16, a row a slot
+	parts            []*device.Part   // of the device region, which have the slots
+	hidden           int              // columns of a row
+	cold             bool
+	snapshot         history.Snapshot
+
+	held     step.Held // of the current step, as are stores and measured
+	stores   []int     // of each of held.Store its index in options.Kept
+	measured []history.Measured
+	pruned   []float64 // of each of options.Kept: run.HistoryLayer.PrunedRows
+	audited  []run.AuditSums
+	audit    *audit // nil: nothing is compared
+	sizing   *history.Sizing
+	starved  bool // a note said that rows find no slot
+}
+
+// reuses reports whether the run uses hidden rows again: planReuse has found layers to keep.
+func (t *trainer) reuses() bool { return t.reuse != nil && len(t.reuse.options.Kept) > 0 }
+
+// planReuse decides which hidden rows are kept, before the memory is split.
+func (t *trainer) planReuse(ctx context.Context) error {
+	if !t.History {
+		return nil
+	}
+	u := &reuse{Settings: t.Settings.Resolve(t.task.Steps()), be: t.be, hidden: t.Hidden}
+	t.reuse = u
+	if !u.Reuses() {
+		return nil
+	}
+	if err := t.size(ctx); err != nil {
+		return err
+	}
+	if t.HistoryBytes != history.Rest {
+		t.keep(t.HistoryBytes)
+		return nil
+	}
+	t.keep(math.MaxInt64) // the rest of the memory is not known yet
+	return nil
+}
+
+// keep lets the kept rows take this many bytes, or history.Auto.
+func (t *trainer) keep(bytes int64) {
+	u := t.reuse
+	u.HistoryBytes = bytes
+	kept := u.sizing.Kept(u.Settings, history.SlotBytes(t.Hidden))
+	u.options = history.Options{
+		Seed: t.Seed, Layers: t.Layers, Types: len(t.data.Types), PGrad: u.PGrad, TStale: u.TStale, Lag: u.HistoryLag, Start: u.HistoryStart, Kept: kept,
+	}
+	u.pruned, u.audited = make([]float64, len(kept)), make([]run.AuditSums, len(kept))
+	if len(kept) > 0 {
+		t.tiers.MostSteps = max(1, u.HistoryLag/2)
+	}
+}
+
+// keepRest gives kept rows the memory that other parts leave, if the run asks for that, and records
+// the number. m measures a step that keeps rows of all nodes. It reports whether anything changed.
+func (t *trainer) keepRest(m tiers.Measure) bool {
+	if !t.History || t.HistoryBytes != history.Rest {
+		return false
+	}
+	if !t.reuse.Reuses() {
+		t.HistoryBytes = 0
+		return false
+	}
+	m.History, m.Slots = 0, 0
+	t.HistoryBytes = min(t.tiers.Rest(m), t.reuse.bytes()+1<<20-1) >> 20 << 20
+	t.Note("history: other parts leave %d MiB for kept rows; {history_bytes} %dMiB repeats the run with any memory", t.HistoryBytes>>20, t.HistoryBytes>>20)
+	t.keep(t.HistoryBytes)
+	return true
+}
+
+// begin starts with an empty cache before a step.
+func (u *reuse) begin(step int) (err error) {
+	u.options.First = step
+	u.cache, err = history.New(u.options)
+	return err
+}
+
+// bytes returns the memory of the slots and their index.
+func (u *reuse) bytes() (n int64) {
+	if u == nil {
+		return 0
+	}
+	for _, k := range u.options.Kept {
+		n += int64(k.Slots) * history.SlotBytes(u.hidden)
+	}
+	return n
+}
+
+// slotBytes returns the bytes of the device region that the slots take.
+func (u *reuse) slotBytes() (n int64) {
+	if u == nil {
+		return 0
+	}
+	for _, k := range u.options.Kept {
+		n += device.SlotsSize(k.Slots, u.hidden)
+	}
+	return n
+}
+
+// open makes the slots that planReuse decided on, in the region, before any step.
+func (u *reuse) open(region *device.Buffer) error {
+	if u == nil || len(u.options.Kept) == 0 {
+		return nil
+	}
+	for range u.options.Layers - 1 {
+		u.held.Slots = append(u.held.Slots, make([]kernels.Tensor, u.options.Types))
+	}
+	for _, k := range u.options.Kept {
+		part, err := region.Slots(k.Slots, u.hidden)
+		if err != nil {
+			return err
+		}
+		u.parts, u.slots, u.held.Slots[k.Layer-1][k.Type] = append(u.parts, part), append(u.slots, part.Tensor()), part.Tensor()
+	}
+	return u.begin(0)
+}
+
+func (u *reuse) close() {
+	u.audit.close()
+	for _, p := range u.parts {
+		p.Close()
+	}
+}
+
+// input returns the slots that a step reads rows from and stores rows in, valid until the next
+// call. It returns nil if the step does neither.
+func (u *reuse) input(now int) *step.Held {
+	u.held.Store, u.stores = u.held.Store[:0], u.stores[:0]
+	idle := true
+	for k, part := range u.cache.Planned(now).Parts {
+		idle = idle && part.Idle()
+		if n := len(u.held.Store); len(part.Rows) > 0 {
+			if n < cap(u.held.Store) { // with the memory of Lost
+				u.held.Store = u.held.Store[:n+1]
+			} else {
+				u.held.Store = append(u.held.Store, step.Store{})
+			}
+			s := &u.held.Store[n]
+			s.Layer, s.Type, s.Rows, s.To = part.Layer-1, part.Type, part.Rows, part.Slots
+			u.stores = append(u.stores, k)
+		}
+	}
+	if idle {
+		return nil
+	}
+	return &u.held
+}
+
+// rehearsal returns the layers and the kept rows of b for a step that takes the most memory: all
+// rows are computed and stored, and are assembled as if some came from slots.
+func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
+	if u == nil || len(u.options.Kept) == 0 {
+		return b.Layers, nil
+	}
+	layers, held := slices.Clone(b.Layers), new(step.Held)
+	for _, k := range u.options.Kept {
+		nodes, s := slices.Clone(layers[k.Layer].Nodes), step.Store{Layer: k.Layer - 1, Type: k.Type}
+		f := &nodes[k.Type]
+		f.Origin = make([]sample.Origin, len(f.Src))
+		for i := range f.Origin {
+			f.Origin[i] = sample.Origin{From: sample.Below, Index: uint32((i + 1) % len(f.Origin))} // rows in their order are not put together
+			s.Rows, s.To = append(s.Rows, uint32(i)), append(s.To, uint32(i))
+		}
+		layers[k.Layer].Nodes = nodes
+		held.Store = append(held.Store, s)
+	}
+	return layers, held
+}
+
+// writeBack gives the cache the gradient norms and lost rows of a step, and counts the feature rows
+// that the step saved.
+func (u *reuse) writeBack(now int, b *sample.Batch) {
+	p := u.cache.Planned(now)
+	u.measured = append(u.measured[:0], make([]history.Measured, len(p.Parts))...)
+	for k := range p.Parts {
+		if part := &p.Parts[k]; !part.Idle() {
+			u.measured[k] = history.Measured{Nodes: b.Layers[part.Layer].Nodes[part.Type].Src, Norms: u.held.Norms[part.Layer-1][part.Type]}
+		}
+	}
+	for i, k := range u.stores {
+		u.measured[k].Overflow = u.held.Store[i].Lost
+	}
+	inputs := 0
+	for _, ids := range b.Inputs() {
+		inputs += len(ids)
+	}
+	for k := range p.Parts {
+		computed := 0
+		for _, f := range b.Layers[p.Parts[k].Layer-1].Nodes {
+			computed += f.Dst
+		}
+		u.pruned[k] += float64(len(p.Parts[k].Used)) * float64(inputs) / float64(max(computed, 1))
+	}
+	u.cache.WriteBack(now, u.measured)
+}
+
+// reuseReport returns the counters of kept rows up to now, or nil without Options.History.
+func (t *trainer) reuseReport() *run.HistoryOf {
+	u := t.reuse
+	if u == nil {
+		return nil
+	}
+	h := &run.HistoryOf{TStale: u.TStale, Start: u.HistoryStart, Lag: u.HistoryLag, Cold: u.cold, SlotBytes: history.SlotBytes(u.hidden), Layers: []run.HistoryLayer{}}
+	if u.cache == nil {
+		return h
+	}
+	audited, looked := u.allAudited()
+	for k, s := range u.cache.Stats() {
+		l := run.HistoryLayer{
+			Layer: s.Layer, Type: t.data.Types[s.Type].Name, Slots: s.Slots, Live: s.Live, PrunedRows: int64(u.pruned[k]), Counts: s.Counts,
+		}
+		if looked {
+			l.Audit = u.audited[k].Of()
+		}
+		h.Add(l)
+	}
+	if looked {
+		h.Audit = audited.Of()
+	}
+	return h
+}
+
+// allAudited adds up the audits of all layers. ok is false if there are none, neither now nor
+// before the run was resumed.
+func (u *reuse) allAudited() (all run.AuditSums, ok bool) {
+	for _, s := range u.audited {
+		all.Add(s)
+	}
+	return all, u.audit != nil || all.Nodes > 0
+}
+
+// reuseNotes notes settings of kept rows that have less effect than the user may expect.
+func (t *trainer) reuseNotes() {
+	u := t.reuse
+	switch {
+	case u == nil:
+	case !u.Reuses() && t.TStale == history.Auto && u.PGrad > 0:
+		t.Note("history: an epoch of %d steps is too short for rows of earlier steps, so none are used again; take a smaller {batch}, or a number for {t_stale}", t.task.Steps())
+	case !u.Reuses():
+		t.Note("history: with {p_grad} %v and {t_stale} %d no row is ever used again", u.PGrad, u.TStale)
+	case u.cache == nil:
+		t.Note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(t.HistoryBytes), history.SlotBytes(u.hidden))
+	default:
+		switch whole := t.Ends.Most() * t.task.Steps(); {
+		case u.HistoryStart >= whole:
+			t.Note("history: the run has %d steps, and keeps rows from step %d on ({history_start}), so none are used again; take a smaller {history_start}", whole,
+				u.HistoryStart)
+		case u.HistoryLag > u.TStale:
+			t.Note("history: {history_lag} %d is above {t_stale} %d, so that rows are past use before their gradients decide on them; take at most %d", u.HistoryLag,
+				u.TStale, u.TStale)
+		case u.HistoryStart+u.HistoryLag >= whole:
+			t.Note("history: the run has %d steps, and gradients decide on rows from step %d on ({history_start} and {history_lag}), so on none; take a smaller "+
+				"{history_lag}", whole, u.HistoryStart+u.HistoryLag)
+		}
+		if most := t.tiers.MostSteps; t.Window > most {
+			t.Note("history: {window} %d is cut to %d steps, since a step is drawn once the gradients of the one {history_lag} %d before it are known", t.Window, most,
+				u.HistoryLag)
+		}
+	}
+}
+
+// starvedShare is the share of refused rows above which a note says so.
+const starvedShare = 0.1
+
+// sayStarved notes, once, that rows find no slot, and how much memory has a slot for every node.
+func (t *trainer) sayStarved() {
+	u := t.reuse
+	if u == nil || u.cache == nil || u.starved {
+		return
+	}
+	var n history.Counts
+	all := int64(0)
+	for _, s := range u.cache.Stats() {
+		n.Add(s.Counts)
+		all += int64(t.data.Types[s.Type].Nodes) * history.SlotBytes(u.hidden)
+	}
+	if share := float64(n.Refused) / float64(max(n.Refused+n.Admitted, 1)); share > starvedShare {
+		u.starved = true
+		t.Note("history: %.0f %% of the rows that could be kept find no slot; {history_bytes} %dMiB has one for every node", 100*share, (all+1<<20-1)>>20)
+	}
+}
+
+// pieceBytes is the number of bytes of slots that are written or read at a time.
+const pieceBytes = 1 << 18
+
+// pieceRows returns the number of rows of a piece.
+func (u *reuse) pieceRows() int { return max(1, pieceBytes/(2*u.hidden)) }
+
+// eachPiece calls do with all slots, a piece at a time.
+func (u *reuse) eachPiece(do func(rows kernels.Tensor) error) error {
+	for _, s := range u.slots {
+		for lo := 0; lo < s.Rows; lo += u.pieceRows() {
+			if err := do(s.Slice(lo, min(lo+u.pieceRows(), s.Rows))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// save writes all slots.
+func (u *reuse) save(w io.Writer) error {
+	var floats []float32
+	var halves []uint16
+	var wide kernels.Tensor // rows of a backend that the host cannot read in float16
+	defer func() {
+		if wide.Buf != nil {
+			u.be.Free(wide.Buf)
+		}
+	}()
+	return u.eachPiece(func(rows kernels.Tensor) error {
+		if b, ok := u.be.Host(rows); ok {
+			_, err := w.Write(b)
+			return err
+		}
+		if floats == nil {
+			most := u.pieceRows() * u.hidden
+			floats, halves = make([]float32, most), make([]uint16, most)
+			wide = kernels.Tensor{Buf: u.be.Alloc(kernels.F32, most), Type: kernels.F32, Rows: u.pieceRows(), Cols: u.hidden}
+		}
+		some := wide.Slice(0, rows.Rows)
+		u.be.Convert(some, rows)
+		u.be.DownloadF32(floats[:some.Len()], some)
+		kernels.Float32ToHalf(halves[:some.Len()], floats[:some.Len()])
+		return binary.Write(w, binary.LittleEndian, halves[:some.Len()])
+	})
+}
+
+// load reads what save has written.
+func (u *reuse) load(r io.Reader) error {
+	staging := kernels.NewStaging(u.be)
+	defer staging.Close()
+	return u.eachPiece(func(rows kernels.Tensor) error {
+		return staging.Fill(rows, func(b []byte) error {
+			_, err := io.ReadFull(r, b)
+			return err
+		})
+	})
+}
+
+// size draws the first batches of the run. It draws one at a time, so that only one is in memory.
+func (t *trainer) size(ctx context.Context) error {
+	batches := min(history.SizedBy, t.task.Steps())
+	sizing := history.NewSizing(t.tiers.Reach, batches, t.heatOf)
+	rowBytes := make([]int64, len(t.data.Types)+len(t.data.EdgeTables))
+	for _, n := range t.tiers.Types {
+		rowBytes[n] = int64(t.tiers.RowBytes(n))
+	}
+	for step := range batches {
+		b, err := t.batch(ctx, step)
+		if err != nil {
+			return err
+		}
+		sizing.Add(b, rowBytes)
+	}
+	t.reuse.sizing = sizing
+	return nil
+}
+
+func (t *trainer) heatOf(typ int) *history.Heat {
+	return history.HeatOf(t.data.Types[typ].Nodes, t.data.Ordered(), t.data.InDegree(typ, t.tiers.Reach.Drawn()))
+}

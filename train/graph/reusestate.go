@@ -1,0 +1,147 @@
+package graph
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/gnnstore/gnnstore/train/checkpoint"
+	"github.com/gnnstore/gnnstore/train/history"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// reused is the part of a checkpoint that has the hidden rows of earlier steps. They are in a file
+// beside it, which may be as large as their memory: it is written and read a piece at a time.
+type reused struct {
+	t  *trainer
+	at *run.Progress
+}
+
+// reusedKey is the key of reusedFile in the metadata of a checkpoint.
+const reusedKey = "gnnstore.history"
+
+// reusedFile describes the file of hidden rows beside a checkpoint.
+type reusedFile struct {
+	Bytes int64  `json:"bytes"`
+	Books int64  `json:"books"` // bytes before the slots: the index of the nodes whose rows they have
+	XXH3  string `json:"xxh3"`
+	Cold  bool   `json:"cold,omitempty"` // the run was resumed without rows
+	// Pruned is reuse.pruned as of the checkpoint.
+	Pruned []float64 `json:"pruned"`
+	// Audited is reuse.audited as of the checkpoint; nil if there were no audits.
+	Audited []run.AuditSums `json:"audited,omitempty"`
+}
+
+func (t *trainer) reusedPath(updates int) string {
+	return t.Dir.File(run.HistoryName(run.CheckpointName(updates)))
+}
+
+func (p reused) Save(s *checkpoint.State) error {
+	if !p.t.reuses() {
+		return nil
+	}
+	if err := p.t.Dir.MakeCheckpointDir(); err != nil {
+		return err
+	}
+	u, sum := p.t.reuse, xxh3.New()
+	f := reusedFile{Cold: u.cold, Pruned: u.pruned}
+	if _, ok := u.allAudited(); ok {
+		f.Audited = u.audited
+	}
+	err := checkpoint.WriteBy(p.t.Dir.FS(), p.t.reusedPath(p.t.Updates()), func(w io.Writer) error {
+		out := bufio.NewWriterSize(io.MultiWriter(sum, w), 4*pieceBytes) // which copies, since w may change what it writes
+		u.snapshot.Take(u.cache)
+		n, err := u.snapshot.WriteTo(out)
+		f.Books, f.Bytes = n, n
+		for _, slots := range u.slots {
+			f.Bytes += 2 * int64(slots.Len())
+		}
+		if err == nil {
+			err = u.save(out)
+		}
+		if err != nil {
+			return err
+		}
+		return out.Flush()
+	})
+	if err != nil {
+		return fmt.Errorf("keep hidden rows: %w", err)
+	}
+	f.XXH3 = fmt.Sprintf("%016x", sum.Sum64())
+	return s.Put(reusedKey, f)
+}
+
+func (p reused) Check(s *checkpoint.State) error {
+	if !p.t.reuses() || p.t.HistoryCold {
+		return nil
+	}
+	return p.explain(p.open(s, func(r io.Reader, f reusedFile) error {
+		in, sum := bufio.NewReader(r), xxh3.New()
+		// If the file is too short for a head, the hash is wrong.
+		head, _ := in.Peek(history.HeadBytes)
+		if err := history.CheckVersion(head); err != nil {
+			return err
+		}
+		n, err := io.Copy(sum, in)
+		if err != nil {
+			return err
+		}
+		if n != f.Bytes || fmt.Sprintf("%016x", sum.Sum64()) != f.XXH3 {
+			return errors.New("it is not as it was written")
+		}
+		return nil
+	}))
+}
+
+func (p reused) Load(s *checkpoint.State) error {
+	if !p.t.reuses() {
+		return nil
+	}
+	u := p.t.reuse
+	if p.t.HistoryCold {
+		u.cold = true
+		return u.begin(p.at.Updates)
+	}
+	return p.explain(p.open(s, func(r io.Reader, f reusedFile) (err error) {
+		if n := len(f.Pruned); n != len(u.pruned) || f.Audited != nil && n != len(f.Audited) {
+			return fmt.Errorf("%s: rows of %d layers and types, audits of %d, and the run keeps rows of %d", reusedKey, n, len(f.Audited), len(u.pruned))
+		}
+		u.cold, u.pruned = f.Cold, f.Pruned
+		copy(u.audited, f.Audited)
+		if u.cache, err = history.Restore(u.options, io.LimitReader(r, f.Books)); err != nil {
+			return err
+		}
+		return u.load(r)
+	}))
+}
+
+// open opens the file of hidden rows of a checkpoint for the length of read.
+func (p reused) open(s *checkpoint.State, read func(r io.Reader, f reusedFile) error) error {
+	var f reusedFile
+	if err := json.Unmarshal([]byte(s.Meta[reusedKey]), &f); err != nil {
+		return fmt.Errorf("%s: %w", reusedKey, err)
+	}
+	file, err := checkpoint.Open(p.t.Dir.FS(), p.t.reusedPath(p.at.Updates))
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return read(file, f)
+}
+
+// explain adds to an error of the file how to go on without it.
+func (p reused) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, history.ErrVersion) {
+		return fmt.Errorf("the hidden rows that it kept are in %s: %w; go on without these rows, and to other results, with {history_cold}",
+			p.t.reusedPath(p.at.Updates), err)
+	}
+	return fmt.Errorf("the hidden rows that it kept are in %s: %w; restore that file, remove the checkpoint to resume from the one before it, or go on without "+
+		"these rows, and to other results, with {history_cold}", p.t.reusedPath(p.at.Updates), err)
+}

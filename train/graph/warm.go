@@ -1,0 +1,65 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// warm fills the host cache before the first step, where that lasts: in a run that is resumed with
+// the rows that it had, else with the hottest, if the run reads more rows than that. Either is one
+// pass in file order. No row that is delivered depends on it, so a file that is missing or damaged
+// is no more than worth a note.
+func (t *trainer) warm(ctx context.Context) error {
+	if !t.tiers.Lasting() {
+		return nil
+	}
+	if t.Dir.Record() != nil { // resumed
+		switch found, err := t.restoreResident(ctx); {
+		case err == nil && found:
+			return nil
+		case err != nil && !errors.Is(err, cachetier.ErrResident):
+			return err
+		case err != nil:
+			t.Note("%s: %v; the host cache starts with the first rows instead", t.Dir.File(run.ResidentFile), err)
+		default:
+			t.Note("no %s from before: the host cache starts with the first rows", run.ResidentFile)
+		}
+	}
+	return t.tiers.Prewarm(ctx, t.Ends.Expected(t.Result)*t.task.Steps()-t.optim.Steps())
+}
+
+// restoreResident reads the files of saveResident.
+func (t *trainer) restoreResident(ctx context.Context) (found bool, err error) {
+	for i, s := range t.tiers.Stacks {
+		f, err := t.Dir.OpenResident(i)
+		if errors.Is(err, fs.ErrNotExist) {
+			return false, nil
+		}
+		if err != nil {
+			return false, errors.Join(cachetier.ErrResident, err)
+		}
+		err = s.Restore(ctx, f)
+		f.Close()
+		if err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// saveResident puts on record which rows are in the host cache. The stages are at rest.
+func (t *trainer) saveResident() {
+	if !t.tiers.Lasting() || cachetier.Sum(t.trained).InputRows == 0 { // the file from before is as good
+		return
+	}
+	for i, s := range t.tiers.Stacks {
+		if err := t.Dir.WriteResident(i, s.Resident); err != nil {
+			t.Note("%v; a run that is resumed begins with a cold host cache", err)
+			return
+		}
+	}
+}
