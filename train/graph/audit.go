@@ -33,7 +33,7 @@ import (
 // Why not by infer.Evaluator, which bounds the memory of any hub: a pass of it takes a bit a node
 // and layer and four bytes a node, to find the rows of a few hundred nodes.
 type audit struct {
-	*trainer
+	*core
 	tables []*cachetier.Stack // by the numbers of a batch's inputs; nil where batches read none
 	draw   []*sample.Sampler  // by layer; each draws neighbours for the layer's input rows, as a step does
 	full   []*sample.Sampler  // likewise all neighbours; nil for random walks, which have no weights for these
@@ -49,21 +49,21 @@ const (
 )
 
 // openAudit opens the tables and samplers of audits, if the run wants audits.
-func (t *trainer) openAudit(ctx context.Context) error {
-	if t.HistoryAudit == 0 || !t.reuses() {
+func (c *core) openAudit(ctx context.Context) error {
+	if c.HistoryAudit == 0 || !c.reuse.any() {
 		return nil
 	}
-	a := &audit{trainer: t, tables: make([]*cachetier.Stack, len(t.data.Types)+len(t.data.EdgeTables))}
-	t.reuse.audit = a
-	widest := t.Hidden
-	for _, n := range t.tiers.Types {
-		table := t.data.Input(n)
+	a := &audit{core: c, tables: make([]*cachetier.Stack, len(c.data.Types)+len(c.data.EdgeTables))}
+	c.reuse.audit = a
+	widest := c.Hidden
+	for _, n := range c.tiers.Types {
+		table := c.data.Input(n)
 		if table.Features == nil {
 			return fmt.Errorf("{history_audit} %d: the rows of type %s are learnt, and an audit reads those of tables alone; leave it out, or give "+
-				"{input} %s=constant or a table", t.HistoryAudit, table.Name, table.Name)
+				"{input} %s=constant or a table", c.HistoryAudit, table.Name, table.Name)
 		}
 		widest = max(widest, table.Dim())
-		o := t.eval.Tables
+		o := c.eval.Tables
 		o.Readers = auditReaders
 		var err error
 		if a.tables[n], err = cachetier.Open(ctx, table.Features, o); err != nil {
@@ -73,33 +73,33 @@ func (t *trainer) openAudit(ctx context.Context) error {
 	a.most = auditBytes / (4 * widest)
 	var lists []sample.Topology
 	var values []sample.Values
-	for _, r := range t.data.Relations {
-		lists, values = append(lists, r.AtHand(t.draws.Weighted)), append(values, r.Values())
+	for _, r := range c.data.Relations {
+		lists, values = append(lists, r.AtHand(c.draws.Weighted)), append(values, r.Values())
 	}
-	sampler := func(c sample.Config) *sample.Sampler {
-		s := sample.NewTyped(t.data.Schema(), lists, c, 1)
+	sampler := func(draws sample.Config) *sample.Sampler {
+		s := sample.NewTyped(c.data.Schema(), lists, draws, 1)
 		s.Bring(values)
-		t.data.BringRows(s, func(r int) sample.Rows { return t.data.Relations[r].Rows() })
+		c.data.BringRows(s, func(r int) sample.Rows { return c.data.Relations[r].Rows() })
 		return s
 	}
-	a.draw, a.full = make([]*sample.Sampler, t.Layers), make([]*sample.Sampler, t.Layers)
-	for l := 1; l < t.Layers; l++ {
-		c, all := t.draws, sample.Config{Weighted: t.draws.Weighted, Options: t.draws.Options}
-		c.Fanouts, c.OfRelation, all.Fanouts = c.Fanouts[t.Layers-l:], slices.Clone(c.OfRelation), make([]int, l)
-		for r := range t.data.Relations {
-			if len(c.OfRelation) > 0 && c.OfRelation[r] != nil {
-				c.OfRelation[r] = c.OfRelation[r][t.Layers-l:]
+	a.draw, a.full = make([]*sample.Sampler, c.Layers), make([]*sample.Sampler, c.Layers)
+	for l := 1; l < c.Layers; l++ {
+		some, all := c.draws, sample.Config{Weighted: c.draws.Weighted, Options: c.draws.Options}
+		some.Fanouts, some.OfRelation, all.Fanouts = some.Fanouts[c.Layers-l:], slices.Clone(some.OfRelation), make([]int, l)
+		for r := range c.data.Relations {
+			if len(some.OfRelation) > 0 && some.OfRelation[r] != nil {
+				some.OfRelation[r] = some.OfRelation[r][c.Layers-l:]
 			}
 			fanouts := make([]int, l)
 			for hop := range fanouts {
-				if t.tiers.Reach.Relations[l-1-hop][r] {
+				if c.tiers.Reach.Relations[l-1-hop][r] {
 					fanouts[hop] = sample.All
 				}
 			}
 			all.OfRelation = append(all.OfRelation, fanouts)
 		}
-		a.draw[l] = sampler(c)
-		if !c.Kind.Walks() {
+		a.draw[l] = sampler(some)
+		if !some.Kind.Walks() {
 			a.full[l] = sampler(all)
 		}
 	}
@@ -343,7 +343,7 @@ const farOff = 0.25
 // warn notes, once, that reused rows are far from the right rows, if rows that a step computes are
 // much closer.
 func (a *audit) warn() {
-	h := a.reuseReport()
+	h := a.reuse.report(a.data.Types)
 	if a.said || h.Audit.ErrorFull <= farOff || h.Audit.ErrorFull <= math.Sqrt2*h.Audit.ErrorFresh {
 		return
 	}

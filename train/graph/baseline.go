@@ -20,7 +20,7 @@ func (t *trainer) compareBaseline(ctx context.Context) error {
 		if network == nil {
 			continue
 		}
-		b, err := t.baseline(ctx, tasks.Part(part))
+		b, err := baselineOf(ctx, t.task, tasks.Part(part))
 		if err != nil {
 			return err
 		}
@@ -43,26 +43,15 @@ func (t *trainer) compareBaseline(ctx context.Context) error {
 	return nil
 }
 
-// baseline measures an answer without a network on a part of the split. It returns nil if there is
-// no such answer.
-func (t *trainer) baseline(ctx context.Context, part tasks.Part) (b *tasks.Baseline, err error) {
+// baselineOf measures an answer without a network on a part of the split. It returns nil if there
+// is no such answer.
+func baselineOf(ctx context.Context, t task, part tasks.Part) (b *tasks.Baseline, err error) {
 	var nodes [][]uint32
 	if err := store.Guard(func() error {
-		nodes, err = t.task.Part(ctx, part)
+		nodes, err = t.Part(ctx, part)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	return t.task.Baseline(nodes)
-}
-
-// explainLarge notes once that the loss of an epoch is far too large.
-func (t *trainer) explainLarge(e run.Epoch) {
-	t.NoteLarge(e, func() (float64, error) {
-		if e.TooLarge(1) == "" {
-			return 1, nil // labels need not be read for this
-		}
-		scale, err := t.task.Scale()
-		return max(scale, 1), err
-	})
+	return t.Baseline(nodes)
 }

@@ -89,7 +89,7 @@ func (known *trainedOn) complete(o *data.Options) {
 }
 
 // used reports whether the network was trained on another dataset.
-func (t *trainer) used() bool { return t.internal.known != nil }
+func (c *core) used() bool { return c.internal.known != nil }
 
 // differ returns the first thing that only one of the two datasets has, or classes with other
 // names, in words that follow the name of other, as in "has no relation ...". It returns "" if

@@ -12,19 +12,19 @@ const largeValue = 1000
 
 // largeValues returns a text for each edge column that the network reads and that has large values
 // in a batch.
-func (t *trainer) largeValues(b *sample.Batch) (texts []string) {
-	for i, r := range t.data.Relations {
+func (c *core) largeValues(b *sample.Batch) (texts []string) {
+	for i, r := range c.data.Relations {
 		top := make([]float32, len(r.Inputs))
 		for l := range b.Layers {
 			for k, x := range b.Layers[l].Blocks[i].Values {
-				c := k % len(top)
-				top[c] = max(top[c], x, -x)
+				col := k % len(top)
+				top[col] = max(top[col], x, -x)
 			}
 		}
-		for c, x := range top {
+		for col, x := range top {
 			if x >= largeValue {
 				texts = append(texts, fmt.Sprintf("column %s of the edges of %s has values like %.3g, and nothing normalises them: where the loss "+
-					"is large, ingest smaller ones", r.Inputs[c].Column.Name, r.Relation.Key(), x))
+					"is large, ingest smaller ones", r.Inputs[col].Column.Name, r.Relation.Key(), x))
 			}
 		}
 	}

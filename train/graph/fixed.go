@@ -25,65 +25,65 @@ func (f *fixed) unmeasured() bool { return f != nil && f.predicts }
 // openFixed opens the tables and the evaluator of a network that learns no more. It computes over
 // all neighbours: no batch is drawn ahead and no step is taken. Memory beyond its need is for rows,
 // of hidden layers or of the layer below the current one.
-func (t *trainer) openFixed(ctx context.Context, o infer.Options) (err error) {
-	if t.tiers, err = tiers.OpenRows(ctx, t.data, t.draws, t.learning(), t.be, t.Options.Options, t.internal.faults); err != nil {
+func (c *core) openFixed(ctx context.Context, o infer.Options) (err error) {
+	if c.tiers, err = tiers.OpenRows(ctx, c.data, c.draws, c.learning(), c.be, c.Options.Options, c.internal.faults); err != nil {
 		return err
 	}
 	looks := 0
 	o.Look = func() {
-		t.Peak.Look()
-		t.tiers.FollowHeap()
+		c.Peak.Look()
+		c.tiers.FollowHeap()
 		if looks++; looks%looksAtMaps == 0 {
-			t.tiers.Forget()
+			c.tiers.Forget()
 		}
 	}
-	total := t.tiers.Total()
-	t.eval = t.evaluatorWithin(total, o)
-	hidden := t.eval.InMemoryBytes()
-	beside, need := t.fixedWithin(total, t.eval)
+	total := c.tiers.Total()
+	c.eval = c.evaluatorWithin(total, o)
+	hidden := c.eval.InMemoryBytes()
+	beside, need := c.fixedWithin(total, c.eval)
 	if need > total {
 		// Chunks and buffers grow with the memory, and so does the need. So raise the memory until
 		// the need within it fits.
 		least := int64(0)
 		for need = 1 << 20; need > least; {
 			least = (need + 1<<20 - 1) >> 20 << 20
-			beside, need = t.fixedWithin(least, t.evaluatorWithin(least, o))
+			beside, need = c.fixedWithin(least, c.evaluatorWithin(least, o))
 		}
 		return fmt.Errorf("%s: {memory_bytes} %s is not enough: with this dataset and network the least that works is %d MiB (%s of rows computed at "+
-			"a time, read and written, %s the rest)", t.data.Set.Path(), kernels.FormatBytes(total), least>>20, kernels.FormatBytes(need-beside),
+			"a time, read and written, %s the rest)", c.data.Set.Path(), kernels.FormatBytes(total), least>>20, kernels.FormatBytes(need-beside),
 			kernels.FormatBytes(beside))
 	}
 	rest := total - need
-	t.EvalBytes = rest - max(0, rest-8<<20)/8 // less what large pages, and lists that wait for the collector, take beside what is counted
-	if t.internal.fixed.onDisk && t.EvalBytes < hidden {
-		t.EvalBytes = min(t.EvalBytes, t.eval.HiddenBytes()-1)
+	c.EvalBytes = rest - max(0, rest-8<<20)/8 // less what large pages, and lists that wait for the collector, take beside what is counted
+	if c.internal.fixed.onDisk && c.EvalBytes < hidden {
+		c.EvalBytes = min(c.EvalBytes, c.eval.HiddenBytes()-1)
 	}
-	if !t.internal.fixed.onDisk {
-		t.EvalBytes += hidden
+	if !c.internal.fixed.onDisk {
+		c.EvalBytes += hidden
 	}
-	t.eval.Bytes = t.EvalBytes
-	t.tiers.Budget = plan.Budget{Total: total, Fixed: need, Host: t.EvalBytes}
+	c.eval.Bytes = c.EvalBytes
+	c.tiers.Budget = plan.Budget{Total: total, Fixed: need, Host: c.EvalBytes}
 	return nil
 }
 
 // evaluatorWithin returns an Evaluator for a process that may take total bytes.
-func (t *trainer) evaluatorWithin(total int64, o infer.Options) *infer.Evaluator {
-	d := t.tiers.Disk
+func (c *core) evaluatorWithin(total int64, o infer.Options) *infer.Evaluator {
+	d := c.tiers.Disk
 	o.ChunkBytes = chunkBytes(total)
 	// Past the page cache: tables that are read by a map would be in memory beside the rows.
-	o.Tables = cachetier.Options{Engine: d.Kind, Readers: tiers.ReadersWithin(t.tiers.Cache.Readers, total), Direct: true, Costs: d.Costs, Faults: d.Faults}
+	o.Tables = cachetier.Options{Engine: d.Kind, Readers: tiers.ReadersWithin(c.tiers.Cache.Readers, total), Direct: true, Costs: d.Costs, Faults: d.Faults}
 	o.Bytes = 0
-	e := infer.New(t.data, t.step, t.task, o)
-	e.Attach(t.tiers.Tables(), nil)
+	e := infer.New(c.data, c.step, c.task, o)
+	e.Attach(c.tiers.Tables(), nil)
 	return e
 }
 
 // fixedWithin returns the least bytes that a network that learns no more needs with e, in a process
 // that may take total bytes. beside is the part of need outside e.
-func (t *trainer) fixedWithin(total int64, e *infer.Evaluator) (beside, need int64) {
-	beside = t.besideRows(total)
+func (c *core) fixedWithin(total int64, e *infer.Evaluator) (beside, need int64) {
+	beside = c.besideRows(total)
 	need = beside + e.MemoryBytes()
-	if !t.internal.fixed.onDisk {
+	if !c.internal.fixed.onDisk {
 		need += e.InMemoryBytes()
 	}
 	return beside, need
@@ -110,22 +110,22 @@ func chunkBytes(total int64) int64 {
 
 // besideRows returns the bytes of everything but rows of layers: the program, weights, lists of
 // nodes. The process may take total bytes.
-func (t *trainer) besideRows(total int64) int64 {
+func (c *core) besideRows(total int64) int64 {
 	// A weight has its value and the best epoch's, and while a checkpoint is read these and two
 	// moments in it.
-	bytes := t.tiers.FixedBytes(total) + (4+4+4*4)*t.Config.Weights(t.shape())
-	bytes += 4 * int64(len(t.data.Train)+len(t.data.Valid)+len(t.data.Test))
+	bytes := c.tiers.FixedBytes(total) + (4+4+4*4)*c.Config.Weights(c.shape())
+	bytes += 4 * int64(len(c.data.Train)+len(c.data.Valid)+len(c.data.Test))
 	most := 0
-	for i := range t.data.Types {
-		most = max(most, t.data.Types[i].Nodes)
+	for i := range c.data.Types {
+		most = max(most, c.data.Types[i].Nodes)
 	}
 	bytes += writerBytes + int64(most)*4 + int64(most)/4
-	if t.labels != nil {
-		bytes += t.labels.Bytes()
+	if c.labels != nil {
+		bytes += c.labels.Bytes()
 	}
-	bytes += t.task.FixedBytes(!t.internal.fixed.unmeasured())
-	if t.internal.beside != nil {
-		bytes += t.internal.beside(total)
+	bytes += c.task.FixedBytes(!c.internal.fixed.unmeasured())
+	if c.internal.beside != nil {
+		bytes += c.internal.beside(total)
 	}
 	return bytes
 }

@@ -44,11 +44,11 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 		return ctx.Err()
 	}
 	all := pipeline.Steps{From: s.From, To: s.To, BatchSeed: batchSeed, Seeds: t.task.Seeds, Without: t.task.Without}
-	if t.reuses() {
+	if t.reuse.any() {
 		all.Expand, all.Lag = func(from, n int) sample.Expander { return t.reuse.cache.Group(before+from, n) }, t.reuse.HistoryLag
 	}
 	err := t.tiers.Pipe.Run(ctx, all, use)
-	if t.reuses() {
+	if t.reuse.any() {
 		t.reuse.cache.Rewind(t.Updates()) // what was planned and did not run
 	}
 	return err
@@ -62,7 +62,7 @@ func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64) 
 	batch := b.Batch.(*sample.Batch)
 	in, now := step.InputOf(batch, b.Rows...), t.optim.Steps()
 	in.Step, in.Key = b.Step, key|1
-	if t.reuses() {
+	if t.reuse.any() {
 		if err := t.reuse.audit.look(ctx, now, batch, in.Key); err != nil {
 			return a, err
 		}
@@ -71,7 +71,7 @@ func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64) 
 	if a, err = t.step.Compute(in); err == nil {
 		err = t.step.Update(t.Rate(), nil)
 	}
-	if err == nil && t.reuses() {
+	if err == nil && t.reuse.any() {
 		t.reuse.writeBack(now, batch)
 	}
 	if err == nil && t.learnt.any() {
@@ -202,9 +202,24 @@ func (t *trainer) testBest(ctx context.Context) (failed error) {
 
 // Remark implements run.Workload.
 func (t *trainer) Remark(e run.Epoch) {
-	t.explainLarge(e)
-	t.sayStarved()
+	t.NoteLarge(e, func() (float64, error) {
+		if e.TooLarge(1) == "" {
+			return 1, nil // labels need not be read for this
+		}
+		scale, err := t.task.Scale()
+		return max(scale, 1), err
+	})
+	if text := t.reuse.starvation(t.data.Types); text != "" {
+		t.Note("%s", text)
+	}
 }
 
-// AtRest implements run.Workload.
-func (t *trainer) AtRest() { t.saveResident() }
+// AtRest implements run.Workload: it saves the list of rows in the host cache.
+func (t *trainer) AtRest() {
+	if !t.tiers.Lasting() || cachetier.Sum(t.trained).InputRows == 0 { // the file from before is as good
+		return
+	}
+	if err := saveResident(t.Dir, t.tiers.Stacks); err != nil {
+		t.Note("%v; a run that is resumed begins with a cold host cache", err)
+	}
+}

@@ -77,7 +77,7 @@ func (o NetworkOptions) fits(with run.Options) error {
 // or are in NetworkOptions.Scratch. One goroutine at a time.
 type Network struct {
 	run.Used
-	t        *trainer
+	t        *core
 	rowBytes int64 // memory that rows of links' ends may take
 	other    bool  // its dataset is not the one that the run trained on
 	learnt   *learntElsewhere
@@ -151,7 +151,7 @@ func openNetwork(
 			return o.Beside + min(rows, 4*int64(with.Hidden)*nodes) + chunkBytes(8*rows) + 5*nodes
 		}
 	}
-	if n.t, err = newTrainer(ctx, ds, with, h, in); err != nil {
+	if n.t, err = newCore(ctx, ds, with, h, in); err != nil {
 		return nil, err
 	}
 	defer func() {

@@ -27,7 +27,7 @@ type drawing struct {
 	Step      int    `json:"step"`
 }
 
-func (t *trainer) drawingAt(step int) drawing { return drawing{t.Seed, t.Kappa, t.Dependent, step} }
+func drawingAt(o *run.Options, step int) drawing { return drawing{o.Seed, o.Kappa, o.Dependent, step} }
 
 // matches checks that a schedule agrees with the step that the run has reached.
 func (d drawing) matches(now drawing) error {
@@ -48,7 +48,7 @@ func (d drawing) matches(now drawing) error {
 // Parts implements run.Workload. Beside the Driver's parts, a checkpoint has the schedule of the
 // seeds of batches, learnt rows, and hidden rows that are used again.
 func (t *trainer) Parts(at *run.Progress) (checkpoint.Parts, any) {
-	return checkpoint.Parts{counters{t, at}, schedule{t, at}, learntState{t.learnt, at}, reused{t, at}}, at
+	return checkpoint.Parts{counters{t, at}, schedule{t.core, at}, learntState{t.learnt, at}, reused{t.core, at}}, at
 }
 
 // counters restores the counters of a run that is resumed. It saves nothing, since they are in the
@@ -70,21 +70,21 @@ func (p counters) Load(*checkpoint.State) error {
 
 // schedule is the part of a checkpoint that has the schedule of the seeds of batches.
 type schedule struct {
-	t  *trainer
+	c  *core
 	at *run.Progress
 }
 
 func (p schedule) Save(s *checkpoint.State) error {
-	return s.Put(scheduleKey, p.t.drawingAt(p.t.Updates()))
+	return s.Put(scheduleKey, drawingAt(&p.c.Options, p.c.Updates()))
 }
 
 func (p schedule) Check(s *checkpoint.State) error {
-	now := p.t.drawingAt(p.at.Updates)
+	now := drawingAt(&p.c.Options, p.at.Updates)
 	text, ok := s.Meta[scheduleKey]
 	if !ok { // independent batches were all there was
-		err := drawing{p.t.Seed, 1, p.t.Dependent, now.Step}.matches(now)
-		if err == nil && p.t.Kind.All() != 0 {
-			p.t.Note("the checkpoint is of an earlier version, which drew other batches: " +
+		err := drawing{p.c.Seed, 1, p.c.Dependent, now.Step}.matches(now)
+		if err == nil && p.c.Kind.All() != 0 {
+			p.c.Note("the checkpoint is of an earlier version, which drew other batches: " +
 				"the run does not end as it would have there")
 		}
 		return err

@@ -70,14 +70,14 @@ type PlanRegion struct {
 }
 
 // region returns the contents of the device region, or nil if there are none.
-func (t *trainer) region() *PlanRegion {
-	r := &PlanRegion{SlotBytes: t.reuse.slotBytes()}
-	if t.reuses() {
-		for _, k := range t.reuse.options.Kept {
+func (c *core) region() *PlanRegion {
+	r := &PlanRegion{SlotBytes: c.reuse.slotBytes()}
+	if c.reuse.any() {
+		for _, k := range c.reuse.options.Kept {
 			r.Slots += int64(k.Slots)
 		}
 	}
-	for _, s := range t.tiers.Stats() {
+	for _, s := range c.tiers.Stats() {
 		r.Rows, r.RowBytes = r.Rows+s.Tiers.Device.CapacityRows, r.RowBytes+s.Tiers.Device.CapacityBytes
 	}
 	if r.SlotBytes+r.RowBytes == 0 {
@@ -102,7 +102,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t, err := newTrainer(ctx, ds, o, run.Hooks{}, internal{})
+	t, err := newCore(ctx, ds, o, run.Hooks{}, internal{})
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		e.Bytes = e.EdgeBytes * r.Edges()
 		p.EdgeInputs = append(p.EdgeInputs, e)
 	}
-	if p.ColdRows > 0 && !t.reuses() && !t.learnt.any() {
+	if p.ColdRows > 0 && !t.reuse.any() && !t.learnt.any() {
 		cold := make([]float64, len(forecasts))
 		for i, f := range forecasts {
 			cold[i] = plan.ReadingOf("", f, p.Drawn).ColdRows
@@ -217,17 +217,17 @@ func (p *Plan) pace(share float64, inTurns bool) (limiting string, seconds float
 
 // rehearse runs b, the batch of a step of the current epoch, forwards and backwards through the
 // network, with rows of zeros. It leaves the weights as they are.
-func (t *trainer) rehearse(b *sample.Batch, number int) error {
-	rows := make([]kernels.Tensor, len(t.data.Types)+len(t.data.EdgeTables))
-	for _, n := range t.tiers.Types {
-		rows[n] = t.tiers.Zeros(n, len(b.Inputs()[n]))
-		defer t.be.Free(rows[n].Buf)
+func (c *core) rehearse(b *sample.Batch, number int) error {
+	rows := make([]kernels.Tensor, len(c.data.Types)+len(c.data.EdgeTables))
+	for _, n := range c.tiers.Types {
+		rows[n] = c.tiers.Zeros(n, len(b.Inputs()[n]))
+		defer c.be.Free(rows[n].Buf)
 	}
 	in := step.InputOf(b, rows...)
 	in.Step, in.Key = number, 1
-	in.Layers, in.Held = t.reuse.rehearsal(b)
+	in.Layers, in.Held = c.reuse.rehearsal(b)
 	return store.Guard(func() error {
-		if err := t.step.Rehearse(in); err != nil {
+		if err := c.step.Rehearse(in); err != nil {
 			return fmt.Errorf("the first batch: %w", err)
 		}
 		return nil

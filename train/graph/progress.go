@@ -30,5 +30,5 @@ func (t *trainer) Counter() func(r *run.Result) (pipeline.Stats, int) {
 // Report implements run.Workload.
 func (t *trainer) Report(r *run.Result) {
 	r.Evaluation.Disk = t.evaluated.Add(t.before.evaluated)
-	r.History = t.reuseReport()
+	r.History = t.reuse.report(t.data.Types)
 }

@@ -3,12 +3,14 @@ package graph
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"io"
 	"math"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier/device"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -39,58 +41,58 @@ type reuse struct {
 	starved  bool // a note said that rows find no slot
 }
 
-// reuses reports whether the run uses hidden rows again: planReuse has found layers to keep.
-func (t *trainer) reuses() bool { return t.reuse != nil && len(t.reuse.options.Kept) > 0 }
+// any reports whether the run uses hidden rows again: planReuse has found layers to keep.
+func (u *reuse) any() bool { return u != nil && len(u.options.Kept) > 0 }
 
 // planReuse decides which hidden rows are kept, before the memory is split.
-func (t *trainer) planReuse(ctx context.Context) error {
-	if !t.History {
+func (c *core) planReuse(ctx context.Context) error {
+	if !c.History {
 		return nil
 	}
-	u := &reuse{Settings: t.Settings.Resolve(t.task.Steps()), be: t.be, hidden: t.Hidden}
-	t.reuse = u
+	u := &reuse{Settings: c.Settings.Resolve(c.task.Steps()), be: c.be, hidden: c.Hidden}
+	c.reuse = u
 	if !u.Reuses() {
 		return nil
 	}
-	if err := t.size(ctx); err != nil {
+	if err := c.size(ctx); err != nil {
 		return err
 	}
-	if t.HistoryBytes != history.Rest {
-		t.keep(t.HistoryBytes)
+	if c.HistoryBytes != history.Rest {
+		c.keep(c.HistoryBytes)
 		return nil
 	}
-	t.keep(math.MaxInt64) // the rest of the memory is not known yet
+	c.keep(math.MaxInt64) // the rest of the memory is not known yet
 	return nil
 }
 
 // keep lets the kept rows take this many bytes, or history.Auto.
-func (t *trainer) keep(bytes int64) {
-	u := t.reuse
+func (c *core) keep(bytes int64) {
+	u := c.reuse
 	u.HistoryBytes = bytes
-	kept := u.sizing.Kept(u.Settings, history.SlotBytes(t.Hidden))
+	kept := u.sizing.Kept(u.Settings, history.SlotBytes(c.Hidden))
 	u.options = history.Options{
-		Seed: t.Seed, Layers: t.Layers, Types: len(t.data.Types), PGrad: u.PGrad, TStale: u.TStale, Lag: u.HistoryLag, Start: u.HistoryStart, Kept: kept,
+		Seed: c.Seed, Layers: c.Layers, Types: len(c.data.Types), PGrad: u.PGrad, TStale: u.TStale, Lag: u.HistoryLag, Start: u.HistoryStart, Kept: kept,
 	}
 	u.pruned, u.audited = make([]float64, len(kept)), make([]run.AuditSums, len(kept))
 	if len(kept) > 0 {
-		t.tiers.MostSteps = max(1, u.HistoryLag/2)
+		c.tiers.MostSteps = max(1, u.HistoryLag/2)
 	}
 }
 
 // keepRest gives kept rows the memory that other parts leave, if the run asks for that, and records
 // the number. m measures a step that keeps rows of all nodes. It reports whether anything changed.
-func (t *trainer) keepRest(m tiers.Measure) bool {
-	if !t.History || t.HistoryBytes != history.Rest {
+func (c *core) keepRest(m tiers.Measure) bool {
+	if !c.History || c.HistoryBytes != history.Rest {
 		return false
 	}
-	if !t.reuse.Reuses() {
-		t.HistoryBytes = 0
+	if !c.reuse.Reuses() {
+		c.HistoryBytes = 0
 		return false
 	}
 	m.History, m.Slots = 0, 0
-	t.HistoryBytes = min(t.tiers.Rest(m), t.reuse.bytes()+1<<20-1) >> 20 << 20
-	t.Note("history: other parts leave %d MiB for kept rows; {history_bytes} %dMiB repeats the run with any memory", t.HistoryBytes>>20, t.HistoryBytes>>20)
-	t.keep(t.HistoryBytes)
+	c.HistoryBytes = min(c.tiers.Rest(m), c.reuse.bytes()+1<<20-1) >> 20 << 20
+	c.Note("history: other parts leave %d MiB for kept rows; {history_bytes} %dMiB repeats the run with any memory", c.HistoryBytes>>20, c.HistoryBytes>>20)
+	c.keep(c.HistoryBytes)
 	return true
 }
 
@@ -220,9 +222,9 @@ func (u *reuse) writeBack(now int, b *sample.Batch) {
 	u.cache.WriteBack(now, u.measured)
 }
 
-// reuseReport returns the counters of kept rows up to now, or nil without Options.History.
-func (t *trainer) reuseReport() *run.HistoryOf {
-	u := t.reuse
+// report returns the counters of kept rows up to now, or nil without Options.History. types are the
+// types of nodes.
+func (u *reuse) report(types []data.Type) *run.HistoryOf {
 	if u == nil {
 		return nil
 	}
@@ -233,7 +235,7 @@ func (t *trainer) reuseReport() *run.HistoryOf {
 	audited, looked := u.allAudited()
 	for k, s := range u.cache.Stats() {
 		l := run.HistoryLayer{
-			Layer: s.Layer, Type: t.data.Types[s.Type].Name, Slots: s.Slots, Live: s.Live, PrunedRows: int64(u.pruned[k]), Counts: s.Counts,
+			Layer: s.Layer, Type: types[s.Type].Name, Slots: s.Slots, Live: s.Live, PrunedRows: int64(u.pruned[k]), Counts: s.Counts,
 		}
 		if looked {
 			l.Audit = u.audited[k].Of()
@@ -256,30 +258,30 @@ func (u *reuse) allAudited() (all run.AuditSums, ok bool) {
 }
 
 // reuseNotes notes settings of kept rows that have less effect than the user may expect.
-func (t *trainer) reuseNotes() {
-	u := t.reuse
+func (c *core) reuseNotes() {
+	u := c.reuse
 	switch {
 	case u == nil:
-	case !u.Reuses() && t.TStale == history.Auto && u.PGrad > 0:
-		t.Note("history: an epoch of %d steps is too short for rows of earlier steps, so none are used again; take a smaller {batch}, or a number for {t_stale}", t.task.Steps())
+	case !u.Reuses() && c.TStale == history.Auto && u.PGrad > 0:
+		c.Note("history: an epoch of %d steps is too short for rows of earlier steps, so none are used again; take a smaller {batch}, or a number for {t_stale}", c.task.Steps())
 	case !u.Reuses():
-		t.Note("history: with {p_grad} %v and {t_stale} %d no row is ever used again", u.PGrad, u.TStale)
+		c.Note("history: with {p_grad} %v and {t_stale} %d no row is ever used again", u.PGrad, u.TStale)
 	case u.cache == nil:
-		t.Note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(t.HistoryBytes), history.SlotBytes(u.hidden))
+		c.Note("history: {history_bytes} %s has no room for a slot of %d bytes, so nothing is kept", kernels.FormatBytes(c.HistoryBytes), history.SlotBytes(u.hidden))
 	default:
-		switch whole := t.Ends.Most() * t.task.Steps(); {
+		switch whole := c.Ends.Most() * c.task.Steps(); {
 		case u.HistoryStart >= whole:
-			t.Note("history: the run has %d steps, and keeps rows from step %d on ({history_start}), so none are used again; take a smaller {history_start}", whole,
+			c.Note("history: the run has %d steps, and keeps rows from step %d on ({history_start}), so none are used again; take a smaller {history_start}", whole,
 				u.HistoryStart)
 		case u.HistoryLag > u.TStale:
-			t.Note("history: {history_lag} %d is above {t_stale} %d, so that rows are past use before their gradients decide on them; take at most %d", u.HistoryLag,
+			c.Note("history: {history_lag} %d is above {t_stale} %d, so that rows are past use before their gradients decide on them; take at most %d", u.HistoryLag,
 				u.TStale, u.TStale)
 		case u.HistoryStart+u.HistoryLag >= whole:
-			t.Note("history: the run has %d steps, and gradients decide on rows from step %d on ({history_start} and {history_lag}), so on none; take a smaller "+
+			c.Note("history: the run has %d steps, and gradients decide on rows from step %d on ({history_start} and {history_lag}), so on none; take a smaller "+
 				"{history_lag}", whole, u.HistoryStart+u.HistoryLag)
 		}
-		if most := t.tiers.MostSteps; t.Window > most {
-			t.Note("history: {window} %d is cut to %d steps, since a step is drawn once the gradients of the one {history_lag} %d before it are known", t.Window, most,
+		if most := c.tiers.MostSteps; c.Window > most {
+			c.Note("history: {window} %d is cut to %d steps, since a step is drawn once the gradients of the one {history_lag} %d before it are known", c.Window, most,
 				u.HistoryLag)
 		}
 	}
@@ -288,22 +290,23 @@ func (t *trainer) reuseNotes() {
 // starvedShare is the share of refused rows above which a note says so.
 const starvedShare = 0.1
 
-// sayStarved notes, once, that rows find no slot, and how much memory has a slot for every node.
-func (t *trainer) sayStarved() {
-	u := t.reuse
+// starvation returns a note, once, if rows find no slot. The note has the memory that gives every
+// node a slot.
+func (u *reuse) starvation(types []data.Type) string {
 	if u == nil || u.cache == nil || u.starved {
-		return
+		return ""
 	}
 	var n history.Counts
 	all := int64(0)
 	for _, s := range u.cache.Stats() {
 		n.Add(s.Counts)
-		all += int64(t.data.Types[s.Type].Nodes) * history.SlotBytes(u.hidden)
+		all += int64(types[s.Type].Nodes) * history.SlotBytes(u.hidden)
 	}
-	if share := float64(n.Refused) / float64(max(n.Refused+n.Admitted, 1)); share > starvedShare {
-		u.starved = true
-		t.Note("history: %.0f %% of the rows that could be kept find no slot; {history_bytes} %dMiB has one for every node", 100*share, (all+1<<20-1)>>20)
+	share := float64(n.Refused) / float64(max(n.Refused+n.Admitted, 1))
+	if u.starved = share > starvedShare; !u.starved {
+		return ""
 	}
+	return fmt.Sprintf("history: %.0f %% of the rows that could be kept find no slot; {history_bytes} %dMiB has one for every node", 100*share, (all+1<<20-1)>>20)
 }
 
 // pieceBytes is the number of bytes of slots that are written or read at a time.
@@ -365,24 +368,22 @@ func (u *reuse) load(r io.Reader) error {
 }
 
 // size draws the first batches of the run. It draws one at a time, so that only one is in memory.
-func (t *trainer) size(ctx context.Context) error {
-	batches := min(history.SizedBy, t.task.Steps())
-	sizing := history.NewSizing(t.tiers.Reach, batches, t.heatOf)
-	rowBytes := make([]int64, len(t.data.Types)+len(t.data.EdgeTables))
-	for _, n := range t.tiers.Types {
-		rowBytes[n] = int64(t.tiers.RowBytes(n))
+func (c *core) size(ctx context.Context) error {
+	batches := min(history.SizedBy, c.task.Steps())
+	sizing := history.NewSizing(c.tiers.Reach, batches, func(t int) *history.Heat {
+		return history.HeatOf(c.data.Types[t].Nodes, c.data.Ordered(), c.data.InDegree(t, c.tiers.Reach.Drawn()))
+	})
+	rowBytes := make([]int64, len(c.data.Types)+len(c.data.EdgeTables))
+	for _, n := range c.tiers.Types {
+		rowBytes[n] = int64(c.tiers.RowBytes(n))
 	}
 	for step := range batches {
-		b, err := t.batch(ctx, step)
+		b, err := c.batch(ctx, step)
 		if err != nil {
 			return err
 		}
 		sizing.Add(b, rowBytes)
 	}
-	t.reuse.sizing = sizing
+	c.reuse.sizing = sizing
 	return nil
-}
-
-func (t *trainer) heatOf(typ int) *history.Heat {
-	return history.HeatOf(t.data.Types[typ].Nodes, t.data.Ordered(), t.data.InDegree(typ, t.tiers.Reach.Drawn()))
 }

@@ -17,7 +17,7 @@ import (
 // reused is the part of a checkpoint that has the hidden rows of earlier steps. They are in a file
 // beside it, which may be as large as their memory: it is written and read a piece at a time.
 type reused struct {
-	t  *trainer
+	c  *core
 	at *run.Progress
 }
 
@@ -36,23 +36,23 @@ type reusedFile struct {
 	Audited []run.AuditSums `json:"audited,omitempty"`
 }
 
-func (t *trainer) reusedPath(updates int) string {
-	return t.Dir.File(run.HistoryName(run.CheckpointName(updates)))
+func reusedPath(dir *run.Dir, updates int) string {
+	return dir.File(run.HistoryName(run.CheckpointName(updates)))
 }
 
 func (p reused) Save(s *checkpoint.State) error {
-	if !p.t.reuses() {
+	if !p.c.reuse.any() {
 		return nil
 	}
-	if err := p.t.Dir.MakeCheckpointDir(); err != nil {
+	if err := p.c.Dir.MakeCheckpointDir(); err != nil {
 		return err
 	}
-	u, sum := p.t.reuse, xxh3.New()
+	u, sum := p.c.reuse, xxh3.New()
 	f := reusedFile{Cold: u.cold, Pruned: u.pruned}
 	if _, ok := u.allAudited(); ok {
 		f.Audited = u.audited
 	}
-	err := checkpoint.WriteBy(p.t.Dir.FS(), p.t.reusedPath(p.t.Updates()), func(w io.Writer) error {
+	err := checkpoint.WriteBy(p.c.Dir.FS(), reusedPath(p.c.Dir, p.c.Updates()), func(w io.Writer) error {
 		out := bufio.NewWriterSize(io.MultiWriter(sum, w), 4*pieceBytes) // which copies, since w may change what it writes
 		u.snapshot.Take(u.cache)
 		n, err := u.snapshot.WriteTo(out)
@@ -76,7 +76,7 @@ func (p reused) Save(s *checkpoint.State) error {
 }
 
 func (p reused) Check(s *checkpoint.State) error {
-	if !p.t.reuses() || p.t.HistoryCold {
+	if !p.c.reuse.any() || p.c.HistoryCold {
 		return nil
 	}
 	return p.explain(p.open(s, func(r io.Reader, f reusedFile) error {
@@ -98,11 +98,11 @@ func (p reused) Check(s *checkpoint.State) error {
 }
 
 func (p reused) Load(s *checkpoint.State) error {
-	if !p.t.reuses() {
+	if !p.c.reuse.any() {
 		return nil
 	}
-	u := p.t.reuse
-	if p.t.HistoryCold {
+	u := p.c.reuse
+	if p.c.HistoryCold {
 		u.cold = true
 		return u.begin(p.at.Updates)
 	}
@@ -125,7 +125,7 @@ func (p reused) open(s *checkpoint.State, read func(r io.Reader, f reusedFile) e
 	if err := json.Unmarshal([]byte(s.Meta[reusedKey]), &f); err != nil {
 		return fmt.Errorf("%s: %w", reusedKey, err)
 	}
-	file, err := checkpoint.Open(p.t.Dir.FS(), p.t.reusedPath(p.at.Updates))
+	file, err := checkpoint.Open(p.c.Dir.FS(), reusedPath(p.c.Dir, p.at.Updates))
 	if err != nil {
 		return err
 	}
@@ -140,8 +140,8 @@ func (p reused) explain(err error) error {
 	}
 	if errors.Is(err, history.ErrVersion) {
 		return fmt.Errorf("the hidden rows that it kept are in %s: %w; go on without these rows, and to other results, with {history_cold}",
-			p.t.reusedPath(p.at.Updates), err)
+			reusedPath(p.c.Dir, p.at.Updates), err)
 	}
 	return fmt.Errorf("the hidden rows that it kept are in %s: %w; restore that file, remove the checkpoint to resume from the one before it, or go on without "+
-		"these rows, and to other results, with {history_cold}", p.t.reusedPath(p.at.Updates), err)
+		"these rows, and to other results, with {history_cold}", reusedPath(p.c.Dir, p.at.Updates), err)
 }

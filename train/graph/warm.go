@@ -18,7 +18,7 @@ func (t *trainer) warm(ctx context.Context) error {
 		return nil
 	}
 	if t.Dir.Record() != nil { // resumed
-		switch found, err := t.restoreResident(ctx); {
+		switch found, err := restoreResident(ctx, t.Dir, t.tiers.Stacks); {
 		case err == nil && found:
 			return nil
 		case err != nil && !errors.Is(err, cachetier.ErrResident):
@@ -33,9 +33,9 @@ func (t *trainer) warm(ctx context.Context) error {
 }
 
 // restoreResident reads the files of saveResident.
-func (t *trainer) restoreResident(ctx context.Context) (found bool, err error) {
-	for i, s := range t.tiers.Stacks {
-		f, err := t.Dir.OpenResident(i)
+func restoreResident(ctx context.Context, dir *run.Dir, stacks []*cachetier.Stack) (found bool, err error) {
+	for i, s := range stacks {
+		f, err := dir.OpenResident(i)
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, nil
 		}
@@ -51,15 +51,12 @@ func (t *trainer) restoreResident(ctx context.Context) (found bool, err error) {
 	return true, nil
 }
 
-// saveResident puts on record which rows are in the host cache. The stages are at rest.
-func (t *trainer) saveResident() {
-	if !t.tiers.Lasting() || cachetier.Sum(t.trained).InputRows == 0 { // the file from before is as good
-		return
-	}
-	for i, s := range t.tiers.Stacks {
-		if err := t.Dir.WriteResident(i, s.Resident); err != nil {
-			t.Note("%v; a run that is resumed begins with a cold host cache", err)
-			return
+// saveResident saves the list of rows in the host cache. The stages are at rest.
+func saveResident(dir *run.Dir, stacks []*cachetier.Stack) error {
+	for i, s := range stacks {
+		if err := dir.WriteResident(i, s.Resident); err != nil {
+			return err
 		}
 	}
+	return nil
 }

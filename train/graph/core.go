@@ -1,0 +1,413 @@
+package graph
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
+	"github.com/gnnstore/gnnstore/train/infer"
+	"github.com/gnnstore/gnnstore/train/metric"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/optim"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/sample"
+	"github.com/gnnstore/gnnstore/train/step"
+	tasks "github.com/gnnstore/gnnstore/train/task"
+	"github.com/gnnstore/gnnstore/train/tiers"
+)
+
+// internal has the settings of a trainer, beside its options, that networks and tests need.
+type internal struct {
+	faults disk.Faults             // of tests
+	beside func(total int64) int64 // bytes that the caller takes of total; nil: none
+	// known describes the dataset that a network was trained on; nil if it is used on that one.
+	known *trainedOn
+	fixed *fixed // the network learns no more; nil: it does
+}
+
+// task is the learning task of a run: its seeds, its loss and its metric.
+type task interface {
+	step.Task
+	infer.Task
+	Kind() metric.Kind
+	// Trained returns the metric of the batches that were trained on.
+	Trained(a step.Tally) float64
+	// Steps returns the number of steps of an epoch. Begin orders the seeds of an epoch, counted
+	// from 1. Seeds returns the seeds of a step of it, by type, valid until the next Begin. Without
+	// returns the edges that a step's batch is drawn without, or nil. Seeds and Without may be
+	// called while Loss runs on another goroutine.
+	Steps() int
+	Begin(epoch int)
+	Seeds(step int) [][]uint32
+	Without(step int) []sample.Without
+	// Part begins a measurement of a part of the split. It returns the nodes to compute, by type,
+	// or none if there is nothing to measure.
+	Part(ctx context.Context, p tasks.Part) ([][]uint32, error)
+	// Baseline measures an answer without a network on these nodes of the part that Part began
+	// last. It returns nil if there is no such answer. Constant returns the network's answer if the
+	// last measurement saw the same one everywhere, else "". Scale returns about the loss of an
+	// untrained network.
+	Baseline(nodes [][]uint32) (*tasks.Baseline, error)
+	Constant() string
+	Scale() (float64, error)
+
+	// Attach gives the task its network, before the first step.
+	Attach(s *step.Stepper)
+	// Examples returns "nodes", "links" or "edges". Limit makes measurements use at most n links or
+	// edges of a part, or with 0 all of them. Nodes are limited by the evaluator.
+	Examples() string
+	Limit(n int) error
+	// Bytes returns the memory of an evaluation beside the rows of nodes. FixedBytes returns the
+	// memory, beside rows, for predicting with a network that learns no more, and if measures is
+	// set, for measuring it as well.
+	Bytes() int64
+	FixedBytes(measures bool) int64
+}
+
+// newTask makes t's task from the data.
+func (c *core) newTask() (err error) {
+	o := tasks.Options{
+		Metric: c.Metric, ClassWeights: c.ClassWeights, Batch: c.Batch, EpochSteps: c.EpochSteps, Seed: c.Seed, NoLayers: c.Layers == 0,
+		MemoryBytes: c.MemoryBytes, Width: c.shape().Out, Fixed: c.internal.fixed != nil, Unmeasured: c.internal.fixed.unmeasured(),
+	}
+	switch {
+	case c.data.Links == nil:
+		c.task, err = tasks.NewNodes(c.data, o)
+		return err
+	case c.data.EdgeLabel != nil:
+		c.task, err = tasks.NewEdges(c.data, o, c.LinkOptions)
+		return err
+	}
+	links, err := tasks.NewLinks(c.data, o, c.LinkOptions, c.Decoder)
+	if err != nil {
+		return err
+	}
+	c.task, c.LinkOptions = links, links.Options()
+	return nil
+}
+
+// core is an open network with its data, the tiers that feed it and its evaluator. A trainer trains
+// it, and a Network uses it.
+type core struct {
+	run.Driver
+	internal internal
+	data     *data.Data
+	draws    sample.Config // of batches
+	task     task
+	be       kernels.Backend
+	sizing   *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
+	tiers    *tiers.Tiers
+	step     *step.Stepper
+	model    *model.Model // of step, as is optim
+	optim    *optim.Optimizer
+	eval     *infer.Evaluator
+	learnt   *learntRows
+	labels   *data.Shown       // nil: labels are no input
+	reuse    *reuse            // nil: Options.History is false
+	settled  *run.AutoSettings // nil: the defaults stay
+	large    []string          // notes on columns of edges with large values
+}
+
+// newCore opens the network and all it needs. ctx cuts it short, and later cuts short what it
+// opened.
+func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *core, err error) {
+	o = o.WithDefaults()
+	c := &core{Driver: run.Driver{Options: o, Hooks: h}, internal: in, be: h.Backend}
+	if c.be == nil {
+		if c.be, err = kernels.Open(kernels.Options{Set: kernels.Set(o.Kernels)}); err != nil {
+			return nil, fmt.Errorf("{kernels}: %w", err)
+		}
+	}
+	c.sizing = &kernels.Sizing{Backend: c.be}
+	c.be = c.sizing
+	defer func() {
+		if err != nil {
+			c.close()
+		}
+	}()
+	defer kernels.RecoverMemory(&err)
+	wanted := dataOptions(o)
+	in.known.complete(&wanted)
+	if c.data, err = data.Open(ds, wanted); err != nil {
+		return nil, err
+	}
+	whole := c.settle()
+	if c.Hidden != o.Hidden { // by default learnt rows have Hidden columns
+		if err = c.data.FindInputs(c.Inputs, c.Hidden); err != nil {
+			return nil, err
+		}
+	}
+	if err = c.data.CheckInputs(c.Inputs, c.Hidden); err != nil {
+		return nil, err
+	}
+	o = c.Options
+	used := c.used()
+	if c.draws, err = drawsOf(c.data, &c.Options, used); err != nil {
+		return nil, err
+	}
+	if err := checkLabels(c.data, &c.Options, c.shape(), used); err != nil {
+		return nil, err
+	}
+	err = store.Guard(func() (err error) {
+		if err = c.newTask(); err == nil && c.LabelInput > 0 {
+			c.labels, err = c.data.Shown()
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.Metric = c.task.Kind() // as it is called when a resumed run is asked for it; as are these
+	switch {
+	case c.data.Links != nil && len(c.data.Links.All) > 1:
+		c.Target = ""
+	case c.data.Links != nil:
+		r := c.data.Relations[c.data.Links.Relation].Relation
+		c.Target = strings.Join([]string{r.Src, r.Name, r.Dst}, ",")
+	case len(c.data.Types) > 1:
+		c.Target = c.data.Types[c.data.Target].Name
+	}
+	if c.data.Links == nil {
+		c.Split = c.data.Split
+	}
+	if err := checkModel(&c.Options, c.shape()); err != nil {
+		return nil, err
+	}
+	if in.fixed != nil {
+		c.step = step.NewFixed(c.be, model.NewFixed(c.be, o.Config, c.shape()), c.task)
+	} else {
+		c.step = step.New(c.be, model.New(c.be, o.Config, c.shape(), o.Seed), c.task, o.Optim)
+	}
+	c.model, c.optim = c.step.Model, c.step.Optim
+	if c.labels != nil {
+		c.step.Shown = c.labels
+	}
+	c.task.Attach(c.step)
+	evalNodes := o.EvalNodes
+	if c.data.Links != nil {
+		evalNodes = math.MaxInt
+	}
+	if c.EvalBytes == run.Auto {
+		c.EvalBytes = 2 << 30
+		if c.MemoryBytes > 0 {
+			c.EvalBytes = max(c.MemoryBytes/8, exactBytes)
+		}
+	}
+	eval := infer.Options{
+		Draws: c.draws, Bytes: c.EvalBytes, Way: wayOf(o.Eval), Nodes: evalNodes, Batch: o.Batch, Seed: o.Seed, Look: c.Peak.Look,
+		LayerDtype: elemOf(o.LayerDtype),
+	}
+	if in.fixed != nil {
+		err = c.openFixed(ctx, eval)
+	} else {
+		c.eval = infer.New(c.data, c.step, c.task, eval)
+		err = c.openTiers(ctx, o.EvalBytes == run.Auto)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.data.Links != nil && c.eval.Sampled() && c.EvalEdges == 0 {
+		if err := c.task.Limit(o.EvalNodes); err != nil {
+			return nil, err
+		}
+	}
+	c.learnt = &learntRows{run: &c.Driver, data: c.data, tiers: c.tiers, steps: c.task.Steps()}
+	c.Prepare(run.About{
+		Dataset: ds, Backend: c.be, Weights: &c.model.Parameters, Optim: c.optim, Steps: c.task.Steps(), Pass: whole, Metric: c.task.Kind(),
+		Validates: c.data.Validates(), Pauses: c.learnt.any(), Progress: progressKey, Evaluation: c.eval.Method(), Engine: c.tiers.Engine,
+		Costs: c.tiers.Disk.Costs, Memory: c.tiers.Budget,
+	})
+	if len(c.data.Relations) > 1 {
+		c.Result.Relations = c.relations()
+	}
+	if l, label := c.data.Links, c.data.EdgeLabel; label != nil {
+		r := c.data.Relations[l.Relation]
+		c.Result.Edges = &run.EdgesOf{
+			Relation: r.Relation.Key(), Label: c.EdgeLabel, Classes: label.Classes, Train: r.Edges(), Valid: l.Valid.Len(), Test: l.Test.Len(),
+			Decoder: string(c.Decoder),
+		}
+	} else if l != nil {
+		valid, test := l.Held()
+		var keys []string
+		edges := int64(0)
+		for _, of := range l.All {
+			r := c.data.Relations[of.Relation]
+			keys, edges = append(keys, r.Relation.Key()), edges+r.Edges()
+		}
+		c.Result.Links = &run.LinksOf{
+			Relation: strings.Join(keys, ", "), Train: edges, Valid: valid, Test: test,
+			Decoder: string(c.Decoder), Negatives: c.Negatives, EvalNegatives: c.EvalNegatives,
+		}
+	}
+	return c, nil
+}
+
+// dataOptions returns the options of opening the dataset for a run of o.
+func dataOptions(o run.Options) data.Options {
+	return data.Options{
+		Split: o.Split, Weighted: o.Sampling().Weighted, Target: o.Target, Links: o.Links() || o.Edges(), EdgeLabel: o.EdgeLabel, Relation: o.Relation, Inputs: o.Inputs, Hidden: o.Hidden,
+		EdgeInputs: o.EdgeInputs, Together: o.Layers == 0,
+	}
+}
+
+// exactBytes is room that evaluation over all neighbours always has if training leaves it, so that
+// a small budget does not evaluate a small graph on samples. It holds hidden rows of some 8,000
+// nodes with two layers of 128 columns.
+const exactBytes = 8 << 20
+
+// relations returns the size and the fanouts of each relation.
+func (c *core) relations() (all []run.RelationOf) {
+	for i, r := range c.data.Relations {
+		if c.Layers == 0 { // nothing is drawn
+			all = append(all, run.RelationOf{Key: r.Relation.Key(), Edges: r.Edges(), Fanout: []int{}})
+			continue
+		}
+		rel := run.RelationOf{Key: r.Relation.Key(), Edges: r.Edges()}
+		for hop := range c.draws.Fanouts {
+			fanout := 0
+			if layer := len(c.draws.Fanouts) - 1 - hop; c.tiers.Reach.Relations[layer][i] {
+				fanout = c.draws.FanoutOf(hop, i)
+			}
+			rel.Fanout = append(rel.Fanout, fanout)
+		}
+		all = append(all, rel)
+	}
+	return all
+}
+
+// openTiers measures the first batch and opens the tiers by it. If that leaves no room for
+// full-neighbour evaluation and anyEvaluation allows it, evaluation takes smaller chunks, and if
+// that is not enough, gets no memory for hidden rows.
+func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
+	if most := mutable.MaxKept - 1; c.KeepCheckpoints > most && c.data.Learns() {
+		return fmt.Errorf("{keep_checkpoints} %d: at most %d where rows are learnt", c.KeepCheckpoints, most)
+	}
+	c.tiers, err = tiers.New(ctx, c.data, c.draws, c.learning(), c.be, c.Options.Options, c.internal.faults)
+	if err != nil {
+		return err
+	}
+	c.task.Begin(1)
+	b, err := c.batch(ctx, 0)
+	if err != nil {
+		return err
+	}
+	c.large = c.largeValues(b)
+	if err := c.planReuse(ctx); err != nil {
+		return err
+	}
+	if !c.reuse.any() { // else draws depend on earlier steps
+		c.tiers.EpochSteps = c.task.Steps()
+	}
+	before := c.be.Bytes()
+	c.sizing.Dry = true // else a step would take memory that is not there before the run is refused
+	err = c.rehearse(b, 0)
+	c.sizing.Dry = false
+	if err != nil {
+		return err
+	}
+	drawn := *b // with the origins of batches that use rows again
+	drawn.Layers, _ = c.reuse.rehearsal(b)
+	m := tiers.Measure{
+		Batch: &drawn, Step: c.be.Bytes().Host - before.Host + c.step.LabelBytes(), Beside: c.besideTiers(), History: c.reuse.bytes(), Slots: c.reuse.slotBytes(),
+	}
+	if c.keepRest(m) {
+		drawn.Layers, _ = c.reuse.rehearsal(b)
+		m.History, m.Slots = c.reuse.bytes(), c.reuse.slotBytes()
+	}
+	err = c.tiers.Open(ctx, m)
+	var short *plan.NotEnough
+	// the same figures, a few rows at a time
+	if errors.As(err, &short) && anyEvaluation && !c.eval.Sampled() {
+		o := c.eval.Options
+		o.ChunkBytes = leastChunk
+		c.eval = infer.New(c.data, c.step, c.task, o)
+		m.Beside = c.besideTiers()
+		err = c.tiers.Open(ctx, m)
+	}
+	if errors.As(err, &short) && anyEvaluation {
+		c.EvalBytes, c.eval.Bytes = 0, 0
+		m.Beside = c.besideTiers()
+		err = c.tiers.Open(ctx, m)
+	}
+	if err != nil {
+		if errors.As(err, &short) && m.History > 0 {
+			err = fmt.Errorf("%w; %s of it is for hidden rows of earlier steps: {history_bytes} makes that less", err, kernels.FormatBytes(m.History))
+		}
+		return err
+	}
+	if err := c.reuse.open(c.tiers.Region); err != nil {
+		return err
+	}
+	c.eval.Attach(c.tiers.Tables(), c.tiers.Pipe)
+	d := c.tiers.Disk
+	c.eval.Tables = cachetier.Options{Engine: d.Kind, Readers: d.Depth, Direct: d.Direct, Costs: d.Costs, Faults: d.Faults}
+	return c.openAudit(ctx)
+}
+
+// learning returns the options of keeping learnt rows.
+func (c *core) learning() tiers.Learning {
+	// One more than the kept checkpoints: the epoch that was the best when the oldest of them was
+	// made.
+	l := tiers.Learning{Rule: c.Optim.Rows.Rule(), Seed: c.Seed, Kept: c.KeepCheckpoints + 1, Steps: c.task.Steps(), Given: map[string]bool{}}
+	for name := range c.InitRows {
+		l.Given[name] = true
+	}
+	if c.Epochs != run.Auto {
+		l.Whole = c.Epochs * c.task.Steps()
+	}
+	if c.CheckpointEvery > 0 {
+		l.Steps = min(l.Steps, c.CheckpointEvery)
+	}
+	return l
+}
+
+// batch draws the batch of a step of the first epoch.
+func (c *core) batch(ctx context.Context, step int) (b *sample.Batch, err error) {
+	err = store.Guard(func() error {
+		b, err = c.tiers.First(ctx, c.BatchSeeds().At(step), c.task.Seeds(step), c.task.Without(step))
+		return err
+	})
+	return b, err
+}
+
+// besideTiers returns the bytes that the tiers and batches do not count: weights with their
+// gradients, moments and copies, and evaluation.
+func (c *core) besideTiers() int64 {
+	// A weight has its value, its gradient and two moments, and beside them the best epoch's, and a
+	// checkpoint while it is built.
+	bytes := (4*4+12)*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes()
+	if c.labels != nil {
+		bytes += c.labels.Bytes()
+	}
+	return bytes
+}
+
+// shape returns the shape of the network, as the data and the options determine it.
+func (c *core) shape() model.Shape { return shapeOf(c.data, &c.Options, &c.draws) }
+
+func (c *core) close() {
+	if c.reuse != nil {
+		c.reuse.close()
+	}
+	if c.tiers != nil {
+		c.tiers.Close()
+	}
+	if c.step != nil {
+		c.step.Close()
+	}
+}
+
+// place puts the files of the tables and of the evaluator in the run directory.
+func (c *core) place() {
+	c.tiers.In(c.Dir.FS(), c.Dir.File(run.EmbeddingDir), fmt.Sprintf("dataset %s, seed %d", c.Result.Seal, c.Seed))
+	c.eval.Dir, c.eval.FS = c.Dir.File(run.LayerDir), c.Dir.FS()
+}
