@@ -29,6 +29,10 @@
 //	go run ./tools/check -reflow [DIR]
 //
 // wraps the paragraphs of comments that have a line over 100 columns.
+//
+//	go run ./tools/check -draw 20 -seed 7 [DIR]
+//
+// prints comments for someone to read who has not written them, drawn by the seed.
 package main
 
 import (
@@ -48,8 +52,10 @@ func main() {
 	same := flag.String("same", "", "compare the code of every file with that of a commit, `REV`, comments apart")
 	record := flag.Bool("words", false, "write the counts of words and long lines anew")
 	wrap := flag.Bool("reflow", false, "wrap the comments that have lines over 100 columns")
+	draw := flag.Int("draw", 0, "print `N` comments")
+	seed := flag.Uint64("seed", 1, "of -draw")
 	flag.Usage = func() {
-		fmt.Fprintln(os.Stderr, "usage: go run ./tools/check [-generated | -platforms | -same REV | -words | -reflow] [DIR]")
+		fmt.Fprintln(os.Stderr, "usage: go run ./tools/check [-generated | -platforms | -same REV | -words | -reflow | -draw N -seed S] [DIR]")
 	}
 	flag.Parse()
 	root := "."
@@ -70,12 +76,18 @@ func main() {
 		ok, err = checkPlatforms(os.Stdout, root)
 	case *same != "":
 		ok, err = checkSame(os.Stdout, root, *same)
-	case *record, *wrap:
+	case *record, *wrap, *draw > 0:
 		var packages []*pkg
-		if packages, err = load(os.DirFS(root)); err == nil && *wrap {
+		if packages, err = load(os.DirFS(root)); err != nil {
+			break
+		}
+		switch {
+		case *wrap:
 			err = reflow(root, packages)
-		} else if err == nil {
+		case *record:
 			err = writeWords(root, packages)
+		default:
+			drawComments(os.Stdout, packages, *draw, *seed)
 		}
 		ok = err == nil
 	default:
