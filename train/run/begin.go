@@ -2,8 +2,8 @@ package run
 
 import "fmt"
 
-// Beginning has what Begin needs to start or resume a run, before the first step.
-type Beginning struct {
+// beginning has what Begin needs to start or resume a run, before the first step.
+type beginning struct {
 	// Now is the record of a new run. A resumed run goes on with the options, kernels, costs and
 	// memory of Now.
 	Now *Record
@@ -22,7 +22,7 @@ type Beginning struct {
 
 // Begin puts the start of a run on record, and removes the result that it had up to now: it is a
 // new one, or one more part of the run in d.
-func (d *Dir) Begin(b Beginning) (r *Record, err error) {
+func (d *Dir) Begin(b beginning) (r *Record, err error) {
 	if r = d.record; r == nil {
 		r = b.Now
 		r.Options.Init, r.Options.InitRows = Absolute(r.Options.Init), AllAbsolute(r.Options.InitRows)
@@ -48,7 +48,7 @@ func (d *Dir) Begin(b Beginning) (r *Record, err error) {
 }
 
 // goOn is Begin of a run that is resumed.
-func (d *Dir) goOn(b Beginning, r *Record) error {
+func (d *Dir) goOn(b beginning, r *Record) error {
 	now := b.Now
 	if err := now.Options.Resumes(b.Options(r.Options)); err != nil {
 		return fmt.Errorf("resume %s: %w", d.path, err)

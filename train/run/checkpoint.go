@@ -24,7 +24,7 @@ func (d *Driver) Checkpoint(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if *at, err = d.Dir.SyncProgress(d.Updates(), d.Partial, d.Ends.Worse, d.Best != nil, d.Result); err != nil {
+	if *at, err = d.Dir.syncProgress(d.Updates(), d.Partial, d.Ends.Worse, d.Best != nil, d.Result); err != nil {
 		return err
 	}
 	if err := s.Put(d.about.Progress, progress); err != nil {
@@ -75,13 +75,13 @@ func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 	if err := all.Check(s); err != nil {
 		return err
 	}
-	r, err := d.Dir.GoOn(at, d.Result)
+	r, err := d.Dir.resultSoFar(at, d.Result)
 	if err != nil {
 		return err
 	}
 	d.Result, d.saved = r, at.Updates
 	d.Partial, d.Ends.Worse = at.Partial, at.Worse
-	d.Peak.Raise(at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes)
+	d.Peak.raise(at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes)
 	if err := all.Load(s); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 // CheckProgress reads the progress of a checkpoint into progress, which is at or embeds it. It
 // refuses a checkpoint of another run, and impossible counts.
 func (d *Driver) CheckProgress(s *checkpoint.State, progress any, at *Progress) error {
-	if err := d.Result.CheckMeta(s.Meta); err != nil {
+	if err := d.Result.checkMeta(s.Meta); err != nil {
 		return err
 	}
 	key := d.about.Progress
@@ -111,7 +111,7 @@ func (d *Driver) startOver(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := d.Dir.CutMetrics(0, ""); err != nil {
+	if _, err := d.Dir.cutMetrics(0, ""); err != nil {
 		return err
 	}
 	return d.work.Fresh(ctx)
@@ -145,7 +145,7 @@ func (p recorded) Save(s *checkpoint.State) error {
 }
 
 func (p recorded) Check(s *checkpoint.State) error {
-	saved, err := RecordIn(s.Meta)
+	saved, err := recordIn(s.Meta)
 	if err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (p recorded) Check(s *checkpoint.State) error {
 		p.d.Note("the checkpoint is of an earlier version, which kept no options in it: those of %s are taken as they are", RecordFile)
 		return nil
 	}
-	if differs := p.d.Record.Options.Differs(saved.Options); differs != "" {
+	if differs := p.d.Record.Options.differs(saved.Options); differs != "" {
 		return fmt.Errorf("%s; remove whichever is not of this run", differs)
 	}
 	return nil

@@ -357,8 +357,8 @@ func (d *Dir) remove(name string) error {
 	return nil
 }
 
-// SaveWeights replaces a file of tensors atomically.
-func (d *Dir) SaveWeights(name string, tensors []checkpoint.Tensor, meta map[string]string) error {
+// saveWeights replaces a file of tensors atomically.
+func (d *Dir) saveWeights(name string, tensors []checkpoint.Tensor, meta map[string]string) error {
 	return checkpoint.Save(d.fs, d.File(name), tensors, meta)
 }
 
@@ -417,7 +417,7 @@ func (d *Dir) AddCheckpoint(updates int, tensors []checkpoint.Tensor, meta map[s
 	if err := d.MakeCheckpointDir(); err != nil {
 		return err
 	}
-	if err := d.SaveWeights(CheckpointName(updates), tensors, meta); err != nil {
+	if err := d.saveWeights(CheckpointName(updates), tensors, meta); err != nil {
 		return err
 	}
 	names, err := d.Checkpoints()

@@ -69,7 +69,7 @@ type RowFile interface {
 // done on another.
 //
 // An error before Started ends Run, and does not go on record. Later errors end the run, too: they
-// pass through [Dir.CutShort], which may make a checkpoint, and the result has them, unless it was
+// pass through [Dir.cutShort], which may make a checkpoint, and the result has them, unless it was
 // only that ctx ended.
 type Workload interface {
 	// Place has the workload keep its files in the run directory, Driver.Dir. The run is not on
@@ -266,10 +266,10 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 	now := &Record{
 		Dataset: d.Result.Dataset, Seal: d.Result.Seal, Options: d.Options, AutoEpochs: d.Ends.Auto,
 		Kernels: a.Backend.Name(), DiskEngine: a.Engine, Costs: a.Costs, Memory: a.Memory, Evaluation: a.Evaluation,
-		Version: version, Host: ThisHost(), Started: time.Now().UTC().Truncate(time.Second),
+		Version: version, Host: thisHost(), Started: time.Now().UTC().Truncate(time.Second),
 	}
 	d.work.Describe(now)
-	record, err := d.Dir.Begin(Beginning{
+	record, err := d.Dir.Begin(beginning{
 		Now:     now,
 		Options: d.work.Complete,
 		Room:    d.work.Room,
@@ -301,11 +301,11 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 // train trains all epochs, tests, and saves the last weights.
 func (d *Driver) train(ctx context.Context) error {
 	err := d.epochs(ctx)
-	err = d.Dir.CutShort(ctx, d.Result, err, d.Torn, func() error { return d.checkpointNow(ctx) })
+	err = d.Dir.cutShort(ctx, d.Result, err, d.Torn, func() error { return d.checkpointNow(ctx) })
 	d.Result.ParamsXXH3, err = d.work.Hash(context.WithoutCancel(ctx), err)
 	d.Collect()
 	if err == nil {
-		err = d.Dir.SaveWeights(LastFile, d.about.Weights.Download(), d.Result.Meta(d.Updates()))
+		err = d.Dir.saveWeights(LastFile, d.about.Weights.Download(), d.Result.Meta(d.Updates()))
 	}
 	return err
 }
@@ -316,9 +316,9 @@ func (d *Driver) epochs(ctx context.Context) (err error) {
 	if err := d.work.Ready(ctx); err != nil {
 		return err
 	}
-	for n := len(d.Result.Epochs) + 1; n <= d.Ends.Most() && !d.Ends.Enough(d.Result); n++ {
+	for n := len(d.Result.Epochs) + 1; n <= d.Ends.Most() && !d.Ends.enough(d.Result); n++ {
 		e, err := d.epoch(ctx, n)
-		if err == nil && d.Ends.Evaluates(n) {
+		if err == nil && d.Ends.evaluates(n) {
 			err = d.work.Validate(ctx, &e) // if it is cut short, resuming evaluates the epoch
 		}
 		if err == nil {
@@ -361,7 +361,7 @@ func (d *Driver) epoch(ctx context.Context, n int) (e Epoch, err error) {
 
 // checkpointDue reports whether it is time for a checkpoint within an epoch.
 func (d *Driver) checkpointDue() bool {
-	return d.Partial.CheckpointDue(d.about.Steps, d.Updates(), d.CheckpointEvery)
+	return d.Partial.checkpointDue(d.about.Steps, d.Updates(), d.CheckpointEvery)
 }
 
 // tell records a step. If a checkpoint is due, and the stages need not pause for it, tell makes it.
@@ -393,13 +393,13 @@ func (d *Driver) finish(ctx context.Context, e Epoch) error {
 	d.Result.Epochs, d.Result.Losses = append(d.Result.Epochs, e), append(d.Result.Losses, e.Loss)
 	d.Partial = Partial{}
 	d.Collect()
-	d.shown.Refresh()
+	d.shown.refresh()
 	d.work.Remark(e)
 	if err := d.Dir.Append(Line{Epoch: &e, SoFar: d.Result.SoFar()}); err != nil {
 		return err
 	}
 	if d.Result.Best.Epoch == e.Epoch {
-		if err := d.Dir.SaveWeights(BestFile, d.Best, d.Result.Meta(d.Updates())); err != nil {
+		if err := d.Dir.saveWeights(BestFile, d.Best, d.Result.Meta(d.Updates())); err != nil {
 			return err
 		}
 	}

@@ -172,8 +172,8 @@ func (e *Ending) Expected(r *Result) int {
 	return max(min(n, e.Auto.Most), len(r.Epochs))
 }
 
-// Evaluates reports whether an evaluation follows epoch n.
-func (e *Ending) Evaluates(n int) bool { return n%e.every == 0 || n == e.Most() }
+// evaluates reports whether an evaluation follows epoch n.
+func (e *Ending) evaluates(n int) bool { return n%e.every == 0 || n == e.Most() }
 
 // Measured takes the validation of an epoch, and reports whether it is the best so far. If it is,
 // it becomes r.Best.
@@ -187,8 +187,8 @@ func (e *Ending) Measured(r *Result, epoch *Epoch) bool {
 	return true
 }
 
-// Enough reports whether the run ends before Most. It uses only values that a checkpoint has.
-func (e *Ending) Enough(r *Result) bool {
+// enough reports whether the run ends before Most. It uses only values that a checkpoint has.
+func (e *Ending) enough(r *Result) bool {
 	if e.Auto == nil {
 		return e.patience > 0 && e.Worse >= e.patience
 	}
@@ -209,7 +209,7 @@ func (e *Ending) unmeasured(r *Result) bool {
 // End sets in r that the run has ended after this many updates, and why.
 func (e *Ending) End(r *Result, updates int) {
 	r.Status, r.AutoEpochs = Done, nil
-	if e.patience > 0 && e.Enough(r) && len(r.Epochs) < e.Most() {
+	if e.patience > 0 && e.enough(r) && len(r.Epochs) < e.Most() {
 		r.Status = StoppedEarly
 	}
 	if e.Auto != nil {

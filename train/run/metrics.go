@@ -72,10 +72,10 @@ func (d *Dir) SyncMetrics() (size int64, sum string, err error) {
 	return d.metrics.size, fmt.Sprintf("%016x", d.metrics.hash.Sum64()), nil
 }
 
-// CutMetrics keeps the first size bytes, whose checksum sum was where it is not empty, returns the
+// cutMetrics keeps the first size bytes, whose checksum sum was where it is not empty, returns the
 // epochs in them, and appends from there on. The file is replaced, so that a crash leaves all of it
 // or what was kept.
-func (d *Dir) CutMetrics(size int64, sum string) ([]Epoch, error) {
+func (d *Dir) cutMetrics(size int64, sum string) ([]Epoch, error) {
 	const instead = "restore it, or begin another run with {run}"
 	path := d.File(MetricsFile)
 	text, err := readFile(d.fs, path)

@@ -18,8 +18,8 @@ type Peak struct {
 // these are RssAnon + RssShmem, and RssFile.
 func (p *Peak) Bytes() (own, file int64) { return p.own.Load(), p.file.Load() }
 
-// Raise makes the peak at least as large, as it was before a run was resumed.
-func (p *Peak) Raise(own, file int64) {
+// raise makes the peak at least as large, as it was before a run was resumed.
+func (p *Peak) raise(own, file int64) {
 	raise(&p.own, own)
 	raise(&p.file, file)
 }
@@ -33,7 +33,7 @@ func raise(n *atomic.Int64, least int64) {
 func (p *Peak) Look() {
 	now, last := time.Now().UnixNano(), p.last.Load()
 	if now-last > int64(100*time.Millisecond) && p.last.CompareAndSwap(last, now) {
-		p.Raise(kernels.ResidentBytes())
+		p.raise(kernels.ResidentBytes())
 	}
 }
 
@@ -50,7 +50,7 @@ func (p *Peak) Watch() (stop func()) {
 		for {
 			select {
 			case <-ticker.C:
-				p.Raise(kernels.ResidentBytes())
+				p.raise(kernels.ResidentBytes())
 			case <-done:
 				return
 			}

@@ -28,10 +28,10 @@ func TestPeakIsWatched(t *testing.T) {
 		return now >= before+size*9/10
 	}, time.Minute, time.Millisecond)
 	b.Close()
-	p.Raise(1, 1)
+	p.raise(1, 1)
 	now, file := p.Bytes()
 	require.GreaterOrEqual(t, now, before+size*9/10)
-	p.Raise(now+5, file+7)
+	p.raise(now+5, file+7)
 	more, moreFile := p.Bytes()
 	require.GreaterOrEqual(t, more, now+5)
 	require.GreaterOrEqual(t, moreFile, file+7)

@@ -51,8 +51,8 @@ func (p *Partial) Rest(steps, updates, every int) int {
 	return min(steps, p.Steps+every-updates%every)
 }
 
-// CheckpointDue reports whether it is time for a checkpoint within an epoch of this many steps.
-func (p *Partial) CheckpointDue(steps, updates, every int) bool {
+// checkpointDue reports whether it is time for a checkpoint within an epoch of this many steps.
+func (p *Partial) checkpointDue(steps, updates, every int) bool {
 	return every > 0 && updates%every == 0 && p.Steps < steps
 }
 
@@ -68,9 +68,9 @@ func (p *Partial) Epoch(n int, kind metric.Kind, trained float64, limiting strin
 	return e
 }
 
-// SyncProgress syncs metrics.jsonl to disk, since the checkpoint of these updates counts on it, and
+// syncProgress syncs metrics.jsonl to disk, since the checkpoint of these updates counts on it, and
 // returns the progress for that checkpoint.
-func (d *Dir) SyncProgress(updates int, under Partial, worse int, hasBest bool, r *Result) (Progress, error) {
+func (d *Dir) syncProgress(updates int, under Partial, worse int, hasBest bool, r *Result) (Progress, error) {
 	metrics, sum, err := d.SyncMetrics()
 	return Progress{
 		Updates: updates, Partial: under, Worse: worse, HasBest: hasBest, MetricsBytes: metrics, MetricsXXH3: sum,
@@ -94,10 +94,10 @@ func (p *Progress) Valid(steps int) error {
 	return nil
 }
 
-// GoOn cuts metrics.jsonl to its length in p, and returns the result so far of a run that goes on
-// from there. now is the empty result of this process.
-func (d *Dir) GoOn(p *Progress, now *Result) (*Result, error) {
-	epochs, err := d.CutMetrics(p.MetricsBytes, p.MetricsXXH3)
+// resultSoFar cuts metrics.jsonl to its length in p, and returns the result so far of a run that
+// goes on from there. now is the empty result of this process.
+func (d *Dir) resultSoFar(p *Progress, now *Result) (*Result, error) {
+	epochs, err := d.cutMetrics(p.MetricsBytes, p.MetricsXXH3)
 	if err != nil {
 		return nil, err
 	}

@@ -62,8 +62,8 @@ type Host struct {
 	CPUs int    `json:"cpus"`
 }
 
-// ThisHost describes the machine that the process runs on.
-func ThisHost() Host {
+// thisHost describes the machine that the process runs on.
+func thisHost() Host {
 	name, _ := os.Hostname() // empty where it is not known
 	return Host{name, runtime.GOOS, runtime.GOARCH, runtime.NumCPU()}
 }
@@ -152,7 +152,7 @@ func (d *Dir) readRecord() (*Record, error) {
 	}
 	differs := ""
 	if r != nil {
-		differs = r.Options.Differs(saved.Options)
+		differs = r.Options.differs(saved.Options)
 	}
 	instead := fmt.Sprintf("remove %s, and {resume} takes the options from %s", RecordFile, from)
 	switch {
@@ -173,15 +173,15 @@ func (d *Dir) savedRecord() (r *Record, from string, err error) {
 	if err != nil || s == nil {
 		return nil, "", err
 	}
-	r, err = RecordIn(s.Meta)
+	r, err = recordIn(s.Meta)
 	return r, from, err
 }
 
 // RecordKey is where the metadata of a checkpoint has it.
 const RecordKey = "gnnstore.run"
 
-// RecordIn is the record in the metadata of a checkpoint; nil in one of an earlier version.
-func RecordIn(meta map[string]string) (*Record, error) {
+// recordIn is the record in the metadata of a checkpoint; nil in one of an earlier version.
+func recordIn(meta map[string]string) (*Record, error) {
 	text, ok := meta[RecordKey]
 	if !ok {
 		return nil, nil

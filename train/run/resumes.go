@@ -18,9 +18,9 @@ func (o Options) Resumes(saved Options) error {
 	return errors.Join(errs...)
 }
 
-// Differs names the options that run.json and a checkpoint have different values of, and that must
+// differs names the options that run.json and a checkpoint have different values of, and that must
 // not differ.
-func (o Options) Differs(saved Options) string {
+func (o Options) differs(saved Options) string {
 	var all []string
 	for _, d := range Table.Diff(&o, &saved) {
 		all = append(all, fmt.Sprintf("{%s} is %s in %s and %s in the checkpoint", d.Key, cmp.Or(d.Now, "not given"), RecordFile, cmp.Or(d.Then, "not given")))

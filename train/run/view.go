@@ -63,7 +63,7 @@ func (v *View) Serve(live func(now func() *Result) (stop func()), look func() Po
 	v.show(Live{})
 	hooked := live(v.now)
 	return func() {
-		v.Refresh() // how it ended
+		v.refresh() // how it ended
 		hooked()
 	}
 }
@@ -80,8 +80,8 @@ func (v *View) Step(epoch, step int, loss float64) {
 	v.show(Live{Epoch: epoch, Step: step, Loss: &shared})
 }
 
-// Refresh shows others the run as of the end of an epoch, or of the run.
-func (v *View) Refresh() {
+// refresh shows others the run as of the end of an epoch, or of the run.
+func (v *View) refresh() {
 	if v.look != nil {
 		v.show(v.snapshot.Load().live)
 	}

@@ -14,7 +14,7 @@ import (
 func TestView(t *testing.T) {
 	var v View
 	v.Step(1, 1, 0.5) // nobody looks
-	v.Refresh()
+	v.refresh()
 
 	r := &Result{Status: Running, Epochs: []Epoch{{Epoch: 1}}, Losses: []float64{3}}
 	updates := 10
@@ -52,7 +52,7 @@ func TestView(t *testing.T) {
 	require.Equal(t, pipeline.Step, l.Recent.LimitingStage)
 
 	r.Epochs, r.Losses = append(r.Epochs, Epoch{Epoch: 2}), append(r.Losses, 2)
-	v.Refresh()
+	v.refresh()
 	before := now()
 	require.Equal(t, []float64{3, 2}, before.Losses)
 	r.Status, r.Losses[1] = Done, 1

@@ -27,8 +27,8 @@ func (r *Result) Meta(updates int) map[string]string {
 	}
 }
 
-// CheckMeta says why weights are none of this run.
-func (r *Result) CheckMeta(meta map[string]string) error {
+// checkMeta says why weights are none of this run.
+func (r *Result) checkMeta(meta map[string]string) error {
 	if seal := meta[sealKey]; seal != r.Seal {
 		return fmt.Errorf("it is of a dataset with seal %q, and %s has %s", seal, r.Dataset, r.Seal)
 	}
