@@ -154,7 +154,7 @@ func (s *Stack) check(name string, dst []byte, ids []uint32) {
 
 // gatherWindow copies the rows of ids to dst. All of these rows are in memory.
 func (s *Stack) gatherWindow(dst []byte, ids []uint32, x *policy.Index) (sum tally) {
-	device, static, cached := s.device.Lend(), s.static.Lend(), s.cached.Lend() // to the goroutines of inChunks
+	device, static, cached := s.device.Lend(), s.static.Lend(), s.cached.Lend() // the goroutines of inChunks use them
 	defer s.device.Return()
 	defer s.static.Return()
 	defer s.cached.Return()
@@ -264,7 +264,7 @@ func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *
 			}
 		}
 	}
-	cached := s.cached.Lend() // to the goroutines of copyRows
+	cached := s.cached.Lend() // the goroutines of copyRows use it
 	defer s.cached.Return()
 	copyRows(cached, dst, p.toCache, s.rowBytes)
 	t.copied, t.bypassed = int64(change.Admitted), int64(len(p.wants)-change.Admitted)
@@ -291,7 +291,7 @@ func (s *Stack) peekStep(ctx context.Context, dst []byte, ids []uint32) error {
 // fetch copies the rows of ids to dst from wherever they are. Afterwards s.scratch.wants has the
 // rows that were read.
 func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, err error) {
-	device, static, cached := s.device.Lend(), s.static.Lend(), s.cached.Lend() // to the goroutines of copyRows
+	device, static, cached := s.device.Lend(), s.static.Lend(), s.cached.Lend() // the goroutines of copyRows use them
 	defer s.device.Return()
 	defer s.static.Return()
 	defer s.cached.Return()

@@ -217,7 +217,7 @@ func (r *reading) rows(part int) []uint32 {
 // readNew reads the new rows of x into their slots, part by part as the slots become free. x is the
 // index of w; w is nil if x belongs to no window.
 func (s *Stack) readNew(ctx context.Context, w *Window, x *policy.Index) (total disk.Traffic, err error) {
-	cached := s.cached.Lend() // to the goroutines of Read
+	cached := s.cached.Lend() // the goroutines of Read use it
 	defer s.cached.Return()
 	rows := s.newRows(x)
 	for part := range 1 + policy.Parts {

@@ -107,7 +107,7 @@ func TestWeightedSumHalfEqualsWidened(t *testing.T) {
 	WeightedSum(want, wide, w, cols, heads, start, end, nbr)
 	WeightedSumHalf(got, half, w, cols, heads, start, end, nbr)
 	for i := range want {
-		if want[i] == want[i] || got[i] == got[i] { // which of several NaNs it is does not matter
+		if want[i] == want[i] || got[i] == got[i] { // any NaN is right
 			require.Equal(t, math.Float32bits(want[i]), math.Float32bits(got[i]), i)
 		}
 	}

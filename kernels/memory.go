@@ -43,7 +43,7 @@ func newHostMemory(t DType, n int) *memory[float32] {
 	if n < hostMemoryBytes/size {
 		return newMemory[float32](t, n)
 	}
-	bytes := math.MaxInt // which NewHostBuf refuses
+	bytes := math.MaxInt // NewHostBuf refuses it
 	if n <= math.MaxInt/size {
 		bytes = n * size
 	}

@@ -106,7 +106,7 @@ func (r *Reference) AssembleRows(dst, x, slots, at Tensor) {
 	d, s, from := r.floats(op, "dst", dst), r.floats(op, "x", x), r.uints(op, "at", at)
 	var kept []float64
 	if slots.Rows > 0 {
-		r.halves(op, "slots", slots) // which must be in float16
+		r.halves(op, "slots", slots) // they must be in float16
 		kept = r.input(op, "slots", slots)
 	}
 	checkOrigins(op, from, x.Rows, slots.Rows)

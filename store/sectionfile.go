@@ -9,7 +9,7 @@ import (
 // Dataset and is valid until that is closed. All methods are safe for concurrent use.
 type SectionFile struct {
 	File    *os.File // open for reading through the page cache
-	Path    string   // to open the file again, and for messages
+	Path    string   // opens the file again, and is in messages
 	Dataset string   // path of the dataset, for a SectionError
 	Section string   // the section inside it
 	Size    int64    // of the whole file, a multiple of PageSize

@@ -127,7 +127,7 @@ func TestStreamForged(t *testing.T) {
 		{"buys/near.u64", 0, float(0.25), "the lists of nodes have other events"},        // the time
 		{"talks/near.u64", 32 + 12, []byte{0}, "has event 1 behind event 1"},             // one half of a loop
 		{"talks/near.u64", 32 + 8, []byte{2}, "the list of the node at place 1 has"},     // the event
-		{"buys/offsets.u64", 16, []byte{1}, "the lists of nodes have other events than"}, // whose list it is in
+		{"buys/offsets.u64", 16, []byte{1}, "the lists of nodes have other events than"}, // in the list of another node
 	} {
 		dir := everything(t)
 		storetest.Forge(t, dir, "stream/"+c.file, store.PageSize+c.at, c.b)

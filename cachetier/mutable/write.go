@@ -83,7 +83,7 @@ func (t *rows) write(slot byte, n int, row func(i int) (uint32, []byte), has fun
 			gap = bridge
 		}
 		i = t.layOut(i, n, row, gap)
-		memory := p.memory.Lend() // to the goroutines of Read and putRuns
+		memory := p.memory.Lend() // the goroutines of Read and putRuns use it
 		var reread disk.Traffic
 		if reread, err = t.reread(slot, memory, row, func(v uint32) bool { return has == nil || int64(v) <= before || has(v) }); err == nil {
 			err = t.putRuns(f, memory, row)

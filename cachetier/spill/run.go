@@ -32,7 +32,7 @@ type part struct {
 type state int
 
 const (
-	queued state = iota // to be written
+	queued state = iota // waits to be written
 	writing
 	written
 	taken // from its buffer, before it was written

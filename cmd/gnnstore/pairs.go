@@ -23,7 +23,7 @@ import (
 // be left out if there is just one. Or each pair has a time, in place of a relation.
 type pairFile struct {
 	path      string
-	flag      string   // that names the file
+	flag      string   // the flag that names the file
 	columns   []string // of a table with a header, which may have others; without one they are the first. The numbers' columns come after them
 	types     [2]string
 	checkTime func(t float64) error // nil: pairs have no times

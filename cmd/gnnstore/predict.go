@@ -27,7 +27,7 @@ type predictOptions struct {
 	kind     string // type of the nodes
 	pairs    string // file of them
 	top      int
-	known    bool   // is left out
+	known    bool   // leave out known links
 	relation string // of top
 	edges    string
 	at       string // time

@@ -264,7 +264,7 @@ func (f *rowFile) eachLine(ctx context.Context) error {
 		}
 		for _, c := range numbers {
 			x, err := strconv.ParseFloat(strings.TrimSpace(cells[c]), 32)
-			if err != nil && !errors.Is(err, strconv.ErrRange) { // which is infinite, and refused as that
+			if err != nil && !errors.Is(err, strconv.ErrRange) { // out of range: infinite, and refused as such
 				return f.fail("%s: %q is no number", place, cells[c])
 			}
 			f.rows = append(f.rows, float32(x))

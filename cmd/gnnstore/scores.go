@@ -24,7 +24,7 @@ type scoresResult struct {
 	Rows         int64  `json:"rows"`
 	written
 
-	relations int // that the run learns
+	relations int // learnt by the run
 }
 
 // checkScores refuses flags of scores that do not go with the others, and names missing ones.

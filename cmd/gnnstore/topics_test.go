@@ -51,7 +51,7 @@ func TestTopicsReadWell(t *testing.T) {
 	for name, text := range topicTexts(t) {
 		require.Regexp(t, `^# \S`, text, name)
 		require.Contains(t, text, "\n## Example\n", name)
-		if name != "options" { // which has a line for each
+		if name != "options" { // that topic has a line for each
 			require.LessOrEqual(t, strings.Count(text, "\n"), 150, name)
 		}
 		for i, line := range strings.Split(text, "\n") {

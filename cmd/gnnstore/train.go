@@ -352,7 +352,7 @@ func trainOn(ctx context.Context, stdout, stderr io.Writer, ds *store.Dataset, o
 	}
 	p := newProgress(stderr)
 	defer p.clear()
-	var epochs string // that there are
+	var epochs string // of the run
 	note := func(s string) { p.line("note: %s", withFlags(s)) }
 	h := run.Hooks{
 		OpenRows: openRowFile,

@@ -100,7 +100,7 @@ func testRowNorms(r *rig) {
 		n := s[0] * s[1]
 		large := r.normals(n)
 		for i := 0; i < n; i += 7 {
-			large[i] *= 1e30 // whose square is beyond float32
+			large[i] *= 1e30 // its square is beyond float32
 		}
 		for _, values := range [][]float32{r.normals(n), large, r.spread(n)} {
 			dst, src := r.normal(s[0], 1), r.floats(s[0], s[1], values)

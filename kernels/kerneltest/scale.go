@@ -37,7 +37,7 @@ func testSumSquares(r *rig) {
 		}
 		overflow := r.normals(n)
 		if n > 0 {
-			overflow[n-1] = 1e20 // whose square is beyond float32 and not beyond float64
+			overflow[n-1] = 1e20 // its square is beyond float32, but not beyond float64
 		}
 		for _, values := range [][]float32{r.normals(n), large, overflow, r.spread(n)} {
 			dst, src := r.normal(1, 1), r.floats(s[0], s[1], values)

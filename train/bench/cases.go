@@ -273,7 +273,7 @@ func (s suite) step() Case {
 			if err := sampler.SampleOne(context.Background(), &drawn[i], sample.BatchSeed{First: uint64(i)}, all[i*seeds:(i+1)*seeds]); err != nil {
 				panic(err) // generate names no node that is not there
 			}
-			rows[i] = []kernels.Tensor{table.Slice(0, len(drawn[i].Inputs()[0]))} // which rows does not matter to a step
+			rows[i] = []kernels.Tensor{table.Slice(0, len(drawn[i].Inputs()[0]))} // any rows do: a step's time does not depend on them
 		}
 		at := 0
 		return func() {

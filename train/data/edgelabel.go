@@ -73,7 +73,7 @@ func (d *Data) findEdgeClasses(text, kind string) error {
 			return d.fail("{edge_label} %s: column %s of relation %s has more than %d different values, which are no classes; take %s:value to learn them as "+
 				"numbers, or %s:sign", text, l.Column.Column.Name, r.Relation.Key(), maxEdgeClasses, l.Column.Column.Name, l.Column.Column.Name)
 		} else if kind == valueLabel && len(seen) > 1 {
-			clear(seen) // that they are finite is all that is asked
+			clear(seen) // they need only be finite
 		}
 		return nil
 	}

@@ -11,7 +11,7 @@ type Shown struct {
 	first   []uint64 // by training node, where its classes begin; nil where each has one
 	classes []uint32
 	hidden  []uint64 // a bit for each training node
-	hiding  []uint32 // which of them are hidden
+	hiding  []uint32 // the hidden ones
 }
 
 // Shown returns the labels of the training nodes. None is hidden yet.

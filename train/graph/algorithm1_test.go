@@ -100,7 +100,7 @@ func (a *algorithm1) take(epoch, step int) (loss float64) {
 	for l := range b.Layers {
 		for typ := range b.Layers[l].Nodes {
 			nodes := &b.Layers[l].Nodes[typ]
-			origins[l], nodes.Origin = append(origins[l], nodes.Origin), nil // which only this loop goes by
+			origins[l], nodes.Origin = append(origins[l], nodes.Origin), nil // only this loop reads them
 		}
 	}
 	defer a.free()
@@ -193,7 +193,7 @@ func (a *algorithm1) together(computed *tape.Var, from []sample.Origin, used []e
 	}
 	x := kernels.Tensor{Buf: a.alloc(kernels.F32, len(constants)), Rows: len(from), Cols: a.Hidden}
 	a.be.UploadF32(x, constants)
-	rows := a.step.Tape.LearntLeaf(x, a.Hidden) // whose gradient is known
+	rows := a.step.Tape.LearntLeaf(x, a.Hidden) // a leaf has its gradient
 	if len(places) > 0 {
 		rows = a.step.Tape.Sum(rows, a.step.Tape.ScatterRows(computed, a.ints(places), len(from)))
 	}

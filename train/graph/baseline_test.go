@@ -66,7 +66,7 @@ func TestBaselineBesideMetric(t *testing.T) {
 				}
 			}
 
-			c.o.LR = 1e-9 // which learns nothing
+			c.o.LR = 1e-9 // learns nothing
 			disk, r, notes := noted(t, c.ds, c.o)
 			require.Equal(t, !r.Metric.Better(*r.Best.ValidAcc, *r.Baseline.Valid),
 				strings.Contains(notes, "the network is not better than "+c.what+" on the valid part\n"), notes)

@@ -50,7 +50,7 @@ func comparable(dir *run.Dir, ds *store.Dataset, note func(format string, args .
 	for i := range d.Types {
 		known.inputs[d.Types[i].Name] = d.Types[i].Input()
 	}
-	if d.Links != nil { // whose decoder knows several relations by their places
+	if d.Links != nil { // a decoder knows its relations by their places
 		at := -1
 		for _, l := range d.Links.All {
 			key := d.Relations[l.Relation].Relation.Key()

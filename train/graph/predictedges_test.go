@@ -220,7 +220,7 @@ func TestPredictEdges(t *testing.T) {
 			// One that is cut short behind the first layer goes on where it was, and leaves nothing
 			// behind.
 			scratch := filepath.Join(t.TempDir(), "layers")
-			require.NoError(t, n.Close()) // which has the run, where rows are learnt
+			require.NoError(t, n.Close()) // it holds the run if rows are learnt
 			again := network(t, c.ds, dir, NetworkOptions{Use: run.Use{Scratch: scratch}, GoesOn: true})
 			defer again.Close()
 			again.rowBytes, again.t.eval.Bytes, again.t.eval.ChunkBytes = 0, 0, 1<<12

@@ -62,7 +62,7 @@ func TestMetricKeys(t *testing.T) {
 				epochs = append(epochs, *l.Epoch)
 			}
 		}
-		r.Epochs[r.Best.Epoch-1].TestAcc = nil // which was measured later
+		r.Epochs[r.Best.Epoch-1].TestAcc = nil // it was measured later
 		require.Equal(t, r.Epochs, epochs)
 	}
 }

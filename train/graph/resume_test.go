@@ -507,7 +507,7 @@ func TestTwoAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	dir, rec, err := run.Open(path)
 	require.NoError(t, err)
-	r.Options.Cache.Costs = rec.Costs // which are no option of a result
+	r.Options.Cache.Costs = rec.Costs // a result has no costs among its options
 	require.Equal(t, r.Options, rec.Options)
 	r.Options.Cache.Costs = disk.Costs{}
 	again, ok, err := dir.Finished()

@@ -53,7 +53,7 @@ func (p reused) Save(s *checkpoint.State) error {
 		f.Audited = u.audited
 	}
 	err := checkpoint.WriteBy(p.c.Dir.FS(), reusedPath(p.c.Dir, p.c.Updates()), func(w io.Writer) error {
-		out := bufio.NewWriterSize(io.MultiWriter(sum, w), 4*pieceBytes) // which copies, since w may change what it writes
+		out := bufio.NewWriterSize(io.MultiWriter(sum, w), 4*pieceBytes) // it copies, since w may change what it writes
 		u.snapshot.Take(u.cache)
 		n, err := u.snapshot.WriteTo(out)
 		f.Books, f.Bytes = n, n

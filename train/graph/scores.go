@@ -212,7 +212,7 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 	for v := range all {
 		all[v] = uint32(v)
 	}
-	rows, err := n.keep(ctx, sources, all) // which are of both ends where these are of one type
+	rows, err := n.keep(ctx, sources, all) // of both ends, if these are of one type
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func TestGradientsAreMeans(t *testing.T) {
 	o := small()
 	o.Optim.WeightDecay = 0.1
 	plain := trained(t, ds, o)
-	o.ClassWeights = "2,2,2,2" // whose means are over weights
+	o.ClassWeights = "2,2,2,2" // means are over weights then
 	require.InDeltaSlice(t, plain.Losses, trained(t, ds, o).Losses, 1e-4)
 }
 

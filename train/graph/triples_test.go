@@ -96,7 +96,7 @@ func TestTriplesAreTheSame(t *testing.T) {
 	require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
 	require.Equal(t, want.Losses, got.Losses)
 	require.Equal(t, want.Best, got.Best)
-	o.Negatives, o.Loss = "shared:30", "ce" // whose steps have a metric, so that epochs compare
+	o.Negatives, o.Loss = "shared:30", "ce" // steps have a metric then, so that epochs compare
 	want = trained(t, ds, o)
 	again := half(t, ds, o)
 	resumed, err := runOn(context.Background(), again, ds, o, run.Hooks{})

@@ -112,7 +112,7 @@ func TestTypedEvaluation(t *testing.T) {
 		o.EvalBytes = 0
 		sampled := trained(t, ds, o)
 		require.Equal(t, "full", full.Evaluation.Method)
-		if kind != model.MLP { // whose rows take nothing
+		if kind != model.MLP { // its rows take nothing
 			require.Equal(t, "sampled", sampled.Evaluation.Method)
 		}
 		require.Equal(t, full.ParamsXXH3, sampled.ParamsXXH3)

@@ -29,7 +29,7 @@ type simulation struct {
 	before     []map[int]*reference // the plan of a step that has not run
 	decisions  []map[int]decision
 	counts     []history.Counts
-	next       int // to be planned
+	next       int // step to plan
 	written    int
 }
 

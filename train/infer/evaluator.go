@@ -56,7 +56,7 @@ type Options struct {
 	// ChunkBytes bounds the float32 rows that are computed at a time. A chunk takes eight times as
 	// much, and 128 an edge at most. Rows are the same whatever it is. Default 32 MiB.
 	ChunkBytes int64
-	Nodes      int // that are evaluated at most on sampled blocks
+	Nodes      int // at most, on sampled blocks
 	Batch      int // seeds of such a block
 	Seed       uint64
 	// Look is called now and then, between pieces of work; nil: nobody is.
@@ -118,7 +118,7 @@ type Evaluator struct {
 	none   *sample.Sampler   // no neighbour. Use drawNone
 	hidden int64             // bytes of hidden rows: the widest pair of layers, if every node were needed
 	block  sample.Batch
-	ahead  [2]drawnChunk // that are drawn beside
+	ahead  [2]drawnChunk // drawn while another is computed
 	draws  sync.Mutex    // one at a time draws from full
 	place  [][]uint32    // by type: row of a node in the layer below the one at hand
 
@@ -659,7 +659,7 @@ func (e *Evaluator) leaf(ctx context.Context, l, from int, ids []uint32, rows ke
 const (
 	chunkBytes = 32 << 20
 	chunkEdge  = 128     // of a chunk, an edge of it at most
-	evalChunks = 8       // that the memory of a chunk comes to: its rows, what is computed of them, its blocks
+	evalChunks = 8       // memory of a chunk in chunks: its rows, what is computed of them, its blocks
 	hubEdges   = 1 << 18 // of a node, which has more
 	hubPart    = 1 << 16 // neighbours of a hub that are added up together
 	// Hidden rows on disk take writerBytes for the buffers of a store.Writer, beside the buffers of

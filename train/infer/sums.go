@@ -51,7 +51,7 @@ const (
 	blocksInMemory = 32
 	leastBlock     = 4 << 10
 	mostBlock      = 16 << 20
-	slackBlocks    = 1 // that pages of edges which are not full come to
+	slackBlocks    = 1 // for pages of edges that are not full
 )
 
 // bySums calls do with the rows that layer l makes of nodes of type t, a chunk at a time, from sums

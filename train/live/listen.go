@@ -64,7 +64,7 @@ func listenRun(run string) (_ net.Listener, remove func(), err error) {
 	if err == nil {
 		return l, func() { os.Remove(path) }, nil
 	}
-	dir, derr := os.MkdirTemp("", socketDir) // which its owner alone may enter
+	dir, derr := os.MkdirTemp("", socketDir) // only its owner may enter it
 	if derr != nil {
 		return nil, nil, errors.Join(err, derr)
 	}
@@ -143,7 +143,7 @@ func removeStale(run string) error {
 		if info, err := os.Lstat(elsewhere); err == nil && info.Mode().Type() == fs.ModeSocket {
 			os.Remove(elsewhere)
 		}
-		os.Remove(filepath.Dir(elsewhere)) // which fails unless it is empty, or gone
+		os.Remove(filepath.Dir(elsewhere)) // fails unless it is empty
 	}
 	return os.Remove(named)
 }

@@ -144,7 +144,7 @@ func Serve(o Options) *Server {
 	if o.Listen != "" {
 		if l, err := net.Listen("tcp", o.Listen); err == nil {
 			s.addr = l.Addr()
-			s.host, _, _ = net.SplitHostPort(o.Listen) // which has just been listened on
+			s.host, _, _ = net.SplitHostPort(o.Listen) // it is being listened on, so it has a port
 			tcp, ok := s.addr.(*net.TCPAddr)
 			s.loopback = ok && tcp.IP.IsLoopback()
 			s.serve(l)

@@ -43,8 +43,8 @@ var streamTable = []streamNetwork{tgn, jodie, apan}
 // an entry of streamTable.
 type streamNetwork struct {
 	kind       Kind
-	mails      int  // that a node keeps by default
-	mostMails  int  // that it may keep
+	mails      int  // kept by a node, by default
+	mostMails  int  // the most that a node may keep
 	neighbors  bool // roots read the rows of neighbours, and the events with them
 	delivers   bool // mail of an event goes to neighbours of its ends, too
 	attends    bool // it has attention heads
@@ -192,7 +192,7 @@ type Moments struct {
 type Lists struct {
 	Start, End kernels.Tensor // the positions of each list
 	At         kernels.Tensor // what each position is
-	Of         kernels.Tensor // which list each position is in
+	Of         kernels.Tensor // the list of each position
 }
 
 // own is the lists over their positions.

@@ -120,6 +120,6 @@ func (m *Parameters) AddTo(h hash.Hash) {
 		for _, x := range p.Data {
 			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
 		}
-		h.Write(b) // which never fails
+		h.Write(b) // a hash never fails
 	}
 }

@@ -23,7 +23,7 @@ type Budget struct {
 	Device   int64 `json:"device_bytes"`            // feature rows from the first on
 	Host     int64 `json:"host_bytes"`              // feature rows: static, or waiting for their step, or kept for a later one
 	History  int64 `json:"history_bytes,omitempty"` // hidden rows of earlier steps
-	Join     int64 `json:"join_bytes,omitempty"`    // to know which windows want which rows, and to fill segments of a spill
+	Join     int64 `json:"join_bytes,omitempty"`    // the windows' wants of rows, and segments of a spill while they fill
 	Group    int   `json:"group"`                   // steps that are drawn and read together, as far as the first batch tells
 }
 

@@ -40,7 +40,7 @@ func TestSplit(t *testing.T) {
 		offsets, _ := d.lists()
 		given := Budget{Topology: part("topology"), Device: part("device"), Host: part("host"), Batches: part("batches")}
 		if given.Topology != Auto {
-			given.Topology = max(given.Topology, offsets) // which opening the tier sees to
+			given.Topology = max(given.Topology, offsets) // opening the tier takes as many
 		}
 		total := rapid.OneOf(rapid.Int64Range(0, 1<<32), rapid.Int64Range(0, 1<<40)).Draw(t, "total")
 		b, err := d.Split(total, given)

@@ -69,7 +69,7 @@ type horizonState struct {
 	drawing   sync.Mutex         // held while drawing
 
 	// Used by the goroutine that prepares:
-	spare   []Batch // to draw into
+	spare   []Batch // memory to draw the next ones in
 	most    int     // steps that are drawn together hop by hop, since the room was full for twice as many; 0: any number
 	grouped bool    // steps are drawn in groups: the room was too small for a window, or was damaged
 }

@@ -12,7 +12,7 @@ type Part interface {
 type Batches struct {
 	Bytes    int64 // of a batch's blocks
 	Scratch  int64 // of drawing, for a step of the group that is drawn
-	Groups   int   // that are in flight at a time
+	Groups   int   // in flight at a time
 	Parallel int   // batches that are drawn at once
 	Window   int   // steps of a group at most
 	// Packed is the bytes of a batch that waits in a spill. Default: what is usual.
@@ -39,7 +39,7 @@ func (b Batches) step() int64 { return b.Bytes*int64(b.Groups) + b.Scratch }
 type Rows struct {
 	Count, Bytes int64 // rows of the table, bytes of one
 	Index        int64 // bookkeeping of a row in the host cache
-	Inputs       int   // that a batch reads
+	Inputs       int   // rows that a batch reads
 	// Fixed counts the bytes that the host cache needs to exist, beside the rows of a group.
 	// Default 0: it is little beside them.
 	Fixed int64

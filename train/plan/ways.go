@@ -10,7 +10,7 @@ import (
 // stable.
 type Way struct {
 	Seconds   float64 `json:"seconds"`           // the larger of Device, and of Processor ÷ Cores
-	Device    float64 `json:"device_seconds"`    // that the device is busy
+	Device    float64 `json:"device_seconds"`    // of the device
 	Processor float64 `json:"processor_seconds"` // for reading, checking and copying: drawing and computing are left out
 	Read      float64 `json:"read_bytes"`
 	Written   float64 `json:"written_bytes"`

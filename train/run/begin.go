@@ -33,7 +33,7 @@ func (d *Dir) Begin(b beginning) (r *Record, err error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Dataset, r.Options.HistoryCold = Absolute(b.Now.Dataset), false // which is for this once
+	r.Dataset, r.Options.HistoryCold = Absolute(b.Now.Dataset), false // it holds for this process alone
 	text, err := b.Encodings()
 	if err != nil {
 		return nil, err

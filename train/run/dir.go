@@ -159,7 +159,7 @@ func Begun(path string) bool {
 
 func holdsRun(fsys vfs.FS, path string) bool {
 	_, err := fsys.Stat(filepath.Join(path, RecordFile))
-	names, _ := (&Dir{fs: fsys, path: path}).Checkpoints() // which have the record, too
+	names, _ := (&Dir{fs: fsys, path: path}).Checkpoints() // they have the record, too
 	return !errors.Is(err, fs.ErrNotExist) || len(names) > 0
 }
 
@@ -593,5 +593,5 @@ func Absolute(path string) string {
 	if abs, err := filepath.Abs(path); err == nil && path != "" {
 		return abs
 	}
-	return path // which is as good as it gets where the working directory is gone
+	return path // the working directory is gone, so it cannot be made absolute
 }

@@ -66,7 +66,7 @@ func (d *Dir) CheckColumns(ds *store.Dataset, reads func(t *store.Table) bool, n
 	for i := range m.Tables {
 		t := &m.Tables[i]
 		was, is := learnt.Of(t), here.Of(t)
-		if was == nil || is == nil || !reads(t) { // that there is another table is said elsewhere
+		if was == nil || is == nil || !reads(t) { // others report a table that only one has
 			continue
 		}
 		if differs := tableDiffers(was, is); differs != "" {

@@ -45,7 +45,7 @@ func (d *Dir) cutShort(ctx context.Context, r *Result, err error, torn bool, sav
 // returns err, joined with an error of writing unless err is of a full disk.
 func (d *Dir) Fail(r *Result, err error, text string) error {
 	r.Status, r.Error = Failed, text
-	if werr := d.WriteResult(r); !errors.Is(err, syscall.ENOSPC) { // which says it all
+	if werr := d.WriteResult(r); !errors.Is(err, syscall.ENOSPC) { // a full disk is in err already
 		err = errors.Join(err, werr)
 	}
 	return err

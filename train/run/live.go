@@ -47,7 +47,7 @@ type Recent struct {
 // are lists, and IndexBytes counts the offsets.
 type Topology struct {
 	cachetier.Tier
-	Lists int64          `json:"lists"` // that there are
+	Lists int64          `json:"lists"` // in the dataset
 	Disk  cachetier.Disk `json:"disk"`
 }
 
@@ -76,8 +76,8 @@ type MemoryPart struct {
 // Window describes how far ahead of the step rows are read.
 type Window struct {
 	Steps int   `json:"steps"`
-	Rows  int64 `json:"rows"`  // that the newest window holds, none twice
-	Bytes int64 `json:"bytes"` // that rows may take while they wait for their step
+	Rows  int64 `json:"rows"`  // in the newest window, none twice
+	Bytes int64 `json:"bytes"` // the most for rows that wait for their step
 }
 
 // MemoryOf returns a split of the memory in the form of a result. Parts of 0 bytes are left out.

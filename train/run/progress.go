@@ -113,7 +113,7 @@ func (d *Dir) resultSoFar(p *Progress, now *Result) (*Result, error) {
 		r.Stream.Staleness = now.Stream.Staleness
 	}
 	r.Status, r.Error = Running, ""
-	r.Best.Metric = now.Best.Metric // which an earlier version called accuracy
+	r.Best.Metric = now.Best.Metric // an earlier version called it accuracy
 	r.Epochs, r.Losses = epochs, []float64{}
 	for _, e := range epochs {
 		r.Losses = append(r.Losses, e.Loss)

@@ -47,7 +47,7 @@ type Record struct {
 
 // Resumption is where a run was continued, and by what.
 type Resumption struct {
-	Updates int       `json:"updates"` // that it had made by then
+	Updates int       `json:"updates"` // made by then
 	Kernels string    `json:"kernels"`
 	Version string    `json:"version"`
 	Host    Host      `json:"host"`

@@ -150,7 +150,7 @@ func TestExpanderThatDrops(t *testing.T) {
 			require.NoError(t, plain.SampleOne(context.Background(), &full, z[i], seeds[i]...))
 			require.Empty(t, difference(&full, b))
 			require.True(t, slices.EqualFunc(full.Inputs(), b.Inputs(), slices.Equal[[]uint32]))
-			if !c.Weighted { // which keeps places, where lists are read
+			if !c.Weighted { // draws by weight keep places, where lists are read
 				require.Equal(t, full.Bytes(), b.Bytes())
 			}
 		}

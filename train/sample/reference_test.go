@@ -328,7 +328,7 @@ func (w *reference) star(lists [][]uint32, fanouts []int, uniform func(x uint32)
 	for i, list := range lists {
 		k := fanouts[i]
 		if k == All {
-			continue // which picks has no use for
+			continue // picks has no use for it
 		}
 		p := probabilities[i]
 		share := func(x uint32) float64 { return uniform(list[x]) / p[x] }

@@ -422,7 +422,7 @@ func TestWhatIsIndependent(t *testing.T) {
 				}
 				last = one
 				require.NoError(t, dependent.Sample(&d, z, []uint32{0, 1}))
-				if c.Kind != LaborStar { // whose probabilities depend on all destinations
+				if c.Kind != LaborStar { // its probabilities depend on all destinations
 					require.Equal(t, d.flat(1).chosen(0), d.flat(0).chosen(0), "layers share")
 				}
 				if !c.Smoothed && i < 100 {

@@ -215,7 +215,7 @@ type relation struct {
 	weighted WeightedTopology // topo, where weights are wanted
 	resident uint32
 	near     interface{ Neighbors(v uint32) []uint32 } // topo, or what AtHand wrapped: saves a call for each list
-	values   Values                                    // that edges bring along, of columns columns; nil: none
+	values   Values                                    // values of edges, columns of them an edge; nil: none
 	columns  int
 	rows     Rows // of a table, likewise
 	table    int

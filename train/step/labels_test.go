@@ -144,7 +144,7 @@ func TestSeedsDoNotSeeTheirLabels(t *testing.T) {
 					back()
 				}
 			}
-			back := change(7, nil) // which all seeds cite
+			back := change(7, nil) // all seeds cite node 7
 			without := logits()
 			for i := range in.Seeds[0] {
 				require.NotEqual(t, want[3*i:][:3], without[3*i:][:3], "%s, seed %d", kind, i)

@@ -42,7 +42,7 @@ type Stepper struct {
 	lists  sample.Labels
 	rows   model.Rows
 	grads  []kernels.Tensor // of the parameters, in their order
-	learnt []optim.Rows     // that Compute has read and Update is to change
+	learnt []optim.Rows     // read by Compute, and to be changed by Update
 
 	history history
 }
@@ -170,7 +170,7 @@ func (s *Stepper) Rehearse(in Input) error {
 	for _, g := range s.grads {
 		s.be.Fill(g, 0)
 	}
-	s.Tape.Reset(false) // to the memory that the next step has
+	s.Tape.Reset(false) // the next step uses its memory again
 	return nil
 }
 

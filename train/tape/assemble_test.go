@@ -65,7 +65,7 @@ func TestAssembleGradient(t *testing.T) {
 			be.UploadF64(x, point)
 			v := tape.Leaf(x)
 			if rows > 0 {
-				v = tape.Affine(nil, Term{X: NewParam(x, grad), W: NewConstant(identity(be, cols))}) // whose gradient has memory of the tape
+				v = tape.Affine(nil, Term{X: NewParam(x, grad), W: NewConstant(identity(be, cols))}) // its gradient is in memory of the tape
 			}
 			y = tape.Assemble(v, slots, at, back)
 			for _, l := range read(tape.CrossEntropy(y, label, 1)) {

@@ -47,7 +47,7 @@ func TestFrugal(t *testing.T) {
 		other := tp.Affine(params[2], Term{X: tp.Leaf(x), W: params[1]})
 		h := tp.GatherRows(other, ids)
 		tp.Done(other)
-		tp.Done(tp.Leaf(x)) // which is the caller's
+		tp.Done(tp.Leaf(x)) // x is the caller's
 		y := tp.GRUCell(in, h, tp.Leaf(x))
 		y = tp.Dropout(tp.AffineReLU(nil, Term{X: y, W: params[3]}), count, 5, 0.2)
 		kept := y
@@ -82,7 +82,7 @@ func TestFrugal(t *testing.T) {
 			require.Equal(t, size, frugal.Bytes())
 		}
 		size = frugal.Bytes()
-		be.Fill(frugal.arena.alloc(1, frugal.arena.chunks[0].Len()), float32(math.NaN())) // which no step may read
+		be.Fill(frugal.arena.alloc(1, frugal.arena.chunks[0].Len()), float32(math.NaN())) // no step may read it
 	}
 	require.Less(t, size, plain.Bytes()*2/3)
 }

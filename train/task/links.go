@@ -118,7 +118,7 @@ type Links struct {
 	options   Options
 	data      *data.Data
 	relation  data.Relation   // the first of relations
-	relations []data.Relation // that are learnt; several are within one type
+	relations []data.Relation // the learnt ones; several are within one type
 	begins    []int64         // number of each relation's first edge, and then of all edges
 	kind      metric.Kind
 	trained   metric.Links // of a batch
@@ -486,7 +486,7 @@ func (k *Links) measureBatch(f *step.Feed, scores []*tape.Var, a *step.Tally) {
 // measured adds the metric of so many negatives to a, if there is one.
 func (k *Links) measured(negatives int, a *step.Tally) {
 	if best, isHits := k.kind.Best(); isHits && negatives < best {
-		return // which would be 1
+		return // it would be 1
 	}
 	if v, err := k.trained.Value(); err == nil {
 		a.Rows = int64(a.Weight)

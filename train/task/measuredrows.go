@@ -17,7 +17,7 @@ type nodeRow struct {
 	set    []uint64
 	before []uint32
 	rows   kernels.Tensor
-	be     kernels.Backend // that has rows
+	be     kernels.Backend // of the rows
 }
 
 // newMeasuredRows returns measuredRows without nodes.

@@ -24,7 +24,7 @@ type Batch struct {
 	Roots              []uint32
 	NearStart, NearEnd []uint32 // by root
 	NearRow, NearEvent []uint32
-	NearRoot           []uint32 // which root it is of
+	NearRoot           []uint32 // its root
 	Since              []float64
 
 	// By event, or by pair of Step.Asks: which root its source is, and its destination, and those
@@ -51,7 +51,7 @@ type Batch struct {
 	// which are among Nodes. See Blends.
 	Blended, BlendStart, Similar []uint32
 
-	bytes int64 // that the lists have room for
+	bytes int64 // room of the lists
 }
 
 // Write is the change of a node's state by the last of its events in the batch. An event from a

@@ -25,7 +25,7 @@ const BlendRule = 2
 //
 // Its lists are used again by the next Find. One goroutine uses it.
 type Blends struct {
-	Rows  []uint32 // to blend, in ascending order
+	Rows  []uint32 // places of the rows to blend, ascending
 	Start []uint32 // row Rows[i] is blended with Nodes[Start[i]:Start[i+1]], which are not empty
 	Nodes []uint32 // places
 

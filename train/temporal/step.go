@@ -237,7 +237,7 @@ func (s *Stepper) Rehearse(in Input) error {
 			s.feed.be.Fill(p.Grad, 0)
 		}
 	}
-	s.Tape.Reset(false) // to the memory that the next step has
+	s.Tape.Reset(false) // the next step uses its memory again
 	return err
 }
 

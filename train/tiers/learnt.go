@@ -104,7 +104,7 @@ func (t *Tiers) IsLearnt(i int) bool { return t.data.Input(t.Types[i]).Features 
 // In puts the files of learnt rows into a directory, each table's into its own. It is called before
 // the first step. run identifies the run that the rows belong to.
 func (t *Tiers) In(fsys vfs.FS, dir, run string) {
-	t.place = mutable.Place{FS: fsys, Dir: filepath.Dir(dir)} // which is there
+	t.place = mutable.Place{FS: fsys, Dir: filepath.Dir(dir)} // it exists
 	for _, l := range t.Learnt {
 		d := &t.data.Types[l.Type]
 		l.Table.In(mutable.Place{

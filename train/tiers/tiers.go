@@ -182,7 +182,7 @@ func (t *Tiers) newSampler() {
 	for i, tier := range t.Topology {
 		r := t.data.Relations[i]
 		switch {
-		case tier == nil: // which nobody asks
+		case tier == nil: // nobody asks it
 			lists[i] = r.AtHand(t.draws.Weighted)
 		case t.draws.Weighted && r.Weights == nil:
 			lists[i] = sample.Unweighted(tier)

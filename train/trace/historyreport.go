@@ -88,7 +88,7 @@ type Windows struct {
 	ColdRows    float64 `json:"cold_rows"`
 	RowReads    float64 `json:"row_reads"`
 	RowBytes    float64 `json:"row_bytes"`
-	RowMS       float64 `json:"row_ms"` // that the device is busy, by DiskCosts
+	RowMS       float64 `json:"row_ms"` // time of the device, by DiskCosts
 	ListReads   float64 `json:"list_reads"`
 	ListBytes   float64 `json:"list_bytes"`
 	ListMS      float64 `json:"list_ms"`
