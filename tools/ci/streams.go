@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,7 +14,7 @@ import (
 // streams proves of training on streams what same, crash and noSpace prove of training on graphs:
 // that no setting changes a result, that a run which was killed goes on, that two runs keep out of
 // each other's way, and what a full disk leaves.
-func streams(ctx context.Context, a *arxiv) (err error) {
+func streams(ctx context.Context, a *arxiv) error {
 	dataset := filepath.Join(a.work, "drift-s.gnn")
 	if !exists(dataset) {
 		if err := a.gnnstore.Run(ctx, "generate", "drift-s", dataset); err != nil {
@@ -25,31 +24,17 @@ func streams(ctx context.Context, a *arxiv) (err error) {
 	if err := a.sameOfStreams(ctx, dataset); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "gnnstore-resume-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err == nil || ctx.Err() != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
+	return resume.InDir(ctx, func(dir string) error {
+		p := &resume.Prover{Binary: a.gnnstore, Dataset: dataset, Batch: 400, Dir: dir, Seed: 1, Out: os.Stdout}
+		if err := killTrain(ctx, p, resume.StreamConfigs); err != nil {
+			return err
 		}
-	}()
-	p := &resume.Prover{Binary: a.gnnstore, Dataset: dataset, Batch: 400, Dir: dir, Seed: 1, Out: os.Stdout}
-	if err := p.Kill(ctx, resume.StreamConfigs, 9); err != nil {
-		return err
-	}
-	messages, err := p.Twice(ctx, resume.StreamConfigs[0])
-	if err != nil {
-		return err
-	}
-	for _, message := range messages {
-		fmt.Println("a second train in the directory of a run at work:", message)
-	}
-	if os.Geteuid() != 0 {
-		fmt.Println("skipped: no root, and a file system of a few MB takes one to mount")
-		return nil
-	}
-	return a.fullDisk(ctx, p, resume.StreamConfigs[0])
+		if os.Geteuid() != 0 {
+			fmt.Println("skipped: no root, and a file system of a few MB takes one to mount")
+			return nil
+		}
+		return a.fullDisk(ctx, p, resume.StreamConfigs[0])
+	})
 }
 
 // sameOfStreams trains under budgets, windows, policies, engines, workers, ways to publish and

@@ -74,10 +74,3 @@ func TestListSkipped(t *testing.T) {
 	require.NoError(t, listSkipped(io.Discard, lacking, false))
 	require.ErrorContains(t, listSkipped(io.Discard, lacking, true), "p TestD: there is data")
 }
-
-func TestPick(t *testing.T) {
-	require.Equal(t, []int{0, 1, 2}, pick(3, 5))
-	require.Equal(t, []int{0, 24, 49, 74, 99}, pick(100, 5))
-	require.Equal(t, []int{0}, pick(1, 5))
-	require.Empty(t, pick(0, 5))
-}

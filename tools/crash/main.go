@@ -14,7 +14,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -40,46 +39,31 @@ func main() {
 	flag.Parse()
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	proof := func(binary cli.Binary, dir string) error {
-		if *ingest {
-			return killGenerate(ctx, os.Stdout, binary, dir, *scale)
-		}
-		return killTrain(ctx, os.Stdout, binary, dir, *data, *kills, *seed)
-	}
 	err := fmt.Errorf("-kills %d: at least 1", *kills)
 	if *ingest || *kills > 0 {
-		err = run(ctx, os.Stdout, cli.Binary(*binary), proof)
+		began := time.Now()
+		err = resume.InDir(ctx, func(dir string) error {
+			gnnstore, err := cli.Binary(*binary), error(nil)
+			if gnnstore == "" {
+				gnnstore, err = cli.Build(ctx, dir)
+			}
+			switch {
+			case err != nil:
+				return err
+			case *ingest:
+				return killGenerate(ctx, os.Stdout, gnnstore, dir, *scale)
+			}
+			return killTrain(ctx, os.Stdout, gnnstore, dir, *data, *kills, *seed)
+		})
+		if err == nil {
+			fmt.Printf("in %.0f s\n", time.Since(began).Seconds())
+		}
 	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "crash:", err)
 		os.Exit(1)
 	}
-}
-
-// run gives proof a gnnstore, built unless there is one, and a directory, which stays where
-// something did not hold.
-func run(ctx context.Context, w io.Writer, binary cli.Binary, proof func(binary cli.Binary, dir string) error) (err error) {
-	began := time.Now()
-	dir, err := os.MkdirTemp("", "gnnstore-crash-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err == nil || ctx.Err() != nil {
-			err = errors.Join(err, os.RemoveAll(dir))
-		}
-	}()
-	if binary == "" {
-		if binary, err = cli.Build(ctx, dir); err != nil {
-			return err
-		}
-	}
-	if err := proof(binary, dir); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "in %.0f s\n", time.Since(began).Seconds())
-	return nil
 }
 
 // killGenerate kills what makes datasets.
@@ -95,7 +79,7 @@ func killGenerate(ctx context.Context, w io.Writer, binary cli.Binary, dir strin
 			args := []string{"generate", kind, out, "--memory", "256MiB", "--tmp", tmp, "--scale", fmt.Sprint(scale)}
 			return append(args, strings.Fields(rest)...)
 		}}
-		if err := p.Kill(ctx, false); err != nil {
+		if err := p.KillInPasses(ctx, false); err != nil {
 			return err
 		}
 	}

@@ -1,17 +1,15 @@
 package resume
 
 import (
-	"bufio"
-	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
@@ -24,6 +22,11 @@ type Ingest struct {
 	Args func(out, tmp string) []string
 	Dir  string    // holds the datasets
 	Out  io.Writer // a line a kill
+
+	out, tmp string // of [Ingest.Args]
+	seal     string // of the undisturbed dataset
+	passes   []string
+	lines    int // of progress
 }
 
 // made has the fields that ingest and generate print.
@@ -33,31 +36,49 @@ type made struct {
 	Passes  []struct{ Name string }
 }
 
-// Kill makes a dataset undisturbed. Then it kills the making of the like in every pass, once
-// something is written in it, and again in every pass of what goes on, and lets it come to an end:
-// alone after one kill each, unless chain is all that is wanted, and after all of them. Seals must
-// be equal, verify content, and nothing else left.
-func (p *Ingest) Kill(ctx context.Context, chainOnly bool) error {
+// begin makes a dataset that nothing disturbs.
+func (p *Ingest) begin(ctx context.Context) error {
+	p.out, p.tmp = filepath.Join(p.Dir, "killed.gnn"), filepath.Join(p.Dir, "tmp")
+	p.passes, p.lines = nil, 0
+	if err := os.MkdirAll(p.tmp, 0o777); err != nil {
+		return err
+	}
+	printed, _, err := p.kill(ctx, func(lines <-chan string) bool {
+		for range lines {
+			p.lines++
+		}
+		return false
+	})
+	if err != nil {
+		return err
+	}
 	var whole made
-	out, tmp := filepath.Join(p.Dir, "whole.gnn"), filepath.Join(p.Dir, "tmp")
-	if err := os.MkdirAll(tmp, 0o777); err != nil {
-		return err
+	if err := json.Unmarshal(printed, &whole); err != nil {
+		return fmt.Errorf("gnnstore --json: %w in %.200q", err, printed)
 	}
-	if err := p.Binary.JSON(ctx, &whole, p.Args(out, tmp)...); err != nil {
-		return err
-	}
-	if err := p.whole(ctx, out, tmp, whole.Seal); err != nil {
-		return err
-	}
-	var passes []string
+	p.seal = whole.Seal
 	for _, pass := range whole.Passes {
-		passes = append(passes, pass.Name)
+		p.passes = append(p.passes, pass.Name)
+	}
+	return p.whole(ctx)
+}
+
+// KillInPasses makes a dataset undisturbed. Then it kills the making of the like in every pass,
+// once something is written in it, and again in every pass of what goes on, and lets it come to an
+// end: alone after one kill each, unless chain is all that is wanted, and after all of them. Seals
+// must be equal, verify content, and nothing else left.
+func (p *Ingest) KillInPasses(ctx context.Context, chainOnly bool) error {
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	tries := [][]string{p.passes[:len(p.passes)-1]} // after the last there may be nothing to go on with
+	if !chainOnly {
+		tries = append(slices.Collect(slices.Chunk(p.passes, 1)), tries...)
 	}
 	resumed := 0
-	try := func(at []string) error {
-		out := filepath.Join(p.Dir, "killed.gnn")
-		for _, pass := range at {
-			killed, err := p.killIn(ctx, out, tmp, pass, passes)
+	for _, passes := range tries {
+		for _, pass := range passes {
+			_, killed, err := p.kill(ctx, p.inPass(pass))
 			if err != nil {
 				return err
 			}
@@ -66,28 +87,11 @@ func (p *Ingest) Kill(ctx context.Context, chainOnly bool) error {
 				break
 			}
 		}
-		var got made
-		if _, err := os.Lstat(out); errors.Is(err, fs.ErrNotExist) {
-			if err := p.Binary.JSON(ctx, &got, p.Args(out, tmp)...); err != nil {
-				return err
-			}
-			resumed += got.Resumed
-			fmt.Fprintf(p.Out, "ingest: went on after %d of %d passes\n", got.Resumed, len(got.Passes))
-			if len(got.Passes) != len(passes) {
-				return fmt.Errorf("%s: %d passes after kills, want %d", out, len(got.Passes), len(passes))
-			}
+		n, err := p.finish(ctx)
+		if err != nil {
+			return err
 		}
-		return p.whole(ctx, out, tmp, whole.Seal)
-	}
-	if !chainOnly {
-		for _, pass := range passes {
-			if err := try([]string{pass}); err != nil {
-				return err
-			}
-		}
-	}
-	if err := try(passes[:len(passes)-1]); err != nil { // after the last there may be nothing to go on with
-		return err
+		resumed += n
 	}
 	if resumed == 0 {
 		return errors.New("no ingest went on from another: nothing was proved; make it take longer")
@@ -95,83 +99,103 @@ func (p *Ingest) Kill(ctx context.Context, chainOnly bool) error {
 	return nil
 }
 
-// whole verifies a dataset, wants nothing beside it, and removes it.
-func (p *Ingest) whole(ctx context.Context, out, tmp, seal string) error {
-	if err := p.Binary.Run(ctx, "verify", out); err != nil {
+// KillAtLines makes a dataset undisturbed. Then it kills the making of the like at so many of its
+// lines of progress, and lets each come to an end as [Ingest.KillInPasses] does.
+func (p *Ingest) KillAtLines(ctx context.Context, times int) error {
+	if err := p.begin(ctx); err != nil {
+		return err
+	}
+	halves := 0 // kills that left something behind
+	points := pick(p.lines, times)
+	for _, nth := range points {
+		_, killed, err := p.kill(ctx, atLine(nth))
+		if err != nil {
+			return err
+		}
+		left := exists(p.out + ".partial")
+		if left {
+			halves++
+		}
+		fmt.Fprintf(p.Out, "ingest: line %d of %d: killed %v, partial dataset left %v\n", nth+1, p.lines, killed, left)
+		if _, err := p.finish(ctx); err != nil {
+			return err
+		}
+	}
+	if halves == 0 {
+		return fmt.Errorf("none of %d kills left a partial dataset: nothing was proved", len(points))
+	}
+	return nil
+}
+
+// pick spreads at most k points over n lines, the first and the last among them.
+func pick(n, k int) []int {
+	k = min(n, k)
+	points := make([]int, k)
+	for i := range points {
+		points[i] = i * (n - 1) / max(k-1, 1)
+	}
+	return points
+}
+
+// kill is [Kill] of what makes the dataset.
+func (p *Ingest) kill(ctx context.Context, at Moment) (printed []byte, killed bool, err error) {
+	return Kill(ctx, p.Binary.Command(ctx, append(p.Args(p.out, p.tmp), "--json")...), at)
+}
+
+// inPass is the Moment in a pass when more is on disk than when it began, or when another begins.
+func (p *Ingest) inPass(pass string) Moment {
+	began, inside := int64(0), false
+	return until(func(line string) bool {
+		if inside && (slices.Contains(p.passes, line) || line == "" && p.onDisk() > began) {
+			return true
+		}
+		if line == pass {
+			inside, began = true, p.onDisk()
+		}
+		return false
+	})
+}
+
+// finish makes the dataset from what kills left, unless they came after its end, and looks at it.
+// It returns the passes that were not made again.
+func (p *Ingest) finish(ctx context.Context) (resumed int, err error) {
+	var got made
+	if !exists(p.out) {
+		if err := p.Binary.JSON(ctx, &got, p.Args(p.out, p.tmp)...); err != nil {
+			return 0, err
+		}
+		fmt.Fprintf(p.Out, "ingest: went on after %d of %d passes\n", got.Resumed, len(got.Passes))
+		if len(got.Passes) != len(p.passes) {
+			return 0, fmt.Errorf("%s: %d passes after kills, want %d", p.out, len(got.Passes), len(p.passes))
+		}
+	}
+	return got.Resumed, p.whole(ctx)
+}
+
+// whole verifies the dataset, wants nothing beside it, and removes it.
+func (p *Ingest) whole(ctx context.Context) error {
+	if err := p.Binary.Run(ctx, "verify", p.out); err != nil {
 		return err
 	}
 	var got cli.Inspected
-	if err := p.Binary.JSON(ctx, &got, "inspect", out); err != nil {
+	if err := p.Binary.JSON(ctx, &got, "inspect", p.out); err != nil {
 		return err
 	}
-	if got.Seal != seal || seal == "" {
-		return fmt.Errorf("%s: seal %s, want %s", out, got.Seal, seal)
+	if got.Seal != p.seal || p.seal == "" {
+		return fmt.Errorf("%s: seal %s, want %s", p.out, got.Seal, p.seal)
 	}
-	if _, err := os.Lstat(out + ".partial"); !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s.partial is left beside a whole dataset", out)
+	if exists(p.out + ".partial") {
+		return fmt.Errorf("%s.partial is left beside a whole dataset", p.out)
 	}
-	if left, err := os.ReadDir(tmp); err != nil || len(left) > 0 {
-		return errors.Join(err, fmt.Errorf("%s: %d files or directories are left", tmp, len(left)))
+	if left, err := os.ReadDir(p.tmp); err != nil || len(left) > 0 {
+		return errors.Join(err, fmt.Errorf("%s: %d files or directories are left", p.tmp, len(left)))
 	}
-	return os.RemoveAll(out)
+	return os.RemoveAll(p.out)
 }
 
-// killIn kills the making of out in a pass, once more is on disk than when it began, or as soon as
-// another begins. It says false when it ended before.
-func (p *Ingest) killIn(ctx context.Context, out, tmp, pass string, passes []string) (killed bool, err error) {
-	cmd := p.Binary.Command(ctx, p.Args(out, tmp)...)
-	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		return false, err
-	}
-	var said bytes.Buffer
-	if err := cmd.Start(); err != nil {
-		return false, err
-	}
-	stages := make(chan string)
-	go func() {
-		defer close(stages)
-		for lines := bufio.NewScanner(io.TeeReader(stderr, &said)); lines.Scan(); {
-			stages <- strings.TrimSpace(lines.Text())
-		}
-	}()
-	isPass := map[string]bool{}
-	for _, name := range passes {
-		isPass[name] = true
-	}
-	began, inside := int64(0), false
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for open := true; open; {
-		reached := false
-		var stage string
-		select {
-		case stage, open = <-stages:
-			reached = inside && isPass[stage]
-			if stage == pass {
-				inside, began = true, onDisk(out+".partial", tmp)
-			}
-		case <-poll.C:
-			reached = inside && onDisk(out+".partial", tmp) > began
-		}
-		if reached {
-			_ = cmd.Process.Kill() // it may have ended just now
-			inside = false
-		}
-	}
-	err = cmd.Wait()
-	if cmd.ProcessState.ExitCode() < 0 && ctx.Err() == nil {
-		return true, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("gnnstore %s: %w: %s", strings.Join(cmd.Args[1:], " "), err, cli.LastLine(said.Bytes()))
-	}
-	return false, nil
-}
-
-// onDisk are the bytes of the files below directories that change meanwhile.
-func onDisk(dirs ...string) (bytes int64) {
-	for _, dir := range dirs {
+// onDisk returns the bytes of what is made and of what is spilled, which change meanwhile.
+func (p *Ingest) onDisk() (bytes int64) {
+	for _, dir := range []string{p.out + ".partial", p.tmp} {
 		_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
 				if fi, err := d.Info(); err == nil {

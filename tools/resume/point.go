@@ -77,8 +77,8 @@ func (w *watcher) await(dir string, p point) error {
 			if c.name != metricsFile {
 				continue
 			}
-			last, err := lastStep(filepath.Join(dir, metricsFile))
-			if err != nil || last.Updates >= p.step {
+			last, err := LastUpdate(filepath.Join(dir, metricsFile))
+			if err != nil || last >= p.step {
 				return err
 			}
 			continue

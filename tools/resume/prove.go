@@ -3,7 +3,8 @@
 // what a full disk leaves, in [Prover.FullDisk], and that two runs keep out of each other's way, in
 // [Prover.Twice].
 //
-// [Ingest.Kill] proves the same of what makes datasets.
+// [Ingest.KillInPasses] and [Ingest.KillAtLines] prove the same of what makes datasets. All of
+// them, and the proofs of tools/ci, kill by [Kill].
 //
 // A run is killed at an update or in the middle of a write, and both are recognised by what the
 // process did to its files: the update's line in metrics.jsonl, the change to a temporary file. No
@@ -11,7 +12,6 @@
 package resume
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +19,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -98,38 +97,21 @@ func (p *Prover) again(random *rand.Rand, c Config, dir string, l *left) (args, 
 	return append(args, changed...), changed
 }
 
-// start runs gnnstore and calls reached, if not nil, once the run in dir is at the point; printed
-// is its stdout, and killed tells that a signal ended it.
+// start runs gnnstore, and hands its process to reached, if not nil, once the run in dir is at the
+// point. It returns what [Kill] does.
 func (p *Prover) start(ctx context.Context, args []string, dir string, at point, reached func(*os.Process) error) (
 	printed []byte, killed bool, err error) {
 	cmd := p.Binary.Command(ctx, args...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	started := make(chan *os.Process, 1)
-	stop := func() error { return nil }
-	if reached != nil {
-		if stop, err = when(dir, at, func() error { return reached(<-started) }); err != nil {
-			return nil, false, err
-		}
+	if reached == nil {
+		return Kill(ctx, cmd, never)
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, false, errors.Join(err, stop())
-	}
-	started <- cmd.Process
-	err = cmd.Wait()
-	if err := stop(); err != nil && !errors.Is(err, os.ErrProcessDone) { // it may have ended first
+	come := make(chan struct{})
+	stop, err := when(dir, at, func() error { close(come); return nil })
+	if err != nil {
 		return nil, false, err
 	}
-	var exit *exec.ExitError
-	switch {
-	case ctx.Err() != nil:
-		return nil, false, ctx.Err()
-	case errors.As(err, &exit) && exit.ExitCode() < 0:
-		return stdout.Bytes(), true, nil
-	case err != nil:
-		return nil, false, fmt.Errorf("gnnstore %s: %w: %s", strings.Join(args, " "), err, cli.LastLine(stderr.Bytes()))
-	}
-	return stdout.Bytes(), false, nil
+	printed, killed, err = disturb(ctx, cmd, atEvent(come), reached)
+	return printed, killed, errors.Join(err, stop())
 }
 
 // when calls reached as soon as the run in dir, which may begin later, is at the point. The

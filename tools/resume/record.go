@@ -35,30 +35,31 @@ type step struct {
 // tailBytes hold some lines of metrics.jsonl, each of 2 to 3 KB.
 const tailBytes = 64 << 10
 
-// lastStep reads the last whole line of a step; none is step 0.
-func lastStep(file string) (step, error) {
+// LastUpdate returns the last update that a metrics.jsonl has a whole line of, or 0.
+func LastUpdate(file string) (int, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return step{}, err
+		return 0, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return step{}, err
+		return 0, err
 	}
 	text := make([]byte, min(info.Size(), tailBytes))
 	n, err := f.ReadAt(text, info.Size()-int64(len(text)))
 	if err != nil && err != io.EOF {
-		return step{}, err
+		return 0, err
 	}
 	if text = text[:n]; info.Size() > tailBytes {
 		_, text, _ = bytes.Cut(text, []byte{'\n'})
 	}
-	steps, err := decodeSteps(text)
-	if err != nil || len(steps) == 0 {
-		return step{}, err
+	for _, line := range slices.Backward(bytes.SplitAfter(text, []byte{'\n'})) {
+		if steps, err := decodeSteps(line); err != nil || len(steps) > 0 {
+			return append(steps, step{})[0].Updates, err
+		}
 	}
-	return steps[len(steps)-1], nil
+	return 0, nil
 }
 
 // decodeSteps reads the lines of steps; a last one without its end is being written.
@@ -85,7 +86,7 @@ type left struct {
 	begun       bool  // there is a record
 	resumed     []int // the step of each resumption on record
 	lines       bool  // there is a whole line in metrics.jsonl
-	last        step  // on record
+	last        int   // update on record
 	finished    bool  // there is a result
 	checkpoints []int // their steps, ascending
 	half        []string
@@ -112,7 +113,7 @@ func look(dir string) (*left, error) {
 	}
 	if text, err = os.ReadFile(filepath.Join(dir, metricsFile)); err == nil {
 		l.lines = bytes.Contains(text, []byte{'\n'})
-		l.last, err = lastStep(filepath.Join(dir, metricsFile))
+		l.last, err = LastUpdate(filepath.Join(dir, metricsFile))
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -157,7 +158,7 @@ func (l *left) String() string {
 	s := "nothing on record"
 	switch {
 	case l.lines:
-		s = fmt.Sprintf("%d steps on record", l.last.Updates)
+		s = fmt.Sprintf("%d steps on record", l.last)
 	case l.begun:
 		s = "no step on record"
 	}

@@ -40,13 +40,13 @@ func line(updates int) string {
 		updates, strings.Repeat("x", 2000))
 }
 
-func TestLastStep(t *testing.T) {
+func TestLastUpdate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), metricsFile)
 	write := func(text string) int {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		last, err := lastStep(file)
+		last, err := LastUpdate(file)
 		require.NoError(t, err)
-		return last.Updates
+		return last
 	}
 	require.Zero(t, write(""))
 	require.Zero(t, write(line(1)[:99]))
@@ -58,7 +58,7 @@ func TestLastStep(t *testing.T) {
 	}
 	require.Equal(t, 200, write(text))
 	require.NoError(t, os.WriteFile(file, []byte("no JSON\n"), 0o600))
-	_, err := lastStep(file)
+	_, err := LastUpdate(file)
 	require.ErrorContains(t, err, "metrics.jsonl: invalid character")
 }
 
