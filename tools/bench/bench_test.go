@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func TestNPY(t *testing.T) {
 
 func TestMisuse(t *testing.T) {
 	for want, args := range map[string][]string{
-		"there are: bench kernels":         nil,
+		"there are: bench curves, depend":  nil,
 		"-dataset is missing":              {"windows"},
 		"-batch and -steps":                {"policies", "-steps", "-1"},
 		"unknown disk engine":              {"policies", "-engine", "tape"},
@@ -180,16 +181,6 @@ func TestFetch(t *testing.T) {
 	require.Equal(t, want, m.sum)
 }
 
-func TestBytesOf(t *testing.T) {
-	for text, want := range map[string]int64{"7": 7, "2KiB": 2048, "1.5GiB": 3 << 29} {
-		n, err := bytesOf(text)
-		require.NoError(t, err)
-		require.Equal(t, want, n)
-	}
-	_, err := bytesOf("many")
-	require.Error(t, err)
-}
-
 // TestDrawn: a turn counts the edges and the input nodes of all its batches.
 func TestDrawn(t *testing.T) {
 	ds, err := store.Open(storetest.Build(t, storetest.Communities(3000, 5, 8, 16, 1)))
@@ -256,14 +247,14 @@ func TestOnce(t *testing.T) {
 	require.EqualValues(t, edges, single.Edges)
 	require.EqualValues(t, len(reached), single.Nodes)
 
-	r := rival{peerSampler: peerSampler{Kind: once, Name: "theirs"}, last: drawnTurn{Edges: single.Edges, Nodes: single.Nodes}}
-	require.NoError(t, r.same("ns", d))
-	r.last.Edges *= 0.97
-	require.ErrorContains(t, r.same("ns", d), "theirs, fanouts -1,-1: ")
+	r, turn := peerSampler{Kind: once, Name: "theirs"}, drawnTurn{Edges: single.Edges, Nodes: single.Nodes}
+	require.NoError(t, r.same(turn, "ns", d))
+	turn.Edges *= 0.97
+	require.ErrorContains(t, r.same(turn, "ns", d), "that is other work")
 	r.Kind = "biased"
-	require.NoError(t, r.same("ns", d), "known to be other work")
+	require.NoError(t, r.same(turn, "ns", d), "known to be other work")
 	r.Kind = "ns"
-	require.ErrorContains(t, r.same("ns", d), "that is other work")
+	require.ErrorContains(t, r.same(turn, "ns", d), "that is other work")
 }
 
 // TestTypedSteps: the step of a graph of several types is the same at each turn, and what PyTorch
@@ -286,13 +277,16 @@ func TestTypedSteps(t *testing.T) {
 	batches, err := drawBatches(be, d, draws, 20, 3)
 	require.NoError(t, err)
 	s := newSteps(be, typedNetwork, shape, batches)
-	first := s.turn()
-	require.Equal(t, first.Losses, s.turn().Losses)
-	require.NoError(t, first.same(first, "PyTorch"))
+	first, err := s.turn()
+	require.NoError(t, err)
+	again, err := s.turn()
+	require.NoError(t, err)
+	require.Equal(t, first.Losses, again.Losses)
+	require.NoError(t, first.same(first, tolerance))
 	other := turn{Losses: slices.Clone(first.Losses)}
 	other.Losses[2] *= 1.01
-	require.ErrorContains(t, first.same(other, "PyTorch"), "batch 2 has loss")
-	require.ErrorContains(t, first.same(turn{}, "PyTorch"), "PyTorch trained on 0 batches")
+	require.ErrorContains(t, first.same(other, tolerance), "batch 2 has loss")
+	require.ErrorContains(t, first.same(turn{}, tolerance), "trained on 0 batches")
 
 	dir := t.TempDir()
 	require.NoError(t, export(dir, be, batches, s.trainer.Model.Params))
@@ -316,4 +310,44 @@ func TestLoader(t *testing.T) {
 	} {
 		require.EqualError(t, compare(t.Context(), io.Discard, strings.Fields(args)), want)
 	}
+}
+
+// TestTurns: sides take turns, and a table has their figures and ratios.
+func TestTurns(t *testing.T) {
+	var order string
+	takes := func(name string, first float64) *side[float64] {
+		s := &side[float64]{name: name}
+		s.turn = func(context.Context) (float64, error) {
+			order += name
+			return first * float64(1+len(s.turns)), nil
+		}
+		return s
+	}
+	itself := func(turn float64) float64 { return turn }
+	a, b := takes("a", 1), takes("b", 4)
+	b.base = a
+	all := turns[float64]{sides: []*side[float64]{a, b}, columns: []column[float64]{
+		{name: "s", format: "%.0f", of: itself}, {name: "last s", format: "%.0f", of: itself, show: last}, {name: "a / own", format: "%.2f", of: itself, show: inverse},
+	}}
+	require.NoError(t, all.run(t.Context(), 2))
+	require.Equal(t, "abab", order)
+	var out bytes.Buffer
+	all.print(&out, "")
+	ratios(&out, "b / a", all.over(b, a, 0))
+	require.Equal(t, `| | s | last s | a / own |
+| --- | --- | --- | --- |
+| a | 2 (1–2) | 2 | |
+| b | 6 (4–8) | 8 | 0.25 (0.25–0.25) |
+| b / a | 4.00 (4.00–4.00) |
+`, out.String())
+	all.check = func(_ *side[float64], turn float64) error {
+		if turn > 8 {
+			return errors.New("too long")
+		}
+		return nil
+	}
+	require.EqualError(t, all.run(t.Context(), 1), "b: too long")
+	all.after = func(context.Context) error { return errors.New("after") }
+	all.check = nil
+	require.EqualError(t, all.run(t.Context(), 1), "after")
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
@@ -95,7 +96,7 @@ func (c *comparison) curvesOf(ctx context.Context, path string) error {
 		if kind == sample.LaborStar && degree >= dense {
 			few = slices.DeleteFunc(slices.Clone(sizes), func(n int) bool { return n > mostSeeds })
 		}
-		r, err := c.trace(ctx, path, "--samplers", string(kind), "--batches", numbers(few), "--kappa", "1", "--steps", "1")
+		r, err := c.trace(ctx, path, "--samplers", string(kind), "--batches", setting.FormatInts(few), "--kappa", "1", "--steps", "1")
 		if err != nil {
 			return err
 		}

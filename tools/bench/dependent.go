@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
@@ -64,22 +63,17 @@ const fillSteps = 64
 // same bytes, and prints what they would read, step by step and by windows; then some of them read
 // for real. See comparePolicies.
 func compareDependent(ctx context.Context, c *comparison) error {
-	ds, device, err := c.open(ctx, c.dataset)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	f, g := ds.Features(0), ds.Graph(0)
+	f, g := c.ds.Features(0), c.ds.Graph(0)
 	bytes := int64(float64(tableBytes(f)) * c.cache.Share)
 	fmt.Fprintf(c.out, "%s: %d nodes, mean degree %.1f, %d training nodes; rows of %d bytes, %d MiB. Batch %d, fanout %s%s; a cache of %v of the feature bytes.\n",
-		filepath.Base(c.dataset), g.Nodes(), float64(g.Edges())/float64(g.Nodes()), len(ds.Split(0).Train), f.RowBytes(), tableBytes(f)>>20,
-		c.batch, numbers(c.fanouts), map[bool]string{true: ", the same draws at every layer"}[c.layerDependency], c.cache)
-	fmt.Fprintf(c.out, "The device: %s. Steps %d to %d, those before fill the slab.\n", device, c.steps/2+1, c.steps)
+		c.base(), g.Nodes(), float64(g.Edges())/float64(g.Nodes()), len(c.ds.Split(0).Train), f.RowBytes(), tableBytes(f)>>20,
+		c.batch, setting.FormatInts(c.fanouts), map[bool]string{true: ", the same draws at every layer"}[c.layerDependency], c.cache)
+	fmt.Fprintf(c.out, "The device: %s. Steps %d to %d, those before fill the slab.\n", c.device, c.steps/2+1, c.steps)
 	variants := slices.Concat(dependentVariants(false), dependentVariants(true))
 	var tables [2][]standing // step by step, and by windows
 	var checked []string
 	for _, r := range c.ladder() {
-		steps, err := drawTrace(ctx, ds, r.draws, c.batch, c.steps)
+		steps, err := drawTrace(ctx, c.ds, r.draws, c.batch, c.steps)
 		if err != nil {
 			return err
 		}
@@ -87,9 +81,7 @@ func compareDependent(ctx context.Context, c *comparison) error {
 		g, planning := errgroup.WithContext(ctx)
 		g.SetLimit(c.threads)
 		for i, v := range variants {
-			o := v.Options
-			o.HostBytes, o.Costs, o.Direct, o.Engine = bytes, device.Costs, true, c.engine
-			o.StaticBytes = o.HostBytes * v.prefix / 100
+			o := v.within(bytes, c.device, c.engine)
 			options[i] = o
 			g.Go(func() error {
 				if err := planning.Err(); err != nil {
@@ -176,12 +168,9 @@ func (s standing) gain(t standing) string {
 
 // parseDraws reads the flags of dependent that are texts.
 func (c *comparison) parseDraws(fanout, kappa, cache string) (err error) {
-	for word := range strings.SplitSeq(fanout, ",") {
-		k, err := strconv.Atoi(word)
-		if err != nil || k < 1 && k != sample.All {
-			return fmt.Errorf("-fanout %s: neighbours at each hop, such as 15,10,5", fanout)
-		}
-		c.fanouts = append(c.fanouts, k)
+	c.fanouts, err = setting.ParseInts(fanout)
+	if err != nil || len(c.fanouts) == 0 || slices.ContainsFunc(c.fanouts, func(k int) bool { return k < 1 && k != sample.All }) {
+		return fmt.Errorf("-fanout %s: neighbours at each hop, such as 15,10,5", fanout)
 	}
 	if c.kappa, err = sample.ParseKappa(kappa); err != nil {
 		return fmt.Errorf("-kappa: %w", err)
@@ -190,9 +179,4 @@ func (c *comparison) parseDraws(fanout, kappa, cache string) (err error) {
 		return fmt.Errorf("-cache %s: a share of the feature bytes, such as 20%%", cache)
 	}
 	return nil
-}
-
-// numbers is a list as flags have it.
-func numbers(list []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
 }

@@ -11,14 +11,13 @@ import (
 	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
+// epochTurn has the seconds of an epoch, and its mean loss.
+type epochTurn struct{ Seconds, Loss float64 }
+
 // compareEpochs alternates an epoch of gnnstore train, the first of a run, with one of whatever
 // loader the Python has, which has warmed up.
 func compareEpochs(ctx context.Context, c *comparison) error {
-	path, err := c.arxiv(ctx)
-	if err != nil {
-		return err
-	}
-	classes, err := exportGraph(path, c.tmp)
+	classes, err := exportGraph(c.ds, c.tmp)
 	if err != nil {
 		return err
 	}
@@ -33,34 +32,36 @@ func compareEpochs(ctx context.Context, c *comparison) error {
 		return err
 	}
 	defer torch.close() //nolint:errcheck // what matters was read
-	for _, s := range ready.Skipped {
-		fmt.Fprintln(c.out, "skipped:", s)
-	}
+	c.printSkipped(ready.Skipped)
 	if ready.Loader == "" {
 		return fmt.Errorf("%s has no loader to compare with (%s): install DGL, or PyTorch Geometric with pyg-lib or torch-sparse",
 			c.python, strings.Join(ready.Skipped, "; "))
 	}
-	var us, them series
-	var ourLoss, theirLoss float64
-	for i := range c.rounds {
+	us := &side[epochTurn]{name: "gnnstore train"}
+	us.turn = func(ctx context.Context) (turn epochTurn, err error) {
 		var r cli.Trained
-		if err := c.binary.JSON(ctx, &r, "train", path, "--model", "sage", "--fanout", "15,10,5", "--hidden", strconv.Itoa(hidden),
+		if err := c.binary.JSON(ctx, &r, "train", c.dataset, "--model", "sage", "--fanout", "15,10,5", "--hidden", strconv.Itoa(hidden),
 			"--batch", strconv.Itoa(batchSize), "--lr", fmt.Sprint(rate), "--dropout", "0", "--norm", "none", "--epochs", "1",
-			"--eval-memory", "0", "--eval-nodes", "1", "--workers", strconv.Itoa(c.threads), "--run", filepath.Join(c.tmp, fmt.Sprintf("run-%d", i))); err != nil {
-			return err
+			"--eval-memory", "0", "--eval-nodes", "1", "--workers", strconv.Itoa(c.threads),
+			"--run", filepath.Join(c.tmp, fmt.Sprintf("run-%d", len(us.turns)))); err != nil {
+			return turn, err
 		}
-		var theirs struct{ Seconds, Loss float64 }
-		if err := torch.turn(&theirs); err != nil {
-			return err
-		}
-		us, them = append(us, r.Epochs[0].Seconds), append(them, theirs.Seconds)
-		ourLoss, theirLoss = r.Epochs[0].Loss, theirs.Loss
+		return epochTurn{r.Epochs[0].Seconds, r.Epochs[0].Loss}, nil
+	}
+	them := &side[epochTurn]{name: ready.Loader + ", " + ready.Chosen, turn: asks[epochTurn](torch, "turn")}
+	t := turns[epochTurn]{
+		sides:   []*side[epochTurn]{us, them},
+		columns: []column[epochTurn]{{name: "s", format: "%.2f", of: func(t epochTurn) float64 { return t.Seconds }}},
+	}
+	if err := t.run(ctx, c.rounds); err != nil {
+		return err
 	}
 	fmt.Fprintf(c.out, "%s, %d threads; ms a step while choosing: %v.\n", ready.Loader, c.threads, ready.Variants)
-	fmt.Fprintf(c.out, "%d turns of one epoch each, sampling, gathering and step. Mean loss at the end %.3f (first epoch) and %.3f (last of all turns). Median (smallest–largest):\n\n",
-		c.rounds, ourLoss, theirLoss)
-	fmt.Fprintf(c.out, "| epoch | s |\n| --- | --- |\n| gnnstore train | %s |\n| %s, %s | %s |\n| theirs / ours | %s |\n",
-		us.spread("%.2f"), ready.Loader, ready.Chosen, them.spread("%.2f"), them.over(us).spread("%.2f"))
+	fmt.Fprintf(c.out, "%d turns of one epoch each, sampling, gathering and step. "+
+		"Mean loss at the end %.3f (first epoch) and %.3f (last of all turns). Median (smallest–largest):\n\n",
+		c.rounds, us.turns[c.rounds-1].Loss, them.turns[c.rounds-1].Loss)
+	t.print(c.out, "epoch")
+	ratios(c.out, "theirs / ours", t.over(them, us, 0))
 	return nil
 }
 
@@ -68,12 +69,7 @@ func compareEpochs(ctx context.Context, c *comparison) error {
 var npyType = map[store.Elem]string{store.F16: "<f2", store.F32: "<f4"}
 
 // exportGraph writes a dataset as arrays: in-neighbours as CSR, rows, labels, training nodes.
-func exportGraph(path, dir string) (classes int, err error) {
-	ds, err := store.Open(path)
-	if err != nil {
-		return 0, err
-	}
-	defer ds.Close()
+func exportGraph(ds *store.Dataset, dir string) (classes int, err error) {
 	g, features, labels := ds.Graph(0), ds.Features(0), ds.Labels(0)
 	offsets, neighbors := []int64{0}, []uint32{}
 	rows, class := []byte{}, []uint32{}

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"strconv"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/topology"
-	"github.com/gnnstore/gnnstore/store"
 )
 
 const hostShare = 40 // percent of the feature bytes
@@ -22,56 +20,48 @@ var nvme = disk.Costs{SecondsPerRead: 1.0 / 500_000, BytesPerSecond: 3e9}
 // of the feature bytes, for cache, windows and their index. An epoch is the second of its run, so
 // that neither begins with an empty cache.
 func compareDiskEpochs(ctx context.Context, c *comparison) error {
-	ds, device, err := c.open(ctx, c.dataset)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	g, table := ds.Graph(0), tableBytes(ds.Features(0))
+	g, table := c.ds.Graph(0), tableBytes(c.ds.Features(0))
 	host := strconv.FormatInt(table*hostShare/100, 10)
 	if c.memory == "" { // less than twice the data, so that train reads past the page cache
 		c.memory = strconv.FormatInt(table+topology.AllBytes(g), 10)
 	}
-	inMemory := []string{"--topology-memory", strconv.FormatInt(topology.AllBytes(g), 10)}
-	sides := []struct {
-		name              string
-		args              []string
-		s, device, epochs series
-		last              epochCounts
-	}{
-		{name: "in memory", args: append(inMemory[:2:2], "--host-memory", strconv.FormatInt(table, 10))},
-		{name: fmt.Sprintf("%d %%", hostShare), args: append(inMemory[:2:2], "--host-memory", host, "--memory", c.memory)},
+	lists := []string{"--topology-memory", strconv.FormatInt(topology.AllBytes(g), 10)}
+	memory := c.trains("in memory", append(lists[:2:2], "--host-memory", strconv.FormatInt(table, 10))...)
+	out := c.trains(fmt.Sprintf("%d %%", hostShare), append(lists[:2:2], "--host-memory", host, "--memory", c.memory)...)
+	t := turns[epochCounts]{sides: []*side[epochCounts]{memory, out}, columns: diskColumns}
+	if err := t.run(ctx, c.rounds); err != nil {
+		return err
 	}
-	for range c.rounds {
-		for i := range sides {
-			s := &sides[i]
-			if s.last, err = c.secondEpoch(ctx, s.args...); err != nil {
-				return err
-			}
-			s.epochs = append(s.epochs, s.last.seconds)
-			s.device = append(s.device, 1e3*s.last.disk.Seconds/s.last.steps)
-		}
-	}
-	fmt.Fprintf(c.out, "%s, batch %d, epochs of %d steps, %d turns; the device: %s. Median (smallest–largest):\n\n", filepath.Base(c.dataset), c.batch, c.steps, c.rounds, device)
-	tableHead(c.out, "| features in memory | s an epoch | device ms a step | cold rows | reads | MB | steps a window | sampling ms | planning | loading | gathering | step | waiting |")
-	for _, s := range sides {
-		l := s.last
-		ms := 1e3 / l.steps
-		fmt.Fprintf(c.out, "| %s | %s | %s | %.0f | %.0f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f |\n", s.name, s.epochs.spread("%.2f"),
-			s.device.spread("%.1f"), float64(l.disk.Rows)/l.steps, float64(l.disk.Reads)/l.steps, float64(l.disk.BytesRead)/l.steps/1e6,
-			l.steps/float64(max(l.windows, 1)), ms*l.stages.Sample, ms*l.stages.Plan, ms*l.stages.Load, ms*l.stages.Gather, ms*l.stages.Step, ms*l.stages.Wait)
-	}
-	memory, out := &sides[0], &sides[1]
-	fmt.Fprintf(c.out, "| out of core / in memory | %s |\n\n", out.epochs.over(memory.epochs).spread("%.2f"))
-	return c.expectNVMe(ctx, ds, out.last, device.Costs, memory.epochs.median())
+	fmt.Fprintf(c.out, "%s, batch %d, epochs of %d steps, %d turns; the device: %s. Median (smallest–largest):\n\n",
+		c.base(), c.batch, c.steps, c.rounds, c.device)
+	t.print(c.out, "features in memory")
+	ratios(c.out, "out of core / in memory", t.over(out, memory, 0))
+	fmt.Fprintln(c.out)
+	return c.expectNVMe(ctx, out.turns[c.rounds-1], t.figures(memory, 0).median())
+}
+
+// diskColumns are of an epoch and, unless their names say otherwise, of a step.
+var diskColumns = []column[epochCounts]{
+	{name: "s an epoch", format: "%.2f", of: func(e epochCounts) float64 { return e.seconds }},
+	{name: "device ms a step", format: "%.1f", of: func(e epochCounts) float64 { return 1e3 * e.disk.Seconds / e.steps }},
+	{name: "cold rows", format: "%.0f", show: last, of: func(e epochCounts) float64 { return float64(e.disk.Rows) / e.steps }},
+	{name: "reads", format: "%.0f", show: last, of: func(e epochCounts) float64 { return float64(e.disk.Reads) / e.steps }},
+	{name: "MB", format: "%.1f", show: last, of: func(e epochCounts) float64 { return float64(e.disk.BytesRead) / e.steps / 1e6 }},
+	{name: "steps a window", format: "%.1f", show: last, of: epochCounts.window},
+	{name: "sampling ms", format: "%.1f", show: last, of: func(e epochCounts) float64 { return 1e3 * e.stages.Sample / e.steps }},
+	{name: "planning", format: "%.1f", show: last, of: func(e epochCounts) float64 { return 1e3 * e.stages.Plan / e.steps }},
+	{name: "loading", format: "%.1f", show: last, of: func(e epochCounts) float64 { return 1e3 * e.stages.Load / e.steps }},
+	{name: "gathering", format: "%.1f", show: last, of: func(e epochCounts) float64 { return 1e3 * e.stages.Gather / e.steps }},
+	{name: "step", format: "%.1f", show: last, of: func(e epochCounts) float64 { return 1e3 * e.stages.Step / e.steps }},
+	{name: "waiting", format: "%.1f", show: last, of: func(e epochCounts) float64 { return 1e3 * e.stages.Wait / e.steps }},
 }
 
 // expectNVMe prints what the same epoch would take with another device: the same windows, merged as
 // it pays there.
-func (c *comparison) expectNVMe(ctx context.Context, ds *store.Dataset, l epochCounts, here disk.Costs, inMemory float64) error {
-	f := ds.Features(0)
-	w := max(1, int(l.steps/float64(max(l.windows, 1))+0.5))
-	trace, err := drawTrace(ctx, ds, plain, c.batch, max(c.steps, 4*w))
+func (c *comparison) expectNVMe(ctx context.Context, l epochCounts, inMemory float64) error {
+	f := c.ds.Features(0)
+	w := max(1, int(l.window()+0.5))
+	trace, err := drawTrace(ctx, c.ds, plain, c.batch, max(c.steps, 4*w))
 	if err != nil {
 		return err
 	}
@@ -81,7 +71,7 @@ func (c *comparison) expectNVMe(ctx context.Context, ds *store.Dataset, l epochC
 	for _, d := range []struct {
 		name  string
 		costs disk.Costs
-	}{{"this one", here}, {"500,000 reads/s, 3 GB/s", nvme}} {
+	}{{"this one", c.device.Costs}, {"500,000 reads/s, 3 GB/s", nvme}} {
 		o.Costs = d.costs
 		s, err := cachetier.Open(ctx, f, o)
 		if err != nil {

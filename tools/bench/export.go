@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -110,7 +111,8 @@ func export(dir string, be kernels.Backend, batches []*batch, params []*model.Pa
 	return w.err
 }
 
-// npyWriter writes NumPy files, version 1.0 of the format, and remembers the first error.
+// npyWriter writes NumPy files, version 1.0 of the format, and a job in JSON that goes with them.
+// It remembers the first error.
 type npyWriter struct {
 	dir string
 	err error
@@ -128,6 +130,39 @@ func (w *npyWriter) write(name, descr string, shape []int, data any) {
 	out := bufio.NewWriterSize(f, 1<<20)
 	_, err = out.WriteString(npyHeader(descr, shape))
 	w.err = errors.Join(err, binary.Write(out, binary.LittleEndian, data), out.Flush(), f.Close())
+}
+
+// job writes what a script is told, and returns the file's path.
+func (w *npyWriter) job(about any) (path string, err error) {
+	path = filepath.Join(w.dir, "job.json")
+	text, err := json.Marshal(about)
+	if err = errors.Join(w.err, err); err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, text, 0o666)
+}
+
+// section is a part of a file, for a script that maps it.
+type section struct {
+	Path   string `json:"path"`
+	Offset int64  `json:"offset"`
+	First  int64  `json:"first"` // row of a table
+	Rows   int64  `json:"rows"`
+	Stride int64  `json:"stride"`
+}
+
+// shardsOf has the rows of f.
+func shardsOf(f *store.Features) (shards []section) {
+	for _, s := range f.Shards() {
+		shards = append(shards, section{s.Path, s.DataOffset, s.FirstRow, s.Rows, s.Stride})
+	}
+	return shards
+}
+
+// listsOf has the neighbour lists of g.
+func listsOf(g *store.Graph) (offsets, neighbors section) {
+	o, n := g.Sections()
+	return section{Path: o.Path, Offset: store.PageSize}, section{Path: n.Path, Offset: store.PageSize}
 }
 
 // npyHeader returns the bytes before the data: magic, version, and a dictionary, padded to a

@@ -33,23 +33,38 @@ type predicted struct {
 	PeakFileBytes int64          `json:"peak_file_bytes"`
 }
 
-// inferredTurn has the figures of a turn of infer.py.
+// inferredTurn has the figures of a turn: of gnnstore predict, or of infer.py.
 type inferredTurn struct {
-	Seconds  []float64 `json:"seconds"` // by layer
-	Furthest float64   `json:"furthest"`
-	Largest  float64   `json:"largest"`
-	Peak     int64     `json:"peak"`
+	predicted `json:"-"`
+	Layers    []float64 `json:"seconds"`
+	Furthest  float64   `json:"furthest"`
+	Largest   float64   `json:"largest"`
+	Peak      int64     `json:"peak"`
+}
+
+// seconds adds up all layers.
+func (t inferredTurn) seconds() (all float64) {
+	all = t.predicted.Seconds
+	for _, s := range t.Layers {
+		all += s
+	}
+	return all
+}
+
+// memory returns the most MiB that a turn had.
+func (t inferredTurn) memory() string {
+	if t.Layers != nil {
+		return fmt.Sprintf("%d, with maps", t.Peak>>20)
+	}
+	return fmt.Sprintf("%d, %d", t.PeakRSSBytes>>20, t.PeakFileBytes>>20)
 }
 
 // compareInference alternates the logits of all nodes by gnnstore predict, layers holding rows,
 // sums and whatever they choose, with PyTorch Geometric's loop over layers where there is a Python,
-// from the weights of the same run; and says layer by layer what was planned and what came of it.
+// from the weights of the same run. For each layer it prints the planned and the actual reads,
+// their share of the disk's sequential rate, and the layer's share of the processors' peak: see
+// [inferFloor].
 func compareInference(ctx context.Context, c *comparison) error {
-	ds, device, err := c.open(ctx, c.dataset)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
 	run := filepath.Join(c.tmp, "run")
 	if err := c.binary.Run(ctx, "train", c.dataset, "--layers", strconv.Itoa(inferLayers), "--hidden", strconv.Itoa(inferHidden), "--fanout", "10,10,10",
 		"--batch", strconv.Itoa(c.batch), "--epochs", "1", "--epoch-steps", strconv.Itoa(c.steps), "--eval-memory", "0", "--eval-nodes", "1",
@@ -59,61 +74,72 @@ func compareInference(ctx context.Context, c *comparison) error {
 	if c.python != "" && (c.what != "logits" || !slices.Contains(c.holds, "auto")) {
 		return errors.New("-python goes with -what logits and with auto among -hold, which it is compared with")
 	}
-	limit, err := bytesOf(c.memory)
-	if err != nil {
-		return err
-	}
-	var peer *python
-	var ready struct {
-		Versions string `json:"versions"`
-	}
-	if c.python != "" {
-		if c.group, err = cli.NewCgroup(fmt.Sprint(os.Getpid()), limit/10*11); err != nil {
-			fmt.Fprintf(c.out, "note: %v; so memory is without bounds\n\n", err)
+	t := turns[inferredTurn]{columns: []column[inferredTurn]{
+		{name: "s", format: "%.1f", of: inferredTurn.seconds}, {name: "MiB of its own, of maps", text: inferredTurn.memory},
+	}}
+	var auto *side[inferredTurn]
+	for _, way := range c.holds {
+		s := &side[inferredTurn]{name: "gnnstore, --way " + way, turn: func(ctx context.Context) (turn inferredTurn, err error) {
+			turn.predicted, err = c.predict(ctx, run, way)
+			return turn, err
+		}}
+		if t.sides = append(t.sides, s); way == "auto" {
+			auto = s
 		}
-		defer func() { c.group.Close() }()
-		if peer, err = c.startInference(ctx, ds, run, &ready); err != nil {
+	}
+	ours := t.sides
+	var theirs *side[inferredTurn]
+	if c.python != "" {
+		c.confine(c.limit / 10 * 11)
+		var ready struct {
+			Versions string `json:"versions"`
+		}
+		peer, err := c.startInference(ctx, run, &ready)
+		if err != nil {
 			return err
 		}
 		defer peer.close() //nolint:errcheck // what matters was read
-	}
-	took, their := map[string]series{}, series{}
-	passes := map[string]predicted{}
-	var turn inferredTurn
-	for range c.rounds {
-		for _, way := range c.holds {
-			p, err := c.predict(ctx, run, way, limit/10*11)
-			if err != nil {
-				return fmt.Errorf("--way %s: %w", way, err)
+		theirs = &side[inferredTurn]{name: ready.Versions + ", a layer at a time", turn: asks[inferredTurn](peer, "turn")}
+		t.sides = append(t.sides, theirs)
+		t.check = func(_ *side[inferredTurn], turn inferredTurn) error {
+			if turn.Furthest > 1e-3*turn.Largest {
+				return fmt.Errorf("logits are up to %v apart, of up to %v", turn.Furthest, turn.Largest)
 			}
-			passes[way], took[way] = p, append(took[way], p.Seconds)
+			return nil
 		}
-		if peer == nil {
-			continue
-		}
-		if err := peer.turn(&turn); err != nil {
-			return err
-		}
-		if turn.Furthest > 1e-3*turn.Largest {
-			return fmt.Errorf("logits are up to %v apart, of up to %v", turn.Furthest, turn.Largest)
-		}
-		all := 0.0
-		for _, s := range turn.Seconds {
-			all += s
-		}
-		their = append(their, all)
 	}
-	floor, err := measureFloor(ctx, ds.Features(0), inferHidden, floorSums, cachetier.Options{Engine: c.engine})
+	if err := t.run(ctx, c.rounds); err != nil {
+		return err
+	}
+	if err := c.printLayers(ctx, ours); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "\nMedian (smallest–largest) of %d turns:\n\n", c.rounds)
+	if theirs != nil {
+		theirs.name += fmt.Sprintf(" (%.1f s)", theirs.turns[c.rounds-1].Layers)
+	}
+	t.print(c.out, "")
+	if theirs != nil {
+		fmt.Fprintf(c.out, "| theirs / ours, --way auto | %s | |\n", t.over(theirs, auto, 0).spread("%.2f"))
+	}
+	return nil
+}
+
+// printLayers prints a row for each layer of the last turns of gnnstore predict.
+func (c *comparison) printLayers(ctx context.Context, sides []*side[inferredTurn]) error {
+	f, g := c.ds.Features(0), c.ds.Graph(0)
+	floor, err := measureFloor(ctx, f, inferHidden, floorSums, cachetier.Options{Engine: c.engine})
 	if err != nil {
 		return err
 	}
-	rate := device.Costs.BytesPerSecond
-	fmt.Fprintf(c.out, "%s: %d nodes, %d edges; GraphSAGE, %d layers of %d; --memory %s; hidden rows in %s; the disk gives %.2f GB/s in sequence. The floor: %v. The last of %d turns:\n\n",
-		filepath.Base(c.dataset), ds.Graph(0).Nodes(), ds.Graph(0).Edges(), inferLayers, inferHidden, c.memory, c.layerDtype, rate/1e9, floor, c.rounds)
+	rate := c.device.Costs.BytesPerSecond
+	fmt.Fprintf(c.out, "%s: %d nodes, %d edges; GraphSAGE, %d layers of %d; --memory %s; hidden rows in %s; "+
+		"the disk gives %.2f GB/s in sequence. The floor: %v. The last of %d turns:\n\n",
+		c.base(), g.Nodes(), g.Edges(), inferLayers, inferHidden, c.memory, c.layerDtype, rate/1e9, floor, c.rounds)
 	tableHead(c.out, "| --way | layer | held | parts, planned | read MB, planned | s reading, planned | s | written MB | of the sequential rate: while reading, in all "+
 		"| processors at work | processors' s, floor | of the processors' peak |")
-	for _, way := range c.holds {
-		for _, l := range passes[way].Layers {
+	for i, s := range sides {
+		for _, l := range s.turns[len(s.turns)-1].predicted.Layers {
 			share := "-"
 			if l.ReadSeconds > 0 {
 				of := 100 * float64(l.BytesRead) / rate
@@ -121,36 +147,27 @@ func compareInference(ctx context.Context, c *comparison) error {
 			}
 			in, out, elem := inferHidden, inferHidden, kernels.F32
 			if l.Layer == 1 {
-				in = ds.Features(0).Dim()
+				in = f.Dim()
 			}
-			if l.Layer == 1 && ds.Features(0).Table.Elem == store.F16 || l.Layer > 1 && c.layerDtype == store.F16.String() {
+			if l.Layer == 1 && f.Table.Elem == store.F16 || l.Layer > 1 && c.layerDtype == store.F16.String() {
 				elem = kernels.F16
 			}
 			if l.Layer == inferLayers {
-				out = int(ds.Manifest().Labels[0].Classes)
+				out = int(c.ds.Manifest().Labels[0].Classes)
 			}
-			least, all := floor.seconds(l, ds.Graph(0).Edges(), elem, in, out), l.Seconds*float64(runtime.GOMAXPROCS(0))
-			fmt.Fprintf(c.out, "| %s | %d, %s | %s | %d, %d | %.0f, %.0f | %.1f, %.1f | %.1f | %.0f | %s | %.0f %% | %.1f, %.1f | %.0f %% |\n", way, l.Layer, l.Type, l.Way, l.Parts, l.PlannedParts,
+			least, all := floor.seconds(l, g.Edges(), elem, in, out), l.Seconds*float64(runtime.GOMAXPROCS(0))
+			fmt.Fprintf(c.out, "| %s | %d, %s | %s | %d, %d | %.0f, %.0f | %.1f, %.1f | %.1f | %.0f | %s | %.0f %% | %.1f, %.1f | %.0f %% |\n",
+				c.holds[i], l.Layer, l.Type, l.Way, l.Parts, l.PlannedParts,
 				float64(l.BytesRead)/1e6, float64(l.PlannedBytesRead)/1e6, l.ReadSeconds, l.PlannedReadSeconds, l.Seconds, float64(l.BytesWritten)/1e6, share,
 				100*l.ProcessorSeconds/all, l.ProcessorSeconds, least, 100*least/all)
 		}
-	}
-	fmt.Fprintf(c.out, "\nMedian (smallest–largest) of %d turns:\n\n", c.rounds)
-	tableHead(c.out, "| | s | MiB of its own, of maps |")
-	for _, way := range c.holds {
-		p := passes[way]
-		fmt.Fprintf(c.out, "| gnnstore, --way %s | %s | %d, %d |\n", way, took[way].spread("%.1f"), p.PeakRSSBytes>>20, p.PeakFileBytes>>20)
-	}
-	if peer != nil {
-		fmt.Fprintf(c.out, "| %s, a layer at a time (%.1f s) | %s | %d, with maps |\n", ready.Versions, turn.Seconds, their.spread("%.1f"), turn.Peak>>20)
-		fmt.Fprintf(c.out, "| theirs / ours, --way auto | %s | |\n", their.over(took["auto"]).spread("%.2f"))
 	}
 	return nil
 }
 
 // predict writes the logits of all nodes, in a memory cgroup of its own.
-func (c *comparison) predict(ctx context.Context, run, way string, limit int64) (p predicted, err error) {
-	group, err := cli.NewCgroup(fmt.Sprint(os.Getpid(), "-predict"), limit)
+func (c *comparison) predict(ctx context.Context, run, way string) (p predicted, err error) {
+	group, err := cli.NewCgroup(fmt.Sprint(os.Getpid(), "-predict"), c.limit/10*11)
 	if err != nil {
 		fmt.Fprintf(c.out, "note: %v\n\n", err)
 	}
@@ -165,20 +182,16 @@ func (c *comparison) predict(ctx context.Context, run, way string, limit int64) 
 	return p, json.Unmarshal(stdout.Bytes(), &p)
 }
 
-// startInference starts infer.py on the files of ds and the weights of a run.
-func (c *comparison) startInference(ctx context.Context, ds *store.Dataset, run string, ready any) (*python, error) {
-	job := jobOf(ds)
-	job["hot"], job["weights"], job["layers"], job["threads"], job["batch"] = 0, filepath.Join(run, "best.safetensors"), inferLayers, c.threads, c.nodes
+// startInference starts infer.py on the files of the dataset and the weights of a run.
+func (c *comparison) startInference(ctx context.Context, run string, ready any) (*python, error) {
+	job, weights := jobOf(c.ds), filepath.Join(run, "best.safetensors")
+	if _, err := os.Stat(weights); err != nil {
+		weights = filepath.Join(run, "last.safetensors")
+	}
+	job["hot"], job["weights"], job["layers"], job["threads"], job["batch"] = 0, weights, inferLayers, c.threads, c.nodes
 	job["ours"] = filepath.Join(c.tmp, "logits.npy")
-	if _, err := os.Stat(job["weights"].(string)); err != nil {
-		job["weights"] = filepath.Join(run, "last.safetensors")
-	}
-	text, err := json.Marshal(job)
+	path, err := (&npyWriter{dir: c.tmp}).job(job)
 	if err != nil {
-		return nil, err
-	}
-	path := filepath.Join(c.tmp, "job.json")
-	if err := os.WriteFile(path, text, 0o666); err != nil {
 		return nil, err
 	}
 	return c.startPython(ctx, ready, "infer.py", path)

@@ -18,16 +18,9 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/tools/cli"
+	"github.com/gnnstore/gnnstore/tools/resume"
 	"github.com/gnnstore/gnnstore/train/run"
 )
-
-// joinSide is a way to bring the rows of an epoch.
-type joinSide struct {
-	name  string // in -ways
-	args  []string
-	steps int // of an epoch; 0: -steps
-	turns []joinTurn
-}
 
 // joinTurn has the figures of an epoch, without the steps up to its first logged one. Seconds and
 // bytes are of a step.
@@ -38,38 +31,45 @@ type joinTurn struct {
 	result                                         run.Result
 }
 
-var joinColumns = []struct {
-	name, format string
-	of           func(t joinTurn) float64
-}{
-	{"s a step", "%.3f", func(t joinTurn) float64 { return t.seconds }},
-	{"device s a step", "%.3f", func(t joinTurn) float64 { return t.busy }},
-	{"processor s a step", "%.3f", func(t joinTurn) float64 { return t.processor }},
-	{"MB read a step", "%.1f", func(t joinTurn) float64 { return t.read / 1e6 }},
-	{"MB written a step", "%.1f", func(t joinTurn) float64 { return t.written / 1e6 }},
-	{"s to the first step", "%.1f", func(t joinTurn) float64 { return t.first }},
+// joinColumns are of a step, beside the same of windows.
+var joinColumns = []column[joinTurn]{
+	{name: "s a step", format: "%.3f", show: beside, of: func(t joinTurn) float64 { return t.seconds }},
+	{name: "device s a step", format: "%.3f", show: beside, of: func(t joinTurn) float64 { return t.busy }},
+	{name: "processor s a step", format: "%.3f", show: beside, of: func(t joinTurn) float64 { return t.processor }},
+	{name: "MB read a step", format: "%.1f", show: beside, of: func(t joinTurn) float64 { return t.read / 1e6 }},
+	{name: "MB written a step", format: "%.1f", show: beside, of: func(t joinTurn) float64 { return t.written / 1e6 }},
+	{name: "s to the first step", format: "%.1f", show: beside, of: func(t joinTurn) float64 { return t.first }},
 }
 
-// joinSides are the ways to bring rows that there are.
-func (c *comparison) joinSides() (sides []*joinSide, err error) {
-	for _, s := range []*joinSide{
-		{name: "rows", args: []string{"--spill", "0", "--window", "1", "--lookahead", "0", "--policy", "none", "--host-memory", "0"}, steps: 20},
-		{name: "windows", args: []string{"--spill", "0"}},
-		{name: "history", args: []string{"--spill", "0", "--history", "--history-start", "0", "--t-stale", c.stale}},
-		{name: "join", args: []string{"--spill", c.spill}},
+// joinSides are the ways to bring the rows of an epoch, of those in -ways.
+func (c *comparison) joinSides() (sides []*side[joinTurn], err error) {
+	for _, way := range [][2]string{
+		{"rows", "--spill 0 --window 1 --lookahead 0 --policy none --host-memory 0"},
+		{"windows", "--spill 0"},
+		{"history", "--spill 0 --history --history-start 0 --t-stale " + c.stale},
+		{"join", "--spill " + c.spill},
 	} {
+		args := append(c.train(strings.Fields(way[1])...), "--eval-nodes", strconv.Itoa(c.evalNodes))
 		if c.rate != "" {
-			s.args = append(s.args, "--disk-rate", c.rate)
-			if s.steps > 0 {
-				s.steps = 3 // each takes a minute
-			}
+			args = append(args, "--disk-rate", c.rate)
 		}
-		if slices.Contains(c.ways, s.name) {
-			sides = append(sides, s)
+		if way[0] == "rows" {
+			steps := "20"
+			if c.rate != "" {
+				steps = "3" // each takes a minute
+			}
+			args = append(args, "--epoch-steps", steps, "--eval-nodes", "100")
+		}
+		if slices.Contains(c.ways, way[0]) {
+			sides = append(sides, &side[joinTurn]{name: way[0], turn: func(ctx context.Context) (joinTurn, error) { return c.joinTurn(ctx, args) }})
 		}
 	}
 	if len(sides) != len(c.ways) {
 		return nil, fmt.Errorf("-ways %s: some of rows, windows, history and join, each once", strings.Join(c.ways, ","))
+	}
+	base := sides[max(0, slices.IndexFunc(sides, func(s *side[joinTurn]) bool { return s.name == "windows" }))]
+	for _, s := range sides {
+		s.base = base
 	}
 	return sides, nil
 }
@@ -83,45 +83,26 @@ func compareJoins(ctx context.Context, c *comparison) error {
 		return err
 	}
 	weights := map[bool]string{} // with history, and without
-	for range c.rounds {
-		for _, s := range sides {
-			t, err := c.joinTurn(ctx, s)
-			if err != nil {
-				return fmt.Errorf("%s: %w", s.name, err)
-			}
-			s.turns = append(s.turns, t)
-			r := t.result
-			fmt.Fprintf(os.Stderr, "%s: %.3f s a step, weights %s\n", s.name, t.seconds, r.ParamsXXH3)
-			if kept := r.History != nil; s.steps == 0 && cmp.Or(weights[kept], r.ParamsXXH3) != r.ParamsXXH3 {
-				return fmt.Errorf("%s comes to weights %s, and others to %s", s.name, r.ParamsXXH3, weights[kept])
-			} else if s.steps == 0 {
-				weights[kept] = r.ParamsXXH3
-			}
+	t := turns[joinTurn]{sides: sides, columns: joinColumns, check: func(s *side[joinTurn], t joinTurn) error {
+		r := t.result
+		fmt.Fprintf(os.Stderr, "%s: %.3f s a step, weights %s\n", s.name, t.seconds, r.ParamsXXH3)
+		kept := r.History != nil
+		if s.name == "rows" { // it has fewer steps
+			return nil
 		}
+		if want := cmp.Or(weights[kept], r.ParamsXXH3); want != r.ParamsXXH3 {
+			return fmt.Errorf("comes to weights %s, and others to %s", r.ParamsXXH3, want)
+		}
+		weights[kept] = r.ParamsXXH3
+		return nil
+	}}
+	if err := t.run(ctx, c.rounds); err != nil {
+		return err
 	}
-	base := sides[max(0, slices.IndexFunc(sides, func(s *joinSide) bool { return s.name == "windows" }))]
 	fmt.Fprintf(c.out, "%s: GraphSAGE, fanout 15,10,5, hidden %d, %d nodes a step, --memory %s, --spill %s%s; %d turns. "+
-		"Medians, in brackets of what %s have:\n\n", filepath.Base(c.dataset), hidden, c.batch, c.memory, c.spill, ifAny(", --disk-rate ", c.rate),
-		c.rounds, base.name)
-	head := "| way |"
-	for _, column := range joinColumns {
-		head += " " + column.name + " |"
-	}
-	tableHead(c.out, head)
-	values := func(s *joinSide, of func(joinTurn) float64) (all series) {
-		for _, t := range s.turns {
-			all = append(all, of(t))
-		}
-		return all
-	}
-	for _, s := range sides {
-		fmt.Fprintf(c.out, "| %s |", s.name)
-		for _, column := range joinColumns {
-			v, w := values(s, column.of), values(base, column.of)
-			fmt.Fprintf(c.out, " "+column.format+" (%.2f) |", v.median(), v.over(w).median())
-		}
-		fmt.Fprintln(c.out)
-	}
+		"Medians, in brackets of what %s have:\n\n",
+		c.base(), hidden, c.batch, c.memory, c.spill, ifAny(", --disk-rate ", c.rate), c.rounds, sides[0].base.name)
+	t.print(c.out, "way")
 	fmt.Fprintln(c.out)
 	for _, s := range sides {
 		s.turns[0].print(c.out, s.name)
@@ -154,27 +135,16 @@ func ifAny(before, text string) string {
 	return before + text
 }
 
-// joinTurn is an epoch of s.
-func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err error) {
+// joinTurn trains for an epoch.
+func (c *comparison) joinTurn(ctx context.Context, args []string) (t joinTurn, err error) {
 	dir := filepath.Join(c.tmp, "run")
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	args := c.train(s.args...)
-	if s.steps > 0 {
-		args = append(args, "--epoch-steps", strconv.Itoa(s.steps))
-	}
-	if s.steps == 0 {
-		args = append(args, "--eval-nodes", strconv.Itoa(c.evalNodes))
-	}
-	memory, err := bytesOf(c.memory)
-	if err != nil {
-		return t, err
-	}
-	group, err := cli.NewCgroup(fmt.Sprint(os.Getpid()), memory/10*11)
+	group, err := cli.NewCgroup(fmt.Sprint(os.Getpid()), c.limit/10*11)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "note: %v\n", err)
 	}
 	defer group.Close()
-	cmd := group.Command(ctx, string(c.binary), append(args, "--memory", c.memory, "--log-every", "1", "--run", dir, "--json")...)
+	cmd := group.Command(ctx, string(c.binary), append(args[:len(args):len(args)], "--memory", c.memory, "--log-every", "1", "--run", dir, "--json")...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	began := time.Now()
@@ -184,7 +154,6 @@ func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	var first, last moment
-	var size int64 // of the record
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for running := true; running; {
@@ -195,7 +164,7 @@ func (c *comparison) joinTurn(ctx context.Context, s *joinSide) (t joinTurn, err
 			}
 			running = false
 		case <-tick.C:
-			if step, ok := lastStep(filepath.Join(dir, "metrics.jsonl"), &size); ok && step > last.step {
+			if step, err := resume.LastUpdate(filepath.Join(dir, "metrics.jsonl")); err == nil && step > last.step {
 				last = momentOf(step, c.dataset, cmd.Process.Pid)
 				if first.step == 0 {
 					first = last
@@ -247,31 +216,4 @@ func fields(name string) (all []float64) {
 		all = append(all, v)
 	}
 	return all
-}
-
-// lastStep returns the last step in the record of a run so far. It reads the record only if it has
-// another size than before, and updates size.
-func lastStep(record string, size *int64) (step int, ok bool) {
-	const tail = 256 << 10 // a line takes a few KiB
-	f, err := os.Open(record)
-	if err != nil {
-		return 0, false
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || info.Size() == *size {
-		return 0, false
-	}
-	*size = info.Size()
-	from := max(0, *size-tail)
-	text := make([]byte, *size-from)
-	n, _ := f.ReadAt(text, from)                 // what there is of it
-	lines := bytes.Split(text[:n], []byte{'\n'}) // the last one is not whole
-	for _, line := range slices.Backward(lines[:len(lines)-1]) {
-		var l run.Line
-		if json.Unmarshal(line, &l) == nil && l.Step != nil {
-			return l.Step.Step, true
-		}
-	}
-	return 0, false
 }

@@ -20,20 +20,19 @@ import (
 // turnTime is the time that each kernel runs at its turn.
 const turnTime = 30 * time.Millisecond
 
-// kernel is one case on every set: nanoseconds of processor time a run by the name of the set, a
-// measurement a round. Processor time, since a machine that does other work as well takes it from
-// one side or the other.
+// kernel is one case on every set: nanoseconds of processor time a run. Processor time, since a
+// machine that does other work as well takes it from one side or the other.
 type kernel struct {
-	name string
-	work bench.Work
-	ns   map[string]series
+	name  string
+	work  bench.Work
+	turns turns[float64] // a side is a set, or OpenBLAS
 }
 
 // openBLAS is beside the sets' names.
 const openBLAS = "OpenBLAS"
 
-// compareKernels times each kernel on one set after the other, and the products in OpenBLAS, round
-// by round.
+// compareKernels times each kernel on one set after the other, and the products in NumPy's
+// OpenBLAS, round by round.
 func compareKernels(ctx context.Context, c *comparison) error {
 	sets := kernels.Sets()
 	var rows []*kernel
@@ -46,29 +45,26 @@ func compareKernels(ctx context.Context, c *comparison) error {
 		if !onSet || strings.HasPrefix(name, "Step/") {
 			continue // the sampler has no sets; the step has a comparison of its own
 		}
-		k := &kernel{name: name, ns: map[string]series{}}
+		k := &kernel{name: name}
+		k.turns.columns = []column[float64]{{of: func(ns float64) float64 { return ns }}}
 		rows = append(rows, k)
 		jobs := make([]bench.Job, len(sets))
-		for j := range sets {
+		for j, s := range sets {
 			jobs[j] = cases[j][i].Prepare()
-		}
-		k.work = jobs[0].Work
-		for range c.rounds {
-			for j, s := range sets {
-				if err := ctx.Err(); err != nil {
-					return err
-				}
+			k.turns.sides = append(k.turns.sides, &side[float64]{name: string(s), turn: func(ctx context.Context) (float64, error) {
 				before := kernels.ProcessorSeconds()
 				runs, _ := bench.Time(jobs[j].Run, turnTime)
-				k.ns[string(s)] = append(k.ns[string(s)], 1e9*(kernels.ProcessorSeconds()-before)/float64(runs+1)) // one warms up
-			}
-			if c.python != "" && strings.HasPrefix(name, "MatMul/") {
-				each, err := c.openBLAS(ctx, strings.TrimPrefix(name, "MatMul/"))
-				if err != nil {
-					return err
-				}
-				k.ns[openBLAS] = append(k.ns[openBLAS], each)
-			}
+				return 1e9 * (kernels.ProcessorSeconds() - before) / float64(runs+1), ctx.Err() // one warms up
+			}})
+		}
+		k.work = jobs[0].Work
+		if product, ok := strings.CutPrefix(name, "MatMul/"); ok && c.python != "" {
+			k.turns.sides = append(k.turns.sides, &side[float64]{name: openBLAS, turn: func(ctx context.Context) (float64, error) {
+				return c.openBLAS(ctx, product)
+			}})
+		}
+		if err := k.turns.run(ctx, c.rounds); err != nil {
+			return err
 		}
 		for _, job := range jobs {
 			job.Free()
@@ -115,15 +111,14 @@ func (c *comparison) printKernels(rows []*kernel, sets []kernels.Set) error {
 	}
 	tableHead(c.out, fmt.Sprintf("| kernel | %s | × %s |", sets[0], strings.Join(others, " | × ")))
 	for _, k := range rows {
-		first := k.ns[string(sets[0])]
-		rate := k.work.Rates(time.Duration(first.median()), bench.Ceilings{})[0]
+		first := k.turns.sides[0]
+		rate := k.work.Rates(time.Duration(k.turns.figures(first, 0).median()), bench.Ceilings{})[0]
 		cells := []string{k.name, fmt.Sprintf("%.1f %s", rate.Value, rate.Unit)}
-		for _, o := range others {
-			if ns := k.ns[o]; ns != nil {
-				cells = append(cells, ns.over(first).spread("%.2f"))
-			} else {
-				cells = append(cells, "")
-			}
+		for _, s := range k.turns.sides[1:] {
+			cells = append(cells, k.turns.over(s, first, 0).spread("%.2f"))
+		}
+		if len(cells) < 2+len(others) { // OpenBLAS has products only
+			cells = append(cells, "")
 		}
 		fmt.Fprintf(c.out, "| %s |\n", strings.Join(cells, " | "))
 	}

@@ -4,8 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
@@ -32,11 +32,20 @@ type linkReport struct {
 // linkSide is a way to train, turn by turn.
 type linkSide struct {
 	Name    string `json:"name"`
-	args    []string
 	Steps   series `json:"steps_a_second"`
 	Drawing series `json:"drawing_ms_a_step"`
 	Step    series `json:"step_ms"`
 }
+
+// linkColumns are the figures of a linkSide, in their order, after the first and its ratio.
+var linkColumns = []column[epochCounts]{
+	{name: "steps a second", format: "%.2f", of: stepsASecond},
+	{name: "of nodes'", format: "%.2f", show: ratio, of: stepsASecond},
+	{name: "drawing ms a step", format: "%.1f", of: func(e epochCounts) float64 { return 1e3 * e.stages.Sample / e.steps }},
+	{name: "step ms", format: "%.1f", of: func(e epochCounts) float64 { return 1e3 * e.stages.Step / e.steps }},
+}
+
+func stepsASecond(e epochCounts) float64 { return e.steps / e.stages.Run }
 
 // manySteps is the factor by which the other sides have more steps than the sides with many
 // negatives, which have many times as many roots.
@@ -46,86 +55,65 @@ const manySteps = 5
 // negatives with as many negatives of each positive. It also measures the cost of leaving out the
 // links of a step.
 func compareLinks(ctx context.Context, c *comparison) error {
-	ds, err := store.Open(c.dataset)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	r := linkReport{Dataset: filepath.Base(c.dataset), Batch: c.batch, Memory: c.memory}
-	links, err := c.openLinks(ds)
+	r := linkReport{Dataset: c.base(), Batch: c.batch, Memory: c.memory}
+	links, err := c.openLinks(c.ds)
 	if err != nil {
 		return err
 	}
 	if r.Steps = min(c.steps, links.Steps()); r.Steps < 1 {
 		return fmt.Errorf("%s: no links to train on", c.dataset)
 	}
-	var without *linkDraws
-	if without, err = newLinkDraws(ds, links, min(c.batches, r.Steps)); err != nil {
+	draws, err := newLinkDraws(c.ds, links, min(c.batches, r.Steps))
+	if err != nil {
 		return err
 	}
-	r.Roots = without.roots
+	r.Roots, c.steps = draws.roots, r.Steps
 	many, fewer := strconv.Itoa(c.negatives), strconv.Itoa(max(1, r.Steps/manySteps))
-	link := []string{"--task", "link", "--eval-negatives", "pairs:1", "--eval-edges", "100"}
-	r.Sides = []linkSide{
-		{Name: "nodes", args: []string{"--task", "node", "--batch", strconv.Itoa(r.Roots)}},
-		{Name: "links, uniform:1", args: link},
-		{Name: "links, uniform:1, --keep-targets", args: append(link[:len(link):len(link)], "--keep-targets")},
-		{Name: "links, shared:" + many, args: append(link[:len(link):len(link)], "--epoch-steps", fewer, "--negatives", "shared:"+many)},
-		{Name: "links, uniform:" + many, args: append(link[:len(link):len(link)], "--epoch-steps", fewer, "--negatives", "uniform:"+many)},
-	}
-	c.steps = r.Steps
-	memory := []string{}
-	if c.memory != "" {
-		memory = append(memory, "--memory", c.memory)
-	}
-	for range c.rounds {
-		for i := range r.Sides {
-			s := &r.Sides[i]
-			e, err := c.secondEpoch(ctx, append(memory[:len(memory):len(memory)], s.args...)...)
-			if err != nil {
-				return fmt.Errorf("%s: %w", s.Name, err)
-			}
-			s.Steps = append(s.Steps, e.steps/e.stages.Run)
-			s.Drawing, s.Step = append(s.Drawing, 1e3*e.stages.Sample/e.steps), append(s.Step, 1e3*e.stages.Step/e.steps)
-		}
-		drawing, share, err := without.turn(ctx)
-		if err != nil {
-			return err
-		}
+	t := turns[epochCounts]{columns: linkColumns, after: func(ctx context.Context) error {
+		drawing, share, err := draws.turn(ctx)
 		r.Drawing, r.Exclusion = append(r.Drawing, drawing), append(r.Exclusion, share)
+		return err
+	}}
+	const link = "--task link --eval-negatives pairs:1 --eval-edges 100"
+	for _, s := range [][2]string{
+		{"nodes", "--task node --batch " + strconv.Itoa(r.Roots)},
+		{"links, uniform:1", link},
+		{"links, uniform:1, --keep-targets", link + " --keep-targets"},
+		{"links, shared:" + many, link + " --epoch-steps " + fewer + " --negatives shared:" + many},
+		{"links, uniform:" + many, link + " --epoch-steps " + fewer + " --negatives uniform:" + many},
+	} {
+		args := strings.Fields(s[1])
+		if c.memory != "" {
+			args = append(args, "--memory", c.memory)
+		}
+		t.sides = append(t.sides, c.trains(s[0], args...))
+	}
+	for _, s := range t.sides {
+		s.base = t.sides[0]
+	}
+	if err := t.run(ctx, c.rounds); err != nil {
+		return err
 	}
 	if c.json {
+		for _, s := range t.sides {
+			r.Sides = append(r.Sides, linkSide{s.name, t.figures(s, 0), t.figures(s, 2), t.figures(s, 3)})
+		}
 		out := json.NewEncoder(c.out)
 		out.SetIndent("", "  ")
 		return out.Encode(r)
 	}
-	r.print(c)
+	r.print(c, &t)
 	return nil
 }
 
-func (r *linkReport) print(c *comparison) {
-	memory := ""
-	if r.Memory != "" {
-		memory = ", --memory " + r.Memory
-	}
+func (r *linkReport) print(c *comparison, t *turns[epochCounts]) {
 	fmt.Fprintf(c.out, "%s: GraphSAGE, fanout 15,10,5, hidden %d; %d links a step, and %d nodes%s; epochs of at most %d steps, the second of each run, %d turns. "+
-		"Median (smallest–largest):\n\n", r.Dataset, hidden, r.Batch, r.Roots, memory, r.Steps, c.rounds)
-	tableHead(c.out, "| what | steps a second | of nodes' | drawing ms a step | step ms |")
-	for _, s := range r.Sides {
-		fmt.Fprintf(c.out, "| %s | %s | %s | %s | %s |\n", s.Name, s.Steps.spread("%.2f"), s.Steps.over(r.Sides[0].Steps).spread("%.2f"),
-			s.Drawing.spread("%.1f"), s.Step.spread("%.1f"))
-	}
-	shared, uniform := r.Sides[3], r.Sides[4]
-	fmt.Fprintf(c.out, "\n%s / %s: %s as many steps.\n", shared.Name, uniform.Name, shared.Steps.over(uniform.Steps).spread("%.2f"))
-	ms := make(series, len(r.Drawing))
-	for i, s := range r.Drawing {
-		ms[i] = 1e3 * s
-	}
-	percent := make(series, len(r.Exclusion))
-	for i, s := range r.Exclusion {
-		percent[i] = 100 * s
-	}
-	fmt.Fprintf(c.out, "Drawing a step of links on one core takes %s ms with its links in the graph, and %s %% more without them.\n", ms.spread("%.1f"), percent.spread("%.1f"))
+		"Median (smallest–largest):\n\n", r.Dataset, hidden, r.Batch, r.Roots, ifAny(", --memory ", r.Memory), r.Steps, c.rounds)
+	t.print(c.out, "what")
+	shared, uniform := t.sides[3], t.sides[4]
+	fmt.Fprintf(c.out, "\n%s / %s: %s as many steps.\n", shared.name, uniform.name, t.over(shared, uniform, 0).spread("%.2f"))
+	fmt.Fprintf(c.out, "Drawing a step of links on one core takes %s ms with its links in the graph, and %s %% more without them.\n",
+		r.Drawing.times(1e3).spread("%.1f"), r.Exclusion.times(100).spread("%.1f"))
 }
 
 // openLinks is the task of links that train has by default.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/pipeline"
 )
 
 // TestLinkDraws: steps without their links are drawn beside the same ones with them.
@@ -35,11 +36,17 @@ func TestLinkDraws(t *testing.T) {
 func TestLinkReport(t *testing.T) {
 	var out bytes.Buffer
 	r := linkReport{Dataset: "a.gnn", Batch: 10, Roots: 29, Steps: 5, Memory: "1GiB", Exclusion: series{0.01, 0.03}, Drawing: series{0.002, 0.004}}
+	all := turns[epochCounts]{columns: linkColumns}
 	for i, name := range []string{"nodes", "links", "kept", "shared:5", "uniform:5"} {
 		n := float64(i + 1)
-		r.Sides = append(r.Sides, linkSide{Name: name, Steps: series{60 / n, 120 / n}, Drawing: series{n, n}, Step: series{n, n}})
+		s := &side[epochCounts]{name: name}
+		for _, seconds := range []float64{n / 60, n / 120} {
+			s.turns = append(s.turns, epochCounts{steps: 1, stages: pipeline.Stats{Run: seconds, Sample: n / 1e3, Step: n / 1e3}})
+		}
+		all.sides = append(all.sides, s)
+		s.base = all.sides[0]
 	}
-	r.print(&comparison{out: &out, rounds: 2})
+	r.print(&comparison{out: &out, rounds: 2}, &all)
 	require.Contains(t, out.String(), "| links | 45.00 (30.00–60.00) | 0.50 (0.50–0.50) | 2.0 (2.0–2.0) | 2.0 (2.0–2.0) |")
 	require.Contains(t, out.String(), "shared:5 / uniform:5: 1.25 (1.25–1.25) as many steps.")
 	require.Contains(t, out.String(), "3.0 (2.0–4.0) ms with its links in the graph, and 2.0 (1.0–3.0) % more without them.")

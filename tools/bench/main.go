@@ -22,48 +22,16 @@
 //	go run ./tools/bench join       -dataset FILE.gnn [-memory 2GiB] [-batch 100] [-steps 400] [-spill 6GiB] [-disk-rate 200MB,500] [-ways rows,windows,history,join] [-eval-nodes 20000] [-rounds 7]
 //	go run ./tools/bench peers      -dataset FILE.gnn -python PATH [-memory 4GiB] [-batch 100] [-steps 240] [-batches 20] [-rounds 3]
 //
-// kernels times the kernels of gnnstore bench on every kernel set, beside the portable set, which
-// is gonum for products and Go for all else, and beside NumPy's OpenBLAS. step alternates one
-// training step with plain PyTorch on the same batches and weights, and fails when the losses
-// differ. epoch alternates whole epochs with PyTorch Geometric, GraphBolt or DGL. samplers
-// alternates turning 1,000 seeds into blocks with the C++ of DGL and of PyTorch Geometric, one
-// thread each, and fails when the same sampler draws other numbers of edges or of different nodes.
-// A dataset of several types is made by gnnstore generate mag240m mag.gnn --scale 0.01 --dim 128
-// --train 0.2 --valid 0.02 --test 0.02 --undirected --reverse --features mean, for example. On it,
-// step trains R-GraphSAGE, beside plain PyTorch and PyTorch Geometric's HeteroConv, and samplers
-// compares the typed samplers of DGL and pyg-lib, with 15,10 and 25,15 for each relation. Samplers
+// Each command is a row of commands, and the comment of its function has what it compares. A
+// comparison of the kind A, B, A, B is a list of sides and a list of columns: see turns. Those that
+// only draw and plan, and windows, print their own tables.
+//
+// kernels has the portable set beside the others: gonum for products and Go for all else. epoch,
+// peers and infer take the loaders that their Python has. A dataset of several types, for step,
+// samplers and peers, is made by gnnstore generate mag240m mag.gnn --scale 0.01 --dim 128 --train
+// 0.2 --valid 0.02 --test 0.02 --undirected --reverse --features mean, for example. On it, samplers
 // that expand a node only once are held to the edges and nodes that ours would have if it did so.
-// newest alternates the newest neighbours of a stream's events with PyTorch Geometric's
-// LastNeighborLoader. curves shows, on four real graphs and two generated ones, how the rows of a
-// batch grow with its seeds under each sampler, and how caches miss as batches in a row share more
-// of their draws.
-//
-// The others are of training out of core. policies plans the same steps under every policy of the
-// host tier, at 2 to 20 % of the feature bytes, and prints the rows and device seconds of each;
-// without -dataset, on ogbn-arxiv and cnr-2000. dependent goes from NS and LRU to LABOR-0, to
-// batches that share their draws, and to Belady, and prints the rows and device seconds that each
-// saves, with static prefixes beside it, step by step and by windows. reuse traces runs that use
-// hidden rows again, of 20 and 200 steps, with verdicts 1 to 200 steps late, and with slots for
-// none to all of the nodes. It prints the reads and the work of each, and the disk time of windows,
-// beside the same bytes as a static prefix and as a longer slab. windows trains with read windows
-// of 1 to 256 steps, and with the automatic one, under one budget. epoch-disk alternates the same
-// steps in memory and with 40 % of the feature bytes. peers alternates fetching rows, and training,
-// with a NumPy memory map behind DGL's loader, which has as large a cache of 20 % and is held by a
-// memory cgroup to -memory in all.
-//
-// link trains links, of a dataset made with --edge-split and with labels, in turns with nodes of as
-// many roots; and shared negatives in turns with as many negatives of each positive; and draws the
-// same steps with their links in the graph and without. infer predicts the logits of all nodes,
-// with layers that hold rows, sums and their own choice. Layer by layer it prints the planned and
-// the actual reads, their share of the disk's sequential rate, and the layer's share of the
-// processors' peak: the time of its additions, products and reads at this machine's best rates,
-// measured in the same run, divided by all processors' time. With a Python it takes turns with
-// PyTorch Geometric's loop over layers, whose logits must be the same. embed learns a row for each
-// node of a knowledge graph under -memory, in turns with all rows in memory, and fails when the
-// weights differ. join trains by rows, by windows, with hidden rows of earlier steps, and by joins
-// of windows with the table, and prints each one's use of the device, the processors and the disk's
-// space, in a memory cgroup of 110 % of -memory. history trains with hidden rows of earlier steps
-// and without, by windows and step by step, slots within the budget and beside it.
+// link wants a dataset made with --edge-split and with labels.
 //
 // Python is one with NumPy for kernels, with PyTorch for step, and with PyTorch and DGL, or PyTorch
 // Geometric and torch-sparse or pyg-lib, for epoch; GraphBolt is in DGL 2 (dgl==2.1.0 with
@@ -82,6 +50,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -91,22 +60,26 @@ import (
 	"syscall"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/tools/cli"
 	"github.com/gnnstore/gnnstore/train/infer"
 	"github.com/gnnstore/gnnstore/train/trace"
 )
 
-// comparison has the flags of the commands.
+// comparison has the flags of the commands, and the dataset that they compare on.
 type comparison struct {
 	out             io.Writer
 	python          string
 	loader          string // of epoch's Python; the first that there is, where it is empty
 	data            string
 	dataset         string
+	ds              *store.Dataset // of dataset, in the commands that open it
 	rounds          int
 	batches         int
 	threads         int
 	memory          string
+	limit           int64 // bytes of memory; 0: there is none
 	batch           int
 	steps           int
 	engine          disk.Kind
@@ -131,30 +104,45 @@ type comparison struct {
 	scripts         string      // where the Python lies
 }
 
-var commands = map[string]struct {
+// command is a row of the table of commands.
+type command struct {
 	compare func(context.Context, *comparison) error
 	steps   int    // that an epoch, or a trace, has unless said otherwise; none where nothing is out of core
 	memory  string // unless said otherwise
 	ways    string // likewise
-}{
+	opens   bool   // -dataset, or ogbn-arxiv where there is none
+	missing string // where -dataset must be given: for example
+	probes  bool   // measures the disk under the dataset
+	python  bool   // -python must be given
+	runs    bool   // gnnstore, and not only to ingest what -dataset lacks
+}
+
+// Examples of datasets that must be given.
+const (
+	aGraph  = "a sealed dataset, such as that of gnnstore generate papers100m ten.gnn --nodes 10M --edges 144M"
+	aStream = "a stream, such as that of gnnstore ingest events ml_wikipedia.txt wiki.gnn --bipartite --edge-features random:16"
+)
+
+var commands = map[string]command{
 	"kernels":    {compare: compareKernels},
-	"step":       {compare: compareSteps},
-	"stream":     {compare: compareStreamSteps},
-	"newest":     {compare: compareNewest},
-	"epoch":      {compare: compareEpochs},
-	"samplers":   {compare: compareSamplers},
-	"curves":     {compare: drawCurves},
+	"step":       {compare: compareSteps, opens: true, python: true},
+	"stream":     {compare: compareStreamSteps, opens: true, missing: aStream, python: true},
+	"newest":     {compare: compareNewest, opens: true, missing: aStream, python: true},
+	"epoch":      {compare: compareEpochs, opens: true, python: true, runs: true},
+	"samplers":   {compare: compareSamplers, opens: true, python: true},
+	"curves":     {compare: drawCurves, runs: true},
 	"policies":   {compare: comparePolicies, steps: 400},
-	"dependent":  {compare: compareDependent, steps: 1024},
-	"reuse":      {compare: compareReuse, steps: 400},
-	"windows":    {compare: compareWindows, steps: 512, memory: "1GiB"},
-	"epoch-disk": {compare: compareDiskEpochs, steps: 240},
-	"link":       {compare: compareLinks, steps: 100},
-	"peers":      {compare: comparePeers, steps: 240, memory: "4GiB"},
-	"infer":      {compare: compareInference, steps: 20, memory: "4GiB"},
-	"embed":      {compare: compareEmbeddings, steps: 100, memory: "2GiB"},
-	"history":    {compare: compareHistory, steps: 400, memory: "2GiB", ways: "windows,static,lru"},
-	"join":       {compare: compareJoins, steps: 400, memory: "2GiB", ways: "rows,windows,join"},
+	"dependent":  {compare: compareDependent, steps: 1024, opens: true, missing: aGraph, probes: true},
+	"reuse":      {compare: compareReuse, steps: 400, opens: true, missing: aGraph, probes: true},
+	"windows":    {compare: compareWindows, steps: 512, memory: "1GiB", opens: true, missing: aGraph, probes: true, runs: true},
+	"epoch-disk": {compare: compareDiskEpochs, steps: 240, opens: true, missing: aGraph, probes: true, runs: true},
+	"link":       {compare: compareLinks, steps: 100, opens: true, missing: aGraph, runs: true},
+	"peers": {compare: comparePeers, steps: 240, memory: "4GiB",
+		opens: true, missing: aGraph, probes: true, python: true, runs: true},
+	"infer":   {compare: compareInference, steps: 20, memory: "4GiB", opens: true, missing: aGraph, probes: true, runs: true},
+	"embed":   {compare: compareEmbeddings, steps: 100, memory: "2GiB", opens: true, missing: aGraph, runs: true},
+	"history": {compare: compareHistory, steps: 400, memory: "2GiB", ways: "windows,static,lru", opens: true, missing: aGraph, runs: true},
+	"join":    {compare: compareJoins, steps: 400, memory: "2GiB", ways: "rows,windows,join", missing: aGraph, runs: true},
 }
 
 func main() {
@@ -169,8 +157,7 @@ func main() {
 
 func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	if len(args) == 0 || commands[args[0]].compare == nil {
-		return errors.New("there are: bench kernels, step, stream, newest, epoch, samplers, curves, policies, dependent, reuse, windows, epoch-disk, link, peers, infer, " +
-			"embed, history, join")
+		return fmt.Errorf("there are: bench %s", strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
 	}
 	name, command := args[0], commands[args[0]]
 	c := comparison{out: out, scripts: filepath.Join("tools", "bench")}
@@ -198,7 +185,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.BoolVar(&c.json, "json", false, "print JSON, in link")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
 	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")
-	fanout := f.String("fanout", numbers(fanouts), "neighbours drawn at each hop, in dependent and reuse")
+	fanout := f.String("fanout", setting.FormatInts(fanouts), "neighbours drawn at each hop, in dependent and reuse")
 	kappa := f.String("kappa", "256", "batches in a row that share their draws, in dependent")
 	cache := f.String("cache", "20%", "`share` of the feature bytes that the host tier gets, in dependent and reuse")
 	f.BoolVar(&c.layerDependency, "layer-dependency", false, "let a node draw the same at every layer, in dependent")
@@ -211,13 +198,18 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	if err := c.parseDraws(*fanout, *kappa, *cache); err != nil {
 		return err
 	}
+	if c.memory != "" {
+		if err := setting.Bytes(&c.limit).Set(c.memory); err != nil {
+			return fmt.Errorf("-memory %w", err)
+		}
+	}
 	outOfCore := command.steps > 0
 	switch {
 	case f.NArg() > 0:
 		return fmt.Errorf("%q is one argument too many", f.Arg(0))
 	case c.rounds < 1 || c.batches < 1 || c.threads < 1:
 		return errors.New("-rounds, -batches and -threads: at least 1")
-	case c.python == "" && slices.Contains([]string{"step", "stream", "newest", "epoch", "samplers", "peers"}, name):
+	case c.python == "" && command.python:
 		return errors.New("-python is missing: the path of a Python with PyTorch")
 	case !slices.Contains([]string{"", "pyg", "graphbolt", "dgl"}, c.loader):
 		return fmt.Errorf("-loader %s: pyg, graphbolt or dgl", c.loader)
@@ -231,10 +223,8 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return errors.New("-batch and -steps: at least 1")
 	case outOfCore && c.engine.Validate() != nil:
 		return fmt.Errorf("-engine: %w", c.engine.Validate())
-	case c.dataset == "" && (name == "stream" || name == "newest"):
-		return errors.New("-dataset is missing: a stream, such as that of gnnstore ingest events ml_wikipedia.txt wiki.gnn --bipartite --edge-features random:16")
-	case c.dataset == "" && outOfCore && name != "policies":
-		return errors.New("-dataset is missing: a sealed dataset, such as that of gnnstore generate papers100m ten.gnn --nodes 10M --edges 144M")
+	case c.dataset == "" && command.missing != "":
+		return fmt.Errorf("-dataset is missing: %s", command.missing)
 	case c.dataset == "" && c.data == "" && name != "kernels":
 		return errors.New("no data: set GNNSTORE_DATA or -data to the directory that holds ogbn_arxiv, or give -dataset")
 	}
@@ -242,23 +232,41 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.tmp)) }()
-	onlyIngests := slices.Contains([]string{"step", "stream", "newest", "samplers", "policies", "dependent", "reuse"}, name)
-	if c.binary == "" && name != "kernels" && !(onlyIngests && c.dataset != "") {
+	if c.binary == "" && (command.runs || c.dataset == "" && name != "kernels") {
 		if c.binary, err = cli.Build(ctx, c.tmp); err != nil {
 			return err
 		}
 	}
+	if command.opens {
+		if err := c.open(ctx); err != nil {
+			return err
+		}
+		defer c.ds.Close()
+	}
+	if command.probes {
+		if c.device, err = c.device.measure(ctx, c.ds.Features(0)); err != nil {
+			return err
+		}
+	}
+	defer func() { c.group.Close() }() // after the Python that is in it
 	return command.compare(ctx, &c)
 }
 
-// arxiv returns the dataset to train on, ingested if there is none yet.
-func (c *comparison) arxiv(ctx context.Context) (string, error) {
-	if c.dataset != "" {
-		return c.dataset, nil
+// open opens the dataset to compare on, ingested if there is none yet.
+func (c *comparison) open(ctx context.Context) (err error) {
+	if c.dataset == "" {
+		c.dataset = filepath.Join(c.tmp, "arxiv.gnn")
+		raw := filepath.Join(c.data, "ogbn_arxiv")
+		if err := c.binary.Run(ctx, "ingest", "ogb", raw, c.dataset, "--undirected", "--features", "fastrp:128"); err != nil {
+			return err
+		}
 	}
-	path := filepath.Join(c.tmp, "arxiv.gnn")
-	return path, c.binary.Run(ctx, "ingest", "ogb", filepath.Join(c.data, "ogbn_arxiv"), path, "--undirected", "--features", "fastrp:128")
+	c.ds, err = store.Open(c.dataset)
+	return err
 }
+
+// base names the dataset as tables do.
+func (c *comparison) base() string { return filepath.Base(c.dataset) }
 
 // tableHead prints the names of a Markdown table's columns, as in | one | two |, and the line that
 // makes them its head.

@@ -2,10 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -40,12 +37,7 @@ type newestTurn struct {
 // finds the neighbours before each event, in the batch or not, and lays out times, events and rows
 // besides. Drawn one event at a time, both are the same.
 func compareNewest(ctx context.Context, c *comparison) error {
-	ds, err := store.Open(c.dataset)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	events, err := stream.Find(ds, "")
+	events, err := stream.Find(c.ds, "")
 	if err != nil {
 		return err
 	}
@@ -73,23 +65,24 @@ func compareNewest(ctx context.Context, c *comparison) error {
 	}
 	fmt.Fprintf(c.out, "%s: the %d events of training in their order, %d newest neighbours of sources, destinations and one negative each, one thread each side; %s. "+
 		"Of the first %d events, one at a time, %.2f %% of the lists are the same. %d turns; median (smallest–largest):\n\n",
-		filepath.Base(c.dataset), n.events, streamFanout, ready.Versions, len(ready.Lists)/2, 100*same, c.rounds)
+		c.base(), n.events, streamFanout, ready.Versions, len(ready.Lists)/2, 100*same, c.rounds)
 	tableHead(c.out, "| batch | thousand events a second: gnnstore, LastNeighborLoader | of theirs | million neighbours a second | of theirs | neighbours: ours, theirs |")
 	for _, batch := range newestBatches {
-		var us, them, near, theirNear series
-		var mine, theirs newestTurn
-		for range c.rounds {
-			if mine, err = n.turn(ctx, batch); err != nil {
-				return err
-			}
-			if err := torch.ask(strconv.Itoa(batch), &theirs); err != nil {
-				return err
-			}
-			us, them = append(us, float64(n.events)/mine.Seconds/1e3), append(them, float64(n.events)/theirs.Seconds/1e3)
-			near, theirNear = append(near, float64(mine.Neighbors)/mine.Seconds/1e6), append(theirNear, float64(theirs.Neighbors)/theirs.Seconds/1e6)
+		us := &side[newestTurn]{name: "gnnstore", turn: func(ctx context.Context) (newestTurn, error) { return n.turn(ctx, batch) }}
+		them := &side[newestTurn]{name: "LastNeighborLoader", turn: asks[newestTurn](torch, strconv.Itoa(batch))}
+		t := turns[newestTurn]{sides: []*side[newestTurn]{us, them}, columns: []column[newestTurn]{
+			{format: "%.0f", of: func(t newestTurn) float64 { return float64(n.events) / t.Seconds / 1e3 }},
+			{format: "%.1f", of: func(t newestTurn) float64 { return float64(t.Neighbors) / t.Seconds / 1e6 }},
+		}}
+		if err := t.run(ctx, c.rounds); err != nil {
+			return err
 		}
-		fmt.Fprintf(c.out, "| %d | %s, %s | %s | %s, %s | %s | %d, %d |\n", batch, us.spread("%.0f"), them.spread("%.0f"), us.over(them).spread("%.2f"),
-			near.spread("%.1f"), theirNear.spread("%.1f"), near.over(theirNear).spread("%.2f"), mine.Neighbors, theirs.Neighbors)
+		fmt.Fprintf(c.out, "| %d |", batch)
+		for i, column := range t.columns {
+			ours, theirs := t.figures(us, i), t.figures(them, i)
+			fmt.Fprintf(c.out, " %s, %s | %s |", ours.spread(column.format), theirs.spread(column.format), ours.over(theirs).spread("%.2f"))
+		}
+		fmt.Fprintf(c.out, " %d, %d |\n", us.turns[0].Neighbors, them.turns[0].Neighbors)
 	}
 	return nil
 }
@@ -190,12 +183,6 @@ func (n *newest) export(dir string) error {
 	for name, v := range map[string][]uint32{"src": src, "dst": dst, "negative": negative} {
 		w.write(name, "<i4", []int{len(v)}, v)
 	}
-	text, err := json.Marshal(map[string]any{"nodes": n.of.Places(), "fanout": streamFanout, "compared": min(n.events, newestCompared)})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "newest.json"), text, 0o666)
-	}
-	if w.err != nil {
-		return w.err
-	}
+	_, err = w.job(map[string]any{"nodes": n.of.Places(), "fanout": streamFanout, "compared": min(n.events, newestCompared)})
 	return err
 }

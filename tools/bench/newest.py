@@ -13,7 +13,7 @@ import torch_geometric
 from torch_geometric.nn.models.tgn import LastNeighborLoader
 
 folder = sys.argv[1]
-with open(os.path.join(folder, "newest.json")) as f:
+with open(os.path.join(folder, "job.json")) as f:
     job = json.load(f)
 torch.set_num_threads(1)
 SRC, DST, NEGATIVE = (torch.from_numpy(np.load(os.path.join(folder, name + ".npy")).astype(np.int64)) for name in ("src", "dst", "negative"))

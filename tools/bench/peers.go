@@ -3,10 +3,7 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -14,106 +11,139 @@ import (
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
 const cacheShare = 20 // percent of the feature bytes, on both sides
 
-// comparePeers alternates the fetching of the rows of the same steps, and training, with NumPy and
-// DGL.
-func comparePeers(ctx context.Context, c *comparison) error {
-	ds, device, err := c.open(ctx, c.dataset)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	if len(ds.Manifest().Relations) > 1 {
-		return compareTypedPeers(ctx, c, ds, device)
-	}
-	trace, err := drawTrace(ctx, ds, plain, c.batch, 2*c.steps)
-	if err != nil {
-		return err
-	}
-	mine, err := newFetcher(ctx, ds.Features(0), c.engine, device.Costs, trace)
-	if err != nil {
-		return err
-	}
-	defer mine.close()
-	defer func() { c.group.Close() }() // after the Python that is in it
-	peer, ready, err := c.startPeer(ctx, ds, trace)
-	if err != nil {
-		return err
-	}
-	defer peer.close() //nolint:errcheck // what matters was read
-	var ours, theirs, ourStep, theirStep series
-	for range c.rounds {
-		seconds, err := mine.fetch(ctx, c.batches)
-		if err != nil {
-			return err
-		}
-		var r peerTurn
-		if err := peer.ask("rows", &r); err != nil {
-			return err
-		}
-		if r.Sum != mine.sum {
-			return fmt.Errorf("the same rows add up to %d, and to %d in NumPy", mine.sum, r.Sum)
-		}
-		ours, theirs = append(ours, mine.rows/seconds/1e3), append(theirs, r.Rows/r.Seconds/1e3)
-		if ready.Loader == "" {
-			continue
-		}
-		e, err := c.secondEpoch(ctx, "--norm", "none", "--dropout", "0", "--memory", c.memory, "--host-memory", strconv.FormatInt(mine.bytes, 10))
-		if err != nil {
-			return err
-		}
-		if err := peer.ask("epoch", &r); err != nil {
-			return err
-		}
-		ourStep, theirStep = append(ourStep, 1e3*e.seconds/e.steps), append(theirStep, 1e3*r.Seconds/float64(c.batches))
-	}
-	for _, s := range ready.Skipped {
-		fmt.Fprintf(c.out, "skipped: %s\n\n", strings.Join(strings.Fields(s), " "))
-	}
-	peak, hits := c.group.Peak()
-	fmt.Fprintf(c.out, "%s, batch %d, fanout 15,10,5, a cache of %d %% of the feature bytes; windows of %d steps. Theirs: %s; ms a step by advice to the memory map: %v; at most %d MiB with the page cache, limit reached %d times. %d turns, median (smallest–largest):\n\n",
-		filepath.Base(c.dataset), c.batch, cacheShare, mine.window, ready.Versions, ready.Variants, peak>>20, hits, c.rounds)
-	tableHead(c.out, "| | rows fetched, k/s | ms a step of training |")
-	if ready.Loader == "" {
-		fmt.Fprintf(c.out, "| gnnstore | %s | |\n| NumPy, %s | %s | |\n| ours / theirs | %s | |\n", ours.spread("%.0f"), ready.Advice,
-			theirs.spread("%.0f"), ours.over(theirs).spread("%.2f"))
-		return nil
-	}
-	fmt.Fprintf(c.out, "| gnnstore | %s | %s |\n", ours.spread("%.0f"), ourStep.spread("%.1f"))
-	fmt.Fprintf(c.out, "| NumPy, %s; %s | %s | %s |\n", ready.Advice, ready.Loader, theirs.spread("%.0f"), theirStep.spread("%.1f"))
-	fmt.Fprintf(c.out, "| as fast | %s | %s |\n", ours.over(theirs).spread("%.2f"), theirStep.over(ourStep).spread("%.2f"))
-	return nil
-}
-
-// peerReady is the message of peers.py when it has loaded everything, and peerTurn the figures of a
-// turn.
-type peerReady struct {
-	Versions string         `json:"versions"`
-	Loader   string         `json:"loader"`
-	Skipped  []string       `json:"skipped"`
-	Variants map[string]int `json:"variants"`
-	Advice   string         `json:"advice"`
-}
-
+// peerTurn has the seconds of fetching rows, or of training, in a Python.
 type peerTurn struct {
 	Seconds float64 `json:"seconds"`
 	Rows    float64 `json:"rows"`
 	Sum     uint64  `json:"sum"`
+	stepMS  float64 // of training, by either side
 }
 
-// startPeer starts peers.py on the files of ds, in a memory cgroup.
-func (c *comparison) startPeer(ctx context.Context, ds *store.Dataset, trace [][]uint32) (*python, peerReady, error) {
+var peerColumns = []column[peerTurn]{
+	{name: "rows fetched, k/s", format: "%.0f", of: func(t peerTurn) float64 { return t.Rows / t.Seconds / 1e3 }},
+	{name: "ms a step of training", format: "%.1f", of: func(t peerTurn) float64 { return t.stepMS }},
+}
+
+// comparePeers alternates training, and the fetching of the rows of the same steps, with NumPy and
+// DGL. On a graph of several types it alternates training alone, with PyTorch Geometric over
+// NumPy's memory maps.
+func comparePeers(ctx context.Context, c *comparison) error {
+	var job *peerJob
+	var err error
+	if len(c.ds.Manifest().Relations) > 1 {
+		job, err = c.writeTypedJob()
+	} else {
+		job, err = c.writePeerJob(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	defer job.close()
+	c.confine(c.limit)
+	var ready struct {
+		Versions string         `json:"versions"`
+		Loader   string         `json:"loader"`
+		Skipped  []string       `json:"skipped"`
+		Variants map[string]int `json:"variants"`
+		Advice   string         `json:"advice"`
+	}
+	peer, err := c.startPython(ctx, &ready, job.script, job.path)
+	if err != nil {
+		return err
+	}
+	defer peer.close() //nolint:errcheck // what matters was read
+	us := &side[peerTurn]{name: "gnnstore", turn: func(ctx context.Context) (turn peerTurn, err error) {
+		if m := job.fetcher; m != nil {
+			turn.Seconds, err = m.fetch(ctx, c.batches)
+			turn.Rows, turn.Sum = m.rows, m.sum
+		}
+		if err == nil && ready.Loader != "" {
+			turn.stepMS, err = c.trainBesidePeer(ctx, job)
+		}
+		return turn, err
+	}}
+	them := &side[peerTurn]{name: strings.TrimPrefix(ifAny("NumPy, ", ready.Advice)+ifAny("; ", ready.Loader), "; "),
+		turn: func(context.Context) (turn peerTurn, err error) {
+			if job.fetcher != nil {
+				err = peer.ask("rows", &turn)
+			}
+			if err == nil && ready.Loader != "" {
+				var epoch peerTurn
+				err = peer.ask("epoch", &epoch)
+				turn.stepMS = 1e3 * epoch.Seconds / float64(c.batches)
+			}
+			return turn, err
+		}}
+	t := turns[peerTurn]{sides: []*side[peerTurn]{us, them}, check: func(_ *side[peerTurn], t peerTurn) error {
+		if want := us.turns[0].Sum; t.Sum != want {
+			return fmt.Errorf("the same rows add up to %d, and in another turn to %d", t.Sum, want)
+		}
+		return nil
+	}}
+	if job.fetcher != nil {
+		t.columns = append(t.columns, peerColumns[0])
+	}
+	if ready.Loader != "" {
+		t.columns = append(t.columns, peerColumns[1])
+	}
+	if err := t.run(ctx, c.rounds); err != nil {
+		return err
+	}
+	c.printSkipped(ready.Skipped)
+	peak, hits := c.group.Peak()
+	fmt.Fprintf(c.out, "%s: %s, batch %d, a cache of %d %% of the feature bytes; the device: %s. Theirs: %s; "+
+		"ms a step while choosing: %v; at most %d MiB with the page cache, limit reached %d times. "+
+		"%d turns of %d steps and of %d, median (smallest–largest):\n\n",
+		c.base(), job.about, c.batch, cacheShare, c.device, ready.Versions, ready.Variants, peak>>20, hits, c.rounds, c.steps, c.batches)
+	t.print(c.out, "")
+	var faster []series
+	for i, column := range t.columns {
+		if column.name == peerColumns[1].name { // less is more
+			faster = append(faster, t.over(them, us, i))
+		} else {
+			faster = append(faster, t.over(us, them, i))
+		}
+	}
+	ratios(c.out, "as fast", faster...)
+	return nil
+}
+
+// peerJob has the work of both sides.
+type peerJob struct {
+	about        string
+	script, path string   // of the Python
+	fetcher      *fetcher // nil: rows are not fetched by themselves
+	cache        int64    // bytes of rows in memory
+	args         []string // of gnnstore train
+}
+
+func (j *peerJob) close() {
+	if j.fetcher != nil {
+		j.fetcher.close()
+	}
+}
+
+// trainBesidePeer trains on a job, and returns the milliseconds of a step.
+func (c *comparison) trainBesidePeer(ctx context.Context, j *peerJob) (float64, error) {
+	args := append(j.args[:len(j.args):len(j.args)], "--norm", "none", "--dropout", "0", "--memory", c.memory, "--host-memory", strconv.FormatInt(j.cache, 10))
+	e, err := c.secondEpoch(ctx, c.train(args...))
+	return 1e3 * e.seconds / e.steps, err
+}
+
+// writePeerJob writes what peers.py reads, beside the files of the dataset.
+func (c *comparison) writePeerJob(ctx context.Context) (*peerJob, error) {
+	ds := c.ds
+	trace, err := drawTrace(ctx, ds, plain, c.batch, 2*c.steps)
+	if err != nil {
+		return nil, err
+	}
 	about, g := jobOf(ds), ds.Graph(0)
 	about["hot"], about["classes"], about["batch"], about["steps"] = ds.Features(0).Rows()*cacheShare/100, ds.Labels(0).Classes(), c.batch, c.batches
 	about["threads"], about["workers"] = c.threads, c.threads-1
-	job, err := json.Marshal(about)
-	if err != nil {
-		return nil, peerReady{}, err
-	}
 	var ids []uint32
 	var ends []int64
 	for _, step := range trace[len(trace)-c.batches:] {
@@ -129,56 +159,25 @@ func (c *comparison) startPeer(ctx context.Context, ds *store.Dataset, trace [][
 	w.write("ends", "<i8", []int{len(ends)}, ends)
 	w.write("labels", "<i4", []int{len(labels)}, labels)
 	w.write("train", "<i4", []int{len(ds.Split(0).Train)}, ds.Split(0).Train)
-	path := filepath.Join(c.tmp, "job.json")
-	if w.err == nil {
-		w.err = os.WriteFile(path, job, 0o666)
-	}
-	if w.err != nil {
-		return nil, peerReady{}, w.err
-	}
-	limit, err := bytesOf(c.memory)
-	if err == nil {
-		c.group, err = cli.NewCgroup(fmt.Sprint(os.Getpid()), limit)
-	}
+	path, err := w.job(about)
 	if err != nil {
-		fmt.Fprintf(c.out, "note: %v; so the page cache that NumPy has is without bounds\n\n", err)
+		return nil, err
 	}
-	var ready peerReady
-	p, err := c.startPython(ctx, &ready, "peers.py", path)
-	return p, ready, err
+	m, err := newFetcher(ctx, ds.Features(0), c.engine, c.device.Costs, trace)
+	if err != nil {
+		return nil, err
+	}
+	return &peerJob{about: fmt.Sprintf("fanout 15,10,5, windows of %d steps", m.window), script: "peers.py", path: path, fetcher: m, cache: m.bytes}, nil
 }
 
-// jobOf says to a Python where the files of ds have its rows and lists.
+// jobOf has the files of the rows and lists of ds, for a Python.
 func jobOf(ds *store.Dataset) map[string]any {
-	type file struct {
-		Path   string `json:"path"`
-		Offset int64  `json:"offset"`
-		First  int64  `json:"first"`
-		Rows   int64  `json:"rows"`
-		Stride int64  `json:"stride"`
-	}
 	f, g := ds.Features(0), ds.Graph(0)
-	offsets, neighbors := g.Sections()
-	var shards []file
-	for _, s := range f.Shards() {
-		shards = append(shards, file{s.Path, s.DataOffset, s.FirstRow, s.Rows, s.Stride})
-	}
+	offsets, neighbors := listsOf(g)
 	return map[string]any{
-		"shards": shards, "dim": f.Dim(), "dtype": npyType[f.Elem()],
-		"offsets": file{Path: offsets.Path, Offset: store.PageSize}, "neighbors": file{Path: neighbors.Path, Offset: store.PageSize},
-		"nodes": g.Nodes(), "edges": g.Edges(),
+		"shards": shardsOf(f), "dim": f.Dim(), "dtype": npyType[f.Elem()],
+		"offsets": offsets, "neighbors": neighbors, "nodes": g.Nodes(), "edges": g.Edges(),
 	}
-}
-
-// bytesOf reads 2560MiB.
-func bytesOf(size string) (int64, error) {
-	for shift, unit := range map[int]string{10: "KiB", 20: "MiB", 30: "GiB"} {
-		if number, ok := strings.CutSuffix(size, unit); ok {
-			n, err := strconv.ParseFloat(number, 64)
-			return int64(n * float64(int64(1)<<shift)), err
-		}
-	}
-	return strconv.ParseInt(size, 10, 64)
 }
 
 // fetcher fetches the rows of steps through the tiers, and nothing else.

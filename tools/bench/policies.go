@@ -26,6 +26,14 @@ type variant struct {
 	prefix  int64 // percent of the bytes that are the static region
 }
 
+// within returns v's options for a tier of so many bytes over a disk.
+func (v variant) within(bytes int64, d device, engine disk.Kind) cachetier.Options {
+	o := v.Options
+	o.HostBytes, o.Costs, o.Direct, o.Engine = bytes, d.Costs, true, engine
+	o.StaticBytes = bytes * v.prefix / 100
+	return o
+}
+
 // variants lists all policies, step by step and by windows.
 func variants() (all []variant) {
 	all = append(all, variant{name: "static prefix", Options: cachetier.Options{Policy: cachetier.Static}, prefix: 100})
@@ -83,12 +91,16 @@ func (c *comparison) smallGraphs(ctx context.Context) (paths []string, err error
 }
 
 func (c *comparison) policiesOn(ctx context.Context, path string) error {
-	ds, device, err := c.open(ctx, path)
+	ds, err := store.Open(path)
 	if err != nil {
 		return err
 	}
 	defer ds.Close()
 	f, g := ds.Features(0), ds.Graph(0)
+	device, err := c.device.measure(ctx, f)
+	if err != nil {
+		return err
+	}
 	trace, err := drawTrace(ctx, ds, plain, c.batch, c.steps)
 	if err != nil {
 		return err
@@ -109,9 +121,7 @@ func (c *comparison) policiesOn(ctx context.Context, path string) error {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			o := v.Options
-			o.HostBytes, o.Costs, o.Direct, o.Engine = table*int64(share)/100, device.Costs, true, c.engine
-			o.StaticBytes = o.HostBytes * v.prefix / 100
+			o := v.within(table*int64(share)/100, device, c.engine)
 			r, err := planned(ctx, f, o, trace, v.windows)
 			if err != nil {
 				return err

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/gnnstore/gnnstore/tools/cli"
 )
 
 // python is a script that does a turn for every line that it is sent, and answers each with one
@@ -49,6 +51,22 @@ func (c *comparison) startPython(ctx context.Context, ready any, script string, 
 	return p, nil
 }
 
+// confine holds the Python that starts next to a memory cgroup of so many bytes, where there are
+// cgroups.
+func (c *comparison) confine(limit int64) {
+	var err error
+	if c.group, err = cli.NewCgroup(fmt.Sprint(os.Getpid()), limit); err != nil {
+		fmt.Fprintf(c.out, "note: %v; so the page cache of the Python is without bounds\n\n", err)
+	}
+}
+
+// printSkipped lists the rivals that a script could not start.
+func (c *comparison) printSkipped(skipped []string) {
+	for _, s := range skipped {
+		fmt.Fprintf(c.out, "skipped: %s\n\n", strings.Join(strings.Fields(s), " "))
+	}
+}
+
 // environment has the threads that both sides get.
 func (c *comparison) environment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
@@ -58,10 +76,12 @@ func (c *comparison) environment() []string {
 	return append(env, "OMP_NUM_THREADS="+n, "MKL_NUM_THREADS="+n, "OPENBLAS_NUM_THREADS="+n, "PYTHONWARNINGS=ignore")
 }
 
-// turn asks for one, and reads the answer into result.
-func (p *python) turn(result any) error { return p.ask("turn", result) }
+// asks is the turn of a side in Python, of one of the kinds that its script has.
+func asks[T any](p *python, kind string) func(context.Context) (T, error) {
+	return func(context.Context) (turn T, err error) { return turn, p.ask(kind, &turn) }
+}
 
-// ask is turn for a script that has turns of several kinds.
+// ask asks for a turn, and reads the answer into result.
 func (p *python) ask(kind string, result any) error {
 	if _, err := io.WriteString(p.in, kind+"\n"); err != nil {
 		return err

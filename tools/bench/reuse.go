@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/sample"
 	"github.com/gnnstore/gnnstore/train/trace"
@@ -12,31 +12,27 @@ import (
 
 // compareReuse traces runs that use hidden rows again, under NS, and prints what they read and
 // compute: by how old rows may be, how late the verdicts on them are, and how many there are. All
-// have the same bytes for feature rows and slots together.
+// have the same bytes for feature rows and slots together. Beside them are the same bytes as a
+// static prefix and as a longer slab.
 func compareReuse(ctx context.Context, c *comparison) error {
-	ds, device, err := c.open(ctx, c.dataset)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	f, h := ds.Features(0), trace.DefaultHistory()
+	f, h := c.ds.Features(0), trace.DefaultHistory()
 	h.TStale, h.HistoryLag = []int{20, 200}, []int{1, 50, 100, 200}
 	h.Slots = []trace.Slots{{Bytes: history.Auto}, {Share: 0.005}, {Share: 0.02}, {Share: 0.1}, {Share: 1}}
-	h.Hidden, h.EqualBytes, h.DiskCosts, h.WindowBytes = hidden, true, device.Costs, int64(float64(tableBytes(f))*c.cache.Share)
+	h.Hidden, h.EqualBytes, h.DiskCosts, h.WindowBytes = hidden, true, c.device.Costs, int64(float64(tableBytes(f))*c.cache.Share)
 	o := trace.DefaultOptions()
 	o.Samplers, o.Kappas, o.Fanouts, o.Batch, o.Steps = []sample.Kind{sample.NS}, []int{1}, c.fanouts, c.batch, c.steps
 	o.Growth, o.Caches, o.Workers, o.Tmp, o.History = []int{}, nil, c.threads, c.tmp, &h
-	r, err := trace.Run(ctx, ds, o)
+	r, err := trace.Run(ctx, c.ds, o)
 	if err != nil {
 		return err
 	}
 	got := r.History
 	fmt.Fprintf(c.out, "%s: %d nodes by %s, mean degree %.1f; rows of %d bytes, slots of %d, %d MiB in all for both, %v of the feature bytes. Batch %d, fanout %s, p_grad %v, verdicts %s.\n",
-		filepath.Base(c.dataset), r.Nodes, r.Order, float64(r.Edges)/float64(r.Nodes), f.RowBytes(), got.SlotBytes, got.WindowBytes>>20, c.cache, r.Batch, numbers(c.fanouts),
+		c.base(), r.Nodes, r.Order, float64(r.Edges)/float64(r.Nodes), f.RowBytes(), got.SlotBytes, got.WindowBytes>>20, c.cache, r.Batch, setting.FormatInts(c.fanouts),
 		got.PGrad, got.Verdicts)
 	fmt.Fprintf(c.out, "The device: %s. A step of the steps %d to %d. ÷ is by how much fewer than without history; of device ms, than with a longer slab. "+
 		"Slots are for that share of the nodes of each layer, or auto: those that save more than they take.\n\n",
-		device, got.WarmupSteps+1, r.Steps)
+		c.device, got.WarmupSteps+1, r.Steps)
 	made := ""
 	for l := range len(c.fanouts) - 1 {
 		made += fmt.Sprintf(" made by layer %d | ÷ |", l+1)

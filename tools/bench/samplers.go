@@ -5,13 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
@@ -50,22 +47,13 @@ var ourSamplers = []ourSampler{
 // compareSamplers alternates our samplers with the C++ ones of DGL and PyTorch Geometric on the
 // same seeds, one thread each, on the same processor.
 func compareSamplers(ctx context.Context, c *comparison) error {
-	path, err := c.arxiv(ctx)
-	if err != nil {
-		return err
-	}
-	ds, err := store.Open(path)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	d, err := data.OpenToDraw(ds, data.Options{})
+	d, err := data.OpenToDraw(c.ds, data.Options{})
 	if err != nil {
 		return err
 	}
 	train := d.Train
 	if len(train) < c.batches*batchSize {
-		return fmt.Errorf("%s: %d training nodes, and %d batches of %d want more; lower -batches", path, len(train), c.batches, batchSize)
+		return fmt.Errorf("%s: %d training nodes, and %d batches of %d want more; lower -batches", c.dataset, len(train), c.batches, batchSize)
 	}
 	sample.Shuffle(train, 1, 1)
 	seeds := train[:c.batches*batchSize]
@@ -81,11 +69,10 @@ func compareSamplers(ctx context.Context, c *comparison) error {
 	}
 	defer peer.close() //nolint:errcheck // what matters was read
 	fmt.Fprintf(c.out, "%s: %s; batches of %d seeds, %d a turn; one thread a side, on processor %d, timed by what it used of it. %s. %d turns, median (smallest–largest):\n\n",
-		filepath.Base(path), extent(d), batchSize, c.batches, processor, theirs.Versions, c.rounds)
-	for _, s := range theirs.Skipped {
-		fmt.Fprintf(c.out, "skipped: %s\n\n", strings.Join(strings.Fields(s), " "))
-	}
-	tableHead(c.out, "| fanouts | sampler | edges, M/s | batches/s | edges a batch | nodes a batch | ours / theirs, edges/s | batches/s |")
+		c.base(), extent(d), batchSize, c.batches, processor, theirs.Versions, c.rounds)
+	c.printSkipped(theirs.Skipped)
+	t := turns[drawnTurn]{columns: samplerColumns(c.batches)}
+	t.head(c.out, "fanouts | sampler")
 	all, samplers := samplerFanouts, ourSamplers
 	if isTyped(d) {
 		all, samplers = typedFanouts, ourSamplers[:1]
@@ -93,7 +80,7 @@ func compareSamplers(ctx context.Context, c *comparison) error {
 	for _, fanouts := range all {
 		for _, s := range samplers {
 			s.config.Fanouts = fanouts
-			if err := c.race(d, seeds, s, peer, theirs.Samplers); err != nil {
+			if err := c.race(ctx, d, seeds, s, peer, theirs.Samplers); err != nil {
 				return err
 			}
 		}
@@ -120,57 +107,55 @@ func extent(d *data.Data) string {
 	return s
 }
 
-// race prints a row for each sampler, ours before theirs.
-func (c *comparison) race(d *data.Data, seeds []uint32, s ourSampler, peer *python, theirs []peerSampler) error {
-	fanouts := s.config.Fanouts
-	ours := newDrawn(d, s.config, seeds)
-	var rivals []*rival
-	for i, t := range theirs {
-		if t.Kind == s.name || slices.Contains(s.others, t.Kind) {
-			rivals = append(rivals, &rival{peerSampler: t, number: i})
-		}
+// samplerColumns are of turns of so many batches.
+func samplerColumns(batches int) []column[drawnTurn] {
+	n := float64(batches)
+	edges := func(t drawnTurn) float64 { return t.Edges / t.Seconds / 1e6 }
+	rate := func(t drawnTurn) float64 { return n / t.Seconds }
+	return []column[drawnTurn]{
+		{name: "edges, M/s", format: "%.1f", of: edges},
+		{name: "batches/s", format: "%.1f", of: rate},
+		{name: "edges a batch", format: "%.0f", show: last, of: func(t drawnTurn) float64 { return t.Edges / n }},
+		{name: "nodes a batch", format: "%.0f", show: last, of: func(t drawnTurn) float64 { return t.Nodes / n }},
+		{name: "ours / theirs, edges/s", format: "%.2f", show: inverse, of: edges},
+		{name: "batches/s", format: "%.2f", show: inverse, of: rate},
 	}
-	var us rates
-	for round := -1; round < c.rounds; round++ { // the first to warm up
-		mine, err := ours.turn()
+}
+
+// race prints a row for each sampler, ours before theirs.
+func (c *comparison) race(ctx context.Context, d *data.Data, seeds []uint32, s ourSampler, peer *python, theirs []peerSampler) error {
+	ours := newDrawn(d, s.config, seeds)
+	name := setting.FormatInts(s.config.Fanouts) + " | "
+	us := &side[drawnTurn]{name: name + "gnnstore " + s.name, turn: func(context.Context) (drawnTurn, error) { return ours.turn() }}
+	t := turns[drawnTurn]{sides: []*side[drawnTurn]{us}, columns: samplerColumns(c.batches)}
+	for i, r := range theirs {
+		if r.Kind != s.name && !slices.Contains(s.others, r.Kind) {
+			continue
+		}
+		ask, err := json.Marshal(map[string]any{"sampler": i, "fanouts": s.config.Fanouts})
 		if err != nil {
 			return err
 		}
-		for _, r := range rivals {
-			if err := r.turn(peer, fanouts); err != nil {
-				return err
+		asked := asks[drawnTurn](peer, string(ask))
+		t.sides = append(t.sides, &side[drawnTurn]{name: name + r.Name, base: us, turn: func(ctx context.Context) (drawnTurn, error) {
+			turn, err := asked(ctx)
+			if err == nil {
+				err = r.same(turn, s.name, ours)
 			}
-			if err := r.same(s.name, ours); err != nil {
-				return err
-			}
-			if round >= 0 {
-				r.add(r.last, c.batches)
-			}
-		}
-		if round >= 0 {
-			us.add(mine, c.batches)
-		}
+			return turn, err
+		}})
 	}
-	n := float64(c.batches)
-	row := func(sampler string, r rates, last drawnTurn, ratios string) {
-		fmt.Fprintf(c.out, "| %s | %s | %s | %s | %.0f | %.0f | %s |\n", numbers(fanouts), sampler, r.edges.spread("%.1f"), r.batches.spread("%.1f"),
-			last.Edges/n, last.Nodes/n, ratios)
+	if err := t.run(ctx, 1+c.rounds); err != nil {
+		return err
 	}
-	row("gnnstore "+s.name, us, ours.last, "|")
-	for _, r := range rivals {
-		row(r.Name, r.rates, r.last, us.edges.over(r.edges).spread("%.2f")+" | "+us.batches.over(r.batches).spread("%.2f"))
+	for _, s := range t.sides {
+		s.turns = s.turns[1:] // the first warmed up
+		t.row(c.out, s)
 	}
 	return nil
 }
 
 func near(a, b float64) bool { return math.Abs(a-b) <= agreement*max(a, b) }
-
-// rates has the rates of turns: million edges, and batches, a second.
-type rates struct{ edges, batches series }
-
-func (r *rates) add(t drawnTurn, batches int) {
-	r.edges, r.batches = append(r.edges, t.Edges/t.Seconds/1e6), append(r.batches, float64(batches)/t.Seconds)
-}
 
 // drawnTurn has the processor seconds of all batches of a turn, and their edges of all blocks and
 // input nodes.
@@ -274,37 +259,20 @@ type peerSampler struct {
 	Name string `json:"name"`
 }
 
-// rival is a peerSampler, by its number there, and what it did.
-type rival struct {
-	peerSampler
-	rates
-	number int
-	last   drawnTurn
-}
-
-func (r *rival) turn(p *python, fanouts []int) error {
-	ask, err := json.Marshal(map[string]any{"sampler": r.number, "fanouts": fanouts})
-	if err != nil {
-		return err
-	}
-	return p.ask(string(ask), &r.last)
-}
-
-// same returns an error if a rival's last turn was other work than ours. For the kind once it can
-// tell for two hops only.
-func (r *rival) same(kind string, ours *drawn) (err error) {
+// same returns an error if a turn of theirs was other work than the last of ours, of a kind. For
+// the kind once it can tell for two hops only.
+func (p peerSampler) same(turn drawnTurn, kind string, ours *drawn) (err error) {
 	want := ours.last
 	switch {
-	case r.Kind == once && len(ours.sampler.Fanouts) == 2:
+	case p.Kind == once && len(ours.sampler.Fanouts) == 2:
 		if want, err = ours.once(); err != nil {
 			return err
 		}
-	case r.Kind != kind:
+	case p.Kind != kind:
 		return nil
 	}
-	if !near(want.Edges, r.last.Edges) || !near(want.Nodes, r.last.Nodes) {
-		return fmt.Errorf("%s, fanouts %s: %.0f edges and %.0f nodes, and ours have %.0f and %.0f: that is other work", r.Name,
-			numbers(ours.sampler.Fanouts), r.last.Edges, r.last.Nodes, want.Edges, want.Nodes)
+	if !near(want.Edges, turn.Edges) || !near(want.Nodes, turn.Nodes) {
+		return fmt.Errorf("%.0f edges and %.0f nodes, and ours have %.0f and %.0f: that is other work", turn.Edges, turn.Nodes, want.Edges, want.Nodes)
 	}
 	return nil
 }
@@ -318,49 +286,21 @@ type samplersReady struct {
 
 // startSamplers starts samplers.py on the topology and so many batches of seeds.
 func (c *comparison) startSamplers(ctx context.Context, d *data.Data, seeds []uint32, processor int) (*python, samplersReady, error) {
-	type section struct {
-		Path   string `json:"path"`
-		Offset int64  `json:"offset"`
-	}
-	type nodes struct {
-		Name  string `json:"name"`
-		Count int    `json:"count"`
-	}
-	type relation struct {
-		Name      [3]string `json:"name"`
-		Offsets   section   `json:"offsets"`
-		Neighbors section   `json:"neighbors"`
-		Nodes     int       `json:"nodes"` // that have lists
-		Edges     int64     `json:"edges"`
-	}
-	var job struct {
-		Types     []nodes    `json:"types"`
-		Relations []relation `json:"relations"`
-		Target    string     `json:"target"`
-		Processor int        `json:"processor"`
-	}
+	var types, relations []map[string]any
 	for _, t := range d.Types {
-		job.Types = append(job.Types, nodes{t.Name, t.Nodes})
+		types = append(types, map[string]any{"name": t.Name, "count": t.Nodes})
 	}
 	for _, r := range d.Relations {
-		offsets, neighbors := r.Sections()
-		job.Relations = append(job.Relations, relation{[3]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst},
-			section{offsets.Path, store.PageSize}, section{neighbors.Path, store.PageSize}, r.Nodes(), r.Edges()})
+		offsets, neighbors := listsOf(r.Graph)
+		relations = append(relations, map[string]any{"name": [3]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst},
+			"offsets": offsets, "neighbors": neighbors, "nodes": r.Nodes(), "edges": r.Edges()})
 	}
-	job.Target, job.Processor = d.Types[d.Target].Name, processor
 	var ready samplersReady
-	text, err := json.Marshal(job)
-	if err != nil {
-		return nil, ready, err
-	}
 	w := npyWriter{dir: c.tmp}
 	w.write("seeds", "<i4", []int{len(seeds) / batchSize, batchSize}, seeds)
-	path := filepath.Join(c.tmp, "samplers.json")
-	if w.err == nil {
-		w.err = os.WriteFile(path, text, 0o666)
-	}
-	if w.err != nil {
-		return nil, ready, w.err
+	path, err := w.job(map[string]any{"types": types, "relations": relations, "target": d.Types[d.Target].Name, "processor": processor})
+	if err != nil {
+		return nil, ready, err
 	}
 	p, err := c.startPython(ctx, &ready, "samplers.py", path)
 	return p, ready, err

@@ -2,16 +2,13 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/bench"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
@@ -37,16 +34,7 @@ var (
 
 // compareSteps alternates our step with PyTorch's on the same batches, from the same weights.
 func compareSteps(ctx context.Context, c *comparison) error {
-	path, err := c.arxiv(ctx)
-	if err != nil {
-		return err
-	}
-	ds, err := store.Open(path)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	d, err := data.Open(ds, data.Options{})
+	d, err := data.Open(c.ds, data.Options{})
 	if err != nil {
 		return err
 	}
@@ -70,43 +58,54 @@ func compareSteps(ctx context.Context, c *comparison) error {
 		return err
 	}
 	defer torch.close() //nolint:errcheck // what matters was read
-	for _, s := range ready.Skipped {
-		fmt.Fprintf(c.out, "skipped: %s\n\n", s)
-	}
+	c.printSkipped(ready.Skipped)
 	if len(ready.Rivals) == 0 {
 		return fmt.Errorf("%s: none of PyTorch's ways to take a step works there", c.python)
 	}
-	ours.turn() // to warm up
-	var us stepTimes
-	them := make([]stepTimes, len(ready.Rivals))
-	for range c.rounds {
-		mine := ours.turn()
-		us.add(mine)
-		for i, name := range ready.Rivals {
-			var theirs turn
-			if err := torch.ask(name, &theirs); err != nil {
-				return err
-			}
-			if err := mine.same(theirs, name); err != nil {
-				return err
-			}
-			them[i].add(theirs)
+	turns, err := c.raceSteps(ctx, be, ours.turn, torch, ready.Rivals, "", tolerance)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "%s: %s, %s of %d layers, hidden %d, fanouts %s, batches of %d seeds. "+
+		"PyTorch %s, %d threads, OPENBLAS_CORETYPE unset; processor ms a step while choosing: %v.\n",
+		c.base(), extent(d), config.Kind, config.Layers, config.Hidden, setting.FormatInts(draws.Fanouts), batchSize, ready.Torch, c.threads, ready.Variants)
+	c.printSteps(turns, tolerance)
+	return nil
+}
+
+// raceSteps alternates our turns with the turns of rivals in a Python, whose names get a prefix. It
+// fails where the loss of a batch differs from ours by more than a share.
+func (c *comparison) raceSteps(ctx context.Context, be kernels.Backend, ours func() (turn, error), torch *python, rivals []string, prefix string,
+	tolerance float64) (*turns[turn], error) {
+	us := &side[turn]{name: "gnnstore, " + be.Name(), turn: func(context.Context) (turn, error) { return ours() }}
+	t := &turns[turn]{
+		sides: []*side[turn]{us},
+		columns: []column[turn]{
+			{name: "ms", format: "%.1f", of: func(t turn) float64 { return 1e3 * t.Seconds / float64(len(t.Losses)) }},
+			{name: "ms of processor time", format: "%.1f", of: func(t turn) float64 { return 1e3 * t.Processor / float64(len(t.Losses)) }},
+		},
+		check: func(_ *side[turn], t turn) error { return us.turns[0].same(t, tolerance) },
+	}
+	for _, name := range rivals {
+		t.sides = append(t.sides, &side[turn]{name: prefix + name, turn: asks[turn](torch, name)})
+	}
+	if _, err := ours(); err != nil { // to warm up
+		return nil, err
+	}
+	return t, t.run(ctx, c.rounds)
+}
+
+// printSteps prints what raceSteps has measured: ours, and after each rival its ratios to ours.
+func (c *comparison) printSteps(t *turns[turn], tolerance float64) {
+	us := t.sides[0]
+	fmt.Fprintf(c.out, "%d turns of %d batches each; losses agree to %g. Median (smallest–largest):\n\n", c.rounds, len(us.turns[0].Losses), tolerance)
+	t.head(c.out, "a step")
+	for _, s := range t.sides {
+		t.row(c.out, s)
+		if s != us {
+			ratios(c.out, s.name+" / gnnstore", t.over(s, us, 0), t.over(s, us, 1))
 		}
 	}
-	fmt.Fprintf(c.out, "%s: %s, %s of %d layers, hidden %d, fanouts %s, batches of %d seeds. PyTorch %s, %d threads, OPENBLAS_CORETYPE unset; processor ms a step while choosing: %v.\n",
-		filepath.Base(path), extent(d), config.Kind, config.Layers, config.Hidden, numbers(draws.Fanouts), batchSize, ready.Torch, c.threads, ready.Variants)
-	fmt.Fprintf(c.out, "%d turns of %d batches each; losses agree to %g. Median (smallest–largest):\n\n", c.rounds, c.batches, tolerance)
-	tableHead(c.out, "| a step | ms | ms of processor time |")
-	row := func(name string, wall, processor series, format string) {
-		fmt.Fprintf(c.out, "| %s | %s | %s |\n", name, wall.spread(format), processor.spread(format))
-	}
-	row("gnnstore, "+be.Name(), us.wall, us.processor, "%.1f")
-	for i, name := range ready.Rivals {
-		row(name, them[i].wall, them[i].processor, "%.1f")
-		library, _, _ := strings.Cut(name, ",")
-		row(library+" / gnnstore", them[i].wall.over(us.wall), them[i].processor.over(us.processor), "%.2f")
-	}
-	return nil
 }
 
 // shapeOf returns the shape of a network on d whose batches are drawn by draws.
@@ -133,15 +132,10 @@ type stepsReady struct {
 
 // startSteps starts step.py on what export has written.
 func (c *comparison) startSteps(ctx context.Context, d *data.Data, s model.Shape) (*python, stepsReady, error) {
-	type relation struct {
-		Key [3]string `json:"key"`
-		Src int       `json:"src"`
-		Dst int       `json:"dst"`
-	}
-	var relations []relation
+	var relations []map[string]any
 	for i, r := range d.Relations {
 		key := [3]string{r.Relation.Src, r.Relation.Name, r.Relation.Dst}
-		relations = append(relations, relation{key, s.Relations[i].Src, s.Relations[i].Dst})
+		relations = append(relations, map[string]any{"key": key, "src": s.Relations[i].Src, "dst": s.Relations[i].Dst})
 	}
 	job := map[string]any{
 		"typed": isTyped(d), "types": s.Types, "relations": relations, "target": s.Target,
@@ -149,11 +143,7 @@ func (c *comparison) startSteps(ctx context.Context, d *data.Data, s model.Shape
 		"batches": c.batches, "layers": len(s.Reach.Relations), "threads": c.threads, "rate": rate,
 	}
 	var ready stepsReady
-	text, err := json.Marshal(job)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(c.tmp, "step.json"), text, 0o666)
-	}
-	if err != nil {
+	if _, err := (&npyWriter{dir: c.tmp}).job(job); err != nil {
 		return nil, ready, err
 	}
 	p, err := c.startPython(ctx, &ready, "step.py", c.tmp)
@@ -186,40 +176,30 @@ type turn struct {
 	Losses    []float64 `json:"losses"`
 }
 
-// same returns an error if another's turn was other work than t.
-func (t turn) same(other turn, name string) error { return t.sameWithin(other, name, tolerance) }
-
-func (t turn) sameWithin(other turn, name string, tolerance float64) error {
+// same returns an error if another turn was other work than t: if a loss differs by more than a
+// share.
+func (t turn) same(other turn, tolerance float64) error {
 	if len(other.Losses) != len(t.Losses) {
-		return fmt.Errorf("%s trained on %d batches, and gnnstore on %d", name, len(other.Losses), len(t.Losses))
+		return fmt.Errorf("trained on %d batches, and gnnstore on %d", len(other.Losses), len(t.Losses))
 	}
 	for i, l := range t.Losses {
 		if !(math.Abs(l-other.Losses[i]) <= tolerance*other.Losses[i]) { // NaN is other work, too
-			return fmt.Errorf("batch %d has loss %v, and %v in %s: that is other work", i, l, other.Losses[i], name)
+			return fmt.Errorf("batch %d has loss %v, and %v in gnnstore: that is other work", i, other.Losses[i], l)
 		}
 	}
 	return nil
 }
 
-// stepTimes has the times of turns, in milliseconds a step.
-type stepTimes struct{ wall, processor series }
-
-func (s *stepTimes) add(t turn) {
-	perStep := 1e3 / float64(len(t.Losses))
-	s.wall, s.processor = append(s.wall, perStep*t.Seconds), append(s.processor, perStep*t.Processor)
-}
-
 // turn trains on every batch once, from the initial weights on.
-func (s *steps) turn() turn {
+func (s *steps) turn() (t turn, err error) {
 	s.trainer.Restart()
 	for i, p := range s.trainer.Model.Params {
 		s.be.UploadF32(p.Value, s.initial[i])
 	}
-	var t turn
 	start, before := time.Now(), kernels.ProcessorSeconds()
 	for _, b := range s.batches {
 		t.Losses = append(t.Losses, s.trainer.Step(&b.Batch, b.rows, b.labels, rate, 1))
 	}
 	t.Seconds, t.Processor = time.Since(start).Seconds(), kernels.ProcessorSeconds()-before
-	return t
+	return t, nil
 }

@@ -224,7 +224,7 @@ class Steps:
 def main():
     answers, sys.stdout = sys.stdout, sys.stderr  # libraries print as well
     directory = sys.argv[1]
-    with open(os.path.join(directory, "step.json")) as f:
+    with open(os.path.join(directory, "job.json")) as f:
         job = json.load(f)
     torch.set_num_threads(job["threads"])
     steps, skipped = Steps(directory, job), []

@@ -3,13 +3,9 @@ package main
 import (
 	"context"
 	"encoding/binary"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -35,12 +31,7 @@ type streamReady struct {
 // compareStreamSteps alternates a step of TGN with PyTorch's, on the same batches of a stream's
 // middle, from the same weights, without dropout.
 func compareStreamSteps(ctx context.Context, c *comparison) error {
-	ds, err := store.Open(c.dataset)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	s, err := newStreamSteps(ctx, c, ds)
+	s, err := newStreamSteps(ctx, c, c.ds)
 	if err != nil {
 		return err
 	}
@@ -53,46 +44,20 @@ func compareStreamSteps(ctx context.Context, c *comparison) error {
 	if err != nil {
 		return err
 	}
-	defer torch.close()                 //nolint:errcheck // what matters was read
-	if _, err := s.turn(); err != nil { // to warm up
+	defer torch.close() //nolint:errcheck // what matters was read
+	turns, err := c.raceSteps(ctx, s.be, s.turn, torch, ready.Rivals, "PyTorch, ", streamTolerance)
+	if err != nil {
 		return err
-	}
-	var us stepTimes
-	them := make([]stepTimes, len(ready.Rivals))
-	for range c.rounds {
-		mine, err := s.turn()
-		if err != nil {
-			return err
-		}
-		us.add(mine)
-		for i, name := range ready.Rivals {
-			var theirs turn
-			if err := torch.ask(name, &theirs); err != nil {
-				return err
-			}
-			if err := mine.sameWithin(theirs, name, streamTolerance); err != nil {
-				return err
-			}
-			them[i].add(theirs)
-		}
 	}
 	var rows, roots, neighbors, nodes float64
 	for _, b := range s.batches {
 		n := float64(len(s.batches))
 		rows, roots, neighbors, nodes = rows+float64(len(b.RowNode))/n, roots+float64(len(b.Roots))/n, neighbors+float64(len(b.NearRow))/n, nodes+float64(len(b.Nodes))/n
 	}
-	fmt.Fprintf(c.out, "%s: TGN of %d, fanout %d, batches of %d events: on average %.0f nodes, %.0f rows, %.0f roots with %.0f neighbours. PyTorch %s, %d threads; ms a step while choosing: %v.\n",
-		filepath.Base(c.dataset), s.config.Hidden, streamFanout, s.batch, nodes, rows, roots, neighbors, ready.Torch, c.threads, ready.Variants)
-	fmt.Fprintf(c.out, "%d turns of %d batches each; losses agree to %g. Median (smallest–largest):\n\n", c.rounds, len(s.batches), streamTolerance)
-	tableHead(c.out, "| a step | ms | ms of processor time |")
-	row := func(name string, wall, processor series, format string) {
-		fmt.Fprintf(c.out, "| %s | %s | %s |\n", name, wall.spread(format), processor.spread(format))
-	}
-	row("gnnstore, "+s.be.Name(), us.wall, us.processor, "%.1f")
-	for i, name := range ready.Rivals {
-		row("PyTorch, "+name, them[i].wall, them[i].processor, "%.1f")
-		row("PyTorch, "+name+" / gnnstore", them[i].wall.over(us.wall), them[i].processor.over(us.processor), "%.2f")
-	}
+	fmt.Fprintf(c.out, "%s: TGN of %d, fanout %d, batches of %d events: on average %.0f nodes, %.0f rows, %.0f roots with %.0f neighbours. "+
+		"PyTorch %s, %d threads; ms a step while choosing: %v.\n",
+		c.base(), s.config.Hidden, streamFanout, s.batch, nodes, rows, roots, neighbors, ready.Torch, c.threads, ready.Variants)
+	c.printSteps(turns, streamTolerance)
 	return nil
 }
 
@@ -262,13 +227,10 @@ func (s *streamSteps) export(dir string) error {
 	for i, p := range s.step.Model.Params {
 		w.write(p.Name, "<f4", p.Shape, s.initial[i])
 	}
-	text, err := json.Marshal(map[string]any{
+	_, err := w.job(map[string]any{
 		"batches": len(s.batches), "hidden": s.config.Hidden, "time": s.config.Time, "heads": s.config.Heads, "event": s.shape.Event, "fanout": streamFanout, "rate": streamRate,
 	})
-	if err == nil {
-		err = os.WriteFile(filepath.Join(dir, "stream.json"), text, 0o666)
-	}
-	return errors.Join(w.err, err)
+	return err
 }
 
 func (s *streamSteps) close() {

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 
 folder = sys.argv[1]
-with open(os.path.join(folder, "stream.json")) as f:
+with open(os.path.join(folder, "job.json")) as f:
     job = json.load(f)
 torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
 HIDDEN, HEADS, FANOUT = job["hidden"], job["heads"], job["fanout"]

@@ -18,12 +18,8 @@ var readWindows = []int{1, 8, 64, 256, 0}
 // caches, and prints what the disk did: as timed, and by what reads and bytes were measured to cost
 // before, which other work on the machine leaves alone.
 func compareWindows(ctx context.Context, c *comparison) error {
-	ds, device, err := c.open(ctx, c.dataset)
-	if err != nil {
-		return err
-	}
-	defer ds.Close()
-	fmt.Fprintf(c.out, "%s, --memory %s, --batch %d, %d steps from empty caches; the device: %s.\n\n", filepath.Base(c.dataset), c.memory, c.batch, c.steps, device)
+	fmt.Fprintf(c.out, "%s, --memory %s, --batch %d, %d steps from empty caches; the device: %s.\n\n",
+		c.base(), c.memory, c.batch, c.steps, c.device)
 	tableHead(c.out, "| --window | steps a window | s a step | rows a step | cold rows | reads | MB | amplification | device ms, rows | of lists | of both, by the model | planned: window | device ms, rows | drawing ms |")
 	best, automatic := math.Inf(1), 0.0
 	for _, w := range readWindows {
@@ -37,7 +33,7 @@ func compareWindows(ctx context.Context, c *comparison) error {
 			return err
 		}
 		n, lists := float64(r.Epochs[0].Steps), r.Topology.Disk
-		model := 1e3 * (device.Seconds(traffic(r.Disk)) + device.Seconds(traffic(lists))) / n
+		model := 1e3 * (c.device.Seconds(traffic(r.Disk)) + c.device.Seconds(traffic(lists))) / n
 		name := strconv.Itoa(w)
 		if w == 0 {
 			name, automatic = "automatic", model
