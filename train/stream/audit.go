@@ -22,6 +22,7 @@ type audit struct {
 	// blind counts the next steps whose hidden writes are unknown, after a resume from a checkpoint
 	// without them.
 	blind int
+	sums  run.MitigationSums // of all that was compared
 }
 
 // recent is the memories that one step wrote.
@@ -35,9 +36,10 @@ func (a *audit) begin() {
 	a.spare, a.recent, a.blind = append(a.spare, a.recent...), nil, 0
 }
 
-// look compares up to most of the memories that a step blended, and adds them to sums. Call it once
-// for each step, in order. It notes the memories that the step wrote, for the next lag-1 steps.
-func (a *audit) look(in temporal.Input, s *temporal.Stepper, lag, most int, sums *run.MitigationSums) {
+// look compares up to most of the memories that a step blended, and adds them to a.sums. Call it
+// once for each step, in order. It notes the memories that the step wrote, for the next lag-1
+// steps.
+func (a *audit) look(in temporal.Input, s *temporal.Stepper, lag, most int) {
 	were, are := s.Blended()
 	if a.blind > 0 {
 		a.blind--
@@ -48,14 +50,14 @@ func (a *audit) look(in temporal.Input, s *temporal.Stepper, lag, most int, sums
 			was, is := were[i*cols:][:cols], are[i*cols:][:cols]
 			newer := a.newest(in.Nodes[in.RowNode[in.Blended[i]]], 4*cols)
 			if newer == nil {
-				sums.Add(is, was, was, false)
+				a.sums.Add(is, was, was, false)
 				continue
 			}
 			fresh = fresh[:0]
 			for at := 0; at < len(newer); at += 4 {
 				fresh = append(fresh, math.Float32frombits(binary.LittleEndian.Uint32(newer[at:])))
 			}
-			sums.Add(is, was, fresh, true)
+			a.sums.Add(is, was, fresh, true)
 		}
 	}
 	if lag == 1 {

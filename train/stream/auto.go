@@ -9,6 +9,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -25,103 +26,68 @@ const rehearsed = 40
 // worth is the share of a step's time that a larger staleness must save: less could be chance.
 const worth = 0.05
 
-// touched returns the most nodes that get state: few in a rehearsal, else 0, which allows all.
-func (t *trainer) touched() int {
-	if t.scratch {
-		return min(int(t.events.Places()), max(1, rehearsed*t.measured.nodes))
-	}
-	return 0
+// rehearsal runs some steps of a run, to find the cost of their stages before the run begins.
+type rehearsal struct {
+	*core
+	late   writer
+	scores metric.Batches[float32]
 }
 
-// staleness describes how old state is, as far as that is known before the first step.
-func (t *trainer) staleness() run.StalenessOf {
-	s := run.StalenessOf{K: t.lag, Auto: t.Staleness == run.Auto, Publish: t.Publish, Inflight: t.inflight()}
-	if a := t.found; a != nil {
-		s.Best, s.Most, s.Predicted = a.Best, a.Most, &a.Rehearsal
-	}
-	return s
-}
-
-// decide finds the staleness of a run with Staleness Auto, from the record or by a rehearsal, and
-// opens the tables anew for it.
-func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
-	if t.Staleness == run.Auto {
-		if record != nil {
-			t.found = record.AutoStaleness
-		}
-		if t.found == nil {
-			dir, done, serr := t.Dir.Scratch("rehearsal")
-			if serr != nil {
-				return serr
-			}
-			t.found, err = t.find(ctx, mutable.Place{FS: t.Dir.FS(), Dir: dir})
-			done()
-		}
-		if err != nil {
-			return err
-		}
-		t.closeRows()
-		t.lag, t.scratch = t.found.K, false
-		if err := t.openRows(ctx); err != nil {
-			return err
-		}
-		t.Result.Memory, t.Result.Stream.Staleness = run.MemoryOf(t.budget), t.staleness()
-	}
-	t.stale = staleness.NewRealised(t.lag)
-	return nil
+func newRehearsal(c *core) *rehearsal {
+	return &rehearsal{core: c, late: writer{late: c.internal.late}}
 }
 
 // find rehearses the run, with state at a place at. If the staleness is a number, it returns the
 // costs at that. For Auto it returns the least staleness with which training hardly waits for
 // state, or less if too many of the nodes read would be out of date, or if there is no memory for
 // so many steps.
-func (t *trainer) find(ctx context.Context, at mutable.Place) (*run.AutoStaleness, error) {
-	costs, steps, err := t.rehearseSteps(ctx, at)
+func (r *rehearsal) find(ctx context.Context, at mutable.Place) (*run.AutoStaleness, error) {
+	costs, steps, err := r.costs(ctx, at)
 	if err != nil {
 		return nil, fmt.Errorf("rehearsal: %w", err)
 	}
-	a := &run.AutoStaleness{K: t.lag, Best: costs.Within(worth)}
-	if t.Staleness != run.Auto {
-		a.Rehearsal = t.rehearsal(costs, steps, a.K)
+	a := &run.AutoStaleness{K: r.lag, Best: costs.Within(worth)}
+	if r.Staleness != run.Auto {
+		a.Rehearsal = rehearsalOf(costs, steps, a.K)
 		return a, nil
 	}
 	fits := 0
 	if a.Best > 1 {
-		t.closeRows() // they hold all the memory
-		o, err := t.overlap(ctx)
+		r.closeRows() // they hold all the memory
+		o, err := r.overlap(ctx)
 		if err != nil {
 			return nil, err
 		}
 		a.Most = o.Most()
 		a.K = min(a.Best, a.Most)
-		if n := t.room(a.K); n < a.K {
+		if n := r.room(a.K); n < a.K {
 			a.K, fits = n, n
 		}
 	}
-	a.Rehearsal = t.rehearsal(costs, steps, a.K)
+	a.Rehearsal = rehearsalOf(costs, steps, a.K)
 	a.Explain(fits)
-	a.Reason = t.Text(a.Reason)
+	a.Reason = r.Text(a.Reason)
 	return a, nil
 }
 
 // room returns the largest staleness, k at most, for whose steps there is memory.
-func (t *trainer) room(k int) int {
-	if t.Inflight > 0 {
-		k = min(k, t.Inflight)
+func (r *rehearsal) room(k int) int {
+	if r.Inflight > 0 {
+		k = min(k, r.Inflight)
 	}
-	defer func(was int) { t.lag = was }(t.lag)
+	defer func(was int) { r.lag = was }(r.lag)
 	for ; k > 1; k-- {
-		t.lag = k
-		if _, _, err := t.divide(); err == nil {
+		r.lag = k
+		if _, _, err := r.divide(); err == nil {
 			break
 		}
 	}
 	return max(k, 1)
 }
 
-// rehearsal returns the costs of the stages, and the time of a step that they predict at staleness
-// k.
-func (t *trainer) rehearsal(c staleness.Costs, steps, k int) run.Rehearsal {
+// rehearsalOf returns the costs of the stages, and the time of a step that they predict at
+// staleness k.
+func rehearsalOf(c staleness.Costs, steps, k int) run.Rehearsal {
 	s := c.Stage
 	r := run.Rehearsal{
 		Steps: steps, Sample: s[staleness.Sample], Page: s[staleness.Page], Features: s[staleness.Features], State: s[staleness.State],
@@ -134,48 +100,48 @@ func (t *trainer) rehearsal(c staleness.Costs, steps, k int) run.Rehearsal {
 	return r
 }
 
-// rehearseSteps runs steps from the middle of the training part, with state at a place never
-// written, and returns the cost of their stages. It changes nothing of the run but the tables,
-// which the caller opens anew.
-func (t *trainer) rehearseSteps(ctx context.Context, at mutable.Place) (c staleness.Costs, steps int, err error) {
-	p := t.learning(1)
+// costs runs steps from the middle of the training part, with state at a place never written, and
+// returns the cost of their stages. It changes nothing of the run but the tables, which the caller
+// opens anew.
+func (r *rehearsal) costs(ctx context.Context, at mutable.Place) (c staleness.Costs, steps int, err error) {
+	p := r.learning(1)
 	steps = min(rehearsed, p.steps())
 	from := (p.steps() - steps) / 2
-	weights, moments, updates := t.step.Model.Download(), t.step.Optim.State(), t.step.Optim.Steps()
+	weights, moments, updates := r.step.Model.Download(), r.step.Optim.State(), r.step.Optim.Steps()
 	defer func() {
-		t.step.Model.Upload(weights)
-		err = errors.Join(err, t.step.Optim.Restore(updates, moments))
+		r.step.Model.Upload(weights)
+		err = errors.Join(err, r.step.Optim.Restore(updates, moments))
 	}()
 	var writers []pipeline.Writer
-	if s := t.tables.state; s != nil {
+	if s := r.tables.state; s != nil {
 		at.Run = "rehearsal"
 		s.In(at)
 		if err := s.Begin(ctx); err != nil {
 			return c, steps, err
 		}
-		if t.Publish == run.Late {
-			writers = append(writers, &t.late)
-			t.late.begin(2, t.publish)
+		if r.Publish == run.Late {
+			writers = append(writers, &r.late)
+			r.late.begin(2, r.tables.publish)
 		}
 	}
-	if err := t.draw.begin(ctx, from, p.step); err != nil {
+	if err := r.draw.begin(ctx, from, p.step); err != nil {
 		return c, steps, err
 	}
 	// Steps count from the second window on: before it caches are empty.
 	var cold pipeline.Stats
 	first, used, train, forward, publication := from, 0, 0.0, 0.0, 0.0
 	processor := kernels.ProcessorSeconds()
-	err = t.pipe.Alone(ctx, plan.Steps{From: from, To: from + steps}, func(b *pipeline.Gathered) error {
+	err = r.pipe.Alone(ctx, plan.Steps{From: from, To: from + steps}, func(b *pipeline.Gathered) error {
 		if b.Step == from {
-			if n, _ := t.pipe.Planner.Newest(); n < steps {
+			if n, _ := r.pipe.Planner.Newest(); n < steps {
 				first += n
 			}
 		}
-		f, w, all, err := t.try(b)
+		f, w, all, err := r.try(b)
 		if b.Step >= first {
 			used, train, forward, publication = used+1, train+all, forward+f, publication+w
 		} else if b.Step == first-1 {
-			cold = t.pipe.Stats()
+			cold = r.pipe.Stats()
 		}
 		return errors.Join(err, ctx.Err())
 	}, writers...)
@@ -183,34 +149,32 @@ func (t *trainer) rehearseSteps(ctx context.Context, at mutable.Place) (c stalen
 		return c, steps, err
 	}
 	c.Compute, c.Cores = (kernels.ProcessorSeconds()-processor)/float64(steps), runtime.GOMAXPROCS(0)
-	all, n := t.pipe.Stats(), float64(used)
+	all, n := r.pipe.Stats(), float64(used)
 	warm := all.Sub(cold)
 	c.Forward = forward / n
 	c.Stage = [staleness.Stages]float64{
 		staleness.Sample: (all.Sample + all.Plan) / float64(steps), staleness.Page: warm.Load / n, staleness.Features: (warm.Gather - warm.State) / n,
 		staleness.State: warm.State / n, staleness.Train: train / n,
 	}
-	if c.Early = t.Publish != run.Late; c.Early {
+	if c.Early = r.Publish != run.Late; c.Early {
 		c.Publication = publication / n
 	} else {
 		c.Stage[staleness.Publish] = warm.Write / n
 	}
-	return c, steps, t.addReading(ctx, &c, first-from == 1)
+	return c, steps, r.addReading(ctx, &c, first-from == 1)
 }
 
 // try is update for a rehearsal: its learning rate is 0. It returns the seconds until the new state
 // was known, of its publication, and in all. It ignores a loss or a norm that is not finite, which
 // the run will explain. State that is not finite is an error, since nothing was published.
-func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, err error) {
+func (r *rehearsal) try(b *pipeline.Gathered) (forward, publication, all float64, err error) {
 	began := time.Now()
-	if t.internal.late != nil {
-		t.internal.late(pipeline.Step)
-	}
-	in := t.input(b)
-	in.Key = sample.StepSeed(t.Seed, 1, b.Step) | 1
+	r.internal.late.at(pipeline.Step)
+	in := r.tables.input(b)
+	in.Key = sample.StepSeed(r.Seed, 1, b.Step) | 1
 	publish := in.Publish
-	if t.Publish == run.Late {
-		publish = t.late.keep
+	if r.Publish == run.Late {
+		publish = r.late.keep
 	}
 	if in.Publish != nil {
 		in.Publish = func(places []uint32, records []byte) error {
@@ -220,34 +184,34 @@ func (t *trainer) try(b *pipeline.Gathered) (forward, publication, all float64, 
 			return publish(places, records)
 		}
 	}
-	out, err := t.step.Compute(in)
+	out, err := r.step.Compute(in)
 	if err == nil {
-		t.scores.Reset()
-		t.scores.Add(out.Positives, out.Negatives)
-		_, _ = t.scores.Value()
-		err = t.step.Update(0, nil)
+		r.scores.Reset()
+		r.scores.Add(out.Positives, out.Negatives)
+		_, _ = r.scores.Value()
+		err = r.step.Update(0, nil)
 	}
 	var loss *step.LossError
 	var norm *step.NormError
 	if errors.As(err, &loss) || errors.As(err, &norm) {
 		err = nil
 	}
-	return forward, publication, time.Since(began).Seconds(), t.explain(err, in)
+	return forward, publication, time.Since(began).Seconds(), r.explain(err, in)
 }
 
 // addReading raises the costs of stages to the time that reading should take by the measured costs
 // of the disk, for tables that are larger than their caches: a rehearsal has no state on disk.
 // single is true if windows have one step; they are read while they are gathered.
-func (t *trainer) addReading(ctx context.Context, c *staleness.Costs, single bool) error {
-	tables, _, err := t.forecast(ctx)
+func (r *rehearsal) addReading(ctx context.Context, c *staleness.Costs, single bool) error {
+	tables, _, err := r.forecast(ctx)
 	var reading [staleness.Stages]float64
 	for i, table := range tables {
-		tier, stage := t.tables.stacks[i].Stats().Tiers, staleness.Page
+		tier, stage := r.tables.stacks[i].Stats().Tiers, staleness.Page
 		if tier.Device.CapacityBytes+tier.Host.CapacityBytes >= tier.Disk.UsedBytes {
 			continue
 		}
-		if _, kind := t.tableName(i); single {
-			stage = map[string]int{stateKind: staleness.State, eventKind: staleness.Features, nodeKind: staleness.Features}[kind]
+		if single {
+			stage = map[string]int{stateKind: staleness.State, eventKind: staleness.Features, nodeKind: staleness.Features}[r.tables.kinds[i]]
 		}
 		reading[stage] += table.LoadSeconds
 	}
@@ -259,17 +223,17 @@ func (t *trainer) addReading(ctx context.Context, c *staleness.Costs, single boo
 
 // forecast draws two groups from the middle of the training part, and returns the reads of their
 // windows from each table. The batches are valid until the next are drawn.
-func (t *trainer) forecast(ctx context.Context) (tables []plan.Reading, drawn []plan.Drawn, err error) {
-	p, planner := t.learning(1), t.pipe.Planner
-	n := min(p.steps(), 2*max(1, t.budget.Group))
+func (r *rehearsal) forecast(ctx context.Context) (tables []plan.Reading, drawn []plan.Drawn, err error) {
+	p, planner := r.learning(1), r.pipe.Planner
+	n := min(p.steps(), 2*max(1, r.budget.Group))
 	from := (p.steps() - n) / 2
-	if err := t.draw.begin(ctx, from, p.step); err != nil {
+	if err := r.draw.begin(ctx, from, p.step); err != nil {
 		return nil, nil, err
 	}
 	planner.Begin(plan.Steps{From: from, To: from + n})
 	defer planner.Reset()
 	for {
-		g, err := planner.Draw(ctx, max(1, t.budget.Group))
+		g, err := planner.Draw(ctx, max(1, r.budget.Group))
 		if err != nil {
 			return nil, nil, err
 		}
@@ -280,21 +244,20 @@ func (t *trainer) forecast(ctx context.Context) (tables []plan.Reading, drawn []
 	}
 	forecasts, err := planner.Forecast()
 	for i, f := range forecasts {
-		name, _ := t.tableName(i)
-		tables = append(tables, plan.ReadingOf(name, f, len(drawn)))
+		tables = append(tables, plan.ReadingOf(r.tables.names[i], f, len(drawn)))
 	}
 	return tables, drawn, err
 }
 
 // overlap goes through the training part once, to find the nodes whose state each step reads and
 // writes.
-func (t *trainer) overlap(ctx context.Context) (*staleness.Overlap, error) {
-	p := t.learning(1)
-	if err := t.draw.begin(ctx, 0, p.step); err != nil {
-		return nil, t.set.About(err)
+func (r *rehearsal) overlap(ctx context.Context) (*staleness.Overlap, error) {
+	p := r.learning(1)
+	if err := r.draw.begin(ctx, 0, p.step); err != nil {
+		return nil, r.set.About(err)
 	}
-	o, all := staleness.NewOverlap(int(t.events.Places())), p.steps()
-	steps, batches := make([]temporal.Step, min(all, max(1, t.budget.Group))), []*temporal.Batch(nil)
+	o, all := staleness.NewOverlap(int(r.events.Places())), p.steps()
+	steps, batches := make([]temporal.Step, min(all, max(1, r.budget.Group))), []*temporal.Batch(nil)
 	for range steps {
 		batches = append(batches, new(temporal.Batch))
 	}
@@ -304,8 +267,8 @@ func (t *trainer) overlap(ctx context.Context) (*staleness.Overlap, error) {
 		for i := range n {
 			steps[i] = p.step(at + i)
 		}
-		if err := t.draw.sampler.Draw(ctx, steps[:n], batches[:n]); err != nil {
-			return nil, t.set.About(err)
+		if err := r.draw.sampler.Draw(ctx, steps[:n], batches[:n]); err != nil {
+			return nil, r.set.About(err)
 		}
 		for _, b := range batches[:n] {
 			written = b.Written(written[:0])

@@ -99,13 +99,13 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer tr.close()
 	hash, moments := tr.step.Model.Hash(), tr.step.Optim.State()
-	_, steps, err := tr.rehearseSteps(t.Context(), mutable.Place{Dir: t.TempDir()})
+	_, steps, err := newRehearsal(tr.core).costs(t.Context(), mutable.Place{Dir: t.TempDir()})
 	require.NoError(t, err)
 	require.Equal(t, tr.steps(), steps)
 	require.Equal(t, hash, tr.step.Model.Hash())
 	require.Equal(t, moments, tr.step.Optim.State())
 	require.Zero(t, tr.step.Optim.Steps())
-	require.Empty(t, tr.counted.tables)
+	require.Empty(t, tr.read)
 }
 
 // TestRehearsalFindsStages: what stages take that are slow is found, and the staleness that
@@ -122,7 +122,7 @@ func TestRehearsalFindsStages(t *testing.T) {
 	} {
 		tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{late: slow(stage, late)})
 		require.NoError(t, err)
-		c, _, err := tr.rehearseSteps(t.Context(), mutable.Place{Dir: t.TempDir()})
+		c, _, err := newRehearsal(tr.core).costs(t.Context(), mutable.Place{Dir: t.TempDir()})
 		tr.close()
 		require.NoError(t, err)
 		t.Logf("%s: %+v", stage, c)
@@ -138,7 +138,7 @@ func TestRealised(t *testing.T) {
 		o.Staleness, o.Epochs, o.CheckpointEvery = k, 1, 5
 		tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 		require.NoError(t, err)
-		want, err := tr.overlap(t.Context())
+		want, err := newRehearsal(tr.core).overlap(t.Context())
 		require.NoError(t, err)
 		tr.close()
 		require.InDelta(t, want.Share(k), run1(t, ds, o, run.Hooks{}).Stream.Staleness.Realised, 1e-12)

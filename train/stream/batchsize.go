@@ -17,15 +17,15 @@ const (
 )
 
 // settleBatch chooses the events of a batch if that is Auto: as many as keep to eventsOfNode.
-func (t *trainer) settleBatch() error {
-	if t.Batch != run.Auto {
+func (c *core) settleBatch() error {
+	if c.Batch != run.Auto {
 		return nil
 	}
 	var sizes []int
 	for size := leastBatch; size <= mostBatch; size += batchStep {
 		sizes = append(sizes, size)
 	}
-	means, err := temporal.Recurrence(t.events, 0, t.split.Train, sizes)
+	means, err := temporal.Recurrence(c.events, 0, c.split.Train, sizes)
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,8 @@ func (t *trainer) settleBatch() error {
 			chosen = i
 		}
 	}
-	t.Batch = sizes[chosen]
-	t.Note("batch of %d events: a node has %.1f in it on average, and %.1f in one of %d; events of a batch do not see each other's state; {batch} N changes it",
-		t.Batch, means[chosen], means[len(means)-1], mostBatch)
+	c.Batch = sizes[chosen]
+	c.Note("batch of %d events: a node has %.1f in it on average, and %.1f in one of %d; events of a batch do not see each other's state; {batch} N changes it",
+		c.Batch, means[chosen], means[len(means)-1], mostBatch)
 	return nil
 }

@@ -55,22 +55,13 @@ type state struct {
 }
 
 func (p state) Save(s *checkpoint.State) error {
-	updates := int64(p.t.Updates())
-	p.t.mark.Has, p.t.mark.Ago = false, nil
-	p.t.mark.Kept = slices.DeleteFunc(p.t.mark.Kept, func(m mutable.Mark) bool { return m.Step == updates })
-	if p.t.Partial.Steps > 0 && p.t.tables.state != nil {
-		for i, u := range p.t.tables.state.Undos() {
-			p.t.mark.Ago = append(p.t.mark.Ago, u.Ago)
-			s.Tensors = append(s.Tensors, undoTensor(undoPrefix+strconv.Itoa(i), u))
-		}
-		mark, err := p.t.tables.state.Checkpoint(updates)
-		if err != nil {
-			return err
-		}
-		p.t.mark.Has, p.t.mark.Kept = true, append(p.t.mark.Kept, mark)
+	if err := p.t.save(s); err != nil {
+		return err
+	}
+	if p.t.mark.Has {
 		s.Tensors = append(s.Tensors, p.t.audit.tensors()...)
 	}
-	p.at.State, p.at.Stale, p.at.Audited = p.t.mark, p.t.stale.Counted, p.t.audited
+	p.at.State, p.at.Stale, p.at.Audited = p.t.mark, p.t.stale.Counted, p.t.audit.sums
 	return nil
 }
 
@@ -81,61 +72,93 @@ func (p state) Check(s *checkpoint.State) error {
 	if _, err := p.t.undos(s.Tensors, p.at.State.Ago); err != nil || p.t.MitigateAudit == 0 {
 		return err
 	}
-	return new(audit).goOn(s.Tensors, p.at.Partial.Steps, p.t.lag, p.t.Hidden, int(p.t.events.Places()))
+	return p.goOn(new(audit), s)
+}
+
+// goOn has an audit take over what the checkpoint has of it.
+func (p state) goOn(a *audit, s *checkpoint.State) error {
+	return a.goOn(s.Tensors, p.at.Partial.Steps, p.t.lag, p.t.Hidden, int(p.t.events.Places()))
 }
 
 // Load takes over the description of the state, and Restore applies it to the table.
 func (p state) Load(s *checkpoint.State) (err error) {
 	at := p.at
 	if p.t.undone, err = p.t.undos(s.Tensors, at.State.Ago); err == nil && p.t.MitigateAudit > 0 {
-		err = p.t.audit.goOn(s.Tensors, at.Partial.Steps, p.t.lag, p.t.Hidden, int(p.t.events.Places()))
+		err = p.goOn(&p.t.audit, s)
 	}
-	p.t.mark, p.t.stale.Counted, p.t.audited = at.State, at.Stale, at.Audited
-	p.t.before = counted{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
+	p.t.mark, p.t.stale.Counted, p.t.audit.sums = at.State, at.Stale, at.Audited
+	p.t.before = before{tables: at.SoFar.TableStats(), stages: at.SoFar.Stages, evaluated: at.SoFar.Evaluation.Disk}
 	if s := at.SoFar.Stream.State; s != nil {
 		p.t.before.written = s.BytesWritten
 	}
 	return err
 }
 
-// Retain implements run.Workload.
-func (t *trainer) Retain(ctx context.Context) error {
-	if t.tables.state == nil {
-		return nil
-	}
-	names, err := t.Dir.Checkpoints()
-	if err != nil {
-		return err
-	}
-	t.mark.Kept = slices.DeleteFunc(t.mark.Kept, func(m mutable.Mark) bool { return !slices.Contains(names, run.CheckpointName(int(m.Step))) })
-	var steps []int64
-	for _, m := range t.mark.Kept {
-		steps = append(steps, m.Step)
-	}
-	return t.tables.state.Retain(context.WithoutCancel(ctx), steps...) // the checkpoint is on record already
+// savedState is the state of nodes in the checkpoints of a run. It implements the methods of
+// run.Workload that follow a checkpoint.
+type savedState struct {
+	*core
+	mark   marks            // of the newest checkpoint
+	undone []cachetier.Undo // of the checkpoint that was loaded; Restore takes them
 }
 
-// Restore implements run.Workload.
-func (t *trainer) Restore(ctx context.Context) (err error) {
-	table := t.tables.state
-	if table == nil {
+// save makes the state of an epoch under way durable, and sets p.mark for a checkpoint made now.
+func (p *savedState) save(s *checkpoint.State) error {
+	updates := int64(p.Updates())
+	p.mark.Has, p.mark.Ago = false, nil
+	p.mark.Kept = slices.DeleteFunc(p.mark.Kept, func(m mutable.Mark) bool { return m.Step == updates })
+	if p.Partial.Steps == 0 || p.tables.state == nil {
 		return nil
 	}
-	if n := len(t.mark.Kept); n == 0 {
-		err = table.Begin(ctx)
-	} else { // even if !Has: Begin would remove the state of older checkpoints
-		err = table.Resume(ctx, t.mark.Kept[n-1])
+	for i, u := range p.tables.state.Undos() {
+		p.mark.Ago = append(p.mark.Ago, u.Ago)
+		s.Tensors = append(s.Tensors, undoTensor(undoPrefix+strconv.Itoa(i), u))
 	}
+	mark, err := p.tables.state.Checkpoint(updates)
+	if err == nil {
+		p.mark.Has, p.mark.Kept = true, append(p.mark.Kept, mark)
+	}
+	return err
+}
+
+// Retain implements run.Workload.
+func (p *savedState) Retain(ctx context.Context) error {
+	if p.tables.state == nil {
+		return nil
+	}
+	names, err := p.Dir.Checkpoints()
 	if err != nil {
 		return err
 	}
-	table.Undone(t.undone)
-	t.undone = nil
-	return nil
+	p.mark.Kept = slices.DeleteFunc(p.mark.Kept, func(m mutable.Mark) bool { return !slices.Contains(names, run.CheckpointName(int(m.Step))) })
+	var steps []int64
+	for _, m := range p.mark.Kept {
+		steps = append(steps, m.Step)
+	}
+	return p.tables.state.Retain(context.WithoutCancel(ctx), steps...) // the checkpoint is on record already
 }
 
 // Resumed implements run.Workload.
-func (t *trainer) Resumed(ctx context.Context, _ []string) error { return t.Retain(ctx) }
+func (p *savedState) Resumed(ctx context.Context, _ []string) error { return p.Retain(ctx) }
+
+// Restore implements run.Workload.
+func (p *savedState) Restore(ctx context.Context) (err error) {
+	table := p.tables.state
+	if table == nil {
+		return nil
+	}
+	if n := len(p.mark.Kept); n == 0 {
+		err = table.Begin(ctx)
+	} else { // even if !Has: Begin would remove the state of older checkpoints
+		err = table.Resume(ctx, p.mark.Kept[n-1])
+	}
+	if err != nil {
+		return err
+	}
+	table.Undone(p.undone)
+	p.undone = nil
+	return nil
+}
 
 // Hash implements run.Workload.
 func (t *trainer) Hash(_ context.Context, failed error) (string, error) {
@@ -177,14 +200,14 @@ func undoOf(x checkpoint.Tensor, ago, cols, places int) (u cachetier.Undo, err e
 }
 
 // undos reads the undos of a checkpoint from its tensors.
-func (t *trainer) undos(tensors []checkpoint.Tensor, ago []int) (all []cachetier.Undo, err error) {
+func (p *savedState) undos(tensors []checkpoint.Tensor, ago []int) (all []cachetier.Undo, err error) {
 	for i, n := range ago {
 		name := undoPrefix + strconv.Itoa(i)
 		at := slices.IndexFunc(tensors, func(x checkpoint.Tensor) bool { return x.Name == name })
-		if at < 0 || t.tables.state == nil {
+		if at < 0 || p.tables.state == nil {
 			return nil, fmt.Errorf("it has no %s: damaged", name)
 		}
-		u, err := undoOf(tensors[at], n, t.step.Record.Cols(), int(t.events.Places()))
+		u, err := undoOf(tensors[at], n, p.step.Record.Cols(), int(p.events.Places()))
 		if err != nil {
 			return nil, err
 		}

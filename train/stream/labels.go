@@ -102,17 +102,17 @@ const mostClasses = 1 << 16
 // memory.
 func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, err error) {
 	defer kernels.RecoverMemory(&err)
-	e := n.t.events
+	e := n.c.events
 	l := n.labelled(after)
-	if after && !n.t.Kind.ReadsNeighbors() {
-		return nil, fmt.Errorf("run %s: {model} %s reads no neighbours, so that it sees an event once it is in the state; take {labels} before", n.t.Dir.Path(), n.t.Kind)
+	if after && !n.c.Kind.ReadsNeighbors() {
+		return nil, fmt.Errorf("run %s: {model} %s reads no neighbours, so that it sees an event once it is in the state; take {labels} before", n.c.Dir.Path(), n.c.Kind)
 	}
 	if l.Classes < 2 {
-		return nil, fmt.Errorf("%s: {labels}: stream %s has labels of %d classes, and at least 2 are to be told apart; ingest it with labels of events", n.t.set.Path(),
+		return nil, fmt.Errorf("%s: {labels}: stream %s has labels of %d classes, and at least 2 are to be told apart; ingest it with labels of events", n.c.set.Path(),
 			e.Stream.Name, l.Classes)
 	}
 	if l.Classes > mostClasses {
-		return nil, fmt.Errorf("%s: {labels}: stream %s has labels of %d classes, and at most %d are told apart; ingest it again with labels that are classes", n.t.set.Path(),
+		return nil, fmt.Errorf("%s: {labels}: stream %s has labels of %d classes, and at most %d are told apart; ingest it again with labels that are classes", n.c.set.Path(),
 			e.Stream.Name, l.Classes, mostClasses)
 	}
 	if err := store.Guard(l.list); err != nil {
@@ -125,10 +125,10 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 		}
 	}
 	if several < 2 {
-		return nil, fmt.Errorf("%s: stream %s: its training part has %d events with a label, of %d classes; there is nothing to tell apart", n.t.set.Path(),
+		return nil, fmt.Errorf("%s: stream %s: its training part has %d events with a label, of %d classes; there is nothing to tell apart", n.c.set.Path(),
 			e.Stream.Name, l.Train, several)
 	}
-	l.probe = temporal.NewProbe(n.t.be, l.columns, l.Classes, sample.Hash(n.t.Seed, labelTag))
+	l.probe = temporal.NewProbe(n.c.be, l.columns, l.Classes, sample.Hash(n.c.Seed, labelTag))
 	defer l.probe.Close()
 	l.test = l.newScores()
 	ask := func(lo, hi int) (asks []temporal.Ask) {
@@ -149,7 +149,7 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 		return int64(l.events[i])
 	})
 	err = n.replay(ctx, stops, ask, func(in temporal.Input) error {
-		z, err := n.t.step.Embed(in)
+		z, err := n.c.step.Embed(in)
 		if err != nil || len(in.Src) == 0 {
 			return err
 		}
@@ -165,7 +165,7 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 
 // labelled returns the empty state of a MeasureLabels.
 func (n *Network) labelled(after bool) *labelled {
-	of := timedLabelsOf(n.t.events)
+	of := timedLabelsOf(n.c.events)
 	return &labelled{LabelsOf: &LabelsOf{Classes: of.classes, After: after, OfNodes: of.ofNodes}, timedLabels: of, n: n, columns: n.Columns(), chosen: -1}
 }
 
@@ -200,7 +200,7 @@ func (l *labelled) list() error {
 			if l.Classes == 2 {
 				of = l.counts[class]
 			}
-			if share := float64(mostKept) / float64(of); float64(sample.Hash(l.n.t.Seed, labelTag, uint64(event))>>11)/(1<<53) >= share {
+			if share := float64(mostKept) / float64(of); float64(sample.Hash(l.n.c.Seed, labelTag, uint64(event))>>11)/(1<<53) >= share {
 				return
 			}
 			l.Learnt++
@@ -292,7 +292,7 @@ func (l *labelled) learn(ctx context.Context) error {
 	if l.weights != nil {
 		return nil
 	}
-	rng := rand.New(rand.NewPCG(l.n.t.Seed, labelTag))
+	rng := rand.New(rand.NewPCG(l.n.c.Seed, labelTag))
 	var z []float32
 	var classes []uint32
 	for step := 1; step <= probeSteps; step++ {

@@ -52,7 +52,7 @@ func TestLabels(t *testing.T) {
 				}
 				z := embed(src[0], at)
 				require.NoError(t, want.take(t.Context(), []uint32{uint32(i)}, []uint32{0}, z))
-				if i < n.t.split.Train+n.t.split.Valid {
+				if i < n.c.split.Train+n.c.split.Valid {
 					continue
 				}
 				best, logits := 0, want.probe.Logits(z)

@@ -20,7 +20,7 @@ import (
 
 // requireBlends compares the blended rows of a batch with the rule, by the times in the state that
 // the batch sees. Each of these rows had an event.
-func requireBlends(t *testing.T, tr *trainer, b *temporal.Batch, state func(place uint32) (last float64, met bool)) {
+func requireBlends(t *testing.T, tr *core, b *temporal.Batch, state func(place uint32) (last float64, met bool)) {
 	t.Helper()
 	similar, err := temporal.NewSimilar(tr.events)
 	require.NoError(t, err)

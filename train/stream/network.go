@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,8 +26,9 @@ import (
 // asked for.
 type Network struct {
 	run.Used
-	t   *trainer
-	all int64 // events that the current replay goes through
+	c    *core
+	eval *evaluation
+	all  int64 // events that the current replay goes through
 }
 
 // OpenNetwork loads the weights of the run that run.Look found. ds is the dataset that the run
@@ -39,26 +41,27 @@ func OpenNetwork(ctx context.Context, ds *store.Dataset, dir *run.Dir, u run.Use
 	}
 	in := internal{fixed: true, beside: u.Beside, lenient: u.EvalNegatives == ""}
 	n := new(Network)
-	if n.t, err = newTrainer(ctx, ds, optionsOf(u, dir.Record()), h, in); err != nil {
+	if n.c, err = newCore(ctx, ds, optionsOf(u, dir.Record()), h, in); err != nil {
 		return nil, err
 	}
+	n.eval = &evaluation{core: n.c}
 	defer func() {
 		if err != nil {
 			n.Close()
 		}
 	}()
-	n.t.Dir = dir
+	n.c.Dir = dir
 	if ds.Manifest().Seal != dir.Record().Seal {
-		reads := func(t *store.Table) bool { return t.Stream == n.t.Stream || t.NodeType != "" }
-		if err := dir.CheckColumns(ds, reads, n.t.Note); err != nil {
+		reads := func(t *store.Table) bool { return t.Stream == n.c.Stream || t.NodeType != "" }
+		if err := dir.CheckColumns(ds, reads, n.c.Note); err != nil {
 			return nil, fmt.Errorf("run %s: %w", dir.Path(), err)
 		}
 	}
 	if err := n.load(u); err != nil {
 		return nil, dir.About(err)
 	}
-	if s := n.t.tables.state; s != nil {
-		s.In(mutable.Place{Dir: u.Scratch, Run: "replay of " + n.t.Result.Seal})
+	if s := n.c.tables.state; s != nil {
+		s.In(mutable.Place{Dir: u.Scratch, Run: "replay of " + n.c.Result.Seal})
 		if err := s.Begin(ctx); err != nil {
 			return nil, err
 		}
@@ -77,8 +80,8 @@ func optionsOf(u run.Use, record *run.Record) run.Options {
 
 // load loads the weights that u chooses.
 func (n *Network) load(u run.Use) error {
-	t := n.t
-	name, s, err := t.Dir.LoadLatest(u.OlderCheckpoint, t.Note)
+	c := n.c
+	name, s, err := c.Dir.LoadLatest(u.OlderCheckpoint, c.Note)
 	if err != nil {
 		return err
 	}
@@ -89,14 +92,14 @@ func (n *Network) load(u run.Use) error {
 	if err := json.Unmarshal([]byte(s.Meta[progressKey]), &at); err != nil {
 		return fmt.Errorf("%s: %s: %w", name, progressKey, err)
 	}
-	if of := at.SoFar.Stream; of != nil && of.TimeScale != t.events.Stream.TimeScale {
+	if of := at.SoFar.Stream; of != nil && of.TimeScale != c.events.Stream.TimeScale {
 		return fmt.Errorf("it learnt from times that were multiplied with %v, and %s has them multiplied with %v; ingest it with {time_scale} %v", of.TimeScale,
-			t.set.Path(), t.events.Stream.TimeScale, of.TimeScale)
+			c.set.Path(), c.events.Stream.TimeScale, of.TimeScale)
 	}
-	if of := at.SoFar.Stream; of != nil && of.NodeColumns != t.shape().Node {
-		return fmt.Errorf("it learnt from %d columns of features of nodes, and %s has %d", of.NodeColumns, t.set.Path(), t.shape().Node)
+	if of := at.SoFar.Stream; of != nil && of.NodeColumns != c.Result.Stream.NodeColumns {
+		return fmt.Errorf("it learnt from %d columns of features of nodes, and %s has %d", of.NodeColumns, c.set.Path(), c.Result.Stream.NodeColumns)
 	}
-	if err := t.sameIDs(t.Dir.Record().Seal); err != nil {
+	if err := n.sameIDs(); err != nil {
 		return err
 	}
 	if n.Used, err = u.Pick(at.Progress); err != nil {
@@ -106,51 +109,61 @@ func (n *Network) load(u run.Use) error {
 	if n.Checkpoint == run.BestWeights {
 		prefix = run.BestPrefix
 	}
-	weights, err := t.step.Model.Find(s.Tensors, prefix)
+	weights, err := c.step.Model.Find(s.Tensors, prefix)
 	if err != nil {
-		if t.Result.Seal != t.Dir.Record().Seal {
-			err = fmt.Errorf("%w; the events of %s need as many features as those that it learnt from", err, t.set.Path())
+		if c.Result.Seal != c.Dir.Record().Seal {
+			err = fmt.Errorf("%w; the events of %s need as many features as those that it learnt from", err, c.set.Path())
 		}
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	t.step.Model.Upload(weights)
+	c.step.Model.Upload(weights)
 	return nil
+}
+
+// sameIDs refuses identity columns on another dataset than the run trained on, if its nodes have
+// names. Their rows in the source may differ there, and so would each node's columns.
+func (n *Network) sameIDs() error {
+	if n.c.Identity == 0 || n.c.Result.Seal == n.c.Dir.Record().Seal || !n.c.ids.named() {
+		return nil
+	}
+	return errors.New("it tells nodes apart by their rows in the source, since they have names, and these rows may be others in " + n.c.set.Path() +
+		"; take the dataset that it learnt from, or train with {identity} 0")
 }
 
 // Close gives up memory and files.
 func (n *Network) Close() error {
-	n.t.close()
+	n.c.close()
 	return nil
 }
 
 // Follow calls show after each batch with the number of events done, and of all events of the
 // replay.
 func (n *Network) Follow(show func(done, all int64)) {
-	n.t.follow = func(done int64) { show(done, n.all) }
+	n.eval.follow = func(done int64) { show(done, n.all) }
 }
 
 // Events returns the stream of the Network's dataset.
-func (n *Network) Events() *store.Events { return n.t.events }
+func (n *Network) Events() *store.Events { return n.c.events }
 
 // Columns returns the number of columns of an embedding.
-func (n *Network) Columns() int { return n.t.Hidden }
+func (n *Network) Columns() int { return n.c.Hidden }
 
 // Cost returns the bytes of state and features read from disk so far, and the peaks of memory.
-func (n *Network) Cost() run.Cost { return n.t.Peak.Cost(n.t.counted.evaluated.BytesRead) }
+func (n *Network) Cost() run.Cost { return n.c.Peak.Cost(n.eval.read.BytesRead) }
 
 // Measure returns the figures of the weights on the validation and the test part, and of scores
 // without a network on the test part.
 func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
 	defer kernels.RecoverMemory(&err)
-	s, n.all = n.t.Result.Stream, n.t.events.Len()
-	if s.Replay, err = n.t.replayed(ctx); err == nil {
-		s.Heuristics, err = n.t.baselines(ctx)
+	s, n.all = n.c.Result.Stream, n.c.events.Len()
+	if s.Replay, err = n.eval.replayed(ctx); err == nil {
+		s.Heuristics, err = n.eval.baselines(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	s.Compare(n.t.Metric)
-	return s, n.t.set.Unchanged()
+	s.Compare(n.c.Metric)
+	return s, n.c.set.Unchanged()
 }
 
 // Embeddings calls do with the embeddings of the nodes at places, by all events before a time. No
@@ -158,7 +171,7 @@ func (n *Network) Measure(ctx context.Context) (s *run.StreamOf, err error) {
 // both slices are lent for the length of the call. The last batch of state ends with the last event
 // before the time.
 func (n *Network) Embeddings(ctx context.Context, at float64, places []uint32, do func(places []uint32, rows []float32) error) error {
-	if err := CheckTime(n.t.events, at); err != nil {
+	if err := CheckTime(n.c.events, at); err != nil {
 		return fmt.Errorf("time %v: %w", at, err)
 	}
 	var rows []float32
@@ -177,7 +190,7 @@ func (n *Network) Embeddings(ctx context.Context, at float64, places []uint32, d
 		return asks
 	}
 	return n.replay(ctx, n.stops(to, len(places), func(int) int64 { return to }), ask, func(in temporal.Input) error {
-		z, err := n.t.step.Embed(in)
+		z, err := n.c.step.Embed(in)
 		if err != nil || len(in.Src) == 0 {
 			return err
 		}
@@ -199,19 +212,11 @@ func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, 
 	order := make([]uint32, len(pairs))
 	for i := range order {
 		order[i] = uint32(i)
-		if err := CheckTime(n.t.events, pairs[i].Time); err != nil {
+		if err := CheckTime(n.c.events, pairs[i].Time); err != nil {
 			return nil, fmt.Errorf("pair %d, time %v: %w", i, pairs[i].Time, err)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b uint32) int {
-		switch x, y := pairs[a].Time, pairs[b].Time; {
-		case x < y:
-			return -1
-		case x > y:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(pairs[a].Time, pairs[b].Time) })
 	at, scores, next := make([]int64, len(pairs)), make([]float32, len(pairs)), 0
 	err := store.Guard(func() error {
 		last := int64(0)
@@ -232,9 +237,9 @@ func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, 
 		}
 		return asks
 	}
-	all := n.stops(n.t.events.Len(), len(pairs), func(i int) int64 { return at[i] })
+	all := n.stops(n.c.events.Len(), len(pairs), func(i int) int64 { return at[i] })
 	err = n.replay(ctx, all, ask, func(in temporal.Input) error {
-		out, err := n.t.step.Compute(in)
+		out, err := n.c.step.Compute(in)
 		for i, score := range out.Positives {
 			scores[order[next+i]] = score
 		}
@@ -270,7 +275,7 @@ func CheckTime(e *store.Events, at float64) error {
 // before returns the number of events before a time. The caller knows that the first known
 // events are among them.
 func (n *Network) before(at float64, known int64) int64 {
-	e := n.t.events
+	e := n.c.events
 	return known + int64(sort.Search(int(e.Len()-known), func(i int) bool { return !(e.Times(known+int64(i), known+int64(i)+1)[0] < at) }))
 }
 
@@ -285,10 +290,10 @@ type stop struct {
 // stops lists the steps up to the last of count asks. Event at(i) is the first one that ask i does
 // not see, and at does not decrease. The last batch ends with event to-1.
 func (n *Network) stops(to int64, count int, at func(i int) int64) (all []stop) {
-	t, next := n.t, 0
-	most := max(1, 3*t.Batch/2) // asks of a step: they take no more memory than a batch of evaluation
+	c, next := n.c, 0
+	most := max(1, 3*c.Batch/2) // asks of a step: they take no more memory than a batch of evaluation
 	ask := func(phase int, from int64, seen func(at int64) bool) {
-		if !t.remembers() {
+		if !c.remembers() {
 			from = 0 // no event is looked at
 		}
 		for next < count && seen(at(next)) {
@@ -300,7 +305,7 @@ func (n *Network) stops(to int64, count int, at func(i int) int64) (all []stop) 
 		}
 	}
 	last := training
-	for phase, p := range []part{training: {to: t.split.Train, batch: int64(t.Batch)}, validation: t.part(validation), test: t.part(test)} {
+	for phase, p := range []part{training: {to: c.split.Train, batch: int64(c.Batch)}, validation: c.part(validation), test: c.part(test)} {
 		if to >= p.from {
 			last = phase
 		}
@@ -308,7 +313,7 @@ func (n *Network) stops(to int64, count int, at func(i int) int64) (all []stop) 
 		for i := 0; p.from < p.to && i < p.steps() && next < count; i++ {
 			s := p.step(i)
 			ask(phase, s.From, func(at int64) bool { return at < s.To })
-			if next < count && t.remembers() {
+			if next < count && c.remembers() {
 				all = append(all, stop{from: s.From, to: s.To, phase: phase})
 			}
 		}
@@ -320,14 +325,14 @@ func (n *Network) stops(to int64, count int, at func(i int) int64) (all []stop) 
 // replay clears the state, goes through stops and calls use with the input of each.
 func (n *Network) replay(ctx context.Context, all []stop, asks func(lo, hi int) []temporal.Ask, use func(in temporal.Input) error) (err error) {
 	defer kernels.RecoverMemory(&err)
-	t := n.t
-	if err := t.clear(ctx); err != nil {
+	c := n.c
+	if err := c.tables.clear(ctx); err != nil {
 		return err
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	phases := []temporal.Negatives{t.negatives(training, 0), t.negatives(validation, 0), t.negatives(test, 0)}
+	phases := []temporal.Negatives{c.negatives(training, 0), c.negatives(validation, 0), c.negatives(test, 0)}
 	of := func(i int) temporal.Step {
 		p := &all[i]
 		s := temporal.Step{From: p.from, To: p.to, StateOnly: p.lo == p.hi, Asks: asks(p.lo, p.hi)}
@@ -341,13 +346,13 @@ func (n *Network) replay(ctx context.Context, all []stop, asks func(lo, hi int) 
 	}
 	rest := func(i int) temporal.Step { return of(states + i) }
 	if states > 0 {
-		err = t.through(ctx, t.states, states, of, use)
+		err = n.eval.through(ctx, c.states, states, of, use)
 	}
 	if err == nil && states < len(all) {
-		err = t.through(ctx, t.replays, len(all)-states, rest, use)
+		err = n.eval.through(ctx, c.replays, len(all)-states, rest, use)
 	}
 	if err != nil {
 		return err
 	}
-	return t.set.Unchanged()
+	return c.set.Unchanged()
 }

@@ -57,7 +57,7 @@ func TestNetworkMeasures(t *testing.T) {
 				require.Equal(t, r.Stream.Replay, got.Replay, "%s", kind)
 				continue
 			}
-			require.Equal(t, []any{run.LastWeights, 2, 28, r.ParamsXXH3}, []any{n.Checkpoint, n.Epoch, n.Updates, n.t.step.Model.Hash()})
+			require.Equal(t, []any{run.LastWeights, 2, 28, r.ParamsXXH3}, []any{n.Checkpoint, n.Epoch, n.Updates, n.c.step.Model.Hash()})
 			require.Equal(t, r.Best.Epoch == 2, r.Stream.Replay.Test.AP == got.Replay.Test.AP)
 		}
 	}
@@ -81,10 +81,9 @@ func TestScoresAreThoseOfEvaluation(t *testing.T) {
 				want[s.from+int64(i)], from[s.from+int64(i)] = score, s.from
 			}
 		}
-		require.NoError(t, n.t.clear(t.Context()))
-		require.NoError(t, n.t.pass(t.Context(), &part{to: n.t.split.Train, batch: int64(o.Batch), stateOnly: true}, nil))
+		require.NoError(t, n.eval.restart(t.Context(), n.c.split.Train))
 		for _, phase := range []int{validation, test} {
-			_, _, err := n.t.measure(t.Context(), phase, false, each)
+			_, _, err := n.eval.measure(t.Context(), phase, false, each)
 			require.NoError(t, err)
 		}
 		var pairs []temporal.Ask
@@ -161,8 +160,8 @@ func plainEmbeddings(t *testing.T, ds *store.Dataset, n *Network, at float64, pl
 // plainReplay goes through the batches up to event to-1 with the state of all nodes in a map.
 // Before each, and after the last, see may embed nodes.
 func plainReplay(t *testing.T, ds *store.Dataset, n *Network, to int64, see func(lo, hi int64, embed func(v uint32, at float64) []float32)) {
-	s, be, record, features := n.t.step, n.t.be, n.t.step.Record, ds.Features(0)
-	sampler, err := temporal.NewSampler(t.Context(), n.Events(), temporal.SamplerOptions{Fanout: n.t.Fanouts[0], Deliver: n.t.Kind == model.APAN})
+	s, be, record, features := n.c.step, n.c.be, n.c.step.Record, ds.Features(0)
+	sampler, err := temporal.NewSampler(t.Context(), n.Events(), temporal.SamplerOptions{Fanout: n.c.Fanouts[0], Deliver: n.c.Kind == model.APAN})
 	require.NoError(t, err)
 	defer sampler.Close()
 	state := map[uint32][]byte{}
@@ -191,7 +190,7 @@ func plainReplay(t *testing.T, ds *store.Dataset, n *Network, to int64, see func
 	}
 	for lo := int64(0); lo < to; {
 		hi := min(lo+50, to)
-		for _, border := range []int64{n.t.split.Train, n.t.split.Train + n.t.split.Valid} {
+		for _, border := range []int64{n.c.split.Train, n.c.split.Train + n.c.split.Valid} {
 			if lo < border {
 				hi = min(hi, border)
 			}

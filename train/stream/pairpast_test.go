@@ -78,15 +78,14 @@ func TestPairScoresAreThoseOfEvaluation(t *testing.T) {
 		e := n.Events()
 		var want []float32
 		var pairs []temporal.Ask
-		require.NoError(t, n.t.clear(t.Context()))
-		require.NoError(t, n.t.pass(t.Context(), &part{to: n.t.split.Train, batch: int64(o.Batch), stateOnly: true}, nil))
+		require.NoError(t, n.eval.restart(t.Context(), n.c.split.Train))
 		for _, phase := range []int{validation, test} {
-			_, _, err := n.t.measure(t.Context(), phase, false, func(s *scores) { want = append(want, s.positives...) })
+			_, _, err := n.eval.measure(t.Context(), phase, false, func(s *scores) { want = append(want, s.positives...) })
 			require.NoError(t, err)
 		}
 		require.NoError(t, store.Guard(func() error {
-			src, dst := e.Ends(n.t.split.Train, e.Len())
-			for i, at := range e.Times(n.t.split.Train, e.Len()) {
+			src, dst := e.Ends(n.c.split.Train, e.Len())
+			for i, at := range e.Times(n.c.split.Train, e.Len()) {
 				pairs = append(pairs, temporal.Ask{Src: src[i], Dst: dst[i], Time: at})
 			}
 			return nil

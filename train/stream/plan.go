@@ -46,36 +46,37 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t, err := newTrainer(ctx, ds, o, h, internal{scratch: true})
+	c, err := newCore(ctx, ds, o, h, internal{scratch: true})
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
+	defer c.close()
 	dir, err := os.MkdirTemp("", "gnnstore-plan-")
 	if err != nil {
 		return nil, fmt.Errorf("state of the steps to judge by: %w", err)
 	}
 	defer os.RemoveAll(dir)
-	a, err := t.find(ctx, mutable.Place{Dir: dir})
+	r := newRehearsal(c)
+	a, err := r.find(ctx, mutable.Place{Dir: dir})
 	if err != nil {
 		return nil, err
 	}
-	t.closeRows()
-	t.lag = a.K
-	if err := t.openRows(ctx); err != nil {
+	c.closeRows()
+	c.lag = a.K
+	if err := c.openRows(ctx); err != nil {
 		return nil, err
 	}
 	p := &Plan{
-		Dataset: ds.Path(), Options: t.Options, Memory: t.budget, Steps: t.steps(), Window: t.budget.Group, AutoStaleness: *a, AutoEpochs: t.Ends.Auto,
-		EpochSeconds: a.Seconds * float64(t.steps()), LimitingStage: limiting(&a.Rehearsal, t.Publish),
+		Dataset: ds.Path(), Options: c.Options, Memory: c.budget, Steps: c.steps(), Window: c.budget.Group, AutoStaleness: *a, AutoEpochs: c.Ends.Auto,
+		EpochSeconds: a.Seconds * float64(c.steps()), LimitingStage: limiting(&a.Rehearsal, c.Publish),
 	}
-	return p, t.countRows(ctx, p)
+	return p, r.countRows(ctx, p)
 }
 
 // countRows sets the reads of a step in p.
-func (t *trainer) countRows(ctx context.Context, p *Plan) error {
-	before := t.draw.sampler.Stats().Near
-	tables, drawn, err := t.forecast(ctx)
+func (r *rehearsal) countRows(ctx context.Context, p *Plan) error {
+	before := r.draw.sampler.Stats().Near
+	tables, drawn, err := r.forecast(ctx)
 	if err != nil {
 		return err
 	}
@@ -84,9 +85,9 @@ func (t *trainer) countRows(ctx context.Context, p *Plan) error {
 	for _, d := range drawn {
 		p.Rows += float64(len(d.Batch.(*temporal.Batch).RowTime)) / n
 	}
-	p.TopologyBytes = float64(t.draw.sampler.Stats().Near.BytesRead-before.BytesRead) / n
-	for _, r := range tables {
-		p.Add(r)
+	p.TopologyBytes = float64(r.draw.sampler.Stats().Near.BytesRead-before.BytesRead) / n
+	for _, t := range tables {
+		p.Add(t)
 	}
 	return nil
 }

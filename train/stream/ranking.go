@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"fmt"
 	"sort"
 
 	"github.com/gnnstore/gnnstore/store"
@@ -28,34 +27,19 @@ type scores struct {
 // and the ones that score the same.
 type rank struct{ of, higher, same int }
 
-// settleRanking sets the candidates that events are ranked among.
-func (t *trainer) settleRanking() (err error) {
-	if t.Eval == run.NoEvaluation {
-		return nil
-	}
-	if t.ranking, err = t.Ranking(t.events.HasNegatives()); err != nil && !t.internal.lenient {
-		return fmt.Errorf("%s, stream %s: %w", t.set.Path(), t.Stream, err)
-	}
-	if err != nil {
-		t.ranking = run.Ranking{}
-	}
-	return nil
-}
-
-// candidates returns a function that appends to into the places of an event's candidates.
-func (t *trainer) candidates(of temporal.Negatives) func(event int64, into []uint32) []uint32 {
-	if t.ranking.Given {
-		first := uint32(t.events.Place(0))
+// candidatesOf returns a function that appends to into the places of an event's candidates.
+func candidatesOf(r run.Ranking, e *store.Events, of temporal.Negatives) func(event int64, into []uint32) []uint32 {
+	if r.Given {
+		first := uint32(e.Place(0))
 		return func(event int64, into []uint32) []uint32 {
-			for _, v := range t.events.Negatives(event) {
+			for _, v := range e.Negatives(event) {
 				into = append(into, first+v)
 			}
 			return into
 		}
 	}
-	each := t.ranking.Each
 	return func(event int64, into []uint32) []uint32 {
-		for j := range each {
+		for j := range r.Each {
 			into = append(into, of.Of(event, j))
 		}
 		return into
@@ -65,7 +49,8 @@ func (t *trainer) candidates(of temporal.Negatives) func(event int64, into []uin
 // rankedPart cuts a part whose events are ranked into steps.
 type rankedPart struct {
 	part
-	t          *trainer
+	ranking    run.Ranking
+	events     *store.Events
 	candidates func(event int64, into []uint32) []uint32
 	most       int64   // pairs that a step asks for
 	starts     []int64 // by batch: the number of its first step; and last, the number of steps
@@ -73,8 +58,11 @@ type rankedPart struct {
 	scratch    []uint32
 }
 
-func (t *trainer) newRankedPart(p part) *rankedPart {
-	r := &rankedPart{part: p, t: t, candidates: t.candidates(p.Negatives), most: max(1, 3*p.batch/2), state: t.remembers()}
+func newRankedPart(c *core, p part) *rankedPart {
+	r := &rankedPart{
+		part: p, ranking: c.ranking, events: c.events, candidates: candidatesOf(c.ranking, c.events, p.Negatives), most: max(1, 3*p.batch/2),
+		state: c.remembers(),
+	}
 	steps := int64(0)
 	for i := range p.steps() {
 		r.starts = append(r.starts, steps)
@@ -92,10 +80,10 @@ func (t *trainer) newRankedPart(p part) *rankedPart {
 // pair with the one drawn destination, and its candidates.
 func (r *rankedPart) before(event int64) int64 {
 	own := event - r.from
-	if r.t.ranking.Given {
-		return 2*own + r.t.events.NegativesBefore(event) - r.t.events.NegativesBefore(r.from)
+	if r.ranking.Given {
+		return 2*own + r.events.NegativesBefore(event) - r.events.NegativesBefore(r.from)
 	}
-	return (2 + int64(r.t.ranking.Each)) * own
+	return (2 + int64(r.ranking.Each)) * own
 }
 
 // step returns the i-th step.
@@ -112,7 +100,7 @@ func (r *rankedPart) step(i int) temporal.Step {
 		asks.From, asks.To = r.from, r.from // no event is looked at
 	}
 	asks.Key = r.Key // of neighbours
-	e := r.t.events
+	e := r.events
 	event := s.From + int64(sort.Search(int(s.To-s.From), func(k int) bool { return r.before(s.From+int64(k)+1) > lo }))
 	for ; lo < hi; event++ {
 		src, dst := e.Ends(event, event+1)
@@ -130,10 +118,10 @@ func (r *rankedPart) step(i int) temporal.Step {
 }
 
 // measureRanked is measure's pass over a part.
-func (t *trainer) measureRanked(ctx context.Context, p part, each func(*scores) error) error {
+func (e *evaluation) measureRanked(ctx context.Context, p part, each func(*scores) error) error {
 	var r *rankedPart
 	if err := store.Guard(func() error {
-		r = t.newRankedPart(p)
+		r = newRankedPart(e.core, p)
 		return nil
 	}); err != nil {
 		return err
@@ -168,8 +156,8 @@ func (t *trainer) measureRanked(ctx context.Context, p part, each func(*scores) 
 		batch = scores{from: event, positives: batch.positives[:0], negatives: batch.negatives[:0], ranks: batch.ranks[:0]}
 		return err
 	}
-	return t.through(ctx, t.replays, int(r.starts[len(r.starts)-1]), r.step, func(in temporal.Input) error {
-		out, err := t.step.Compute(in)
+	return e.through(ctx, e.replays, int(r.starts[len(r.starts)-1]), r.step, func(in temporal.Input) error {
+		out, err := e.step.Compute(in)
 		if err != nil {
 			return err
 		}

@@ -20,8 +20,8 @@ func with(t *testing.T, events int, seed uint64, count func(event int64) int) *s
 	e := plain.Events(0)
 	all, err := temporal.Destinations(e, 0, e.Len())
 	require.NoError(t, err)
-	like := &trainer{all: all}
-	like.Seed = seed
+	like := &parts{options: new(run.Options), all: all}
+	like.options.Seed = seed
 	s := driftingSpec(events, 0)
 	s.Negatives = func(event int) (nodes []store.NodeID) {
 		phase := validation
@@ -56,16 +56,15 @@ func TestRanking(t *testing.T) {
 		for _, among := range []string{"given", "uniform:12"} {
 			n := network(t, ds, path, run.Use{EvalNegatives: among})
 			begin := func() {
-				require.NoError(t, n.t.clear(t.Context()))
-				require.NoError(t, n.t.pass(t.Context(), &part{to: n.t.split.Train, batch: int64(o.Batch), stateOnly: true}, nil))
+				require.NoError(t, n.eval.restart(t.Context(), n.c.split.Train))
 			}
 			var want [2]metric.Batched
 			begin()
 			for i, phase := range []int{validation, test} {
-				p := n.t.part(phase)
+				p := n.c.part(phase)
 				p.Each = most
 				var all metric.Batches[float32]
-				require.NoError(t, n.t.pass(t.Context(), &p, func(b *temporal.Batch, out temporal.Out) error {
+				require.NoError(t, n.eval.pass(t.Context(), &p, func(b *temporal.Batch, out temporal.Out) error {
 					var first []float32
 					for k, score := range out.Positives {
 						others := out.Negatives[k*most:][:most]
@@ -85,7 +84,7 @@ func TestRanking(t *testing.T) {
 			}
 			begin()
 			for i, phase := range []int{validation, test} {
-				v, ok, err := n.t.measure(t.Context(), phase, true, nil)
+				v, ok, err := n.eval.measure(t.Context(), phase, true, nil)
 				require.NoError(t, err)
 				require.True(t, ok)
 				require.Equal(t, want[i], v, "%s, %s, phase %d", o.Kind, among, phase)

@@ -2,130 +2,52 @@ package stream
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/cachetier"
-	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/metric"
-	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/pipeline"
-	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/temporal"
 	"github.com/gnnstore/gnnstore/train/temporal/staleness"
-	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// internal has the settings of a trainer, beside its options, that plans, networks and tests need.
-type internal struct {
-	scratch bool  // of MakePlan
-	fixed   bool  // nothing is learnt
-	lenient bool  // evaluation ranks nothing if the stream has no candidates
-	beside  int64 // bytes that the caller has in memory
-
-	faults disk.Faults        // of tests
-	late   func(stage string) // of tests: called once a step in every stage, with the stage's name
-}
-
-// trainer is the state of a run.
+// trainer is the run.Workload that trains a core.
 type trainer struct {
-	run.Driver
-	internal internal
-	set      *store.Dataset
-	events   *store.Events
-	split    store.StreamSplit
-	be       kernels.Backend
-	sizing   *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
-
-	known, all []uint32    // populations of negatives: of training, and of evaluation
-	ranking    run.Ranking // the candidates of evaluation
-	pairs      int64       // of PairFeatures: the different pairs of the stream
-	draw       *drawer
-	step       *temporal.Stepper
-	lag        int                 // the staleness in force: 1 while Auto is not decided
-	found      *run.AutoStaleness  // the decision on Auto; nil where a number was given
-	stale      *staleness.Realised // counts the nodes that training read out of date
-	wrote      []uint32            // scratch of it
-	audit      audit               // of MitigateAudit
-	audited    run.MitigationSums  // sums of audit
-	measured   measured
-	tables     tables
-	pipe       *pipeline.Pipeline // of training
-	replays    *pipeline.Pipeline // of evaluation
-	states     *pipeline.Pipeline // of events that only update the state
-	late       writer
-	scratch    bool // the tables are for a rehearsal
-	heap       tiers.HeapLimit
-	budget     plan.Budget
-	held       int64 // bytes of it that are held though tables are closed
-	engine     string
-	costs      disk.Costs
-
-	scores  metric.Batches[float32] // of a batch of training
-	mark    marks                   // of the state in the newest checkpoint
-	undone  []cachetier.Undo        // of the checkpoint that was loaded; Restore takes them
-	counted counted                 // counters of the tables and stages
-	before  counted                 // the same at the checkpoint that was loaded
-	follow  func(done int64)        // gets the number of events done in a pass
+	*core
+	savedState
+	eval   evaluation
+	late   writer
+	found  *run.AutoStaleness      // the decision on Auto; nil where a number was given
+	stale  *staleness.Realised     // counts the nodes that training read out of date
+	wrote  []uint32                // scratch of it
+	audit  audit                   // of MitigateAudit
+	scores metric.Batches[float32] // of a batch of training
+	read   []cachetier.Stats       // counters of the tables in training
+	before before
 }
 
-// tables has the tables whose rows steps read. Each may be missing.
-type tables struct {
-	state    *mutable.Table     // records of nodes, by place
-	features *cachetier.Stack   // of events
-	file     *store.Features    // of events
-	ofNodes  *cachetier.Stack   // features, by place
-	nodeFile *store.Features    // of nodes
-	stacks   []*cachetier.Stack // all tables that are there
-	kinds    []string           // of each of stacks
-}
-
-// Kinds of tables.
-const (
-	stateKind = "state"
-	eventKind = "events"
-	nodeKind  = "nodes"
-)
-
-// Types of rows, as temporal.Batch.Inputs has them.
-var inputOf = map[string]int{stateKind: 0, eventKind: 1, nodeKind: 2}
-
-// add adds a table of a kind.
-func (t *tables) add(s *cachetier.Stack, kind string) {
-	t.stacks, t.kinds = append(t.stacks, s), append(t.kinds, kind)
-}
-
-// find finds the features that a network of a kind reads. If node features are left out, it returns
-// the reason.
-func (t *tables) find(set *store.Dataset, s *store.Stream, kind model.Kind) (left string) {
-	t.file, _ = set.StreamTable(s.Name, featureTable)
-	for i, table := range set.Manifest().Tables {
-		if table.Name != featureTable || table.NodeType != s.Src && table.NodeType != s.Dst {
-			continue
-		}
-		switch {
-		case !kind.ReadsNodes():
-			return fmt.Sprintf("features of nodes are not read: %s has no use for them", kind)
-		case s.Src != s.Dst: // places are of two tables then
-			return fmt.Sprintf("features of nodes are not read: events join two types, %s and %s, and networks for streams read those of one", s.Src, s.Dst)
-		}
-		t.nodeFile = set.Features(i)
-	}
-	return ""
-}
-
-// counted has the counters of tables and stages, for training and for evaluation.
-type counted struct {
+// before has the counters that a resumed run goes on from.
+type before struct {
 	tables    []cachetier.Stats
 	stages    pipeline.Stats
 	evaluated cachetier.Disk
 	written   int64 // bytes of records
+}
+
+// newTrainer opens all that a run needs.
+func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (*trainer, error) {
+	c, err := newCore(ctx, ds, o, h, in)
+	if err != nil {
+		return nil, err
+	}
+	return &trainer{core: c, eval: evaluation{core: c}, savedState: savedState{core: c}, late: writer{late: in.late}}, nil
 }
 
 // Run is train.Run for the stream of ds that o names.
@@ -171,116 +93,6 @@ func Find(ds *store.Dataset, name string) (*store.Events, error) {
 	return nil, fmt.Errorf("{stream} %s: %s has %s", name, ds.Path(), strings.Join(names, ", "))
 }
 
-// newTrainer opens all that a run needs.
-func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *trainer, err error) {
-	events, err := Find(ds, o.Stream)
-	if err != nil {
-		return nil, err
-	}
-	t := &trainer{
-		Driver: run.Driver{Options: o.FilledStream(events.Len()), Hooks: h}, internal: in,
-		set: ds, events: events, split: events.Stream.Split, be: h.Backend, late: writer{late: in.late},
-	}
-	t.Stream, t.lag = events.Stream.Name, max(t.Staleness, 1)
-	t.scratch = in.scratch || t.Staleness == run.Auto
-	if t.Metric == "" {
-		t.Metric = metric.AP
-	}
-	if t.be == nil {
-		if t.be, err = kernels.Open(kernels.Options{Set: kernels.Set(o.Kernels)}); err != nil {
-			return nil, fmt.Errorf("{kernels}: %w", err)
-		}
-	}
-	t.sizing = &kernels.Sizing{Backend: t.be}
-	t.be = t.sizing
-	defer func() {
-		if err != nil {
-			t.close()
-		}
-	}()
-	defer kernels.RecoverMemory(&err)
-	if err := t.settleBatch(); err != nil {
-		return nil, err
-	}
-	if err := errors.Join(t.fits(), t.settleRanking()); err != nil {
-		return nil, err
-	}
-	if err := store.Guard(t.populations); err != nil {
-		return nil, err
-	}
-	if err := t.open(ctx); err != nil {
-		return nil, err
-	}
-	t.Prepare(run.About{
-		Dataset: ds, Backend: t.be, Weights: &t.step.Model.Parameters, Optim: t.step.Optim, Steps: t.steps(), Pass: t.steps(), Metric: t.Metric,
-		Validates: t.validates(), Pauses: true, Progress: progressKey, Evaluation: t.evaluation(), Engine: t.engine, Costs: t.costs, Memory: t.budget,
-	})
-	t.Result.Stream = &run.StreamOf{
-		Name: t.Stream, Src: events.Stream.Src, Dst: events.Stream.Dst, Events: events.Len(), Train: t.split.Train, Valid: t.split.Valid, Test: t.split.Test, Negatives: t.NegativePopulation,
-		TrainNegatives: len(t.known), EvalNegatives: len(t.all), RankedAmong: t.ranking.String(), TimeScale: events.Stream.TimeScale,
-		NodeColumns: t.shape().Node, Staleness: t.staleness(), Mitigation: run.MitigationOf{Keep: t.Mitigate},
-	}
-	return t, nil
-}
-
-// fits returns an error if the options do not fit the stream.
-func (t *trainer) fits() error {
-	fail := func(format string, args ...any) error {
-		return fmt.Errorf("%s, stream %s: %w", t.set.Path(), t.Stream, fmt.Errorf(format, args...))
-	}
-	switch {
-	case t.split.Train == 0:
-		return fail("none of its %d events is to learn from; ingest it with a split that has some", t.split.Valid+t.split.Test)
-	case t.WarmEvents >= t.split.Train:
-		return fail("{warm_events} %d: it has %d events to learn from, which would all be before the first step", t.WarmEvents, t.split.Train)
-	case t.lag > t.steps():
-		return fail("{staleness} %d: an epoch has %d steps, and the last one would see nothing of the first", t.lag, t.steps())
-	}
-	return nil
-}
-
-// populations makes the lists of negatives.
-func (t *trainer) populations() (err error) {
-	if t.NegativePopulation == run.AllNodes {
-		t.known = temporal.AllNodes(t.events)
-		t.all = t.known
-		return nil
-	}
-	if t.known, err = temporal.Destinations(t.events, 0, t.split.Train); err == nil {
-		t.all, err = temporal.Destinations(t.events, 0, t.events.Len())
-	}
-	return err
-}
-
-// steps returns the number of training steps of an epoch, without its warm-up.
-func (t *trainer) steps() int {
-	batch := int64(t.Batch)
-	n := int((t.split.Train - t.WarmEvents + batch - 1) / batch)
-	if t.EpochSteps > 0 {
-		n = min(n, t.EpochSteps)
-	}
-	return n
-}
-
-// validates reports whether there is a validation part to choose a model by.
-func (t *trainer) validates() bool { return t.Eval != run.NoEvaluation && t.split.Valid > 0 }
-
-// evaluation returns the way of evaluation; run.Replay is the default.
-func (t *trainer) evaluation() string {
-	if t.Eval == "" || t.Eval == "auto" {
-		return run.Replay
-	}
-	return t.Eval
-}
-
-// inflight returns the number of steps whose rows are in memory at a time.
-func (t *trainer) inflight() int {
-	if t.Inflight > 0 {
-		return max(t.Inflight, 2)
-	}
-	return t.lag + 2
-}
-
 // Place implements run.Workload: it decides the staleness, and has the state of nodes kept in the
 // run directory.
 func (t *trainer) Place(ctx context.Context) error {
@@ -296,12 +108,44 @@ func (t *trainer) Place(ctx context.Context) error {
 	return nil
 }
 
+// decide finds the staleness of a run with Staleness Auto, from the record or by a rehearsal, and
+// opens the tables anew for it.
+func (t *trainer) decide(ctx context.Context, record *run.Record) (err error) {
+	if t.Staleness == run.Auto {
+		if record != nil {
+			t.found = record.AutoStaleness
+		}
+		if t.found == nil {
+			dir, done, serr := t.Dir.Scratch("rehearsal")
+			if serr != nil {
+				return serr
+			}
+			t.found, err = newRehearsal(t.core).find(ctx, mutable.Place{FS: t.Dir.FS(), Dir: dir})
+			done()
+		}
+		if err != nil {
+			return err
+		}
+		t.closeRows()
+		t.lag, t.scratch = t.found.K, false
+		if err := t.openRows(ctx); err != nil {
+			return err
+		}
+		t.Result.Memory, t.Result.Stream.Staleness = run.MemoryOf(t.budget), t.staleness(t.found)
+	}
+	t.stale = staleness.NewRealised(t.lag)
+	return nil
+}
+
 // Complete implements run.Workload.
 func (t *trainer) Complete(o run.Options) run.Options { return o.FilledStream(t.events.Len()) }
 
 // Describe implements run.Workload.
 func (t *trainer) Describe(r *run.Record) {
-	r.Memory, r.AutoStaleness, r.BlendRule = t.budget, t.found, t.blendRule()
+	r.Memory, r.AutoStaleness = t.budget, t.found
+	if t.Mitigate != 0 && t.Mitigate != 1 {
+		r.BlendRule = temporal.BlendRule
+	}
 }
 
 // Fresh implements run.Workload.
@@ -318,14 +162,6 @@ func (t *trainer) Started() {}
 // Ready implements run.Workload.
 func (t *trainer) Ready(context.Context) error { return nil }
 
-// blendRule returns the number of the rule by which memories are blended, or 0 if none are.
-func (t *trainer) blendRule() int {
-	if t.Mitigate == 0 || t.Mitigate == 1 {
-		return 0
-	}
-	return temporal.BlendRule
-}
-
 // Room implements run.Workload.
 func (t *trainer) Room() error {
 	if t.tables.state == nil {
@@ -334,29 +170,39 @@ func (t *trainer) Room() error {
 	return mutable.Room(t.Dir.FS(), filepath.Dir(t.Dir.File(run.StateDir)), t.tables.state.Need())
 }
 
-// shape returns the shape of the network, as the data and the options determine it.
-func (t *trainer) shape() (s model.TemporalShape) {
-	if t.tables.file != nil {
-		s.Event = t.tables.file.Dim()
+// Stages implements run.Workload. Its times are of training alone: evaluation has other pipelines.
+func (t *trainer) Stages() pipeline.Stats { return t.pipe.Stats() }
+
+// Counter implements run.Workload.
+func (t *trainer) Counter() func(r *run.Result) (pipeline.Stats, int) {
+	done := slices.Clone(t.read)
+	return func(r *run.Result) (stages pipeline.Stats, underWay int) {
+		t.tables.report(r, done, t.before.tables)
+		stages = t.pipe.Stats()
+		r.Stages = stages.Add(t.before.stages)
+		r.LimitingStage = r.Stages.Limiting()
+		var lists *run.Topology
+		if t.Fanouts[0] > 0 { // they are all read from disk
+			a := t.draw.read()
+			lists = &run.Topology{Tier: cachetier.Tier{RowsMissed: a.Rows}, Lists: t.events.Places(), Disk: a}
+		}
+		r.Topology, r.Window = lists, run.WindowOf(t.pipe.Planner)
+		r.Latency, underWay = run.LatencyOf(t.tables.stacks)
+		return stages, underWay
 	}
-	if t.tables.nodeFile != nil {
-		s.Node = t.tables.nodeFile.Dim()
-	} else {
-		s.Node = t.Identity
-	}
-	if t.PairFeatures {
-		s.Pair = temporal.PairColumns
-	}
-	return s
 }
 
-func (t *trainer) close() {
-	t.closeRows()
-	if t.draw != nil {
-		t.draw.sampler.Close()
+// Report implements run.Workload.
+func (t *trainer) Report(r *run.Result) {
+	r.Evaluation.Disk = t.eval.read.Add(t.before.evaluated)
+	stream := *r.Stream
+	stream.Staleness.Realised = t.stale.Mean()
+	stream.Mitigation.Audit = t.audit.sums.Of()
+	if s := t.tables.state; s != nil {
+		c := s.Counts()
+		stream.State = &run.StateOf{
+			Nodes: t.events.Places(), RecordBytes: t.step.Record.Bytes(), Touched: c.RowsTouched, BytesWritten: c.BytesWritten + t.before.written,
+		}
 	}
-	if t.step != nil {
-		t.step.Close()
-	}
-	t.heap.Close()
+	r.Stream = &stream
 }

@@ -246,17 +246,17 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h run.Hooks) (los
 				var state, rows, nodes []byte
 				for _, v := range b.Nodes {
 					state = append(state, stateOf(v)...)
-					if tr.tables.nodeFile != nil {
-						nodes = append(nodes, tr.tables.nodeFile.Row(v)...)
+					if tr.features.nodes != nil {
+						nodes = append(nodes, tr.features.nodes.Row(v)...)
 					}
 				}
 				for _, e := range b.Events {
-					if tr.tables.file != nil {
-						rows = append(rows, tr.tables.file.Row(e)...)
+					if tr.features.events != nil {
+						rows = append(rows, tr.features.events.Row(e)...)
 					}
 				}
 				if o.Mitigate > 0 && !p.stateOnly {
-					requireBlends(t, tr, &b, func(v uint32) (last float64, met bool) { return record.Time(stateOf(v)), seen[v] != nil })
+					requireBlends(t, tr.core, &b, func(v uint32) (last float64, met bool) { return record.Time(stateOf(v)), seen[v] != nil })
 					fresh := warm
 					if i > 0 {
 						fresh = after[i-1]
@@ -271,10 +271,10 @@ func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h run.Hooks) (los
 					return x
 				}
 				in := temporal.Input{Batch: &b, State: tensor(state, kernels.F32, len(b.Nodes), record.Cols())}
-				if f := tr.tables.file; f != nil {
+				if f := tr.features.events; f != nil {
 					in.Features = tensor(rows, elemOf(f), len(b.Events), f.Dim())
 				}
-				if f := tr.tables.nodeFile; f != nil {
+				if f := tr.features.nodes; f != nil {
 					in.NodeFeatures = tensor(nodes, elemOf(f), len(b.Nodes), f.Dim())
 				}
 				if !p.stateOnly {

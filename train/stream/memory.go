@@ -1,0 +1,135 @@
+package stream
+
+import (
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/cachetier/mutable"
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/run"
+	"github.com/gnnstore/gnnstore/train/temporal"
+	"github.com/gnnstore/gnnstore/train/tiers"
+)
+
+// sizes has the sizes that split the memory. Sizes of a step come from a large batch.
+type sizes struct {
+	total, weights       int64   // bytes: of all, and of weights with their gradients and moments
+	step, batch, scratch int64   // bytes of a step beside its rows, of its batch, and of drawing it
+	makers               int64   // bytes of the goroutines that make batches
+	nodes, events        int     // whose rows a step reads
+	writes               int     // nodes whose records it changes
+	files                []int64 // bytes that each reader has to read
+	disk                 disk.Options
+}
+
+// readerBytes returns the bytes of the buffers of all readers at a depth.
+func (m *sizes) readerBytes(depth int) (n int64) {
+	for _, bytes := range m.files {
+		n += disk.ReaderBytes(bytes, depth)
+	}
+	return n
+}
+
+// checkNetwork refuses a network that there is no memory for, before the system kills the process
+// for trying.
+func checkNetwork(o *run.Options, c model.TemporalConfig, s model.TemporalShape) error {
+	need := 16 * c.Weights(s)
+	if available, err := kernels.AvailableMemory(); err == nil && need > available {
+		return fmt.Errorf("{model} %s, {hidden} %d: its weights take %d MiB with their gradients and moments, and %d MiB of memory are available; "+
+			"use a narrower one", o.Kind, o.Hidden, need>>20, available>>20)
+	}
+	return nil
+}
+
+// divide splits the memory.
+func (c *core) divide() (plan.Demand, plan.Budget, error) {
+	d := c.demand()
+	b, err := d.Split(c.sizes.total, plan.Budget{Topology: plan.Auto, Device: c.Cache.DeviceBytes, Host: c.Cache.HostBytes, Batches: c.BatchBytes})
+	tiers.RaiseLeast(err, c.Cache.Readers, c.sizes.disk.Depth, c.sizes.readerBytes)
+	if err == nil && c.Cache.HostBytes == plan.Auto { // Split counts the drawing of one step, and no room for the collector
+		left := b.Total - b.Fixed - b.Step - b.Batches - b.Topology - b.Device - b.Host
+		more := min(left+b.Host, d.Batches.Scratch*int64(b.Group-1)+c.sizes.total/heapPart)
+		b.Fixed, b.Host = b.Fixed+more, b.Host-max(0, more-left)
+	}
+	return d, b, err
+}
+
+const (
+	heapPart   = 64  // of the memory, which the heap has beside what is in use: with less it is collected several times a step
+	stepMargin = 112 // percent of the batch that was measured that others may take
+	scoreBytes = 32  // of an event that is evaluated: of two pairs 4 each, twice where a node is new, in lists that may be half empty
+	rankBytes  = 16  // of an event that is ranked: 4, twice where a node is new, in such lists
+)
+
+// demand returns the memory that each part of the run needs.
+func (c *core) demand() (d plan.Demand) {
+	m := &c.sizes
+	rows := int64(0)
+	cache := c.Cache
+	cache.Lookahead = c.Lookahead
+	add := func(r plan.Rows) {
+		r.Fixed = 2 * cache.CacheBytes(int(r.Count)) // or windows would have one step
+		r.Index += policy.Config{Kind: c.Cache.Policy}.SlotBytes()
+		d.Rows = append(d.Rows, r)
+		rows += int64(r.Inputs) * r.Bytes
+	}
+	if bytes := c.step.Record.Bytes(); bytes > 0 {
+		places := int(c.events.Places())
+		noted, slot := cachetier.NotedBytes(places)
+		add(plan.Rows{Count: int64(places), Bytes: int64(bytes), Index: slot, Inputs: m.nodes, Rewritten: true, Noted: noted})
+		d.Fixed += mutable.FixedBytes(places)
+		d.Step += c.records(m.writes) * stepMargin / 100
+		if c.MitigateAudit > 0 {
+			d.Fixed += auditBytes(c.lag, m.writes, c.Hidden) * stepMargin / 100
+		}
+	}
+	if f := c.features.events; f != nil {
+		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: m.events})
+	}
+	if f := c.features.nodes; f != nil {
+		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: m.nodes})
+	}
+	d.Fixed += m.readerBytes(m.disk.Depth) + 2*m.batch + m.makers // the step's lists are like a batch
+	populations := int64(4 * len(c.known))
+	if c.NegativePopulation != run.AllNodes {
+		populations += int64(4 * len(c.all))
+	}
+	rest := tiers.ProgramBytes + m.weights/4*7 + populations + c.draw.sampler.Fixed() + c.internal.beside
+	if c.Eval != run.NoEvaluation {
+		rest += scoreBytes * max(c.split.Valid, c.split.Test)
+	}
+	if c.ranking.Ranks() {
+		rest += rankBytes * max(c.split.Valid, c.split.Test)
+	}
+	if c.PairFeatures {
+		rest += temporal.PairBytes(c.events, c.pairs)
+	}
+	d.Fixed += rest
+	c.held = rest + m.step*stepMargin/100
+	d.Step += m.step*stepMargin/100 + int64(c.inflight())*rows*stepMargin/100
+	window := c.Window
+	if window == 0 {
+		window = plan.MaxWindow
+	}
+	d.Batches = plan.Batches{Bytes: m.batch, Scratch: m.scratch, Groups: plan.InFlight + c.Lookahead, Parallel: c.Workers, Window: window}
+	d.Disk = c.costs
+	return d
+}
+
+// records returns the memory for node state in flight. The current step reads it, later stages
+// write it back, and the table keeps it for the lag. A checkpoint copies the kept part three
+// times: as rows, as numbers and as a file.
+func (c *core) records(writes int) int64 {
+	steps := 1
+	if c.Publish == run.Late {
+		steps += c.inflight() + 1
+	}
+	if c.lag > 1 {
+		steps += c.lag + 3*(c.lag-1)
+	}
+	return int64(steps) * int64(writes) * int64(c.step.Record.Bytes())
+}
