@@ -9,7 +9,7 @@
 // made again.
 //
 // [OpenNetwork] opens a trained network: to replay the stream with it, to embed nodes at a time,
-// and to score pairs at times.
+// and to score pairs at times. Start reading at core.go: runs, networks and plans have a core.
 //
 // # What decides a result
 //

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
-	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/temporal"
@@ -94,11 +93,7 @@ type drawer struct {
 func (d *drawer) begin(ctx context.Context, from int, of func(step int) temporal.Step) error {
 	d.of = of
 	first := int64(0)
-	err := store.Guard(func() error {
-		first = of(from).From
-		return nil
-	})
-	if err != nil {
+	if err := guarded(func() { first = of(from).From }); err != nil {
 		return err
 	}
 	return d.sampler.Seek(ctx, first)
@@ -110,12 +105,11 @@ func (d *drawer) New() plan.Batch { return new(temporal.Batch) }
 // Draw draws the events of some steps.
 func (d *drawer) Draw(ctx context.Context, _ *plan.Steps, from int, into []plan.Batch) error {
 	d.steps, d.batches = d.steps[:0], d.batches[:0]
-	err := store.Guard(func() error { // of steps that look at events
+	err := guarded(func() { // steps may look at events
 		for i, b := range into {
 			d.late.at(pipeline.Sample)
 			d.steps, d.batches = append(d.steps, d.of(from+i)), append(d.batches, b.(*temporal.Batch))
 		}
-		return nil
 	})
 	if err == nil {
 		err = d.sampler.Draw(ctx, d.steps, d.batches)

@@ -29,7 +29,7 @@ func identitiesOf(set *store.Dataset, e *store.Events) identities {
 
 // of is a temporal.IDs, for identity columns.
 func (n *identities) of(places []uint32, ids []uint64) error {
-	return store.Guard(func() error {
+	return guarded(func() {
 		for i, place := range places {
 			if n.types && place >= n.firstDst {
 				// otherwise nodes of two types with one id would be alike
@@ -38,7 +38,6 @@ func (n *identities) of(places []uint32, ids []uint64) error {
 				ids[i] = uint64(n.src.Original(place))
 			}
 		}
-		return nil
 	})
 }
 

@@ -97,10 +97,7 @@ func (e *evaluation) measure(ctx context.Context, phase int, ranked bool, each f
 		if each == nil {
 			return nil
 		}
-		return store.Guard(func() error {
-			each(s)
-			return nil
-		})
+		return guarded(func() { each(s) })
 	}
 	if ranked {
 		err = e.measureRanked(ctx, p, take)
@@ -170,7 +167,7 @@ type seen []uint64
 // seenNodes returns the set of nodes that the first events have, train of them.
 func seenNodes(e *store.Events, train int64) (set seen, err error) {
 	set = make(seen, e.Places()/64+1)
-	err = store.Guard(func() error {
+	err = guarded(func() {
 		for lo := int64(0); lo < train; lo += 1 << 16 {
 			src, dst := e.Ends(lo, min(lo+1<<16, train))
 			for i := range src {
@@ -179,7 +176,6 @@ func seenNodes(e *store.Events, train int64) (set seen, err error) {
 				set[v/64] |= 1 << (v % 64)
 			}
 		}
-		return nil
 	})
 	return set, err
 }

@@ -176,11 +176,7 @@ func (n *Network) Embeddings(ctx context.Context, at float64, places []uint32, d
 	}
 	var rows []float32
 	next, to := 0, int64(0)
-	err := store.Guard(func() error {
-		to = n.before(at, 0)
-		return nil
-	})
-	if err != nil {
+	if err := guarded(func() { to = n.before(at, 0) }); err != nil {
 		return err
 	}
 	ask := func(lo, hi int) (asks []temporal.Ask) {
@@ -218,7 +214,7 @@ func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, 
 	}
 	slices.SortStableFunc(order, func(a, b uint32) int { return cmp.Compare(pairs[a].Time, pairs[b].Time) })
 	at, scores, next := make([]int64, len(pairs)), make([]float32, len(pairs)), 0
-	err := store.Guard(func() error {
+	err := guarded(func() {
 		last := int64(0)
 		for i, k := range order {
 			if i == 0 || pairs[k].Time != pairs[order[i-1]].Time {
@@ -226,7 +222,6 @@ func (n *Network) Scores(ctx context.Context, pairs []temporal.Ask) ([]float32, 
 			}
 			at[i] = last
 		}
-		return nil
 	})
 	if err != nil {
 		return nil, err
@@ -256,11 +251,7 @@ func CheckTime(e *store.Events, at float64) error {
 		return fmt.Errorf("stream %s has no events", e.Stream.Name)
 	}
 	var first float64
-	err := store.Guard(func() error {
-		first = e.Times(0, 1)[0]
-		return nil
-	})
-	if err != nil {
+	if err := guarded(func() { first = e.Times(0, 1)[0] }); err != nil {
 		return err
 	}
 	switch scaled := (at - first) * e.Stream.TimeScale; {

@@ -38,6 +38,14 @@ const (
 // streamTag is for hashes of negatives.
 const streamTag = 24
 
+// guarded calls read, as store.Guard does. read fails only if the mapped dataset does.
+func guarded(read func()) error {
+	return store.Guard(func() error {
+		read()
+		return nil
+	})
+}
+
 // fits returns an error if the options do not fit the stream, of the dataset at path.
 func (p *parts) fits(path string) error {
 	fail := func(format string, args ...any) error {

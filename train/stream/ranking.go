@@ -120,10 +120,7 @@ func (r *rankedPart) step(i int) temporal.Step {
 // measureRanked is measure's pass over a part.
 func (e *evaluation) measureRanked(ctx context.Context, p part, each func(*scores) error) error {
 	var r *rankedPart
-	if err := store.Guard(func() error {
-		r = newRankedPart(e.core, p)
-		return nil
-	}); err != nil {
+	if err := guarded(func() { r = newRankedPart(e.core, p) }); err != nil {
 		return err
 	}
 	batch := scores{from: p.from}
