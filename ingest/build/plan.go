@@ -157,13 +157,13 @@ func (b *builder) forecast() *Plan {
 		return edges[i] * int64(form.width)
 	}
 	for i, r := range b.read() {
-		if form := b.form(i); !form.own() {
-			f.pass("read "+r.Key(), edges[i], "edges", float64(edges[i])/rateRead, 0, log(i), 0)
+		if split := b.edgeSplits[i]; split != nil && split.kind == "time" {
+			f.pass(timesPass(r), edges[i], "edges", float64(edges[i])/rateRead, 8*edges[i], 8*edges[i], 0)
 		}
 	}
 	for i, r := range b.read() {
-		if split := b.edgeSplits[i]; split != nil && split.kind == "time" {
-			f.pass(timesPass(r), edges[i], "edges", float64(edges[i])/rateRead, 8*edges[i], 8*edges[i], 0)
+		if form := b.form(i); !form.own() {
+			f.pass("read "+r.Key(), edges[i], "edges", float64(edges[i])/rateRead, 0, log(i), 0)
 		}
 	}
 	gathered := make([]int64, len(nodes)) // ids that edges name
