@@ -115,34 +115,8 @@ func Build(ctx context.Context, src ingest.Source, out string, o Options) (_ *Re
 		return nil, err
 	}
 	b.begun = true
-	for _, phase := range []func(context.Context) error{
-		b.readNodes,
-		b.findLeaks,
-		b.findTimes,
-		b.readEdges,
-		b.joinEdges,
-		b.freeTimes,
-		b.checkSpace,
-		b.readSplits,
-		b.mergeEdges,
-		b.findReverses,
-		b.reverseEdges,
-		b.numberNodes,
-		b.renumberEdges,
-		b.writeStreams,
-		b.writeTopology,
-		b.writeEdgeSplits,
-		b.writeTables,
-		b.writeLabels,
-		b.writeSplits,
-		b.writeIDs,
-	} {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if err := phase(ctx); err != nil {
-			return nil, err
-		}
+	if err := b.runPhases(ctx); err != nil {
+		return nil, err
 	}
 	if b.journaled > 0 {
 		// A journal that names no files: they go now, and a kill from here on loses nothing. What

@@ -76,9 +76,9 @@ func (b *builder) dictionaryOf(n *nodes) *dictionary {
 }
 
 // beginDictionaries chooses the parts of every dictionary, unless an earlier Build did.
-func (b *builder) beginDictionaries() {
+func (b *builder) beginDictionaries(context.Context) error {
 	if b.state.Dictionaries != nil {
-		return
+		return nil
 	}
 	b.state.Dictionaries = make([]dictionary, len(b.nodes))
 	for i, t := range b.schema.NodeTypes {
@@ -107,6 +107,7 @@ func (b *builder) beginDictionaries() {
 		d.Parts = or(b.test.parts, d.Parts)
 		d.Seed = rand.Uint64()
 	}
+	return nil
 }
 
 // partBlock returns the block size for each of this many Writers. edges is -1 if their number is
@@ -125,13 +126,16 @@ func (b *builder) partBlock(writers int, edges int64) int {
 const minPartBlock = 64 << 10
 
 // readNodes reads the ids that are listed.
-func (b *builder) readNodes(ctx context.Context) error {
-	b.beginDictionaries()
+func (b *builder) readNodes(s *sizes, do func(pass) error) error {
 	for i, t := range b.schema.NodeTypes {
 		if t.IDs == ingest.RowIDs || t.Gathered {
 			continue
 		}
-		if err := b.pass(ctx, "read ids of "+t.Name, t.Count, "nodes", func() error { return b.readIDs(ctx, i) }); err != nil {
+		n := s.nodes[i]
+		err := do(pass{name: "read ids of " + t.Name, total: t.Count, unit: "nodes",
+			cost: cost{items: n, seconds: float64(n) / rateIDs, spillWritten: n * 2 * idBytes},
+			run:  func(ctx context.Context) error { return b.readIDs(ctx, i) }})
+		if err != nil {
 			return err
 		}
 	}

@@ -86,6 +86,14 @@ func (b *builder) form(i int) edgeForm {
 	return f
 }
 
+// logBytes returns the bytes of so many edges as they are read, with room for their reverses.
+func (f *edgeForm) logBytes(edges int64) int64 {
+	if f.reverse {
+		edges *= 2
+	}
+	return edges * int64(f.width)
+}
+
 func (b *builder) hasEdgeTable(key string) bool {
 	for _, t := range b.schema.Tables {
 		if t.Relation == key {
@@ -358,13 +366,16 @@ func (s *edgeSinks) close(r *relation, failed error) error {
 }
 
 // readEdges reads every relation.
-func (b *builder) readEdges(ctx context.Context) error {
+func (b *builder) readEdges(s *sizes, do func(pass) error) error {
 	for i, r := range b.read() {
 		form := b.form(i)
 		if form.own() {
 			continue // see join.go
 		}
-		err := b.pass(ctx, "read "+r.Key(), r.Edges, "edges", func() error { return b.readRelation(ctx, i) })
+		n := s.edges[i]
+		err := do(pass{name: "read " + r.Key(), total: r.Edges, unit: "edges",
+			cost: cost{items: n, seconds: float64(n) / rateRead, spillWritten: form.logBytes(n)},
+			run:  func(ctx context.Context) error { return b.readRelation(ctx, i) }})
 		if err != nil {
 			return err
 		}

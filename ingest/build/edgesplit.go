@@ -305,8 +305,8 @@ func (s *edgeSplit) part(f *edgeForm, u, v uint32, tail []byte) int {
 // from v to u. It is as likely either way.
 func (s *edgeSplit) turned(f *edgeForm, u, v uint32) bool { return (s.hash(f, u, v)&1 == 0) == (u < v) }
 
-// writeEdgeSplits sorts the held-out edges into the dataset.
-func (b *builder) writeEdgeSplits(ctx context.Context) error {
+// checkEdgesLeft refuses splits that leave no edge.
+func (b *builder) checkEdgesLeft(context.Context) error {
 	left, held := int64(0), int64(0)
 	for i := range b.read() {
 		if b.edgeSplits[i] != nil {
@@ -316,12 +316,27 @@ func (b *builder) writeEdgeSplits(ctx context.Context) error {
 	if held > 0 && left == 0 {
 		return errors.New("--edge-split: no edge is left to train on and to carry messages; give training a larger share")
 	}
+	return nil
+}
+
+// writeEdgeSplits sorts the held-out edges into the dataset.
+func (b *builder) writeEdgeSplits(s *sizes, do func(pass) error) error {
 	for i, r := range b.read() {
-		if b.edgeSplits[i] == nil {
+		split := b.edgeSplits[i]
+		if split == nil {
 			continue
 		}
-		rel := &b.state.Relations[i]
-		if err := b.pass(ctx, "write edge split "+r.Key(), rel.Report.HeldOut, "edges", func() error { return b.writeEdgeSplit(ctx, i) }); err != nil {
+		f := b.form(i)
+		held, bytes := int64(float64(s.edges[i])*(1-split.shares[0])), int64(8)
+		for _, c := range f.columns {
+			bytes += int64(c.Elem.Size())
+		}
+		log := held * int64(f.width)
+		err := do(pass{name: "write edge split " + r.Key(), total: b.state.Relations[i].Report.HeldOut, unit: "edges",
+			cost: cost{items: held, seconds: workerSeconds(held, rateWrite), spillRead: 2 * log, spillWritten: log,
+				leaves: true, written: held * bytes, padding: 4 * sectionOverhead},
+			run: func(ctx context.Context) error { return b.writeEdgeSplit(ctx, i) }})
+		if err != nil {
 			return err
 		}
 	}

@@ -316,27 +316,6 @@ func TestEdgeSplitColumns(t *testing.T) {
 	}
 }
 
-// TestPlanEdgeSplit: the passes planned are the passes made.
-func TestPlanEdgeSplit(t *testing.T) {
-	f := small()
-	o := Options{EdgeSplit: []string{"random:0.5/0.25/0.25"}}
-	plan, err := PlanBuild(context.Background(), f, filepath.Join(t.TempDir(), "x.gnn"), o)
-	require.NoError(t, err)
-	_, rep := build(t, f, o)
-	var planned, made []string
-	for _, p := range plan.Passes {
-		planned = append(planned, p.Name)
-	}
-	for _, p := range rep.Passes {
-		made = append(made, p.Name)
-	}
-	for _, name := range made {
-		if strings.Contains(name, "edge split") {
-			require.Contains(t, planned, name)
-		}
-	}
-}
-
 // TestEdgeSplitGiven: what the source holds out is held out, whatever nodes are called by; and
 // another split takes its place.
 func TestEdgeSplitGiven(t *testing.T) {

@@ -49,12 +49,25 @@ func (f *edgeForm) own() bool { return f.src.kind != ingest.RowIDs || f.dst.kind
 
 // joinEdges reads the relations that have ends with ids of their own, gathers the nodes that only
 // edges name, and resolves the ends.
-func (b *builder) joinEdges(ctx context.Context) error {
+func (b *builder) joinEdges(s *sizes, do func(pass) error) error {
+	gathered := make([]int64, len(b.nodes)) // ids that edges name
 	for i, r := range b.read() {
-		if f := b.form(i); !f.own() {
+		f := b.form(i)
+		if !f.own() {
 			continue
 		}
-		if err := b.pass(ctx, "read "+r.Key(), r.Edges, "edges", func() error { return b.readKeyed(ctx, i) }); err != nil {
+		n := s.edges[i]
+		written := n * f.keyedBytes()
+		for e := source; e <= target; e++ {
+			if end := f.end(e); end.gathered {
+				gathered[end.number] += n
+				written += n * idBytes
+			}
+		}
+		err := do(pass{name: "read " + r.Key(), total: r.Edges, unit: "edges",
+			cost: cost{items: n, seconds: float64(n) / rateRead * 2, spillWritten: written},
+			run:  func(ctx context.Context) error { return b.readKeyed(ctx, i) }})
+		if err != nil {
 			return err
 		}
 	}
@@ -62,28 +75,50 @@ func (b *builder) joinEdges(ctx context.Context) error {
 		if !t.Gathered {
 			continue
 		}
-		if err := b.pass(ctx, "gather ids of "+t.Name, -1, "nodes", func() error { return b.gather(ctx, i) }); err != nil {
+		err := do(pass{name: "gather ids of " + t.Name, total: -1, unit: "nodes",
+			cost: cost{items: s.nodes[i], seconds: float64(gathered[i]) / rateIDs,
+				spillRead: gathered[i] * idBytes, spillWritten: s.nodes[i] * 2 * idBytes},
+			run: func(ctx context.Context) error { return b.gather(ctx, i) }})
+		if err != nil {
 			return err
 		}
 	}
-	for i, r := range b.read() {
-		f := b.form(i)
-		rel := &b.state.Relations[i]
-		if f.src.kind != ingest.RowIDs {
-			err := b.pass(ctx, "resolve sources of "+r.Key(), rel.Report.EdgesRead, "edges", func() error { return b.resolve(ctx, i, source) })
-			if err != nil {
-				return err
-			}
-		}
-		if f.dst.kind != ingest.RowIDs {
-			err := b.pass(ctx, "resolve targets of "+r.Key(), rel.Report.EdgesRead, "edges", func() error { return b.resolve(ctx, i, target) })
-			if err != nil {
-				return err
-			}
+	for i := range b.read() {
+		if err := b.resolveEnds(i, s.edges[i], do); err != nil {
+			return err
 		}
 	}
 	return nil
 }
+
+// resolveEnds resolves the ends of relation i, which is expected to have so many edges.
+func (b *builder) resolveEnds(i int, edges int64, do func(pass) error) error {
+	f := b.form(i)
+	read := edges * f.keyedBytes()
+	resolve := func(e end, name string, written int64) error {
+		err := do(pass{name: name + f.Key(), total: b.state.Relations[i].Report.EdgesRead, unit: "edges",
+			cost: cost{items: edges, seconds: workerSeconds(edges, rateJoin), spillRead: read, spillWritten: written},
+			run:  func(ctx context.Context) error { return b.resolve(ctx, i, e) }})
+		read = written
+		return err
+	}
+	if f.src.kind != ingest.RowIDs {
+		written := f.logBytes(edges)
+		if f.dst.kind != ingest.RowIDs {
+			written = read - edges*(hashBytes-rowBytes)
+		}
+		if err := resolve(source, "resolve sources of ", written); err != nil {
+			return err
+		}
+	}
+	if f.dst.kind != ingest.RowIDs {
+		return resolve(target, "resolve targets of ", f.logBytes(edges))
+	}
+	return nil
+}
+
+// keyedBytes returns the bytes of an edge before its ends are resolved.
+func (f *edgeForm) keyedBytes() int64 { return int64(keyBytes(f.src) + keyBytes(f.dst) + f.width - 8) }
 
 // keyBytes returns the bytes of an end of an edge in a record: a hash before it is resolved, else a
 // row.

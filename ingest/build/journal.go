@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"time"
 
@@ -70,61 +69,6 @@ type PassReport struct {
 	SpillWritten int64   `json:"spill_written_bytes"`
 	SpillRead    int64   `json:"spill_read_bytes"`
 	SpillPeak    int64   `json:"spill_bytes"` // on disk after the pass
-}
-
-// pass does work unless it is done already, and notes that it is.
-func (b *builder) pass(ctx context.Context, name string, total int64, unit string, work func() error) error {
-	if b.did(name) {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	b.meter.begin(name, total, unit)
-	// setting the limit stops all goroutines
-	if heap := max(b.Memory-kernels.HostBytes()-kernels.MaxSpareBytes-b.room()/2, baseBytes); heap != b.heap {
-		b.heap = heap
-		debug.SetMemoryLimit(heap)
-	}
-	start := time.Now()
-	written, read := b.area.Traffic()
-	if err := work(); err != nil {
-		return err
-	}
-	items := b.meter.end()
-	if err := ctx.Err(); err != nil { // what took no chunk did not look
-		return err
-	}
-	p := PassReport{Name: name, Items: items, Unit: unit, Seconds: time.Since(start).Seconds()}
-	p.SpillWritten, p.SpillRead = b.area.Traffic()
-	p.SpillWritten, p.SpillRead = p.SpillWritten-written, p.SpillRead-read
-	p.SpillPeak = b.area.Held()
-	b.report.Passes = append(b.report.Passes, p)
-	if time.Since(b.saved) >= max(journalEvery, saveShare*b.saving) || b.test.journal {
-		began := time.Now()
-		if err := b.save(); err != nil {
-			return err
-		}
-		b.saving = time.Since(began)
-	}
-	if b.test.done != nil {
-		b.test.done(name)
-	}
-	return nil
-}
-
-// did reports whether a pass is done.
-func (b *builder) did(pass string) bool {
-	if len(b.passed) > len(b.report.Passes) { // the report is older than a journal's
-		b.passed = nil
-	}
-	if b.passed == nil {
-		b.passed = map[string]bool{}
-	}
-	for _, p := range b.report.Passes[len(b.passed):] { // names differ
-		b.passed[p.Name] = true
-	}
-	return b.passed[pass]
 }
 
 // discard removes buckets as soon as no journal needs them.

@@ -12,10 +12,16 @@ import (
 )
 
 // writeLabels writes every label.
-func (b *builder) writeLabels(ctx context.Context) error {
+func (b *builder) writeLabels(s *sizes, do func(pass) error) error {
 	for i, l := range b.schema.Labels {
-		rows := int64(b.typeOf(l.NodeType).count)
-		err := b.pass(ctx, "write labels "+l.NodeType+"/"+l.Name, rows, "rows", func() error { return b.writeLabel(ctx, i, l) })
+		n, width := b.typeOf(l.NodeType), int64(4)
+		if l.Multi {
+			width = int64(l.Classes)
+		}
+		rows := s.nodes[n.number]
+		err := do(pass{name: "write labels " + l.NodeType + "/" + l.Name, total: int64(n.count), unit: "rows",
+			cost: cost{items: rows, seconds: float64(rows) / rateNodes, written: rows*width + sectionOverhead},
+			run:  func(ctx context.Context) error { return b.writeLabel(ctx, i, l) }})
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ const degreeDim = 3
 const madeChunk = 1 << 20
 
 // makeTables writes the made features of every node type that is to have them.
-func (b *builder) makeTables(ctx context.Context) error {
+func (b *builder) makeTables(s *sizes, do func(pass) error) error {
 	var e *embedding // of fastrp: all types' nodes
 	defer func() {
 		if e != nil {
@@ -28,7 +28,11 @@ func (b *builder) makeTables(ctx context.Context) error {
 		}
 	}()
 	if b.features.kind == "mean" {
-		return b.makeMeans(ctx)
+		return b.makeMeans(s, do)
+	}
+	embed := 0.0 // seconds, in the first pass that wants it
+	if b.features.kind == "fastrp" {
+		embed = b.embedSeconds(s)
 	}
 	for i, t := range b.schema.NodeTypes {
 		if !b.makes[t.Name] {
@@ -36,7 +40,10 @@ func (b *builder) makeTables(ctx context.Context) error {
 		}
 		n := b.nodes[i]
 		table := ingest.Table{Name: madeTable, NodeType: t.Name, Dim: b.features.dim}
-		err := b.pass(ctx, "make features "+t.Name+"/"+madeTable, int64(n.count), "rows", func() error {
+		c := b.tableCost(table, s.nodes[i])
+		c.seconds, embed = c.seconds+embed, 0
+		name := "make features " + t.Name + "/" + madeTable
+		err := do(pass{name: name, total: int64(n.count), unit: "rows", cost: c, run: func(ctx context.Context) error {
 			var fill func(row uint32, dst []float32)
 			switch b.features.kind {
 			case "degree":
@@ -68,12 +75,24 @@ func (b *builder) makeTables(ctx context.Context) error {
 					fill(row, dst[k*table.Dim:(k+1)*table.Dim])
 				}
 			})
-		})
+		}})
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// embedSeconds is the time that fastRP takes: each step adds a row for every edge, in both
+// directions, and goes through all nodes.
+func (b *builder) embedSeconds(s *sizes) float64 {
+	rows := s.allNodes()
+	for i, n := range s.stored[:b.given] {
+		if rows += n; !b.form(i).reverse {
+			rows += n
+		}
+	}
+	return float64(rows) * float64(b.features.dim) * fastRPLast / rateEmbed / float64(workers())
 }
 
 // makeTable writes a table in stored order, whose rows can be had in any; fill is called by many

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -176,38 +177,50 @@ type parted struct {
 }
 
 // makeMeans writes the mean features.
-func (b *builder) makeMeans(ctx context.Context) error {
+func (b *builder) makeMeans(s *sizes, do func(pass) error) error {
 	for _, p := range b.means {
-		n := b.nodes[p.nodeType]
-		name := "features " + n.name + "/" + madeTable
-		if b.did("make " + name) {
-			continue
-		}
-		sources := slices.DeleteFunc(b.meanSources(p), func(s meanSource) bool { return b.state.Relations[s.relation].Report.Edges == 0 })
-		tables, edges := b.meanTables(sources), int64(0)
-		for _, s := range sources {
-			edges += b.state.Relations[s.relation].Report.Edges
-		}
-		room := divideMeans(or(b.test.means, b.room()/4*3), int64(n.count), p.dim, tables)
-		for _, s := range sources {
-			blocks := b.meanBlocks(room, s)
-			if blocks <= partedAbove {
-				continue
-			}
-			err := b.pass(ctx, b.partPass(s), b.state.Relations[s.relation].Report.Edges, "edges", func() error { return b.partEdges(ctx, p, s, blocks) })
-			if err != nil {
-				return err
-			}
-		}
-		if err := b.pass(ctx, "make "+name, edges, "edges", func() error { return b.makeMean(ctx, p, sources, room) }); err != nil {
+		if err := b.makeMeansOf(p, s, do); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *builder) partPass(s meanSource) string {
-	return "part " + b.schema.Relations[s.relation].Key() + " for means"
+// makeMeansOf writes the mean features of one node type, after it has parted edges where that pays.
+func (b *builder) makeMeansOf(p meanPlan, s *sizes, do func(pass) error) error {
+	table := "features " + b.nodes[p.nodeType].name + "/" + madeTable
+	if b.did("make " + table) { // less memory now would part edges again
+		return nil
+	}
+	rows, sources := s.nodes[p.nodeType], b.meanSources(p)
+	if s.counted {
+		sources = slices.DeleteFunc(sources, func(m meanSource) bool { return s.stored[m.relation] == 0 })
+	}
+	tables, edges, parted := b.meanTables(sources), int64(0), int64(0)
+	room := divideMeans(or(b.test.means, s.room()/4*3), rows, p.dim, tables)
+	for _, m := range sources {
+		n, blocks := s.stored[m.relation], b.meanBlocks(room, m)
+		if edges += n; n == 0 || blocks <= partedAbove {
+			continue
+		}
+		err := do(pass{name: "part " + b.schema.Relations[m.relation].Key() + " for means", total: n, unit: "edges",
+			cost: cost{items: n, seconds: float64(n) / ratePart, spillWritten: 8 * n},
+			run:  func(ctx context.Context) error { return b.partEdges(ctx, p, m, blocks) }})
+		if err != nil {
+			return err
+		}
+		parted += 8 * n
+	}
+	c := cost{items: edges, spillRead: parted, written: rows*b.rowBytes(p.dim) + sectionOverhead, datasetRead: tables}
+	if !room.held {
+		c.datasetRead *= room.parts
+		c.notes = append(c.notes, fmt.Sprintf("features of node type %s are means: %d passes over %d MiB of rows; more memory makes it fewer",
+			b.nodes[p.nodeType].name, room.parts, tables>>20))
+	}
+	seconds := float64(edges)*float64(p.dim)/rateMean/float64(workers()) + float64(rows)*float64(p.dim)/rateValues
+	c.seconds = math.Max(seconds, float64(c.datasetRead)/rateDisk)
+	return do(pass{name: "make " + table, total: edges, unit: "edges", cost: c,
+		run: func(ctx context.Context) error { return b.makeMean(ctx, p, sources, room) }})
 }
 
 // meanTables is the bytes of the rows of all source types.

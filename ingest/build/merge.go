@@ -13,18 +13,21 @@ import (
 
 // mergeEdges makes equal edges one in the relations that want it, and adds reverses. What is left
 // goes to a log; where nodes keep their order it goes into the dataset instead.
-func (b *builder) mergeEdges(ctx context.Context) error {
+func (b *builder) mergeEdges(s *sizes, do func(pass) error) error {
 	for i, r := range b.read() {
 		f := b.form(i)
 		if !f.merge || b.Order == OrderOriginal {
 			continue
 		}
-		rel := &b.state.Relations[i]
-		edges := rel.Report.EdgesRead
+		edges := b.state.Relations[i].Report.EdgesRead
 		if f.reverse {
 			edges *= 2
 		}
-		err := b.pass(ctx, "merge "+r.Key(), edges, "edges", func() error { return b.mergeRelation(ctx, i) })
+		n := s.stored[i]
+		err := do(pass{name: "merge " + r.Key(), total: edges, unit: "edges",
+			cost: cost{items: n, seconds: workerSeconds(n, rateMerge),
+				spillRead: f.logBytes(s.edges[i]), spillWritten: n * int64(f.width)},
+			run: func(ctx context.Context) error { return b.mergeRelation(ctx, i) }})
 		if err != nil {
 			return err
 		}

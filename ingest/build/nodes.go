@@ -58,9 +58,15 @@ func tooManyNodes(nodeType string, n int64) error {
 }
 
 // writeIDs writes the id maps, the last thing that needs the rows' order.
-func (b *builder) writeIDs(ctx context.Context) error {
+func (b *builder) writeIDs(s *sizes, do func(pass) error) error {
 	for i, n := range b.nodes {
-		err := b.pass(ctx, "write ids of "+n.name, int64(n.count), "nodes", func() error {
+		ids := s.nodes[i]
+		c := cost{items: ids, seconds: float64(ids) / rateNodes, written: 12*ids + 2*sectionOverhead}
+		if n.kind == ingest.TextIDs {
+			c.written += 2 * idBytes * ids
+		}
+		p := pass{name: "write ids of " + n.name, total: int64(n.count), unit: "nodes", cost: c}
+		p.run = func(ctx context.Context) error {
 			w, err := b.w.NewNodeType(n.name, int64(n.count))
 			if err != nil {
 				return err
@@ -75,8 +81,8 @@ func (b *builder) writeIDs(ctx context.Context) error {
 			}
 			b.report.NodeTypes = append(b.report.NodeTypes, NodeTypeReport{Name: n.name, Count: int64(n.count)})
 			return w.Close()
-		})
-		if err != nil {
+		}
+		if err := do(p); err != nil {
 			return err
 		}
 	}

@@ -77,11 +77,14 @@ func (b *builder) count(buf **kernels.HostBuf, nodes int) (err error) {
 
 // numberNodes gives every node its stored id: by degree, the nodes that are in most neighbour lists
 // first; by access, the nodes that training is expected to read most. Ties are as given.
-func (b *builder) numberNodes(ctx context.Context) error {
+func (b *builder) numberNodes(s *sizes, do func(pass) error) error {
 	if b.Order == OrderOriginal {
 		return nil
 	}
-	return b.pass(ctx, "order nodes", b.state.total(), "nodes", func() error {
+	n := s.allNodes()
+	c := cost{items: n, seconds: float64(n) / rateNodes, spillWritten: 4 * n}
+	p := pass{name: "order nodes", total: b.state.total(), unit: "nodes", cost: c}
+	p.run = func(ctx context.Context) error {
 		if b.Order == OrderAccess {
 			if err := b.countVisits(ctx); err != nil {
 				return err
@@ -113,7 +116,8 @@ func (b *builder) numberNodes(ctx context.Context) error {
 			b.meter.add(n.count)
 		}
 		return nil
-	})
+	}
+	return do(p)
 }
 
 // rank replaces each count by the number of rows that come before its row: rows with larger counts,

@@ -14,12 +14,17 @@ import (
 )
 
 // renumberEdges turns rows into stored ids and parts the edges by destination.
-func (b *builder) renumberEdges(ctx context.Context) error {
+func (b *builder) renumberEdges(s *sizes, do func(pass) error) error {
 	if b.Order == OrderOriginal {
 		return nil
 	}
 	for i, r := range b.relations() {
-		if err := b.pass(ctx, "renumber "+r.Key(), b.edgesLeft(i), "edges", func() error { return b.renumberRelation(ctx, i) }); err != nil {
+		n, f := s.stored[i], b.form(i)
+		log := n * int64(f.width)
+		err := do(pass{name: "renumber " + r.Key(), total: b.edgesLeft(i), unit: "edges",
+			cost: cost{items: n, seconds: workerSeconds(n, rateRenumber), spillRead: log, spillWritten: log},
+			run:  func(ctx context.Context) error { return b.renumberRelation(ctx, i) }})
+		if err != nil {
 			return err
 		}
 	}

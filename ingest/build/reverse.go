@@ -20,10 +20,7 @@ import (
 //	look for reverses   relations of the source that are each other's, or their own: those get none
 //	reverse R           R's edges, turned round, with what rides on them, as if they had been read
 
-const (
-	lookForReverses = "look for reverses" // the pass
-	reversePrefix   = "rev_"
-)
+const reversePrefix = "rev_"
 
 // relations yields the relations that the dataset will have, as far as is known, by number. It
 // leaves out streams.
@@ -119,16 +116,21 @@ func (b *builder) splitsBoth(i int) bool {
 }
 
 // findReverses decides which reverses the source has already.
-func (b *builder) findReverses(ctx context.Context) error {
+func (b *builder) findReverses(s *sizes, do func(pass) error) error {
 	compared := b.compared()
 	if len(compared) == 0 {
 		return nil
 	}
-	total := int64(0)
+	total, c := int64(0), cost{leaves: true}
 	for _, i := range compared {
+		f := b.form(i)
 		total += b.state.Relations[i].Report.EdgesRead
+		c.items += s.stored[i]
+		c.spillRead += s.stored[i] * int64(f.width)
 	}
-	return b.pass(ctx, lookForReverses, total, "edges", func() error {
+	c.seconds = workerSeconds(c.items, rateCompare)
+	p := pass{name: "look for reverses", total: total, unit: "edges", cost: c}
+	p.run = func(ctx context.Context) error {
 		sums := map[int]edgeSums{}
 		for _, i := range compared {
 			s, err := b.sumEdges(ctx, i)
@@ -167,7 +169,8 @@ func (b *builder) findReverses(ctx context.Context) error {
 			}
 		}
 		return nil
-	})
+	}
+	return do(p)
 }
 
 // hasReverse notes that relation k of the source is the reverse of relation i.
@@ -286,12 +289,16 @@ func (b *builder) eachRecord(ctx context.Context, i int, visit func(records []by
 }
 
 // reverseEdges makes the reverses.
-func (b *builder) reverseEdges(ctx context.Context) error {
+func (b *builder) reverseEdges(s *sizes, do func(pass) error) error {
 	for j, i := range b.mirrored {
 		if b.state.Relations[b.given+j].Absent {
 			continue
 		}
-		err := b.pass(ctx, "reverse "+b.schema.Relations[i].Key(), b.edgesLeft(i), "edges", func() error { return b.reverseRelation(ctx, i, b.given+j) })
+		n, from, to := s.stored[i], b.form(i), b.form(b.given+j)
+		err := do(pass{name: "reverse " + b.schema.Relations[i].Key(), total: b.edgesLeft(i), unit: "edges",
+			cost: cost{items: n, seconds: workerSeconds(n, rateReverse),
+				spillRead: n * int64(from.width), spillWritten: n * int64(to.width), leaves: true},
+			run: func(ctx context.Context) error { return b.reverseRelation(ctx, i, b.given+j) }})
 		if err != nil {
 			return err
 		}

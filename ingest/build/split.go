@@ -327,18 +327,32 @@ func (p *partition) put(row uint32, part ingest.Part, at ingest.Place, k int, id
 	return nil
 }
 
-// writeSplits writes the splits by stored ids.
-func (b *builder) writeSplits(ctx context.Context) error {
-	for _, p := range b.splits {
-		err := b.pass(ctx, "write split "+p.name, int64(p.nodes.count), "nodes", func() error { return b.writeSplit(p) })
-		if err != nil {
-			return err
-		}
-		b.release(p.of)
-		p.of = nil
+// writeSplits writes the splits by stored ids. A plan has them in one line; a Build makes a pass of
+// each.
+func (b *builder) writeSplits(s *sizes, do func(pass) error) error {
+	if b.streams() { // they have splits of events
+		return nil
 	}
-	b.splits = nil
-	return nil
+	splits, total := int64(len(b.schema.Splits)), s.allNodes()
+	if b.split.kind != "given" {
+		splits = int64(len(b.schema.NodeTypes))
+	}
+	return do(pass{name: "write splits", unit: "nodes",
+		cost: cost{items: total, seconds: float64(splits*total) / rateNodes,
+			written: 4*total + 3*splits*sectionOverhead},
+		parts: func(do func(pass) error) error {
+			for _, p := range b.splits {
+				err := do(pass{name: "write split " + p.name, total: int64(p.nodes.count), unit: "nodes",
+					run: func(context.Context) error { return b.writeSplit(p) }})
+				if err != nil {
+					return err
+				}
+				b.release(p.of)
+				p.of = nil
+			}
+			b.splits = nil
+			return nil
+		}})
 }
 
 func (b *builder) writeSplit(p *partition) error {

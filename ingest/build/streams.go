@@ -132,34 +132,90 @@ func byTime(record []byte) (first, second uint64) {
 	return timeKey(store.F64, event(record).time()), event(record).number()
 }
 
-func sortEventsPass(r ingest.Relation) string  { return "sort " + r.Name }
-func writeEventsPass(r ingest.Relation) string { return "write " + r.Name }
+// events returns the number of events of a stream, once they are read.
+func (r *relation) events() int64 { return r.Report.EdgesRead - r.Report.Skipped }
 
-// isRun reports whether the log of a stream is in order, as it is where ends are rows.
-func (s *streamState) isRun(f *edgeForm) bool { return s.Ordered && !f.own() }
+// checkEvents refuses a stream without events.
+func (b *builder) checkEvents(context.Context) error {
+	for i, r := range b.read() {
+		if r.Stream != nil && b.state.Relations[i].events() == 0 {
+			return fmt.Errorf("stream %s: there is no event in it; is %s complete?", r.Name, b.schema.Name)
+		}
+	}
+	return nil
+}
 
 // writeStreams sorts and writes every stream.
-func (b *builder) writeStreams(ctx context.Context) error {
+func (b *builder) writeStreams(s *sizes, do func(pass) error) error {
 	for i, r := range b.read() {
 		if r.Stream == nil {
 			continue
 		}
-		rel := &b.state.Relations[i]
-		f := b.form(i)
-		events := rel.Report.EdgesRead - rel.Report.Skipped
-		if events == 0 {
-			return fmt.Errorf("stream %s: there is no event in it; is %s complete?", r.Name, b.schema.Name)
-		}
-		if !rel.Stream.isRun(&f) {
-			if err := b.pass(ctx, sortEventsPass(r), events, "events", func() error { return b.sortEvents(ctx, i) }); err != nil {
+		rel, f, n, each := &b.state.Relations[i], b.form(i), s.edges[i], float64(workers())
+		log := f.logBytes(n)
+		// Where ends are rows, a log that is in the order of time is a run. A plan takes it to be.
+		if f.own() || rel.Read && !rel.Stream.Ordered {
+			err := do(pass{name: "sort " + r.Name, total: rel.events(), unit: "events",
+				cost: cost{items: n, seconds: float64(n) / rateMerge / each, spillRead: log, spillWritten: log},
+				run:  func(ctx context.Context) error { return b.sortEvents(ctx, i) }})
+			if err != nil {
 				return err
 			}
 		}
-		if err := b.pass(ctx, writeEventsPass(r), 3*events, "events and ends", func() error { return b.writeStream(ctx, i) }); err != nil {
+		c := b.givenCost(r.Stream, n)
+		c.items = 3 * n
+		c.seconds += float64(n)/rateEvents + 2*float64(n)/rateMerge/each
+		c.spillWritten += 2 * halfBytes * n
+		c.spillRead = log + c.spillWritten
+		c.written += b.streamBytes(i, s)
+		err := do(pass{name: "write " + r.Name, total: 3 * rel.events(), unit: "events and ends", cost: c,
+			run: func(ctx context.Context) error { return b.writeStream(ctx, i) }})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// streamBytes returns the bytes of stream i in the dataset, but for what comes with its events.
+func (b *builder) streamBytes(i int, s *sizes) int64 {
+	r, n := b.schema.Relations[i], s.edges[i]
+	places := s.nodes[b.typeIndex(r.Src)]
+	if r.Src != r.Dst {
+		places += s.nodes[b.typeIndex(r.Dst)]
+	}
+	size := n*(4+4+8+2*16) + 8*(places+1) + 5*sectionOverhead
+	if r.Stream.Label != "" {
+		size += 4*n + sectionOverhead
+	}
+	return size
+}
+
+// givenCost returns the cost of what comes with n events of a stream: negatives and labels of
+// nodes. streamWriter writes one after the other, so the spill is the larger of the two.
+func (b *builder) givenCost(s *ingest.Stream, n int64) (c cost) {
+	a := s.About
+	if s.Negatives {
+		if a.Negatives == 0 {
+			c.unknown = append(c.unknown, "the number of negatives; as if there were none")
+		}
+		ranked := a.Lists // events behind those to learn from
+		if b.split.kind == "time" {
+			ranked = int64(float64(n) * (1 - b.split.fractions[0]))
+		}
+		c.spillWritten = 2*keyedBytes*(ranked+a.Lists) + 4*a.Negatives + 2*ofEventBytes*ranked
+		c.written += 8*(ranked+1) + 4*a.Negatives + 2*sectionOverhead
+		c.seconds += float64(ranked+a.Lists)/rateMerge + float64(a.Negatives)/rateNegatives
+	}
+	if s.NodeLabels {
+		if a.NodeLabels == 0 {
+			c.unknown = append(c.unknown, "the number of labels of nodes; as if there were none")
+		}
+		c.spillWritten = max(c.spillWritten, 2*saidBytes*a.NodeLabels)
+		c.written += 16*a.NodeLabels + 3*sectionOverhead
+		c.seconds += float64(a.NodeLabels) / rateEvents
+	}
+	return c
 }
 
 // sortEvents makes runs of the log.

@@ -406,16 +406,3 @@ func failWrites(t *testing.T, stride int64, source func() ingest.Source) {
 		}
 	}
 }
-
-// TestStreamPlan: the plan has the passes that there are.
-func TestStreamPlan(t *testing.T) {
-	source := streamSource(at(3, 2, 1), streamForm{kind: ingest.IntIDs})
-	_, rep := build(t, source, Options{EdgeFeatures: "random:4"})
-	plan, err := PlanBuild(context.Background(), source, filepath.Join(t.TempDir(), "x.gnn"), Options{EdgeFeatures: "random:4"})
-	require.NoError(t, err)
-	var planned []string
-	for _, p := range plan.Passes {
-		planned = append(planned, p.Name)
-	}
-	require.Equal(t, passNames(rep), planned)
-}

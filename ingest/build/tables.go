@@ -61,137 +61,155 @@ type tableState struct {
 	Memory  int64            `json:"memory,omitempty"`  // that they were parted for
 }
 
-// writeTables writes the source's tables, then the made ones.
-func (b *builder) writeTables(ctx context.Context) error {
+// writeTables writes the source's tables. Rows go where they belong at once when they come in
+// stored order or can be had in it, or all fit in memory; else they are sorted first.
+func (b *builder) writeTables(s *sizes, do func(pass) error) error {
 	for i, t := range b.schema.Tables {
 		if b.replaced(t) {
 			continue
 		}
-		if err := b.writeTable(ctx, i, t); err != nil {
+		rows, log := s.rows(b, t), s.rows(b, t)*int64(t.Dim*b.elem().Size()+4)
+		name := "features " + ownerOf(t) + "/" + t.Name
+		c := b.tableCost(t, rows)
+		run := func(ctx context.Context) error { return b.readTable(ctx, i, t) }
+		if b.hasRowsAt(i, t) {
+			run = func(ctx context.Context) error {
+				return b.makeTable(ctx, t, false, func(rows []uint32, dst []float32) { b.extras.RowsAt(i, rows, dst) })
+			}
+		}
+		if b.sortsRows(i, t, rows) {
+			err := do(pass{name: "sort " + name, total: b.tableRows(t), unit: "rows",
+				cost: cost{items: rows, seconds: c.seconds, spillWritten: log},
+				run:  func(ctx context.Context) error { return b.sortRows(ctx, i, t) }})
+			if err != nil {
+				return err
+			}
+			c.seconds, c.spillRead = 0, log
+			run = func(ctx context.Context) error { return b.writePlaced(ctx, t) }
+		}
+		if err := do(pass{name: "write " + name, total: b.storedRows(t), unit: "rows", cost: c, run: run}); err != nil {
 			return err
 		}
 	}
-	if err := b.makeEventTables(ctx); err != nil {
-		return err
-	}
-	return b.makeTables(ctx)
+	return nil
 }
 
-// writeTable writes table i of the source. Rows go where they belong at once when they come in
-// stored order or can be had in it; else they are sorted first.
-func (b *builder) writeTable(ctx context.Context, i int, t ingest.Table) error {
+// tableCost is the cost of a table whose rows are written at once.
+func (b *builder) tableCost(t ingest.Table, rows int64) cost {
+	written := rows*b.rowBytes(t.Dim) + sectionOverhead
+	return cost{items: rows, seconds: float64(rows*int64(t.Dim)) / rateValues, written: written}
+}
+
+// hasRowsAt reports whether the source has the rows of table i in any order.
+func (b *builder) hasRowsAt(i int, t ingest.Table) bool {
+	return t.Relation == "" && b.extras.RowsAt != nil && b.extras.RowsAt(i, nil, nil)
+}
+
+// sortsRows reports whether the rows of table i are sorted before they are written.
+func (b *builder) sortsRows(i int, t ingest.Table, rows int64) bool {
 	if k := b.streamOf(t.Relation); k >= 0 {
-		return b.writeEventTable(ctx, i, k, t)
+		return b.state.Relations[k].Read && !b.state.Relations[k].inOrder()
+	}
+	if t.Relation != "" || b.Order == OrderOriginal || b.hasRowsAt(i, t) {
+		return false
 	}
 	name := "features " + ownerOf(t) + "/" + t.Name
-	rows := b.tableRows(t)
-	var stored []store.NodeID
-	if t.Relation == "" {
-		stored = b.typeOf(t.NodeType).storedIDs()
+	// An interrupted Build may have had less memory, and have sorted them already; or more.
+	if b.did("sort "+name) || b.did("write "+name) {
+		return b.did("sort " + name)
 	}
-	rowsAt := b.extras.RowsAt
-	if rowsAt != nil && t.Relation == "" && rowsAt(i, nil, nil) {
-		return b.pass(ctx, "write "+name, rows, "rows", func() error {
-			return b.makeTable(ctx, t, false, func(rows []uint32, dst []float32) { rowsAt(i, rows, dst) })
-		})
-	}
-	width := t.Dim * b.elem().Size()
-	// An interrupted Build may have had less memory, and have sorted them already.
-	spilled := stored != nil && (b.did("sort "+name) || !extsort.PlacerFits(rows, width, or(b.test.placed, b.room()/2)))
-	if b.did("write " + name) {
-		return nil
-	}
-	if !spilled {
-		return b.pass(ctx, "write "+name, rows, "rows", func() error {
-			w, err := b.newTable(t, false)
-			if err != nil {
-				return err
-			}
-			if stored != nil {
-				if w.placer, err = b.area.NewPlacer("", rows, width, b.room()/2); err != nil {
-					return err
-				}
-				defer w.placer.Free()
-			} else if err := w.open(); err != nil {
-				return err
-			}
-			if err := w.read(ctx, i); err != nil {
-				return err
-			}
-			if stored != nil {
-				if err := w.open(); err != nil {
-					return err
-				}
-				if err := w.placer.Each(w.writeRows(ctx)); err != nil {
-					return err
-				}
-			}
-			return w.close()
-		})
-	}
-	if err := b.sortRows(ctx, i, t, rows, rows, nil); err != nil {
+	return !extsort.PlacerFits(rows, t.Dim*b.elem().Size(), or(b.test.placed, b.room()/2))
+}
+
+// readTable reads table i of the source. It writes the rows as they come, or in stored order from
+// memory.
+func (b *builder) readTable(ctx context.Context, i int, t ingest.Table) error {
+	w, err := b.newTable(t, false)
+	if err != nil {
 		return err
 	}
-	return b.writePlaced(ctx, t, rows)
-}
-
-// sortRows is the pass that reads table i of the source, of so many rows, and sorts those that are
-// stored by their places, on disk. Where begin is given it gets ready what tells the places, and
-// returns what gives that up.
-func (b *builder) sortRows(ctx context.Context, i int, t ingest.Table, read, rows int64, begin func(w *tableWriter) (end func(), err error)) error {
-	width := t.Dim * b.elem().Size()
-	return b.pass(ctx, "sort features "+ownerOf(t)+"/"+t.Name, read, "rows", func() error {
-		w, err := b.newTable(t, false)
-		if err != nil {
+	if w.stored != nil {
+		if w.placer, err = b.area.NewPlacer("", b.tableRows(t), t.Dim*b.elem().Size(), b.room()/2); err != nil {
 			return err
 		}
-		memory, err := b.forPlacer(rows, width, b.room()/4*3)
-		if err != nil {
-			return err
-		}
-		memory = min(memory, max(rows*int64(width)-1, 1)) // it must not fit: passes leave their results on disk
-		if begin != nil {
-			end, err := begin(w)
-			if err != nil {
-				return err
-			}
-			defer end()
-		}
-		if w.placer, err = b.area.NewPlacer(fmt.Sprintf("table-%d", i), rows, width, memory); err != nil {
-			return err
-		}
-		err = w.read(ctx, i)
-		buckets, cerr := w.placer.Close()
-		if err == nil {
-			err = cerr
-		}
-		if err != nil {
-			return err
-		}
-		b.state.Tables = append(b.state.Tables, tableState{Report: w.rep, Buckets: buckets, Memory: memory})
-		return nil
-	})
-}
-
-// writePlaced writes the rows of a table that were sorted last.
-func (b *builder) writePlaced(ctx context.Context, t ingest.Table, rows int64) error {
-	at := len(b.state.Tables) - 1
-	return b.pass(ctx, "write features "+ownerOf(t)+"/"+t.Name, rows, "rows", func() error {
-		w, err := b.newTable(t, false)
-		if err != nil {
-			return err
-		}
+		defer w.placer.Free()
+	} else if err := w.open(); err != nil {
+		return err
+	}
+	if err := w.read(ctx, i); err != nil {
+		return err
+	}
+	if w.stored != nil {
 		if err := w.open(); err != nil {
 			return err
 		}
-		s := &b.state.Tables[at]
-		if err := b.area.Placed(s.Buckets, rows, t.Dim*b.elem().Size(), s.Memory, w.writeRows(ctx)); err != nil {
+		if err := w.placer.Each(w.writeRows(ctx)); err != nil {
 			return err
 		}
-		b.discard(s.Buckets...)
-		s.Buckets = nil
-		return w.rows.Close()
-	})
+	}
+	return w.close()
+}
+
+// sortRows reads table i of the source and sorts its rows on disk by their places in the dataset.
+func (b *builder) sortRows(ctx context.Context, i int, t ingest.Table) error {
+	rows, width := b.storedRows(t), t.Dim*b.elem().Size()
+	w, err := b.newTable(t, false)
+	if err != nil {
+		return err
+	}
+	memory, err := b.forPlacer(rows, width, b.room()/4*3)
+	if err != nil {
+		return err
+	}
+	memory = min(memory, max(rows*int64(width)-1, 1)) // it must not fit: passes leave their results on disk
+	if k := b.streamOf(t.Relation); k >= 0 {
+		buf, err := extsort.Buffer(rowBytes, 1<<20)
+		if err != nil {
+			return err
+		}
+		defer buf.Close()
+		w.placed = &placed{area: b.area, log: b.state.Relations[k].Stream.Places[0], buf: buf.Bytes()}
+	}
+	if w.placer, err = b.area.NewPlacer(fmt.Sprintf("table-%d", i), rows, width, memory); err != nil {
+		return err
+	}
+	err = w.read(ctx, i)
+	buckets, cerr := w.placer.Close()
+	if err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return err
+	}
+	b.state.Tables = append(b.state.Tables, tableState{Report: w.rep, Buckets: buckets, Memory: memory})
+	return nil
+}
+
+// writePlaced writes the rows of the table that was sorted last.
+func (b *builder) writePlaced(ctx context.Context, t ingest.Table) error {
+	w, err := b.newTable(t, false)
+	if err != nil {
+		return err
+	}
+	if err := w.open(); err != nil {
+		return err
+	}
+	s := &b.state.Tables[len(b.state.Tables)-1]
+	if err := b.area.Placed(s.Buckets, b.storedRows(t), t.Dim*b.elem().Size(), s.Memory, w.writeRows(ctx)); err != nil {
+		return err
+	}
+	b.discard(s.Buckets...)
+	s.Buckets = nil
+	return w.rows.Close()
+}
+
+// storedRows is the number of rows that a table has in the dataset: of a stream, without the events
+// that were passed over.
+func (b *builder) storedRows(t ingest.Table) int64 {
+	if k := b.streamOf(t.Relation); k >= 0 {
+		return b.state.Relations[k].Stream.Report.Events
+	}
+	return b.tableRows(t)
 }
 
 // tableRows is the number of rows that a table must have.

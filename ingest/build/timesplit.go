@@ -11,28 +11,53 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-func timesPass(r ingest.Relation) string { return "order times of " + r.Key() }
+// splitsByTime reports whether the source's relation i is split by time.
+func (b *builder) splitsByTime(i int) bool {
+	return b.edgeSplits[i] != nil && b.edgeSplits[i].kind == "time"
+}
 
-// findTimes finds the bounds of the relations that are split by time.
-func (b *builder) findTimes(ctx context.Context) error {
-	for i, r := range b.read() {
-		split := b.edgeSplits[i]
-		if split == nil || split.kind != "time" {
+// readTimes reads the columns of sources that relations are split by. They stay in memory until the
+// edges are read.
+func (b *builder) readTimes(ctx context.Context) error {
+	for i := range b.read() {
+		if !b.splitsByTime(i) || b.state.Relations[i].Read {
 			continue
 		}
-		rel := &b.state.Relations[i]
-		if name := split.ofSource(); name != "" && !rel.Read {
-			if err := b.readSourceTimes(ctx, i, split, name); err != nil {
+		if name := b.edgeSplits[i].ofSource(); name != "" {
+			if err := b.readSourceTimes(ctx, i, b.edgeSplits[i], name); err != nil {
 				return err
 			}
 		}
-		if err := b.pass(ctx, timesPass(r), r.Edges, "edges", func() (err error) {
-			rel.Bounds, err = b.timeBounds(ctx, i, split)
-			return err
-		}); err != nil {
+	}
+	return nil
+}
+
+// findTimes finds the bounds of the relations that are split by time.
+func (b *builder) findTimes(s *sizes, do func(pass) error) error {
+	for i, r := range b.read() {
+		if !b.splitsByTime(i) {
+			continue
+		}
+		log := 8 * s.edges[i]
+		err := do(pass{name: "order times of " + r.Key(), total: r.Edges, unit: "edges",
+			cost: cost{items: s.edges[i], seconds: float64(s.edges[i]) / rateRead, spillRead: log, spillWritten: log},
+			run: func(ctx context.Context) (err error) {
+				b.state.Relations[i].Bounds, err = b.timeBounds(ctx, i, b.edgeSplits[i])
+				return err
+			}})
+		if err != nil {
 			return err
 		}
-		split.bounds = rel.Bounds
+	}
+	return nil
+}
+
+// boundTimes hands the bounds to the splits.
+func (b *builder) boundTimes(context.Context) error {
+	for i := range b.read() {
+		if b.splitsByTime(i) {
+			b.edgeSplits[i].bounds = b.state.Relations[i].Bounds
+		}
 	}
 	return nil
 }
