@@ -81,33 +81,22 @@ func (r *edgeReader) readFeatures(cells [][]byte) error {
 	return nil
 }
 
-// edgeRows streams the features of edges, up to so many values at a time.
-func (s *Source) edgeRows(ctx context.Context, most int, emit func(ingest.RowChunk) error) error {
-	c := ingest.RowChunk{}
-	flush := func() error {
-		if err := ctx.Err(); err != nil || len(c.Values) == 0 {
-			return err
-		}
-		err := emit(c)
-		c.First += int64(len(c.Values) / s.edgeDim)
-		c.Values = c.Values[:0]
-		return err
-	}
+// edgeRows streams the features of edges.
+func (s *Source) edgeRows(ctx context.Context, emit func(ingest.RowChunk) error) error {
+	out := ingest.Chunks(ctx, emit)
 	for _, path := range s.files {
-		c.File = path
-		if err := s.edgeRowsOf(path, func(row []float32) error {
-			if c.Values = append(c.Values, row...); len(c.Values) >= most {
-				return flush()
-			}
-			return nil
-		}); err != nil {
+		if err := out.In(path); err != nil {
 			return err
 		}
-		if err := flush(); err != nil {
+		err := s.edgeRowsOf(path, func(row []float32) error {
+			out.Chunk.Values = append(out.Chunk.Values, row...)
+			return out.Added()
+		})
+		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return out.Flush()
 }
 
 func (s *Source) edgeRowsOf(path string, visit func(row []float32) error) error {

@@ -179,60 +179,50 @@ func (r *edgeReader) count(cells [][]byte) error {
 	return nil
 }
 
+// edgeChunks gathers edges.
+type edgeChunks = ingest.Chunker[ingest.EdgeChunk, *ingest.EdgeChunk]
+
 // eachEdge reads all files. What emit gets is lent for the call.
 func (s *Source) eachEdge(ctx context.Context, emit func(ingest.EdgeChunk) error) error {
-	c := ingest.EdgeChunk{}
-	if len(s.kept) > 0 {
-		c.Values = make([][]uint64, len(s.kept))
-	}
-	flush := func() error {
-		if err := ctx.Err(); err != nil || c.Len() == 0 {
-			return err
-		}
-		given := c
+	var given []ingest.Part
+	out := ingest.Chunks(ctx, func(c ingest.EdgeChunk) error {
 		if s.o.Part != "" {
-			given.Parts = c.Parts[:0]
-			parts(&given)
-			c.Parts = given.Parts
+			c.Parts = given[:0]
+			parts(&c)
+			given = c.Parts
 		}
-		err := emit(given)
-		c.First += int64(c.Len())
-		c.Src, c.Dst = c.Src[:0], c.Dst[:0]
-		c.SrcTexts.Reset()
-		c.DstTexts.Reset()
-		for i := range c.Values {
-			c.Values[i] = c.Values[i][:0]
-		}
-		return err
+		return emit(c)
+	})
+	if len(s.kept) > 0 {
+		out.Chunk.Values = make([][]uint64, len(s.kept))
 	}
 	for _, path := range s.files {
-		c.File = path
-		if err := s.eachEdgeOf(path, &c, flush); err != nil {
-			return err
+		err := out.In(path)
+		if err == nil {
+			err = s.eachEdgeOf(path, out)
 		}
-		if err := flush(); err != nil {
+		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return out.Flush()
 }
 
-func (s *Source) eachEdgeOf(path string, c *ingest.EdgeChunk, flush func() error) error {
+func (s *Source) eachEdgeOf(path string, out *edgeChunks) error {
 	r, err := s.openEdges(path)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	for {
-		err := r.next(c)
+		err := r.next(&out.Chunk)
 		if err == io.EOF {
 			return nil
 		}
 		if err != nil {
 			err = r.judge(s.forgive, err)
-		}
-		if err == nil && (c.Len() == edgeChunk || len(c.SrcTexts.Bytes)+len(c.DstTexts.Bytes) >= chunkBytes) {
-			err = flush()
+		} else {
+			err = out.Added()
 		}
 		if err != nil {
 			return err

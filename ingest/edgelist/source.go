@@ -15,8 +15,6 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-const chunkBytes = 1 << 20
-
 // Source is a graph in tables.
 type Source struct {
 	o        Options
@@ -370,33 +368,21 @@ func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDC
 		}
 		return nil
 	}
-	c := ingest.IDChunk{Place: ingest.Place{File: s.table.path}}
-	flush := func() error {
-		n := c.Len()
-		if err := ctx.Err(); err != nil || n == 0 {
-			return err
-		}
-		err := emit(c)
-		c.First += int64(n)
-		c.IDs = c.IDs[:0]
-		c.Texts.Reset()
-		return err
-	}
+	out := ingest.Chunks(ctx, emit)
+	c := &out.Chunk
+	c.File = s.table.path
 	err := s.table.each(ctx, func(r *nodeRow) error {
 		if s.text {
 			c.Texts.Append(r.text)
 		} else {
 			c.IDs = append(c.IDs, r.id)
 		}
-		if c.Len() == edgeChunk || len(c.Texts.Bytes) >= chunkBytes {
-			return flush()
-		}
-		return nil
+		return out.Added()
 	})
 	if err != nil {
 		return err
 	}
-	return flush()
+	return out.Flush()
 }
 
 // Edges streams the edge list, file by file.
@@ -422,38 +408,27 @@ func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) err
 	if s.schema == nil || i < 0 || i >= len(s.schema.Tables) {
 		panic("edgelist: no such table")
 	}
-	dim := int64(s.schema.Tables[i].Dim)
-	rows := max(chunkBytes/4/dim, 1)
 	if s.schema.Tables[i].Relation != "" {
-		return s.edgeRows(ctx, int(rows*dim), emit)
+		return s.edgeRows(ctx, emit)
 	}
 	if s.features != nil {
-		return s.mappedRows(ctx, rows, dim, emit)
+		dim := int64(s.schema.Tables[i].Dim)
+		return s.mappedRows(ctx, max(ingest.ChunkBytes/4/dim, 1), dim, emit)
 	}
-	c := ingest.RowChunk{Place: ingest.Place{File: s.table.path}}
-	flush := func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := emit(c)
-		c.First += int64(len(c.Values)) / dim
-		c.Values = c.Values[:0]
-		return err
-	}
+	out := ingest.Chunks(ctx, emit)
+	out.Chunk.File = s.table.path
 	s.table.bare = 0
 	err := s.table.each(ctx, func(r *nodeRow) error {
 		if r.bare {
 			s.table.bare++
 		}
-		if c.Values = append(c.Values, r.features...); int64(len(c.Values)) == rows*dim {
-			return flush()
-		}
-		return nil
+		out.Chunk.Values = append(out.Chunk.Values, r.features...)
+		return out.Added()
 	})
-	if err != nil || len(c.Values) == 0 {
+	if err != nil {
 		return err
 	}
-	return flush()
+	return out.Flush()
 }
 
 func (s *Source) mappedRows(ctx context.Context, chunkRows, dim int64, emit func(ingest.RowChunk) error) error {
@@ -503,26 +478,16 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	if label != 0 || s.schema == nil || len(s.schema.Labels) == 0 {
 		panic("edgelist: no such label")
 	}
-	c := ingest.LabelChunk{Place: ingest.Place{File: s.table.path}}
-	flush := func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := emit(c)
-		c.First += int64(len(c.Values))
-		c.Values = c.Values[:0]
-		return err
-	}
+	out := ingest.Chunks(ctx, emit)
+	out.Chunk.File = s.table.path
 	err := s.table.each(ctx, func(r *nodeRow) error {
-		if c.Values = append(c.Values, r.class); len(c.Values) == edgeChunk {
-			return flush()
-		}
-		return nil
+		out.Chunk.Values = append(out.Chunk.Values, r.class)
+		return out.Added()
 	})
-	if err != nil || len(c.Values) == 0 {
+	if err != nil {
 		return err
 	}
-	return flush()
+	return out.Flush()
 }
 
 // Split has nothing to give: tables have no splits.

@@ -230,27 +230,16 @@ func (t *TGB) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChun
 	if t.numbers == nil {
 		return t.Source.NodeIDs(ctx, nodeType, emit)
 	}
-	c := ingest.IDChunk{}
-	flush := func() error {
-		if err := ctx.Err(); err != nil || c.Len() == 0 {
-			return err
-		}
-		err := emit(c)
-		c.First += int64(c.Len())
-		c.Texts.Reset()
-		return err
-	}
+	out := ingest.Chunks(ctx, emit)
+	out.Chunk.File = t.table
 	err := t.eachText(ctx, func(text []byte) error {
-		c.File = t.table
-		if c.Texts.Append(text); len(c.Texts.Bytes) >= ingest.ChunkBytes/2 || c.Len() >= ingest.ChunkBytes/16 {
-			return flush()
-		}
-		return nil
+		out.Chunk.Texts.Append(text)
+		return out.Added()
 	}, func(int) {})
 	if err != nil {
 		return err
 	}
-	return flush()
+	return out.Flush()
 }
 
 // aboutItems is the number of items by which a file of negatives is estimated, and keyBytes the
@@ -301,45 +290,27 @@ func (t *TGB) about(file string) (lists, nodes int64) {
 	return int64(files * float64(items)), int64(files * float64(many))
 }
 
-// negativeChunk is the number of nodes of negatives in a chunk, unless it is one list of more.
-const negativeChunk = ingest.ChunkBytes / 16
-
 // Negatives streams the lists of both files.
 func (t *TGB) Negatives(ctx context.Context, _ int, emit func(ingest.NegativeChunk) error) error {
 	if _, err := t.Schema(ctx); err != nil {
 		return err
 	}
-	var c ingest.NegativeChunk
-	flush := func() error {
-		if err := ctx.Err(); err != nil || len(c.Src) == 0 {
+	out := ingest.Chunks(ctx, emit)
+	for _, file := range t.negatives {
+		if err := out.In(file); err != nil {
 			return err
 		}
-		err := emit(c)
-		c.First += int64(len(c.Src))
-		c.Src, c.Dst, c.Times, c.Ends, c.Nodes = c.Src[:0], c.Dst[:0], c.Times[:0], c.Ends[:0], c.Nodes[:0]
-		return err
-	}
-	for _, file := range t.negatives {
-		c.File = file
 		f, size, err := store.OpenSized(file)
 		if err != nil {
 			return err
 		}
-		err = t.eachList(&c, file, f, size, func() error {
-			if len(c.Nodes) >= negativeChunk || len(c.Src) >= negativeChunk {
-				return flush()
-			}
-			return nil
-		})
+		err = t.eachList(&out.Chunk, file, f, size, out.Added)
 		f.Close()
 		if err != nil {
 			return err
 		}
-		if err := flush(); err != nil {
-			return err
-		}
 	}
-	return nil
+	return out.Flush()
 }
 
 // eachList adds the lists of a file to a chunk, and calls added after each.

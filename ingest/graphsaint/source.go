@@ -380,16 +380,8 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 		return err
 	}
 	defer in.Close()
-	place, ids, found := ingest.Place{File: path + ": " + roles[part]}, make([]int64, 0, idChunk), false
-	flush := func() error {
-		if err := ctx.Err(); err != nil || len(ids) == 0 {
-			return err
-		}
-		err := emit(ingest.IDChunk{Place: place, IDs: ids})
-		place.First += int64(len(ids))
-		ids = ids[:0]
-		return err
-	}
+	out, found := ingest.Chunks(ctx, emit), false
+	out.Chunk.File = path + ": " + roles[part]
 	for {
 		key, err := in.Key()
 		if err == io.EOF {
@@ -406,10 +398,8 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 		}
 		found = true
 		list, err := in.Values(func(v int64) error {
-			if ids = append(ids, v); len(ids) == cap(ids) {
-				return flush()
-			}
-			return nil
+			out.Chunk.IDs = append(out.Chunk.IDs, v)
+			return out.Added()
 		})
 		if err != nil {
 			return err
@@ -421,7 +411,7 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 	if !found {
 		return fmt.Errorf("%s: no list %s; it has tr, va and te", path, roles[part])
 	}
-	return flush()
+	return out.Flush()
 }
 
 // Close closes the adjacency.

@@ -61,21 +61,13 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 		panic("hgb: no such relation")
 	}
 	t := s.links[relation]
-	c := ingest.EdgeChunk{Place: ingest.Place{File: s.label("link.dat")}}
+	out := ingest.Chunks(ctx, emit)
+	c := &out.Chunk
+	c.File = s.label("link.dat")
 	size := min(t.count, edgeChunk)
 	c.Src, c.Dst = make([]int64, 0, size), make([]int64, 0, size)
-	var weights []uint64
-	flush := func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if t.weighted {
-			c.Values = [][]uint64{weights}
-		}
-		err := emit(c)
-		c.First += int64(len(c.Src))
-		c.Src, c.Dst, weights = c.Src[:0], c.Dst[:0], weights[:0]
-		return err
+	if t.weighted {
+		c.Values = [][]uint64{make([]uint64, 0, size)}
 	}
 	err := s.eachIn(ctx, "link.dat", func(in *lines.Scanner, cells [][]byte) error {
 		l, err := s.link(in, cells)
@@ -84,35 +76,25 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 		}
 		c.Src, c.Dst = append(c.Src, l.src.row), append(c.Dst, l.dst.row)
 		if t.weighted {
-			weights = append(weights, uint64(math.Float32bits(l.weight)))
+			c.Values[0] = append(c.Values[0], uint64(math.Float32bits(l.weight)))
 		}
-		if len(c.Src) == edgeChunk {
-			return flush()
-		}
-		return nil
+		return out.Added()
 	})
-	if err != nil || len(c.Src) == 0 {
+	if err != nil {
 		return err
 	}
-	return flush()
+	return out.Flush()
 }
 
 // Rows streams the features of one node type.
 func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
 	t := s.tableType(table)
 	typ := s.types[t]
-	c := ingest.RowChunk{Place: ingest.Place{File: s.label("node.dat")}}
+	out := ingest.Chunks(ctx, emit)
+	c := &out.Chunk
+	c.File = s.label("node.dat")
 	rows := max(chunkBytes/4/typ.dim, 1)
 	c.Values = make([]float32, 0, min(int64(rows), typ.count)*int64(typ.dim))
-	flush := func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := emit(c)
-		c.First += int64(len(c.Values) / typ.dim)
-		c.Values = c.Values[:0]
-		return err
-	}
 	id, left, wanted := int64(0), typ.count, -1
 	next := 0 // of runs
 	err := s.eachIn(ctx, "node.dat", func(in *lines.Scanner, cells [][]byte) error {
@@ -130,20 +112,18 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 		if c.Values, err = appendFeatures(c.Values, in, features, typ.dim); err != nil {
 			return err
 		}
-		if len(c.Values) == rows*typ.dim {
-			if err := flush(); err != nil {
-				return err
-			}
+		if err := out.Added(); err != nil {
+			return err
 		}
 		if left--; left == 0 {
 			return errStop // Schema has read the rest, up to the checksum
 		}
 		return nil
 	})
-	if err != nil || len(c.Values) == 0 {
+	if err != nil {
 		return err
 	}
-	return flush()
+	return out.Flush()
 }
 
 // tableType finds the index of the node type that a table of the schema is of.

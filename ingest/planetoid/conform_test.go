@@ -12,7 +12,7 @@ func TestConform(t *testing.T) {
 		dir := f.write(t)
 		return func() (ingest.Source, error) { return Open(dir) }
 	}
-	many := make([]int, edgeChunk+9)
+	many := make([]int, ingest.ChunkRows+9)
 	for i := range many {
 		many[i] = i % 5
 	}

@@ -11,7 +11,6 @@ import (
 )
 
 const (
-	edgeChunk  = 64 << 10 // edges: 1 MiB of ids
 	labelChunk = 64 << 10 // nodes
 	chunkBytes = 1 << 20
 	validNodes = 500 // of the public split
@@ -252,32 +251,22 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	if relation != 0 {
 		panic("planetoid: no such relation")
 	}
-	place := ingest.Place{File: s.file("graph")}
-	var src, dst []int64
-	flush := func() error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		err := emit(ingest.EdgeChunk{Place: place, Src: src, Dst: dst})
-		place.First += int64(len(src))
-		src, dst = src[:0], dst[:0]
-		return err
-	}
+	out := ingest.Chunks(ctx, emit)
+	c := &out.Chunk
+	c.File = s.file("graph")
 	err := s.eachNode(func(node int64, neighbors []any) error {
 		for _, u := range neighbors {
-			src, dst = append(src, node), append(dst, u.(int64))
-			if len(src) == edgeChunk {
-				if err := flush(); err != nil {
-					return err
-				}
+			c.Src, c.Dst = append(c.Src, node), append(c.Dst, u.(int64))
+			if err := out.Added(); err != nil {
+				return err
 			}
 		}
 		return nil
 	})
-	if err != nil || len(src) == 0 {
+	if err != nil {
 		return err
 	}
-	return flush()
+	return out.Flush()
 }
 
 // Rows streams allx, then the rows of tx where test.index puts them.

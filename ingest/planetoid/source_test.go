@@ -166,7 +166,7 @@ func TestOrderAndForm(t *testing.T) {
 }
 
 func TestManyNodes(t *testing.T) {
-	const n = edgeChunk + 700
+	const n = ingest.ChunkRows + 700
 	indptr, ones := make([]int32, n+1), make([]int32, 0, n*2)
 	var lists []string
 	for v := range n {

@@ -33,7 +33,7 @@ func TestConform(t *testing.T) {
 		return func() (ingest.Source, error) { return Open(path, o) }
 	}
 	list := &strings.Builder{}
-	for i := range chunkRows + 9 {
+	for i := range ingest.ChunkRows + 9 {
 		fmt.Fprintf(list, "%d,%d\n", i, i*7%1000)
 	}
 	sourcetest.Conform(t, input(larger(t, 1000), Options{SkipBad: 1}), input(shopFiles(t), Options{}),

@@ -14,11 +14,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/parquet"
 )
 
-const (
-	chunkRows  = 64 << 10 // edges and ids of a chunk, at most
-	chunkBytes = 1 << 20  // values and texts of a chunk, about
-	sampleRows = 1000     // by which ids and the lengths of vectors are told
-)
+const sampleRows = 1000 // by which ids and the lengths of vectors are told
 
 // ids is the type of the ids of a node type.
 type ids uint8
@@ -535,43 +531,4 @@ func learns(tables []matrix) bool {
 		}
 	}
 	return false
-}
-
-// section cuts what a pass emits into chunks, which end with a file.
-type section struct {
-	ctx   context.Context // looked at before each chunk
-	place ingest.Place
-	rows  int
-	emit  func(ingest.Place) error // emits the rows gathered, and empties the buffers
-}
-
-// add counts a row that was gathered. full says that the chunk is large enough.
-func (s *section) add(full bool) error {
-	if s.rows++; full || s.rows == chunkRows {
-		return s.flush()
-	}
-	return nil
-}
-
-// at ends the chunk if the next row is of another file.
-func (s *section) at(path string) error {
-	if path == s.place.File {
-		return nil
-	}
-	err := s.flush()
-	s.place.File = path
-	return err
-}
-
-func (s *section) flush() error {
-	if s.rows == 0 {
-		return nil
-	}
-	if err := s.ctx.Err(); err != nil {
-		return err
-	}
-	err := s.emit(s.place)
-	s.place.First += int64(s.rows)
-	s.rows = 0
-	return err
 }

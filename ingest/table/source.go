@@ -249,16 +249,10 @@ func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDC
 func (s *Source) emitIDs(
 	ctx context.Context, emit func(ingest.IDChunk) error, each func(add func(path string, id int64, text []byte) error) error,
 ) error {
-	var c ingest.IDChunk
-	out := section{ctx: ctx, emit: func(p ingest.Place) error {
-		c.Place = p
-		err := emit(c)
-		c.IDs = c.IDs[:0]
-		c.Texts.Reset()
-		return err
-	}}
+	out := ingest.Chunks(ctx, emit)
+	c := &out.Chunk
 	err := each(func(path string, id int64, text []byte) error {
-		if err := out.at(path); err != nil {
+		if err := out.In(path); err != nil {
 			return err
 		}
 		if text != nil {
@@ -266,12 +260,12 @@ func (s *Source) emitIDs(
 		} else {
 			c.IDs = append(c.IDs, id)
 		}
-		return out.add(len(c.Texts.Bytes) >= chunkBytes)
+		return out.Added()
 	})
 	if err != nil {
 		return err
 	}
-	return out.flush()
+	return out.Flush()
 }
 
 // Edges streams the rows of a relation.
@@ -279,23 +273,14 @@ func (s *Source) Edges(ctx context.Context, i int, emit func(ingest.EdgeChunk) e
 	s.opened(i, len(s.relations))
 	rel := s.relations[i]
 	r := rel.reader(false)
-	c := ingest.EdgeChunk{Values: make([][]uint64, len(rel.columns))}
-	out := section{ctx: ctx, emit: func(p ingest.Place) error {
-		c.Place = p
-		err := emit(c)
-		c.Src, c.Dst = c.Src[:0], c.Dst[:0]
-		c.SrcTexts.Reset()
-		c.DstTexts.Reset()
-		for k := range c.Values {
-			c.Values[k] = c.Values[k][:0]
-		}
-		return err
-	}}
+	out := ingest.Chunks(ctx, emit)
+	c := &out.Chunk
+	c.Values = make([][]uint64, len(rel.columns))
 	err := r.each(ctx, s.forgive, func(path string) error {
 		if r.kind != rel.kind {
 			return nil
 		}
-		if err := out.at(path); err != nil {
+		if err := out.In(path); err != nil {
 			return err
 		}
 		if r.srcText != nil {
@@ -311,12 +296,12 @@ func (s *Source) Edges(ctx context.Context, i int, emit func(ingest.EdgeChunk) e
 		for k, v := range r.values {
 			c.Values[k] = append(c.Values[k], v)
 		}
-		return out.add(len(c.SrcTexts.Bytes)+len(c.DstTexts.Bytes) >= chunkBytes)
+		return out.Added()
 	})
 	if err != nil {
 		return err
 	}
-	return out.flush()
+	return out.Flush()
 }
 
 // Rows streams a table of features.
@@ -332,19 +317,13 @@ func (s *Source) UnfilledRows(ctx context.Context, i int, emit func(ingest.RowCh
 func (s *Source) rows(ctx context.Context, i int, unfilled bool, emit func(ingest.RowChunk) error) error {
 	s.opened(i, len(s.tables))
 	t := s.tables[i]
-	var c ingest.RowChunk
-	out := section{ctx: ctx, emit: func(p ingest.Place) error {
-		c.Place = p
-		err := emit(c)
-		c.Values = c.Values[:0]
-		return err
-	}}
+	out := ingest.Chunks(ctx, emit)
 	add := func(path string, row []float32) error {
-		if err := out.at(path); err != nil {
+		if err := out.In(path); err != nil {
 			return err
 		}
-		c.Values = append(c.Values, row...)
-		return out.add(4*(len(c.Values)+len(row)) > chunkBytes)
+		out.Chunk.Values = append(out.Chunk.Values, row...)
+		return out.Added()
 	}
 	var err error
 	if t.nodes != nil {
@@ -364,31 +343,25 @@ func (s *Source) rows(ctx context.Context, i int, unfilled bool, emit func(inges
 	if err != nil {
 		return err
 	}
-	return out.flush()
+	return out.Flush()
 }
 
 // Labels streams a column of labels.
 func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk) error) error {
 	s.opened(i, len(s.labels))
 	r := s.labels[i].reader(false)
-	var c ingest.LabelChunk
-	out := section{ctx: ctx, emit: func(p ingest.Place) error {
-		c.Place = p
-		err := emit(c)
-		c.Values = c.Values[:0]
-		return err
-	}}
+	out := ingest.Chunks(ctx, emit)
 	err := r.each(ctx, s.forgive, func(path string) error {
-		if err := out.at(path); err != nil {
+		if err := out.In(path); err != nil {
 			return err
 		}
-		c.Values = append(c.Values, r.class)
-		return out.add(false)
+		out.Chunk.Values = append(out.Chunk.Values, r.class)
+		return out.Added()
 	})
 	if err != nil {
 		return err
 	}
-	return out.flush()
+	return out.Flush()
 }
 
 // Split streams the ids of a part: of the rows that say so, or of the files that list them.

@@ -535,7 +535,7 @@ func TestTooManyValues(t *testing.T) {
 
 // TestMany crosses chunks, in texts and in values.
 func TestMany(t *testing.T) {
-	const n = chunkRows + 1000
+	const n = ingest.ChunkRows + 1000
 	type node struct {
 		ID     string    `parquet:"id,delta"`
 		Vector []float32 `parquet:"v,list"`

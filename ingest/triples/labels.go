@@ -156,21 +156,13 @@ func (s *Source) Labels(ctx context.Context, _ int, emit func(ingest.LabelChunk)
 
 // Split streams the entities of a part.
 func (s *Source) Split(ctx context.Context, _ int, part ingest.Part, emit func(ingest.IDChunk) error) error {
-	c := ingest.IDChunk{Place: ingest.Place{File: s.tables[part]}}
-	rows := s.labels.rows[part]
-	for i, row := range rows {
-		c.Texts.Append([]byte(s.names[row]))
-		if len(c.Texts.Bytes) < ingest.ChunkBytes-ingest.MaxIDBytes && c.Texts.Len() < edgeChunk && i < len(rows)-1 {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%s: %w", c.File, err)
-		}
-		if err := emit(c); err != nil {
+	out := ingest.Chunks(ctx, emit)
+	out.Chunk.File = s.tables[part]
+	for _, row := range s.labels.rows[part] {
+		out.Chunk.Texts.Append([]byte(s.names[row]))
+		if err := out.Added(); err != nil {
 			return err
 		}
-		c.First += int64(c.Texts.Len())
-		c.Texts.Reset()
 	}
-	return nil
+	return out.Flush()
 }

@@ -17,7 +17,6 @@ const (
 	entity = "entity" // the node type
 	// maxRelations is more than Wikidata's use: whoever has more has them in another column.
 	maxRelations = 1 << 16
-	edgeChunk    = 1 << 15 // edges, unless their texts are long
 	checkEvery   = 1 << 12 // triples between two looks at the context
 )
 
@@ -254,34 +253,20 @@ func (s *Source) eachIn(ctx context.Context, f *file, visit func(t *triple) erro
 // Edges streams the triples of one relation, heads as sources and tails as destinations.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
 	name := s.relations[relation]
-	var c ingest.EdgeChunk
-	flush := func() error {
-		if c.Len() == 0 {
-			return nil
-		}
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%s: %w", c.File, err)
-		}
-		err := emit(c)
-		c.First += int64(c.Len())
-		c.SrcTexts.Reset()
-		c.DstTexts.Reset()
-		c.Parts = c.Parts[:0]
-		return err
-	}
+	out := ingest.Chunks(ctx, emit)
+	c := &out.Chunk
 	for i := range s.files {
 		f := &s.files[i]
-		c.File = f.path
+		if err := out.In(f.path); err != nil {
+			return err
+		}
 		add := func(head, tail []byte) error {
 			c.SrcTexts.Append(head)
 			c.DstTexts.Append(tail)
 			if s.parted {
 				c.Parts = append(c.Parts, f.part)
 			}
-			if c.Len() == edgeChunk || len(c.SrcTexts.Bytes)+len(c.DstTexts.Bytes) > ingest.ChunkBytes-2*ingest.MaxIDBytes {
-				return flush()
-			}
-			return nil
+			return out.Added()
 		}
 		var err error
 		if s.kept != nil {
@@ -294,34 +279,24 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 				return add(t.head, t.tail)
 			})
 		}
-		if err == nil {
-			err = flush()
-		}
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return out.Flush()
 }
 
 // NodeIDs streams the entities, in the order in which triples name them first.
 func (s *Source) NodeIDs(ctx context.Context, _ int, emit func(ingest.IDChunk) error) error {
-	c := ingest.IDChunk{Place: ingest.Place{File: s.path}}
-	for i, name := range s.names {
-		c.Texts.Append([]byte(name))
-		if len(c.Texts.Bytes) < ingest.ChunkBytes-ingest.MaxIDBytes && c.Texts.Len() < edgeChunk && i < len(s.names)-1 {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return fmt.Errorf("%s: %w", s.path, err)
-		}
-		if err := emit(c); err != nil {
+	out := ingest.Chunks(ctx, emit)
+	out.Chunk.File = s.path
+	for _, name := range s.names {
+		out.Chunk.Texts.Append([]byte(name))
+		if err := out.Added(); err != nil {
 			return err
 		}
-		c.First += int64(c.Texts.Len())
-		c.Texts.Reset()
 	}
-	return nil
+	return out.Flush()
 }
 
 // Rows has nothing to give.

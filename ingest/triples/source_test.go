@@ -326,7 +326,7 @@ func TestConform(t *testing.T) {
 		return func() (ingest.Source, error) { return Options{Memory: 1 << 20}.Open(dir) }
 	}
 	var train, nt strings.Builder
-	for i := range edgeChunk + 99 {
+	for i := range ingest.ChunkRows + 99 {
 		fmt.Fprintf(&train, "e%d\tr%d\te%d\n", i%1000, min(i%50, 1), i*7%1000)
 		fmt.Fprintf(&nt, "<e%d> <r> <e%d> .\n", i%700, i*3%900)
 	}
