@@ -209,9 +209,8 @@ func (s *Scanner) cell(text, rest []byte, i, n int) (cell, after []byte, err err
 	if comma >= 0 {
 		cell, after = rest[:comma], rest[comma+1:]
 	}
-	cell = bytes.TrimSpace(cell)
-	if len(cell) >= 2 && cell[0] == '"' && cell[len(cell)-1] == '"' {
-		cell = bytes.TrimSpace(cell[1 : len(cell)-1])
+	if cell = bytes.TrimSpace(cell); len(cell) > 0 && cell[0] == '"' {
+		cell = bytes.TrimSpace(lines.Unquoted(cell))
 	}
 	return cell, after, nil
 }

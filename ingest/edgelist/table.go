@@ -414,7 +414,7 @@ func (t *table) split(line []byte) ([][]byte, error) {
 			if n := len(field); field[0] == '"' && (n == 1 || field[n-1] != '"') {
 				return nil, bad(len(t.cells)+1, "%q opens a quote, and blanks part cells, in quotes too; use another delimiter", lines.Clip(field))
 			}
-			t.cells = append(t.cells, unquoted(field))
+			t.cells = append(t.cells, lines.Unquoted(field))
 		}
 		return t.cells, nil
 	}
@@ -473,13 +473,6 @@ func quoted(text []byte) (cell, after []byte, ok bool) {
 		n++
 	}
 	return nil, nil, false
-}
-
-func unquoted(cell []byte) []byte {
-	if n := len(cell); n >= 2 && cell[0] == '"' && cell[n-1] == '"' {
-		return cell[1 : n-1]
-	}
-	return cell
 }
 
 // column finds what an option names: a header, or a number from 1.

@@ -196,7 +196,10 @@ func (f *files) each(name string, visit func(in *lines.Scanner, cells [][]byte) 
 		if len(line) == 0 {
 			continue
 		}
-		cells = split(cells[:0], line)
+		var few bool
+		if cells, few = lines.Cells(cells[:0], line, '\t'); !few {
+			return in.Errorf("found more than %d columns", lines.MaxCells)
+		}
 		if err := visit(in, cells); err == errStop {
 			return nil
 		} else if err != nil {
@@ -206,17 +209,3 @@ func (f *files) each(name string, visit func(in *lines.Scanner, cells [][]byte) 
 }
 
 var errStop = errors.New("enough is read")
-
-// maxCells is more than any line has; what follows stays in the last.
-const maxCells = 5
-
-func split(cells [][]byte, line []byte) [][]byte {
-	for start, i := 0, 0; ; i++ {
-		if i == len(line) || line[i] == '\t' && len(cells) < maxCells-1 {
-			cells = append(cells, line[start:i:i])
-			if start = i + 1; i == len(line) {
-				return cells
-			}
-		}
-	}
-}

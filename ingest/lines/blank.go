@@ -18,6 +18,14 @@ func IsBlank(text []byte) bool {
 // digits may have millions.
 const MaxCells = 1 << 16
 
+// Unquoted returns a cell without the quotes around it, if it has a pair of them.
+func Unquoted(cell []byte) []byte {
+	if n := len(cell); n >= 2 && cell[0] == '"' && cell[n-1] == '"' {
+		return cell[1 : n-1]
+	}
+	return cell
+}
+
 // Cells splits a line into cells at the byte by, or at blanks if by is 0, and appends them to
 // cells. It returns false if there are more than MaxCells.
 func Cells(cells [][]byte, line []byte, by byte) ([][]byte, bool) {

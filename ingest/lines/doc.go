@@ -7,4 +7,18 @@
 // when a line of nonsense shows first.
 //
 // A Scanner is used by one goroutine.
+//
+// # Why not one reader of rows
+//
+// Rows without quotes are cut by [Cells], whatever the format. With quotes three readers differ in
+// what they accept:
+//
+//   - csvgz knows the number of cells beforehand and reads numbers where they lie. A blank line may
+//     be a missing label.
+//   - table follows RFC 4180. Blanks belong to a cell, and a quote inside it is an error. A bad row
+//     ends where the error is, and the next line begins another.
+//   - edgelist takes what people write: cells between two bytes or blanks, blanks around cells, and
+//     quotes inside. It joins the lines of a row before it cuts them, and does not pass over a bad
+//     row of several lines, which may have swallowed good ones. Most rows are two integers, which
+//     it reads without cutting.
 package lines
