@@ -1,8 +1,8 @@
 // Package build turns raw graphs of any size into sealed datasets, in bounded memory.
 //
 // [Build] reads an [ingest.Source] and writes a dataset as [Options] say. It returns a [Report].
-// [PlanBuild] predicts the passes, memory, disk and time of a Build. Start reading at Build: its
-// phases are the table of contents.
+// [PlanBuild] predicts the passes, memory, disk and time of a Build. Start reading at Build and at
+// phases (pass.go), the table of contents.
 //
 // Build borrows the Source, which its caller closes. It refuses an output that exists before it
 // reads anything, and whatever goes wrong later leaves nothing behind. Ids and values that cannot
