@@ -71,15 +71,15 @@ func completeFlags(root *cobra.Command) {
 	}
 }
 
-// Cobra keeps the functions of its templates for all commands. It does not guard them, so this one
-// is added before any command runs.
-func init() { cobra.AddTemplateFunc("groupedFlags", groupedFlags) }
-
-const ungrouped = "Flags:\n{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}"
-
-// groupFlags makes the help of cmd show its flags in groups.
+// groupFlags makes the help of cmd show its flags in groups. cmd has examples and no subcommands.
+//
+// A usage template would need text/template, which calls methods by name. Then the linker would
+// keep all exported methods of all types, and the binary would be larger by several MB.
 func groupFlags(cmd *cobra.Command) *cobra.Command {
-	cmd.SetUsageTemplate(strings.Replace(cmd.UsageTemplate(), ungrouped, "{{groupedFlags .}}", 1))
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := fmt.Fprintf(cmd.OutOrStderr(), "Usage:\n  %s\n\nExamples:\n%s\n\n%s\n", cmd.UseLine(), cmd.Example, groupedFlags(cmd))
+		return err
+	})
 	return cmd
 }
 
