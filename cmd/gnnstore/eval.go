@@ -81,7 +81,7 @@ var evalTable = slices.Concat(setting.Table[evalOptions]{
 		Help: "parts to measure, of nodes, links or edges: " + strings.Join(graph.LabelledParts, ", ")},
 	{Key: "metric",
 		In: func(o *evalOptions) setting.Value {
-			return setting.Hint(setting.Word(&o.Metric).Alias("auc", metric.ROCAUC), run.MetricWords...)
+			return setting.Hint(setting.Word(&o.Metric).Alias("auc", string(metric.ROCAUC)), run.MetricWords...)
 		},
 		Help: "accuracy, micro-f1, macro-f1 or roc-auc, auc for short; of links auc, ap, mrr or hits@K; of numbers rmse or mae (default that of the run)"},
 	{Key: "eval_negatives",

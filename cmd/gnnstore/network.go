@@ -44,7 +44,7 @@ func networkRows[T any](at func(*T) *networkOptions, tmp string) setting.Table[T
 			Help: "memory limit of the whole process (default that of the run)"},
 		{Key: "way",
 			In: func(o *T) setting.Value {
-				return setting.Hint(setting.Word(&at(o).Hold).Or("auto", infer.HoldAuto), infer.HoldRows, infer.HoldSums)
+				return setting.Hint(setting.Word(&at(o).Hold).Or("auto", string(infer.HoldAuto)), infer.HoldRows, infer.HoldSums)
 			},
 			Help: "what a layer holds in memory while it reads the one below: rows, sums, or auto, the one that reads for less time"},
 		{Key: "tmp",

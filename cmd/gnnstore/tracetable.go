@@ -35,7 +35,7 @@ var traceTable = setting.Table[traceOptions]{
 
 	{Key: "samplers", Group: "Sampling",
 		In: func(o *traceOptions) setting.Value {
-			return setting.Each(&o.Samplers, func(s *sample.Kind) *setting.Text[sample.Kind] {
+			return setting.Each(&o.Samplers, func(s *sample.Kind) *setting.Text {
 				return setting.Hint(setting.Word(s), sample.Kinds...)
 			})
 		},
@@ -83,7 +83,7 @@ var traceTable = setting.Table[traceOptions]{
 		Help: "sizes of caches: shares of all rows, or numbers of rows, of each table apart"},
 	{Key: "policies",
 		In: func(o *traceOptions) setting.Value {
-			return setting.Each(&o.Policies, func(p *trace.Policy) *setting.Text[trace.Policy] {
+			return setting.Each(&o.Policies, func(p *trace.Policy) *setting.Text {
 				return setting.Hint(setting.Word(p), trace.Policies...)
 			})
 		},

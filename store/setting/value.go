@@ -1,6 +1,7 @@
 package setting
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -352,85 +353,83 @@ func (v *Count) wrong() string {
 }
 
 // Text is any text, or one of some words.
-type Text[S ~string] struct {
-	at      *S
-	of      []S // the only words; none: any text
+type Text struct {
+	get     func() string
+	set     func(string)
+	only    []string // none: any text
 	hints   []string
-	names   names[S]
-	aliases names[S]
+	names   names[string]
+	aliases names[string]
 	empty   string
 }
 
 // Word returns a Text that sets at, to one of these words if there are any.
-func Word[S ~string](at *S, of ...S) *Text[S] { return &Text[S]{at: at, of: of} }
+func Word[S ~string](at *S, only ...S) *Text {
+	return &Text{get: func() string { return string(*at) }, set: func(text string) { *at = S(text) }, only: plain(only)}
+}
+
+// plain returns words as strings.
+func plain[S ~string](words []S) (texts []string) {
+	for _, w := range words {
+		texts = append(texts, string(w))
+	}
+	return texts
+}
 
 // Or lets a word stand for another text: Set stores that, and String prints the word.
-func (v *Text[S]) Or(word string, value S) *Text[S] {
-	v.names = append(v.names, named[S]{word, value})
+func (v *Text) Or(word, text string) *Text {
+	v.names = append(v.names, named[string]{word, text})
 	return v
 }
 
 // Alias lets Set read a word as another text.
-func (v *Text[S]) Alias(word string, value S) *Text[S] {
-	v.aliases = append(v.aliases, named[S]{word, value})
+func (v *Text) Alias(word, text string) *Text {
+	v.aliases = append(v.aliases, named[string]{word, text})
 	return v
 }
 
 // Empty makes String print a word for the empty text.
-func (v *Text[S]) Empty(word string) *Text[S] {
+func (v *Text) Empty(word string) *Text {
 	v.empty = word
 	return v
 }
 
 // Hint adds words for completion.
-func Hint[S, H ~string](v *Text[S], words ...H) *Text[S] {
-	for _, w := range words {
-		v.hints = append(v.hints, string(w))
-	}
+func Hint[S ~string](v *Text, words ...S) *Text {
+	v.hints = append(v.hints, plain(words)...)
 	return v
 }
 
 // Set stores text, or what a word stands for.
-func (v *Text[S]) Set(text string) error {
-	if value, ok := v.names.value(text); ok {
-		*v.at = value
-	} else if value, ok := v.aliases.value(text); ok {
-		*v.at = value
-	} else {
-		*v.at = S(text)
+func (v *Text) Set(text string) error {
+	if other, ok := v.names.value(text); ok {
+		text = other
+	} else if other, ok := v.aliases.value(text); ok {
+		text = other
 	}
+	v.set(text)
 	return nil
 }
 
-func (v *Text[S]) String() string {
-	if word, ok := v.names.word(*v.at); ok {
+func (v *Text) String() string {
+	text := v.get()
+	if word, ok := v.names.word(text); ok {
 		return word
 	}
-	if *v.at == "" {
-		return v.empty
-	}
-	return string(*v.at)
+	return cmp.Or(text, v.empty)
 }
 
 // Type is "string".
-func (*Text[S]) Type() string { return "string" }
+func (*Text) Type() string { return "string" }
 
-func (v *Text[S]) choices() []string {
-	words := append(v.names.choices(), v.hints...)
-	for _, w := range v.of {
-		words = append(words, string(w))
-	}
-	return words
-}
+func (v *Text) choices() []string { return slices.Concat(v.names.choices(), v.hints, v.only) }
 
-func (v *Text[S]) wrong() string {
-	if _, ok := v.names.word(*v.at); ok || len(v.of) == 0 || slices.Contains(v.of, *v.at) {
+func (v *Text) wrong() string {
+	text := v.get()
+	if _, ok := v.names.word(text); ok || len(v.only) == 0 || slices.Contains(v.only, text) {
 		return ""
 	}
-	words := v.names.choices()
-	for _, w := range v.of {
-		words = append(words, string(w))
-	}
+	words := append(v.names.choices(), v.only...)
 	if len(words) == 1 {
 		return "there is " + words[0]
 	}

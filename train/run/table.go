@@ -77,7 +77,7 @@ var Table = setting.Table[Options]{
 			"COLUMN:value, numbers"},
 	{Key: "metric",
 		In: func(o *Options) value {
-			return setting.Hint(setting.Word(&o.Metric).Alias("auc", metric.ROCAUC), MetricWords...)
+			return setting.Hint(setting.Word(&o.Metric).Alias("auc", string(metric.ROCAUC)), MetricWords...)
 		},
 		Help: "accuracy, micro-f1, macro-f1 or roc-auc, auc for short (default accuracy, micro-f1 with several classes a node); " +
 			"of links auc, ap, mrr or hits@K (default auc); of numbers rmse or mae (default rmse); of streams ap, auc or mrr (default ap)"},
