@@ -7,10 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
 const (
@@ -50,7 +49,7 @@ func Open(name string, r io.ReaderAt, size int64, kind string) (*Archive, error)
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	for _, f := range z.File {
-		if strings.ContainsFunc(f.Name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		if !lines.Printable(f.Name) {
 			return nil, fmt.Errorf("%s: member %q: such a name is no key; the file may be damaged, fetch it again", name, f.Name)
 		}
 		if a.byName[f.Name] != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 	"github.com/gnnstore/gnnstore/ingest/torch"
@@ -78,6 +79,9 @@ func (b *bag) addTorch(v any) (types []string, err error) {
 	keys := b.keys
 	b.keys = nil
 	for _, key := range keys {
+		if !lines.Printable(key) {
+			return nil, fmt.Errorf("%s: key %q: such a name is no key; the file may be damaged, save it again", path, key)
+		}
 		if n, ok := values[key].(int64); ok {
 			b.numbers[key] = n
 		}
@@ -109,6 +113,11 @@ func isArray(v any) bool {
 	return false
 }
 
+// typeName reports whether a type of nodes or a part of a relation may have this name.
+func typeName(name string) bool {
+	return name != "" && !strings.Contains(name, "/") && !strings.Contains(name, "__") && lines.Printable(name)
+}
+
 // hetero adds the stores of a HeteroData, each under its type and a slash, and gives the types:
 // nodes "paper/", relations "author__writes__paper/".
 func hetero(d *pickle.Dict, add func(prefix string, d *pickle.Dict)) ([]string, error) {
@@ -121,8 +130,8 @@ func hetero(d *pickle.Dict, add func(prefix string, d *pickle.Dict)) ([]string, 
 	for i, k := range nodes.Keys {
 		name, _ := pickle.Text(k)
 		fields := torch.Fields(nodes.Values[i])
-		if name == "" || fields == nil || strings.Contains(name, "/") || strings.Contains(name, "__") {
-			return nil, errors.New("a HeteroData with a node type that has no store, or / or __ in its name")
+		if fields == nil || !typeName(name) {
+			return nil, fmt.Errorf("a HeteroData with the node type %q, which has no store, or a name that is empty, has / or __ in it, or cannot be printed", name)
 		}
 		types = append(types, name+"/")
 		add(name+"/", fields)
@@ -135,8 +144,8 @@ func hetero(d *pickle.Dict, add func(prefix string, d *pickle.Dict)) ([]string, 
 		}
 		var part [3]string
 		for j, p := range t {
-			if part[j], _ = pickle.Text(p); part[j] == "" || strings.ContainsAny(part[j], "/") || strings.Contains(part[j], "__") {
-				return nil, fmt.Errorf("a relation is called %q; rename it without / and __", part[j])
+			if part[j], _ = pickle.Text(p); !typeName(part[j]) {
+				return nil, fmt.Errorf("a relation is called %q; rename it without / and __, in characters that can be printed", part[j])
 			}
 		}
 		types = append(types, strings.Join(part[:], "__")+"/")

@@ -10,12 +10,11 @@ import (
 	"io"
 	"io/fs"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/klauspost/compress/flate"
 
 	zips "github.com/gnnstore/gnnstore/ingest/archive"
+	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
@@ -43,7 +42,7 @@ func openArchive(name string, r io.ReaderAt, size int64) (*archive, error) {
 	a := &archive{name: name, files: make(map[string]*zip.File)}
 	for _, f := range z.File {
 		key, ok := strings.CutSuffix(f.Name, ".npy")
-		if strings.ContainsFunc(f.Name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {
+		if !lines.Printable(f.Name) {
 			return nil, fmt.Errorf("%s: member %q: such a name is no key; the file may be damaged, fetch it again", name, f.Name)
 		}
 		if !ok {
