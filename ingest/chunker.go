@@ -2,13 +2,13 @@ package ingest
 
 import "context"
 
-// ChunkRows bounds the rows of a [Chunker]'s chunk: the ids of so many edges take ChunkBytes.
+// ChunkRows is the most rows in a [Chunker]'s chunk: the ids of this many edges take ChunkBytes.
 const ChunkRows = ChunkBytes / 16
 
 // Chunker cuts the rows of a section into chunks as [Source] wants them, for formats whose rows
-// come one by one. Name the file of a row by In, append the row to Chunk, and call Added; call
-// Flush after the last. The Chunker counts First, and a chunk is lent to emit. One goroutine uses
-// a Chunker.
+// come one by one. For each row call In with its file, append the row to Chunk, and call Added.
+// Call Flush after the last row. The Chunker sets First. A chunk is lent to emit. One goroutine
+// uses a Chunker.
 type Chunker[C any, P chunk[C]] struct {
 	Chunk C
 	rows  int // of Chunk

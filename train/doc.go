@@ -51,12 +51,12 @@
 // labels of a step's seeds; sample.Labels lists them beside the edges of the first layer;
 // model.Labels feeds them to the network.
 //
-// A neighbour list: a page of the dataset; disk.Reader; topology.Tier, or store.Graph where all is
-// at hand; sample.Sampler, whoever draws; a sample.Block.
+// A neighbour list: a page of the dataset; disk.Reader; topology.Tier, or store.Graph if all
+// lists are in memory; sample.Sampler; a sample.Block.
 //
 // # Memory
 //
-// What grows with the graph are copies of the split (4 bytes a node of it, 8 of the training
+// These grow with the graph: copies of the split (4 bytes a node of it, 8 of the training
 // nodes), the labels of training nodes where they are input (4 bytes a class of theirs, a fifth of
 // a byte a node of their type) and, in full-neighbour evaluation, 4 bytes a node, a bit a node and
 // layer, and the hidden rows, which run.Options.EvalBytes bounds: beyond it they are on disk.

@@ -9,15 +9,16 @@ import (
 	"github.com/gnnstore/gnnstore/train/stream"
 )
 
-// Run trains on ds and evaluates, in the run directory that openDir gives once the options are
-// known to fit the dataset; version is recorded. A directory from run.Open continues the run in it,
-// at the step after its newest checkpoint; options that would change its results are refused.
+// Run trains on ds and evaluates. It calls openDir for the run directory once it has checked that
+// the options fit the dataset. version goes on record. A directory from run.Open continues the run
+// in it, at the step after its newest checkpoint; options that would change its results are
+// refused.
 //
 // When ctx ends, the run stops at the next step boundary, even during a read. It writes a
 // checkpoint and returns its result so far, with Status Interrupted and no error. If ctx ends
-// before the start is on record, Run returns ctx's error alone. After another error the directory
-// holds the newest checkpoint, and the error in the result. If the error was a failed read or
-// allocation, that checkpoint is of the last step, as a rule.
+// before the run is on record, Run returns only ctx's error. After another error the directory has
+// the newest checkpoint, and the error is in the result. After a failed read or allocation, that
+// checkpoint is usually of the last step.
 func Run(
 	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks,
 ) (*run.Result, error) {

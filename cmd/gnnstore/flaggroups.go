@@ -12,10 +12,13 @@ import (
 )
 
 // flagGroup is a heading in the help of a command, and the flags below it in their order.
-type flagGroup struct{ title, flags string }
+type flagGroup struct {
+	title string
+	flags []string
+}
 
-// groupsOf returns the groups of a command's flags, which their annotations name. The last group
-// has the flags without one.
+// groupsOf returns the groups that the annotations of a command's flags name. Flags without a group
+// join the last one.
 func groupsOf(cmd *cobra.Command) (groups []flagGroup) {
 	add := func(title, flag string) {
 		i := slices.IndexFunc(groups, func(g flagGroup) bool { return g.title == title })
@@ -23,7 +26,7 @@ func groupsOf(cmd *cobra.Command) (groups []flagGroup) {
 			i = len(groups)
 			groups = append(groups, flagGroup{title: title})
 		}
-		groups[i].flags += " " + flag
+		groups[i].flags = append(groups[i].flags, flag)
 	}
 	var rest []string
 	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -86,7 +89,7 @@ func groupFlags(cmd *cobra.Command) *cobra.Command {
 // groupedFlags returns the flags of cmd in groups. On a terminal it wraps their lines.
 func groupedFlags(cmd *cobra.Command) string {
 	width := 0 // lines are not wrapped
-	// cmd itself writes help to a buffer, so its root knows the terminal.
+	// cobra may have cmd write help to a buffer, so its root knows the terminal.
 	if tty := screenOf(cmd.Root().OutOrStdout()); tty != nil {
 		width = columnsOf(tty)
 	}
@@ -104,7 +107,7 @@ func groupedFlags(cmd *cobra.Command) string {
 func (g flagGroup) of(all *pflag.FlagSet) *pflag.FlagSet {
 	flags := pflag.NewFlagSet(g.title, pflag.ContinueOnError)
 	flags.SortFlags = false
-	for name := range strings.FieldsSeq(g.flags) {
+	for _, name := range g.flags {
 		flags.AddFlag(all.Lookup(name))
 	}
 	return flags

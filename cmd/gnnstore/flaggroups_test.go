@@ -18,7 +18,7 @@ func TestFlagGroups(t *testing.T) {
 		groups := groupsOf(cmd)
 		cmd.LocalFlags().VisitAll(func(*pflag.Flag) { all++ })
 		for _, g := range groups {
-			names := strings.Fields(g.flags)
+			names := g.flags
 			require.LessOrEqual(t, len(names), 15, "%s: %s", cmd.Name(), g.title)
 			for _, name := range names {
 				require.NotNil(t, cmd.LocalFlags().Lookup(name), "%s has no --%s", cmd.Name(), name)

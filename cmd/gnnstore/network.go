@@ -98,7 +98,7 @@ func (u *usedRun) open(ctx context.Context, p *progress, o *networkOptions) (err
 	return err
 }
 
-// openIn is open with a scratch directory of its own in --tmp, or in tmp.
+// openIn opens the network with a scratch directory of its own, made in --tmp or by default in tmp.
 func (u *usedRun) openIn(ctx context.Context, p *progress, o *networkOptions, tmp string) error {
 	dir, remove, err := scratchDir(cmp.Or(o.tmp, tmp))
 	if err != nil {
@@ -148,7 +148,7 @@ func datasetOf(p *progress, dir *run.Dir, path string) (string, error) {
 	return cmp.Or(path, trained), nil
 }
 
-// ofGraphs refuses flags that are of networks for graphs.
+// ofGraphs refuses flags that only networks for graphs take.
 func ofGraphs(dir *run.Dir, given func(flag string) bool, flags ...string) error {
 	for _, flag := range flags {
 		if given(flag) {

@@ -24,14 +24,14 @@ type predictOptions struct {
 	networkOptions
 	what     string
 	layer    int
-	kind     string // type of the nodes
-	pairs    string // file of them
+	kind     string // node type
+	pairs    string // file of node pairs
 	top      int
 	known    bool   // leave out known links
-	relation string // of top
+	relation string // of the links, for top
 	edges    string
-	at       string // time
-	events   string // file of them
+	at       string // time of embeddings
+	events   string // file of pairs with times
 	nodes    string
 	format   string
 	force    bool
@@ -127,7 +127,7 @@ func newPredict() *cobra.Command {
 				o.layer = graph.DefaultLayer
 			}
 			o.given = cmd.Flags().Changed
-			if err := o.checkScores(o.given); err != nil {
+			if err := o.checkScores(); err != nil {
 				return misuse(err)
 			}
 			dataset := ""

@@ -65,7 +65,7 @@ func (o *predictOptions) checkEdges() error {
 	case export.Format(o.format) == export.OGBLSC:
 		return errors.New("--format ogb-lsc: the run learns edges, and the challenge is about nodes")
 	case o.plan:
-		return errors.New("--plan goes with predictions of nodes; of --what embeddings it says what the rows take that edges are predicted by")
+		return errors.New("--plan goes with predictions of nodes; with --what embeddings it plans the rows that predictions of edges come from")
 	}
 	return nil
 }

@@ -28,7 +28,8 @@ type scoresResult struct {
 }
 
 // checkScores refuses flags of scores that do not go with the others, and names missing ones.
-func (o *predictOptions) checkScores(given func(flag string) bool) error {
+func (o *predictOptions) checkScores() error {
+	given := o.given
 	switch {
 	case o.events != "":
 		return nil // of a stream, which checkStream looks at
@@ -39,15 +40,15 @@ func (o *predictOptions) checkScores(given func(flag string) bool) error {
 	case o.what != graph.Scores:
 		return nil
 	case o.plan:
-		return errors.New("--plan goes with predictions of nodes; of --what embeddings it says what the rows take that scores are of")
+		return errors.New("--plan goes with predictions of nodes; with --what embeddings it plans the rows that scores come from")
 	case (o.pairs == "") != given("top"):
 		return errors.New("--what scores needs --pairs FILE or --top K, one of them; of a run on a stream --events FILE")
 	case given("top") && o.top < 1:
 		return fmt.Errorf("--top %d: at least 1", o.top)
 	case given("layer") || given("type"):
-		return errors.New("--layer and --type do not go with --what scores, which are of the rows that the decoder reads")
+		return errors.New("--layer and --type do not go with --what scores: these come from the rows that the decoder reads")
 	case o.pairs != "" && (given("nodes") || o.known || o.relation != ""):
-		return errors.New("--nodes, --exclude-known and --relation go with --top: pairs say themselves which nodes and relation they are of")
+		return errors.New("--nodes, --exclude-known and --relation go with --top: the pairs name their nodes and relation")
 	}
 	return nil
 }

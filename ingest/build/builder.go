@@ -45,7 +45,7 @@ import (
 //
 // Split. "given" resolves the source's splits. "random:a/b/c" parts the labelled nodes at random,
 // or all nodes where nothing is labelled. "per-class:t/v" takes t training and v validation nodes
-// ownerOf each class, and tests on the other labelled ones (Shchur et al., Pitfalls of Graph Neural
+// of each class, and tests on the other labelled ones (Shchur et al., Pitfalls of Graph Neural
 // Network Evaluation, 2018). Both are drawn over the source's rows, so they do not depend on Order.
 // Streams have splits of events: "given", or "time:a/b/c", by the quantiles a and a+b of their
 // times. Up to the first an event trains, up to the second it validates, beyond it tests.

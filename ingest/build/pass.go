@@ -16,8 +16,8 @@ type pass struct {
 	unit  string
 	cost  cost
 	run   func(ctx context.Context) error
-	// parts replaces run where the number of passes is known only when it is their turn. The cost
-	// is of all of them.
+	// parts replaces run if the number of passes is not known before their turn. The cost is the
+	// sum of theirs.
 	parts func(do func(pass) error) error
 }
 
@@ -27,7 +27,8 @@ type cost struct {
 	seconds float64 // of all workers; a slow disk adds to them
 	// Bytes.
 	spillRead, spillWritten, written, datasetRead int64
-	// leaves: what the pass reads stays in the spill. Else it goes when the pass is done.
+	// leaves: what the pass reads stays in the spill, and what it writes takes no time of its own.
+	// Else what it reads goes when the pass is done.
 	leaves         bool
 	padding        int64    // of the sections written, where written leaves it out
 	unknown, notes []string // for the plan
@@ -116,7 +117,7 @@ func (b *builder) runPass(ctx context.Context, p pass) error {
 		return err
 	}
 	items := b.meter.end()
-	if err := ctx.Err(); err != nil { // what took no chunk did not look
+	if err := ctx.Err(); err != nil { // a pass without chunks has not looked at ctx
 		return err
 	}
 	r := PassReport{Name: p.name, Items: items, Unit: p.unit, Seconds: time.Since(start).Seconds()}

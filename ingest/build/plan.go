@@ -175,7 +175,7 @@ type forecaster struct {
 	plan    *Plan
 	spilled int64
 	written int64
-	// What there is when the passes that are done are done.
+	// The same two, as of the last pass that is already done.
 	spilledNow, writtenNow int64
 }
 

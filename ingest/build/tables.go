@@ -58,11 +58,11 @@ func (b *builder) replaced(t ingest.Table) bool { return t.Relation == "" && b.m
 type tableState struct {
 	Report  TableReport      `json:"report"`
 	Buckets []extsort.Bucket `json:"buckets,omitempty"` // rows by stored id, on their way
-	Memory  int64            `json:"memory,omitempty"`  // that they were parted for
+	Memory  int64            `json:"memory,omitempty"`  // by which the buckets were sized
 }
 
-// writeTables writes the source's tables. Rows go where they belong at once when they come in
-// stored order or can be had in it, or all fit in memory; else they are sorted first.
+// writeTables writes the source's tables. It writes rows at once if they come in stored order, if
+// the source gives them in any order, or if all fit in memory. Otherwise it sorts them first.
 func (b *builder) writeTables(s *sizes, do func(pass) error) error {
 	for i, t := range b.schema.Tables {
 		if b.replaced(t) {

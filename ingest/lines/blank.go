@@ -3,8 +3,7 @@ package lines
 import "bytes"
 
 // Blank means Unicode's White_Space, as in bytes.TrimSpace and bytes.Fields: blanks, tabs, \v, \f,
-// NEL and the no-break space. All readers of text use these three functions, so they agree on which
-// lines are blank.
+// NEL and the no-break space. All readers of text use IsBlank, so they agree on blank lines.
 
 // IsBlank reports whether a line holds nothing but blanks.
 func IsBlank(text []byte) bool {

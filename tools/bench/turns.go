@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// turns is a comparison: its sides do the same work in turns, A, B, A, B, and its columns are what
-// a table shows of them. T has the figures of a turn. A new comparison is a list of sides, a list
-// of columns and a line that names what was compared.
+// turns is a comparison. Its sides do the same work in turns: A, B, A, B. Its columns are the
+// figures that a table shows. T has the figures of a turn. A new comparison is a list of sides, a
+// list of columns and a line that names what was compared.
 type turns[T any] struct {
 	sides   []*side[T]
 	columns []column[T]
@@ -154,8 +154,8 @@ func (s series) median() float64 {
 	return (v[(len(v)-1)/2] + v[len(v)/2]) / 2
 }
 
-// over is, for every measurement of s, its ratio to the one of t that was its turn: noise that
-// lasts longer than a turn falls out.
+// over divides each measurement of s by the one of t in the same turn. That cancels noise that
+// lasts longer than a turn.
 func (s series) over(t series) series {
 	r := make(series, len(s))
 	for i := range s {

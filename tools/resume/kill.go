@@ -145,7 +145,7 @@ func exists(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// InDir hands proof a directory, which stays for a look where something did not hold.
+// InDir calls proof with a temporary directory. If proof fails, the directory stays for a look.
 func InDir(ctx context.Context, proof func(dir string) error) (err error) {
 	dir, err := os.MkdirTemp("", "gnnstore-resume-")
 	if err != nil {

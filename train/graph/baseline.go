@@ -30,8 +30,10 @@ func (t *trainer) compareBaseline(ctx context.Context) error {
 		if t.Result.Baseline == nil {
 			t.Result.Baseline = &run.BaselineOf{What: b.What}
 		}
-		if t.Result.Baseline.Test = &b.Value; tasks.Part(part) == tasks.Valid {
-			t.Result.Baseline.Valid, t.Result.Baseline.Test = &b.Value, nil
+		if tasks.Part(part) == tasks.Valid {
+			t.Result.Baseline.Valid = &b.Value
+		} else {
+			t.Result.Baseline.Test = &b.Value
 		}
 		if !t.task.Kind().Better(*network, b.Value) {
 			t.Note("the network is not better than %s on the %v part", b.What, tasks.Part(part))

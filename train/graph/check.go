@@ -152,14 +152,14 @@ func fewer(all int) string {
 	return fmt.Sprintf("give {batch} %d or less", all/2)
 }
 
-// checkModel refuses a network that there is no memory for, before the system kills the process for
-// trying: pages are taken as they are written to, so that the allocations succeed.
+// checkModel refuses a network whose weights do not fit in memory. Allocating them would succeed,
+// and the system would kill the process once it writes to their pages.
 func checkModel(o *run.Options, s model.Shape) error {
 	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
 	need := 16 * o.Config.Weights(s)
 	available, err := kernels.AvailableMemory()
 	if err != nil || need <= available {
-		return nil // not known: then the system decides
+		return nil // it fits; or the memory is not known, and the system decides
 	}
 	return fmt.Errorf("{model} %s, {layers} %d, {hidden} %d: its weights take %d MiB with their gradients and moments, "+
 		"and %d MiB of memory are available; use fewer or narrower layers", o.Kind, o.Layers, o.Hidden, need>>20, available>>20)

@@ -25,7 +25,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// internal has the settings of a trainer, beside its options, that networks and tests need.
+// internal has the settings of a core, beside its options, that networks and tests need.
 type internal struct {
 	faults disk.Faults             // of tests
 	beside func(total int64) int64 // bytes that the caller takes of total; nil: none
@@ -73,7 +73,7 @@ type task interface {
 	FixedBytes(measures bool) int64
 }
 
-// newTask makes t's task from the data.
+// newTask makes the task from the data.
 func (c *core) newTask() (err error) {
 	o := tasks.Options{
 		Metric: c.Metric, ClassWeights: c.ClassWeights, Batch: c.Batch, EpochSteps: c.EpochSteps, Seed: c.Seed, NoLayers: c.Layers == 0,
@@ -117,8 +117,8 @@ type core struct {
 	large    []string          // notes on columns of edges with large values
 }
 
-// newCore opens the network and all it needs. ctx cuts it short, and later cuts short what it
-// opened.
+// newCore opens the network and all that it needs. When ctx ends, opening stops, and so does what
+// it opened.
 func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *core, err error) {
 	o = o.WithDefaults()
 	c := &core{Driver: run.Driver{Options: o, Hooks: h}, internal: in, be: h.Backend}
@@ -166,7 +166,8 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	if err != nil {
 		return nil, err
 	}
-	c.Metric = c.task.Kind() // as it is called when a resumed run is asked for it; as are these
+	// The values in effect go on record: a resumed run is compared with them.
+	c.Metric = c.task.Kind()
 	switch {
 	case c.data.Links != nil && len(c.data.Links.All) > 1:
 		c.Target = ""
@@ -259,9 +260,9 @@ func dataOptions(o run.Options) data.Options {
 	}
 }
 
-// exactBytes is room that evaluation over all neighbours always has if training leaves it, so that
-// a small budget does not evaluate a small graph on samples. It holds hidden rows of some 8,000
-// nodes with two layers of 128 columns.
+// exactBytes is the least memory that full-neighbour evaluation gets, if training leaves so much.
+// With it, a small budget does not evaluate a small graph on samples. It holds hidden rows of some
+// 8,000 nodes with two layers of 128 columns.
 const exactBytes = 8 << 20
 
 // relations returns the size and the fanouts of each relation.
@@ -308,13 +309,13 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 		c.tiers.EpochSteps = c.task.Steps()
 	}
 	before := c.be.Bytes()
-	c.sizing.Dry = true // else a step would take memory that is not there before the run is refused
+	c.sizing.Dry = true // compute nothing: the run may still be refused for lack of the memory
 	err = c.rehearse(b, 0)
 	c.sizing.Dry = false
 	if err != nil {
 		return err
 	}
-	drawn := *b // with the origins of batches that use rows again
+	drawn := *b // as a batch that uses hidden rows again: with the origin of each row
 	drawn.Layers, _ = c.reuse.rehearsal(b)
 	m := tiers.Measure{
 		Batch: &drawn, Step: c.be.Bytes().Host - before.Host + c.step.LabelBytes(), Beside: c.besideTiers(), History: c.reuse.bytes(), Slots: c.reuse.slotBytes(),
@@ -325,7 +326,7 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	}
 	err = c.tiers.Open(ctx, m)
 	var short *plan.NotEnough
-	// the same figures, a few rows at a time
+	// smaller chunks give the same figures
 	if errors.As(err, &short) && anyEvaluation && !c.eval.Sampled() {
 		o := c.eval.Options
 		o.ChunkBytes = leastChunk

@@ -81,7 +81,7 @@ func (r *learntRows) put(ctx context.Context, l tiers.Learnt, path string) (err 
 		if need := len(nodes) * size; len(record) < need {
 			record = make([]byte, need)
 		}
-		for at, i := range order { // with an optimizer's zeros behind
+		for at, i := range order { // the optimizer's part of each record stays zero
 			for c, x := range rows[i*l.Dim : (i+1)*l.Dim] {
 				binary.LittleEndian.PutUint32(record[at*size+4*c:], math.Float32bits(x))
 			}

@@ -19,8 +19,8 @@ import (
 )
 
 // learntRows are the learnt rows of a run. They are in its directory, and a checkpoint names the
-// files that hold them as of then. Only between two ranges of the pipeline have all rows been
-// written back that belong to the weights, so a range ends where a checkpoint is due.
+// files that hold them as of then. Only between two ranges of the pipeline are all rows written
+// back that belong to the weights. So a range ends where a checkpoint is due.
 type learntRows struct {
 	run   *run.Driver
 	data  *data.Data

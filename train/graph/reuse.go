@@ -127,7 +127,7 @@ func (u *reuse) slotBytes() (n int64) {
 
 // open makes the slots that planReuse decided on, in the region, before any step.
 func (u *reuse) open(region *device.Buffer) error {
-	if u == nil || len(u.options.Kept) == 0 {
+	if !u.any() {
 		return nil
 	}
 	for range u.options.Layers - 1 {
@@ -177,7 +177,7 @@ func (u *reuse) input(now int) *step.Held {
 // rehearsal returns the layers and the kept rows of b for a step that takes the most memory: all
 // rows are computed and stored, and are assembled as if some came from slots.
 func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
-	if u == nil || len(u.options.Kept) == 0 {
+	if !u.any() {
 		return b.Layers, nil
 	}
 	layers, held := slices.Clone(b.Layers), new(step.Held)
@@ -186,7 +186,7 @@ func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
 		f := &nodes[k.Type]
 		f.Origin = make([]sample.Origin, len(f.Src))
 		for i := range f.Origin {
-			f.Origin[i] = sample.Origin{From: sample.Below, Index: uint32((i + 1) % len(f.Origin))} // rows in their order are not put together
+			f.Origin[i] = sample.Origin{From: sample.Below, Index: uint32((i + 1) % len(f.Origin))} // shifted: rows in order need no assembly
 			s.Rows, s.To = append(s.Rows, uint32(i)), append(s.To, uint32(i))
 		}
 		layers[k.Layer].Nodes = nodes
@@ -367,7 +367,8 @@ func (u *reuse) load(r io.Reader) error {
 	})
 }
 
-// size draws the first batches of the run. It draws one at a time, so that only one is in memory.
+// size finds, from the run's first batches, how many rows to keep. It draws them one at a time, so
+// that only one is in memory.
 func (c *core) size(ctx context.Context) error {
 	batches := min(history.SizedBy, c.task.Steps())
 	sizing := history.NewSizing(c.tiers.Reach, batches, func(t int) *history.Heat {

@@ -9,10 +9,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// warm fills the host cache before the first step, where that lasts: in a run that is resumed with
-// the rows that it had, else with the hottest, if the run reads more rows than that. Either is one
-// pass in file order. No row that is delivered depends on it, so a file that is missing or damaged
-// is no more than worth a note.
+// warm fills the host cache before the first step, if its rows stay there. A resumed run loads the
+// rows that it had. Otherwise warm loads the hottest rows, if the run reads more rows than those.
+// Either takes one pass in file order. Results do not depend on it, so a missing or damaged file
+// only gives a note.
 func (t *trainer) warm(ctx context.Context) error {
 	if !t.tiers.Lasting() {
 		return nil

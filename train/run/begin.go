@@ -20,9 +20,9 @@ type beginning struct {
 	Encodings func() ([]byte, error)
 }
 
-// Begin puts the start of a run on record, and removes the result that it had up to now: it is a
+// begin puts the start of a run on record, and removes the result that it had up to now: it is a
 // new one, or one more part of the run in d.
-func (d *Dir) Begin(b beginning) (r *Record, err error) {
+func (d *Dir) begin(b beginning) (r *Record, err error) {
 	if r = d.record; r == nil {
 		r = b.Now
 		r.Options.Init, r.Options.InitRows = Absolute(r.Options.Init), AllAbsolute(r.Options.InitRows)
@@ -47,7 +47,7 @@ func (d *Dir) Begin(b beginning) (r *Record, err error) {
 	return r, d.RemoveResult()
 }
 
-// goOn is Begin of a run that is resumed.
+// goOn is begin for a run that is resumed.
 func (d *Dir) goOn(b beginning, r *Record) error {
 	now := b.Now
 	if err := now.Options.Resumes(b.Options(r.Options)); err != nil {

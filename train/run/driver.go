@@ -69,8 +69,8 @@ type RowFile interface {
 // done on another.
 //
 // An error before Started ends Run, and does not go on record. Later errors end the run, too: they
-// pass through [Dir.cutShort], which may make a checkpoint, and the result has them, unless it was
-// only that ctx ended.
+// may lead to a checkpoint, if the state allows one, and the result has them, unless it was only
+// that ctx ended.
 type Workload interface {
 	// Place has the workload keep its files in the run directory, Driver.Dir. The run is not on
 	// record yet. Room is called for a new run alone. It returns an error if the disk has too
@@ -269,7 +269,7 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 		Version: version, Host: thisHost(), Started: time.Now().UTC().Truncate(time.Second),
 	}
 	d.work.Describe(now)
-	record, err := d.Dir.Begin(beginning{
+	record, err := d.Dir.begin(beginning{
 		Now:     now,
 		Options: d.work.Complete,
 		Room:    d.work.Room,

@@ -66,7 +66,7 @@ func (d *Dir) CheckColumns(ds *store.Dataset, reads func(t *store.Table) bool, n
 	for i := range m.Tables {
 		t := &m.Tables[i]
 		was, is := learnt.Of(t), here.Of(t)
-		if was == nil || is == nil || !reads(t) { // others report a table that only one has
+		if was == nil || is == nil || !reads(t) { // another check reports a table that only one dataset has
 			continue
 		}
 		if differs := tableDiffers(was, is); differs != "" {

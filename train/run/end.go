@@ -24,9 +24,9 @@ func outside(err error) bool {
 	return errors.As(err, &read) || errors.As(err, &memory)
 }
 
-// cutShort returns the error of a run whose work ended with err. If ctx has ended, or the
-// machine is to blame, save writes a checkpoint and the run may go on later. It does not call
-// save after an error of the machine with torn, which says that a step is half done.
+// cutShort returns the error of a run whose work ended with err. If ctx has ended, or the machine
+// is to blame, it calls save, which writes a checkpoint, and the run may go on later. After an
+// error of the machine it does not call save if torn is set: then a step is half done.
 func (d *Dir) cutShort(ctx context.Context, r *Result, err error, torn bool, save func() error) error {
 	again := "go on with gnnstore train {resume} {run} " + d.path
 	switch {

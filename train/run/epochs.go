@@ -38,7 +38,7 @@ func (o Options) Round(steps int, validated bool) int {
 
 // AutoEpochs is the decision on Options.Epochs Auto for a dataset. A resumed run keeps it.
 type AutoEpochs struct {
-	Updates int `json:"updates"`      // at least so many are made
+	Updates int `json:"updates"`      // the least number of updates
 	Steps   int `json:"steps"`        // of an epoch
 	Least   int `json:"least_epochs"` // before which Patience ends nothing
 	Most    int `json:"most_epochs"`

@@ -33,7 +33,7 @@ type HistoryOf struct {
 
 // HistoryLayer has the counters of HistoryOf for one layer and node type.
 type HistoryLayer struct {
-	Layer      int     `json:"layer"` // it makes the rows; from 1
+	Layer      int     `json:"layer"` // the layer that makes the rows, from 1
 	Type       string  `json:"type"`
 	Slots      int     `json:"slots"`
 	Live       int64   `json:"live"` // rows that are there

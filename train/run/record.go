@@ -177,10 +177,11 @@ func (d *Dir) savedRecord() (r *Record, from string, err error) {
 	return r, from, err
 }
 
-// RecordKey is where the metadata of a checkpoint has it.
+// RecordKey is the key of the record in a checkpoint's metadata.
 const RecordKey = "gnnstore.run"
 
-// recordIn is the record in the metadata of a checkpoint; nil in one of an earlier version.
+// recordIn reads the record from a checkpoint's metadata. It returns nil if that is of an earlier
+// version.
 func recordIn(meta map[string]string) (*Record, error) {
 	text, ok := meta[RecordKey]
 	if !ok {

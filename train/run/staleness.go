@@ -27,7 +27,7 @@ type Rehearsal struct {
 	Publish  float64 `json:"publish_seconds"` // within Train, or behind it where state is published late
 	Forward  float64 `json:"forward_seconds"` // of Train, until new state is known
 	Compute  float64 `json:"processor_seconds"`
-	Cores    int     `json:"cores"` // share Compute
+	Cores    int     `json:"cores"` // processors that share Compute
 
 	Serial   float64 `json:"serial_seconds"`       // all stages in turn
 	Plain    float64 `json:"plain_period_seconds"` // of a step at staleness 1

@@ -72,7 +72,7 @@ type Cost struct {
 
 // Cost returns the bytes read with the peaks of memory, which it measures once more.
 func (p *Peak) Cost(read int64) Cost {
-	p.Look()
+	p.raise(kernels.ResidentBytes())
 	own, file := p.Bytes()
 	return Cost{read, own, file}
 }

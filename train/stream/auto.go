@@ -37,8 +37,8 @@ func newRehearsal(c *core) *rehearsal {
 	return &rehearsal{core: c, late: writer{late: c.internal.late}}
 }
 
-// find rehearses the run, with state at a place at. If the staleness is a number, it returns the
-// costs at that. For Auto it returns the least staleness with which training hardly waits for
+// find rehearses the run. Its state lies in the place at. If the staleness is a number, it returns
+// the costs at that. For Auto it returns the least staleness with which training hardly waits for
 // state, or less if too many of the nodes read would be out of date, or if there is no memory for
 // so many steps.
 func (r *rehearsal) find(ctx context.Context, at mutable.Place) (*run.AutoStaleness, error) {

@@ -59,7 +59,7 @@ type core struct {
 	sizes    sizes
 	heap     tiers.HeapLimit
 	budget   plan.Budget
-	held     int64 // bytes of it that are held though tables are closed
+	held     int64 // bytes of the budget that stay in use when the tables are closed
 	engine   string
 	costs    disk.Costs
 }
@@ -207,7 +207,7 @@ func (c *core) open(ctx context.Context) (err error) {
 	weights := int64(0)
 	if c.internal.fixed {
 		c.step = temporal.NewFixedStepper(c.be, model.NewFixedTemporal(c.be, config, shape))
-		weights = 4 * (c.be.Bytes().Host - before.Host) // which a checkpoint has more than once
+		weights = 4 * (c.be.Bytes().Host - before.Host) // a checkpoint has the weights more than once
 	} else {
 		c.step = temporal.NewStepper(c.be, model.NewTemporal(c.be, config, shape, c.Seed), c.Optim)
 		c.step.Keep, c.step.Remember = c.Mitigate, c.MitigateAudit > 0

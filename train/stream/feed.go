@@ -45,8 +45,8 @@ func (f *feed) openPipelines(batches plan.Config, training pipeline.Config) {
 	f.states = pipeline.New(other)
 }
 
-// instead runs steps of another pipeline than the one of training. They see the state that all
-// steps before them left.
+// instead runs steps on pipe, in place of the pipeline of training. Each step sees the state that
+// all steps before it left.
 func (f *feed) instead(ctx context.Context, pipe *pipeline.Pipeline, steps int, use func(b *pipeline.Gathered) error) error {
 	if f.tables.state != nil {
 		f.tables.state.SetLag(1)

@@ -56,7 +56,7 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 		}
 		t.read = cachetier.Combine(nil, did, t.read, cachetier.Stats.Add)
 		t.heap.Follow()
-		return done(a, read) // once ctx has ended no step follows, but this one is written back
+		return done(a, read) // not ctx.Err(): this step is still written back, and no step follows
 	}
 	var writers []pipeline.Writer
 	if t.tables.state != nil && t.Publish == run.Late {
@@ -76,10 +76,7 @@ func (t *trainer) update(b *pipeline.Gathered, epoch int) (a step.Tally, err err
 	t.internal.late.at(pipeline.Step)
 	in := t.tables.input(b)
 	in.Key = sample.StepSeed(t.Seed, epoch, b.Step) | 1
-	switch {
-	case t.tables.state == nil:
-		in.Publish = nil
-	case t.Publish == run.Late:
+	if t.tables.state != nil && t.Publish == run.Late {
 		in.Publish = t.late.keep
 	}
 	t.Torn = true
@@ -131,7 +128,7 @@ func (t *trainer) Validate(ctx context.Context, e *run.Epoch) (err error) {
 	if err != nil {
 		return err
 	}
-	ranked := t.Metric == metric.MRR // else only the final replay ranks: it takes as long as many epochs
+	ranked := t.Metric == metric.MRR // else the final replay alone ranks: it takes as long as many epochs
 	v, ok, err := t.eval.measure(ctx, validation, ranked, nil)
 	if err != nil || !ok {
 		return err

@@ -128,7 +128,7 @@ func (e *evaluation) replayed(ctx context.Context) (r *run.ReplayOf, err error) 
 	} else if ok {
 		r.Valid = &v
 	}
-	fresh, err := seenNodes(e.events, e.split.Train)
+	old, err := seenNodes(e.events, e.split.Train)
 	if err != nil {
 		return nil, err
 	}
@@ -138,7 +138,7 @@ func (e *evaluation) replayed(ctx context.Context) (r *run.ReplayOf, err error) 
 		src, dst := e.events.Ends(s.from, s.from+int64(len(s.positives)))
 		some = scores{positives: some.positives[:0], negatives: some.negatives[:0], ranks: some.ranks[:0]}
 		for i := range src {
-			if fresh.has(src[i]) && fresh.has(uint32(e.events.Place(dst[i]))) {
+			if old.has(src[i]) && old.has(uint32(e.events.Place(dst[i]))) {
 				continue
 			}
 			some.positives, some.negatives = append(some.positives, s.positives[i]), append(some.negatives, s.negatives[i])
@@ -164,7 +164,7 @@ func (e *evaluation) replayed(ctx context.Context) (r *run.ReplayOf, err error) 
 // seen is the set of nodes that training events have, a bit a place.
 type seen []uint64
 
-// seenNodes returns the set of nodes that the first events have, train of them.
+// seenNodes returns the set of nodes in the first train events.
 func seenNodes(e *store.Events, train int64) (set seen, err error) {
 	set = make(seen, e.Places()/64+1)
 	err = guarded(func() {

@@ -15,7 +15,7 @@ import (
 	"github.com/gnnstore/gnnstore/train/tiers"
 )
 
-// sizes has the sizes that split the memory. Sizes of a step come from a large batch.
+// sizes has the sizes by which divide splits the memory. A large batch gives the sizes of a step.
 type sizes struct {
 	total, weights       int64   // bytes: of all, and of weights with their gradients and moments
 	step, batch, scratch int64   // bytes of a step beside its rows, of its batch, and of drawing it
@@ -50,7 +50,7 @@ func (c *core) divide() (plan.Demand, plan.Budget, error) {
 	d := c.demand()
 	b, err := d.Split(c.sizes.total, plan.Budget{Topology: plan.Auto, Device: c.Cache.DeviceBytes, Host: c.Cache.HostBytes, Batches: c.BatchBytes})
 	tiers.RaiseLeast(err, c.Cache.Readers, c.sizes.disk.Depth, c.sizes.readerBytes)
-	if err == nil && c.Cache.HostBytes == plan.Auto { // Split counts the drawing of one step, and no room for the collector
+	if err == nil && c.Cache.HostBytes == plan.Auto { // Split counts the drawing of one step of a group, and no spare heap
 		left := b.Total - b.Fixed - b.Step - b.Batches - b.Topology - b.Device - b.Host
 		more := min(left+b.Host, d.Batches.Scratch*int64(b.Group-1)+c.sizes.total/heapPart)
 		b.Fixed, b.Host = b.Fixed+more, b.Host-max(0, more-left)
@@ -59,8 +59,8 @@ func (c *core) divide() (plan.Demand, plan.Budget, error) {
 }
 
 const (
-	heapPart   = 64  // of the memory, which the heap has beside what is in use: with less it is collected several times a step
-	stepMargin = 112 // percent of the batch that was measured that others may take
+	heapPart   = 64  // this part of the memory is spare heap; with less, Go collects several times a step
+	stepMargin = 112 // percent of the measured batch that another may take
 	scoreBytes = 32  // of an event that is evaluated: of two pairs 4 each, twice where a node is new, in lists that may be half empty
 	rankBytes  = 16  // of an event that is ranked: 4, twice where a node is new, in such lists
 )

@@ -24,7 +24,7 @@ type part struct {
 	from, to  int64
 	batch     int64
 	stateOnly bool
-	lag       int64 // steps to the newest whose state is seen, where memories that are out of date are blended; or 0
+	lag       int64 // staleness, if memories that are out of date are blended; else 0
 	temporal.Negatives
 }
 

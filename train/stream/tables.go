@@ -77,7 +77,7 @@ const (
 	nodeKind  = "nodes"
 )
 
-// Types of rows, as temporal.Batch.Inputs has them.
+// inputOf numbers the kinds of tables as temporal.Batch.Inputs does.
 var inputOf = map[string]int{stateKind: 0, eventKind: 1, nodeKind: 2}
 
 // open opens a table of records, if they have bytes, and tables of the features of stream s. next
