@@ -12,39 +12,3 @@ func IsBlank(text []byte) bool {
 	}
 	return len(bytes.TrimSpace(text)) == 0
 }
-
-// MaxCells bounds the cells of a line. A reader holds 24 bytes for each, and a line of blanks and
-// digits may have millions.
-const MaxCells = 1 << 16
-
-// Unquoted returns a cell without the quotes around it, if it has a pair of them.
-func Unquoted(cell []byte) []byte {
-	if n := len(cell); n >= 2 && cell[0] == '"' && cell[n-1] == '"' {
-		return cell[1 : n-1]
-	}
-	return cell
-}
-
-// Cells splits a line into cells at the byte by, or at blanks if by is 0, and appends them to
-// cells. It returns false if there are more than MaxCells.
-func Cells(cells [][]byte, line []byte, by byte) ([][]byte, bool) {
-	if by == 0 {
-		for field := range bytes.FieldsSeq(line) {
-			if len(cells) == MaxCells {
-				return cells, false
-			}
-			cells = append(cells, field)
-		}
-		return cells, true
-	}
-	for {
-		if len(cells) == MaxCells {
-			return cells, false
-		}
-		end := bytes.IndexByte(line, by)
-		if end < 0 {
-			return append(cells, line), true
-		}
-		cells, line = append(cells, line[:end]), line[end+1:]
-	}
-}

@@ -50,6 +50,7 @@ func disturb(ctx context.Context, cmd *exec.Cmd, at Moment, act func(*os.Process
 				lines <- line
 			}
 		}
+		_, _ = io.Copy(&said, stderr) // what follows a line that is too long for the scanner
 	}()
 	came := at(lines)
 	if came {

@@ -48,7 +48,7 @@ func (m *metrics) close() error {
 	return m.file.Close()
 }
 
-// Append writes line to metrics.jsonl. It is on disk once [Dir.SyncMetrics] has returned.
+// Append writes line to metrics.jsonl. It is on disk once [Dir.syncMetrics] has returned.
 func (d *Dir) Append(line Line) error {
 	b, err := json.Marshal(line)
 	b = append(b, '\n')
@@ -63,9 +63,9 @@ func (d *Dir) Append(line Line) error {
 	return nil
 }
 
-// SyncMetrics puts what was appended on disk, and returns how much that is in all, and its
+// syncMetrics puts what was appended on disk, and returns how much that is in all, and its
 // checksum.
-func (d *Dir) SyncMetrics() (size int64, sum string, err error) {
+func (d *Dir) syncMetrics() (size int64, sum string, err error) {
 	if err := d.metrics.file.Sync(); err != nil {
 		return 0, "", fmt.Errorf("metrics: %w", err)
 	}

@@ -71,7 +71,7 @@ func (p *Partial) Epoch(n int, kind metric.Kind, trained float64, limiting strin
 // syncProgress syncs metrics.jsonl to disk, since the checkpoint of these updates counts on it, and
 // returns the progress for that checkpoint.
 func (d *Dir) syncProgress(updates int, under Partial, worse int, hasBest bool, r *Result) (Progress, error) {
-	metrics, sum, err := d.SyncMetrics()
+	metrics, sum, err := d.syncMetrics()
 	return Progress{
 		Updates: updates, Partial: under, Worse: worse, HasBest: hasBest, MetricsBytes: metrics, MetricsXXH3: sum,
 		Epochs: len(r.Epochs), SoFar: r.SoFar(),
