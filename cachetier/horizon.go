@@ -487,7 +487,7 @@ func (h *Horizon) Close() {
 		}
 	}
 	if h.next < len(h.windows) {
-		h.windows = h.windows[:h.next] // so that nothing is forwarded to the others
+		h.windows = h.windows[:h.next] // the others get no rows forwarded
 	}
 	h.s.drop(h.union)
 	h.union = nil

@@ -349,7 +349,7 @@ func (b *builder) makeMean(ctx context.Context, p meanPlan, sources []meanSource
 	return w.close()
 }
 
-// buffer is memory until the end.
+// buffer allocates memory that is freed at the end.
 func (m *meaner) buffer(bytes int64) (*kernels.HostBuf, error) {
 	buf, err := kernels.NewHostBuf(int(extsort.RoundUp(max(bytes, 1))))
 	if err == nil {

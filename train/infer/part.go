@@ -156,7 +156,7 @@ func (m *partMaker) reserve(ctx context.Context, nodes nodeSet, first uint32) er
 			}
 		}
 	}
-	if m.room > 0 && all+int64(m.room)*node > m.memory+2*chunk { // it is not the usual order of nodes, from many neighbours to few
+	if m.room > 0 && all+int64(m.room)*node > m.memory+2*chunk { // the order of nodes is not from many neighbours to few, as usual
 		select {
 		case <-m.parts[m.n%2].done: // and nobody uses the sums
 		case <-ctx.Done():

@@ -393,7 +393,7 @@ func (w weighing) Weights(v uint32) []float32 { return w.weights[:len(w.lists[v]
 // batches are nested.
 func TestWhatIsIndependent(t *testing.T) {
 	const trials = 10_000
-	// Much the same lists for all, so that what is drawn is easily the same.
+	// The lists are similar, so that draws are often the same.
 	similar := lists{{2, 3, 4, 5}, {2, 3, 4, 5}, {3, 4, 5, 6}, {2, 4, 5, 6}, {2, 3, 5, 6}, {2, 3, 4, 6}, {2, 3, 4, 5}}
 	topo := weighing{similar, []float32{1, 3, 2, 1}}
 	for _, c := range everyKind() {

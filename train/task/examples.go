@@ -27,7 +27,7 @@ type examples struct {
 
 // side is the negatives in which one end of a positive is replaced.
 type side struct {
-	dst bool // the destination is
+	dst bool // the destination is replaced; else the source
 	// The lists of negatives are nodes[start[n]:start[n+1]], rows of the seeds. Each list is for
 	// chunk positives.
 	chunk        int

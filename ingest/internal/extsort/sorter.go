@@ -39,7 +39,7 @@ func (r *Run) Record(i int) []byte {
 type Sorter struct {
 	area    *Area
 	width   int
-	records int // there is room for
+	records int // room, in records
 	lists   int
 	in      *kernels.HostBuf // records as they came, of one input behind the other
 	out     *kernels.HostBuf // items, or the places of records
