@@ -198,7 +198,7 @@ func (f *files) each(name string, visit func(in *lines.Scanner, cells [][]byte) 
 		}
 		var few bool
 		if cells, few = lines.Cells(cells[:0], line, '\t'); !few {
-			return in.Errorf("found more than %d columns", lines.MaxCells)
+			return in.Errorf("found more than %d columns, and rows of HGB have three or four, between tabs", lines.MaxCells)
 		}
 		if err := visit(in, cells); err == errStop {
 			return nil
