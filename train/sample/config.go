@@ -8,32 +8,6 @@ import (
 	"strings"
 )
 
-// Kind names a way to choose neighbours.
-type Kind string
-
-const (
-	// NS is neighbour sampling without replacement (GraphSAGE): of a node with d in-neighbours
-	// min(k, d), each set equally likely, nodes independent of each other.
-	NS Kind = "ns"
-	// Labor0 is LABOR-0 (Balin and Çatalyürek, NeurIPS 2023, section 3.2): every vertex t has one
-	// number r_t a layer, and s keeps its min(k, d) neighbours of the smallest (sequential Poisson
-	// sampling, appendix A.3), or with Config.Poisson those with r_t ≤ k/d. Nodes that share
-	// neighbours so keep the same ones. Parallel edges have one number, their source's, and mostly
-	// stay or go together: GCN's sums are then unbiased under Poisson only.
-	Labor0 Kind = "labor0"
-	// LaborStar is LABOR-*: t is kept by s when r_t ≤ c_s·π_t, π being what makes the expected
-	// number of different sources smallest at the variance that NS has (equations 11 to 16 there,
-	// iterated to convergence). The number that a node keeps varies. It needs the lists of all
-	// destinations at a time, of all relations from one type, up to 48 bytes a neighbour; others
-	// need a part of one list. Since π depends on all destinations of a batch, batches that share
-	// random numbers do not draw the same edges. With NS and Labor0 a batch alone draws a part of
-	// what it draws together with others; with LaborStar it need not.
-	LaborStar Kind = "labor-star"
-	// RW is PinSAGE's (Ying et al., KDD 2018, section 3.1): of the nodes that random walks from s
-	// visit, the k that are visited most often.
-	RW Kind = "rw"
-)
-
 // All as a fanout means every neighbour.
 const All = -1
 
