@@ -73,7 +73,7 @@ func bringLearnt(
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
-	if !n.t.learnt.any() { // since no batch reaches a type that has some
+	if !n.c.learnt.any() { // since no batch reaches a type that has some
 		return l, nil
 	}
 	if err := l.write(ctx, n, ds, o.Unseen); err != nil {
@@ -110,18 +110,18 @@ func (l *learntElsewhere) write(ctx context.Context, n *Network, ds *store.Datas
 	if err != nil {
 		return err
 	}
-	for _, t := range n.t.tiers.Learnt {
+	for _, t := range n.c.tiers.Learnt {
 		if err := store.Guard(func() error { return writeLearnt(ctx, w, n, t.Type, ds, unseen) }); err != nil {
 			return errors.Join(err, w.Abort())
 		}
 	}
-	_, err = w.Seal(store.Manifest{Name: learntName, Order: "original", Provenance: store.Provenance{Tool: "gnnstore", Source: n.t.Dir.Path()}})
+	_, err = w.Seal(store.Manifest{Name: learntName, Order: "original", Provenance: store.Provenance{Tool: "gnnstore", Source: n.c.Dir.Path()}})
 	return err
 }
 
 // writeLearnt writes the learnt rows of n's type kind, for ds's nodes of the type of that name.
 func writeLearnt(ctx context.Context, w *store.Writer, n *Network, kind int, ds *store.Dataset, unseen string) error {
-	name, dim, ids := n.t.data.Types[kind].Name, n.t.data.Types[kind].Dim(), n.t.data.IDs(kind)
+	name, dim, ids := n.c.data.Types[kind].Name, n.c.data.Types[kind].Dim(), n.c.data.IDs(kind)
 	number, nodes := 0, int64(0)
 	for i, t := range ds.Manifest().NodeTypes {
 		if t.Name == name {
@@ -223,7 +223,7 @@ func sameNode(theirs, ids store.IDs, v uint32) (u uint32, text string, ok bool, 
 // learntRows returns the learnt rows of nodes of type kind, one after the other. A node noRow gets
 // mean.
 func (n *Network) learntRows(ctx context.Context, kind int, nodes []uint32, mean []float32) (rows []float32, err error) {
-	dim := n.t.data.Types[kind].Dim()
+	dim := n.c.data.Types[kind].Dim()
 	rows = make([]float32, len(nodes)*dim)
 	var wanted []uint32
 	var places []int
@@ -247,8 +247,8 @@ func (n *Network) learntRows(ctx context.Context, kind int, nodes []uint32, mean
 
 // meanLearnt returns the mean of all rows of type kind, including rows that no step has changed.
 func (n *Network) meanLearnt(ctx context.Context, kind int) ([]float32, error) {
-	nodes := int64(n.t.data.Types[kind].Nodes)
-	sums := make([]float64, n.t.data.Types[kind].Dim())
+	nodes := int64(n.c.data.Types[kind].Nodes)
+	sums := make([]float64, n.c.data.Types[kind].Dim())
 	var some []uint32
 	part := max(1, learntBytes/(4*int64(len(sums))))
 	for lo := int64(0); lo < nodes; lo += part {

@@ -77,7 +77,8 @@ func (o NetworkOptions) fits(with run.Options) error {
 // or are in NetworkOptions.Scratch. One goroutine at a time.
 type Network struct {
 	run.Used
-	t        *core
+	Objective
+	c        *core
 	rowBytes int64 // memory that rows of links' ends may take
 	other    bool  // its dataset is not the one that the run trained on
 	learnt   *learntElsewhere
@@ -120,7 +121,7 @@ func openNetwork(
 				return nil, dir.About(err)
 			}
 			defer func() {
-				if n.t == nil {
+				if n.c == nil {
 					n.learnt.close()
 				}
 			}()
@@ -151,30 +152,31 @@ func openNetwork(
 			return o.Beside + min(rows, 4*int64(with.Hidden)*nodes) + chunkBytes(8*rows) + 5*nodes
 		}
 	}
-	if n.t, err = newCore(ctx, ds, with, h, in); err != nil {
+	if n.c, err = newCore(ctx, ds, with, h, in); err != nil {
 		return nil, err
 	}
+	n.Objective = Objective{n.c.data, n.c.task}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, n.Close())
 		}
 	}()
-	n.t.Dir = dir
-	if n.t.learnt.any() {
+	n.c.Dir = dir
+	if n.c.learnt.any() {
 		if n.release, err = dir.Share(); err != nil {
 			return nil, err
 		}
 	}
-	n.t.place()
-	n.t.eval.Dir, n.t.eval.FS, n.t.eval.Hold = o.Scratch, nil, o.Hold
-	if err := n.t.eval.CheckHold(); err != nil {
+	n.c.place()
+	n.c.eval.Dir, n.c.eval.FS, n.c.eval.Hold = o.Scratch, nil, o.Hold
+	if err := n.c.eval.CheckHold(); err != nil {
 		return nil, dir.About(err)
 	}
 	if err := n.load(ctx, o.Use); err != nil {
 		return nil, err
 	}
 	if o.GoesOn {
-		n.t.eval.Of = fmt.Sprintf("run %s, %d updates", dir.Path(), n.Updates)
+		n.c.eval.Of = fmt.Sprintf("run %s, %d updates", dir.Path(), n.Updates)
 	}
 	return n, nil
 }
@@ -198,7 +200,7 @@ func (o NetworkOptions) of(record *run.Record) run.Options {
 
 // load takes the weights that u chooses. It restores learnt rows to their checkpoint.
 func (n *Network) load(ctx context.Context, u run.Use) error {
-	t := n.t
+	t := n.c
 	name, s, err := t.Dir.LoadLatest(u.OlderCheckpoint, t.Note)
 	if err != nil {
 		return err
@@ -218,7 +220,7 @@ func (n *Network) load(ctx context.Context, u run.Use) error {
 
 // take loads the parts of a checkpoint that the network consists of.
 func (n *Network) take(ctx context.Context, s *checkpoint.State, u run.Use) (err error) {
-	t, at := n.t, new(run.Progress)
+	t, at := n.c, new(run.Progress)
 	used := append(t.NetworkParts(at), learntState{t.learnt, at})
 	if n.other { // its steps and its seal differ from the run's
 		if err := json.Unmarshal([]byte(s.Meta[progressKey]), at); err != nil {
@@ -254,26 +256,26 @@ func (n *Network) take(ctx context.Context, s *checkpoint.State, u run.Use) (err
 // Follow calls show after each chunk of nodes: done of the nodes of type kind have their rows of a
 // layer. The first layer is 1.
 func (n *Network) Follow(show func(layer, layers int, kind string, done, nodes int)) {
-	n.t.eval.Progress = func(p infer.Progress) { show(p.Layer, p.Layers, p.Type, p.Done, p.Nodes) }
+	n.c.eval.Progress = func(p infer.Progress) { show(p.Layer, p.Layers, p.Type, p.Done, p.Nodes) }
 }
 
 // FollowLayers calls show when a layer is finished for all nodes of a type.
-func (n *Network) FollowLayers(show func(r infer.Report)) { n.t.eval.Reported = show }
+func (n *Network) FollowLayers(show func(r infer.Report)) { n.c.eval.Reported = show }
 
 // FollowSpace calls show before hidden rows are written, with the most bytes that they take in
 // NetworkOptions.Scratch and the bytes free there, or -1 if that is not known. beside is the bytes
 // that the caller writes there meanwhile.
 func (n *Network) FollowSpace(beside int64, show func(bytes, free int64)) {
-	n.t.eval.SpaceBeside, n.t.eval.Space = beside, show
+	n.c.eval.SpaceBeside, n.c.eval.Space = beside, show
 }
 
 // Left reports whether the last computation was cut short and left rows of layers in
 // NetworkOptions.Scratch, for the next one to go on after them.
-func (n *Network) Left() bool { return n.t.eval.Left() }
+func (n *Network) Left() bool { return n.c.eval.Left() }
 
 // Tidy removes rows that others have left in NetworkOptions.Scratch. It is for a caller that
 // already has all predictions that the rows were for.
-func (n *Network) Tidy() error { return n.t.eval.Tidy() }
+func (n *Network) Tidy() error { return n.c.eval.Tidy() }
 
 // PlanPredict returns the plan by which Predict would compute the layers up to layer for nodes of
 // type kind, with its reads. It returns nil for layer 0, which is not computed.
@@ -281,10 +283,10 @@ func (n *Network) PlanPredict(layer, kind int, nodes []uint32) ([]infer.Planned,
 	switch {
 	case layer == 0:
 		return nil, nil
-	case n.t.eval.Walks():
+	case n.c.eval.Walks():
 		return nil, errWalks
 	}
-	return n.t.eval.Plan(layer-1, kind, nodes)
+	return n.c.eval.Plan(layer-1, kind, nodes)
 }
 
 // Measured is the metric of some nodes, or links. Its JSON keys are stable.
@@ -314,18 +316,18 @@ var LabelledParts = []string{"train", "valid", "test", "all-labelled"}
 // run's evaluation. Training links are measured while messages pass along them.
 func (n *Network) Measure(ctx context.Context, part string) (m Measured, err error) {
 	defer kernels.RecoverMemory(&err)
-	if n.t.internal.fixed.unmeasured() {
+	if n.c.internal.fixed.unmeasured() {
 		panic("graph: Measure of a Network that only predicts")
 	}
 	began, before := time.Now(), n.bytesRead()
-	m = Measured{Nodes: part, Method: n.t.eval.Method(), Layers: []infer.Report{}}
-	defer n.FollowLayers(n.t.eval.Reported)
+	m = Measured{Nodes: part, Method: n.c.eval.Method(), Layers: []infer.Report{}}
+	defer n.FollowLayers(n.c.eval.Reported)
 	n.FollowLayers(func(r infer.Report) { m.Layers = append(m.Layers, r) })
 	nodes, err := n.measured(ctx, &m)
 	if err != nil {
 		return m, err
 	}
-	v, ok, err := n.t.eval.Measure(ctx, nodes)
+	v, ok, err := n.c.eval.Measure(ctx, nodes)
 	m.Seconds, m.BytesRead = time.Since(began).Seconds(), n.bytesRead()-before
 	switch {
 	case errors.Is(err, metric.ErrUndefined):
@@ -333,8 +335,8 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 	case err != nil:
 		return m, err
 	case ok:
-		m.Value, m.Why, m.Constant = &v, "", n.t.task.Constant()
-		b, err := n.t.task.Baseline(nodes)
+		m.Value, m.Why, m.Constant = &v, "", n.c.task.Constant()
+		b, err := n.c.task.Baseline(nodes)
 		if err != nil {
 			return m, err
 		}
@@ -342,7 +344,7 @@ func (n *Network) Measure(ctx context.Context, part string) (m Measured, err err
 			m.Baseline, m.BaselineOf = &b.Value, b.What
 		}
 	}
-	return m, n.t.data.Set.Unchanged()
+	return m, n.c.data.Set.Unchanged()
 }
 
 // measured returns the nodes to evaluate for m, by type, or none if there is nothing to measure. It
@@ -351,11 +353,11 @@ func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, 
 	if n.Edges() {
 		return n.heldOut(ctx, m)
 	}
-	links, ok := n.t.task.(*tasks.Links)
+	links, ok := n.c.task.(*tasks.Links)
 	if !ok {
-		nodes, err := n.labelled(m.Nodes)
+		nodes, err := labelled(n.c.data, m.Nodes)
 		m.Count, m.Why = len(nodes), "no node of it has a label"
-		return n.t.data.Seeds(nodes), err
+		return n.c.data.Seeds(nodes), err
 	}
 	parts := []tasks.Part{tasks.Train, tasks.Valid, tasks.Test}
 	i := slices.IndexFunc(parts, func(p tasks.Part) bool { return p.String() == m.Nodes })
@@ -379,7 +381,7 @@ func (n *Network) measured(ctx context.Context, m *Measured) (nodes [][]uint32, 
 // heldOut is measured for a run that learns edges. It does not measure training edges: messages
 // pass along them and would give them away.
 func (n *Network) heldOut(ctx context.Context, m *Measured) (nodes [][]uint32, err error) {
-	edges, parts := n.t.task.(*tasks.Edges), []tasks.Part{tasks.Valid, tasks.Test}
+	edges, parts := n.c.task.(*tasks.Edges), []tasks.Part{tasks.Valid, tasks.Test}
 	i := slices.IndexFunc(parts, func(p tasks.Part) bool { return p.String() == m.Nodes })
 	switch {
 	case n.other:
@@ -401,21 +403,8 @@ func (n *Network) heldOut(ctx context.Context, m *Measured) (nodes [][]uint32, e
 	return nodes, err
 }
 
-// Edges reports whether the network learns classes or numbers of edges.
-func (n *Network) Edges() bool {
-	_, edges := n.t.task.(*tasks.Edges)
-	return edges
-}
-
-// Links reports whether the network learns links.
-func (n *Network) Links() bool {
-	_, links := n.t.task.(*tasks.Links)
-	return links
-}
-
 // labelled returns the nodes of a part that have a label.
-func (n *Network) labelled(part string) (nodes []uint32, err error) {
-	d := n.t.data
+func labelled(d *data.Data, part string) (nodes []uint32, err error) {
 	switch part {
 	case "train":
 		return d.Train, nil
@@ -442,21 +431,21 @@ func (n *Network) labelled(part string) (nodes []uint32, err error) {
 
 // Cost returns the bytes read so far for rows of features and of hidden layers, and the peaks of
 // memory.
-func (n *Network) Cost() run.Cost { return n.t.Peak.Cost(n.bytesRead()) }
+func (n *Network) Cost() run.Cost { return n.c.Peak.Cost(n.bytesRead()) }
 
 func (n *Network) bytesRead() int64 {
-	return cachetier.Sum(n.t.tiers.Stats()).Disk.BytesRead + n.t.eval.DiskRead().BytesRead
+	return cachetier.Sum(n.c.tiers.Stats()).Disk.BytesRead + n.c.eval.DiskRead().BytesRead
 }
 
 // Metric returns the metric of Measure.
-func (n *Network) Metric() metric.Kind { return n.t.task.Kind() }
+func (n *Network) Metric() metric.Kind { return n.c.task.Kind() }
 
 // Data returns the data that the network is used on.
-func (n *Network) Data() *data.Data { return n.t.data }
+func (n *Network) Data() *data.Data { return n.c.data }
 
 // Close gives up memory, files and the run.
 func (n *Network) Close() error {
-	n.t.close()
+	n.c.close()
 	if n.learnt != nil {
 		n.learnt.close()
 	}

@@ -102,28 +102,28 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	t, err := newCore(ctx, ds, o, run.Hooks{}, internal{})
+	c, err := newCore(ctx, ds, o, run.Hooks{}, internal{})
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
-	p := &Plan{Dataset: ds.Path(), Options: t.Options, Memory: t.tiers.Budget, Steps: t.task.Steps(), Window: t.tiers.Budget.Group, AutoEpochs: t.Ends.Auto, AutoSettings: t.settled,
-		Evaluation: t.howEvaluated()}
-	p.Region = t.region()
-	t.task.Begin(1)
+	defer c.close()
+	p := &Plan{Dataset: ds.Path(), Options: c.Options, Memory: c.tiers.Budget, Steps: c.task.Steps(), Window: c.tiers.Budget.Group, AutoEpochs: c.Ends.Auto, AutoSettings: c.settled,
+		Evaluation: c.howEvaluated()}
+	p.Region = c.region()
+	c.task.Begin(1)
 	// Two groups: the first finds the cache empty, the second is like those that follow. A short
 	// epoch has to do.
-	t.tiers.Planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), BatchSeed: t.BatchSeeds().At, Seeds: t.task.Seeds, Without: t.task.Without})
-	defer t.tiers.Planner.Reset()
+	c.tiers.Planner.Begin(plan.Steps{To: min(p.Steps, 2*p.Window), BatchSeed: c.BatchSeeds().At, Seeds: c.task.Seeds, Without: c.task.Without})
+	defer c.tiers.Planner.Reset()
 	var last []plan.Drawn
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		before, began := t.tiers.ListsRead(), time.Now()
+		before, began := c.tiers.ListsRead(), time.Now()
 		var drawn []plan.Drawn
 		err := store.Guard(func() (err error) { // seeds of links are read
-			drawn, err = t.tiers.Planner.Draw(ctx, p.Window)
+			drawn, err = c.tiers.Planner.Draw(ctx, p.Window)
 			return err
 		})
 		if err != nil {
@@ -134,25 +134,25 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		}
 		n := float64(len(drawn))
 		p.SampleSeconds = time.Since(began).Seconds() / n
-		cold := t.tiers.ListsRead().Sub(before)
+		cold := c.tiers.ListsRead().Sub(before)
 		p.TopologyBytes, p.ListSeconds = float64(cold.BytesRead)/n, cold.Seconds/n
 		p.Drawn += len(drawn)
 		last = drawn
 	}
-	forecasts, err := t.tiers.Planner.Forecast()
+	forecasts, err := c.tiers.Planner.Forecast()
 	if err != nil {
 		return nil, err
 	}
 	for i, f := range forecasts {
-		rows := plan.ReadingOf(t.data.Input(t.tiers.Types[i]).Name, f, p.Drawn)
+		rows := plan.ReadingOf(c.data.Input(c.tiers.Types[i]).Name, f, p.Drawn)
 		p.Add(rows)
 		p.LoadSeconds += rows.LoadSeconds
-		if len(t.data.Types)+len(t.data.EdgeTables) > 1 {
+		if len(c.data.Types)+len(c.data.EdgeTables) > 1 {
 			p.Tables = append(p.Tables, rows)
 		}
 	}
-	drawn := t.tiers.Reach.Drawn()
-	for i, r := range t.data.Relations {
+	drawn := c.tiers.Reach.Drawn()
+	for i, r := range c.data.Relations {
 		if len(r.Inputs) == 0 || !drawn[i] {
 			continue
 		}
@@ -163,26 +163,26 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 		e.Bytes = e.EdgeBytes * r.Edges()
 		p.EdgeInputs = append(p.EdgeInputs, e)
 	}
-	if p.ColdRows > 0 && !t.reuse.any() && !t.learnt.any() {
+	if p.ColdRows > 0 && !c.reuse.any() && !c.learnt.any() {
 		cold := make([]float64, len(forecasts))
 		for i, f := range forecasts {
 			cold[i] = plan.ReadingOf("", f, p.Drawn).ColdRows
 		}
-		w := t.tiers.Ways(p.Steps, cold)
-		if p.Ways, p.Joined, p.Spill = &w, t.tiers.Joins(), t.tiers.SpillNote(); p.Joined {
+		w := c.tiers.Ways(p.Steps, cold)
+		if p.Ways, p.Joined, p.Spill = &w, c.tiers.Joins(), c.tiers.SpillNote(); p.Joined {
 			p.join(w.Join)
 		}
 	}
 	var began time.Time
 	for range 2 { // the first is the first use of its memory
 		began = time.Now()
-		if err := t.rehearse(last[0].Batch.(*sample.Batch), last[0].Step); err != nil {
+		if err := c.rehearse(last[0].Batch.(*sample.Batch), last[0].Step); err != nil {
 			return nil, err
 		}
 	}
 	p.StepSeconds = time.Since(began).Seconds()
 	threads := runtime.GOMAXPROCS(0)
-	p.LimitingStage, p.Seconds = p.pace(float64(min(t.Workers, threads))/float64(threads), t.Cache.Policy == cachetier.None)
+	p.LimitingStage, p.Seconds = p.pace(float64(min(c.Workers, threads))/float64(threads), c.Cache.Policy == cachetier.None)
 	p.EpochSeconds = p.Seconds * float64(p.Steps)
 	return p, nil
 }

@@ -39,7 +39,7 @@ const DefaultLayer = -1
 // last layer reads. It takes the last layer if the network has only one, or if links or edges
 // are learnt, because their decoder reads its rows.
 func (n *Network) Layer(what string, asked int) (int, error) {
-	last := n.t.Layers
+	last := n.c.Layers
 	switch {
 	case !slices.Contains(Predictable, what):
 		return 0, fmt.Errorf("{what} %s: there are classes, probabilities, logits, values, embeddings and scores", what)
@@ -63,22 +63,10 @@ func (n *Network) Layer(what string, asked int) (int, error) {
 	return asked, nil
 }
 
-// learns names what the run learns: "classes of nodes", "numbers of edges" and the like.
-func (n *Network) learns() string {
-	what, of := "classes", "nodes"
-	if n.Numbers() {
-		what = "numbers"
-	}
-	if n.Edges() {
-		of = "edges"
-	}
-	return what + " of " + of
-}
-
 // TypeOf returns the number of the node type to predict: the type of that name, or the target type
 // if name is empty. It returns an error if layer has no rows of such nodes.
 func (n *Network) TypeOf(name, what string, layer int) (int, error) {
-	d := n.t.data
+	d := n.c.data
 	if name == "" && d.Links != nil && len(d.SeedTypes()) > 1 {
 		r := d.Relations[d.Links.Relation].Relation
 		return 0, fmt.Errorf("edges of %s join nodes of the types %s and %s; say by {type} which of them to predict", r.Key(), r.Src, r.Dst)
@@ -92,33 +80,22 @@ func (n *Network) TypeOf(name, what string, layer int) (int, error) {
 	switch name = d.Types[t].Name; {
 	case what != Embeddings && t != d.Target:
 		return 0, fmt.Errorf("{type} %s: the network predicts %s of type %s; of others it has embeddings", name, what, d.Types[d.Target].Name)
-	case layer > 0 && !n.t.eval.Makes(layer-1, t):
+	case layer > 0 && !n.c.eval.Makes(layer-1, t):
 		return 0, fmt.Errorf("{type} %s: layer %d makes no rows of such nodes", name, layer)
 	case layer == 0 && d.Types[t].Dim() == 0:
 		return 0, fmt.Errorf("{type} %s: all of its nodes have one row for input, which is among the weights of the run", name)
-	case layer == 0 && !n.t.eval.Reads(t):
+	case layer == 0 && !n.c.eval.Reads(t):
 		return 0, fmt.Errorf("{type} %s: the network reads no rows of such nodes", name)
 	}
 	return t, nil
 }
 
 // Layers returns the number of layers of the network.
-func (n *Network) Layers() int { return n.t.Layers }
-
-// Several reports whether a node may have several classes.
-func (n *Network) Several() bool { return n.t.data.Links == nil && n.t.data.Labels.Label.Multi }
+func (n *Network) Layers() int { return n.c.Layers }
 
 // errWalks explains why networks of random walks do not predict.
 var errWalks = errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network can be " +
 	"measured on sampled blocks, and does not predict")
-
-// Numbers reports whether a node, or an edge, has a number, and no class.
-func (n *Network) Numbers() bool {
-	if n.Edges() {
-		return n.t.data.EdgeLabel.Numbers()
-	}
-	return n.t.data.Links == nil && n.t.data.Labels.Label.Numbers
-}
 
 // Columns returns how many numbers Predict gives for a node of type t.
 func (n *Network) Columns(what string, layer, t int) int {
@@ -126,9 +103,9 @@ func (n *Network) Columns(what string, layer, t int) int {
 	case what == Classes && !n.Several():
 		return 1
 	case layer == 0:
-		return n.t.data.Types[t].Dim()
+		return n.c.data.Types[t].Dim()
 	}
-	return n.t.model.Width(layer - 1)
+	return n.c.model.Width(layer - 1)
 }
 
 // Predict calls do with predictions for nodes of type kind, which TypeOf gave, over all their
@@ -139,7 +116,7 @@ func (n *Network) Columns(what string, layer, t int) int {
 // whatever the other nodes are.
 func (n *Network) Predict(ctx context.Context, what string, layer, kind int, nodes []uint32, do func(nodes []uint32, rows []float32) error) (err error) {
 	defer kernels.RecoverMemory(&err)
-	t := n.t
+	t := n.c
 	if t.eval.Walks() && layer > 0 {
 		return errWalks
 	}
@@ -177,50 +154,6 @@ func (n *Network) Predict(ctx context.Context, what string, layer, kind int, nod
 		return err
 	}
 	return t.data.Set.Unchanged()
-}
-
-// converter returns a function that turns a layer's rows into predictions. The result of that
-// function is valid until its next call, and may be in place of rows.
-func (n *Network) converter(what string) func(rows []float32, cols int) []float32 {
-	var best []uint32
-	var out []float32
-	switch {
-	case what == Classes && n.Several():
-		return func(rows []float32, _ int) []float32 {
-			for i, x := range rows {
-				rows[i] = 0
-				if x > 0 {
-					rows[i] = 1
-				}
-			}
-			return rows
-		}
-	case what == Classes:
-		return func(rows []float32, cols int) []float32 {
-			best = slices.Grow(best[:0], len(rows)/cols)[:len(rows)/cols]
-			kernels.ArgMax(best, rows, cols)
-			out = out[:0]
-			for _, class := range best {
-				out = append(out, float32(class)) // exact: there are fewer classes than float32 has whole numbers
-			}
-			return out
-		}
-	case what == Probabilities && n.Several():
-		return func(rows []float32, _ int) []float32 {
-			for i, x := range rows {
-				rows[i] = float32(1 / (1 + math.Exp(-float64(x))))
-			}
-			return rows
-		}
-	case what == Probabilities:
-		return func(rows []float32, cols int) []float32 {
-			for row := range slices.Chunk(rows, cols) {
-				softmax(row)
-			}
-			return rows
-		}
-	}
-	return func(rows []float32, _ int) []float32 { return rows }
 }
 
 // softmax replaces a row by its softmax.

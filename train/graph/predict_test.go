@@ -152,7 +152,7 @@ func TestPredict(t *testing.T) {
 			// Hidden rows on disk, for a pass that is cut short first.
 			scratch := filepath.Join(t.TempDir(), "layers")
 			n = network(t, c.ds, dir, NetworkOptions{Use: run.Use{Scratch: scratch}, GoesOn: true})
-			n.t.eval.Bytes = 0
+			n.c.eval.Bytes = 0
 			enough := errors.New("enough")
 			err := n.Predict(context.Background(), Logits, c.o.Layers, n.Data().Target, all, func([]uint32, []float32) error { return enough })
 			require.ErrorIs(t, err, enough)
@@ -202,7 +202,7 @@ func TestPredictIsThePlainPass(t *testing.T) {
 	defer n.Close()
 	all := everyNode(n)
 	got, _ := predictions(t, n, Logits, DefaultLayer, all)
-	m := n.t
+	m := n.c
 	b := &sample.Batch{}
 	sampler := sample.NewTyped(m.data.Schema(), []sample.Topology{m.data.Relations[0].AtHand(false)}, m.draws, 1)
 	require.NoError(t, sampler.SampleOne(context.Background(), b, sample.BatchSeed{}, m.data.Seeds(all)...))
@@ -431,7 +431,7 @@ func TestEmbeddingsOfLinks(t *testing.T) {
 	}
 	learnt, _ := predictionsOf(t, n, "item", Embeddings, 0, all(1))
 	touched := 0
-	require.NoError(t, n.t.tiers.Learnt[0].Each(t.Context(), func(row uint32, record []byte) error {
+	require.NoError(t, n.c.tiers.Learnt[0].Each(t.Context(), func(row uint32, record []byte) error {
 		touched++
 		for i, x := range learnt[row] {
 			require.Equal(t, math.Float32bits(x), binary.LittleEndian.Uint32(record[4*i:]))
@@ -464,7 +464,7 @@ func TestEmbeddingsOfOtherTypes(t *testing.T) {
 	defer n.Close()
 	author := slices.IndexFunc(n.Data().Types, func(t data.Type) bool { return t.Name == "author" })
 	rows, _ := predictionsOf(t, n, "author", Embeddings, 1, []uint32{0, 5})
-	require.Len(t, rows[5], n.t.Hidden)
+	require.Len(t, rows[5], n.c.Hidden)
 	rows, _ = predictionsOf(t, n, "author", Embeddings, 0, []uint32{0, 5})
 	require.Len(t, rows[5], n.Data().Types[author].Embed)
 	_, err := n.TypeOf("author", Embeddings, n.Layers())
@@ -507,7 +507,7 @@ func TestLearntRowsOnAnotherDataset(t *testing.T) {
 
 			looked, err := run.Look(dir)
 			require.NoError(t, err)
-			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Use: run.Use{Scratch: scratch}, Unseen: MeanOfLearnt}, run.Hooks{})
+			_, err = OpenNetwork(t.Context(), n.c.data.Set, looked, NetworkOptions{Use: run.Use{Scratch: scratch}, Unseen: MeanOfLearnt}, run.Hooks{})
 			require.ErrorContains(t, err, scratch+".learnt: somebody else keeps learnt rows there; wait for the end of that, or name another place")
 			require.DirExists(t, scratch+".learnt")
 			require.NoError(t, n.Close())
@@ -517,7 +517,7 @@ func TestLearntRowsOnAnotherDataset(t *testing.T) {
 
 			// What is there by chance is no leftover.
 			require.NoError(t, os.Mkdir(scratch+".learnt", 0o777))
-			_, err = OpenNetwork(t.Context(), n.t.data.Set, looked, NetworkOptions{Use: run.Use{Scratch: scratch}, Unseen: MeanOfLearnt}, run.Hooks{})
+			_, err = OpenNetwork(t.Context(), n.c.data.Set, looked, NetworkOptions{Use: run.Use{Scratch: scratch}, Unseen: MeanOfLearnt}, run.Hooks{})
 			require.ErrorIs(t, err, fs.ErrExist)
 			require.DirExists(t, scratch+".learnt")
 		})
@@ -589,8 +589,8 @@ func TestPredictInLittleMemory(t *testing.T) {
 	for _, memory := range []int64{least << 20, 64 << 20} {
 		scratch := filepath.Join(t.TempDir(), "layers")
 		n := network(t, ds, dir, NetworkOptions{Use: run.Use{MemoryBytes: memory, Scratch: scratch}})
-		for _, bytes := range []int64{n.t.eval.Bytes, 0, 100_000} { // hidden rows take 400 KB
-			n.t.eval.Bytes = bytes
+		for _, bytes := range []int64{n.c.eval.Bytes, 0, 100_000} { // hidden rows take 400 KB
+			n.c.eval.Bytes = bytes
 			got, _ := predictions(t, n, Logits, DefaultLayer, all)
 			require.Equal(t, want, got)
 		}

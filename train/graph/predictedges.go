@@ -6,6 +6,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/data"
 	tasks "github.com/gnnstore/gnnstore/train/task"
 )
 
@@ -14,7 +15,7 @@ import (
 // bits as that edge in an evaluation. Else it is as Scores. Predictions are better for edges that
 // were trained on than for others, since messages pass along them.
 func (n *Network) PredictEdges(ctx context.Context, what string, pairs EachPair, do func(p Pairs, rows []float32) error) error {
-	edges, ok := n.t.task.(*tasks.Edges)
+	edges, ok := n.c.task.(*tasks.Edges)
 	if !ok {
 		return fmt.Errorf("{what} %s: the run learns no edges", what)
 	}
@@ -25,22 +26,14 @@ func (n *Network) PredictEdges(ctx context.Context, what string, pairs EachPair,
 	})
 }
 
-// EdgeColumns returns how many numbers PredictEdges gives for an edge.
-func (n *Network) EdgeColumns(what string) int {
-	if what == Classes || n.Numbers() {
-		return 1
-	}
-	return len(n.t.data.EdgeLabel.Classes)
-}
-
 // EdgesOf returns the number of edges in a part of the edge split, train, valid or test, and a
 // function that gives them with their Given numbers. Training edges come by destination, the others
 // as they are stored.
 func (n *Network) EdgesOf(part string) (count int64, each EachPair, err error) {
-	d := n.t.data
+	d := n.c.data
 	r, given := d.Relations[d.Links.Relation], d.Given()
 	if part == tasks.Train.String() {
-		return r.Edges(), func(use func(Pairs) error) error { return store.Guard(func() error { return n.trainedEdges(use) }) }, nil
+		return r.Edges(), func(use func(Pairs) error) error { return store.Guard(func() error { return trainedEdges(d, use) }) }, nil
 	}
 	p, h := store.HeldValid, d.Links.Valid
 	switch part {
@@ -82,8 +75,7 @@ func (n *Network) EdgesOf(part string) (count int64, each EachPair, err error) {
 }
 
 // trainedEdges calls use with the training edges, which are the edges in the topology.
-func (n *Network) trainedEdges(use func(Pairs) error) error {
-	d := n.t.data
+func trainedEdges(d *data.Data, use func(Pairs) error) error {
 	r, given := d.Relations[d.Links.Relation], d.Given()
 	values := map[*store.EdgeColumn][]byte{}
 	var some Pairs

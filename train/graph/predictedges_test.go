@@ -125,7 +125,7 @@ func TestPredictEdges(t *testing.T) {
 				return rows
 			}
 			x, y := every(from), every(to)
-			tensors, _, err := checkpoint.Load(n.t.Dir.FS(), n.t.Dir.File(run.BestFile))
+			tensors, _, err := checkpoint.Load(n.c.Dir.FS(), n.c.Dir.File(run.BestFile))
 			require.NoError(t, err)
 			weights := map[string][]float32{}
 			for _, w := range tensors {
@@ -143,7 +143,7 @@ func TestPredictEdges(t *testing.T) {
 				require.Len(t, rows, len(of.Src)*classes)
 				given := len(d.Given())
 				for i, u := range of.Src {
-					for j, want := range logitsOf(weights, n.t.Decoder, classes, x[u], y[of.Dst[i]], of.Given[i*given:(i+1)*given]) {
+					for j, want := range logitsOf(weights, n.c.Decoder, classes, x[u], y[of.Dst[i]], of.Given[i*given:(i+1)*given]) {
 						require.InDelta(t, want, rows[i*classes+j], 1e-3)
 					}
 				}
@@ -210,10 +210,10 @@ func TestPredictEdges(t *testing.T) {
 			}
 			_, got := edgesPredicted(t, n, what, some(len(mixed.Src)))
 			require.Equal(t, want, got)
-			n.rowBytes, n.t.eval.Bytes, n.t.eval.ChunkBytes = 0, 0, 1<<12 // a file, layers on disk, and few edges together
+			n.rowBytes, n.c.eval.Bytes, n.c.eval.ChunkBytes = 0, 0, 1<<12 // a file, layers on disk, and few edges together
 			_, got = edgesPredicted(t, n, what, some(7))
 			require.Equal(t, want, got)
-			left, err := filepath.Glob(filepath.Join(filepath.Dir(n.t.eval.Dir), "*"))
+			left, err := filepath.Glob(filepath.Join(filepath.Dir(n.c.eval.Dir), "*"))
 			require.NoError(t, err)
 			require.Empty(t, slices.DeleteFunc(left, func(name string) bool { return filepath.Base(name) == "layers" }))
 
@@ -223,7 +223,7 @@ func TestPredictEdges(t *testing.T) {
 			require.NoError(t, n.Close()) // it holds the run if rows are learnt
 			again := network(t, c.ds, dir, NetworkOptions{Use: run.Use{Scratch: scratch}, GoesOn: true})
 			defer again.Close()
-			again.rowBytes, again.t.eval.Bytes, again.t.eval.ChunkBytes = 0, 0, 1<<12
+			again.rowBytes, again.c.eval.Bytes, again.c.eval.ChunkBytes = 0, 0, 1<<12
 			ctx, cut := context.WithCancel(t.Context())
 			again.Follow(func(layer, layers int, _ string, done, nodes int) {
 				if layer == layers-1 && done == nodes {

@@ -427,7 +427,7 @@ func TestReuseIsForSteps(t *testing.T) {
 	dir, r := runIn(t, ds, o)
 	require.Positive(t, r.History.Hits)
 	n := network(t, ds, dir, NetworkOptions{})
-	require.Nil(t, n.t.reuse)
+	require.Nil(t, n.c.reuse)
 	require.Equal(t, *r.Best.TestAcc, measure(t, n, "test"))
 	require.NoError(t, n.Close())
 }

@@ -18,19 +18,19 @@ type endRows struct{ src, dst *infer.Kept }
 // keep computes the rows of nodes of either end, which ascend. Where both ends are of one type, dst
 // has the nodes of both.
 func (n *Network) keep(ctx context.Context, src, dst []uint32) (r endRows, err error) {
-	if n.t.eval.Walks() {
+	if n.c.eval.Walks() {
 		return r, errors.New("{sampler} rw weighs the nodes that walks visit, and knows no weights for all neighbours: such a network does not predict")
 	}
 	_, from, to := n.Relation()
-	last := n.t.Layers - 1
+	last := n.c.Layers - 1
 	if from == to {
-		if r.src, err = n.t.eval.Keep(ctx, last, from, dst, n.rowBytes); err == nil {
+		if r.src, err = n.c.eval.Keep(ctx, last, from, dst, n.rowBytes); err == nil {
 			r.dst = r.src
 		}
 		return r, err
 	}
-	if r.src, err = n.t.eval.Keep(ctx, last, from, src, n.rowBytes/2); err == nil {
-		r.dst, err = n.t.eval.Keep(ctx, last, to, dst, n.rowBytes/2)
+	if r.src, err = n.c.eval.Keep(ctx, last, from, src, n.rowBytes/2); err == nil {
+		r.dst, err = n.c.eval.Keep(ctx, last, to, dst, n.rowBytes/2)
 	}
 	if err != nil {
 		r.close()
@@ -117,7 +117,7 @@ func (n *Network) Scores(ctx context.Context, pairs EachPair, do func(p Pairs, s
 		return fmt.Errorf("{what} %s: the run learns %s, and scores are of links", Scores, n.learns())
 	}
 	return n.eachPair(ctx, pairs, func(p Pairs, x, y kernels.Tensor, from, to []uint32) error {
-		return do(p, n.t.task.(*tasks.Links).Scores(x, y, from, to, p.Of))
+		return do(p, n.c.task.(*tasks.Links).Scores(x, y, from, to, p.Of))
 	})
 }
 
@@ -132,9 +132,9 @@ func (n *Network) eachPair(
 ) (err error) {
 	defer kernels.RecoverMemory(&err)
 	_, from, to := n.Relation()
-	named := [2][]bool{make([]bool, n.t.data.Types[from].Nodes)}
+	named := [2][]bool{make([]bool, n.c.data.Types[from].Nodes)}
 	if named[1] = named[0]; from != to {
-		named[1] = make([]bool, n.t.data.Types[to].Nodes)
+		named[1] = make([]bool, n.c.data.Types[to].Nodes)
 	}
 	err = pairs(func(p Pairs) error {
 		for i, u := range p.Src {
@@ -154,8 +154,8 @@ func (n *Network) eachPair(
 		return err
 	}
 	defer rows.close()
-	most := max(1, int(n.t.eval.ChunkBytes)/(8*rows.src.Cols()))
-	x, y := newRowTable(n.t.be, most, rows.src.Cols()), newRowTable(n.t.be, most, rows.dst.Cols())
+	most := max(1, int(n.c.eval.ChunkBytes)/(8*rows.src.Cols()))
+	x, y := newRowTable(n.c.be, most, rows.src.Cols()), newRowTable(n.c.be, most, rows.dst.Cols())
 	defer x.close()
 	defer y.close()
 	var numbers [2][]uint32
@@ -182,15 +182,15 @@ func (n *Network) eachPair(
 			if err := do(some, xs, ys, numbers[0], numbers[1]); err != nil {
 				return err
 			}
-			n.t.Peak.Look()
-			n.t.tiers.FollowHeap()
+			n.c.Peak.Look()
+			n.c.tiers.FollowHeap()
 		}
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return n.t.data.Set.Unchanged()
+	return n.c.data.Set.Unchanged()
 }
 
 // Top calls do with the destinations that score highest with each of the sources, which ascend, as
@@ -204,11 +204,11 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 	if o.K < 1 {
 		return fmt.Errorf("{top} %d: at least 1", o.K)
 	}
-	if all := len(n.t.data.Links.All); o.Of < 0 || o.Of >= all {
+	if all := len(n.c.data.Links.All); o.Of < 0 || o.Of >= all {
 		return fmt.Errorf("{relation} %d: the run learns the links of %d", o.Of, all)
 	}
 	_, _, to := n.Relation()
-	all := make([]uint32, n.t.data.Types[to].Nodes)
+	all := make([]uint32, n.c.data.Types[to].Nodes)
 	for v := range all {
 		all[v] = uint32(v)
 	}
@@ -217,30 +217,22 @@ func (n *Network) Top(ctx context.Context, o tasks.TopOptions, sources []uint32,
 		return err
 	}
 	defer rows.close()
-	o.Bytes = n.t.eval.Bytes // hidden rows are not there any more
+	o.Bytes = n.c.eval.Bytes // hidden rows are not there any more
 	show := o.Progress
 	o.Progress = func(done, all int64) {
-		n.t.Peak.Look()
+		n.c.Peak.Look()
 		if show != nil {
 			show(done, all)
 		}
 	}
-	err = n.t.task.(*tasks.Links).Top(ctx, o, sources, rows.src, rows.dst, func(u uint32, dst []uint32, scores []float32) error {
-		n.t.tiers.FollowHeap()
+	err = n.c.task.(*tasks.Links).Top(ctx, o, sources, rows.src, rows.dst, func(u uint32, dst []uint32, scores []float32) error {
+		n.c.tiers.FollowHeap()
 		return do(u, dst, scores)
 	})
 	if err != nil {
 		return err
 	}
-	return n.t.data.Set.Unchanged()
-}
-
-// Relation returns the number of the relation whose links, or edges, the network has learnt, and
-// the types of both ends.
-func (n *Network) Relation() (number, src, dst int) {
-	d := n.t.data
-	r := d.Relations[d.Links.Relation]
-	return d.Links.Relation, r.Src, r.Dst
+	return n.c.data.Set.Unchanged()
 }
 
 // nodesNamed lists the nodes that are set.

@@ -121,7 +121,7 @@ func TestScores(t *testing.T) {
 		src, dst = append(src, src[0]), append(dst, dst[0])
 		got := scored(t, n, src, dst, len(src))
 		require.Equal(t, got[0], got[500])
-		tensors, _, err := checkpoint.Load(n.t.Dir.FS(), n.t.Dir.File(run.LastFile))
+		tensors, _, err := checkpoint.Load(n.c.Dir.FS(), n.c.Dir.File(run.LastFile))
 		require.NoError(t, err)
 		weights := map[string][]float32{}
 		for _, w := range tensors {
@@ -137,9 +137,9 @@ func TestScores(t *testing.T) {
 			return use(Pairs{Src: src[:2], Dst: dst[2*(readings-1):][:2], Of: make([]uint32, 2)})
 		}, func(Pairs, []float32) error { return nil })
 		require.ErrorIs(t, err, errPairsChanged)
-		n.rowBytes, n.t.eval.Bytes, n.t.eval.ChunkBytes = 0, 0, 1<<12 // a file, layers on disk, and few pairs together
+		n.rowBytes, n.c.eval.Bytes, n.c.eval.ChunkBytes = 0, 0, 1<<12 // a file, layers on disk, and few pairs together
 		require.Equal(t, got, scored(t, n, src, dst, 100))
-		left, err := filepath.Glob(filepath.Join(filepath.Dir(n.t.eval.Dir), "*"))
+		left, err := filepath.Glob(filepath.Join(filepath.Dir(n.c.eval.Dir), "*"))
 		require.NoError(t, err)
 		require.Empty(t, slices.DeleteFunc(left, func(name string) bool { return filepath.Base(name) == "layers" }))
 	})
@@ -185,7 +185,7 @@ func TestTop(t *testing.T) {
 		scores := scored(t, n, src, dst, len(src))
 		check := func(k int, exclude bool, bytes int64, asked []uint32) {
 			t.Helper()
-			n.t.eval.Bytes = bytes
+			n.c.eval.Bytes = bytes
 			var came []uint32
 			err := n.Top(t.Context(), tasks.TopOptions{K: k, ExcludeKnown: exclude}, asked, func(u uint32, best []uint32, got []float32) error {
 				came = append(came, u)
@@ -267,7 +267,7 @@ func TestScoresOfSeveral(t *testing.T) {
 		defer n.Close()
 		const nodes, relations = 60, 3
 		rows, _ := predictionsOf(t, n, "hour", Embeddings, DefaultLayer, everyNode(n))
-		tensors, _, err := checkpoint.Load(n.t.Dir.FS(), n.t.Dir.File(run.BestFile))
+		tensors, _, err := checkpoint.Load(n.c.Dir.FS(), n.c.Dir.File(run.BestFile))
 		require.NoError(t, err)
 		vectors := tensors[slices.IndexFunc(tensors, func(w checkpoint.Tensor) bool { return w.Name == "decoder.weight" })].Data
 		var all Pairs
@@ -284,7 +284,7 @@ func TestScoresOfSeveral(t *testing.T) {
 			require.InDelta(t, want, got[i], 1e-4)
 			scores[[3]uint32{of, u, v}] = got[i]
 		}
-		n.rowBytes, n.t.eval.ChunkBytes = 0, 1<<10
+		n.rowBytes, n.c.eval.ChunkBytes = 0, 1<<10
 		require.Equal(t, got, scoredOf(t, n, all, len(all.Src)))
 		for of, on := range []uint32{1, 2, 3} {
 			for _, exclude := range []bool{false, true} {

@@ -87,7 +87,7 @@ func TestLearntRowsHaveTheChosenWidth(t *testing.T) {
 	dir, r := runIn(t, ds, o)
 	require.Equal(t, 64, r.Options.Hidden)
 	n := network(t, ds, dir, NetworkOptions{})
-	require.Equal(t, 64, n.t.data.Types[0].Embed)
+	require.Equal(t, 64, n.c.data.Types[0].Embed)
 	require.Equal(t, *r.Best.TestAcc, measure(t, n, "test"))
 	require.NoError(t, n.Close())
 	again := r.Options
