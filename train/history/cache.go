@@ -33,7 +33,7 @@ type Cache struct {
 // it keeps.
 type Planned struct {
 	Step  int
-	Parts []Part // beside Options.Kept
+	Parts []Part // one for each of Options.Kept
 }
 
 // New makes a cache without embeddings.

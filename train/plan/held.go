@@ -46,7 +46,7 @@ func (p *Planner) limits() limits {
 
 const (
 	rampWindows   = 4  // of the first horizon of several: so many are drawn while some steps are used
-	rampWanted    = 80 // steps of it at least, where windows are short: a pass of the table takes as long for fewer
+	rampWanted    = 80 // the least steps of the ramp if windows are short: a pass of the table takes as long for fewer
 	horizonGrowth = 4  // times as many windows as the one before
 )
 
