@@ -165,8 +165,8 @@ func showLayers(p *progress, n *graph.Network, what string) {
 	})
 }
 
-// showSpace has p say what hidden rows take on disk. beside is the size of the files that are
-// written meanwhile.
+// showSpace shows how much disk space hidden rows take, and how much is free in the directory
+// where. beside is the size of the files that are written at the same time.
 func showSpace(p *progress, n *graph.Network, where string, beside int64) {
 	n.FollowSpace(beside, func(bytes, free int64) {
 		if bytes > 0 && free >= 0 {

@@ -193,7 +193,8 @@ func (p *Ingest) whole(ctx context.Context) error {
 	return os.RemoveAll(p.out)
 }
 
-// onDisk returns the bytes of what is made and of what is spilled, which change meanwhile.
+// onDisk returns the bytes that the dataset under way and the spill take now. A running ingest
+// changes them.
 func (p *Ingest) onDisk() (bytes int64) {
 	for _, dir := range []string{p.out + ".partial", p.tmp} {
 		_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {

@@ -659,7 +659,7 @@ func (e *Evaluator) leaf(ctx context.Context, l, from int, ids []uint32, rows ke
 const (
 	chunkBytes = 32 << 20
 	chunkEdge  = 128     // of a chunk, an edge of it at most
-	evalChunks = 8       // memory of a chunk in chunks: its rows, what is computed of them, its blocks
+	evalChunks = 8       // computing a chunk takes 8 times its bytes: for rows, results and blocks
 	hubEdges   = 1 << 18 // of a node, which has more
 	hubPart    = 1 << 16 // neighbours of a hub that are added up together
 	// Hidden rows on disk take writerBytes for the buffers of a store.Writer, beside the buffers of

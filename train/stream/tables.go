@@ -171,8 +171,8 @@ func (t *tables) stats() (all []cachetier.Stats) {
 	return all
 }
 
-// report sets the counters of rows in r, in all and for each table: what was done in this process,
-// and before it.
+// report sets r's counters of rows: the totals, and the counters of each table. A counter is the
+// sum of done, which this process counted, and before, which earlier processes counted.
 func (t *tables) report(r *run.Result, done, before []cachetier.Stats) {
 	if len(done) == 0 { // no step was taken
 		done = t.stats()
