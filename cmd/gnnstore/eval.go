@@ -1,11 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -124,11 +124,12 @@ func runEval(ctx context.Context, stdout, stderr io.Writer, runPath, dataset str
 
 // measureGraph measures the parts of the split, and prints each when it is measured.
 func (o *evalOptions) measureGraph(ctx context.Context, stdout io.Writer, p *progress, u *usedRun) error {
-	if err := u.openIn(ctx, p, &o.networkOptions, systemTmp()); err != nil {
+	tmp := cmp.Or(o.tmp, systemTmp())
+	if err := u.openIn(ctx, p, &o.networkOptions, tmp); err != nil {
 		return err
 	}
 	n := u.network.Graph
-	showSpace(p, n, filepath.Dir(filepath.Dir(o.Scratch)), 0)
+	showSpace(p, n, tmp, 0)
 	r := evalResult{used: u.used(), Metric: n.Metric(), Parts: []graph.Measured{}}
 	if !o.json {
 		printf(stdout, "%s\n", r.text())

@@ -192,7 +192,7 @@ func (a *algorithm1) together(computed *tape.Var, from []sample.Origin, used []e
 		places = append(places, uint32(i))
 	}
 	x := kernels.Tensor{Buf: a.alloc(kernels.F32, len(constants)), Rows: len(from), Cols: a.Hidden}
-	a.be.UploadF32(x, constants)
+	a.Backend.UploadF32(x, constants)
 	rows := a.step.Tape.LearntLeaf(x, a.Hidden) // a leaf has its gradient
 	if len(places) > 0 {
 		rows = a.step.Tape.Sum(rows, a.step.Tape.ScatterRows(computed, a.ints(places), len(from)))
@@ -204,7 +204,7 @@ func (a *algorithm1) together(computed *tape.Var, from []sample.Origin, used []e
 // features are the rows that a batch reads, from the dataset itself.
 func (a *algorithm1) features(b *sample.Batch) model.Rows {
 	all := make(model.Rows, len(a.data.Types))
-	staging := kernels.NewStaging(a.be)
+	staging := kernels.NewStaging(a.Backend)
 	defer staging.Close()
 	for typ, ids := range b.Inputs() {
 		d := &a.data.Types[typ]
@@ -224,25 +224,25 @@ func (a *algorithm1) features(b *sample.Batch) model.Rows {
 }
 
 func (a *algorithm1) alloc(t kernels.DType, n int) kernels.Buffer {
-	a.given = append(a.given, a.be.Alloc(t, n))
+	a.given = append(a.given, a.Backend.Alloc(t, n))
 	return a.given[len(a.given)-1]
 }
 
 func (a *algorithm1) ints(v []uint32) kernels.Tensor {
 	x := kernels.Tensor{Buf: a.alloc(kernels.U32, len(v)), Type: kernels.U32, Rows: len(v), Cols: 1}
-	a.be.UploadU32(x, v)
+	a.Backend.UploadU32(x, v)
 	return x
 }
 
 func (a *algorithm1) download(x kernels.Tensor) []float32 {
 	v := make([]float32, x.Len())
-	a.be.DownloadF32(v, x)
+	a.Backend.DownloadF32(v, x)
 	return v
 }
 
 func (a *algorithm1) free() {
 	for _, b := range a.given {
-		a.be.Free(b)
+		a.Backend.Free(b)
 	}
 	a.given = nil
 }

@@ -60,7 +60,7 @@ func plainInput(t *testing.T, m *trainer, b *sample.Batch, key uint64) step.Inpu
 	for _, n := range m.tiers.Types {
 		ids := b.Inputs()[n]
 		in.Rows[n] = m.tiers.Zeros(n, len(ids))
-		bytes, ok := m.be.Host(in.Rows[n])
+		bytes, ok := m.Backend.Host(in.Rows[n])
 		require.True(t, ok || len(ids) == 0)
 		size := m.data.Input(n).Features.RowBytes()
 		for i, v := range ids {
@@ -72,7 +72,7 @@ func plainInput(t *testing.T, m *trainer, b *sample.Batch, key uint64) step.Inpu
 
 func freeRows(m *trainer, in step.Input) {
 	for _, n := range m.tiers.Types {
-		m.be.Free(in.Rows[n].Buf)
+		m.Backend.Free(in.Rows[n].Buf)
 	}
 }
 
@@ -189,12 +189,12 @@ func wholeAudit(t *testing.T, m *trainer, now int, b *sample.Batch, key uint64, 
 				return nil
 			}))
 		}
-		slot := kernels.Tensor{Buf: m.be.Alloc(kernels.F32, m.Hidden), Type: kernels.F32, Rows: 1, Cols: m.Hidden}
+		slot := kernels.Tensor{Buf: m.Backend.Alloc(kernels.F32, m.Hidden), Type: kernels.F32, Rows: 1, Cols: m.Hidden}
 		used := make([]float32, m.Hidden)
 		for _, u := range part.Used {
 			v := b.Layers[part.Layer].Nodes[part.Type].Src[u.At]
-			m.be.Convert(slot, m.reuse.slots[k].Slice(int(u.Slot), int(u.Slot)+1))
-			m.be.DownloadF32(used, slot)
+			m.Backend.Convert(slot, m.reuse.slots[k].Slice(int(u.Slot), int(u.Slot)+1))
+			m.Backend.DownloadF32(used, slot)
 			_, known := drawn[k][v]
 			require.True(t, known)
 			sums[k].Nodes, sums[k].Ages = sums[k].Nodes+1, sums[k].Ages+int64(now)-int64(u.Stamp)
@@ -213,7 +213,7 @@ func wholeAudit(t *testing.T, m *trainer, now int, b *sample.Batch, key uint64, 
 				add(&sums[k].Fresh, drawn[k][v], full[int(v)*m.Hidden:][:m.Hidden])
 			}
 		}
-		m.be.Free(slot.Buf)
+		m.Backend.Free(slot.Buf)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -150,17 +149,4 @@ func fewer(all int) string {
 		return "leave {label_input} out"
 	}
 	return fmt.Sprintf("give {batch} %d or less", all/2)
-}
-
-// checkModel refuses a network whose weights do not fit in memory. Allocating them would succeed,
-// and the system would kill the process once it writes to their pages.
-func checkModel(o *run.Options, s model.Shape) error {
-	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
-	need := 16 * o.Config.Weights(s)
-	available, err := kernels.AvailableMemory()
-	if err != nil || need <= available {
-		return nil // it fits; or the memory is not known, and the system decides
-	}
-	return fmt.Errorf("{model} %s, {layers} %d, {hidden} %d: its weights take %d MiB with their gradients and moments, "+
-		"and %d MiB of memory are available; use fewer or narrower layers", o.Kind, o.Layers, o.Hidden, need>>20, available>>20)
 }

@@ -27,11 +27,21 @@ import (
 
 // internal has the settings of a core, beside its options, that networks and tests need.
 type internal struct {
-	faults disk.Faults             // of tests
-	beside func(total int64) int64 // bytes that the caller takes of total; nil: none
+	faults disk.Faults // of tests
+	beside share       // of the caller
 	// known describes the dataset that a network was trained on; nil if it is used on that one.
 	known *trainedOn
 	fixed *fixed // the network learns no more; nil: it does
+}
+
+// share returns the bytes that are taken of a total. nil: none are.
+type share func(total int64) int64
+
+func (s share) of(total int64) int64 {
+	if s == nil {
+		return 0
+	}
+	return s(total)
 }
 
 // task is the learning task of a run: its seeds, its loss and its metric.
@@ -103,8 +113,6 @@ type core struct {
 	data     *data.Data
 	draws    sample.Config // of batches
 	task     task
-	be       kernels.Backend
-	sizing   *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
 	tiers    *tiers.Tiers
 	step     *step.Stepper
 	model    *model.Model // of step, as is optim
@@ -120,41 +128,18 @@ type core struct {
 // newCore opens the network and all that it needs. When ctx ends, opening stops, and so does what
 // it opened.
 func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks, in internal) (_ *core, err error) {
-	o = o.WithDefaults()
-	c := &core{Driver: run.Driver{Options: o, Hooks: h}, internal: in, be: h.Backend}
-	if c.be == nil {
-		if c.be, err = kernels.Open(kernels.Options{Set: kernels.Set(o.Kernels)}); err != nil {
-			return nil, fmt.Errorf("{kernels}: %w", err)
-		}
+	c := &core{Driver: run.Driver{Options: o.WithDefaults(), Hooks: h}, internal: in}
+	if err := c.OpenBackend(); err != nil {
+		return nil, err
 	}
-	c.sizing = &kernels.Sizing{Backend: c.be}
-	c.be = c.sizing
 	defer func() {
 		if err != nil {
-			c.close()
+			c.Close()
 		}
 	}()
 	defer kernels.RecoverMemory(&err)
-	wanted := dataOptions(o)
-	in.known.complete(&wanted)
-	if c.data, err = data.Open(ds, wanted); err != nil {
-		return nil, err
-	}
-	whole := c.settle()
-	if c.Hidden != o.Hidden { // by default learnt rows have Hidden columns
-		if err = c.data.FindInputs(c.Inputs, c.Hidden); err != nil {
-			return nil, err
-		}
-	}
-	if err = c.data.CheckInputs(c.Inputs, c.Hidden); err != nil {
-		return nil, err
-	}
-	o = c.Options
-	used := c.used()
-	if c.draws, err = drawsOf(c.data, &c.Options, used); err != nil {
-		return nil, err
-	}
-	if err := checkLabels(c.data, &c.Options, c.shape(), used); err != nil {
+	pass, err := c.openData(ds)
+	if err != nil {
 		return nil, err
 	}
 	err = store.Guard(func() (err error) {
@@ -166,90 +151,141 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	if err != nil {
 		return nil, err
 	}
-	// The values in effect go on record: a resumed run is compared with them.
+	c.fillIn()
+	if err := c.openStep(); err != nil {
+		return nil, err
+	}
+	if err := c.openEvaluation(ctx); err != nil {
+		return nil, err
+	}
+	c.learnt = &learntRows{run: &c.Driver, data: c.data, tiers: c.tiers, steps: c.task.Steps()}
+	c.Prepare(run.About{
+		Dataset: ds, Weights: &c.model.Parameters, Optim: c.optim, Steps: c.task.Steps(), Pass: pass, Metric: c.task.Kind(),
+		Validates: c.data.Validates(), Pauses: c.learnt.any(), Progress: progressKey, Evaluation: c.eval.Method(), Engine: c.tiers.Engine,
+		Costs: c.tiers.Disk.Costs, Memory: c.tiers.Budget,
+	})
+	c.describeData()
+	return c, nil
+}
+
+// openData opens the data and settles the options that depend on it. It refuses options that do not
+// fit the data. pass is the number of steps through all examples if an epoch has fewer, else 0.
+func (c *core) openData(ds *store.Dataset) (pass int, err error) {
+	wanted, hidden := dataOptions(c.Options), c.Hidden
+	c.internal.known.complete(&wanted)
+	if c.data, err = data.Open(ds, wanted); err != nil {
+		return 0, err
+	}
+	pass = c.settle()
+	if c.Hidden != hidden { // by default learnt rows have Hidden columns
+		if err = c.data.FindInputs(c.Inputs, c.Hidden); err != nil {
+			return 0, err
+		}
+	}
+	if err = c.data.CheckInputs(c.Inputs, c.Hidden); err != nil {
+		return 0, err
+	}
+	used := c.used()
+	if c.draws, err = drawsOf(c.data, &c.Options, used); err != nil {
+		return 0, err
+	}
+	return pass, checkLabels(c.data, &c.Options, c.shape(), used)
+}
+
+// fillIn puts the values in effect in place of empty options. They go on record: a resumed run is
+// compared with them.
+func (c *core) fillIn() {
 	c.Metric = c.task.Kind()
+	links := c.data.Links
 	switch {
-	case c.data.Links != nil && len(c.data.Links.All) > 1:
+	case links != nil && len(links.All) > 1:
 		c.Target = ""
-	case c.data.Links != nil:
-		r := c.data.Relations[c.data.Links.Relation].Relation
+	case links != nil:
+		r := c.data.Relations[links.Relation].Relation
 		c.Target = strings.Join([]string{r.Src, r.Name, r.Dst}, ",")
 	case len(c.data.Types) > 1:
 		c.Target = c.data.Types[c.data.Target].Name
 	}
-	if c.data.Links == nil {
+	if links == nil {
 		c.Split = c.data.Split
 	}
-	if err := checkModel(&c.Options, c.shape()); err != nil {
-		return nil, err
+}
+
+// openStep makes the network and its step.
+func (c *core) openStep() error {
+	if err := c.CheckMemory(c.Config.Weights(c.shape())); err != nil {
+		return err
 	}
-	if in.fixed != nil {
-		c.step = step.NewFixed(c.be, model.NewFixed(c.be, o.Config, c.shape()), c.task)
+	if c.internal.fixed != nil {
+		c.step = step.NewFixed(c.Backend, model.NewFixed(c.Backend, c.Config, c.shape()), c.task)
 	} else {
-		c.step = step.New(c.be, model.New(c.be, o.Config, c.shape(), o.Seed), c.task, o.Optim)
+		c.step = step.New(c.Backend, model.New(c.Backend, c.Config, c.shape(), c.Seed), c.task, c.Optim)
 	}
 	c.model, c.optim = c.step.Model, c.step.Optim
 	if c.labels != nil {
 		c.step.Shown = c.labels
 	}
 	c.task.Attach(c.step)
-	evalNodes := o.EvalNodes
-	if c.data.Links != nil {
-		evalNodes = math.MaxInt
-	}
-	if c.EvalBytes == run.Auto {
+	return nil
+}
+
+// openEvaluation opens the evaluator and the tiers.
+func (c *core) openEvaluation(ctx context.Context) (err error) {
+	auto := c.EvalBytes == run.Auto
+	if auto {
 		c.EvalBytes = 2 << 30
 		if c.MemoryBytes > 0 {
 			c.EvalBytes = max(c.MemoryBytes/8, exactBytes)
 		}
 	}
-	eval := infer.Options{
-		Draws: c.draws, Bytes: c.EvalBytes, Way: wayOf(o.Eval), Nodes: evalNodes, Batch: o.Batch, Seed: o.Seed, Look: c.Peak.Look,
-		LayerDtype: elemOf(o.LayerDtype),
+	nodes := c.EvalNodes
+	if c.data.Links != nil {
+		nodes = math.MaxInt
 	}
-	if in.fixed != nil {
+	eval := infer.Options{
+		Draws: c.draws, Bytes: c.EvalBytes, Way: wayOf(c.Eval), Nodes: nodes, Batch: c.Batch, Seed: c.Seed, Look: c.Peak.Look,
+		LayerDtype: elemOf(c.LayerDtype),
+	}
+	if c.internal.fixed != nil {
 		err = c.openFixed(ctx, eval)
 	} else {
 		c.eval = infer.New(c.data, c.step, c.task, eval)
-		err = c.openTiers(ctx, o.EvalBytes == run.Auto)
+		err = c.openTiers(ctx, auto)
 	}
-	if err != nil {
-		return nil, err
+	if err == nil && c.data.Links != nil && c.eval.Sampled() && c.EvalEdges == 0 {
+		err = c.task.Limit(c.EvalNodes)
 	}
-	if c.data.Links != nil && c.eval.Sampled() && c.EvalEdges == 0 {
-		if err := c.task.Limit(o.EvalNodes); err != nil {
-			return nil, err
-		}
-	}
-	c.learnt = &learntRows{run: &c.Driver, data: c.data, tiers: c.tiers, steps: c.task.Steps()}
-	c.Prepare(run.About{
-		Dataset: ds, Backend: c.be, Weights: &c.model.Parameters, Optim: c.optim, Steps: c.task.Steps(), Pass: whole, Metric: c.task.Kind(),
-		Validates: c.data.Validates(), Pauses: c.learnt.any(), Progress: progressKey, Evaluation: c.eval.Method(), Engine: c.tiers.Engine,
-		Costs: c.tiers.Disk.Costs, Memory: c.tiers.Budget,
-	})
+	return err
+}
+
+// describeData puts the relations, edges or links of the data in the result.
+func (c *core) describeData() {
 	if len(c.data.Relations) > 1 {
 		c.Result.Relations = c.relations()
 	}
-	if l, label := c.data.Links, c.data.EdgeLabel; label != nil {
+	l := c.data.Links
+	if l == nil {
+		return
+	}
+	if label := c.data.EdgeLabel; label != nil {
 		r := c.data.Relations[l.Relation]
 		c.Result.Edges = &run.EdgesOf{
 			Relation: r.Relation.Key(), Label: c.EdgeLabel, Classes: label.Classes, Train: r.Edges(), Valid: l.Valid.Len(), Test: l.Test.Len(),
 			Decoder: string(c.Decoder),
 		}
-	} else if l != nil {
-		valid, test := l.Held()
-		var keys []string
-		edges := int64(0)
-		for _, of := range l.All {
-			r := c.data.Relations[of.Relation]
-			keys, edges = append(keys, r.Relation.Key()), edges+r.Edges()
-		}
-		c.Result.Links = &run.LinksOf{
-			Relation: strings.Join(keys, ", "), Train: edges, Valid: valid, Test: test,
-			Decoder: string(c.Decoder), Negatives: c.Negatives, EvalNegatives: c.EvalNegatives,
-		}
+		return
 	}
-	return c, nil
+	valid, test := l.Held()
+	var keys []string
+	edges := int64(0)
+	for _, of := range l.All {
+		r := c.data.Relations[of.Relation]
+		keys, edges = append(keys, r.Relation.Key()), edges+r.Edges()
+	}
+	c.Result.Links = &run.LinksOf{
+		Relation: strings.Join(keys, ", "), Train: edges, Valid: valid, Test: test,
+		Decoder: string(c.Decoder), Negatives: c.Negatives, EvalNegatives: c.EvalNegatives,
+	}
 }
 
 // dataOptions returns the options of opening the dataset for a run of o.
@@ -292,7 +328,7 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	if most := mutable.MaxKept - 1; c.KeepCheckpoints > most && c.data.Learns() {
 		return fmt.Errorf("{keep_checkpoints} %d: at most %d where rows are learnt", c.KeepCheckpoints, most)
 	}
-	c.tiers, err = tiers.New(ctx, c.data, c.draws, c.learning(), c.be, c.Options.Options, c.internal.faults)
+	c.tiers, err = tiers.New(ctx, c.data, c.draws, c.learning(), c.Backend, c.Options.Options, c.internal.faults)
 	if err != nil {
 		return err
 	}
@@ -308,17 +344,17 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	if !c.reuse.any() { // else draws depend on earlier steps
 		c.tiers.EpochSteps = c.task.Steps()
 	}
-	before := c.be.Bytes()
-	c.sizing.Dry = true // compute nothing: the run may still be refused for lack of the memory
+	before := c.Backend.Bytes()
+	c.Backend.Dry = true // compute nothing: the run may still be refused for lack of the memory
 	err = c.rehearse(b, 0)
-	c.sizing.Dry = false
+	c.Backend.Dry = false
 	if err != nil {
 		return err
 	}
 	drawn := *b // as a batch that uses hidden rows again: with the origin of each row
 	drawn.Layers, _ = c.reuse.rehearsal(b)
 	m := tiers.Measure{
-		Batch: &drawn, Step: c.be.Bytes().Host - before.Host + c.step.LabelBytes(), Beside: c.besideTiers(), History: c.reuse.bytes(), Slots: c.reuse.slotBytes(),
+		Batch: &drawn, Step: c.Backend.Bytes().Host - before.Host + c.step.LabelBytes(), Beside: c.besideTiers(), History: c.reuse.bytes(), Slots: c.reuse.slotBytes(),
 	}
 	if c.keepRest(m) {
 		drawn.Layers, _ = c.reuse.rehearsal(b)
@@ -385,7 +421,7 @@ func (c *core) batch(ctx context.Context, step int) (b *sample.Batch, err error)
 func (c *core) besideTiers() int64 {
 	// A weight has its value, its gradient and two moments, and beside them the best epoch's, and a
 	// checkpoint while it is built.
-	bytes := (4*4+12)*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes()
+	bytes := (4*4+12)*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes() + c.internal.beside.of(c.tiers.Total())
 	if c.labels != nil {
 		bytes += c.labels.Bytes()
 	}
@@ -395,7 +431,7 @@ func (c *core) besideTiers() int64 {
 // shape returns the shape of the network, as the data and the options determine it.
 func (c *core) shape() model.Shape { return shapeOf(c.data, &c.Options, &c.draws) }
 
-func (c *core) close() {
+func (c *core) Close() {
 	if c.reuse != nil {
 		c.reuse.close()
 	}

@@ -22,14 +22,14 @@ func TestDryStepMapsWhatAStepTakes(t *testing.T) {
 			o.Kind, o.Hidden, o.Dropout = kind, 64, 0.3
 			tr, err := newTrainer(context.Background(), open(t, storetest.Communities(600, 4, 8, 16, 2)), o, run.Hooks{}, internal{})
 			require.NoError(t, err)
-			defer tr.close()
+			defer tr.Close()
 			tr.task.Begin(1)
 			b, err := tr.batch(t.Context(), 0)
 			require.NoError(t, err)
 			before := kernels.HostBytes()
 			require.NoError(t, tr.rehearse(b, 0))
 			require.Equal(t, before, kernels.HostBytes())
-			require.False(t, tr.sizing.Dry)
+			require.False(t, tr.Backend.Dry)
 		})
 	}
 }
@@ -53,5 +53,5 @@ func TestRefusalComputesNothing(t *testing.T) {
 	o.MemoryBytes = (short.Least.Total + 1<<20 - 1) >> 20 << 20
 	tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
-	tr.close()
+	tr.Close()
 }

@@ -26,7 +26,7 @@ func (f *fixed) unmeasured() bool { return f != nil && f.predicts }
 // all neighbours: no batch is drawn ahead and no step is taken. Memory beyond its need is for rows,
 // of hidden layers or of the layer below the current one.
 func (c *core) openFixed(ctx context.Context, o infer.Options) (err error) {
-	if c.tiers, err = tiers.OpenRows(ctx, c.data, c.draws, c.learning(), c.be, c.Options.Options, c.internal.faults); err != nil {
+	if c.tiers, err = tiers.OpenRows(ctx, c.data, c.draws, c.learning(), c.Backend, c.Options.Options, c.internal.faults); err != nil {
 		return err
 	}
 	looks := 0
@@ -124,8 +124,5 @@ func (c *core) besideRows(total int64) int64 {
 		bytes += c.labels.Bytes()
 	}
 	bytes += c.task.FixedBytes(!c.internal.fixed.unmeasured())
-	if c.internal.beside != nil {
-		bytes += c.internal.beside(total)
-	}
-	return bytes
+	return bytes + c.internal.beside.of(total)
 }

@@ -94,7 +94,7 @@ func plainLoopFrom(t *testing.T, ds *store.Dataset, o run.Options, rows map[int]
 				for place, v := range b.Inputs()[n] {
 					at := x.Slice(place, place+1)
 					if f := m.data.Types[n].Features; f != nil {
-						bytes, _ := m.be.Host(at)
+						bytes, _ := m.Backend.Host(at)
 						copy(bytes, f.Row(v))
 						continue
 					}
@@ -104,7 +104,7 @@ func plainLoopFrom(t *testing.T, ds *store.Dataset, o run.Options, rows map[int]
 					if rows[n][v] == nil {
 						rows[n][v] = start(n, m.data.Types[n].Embed, v)
 					}
-					m.be.UploadF32(at, rows[n][v])
+					m.Backend.UploadF32(at, rows[n][v])
 				}
 				in.Rows[n] = x
 			}
@@ -114,10 +114,10 @@ func plainLoopFrom(t *testing.T, ds *store.Dataset, o run.Options, rows map[int]
 			for _, n := range m.tiers.Types {
 				for place, v := range b.Inputs()[n] {
 					if m.data.Types[n].Features == nil {
-						m.be.DownloadF32(rows[n][v], in.Rows[n].Slice(place, place+1))
+						m.Backend.DownloadF32(rows[n][v], in.Rows[n].Slice(place, place+1))
 					}
 				}
-				m.be.Free(in.Rows[n].Buf)
+				m.Backend.Free(in.Rows[n].Buf)
 			}
 		}
 	}

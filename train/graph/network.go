@@ -205,17 +205,10 @@ func (n *Network) load(ctx context.Context, u run.Use) error {
 	if err != nil {
 		return err
 	}
-	if s != nil {
-		if err := n.take(ctx, s, u); err != nil {
-			return fmt.Errorf("run %s: %s: %w", t.Dir.Path(), name, err)
-		}
-		return nil
+	if err := n.take(ctx, s, u); err != nil {
+		return fmt.Errorf("run %s: %s: %w", t.Dir.Path(), name, err)
 	}
-	if t.Dir.Record().Options.Epochs == 0 && t.Dir.Newest() == "" {
-		return fmt.Errorf("run %s: it was to make no epoch, so it has no checkpoint; train it with gnnstore train {resume} {run} %s {epochs} N", t.Dir.Path(),
-			t.Dir.Path())
-	}
-	return fmt.Errorf("run %s: it has no checkpoint yet that can be read; the first one is there after an epoch", t.Dir.Path())
+	return nil
 }
 
 // take loads the parts of a checkpoint that the network consists of.
@@ -445,7 +438,7 @@ func (n *Network) Data() *data.Data { return n.c.data }
 
 // Close gives up memory, files and the run.
 func (n *Network) Close() error {
-	n.c.close()
+	n.c.Close()
 	if n.learnt != nil {
 		n.learnt.close()
 	}

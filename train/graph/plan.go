@@ -106,7 +106,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options) (_ *Plan, e
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
+	defer c.Close()
 	p := &Plan{Dataset: ds.Path(), Options: c.Options, Memory: c.tiers.Budget, Steps: c.task.Steps(), Window: c.tiers.Budget.Group, AutoEpochs: c.Ends.Auto, AutoSettings: c.settled,
 		Evaluation: c.howEvaluated()}
 	p.Region = c.region()
@@ -221,7 +221,7 @@ func (c *core) rehearse(b *sample.Batch, number int) error {
 	rows := make([]kernels.Tensor, len(c.data.Types)+len(c.data.EdgeTables))
 	for _, n := range c.tiers.Types {
 		rows[n] = c.tiers.Zeros(n, len(b.Inputs()[n]))
-		defer c.be.Free(rows[n].Buf)
+		defer c.Backend.Free(rows[n].Buf)
 	}
 	in := step.InputOf(b, rows...)
 	in.Step, in.Key = number, 1

@@ -207,7 +207,7 @@ func TestPredictIsThePlainPass(t *testing.T) {
 	sampler := sample.NewTyped(m.data.Schema(), []sample.Topology{m.data.Relations[0].AtHand(false)}, m.draws, 1)
 	require.NoError(t, sampler.SampleOne(context.Background(), b, sample.BatchSeed{}, m.data.Seeds(all)...))
 	rows := m.tiers.Zeros(0, len(b.Inputs()[0]))
-	defer m.be.Free(rows.Buf)
+	defer m.Backend.Free(rows.Buf)
 	f := m.data.Types[0].Features
 	halves := make([]uint16, 0, rows.Len())
 	for _, v := range b.Inputs()[0] {
@@ -216,7 +216,7 @@ func TestPredictIsThePlainPass(t *testing.T) {
 			halves = append(halves, uint16(row[i])|uint16(row[i+1])<<8)
 		}
 	}
-	m.be.UploadHalf(rows, halves)
+	m.Backend.UploadHalf(rows, halves)
 	want := m.step.Feed.Download(m.step.Predict(step.InputOf(b, rows))[0].Value)
 	for i, v := range all {
 		require.InDeltaSlice(t, want[i*3:i*3+3], got[v], 1e-5)

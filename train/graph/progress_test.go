@@ -85,7 +85,7 @@ func TestShowIsFree(t *testing.T) {
 		stop := shown.Serve(live, func() run.Point { return run.Point{Result: *tr.Result, Steps: 9, Count: tr.Counter()} })
 		require.Zero(t, testing.AllocsPerRun(1000, func() { shown.Step(1, 1, 0.5) })) // but a few times a second
 		stop()
-		tr.close()
+		tr.Close()
 	}
 }
 

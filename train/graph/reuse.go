@@ -49,7 +49,7 @@ func (c *core) planReuse(ctx context.Context) error {
 	if !c.History {
 		return nil
 	}
-	u := &reuse{Settings: c.Settings.Resolve(c.task.Steps()), be: c.be, hidden: c.Hidden}
+	u := &reuse{Settings: c.Settings.Resolve(c.task.Steps()), be: c.Backend, hidden: c.Hidden}
 	c.reuse = u
 	if !u.Reuses() {
 		return nil

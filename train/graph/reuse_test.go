@@ -389,7 +389,7 @@ func TestReuseRehearsal(t *testing.T) {
 		_, err := m.step.Compute(in)
 		require.NoError(t, err)
 		m.reuse.writeBack(now, b)
-		m.be.Free(in.Rows[0].Buf)
+		m.Backend.Free(in.Rows[0].Buf)
 	}
 	require.Positive(t, m.reuse.cache.Stats()[0].Hits)
 	require.LessOrEqual(t, m.step.Tape.Bytes(), before*112/100, "what batches may differ by")

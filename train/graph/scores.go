@@ -155,7 +155,7 @@ func (n *Network) eachPair(
 	}
 	defer rows.close()
 	most := max(1, int(n.c.eval.ChunkBytes)/(8*rows.src.Cols()))
-	x, y := newRowTable(n.c.be, most, rows.src.Cols()), newRowTable(n.c.be, most, rows.dst.Cols())
+	x, y := newRowTable(n.c.Backend, most, rows.src.Cols()), newRowTable(n.c.Backend, most, rows.dst.Cols())
 	defer x.close()
 	defer y.close()
 	var numbers [2][]uint32

@@ -138,7 +138,7 @@ func TestGradientsAreMeans(t *testing.T) {
 func opened(t *testing.T, ds *store.Dataset, o run.Options) *trainer {
 	m, err := newTrainer(context.Background(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
-	t.Cleanup(m.close)
+	t.Cleanup(m.Close)
 	return m
 }
 

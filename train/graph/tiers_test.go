@@ -53,6 +53,6 @@ func TestTopologyFollowsTheSplit(t *testing.T) {
 		}
 		require.Equal(t, want, got, c.name)
 		tier.Close()
-		made.close()
+		made.Close()
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -24,23 +23,19 @@ func Run(
 
 func runWith(
 	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks, in internal,
-) (_ *run.Result, err error) {
-	defer kernels.RecoverMemory(&err)
-	if err := o.Validate(); err != nil {
-		return nil, err
+) (*run.Result, error) {
+	open := func() (run.Workload, error) {
+		t, err := newTrainer(ctx, ds, o, h, in)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.learnt.checkFiles(t.InitRows); err != nil {
+			t.Close()
+			return nil, err
+		}
+		return t, nil
 	}
-	t, err := newTrainer(ctx, ds, o, h, in)
-	if run.Ended(ctx, err) {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer t.close()
-	if err := t.learnt.checkFiles(t.InitRows); err != nil {
-		return nil, err
-	}
-	return t.Driver.Run(ctx, t, openDir, version)
+	return run.Start(ctx, o, open, openDir, version)
 }
 
 // trainer is the run.Workload of a graph.

@@ -211,7 +211,7 @@ func TestTooLargeModel(t *testing.T) {
 	}
 	o := small()
 	o.Hidden, o.Layers, o.Fanouts = 1<<16, 64, slices.Repeat([]int{1}, 64)
-	refused(t, open(t, storetest.Communities(300, 3, 6, 8, 3)), o, "{model} sage, {layers} 64, {hidden} 65536: its weights take 8")
+	refused(t, open(t, storetest.Communities(300, 3, 6, 8, 3)), o, "{model} sage, {hidden} 65536: its weights take 8")
 }
 
 func TestValidate(t *testing.T) {

@@ -115,7 +115,7 @@ func TestCostsOnRecord(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, record.Costs, made.tiers.Topology[0].Costs())
 	require.Equal(t, record.Costs, made.tiers.Disk.Costs)
-	made.close()
+	made.Close()
 
 	edit(t, fs, run.RecordFile, func(b []byte) []byte {
 		return bytes.Replace(b, []byte(`"seconds_per_read": 0.001`), []byte(`"seconds_per_read": -1`), 1)

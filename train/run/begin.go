@@ -2,7 +2,7 @@ package run
 
 import "fmt"
 
-// beginning has what Begin needs to start or resume a run, before the first step.
+// beginning has what begin needs to start or resume a run, before the first step.
 type beginning struct {
 	// Now is the record of a new run. A resumed run goes on with the options, kernels, costs and
 	// memory of Now.

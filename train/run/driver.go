@@ -72,6 +72,8 @@ type RowFile interface {
 // may lead to a checkpoint, if the state allows one, and the result has them, unless it was only
 // that ctx ended.
 type Workload interface {
+	driver() *Driver // the one that the workload embeds
+
 	// Place has the workload keep its files in the run directory, Driver.Dir. The run is not on
 	// record yet. Room is called for a new run alone. It returns an error if the disk has too
 	// little room for those files.
@@ -143,6 +145,9 @@ type Workload interface {
 	// Report sets the other fields of r that change with each step. Where such a field is a
 	// pointer, Report replaces it: other goroutines may be reading the old value.
 	Report(r *Result)
+
+	// Close gives up all that the workload has opened.
+	Close()
 }
 
 // Span is a range of steps of an epoch: From to To-1. Epochs count from 1, steps from 0.
@@ -151,7 +156,6 @@ type Span struct{ Epoch, From, To int }
 // About describes a workload. It does not change during a run.
 type About struct {
 	Dataset    *store.Dataset
-	Backend    kernels.Backend
 	Weights    *model.Parameters
 	Optim      *optim.Optimizer
 	Steps      int // in an epoch
@@ -171,8 +175,9 @@ type About struct {
 type Driver struct {
 	Options
 	Hooks   Hooks
-	Dir     *Dir    // nil in a plan
-	Record  *Record // each checkpoint has it
+	Backend *kernels.Sizing // computes; of OpenBackend
+	Dir     *Dir            // nil in a plan
+	Record  *Record         // each checkpoint has it
 	Result  *Result
 	Ends    Ending
 	Partial Partial // the epoch under way
@@ -188,7 +193,33 @@ type Driver struct {
 	shown View
 }
 
-// Prepare describes the workload, which is open, and makes d.Result. It comes before all else.
+// OpenBackend sets d.Backend: the caller's, or the CPU.
+func (d *Driver) OpenBackend() (err error) {
+	be := d.Hooks.Backend
+	if be == nil {
+		if be, err = kernels.Open(kernels.Options{Set: kernels.Set(d.Kernels)}); err != nil {
+			return fmt.Errorf("{kernels}: %w", err)
+		}
+	}
+	d.Backend = &kernels.Sizing{Backend: be}
+	return nil
+}
+
+// CheckMemory refuses a network whose weights do not fit in memory. Allocating them would succeed,
+// and the system would kill the process once it writes to their pages.
+func (d *Driver) CheckMemory(weights int64) error {
+	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
+	need := 16 * weights
+	available, err := kernels.AvailableMemory()
+	if err != nil || need <= available {
+		return nil // it fits; or the memory is not known, and the system decides
+	}
+	return fmt.Errorf("{model} %s, {hidden} %d: its weights take %d MiB with their gradients and moments, and %d MiB of memory are available; "+
+		"use a narrower network or fewer layers", d.Kind, d.Hidden, need>>20, available>>20)
+}
+
+// Prepare describes the workload, which is open, and makes d.Result. It comes before all else, but
+// for the two methods above.
 func (d *Driver) Prepare(a About) {
 	d.about, d.saved = a, -1
 	validated := ""
@@ -198,7 +229,7 @@ func (d *Driver) Prepare(a About) {
 	d.Ends = d.Options.Ending(a.Steps, a.Pass, validated, d.Text)
 	d.Result = &Result{
 		Dataset: a.Dataset.Path(), Seal: a.Dataset.Manifest().Seal, Options: d.Options, Seed: d.Seed,
-		Kernels: a.Backend.Name(), DiskEngine: a.Engine, Memory: MemoryOf(a.Memory),
+		Kernels: d.Backend.Name(), DiskEngine: a.Engine, Memory: MemoryOf(a.Memory),
 		Status: Running, Epochs: []Epoch{}, Losses: []float64{},
 		Metric: a.Metric, Best: Best{Metric: a.Metric}, Evaluation: Evaluation{Method: a.Evaluation},
 	}
@@ -227,12 +258,34 @@ func (d *Driver) Rate() float64 {
 	return d.Schedule.Rate(d.LR, d.Updates(), d.Ends.Most()*d.about.Steps, d.about.Steps)
 }
 
-// Run trains w, which Prepare described, in the run directory that openDir gives, and closes that.
-// If the directory holds a run, Run resumes it. version goes on record.
-func (d *Driver) Run(
-	ctx context.Context, w Workload, openDir func() (*Dir, error), version string,
+// Start opens a workload of o, trains it in the run directory that openDir gives, and closes both.
+// If the directory holds a run, Start resumes it. version goes on record.
+func Start(
+	ctx context.Context, o Options, open func() (Workload, error), openDir func() (*Dir, error), version string,
 ) (_ *Result, err error) {
+	defer kernels.RecoverMemory(&err)
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	w, err := open()
+	if Ended(ctx, err) {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer w.Close()
+	d := w.driver()
 	d.work = w
+	return d.run(ctx, openDir, version)
+}
+
+func (d *Driver) driver() *Driver { return d }
+
+// run trains the workload, which Prepare described, in the run directory that openDir gives.
+func (d *Driver) run(
+	ctx context.Context, openDir func() (*Dir, error), version string,
+) (_ *Result, err error) {
 	if d.Init != "" {
 		if err := d.startFrom(d.Init); err != nil {
 			return nil, err
@@ -265,7 +318,7 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 	a := &d.about
 	now := &Record{
 		Dataset: d.Result.Dataset, Seal: d.Result.Seal, Options: d.Options, AutoEpochs: d.Ends.Auto,
-		Kernels: a.Backend.Name(), DiskEngine: a.Engine, Costs: a.Costs, Memory: a.Memory, Evaluation: a.Evaluation,
+		Kernels: d.Backend.Name(), DiskEngine: a.Engine, Costs: a.Costs, Memory: a.Memory, Evaluation: a.Evaluation,
 		Version: version, Host: thisHost(), Started: time.Now().UTC().Truncate(time.Second),
 	}
 	d.work.Describe(now)

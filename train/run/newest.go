@@ -12,7 +12,7 @@ import (
 
 // LoadLatest reads the newest checkpoint, for callers that use its weights, and returns its name. A
 // newest one that is damaged or missing is an error; with older it is a note, and the newest
-// readable one is loaded. s is nil if there is none.
+// readable one is loaded.
 func (d *Dir) LoadLatest(older bool, note func(format string, args ...any)) (name string, s *checkpoint.State, err error) {
 	const remedy = "; {older_checkpoint} takes weights of an earlier step"
 	pass := func(why error) error {
@@ -22,9 +22,14 @@ func (d *Dir) LoadLatest(older bool, note func(format string, args ...any)) (nam
 		note("%v; passing it over", why)
 		return nil
 	}
-	name, s, err = d.LoadNewest(pass)
-	if err != nil || s == nil {
-		return name, s, err
+	switch name, s, err = d.LoadNewest(pass); {
+	case err != nil:
+		return "", nil, err
+	case s == nil && d.Record().Options.Epochs == 0 && d.Newest() == "":
+		return "", nil, fmt.Errorf("run %s: it was to make no epoch, so it has no checkpoint; train it with gnnstore train {resume} {run} %s {epochs} N",
+			d.path, d.path)
+	case s == nil:
+		return "", nil, fmt.Errorf("run %s: it has no checkpoint yet that can be read; the first one is there after an epoch", d.path)
 	}
 	have, _ := strconv.Atoi(s.Meta[stepsKey])
 	if ended := d.endedAfter(); ended > have {

@@ -29,12 +29,12 @@ const worth = 0.05
 // rehearsal runs some steps of a run, to find the cost of their stages before the run begins.
 type rehearsal struct {
 	*core
-	late   writer
+	writer writer
 	scores metric.Batches[float32]
 }
 
 func newRehearsal(c *core) *rehearsal {
-	return &rehearsal{core: c, late: writer{late: c.internal.late}}
+	return &rehearsal{core: c, writer: writer{delay: c.internal.delay}}
 }
 
 // find rehearses the run. Its state lies in the place at. If the staleness is a number, it returns
@@ -120,8 +120,8 @@ func (r *rehearsal) costs(ctx context.Context, at mutable.Place) (c staleness.Co
 			return c, steps, err
 		}
 		if r.Publish == run.Late {
-			writers = append(writers, &r.late)
-			r.late.begin(2, r.tables.publish)
+			writers = append(writers, &r.writer)
+			r.writer.begin(2, r.tables.publish)
 		}
 	}
 	if err := r.draw.begin(ctx, from, p.step); err != nil {
@@ -169,12 +169,12 @@ func (r *rehearsal) costs(ctx context.Context, at mutable.Place) (c staleness.Co
 // the run will explain. State that is not finite is an error, since nothing was published.
 func (r *rehearsal) try(b *pipeline.Gathered) (forward, publication, all float64, err error) {
 	began := time.Now()
-	r.internal.late.at(pipeline.Step)
+	r.internal.delay.at(pipeline.Step)
 	in := r.tables.input(b)
 	in.Key = sample.StepSeed(r.Seed, 1, b.Step) | 1
 	publish := in.Publish
 	if r.Publish == run.Late {
-		publish = r.late.keep
+		publish = r.writer.keep
 	}
 	if in.Publish != nil {
 		in.Publish = func(places []uint32, records []byte) error {

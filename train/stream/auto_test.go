@@ -37,7 +37,7 @@ func TestAuto(t *testing.T) {
 		o.EpochSteps, o.Epochs = 10, 1
 		if kind != model.TGN { // which is left at what this machine makes of it
 			o.Publish, o.Batch = run.Late, 10
-			in.late = func(stage string) {
+			in.delay = func(stage string) {
 				if stage == pipeline.Step || stage == pipeline.Write {
 					time.Sleep(3 * time.Millisecond)
 				}
@@ -63,7 +63,7 @@ func TestAuto(t *testing.T) {
 
 		var started *run.Record
 		again := run.Hooks{Start: func(r *run.Record) { started = r }}
-		in.late = func(string) { require.NotNil(t, started, "a stage before the start: another rehearsal") }
+		in.delay = func(string) { require.NotNil(t, started, "a stage before the start: another rehearsal") }
 		got, err := runWith(t.Context(), ds, func() (*run.Dir, error) {
 			dir, _, err := run.Open(path)
 			return dir, err
@@ -97,7 +97,7 @@ func TestRehearsalLeavesNothing(t *testing.T) {
 	o.Staleness = run.Auto
 	tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
-	defer tr.close()
+	defer tr.Close()
 	hash, moments := tr.step.Model.Hash(), tr.step.Optim.State()
 	_, steps, err := newRehearsal(tr.core).costs(t.Context(), mutable.Place{Dir: t.TempDir()})
 	require.NoError(t, err)
@@ -120,10 +120,10 @@ func TestRehearsalFindsStages(t *testing.T) {
 		pipeline.Sample: staleness.Sample, pipeline.Gather: staleness.Features, pipeline.State: staleness.State,
 		pipeline.Step: staleness.Train, pipeline.Write: staleness.Publish,
 	} {
-		tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{late: slow(stage, late)})
+		tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{delay: slow(stage, late)})
 		require.NoError(t, err)
 		c, _, err := newRehearsal(tr.core).costs(t.Context(), mutable.Place{Dir: t.TempDir()})
-		tr.close()
+		tr.Close()
 		require.NoError(t, err)
 		t.Logf("%s: %+v", stage, c)
 		require.GreaterOrEqual(t, c.Stage[of], late.Seconds(), stage)
@@ -140,7 +140,7 @@ func TestRealised(t *testing.T) {
 		require.NoError(t, err)
 		want, err := newRehearsal(tr.core).overlap(t.Context())
 		require.NoError(t, err)
-		tr.close()
+		tr.Close()
 		require.InDelta(t, want.Share(k), run1(t, ds, o, run.Hooks{}).Stream.Staleness.Realised, 1e-12)
 	}
 }

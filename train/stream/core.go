@@ -28,7 +28,7 @@ type internal struct {
 	beside  int64 // bytes that the caller has in memory
 
 	faults disk.Faults // of tests
-	late   delay       // of tests
+	delay  delay       // of tests
 }
 
 // delay is called once a step in every stage, with the stage's name. nil: it is not.
@@ -52,14 +52,11 @@ type core struct {
 	ids      identities
 	ranking  run.Ranking // the candidates of evaluation
 	pairs    int64       // of PairFeatures: the different pairs of the stream
-	be       kernels.Backend
-	sizing   *kernels.Sizing // wraps be; computes nothing while a step's memory is measured
 	step     *temporal.Stepper
 	scratch  bool // the tables are for a rehearsal
 	sizes    sizes
 	heap     tiers.HeapLimit
 	budget   plan.Budget
-	held     int64 // bytes of the budget that stay in use when the tables are closed
 	engine   string
 	costs    disk.Costs
 }
@@ -70,23 +67,19 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	if err != nil {
 		return nil, err
 	}
-	c := &core{Driver: run.Driver{Options: o.FilledStream(events.Len()), Hooks: h}, internal: in, set: ds, be: h.Backend, ids: identitiesOf(ds, events)}
+	c := &core{Driver: run.Driver{Options: o.FilledStream(events.Len()), Hooks: h}, internal: in, set: ds, ids: identitiesOf(ds, events)}
 	c.Stream = events.Stream.Name
 	c.parts = parts{options: &c.Options, events: events, split: events.Stream.Split, lag: max(c.Staleness, 1)}
 	c.scratch = in.scratch || c.Staleness == run.Auto
 	if c.Metric == "" {
 		c.Metric = metric.AP
 	}
-	if c.be == nil {
-		if c.be, err = kernels.Open(kernels.Options{Set: kernels.Set(o.Kernels)}); err != nil {
-			return nil, fmt.Errorf("{kernels}: %w", err)
-		}
+	if err := c.OpenBackend(); err != nil {
+		return nil, err
 	}
-	c.sizing = &kernels.Sizing{Backend: c.be}
-	c.be = c.sizing
 	defer func() {
 		if err != nil {
-			c.close()
+			c.Close()
 		}
 	}()
 	defer kernels.RecoverMemory(&err)
@@ -107,7 +100,7 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 		way = run.Replay
 	}
 	c.Prepare(run.About{
-		Dataset: ds, Backend: c.be, Weights: &c.step.Model.Parameters, Optim: c.step.Optim, Steps: c.steps(), Pass: c.steps(), Metric: c.Metric,
+		Dataset: ds, Weights: &c.step.Model.Parameters, Optim: c.step.Optim, Steps: c.steps(), Pass: c.steps(), Metric: c.Metric,
 		Validates: c.validates(), Pauses: true, Progress: progressKey, Evaluation: way, Engine: c.engine, Costs: c.costs, Memory: c.budget,
 	})
 	c.Result.Stream = &run.StreamOf{
@@ -164,7 +157,7 @@ func (c *core) open(ctx context.Context) (err error) {
 		return err
 	}
 	config, shape := c.Temporal(), c.features.shape(&c.Options)
-	if err := checkNetwork(&c.Options, config, shape); err != nil {
+	if err := c.CheckMemory(config.Weights(shape)); err != nil {
 		return err
 	}
 	record := temporal.RecordOf(config, shape)
@@ -195,7 +188,7 @@ func (c *core) open(ctx context.Context) (err error) {
 	if err != nil {
 		return c.set.About(err)
 	}
-	c.draw = &drawer{sampler: sampler, late: c.internal.late}
+	c.draw = &drawer{sampler: sampler, delay: c.internal.delay}
 	kind, why := sampler.Engine()
 	c.engine, c.costs = fmt.Sprintf("%s (%s)", kind, why), sampler.Costs()
 	if d.Direct && kind != "" {
@@ -203,15 +196,15 @@ func (c *core) open(ctx context.Context) (err error) {
 	}
 	d.Costs, d.Probe = c.costs, false
 
-	before := c.be.Bytes()
+	before := c.Backend.Bytes()
 	weights := int64(0)
 	if c.internal.fixed {
-		c.step = temporal.NewFixedStepper(c.be, model.NewFixedTemporal(c.be, config, shape))
-		weights = 4 * (c.be.Bytes().Host - before.Host) // a checkpoint has the weights more than once
+		c.step = temporal.NewFixedStepper(c.Backend, model.NewFixedTemporal(c.Backend, config, shape))
+		weights = 4 * (c.Backend.Bytes().Host - before.Host) // a checkpoint has the weights more than once
 	} else {
-		c.step = temporal.NewStepper(c.be, model.NewTemporal(c.be, config, shape, c.Seed), c.Optim)
+		c.step = temporal.NewStepper(c.Backend, model.NewTemporal(c.Backend, config, shape, c.Seed), c.Optim)
 		c.step.Keep, c.step.Remember = c.Mitigate, c.MitigateAudit > 0
-		weights = c.be.Bytes().Host - before.Host
+		weights = c.Backend.Bytes().Host - before.Host
 	}
 	if c.Identity > 0 {
 		c.step.TellApart(c.ids.of)
@@ -221,7 +214,7 @@ func (c *core) open(ctx context.Context) (err error) {
 	if err != nil {
 		return c.set.About(err)
 	}
-	before = c.be.Bytes()
+	before = c.Backend.Bytes()
 	key := uint64(1)
 	if c.internal.fixed {
 		key = 0
@@ -243,7 +236,7 @@ func (c *core) open(ctx context.Context) (err error) {
 	}
 	drawing, makers := sampler.Scratch()
 	c.sizes = sizes{
-		total: total, weights: weights, step: c.be.Bytes().Host - before.Host, batch: b.Bytes(), scratch: drawing, makers: makers * int64(max(1, c.Workers)),
+		total: total, weights: weights, step: c.Backend.Bytes().Host - before.Host, batch: b.Bytes(), scratch: drawing, makers: makers * int64(max(1, c.Workers)),
 		nodes: len(b.Nodes), events: len(b.Events), writes: max(len(b.Writes), len(b.Mails)), files: files, disk: d,
 	}
 	c.heap.Budget = total
@@ -253,25 +246,25 @@ func (c *core) open(ctx context.Context) (err error) {
 // measureStep runs a batch through a step that computes nothing. That maps the step's memory
 // without using it, so that it can be counted before it has to fit. A key of 0 means evaluation.
 func (c *core) measureStep(b *temporal.Batch, key uint64) error {
-	c.sizing.Dry = true
-	defer func() { c.sizing.Dry = false }()
+	c.Backend.Dry = true
+	defer func() { c.Backend.Dry = false }()
 	in := temporal.Input{Batch: b, Key: key}
 	zeros := func(dtype kernels.DType, rows, cols int) kernels.Tensor {
 		x := kernels.Tensor{Type: dtype, Rows: rows, Cols: cols}
-		x.Buf = c.be.Alloc(dtype, x.Len())
+		x.Buf = c.Backend.Alloc(dtype, x.Len())
 		return x
 	}
 	if cols := c.step.Record.Cols(); cols > 0 {
 		in.State = zeros(kernels.F32, len(b.Nodes), cols)
-		defer c.be.Free(in.State.Buf)
+		defer c.Backend.Free(in.State.Buf)
 	}
 	if f := c.features.events; f != nil {
 		in.Features = zeros(elemOf(f), len(b.Events), f.Dim())
-		defer c.be.Free(in.Features.Buf)
+		defer c.Backend.Free(in.Features.Buf)
 	}
 	if f := c.features.nodes; f != nil {
 		in.NodeFeatures = zeros(elemOf(f), len(b.Nodes), f.Dim())
-		defer c.be.Free(in.NodeFeatures.Buf)
+		defer c.Backend.Free(in.NodeFeatures.Buf)
 	}
 	return c.step.Rehearse(in)
 }
@@ -310,12 +303,12 @@ func (c *core) openRows(ctx context.Context) error {
 	batches := plan.Config{
 		Parallel: c.Workers, Bytes: budget.Batches, Group: c.Window, Ahead: c.Lookahead, BatchBytes: demand.Batches.Bytes, BatchRows: inputs,
 	}
-	c.openPipelines(batches, pipeline.Config{Backend: c.be, Buffers: c.inflight(), Late: c.internal.late})
+	c.openPipelines(batches, pipeline.Config{Backend: c.Backend, Buffers: c.inflight(), Late: c.internal.delay})
 	return nil
 }
 
-// close gives up all that was opened.
-func (c *core) close() {
+// Close gives up all that was opened.
+func (c *core) Close() {
 	c.closeRows()
 	if c.draw != nil {
 		c.draw.sampler.Close()
@@ -378,7 +371,7 @@ func (c *core) explain(err error, in temporal.Input) error {
 		if of.Buf == nil {
 			continue
 		}
-		if row, col, v, ok := oddIn(c.be, of.Tensor); ok {
+		if row, col, v, ok := oddIn(c.Backend, of.Tensor); ok {
 			return fmt.Errorf("%w, since column %d of the features of %s %d is %v; repair the features, or leave the %s out%s", err, col, of.what,
 				of.say(of.ids[row]), v, of.what, c.Dir.LastGood())
 		}

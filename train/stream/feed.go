@@ -81,7 +81,7 @@ func (f *feed) closeTables() {
 type drawer struct {
 	sampler *temporal.Sampler
 	of      func(step int) temporal.Step
-	late    delay // of tests
+	delay   delay // of tests
 	near    atomic.Pointer[disk.Account]
 
 	steps   []temporal.Step
@@ -107,7 +107,7 @@ func (d *drawer) Draw(ctx context.Context, _ *plan.Steps, from int, into []plan.
 	d.steps, d.batches = d.steps[:0], d.batches[:0]
 	err := guarded(func() { // steps may look at events
 		for i, b := range into {
-			d.late.at(pipeline.Sample)
+			d.delay.at(pipeline.Sample)
 			d.steps, d.batches = append(d.steps, d.of(from+i)), append(d.batches, b.(*temporal.Batch))
 		}
 	})
@@ -157,7 +157,7 @@ func sizeOf(b *temporal.Batch) int { return len(b.RowNode) + len(b.NearRow) }
 // writer publishes the changes of steps in order, each after its step.
 type writer struct {
 	publish    func(places []uint32, changes []byte) error
-	late       delay // of tests
+	delay      delay // of tests
 	full, free chan *kept
 	failed     bool
 }
@@ -188,7 +188,7 @@ func (w *writer) keep(places []uint32, changes []byte) error {
 // WriteBack publishes the changes that keep kept for the next step.
 func (w *writer) WriteBack(int, *pipeline.Gathered) (plan.Written, error) {
 	k := <-w.full
-	w.late.at(pipeline.Write)
+	w.delay.at(pipeline.Write)
 	err := w.publish(k.places, k.changes)
 	w.failed = err != nil
 	w.free <- k

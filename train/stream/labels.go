@@ -128,7 +128,7 @@ func (n *Network) MeasureLabels(ctx context.Context, after bool) (_ *LabelsOf, e
 		return nil, fmt.Errorf("%s: stream %s: its training part has %d events with a label, of %d classes; there is nothing to tell apart", n.c.set.Path(),
 			e.Stream.Name, l.Train, several)
 	}
-	l.probe = temporal.NewProbe(n.c.be, l.columns, l.Classes, sample.Hash(n.c.Seed, labelTag))
+	l.probe = temporal.NewProbe(n.c.Backend, l.columns, l.Classes, sample.Hash(n.c.Seed, labelTag))
 	defer l.probe.Close()
 	l.test = l.newScores()
 	ask := func(lo, hi int) (asks []temporal.Ask) {

@@ -37,7 +37,7 @@ func TestLabels(t *testing.T) {
 		want.probe = temporal.NewProbe(kernels.NewCPU(kernels.CPUOptions{}), n.Columns(), classes, sample.Hash(o.Seed, labelTag))
 		defer want.probe.Close()
 		want.test = want.newScores()
-		e := n.Events()
+		e := n.c.events
 		labels := e.Labels(0, e.Len())
 		tests, right := 0, 0
 		plainReplay(t, ds, n, e.Len(), func(lo, hi int64, embed func(v uint32, at float64) []float32) {

@@ -60,11 +60,11 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 	}
 	var writers []pipeline.Writer
 	if t.tables.state != nil && t.Publish == run.Late {
-		writers = append(writers, &t.late)
-		t.late.begin(t.inflight()+1, t.tables.publish)
+		writers = append(writers, &t.writer)
+		t.writer.begin(t.inflight()+1, t.tables.publish)
 	}
 	err := t.pipe.Run(ctx, plan.Steps{From: s.From, To: s.To, Follows: s.From > 0}, use, writers...)
-	t.Torn = t.Torn || t.late.behind()
+	t.Torn = t.Torn || t.writer.behind()
 	return err
 }
 
@@ -73,11 +73,11 @@ func (t *trainer) Trained(a step.Tally) float64 { return a.Measured / float64(ma
 
 // update takes one step.
 func (t *trainer) update(b *pipeline.Gathered, epoch int) (a step.Tally, err error) {
-	t.internal.late.at(pipeline.Step)
+	t.internal.delay.at(pipeline.Step)
 	in := t.tables.input(b)
 	in.Key = sample.StepSeed(t.Seed, epoch, b.Step) | 1
 	if t.tables.state != nil && t.Publish == run.Late {
-		in.Publish = t.late.keep
+		in.Publish = t.writer.keep
 	}
 	t.Torn = true
 	out, err := t.step.Compute(in)

@@ -53,7 +53,7 @@ func (e *evaluation) through(
 	before := cachetier.Sum(e.tables.stats()).Disk
 	defer func() { e.read = e.read.Add(cachetier.Sum(e.tables.stats()).Disk.Sub(before)) }()
 	return e.instead(ctx, pipe, steps, func(b *pipeline.Gathered) error {
-		e.internal.late.at(pipeline.Step)
+		e.internal.delay.at(pipeline.Step)
 		e.Peak.Look()
 		e.heap.Follow()
 		in := e.tables.input(b)
@@ -200,7 +200,7 @@ func (e *evaluation) baselines(ctx context.Context) (all []run.HeuristicOf, err 
 	if e.ranking.Ranks() {
 		need += baselineRanks * (p.to - p.from)
 	}
-	room := e.budget.Total - e.held - need
+	room := e.budget.Total - e.restBytes() - e.sizes.stepBytes() - need
 	if e.tables.state != nil || e.tables.events != nil || e.tables.nodes != nil {
 		room -= e.budget.Host + e.budget.Batches
 	}

@@ -1,14 +1,10 @@
 package stream
 
 import (
-	"fmt"
-
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
-	"github.com/gnnstore/gnnstore/kernels"
-	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 	"github.com/gnnstore/gnnstore/train/temporal"
@@ -32,17 +28,6 @@ func (m *sizes) readerBytes(depth int) (n int64) {
 		n += disk.ReaderBytes(bytes, depth)
 	}
 	return n
-}
-
-// checkNetwork refuses a network that there is no memory for, before the system kills the process
-// for trying.
-func checkNetwork(o *run.Options, c model.TemporalConfig, s model.TemporalShape) error {
-	need := 16 * c.Weights(s)
-	if available, err := kernels.AvailableMemory(); err == nil && need > available {
-		return fmt.Errorf("{model} %s, {hidden} %d: its weights take %d MiB with their gradients and moments, and %d MiB of memory are available; "+
-			"use a narrower one", o.Kind, o.Hidden, need>>20, available>>20)
-	}
-	return nil
 }
 
 // divide splits the memory.
@@ -94,11 +79,27 @@ func (c *core) demand() (d plan.Demand) {
 		add(plan.Rows{Count: int64(f.Rows()), Bytes: int64(f.RowBytes()), Inputs: m.nodes})
 	}
 	d.Fixed += m.readerBytes(m.disk.Depth) + 2*m.batch + m.makers // the step's lists are like a batch
-	populations := int64(4 * len(c.known))
-	if c.NegativePopulation != run.AllNodes {
-		populations += int64(4 * len(c.all))
+	d.Fixed += c.restBytes()
+	d.Step += m.stepBytes() + int64(c.inflight())*rows*stepMargin/100
+	window := c.Window
+	if window == 0 {
+		window = plan.MaxWindow
 	}
-	rest := tiers.ProgramBytes + m.weights/4*7 + populations + c.draw.sampler.Fixed() + c.internal.beside
+	d.Batches = plan.Batches{Bytes: m.batch, Scratch: m.scratch, Groups: plan.InFlight + c.Lookahead, Parallel: c.Workers, Window: window}
+	d.Disk = c.costs
+	return d
+}
+
+// stepBytes returns the memory that a step takes beside its rows.
+func (m *sizes) stepBytes() int64 { return m.step * stepMargin / 100 }
+
+// restBytes returns the memory that stays in use when the tables are closed. A step's memory stays,
+// too.
+func (c *core) restBytes() int64 {
+	rest := tiers.ProgramBytes + c.sizes.weights/4*7 + int64(4*len(c.known)) + c.draw.sampler.Fixed() + c.internal.beside
+	if c.NegativePopulation != run.AllNodes {
+		rest += int64(4 * len(c.all))
+	}
 	if c.Eval != run.NoEvaluation {
 		rest += scoreBytes * max(c.split.Valid, c.split.Test)
 	}
@@ -108,16 +109,7 @@ func (c *core) demand() (d plan.Demand) {
 	if c.PairFeatures {
 		rest += temporal.PairBytes(c.events, c.pairs)
 	}
-	d.Fixed += rest
-	c.held = rest + m.step*stepMargin/100
-	d.Step += m.step*stepMargin/100 + int64(c.inflight())*rows*stepMargin/100
-	window := c.Window
-	if window == 0 {
-		window = plan.MaxWindow
-	}
-	d.Batches = plan.Batches{Bytes: m.batch, Scratch: m.scratch, Groups: plan.InFlight + c.Lookahead, Parallel: c.Workers, Window: window}
-	d.Disk = c.costs
-	return d
+	return rest
 }
 
 // records returns the memory for node state in flight. The current step reads it, later stages

@@ -178,7 +178,7 @@ func TestMitigate(t *testing.T) {
 			}
 			same := outcomeOf(r)
 			o.Cache.HostBytes, o.Workers, o.Window, o.Publish = 0, 2, 3, run.Late
-			require.Equal(t, same, outcomeOf(run1(t, ds, o, run.Hooks{}, internal{late: late})), "%s, staleness %d", kind, k)
+			require.Equal(t, same, outcomeOf(run1(t, ds, o, run.Hooks{}, internal{delay: late})), "%s, staleness %d", kind, k)
 			o.Mitigate = 1
 			require.Equal(t, off, outcomeOf(run1(t, ds, o, run.Hooks{})), "%s, staleness %d", kind, k)
 		}

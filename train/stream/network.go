@@ -85,9 +85,6 @@ func (n *Network) load(u run.Use) error {
 	if err != nil {
 		return err
 	}
-	if s == nil {
-		return errors.New("it has no checkpoint yet that can be read; the first one is there after an epoch")
-	}
 	at := progress{Progress: new(run.Progress)}
 	if err := json.Unmarshal([]byte(s.Meta[progressKey]), &at); err != nil {
 		return fmt.Errorf("%s: %s: %w", name, progressKey, err)
@@ -132,7 +129,7 @@ func (n *Network) sameIDs() error {
 
 // Close gives up memory and files.
 func (n *Network) Close() error {
-	n.c.close()
+	n.c.Close()
 	return nil
 }
 
@@ -141,9 +138,6 @@ func (n *Network) Close() error {
 func (n *Network) Follow(show func(done, all int64)) {
 	n.eval.follow = func(done int64) { show(done, n.all) }
 }
-
-// Events returns the stream of the Network's dataset.
-func (n *Network) Events() *store.Events { return n.c.events }
 
 // Columns returns the number of columns of an embedding.
 func (n *Network) Columns() int { return n.c.Hidden }

@@ -73,7 +73,7 @@ func TestScoresAreThoseOfEvaluation(t *testing.T) {
 	for _, o := range []run.Options{options(model.TGN), options(model.JODIE), options(model.APAN), stateless} {
 		path, _ := trained(t, ds, o)
 		n := network(t, ds, path, run.Use{})
-		e := n.Events()
+		e := n.c.events
 		want := map[int64]float32{}
 		from := map[int64]int64{}
 		each := func(s *scores) {
@@ -120,7 +120,7 @@ func TestEmbeddingsAgreeWithThePlainLoop(t *testing.T) {
 		o.Epochs = 1
 		path, _ := trained(t, ds, o)
 		n := network(t, ds, path, run.Use{})
-		times := n.Events().Times(0, 400)
+		times := n.c.events.Times(0, 400)
 		for _, at := range []float64{times[0], times[30], times[100] + 0.5, times[281], times[300], times[399], times[399] + 100} {
 			places := []uint32{}
 			for v := range uint32(users + items) {
@@ -144,7 +144,7 @@ func TestEmbeddingsAgreeWithThePlainLoop(t *testing.T) {
 // plainEmbeddings is the embeddings of nodes at a time.
 func plainEmbeddings(t *testing.T, ds *store.Dataset, n *Network, at float64, places []uint32) (all []float32) {
 	to := int64(0)
-	for to < n.Events().Len() && n.Events().Times(to, to+1)[0] < at {
+	for to < n.c.events.Len() && n.c.events.Times(to, to+1)[0] < at {
 		to++
 	}
 	plainReplay(t, ds, n, to, func(lo, _ int64, embed func(v uint32, at float64) []float32) {
@@ -160,8 +160,8 @@ func plainEmbeddings(t *testing.T, ds *store.Dataset, n *Network, at float64, pl
 // plainReplay goes through the batches up to event to-1 with the state of all nodes in a map.
 // Before each, and after the last, see may embed nodes.
 func plainReplay(t *testing.T, ds *store.Dataset, n *Network, to int64, see func(lo, hi int64, embed func(v uint32, at float64) []float32)) {
-	s, be, record, features := n.c.step, n.c.be, n.c.step.Record, ds.Features(0)
-	sampler, err := temporal.NewSampler(t.Context(), n.Events(), temporal.SamplerOptions{Fanout: n.c.Fanouts[0], Deliver: n.c.Kind == model.APAN})
+	s, be, record, features := n.c.step, n.c.Backend, n.c.step.Record, ds.Features(0)
+	sampler, err := temporal.NewSampler(t.Context(), n.c.events, temporal.SamplerOptions{Fanout: n.c.Fanouts[0], Deliver: n.c.Kind == model.APAN})
 	require.NoError(t, err)
 	defer sampler.Close()
 	state := map[uint32][]byte{}

@@ -75,7 +75,7 @@ func TestPairScoresAreThoseOfEvaluation(t *testing.T) {
 		o.PairFeatures, o.State, o.Epochs = true, state, 1
 		path, _ := trained(t, ds, o)
 		n := network(t, ds, path, run.Use{})
-		e := n.Events()
+		e := n.c.events
 		var want []float32
 		var pairs []temporal.Ask
 		require.NoError(t, n.eval.restart(t.Context(), n.c.split.Train))
@@ -128,12 +128,12 @@ func TestNoRoomForPairs(t *testing.T) {
 	tr, err := newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
 	without := tr.budget.Fixed
-	tr.close()
+	tr.Close()
 	o.PairFeatures, o.MemoryBytes = true, 1<<30
 	tr, err = newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
 	require.Greater(t, tr.budget.Fixed, without+20*150_000)
-	tr.close()
+	tr.Close()
 	o.MemoryBytes = 52 << 20
 	_, err = newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.ErrorContains(t, err, "the least that works is ")
@@ -143,5 +143,5 @@ func TestNoRoomForPairs(t *testing.T) {
 	o.MemoryBytes = int64(mib) << 20
 	tr, err = newTrainer(t.Context(), ds, o, run.Hooks{}, internal{})
 	require.NoError(t, err)
-	tr.close()
+	tr.Close()
 }

@@ -50,7 +50,7 @@ func MakePlan(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks
 	if err != nil {
 		return nil, err
 	}
-	defer c.close()
+	defer c.Close()
 	dir, err := os.MkdirTemp("", "gnnstore-plan-")
 	if err != nil {
 		return nil, fmt.Errorf("state of the steps to judge by: %w", err)

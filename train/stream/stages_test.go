@@ -68,7 +68,7 @@ func stages(b *testing.B, ds *store.Dataset, c staleness.Costs, k, steps int) {
 	var half time.Time
 	var period, ideal float64
 	for b.Loop() {
-		in := internal{late: func(stage string) { time.Sleep(took[stage]) }}
+		in := internal{delay: func(stage string) { time.Sleep(took[stage]) }}
 		h := run.Hooks{Step: func(_, step, _ int, _ float64) {
 			time.Sleep(seconds(after))
 			switch step {

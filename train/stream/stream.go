@@ -9,7 +9,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -23,7 +22,7 @@ type trainer struct {
 	*core
 	savedState
 	eval   evaluation
-	late   writer
+	writer writer
 	found  *run.AutoStaleness      // the decision on Auto; nil where a number was given
 	stale  *staleness.Realised     // counts the nodes that training read out of date
 	wrote  []uint32                // scratch of it
@@ -47,7 +46,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hoo
 	if err != nil {
 		return nil, err
 	}
-	return &trainer{core: c, eval: evaluation{core: c}, savedState: savedState{core: c}, late: writer{late: in.late}}, nil
+	return &trainer{core: c, eval: evaluation{core: c}, savedState: savedState{core: c}, writer: writer{delay: in.delay}}, nil
 }
 
 // Run is train.Run for the stream of ds that o names.
@@ -59,20 +58,9 @@ func Run(
 
 func runWith(
 	ctx context.Context, ds *store.Dataset, openDir func() (*run.Dir, error), o run.Options, version string, h run.Hooks, in internal,
-) (_ *run.Result, err error) {
-	defer kernels.RecoverMemory(&err)
-	if err := o.Validate(); err != nil {
-		return nil, err
-	}
-	t, err := newTrainer(ctx, ds, o, h, in)
-	if run.Ended(ctx, err) {
-		return nil, ctx.Err()
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer t.close()
-	return t.Driver.Run(ctx, t, openDir, version)
+) (*run.Result, error) {
+	open := func() (run.Workload, error) { return newTrainer(ctx, ds, o, h, in) }
+	return run.Start(ctx, o, open, openDir, version)
 }
 
 // Find returns the stream of this name, or the only stream if name is empty.

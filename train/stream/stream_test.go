@@ -167,7 +167,7 @@ func TestSame(t *testing.T) {
 				if name == "in flight" { // one with files
 					fsys, path = vfs.Default, filepath.Join(t.TempDir(), "run")
 				}
-				r, err := runOn(t.Context(), fsys, path, ds, o, run.Hooks{}, internal{late: late, faults: faults})
+				r, err := runOn(t.Context(), fsys, path, ds, o, run.Hooks{}, internal{delay: late, faults: faults})
 				require.NoError(t, err)
 				require.Equal(t, want, outcomeOf(r), "%s, staleness %d, %s", kind, k, name)
 			}
@@ -217,9 +217,9 @@ func TestPlainLoop(t *testing.T) {
 func plainLoop(t *testing.T, ds *store.Dataset, o run.Options, h run.Hooks) (losses []float64, params string, m run.MitigationOf) {
 	tr, err := newTrainer(t.Context(), ds, o, h, internal{})
 	require.NoError(t, err)
-	defer tr.close()
+	defer tr.Close()
 	o = tr.Options
-	s, be, record := tr.step, tr.be, tr.step.Record
+	s, be, record := tr.step, tr.Backend, tr.step.Record
 	var audited run.MitigationSums
 	for epoch := 1; epoch <= o.Epochs; epoch++ {
 		sum, events := 0.0, 0.0
@@ -337,7 +337,7 @@ func TestResume(t *testing.T) {
 				var left atomic.Int64
 				left.Store(1 + rand.Int64N(250))
 				ctx, cancel := context.WithCancel(t.Context())
-				r, err := runOn(ctx, fsys, path, ds, o, run.Hooks{}, internal{late: func(string) {
+				r, err := runOn(ctx, fsys, path, ds, o, run.Hooks{}, internal{delay: func(string) {
 					if left.Add(-1) == 0 {
 						cancel()
 					}
