@@ -431,6 +431,7 @@ func (c *core) besideTiers() int64 {
 // shape returns the shape of the network, as the data and the options determine it.
 func (c *core) shape() model.Shape { return shapeOf(c.data, &c.Options, &c.draws) }
 
+// Close gives up all that was opened.
 func (c *core) Close() {
 	if c.reuse != nil {
 		c.reuse.close()

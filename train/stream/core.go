@@ -143,10 +143,10 @@ func (c *core) settleIdentity() error {
 	return nil
 }
 
-// open opens the sampler, measures a batch, splits the memory by it, and opens the rest.
+// open opens the sampler and the step, measures batches, splits the memory by them, and opens the
+// rest.
 func (c *core) open(ctx context.Context) (err error) {
-	total, err := tiers.Memory(c.MemoryBytes)
-	if err != nil {
+	if c.sizes.total, err = tiers.Memory(c.MemoryBytes); err != nil {
 		return err
 	}
 	left := ""
@@ -160,25 +160,40 @@ func (c *core) open(ctx context.Context) (err error) {
 	if err := c.CheckMemory(config.Weights(shape)); err != nil {
 		return err
 	}
-	record := temporal.RecordOf(config, shape)
-	files := []int64{c.events.Len() * 32, c.events.Places() * int64(record.Bytes())}
-	all := files[0] + files[1]
+	if err := c.openSampler(ctx, temporal.RecordOf(config, shape).Bytes()); err != nil {
+		return c.set.About(err)
+	}
+	c.openStep(config, shape)
+	if err := c.measure(ctx); err != nil {
+		return err
+	}
+	c.heap.Budget = c.sizes.total
+	return c.openRows(ctx)
+}
+
+// openSampler opens the sampler, and chooses how files are read. A node's state has so many bytes.
+func (c *core) openSampler(ctx context.Context, stateBytes int) (err error) {
+	m := &c.sizes
+	m.files = []int64{c.events.Len() * 32, c.events.Places() * int64(stateBytes)}
 	for _, f := range []*store.Features{c.features.events, c.features.nodes} {
 		if f != nil {
-			files = append(files, int64(f.Rows())*int64(f.RowBytes()))
-			all += files[len(files)-1]
+			m.files = append(m.files, int64(f.Rows())*int64(f.RowBytes()))
 		}
 	}
-	d := disk.Options{Kind: c.Cache.Engine, Depth: tiers.ReadersWithin(c.Cache.Readers, total), Costs: c.Cache.Costs, Faults: c.internal.faults}
-	if all > total/2 {
+	all := int64(0)
+	for _, bytes := range m.files {
+		all += bytes
+	}
+	d := disk.Options{Kind: c.Cache.Engine, Depth: tiers.ReadersWithin(c.Cache.Readers, m.total), Costs: c.Cache.Costs, Faults: c.internal.faults}
+	if all > m.total/2 {
 		d.Direct, d.Probe = true, true
 	}
 	if c.PairFeatures {
-		if c.pairs, err = temporal.CountPairs(ctx, c.events, max(total/8, 1<<20)); err != nil {
+		if c.pairs, err = temporal.CountPairs(ctx, c.events, max(m.total/8, 1<<20)); err != nil {
 			if damaged := new(store.SectionError); !errors.As(err, &damaged) {
 				err = fmt.Errorf("{pair_features}: %w", err)
 			}
-			return c.set.About(err)
+			return err
 		}
 	}
 	sampler, err := temporal.NewSampler(ctx, c.events, temporal.SamplerOptions{
@@ -186,7 +201,7 @@ func (c *core) open(ctx context.Context) (err error) {
 		RandomPartners: c.Hooks.RandomPartners, Pairs: c.PairFeatures, Workers: c.Workers, Disk: d,
 	})
 	if err != nil {
-		return c.set.About(err)
+		return err
 	}
 	c.draw = &drawer{sampler: sampler, delay: c.internal.delay}
 	kind, why := sampler.Engine()
@@ -195,26 +210,36 @@ func (c *core) open(ctx context.Context) (err error) {
 		d.Kind = kind
 	}
 	d.Costs, d.Probe = c.costs, false
+	m.disk = d
+	return nil
+}
 
+// openStep makes the network and its step.
+func (c *core) openStep(config model.TemporalConfig, shape model.TemporalShape) {
 	before := c.Backend.Bytes()
-	weights := int64(0)
 	if c.internal.fixed {
 		c.step = temporal.NewFixedStepper(c.Backend, model.NewFixedTemporal(c.Backend, config, shape))
-		weights = 4 * (c.Backend.Bytes().Host - before.Host) // a checkpoint has the weights more than once
 	} else {
 		c.step = temporal.NewStepper(c.Backend, model.NewTemporal(c.Backend, config, shape, c.Seed), c.Optim)
 		c.step.Keep, c.step.Remember = c.Mitigate, c.MitigateAudit > 0
-		weights = c.Backend.Bytes().Host - before.Host
+	}
+	c.sizes.weights = c.Backend.Bytes().Host - before.Host
+	if c.internal.fixed {
+		c.sizes.weights *= 4 // a checkpoint has the weights more than once
 	}
 	if c.Identity > 0 {
 		c.step.TellApart(c.ids.of)
 	}
+}
+
+// measure sets the sizes of a step by large batches, of training and of evaluation.
+func (c *core) measure(ctx context.Context) error {
 	p := c.learning(1)
 	b, err := c.draw.large(ctx, p)
 	if err != nil {
 		return c.set.About(err)
 	}
-	before = c.Backend.Bytes()
+	before := c.Backend.Bytes()
 	key := uint64(1)
 	if c.internal.fixed {
 		key = 0
@@ -234,13 +259,12 @@ func (c *core) open(ctx context.Context) (err error) {
 			b = evaluated
 		}
 	}
-	drawing, makers := sampler.Scratch()
-	c.sizes = sizes{
-		total: total, weights: weights, step: c.Backend.Bytes().Host - before.Host, batch: b.Bytes(), scratch: drawing, makers: makers * int64(max(1, c.Workers)),
-		nodes: len(b.Nodes), events: len(b.Events), writes: max(len(b.Writes), len(b.Mails)), files: files, disk: d,
-	}
-	c.heap.Budget = total
-	return c.openRows(ctx)
+	m := &c.sizes
+	drawing, makers := c.draw.sampler.Scratch()
+	m.step, m.batch, m.scratch = c.Backend.Bytes().Host-before.Host, b.Bytes(), drawing
+	m.makers = makers * int64(max(1, c.Workers))
+	m.nodes, m.events, m.writes = len(b.Nodes), len(b.Events), max(len(b.Writes), len(b.Mails))
+	return nil
 }
 
 // measureStep runs a batch through a step that computes nothing. That maps the step's memory
