@@ -68,9 +68,9 @@ type RowFile interface {
 // methods one at a time, in about the order below, but not all on one goroutine: Train may call
 // done on another.
 //
-// An error before Started ends the run, and does not go on record. Later errors end the run, too: they
-// may lead to a checkpoint, if the state allows one, and the result has them, unless it was only
-// that ctx ended.
+// An error before Started ends the run, and does not go on record. Later errors end the run, too:
+// they may lead to a checkpoint, if the state allows one, and the result has them, unless it was
+// only that ctx ended.
 type Workload interface {
 	driver() *Driver // the one that the workload embeds
 
