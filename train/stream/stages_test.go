@@ -39,7 +39,7 @@ func BenchmarkStages(b *testing.B) {
 		for i, stage := range []int{staleness.Sample, staleness.Features, staleness.State, staleness.Train, staleness.Publish} {
 			c.Stage[stage] = row.stage[i] * percent.Seconds()
 		}
-		best := c.Best()
+		best := c.Within(0)
 		for k := max(1, best-1); k <= best+1; k++ {
 			b.Run(fmt.Sprintf("run=%s/publish=late/k=%d", row.run, k), func(b *testing.B) { stages(b, ds, c, k, steps) })
 		}

@@ -59,14 +59,6 @@ func (c Costs) cycle() float64 {
 // Period returns the period of a step in a full pipeline with staleness k, at least 1.
 func (c Costs) Period(k int) float64 { return max(c.Limit(), c.cycle()/float64(k)) }
 
-// PeriodInFlight returns the period of a step where steps are not staggered by state, but at most n
-// are under way at a time, each from its first stage to its last.
-func (c Costs) PeriodInFlight(n int) float64 { return max(c.Limit(), c.Serial()/float64(n)) }
-
-// Best returns the least k whose period is Limit. With 1, the plain loop's results come at full
-// speed.
-func (c Costs) Best() int { return c.Within(0) }
-
 // Within returns the least k whose period is at most 1 + share times Limit: measured costs have an
 // error of about such a share.
 func (c Costs) Within(share float64) int { return c.least(c.cycle() / (1 + share)) }

@@ -9,18 +9,16 @@
 // 4), which has no paging.
 //
 // Three things to know. [Costs] has the times of the stages, and the closed forms: the period of a
-// step for any k, and the least k that reaches the best period. [Costs.Plan] and [Costs.Constant]
-// follow the stages step by step, as a forecast to show. [Overlap] counts how much of the rows that
-// steps read was rewritten by the steps just before, which bounds k by its cost in accuracy. The k
-// to train with is the smaller of [Costs.Best] and [Overlap.Most]. [Realised] counts the same while
-// training at one k.
+// step for any k, and the least k that reaches the best period. [Overlap] counts how much of the
+// rows that steps read was rewritten by the steps just before, which bounds k by its cost in
+// accuracy. The k to train with is the smaller of [Costs.Within] and [Overlap.Most]. [Realised]
+// counts the same while training at one k.
 //
 // Everything here is a function of its arguments, and knows no graph, no clock and no pipeline. An
 // Overlap or a Realised is used by one goroutine.
 //
 // # Why not
 //
-// Plan chooses k step by step, as the paper does, and training does not use it: results would
-// depend on measured times step by step. A constant k of [Costs.Best] has the same period once the
-// pipeline is full.
+// The paper chooses k step by step. Then results would depend on measured times step by step. A
+// constant k of [Costs.Within] a share of 0 has the same period once the pipeline is full.
 package staleness
