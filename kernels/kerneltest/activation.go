@@ -53,9 +53,7 @@ func testGELU(r *rig) {
 		r.at("%d×%d", s[0], s[1])
 		n := s[0] * s[1]
 		wide := r.normals(n)
-		for i := range wide {
-			wide[i] *= 10
-		}
+		kernels.Scale(wide, 10)
 		for _, values := range [][2][]float32{{r.normals(n), r.sparseSpecials(n)}, {wide, r.normals(n)}, {r.spread(n), r.normals(n)}} {
 			dst, x, dx := r.normal(s[0], s[1]), r.floats(s[0], s[1], values[0]), r.normal(s[0], s[1])
 			dy := r.floats(s[0], s[1], values[1])

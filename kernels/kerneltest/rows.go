@@ -117,7 +117,7 @@ func testRowRefusals(r *rig) {
 	f := func(rows, cols int) kernels.Tensor { return r.normal(rows, cols).tensor }
 	u := func(ids ...uint32) kernels.Tensor { return r.uints(ids).tensor }
 	b := r.b
-	for name, op := range map[string]func(){
+	r.refuses(map[string]func(){
 		"GatherRows columns":        func() { b.GatherRows(f(2, 3), f(4, 2), u(0, 1)) },
 		"GatherRows ids":            func() { b.GatherRows(f(2, 3), f(4, 3), u(0, 1, 2)) },
 		"GatherRows outside":        func() { b.GatherRows(f(2, 3), f(4, 3), u(0, 4)) },
@@ -139,9 +139,7 @@ func testRowRefusals(r *rig) {
 		"ScatterRows of halves":     func() { b.ScatterRows(f(4, 1), r.halves(1, 1, []float32{1}).tensor, u(0)) },
 		"RowNorms":                  func() { b.RowNorms(f(2, 1), f(3, 4)) },
 		"RowNorms of several norms": func() { b.RowNorms(f(3, 2), f(3, 4)) },
-	} {
-		require.Panics(r.t, op, name)
-	}
+	})
 	dst, dsrc, table, list := r.normal(2, 3), r.normal(4, 3), r.normal(4, 3), r.normal(2, 3)
 	for _, op := range []func(){
 		func() { b.GatherRows(dst.tensor, table.tensor, u(0, 4)) },

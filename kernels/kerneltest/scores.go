@@ -95,9 +95,7 @@ func testEdgeSoftmaxOf(r *rig) {
 		for _, size := range []float32{1, 80, 1e4, 1e30} {
 			scaled := func(n int) []float32 {
 				s := r.normals(n)
-				for i := range s {
-					s[i] *= size
-				}
+				kernels.Scale(s, size)
 				return s
 			}
 			for i, draw := range []func(int) []float32{scaled, r.sparseSpecials} {

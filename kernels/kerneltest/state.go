@@ -3,8 +3,6 @@ package kerneltest
 import (
 	"math"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
@@ -29,9 +27,7 @@ func testTanh(r *rig) {
 		r.at("%d×%d", s[0], s[1])
 		n := s[0] * s[1]
 		wide := r.normals(n)
-		for i := range wide {
-			wide[i] *= 10
-		}
+		kernels.Scale(wide, 10)
 		for _, values := range [][]float32{r.normals(n), wide, r.spread(n)} {
 			dst, x := r.normal(s[0], s[1]), r.floats(s[0], s[1], values)
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.Tanh(on(dst), on(x)) })
@@ -150,7 +146,7 @@ func testTimeEncodeGrad(r *rig) {
 func testStateRefusals(r *rig) {
 	f := func(rows, cols int) kernels.Tensor { return r.normal(rows, cols).tensor }
 	b := r.b
-	for name, op := range map[string]func(){
+	r.refuses(map[string]func(){
 		"LeakyReLU":            func() { b.LeakyReLU(f(2, 3), f(3, 2), 0.2) },
 		"LeakyReLUGrad":        func() { b.LeakyReLUGrad(f(2, 3), f(2, 3), f(2, 2), 0.2) },
 		"Tanh":                 func() { b.Tanh(f(2, 3), f(3, 2)) },
@@ -164,7 +160,5 @@ func testStateRefusals(r *rig) {
 		"TimeEncode rates":     func() { b.TimeEncode(f(2, 3), f(2, 2), f(1, 2), f(1, 3)) },
 		"TimeEncodeGrad rows":  func() { b.TimeEncodeGrad(f(1, 3), f(1, 3), f(3, 3), f(2, 2), f(1, 3), f(1, 3)) },
 		"TimeEncodeGrad rates": func() { b.TimeEncodeGrad(f(1, 3), f(1, 2), f(2, 3), f(2, 2), f(1, 3), f(1, 3)) },
-	} {
-		require.Panics(r.t, op, name)
-	}
+	})
 }
