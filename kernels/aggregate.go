@@ -105,15 +105,6 @@ func sumHalvesPlain(sum []float32, src []uint16, list []uint32) {
 	}
 }
 
-// NeighborMeanGrad adds to every source row u of dsrc the rows revDst[revStart[u]:revStart[u+1]] of
-// ddst, each divided by its degree end[i]-start[i]. dsrc has len(revStart)-1 rows.
-func NeighborMeanGrad(dsrc, ddst []float32, cols int, start, end, revStart, revDst []uint32) {
-	weights := make([]float32, len(start))
-	inverseDegrees(weights, start, end)
-	last := len(revStart) - 1
-	rowWeightedSum(dsrc, ddst, cols, revStart[:last], revStart[1:], revDst, weights)
-}
-
 // inverseDegrees sets w[i] to 1/(end[i]-start[i]), once per row instead of once per edge.
 func inverseDegrees(w []float32, start, end []uint32) {
 	end, w = end[:len(start)], w[:len(start)]

@@ -96,18 +96,11 @@ func (c *CPU) GRUCellGrad(dx, dh, ds, dy, gates, h, s Tensor) {
 }
 
 // Tanh implements [Backend].
-func (c *CPU) Tanh(dst, src Tensor) {
-	checkSame("Tanh", "dst", dst, "src", src)
-	d, s := c.floats("Tanh", "dst", dst), c.floats("Tanh", "src", src)
-	c.elements(len(d), func(lo, hi int) { c.tanh(d[lo:hi], s[lo:hi]) })
-}
+func (c *CPU) Tanh(dst, src Tensor) { c.each("Tanh", dst, src, c.tanh) }
 
 // TanhGrad implements [Backend].
 func (c *CPU) TanhGrad(dx, dy, y Tensor) {
-	checkSame("TanhGrad", "dx", dx, "dy", dy)
-	checkSame("TanhGrad", "dx", dx, "y", y)
-	d, g, v := c.floats("TanhGrad", "dx", dx), c.floats("TanhGrad", "dy", dy), c.floats("TanhGrad", "y", y)
-	c.elements(len(d), func(lo, hi int) { c.tanhGrad(d[lo:hi], g[lo:hi], v[lo:hi]) })
+	c.eachGrad("TanhGrad", dx, dy, "y", y, c.tanhGrad)
 }
 
 // GRUCell implements [Backend].
@@ -127,14 +120,9 @@ func (r *Reference) GRUCellGrad(dx, dh, ds, dy, gates, h, s Tensor) {
 }
 
 // Tanh implements [Backend].
-func (r *Reference) Tanh(dst, src Tensor) {
-	checkSame("Tanh", "dst", dst, "src", src)
-	tanhRef(r.floats("Tanh", "dst", dst), r.floats("Tanh", "src", src))
-}
+func (r *Reference) Tanh(dst, src Tensor) { r.each("Tanh", dst, src, tanhRef[float64]) }
 
 // TanhGrad implements [Backend].
 func (r *Reference) TanhGrad(dx, dy, y Tensor) {
-	checkSame("TanhGrad", "dx", dx, "dy", dy)
-	checkSame("TanhGrad", "dx", dx, "y", y)
-	tanhGradRef(r.floats("TanhGrad", "dx", dx), r.floats("TanhGrad", "dy", dy), r.floats("TanhGrad", "y", y))
+	r.eachGrad("TanhGrad", dx, dy, "y", y, tanhGradRef[float64])
 }

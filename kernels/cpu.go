@@ -5,6 +5,7 @@ import "runtime"
 // CPU is the Backend that computes in host memory, on several threads, with the fastest loops that
 // the machine has. Use [NewCPU].
 type CPU struct {
+	inHost[float32]
 	routines
 	threads int
 
@@ -37,31 +38,13 @@ func NewCPU(o CPUOptions) *CPU {
 // Name implements [Backend]: it is the kernel set.
 func (c *CPU) Name() string { return string(c.set) }
 
-// Bytes implements [Backend]: it is [HostBytes].
-func (*CPU) Bytes() Use { return Use{Host: HostBytes()} }
-
 // Alloc implements [Backend]. Buffers of 64 KiB and more are a [HostBuf].
 func (*CPU) Alloc(t DType, n int) Buffer { return newHostMemory(t, n) }
-
-// Free implements [Backend].
-func (*CPU) Free(b Buffer) { b.(*memory[float32]).free() }
 
 // UploadF32 implements [Backend].
 func (c *CPU) UploadF32(dst Tensor, src []float32) {
 	checkLen("UploadF32", dst, len(src))
 	copy(c.floats("UploadF32", "dst", dst), src)
-}
-
-// UploadU32 implements [Backend].
-func (c *CPU) UploadU32(dst Tensor, src []uint32) {
-	checkLen("UploadU32", dst, len(src))
-	copy(c.uints("UploadU32", "dst", dst), src)
-}
-
-// UploadHalf implements [Backend].
-func (c *CPU) UploadHalf(dst Tensor, src []uint16) {
-	checkLen("UploadHalf", dst, len(src))
-	copy(c.halves("UploadHalf", "dst", dst), src)
 }
 
 // DownloadF32 implements [Backend].
@@ -70,21 +53,12 @@ func (c *CPU) DownloadF32(dst []float32, src Tensor) {
 	copy(dst, c.floats("DownloadF32", "src", src))
 }
 
-// DownloadU32 implements [Backend].
-func (c *CPU) DownloadU32(dst []uint32, src Tensor) {
-	checkLen("DownloadU32", src, len(dst))
-	copy(dst, c.uints("DownloadU32", "src", src))
-}
-
 // Host implements [Backend].
 func (c *CPU) Host(t Tensor) (b []byte, ok bool) {
-	switch t.Type {
-	case F16:
-		return bytesOf(c.halves("Host", "tensor", t))
-	case U32:
-		return bytesOf(c.uints("Host", "tensor", t))
+	if t.Type == F32 {
+		return bytesOf(c.floats("Host", "tensor", t))
 	}
-	return bytesOf(c.floats("Host", "tensor", t))
+	return c.inHost.Host(t)
 }
 
 // grow returns scratch of n elements at least: s, or more in its place without what s held.
@@ -93,6 +67,21 @@ func grow(s []float32, n int) []float32 {
 		return make([]float32, n)
 	}
 	return s
+}
+
+// each has f make the elements of dst from the elements of src.
+func (c *CPU) each(op string, dst, src Tensor, f func(dst, src []float32)) {
+	checkSame(op, "dst", dst, "src", src)
+	d, s := c.floats(op, "dst", dst), c.floats(op, "src", src)
+	c.elements(len(d), func(lo, hi int) { f(d[lo:hi], s[lo:hi]) })
+}
+
+// eachGrad has f add to dx the elements of dy times a slope, which it finds from at, called name.
+func (c *CPU) eachGrad(op string, dx, dy Tensor, name string, at Tensor, f func(dx, dy, at []float32)) {
+	checkSame(op, "dx", dx, "dy", dy)
+	checkSame(op, "dx", dx, name, at)
+	d, g, v := c.floats(op, "dx", dx), c.floats(op, "dy", dy), c.floats(op, name, at)
+	c.elements(len(d), func(lo, hi int) { f(d[lo:hi], g[lo:hi], v[lo:hi]) })
 }
 
 // rows splits the rows of a tensor with this many columns.
@@ -126,11 +115,6 @@ func (c *CPU) sumRows(rows, width int, work func(partial []float32, lo, hi int),
 	}
 }
 
-// floats, halves and uints lend the windows that an operation works on.
-func (*CPU) floats(op, name string, t Tensor) []float32 { return floatsOf[float32](op, name, t) }
-func (*CPU) halves(op, name string, t Tensor) []uint16  { return halvesOf[float32](op, name, t) }
-func (*CPU) uints(op, name string, t Tensor) []uint32   { return uintsOf[float32](op, name, t) }
-
 // Fill implements [Backend].
 func (c *CPU) Fill(dst Tensor, v float32) {
 	d := c.floats("Fill", "dst", dst)
@@ -151,11 +135,7 @@ func (c *CPU) Convert(dst, src Tensor) {
 }
 
 // Add implements [Backend].
-func (c *CPU) Add(dst, src Tensor) {
-	checkSame("Add", "dst", dst, "src", src)
-	d, s := c.floats("Add", "dst", dst), c.floats("Add", "src", src)
-	c.elements(len(d), func(lo, hi int) { c.add(d[lo:hi], s[lo:hi]) })
-}
+func (c *CPU) Add(dst, src Tensor) { c.each("Add", dst, src, c.add) }
 
 // MatMul implements [Backend].
 func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
@@ -271,18 +251,11 @@ func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
 }
 
 // ReLU implements [Backend].
-func (c *CPU) ReLU(dst, src Tensor) {
-	checkSame("ReLU", "dst", dst, "src", src)
-	d, s := c.floats("ReLU", "dst", dst), c.floats("ReLU", "src", src)
-	c.elements(len(d), func(lo, hi int) { c.relu(d[lo:hi], s[lo:hi]) })
-}
+func (c *CPU) ReLU(dst, src Tensor) { c.each("ReLU", dst, src, c.relu) }
 
 // ReLUGrad implements [Backend].
 func (c *CPU) ReLUGrad(dx, dy, y Tensor) {
-	checkSame("ReLUGrad", "dx", dx, "dy", dy)
-	checkSame("ReLUGrad", "dx", dx, "y", y)
-	d, g, v := c.floats("ReLUGrad", "dx", dx), c.floats("ReLUGrad", "dy", dy), c.floats("ReLUGrad", "y", y)
-	c.elements(len(d), func(lo, hi int) { c.reluGrad(d[lo:hi], g[lo:hi], v[lo:hi]) })
+	c.eachGrad("ReLUGrad", dx, dy, "y", y, c.reluGrad)
 }
 
 // ReLUMask implements [Backend].

@@ -19,11 +19,6 @@ func (c *CPU) WeightedSum(dst, src, w Tensor, g Adjacency) {
 	})
 }
 
-// adjacency lends the lists of g.
-func (c *CPU) adjacency(op string, g Adjacency) (start, end, nbr []uint32) {
-	return c.uints(op, "Start", g.Start), c.uints(op, "End", g.End), c.uints(op, "Nbr", g.Nbr)
-}
-
 // WeightedSumGrad implements [Backend].
 func (c *CPU) WeightedSumGrad(dsrc, ddst, w Tensor, g Adjacency) {
 	const op = "WeightedSumGrad"
@@ -128,16 +123,9 @@ func (c *CPU) EdgeDropoutGrad(dx, dy, srcIDs, dstIDs Tensor, g Adjacency, key ui
 }
 
 // ELU implements [Backend].
-func (c *CPU) ELU(dst, src Tensor) {
-	checkSame("ELU", "dst", dst, "src", src)
-	d, s := c.floats("ELU", "dst", dst), c.floats("ELU", "src", src)
-	c.elements(len(d), func(lo, hi int) { ELU(d[lo:hi], s[lo:hi]) })
-}
+func (c *CPU) ELU(dst, src Tensor) { c.each("ELU", dst, src, ELU) }
 
 // ELUGrad implements [Backend].
 func (c *CPU) ELUGrad(dx, dy, y Tensor) {
-	checkSame("ELUGrad", "dx", dx, "dy", dy)
-	checkSame("ELUGrad", "dx", dx, "y", y)
-	d, g, v := c.floats("ELUGrad", "dx", dx), c.floats("ELUGrad", "dy", dy), c.floats("ELUGrad", "y", y)
-	c.elements(len(d), func(lo, hi int) { ELUGrad(d[lo:hi], g[lo:hi], v[lo:hi]) })
+	c.eachGrad("ELUGrad", dx, dy, "y", y, ELUGrad)
 }

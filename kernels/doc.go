@@ -2,7 +2,7 @@
 // nothing else. It knows no graph, no file and no model.
 //
 // It has two layers. Below are plain functions on slices and sizes, one family to a file:
-// [HalfToFloat32], [MatMul], [NeighborMean], [LayerNorm] and so on. They run on the caller's
+// [HalfToFloat32], [NeighborMean], [LayerNorm], [Adam] and so on. They run on the caller's
 // goroutine, keep no state, and trust the sizes they are given: a slice that is too short fails
 // Go's own bounds check. Beside each family lies its definition as a reference loop (norm.go,
 // norm_ref.go), generic over float32 and float64.

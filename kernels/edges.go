@@ -7,36 +7,15 @@ import "math"
 // h·C … (h+1)·C. A destination writes the edges of its own list and no other, so work is split by
 // destinations; sums over a source's edges find them through RevEdge.
 
-// WeightedSum computes, for every destination i and head h, the sum over its edges e of w[e,h]
+// weightedHeads computes, for every destination i and head h, the sum over its edges e of w[e,h]
 // times head h of src's row nbr[e], in the order of nbr; 0 where there are none. dst has len(start)
 // rows of cols columns.
-func WeightedSum(dst, src, w []float32, cols, heads int, start, end, nbr []uint32) {
-	portable.weightedHeads(dst, src, w, cols, heads, start, end, nbr)
-}
-
-// WeightedSumHalf is WeightedSum of float16 rows, summed in float32. Its results equal, bit for
-// bit, the results of widening the rows first.
-func WeightedSumHalf(dst []float32, src []uint16, w []float32, cols, heads int, start, end, nbr []uint32) {
-	portable.weightedHeadsHalf(dst, src, w, cols, heads, start, end, nbr)
-}
-
-// WeightedSumGrad adds to head h of every source row u of dsrc the rows revDst[k] of ddst, times
-// w[revEdge[k],h], for k from revStart[u] to revStart[u+1]. dsrc has len(revStart)-1 rows of cols
-// columns.
-func WeightedSumGrad(dsrc, ddst, w []float32, cols, heads int, revStart, revDst, revEdge []uint32) {
-	byEdge := make([]float32, len(revEdge)*heads)
-	GatherRows(byEdge, w, heads, revEdge)
-	last := len(revStart) - 1
-	portable.addWeightedHeads(dsrc, ddst, byEdge, cols, heads, revStart[:last], revStart[1:], revDst)
-}
-
-// weightedHeads is WeightedSum.
 func (r *routines) weightedHeads(dst, src, w []float32, cols, heads int, start, end, nbr []uint32) {
 	clear(dst[:len(start)*cols])
 	r.addWeightedHeads(dst, src, w, cols, heads, start, end, nbr)
 }
 
-// addWeightedHeads is WeightedSum that adds.
+// addWeightedHeads is weightedHeads that adds.
 func (r *routines) addWeightedHeads(dst, src, w []float32, cols, heads int, start, end, nbr []uint32) {
 	if len(w) == 0 || len(src) == 0 {
 		return
@@ -65,7 +44,8 @@ func addProducts(dst, src, w []float32, cols int, start, end, nbr []uint32) {
 	}
 }
 
-// weightedHeadsHalf is WeightedSumHalf.
+// weightedHeadsHalf is weightedHeads of float16 rows, summed in float32. Its results equal, bit for
+// bit, the results of widening the rows first.
 func (r *routines) weightedHeadsHalf(dst []float32, src []uint16, w []float32, cols, heads int, start, end, nbr []uint32) {
 	clear(dst[:len(start)*cols])
 	if len(w) == 0 || len(src) == 0 {

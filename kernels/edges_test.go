@@ -104,8 +104,8 @@ func TestWeightedSumHalfEqualsWidened(t *testing.T) {
 	}
 	start, end := []uint32{0, 1, 30, 110}, []uint32{1, 30, 110, 110}
 	want, got := make([]float32, 4*cols), make([]float32, 4*cols)
-	WeightedSum(want, wide, w, cols, heads, start, end, nbr)
-	WeightedSumHalf(got, half, w, cols, heads, start, end, nbr)
+	portable.weightedHeads(want, wide, w, cols, heads, start, end, nbr)
+	portable.weightedHeadsHalf(got, half, w, cols, heads, start, end, nbr)
 	for i := range want {
 		if want[i] == want[i] || got[i] == got[i] { // any NaN is right
 			require.Equal(t, math.Float32bits(want[i]), math.Float32bits(got[i]), i)

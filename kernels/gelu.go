@@ -52,29 +52,17 @@ func GELUGrad(dx, dy, x []float32) {
 }
 
 // GELU implements [Backend].
-func (c *CPU) GELU(dst, src Tensor) {
-	checkSame("GELU", "dst", dst, "src", src)
-	d, s := c.floats("GELU", "dst", dst), c.floats("GELU", "src", src)
-	c.elements(len(d), func(lo, hi int) { c.gelu(d[lo:hi], s[lo:hi]) })
-}
+func (c *CPU) GELU(dst, src Tensor) { c.each("GELU", dst, src, c.gelu) }
 
 // GELUGrad implements [Backend].
 func (c *CPU) GELUGrad(dx, dy, x Tensor) {
-	checkSame("GELUGrad", "dx", dx, "dy", dy)
-	checkSame("GELUGrad", "dx", dx, "x", x)
-	d, g, v := c.floats("GELUGrad", "dx", dx), c.floats("GELUGrad", "dy", dy), c.floats("GELUGrad", "x", x)
-	c.elements(len(d), func(lo, hi int) { c.geluGrad(d[lo:hi], g[lo:hi], v[lo:hi]) })
+	c.eachGrad("GELUGrad", dx, dy, "x", x, c.geluGrad)
 }
 
 // GELU implements [Backend].
-func (r *Reference) GELU(dst, src Tensor) {
-	checkSame("GELU", "dst", dst, "src", src)
-	geluRef(r.floats("GELU", "dst", dst), r.floats("GELU", "src", src))
-}
+func (r *Reference) GELU(dst, src Tensor) { r.each("GELU", dst, src, geluRef) }
 
 // GELUGrad implements [Backend].
 func (r *Reference) GELUGrad(dx, dy, x Tensor) {
-	checkSame("GELUGrad", "dx", dx, "dy", dy)
-	checkSame("GELUGrad", "dx", dx, "x", x)
-	geluGradRef(r.floats("GELUGrad", "dx", dx), r.floats("GELUGrad", "dy", dy), r.floats("GELUGrad", "x", x))
+	r.eachGrad("GELUGrad", dx, dy, "x", x, geluGradRef)
 }

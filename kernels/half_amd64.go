@@ -10,7 +10,7 @@ const callRows = 1 << 15
 // functions, which give the same bits, do the rest.
 const wholeHalves = 16
 
-func (r *routines) halves(widen func(dst *float32, src *uint16, n int), narrow func(dst *uint16, src *float32, n int) int) {
+func (r *routines) conversions(widen func(dst *float32, src *uint16, n int), narrow func(dst *uint16, src *float32, n int) int) {
 	r.widen = func(dst []float32, src []uint16) {
 		for len(src) >= wholeHalves {
 			n := min(len(src), callRows) &^ (wholeHalves - 1)

@@ -21,28 +21,20 @@ func LeakyReLUGrad(dx, dy, x []float32, slope float32) {
 
 // LeakyReLU implements [Backend].
 func (c *CPU) LeakyReLU(dst, src Tensor, slope float32) {
-	checkSame("LeakyReLU", "dst", dst, "src", src)
-	d, s := c.floats("LeakyReLU", "dst", dst), c.floats("LeakyReLU", "src", src)
-	c.elements(len(d), func(lo, hi int) { LeakyReLU(d[lo:hi], s[lo:hi], slope) })
+	c.each("LeakyReLU", dst, src, func(dst, src []float32) { LeakyReLU(dst, src, slope) })
 }
 
 // LeakyReLUGrad implements [Backend].
 func (c *CPU) LeakyReLUGrad(dx, dy, x Tensor, slope float32) {
-	checkSame("LeakyReLUGrad", "dx", dx, "dy", dy)
-	checkSame("LeakyReLUGrad", "dx", dx, "x", x)
-	d, g, v := c.floats("LeakyReLUGrad", "dx", dx), c.floats("LeakyReLUGrad", "dy", dy), c.floats("LeakyReLUGrad", "x", x)
-	c.elements(len(d), func(lo, hi int) { LeakyReLUGrad(d[lo:hi], g[lo:hi], v[lo:hi], slope) })
+	c.eachGrad("LeakyReLUGrad", dx, dy, "x", x, func(dx, dy, x []float32) { LeakyReLUGrad(dx, dy, x, slope) })
 }
 
 // LeakyReLU implements [Backend].
 func (r *Reference) LeakyReLU(dst, src Tensor, slope float32) {
-	checkSame("LeakyReLU", "dst", dst, "src", src)
-	leakyReLURef(r.floats("LeakyReLU", "dst", dst), r.floats("LeakyReLU", "src", src), float64(slope))
+	r.each("LeakyReLU", dst, src, func(dst, src []float64) { leakyReLURef(dst, src, float64(slope)) })
 }
 
 // LeakyReLUGrad implements [Backend].
 func (r *Reference) LeakyReLUGrad(dx, dy, x Tensor, slope float32) {
-	checkSame("LeakyReLUGrad", "dx", dx, "dy", dy)
-	checkSame("LeakyReLUGrad", "dx", dx, "x", x)
-	leakyReLUGradRef(r.floats("LeakyReLUGrad", "dx", dx), r.floats("LeakyReLUGrad", "dy", dy), r.floats("LeakyReLUGrad", "x", x), float64(slope))
+	r.eachGrad("LeakyReLUGrad", dx, dy, "x", x, func(dx, dy, x []float64) { leakyReLUGradRef(dx, dy, x, float64(slope)) })
 }

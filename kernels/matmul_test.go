@@ -13,7 +13,9 @@ import (
 func TestMatMulFunction(t *testing.T) {
 	const m, n, k = 5, 19, 2*packDeep + 1
 	multiply := map[string]func(dst, a, b []float32, transA, transB bool){
-		"function": func(dst, a, b []float32, transA, transB bool) { MatMul(dst, a, b, m, n, k, transA, transB, false) },
+		"function": func(dst, a, b []float32, transA, transB bool) {
+			matMul(dst, a, b, m, n, k, transA, transB, false, nil, 1)
+		},
 	}
 	for _, set := range Sets() {
 		c := NewCPU(CPUOptions{Threads: 2, Set: set})

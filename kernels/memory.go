@@ -99,19 +99,6 @@ func memoryOf[F float](op, name string, t Tensor, want DType) *memory[F] {
 	return m
 }
 
-// floatsOf, halvesOf and uintsOf lend the window; its capacity ends where it does.
-func floatsOf[F float](op, name string, t Tensor) []F {
-	return window(memoryOf[F](op, name, t, F32).floats, t)
-}
-
-func halvesOf[F float](op, name string, t Tensor) []uint16 {
-	return window(memoryOf[F](op, name, t, F16).halves, t)
-}
-
-func uintsOf[F float](op, name string, t Tensor) []uint32 {
-	return window(memoryOf[F](op, name, t, U32).uints, t)
-}
-
 func window[T any](s []T, t Tensor) []T {
 	if s == nil {
 		return nil
@@ -128,4 +115,61 @@ func bytesOf[T float32 | uint16 | uint32](s []T) (b []byte, ok bool) {
 	}
 	var element T
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(element))), true
+}
+
+// inHost is what backends that compute in host memory share, F being what they hold an F32 in.
+type inHost[F float] struct{}
+
+// Bytes implements [Backend]. It is [HostBytes], without buffers of the Go heap.
+func (inHost[F]) Bytes() Use { return Use{Host: HostBytes()} }
+
+// Free implements [Backend].
+func (inHost[F]) Free(b Buffer) { b.(*memory[F]).free() }
+
+// UploadU32 implements [Backend].
+func (m inHost[F]) UploadU32(dst Tensor, src []uint32) {
+	checkLen("UploadU32", dst, len(src))
+	copy(m.uints("UploadU32", "dst", dst), src)
+}
+
+// UploadHalf implements [Backend].
+func (m inHost[F]) UploadHalf(dst Tensor, src []uint16) {
+	checkLen("UploadHalf", dst, len(src))
+	copy(m.halves("UploadHalf", "dst", dst), src)
+}
+
+// DownloadU32 implements [Backend].
+func (m inHost[F]) DownloadU32(dst []uint32, src Tensor) {
+	checkLen("DownloadU32", src, len(dst))
+	copy(dst, m.uints("DownloadU32", "src", src))
+}
+
+// Host implements [Backend]. It lends F16 and U32 only.
+func (m inHost[F]) Host(t Tensor) (b []byte, ok bool) {
+	switch t.Type {
+	case F16:
+		return bytesOf(m.halves("Host", "tensor", t))
+	case U32:
+		return bytesOf(m.uints("Host", "tensor", t))
+	}
+	return nil, false
+}
+
+// floats, halves and uints lend the window that an operation works on; its capacity ends where it
+// does.
+func (inHost[F]) floats(op, name string, t Tensor) []F {
+	return window(memoryOf[F](op, name, t, F32).floats, t)
+}
+
+func (inHost[F]) halves(op, name string, t Tensor) []uint16 {
+	return window(memoryOf[F](op, name, t, F16).halves, t)
+}
+
+func (inHost[F]) uints(op, name string, t Tensor) []uint32 {
+	return window(memoryOf[F](op, name, t, U32).uints, t)
+}
+
+// adjacency lends the lists of g.
+func (m inHost[F]) adjacency(op string, g Adjacency) (start, end, nbr []uint32) {
+	return m.uints(op, "Start", g.Start), m.uints(op, "End", g.End), m.uints(op, "Nbr", g.Nbr)
 }

@@ -3,7 +3,9 @@ package kernels
 // Reference is the Backend that defines right results: the reference loops, on one thread, with
 // every F32 tensor held in float64. Package kerneltest uses its results as the oracle. They are
 // precise enough for finite differences. Use [NewReference].
-type Reference struct{}
+type Reference struct {
+	inHost[float64] // Host lends no F32, since a float64 holds it
+}
 
 var _ Backend = (*Reference)(nil)
 
@@ -13,14 +15,8 @@ func NewReference() *Reference { return &Reference{} }
 // Name implements [Backend].
 func (*Reference) Name() string { return "reference" }
 
-// Bytes implements [Backend]. It returns [HostBytes], without the Reference's own buffers.
-func (*Reference) Bytes() Use { return Use{Host: HostBytes()} }
-
 // Alloc implements [Backend].
 func (*Reference) Alloc(t DType, n int) Buffer { return newMemory[float64](t, n) }
-
-// Free implements [Backend].
-func (*Reference) Free(b Buffer) { b.(*memory[float64]).free() }
 
 // UploadF32 implements [Backend].
 func (r *Reference) UploadF32(dst Tensor, src []float32) {
@@ -34,18 +30,6 @@ func (r *Reference) UploadF32(dst Tensor, src []float32) {
 func (r *Reference) UploadF64(dst Tensor, src []float64) {
 	checkLen("UploadF64", dst, len(src))
 	copy(r.floats("UploadF64", "dst", dst), src)
-}
-
-// UploadU32 implements [Backend].
-func (r *Reference) UploadU32(dst Tensor, src []uint32) {
-	checkLen("UploadU32", dst, len(src))
-	copy(r.uints("UploadU32", "dst", dst), src)
-}
-
-// UploadHalf implements [Backend].
-func (r *Reference) UploadHalf(dst Tensor, src []uint16) {
-	checkLen("UploadHalf", dst, len(src))
-	copy(r.halves("UploadHalf", "dst", dst), src)
 }
 
 // DownloadF32 implements [Backend]. It rounds.
@@ -62,23 +46,6 @@ func (r *Reference) DownloadF64(dst []float64, src Tensor) {
 	copy(dst, r.floats("DownloadF64", "src", src))
 }
 
-// DownloadU32 implements [Backend].
-func (r *Reference) DownloadU32(dst []uint32, src Tensor) {
-	checkLen("DownloadU32", src, len(dst))
-	copy(dst, r.uints("DownloadU32", "src", src))
-}
-
-// Host implements [Backend]. It lends F16 and U32 only: what an F32 tensor is held in are not F32s.
-func (r *Reference) Host(t Tensor) (b []byte, ok bool) {
-	switch t.Type {
-	case F16:
-		return bytesOf(r.halves("Host", "tensor", t))
-	case U32:
-		return bytesOf(r.uints("Host", "tensor", t))
-	}
-	return nil, false
-}
-
 // input is src, widened if it holds halves.
 func (r *Reference) input(op, name string, src Tensor) []float64 {
 	if src.Type != F16 {
@@ -91,10 +58,17 @@ func (r *Reference) input(op, name string, src Tensor) []float64 {
 	return wide
 }
 
-// floats, halves and uints lend the windows that an operation works on.
-func (*Reference) floats(op, name string, t Tensor) []float64 { return floatsOf[float64](op, name, t) }
-func (*Reference) halves(op, name string, t Tensor) []uint16  { return halvesOf[float64](op, name, t) }
-func (*Reference) uints(op, name string, t Tensor) []uint32   { return uintsOf[float64](op, name, t) }
+// each and eachGrad are as CPU's.
+func (r *Reference) each(op string, dst, src Tensor, f func(dst, src []float64)) {
+	checkSame(op, "dst", dst, "src", src)
+	f(r.floats(op, "dst", dst), r.floats(op, "src", src))
+}
+
+func (r *Reference) eachGrad(op string, dx, dy Tensor, name string, at Tensor, f func(dx, dy, at []float64)) {
+	checkSame(op, "dx", dx, "dy", dy)
+	checkSame(op, "dx", dx, name, at)
+	f(r.floats(op, "dx", dx), r.floats(op, "dy", dy), r.floats(op, name, at))
+}
 
 // Fill implements [Backend].
 func (r *Reference) Fill(dst Tensor, v float32) {
@@ -108,10 +82,7 @@ func (r *Reference) Convert(dst, src Tensor) {
 }
 
 // Add implements [Backend].
-func (r *Reference) Add(dst, src Tensor) {
-	checkSame("Add", "dst", dst, "src", src)
-	addRef(r.floats("Add", "dst", dst), r.floats("Add", "src", src))
-}
+func (r *Reference) Add(dst, src Tensor) { r.each("Add", dst, src, addRef[float64]) }
 
 // MatMul implements [Backend].
 func (r *Reference) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
@@ -168,16 +139,11 @@ func (r *Reference) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
 }
 
 // ReLU implements [Backend].
-func (r *Reference) ReLU(dst, src Tensor) {
-	checkSame("ReLU", "dst", dst, "src", src)
-	reluRef(r.floats("ReLU", "dst", dst), r.floats("ReLU", "src", src))
-}
+func (r *Reference) ReLU(dst, src Tensor) { r.each("ReLU", dst, src, reluRef[float64]) }
 
 // ReLUGrad implements [Backend].
 func (r *Reference) ReLUGrad(dx, dy, y Tensor) {
-	checkSame("ReLUGrad", "dx", dx, "dy", dy)
-	checkSame("ReLUGrad", "dx", dx, "y", y)
-	reluGradRef(r.floats("ReLUGrad", "dx", dx), r.floats("ReLUGrad", "dy", dy), r.floats("ReLUGrad", "y", y))
+	r.eachGrad("ReLUGrad", dx, dy, "y", y, reluGradRef[float64])
 }
 
 // ReLUMask implements [Backend].

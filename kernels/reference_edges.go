@@ -4,14 +4,9 @@ package kernels
 func (r *Reference) WeightedSum(dst, src, w Tensor, g Adjacency) {
 	const op = "WeightedSum"
 	checkWeightedSum(dst, src, w, g)
-	start, end, nbr := r.lists(op, g)
+	start, end, nbr := r.adjacency(op, g)
 	weightedSumRef(r.floats(op, "dst", dst), r.input(op, "src", src), r.floats(op, "w", w), dst.Cols, w.Cols,
 		start, end, nbr)
-}
-
-// lists lends the lists of g.
-func (r *Reference) lists(op string, g Adjacency) (start, end, nbr []uint32) {
-	return r.uints(op, "Start", g.Start), r.uints(op, "End", g.End), r.uints(op, "Nbr", g.Nbr)
 }
 
 // WeightedSumGrad implements [Backend].
@@ -29,7 +24,7 @@ func (r *Reference) WeightedSumGrad(dsrc, ddst, w Tensor, g Adjacency) {
 func (r *Reference) WeightedSumWeightGrad(dw, ddst, src Tensor, g Adjacency) {
 	const op = "WeightedSumWeightGrad"
 	checkWeightedSumWeightGrad(dw, ddst, src, g)
-	start, end, nbr := r.lists(op, g)
+	start, end, nbr := r.adjacency(op, g)
 	weightedSumWeightGradRef(r.floats(op, "dw", dw), r.floats(op, "ddst", ddst), r.floats(op, "src", src),
 		src.Cols, dw.Cols, start, end, nbr)
 }
@@ -53,7 +48,7 @@ func (r *Reference) HeadDotGrad(dsrc, da, ddst, src, a Tensor) {
 func (r *Reference) EdgeSoftmax(dst, srcScore, dstScore, w Tensor, g Adjacency, slope float32) {
 	const op = "EdgeSoftmax"
 	checkEdgeSoftmax(dst, srcScore, dstScore, w, g)
-	start, end, nbr := r.lists(op, g)
+	start, end, nbr := r.adjacency(op, g)
 	edgeSoftmaxRef(r.floats(op, "dst", dst), r.floats(op, "srcScore", srcScore), r.floats(op, "dstScore", dstScore),
 		r.floats(op, "w", w), dst.Cols, start, end, nbr, float64(slope))
 }
@@ -63,7 +58,7 @@ func (r *Reference) EdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, 
 	slope float32) {
 	const op = "EdgeSoftmaxGrad"
 	checkEdgeSoftmaxGrad(dsrcScore, ddstScore, dedge, dalpha, alpha, srcScore, dstScore, g)
-	start, end, nbr := r.lists(op, g)
+	start, end, nbr := r.adjacency(op, g)
 	de, heads := r.floats(op, "dedge", dedge), alpha.Cols
 	edgeSoftmaxGradRef(de, r.floats(op, "ddstScore", ddstScore), r.floats(op, "dalpha", dalpha),
 		r.floats(op, "alpha", alpha), r.floats(op, "srcScore", srcScore), r.floats(op, "dstScore", dstScore), heads,
@@ -80,7 +75,7 @@ func (r *Reference) EdgeDropout(dst, src, srcIDs, dstIDs Tensor, g Adjacency, ke
 	const op = "EdgeDropout"
 	checkEdgeDropout(op, dst, src, srcIDs, dstIDs, g, p)
 	d, s, scale := r.floats(op, "dst", dst), r.floats(op, "src", src), dropoutScale(dropoutThreshold(p))
-	start, end, nbr := r.lists(op, g)
+	start, end, nbr := r.adjacency(op, g)
 	edgeDropoutRef(func(at int, keep bool) {
 		if d[at] = s[at] * scale; !keep {
 			d[at] = 0
@@ -93,7 +88,7 @@ func (r *Reference) EdgeDropoutGrad(dx, dy, srcIDs, dstIDs Tensor, g Adjacency, 
 	const op = "EdgeDropoutGrad"
 	checkEdgeDropout(op, dx, dy, srcIDs, dstIDs, g, p)
 	d, s, scale := r.floats(op, "dx", dx), r.floats(op, "dy", dy), dropoutScale(dropoutThreshold(p))
-	start, end, nbr := r.lists(op, g)
+	start, end, nbr := r.adjacency(op, g)
 	edgeDropoutRef(func(at int, keep bool) {
 		if keep {
 			d[at] += s[at] * scale
@@ -102,14 +97,9 @@ func (r *Reference) EdgeDropoutGrad(dx, dy, srcIDs, dstIDs Tensor, g Adjacency, 
 }
 
 // ELU implements [Backend].
-func (r *Reference) ELU(dst, src Tensor) {
-	checkSame("ELU", "dst", dst, "src", src)
-	eluRef(r.floats("ELU", "dst", dst), r.floats("ELU", "src", src))
-}
+func (r *Reference) ELU(dst, src Tensor) { r.each("ELU", dst, src, eluRef[float64]) }
 
 // ELUGrad implements [Backend].
 func (r *Reference) ELUGrad(dx, dy, y Tensor) {
-	checkSame("ELUGrad", "dx", dx, "dy", dy)
-	checkSame("ELUGrad", "dx", dx, "y", y)
-	eluGradRef(r.floats("ELUGrad", "dx", dx), r.floats("ELUGrad", "dy", dy), r.floats("ELUGrad", "y", y))
+	r.eachGrad("ELUGrad", dx, dy, "y", y, eluGradRef[float64])
 }

@@ -258,7 +258,7 @@ func (c *CPU) EdgeSoftmaxOfGrad(dscores, dalpha, alpha []Tensor, g []Adjacency) 
 func (r *Reference) EdgeDot(dst, q, k Tensor, g Adjacency, scale float32) {
 	const op = "EdgeDot"
 	checkEdgeDot(dst, q, k, g)
-	start, end, nbr := r.lists(op, g)
+	start, end, nbr := r.adjacency(op, g)
 	edgeDotRef(r.floats(op, "dst", dst), r.floats(op, "q", q), r.floats(op, "k", k), q.Cols, dst.Cols, start, end, nbr,
 		float64(scale))
 }
@@ -267,7 +267,7 @@ func (r *Reference) EdgeDot(dst, q, k Tensor, g Adjacency, scale float32) {
 func (r *Reference) EdgeDotGrad(dq, dk, ddst, q, k Tensor, g Adjacency, scale float32) {
 	const op = "EdgeDotGrad"
 	checkEdgeDotGrad(dq, dk, ddst, q, k, g)
-	start, end, nbr := r.lists(op, g)
+	start, end, nbr := r.adjacency(op, g)
 	edgeDotGradRef(r.floats(op, "dq", dq), r.floats(op, "dk", dk), r.floats(op, "ddst", ddst), r.floats(op, "q", q),
 		r.floats(op, "k", k), q.Cols, ddst.Cols, start, end, nbr, float64(scale))
 }

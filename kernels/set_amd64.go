@@ -23,7 +23,7 @@ func routinesOf(s Set) routines {
 	switch s {
 	case AVX512:
 		r.strips = &strips{tile: 14, lanes: 16, wide: matMulStripAVX512x2, narrow: matMulStripAVX512x1, pack8: matMulPack8, add8: matMulAdd8}
-		r.halves(widenAVX512, narrowAVX512)
+		r.conversions(widenAVX512, narrowAVX512)
 		r.copies(copyRowsAVX2)
 		r.elementwise(fillAVX512, addAVX512, reluAVX512, reluMaskAVX512, reluGradAVX512, addRowAVX512, columnSumAVX512, adamAVX512)
 		r.edgeAdder(addEdgesAVX512, addEdgesByAVX512)
@@ -40,7 +40,7 @@ func routinesOf(s Set) routines {
 		r.peakOf(peakAVX512, 16)
 	case AVX2:
 		r.strips = &strips{tile: 6, lanes: 8, wide: matMulStripAVX2x2, narrow: matMulStripAVX2x1, pack8: matMulPack8, add8: matMulAdd8}
-		r.halves(widenAVX2, narrowAVX2)
+		r.conversions(widenAVX2, narrowAVX2)
 		r.copies(copyRowsAVX2)
 		r.elementwise(fillAVX2, addAVX2, reluAVX2, reluMaskAVX2, reluGradAVX2, addRowAVX2, columnSumAVX2, adamAVX2)
 		r.edgeAdder(addEdgesAVX2, addEdgesByAVX2)
