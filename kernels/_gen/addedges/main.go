@@ -13,14 +13,12 @@ import (
 const lineBytes = 64
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
+	vector.Write(func(t vector.Target) {
 		addEdges(t, "addEdges", false, false)
 		addEdges(t, "addEdgesBy", true, false)
 		addEdges(t, "addEdgesHalf", false, true)
 		addEdges(t, "addEdgesHalfBy", true, true)
-	}
-	Generate()
+	})
 }
 
 // addEdges is a loop over edges, and in it one over columns that also fetches those of an edge to come. With half, rows of src are float16,

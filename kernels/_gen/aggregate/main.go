@@ -13,8 +13,7 @@ import (
 )
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
+	vector.Write(func(t vector.Target) {
 		for _, s := range []sum{
 			{name: "sumLists"},
 			{name: "sumListsHalf", half: true},
@@ -25,8 +24,7 @@ func main() {
 			s.Target = t
 			s.emit()
 		}
-	}
-	Generate()
+	})
 }
 
 // weights says what a row is multiplied by before it is added.

@@ -10,14 +10,7 @@ import (
 )
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
-		cell(t)
-		cellGrad(t)
-		tanh(t)
-		tanhGrad(t)
-	}
-	Generate()
+	vector.Write(cell, cellGrad, tanh, tanhGrad)
 }
 
 // curves are σ and tanh, by exponentials.

@@ -18,15 +18,13 @@ const (
 )
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
+	vector.Write(func(t vector.Target) {
 		newDropout(t, "dropout", "float32", "writes to dst what dropout keeps of src, times factor, and 0 elsewhere.").emit(at{})
 		if t.Wide() {
 			newDropout(t, "dropoutHalf", "uint16", "is dropout of halves.").emit(at{half: true})
 		}
 		newDropout(t, "dropoutGrad", "float32", "adds to dst what dropout keeps of src, times factor.").emit(at{add: true})
-	}
-	Generate()
+	})
 }
 
 // at says what is done with the elements.

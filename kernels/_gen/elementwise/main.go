@@ -9,18 +9,7 @@ import (
 )
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
-		fill(t)
-		add(t)
-		addRow(t)
-		columnSum(t)
-		relu(t)
-		reluGrad(t)
-		reluMask(t)
-		adam(t)
-	}
-	Generate()
+	vector.Write(fill, add, addRow, columnSum, relu, reluGrad, reluMask, adam)
 }
 
 func fill(t vector.Target) {

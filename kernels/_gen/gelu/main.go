@@ -10,12 +10,7 @@ import (
 )
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
-		forward(t)
-		backward(t)
-	}
-	Generate()
+	vector.Write(forward, backward)
 }
 
 // normal computes Φ(-a) as e^(-a²/2)·ratio(a): see gelu.go, which has the polynomial in decimals.

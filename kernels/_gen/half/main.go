@@ -9,12 +9,7 @@ import (
 )
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
-		widen(t)
-		narrow(t)
-	}
-	Generate()
+	vector.Write(widen, narrow)
 }
 
 func widen(t vector.Target) {

@@ -10,13 +10,7 @@ import (
 )
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
-		exps(t)
-		softmax(t)
-		argMax(t)
-	}
-	Generate()
+	vector.Write(exps, softmax, argMax)
 }
 
 const negativeInfinity = 0xff80_0000

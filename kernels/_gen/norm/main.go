@@ -11,12 +11,7 @@ import (
 )
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
-		forward(t)
-		backward(t)
-	}
-	Generate()
+	vector.Write(forward, backward)
 }
 
 func forward(t vector.Target) {

@@ -13,8 +13,7 @@ import (
 const sums = 12
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
+	vector.Write(func(t vector.Target) {
 		t.Func("peak", "(n int)", "multiplies and adds n times 12 vectors.")
 		n := vector.Param64("n")
 		factor, acc := t.Zero(), t.Vecs(sums)
@@ -28,6 +27,5 @@ func main() {
 		DECQ(n)
 		JNZ(LabelRef("loop"))
 		vector.End()
-	}
-	Generate()
+	})
 }

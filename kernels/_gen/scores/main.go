@@ -11,11 +11,7 @@ import (
 )
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
-		edgeDot(t)
-	}
-	Generate()
+	vector.Write(edgeDot)
 }
 
 func edgeDot(t vector.Target) {

@@ -10,12 +10,7 @@ import (
 )
 
 func main() {
-	ConstraintExpr("amd64,!purego")
-	for _, t := range vector.Targets {
-		forward(t)
-		backward(t)
-	}
-	Generate()
+	vector.Write(forward, backward)
 }
 
 // A wave computes sines or cosines of phases. Of a phase p it takes k = round(p/π), or round(p/π + ½) for the cosine, in float64, so

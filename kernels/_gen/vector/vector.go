@@ -21,6 +21,17 @@ type Target struct {
 // Targets are the sets that have assembly.
 var Targets = []Target{{"AVX512", 16}, {"AVX2", 8}}
 
+// Write writes what emit does for each target, one after the other.
+func Write(emit ...func(t Target)) {
+	ConstraintExpr("amd64,!purego")
+	for _, t := range Targets {
+		for _, one := range emit {
+			one(t)
+		}
+	}
+	Generate()
+}
+
 // Wide reports AVX-512, which masks any instruction and has 32 registers.
 func (t Target) Wide() bool { return t.Lanes == 16 }
 
