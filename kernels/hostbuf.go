@@ -94,18 +94,10 @@ func (h *HostBuf) Bytes() []byte { return h.bytes }
 // Float32s, Float64s, Uint16s, Uint32s and Uint64s lend the memory in elements of their type; its
 // size must be a multiple of theirs.
 func (h *HostBuf) Float32s() []float32 { return cast[float32](h.bytes) }
-
-// Float64s: see Float32s.
 func (h *HostBuf) Float64s() []float64 { return cast[float64](h.bytes) }
-
-// Uint16s: see Float32s.
-func (h *HostBuf) Uint16s() []uint16 { return cast[uint16](h.bytes) }
-
-// Uint32s: see Float32s.
-func (h *HostBuf) Uint32s() []uint32 { return cast[uint32](h.bytes) }
-
-// Uint64s: see Float32s.
-func (h *HostBuf) Uint64s() []uint64 { return cast[uint64](h.bytes) }
+func (h *HostBuf) Uint16s() []uint16   { return cast[uint16](h.bytes) }
+func (h *HostBuf) Uint32s() []uint32   { return cast[uint32](h.bytes) }
+func (h *HostBuf) Uint64s() []uint64   { return cast[uint64](h.bytes) }
 
 // Lend is Bytes for a borrower who calls Return when done, and must not be outrun by Close.
 func (h *HostBuf) Lend() []byte {

@@ -24,9 +24,9 @@ const (
 	alignedLen = alignedRow / 4
 )
 
-// matMul computes dst = op(a)·op(b), or dst += … with accumulate. op(a) is m×k and op(b) k×n; transA
-// says that a is stored as k×m, transB that b is stored as n×k. It returns the scratch, grown if need
-// be, for the next call.
+// matMul computes dst = op(a)·op(b), or dst += … with accumulate. op(a) is m×k and op(b) k×n;
+// transA says that a is stored as k×m, transB that b is stored as n×k. It returns the scratch,
+// grown if need be, for the next call.
 func matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool, scratch []float32, threads int) []float32 {
 	dst = dst[:m*n]
 	if !accumulate {

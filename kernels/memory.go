@@ -117,7 +117,7 @@ func bytesOf[T float32 | uint16 | uint32](s []T) (b []byte, ok bool) {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(element))), true
 }
 
-// inHost is what backends that compute in host memory share, F being what they hold an F32 in.
+// inHost has the methods that backends in host memory share. An F32 tensor holds its elements as F.
 type inHost[F float] struct{}
 
 // Bytes implements [Backend]. It is [HostBytes], without buffers of the Go heap.
