@@ -81,12 +81,8 @@ func (o *Options) reversesInput(src int) bool {
 
 // Validate reports every problem. It names options by the keys that they have in package run.
 func (c Config) Validate() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs Problems
+	fail := errs.If
 	how := c.Kind.known()
 	if how == nil {
 		fail(true, "{sampler} %s: there are %s", c.Kind, Names(Kinds))
@@ -129,6 +125,16 @@ func (c Config) filled() Config {
 		makeKnots()
 	}
 	return c
+}
+
+// Problems collects the errors that a Validate finds in options, to report all of them.
+type Problems []error
+
+// If adds a problem where there is one.
+func (p *Problems) If(bad bool, format string, args ...any) {
+	if bad {
+		*p = append(*p, fmt.Errorf(format, args...))
+	}
 }
 
 // Names lists words for people: "a, b and c".
