@@ -2,8 +2,9 @@ package history
 
 import (
 	"errors"
-	"fmt"
 	"math"
+
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // Options selects the embeddings that a Cache keeps, and the steps that use them. They are the same
@@ -54,12 +55,8 @@ const maxSlots = math.MaxUint32
 
 // Validate reports every option that cannot be followed.
 func (o Options) Validate() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	fail(o.Layers < 1 || o.Types < 1, "%d layers and %d types: at least 1 of each", o.Layers, o.Types)
 	fail(!(o.PGrad >= 0 && o.PGrad <= 1), "{p_grad} %v: from 0, which keeps nothing, to 1", o.PGrad)
 	fail(o.TStale < 0, "{t_stale} %d: at least 0, which keeps nothing", o.TStale)

@@ -2,7 +2,8 @@ package history
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // Auto is a setting that Resolve chooses. Rest is a HistoryBytes that takes the memory other parts
@@ -41,12 +42,8 @@ func Defaults() Settings {
 
 // Validate reports every setting that no run can follow.
 func (s Settings) Validate() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	fail(!(s.PGrad >= 0 && s.PGrad <= 1), "{p_grad} %v: from 0, which keeps nothing, to 1", s.PGrad)
 	fail(s.TStale < Auto, "{t_stale} %d: at least 0, which keeps nothing, or auto", s.TStale)
 	fail(s.HistoryStart < Auto, "{history_start} %d: at least 0, or auto", s.HistoryStart)

@@ -74,9 +74,7 @@ func (t *Tiers) RowBytes(n int) int {
 // Zeros allocates rows of the shape that batches have for type n, for a rehearsal. The caller frees
 // them.
 func (t *Tiers) Zeros(n, rows int) kernels.Tensor {
-	x := kernels.Tensor{Type: t.data.Input(n).DType(), Rows: rows, Cols: t.recordCols(n)}
-	x.Buf = t.be.Alloc(x.Type, x.Len())
-	return x
+	return kernels.NewTensor(t.be, t.data.Input(n).DType(), rows, t.recordCols(n))
 }
 
 // openLearnt opens the table of type n as the next stack. A batch reads about inputs rows of it;

@@ -2,11 +2,11 @@ package tiers
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/train/plan"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // Options are the budgets of a run, and how far it works ahead. None changes what a run computes.
@@ -56,12 +56,8 @@ const maxLookahead = 1 << 10
 
 // Validate reports every problem.
 func (o Options) Validate() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	fail(o.Workers < 1 || o.Workers > 1024, "{workers} %d: from 1 to 1024", o.Workers)
 	fail(o.MemoryBytes < 0, "{memory_bytes} %d: at least 0", o.MemoryBytes)
 	fail(o.BatchBytes < Auto, "{batch_bytes} %d: at least 0", o.BatchBytes)
@@ -74,11 +70,10 @@ func (o Options) Validate() error {
 		cache.HostBytes = 0
 	}
 	if err := cache.Engine.Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("{engine}: %w", err))
+		fail(true, "{engine}: %w", err)
 		cache.Engine = disk.Auto
 	}
-	if _, err := disk.ParseRate(o.DiskRate); o.DiskRate != "" && err != nil {
-		errs = append(errs, fmt.Errorf("{disk_rate} %w", err))
-	}
+	_, err := disk.ParseRate(o.DiskRate)
+	fail(o.DiskRate != "" && err != nil, "{disk_rate} %w", err)
 	return errors.Join(append(errs, cache.Validate())...)
 }

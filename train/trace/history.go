@@ -30,11 +30,8 @@ func (r *run) histories(ctx context.Context) error {
 // reused traces runs that use hidden rows again, under one sampler and κ, and one that does not.
 func (r *run) reused(ctx context.Context, kind sample.Kind, kappa int) error {
 	h := r.report.History
-	schedule := sample.Schedule{Seed: r.Seed, Kappa: kappa}
-	s := stream{
-		config: r.config(kind, kappa), batch: r.Batch, epochSteps: r.report.EpochSteps, steps: r.report.Steps, seed: r.Seed, batchSeed: schedule.At,
-	}
-	t := way{run: r, stream: s, from: h.WarmupSteps, name: fmt.Sprintf("%s with κ = %s", kind, sample.KappaText(kappa)), lists: !kind.Walks()}
+	s, name := r.stream(kind, kappa)
+	t := way{run: r, stream: s, from: h.WarmupSteps, name: name, lists: !kind.Walks()}
 	sizing, err := t.size(ctx)
 	if err != nil {
 		return err

@@ -2,12 +2,12 @@ package trace
 
 import (
 	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/history"
+	"github.com/gnnstore/gnnstore/train/sample"
 )
 
 // History chooses the runs with historical embeddings to trace: one for each combination of TStale,
@@ -103,12 +103,8 @@ const maxSettled = 1 << 16
 
 // validate reports every problem that does not lie in the dataset, for traces of so many layers.
 func (h *History) validate(layers int) error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	fail(layers < 2, "{history}: it keeps the rows between layers, and {layers} is %d; take 2 or more", layers)
 	fail(len(h.TStale) == 0, "{t_stale}: at least one number, inf or auto")
 	fail(len(h.HistoryLag) == 0, "{history_lag}: at least one number, or auto")
@@ -132,9 +128,8 @@ func (h *History) validate(layers int) error {
 	fail(h.Window > 0 && h.WindowBytes == 0, "{window}: it bounds windows, so give {window_bytes} too")
 	fail(h.EqualBytes && h.WindowBytes == 0, "{equal_bytes}: it takes the bytes of slots from {window_bytes}, so give that too")
 	fail(h.DiskCosts != (disk.Costs{}) && h.WindowBytes == 0, "{disk_costs}: they are those of windows, so give {window_bytes} too")
-	if err := (disk.Options{Costs: h.DiskCosts}).Validate(); err != nil {
-		errs = append(errs, fmt.Errorf("{disk_costs}: %w", err))
-	}
+	err := disk.Options{Costs: h.DiskCosts}.Validate()
+	fail(err != nil, "{disk_costs}: %w", err)
 	return errors.Join(errs...)
 }
 

@@ -101,12 +101,8 @@ func DefaultOptions() Options {
 
 // Validate reports every problem that does not lie in the dataset.
 func (o Options) Validate() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	fail(len(o.Samplers) == 0, "{samplers}: at least one of %s", sample.Names(sample.Kinds))
 	fail(len(o.Kappas) == 0, "{kappa}: at least one number, or inf")
 	fail(len(o.Fanouts) == 0, "{fanout}: at least one number")
@@ -173,11 +169,9 @@ func (o Options) Validate() error {
 }
 
 // twice adds an error for each element that a list has more than once.
-func twice[T comparable](errs *[]error, option string, list []T) {
+func twice[T comparable](errs *sample.Problems, option string, list []T) {
 	for i, x := range list {
-		if slices.Index(list[:i], x) >= 0 {
-			*errs = append(*errs, fmt.Errorf("%s: %v is there twice", option, x))
-		}
+		errs.If(slices.Contains(list[:i], x), "%s: %v is there twice", option, x)
 	}
 }
 

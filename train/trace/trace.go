@@ -154,6 +154,15 @@ func (r *run) config(kind sample.Kind, kappa int) sample.Config {
 	return c
 }
 
+// stream returns the batches of a trace of a sampler, and their name for people.
+func (r *run) stream(kind sample.Kind, kappa int) (s stream, name string) {
+	schedule := sample.Schedule{Seed: r.Seed, Kappa: kappa}
+	return stream{
+		config: r.config(kind, kappa), batch: r.Batch, epochSteps: r.report.EpochSteps, steps: r.report.Steps,
+		seed: r.Seed, batchSeed: schedule.At,
+	}, fmt.Sprintf("%s with κ = %s", kind, sample.KappaText(kappa))
+}
+
 // show reports the progress of a stage.
 func (r *run) show(stage string, done, total int64, unit string) {
 	if r.Progress != nil {
@@ -213,7 +222,7 @@ func moments(x []float64) (mean, deviation float64) {
 
 // trace draws batches once and traces the requests for each table, one after the other.
 func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
-	name := fmt.Sprintf("%s with κ = %s", kind, sample.KappaText(kappa))
+	s, name := r.stream(kind, kappa)
 	of := make([]*requests, 0, len(r.tables))
 	defer func() {
 		for _, requests := range of {
@@ -226,11 +235,6 @@ func (r *run) trace(ctx context.Context, kind sample.Kind, kappa int) error {
 			return err
 		}
 		of = append(of, requests)
-	}
-	schedule := sample.Schedule{Seed: r.Seed, Kappa: kappa}
-	s := stream{
-		config: r.config(kind, kappa), batch: r.Batch, epochSteps: r.report.EpochSteps, steps: r.report.Steps,
-		seed: r.Seed, batchSeed: schedule.At,
 	}
 	err := r.draw(ctx, s, func(step int, b *sample.Batch) error {
 		inputs := b.Inputs()
