@@ -23,6 +23,16 @@ func (s *scores[S]) add(score S, positive bool) {
 	}
 }
 
+// addAll adds the scores of positives and of negatives.
+func (s *scores[S]) addAll(positive, negative []S) {
+	for _, x := range positive {
+		s.add(x, true)
+	}
+	for _, x := range negative {
+		s.add(x, false)
+	}
+}
+
 func (s *scores[S]) reset() { s.positive, s.negative, s.nan = s.positive[:0], s.negative[:0], 0 }
 
 // defined reports whether there is a pair to compare.

@@ -58,12 +58,7 @@ func (b *Batches[S]) Add(positive, negative []S) {
 		return
 	}
 	b.batch.reset()
-	for _, x := range positive {
-		b.batch.add(x, true)
-	}
-	for _, x := range negative {
-		b.batch.add(x, false)
-	}
+	b.batch.addAll(positive, negative)
 	b.all.nan += b.batch.nan
 	b.all.positive, b.all.negative = append(b.all.positive, b.batch.positive...), append(b.all.negative, b.batch.negative...)
 	b.sum.Batches++

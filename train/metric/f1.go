@@ -52,7 +52,7 @@ type singleF1 struct{ f1 }
 
 func (f *singleF1) Add(logits []float32, labels []uint32) {
 	eachRow(logits, labels, len(f.classes), func(row []float32, label uint32) {
-		if guess := predicted(row); guess == label {
+		if guess := Predicted(row); guess == label {
 			f.classes[label].truePos++
 		} else {
 			f.classes[guess].falsePos++

@@ -123,14 +123,7 @@ type pooled struct {
 	s    scores[float32]
 }
 
-func (p *pooled) Add(positive, negative []float32) {
-	for _, x := range positive {
-		p.s.add(x, true)
-	}
-	for _, x := range negative {
-		p.s.add(x, false)
-	}
-}
+func (p *pooled) Add(positive, negative []float32) { p.s.addAll(positive, negative) }
 
 func (p *pooled) Value() (float64, error) {
 	_, isHits := p.kind.Best()

@@ -145,8 +145,8 @@ func eachRow(logits []float32, labels []uint32, classes int, do func(row []float
 	}
 }
 
-// predicted returns the column of a row's largest logit.
-func predicted(row []float32) uint32 {
+// Predicted returns the column of a row's largest logit.
+func Predicted(row []float32) uint32 {
 	var best [1]uint32
 	kernels.ArgMax(best[:], row, len(row))
 	return best[0]
@@ -178,7 +178,7 @@ type accuracy struct {
 func (a *accuracy) Add(logits []float32, labels []uint32) {
 	eachRow(logits, labels, a.classes, func(row []float32, label uint32) {
 		a.rows++
-		if predicted(row) == label {
+		if Predicted(row) == label {
 			a.right++
 		}
 	})
