@@ -214,6 +214,13 @@ func (f *Feed) Download(t kernels.Tensor) []float32 {
 	return f.got
 }
 
+// AddUp adds the elements of t to sum, in their order.
+func (f *Feed) AddUp(sum *float64, t kernels.Tensor) {
+	for _, x := range f.Download(t) {
+		*sum += float64(x)
+	}
+}
+
 // Read has read see the bytes of t, F32 and little-endian. They are lent for the call.
 func (f *Feed) Read(t kernels.Tensor, read func(b []byte) error) error {
 	return f.staging.Read(t, read)
@@ -243,29 +250,14 @@ func (f *Feed) growOf(all *[]kernels.Buffer, t int, elem kernels.DType, n int) {
 }
 
 // grow makes b at least n elements long. What it held is lost.
-func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) {
-	if *b != nil && (*b).Len() >= n {
-		return
-	}
-	f.free(b) // before Alloc may fail
-	*b = f.be.Alloc(t, n+n/4)
-}
-
-func (f *Feed) free(b *kernels.Buffer) {
-	if *b != nil {
-		f.be.Free(*b)
-		*b = nil
-	}
-}
+func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) { kernels.Grow(f.be, b, t, n, n+n/4) }
 
 // Close frees the buffers.
 func (f *Feed) Close() {
-	for _, b := range []*kernels.Buffer{&f.ints, &f.floats, &f.given, &f.lists, &f.labelInts, &f.labelFloats} {
-		f.free(b)
-	}
+	kernels.Drop(f.be, &f.ints, &f.floats, &f.given, &f.lists, &f.labelInts, &f.labelFloats)
 	for _, all := range [][]kernels.Buffer{f.rows, f.hidden, f.halves} {
 		for t := range all {
-			f.free(&all[t])
+			kernels.Drop(f.be, &all[t])
 		}
 	}
 	f.staging.Close()
@@ -273,8 +265,7 @@ func (f *Feed) Close() {
 
 // BadRow finds the first element of rows that is NaN or infinite.
 func (f *Feed) BadRow(rows kernels.Tensor) (row, col int, v float32, ok bool) {
-	wide := kernels.Tensor{Type: kernels.F32, Rows: 1, Cols: rows.Cols}
-	wide.Buf = f.be.Alloc(kernels.F32, rows.Cols)
+	wide := kernels.NewTensor(f.be, kernels.F32, 1, rows.Cols)
 	defer f.be.Free(wide.Buf)
 	host := make([]float32, rows.Cols)
 	for row := range rows.Rows {
