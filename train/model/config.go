@@ -2,7 +2,6 @@ package model
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -35,12 +34,8 @@ type Config struct {
 
 // Validate reports every problem.
 func (c Config) Validate() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	rate := func(option string, p float64) {
 		fail(!(p >= 0 && float32(p) < 1), "%s %v: at least 0 and below 1", option, p)
 	}

@@ -149,7 +149,7 @@ func (p *decoder) allocate(be kernels.Backend, kind Decoder, cols int) {
 			col, v := at(row)
 			host[row*cols+col] = v
 		}
-		x := kernels.Tensor{Buf: be.Alloc(kernels.F32, cols*cols), Type: kernels.F32, Rows: cols, Cols: cols}
+		x := kernels.NewTensor(be, kernels.F32, cols, cols)
 		be.UploadF32(x, host)
 		return (&tape.Tape{}).Leaf(x)
 	}

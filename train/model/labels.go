@@ -96,11 +96,6 @@ func (s Shape) SeesLabels() bool {
 }
 
 // labelled lists the networks that can have labels for input.
-func labelled() (all []Kind) {
-	for _, n := range table {
-		if n.labels {
-			all = append(all, n.kind)
-		}
-	}
-	return all
+func labelled() []Kind {
+	return kindsIn(table, func(n network) (Kind, bool) { return n.kind, n.labels })
 }

@@ -219,23 +219,17 @@ func (e ending) affineReLU(t *tape.Tape, bias *tape.Var, terms ...tape.Term) *ta
 }
 
 // relu returns y after the layer's ending with ReLU. It uses y up.
-func (e ending) relu(t *tape.Tape, y *tape.Var) *tape.Var {
-	if e.last {
-		return y
-	}
-	if e.gain != nil {
-		y = t.LayerNorm(y, e.gain, e.shift)
-	}
-	return t.ReLU(y)
-}
+func (e ending) relu(t *tape.Tape, y *tape.Var) *tape.Var { return e.with(t, t.ReLU, y) }
 
 // elu returns y after the layer's ending with ELU.
-func (e ending) elu(t *tape.Tape, y *tape.Var) *tape.Var {
+func (e ending) elu(t *tape.Tape, y *tape.Var) *tape.Var { return e.with(t, t.ELU, y) }
+
+func (e ending) with(t *tape.Tape, activation func(*tape.Var) *tape.Var, y *tape.Var) *tape.Var {
 	if e.last {
 		return y
 	}
 	if e.gain != nil {
 		y = t.LayerNorm(y, e.gain, e.shift)
 	}
-	return t.ELU(y)
+	return activation(y)
 }

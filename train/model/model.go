@@ -49,11 +49,14 @@ type network struct {
 }
 
 // Kinds lists the networks there are.
-var Kinds = kinds()
+var Kinds = kindsIn(table, func(n network) (Kind, bool) { return n.kind, true })
 
-func kinds() (all []Kind) {
+// kindsIn lists the networks of a table that kind says to list.
+func kindsIn[N any](table []N, kind func(n N) (k Kind, listed bool)) (all []Kind) {
 	for _, n := range table {
-		all = append(all, n.kind)
+		if k, listed := kind(n); listed {
+			all = append(all, k)
+		}
 	}
 	return all
 }
@@ -86,13 +89,7 @@ func (k Kind) Typed() bool { return k.network().typed }
 
 // TypedKinds lists the networks that know several types and relations, for people.
 func TypedKinds() string {
-	var all []Kind
-	for _, n := range table {
-		if n.typed {
-			all = append(all, n.kind)
-		}
-	}
-	return sample.Names(all)
+	return sample.Names(kindsIn(table, func(n network) (Kind, bool) { return n.kind, n.typed }))
 }
 
 // Sums reports whether layers read only a mean or a sum a relation of their sources' rows. A caller
@@ -104,13 +101,7 @@ func (k Kind) ReadsEdges() bool { return k.network().edges }
 
 // EdgeKinds lists the networks that read values of edges, for people.
 func EdgeKinds() string {
-	var all []Kind
-	for _, n := range table {
-		if n.edges {
-			all = append(all, n.kind)
-		}
-	}
-	return sample.Names(all)
+	return sample.Names(kindsIn(table, func(n network) (Kind, bool) { return n.kind, n.edges }))
 }
 
 // Shape holds the sizes of a network that follow from the data.
@@ -182,26 +173,22 @@ type Model struct {
 // New makes a network of this shape, with weights drawn from seed: Glorot uniform matrices, zero
 // biases. It panics when c is not valid.
 func New(be kernels.Backend, c Config, s Shape, seed uint64) *Model {
-	if err := c.Validate(); err != nil {
-		panic("model: New: " + err.Error())
-	}
-	m := declare(c.network(), c, s)
-	m.begin(be, seed)
-	for _, l := range m.lists {
-		l.allocate(be)
-	}
-	m.decode.allocate(be, c.Decoder, s.Out)
-	return m
+	return build("New", be, c, s, func(p *Parameters) { p.begin(be, seed) })
 }
 
 // NewFixed makes a network to predict with: its parameters have no gradients, and are zero until
 // Load or Upload. It panics as New does.
 func NewFixed(be kernels.Backend, c Config, s Shape) *Model {
+	return build("NewFixed", be, c, s, func(p *Parameters) { p.fix(be) })
+}
+
+// build makes a network for op. allocate gives its parameters their memory.
+func build(op string, be kernels.Backend, c Config, s Shape, allocate func(p *Parameters)) *Model {
 	if err := c.Validate(); err != nil {
-		panic("model: NewFixed: " + err.Error())
+		panic("model: " + op + ": " + err.Error())
 	}
 	m := declare(c.network(), c, s)
-	m.fix(be)
+	allocate(&m.Parameters)
 	for _, l := range m.lists {
 		l.allocate(be)
 	}

@@ -83,7 +83,7 @@ func (d *declared) list(values []uint32) *list {
 }
 
 func (l *list) allocate(be kernels.Backend) {
-	l.Tensor = kernels.Tensor{Buf: be.Alloc(kernels.U32, len(l.values)), Type: kernels.U32, Rows: len(l.values), Cols: 1}
+	l.Tensor = kernels.NewTensor(be, kernels.U32, len(l.values), 1)
 	be.UploadU32(l.Tensor, l.values)
 }
 
@@ -99,7 +99,7 @@ func (p *Param) size() int {
 // tensor is a matrix of the parameter's size on the backend.
 func (p *Param) tensor(be kernels.Backend) kernels.Tensor {
 	size, cols := p.size(), p.Shape[len(p.Shape)-1]
-	return kernels.Tensor{Buf: be.Alloc(kernels.F32, size), Type: kernels.F32, Rows: size / cols, Cols: cols}
+	return kernels.NewTensor(be, kernels.F32, size/cols, cols)
 }
 
 // allocate gives parameter number n its memory and initial values. On the backend it is a matrix of

@@ -2,7 +2,6 @@ package model
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -57,14 +56,7 @@ type streamNetwork struct {
 }
 
 // TemporalKinds lists the networks for streams.
-var TemporalKinds = temporalKinds()
-
-func temporalKinds() (all []Kind) {
-	for _, n := range streamTable {
-		all = append(all, n.kind)
-	}
-	return all
-}
+var TemporalKinds = kindsIn(streamTable, func(n streamNetwork) (Kind, bool) { return n.kind, true })
 
 // stream is k's entry of the table of networks for streams, or the zero one.
 func (k Kind) stream() streamNetwork {
@@ -127,12 +119,8 @@ func (c TemporalConfig) Mail(s TemporalShape) int { return 2*c.Hidden + s.Event 
 
 // Validate reports every problem.
 func (c TemporalConfig) Validate() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	rate := func(option string, p float64) {
 		fail(!(p >= 0 && float32(p) < 1), "%s %v: at least 0 and below 1", option, p)
 	}
@@ -151,13 +139,7 @@ func (c TemporalConfig) Validate() error {
 
 // withoutState lists the networks that can leave out state, for people.
 func withoutState() string {
-	var all []Kind
-	for _, n := range streamTable {
-		if n.stateless {
-			all = append(all, n.kind)
-		}
-	}
-	return sample.Names(all)
+	return sample.Names(kindsIn(streamTable, func(n streamNetwork) (Kind, bool) { return n.kind, n.stateless }))
 }
 
 // Moments is a batch on the backend: rows, and what is read for them. Tensors are F32 unless the
@@ -363,7 +345,7 @@ func (m *Temporal) constant(values ...float32) *tape.Var {
 func (m *Temporal) allocateConstants() {
 	for _, c := range m.constants {
 		n := len(c.values)
-		x := kernels.Tensor{Buf: m.be.Alloc(kernels.F32, n), Type: kernels.F32, Rows: 1, Cols: n}
+		x := kernels.NewTensor(m.be, kernels.F32, 1, n)
 		m.be.UploadF32(x, c.values)
 		*c.Var = *tape.NewConstant(x)
 	}

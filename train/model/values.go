@@ -38,10 +38,7 @@ func (m *Parameters) fix(be kernels.Backend) {
 
 func (m *Parameters) free() {
 	for _, p := range m.Params {
-		m.be.Free(p.Value.Buf)
-		if p.Grad.Buf != nil {
-			m.be.Free(p.Grad.Buf)
-		}
+		kernels.FreeTensors(m.be, p.Value, p.Grad)
 	}
 }
 
