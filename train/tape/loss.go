@@ -6,13 +6,22 @@ import "github.com/gnnstore/gnnstore/kernels"
 // are multiplied by it. Given each row its class's weight, and 1/Σ weights as scale, the loss is
 // PyTorch's weighted mean.
 func (t *Tape) WeightedCrossEntropy(logits *Var, labels, weights kernels.Tensor, scale float32) kernels.Tensor {
-	loss := t.arena.alloc(logits.Value.Rows, 1)
-	d := t.arena.alloc(logits.Value.Rows, logits.Value.Cols)
-	t.be.SoftmaxCrossEntropy(loss, d, logits.Value, labels, scale)
-	t.be.ScaleRows(loss, weights)
-	if logits.needsGrad {
-		t.be.ScaleRows(d, weights)
-		t.be.Add(t.grad(logits), d)
+	return t.loss(logits, func(loss, d kernels.Tensor) {
+		t.be.SoftmaxCrossEntropy(loss, d, logits.Value, labels, scale)
+		t.be.ScaleRows(loss, weights)
+		if logits.needsGrad {
+			t.be.ScaleRows(d, weights)
+		}
+	})
+}
+
+// loss returns the loss of each row of x (N×1), and begins the backward pass from its gradient d:
+// compute sets both.
+func (t *Tape) loss(x *Var, compute func(loss, d kernels.Tensor)) kernels.Tensor {
+	loss, d := t.arena.alloc(x.Value.Rows, 1), t.arena.alloc(x.Value.Rows, x.Value.Cols)
+	compute(loss, d)
+	if x.needsGrad {
+		t.be.Add(t.grad(x), d)
 	}
 	return loss
 }
@@ -46,26 +55,18 @@ func (t *Tape) SoftmaxProduct(q, z *Var, labels kernels.Tensor, scale float32) k
 // the backward pass with scale times the gradient. targets is N×C zeros and ones, NaN where not
 // known; with scale 1/known targets, the loss is their mean.
 func (t *Tape) SigmoidCrossEntropy(logits *Var, targets kernels.Tensor, scale float32) kernels.Tensor {
-	loss := t.arena.alloc(logits.Value.Rows, 1)
-	d := t.arena.alloc(logits.Value.Rows, logits.Value.Cols)
-	t.be.SigmoidCrossEntropy(loss, d, logits.Value, targets, scale)
-	if logits.needsGrad {
-		t.be.Add(t.grad(logits), d)
-	}
-	return loss
+	return t.loss(logits, func(loss, d kernels.Tensor) {
+		t.be.SigmoidCrossEntropy(loss, d, logits.Value, targets, scale)
+	})
 }
 
 // SquaredError is the loss of regression: it returns each row's sum of squares (N×1) and starts the
 // backward pass with scale times the gradient. targets is N×C, NaN where not known; with scale
 // 1/known targets, the loss is their mean.
 func (t *Tape) SquaredError(predictions *Var, targets kernels.Tensor, scale float32) kernels.Tensor {
-	loss := t.arena.alloc(predictions.Value.Rows, 1)
-	d := t.arena.alloc(predictions.Value.Rows, predictions.Value.Cols)
-	t.be.SquaredError(loss, d, predictions.Value, targets, scale)
-	if predictions.needsGrad {
-		t.be.Add(t.grad(predictions), d)
-	}
-	return loss
+	return t.loss(predictions, func(loss, d kernels.Tensor) {
+		t.be.SquaredError(loss, d, predictions.Value, targets, scale)
+	})
 }
 
 // Shared are rows of x that rows of q have products with: each Chunk rows of q, in their order,

@@ -243,11 +243,7 @@ func (t *Tape) LayerNorm(x, gain, bias *Var) *Var {
 // gradient: with scale 1/labelled rows the loss is their mean. labels is U32, kernels.NoLabel where
 // there is none.
 func (t *Tape) CrossEntropy(logits *Var, labels kernels.Tensor, scale float32) kernels.Tensor {
-	loss := t.arena.alloc(logits.Value.Rows, 1)
-	d := t.arena.alloc(logits.Value.Rows, logits.Value.Cols)
-	t.be.SoftmaxCrossEntropy(loss, d, logits.Value, labels, scale)
-	if logits.needsGrad {
-		t.be.Add(t.grad(logits), d)
-	}
-	return loss
+	return t.loss(logits, func(loss, d kernels.Tensor) {
+		t.be.SoftmaxCrossEntropy(loss, d, logits.Value, labels, scale)
+	})
 }
