@@ -49,9 +49,7 @@ func (k *Links) lossAmongAll(t *tape.Tape, f *step.Feed, out model.Rows, x *exam
 			p.Nodes, p.Reversed = src, false
 			from, to, positive = r.Src, r.Dst, dst
 		}
-		for _, l := range f.Download(t.SoftmaxProduct(k.model.Query(t, out[from], p), out[to], positive, float32(scale))) {
-			sum += float64(l)
-		}
+		f.AddUp(&sum, t.SoftmaxProduct(k.model.Query(t, out[from], p), out[to], positive, float32(scale)))
 	}
 	a.Loss = sum / float64(len(sides))
 	if k.links.N3 > 0 {

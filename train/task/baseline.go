@@ -282,7 +282,7 @@ func (s *sameness) add(logits []float32, cols int, by answerKind) {
 		}
 		switch first := s.first; by {
 		case byLargest:
-			s.same = largestLogit(row) == largestLogit(first)
+			s.same = metric.Predicted(row) == metric.Predicted(first)
 		case byMargin:
 			s.same = closeTo(row[1]-row[0], first[1]-first[0], max(first[0], -first[0])+max(first[1], -first[1]))
 		default:
@@ -297,19 +297,12 @@ func (s *sameness) add(logits []float32, cols int, by answerKind) {
 	}
 }
 
-// largestLogit returns the class that a row predicts, as accuracy has it.
-func largestLogit(row []float32) int {
-	var at [1]uint32
-	kernels.ArgMax(at[:], row, len(row))
-	return int(at[0])
-}
-
 // take ends a measurement. It returns the answer that all rows share, or "" if they differ.
 func (s *sameness) take(names []string, by answerKind) (said string) {
 	if s.same && s.rows > 1 {
 		switch by {
 		case byLargest:
-			at := largestLogit(s.first)
+			at := int(metric.Predicted(s.first))
 			if said = fmt.Sprintf("class %d", at); at < len(names) {
 				said = "class " + names[at]
 			}

@@ -277,7 +277,7 @@ func TestConstantOfNodes(t *testing.T) {
 		}
 		_, err := k.Value()
 		require.NoError(t, err)
-		require.Equal(t, fmt.Sprintf("class %d", largestLogit(rows)), k.Constant())
+		require.Equal(t, fmt.Sprintf("class %d", metric.Predicted(rows)), k.Constant())
 	}
 	for _, v := range s.Valid {
 		row := []float32{float32(v % 20), 9}

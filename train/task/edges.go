@@ -110,13 +110,7 @@ func NewEdges(d *data.Data, o Options, l LinkOptions) (_ *Edges, err error) {
 func (k *Edges) Kind() metric.Kind { return k.kind }
 
 // Steps returns the number of steps of an epoch.
-func (k *Edges) Steps() int {
-	n := int((k.relation.Edges() + int64(k.options.Batch) - 1) / int64(k.options.Batch))
-	if k.options.EpochSteps > 0 {
-		n = min(n, k.options.EpochSteps)
-	}
-	return n
-}
+func (k *Edges) Steps() int { return k.options.steps(k.relation.Edges()) }
 
 // Begin puts the edges in the order in which an epoch has them; the first epoch is 1.
 func (k *Edges) Begin(epoch int) {
@@ -238,9 +232,7 @@ func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	default:
 		losses = t.CrossEntropy(logits, labels, scale)
 	}
-	for _, l := range f.Download(losses) {
-		a.Loss += float64(l)
-	}
+	f.AddUp(&a.Loss, losses)
 	k.measure(f.Download(logits.Value), x)
 	if k.numbers != nil {
 		a.Measured, a.Rows = k.numbers.Total()

@@ -406,7 +406,9 @@ func (k *Links) pairs(ctx context.Context) ([][2]uint32, error) {
 	case e.drawn[k.part] != nil:
 		return e.drawn[k.part], nil
 	}
-	k.learnKnown()
+	if k.known == nil {
+		k.known = k.heldLinks(0)
+	}
 	sources, targets := k.data.Types[r.Src].Nodes, k.data.Types[r.Dst].Nodes
 	key := sample.Hash(k.options.Seed, phaseEval, uint64(k.part), 3)
 	pairs, tries := make([][2]uint32, 0, len(e.used)*e.of.Of), 0
@@ -428,13 +430,6 @@ func (k *Links) pairs(ctx context.Context) ([][2]uint32, error) {
 	}
 	e.drawn[k.part] = pairs
 	return pairs, nil
-}
-
-// learnKnown makes the list of held-out links.
-func (k *Links) learnKnown() {
-	if k.known == nil {
-		k.known = k.heldLinks(0)
-	}
 }
 
 // heldLinks returns the held-out links of one of the relations, by source and destination. The list

@@ -77,33 +77,20 @@ func (o LinkOptions) Filled() LinkOptions {
 // Validate reports every problem.
 func (o LinkOptions) Validate() error {
 	o = o.Filled()
-	var errs []error
-	if o.Loss != BCE && o.Loss != CE {
-		errs = append(errs, fmt.Errorf("{loss} %s: there are bce and ce", o.Loss))
-	}
-	if _, err := ParseNegatives(o.Negatives, Uniform, Filtered, Shared, InBatch, All); err != nil {
-		errs = append(errs, fmt.Errorf("{negatives} %w", err))
-	}
+	var errs sample.Problems
+	fail := errs.If
+	fail(o.Loss != BCE && o.Loss != CE, "{loss} %s: there are bce and ce", o.Loss)
+	_, err := ParseNegatives(o.Negatives, Uniform, Filtered, Shared, InBatch, All)
+	fail(err != nil, "{negatives} %w", err)
 	if o.EvalNegatives != "" {
-		if _, err := ParseNegatives(o.EvalNegatives, InPairs, Uniform, All, Given); err != nil {
-			errs = append(errs, fmt.Errorf("{eval_negatives} %w", err))
-		}
+		_, err := ParseNegatives(o.EvalNegatives, InPairs, Uniform, All, Given)
+		fail(err != nil, "{eval_negatives} %w", err)
 	}
-	if !slices.Contains([]string{CorruptDst, CorruptSrc, CorruptBoth}, o.Corrupt) {
-		errs = append(errs, fmt.Errorf("{corrupt} %s: there are dst, src and both", o.Corrupt))
-	}
-	if o.Negatives == All && o.Loss != CE {
-		errs = append(errs, fmt.Errorf("{negatives} all: each positive is one among all nodes; take {loss} ce"))
-	}
-	if !(o.N3 >= 0 && o.N3 < 1e6) {
-		errs = append(errs, fmt.Errorf("{n3} %v: at least 0", o.N3))
-	}
-	if o.EvalEdges < 0 {
-		errs = append(errs, fmt.Errorf("{eval_edges} %d: at least 0, which is all", o.EvalEdges))
-	}
-	if o.Chunk < 1 {
-		errs = append(errs, fmt.Errorf("{chunk} %d: at least 1", o.Chunk))
-	}
+	fail(!slices.Contains([]string{CorruptDst, CorruptSrc, CorruptBoth}, o.Corrupt), "{corrupt} %s: there are dst, src and both", o.Corrupt)
+	fail(o.Negatives == All && o.Loss != CE, "{negatives} all: each positive is one among all nodes; take {loss} ce")
+	fail(!(o.N3 >= 0 && o.N3 < 1e6), "{n3} %v: at least 0", o.N3)
+	fail(o.EvalEdges < 0, "{eval_edges} %d: at least 0, which is all", o.EvalEdges)
+	fail(o.Chunk < 1, "{chunk} %d: at least 1", o.Chunk)
 	return errors.Join(errs...)
 }
 
@@ -197,13 +184,7 @@ func (k *Links) Kind() metric.Kind { return k.kind }
 func (k *Links) edges() int64 { return k.begins[len(k.begins)-1] }
 
 // Steps returns the number of steps of an epoch.
-func (k *Links) Steps() int {
-	n := int((k.edges() + int64(k.options.Batch) - 1) / int64(k.options.Batch))
-	if k.options.EpochSteps > 0 {
-		n = min(n, k.options.EpochSteps)
-	}
-	return n
-}
+func (k *Links) Steps() int { return k.options.steps(k.edges()) }
 
 // Begin puts the edges in the order in which an epoch has them; the first epoch is 1.
 func (k *Links) Begin(epoch int) {
@@ -340,18 +321,23 @@ func (k *Links) list(from, to int, own []uint32) *lists {
 func (l *lists) add(nodes ...uint32) { l.nodes = append(l.nodes, nodes...) }
 func (l *lists) end()                { l.start = append(l.start, uint32(len(l.nodes))) }
 
+// listPositives adds the list of x's positives.
+func (k *Links) listPositives(x *examples) {
+	l := k.list(k.relation.Src, k.relation.Dst, x.src)
+	l.of = x.of
+	for _, v := range x.dst {
+		l.add(v)
+		l.end()
+	}
+}
+
 // listsOf sets k.lists to the lists of x. BCE has a list of positives and a list of negatives
 // for each side. CE has the lists of each side, each with its positive first.
 func (k *Links) listsOf(x *examples) {
 	r := k.relation
 	k.lists = k.lists[:0]
 	if k.links.Loss == BCE {
-		l := k.list(r.Src, r.Dst, x.src)
-		l.of = x.of
-		for _, v := range x.dst {
-			l.add(v)
-			l.end()
-		}
+		k.listPositives(x)
 	}
 	for _, s := range x.sides {
 		from, to, own, other := r.Dst, r.Src, x.dst, x.src
@@ -421,9 +407,7 @@ func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, a *s
 		}
 		target := targets.Slice(first, first+s.Value.Rows)
 		sum := 0.0
-		for _, l := range f.Download(t.SigmoidCrossEntropy(s, target, 1/float32(of))) {
-			sum += float64(l)
-		}
+		f.AddUp(&sum, t.SigmoidCrossEntropy(s, target, 1/float32(of)))
 		a.Loss += sum / float64(of) * a.Weight
 	}
 }
@@ -441,9 +425,7 @@ func (k *Links) softmaxLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, zero
 				hi++
 			}
 			logits := t.Reshape(t.Window(s, int(start[lo]), int(start[hi])), hi-lo, int(width))
-			for _, l := range f.Download(t.CrossEntropy(logits, zeros.Slice(lo, hi), float32(scale))) {
-				sum += float64(l)
-			}
+			f.AddUp(&sum, t.CrossEntropy(logits, zeros.Slice(lo, hi), float32(scale)))
 			lo = hi
 		}
 	}

@@ -52,7 +52,7 @@ func (m measuredRows) keep(be kernels.Backend, f *step.Feed, t int, out kernels.
 	x := &m[t]
 	if x.rows.Buf == nil {
 		n := x.count()
-		x.be, x.rows = be, kernels.Tensor{Buf: be.Alloc(kernels.F32, n*out.Cols), Type: kernels.F32, Rows: n, Cols: out.Cols}
+		x.be, x.rows = be, kernels.NewTensor(be, kernels.F32, n, out.Cols)
 	}
 	at := make([]uint32, len(nodes))
 	for i, v := range nodes {

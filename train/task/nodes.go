@@ -52,6 +52,15 @@ type Options struct {
 	Fixed, Unmeasured bool
 }
 
+// steps returns the number of steps of an epoch of so many examples.
+func (o *Options) steps(examples int64) int {
+	n := int((examples + int64(o.Batch) - 1) / int64(o.Batch))
+	if o.EpochSteps > 0 {
+		n = min(n, o.EpochSteps)
+	}
+	return n
+}
+
 // Nodes is the task of nodes that have one class or several, or a number: the loss of a batch and
 // the metric of an evaluation. It has scratch of its own: one goroutine at a time.
 type Nodes struct {
@@ -124,11 +133,7 @@ func (k *Nodes) Steps() int {
 	if len(k.data.Train) == 0 {
 		return 1
 	}
-	n := (len(k.data.Train) + k.options.Batch - 1) / k.options.Batch
-	if k.options.EpochSteps > 0 {
-		n = min(n, k.options.EpochSteps)
-	}
-	return n
+	return k.options.steps(int64(len(k.data.Train)))
 }
 
 // Begin puts the training nodes in the order in which an epoch has them; the first epoch is 1.
@@ -210,7 +215,7 @@ func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 		}
 		rows = t.WeightedCrossEntropy(logits, labels, f.UploadFloats(k.weights, 1), scale)
 	}
-	k.sum(f, rows, &a)
+	f.AddUp(&a.Loss, rows)
 	a.Hits, a.Of = int64(f.Correct(logits.Value, k.labels)), int64(len(seeds))
 	k.measureBatch(f, logits.Value, &a)
 	return a, nil
@@ -222,7 +227,7 @@ func (k *Nodes) noLoss(t *tape.Tape, f *step.Feed, logits *tape.Var) (a step.Tal
 	for range logits.Value.Rows {
 		k.labels = append(k.labels, kernels.NoLabel)
 	}
-	k.sum(f, t.CrossEntropy(logits, f.Upload(k.labels), 1), &a)
+	f.AddUp(&a.Loss, t.CrossEntropy(logits, f.Upload(k.labels), 1))
 	return a
 }
 
@@ -231,7 +236,7 @@ func (k *Nodes) squaredLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds 
 		return a, err
 	}
 	a.Weight = float64(len(seeds))
-	k.sum(f, t.SquaredError(logits, f.UploadFloats(k.targets, 1), 1/float32(len(seeds))), &a)
+	f.AddUp(&a.Loss, t.SquaredError(logits, f.UploadFloats(k.targets, 1), 1/float32(len(seeds))))
 	k.numbers.Add(f.Download(logits.Value), k.targets)
 	a.Measured, a.Rows = k.numbers.Total()
 	k.numbers.Reset()
@@ -245,7 +250,7 @@ func (k *Nodes) sigmoidLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds 
 	}
 	a.Weight = float64(known)
 	rows := t.SigmoidCrossEntropy(logits, f.UploadFloats(k.targets, logits.Value.Cols), 1/float32(max(known, 1)))
-	k.sum(f, rows, &a)
+	f.AddUp(&a.Loss, rows)
 	var tp, wrong int64
 	for i, x := range f.Download(logits.Value) {
 		switch target, positive := k.targets[i], x > 0; {
@@ -258,13 +263,6 @@ func (k *Nodes) sigmoidLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds 
 	a.Hits, a.Of = 2*tp, 2*tp+wrong
 	k.measureBatch(f, logits.Value, &a)
 	return a, nil
-}
-
-// sum adds up the losses of rows, in their order.
-func (k *Nodes) sum(f *step.Feed, rows kernels.Tensor, a *step.Tally) {
-	for _, l := range f.Download(rows) {
-		a.Loss += float64(l)
-	}
 }
 
 // Attach does nothing: a node's row is its answer.

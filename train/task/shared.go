@@ -1,6 +1,8 @@
 package task
 
 import (
+	"slices"
+
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/step"
@@ -18,12 +20,7 @@ func (k *Links) products() bool { return k.negatives.Way == Shared && k.model.De
 func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *examples) (a step.Tally) {
 	r, n, each := k.relation, len(x.links), k.negatives.Of
 	k.lists = k.lists[:0]
-	l := k.list(r.Src, r.Dst, x.src)
-	l.of = x.of
-	for _, v := range x.dst {
-		l.add(v)
-		l.end()
-	}
+	k.listPositives(x)
 	softmax := k.links.Loss == CE
 	others := [][]uint32{x.src, x.dst}
 	for i := range x.sides {
@@ -48,13 +45,8 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *exampl
 	k.trained.Reset()
 	k.positives = append(k.positives[:0], f.Download(own.Value)...)
 	if !softmax {
-		ones := make([]float32, n)
-		for i := range ones {
-			ones[i] = 1
-		}
-		for _, l := range f.Download(t.SigmoidCrossEntropy(own, f.UploadFloats(ones, 1), 1/float32(n))) {
-			a.Loss += float64(l)
-		}
+		ones := slices.Repeat([]float32{1}, n)
+		f.AddUp(&a.Loss, t.SigmoidCrossEntropy(own, f.UploadFloats(ones, 1), 1/float32(n)))
 	}
 	scale, sum, measured := 1/(a.Weight*float64(len(x.sides))), 0.0, 0
 	for i, s := range x.sides {
@@ -73,9 +65,7 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *exampl
 		} else {
 			losses = t.SigmoidShared(q, shared, float32(scale/float64(each)))
 		}
-		for _, l := range f.Download(losses) {
-			sum += float64(l)
-		}
+		f.AddUp(&sum, losses)
 	}
 	if softmax {
 		a.Loss = sum / float64(len(x.sides))

@@ -143,22 +143,14 @@ type search struct {
 	scores, sizes             []float32
 }
 
-func (s *search) close() {
-	for _, t := range []kernels.Tensor{s.x, s.chunk, s.products, s.norms} {
-		if t.Buf != nil {
-			s.be.Free(t.Buf)
-		}
-	}
-}
+func (s *search) close() { kernels.FreeTensors(s.be, s.x, s.chunk, s.products, s.norms) }
 
 // room returns t with so many rows and columns. It allocates t anew if it has less room.
 func (s *search) room(t *kernels.Tensor, rows, cols int) kernels.Tensor {
 	if t.Buf == nil || t.Buf.Len() < rows*cols {
-		if t.Buf != nil {
-			s.be.Free(t.Buf)
-		}
-		*t = kernels.Tensor{}
-		*t = kernels.Tensor{Buf: s.be.Alloc(kernels.F32, rows*cols), Type: kernels.F32}
+		kernels.FreeTensors(s.be, *t)
+		*t = kernels.Tensor{} // before Alloc may fail
+		*t = kernels.NewTensor(s.be, kernels.F32, rows, cols)
 	}
 	t.Rows, t.Cols = rows, cols
 	return *t
