@@ -48,19 +48,14 @@ func (x *blender) see(ctx context.Context, s *Sampler, to int64) error {
 	if to < x.seen {
 		x.forget()
 	}
-	for x.seen < to {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		hi := min(x.seen+scan, to)
-		src, dst := s.events.Ends(x.seen, hi)
-		for i, t := range s.events.Times(x.seen, hi) {
+	return eachScan(ctx, &x.seen, to, func(lo, hi int64) error {
+		src, dst := s.events.Ends(lo, hi)
+		for i, t := range s.events.Times(lo, hi) {
 			t = s.scaled(t)
 			x.last[src[i]], x.last[s.firstDst+dst[i]] = t, t
 		}
-		x.seen = hi
-	}
-	return nil
+		return nil
+	})
 }
 
 // forget marks all nodes as without an event.

@@ -41,15 +41,21 @@ func (c *cursors) seek(ctx context.Context, e *store.Events, event int64) error 
 
 // advance counts the events up to to.
 func (c *cursors) advance(ctx context.Context, e *store.Events, to int64) error {
-	for c.done < to {
+	return eachScan(ctx, &c.done, to, func(lo, hi int64) error { return c.count(e, lo, hi) })
+}
+
+// eachScan calls count with the events lo to hi-1, scan of them at a time, from done to to-1. It
+// brings done up to to.
+func eachScan(ctx context.Context, done *int64, to int64, count func(lo, hi int64) error) error {
+	for *done < to {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		hi := min(c.done+scan, to)
-		src, dst := e.Ends(c.done, hi)
-		if err := c.count(e, src, dst); err != nil {
+		hi := min(*done+scan, to)
+		if err := count(*done, hi); err != nil {
 			return err
 		}
+		*done = hi
 	}
 	return nil
 }
@@ -73,8 +79,9 @@ func (c *cursors) reach(ctx context.Context, e *store.Events, t float64) error {
 	return nil
 }
 
-// count counts the next events.
-func (c *cursors) count(e *store.Events, src, dst []store.NodeID) error {
+// count counts the events lo to hi-1.
+func (c *cursors) count(e *store.Events, lo, hi int64) error {
+	src, dst := e.Ends(lo, hi)
 	first := uint32(e.Place(0))
 	for i, u := range src {
 		v := first + dst[i]
@@ -84,7 +91,6 @@ func (c *cursors) count(e *store.Events, src, dst []store.NodeID) error {
 			return fmt.Errorf("stream %s: a node is the end of more than %d events", e.Stream.Name, uint32(math.MaxUint32))
 		}
 	}
-	c.done += int64(len(src))
 	return nil
 }
 

@@ -136,11 +136,7 @@ func (b *Baselines) rank(event int64, src, dst uint32, ofNew bool) {
 
 // take counts in the events up to to-1, each after visit saw the places of its ends.
 func (b *Baselines) take(ctx context.Context, to int64, visit func(event int64, src, dst uint32)) error {
-	for b.next < to {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		lo, hi := b.next, min(b.next+scan, to)
+	return eachScan(ctx, &b.next, to, func(lo, hi int64) error {
 		src, dst := b.e.Ends(lo, hi)
 		for i, time := range b.e.Times(lo, hi) {
 			u, v := src[i], uint32(b.e.Place(dst[i]))
@@ -149,9 +145,8 @@ func (b *Baselines) take(ctx context.Context, to int64, visit func(event int64, 
 				return err
 			}
 		}
-		b.next = hi
-	}
-	return nil
+		return nil
+	})
 }
 
 // Value measures heuristic h on all scored events, and on those with a new node. It is not ok where

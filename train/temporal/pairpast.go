@@ -131,22 +131,17 @@ func (p *pairPast) seek(ctx context.Context, e *store.Events, event int64, scale
 		clear(p.countOf)
 		p.done = 0
 	}
-	for p.done < event {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		hi := min(p.done+scan, event)
-		src, dst := e.Ends(p.done, hi)
-		for i, t := range e.Times(p.done, hi) {
+	return eachScan(ctx, &p.done, event, func(lo, hi int64) error {
+		src, dst := e.Ends(lo, hi)
+		for i, t := range e.Times(lo, hi) {
 			v, now := dst[i], scaled(t)
 			at := p.find(pairOf(src[i], v))
 			p.keys[at], p.last[at], p.lastOf[v] = pairOf(src[i], v), now, now
 			// counts stay at the largest number
 			p.counts[at], p.countOf[v] = max(p.counts[at]+1, p.counts[at]), max(p.countOf[v]+1, p.countOf[v])
 		}
-		p.done = hi
-	}
-	return nil
+		return nil
+	})
 }
 
 // append appends the features of a pair at time t. The source may be a node that is no event's

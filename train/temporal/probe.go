@@ -40,9 +40,7 @@ func NewProbe(be kernels.Backend, in, classes int, seed uint64) *Probe {
 		name             string
 		rows, cols, fans int
 	}{{"lins.0.weight", probeHidden, in, in}, {"lins.0.bias", 1, probeHidden, in}, {"lins.1.weight", classes, probeHidden, probeHidden}, {"lins.1.bias", 1, classes, probeHidden}} {
-		matrix := func() kernels.Tensor {
-			return kernels.Tensor{Buf: be.Alloc(kernels.F32, x.rows*x.cols), Type: kernels.F32, Rows: x.rows, Cols: x.cols}
-		}
+		matrix := func() kernels.Tensor { return kernels.NewTensor(be, kernels.F32, x.rows, x.cols) }
 		v := tape.NewParam(matrix(), matrix())
 		start := make([]float32, x.rows*x.cols)
 		for k := range start {
@@ -116,8 +114,7 @@ func (p *Probe) Close() {
 	p.optim.Close()
 	p.tape.Close()
 	for _, v := range p.params {
-		p.be.Free(v.Value.Buf)
-		p.be.Free(v.Grad.Buf)
+		kernels.FreeTensors(p.be, v.Value, v.Grad)
 	}
 	p.rows.free(p.be)
 	p.labels.free(p.be)

@@ -41,13 +41,9 @@ type SamplerOptions struct {
 
 // Validate reports every option that cannot be followed.
 func (o SamplerOptions) Validate() error {
-	var errs []error
-	if o.Fanout < 0 {
-		errs = append(errs, fmt.Errorf("{fanout} %d: at least 0", o.Fanout))
-	}
-	if o.Workers < 0 {
-		errs = append(errs, fmt.Errorf("{workers} %d: at least 1, or 0 for the default", o.Workers))
-	}
+	var errs sample.Problems
+	errs.If(o.Fanout < 0, "{fanout} %d: at least 0", o.Fanout)
+	errs.If(o.Workers < 0, "{workers} %d: at least 1, or 0 for the default", o.Workers)
 	return errors.Join(append(errs, o.Disk.Validate())...)
 }
 
