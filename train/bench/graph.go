@@ -83,7 +83,7 @@ func reverse(be kernels.Backend, g kernels.Adjacency, rows int) kernels.Adjacenc
 }
 
 func newMatrix(be kernels.Backend, rows, cols int) kernels.Tensor {
-	return kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Type: kernels.F32, Rows: rows, Cols: cols}
+	return kernels.NewTensor(be, kernels.F32, rows, cols)
 }
 
 // filled is a matrix of numbers in [-1, 1).
@@ -101,7 +101,7 @@ func filled(be kernels.Backend, rows, cols int) kernels.Tensor {
 
 // halves is a matrix of float16s in (-1, 1).
 func halves(be kernels.Backend, rows, cols int) kernels.Tensor {
-	t := kernels.Tensor{Buf: be.Alloc(kernels.F16, rows*cols), Type: kernels.F16, Rows: rows, Cols: cols}
+	t := kernels.NewTensor(be, kernels.F16, rows, cols)
 	host := make([]uint16, cols)
 	for r := range rows {
 		for c := range host {
@@ -113,7 +113,7 @@ func halves(be kernels.Backend, rows, cols int) kernels.Tensor {
 }
 
 func column(be kernels.Backend, v []uint32) kernels.Tensor {
-	t := kernels.Tensor{Buf: be.Alloc(kernels.U32, len(v)), Type: kernels.U32, Rows: len(v), Cols: 1}
+	t := kernels.NewTensor(be, kernels.U32, len(v), 1)
 	be.UploadU32(t, v)
 	return t
 }

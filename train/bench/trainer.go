@@ -47,8 +47,6 @@ type classes struct {
 // Loss returns the mean cross-entropy of the seeds.
 func (c *classes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, _ step.Input) (a step.Tally, err error) {
 	a.Weight = float64(len(c.of))
-	for _, l := range f.Download(t.CrossEntropy(out[c.target], f.Upload(c.of), 1/float32(len(c.of)))) {
-		a.Loss += float64(l)
-	}
+	f.AddUp(&a.Loss, t.CrossEntropy(out[c.target], f.Upload(c.of), 1/float32(len(c.of))))
 	return a, nil
 }

@@ -427,16 +427,9 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 	}
 	be := e.step.Tape.Backend()
 	var below, out []kernels.Tensor // rows of the layer below, and of the one at hand, by type
-	free := func(rows []kernels.Tensor) {
-		for _, t := range rows {
-			if t.Buf != nil {
-				be.Free(t.Buf)
-			}
-		}
-	}
-	defer func() { free(below); free(out) }()
+	defer func() { e.freeAll(below); e.freeAll(out) }()
 	for l, wanted := range need {
-		free(below)
+		e.freeAll(below)
 		below, out = out, make([]kernels.Tensor, len(wanted))
 		for t, nodes := range wanted {
 			if nodes == nil {
@@ -445,7 +438,7 @@ func (e *Evaluator) layerwise(ctx context.Context, top int, nodes [][]uint32, do
 			count := nodes.count()
 			if l < top {
 				width := e.step.Model.Width(l)
-				out[t] = kernels.Tensor{Buf: be.Alloc(kernels.F32, count*width), Type: kernels.F32, Rows: count, Cols: width}
+				out[t] = kernels.NewTensor(be, kernels.F32, count, width)
 			}
 			done := 0
 			if l == 0 && !e.attached() {

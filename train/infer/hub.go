@@ -84,11 +84,7 @@ func (e *Evaluator) meansOfRows(ctx context.Context, layer *sample.Layer) (means
 }
 
 func (e *Evaluator) freeAll(all []kernels.Tensor) {
-	for _, x := range all {
-		if x.Buf != nil {
-			e.step.Tape.Backend().Free(x.Buf)
-		}
-	}
+	kernels.FreeTensors(e.step.Tape.Backend(), all...)
 }
 
 // rowPart returns how many rows of edges of relation r are in memory together.
@@ -154,23 +150,14 @@ type attention struct {
 	own   kernels.Tensor
 }
 
-func (a *attention) free() {
-	be := a.e.step.Tape.Backend()
-	for _, x := range append(a.alpha, a.lists, a.own) {
-		if x.Buf != nil {
-			be.Free(x.Buf)
-		}
-	}
-}
+func (a *attention) free() { a.e.freeAll(append(a.alpha, a.lists, a.own)) }
 
 // list is a list of one destination over n rows in order.
 func (a *attention) list(n int) kernels.Adjacency {
 	be := a.e.step.Tape.Backend()
 	if a.lists.Rows < n+2 {
-		if a.lists.Buf != nil {
-			be.Free(a.lists.Buf)
-		}
-		a.lists = kernels.Tensor{Buf: be.Alloc(kernels.U32, n+2), Type: kernels.U32, Rows: n + 2, Cols: 1}
+		kernels.FreeTensors(be, a.lists)
+		a.lists = kernels.NewTensor(be, kernels.U32, n+2, 1)
 		host := make([]uint32, n+2)
 		for i := range n {
 			host[i+2] = uint32(i)
@@ -184,7 +171,7 @@ func (a *attention) list(n int) kernels.Adjacency {
 // copy is x in memory that lasts.
 func (e *Evaluator) copy(x kernels.Tensor) kernels.Tensor {
 	be := e.step.Tape.Backend()
-	y := kernels.Tensor{Buf: be.Alloc(kernels.F32, x.Len()), Type: kernels.F32, Rows: x.Rows, Cols: x.Cols}
+	y := kernels.NewTensor(be, kernels.F32, x.Rows, x.Cols)
 	be.Convert(y, x)
 	return y
 }
@@ -218,7 +205,7 @@ func (e *Evaluator) attend(ctx context.Context, l, t int, layer *sample.Layer, i
 		err := e.eachPart(ctx, l, r, inputs[e.data.Relations[r].Src], k, hidden, func(lo int, rows kernels.Tensor) {
 			s := e.step.Model.Scores(tape, l, r, a.own, rows, a.list(rows.Rows))
 			if scores[r].Buf == nil {
-				scores[r] = kernels.Tensor{Buf: be.Alloc(kernels.F32, n*s.Cols), Type: kernels.F32, Rows: n, Cols: s.Cols}
+				scores[r] = kernels.NewTensor(be, kernels.F32, n, s.Cols)
 			}
 			be.Convert(scores[r].Slice(lo, lo+rows.Rows), s)
 		})
@@ -237,7 +224,7 @@ func (e *Evaluator) attend(ctx context.Context, l, t int, layer *sample.Layer, i
 		err := e.eachRows(ctx, r, k, func(lo int, rows kernels.Tensor) {
 			s := e.step.Model.ValueScores(tape, l, r, rows)
 			if values[r].Buf == nil {
-				values[r] = kernels.Tensor{Buf: be.Alloc(kernels.F32, len(k.Nbr)*s.Cols), Type: kernels.F32, Rows: len(k.Nbr), Cols: s.Cols}
+				values[r] = kernels.NewTensor(be, kernels.F32, len(k.Nbr), s.Cols)
 			}
 			be.Convert(values[r].Slice(lo, lo+s.Rows), s)
 		})
@@ -299,16 +286,12 @@ func (e *Evaluator) addUp(
 	if alpha != nil {
 		heads = alpha.Cols
 	}
-	ints := kernels.Tensor{Buf: be.Alloc(kernels.U32, size+3), Type: kernels.U32, Rows: size + 3, Cols: 1}
+	ints := kernels.NewTensor(be, kernels.U32, size+3, 1)
 	defer be.Free(ints.Buf)
-	numbers := kernels.Tensor{Buf: be.Alloc(kernels.F32, (size+1)*heads), Type: kernels.F32, Rows: size + 1, Cols: heads}
+	numbers := kernels.NewTensor(be, kernels.F32, size+1, heads)
 	defer be.Free(numbers.Buf)
 	var terms kernels.Tensor // what is added up so far, and the rows of a part
-	defer func() {
-		if terms.Buf != nil {
-			be.Free(terms.Buf)
-		}
-	}()
+	defer func() { kernels.FreeTensors(be, terms) }()
 	be.Fill(numbers, 1)
 	var places []uint32
 	var weights []float32
@@ -325,8 +308,8 @@ func (e *Evaluator) addUp(
 			}
 		}
 		if total.Buf == nil {
-			*total = kernels.Tensor{Buf: be.Alloc(kernels.F32, rows.Cols), Type: kernels.F32, Rows: 1, Cols: rows.Cols}
-			terms = kernels.Tensor{Buf: be.Alloc(kernels.F32, (size+1)*rows.Cols), Type: kernels.F32, Rows: size + 1, Cols: rows.Cols}
+			*total = kernels.NewTensor(be, kernels.F32, 1, rows.Cols)
+			terms = kernels.NewTensor(be, kernels.F32, size+1, rows.Cols)
 		}
 		be.Convert(terms.Slice(0, 1), *total)
 		be.Convert(terms.Slice(1, part+1), rows)

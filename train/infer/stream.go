@@ -37,7 +37,7 @@ func (w *windows) stream(ctx context.Context, from, most int, memory int64, next
 	cols := s.RowBytes() / elem.Size()
 	free, ready := make(chan *aheadRows, aheadBlocks), make(chan *aheadRows)
 	for range max(1, min(aheadBlocks, memory/int64(max(1, most*s.RowBytes())))) {
-		room := kernels.Tensor{Buf: be.Alloc(elem, most*cols), Type: elem, Rows: most, Cols: cols}
+		room := kernels.NewTensor(be, elem, most, cols)
 		defer be.Free(room.Buf)
 		free <- &aheadRows{room: room}
 	}

@@ -265,10 +265,7 @@ func (h *held) room(r, cols int) {
 
 // free gives up the memory of sums.
 func (h *held) free(r int) {
-	if s := &h.sums[r]; s.memory != nil {
-		h.e.step.Tape.Backend().Free(s.memory)
-		s.memory = nil
-	}
+	kernels.Drop(h.e.step.Tape.Backend(), &h.sums[r].memory)
 }
 
 // addEdges adds the edges that h.to, h.from and h.weight have, and empties these.
@@ -337,7 +334,7 @@ func (h *held) given(r, lo, hi int, x model.Rows) kernels.Tensor {
 	}
 	sums := h.sums[r].Slice(lo, hi)
 	if !list.weighs {
-		factors := kernels.Tensor{Buf: be.Alloc(kernels.F32, n), Type: kernels.F32, Rows: n, Cols: 1}
+		factors := kernels.NewTensor(be, kernels.F32, n, 1)
 		defer be.Free(factors.Buf)
 		be.UploadF32(factors, list.inverse[lo:hi])
 		be.ScaleRows(sums, factors)

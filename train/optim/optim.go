@@ -127,12 +127,9 @@ func New(be kernels.Backend, params []Param, o Options) *Optimizer {
 		panic("optim: New: " + err.Error())
 	}
 	opt := &Optimizer{Options: o, be: be}
-	zeros := func(rows, cols int) kernels.Tensor {
-		return kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Type: kernels.F32, Rows: rows, Cols: cols}
-	}
 	for _, p := range params {
-		rows, cols := p.Value.Rows, p.Value.Cols
-		opt.params = append(opt.params, optimized{p, [2]kernels.Tensor{zeros(rows, cols), zeros(rows, cols)}})
+		zeros := func() kernels.Tensor { return kernels.NewTensor(be, kernels.F32, p.Value.Rows, p.Value.Cols) }
+		opt.params = append(opt.params, optimized{p, [2]kernels.Tensor{zeros(), zeros()}})
 	}
 	if o.ClipNorm > 0 {
 		opt.reserve(len(params))
@@ -192,10 +189,8 @@ func (o *Optimizer) reserve(n int) {
 	if o.norms.Rows >= n {
 		return
 	}
-	more := kernels.Tensor{Buf: o.be.Alloc(kernels.F32, n), Type: kernels.F32, Rows: n, Cols: 1}
-	if o.norms.Buf != nil {
-		o.be.Free(o.norms.Buf)
-	}
+	more := kernels.NewTensor(o.be, kernels.F32, n, 1)
+	kernels.FreeTensors(o.be, o.norms)
 	o.norms, o.host = more, make([]float32, n)
 }
 
@@ -298,12 +293,8 @@ func (o *Optimizer) moments(state []checkpoint.Tensor) ([][2][]float32, error) {
 // Close frees the moments.
 func (o *Optimizer) Close() {
 	for _, p := range o.params {
-		for _, m := range p.moments {
-			o.be.Free(m.Buf)
-		}
+		kernels.FreeTensors(o.be, p.moments[:]...)
 	}
-	if o.norms.Buf != nil {
-		o.be.Free(o.norms.Buf)
-	}
+	kernels.FreeTensors(o.be, o.norms)
 	o.params, o.norms = nil, kernels.Tensor{}
 }
