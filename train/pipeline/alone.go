@@ -10,13 +10,7 @@ import (
 // Alone is Run with one stage at work at a time, so that no stage waits for another or takes its
 // processors. Stats then has the time that each stage needs. Steps see the same rows as in Run.
 func (p *Pipeline) Alone(ctx context.Context, steps Steps, use func(*Gathered) error, writers ...Writer) (err error) {
-	began := time.Now()
-	defer func() {
-		p.clock.running.Add(int64(time.Since(began)))
-		if err != nil {
-			p.Planner.Reset()
-		}
-	}()
+	defer p.ended(time.Now(), &err)
 	return plan.Guarded(func() error {
 		p.Planner.Begin(steps)
 		free := make(chan *buffers, 1)
@@ -24,9 +18,6 @@ func (p *Pipeline) Alone(ctx context.Context, steps Steps, use func(*Gathered) e
 		for {
 			w, err := p.Planner.Next(ctx)
 			if w == nil || err != nil {
-				return err
-			}
-			if err := p.Planner.Keep(ctx, w); err != nil {
 				return err
 			}
 			if err := p.load(ctx, w); err != nil {

@@ -114,13 +114,7 @@ func New(c Config) *Pipeline {
 // all its goroutines have ended. Steps that were used are written back before that, unless a writer
 // fails.
 func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) error, writers ...Writer) (err error) {
-	began := time.Now()
-	defer func() {
-		p.clock.running.Add(int64(time.Since(began)))
-		if err != nil { // there may be windows that were planned and never used
-			p.Planner.Reset()
-		}
-	}()
+	defer p.ended(time.Now(), &err)
 	g, ctx := errgroup.WithContext(ctx) // the first error ends ctx, and so the other stages, whose errors say nothing
 	stage := func(work func() error) {
 		g.Go(func() error { return plan.Guarded(work) })
@@ -170,6 +164,14 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	return g.Wait()
 }
 
+// ended is the end of a Run that began at a time.
+func (p *Pipeline) ended(began time.Time, err *error) {
+	p.clock.running.Add(int64(time.Since(began)))
+	if *err != nil { // there may be windows that were planned and never used
+		p.Planner.Reset()
+	}
+}
+
 // planAll asks for window after window.
 func (p *Pipeline) planAll(ctx context.Context, out chan<- *plan.Window) error {
 	for {
@@ -188,9 +190,6 @@ func (p *Pipeline) planAll(ctx context.Context, out chan<- *plan.Window) error {
 // loadAll reads the rows of each window, in order.
 func (p *Pipeline) loadAll(ctx context.Context, in <-chan *plan.Window, out chan<- *plan.Window) error {
 	for w := range in {
-		if err := p.Planner.Keep(ctx, w); err != nil {
-			return err
-		}
 		if err := p.load(ctx, w); err != nil {
 			return err
 		}
@@ -206,6 +205,9 @@ func (p *Pipeline) loadAll(ctx context.Context, in <-chan *plan.Window, out chan
 // load reads the rows of all tables at once. The rows of a table come as the window before releases
 // slots, the last of them at its end.
 func (p *Pipeline) load(ctx context.Context, w *plan.Window) error {
+	if err := p.Planner.Keep(ctx, w); err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, rows := range w.Rows {
 		g.Go(func() error { return plan.Guarded(func() error { return rows.Load(ctx) }) })
@@ -303,29 +305,15 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 		p.Late(Gather)
 	}
 	rows := kernels.Tensor{Type: table.Type, Rows: len(b.Batch.Inputs()[n]), Cols: table.Cols}
-	rows.Buf = p.grow(&b.buffers.of[t], table.Type, rows.Len())
+	own, size := &b.buffers.of[t], rows.Len()
+	kernels.Grow(p.Backend, own, table.Type, size, size+size/8)
+	rows.Buf = *own
 	b.Rows[n] = rows
 	if err := p.staging.Fill(rows, func(dst []byte) error { return w.Rows[t].Gather(ctx, i, dst) }); err != nil {
 		return err
 	}
 	b.Read[t] = p.Planner.Tables[t].Stats()
 	return nil
-}
-
-// grow returns b with room for at least n elements.
-func (p *Pipeline) grow(b *kernels.Buffer, t kernels.DType, n int) kernels.Buffer {
-	if *b == nil || (*b).Len() < n {
-		p.free(b) // before Alloc may fail
-		*b = p.Backend.Alloc(t, n+n/8)
-	}
-	return *b
-}
-
-func (p *Pipeline) free(b *kernels.Buffer) {
-	if *b != nil {
-		p.Backend.Free(*b)
-		*b = nil
-	}
 }
 
 // useAll calls use and then done with each batch, in order. Once every step was used it succeeds,
@@ -354,7 +342,7 @@ func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered,
 func (p *Pipeline) Close() {
 	for _, step := range p.buffers {
 		for t := range step.of {
-			p.free(&step.of[t])
+			kernels.Drop(p.Backend, &step.of[t])
 		}
 	}
 	p.staging.Close()

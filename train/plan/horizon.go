@@ -507,10 +507,8 @@ func (h *horizon) undo() {
 
 // planFar plans the next window of h: its batches come back from the spill.
 func (p *Planner) planFar(ctx context.Context, h *horizon) (*Window, error) {
-	for _, t := range p.Tables {
-		if err := t.Room(ctx); err != nil {
-			return nil, err
-		}
+	if err := p.room(ctx); err != nil {
+		return nil, err
 	}
 	next := h.windows[h.at]
 	w := &Window{}

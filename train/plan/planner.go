@@ -255,16 +255,24 @@ func fit[T table](tables []T, n int) int {
 	return n
 }
 
+// room waits until every table has room for another window.
+func (p *Planner) room(ctx context.Context) error {
+	for _, t := range p.Tables {
+		if err := t.Room(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // cut makes the next window from the oldest group: as many steps as fit every table. It returns nil
 // if nothing is drawn.
 func (p *Planner) cut(ctx context.Context) (*Window, error) {
 	if len(p.drawn) == 0 {
 		return nil, nil
 	}
-	for _, t := range p.Tables {
-		if err := t.Room(ctx); err != nil {
-			return nil, err
-		}
+	if err := p.room(ctx); err != nil {
+		return nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
