@@ -143,12 +143,10 @@ func readSoFar(fsys vfs.FS, path string) (*Result, error) {
 		return nil, fmt.Errorf("run %s: no step of it is on record yet", path)
 	}
 	r := &last.SoFar
-	r.Run, r.Epochs, r.Losses = path, epochs, []float64{}
+	r.Run = path
 	if !held(fsys, path) {
 		r.Status = Died
 	}
-	for _, e := range epochs {
-		r.Losses = append(r.Losses, e.Loss)
-	}
+	r.setEpochs(epochs)
 	return r, nil
 }

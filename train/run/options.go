@@ -209,12 +209,8 @@ func (o Options) WithDefaults() Options {
 
 // validateTask checks the options of the task, and refuses options of another task.
 func (o Options) validateTask() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	if o.Edges() {
 		return errors.Join(append(errs, o.validateEdges())...)
 	}
@@ -237,12 +233,8 @@ func (o Options) validateTask() error {
 
 // validateEdges is validateTask for EdgeTask.
 func (o Options) validateEdges() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	fail(o.EdgeLabel == "", "{task} edge: say by {edge_label} which column of the edges is learnt: COLUMN, COLUMN:sign or COLUMN:value")
 	fail(o.EvalEdges < 0, "{eval_edges} %d: at least 0, which is all", o.EvalEdges)
 	fail(o.Decoder != "" && !slices.Contains(model.EdgeDecoders, o.Decoder), "{decoder} %s: of {task} edge there are %s", o.Decoder,
@@ -277,12 +269,8 @@ func (o Options) validateTogether() error {
 
 // validateGraph checks the options of networks for graphs.
 func (o Options) validateGraph() error {
-	errs := []error{o.Config.Validate(), o.validateTask()}
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	errs := sample.Problems{o.Config.Validate(), o.validateTask()}
+	fail := errs.If
 	fail(len(o.Fanouts) != o.Layers, "{fanout} has %d numbers and {layers} is %d: one a layer", len(o.Fanouts), o.Layers)
 	draws := o.draws()
 	draws.Fanouts = nil
@@ -300,8 +288,7 @@ func (o Options) validateGraph() error {
 			fail(k < sample.All || k > math.MaxInt32, "{fanout} %s %d: at least 0, or -1 for every neighbour", name, k)
 		}
 	}
-	errs = append(errs, draws.Validate(), o.validateEdgeInputs())
-	errs = append(errs, o.validateHistory())
+	errs = append(errs, draws.Validate(), o.validateEdgeInputs(), o.validateHistory())
 	if o.ClassWeights != "" && o.ClassWeights != task.NoWeights && o.ClassWeights != task.BalancedWeights {
 		_, err := task.ParseWeights(o.ClassWeights)
 		fail(err != nil, "{class_weights} %s: %v", o.ClassWeights, err)
@@ -324,36 +311,30 @@ func (o Options) validateRun() error {
 
 // validateEdgeInputs checks EdgeInputs as far as that needs no graph.
 func (o Options) validateEdgeInputs() error {
-	var errs []error
+	var errs sample.Problems
+	fail := errs.If
 	for _, name := range slices.Sorted(maps.Keys(o.EdgeInputs)) {
 		columns := o.EdgeInputs[name]
 		for i, c := range columns {
-			if slices.Contains(columns[:i], c) {
-				errs = append(errs, fmt.Errorf("{edge_input} %s: column %s is there twice", name, c))
-			}
+			fail(slices.Contains(columns[:i], c), "{edge_input} %s: column %s is there twice", name, c)
 		}
-		if len(columns) == 0 || slices.Contains(columns, "") {
-			errs = append(errs, fmt.Errorf("{edge_input} %s: it names no column; write %s=COLUMN, or several with commas between", name, name))
-		}
+		fail(len(columns) == 0 || slices.Contains(columns, ""),
+			"{edge_input} %s: it names no column; write %s=COLUMN, or several with commas between", name, name)
 	}
 	switch {
 	case len(o.EdgeInputs) == 0:
 	case !o.Kind.ReadsEdges():
-		errs = append(errs, fmt.Errorf("{edge_input}: {model} %s reads no values of edges; take %s", o.Kind, model.EdgeKinds()))
-	case o.Sampler.Walks():
-		errs = append(errs, errors.New("{edge_input}: {sampler} rw visits nodes and draws no edges; take ns, labor0 or labor-star"))
+		fail(true, "{edge_input}: {model} %s reads no values of edges; take %s", o.Kind, model.EdgeKinds())
+	default:
+		fail(o.Sampler.Walks(), "{edge_input}: {sampler} rw visits nodes and draws no edges; take ns, labor0 or labor-star")
 	}
 	return errors.Join(errs...)
 }
 
 // validateHistory checks the options of reusing hidden rows.
 func (o Options) validateHistory() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	if !o.History {
 		return nil
 	}

@@ -114,9 +114,6 @@ func (d *Dir) resultSoFar(p *Progress, now *Result) (*Result, error) {
 	}
 	r.Status, r.Error = Running, ""
 	r.Best.Metric = now.Best.Metric // an earlier version called it accuracy
-	r.Epochs, r.Losses = epochs, []float64{}
-	for _, e := range epochs {
-		r.Losses = append(r.Losses, e.Loss)
-	}
+	r.setEpochs(epochs)
 	return r, nil
 }

@@ -88,6 +88,14 @@ type Result struct {
 	Advice     string       `json:"advice,omitempty"`
 }
 
+// setEpochs sets Epochs and Losses.
+func (r *Result) setEpochs(epochs []Epoch) {
+	r.Epochs, r.Losses = epochs, []float64{}
+	for _, e := range epochs {
+		r.Losses = append(r.Losses, e.Loss)
+	}
+}
+
 // Epoch is one pass over the training seeds. The keys of TrainAcc, ValidAcc and TestAcc end with
 // Metric.Key: they are train_acc, valid_acc and test_acc where Metric is accuracy, and train_auc,
 // valid_auc and test_auc where it is ROC-AUC.

@@ -143,12 +143,8 @@ func (o Options) Temporal() model.TemporalConfig {
 // validateStream checks the options of a network for streams, and refuses options of other
 // networks.
 func (o Options) validateStream() error {
-	var errs []error
-	fail := func(bad bool, format string, args ...any) {
-		if bad {
-			errs = append(errs, fmt.Errorf(format, args...))
-		}
-	}
+	var errs sample.Problems
+	fail := errs.If
 	errs = append(errs, o.FilledStream(0).Temporal().Validate())
 	fail(o.Task != "" && o.Task != LinkTask, "{task} %s: {model} %s learns which events come next, which is {task} link", o.Task, o.Kind)
 	fail(o.Layers != 1, "{layers} %d: networks for streams have one layer, since a second one would want neighbours at times in the past", o.Layers)
@@ -165,9 +161,8 @@ func (o Options) validateStream() error {
 	fail(o.Sampler != "" && o.Sampler != RecentNeighbors && o.Sampler != UniformNeighbors, "{sampler} %s: of streams there are recent and uniform", o.Sampler)
 	fail(o.Identity > 0 && !o.Kind.ReadsNodes(), "{identity} %d: {model} %s reads no features of nodes; leave it out", o.Identity, o.Kind)
 	fail(o.Metric != "" && o.Metric != metric.AP && o.Metric != metric.ROCAUC && o.Metric != metric.MRR, "{metric} %s: of streams there are ap, roc-auc and mrr", o.Metric)
-	if _, err := o.parseRanking(); err != nil {
-		errs = append(errs, err)
-	}
+	_, err := o.parseRanking()
+	errs = append(errs, err)
 	fail(o.Mitigate > 0 && o.State == NoState, "{mitigate} %v: with {state} none there is no memory to blend; leave it out", o.Mitigate)
 	fail(o.MitigateAudit > 0 && (o.Mitigate == 0 || o.Mitigate == 1), "{mitigate_audit} %d: it goes with {mitigate} above 0 and below 1, or nothing is blended", o.MitigateAudit)
 	fail(o.Inflight != 0 && (o.Inflight < max(o.Staleness, 1) || o.Inflight > maxStaleness+2), "{inflight} %d: from {staleness}, %d, to %d", o.Inflight,
