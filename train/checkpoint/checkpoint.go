@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -74,9 +75,7 @@ func Save(fs vfs.FS, path string, tensors []Tensor, meta map[string]string) (err
 		}
 	}
 	all := map[string]string{fileSumKey: noSum}
-	for k, v := range meta {
-		all[k] = v
-	}
+	maps.Copy(all, meta)
 	header[metaKey] = all
 	text, err := json.Marshal(header)
 	if err != nil {
