@@ -1,6 +1,9 @@
 package ingest
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // ChunkRows is the most rows in a [Chunker]'s chunk: the ids of this many edges take ChunkBytes.
 const ChunkRows = ChunkBytes / 16
@@ -59,6 +62,30 @@ func (k *Chunker[C, P]) Flush() error {
 	c.reset()
 	k.rows = 0
 	return err
+}
+
+// End ends a section whose rows are added: it emits the last of them, or returns err where that cut
+// the section short.
+func (k *Chunker[C, P]) End(err error) error {
+	if err != nil {
+		return err
+	}
+	return k.Flush()
+}
+
+// Parts calls emit with all numbers of a section that is one list, a chunk at a time, each a copy.
+func Parts[T any](ctx context.Context, file string, all []T, emit func(place Place, part []T) error) error {
+	place := Place{File: file}
+	for part := range slices.Chunk(all, ChunkRows) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := emit(place, slices.Clone(part)); err != nil {
+			return err
+		}
+		place.First += int64(len(part))
+	}
+	return nil
 }
 
 func (p *Place) place() *Place { return p }

@@ -52,8 +52,11 @@ type Source interface {
 	Close() error
 }
 
-// ChunkBytes bounds a chunk: see [Source].
-const ChunkBytes = 1 << 20
+const (
+	ChunkBytes = 1 << 20  // bounds a chunk: see [Source]
+	BlockBytes = 64 << 20 // bounds the part of a matrix in memory whose rows do not lie in order
+	MaxColumns = 1 << 22  // of a table: 16 MiB a row
+)
 
 // Schema is the form of a graph. It has types from the start: a homogeneous graph has one node type
 // and one relation.

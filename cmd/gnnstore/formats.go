@@ -36,7 +36,7 @@ var formats = map[string]struct {
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(edgelist.Open(p, o.csv)) }},
 	"graphbolt": {"a GraphBolt dataset: metadata.yaml and what it names",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
-			return opened(graphbolt.Options{Memory: o.memory}.Open(p))
+			return opened(graphbolt.Open(p, o.memory))
 		}},
 	"graphsaint": {"a GraphSAINT folder: adj_full.npz, feats.npy, class_map.json, role.json",
 		func(p string, _ *sourceOptions) (ingest.Source, error) { return opened(graphsaint.Open(p)) }},
@@ -56,7 +56,7 @@ var formats = map[string]struct {
 		func(p string, o *sourceOptions) (ingest.Source, error) { return opened(o.ogb.Open(p)) }},
 	"planetoid": {"Cora, CiteSeer, PubMed: a folder with ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}, or DIR/NAME",
 		func(p string, o *sourceOptions) (ingest.Source, error) {
-			return opened(planetoid.Options{Memory: o.memory}.Open(p))
+			return opened(planetoid.Open(p, o.memory))
 		}},
 	"pt": {"a graph in a .pt or .pth of PyTorch or PyTorch Geometric",
 		func(p string, o *sourceOptions) (ingest.Source, error) { return arrays.Open(p, o.arrays) }},

@@ -10,7 +10,7 @@ import (
 )
 
 func TestConform(t *testing.T) {
-	const n = idChunk + 9 // nodes, and edges
+	const n = ingest.ChunkRows + 9 // nodes, and edges
 	var ends, weight, bounds []int64
 	var parts [3][]bool
 	x, y, multi := make([]float32, 8*n), make([]int64, n), make([]uint8, 3*n)

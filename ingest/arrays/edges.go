@@ -162,7 +162,7 @@ type cursor struct {
 }
 
 func (e *edges) open() (*cursor, error) {
-	n := min(idChunk, e.count)
+	n := min(ingest.ChunkRows, e.count)
 	c := &cursor{e: e, from: make([]int64, n), to: make([]int64, n)}
 	switch {
 	case e.pairs != nil:
@@ -178,7 +178,7 @@ func (e *edges) open() (*cursor, error) {
 // next returns the following edges; none at the end. The slices are lent until the next call, and
 // may be written to.
 func (c *cursor) next() (src, dst []int64, err error) {
-	n := min(idChunk, c.e.count-c.done)
+	n := min(ingest.ChunkRows, c.e.count-c.done)
 	src, dst = c.from[:n], c.to[:n]
 	if n == 0 {
 		if c.rows != nil {
@@ -218,9 +218,6 @@ func (c *cursor) next() (src, dst []int64, err error) {
 
 // Edges streams the edges of a relation in the order of its arrays.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
-	if relation < 0 || relation >= len(s.edges) {
-		panic("arrays: no such relation")
-	}
 	e := s.edges[relation]
 	c, err := e.open()
 	if err != nil {
@@ -267,7 +264,7 @@ type weights struct {
 }
 
 func (e *edges) weights() *weights {
-	n := min(idChunk, e.count)
+	n := min(ingest.ChunkRows, e.count)
 	w := &weights{bits: make([]uint64, n)}
 	if e.weightElem() == store.F32 {
 		w.r, w.floats = e.weight.Reader(), make([]float32, n)

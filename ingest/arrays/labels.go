@@ -143,7 +143,7 @@ func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk)
 // without the array's name.
 func (y *label) eachText(ctx context.Context, visit func(first int64, texts []string) error) error {
 	n, r := y.Shape[0], y.Reader()
-	texts := make([]string, min(n, idChunk))
+	texts := make([]string, min(n, ingest.ChunkRows))
 	for first := int64(0); first < n; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -164,7 +164,7 @@ func (y *label) eachText(ctx context.Context, visit func(first int64, texts []st
 // are whole.
 func (y *label) eachValue(ctx context.Context, visit func(first int64, bits []int32) error) error {
 	n, r := y.Shape[0], y.Reader()
-	values := make([]float32, min(n, idChunk))
+	values := make([]float32, min(n, ingest.ChunkRows))
 	bits := make([]int32, len(values))
 	for first := int64(0); first < n; {
 		if err := ctx.Err(); err != nil {
@@ -188,7 +188,7 @@ func (y *label) eachValue(ctx context.Context, visit func(first int64, bits []in
 // eachNumber reads labels that are numbers, whole rows: -1 is missing. Its errors are whole.
 func (y *label) eachNumber(ctx context.Context, visit func(first int64, values []int32) error) error {
 	n, per := y.Shape[0], int64(columns(y.array))
-	rows, r := min(n, max(idChunk/per, 1)), y.Reader()
+	rows, r := min(n, max(ingest.ChunkRows/per, 1)), y.Reader()
 	wide, classes := make([]float64, rows*per), make([]int32, rows*per)
 	for first := int64(0); first < n; first += rows {
 		if err := ctx.Err(); err != nil {

@@ -17,16 +17,12 @@ import (
 )
 
 const (
-	chunkBytes = 1 << 20
-	blockBytes = 64 << 20 // of deflated column-major features, turned round in memory
-	idChunk    = 64 << 10
-	maxColumns = 1 << 22 // 16 MiB a row
-	maxClasses = 1 << 16 // of a multi-label task
-	maxNodes   = 1<<32 - 1
+	maxNodes = 1<<32 - 1
 )
 
 // Source is a graph in arrays.
 type Source struct {
+	ingest.Plain
 	o      Options
 	bag    *bag
 	schema ingest.Schema
@@ -251,8 +247,8 @@ func (s *Source) findNodes(prefix string) error {
 		return err
 	}
 	if x != nil {
-		if n := len(x.Shape); n < 1 || n > 2 || n == 2 && (x.Shape[1] < 1 || x.Shape[1] > maxColumns) || !x.Type.Number() {
-			return fmt.Errorf("%s, and a row of 1 to %d numbers for each node is expected", x.form(), int64(maxColumns))
+		if !x.isTable() {
+			return fmt.Errorf("%s, and a row of 1 to %d numbers for each node is expected", x.form(), int64(ingest.MaxColumns))
 		}
 		if err := t.hold(x); err != nil {
 			return err
@@ -333,6 +329,12 @@ func (t *nodeType) hold(a *array) error {
 	return fmt.Errorf("%s: %d rows, and there are %d nodes by %s%s", a.name, n, t.count, t.from, hint)
 }
 
+// isTable reports whether it has a row of numbers for each node or edge.
+func (a *array) isTable() bool {
+	n := len(a.Shape)
+	return a.Type.Number() && (n == 1 || n == 2 && a.Shape[1] >= 1 && a.Shape[1] <= ingest.MaxColumns)
+}
+
 func columns(a *array) int {
 	if len(a.Shape) == 1 {
 		return 1
@@ -345,9 +347,9 @@ func (s *Source) addLabel(name string, t *nodeType, y *array, numbers bool) erro
 		return fmt.Errorf("%s, and a number for each node is expected; of several columns save the one to learn, or leave out the %s behind its name",
 			y.form(), valueLabel)
 	}
-	fits := len(y.Shape) == 1 || len(y.Shape) == 2 && y.Shape[1] >= 1 && y.Shape[1] <= maxClasses
+	fits := len(y.Shape) == 1 || len(y.Shape) == 2 && y.Shape[1] >= 1 && y.Shape[1] <= ingest.MaxClasses
 	if !fits || !y.Type.Number() && !(y.isText() && columns(y) == 1) {
-		return fmt.Errorf("%s, and a class for each node is expected, a number or text, or 2 to %d zeros and ones", y.form(), maxClasses)
+		return fmt.Errorf("%s, and a class for each node is expected, a number or text, or 2 to %d zeros and ones", y.form(), ingest.MaxClasses)
 	}
 	if err := t.hold(y); err != nil {
 		return err
@@ -391,8 +393,8 @@ func (s *Source) findRelation(prefix string, r ingest.Relation) error {
 	}
 	r.Edges = e.count
 	if w != nil {
-		if n := len(w.Shape); n < 1 || n > 2 || n == 2 && (w.Shape[1] < 1 || w.Shape[1] > maxColumns) || !w.Type.Number() {
-			return fmt.Errorf("%s, and a row of 1 to %d numbers for each edge is expected", w.form(), int64(maxColumns))
+		if !w.isTable() {
+			return fmt.Errorf("%s, and a row of 1 to %d numbers for each edge is expected", w.form(), int64(ingest.MaxColumns))
 		}
 		if w.Shape[0] != e.count {
 			return fmt.Errorf("%s: %d rows, and %s has %d edges; are they of one graph?", w.name, w.Shape[0], e.name, e.count)
@@ -440,8 +442,7 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 	for _, t := range s.nodes {
 		s.schema.NodeTypes[t.index].Count = t.count
 	}
-	schema := s.schema
-	return &schema, nil
+	return new(s.schema), nil
 }
 
 // countNodes finds the largest ids of the types whose number nobody declares.
@@ -485,9 +486,6 @@ func (s *Source) countNodes(ctx context.Context) error {
 	}
 	return nil
 }
-
-// NodeIDs has nothing to give: nodes are numbered by row.
-func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
 
 // Close closes the files.
 func (s *Source) Close() error { return s.bag.close() }

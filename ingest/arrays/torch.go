@@ -14,7 +14,7 @@ import (
 // torchBag has the arrays that torch.save wrote: a tensor, a dict of them, a graph of PyTorch
 // Geometric, or one as its datasets keep it.
 func torchBag(path string, o *Options) (*bag, []string, error) {
-	f, err := torch.OpenWithin(path, o.Memory)
+	f, err := torch.Open(path, o.Memory)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -14,15 +14,12 @@ import (
 
 // Rows streams a table of nodes or edges.
 func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
-	if table < 0 || table >= len(s.tables) {
-		panic("arrays: no such table")
-	}
 	x := s.tables[table]
 	if x.turned && x.member != nil && x.member.Deflated() && x.member.Size > archive.MaxInflated {
 		return s.turnedRows(ctx, x, emit)
 	}
 	n, dim, r := x.Shape[0], int64(columns(x)), x.Reader()
-	rows := min(n, max(chunkBytes/4/dim, 1))
+	rows := min(n, max(ingest.ChunkBytes/4/dim, 1))
 	chunk, place := make([]float32, rows*dim), ingest.Place{File: x.name}
 	for ; place.First < n; place.First += rows {
 		if err := ctx.Err(); err != nil {
@@ -43,7 +40,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 func (s *Source) turnedRows(ctx context.Context, x *array, emit func(ingest.RowChunk) error) error {
 	var stopped error
 	open := func() (io.ReadCloser, error) { return io.NopCloser(x.member.Stream(0, x.member.Size)), nil }
-	err := npy.Rows(ctx, open, chunkBytes, blockBytes, func(first int64, values []float32) error {
+	err := npy.Rows(ctx, open, ingest.ChunkBytes, ingest.BlockBytes, func(first int64, values []float32) error {
 		stopped = emit(ingest.RowChunk{Place: ingest.Place{File: x.name, First: first}, Values: values})
 		return stopped
 	})
@@ -133,21 +130,18 @@ func (s *Source) part(a *array, t *nodeType, named bool) (*array, bool, error) {
 
 // Split streams the nodes of a part.
 func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit func(ingest.IDChunk) error) error {
-	if split < 0 || split >= len(s.splits) {
-		panic("arrays: no such split")
-	}
 	sp := s.splits[split]
 	a := sp.parts[part]
 	if a == nil {
 		return nil
 	}
 	in, n := a.ids(1), a.Len()
-	buf, place := make([]int64, min(idChunk, n)), ingest.Place{File: a.name}
+	buf, place := make([]int64, min(ingest.ChunkRows, n)), ingest.Place{File: a.name}
 	for row := int64(0); row < n; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		k, err := in.read(buf[:min(idChunk, n-row)])
+		k, err := in.read(buf[:min(ingest.ChunkRows, n-row)])
 		if err != nil {
 			return a.fail(ctx, err)
 		}

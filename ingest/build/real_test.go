@@ -74,7 +74,7 @@ func TestCoauthorCS(t *testing.T) {
 
 func TestOgbnArxiv(t *testing.T) {
 	for _, undirected := range []bool{false, true} {
-		src, err := ogb.Open(data(t, "ogbn_arxiv"))
+		src, err := ogb.Options{}.Open(data(t, "ogbn_arxiv"))
 		require.NoError(t, err)
 		rep := sealed(t, src, build.Options{Undirected: undirected, Features: "degree"})
 		require.EqualValues(t, 169343, rep.NodeTypes[0].Count)
@@ -96,7 +96,7 @@ func TestPlanetoid(t *testing.T) {
 		{"cora", 2708, 10858, 302, 2 * 5278, 0, 1433, 7, 140, 0},
 		{"citeseer", 3327, 9464, 236, 2*4552 + 124, 124, 3703, 6, 120, 15},
 	} {
-		src, err := planetoid.Open(data(t, "planetoid_"+c.name))
+		src, err := planetoid.Open(data(t, "planetoid_"+c.name), 0)
 		require.NoError(t, err)
 		rep := sealed(t, src, build.Options{Undirected: true})
 		require.Equal(t, c.name, rep.Name)

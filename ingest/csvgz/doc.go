@@ -1,4 +1,4 @@
-// Package csvgz scans gzipped tables of numbers, a line at a time in fixed memory: [Open] a
+// Package csvgz scans gzipped tables of numbers, a line at a time in fixed memory: make a
 // [Scanner], then call Ints, Floats or Labels for as many lines as there are. There is no header
 // line and no quoting beyond a pair of quotes around a cell.
 //

@@ -17,9 +17,6 @@ type Scanner struct {
 	blanks int64 // missing labels still to be given for a run of blank lines
 }
 
-// Open opens a .csv.gz file.
-func Open(path string) (*Scanner, error) { return table(lines.OpenGzip(path)) }
-
 // NewScanner scans r; the name is for messages.
 func NewScanner(name string, r io.Reader) (*Scanner, error) { return table(lines.NewGzip(name, r)) }
 

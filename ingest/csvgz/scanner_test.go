@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -253,20 +251,6 @@ func TestDamaged(t *testing.T) {
 	_, err = allInts(s, 2)
 	require.ErrorIs(t, err, broken)
 	require.NotContains(t, err.Error(), "damaged")
-}
-
-func TestOpen(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.csv.gz")
-	require.NoError(t, os.WriteFile(path, zip(t, "1,2\n"), 0o644))
-	s, err := Open(path)
-	require.NoError(t, err)
-	rows, err := allInts(s, 2)
-	require.NoError(t, err)
-	require.Equal(t, [][]int64{{1, 2}}, rows)
-	require.Equal(t, path, s.Name())
-	require.NoError(t, s.Close())
-	_, err = Open(filepath.Join(t.TempDir(), "none.csv.gz"))
-	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 func FuzzScanner(f *testing.F) {

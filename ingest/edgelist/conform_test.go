@@ -20,8 +20,8 @@ func TestConform(t *testing.T) {
 		}
 		return func() (ingest.Source, error) { return Open(filepath.Join(dir, "edges.csv"), o) }
 	}
-	const many, dim = edgeChunk + 9, 30   // edges of the plain list, and persons; the others are fewer
-	const n = ingest.ChunkBytes/4/dim + 9 // rows of features
+	const many, dim = ingest.ChunkRows + 9, 30 // edges of the plain list, and persons; the others are fewer
+	const n = ingest.ChunkBytes/4/dim + 9      // rows of features
 	plain, edges, names := &strings.Builder{}, &strings.Builder{}, &strings.Builder{}
 	nodes, persons, features := &strings.Builder{}, &strings.Builder{}, &strings.Builder{}
 	edges.WriteString("src,dst,weight\n")

@@ -43,8 +43,8 @@ func (r *edgeReader) featureColumns(o *Options) (columns []int, err error) {
 			columns, taken[at] = append(columns, at), true
 		}
 	}
-	if len(columns) > maxColumns {
-		return nil, fmt.Errorf("%s: %s: %d columns of features, and %d are the most", r.Name(), edgeFeatures, len(columns), maxColumns)
+	if len(columns) > ingest.MaxColumns {
+		return nil, fmt.Errorf("%s: %s: %d columns of features, and %d are the most", r.Name(), edgeFeatures, len(columns), ingest.MaxColumns)
 	}
 	return columns, nil
 }

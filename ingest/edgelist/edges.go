@@ -14,8 +14,6 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
 
-const edgeChunk = 64 << 10 // edges: 1 MiB of ids
-
 // findFiles returns the files of an edge list: the one, or the files of a folder in natural order.
 func findFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)

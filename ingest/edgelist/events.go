@@ -128,7 +128,7 @@ func (s *Source) EventNumbers(ctx context.Context, column string, visit func(lin
 
 func (t *table) eachNumber(ctx context.Context, column int, visit func(line, number int64) error) error {
 	for n := 0; ; n++ {
-		if n%edgeChunk == 0 && ctx.Err() != nil {
+		if n%ingest.ChunkRows == 0 && ctx.Err() != nil {
 			return fmt.Errorf("%s: %w", t.Name(), ctx.Err())
 		}
 		cells, err := t.next()

@@ -173,8 +173,8 @@ func TestEventsRefuse(t *testing.T) {
 
 func TestEventsConform(t *testing.T) {
 	var text strings.Builder
-	for i := range edgeChunk + 9 {
-		fmt.Fprintf(&text, "%d %d %d.5 %d %d %d\n", i%4001, i%977, i*7%5000, i%3, i*3/(edgeChunk+9), i%11)
+	for i := range ingest.ChunkRows + 9 {
+		fmt.Fprintf(&text, "%d %d %d.5 %d %d %d\n", i%4001, i%977, i*7%5000, i%3, i*3/(ingest.ChunkRows+9), i%11)
 	}
 	path := filepath.Join(files{"edges.csv": text.String()}.write(t), "edges.csv")
 	sourcetest.Conform(t, func() (ingest.Source, error) {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/jsonmap"
 )
 
@@ -53,8 +54,8 @@ func (f *featureMap) scan(ctx context.Context) error {
 	f.dim, f.entries = 0, 0
 	return f.each(ctx, func(in *jsonmap.Scanner, id int64) error {
 		list, err := in.Values(func(v int64) error {
-			if v < 0 || v >= maxColumns {
-				return in.Errorf("node %d: %d is not a column; columns count from 0 to %d", id, v, maxColumns-1)
+			if v < 0 || v >= ingest.MaxColumns {
+				return in.Errorf("node %d: %d is not a column; columns count from 0 to %d", id, v, ingest.MaxColumns-1)
 			}
 			f.dim = max(f.dim, int(v)+1)
 			f.entries++

@@ -131,7 +131,7 @@ func TestRealPairs(t *testing.T) {
 		if strings.HasSuffix(name, ".npz") {
 			from, err = arrays.Open(filepath.Join(root, name), arrays.Options{})
 		} else {
-			from, err = planetoid.Open(filepath.Join(root, name))
+			from, err = planetoid.Open(filepath.Join(root, name), 0)
 		}
 		require.NoError(t, err)
 		_, err = from.Schema(ctx)

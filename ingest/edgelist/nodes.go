@@ -15,8 +15,7 @@ import (
 )
 
 const (
-	maxColumns    = 1 << 22 // 16 MiB a row
-	sampleRows    = 100     // by which columns of numbers are told
+	sampleRows    = 100 // by which columns of numbers are told
 	maxClassNames = 1 << 16
 	maxClassName  = 256 // bytes
 )
@@ -193,8 +192,8 @@ func (n *nodeTable) skip(t *table, columns []int, why string) {
 }
 
 func (n *nodeTable) tooMany() error {
-	if len(n.features) > maxColumns {
-		return fmt.Errorf("%s: %d columns of features, and %d are the most", n.path, len(n.features), maxColumns)
+	if len(n.features) > ingest.MaxColumns {
+		return fmt.Errorf("%s: %d columns of features, and %d are the most", n.path, len(n.features), ingest.MaxColumns)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ import (
 
 // Source is a graph in tables.
 type Source struct {
+	ingest.Plain
 	o        Options
 	files    []string // of the edge list
 	skipped  []string
@@ -165,22 +166,14 @@ func (s *Source) noteLeft(r *edgeReader) {
 
 // Extras implements [ingest.Source].
 func (s *Source) Extras() ingest.Extras {
-	return ingest.Extras{Describe: s.Describe, MissingRows: s.MissingRows, Remarks: s.Remarks, BadRows: s.BadRows}
+	return ingest.Extras{Describe: s.Describe, MissingRows: s.MissingRows, Remarks: s.Remarks, BadRows: s.forgive.BadRows}
 }
 
 // Schema reads the table of nodes and the map of features through on its first call, where there
 // are such. It reads the edges as well when a comment declares the number of nodes, to check it,
 // and when the map of features needs the ids of all nodes.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
-	if s.schema == nil {
-		schema, err := s.scan(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.schema = schema
-	}
-	schema := *s.schema
-	return &schema, nil
+	return ingest.ScanOnce(ctx, &s.schema, s.scan)
 }
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
@@ -356,33 +349,21 @@ func (s *Source) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDC
 		panic("edgelist: the nodes have no list")
 	}
 	if s.table == nil {
-		place := ingest.Place{File: s.files[0]}
-		for ; place.First < int64(len(s.ids)); place.First += edgeChunk {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			ids := s.ids[place.First:min(place.First+edgeChunk, int64(len(s.ids)))]
-			if err := emit(ingest.IDChunk{Place: place, IDs: append([]int64(nil), ids...)}); err != nil {
-				return err
-			}
-		}
-		return nil
+		return ingest.Parts(ctx, s.files[0], s.ids, func(place ingest.Place, ids []int64) error {
+			return emit(ingest.IDChunk{Place: place, IDs: ids})
+		})
 	}
 	out := ingest.Chunks(ctx, emit)
 	c := &out.Chunk
 	c.File = s.table.path
-	err := s.table.each(ctx, func(r *nodeRow) error {
+	return out.End(s.table.each(ctx, func(r *nodeRow) error {
 		if s.text {
 			c.Texts.Append(r.text)
 		} else {
 			c.IDs = append(c.IDs, r.id)
 		}
 		return out.Added()
-	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	}))
 }
 
 // Edges streams the edge list, file by file.
@@ -418,17 +399,13 @@ func (s *Source) Rows(ctx context.Context, i int, emit func(ingest.RowChunk) err
 	out := ingest.Chunks(ctx, emit)
 	out.Chunk.File = s.table.path
 	s.table.bare = 0
-	err := s.table.each(ctx, func(r *nodeRow) error {
+	return out.End(s.table.each(ctx, func(r *nodeRow) error {
 		if r.bare {
 			s.table.bare++
 		}
 		out.Chunk.Values = append(out.Chunk.Values, r.features...)
 		return out.Added()
-	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	}))
 }
 
 func (s *Source) mappedRows(ctx context.Context, chunkRows, dim int64, emit func(ingest.RowChunk) error) error {
@@ -480,23 +457,16 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	}
 	out := ingest.Chunks(ctx, emit)
 	out.Chunk.File = s.table.path
-	err := s.table.each(ctx, func(r *nodeRow) error {
+	return out.End(s.table.each(ctx, func(r *nodeRow) error {
 		out.Chunk.Values = append(out.Chunk.Values, r.class)
 		return out.Added()
-	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	}))
 }
 
 // Split has nothing to give: tables have no splits.
 func (s *Source) Split(context.Context, int, ingest.Part, func(ingest.IDChunk) error) error {
 	panic("edgelist: no such split")
 }
-
-// BadRows is the number of rows skipped, as Options allow, and the error of the first.
-func (s *Source) BadRows() (int64, error) { return s.forgive.BadRows() }
 
 // MissingRows is the number of nodes that have no features, in the map or the table.
 func (s *Source) MissingRows(table int) int64 {
@@ -511,9 +481,6 @@ func (s *Source) MissingRows(table int) int64 {
 
 // Remarks returns the assumptions that the last reading of the edges made.
 func (s *Source) Remarks() []string { return s.remarks }
-
-// Close has nothing to close: files are open while their section is read.
-func (s *Source) Close() error { return nil }
 
 // isRange reports whether err is of a number that is too large, not of text that is no number.
 func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }

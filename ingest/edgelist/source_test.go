@@ -359,7 +359,7 @@ func TestSkipBad(t *testing.T) {
 		require.Equal(t, []int64{10, 12}, g.Edges[0].Src)
 		require.Equal(t, []float32{1, 2}, g.Edges[0].Floats(0))
 	}
-	n, first := s.BadRows()
+	n, first := s.Extras().BadRows()
 	require.EqualValues(t, 7, n)
 	require.ErrorContains(t, first, "n.csv: line 3, column 3")
 }
@@ -525,7 +525,7 @@ func TestMissingFeatures(t *testing.T) {
 }
 
 func TestManyRows(t *testing.T) {
-	const n = edgeChunk + 11
+	const n = ingest.ChunkRows + 11
 	var edges, nodes, features strings.Builder
 	nodes.WriteString("id,label,x\n")
 	for i := range n {

@@ -15,8 +15,6 @@ import (
 
 const (
 	maxColumns = 1 << 14
-	chunkBytes = 1 << 20
-	blockBytes = 64 << 20 // of a matrix that is stored by columns
 )
 
 // matrix is features in a file of their own.
@@ -69,7 +67,7 @@ func (m *matrix) with(visit func(h npy.Header, tensor *npy.Reader) error) error 
 		}
 		return visit(h, nil)
 	}
-	f, err := torch.OpenWithin(m.path, m.memory)
+	f, err := torch.Open(m.path, m.memory)
 	if err != nil {
 		return err
 	}
@@ -99,9 +97,10 @@ func (m *matrix) eachRow(ctx context.Context, emit func(ingest.RowChunk) error) 
 	}
 	err := m.with(func(_ npy.Header, tensor *npy.Reader) error {
 		if tensor == nil {
-			return npy.Rows(ctx, func() (io.ReadCloser, error) { return store.OpenFile(m.path) }, chunkBytes, blockBytes, given)
+			open := func() (io.ReadCloser, error) { return store.OpenFile(m.path) }
+			return npy.Rows(ctx, open, ingest.ChunkBytes, ingest.BlockBytes, given)
 		}
-		values := make([]float32, max(chunkBytes/4/m.dim, 1)*m.dim)
+		values := make([]float32, max(ingest.ChunkBytes/4/m.dim, 1)*m.dim)
 		for first := int64(0); first < m.skip+m.rows; {
 			n, err := tensor.ReadFloat32s(values[:min(int64(len(values)), (m.skip+m.rows-first)*int64(m.dim))])
 			if err == nil {

@@ -71,7 +71,7 @@ func (m *matrix) eachByEvent(ctx context.Context, emit func(ingest.RowChunk) err
 	width := int64(m.dim)
 	window := min(max(room/4/width, 1), m.rows)
 	rows := make([]float32, window*width)
-	most := max(chunkBytes/4/width, 1)
+	most := max(ingest.ChunkBytes/4/width, 1)
 	for first := int64(0); first < m.rows; first += window {
 		n := min(window, m.rows-first)
 		err := m.eachRow(ctx, func(c ingest.RowChunk) error {

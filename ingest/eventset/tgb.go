@@ -232,14 +232,10 @@ func (t *TGB) NodeIDs(ctx context.Context, nodeType int, emit func(ingest.IDChun
 	}
 	out := ingest.Chunks(ctx, emit)
 	out.Chunk.File = t.table
-	err := t.eachText(ctx, func(text []byte) error {
+	return out.End(t.eachText(ctx, func(text []byte) error {
 		out.Chunk.Texts.Append(text)
 		return out.Added()
-	}, func(int) {})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	}, func(int) {}))
 }
 
 // aboutItems is the number of items by which a file of negatives is estimated, and keyBytes the

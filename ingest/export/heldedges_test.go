@@ -46,7 +46,7 @@ func TestHeldRoundTrip(t *testing.T) {
 	rep, err := Export(context.Background(), d, out, Options{Format: GraphBolt})
 	require.NoError(t, err)
 	require.Empty(t, rep.Skipped)
-	src, err := graphbolt.Open(out)
+	src, err := graphbolt.Open(out, 0)
 	require.NoError(t, err)
 	defer src.Close()
 	again := filepath.Join(t.TempDir(), "again.gnn")

@@ -16,13 +16,13 @@ func BenchmarkEdges(b *testing.B) {
 			g, err := Open(kind, Options{})
 			require.NoError(b, err)
 			r := g.relations[0]
-			src, dst := make([]int64, edgeChunk), make([]int64, edgeChunk)
+			src, dst := make([]int64, ingest.ChunkRows), make([]int64, ingest.ChunkRows)
 			n := int64(0)
 			for b.Loop() {
-				r.fill(src, dst, n*12345*edgeChunk%(r.edges-edgeChunk))
+				r.fill(src, dst, n*12345*ingest.ChunkRows%(r.edges-ingest.ChunkRows))
 				n++
 			}
-			b.ReportMetric(float64(n*edgeChunk)/b.Elapsed().Seconds()/1e6, "Medges/s")
+			b.ReportMetric(float64(n*ingest.ChunkRows)/b.Elapsed().Seconds()/1e6, "Medges/s")
 		})
 	}
 }

@@ -252,7 +252,7 @@ func (w *rawWriter) edgeIndex(ctx context.Context, f io.Writer, relation int) er
 
 // eachNode makes width bytes for each labelled node by put, on all processors, and writes them.
 func (w *rawWriter) eachNode(ctx context.Context, f io.Writer, width int, put func(dst []byte, v uint32)) error {
-	rows := int64(max(1, chunkBytes/width))
+	rows := int64(max(1, ingest.ChunkBytes/width))
 	return eachChunk(ctx, w.g, rows, width, put, func(_ int64, b []byte) error {
 		w.add(len(b) / width)
 		_, err := f.Write(b)

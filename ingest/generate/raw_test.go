@@ -188,7 +188,7 @@ func member(t *testing.T, path, name string) *pickle.Dict {
 	require.NoError(t, err)
 	b, err := io.ReadAll(f)
 	require.NoError(t, err)
-	v, err := pickle.Load(name, b)
+	v, err := new(pickle.Dialect).Load(name, b)
 	require.NoError(t, err)
 	return v.(*pickle.Dict)
 }

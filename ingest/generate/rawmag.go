@@ -53,7 +53,7 @@ func (w lsc) papers(ctx context.Context) error {
 	n, dim := w.nodes(), w.g.shape.dim
 	w.begin("write features", n, "rows")
 	err := w.npy("processed/paper/node_feat.npy", "<f2", func(f io.Writer) error {
-		half := make([]uint16, max(chunkBytes/4, dim))
+		half := make([]uint16, max(ingest.ChunkBytes/4, dim))
 		return w.g.Rows(ctx, 0, func(c ingest.RowChunk) error {
 			half := half[:len(c.Values)]
 			kernels.Float32ToHalf(half, c.Values)

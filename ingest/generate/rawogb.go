@@ -173,7 +173,7 @@ func (w ogbText) write(ctx context.Context) error {
 	w.begin("write features", w.nodes(), "rows")
 	err = w.gzip("raw/node-feat.csv.gz", func(f io.Writer) error {
 		// The shortest digits that read back as the same float32.
-		return w.eachLine(ctx, f, int64(max(1, chunkBytes/8/dim)), func(s *scratch, v uint32) {
+		return w.eachLine(ctx, f, int64(max(1, ingest.ChunkBytes/8/dim)), func(s *scratch, v uint32) {
 			w.g.row(s.row, v)
 			for i, x := range s.row {
 				if i > 0 {
@@ -188,7 +188,7 @@ func (w ogbText) write(ctx context.Context) error {
 	}
 	w.begin("write labels", w.nodes(), "nodes")
 	err = w.gzip("raw/node-label.csv.gz", func(f io.Writer) error {
-		return w.eachLine(ctx, f, nodeChunk, func(s *scratch, v uint32) {
+		return w.eachLine(ctx, f, ingest.ChunkRows, func(s *scratch, v uint32) {
 			if label := w.g.label(v); label >= 0 {
 				s.text = strconv.AppendInt(s.text, int64(label), 10)
 			} else {

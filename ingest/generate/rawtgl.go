@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/rawfile"
 )
 
@@ -67,7 +68,7 @@ func (w tgl) write(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		rows := int64(max(1, chunkBytes/4/dim))
+		rows := int64(max(1, ingest.ChunkBytes/4/dim))
 		type buffer struct {
 			row   []float32
 			bytes []byte

@@ -7,18 +7,13 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-const (
-	edgeChunk  = 64 << 10 // edges: 1 MiB of ids
-	nodeChunk  = 64 << 10
-	chunkBytes = 1 << 20 // of feature rows
-)
-
 // recipe is part of every identity: another number for another graph from the same options.
 const recipe = 1
 
 // Source is a graph that is made while it is read. Its sections can be read by several goroutines
 // at once.
 type Source struct {
+	ingest.Plain
 	shape     *shape
 	schema    ingest.Schema
 	types     []*population
@@ -108,13 +103,7 @@ func (g *Source) Extras() ingest.Extras {
 }
 
 // Schema returns the schema that Open made.
-func (g *Source) Schema(context.Context) (*ingest.Schema, error) {
-	schema := g.schema
-	return &schema, nil
-}
-
-// NodeIDs has nothing to give: nodes are numbered by row.
-func (g *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
+func (g *Source) Schema(context.Context) (*ingest.Schema, error) { return new(g.schema), nil }
 
 // place is where a row of a section is.
 func (g *Source) place(first int64) ingest.Place {
@@ -128,19 +117,19 @@ func (g *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	}
 	r := g.relations[relation]
 	type buffer struct{ src, dst []int64 }
-	return ordered(ctx, chunks(r.edges, edgeChunk),
+	return ordered(ctx, chunks(r.edges, ingest.ChunkRows),
 		func() buffer {
-			n := min(edgeChunk, r.edges)
+			n := min(ingest.ChunkRows, r.edges)
 			return buffer{make([]int64, n), make([]int64, n)}
 		},
 		func(chunk int64, b buffer) {
-			lo := chunk * edgeChunk
-			n := min(edgeChunk, r.edges-lo)
+			lo := chunk * ingest.ChunkRows
+			n := min(ingest.ChunkRows, r.edges-lo)
 			r.fill(b.src[:n], b.dst[:n], lo)
 		},
 		func(chunk int64, b buffer) error {
-			lo := chunk * edgeChunk
-			n := min(edgeChunk, r.edges-lo)
+			lo := chunk * ingest.ChunkRows
+			n := min(ingest.ChunkRows, r.edges-lo)
 			return emit(ingest.EdgeChunk{Place: g.place(lo), Src: b.src[:n], Dst: b.dst[:n]})
 		})
 }
@@ -154,7 +143,7 @@ func (g *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	if g.shape.stream {
 		return g.eventRows(ctx, emit)
 	}
-	return eachChunk(ctx, g, max(1, chunkBytes/4/int64(g.shape.dim)), g.shape.dim, g.row,
+	return eachChunk(ctx, g, max(1, ingest.ChunkBytes/4/int64(g.shape.dim)), g.shape.dim, g.row,
 		func(first int64, values []float32) error {
 			return emit(ingest.RowChunk{Place: g.place(first), Values: values})
 		})
@@ -179,7 +168,7 @@ func (g *Source) RowsAt(table int, rows []uint32, dst []float32) bool {
 // Labels gives each node's class, or -1.
 func (g *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
 	mustBeFirst(label)
-	return eachChunk(ctx, g, nodeChunk, 1, func(dst []int32, v uint32) { dst[0] = g.label(v) },
+	return eachChunk(ctx, g, ingest.ChunkRows, 1, func(dst []int32, v uint32) { dst[0] = g.label(v) },
 		func(first int64, values []int32) error {
 			return emit(ingest.LabelChunk{Place: g.place(first), Values: values})
 		})
@@ -190,7 +179,7 @@ func (g *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 	mustBeFirst(split)
 	var ids []int64
 	given := int64(0)
-	return eachChunk(ctx, g, nodeChunk, 1, func(dst []bool, v uint32) { dst[0] = g.part(v) == int(part) },
+	return eachChunk(ctx, g, ingest.ChunkRows, 1, func(dst []bool, v uint32) { dst[0] = g.part(v) == int(part) },
 		func(first int64, in []bool) error {
 			ids = ids[:0]
 			for i, is := range in {
@@ -206,9 +195,6 @@ func (g *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 			return emit(c)
 		})
 }
-
-// Close has nothing to close.
-func (g *Source) Close() error { return nil }
 
 // row fills dst with the features of a node.
 func (g *Source) row(dst []float32, v uint32) {

@@ -64,7 +64,7 @@ func (g *Source) moments(ctx context.Context, each int64, visit func(first int64
 // eventEdges streams the events as edges.
 func (g *Source) eventEdges(ctx context.Context, emit func(ingest.EdgeChunk) error) error {
 	c := ingest.EdgeChunk{Values: make([][]uint64, 2)}
-	return g.moments(ctx, edgeChunk, func(first int64, all []moment) error {
+	return g.moments(ctx, ingest.ChunkRows, func(first int64, all []moment) error {
 		c.Place, c.Src, c.Dst, c.Parts = g.place(first), c.Src[:0], c.Dst[:0], c.Parts[:0]
 		times, labels := c.Values[0][:0], c.Values[1][:0]
 		for _, m := range all {
@@ -83,7 +83,7 @@ func (g *Source) eventEdges(ctx context.Context, emit func(ingest.EdgeChunk) err
 // eventRows streams the features of events.
 func (g *Source) eventRows(ctx context.Context, emit func(ingest.RowChunk) error) error {
 	dim := g.shape.dim
-	each := max(1, int64(chunkBytes/4/dim))
+	each := max(1, int64(ingest.ChunkBytes/4/dim))
 	values := make([]float32, min(each, g.shape.edges)*int64(dim))
 	if !g.shape.drifts {
 		e := newEvents(g)

@@ -7,14 +7,10 @@ import (
 	"os"
 	"slices"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/torch"
 	"github.com/gnnstore/gnnstore/store"
-)
-
-const (
-	chunkBytes = 1 << 20
-	blockBytes = 64 << 20 // of the labels that are gathered at a time
 )
 
 // array is a file of numbers, by its form.
@@ -47,7 +43,7 @@ func (v *view) close() { v.file.Close() }
 
 func (a *array) view() (*view, error) {
 	if a.format == "torch" {
-		f, err := torch.OpenWithin(a.path, a.memory)
+		f, err := torch.Open(a.path, a.memory)
 		if err != nil {
 			return nil, err
 		}
@@ -181,7 +177,7 @@ func (a *array) matrix(ctx context.Context, emit func(first int64, values []floa
 	}
 	defer in.close()
 	rows, columns := a.rows(), a.columns()
-	chunkRows := min(rows, max(chunkBytes/4/max(columns, 1), 1))
+	chunkRows := min(rows, max(ingest.ChunkBytes/4/max(columns, 1), 1))
 	chunk := make([]float32, chunkRows*columns)
 	for first := int64(0); first < rows; first += chunkRows {
 		if err := ctx.Err(); err != nil {

@@ -16,7 +16,7 @@ import (
 // TestConformLinks: sets of edges are sections like others.
 func TestConformLinks(t *testing.T) {
 	dir := links(t)
-	const n = edgeChunk + 9
+	const n = ingest.ChunkRows + 9
 	var pairs, labels []int64
 	for i := range int64(n) {
 		pairs, labels = append(pairs, i%5, i%3), append(labels, 0)
@@ -24,14 +24,14 @@ func TestConformLinks(t *testing.T) {
 	labels[0] = 1
 	int64s(t, filepath.Join(dir, "test.npy"), []int64{n, 2}, pairs...)
 	int64s(t, filepath.Join(dir, "test-labels.npy"), []int64{n}, labels...)
-	sourcetest.Conform(t, func() (ingest.Source, error) { return Open(dir) })
+	sourcetest.Conform(t, func() (ingest.Source, error) { return Open(dir, 0) })
 }
 
 func TestConform(t *testing.T) {
 	input := func(dir string) func() (ingest.Source, error) {
-		return func() (ingest.Source, error) { return Open(dir) }
+		return func() (ingest.Source, error) { return Open(dir, 0) }
 	}
-	const n, dim = edgeChunk + 9, 5 // nodes and edges
+	const n, dim = ingest.ChunkRows + 9, 5 // nodes and edges
 	dir := t.TempDir()
 	var src, dst, seeds, classes []int64
 	var lines strings.Builder

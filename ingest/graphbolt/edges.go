@@ -13,8 +13,6 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-const edgeChunk = 64 << 10 // edges: 1 MiB of ids
-
 // relation is where the edges of one type are.
 type relation struct {
 	path    string
@@ -110,9 +108,9 @@ func (r *relation) eachPair(flush func(src, dst []int64) error) error {
 	defer both.close()
 	edges := r.pairs.header.Shape[1]
 	sources, destinations := both.part(0), both.part(1)
-	src, dst := make([]int64, min(edges, edgeChunk)), make([]int64, min(edges, edgeChunk))
-	for at := int64(0); at < edges; at += edgeChunk {
-		n := min(edges-at, edgeChunk)
+	src, dst := make([]int64, min(edges, ingest.ChunkRows)), make([]int64, min(edges, ingest.ChunkRows))
+	for at := int64(0); at < edges; at += ingest.ChunkRows {
+		n := min(edges-at, ingest.ChunkRows)
 		if err := sources.int64s(src[:n]); err != nil {
 			return err
 		}
@@ -134,7 +132,7 @@ func (r *relation) eachLine(flush func(src, dst []int64) error) error {
 	}
 	defer in.Close()
 	t := csvgz.Scanner{Scanner: in}
-	src, dst := make([]int64, 0, edgeChunk), make([]int64, 0, edgeChunk)
+	src, dst := make([]int64, 0, ingest.ChunkRows), make([]int64, 0, ingest.ChunkRows)
 	var row [2]int64
 	for {
 		err := t.Ints(row[:])
@@ -147,7 +145,7 @@ func (r *relation) eachLine(flush func(src, dst []int64) error) error {
 			}
 			return err
 		}
-		if src, dst = append(src, row[0]), append(dst, row[1]); len(src) == edgeChunk {
+		if src, dst = append(src, row[0]), append(dst, row[1]); len(src) == ingest.ChunkRows {
 			if err := flush(src, dst); err != nil {
 				return err
 			}

@@ -131,7 +131,7 @@ func (a *array) leadingOnes() (ones int64, why string, err error) {
 		return 0, "", err
 	}
 	defer in.close()
-	buf := make([]float64, min(a.rows(), edgeChunk))
+	buf := make([]float64, min(a.rows(), ingest.ChunkRows))
 	for row := int64(0); row < a.rows(); {
 		n := min(int64(len(buf)), a.rows()-row)
 		if err := in.float64s(buf[:n]); err != nil {
@@ -197,7 +197,7 @@ func (s *Source) HeldEdges(ctx context.Context, relation int, part ingest.Part, 
 		}
 	}
 	c := ingest.HeldChunk{Place: ingest.Place{File: p.pairs.path}}
-	most := min(p.edges, max(1, chunkBytes/8/int64(2+p.negatives)))
+	most := min(p.edges, max(1, ingest.ChunkBytes/8/int64(2+p.negatives)))
 	pairs, rest, numbers := make([]int64, 2*most), make([]int64, 2*most*int64(p.negatives)), make([]int64, most*int64(p.negatives))
 	for c.First < p.edges {
 		if err := ctx.Err(); err != nil {
@@ -252,12 +252,12 @@ func (s *Source) HeldPool(ctx context.Context, relation int, part ingest.Part, e
 	}
 	c := ingest.HeldChunk{Place: ingest.Place{File: p.pairs.path + ": pairs behind the edges"}}
 	left := p.pairs.rows() - p.edges
-	pairs := make([]int64, 2*min(left, edgeChunk))
+	pairs := make([]int64, 2*min(left, ingest.ChunkRows))
 	for ; left > 0; left -= int64(len(c.Src)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n := min(left, edgeChunk)
+		n := min(left, ingest.ChunkRows)
 		if err := in.int64s(pairs[:2*n]); err != nil {
 			return err
 		}

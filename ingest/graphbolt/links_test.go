@@ -43,7 +43,7 @@ tasks:
 }
 
 func buildLinks(t *testing.T, dir string) (*store.Dataset, *build.Report, error) {
-	src, err := Open(dir)
+	src, err := Open(dir, 0)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,10 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
-const maxColumns = 1 << 22 // 16 MiB a row
-
 // Source is a GraphBolt dataset.
 type Source struct {
+	ingest.Plain
 	dir       string // that paths start in
 	metadata  string // path of the metadata.yaml that is read
 	schema    ingest.Schema
@@ -29,21 +28,14 @@ type Source struct {
 
 var _ ingest.Source = (*Source)(nil)
 
-// Options configure the reading of a dataset. The zero value works.
-type Options struct {
-	Memory int64 // of the ingest, for the pickles in .pt files; default 1 GiB
-}
-
 // Open reads metadata.yaml in a folder, and the forms of the files that it names.
-func Open(path string) (*Source, error) { return Options{}.Open(path) }
-
-// Open is the function [Open] with these options.
-func (o Options) Open(path string) (*Source, error) {
+// Pickles take a part of the memory of the ingest, which is 1 GiB where memory is 0.
+func Open(path string, memory int64) (*Source, error) {
 	m, dir, from, err := find(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{dir: dir, memory: o.Memory, metadata: from, files: []string{from}, held: map[int]*held{}, schema: ingest.Schema{Name: m.Name}}
+	s := &Source{dir: dir, memory: memory, metadata: from, files: []string{from}, held: map[int]*held{}, schema: ingest.Schema{Name: m.Name}}
 	if s.schema.Name == "" {
 		if dir, err = filepath.Abs(dir); err == nil {
 			s.schema.Name = filepath.Base(dir)
@@ -253,8 +245,8 @@ func (s *Source) findFeature(f feature, sampling bool) error {
 	if rows >= 0 && a.rows() != rows {
 		return fmt.Errorf("%s: %d rows, and there are %s; correct what is wrong, or fetch both again", a.path, a.rows(), of)
 	}
-	if a.columns() > maxColumns {
-		return fmt.Errorf("%s: %d columns; a row has at most %d", a.path, a.columns(), maxColumns)
+	if a.columns() > ingest.MaxColumns {
+		return fmt.Errorf("%s: %d columns; a row has at most %d", a.path, a.columns(), ingest.MaxColumns)
 	}
 	if sampling && at >= 0 && s.addColumn(at, f.Name, a) {
 		return nil
@@ -295,13 +287,7 @@ func (s *Source) Extras() ingest.Extras {
 }
 
 // Schema returns the schema that Open made.
-func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
-	schema := s.schema
-	return &schema, nil
-}
-
-// NodeIDs has nothing to give: nodes are numbered by row within their type.
-func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
+func (s *Source) Schema(context.Context) (*ingest.Schema, error) { return new(s.schema), nil }
 
 // Edges streams the edges of one type, in the order of their file.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
@@ -325,6 +311,3 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit func(ingest.IDChunk) error) error {
 	return s.splits[split].seeds(ctx, part, emit)
 }
-
-// Close has nothing to close: files are open while their section is read.
-func (s *Source) Close() error { return nil }

@@ -56,7 +56,7 @@ func float32s(t testing.TB, path string, shape []int64, values ...float32) {
 }
 
 func read(path string) (sourcetest.Graph, error) {
-	s, err := Open(path)
+	s, err := Open(path, 0)
 	if err != nil {
 		return sourcetest.Graph{}, err
 	}
@@ -144,7 +144,7 @@ func TestPreprocessed(t *testing.T) {
 }
 
 func sealed(t testing.TB, dir string) (*build.Report, error) {
-	s, err := Open(dir)
+	s, err := Open(dir, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -281,13 +281,13 @@ func TestRefusals(t *testing.T) {
 		_, err := read(dir)
 		require.ErrorContains(t, err, want)
 	}
-	_, err := Open(t.TempDir())
+	_, err := Open(t.TempDir(), 0)
 	require.ErrorContains(t, err, "no metadata.yaml in it; name the folder of a GraphBolt dataset")
-	_, err = Open(filepath.Join(t.TempDir(), "none"))
+	_, err = Open(filepath.Join(t.TempDir(), "none"), 0)
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	zip := filepath.Join(t.TempDir(), "ogbn-arxiv.zip")
 	require.NoError(t, os.WriteFile(zip, []byte("PK"), 0o666))
-	_, err = Open(zip)
+	_, err = Open(zip, 0)
 	require.EqualError(t, err, zip+": a zip archive; unpack it first and name the folder inside")
 }
 

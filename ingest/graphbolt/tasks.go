@@ -199,7 +199,7 @@ func (p seeds) eachSeed(ctx context.Context, first int64, emit func(ingest.IDChu
 	}
 	defer in.close()
 	c := ingest.IDChunk{Place: ingest.Place{File: p.ids.path, First: first}}
-	buf := make([]int64, min(p.ids.rows(), edgeChunk))
+	buf := make([]int64, min(p.ids.rows(), ingest.ChunkRows))
 	for left := p.ids.rows(); left > 0; left -= int64(len(c.IDs)) {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -219,8 +219,8 @@ func (p seeds) eachSeed(ctx context.Context, first int64, emit func(ingest.IDChu
 // each streams the labels of all nodes. It gathers them for a block of nodes at a time.
 func (t *targets) each(ctx context.Context, file string, emit func(ingest.LabelChunk) error) error {
 	w := int64(t.width)
-	block := make([]int32, min(t.nodes, blockBytes/4/w)*w)
-	chunk := max(chunkBytes/4/w, 1)
+	block := make([]int32, min(t.nodes, ingest.BlockBytes/4/w)*w)
+	chunk := max(ingest.ChunkBytes/4/w, 1)
 	for lo := int64(0); lo < t.nodes; lo += int64(len(block)) / w {
 		n := min(int64(len(block))/w, t.nodes-lo)
 		for i := range block[:n*w] {
@@ -262,7 +262,7 @@ func (t *targets) gather(ctx context.Context, part ingest.Part, p seeds, lo int6
 	}
 	defer in.close()
 	w := int64(t.width)
-	buf := make([]int64, min(p.ids.rows(), max(edgeChunk, chunkBytes/4/w)))
+	buf := make([]int64, min(p.ids.rows(), max(ingest.ChunkRows, ingest.ChunkBytes/4/w)))
 	row := int64(0)
 	put := func(labels []int32) error {
 		ids := buf[:int64(len(labels))/w]
@@ -301,7 +301,7 @@ func (p seeds) eachClass(put func(labels []int32) error) error {
 	}
 	defer in.close()
 	isFloat := p.labels.isFloat()
-	buf := make([]int32, min(p.labels.rows(), edgeChunk))
+	buf := make([]int32, min(p.labels.rows(), ingest.ChunkRows))
 	whole, wide := make([]int64, len(buf)), make([]float64, len(buf))
 	for row := int64(0); row < p.labels.rows(); {
 		n := min(int64(len(buf)), p.labels.rows()-row)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
@@ -30,7 +31,7 @@ type topologyState struct {
 
 // openTopology reads graph_topology; its tensors are in the file that the caller closes.
 func openTopology(path string, memory int64) (_ *topologyState, err error) {
-	f, err := torch.OpenWithin(path, memory)
+	f, err := torch.Open(path, memory)
 	if err != nil {
 		return nil, err
 	}
@@ -203,12 +204,7 @@ func (s *Source) findTyped(path string, t *topologyState, nodes int64) error {
 		s.schema.NodeTypes[id] = ingest.NodeType{Name: name, Count: offsets[id+1] - offsets[id]}
 		ids[name] = id
 	}
-	names := make([]string, 0, len(t.relations))
-	for name := range t.relations {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(t.relations)) {
 		r, err := s.parseRelation(name)
 		if err != nil {
 			return err
@@ -240,9 +236,9 @@ func (c *csc) each(ctx context.Context, flush func(src, dst []int64) error) erro
 		types = &stream{t.edgeTypes.Reader(), c.path, v}
 	}
 	nodes, edges := t.indptr.Len()-1, t.indices.Len()
-	ends := make([]int64, min(nodes+1, edgeChunk))
-	from, typ := make([]int64, edgeChunk), make([]int64, edgeChunk)
-	src, dst := make([]int64, 0, edgeChunk), make([]int64, 0, edgeChunk)
+	ends := make([]int64, min(nodes+1, ingest.ChunkRows))
+	from, typ := make([]int64, ingest.ChunkRows), make([]int64, ingest.ChunkRows)
+	src, dst := make([]int64, 0, ingest.ChunkRows), make([]int64, 0, ingest.ChunkRows)
 	done, end := int64(0), int64(0) // edges read; edges of the nodes so far
 	for node := int64(-1); node < nodes; {
 		ends := ends[:min(int64(len(ends)), nodes-node)]
@@ -255,7 +251,7 @@ func (c *csc) each(ctx context.Context, flush func(src, dst []int64) error) erro
 					node, edges)
 			}
 			for end = e; done < end; {
-				n := min(end-done, edgeChunk)
+				n := min(end-done, ingest.ChunkRows)
 				if err := indices.int64s(from[:n]); err != nil {
 					return err
 				}
@@ -272,7 +268,7 @@ func (c *csc) each(ctx context.Context, flush func(src, dst []int64) error) erro
 						return fmt.Errorf("%s: edge %d (counting from 0) joins nodes %d and %d, which are not of its types",
 							c.path, done+int64(i), u, node)
 					}
-					if src, dst = append(src, u-c.src[0]), append(dst, node-c.dst[0]); len(src) == edgeChunk {
+					if src, dst = append(src, u-c.src[0]), append(dst, node-c.dst[0]); len(src) == ingest.ChunkRows {
 						if err := flush(src, dst); err != nil {
 							return err
 						}

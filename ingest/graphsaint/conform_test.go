@@ -14,7 +14,7 @@ func TestConform(t *testing.T) {
 		dir := f.write(t)
 		return func() (ingest.Source, error) { return Open(dir) }
 	}
-	const n, dim = idChunk + 9, 5 // nodes and edges
+	const n, dim = ingest.ChunkRows + 9, 5 // nodes and edges
 	bounds, ends, present := make([]int32, n+1), make([]int32, n), make([]bool, n)
 	var single, multi []string
 	var parts [3][]string

@@ -18,19 +18,12 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-const (
-	chunkBytes = 1 << 20
-	blockBytes = 64 << 20 // of column-major features, turned round in memory
-	idChunk    = 64 << 10
-	maxColumns = 1 << 22 // 16 MiB a row
-	maxClasses = 1 << 16 // of a multi-label task
-)
-
 // roles are the keys of role.json by part.
 var roles = map[ingest.Part]string{ingest.Train: "tr", ingest.Valid: "va", ingest.Test: "te"}
 
 // Source is a graph in a folder of that layout.
 type Source struct {
+	ingest.Plain
 	dir    string
 	schema ingest.Schema
 	adj    *npz.Matrix
@@ -141,8 +134,8 @@ func (s *Source) findFeatures() error {
 	if err != nil {
 		return err
 	}
-	if len(h.Shape) != 2 || h.Type.Kind == npy.Unicode || h.Type.Kind == npy.Bytes || h.Shape[1] < 1 || h.Shape[1] > maxColumns {
-		return fmt.Errorf("%s: it is %s, and a row of 1 to %d numbers for each node is expected", path, h.String(), maxColumns)
+	if len(h.Shape) != 2 || !h.Type.Number() || h.Shape[1] < 1 || h.Shape[1] > ingest.MaxColumns {
+		return fmt.Errorf("%s: it is %s, and a row of 1 to %d numbers for each node is expected", path, h.String(), ingest.MaxColumns)
 	}
 	if h.Shape[0] != s.nodes {
 		return fmt.Errorf("%s: %d rows, and adj_full.npz has %d nodes; are they of one dataset?", path, h.Shape[0], s.nodes)
@@ -164,8 +157,8 @@ func (s *Source) findLabels() error {
 	label := ingest.Label{Name: "label", NodeType: "node"}
 	if _, err := in.Key(); err == nil {
 		label.Multi, err = in.Values(func(int64) error {
-			if label.Classes++; label.Classes > maxClasses {
-				return in.Errorf("more than %d classes", maxClasses)
+			if label.Classes++; label.Classes > ingest.MaxClasses {
+				return in.Errorf("more than %d classes", ingest.MaxClasses)
 			}
 			return nil
 		})
@@ -185,9 +178,6 @@ func (s *Source) findLabels() error {
 	return nil
 }
 
-// Extras implements [ingest.Source]: there are none.
-func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
-
 // Schema reads the values of the adjacency through on its first call, if there are any: explicit
 // zeros are no edges.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
@@ -204,12 +194,8 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 			s.schema.Relations[0].Left = []string{"weight"}
 		}
 	}
-	schema := s.schema
-	return &schema, nil
+	return new(s.schema), nil
 }
-
-// NodeIDs has nothing to give: nodes are numbered by row.
-func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
 
 // Edges streams the entries of adj_full, row by row.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
@@ -227,7 +213,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	path := s.file("feats.npy")
 	var stopped error
 	open := func() (io.ReadCloser, error) { return store.OpenFile(path) }
-	err := npy.Rows(ctx, open, chunkBytes, blockBytes, func(first int64, values []float32) error {
+	err := npy.Rows(ctx, open, ingest.ChunkBytes, ingest.BlockBytes, func(first int64, values []float32) error {
 		stopped = emit(ingest.RowChunk{Place: ingest.Place{File: path, First: first}, Values: values})
 		return stopped
 	})
@@ -249,10 +235,7 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	if l := s.schema.Labels[0]; l.Multi {
 		return s.multiLabels(ctx, int64(l.Classes), emit)
 	}
-	class := make([]int32, s.nodes)
-	for i := range class {
-		class[i] = missing
-	}
+	class := slices.Repeat([]int32{missing}, int(s.nodes))
 	err := s.eachLabelled(ctx, func(in *jsonmap.Scanner, node int64) error {
 		if class[node] != missing {
 			return in.Errorf("node %d is there twice", node)
@@ -272,20 +255,12 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	if err != nil {
 		return err
 	}
-	place := ingest.Place{File: s.file("class_map.json")}
-	for chunk := range slices.Chunk(class, idChunk) {
-		if err := ctx.Err(); err != nil {
-			return err
+	return ingest.Parts(ctx, s.file("class_map.json"), class, func(place ingest.Place, part []int32) error {
+		for i := range part {
+			part[i] = max(part[i], -1)
 		}
-		for i := range chunk {
-			chunk[i] = max(chunk[i], -1)
-		}
-		if err := emit(ingest.LabelChunk{Place: place, Values: chunk}); err != nil {
-			return err
-		}
-		place.First += int64(len(chunk))
-	}
-	return nil
+		return emit(ingest.LabelChunk{Place: place, Values: part})
+	})
 }
 
 // multiLabels streams labels of several classes a node. It holds a byte for each node and class,
@@ -316,7 +291,7 @@ func (s *Source) multiLabels(ctx context.Context, classes int64, emit func(inges
 	if err != nil {
 		return err
 	}
-	rows := min(s.nodes, max(chunkBytes/4/classes, 1))
+	rows := min(s.nodes, max(ingest.ChunkBytes/4/classes, 1))
 	values := make([]int32, rows*classes)
 	place := ingest.Place{File: s.file("class_map.json")}
 	for ; place.First < s.nodes; place.First += rows {
@@ -349,7 +324,7 @@ func (s *Source) eachLabelled(ctx context.Context, visit func(in *jsonmap.Scanne
 	}
 	defer in.Close()
 	for count := 0; ; count++ {
-		if count%idChunk == 0 && ctx.Err() != nil {
+		if count%ingest.ChunkRows == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
 		key, err := in.Key()

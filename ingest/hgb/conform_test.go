@@ -29,7 +29,7 @@ func TestConform(t *testing.T) {
 			fmt.Fprintf(&tests, "%d\tn%d\t0\t1\n", i, i)
 		}
 	}
-	for i := range edgeChunk + edgeChunk/2 {
+	for i := range ingest.ChunkRows + ingest.ChunkRows/2 {
 		u := i * 7 % n
 		if i%9 > 0 {
 			u -= u % 2

@@ -133,15 +133,12 @@ func (s *Source) finishLabels(l *labelled) error {
 
 // Labels streams the classes of one node type: -1 where a node is in neither file.
 func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
-	if label < 0 || label >= len(s.labels) {
-		panic("hgb: no such label")
-	}
 	l := s.labels[label]
 	width := 1
 	if l.multi {
 		width = l.classes
 	}
-	count, rows := s.types[l.typ].count, int64(max(chunkBytes/4/width, 1))
+	count, rows := s.types[l.typ].count, int64(max(ingest.ChunkBytes/4/width, 1))
 	values := make([]int32, min(rows, count)*int64(width))
 	place := ingest.Place{File: s.label("label.dat")}
 	rest := l.entries
@@ -175,9 +172,6 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 
 // Split gives a part of the split: see the package comment.
 func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit func(ingest.IDChunk) error) error {
-	if split < 0 || split >= len(s.labels) {
-		panic("hgb: no such split")
-	}
 	l := s.labels[split]
 	var rows []int64
 	last := int64(-1)
@@ -200,14 +194,7 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 		}
 		slices.Sort(rows)
 	}
-	for place := (ingest.Place{File: s.label(file)}); place.First < int64(len(rows)); place.First += edgeChunk {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		ids := rows[place.First:min(place.First+edgeChunk, int64(len(rows)))]
-		if err := emit(ingest.IDChunk{Place: place, IDs: ids}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return ingest.Parts(ctx, s.label(file), rows, func(place ingest.Place, ids []int64) error {
+		return emit(ingest.IDChunk{Place: place, IDs: ids})
+	})
 }

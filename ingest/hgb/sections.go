@@ -12,9 +12,6 @@ import (
 
 var weightColumn = ingest.EdgeColumn{Name: "weight", Elem: store.F32}
 
-// NodeIDs has nothing to give: nodes are numbered by row within their type.
-func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
-
 // link is a line of link.dat.
 type link struct {
 	src, dst end
@@ -57,19 +54,16 @@ func (s *Source) link(in *lines.Scanner, cells [][]byte) (l link, err error) {
 
 // Edges streams the links of one type, with their weights where there is a column for them.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
-	if relation < 0 || relation >= len(s.links) {
-		panic("hgb: no such relation")
-	}
 	t := s.links[relation]
 	out := ingest.Chunks(ctx, emit)
 	c := &out.Chunk
 	c.File = s.label("link.dat")
-	size := min(t.count, edgeChunk)
+	size := min(t.count, ingest.ChunkRows)
 	c.Src, c.Dst = make([]int64, 0, size), make([]int64, 0, size)
 	if t.weighted {
 		c.Values = [][]uint64{make([]uint64, 0, size)}
 	}
-	err := s.eachIn(ctx, "link.dat", func(in *lines.Scanner, cells [][]byte) error {
+	return out.End(s.eachIn(ctx, "link.dat", func(in *lines.Scanner, cells [][]byte) error {
 		l, err := s.link(in, cells)
 		if err != nil || l.number != t.number {
 			return err
@@ -79,11 +73,7 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 			c.Values[0] = append(c.Values[0], uint64(math.Float32bits(l.weight)))
 		}
 		return out.Added()
-	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	}))
 }
 
 // Rows streams the features of one node type.
@@ -93,11 +83,11 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	out := ingest.Chunks(ctx, emit)
 	c := &out.Chunk
 	c.File = s.label("node.dat")
-	rows := max(chunkBytes/4/typ.dim, 1)
+	rows := max(ingest.ChunkBytes/4/typ.dim, 1)
 	c.Values = make([]float32, 0, min(int64(rows), typ.count)*int64(typ.dim))
 	id, left, wanted := int64(0), typ.count, -1
 	next := 0 // of runs
-	err := s.eachIn(ctx, "node.dat", func(in *lines.Scanner, cells [][]byte) error {
+	return out.End(s.eachIn(ctx, "node.dat", func(in *lines.Scanner, cells [][]byte) error {
 		if next < len(s.runs) && s.runs[next].first == id {
 			wanted = s.runs[next].typ
 			next++
@@ -119,11 +109,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 			return errStop // Schema has read the rest, up to the checksum
 		}
 		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	}))
 }
 
 // tableType finds the index of the node type that a table of the schema is of.

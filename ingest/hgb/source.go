@@ -14,10 +14,7 @@ import (
 )
 
 const (
-	edgeChunk  = 64 << 10 // edges: 1 MiB of ids
-	chunkBytes = 1 << 20
-	maxTypes   = 4096    // of nodes, and of links; Freebase, the benchmark's largest, has 8 and 36
-	maxColumns = 1 << 22 // 16 MiB a row
+	maxTypes = 4096 // of nodes, and of links; Freebase, the benchmark's largest, has 8 and 36
 )
 
 // Options tune the split; the zero value is the benchmark's.
@@ -36,6 +33,7 @@ func (o Options) Validate() error {
 
 // Source is a graph of the benchmark.
 type Source struct {
+	ingest.Plain
 	*files
 	o      Options
 	info   *info
@@ -106,20 +104,9 @@ func (s *Source) Close() error {
 	return s.archive.Close()
 }
 
-// Extras implements [ingest.Source]: there are none.
-func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
-
 // Schema reads nodes, links and labels through on its first call.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
-	if s.schema == nil {
-		schema, err := s.scan(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.schema = schema
-	}
-	schema := *s.schema
-	return &schema, nil
+	return ingest.ScanOnce(ctx, &s.schema, s.scan)
 }
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
@@ -214,8 +201,8 @@ func (s *Source) scanNodes(ctx context.Context) error {
 			return in.Errorf("%d features, and the first node of type %d has %d; all nodes of a type have the same",
 				dim, number, typ.dim)
 		}
-		if dim > maxColumns {
-			return in.Errorf("%d features; a node has at most %d", dim, maxColumns)
+		if dim > ingest.MaxColumns {
+			return in.Errorf("%d features; a node has at most %d", dim, ingest.MaxColumns)
 		}
 		if n := len(s.runs); n == 0 || s.runs[n-1].typ != t {
 			s.runs = append(s.runs, run{s.nodes, typ.count, t})

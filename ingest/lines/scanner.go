@@ -40,17 +40,12 @@ type Scanner struct {
 }
 
 // Open opens a file, compressed or not.
-func Open(path string) (*Scanner, error) { return open(path, New) }
-
-// OpenGzip opens a file that must be gzipped.
-func OpenGzip(path string) (*Scanner, error) { return open(path, NewGzip) }
-
-func open(path string, scan func(string, io.Reader) (*Scanner, error)) (*Scanner, error) {
+func Open(path string) (*Scanner, error) {
 	f, err := store.OpenFile(path)
 	if err != nil {
 		return nil, err
 	}
-	s, err := scan(path, f)
+	s, err := New(path, f)
 	if err != nil {
 		f.Close()
 		return nil, err

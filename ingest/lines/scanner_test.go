@@ -242,20 +242,19 @@ func TestOpen(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"1", "2"}, got)
 		require.Equal(t, path, s.Name())
-		bytes, err := OpenBytes(path)
+		body, err := OpenBytes(path)
 		require.NoError(t, err)
-		whole, err := io.ReadAll(bytes)
+		whole, err := io.ReadAll(body)
 		require.NoError(t, err)
 		require.Equal(t, "1\n2", string(whole))
-		require.NoError(t, bytes.Close())
-		s, err = OpenGzip(path)
-		if name != "gzip" {
+		require.NoError(t, body.Close())
+		require.NoError(t, s.Close())
+		require.NoError(t, s.Close())
+		if _, err = NewGzip(path, bytes.NewReader(pack(t, "1\n2"))); name != "gzip" {
 			require.ErrorContains(t, err, "not a gzip file")
 			continue
 		}
 		require.NoError(t, err)
-		require.NoError(t, s.Close())
-		require.NoError(t, s.Close())
 	}
 	path := filepath.Join(t.TempDir(), "cut")
 	require.NoError(t, os.WriteFile(path, packings["gzip"](t, "1\n2")[:12], 0o644))

@@ -1,5 +1,5 @@
 // Package mag240m reads MAG240M, the node classification graph of OGB's large-scale challenge, in
-// the folder that its Python package leaves behind. Start at [Open].
+// the folder that its Python package leaves behind. Start at [Options.Open].
 //
 //	mag240m_kddcup2021/
 //	  meta.pt, split_dict.pt                              numbers of nodes and classes; nodes of the splits

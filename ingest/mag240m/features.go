@@ -40,8 +40,8 @@ func (s *Source) findFeatures(o Options) error {
 // addTable takes the rows from number first on for a node type.
 func (s *Source) addTable(nodeType int, a *array, first int64) error {
 	dim := a.header.Shape[1]
-	if dim < 1 || dim > maxColumns {
-		return fmt.Errorf("%s: array is %s; rows have 1 to %d columns", a.path, a.header.String(), maxColumns)
+	if dim < 1 || dim > ingest.MaxColumns {
+		return fmt.Errorf("%s: array is %s; rows have 1 to %d columns", a.path, a.header.String(), ingest.MaxColumns)
 	}
 	s.schema.Tables = append(s.schema.Tables, ingest.Table{Name: "feat", NodeType: typeNames[nodeType], Dim: int(dim)})
 	s.tables = append(s.tables, rows{a, first, s.schema.NodeTypes[nodeType].Count})
@@ -132,7 +132,7 @@ func (r *rows) stream(ctx context.Context, emit func(ingest.RowChunk) error) err
 		return fmt.Errorf("%s: %w; fetch it again", r.path, err)
 	}
 	in := view.Reader()
-	chunk := max(chunkBytes/4/dim, 1)
+	chunk := max(ingest.ChunkBytes/4/dim, 1)
 	values := make([]float32, min(chunk, r.count)*dim)
 	for first := int64(0); first < r.count; first += chunk {
 		if err := ctx.Err(); err != nil {

@@ -30,9 +30,8 @@ var relations = [...][3]string{
 }
 
 const (
-	folder     = "mag240m_kddcup2021"
-	maxCount   = 1 << 48 // more nodes than any graph has
-	maxColumns = 1 << 22 // 16 MiB a row
+	folder   = "mag240m_kddcup2021"
+	maxCount = 1 << 48 // more nodes than any graph has
 )
 
 // findFolder accepts the folder itself and the one that OGB's package was told to download into.

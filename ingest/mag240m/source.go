@@ -9,14 +9,9 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
-const (
-	edgeChunk  = 64 << 10 // edges: 1 MiB of ids
-	labelChunk = 64 << 10 // nodes
-	chunkBytes = 1 << 20  // of features
-)
-
 // Source is the graph in its folder.
 type Source struct {
+	ingest.Plain
 	dir     string
 	schema  ingest.Schema
 	classes int64
@@ -32,9 +27,6 @@ type Source struct {
 var _ ingest.Source = (*Source)(nil)
 
 // Open reads the headers of a download: the folder mag240m_kddcup2021, or the one that holds it.
-func Open(path string) (*Source, error) { return Options{}.Open(path) }
-
-// Open is the function [Open] with these options.
 func (o Options) Open(path string) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -59,30 +51,18 @@ func (o Options) Open(path string) (*Source, error) {
 	return s, nil
 }
 
-// Extras implements [ingest.Source]: there are none.
-func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
-
 // Schema returns the schema that Open made.
-func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
-	schema := s.schema
-	return &schema, nil
-}
-
-// NodeIDs has nothing to give: nodes are numbered by row.
-func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
+func (s *Source) Schema(context.Context) (*ingest.Schema, error) { return new(s.schema), nil }
 
 // Edges streams a relation.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
-	if relation >= len(s.ends) {
-		panic("mag240m: no such relation")
-	}
 	a := s.ends[relation]
 	pairs, err := npy.OpenPairs(ctx, a.open)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.path, err)
 	}
 	defer pairs.Close()
-	n := min(edgeChunk, pairs.Len())
+	n := min(ingest.ChunkRows, pairs.Len())
 	src, dst := make([]int64, n), make([]int64, n)
 	for first := int64(0); ; {
 		n, err := pairs.Read(src, dst)
@@ -104,9 +84,6 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 
 // Rows streams the features of a node type.
 func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
-	if table >= len(s.tables) {
-		panic("mag240m: no such table")
-	}
 	if s.years != nil && table == s.years.table {
 		return s.years.stream(ctx, &s.tables[table], emit)
 	}
@@ -128,7 +105,7 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 		return fmt.Errorf("%s: %w", s.labels.path, err)
 	}
 	count := s.labels.header.Len()
-	values := make([]int32, min(labelChunk, count))
+	values := make([]int32, min(ingest.ChunkRows, count))
 	for first := int64(0); first < count; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -147,11 +124,5 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 
 // Split streams the nodes of a part.
 func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit func(ingest.IDChunk) error) error {
-	if split >= len(s.splits) {
-		panic("mag240m: no such split")
-	}
 	return s.splits[split].stream(ctx, s.at("split_dict.pt"), s.memory, part, emit)
 }
-
-// Close has nothing to close: files are open while their section is read.
-func (s *Source) Close() error { return nil }

@@ -355,7 +355,7 @@ func TestRefuses(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "mag240m.zip")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	_, err := Open(file)
+	_, err := Options{}.Open(file)
 	require.EqualError(t, err, file+": not a folder; name mag240m_kddcup2021, unpacked")
 }
 
@@ -372,7 +372,7 @@ func TestNoFeatures(t *testing.T) {
 }
 
 func TestNoSuchSection(t *testing.T) {
-	s, err := Open(download(t).write(t))
+	s, err := Options{}.Open(download(t).write(t))
 	require.NoError(t, err)
 	require.Panics(t, func() { _ = s.Edges(context.Background(), 3, nil) })
 }

@@ -85,7 +85,7 @@ func (y *years) read(use func(in *npy.Reader) error) error {
 
 // see finds the largest year.
 func (y *years) see(ctx context.Context, in *npy.Reader) error {
-	values := make([]float32, min(labelChunk, y.header.Len()))
+	values := make([]float32, min(ingest.ChunkRows, y.header.Len()))
 	for left := y.header.Len(); left > 0; {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 )
 
 func TestConform(t *testing.T) {
-	const n, dim = labelChunk + 9, 5 // nodes and edges
+	const n, dim = ingest.ChunkRows + 9, 5 // nodes and edges
 	var bounds, ends, classes []int64
 	names := make([]string, n)
 	values, ones := make([]float32, n), make([]float32, n)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 )
 
@@ -128,8 +129,6 @@ func (a *archive) missingKey(key, remedy string) error {
 	return fmt.Errorf("no key %s (found %s%s); %s", key, strings.Join(found, ", "), more, remedy)
 }
 
-const entryChunk = 64 << 10 // entries: 1 MiB of row and column numbers
-
 // cursor walks the entries of a matrix in order, its arrays inflated side by side.
 type cursor struct {
 	c               *csr
@@ -145,7 +144,7 @@ type cursor struct {
 }
 
 func (a *archive) walk(c *csr) (*cursor, error) {
-	n := min(entryChunk, c.entries)
+	n := min(ingest.ChunkRows, c.entries)
 	k := &cursor{c: c, boundBuf: make([]int64, min(8<<10, c.rows+1)), rowBuf: make([]int64, n), colBuf: make([]int64, n)}
 	var err error
 	if k.indptr, err = a.open(c.indptr); err != nil {
@@ -187,7 +186,7 @@ func (k *cursor) next() (rows, cols []int64, values []float32, err error) {
 		}
 		k.row = -1
 	}
-	n := min(entryChunk, k.c.entries-k.pos)
+	n := min(ingest.ChunkRows, k.c.entries-k.pos)
 	if n == 0 {
 		return nil, nil, nil, k.finish()
 	}

@@ -155,7 +155,7 @@ func (a *archive) scanWeights(ctx context.Context, c *csr) (zeros int64, weighte
 		return 0, false, err
 	}
 	defer m.body.Close()
-	values := make([]float32, min(entryChunk, c.entries))
+	values := make([]float32, min(ingest.ChunkRows, c.entries))
 	for left := c.entries; left > 0; {
 		if err := ctx.Err(); err != nil {
 			return 0, false, err

@@ -15,7 +15,6 @@ import (
 
 const (
 	wanted        = "this layout needs a scipy CSR adjacency: adj_indptr, adj_indices, adj_shape and, for weights, adj_data"
-	maxColumns    = 1 << 22 // 16 MiB a dense row
 	maxClassNames = 1 << 20 // bytes
 )
 
@@ -131,8 +130,8 @@ func (s *Source) findFeatures(used map[string]bool) error {
 	if rows != s.adj.rows {
 		return fmt.Errorf("%s: %d rows of features, %d nodes", where, rows, s.adj.rows)
 	}
-	if cols > maxColumns {
-		return fmt.Errorf("%s: %d columns; dense rows have at most %d", where, cols, maxColumns)
+	if cols > ingest.MaxColumns {
+		return fmt.Errorf("%s: %d columns; dense rows have at most %d", where, cols, ingest.MaxColumns)
 	}
 	if cols == 0 {
 		s.skip(where, "features of no columns")
@@ -211,9 +210,6 @@ func (s *Source) passOver(key, why string) error {
 	return nil
 }
 
-// Extras implements [ingest.Source]: there are none.
-func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
-
 // Schema reads adj_data through on its first call, if there is one: see the package comment. So it
 // does with labels of text.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
@@ -236,6 +232,5 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 			return nil, s.fail(ctx, err, "labels")
 		}
 	}
-	schema := s.schema
-	return &schema, nil
+	return new(s.schema), nil
 }

@@ -11,14 +11,9 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-const (
-	chunkBytes = 1 << 20
-	blockBytes = 64 << 20 // of a column-major attr_matrix, turned round in memory
-	labelChunk = 64 << 10 // labels
-)
-
 // Source is a graph in an npz archive.
 type Source struct {
+	ingest.Plain
 	*archive
 	file    io.Closer // nil when the caller owns the file, and after Close
 	adj     *csr
@@ -62,9 +57,6 @@ func OpenReader(name string, r io.ReaderAt, size int64) (*Source, error) {
 	return s, nil
 }
 
-// NodeIDs has nothing to give: nodes are numbered by row.
-func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
-
 // Edges streams the entries of the adjacency, row by row.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
 	if relation != 0 {
@@ -88,7 +80,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	}
 	defer k.close()
 	place := ingest.Place{File: s.name + ": " + s.attr.indices}
-	chunkRows := min(s.attr.rows, max(chunkBytes/4/s.attr.cols, 1))
+	chunkRows := min(s.attr.rows, max(ingest.ChunkBytes/4/s.attr.cols, 1))
 	chunk := make([]float32, chunkRows*s.attr.cols)
 	flush := func() error { // emits the rows from place.First on, and moves it past them
 		if err := ctx.Err(); err != nil {
@@ -137,7 +129,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 func (s *Source) denseRows(ctx context.Context, emit func(ingest.RowChunk) error) error {
 	file := s.name + ": " + s.dense
 	var stopped error
-	err := npy.Rows(ctx, s.files[s.dense].Open, chunkBytes, blockBytes, func(first int64, values []float32) error {
+	err := npy.Rows(ctx, s.files[s.dense].Open, ingest.ChunkBytes, ingest.BlockBytes, func(first int64, values []float32) error {
 		stopped = emit(ingest.RowChunk{Place: ingest.Place{File: file, First: first}, Values: values})
 		return stopped
 	})
@@ -164,7 +156,7 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	case m.Header().Type.Kind == npy.Float:
 		read = floatLabels
 	}
-	n := min(labelChunk, s.adj.rows)
+	n := min(ingest.ChunkRows, s.adj.rows)
 	classes, scratch := make([]int32, n), make([]int64, n)
 	place := ingest.Place{File: s.name + ": labels"}
 	for place.First < s.adj.rows {
@@ -238,7 +230,7 @@ func (s *Source) learnLabels(ctx context.Context) error {
 		return err
 	}
 	defer m.body.Close()
-	texts, names := ingest.NewCategory(ingest.MaxClasses), make([]string, labelChunk)
+	texts, names := ingest.NewCategory(ingest.MaxClasses), make([]string, ingest.ChunkRows)
 	for {
 		if err := ctx.Err(); err != nil {
 			return err

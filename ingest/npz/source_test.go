@@ -285,7 +285,7 @@ func packWithNote(t *testing.T) []byte {
 
 // Chunks end where they should when a matrix spans several.
 func TestManyChunks(t *testing.T) {
-	const n, dim = 3*entryChunk/2 + 7, 11
+	const n, dim = 3*ingest.ChunkRows/2 + 7, 11
 	indptr, attrs := []int32{0}, []int32{0}
 	var indices, columns []int32
 	var data, labels []float32
@@ -293,7 +293,7 @@ func TestManyChunks(t *testing.T) {
 	var wantLabels []int32
 	wantRows := make([]float32, n*dim)
 	for i := range n {
-		if i%3 != 1 && i < n-entryChunk/4 { // the last rows are empty
+		if i%3 != 1 && i < n-ingest.ChunkRows/4 { // the last rows are empty
 			indices, data = append(indices, int32(i*7%n), int32(i)), append(data, 1, float32(i%2))
 			wantSrc, wantDst = append(wantSrc, int64(i)), append(wantDst, int64(i*7%n))
 			if i%2 == 1 {

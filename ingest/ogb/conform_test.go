@@ -17,7 +17,7 @@ func TestConform(t *testing.T) {
 	input := func(path string, o Options) func() (ingest.Source, error) {
 		return func() (ingest.Source, error) { return o.Open(path) }
 	}
-	const n = edgeChunk + 9 // nodes, and edges
+	const n = ingest.ChunkRows + 9 // nodes, and edges
 	var edges, feat, label, year strings.Builder
 	var parts [3]strings.Builder
 	for i := range n {

@@ -37,7 +37,7 @@ func OpenDict(path string, memory int64) (*Dict, error) {
 	d := &Dict{path: path, close: func() error { return nil }}
 	var value any
 	if bytes.HasPrefix(head, []byte("PK")) || bytes.Contains(head, []byte(torchMagic[0])) || bytes.HasPrefix(head, []byte(torchMagic[1])) {
-		f, err := torch.OpenWithin(path, memory)
+		f, err := torch.Open(path, memory)
 		if err != nil {
 			return nil, err
 		}
@@ -142,7 +142,7 @@ func (d *Dict) IDs(ctx context.Context, emit func(ingest.IDChunk) error, keys ..
 	if len(header.Shape) == 0 || header.Len() != header.Shape[0] {
 		return fmt.Errorf("%s: array is %s, where one id a row is expected", name, header.String())
 	}
-	ids := make([]int64, min(idChunk, header.Len()))
+	ids := make([]int64, min(ingest.ChunkRows, header.Len()))
 	for first := int64(0); first < header.Len(); {
 		if err := ctx.Err(); err != nil {
 			return err

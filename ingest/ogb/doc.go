@@ -1,6 +1,6 @@
 // Package ogb reads the graphs of the Open Graph Benchmark (ogbn-*, ogbl-*): a folder with raw/ and
-// split/, as a download unpacks, under the name of the download or the dataset. Start at [Open];
-// [Lookup] has what the folder does not say.
+// split/, as a download unpacks, under the name of the download or the dataset. Start at
+// [Options.Open]; [Lookup] has what the folder does not say.
 //
 //	raw/edge.csv.gz                    one type of node in tables: num-node-list, num-edge-list, node-feat, node-label,
 //	                                   edge-feat, edge_weight, edge_year, … beside it

@@ -99,9 +99,9 @@ func FuzzArrays(f *testing.F) {
 			method = zip.Deflate
 		}
 		pack := func(a arrays) string { return a.npz(t, method) }
-		s, err := Open(files{"raw/data.npz": pack(arrays{k1: a1, k2: a2, k3: a3, k4: a4}), "raw/node-label.npz": pack(arrays{k4: a4})}.writeTo(t, filepath.Join(dir, "x")))
+		s, err := Options{}.Open(files{"raw/data.npz": pack(arrays{k1: a1, k2: a2, k3: a3, k4: a4}), "raw/node-label.npz": pack(arrays{k4: a4})}.writeTo(t, filepath.Join(dir, "x")))
 		sound(t, s, err)
-		s, err = Open(files{"raw/edge_index_dict.npz": pack(arrays{k1: a1}), "raw/num_nodes_dict.npz": pack(arrays{k2: a2, k3: a3}),
+		s, err = Options{}.Open(files{"raw/edge_index_dict.npz": pack(arrays{k1: a1}), "raw/num_nodes_dict.npz": pack(arrays{k2: a2, k3: a3}),
 			"raw/node_feat.npz": pack(arrays{k2: a4}), "raw/edge_x.npz": pack(arrays{k1: a4})}.writeTo(t, filepath.Join(dir, "y")))
 		sound(t, s, err)
 	})

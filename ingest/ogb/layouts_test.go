@@ -297,7 +297,7 @@ func TestLinkDataset(t *testing.T) {
 
 // Reverses across chunks: the numbering goes on where the chunk before ended.
 func TestReverseChunks(t *testing.T) {
-	const n = edgeChunk + 17
+	const n = ingest.ChunkRows + 17
 	var list, year, feat strings.Builder
 	for i := range n {
 		fmt.Fprintf(&list, "%d,%d\n", i, n+i)
@@ -490,7 +490,7 @@ func TestArraysRefuse(t *testing.T) {
 func TestDeclaredNodes(t *testing.T) {
 	build := func(change arrays) (*build.Report, error) {
 		dir := files{"raw/data.npz": papers().with(change).npz(t, zip.Deflate)}.write(t, "x")
-		s, err := Open(dir)
+		s, err := Options{}.Open(dir)
 		require.NoError(t, err)
 		defer s.Close()
 		return build.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), build.Options{Features: "degree"})

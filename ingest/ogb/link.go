@@ -264,7 +264,7 @@ func (s *Source) HeldEdges(ctx context.Context, relation int, part ingest.Part, 
 			readers[i] = h.rows(view)
 		}
 		ends := []*idReader{h.reader(h.src, 1), h.reader(h.dst, 1), h.reader(h.srcNegatives, held.SrcNegatives[p]), h.reader(h.dstNegatives, held.DstNegatives[p])}
-		most := min(h.edges, max(1, int64(chunkBytes/8/(2+held.SrcNegatives[p]+held.DstNegatives[p]+len(readers)))))
+		most := min(h.edges, max(1, int64(ingest.ChunkBytes/8/(2+held.SrcNegatives[p]+held.DstNegatives[p]+len(readers)))))
 		floats := make([]float32, most)
 		for c.First < h.edges {
 			if err := ctx.Err(); err != nil {
@@ -318,7 +318,7 @@ func (s *Source) HeldPool(ctx context.Context, _ int, part ingest.Part, emit fun
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			n := min(pairs-c.First, edgeChunk)
+			n := min(pairs-c.First, ingest.ChunkRows)
 			for i, r := range []*idReader{src, dst} {
 				if err := r.read(n, []*[]int64{&c.Src, &c.Dst}[i]); err != nil {
 					return fmt.Errorf("%s: %w", c.File, err)

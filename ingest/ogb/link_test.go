@@ -79,7 +79,7 @@ func citation(t testing.TB) files {
 
 // sealed seals the dataset in a folder.
 func sealed(t *testing.T, dir string, o build.Options) (*store.Dataset, *build.Report, error) {
-	src, err := Open(dir)
+	src, err := Options{}.Open(dir)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,7 +215,7 @@ func biokgPart() string {
 // TestBiokg: each relation has the held-out edges of its types and its number, with the negatives
 // of both ends.
 func TestBiokg(t *testing.T) {
-	source, err := Open(biokg().write(t, "biokg"))
+	source, err := Options{}.Open(biokg().write(t, "biokg"))
 	require.NoError(t, err)
 	defer source.Close()
 	for i, r := range source.schema.Relations { // the dicts stay from the first relation to the last

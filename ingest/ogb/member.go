@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/store"
@@ -46,8 +47,8 @@ func (m *member) columns() (int, error) {
 	switch {
 	case len(h.Shape) == 1:
 		return 1, nil
-	case h.Shape[1] > maxColumns:
-		return 0, fmt.Errorf("%s: array is %s; rows have at most %d columns", m.place(), h.String(), maxColumns)
+	case h.Shape[1] > ingest.MaxColumns:
+		return 0, fmt.Errorf("%s: array is %s; rows have at most %d columns", m.place(), h.String(), ingest.MaxColumns)
 	}
 	return int(h.Shape[1]), nil
 }
@@ -60,7 +61,7 @@ func (m *member) fail(ctx context.Context, err error) error {
 // matrix streams rows as npy gives them, and tells the errors of emit from its own.
 func (m *member) floats(ctx context.Context, _ int, emit func(int64, []float32) error) error {
 	var stopped error
-	err := npy.Rows(ctx, m.Open(m.key), chunkBytes, blockBytes, func(first int64, values []float32) error {
+	err := npy.Rows(ctx, m.Open(m.key), ingest.ChunkBytes, ingest.BlockBytes, func(first int64, values []float32) error {
 		stopped = emit(first, values)
 		return stopped
 	})
@@ -98,7 +99,7 @@ func (m *member) oneClass(ctx context.Context, emit func(int64, []int32) error) 
 		return err
 	}
 	defer in.Close()
-	values := make([]int32, min(chunkBytes/4, m.header.Len()))
+	values := make([]int32, min(ingest.ChunkBytes/4, m.header.Len()))
 	for first := int64(0); first < m.header.Len(); first += int64(len(values)) {
 		if err := ctx.Err(); err != nil {
 			return err

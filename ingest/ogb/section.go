@@ -8,14 +8,6 @@ import (
 	"github.com/gnnstore/gnnstore/store"
 )
 
-const (
-	edgeChunk  = 64 << 10 // edges: 1 MiB of ids
-	idChunk    = 64 << 10 // nodes
-	chunkBytes = 1 << 20
-	blockBytes = 64 << 20 // of a matrix in column-major order, turned round in memory
-	maxColumns = 1 << 22  // 16 MiB a row
-)
-
 // section is a file, or an array in one, with a row for each of so many nodes or edges. It is
 // opened anew for each reading. The errors of all methods are whole: they name the file, and count
 // its rows against what was declared.
@@ -24,7 +16,7 @@ type section interface {
 	place() string
 	// columns is the number of values in a row, 0 where there are no rows.
 	columns() (int, error)
-	// floats streams rows of dim values in chunks of about chunkBytes, at least a row. Errors of
+	// floats streams rows of dim values in chunks of about ingest.ChunkBytes, at least a row. Errors of
 	// emit come back as they are.
 	floats(ctx context.Context, dim int, emit func(first int64, values []float32) error) error
 	// classes streams rows of so many tasks: one class, or, of several tasks, zeros and ones.
@@ -83,7 +75,7 @@ func (e *edges) stream(ctx context.Context, emit func(ingest.EdgeChunk) error) (
 	if e.reverse {
 		copies = 2
 	}
-	step := min(edgeChunk/copies, e.count)
+	step := min(ingest.ChunkRows/copies, e.count)
 	src, dst := make([]int64, step*copies), make([]int64, step*copies)
 	values := make([][]uint64, len(columns))
 	for i := range values {

@@ -42,6 +42,7 @@ func (o Options) Validate() error {
 
 // Source is a graph in an OGB folder.
 type Source struct {
+	ingest.Plain
 	*folder
 	schema   ingest.Schema
 	info     Info
@@ -77,15 +78,10 @@ type labels struct {
 	tasks int // columns
 }
 
-var (
-	_ ingest.Source = (*Source)(nil)
-)
+var _ ingest.Source = (*Source)(nil)
 
 // Open reads the counts and the first rows of a dataset: the folder "ogbn_arxiv" or "arxiv", the
 // folder that holds it alone, or the zip archive that was downloaded.
-func Open(path string) (*Source, error) { return Options{}.Open(path) }
-
-// Open is the function [Open] with these options.
 func (o Options) Open(path string) (*Source, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -137,27 +133,15 @@ func (s *Source) Extras() ingest.Extras {
 }
 
 // Schema returns the schema that Open made.
-func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
-	schema := s.schema
-	return &schema, nil
-}
-
-// NodeIDs has nothing to give: nodes are numbered by row.
-func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
+func (s *Source) Schema(context.Context) (*ingest.Schema, error) { return new(s.schema), nil }
 
 // Edges streams a relation with its columns.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
-	if relation >= len(s.edges) {
-		panic("ogb: no such relation")
-	}
 	return s.edges[relation].stream(ctx, emit)
 }
 
 // Rows streams features of nodes or edges.
 func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
-	if table >= len(s.rows) {
-		panic("ogb: no such table")
-	}
 	r, dim := s.rows[table], s.schema.Tables[table].Dim
 	if r.years != nil {
 		return r.years.stream(ctx, r.section, dim-s.yearColumns, emit)
@@ -168,7 +152,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 		})
 	}
 	var both []float32
-	half := max(chunkBytes/8/dim, 1) * dim // so that both fill a chunk
+	half := max(ingest.ChunkBytes/8/dim, 1) * dim // so that both fill a chunk
 	return r.floats(ctx, dim, func(first int64, values []float32) error {
 		place := ingest.Place{File: r.place(), First: 2 * first}
 		for rows := range slices.Chunk(values, half) {
@@ -188,9 +172,6 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 
 // Labels streams the labels of a node type.
 func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
-	if label >= len(s.labels) {
-		panic("ogb: no such label")
-	}
 	l := s.labels[label]
 	return l.classes(ctx, l.tasks, func(first int64, values []int32) error {
 		return emit(ingest.LabelChunk{Place: ingest.Place{File: l.place(), First: first}, Values: values})
@@ -199,9 +180,6 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 
 // Split streams the nodes of a part.
 func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit func(ingest.IDChunk) error) error {
-	if split >= len(s.splits) {
-		panic("ogb: no such split")
-	}
 	return s.splits[split].stream(ctx, s.memory, part, emit)
 }
 
@@ -209,7 +187,7 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 func (s *Source) NodeColumn(ctx context.Context, nodeType int, _ string, emit func(values []float32) error) error {
 	years := s.years[nodeType]
 	return years.each(ctx, func(next func([]float32) error) error {
-		buf := make([]float32, min(idChunk, years.rows))
+		buf := make([]float32, min(ingest.ChunkRows, years.rows))
 		for left := years.rows; left > 0; left -= int64(len(buf)) {
 			if err := ctx.Err(); err != nil {
 				return err

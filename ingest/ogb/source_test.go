@@ -79,7 +79,7 @@ func (f files) writeTo(t testing.TB, dir string) string {
 }
 
 func read(dir string) (sourcetest.Graph, error) {
-	s, err := Open(dir)
+	s, err := Options{}.Open(dir)
 	if err != nil {
 		return sourcetest.Graph{}, err
 	}
@@ -98,7 +98,7 @@ func TestWholeDataset(t *testing.T) {
 		} else {
 			skipped = append(skipped, "split/random: time is the split of this dataset")
 		}
-		s, err := Open(in.write(t, name))
+		s, err := Options{}.Open(in.write(t, name))
 		require.NoError(t, err)
 		for range 2 { // every section can be read again
 			g, err := sourcetest.Read(s)
@@ -190,18 +190,18 @@ func TestRefuses(t *testing.T) {
 		require.EqualError(t, err, strings.ReplaceAll(c.want, "DIR", dir))
 	}
 	dir := arxiv().write(t, "my graph")
-	_, err := Open(dir)
+	_, err := Options{}.Open(dir)
 	require.EqualError(t, err, dir+"/split: several schemes (random, time), and none that is known for my graph; leave one folder there")
 
 	zip := filepath.Join(t.TempDir(), "arxiv.zip")
 	require.NoError(t, os.WriteFile(zip, nil, 0o644))
-	_, err = Open(zip)
+	_, err = Options{}.Open(zip)
 	require.EqualError(t, err, zip+": damaged or truncated download: the zip directory at its end does not read (zip: not a valid zip file); fetch it again")
 	other := filepath.Join(t.TempDir(), "arxiv.csv")
 	require.NoError(t, os.WriteFile(other, nil, 0o644))
-	_, err = Open(other)
+	_, err = Options{}.Open(other)
 	require.ErrorContains(t, err, "arxiv.csv: not a folder; name the one that holds raw/ and split/")
-	_, err = Open(filepath.Join(t.TempDir(), "none"))
+	_, err = Options{}.Open(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
@@ -231,7 +231,7 @@ func TestDamagedFiles(t *testing.T) {
 }
 
 func TestManyChunks(t *testing.T) {
-	const n, dim = 2*edgeChunk + 11, 5
+	const n, dim = 2*ingest.ChunkRows + 11, 5
 	var edges, feats strings.Builder
 	for i := range n {
 		fmt.Fprintf(&edges, "%d,%d\n", i, n-i)

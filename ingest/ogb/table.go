@@ -29,8 +29,8 @@ func (t *table) columns() (int, error) {
 	}
 	defer in.Close()
 	n, err := in.Columns()
-	if err == nil && n > maxColumns {
-		return 0, fmt.Errorf("%s: line 1: %d columns; rows have at most %d", t.place(), n, maxColumns)
+	if err == nil && n > ingest.MaxColumns {
+		return 0, fmt.Errorf("%s: line 1: %d columns; rows have at most %d", t.place(), n, ingest.MaxColumns)
 	}
 	return n, err
 }
@@ -87,7 +87,7 @@ func (t *table) stream(ctx context.Context, chunk int64, read func(*csvgz.Scanne
 func (t *table) floats(ctx context.Context, dim int, emit func(int64, []float32) error) error {
 	var values []float32
 	row := make([]float32, dim)
-	return t.stream(ctx, max(chunkBytes/4/int64(dim), 1),
+	return t.stream(ctx, max(ingest.ChunkBytes/4/int64(dim), 1),
 		func(in *csvgz.Scanner) error {
 			err := in.Floats(row)
 			if err == nil {
@@ -105,7 +105,7 @@ func (t *table) floats(ctx context.Context, dim int, emit func(int64, []float32)
 func (t *table) classes(ctx context.Context, tasks int, emit func(int64, []int32) error) error {
 	var values []int32
 	row := make([]int32, tasks)
-	return t.stream(ctx, max(chunkBytes/4/int64(tasks), 1),
+	return t.stream(ctx, max(ingest.ChunkBytes/4/int64(tasks), 1),
 		func(in *csvgz.Scanner) error {
 			if err := in.Labels(row); err != nil {
 				return err
@@ -129,7 +129,7 @@ func (t *table) classes(ctx context.Context, tasks int, emit func(int64, []int32
 func (t *table) ids(ctx context.Context, emit func(ingest.IDChunk) error) error {
 	var ids []int64
 	var row [1]int64
-	return t.stream(ctx, idChunk,
+	return t.stream(ctx, ingest.ChunkRows,
 		func(in *csvgz.Scanner) error {
 			err := in.Ints(row[:])
 			if err == nil {

@@ -133,7 +133,7 @@ func (s *Source) pickRows(h *heldArrays, p int, of map[kindOfEdge]int) error {
 	if view.Shape[0] != h.edges {
 		return fmt.Errorf("%s: relation: array is %s, where a number for each of %d edges is expected", h.name, view.String(), h.edges)
 	}
-	numbers, in := make([]int64, min(idChunk, h.edges)), view.Reader()
+	numbers, in := make([]int64, min(ingest.ChunkRows, h.edges)), view.Reader()
 	for first := int64(0); first < h.edges; first += int64(len(numbers)) {
 		numbers = numbers[:min(int64(len(numbers)), h.edges-first)]
 		if _, err := in.ReadInt64s(numbers); err != nil {

@@ -46,7 +46,7 @@ func TestUnpacked(t *testing.T) {
 	require.Equal(t, []int64{0, 2, 3}, w.Edges[0].Src)
 	require.Contains(t, w.Schema.Skipped, "raw/edge.csv: edge.csv.gz beside it is read instead")
 	dir = arxiv().with(files{"raw/edge.csv": "0,1\n2,x\n", "raw/edge.csv.gz": "-"}).write(t, "arxiv")
-	s, err := Open(dir)
+	s, err := Options{}.Open(dir)
 	require.NoError(t, err)
 	defer s.Close()
 	require.EqualError(t, s.Edges(t.Context(), 0, func(ingest.EdgeChunk) error { return nil }), filepath.Join(dir, "raw/edge.csv")+`: line 2: "x" is not an integer`)

@@ -126,7 +126,7 @@ func (s *Source) addYears() error {
 // stream gives the rows of features, of dim columns, with the columns of the years.
 func (y *yearColumn) stream(ctx context.Context, features section, dim int, emit func(ingest.RowChunk) error) error {
 	if !y.seen {
-		years := make([]float32, min(idChunk, y.rows))
+		years := make([]float32, min(ingest.ChunkRows, y.rows))
 		err := y.each(ctx, func(next func([]float32) error) error {
 			for left := y.rows; left > 0; left -= int64(len(years)) {
 				years = years[:min(int64(len(years)), left)]

@@ -55,10 +55,10 @@ func TestDialect(t *testing.T) {
 		_, err := d.Load("t.pkl", []byte(code))
 		require.EqualError(t, err, "t.pkl: "+want, "%q", code)
 	}
-	_, err = Load("t.pkl", []byte("K\x05Q."))
+	_, err = new(Dialect).Load("t.pkl", []byte("K\x05Q."))
 	require.EqualError(t, err, "t.pkl: byte 2: opcode 0x51 (BINPERSID) is no part of a pickle of data; this file is refused")
 	// The attributes of an OrderedDict are passed over.
-	v, err = Load("t.pkl", []byte("ccollections\nOrderedDict\n)RK\x01K\x02s}b."))
+	v, err = new(Dialect).Load("t.pkl", []byte("ccollections\nOrderedDict\n)RK\x01K\x02s}b."))
 	require.NoError(t, err)
 	require.Equal(t, []any{int64(2)}, v.(*Dict).Values)
 }

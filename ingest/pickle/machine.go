@@ -21,9 +21,6 @@ const (
 )
 
 // ReadFile loads a file.
-func ReadFile(path string) (any, error) { return (&Dialect{}).ReadFile(path) }
-
-// ReadFile is [ReadFile] for a pickle of this dialect.
 func (d *Dialect) ReadFile(path string) (any, error) {
 	f, size, err := store.OpenSized(path)
 	if err != nil {
@@ -41,9 +38,6 @@ func (d *Dialect) ReadFile(path string) (any, error) {
 // Load reads the object of a pickle: nil, bool, int64, float64, string, [Bytes], [Tuple], *[List],
 // *[Dict], *[Array] or *[Object], and these in each other. The name is for messages. The result
 // lends from b.
-func Load(name string, b []byte) (any, error) { return (&Dialect{}).Load(name, b) }
-
-// Load is [Load] for a pickle of this dialect.
 func (d *Dialect) Load(name string, b []byte) (any, error) {
 	v, n, err := d.LoadFirst(name, b)
 	if err != nil {
@@ -642,7 +636,7 @@ func (m *machine) add(d *Dict, items []any) (err error) {
 	return err
 }
 
-// Kind returns the name in messages of a value that came out of [Load]: "a dict".
+// Kind returns the name in messages of a value that came out of [Dialect.Load]: "a dict".
 func Kind(v any) string {
 	switch v := v.(type) {
 	case nil:

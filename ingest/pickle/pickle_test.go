@@ -15,7 +15,7 @@ import (
 )
 
 // loads loads opcodes.
-func loads(code ...string) (any, error) { return Load("t.pkl", []byte(strings.Join(code, ""))) }
+func loads(code ...string) (any, error) { return new(Dialect).Load("t.pkl", []byte(strings.Join(code, ""))) }
 
 func floats(t *testing.T, v any) []float64 {
 	a, ok := v.(*Array)
@@ -31,7 +31,7 @@ func floats(t *testing.T, v any) []float64 {
 // protocol.
 func TestProtocols(t *testing.T) {
 	for p := range 6 {
-		v, err := ReadFile(filepath.Join("testdata", fmt.Sprintf("protocol%d.pkl", p)))
+		v, err := new(Dialect).ReadFile(filepath.Join("testdata", fmt.Sprintf("protocol%d.pkl", p)))
 		require.NoError(t, err, "protocol %d", p)
 		d := v.(*Dict)
 		require.Equal(t, []float64{0, 1, 2, 3, 4, 5}, floats(t, d.Get("array")))
@@ -178,7 +178,7 @@ func TestBombs(t *testing.T) {
 	small := Dialect{Memory: 4 << 20}
 	_, err = small.Load("t.pkl", []byte("c_codecs\nencode\nq\x00X\x00\x00\x01\x00"+strings.Repeat("x", 1<<16)+"X\x06\x00\x00\x00latin1\x86q\x01"+strings.Repeat("h\x00h\x01R", 10_000)+"."))
 	require.ErrorContains(t, err, "_codecs.encode: "+tooMuch)
-	_, err = Load("t.pkl", make([]byte, MaxFile+1))
+	_, err = new(Dialect).Load("t.pkl", make([]byte, MaxFile+1))
 	require.EqualError(t, err, "t.pkl: more than 256 MiB; such a pickle is not read")
 }
 
@@ -262,9 +262,9 @@ func TestUnbuilt(t *testing.T) {
 }
 
 func TestReadFile(t *testing.T) {
-	_, err := ReadFile(filepath.Join(t.TempDir(), "none"))
+	_, err := new(Dialect).ReadFile(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = ReadFile(t.TempDir())
+	_, err = new(Dialect).ReadFile(t.TempDir())
 	require.ErrorContains(t, err, "it is a directory, not a file")
 }
 
@@ -283,7 +283,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add([]byte(code))
 	}
 	f.Fuzz(func(t *testing.T, code []byte) {
-		v, err := Load("t.pkl", code)
+		v, err := new(Dialect).Load("t.pkl", code)
 		if err != nil {
 			if strings.Contains(err.Error(), "\n") {
 				t.Fatalf("not one line: %q", err)

@@ -10,7 +10,7 @@ import (
 func TestConform(t *testing.T) {
 	input := func(f files) func() (ingest.Source, error) {
 		dir := f.write(t)
-		return func() (ingest.Source, error) { return Open(dir) }
+		return func() (ingest.Source, error) { return Open(dir, 0) }
 	}
 	many := make([]int, ingest.ChunkRows+9)
 	for i := range many {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
@@ -116,9 +117,6 @@ type csr struct {
 	values     []float32
 }
 
-// maxColumns bounds a dense row: 16 MiB.
-const maxColumns = 1 << 22
-
 // readCSR reads a pickled matrix and checks all of it.
 func (s *Source) readCSR(path string) (*csr, error) {
 	v, err := s.pickles.ReadFile(path)
@@ -153,8 +151,8 @@ func asCSR(v any) (*csr, error) {
 	var okRows, okCols bool
 	m.rows, okRows = dims[0].(int64)
 	m.cols, okCols = dims[1].(int64)
-	if !okRows || !okCols || m.rows < 0 || m.cols < 1 || m.cols > maxColumns {
-		return nil, fmt.Errorf("(%v, %v) is not the shape of a matrix of 1 to %d columns", dims[0], dims[1], maxColumns)
+	if !okRows || !okCols || m.rows < 0 || m.cols < 1 || m.cols > ingest.MaxColumns {
+		return nil, fmt.Errorf("(%v, %v) is not the shape of a matrix of 1 to %d columns", dims[0], dims[1], ingest.MaxColumns)
 	}
 	var columns []int64
 	var err error
@@ -234,13 +232,10 @@ func (s *Source) readClasses(path string) (class []int32, classes int64, err err
 		return nil, 0, fmt.Errorf("%s: it holds %s, and an array with a row of zeros and ones for each node is expected", path, pickle.Kind(v))
 	}
 	rows, classes := a.Shape[0], a.Shape[1]
-	if rows > a.Bytes() || classes > maxColumns { // rows of nothing
+	if rows > a.Bytes() || classes > ingest.MaxColumns { // rows of nothing
 		return nil, 0, fmt.Errorf("%s: an array of %s is not labels", path, a.String())
 	}
-	class = make([]int32, rows)
-	for i := range class {
-		class[i] = -1
-	}
+	class = slices.Repeat([]int32{-1}, int(rows))
 	in, scratch := a.Reader(), make([]int64, 8<<10)
 	for k := int64(0); ; {
 		n, err := in.ReadInt64s(scratch)

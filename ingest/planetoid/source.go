@@ -4,20 +4,16 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/pickle"
 )
 
-const (
-	labelChunk = 64 << 10 // nodes
-	chunkBytes = 1 << 20
-	validNodes = 500 // of the public split
-)
+const validNodes = 500 // of the public split
 
 // Source is a graph in Planetoid's files.
 type Source struct {
+	ingest.Plain
 	prefix  string // DIR/ind.cora
 	schema  ingest.Schema
 	nodes   int64
@@ -31,22 +27,15 @@ type Source struct {
 
 var _ ingest.Source = (*Source)(nil)
 
-// Options configure the reading of the files. The zero value works.
-type Options struct {
-	Memory int64 // of the ingest, for pickles; default 1 GiB
-}
-
 // Open opens the graph of a folder, or the one of several whose prefix, "DIR/ind.cora", or file is
 // named. It reads all files and checks them against each other.
-func Open(path string) (*Source, error) { return Options{}.Open(path) }
-
-// Open is the function [Open] with these options.
-func (o Options) Open(path string) (*Source, error) {
+// Pickles take a part of the memory of the ingest, which is 1 GiB where memory is 0.
+func Open(path string, memory int64) (*Source, error) {
 	prefix, name, err := findPrefix(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &Source{prefix: prefix, pickles: pickle.Dialect{Memory: o.Memory}, schema: ingest.Schema{Name: name}}
+	s := &Source{prefix: prefix, pickles: pickle.Dialect{Memory: memory}, schema: ingest.Schema{Name: name}}
 	if s.test, err = readTestIndex(s.file("test.index")); err != nil {
 		return nil, err
 	}
@@ -234,17 +223,8 @@ func describe(v any) string {
 	return pickle.Kind(v)
 }
 
-// Extras implements [ingest.Source]: there are none.
-func (*Source) Extras() ingest.Extras { return ingest.Extras{} }
-
 // Schema returns the schema that Open made.
-func (s *Source) Schema(context.Context) (*ingest.Schema, error) {
-	schema := s.schema
-	return &schema, nil
-}
-
-// NodeIDs has nothing to give: nodes are numbered by row.
-func (s *Source) NodeIDs(context.Context, int, func(ingest.IDChunk) error) error { return nil }
+func (s *Source) Schema(context.Context) (*ingest.Schema, error) { return new(s.schema), nil }
 
 // Edges streams the neighbour lists in the order of the dict.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
@@ -254,7 +234,7 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 	out := ingest.Chunks(ctx, emit)
 	c := &out.Chunk
 	c.File = s.file("graph")
-	err := s.eachNode(func(node int64, neighbors []any) error {
+	return out.End(s.eachNode(func(node int64, neighbors []any) error {
 		for _, u := range neighbors {
 			c.Src, c.Dst = append(c.Src, node), append(c.Dst, u.(int64))
 			if err := out.Added(); err != nil {
@@ -262,11 +242,7 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 			}
 		}
 		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	}))
 }
 
 // Rows streams allx, then the rows of tx where test.index puts them.
@@ -286,7 +262,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	if allx.rows != s.known || tx.rows != int64(len(s.test)) || allx.cols != cols || tx.cols != cols {
 		return fmt.Errorf("%s: it or %s changed while it was read", s.file("allx"), s.file("tx"))
 	}
-	chunkRows := min(s.nodes, max(chunkBytes/4/cols, 1))
+	chunkRows := min(s.nodes, max(ingest.ChunkBytes/4/cols, 1))
 	chunk := make([]float32, chunkRows*cols)
 	for first, n := int64(0), int64(0); first < s.nodes; first += n {
 		if err := ctx.Err(); err != nil {
@@ -319,9 +295,7 @@ func (s *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelCh
 	if label != 0 {
 		panic("planetoid: no such label")
 	}
-	place := ingest.Place{File: s.file("ally")}
-	return eachChunk(ctx, s.class, func(first int64, classes []int32) error {
-		place.First = first
+	return ingest.Parts(ctx, s.file("ally"), s.class, func(place ingest.Place, classes []int32) error {
 		return emit(ingest.LabelChunk{Place: place, Values: classes})
 	})
 }
@@ -331,9 +305,9 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 	if split != 0 {
 		panic("planetoid: no such split")
 	}
-	place, ids := ingest.Place{File: s.file("test.index")}, s.test
+	file, ids := s.file("test.index"), s.test
 	if part != ingest.Test {
-		place.File, ids = s.file("y"), nil
+		file, ids = s.file("y"), nil
 		from, to := int64(0), s.train
 		if part == ingest.Valid {
 			from, to = s.train, min(s.train+validNodes, s.known)
@@ -342,26 +316,7 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 			ids = append(ids, v)
 		}
 	}
-	return eachChunk(ctx, ids, func(first int64, ids []int64) error {
-		place.First = first
+	return ingest.Parts(ctx, file, ids, func(place ingest.Place, ids []int64) error {
 		return emit(ingest.IDChunk{Place: place, IDs: ids})
 	})
 }
-
-// eachChunk lends copies, since emit may write in them.
-func eachChunk[T any](ctx context.Context, all []T, emit func(first int64, chunk []T) error) error {
-	first := int64(0)
-	for chunk := range slices.Chunk(all, labelChunk) {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := emit(first, slices.Clone(chunk)); err != nil {
-			return err
-		}
-		first += int64(len(chunk))
-	}
-	return nil
-}
-
-// Close has nothing to close: files are open while they are read.
-func (s *Source) Close() error { return nil }

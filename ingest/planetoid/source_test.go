@@ -92,7 +92,7 @@ func (f files) with(suffix, body string) files {
 }
 
 func read(path string) (sourcetest.Graph, error) {
-	s, err := Open(path)
+	s, err := Open(path, 0)
 	if err != nil {
 		return sourcetest.Graph{}, err
 	}
@@ -101,7 +101,7 @@ func read(path string) (sourcetest.Graph, error) {
 }
 
 func TestWholeGraph(t *testing.T) {
-	s, err := Open(seven().write(t))
+	s, err := Open(seven().write(t), 0)
 	require.NoError(t, err)
 	for range 2 { // every section can be read again
 		g, err := sourcetest.Read(s)
@@ -140,12 +140,12 @@ func TestNames(t *testing.T) {
 		require.NoError(t, err, path)
 		require.Equal(t, "seven", g.Schema.Name)
 	}
-	_, err := Open(outer + "/none/ind.seven")
+	_, err := Open(outer + "/none/ind.seven", 0)
 	require.ErrorContains(t, err, "/none/ind.seven.x: no such file; a Planetoid graph is ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}")
-	_, err = Open(t.TempDir())
+	_, err = Open(t.TempDir(), 0)
 	require.ErrorContains(t, err, "no ind.NAME.allx in it; name the folder")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "ind.pubmed.allx"), nil, 0o644))
-	_, err = Open(dir)
+	_, err = Open(dir, 0)
 	require.EqualError(t, err, dir+": several graphs (ind.pubmed, ind.seven); name one, as in "+dir+"/ind.pubmed")
 }
 
@@ -342,7 +342,7 @@ func FuzzOpen(f *testing.F) {
 		}
 		whole := seven()
 		whole[suffix] = string(body)
-		s, err := Open(whole.writeTo(t, dir))
+		s, err := Open(whole.writeTo(t, dir), 0)
 		if err != nil {
 			require.NotContains(t, err.Error(), "\n")
 			return

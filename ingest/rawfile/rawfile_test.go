@@ -194,7 +194,7 @@ func TestPickledArrays(t *testing.T) {
 	require.NoError(t, err)
 	b, err := io.ReadAll(body)
 	require.NoError(t, err)
-	v, err := pickle.Load("data.pkl", b)
+	v, err := new(pickle.Dialect).Load("data.pkl", b)
 	require.NoError(t, err)
 	got := v.(*pickle.Dict)
 	for key, want := range map[string]int64{"num_classes": 153, "far": 1 << 40, "below": -3} {

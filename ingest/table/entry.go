@@ -376,15 +376,13 @@ func (e *entry) measure(ctx context.Context, tables []matrix) error {
 		}
 	}
 	for _, t := range tables {
-		if dim := t.width(); dim > maxWidth {
+		if dim := t.width(); dim > ingest.MaxColumns {
 			return fmt.Errorf("%s: line %d: table %s has %d columns, and %d are the most",
-				e.schema, e.line, t.name, dim, maxWidth)
+				e.schema, e.line, t.name, dim, ingest.MaxColumns)
 		}
 	}
 	return nil
 }
-
-const maxWidth = 1 << 22 // 16 MiB a row
 
 // featureReader reads the cells of one table after the other, in the order of its columns: rows
 // gets a row of each.

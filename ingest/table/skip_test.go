@@ -28,7 +28,7 @@ func TestSkipBad(t *testing.T) {
 	require.Equal(t, []string{"q", "x"}, g.schema.Labels[0].ClassNames)
 	require.Equal(t, [3][]string{{"u"}, nil, {"y"}}, g.splits["a"])
 	require.Equal(t, []string{"u>y", "y>u"}, g.edges["a__to__a"])
-	n, first := s.BadRows()
+	n, first := s.Extras().BadRows()
 	require.EqualValues(t, 6, n)
 	require.ErrorContains(t, first, "n.csv: line 3: column f")
 }

@@ -19,6 +19,7 @@ type Options struct {
 
 // Source is a graph in tables that a schema describes.
 type Source struct {
+	ingest.Plain
 	schema  *schema
 	bad     *lines.Tolerance
 	forgive forgiver // skips bad rows as bad allows
@@ -78,21 +79,13 @@ func Open(path string, o Options) (*Source, error) {
 
 // Extras implements [ingest.Source].
 func (s *Source) Extras() ingest.Extras {
-	return ingest.Extras{Describe: s.Describe, UnfilledRows: s.UnfilledRows, BadRows: s.BadRows}
+	return ingest.Extras{Describe: s.Describe, UnfilledRows: s.UnfilledRows, BadRows: s.bad.BadRows}
 }
 
 // Schema reads what must be known beforehand on its first call: the first rows of every entry, and
 // whole tables that have labels or categories, name relations, or have no column of ids.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
-	if s.form == nil {
-		form, err := s.scan(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.form = form
-	}
-	form := *s.form
-	return &form, nil
+	return ingest.ScanOnce(ctx, &s.form, s.scan)
 }
 
 func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
@@ -251,7 +244,7 @@ func (s *Source) emitIDs(
 ) error {
 	out := ingest.Chunks(ctx, emit)
 	c := &out.Chunk
-	err := each(func(path string, id int64, text []byte) error {
+	return out.End(each(func(path string, id int64, text []byte) error {
 		if err := out.In(path); err != nil {
 			return err
 		}
@@ -261,11 +254,7 @@ func (s *Source) emitIDs(
 			c.IDs = append(c.IDs, id)
 		}
 		return out.Added()
-	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	}))
 }
 
 // Edges streams the rows of a relation.
@@ -276,7 +265,7 @@ func (s *Source) Edges(ctx context.Context, i int, emit func(ingest.EdgeChunk) e
 	out := ingest.Chunks(ctx, emit)
 	c := &out.Chunk
 	c.Values = make([][]uint64, len(rel.columns))
-	err := r.each(ctx, s.forgive, func(path string) error {
+	return out.End(r.each(ctx, s.forgive, func(path string) error {
 		if r.kind != rel.kind {
 			return nil
 		}
@@ -297,11 +286,7 @@ func (s *Source) Edges(ctx context.Context, i int, emit func(ingest.EdgeChunk) e
 			c.Values[k] = append(c.Values[k], v)
 		}
 		return out.Added()
-	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	}))
 }
 
 // Rows streams a table of features.
@@ -325,25 +310,19 @@ func (s *Source) rows(ctx context.Context, i int, unfilled bool, emit func(inges
 		out.Chunk.Values = append(out.Chunk.Values, row...)
 		return out.Added()
 	}
-	var err error
 	if t.nodes != nil {
 		r := t.nodes.reader(false)
 		r.features.unfilled = unfilled
-		err = r.each(ctx, s.forgive, func(path string) error { return add(path, r.features.rows[t.index]) })
-	} else {
-		r := t.edges.reader(false)
-		r.features.unfilled = unfilled
-		err = r.each(ctx, s.forgive, func(path string) error {
-			if r.kind != t.edges.kind {
-				return nil
-			}
-			return add(path, r.features.rows[t.index])
-		})
+		return out.End(r.each(ctx, s.forgive, func(path string) error { return add(path, r.features.rows[t.index]) }))
 	}
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	r := t.edges.reader(false)
+	r.features.unfilled = unfilled
+	return out.End(r.each(ctx, s.forgive, func(path string) error {
+		if r.kind != t.edges.kind {
+			return nil
+		}
+		return add(path, r.features.rows[t.index])
+	}))
 }
 
 // Labels streams a column of labels.
@@ -351,17 +330,13 @@ func (s *Source) Labels(ctx context.Context, i int, emit func(ingest.LabelChunk)
 	s.opened(i, len(s.labels))
 	r := s.labels[i].reader(false)
 	out := ingest.Chunks(ctx, emit)
-	err := r.each(ctx, s.forgive, func(path string) error {
+	return out.End(r.each(ctx, s.forgive, func(path string) error {
 		if err := out.In(path); err != nil {
 			return err
 		}
 		out.Chunk.Values = append(out.Chunk.Values, r.class)
 		return out.Added()
-	})
-	if err != nil {
-		return err
-	}
-	return out.Flush()
+	}))
 }
 
 // Split streams the ids of a part: of the rows that say so, or of the files that list them.
@@ -408,9 +383,3 @@ func (s *Source) opened(i, n int) {
 		panic("table: no such section; they are those of Schema")
 	}
 }
-
-// BadRows is the number of rows skipped, as Options allow, and the error of the first.
-func (s *Source) BadRows() (int64, error) { return s.bad.BadRows() }
-
-// Close has nothing to close: files are open while their section is read.
-func (s *Source) Close() error { return nil }

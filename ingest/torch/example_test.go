@@ -8,7 +8,7 @@ import (
 )
 
 func Example() {
-	f, err := torch.Open("testdata/data.pt") // torch.save of a Data of PyTorch Geometric
+	f, err := torch.Open("testdata/data.pt", 0) // torch.save of a Data of PyTorch Geometric
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -23,12 +23,9 @@ type File struct {
 	value any
 }
 
-// Open opens a file and reads its pickle.
-func Open(path string) (*File, error) { return OpenWithin(path, 0) }
-
-// OpenWithin is Open in an ingest with so much memory. The pickle may take a part of it:
+// Open opens a file and reads its pickle, which may take a part of the ingest's memory:
 // [pickle.Share].
-func OpenWithin(path string, memory int64) (*File, error) {
+func Open(path string, memory int64) (*File, error) {
 	f, size, err := store.OpenSized(path)
 	if err != nil {
 		return nil, err

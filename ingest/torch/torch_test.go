@@ -18,7 +18,7 @@ import (
 )
 
 func open(t testing.TB, name string) *File {
-	f, err := Open(filepath.Join("testdata", name))
+	f, err := Open(filepath.Join("testdata", name), 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { f.Close() })
 	return f
@@ -286,9 +286,9 @@ func TestRefuses(t *testing.T) {
 		require.True(t, strings.HasPrefix(err.Error(), "t.pt: "), err)
 		require.NotContains(t, err.Error(), "\n")
 	}
-	_, err := Open(t.TempDir())
+	_, err := Open(t.TempDir(), 0)
 	require.ErrorContains(t, err, "it is a directory, not a file; name a file in it")
-	_, err = Open(filepath.Join(t.TempDir(), "none.pt"))
+	_, err = Open(filepath.Join(t.TempDir(), "none.pt"), 0)
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 

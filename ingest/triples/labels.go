@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,10 +37,7 @@ func (s *Source) findTables() {
 
 // readLabels reads the tables.
 func (s *Source) readLabels(ctx context.Context, known *entities) (*labels, error) {
-	l := &labels{of: make([]int32, len(known.names))}
-	for i := range l.of {
-		l.of[i] = -1
-	}
+	l := &labels{of: slices.Repeat([]int32{-1}, len(known.names))}
 	texts := map[uint32]string{} // of the classes, by row
 	for part, path := range s.tables {
 		if path == "" {
@@ -57,11 +55,7 @@ func (s *Source) readLabels(ctx context.Context, known *entities) (*labels, erro
 		}
 		slices.Sort(l.rows[part])
 	}
-	for _, class := range texts {
-		l.classes = append(l.classes, class)
-	}
-	slices.Sort(l.classes)
-	l.classes = slices.Compact(l.classes)
+	l.classes = slices.Compact(slices.Sorted(maps.Values(texts)))
 	for row, class := range texts {
 		at, _ := slices.BinarySearch(l.classes, class)
 		l.of[row] = int32(at)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -46,6 +47,7 @@ func (o Options) Validate() error {
 
 // Source is a knowledge graph. It holds no file open between sections.
 type Source struct {
+	ingest.Plain
 	o         Options
 	path      string
 	files     []file
@@ -60,10 +62,7 @@ type Source struct {
 	schema    *ingest.Schema // nil until the first call of Schema
 }
 
-var (
-	_ ingest.Source = (*Source)(nil)
-	_ ingest.Source = (*Source)(nil)
-)
+var _ ingest.Source = (*Source)(nil)
 
 // Open finds the files of a graph. They are read by the first call of Schema.
 func (o Options) Open(path string) (*Source, error) {
@@ -84,28 +83,14 @@ func (o Options) Open(path string) (*Source, error) {
 	return s, nil
 }
 
-// Close has nothing to close.
-func (s *Source) Close() error { return nil }
-
-// Remarks returns the remarks of Schema.
-func (s *Source) Remarks() []string { return s.remarks }
-
 // Extras implements [ingest.Source].
 func (s *Source) Extras() ingest.Extras {
-	return ingest.Extras{Remarks: s.Remarks}
+	return ingest.Extras{Remarks: func() []string { return s.remarks }}
 }
 
 // Schema reads all triples on its first call.
 func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
-	if s.schema == nil {
-		schema, err := s.scan(ctx)
-		if err != nil {
-			return nil, err
-		}
-		s.schema = schema
-	}
-	schema := *s.schema
-	return &schema, nil
+	return ingest.ScanOnce(ctx, &s.schema, s.scan)
 }
 
 // scan finds relations, and where there are labels, entities.
@@ -149,10 +134,7 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	for r := range counts {
-		s.relations = append(s.relations, r)
-	}
-	slices.Sort(s.relations)
+	s.relations = slices.Sorted(maps.Keys(counts))
 	words := s.words()
 	for i, r := range s.relations {
 		schema.Relations = append(schema.Relations, ingest.Relation{Src: entity, Name: words[i], Dst: entity, Edges: counts[r], Parted: s.parted})
