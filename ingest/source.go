@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -84,6 +85,16 @@ type Schema struct {
 	// names, sizes and times of files (see [Files]). A killed ingest resumes only when the identity
 	// is the same as before; "" is never the same.
 	Identity string
+}
+
+// NodeType returns the number of a node type, or -1.
+func (s *Schema) NodeType(name string) int {
+	return slices.IndexFunc(s.NodeTypes, func(t NodeType) bool { return t.Name == name })
+}
+
+// Relation returns the number of the relation with a key, or -1.
+func (s *Schema) Relation(key string) int {
+	return slices.IndexFunc(s.Relations, func(r Relation) bool { return r.Key() == key })
 }
 
 // IDs is the kind of ids that name the nodes of a type: in NodeIDs, at the ends of edges and in

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 
@@ -81,23 +82,15 @@ type hooks struct {
 	done           func(pass string)
 }
 
-// or is x unless a test sets another.
-func or[T int | int64](set, x T) T {
-	if set > 0 {
-		return set
-	}
-	return x
-}
-
 // forTexts is the memory that texts take while they are sorted, or held.
-func (b *builder) forTexts() int64 { return or(b.test.texts, b.room()/3) }
+func (b *builder) forTexts() int64 { return cmp.Or(b.test.texts, b.room()/3) }
 
 // forPlacer is memory, for rows that are placed; an error when that is too little.
 func (b *builder) forPlacer(rows int64, width int, memory int64) (int64, error) {
 	if least := extsort.PlacerMemory(rows, width); memory < least {
 		return 0, b.tooLittle(b.Memory - memory + least)
 	}
-	return or(b.test.placed, memory), nil
+	return cmp.Or(b.test.placed, memory), nil
 }
 
 // room returns the bytes that a pass may take now, or each half of it where it sorts and parts at
@@ -123,8 +116,8 @@ func (b *builder) sorting(width, inputs int) sorting {
 	if perRecord += 4; width > 8 { // of a combiner
 		perRecord += int64(width)
 	}
-	s.records = or(b.test.records, min(each/4*3/perRecord, 1<<31)) // places within a bucket are 32 bits
-	s.lists = or(b.test.lists, each/4/int64(4*inputs))
+	s.records = cmp.Or(b.test.records, min(each/4*3/perRecord, 1<<31)) // places within a bucket are 32 bits
+	s.lists = cmp.Or(b.test.lists, each/4/int64(4*inputs))
 	return s
 }
 
@@ -159,7 +152,7 @@ func (b *builder) spread(edges, lists int64, width, inputs int) (buckets, block 
 		block = minPartBlock
 	}
 	most := int(room/int64(inputs)/int64(block)) - 8
-	return or(b.test.buckets, max(1, min(buckets, most, maxBuckets))), block
+	return cmp.Or(b.test.buckets, max(1, min(buckets, most, maxBuckets))), block
 }
 
 const (

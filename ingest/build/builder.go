@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -255,12 +256,7 @@ func (b *builder) sumReport() {
 }
 
 func (b *builder) typeOf(name string) *nodes {
-	for _, n := range b.nodes {
-		if n.name == name {
-			return n
-		}
-	}
-	return nil
+	return b.nodes[b.schema.NodeType(name)]
 }
 
 // readSchema reads the form of the graph and refuses what cannot be built, before anything large is
@@ -348,17 +344,17 @@ func checkSchema(s *ingest.Schema) error {
 		if t.Gathered && t.IDs == ingest.RowIDs {
 			return fmt.Errorf("node type %s: its nodes are to be gathered from edges that call them by their rows; this is a fault of the reader, please report it", t.Name)
 		}
-		if err := firstOf(words("node type", t.Name), again("node type", t.Name)); err != nil {
+		if err := cmp.Or(words("node type", t.Name), again("node type", t.Name)); err != nil {
 			return err
 		}
 	}
 	for _, r := range s.Relations {
 		key := r.Key()
-		if err := firstOf(words("relation", r.Name), again("relation", key), isType("relation", key, r.Src), isType("relation", key, r.Dst)); err != nil {
+		if err := cmp.Or(words("relation", r.Name), again("relation", key), isType("relation", key, r.Src), isType("relation", key, r.Dst)); err != nil {
 			return err
 		}
 		for _, c := range r.Columns {
-			if err := firstOf(words("column", c.Name), again("column", key+"/"+c.Name)); err != nil {
+			if err := cmp.Or(words("column", c.Name), again("column", key+"/"+c.Name)); err != nil {
 				return err
 			}
 			if size := c.Elem.Size(); c.Elem == store.F64 && r.Stream == nil || c.Name == store.EdgeID || c.Name == "offsets" || c.Name == "neighbors" || size != 1 && size != 4 && size != 8 {
@@ -368,7 +364,7 @@ func checkSchema(s *ingest.Schema) error {
 		}
 	}
 	for _, t := range s.Tables {
-		if err := firstOf(words("table", t.Name), again("table", ownerOf(t)+"/"+t.Name), checkOwner(s, t, isType), checkRows(s, "table", t.Name, t.NodeType)); err != nil {
+		if err := cmp.Or(words("table", t.Name), again("table", ownerOf(t)+"/"+t.Name), checkOwner(s, t, isType), checkRows(s, "table", t.Name, t.NodeType)); err != nil {
 			return err
 		}
 		if t.Dim < 1 {
@@ -376,7 +372,7 @@ func checkSchema(s *ingest.Schema) error {
 		}
 	}
 	for _, l := range s.Labels {
-		if err := firstOf(words("label", l.Name), again("label", l.NodeType+"/"+l.Name), isType("label", l.Name, l.NodeType), checkRows(s, "label", l.Name, l.NodeType)); err != nil {
+		if err := cmp.Or(words("label", l.Name), again("label", l.NodeType+"/"+l.Name), isType("label", l.Name, l.NodeType), checkRows(s, "label", l.Name, l.NodeType)); err != nil {
 			return err
 		}
 		if l.Classes < 0 || l.Multi && l.Classes == 0 || l.Numbers && (l.Multi || l.Classes > 0) {
@@ -384,7 +380,7 @@ func checkSchema(s *ingest.Schema) error {
 		}
 	}
 	for _, p := range s.Splits {
-		if err := firstOf(words("split", p.Name), again("split", p.Name), isType("split", p.Name, p.NodeType)); err != nil {
+		if err := cmp.Or(words("split", p.Name), again("split", p.Name), isType("split", p.Name, p.NodeType)); err != nil {
 			return err
 		}
 	}
@@ -404,10 +400,7 @@ func checkRows(s *ingest.Schema, kind, name, nodeType string) error {
 
 // ownerOf returns the owner of a table's rows: a node type or the key of a relation.
 func ownerOf(t ingest.Table) string {
-	if t.Relation != "" {
-		return t.Relation
-	}
-	return t.NodeType
+	return cmp.Or(t.Relation, t.NodeType)
 }
 
 // checkOwner checks that the owner of a table's rows exists.
@@ -415,21 +408,10 @@ func checkOwner(s *ingest.Schema, t ingest.Table, isType func(kind, key, nodeTyp
 	if t.Relation == "" {
 		return isType("table", t.Name, t.NodeType)
 	}
-	for _, r := range s.Relations {
-		if r.Key() == t.Relation {
-			return nil
-		}
+	if s.Relation(t.Relation) >= 0 {
+		return nil
 	}
 	return fmt.Errorf("table %s: there is no relation %q", t.Name, t.Relation)
-}
-
-func firstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // checkUndirected notes the relations that Undirected leaves as they are.

@@ -2,6 +2,7 @@ package build
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -9,10 +10,11 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/zeebo/xxh3"
+
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 	"github.com/gnnstore/gnnstore/store"
-	"github.com/zeebo/xxh3"
 )
 
 // dictionary is the ids of one node type, as the journal keeps it.
@@ -104,7 +106,7 @@ func (b *builder) beginDictionaries(context.Context) error {
 		for d.Parts < maxParts && ids*tableBytes > each*int64(d.Parts) {
 			d.Parts *= 2
 		}
-		d.Parts = or(b.test.parts, d.Parts)
+		d.Parts = cmp.Or(b.test.parts, d.Parts)
 		d.Seed = rand.Uint64()
 	}
 	return nil
@@ -126,20 +128,16 @@ func (b *builder) partBlock(writers int, edges int64) int {
 const minPartBlock = 64 << 10
 
 // readNodes reads the ids that are listed.
-func (b *builder) readNodes(s *sizes, do func(pass) error) error {
+func (b *builder) readNodes(s *sizes, do func(pass)) {
 	for i, t := range b.schema.NodeTypes {
 		if t.IDs == ingest.RowIDs || t.Gathered {
 			continue
 		}
 		n := s.nodes[i]
-		err := do(pass{name: "read ids of " + t.Name, total: t.Count, unit: "nodes",
+		do(pass{name: "read ids of " + t.Name, total: t.Count, unit: "nodes",
 			cost: cost{items: n, seconds: float64(n) / rateIDs, spillWritten: n * 2 * idBytes},
 			run:  func(ctx context.Context) error { return b.readIDs(ctx, i) }})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 func (b *builder) readIDs(ctx context.Context, i int) error {
@@ -181,10 +179,7 @@ func (b *builder) readIDs(ctx context.Context, i int) error {
 		return w.Err()
 	})
 	to.Flush()
-	rows, cerr := w.Close()
-	if err == nil {
-		err = cerr
-	}
+	rows, err := extsort.CloseAfter(err, w.Close)
 	if err != nil {
 		return err
 	}
@@ -206,10 +201,7 @@ func (b *builder) readIDs(ctx context.Context, i int) error {
 		last, lastRow, any = append(last[:0], text...), row, true
 		return sorted.Put(text, row)
 	})
-	d.Sorted, cerr = sorted.Close()
-	if err == nil {
-		err = cerr
-	}
+	d.Sorted, err = extsort.CloseAfter(err, sorted.Close)
 	d.Rows = rows
 	b.setCount(i, from.next)
 	return err
@@ -287,14 +279,8 @@ func (b *builder) gather(ctx context.Context, i int) error {
 		return errors.Join(w.Err(), sorted.Put(text, uint32(row-1)))
 	})
 	to.Flush()
-	rows, cerr := w.Close()
-	if err == nil {
-		err = cerr
-	}
-	d.Sorted, cerr = sorted.Close()
-	if err == nil {
-		err = cerr
-	}
+	rows, err := extsort.CloseAfter(err, w.Close)
+	d.Sorted, err = extsort.CloseAfter(err, sorted.Close)
 	if err != nil {
 		return err
 	}
@@ -424,10 +410,7 @@ func (b *builder) writeNames(ctx context.Context, i int, n *nodes, w *store.Node
 		return errors.Join(w.AppendName(text, v), by.Err())
 	})
 	to.Flush()
-	buckets, cerr := by.Close()
-	if err == nil {
-		err = cerr
-	}
+	buckets, err := extsort.CloseAfter(err, by.Close)
 	if err != nil {
 		return err
 	}

@@ -94,13 +94,16 @@ func (f *edgeForm) logBytes(edges int64) int64 {
 	return edges * int64(f.width)
 }
 
-func (b *builder) hasEdgeTable(key string) bool {
-	for _, t := range b.schema.Tables {
-		if t.Relation == key {
-			return true
-		}
+// log returns the edges of a relation once equal ones are merged, if they are.
+func (f *edgeForm) log(r *relation) []extsort.Bucket {
+	if f.merge {
+		return r.Merged
 	}
-	return false
+	return r.Given
+}
+
+func (b *builder) hasEdgeTable(key string) bool {
+	return slices.ContainsFunc(b.schema.Tables, func(t ingest.Table) bool { return t.Relation == key })
 }
 
 // edgeSink takes edges by rows to where they are sorted. One goroutine uses it; the sinks of one
@@ -366,21 +369,17 @@ func (s *edgeSinks) close(r *relation, failed error) error {
 }
 
 // readEdges reads every relation.
-func (b *builder) readEdges(s *sizes, do func(pass) error) error {
+func (b *builder) readEdges(s *sizes, do func(pass)) {
 	for i, r := range b.read() {
 		form := b.form(i)
 		if form.own() {
 			continue // see join.go
 		}
 		n := s.edges[i]
-		err := do(pass{name: "read " + r.Key(), total: r.Edges, unit: "edges",
+		do(pass{name: "read " + r.Key(), total: r.Edges, unit: "edges",
 			cost: cost{items: n, seconds: float64(n) / rateRead, spillWritten: form.logBytes(n)},
 			run:  func(ctx context.Context) error { return b.readRelation(ctx, i) }})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // readRelation reads relation i, whose ends are rows.

@@ -189,7 +189,7 @@ func (b *builder) chooseEdgeSplits() error {
 			return noColumn(lacking[0], p)
 		}
 		for _, r := range lacking {
-			if b.edgeSplits[slices.IndexFunc(b.schema.Relations, func(o ingest.Relation) bool { return o.Key() == r.Key() })] == nil {
+			if b.edgeSplits[b.schema.Relation(r.Key())] == nil {
 				b.note("relation %s has no column %s, so that --edge-split %v holds none of its edges out", r.Key(), p.column, p)
 			}
 		}
@@ -320,7 +320,7 @@ func (b *builder) checkEdgesLeft(context.Context) error {
 }
 
 // writeEdgeSplits sorts the held-out edges into the dataset.
-func (b *builder) writeEdgeSplits(s *sizes, do func(pass) error) error {
+func (b *builder) writeEdgeSplits(s *sizes, do func(pass)) {
 	for i, r := range b.read() {
 		split := b.edgeSplits[i]
 		if split == nil {
@@ -332,15 +332,11 @@ func (b *builder) writeEdgeSplits(s *sizes, do func(pass) error) error {
 			bytes += int64(c.Elem.Size())
 		}
 		log := held * int64(f.width)
-		err := do(pass{name: "write edge split " + r.Key(), total: b.state.Relations[i].Report.HeldOut, unit: "edges",
+		do(pass{name: "write edge split " + r.Key(), total: b.state.Relations[i].Report.HeldOut, unit: "edges",
 			cost: cost{items: held, seconds: workerSeconds(held, rateWrite), spillRead: 2 * log, spillWritten: log,
 				leaves: true, written: held * bytes, padding: 4 * sectionOverhead},
 			run: func(ctx context.Context) error { return b.writeEdgeSplit(ctx, i) }})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 func (b *builder) writeEdgeSplit(ctx context.Context, i int) error {

@@ -3,6 +3,7 @@ package build
 import (
 	"context"
 	"encoding/binary"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
@@ -10,12 +11,7 @@ import (
 
 // streamOf is the number of the relation that is the stream with this Key, -1 where that is none.
 func (b *builder) streamOf(key string) int {
-	for i, r := range b.schema.Relations {
-		if r.Stream != nil && r.Key() == key {
-			return i
-		}
-	}
-	return -1
+	return slices.IndexFunc(b.schema.Relations, func(r ingest.Relation) bool { return r.Stream != nil && r.Key() == key })
 }
 
 // placed reads the places of events whose rows are read in another order than by time.
@@ -44,9 +40,9 @@ func (p *placed) next() (place uint32, ok bool, err error) {
 
 // makeEventTables writes the features that are made for the events of streams: they depend on the
 // seed and an event's number alone.
-func (b *builder) makeEventTables(s *sizes, do func(pass) error) error {
+func (b *builder) makeEventTables(s *sizes, do func(pass)) {
 	if b.eventDim == 0 || !b.streams() {
-		return nil
+		return
 	}
 	for i, r := range b.read() {
 		t := ingest.Table{Name: eventTable, Relation: r.Key(), Dim: b.eventDim}
@@ -57,16 +53,12 @@ func (b *builder) makeEventTables(s *sizes, do func(pass) error) error {
 				normalRow(dst[k*t.Dim:(k+1)*t.Dim], seed, uint64(row))
 			}
 		}
-		err := do(pass{name: "make features " + r.Key() + "/" + t.Name, total: rows, unit: "rows",
+		do(pass{name: "make features " + r.Key() + "/" + t.Name, total: rows, unit: "rows",
 			cost: b.tableCost(t, s.edges[i]),
 			run: func(ctx context.Context) error {
 				return b.makeRows(ctx, t, true, "--edge-features "+b.EdgeFeatures, int(rows), nil, fill)
 			}})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // eventSeed makes the features of events independent of the features of nodes.

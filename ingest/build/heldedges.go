@@ -48,10 +48,7 @@ func (b *builder) writeHeldEdges(ctx context.Context, i int) error {
 		}
 	}
 	h.keys.Flush()
-	logs, cerr := keys.Close()
-	if err == nil {
-		err = cerr
-	}
+	logs, err := extsort.CloseAfter(err, keys.Close)
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (f *edgeForm) own() bool { return f.src.kind != ingest.RowIDs || f.dst.kind
 
 // joinEdges reads the relations that have ends with ids of their own, gathers the nodes that only
 // edges name, and resolves the ends.
-func (b *builder) joinEdges(s *sizes, do func(pass) error) error {
+func (b *builder) joinEdges(s *sizes, do func(pass)) {
 	gathered := make([]int64, len(b.nodes)) // ids that edges name
 	for i, r := range b.read() {
 		f := b.form(i)
@@ -64,57 +64,44 @@ func (b *builder) joinEdges(s *sizes, do func(pass) error) error {
 				written += n * idBytes
 			}
 		}
-		err := do(pass{name: "read " + r.Key(), total: r.Edges, unit: "edges",
+		do(pass{name: "read " + r.Key(), total: r.Edges, unit: "edges",
 			cost: cost{items: n, seconds: float64(n) / rateRead * 2, spillWritten: written},
 			run:  func(ctx context.Context) error { return b.readKeyed(ctx, i) }})
-		if err != nil {
-			return err
-		}
 	}
 	for i, t := range b.schema.NodeTypes {
 		if !t.Gathered {
 			continue
 		}
-		err := do(pass{name: "gather ids of " + t.Name, total: -1, unit: "nodes",
+		do(pass{name: "gather ids of " + t.Name, total: -1, unit: "nodes",
 			cost: cost{items: s.nodes[i], seconds: float64(gathered[i]) / rateIDs,
 				spillRead: gathered[i] * idBytes, spillWritten: s.nodes[i] * 2 * idBytes},
 			run: func(ctx context.Context) error { return b.gather(ctx, i) }})
-		if err != nil {
-			return err
-		}
 	}
 	for i := range b.read() {
-		if err := b.resolveEnds(i, s.edges[i], do); err != nil {
-			return err
-		}
+		b.resolveEnds(i, s.edges[i], do)
 	}
-	return nil
 }
 
 // resolveEnds resolves the ends of relation i, which is expected to have so many edges.
-func (b *builder) resolveEnds(i int, edges int64, do func(pass) error) error {
+func (b *builder) resolveEnds(i int, edges int64, do func(pass)) {
 	f := b.form(i)
 	read := edges * f.keyedBytes()
-	resolve := func(e end, name string, written int64) error {
-		err := do(pass{name: name + f.Key(), total: b.state.Relations[i].Report.EdgesRead, unit: "edges",
+	resolve := func(e end, name string, written int64) {
+		do(pass{name: name + f.Key(), total: b.state.Relations[i].Report.EdgesRead, unit: "edges",
 			cost: cost{items: edges, seconds: workerSeconds(edges, rateJoin), spillRead: read, spillWritten: written},
 			run:  func(ctx context.Context) error { return b.resolve(ctx, i, e) }})
 		read = written
-		return err
 	}
 	if f.src.kind != ingest.RowIDs {
 		written := f.logBytes(edges)
 		if f.dst.kind != ingest.RowIDs {
 			written = read - edges*(hashBytes-rowBytes)
 		}
-		if err := resolve(source, "resolve sources of ", written); err != nil {
-			return err
-		}
+		resolve(source, "resolve sources of ", written)
 	}
 	if f.dst.kind != ingest.RowIDs {
-		return resolve(target, "resolve targets of ", f.logBytes(edges))
+		resolve(target, "resolve targets of ", f.logBytes(edges))
 	}
-	return nil
 }
 
 // keyedBytes returns the bytes of an edge before its ends are resolved.
@@ -220,19 +207,14 @@ func (b *builder) readKeyed(ctx context.Context, i int) error {
 		return w.Err()
 	})
 	to.Flush()
-	var cerr error
-	if rel.Keyed, cerr = w.Close(); err == nil {
-		err = cerr
-	}
+	rel.Keyed, err = extsort.CloseAfter(err, w.Close)
 	for e, g := range gather {
 		if g == nil {
 			continue
 		}
 		g.to.Flush()
-		parts, cerr := g.w.Close()
-		if err == nil {
-			err = cerr
-		}
+		var parts []extsort.Bucket
+		parts, err = extsort.CloseAfter(err, g.w.Close)
 		dicts[e].Gathered = append(dicts[e].Gathered, parts...)
 	}
 	return err
@@ -357,10 +339,7 @@ func (b *builder) resolve(ctx context.Context, i int, e end) error {
 	keyed := rel.Keyed
 	rel.Keyed = nil
 	if next != nil {
-		var cerr error
-		if rel.Keyed, cerr = w.Close(); err == nil {
-			err = cerr
-		}
+		rel.Keyed, err = extsort.CloseAfter(err, w.Close)
 	} else {
 		err = sinks.close(rel, err)
 	}
@@ -449,10 +428,7 @@ func (b *builder) joinSplit(ctx context.Context, i int, p *partition) error {
 		})
 	}
 	to.Flush()
-	buckets, cerr := w.Close()
-	if err == nil {
-		err = cerr
-	}
+	buckets, err := extsort.CloseAfter(err, w.Close)
 	if err != nil {
 		return err
 	}

@@ -8,25 +8,22 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 	"github.com/gnnstore/gnnstore/store"
 )
 
 // writeLabels writes every label.
-func (b *builder) writeLabels(s *sizes, do func(pass) error) error {
+func (b *builder) writeLabels(s *sizes, do func(pass)) {
 	for i, l := range b.schema.Labels {
 		n, width := b.typeOf(l.NodeType), int64(4)
 		if l.Multi {
 			width = int64(l.Classes)
 		}
 		rows := s.nodes[n.number]
-		err := do(pass{name: "write labels " + l.NodeType + "/" + l.Name, total: int64(n.count), unit: "rows",
+		do(pass{name: "write labels " + l.NodeType + "/" + l.Name, total: int64(n.count), unit: "rows",
 			cost: cost{items: rows, seconds: float64(rows) / rateNodes, written: rows*width + sectionOverhead},
 			run:  func(ctx context.Context) error { return b.writeLabel(ctx, i, l) }})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // eachLabel streams label i: visit gets the values of one row after another, width of them,
@@ -153,10 +150,7 @@ func (b *builder) writeLabel(ctx context.Context, i int, l ingest.Label) error {
 		}
 		p.Put(storedID(stored, uint32(row)), cell)
 	})
-	buckets, cerr := p.Close()
-	if err == nil {
-		err = cerr
-	}
+	buckets, err := extsort.CloseAfter(err, p.Close)
 	if err != nil {
 		return err
 	}
@@ -201,12 +195,8 @@ func (b *builder) writeLabel(ctx context.Context, i int, l ingest.Label) error {
 		}
 		return nil
 	}
-	if buckets == nil {
-		err = p.Each(emit)
-	} else {
-		err = b.area.Placed(buckets, int64(n.count), width, memory, emit)
-		b.discard(buckets...)
-	}
+	err = p.Each(emit)
+	b.discard(buckets...)
 	if err != nil {
 		return err
 	}
@@ -227,10 +217,5 @@ const labelChunk = 1 << 16
 
 // isFirstLabel reports whether label i is the first of its node type, which splits go by.
 func (b *builder) isFirstLabel(i int) bool {
-	for k, l := range b.schema.Labels[:i] {
-		if l.NodeType == b.schema.Labels[i].NodeType && k < i {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(b.schema.Labels[:i], func(l ingest.Label) bool { return l.NodeType == b.schema.Labels[i].NodeType })
 }

@@ -20,7 +20,7 @@ const degreeDim = 3
 const madeChunk = 1 << 20
 
 // makeTables writes the made features of every node type that is to have them.
-func (b *builder) makeTables(s *sizes, do func(pass) error) error {
+func (b *builder) makeTables(s *sizes, do func(pass)) {
 	var e *embedding // of fastrp: all types' nodes
 	defer func() {
 		if e != nil {
@@ -28,7 +28,8 @@ func (b *builder) makeTables(s *sizes, do func(pass) error) error {
 		}
 	}()
 	if b.features.kind == "mean" {
-		return b.makeMeans(s, do)
+		b.makeMeans(s, do)
+		return
 	}
 	embed := 0.0 // seconds, in the first pass that wants it
 	if b.features.kind == "fastrp" {
@@ -43,7 +44,7 @@ func (b *builder) makeTables(s *sizes, do func(pass) error) error {
 		c := b.tableCost(table, s.nodes[i])
 		c.seconds, embed = c.seconds+embed, 0
 		name := "make features " + t.Name + "/" + madeTable
-		err := do(pass{name: name, total: int64(n.count), unit: "rows", cost: c, run: func(ctx context.Context) error {
+		do(pass{name: name, total: int64(n.count), unit: "rows", cost: c, run: func(ctx context.Context) error {
 			var fill func(row uint32, dst []float32)
 			switch b.features.kind {
 			case "degree":
@@ -76,11 +77,7 @@ func (b *builder) makeTables(s *sizes, do func(pass) error) error {
 				}
 			})
 		}})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // embedSeconds is the time that fastRP takes: each step adds a row for every edge, in both

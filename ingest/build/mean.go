@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -177,38 +178,32 @@ type parted struct {
 }
 
 // makeMeans writes the mean features.
-func (b *builder) makeMeans(s *sizes, do func(pass) error) error {
+func (b *builder) makeMeans(s *sizes, do func(pass)) {
 	for _, p := range b.means {
-		if err := b.makeMeansOf(p, s, do); err != nil {
-			return err
-		}
+		b.makeMeansOf(p, s, do)
 	}
-	return nil
 }
 
 // makeMeansOf writes the mean features of one node type, after it has parted edges where that pays.
-func (b *builder) makeMeansOf(p meanPlan, s *sizes, do func(pass) error) error {
+func (b *builder) makeMeansOf(p meanPlan, s *sizes, do func(pass)) {
 	table := "features " + b.nodes[p.nodeType].name + "/" + madeTable
 	if b.did("make " + table) { // less memory now would part edges again
-		return nil
+		return
 	}
 	rows, sources := s.nodes[p.nodeType], b.meanSources(p)
 	if s.counted {
 		sources = slices.DeleteFunc(sources, func(m meanSource) bool { return s.stored[m.relation] == 0 })
 	}
 	tables, edges, parted := b.meanTables(sources), int64(0), int64(0)
-	room := divideMeans(or(b.test.means, s.room()/4*3), rows, p.dim, tables)
+	room := divideMeans(cmp.Or(b.test.means, s.room()/4*3), rows, p.dim, tables)
 	for _, m := range sources {
 		n, blocks := s.stored[m.relation], b.meanBlocks(room, m)
 		if edges += n; n == 0 || blocks <= partedAbove {
 			continue
 		}
-		err := do(pass{name: "part " + b.schema.Relations[m.relation].Key() + " for means", total: n, unit: "edges",
+		do(pass{name: "part " + b.schema.Relations[m.relation].Key() + " for means", total: n, unit: "edges",
 			cost: cost{items: n, seconds: float64(n) / ratePart, spillWritten: 8 * n},
 			run:  func(ctx context.Context) error { return b.partEdges(ctx, p, m, blocks) }})
-		if err != nil {
-			return err
-		}
 		parted += 8 * n
 	}
 	c := cost{items: edges, spillRead: parted, written: rows*b.rowBytes(p.dim) + sectionOverhead, datasetRead: tables}
@@ -219,7 +214,7 @@ func (b *builder) makeMeansOf(p meanPlan, s *sizes, do func(pass) error) error {
 	}
 	seconds := float64(edges)*float64(p.dim)/rateMean/float64(workers()) + float64(rows)*float64(p.dim)/rateValues
 	c.seconds = math.Max(seconds, float64(c.datasetRead)/rateDisk)
-	return do(pass{name: "make " + table, total: edges, unit: "edges", cost: c,
+	do(pass{name: "make " + table, total: edges, unit: "edges", cost: c,
 		run: func(ctx context.Context) error { return b.makeMean(ctx, p, sources, room) }})
 }
 
@@ -271,10 +266,7 @@ func (b *builder) partEdges(ctx context.Context, p meanPlan, s meanSource, block
 		err = errors.Join(err, edges.close())
 	}
 	to.Flush()
-	buckets, cerr := w.Close()
-	if err == nil {
-		err = cerr
-	}
+	buckets, err := extsort.CloseAfter(err, w.Close)
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 // mergeEdges makes equal edges one in the relations that want it, and adds reverses. What is left
 // goes to a log; where nodes keep their order it goes into the dataset instead.
-func (b *builder) mergeEdges(s *sizes, do func(pass) error) error {
+func (b *builder) mergeEdges(s *sizes, do func(pass)) {
 	for i, r := range b.read() {
 		f := b.form(i)
 		if !f.merge || b.Order == OrderOriginal {
@@ -24,15 +24,11 @@ func (b *builder) mergeEdges(s *sizes, do func(pass) error) error {
 			edges *= 2
 		}
 		n := s.stored[i]
-		err := do(pass{name: "merge " + r.Key(), total: edges, unit: "edges",
+		do(pass{name: "merge " + r.Key(), total: edges, unit: "edges",
 			cost: cost{items: n, seconds: workerSeconds(n, rateMerge),
 				spillRead: f.logBytes(s.edges[i]), spillWritten: n * int64(f.width)},
 			run: func(ctx context.Context) error { return b.mergeRelation(ctx, i) }})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 func (b *builder) mergeRelation(ctx context.Context, i int) error {
@@ -72,10 +68,7 @@ func (b *builder) mergeRelation(ctx context.Context, i int) error {
 		to.Flush()
 		return w.Err()
 	})
-	merged, cerr := w.Close()
-	if err == nil {
-		err = cerr
-	}
+	merged, err := extsort.CloseAfter(err, w.Close)
 	if err != nil {
 		return err
 	}

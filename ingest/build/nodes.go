@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -58,7 +59,7 @@ func tooManyNodes(nodeType string, n int64) error {
 }
 
 // writeIDs writes the id maps, the last thing that needs the rows' order.
-func (b *builder) writeIDs(s *sizes, do func(pass) error) error {
+func (b *builder) writeIDs(s *sizes, do func(pass)) {
 	for i, n := range b.nodes {
 		ids := s.nodes[i]
 		c := cost{items: ids, seconds: float64(ids) / rateNodes, written: 12*ids + 2*sectionOverhead}
@@ -82,11 +83,8 @@ func (b *builder) writeIDs(s *sizes, do func(pass) error) error {
 			b.report.NodeTypes = append(b.report.NodeTypes, NodeTypeReport{Name: n.name, Count: int64(n.count)})
 			return w.Close()
 		}
-		if err := do(p); err != nil {
-			return err
-		}
+		do(p)
 	}
-	return nil
 }
 
 // idChunk is the number of ids written at a time.
@@ -141,10 +139,7 @@ func (b *builder) placeOriginals(n *nodes, w *store.NodeTypeWriter, each func(pu
 		binary.LittleEndian.PutUint64(id8[:], uint64(id))
 		p.Put(storedID(stored, row), id8[:])
 	})
-	buckets, cerr := p.Close()
-	if err == nil {
-		err = cerr
-	}
+	buckets, err := extsort.CloseAfter(err, p.Close)
 	if err != nil {
 		return err
 	}
@@ -162,10 +157,7 @@ func (b *builder) placeOriginals(n *nodes, w *store.NodeTypeWriter, each func(pu
 		}
 		return nil
 	}
-	if buckets == nil {
-		return p.Each(emit)
-	}
-	err = b.area.Placed(buckets, int64(n.count), 8, memory, emit)
+	err = p.Each(emit)
 	b.discard(buckets...)
 	return err
 }

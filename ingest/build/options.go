@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -127,21 +128,15 @@ func (o *Options) Validate() error {
 // effective fills the defaults on a copy and reads the small languages of Features and Split.
 func (o *Options) effective() (*plan, error) {
 	p := &plan{Options: *o}
+	p.Order, p.DType, p.Normalize = cmp.Or(p.Order, OrderDegree), cmp.Or(p.DType, F16), cmp.Or(p.Normalize, NormalizeNone)
+	p.SelfLoops, p.Duplicates = cmp.Or(p.SelfLoops, SelfLoopsKeep), cmp.Or(p.Duplicates, DuplicatesKeep)
+	p.Memory, p.Seed, p.FS = cmp.Or(p.Memory, defaultMemory), cmp.Or(p.Seed, 1), cmp.Or(p.FS, vfs.Default)
 	var errs []error
-	if p.Order == "" {
-		p.Order = OrderDegree
-	}
 	if p.Order != OrderDegree && p.Order != OrderAccess && p.Order != OrderOriginal {
 		errs = append(errs, fmt.Errorf("--order %q: there is no such order; choose degree, access or original", p.Order))
 	}
-	if p.SelfLoops == "" {
-		p.SelfLoops = SelfLoopsKeep
-	}
 	if p.SelfLoops != SelfLoopsKeep && p.SelfLoops != SelfLoopsDrop && p.SelfLoops != SelfLoopsAdd {
 		errs = append(errs, fmt.Errorf("--self-loops %q: choose keep, drop or add", p.SelfLoops))
-	}
-	if p.Duplicates == "" {
-		p.Duplicates = DuplicatesKeep
 	}
 	if p.Duplicates != DuplicatesKeep && p.Duplicates != DuplicatesMerge {
 		errs = append(errs, fmt.Errorf("--duplicates %q: choose keep or merge", p.Duplicates))
@@ -149,32 +144,17 @@ func (o *Options) effective() (*plan, error) {
 	if p.SkipBad < 0 {
 		errs = append(errs, fmt.Errorf("--skip-bad %d: choose a number of rows, or 0 for none", p.SkipBad))
 	}
-	if p.Memory == 0 {
-		p.Memory = defaultMemory
-	}
 	if p.Memory < LeastMemory {
 		errs = append(errs, fmt.Errorf("--memory %d: %d MiB is the least that works, and every node adds a few bytes to it", p.Memory, LeastMemory>>20))
 	}
-	if p.DType == "" {
-		p.DType = F16
-	}
 	if p.DType != F16 && p.DType != F32 {
 		errs = append(errs, fmt.Errorf("--dtype %q: features are not stored so; choose f16 or f32", p.DType))
-	}
-	if p.Normalize == "" {
-		p.Normalize = NormalizeNone
 	}
 	if p.Normalize != NormalizeNone && p.Normalize != NormalizeRow {
 		errs = append(errs, fmt.Errorf("--normalize %q: choose none or row", p.Normalize))
 	}
 	if clean := store.CleanName(p.Name); p.Name != "" && p.Name != clean {
 		errs = append(errs, fmt.Errorf("--name %q: a dataset's name is up to 100 letters a-z, digits, _, - and ., and does not start with a .; as in %s", p.Name, clean))
-	}
-	if p.Seed == 0 {
-		p.Seed = 1
-	}
-	if p.FS == nil {
-		p.FS = vfs.Default
 	}
 	var err error
 	if p.features, err = parseFeatures(o.Features); err != nil {

@@ -77,9 +77,9 @@ func (b *builder) count(buf **kernels.HostBuf, nodes int) (err error) {
 
 // numberNodes gives every node its stored id: by degree, the nodes that are in most neighbour lists
 // first; by access, the nodes that training is expected to read most. Ties are as given.
-func (b *builder) numberNodes(s *sizes, do func(pass) error) error {
+func (b *builder) numberNodes(s *sizes, do func(pass)) {
 	if b.Order == OrderOriginal {
-		return nil
+		return
 	}
 	n := s.allNodes()
 	c := cost{items: n, seconds: float64(n) / rateNodes, spillWritten: 4 * n}
@@ -117,7 +117,7 @@ func (b *builder) numberNodes(s *sizes, do func(pass) error) error {
 		}
 		return nil
 	}
-	return do(p)
+	do(p)
 }
 
 // rank replaces each count by the number of rows that come before its row: rows with larger counts,
@@ -213,12 +213,8 @@ func (b *builder) countVisits(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			log := rel.Given
-			if f.merge {
-				log = rel.Merged
-			}
 			now, next, degree := visits[f.dst].now.Uint32s(), visits[f.src].next.Uint32s(), f.dst.degree.Uint32s()
-			for _, bucket := range log {
+			for _, bucket := range f.log(rel) {
 				err := b.area.Each(bucket, f.width, buf.Bytes(), func(records []byte) error {
 					for at := 0; at < len(records); at += f.width {
 						k := binary.LittleEndian.Uint64(records[at:])

@@ -18,7 +18,7 @@ type pass struct {
 	run   func(ctx context.Context) error
 	// parts replaces run if the number of passes is not known before their turn. The cost is the
 	// sum of theirs.
-	parts func(do func(pass) error) error
+	parts func(do func(pass))
 }
 
 // cost is a forecast of a pass.
@@ -38,8 +38,9 @@ type cost struct {
 // Build that goes on does it again.
 type phase struct {
 	work func(ctx context.Context) error
-	// passes calls do with each pass in order. It may look at what the pass before has left.
-	passes func(s *sizes, do func(pass) error) error
+	// passes calls do with each pass in order. It may look at what the pass before has left. Once a
+	// pass has failed, do does nothing.
+	passes func(s *sizes, do func(pass))
 }
 
 // phases lists what Build does between the schema and the seal, in order.
@@ -85,7 +86,7 @@ func (b *builder) runPhases(ctx context.Context) error {
 		if p.work != nil {
 			err = p.work(ctx)
 		} else {
-			err = p.passes(b.counted(), func(p pass) error { return b.runPass(ctx, p) })
+			p.passes(b.counted(), b.runner(ctx, &err))
 		}
 		if err != nil {
 			return err
@@ -94,10 +95,20 @@ func (b *builder) runPhases(ctx context.Context) error {
 	return nil
 }
 
+// runner runs passes until one fails, and sets err.
+func (b *builder) runner(ctx context.Context, err *error) func(pass) {
+	return func(p pass) {
+		if *err == nil {
+			*err = b.runPass(ctx, p)
+		}
+	}
+}
+
 // runPass runs a pass unless it is done already, and notes that it is.
-func (b *builder) runPass(ctx context.Context, p pass) error {
+func (b *builder) runPass(ctx context.Context, p pass) (err error) {
 	if p.parts != nil {
-		return p.parts(func(p pass) error { return b.runPass(ctx, p) })
+		p.parts(b.runner(ctx, &err))
+		return err
 	}
 	if b.did(p.name) {
 		return nil

@@ -110,12 +110,10 @@ func (s *sizes) allNodes() int64 {
 
 // rows is the number of rows of one of the source's tables.
 func (s *sizes) rows(b *builder, t ingest.Table) int64 {
-	for i, r := range b.read() {
-		if r.Key() == t.Relation {
-			return s.edges[i]
-		}
+	if i := b.schema.Relation(t.Relation); i >= 0 {
+		return s.edges[i]
 	}
-	return s.nodes[b.typeIndex(t.NodeType)]
+	return s.nodes[b.schema.NodeType(t.NodeType)]
 }
 
 // counted returns the sizes that a Build has counted.
@@ -179,8 +177,8 @@ type forecaster struct {
 	spilledNow, writtenNow int64
 }
 
-// add adds a pass. It does not fail.
-func (f *forecaster) add(p pass) error {
+// add adds a pass.
+func (f *forecaster) add(p pass) {
 	c, plan := p.cost, f.plan
 	plan.Unknown, plan.Notes = append(plan.Unknown, c.unknown...), append(plan.Notes, c.notes...)
 	moved := c.spillRead + c.spillWritten
@@ -207,7 +205,6 @@ func (f *forecaster) add(p pass) error {
 	if f.b.did(p.name) {
 		f.spilledNow, f.writtenNow, *left = f.spilled, f.written, growth{}
 	}
-	return nil
 }
 
 // forecast goes through the phases of Build, by what is known now.
@@ -216,7 +213,7 @@ func (b *builder) forecast() *Plan {
 	f, s := &forecaster{b: b, plan: plan}, b.expected(plan)
 	for _, p := range b.phases() {
 		if p.passes != nil {
-			_ = p.passes(s, f.add)
+			p.passes(s, f.add)
 		}
 	}
 	plan.Bytes = f.written + manifestBytes
@@ -226,15 +223,6 @@ func (b *builder) forecast() *Plan {
 	plan.Files = 2*maxBuckets + int64(len(plan.Passes))*4
 	plan.LeastMemory = LeastMemory + b.nodeBytes(s.nodes)
 	return plan
-}
-
-func (b *builder) typeIndex(name string) int {
-	for i, n := range b.nodes {
-		if n.name == name {
-			return i
-		}
-	}
-	panic("ingest: a node type that is none")
 }
 
 // declaredNodes are the numbers of nodes as far as they are known.
@@ -295,7 +283,7 @@ func (b *builder) nodeBytes(nodes []int64) int64 {
 	times := int64(0)
 	for i, r := range b.read() {
 		if split := b.edgeSplits[i]; split != nil && split.ofSource() != "" {
-			times += each * size(b.typeIndex(r.Src))
+			times += each * size(b.schema.NodeType(r.Src))
 		}
 	}
 	most := max(counted+draws, counted+splits, counted+times)

@@ -1,7 +1,6 @@
 package build
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -14,29 +13,22 @@ import (
 )
 
 // renumberEdges turns rows into stored ids and parts the edges by destination.
-func (b *builder) renumberEdges(s *sizes, do func(pass) error) error {
+func (b *builder) renumberEdges(s *sizes, do func(pass)) {
 	if b.Order == OrderOriginal {
-		return nil
+		return
 	}
 	for i, r := range b.relations() {
 		n, f := s.stored[i], b.form(i)
 		log := n * int64(f.width)
-		err := do(pass{name: "renumber " + r.Key(), total: b.edgesLeft(i), unit: "edges",
+		do(pass{name: "renumber " + r.Key(), total: b.edgesLeft(i), unit: "edges",
 			cost: cost{items: n, seconds: workerSeconds(n, rateRenumber), spillRead: log, spillWritten: log},
 			run:  func(ctx context.Context) error { return b.renumberRelation(ctx, i) }})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 func (b *builder) renumberRelation(ctx context.Context, i int) error {
 	f, rel := b.form(i), &b.state.Relations[i]
-	logs := rel.Given
-	if f.merge {
-		logs = rel.Merged
-	}
+	logs := f.log(rel)
 	stored, starts, err := b.partLogs(ctx, &f, logs, fmt.Sprintf("stored-%d", i), f.src.storedIDs(), f.dst.storedIDs(), nil)
 	if err != nil {
 		return err
@@ -105,8 +97,8 @@ func (b *builder) partLogs(
 			}
 		}
 	})
-	parts, cerr := w.Close()
-	return parts, ranges.Starts(), cmp.Or(err, cerr)
+	parts, err = extsort.CloseAfter(err, w.Close)
+	return parts, ranges.Starts(), err
 }
 
 // renumberBatch is the number of edges that are looked up before they are parted.

@@ -116,10 +116,10 @@ func (b *builder) splitsBoth(i int) bool {
 }
 
 // findReverses decides which reverses the source has already.
-func (b *builder) findReverses(s *sizes, do func(pass) error) error {
+func (b *builder) findReverses(s *sizes, do func(pass)) {
 	compared := b.compared()
 	if len(compared) == 0 {
-		return nil
+		return
 	}
 	total, c := int64(0), cost{leaves: true}
 	for _, i := range compared {
@@ -170,7 +170,7 @@ func (b *builder) findReverses(s *sizes, do func(pass) error) error {
 		}
 		return nil
 	}
-	return do(p)
+	do(p)
 }
 
 // hasReverse notes that relation k of the source is the reverse of relation i.
@@ -278,32 +278,24 @@ func (b *builder) eachRecord(ctx context.Context, i int, visit func(records []by
 			return visit(m.keyed(f.width))
 		})
 	}
-	log := rel.Given
-	if f.merge {
-		log = rel.Merged
-	}
-	return b.eachChunk(ctx, log, f.width, visitAll(func(records []byte) error {
+	return b.eachChunk(ctx, f.log(rel), f.width, visitAll(func(records []byte) error {
 		b.addMeter(len(records) / f.width)
 		return visit(records)
 	}))
 }
 
 // reverseEdges makes the reverses.
-func (b *builder) reverseEdges(s *sizes, do func(pass) error) error {
+func (b *builder) reverseEdges(s *sizes, do func(pass)) {
 	for j, i := range b.mirrored {
 		if b.state.Relations[b.given+j].Absent {
 			continue
 		}
 		n, from, to := s.stored[i], b.form(i), b.form(b.given+j)
-		err := do(pass{name: "reverse " + b.schema.Relations[i].Key(), total: b.edgesLeft(i), unit: "edges",
+		do(pass{name: "reverse " + b.schema.Relations[i].Key(), total: b.edgesLeft(i), unit: "edges",
 			cost: cost{items: n, seconds: workerSeconds(n, rateReverse),
 				spillRead: n * int64(from.width), spillWritten: n * int64(to.width), leaves: true},
 			run: func(ctx context.Context) error { return b.reverseRelation(ctx, i, b.given+j) }})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // edgesLeft is the number of edges of a relation that the source has, as far as it is known before

@@ -117,12 +117,12 @@ func (b *builder) splitTypes() (types []int) {
 	}
 	if b.split.kind == "given" {
 		for _, s := range b.schema.Splits {
-			types = append(types, b.typeIndex(s.NodeType))
+			types = append(types, b.schema.NodeType(s.NodeType))
 		}
 		return types
 	}
 	for _, l := range labelOfEach(b.schema) {
-		types = append(types, b.typeIndex(l.NodeType))
+		types = append(types, b.schema.NodeType(l.NodeType))
 	}
 	if len(types) == 0 {
 		for i := range b.nodes {
@@ -329,29 +329,25 @@ func (p *partition) put(row uint32, part ingest.Part, at ingest.Place, k int, id
 
 // writeSplits writes the splits by stored ids. A plan has them in one line; a Build makes a pass of
 // each.
-func (b *builder) writeSplits(s *sizes, do func(pass) error) error {
+func (b *builder) writeSplits(s *sizes, do func(pass)) {
 	if b.streams() { // they have splits of events
-		return nil
+		return
 	}
 	splits, total := int64(len(b.schema.Splits)), s.allNodes()
 	if b.split.kind != "given" {
 		splits = int64(len(b.schema.NodeTypes))
 	}
-	return do(pass{name: "write splits", unit: "nodes",
+	do(pass{name: "write splits", unit: "nodes",
 		cost: cost{items: total, seconds: float64(splits*total) / rateNodes,
 			written: 4*total + 3*splits*sectionOverhead},
-		parts: func(do func(pass) error) error {
+		parts: func(do func(pass)) {
 			for _, p := range b.splits {
-				err := do(pass{name: "write split " + p.name, total: int64(p.nodes.count), unit: "nodes",
+				do(pass{name: "write split " + p.name, total: int64(p.nodes.count), unit: "nodes",
 					run: func(context.Context) error { return b.writeSplit(p) }})
-				if err != nil {
-					return err
-				}
 				b.release(p.of)
 				p.of = nil
 			}
 			b.splits = nil
-			return nil
 		}})
 }
 

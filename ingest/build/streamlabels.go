@@ -118,6 +118,6 @@ func (w *streamWriter) readNodeLabels(ctx context.Context, i int) (logs []extsor
 		return out.Err()
 	})
 	to.Flush()
-	logs, cerr := out.Close()
-	return logs, at.next, errors.Join(err, cerr)
+	logs, err = extsort.CloseAfter(err, out.Close)
+	return logs, at.next, err
 }

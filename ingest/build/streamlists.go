@@ -36,9 +36,9 @@ func (w *streamWriter) writeLists(ctx context.Context, i int, halves []extsort.B
 		return 0, err
 	}
 	l.to.Flush()
-	log, cerr := l.gaps.Close()
+	log, err := extsort.CloseAfter(err, l.gaps.Close)
 	defer b.discard(log...)
-	if err = cmp.Or(err, cerr); err != nil || l.count == 0 {
+	if err != nil || l.count == 0 {
 		return 0, err
 	}
 	middle, err := b.nth(ctx, log[0], l.count, [2]int64{(l.count - 1) / 2, l.count / 2})

@@ -257,11 +257,11 @@ func (w *streamWriter) joinNegatives(ctx context.Context, i int, runs []extsort.
 		err = done()
 	}
 	to.Flush()
-	joined, cerr := out.Close()
+	joined, err := extsort.CloseAfter(err, out.Close)
 	if unused > 0 {
 		b.note("stream %s: %d lists of negatives are of no event to validate or to test on, and are left out", w.form.Name, unused)
 	}
-	return joined, cmp.Or(err, cerr)
+	return joined, err
 }
 
 // noNegatives is the error of an event that the source has no list for.

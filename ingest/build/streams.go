@@ -146,7 +146,7 @@ func (b *builder) checkEvents(context.Context) error {
 }
 
 // writeStreams sorts and writes every stream.
-func (b *builder) writeStreams(s *sizes, do func(pass) error) error {
+func (b *builder) writeStreams(s *sizes, do func(pass)) {
 	for i, r := range b.read() {
 		if r.Stream == nil {
 			continue
@@ -155,12 +155,9 @@ func (b *builder) writeStreams(s *sizes, do func(pass) error) error {
 		log := f.logBytes(n)
 		// Where ends are rows, a log that is in the order of time is a run. A plan takes it to be.
 		if f.own() || rel.Read && !rel.Stream.Ordered {
-			err := do(pass{name: "sort " + r.Name, total: rel.events(), unit: "events",
+			do(pass{name: "sort " + r.Name, total: rel.events(), unit: "events",
 				cost: cost{items: n, seconds: float64(n) / rateMerge / each, spillRead: log, spillWritten: log},
 				run:  func(ctx context.Context) error { return b.sortEvents(ctx, i) }})
-			if err != nil {
-				return err
-			}
 		}
 		c := b.givenCost(r.Stream, n)
 		c.items = 3 * n
@@ -168,21 +165,17 @@ func (b *builder) writeStreams(s *sizes, do func(pass) error) error {
 		c.spillWritten += 2 * halfBytes * n
 		c.spillRead = log + c.spillWritten
 		c.written += b.streamBytes(i, s)
-		err := do(pass{name: "write " + r.Name, total: 3 * rel.events(), unit: "events and ends", cost: c,
+		do(pass{name: "write " + r.Name, total: 3 * rel.events(), unit: "events and ends", cost: c,
 			run: func(ctx context.Context) error { return b.writeStream(ctx, i) }})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // streamBytes returns the bytes of stream i in the dataset, but for what comes with its events.
 func (b *builder) streamBytes(i int, s *sizes) int64 {
 	r, n := b.schema.Relations[i], s.edges[i]
-	places := s.nodes[b.typeIndex(r.Src)]
+	places := s.nodes[b.schema.NodeType(r.Src)]
 	if r.Src != r.Dst {
-		places += s.nodes[b.typeIndex(r.Dst)]
+		places += s.nodes[b.schema.NodeType(r.Dst)]
 	}
 	size := n*(4+4+8+2*16) + 8*(places+1) + 5*sectionOverhead
 	if r.Stream.Label != "" {

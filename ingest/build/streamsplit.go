@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/store"
@@ -14,10 +15,7 @@ var defaultStreamSplit = splitPlan{kind: "time", fractions: [3]float64{0.7, 0.15
 
 // chooseStreamSplit settles how streams are split.
 func (b *builder) chooseStreamSplit() error {
-	parted := true
-	for _, r := range b.schema.Relations {
-		parted = parted && r.Parted
-	}
+	parted := !slices.ContainsFunc(b.schema.Relations, func(r ingest.Relation) bool { return !r.Parted })
 	switch b.split.kind {
 	case "":
 		if b.split = (splitPlan{kind: "given"}); !parted {

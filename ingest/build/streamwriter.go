@@ -170,11 +170,10 @@ func (w *streamWriter) writeEvents(ctx context.Context, i int, keys *negativeKey
 		err = w.flush()
 	}
 	to.Flush()
-	halves, cerr := parts.Close()
-	err = cmp.Or(err, cerr)
+	halves, err = extsort.CloseAfter(err, parts.Close)
 	if places != nil {
-		spilled, cerr := places.Close()
-		if err = cmp.Or(err, cerr); err == nil {
+		var spilled []extsort.Bucket
+		if spilled, err = extsort.CloseAfter(err, places.Close); err == nil {
 			w.rel.Stream.Places, err = w.keepPlaces(i, places, spilled)
 		}
 	}
@@ -220,7 +219,7 @@ func (w *streamWriter) flush() error {
 // keepPlaces makes a log of them, in the order of events as read; spilled is nil where they are in
 // memory.
 func (w *streamWriter) keepPlaces(i int, places *extsort.Placer, spilled []extsort.Bucket) ([]extsort.Bucket, error) {
-	b, events := w.b, w.rel.Report.EdgesRead
+	b := w.b
 	log, err := b.area.NewWriter(fmt.Sprintf("placed-%d", i), 1, extsort.MinBlock)
 	if err != nil {
 		return nil, err
@@ -232,13 +231,8 @@ func (w *streamWriter) keepPlaces(i int, places *extsort.Placer, spilled []extso
 		}
 		return log.Err()
 	}
-	if spilled == nil {
-		err = places.Each(emit)
-	} else {
-		err = b.area.Placed(spilled, events, rowBytes, w.memory, emit)
-		b.discard(spilled...)
-	}
+	err = places.Each(emit)
+	b.discard(spilled...)
 	to.Flush()
-	kept, cerr := log.Close()
-	return kept, cmp.Or(err, cerr)
+	return extsort.CloseAfter(err, log.Close)
 }

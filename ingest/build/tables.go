@@ -1,6 +1,7 @@
 package build
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,7 +64,7 @@ type tableState struct {
 
 // writeTables writes the source's tables. It writes rows at once if they come in stored order, if
 // the source gives them in any order, or if all fit in memory. Otherwise it sorts them first.
-func (b *builder) writeTables(s *sizes, do func(pass) error) error {
+func (b *builder) writeTables(s *sizes, do func(pass)) {
 	for i, t := range b.schema.Tables {
 		if b.replaced(t) {
 			continue
@@ -78,20 +79,14 @@ func (b *builder) writeTables(s *sizes, do func(pass) error) error {
 			}
 		}
 		if b.sortsRows(i, t, rows) {
-			err := do(pass{name: "sort " + name, total: b.tableRows(t), unit: "rows",
+			do(pass{name: "sort " + name, total: b.tableRows(t), unit: "rows",
 				cost: cost{items: rows, seconds: c.seconds, spillWritten: log},
 				run:  func(ctx context.Context) error { return b.sortRows(ctx, i, t) }})
-			if err != nil {
-				return err
-			}
 			c.seconds, c.spillRead = 0, log
 			run = func(ctx context.Context) error { return b.writePlaced(ctx, t) }
 		}
-		if err := do(pass{name: "write " + name, total: b.storedRows(t), unit: "rows", cost: c, run: run}); err != nil {
-			return err
-		}
+		do(pass{name: "write " + name, total: b.storedRows(t), unit: "rows", cost: c, run: run})
 	}
-	return nil
 }
 
 // tableCost is the cost of a table whose rows are written at once.
@@ -118,7 +113,7 @@ func (b *builder) sortsRows(i int, t ingest.Table, rows int64) bool {
 	if b.did("sort "+name) || b.did("write "+name) {
 		return b.did("sort " + name)
 	}
-	return !extsort.PlacerFits(rows, t.Dim*b.elem().Size(), or(b.test.placed, b.room()/2))
+	return !extsort.PlacerFits(rows, t.Dim*b.elem().Size(), cmp.Or(b.test.placed, b.room()/2))
 }
 
 // readTable reads table i of the source. It writes the rows as they come, or in stored order from
@@ -174,10 +169,7 @@ func (b *builder) sortRows(ctx context.Context, i int, t ingest.Table) error {
 		return err
 	}
 	err = w.read(ctx, i)
-	buckets, cerr := w.placer.Close()
-	if err == nil {
-		err = cerr
-	}
+	buckets, err := extsort.CloseAfter(err, w.placer.Close)
 	if err != nil {
 		return err
 	}
@@ -217,12 +209,7 @@ func (b *builder) tableRows(t ingest.Table) int64 {
 	if t.Relation == "" {
 		return int64(b.typeOf(t.NodeType).count)
 	}
-	for i, r := range b.schema.Relations {
-		if r.Key() == t.Relation {
-			return b.state.Relations[i].Report.EdgesRead
-		}
-	}
-	panic("ingest: a table of no relation was let through")
+	return b.state.Relations[b.schema.Relation(t.Relation)].Report.EdgesRead
 }
 
 func (b *builder) elem() store.Elem {

@@ -33,23 +33,19 @@ func (b *builder) readTimes(ctx context.Context) error {
 }
 
 // findTimes finds the bounds of the relations that are split by time.
-func (b *builder) findTimes(s *sizes, do func(pass) error) error {
+func (b *builder) findTimes(s *sizes, do func(pass)) {
 	for i, r := range b.read() {
 		if !b.splitsByTime(i) {
 			continue
 		}
 		log := 8 * s.edges[i]
-		err := do(pass{name: "order times of " + r.Key(), total: r.Edges, unit: "edges",
+		do(pass{name: "order times of " + r.Key(), total: r.Edges, unit: "edges",
 			cost: cost{items: s.edges[i], seconds: float64(s.edges[i]) / rateRead, spillRead: log, spillWritten: log},
 			run: func(ctx context.Context) (err error) {
 				b.state.Relations[i].Bounds, err = b.timeBounds(ctx, i, b.edgeSplits[i])
 				return err
 			}})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // boundTimes hands the bounds to the splits.
@@ -120,19 +116,16 @@ func (b *builder) timeBounds(ctx context.Context, i int, split *edgeSplit) (boun
 			}
 			return w.Err()
 		}
-		times := split.times.Uint32s()
+		times, count := split.times.Uint32s(), int64(b.typeOf(b.schema.Relations[i].Src).count)
 		for _, u := range c.Src {
-			if u >= 0 && u < int64(b.typeOf(b.schema.Relations[i].Src).count) { // what is no node is refused when it is read
+			if u >= 0 && u < count { // what is no node is refused when it is read
 				to.Put8(0, uint64(times[u]))
 			}
 		}
 		return w.Err()
 	})
 	to.Flush()
-	times, cerr := w.Close()
-	if err == nil {
-		err = cerr
-	}
+	times, err := extsort.CloseAfter(err, w.Close)
 	if err != nil {
 		return bounds, err
 	}

@@ -8,21 +8,17 @@ import (
 )
 
 // writeTopology sorts every relation into the dataset.
-func (b *builder) writeTopology(s *sizes, do func(pass) error) error {
+func (b *builder) writeTopology(s *sizes, do func(pass)) {
 	for i, r := range b.relations() {
 		n, f := s.stored[i], b.form(i)
 		size := 4*n + 8*(s.nodes[f.dst.number]+1) + 2*sectionOverhead
 		for _, c := range f.columns {
 			size += n*int64(c.Elem.Size()) + sectionOverhead
 		}
-		err := do(pass{name: "write " + r.Key(), total: b.edgesLeft(i), unit: "edges",
+		do(pass{name: "write " + r.Key(), total: b.edgesLeft(i), unit: "edges",
 			cost: cost{items: n, seconds: workerSeconds(n, rateWrite), spillRead: n * int64(f.width), written: size},
 			run:  func(ctx context.Context) error { return b.writeRelation(ctx, i) }})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 func (b *builder) writeRelation(ctx context.Context, i int) error {

@@ -3,7 +3,6 @@ package graphbolt
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/gnnstore/gnnstore/ingest"
@@ -53,7 +52,7 @@ func (s *Source) findPairs(t *task, part ingest.Part, of *set) error {
 			return err
 		}
 	}
-	if at = slices.IndexFunc(s.schema.Relations, func(o ingest.Relation) bool { return o.Key() == r.Key() }); at < 0 {
+	if at = s.schema.Relation(r.Key()); at < 0 {
 		return fmt.Errorf("there are no edges of type %q in graph.edges", of.Type)
 	}
 	var p pairSet

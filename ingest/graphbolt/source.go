@@ -101,7 +101,7 @@ func (s *Source) findEdges(m *metadata) error {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 		r.Edges = edges
-		if slices.ContainsFunc(s.schema.Relations, func(o ingest.Relation) bool { return o.Key() == r.Key() }) {
+		if s.schema.Relation(r.Key()) >= 0 {
 			return fmt.Errorf("%s: edges of type %q are there twice", where, e.Type)
 		}
 		s.schema.Relations, s.relations = append(s.schema.Relations, r), append(s.relations, files)
@@ -222,8 +222,7 @@ func (s *Source) findFeature(f feature, sampling bool) error {
 				return err
 			}
 		}
-		at = slices.IndexFunc(s.schema.Relations, func(o ingest.Relation) bool { return o.Key() == r.Key() })
-		if at < 0 {
+		if at = s.schema.Relation(r.Key()); at < 0 {
 			return fmt.Errorf("there are no edges of type %q in graph.edges", f.Type)
 		}
 		t.Relation, rows = r.Key(), s.schema.Relations[at].Edges

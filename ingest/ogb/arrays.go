@@ -253,7 +253,7 @@ func (s *Source) eachMember(file string, visit func(a *npz.Archive, key string) 
 }
 
 func (s *Source) typedNodeArray(a *npz.Archive, file, key, attribute string) error {
-	i := s.typeNumber(key)
+	i := s.schema.NodeType(key)
 	if i < 0 {
 		s.note(file+": "+key, "no such node type is declared")
 		return nil

@@ -123,7 +123,7 @@ func (s *Source) dictSplit(dir, scheme string) error {
 		switch {
 		case !isDict:
 			types[""]++
-		case slices.ContainsFunc(keys, func(key string) bool { return s.typeNumber(key) < 0 }):
+		case slices.ContainsFunc(keys, func(key string) bool { return s.schema.NodeType(key) < 0 }):
 			return s.linkSplit(dir) // source_node, head, edge: not of nodes
 		default:
 			for _, key := range keys {

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/csvgz"
 	"github.com/gnnstore/gnnstore/ingest/lines"
 )
@@ -170,20 +171,10 @@ func (s *Source) readTriplets(file string) ([][3]string, error) {
 	return triplets, nil
 }
 
-// typeNumber finds a declared type.
-func (s *Source) typeNumber(name string) int {
-	for i, t := range s.schema.NodeTypes {
-		if t.Name == name {
-			return i
-		}
-	}
-	return -1
-}
-
 // checkEnds refuses a relation to a type that was not declared.
 func (s *Source) checkEnds(triplet [3]string, where, declared string) error {
 	for _, end := range []string{triplet[0], triplet[2]} {
-		if s.typeNumber(end) < 0 {
+		if s.schema.NodeType(end) < 0 {
 			return fmt.Errorf("%s: relation %s is of node type %s, which %s does not name", where, joinTriplet(triplet), end, declared)
 		}
 	}
@@ -337,12 +328,9 @@ func (s *Source) noteOthers() error {
 
 func (s *Source) knows(folder, name string) bool {
 	if folder != "relations" {
-		return s.typeNumber(name) >= 0
+		return s.schema.NodeType(name) >= 0
 	}
-	for _, r := range s.schema.Relations {
-		if joinTriplet([3]string{r.Src, r.Name, r.Dst}) == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.schema.Relations, func(r ingest.Relation) bool {
+		return joinTriplet([3]string{r.Src, r.Name, r.Dst}) == name
+	})
 }

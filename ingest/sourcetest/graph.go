@@ -85,10 +85,8 @@ func (e Edges) Floats(column int) []float32 {
 // Relation finds edges by the key of their relation, "user__buys__item". Without such a relation
 // they are empty.
 func (g *Graph) Relation(key string) Edges {
-	for i, r := range g.Schema.Relations {
-		if r.Key() == key {
-			return g.Edges[i]
-		}
+	if i := g.Schema.Relation(key); i >= 0 {
+		return g.Edges[i]
 	}
 	return Edges{}
 }

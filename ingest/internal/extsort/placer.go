@@ -11,16 +11,19 @@ import (
 // which are 0…rows-1. What fits in memory stays there; more goes through an [Area]. Rows that were
 // never put are zeros.
 //
-// One goroutine puts. Then Close, and [Area.Placed] as often as wanted where it spilled, or Each
-// once where it did not.
+// One goroutine puts. Then Close, and Each once, or where it spilled also [Area.Placed], as often
+// as wanted.
 type Placer struct {
-	rows  int64
-	width int
-	mem   *kernels.HostBuf // nil when spilling
-	w     *Writer
-	to    *Appender
-	all   *Ranges
-	rec   []byte
+	area    *Area
+	rows    int64
+	width   int
+	memory  int64
+	mem     *kernels.HostBuf // nil when spilling
+	w       *Writer
+	to      *Appender
+	all     *Ranges
+	rec     []byte
+	spilled []Bucket
 }
 
 // placement divides rows into parts that fit in memory, and sizes a Placer's blocks.
@@ -49,7 +52,7 @@ func PlacerMemory(rows int64, width int) int64 {
 
 // NewPlacer begins. It takes about memory bytes, and the buckets are named after name.
 func (a *Area) NewPlacer(name string, rows int64, width int, memory int64) (*Placer, error) {
-	p := &Placer{rows: rows, width: width}
+	p := &Placer{area: a, rows: rows, width: width, memory: memory}
 	var err error
 	if PlacerFits(rows, width, memory) {
 		p.mem, err = kernels.NewHostBuf(int(rows) * width)
@@ -88,16 +91,19 @@ func (p *Placer) Err() error {
 }
 
 // Close ends the putting. The buckets are nil when the rows are in memory.
-func (p *Placer) Close() ([]Bucket, error) {
-	if p.w == nil {
-		return nil, nil
+func (p *Placer) Close() (spilled []Bucket, err error) {
+	if p.w != nil {
+		p.to.Flush()
+		p.spilled, err = p.w.Close()
 	}
-	p.to.Flush()
-	return p.w.Close()
+	return p.spilled, err
 }
 
-// Each gives the rows back from memory, and the memory with them: emit may keep nothing.
+// Each gives the rows back, some at a time, and the memory with them: emit may keep nothing.
 func (p *Placer) Each(emit func(first int64, rows []byte) error) error {
+	if p.mem == nil {
+		return p.area.Placed(p.spilled, p.rows, p.width, p.memory, emit)
+	}
 	defer p.Free()
 	return emit(0, p.mem.Bytes())
 }

@@ -99,8 +99,8 @@ func (a *Area) writeRun(name string, each func(put func(record []byte)) error) (
 	to := w.NewAppender()
 	err = each(func(record []byte) { to.Put(0, record) })
 	to.Flush()
-	run, cerr := w.Close()
-	return run[0], cmp.Or(err, cerr)
+	run, err := CloseAfter(err, w.Close)
+	return run[0], err
 }
 
 var merges atomic.Int64 // numbers the files of merges

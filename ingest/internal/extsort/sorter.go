@@ -381,11 +381,7 @@ func (s *Sorter) part(b Bucket, buckets int, of func(record []byte) int) ([]Buck
 		return w.Err()
 	})
 	to.Flush()
-	parts, cerr := w.Close()
-	if err == nil {
-		err = cerr
-	}
-	return parts, err
+	return CloseAfter(err, w.Close)
 }
 
 // byNumber visits buckets that fit, in ascending order of the numbers in them: b, or parts of it.

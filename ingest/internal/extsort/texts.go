@@ -191,11 +191,7 @@ func (s *TextSorter) write(each func(put func(text []byte, value uint32) error) 
 		return Bucket{}, err
 	}
 	err = each(w.Put)
-	run, cerr := w.Close()
-	if err == nil {
-		err = cerr
-	}
-	return run, err
+	return CloseAfter(err, w.Close)
 }
 
 // Sorted visits every text in ascending order, equal ones by their values, and ends the sorting.

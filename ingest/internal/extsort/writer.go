@@ -1,6 +1,7 @@
 package extsort
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -190,6 +191,12 @@ func (w *Writer) Close() ([]Bucket, error) {
 		}
 	}
 	return done, w.Err()
+}
+
+// CloseAfter closes a writer after err, which counts before an error of closing.
+func CloseAfter[T any](err error, closeIt func() (T, error)) (T, error) {
+	closed, cerr := closeIt()
+	return closed, cmp.Or(err, cerr)
 }
 
 // Appender is one goroutine's way into a Writer.
