@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,24 +40,13 @@ type Options struct {
 // Validate reports every problem, a line each.
 func (o *Options) Validate() error {
 	var errs []error
-	switch o.Format {
-	case "", NPY, GraphBolt, Parquet:
-	default:
+	if !slices.Contains([]Format{"", NPY, GraphBolt, Parquet}, o.Format) {
 		errs = append(errs, fmt.Errorf("--format %q: choose npy, graphbolt or parquet", o.Format))
 	}
 	if o.Sample < 0 {
 		errs = append(errs, fmt.Errorf("--sample %d: a number of nodes, or 0 for all", o.Sample))
 	}
 	return errors.Join(errs...)
-}
-
-// effective is o with its defaults.
-func (o *Options) effective() *Options {
-	p := *o
-	if p.FS == nil {
-		p.FS = vfs.Default
-	}
-	return &p
 }
 
 // Report counts what was written.
@@ -106,9 +96,10 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	start, p := time.Now(), o.effective()
+	start := time.Now()
+	o.FS = cmp.Or(o.FS, vfs.Default)
 	out = filepath.Clean(out)
-	e := &exporter{Options: *p, ctx: ctx, ds: ds, m: ds.Manifest(), dir: out + ".partial"}
+	e := &exporter{Options: o, ctx: ctx, ds: ds, m: ds.Manifest(), dir: out + ".partial"}
 	e.report = &Report{
 		Path: out, Seal: e.m.Seal,
 		NodeTypes: []NodeTypeReport{}, Relations: []RelationReport{}, Skipped: []string{}, // empty, not absent, in JSON
@@ -116,13 +107,13 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 	if err := e.settle(); err != nil {
 		return nil, err
 	}
-	if _, err := p.FS.Stat(out); err == nil {
+	if _, err := e.FS.Stat(out); err == nil {
 		return nil, fmt.Errorf("%s: it exists already; choose another name", out)
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	parent := filepath.Dir(out)
-	if _, err := p.FS.Stat(parent); errors.Is(err, fs.ErrNotExist) { // before what may take long
+	if _, err := e.FS.Stat(parent); errors.Is(err, fs.ErrNotExist) { // before what may take long
 		return nil, fmt.Errorf("%s: no such directory; make it first", parent)
 	}
 	if err := e.alone(); err != nil {
@@ -142,12 +133,12 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 	if err := e.alone(); err != nil { // another may have begun meanwhile
 		return nil, err
 	}
-	if err := p.FS.MkdirAll(e.dir, 0o777); err != nil {
+	if err := e.FS.MkdirAll(e.dir, 0o777); err != nil {
 		return nil, err
 	}
 	e.dirs = []string{e.dir}
 	if err := e.writeAll(out); err != nil {
-		if rerr := p.FS.RemoveAll(e.dir); rerr != nil {
+		if rerr := e.FS.RemoveAll(e.dir); rerr != nil {
 			err = fmt.Errorf("%w; clearing up failed as well: %w", err, rerr)
 		}
 		return nil, err
@@ -177,19 +168,19 @@ func (e *exporter) writeAll(out string) error {
 		return err
 	}
 	for _, dir := range slices.Backward(e.dirs) {
-		if err := e.syncDir(dir); err != nil {
+		if err := syncDir(e.FS, dir); err != nil {
 			return err
 		}
 	}
 	if err := e.FS.Rename(e.dir, out); err != nil {
 		return err
 	}
-	return e.syncDir(e.FS.PathDir(out))
+	return syncDir(e.FS, e.FS.PathDir(out))
 }
 
 // syncDir makes the names in a folder durable.
-func (e *exporter) syncDir(path string) error {
-	d, err := e.FS.OpenDir(path)
+func syncDir(on vfs.FS, path string) error {
+	d, err := on.OpenDir(path)
 	if err != nil {
 		return err
 	}
@@ -212,11 +203,7 @@ func (e *exporter) progress(stage string, done, total int64, unit string) error 
 // contents. Of a sample's feature rows, which may be few of a large table, only the rows that it
 // has are checked, page by page as they are read.
 func (e *exporter) check() error {
-	nodes := int64(0)
-	for i := range e.m.NodeTypes {
-		nodes += e.m.NodeTypes[i].Count
-	}
-	all := e.Sample == 0 || e.Sample >= nodes
+	all := e.Sample == 0 || e.Sample >= e.nodes()
 	wanted := func(path string) bool { return all || !strings.HasPrefix(path, "feat/") }
 	return e.ds.CheckParts(e.ctx, wanted, func(done, total int64) {
 		_ = e.progress("check", done, total, "bytes") // its error is ctx's, which ends the check
@@ -255,18 +242,24 @@ func (e *exporter) checkSpace() error {
 			}
 		}
 	}
-	usage, err := e.FS.GetDiskUsage(filepath.Dir(e.report.Path))
+	free, err := freeFor(e.FS, e.report.Path)
+	if err == nil && uint64(need) > free {
+		err = fmt.Errorf("%s: the export needs about %d bytes and %d are free; make room, write it elsewhere, or take a sample",
+			e.report.Path, need, free)
+	}
+	return err
+}
+
+// freeFor returns the bytes that are free for out.
+func freeFor(on vfs.FS, out string) (uint64, error) {
+	usage, err := on.GetDiskUsage(filepath.Dir(out))
 	if errors.Is(err, vfs.ErrUnsupported) {
-		return nil
+		return math.MaxUint64, nil
 	}
 	if err != nil {
-		return fmt.Errorf("space left for %s: %w", e.report.Path, err)
+		return 0, fmt.Errorf("space left for %s: %w", out, err)
 	}
-	if uint64(need) > usage.AvailBytes {
-		return fmt.Errorf("%s: the export needs about %d bytes and %d are free; make room, write it elsewhere, or take a sample",
-			e.report.Path, need, usage.AvailBytes)
-	}
-	return nil
+	return usage.AvailBytes, nil
 }
 
 // manifest is manifest.json: what the other files are.

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/binary"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"math"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/store"
 )
@@ -189,20 +191,39 @@ func (e *exporter) writePart(name string, n *numbering, part []store.NodeID, l *
 	if l != nil {
 		header = labelHeader(l, e.written(n, part))
 	}
+	return e.records(name, header, len(part), func(b []byte, k int) []byte {
+		switch v := part[k]; {
+		case n.row[v] == none:
+			return b
+		case l != nil:
+			return appendLabel(b, l, v)
+		default:
+			return appendRow(b, n, v)
+		}
+	})
+}
+
+// writeSplit writes the rows of the parts of a split, and returns the files' names.
+func (e *exporter) writeSplit(i int) (names [3]string, err error) {
+	s, sets := e.m.Splits[i], e.ds.Split(i)
+	for part, nodes := range [][]uint32{sets.Train, sets.Valid, sets.Test} {
+		names[part] = fmt.Sprintf("split/%s-%v.npy", s.Name, ingest.Part(part))
+		if err := e.writePart(names[part], e.typeOf(s.NodeType), nodes, nil); err != nil {
+			return names, err
+		}
+	}
+	return names, nil
+}
+
+// records writes a file of n pieces behind a header. fill appends one to what it is given.
+func (e *exporter) records(name string, header []byte, n int, fill func(b []byte, k int) []byte) error {
 	return e.writeFile(name, func(out *file) error {
 		if err := out.write(header); err != nil {
 			return err
 		}
 		var b []byte
-		for i, v := range part {
-			if n.row[v] != none {
-				if l != nil {
-					b = appendLabel(b, l, v)
-				} else {
-					b = binary.LittleEndian.AppendUint64(b, uint64(n.row[v]))
-				}
-			}
-			if len(b) >= 1<<20 || i == len(part)-1 {
+		for k := range n {
+			if b = fill(b, k); len(b) >= 1<<20 || k == n-1 {
 				if err := cmp.Or(out.write(b), e.ctx.Err()); err != nil {
 					return err
 				}

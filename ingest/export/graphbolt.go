@@ -2,10 +2,12 @@ package export
 
 import (
 	"fmt"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/store"
 )
 
 // What metadata.yaml says, in its order.
@@ -134,13 +136,9 @@ func (e *exporter) writeGraphBolt() error {
 		meta.Tasks = append(meta.Tasks, tasks...)
 	}
 	for _, l := range e.m.Labels {
-		split := false
-		for _, s := range e.m.Splits {
-			split = split || s.NodeType == l.NodeType
-		}
-		if !split {
+		if !slices.ContainsFunc(e.m.Splits, func(s store.Split) bool { return s.NodeType == l.NodeType }) {
 			e.skip("label %s of %s: there is no split, and GraphBolt has labels of the nodes of a task only; they are in %s",
-				l.Name, l.NodeType, e.manifestType(m, l.NodeType).Labels[l.Name].File)
+				l.Name, l.NodeType, m.NodeTypes[e.typeIndex(l.NodeType)].Labels[l.Name].File)
 		}
 	}
 	b, err := yaml.Dump(&meta)
@@ -159,12 +157,9 @@ func (e *exporter) writeTasks(split int, typed func(string) string) ([]boltTask,
 	n := e.typeOf(s.NodeType)
 	sets := e.ds.Split(split)
 	parts := [][]uint32{sets.Train, sets.Valid, sets.Test}
-	var seeds [3]string
-	for part, nodes := range parts {
-		seeds[part] = fmt.Sprintf("split/%s-%v.npy", s.Name, ingest.Part(part))
-		if err := e.writePart(seeds[part], n, nodes, nil); err != nil {
-			return nil, err
-		}
+	seeds, err := e.writeSplit(split)
+	if err != nil {
+		return nil, err
 	}
 	task := func(name string, label int) (boltTask, error) {
 		t := boltTask{Name: name}

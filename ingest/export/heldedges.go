@@ -1,7 +1,6 @@
 package export
 
 import (
-	"cmp"
 	"encoding/binary"
 
 	"github.com/gnnstore/gnnstore/ingest/npy"
@@ -58,21 +57,7 @@ func (h *heldEdges) has(k int) bool {
 // array writes an array of int64s, which fill appends to what it is given, a piece at a time: n
 // pieces.
 func (e *exporter) array(name string, n int, fill func(b []byte, k int) []byte, shape ...int64) error {
-	return e.writeFile(name, func(out *file) error {
-		if err := out.write(npy.AppendHeader(nil, "<i8", shape...)); err != nil {
-			return err
-		}
-		var b []byte
-		for k := range n {
-			if b = fill(b, k); len(b) >= 1<<20 || k == n-1 {
-				if err := cmp.Or(out.write(b), e.ctx.Err()); err != nil {
-					return err
-				}
-				b = b[:0]
-			}
-		}
-		return nil
-	})
+	return e.records(name, npy.AppendHeader(nil, "<i8", shape...), n, fill)
 }
 
 func appendRow(b []byte, n *numbering, v store.NodeID) []byte {
@@ -165,18 +150,11 @@ func (e *exporter) writeHeld(i int, m *manifestRelation) error {
 
 func (e *exporter) writeHeldColumn(name string, h *heldEdges, c store.Column) error {
 	values, size := h.Column(c.Name), c.Elem.Size()
-	return e.writeFile(name, func(out *file) error {
-		if err := out.write(npy.AppendHeader(nil, descr(c.Elem), h.written)); err != nil {
-			return err
+	return e.records(name, npy.AppendHeader(nil, descr(c.Elem), h.written), h.Len(), func(b []byte, k int) []byte {
+		if h.has(k) {
+			b = append(b, values[k*size:(k+1)*size]...)
 		}
-		for k := range h.Len() {
-			if h.has(k) {
-				if err := out.write(values[k*size : (k+1)*size]); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
+		return b
 	})
 }
 

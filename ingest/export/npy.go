@@ -2,8 +2,6 @@ package export
 
 import (
 	"fmt"
-
-	"github.com/gnnstore/gnnstore/ingest"
 )
 
 // writeNPY writes the folder of arrays.
@@ -15,15 +13,10 @@ func (e *exporter) writeNPY() error {
 		}
 	}
 	for i, s := range e.m.Splits {
-		t := e.manifestType(m, s.NodeType)
-		sets := e.ds.Split(i)
-		for part, nodes := range [][]uint32{sets.Train, sets.Valid, sets.Test} {
-			name := fmt.Sprintf("split/%s-%v.npy", s.Name, ingest.Part(part))
-			if err := e.writePart(name, e.typeOf(s.NodeType), nodes, nil); err != nil {
-				return err
-			}
+		if _, err := e.writeSplit(i); err != nil {
+			return err
 		}
-		t.Splits[s.Name] = fmt.Sprintf("split/%s-*.npy", s.Name)
+		m.NodeTypes[e.typeIndex(s.NodeType)].Splits[s.Name] = fmt.Sprintf("split/%s-*.npy", s.Name)
 	}
 	for i, r := range e.m.Relations {
 		if err := e.writeEdges(i, r.Key(), &m.Relations[i]); err != nil {
@@ -76,13 +69,4 @@ func (e *exporter) writeNodes(i int, n *numbering, to *manifestType) error {
 		}
 	}
 	return nil
-}
-
-func (e *exporter) manifestType(m *manifest, name string) *manifestType {
-	for i := range m.NodeTypes {
-		if m.NodeTypes[i].Name == name {
-			return &m.NodeTypes[i]
-		}
-	}
-	panic("export: a dataset without node type " + name)
 }

@@ -1,6 +1,8 @@
 package export
 
 import (
+	"slices"
+
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -28,11 +30,7 @@ func (e *exporter) number() error {
 		}
 		e.types = append(e.types, n)
 	}
-	total := int64(0)
-	for _, n := range e.types {
-		total += n.typ.Count
-	}
-	if e.Sample > 0 && e.Sample < total {
+	if e.Sample > 0 && e.Sample < e.nodes() {
 		if err := e.burn(e.Sample); err != nil {
 			return err
 		}
@@ -92,12 +90,18 @@ func (n *numbering) each(block int, emit func(first int64, nodes []store.NodeID)
 	return flush()
 }
 
-// typeOf is the numbering of a node type.
-func (e *exporter) typeOf(name string) *numbering {
-	for _, n := range e.types {
-		if n.typ.Name == name {
-			return n
-		}
+// nodes is the number of the dataset's nodes.
+func (e *exporter) nodes() (n int64) {
+	for _, t := range e.m.NodeTypes {
+		n += t.Count
 	}
-	panic("export: a dataset without node type " + name)
+	return n
 }
+
+// typeIndex is the number of a node type that the dataset has.
+func (e *exporter) typeIndex(name string) int {
+	return slices.IndexFunc(e.m.NodeTypes, func(t store.NodeType) bool { return t.Name == name })
+}
+
+// typeOf is the numbering of a node type.
+func (e *exporter) typeOf(name string) *numbering { return e.types[e.typeIndex(name)] }

@@ -81,12 +81,8 @@ func WriteRows(out string, ids store.IDs, o RowOptions, fill func(add func(nodes
 }
 
 func newRowWriter(out string, o RowOptions, keys ...key) *rowWriter {
-	w := &rowWriter{RowOptions: o, keys: keys, cells: make([]cell, len(keys))}
-	if w.FS == nil {
-		w.FS = vfs.Default
-	}
-	w.Format = cmp.Or(w.Format, FormatOf(out))
-	return w
+	o.Format, o.FS = cmp.Or(o.Format, FormatOf(out)), cmp.Or(o.FS, vfs.Default)
+	return &rowWriter{RowOptions: o, keys: keys, cells: make([]cell, len(keys))}
 }
 
 // write writes what fill adds.
@@ -283,17 +279,11 @@ func (w *rowWriter) room(out string) error {
 		ids = append(ids, k.ids)
 	}
 	need := w.Bytes(out, ids...)
-	usage, err := w.FS.GetDiskUsage(filepath.Dir(out))
-	if errors.Is(err, vfs.ErrUnsupported) {
-		return nil
+	free, err := freeFor(w.FS, out)
+	if err == nil && uint64(need) > free {
+		err = fmt.Errorf("%s: it may take %d bytes and %d are free; make room, or write it elsewhere", out, need, free)
 	}
-	if err != nil {
-		return fmt.Errorf("space left for %s: %w", out, err)
-	}
-	if uint64(need) > usage.AvailBytes {
-		return fmt.Errorf("%s: it may take %d bytes and %d are free; make room, or write it elsewhere", out, need, usage.AvailBytes)
-	}
-	return nil
+	return err
 }
 
 // begin writes what stands before the rows.
@@ -598,11 +588,7 @@ func (w *rowWriter) finish() (*RowsReport, error) {
 		}
 		f.left = false
 	}
-	d, err := w.FS.OpenDir(filepath.Dir(last.path))
-	if err != nil {
-		return nil, err
-	}
-	return r, cmp.Or(d.Sync(), d.Close())
+	return r, syncDir(w.FS, filepath.Dir(last.path))
 }
 
 // drop closes and removes what is left of a file.

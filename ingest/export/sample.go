@@ -84,10 +84,7 @@ func (f *fire) stride(n int) uint64 {
 
 // anywhere is a node that does not burn yet.
 func (f *fire) anywhere() (node, bool) {
-	total := int64(0)
-	for _, n := range f.e.types {
-		total += n.typ.Count
-	}
+	total := f.e.nodes()
 	at := f.rng.Int64N(total)
 	for try := int64(0); try < total; try++ {
 		if try > 0 && try < 64 {

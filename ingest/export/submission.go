@@ -53,9 +53,5 @@ func WriteSubmission(dir, mode string, classes []int16, force bool) (_ *RowsRepo
 	if err != nil {
 		return nil, errors.Join(err, fsys.Remove(path+".partial"))
 	}
-	d, err := fsys.OpenDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	return &RowsReport{Format: OGBLSC, Files: []string{path}, Bytes: int64(b.Len())}, errors.Join(d.Sync(), d.Close())
+	return &RowsReport{Format: OGBLSC, Files: []string{path}, Bytes: int64(b.Len())}, syncDir(fsys, dir)
 }
