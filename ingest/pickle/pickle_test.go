@@ -15,7 +15,9 @@ import (
 )
 
 // loads loads opcodes.
-func loads(code ...string) (any, error) { return new(Dialect).Load("t.pkl", []byte(strings.Join(code, ""))) }
+func loads(code ...string) (any, error) {
+	return new(Dialect).Load("t.pkl", []byte(strings.Join(code, "")))
+}
 
 func floats(t *testing.T, v any) []float64 {
 	a, ok := v.(*Array)

@@ -140,7 +140,7 @@ func TestNames(t *testing.T) {
 		require.NoError(t, err, path)
 		require.Equal(t, "seven", g.Schema.Name)
 	}
-	_, err := Open(outer + "/none/ind.seven", 0)
+	_, err := Open(outer+"/none/ind.seven", 0)
 	require.ErrorContains(t, err, "/none/ind.seven.x: no such file; a Planetoid graph is ind.NAME.{x,y,tx,ty,allx,ally,graph,test.index}")
 	_, err = Open(t.TempDir(), 0)
 	require.ErrorContains(t, err, "no ind.NAME.allx in it; name the folder")
