@@ -28,12 +28,17 @@ type features struct {
 
 // newFeatures draws the classes' means, of about the length signal each.
 func newFeatures(nodes *population, dim int, signal float64, seed uint64) *features {
-	f := &features{nodes: nodes, dim: dim, key: key(seed, forNoise, 0), means: make([]float32, nodes.communities.count()*dim)}
-	k, each := key(seed, forMeans, 0), signal/math.Sqrt(float64(dim))
-	for i := range f.means {
-		f.means[i] = float32(math.Round(each*float64(normals[draw(k, uint64(i))&lane])*(1<<16)) / (1 << 16))
+	return &features{nodes: nodes, dim: dim, key: key(seed, forNoise, 0), means: vectors(seed, forMeans, nodes.communities.count(), dim, signal)}
+}
+
+// vectors are n random ones of about that length.
+func vectors(seed, purpose uint64, n, dim int, length float64) []float32 {
+	v := make([]float32, n*dim)
+	k, each := key(seed, purpose, 0), length/math.Sqrt(float64(dim))
+	for i := range v {
+		v[i] = float32(math.Round(each*float64(normals[draw(k, uint64(i))&lane])*(1<<16)) / (1 << 16))
 	}
-	return f
+	return v
 }
 
 // row fills dst with the features of a node. It is safe for concurrent use.

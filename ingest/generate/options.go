@@ -1,6 +1,7 @@
 package generate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -205,16 +206,11 @@ func (o *Options) shape(name string) (*shape, error) {
 	if !ok {
 		return nil, fmt.Errorf("unknown kind %q; there are %s", name, strings.Join(Kinds(), ", "))
 	}
-	s := &shape{kind: k, key: name, seed: o.Seed, nodes: o.Nodes, edges: o.Edges, options: *o}
+	s := &shape{kind: k, key: name, seed: cmp.Or(o.Seed, 1), span: cmp.Or(o.Span, eventSpan), options: *o}
+	s.homophily, s.signal = cmp.Or(o.Homophily, k.homophily), cmp.Or(o.Signal, k.signal)
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if s.seed == 0 {
-		s.seed = 1
-	}
-	scale := o.Scale
-	if scale == 0 {
-		scale = 1
-	}
+	scale := cmp.Or(o.Scale, 1)
 	if !(scale > 0) || math.IsInf(scale, 0) {
 		bad("--scale %v: it multiplies nodes and edges, so it is above 0, as in 0.01", o.Scale)
 		scale = 1
@@ -276,19 +272,11 @@ func (o *Options) shape(name string) (*shape, error) {
 	if k.drifts && s.types[1].nodes < int64(s.classes) {
 		bad("--nodes: %d of type %s for %d classes; ask for more nodes, or for fewer --classes", s.types[1].nodes, s.types[1].name, s.classes)
 	}
-	if s.span = o.Span; o.Span == 0 {
-		s.span = eventSpan
-	} else if !(o.Span > 0 && o.Span < 1<<53) || name != temporal {
+	if o.Span != 0 && (!(o.Span > 0 && o.Span < 1<<53) || name != temporal) {
 		bad("--span %v: it is the seconds that kind temporal takes, above 0", o.Span)
-	}
-	if o.Homophily != 0 {
-		s.homophily = o.Homophily
 	}
 	if !(s.homophily >= 0 && s.homophily <= 1) {
 		bad("--homophily %v: it is a share of the edges, from 0 to 1", o.Homophily)
-	}
-	if o.Signal != 0 {
-		s.signal = o.Signal
 	}
 	if !(s.signal >= 0 && s.signal <= 1000) {
 		bad("--signal %v: want 0 to 1000", o.Signal)

@@ -2,6 +2,7 @@ package generate
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -131,10 +132,7 @@ func (s *shape) fits(out string, need int64, free uint64) error {
 func (g *Source) FittingScale(need int64, free uint64) float64 { return g.shape.fitting(need, free) }
 
 func (s *shape) fitting(need int64, free uint64) float64 {
-	scale := s.options.Scale
-	if scale == 0 {
-		scale = 1
-	}
+	scale := cmp.Or(s.options.Scale, 1)
 	scale *= 0.95 * float64(max(1, free)) / float64(need) // what does not shrink with the graph is in the 5 %
 	unit := math.Pow(10, math.Floor(math.Log10(scale))-1)
 	return math.Floor(scale/unit) * unit // two digits
@@ -253,7 +251,7 @@ func (w *rawWriter) edgeIndex(ctx context.Context, f io.Writer, relation int) er
 // eachNode makes width bytes for each labelled node by put, on all processors, and writes them.
 func (w *rawWriter) eachNode(ctx context.Context, f io.Writer, width int, put func(dst []byte, v uint32)) error {
 	rows := int64(max(1, ingest.ChunkBytes/width))
-	return eachChunk(ctx, w.g, rows, width, put, func(_ int64, b []byte) error {
+	return eachChunk(ctx, w.nodes(), rows, width, put, func(_ int64, b []byte) error {
 		w.add(len(b) / width)
 		_, err := f.Write(b)
 		return err
@@ -286,7 +284,7 @@ func (w *rawWriter) eachLine(ctx context.Context, f io.Writer, rows int64, line 
 }
 
 // nodes returns the number of nodes of the type with features and labels.
-func (w *rawWriter) nodes() int64 { return int64(w.g.types[0].count) }
+func (w *rawWriter) nodes() int64 { return w.g.labelled() }
 
 // splitText writes the split as a node a line.
 func (w *rawWriter) splitText(ctx context.Context) error {

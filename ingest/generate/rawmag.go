@@ -78,10 +78,7 @@ func (w lsc) papers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.begin("write years", n, "nodes")
-	return w.npy("processed/paper/node_year.npy", "<i8", func(f io.Writer) error {
-		return w.eachNode(ctx, f, 8, func(dst []byte, v uint32) { binary.LittleEndian.PutUint64(dst, uint64(w.g.year(v))) })
-	}, n)
+	return w.npy("processed/paper/node_year.npy", "<i8", func(f io.Writer) error { return w.years(ctx, f) }, n)
 }
 
 // splitDict writes the parts of the split, the test set three times over: whole, and by the rule of

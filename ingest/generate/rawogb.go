@@ -41,20 +41,10 @@ func (w ogbBinary) bytes() int64 {
 func (w ogbBinary) write(ctx context.Context) error {
 	n, dim := w.nodes(), w.g.shape.dim
 	err := w.npz("raw/data.npz",
-		func(z *rawfile.NPZ) error {
-			f, err := z.Array("edge_index", "<i8", 2, w.g.shape.edges)
-			if err != nil {
-				return err
-			}
-			return w.edgeIndex(ctx, f, 0)
-		},
+		array("edge_index", "<i8", func(f io.Writer) error { return w.edgeIndex(ctx, f, 0) }, 2, w.g.shape.edges),
 		one("num_nodes_list", n),
 		one("num_edges_list", w.g.shape.edges),
-		func(z *rawfile.NPZ) error {
-			f, err := z.Array("node_feat", "<f4", n, int64(dim))
-			if err != nil {
-				return err
-			}
+		array("node_feat", "<f4", func(f io.Writer) error {
 			w.begin("write features", n, "rows")
 			return w.g.Rows(ctx, 0, func(c ingest.RowChunk) error {
 				w.buf = w.buf[:0]
@@ -65,28 +55,17 @@ func (w ogbBinary) write(ctx context.Context) error {
 				_, err := f.Write(w.buf)
 				return err
 			})
-		},
-		func(z *rawfile.NPZ) error {
-			f, err := z.Array("node_year", "<i8", n, 1)
-			if err != nil {
-				return err
-			}
-			w.begin("write years", n, "nodes")
-			return w.eachNode(ctx, f, 8, func(dst []byte, v uint32) { binary.LittleEndian.PutUint64(dst, uint64(w.g.year(v))) })
-		})
+		}, n, int64(dim)),
+		array("node_year", "<i8", func(f io.Writer) error { return w.years(ctx, f) }, n, 1))
 	if err != nil {
 		return err
 	}
-	err = w.npz("raw/node-label.npz", func(z *rawfile.NPZ) error {
-		f, err := z.Array("node_label", "<f4", n, 1)
-		if err != nil {
-			return err
-		}
+	err = w.npz("raw/node-label.npz", array("node_label", "<f4", func(f io.Writer) error {
 		w.begin("write labels", n, "nodes")
 		return w.eachNode(ctx, f, 4, func(dst []byte, v uint32) {
 			binary.LittleEndian.PutUint32(dst, math.Float32bits(float32(labelOrNaN(w.g.label(v)))))
 		})
-	})
+	}, n, 1))
 	if err != nil {
 		return err
 	}
@@ -98,14 +77,27 @@ func (w ogbBinary) write(ctx context.Context) error {
 
 // one is an array of a number.
 func one(key string, n int64) func(*rawfile.NPZ) error {
+	return array(key, "<i8", func(f io.Writer) error {
+		_, err := f.Write(appendInts(nil, []int64{n}))
+		return err
+	}, 1)
+}
+
+// array is an array of an archive.
+func array(key, descr string, body func(io.Writer) error, shape ...int64) func(*rawfile.NPZ) error {
 	return func(z *rawfile.NPZ) error {
-		f, err := z.Array(key, "<i8", 1)
+		f, err := z.Array(key, descr, shape...)
 		if err != nil {
 			return err
 		}
-		_, err = f.Write(appendInts(nil, []int64{n}))
-		return err
+		return body(f)
 	}
+}
+
+// years writes the years of all nodes.
+func (w *rawWriter) years(ctx context.Context, f io.Writer) error {
+	w.begin("write years", w.nodes(), "nodes")
+	return w.eachNode(ctx, f, 8, func(dst []byte, v uint32) { binary.LittleEndian.PutUint64(dst, uint64(w.g.year(v))) })
 }
 
 func labelOrNaN(label int32) float64 {

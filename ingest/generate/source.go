@@ -143,7 +143,7 @@ func (g *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 	if g.shape.stream {
 		return g.eventRows(ctx, emit)
 	}
-	return eachChunk(ctx, g, max(1, ingest.ChunkBytes/4/int64(g.shape.dim)), g.shape.dim, g.row,
+	return eachChunk(ctx, g.labelled(), max(1, ingest.ChunkBytes/4/int64(g.shape.dim)), g.shape.dim, g.row,
 		func(first int64, values []float32) error {
 			return emit(ingest.RowChunk{Place: g.place(first), Values: values})
 		})
@@ -168,7 +168,7 @@ func (g *Source) RowsAt(table int, rows []uint32, dst []float32) bool {
 // Labels gives each node's class, or -1.
 func (g *Source) Labels(ctx context.Context, label int, emit func(ingest.LabelChunk) error) error {
 	mustBeFirst(label)
-	return eachChunk(ctx, g, ingest.ChunkRows, 1, func(dst []int32, v uint32) { dst[0] = g.label(v) },
+	return eachChunk(ctx, g.labelled(), ingest.ChunkRows, 1, func(dst []int32, v uint32) { dst[0] = g.label(v) },
 		func(first int64, values []int32) error {
 			return emit(ingest.LabelChunk{Place: g.place(first), Values: values})
 		})
@@ -179,7 +179,7 @@ func (g *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 	mustBeFirst(split)
 	var ids []int64
 	given := int64(0)
-	return eachChunk(ctx, g, ingest.ChunkRows, 1, func(dst []bool, v uint32) { dst[0] = g.part(v) == int(part) },
+	return eachChunk(ctx, g.labelled(), ingest.ChunkRows, 1, func(dst []bool, v uint32) { dst[0] = g.part(v) == int(part) },
 		func(first int64, in []bool) error {
 			ids = ids[:0]
 			for i, is := range in {
@@ -249,16 +249,20 @@ func (g *Source) year(v uint32) int64 {
 	return 2019 - int64(h%60)
 }
 
-// eachChunk makes width values for each labelled node, rows nodes at a time, and takes them in
-// order.
-func eachChunk[T any](ctx context.Context, g *Source, rows int64, width int, make1 func(dst []T, v uint32), take func(first int64, values []T) error) error {
-	n := int64(g.types[0].count)
+// labelled is the number of nodes of the type that has labels.
+func (g *Source) labelled() int64 { return int64(g.types[0].count) }
+
+// eachChunk makes width values for each of n nodes or events, rows of them at a time, and takes
+// them in order.
+func eachChunk[T any, K uint32 | int64](
+	ctx context.Context, n, rows int64, width int, make1 func(dst []T, k K), take func(first int64, values []T) error,
+) error {
 	return ordered(ctx, chunks(n, rows),
 		func() []T { return make([]T, min(rows, n)*int64(width)) },
 		func(chunk int64, b []T) {
-			for v := chunk * rows; v < min(n, (chunk+1)*rows); v++ {
-				at := int(v-chunk*rows) * width
-				make1(b[at:at+width], uint32(v))
+			for k := chunk * rows; k < min(n, (chunk+1)*rows); k++ {
+				at := int(k-chunk*rows) * width
+				make1(b[at:at+width], K(k))
 			}
 		},
 		func(chunk int64, b []T) error {

@@ -37,13 +37,7 @@ func (g *Source) moments(ctx context.Context, each int64, visit func(first int64
 	n := g.shape.edges
 	if !g.shape.drifts {
 		e := newEvents(g)
-		return ordered(ctx, chunks(n, each), func() []moment { return make([]moment, min(each, n)) },
-			func(chunk int64, b []moment) {
-				for k := chunk * each; k < min(n, (chunk+1)*each); k++ {
-					b[k-chunk*each] = e.moment(k)
-				}
-			},
-			func(chunk int64, b []moment) error { return visit(chunk*each, b[:min(each, n-chunk*each)]) })
+		return eachChunk(ctx, n, each, 1, func(dst []moment, k int64) { dst[0] = e.moment(k) }, visit)
 	}
 	d, b := newDrift(g.shape), make([]moment, min(each, n))
 	for first := int64(0); first < n; first += each {
@@ -84,20 +78,13 @@ func (g *Source) eventEdges(ctx context.Context, emit func(ingest.EdgeChunk) err
 func (g *Source) eventRows(ctx context.Context, emit func(ingest.RowChunk) error) error {
 	dim := g.shape.dim
 	each := max(1, int64(ingest.ChunkBytes/4/dim))
-	values := make([]float32, min(each, g.shape.edges)*int64(dim))
-	if !g.shape.drifts {
-		e := newEvents(g)
-		n := g.shape.edges
-		return ordered(ctx, chunks(n, each), func() []float32 { return make([]float32, len(values)) },
-			func(chunk int64, b []float32) {
-				for k := chunk * each; k < min(n, (chunk+1)*each); k++ {
-					e.row(b[(k-chunk*each)*int64(dim):][:dim], k)
-				}
-			},
-			func(chunk int64, b []float32) error {
-				return emit(ingest.RowChunk{Place: g.place(chunk * each), Values: b[:min(each, n-chunk*each)*int64(dim)]})
-			})
+	take := func(first int64, values []float32) error {
+		return emit(ingest.RowChunk{Place: g.place(first), Values: values})
 	}
+	if !g.shape.drifts {
+		return eachChunk(ctx, g.shape.edges, each, dim, newEvents(g).row, take)
+	}
+	values := make([]float32, min(each, g.shape.edges)*int64(dim))
 	seed, zeros := key(g.shape.seed, forNoise, 2), make([]float32, dim)
 	return g.moments(ctx, each, func(first int64, all []moment) error {
 		for i, m := range all {
@@ -108,7 +95,7 @@ func (g *Source) eventRows(ctx context.Context, emit func(ingest.RowChunk) error
 			}
 			row[m.group] += float32(g.shape.signal)
 		}
-		return emit(ingest.RowChunk{Place: g.place(first), Values: values[:len(all)*dim]})
+		return take(first, values[:len(all)*dim])
 	})
 }
 

@@ -1,7 +1,5 @@
 package generate
 
-import "math"
-
 // Parameters of graphs with traits; doc.go explains them. Lengths are in units of a column's noise.
 const (
 	periods     = 16  // of time
@@ -37,17 +35,9 @@ type traits struct {
 func newTraits(nodes *population, classes, dim int, signal float64, seed uint64) *traits {
 	f := &traits{nodes: nodes, dim: dim, classes: classes, key: key(seed, forNoise, 0), signs: key(seed, forTraits, 0)}
 	f.setPeriods(seed)
-	vectors := func(purpose uint64, n int, length float64) []float32 {
-		v := make([]float32, n*dim)
-		k, each := key(seed, purpose, 0), length/math.Sqrt(float64(dim))
-		for i := range v {
-			v[i] = float32(math.Round(each*float64(normals[draw(k, uint64(i))&lane])*(1<<16)) / (1 << 16))
-		}
-		return v
-	}
-	f.means = vectors(forMeans, (classes+1)/2, signal)
-	f.moves = vectors(forMoves, (classes+1)/2, drift*signal)
-	three := vectors(forTraits, 3, traitLength*signal)
+	f.means = vectors(seed, forMeans, (classes+1)/2, dim, signal)
+	f.moves = vectors(seed, forMoves, (classes+1)/2, dim, drift*signal)
+	three := vectors(seed, forTraits, 3, dim, traitLength*signal)
 	for signs := range f.directions {
 		sum := make([]float32, dim)
 		for t := range 3 {
@@ -60,7 +50,7 @@ func newTraits(nodes *population, classes, dim int, signal float64, seed uint64)
 		}
 		f.directions[signs] = sum
 	}
-	all := vectors(forStrong, strong, strongNoise)
+	all := vectors(seed, forStrong, strong, dim, strongNoise)
 	for i := range f.strong {
 		f.strong[i] = all[i*dim : (i+1)*dim]
 	}
