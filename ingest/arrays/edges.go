@@ -161,7 +161,7 @@ type cursor struct {
 	done     int64
 }
 
-func (e *edges) open() (*cursor, error) {
+func (e *edges) open() *cursor {
 	n := min(ingest.ChunkRows, e.count)
 	c := &cursor{e: e, from: make([]int64, n), to: make([]int64, n)}
 	switch {
@@ -172,7 +172,7 @@ func (e *edges) open() (*cursor, error) {
 	default:
 		c.src, c.dst = e.src.ids(1), e.dst.ids(1)
 	}
-	return c, nil
+	return c
 }
 
 // next returns the following edges; none at the end. The slices are lent until the next call, and
@@ -219,10 +219,7 @@ func (c *cursor) next() (src, dst []int64, err error) {
 // Edges streams the edges of a relation in the order of its arrays.
 func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeChunk) error) error {
 	e := s.edges[relation]
-	c, err := e.open()
-	if err != nil {
-		return err
-	}
+	c := e.open()
 	var w *weights
 	if e.weight != nil {
 		w = e.weights()

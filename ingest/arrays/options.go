@@ -1,6 +1,7 @@
 package arrays
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -78,19 +79,17 @@ func ParseRaw(text string) (Raw, error) {
 	if dims[0] == -1 {
 		known = append([]int64{1}, dims[1:]...)
 	}
-	if dtype == "bf16" || dtype == "bfloat16" {
-		h, err := npy.NewHeader("<f2", false, known)
-		if err != nil {
-			return wrong(err.Error())
-		}
-		h.Descr, h.Type.Kind, h.Shape = "bfloat16", npy.BFloat, dims
-		return Raw{File: file, Header: h}, nil
+	brain := dtype == "bf16" || dtype == "bfloat16"
+	if brain {
+		dtype = "f2"
 	}
 	h, err := npy.NewHeader(descr(dtype), false, known)
 	if err != nil {
 		return wrong(err.Error())
 	}
-	h.Shape = dims
+	if h.Shape = dims; brain {
+		h.Descr, h.Type.Kind = "bfloat16", npy.BFloat
+	}
 	return Raw{File: file, Header: h}, nil
 }
 
@@ -108,10 +107,7 @@ func descr(dtype string) string {
 		"float16": "f2", "float32": "f4", "float64": "f8", "int8": "i1", "int16": "i2", "int32": "i4", "int64": "i8",
 		"uint8": "u1", "uint16": "u2", "uint32": "u4", "uint64": "u8", "bool": "b1",
 	}
-	if short, ok := long[dtype]; ok {
-		dtype = short
-	}
-	if !strings.ContainsAny(dtype[:min(1, len(dtype))], "<>|=") {
+	if dtype = cmp.Or(long[dtype], dtype); !strings.ContainsAny(dtype[:min(1, len(dtype))], "<>|=") {
 		dtype = "<" + dtype
 	}
 	return dtype

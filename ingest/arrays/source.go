@@ -453,10 +453,7 @@ func (s *Source) countNodes(ctx context.Context) error {
 		if src.count >= 0 && dst.count >= 0 {
 			continue
 		}
-		c, err := e.open()
-		if err != nil {
-			return err
-		}
+		c := e.open()
 		for row := int64(0); ; {
 			if err := ctx.Err(); err != nil {
 				return err

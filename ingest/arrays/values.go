@@ -38,16 +38,8 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 
 // turnedRows reads what can only be inflated front to back and lies column by column.
 func (s *Source) turnedRows(ctx context.Context, x *array, emit func(ingest.RowChunk) error) error {
-	var stopped error
 	open := func() (io.ReadCloser, error) { return io.NopCloser(x.member.Stream(0, x.member.Size)), nil }
-	err := npy.Rows(ctx, open, ingest.ChunkBytes, ingest.BlockBytes, func(first int64, values []float32) error {
-		stopped = emit(ingest.RowChunk{Place: ingest.Place{File: x.name, First: first}, Values: values})
-		return stopped
-	})
-	if err != nil && stopped == nil {
-		return x.fail(ctx, err)
-	}
-	return err
+	return ingest.Matrix(ctx, open, ingest.RowsOf(x.name, emit), func(err error) error { return x.fail(ctx, err) })
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

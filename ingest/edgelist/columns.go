@@ -3,7 +3,6 @@ package edgelist
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -136,24 +135,14 @@ func (s *Source) settleTypes() error {
 // wholeColumns clears the elements of whole whose columns have a value in the first rows that is no
 // integer.
 func (r *edgeReader) wholeColumns(whole []bool) error {
-	for range idRows {
-		cells, err := r.table.next()
-		if err == io.EOF {
-			return nil
-		}
-		if _, wrong := err.(*rowError); wrong {
-			continue // it is told when all are read
-		}
-		if err != nil {
-			return err
-		}
+	_, err := r.table.sample(idRows, func(cells [][]byte) {
 		for i, c := range r.kept {
 			if whole[i] && c.at < len(cells) {
 				_, whole[i] = lines.Integer(cells[c.at])
 			}
 		}
-	}
-	return nil
+	})
+	return err
 }
 
 // values appends the bits of what an edge keeps to r.bits.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"slices"
 	"strconv"
 
@@ -22,31 +21,14 @@ type featureMap struct {
 
 // each reads the map: visit gets each node's id and reads its list.
 func (f *featureMap) each(ctx context.Context, visit func(in *jsonmap.Scanner, id int64) error) error {
-	in, err := jsonmap.Open(f.path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	for count := 0; ; count++ {
-		if count%1024 == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		key, err := in.Key()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return jsonmap.Each(ctx, f.path, func(in *jsonmap.Scanner, key []byte) error {
 		id, err := strconv.ParseInt(string(key), 10, 64)
 		if err != nil || id < 0 {
 			return in.Errorf("key %q is not the id of a node; a map of features goes from ids to lists of columns",
 				clipText(string(key)))
 		}
-		if err := visit(in, id); err != nil {
-			return err
-		}
-	}
+		return visit(in, id)
+	})
 }
 
 // scan finds the number of columns.

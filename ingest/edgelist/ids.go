@@ -3,7 +3,6 @@ package edgelist
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -19,21 +18,9 @@ type idSample struct {
 
 const idRows = 1000 // that tell what ids are
 
-// sampleIDs reads the first rows. It passes over bad rows, which are reported when all are read.
+// sampleIDs reads the first rows.
 func sampleIDs(t *table, columns ...int) (s idSample, err error) {
-	for s.rows < idRows {
-		cells, err := t.next()
-		if err == io.EOF {
-			break
-		}
-		if _, wrong := err.(*rowError); wrong {
-			s.rows++
-			continue
-		}
-		if err != nil {
-			return s, err
-		}
-		s.rows++
+	s.rows, err = t.sample(idRows, func(cells [][]byte) {
 		for i, cell := range cells {
 			_, whole := lines.Integer(cell)
 			switch {
@@ -47,8 +34,8 @@ func sampleIDs(t *table, columns ...int) (s idSample, err error) {
 				s.zeros = s.zeros || whole && len(cell) > 1 && cell[0] == '0' && cell[1]-'0' <= 9
 			}
 		}
-	}
-	return s, nil
+	})
+	return s, err
 }
 
 // fraction reports whether a cell is a number with a point or an exponent: no id, and no sign that

@@ -202,17 +202,7 @@ func (n *nodeTable) tooMany() error {
 // Those among them with integers that float32 cannot tell from their neighbours are ids.
 func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err error) {
 	some, large := map[int]bool{}, map[int]bool{}
-	for range sampleRows {
-		cells, err := t.next()
-		if err == io.EOF {
-			break
-		}
-		if _, wrong := err.(*rowError); wrong {
-			continue // told when all are read
-		}
-		if err != nil {
-			return nil, nil, err
-		}
+	_, err = t.sample(sampleRows, func(cells [][]byte) {
 		columns = slices.DeleteFunc(slices.Clone(columns), func(i int) bool {
 			if i >= len(cells) || missing(cells[i]) {
 				return false
@@ -223,7 +213,7 @@ func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err er
 			large[i] = large[i] || whole && (v > 1<<24 || v < -1<<24)
 			return err != nil && !isRange(err)
 		})
-	}
+	})
 	for _, i := range columns {
 		if large[i] {
 			ids = append(ids, i)
@@ -231,7 +221,7 @@ func (n *nodeTable) numbers(t *table, columns []int) (numbers, ids []int, err er
 			numbers = append(numbers, i)
 		}
 	}
-	return numbers, ids, nil
+	return numbers, ids, err
 }
 
 // each reads the table, row by row and each whole, so that one that is bad for one section is bad

@@ -59,6 +59,25 @@ func bad(column int, format string, args ...any) error {
 	return &rowError{column, fmt.Errorf(format, args...)}
 }
 
+// sample visits up to n rows, and passes over bad ones, which are told when all are read. It returns
+// the number of both.
+func (t *table) sample(n int, visit func(cells [][]byte)) (rows int, err error) {
+	for ; rows < n; rows++ {
+		cells, err := t.next()
+		if err == io.EOF {
+			break
+		}
+		if _, wrong := err.(*rowError); wrong {
+			continue
+		}
+		if err != nil {
+			return rows, err
+		}
+		visit(cells)
+	}
+	return rows, nil
+}
+
 // judge passes over a bad row, the one read last, or returns its error with the place. Damage to a
 // packed file is the likelier cause, and is reported instead.
 func (t *table) judge(forgive *lines.Tolerance, err error) error {

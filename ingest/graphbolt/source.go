@@ -296,9 +296,7 @@ func (s *Source) Edges(ctx context.Context, relation int, emit func(ingest.EdgeC
 // Rows streams the features of one type.
 func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk) error) error {
 	a := s.tables[table]
-	return a.matrix(ctx, func(first int64, values []float32) error {
-		return emit(ingest.RowChunk{Place: ingest.Place{File: a.path, First: first}, Values: values})
-	})
+	return a.matrix(ctx, ingest.RowsOf(a.path, emit))
 }
 
 // Labels streams a task's labels of the nodes of one type.

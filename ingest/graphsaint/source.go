@@ -211,16 +211,13 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 		panic("graphsaint: no such table")
 	}
 	path := s.file("feats.npy")
-	var stopped error
 	open := func() (io.ReadCloser, error) { return store.OpenFile(path) }
-	err := npy.Rows(ctx, open, ingest.ChunkBytes, ingest.BlockBytes, func(first int64, values []float32) error {
-		stopped = emit(ingest.RowChunk{Place: ingest.Place{File: path, First: first}, Values: values})
-		return stopped
-	})
-	if err != nil && stopped == nil && ctx.Err() == nil {
+	return ingest.Matrix(ctx, open, ingest.RowsOf(path, emit), func(err error) error {
+		if ctx.Err() != nil {
+			return err
+		}
 		return fmt.Errorf("%s: %w", path, err)
-	}
-	return err
+	})
 }
 
 // missing marks a node that class_map.json has not named yet.
@@ -318,30 +315,13 @@ func (s *Source) multiLabels(ctx context.Context, classes int64, emit func(inges
 
 // eachLabelled calls visit for each node of class_map.json; visit reads its value.
 func (s *Source) eachLabelled(ctx context.Context, visit func(in *jsonmap.Scanner, node int64) error) error {
-	in, err := jsonmap.Open(s.file("class_map.json"))
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	for count := 0; ; count++ {
-		if count%ingest.ChunkRows == 0 && ctx.Err() != nil {
-			return ctx.Err()
-		}
-		key, err := in.Key()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
+	return jsonmap.Each(ctx, s.file("class_map.json"), func(in *jsonmap.Scanner, key []byte) error {
 		node, err := strconv.ParseInt(string(key), 10, 64)
 		if err != nil || node < 0 || node >= s.nodes {
 			return in.Errorf("key %q is not one of the %d nodes, which count from 0", lines.Clip(key), s.nodes)
 		}
-		if err := visit(in, node); err != nil {
-			return err
-		}
-	}
+		return visit(in, node)
+	})
 }
 
 // Split streams a list of role.json.
@@ -350,23 +330,11 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 		panic("graphsaint: no such split")
 	}
 	path := s.file("role.json")
-	in, err := jsonmap.Open(path)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
 	out, found := ingest.Chunks(ctx, emit), false
 	out.Chunk.File = path + ": " + roles[part]
-	for {
-		key, err := in.Key()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return err
-		}
+	err := jsonmap.Each(ctx, path, func(in *jsonmap.Scanner, key []byte) error {
 		if string(key) != roles[part] {
-			continue // Key passes over the list
+			return nil // its list is passed over
 		}
 		if found {
 			return in.Errorf("the list %s is there twice", roles[part])
@@ -376,17 +344,15 @@ func (s *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 			out.Chunk.IDs = append(out.Chunk.IDs, v)
 			return out.Added()
 		})
-		if err != nil {
-			return err
+		if err == nil && !list {
+			err = in.Errorf("%s is a number, and a list of nodes is expected", roles[part])
 		}
-		if !list {
-			return in.Errorf("%s is a number, and a list of nodes is expected", roles[part])
-		}
+		return err
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("%s: no list %s; it has tr, va and te", path, roles[part])
 	}
-	if !found {
-		return fmt.Errorf("%s: no list %s; it has tr, va and te", path, roles[part])
-	}
-	return out.Flush()
+	return out.End(err)
 }
 
 // Close closes the adjacency.

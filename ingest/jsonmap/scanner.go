@@ -1,6 +1,6 @@
 // Package jsonmap streams a JSON object whose values are integers or lists of integers, as the maps
 // from node ids to classes and features are that GraphSAINT and MUSAE keep: [Open] a [Scanner],
-// then Key and Values by turns.
+// then Key and Values by turns; or [Each].
 //
 // Memory is fixed, however long the object or a list in it. Files may be packed by gzip or zstd.
 // Integers may be written 1.0 or 1e3, as Python writes those that came from floats. Errors name the
@@ -17,6 +17,7 @@ package jsonmap
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,6 +76,31 @@ func (s *Scanner) Close() error {
 		return nil
 	}
 	return s.close.Close()
+}
+
+// Each visits every key of a file's object; visit reads its values, or leaves them. A key is lent
+// for the call.
+func Each(ctx context.Context, path string, visit func(s *Scanner, key []byte) error) error {
+	s, err := Open(path)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	for count := 0; ; count++ {
+		if count%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		key, err := s.Key()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = visit(s, key)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // Errorf is an error about what was read last.

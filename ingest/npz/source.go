@@ -127,16 +127,9 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 }
 
 func (s *Source) denseRows(ctx context.Context, emit func(ingest.RowChunk) error) error {
-	file := s.name + ": " + s.dense
-	var stopped error
-	err := npy.Rows(ctx, s.files[s.dense].Open, ingest.ChunkBytes, ingest.BlockBytes, func(first int64, values []float32) error {
-		stopped = emit(ingest.RowChunk{Place: ingest.Place{File: file, First: first}, Values: values})
-		return stopped
-	})
-	if err != nil && stopped == nil {
+	return ingest.Matrix(ctx, s.files[s.dense].Open, ingest.RowsOf(s.name+": "+s.dense, emit), func(err error) error {
 		return s.fail(ctx, fmt.Errorf("%s: %w", s.dense, err), s.dense)
-	}
-	return err
+	})
 }
 
 // Labels streams the classes.

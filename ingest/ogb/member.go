@@ -58,17 +58,9 @@ func (m *member) fail(ctx context.Context, err error) error {
 	return m.Fail(ctx, fmt.Errorf("%s: %w", m.key, err), m.key)
 }
 
-// matrix streams rows as npy gives them, and tells the errors of emit from its own.
+// floats streams rows as npy gives them.
 func (m *member) floats(ctx context.Context, _ int, emit func(int64, []float32) error) error {
-	var stopped error
-	err := npy.Rows(ctx, m.Open(m.key), ingest.ChunkBytes, ingest.BlockBytes, func(first int64, values []float32) error {
-		stopped = emit(first, values)
-		return stopped
-	})
-	if err != nil && stopped == nil {
-		return m.fail(ctx, err)
-	}
-	return err
+	return ingest.Matrix(ctx, m.Open(m.key), emit, func(err error) error { return m.fail(ctx, err) })
 }
 
 func (m *member) classes(ctx context.Context, tasks int, emit func(int64, []int32) error) error {

@@ -147,9 +147,7 @@ func (s *Source) Rows(ctx context.Context, table int, emit func(ingest.RowChunk)
 		return r.years.stream(ctx, r.section, dim-s.yearColumns, emit)
 	}
 	if !r.twice {
-		return r.floats(ctx, dim, func(first int64, values []float32) error {
-			return emit(ingest.RowChunk{Place: ingest.Place{File: r.place(), First: first}, Values: values})
-		})
+		return r.floats(ctx, dim, ingest.RowsOf(r.place(), emit))
 	}
 	var both []float32
 	half := max(ingest.ChunkBytes/8/dim, 1) * dim // so that both fill a chunk
