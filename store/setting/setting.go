@@ -67,10 +67,7 @@ func Always[T any](*T) bool { return true }
 
 // FlagName returns the name of the option's flag.
 func (d Of[T]) FlagName() string {
-	if d.Flag != "" {
-		return d.Flag
-	}
-	return strings.ReplaceAll(d.Key, "_", "-")
+	return cmp.Or(d.Flag, strings.ReplaceAll(d.Key, "_", "-"))
 }
 
 // of returns the options of o. All other code works on options, so that it is compiled once and not

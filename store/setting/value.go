@@ -62,11 +62,7 @@ func (n names[T]) neither(text, should string) error {
 	if len(n) == 0 {
 		return fmt.Errorf("%q is not %s", text, should)
 	}
-	words := make([]string, len(n))
-	for i, x := range n {
-		words[i] = x.word
-	}
-	return fmt.Errorf("%q is neither %s nor %s", text, strings.Join(words, ", "), should)
+	return fmt.Errorf("%q is neither %s nor %s", text, strings.Join(n.choices(), ", "), should)
 }
 
 func (n names[T]) choices() (words []string) {
