@@ -87,6 +87,14 @@ type Schema struct {
 	Identity string
 }
 
+// Width is the number of values that a label has for each node.
+func (l *Label) Width() int {
+	if l.Multi {
+		return l.Classes
+	}
+	return 1
+}
+
 // NodeType returns the number of a node type, or -1.
 func (s *Schema) NodeType(name string) int {
 	return slices.IndexFunc(s.NodeTypes, func(t NodeType) bool { return t.Name == name })

@@ -216,8 +216,7 @@ func inspect(ds *store.Dataset) (inspection, error) {
 			r.MeanInDegree = float64(r.Edges) / float64(g.Nodes())
 		}
 		if pairs := m.Provenance.Counts[store.PairsCompared]; pairs > 0 && len(m.Relations) == 1 {
-			share := float64(m.Provenance.Counts[store.PairsBothWays]) / float64(pairs)
-			r.BothWays = &share
+			r.BothWays = new(float64(m.Provenance.Counts[store.PairsBothWays]) / float64(pairs))
 		}
 		r.Encoding = said.Relation(r.Key)
 		if s := g.Relation.EdgeSplit; s != nil {

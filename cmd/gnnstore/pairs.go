@@ -307,10 +307,7 @@ func (p *pairFile) eachRow() error {
 		return fmt.Errorf("--%s %w", p.flag, err)
 	}
 	defer f.Close()
-	var names []string
-	for _, c := range f.Columns() {
-		names = append(names, c.Name)
-	}
+	names := f.Names()
 	at, err := p.placesOf(names)
 	switch {
 	case err != nil:

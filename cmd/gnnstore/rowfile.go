@@ -125,10 +125,7 @@ func (f *rowFile) openParquet() error {
 		return err
 	}
 	defer file.Close()
-	var names []string
-	for _, c := range file.Columns() {
-		names = append(names, c.Name)
-	}
+	names := file.Names()
 	id, numbers, err := f.columnsOf(names)
 	if err != nil {
 		return err

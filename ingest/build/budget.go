@@ -40,11 +40,12 @@ func (b *builder) hold(bytes int64) (*kernels.HostBuf, error) {
 	return buf, err
 }
 
-// release ends a hold. It takes nil.
-func (b *builder) release(buf *kernels.HostBuf) {
-	if buf != nil {
-		b.held -= int64(len(buf.Bytes()))
-		buf.Close()
+// release ends a hold, if there is one.
+func (b *builder) release(buf **kernels.HostBuf) {
+	if *buf != nil {
+		b.held -= int64(len((*buf).Bytes()))
+		(*buf).Close()
+		*buf = nil
 	}
 }
 

@@ -221,14 +221,12 @@ func (b *builder) begin() {
 func (b *builder) freeMemory() {
 	for _, n := range b.nodes {
 		for _, a := range n.arrays() {
-			b.release(*a.buf)
-			*a.buf = nil
+			b.release(a.buf)
 		}
 	}
 	_ = b.freeTimes(context.Background()) // it does not fail
 	for _, p := range b.splits {
-		b.release(p.of)
-		p.of = nil
+		b.release(&p.of)
 	}
 }
 

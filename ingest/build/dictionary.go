@@ -40,6 +40,15 @@ func idText(dst []byte, id int64) []byte {
 	return binary.BigEndian.AppendUint64(dst[:0], uint64(id)^1<<63)
 }
 
+// textOf returns the text of an id, in buf where it is an integer.
+func (n *nodes) textOf(id []int64, texts *ingest.Texts, k int, buf *[]byte) []byte {
+	if n.kind == ingest.TextIDs {
+		return texts.At(k)
+	}
+	*buf = idText(*buf, id[k])
+	return *buf
+}
+
 func textID(text []byte) int64 { return int64(binary.BigEndian.Uint64(text) ^ 1<<63) }
 
 // display formats an id as users write it.

@@ -128,8 +128,8 @@ func (b *builder) fastRP(ctx context.Context, dim int) (_ *embedding, err error)
 	b.meter.begin("embed nodes", int64(e.nodes)*fastRPLast, "nodes")
 	var bufs [3]*kernels.HostBuf
 	free := func() {
-		for _, buf := range bufs {
-			b.release(buf)
+		for i := range bufs {
+			b.release(&bufs[i])
 		}
 	}
 	for i := range bufs {

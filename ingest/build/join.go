@@ -373,13 +373,7 @@ func (b *builder) find(ctx context.Context, u *unknownID) error {
 			ids, texts, name = c.Dst, &c.DstTexts, "destination"
 		}
 		for k := range c.Len() {
-			var text []byte
-			if n.kind == ingest.IntIDs {
-				int8 = idText(int8, ids[k])
-				text = int8
-			} else {
-				text = texts.At(k)
-			}
+			text := n.textOf(ids, texts, k, &int8)
 			if d.hash(text) == u.hash {
 				found = fmt.Errorf("%s: edge %d (counting from 0): %s %s", c.File, c.First+int64(k), name, n.unknown(n.display(text)))
 				return found
@@ -410,13 +404,7 @@ func (b *builder) joinSplit(ctx context.Context, i int, p *partition) error {
 	const width = hashBytes + 1 + 8 // and the part, and the place in it
 	var record [width]byte
 	var int8 []byte
-	textOf := func(c *ingest.IDChunk, k int) []byte {
-		if n.kind == ingest.TextIDs {
-			return c.Texts.At(k)
-		}
-		int8 = idText(int8, c.IDs[k])
-		return int8
-	}
+	textOf := func(c *ingest.IDChunk, k int) []byte { return n.textOf(c.IDs, &c.Texts, k, &int8) }
 	for part := ingest.Train; part <= ingest.Test && err == nil; part++ {
 		err = b.eachSplitID(ctx, i, part, func(c *ingest.IDChunk, k int) error {
 			h := d.hash(textOf(c, k))

@@ -30,11 +30,7 @@ func (b *builder) writeLabels(s *sizes, do func(pass)) {
 // checked.
 func (b *builder) eachLabel(ctx context.Context, i int, visit func(row int, values []int32)) error {
 	l := b.schema.Labels[i]
-	n := b.typeOf(l.NodeType)
-	width := 1
-	if l.Multi {
-		width = l.Classes
-	}
+	n, width := b.typeOf(l.NodeType), l.Width()
 	var from origin
 	err := b.src.Labels(ctx, i, func(c ingest.LabelChunk) error {
 		if len(c.Values)%width != 0 {

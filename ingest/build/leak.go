@@ -96,10 +96,7 @@ func (b *builder) learntBeside(t ingest.Table) (all []learnt) {
 		if t.Relation != "" || l.NodeType != t.NodeType {
 			continue
 		}
-		width := 1
-		if l.Multi {
-			width = l.Classes
-		}
+		width := l.Width()
 		all = append(all, learnt{
 			name: labelName(l), of: "nodes", numbers: l.Numbers, width: width, rows: int64(b.typeOf(l.NodeType).count), prefix: max(leakRows/width, 1<<10),
 			each: func(ctx context.Context, visit func(int64, []int32) error) error {
@@ -317,7 +314,7 @@ func (b *builder) watchAll(ctx context.Context, table, dim int, w *watch, l lear
 	if err != nil {
 		return nil, err
 	}
-	defer b.release(buf)
+	defer b.release(&buf)
 	labels := buf.Uint32s()
 	err = l.each(ctx, func(first int64, values []int32) error {
 		for r := range len(values) / l.width {

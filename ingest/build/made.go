@@ -100,7 +100,7 @@ func (b *builder) makeTable(ctx context.Context, t ingest.Table, made bool, fill
 	if err != nil {
 		return err
 	}
-	defer b.release(rowOf)
+	defer b.release(&rowOf)
 	from := "features " + t.NodeType + "/" + t.Name
 	if made {
 		from = "--features " + b.Features

@@ -108,8 +108,7 @@ func (b *builder) numberNodes(s *sizes, do func(pass)) {
 					copy(n.out.Bytes(), by.Bytes())
 				}
 			} else {
-				b.release(n.degree)
-				n.degree = nil
+				b.release(&n.degree)
 			}
 			rank(by.Uint32s()[:n.count])
 			n.times, n.stored = nil, by
@@ -201,7 +200,7 @@ func (b *builder) countVisits(ctx context.Context) error {
 			}
 		}
 		visits[n] = l
-		defer func() { b.release(l.now); b.release(l.next) }()
+		defer func() { b.release(&l.now); b.release(&l.next) }()
 		now := l.now.Uint32s()
 		b.eachTrainingRow(n, func(row uint32) { now[row] = visitOne })
 		copy(n.times.Bytes(), l.now.Bytes())

@@ -176,7 +176,7 @@ func (b *builder) draw(ctx context.Context, p *partition, rng *rand.Rand) error 
 	if err != nil {
 		return err
 	}
-	defer b.release(buf)
+	defer b.release(&buf)
 	rows := buf.Uint32s()[:0]
 	var class []uint32
 	var found classSet
@@ -190,7 +190,7 @@ func (b *builder) draw(ctx context.Context, p *partition, rng *rand.Rand) error 
 			if err != nil {
 				return err
 			}
-			defer b.release(held)
+			defer b.release(&held)
 			class = held.Uint32s()
 		}
 		numbers := b.schema.Labels[label].Numbers
@@ -344,8 +344,7 @@ func (b *builder) writeSplits(s *sizes, do func(pass)) {
 			for _, p := range b.splits {
 				do(pass{name: "write split " + p.name, total: int64(p.nodes.count), unit: "nodes",
 					run: func(context.Context) error { return b.writeSplit(p) }})
-				b.release(p.of)
-				p.of = nil
+				b.release(&p.of)
 			}
 			b.splits = nil
 		}})
@@ -359,7 +358,7 @@ func (b *builder) writeSplit(p *partition) error {
 		if err != nil {
 			return err
 		}
-		defer b.release(buf)
+		defer b.release(&buf)
 		for row, part := range of {
 			buf.Bytes()[stored[row]] = part
 		}

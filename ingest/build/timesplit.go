@@ -88,8 +88,7 @@ func (b *builder) readSourceTimes(ctx context.Context, i int, split *edgeSplit, 
 func (b *builder) freeTimes(context.Context) error {
 	for _, split := range b.edgeSplits {
 		if split != nil && split.times != nil {
-			b.release(split.times)
-			split.times = nil
+			b.release(&split.times)
 		}
 	}
 	return nil

@@ -277,6 +277,14 @@ func (f *File) Name() string { return f.name }
 // Columns returns the columns of the file, in its order.
 func (f *File) Columns() []Column { return f.columns }
 
+// Names returns the names of the columns.
+func (f *File) Names() (names []string) {
+	for _, c := range f.columns {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
 // NumRows returns the number of rows that the row groups declare, which Rows holds the pages
 // against.
 func (f *File) NumRows() int64 { return f.rows }

@@ -97,11 +97,7 @@ func sections(schema *ingest.Schema) []section {
 		all = append(all, section{kind: features, index: i, name: "rows of " + t.NodeType + t.Relation + "/" + t.Name, width: t.Dim, count: -1})
 	}
 	for i, l := range schema.Labels {
-		s := section{kind: labels, index: i, name: "labels " + l.NodeType + "/" + l.Name, width: 1, count: -1}
-		if l.Multi {
-			s.width = l.Classes
-		}
-		all = append(all, s)
+		all = append(all, section{kind: labels, index: i, name: "labels " + l.NodeType + "/" + l.Name, width: l.Width(), count: -1})
 	}
 	for i, p := range schema.Splits {
 		for part := ingest.Train; part <= ingest.Test; part++ {

@@ -220,12 +220,7 @@ func (p *parquetRows) fail(err error) error {
 	return fmt.Errorf("%s: %s: %w", p.file.Name(), row, err)
 }
 
-func (p *parquetRows) titles() (names []string) {
-	for _, c := range p.file.Columns() {
-		names = append(names, c.Name)
-	}
-	return names
-}
+func (p *parquetRows) titles() []string { return p.file.Names() }
 
 func (p *parquetRows) Close() error { return p.file.Close() }
 
