@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"github.com/gnnstore/gnnstore/ingest"
+	"github.com/gnnstore/gnnstore/ingest/npy"
 	"github.com/gnnstore/gnnstore/ingest/rawfile"
 	"github.com/gnnstore/gnnstore/kernels"
 )
@@ -131,7 +132,7 @@ func (w lsc) splitDict(ctx context.Context) error {
 // npy writes an array into a file of its own.
 func (w *rawWriter) npy(path, descr string, body func(io.Writer) error, shape ...int64) error {
 	return w.file(path, func(f io.Writer) error {
-		if _, err := f.Write(rawfile.Header(descr, shape...)); err != nil {
+		if _, err := f.Write(npy.AppendHeader(nil, descr, shape...)); err != nil {
 			return err
 		}
 		return body(f)

@@ -1,7 +1,7 @@
-// Package rawfile writes the files that other tools of the trade read: NumPy's arrays and archives
-// of them ([Header], [NPZ]), PyTorch's saved objects ([PT], [Pickler]), and gzip ([NewGzip]). All
-// are written front to back, so that what they hold may be larger than memory; compression is in
-// blocks on all processors.
+// Package rawfile writes the files that other tools of the trade read: NumPy's archives of arrays
+// ([NPZ]), PyTorch's saved objects ([PT], [Pickler]), and gzip ([NewGzip]). All are written front
+// to back, so that what they hold may be larger than memory; compression is in blocks on all
+// processors.
 //
 // A writer belongs to one goroutine. It is closed also after an error, which ends its own
 // goroutines.

@@ -129,20 +129,6 @@ func TestNPZ(t *testing.T) {
 	}
 }
 
-func TestHeader(t *testing.T) {
-	for _, shape := range [][]int64{{}, {0}, {7}, {2, 1 << 40}, {1, 2, 3}} {
-		b := Header("<f4", shape...)
-		require.Zero(t, len(b)%64)
-		h, err := npy.ReadHeader(bytes.NewReader(b))
-		require.NoError(t, err, "%q", b)
-		require.Equal(t, len(shape), len(h.Shape))
-		for i := range shape {
-			require.Equal(t, shape[i], h.Shape[i])
-		}
-		require.False(t, h.Fortran)
-	}
-}
-
 // split is arrays of every byte, as MAG240M's split_dict.pt holds them.
 var split = map[string][]int64{"train": {0, 1, 127, 128, 255, 256, 1 << 40, -1}, "valid": {}, "test-whole": many()}
 
