@@ -106,12 +106,8 @@ func (b *bag) openNPY(path string, o *Options) (*array, error) {
 		if row := (&npy.Header{Type: h.Type, Shape: append([]int64{1}, h.Shape[1:]...)}).Bytes(); h.Shape[0] == -1 && row > 0 {
 			h.Shape = append([]int64{size / row}, h.Shape[1:]...)
 		}
-	} else {
-		c := &counter{r: io.NewSectionReader(f, 0, size)}
-		if h, err = npy.ReadHeader(c); err != nil {
-			return nil, fmt.Errorf("%s: %w", path, noHeader(f, size, path, err))
-		}
-		at = c.n
+	} else if h, at, err = npy.ReadHeaderSize(io.NewSectionReader(f, 0, size)); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, noHeader(f, size, path, err))
 	}
 	if have := size - at; have < h.Bytes() {
 		return nil, fmt.Errorf("%s: %s takes %d bytes of data, and the file has %d; fetch it again%s", path, h.String(), h.Bytes(), have, shapeHint(raw))
@@ -143,17 +139,6 @@ func noHeader(f io.ReaderAt, size int64, path string, err error) error {
 		return other
 	}
 	return fmt.Errorf("no NPY header, so it may be a headerless dump of %d bytes; say what it holds, as in --raw-array %s:f4:-1,128", size, filepath.Base(path))
-}
-
-type counter struct {
-	r io.Reader
-	n int64
-}
-
-func (c *counter) Read(b []byte) (int, error) {
-	n, err := c.r.Read(b)
-	c.n += int64(n)
-	return n, err
 }
 
 func stem(path string) string {
@@ -242,17 +227,16 @@ func (b *bag) addArchive(r io.ReaderAt, size int64) error {
 	}
 	b.open = func(key string) (*array, error) {
 		a := &array{key: key, name: b.path + ": " + key, member: z.Member(key + ".npy")}
-		c := &counter{r: a.member.Stream(0, a.member.Size)}
-		h, err := npy.ReadHeader(c)
+		h, at, err := npy.ReadHeaderSize(a.member.Stream(0, a.member.Size))
 		if err != nil {
 			return nil, a.fail(context.Background(), err)
 		}
-		have := a.member.Size - c.n
+		have := a.member.Size - at
 		if have != h.Bytes() {
 			return nil, a.fail(context.Background(), fmt.Errorf("%s takes %d bytes of data, the member has %d", h.String(), h.Bytes(), have))
 		}
 		a.turned = h.Fortran && len(h.Shape) > 1
-		if a.View, err = npy.NewView(h, nil, 0, behind{a.member, c.n}, have); err != nil {
+		if a.View, err = npy.NewView(h, nil, 0, behind{a.member, at}, have); err != nil {
 			return nil, a.fail(context.Background(), err)
 		}
 		return a, nil

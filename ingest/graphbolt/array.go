@@ -71,11 +71,7 @@ func viewNumPy(f *os.File) (*npy.View, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := npy.ReadHeader(f)
-	if err != nil {
-		return nil, err
-	}
-	at, err := f.Seek(0, io.SeekCurrent)
+	h, at, err := npy.ReadHeaderSize(f)
 	if err != nil {
 		return nil, err
 	}

@@ -126,13 +126,9 @@ func (s *Source) findFeatures() error {
 	if err != nil {
 		return err
 	}
-	h, err := npy.ReadHeader(f)
+	h, at, err := npy.ReadHeaderSize(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
-	}
-	at, err := f.Seek(0, io.SeekCurrent)
-	if err != nil {
-		return err
 	}
 	if len(h.Shape) != 2 || !h.Type.Number() || h.Shape[1] < 1 || h.Shape[1] > ingest.MaxColumns {
 		return fmt.Errorf("%s: it is %s, and a row of 1 to %d numbers for each node is expected", path, h.String(), ingest.MaxColumns)

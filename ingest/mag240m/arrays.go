@@ -40,11 +40,8 @@ func findArray(path string) (*array, error) {
 	} else if !bytes.Equal(head, magic) {
 		return a, headless{a.size}
 	}
-	if a.header, err = npy.ReadHeader(f); err != nil {
+	if a.header, a.offset, err = npy.ReadHeaderSize(f); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	if a.offset, err = f.Seek(0, io.SeekCurrent); err != nil {
-		return nil, err
 	}
 	if have := a.size - a.offset; have < a.header.Bytes() {
 		return nil, fmt.Errorf("%s: truncated download: %s takes %d bytes of data, the file has %d; fetch it again",

@@ -87,12 +87,19 @@ func (h *Header) String() string {
 // ReadHeader reads up to the first byte of data. Sizes are checked here: Len and Bytes of what it
 // returns do not overflow.
 func ReadHeader(r io.Reader) (Header, error) {
+	h, _, err := ReadHeaderSize(r)
+	return h, err
+}
+
+// ReadHeaderSize is ReadHeader, and tells how many bytes it has read.
+func ReadHeaderSize(r io.Reader) (h Header, size int64, err error) {
 	var fixed [12]byte
 	if err := readHeaderBytes(r, fixed[:10]); err != nil {
-		return Header{}, err
+		return h, 0, err
 	}
+	size = 10
 	if string(fixed[:6]) != "\x93NUMPY" {
-		return Header{}, fmt.Errorf("not an npy array: it starts with %q instead of \"\\x93NUMPY\"", fixed[:6])
+		return h, 0, fmt.Errorf("not an npy array: it starts with %q instead of \"\\x93NUMPY\"", fixed[:6])
 	}
 	var length uint32
 	switch major, minor := fixed[6], fixed[7]; major {
@@ -100,27 +107,28 @@ func ReadHeader(r io.Reader) (Header, error) {
 		length = uint32(binary.LittleEndian.Uint16(fixed[8:]))
 	case 2, 3:
 		if err := readHeaderBytes(r, fixed[10:]); err != nil {
-			return Header{}, err
+			return h, 0, err
 		}
+		size = 12
 		length = binary.LittleEndian.Uint32(fixed[8:])
 	default:
-		return Header{}, fmt.Errorf("npy version %d.%d is not known (1.0, 2.0 and 3.0 are)", major, minor)
+		return h, 0, fmt.Errorf("npy version %d.%d is not known (1.0, 2.0 and 3.0 are)", major, minor)
 	}
 	if length > maxHeader {
-		return Header{}, fmt.Errorf("npy header of %d bytes is longer than the %d that are read", length, maxHeader)
+		return h, 0, fmt.Errorf("npy header of %d bytes is longer than the %d that are read", length, maxHeader)
 	}
 	text := make([]byte, length)
 	if err := readHeaderBytes(r, text); err != nil {
-		return Header{}, err
+		return h, 0, err
 	}
-	h, err := parseHeader(string(text))
+	h, err = parseHeader(string(text))
 	if errors.Is(err, ErrUnsupported) {
-		return Header{}, err // a sound header, of what we do not read
+		return Header{}, 0, err // a sound header, of what we do not read
 	}
 	if err != nil {
-		return Header{}, fmt.Errorf("npy header: %w", err)
+		return Header{}, 0, fmt.Errorf("npy header: %w", err)
 	}
-	return h, nil
+	return h, size + int64(length), nil
 }
 
 func readHeaderBytes(r io.Reader, b []byte) error {

@@ -90,18 +90,16 @@ func (a *archive) open(key string) (*member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	head := &counter{r: body}
-	r, err := npy.NewReader(head)
+	h, size, err := npy.ReadHeaderSize(body)
 	if err != nil {
 		body.Close()
 		return nil, fmt.Errorf("%s: %w", key, err)
 	}
-	h := r.Header()
-	if have := f.UncompressedSize64 - min(head.n, f.UncompressedSize64); have != uint64(h.Bytes()) {
+	if have := f.UncompressedSize64 - min(uint64(size), f.UncompressedSize64); have != uint64(h.Bytes()) {
 		body.Close()
 		return nil, fmt.Errorf("%s: %s takes %d bytes of data, the member has %d", key, h.String(), h.Bytes(), have)
 	}
-	return &member{Reader: r, key: key, body: body}, nil
+	return &member{Reader: npy.NewDataReader(h, body), key: key, body: body}, nil
 }
 
 // header is open for the form alone.
@@ -172,15 +170,4 @@ func (a *archive) verify(ctx context.Context, key string) error {
 func isIO(err error) bool {
 	var path *fs.PathError
 	return errors.As(err, &path)
-}
-
-type counter struct {
-	r io.Reader
-	n uint64
-}
-
-func (c *counter) Read(b []byte) (int, error) {
-	n, err := c.r.Read(b)
-	c.n += uint64(n)
-	return n, err
 }
