@@ -244,13 +244,20 @@ func printTiers(w io.Writer, r *run.Result) {
 	printTimes(w, r)
 }
 
+type namedTier struct {
+	name string
+	cachetier.Tier
+}
+
+// tiersOf returns the tiers of rows, the fastest first.
+func tiersOf(r *run.Result) []namedTier {
+	return []namedTier{{"device", r.Tiers.Device}, {"host", r.Tiers.Host}, {"disk", r.Tiers.Disk}}
+}
+
 // printRows prints the tier table: how many of training's rows each tier served.
 func printRows(w io.Writer, r *run.Result) {
 	rows := [][]string{{"tier", "capacity", "used", "rows served", "share", "bytes served", "bytes read in", "evictions"}}
-	for _, t := range []struct {
-		name string
-		cachetier.Tier
-	}{{"device", r.Tiers.Device}, {"host", r.Tiers.Host}, {"disk", r.Tiers.Disk}} {
+	for _, t := range tiersOf(r) {
 		share := "-"
 		if r.InputRows > 0 {
 			share = percent(float64(t.RowsHit) / float64(r.InputRows))

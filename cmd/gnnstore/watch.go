@@ -201,15 +201,9 @@ func view(r *run.Result, lines int) []string {
 }
 
 func tierTable(w io.Writer, r *run.Result) {
-	tiers := []struct {
-		name string
-		cachetier.Tier
-	}{{"device", r.Tiers.Device}, {"host", r.Tiers.Host}, {"disk", r.Tiers.Disk}}
+	tiers := tiersOf(r)
 	if r.Topology != nil {
-		tiers = append(tiers, struct {
-			name string
-			cachetier.Tier
-		}{"topology", r.Topology.Tier})
+		tiers = append(tiers, namedTier{"topology", r.Topology.Tier})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "tier\troom\tused\trows out\tshare\tbytes out\tbytes in\tevicted\t")
