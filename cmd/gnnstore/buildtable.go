@@ -18,7 +18,7 @@ const leastDefault = 256 << 20
 func defaultBuild() buildOptions {
 	o := build.Options{
 		SelfLoops: build.SelfLoopsKeep, Duplicates: build.DuplicatesKeep, Order: build.OrderDegree, DType: build.F16, Normalize: build.NormalizeNone,
-		Seed: 1, Memory: 1 << 30,
+		Seed: 1, Memory: 1 << 30, Text: withFlags,
 	}
 	if total, err := kernels.SystemMemory(); err == nil {
 		o.Memory = max(total/4>>20<<20, leastDefault)

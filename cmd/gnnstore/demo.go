@@ -84,7 +84,7 @@ func runDemo(ctx context.Context, stdout, stderr io.Writer, o trainOptions) (err
 	}
 	defer source.Close()
 	report, err := buildShown(ctx, stderr, source, out,
-		build.Options{Memory: demoMemory, Undirected: true, Split: "per-class:20/30", Seed: o.Seed, Name: "computers"})
+		build.Options{Memory: demoMemory, Undirected: true, Split: "per-class:20/30", Seed: o.Seed, Name: "computers", Text: withFlags})
 	if err != nil {
 		return err
 	}

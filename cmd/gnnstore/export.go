@@ -64,6 +64,9 @@ func runExport(ctx context.Context, stdout, stderr io.Writer, path, out string, 
 		return err
 	}
 	p.clear()
+	for i, text := range report.Skipped {
+		report.Skipped[i] = withFlags(text)
+	}
 	if o.json {
 		return printJSON(stdout, report)
 	}

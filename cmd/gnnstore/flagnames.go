@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -10,8 +11,8 @@ import (
 )
 
 // Libraries name an option by its JSON key in braces, as in "{kappa} 0: at least 1": see the
-// package comment of run. Every text of theirs that is printed or recorded passes here, where the
-// flag takes the place of the key.
+// package comments of run and ingest. Every text of theirs that is printed or recorded passes here,
+// where the flag takes the place of the key.
 
 var keyPattern = regexp.MustCompile(`\{([a-z0-9_]+)\}`)
 
@@ -28,7 +29,7 @@ func withFlags(text string) string {
 		start, end := at[0], at[1]
 		flag, known := flags[text[at[2]:at[3]]]
 		before := start == 0 || strings.ContainsRune(" \n(", rune(text[start-1]))
-		after := end == len(text) || strings.ContainsRune(" \n):;,", rune(text[end]))
+		after := end == len(text) || strings.ContainsRune(" \n):;,=", rune(text[end]))
 		if known && before && after {
 			b.WriteString(text[done:start] + "--" + flag)
 			done = end
@@ -37,19 +38,25 @@ func withFlags(text string) string {
 	return b.String() + text[done:]
 }
 
-// flagNames returns the flag of each key that a message may name: of train, trace, eval and
-// predict, and of ingest what messages of package data name.
+// flagNames returns the flag of each key that a message may name. A key that the command line has
+// in braces is the user's word, a path perhaps, and stays.
 var flagNames = sync.OnceValue(func() map[string]string {
-	names := map[string]string{"run": "run", "resume": "resume"}
-	ofIngest := ingestTable.Flags()
-	for _, key := range []string{"features", "weight", "edge_split", "time_scale", "undirected", "reverse", "self_loops", "duplicates", "normalize"} {
-		names[key] = ofIngest[key]
-	}
-	for _, flags := range []map[string]string{evalTable.Flags(), predictTable.Flags(), traceTable.Flags(), run.Table.Flags()} {
+	names := map[string]string{}
+	for _, flags := range keyTables() {
 		maps.Copy(names, flags)
 	}
+	typed := strings.Join(os.Args, " ")
+	maps.DeleteFunc(names, func(key, _ string) bool { return strings.Contains(typed, "{"+key+"}") })
 	return names
 })
+
+// keyTables returns the flag of each key, by command. A key has the same flag in all of them.
+func keyTables() []map[string]string {
+	return []map[string]string{
+		{"run": "run", "resume": "resume", "sample": "sample"}, // flags of train and export outside tables
+		ingestTable.Flags(), generateTable.Flags(), run.Table.Flags(), evalTable.Flags(), predictTable.Flags(), traceTable.Flags(),
+	}
+}
 
 // resultWithFlags has flags in the texts of r, whoever made it.
 func resultWithFlags(r *run.Result) *run.Result {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/train/run"
@@ -24,6 +25,7 @@ func TestWithFlags(t *testing.T) {
 		"{lr_every}, {lr_gamma}: only one": "--lr-every, --lr-gamma: only one",
 		"a larger {memory_bytes}, {host_bytes} or {engine} ({fanout}); lower {lr}": "a larger --memory, --host-memory or --disk-engine (--fanout); lower --lr",
 		"{steps} -1\n{tmp}: full\n{features} degree":                               "--steps -1\n--tmp: full\n--features degree",
+		"as by {reverse}; {reverse}=false stores them":                             "as by --reverse; --reverse=false stores them",
 		// What no flag has, and what is part of a path or of a quoted value, is the user's.
 		"{colour} {} {Kappa} { kappa }":                 "{colour} {} {Kappa} { kappa }",
 		"run runs/{seed}: it is no run; {run} another":  "run runs/{seed}: it is no run; --run another",
@@ -36,13 +38,25 @@ func TestWithFlags(t *testing.T) {
 	require.Equal(t, &run.Result{Error: "lower --lr", Advice: "a larger --hidden", AutoEpochs: &run.AutoEpochs{Reason: "--epochs N", Ended: "--patience"}}, r)
 }
 
+// TestOneFlagPerKey: no two commands have different flags for a key, and some command has the flag.
+func TestOneFlagPerKey(t *testing.T) {
+	known := map[string]bool{}
+	for _, cmd := range newRoot().Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known[f.Name] = true })
+	}
+	flags := flagNames()
+	for _, table := range keyTables() {
+		for key, flag := range table {
+			require.Equal(t, flag, flags[key], key)
+			require.True(t, known[flag], flag)
+		}
+	}
+}
+
 // TestEveryKeyHasAFlag: a text may name any option of a run or a trace. Texts in the sources of
 // train name options by keys that have a flag, and by no flags.
 func TestEveryKeyHasAFlag(t *testing.T) {
 	flags := flagNames()
-	for _, name := range []string{"features", "weight"} {
-		require.NotNil(t, newIngest().Flags().Lookup(flags[name]))
-	}
 	for _, options := range []any{run.Options{}, trace.Options{}} {
 		for _, key := range jsonKeys(reflect.TypeOf(options)) {
 			require.Contains(t, flags, key)

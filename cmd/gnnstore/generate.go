@@ -27,7 +27,7 @@ func newGenerate() *cobra.Command {
 	var given *setting.Bound[generateOptions]
 	var about []string
 	for _, k := range generate.Kinds() {
-		about = append(about, fmt.Sprintf("  %-10s %s", k, generate.About(k)))
+		about = append(about, fmt.Sprintf("  %-10s %s", k, withFlags(generate.About(k))))
 	}
 	cmd := &cobra.Command{
 		Use:   "generate KIND OUT",

@@ -270,7 +270,9 @@ func (b *builder) readSchema(ctx context.Context) error {
 	if b.report.Name = b.Name; b.Name == "" {
 		b.report.Name = store.CleanName(s.Name) // the name of a file, as often as not
 	}
-	b.report.Dropped = append(b.report.Dropped, s.Skipped...)
+	for _, text := range s.Skipped {
+		b.drop("%s", text)
+	}
 	for _, check := range []func() error{func() error { return checkSchema(&s) }, b.checkStreams, func() error { b.wantUndirected(ctx); return nil }, b.checkUndirected, b.addReverses, b.chooseEdgeSplits, b.checkPolicies, b.chooseFeatures, b.chooseSplit} {
 		if err := check(); err != nil {
 			return err

@@ -381,8 +381,8 @@ func (b *builder) judgeLeaks(w *watch, l learnt, file string, judged map[string]
 
 // noteOnce adds a note, unless the report has it already.
 func (b *builder) noteOnce(format string, args ...any) {
-	if text := fmt.Sprintf(format, args...); !slices.Contains(b.report.Notes, text) {
-		b.note("%s", text)
+	if text := b.Text(fmt.Sprintf(format, args...)); !slices.Contains(b.report.Notes, text) {
+		b.report.Notes = append(b.report.Notes, text)
 	}
 }
 

@@ -111,7 +111,10 @@ type Options struct {
 	Name string
 	// Progress is called some ten times a second, by one goroutine at a time. Default: nil.
 	Progress func(ingest.Progress)
-	FS       vfs.FS // where the dataset goes; default the disk
+	// Text puts the user's names in place of the option keys in notes, which the dataset records:
+	// see package ingest. Default: texts stay as they are.
+	Text func(string) string
+	FS   vfs.FS // where the dataset goes; default the disk
 
 	test hooks
 }
@@ -155,6 +158,9 @@ func (o *Options) effective() (*plan, error) {
 	}
 	if clean := store.CleanName(p.Name); p.Name != "" && p.Name != clean {
 		errs = append(errs, fmt.Errorf("--name %q: a dataset's name is up to 100 letters a-z, digits, _, - and ., and does not start with a .; as in %s", p.Name, clean))
+	}
+	if p.Text == nil {
+		p.Text = func(s string) string { return s }
 	}
 	var err error
 	if p.features, err = parseFeatures(o.Features); err != nil {

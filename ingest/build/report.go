@@ -137,11 +137,11 @@ type EdgeSplitReport struct {
 }
 
 func (b *builder) note(format string, args ...any) {
-	b.report.Notes = append(b.report.Notes, fmt.Sprintf(format, args...))
+	b.report.Notes = append(b.report.Notes, b.Text(fmt.Sprintf(format, args...)))
 }
 
 func (b *builder) drop(format string, args ...any) {
-	b.report.Dropped = append(b.report.Dropped, fmt.Sprintf(format, args...))
+	b.report.Dropped = append(b.report.Dropped, b.Text(fmt.Sprintf(format, args...)))
 }
 
 // provenance returns the options, counts and notes that the dataset records of its making. Counts

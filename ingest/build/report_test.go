@@ -16,7 +16,7 @@ func TestProvenance(t *testing.T) {
 	f.schema.NodeTypes = append(f.schema.NodeTypes, ingest.NodeType{Name: "author", Count: 2})
 	f.schema.Relations = append(f.schema.Relations, ingest.Relation{Src: "author", Name: "writes", Dst: "paper", Edges: -1})
 	f.edges[1] = [][2]int64{{1, 5}, {0, 0}, {1, 5}}
-	d, _ := build(t, f, Options{Undirected: true, Name: "named"})
+	d, _ := build(t, f, Options{Undirected: true, Name: "named", Text: func(s string) string { return "said: " + s }})
 	m := d.Manifest()
 	require.Equal(t, "named", m.Name)
 	require.Equal(t, "degree", m.Order)
@@ -24,9 +24,9 @@ func TestProvenance(t *testing.T) {
 	require.Equal(t, map[string]string{"undirected": "true", "reverse": "false", "order": "degree", "dtype": "f16", "normalize": "none", "clamp": "false", "features": "",
 		"split": "given", "seed": "1", "self-loops": "keep", "duplicates": "keep", "edge-ids": "false", "skip-bad": "0"}, m.Provenance.Options)
 	require.Equal(t, []string{
-		"years: not read",
-		"relation author__writes__paper joins two node types and is stored as given: --undirected adds reverses within a type only",
-		"node type author has no features",
+		"said: years: not read",
+		"said: relation author__writes__paper joins two node types and is stored as given: --undirected adds reverses within a type only",
+		"said: node type author has no features",
 	}, m.Provenance.Notes)
 	c := m.Provenance.Counts
 	require.EqualValues(t, []int64{11, 1, 2, 1, 4, 14}, []int64{c["edges_read"], c["self_loops"], c["duplicates"], c["duplicates_merged"], c["reverse_added"], c["edges"]})
