@@ -41,10 +41,10 @@ type Options struct {
 func (o *Options) Validate() error {
 	var errs []error
 	if !slices.Contains([]Format{"", NPY, GraphBolt, Parquet}, o.Format) {
-		errs = append(errs, fmt.Errorf("--format %q: choose npy, graphbolt or parquet", o.Format))
+		errs = append(errs, fmt.Errorf("{format} %q: choose npy, graphbolt or parquet", o.Format))
 	}
 	if o.Sample < 0 {
-		errs = append(errs, fmt.Errorf("--sample %d: a number of nodes, or 0 for all", o.Sample))
+		errs = append(errs, fmt.Errorf("{sample} %d: a number of nodes, or 0 for all", o.Sample))
 	}
 	return errors.Join(errs...)
 }

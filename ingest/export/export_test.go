@@ -580,7 +580,7 @@ func TestRefusals(t *testing.T) {
 	dir := t.TempDir()
 	out := filepath.Join(dir, "out")
 	_, err := Export(context.Background(), d, out, Options{Format: "csv", Sample: -1})
-	require.EqualError(t, err, "--format \"csv\": choose npy, graphbolt or parquet\n--sample -1: a number of nodes, or 0 for all")
+	require.EqualError(t, err, "{format} \"csv\": choose npy, graphbolt or parquet\n{sample} -1: a number of nodes, or 0 for all")
 	_, err = Export(context.Background(), d, filepath.Join(dir, "none/out"), Options{})
 	require.ErrorContains(t, err, "none: no such directory; make it first")
 	require.NoError(t, os.Mkdir(out, 0o777))

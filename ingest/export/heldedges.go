@@ -193,15 +193,15 @@ func (e *exporter) boltLinks(i int, typ string) (sets [3]boltSet, err error) {
 	for p := range store.HeldTest + 1 {
 		h, _ := e.held(i, p)
 		if h.srcEach > 0 {
-			e.skip("%s, %v: GraphBolt has no place for nodes in the place of sources; --format npy writes them", r.Key(), p)
+			e.skip("%s, %v: GraphBolt has no place for nodes in the place of sources; {format} npy writes them", r.Key(), p)
 		}
 		if h.dstEach > 0 && h.poolFrom != nil {
-			e.skip("%s, %v: GraphBolt has pairs for all edges or for each; --format npy writes both", r.Key(), p)
+			e.skip("%s, %v: GraphBolt has pairs for all edges or for each; {format} npy writes both", r.Key(), p)
 			h.pairs, h.poolFrom = 0, nil
 		}
 		for _, c := range h.Part.Columns {
 			if c.Name != store.EdgeID {
-				e.skip("%s, %v: GraphBolt has no place for column %s of held-out edges; --format npy writes it", r.Key(), p, c.Name)
+				e.skip("%s, %v: GraphBolt has no place for column %s of held-out edges; {format} npy writes it", r.Key(), p, c.Name)
 			}
 		}
 		n, each := h.Len(), int(h.dstEach)

@@ -99,7 +99,7 @@ func TestHeldArrays(t *testing.T) {
 
 	rep, err := Export(context.Background(), d, filepath.Join(t.TempDir(), "p"), Options{Format: Parquet})
 	require.NoError(t, err)
-	require.Equal(t, []string{"node__to__node: held-out edges are not written as parquet; --format npy and graphbolt write them"}, rep.Skipped)
+	require.Equal(t, []string{"node__to__node: held-out edges are not written as parquet; {format} npy and graphbolt write them"}, rep.Skipped)
 	for _, f := range []Format{NPY, GraphBolt} {
 		rep, err = Export(context.Background(), d, filepath.Join(t.TempDir(), "s"), Options{Format: f, Sample: 4})
 		require.NoError(t, err)

@@ -49,7 +49,7 @@ func TestPairs(t *testing.T) {
 	require.Equal(t, []row{{"b,ob", 30, 0.5}, {`cid;"dee"`, 10, -3e10}, {"ann", 20, 1.0 / 3}}, rows)
 
 	_, err = write("out.npy", pairs)
-	require.ErrorContains(t, err, "out.npy: an array says first how many rows it has, and there may be fewer than 9; take --format csv or parquet")
+	require.ErrorContains(t, err, "out.npy: an array says first how many rows it has, and there may be fewer than 9; take {format} csv or parquet")
 	enough := errors.New("enough")
 	_, err = write("no.csv", func(add func(src, dst []store.NodeID, scores []float32) error) error {
 		return errors.Join(pairs(add), enough)

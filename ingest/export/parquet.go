@@ -36,7 +36,7 @@ func (e *exporter) writeParquet() error {
 			return err
 		}
 		if e.m.Relations[i].EdgeSplit != nil {
-			e.skip("%s: held-out edges are not written as parquet; --format npy and graphbolt write them", m.Relations[i].Name)
+			e.skip("%s: held-out edges are not written as parquet; {format} npy and graphbolt write them", m.Relations[i].Name)
 		}
 	}
 	for i := range e.m.Streams {

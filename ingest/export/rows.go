@@ -172,7 +172,7 @@ func (w *rowWriter) open(out string) error {
 	switch {
 	case w.Format == Parquet, w.Format == CSV:
 	case w.Format == NPY && w.Fewer:
-		return fmt.Errorf("%s: an array says first how many rows it has, and there may be fewer than %d; take --format csv or parquet", out, w.Rows)
+		return fmt.Errorf("%s: an array says first how many rows it has, and there may be fewer than %d; take {format} csv or parquet", out, w.Rows)
 	case w.Format == NPY:
 		base := strings.TrimSuffix(out, ".npy")
 		paths = nil
@@ -185,10 +185,10 @@ func (w *rowWriter) open(out string) error {
 		}
 		paths = append(paths, base+".npy")
 	default:
-		return fmt.Errorf("--format %q: choose parquet, npy or csv", w.Format)
+		return fmt.Errorf("{format} %q: choose parquet, npy or csv", w.Format)
 	}
 	if w.Format == Parquet && w.Kind == Numbers && w.Cols > maxColumns {
-		return fmt.Errorf("%s: %d classes are more columns than a table in parquet has here (%d); take --format npy", out, w.Cols, maxColumns)
+		return fmt.Errorf("%s: %d classes are more columns than a table in parquet has here (%d); take {format} npy", out, w.Cols, maxColumns)
 	}
 	for _, path := range paths {
 		if err := MayWrite(w.FS, path, w.Force); err != nil {
@@ -230,7 +230,7 @@ func MayWrite(on vfs.FS, path string, force bool) error {
 	case err == nil && !info.Mode().IsRegular():
 		return fmt.Errorf("%s: it is no ordinary file, and would be replaced by one; choose another name", path)
 	case err == nil && !force:
-		return fmt.Errorf("%s: it exists already; choose another name, or replace it by --force", path)
+		return fmt.Errorf("%s: it exists already; choose another name, or replace it by {force}", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
@@ -435,7 +435,7 @@ func (w *rowWriter) addArray(row []float32) error {
 		if text := w.cells[i].text; !k.texts() {
 			w.scratch = binary.LittleEndian.AppendUint64(w.scratch, uint64(w.cells[i].number))
 		} else if strings.ContainsAny(text, "\r\n") {
-			return fmt.Errorf("%s: the id %q has a line end in it; take --format parquet or csv", w.files[i].path, text)
+			return fmt.Errorf("%s: the id %q has a line end in it; take {format} parquet or csv", w.files[i].path, text)
 		} else {
 			w.scratch = append(append(w.scratch, text...), '\n')
 		}

@@ -143,7 +143,7 @@ func TestRowsInParquet(t *testing.T) {
 
 	wide := RowOptions{Kind: Numbers, Cols: maxColumns + 1}
 	_, err = WriteRows("out2", idsOf(t, false), wide, nil)
-	require.ErrorContains(t, err, "take --format npy")
+	require.ErrorContains(t, err, "take {format} npy")
 }
 
 // TestRowsInNPY reads them back.

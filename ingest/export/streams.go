@@ -53,15 +53,15 @@ func (e *exporter) settle() error {
 	case e.Format == "":
 		e.Format = NPY
 	case streams && e.Format != Parquet:
-		return fmt.Errorf("--format %s: %s has a stream of events, which is written as parquet, and read again by ingest events; leave --format out", e.Format, e.ds.Path())
+		return fmt.Errorf("{format} %s: %s has a stream of events, which is written as parquet, and read again by ingest events; leave {format} out", e.Format, e.ds.Path())
 	}
 	if streams && e.Sample > 0 {
-		return fmt.Errorf("--sample: it follows the edges of relations, and %s has a stream of events; leave it out", e.ds.Path())
+		return fmt.Errorf("{sample}: it follows the edges of relations, and %s has a stream of events; leave it out", e.ds.Path())
 	}
 	e.report.Format = e.Format
 	for _, s := range e.m.Streams {
 		if e.Format != Parquet || e.Sample > 0 {
-			e.skip("stream %s: it is written whole, and as parquet; --format parquet without --sample writes it", s.Name)
+			e.skip("stream %s: it is written whole, and as parquet; {format} parquet without {sample} writes it", s.Name)
 		}
 	}
 	return nil

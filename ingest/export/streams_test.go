@@ -198,10 +198,10 @@ func TestStreamLeft(t *testing.T) {
 	}
 	for _, o := range []Options{{Format: NPY}, {Format: GraphBolt}} {
 		_, err = Export(t.Context(), d, filepath.Join(dir, "no"), o)
-		require.ErrorContains(t, err, "has a stream of events, which is written as parquet, and read again by ingest events; leave --format out")
+		require.ErrorContains(t, err, "has a stream of events, which is written as parquet, and read again by ingest events; leave {format} out")
 	}
 	_, err = Export(t.Context(), d, filepath.Join(dir, "no"), Options{Sample: 3})
-	require.ErrorContains(t, err, "--sample: it follows the edges of relations, and "+d.Path()+" has a stream of events; leave it out")
+	require.ErrorContains(t, err, "{sample}: it follows the edges of relations, and "+d.Path()+" has a stream of events; leave it out")
 	require.NoDirExists(t, filepath.Join(dir, "no"))
 }
 

@@ -123,7 +123,7 @@ var kinds = map[string]kind{
 		dim:       1, classes: 64, homophily: 0.9, triples: true,
 	},
 	temporal: {
-		about:     "a stream of events between users and items, as JODIE's wikipedia: 9 k nodes, 157 k events over --span",
+		about:     "a stream of events between users and items, as JODIE's wikipedia: 9 k nodes, 157 k events over {span}",
 		name:      "GENERATED",
 		types:     []typeShape{{"user", 8_227}, {"item", 1_000}},
 		relations: []relationShape{{"user", "event", "item", 157_474, 30, 30, 0}},
@@ -212,7 +212,7 @@ func (o *Options) shape(name string) (*shape, error) {
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	scale := cmp.Or(o.Scale, 1)
 	if !(scale > 0) || math.IsInf(scale, 0) {
-		bad("--scale %v: it multiplies nodes and edges, so it is above 0, as in 0.01", o.Scale)
+		bad("{scale} %v: it multiplies nodes and edges, so it is above 0, as in 0.01", o.Scale)
 		scale = 1
 	}
 	var fullNodes, fullEdges int64
@@ -224,14 +224,14 @@ func (o *Options) shape(name string) (*shape, error) {
 	}
 	count := func(flag string, given, full int64, most float64) int64 {
 		if given < 0 {
-			bad("--%s %d: a number from 1 on is wanted", flag, given)
+			bad("{%s} %d: a number from 1 on is wanted", flag, given)
 		}
 		if given <= 0 {
 			given = full
 		}
 		n := math.Round(float64(given) * scale)
 		if n > most {
-			bad("--%s: %.0f of them with the scale, and %.0f are the most", flag, n, most)
+			bad("{%s}: %.0f of them with the scale, and %.0f are the most", flag, n, most)
 			n = float64(full)
 		}
 		return max(1, int64(n))
@@ -247,7 +247,7 @@ func (o *Options) shape(name string) (*shape, error) {
 	s.edges = count("edges", o.Edges, ownEdges, maxEdges)
 	number := func(flag string, given, own, most int) int {
 		if given < 0 || given > most {
-			bad("--%s %d: want 1 to %d", flag, given, most)
+			bad("{%s} %d: want 1 to %d", flag, given, most)
 		}
 		if given <= 0 || given > most {
 			return own
@@ -257,29 +257,29 @@ func (o *Options) shape(name string) (*shape, error) {
 	s.dim = number("dim", o.Dim, k.dim, maxDim)
 	s.classes = number("classes", o.Classes, k.classes, maxClasses)
 	if int64(s.dim)*int64(s.classes) > maxMeans {
-		bad("--dim %d and --classes %d: their product is at most %d", s.dim, s.classes, maxMeans)
+		bad("{dim} %d and {classes} %d: their product is at most %d", s.dim, s.classes, maxMeans)
 	}
 	s.share(fullNodes, fullEdges, bad)
 	if k.triples && (o.Dim != 0 || o.Signal != 0 || o.Train != 0 || o.Valid != 0 || o.Test != 0) {
-		bad("--dim, --signal, --train, --valid and --test: entities of kind %s have no features and labels; leave them out", name)
+		bad("{dim}, {signal}, {train}, {valid} and {test}: entities of kind %s have no features and labels; leave them out", name)
 	}
 	if k.drifts && (o.Homophily != 0 || o.Train != 0 || o.Valid != 0 || o.Test != 0) {
-		bad("--homophily, --train, --valid and --test: kind %s has none, and is split by --split time:a/b/c; leave them out", name)
+		bad("{homophily}, {train}, {valid} and {test}: kind %s has none, and is split by {split} time:a/b/c; leave them out", name)
 	}
 	if k.drifts && s.dim < s.classes {
-		bad("--dim %d and --classes %d: events of kind %s have a column for each class at least", s.dim, s.classes, name)
+		bad("{dim} %d and {classes} %d: events of kind %s have a column for each class at least", s.dim, s.classes, name)
 	}
 	if k.drifts && s.types[1].nodes < int64(s.classes) {
-		bad("--nodes: %d of type %s for %d classes; ask for more nodes, or for fewer --classes", s.types[1].nodes, s.types[1].name, s.classes)
+		bad("{nodes}: %d of type %s for %d classes; ask for more nodes, or for fewer {classes}", s.types[1].nodes, s.types[1].name, s.classes)
 	}
 	if o.Span != 0 && (!(o.Span > 0 && o.Span < 1<<53) || name != temporal) {
-		bad("--span %v: it is the seconds that kind temporal takes, above 0", o.Span)
+		bad("{span} %v: it is the seconds that kind temporal takes, above 0", o.Span)
 	}
 	if !(s.homophily >= 0 && s.homophily <= 1) {
-		bad("--homophily %v: it is a share of the edges, from 0 to 1", o.Homophily)
+		bad("{homophily} %v: it is a share of the edges, from 0 to 1", o.Homophily)
 	}
 	if !(s.signal >= 0 && s.signal <= 1000) {
-		bad("--signal %v: want 0 to 1000", o.Signal)
+		bad("{signal} %v: want 0 to 1000", o.Signal)
 	}
 	s.setParts(k, fullNodes, bad)
 	return s, errors.Join(errs...)
@@ -296,16 +296,16 @@ func (s *shape) share(fullNodes, fullEdges int64, bad func(string, ...any)) {
 		upTo := scaled(s.nodes, uint64(sum), uint64(fullNodes))
 		t.nodes, before = upTo-before, upTo
 		if t.nodes > maxNodes {
-			bad("--nodes: %d of type %s, and %d are the most", t.nodes, t.name, maxNodes)
+			bad("{nodes}: %d of type %s, and %d are the most", t.nodes, t.name, maxNodes)
 			t.nodes = maxNodes
 		}
 		if t.nodes < 1 {
-			bad("--nodes: %d leave none for type %s; ask for more", s.nodes, t.name)
+			bad("{nodes}: %d leave none for type %s; ask for more", s.nodes, t.name)
 			t.nodes = 1
 		}
 	}
 	if s.types[0].nodes < int64(s.classes) {
-		bad("--nodes: %d of type %s for %d classes; ask for more nodes, or for fewer --classes", s.types[0].nodes, s.types[0].name, s.classes)
+		bad("{nodes}: %d of type %s for %d classes; ask for more nodes, or for fewer {classes}", s.types[0].nodes, s.types[0].name, s.classes)
 	}
 	sum, before = 0, 0
 	for i := range s.relations {
@@ -326,12 +326,12 @@ func (s *shape) setParts(k kind, fullNodes int64, bad func(string, ...any)) {
 	sum := 0.0
 	for i, f := range given {
 		if !(f >= 0 && f <= 1) {
-			bad("--%s %v: a share of the nodes, from 0 to 1", [...]string{"train", "valid", "test"}[i], f)
+			bad("{%s} %v: a share of the nodes, from 0 to 1", [...]string{"train", "valid", "test"}[i], f)
 		}
 		sum += f
 	}
 	if sum > 1+1e-9 {
-		bad("--train, --valid and --test: the shares sum to %v, and 1 is all", sum)
+		bad("{train}, {valid} and {test}: the shares sum to %v, and 1 is all", sum)
 		return
 	}
 	full := k.types[0].nodes

@@ -124,7 +124,7 @@ func (s *shape) fits(out string, need int64, free uint64) error {
 	if uint64(need) <= free {
 		return nil
 	}
-	return fmt.Errorf("%s: the raw files need about %s and %s are free; make room, write elsewhere, or --scale %.2g fits",
+	return fmt.Errorf("%s: the raw files need about %s and %s are free; make room, write elsewhere, or {scale} %.2g fits",
 		out, kernels.FormatBytes(need), kernels.FormatBytes(int64(free)), s.fitting(need, free))
 }
 

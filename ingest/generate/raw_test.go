@@ -337,7 +337,7 @@ func TestNoRoom(t *testing.T) {
 	need := (&rawWriter{g: newSource(s)}).layout().bytes()
 	require.NoError(t, s.fits("out", need, uint64(need)))
 	require.EqualError(t, s.fits("out", need, 3<<30),
-		"out: the raw files need about "+kernels.FormatBytes(need)+" and 3 GiB are free; make room, write elsewhere, or --scale 0.046 fits")
+		"out: the raw files need about "+kernels.FormatBytes(need)+" and 3 GiB are free; make room, write elsewhere, or {scale} 0.046 fits")
 	s, err = (&Options{Scale: 0.046}).shape("papers100m")
 	require.NoError(t, err)
 	require.LessOrEqual(t, (&rawWriter{g: newSource(s)}).layout().bytes(), int64(3<<30))

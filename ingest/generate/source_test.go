@@ -77,7 +77,7 @@ func TestAnySize(t *testing.T) {
 		o.Nodes = rapid.Int64Range(1, 2000).Draw(t, "nodes")
 		s, err := Open(kind, o)
 		if err != nil {
-			require.ErrorContains(t, err, "--nodes: ")
+			require.ErrorContains(t, err, "{nodes}: ")
 			return
 		}
 		g := read(t, s)
@@ -204,22 +204,22 @@ func TestRefuses(t *testing.T) {
 		want string
 	}{
 		{"twitter", Options{}, `unknown kind "twitter"; there are citations, drift-l, drift-m, drift-s, kg, mag240m, papers100m, products, reddit, temporal`},
-		{"reddit", Options{Scale: -1}, "--scale -1: it multiplies nodes and edges, so it is above 0, as in 0.01"},
-		{"reddit", Options{Scale: math.NaN(), Dim: -3}, "--scale NaN: it multiplies nodes and edges, so it is above 0, as in 0.01\n--dim -3: want 1 to 16384"},
-		{"reddit", Options{Nodes: -5, Edges: -5}, "--nodes -5: a number from 1 on is wanted\n--edges -5: a number from 1 on is wanted"},
-		{"reddit", Options{Nodes: 10}, "--nodes: 10 of type node for 41 classes; ask for more nodes, or for fewer --classes"},
-		{"papers100m", Options{Scale: 50, Nodes: 111_059_956, Edges: 1 << 30}, "--nodes: 5552997800 of them with the scale, and 4294967295 are the most"},
-		{"mag240m", Options{Nodes: 1, Classes: 1}, "--nodes: 1 leave none for type paper; ask for more\n--nodes: 1 leave none for type author; ask for more"},
-		{"reddit", Options{Classes: 1 << 20}, "--classes 1048576: want 1 to 32768"},
-		{"papers100m", Options{Dim: 1 << 14, Classes: 1 << 15}, "--dim 16384 and --classes 32768: their product is at most 16777216"},
-		{"reddit", Options{Homophily: 1.5, Signal: -1}, "--homophily 1.5: it is a share of the edges, from 0 to 1\n--signal -1: want 0 to 1000"},
-		{"reddit", Options{Train: 0.9, Test: 0.2}, "--train, --valid and --test: the shares sum to 1.1, and 1 is all"},
-		{"kg", Options{Dim: 3}, "--dim, --signal, --train, --valid and --test: entities of kind kg have no features and labels; leave them out"},
-		{"reddit", Options{Span: 7}, "--span 7: it is the seconds that kind temporal takes, above 0"},
-		{"temporal", Options{Span: -1}, "--span -1: it is the seconds that kind temporal takes, above 0"},
-		{"drift-s", Options{Homophily: 0.5}, "--homophily, --train, --valid and --test: kind drift-s has none, and is split by --split time:a/b/c; leave them out"},
-		{"drift-s", Options{Classes: 9}, "--dim 8 and --classes 9: events of kind drift-s have a column for each class at least"},
-		{"reddit", Options{Valid: -0.5}, "--valid -0.5: a share of the nodes, from 0 to 1"},
+		{"reddit", Options{Scale: -1}, "{scale} -1: it multiplies nodes and edges, so it is above 0, as in 0.01"},
+		{"reddit", Options{Scale: math.NaN(), Dim: -3}, "{scale} NaN: it multiplies nodes and edges, so it is above 0, as in 0.01\n{dim} -3: want 1 to 16384"},
+		{"reddit", Options{Nodes: -5, Edges: -5}, "{nodes} -5: a number from 1 on is wanted\n{edges} -5: a number from 1 on is wanted"},
+		{"reddit", Options{Nodes: 10}, "{nodes}: 10 of type node for 41 classes; ask for more nodes, or for fewer {classes}"},
+		{"papers100m", Options{Scale: 50, Nodes: 111_059_956, Edges: 1 << 30}, "{nodes}: 5552997800 of them with the scale, and 4294967295 are the most"},
+		{"mag240m", Options{Nodes: 1, Classes: 1}, "{nodes}: 1 leave none for type paper; ask for more\n{nodes}: 1 leave none for type author; ask for more"},
+		{"reddit", Options{Classes: 1 << 20}, "{classes} 1048576: want 1 to 32768"},
+		{"papers100m", Options{Dim: 1 << 14, Classes: 1 << 15}, "{dim} 16384 and {classes} 32768: their product is at most 16777216"},
+		{"reddit", Options{Homophily: 1.5, Signal: -1}, "{homophily} 1.5: it is a share of the edges, from 0 to 1\n{signal} -1: want 0 to 1000"},
+		{"reddit", Options{Train: 0.9, Test: 0.2}, "{train}, {valid} and {test}: the shares sum to 1.1, and 1 is all"},
+		{"kg", Options{Dim: 3}, "{dim}, {signal}, {train}, {valid} and {test}: entities of kind kg have no features and labels; leave them out"},
+		{"reddit", Options{Span: 7}, "{span} 7: it is the seconds that kind temporal takes, above 0"},
+		{"temporal", Options{Span: -1}, "{span} -1: it is the seconds that kind temporal takes, above 0"},
+		{"drift-s", Options{Homophily: 0.5}, "{homophily}, {train}, {valid} and {test}: kind drift-s has none, and is split by {split} time:a/b/c; leave them out"},
+		{"drift-s", Options{Classes: 9}, "{dim} 8 and {classes} 9: events of kind drift-s have a column for each class at least"},
+		{"reddit", Options{Valid: -0.5}, "{valid} -0.5: a share of the nodes, from 0 to 1"},
 	} {
 		require.EqualError(t, c.o.Validate(c.kind), c.want)
 		_, err := Open(c.kind, c.o)
@@ -248,5 +248,5 @@ func TestProportion(t *testing.T) {
 		require.Equal(t, [2]int64{c.nodes, c.edges}, [2]int64{s.nodes, s.edges}, "%s %+v", c.kind, c.o)
 	}
 	_, err := (&Options{Edges: math.MaxInt64}).shape("reddit")
-	require.ErrorContains(t, err, "--edges: ")
+	require.ErrorContains(t, err, "{edges}: ")
 }
