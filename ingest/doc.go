@@ -5,4 +5,10 @@
 // This package also has what several formats need. A [Chunker] cuts rows into chunks. A [Category]
 // numbers the different values of a column. [Files] finds changed files. [Progress] reports the
 // progress of a build.
+//
+// Errors and notes name an option by its key in braces, as in "{node_count} and {nodes}: leave one
+// out", here and in all packages below. So do the command lines that they advise, as in "gnnstore
+// ingest csv {header} yes". The command puts its flags in place of the keys; so may other callers,
+// with build.Options.Text for the notes that a dataset records. Flags are literal only where they
+// are data, in the arguments of export.StreamReport.
 package ingest

@@ -100,7 +100,7 @@ func (b *bag) openNPY(path string, o *Options) (*array, error) {
 	at, raw := int64(0), o.raw(path)
 	if raw != nil {
 		if bytes.HasPrefix(archive.Head(f), []byte("\x93NUMPY")) {
-			return nil, fmt.Errorf("%s: it has a header, which says what it is; leave --raw-array %s away", path, raw.File)
+			return nil, fmt.Errorf("%s: it has a header, which says what it is; leave {raw_array} %s away", path, raw.File)
 		}
 		h = raw.Header
 		if row := (&npy.Header{Type: h.Type, Shape: append([]int64{1}, h.Shape[1:]...)}).Bytes(); h.Shape[0] == -1 && row > 0 {
@@ -126,7 +126,7 @@ func shapeHint(raw *Raw) string {
 	if raw == nil {
 		return ""
 	}
-	return ", or is --raw-array right?"
+	return ", or is {raw_array} right?"
 }
 
 // noHeader returns an error with the remedy for a file that is no npy array.
@@ -138,7 +138,7 @@ func noHeader(f io.ReaderAt, size int64, path string, err error) error {
 	if other := archive.Mistaken(f, size, kind); other != nil {
 		return other
 	}
-	return fmt.Errorf("no NPY header, so it may be a headerless dump of %d bytes; say what it holds, as in --raw-array %s:f4:-1,128", size, filepath.Base(path))
+	return fmt.Errorf("no NPY header, so it may be a headerless dump of %d bytes; say what it holds, as in {raw_array} %s:f4:-1,128", size, filepath.Base(path))
 }
 
 func stem(path string) string {

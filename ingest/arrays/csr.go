@@ -22,7 +22,7 @@ func (s *Source) compressed(prefix string) (*edges, error) {
 		return nil, err
 	}
 	e.inward = strings.Contains(strings.ToLower(prefix), "csc")
-	why := "a row is a node's destinations, so row i with column j is the edge i→j; --csr-rows dst turns it round"
+	why := "a row is a node's destinations, so row i with column j is the edge i→j; {csr_rows} dst turns it round"
 	if s.bag.has(prefix + "format") {
 		format, err := s.format(prefix + "format")
 		if err != nil {
@@ -34,7 +34,7 @@ func (s *Source) compressed(prefix string) (*edges, error) {
 		e.inward = s.o.RowsAre == "dst"
 	}
 	if e.inward {
-		why = "a row is a node's sources, so row i with column j is the edge j→i; --csr-rows src turns it round"
+		why = "a row is a node's sources, so row i with column j is the edge j→i; {csr_rows} src turns it round"
 	}
 	s.skip(e.bounds.key, "direction is not in the file: "+why)
 	return e, nil

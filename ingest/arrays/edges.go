@@ -54,12 +54,12 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 		given = s.o.Edges
 	}
 	if a, b, ok := strings.Cut(given, ","); ok {
-		return s.ends(a, b, "--array-edges")
+		return s.ends(a, b, "{array_edges}")
 	}
 	if given != "" && !s.bag.has(strings.TrimSuffix(given, ".npy")) && s.bag.has(given+"indptr") {
 		return s.compressed(given)
 	}
-	a, err := s.pick(prefix, "--array-edges", given, edgeNames)
+	a, err := s.pick(prefix, "{array_edges}", given, edgeNames)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (s *Source) findEdges(prefix string) (*edges, error) {
 	if prefix != "" {
 		return nil, nil // a relation without edges
 	}
-	return nil, fmt.Errorf("%s: no edges in it%s; looked for %s, for %s and %s and the like, for indptr and indices; --array-edges NAME or --array-edges SOURCES,DESTINATIONS says others",
+	return nil, fmt.Errorf("%s: no edges in it%s; looked for %s, for %s and %s and the like, for indptr and indices; {array_edges} NAME or {array_edges} SOURCES,DESTINATIONS says others",
 		s.bag.path, s.found(), strings.Join(edgeNames[:3], ", "), endNames[0][0], endNames[0][1])
 }
 
@@ -95,11 +95,11 @@ func (s *Source) matrix(a *array, isIndex bool) (*edges, error) {
 	case !rows && !pairs:
 		return nil, fmt.Errorf("%s, and edges are (2, E), sources above destinations, or (E, 2)", a.form())
 	case layout == Rows && !rows || layout == Pairs && !pairs:
-		return nil, fmt.Errorf("%s, and --edge-layout says %s", a.form(), layout)
+		return nil, fmt.Errorf("%s, and {edge_layout} says %s", a.form(), layout)
 	case rows && pairs && layout == "" && isIndex: // PyTorch Geometric's own: (2, E)
 		layout = Rows
 	case rows && pairs && layout == "":
-		return nil, fmt.Errorf("%s, which may be two edges of a row each or two rows of ends; say --edge-layout rows for (2, E), pairs for (E, 2)", a.form())
+		return nil, fmt.Errorf("%s, which may be two edges of a row each or two rows of ends; say {edge_layout} rows for (2, E), pairs for (E, 2)", a.form())
 	case rows && layout == "":
 		layout = Rows
 	case layout == "":

@@ -62,7 +62,7 @@ func (s *Source) learnLabels(ctx context.Context) error {
 			}
 			if y.oneHot {
 				l.Multi = false
-				s.skip(y.key, "each row has exactly one 1, so it is read as one class a node; --multi-label reads it as any number of them")
+				s.skip(y.key, "each row has exactly one 1, so it is read as one class a node; {multi_label} reads it as any number of them")
 			}
 		}
 		y.learned = true

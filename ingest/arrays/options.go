@@ -13,8 +13,8 @@ import (
 // named is the flag of an array that is named, "" without one; edges aside.
 func (o *Options) named() string {
 	for _, n := range []struct{ flag, name string }{
-		{"--array-features", o.Features}, {labelsFlag, o.Labels}, {"--array-weights", o.Weights},
-		{"--array-train", o.Train}, {"--array-valid", o.Valid}, {"--array-test", o.Test},
+		{"{array_features}", o.Features}, {labelsFlag, o.Labels}, {"{array_weights}", o.Weights},
+		{"{array_train}", o.Train}, {"{array_valid}", o.Valid}, {"{array_test}", o.Test},
 	} {
 		if n.name != "" {
 			return n.flag
@@ -60,7 +60,7 @@ type Raw struct {
 // what the file's size makes it.
 func ParseRaw(text string) (Raw, error) {
 	wrong := func(why string) (Raw, error) {
-		return Raw{}, fmt.Errorf("--raw-array %s: %s; say FILE:DTYPE:SHAPE, as in node_feat.npy:f4:100000,1024", text, why)
+		return Raw{}, fmt.Errorf("{raw_array} %s: %s; say FILE:DTYPE:SHAPE, as in node_feat.npy:f4:100000,1024", text, why)
 	}
 	rest, shape, ok := cutLast(text)
 	file, dtype, ok2 := cutLast(rest)
@@ -117,16 +117,16 @@ func descr(dtype string) string {
 func (o *Options) Validate() error {
 	var errs []error
 	if o.Nodes < 0 {
-		errs = append(errs, fmt.Errorf("--node-count %d: a number of nodes is not negative", o.Nodes))
+		errs = append(errs, fmt.Errorf("{node_count} %d: a number of nodes is not negative", o.Nodes))
 	}
 	if o.MaskSplit < 0 {
-		errs = append(errs, fmt.Errorf("--mask-split %d: splits count from 0", o.MaskSplit))
+		errs = append(errs, fmt.Errorf("{mask_split} %d: splits count from 0", o.MaskSplit))
 	}
 	if o.Layout != "" && o.Layout != Rows && o.Layout != Pairs {
-		errs = append(errs, fmt.Errorf("--edge-layout %q: edges are laid out in rows, (2, E), or in pairs, (E, 2)", o.Layout))
+		errs = append(errs, fmt.Errorf("{edge_layout} %q: edges are laid out in rows, (2, E), or in pairs, (E, 2)", o.Layout))
 	}
 	if o.RowsAre != "" && o.RowsAre != "src" && o.RowsAre != "dst" {
-		errs = append(errs, fmt.Errorf("--csr-rows %q: a row is that of a src or of a dst", o.RowsAre))
+		errs = append(errs, fmt.Errorf("{csr_rows} %q: a row is that of a src or of a dst", o.RowsAre))
 	}
 	return errors.Join(errs...)
 }

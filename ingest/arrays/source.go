@@ -64,7 +64,7 @@ func Open(path string, o Options) (ingest.Source, error) {
 	case ext == ".npy" || o.raw(path) != nil:
 		b, err = npyBag(path, &o)
 	default:
-		err = fmt.Errorf("%s: a file of arrays ends in .npy, .npz, .pt or .pth; rename it, or say what it is with --raw-array %s:i8:-1,2", path, filepath.Base(path))
+		err = fmt.Errorf("%s: a file of arrays ends in .npy, .npz, .pt or .pth; rename it, or say what it is with {raw_array} %s:i8:-1,2", path, filepath.Base(path))
 	}
 	if err != nil {
 		return nil, err
@@ -72,7 +72,7 @@ func Open(path string, o Options) (ingest.Source, error) {
 	if strings.EqualFold(filepath.Ext(path), ".npz") && isSciPy(b) && o.Edges == "" {
 		b.close()
 		if flag := o.named(); flag != "" {
-			return nil, fmt.Errorf("%s: its keys are those of a scipy graph, adj_, attr_ and labels, and %s names another; name its edges as well, as in --array-edges adj_", path, flag)
+			return nil, fmt.Errorf("%s: its keys are those of a scipy graph, adj_, attr_ and labels, and %s names another; name its edges as well, as in {array_edges} adj_", path, flag)
 		}
 		s, err := npz.Open(path)
 		if err != nil {
@@ -132,14 +132,14 @@ func (s *Source) findAll(types []string) error {
 		return fmt.Errorf("%s: no edges in it%s", s.bag.path, s.found())
 	}
 	if !slices.ContainsFunc(s.schema.Tables, func(t ingest.Table) bool { return t.NodeType != "" }) {
-		s.schema.NoFeatures = s.none("features", "--array-features", xNames)
+		s.schema.NoFeatures = s.none("features", "{array_features}", xNames)
 	}
 	if len(s.schema.Labels) == 0 {
 		s.schema.NoLabels = s.none("labels", labelsFlag, yNames)
 	}
 	for _, key := range s.bag.keys {
 		if !s.bag.used[key] {
-			s.skip(key, "it is not one of the names that are looked for; flags such as --array-features name others")
+			s.skip(key, "it is not one of the names that are looked for; flags such as {array_features} name others")
 		}
 	}
 	s.schema.Identity, err = ingest.Files(s.bag.files...)
@@ -206,7 +206,7 @@ func (s *Source) pick(prefix, flag, given string, usual []string) (*array, error
 	return nil, nil
 }
 
-const labelsFlag = "--array-labels"
+const labelsFlag = "{array_labels}"
 
 // valueLabel stands behind the name of labels that are numbers.
 const valueLabel = ":value"
@@ -242,7 +242,7 @@ func (s *Source) findNodes(prefix string) error {
 	if err := s.declared(prefix, t); err != nil {
 		return err
 	}
-	x, err := s.pick(prefix, "--array-features", given.Features, xNames)
+	x, err := s.pick(prefix, "{array_features}", given.Features, xNames)
 	if err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (s *Source) findNodes(prefix string) error {
 		return err
 	}
 	if x != nil && y != nil && x.name == y.name {
-		return fmt.Errorf("%s: it holds both features and labels, and a network would read what it is to learn; choose two arrays with --array-features and %s", y.name, labelsFlag)
+		return fmt.Errorf("%s: it holds both features and labels, and a network would read what it is to learn; choose two arrays with {array_features} and %s", y.name, labelsFlag)
 	}
 	if y != nil {
 		if err := s.addLabel(name, t, y, numbers); err != nil {
@@ -278,7 +278,7 @@ func (s *Source) findNodes(prefix string) error {
 // declared takes the number of nodes from --node-count, or from an array or number of that name.
 func (s *Source) declared(prefix string, t *nodeType) error {
 	if prefix == "" && s.o.Nodes > 0 {
-		t.count, t.from = s.o.Nodes, "--node-count"
+		t.count, t.from = s.o.Nodes, "{node_count}"
 	}
 	for _, name := range countNames {
 		key := prefix + name
@@ -384,7 +384,7 @@ func (s *Source) findRelation(prefix string, r ingest.Relation) error {
 	if prefix == "" {
 		given = s.o.Weights
 	}
-	w, err := s.pick(prefix, "--array-weights", given, weightNames)
+	w, err := s.pick(prefix, "{array_weights}", given, weightNames)
 	if err != nil {
 		return err
 	}

@@ -60,15 +60,15 @@ func TestNames(t *testing.T) {
 	for _, path := range []string{pack(t, renamed, zip.Deflate), folder(t, renamed)} {
 		g := mustRead(t, path, o)
 		requireSmall(t, g)
-		require.Equal(t, []string{"odd: it is not one of the names that are looked for; flags such as --array-features name others"}, g.Schema.Skipped)
+		require.Equal(t, []string{"odd: it is not one of the names that are looked for; flags such as {array_features} name others"}, g.Schema.Skipped)
 	}
 	path := pack(t, renamed, zip.Store)
 	o.Labels = "clz"
 	_, err := read(t, path, o)
-	require.EqualError(t, err, path+": there is no clz, which --array-labels names (found a, b, c, cls, emb, links, odd)")
+	require.EqualError(t, err, path+": there is no clz, which {array_labels} names (found a, b, c, cls, emb, links, odd)")
 	_, err = read(t, path, Options{})
 	require.EqualError(t, err, path+": no edges in it (found a, b, c, cls, emb, links, odd); looked for edge_index, edges, edge_list, for row and col and the like, "+
-		"for indptr and indices; --array-edges NAME or --array-edges SOURCES,DESTINATIONS says others")
+		"for indptr and indices; {array_edges} NAME or {array_edges} SOURCES,DESTINATIONS says others")
 }
 
 // TestNothingFound: when features or labels are asked for and there are none, the user sees what
@@ -81,10 +81,10 @@ func TestNothingFound(t *testing.T) {
 		out := filepath.Join(t.TempDir(), "x.gnn")
 		_, err = build.Build(context.Background(), s, out, build.Options{})
 		require.EqualError(t, err, path+": no array of features (found cls, edge_index, emb); looked for x, node_features, node_feat, node_feats, features, feature, feats, feat, "+
-			"attr_matrix; --array-features NAME says another; or choose --features degree, random:D or fastrp:D, with D columns, as in fastrp:128; or none, or mean")
+			"attr_matrix; {array_features} NAME says another; or choose {features} degree, random:D or fastrp:D, with D columns, as in fastrp:128; or none, or mean")
 		_, err = build.Build(context.Background(), s, out, build.Options{Features: "degree", Split: "per-class:1/1"})
-		require.EqualError(t, err, "--split per-class: "+path+": no array of labels (found cls, edge_index, emb); looked for y, node_labels, node_label, labels, label; "+
-			"--array-labels NAME says another; choose random:a/b/c")
+		require.EqualError(t, err, "{split} per-class: "+path+": no array of labels (found cls, edge_index, emb); looked for y, node_labels, node_label, labels, label; "+
+			"{array_labels} NAME says another; choose random:a/b/c")
 		require.NoError(t, s.Close())
 	}
 }
@@ -95,7 +95,7 @@ func TestNamedInSciPy(t *testing.T) {
 	f := files{"adj_indptr": i64(0, 1, 2), "adj_indices": i64(1, 0), "adj_shape": i64(2, 2), "emb": f32(3, 4), "cls": i64(1, 0)}
 	path := pack(t, f, zip.Deflate)
 	_, err := read(t, path, Options{Features: "emb"})
-	require.EqualError(t, err, path+": its keys are those of a scipy graph, adj_, attr_ and labels, and --array-features names another; name its edges as well, as in --array-edges adj_")
+	require.EqualError(t, err, path+": its keys are those of a scipy graph, adj_, attr_ and labels, and {array_features} names another; name its edges as well, as in {array_edges} adj_")
 	g := mustRead(t, path, Options{Edges: "adj_", Features: "emb", Labels: "cls"})
 	require.Equal(t, [][]float32{{3, 4}}, g.Rows)
 	require.Equal(t, []int32{1, 0}, g.Labels[0])
@@ -104,7 +104,7 @@ func TestNamedInSciPy(t *testing.T) {
 	defer s.Close()
 	_, err = build.Build(context.Background(), s, filepath.Join(t.TempDir(), "x.gnn"), build.Options{})
 	require.EqualError(t, err, path+": no key attr_indptr or attr_matrix (found adj_indices, adj_indptr, adj_shape, cls, emb); features have these names, "+
-		"or the edges are named as well: --array-edges adj_ --array-features NAME; or choose --features degree, random:D or fastrp:D, with D columns, as in fastrp:128; or none, or mean")
+		"or the edges are named as well: {array_edges} adj_ {array_features} NAME; or choose {features} degree, random:D or fastrp:D, with D columns, as in fastrp:128; or none, or mean")
 }
 
 func TestEdgeForms(t *testing.T) {
@@ -149,7 +149,7 @@ func TestEdgeForms(t *testing.T) {
 	require.Equal(t, [][2]int64{{1, 0}, {2, 0}, {0, 2}}, g.Edges[0].Pairs())
 	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.Schema.Relations[0].Columns)
 	require.Equal(t, []uint64{uint64(math.Float32bits(0.5)), 0, uint64(math.Float32bits(2))}, g.Edges[0].Values[0])
-	require.Equal(t, []string{"indptr: direction is not in the file: a row is a node's sources, so row i with column j is the edge j→i; --csr-rows src turns it round"}, g.Schema.Skipped)
+	require.Equal(t, []string{"indptr: direction is not in the file: a row is a node's sources, so row i with column j is the edge j→i; {csr_rows} src turns it round"}, g.Schema.Skipped)
 	g = mustRead(t, pack(t, files{"edges": small()["edge_index"], "edge_weight": arr("<i4", false, []int{4, 1}, []int32{5, -1, 7, 0})}, zip.Store), Options{})
 	require.Equal(t, store.I64, g.Schema.Relations[0].Columns[0].Elem)
 	require.Equal(t, []uint64{5, math.MaxUint64, 7, 0}, g.Edges[0].Values[0])
@@ -164,7 +164,7 @@ func TestBeside(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	requireSmall(t, mustRead(t, at("edge_index.npy"), Options{Features: "x.npy", Labels: at("y.npy"), Train: "train_mask.npy", Valid: "val_mask.npy", Test: "test_mask.npy"}))
 	_, err := read(t, at("edge_index.npy"), Options{Features: "z.npy"})
-	require.EqualError(t, err, at("edge_index.npy")+": there is no z.npy, which --array-features names (found edges)")
+	require.EqualError(t, err, at("edge_index.npy")+": there is no z.npy, which {array_features} names (found edges)")
 	g := mustRead(t, pack(t, files{"row": i64(0, 1), "col": i64(1, 1), "shape": i64(7, 7), "data": f32(1, 2), "format": arr("|S3", false, []int{}, []byte("coo"))}, zip.Store), Options{})
 	require.EqualValues(t, 7, g.Schema.NodeTypes[0].Count)
 	require.Len(t, g.Edges[0].Values[0], 2)
@@ -176,16 +176,16 @@ func TestTrap1Headerless(t *testing.T) {
 	dump := f["x"][len(f["x"])-40:]
 	dir := folder(t, f.with("x", dump))
 	_, err := read(t, dir, Options{})
-	require.EqualError(t, err, filepath.Join(dir, "x.npy")+": no NPY header, so it may be a headerless dump of 40 bytes; say what it holds, as in --raw-array x.npy:f4:-1,128")
+	require.EqualError(t, err, filepath.Join(dir, "x.npy")+": no NPY header, so it may be a headerless dump of 40 bytes; say what it holds, as in {raw_array} x.npy:f4:-1,128")
 	for _, text := range []string{"x.npy:f4:5,2", "x.npy:float32:-1,2", "x.npy:<f4:-1,2"} {
 		raw, err := ParseRaw(text)
 		require.NoError(t, err)
 		requireSmall(t, mustRead(t, dir, Options{Raw: []Raw{raw}}))
 	}
 	for text, want := range map[string]string{
-		"x.npy:f4:6,2": "x.npy: (6, 2) of <f4 takes 48 bytes of data, and the file has 40; fetch it again, or is --raw-array right?",
-		"x.npy:f4:4,2": "x.npy: 8 bytes follow the data of (4, 2) of <f4; is it damaged?, or is --raw-array right?",
-		"y.npy:i8:-1":  "y.npy: it has a header, which says what it is; leave --raw-array y.npy away",
+		"x.npy:f4:6,2": "x.npy: (6, 2) of <f4 takes 48 bytes of data, and the file has 40; fetch it again, or is {raw_array} right?",
+		"x.npy:f4:4,2": "x.npy: 8 bytes follow the data of (4, 2) of <f4; is it damaged?, or is {raw_array} right?",
+		"y.npy:i8:-1":  "y.npy: it has a header, which says what it is; leave {raw_array} y.npy away",
 	} {
 		raw, err := ParseRaw(text)
 		require.NoError(t, err)
@@ -204,7 +204,7 @@ func TestTrap1Headerless(t *testing.T) {
 		"x.npy:f4:4611686018427387904,9": "is larger than any file",
 	} {
 		_, err := ParseRaw(text)
-		require.ErrorContains(t, err, "--raw-array "+text+": ")
+		require.ErrorContains(t, err, "{raw_array} "+text+": ")
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "; say FILE:DTYPE:SHAPE, as in node_feat.npy:f4:100000,1024")
 	}
@@ -238,11 +238,11 @@ func TestTrap3RowsOrPairs(t *testing.T) {
 	requireSmall(t, mustRead(t, folder(t, small().with("edge_index", arr("<i8", false, []int{4, 2}, []int64{0, 1, 0, 2, 2, 0, 3, 3}))), Options{}))
 	two := pack(t, files{"edges": arr("<i8", false, []int{2, 2}, []int64{0, 1, 2, 3})}, zip.Store)
 	_, err := read(t, two, Options{})
-	require.EqualError(t, err, two+": edges is (2, 2) of <i8, which may be two edges of a row each or two rows of ends; say --edge-layout rows for (2, E), pairs for (E, 2)")
+	require.EqualError(t, err, two+": edges is (2, 2) of <i8, which may be two edges of a row each or two rows of ends; say {edge_layout} rows for (2, E), pairs for (E, 2)")
 	require.Equal(t, [][2]int64{{0, 2}, {1, 3}}, mustRead(t, two, Options{Layout: Rows}).Edges[0].Pairs())
 	require.Equal(t, [][2]int64{{0, 1}, {2, 3}}, mustRead(t, two, Options{Layout: Pairs}).Edges[0].Pairs())
 	_, err = read(t, pack(t, small(), zip.Store), Options{Layout: Pairs})
-	require.ErrorContains(t, err, "edge_index is (2, 4) of <i8, and --edge-layout says pairs")
+	require.ErrorContains(t, err, "edge_index is (2, 4) of <i8, and {edge_layout} says pairs")
 	_, err = read(t, pack(t, files{"edges": i64(1, 2, 3)}, zip.Store), Options{})
 	require.ErrorContains(t, err, "edges is (3,) of <i8, and edges are (2, E), sources above destinations, or (E, 2)")
 }
@@ -308,9 +308,9 @@ func TestNumberLabels(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	_, err := read(t, pack(t, small(), zip.Store), Options{Labels: ":value"})
-	require.ErrorContains(t, err, "--array-labels :value: it names no array; say NAME:value")
+	require.ErrorContains(t, err, "{array_labels} :value: it names no array; say NAME:value")
 	_, err = read(t, pack(t, small().with("y", f32(0.5, 1, 1, 1, 1)), zip.Store), Options{})
-	require.ErrorContains(t, err, "y: row 0: 0.5 is not the number of a class; to learn numbers, say --array-labels y:value")
+	require.ErrorContains(t, err, "y: row 0: 0.5 is not the number of a class; to learn numbers, say {array_labels} y:value")
 }
 
 // TestTextLabels: texts become classes of that name, in their order.
@@ -328,7 +328,7 @@ func TestTextLabels(t *testing.T) {
 		many[i] = fmt.Sprint("n", i)
 	}
 	_, err := read(t, pack(t, files{"edges": arr("<i8", false, []int{2, 2}, []int64{0, 1, 1, 0}), "y": texts(many...)}, zip.Deflate), Options{Layout: Rows})
-	require.ErrorContains(t, err, "small.npz: y: 120 different labels on 120 nodes are not classes; --array-labels NAME says another array")
+	require.ErrorContains(t, err, "small.npz: y: 120 different labels on 120 nodes are not classes; {array_labels} NAME says another array")
 	_, err = read(t, pack(t, small().with("x", texts("a", "b", "c", "d", "e")), zip.Deflate), Options{Features: "x"})
 	require.ErrorContains(t, err, "x is (5,) of <U12, and a row of 1 to ")
 }
@@ -342,7 +342,7 @@ func TestOneHot(t *testing.T) {
 	g := mustRead(t, path, Options{})
 	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3}}, g.Schema.Labels)
 	require.Equal(t, []int32{2, 0, 2, -1, 1}, g.Labels[0])
-	require.Equal(t, []string{"y: each row has exactly one 1, so it is read as one class a node; --multi-label reads it as any number of them"}, g.Schema.Skipped)
+	require.Equal(t, []string{"y: each row has exactly one 1, so it is read as one class a node; {multi_label} reads it as any number of them"}, g.Schema.Skipped)
 	g = mustRead(t, path, Options{MultiLabel: true})
 	require.Equal(t, []ingest.Label{{Name: "label", NodeType: "node", Classes: 3, Multi: true}}, g.Schema.Labels)
 	require.Equal(t, []int32{0, 0, 1, 1, 0, 0, 0, 0, 1, -1, -1, -1, 0, 1, 0}, g.Labels[0])
@@ -431,10 +431,10 @@ func TestTrap11Counts(t *testing.T) {
 	require.EqualValues(t, 7, mustRead(t, pack(t, edges.with("num_nodes", arr("<i8", false, []int{}, []int64{7})), zip.Store), Options{}).Schema.NodeTypes[0].Count)
 	path := pack(t, small(), zip.Store)
 	_, err := read(t, path, Options{Nodes: 6})
-	require.EqualError(t, err, path+": x: 5 rows, and there are 6 nodes by --node-count; are they of one graph?")
+	require.EqualError(t, err, path+": x: 5 rows, and there are 6 nodes by {node_count}; are they of one graph?")
 	path = pack(t, small().with("x", arr("<f4", false, []int{2, 5}, make([]float32, 10))), zip.Store)
 	_, err = read(t, path, Options{Nodes: 5})
-	require.EqualError(t, err, path+": x: 2 rows, and there are 5 nodes by --node-count; it seems to be transposed: save its .T")
+	require.EqualError(t, err, path+": x: 2 rows, and there are 5 nodes by {node_count}; it seems to be transposed: save its .T")
 	// Fewer than the largest id: the builder says so, with the row of the file.
 	path = pack(t, edges.with("num_nodes", i64(3)), zip.Store)
 	src, err := Open(path, Options{})
@@ -490,7 +490,7 @@ func TestMasks(t *testing.T) {
 			require.Len(t, g.Schema.Skipped, 1)
 		}
 		_, err := read(t, path, Options{MaskSplit: 3})
-		require.EqualError(t, err, path+": train_masks: 3 splits, which count from 0, and --mask-split says 3")
+		require.EqualError(t, err, path+": train_masks: 3 splits, which count from 0, and {mask_split} says 3")
 	}
 	_, err := read(t, pack(t, f.with("train_mask", arr("|u1", false, []int{5}, []uint8{0, 1, 2, 0, 0})), zip.Store), Options{})
 	require.ErrorContains(t, err, "train_mask: row 2: 2 in a mask, which is zeros and ones")
@@ -542,9 +542,9 @@ func TestRefuses(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "edges.txt")
 	require.NoError(t, os.WriteFile(text, []byte("0 1"), 0o666))
 	_, err = Open(text, Options{})
-	require.ErrorContains(t, err, "a file of arrays ends in .npy, .npz, .pt or .pth; rename it, or say what it is with --raw-array edges.txt:i8:-1,2")
+	require.ErrorContains(t, err, "a file of arrays ends in .npy, .npz, .pt or .pth; rename it, or say what it is with {raw_array} edges.txt:i8:-1,2")
 	_, err = Open(text, Options{Nodes: -1, MaskSplit: -1, Layout: "x", RowsAre: "y"})
-	require.ErrorContains(t, err, "--node-count -1: ")
+	require.ErrorContains(t, err, "{node_count} -1: ")
 	require.Len(t, strings.Split(err.Error(), "\n"), 4)
 	_, err = Open(fixtures+"all.zip.p2.pt", Options{Edges: "complex"})
 	require.ErrorContains(t, err, "all.zip.p2.pt: complex: unsupported element type complex64")

@@ -54,7 +54,7 @@ type split struct {
 // findSplit finds the parts of a node type.
 func (s *Source) findSplit(prefix, name string, t *nodeType, given [3]string) error {
 	sp, any := &split{}, false
-	for i, flag := range [3]string{"--array-train", "--array-valid", "--array-test"} {
+	for i, flag := range [3]string{"{array_train}", "{array_valid}", "{array_test}"} {
 		a, err := s.pick(prefix, flag, given[i], partNames[i])
 		if err != nil {
 			return err
@@ -111,10 +111,10 @@ func (s *Source) part(a *array, t *nodeType, named bool) (*array, bool, error) {
 		return nil, false, fmt.Errorf("%s, and there are %d nodes by %s", a.form(), t.count, t.from)
 	}
 	if splits := a.Shape[dim]; int64(s.o.MaskSplit) >= splits {
-		return nil, false, fmt.Errorf("%s: %s, which count from 0, and --mask-split says %d", a.name, plural(splits, "split"), s.o.MaskSplit)
+		return nil, false, fmt.Errorf("%s: %s, which count from 0, and {mask_split} says %d", a.name, plural(splits, "split"), s.o.MaskSplit)
 	}
 	if a.Shape[dim] > 1 && len(s.splits) == 0 && strings.Contains(a.key, "train") {
-		s.skip(a.key, fmt.Sprintf("split %d of %d is read; --mask-split K takes another", s.o.MaskSplit, a.Shape[dim]))
+		s.skip(a.key, fmt.Sprintf("split %d of %d is read; {mask_split} K takes another", s.o.MaskSplit, a.Shape[dim]))
 	}
 	one := a.part(a.Select(dim, int64(s.o.MaskSplit)))
 	return one, true, t.hold(one)

@@ -260,7 +260,7 @@ func within(path string, names, dirs []string) error {
 		return fmt.Errorf("%s: name what is inside: %s", path, found[0])
 	case len(found) > 1 && csv == len(found):
 		return fmt.Errorf("%s: several tables: name the one of the edges among %s, or describe them all: "+
-			"gnnstore ingest table --infer %s writes a first schema", path, some(found), path)
+			"gnnstore ingest table {infer} %s writes a first schema", path, some(found), path)
 	case len(found) > 1:
 		return fmt.Errorf("%s: there are several things inside: name one of %s", path, some(found))
 	}

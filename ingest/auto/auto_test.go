@@ -103,7 +103,7 @@ func TestFolders(t *testing.T) {
 		"what Marius preprocessed":                                              {"dataset.yaml": "num_nodes: 3", "edges/train_edges.bin": "x"},
 		"schema.yaml describes a graph of tables; name this file":               {"schema.yaml": "nodes:\n", "users.csv": "id,age\n"},
 		"there are several things inside: name one of a.npz (npz), b.npz (npz)": {"a.npz": zipped(t, "x.npy"), "b.npz": zipped(t, "x.npy")},
-		"several tables: name the one of the edges among edges.csv (csv), users.csv (csv), or describe them all: gnnstore ingest table --infer ": {
+		"several tables: name the one of the edges among edges.csv (csv), users.csv (csv), or describe them all: gnnstore ingest table {infer} ": {
 			"edges.csv": "src,dst\na,b\n", "users.csv": "1,2\n"},
 		"not one of the formats that are recognised (csv, graphbolt, ": {"a.bin": "x", "b.bin": "y", "c/": ""},
 		"the folder is empty": {},
@@ -151,7 +151,7 @@ func TestFiles(t *testing.T) {
 		require.Equal(t, c.why, why)
 	}
 	for _, c := range []struct{ name, text, want string }{
-		{"a.parquet", "PAR1...", "a table in parquet, which needs a schema: gnnstore ingest table --infer "},
+		{"a.parquet", "PAR1...", "a table in parquet, which needs a schema: gnnstore ingest table {infer} "},
 		{"a.zip", zipped(t, "arxiv/raw/edge.csv.gz"), "arxiv/raw/edge.csv.gz: a dataset in a zip archive; unpack it first"},
 		{"b.zip", zipped(t, "readme.txt"), "a zip archive of none of the formats"},
 		{"a.csv", ",src,dst,time,int_roll,ext_roll\n0,1,2,3.0,0,0\n", "the events of a temporal graph of TGL (,src,dst,time,int_roll,ext_roll); name its folder: gnnstore ingest tgl "},
@@ -162,7 +162,7 @@ func TestFiles(t *testing.T) {
 		{"a.ttl", "<http://a> <http://b> <http://c> .\n", "RDF triples"},
 		{"a.mtx", "%%MatrixMarket matrix coordinate\n3 3 1\n", "Matrix Market"},
 		{"a.mat", "MATLAB 5.0 MAT-file, Platform: GLNXA64", "a MATLAB file, which is not read; save its matrix as .npz"},
-		{"a.csv", "a,b,c\n1,2,3\n", "name those of an edge list by gnnstore ingest csv --columns SRC,DST[,WEIGHT], or describe the table: gnnstore ingest table --infer "},
+		{"a.csv", "a,b,c\n1,2,3\n", "name those of an edge list by gnnstore ingest csv {columns} SRC,DST[,WEIGHT], or describe the table: gnnstore ingest table {infer} "},
 		{"kg.txt", "a\tlikes\tb\n", "a table of 3 columns (a\tlikes\tb), of which nobody knows which are ids"},
 		{"one.txt", "17\n18\n", "its first row has one column (17), and an edge has two ids"},
 		{"comments.txt", long, "no row in its first 4096 bytes"},
@@ -213,7 +213,7 @@ func TestReal(t *testing.T) {
 		"aifb":                                "triples",
 		"aifb/aifb_stripped.nt.gz":            "triples",
 		"wn18rr":                              "triples",
-		"wn18rr/train.txt":                    "! gnnstore ingest table --infer",
+		"wn18rr/train.txt":                    "! gnnstore ingest table {infer}",
 		"jodie_wikipedia_edges":               "> ml_wikipedia.txt csv",
 		"bitcoin_otc":                         "> soc-sign-bitcoinotc.csv csv",
 		"bitcoin_otc/soc-sign-bitcoinotc.csv": "csv",

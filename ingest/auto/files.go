@@ -54,7 +54,7 @@ func file(path string) (format, why string, err error) {
 	case strings.HasPrefix(start, legacyTorch):
 		return "pt", name + ": tensors of PyTorch", nil
 	case strings.HasPrefix(start, "PAR1"):
-		return refuse("a table in parquet, which needs a schema: gnnstore ingest table --infer %s writes a first one",
+		return refuse("a table in parquet, which needs a schema: gnnstore ingest table {infer} %s writes a first one",
 			filepath.Dir(path))
 	case strings.HasPrefix(name, "ind.") && strings.Count(name, ".") >= 2:
 		return "planetoid", name + ": a file of a citation graph", nil
@@ -172,7 +172,7 @@ func text(path string) (format, why string, err error) {
 	case first == "":
 		return refuse("no row in its first %d bytes", headBytes)
 	case first[0] == '{' || first[0] == '[':
-		return refuse("JSON, which is no graph by itself; format csv takes a map of features by --node-features")
+		return refuse("JSON, which is no graph by itself; format csv takes a map of features by {node_features}")
 	case strings.HasPrefix(low, "<!doctype") || strings.HasPrefix(low, "<html"):
 		return refuse("a web page, not a graph; fetch the file itself")
 	case first[0] == '<' && strings.HasSuffix(strings.TrimSpace(first), "."):
@@ -189,7 +189,7 @@ func text(path string) (format, why string, err error) {
 	case strings.HasPrefix(low, "user_id,item_id,timestamp"):
 		return "jodie", fmt.Sprintf("%s: a temporal graph of JODIE, whose header is %q", name, lines.Clip([]byte(first))), nil
 	case len(cells) < 2:
-		return refuse("its first row has one column (%s), and an edge has two ids; if it counts edges, say gnnstore ingest csv --header yes", lines.Clip([]byte(first)))
+		return refuse("its first row has one column (%s), and an edge has two ids; if it counts edges, say gnnstore ingest csv {header} yes", lines.Clip([]byte(first)))
 	case numbers == 2:
 		return "csv", fmt.Sprintf("%s: an edge list, whose first row is %q", name, lines.Clip([]byte(first))), nil
 	case named:
@@ -199,5 +199,5 @@ func text(path string) (format, why string, err error) {
 			lines.Clip([]byte(first))), nil
 	}
 	return refuse("a table of %d columns (%s), of which nobody knows which are ids; name those of an edge list by gnnstore ingest csv "+
-		"--columns SRC,DST[,WEIGHT], or describe the table: gnnstore ingest table --infer %s writes a first schema", len(cells), lines.Clip([]byte(first)), filepath.Dir(path))
+		"{columns} SRC,DST[,WEIGHT], or describe the table: gnnstore ingest table {infer} %s writes a first schema", len(cells), lines.Clip([]byte(first)), filepath.Dir(path))
 }

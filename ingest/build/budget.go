@@ -56,7 +56,7 @@ type memoryError struct{ have, need int64 }
 
 func (e *memoryError) Error() string {
 	const unit = 1 << 20
-	return fmt.Sprintf("--memory %d MiB is too little for this graph: it needs at least %d MiB, most of it a few bytes for each of its nodes",
+	return fmt.Sprintf("{memory} %d MiB is too little for this graph: it needs at least %d MiB, most of it a few bytes for each of its nodes",
 		e.have/unit, (e.need+unit-1)/unit)
 }
 

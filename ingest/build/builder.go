@@ -299,7 +299,7 @@ func (b *builder) checkPolicies() error {
 	}
 	for _, r := range b.schema.Relations {
 		if r.Src == r.Dst && (len(r.Columns) > 0 || b.EdgeIDs || b.hasEdgeTable(r.Key())) {
-			return fmt.Errorf("--self-loops add: edges of relation %s have columns or numbers, and an added loop has none; choose keep or drop", r.Key())
+			return fmt.Errorf("{self_loops} add: edges of relation %s have columns or numbers, and an added loop has none; choose keep or drop", r.Key())
 		}
 	}
 	return nil
@@ -424,15 +424,15 @@ func (b *builder) checkUndirected() error {
 		if r.Src == r.Dst {
 			applies++
 		} else if !b.Reverse {
-			b.note("relation %s joins two node types and is stored as given: --undirected adds reverses within a type only", r.Key())
+			b.note("relation %s joins two node types and is stored as given: {undirected} adds reverses within a type only", r.Key())
 		}
 	}
 	if applies == 0 {
-		remedy := "leave it out, or choose --reverse"
+		remedy := "leave it out, or choose {reverse}"
 		if b.Reverse {
 			remedy = "leave it out"
 		}
-		return fmt.Errorf("--undirected: the source has no relation from a node type to itself, so there is nothing to reverse; %s", remedy)
+		return fmt.Errorf("{undirected}: the source has no relation from a node type to itself, so there is nothing to reverse; %s", remedy)
 	}
 	return nil
 }

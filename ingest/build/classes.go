@@ -48,8 +48,8 @@ type classes struct {
 func (s *classSet) settle(l *ingest.Label, rows int) (*classes, error) {
 	inferred := l.Classes == 0 && len(l.ClassNames) == 0
 	if s.ids(inferred, rows) {
-		return nil, fmt.Errorf("label %s: %d different labels on %d nodes look like ids, not classes; name the column or array that has the classes (--label, "+
-			"--array-labels, or label in a schema)", l.Name, s.different, s.seen)
+		return nil, fmt.Errorf("label %s: %d different labels on %d nodes look like ids, not classes; name the column or array that has the classes ({label}, "+
+			"{array_labels}, or label in a schema)", l.Name, s.different, s.seen)
 	}
 	most := 0
 	for i, word := range s.bits {

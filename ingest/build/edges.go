@@ -428,7 +428,7 @@ func (b *builder) skip(err error) error {
 		return err
 	}
 	if b.state.Skipped >= b.SkipBad {
-		return fmt.Errorf("%w; %d bad edges were passed over before it, which is all that --skip-bad allows", err, b.state.Skipped)
+		return fmt.Errorf("%w; %d bad edges were passed over before it, which is all that {skip_bad} allows", err, b.state.Skipped)
 	}
 	b.state.Skipped++
 	if b.state.FirstSkipped == "" {

@@ -68,7 +68,7 @@ func parseEdgeSplit(s string) (p edgeSplitPlan, err error) {
 	spec := s
 	if relation, after, ok := strings.Cut(s, "="); ok {
 		if p.relation, spec = relation, after; relation == "" {
-			return p, fmt.Errorf("--edge-split %q: no relation before the =; name one, or leave the = out for all of them", s)
+			return p, fmt.Errorf("{edge_split} %q: no relation before the =; name one, or leave the = out for all of them", s)
 		}
 	}
 	kind, arg, _ := strings.Cut(spec, ":")
@@ -76,25 +76,25 @@ func parseEdgeSplit(s string) (p edgeSplitPlan, err error) {
 	case "given":
 		if spec != kind {
 			err = errors.New("given has no shares; choose random:a/b/c for some")
-			return p, fmt.Errorf("--edge-split %q: %w", s, err)
+			return p, fmt.Errorf("{edge_split} %q: %w", s, err)
 		}
 	case "random":
 		p.shares, err = parseShares(arg)
 	case "time":
 		p.column, arg, _ = strings.Cut(arg, ":")
 		if p.column == "" {
-			return p, fmt.Errorf("--edge-split %q: name the column of times, as in time:year:0.85/0.05/0.1", s)
+			return p, fmt.Errorf("{edge_split} %q: name the column of times, as in time:year:0.85/0.05/0.1", s)
 		}
 		spec = "time:" + p.column
 		p.shares, err = parseShares(arg)
 	default:
-		return p, fmt.Errorf("--edge-split %q: there is no such split; choose %s", s, edgeSplitChoices)
+		return p, fmt.Errorf("{edge_split} %q: there is no such split; choose %s", s, edgeSplitChoices)
 	}
 	if err != nil {
 		if kind == "random" {
 			spec = kind
 		}
-		return p, fmt.Errorf("--edge-split %q: %w, as in %s:0.85/0.05/0.1", s, err, spec)
+		return p, fmt.Errorf("{edge_split} %q: %w, as in %s:0.85/0.05/0.1", s, err, spec)
 	}
 	return p, nil
 }
@@ -148,12 +148,12 @@ func (b *builder) chooseEdgeSplits() error {
 				continue
 			}
 			if old := b.edgeSplits[i]; old != nil && p.relation != "" && old.relation != "" {
-				return fmt.Errorf("--edge-split: relation %s has two, %v and %v; leave one out", r.Key(), old, p)
+				return fmt.Errorf("{edge_split}: relation %s has two, %v and %v; leave one out", r.Key(), old, p)
 			}
 			found = true
 			if p.kind == "given" && !givenParts(r) {
 				if p.relation != "" {
-					return fmt.Errorf("--edge-split %s=given: the source has no split of its edges; choose another", p.relation)
+					return fmt.Errorf("{edge_split} %s=given: the source has no split of its edges; choose another", p.relation)
 				}
 				continue
 			}
@@ -161,7 +161,7 @@ func (b *builder) chooseEdgeSplits() error {
 			if name := p.ofSource(); name != "" {
 				t := b.schema.NodeTypes[slices.IndexFunc(b.schema.NodeTypes, func(t ingest.NodeType) bool { return t.Name == r.Src })]
 				if !slices.Contains(t.Columns, name) {
-					return fmt.Errorf("--edge-split %v: the nodes of type %s, which edges of %s are from, have no column %s; they have %s", p, t.Name, r.Key(), name,
+					return fmt.Errorf("{edge_split} %v: the nodes of type %s, which edges of %s are from, have no column %s; they have %s", p, t.Name, r.Key(), name,
 						cmp.Or(strings.Join(t.Columns, ", "), "none"))
 				}
 			} else if p.column != "" && !slices.ContainsFunc(r.Columns, func(c ingest.EdgeColumn) bool { return c.Name == p.column }) {
@@ -179,18 +179,18 @@ func (b *builder) chooseEdgeSplits() error {
 			for _, r := range b.read() {
 				keys = append(keys, r.Key())
 			}
-			return fmt.Errorf("--edge-split %s=%v: the source has no such relation; it has %s", p.relation, p,
+			return fmt.Errorf("{edge_split} %s=%v: the source has no such relation; it has %s", p.relation, p,
 				cmp.Or(strings.Join(keys, ", "), "none"))
 		}
 		if p.kind == "given" && !given {
-			return errors.New("--edge-split given: the source has no split of its edges; choose random:a/b/c or time:COLUMN:a/b/c")
+			return errors.New("{edge_split} given: the source has no split of its edges; choose random:a/b/c or time:COLUMN:a/b/c")
 		}
 		if len(lacking) == b.given && b.given > 0 {
 			return noColumn(lacking[0], p)
 		}
 		for _, r := range lacking {
 			if b.edgeSplits[b.schema.Relation(r.Key())] == nil {
-				b.note("relation %s has no column %s, so that --edge-split %v holds none of its edges out", r.Key(), p.column, p)
+				b.note("relation %s has no column %s, so that {edge_split} %v holds none of its edges out", r.Key(), p.column, p)
 			}
 		}
 	}
@@ -201,15 +201,15 @@ func (b *builder) chooseEdgeSplits() error {
 		if s := b.edgeSplits[i]; givenParts(r) && s == nil {
 			b.edgeSplits[i] = b.newEdgeSplit(edgeSplitPlan{kind: "given"}, r)
 		} else if r.Held != nil && s.kind != "given" {
-			b.drop("the edges of %s that the source holds out: --edge-split %v takes the place of its split", r.Key(), s)
+			b.drop("the edges of %s that the source holds out: {edge_split} %v takes the place of its split", r.Key(), s)
 		} else if r.Parted && s.kind != "given" {
-			b.drop("the source's split of the edges of %s: --edge-split %v takes its place", r.Key(), s)
+			b.drop("the source's split of the edges of %s: {edge_split} %v takes its place", r.Key(), s)
 		}
 	}
 	for i, r := range b.read() {
 		for k, o := range b.read() {
 			if b.edgeSplits[i] != nil && b.edgeSplits[i].kind != "given" && b.edgeSplits[k] == nil && i != k && o.Src == r.Dst && o.Dst == r.Src {
-				b.note("relation %s has an edge split, and %s, between the same types, has none: if it holds the same edges the other way round, they show what is held out, and --edge-split %s=%v splits it alike",
+				b.note("relation %s has an edge split, and %s, between the same types, has none: if it holds the same edges the other way round, they show what is held out, and {edge_split} %s=%v splits it alike",
 					r.Key(), o.Key(), o.Key(), b.edgeSplits[i])
 			}
 		}
@@ -226,7 +226,7 @@ func noColumn(r ingest.Relation, p edgeSplitPlan) error {
 	for _, c := range r.Columns {
 		names = append(names, c.Name)
 	}
-	return fmt.Errorf("--edge-split %v: relation %s has no column %s; it has %s", p, r.Key(), p.column, cmp.Or(strings.Join(names, ", "), "none"))
+	return fmt.Errorf("{edge_split} %v: relation %s has no column %s; it has %s", p, r.Key(), p.column, cmp.Or(strings.Join(names, ", "), "none"))
 }
 
 func (b *builder) newEdgeSplit(p edgeSplitPlan, r ingest.Relation) *edgeSplit {
@@ -314,7 +314,7 @@ func (b *builder) checkEdgesLeft(context.Context) error {
 		}
 	}
 	if held > 0 && left == 0 {
-		return errors.New("--edge-split: no edge is left to train on and to carry messages; give training a larger share")
+		return errors.New("{edge_split}: no edge is left to train on and to carry messages; give training a larger share")
 	}
 	return nil
 }

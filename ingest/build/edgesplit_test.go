@@ -41,7 +41,7 @@ func TestEdgeSplitOptions(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, err, want, s)
-		require.ErrorContains(t, err, "--edge-split", s)
+		require.ErrorContains(t, err, "{edge_split}", s)
 	}
 	require.ErrorContains(t, (&Options{EdgeSplit: []string{"random:0.8/0.1/0.1", "random:0.9/0/0.1"}}).Validate(), "one for the same relations before it")
 }
@@ -118,7 +118,7 @@ func TestEdgeSplitParts(t *testing.T) {
 		o.EdgeSplit = []string{"random:0.5/0.25/0.25"}
 		_, err := Build(context.Background(), f, filepath.Join(dir, "tried"), o)
 		if err != nil { // of so few edges all may be held out
-			require.ErrorContains(t, err, "--edge-split: no edge is left")
+			require.ErrorContains(t, err, "{edge_split}: no edge is left")
 			return
 		}
 		require.NoError(t, os.RemoveAll(filepath.Join(dir, "tried")))
@@ -243,7 +243,7 @@ func TestEdgeSplitOfBothDirections(t *testing.T) {
 		o.Order = order
 		d, rep := build(t, f, o)
 		require.True(t, d.Graph(0).Relation.Symmetric)
-		require.Contains(t, rep.Notes, "relation node__to__node has the reverse of each of its edges, so --edge-split random:0.6/0.2/0.2 holds a link out once, "+
+		require.Contains(t, rep.Notes, "relation node__to__node has the reverse of each of its edges, so {edge_split} random:0.6/0.2/0.2 holds a link out once, "+
 			"in one of its directions")
 		links, left := map[[2]int64]int{}, leftEdges(d, 0)
 		for p := range store.HeldTest + 1 {
@@ -420,7 +420,7 @@ func TestEdgeSplitGiven(t *testing.T) {
 			return
 		}
 		defer d.Close()
-		require.Contains(t, strings.Join(rep.Dropped, "\n"), "the source's split of the edges of entity__likes__entity: --edge-split random:0.5/0.5/0 takes its place")
+		require.Contains(t, strings.Join(rep.Dropped, "\n"), "the source's split of the edges of entity__likes__entity: {edge_split} random:0.5/0.5/0 takes its place")
 		require.EqualValues(t, len(f.edges[0]), rep.Relations[0].EdgesRead)
 	})
 	for _, split := range []string{"given", "to=given"} {

@@ -56,7 +56,7 @@ func (b *builder) makeEventTables(s *sizes, do func(pass)) {
 		do(pass{name: "make features " + r.Key() + "/" + t.Name, total: rows, unit: "rows",
 			cost: b.tableCost(t, s.edges[i]),
 			run: func(ctx context.Context) error {
-				return b.makeRows(ctx, t, true, "--edge-features "+b.EdgeFeatures, int(rows), nil, fill)
+				return b.makeRows(ctx, t, true, "{edge_features} "+b.EdgeFeatures, int(rows), nil, fill)
 			}})
 	}
 }

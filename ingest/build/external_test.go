@@ -429,7 +429,7 @@ func TestBuildAnything(t *testing.T) {
 			require.ErrorContains(t, err, "edge.csv: edge ")
 			require.ErrorContains(t, err, "1099511627776")
 			if skipped > 1 {
-				require.ErrorContains(t, err, fmt.Sprintf("%d bad edges were passed over before it, which is all that --skip-bad allows", skipped-1))
+				require.ErrorContains(t, err, fmt.Sprintf("%d bad edges were passed over before it, which is all that {skip_bad} allows", skipped-1))
 			}
 			require.NotContains(t, err.Error(), "\n")
 		}

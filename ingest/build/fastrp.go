@@ -118,7 +118,7 @@ func (b *builder) fastRPBytes(dim int) int64 {
 // Order.
 func (b *builder) fastRP(ctx context.Context, dim int) (_ *embedding, err error) {
 	if need := b.fastRPBytes(dim); b.held+need+baseBytes > b.Memory {
-		return nil, fmt.Errorf("--features fastrp:%d works in memory, and needs --memory %d MiB for this graph; give that, or fewer columns, or choose random:D or degree",
+		return nil, fmt.Errorf("{features} fastrp:%d works in memory, and needs {memory} %d MiB for this graph; give that, or fewer columns, or choose random:D or degree",
 			dim, (b.held+need+baseBytes)>>20+1)
 	}
 	e, err := b.newEmbedder(dim)

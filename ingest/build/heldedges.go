@@ -16,7 +16,7 @@ import (
 func (b *builder) writeHeldEdges(ctx context.Context, i int) error {
 	f, src := b.form(i), b.extras
 	if rel := &b.state.Relations[i]; rel.ReverseOf != "" {
-		return fmt.Errorf("--reverse: relation %s has the edges of %s the other way round, and a split of its own in the source; leave --reverse out", f.Key(), rel.ReverseOf)
+		return fmt.Errorf("{reverse}: relation %s has the edges of %s the other way round, and a split of its own in the source; leave {reverse} out", f.Key(), rel.ReverseOf)
 	}
 	spec := store.EdgeSplitSpec{Name: "given", SrcNegatives: f.Held.SrcNegatives, DstNegatives: f.Held.DstNegatives, Pool: f.Held.Pool}
 	for _, c := range f.Held.Columns {
@@ -248,6 +248,6 @@ func (o *ownNegatives) note(b *builder, relation string) {
 		b.note("%d negatives of relation %s are held-out edges themselves, so that the metric counts them against the edges; the first is %s", o.n, relation, o.first)
 	}
 	if o.over {
-		b.note("relation %s: whether its negatives are held-out edges was not looked at, since that takes more than --memory", relation)
+		b.note("relation %s: whether its negatives are held-out edges was not looked at, since that takes more than {memory}", relation)
 	}
 }

@@ -347,7 +347,7 @@ func (b *builder) resolve(ctx context.Context, i int, e end) error {
 		found := b.find(ctx, u)
 		if err != nil {
 			if b.SkipBad > 0 {
-				found = fmt.Errorf("%w; %d bad edges were passed over before it, which is all that --skip-bad allows", found, b.state.Skipped)
+				found = fmt.Errorf("%w; %d bad edges were passed over before it, which is all that {skip_bad} allows", found, b.state.Skipped)
 			}
 			return found
 		}

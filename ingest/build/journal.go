@@ -258,13 +258,13 @@ func (b *builder) outside() (string, error) {
 	}
 	fi, err := b.FS.Stat(tmp)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("--tmp %s: no such directory; make it first", b.Tmp)
+		return "", fmt.Errorf("{tmp} %s: no such directory; make it first", b.Tmp)
 	}
 	if err != nil {
-		return "", fmt.Errorf("--tmp: %w", err)
+		return "", fmt.Errorf("{tmp}: %w", err)
 	}
 	if !fi.IsDir() {
-		return "", fmt.Errorf("--tmp %s: not a directory; choose one", b.Tmp)
+		return "", fmt.Errorf("{tmp} %s: not a directory; choose one", b.Tmp)
 	}
 	return b.FS.PathJoin(tmp, b.outsideName()), nil
 }

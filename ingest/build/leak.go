@@ -67,7 +67,7 @@ func (b *builder) findLeaks(ctx context.Context) error {
 	}
 	for _, name := range b.AllowLeak {
 		if !known[name] {
-			return fmt.Errorf("--allow-leak %s: there is no column of that name among the features; a column without a name is TABLE:NUMBER, counting from 0", name)
+			return fmt.Errorf("{allow_leak} %s: there is no column of that name among the features; a column without a name is TABLE:NUMBER, counting from 0", name)
 		}
 	}
 	return nil
@@ -368,11 +368,11 @@ func (b *builder) judgeLeaks(w *watch, l learnt, file string, judged map[string]
 		said += fmt.Sprintf(", at all %d %s that have one", w.labelled, l.of)
 		switch {
 		case slices.Contains(b.AllowLeak, name):
-			b.noteOnce("%s: %s; --allow-leak %s lets it be", file, said, name)
+			b.noteOnce("%s: %s; {allow_leak} %s lets it be", file, said, name)
 		case !w.sure(c):
 			b.noteOnce("%s: %s; that may be chance, since they are few", file, said)
 		default:
-			return fmt.Errorf("%s: %s, so a network would read what it is to learn; leave it out of the features, or say --allow-leak %s", file, said, name)
+			return fmt.Errorf("%s: %s, so a network would read what it is to learn; leave it out of the features, or say {allow_leak} %s", file, said, name)
 		}
 		reported = true
 	}

@@ -97,16 +97,16 @@ func TestLeaksAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := ofLeak(t, tellingOf(300, c.columns, class, c.row), Options{})
 			require.ErrorContains(t, err, c.column)
-			require.ErrorContains(t, err, "at all 300 nodes that have one, so a network would read what it is to learn; leave it out of the features, or say --allow-leak ")
+			require.ErrorContains(t, err, "at all 300 nodes that have one, so a network would read what it is to learn; leave it out of the features, or say {allow_leak} ")
 			require.NotContains(t, err.Error(), "\n")
-			_, allow, _ := strings.Cut(err.Error(), "--allow-leak ")
+			_, allow, _ := strings.Cut(err.Error(), "{allow_leak} ")
 			r, err := ofLeak(t, tellingOf(300, c.columns, class, c.row), Options{AllowLeak: []string{allow}})
 			require.NoError(t, err)
-			require.Contains(t, strings.Join(r.Notes, "\n"), "--allow-leak "+allow+" lets it be")
+			require.Contains(t, strings.Join(r.Notes, "\n"), "{allow_leak} "+allow+" lets it be")
 		})
 	}
 	_, err := ofLeak(t, tellingOf(300, nil, class, func(v int) []float32 { return []float32{noise(v)} }), Options{AllowLeak: []string{"plan"}})
-	require.ErrorContains(t, err, "--allow-leak plan: there is no column of that name among the features")
+	require.ErrorContains(t, err, "{allow_leak} plan: there is no column of that name among the features")
 }
 
 // TestLeaksOfNumbers: a column that equals the number to learn, but for scale and offset, is

@@ -56,5 +56,5 @@ func CheckLink(folder, path string) error {
 	if rel, err := filepath.Rel(root, target); err == nil && filepath.IsLocal(rel) {
 		return nil
 	}
-	return fmt.Errorf("%s: it is a symbolic link out of its folder, to %s; replace it by the file, or say --follow-links to read it", path, target)
+	return fmt.Errorf("%s: it is a symbolic link out of its folder, to %s; replace it by the file, or say {follow_links} to read it", path, target)
 }

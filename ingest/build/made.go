@@ -103,7 +103,7 @@ func (b *builder) makeTable(ctx context.Context, t ingest.Table, made bool, fill
 	defer b.release(&rowOf)
 	from := "features " + t.NodeType + "/" + t.Name
 	if made {
-		from = "--features " + b.Features
+		from = "{features} " + b.Features
 	}
 	var order []uint32
 	if rowOf != nil {

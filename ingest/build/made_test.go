@@ -63,7 +63,7 @@ func TestMadeBesideGiven(t *testing.T) {
 	d, rep := build(t, f, Options{Features: "random:5"})
 	require.Len(t, rep.Tables, 1)
 	require.Equal(t, 5, d.Features(0).Dim())
-	require.Contains(t, rep.Dropped, "features feat of node type paper: --features random:5 takes their place")
+	require.Contains(t, rep.Dropped, "features feat of node type paper: {features} random:5 takes their place")
 
 	f.schema.NodeTypes = append(f.schema.NodeTypes, ingest.NodeType{Name: "author", Count: 2})
 	_, rep = build(t, f, Options{Features: "random:5"})
@@ -107,10 +107,10 @@ func TestRounding(t *testing.T) {
 		{"large fractions", []float32{2049.3, 3001.7, 9999.9, 12345.6, 2048, 2051}, "", 0, 0, 2050},
 		{"whole and exact", []float32{2048, 2050, 4100, -60000, 0, 1}, "", 0, 0, 2048},
 		{"whole", []float32{2049, 1, 2, 3, 2051, 4096}, "feat.csv: row 0, column 1 (counting from 0) is 2049, and 2 whole numbers in all would change in float16, " +
-			"which rounds those beyond 2048; store --dtype f32, or --clamp to round them", 2, 0, 2048},
+			"which rounds those beyond 2048; store {dtype} f32, or {clamp} to round them", 2, 0, 2048},
 		{"rounds up to the largest", []float32{-65505, 0}, "row 0, column 1 (counting from 0) is -65505, and 3 whole numbers", 3, 0, -65504},
 		{"vanishing", []float32{0, 1e-9, -2e-9}, "feat.csv: row 1, column 1 (counting from 0) is 1e-09, and 4 values in all are too small for float16, " +
-			"which has all its bits from 6.1e-05 on; scale them, store --dtype f32, or --clamp to round them", 0, 4, 0},
+			"which has all its bits from 6.1e-05 on; scale them, store {dtype} f32, or {clamp} to round them", 0, 4, 0},
 		{"subnormal", []float32{1e-6}, "is 1e-06, and 6 values in all are too small", 0, 6, 1.013279e-06},
 		{"subnormal and exact", []float32{0x1p-24, 0x1p-20, 0}, "", 0, 0, 0x1p-24},
 		{"a few beside large ones", []float32{1, 1e-9, 0.5, 0.25, -1, 2}, "", 0, 1, 1},
@@ -171,7 +171,7 @@ func TestNormalizeRow(t *testing.T) {
 	require.Len(t, seals, 1)
 	require.Equal(t, given, f.rows[0], "what the source lends")
 	_, err := Build(context.Background(), f, filepath.Join(t.TempDir(), "x.gnn"), Options{Normalize: NormalizeRow, Features: "random:2"})
-	require.ErrorContains(t, err, "--normalize row: it is for features that are read, and --features random:2 makes all of them")
+	require.ErrorContains(t, err, "{normalize} row: it is for features that are read, and {features} random:2 makes all of them")
 	f.rows[0][3] = float32(math.NaN())
 	_, err = Build(context.Background(), f, filepath.Join(t.TempDir(), "x.gnn"), Options{Normalize: NormalizeRow})
 	require.ErrorContains(t, err, "row 1, column 1 (counting from 0) is NaN")

@@ -56,9 +56,9 @@ func (b *builder) chooseMeans(has map[string]bool) error {
 	}
 	switch {
 	case len(has) == 0:
-		return errors.New("--features mean: the source has no features to take means of; choose degree, random:D or fastrp:D")
+		return errors.New("{features} mean: the source has no features to take means of; choose degree, random:D or fastrp:D")
 	case len(has) == len(b.schema.NodeTypes):
-		return errors.New("--features mean: every node type has features, so there are none to make; leave it out")
+		return errors.New("{features} mean: every node type has features, so there are none to make; leave it out")
 	}
 	for round := 1; ; round++ {
 		var made []meanPlan
@@ -74,7 +74,7 @@ func (b *builder) chooseMeans(has map[string]bool) error {
 					continue
 				}
 				if from = append(from, fmt.Sprintf("%d of %s", s.dim, r.Src)); p.dim != 0 && p.dim != s.dim {
-					return fmt.Errorf("--features mean: node type %s has in-neighbours with rows of unlike width (%s columns), which have no mean; choose degree, random:D or fastrp:D",
+					return fmt.Errorf("{features} mean: node type %s has in-neighbours with rows of unlike width (%s columns), which have no mean; choose degree, random:D or fastrp:D",
 						t.Name, strings.Join(from, ", "))
 				}
 				p.dim = s.dim
@@ -99,9 +99,9 @@ func (b *builder) chooseMeans(has map[string]bool) error {
 		}
 		remedy := "give it features, or choose degree, random:D or fastrp:D"
 		if !b.Reverse {
-			remedy = "add --reverse, or choose degree, random:D or fastrp:D"
+			remedy = "add {reverse}, or choose degree, random:D or fastrp:D"
 		}
-		return fmt.Errorf("--features mean: no relation leads to node type %s from a type with features; %s", t.Name, remedy)
+		return fmt.Errorf("{features} mean: no relation leads to node type %s from a type with features; %s", t.Name, remedy)
 	}
 	return nil
 }
@@ -582,7 +582,7 @@ func (m *meaner) write(ctx context.Context, w *tableWriter, nodes int64) error {
 			return err
 		}
 		out := out[:n*int64(dim*size)]
-		if err := w.convert(ingest.Place{File: "--features mean", First: int64(m.lo) + at}, values, out); err != nil {
+		if err := w.convert(ingest.Place{File: "{features} mean", First: int64(m.lo) + at}, values, out); err != nil {
 			return err
 		}
 		if err := w.rows.PutRows(store.NodeID(int64(m.lo)+at), out); err != nil {

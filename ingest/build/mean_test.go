@@ -200,7 +200,7 @@ func TestMeansAnyway(t *testing.T) {
 		path := filepath.Join(dir, fmt.Sprint(n))
 		rep, err := Build(context.Background(), f, path, o)
 		if err != nil {
-			require.ErrorContains(t, err, "--features mean: every node type has features")
+			require.ErrorContains(t, err, "{features} mean: every node type has features")
 			return
 		}
 		defer os.RemoveAll(path)
@@ -322,21 +322,21 @@ func TestMeanRefuses(t *testing.T) {
 		o      Options
 		want   string
 	}{
-		{nil, Options{}, "--features mean: no relation leads to node type author from a type with features; add --reverse, or choose degree, random:D or fastrp:D"},
+		{nil, Options{}, "{features} mean: no relation leads to node type author from a type with features; add {reverse}, or choose degree, random:D or fastrp:D"},
 		{func(f *fake) {
 			f.schema.NodeTypes = append(f.schema.NodeTypes, ingest.NodeType{Name: "alone", Count: 2})
 		}, Options{Reverse: true},
-			"--features mean: no relation leads to node type alone from a type with features; give it features, or choose degree, random:D or fastrp:D"},
+			"{features} mean: no relation leads to node type alone from a type with features; give it features, or choose degree, random:D or fastrp:D"},
 		{func(f *fake) { f.schema.Tables = f.schema.Tables[1:] }, Options{Reverse: true},
-			"--features mean: the source has no features to take means of; choose degree, random:D or fastrp:D"},
+			"{features} mean: the source has no features to take means of; choose degree, random:D or fastrp:D"},
 		{func(f *fake) {
 			for _, name := range []string{"author", "place", "prize"} {
 				f.schema.Tables = append(f.schema.Tables, ingest.Table{Name: "feat", NodeType: name, Dim: 2})
 			}
-		}, Options{Reverse: true}, "--features mean: every node type has features, so there are none to make; leave it out"},
+		}, Options{Reverse: true}, "{features} mean: every node type has features, so there are none to make; leave it out"},
 		{func(f *fake) {
 			f.schema.Tables = append(f.schema.Tables, ingest.Table{Name: "feat", NodeType: "place", Dim: 7})
-		}, Options{Reverse: true}, "--features mean: node type author has in-neighbours with rows of unlike width (2 of paper, 7 of place columns), which have no mean; choose degree, random:D or fastrp:D"},
+		}, Options{Reverse: true}, "{features} mean: node type author has in-neighbours with rows of unlike width (2 of paper, 7 of place columns), which have no mean; choose degree, random:D or fastrp:D"},
 	} {
 		f := typed()
 		if c.change != nil {
@@ -355,7 +355,7 @@ func TestNoFeatures(t *testing.T) {
 	require.Len(t, d.Manifest().Tables, 2)
 	f.schema.Tables = nil
 	_, err := Build(context.Background(), f, "x.gnn", Options{FS: vfs.NewMem()})
-	require.ErrorContains(t, err, "the source has no features: choose --features degree, random:D or fastrp:D")
+	require.ErrorContains(t, err, "the source has no features: choose {features} degree, random:D or fastrp:D")
 	d, rep := build(t, f, Options{Features: "none", Reverse: true})
 	require.Empty(t, d.Manifest().Tables)
 	require.Contains(t, rep.Notes, "node type paper has no features")

@@ -136,28 +136,28 @@ func (o *Options) effective() (*plan, error) {
 	p.Memory, p.Seed, p.FS = cmp.Or(p.Memory, defaultMemory), cmp.Or(p.Seed, 1), cmp.Or(p.FS, vfs.Default)
 	var errs []error
 	if p.Order != OrderDegree && p.Order != OrderAccess && p.Order != OrderOriginal {
-		errs = append(errs, fmt.Errorf("--order %q: there is no such order; choose degree, access or original", p.Order))
+		errs = append(errs, fmt.Errorf("{order} %q: there is no such order; choose degree, access or original", p.Order))
 	}
 	if p.SelfLoops != SelfLoopsKeep && p.SelfLoops != SelfLoopsDrop && p.SelfLoops != SelfLoopsAdd {
-		errs = append(errs, fmt.Errorf("--self-loops %q: choose keep, drop or add", p.SelfLoops))
+		errs = append(errs, fmt.Errorf("{self_loops} %q: choose keep, drop or add", p.SelfLoops))
 	}
 	if p.Duplicates != DuplicatesKeep && p.Duplicates != DuplicatesMerge {
-		errs = append(errs, fmt.Errorf("--duplicates %q: choose keep or merge", p.Duplicates))
+		errs = append(errs, fmt.Errorf("{duplicates} %q: choose keep or merge", p.Duplicates))
 	}
 	if p.SkipBad < 0 {
-		errs = append(errs, fmt.Errorf("--skip-bad %d: choose a number of rows, or 0 for none", p.SkipBad))
+		errs = append(errs, fmt.Errorf("{skip_bad} %d: choose a number of rows, or 0 for none", p.SkipBad))
 	}
 	if p.Memory < LeastMemory {
-		errs = append(errs, fmt.Errorf("--memory %d: %d MiB is the least that works, and every node adds a few bytes to it", p.Memory, LeastMemory>>20))
+		errs = append(errs, fmt.Errorf("{memory} %d: %d MiB is the least that works, and every node adds a few bytes to it", p.Memory, LeastMemory>>20))
 	}
 	if p.DType != F16 && p.DType != F32 {
-		errs = append(errs, fmt.Errorf("--dtype %q: features are not stored so; choose f16 or f32", p.DType))
+		errs = append(errs, fmt.Errorf("{dtype} %q: features are not stored so; choose f16 or f32", p.DType))
 	}
 	if p.Normalize != NormalizeNone && p.Normalize != NormalizeRow {
-		errs = append(errs, fmt.Errorf("--normalize %q: choose none or row", p.Normalize))
+		errs = append(errs, fmt.Errorf("{normalize} %q: choose none or row", p.Normalize))
 	}
 	if clean := store.CleanName(p.Name); p.Name != "" && p.Name != clean {
-		errs = append(errs, fmt.Errorf("--name %q: a dataset's name is up to 100 letters a-z, digits, _, - and ., and does not start with a .; as in %s", p.Name, clean))
+		errs = append(errs, fmt.Errorf("{name} %q: a dataset's name is up to 100 letters a-z, digits, _, - and ., and does not start with a .; as in %s", p.Name, clean))
 	}
 	if p.Text == nil {
 		p.Text = func(s string) string { return s }
@@ -173,14 +173,14 @@ func (o *Options) effective() (*plan, error) {
 		errs = append(errs, err)
 	}
 	if s := o.TimeScale; s != 0 && !(s > 0 && s <= math.MaxFloat64) {
-		errs = append(errs, fmt.Errorf("--time-scale %v: differences of times are multiplied with it; choose a number above 0, or auto", s))
+		errs = append(errs, fmt.Errorf("{time_scale} %v: differences of times are multiplied with it; choose a number above 0, or auto", s))
 	}
 	for _, s := range o.EdgeSplit {
 		e, err := parseEdgeSplit(s)
 		if err != nil {
 			errs = append(errs, err)
 		} else if slices.ContainsFunc(p.edgeSplitPlans, func(o edgeSplitPlan) bool { return o.relation == e.relation }) {
-			errs = append(errs, fmt.Errorf("--edge-split %q: there is one for the same relations before it; leave one out", s))
+			errs = append(errs, fmt.Errorf("{edge_split} %q: there is one for the same relations before it; leave one out", s))
 		}
 		p.edgeSplitPlans = append(p.edgeSplitPlans, e)
 	}
@@ -217,11 +217,11 @@ func parseFeatures(s string) (featurePlan, error) {
 	case kind == "random" || kind == "fastrp":
 		dim, err := strconv.Atoi(arg)
 		if err != nil || dim < 1 || dim > maxMadeDim {
-			return featurePlan{}, fmt.Errorf("--features %q: D is a number of columns from 1 to %d, as in %s:128", s, maxMadeDim, kind)
+			return featurePlan{}, fmt.Errorf("{features} %q: D is a number of columns from 1 to %d, as in %s:128", s, maxMadeDim, kind)
 		}
 		return featurePlan{kind, dim}, nil
 	}
-	return featurePlan{}, fmt.Errorf("--features %q: there are no such features; choose %s", s, featureChoices)
+	return featurePlan{}, fmt.Errorf("{features} %q: there are no such features; choose %s", s, featureChoices)
 }
 
 // parseEdgeFeatures returns the number of columns of made features of events, 0 for none.
@@ -231,7 +231,7 @@ func parseEdgeFeatures(s string) (int, error) {
 	}
 	p, err := parseFeatures(s)
 	if err != nil || p.kind != "random" {
-		return 0, fmt.Errorf("--edge-features %q: features of events are made as random:D, with D columns from 1 to %d", s, maxMadeDim)
+		return 0, fmt.Errorf("{edge_features} %q: features of events are made as random:D, with D columns from 1 to %d", s, maxMadeDim)
 	}
 	return p.dim, nil
 }
@@ -262,10 +262,10 @@ func parseSplit(s string) (splitPlan, error) {
 			sum += f
 		}
 		if kind == "time" && (!ok || math.Abs(sum-1) > 1e-9) {
-			return splitPlan{}, fmt.Errorf("--split %q: want three positive shares of the time that sum to 1, as in time:0.7/0.15/0.15", s)
+			return splitPlan{}, fmt.Errorf("{split} %q: want three positive shares of the time that sum to 1, as in time:0.7/0.15/0.15", s)
 		}
 		if !ok || sum > 1+1e-9 {
-			return splitPlan{}, fmt.Errorf("--split %q: want three positive fractions that sum to at most 1, as in random:0.6/0.2/0.2", s)
+			return splitPlan{}, fmt.Errorf("{split} %q: want three positive fractions that sum to at most 1, as in random:0.6/0.2/0.2", s)
 		}
 		return p, nil
 	case kind == "per-class":
@@ -276,11 +276,11 @@ func parseSplit(s string) (splitPlan, error) {
 			p.val, err2 = strconv.Atoi(parts[1])
 		}
 		if err != nil || err2 != nil || p.train < 1 || p.val < 1 || p.train > math.MaxInt32 || p.val > math.MaxInt32 {
-			return splitPlan{}, fmt.Errorf("--split %q: want the training and validation nodes of each class, as in per-class:20/30", s)
+			return splitPlan{}, fmt.Errorf("{split} %q: want the training and validation nodes of each class, as in per-class:20/30", s)
 		}
 		return p, nil
 	}
-	return splitPlan{}, fmt.Errorf("--split %q: there is no such split; choose %s", s, splitChoices)
+	return splitPlan{}, fmt.Errorf("{split} %q: there is no such split; choose %s", s, splitChoices)
 }
 
 func (s splitPlan) String() string {

@@ -110,11 +110,11 @@ func (b *builder) noteDirection() {
 	share := float64(r.PairsBothWays) / float64(r.PairsCompared)
 	if order := r.order(); share < fewBothWays && order != "" && r.PairsCompared >= fewestPairs {
 		b.note("%.2g %% of the connected pairs of nodes have an edge in both directions, and the source of nearly every edge has the %s id, so this looks like an undirected "+
-			"graph with each edge once; it is stored as given, and messages flow from source to destination alone; --undirected adds the reverses", 100*share, order)
+			"graph with each edge once; it is stored as given, and messages flow from source to destination alone; {undirected} adds the reverses", 100*share, order)
 		return
 	}
 	b.note("%.2g %% of the connected pairs of nodes have an edge in both directions, so edges are taken as directed, and messages flow from source to destination alone; "+
-		"--undirected adds the reverses", 100*share)
+		"{undirected} adds the reverses", 100*share)
 }
 
 // order returns "smaller" or "larger": which end of nearly every edge is the source, by id. It
@@ -172,7 +172,7 @@ func (b *builder) wantUndirected(ctx context.Context) {
 		looked = "the first"
 	}
 	b.note("this looks like an undirected graph with each edge once: %s %d edges lead from the smaller id to the larger, and 0 %% of the connected pairs have an edge in both "+
-		"directions; the reverses are added, as by --undirected; --undirected=false stores the edges as given", looked, edges)
+		"directions; the reverses are added, as by {undirected}; {undirected}=false stores the edges as given", looked, edges)
 }
 
 // A probe decides by this many edges. Reading a quarter of a million takes well under a second.

@@ -110,7 +110,7 @@ func TestUndirectedIsTheDefaultOfListsStoredOnce(t *testing.T) {
 		d, rep := build(t, c.f, c.o)
 		require.Equal(t, c.want, d.Graph(0).Relation.Symmetric, name)
 		require.Equal(t, fmt.Sprint(c.want), d.Manifest().Provenance.Options["undirected"], name)
-		require.Equal(t, c.want, strings.Contains(strings.Join(rep.Notes, " "), "--undirected=false stores the edges as given"), name)
+		require.Equal(t, c.want, strings.Contains(strings.Join(rep.Notes, " "), "{undirected}=false stores the edges as given"), name)
 	}
 }
 
@@ -168,10 +168,10 @@ func TestNodesWithoutEdgesAreSaid(t *testing.T) {
 	const none = "nodes of split given receive no edge, so a network sees nothing of their neighbours"
 	for _, o := range []Options{{}, {Order: OrderOriginal}, {test: tiny}} {
 		n, rep := said(star(), o)
-		require.Equal(t, "5 of the 6 "+none+"; --undirected has messages flow along edges in both directions", n)
+		require.Equal(t, "5 of the 6 "+none+"; {undirected} has messages flow along edges in both directions", n)
 		require.Equal(t, 5, rep.Splits[0].NoEdge)
 		n, _ = said(typed, o)
-		require.Equal(t, "6 of the 6 "+none+"; --reverse has messages flow along edges in both directions", n)
+		require.Equal(t, "6 of the 6 "+none+"; {reverse} has messages flow along edges in both directions", n)
 		o.Undirected = true
 		n, _ = said(star(), o)
 		require.Empty(t, n)

@@ -77,10 +77,10 @@ func TestBuildRefuses(t *testing.T) {
 			want: "relation paper__cites__paper: column w (f16): columns have elements of 1, 4 or 8 bytes"},
 		"rows of gathered nodes": {change: func(f *fake) { f.schema.NodeTypes[0].IDs, f.schema.NodeTypes[0].Gathered = ingest.IntIDs, true },
 			want: "table feat: the nodes of type paper are those that edges name"},
-		"tmp that is not there": {o: Options{Tmp: "/nowhere/at/all"}, want: "--tmp /nowhere/at/all: no such directory; make it first"},
-		"tmp that is a file":    {o: Options{Tmp: "refuse_test.go"}, want: "--tmp refuse_test.go: not a directory; choose one"},
+		"tmp that is not there": {o: Options{Tmp: "/nowhere/at/all"}, want: "{tmp} /nowhere/at/all: no such directory; make it first"},
+		"tmp that is a file":    {o: Options{Tmp: "refuse_test.go"}, want: "{tmp} refuse_test.go: not a directory; choose one"},
 		"too many nodes for the memory": {change: func(f *fake) { f.schema.NodeTypes[0].Count = math.MaxUint32 },
-			want: "--memory 1024 MiB is too little for this graph: it needs at least 24704 MiB"},
+			want: "{memory} 1024 MiB is too little for this graph: it needs at least 24704 MiB"},
 		"bad name": {change: func(f *fake) { f.schema.Relations[0].Name = "is a" }, want: `relation "is a": names are`},
 
 		"NaN": {change: func(f *fake) { f.rows[0][9] = float32(math.NaN()) },
@@ -88,16 +88,16 @@ func TestBuildRefuses(t *testing.T) {
 		"infinity": {change: func(f *fake) { f.rows[0][0] = -inf }, o: Options{DType: F32, Clamp: true},
 			want: "feat.csv: row 0, column 0 (counting from 0) is -Inf"},
 		"overflow": {change: func(f *fake) { f.rows[0][5], f.rows[0][8], f.rows[0][3] = 1e6, -7e4, 65519 },
-			want: "feat.csv: row 2, column 1 (counting from 0) is 1e+06, and 2 values in all are beyond float16, which ends at 65504; store --dtype f32, or --clamp them"},
+			want: "feat.csv: row 2, column 1 (counting from 0) is 1e+06, and 2 values in all are beyond float16, which ends at 65504; store {dtype} f32, or {clamp} them"},
 		"rows missing": {change: func(f *fake) { f.rows[0] = f.rows[0][:10] },
 			want: "feat.csv: 5 rows for the 6 nodes of type paper"},
 		"no rows": {change: func(f *fake) { f.rows[0] = nil }, want: "feat.csv: 0 rows for the 6 nodes"},
 		"rows too many": {change: func(f *fake) { f.rows[0] = append(f.rows[0], 1, 1) },
 			want: "feat.csv: row 6 (counting from 0) and there are 6 nodes of type paper"},
 		"no features": {change: func(f *fake) { f.schema.Tables = nil },
-			want: "the source has no features: choose --features degree, random:D or fastrp:D"},
+			want: "the source has no features: choose {features} degree, random:D or fastrp:D"},
 		"no features where they are looked for": {change: func(f *fake) { f.schema.Tables, f.schema.NoFeatures = nil, "x.npz: no array of features (found emb)" },
-			want: "x.npz: no array of features (found emb); or choose --features degree, random:D or fastrp:D"},
+			want: "x.npz: no array of features (found emb); or choose {features} degree, random:D or fastrp:D"},
 
 		"label too large": {change: func(f *fake) { f.schema.Labels[0].Classes = 2 },
 			want: "label.csv: row 2 (counting from 0): class 2, and label topic has 2 classes"},
@@ -120,19 +120,19 @@ func TestBuildRefuses(t *testing.T) {
 		"part repeats": {change: func(f *fake) { f.splits[0][ingest.Train][1] = 0 },
 			want: "train.csv: row 1 (counting from 0): node 0 is already in train"},
 		"nothing given": {change: func(f *fake) { f.schema.Splits = nil }, o: Options{Split: "given"},
-			want: "--split given: the source has no split; choose random:a/b/c or per-class:t/v"},
+			want: "{split} given: the source has no split; choose random:a/b/c or per-class:t/v"},
 		"class is an id": {change: func(f *fake) { f.schema.Labels[0].Classes, f.labels[0][2] = 0, 2_000_000_000 },
 			want: "label.csv: row 2 (counting from 0): class 2000000000, and 1048575 is the largest; the labels look like ids, not classes"},
 		"class too small": {o: Options{Split: "per-class:1/1"},
-			want: "--split per-class:1/1: class 2 (c) of label topic has 1 nodes, and 2 are needed"},
+			want: "{split} per-class:1/1: class 2 (c) of label topic has 1 nodes, and 2 are needed"},
 		"per class of many": {change: multi, o: Options{Split: "per-class:1/1"},
-			want: "--split per-class: a node may have several classes of label topic"},
+			want: "{split} per-class: a node may have several classes of label topic"},
 		"per class of nothing": {change: func(f *fake) { f.schema.Labels = nil }, o: Options{Split: "per-class:1/1"},
-			want: "--split per-class: the source has no labels"},
+			want: "{split} per-class: the source has no labels"},
 		"nothing to reverse": {change: func(f *fake) {
 			f.schema.NodeTypes = append(f.schema.NodeTypes, ingest.NodeType{Name: "author", Count: 6})
 			f.schema.Relations[0].Src = "author"
-		}, o: Options{Undirected: true}, want: "--undirected: the source has no relation from a node type to itself"},
+		}, o: Options{Undirected: true}, want: "{undirected}: the source has no relation from a node type to itself"},
 		"reader out of step": {change: func(f *fake) { f.firstOff = 1 }, want: "the reader gave row 1 where row 0 follows"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,27 +170,27 @@ func TestOptionsRefuse(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Order: "hot"}, `--order "hot": there is no such order; choose degree, access or original`},
-		{Options{SelfLoops: "no"}, `--self-loops "no": choose keep, drop or add`},
-		{Options{Duplicates: "no"}, `--duplicates "no": choose keep or merge`},
-		{Options{SkipBad: -1}, "--skip-bad -1: choose a number of rows"},
-		{Options{Memory: 100 << 20}, "--memory 104857600: 128 MiB is the least that works"},
-		{Options{DType: "f64"}, `--dtype "f64": features are not stored so; choose f16 or f32`},
-		{Options{Normalize: "l2"}, `--normalize "l2": choose none or row`},
-		{Options{Features: "pagerank"}, `--features "pagerank": there are no such features; choose degree, random:D or fastrp:D`},
-		{Options{Features: "degree:3"}, `--features "degree:3": there are no such features`},
-		{Options{Features: "fastrp"}, `--features "fastrp": D is a number of columns from 1 to 16384`},
-		{Options{Features: "random:0"}, `--features "random:0": D is a number of columns`},
-		{Options{Features: "random:16385"}, `--features "random:16385": D is a number of columns`},
-		{Options{Split: "period"}, `--split "period": there is no such split; choose given, random:a/b/c`},
-		{Options{Split: "random:0.5/0.5"}, `--split "random:0.5/0.5": want three positive fractions`},
+		{Options{Order: "hot"}, `{order} "hot": there is no such order; choose degree, access or original`},
+		{Options{SelfLoops: "no"}, `{self_loops} "no": choose keep, drop or add`},
+		{Options{Duplicates: "no"}, `{duplicates} "no": choose keep or merge`},
+		{Options{SkipBad: -1}, "{skip_bad} -1: choose a number of rows"},
+		{Options{Memory: 100 << 20}, "{memory} 104857600: 128 MiB is the least that works"},
+		{Options{DType: "f64"}, `{dtype} "f64": features are not stored so; choose f16 or f32`},
+		{Options{Normalize: "l2"}, `{normalize} "l2": choose none or row`},
+		{Options{Features: "pagerank"}, `{features} "pagerank": there are no such features; choose degree, random:D or fastrp:D`},
+		{Options{Features: "degree:3"}, `{features} "degree:3": there are no such features`},
+		{Options{Features: "fastrp"}, `{features} "fastrp": D is a number of columns from 1 to 16384`},
+		{Options{Features: "random:0"}, `{features} "random:0": D is a number of columns`},
+		{Options{Features: "random:16385"}, `{features} "random:16385": D is a number of columns`},
+		{Options{Split: "period"}, `{split} "period": there is no such split; choose given, random:a/b/c`},
+		{Options{Split: "random:0.5/0.5"}, `{split} "random:0.5/0.5": want three positive fractions`},
 		{Options{Split: "random:0.5/0.5/0.1"}, "want three positive fractions that sum to at most 1"},
 		{Options{Split: "random:0.5/0.5/0"}, "want three positive fractions"},
 		{Options{Split: "random:0.5/0.5/NaN"}, "want three positive fractions"},
-		{Options{Split: "per-class:20"}, `--split "per-class:20": want the training and validation nodes of each class`},
+		{Options{Split: "per-class:20"}, `{split} "per-class:20": want the training and validation nodes of each class`},
 		{Options{Split: "per-class:20/0"}, "want the training and validation nodes"},
-		{Options{Name: "../../x"}, `--name "../../x": a dataset's name is up to 100 letters a-z, digits, _, - and ., and does not start with a .; as in _._.._x`},
-		{Options{Name: "caf\xe9"}, `--name "caf\xe9": a dataset's name is`},
+		{Options{Name: "../../x"}, `{name} "../../x": a dataset's name is up to 100 letters a-z, digits, _, - and ., and does not start with a .; as in _._.._x`},
+		{Options{Name: "caf\xe9"}, `{name} "caf\xe9": a dataset's name is`},
 		{Options{Name: ".x"}, "as in _x"},
 		{Options{Split: "per-class:20/30/40"}, "want the training and validation nodes"},
 	} {
@@ -255,7 +255,7 @@ func TestSpace(t *testing.T) {
 	touched.before = func(string, int) error { t.Fatal("read although the declared size does not fit"); return nil }
 	err := build(touched, 1<<20)
 	require.ErrorContains(t, err, "d/x.gnn: the dataset and what is spilled on the way need about ")
-	require.ErrorContains(t, err, " and 1 MiB are free; make room, or write it elsewhere, or spill elsewhere with --tmp")
+	require.ErrorContains(t, err, " and 1 MiB are free; make room, or write it elsewhere, or spill elsewhere with {tmp}")
 	require.NotContains(t, err.Error(), "\n", "one line")
 
 	// Where the source declares nothing, it is the count that refuses, before the first write.

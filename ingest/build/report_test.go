@@ -25,7 +25,7 @@ func TestProvenance(t *testing.T) {
 		"split": "given", "seed": "1", "self-loops": "keep", "duplicates": "keep", "edge-ids": "false", "skip-bad": "0"}, m.Provenance.Options)
 	require.Equal(t, []string{
 		"said: years: not read",
-		"said: relation author__writes__paper joins two node types and is stored as given: --undirected adds reverses within a type only",
+		"said: relation author__writes__paper joins two node types and is stored as given: {undirected} adds reverses within a type only",
 		"said: node type author has no features",
 	}, m.Provenance.Notes)
 	c := m.Provenance.Counts

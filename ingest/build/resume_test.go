@@ -234,7 +234,7 @@ func TestCancelled(t *testing.T) {
 			require.ErrorContains(t, err, fmt.Sprintf("%d passes are done and kept", k+1))
 			o.Memory = LeastMemory
 			_, err = Build(context.Background(), everything(), "d/x.gnn", o)
-			require.ErrorContains(t, err, "--memory 128 MiB is too little for this graph: it needs at least 129 MiB")
+			require.ErrorContains(t, err, "{memory} 128 MiB is too little for this graph: it needs at least 129 MiB")
 			require.NotContains(t, err.Error(), "\n")
 
 			o.Memory = 256 << 20

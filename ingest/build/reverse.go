@@ -52,7 +52,7 @@ func (b *builder) wantReverses() {
 		return
 	}
 	b.Reverse = true
-	b.note("nodes are labelled and messages flow from sources to destinations alone, so each relation without a reverse gets one, as by --reverse; --reverse=false stores them as given")
+	b.note("nodes are labelled and messages flow from sources to destinations alone, so each relation without a reverse gets one, as by {reverse}; {reverse}=false stores them as given")
 }
 
 // addReverses puts the reverses behind the source's relations.
@@ -69,16 +69,16 @@ func (b *builder) addReverses() error {
 		}
 		name := reversePrefix + r.Name
 		if store.CleanWord(name) != name {
-			return fmt.Errorf("--reverse: relation %s: its reverse would be called %s, and names have up to 100 letters; give it a shorter name", r.Key(), name)
+			return fmt.Errorf("{reverse}: relation %s: its reverse would be called %s, and names have up to 100 letters; give it a shorter name", r.Key(), name)
 		}
 		b.schema.Relations = append(b.schema.Relations, ingest.Relation{Src: r.Dst, Name: name, Dst: r.Src, Edges: -1, Columns: r.Columns})
 		b.mirrored = append(b.mirrored, i)
 	}
 	switch {
 	case b.given == 0:
-		return errors.New("--reverse: the source has no relation, so there is nothing to reverse; leave it out")
+		return errors.New("{reverse}: the source has no relation, so there is nothing to reverse; leave it out")
 	case len(b.mirrored) == 0:
-		return errors.New("--reverse: --undirected stores the reverse of every edge already, since each relation is within a node type; leave one of the two out")
+		return errors.New("{reverse}: {undirected} stores the reverse of every edge already, since each relation is within a node type; leave one of the two out")
 	}
 	return nil
 }
@@ -143,7 +143,7 @@ func (b *builder) findReverses(s *sizes, do func(pass)) {
 			if b.splitsBoth(i) {
 				if s := sums[i]; s.edges[ingest.Train] > 0 && s.forth == s.back {
 					b.state.Relations[i].Symmetric = true
-					b.note("relation %s has the reverse of each of its edges, so --edge-split %v holds a link out once, in one of its directions",
+					b.note("relation %s has the reverse of each of its edges, so {edge_split} %v holds a link out once, in one of its directions",
 						b.schema.Relations[i].Key(), b.edgeSplits[i])
 				}
 				continue
@@ -163,7 +163,7 @@ func (b *builder) findReverses(s *sizes, do func(pass)) {
 			made, key := &b.state.Relations[b.given+j], b.schema.Relations[b.given+j].Key()
 			for _, o := range b.read() {
 				if !made.Absent && o.Key() == key {
-					return fmt.Errorf("--reverse: relation %s has the name that the reverse of %s would have, and other edges; leave --reverse out, or rename it",
+					return fmt.Errorf("{reverse}: relation %s has the name that the reverse of %s would have, and other edges; leave {reverse} out, or rename it",
 						key, b.schema.Relations[i].Key())
 				}
 			}
@@ -179,10 +179,10 @@ func (b *builder) hasReverse(i, k int) {
 	b.state.Relations[b.given+slices.Index(b.mirrored, i)].Absent = true
 	if i == k {
 		rel.Symmetric = true
-		b.note("relation %s has the reverse of each of its edges already, so --reverse adds none", r.Key())
+		b.note("relation %s has the reverse of each of its edges already, so {reverse} adds none", r.Key())
 		return
 	}
-	b.note("relation %s has its reverse in the source, %s, so --reverse adds none", r.Key(), b.schema.Relations[k].Key())
+	b.note("relation %s has its reverse in the source, %s, so {reverse} adds none", r.Key(), b.schema.Relations[k].Key())
 	// One of them is said to be the other's reverse: the later, but where only the earlier has
 	// tables of edges, it. The ids of a reverse without tables are rows of the other's, which here
 	// they are not.

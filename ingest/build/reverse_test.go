@@ -72,9 +72,9 @@ func TestReverseIsThere(t *testing.T) {
 	for _, o := range []Options{{}, {Order: OrderOriginal}, {Order: OrderAccess, test: tiny}, {Order: OrderOriginal, Duplicates: DuplicatesMerge, test: tiny}} {
 		o.Reverse = true
 		d, rep := build(t, f, o)
-		require.Contains(t, rep.Notes, "relation author__writes__paper has its reverse in the source, paper__by__author, so --reverse adds none")
-		require.Contains(t, rep.Notes, "relation paper__by__author has its reverse in the source, author__writes__paper, so --reverse adds none")
-		require.Contains(t, rep.Notes, "relation paper__likes__paper has the reverse of each of its edges already, so --reverse adds none")
+		require.Contains(t, rep.Notes, "relation author__writes__paper has its reverse in the source, paper__by__author, so {reverse} adds none")
+		require.Contains(t, rep.Notes, "relation paper__by__author has its reverse in the source, author__writes__paper, so {reverse} adds none")
+		require.Contains(t, rep.Notes, "relation paper__likes__paper has the reverse of each of its edges already, so {reverse} adds none")
 		require.Len(t, d.Manifest().Relations, 6+3)
 		require.Equal(t, "paper__by__author", d.Graph(0).Relation.ReverseOf) // it has a table
 		require.Empty(t, d.Graph(4).Relation.ReverseOf)
@@ -93,21 +93,21 @@ func TestReverseIsThere(t *testing.T) {
 	require.Equal(t, "paper__rev_writes__author", d.Graph(4).Relation.ReverseOf)
 	f.edges[0][0][1] = 1
 	_, err := Build(context.Background(), f, filepath.Join(t.TempDir(), "x.gnn"), Options{Reverse: true})
-	require.EqualError(t, err, "--reverse: relation paper__rev_writes__author has the name that the reverse of author__writes__paper would have, and other edges; leave --reverse out, or rename it")
+	require.EqualError(t, err, "{reverse}: relation paper__rev_writes__author has the name that the reverse of author__writes__paper would have, and other edges; leave {reverse} out, or rename it")
 }
 
 func TestReverseRefuses(t *testing.T) {
 	f := typed()
 	f.schema.Relations[2].Name = strings.Repeat("x", 97)
 	_, err := Build(context.Background(), f, "x.gnn", Options{Reverse: true, FS: vfs.NewMem()})
-	require.EqualError(t, err, fmt.Sprintf("--reverse: relation author__%s__place: its reverse would be called rev_%s, and names have up to 100 letters; give it a shorter name",
+	require.EqualError(t, err, fmt.Sprintf("{reverse}: relation author__%s__place: its reverse would be called rev_%s, and names have up to 100 letters; give it a shorter name",
 		f.schema.Relations[2].Name, f.schema.Relations[2].Name))
 	_, err = Build(context.Background(), small(), "x.gnn", Options{Reverse: true, Undirected: true, FS: vfs.NewMem()})
-	require.ErrorContains(t, err, "--reverse: --undirected stores the reverse of every edge already")
+	require.ErrorContains(t, err, "{reverse}: {undirected} stores the reverse of every edge already")
 	f = small()
 	f.schema.Relations = nil
 	_, err = Build(context.Background(), f, "x.gnn", Options{Reverse: true, FS: vfs.NewMem()})
-	require.ErrorContains(t, err, "--reverse: the source has no relation")
+	require.ErrorContains(t, err, "{reverse}: the source has no relation")
 }
 
 // TestPlanOfReverses: a plan has the passes that a build has.
@@ -155,6 +155,6 @@ func TestReversesAreTheDefaultOfKindsThatWantThem(t *testing.T) {
 		d, rep := build(t, c.f, c.o)
 		require.Len(t, d.Manifest().Relations, c.want, name)
 		require.Equal(t, fmt.Sprint(c.want == 2), d.Manifest().Provenance.Options["reverse"], name)
-		require.Equal(t, name == "unasked", strings.Contains(strings.Join(rep.Notes, "\n"), "--reverse=false"), name)
+		require.Equal(t, name == "unasked", strings.Contains(strings.Join(rep.Notes, "\n"), "{reverse}=false"), name)
 	}
 }

@@ -270,12 +270,12 @@ func (w *tableWriter) checkRounding() error {
 	switch {
 	case w.b.Clamp, w.lossy:
 	case w.beyond.n > 0:
-		return fmt.Errorf("%s, and %d values in all are beyond float16, which ends at 65504; store --dtype f32, or --clamp them", w.beyond.text, w.beyond.n)
+		return fmt.Errorf("%s, and %d values in all are beyond float16, which ends at 65504; store {dtype} f32, or {clamp} them", w.beyond.text, w.beyond.n)
 	case rounded.n > 0:
-		return fmt.Errorf("%s, and %d whole numbers in all would change in float16, which rounds those beyond 2048; store --dtype f32, or --clamp to round them",
+		return fmt.Errorf("%s, and %d whole numbers in all would change in float16, which rounds those beyond 2048; store {dtype} f32, or {clamp} to round them",
 			rounded.text, rounded.n)
 	case tiny.n > 0:
-		return fmt.Errorf("%s, and %d values in all are too small for float16, which has all its bits from 6.1e-05 on; scale them, store --dtype f32, or --clamp to round them",
+		return fmt.Errorf("%s, and %d values in all are too small for float16, which has all its bits from 6.1e-05 on; scale them, store {dtype} f32, or {clamp} to round them",
 			tiny.text, tiny.n)
 	}
 	return nil

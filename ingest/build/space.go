@@ -40,7 +40,7 @@ type SpaceError struct {
 func (e *SpaceError) Error() string {
 	remedy := "make room, or write it elsewhere"
 	if !e.Tmp {
-		remedy += ", or spill elsewhere with --tmp"
+		remedy += ", or spill elsewhere with {tmp}"
 	}
 	return fmt.Sprintf("%s: the %s about %s and %s are free; %s", e.Path, e.What, kernels.FormatBytes(e.Need), kernels.FormatBytes(int64(e.Free)), remedy)
 }
@@ -74,7 +74,7 @@ func (b *builder) free(dir, what string, bytes, files int64) error {
 		return nil
 	}
 	if left, ok := freeFiles(dir); ok && files > left {
-		return fmt.Errorf("%s: up to %d files are needed on the way and the file system has room for %d; remove some, or spill elsewhere with --tmp", b.out, files, left)
+		return fmt.Errorf("%s: up to %d files are needed on the way and the file system has room for %d; remove some, or spill elsewhere with {tmp}", b.out, files, left)
 	}
 	return nil
 }

@@ -30,24 +30,24 @@ func (b *builder) chooseSplit() error {
 		}
 	case "given":
 		if len(s.Splits) == 0 {
-			return errors.New("--split given: the source has no split; choose random:a/b/c or per-class:t/v")
+			return errors.New("{split} given: the source has no split; choose random:a/b/c or per-class:t/v")
 		}
 	case "per-class":
 		if len(s.Labels) == 0 {
-			return fmt.Errorf("--split per-class: %s; choose random:a/b/c", cmp.Or(s.NoLabels, "the source has no labels"))
+			return fmt.Errorf("{split} per-class: %s; choose random:a/b/c", cmp.Or(s.NoLabels, "the source has no labels"))
 		}
 		for _, l := range labelOfEach(s) {
 			if l.Numbers {
-				return fmt.Errorf("--split per-class: label %s is a number of each node, and no class; choose random:a/b/c", l.Name)
+				return fmt.Errorf("{split} per-class: label %s is a number of each node, and no class; choose random:a/b/c", l.Name)
 			}
 			if l.Multi {
-				return fmt.Errorf("--split per-class: a node may have several classes of label %s; choose random:a/b/c", l.Name)
+				return fmt.Errorf("{split} per-class: a node may have several classes of label %s; choose random:a/b/c", l.Name)
 			}
 		}
 	}
 	if b.split.kind != "given" {
 		for _, p := range s.Splits {
-			b.drop("split %s: --split %v takes its place", p.Name, b.split)
+			b.drop("split %s: {split} %v takes its place", p.Name, b.split)
 		}
 	}
 	return nil
@@ -263,7 +263,7 @@ func drawPerClass(rows, class []uint32, classes *classes, label string, of []byt
 			if c < len(classes.names) {
 				name += fmt.Sprintf(" (%s)", classes.names[c])
 			}
-			return fmt.Errorf("--split %v: class %s of label %s has %d nodes, and %d are needed; ask for fewer, or for random:a/b/c",
+			return fmt.Errorf("{split} %v: class %s of label %s has %d nodes, and %d are needed; ask for fewer, or for random:a/b/c",
 				s, name, label, n, s.train+s.val)
 		}
 	}

@@ -217,7 +217,7 @@ func TestNumbersOfNodes(t *testing.T) {
 		require.Empty(t, problems)
 	}
 	_, err := Build(t.Context(), f, filepath.Join(t.TempDir(), "x"), Options{Features: "degree", Split: "per-class:2/3"})
-	require.ErrorContains(t, err, "--split per-class: label price is a number of each node, and no class; choose random:a/b/c")
+	require.ErrorContains(t, err, "{split} per-class: label price is a number of each node, and no class; choose random:a/b/c")
 	f.labels[0][4] = int32(math.Float32bits(float32(math.Inf(1))))
 	_, err = Build(t.Context(), f, filepath.Join(t.TempDir(), "y"), Options{Features: "degree"})
 	require.ErrorContains(t, err, "row 4 (counting from 0): the number is +Inf for float32")
@@ -230,7 +230,7 @@ func TestGivenSplit(t *testing.T) {
 	require.Equal(t, [3][]int64{{0, 4}, {1}, nil}, parts(d))
 	require.Equal(t, "split given holds 1 nodes without label topic", rep.Notes[0])
 	_, rep = build(t, f, Options{Split: "random:0.6/0.2/0.2"})
-	require.Contains(t, rep.Dropped, "split given: --split random:0.6/0.2/0.2 takes its place")
+	require.Contains(t, rep.Dropped, "split given: {split} random:0.6/0.2/0.2 takes its place")
 }
 
 // TestSplitsOfNumbers: a split has all nodes with a number, negative ones too, and no others.

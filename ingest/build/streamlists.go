@@ -130,5 +130,5 @@ func (w *streamWriter) scale(gap float64) {
 	}
 	w.report.TimeScale = math.Min(usualGap/gap, math.MaxFloat64)
 	w.b.note("stream %s: its times span %g, which is little for seconds: networks will see differences of times %g times as long, so that the median "+
-		"from one event of a node to its next is %g; --time-scale says otherwise", w.form.Name, w.report.Last-w.report.First, w.report.TimeScale, float64(usualGap))
+		"from one event of a node to its next is %g; {time_scale} says otherwise", w.form.Name, w.report.Last-w.report.First, w.report.TimeScale, float64(usualGap))
 }

@@ -271,7 +271,7 @@ func (w *streamWriter) noNegatives(event uint64) error {
 		verb = partVerb[ingest.Test]
 	}
 	return fmt.Errorf("stream %s: event %d (counting from 0, in the order of time) is to %s, and the source's negatives have none for it; "+
-		"leave --split out, as negatives were made for one split, or take their files away", w.form.Name, event, verb)
+		"leave {split} out, as negatives were made for one split, or take their files away", w.form.Name, event, verb)
 }
 
 // orderNegatives writes the nodes in the order of events, which is mostly that in which they lie.

@@ -53,9 +53,9 @@ func (b *builder) checkStreams() error {
 	if !b.streams() {
 		switch {
 		case b.split.kind == "time":
-			return errors.New("--split time: the source has no stream of events; choose another split, or read a stream: gnnstore ingest events")
+			return errors.New("{split} time: the source has no stream of events; choose another split, or read a stream: gnnstore ingest events")
 		case b.EdgeFeatures != "" || b.TimeScale != 0:
-			return errors.New("--edge-features random:D and --time-scale: they are for streams of events, and the source has none; leave them out")
+			return errors.New("{edge_features} random:D and {time_scale}: they are for streams of events, and the source has none; leave them out")
 		}
 		return nil
 	}
@@ -63,22 +63,22 @@ func (b *builder) checkStreams() error {
 		is   bool
 		flag string
 	}{
-		{b.Undirected, "--undirected"}, {b.Reverse, "--reverse"}, {b.SelfLoops != SelfLoopsKeep, "--self-loops"}, {b.EdgeIDs, "--edge-ids"},
-		{b.Duplicates != DuplicatesKeep, "--duplicates"}, {len(b.EdgeSplit) > 0, "--edge-split"},
+		{b.Undirected, "{undirected}"}, {b.Reverse, "{reverse}"}, {b.SelfLoops != SelfLoopsKeep, "{self_loops}"}, {b.EdgeIDs, "{edge_ids}"},
+		{b.Duplicates != DuplicatesKeep, "{duplicates}"}, {len(b.EdgeSplit) > 0, "{edge_split}"},
 	} {
 		if c.is {
 			return fmt.Errorf("%s: it is about edges; the source is a stream, whose events are kept as they are, at both of their ends; leave it out", c.flag)
 		}
 	}
 	if b.Order == OrderAccess {
-		return errors.New("--order access: it follows the edges of relations, and the source is a stream of events; degree numbers nodes by their events")
+		return errors.New("{order} access: it follows the edges of relations, and the source is a stream of events; degree numbers nodes by their events")
 	}
 	if k := b.features.kind; k == "fastrp" || k == "mean" || k == "degree" {
-		return fmt.Errorf("--features %s: it is made of the edges of relations, and the source is a stream of events; choose random:D or none", b.Features)
+		return fmt.Errorf("{features} %s: it is made of the edges of relations, and the source is a stream of events; choose random:D or none", b.Features)
 	}
 	for _, t := range b.schema.Tables {
 		if b.EdgeFeatures != "" && t.Relation != "" {
-			return fmt.Errorf("--edge-features %s: the source has features of its events, %s; leave it out", b.EdgeFeatures, t.Name)
+			return fmt.Errorf("{edge_features} %s: the source has features of its events, %s; leave it out", b.EdgeFeatures, t.Name)
 		}
 	}
 	return nil

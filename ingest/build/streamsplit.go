@@ -24,14 +24,14 @@ func (b *builder) chooseStreamSplit() error {
 		}
 	case "given":
 		if !parted {
-			return errors.New("--split given: the source has no split; choose time:a/b/c with the parts' shares, as in time:0.7/0.15/0.15")
+			return errors.New("{split} given: the source has no split; choose time:a/b/c with the parts' shares, as in time:0.7/0.15/0.15")
 		}
 	case "time":
 		if parted {
-			b.drop("the source's split: --split %v takes its place", b.split)
+			b.drop("the source's split: {split} %v takes its place", b.split)
 		}
 	default:
-		return fmt.Errorf("--split %v: it parts nodes, and the source is a stream of events, which is parted by time; choose time:0.7/0.15/0.15", b.split)
+		return fmt.Errorf("{split} %v: it parts nodes, and the source is a stream of events, which is parted by time; choose time:0.7/0.15/0.15", b.split)
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (s *streamSplit) add(n int64, t float64, given ingest.Part) error {
 	if s.plan.kind == "given" {
 		for later := given + 1; later <= ingest.Test; later++ {
 			if s.counts[later] > 0 {
-				return fmt.Errorf("it is to %s, and one before it in time is to %s; a stream is parted by time: choose --split time:0.7/0.15/0.15", partVerb[given], partVerb[later])
+				return fmt.Errorf("it is to %s, and one before it in time is to %s; a stream is parted by time: choose {split} time:0.7/0.15/0.15", partVerb[given], partVerb[later])
 			}
 		}
 		s.counts[given]++

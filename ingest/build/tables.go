@@ -26,9 +26,9 @@ func (b *builder) chooseFeatures() error {
 	if b.features.kind == "" || b.features.kind == "none" {
 		if len(has) == 0 && b.features.kind == "" && !b.schema.Featureless {
 			if none := b.schema.NoFeatures; none != "" {
-				return fmt.Errorf("%s; or choose --features %s", none, featureChoices)
+				return fmt.Errorf("%s; or choose {features} %s", none, featureChoices)
 			}
-			return errors.New("the source has no features: choose --features " + featureChoices)
+			return errors.New("the source has no features: choose {features} " + featureChoices)
 		}
 		for _, t := range b.schema.NodeTypes {
 			if !has[t.Name] {
@@ -43,11 +43,11 @@ func (b *builder) chooseFeatures() error {
 	}
 	for _, t := range b.schema.Tables {
 		if replace && t.Relation == "" {
-			b.drop("features %s of node type %s: --features %s takes their place", t.Name, t.NodeType, b.Features)
+			b.drop("features %s of node type %s: {features} %s takes their place", t.Name, t.NodeType, b.Features)
 		}
 	}
 	if b.Normalize == NormalizeRow && (replace || len(has) == 0) {
-		return fmt.Errorf("--normalize row: it is for features that are read, and --features %s makes all of them; leave one of the two out", b.Features)
+		return fmt.Errorf("{normalize} row: it is for features that are read, and {features} %s makes all of them; leave one of the two out", b.Features)
 	}
 	return nil
 }

@@ -110,7 +110,7 @@ func TestTimeSplitRefused(t *testing.T) {
 	f.values[0][1] = []uint64{5, 4, 3}
 	d, rep := build(t, f, Options{EdgeSplit: []string{"time:time:0.7/0/0.3"}, Features: "none"})
 	require.Nil(t, d.Manifest().Relations[1].EdgeSplit)
-	require.Contains(t, rep.Notes, "relation node__likes__node has no column time, so that --edge-split time:time:0.7/0/0.3 holds none of its edges out")
+	require.Contains(t, rep.Notes, "relation node__likes__node has no column time, so that {edge_split} time:time:0.7/0/0.3 holds none of its edges out")
 }
 
 // TestTimeSplitResumed: what a pass found before a kill is known after it.

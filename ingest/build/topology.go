@@ -120,7 +120,7 @@ func (w *listWriter) append(m *merged, columns [][]byte) error {
 	w.lengths = w.lengths[:0]
 	if w.isOpen && uint64(m.list) == w.next-1 {
 		if w.open += lengths[0]; w.open < lengths[0] {
-			return errors.New("a node has more than 4294967295 in-neighbours, duplicates included; merge them with --duplicates merge")
+			return errors.New("a node has more than 4294967295 in-neighbours, duplicates included; merge them with {duplicates} merge")
 		}
 		lengths = lengths[1:]
 	}

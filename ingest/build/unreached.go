@@ -34,7 +34,7 @@ func (b *builder) countUnreached() {
 		}
 		remedy := ""
 		if flag := ds.Manifest().TurnsBack(s.NodeType); flag != "" {
-			remedy = "; --" + flag + " has messages flow along edges in both directions"
+			remedy = "; {" + flag + "} has messages flow along edges in both directions"
 		}
 		b.note("%d of the %d nodes of split %s receive no edge, so a network sees nothing of their neighbours%s", s.NoEdge, s.Train+s.Valid+s.Test, s.Name, remedy)
 	}

@@ -27,7 +27,7 @@ var elems = map[string]store.Elem{"f32": store.F32, "i64": store.I64, "i32": sto
 
 // parseKept reads an element of Options.EdgeColumns. Its type is 0 where the first rows tell.
 func parseKept(s string) (c keptColumn, err error) {
-	c = keptColumn{flag: "--edge-columns"}
+	c = keptColumn{flag: "{edge_columns}"}
 	name, from, named := strings.Cut(s, "=")
 	if !named {
 		name, from = "", s
@@ -41,14 +41,14 @@ func parseKept(s string) (c keptColumn, err error) {
 	_, number := strconv.Atoi(c.name)
 	switch {
 	case c.name == "" || c.from == "":
-		return c, fmt.Errorf("--edge-columns %q: write NAME=COLUMN, the column by its name or by its number from 1, as in rating=3", s)
+		return c, fmt.Errorf("{edge_columns} %q: write NAME=COLUMN, the column by its name or by its number from 1, as in rating=3", s)
 	case !named && number == nil:
-		return c, fmt.Errorf("--edge-columns %s: a column by its number needs a name in the dataset: write NAME=%s", s, s)
+		return c, fmt.Errorf("{edge_columns} %s: a column by its number needs a name in the dataset: write NAME=%s", s, s)
 	case c.name == store.EdgeID:
-		return c, fmt.Errorf("--edge-columns %s: id is an edge's number; choose another name, as in edge-id=%s", s, c.from)
+		return c, fmt.Errorf("{edge_columns} %s: id is an edge's number; choose another name, as in edge-id=%s", s, c.from)
 	}
 	if clean := store.CleanWord(c.name); clean != c.name {
-		return c, fmt.Errorf("--edge-columns %s: %q cannot be the name of a column; write %s=%s", s, clipText(c.name), clean, clipText(c.from))
+		return c, fmt.Errorf("{edge_columns} %s: %q cannot be the name of a column; write %s=%s", s, clipText(c.name), clean, clipText(c.from))
 	}
 	return c, nil
 }
@@ -59,7 +59,7 @@ func (o *Options) keptColumns() (all []keptColumn, err error) {
 		return o.eventColumns(), nil
 	}
 	if o.Weight != "" {
-		all = append(all, keptColumn{name: "weight", from: o.Weight, elem: store.F32, flag: "--weight"})
+		all = append(all, keptColumn{name: "weight", from: o.Weight, elem: store.F32, flag: "{weight}"})
 	}
 	for _, s := range o.EdgeColumns {
 		c, err := parseKept(s)
@@ -67,7 +67,7 @@ func (o *Options) keptColumns() (all []keptColumn, err error) {
 			return nil, err
 		}
 		if slices.ContainsFunc(all, func(k keptColumn) bool { return k.name == c.name }) {
-			return nil, fmt.Errorf("--edge-columns: there are two columns %s; give one of them another name", c.name)
+			return nil, fmt.Errorf("{edge_columns}: there are two columns %s; give one of them another name", c.name)
 		}
 		all = append(all, c)
 	}
@@ -92,7 +92,7 @@ func (r *edgeReader) place(kept []keptColumn) (err error) {
 		if c.at, err = r.column(c.flag, c.from); err != nil {
 			return err
 		}
-		if what := map[string]string{"--weight": "weights", timeFlag: "times", labelFlag: "labels"}[c.flag]; c.at == r.src || c.at == r.dst {
+		if what := map[string]string{"{weight}": "weights", timeFlag: "times", labelFlag: "labels"}[c.flag]; c.at == r.src || c.at == r.dst {
 			return fmt.Errorf("%s: %s holds both ids and %s; choose another %s", r.Name(), r.title(c.at), cmp.Or(what, "values"), c.flag)
 		}
 	}
@@ -175,8 +175,8 @@ func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
 		}
 		return 0, bad(c.at+1, "%q is no part of a split: 0 is to train, 1 to validate, 2 to test", lines.Clip(cell))
 	}
-	if c.flag == "--edge-columns" && missing(cell) {
-		return 0, bad(c.at+1, "a value of %s is missing; fill it in, or leave the column out of --edge-columns", c.name)
+	if c.flag == "{edge_columns}" && missing(cell) {
+		return 0, bad(c.at+1, "a value of %s is missing; fill it in, or leave the column out of {edge_columns}", c.name)
 	}
 	if c.elem == store.F32 {
 		v, err := r.number(cells, c.at, c.flag)
@@ -192,10 +192,10 @@ func (r *edgeReader) value(cells [][]byte, c *keptColumn) (uint64, error) {
 	}
 	switch {
 	case !ok:
-		return 0, bad(c.at+1, "%q is not an integer, as the values of %s are; to keep numbers with fractions, say --edge-columns %s=%s:f32",
+		return 0, bad(c.at+1, "%q is not an integer, as the values of %s are; to keep numbers with fractions, say {edge_columns} %s=%s:f32",
 			lines.Clip(cell), c.name, c.name, clipText(c.from))
 	case n < low || n > high:
-		return 0, bad(c.at+1, "%d is not a value of %v, which go from %d to %d; choose another type in --edge-columns", n, c.elem, low, high)
+		return 0, bad(c.at+1, "%d is not a value of %v, which go from %d to %d; choose another type in {edge_columns}", n, c.elem, low, high)
 	}
 	return uint64(n), nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest"
 )
 
-const edgeFeatures = "--edge-features"
+const edgeFeatures = "{edge_features}"
 
 // featureColumns finds the columns of Options.EdgeFeatures in a table.
 func (r *edgeReader) featureColumns(o *Options) (columns []int, err error) {

@@ -245,8 +245,8 @@ func (s *Source) refuseCounts(path string) error {
 		err := r.next(&c)
 		switch {
 		case err == io.EOF && n == edges+1:
-			return fmt.Errorf("%s: line %d: %d and %d count what follows, %d rows without an id beyond %d, or are an edge; say --header "+
-				"yes to pass over them, or --header no", path, r.first, nodes, edges, edges, nodes)
+			return fmt.Errorf("%s: line %d: %d and %d count what follows, %d rows without an id beyond %d, or are an edge; say {header} "+
+				"yes to pass over them, or {header} no", path, r.first, nodes, edges, edges, nodes)
 		case err != nil || n > 0 && max(c.Src[0], c.Dst[0]) > nodes:
 			return nil // what is wrong is told when all are read
 		}

@@ -87,16 +87,16 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 	if named {
 		src, dst = s, d
 	}
-	flags := [2]string{"--src", "--dst"}
+	flags := [2]string{"{src}", "{dst}"}
 	if len(o.Ends) > 0 {
-		flags = [2]string{"--columns", "--columns"}
+		flags = [2]string{"{columns}", "{columns}"}
 	}
 	for i, end := range []struct {
 		name   string
 		column *int
 	}{{o.Src, &src}, {o.Dst, &dst}} {
 		if end.name == "" && !named && t.header != nil && t.columns > 2 {
-			return 0, 0, fmt.Errorf("%s: which of the columns %s are the ends of edges? Their names do not tell, so say --columns "+
+			return 0, 0, fmt.Errorf("%s: which of the columns %s are the ends of edges? Their names do not tell, so say {columns} "+
 				"SRC,DST[,WEIGHT]", t.Name(), list(t.header))
 		}
 		if end.name == "" {
@@ -107,14 +107,14 @@ func (o *Options) edgeColumns(t *table) (src, dst int, err error) {
 		}
 	}
 	if src == dst {
-		return 0, 0, fmt.Errorf("%s: %s is both source and destination; choose two with --columns", t.Name(), t.title(src))
+		return 0, 0, fmt.Errorf("%s: %s is both source and destination; choose two with {columns}", t.Name(), t.title(src))
 	}
 	most := max(src, dst)
 	switch {
 	case most < t.columns:
 		return src, dst, nil
 	case t.counts != nil:
-		err = bad(0, "found %d columns, and an edge has two ids; if this row counts edges, say --header yes", t.columns)
+		err = bad(0, "found %d columns, and an edge has two ids; if this row counts edges, say {header} yes", t.columns)
 	default:
 		err = bad(0, "found %d columns, and an edge has two ids; parted by commas, tabs, semicolons, bars, double colons or blanks?",
 			t.columns)
@@ -165,6 +165,6 @@ func (s *Source) refuseTriples(path string) error {
 	if inFirst[1] || !inFirst[2] {
 		return nil
 	}
-	return fmt.Errorf("%s: triples: the first column and the third hold the same nodes, and the second a relation; say --columns 1,3 to pass it "+
-		"over, or describe the relations: gnnstore ingest table --infer %s writes a first schema", path, filepath.Dir(path))
+	return fmt.Errorf("%s: triples: the first column and the third hold the same nodes, and the second a relation; say {columns} 1,3 to pass it "+
+		"over, or describe the relations: gnnstore ingest table {infer} %s writes a first schema", path, filepath.Dir(path))
 }

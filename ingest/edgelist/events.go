@@ -26,9 +26,9 @@ const shortHeader = "short"
 
 // flags of the columns of events.
 const (
-	timeFlag  = "--time"
-	labelFlag = "--label"
-	partFlag  = "--part"
+	timeFlag  = "{time}"
+	labelFlag = "{label}"
+	partFlag  = "{part}"
 )
 
 // timeNames are the names in headers for the time of an event, as plainName has them.
@@ -52,7 +52,7 @@ func (s *Source) findTime() error {
 			continue
 		}
 		if s.o.Time != "" {
-			return fmt.Errorf("%s: which of the columns %s is the time of an event? Several names could be, so say --time COLUMN", t.Name(), list(t.header))
+			return fmt.Errorf("%s: which of the columns %s is the time of an event? Several names could be, so say {time} COLUMN", t.Name(), list(t.header))
 		}
 		s.o.Time = strconv.Itoa(i + 1)
 	}
@@ -61,9 +61,9 @@ func (s *Source) findTime() error {
 	case t.header == nil && t.columns == 3:
 		s.o.Time = "3"
 	case t.header == nil:
-		return fmt.Errorf("%s: which of its %d columns is the time of an event? No header tells, so say --time with the number of the column", t.Name(), t.columns)
+		return fmt.Errorf("%s: which of its %d columns is the time of an event? No header tells, so say {time} with the number of the column", t.Name(), t.columns)
 	default:
-		return fmt.Errorf("%s: which of the columns %s is the time of an event? Their names do not tell, so say --time COLUMN", t.Name(), list(t.header))
+		return fmt.Errorf("%s: which of the columns %s is the time of an event? Their names do not tell, so say {time} COLUMN", t.Name(), list(t.header))
 	}
 	return nil
 }
@@ -88,7 +88,7 @@ func (r *edgeReader) double(cells [][]byte, c *keptColumn) (uint64, error) {
 		return 0, err
 	}
 	if missing(cell) {
-		return 0, bad(c.at+1, "an event's time is missing; mend the row, or pass over it with --skip-bad")
+		return 0, bad(c.at+1, "an event's time is missing; mend the row, or pass over it with {skip_bad}")
 	}
 	v, err := lines.Float(cell, 64)
 	switch {
@@ -241,7 +241,7 @@ func parts(c *ingest.EdgeChunk) {
 func (o *Options) validateEvents() (errs []error) {
 	if !o.Events {
 		if o.Time != "" || o.EventLabel != "" || o.Part != "" || o.Bipartite {
-			errs = append(errs, errors.New("--time, --part and --bipartite are for events; leave them out"))
+			errs = append(errs, errors.New("{time}, {part} and {bipartite} are for events; leave them out"))
 		}
 		return errs
 	}
@@ -249,7 +249,7 @@ func (o *Options) validateEvents() (errs []error) {
 		errs = append(errs, errors.New("events have a time, a label and features, and no other columns, no weights and no table of nodes; leave these out"))
 	}
 	if o.Bipartite && (o.Count > 0 || o.OneSpace) {
-		errs = append(errs, errors.New("--bipartite: sources and destinations are numbered apart; leave --node-count and --one-id-space out"))
+		errs = append(errs, errors.New("{bipartite}: sources and destinations are numbered apart; leave {node_count} and {one_id_space} out"))
 	}
 	return errs
 }

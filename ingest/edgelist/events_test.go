@@ -139,29 +139,29 @@ func TestEventsRefuse(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"0,1\n", Options{}, "which of its 2 columns is the time of an event? No header tells, so say --time with the number of the column"},
+		{"0,1\n", Options{}, "which of its 2 columns is the time of an event? No header tells, so say {time} with the number of the column"},
 		{"src,dst,x\n0,1,1\n", Options{}, "which of the columns src, dst, x is the time of an event?"},
-		{"src,dst,ts,time\n0,1,1,1\n", Options{}, "Several names could be, so say --time COLUMN"},
-		{"0 1 x\n1 2 3\n", Options{Header: "no"}, `line 1, column 3: "x" is not a number, as times are; choose another --time, or write dates as seconds`},
+		{"src,dst,ts,time\n0,1,1,1\n", Options{}, "Several names could be, so say {time} COLUMN"},
+		{"0 1 x\n1 2 3\n", Options{Header: "no"}, `line 1, column 3: "x" is not a number, as times are; choose another {time}, or write dates as seconds`},
 		{"0 1 2\n1 2 nan\n", Options{}, "line 2, column 3: an event's time is missing"},
 		{"0,1,2\n1,2,\n", Options{}, "line 2, column 3: an event's time is missing"},
 		{"0 1 2\n1 2 -inf\n", Options{}, "line 2, column 3: \"-inf\" is not a finite number of 64 bits"},
 		{"0 1 2\n1 2 1e400\n", Options{}, "line 2, column 3: \"1e400\" is not a finite number"},
 		{"0 1 2\n1 2 2020-01-01\n", Options{}, "write dates as seconds"},
 		{"0 1 2 0\n1 2 3 3\n", Options{Time: "3", Part: "4"}, `line 2, column 4: "3" is no part of a split: 0 is to train, 1 to validate, 2 to test`},
-		{"0 1 2\n1 2 3\n", Options{Time: "2"}, "column 2 holds both ids and times; choose another --time"},
+		{"0 1 2\n1 2 3\n", Options{Time: "2"}, "column 2 holds both ids and times; choose another {time}"},
 		{"0 1 2\n1 2 3 4\n", Options{}, "line 2: found 4 columns"},
-		{"0 1 2 0\n1 2 3 65535\n1 2 3 65536\n", Options{Time: "3", EventLabel: "4"}, "line 3: label 65536; labels of events are classes, numbers from 0 to 65535: number them anew, or choose another --label"},
-		{"0 1 2\n", Options{Bipartite: true, Count: 3}, "--bipartite: sources and destinations are numbered apart"},
+		{"0 1 2 0\n1 2 3 65535\n1 2 3 65536\n", Options{Time: "3", EventLabel: "4"}, "line 3: label 65536; labels of events are classes, numbers from 0 to 65535: number them anew, or choose another {label}"},
+		{"0 1 2\n", Options{Bipartite: true, Count: 3}, "{bipartite}: sources and destinations are numbered apart"},
 		{"0 1 2\n", Options{Weight: "3"}, "events have a time, a label and features"},
-		{"user_id,item_id,ts\n0,0,1\n1,0,2\n", Options{}, "two kinds of nodes, and the ids in both (1, the first is 0) would make one node of two; say --one-id-space if they are one kind, or --bipartite if they are two"},
+		{"user_id,item_id,ts\n0,0,1\n1,0,2\n", Options{}, "two kinds of nodes, and the ids in both (1, the first is 0) would make one node of two; say {one_id_space} if they are one kind, or {bipartite} if they are two"},
 	} {
 		c.o.Events = true
 		_, err := read(files{"edges.csv": c.text}.write(t), c.o)
 		require.ErrorContains(t, err, c.want, "%q", c.text)
 	}
 	_, err := read(files{"edges.csv": "0 1 2\n"}.write(t), Options{Time: "3"})
-	require.ErrorContains(t, err, "--time, --part and --bipartite are for events")
+	require.ErrorContains(t, err, "{time}, {part} and {bipartite} are for events")
 
 	// Rows that are bad may be passed over, and their labels are no classes.
 	g, err := read(files{"edges.csv": "0 1 2 7\n1 2 x 8\n2 3 3 9\n3 x 4 10\n"}.write(t), Options{Events: true, Time: "3", EventLabel: "4", EdgeFeatures: []string{"3"}, SkipBad: 2})

@@ -61,7 +61,7 @@ func (f *featureMap) load(ctx context.Context, rows int64, rowOf func(id int64) 
 	err = f.each(ctx, func(in *jsonmap.Scanner, id int64) error {
 		row, ok := rowOf(id)
 		if !ok {
-			return in.Errorf("node %d is not in the graph; name the table of all nodes with --nodes", id)
+			return in.Errorf("node %d is not in the graph; name the table of all nodes with {nodes}", id)
 		}
 		if start[row+1] != 0 {
 			return in.Errorf("node %d is there twice", id)

@@ -81,11 +81,11 @@ func (s *Source) judgeKinds(ctx context.Context) error {
 		return nil
 	}
 	refuse := func(format string, args ...any) error {
-		remedy := fmt.Sprintf("or describe both types: gnnstore ingest table --infer %s writes a first schema", filepath.Dir(s.files[0]))
+		remedy := fmt.Sprintf("or describe both types: gnnstore ingest table {infer} %s writes a first schema", filepath.Dir(s.files[0]))
 		if s.o.Events {
-			remedy = "or --bipartite if they are two"
+			remedy = "or {bipartite} if they are two"
 		}
-		return fmt.Errorf("%s: %s; say --one-id-space if they are one kind, %s", s.files[0], fmt.Sprintf(format, args...), remedy)
+		return fmt.Errorf("%s: %s; say {one_id_space} if they are one kind, %s", s.files[0], fmt.Sprintf(format, args...), remedy)
 	}
 	if k.named != "" {
 		if both, first := k.sides[0].both(k.sides[1]); both > 0 {

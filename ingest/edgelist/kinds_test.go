@@ -38,7 +38,7 @@ func TestKinds(t *testing.T) {
 		}
 		return 1 + int(943*rng.Float64()*rng.Float64()), 1 + int(1682*rng.Float64()*rng.Float64())
 	})
-	const remedy = "; say --one-id-space if they are one kind, or describe both types: gnnstore ingest table --infer DIR writes a first schema"
+	const remedy = "; say {one_id_space} if they are one kind, or describe both types: gnnstore ingest table {infer} DIR writes a first schema"
 	for name, c := range map[string]struct{ text, want string }{
 		"pairs.txt":   {ratings, "its columns look like two kinds of nodes, both numbered from 1: 943 and 1682 ids, and "},
 		"ratings.txt": {"1 1 5\n1 2 4\n3 9 4\n", "by the name of the file, the columns are two kinds of nodes, and the ids in both (1, the first is 1) would make one node of two" + remedy},
@@ -107,7 +107,7 @@ func TestKinds(t *testing.T) {
 func TestTriples(t *testing.T) {
 	dir := files{"edges.csv": "007\tlikes\t008\n008\tknows\t007\n009\tlikes\t007\n"}.write(t)
 	_, err := read(dir, Options{})
-	require.EqualError(t, err, dir+"/edges.csv: triples: the first column and the third hold the same nodes, and the second a relation; say --columns 1,3 to pass it over, or describe the relations: gnnstore ingest table --infer "+dir+" writes a first schema")
+	require.EqualError(t, err, dir+"/edges.csv: triples: the first column and the third hold the same nodes, and the second a relation; say {columns} 1,3 to pass it over, or describe the relations: gnnstore ingest table {infer} "+dir+" writes a first schema")
 	g, err := read(dir, Options{Ends: []string{"1", "3"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"007>008", "008>007", "009>007"}, g.Edges[0].Lines())

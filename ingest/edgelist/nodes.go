@@ -115,7 +115,7 @@ func (n *nodeTable) kind() ingest.IDs {
 // chooseKeys finds the columns of ids and labels.
 func (n *nodeTable) chooseKeys(t *table, o *Options) (err error) {
 	if o.ID != "" {
-		if n.id, err = t.column("--id", o.ID); err != nil {
+		if n.id, err = t.column("{id}", o.ID); err != nil {
 			return err
 		}
 	} else {
@@ -130,14 +130,14 @@ func (n *nodeTable) chooseKeys(t *table, o *Options) (err error) {
 		if name, ok := strings.CutSuffix(label, valueLabel); ok && !t.named(label) {
 			label, n.values = name, true
 		}
-		if n.label, err = t.column("--label", label); err != nil {
+		if n.label, err = t.column("{label}", label); err != nil {
 			return err
 		}
 	} else if i, err := t.column("", "label"); err == nil {
 		n.label = i
 	}
 	if n.label == n.id {
-		return fmt.Errorf("%s: %s holds both ids and labels; choose two with --id and --label", n.path, t.title(n.id))
+		return fmt.Errorf("%s: %s holds both ids and labels; choose two with {id} and {label}", n.path, t.title(n.id))
 	}
 	return nil
 }
@@ -146,12 +146,12 @@ func (n *nodeTable) chooseKeys(t *table, o *Options) (err error) {
 func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 	taken := map[int]bool{n.id: true, n.label: true}
 	for _, name := range o.Columns {
-		i, err := t.column("--feature-columns", name)
+		i, err := t.column("{feature_columns}", name)
 		if err != nil {
 			return err
 		}
 		if taken[i] {
-			return fmt.Errorf("%s: --feature-columns %s: it holds ids or labels, or is named twice", n.path, name)
+			return fmt.Errorf("%s: {feature_columns} %s: it holds ids or labels, or is named twice", n.path, name)
 		}
 		taken[i] = true
 		n.features = append(n.features, i)
@@ -165,9 +165,9 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 	if len(rest) == 0 {
 		return n.tooMany()
 	}
-	why := "--feature-columns chooses others"
+	why := "{feature_columns} chooses others"
 	if o.Features != "" {
-		why = "the features come from --node-features"
+		why = "the features come from {node_features}"
 	}
 	if len(o.Columns) == 0 && o.Features == "" {
 		numbers, ids, err := n.numbers(t, rest)
@@ -177,7 +177,7 @@ func (n *nodeTable) chooseFeatures(t *table, o *Options) error {
 		n.features, why = numbers, "they do not hold numbers"
 		noted := marked(t.columns, slices.Concat(numbers, ids))
 		rest = slices.DeleteFunc(rest, func(i int) bool { return noted[i] })
-		n.skip(t, ids, "their numbers look like ids; name those that are features with --feature-columns")
+		n.skip(t, ids, "their numbers look like ids; name those that are features with {feature_columns}")
 	}
 	n.skip(t, rest, why)
 	return n.tooMany()
@@ -299,7 +299,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 			}
 		}
 		if many && !numbers {
-			return fmt.Errorf("%s: line %d, column %d: more than %d different labels are not classes; choose another --label",
+			return fmt.Errorf("%s: line %d, column %d: more than %d different labels are not classes; choose another {label}",
 				n.path, r.line, n.label+1, maxClassNames)
 		}
 		return nil
@@ -309,7 +309,7 @@ func (n *nodeTable) scan(ctx context.Context) error {
 		err = fmt.Errorf("%s: there are no rows in it", n.path)
 	}
 	if err == nil && !numbers && len(names) > 100 && 2*len(names) > labelled {
-		err = fmt.Errorf("%s: column %d: %d different labels on %d nodes are not classes; choose another --label",
+		err = fmt.Errorf("%s: column %d: %d different labels on %d nodes are not classes; choose another {label}",
 			n.path, n.label+1, len(names), labelled)
 	}
 	if err != nil || numbers && (least == 0 || many || labelled == 0) {
@@ -366,7 +366,7 @@ func (n *nodeTable) class(t *table, cells [][]byte) (class int32, cell []byte, e
 	case err != nil || missing(cell):
 		return -1, cell, err
 	case len(cell) > maxClassName:
-		return 0, cell, bad(n.label+1, "a label of %d bytes is not a class; choose another --label", len(cell))
+		return 0, cell, bad(n.label+1, "a label of %d bytes is not a class; choose another {label}", len(cell))
 	case n.learning:
 		return 0, cell, nil
 	case n.classes != nil:
@@ -388,7 +388,7 @@ func (n *nodeTable) value(cell []byte) (bits int32, err error) {
 	x := math.NaN()
 	if !missing(cell) {
 		if x, err = lines.Float(cell, 32); err != nil || math.IsInf(x, 0) {
-			return 0, bad(n.label+1, "%q is not a finite number of 32 bits; choose another --label, or leave out the %s behind it", lines.Clip(cell), valueLabel)
+			return 0, bad(n.label+1, "%q is not a finite number of 32 bits; choose another {label}, or leave out the %s behind it", lines.Clip(cell), valueLabel)
 		}
 	}
 	return int32(math.Float32bits(float32(x))), nil
@@ -409,13 +409,13 @@ func (n *nodeTable) appendRow(dst []float32, t *table, cells [][]byte) ([]float3
 		if missing(cell) {
 			remedy := ""
 			if n.isBare(cells) {
-				remedy = ", or say --missing-features zeros"
+				remedy = ", or say {missing_features} zeros"
 			}
-			return dst, bad(i+1, "a feature is missing; fill it in, or choose other columns with --feature-columns%s", remedy)
+			return dst, bad(i+1, "a feature is missing; fill it in, or choose other columns with {feature_columns}%s", remedy)
 		}
 		v, err := lines.Float(cell, 32)
 		if err != nil && !isRange(err) { // what is too large becomes infinite, and the builder refuses it
-			return dst, bad(i+1, "%q is not a number; choose the columns of features with --feature-columns",
+			return dst, bad(i+1, "%q is not a number; choose the columns of features with {feature_columns}",
 				clipText(string(cell)))
 		}
 		dst = append(dst, float32(v))

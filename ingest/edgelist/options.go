@@ -69,23 +69,23 @@ func (o *Options) Validate() error {
 	switch o.Header {
 	case "", "auto", "yes", "no", shortHeader:
 	default:
-		errs = append(errs, fmt.Errorf("--header %q: choose yes, no or auto", o.Header))
+		errs = append(errs, fmt.Errorf("{header} %q: choose yes, no or auto", o.Header))
 	}
 	errs = append(errs, o.validateEvents()...)
 	if o.Nodes == "" {
 		for _, flag := range []struct{ name, value string }{
-			{"--id", o.ID}, {"--label", o.Label}, {"--feature-columns", strings.Join(o.Columns, ",")},
+			{"{id}", o.ID}, {"{label}", o.Label}, {"{feature_columns}", strings.Join(o.Columns, ",")},
 		} {
 			if flag.value != "" {
-				errs = append(errs, fmt.Errorf("%s: it names a column of the table of nodes; say which file that is with --nodes",
+				errs = append(errs, fmt.Errorf("%s: it names a column of the table of nodes; say which file that is with {nodes}",
 					flag.name))
 			}
 		}
 	}
 	if n := len(o.Ends); n != 0 && (n < 2 || n > 3 || slices.Contains(o.Ends, "")) {
-		errs = append(errs, fmt.Errorf("--columns %s: name two columns, or three, SRC,DST,WEIGHT", strings.Join(o.Ends, ",")))
+		errs = append(errs, fmt.Errorf("{columns} %s: name two columns, or three, SRC,DST,WEIGHT", strings.Join(o.Ends, ",")))
 	} else if n != 0 && o.Src+o.Dst+o.Weight != "" {
-		errs = append(errs, errors.New("--columns names what --src, --dst and --weight do; leave those out"))
+		errs = append(errs, errors.New("{columns} names what {src}, {dst} and {weight} do; leave those out"))
 	}
 	if _, err := o.keptColumns(); err != nil {
 		errs = append(errs, err)
@@ -93,30 +93,30 @@ func (o *Options) Validate() error {
 	switch o.IDType {
 	case "", "auto", "int", "text":
 	default:
-		errs = append(errs, fmt.Errorf("--id-type %q: choose int, text or auto", o.IDType))
+		errs = append(errs, fmt.Errorf("{id_type} %q: choose int, text or auto", o.IDType))
 	}
 	switch o.Missing {
 	case "", "zeros", "refuse":
 	default:
-		errs = append(errs, fmt.Errorf("--missing-features %q: choose zeros or refuse", o.Missing))
+		errs = append(errs, fmt.Errorf("{missing_features} %q: choose zeros or refuse", o.Missing))
 	}
 	if o.Missing != "" && o.Features == "" && o.Nodes == "" {
-		errs = append(errs, errors.New("--missing-features: it goes with --node-features and --nodes, which may lack some"))
+		errs = append(errs, errors.New("{missing_features}: it goes with {node_features} and {nodes}, which may lack some"))
 	}
 	switch {
 	case o.Count < 0 || o.Count > math.MaxUint32:
-		errs = append(errs, fmt.Errorf("--node-count %d: a graph has 1 to %d nodes", o.Count, math.MaxUint32))
+		errs = append(errs, fmt.Errorf("{node_count} %d: a graph has 1 to %d nodes", o.Count, math.MaxUint32))
 	case o.Count > 0 && o.Nodes != "":
-		errs = append(errs, errors.New("--node-count and --nodes: the table lists the nodes; leave --node-count out"))
+		errs = append(errs, errors.New("{node_count} and {nodes}: the table lists the nodes; leave {node_count} out"))
 	case o.Count > 0 && o.IDType == "text":
-		errs = append(errs, errors.New("--node-count and --id-type text: counted nodes have the ids from 0 on; leave one of them out"))
+		errs = append(errs, errors.New("{node_count} and {id_type} text: counted nodes have the ids from 0 on; leave one of them out"))
 	}
 	if o.Features != "" && o.IDType == "text" {
-		errs = append(errs, errors.New("--node-features and --id-type text: the map is from integers; choose one of them"))
+		errs = append(errs, errors.New("{node_features} and {id_type} text: the map is from integers; choose one of them"))
 	}
 	if len(o.Columns) > 0 && o.Features != "" {
 		errs = append(errs,
-			errors.New("--feature-columns and --node-features: a graph has one table of features; choose one of them"))
+			errors.New("{feature_columns} and {node_features}: a graph has one table of features; choose one of them"))
 	}
 	return errors.Join(errs...)
 }

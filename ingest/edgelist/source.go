@@ -76,8 +76,8 @@ func Open(path string, o Options) (*Source, error) {
 	}
 	if o.Features != "" {
 		if s.text {
-			return nil, fmt.Errorf("%s: its ids are text, and --node-features is a map from integers; if they are integers, say "+
-				"--id-type int", s.files[0])
+			return nil, fmt.Errorf("%s: its ids are text, and {node_features} is a map from integers; if they are integers, say "+
+				"{id_type} int", s.files[0])
 		}
 		s.features = &featureMap{path: o.Features}
 	}
@@ -100,10 +100,10 @@ func (s *Source) sampleEdges() error {
 		}
 	}
 	if s.edges == 0 && s.o.Nodes == "" {
-		return errors.New(s.files[0] + ": there are no edges in it, and no --nodes to know the nodes from")
+		return errors.New(s.files[0] + ": there are no edges in it, and no {nodes} to know the nodes from")
 	}
 	if s.text = s.o.IDType == "text" || s.o.IDType != "int" && s.sample.text(); s.text && s.o.Count > 0 {
-		return fmt.Errorf("%s: its ids are text, and --node-count is of nodes whose ids are integers from 0; leave it out", s.files[0])
+		return fmt.Errorf("%s: its ids are text, and {node_count} is of nodes whose ids are integers from 0; leave it out", s.files[0])
 	}
 	for _, path := range s.files {
 		if err := errors.Join(s.refuseCounts(path), s.refuseTriples(path)); err != nil {
@@ -157,9 +157,9 @@ func (s *Source) noteLeft(r *edgeReader) {
 	switch {
 	case s.o.RowsBeside:
 	case s.o.Events:
-		note += fmt.Sprintf("; --edge-features %s makes columns of numbers features", r.numbers(left))
+		note += fmt.Sprintf("; {edge_features} %s makes columns of numbers features", r.numbers(left))
 	default:
-		note += "; --edge-columns keeps those of numbers"
+		note += "; {edge_columns} keeps those of numbers"
 	}
 	s.skipped = append(s.skipped, note)
 }
@@ -426,7 +426,7 @@ func (s *Source) mappedRows(ctx context.Context, chunkRows, dim int64, emit func
 		if ids != nil {
 			id = ids[lacks]
 		}
-		return fmt.Errorf("%s: node %d is not in it, and %d in all are not; add them, or say --missing-features zeros", s.features.path, id, s.features.missing)
+		return fmt.Errorf("%s: node %d is not in it, and %d in all are not; add them, or say {missing_features} zeros", s.features.path, id, s.features.missing)
 	}
 	chunk := make([]float32, min(chunkRows, s.nodes)*dim)
 	place := ingest.Place{File: s.features.path}

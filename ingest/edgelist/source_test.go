@@ -136,7 +136,7 @@ func TestEdges(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, g.Schema.Skipped, 1)
 	require.Equal(t, []string{"a", "w"}, g.Schema.Relations[0].Left)
-	require.Contains(t, g.Schema.Skipped[0], "edges.csv: 2 of the edges' columns are left behind (a, w); --edge-columns keeps those of numbers")
+	require.Contains(t, g.Schema.Skipped[0], "edges.csv: 2 of the edges' columns are left behind (a, w); {edge_columns} keeps those of numbers")
 }
 
 func TestFolder(t *testing.T) {
@@ -225,7 +225,7 @@ func TestWeights(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []ingest.EdgeColumn{{Name: "weight", Elem: store.F32}}, g.Schema.Relations[0].Columns)
 	require.Equal(t, []float32{-1.5, 2000}, g.Edges[0].Floats(0))
-	require.Contains(t, g.Schema.Skipped[0], "edges.csv: 1 of the edges' columns are left behind (t); --edge-columns keeps those of numbers")
+	require.Contains(t, g.Schema.Skipped[0], "edges.csv: 1 of the edges' columns are left behind (t); {edge_columns} keeps those of numbers")
 	g, err = read(files{"edges.csv": "t,w,to,from\n9,-1.5,1,0\n9,2e3,0,1\n"}.write(t), Options{Ends: []string{"from", "to", "w"}})
 	require.NoError(t, err)
 	require.Equal(t, []int64{0, 1}, g.Edges[0].Src)
@@ -265,15 +265,15 @@ func TestEdgeColumns(t *testing.T) {
 	require.Equal(t, []ingest.EdgeColumn{column("n", store.F32)}, schema.Relations[0].Columns)
 
 	for want, o := range map[string][]string{
-		`--edge-columns "x=": write NAME=COLUMN, the column by its name or by its number from 1, as in rating=3`:                                                {"x="},
-		`--edge-columns 3: a column by its number needs a name in the dataset: write NAME=3`:                                                                    {"3"},
-		`--edge-columns id=3: id is an edge's number; choose another name, as in edge-id=3`:                                                                     {"id=3"},
-		`--edge-columns a b=3: "a b" cannot be the name of a column; write a_b=3`:                                                                               {"a b=3"},
-		`--edge-columns: there are two columns x; give one of them another name`:                                                                                {"x=2", "x=3"},
-		`DIR/edges.csv: --edge-columns votes: there is no such column; there are src, rating, dst, time, score`:                                                 {"votes"},
-		`DIR/edges.csv: column dst holds both ids and values; choose another --edge-columns`:                                                                    {"to=dst"},
-		`DIR/edges.csv: line 2, column 2: -3 is not a value of u8, which go from 0 to 255; choose another type in --edge-columns`:                               {"rating:u8"},
-		`DIR/edges.csv: line 2, column 4: "1.5" is not an integer, as the values of time are; to keep numbers with fractions, say --edge-columns time=time:f32`: {"time:i64"},
+		`{edge_columns} "x=": write NAME=COLUMN, the column by its name or by its number from 1, as in rating=3`:                                                {"x="},
+		`{edge_columns} 3: a column by its number needs a name in the dataset: write NAME=3`:                                                                    {"3"},
+		`{edge_columns} id=3: id is an edge's number; choose another name, as in edge-id=3`:                                                                     {"id=3"},
+		`{edge_columns} a b=3: "a b" cannot be the name of a column; write a_b=3`:                                                                               {"a b=3"},
+		`{edge_columns}: there are two columns x; give one of them another name`:                                                                                {"x=2", "x=3"},
+		`DIR/edges.csv: {edge_columns} votes: there is no such column; there are src, rating, dst, time, score`:                                                 {"votes"},
+		`DIR/edges.csv: column dst holds both ids and values; choose another {edge_columns}`:                                                                    {"to=dst"},
+		`DIR/edges.csv: line 2, column 2: -3 is not a value of u8, which go from 0 to 255; choose another type in {edge_columns}`:                               {"rating:u8"},
+		`DIR/edges.csv: line 2, column 4: "1.5" is not an integer, as the values of time are; to keep numbers with fractions, say {edge_columns} time=time:f32`: {"time:i64"},
 	} {
 		dir := files{"edges.csv": text}.write(t)
 		_, err := read(dir, Options{EdgeColumns: o})
@@ -281,7 +281,7 @@ func TestEdgeColumns(t *testing.T) {
 	}
 	dir := files{"edges.csv": "0,1,2\n1,0,\n"}.write(t)
 	_, err = read(dir, Options{EdgeColumns: []string{"x=3:f32"}})
-	require.EqualError(t, err, dir+"/edges.csv: line 2, column 3: a value of x is missing; fill it in, or leave the column out of --edge-columns")
+	require.EqualError(t, err, dir+"/edges.csv: line 2, column 3: a value of x is missing; fill it in, or leave the column out of {edge_columns}")
 }
 
 // TestEdgeFeatures: columns make a table with a row an edge, of several files one after the other;
@@ -300,19 +300,19 @@ func TestEdgeFeatures(t *testing.T) {
 	require.Equal(t, []string{"a>b", "b>c", "c>b"}, g.Edges[0].Lines())
 	require.Equal(t, []float32{1, 2, 3, 4, 7, 8}, g.Rows[0])
 	for want, o := range map[string][]string{
-		`DIR/edges.csv: --edge-features votes: there is no such column; there are src, rating, dst, time, score`: {"votes"},
-		`DIR/edges.csv: --edge-features 4-9: columns go by number from 1 to 5`:                                   {"4-9"},
-		`DIR/edges.csv: --edge-features 5-4: columns go by number from 1 to 5`:                                   {"5-4"},
-		`DIR/edges.csv: column dst holds both ids and features; choose another --edge-features`:                  {"2-4"},
-		`DIR/edges.csv: --edge-features: column time is there twice`:                                             {"time", "4"},
+		`DIR/edges.csv: {edge_features} votes: there is no such column; there are src, rating, dst, time, score`: {"votes"},
+		`DIR/edges.csv: {edge_features} 4-9: columns go by number from 1 to 5`:                                   {"4-9"},
+		`DIR/edges.csv: {edge_features} 5-4: columns go by number from 1 to 5`:                                   {"5-4"},
+		`DIR/edges.csv: column dst holds both ids and features; choose another {edge_features}`:                  {"2-4"},
+		`DIR/edges.csv: {edge_features}: column time is there twice`:                                             {"time", "4"},
 	} {
 		dir := files{"edges.csv": text}.write(t)
 		_, err := read(dir, Options{EdgeFeatures: o})
 		require.EqualError(t, err, strings.ReplaceAll(want, "DIR", dir))
 	}
 	for want, row := range map[string]string{
-		"line 2, column 3: a feature of the edge is missing; fill it in, or leave the column out of --edge-features": "1,0,",
-		`line 2, column 3: "x" is not a number; choose another --edge-features`:                                      "1,0,x",
+		"line 2, column 3: a feature of the edge is missing; fill it in, or leave the column out of {edge_features}": "1,0,",
+		`line 2, column 3: "x" is not a number; choose another {edge_features}`:                                      "1,0,x",
 		`line 2, column 3: "inf" is not a finite number of 32 bits`:                                                  "1,0,inf",
 	} {
 		dir := files{"edges.csv": "0,1,2\n" + row + "\n"}.write(t)
@@ -341,10 +341,10 @@ func TestSkipBad(t *testing.T) {
 	}.write(t)
 	o := Options{Nodes: "n.csv", Columns: []string{"x"}, Weight: "3"}
 	_, err := read(dir, o)
-	require.EqualError(t, err, dir+`/n.csv: line 3, column 3: "oops" is not a number; choose the columns of features with --feature-columns`)
+	require.EqualError(t, err, dir+`/n.csv: line 3, column 3: "oops" is not a number; choose the columns of features with {feature_columns}`)
 	o.SkipBad = 4
 	_, err = read(dir, o)
-	require.EqualError(t, err, dir+`/edges.csv: line 3: found 1 columns, and the first row has 3, parted by commas; an adjacency list, a node and its neighbours a row, is not read: write a row an edge; 4 bad rows were passed over before it, which is all that --skip-bad allows`)
+	require.EqualError(t, err, dir+`/edges.csv: line 3: found 1 columns, and the first row has 3, parted by commas; an adjacency list, a node and its neighbours a row, is not read: write a row an edge; 4 bad rows were passed over before it, which is all that {skip_bad} allows`)
 	o.SkipBad = 7
 	o.Nodes = filepath.Join(dir, "n.csv")
 	s, err := Open(filepath.Join(dir, "edges.csv"), o)
@@ -416,7 +416,7 @@ func TestNodes(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"a, b", "ten", "x", "y"}, g.Schema.Labels[0].ClassNames)
 	require.Equal(t, []float32{0.5, 1, -1e-5, 2, 1, 3, 0, 0}, g.Rows[0])
-	require.Contains(t, g.Schema.Skipped[0], "n.csv: columns label: --feature-columns chooses others")
+	require.Contains(t, g.Schema.Skipped[0], "n.csv: columns label: {feature_columns} chooses others")
 
 	// Numbers are classes as they stand; the ids are rows.
 	g, err = read(files{"edges.csv": "0,1\n2,0\n", "n.csv": "0 3\n1 nan\n2 1.0\n3 -1\n4 0\n"}.write(t), Options{Nodes: "n.csv", Label: "2"})
@@ -437,7 +437,7 @@ func TestNodes(t *testing.T) {
 	g, err = read(dir, Options{Nodes: "n.csv"})
 	require.NoError(t, err)
 	require.Equal(t, []float32{1.5, 2.5}, g.Rows[0])
-	require.Equal(t, []string{dir + "/n.csv: columns other: their numbers look like ids; name those that are features with --feature-columns"}, g.Schema.Skipped)
+	require.Equal(t, []string{dir + "/n.csv: columns other: their numbers look like ids; name those that are features with {feature_columns}"}, g.Schema.Skipped)
 	g, err = read(dir, Options{Nodes: "n.csv", Columns: []string{"other"}})
 	require.NoError(t, err)
 	require.Equal(t, []float32{16777216, 2}, g.Rows[0])
@@ -465,7 +465,7 @@ func TestNumbers(t *testing.T) {
 	require.Equal(t, []int32{0, 1, 0, 1}, g.Labels[0])
 	dir := files{"edges.csv": edges5, "n.csv": "id,price\n10,1\n11,inf\n14,x\n12,1\n"}.write(t)
 	_, err = read(dir, Options{Nodes: "n.csv", Label: "2:value"})
-	require.EqualError(t, err, dir+`/n.csv: line 3, column 2: "inf" is not a finite number of 32 bits; choose another --label, or leave out the :value behind it`)
+	require.EqualError(t, err, dir+`/n.csv: line 3, column 2: "inf" is not a finite number of 32 bits; choose another {label}, or leave out the :value behind it`)
 }
 
 func TestFeatureMap(t *testing.T) {
@@ -474,7 +474,7 @@ func TestFeatureMap(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []ingest.Table{{Name: "feat", NodeType: "node", Dim: 4}}, g.Schema.Tables)
 	require.Equal(t, []float32{0, 0, 0, 0, 1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0}, g.Rows[0])
-	require.Contains(t, g.Schema.Skipped[0], "n.csv: columns size: the features come from --node-features")
+	require.Contains(t, g.Schema.Skipped[0], "n.csv: columns size: the features come from {node_features}")
 	// The nodes that edges name, in ascending order: 10, 11, 12, 14.
 	g, err = read(f.write(t), Options{Features: "f.json"})
 	require.NoError(t, err)
@@ -502,7 +502,7 @@ func TestMissingFeatures(t *testing.T) {
 		if nodes != "" {
 			first = "12"
 		}
-		require.EqualError(t, err, dir+"/f.json: node "+first+" is not in it, and 2 in all are not; add them, or say --missing-features zeros")
+		require.EqualError(t, err, dir+"/f.json: node "+first+" is not in it, and 2 in all are not; add them, or say {missing_features} zeros")
 		o.Features = filepath.Join(dir, "all.json")
 		s, err = Open(filepath.Join(dir, "edges.csv"), o)
 		require.NoError(t, err)
@@ -520,8 +520,8 @@ func TestMissingFeatures(t *testing.T) {
 	require.Equal(t, []float32{1, 2, 0, 0, 0, 0, 4, 5}, g.Rows[0])
 	require.EqualValues(t, 2, s.MissingRows(0))
 	_, err = read(dir, Options{Nodes: "part.csv", Missing: "zeros"})
-	require.EqualError(t, err, dir+"/part.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with --feature-columns")
-	require.EqualError(t, (&Options{Missing: "x"}).Validate(), "--missing-features \"x\": choose zeros or refuse\n--missing-features: it goes with --node-features and --nodes, which may lack some")
+	require.EqualError(t, err, dir+"/part.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with {feature_columns}")
+	require.EqualError(t, (&Options{Missing: "x"}).Validate(), "{missing_features} \"x\": choose zeros or refuse\n{missing_features}: it goes with {node_features} and {nodes}, which may lack some")
 }
 
 func TestManyRows(t *testing.T) {
@@ -552,7 +552,7 @@ func TestManyRows(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	const id = "as ids are; if they are text, say --id-type text"
+	const id = "as ids are; if they are text, say {id_type} text"
 	nodes, both := Options{Nodes: "n.csv"}, Options{Nodes: "n.csv", Features: "f.json"}
 	for _, c := range []struct {
 		f    files
@@ -560,45 +560,45 @@ func TestRefuses(t *testing.T) {
 		want string // DIR is the folder
 	}{
 		{files{"edges.csv": ""}, Options{}, "DIR/edges.csv: the file is empty; fetch it again"},
-		{files{"edges.csv": "\n\n"}, Options{}, "DIR/edges.csv: there are no edges in it, and no --nodes to know the nodes from"},
-		{files{"edges.csv": "src,dst\n"}, Options{}, "DIR/edges.csv: there are no edges in it, and no --nodes to know the nodes from"},
+		{files{"edges.csv": "\n\n"}, Options{}, "DIR/edges.csv: there are no edges in it, and no {nodes} to know the nodes from"},
+		{files{"edges.csv": "src,dst\n"}, Options{}, "DIR/edges.csv: there are no edges in it, and no {nodes} to know the nodes from"},
 		{files{"edges.csv": "0,1\n2,x\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "x" is not an integer of 64 bits, ` + id},
-		{files{"edges.csv": "alice,bob\nbob,carol\n"}, Options{}, "DIR/edges.csv: is the first row (alice, bob) a header? Nothing tells, so say --header yes or no"},
+		{files{"edges.csv": "alice,bob\nbob,carol\n"}, Options{}, "DIR/edges.csv: is the first row (alice, bob) a header? Nothing tells, so say {header} yes or no"},
 		{files{"edges.csv": "alice,bob\nbob,carol\n"}, Options{IDType: "int"}, `DIR/edges.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "src,dst\nbob,\n"}, Options{}, "DIR/edges.csv: line 2, column 2: an id is missing"},
 		{files{"edges.csv": "src,dst\nbob," + strings.Repeat("x", 4097) + "\n"}, Options{}, "DIR/edges.csv: line 2, column 2: an id of 4097 bytes, and 4096 are the most"},
-		{files{"edges.csv": "src,dst\nbob,al\n"}, Options{Count: 3}, "DIR/edges.csv: its ids are text, and --node-count is of nodes whose ids are integers from 0; leave it out"},
-		{files{"edges.csv": "src,dst\nbob,al\n", "f.json": "{}"}, Options{Features: "f.json"}, "DIR/edges.csv: its ids are text, and --node-features is a map from integers; if they are integers, say --id-type int"},
-		{files{"edges.csv": "src,dst,w\n1,2,x\n"}, Options{Weight: "w"}, `DIR/edges.csv: line 2, column 3: "x" is not a number; choose another --weight`},
+		{files{"edges.csv": "src,dst\nbob,al\n"}, Options{Count: 3}, "DIR/edges.csv: its ids are text, and {node_count} is of nodes whose ids are integers from 0; leave it out"},
+		{files{"edges.csv": "src,dst\nbob,al\n", "f.json": "{}"}, Options{Features: "f.json"}, "DIR/edges.csv: its ids are text, and {node_features} is a map from integers; if they are integers, say {id_type} int"},
+		{files{"edges.csv": "src,dst,w\n1,2,x\n"}, Options{Weight: "w"}, `DIR/edges.csv: line 2, column 3: "x" is not a number; choose another {weight}`},
 		{files{"edges.csv": "src,dst,w\n1,2,1e39\n"}, Options{Weight: "w"}, `DIR/edges.csv: line 2, column 3: "1e39" is not a finite number of 32 bits`},
-		{files{"edges.csv": "src,dst,w\n1,2,1\n"}, Options{Weight: "src"}, "DIR/edges.csv: column src holds both ids and weights; choose another --weight"},
-		{files{"edges.csv": "src,dst,w\n1,2,1\n"}, Options{Weight: "x"}, "DIR/edges.csv: --weight x: there is no such column; there are src, dst, w"},
-		{files{"edges.csv": "src,dst\na,b\n", "n.csv": "one\ntwo\n"}, nodes, "DIR/n.csv: is the first row (one) a header? Nothing tells, so say --header yes or no"},
-		{files{"edges.csv": "id,2019\n1,2\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "id" is not an integer of 64 bits, as ids are; if this is the header, say --header yes`},
-		{files{"edges.csv": "0,1\n-2,1\n"}, Options{}, "DIR/edges.csv: line 2, column 1: id -2 is negative; ids are integers from 0, or say --id-type text"},
+		{files{"edges.csv": "src,dst,w\n1,2,1\n"}, Options{Weight: "src"}, "DIR/edges.csv: column src holds both ids and weights; choose another {weight}"},
+		{files{"edges.csv": "src,dst,w\n1,2,1\n"}, Options{Weight: "x"}, "DIR/edges.csv: {weight} x: there is no such column; there are src, dst, w"},
+		{files{"edges.csv": "src,dst\na,b\n", "n.csv": "one\ntwo\n"}, nodes, "DIR/n.csv: is the first row (one) a header? Nothing tells, so say {header} yes or no"},
+		{files{"edges.csv": "id,2019\n1,2\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "id" is not an integer of 64 bits, as ids are; if this is the header, say {header} yes`},
+		{files{"edges.csv": "0,1\n-2,1\n"}, Options{}, "DIR/edges.csv: line 2, column 1: id -2 is negative; ids are integers from 0, or say {id_type} text"},
 		{files{"edges.csv": "0,1\n2,1.5\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "1.5" is not an integer of 64 bits, ` + id},
-		{files{"edges.csv": "1.5,2.5\n2.5,3.5\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "1.5" is not an integer of 64 bits, as ids are; if this is the header, say --header yes`},
+		{files{"edges.csv": "1.5,2.5\n2.5,3.5\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "1.5" is not an integer of 64 bits, as ids are; if this is the header, say {header} yes`},
 		{files{"edges.csv": "0,1\n1,9007199254740992.0\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "9007199254740992.0" is not an integer of 64 bits, ` + id},
-		{files{"edges.csv": "0,9223372036854775808\n"}, Options{Header: "yes"}, "DIR/edges.csv: there are no edges in it, and no --nodes to know the nodes from"},
+		{files{"edges.csv": "0,9223372036854775808\n"}, Options{Header: "yes"}, "DIR/edges.csv: there are no edges in it, and no {nodes} to know the nodes from"},
 		{files{"edges.csv": "0,1\n0,9223372036854775808\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "9223372036854775808" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "0,1\n0,99999999999999999999999999\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "99999999999999999999999999" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "0,1\n0,1e300\n"}, Options{}, `DIR/edges.csv: line 2, column 2: "1e300" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "0,1\n0,\n"}, Options{}, "DIR/edges.csv: line 2, column 2: an id is missing"},
 		{files{"edges.csv": "0,1\n1,2\n2\n"}, Options{}, "DIR/edges.csv: line 3: found 1 columns, and the first row has 2, parted by commas; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
-		{files{"edges.csv": "0,1\n2\t3\n"}, Options{}, "DIR/edges.csv: line 2: found 1 columns, and the first row has 2, parted by commas; mend the row, or pass over it with --skip-bad"},
+		{files{"edges.csv": "0,1\n2\t3\n"}, Options{}, "DIR/edges.csv: line 2: found 1 columns, and the first row has 2, parted by commas; mend the row, or pass over it with {skip_bad}"},
 		{files{"edges.csv": "0/1\n"}, Options{}, "DIR/edges.csv: line 1: found 1 columns, and an edge has two ids; parted by commas, tabs, semicolons, bars, double colons or blanks?"},
-		{files{"edges.csv": "2\n0 1\n1 2\n"}, Options{}, "DIR/edges.csv: line 1: found 1 columns, and an edge has two ids; if this row counts edges, say --header yes"},
+		{files{"edges.csv": "2\n0 1\n1 2\n"}, Options{}, "DIR/edges.csv: line 1: found 1 columns, and an edge has two ids; if this row counts edges, say {header} yes"},
 		{files{"edges.csv": "0,\"1\n"}, Options{}, "DIR/edges.csv: line 1: a quote opens a cell and does not close; close it, or double the quotes that are text"},
 		{files{"edges.csv": "src,dst,note\n0,1,\"a\nb\"\n1,x,\n"}, Options{}, `DIR/edges.csv: line 4, column 2: "x" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "src,dst,note\n0,1,\"a\nb\"\n1,x,\"\n\"\n"}, Options{SkipBad: 9}, `DIR/edges.csv: line 4, column 2: "x" is not an integer of 64 bits, ` + id},
 		{files{"edges.csv": "src,dst,note\n0,1,\"a\nb\"\n1,2,\"\n\n3,4,\n"}, Options{SkipBad: 9}, "DIR/edges.csv: line 4: a quote opens a cell and does not close; close it, or double the quotes that are text"},
 		{files{"edges.csv": "\"a b\" c\n"}, Options{}, `DIR/edges.csv: line 1, column 1: "\"a" opens a quote, and blanks part cells, in quotes too; use another delimiter`},
-		{files{"edges.csv": "src,dst\n0,1\n2,0,7\n"}, Options{}, "DIR/edges.csv: line 3: found 3 columns, and the first row has 2, parted by commas; mend the row, or pass over it with --skip-bad"},
+		{files{"edges.csv": "src,dst\n0,1\n2,0,7\n"}, Options{}, "DIR/edges.csv: line 3: found 3 columns, and the first row has 2, parted by commas; mend the row, or pass over it with {skip_bad}"},
 		{files{"edges.csv": "0\t1\t5\n1\t2\t5\n2\t0\n"}, Options{}, "DIR/edges.csv: line 3: found 2 columns, and the first row has 3, parted by tabs; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
 		{files{"edges.csv": "0 1 2 3\n1 2\n2 0 1\n"}, Options{}, "DIR/edges.csv: line 2: found 2 columns, and the first row has 4, parted by blanks; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
-		{files{"edges.csv": "3 2\n1 2 0.5\n2 3 0.5\n"}, Options{}, "DIR/edges.csv: line 2: found 3 columns, and the first row has 2, parted by blanks; mend the row, or pass over it with --skip-bad"},
-		{files{"edges.csv": "3 3\n2 3 4\n1\n2\n"}, Options{}, "DIR/edges.csv: line 2: found 3 columns, and the first row has 2, parted by blanks; if the first row counts nodes and edges, say --header yes; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
-		{files{"edges.csv": "34 3\n1 2\n2 34\n3 1\n"}, Options{}, "DIR/edges.csv: line 1: 34 and 3 count what follows, 3 rows without an id beyond 34, or are an edge; say --header yes to pass over them, or --header no"},
+		{files{"edges.csv": "3 2\n1 2 0.5\n2 3 0.5\n"}, Options{}, "DIR/edges.csv: line 2: found 3 columns, and the first row has 2, parted by blanks; mend the row, or pass over it with {skip_bad}"},
+		{files{"edges.csv": "3 3\n2 3 4\n1\n2\n"}, Options{}, "DIR/edges.csv: line 2: found 3 columns, and the first row has 2, parted by blanks; if the first row counts nodes and edges, say {header} yes; an adjacency list, a node and its neighbours a row, is not read: write a row an edge"},
+		{files{"edges.csv": "34 3\n1 2\n2 34\n3 1\n"}, Options{}, "DIR/edges.csv: line 1: 34 and 3 count what follows, 3 rows without an id beyond 34, or are an edge; say {header} yes to pass over them, or {header} no"},
 		{files{"edges.csv": "0,\"1\"2\n"}, Options{}, `DIR/edges.csv: line 1, column 2: "2" follows the closing quote; double the quotes inside the cell`},
 		{files{"edges.csv": "0,\x001\n"}, Options{}, "DIR/edges.csv: line 1: the file is not text: it holds a zero byte, as a file does that a crash cut short; make it again"},
 		{files{"edges.csv": "0,1\n0,\x001\n"}, Options{}, `DIR/edges.csv: line 2: the file is not text: it holds a zero byte, as a file does that a crash cut short; make it again`},
@@ -606,25 +606,25 @@ func TestRefuses(t *testing.T) {
 		{files{"edges.csv": zipped("0,1\n2,3\n")[:30]}, Options{}, "DIR/edges.csv: truncated or damaged download (unexpected EOF); fetch it again"},
 		{files{"edges.csv": "{\"0\": [1]}"}, Options{}, "DIR/edges.csv: line 1: it starts with {: JSON or a web page, and a table is expected"},
 		{files{"edges.csv": "PK\x03\x04"}, Options{}, "DIR/edges.csv: a zip archive; unpack it first and name the file inside"},
-		{files{"edges.csv": "a,b\n0,1\n"}, Options{Src: "c"}, "DIR/edges.csv: --src c: there is no such column; there are a, b"},
-		{files{"edges.csv": "0,1\n"}, Options{Dst: "3"}, "DIR/edges.csv: --dst 3: the table has no header, so columns go by number, from 1 to 2"},
-		{files{"edges.csv": "a,b\n0,1\n"}, Options{Dst: "a"}, "DIR/edges.csv: column a is both source and destination; choose two with --columns"},
-		{files{"edges.csv": "a,b,c\n0,1,2\n"}, Options{}, "DIR/edges.csv: which of the columns a, b, c are the ends of edges? Their names do not tell, so say --columns SRC,DST[,WEIGHT]"},
-		{files{"edges.csv": "source,target,u,v\n0,1,2,3\n"}, Options{}, "DIR/edges.csv: which of the columns source, target, u, v are the ends of edges? Their names do not tell, so say --columns SRC,DST[,WEIGHT]"},
-		{files{"edges.csv": "source_id,source,target,t\n0,1,2,3\n"}, Options{Dst: "t"}, "DIR/edges.csv: which of the columns source_id, source, target, t are the ends of edges? Their names do not tell, so say --columns SRC,DST[,WEIGHT]"},
-		{files{"edges.csv": "0,1,2\n"}, Options{Ends: []string{"1", "4"}}, "DIR/edges.csv: --columns 4: the table has no header, so columns go by number, from 1 to 3"},
+		{files{"edges.csv": "a,b\n0,1\n"}, Options{Src: "c"}, "DIR/edges.csv: {src} c: there is no such column; there are a, b"},
+		{files{"edges.csv": "0,1\n"}, Options{Dst: "3"}, "DIR/edges.csv: {dst} 3: the table has no header, so columns go by number, from 1 to 2"},
+		{files{"edges.csv": "a,b\n0,1\n"}, Options{Dst: "a"}, "DIR/edges.csv: column a is both source and destination; choose two with {columns}"},
+		{files{"edges.csv": "a,b,c\n0,1,2\n"}, Options{}, "DIR/edges.csv: which of the columns a, b, c are the ends of edges? Their names do not tell, so say {columns} SRC,DST[,WEIGHT]"},
+		{files{"edges.csv": "source,target,u,v\n0,1,2,3\n"}, Options{}, "DIR/edges.csv: which of the columns source, target, u, v are the ends of edges? Their names do not tell, so say {columns} SRC,DST[,WEIGHT]"},
+		{files{"edges.csv": "source_id,source,target,t\n0,1,2,3\n"}, Options{Dst: "t"}, "DIR/edges.csv: which of the columns source_id, source, target, t are the ends of edges? Their names do not tell, so say {columns} SRC,DST[,WEIGHT]"},
+		{files{"edges.csv": "0,1,2\n"}, Options{Ends: []string{"1", "4"}}, "DIR/edges.csv: {columns} 4: the table has no header, so columns go by number, from 1 to 3"},
 		{files{"edges.csv": edges5}, nodes, "open DIR/n.csv: no such file or directory"},
 		{files{"edges.csv": edges5, "n.csv": "\n"}, nodes, "DIR/n.csv: there are no rows in it"},
 		{files{"edges.csv": edges5, "n.csv": "id,x\n"}, nodes, "DIR/n.csv: there are no rows in it"},
 		{files{"edges.csv": edges5, "n.csv": "name,x\nbob,1\n"}, Options{Nodes: "n.csv", IDType: "int"}, `DIR/n.csv: line 2, column 1: "bob" is not an integer of 64 bits, ` + id},
-		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,y\n"}, Options{Nodes: "n.csv", Columns: []string{"x"}}, `DIR/n.csv: line 3, column 2: "y" is not a number; choose the columns of features with --feature-columns`},
-		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,\n"}, nodes, "DIR/n.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with --feature-columns, or say --missing-features zeros"},
-		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2\n"}, nodes, "DIR/n.csv: line 3: found 1 columns, and the first row has 2, parted by commas; mend the row, or pass over it with --skip-bad"},
-		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "y"}, "DIR/n.csv: --label y: there is no such column; there are id, x"},
-		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "id"}, "DIR/n.csv: column id holds both ids and labels; choose two with --id and --label"},
-		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Columns: []string{"id"}}, "DIR/n.csv: --feature-columns id: it holds ids or labels, or is named twice"},
-		{files{"edges.csv": edges5, "n.csv": "id,l\n1," + strings.Repeat("z", 300) + "\n"}, Options{Nodes: "n.csv", Label: "l"}, "DIR/n.csv: line 2, column 2: a label of 300 bytes is not a class; choose another --label"},
-		{files{"edges.csv": edges5, "f.json": `{"10":[1],"13":[2]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 14: node 13 is not in the graph; name the table of all nodes with --nodes"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,y\n"}, Options{Nodes: "n.csv", Columns: []string{"x"}}, `DIR/n.csv: line 3, column 2: "y" is not a number; choose the columns of features with {feature_columns}`},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2,\n"}, nodes, "DIR/n.csv: line 3, column 2: a feature is missing; fill it in, or choose other columns with {feature_columns}, or say {missing_features} zeros"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n2\n"}, nodes, "DIR/n.csv: line 3: found 1 columns, and the first row has 2, parted by commas; mend the row, or pass over it with {skip_bad}"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "y"}, "DIR/n.csv: {label} y: there is no such column; there are id, x"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Label: "id"}, "DIR/n.csv: column id holds both ids and labels; choose two with {id} and {label}"},
+		{files{"edges.csv": edges5, "n.csv": "id,x\n1,1\n"}, Options{Nodes: "n.csv", Columns: []string{"id"}}, "DIR/n.csv: {feature_columns} id: it holds ids or labels, or is named twice"},
+		{files{"edges.csv": edges5, "n.csv": "id,l\n1," + strings.Repeat("z", 300) + "\n"}, Options{Nodes: "n.csv", Label: "l"}, "DIR/n.csv: line 2, column 2: a label of 300 bytes is not a class; choose another {label}"},
+		{files{"edges.csv": edges5, "f.json": `{"10":[1],"13":[2]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 14: node 13 is not in the graph; name the table of all nodes with {nodes}"},
 		{files{"edges.csv": edges5, "f.json": `{"10":[1],"10":[2]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 14: node 10 is there twice"},
 		{files{"edges.csv": edges5, "f.json": `{"10":1}`}, Options{Features: "f.json"}, "DIR/f.json: byte 6: node 10 has a number, and a list of columns is expected"},
 		{files{"edges.csv": edges5, "f.json": `{"10":[-1]}`}, Options{Features: "f.json"}, "DIR/f.json: byte 8: node 10: -1 is not a column; columns count from 0 to 4194303"},
@@ -649,17 +649,17 @@ func TestRefuses(t *testing.T) {
 	}
 	o := Options{Header: "maybe", Label: "x", Columns: []string{"a"}, Features: "f"}
 	o = Options{IDType: "uuid", Count: -1}
-	require.EqualError(t, o.Validate(), "--id-type \"uuid\": choose int, text or auto\n--node-count -1: a graph has 1 to 4294967295 nodes")
+	require.EqualError(t, o.Validate(), "{id_type} \"uuid\": choose int, text or auto\n{node_count} -1: a graph has 1 to 4294967295 nodes")
 	o = Options{IDType: "text", Count: 7, Nodes: "n", Features: "f"}
-	require.ErrorContains(t, o.Validate(), "--node-count and --nodes")
+	require.ErrorContains(t, o.Validate(), "{node_count} and {nodes}")
 	o.Nodes = ""
-	require.EqualError(t, o.Validate(), "--node-count and --id-type text: counted nodes have the ids from 0 on; leave one of them out\n--node-features and --id-type text: the map is from integers; choose one of them")
+	require.EqualError(t, o.Validate(), "{node_count} and {id_type} text: counted nodes have the ids from 0 on; leave one of them out\n{node_features} and {id_type} text: the map is from integers; choose one of them")
 	o = Options{Header: "maybe", Label: "x", Columns: []string{"a"}, Features: "f"}
 	require.EqualError(t, o.Validate(), strings.Join([]string{
-		`--header "maybe": choose yes, no or auto`,
-		"--label: it names a column of the table of nodes; say which file that is with --nodes",
-		"--feature-columns: it names a column of the table of nodes; say which file that is with --nodes",
-		"--feature-columns and --node-features: a graph has one table of features; choose one of them",
+		`{header} "maybe": choose yes, no or auto`,
+		"{label}: it names a column of the table of nodes; say which file that is with {nodes}",
+		"{feature_columns}: it names a column of the table of nodes; say which file that is with {nodes}",
+		"{feature_columns} and {node_features}: a graph has one table of features; choose one of them",
 	}, "\n"))
 }
 
@@ -682,11 +682,11 @@ func TestTooManyLabels(t *testing.T) {
 	}
 	dir := files{"edges.csv": "0,1\n", "n.csv": text.String()}.write(t)
 	_, err := read(dir, Options{Nodes: "n.csv", Label: "name"})
-	require.EqualError(t, err, dir+"/n.csv: line 65538, column 2: more than 65536 different labels are not classes; choose another --label")
+	require.EqualError(t, err, dir+"/n.csv: line 65538, column 2: more than 65536 different labels are not classes; choose another {label}")
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "n.csv"), []byte(text.String()[:strings.LastIndexByte(text.String()[:10_000], '\n')]), 0o644))
 	_, err = read(dir, Options{Nodes: "n.csv", Label: "name"})
 	require.ErrorContains(t, err, "n.csv: column 2: ")
-	require.ErrorContains(t, err, " nodes are not classes; choose another --label")
+	require.ErrorContains(t, err, " nodes are not classes; choose another {label}")
 }
 
 func BenchmarkEdges(b *testing.B) {

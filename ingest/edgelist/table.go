@@ -331,7 +331,7 @@ func (t *table) cut(line []byte) ([][]byte, error) {
 
 // ragged is about a row that is longer or shorter than the first.
 func (t *table) ragged(cells [][]byte) error {
-	remedy := "mend the row, or pass over it with --skip-bad"
+	remedy := "mend the row, or pass over it with {skip_bad}"
 	numbers := t.edges && t.header == nil
 	for _, c := range cells {
 		_, whole := lines.Integer(c)
@@ -340,7 +340,7 @@ func (t *table) ragged(cells [][]byte) error {
 	if numbers {
 		remedy = "an adjacency list, a node and its neighbours a row, is not read: write a row an edge"
 		if t.counts != nil && t.rows == 2 {
-			remedy = "if the first row counts nodes and edges, say --header yes; " + remedy
+			remedy = "if the first row counts nodes and edges, say {header} yes; " + remedy
 		}
 	}
 	return bad(0, "found %d columns, and the first row has %d, parted by %s; %s", len(cells), t.columns, delimName[t.delim], remedy)
@@ -608,11 +608,11 @@ func (t *table) id(cells [][]byte, column int) (int64, error) {
 	case len(cell) == 0:
 		return 0, bad(column+1, "an id is missing")
 	case !ok && t.header == nil && t.at == t.first:
-		return 0, bad(column+1, "%q is not an integer of 64 bits, as ids are; if this is the header, say --header yes", lines.Clip(cell))
+		return 0, bad(column+1, "%q is not an integer of 64 bits, as ids are; if this is the header, say {header} yes", lines.Clip(cell))
 	case !ok:
-		return 0, bad(column+1, "%q is not an integer of 64 bits, as ids are; if they are text, say --id-type text", lines.Clip(cell))
+		return 0, bad(column+1, "%q is not an integer of 64 bits, as ids are; if they are text, say {id_type} text", lines.Clip(cell))
 	case v < 0:
-		return 0, bad(column+1, "id %d is negative; ids are integers from 0, or say --id-type text", v)
+		return 0, bad(column+1, "id %d is negative; ids are integers from 0, or say {id_type} text", v)
 	}
 	return v, nil
 }

@@ -31,7 +31,7 @@ func (s *Source) findRows(ctx context.Context, m *matrix) error {
 		case m.event != nil:
 		case s.memory > 0 && 4*m.rows > s.memory/4:
 			return wrong(line, "idx %d, and %d follows: events name the rows of features in an order of their own, and %d places take more than a quarter of "+
-				"--memory; raise it, or sort table and rows", idx, events+m.skip, m.rows)
+				"{memory}; raise it, or sort table and rows", idx, events+m.skip, m.rows)
 		default:
 			m.event = make([]uint32, m.rows)
 			for i := range m.event {

@@ -62,7 +62,7 @@ func OpenTGL(dir string, o Options) (*Source, error) {
 	}
 	if nodes != nil {
 		if o.Bipartite {
-			return nil, fmt.Errorf("%s: its rows are of nodes of one kind, which --bipartite parts in two; leave that out", nodes.path)
+			return nil, fmt.Errorf("%s: its rows are of nodes of one kind, which {bipartite} parts in two; leave that out", nodes.path)
 		}
 		list.Count = nodes.rows
 		s.add(nodes, "node")
@@ -75,7 +75,7 @@ func OpenTGL(dir string, o Options) (*Source, error) {
 	}
 	switch labels := filepath.Join(dir, "labels.csv"); {
 	case exists(labels) && o.Bipartite:
-		s.skipped = append(s.skipped, labels+": labels are of nodes of one kind, which --bipartite parts in two, and are not read")
+		s.skipped = append(s.skipped, labels+": labels are of nodes of one kind, which {bipartite} parts in two, and are not read")
 	case exists(labels):
 		s.labels = labels
 	}

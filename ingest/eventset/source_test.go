@@ -112,7 +112,7 @@ func TestTGLLabels(t *testing.T) {
 	d, rep, err := sealed(t, s, build.Options{})
 	require.NoError(t, err)
 	require.Nil(t, d.Events(0).Stream.NodeLabels)
-	require.Contains(t, strings.Join(rep.Dropped, "\n"), "labels are of nodes of one kind, which --bipartite parts in two, and are not read")
+	require.Contains(t, strings.Join(rep.Dropped, "\n"), "labels are of nodes of one kind, which {bipartite} parts in two, and are not read")
 }
 
 // TestGeneratedTGL reads what generate writes in TGL's layout, with features in a .pt.
@@ -185,7 +185,7 @@ func TestRefuses(t *testing.T) {
 		{folder{"edges.csv": tgl, "node_features.npy": array("|i1", "3, 1", 1, 2, 3)}, false, Options{}, "destination 3 is not one of the 3 nodes of type node"},
 		{folder{"edges.csv": tgl, "node_features.npy": array("|i1", "4, 1", 1, 2, 3, 4)}, false, Options{Bipartite: true}, "its rows are of nodes of one kind"},
 		{folder{"edges.csv": strings.Replace(tgl, "0,0,2,1.5,0,0", "0,0,2,1.5,0,2", 1)}, false, Options{}, "it is to validate, and one before it in time is to test"},
-		{folder{"edges.csv": strings.Replace(tgl, "ext_roll", "roll", 1)}, false, Options{}, "--part ext_roll: there is no such column"},
+		{folder{"edges.csv": strings.Replace(tgl, "ext_roll", "roll", 1)}, false, Options{}, "{part} ext_roll: there is no such column"},
 		{folder{}, false, Options{}, ": no edges.csv in it; name TGL's folder of one data set"},
 	} {
 		dir := c.files.write(t)
@@ -244,7 +244,7 @@ func TestEventsNameTheirRows(t *testing.T) {
 		{strings.Replace(tgn, "1.0,2\n", "1.0,0\n", 1), "", 0, "ml_w.csv: line 3: idx 0 names no row"},
 		{strings.Replace(tgn, "1.0,2\n", "1.0,4\n", 1), "", 0, "ml_w.csv: line 3: idx 4 names no row"},
 		{strings.Replace(tgn, "1.0,2\n", "1.0,2.5\n", 1), "", 0, "ml_w.csv: line 3, column 6: \"2.5\" is not an integer"},
-		{strings.Replace(tgn, "0.0,1\n", "0.0,3\n", 1), "", 40, "ml_w.csv: line 2: idx 3, and 1 follows: events name the rows of features in an order of their own, and 3 places take more than a quarter of --memory"},
+		{strings.Replace(tgn, "0.0,1\n", "0.0,3\n", 1), "", 40, "ml_w.csv: line 2: idx 3, and 1 follows: events name the rows of features in an order of their own, and 3 places take more than a quarter of {memory}"},
 		{",u,i,ts,label,idx\n0,1,3,0,0,2\n1,2,3,1,0,1\n", "", 0, "ml_w.csv: 2 events, and DIR/ml_w.npy has 3 rows of events; is the table complete?"},
 		{"", strings.Replace(tgl, "1,1,2,", "2,1,2,", 1), 0, "edges.csv: line 3, column 1: \"2\", and 1 follows: the column without a name counts the rows from 0"},
 	} {

@@ -204,7 +204,7 @@ func (t *TGB) eachText(ctx context.Context, visit func(text []byte) error, read 
 			return nil
 		case !there:
 			if t.memory > 0 && nodeBytes*int64(len(t.numbers)) > t.memory/4 {
-				return fmt.Errorf("the table names more than %d nodes, whose numbers take a quarter of --memory; raise --memory", len(t.numbers))
+				return fmt.Errorf("the table names more than %d nodes, whose numbers take a quarter of {memory}; raise {memory}", len(t.numbers))
 			}
 			t.numbers[h] = next
 		}

@@ -96,7 +96,7 @@ func TestTGBWiki(t *testing.T) {
 	s, err := OpenTGB(dir, nil, Options{NoRows: true})
 	require.NoError(t, err)
 	_, _, err = sealed(t, s, build.Options{Split: "time:0.5/0.2/0.3"})
-	require.ErrorContains(t, err, "is to validate, and the source's negatives have none for it; leave --split out")
+	require.ErrorContains(t, err, "is to validate, and the source's negatives have none for it; leave {split} out")
 }
 
 // TestTGBTexts: nodes are texts that are numbered as they come, and rows need not be in order.

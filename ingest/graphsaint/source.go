@@ -186,7 +186,7 @@ func (s *Source) Schema(ctx context.Context) (*ingest.Schema, error) {
 		s.schema.Relations[0].Edges = n
 		if weighted {
 			s.schema.Skipped = append(s.schema.Skipped, fmt.Sprintf("adj_full.npz: weights of its %d edges are not kept; gnnstore ingest npz "+
-				"adj_full.npz OUT --array-weights data keeps them", n))
+				"adj_full.npz OUT {array_weights} data keeps them", n))
 			s.schema.Relations[0].Left = []string{"weight"}
 		}
 	}

@@ -26,7 +26,7 @@ type Options struct {
 // Validate checks the part that validates.
 func (o Options) Validate() error {
 	if !(o.Valid < 1) {
-		return fmt.Errorf("--valid %v: a part of the labelled nodes is less than 1", o.Valid)
+		return fmt.Errorf("{valid} %v: a part of the labelled nodes is less than 1", o.Valid)
 	}
 	return nil
 }

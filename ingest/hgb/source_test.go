@@ -214,7 +214,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	_, err := Open(writeDir(t, tiny(t)), Options{Valid: 1})
-	require.EqualError(t, err, "--valid 1: a part of the labelled nodes is less than 1")
+	require.EqualError(t, err, "{valid} 1: a part of the labelled nodes is less than 1")
 	_, err = Open(filepath.Join(t.TempDir(), "none"), Options{})
 	require.ErrorIs(t, err, os.ErrNotExist)
 }

@@ -40,7 +40,7 @@ func (t *Tolerance) Forgive(file string, line int64, err error) error {
 		return nil
 	}
 	if int64(len(t.seen)) == t.max {
-		return fmt.Errorf("%w; %d bad rows were passed over before it, which is all that --skip-bad allows", err, t.max)
+		return fmt.Errorf("%w; %d bad rows were passed over before it, which is all that {skip_bad} allows", err, t.max)
 	}
 	t.seen[row] = struct{}{}
 	if t.first == nil {

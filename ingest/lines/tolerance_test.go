@@ -22,7 +22,7 @@ func TestTolerance(t *testing.T) {
 	require.NoError(t, two.Forgive("nodes.csv", 3, errors.New("another")))
 	err := two.Forgive("nodes.csv", 4, bad)
 	require.ErrorIs(t, err, bad)
-	require.EqualError(t, err, "edges.csv: line 3: no number; 2 bad rows were passed over before it, which is all that --skip-bad allows")
+	require.EqualError(t, err, "edges.csv: line 3: no number; 2 bad rows were passed over before it, which is all that {skip_bad} allows")
 	n, first = two.BadRows()
 	require.Equal(t, int64(2), n)
 	require.Equal(t, bad, first)

@@ -23,7 +23,7 @@ func (s *Source) findFeatures(o Options) error {
 	}
 	a, err := mustArray(s.at(own))
 	if errors.Is(err, fs.ErrNotExist) {
-		s.schema.NoFeatures = fmt.Sprintf("%s: no such file; fetch it, or name a matrix of all nodes by --full-features", s.at(own))
+		s.schema.NoFeatures = fmt.Sprintf("%s: no such file; fetch it, or name a matrix of all nodes by {full_features}", s.at(own))
 		return nil
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Source) findFull(o Options, own string) error {
 	a, err := findArray(o.FullFeatures)
 	if _, ok := err.(headless); ok {
 		if o.RowOrder == "" {
-			return fmt.Errorf("%s: a dump without a header does not say whose rows come first; give --row-order: %s", o.FullFeatures, orders)
+			return fmt.Errorf("%s: a dump without a header does not say whose rows come first; give {row_order}: %s", o.FullFeatures, orders)
 		}
 		err = s.guess(a, total, own)
 	}

@@ -138,7 +138,7 @@ func (s *Source) noteOthers() error {
 			case name == "processed/paper/node_year.npy":
 				s.note(name, "further columns of nodes are not kept")
 			case name == "full_feat.npy" || name == "full.npy":
-				s.note(name, "it is read when --full-features names it")
+				s.note(name, "it is read when {full_features} names it")
 			default:
 				s.note(name, "it is no part of this layout")
 			}

@@ -32,7 +32,7 @@ func (o Options) Validate() error {
 		return err
 	}
 	if o.FullFeatures == "" {
-		return fmt.Errorf("--row-order %s: it goes with --full-features", o.RowOrder)
+		return fmt.Errorf("{row_order} %s: it goes with {full_features}", o.RowOrder)
 	}
 	_, err := o.order()
 	return err
@@ -46,12 +46,12 @@ func (o Options) order() (order []int, err error) {
 	for _, name := range strings.Split(o.RowOrder, ",") {
 		i := slices.Index(typeNames[:], strings.TrimSpace(name))
 		if i < 0 || slices.Contains(order, i) {
-			return nil, fmt.Errorf("--row-order %q: name each node type once: %s", o.RowOrder, orders)
+			return nil, fmt.Errorf("{row_order} %q: name each node type once: %s", o.RowOrder, orders)
 		}
 		order = append(order, i)
 	}
 	if len(order) != len(typeNames) {
-		return nil, fmt.Errorf("--row-order %q: name each node type once: %s", o.RowOrder, orders)
+		return nil, fmt.Errorf("{row_order} %q: name each node type once: %s", o.RowOrder, orders)
 	}
 	return order, nil
 }

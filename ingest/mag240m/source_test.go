@@ -252,7 +252,7 @@ func TestFullFeatures(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, raw(halves(false, dgl...)), 0o600))
 	root := download(t).write(t)
 	_, err := read(root, Options{FullFeatures: path})
-	require.EqualError(t, err, path+": a dump without a header does not say whose rows come first; give --row-order: paper,author,institution as in OGB's full_feat.npy, or author,institution,paper as in DGL's full.npy")
+	require.EqualError(t, err, path+": a dump without a header does not say whose rows come first; give {row_order}: paper,author,institution as in OGB's full_feat.npy, or author,institution,paper as in DGL's full.npy")
 	require.NoError(t, os.WriteFile(path, raw(halves(false, paper, author)), 0o600))
 	_, err = read(root, Options{FullFeatures: path, RowOrder: "author,institution,paper"})
 	require.EqualError(t, err, path+": 600 bytes, and 105 nodes of 3 columns take 630 in float16, 1260 in float32; is it of this dataset, and whole?")
@@ -261,10 +261,10 @@ func TestFullFeatures(t *testing.T) {
 	require.EqualError(t, err, path+": array is (100, 3) of <f2, and "+filepath.Join(root, folder, "meta.pt")+" counts 105; are they of one dataset?")
 	for _, bad := range []string{"paper", "paper,author,author", "paper,author,institution,paper", "paper,author,venue"} {
 		_, err = read(root, Options{FullFeatures: path, RowOrder: bad})
-		require.ErrorContains(t, err, fmt.Sprintf("--row-order %q: name each node type once", bad))
+		require.ErrorContains(t, err, fmt.Sprintf("{row_order} %q: name each node type once", bad))
 	}
 	_, err = read(root, Options{RowOrder: "paper,author,institution"})
-	require.EqualError(t, err, "--row-order paper,author,institution: it goes with --full-features")
+	require.EqualError(t, err, "{row_order} paper,author,institution: it goes with {full_features}")
 }
 
 // TestYearColumns: the years of papers stand behind their features, and behind nobody else's.
@@ -296,11 +296,11 @@ func TestYearColumns(t *testing.T) {
 		}
 	}
 	_, err := read(download(t).with("processed/paper/node_year.npy", nil).write(t), Options{YearColumns: 4})
-	require.ErrorContains(t, err, "node_year.npy: no such file; fetch it, or leave --year-columns out")
+	require.ErrorContains(t, err, "node_year.npy: no such file; fetch it, or leave {year_columns} out")
 	_, err = read(download(t).with("processed/paper/node_year.npy", npyFile("<i2", "(59,)", false, years[:59])).write(t), Options{YearColumns: 4})
 	require.ErrorContains(t, err, "array is (59,) of <i2, and ")
 	_, err = read(root, Options{YearColumns: 5})
-	require.ErrorContains(t, err, "--year-columns 5: a sine and a cosine each, so an even number up to 1024")
+	require.ErrorContains(t, err, "{year_columns} 5: a sine and a cosine each, so an even number up to 1024")
 }
 
 func TestVariants(t *testing.T) {
@@ -321,7 +321,7 @@ func TestVariants(t *testing.T) {
 		with("processed/author___writes___paper/edge_index.npy", npyFile("<i4", "(2, 200)", true, fortran)).
 		with("RELEASE_v1.txt", nil).with("full_feat.npy", []byte("x")).with("processed/venue/x", nil).write(t), Options{})
 	require.NoError(t, err)
-	require.Equal(t, "full_feat.npy: it is read when --full-features names it", got.Schema.Skipped[0])
+	require.Equal(t, "full_feat.npy: it is read when {full_features} names it", got.Schema.Skipped[0])
 	got.Schema, want.Schema = nil, nil
 	require.Equal(t, want, got)
 }
@@ -366,9 +366,9 @@ func TestNoFeatures(t *testing.T) {
 	w, err := read(root, Options{})
 	require.NoError(t, err)
 	require.Empty(t, w.Schema.Tables)
-	require.Equal(t, filepath.Join(root, folder, "processed/paper/node_feat.npy")+": no such file; fetch it, or name a matrix of all nodes by --full-features", w.Schema.NoFeatures)
+	require.Equal(t, filepath.Join(root, folder, "processed/paper/node_feat.npy")+": no such file; fetch it, or name a matrix of all nodes by {full_features}", w.Schema.NoFeatures)
 	_, err = read(root, Options{YearColumns: 2})
-	require.ErrorContains(t, err, "--full-features, which years stand behind, or leave --year-columns out")
+	require.ErrorContains(t, err, "{full_features}, which years stand behind, or leave {year_columns} out")
 }
 
 func TestNoSuchSection(t *testing.T) {

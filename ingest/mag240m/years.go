@@ -29,7 +29,7 @@ func (s *Source) findYears(o Options) error {
 	const name = "processed/paper/node_year.npy"
 	a, err := mustArray(s.at(name))
 	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%s: no such file; fetch it, or leave --year-columns out", s.at(name))
+		return fmt.Errorf("%s: no such file; fetch it, or leave {year_columns} out", s.at(name))
 	}
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (s *Source) findYears(o Options) error {
 		return err
 	}
 	if len(s.schema.Tables) == 0 {
-		return fmt.Errorf("%s, which years stand behind, or leave --year-columns out", s.schema.NoFeatures)
+		return fmt.Errorf("%s, which years stand behind, or leave {year_columns} out", s.schema.NoFeatures)
 	}
 	of := slices.IndexFunc(s.schema.Tables, func(t ingest.Table) bool { return t.NodeType == typeNames[paper] })
 	s.schema.Tables[of].Dim += o.YearColumns

@@ -124,7 +124,7 @@ func (s *Source) findFeatures(used map[string]bool) error {
 		return s.missingKey("attr_indptr", "sparse features are a scipy CSR matrix: attr_indptr, attr_indices, attr_shape, attr_data")
 	default:
 		s.schema.NoFeatures = s.name + ": " + s.missingKey("attr_indptr or attr_matrix", "features have these names, or the edges are named as well: "+
-			"--array-edges adj_ --array-features NAME").Error()
+			"{array_edges} adj_ {array_features} NAME").Error()
 		return nil
 	}
 	if rows != s.adj.rows {
@@ -143,7 +143,7 @@ func (s *Source) findFeatures(used map[string]bool) error {
 
 func (s *Source) findLabels(used map[string]bool) error {
 	if s.files["labels"] == nil {
-		s.schema.NoLabels = s.name + ": " + s.missingKey("labels", "labels have this name, or the edges are named as well: --array-edges adj_ --array-labels NAME").Error()
+		s.schema.NoLabels = s.name + ": " + s.missingKey("labels", "labels have this name, or the edges are named as well: {array_edges} adj_ {array_labels} NAME").Error()
 		return nil
 	}
 	used["labels"] = true

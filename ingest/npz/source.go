@@ -243,7 +243,7 @@ func (s *Source) learnLabels(ctx context.Context) error {
 		return err
 	}
 	if err := texts.SettleLabel(); err != nil {
-		return fmt.Errorf("labels: %w; --array-edges adj_ --array-labels NAME says another array", err)
+		return fmt.Errorf("labels: %w; {array_edges} adj_ {array_labels} NAME says another array", err)
 	}
 	s.texts = texts
 	s.schema.Labels[0].Classes, s.schema.Labels[0].ClassNames = texts.Len(), texts.Names

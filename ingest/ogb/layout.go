@@ -182,7 +182,7 @@ func (s *Source) addNodeData(nodeType int, what, attribute string, open func() (
 		}
 		width, err := data.columns()
 		if err == nil && width > 1 {
-			err = fmt.Errorf("%s: %d columns, and a node has one year; leave --year-columns out", data.place(), width)
+			err = fmt.Errorf("%s: %d columns, and a node has one year; leave {year_columns} out", data.place(), width)
 		}
 		s.yearsOf[of.Name] = yearSection{data, what, of.Count}
 		return err

@@ -115,7 +115,7 @@ func TestTypedBinary(t *testing.T) {
 	_, err = openWhole("testdata/typed", Options{AddReverse: Yes})
 	require.ErrorContains(t, err, "reverse edges go with one type of node")
 	_, err = openWhole("testdata/typed", Options{AddReverse: "maybe"})
-	require.EqualError(t, err, `--add-reverse "maybe": choose auto, yes or no`)
+	require.EqualError(t, err, `{add_reverse} "maybe": choose auto, yes or no`)
 }
 
 // Trap 8: NumPy arrays inside pickles of every protocol and container, and tensors and lists in

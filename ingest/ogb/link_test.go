@@ -150,7 +150,7 @@ func TestHeldEdges(t *testing.T) {
 	d, rep, err = sealed(t, collab().write(t, "collab"), build.Options{EdgeSplit: []string{"random:0.5/0.25/0.25"}, Seed: 3})
 	if err == nil { // of two edges both may be held out
 		require.Equal(t, "random:0.5/0.25/0.25", d.Manifest().Relations[0].EdgeSplit.Name)
-		require.Contains(t, rep.Dropped, "the edges of node__to__node that the source holds out: --edge-split random:0.5/0.25/0.25 takes the place of its split")
+		require.Contains(t, rep.Dropped, "the edges of node__to__node that the source holds out: {edge_split} random:0.5/0.25/0.25 takes the place of its split")
 	}
 }
 

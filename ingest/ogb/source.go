@@ -37,7 +37,7 @@ func (o Options) Validate() error {
 	case "", Auto, Yes, No:
 		return nil
 	}
-	return fmt.Errorf("--add-reverse %q: choose auto, yes or no", o.AddReverse)
+	return fmt.Errorf("{add_reverse} %q: choose auto, yes or no", o.AddReverse)
 }
 
 // Source is a graph in an OGB folder.

@@ -24,7 +24,7 @@ type Years struct {
 // CheckYears refuses a number of columns that cannot be, where 0 is none.
 func CheckYears(columns int) error {
 	if columns < 0 || columns > maxYearColumns || columns%2 != 0 {
-		return fmt.Errorf("--year-columns %d: a sine and a cosine each, so an even number up to %d, or 0 for none", columns, maxYearColumns)
+		return fmt.Errorf("{year_columns} %d: a sine and a cosine each, so an even number up to %d, or 0 for none", columns, maxYearColumns)
 	}
 	return nil
 }
@@ -105,7 +105,7 @@ type yearColumn struct {
 // addYears puts the years that were found behind the features of their node types.
 func (s *Source) addYears() error {
 	if s.yearColumns > 0 && len(s.yearsOf) == 0 {
-		return fmt.Errorf("%s: no node_year in raw/, so there is nothing to make columns of; leave --year-columns out", s.path)
+		return fmt.Errorf("%s: no node_year in raw/, so there is nothing to make columns of; leave {year_columns} out", s.path)
 	}
 	for i := range s.schema.Tables {
 		t := &s.schema.Tables[i]

@@ -87,8 +87,8 @@ func TestYearColumnsRefuses(t *testing.T) {
 		change files
 		want   string
 	}{
-		{files{"raw/node_year.csv.gz": "-"}, "DIR: no node_year in raw/, so there is nothing to make columns of; leave --year-columns out"},
-		{files{"raw/node_year.csv.gz": "1,2\n1,2\n1,2\n1,2\n"}, "DIR/raw/node_year.csv.gz: 2 columns, and a node has one year; leave --year-columns out"},
+		{files{"raw/node_year.csv.gz": "-"}, "DIR: no node_year in raw/, so there is nothing to make columns of; leave {year_columns} out"},
+		{files{"raw/node_year.csv.gz": "1,2\n1,2\n1,2\n1,2\n"}, "DIR/raw/node_year.csv.gz: 2 columns, and a node has one year; leave {year_columns} out"},
 		{files{"raw/node_year.csv.gz": "2000\n2001\n"}, "DIR/raw/node_year.csv.gz: found 2 rows, DIR/raw/num-node-list.csv.gz declares 4; fetch both again"},
 	} {
 		dir := arxiv().with(files{"raw/node-feat.csv.gz": "1\n2\n3\n4\n"}).with(c.change).write(t, "arxiv")

@@ -27,7 +27,7 @@ const (
 // not have seen it yet.
 func (m *machine) charge(n int64) error {
 	if m.left -= n; m.left < 0 {
-		return fmt.Errorf("what it holds takes more than %d MiB of memory, a quarter of --memory; raise --memory, or save large arrays as .npy files or tensors",
+		return fmt.Errorf("what it holds takes more than %d MiB of memory, a quarter of {memory}; raise {memory}, or save large arrays as .npy files or tensors",
 			(Share(m.dialect.Memory)+1<<20-1)>>20)
 	}
 	return nil

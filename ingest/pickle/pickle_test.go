@@ -184,7 +184,7 @@ func TestBombs(t *testing.T) {
 	require.EqualError(t, err, "t.pkl: more than 256 MiB; such a pickle is not read")
 }
 
-const tooMuch = "what it holds takes more than 1 MiB of memory, a quarter of --memory; raise --memory, or save large arrays as .npy files or tensors"
+const tooMuch = "what it holds takes more than 1 MiB of memory, a quarter of {memory}; raise {memory}, or save large arrays as .npy files or tensors"
 
 // TestMemory: what opcodes make is counted before it takes more than the pickle's part of the
 // memory, whatever they are.
@@ -208,7 +208,7 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		_, err := (&Dialect{Memory: memory}).Load("t.pkl", code)
 		runtime.ReadMemStats(&after)
-		require.ErrorContains(t, err, "what it holds takes more than 16 MiB of memory, a quarter of --memory", "%q", c)
+		require.ErrorContains(t, err, "what it holds takes more than 16 MiB of memory, a quarter of {memory}", "%q", c)
 		// All that was ever allocated, and lists are copied as they grow.
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4*Share(memory)), "%q", c)
 	}
@@ -225,7 +225,7 @@ func TestNested(t *testing.T) {
 	_, err := (&Dialect{Memory: memory}).ReadFile(path)
 	runtime.ReadMemStats(&after)
 	require.ErrorContains(t, err, path+": byte ")
-	require.ErrorContains(t, err, "what it holds takes more than 40 MiB of memory, a quarter of --memory; raise --memory")
+	require.ErrorContains(t, err, "what it holds takes more than 40 MiB of memory, a quarter of {memory}; raise {memory}")
 	require.Less(t, after.HeapAlloc-before.HeapAlloc, uint64(memory))
 }
 

@@ -315,7 +315,7 @@ func (d *document) files(words []word) (files []string) {
 		path := w.text
 		// otherwise the author of the schema chooses which files of this machine are read
 		if !d.anywhere && !filepath.IsLocal(path) {
-			d.errorf(w.line, "files %q: it leads out of the schema's folder; move the schema or the file, or say --follow-links to read it", clip(w.text))
+			d.errorf(w.line, "files %q: it leads out of the schema's folder; move the schema or the file, or say {follow_links} to read it", clip(w.text))
 			return nil
 		}
 		if !filepath.IsAbs(path) {

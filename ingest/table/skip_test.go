@@ -17,7 +17,7 @@ func TestSkipBad(t *testing.T) {
 	_, err := read(dir, Options{})
 	require.EqualError(t, err, dir+`/n.csv: line 3: column f: "oops" is not a number; if they are categories, list the column under categorical`)
 	_, err = read(dir, Options{SkipBad: 2})
-	require.EqualError(t, err, dir+`/n.csv: line 5: found 1 columns, and 4 are expected; is a cell with a delimiter not in quotes?; 2 bad rows were passed over before it, which is all that --skip-bad allows`)
+	require.EqualError(t, err, dir+`/n.csv: line 5: found 1 columns, and 4 are expected; is a cell with a delimiter not in quotes?; 2 bad rows were passed over before it, which is all that {skip_bad} allows`)
 	s, err := Open(filepath.Join(dir, "s.yaml"), Options{SkipBad: 6})
 	require.NoError(t, err)
 	g, err := readAll(s)

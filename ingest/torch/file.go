@@ -116,7 +116,7 @@ func readZip(name string, r io.ReaderAt, size, memory int64) (any, error) {
 		return nil, fmt.Errorf("%s: %s has %d bytes, and %d MiB are the most of a pickle; save large arrays as tensors", name, m.Name, m.Size, pickle.MaxFile>>20)
 	}
 	if room := pickle.Share(memory); m.Size > room {
-		return nil, fmt.Errorf("%s: %s has %d bytes, and a pickle may take %d MiB, a quarter of --memory; raise --memory, or save large arrays as tensors", name, m.Name, m.Size, room>>20)
+		return nil, fmt.Errorf("%s: %s has %d bytes, and a pickle may take %d MiB, a quarter of {memory}; raise {memory}, or save large arrays as tensors", name, m.Name, m.Size, room>>20)
 	}
 	b, err := m.ReadAll(pickle.MaxFile)
 	if err != nil {

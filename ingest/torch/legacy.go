@@ -54,7 +54,7 @@ func readLegacy(name string, r io.ReaderAt, size, memory int64) (any, error) {
 			continue
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) && have < size {
-			return nil, fmt.Errorf("%s: its pickles are larger than the %d MiB that are read within --memory; raise it, or save large arrays as tensors", name, most>>20)
+			return nil, fmt.Errorf("%s: its pickles are larger than the %d MiB that are read within {memory}; raise it, or save large arrays as tensors", name, most>>20)
 		}
 		return v, err
 	}

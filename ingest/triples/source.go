@@ -40,7 +40,7 @@ type Options struct {
 // Validate reports what is wrong with the options.
 func (o Options) Validate() error {
 	if o.Literals != "" && o.Literals != LiteralsNode && o.Literals != LiteralsDrop {
-		return fmt.Errorf("--literals %q: choose node or drop", o.Literals)
+		return fmt.Errorf("{literals} %q: choose node or drop", o.Literals)
 	}
 	return nil
 }
@@ -144,9 +144,9 @@ func (s *Source) scan(ctx context.Context) (*ingest.Schema, error) {
 	}
 	switch {
 	case literals > 0 && s.o.Literals == LiteralsDrop:
-		schema.Skipped = append(schema.Skipped, fmt.Sprintf("%d triples that end in a literal: --literals drop leaves them out", literals))
+		schema.Skipped = append(schema.Skipped, fmt.Sprintf("%d triples that end in a literal: {literals} drop leaves them out", literals))
 	case literals > 0:
-		s.remarks = append(s.remarks, fmt.Sprintf("%d triples end in a literal, and literals are nodes; --literals drop leaves them out", literals))
+		s.remarks = append(s.remarks, fmt.Sprintf("%d triples end in a literal, and literals are nodes; {literals} drop leaves them out", literals))
 	}
 	paths := []string{}
 	for _, f := range s.files {
@@ -298,7 +298,7 @@ func (e *entities) add(name []byte) error {
 	}
 	const each = 64 // of the map and the headers, about
 	if e.room -= int64(len(name)) + each; e.room < 0 {
-		return errors.New("there are too many entities to find labels for: their texts take more than a quarter of --memory; give it more")
+		return errors.New("there are too many entities to find labels for: their texts take more than a quarter of {memory}; give it more")
 	}
 	text := strings.Clone(string(name))
 	e.rows[text] = uint32(len(e.names))

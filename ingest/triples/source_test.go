@@ -109,13 +109,13 @@ func TestNTriples(t *testing.T) {
 		"http://x/ann knows http://x/bob", "_:b1 knows http://x/ann", "http://x/bob knows_2 http://x/ann",
 		`http://x/ann name "Ann \"A\" <b> ."@en-GB`, `http://x/ann name ""`, "http://x/bob age " + seven, "http://x/ann age " + seven,
 	}, written(t, d))
-	require.Contains(t, rep.Notes, "4 triples end in a literal, and literals are nodes; --literals drop leaves them out")
+	require.Contains(t, rep.Notes, "4 triples end in a literal, and literals are nodes; {literals} drop leaves them out")
 	require.Contains(t, rep.Notes, "1 relations have the name of another and a number behind it, the first of them http://y/knows")
 
 	d, rep = sealed(t, dir, Options{Literals: LiteralsDrop}, build.Options{Features: "none"})
 	require.EqualValues(t, 3, d.Manifest().NodeTypes[0].Count)
 	require.Len(t, d.Manifest().Relations, 2)
-	require.Contains(t, rep.Dropped, "4 triples that end in a literal: --literals drop leaves them out")
+	require.Contains(t, rep.Dropped, "4 triples that end in a literal: {literals} drop leaves them out")
 }
 
 // TestParts: files called train, valid and test are parts; names of relations become safe ones, and
@@ -152,7 +152,7 @@ func TestLabels(t *testing.T) {
 	}
 	d, rep := sealed(t, write(t, files), Options{}, build.Options{Features: "none"})
 	// If nodes have labels, each relation gets a reverse by default, with a note.
-	require.True(t, slices.ContainsFunc(rep.Notes, func(n string) bool { return strings.Contains(n, "--reverse=false stores them as given") }), rep.Notes)
+	require.True(t, slices.ContainsFunc(rep.Notes, func(n string) bool { return strings.Contains(n, "{reverse}=false stores them as given") }), rep.Notes)
 	half := len(d.Manifest().Relations) / 2
 	for i := range half {
 		require.Equal(t, d.Graph(i).Relation.Key(), d.Graph(half+i).Relation.ReverseOf)
@@ -162,7 +162,7 @@ func TestLabels(t *testing.T) {
 		d, rep := sealed(t, write(t, files), Options{}, o)
 		require.Len(t, d.Manifest().Relations, half)
 		require.Equal(t, "false", d.Manifest().Provenance.Options["reverse"])
-		require.NotContains(t, strings.Join(rep.Notes, " "), "--reverse=false")
+		require.NotContains(t, strings.Join(rep.Notes, " "), "{reverse}=false")
 	}
 	node := func(name string) store.NodeID {
 		v, ok, err := d.IDs(0).Find([]byte(name))
@@ -254,7 +254,7 @@ func TestRefused(t *testing.T) {
 	src, err := Options{Memory: 100}.Open(write(t, map[string]string{"g.nt": rdf, "trainingSet.tsv": "a\tlabel\n", "testSet.tsv": "a\tlabel\n"}))
 	require.NoError(t, err)
 	_, err = src.Schema(context.Background())
-	require.ErrorContains(t, err, "more than a quarter of --memory")
+	require.ErrorContains(t, err, "more than a quarter of {memory}")
 }
 
 // TestEscapes: a letter written by its number becomes the letter. Escaped quotes and control
