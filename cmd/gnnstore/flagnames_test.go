@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,7 +55,7 @@ func TestOneFlagPerKey(t *testing.T) {
 }
 
 // TestEveryKeyHasAFlag: a text may name any option of a run or a trace. Texts in the sources of
-// train name options by keys that have a flag, and by no flags.
+// train and ingest name options by keys that have a flag, and by no flags.
 func TestEveryKeyHasAFlag(t *testing.T) {
 	flags := flagNames()
 	for _, options := range []any{run.Options{}, trace.Options{}} {
@@ -62,7 +63,8 @@ func TestEveryKeyHasAFlag(t *testing.T) {
 			require.Contains(t, flags, key)
 		}
 	}
-	err := filepath.WalkDir("../../train", func(path string, _ fs.DirEntry, err error) error {
+	arguments := regexp.MustCompile(`^--[a-z-]+$`)
+	check := func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -74,15 +76,22 @@ func TestEveryKeyHasAFlag(t *testing.T) {
 			}
 			s, err := strconv.Unquote(text.Value)
 			require.NoError(t, err)
-			require.NotRegexp(t, `--[a-z]`, s, path)
+			switch {
+			case path == "../../ingest/export/streams.go" && arguments.MatchString(s): // of Report.Streams
+			case path == "../../ingest/lines/scanner.go" && strings.HasSuffix(s, " --long"): // of zstd
+			default:
+				require.NotRegexp(t, `--([a-z%]|$)`, s, path)
+			}
 			for _, key := range keyPattern.FindAllStringSubmatch(s, -1) {
 				require.Contains(t, flags, key[1], "%s: %s", path, s)
 			}
 			return true
 		})
 		return err
-	})
-	require.NoError(t, err)
+	}
+	for _, room := range []string{"../../train", "../../ingest"} {
+		require.NoError(t, filepath.WalkDir(room, check))
+	}
 }
 
 // jsonKeys returns the keys of a struct and of the structs in it, except the cache's: texts name
