@@ -59,6 +59,9 @@ type AdamStep struct {
 	Correct1, Correct2                 float32
 }
 
+// AdamParam is a parameter with its gradient and its first and second moment, all of one shape.
+type AdamParam struct{ Value, Grad, M, V Tensor }
+
 // Backend is the one deliberately wide interface of the project: every operation that a model
 // needs, on buffer handles, so that model code is written once. Implementations are the CPU
 // (assembly, and portable Go), the float64 [Reference], and CUDA to come; package kerneltest holds
@@ -291,8 +294,10 @@ type Backend interface {
 	// equals, and a NaN counts as largest, so that it is seen.
 	ArgMax(dst, src Tensor)
 
-	// Adam updates param, m and v in place from grad.
-	Adam(param, grad, m, v Tensor, s AdamStep)
+	// Adam updates parameters and their moments in place from their gradients, and sets the
+	// gradients to 0. It first multiplies each value by keep: 1-rate·decay in AdamW (Loshchilov and
+	// Hutter 2019, algorithm 2), else 1.
+	Adam(params []AdamParam, keep float32, s AdamStep)
 
 	// UpdateRecords updates records in place, rows of s.Rule.Columns(grad.Cols) columns, from the
 	// gradients of their values, a row each. Columns copies columns [from, from+dst.Cols) of src to

@@ -340,9 +340,17 @@ func (c *CPU) ArgMax(dst, src Tensor) {
 }
 
 // Adam implements [Backend].
-func (c *CPU) Adam(param, grad, m, v Tensor, s AdamStep) {
-	checkAdam(param, grad, m, v)
-	w, g := c.floats("Adam", "param", param), c.floats("Adam", "grad", grad)
-	mm, vv := c.floats("Adam", "m", m), c.floats("Adam", "v", v)
-	c.elements(len(w), func(lo, hi int) { c.adam(w[lo:hi], g[lo:hi], mm[lo:hi], vv[lo:hi], s) })
+func (c *CPU) Adam(params []AdamParam, keep float32, s AdamStep) {
+	checkAdam(params)
+	for _, p := range params {
+		w, g := c.floats("Adam", "value", p.Value), c.floats("Adam", "grad", p.Grad)
+		m, v := c.floats("Adam", "m", p.M), c.floats("Adam", "v", p.V)
+		c.elements(len(w), func(lo, hi int) {
+			if keep != 1 {
+				Scale(w[lo:hi], keep)
+			}
+			c.adam(w[lo:hi], g[lo:hi], m[lo:hi], v[lo:hi], s)
+			clear(g[lo:hi])
+		})
+	}
 }

@@ -211,8 +211,14 @@ func (r *Reference) ArgMax(dst, src Tensor) {
 }
 
 // Adam implements [Backend].
-func (r *Reference) Adam(param, grad, m, v Tensor, s AdamStep) {
-	checkAdam(param, grad, m, v)
-	adamRef(r.floats("Adam", "param", param), r.floats("Adam", "grad", grad),
-		r.floats("Adam", "m", m), r.floats("Adam", "v", v), s)
+func (r *Reference) Adam(params []AdamParam, keep float32, s AdamStep) {
+	checkAdam(params)
+	for _, p := range params {
+		w, g := r.floats("Adam", "value", p.Value), r.floats("Adam", "grad", p.Grad)
+		for i := range w {
+			w[i] *= float64(keep)
+		}
+		adamRef(w, g, r.floats("Adam", "m", p.M), r.floats("Adam", "v", p.V), s)
+		clear(g)
+	}
 }

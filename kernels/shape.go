@@ -139,9 +139,11 @@ func checkArgMax(dst, src Tensor) {
 	}
 }
 
-func checkAdam(param, grad, m, v Tensor) {
-	if !sameShape(grad, param) || !sameShape(m, param) || !sameShape(v, param) {
-		refuse("Adam", "param", param, "grad", grad, "m", m, "v", v)
+func checkAdam(params []AdamParam) {
+	for _, p := range params {
+		if !sameShape(p.Grad, p.Value) || !sameShape(p.M, p.Value) || !sameShape(p.V, p.Value) {
+			refuse("Adam", "value", p.Value, "grad", p.Grad, "m", p.M, "v", p.V)
+		}
 	}
 }
 

@@ -194,8 +194,8 @@ func (z *Sizing) SquaredError(loss, dpredictions, predictions, targets Tensor, s
 
 func (z *Sizing) ArgMax(dst, src Tensor) { z.run(func() { z.Backend.ArgMax(dst, src) }) }
 
-func (z *Sizing) Adam(param, grad, m, v Tensor, s AdamStep) {
-	z.run(func() { z.Backend.Adam(param, grad, m, v, s) })
+func (z *Sizing) Adam(params []AdamParam, keep float32, s AdamStep) {
+	z.run(func() { z.Backend.Adam(params, keep, s) })
 }
 
 func (z *Sizing) UpdateRecords(rec, grad Tensor, s RowStep) {

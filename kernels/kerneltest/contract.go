@@ -60,7 +60,9 @@ func testRefusals(r *rig) {
 		"ScaleRows":                  func() { b.ScaleRows(f(2, 3), f(3, 1)) },
 		"SumSquares":                 func() { b.SumSquares(f(1, 2), f(2, 3)) },
 		"ArgMax":                     func() { b.ArgMax(u(3), f(2, 3)) },
-		"Adam":                       func() { b.Adam(f(2, 3), f(2, 3), f(2, 3), f(3, 3), kernels.AdamStep{}) },
+		"Adam": func() {
+			b.Adam([]kernels.AdamParam{{Value: f(2, 3), Grad: f(2, 3), M: f(2, 3), V: f(3, 3)}}, 1, kernels.AdamStep{})
+		},
 	})
 }
 

@@ -136,32 +136,47 @@ func testArgMax(r *rig) {
 	}
 }
 
-// testAdam takes several steps, so that m and v are read back as they were written.
+// testAdam takes several steps with two parameters, so that m and v are read back as they were
+// written.
 func testAdam(r *rig) {
 	for _, s := range shapes {
-		for _, decay := range []float32{0, 0.01} {
-			n := s[0] * s[1]
-			param, m, v := r.normal(s[0], s[1]), r.floats(s[0], s[1], make([]float32, n)), r.floats(s[0], s[1], make([]float32, n))
+		for _, of := range []struct{ decay, keep float32 }{{0, 1}, {0.01, 1}, {0, 0.875}} {
+			zeros := func() operand { return r.floats(s[0], s[1], make([]float32, s[0]*s[1])) }
+			params := [2][4]operand{{r.normal(s[0], s[1]), zeros(), zeros(), zeros()}, {r.normal(s[0], s[1]), zeros(), zeros(), zeros()}}
 			for step := range 3 {
-				r.at("%d×%d weight decay %v, step %d", s[0], s[1], decay, step+1)
-				values := r.normals(n)
-				for i := 0; i < n; i += 5 {
-					values[i] = 0 // a gradient that is always 0 leaves sqrt(v) at 0
+				r.at("%d×%d weight decay %v, keep %v, step %d", s[0], s[1], of.decay, of.keep, step+1)
+				for i := range params {
+					params[i][1] = r.floats(s[0], s[1], r.gradients(s[0]*s[1], step == 2 && i == 0))
 				}
-				if step == 2 && n > 10 {
-					values[3], values[7] = float32(math.NaN()), float32(math.Inf(1))
-				}
-				grad, t := r.floats(s[0], s[1], values), float64(step+1)
+				t := float64(step + 1)
 				adam := kernels.AdamStep{
-					LR: 0.01, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: decay,
+					LR: 0.01, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, WeightDecay: of.decay,
 					Correct1: float32(1 - math.Pow(0.9, t)), Correct2: float32(1 - math.Pow(0.999, t)),
 				}
 				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-					b.Adam(on(param), on(grad), on(m), on(v), adam)
+					var all []kernels.AdamParam
+					for _, p := range params {
+						all = append(all, kernels.AdamParam{Value: on(p[0]), Grad: on(p[1]), M: on(p[2]), V: on(p[3])})
+					}
+					b.Adam(all, of.keep, adam)
 				})
-				r.close(2e-6, param, m, v)
-				r.unchanged(grad)
+				for _, p := range params {
+					r.close(2e-6, p[0], p[1], p[2], p[3])
+				}
 			}
 		}
 	}
+}
+
+// gradients draws n gradients, every fifth of them 0, which leaves sqrt(v) at 0. If odd is set,
+// some are not finite.
+func (r *rig) gradients(n int, odd bool) []float32 {
+	values := r.normals(n)
+	for i := 0; i < n; i += 5 {
+		values[i] = 0
+	}
+	if odd && n > 10 {
+		values[3], values[7] = float32(math.NaN()), float32(math.Inf(1))
+	}
+	return values
 }

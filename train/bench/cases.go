@@ -218,7 +218,7 @@ func (s suite) passes() []Case {
 		s.on("Adam/rows=256/cols=256", Work{Bytes: 28 * 256 * 256}, func(m *memory) func() {
 			w, g, first, second := filled(m, 256, 256), filled(m, 256, 256), newMatrix(m, 256, 256), newMatrix(m, 256, 256)
 			step := kernels.AdamStep{LR: 1e-6, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Correct1: 0.5, Correct2: 0.5}
-			return func() { m.Adam(w, g, first, second, step) }
+			return func() { m.Adam([]kernels.AdamParam{{Value: w, Grad: g, M: first, V: second}}, 1, step) }
 		}),
 	}
 }

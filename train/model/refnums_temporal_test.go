@@ -160,8 +160,7 @@ func TestPyTorchAgreesOnStreams(t *testing.T) {
 					adam.Correct1 = float32(1 - math.Pow(float64(adam.Beta1), float64(n+1)))
 					adam.Correct2 = float32(1 - math.Pow(float64(adam.Beta2), float64(n+1)))
 					for i, p := range m.Params {
-						be.Adam(p.Value, p.Grad, moments[i][0], moments[i][1], adam)
-						be.Fill(p.Grad, 0)
+						be.Adam([]kernels.AdamParam{{Value: p.Value, Grad: p.Grad, M: moments[i][0], V: moments[i][1]}}, 1, adam)
 					}
 				}
 				requireClose(t, "losses", c.Losses, losses, within.losses)

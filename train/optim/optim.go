@@ -107,8 +107,9 @@ type Optimizer struct {
 	Options
 	be     kernels.Backend
 	params []optimized
-	norms  kernels.Tensor // squared norm of each gradient, learnt rows last; only with ClipNorm
-	host   []float32      // norms, downloaded
+	adam   []kernels.AdamParam // of params
+	norms  kernels.Tensor      // squared norm of each gradient, learnt rows last; only with ClipNorm
+	host   []float32           // norms, downloaded
 	steps  int
 }
 
@@ -129,7 +130,9 @@ func New(be kernels.Backend, params []Param, o Options) *Optimizer {
 	opt := &Optimizer{Options: o, be: be}
 	for _, p := range params {
 		zeros := func() kernels.Tensor { return kernels.NewTensor(be, kernels.F32, p.Value.Rows, p.Value.Cols) }
-		opt.params = append(opt.params, optimized{p, [2]kernels.Tensor{zeros(), zeros()}})
+		m, v := zeros(), zeros()
+		opt.params = append(opt.params, optimized{p, [2]kernels.Tensor{m, v}})
+		opt.adam = append(opt.adam, kernels.AdamParam{Value: p.Value, Grad: p.Grad, M: m, V: v})
 	}
 	if o.ClipNorm > 0 {
 		opt.reserve(len(params))
@@ -162,13 +165,11 @@ func (o *Optimizer) Step(rate float64, rows ...Rows) (norm float64) {
 	if !decoupled {
 		s.WeightDecay = float32(o.WeightDecay)
 	}
-	for _, p := range o.params {
-		if decoupled {
-			o.be.Scale(p.Value, float32(1-rate*o.WeightDecay))
-		}
-		o.be.Adam(p.Value, p.Grad, p.moments[0], p.moments[1], s)
-		o.be.Fill(p.Grad, 0)
+	keep := float32(1)
+	if decoupled {
+		keep = float32(1 - rate*o.WeightDecay)
 	}
+	o.be.Adam(o.adam, keep, s)
 	s.WeightDecay = 0
 	if o.Options.Rows == RowAdagrad {
 		s.Eps = adagradEps
@@ -296,5 +297,5 @@ func (o *Optimizer) Close() {
 		kernels.FreeTensors(o.be, p.moments[:]...)
 	}
 	kernels.FreeTensors(o.be, o.norms)
-	o.params, o.norms = nil, kernels.Tensor{}
+	o.params, o.adam, o.norms = nil, nil, kernels.Tensor{}
 }
