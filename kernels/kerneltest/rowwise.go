@@ -142,7 +142,8 @@ func testAdam(r *rig) {
 	for _, s := range shapes {
 		for _, of := range []struct{ decay, keep float32 }{{0, 1}, {0.01, 1}, {0, 0.875}} {
 			zeros := func() operand { return r.floats(s[0], s[1], make([]float32, s[0]*s[1])) }
-			params := [2][4]operand{{r.normal(s[0], s[1]), zeros(), zeros(), zeros()}, {r.normal(s[0], s[1]), zeros(), zeros(), zeros()}}
+			first, second := r.normal(s[0], s[1]), r.normal(s[0], s[1])
+			params := [2][4]operand{{first, zeros(), zeros(), zeros()}, {second, zeros(), zeros(), zeros()}}
 			for step := range 3 {
 				r.at("%d×%d weight decay %v, keep %v, step %d", s[0], s[1], of.decay, of.keep, step+1)
 				for i := range params {

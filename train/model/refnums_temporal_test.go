@@ -160,7 +160,8 @@ func TestPyTorchAgreesOnStreams(t *testing.T) {
 					adam.Correct1 = float32(1 - math.Pow(float64(adam.Beta1), float64(n+1)))
 					adam.Correct2 = float32(1 - math.Pow(float64(adam.Beta2), float64(n+1)))
 					for i, p := range m.Params {
-						be.Adam([]kernels.AdamParam{{Value: p.Value, Grad: p.Grad, M: moments[i][0], V: moments[i][1]}}, 1, adam)
+						of := kernels.AdamParam{Value: p.Value, Grad: p.Grad, M: moments[i][0], V: moments[i][1]}
+						be.Adam([]kernels.AdamParam{of}, 1, adam)
 					}
 				}
 				requireClose(t, "losses", c.Losses, losses, within.losses)
