@@ -36,7 +36,8 @@ func ScanOnce(ctx context.Context, known **Schema, scan func(context.Context) (*
 // Matrix streams the rows of an NPY file by npy.Rows. fail names the file in an error of reading;
 // the errors of emit stay as they are.
 func Matrix(
-	ctx context.Context, open func() (io.ReadCloser, error), emit func(first int64, values []float32) error, fail func(error) error,
+	ctx context.Context, open func() (io.ReadCloser, error),
+	emit func(first int64, values []float32) error, fail func(error) error,
 ) error {
 	var stopped error
 	err := npy.Rows(ctx, open, ChunkBytes, BlockBytes, func(first int64, values []float32) error {

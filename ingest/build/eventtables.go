@@ -3,7 +3,6 @@ package build
 import (
 	"context"
 	"encoding/binary"
-	"slices"
 
 	"github.com/gnnstore/gnnstore/ingest"
 	"github.com/gnnstore/gnnstore/ingest/internal/extsort"
@@ -11,7 +10,10 @@ import (
 
 // streamOf is the number of the relation that is the stream with this Key, -1 where that is none.
 func (b *builder) streamOf(key string) int {
-	return slices.IndexFunc(b.schema.Relations, func(r ingest.Relation) bool { return r.Stream != nil && r.Key() == key })
+	if i := b.schema.Relation(key); i >= 0 && b.schema.Relations[i].Stream != nil {
+		return i
+	}
+	return -1
 }
 
 // placed reads the places of events whose rows are read in another order than by time.

@@ -213,5 +213,6 @@ const labelChunk = 1 << 16
 
 // isFirstLabel reports whether label i is the first of its node type, which splits go by.
 func (b *builder) isFirstLabel(i int) bool {
-	return !slices.ContainsFunc(b.schema.Labels[:i], func(l ingest.Label) bool { return l.NodeType == b.schema.Labels[i].NodeType })
+	of := b.schema.Labels[i].NodeType
+	return !slices.ContainsFunc(b.schema.Labels[:i], func(l ingest.Label) bool { return l.NodeType == of })
 }

@@ -131,7 +131,8 @@ func (o *Options) Validate() error {
 // effective fills the defaults on a copy and reads the small languages of Features and Split.
 func (o *Options) effective() (*plan, error) {
 	p := &plan{Options: *o}
-	p.Order, p.DType, p.Normalize = cmp.Or(p.Order, OrderDegree), cmp.Or(p.DType, F16), cmp.Or(p.Normalize, NormalizeNone)
+	p.Order, p.DType = cmp.Or(p.Order, OrderDegree), cmp.Or(p.DType, F16)
+	p.Normalize = cmp.Or(p.Normalize, NormalizeNone)
 	p.SelfLoops, p.Duplicates = cmp.Or(p.SelfLoops, SelfLoopsKeep), cmp.Or(p.Duplicates, DuplicatesKeep)
 	p.Memory, p.Seed, p.FS = cmp.Or(p.Memory, defaultMemory), cmp.Or(p.Seed, 1), cmp.Or(p.FS, vfs.Default)
 	var errs []error

@@ -28,7 +28,8 @@ type features struct {
 
 // newFeatures draws the classes' means, of about the length signal each.
 func newFeatures(nodes *population, dim int, signal float64, seed uint64) *features {
-	return &features{nodes: nodes, dim: dim, key: key(seed, forNoise, 0), means: vectors(seed, forMeans, nodes.communities.count(), dim, signal)}
+	means := vectors(seed, forMeans, nodes.communities.count(), dim, signal)
+	return &features{nodes: nodes, dim: dim, key: key(seed, forNoise, 0), means: means}
 }
 
 // vectors are n random ones of about that length.

@@ -179,7 +179,8 @@ func (g *Source) Split(ctx context.Context, split int, part ingest.Part, emit fu
 	mustBeFirst(split)
 	var ids []int64
 	given := int64(0)
-	return eachChunk(ctx, g.labelled(), ingest.ChunkRows, 1, func(dst []bool, v uint32) { dst[0] = g.part(v) == int(part) },
+	mark := func(dst []bool, v uint32) { dst[0] = g.part(v) == int(part) }
+	return eachChunk(ctx, g.labelled(), ingest.ChunkRows, 1, mark,
 		func(first int64, in []bool) error {
 			ids = ids[:0]
 			for i, is := range in {
