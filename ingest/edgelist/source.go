@@ -166,7 +166,9 @@ func (s *Source) noteLeft(r *edgeReader) {
 
 // Extras implements [ingest.Source].
 func (s *Source) Extras() ingest.Extras {
-	return ingest.Extras{Describe: s.Describe, MissingRows: s.MissingRows, Remarks: s.Remarks, BadRows: s.forgive.BadRows}
+	return ingest.Extras{
+		Describe: s.Describe, MissingRows: s.MissingRows, Remarks: s.Remarks, BadRows: s.forgive.BadRows,
+	}
 }
 
 // Schema reads the table of nodes and the map of features through on its first call, where there

@@ -59,7 +59,7 @@ func bad(column int, format string, args ...any) error {
 	return &rowError{column, fmt.Errorf(format, args...)}
 }
 
-// sample visits up to n rows, and passes over bad ones, which are told when all are read. It returns
+// sample visits up to n rows, and passes over bad ones, since a full read reports them. It returns
 // the number of both.
 func (t *table) sample(n int, visit func(cells [][]byte)) (rows int, err error) {
 	for ; rows < n; rows++ {

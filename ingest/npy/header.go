@@ -91,7 +91,7 @@ func ReadHeader(r io.Reader) (Header, error) {
 	return h, err
 }
 
-// ReadHeaderSize is ReadHeader, and tells how many bytes it has read.
+// ReadHeaderSize is ReadHeader. It also returns the number of bytes that it has read.
 func ReadHeaderSize(r io.Reader) (h Header, size int64, err error) {
 	var fixed [12]byte
 	if err := readHeaderBytes(r, fixed[:10]); err != nil {

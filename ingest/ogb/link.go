@@ -264,7 +264,8 @@ func (s *Source) HeldEdges(ctx context.Context, relation int, part ingest.Part, 
 			readers[i] = h.rows(view)
 		}
 		ends := []*idReader{h.reader(h.src, 1), h.reader(h.dst, 1), h.reader(h.srcNegatives, held.SrcNegatives[p]), h.reader(h.dstNegatives, held.DstNegatives[p])}
-		most := min(h.edges, max(1, int64(ingest.ChunkBytes/8/(2+held.SrcNegatives[p]+held.DstNegatives[p]+len(readers)))))
+		numbers := 2 + held.SrcNegatives[p] + held.DstNegatives[p] + len(readers) // of an edge
+		most := min(h.edges, max(1, int64(ingest.ChunkBytes/8/numbers)))
 		floats := make([]float32, most)
 		for c.First < h.edges {
 			if err := ctx.Err(); err != nil {

@@ -16,8 +16,8 @@ type section interface {
 	place() string
 	// columns is the number of values in a row, 0 where there are no rows.
 	columns() (int, error)
-	// floats streams rows of dim values in chunks of about ingest.ChunkBytes, at least a row. Errors of
-	// emit come back as they are.
+	// floats streams rows of dim values in chunks of about ingest.ChunkBytes, at least a row. It
+	// returns an error of emit as it is.
 	floats(ctx context.Context, dim int, emit func(first int64, values []float32) error) error
 	// classes streams rows of so many tasks: one class, or, of several tasks, zeros and ones.
 	classes(ctx context.Context, tasks int, emit func(first int64, values []int32) error) error
