@@ -48,7 +48,7 @@ func (t *Tier) ReadWeights(ctx context.Context, nodes []uint32, serve func(i, fr
 // weighted reports whether edges have weights.
 func (t *Tier) weighted() bool { return t.weightsOf.file != 0 }
 
-// mustWeigh panics in the name of op if edges have no weights.
+// mustWeigh panics if edges have no weights. op is the operation to name.
 func (t *Tier) mustWeigh(op string) {
 	if !t.weighted() {
 		panic("topology: " + op + " of a Tier that was opened without Options.Weights")

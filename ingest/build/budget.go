@@ -51,7 +51,8 @@ func (b *builder) release(buf **kernels.HostBuf) {
 
 func (b *builder) tooLittle(need int64) error { return &memoryError{b.Memory, need} }
 
-// memoryError is too little memory. What is done stays: more memory can go on with it.
+// memoryError reports that memory is too small. Passes that are done stay, and a Build with more
+// memory goes on after them.
 type memoryError struct{ have, need int64 }
 
 func (e *memoryError) Error() string {

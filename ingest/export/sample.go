@@ -89,7 +89,7 @@ func (f *fire) anywhere() (node, bool) {
 	for try := int64(0); try < total; try++ {
 		if try > 0 && try < 64 {
 			at = f.rng.Int64N(total)
-		} else if try >= 64 { // most burns: look along
+		} else if try >= 64 { // most nodes burn: try one after the other
 			at = (at + 1) % total
 		}
 		i := at

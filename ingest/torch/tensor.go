@@ -30,7 +30,7 @@ type elem struct {
 	size int64
 }
 
-// elems are the types by their names, which are globals as well: torch.float32.
+// elems has the element types by their names. Pickles refer to them as globals, as torch.float32.
 var elems = byName([]elem{
 	{"float32", npy.Float, 4}, {"float64", npy.Float, 8}, {"float16", npy.Float, 2}, {"bfloat16", npy.BFloat, 2},
 	{"int64", npy.Int, 8}, {"int32", npy.Int, 4}, {"int16", npy.Int, 2}, {"int8", npy.Int, 1},

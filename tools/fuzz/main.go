@@ -159,8 +159,8 @@ type workshop struct {
 	built        string // the package whose program is in dir
 }
 
-// newWorkshop puts scratch in memory, where there is such a place: targets that read files write
-// some for each execution.
+// newWorkshop makes a scratch directory, in memory if the system has a place there. Targets that
+// read files write some for each execution.
 func newWorkshop(ctx context.Context) (*workshop, error) {
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// streaming is networks for streams, their arithmetic, and how old state may be.
+// streaming has mutants of networks for streams: of their arithmetic, and of how old state may be.
 var streaming = []mutant{
 	{id: "gru-gradient", file: "kernels/cells.go", in: "GRUCellGrad",
 		old: `dFresh * reset`, new: `dFresh`,

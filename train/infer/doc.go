@@ -8,17 +8,16 @@
 //
 // # Memory and disk
 //
-// A layer-wise pass holds a bit a node and layer, the chunk at hand, and hidden rows. In memory it
-// holds the rows of two layers, with 4 bytes a node among them, if they fit Options.Bytes. If they
-// do not fit, and Options.Dir names a directory, the rows of each layer go to disk, one node type
-// after the other, and the next layer reads them from there. Rows are then the same, bit for bit,
-// whatever Bytes is.
+// A layer-wise pass holds a bit a node and layer, the current chunk, and hidden rows. If the rows
+// of two layers fit Options.Bytes, with 4 bytes a node, they are in memory. If they do not fit, and
+// Options.Dir names a directory, the rows of each layer go to disk, one node type after the other,
+// and the next layer reads them from there. Rows are the same, bit for bit, whatever Bytes is.
 //
 // A layer on disk is a sealed dataset, layer-N, with a table a type. So its pages have checksums,
-// which are compared at each read, and it is there whole or not at all. It has the rows of the
-// nodes that the next layer reads, in ascending order, and the stored ids of the graph as their
-// original ids. It takes the rows of all types and 12 bytes a row. Two layers exist at a time. The
-// pass checks first that there is room for them.
+// which are compared at each read, and it exists whole or not at all. It has the rows of the nodes
+// that the next layer reads, in ascending order, and the stored ids of the graph as their original
+// ids. It takes the bytes of the rows of all types, and 12 bytes a row. Two layers exist at a time.
+// The pass checks first that there is room for them.
 //
 // Where Options.Of names the other inputs of the rows, a pass that was cut short leaves the layer
 // that it has sealed and, of the layer above, the closed shards that its journal lists. The next
@@ -31,12 +30,12 @@
 // ahead, in a quarter of Bytes. A cachetier.Stack a type brings the rows that they read, of the
 // layer below or of the features, in the rest of Bytes. A window has as many chunks as fit with
 // their rows, and is read in one pass, in file order, while the window before is used. A chunk
-// whose rows do not fit alone is read to its place of use. That is holding rows. It reads a large
-// table again and again where neighbours are all over it. Networks of means and sums can instead
-// hold the sums of as many destinations as fit, with their edges, and add the rows of all their
-// sources in ascending order. That reads the table once for each such part, in blocks, ahead of the
-// adding. Each type of a layer takes the way that reads for less time, by the costs of the disk,
-// unless Options.Hold chooses. The order of adding, and with it the bits, are the same.
+// whose rows do not fit alone is read straight into the batch. This way is called holding rows. It
+// reads a large table again and again where neighbours are all over it. Networks of means and sums
+// can instead hold the sums of as many destinations as fit, with their edges, and add the rows of
+// all their sources in ascending order. That reads the table once for each such part, in blocks,
+// ahead of the adding. Each type of a layer takes the way that reads for less time, by the costs of
+// the disk, unless Options.Hold chooses. The order of adding, and with it the bits, are the same.
 // [Evaluator.Plan] returns beforehand the chosen way and its reads, and Options.Reported gets the
 // reads that took place. Where hidden rows are in memory, features come the same way, in the memory
 // that the rows of the first layer leave, except for those that an attached table brings.

@@ -621,8 +621,8 @@ func (e *Evaluator) openEdges(ctx context.Context) (closed func(), err error) {
 	return closed, nil
 }
 
-// bring has x have the rows that layer l reads of ids of type from: none where the network has a
-// row for them all.
+// bring sets x's rows of type from to the rows of ids, which layer l reads. It sets none where the
+// network has one row for all nodes of the type.
 func (e *Evaluator) bring(ctx context.Context, l, from int, ids []uint32, x model.Rows, hidden hiddenRows) error {
 	rows, err := hidden(from, ids)
 	if err != nil {

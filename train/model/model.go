@@ -327,9 +327,9 @@ func (m *Model) drop(t *tape.Tape, l int, x Rows, g Graph, key uint64) Rows {
 	return x.drop(t, g, sample.Hash(key, uint64(l)), p)
 }
 
-// Layer computes layer l (0 reads features) for the destinations of g from the rows x of its
-// sources: the activation before dropout, or the logits in the last layer. It drops nothing, as
-// evaluation wants it.
+// Layer computes layer l for the destinations of g from the rows x of its sources. Layer 0 reads
+// features. The result is the activation before dropout, or in the last layer the logits. As in
+// evaluation, nothing is dropped.
 func (m *Model) Layer(t *tape.Tape, l int, x Rows, g Graph) Rows {
 	if l == 0 {
 		x = m.inputs(t, x, g)

@@ -243,7 +243,7 @@ func TestHorizonReadsEachListOnce(t *testing.T) {
 	}
 }
 
-// TestHorizonOfLongLists: what is chosen from lists that come in parts, by several steps at once.
+// TestHorizonOfLongLists draws from lists that come in parts, for several steps at once.
 func TestHorizonOfLongLists(t *testing.T) {
 	topo := hub(3000)
 	rapid.Check(t, func(t *rapid.T) {

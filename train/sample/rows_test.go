@@ -80,7 +80,7 @@ func TestRowsChangeNoDraw(t *testing.T) {
 	})
 }
 
-// TestRowsComeOnce: numbers of lists that several hops want are read once, after all else.
+// TestRowsComeOnce checks that numbers of lists that several hops want are read once, at the end.
 func TestRowsComeOnce(t *testing.T) {
 	topo := wide(1000, 8)
 	tier := &tiered{lists: topo, part: 1000}

@@ -5,8 +5,8 @@ package step
 type Tally struct {
 	Loss   float64 `json:"loss"`   // sum over rows, or over the classes whose target is known
 	Weight float64 `json:"weight"` // of what Loss sums: Loss/Weight is the mean
-	// Hits/Of is the training accuracy: right rows of all, and with several classes a node 2·tp of
-	// 2·tp+fp+fn, the micro-F1.
+	// Hits/Of is the training accuracy. With one class a node, Hits counts the right rows, and Of
+	// all rows. With several, Hits is 2·tp and Of is 2·tp+fp+fn: their quotient is the micro-F1.
 	Hits int64 `json:"hits"`
 	Of   int64 `json:"of"`
 	// Measured/Rows is the mean of a metric that batches have apart.

@@ -301,7 +301,7 @@ func (l *labelled) learn(ctx context.Context) error {
 		}
 		z, classes = z[:0], classes[:0]
 		each := probeRows / len(l.decks)
-		for i := range l.decks { // of two classes as many of either
+		for i := range l.decks { // as many of each class, where there are two
 			each = min(each, len(l.decks[i].classes))
 		}
 		for i := range l.decks {

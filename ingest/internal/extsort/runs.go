@@ -199,7 +199,7 @@ func (h runHeap) less(i, j int) bool {
 	return h[i].first < h[j].first || h[i].first == h[j].first && h[i].second < h[j].second
 }
 
-// down moves the i-th to where it belongs, below it.
+// down moves the i-th element of the heap down to its place.
 func (h runHeap) down(i int) {
 	for {
 		least := i
