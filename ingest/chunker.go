@@ -64,8 +64,7 @@ func (k *Chunker[C, P]) Flush() error {
 	return err
 }
 
-// End ends a section whose rows are added: it emits the last of them, or returns err where that cut
-// the section short.
+// End ends a section. It returns err if that is not nil, and else emits the rows that are left.
 func (k *Chunker[C, P]) End(err error) error {
 	if err != nil {
 		return err
@@ -73,7 +72,7 @@ func (k *Chunker[C, P]) End(err error) error {
 	return k.Flush()
 }
 
-// Parts calls emit with all numbers of a section that is one list, a chunk at a time, each a copy.
+// Parts cuts a section that is one list into chunks, and calls emit with a copy of each.
 func Parts[T any](ctx context.Context, file string, all []T, emit func(place Place, part []T) error) error {
 	place := Place{File: file}
 	for part := range slices.Chunk(all, ChunkRows) {

@@ -21,7 +21,7 @@ func (Plain) Extras() Extras { return Extras{} }
 // Close has nothing to close.
 func (Plain) Close() error { return nil }
 
-// ScanOnce returns a copy of *known. The first call has scan make it, unless scan fails.
+// ScanOnce returns a copy of *known. If *known is nil, scan makes it first.
 func ScanOnce(ctx context.Context, known **Schema, scan func(context.Context) (*Schema, error)) (*Schema, error) {
 	if *known == nil {
 		schema, err := scan(ctx)

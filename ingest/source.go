@@ -54,8 +54,8 @@ type Source interface {
 }
 
 const (
-	ChunkBytes = 1 << 20  // bounds a chunk: see [Source]
-	BlockBytes = 64 << 20 // bounds the part of a matrix in memory whose rows do not lie in order
+	ChunkBytes = 1 << 20  // most bytes of a chunk: see [Source]
+	BlockBytes = 64 << 20 // most bytes of a column-major matrix in memory
 	MaxColumns = 1 << 22  // of a table: 16 MiB a row
 )
 

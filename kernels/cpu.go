@@ -69,14 +69,15 @@ func grow(s []float32, n int) []float32 {
 	return s
 }
 
-// each has f make the elements of dst from the elements of src.
+// each calls f to compute the elements of dst from the elements of src.
 func (c *CPU) each(op string, dst, src Tensor, f func(dst, src []float32)) {
 	checkSame(op, "dst", dst, "src", src)
 	d, s := c.floats(op, "dst", dst), c.floats(op, "src", src)
 	c.elements(len(d), func(lo, hi int) { f(d[lo:hi], s[lo:hi]) })
 }
 
-// eachGrad has f add to dx the elements of dy times a slope, which it finds from at, called name.
+// eachGrad calls f to add dy times a slope to dx, element by element. f finds the slope from at,
+// which panics call name.
 func (c *CPU) eachGrad(op string, dx, dy Tensor, name string, at Tensor, f func(dx, dy, at []float32)) {
 	checkSame(op, "dx", dx, "dy", dy)
 	checkSame(op, "dx", dx, name, at)

@@ -48,8 +48,8 @@ type stripProduct struct {
 	after      func(i0, i1, j0, j1 int) // if not nil, called once for each block of dst, while it is in a cache
 }
 
-// matMul computes what the function of this name does. It returns the scratch, grown if need be,
-// for the next call.
+// matMul computes the same product as the function matMul, with vector routines. It returns the
+// scratch, grown if need be, for the next call.
 func (s *strips) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool, scratch []float32, threads int) []float32 {
 	dst, a, b = dst[:m*n], a[:m*k], b[:n*k]
 	if len(dst) == 0 {

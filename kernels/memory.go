@@ -120,7 +120,7 @@ func bytesOf[T float32 | uint16 | uint32](s []T) (b []byte, ok bool) {
 // inHost has the methods that backends in host memory share. An F32 tensor holds its elements as F.
 type inHost[F float] struct{}
 
-// Bytes implements [Backend]. It is [HostBytes], without buffers of the Go heap.
+// Bytes implements [Backend]. It returns [HostBytes], which leaves out buffers on the Go heap.
 func (inHost[F]) Bytes() Use { return Use{Host: HostBytes()} }
 
 // Free implements [Backend].
@@ -155,8 +155,7 @@ func (m inHost[F]) Host(t Tensor) (b []byte, ok bool) {
 	return nil, false
 }
 
-// floats, halves and uints lend the window that an operation works on; its capacity ends where it
-// does.
+// floats, halves and uints return the window of t. Its capacity ends where the window ends.
 func (inHost[F]) floats(op, name string, t Tensor) []F {
 	return window(memoryOf[F](op, name, t, F32).floats, t)
 }

@@ -58,7 +58,7 @@ func (r *Reference) input(op, name string, src Tensor) []float64 {
 	return wide
 }
 
-// each and eachGrad are as CPU's.
+// each and eachGrad do what CPU.each and CPU.eachGrad do, on one goroutine.
 func (r *Reference) each(op string, dst, src Tensor, f func(dst, src []float64)) {
 	checkSame(op, "dst", dst, "src", src)
 	f(r.floats(op, "dst", dst), r.floats(op, "src", src))

@@ -10,7 +10,7 @@ type Sizing struct {
 
 var _ Backend = (*Sizing)(nil)
 
-// run runs an operation of [Backend], which all methods below implement, unless Dry is set.
+// run calls op unless Dry is set. Each method below passes its operation of [Backend] to run.
 func (z *Sizing) run(op func()) {
 	if !z.Dry {
 		op()

@@ -14,17 +14,17 @@ func FreeTensors(be Backend, tensors ...Tensor) {
 	}
 }
 
-// Grow makes b, which may be nil, at least n elements long. Where it is too short, what it held is
-// lost, and the buffer in its place has room elements.
-func Grow(be Backend, b *Buffer, t DType, n, room int) {
+// GrowBuffer makes sure that *b has at least n elements. If it is nil or shorter, GrowBuffer frees
+// it, with its contents, and allocates room elements.
+func GrowBuffer(be Backend, b *Buffer, t DType, n, room int) {
 	if *b == nil || (*b).Len() < n {
-		Drop(be, b) // before Alloc may fail
+		FreeBuffers(be, b) // before Alloc may fail
 		*b = be.Alloc(t, room)
 	}
 }
 
-// Drop frees buffers and sets them to nil, which some may be already.
-func Drop(be Backend, buffers ...*Buffer) {
+// FreeBuffers frees the buffers that are not nil, and sets them to nil.
+func FreeBuffers(be Backend, buffers ...*Buffer) {
 	for _, b := range buffers {
 		if *b != nil {
 			be.Free(*b)

@@ -39,7 +39,7 @@ func TestWithFlags(t *testing.T) {
 	require.Equal(t, &run.Result{Error: "lower --lr", Advice: "a larger --hidden", AutoEpochs: &run.AutoEpochs{Reason: "--epochs N", Ended: "--patience"}}, r)
 }
 
-// TestOneFlagPerKey: no two commands have different flags for a key, and some command has the flag.
+// TestOneFlagPerKey checks that a key has one flag in all tables, and that some command has it.
 func TestOneFlagPerKey(t *testing.T) {
 	known := map[string]bool{}
 	for _, cmd := range newRoot().Commands() {
@@ -54,8 +54,8 @@ func TestOneFlagPerKey(t *testing.T) {
 	}
 }
 
-// TestEveryKeyHasAFlag: a text may name any option of a run or a trace. Texts in the sources of
-// train and ingest name options by keys that have a flag, and by no flags.
+// TestEveryKeyHasAFlag checks that every option of a run and of a trace has a flag. Texts in train
+// and ingest may name only such keys, and no flags.
 func TestEveryKeyHasAFlag(t *testing.T) {
 	flags := flagNames()
 	for _, options := range []any{run.Options{}, trace.Options{}} {

@@ -275,7 +275,7 @@ func (s *Source) findNodes(prefix string) error {
 	return s.findSplit(prefix, name, t, [3]string{given.Train, given.Valid, given.Test})
 }
 
-// declared takes the number of nodes from --node-count, or from an array or number of that name.
+// declared takes the number of nodes from Options.Nodes, or from an array or number of that name.
 func (s *Source) declared(prefix string, t *nodeType) error {
 	if prefix == "" && s.o.Nodes > 0 {
 		t.count, t.from = s.o.Nodes, "{node_count}"

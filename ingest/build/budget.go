@@ -40,7 +40,7 @@ func (b *builder) hold(bytes int64) (*kernels.HostBuf, error) {
 	return buf, err
 }
 
-// release ends a hold, if there is one.
+// release ends a hold and sets *buf to nil. If *buf is nil, it does nothing.
 func (b *builder) release(buf **kernels.HostBuf) {
 	if *buf != nil {
 		b.held -= int64(len((*buf).Bytes()))

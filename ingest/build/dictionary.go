@@ -40,7 +40,7 @@ func idText(dst []byte, id int64) []byte {
 	return binary.BigEndian.AppendUint64(dst[:0], uint64(id)^1<<63)
 }
 
-// textOf returns the text of an id, in buf where it is an integer.
+// textOf returns the text of the k-th id. It writes the text of an integer to *buf.
 func (n *nodes) textOf(id []int64, texts *ingest.Texts, k int, buf *[]byte) []byte {
 	if n.kind == ingest.TextIDs {
 		return texts.At(k)

@@ -88,7 +88,8 @@
 //
 // Why not read the edges twice, once to count and once to place, and save a pass over the disk?
 // Inflating and parsing text costs more than all that follows. Why not let a split follow the
-// stored order? It would change with --order, and runs on differently ordered copies of one graph
-// would not compare. Why hashes and parts for ids, and not a look-up in a dictionary on disk? A
-// look-up an edge costs a random read each, thousands of times what reading parts in sequence does.
+// stored order? It would change with Options.Order, and runs on differently ordered copies of one
+// graph would not compare. Why hashes and parts for ids, and not a look-up in a dictionary on disk?
+// A look-up an edge costs a random read each, thousands of times what reading parts in sequence
+// does.
 package build

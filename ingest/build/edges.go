@@ -94,7 +94,7 @@ func (f *edgeForm) logBytes(edges int64) int64 {
 	return edges * int64(f.width)
 }
 
-// log returns the edges of a relation once equal ones are merged, if they are.
+// log returns the buckets of a relation's edges: the merged ones if Build merges duplicates.
 func (f *edgeForm) log(r *relation) []extsort.Bucket {
 	if f.merge {
 		return r.Merged
@@ -422,7 +422,7 @@ func (b *builder) unknownEnd(form *edgeForm, c *ingest.EdgeChunk, k int) error {
 	return b.skip(err)
 }
 
-// skip counts a bad edge against --skip-bad; it returns err when that is used up.
+// skip counts a bad edge. It returns err once Options.SkipBad edges were passed over.
 func (b *builder) skip(err error) error {
 	if b.SkipBad == 0 {
 		return err

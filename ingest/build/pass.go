@@ -38,8 +38,8 @@ type cost struct {
 // Build that goes on does it again.
 type phase struct {
 	work func(ctx context.Context) error
-	// passes calls do with each pass in order. It may look at what the pass before has left. Once a
-	// pass has failed, do does nothing.
+	// passes calls do with each pass in order. After do returns, it may read the results of that
+	// pass. Once a pass has failed, do does nothing.
 	passes func(s *sizes, do func(pass))
 }
 

@@ -117,7 +117,7 @@ func (b *builder) timeBounds(ctx context.Context, i int, split *edgeSplit) (boun
 		}
 		times, count := split.times.Uint32s(), int64(b.typeOf(b.schema.Relations[i].Src).count)
 		for _, u := range c.Src {
-			if u >= 0 && u < count { // what is no node is refused when it is read
+			if u >= 0 && u < count { // other ids are refused when edges are read
 				to.Put8(0, uint64(times[u]))
 			}
 		}

@@ -534,7 +534,7 @@ func (t *table) names(wanted func(i int) bool) (names []string) {
 	return names
 }
 
-// numbers returns the numbers of the wanted columns in the form of --edge-features, as in 2,5-8.
+// numbers returns the numbers of the wanted columns in the form of {edge_features}: 2,5-8.
 func (t *table) numbers(wanted func(i int) bool) string {
 	var ranges []string
 	for i := 0; i < t.columns; i++ {

@@ -113,7 +113,7 @@ func Export(ctx context.Context, ds *store.Dataset, out string, o Options) (*Rep
 		return nil, err
 	}
 	parent := filepath.Dir(out)
-	if _, err := e.FS.Stat(parent); errors.Is(err, fs.ErrNotExist) { // before what may take long
+	if _, err := e.FS.Stat(parent); errors.Is(err, fs.ErrNotExist) { // fail before the long work
 		return nil, fmt.Errorf("%s: no such directory; make it first", parent)
 	}
 	if err := e.alone(); err != nil {

@@ -215,7 +215,7 @@ func (e *exporter) writeSplit(i int) (names [3]string, err error) {
 	return names, nil
 }
 
-// records writes a file of n pieces behind a header. fill appends one to what it is given.
+// records writes a file: header, then n records. fill appends record k to b, or nothing.
 func (e *exporter) records(name string, header []byte, n int, fill func(b []byte, k int) []byte) error {
 	return e.writeFile(name, func(out *file) error {
 		if err := out.write(header); err != nil {

@@ -90,7 +90,7 @@ func (n *numbering) each(block int, emit func(first int64, nodes []store.NodeID)
 	return flush()
 }
 
-// nodes is the number of the dataset's nodes.
+// nodes returns the number of the dataset's nodes.
 func (e *exporter) nodes() (n int64) {
 	for _, t := range e.m.NodeTypes {
 		n += t.Count
@@ -98,10 +98,10 @@ func (e *exporter) nodes() (n int64) {
 	return n
 }
 
-// typeIndex is the number of a node type that the dataset has.
+// typeIndex returns the index of a node type that the dataset has.
 func (e *exporter) typeIndex(name string) int {
 	return slices.IndexFunc(e.m.NodeTypes, func(t store.NodeType) bool { return t.Name == name })
 }
 
-// typeOf is the numbering of a node type.
+// typeOf returns the numbering of a node type.
 func (e *exporter) typeOf(name string) *numbering { return e.types[e.typeIndex(name)] }

@@ -32,7 +32,7 @@ func newFeatures(nodes *population, dim int, signal float64, seed uint64) *featu
 	return &features{nodes: nodes, dim: dim, key: key(seed, forNoise, 0), means: means}
 }
 
-// vectors are n random ones of about that length.
+// vectors returns n random vectors of about this length, one after the other.
 func vectors(seed, purpose uint64, n, dim int, length float64) []float32 {
 	v := make([]float32, n*dim)
 	k, each := key(seed, purpose, 0), length/math.Sqrt(float64(dim))

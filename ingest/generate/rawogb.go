@@ -83,7 +83,7 @@ func one(key string, n int64) func(*rawfile.NPZ) error {
 	}, 1)
 }
 
-// array is an array of an archive.
+// array returns a function that writes an array to an archive.
 func array(key, descr string, body func(io.Writer) error, shape ...int64) func(*rawfile.NPZ) error {
 	return func(z *rawfile.NPZ) error {
 		f, err := z.Array(key, descr, shape...)

@@ -250,7 +250,7 @@ func (g *Source) year(v uint32) int64 {
 	return 2019 - int64(h%60)
 }
 
-// labelled is the number of nodes of the type that has labels.
+// labelled returns the number of nodes of the type that has labels.
 func (g *Source) labelled() int64 { return int64(g.types[0].count) }
 
 // eachChunk makes width values for each of n nodes or events, rows of them at a time, and takes

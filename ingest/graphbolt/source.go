@@ -29,7 +29,8 @@ type Source struct {
 var _ ingest.Source = (*Source)(nil)
 
 // Open reads metadata.yaml in a folder, and the forms of the files that it names.
-// Pickles take a part of the memory of the ingest, which is 1 GiB where memory is 0.
+//
+// memory is the bytes of the whole ingest, 0 for 1 GiB. A pickle may take [pickle.Share] of it.
 func Open(path string, memory int64) (*Source, error) {
 	m, dir, from, err := find(path)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package pickle reads the data in Python pickles, protocols 0 to 5, without running what they say:
-// [Dialect.ReadFile] or [Dialect.Load], then a type switch over what the latter lists.
+// [Dialect.ReadFile] or [Dialect.Load], then a type switch over the types that Load lists.
 //
 // A pickle is a program that may call anything Python can import. This machine knows the opcodes
 // that build data and an allow-list of globals: NumPy's arrays, dtypes and scalars, SciPy's CSR

@@ -636,7 +636,7 @@ func (m *machine) add(d *Dict, items []any) (err error) {
 	return err
 }
 
-// Kind returns the name in messages of a value that came out of [Dialect.Load]: "a dict".
+// Kind returns a name for messages of a value from [Dialect.Load]: "a dict".
 func Kind(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -29,7 +29,8 @@ var _ ingest.Source = (*Source)(nil)
 
 // Open opens the graph of a folder, or the one of several whose prefix, "DIR/ind.cora", or file is
 // named. It reads all files and checks them against each other.
-// Pickles take a part of the memory of the ingest, which is 1 GiB where memory is 0.
+//
+// memory is the bytes of the whole ingest, 0 for 1 GiB. A pickle may take [pickle.Share] of it.
 func Open(path string, memory int64) (*Source, error) {
 	prefix, name, err := findPrefix(path)
 	if err != nil {

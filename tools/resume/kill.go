@@ -80,8 +80,8 @@ func never(lines <-chan string) bool {
 	return false
 }
 
-// until is the Moment when there returns true. It calls there with each line of progress, and every
-// millisecond without a line.
+// until returns the Moment when there returns true. It calls there with each line of progress, and
+// every millisecond without a line.
 func until(there func(line string) bool) Moment {
 	return func(lines <-chan string) bool {
 		poll := time.NewTicker(time.Millisecond)

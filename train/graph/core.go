@@ -28,13 +28,13 @@ import (
 // internal has the settings of a core, beside its options, that networks and tests need.
 type internal struct {
 	faults disk.Faults // of tests
-	beside share       // of the caller
+	beside share       // bytes that the caller takes of the memory
 	// known describes the dataset that a network was trained on; nil if it is used on that one.
 	known *trainedOn
 	fixed *fixed // the network learns no more; nil: it does
 }
 
-// share returns the bytes that are taken of a total. nil: none are.
+// share returns the bytes that the caller takes of a total. A nil share takes none.
 type share func(total int64) int64
 
 func (s share) of(total int64) int64 {
@@ -151,11 +151,11 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	if err != nil {
 		return nil, err
 	}
-	c.fillIn()
+	c.recordChoices()
 	if err := c.openStep(); err != nil {
 		return nil, err
 	}
-	if err := c.openEvaluation(ctx); err != nil {
+	if err := c.openEvaluator(ctx); err != nil {
 		return nil, err
 	}
 	c.learnt = &learntRows{run: &c.Driver, data: c.data, tiers: c.tiers, steps: c.task.Steps()}
@@ -169,7 +169,8 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 }
 
 // openData opens the data and settles the options that depend on it. It refuses options that do not
-// fit the data. pass is the number of steps through all examples if an epoch has fewer, else 0.
+// fit the data. If an epoch is shorter than a pass over all examples, pass is the steps of that
+// pass, else 0.
 func (c *core) openData(ds *store.Dataset) (pass int, err error) {
 	wanted, hidden := dataOptions(c.Options), c.Hidden
 	c.internal.known.complete(&wanted)
@@ -192,9 +193,9 @@ func (c *core) openData(ds *store.Dataset) (pass int, err error) {
 	return pass, checkLabels(c.data, &c.Options, c.shape(), used)
 }
 
-// fillIn puts the values in effect in place of empty options. They go on record: a resumed run is
-// compared with them.
-func (c *core) fillIn() {
+// recordChoices sets Metric, Target and Split to the values in effect. They go on record: a resumed
+// run is compared with them.
+func (c *core) recordChoices() {
 	c.Metric = c.task.Kind()
 	links := c.data.Links
 	switch {
@@ -213,7 +214,7 @@ func (c *core) fillIn() {
 
 // openStep makes the network and its step.
 func (c *core) openStep() error {
-	if err := c.CheckMemory(c.Config.Weights(c.shape())); err != nil {
+	if err := c.CheckMemory(c.Config.Weights(c.shape()), "use fewer or narrower layers"); err != nil {
 		return err
 	}
 	if c.internal.fixed != nil {
@@ -229,8 +230,8 @@ func (c *core) openStep() error {
 	return nil
 }
 
-// openEvaluation opens the evaluator and the tiers.
-func (c *core) openEvaluation(ctx context.Context) (err error) {
+// openEvaluator opens the evaluator, and the tiers that it shares the memory with.
+func (c *core) openEvaluator(ctx context.Context) (err error) {
 	auto := c.EvalBytes == run.Auto
 	if auto {
 		c.EvalBytes = 2 << 30
@@ -261,7 +262,7 @@ func (c *core) openEvaluation(ctx context.Context) (err error) {
 // describeData puts the relations, edges or links of the data in the result.
 func (c *core) describeData() {
 	if len(c.data.Relations) > 1 {
-		c.Result.Relations = c.relations()
+		c.Result.Relations = relationsOf(c.data, &c.draws, c.tiers.Reach)
 	}
 	l := c.data.Links
 	if l == nil {
@@ -301,18 +302,14 @@ func dataOptions(o run.Options) data.Options {
 // 8,000 nodes with two layers of 128 columns.
 const exactBytes = 8 << 20
 
-// relations returns the size and the fanouts of each relation.
-func (c *core) relations() (all []run.RelationOf) {
-	for i, r := range c.data.Relations {
-		if c.Layers == 0 { // nothing is drawn
-			all = append(all, run.RelationOf{Key: r.Relation.Key(), Edges: r.Edges(), Fanout: []int{}})
-			continue
-		}
-		rel := run.RelationOf{Key: r.Relation.Key(), Edges: r.Edges()}
-		for hop := range c.draws.Fanouts {
+// relationsOf returns the size and the fanouts of each relation: without layers none is drawn from.
+func relationsOf(d *data.Data, draws *sample.Config, reach sample.Reach) (all []run.RelationOf) {
+	for i, r := range d.Relations {
+		rel := run.RelationOf{Key: r.Relation.Key(), Edges: r.Edges(), Fanout: []int{}}
+		for hop := range draws.Fanouts {
 			fanout := 0
-			if layer := len(c.draws.Fanouts) - 1 - hop; c.tiers.Reach.Relations[layer][i] {
-				fanout = c.draws.FanoutOf(hop, i)
+			if layer := len(draws.Fanouts) - 1 - hop; reach.Relations[layer][i] {
+				fanout = draws.FanoutOf(hop, i)
 			}
 			rel.Fanout = append(rel.Fanout, fanout)
 		}
@@ -337,7 +334,7 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	if err != nil {
 		return err
 	}
-	c.large = c.largeValues(b)
+	c.large = largeValues(c.data, b)
 	if err := c.planReuse(ctx); err != nil {
 		return err
 	}

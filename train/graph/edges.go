@@ -3,6 +3,7 @@ package graph
 import (
 	"fmt"
 
+	"github.com/gnnstore/gnnstore/train/data"
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
@@ -12,8 +13,8 @@ const largeValue = 1000
 
 // largeValues returns a text for each edge column that the network reads and that has large values
 // in a batch.
-func (c *core) largeValues(b *sample.Batch) (texts []string) {
-	for i, r := range c.data.Relations {
+func largeValues(d *data.Data, b *sample.Batch) (texts []string) {
+	for i, r := range d.Relations {
 		top := make([]float32, len(r.Inputs))
 		for l := range b.Layers {
 			for k, x := range b.Layers[l].Blocks[i].Values {

@@ -187,9 +187,9 @@ func TestNetworkRefusals(t *testing.T) {
 	refused(embedded, library, NetworkOptions{Unseen: "zero"}, "{unseen} zero: there is mean")
 	o.Epochs, learnt.Epochs = 0, 0
 	unlearnt, _ := runIn(t, library, learnt)
-	refused(unlearnt, openTyped(t, storetest.Library(500, 3, 2)), NetworkOptions{Unseen: MeanOfLearnt}, "it was to make no epoch")
+	refused(unlearnt, openTyped(t, storetest.Library(500, 3, 2)), NetworkOptions{Unseen: MeanOfLearnt}, "it was started with {epochs} 0")
 	fresh, _ := runIn(t, ds, o)
-	refused(fresh, ds, NetworkOptions{}, "it was to make no epoch, so it has no checkpoint; train it with gnnstore train {resume} {run} ")
+	refused(fresh, ds, NetworkOptions{}, "it was started with {epochs} 0, so it has no checkpoint; train it with gnnstore train {resume} {run} ")
 
 	o.Epochs = 1
 	unchosen := storetest.Communities(300, 3, 6, 8, 3)

@@ -30,15 +30,16 @@
 // ahead, in a quarter of Bytes. A cachetier.Stack a type brings the rows that they read, of the
 // layer below or of the features, in the rest of Bytes. A window has as many chunks as fit with
 // their rows, and is read in one pass, in file order, while the window before is used. A chunk
-// whose rows do not fit alone is read straight into the batch. This way is called holding rows. It
-// reads a large table again and again where neighbours are all over it. Networks of means and sums
-// can instead hold the sums of as many destinations as fit, with their edges, and add the rows of
-// all their sources in ascending order. That reads the table once for each such part, in blocks,
-// ahead of the adding. Each type of a layer takes the way that reads for less time, by the costs of
-// the disk, unless Options.Hold chooses. The order of adding, and with it the bits, are the same.
-// [Evaluator.Plan] returns beforehand the chosen way and its reads, and Options.Reported gets the
-// reads that took place. Where hidden rows are in memory, features come the same way, in the memory
-// that the rows of the first layer leave, except for those that an attached table brings.
+// whose rows do not fit alone is read straight into the batch. Reading by windows is called holding
+// rows. It reads a large table again and again where neighbours are all over it. Networks of means
+// and sums can instead hold the sums of as many destinations as fit, with their edges, and add the
+// rows of all their sources in ascending order. That reads the table once for each such part, in
+// blocks, ahead of the adding. Each type of a layer takes the way that reads for less time, by the
+// costs of the disk, unless Options.Hold chooses. The order of adding, and with it the bits, are
+// the same. [Evaluator.Plan] returns beforehand the chosen way and its reads, and Options.Reported
+// gets the reads that took place. Where hidden rows are in memory, features come the same way, in
+// the memory that the rows of the first layer leave, except for those that an attached table
+// brings.
 //
 // A part of sums has two passes. First its edges are drawn, or read as they are stored where all
 // are taken, in the order of its destinations, and put in bins by the block of sources that they

@@ -265,7 +265,7 @@ func (h *held) room(r, cols int) {
 
 // free gives up the memory of sums.
 func (h *held) free(r int) {
-	kernels.Drop(h.e.step.Tape.Backend(), &h.sums[r].memory)
+	kernels.FreeBuffers(h.e.step.Tape.Backend(), &h.sums[r].memory)
 }
 
 // addEdges adds the edges that h.to, h.from and h.weight have, and empties these.

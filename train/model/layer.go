@@ -224,6 +224,7 @@ func (e ending) relu(t *tape.Tape, y *tape.Var) *tape.Var { return e.with(t, t.R
 // elu returns y after the layer's ending with ELU.
 func (e ending) elu(t *tape.Tape, y *tape.Var) *tape.Var { return e.with(t, t.ELU, y) }
 
+// with returns y after the layer's norm and activation. The last layer has neither.
 func (e ending) with(t *tape.Tape, activation func(*tape.Var) *tape.Var, y *tape.Var) *tape.Var {
 	if e.last {
 		return y

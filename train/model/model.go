@@ -51,7 +51,7 @@ type network struct {
 // Kinds lists the networks there are.
 var Kinds = kindsIn(table, func(n network) (Kind, bool) { return n.kind, true })
 
-// kindsIn lists the networks of a table that kind says to list.
+// kindsIn lists the kinds of a table for which kind returns listed.
 func kindsIn[N any](table []N, kind func(n N) (k Kind, listed bool)) (all []Kind) {
 	for _, n := range table {
 		if k, listed := kind(n); listed {
@@ -182,7 +182,7 @@ func NewFixed(be kernels.Backend, c Config, s Shape) *Model {
 	return build("NewFixed", be, c, s, func(p *Parameters) { p.fix(be) })
 }
 
-// build makes a network for op. allocate gives its parameters their memory.
+// build makes a network. allocate gives its parameters memory; op is the caller's name for panics.
 func build(op string, be kernels.Backend, c Config, s Shape, allocate func(p *Parameters)) *Model {
 	if err := c.Validate(); err != nil {
 		panic("model: " + op + ": " + err.Error())

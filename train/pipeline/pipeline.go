@@ -164,7 +164,7 @@ func (p *Pipeline) Run(ctx context.Context, steps Steps, use func(*Gathered) err
 	return g.Wait()
 }
 
-// ended is the end of a Run that began at a time.
+// ended adds the time since began to the clock. After an error it resets the Planner.
 func (p *Pipeline) ended(began time.Time, err *error) {
 	p.clock.running.Add(int64(time.Since(began)))
 	if *err != nil { // there may be windows that were planned and never used
@@ -202,8 +202,8 @@ func (p *Pipeline) loadAll(ctx context.Context, in <-chan *plan.Window, out chan
 	return nil
 }
 
-// load reads the rows of all tables at once. The rows of a table come as the window before releases
-// slots, the last of them at its end.
+// load has the caches choose the rows that stay, then reads the rows of all tables at once. The
+// rows of a table come as the window before releases slots, the last of them at its end.
 func (p *Pipeline) load(ctx context.Context, w *plan.Window) error {
 	if err := p.Planner.Keep(ctx, w); err != nil {
 		return err
@@ -306,7 +306,7 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 	}
 	rows := kernels.Tensor{Type: table.Type, Rows: len(b.Batch.Inputs()[n]), Cols: table.Cols}
 	own, size := &b.buffers.of[t], rows.Len()
-	kernels.Grow(p.Backend, own, table.Type, size, size+size/8)
+	kernels.GrowBuffer(p.Backend, own, table.Type, size, size+size/8)
 	rows.Buf = *own
 	b.Rows[n] = rows
 	if err := p.staging.Fill(rows, func(dst []byte) error { return w.Rows[t].Gather(ctx, i, dst) }); err != nil {
@@ -342,7 +342,7 @@ func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered,
 func (p *Pipeline) Close() {
 	for _, step := range p.buffers {
 		for t := range step.of {
-			kernels.Drop(p.Backend, &step.of[t])
+			kernels.FreeBuffers(p.Backend, &step.of[t])
 		}
 	}
 	p.staging.Close()

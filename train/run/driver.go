@@ -175,7 +175,7 @@ type About struct {
 type Driver struct {
 	Options
 	Hooks   Hooks
-	Backend *kernels.Sizing // computes; of OpenBackend
+	Backend *kernels.Sizing // set by OpenBackend
 	Dir     *Dir            // nil in a plan
 	Record  *Record         // each checkpoint has it
 	Result  *Result
@@ -205,21 +205,22 @@ func (d *Driver) OpenBackend() (err error) {
 	return nil
 }
 
-// CheckMemory refuses a network whose weights do not fit in memory. Allocating them would succeed,
-// and the system would kill the process once it writes to their pages.
-func (d *Driver) CheckMemory(weights int64) error {
+// CheckMemory refuses a network whose weights do not fit in memory, and names the remedy.
+// Allocating them would succeed, and the system would kill the process once it writes to their
+// pages.
+func (d *Driver) CheckMemory(weights int64, remedy string) error {
 	// Four numbers of four bytes a weight: its value, its gradient, its two moments.
 	need := 16 * weights
 	available, err := kernels.AvailableMemory()
 	if err != nil || need <= available {
 		return nil // it fits; or the memory is not known, and the system decides
 	}
-	return fmt.Errorf("{model} %s, {hidden} %d: its weights take %d MiB with their gradients and moments, and %d MiB of memory are available; "+
-		"use a narrower network or fewer layers", d.Kind, d.Hidden, need>>20, available>>20)
+	return fmt.Errorf("{model} %s, {hidden} %d: its weights take %d MiB with their gradients and moments, and %d MiB of memory are available; %s",
+		d.Kind, d.Hidden, need>>20, available>>20, remedy)
 }
 
-// Prepare describes the workload, which is open, and makes d.Result. It comes before all else, but
-// for the two methods above.
+// Prepare describes the workload, which is open, and makes d.Result. Call it before all other
+// methods but OpenBackend and CheckMemory.
 func (d *Driver) Prepare(a About) {
 	d.about, d.saved = a, -1
 	validated := ""

@@ -26,10 +26,10 @@ func (d *Dir) LoadLatest(older bool, note func(format string, args ...any)) (nam
 	case err != nil:
 		return "", nil, err
 	case s == nil && d.Record().Options.Epochs == 0 && d.Newest() == "":
-		return "", nil, fmt.Errorf("run %s: it was to make no epoch, so it has no checkpoint; train it with gnnstore train {resume} {run} %s {epochs} N",
+		return "", nil, fmt.Errorf("run %s: it was started with {epochs} 0, so it has no checkpoint; train it with gnnstore train {resume} {run} %s {epochs} N",
 			d.path, d.path)
 	case s == nil:
-		return "", nil, fmt.Errorf("run %s: it has no checkpoint yet that can be read; the first one is there after an epoch", d.path)
+		return "", nil, fmt.Errorf("run %s: it has no checkpoint yet that can be read; the first one is written after an epoch", d.path)
 	}
 	have, _ := strconv.Atoi(s.Meta[stepsKey])
 	if ended := d.endedAfter(); ended > have {

@@ -130,7 +130,7 @@ func (c Config) filled() Config {
 // Problems collects the errors that a Validate finds in options, to report all of them.
 type Problems []error
 
-// If adds a problem where there is one.
+// If adds an error of this format if bad is set.
 func (p *Problems) If(bad bool, format string, args ...any) {
 	if bad {
 		*p = append(*p, fmt.Errorf(format, args...))

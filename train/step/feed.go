@@ -250,14 +250,16 @@ func (f *Feed) growOf(all *[]kernels.Buffer, t int, elem kernels.DType, n int) {
 }
 
 // grow makes b at least n elements long. What it held is lost.
-func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) { kernels.Grow(f.be, b, t, n, n+n/4) }
+func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) {
+	kernels.GrowBuffer(f.be, b, t, n, n+n/4)
+}
 
 // Close frees the buffers.
 func (f *Feed) Close() {
-	kernels.Drop(f.be, &f.ints, &f.floats, &f.given, &f.lists, &f.labelInts, &f.labelFloats)
+	kernels.FreeBuffers(f.be, &f.ints, &f.floats, &f.given, &f.lists, &f.labelInts, &f.labelFloats)
 	for _, all := range [][]kernels.Buffer{f.rows, f.hidden, f.halves} {
 		for t := range all {
-			kernels.Drop(f.be, &all[t])
+			kernels.FreeBuffers(f.be, &all[t])
 		}
 	}
 	f.staging.Close()

@@ -143,7 +143,7 @@ func (s *Stepper) store(in Input, write bool) {
 }
 
 func (m *history) free(f *Feed) {
-	kernels.Drop(f.be, &m.norms, &m.stored)
+	kernels.FreeBuffers(f.be, &m.norms, &m.stored)
 }
 
 // resize returns s with n elements. Elements that s had stay.

@@ -29,12 +29,12 @@ const worth = 0.05
 // rehearsal runs some steps of a run, to find the cost of their stages before the run begins.
 type rehearsal struct {
 	*core
-	writer writer
-	scores metric.Batches[float32]
+	publisher writer
+	scores    metric.Batches[float32]
 }
 
 func newRehearsal(c *core) *rehearsal {
-	return &rehearsal{core: c, writer: writer{delay: c.internal.delay}}
+	return &rehearsal{core: c, publisher: writer{delay: c.internal.delay}}
 }
 
 // find rehearses the run. Its state lies in the place at. If the staleness is a number, it returns
@@ -120,8 +120,8 @@ func (r *rehearsal) costs(ctx context.Context, at mutable.Place) (c staleness.Co
 			return c, steps, err
 		}
 		if r.Publish == run.Late {
-			writers = append(writers, &r.writer)
-			r.writer.begin(2, r.tables.publish)
+			writers = append(writers, &r.publisher)
+			r.publisher.begin(2, r.tables.publish)
 		}
 	}
 	if err := r.draw.begin(ctx, from, p.step); err != nil {
@@ -174,7 +174,7 @@ func (r *rehearsal) try(b *pipeline.Gathered) (forward, publication, all float64
 	in.Key = sample.StepSeed(r.Seed, 1, b.Step) | 1
 	publish := in.Publish
 	if r.Publish == run.Late {
-		publish = r.writer.keep
+		publish = r.publisher.keep
 	}
 	if in.Publish != nil {
 		in.Publish = func(places []uint32, records []byte) error {

@@ -157,7 +157,7 @@ func (c *core) open(ctx context.Context) (err error) {
 		return err
 	}
 	config, shape := c.Temporal(), c.features.shape(&c.Options)
-	if err := c.CheckMemory(config.Weights(shape)); err != nil {
+	if err := c.CheckMemory(config.Weights(shape), "use a narrower network"); err != nil {
 		return err
 	}
 	if err := c.openSampler(ctx, temporal.RecordOf(config, shape).Bytes()); err != nil {
@@ -171,7 +171,8 @@ func (c *core) open(ctx context.Context) (err error) {
 	return c.openRows(ctx)
 }
 
-// openSampler opens the sampler, and chooses how files are read. A node's state has so many bytes.
+// openSampler opens the sampler, and chooses how files are read. stateBytes is the size of a node's
+// state.
 func (c *core) openSampler(ctx context.Context, stateBytes int) (err error) {
 	m := &c.sizes
 	m.files = []int64{c.events.Len() * 32, c.events.Places() * int64(stateBytes)}
@@ -232,7 +233,7 @@ func (c *core) openStep(config model.TemporalConfig, shape model.TemporalShape) 
 	}
 }
 
-// measure sets the sizes of a step by large batches, of training and of evaluation.
+// measure runs a dry step on a large batch of training, and of evaluation, and sets c.sizes.
 func (c *core) measure(ctx context.Context) error {
 	p := c.learning(1)
 	b, err := c.draw.large(ctx, p)

@@ -60,11 +60,11 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 	}
 	var writers []pipeline.Writer
 	if t.tables.state != nil && t.Publish == run.Late {
-		writers = append(writers, &t.writer)
-		t.writer.begin(t.inflight()+1, t.tables.publish)
+		writers = append(writers, &t.publisher)
+		t.publisher.begin(t.inflight()+1, t.tables.publish)
 	}
 	err := t.pipe.Run(ctx, plan.Steps{From: s.From, To: s.To, Follows: s.From > 0}, use, writers...)
-	t.Torn = t.Torn || t.writer.behind()
+	t.Torn = t.Torn || t.publisher.behind()
 	return err
 }
 
@@ -77,7 +77,7 @@ func (t *trainer) update(b *pipeline.Gathered, epoch int) (a step.Tally, err err
 	in := t.tables.input(b)
 	in.Key = sample.StepSeed(t.Seed, epoch, b.Step) | 1
 	if t.tables.state != nil && t.Publish == run.Late {
-		in.Publish = t.writer.keep
+		in.Publish = t.publisher.keep
 	}
 	t.Torn = true
 	out, err := t.step.Compute(in)

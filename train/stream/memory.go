@@ -90,11 +90,11 @@ func (c *core) demand() (d plan.Demand) {
 	return d
 }
 
-// stepBytes returns the memory that a step takes beside its rows.
+// stepBytes returns the bytes that a step takes beside its rows, with stepMargin.
 func (m *sizes) stepBytes() int64 { return m.step * stepMargin / 100 }
 
-// restBytes returns the memory that stays in use when the tables are closed. A step's memory stays,
-// too.
+// restBytes returns the bytes that stay in use when the tables are closed, without a step's memory,
+// which also stays: see stepBytes.
 func (c *core) restBytes() int64 {
 	rest := tiers.ProgramBytes + c.sizes.weights/4*7 + int64(4*len(c.known)) + c.draw.sampler.Fixed() + c.internal.beside
 	if c.NegativePopulation != run.AllNodes {

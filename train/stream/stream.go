@@ -21,15 +21,15 @@ import (
 type trainer struct {
 	*core
 	savedState
-	eval   evaluation
-	writer writer
-	found  *run.AutoStaleness      // the decision on Auto; nil where a number was given
-	stale  *staleness.Realised     // counts the nodes that training read out of date
-	wrote  []uint32                // scratch of it
-	audit  audit                   // of MitigateAudit
-	scores metric.Batches[float32] // of a batch of training
-	read   []cachetier.Stats       // counters of the tables in training
-	before before
+	eval      evaluation
+	publisher writer
+	found     *run.AutoStaleness      // the decision on Auto; nil where a number was given
+	stale     *staleness.Realised     // counts the nodes that training read out of date
+	wrote     []uint32                // scratch of it
+	audit     audit                   // of MitigateAudit
+	scores    metric.Batches[float32] // of a batch of training
+	read      []cachetier.Stats       // counters of the tables in training
+	before    before
 }
 
 // before has the counters that a resumed run goes on from.
@@ -46,7 +46,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hoo
 	if err != nil {
 		return nil, err
 	}
-	return &trainer{core: c, eval: evaluation{core: c}, savedState: savedState{core: c}, writer: writer{delay: in.delay}}, nil
+	return &trainer{core: c, eval: evaluation{core: c}, savedState: savedState{core: c}, publisher: writer{delay: in.delay}}, nil
 }
 
 // Run is train.Run for the stream of ds that o names.

@@ -15,8 +15,8 @@ func (t *Tape) WeightedCrossEntropy(logits *Var, labels, weights kernels.Tensor,
 	})
 }
 
-// loss returns the loss of each row of x (N×1), and begins the backward pass from its gradient d:
-// compute sets both.
+// loss returns the losses of x's rows (N×1), and adds their gradient d to the gradient of x.
+// compute sets loss and d.
 func (t *Tape) loss(x *Var, compute func(loss, d kernels.Tensor)) kernels.Tensor {
 	loss, d := t.arena.alloc(x.Value.Rows, 1), t.arena.alloc(x.Value.Rows, x.Value.Cols)
 	compute(loss, d)

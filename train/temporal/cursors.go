@@ -44,15 +44,15 @@ func (c *cursors) advance(ctx context.Context, e *store.Events, to int64) error 
 	return eachScan(ctx, &c.done, to, func(lo, hi int64) error { return c.count(e, lo, hi) })
 }
 
-// eachScan calls count with the events lo to hi-1, scan of them at a time, from done to to-1. It
-// brings done up to to.
-func eachScan(ctx context.Context, done *int64, to int64, count func(lo, hi int64) error) error {
+// eachScan goes through the events *done to to-1, at most scan at a time. It calls use for events
+// lo to hi-1, and then sets *done to hi.
+func eachScan(ctx context.Context, done *int64, to int64, use func(lo, hi int64) error) error {
 	for *done < to {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		hi := min(*done+scan, to)
-		if err := count(*done, hi); err != nil {
+		if err := use(*done, hi); err != nil {
 			return err
 		}
 		*done = hi

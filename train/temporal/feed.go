@@ -271,11 +271,11 @@ type room struct{ buf kernels.Buffer }
 // tensor is a tensor in the room. What it held is lost where it grows.
 func (r *room) tensor(be kernels.Backend, t kernels.DType, rows, cols int) kernels.Tensor {
 	n := rows * cols
-	kernels.Grow(be, &r.buf, t, n, n+n/8)
+	kernels.GrowBuffer(be, &r.buf, t, n, n+n/8)
 	return kernels.Tensor{Buf: r.buf, Type: t, Rows: rows, Cols: cols}
 }
 
-func (r *room) free(be kernels.Backend) { kernels.Drop(be, &r.buf) }
+func (r *room) free(be kernels.Backend) { kernels.FreeBuffers(be, &r.buf) }
 
 // parts are lists that are uploaded at once, and where their tensors go.
 type parts[T any] struct {

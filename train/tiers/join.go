@@ -37,8 +37,8 @@ func (j *joining) close() {
 // maxWindows bounds the windows that horizons have together.
 const maxWindows = 160
 
-// leastWindows is the least windows that horizons have together: two of the next horizon, while one
-// of the current horizon is used and one is left.
+// leastWindows is the least number of windows of all horizons together: two of the next horizon,
+// while one of the current horizon is used and one is left.
 const leastWindows = 4
 
 // planJoin returns the memory that horizons take, if an epoch should go by them; else 0. b is the

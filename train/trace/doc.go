@@ -6,10 +6,10 @@
 // Two types to know: [Options] chooses what to draw, and [Report] has the results; its JSON keys
 // are stable. Start at [Run].
 //
-// A trace lists the input rows of batches in their order, each row once a batch. It is drawn once for each sampler and κ, by several goroutines, from the same seeds in the
-// same order as train would have with the same options, and kept in a file of 4 bytes a request
-// whose name is gone from the start. Every policy and size is then simulated from that file,
-// request by request:
+// A trace lists the input rows of batches in their order, each row once a batch. It is drawn once
+// for each sampler and κ, by several goroutines. The seeds come in the same order as in training
+// with the same options. The trace is in a file of 4 bytes a request, which is unlinked at once.
+// Every policy and size is then simulated from that file, request by request:
 //
 //   - LRU, by one list for all sizes, since a smaller cache holds a prefix of a larger one's list:
 //     9 bytes a node.
@@ -17,8 +17,8 @@
 //   - Belady's MIN, which here may also leave a row out of the cache. No policy beats it. A pass
 //     from the end of the file to its start, with 4 bytes a node, replaces each row by the place of
 //     its next request. The simulation then takes one bit a request.
-//   - Static: the rows that come first in the dataset. They are the hot ones if ingest ordered nodes
-//     by how often they are read.
+//   - Static: the rows that come first in the dataset. They are the hot ones if ingest ordered
+//     nodes by how often they are read.
 //
 // Where there are several types of nodes, each type that batches read and that has a table is
 // traced alone, with a file and caches of its own. Batches are drawn once for all of them, and then

@@ -35,7 +35,7 @@ type History struct {
 	DiskCosts disk.Costs `json:"disk_costs"`
 }
 
-// DefaultHistory returns the settings of training with --history, but for the start: here no epoch
+// DefaultHistory returns the settings of training with {history}, but for the start: here no epoch
 // has to train first.
 func DefaultHistory() History {
 	s := history.Defaults()

@@ -11,8 +11,8 @@ import (
 // which are 0…rows-1. What fits in memory stays there; more goes through an [Area]. Rows that were
 // never put are zeros.
 //
-// One goroutine puts. Then Close, and Each once, or where it spilled also [Area.Placed], as often
-// as wanted.
+// One goroutine calls Put, then Close, then Each once. If rows were spilled, [Area.Placed] may be
+// called as often as wanted.
 type Placer struct {
 	area    *Area
 	rows    int64
@@ -99,7 +99,8 @@ func (p *Placer) Close() (spilled []Bucket, err error) {
 	return p.spilled, err
 }
 
-// Each gives the rows back, some at a time, and the memory with them: emit may keep nothing.
+// Each calls emit with all rows in order, some at a time, and then frees the memory. emit must not
+// keep rows.
 func (p *Placer) Each(emit func(first int64, rows []byte) error) error {
 	if p.mem == nil {
 		return p.area.Placed(p.spilled, p.rows, p.width, p.memory, emit)

@@ -193,7 +193,7 @@ func (w *Writer) Close() ([]Bucket, error) {
 	return done, w.Err()
 }
 
-// CloseAfter closes a writer after err, which counts before an error of closing.
+// CloseAfter closes a writer. It returns err, or the error of closing if err is nil.
 func CloseAfter[T any](err error, closeIt func() (T, error)) (T, error) {
 	closed, cerr := closeIt()
 	return closed, cmp.Or(err, cerr)

@@ -21,7 +21,7 @@ type Target struct {
 // Targets are the sets that have assembly.
 var Targets = []Target{{"AVX512", 16}, {"AVX2", 8}}
 
-// Write writes what emit does for each target, one after the other.
+// Write generates the file. For each target it calls the functions of emit in order.
 func Write(emit ...func(t Target)) {
 	ConstraintExpr("amd64,!purego")
 	for _, t := range Targets {

@@ -19,6 +19,7 @@
 //
 // # Why not
 //
-// The paper chooses k step by step. Then results would depend on measured times step by step. A
-// constant k of [Costs.Within] a share of 0 has the same period once the pipeline is full.
+// Why not choose k at each step, as the paper does: results would depend on the times measured at
+// each step. A constant k from [Costs.Within], with share 0, has the same period once the pipeline
+// is full.
 package staleness

@@ -1,13 +1,14 @@
 package staleness
 
-// step is one step of a schedule that is followed stage by stage: what Costs.Period is held to.
+// step is one step of a schedule. Tests compute it stage by stage, and compare it with
+// Costs.Period.
 type step struct {
 	K          int // it sees the updates of steps up to its number less K
 	Start, End [Stages]float64
 	Visible    float64 // when the others see its update
 }
 
-// constant is the schedule of n steps with staleness k, or of fewer: step i, from 1, has min(i, k).
+// constant returns a schedule of n steps. Step i, counted from 1, has staleness min(i, k).
 func (c Costs) constant(n, k int) []step {
 	s := make([]step, 0, n)
 	for i := range n {
