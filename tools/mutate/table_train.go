@@ -255,7 +255,7 @@ var training = []mutant{
 		old: `Find(s.Tensors, BestPrefix)`, new: `Find(s.Tensors, "")`,
 		breaks: "a resumed run tests other weights than the best", tests: "TestResumeOverAndOver|TestResumeAfterPowerLoss"},
 	{id: "resume-moments", file: "train/optim/optim.go", in: "Optimizer.Restore",
-		old: `range p.moments`, new: `range p.moments[:1]`,
+		old: `range momentsOf(p)`, new: `range []kernels.Tensor{p.M}`,
 		breaks: "a resumed optimizer forgets its second moments", tests: "TestResumesToTheBit"},
 	{id: "resume-steps", file: "train/optim/optim.go", in: "Optimizer.Restore",
 		old: `o.steps = steps`, new: ``,

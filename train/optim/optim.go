@@ -106,18 +106,15 @@ type Rows struct{ Records, Grad kernels.Tensor }
 type Optimizer struct {
 	Options
 	be     kernels.Backend
-	params []optimized
-	adam   []kernels.AdamParam // of params
+	params []Param
+	adam   []kernels.AdamParam // params with their moments
 	norms  kernels.Tensor      // squared norm of each gradient, learnt rows last; only with ClipNorm
 	host   []float32           // norms, downloaded
 	steps  int
 }
 
-// optimized is a Param with its first and second moment.
-type optimized struct {
-	Param
-	moments [2]kernels.Tensor
-}
+// momentsOf returns the first and the second moment of a parameter.
+func momentsOf(p kernels.AdamParam) [2]kernels.Tensor { return [2]kernels.Tensor{p.M, p.V} }
 
 // momentPrefix stands before a parameter's name in a checkpoint.
 var momentPrefix = [2]string{"adam.exp_avg.", "adam.exp_avg_sq."}
@@ -130,9 +127,8 @@ func New(be kernels.Backend, params []Param, o Options) *Optimizer {
 	opt := &Optimizer{Options: o, be: be}
 	for _, p := range params {
 		zeros := func() kernels.Tensor { return kernels.NewTensor(be, kernels.F32, p.Value.Rows, p.Value.Cols) }
-		m, v := zeros(), zeros()
-		opt.params = append(opt.params, optimized{p, [2]kernels.Tensor{m, v}})
-		opt.adam = append(opt.adam, kernels.AdamParam{Value: p.Value, Grad: p.Grad, M: m, V: v})
+		opt.params = append(opt.params, p)
+		opt.adam = append(opt.adam, kernels.AdamParam{Value: p.Value, Grad: p.Grad, M: zeros(), V: zeros()})
 	}
 	if o.ClipNorm > 0 {
 		opt.reserve(len(params))
@@ -232,8 +228,8 @@ func (o *Optimizer) Steps() int { return o.steps }
 // adam.exp_avg_sq.NAME. Restore also needs Steps.
 func (o *Optimizer) State() []checkpoint.Tensor {
 	var state []checkpoint.Tensor
-	for _, p := range o.params {
-		for k, m := range p.moments {
+	for i, p := range o.params {
+		for k, m := range momentsOf(o.adam[i]) {
 			data := make([]float32, m.Len())
 			o.be.DownloadF32(data, m)
 			state = append(state, checkpoint.Tensor{Name: momentPrefix[k] + p.Name, Shape: slices.Clone(p.Shape), Data: data})
@@ -259,8 +255,8 @@ func (o *Optimizer) Restore(steps int, state []checkpoint.Tensor) error {
 	if err != nil {
 		return err
 	}
-	for i, p := range o.params {
-		for k, m := range p.moments {
+	for i, p := range o.adam {
+		for k, m := range momentsOf(p) {
 			o.be.UploadF32(m, found[i][k])
 		}
 	}
@@ -293,8 +289,8 @@ func (o *Optimizer) moments(state []checkpoint.Tensor) ([][2][]float32, error) {
 
 // Close frees the moments.
 func (o *Optimizer) Close() {
-	for _, p := range o.params {
-		kernels.FreeTensors(o.be, p.moments[:]...)
+	for _, p := range o.adam {
+		kernels.FreeTensors(o.be, p.M, p.V)
 	}
 	kernels.FreeTensors(o.be, o.norms)
 	o.params, o.adam, o.norms = nil, nil, kernels.Tensor{}

@@ -39,8 +39,8 @@ func TestRowsAreParameters(t *testing.T) {
 				require.Equal(t, dense.Step(0.1), sparse.Step(0.1, Rows{rec, g}))
 			}
 			require.Equal(t, download(be, dense.params[0].Value), download(be, sparse.params[0].Value))
-			got, p := download(be, rec), dense.params[1]
-			for part, want := range [][]float32{download(be, p.Value), download(be, p.moments[0]), download(be, p.moments[1])} {
+			got, p := download(be, rec), dense.adam[1]
+			for part, want := range [][]float32{download(be, p.Value), download(be, p.M), download(be, p.V)} {
 				for i, x := range want {
 					require.Equal(t, x, got[i/cols*width+part*cols+i%cols])
 				}

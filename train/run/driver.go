@@ -72,7 +72,7 @@ type RowFile interface {
 // they may lead to a checkpoint, if the state allows one, and the result has them, unless it was
 // only that ctx ended.
 type Workload interface {
-	driver() *Driver // the one that the workload embeds
+	AsDriver() *Driver // the one that the workload embeds
 
 	// Place has the workload keep its files in the run directory, Driver.Dir. The run is not on
 	// record yet. Room is called for a new run alone. It returns an error if the disk has too
@@ -276,12 +276,13 @@ func Start(
 		return nil, err
 	}
 	defer w.Close()
-	d := w.driver()
+	d := w.AsDriver()
 	d.work = w
 	return d.run(ctx, openDir, version)
 }
 
-func (d *Driver) driver() *Driver { return d }
+// AsDriver returns d. A Workload that embeds d has this method, too.
+func (d *Driver) AsDriver() *Driver { return d }
 
 // run trains the workload, which Prepare described, in the run directory that openDir gives.
 func (d *Driver) run(
