@@ -50,7 +50,7 @@ func (s *section) payload() []byte { return s.m.Bytes()[PageSize : PageSize+s.sp
 // version 2: see [Dataset.Checked]. Open refuses a manifest that points outside the directory,
 // through a symbolic link, or at sizes that do not fit.
 func Open(path string) (_ *Dataset, err error) {
-	root, err := os.OpenRoot(path)
+	root, err := OpenRoot(path)
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -92,6 +92,14 @@ func Open(path string) (_ *Dataset, err error) {
 		d.encodings = f
 	}
 	return d, nil
+}
+
+// OpenRoot is os.OpenRoot, but refuses a named pipe at once: opening one waits for a writer.
+func OpenRoot(path string) (*os.Root, error) {
+	if info, err := os.Stat(path); err == nil && !info.IsDir() {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: syscall.ENOTDIR}
+	}
+	return os.OpenRoot(path)
 }
 
 func openError(path string, err error) error {

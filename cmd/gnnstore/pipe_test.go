@@ -183,3 +183,21 @@ func TestPipesInRuns(t *testing.T) {
 		require.GreaterOrEqual(t, refused, 3)
 	}
 }
+
+// TestPipesAsDirectories: a pipe in the place of a dataset or of a run is refused at once.
+func TestPipesAsDirectories(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	pipeFor(t, pipe)
+	out := pipe + ".out"
+	for _, args := range [][]string{
+		{"train", pipe, "--run", out}, {"train", pipe, "--resume", "--run", pipe}, {"stats", pipe}, {"eval", pipe},
+		{"predict", pipe, out}, {"verify", pipe}, {"inspect", pipe}, {"trace", pipe}, {"export", pipe, out},
+	} {
+		code, _, stderr := gnnstore(t, args...)
+		require.Equal(t, 1, code, "%q: %s", args, stderr)
+		require.Contains(t, stderr, pipe+":", "%q", args)
+		require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+		require.NoFileExists(t, out)
+		require.NoDirExists(t, out)
+	}
+}

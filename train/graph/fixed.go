@@ -105,7 +105,8 @@ const (
 // chunkBytes returns the bytes of rows that are computed at a time within total. It grows in powers
 // of two, so that the least memory stays the least.
 func chunkBytes(total int64) int64 {
-	return min(max(int64(1)<<(bits.Len64(uint64(total))-1)/chunksInMemory, leastChunk), 32<<20)
+	power := int64(1) << max(bits.Len64(uint64(total))-1, 0) // the largest one up to total
+	return min(max(power/chunksInMemory, leastChunk), 32<<20)
 }
 
 // besideRows returns the bytes of everything but rows of layers: the program, weights, lists of

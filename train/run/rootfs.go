@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/gnnstore/gnnstore/store"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,7 +31,7 @@ var errNotPlain = errors.New("a run directory has plain files and directories, a
 
 // openRoot opens the run directory at path, which must exist.
 func openRoot(path string) (*rootFS, error) {
-	root, err := os.OpenRoot(path)
+	root, err := store.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
