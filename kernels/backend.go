@@ -104,6 +104,17 @@ type Backend interface {
 	UploadHalf(dst Tensor, src []uint16)
 	DownloadF32(dst []float32, src Tensor)
 	DownloadU32(dst []uint32, src Tensor)
+	// FetchF32, FetchU32 begin a download and do not wait for it. dst receives src as the operations
+	// before the call leave it, once the function that a later Mark returns has returned. Until
+	// then dst belongs to the backend.
+	FetchF32(dst []float32, src Tensor)
+	FetchU32(dst []uint32, src Tensor)
+	// Mark marks the point after all operations and fetches so far. wait returns once they have
+	// run.
+	Mark() (wait func())
+	// Behind reports whether operations go on after their call has returned, so that the host can
+	// use the time until it needs what they fetch.
+	Behind() bool
 	// Host lends the memory of t where the host can address it (little-endian bytes), so that a
 	// gather can write straight into it; ok is false where it cannot, and then the caller uploads:
 	// [Staging] does one or the other. The bytes die with the buffer.
@@ -119,9 +130,14 @@ type Backend interface {
 	// is Rows×1.
 	Scale(dst Tensor, factor float32)
 	ScaleRows(dst, factors Tensor)
-	// SumSquares writes the sum of the squares of src to dst (1×1). It is added up in float64 and
-	// rounded once.
-	SumSquares(dst, src Tensor)
+	// CheckFinite sets the flag void (U32, 1×1) to 1 if an element of src is NaN or infinite, and
+	// else leaves it.
+	CheckFinite(void, src Tensor)
+	// ClipFactor computes the factor that scales gradients to a global norm of at most most, as
+	// PyTorch's clip_grad_norm_ does: most/(norm + 1e-6), at most 1, in float64 and rounded once.
+	// squares (a row a gradient) receives the sum of squares of each, which is added up in float64
+	// and rounded once. The norm is the root of their sum.
+	ClipFactor(factor, squares Tensor, grads []Tensor, most float64)
 
 	// RowNorms writes to dst (Rows×1) the Euclidean norm of each row of src. It is added up in
 	// float64 and rounded once.
@@ -146,8 +162,9 @@ type Backend interface {
 	// StoreRows rounds row rows[i] of x to the beginning of row to[i] of slots (F16), and leaves
 	// the others as they are. It rounds as ScatterRows does, but clamps to ±65504 instead of
 	// infinity. lost[i] is 1 where a value of the row was clamped or is NaN, else 0. The rows that
-	// to names are distinct. rows, to and lost are columns (U32) of equal length.
-	StoreRows(slots, lost, x, rows, to Tensor)
+	// to names are distinct. rows, to and lost are columns (U32) of equal length. Where void, a flag
+	// or the zero Tensor, is set, slots and lost are left as they are.
+	StoreRows(slots, lost, x, rows, to, void Tensor)
 	// AddEdges adds row from[e] of src (F16 or F32), times w[e], to row to[e] of dst, edge after
 	// edge. to and from (U32) and w are columns of equal length; with the zero Tensor for w, every
 	// edge counts once. Sums are in float32, in the order of the edges, so the bits equal the bits
@@ -295,14 +312,15 @@ type Backend interface {
 	ArgMax(dst, src Tensor)
 
 	// Adam updates parameters and their moments in place from their gradients, and sets the
-	// gradients to 0. It first multiplies each value by keep: 1-rate·decay in AdamW (Loshchilov and
-	// Hutter 2019, algorithm 2), else 1.
-	Adam(params []AdamParam, keep float32, s AdamStep)
+	// gradients to 0, even where the flag of g is set. It first multiplies each value by keep:
+	// 1-rate·decay in AdamW (Loshchilov and Hutter 2019, algorithm 2), else 1.
+	Adam(params []AdamParam, keep float32, s AdamStep, g Guard)
 
 	// UpdateRecords updates records in place, rows of s.Rule.Columns(grad.Cols) columns, from the
-	// gradients of their values, a row each. Columns copies columns [from, from+dst.Cols) of src to
-	// dst. ColumnsGrad adds ddst to the same columns of dsrc.
-	UpdateRecords(rec, grad Tensor, s RowStep)
+	// gradients of their values, a row each. With a g.Scale, what it leaves in grad is not defined.
+	// Columns copies columns [from, from+dst.Cols) of src to dst. ColumnsGrad adds ddst to the same
+	// columns of dsrc.
+	UpdateRecords(rec, grad Tensor, s RowStep, g Guard)
 	Columns(dst, src Tensor, from int)
 	ColumnsGrad(dsrc, ddst Tensor, from int)
 }

@@ -53,6 +53,9 @@ func (c *CPU) DownloadF32(dst []float32, src Tensor) {
 	copy(dst, c.floats("DownloadF32", "src", src))
 }
 
+// FetchF32 implements [Backend].
+func (c *CPU) FetchF32(dst []float32, src Tensor) { c.DownloadF32(dst, src) }
+
 // Host implements [Backend].
 func (c *CPU) Host(t Tensor) (b []byte, ok bool) {
 	if t.Type == F32 {
@@ -341,16 +344,22 @@ func (c *CPU) ArgMax(dst, src Tensor) {
 }
 
 // Adam implements [Backend].
-func (c *CPU) Adam(params []AdamParam, keep float32, s AdamStep) {
+func (c *CPU) Adam(params []AdamParam, keep float32, s AdamStep, of Guard) {
 	checkAdam(params)
+	void, scale := c.guard("Adam", of)
 	for _, p := range params {
 		w, g := c.floats("Adam", "value", p.Value), c.floats("Adam", "grad", p.Grad)
 		m, v := c.floats("Adam", "m", p.M), c.floats("Adam", "v", p.V)
 		c.elements(len(w), func(lo, hi int) {
-			if keep != 1 {
-				Scale(w[lo:hi], keep)
+			if !void {
+				if scale != 1 {
+					Scale(g[lo:hi], scale)
+				}
+				if keep != 1 {
+					Scale(w[lo:hi], keep)
+				}
+				c.adam(w[lo:hi], g[lo:hi], m[lo:hi], v[lo:hi], s)
 			}
-			c.adam(w[lo:hi], g[lo:hi], m[lo:hi], v[lo:hi], s)
 			clear(g[lo:hi])
 		})
 	}

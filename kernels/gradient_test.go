@@ -219,7 +219,7 @@ func TestAdamFirstStep(t *testing.T) {
 	param, grad := tensorOf(r, 1, 3, []float32{1, 1, 1}), tensorOf(r, 1, 3, []float32{1e-3, -5, 0})
 	m, v := tensorOf(r, 1, 3, make([]float32, 3)), tensorOf(r, 1, 3, make([]float32, 3))
 	step := AdamStep{LR: 0.125, Beta1: 0.5, Beta2: 0.75, Correct1: 0.5, Correct2: 0.25}
-	r.Adam([]AdamParam{{param, grad, m, v}}, 1, step)
+	r.Adam([]AdamParam{{param, grad, m, v}}, 1, step, Guard{})
 	got := make([]float64, 3)
 	r.DownloadF64(got, param)
 	require.InDelta(t, 0.875, got[0], 1e-9)

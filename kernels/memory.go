@@ -144,6 +144,15 @@ func (m inHost[F]) DownloadU32(dst []uint32, src Tensor) {
 	copy(dst, m.uints("DownloadU32", "src", src))
 }
 
+// FetchU32 implements [Backend].
+func (m inHost[F]) FetchU32(dst []uint32, src Tensor) { m.DownloadU32(dst, src) }
+
+// Mark implements [Backend]: all has run when an operation returns.
+func (inHost[F]) Mark() (wait func()) { return func() {} }
+
+// Behind implements [Backend].
+func (inHost[F]) Behind() bool { return false }
+
 // Host implements [Backend]. It lends F16 and U32 only.
 func (m inHost[F]) Host(t Tensor) (b []byte, ok bool) {
 	switch t.Type {

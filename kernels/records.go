@@ -102,10 +102,19 @@ func (c *CPU) ColumnsGrad(dsrc, ddst Tensor, from int) {
 }
 
 // UpdateRecords implements [Backend].
-func (c *CPU) UpdateRecords(rec, grad Tensor, s RowStep) {
+func (c *CPU) UpdateRecords(rec, grad Tensor, s RowStep, of Guard) {
 	checkRecords(rec, grad, s)
+	void, scale := c.guard("UpdateRecords", of)
+	if void {
+		return
+	}
 	d, g, n := c.floats("UpdateRecords", "rec", rec), c.floats("UpdateRecords", "grad", grad), grad.Cols
-	c.rows(rec.Rows, rec.Cols, func(lo, hi int) { c.updateRecords(d[lo*rec.Cols:hi*rec.Cols], g[lo*n:hi*n], n, s) })
+	c.rows(rec.Rows, rec.Cols, func(lo, hi int) {
+		if scale != 1 {
+			Scale(g[lo*n:hi*n], scale)
+		}
+		c.updateRecords(d[lo*rec.Cols:hi*rec.Cols], g[lo*n:hi*n], n, s)
+	})
 }
 
 // Columns implements [Backend].
@@ -128,9 +137,14 @@ func (r *Reference) ColumnsGrad(dsrc, ddst Tensor, from int) {
 }
 
 // UpdateRecords implements [Backend].
-func (r *Reference) UpdateRecords(rec, grad Tensor, s RowStep) {
+func (r *Reference) UpdateRecords(rec, grad Tensor, s RowStep, of Guard) {
 	checkRecords(rec, grad, s)
+	void, scale := r.guard("UpdateRecords", of)
+	if void {
+		return
+	}
 	d, g, n := r.floats("UpdateRecords", "rec", rec), r.floats("UpdateRecords", "grad", grad), grad.Cols
+	scaleRef(g, scale)
 	for i := range rec.Rows {
 		updateRecordRef(d[i*rec.Cols:][:rec.Cols], g[i*n:][:n], s)
 	}

@@ -40,6 +40,9 @@ func (r *Reference) DownloadF32(dst []float32, src Tensor) {
 	}
 }
 
+// FetchF32 implements [Backend].
+func (r *Reference) FetchF32(dst []float32, src Tensor) { r.DownloadF32(dst, src) }
+
 // DownloadF64 is DownloadF32 without rounding.
 func (r *Reference) DownloadF64(dst []float64, src Tensor) {
 	checkLen("DownloadF64", src, len(dst))
@@ -211,14 +214,16 @@ func (r *Reference) ArgMax(dst, src Tensor) {
 }
 
 // Adam implements [Backend].
-func (r *Reference) Adam(params []AdamParam, keep float32, s AdamStep) {
+func (r *Reference) Adam(params []AdamParam, keep float32, s AdamStep, of Guard) {
 	checkAdam(params)
+	void, scale := r.guard("Adam", of)
 	for _, p := range params {
 		w, g := r.floats("Adam", "value", p.Value), r.floats("Adam", "grad", p.Grad)
-		for i := range w {
-			w[i] *= float64(keep)
+		if !void {
+			scaleRef(g, scale)
+			scaleRef(w, float64(keep))
+			adamRef(w, g, r.floats("Adam", "m", p.M), r.floats("Adam", "v", p.V), s)
 		}
-		adamRef(w, g, r.floats("Adam", "m", p.M), r.floats("Adam", "v", p.V), s)
 		clear(g)
 	}
 }

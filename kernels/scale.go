@@ -38,12 +38,6 @@ func checkScaleRows(dst, factors Tensor) {
 	}
 }
 
-func checkSumSquares(dst, src Tensor) {
-	if dst.Rows != 1 || dst.Cols != 1 {
-		refuse("SumSquares", "dst", dst, "src", src)
-	}
-}
-
 // Scale implements [Backend].
 func (c *CPU) Scale(dst Tensor, factor float32) {
 	d := c.floats("Scale", "dst", dst)
@@ -55,13 +49,6 @@ func (c *CPU) ScaleRows(dst, factors Tensor) {
 	checkScaleRows(dst, factors)
 	d, f, n := c.floats("ScaleRows", "dst", dst), c.floats("ScaleRows", "factors", factors), dst.Cols
 	c.rows(dst.Rows, n, func(lo, hi int) { ScaleRows(d[lo*n:hi*n], f[lo:hi], n) })
-}
-
-// SumSquares implements [Backend].
-func (c *CPU) SumSquares(dst, src Tensor) {
-	checkSumSquares(dst, src)
-	d, s := c.floats("SumSquares", "dst", dst), c.floats("SumSquares", "src", src)
-	d[0] = float32(c.sumChunks(len(s), func(lo, hi int) float64 { return SumSquares(s[lo:hi]) }))
 }
 
 // sumChunks adds up what work returns of the chunks of n elements, in their order. They depend on n
@@ -85,10 +72,4 @@ func (r *Reference) Scale(dst Tensor, factor float32) {
 func (r *Reference) ScaleRows(dst, factors Tensor) {
 	checkScaleRows(dst, factors)
 	scaleRowsRef(r.floats("ScaleRows", "dst", dst), r.floats("ScaleRows", "factors", factors), dst.Rows, dst.Cols)
-}
-
-// SumSquares implements [Backend].
-func (r *Reference) SumSquares(dst, src Tensor) {
-	checkSumSquares(dst, src)
-	r.floats("SumSquares", "dst", dst)[0] = sumSquaresRef(r.floats("SumSquares", "src", src))
 }

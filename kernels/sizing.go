@@ -22,8 +22,12 @@ func (z *Sizing) Convert(dst, src Tensor)          { z.run(func() { z.Backend.Co
 func (z *Sizing) Add(dst, src Tensor)              { z.run(func() { z.Backend.Add(dst, src) }) }
 func (z *Sizing) Scale(dst Tensor, factor float32) { z.run(func() { z.Backend.Scale(dst, factor) }) }
 func (z *Sizing) ScaleRows(dst, factors Tensor)    { z.run(func() { z.Backend.ScaleRows(dst, factors) }) }
-func (z *Sizing) SumSquares(dst, src Tensor)       { z.run(func() { z.Backend.SumSquares(dst, src) }) }
+func (z *Sizing) CheckFinite(void, src Tensor)     { z.run(func() { z.Backend.CheckFinite(void, src) }) }
 func (z *Sizing) RowNorms(dst, src Tensor)         { z.run(func() { z.Backend.RowNorms(dst, src) }) }
+
+func (z *Sizing) ClipFactor(factor, squares Tensor, grads []Tensor, most float64) {
+	z.run(func() { z.Backend.ClipFactor(factor, squares, grads, most) })
+}
 
 func (z *Sizing) GatherRows(dst, src, ids Tensor) {
 	z.run(func() { z.Backend.GatherRows(dst, src, ids) })
@@ -41,8 +45,8 @@ func (z *Sizing) AssembleRows(dst, x, slots, at Tensor) {
 	z.run(func() { z.Backend.AssembleRows(dst, x, slots, at) })
 }
 
-func (z *Sizing) StoreRows(slots, lost, x, rows, to Tensor) {
-	z.run(func() { z.Backend.StoreRows(slots, lost, x, rows, to) })
+func (z *Sizing) StoreRows(slots, lost, x, rows, to, void Tensor) {
+	z.run(func() { z.Backend.StoreRows(slots, lost, x, rows, to, void) })
 }
 
 func (z *Sizing) AddEdges(dst, src, w, to, from Tensor) {
@@ -194,12 +198,12 @@ func (z *Sizing) SquaredError(loss, dpredictions, predictions, targets Tensor, s
 
 func (z *Sizing) ArgMax(dst, src Tensor) { z.run(func() { z.Backend.ArgMax(dst, src) }) }
 
-func (z *Sizing) Adam(params []AdamParam, keep float32, s AdamStep) {
-	z.run(func() { z.Backend.Adam(params, keep, s) })
+func (z *Sizing) Adam(params []AdamParam, keep float32, s AdamStep, g Guard) {
+	z.run(func() { z.Backend.Adam(params, keep, s, g) })
 }
 
-func (z *Sizing) UpdateRecords(rec, grad Tensor, s RowStep) {
-	z.run(func() { z.Backend.UpdateRecords(rec, grad, s) })
+func (z *Sizing) UpdateRecords(rec, grad Tensor, s RowStep, g Guard) {
+	z.run(func() { z.Backend.UpdateRecords(rec, grad, s, g) })
 }
 
 func (z *Sizing) Columns(dst, src Tensor, from int) {

@@ -69,7 +69,8 @@ func checkOrigins(op string, at []uint32, rows, slots int) {
 	}
 }
 
-func checkStoreRows(slots, lost, x, rows, to Tensor) {
+func checkStoreRows(slots, lost, x, rows, to, void Tensor) {
+	checkGuard("StoreRows", Guard{Void: void})
 	if slots.Cols < x.Cols || !isColumn(rows, lost.Rows) || !isColumn(to, lost.Rows) || !isColumn(lost, lost.Rows) {
 		refuse("StoreRows", "slots", slots, "lost", lost, "x", x, "rows", rows, "to", to)
 	}
@@ -89,13 +90,16 @@ func (c *CPU) AssembleRows(dst, x, slots, at Tensor) {
 }
 
 // StoreRows implements [Backend].
-func (c *CPU) StoreRows(slots, lost, x, rows, to Tensor) {
+func (c *CPU) StoreRows(slots, lost, x, rows, to, void Tensor) {
 	const op = "StoreRows"
-	checkStoreRows(slots, lost, x, rows, to)
+	checkStoreRows(slots, lost, x, rows, to, void)
 	d, l, s, n := c.halves(op, "slots", slots), c.uints(op, "lost", lost), c.floats(op, "x", x), x.Cols
 	from, into := c.uints(op, "rows", rows), c.uints(op, "to", to)
 	checkIDs(op, from, x.Rows)
 	checkIDs(op, into, slots.Rows)
+	if c.isVoid(op, void) {
+		return
+	}
 	c.rows(rows.Rows, n, func(lo, hi int) { c.storeRows(d, slots.Cols, l[lo:hi], s, n, from[lo:hi], into[lo:hi]) })
 }
 
@@ -114,12 +118,15 @@ func (r *Reference) AssembleRows(dst, x, slots, at Tensor) {
 }
 
 // StoreRows implements [Backend].
-func (r *Reference) StoreRows(slots, lost, x, rows, to Tensor) {
+func (r *Reference) StoreRows(slots, lost, x, rows, to, void Tensor) {
 	const op = "StoreRows"
-	checkStoreRows(slots, lost, x, rows, to)
+	checkStoreRows(slots, lost, x, rows, to, void)
 	d, l, s := r.halves(op, "slots", slots), r.uints(op, "lost", lost), r.floats(op, "x", x)
 	from, into := r.uints(op, "rows", rows), r.uints(op, "to", to)
 	checkIDs(op, from, x.Rows)
 	checkIDs(op, into, slots.Rows)
+	if r.isVoid(op, void) {
+		return
+	}
 	storeRowsRef(d, slots.Cols, l, s, x.Cols, from, into)
 }

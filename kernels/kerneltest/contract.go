@@ -58,10 +58,20 @@ func testRefusals(r *rig) {
 		"SquaredError losses":        func() { b.SquaredError(f(2, 3), f(2, 3), f(2, 3), f(2, 3), 1) },
 		"Scale of indices":           func() { b.Scale(u(3), 2) },
 		"ScaleRows":                  func() { b.ScaleRows(f(2, 3), f(3, 1)) },
-		"SumSquares":                 func() { b.SumSquares(f(1, 2), f(2, 3)) },
+		"FetchF32":                   func() { b.FetchF32(make([]float32, 7), f(2, 3)) },
+		"FetchU32":                   func() { b.FetchU32(make([]uint32, 6), f(2, 3)) },
+		"CheckFinite":                func() { b.CheckFinite(f(1, 1), f(2, 3)) },
+		"CheckFinite of flags":       func() { b.CheckFinite(u(2), f(2, 3)) },
+		"ClipFactor":                 func() { b.ClipFactor(f(1, 2), f(1, 1), []kernels.Tensor{f(2, 3)}, 1) },
+		"ClipFactor squares":         func() { b.ClipFactor(f(1, 1), f(2, 1), []kernels.Tensor{f(2, 3)}, 1) },
 		"ArgMax":                     func() { b.ArgMax(u(3), f(2, 3)) },
 		"Adam": func() {
-			b.Adam([]kernels.AdamParam{{Value: f(2, 3), Grad: f(2, 3), M: f(2, 3), V: f(3, 3)}}, 1, kernels.AdamStep{})
+			b.Adam([]kernels.AdamParam{{Value: f(2, 3), Grad: f(2, 3), M: f(2, 3), V: f(3, 3)}}, 1, kernels.AdamStep{}, kernels.Guard{})
+		},
+		"Adam of two flags":  func() { b.Adam(nil, 1, kernels.AdamStep{}, kernels.Guard{Void: u(2)}) },
+		"Adam of two scales": func() { b.Adam(nil, 1, kernels.AdamStep{}, kernels.Guard{Scale: f(1, 2)}) },
+		"StoreRows of a wrong flag": func() {
+			b.StoreRows(r.halves(1, 1, make([]float32, 1)).tensor, u(1), f(1, 1), u(1), u(1), f(1, 1))
 		},
 	})
 }

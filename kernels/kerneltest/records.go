@@ -34,7 +34,9 @@ func testUpdateRecords(r *rig) {
 				update := kernels.RowStep{Rule: rule, AdamStep: kernels.AdamStep{
 					LR: 0.01, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Correct1: float32(1 - math.Pow(0.9, t)), Correct2: float32(1 - math.Pow(0.999, t)),
 				}}
-				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.UpdateRecords(on(rec), on(grad), update) })
+				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+					b.UpdateRecords(on(rec), on(grad), update, kernels.Guard{})
+				})
 				r.close(2e-6, rec)
 				r.unchanged(grad)
 			}
@@ -69,13 +71,13 @@ func testColumnsGrad(r *rig) {
 
 func testRecordRefusals(r *rig) {
 	f := func(rows, cols int) kernels.Tensor { return r.normal(rows, cols).tensor }
-	adam, adagrad := kernels.RowStep{}, kernels.RowStep{Rule: kernels.RowAdagrad}
+	adam, adagrad, of := kernels.RowStep{}, kernels.RowStep{Rule: kernels.RowAdagrad}, kernels.Guard{}
 	r.refuses(map[string]func(){
-		"UpdateRecords columns":         func() { r.b.UpdateRecords(f(2, 4), f(2, 2), adam) },
-		"UpdateRecords of another rule": func() { r.b.UpdateRecords(f(2, 6), f(2, 2), adagrad) },
-		"UpdateRecords rows":            func() { r.b.UpdateRecords(f(2, 6), f(3, 2), adam) },
-		"UpdateRecords of no values":    func() { r.b.UpdateRecords(f(2, 0), f(2, 0), adam) },
-		"UpdateRecords of no rule":      func() { r.b.UpdateRecords(f(2, 6), f(2, 2), kernels.RowStep{Rule: 99}) },
+		"UpdateRecords columns":         func() { r.b.UpdateRecords(f(2, 4), f(2, 2), adam, of) },
+		"UpdateRecords of another rule": func() { r.b.UpdateRecords(f(2, 6), f(2, 2), adagrad, of) },
+		"UpdateRecords rows":            func() { r.b.UpdateRecords(f(2, 6), f(3, 2), adam, of) },
+		"UpdateRecords of no values":    func() { r.b.UpdateRecords(f(2, 0), f(2, 0), adam, of) },
+		"UpdateRecords of no rule":      func() { r.b.UpdateRecords(f(2, 6), f(2, 2), kernels.RowStep{Rule: 99}, of) },
 		"Columns rows":                  func() { r.b.Columns(f(2, 2), f(3, 2), 0) },
 		"Columns before the first":      func() { r.b.Columns(f(2, 2), f(2, 3), -1) },
 		"Columns beyond the last":       func() { r.b.Columns(f(2, 2), f(2, 3), 2) },

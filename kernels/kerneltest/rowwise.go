@@ -159,7 +159,7 @@ func testAdam(r *rig) {
 					for _, p := range params {
 						all = append(all, kernels.AdamParam{Value: on(p[0]), Grad: on(p[1]), M: on(p[2]), V: on(p[3])})
 					}
-					b.Adam(all, of.keep, adam)
+					b.Adam(all, of.keep, adam, kernels.Guard{})
 				})
 				for _, p := range params {
 					r.close(2e-6, p[0], p[1], p[2], p[3])

@@ -27,27 +27,6 @@ func testScaleRows(r *rig) {
 	}
 }
 
-func testSumSquares(r *rig) {
-	for _, s := range append(shapes, [2]int{1, 100_003}, [2]int{1021, 1031}) {
-		n := s[0] * s[1]
-		r.at("%d×%d", s[0], s[1])
-		large := r.normals(n)
-		if n > 0 {
-			large[n/2] = 1e10 // beside which float32 would lose all others' squares
-		}
-		overflow := r.normals(n)
-		if n > 0 {
-			overflow[n-1] = 1e20 // its square is beyond float32, but not beyond float64
-		}
-		for _, values := range [][]float32{r.normals(n), large, overflow, r.spread(n)} {
-			dst, src := r.normal(1, 1), r.floats(s[0], s[1], values)
-			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) { b.SumSquares(on(dst), on(src)) })
-			r.close(1e-7, dst)
-			r.unchanged(src)
-		}
-	}
-}
-
 // targets draws zeros, ones and some between; every fifth is not known, and so is all of every
 // seventh row.
 func (r *rig) targets(rows, cols int) operand {

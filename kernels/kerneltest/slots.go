@@ -65,7 +65,7 @@ func testStoreRows(r *rig) {
 			rows, to, lost := r.uints(from), r.uints(into), r.ids(pairs)
 			slots, x := r.halves(s.slots, s.stride, r.spread(s.slots*s.stride)), r.floats(s.rows, s.cols, values)
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-				b.StoreRows(on(slots), on(lost), on(x), on(rows), on(to))
+				b.StoreRows(on(slots), on(lost), on(x), on(rows), on(to), kernels.Tensor{})
 			})
 			r.closeHalves(slots)
 			r.closeUints(lost)
@@ -74,7 +74,7 @@ func testStoreRows(r *rig) {
 	}
 	r.at("by hand")
 	x, slots, lost := r.floats(3, 2, []float32{1, -1e9, 65519, 0x1p-24, 3, 4}), r.halves(2, 3, make([]float32, 6)), r.uints([]uint32{7, 7})
-	r.b.StoreRows(slots.tensor, lost.tensor, x.tensor, r.uints([]uint32{1, 0}).tensor, r.uints([]uint32{0, 1}).tensor)
+	r.b.StoreRows(slots.tensor, lost.tensor, x.tensor, r.uints([]uint32{1, 0}).tensor, r.uints([]uint32{0, 1}).tensor, kernels.Tensor{})
 	require.Equal(r.t, []float32{65504, 0x1p-24, 0, 1, -65504, 0}, r.widened(slots)[slots.off:][:6])
 	got := make([]uint32, 2)
 	r.b.DownloadU32(got, lost.tensor)
@@ -87,7 +87,7 @@ func testSlotRefusals(r *rig) {
 	f := func(rows, cols int) kernels.Tensor { return r.normal(rows, cols).tensor }
 	u := func(ids ...uint32) kernels.Tensor { return r.uints(ids).tensor }
 	h := func(rows, cols int) kernels.Tensor { return r.halves(rows, cols, r.normals(rows*cols)).tensor }
-	b, slot := r.b, uint32(kernels.InSlot)
+	b, slot, none := r.b, uint32(kernels.InSlot), kernels.Tensor{}
 	r.refuses(map[string]func(){
 		"AssembleRows columns":           func() { b.AssembleRows(f(2, 3), f(4, 2), h(4, 3), u(0, 1)) },
 		"AssembleRows narrow slots":      func() { b.AssembleRows(f(2, 3), f(4, 3), h(4, 2), u(0, 1)) },
@@ -97,17 +97,17 @@ func testSlotRefusals(r *rig) {
 		"AssembleRows without slots":     func() { b.AssembleRows(f(2, 3), f(5, 3), kernels.Tensor{}, u(0, slot)) },
 		"AssembleRows of halves":         func() { b.AssembleRows(f(2, 3), h(4, 3), h(4, 3), u(0, 1)) },
 		"AssembleRows of floats in slot": func() { b.AssembleRows(f(2, 3), f(4, 3), f(4, 3), u(0, 1)) },
-		"StoreRows columns":              func() { b.StoreRows(h(4, 2), u(0, 0), f(4, 3), u(0, 1), u(0, 1)) },
-		"StoreRows rows":                 func() { b.StoreRows(h(4, 3), u(0, 0), f(4, 3), u(0), u(0, 1)) },
-		"StoreRows lost":                 func() { b.StoreRows(h(4, 3), u(0), f(4, 3), u(0, 1), u(0, 1)) },
-		"StoreRows outside":              func() { b.StoreRows(h(5, 3), u(0, 0), f(4, 3), u(0, 4), u(0, 1)) },
-		"StoreRows outside slots":        func() { b.StoreRows(h(4, 3), u(0, 0), f(5, 3), u(0, 1), u(0, 4)) },
-		"StoreRows to floats":            func() { b.StoreRows(f(4, 3), u(0, 0), f(4, 3), u(0, 1), u(0, 1)) },
+		"StoreRows columns":              func() { b.StoreRows(h(4, 2), u(0, 0), f(4, 3), u(0, 1), u(0, 1), none) },
+		"StoreRows rows":                 func() { b.StoreRows(h(4, 3), u(0, 0), f(4, 3), u(0), u(0, 1), none) },
+		"StoreRows lost":                 func() { b.StoreRows(h(4, 3), u(0), f(4, 3), u(0, 1), u(0, 1), none) },
+		"StoreRows outside":              func() { b.StoreRows(h(5, 3), u(0, 0), f(4, 3), u(0, 4), u(0, 1), none) },
+		"StoreRows outside slots":        func() { b.StoreRows(h(4, 3), u(0, 0), f(5, 3), u(0, 1), u(0, 4), none) },
+		"StoreRows to floats":            func() { b.StoreRows(f(4, 3), u(0, 0), f(4, 3), u(0, 1), u(0, 1), none) },
 	})
 	dst, slots, lost, x := r.normal(2, 3), r.halves(4, 3, r.normals(12)), r.uints([]uint32{7, 7}), r.normal(4, 3)
 	for _, op := range []func(){
 		func() { b.AssembleRows(dst.tensor, x.tensor, slots.tensor, u(0, slot+4)) },
-		func() { b.StoreRows(slots.tensor, lost.tensor, x.tensor, u(0, 1), u(0, 4)) },
+		func() { b.StoreRows(slots.tensor, lost.tensor, x.tensor, u(0, 1), u(0, 4), none) },
 	} {
 		require.Panics(r.t, op)
 	}

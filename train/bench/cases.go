@@ -182,7 +182,7 @@ func (s suite) passes() []Case {
 				order[i], to[i] = uint32(i), uint32(i*977%rows)
 			}
 			from, into := column(m, order), column(m, to)
-			return func() { m.StoreRows(slots, lost, x, from, into) }
+			return func() { m.StoreRows(slots, lost, x, from, into, kernels.Tensor{}) }
 		}),
 		s.on(name("ReLU"), Work{Bytes: 8 * n}, func(m *memory) func() {
 			dst, src := newMatrix(m, rows, cols), filled(m, rows, cols)
@@ -218,7 +218,9 @@ func (s suite) passes() []Case {
 		s.on("Adam/rows=256/cols=256", Work{Bytes: 28 * 256 * 256}, func(m *memory) func() {
 			w, g, first, second := filled(m, 256, 256), filled(m, 256, 256), newMatrix(m, 256, 256), newMatrix(m, 256, 256)
 			step := kernels.AdamStep{LR: 1e-6, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Correct1: 0.5, Correct2: 0.5}
-			return func() { m.Adam([]kernels.AdamParam{{Value: w, Grad: g, M: first, V: second}}, 1, step) }
+			return func() {
+				m.Adam([]kernels.AdamParam{{Value: w, Grad: g, M: first, V: second}}, 1, step, kernels.Guard{})
+			}
 		}),
 	}
 }

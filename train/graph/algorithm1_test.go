@@ -142,7 +142,7 @@ func (a *algorithm1) take(epoch, step int) (loss float64) {
 			}
 		}
 	}
-	a.optim.Step(a.LR)
+	a.optim.Step(a.LR, kernels.Tensor{})
 	return loss / float64(len(labels))
 }
 

@@ -45,9 +45,10 @@ func plainSteps(t *testing.T, m *trainer, steps int, look func(now int, b *sampl
 		look(now, b, key)
 		in := plainInput(t, m, b, key)
 		in.Held = m.reuse.input(now)
-		_, err := m.step.Compute(in)
-		require.NoError(t, err)
+		require.NoError(t, m.step.Compute(in))
 		require.NoError(t, m.step.Update(m.LR, nil))
+		_, err := m.step.Launched().Wait()
+		require.NoError(t, err)
 		m.reuse.writeBack(now, b)
 		freeRows(m, in)
 	}

@@ -108,9 +108,10 @@ func plainLoopFrom(t *testing.T, ds *store.Dataset, o run.Options, rows map[int]
 				}
 				in.Rows[n] = x
 			}
-			_, err = m.step.Compute(in)
-			require.NoError(t, err)
+			require.NoError(t, m.step.Compute(in))
 			require.NoError(t, m.step.Update(o.Schedule.Rate(o.LR, m.optim.Steps(), o.Epochs*steps, steps), nil))
+			_, err = m.step.Launched().Wait()
+			require.NoError(t, err)
 			for _, n := range m.tiers.Types {
 				for place, v := range b.Inputs()[n] {
 					if m.data.Types[n].Features == nil {

@@ -27,8 +27,9 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 	steps := t.task.Steps()
 	before := (s.Epoch - 1) * steps // steps of the epochs before
 	batchSeed := func(step int) sample.BatchSeed { return t.BatchSeeds().At(before + step) }
-	use := func(b *pipeline.Gathered) error {
-		a, err := t.update(ctx, b, sample.StepSeed(t.Seed, s.Epoch, b.Step))
+	// finish ends a step that was launched.
+	finish := func(b *pipeline.Gathered, l launched) error {
+		a, err := t.settle(b, l)
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", s.Epoch, b.Step+1, err)
 		}
@@ -42,6 +43,14 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 			return nil // the epoch is whole
 		}
 		return ctx.Err()
+	}
+	use := func(b *pipeline.Gathered) error {
+		l, err := t.launch(ctx, b, sample.StepSeed(t.Seed, s.Epoch, b.Step))
+		if err != nil {
+			return fmt.Errorf("epoch %d, step %d: %w", s.Epoch, b.Step+1, err)
+		}
+		b.Settle(func() error { return finish(b, l) }, t.ahead() && !t.CheckpointAfter(s.Epoch, b.Step))
+		return nil
 	}
 	all := pipeline.Steps{From: s.From, To: s.To, BatchSeed: batchSeed, Seeds: t.task.Seeds, Without: t.task.Without}
 	if t.reuse.any() {
@@ -57,38 +66,62 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 // Trained implements run.Workload.
 func (t *trainer) Trained(a step.Tally) float64 { return t.task.Trained(a) }
 
-// update takes one step.
-func (t *trainer) update(ctx context.Context, b *pipeline.Gathered, key uint64) (a step.Tally, err error) {
+// ahead reports whether a step is launched before the one before it is settled. Learnt rows, and
+// gradients that the next step is drawn by, are read first.
+func (t *trainer) ahead() bool {
+	return t.Backend.Behind() && !t.learnt.any() && (!t.reuse.any() || t.reuse.HistoryLag > 1)
+}
+
+// launched is a step that the backend may still be computing.
+type launched struct {
+	step.Launched
+	update int // its number
+}
+
+// launch begins a step.
+func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, key uint64) (l launched, err error) {
 	batch := b.Batch.(*sample.Batch)
 	in, now := step.InputOf(batch, b.Rows...), t.optim.Steps()
 	in.Step, in.Key = b.Step, key|1
 	if t.reuse.any() {
 		if err := t.reuse.audit.look(ctx, now, batch, in.Key); err != nil {
-			return a, err
+			return l, err
 		}
 		in.Held = t.reuse.input(now)
 	}
-	if a, err = t.step.Compute(in); err == nil {
-		err = t.step.Update(t.Rate(), nil)
+	if err := t.step.Compute(in); err != nil {
+		return l, err
 	}
-	if err == nil && t.reuse.any() {
-		t.reuse.writeBack(now, batch)
+	if err := t.step.Update(t.Rate(), nil); err != nil {
+		return l, err
 	}
-	if err == nil && t.learnt.any() {
-		t.Torn = true
-		if err = t.tiers.WriteBack(b); err == nil {
-			t.Torn = false
-		}
-	}
+	return launched{t.step.Launched(), now}, nil
+}
+
+// settle waits for a step, and gives the planner and the learnt rows what it has made.
+func (t *trainer) settle(b *pipeline.Gathered, l launched) (a step.Tally, err error) {
+	a, err = l.Wait()
 	var loss *step.LossError
 	var norm *step.NormError
 	switch {
 	case errors.As(err, &loss):
-		err = t.explainLoss(loss.Loss, b)
+		return a, t.explainLoss(loss.Loss, b)
 	case errors.As(err, &norm):
-		err = fmt.Errorf("%w; lower {lr}%s", norm, t.Dir.LastGood())
+		return a, fmt.Errorf("%w; lower {lr}%s", norm, t.Dir.LastGood())
+	case err != nil:
+		return a, err
 	}
-	return a, err
+	if t.reuse.any() {
+		t.reuse.writeBack(l.update, b.Batch.(*sample.Batch))
+	}
+	if t.learnt.any() {
+		t.Torn = true
+		if err := t.tiers.WriteBack(b); err != nil {
+			return a, err
+		}
+		t.Torn = false
+	}
+	return a, nil
 }
 
 // explainLoss returns an error that names the cause of a loss that is not finite: the features, the

@@ -31,8 +31,8 @@ type reuse struct {
 	cold             bool
 	snapshot         history.Snapshot
 
-	held     step.Held // of the current step, as are stores and measured
-	stores   []int     // of each of held.Store its index in options.Kept
+	held     [2]step.Held // of steps under way, in turn, as are stores
+	stores   [2][]int     // of each of held.Store its index in options.Kept
 	measured []history.Measured
 	pruned   []float64 // of each of options.Kept: run.HistoryLayer.PrunedRows
 	audited  []run.AuditSums
@@ -130,16 +130,18 @@ func (u *reuse) open(region *device.Buffer) error {
 	if !u.any() {
 		return nil
 	}
-	for range u.options.Layers - 1 {
-		u.held.Slots = append(u.held.Slots, make([]kernels.Tensor, u.options.Types))
+	slots := make([][]kernels.Tensor, u.options.Layers-1)
+	for l := range slots {
+		slots[l] = make([]kernels.Tensor, u.options.Types)
 	}
 	for _, k := range u.options.Kept {
 		part, err := region.Slots(k.Slots, u.hidden)
 		if err != nil {
 			return err
 		}
-		u.parts, u.slots, u.held.Slots[k.Layer-1][k.Type] = append(u.parts, part), append(u.slots, part.Tensor()), part.Tensor()
+		u.parts, u.slots, slots[k.Layer-1][k.Type] = append(u.parts, part), append(u.slots, part.Tensor()), part.Tensor()
 	}
+	u.held[0].Slots, u.held[1].Slots = slots, slots
 	return u.begin(0)
 }
 
@@ -150,28 +152,29 @@ func (u *reuse) close() {
 	}
 }
 
-// input returns the slots that a step reads rows from and stores rows in, valid until the next
-// call. It returns nil if the step does neither.
+// input returns the slots that a step reads rows from and stores rows in, valid until the step after
+// next. It returns nil if the step does neither.
 func (u *reuse) input(now int) *step.Held {
-	u.held.Store, u.stores = u.held.Store[:0], u.stores[:0]
+	held, stores := &u.held[now%2], &u.stores[now%2]
+	held.Store, *stores = held.Store[:0], (*stores)[:0]
 	idle := true
 	for k, part := range u.cache.Planned(now).Parts {
 		idle = idle && part.Idle()
-		if n := len(u.held.Store); len(part.Rows) > 0 {
-			if n < cap(u.held.Store) { // with the memory of Lost
-				u.held.Store = u.held.Store[:n+1]
+		if n := len(held.Store); len(part.Rows) > 0 {
+			if n < cap(held.Store) { // with the memory of Lost
+				held.Store = held.Store[:n+1]
 			} else {
-				u.held.Store = append(u.held.Store, step.Store{})
+				held.Store = append(held.Store, step.Store{})
 			}
-			s := &u.held.Store[n]
+			s := &held.Store[n]
 			s.Layer, s.Type, s.Rows, s.To = part.Layer-1, part.Type, part.Rows, part.Slots
-			u.stores = append(u.stores, k)
+			*stores = append(*stores, k)
 		}
 	}
 	if idle {
 		return nil
 	}
-	return &u.held
+	return held
 }
 
 // rehearsal returns the layers and the kept rows of b for a step that takes the most memory: all
@@ -198,15 +201,15 @@ func (u *reuse) rehearsal(b *sample.Batch) ([]sample.Layer, *step.Held) {
 // writeBack gives the cache the gradient norms and lost rows of a step, and counts the feature rows
 // that the step saved.
 func (u *reuse) writeBack(now int, b *sample.Batch) {
-	p := u.cache.Planned(now)
+	p, held := u.cache.Planned(now), &u.held[now%2]
 	u.measured = append(u.measured[:0], make([]history.Measured, len(p.Parts))...)
 	for k := range p.Parts {
 		if part := &p.Parts[k]; !part.Idle() {
-			u.measured[k] = history.Measured{Nodes: b.Layers[part.Layer].Nodes[part.Type].Src, Norms: u.held.Norms[part.Layer-1][part.Type]}
+			u.measured[k] = history.Measured{Nodes: b.Layers[part.Layer].Nodes[part.Type].Src, Norms: held.Norms[part.Layer-1][part.Type]}
 		}
 	}
-	for i, k := range u.stores {
-		u.measured[k].Overflow = u.held.Store[i].Lost
+	for i, k := range u.stores[now%2] {
+		u.measured[k].Overflow = held.Store[i].Lost
 	}
 	inputs := 0
 	for _, ids := range b.Inputs() {

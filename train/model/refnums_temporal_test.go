@@ -161,7 +161,7 @@ func TestPyTorchAgreesOnStreams(t *testing.T) {
 					adam.Correct2 = float32(1 - math.Pow(float64(adam.Beta2), float64(n+1)))
 					for i, p := range m.Params {
 						of := kernels.AdamParam{Value: p.Value, Grad: p.Grad, M: moments[i][0], V: moments[i][1]}
-						be.Adam([]kernels.AdamParam{of}, 1, adam)
+						be.Adam([]kernels.AdamParam{of}, 1, adam, kernels.Guard{})
 					}
 				}
 				requireClose(t, "losses", c.Losses, losses, within.losses)

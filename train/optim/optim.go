@@ -108,8 +108,8 @@ type Optimizer struct {
 	be     kernels.Backend
 	params []Param
 	adam   []kernels.AdamParam // params with their moments
-	norms  kernels.Tensor      // squared norm of each gradient, learnt rows last; only with ClipNorm
-	host   []float32           // norms, downloaded
+	grads  []kernels.Tensor    // of params, and learnt rows last; only with ClipNorm
+	norms  kernels.Tensor      // factor of the gradients, and squared norm of each of grads; only with ClipNorm
 	steps  int
 }
 
@@ -149,11 +149,17 @@ const (
 
 // Step updates every parameter from its gradient at the learning rate given, and sets the gradients
 // to 0. It updates rows likewise, but does not clear their gradients, which clipping may scale.
-// With ClipNorm it returns the norm of all gradients before clipping, else 0. A norm that is not
-// finite makes the weights useless, as in PyTorch: the caller checks it.
-func (o *Optimizer) Step(rate float64, rows ...Rows) (norm float64) {
+// With ClipNorm it returns the squares of each gradient's norm before clipping, until the next
+// Step, and else the zero Tensor: [kernels.ClipNorm] makes the norm of all of them. void is the
+// flag of a kernels.Guard, which a norm that is not finite sets. Without it such a norm makes the
+// weights useless, as in PyTorch.
+func (o *Optimizer) Step(rate float64, void kernels.Tensor, rows ...Rows) (squares kernels.Tensor) {
+	guard := kernels.Guard{Void: void}
 	if o.ClipNorm > 0 {
-		norm = o.clip(rows)
+		guard.Scale, squares = o.clip(rows)
+		if void.Buf != nil {
+			o.be.CheckFinite(void, squares)
+		}
 	}
 	o.steps++
 	s := kernels.AdamStep{LR: float32(rate), Beta1: beta1, Beta2: beta2, Eps: eps, Correct1: correction(beta1, o.steps), Correct2: correction(beta2, o.steps)}
@@ -165,15 +171,15 @@ func (o *Optimizer) Step(rate float64, rows ...Rows) (norm float64) {
 	if decoupled {
 		keep = float32(1 - rate*o.WeightDecay)
 	}
-	o.be.Adam(o.adam, keep, s)
+	o.be.Adam(o.adam, keep, s, guard)
 	s.WeightDecay = 0
 	if o.Options.Rows == RowAdagrad {
 		s.Eps = adagradEps
 	}
 	for _, r := range rows {
-		o.be.UpdateRecords(r.Records, r.Grad, kernels.RowStep{Rule: o.Options.Rows.Rule(), AdamStep: s})
+		o.be.UpdateRecords(r.Records, r.Grad, kernels.RowStep{Rule: o.Options.Rows.Rule(), AdamStep: s}, guard)
 	}
-	return norm
+	return squares
 }
 
 // correction returns the divisor of a moment after so many steps: moments start at 0.
@@ -183,43 +189,33 @@ func correction(beta float32, steps int) float32 {
 
 // reserve makes room for n norms.
 func (o *Optimizer) reserve(n int) {
-	if o.norms.Rows >= n {
+	if o.norms.Rows > n {
 		return
 	}
-	more := kernels.NewTensor(o.be, kernels.F32, n, 1)
+	more := kernels.NewTensor(o.be, kernels.F32, 1+n, 1)
 	kernels.FreeTensors(o.be, o.norms)
-	o.norms, o.host = more, make([]float32, n)
+	o.norms = more
 }
 
-// clip scales the gradients to the norm ClipNorm where they are above it, as PyTorch's
-// clip_grad_norm_ does, and returns the norm before. Squares are added up within a gradient as
-// SumSquares does, then in the order of the parameters and rows.
-func (o *Optimizer) clip(rows []Rows) (norm float64) {
-	n := len(o.params) + len(rows)
-	o.reserve(n)
-	grad := func(i int) kernels.Tensor {
-		if i < len(o.params) {
-			return o.params[i].Grad
-		}
-		return rows[i-len(o.params)].Grad
+// clip returns the factor that scales all gradients to the norm ClipNorm where they are above it,
+// and the squares of their norms, in the order of the parameters and rows.
+func (o *Optimizer) clip(rows []Rows) (factor, squares kernels.Tensor) {
+	o.grads = o.grads[:0]
+	for _, p := range o.params {
+		o.grads = append(o.grads, p.Grad)
 	}
-	for i := range n {
-		o.be.SumSquares(o.norms.Slice(i, i+1), grad(i))
+	for _, r := range rows {
+		o.grads = append(o.grads, r.Grad)
 	}
-	o.be.DownloadF32(o.host[:n], o.norms.Slice(0, n))
-	for _, square := range o.host[:n] {
-		norm += float64(square)
-	}
-	norm = math.Sqrt(norm)
-	factor := o.ClipNorm / (norm + 1e-6)
-	if factor >= 1 {
-		return norm
-	}
-	for i := range n {
-		o.be.Scale(grad(i), float32(factor)) // with a NaN norm all become NaN
-	}
-	return norm
+	o.reserve(len(o.grads))
+	factor, squares = o.norms.Slice(0, 1), o.norms.Slice(1, 1+len(o.grads))
+	o.be.ClipFactor(factor, squares, o.grads, o.ClipNorm)
+	return factor, squares
 }
+
+// Rewind sets the number of updates back to steps, where a flag kept the ones since from changing
+// anything.
+func (o *Optimizer) Rewind(steps int) { o.steps = steps }
 
 // Steps is the number of updates so far, those before a Restore included.
 func (o *Optimizer) Steps() int { return o.steps }

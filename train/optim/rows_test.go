@@ -36,7 +36,7 @@ func TestRowsAreParameters(t *testing.T) {
 				}
 				upload(be, sparse.params[0].Grad, func(i int) float32 { return grad(step, i) })
 				upload(be, g, func(i int) float32 { return grad(step, i) })
-				require.Equal(t, dense.Step(0.1), sparse.Step(0.1, Rows{rec, g}))
+				require.Equal(t, normOf(dense, 0.1), normOf(sparse, 0.1, Rows{rec, g}))
 			}
 			require.Equal(t, download(be, dense.params[0].Value), download(be, sparse.params[0].Value))
 			got, p := download(be, rec), dense.adam[1]
@@ -65,10 +65,10 @@ func TestRowsAreParameters(t *testing.T) {
 	g := kernels.Tensor{Buf: be.Alloc(kernels.F32, cols), Rows: 1, Cols: cols}
 	upload(be, g, func(i int) float32 { return grad(1, i) })
 	for range late {
-		old.Step(0.1)
+		old.Step(0.1, kernels.Tensor{})
 	}
-	fresh.Step(0.1, Rows{a, g})
-	old.Step(0.1, Rows{b, g})
+	fresh.Step(0.1, kernels.Tensor{}, Rows{a, g})
+	old.Step(0.1, kernels.Tensor{}, Rows{b, g})
 	require.Equal(t, download(be, a), download(be, b))
 }
 
@@ -87,7 +87,7 @@ func TestAdagradOfRows(t *testing.T) {
 			sum += values[i] * values[i] / cols
 		}
 		upload(be, g, func(i int) float32 { return float32(values[i]) })
-		o.Step(0.25, Rows{rec, g})
+		o.Step(0.25, kernels.Tensor{}, Rows{rec, g})
 		for i := range want {
 			want[i] -= 0.25 * values[i] / (math.Sqrt(sum) + 1e-10)
 		}

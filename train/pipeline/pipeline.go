@@ -21,6 +21,7 @@ package pipeline
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -70,8 +71,16 @@ type Gathered struct {
 
 	buffers *buffers // of Rows
 	planner *plan.Planner
-	written bool // WriteBack was called
+	written bool         // WriteBack was called
+	settle  func() error // see Settle
+	late    bool
 }
+
+// Settle says, within use, that the backend goes on with the step when use returns. The Pipeline
+// calls settle, which waits for the step and finishes it, and only then gives the batch back: at
+// once, or, if late is set, after the next step was used or as soon as there is none to use. Steps
+// are settled in their order. An error of settle ends Run, as an error of use does.
+func (b *Gathered) Settle(settle func() error, late bool) { b.settle, b.late = settle, late }
 
 // WriteBack says, within use, that the tables have what the step wrote: later steps may see it
 // while use goes on. Without this call, later steps see it when use has returned, or the writers
@@ -316,26 +325,73 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 	return nil
 }
 
-// useAll calls use and then done with each batch, in order. Once every step was used it succeeds,
-// even if ctx has ended meanwhile.
-func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered, use, done func(*Gathered) error) error {
-	for left := steps.To - steps.From; left > 0; left-- {
+// useAll calls use and then done with each batch, in order, and settles batches in between. Once
+// every step was used it succeeds, even if ctx has ended meanwhile.
+func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered, use, done func(*Gathered) error) (err error) {
+	var launched *Gathered // and not settled
+	settle := func(next *Gathered) error {
+		b := launched
+		launched = next
+		if b == nil {
+			return nil
+		}
 		began := time.Now()
-		b, ok := <-in // closed when the stage before ends, for whatever reason
-		started := time.Now()
-		p.clock.wait.Add(int64(started.Sub(began)))
+		if err := b.settle(); err != nil {
+			return err
+		}
+		p.clock.use.Add(int64(time.Since(began)))
+		return done(b)
+	}
+	defer func() {
+		if err == nil || ctx.Err() != nil { // after another error a step may have changed nothing
+			if failed := settle(nil); err == nil {
+				err = failed
+			}
+		}
+	}()
+	for left := steps.To - steps.From; left > 0; left-- {
+		b, ok, err := next(in, settle, &p.clock.wait)
+		if err != nil {
+			return err
+		}
 		if !ok || ctx.Err() != nil {
 			return ctx.Err()
 		}
+		began := time.Now()
 		if err := use(b); err != nil {
 			return err
 		}
-		p.clock.use.Add(int64(time.Since(started)))
-		if err := done(b); err != nil {
+		p.clock.use.Add(int64(time.Since(began)))
+		if b.settle == nil {
+			b.settle = func() error { return nil }
+		}
+		if err := settle(b); err != nil {
 			return err
+		}
+		if !b.late {
+			if err := settle(nil); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// next returns the next batch of in, which is closed when the stage before ends, for whatever
+// reason. It settles the batch before if it has to wait, and adds the time it waits to clock.
+func next(in <-chan *Gathered, settle func(*Gathered) error, clock *atomic.Int64) (b *Gathered, ok bool, err error) {
+	select {
+	case b, ok = <-in:
+		return b, ok, nil
+	default:
+	}
+	if err := settle(nil); err != nil {
+		return nil, false, err
+	}
+	began := time.Now()
+	b, ok = <-in
+	clock.Add(int64(time.Since(began)))
+	return b, ok, nil
 }
 
 // Close gives up the memory. A later Run allocates it again.

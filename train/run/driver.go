@@ -416,16 +416,26 @@ func (d *Driver) epoch(ctx context.Context, n int) (e Epoch, err error) {
 
 // checkpointDue reports whether it is time for a checkpoint within an epoch.
 func (d *Driver) checkpointDue() bool {
-	return d.Partial.checkpointDue(d.about.Steps, d.Updates(), d.CheckpointEvery)
+	return d.Partial.checkpointDue(d.about.Steps, d.done(), d.CheckpointEvery)
+}
+
+// done returns the number of steps that Train has called its done for, in all epochs.
+func (d *Driver) done() int { return len(d.Result.Epochs)*d.about.Steps + d.Partial.Steps }
+
+// CheckpointAfter reports whether done, which Train calls, makes a checkpoint after this step of an
+// epoch. The next step cannot be launched before.
+func (d *Driver) CheckpointAfter(epoch, step int) bool {
+	after := Partial{Steps: step + 1}
+	return after.checkpointDue(d.about.Steps, (epoch-1)*d.about.Steps+after.Steps, d.CheckpointEvery)
 }
 
 // tell records a step. If a checkpoint is due, and the stages need not pause for it, tell makes it.
 func (d *Driver) tell(ctx context.Context, epoch int, loss float64) error {
 	d.Peak.Look()
 	step := d.Partial.Steps
-	if d.LogEvery > 0 && d.Updates()%d.LogEvery == 0 {
+	if d.LogEvery > 0 && d.done()%d.LogEvery == 0 {
 		d.Collect()
-		m := &StepMetric{Epoch: epoch, Step: step, Updates: d.Updates(), Loss: loss, Seconds: d.Partial.Seconds}
+		m := &StepMetric{Epoch: epoch, Step: step, Updates: d.done(), Loss: loss, Seconds: d.Partial.Seconds}
 		if err := d.Dir.Append(Line{Step: m, SoFar: d.Result.SoFar()}); err != nil {
 			return err
 		}

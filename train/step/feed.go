@@ -24,7 +24,9 @@ type Feed struct {
 	given  kernels.Buffer   // of UploadFloats
 	lists  kernels.Buffer   // of Ints
 	host   []uint32
-	got    []float32 // of Download
+	got    []float32      // of Download
+	void   kernels.Tensor // flag: the loss, or the norm of the gradients, is not finite
+	came   [2]fetched     // by steps under way, in turn
 
 	labels                 model.Labels // those that are input
 	labelInts, labelFloats kernels.Buffer
@@ -38,7 +40,9 @@ type Feed struct {
 }
 
 // newFeed makes a Feed without buffers. Close gives them back.
-func newFeed(be kernels.Backend) *Feed { return &Feed{be: be, staging: kernels.NewStaging(be)} }
+func newFeed(be kernels.Backend) *Feed {
+	return &Feed{be: be, staging: kernels.NewStaging(be), void: kernels.NewTensor(be, kernels.U32, 1, 1)}
+}
 
 // Blocks uploads the blocks of layers: their integers at once, and their weights and values. rows
 // has the rows that they read of each table of edges. Where rows of hidden layers come from slots,
@@ -214,31 +218,9 @@ func (f *Feed) Download(t kernels.Tensor) []float32 {
 	return f.got
 }
 
-// AddUp adds the elements of t to sum, in their order.
-func (f *Feed) AddUp(sum *float64, t kernels.Tensor) {
-	for _, x := range f.Download(t) {
-		*sum += float64(x)
-	}
-}
-
 // Read has read see the bytes of t, F32 and little-endian. They are lent for the call.
 func (f *Feed) Read(t kernels.Tensor, read func(b []byte) error) error {
 	return f.staging.Read(t, read)
-}
-
-// Correct counts the rows whose largest logit is their label; a row without one is never right.
-func (f *Feed) Correct(logits kernels.Tensor, labels []uint32) int {
-	out := kernels.Tensor{Buf: f.ints, Type: kernels.U32, Off: f.used, Rows: logits.Rows, Cols: 1}
-	f.be.ArgMax(out, logits)
-	f.host = append(f.host[:0], labels...) // as long as out, and then overwritten
-	f.be.DownloadU32(f.host, out)
-	n := 0
-	for i, c := range f.host {
-		if c == labels[i] {
-			n++
-		}
-	}
-	return n
 }
 
 // growOf grows the buffer of type t.
@@ -257,6 +239,8 @@ func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) {
 // Close frees the buffers.
 func (f *Feed) Close() {
 	kernels.FreeBuffers(f.be, &f.ints, &f.floats, &f.given, &f.lists, &f.labelInts, &f.labelFloats)
+	kernels.FreeTensors(f.be, f.void)
+	f.void = kernels.Tensor{}
 	for _, all := range [][]kernels.Buffer{f.rows, f.hidden, f.halves} {
 		for t := range all {
 			kernels.FreeBuffers(f.be, &all[t])

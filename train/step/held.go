@@ -18,10 +18,13 @@ type Held struct {
 	// Store lists the rows that Compute stores, after the step has read the slots.
 	Store []Store
 
-	// Norms is set by Compute. Norms[l][t] has, for each of sample.Frontier.Src, the Euclidean norm
-	// of the gradient of the batch's loss, a mean, in the row that layer l+1 reads. It is valid
-	// until the Stepper's next step, and after an error has no meaning.
+	// Norms is set by the step. Norms[l][t] has, for each of sample.Frontier.Src, the Euclidean
+	// norm of the gradient of the batch's loss, a mean, in the row that layer l+1 reads. It is
+	// there once [Launched.Wait] has returned, valid until the step after next, and after an error
+	// has no meaning.
 	Norms [][][]float32
+
+	lost []uint32 // of all of Store, one behind the other
 }
 
 // Store names rows of one layer and type that go to slots.
@@ -29,8 +32,8 @@ type Store struct {
 	Layer, Type int
 	Rows        []uint32 // of those that the layer computed: the n-th of its sample.Frontier.Src
 	To          []uint32 // the slot of each; they differ from each other
-	// Lost is set by Compute: 1 for each row that float16 cannot hold, else 0. A value was NaN, or
-	// beyond 65504 and clamped to it.
+	// Lost is set by the step, as Norms is: 1 for each row that float16 cannot hold, else 0. A
+	// value was NaN, or beyond 65504 and clamped to it.
 	Lost []uint32
 }
 
@@ -39,10 +42,7 @@ type history struct {
 	kept   model.Kept
 	norms  kernels.Buffer // F32
 	stored kernels.Buffer // U32: Rows, To and Lost of what is stored, one behind the other
-
-	host  []float32 // the norms
-	lost  []uint32
-	lists [][]uint32
+	lists  [][]uint32
 }
 
 // kept returns where Forward keeps hidden rows for in; nil: it keeps none.
@@ -62,7 +62,7 @@ func (s *Stepper) pass(in Input) model.Pass {
 	return p
 }
 
-// norms downloads the norms of the gradients of in's hidden rows, once Backward has run.
+// norms fetches the norms of the gradients of in's hidden rows, once Backward has run.
 func (s *Stepper) norms(in Input) {
 	h := in.Held
 	if h == nil {
@@ -79,8 +79,18 @@ func (s *Stepper) norms(in Input) {
 	}
 	m := &s.history
 	s.Feed.grow(&m.norms, kernels.F32, n)
-	m.host = resize(m.host, n)
 	all := kernels.Tensor{Buf: m.norms, Type: kernels.F32, Rows: n, Cols: 1}
+	n = 0
+	for _, rows := range hidden {
+		for _, v := range rows {
+			if v != nil {
+				end := n + v.Value.Rows
+				s.be.RowNorms(all.Slice(n, end), s.Tape.Gradient(v))
+				n = end
+			}
+		}
+	}
+	host := s.Feed.Fetch(all)
 	n = 0
 	h.Norms = resize(h.Norms, len(hidden))
 	for l, rows := range hidden {
@@ -89,13 +99,11 @@ func (s *Stepper) norms(in Input) {
 			h.Norms[l][t] = nil
 			if v != nil {
 				end := n + v.Value.Rows
-				s.be.RowNorms(all.Slice(n, end), s.Tape.Gradient(v))
-				h.Norms[l][t] = m.host[n:end:end]
+				h.Norms[l][t] = host[n:end:end]
 				n = end
 			}
 		}
 	}
-	s.be.DownloadF32(m.host, all)
 }
 
 // store makes room for the rows of in to store and, if write, stores them: before Backward, which
@@ -116,7 +124,6 @@ func (s *Stepper) store(in Input, write bool) {
 		m.lists = append(m.lists, h.Store[i].To)
 	}
 	s.Feed.grow(&m.stored, kernels.U32, 3*n)
-	m.lost = resize(m.lost, n)
 	if !write {
 		return
 	}
@@ -129,15 +136,22 @@ func (s *Stepper) store(in Input, write bool) {
 		end := n + len(c.Rows)
 		if end > n {
 			x := computed[c.Layer][c.Type].Value
-			s.be.StoreRows(h.Slots[c.Layer][c.Type], lost.Slice(n, end), x, rows.Slice(n, end), to.Slice(n, end))
+			s.be.StoreRows(h.Slots[c.Layer][c.Type], lost.Slice(n, end), x, rows.Slice(n, end), to.Slice(n, end), s.Feed.void)
 		}
 		n = end
 	}
-	s.be.DownloadU32(m.lost, lost)
-	n = 0
+	h.lost = s.Feed.fetchInts(lost)
+}
+
+// split sets Lost of each of h.Store.
+func (h *Held) split() {
+	if h == nil {
+		return
+	}
+	n := 0
 	for i := range h.Store {
 		c := &h.Store[i]
-		c.Lost = append(c.Lost[:0], m.lost[n:n+len(c.Rows)]...)
+		c.Lost = append(c.Lost[:0], h.lost[n:n+len(c.Rows)]...)
 		n += len(c.Rows)
 	}
 }

@@ -120,7 +120,7 @@ func TestSeedsDoNotSeeTheirLabels(t *testing.T) {
 				for _, p := range s.Model.Params {
 					s.be.Fill(p.Grad, 0)
 				}
-				_, err := s.Compute(in)
+				_, err := compute(s, in)
 				require.NoError(t, err)
 				return gradients(s)
 			}
@@ -161,7 +161,7 @@ func TestLabelsOnAnotherBackend(t *testing.T) {
 	var want []float32
 	for _, be := range []kernels.Backend{kernels.NewCPU(kernels.CPUOptions{}), kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))} {
 		s, _, in := labelled(t, be, model.RSAGE, sample.NS)
-		_, err := s.Compute(in)
+		_, err := compute(s, in)
 		require.NoError(t, err)
 		got := gradients(s)
 		if want == nil {

@@ -41,7 +41,7 @@ func BenchmarkHeld(b *testing.B) {
 	}
 	in.Held, in.Kept, in.Key = &Held{Slots: [][]kernels.Tensor{{slots}}, Store: []Store{store}}, new(model.Kept), 77
 	step := func() {
-		_, err := s.Compute(in)
+		_, err := compute(s, in)
 		require.NoError(b, err)
 		require.NoError(b, s.Update(1e-4, nil))
 	}

@@ -2,9 +2,10 @@
 //
 // A [Stepper] has the network, its optimizer and the memory of a step. [Stepper.Compute] takes a
 // batch forwards to the loss of its [Task] and backwards to the gradients; [Stepper.Update] makes
-// new weights of them. Between the two, workers that share a batch add up their gradients. A [Feed]
-// carries batches to the backend, for steps and for evaluation. A [Held] has rows of hidden layers
-// that steps leave to later ones.
+// new weights of them. Between the two, workers that share a batch add up their gradients. Both
+// return once the backend has its work, and [Launched.Wait] returns once that is done: in between,
+// the next step may be launched. A [Feed] carries batches to the backend, for steps and for
+// evaluation. A [Held] has rows of hidden layers that steps leave to later ones.
 //
 // Memory: a Stepper owns buffers of the backend that grow to the largest batch and stay, until
 // Close; at steady state a step allocates nothing that grows with the batch. What a Feed and a Tape
@@ -25,8 +26,10 @@ import (
 // Task is the objective of training.
 type Task interface {
 	// Loss starts the backward pass from the mean loss of a batch. out has the rows that the
-	// network made of its seeds, by type.
-	Loss(t *tape.Tape, f *Feed, out model.Rows, in Input) (Tally, error)
+	// network made of its seeds, by type. It fetches the losses of rows with Feed.FetchLoss, and
+	// returns a function that makes a tally of what it has fetched. That is called once the step is
+	// done, before the step after next is launched, or never.
+	Loss(t *tape.Tape, f *Feed, out model.Rows, in Input) (tally func() Tally, err error)
 }
 
 // Stepper takes steps with a network.
@@ -43,6 +46,7 @@ type Stepper struct {
 	rows   model.Rows
 	grads  []kernels.Tensor // of the parameters, in their order
 	learnt []optim.Rows     // read by Compute, and to be changed by Update
+	now    Launched         // the step that Compute began
 
 	history history
 }
@@ -97,28 +101,38 @@ func InputOf(b *sample.Batch, rows ...kernels.Tensor) Input {
 	return Input{Layers: b.Layers, Seeds: b.Seeds, Rows: rows}
 }
 
-// LossError is a loss that is not finite. It made no gradients.
+// LossError is a loss that is not finite. Neither its step nor the ones that were launched since
+// have changed weights, learnt rows or slots.
 type LossError struct{ Loss float64 }
 
 func (e *LossError) Error() string { return fmt.Sprintf("the loss is %v", e.Loss) }
 
-// NormError is a norm of the gradients that is not finite. The weights are useless from then on.
+// NormError is a norm of the gradients that is not finite. As after a [LossError] the weights and
+// learnt rows are those from before the step.
 type NormError struct{ Norm float64 }
 
 func (e *NormError) Error() string { return fmt.Sprintf("the norm of the gradients is %v", e.Norm) }
 
+// Launched is a step that the backend may still be computing.
+type Launched struct {
+	s       *Stepper
+	tally   func() Tally
+	held    *Held
+	squares []float32 // of the norm of each gradient; empty where they are not clipped
+	updates int       // before this step's
+	wait    func()
+}
+
 // Compute adds the gradients of a batch's mean loss to the parameters' gradients, which are zero
-// before the first step and after each Update. It returns a *LossError for a loss that is not
-// finite, and then the gradients and the slots are as they were.
-func (s *Stepper) Compute(in Input) (Tally, error) {
-	s.learnt = s.learnt[:0]
+// before the first step and after each Update. A loss that is not finite is found by
+// [Launched.Wait].
+func (s *Stepper) Compute(in Input) (err error) {
+	s.Feed.turn()
+	s.learnt, s.now = s.learnt[:0], Launched{s: s, held: in.Held, updates: s.Optim.Steps()}
 	graphs := s.begin(in)
-	a, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in)
+	s.now.tally, err = s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in)
 	if err != nil {
-		return a, err
-	}
-	if !finite(a.Loss) {
-		return a, &LossError{a.Loss}
+		return err
 	}
 	s.store(in, true)
 	s.Tape.Backward()
@@ -128,6 +142,34 @@ func (s *Stepper) Compute(in Input) (Tally, error) {
 			s.learnt = append(s.learnt, optim.Rows{Records: x, Grad: s.Tape.Gradient(s.rows[n])})
 		}
 	}
+	return nil
+}
+
+// Launched returns the step of the last Compute, with its Update if there was one. Wait for it
+// before the step after next is launched.
+func (s *Stepper) Launched() Launched {
+	l := s.now
+	l.wait = s.be.Mark()
+	return l
+}
+
+// Wait waits until the step is done, and returns its tally. The error is a *LossError or a
+// *NormError. After an error the gradients are zero if there was an Update, and have no meaning
+// otherwise.
+func (l Launched) Wait() (a Tally, err error) {
+	l.wait()
+	a = l.tally()
+	if !finite(a.Loss) {
+		err = &LossError{a.Loss}
+	} else if norm := kernels.ClipNorm(l.squares); !finite(norm) {
+		err = &NormError{norm}
+	}
+	if err != nil {
+		l.s.Optim.Rewind(l.updates)
+		l.s.be.UploadU32(l.s.Feed.void, []uint32{0})
+		return a, err
+	}
+	l.held.split()
 	return a, nil
 }
 
@@ -144,15 +186,15 @@ func (s *Stepper) begin(in Input) []model.Graph {
 // Update makes new weights of the gradients at a learning rate, and new records of the rows that
 // the last Compute read, and clears the gradients. reduce, where it is not nil, first gets the
 // gradients, in the order of the parameters, to add the gradients of other workers. A norm of the
-// gradients that is not finite is a *NormError. The norm is known only where gradients are clipped.
+// gradients that is not finite, which is known where they are clipped, is found by [Launched.Wait].
 func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error) error {
 	if reduce != nil {
 		if err := reduce(s.grads); err != nil {
 			return err
 		}
 	}
-	if norm := s.Optim.Step(rate, s.learnt...); !finite(norm) {
-		return &NormError{norm}
+	if squares := s.Optim.Step(rate, s.Feed.void, s.learnt...); squares.Buf != nil {
+		s.now.squares = s.Feed.Fetch(squares)
 	}
 	return nil
 }
@@ -160,6 +202,7 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 // Rehearse takes a batch forwards and backwards and leaves the weights and slots as they are and
 // the gradients zero: so that the memory of a step is there, and known.
 func (s *Stepper) Rehearse(in Input) error {
+	s.Feed.turn()
 	graphs := s.begin(in)
 	if _, err := s.Task.Loss(s.Tape, s.Feed, s.Model.Forward(s.Tape, s.leaves(in.Rows), graphs, s.pass(in)), in); err != nil {
 		return err
@@ -170,6 +213,8 @@ func (s *Stepper) Rehearse(in Input) error {
 	for _, g := range s.grads {
 		s.be.Fill(g, 0)
 	}
+	s.be.Mark()()
+	s.be.UploadU32(s.Feed.void, []uint32{0})
 	s.Tape.Reset(false) // the next step uses its memory again
 	return nil
 }

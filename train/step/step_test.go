@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/kerneltest"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
 	"github.com/gnnstore/gnnstore/train/sample"
@@ -15,23 +16,27 @@ import (
 )
 
 // first wants class 0 of every seed.
-type first struct{ loss float64 } // added to the loss
+type first struct{}
 
-func (k *first) Loss(t *tape.Tape, f *Feed, out model.Rows, in Input) (a Tally, err error) {
+func (first) Loss(t *tape.Tape, f *Feed, out model.Rows, in Input) (tally func() Tally, err error) {
 	labels := make([]uint32, len(in.Seeds[0]))
-	a.Loss, a.Weight = k.loss, float64(len(labels))
-	for _, l := range f.Download(t.CrossEntropy(out[0], f.Upload(labels), 1/float32(len(labels)))) {
-		a.Loss += float64(l)
+	losses := f.FetchLoss(t.CrossEntropy(out[0], f.Upload(labels), 1/float32(len(labels))))
+	return func() Tally { return Tally{Loss: Sum(losses), Weight: float64(len(labels))} }, nil
+}
+
+// compute computes a step and waits for it.
+func compute(s *Stepper, in Input) (Tally, error) {
+	if err := s.Compute(in); err != nil {
+		return Tally{}, err
 	}
-	return a, nil
+	return s.Launched().Wait()
 }
 
 // stepper has an MLP of one layer, and a batch of two nodes for it.
-func stepper(t *testing.T) (*Stepper, *first, Input) {
-	be := kernels.NewCPU(kernels.CPUOptions{Set: kernels.Portable})
-	k := new(first)
+func stepper(t *testing.T) (*Stepper, Input) {
+	be := kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{Set: kernels.Portable}))
 	c := model.Config{Kind: model.MLP, Layers: 1, Hidden: 4, Norm: "none"}
-	s := New(be, model.New(be, c, model.Shape{In: []int{3}, Out: 2}, 1), k, optim.Options{})
+	s := New(be, model.New(be, c, model.Shape{In: []int{3}, Out: 2}, 1), first{}, optim.Options{})
 	rows := kernels.Tensor{Buf: be.Alloc(kernels.F32, 6), Type: kernels.F32, Rows: 2, Cols: 3}
 	be.UploadF32(rows, []float32{1, 2, 3, -1, 0, 1})
 	t.Cleanup(func() {
@@ -42,7 +47,7 @@ func stepper(t *testing.T) (*Stepper, *first, Input) {
 		Nodes:  []sample.Frontier{{Src: []uint32{7, 9}, Dst: 2}},
 		Blocks: []sample.Block{{Start: []uint32{0, 0}, End: []uint32{0, 0}}},
 	}}}
-	return s, k, in
+	return s, in
 }
 
 // gradients returns the gradients of all parameters.
@@ -56,9 +61,9 @@ func gradients(s *Stepper) (all []float32) {
 // TestUpdate: reduce sees the gradients, in the order of the parameters, before they become
 // weights; its error leaves all as it was, and after an update the gradients are zero.
 func TestUpdate(t *testing.T) {
-	s, _, in := stepper(t)
+	s, in := stepper(t)
 	before := s.Model.Download()
-	_, err := s.Compute(in)
+	_, err := compute(s, in)
 	require.NoError(t, err)
 	want := gradients(s)
 	require.NotEmpty(t, want)
@@ -81,13 +86,13 @@ func TestUpdate(t *testing.T) {
 
 // TestLearns: the loss of one batch falls, and a rehearsal in between changes nothing.
 func TestLearns(t *testing.T) {
-	s, _, in := stepper(t)
+	s, in := stepper(t)
 	last := math.Inf(1)
 	for range 20 {
 		weights := s.Model.Download()
 		require.NoError(t, s.Rehearse(in))
 		require.Equal(t, weights, s.Model.Download())
-		a, err := s.Compute(in)
+		a, err := compute(s, in)
 		require.NoError(t, err)
 		require.Less(t, a.Mean(), last)
 		last = a.Mean()
@@ -96,29 +101,51 @@ func TestLearns(t *testing.T) {
 	require.Less(t, last, 0.2)
 }
 
-// TestNoNumber: a loss that is no number leaves gradients and weights as they were; a norm that is
-// none is an error.
+// TestNoNumber: a loss or a norm that is no number changes nothing, nor do the steps that were
+// launched before it was known. Later ones do.
 func TestNoNumber(t *testing.T) {
-	s, k, in := stepper(t)
-	weights := s.Model.Download()
-	for _, bad := range []float64{math.NaN(), math.Inf(1)} {
-		k.loss = bad
-		_, err := s.Compute(in)
-		var loss *LossError
-		require.ErrorAs(t, err, &loss)
-		for _, g := range gradients(s) {
-			require.Zero(t, g)
+	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
+		for _, clip := range []float64{0, 1} {
+			for _, launched := range []int{0, 1} {
+				s, in := stepper(t)
+				s.Restart(optim.Options{ClipNorm: clip})
+				weights := s.Model.Download()
+				take := func() Launched {
+					require.NoError(t, s.Compute(in))
+					require.NoError(t, s.Update(0.1, nil))
+					return s.Launched()
+				}
+				s.be.UploadF32(in.Rows[0], []float32{1, bad, 3, -1, 0, 1})
+				first := take()
+				s.be.UploadF32(in.Rows[0], []float32{1, 2, 3, -1, 0, 1})
+				for range launched {
+					take()
+				}
+				_, err := first.Wait()
+				var loss *LossError
+				require.ErrorAs(t, err, &loss)
+				require.Equal(t, weights, s.Model.Download())
+				require.Zero(t, s.Optim.Steps())
+				for _, g := range gradients(s) {
+					require.Zero(t, g)
+				}
+				_, err = take().Wait()
+				require.NoError(t, err)
+				require.NotEqual(t, weights, s.Model.Download())
+				require.Equal(t, 1, s.Optim.Steps())
+			}
 		}
-		require.Equal(t, weights, s.Model.Download())
 	}
-	k.loss = 0
+	s, in := stepper(t)
 	s.Restart(optim.Options{ClipNorm: 1})
-	_, err := s.Compute(in)
-	require.NoError(t, err)
-	err = s.Update(0.1, func(grads []kernels.Tensor) error {
+	weights := s.Model.Download()
+	require.NoError(t, s.Compute(in))
+	require.NoError(t, s.Update(0.1, func(grads []kernels.Tensor) error {
 		s.be.Fill(grads[0], float32(math.NaN()))
 		return nil
-	})
+	}))
+	_, err := s.Launched().Wait()
 	var norm *NormError
 	require.ErrorAs(t, err, &norm)
+	require.Equal(t, weights, s.Model.Download())
 }

@@ -33,7 +33,7 @@ func (k *Links) amongAll(x *examples) {
 }
 
 // lossAmongAll starts the backward pass from CE of x, the mean over the sides.
-func (k *Links) lossAmongAll(t *tape.Tape, f *step.Feed, out model.Rows, x *examples) (a step.Tally) {
+func (k *Links) lossAmongAll(t *tape.Tape, f *step.Feed, out model.Rows, x *examples) (tally func() step.Tally) {
 	n := len(x.links)
 	for i := len(k.tensors.count); i <= n; i++ {
 		k.tensors.count = append(k.tensors.count, uint32(i))
@@ -41,33 +41,46 @@ func (k *Links) lossAmongAll(t *tape.Tape, f *step.Feed, out model.Rows, x *exam
 	ints := f.Ints(x.src, x.dst, x.of, k.tensors.count[:n+1])
 	src, dst := ints[0], ints[1]
 	r, sides := k.relation, corrupted(k.links.Corrupt)
-	a.Weight = float64(n)
-	scale, sum := 1/(a.Weight*float64(len(sides))), 0.0
+	scale := 1 / (float64(n) * float64(len(sides)))
+	var losses [][]float32
+	var penalties []float64
 	for _, isDst := range sides {
 		p, from, to, positive := model.Pairs{Nodes: dst, Relations: ints[2], Reversed: true, Count: ints[3]}, r.Dst, r.Src, src
 		if isDst {
 			p.Nodes, p.Reversed = src, false
 			from, to, positive = r.Src, r.Dst, dst
 		}
-		f.AddUp(&sum, t.SoftmaxProduct(k.model.Query(t, out[from], p), out[to], positive, float32(scale)))
+		losses = append(losses, f.FetchLoss(t.SoftmaxProduct(k.model.Query(t, out[from], p), out[to], positive, float32(scale))))
 	}
-	a.Loss = sum / float64(len(sides))
 	if k.links.N3 > 0 {
-		k.penalty(t, f, out, model.Pairs{Nodes: src, Relations: ints[2]}, dst, &a)
+		penalties = k.penalty(t, f, out, model.Pairs{Nodes: src, Relations: ints[2]}, dst, float64(n))
 	}
-	return a
+	return func() step.Tally {
+		return step.Tally{Loss: penalised(sumOf(losses)/float64(len(sides)), penalties), Weight: float64(n)}
+	}
 }
 
-// penalty adds the penalty of LinkOptions.N3 to the loss, for the sources and relations of p, and
-// for the nodes dst.
-func (k *Links) penalty(t *tape.Tape, f *step.Feed, out model.Rows, p model.Pairs, dst kernels.Tensor, a *step.Tally) {
+// penalty returns the penalties of LinkOptions.N3, for the sources of p, for the nodes dst and for
+// the relations of p, and starts the backward pass from them. It waits for the backend.
+func (k *Links) penalty(
+	t *tape.Tape, f *step.Feed, out model.Rows, p model.Pairs, dst kernels.Tensor, positives float64,
+) (penalties []float64) {
 	rows := []*tape.Var{t.GatherRows(out[k.relation.Src], p.Nodes), t.GatherRows(out[k.relation.Dst], dst), k.model.RelationRows(t, p)}
 	for _, v := range rows {
 		values := f.Download(v.Value)
-		sum := cubes(values, v.Value.Cols, k.model.Decoder == model.ComplEx, k.links.N3/a.Weight)
-		a.Loss += k.links.N3 * sum
+		sum := cubes(values, v.Value.Cols, k.model.Decoder == model.ComplEx, k.links.N3/positives)
+		penalties = append(penalties, k.links.N3*sum)
 		t.Backend().Add(t.Gradient(v), f.UploadFloats(values, v.Value.Cols))
 	}
+	return penalties
+}
+
+// penalised adds penalties to a loss, in their order.
+func penalised(loss float64, penalties []float64) float64 {
+	for _, p := range penalties {
+		loss += p
+	}
+	return loss
 }
 
 // cubes returns the sum of the cubes of the absolute values in rows, of so many columns. It

@@ -37,6 +37,7 @@ type Edges struct {
 	ahead   examples // of the goroutine that draws
 	aheadOf [2]int   // their epoch and step
 	now     edges    // of the goroutine that computes
+	before  edges    // of the step before, which the backend may still be computing
 	net     *step.Stepper
 
 	// Of the evaluation.
@@ -211,7 +212,8 @@ func (k *Edges) value() (float64, error) {
 }
 
 // Loss starts the backward pass from the mean loss of a batch, in the rows of its seeds.
-func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (a step.Tally, err error) {
+func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (tally func() step.Tally, err error) {
+	k.now, k.before = k.before, k.now
 	x := &k.now
 	k.of(&x.examples, in.Step)
 	x.reset()
@@ -220,8 +222,8 @@ func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	}
 	logits, labels, each := k.logits(t, x, out[k.relation.Src], out[k.relation.Dst])
 	scale := float32(0) // of a batch whose classes all weigh nothing
-	if a.Weight = x.weight; a.Weight > 0 {
-		scale = float32(1 / a.Weight)
+	if x.weight > 0 {
+		scale = float32(1 / x.weight)
 	}
 	var losses kernels.Tensor
 	switch {
@@ -232,15 +234,19 @@ func (k *Edges) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 	default:
 		losses = t.CrossEntropy(logits, labels, scale)
 	}
-	f.AddUp(&a.Loss, losses)
-	k.measure(f.Download(logits.Value), x)
-	if k.numbers != nil {
-		a.Measured, a.Rows = k.numbers.Total()
-	}
-	if v, err := k.value(); err == nil && k.numbers == nil {
-		a.Measured, a.Rows = v*float64(len(x.classes)), int64(len(x.classes))
-	}
-	return a, nil
+	ofRows, predictions := f.FetchLoss(losses), f.Fetch(logits.Value)
+	of := *x // its memory stays until the step after next
+	return func() step.Tally {
+		a := step.Tally{Loss: step.Sum(ofRows), Weight: of.weight}
+		k.measure(predictions, &of)
+		if k.numbers != nil {
+			a.Measured, a.Rows = k.numbers.Total()
+		}
+		if v, err := k.value(); err == nil && k.numbers == nil {
+			a.Measured, a.Rows = v*float64(len(of.classes)), int64(len(of.classes))
+		}
+		return a
+	}, nil
 }
 
 // Trained returns the metric of the batches in a. For numbers and for accuracy it is over all their

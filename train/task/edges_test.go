@@ -164,7 +164,7 @@ func TestLossesOfEdges(t *testing.T) {
 		z := rows(len(seeds[0]))
 		s.Tape.Reset(true)
 		grad := kernels.Tensor{Buf: be.Alloc(kernels.F32, z.Len()), Type: kernels.F32, Rows: z.Rows, Cols: 3}
-		a, err := k.Loss(s.Tape, s.Feed, model.Rows{tape.NewParam(z, grad)}, step.Input{Seeds: seeds, Step: 1})
+		a, err := lossOf(k, s.Tape, s.Feed, model.Rows{tape.NewParam(z, grad)}, step.Input{Seeds: seeds, Step: 1})
 		require.NoError(t, err)
 
 		weight := map[string][]float64{}

@@ -117,6 +117,7 @@ type Links struct {
 	aheadOf   [2]int   // their epoch and step
 	now       examples // of the goroutine that computes
 	lists     []lists
+	before    []lists // of the step before, which the backend may still be computing
 	tensors   pairTensors
 	positives []float32
 	first     []uint32 // see lossShared
@@ -357,12 +358,13 @@ func (k *Links) listsOf(x *examples) {
 }
 
 // Loss starts the backward pass from the mean loss of a batch, in the rows of its seeds.
-func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (a step.Tally, err error) {
+func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (tally func() step.Tally, err error) {
 	x := &k.now
 	k.of(x, in.Step)
 	if k.negatives.Way == All {
 		return k.lossAmongAll(t, f, out, x), nil
 	}
+	k.lists, k.before = k.before, k.lists
 	if k.products() {
 		return k.lossShared(t, f, out, x), nil
 	}
@@ -374,22 +376,31 @@ func (k *Links) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 		l := &k.lists[i]
 		scores = append(scores, k.model.Score(t, out[l.from], out[l.to], p))
 	}
-	a.Weight = float64(positives)
+	loss := k.sigmoidLoss
 	if k.links.Loss == CE {
-		k.softmaxLoss(t, f, scores, zeros, &a)
-	} else {
-		k.sigmoidLoss(t, f, scores, &a)
+		loss = func(t *tape.Tape, f *step.Feed, scores []*tape.Var) func() float64 {
+			return k.softmaxLoss(t, f, scores, zeros, float64(positives))
+		}
 	}
-	k.measureBatch(f, scores, &a)
+	sum, lists := loss(t, f, scores), k.lists
+	var fetched [][]float32
+	var penalties []float64
+	for _, s := range scores {
+		fetched = append(fetched, f.Fetch(s.Value))
+	}
 	if k.links.N3 > 0 {
-		k.penalty(t, f, out, model.Pairs{Nodes: ends[0], Relations: ends[2]}, ends[1], &a)
+		penalties = k.penalty(t, f, out, model.Pairs{Nodes: ends[0], Relations: ends[2]}, ends[1], float64(positives))
 	}
-	return a, nil
+	return func() step.Tally {
+		a := step.Tally{Loss: penalised(sum(), penalties), Weight: float64(positives)}
+		k.measureBatch(fetched, lists, &a)
+		return a
+	}, nil
 }
 
-// sigmoidLoss adds BCE to a. scores has the scores of positives, and then of the negatives of each
-// side.
-func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, a *step.Tally) {
+// sigmoidLoss starts the backward pass from BCE. scores has the scores of positives, and then of
+// the negatives of each side. The function that it returns adds up the loss.
+func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var) func() float64 {
 	negatives, most := 0, 0
 	for _, s := range scores[1:] {
 		negatives, most = negatives+s.Value.Rows, max(most, s.Value.Rows)
@@ -400,23 +411,33 @@ func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, a *s
 		k.positives = append(k.positives, 1)
 	}
 	targets := f.UploadFloats(append(k.positives, make([]float32, most)...), 1)
+	var losses [][]float32
 	for i, s := range scores {
 		first, of := positives, max(negatives, 1)
 		if i == 0 {
 			first, of = 0, positives
 		}
 		target := targets.Slice(first, first+s.Value.Rows)
-		sum := 0.0
-		f.AddUp(&sum, t.SigmoidCrossEntropy(s, target, 1/float32(of)))
-		a.Loss += sum / float64(of) * a.Weight
+		losses = append(losses, f.FetchLoss(t.SigmoidCrossEntropy(s, target, 1/float32(of))))
+	}
+	return func() (loss float64) {
+		for i, l := range losses {
+			of := max(negatives, 1)
+			if i == 0 {
+				of = positives
+			}
+			loss += step.Sum(l) / float64(of) * float64(positives)
+		}
+		return loss
 	}
 }
 
-// softmaxLoss sets the loss of a to CE, the mean over the sides. Lists of equal length are rows of
-// one matrix of logits.
-func (k *Links) softmaxLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, zeros kernels.Tensor, a *step.Tally) {
-	scale := 1 / (a.Weight * float64(len(scores)))
-	sum := 0.0
+// softmaxLoss starts the backward pass from CE, the mean over the sides, of so many positives.
+// Lists of equal length are rows of one matrix of logits. The function that it returns adds up the
+// loss.
+func (k *Links) softmaxLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, zeros kernels.Tensor, positives float64) func() float64 {
+	scale := 1 / (positives * float64(len(scores)))
+	var losses [][]float32
 	for i, s := range scores {
 		start := k.lists[i].start
 		for lo := 0; lo < len(start)-1; {
@@ -425,28 +446,37 @@ func (k *Links) softmaxLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, zero
 				hi++
 			}
 			logits := t.Reshape(t.Window(s, int(start[lo]), int(start[hi])), hi-lo, int(width))
-			f.AddUp(&sum, t.CrossEntropy(logits, zeros.Slice(lo, hi), float32(scale)))
+			losses = append(losses, f.FetchLoss(t.CrossEntropy(logits, zeros.Slice(lo, hi), float32(scale))))
 			lo = hi
 		}
 	}
-	a.Loss = sum / float64(len(scores))
+	return func() float64 { return sumOf(losses) / float64(len(scores)) }
+}
+
+// sumOf adds up numbers in their order.
+func sumOf(lists [][]float32) (sum float64) {
+	for _, l := range lists {
+		for _, x := range l {
+			sum += float64(x)
+		}
+	}
+	return sum
 }
 
 // mostMeasured bounds the negatives of a batch that its metric reads, since it sorts them. It
 // reads the negatives of the first positives.
 const mostMeasured = 1 << 14
 
-// measureBatch adds the metric of a batch to a, if it has one.
-func (k *Links) measureBatch(f *step.Feed, scores []*tape.Var, a *step.Tally) {
+// measureBatch adds the metric of a batch to a, if it has one, from the scores of each of lists.
+func (k *Links) measureBatch(scores [][]float32, lists []lists, a *step.Tally) {
 	k.trained.Reset()
-	lists, measured := k.lists, 0 // negatives
-	k.positives = k.positives[:0]
+	measured := 0 // negatives
+	var positives []float32
 	if k.links.Loss == BCE {
-		k.positives = append(k.positives, f.Download(scores[0].Value)...)
-		scores, lists = scores[1:], lists[1:]
+		positives, scores, lists = scores[0], scores[1:], lists[1:]
 	}
-	for i, s := range scores {
-		got, start := f.Download(s.Value), lists[i].start
+	for i, got := range scores {
+		start := lists[i].start
 		for n := range len(start) - 1 {
 			if start[n+1] > mostMeasured && n > 0 {
 				break
@@ -456,7 +486,7 @@ func (k *Links) measureBatch(f *step.Feed, scores []*tape.Var, a *step.Tally) {
 			if k.links.Loss == CE {
 				positive, own = own[:1], own[1:]
 			} else {
-				positive = k.positives[n : n+1]
+				positive = positives[n : n+1]
 			}
 			k.trained.Add(positive, own)
 			measured += len(own)

@@ -76,10 +76,15 @@ type Nodes struct {
 	answers      sameness        // of the measurement under way
 	constant     string          // see Constant
 
-	// Scratch.
+	answersOf           // of the newest step, or of a measurement
+	before    answersOf // of the step before, which the backend may still be computing
+}
+
+// answersOf has the right answers of some nodes.
+type answersOf struct {
 	labels  []uint32
 	targets []float32
-	weights []float32
+	weights []float32 // of labels
 }
 
 // NewNodes finds the metric and the class weights that o asks for and d allows.
@@ -171,25 +176,26 @@ func (k *Nodes) Trained(a step.Tally) float64 {
 	return float64(a.Hits) / float64(a.Of)
 }
 
-// measureBatch adds the metric of a batch to a, if it has one.
-func (k *Nodes) measureBatch(f *step.Feed, logits kernels.Tensor, a *step.Tally) {
+// measureBatch adds the metric of a batch of so many rows to a, if it has one.
+func (k *Nodes) measureBatch(logits []float32, of answersOf, rows int, a *step.Tally) {
 	if !k.ofBatches() {
 		return
 	}
 	if k.multi {
-		k.several.Add(f.Download(logits), k.targets)
+		k.several.Add(logits, of.targets)
 	} else {
-		k.single.Add(f.Download(logits), k.labels)
+		k.single.Add(logits, of.labels)
 	}
 	if v, err := k.Value(); err == nil {
-		a.Measured, a.Rows = v*float64(logits.Rows), int64(logits.Rows)
+		a.Measured, a.Rows = v*float64(rows), int64(rows)
 	}
 }
 
 // Loss starts the backward pass from the mean loss of the batch, in the logits of its seeds, which
 // are of the target type.
-func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (a step.Tally, err error) {
+func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) (tally func() step.Tally, err error) {
 	logits, seeds := out[k.data.Target], in.Seeds[k.data.Target]
+	k.answersOf, k.before = k.before, k.answersOf
 	if len(k.data.Train) == 0 {
 		return k.noLoss(t, f, logits), nil
 	}
@@ -200,69 +206,89 @@ func (k *Nodes) Loss(t *tape.Tape, f *step.Feed, out model.Rows, in step.Input) 
 		return k.sigmoidLoss(t, f, logits, seeds)
 	}
 	if k.labels, err = k.data.Classes(k.labels[:0], seeds); err != nil {
-		return a, err
+		return nil, err
 	}
 	labels := f.Upload(k.labels)
 	var rows kernels.Tensor
+	weight := float64(len(seeds))
 	if k.classWeights == nil {
-		a.Weight = float64(len(seeds))
 		rows = t.CrossEntropy(logits, labels, 1/float32(len(seeds)))
 	} else {
-		k.weights, a.Weight = rowWeights(k.weights[:0], k.labels, k.classWeights)
+		k.weights, weight = rowWeights(k.weights[:0], k.labels, k.classWeights)
 		scale := float32(0) // of a batch whose classes all weigh nothing
-		if a.Weight > 0 {
-			scale = float32(1 / a.Weight)
+		if weight > 0 {
+			scale = float32(1 / weight)
 		}
 		rows = t.WeightedCrossEntropy(logits, labels, f.UploadFloats(k.weights, 1), scale)
 	}
-	f.AddUp(&a.Loss, rows)
-	a.Hits, a.Of = int64(f.Correct(logits.Value, k.labels)), int64(len(seeds))
-	k.measureBatch(f, logits.Value, &a)
-	return a, nil
+	losses, largest, of := f.FetchLoss(rows), f.FetchLargest(logits.Value), k.answersOf
+	var scores []float32
+	if k.ofBatches() {
+		scores = f.Fetch(logits.Value)
+	}
+	return func() step.Tally {
+		a := step.Tally{Loss: step.Sum(losses), Weight: weight, Hits: equal(largest, of.labels), Of: int64(len(largest))}
+		k.measureBatch(scores, of, len(largest), &a)
+		return a
+	}, nil
+}
+
+// equal counts the places at which a and b, which are as long, have the same.
+func equal(a, b []uint32) (n int64) {
+	for i, x := range a {
+		if x == b[i] {
+			n++
+		}
+	}
+	return n
 }
 
 // noLoss returns the loss of a batch in which no node has a label.
-func (k *Nodes) noLoss(t *tape.Tape, f *step.Feed, logits *tape.Var) (a step.Tally) {
+func (k *Nodes) noLoss(t *tape.Tape, f *step.Feed, logits *tape.Var) (tally func() step.Tally) {
 	k.labels = k.labels[:0]
 	for range logits.Value.Rows {
 		k.labels = append(k.labels, kernels.NoLabel)
 	}
-	f.AddUp(&a.Loss, t.CrossEntropy(logits, f.Upload(k.labels), 1))
-	return a
+	losses := f.FetchLoss(t.CrossEntropy(logits, f.Upload(k.labels), 1))
+	return func() step.Tally { return step.Tally{Loss: step.Sum(losses)} }
 }
 
-func (k *Nodes) squaredLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32) (a step.Tally, err error) {
+func (k *Nodes) squaredLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32) (tally func() step.Tally, err error) {
 	if k.targets, err = k.data.Numbers(k.targets[:0], seeds); err != nil {
-		return a, err
+		return nil, err
 	}
-	a.Weight = float64(len(seeds))
-	f.AddUp(&a.Loss, t.SquaredError(logits, f.UploadFloats(k.targets, 1), 1/float32(len(seeds))))
-	k.numbers.Add(f.Download(logits.Value), k.targets)
-	a.Measured, a.Rows = k.numbers.Total()
-	k.numbers.Reset()
-	return a, nil
+	losses := f.FetchLoss(t.SquaredError(logits, f.UploadFloats(k.targets, 1), 1/float32(len(seeds))))
+	predictions, targets := f.Fetch(logits.Value), k.targets
+	return func() step.Tally {
+		a := step.Tally{Loss: step.Sum(losses), Weight: float64(len(targets))}
+		k.numbers.Add(predictions, targets)
+		a.Measured, a.Rows = k.numbers.Total()
+		k.numbers.Reset()
+		return a
+	}, nil
 }
 
-func (k *Nodes) sigmoidLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32) (a step.Tally, err error) {
+func (k *Nodes) sigmoidLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32) (tally func() step.Tally, err error) {
 	var known int
 	if k.targets, known, err = k.data.Targets(k.targets[:0], seeds); err != nil {
-		return a, err
+		return nil, err
 	}
-	a.Weight = float64(known)
-	rows := t.SigmoidCrossEntropy(logits, f.UploadFloats(k.targets, logits.Value.Cols), 1/float32(max(known, 1)))
-	f.AddUp(&a.Loss, rows)
-	var tp, wrong int64
-	for i, x := range f.Download(logits.Value) {
-		switch target, positive := k.targets[i], x > 0; {
-		case target == 1 && positive:
-			tp++
-		case target == 1, target == 0 && positive:
-			wrong++
+	losses := f.FetchLoss(t.SigmoidCrossEntropy(logits, f.UploadFloats(k.targets, logits.Value.Cols), 1/float32(max(known, 1))))
+	scores, of := f.Fetch(logits.Value), k.answersOf
+	return func() step.Tally {
+		var tp, wrong int64
+		for i, x := range scores {
+			switch target, positive := of.targets[i], x > 0; {
+			case target == 1 && positive:
+				tp++
+			case target == 1, target == 0 && positive:
+				wrong++
+			}
 		}
-	}
-	a.Hits, a.Of = 2*tp, 2*tp+wrong
-	k.measureBatch(f, logits.Value, &a)
-	return a, nil
+		a := step.Tally{Loss: step.Sum(losses), Weight: float64(known), Hits: 2 * tp, Of: 2*tp + wrong}
+		k.measureBatch(scores, of, len(seeds), &a)
+		return a
+	}, nil
 }
 
 // Attach does nothing: a node's row is its answer.

@@ -17,7 +17,7 @@ import (
 func (k *Links) products() bool { return k.negatives.Way == Shared && k.model.Decoder != model.PairMLP }
 
 // lossShared does for shared negatives what Loss does.
-func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *examples) (a step.Tally) {
+func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *examples) (tally func() step.Tally) {
 	r, n, each := k.relation, len(x.links), k.negatives.Of
 	k.lists = k.lists[:0]
 	k.listPositives(x)
@@ -41,14 +41,16 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *exampl
 	pairs, zeros, ints := k.upload(f, k.lists, func(t int) int { return out[t].Value.Rows }, n, others...)
 	src, dst := ints[0], ints[1]
 	own := k.model.Score(t, out[r.Src], out[r.Dst], pairs[0])
-	a.Weight = float64(n)
-	k.trained.Reset()
-	k.positives = append(k.positives[:0], f.Download(own.Value)...)
+	positives := f.Fetch(own.Value)
+	var ofOwn []float32
 	if !softmax {
 		ones := slices.Repeat([]float32{1}, n)
-		f.AddUp(&a.Loss, t.SigmoidCrossEntropy(own, f.UploadFloats(ones, 1), 1/float32(n)))
+		ofOwn = f.FetchLoss(t.SigmoidCrossEntropy(own, f.UploadFloats(ones, 1), 1/float32(n)))
 	}
-	scale, sum, measured := 1/(a.Weight*float64(len(x.sides))), 0.0, 0
+	scale, sides := 1/(float64(n)*float64(len(x.sides))), len(x.sides)
+	var penalties []float64
+	var ofSides [][]float32
+	var measured []sharedScores
 	for i, s := range x.sides {
 		p, from, to := model.Pairs{Nodes: dst, Relations: pairs[0].Relations, Reversed: true, Count: pairs[0].Count}, r.Dst, r.Src
 		if s.dst {
@@ -57,7 +59,9 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *exampl
 		}
 		q := k.model.Query(t, out[from], p)
 		shared := tape.Shared{X: out[to], IDs: ints[2+i], Chunk: k.links.Chunk, Each: each, Seen: func(lo int, scores kernels.Tensor) {
-			measured += k.measureShared(f, lo, scores, softmax)
+			if read := min(scores.Rows, max(mostMeasured/each, 1)-lo); read > 0 {
+				measured = append(measured, sharedScores{lo, f.Fetch(scores.Slice(0, read))})
+			}
 		}}
 		var losses kernels.Tensor
 		if softmax {
@@ -65,18 +69,32 @@ func (k *Links) lossShared(t *tape.Tape, f *step.Feed, out model.Rows, x *exampl
 		} else {
 			losses = t.SigmoidShared(q, shared, float32(scale/float64(each)))
 		}
-		f.AddUp(&sum, losses)
+		ofSides = append(ofSides, f.FetchLoss(losses))
 	}
-	if softmax {
-		a.Loss = sum / float64(len(x.sides))
-	} else {
-		a.Loss += sum / float64(each*len(x.sides))
-	}
-	k.measured(measured, &a)
 	if k.links.N3 > 0 {
-		k.penalty(t, f, out, model.Pairs{Nodes: src, Relations: pairs[0].Relations}, dst, &a)
+		penalties = k.penalty(t, f, out, model.Pairs{Nodes: src, Relations: pairs[0].Relations}, dst, float64(n))
 	}
-	return a
+	return func() step.Tally {
+		loss := step.Sum(ofOwn) + sumOf(ofSides)/float64(each*sides)
+		if softmax {
+			loss = sumOf(ofSides) / float64(sides)
+		}
+		a := step.Tally{Loss: penalised(loss, penalties), Weight: float64(n)}
+		k.trained.Reset()
+		negatives := 0
+		for _, s := range measured {
+			negatives += k.measureShared(positives[s.lo:], s.scores, each, softmax)
+		}
+		k.measured(negatives, &a)
+		return a
+	}
+}
+
+// sharedScores are the scores of some positives with the negatives that they share, a row each. The
+// first is positive lo.
+type sharedScores struct {
+	lo     int
+	scores []float32
 }
 
 // placed returns nodes with a placeholder before the nodes of each chunk.
@@ -89,21 +107,15 @@ func (s *side) placed() []uint32 {
 	return all
 }
 
-// measureShared adds the scores of the first positives of a batch, from positive lo on, to its
-// metric. It returns the number of negatives that it added.
-func (k *Links) measureShared(f *step.Feed, lo int, scores kernels.Tensor, placed bool) (negatives int) {
-	each := scores.Cols
-	n := min(scores.Rows, max(mostMeasured/each, 1)-lo)
-	if n <= 0 {
-		return 0
-	}
-	all := f.Download(scores.Slice(0, n))
-	for i := range n {
-		own := all[i*each : (i+1)*each]
+// measureShared adds rows of scores, each for one of positives, to the metric. The first of a row
+// holds a place if placed is set. It returns the number of negatives that it added.
+func (k *Links) measureShared(positives, scores []float32, each int, placed bool) (negatives int) {
+	for i := range len(scores) / each {
+		own := scores[i*each : (i+1)*each]
 		if placed {
 			own = own[1:]
 		}
-		k.trained.Add(k.positives[lo+i:lo+i+1], own)
+		k.trained.Add(positives[i:i+1], own)
 		negatives += len(own)
 	}
 	return negatives

@@ -75,7 +75,7 @@ func (p *Probe) Step(z []float32, classes []uint32, rate float64) float64 {
 	p.loss = append(p.loss[:0], make([]float32, losses.Rows)...)
 	p.be.DownloadF32(p.loss, losses)
 	p.tape.Backward()
-	p.optim.Step(rate)
+	p.optim.Step(rate, kernels.Tensor{})
 	sum := 0.0
 	for _, x := range p.loss {
 		sum += float64(x)

@@ -221,7 +221,12 @@ func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error
 			return err
 		}
 	}
-	if norm := s.Optim.Step(rate); !finite(norm) {
+	squares := s.Optim.Step(rate, kernels.Tensor{})
+	if squares.Buf == nil {
+		return nil
+	}
+	s.there = s.download(s.there, squares)
+	if norm := kernels.ClipNorm(s.there); !finite(norm) {
 		return &step.NormError{Norm: norm}
 	}
 	return nil
