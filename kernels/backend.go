@@ -104,9 +104,9 @@ type Backend interface {
 	UploadHalf(dst Tensor, src []uint16)
 	DownloadF32(dst []float32, src Tensor)
 	DownloadU32(dst []uint32, src Tensor)
-	// FetchF32, FetchU32 begin a download and do not wait for it. dst receives src as the operations
-	// before the call leave it, once the function that a later Mark returns has returned. Until
-	// then dst belongs to the backend.
+	// FetchF32, FetchU32 begin a download and do not wait for it. dst receives src as the
+	// operations before the call leave it, once the function that a later Mark returns has
+	// returned. Until then dst belongs to the backend.
 	FetchF32(dst []float32, src Tensor)
 	FetchU32(dst []uint32, src Tensor)
 	// Mark marks the point after all operations and fetches so far. wait returns once they have
@@ -162,8 +162,8 @@ type Backend interface {
 	// StoreRows rounds row rows[i] of x to the beginning of row to[i] of slots (F16), and leaves
 	// the others as they are. It rounds as ScatterRows does, but clamps to ±65504 instead of
 	// infinity. lost[i] is 1 where a value of the row was clamped or is NaN, else 0. The rows that
-	// to names are distinct. rows, to and lost are columns (U32) of equal length. Where void, a flag
-	// or the zero Tensor, is set, slots and lost are left as they are.
+	// to names are distinct. rows, to and lost are columns (U32) of equal length. Where void, a
+	// flag or the zero Tensor, is set, slots and lost are left as they are.
 	StoreRows(slots, lost, x, rows, to, void Tensor)
 	// AddEdges adds row from[e] of src (F16 or F32), times w[e], to row to[e] of dst, edge after
 	// edge. to and from (U32) and w are columns of equal length; with the zero Tensor for w, every

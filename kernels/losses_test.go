@@ -66,7 +66,8 @@ func TestScalingThreadsGiveTheSameBits(t *testing.T) {
 	var want [][]float32
 	for _, threads := range []int{1, 2, 7} {
 		c := NewCPU(CPUOptions{Threads: threads})
-		x, sum, factor, loss, d := tensorOf(c, rows, cols, values), tensorOf(c, 1, 1, []float32{0}), tensorOf(c, 1, 1, []float32{0}), tensorOf(c, rows, 1, make([]float32, rows)), tensorOf(c, rows, cols, values)
+		x, loss, d := tensorOf(c, rows, cols, values), tensorOf(c, rows, 1, make([]float32, rows)), tensorOf(c, rows, cols, values)
+		sum, factor := tensorOf(c, 1, 1, []float32{0}), tensorOf(c, 1, 1, []float32{0})
 		c.ClipFactor(factor, sum, []Tensor{x}, 1)
 		targets := tensorOf(c, rows, cols, make([]float32, rows*cols))
 		c.SigmoidCrossEntropy(loss, d, x, targets, 0.1)

@@ -66,7 +66,8 @@ func testRefusals(r *rig) {
 		"ClipFactor squares":         func() { b.ClipFactor(f(1, 1), f(2, 1), []kernels.Tensor{f(2, 3)}, 1) },
 		"ArgMax":                     func() { b.ArgMax(u(3), f(2, 3)) },
 		"Adam": func() {
-			b.Adam([]kernels.AdamParam{{Value: f(2, 3), Grad: f(2, 3), M: f(2, 3), V: f(3, 3)}}, 1, kernels.AdamStep{}, kernels.Guard{})
+			param := kernels.AdamParam{Value: f(2, 3), Grad: f(2, 3), M: f(2, 3), V: f(3, 3)}
+			b.Adam([]kernels.AdamParam{param}, 1, kernels.AdamStep{}, kernels.Guard{})
 		},
 		"Adam of two flags":  func() { b.Adam(nil, 1, kernels.AdamStep{}, kernels.Guard{Void: u(2)}) },
 		"Adam of two scales": func() { b.Adam(nil, 1, kernels.AdamStep{}, kernels.Guard{Scale: f(1, 2)}) },

@@ -64,7 +64,8 @@ func testClipFactor(r *rig) {
 				factor, squares := r.normal(1, 1), r.normal(3, 1)
 				grads := []operand{r.floats(s[0], s[1], values), r.normal(2, 3), r.normal(0, 3)}
 				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-					b.ClipFactor(on(factor), on(squares), []kernels.Tensor{on(grads[0]), on(grads[1]), on(grads[2])}, most)
+					all := []kernels.Tensor{on(grads[0]), on(grads[1]), on(grads[2])}
+					b.ClipFactor(on(factor), on(squares), all, most)
 				})
 				r.close(1e-7, factor, squares)
 				r.unchanged(grads...)
@@ -95,9 +96,11 @@ func testGuard(r *rig) {
 
 				r.at("Adam of %d×%d, flag %d, factor %v", rows, cols, flag, factor)
 				zeros := make([]float32, rows*cols)
-				value, grad, m, v := r.normal(rows, cols), r.normal(rows, cols), r.floats(rows, cols, zeros), r.floats(rows, cols, zeros)
+				value, grad := r.normal(rows, cols), r.normal(rows, cols)
+				m, v := r.floats(rows, cols, zeros), r.floats(rows, cols, zeros)
 				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-					b.Adam([]kernels.AdamParam{{Value: on(value), Grad: on(grad), M: on(m), V: on(v)}}, 0.875, adam, guard(on))
+					param := kernels.AdamParam{Value: on(value), Grad: on(grad), M: on(m), V: on(v)}
+					b.Adam([]kernels.AdamParam{param}, 0.875, adam, guard(on))
 				})
 				r.close(2e-6, value, grad, m, v)
 				if flag != 0 {
@@ -121,7 +124,8 @@ func testGuard(r *rig) {
 				for i := range order {
 					order[i] = uint32(i)
 				}
-				slots, lost, x, ids := r.halves(rows, cols, r.normals(rows*cols)), r.ids(max(rows, 2)), r.normal(rows, cols), r.uints(order)
+				slots, lost := r.halves(rows, cols, r.normals(rows*cols)), r.ids(max(rows, 2))
+				x, ids := r.normal(rows, cols), r.uints(order)
 				lost.tensor, lost.oracle = lost.tensor.Slice(0, rows), lost.oracle.Slice(0, rows)
 				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
 					b.StoreRows(on(slots), on(lost), on(x), on(ids), on(ids), on(void))

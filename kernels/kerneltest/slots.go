@@ -74,7 +74,8 @@ func testStoreRows(r *rig) {
 	}
 	r.at("by hand")
 	x, slots, lost := r.floats(3, 2, []float32{1, -1e9, 65519, 0x1p-24, 3, 4}), r.halves(2, 3, make([]float32, 6)), r.uints([]uint32{7, 7})
-	r.b.StoreRows(slots.tensor, lost.tensor, x.tensor, r.uints([]uint32{1, 0}).tensor, r.uints([]uint32{0, 1}).tensor, kernels.Tensor{})
+	rows, to := r.uints([]uint32{1, 0}), r.uints([]uint32{0, 1})
+	r.b.StoreRows(slots.tensor, lost.tensor, x.tensor, rows.tensor, to.tensor, kernels.Tensor{})
 	require.Equal(r.t, []float32{65504, 0x1p-24, 0, 1, -65504, 0}, r.widened(slots)[slots.off:][:6])
 	got := make([]uint32, 2)
 	r.b.DownloadU32(got, lost.tensor)

@@ -49,7 +49,7 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 		if err != nil {
 			return fmt.Errorf("epoch %d, step %d: %w", s.Epoch, b.Step+1, err)
 		}
-		b.Settle(func() error { return finish(b, l) }, t.ahead() && !t.CheckpointAfter(s.Epoch, b.Step))
+		b.Settle(func() error { return finish(b, l) }, t.Backend.Behind() && !t.CheckpointAfter(s.Epoch, b.Step))
 		return nil
 	}
 	all := pipeline.Steps{From: s.From, To: s.To, BatchSeed: batchSeed, Seeds: t.task.Seeds, Without: t.task.Without}
@@ -65,12 +65,6 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 
 // Trained implements run.Workload.
 func (t *trainer) Trained(a step.Tally) float64 { return t.task.Trained(a) }
-
-// ahead reports whether a step is launched before the one before it is settled. Learnt rows, and
-// gradients that the next step is drawn by, are read first.
-func (t *trainer) ahead() bool {
-	return t.Backend.Behind() && !t.learnt.any() && (!t.reuse.any() || t.reuse.HistoryLag > 1)
-}
 
 // launched is a step that the backend may still be computing.
 type launched struct {

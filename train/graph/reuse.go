@@ -152,8 +152,8 @@ func (u *reuse) close() {
 	}
 }
 
-// input returns the slots that a step reads rows from and stores rows in, valid until the step after
-// next. It returns nil if the step does neither.
+// input returns the slots that a step reads rows from and stores rows in, valid until the step
+// after next. It returns nil if the step does neither.
 func (u *reuse) input(now int) *step.Held {
 	held, stores := &u.held[now%2], &u.stores[now%2]
 	held.Store, *stores = held.Store[:0], (*stores)[:0]
@@ -205,7 +205,8 @@ func (u *reuse) writeBack(now int, b *sample.Batch) {
 	u.measured = append(u.measured[:0], make([]history.Measured, len(p.Parts))...)
 	for k := range p.Parts {
 		if part := &p.Parts[k]; !part.Idle() {
-			u.measured[k] = history.Measured{Nodes: b.Layers[part.Layer].Nodes[part.Type].Src, Norms: held.Norms[part.Layer-1][part.Type]}
+			nodes := b.Layers[part.Layer].Nodes[part.Type].Src
+			u.measured[k] = history.Measured{Nodes: nodes, Norms: held.Norms[part.Layer-1][part.Type]}
 		}
 	}
 	for i, k := range u.stores[now%2] {

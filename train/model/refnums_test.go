@@ -196,7 +196,8 @@ func (c recordedCase) compare(t *testing.T, be kernels.Backend, config Config, s
 		adam.Correct1 = float32(1 - math.Pow(float64(adam.Beta1), float64(n+1)))
 		adam.Correct2 = float32(1 - math.Pow(float64(adam.Beta2), float64(n+1)))
 		for i, p := range m.Params {
-			be.Adam([]kernels.AdamParam{{Value: p.Value, Grad: p.Grad, M: moments[i][0], V: moments[i][1]}}, 1, adam, kernels.Guard{})
+			of := kernels.AdamParam{Value: p.Value, Grad: p.Grad, M: moments[i][0], V: moments[i][1]}
+			be.Adam([]kernels.AdamParam{of}, 1, adam, kernels.Guard{})
 		}
 	}
 	offLosses := requireClose(t, "losses", c.Losses, losses, within.losses)

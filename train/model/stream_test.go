@@ -186,7 +186,8 @@ func (l *streamLoop) batch(events []streamEvent, destinations []uint32, lr float
 		n := float64(l.step)
 		adam := kernels.AdamStep{LR: lr, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Correct1: float32(1 - math.Pow(0.9, n)), Correct2: float32(1 - math.Pow(0.999, n))}
 		for i, p := range l.m.Params {
-			l.be.Adam([]kernels.AdamParam{{Value: p.Value, Grad: p.Grad, M: l.moment[i][0], V: l.moment[i][1]}}, 1, adam, kernels.Guard{})
+			of := kernels.AdamParam{Value: p.Value, Grad: p.Grad, M: l.moment[i][0], V: l.moment[i][1]}
+			l.be.Adam([]kernels.AdamParam{of}, 1, adam, kernels.Guard{})
 		}
 	}
 	if memory != nil {

@@ -109,7 +109,7 @@ type Optimizer struct {
 	params []Param
 	adam   []kernels.AdamParam // params with their moments
 	grads  []kernels.Tensor    // of params, and learnt rows last; only with ClipNorm
-	norms  kernels.Tensor      // factor of the gradients, and squared norm of each of grads; only with ClipNorm
+	norms  kernels.Tensor      // only with ClipNorm: a factor, and the squared norm of each of grads
 	steps  int
 }
 

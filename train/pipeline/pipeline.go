@@ -327,7 +327,9 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 
 // useAll calls use and then done with each batch, in order, and settles batches in between. Once
 // every step was used it succeeds, even if ctx has ended meanwhile.
-func (p *Pipeline) useAll(ctx context.Context, steps Steps, in <-chan *Gathered, use, done func(*Gathered) error) (err error) {
+func (p *Pipeline) useAll(
+	ctx context.Context, steps Steps, in <-chan *Gathered, use, done func(*Gathered) error,
+) (err error) {
 	var launched *Gathered // and not settled
 	settle := func(next *Gathered) error {
 		b := launched

@@ -356,3 +356,52 @@ func TestCancel(t *testing.T) {
 	}))
 	require.ErrorIs(t, p.Run(ctx, steps(0, 40), func(*pipeline.Gathered) error { panic("a step after the end") }), context.Canceled)
 }
+
+// TestSettle: a step that goes on after use is settled once, in order, before its batch is given
+// back, and no later than after the next step was used.
+func TestSettle(t *testing.T) {
+	r := newRig(t)
+	broken := errors.New("broken")
+	for _, failing := range []int{-1, 0, 5, 39} {
+		for _, cut := range []int{-1, 0, 7} {
+			c := r.config(1, 10_000)
+			c.Group = 3
+			p := pipeline.New(pipeline.Config{Planner: plan.NewPlanner(c), Tables: rows, Backend: r.be, Buffers: 3})
+			ctx, cancel := context.WithCancel(t.Context())
+			used, settled := 0, 0
+			err := p.Run(ctx, steps(0, 40), func(b *pipeline.Gathered) error {
+				require.Equal(t, used, b.Step)
+				require.LessOrEqual(t, used-settled, 1)
+				used++
+				first := b.Batch.Inputs()[0][0]
+				b.Settle(func() error {
+					require.Equal(t, settled, b.Step)
+					require.Equal(t, first, b.Batch.Inputs()[0][0])
+					if settled++; b.Step == failing {
+						return broken
+					}
+					return nil
+				}, b.Step%4 != 3)
+				if b.Step == cut {
+					cancel()
+				}
+				return nil
+			})
+			cancel()
+			p.Close()
+			switch {
+			case cut >= 0 && (failing < 0 || cut+1 < failing):
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, used, settled)
+			case failing >= 0 && cut >= 0:
+				require.Error(t, err)
+			case failing >= 0:
+				require.ErrorIs(t, err, broken)
+				require.LessOrEqual(t, used, failing+2)
+			default:
+				require.NoError(t, err)
+				require.Equal(t, 40, settled)
+			}
+		}
+	}
+}

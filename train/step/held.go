@@ -135,8 +135,8 @@ func (s *Stepper) store(in Input, write bool) {
 		c := &h.Store[i]
 		end := n + len(c.Rows)
 		if end > n {
-			x := computed[c.Layer][c.Type].Value
-			s.be.StoreRows(h.Slots[c.Layer][c.Type], lost.Slice(n, end), x, rows.Slice(n, end), to.Slice(n, end), s.Feed.void)
+			x, slots := computed[c.Layer][c.Type].Value, h.Slots[c.Layer][c.Type]
+			s.be.StoreRows(slots, lost.Slice(n, end), x, rows.Slice(n, end), to.Slice(n, end), s.Feed.void)
 		}
 		n = end
 	}

@@ -107,8 +107,8 @@ type LossError struct{ Loss float64 }
 
 func (e *LossError) Error() string { return fmt.Sprintf("the loss is %v", e.Loss) }
 
-// NormError is a norm of the gradients that is not finite. As after a [LossError] the weights and
-// learnt rows are those from before the step.
+// NormError is a norm of the gradients that is not finite. Neither its step nor the ones that were
+// launched since have changed weights or learnt rows.
 type NormError struct{ Norm float64 }
 
 func (e *NormError) Error() string { return fmt.Sprintf("the norm of the gradients is %v", e.Norm) }

@@ -50,7 +50,8 @@ func (k *Links) lossAmongAll(t *tape.Tape, f *step.Feed, out model.Rows, x *exam
 			p.Nodes, p.Reversed = src, false
 			from, to, positive = r.Src, r.Dst, dst
 		}
-		losses = append(losses, f.FetchLoss(t.SoftmaxProduct(k.model.Query(t, out[from], p), out[to], positive, float32(scale))))
+		query := k.model.Query(t, out[from], p)
+		losses = append(losses, f.FetchLoss(t.SoftmaxProduct(query, out[to], positive, float32(scale))))
 	}
 	if k.links.N3 > 0 {
 		penalties = k.penalty(t, f, out, model.Pairs{Nodes: src, Relations: ints[2]}, dst, float64(n))

@@ -435,7 +435,9 @@ func (k *Links) sigmoidLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var) func
 // softmaxLoss starts the backward pass from CE, the mean over the sides, of so many positives.
 // Lists of equal length are rows of one matrix of logits. The function that it returns adds up the
 // loss.
-func (k *Links) softmaxLoss(t *tape.Tape, f *step.Feed, scores []*tape.Var, zeros kernels.Tensor, positives float64) func() float64 {
+func (k *Links) softmaxLoss(
+	t *tape.Tape, f *step.Feed, scores []*tape.Var, zeros kernels.Tensor, positives float64,
+) func() float64 {
 	scale := 1 / (positives * float64(len(scores)))
 	var losses [][]float32
 	for i, s := range scores {

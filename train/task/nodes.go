@@ -253,7 +253,9 @@ func (k *Nodes) noLoss(t *tape.Tape, f *step.Feed, logits *tape.Var) (tally func
 	return func() step.Tally { return step.Tally{Loss: step.Sum(losses)} }
 }
 
-func (k *Nodes) squaredLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32) (tally func() step.Tally, err error) {
+func (k *Nodes) squaredLoss(
+	t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32,
+) (tally func() step.Tally, err error) {
 	if k.targets, err = k.data.Numbers(k.targets[:0], seeds); err != nil {
 		return nil, err
 	}
@@ -268,12 +270,15 @@ func (k *Nodes) squaredLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds 
 	}, nil
 }
 
-func (k *Nodes) sigmoidLoss(t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32) (tally func() step.Tally, err error) {
+func (k *Nodes) sigmoidLoss(
+	t *tape.Tape, f *step.Feed, logits *tape.Var, seeds []uint32,
+) (tally func() step.Tally, err error) {
 	var known int
 	if k.targets, known, err = k.data.Targets(k.targets[:0], seeds); err != nil {
 		return nil, err
 	}
-	losses := f.FetchLoss(t.SigmoidCrossEntropy(logits, f.UploadFloats(k.targets, logits.Value.Cols), 1/float32(max(known, 1))))
+	targets := f.UploadFloats(k.targets, logits.Value.Cols)
+	losses := f.FetchLoss(t.SigmoidCrossEntropy(logits, targets, 1/float32(max(known, 1))))
 	scores, of := f.Fetch(logits.Value), k.answersOf
 	return func() step.Tally {
 		var tp, wrong int64

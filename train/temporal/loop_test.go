@@ -419,7 +419,8 @@ func (l *loop) step(b *Batch, nodeFeatures []float32, key uint64, rate float32) 
 	correct := func(beta float32) float32 { return float32(1 - math.Pow(float64(beta), float64(l.steps))) }
 	adam := kernels.AdamStep{LR: float32(rate), Beta1: 0.9, Beta2: 0.999, Eps: 1e-8, Correct1: correct(0.9), Correct2: correct(0.999)}
 	for i, p := range l.m.Params {
-		l.be.Adam([]kernels.AdamParam{{Value: p.Value, Grad: p.Grad, M: l.moments[i][0], V: l.moments[i][1]}}, 1, adam, kernels.Guard{})
+		of := kernels.AdamParam{Value: p.Value, Grad: p.Grad, M: l.moments[i][0], V: l.moments[i][1]}
+		l.be.Adam([]kernels.AdamParam{of}, 1, adam, kernels.Guard{})
 	}
 	return out
 }

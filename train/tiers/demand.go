@@ -67,7 +67,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	seeds := int64(4 * (len(t.data.Train)*3 + len(t.data.Valid)*2 + len(t.data.Test)*2))
 	d.Fixed += ProgramBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(d, t.Disk.Depth)
 	d.History = m.History
-	d.Step = m.Step*stepMargin/100 + 2*batchRows*stepMargin/100
+	d.Step = m.Step*stepMargin/100 + int64(t.buffers())*batchRows*stepMargin/100
 	d.Batches = plan.Batches{
 		Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window, Far: t.Sampler.Far(),
 	}

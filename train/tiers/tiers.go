@@ -306,8 +306,17 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		Sampler: plan.Graph{GraphSampler: checked{t.Sampler, t.data}}, Parallel: t.Workers, Tables: t.Stacks, Types: t.Types, Bytes: budget.Batches,
 		Group: t.Window, Ahead: t.Lookahead, BatchBytes: d.Batches.Bytes, BatchRows: t.inputs,
 	})
-	t.Pipe = pipeline.New(pipeline.Config{Planner: t.Planner, Tables: tables, Backend: t.be})
+	t.Pipe = pipeline.New(pipeline.Config{Planner: t.Planner, Tables: tables, Backend: t.be, Buffers: t.buffers()})
 	return nil
+}
+
+// buffers returns the number of steps that have their rows on the backend: one in use, one being
+// gathered, and, if the backend computes behind its calls, the one before them.
+func (t *Tiers) buffers() int {
+	if t.be.Behind() {
+		return 3
+	}
+	return 2
 }
 
 // Rest returns the bytes that no part of the memory uses. It returns 0 if rows are read from disk:
