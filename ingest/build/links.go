@@ -30,7 +30,7 @@ func CheckLinks(source string) error {
 	case !info.IsDir():
 		return nil
 	}
-	top := source + string(filepath.Separator) // of a link to a folder, what is in that
+	top := source + string(filepath.Separator) // so that a link to a folder is followed
 	return filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.Type() != fs.ModeSymlink {
 			return nil // what cannot be looked at is not read either
@@ -39,8 +39,8 @@ func CheckLinks(source string) error {
 	})
 }
 
-// CheckLink refuses a path in a folder where it leads out of the folder. One that names a place
-// elsewhere does not.
+// CheckLink refuses a path in a folder if a link on it leads out of the folder. It does not refuse
+// a path that names a place elsewhere.
 func CheckLink(folder, path string) error {
 	if rel, err := filepath.Rel(folder, path); err != nil || !filepath.IsLocal(rel) {
 		return nil
