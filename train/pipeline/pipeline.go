@@ -56,6 +56,9 @@ type Table struct {
 	// rows of step i are gathered once step i - Lag is written back. Default 0: they are gathered
 	// whenever there is a buffer.
 	Lag int
+	// Bytes [KeepFrom, KeepTo) of each row stay on the host as well: see Gathered.Kept. Default
+	// none.
+	KeepFrom, KeepTo int
 }
 
 // Steps are the steps [From, To) of a Run, and what their batches are drawn from.
@@ -68,6 +71,8 @@ type Gathered struct {
 	// Read has the counters of each table when its rows were gathered. They count this batch and
 	// the batches before it, and none after it.
 	Read []cachetier.Stats
+	// Kept has, for each table, the bytes of rows that stay on the host, row after row.
+	Kept [][]byte
 
 	buffers *buffers // of Rows
 	planner *plan.Planner
@@ -90,12 +95,23 @@ func (b *Gathered) WriteBack(w plan.Written) error {
 	return b.planner.WriteBack(b.Step, w)
 }
 
-// buffers hold the rows of one step: one for each table, nil where there is none yet. rows and read
-// are the slices that Gathered lends.
+// buffers hold the rows of one step: one for each table, nil where there is none yet. rows, read
+// and kept are the slices that Gathered lends.
 type buffers struct {
 	of   []kernels.Buffer
 	rows []kernels.Tensor
 	read []cachetier.Stats
+	kept [][]byte
+}
+
+// keep copies the bytes of each of n rows that stay on the host.
+func (b *buffers) keep(t int, table Table, rows []byte, n int) {
+	size, width := table.Cols*table.Type.Size(), table.KeepTo-table.KeepFrom
+	kept := append(b.kept[t][:0], make([]byte, n*width)...)
+	for i := range n {
+		copy(kept[i*width:], rows[i*size+table.KeepFrom:i*size+table.KeepTo])
+	}
+	b.kept[t] = kept
 }
 
 // Pipeline runs ranges of steps. Use New.
@@ -271,8 +287,9 @@ func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathere
 	inputs, own := b.Batch.Inputs(), b.buffers
 	if len(own.rows) != len(inputs) {
 		own.rows, own.read = make([]kernels.Tensor, len(inputs)), make([]cachetier.Stats, len(p.Tables))
+		own.kept = make([][]byte, len(p.Tables))
 	}
-	b.Rows, b.Read = own.rows, own.read
+	b.Rows, b.Read, b.Kept = own.rows, own.read, own.kept
 	for t, table := range p.Tables {
 		if table.Lag == 0 {
 			if err := p.gatherOf(ctx, w, i, b, t); err != nil {
@@ -318,7 +335,13 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 	kernels.GrowBuffer(p.Backend, own, table.Type, size, size+size/8)
 	rows.Buf = *own
 	b.Rows[n] = rows
-	if err := p.staging.Fill(rows, func(dst []byte) error { return w.Rows[t].Gather(ctx, i, dst) }); err != nil {
+	if err := p.staging.Fill(rows, func(dst []byte) error {
+		if err := w.Rows[t].Gather(ctx, i, dst); err != nil {
+			return err
+		}
+		b.buffers.keep(t, table, dst, rows.Rows)
+		return nil
+	}); err != nil {
 		return err
 	}
 	b.Read[t] = p.Planner.Tables[t].Stats()

@@ -184,12 +184,16 @@ func (r *rehearsal) try(b *pipeline.Gathered) (forward, publication, all float64
 			return publish(places, records)
 		}
 	}
-	out, err := r.step.Compute(in)
+	err = r.step.Launch(in)
 	if err == nil {
+		err = r.step.Update(0, nil)
+	}
+	if err == nil {
+		var out temporal.Out
+		out, err = r.step.Wait()
 		r.scores.Reset()
 		r.scores.Add(out.Positives, out.Negatives)
 		_, _ = r.scores.Value()
-		err = r.step.Update(0, nil)
 	}
 	var loss *step.LossError
 	var norm *step.NormError

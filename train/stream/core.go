@@ -318,7 +318,8 @@ func (c *core) openRows(ctx context.Context) error {
 	if c.scratch { // few nodes get state
 		state.Touched = min(state.Rows, max(1, rehearsed*c.sizes.nodes))
 	}
-	if err := c.tables.open(ctx, c.step.Record, state, c.features, c.events.Stream, next); err != nil {
+	onHost := c.Backend.Behind() // reading them there would wait
+	if err := c.tables.open(ctx, c.step.Record, state, onHost, c.features, c.events.Stream, next); err != nil {
 		return err
 	}
 	if c.Fanouts[0] == 0 && len(c.tables.stacks) > 0 { // no lists are read

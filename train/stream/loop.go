@@ -80,9 +80,13 @@ func (t *trainer) update(b *pipeline.Gathered, epoch int) (a step.Tally, err err
 		in.Publish = t.publisher.keep
 	}
 	t.Torn = true
-	out, err := t.step.Compute(in)
+	var out temporal.Out
+	err = t.step.Launch(in)
 	if err == nil {
 		err = t.step.Update(t.Rate(), nil)
+	}
+	if err == nil {
+		out, err = t.step.Wait()
 	}
 	t.Torn = err != nil
 	if err != nil {

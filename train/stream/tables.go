@@ -81,9 +81,10 @@ const (
 var inputOf = map[string]int{stateKind: 0, eventKind: 1, nodeKind: 2}
 
 // open opens a table of records, if they have bytes, and tables of the features of stream s. next
-// returns the cache of each, in this order.
+// returns the cache of each, in this order. If onHost is set, times of records stay on the host.
 func (t *tables) open(
-	ctx context.Context, record temporal.Record, state mutable.Options, f features, s *store.Stream, next func() cachetier.Options,
+	ctx context.Context, record temporal.Record, state mutable.Options, onHost bool,
+	f features, s *store.Stream, next func() cachetier.Options,
 ) (err error) {
 	t.record = record
 	add := func(s *cachetier.Stack, kind, name string, rows pipeline.Table) {
@@ -94,7 +95,11 @@ func (t *tables) open(
 		if t.state, err = mutable.Open(ctx, state); err != nil {
 			return fmt.Errorf("the state of nodes: %w", err)
 		}
-		add(t.state.Stack, stateKind, "state of nodes", pipeline.Table{Type: kernels.F32, Cols: record.Cols(), Lag: state.Lag})
+		rows := pipeline.Table{Type: kernels.F32, Cols: record.Cols(), Lag: state.Lag}
+		if onHost {
+			rows.KeepFrom, rows.KeepTo = record.Times()
+		}
+		add(t.state.Stack, stateKind, "state of nodes", rows)
 	}
 	for _, of := range []struct {
 		file     *store.Features
@@ -138,6 +143,9 @@ func (t *tables) input(b *pipeline.Gathered) temporal.Input {
 	in := temporal.Input{Batch: b.Batch.(*temporal.Batch)}
 	if t.state != nil {
 		in.State = b.Rows[inputOf[stateKind]]
+		if len(b.Kept[0]) > 0 { // state is the first table
+			in.Times = b.Kept[0]
+		}
 		in.Publish = func(places []uint32, changes []byte) error {
 			if err := t.publish(places, changes); err != nil {
 				return err

@@ -72,7 +72,7 @@ func (f *feed) take(in Input) (err error) {
 	}
 	f.floats.add(&m.Since, f.since, 2)
 	if f.record.Cols() > 0 {
-		f.takeState(b, in.State)
+		f.takeState(b, in.State, in.Times)
 		f.takeWrites(b)
 	}
 	f.ints.upload(f.be, &f.room.ints, kernels.U32, f.staging.JoinU32)
@@ -119,7 +119,7 @@ func (f *feed) takePairs(b *Batch) {
 
 // takeState parts records: numbers stay on the backend, times are read on the host, since ages are
 // differences of float64.
-func (f *feed) takeState(b *Batch, state kernels.Tensor) {
+func (f *feed) takeState(b *Batch, state kernels.Tensor, times []byte) {
 	r, m := f.record, &f.moments
 	if state.Rows != len(b.Nodes) || state.Cols != r.Cols() {
 		panic(fmt.Sprintf("temporal: records of %d nodes, %d columns each; want %d and %d", state.Rows, state.Cols, len(b.Nodes), r.Cols()))
@@ -132,11 +132,15 @@ func (f *feed) takeState(b *Batch, state kernels.Tensor) {
 	}
 	m.Memory = columns(&f.room.memory, 0, r.memory)
 	m.Mail = columns(&f.room.mail, r.mailColumn(0), r.mails*r.mail)
-	bits := columns(&f.room.bits, r.numbers(), r.bits())
-	_ = f.staging.Read(bits.Slice(0, n), func(all []byte) error {
+	take := func(all []byte) error {
 		f.takeTimes(b, func(node uint32) []byte { return all[4*int(node)*r.bits():][:4*r.bits()] })
 		return nil
-	})
+	}
+	if times != nil {
+		_ = take(times)
+	} else {
+		_ = f.staging.Read(columns(&f.room.bits, r.numbers(), r.bits()).Slice(0, n), take)
+	}
 	if blends > 0 {
 		f.blend(b)
 	}

@@ -61,6 +61,9 @@ func (r Record) bits() int {
 	return 0
 }
 
+// Times returns the place of the bytes of times and slots in a record: see Input.Times.
+func (r Record) Times() (from, to int) { return 4 * r.numbers(), r.Bytes() }
+
 // Memory is the memory in a record, D float32.
 func (r Record) Memory(record []byte) []byte { return record[:4*r.memory] }
 

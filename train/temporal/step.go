@@ -12,10 +12,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/tape"
 )
 
-// Stepper takes steps with a network for streams. [Stepper.Compute] makes of a batch the new state
-// of its nodes, then scores, a loss and gradients; [Stepper.Update] makes new weights of these.
-// Steps of a stream go in its order, whatever their state is: which updates it has is the caller's
-// business.
+// Stepper takes steps with a network for streams. [Stepper.Launch] makes of a batch the new state
+// of its nodes, then scores, a loss and gradients; [Stepper.Update] makes new weights of these;
+// [Stepper.Wait] returns the scores and the loss. [Stepper.Compute] is Launch and Wait. Steps of a
+// stream go in its order, whatever their state is: which updates it has is the caller's business.
 //
 // Memory: a Stepper owns buffers of the backend, and lists on the host, that grow to the largest
 // batch and stay until Close: at steady state a step allocates nothing that grows with the batch.
@@ -31,11 +31,16 @@ type Stepper struct {
 	// Remember makes Blended return the memories from before blending.
 	Remember bool
 
-	grads         []kernels.Tensor // of the parameters, in their order
-	feed          feed
-	writer        writer
-	there, others []float32 // scores of the last batch
-	embedded      []float32 // of the last Embed
+	grads    []kernels.Tensor // of the parameters, in their order
+	feed     feed
+	writer   writer
+	void     kernels.Tensor // flag: the loss, or the norm of the gradients, is not finite
+	embedded []float32      // of the last Embed
+
+	// Fetched of the last batch: scores and losses of events and of negatives, and squares of
+	// norms.
+	there, others, lossThere, lossOthers, squares []float32
+	updates                                       int // before it
 }
 
 // Input is a batch whose state and features are there.
@@ -43,6 +48,10 @@ type Input struct {
 	*Batch
 	// State has the Record of each of Batch.Nodes, F32. A network without state reads none.
 	State kernels.Tensor
+	// Times has the bytes of each record that Record.Times places, if the caller has them on the
+	// host. Without them they are read from State, which waits for the backend where its memory is
+	// its own.
+	Times []byte
 	// Features has the features of each of Batch.Events, F32 or F16, in the network's number of
 	// columns. Without features it is the zero Tensor.
 	Features kernels.Tensor
@@ -60,7 +69,7 @@ type Input struct {
 	Publish func(places []uint32, changes []byte) error
 }
 
-// Out is the result of a batch. The scores are lent until the next Compute.
+// Out is the result of a batch. The scores are lent until the next Launch.
 type Out struct {
 	Loss      float64   // the mean over events plus the mean over negatives, of -log σ(score) and -log(1-σ(score)) (arXiv 2203.14883, TGL)
 	Positives []float32 // a score for each event
@@ -109,30 +118,65 @@ func newStepper(be kernels.Backend, m *model.Temporal) *Stepper {
 	return &Stepper{
 		Model: m, Tape: frugal, Record: r,
 		feed:   feed{be: be, staging: staging, kind: m.Kind, record: r},
-		writer: writer{be: be, staging: staging, record: r},
+		writer: writer{be: be, record: r},
+		void:   kernels.NewTensor(be, kernels.U32, 1, 1),
 	}
 }
 
-// Compute adds the gradients of a batch's loss to the parameters' gradients, which are zero before
-// the first step and after each Update. In evaluation it adds nothing. A batch without roots ends
-// when its state is published. A loss that is not finite is a *step.LossError: the gradients are as
-// they were, and the state is published.
+// Compute is Launch and Wait.
 func (s *Stepper) Compute(in Input) (Out, error) {
+	if err := s.Launch(in); err != nil {
+		return Out{}, err
+	}
+	return s.Wait()
+}
+
+// Launch adds the gradients of a batch's loss to the parameters' gradients, which are zero before
+// the first step and after each Update. In evaluation it adds nothing. It waits for the backend
+// only where state is published. A batch without roots ends there.
+func (s *Stepper) Launch(in Input) error {
+	s.updates = s.Optim.Steps()
+	for _, x := range []*[]float32{&s.there, &s.others, &s.lossThere, &s.lossOthers, &s.squares} {
+		*x = (*x)[:0]
+	}
 	z, err := s.embed(in)
 	if z == nil || err != nil {
-		return Out{}, err
+		return err
 	}
 	f := &s.feed
 	there, others := s.Model.ScorePast(s.Tape, z, f.src, f.dst, f.past), s.Model.ScorePast(s.Tape, z, f.sources, f.negatives, f.negativesPast)
 	lossThere, lossOthers := s.Tape.LinkLoss(there, others)
-	loss := s.mean(lossThere) + s.mean(lossOthers)
-	s.there, s.others = s.download(s.there, there.Value), s.download(s.others, others.Value)
-	out := Out{Loss: loss, Positives: s.there, Negatives: s.others}
-	if !finite(loss) {
-		return out, &step.LossError{Loss: loss}
+	f.be.CheckFinite(s.void, lossThere)
+	f.be.CheckFinite(s.void, lossOthers)
+	s.lossThere, s.lossOthers = s.fetch(s.lossThere, lossThere), s.fetch(s.lossOthers, lossOthers)
+	s.there, s.others = s.fetch(s.there, there.Value), s.fetch(s.others, others.Value)
+	if in.Key != 0 {
+		s.Tape.Backward()
 	}
-	s.Tape.Backward()
-	return out, nil
+	return nil
+}
+
+// Wait waits for what the last Launch began, with its Update if there was one, and returns its
+// result. A loss that is not finite is a *step.LossError, and a norm of the gradients, which is
+// known where they are clipped, a *step.NormError: the weights are as they were, and the state is
+// published.
+func (s *Stepper) Wait() (Out, error) {
+	if len(s.lossThere)+len(s.lossOthers)+len(s.squares) == 0 {
+		return Out{}, nil
+	}
+	s.feed.be.Mark()()
+	out := Out{Loss: mean(s.lossThere) + mean(s.lossOthers), Positives: s.there, Negatives: s.others}
+	var err error
+	if !finite(out.Loss) {
+		err = &step.LossError{Loss: out.Loss}
+	} else if norm := kernels.ClipNorm(s.squares); !finite(norm) {
+		err = &step.NormError{Norm: norm}
+	}
+	if err != nil {
+		s.Optim.Rewind(s.updates)
+		s.feed.be.UploadU32(s.void, []uint32{0})
+	}
+	return out, err
 }
 
 // Embed is Compute up to the embeddings of Batch.Roots: Hidden numbers each, lent until the next
@@ -142,7 +186,8 @@ func (s *Stepper) Embed(in Input) ([]float32, error) {
 	if z == nil || err != nil {
 		return nil, err
 	}
-	s.embedded = s.download(s.embedded, z.Value)
+	s.embedded = s.fetch(s.embedded, z.Value)
+	s.feed.be.Mark()()
 	return s.embedded, nil
 }
 
@@ -213,21 +258,16 @@ func (s *Stepper) Blended() (were, are []float32) {
 
 // Update makes new weights of the gradients at a learning rate, and clears these. If reduce is not
 // nil, it is given the gradients before, in the order of the parameters, to add the gradients of
-// other workers. A norm that is not finite, which is known where gradients are clipped, is a
-// *step.NormError.
+// other workers.
 func (s *Stepper) Update(rate float64, reduce func(grads []kernels.Tensor) error) error {
 	if reduce != nil {
 		if err := reduce(s.grads); err != nil {
 			return err
 		}
 	}
-	squares := s.Optim.Step(rate, kernels.Tensor{})
-	if squares.Buf == nil {
-		return nil
-	}
-	s.there = s.download(s.there, squares)
-	if norm := kernels.ClipNorm(s.there); !finite(norm) {
-		return &step.NormError{Norm: norm}
+	s.updates = s.Optim.Steps()
+	if squares := s.Optim.Step(rate, s.void); squares.Buf != nil {
+		s.squares = s.fetch(s.squares, squares)
 	}
 	return nil
 }
@@ -255,6 +295,7 @@ func (s *Stepper) TellApart(ids IDs) { s.feed.ids, s.feed.columns = ids, s.Model
 func (s *Stepper) Close() {
 	s.writer.close()
 	s.feed.close()
+	kernels.FreeTensors(s.feed.be, s.void)
 	s.Tape.Close()
 	if s.Optim != nil {
 		s.Optim.Close()
@@ -262,19 +303,13 @@ func (s *Stepper) Close() {
 	s.Model.Close()
 }
 
-// mean returns the mean of a column.
-func (s *Stepper) mean(column kernels.Tensor) (mean float64) {
-	s.there = s.download(s.there, column)
-	for _, x := range s.there {
-		mean += float64(x)
-	}
-	return mean / float64(max(1, len(s.there)))
-}
+// mean returns the mean of numbers, 0 of none.
+func mean(of []float32) float64 { return step.Sum(of) / float64(max(1, len(of))) }
 
-// download copies a table to the host, in the memory of into where it is enough.
-func (s *Stepper) download(into []float32, table kernels.Tensor) []float32 {
+// fetch begins to copy a table to the host, in the memory of into where it is enough.
+func (s *Stepper) fetch(into []float32, table kernels.Tensor) []float32 {
 	into = append(into[:0], make([]float32, table.Len())...)
-	s.feed.be.DownloadF32(into, table)
+	s.feed.be.FetchF32(into, table)
 	return into
 }
 
