@@ -6,12 +6,15 @@ package kernels
 type Sizing struct {
 	Backend
 	Dry bool // no operation may be under way where it is set
+	// Operations counts the calls of operations. The goroutine that calls them reads it.
+	Operations int64
 }
 
 var _ Backend = (*Sizing)(nil)
 
 // run calls op unless Dry is set. Each method below passes its operation of [Backend] to run.
 func (z *Sizing) run(op func()) {
+	z.Operations++
 	if !z.Dry {
 		op()
 	}
