@@ -204,20 +204,3 @@ func TestAheadNaN(t *testing.T) {
 		require.Equal(t, steps[0], steps[1], name)
 	}
 }
-
-// TestOperations counts what a step of three layers calls on the backend. On a device each call is
-// a launch or a few of them.
-func TestOperations(t *testing.T) {
-	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
-	for kind, want := range map[model.Kind]int64{model.SAGE: 44, model.GCN: 38, model.GAT: 78} {
-		o := small()
-		o.Kind, o.Layers, o.Fanouts, o.Epochs, o.Batch = kind, 3, []int{5, 4, 3}, 1, 20
-		be := &kernels.Sizing{Backend: kernels.NewCPU(kernels.CPUOptions{})}
-		var counts []int64
-		_, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Backend: be, Step: func(int, int, int, float64) {
-			counts = append(counts, be.Operations)
-		}})
-		require.NoError(t, err)
-		require.Equal(t, want, counts[4]-counts[3], kind)
-	}
-}

@@ -342,9 +342,9 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 		c.tiers.EpochSteps = c.task.Steps()
 	}
 	before := c.Backend.Bytes()
-	c.Backend.Dry = true // compute nothing: the run may still be refused for lack of the memory
+	c.Backend.SetDry(true) // compute nothing: the run may still be refused for lack of the memory
 	err = c.rehearse(b, 0)
-	c.Backend.Dry = false
+	c.Backend.SetDry(false)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func TestDryStepMapsWhatAStepTakes(t *testing.T) {
 			before := kernels.HostBytes()
 			require.NoError(t, tr.rehearse(b, 0))
 			require.Equal(t, before, kernels.HostBytes())
-			require.False(t, tr.Backend.Dry)
+			require.False(t, tr.Backend.Dry())
 		})
 	}
 }

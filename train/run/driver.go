@@ -201,7 +201,7 @@ func (d *Driver) OpenBackend() (err error) {
 			return fmt.Errorf("{kernels}: %w", err)
 		}
 	}
-	d.Backend = &kernels.Sizing{Backend: be}
+	d.Backend = kernels.NewSizing(be)
 	return nil
 }
 

@@ -271,8 +271,8 @@ func (c *core) measure(ctx context.Context) error {
 // measureStep runs a batch through a step that computes nothing. That maps the step's memory
 // without using it, so that it can be counted before it has to fit. A key of 0 means evaluation.
 func (c *core) measureStep(b *temporal.Batch, key uint64) error {
-	c.Backend.Dry = true
-	defer func() { c.Backend.Dry = false }()
+	c.Backend.SetDry(true)
+	defer c.Backend.SetDry(false)
 	in := temporal.Input{Batch: b, Key: key}
 	zeros := func(dtype kernels.DType, rows, cols int) kernels.Tensor {
 		x := kernels.Tensor{Type: dtype, Rows: rows, Cols: cols}
