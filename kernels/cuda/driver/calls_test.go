@@ -429,9 +429,6 @@ func TestOpenGPU(t *testing.T) {
 
 // TestNoLibrary opens files that are not there, or are no library.
 func TestNoLibrary(t *testing.T) {
-	if inChild(t, func() string { return "yes" }) == "" {
-		return
-	}
 	var missing *OpenError
 	_, err := Open("/nowhere/libcuda.so.1")
 	require.ErrorAs(t, err, &missing)
@@ -448,21 +445,10 @@ func TestNoLibrary(t *testing.T) {
 
 // TestMissingSymbols opens drivers that lack a function.
 func TestMissingSymbols(t *testing.T) {
-	symbols := []string{"cuInit", "cuDeviceGetUuid_v2", "cuMemHostRegister_v2", "cuGetErrorString"}
-	file := inChild(t, func() string {
-		dir := t.TempDir()
-		for _, s := range symbols {
-			folder := filepath.Join(dir, s)
-			require.NoError(t, os.MkdirAll(folder, 0o777))
-			compile(t, folder, "-D"+s+"=other")
-		}
-		return dir
-	})
-	if file == "" {
-		return
-	}
-	for _, s := range symbols {
-		library := filepath.Join(file, s, DefaultLibrary)
+	for _, s := range []string{"cuInit", "cuDeviceGetUuid_v2", "cuMemHostRegister_v2", "cuGetErrorString"} {
+		folder := filepath.Join(fakeFolder, s)
+		require.NoError(t, os.MkdirAll(folder, 0o777))
+		library := compile(t, folder, "-D"+s+"=other")
 		_, err := Open(library)
 		require.EqualError(t, err, library+" has no function "+s+": the NVIDIA driver is too old: update it")
 		var missing *OpenError

@@ -17,12 +17,33 @@
 // on their thread, and fail with [ErrInvalidContext] without one: make them inside GPU.Do, which
 // locks the thread and sets the context. A Params belongs to one goroutine at a time.
 //
-// # Build
+// # Providers
 //
-// Types, parameters and errors build everywhere, and Open under the tag cuda, on Linux. It calls
-// by github.com/ebitengine/purego, which needs neither cgo nor headers nor a driver to build:
+// Types, parameters and errors build everywhere, and Open under the tag cuda, on Linux. There are
+// two providers, and [Table] lists what each takes for a call. Without further tags it is
+// github.com/ebitengine/purego, which needs neither cgo nor headers nor a driver to build:
 //
 //	CGO_ENABLED=0 go build -tags cuda ./...
+//
+// With the tag gorgonia it is gorgonia.org/cu, by cgo, with C of our own for calls that it lacks.
+// It needs NVIDIA's headers, which are not ours to distribute, and a libcuda.a that tools/libcuda
+// writes. In the root of the repository:
+//
+//	pip download --no-deps -d DIR nvidia-cuda-runtime-cu12==12.9.79
+//	unzip -d DIR DIR/nvidia_cuda_runtime_cu12-*.whl
+//	go run ./tools/libcuda DIR
+//	export CGO_LDFLAGS="-L DIR"
+//	export CGO_CFLAGS="-I $PWD/kernels/cuda/driver/_cuda13 -I DIR/nvidia/cuda_runtime/include"
+//	go build -tags cuda,gorgonia ./...
+//
+// DIR is an absolute path. The headers of CUDA 13, nvidia-cuda-runtime==13.5.37, lie in
+// DIR/nvidia/cu13/include. They have new prototypes under five old names, and _cuda13 restores the
+// old ones. With GNNSTORE_CUDA_HEADERS=DIR/nvidia/cuda_runtime/include, a test does all this and
+// runs the tests of this package with that provider.
+//
+// Such a binary starts without a driver, and opens the library when Open is called, not before:
+// that is why it links our libcuda.a, and not the stub of NVIDIA's toolkit. gorgonia.org/cu calls
+// cuInit when the program starts, and ends the process if that fails.
 //
 // # Why not
 //

@@ -4,7 +4,6 @@ package driver
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -113,23 +112,4 @@ func (f *fakeDriver) counts(t testing.TB) (launches, lost, retained, calls uint6
 	f.control(t, "fake_counts", uintptr(f.at(0)))
 	n := (*[4]uint64)(f.at(0))
 	return n[0], n[1], n[2], n[3]
-}
-
-// inChild runs the calling test again in another process with this variable set, where the provider
-// opens one library for a process. It returns the variable's value in the child, and "" in the
-// parent, whose test is then over.
-func inChild(t *testing.T, value func() string) string {
-	t.Helper()
-	const name = "DRIVER_TEST_CHILD"
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	program, err := os.Executable()
-	require.NoError(t, err)
-	cmd := exec.Command(program, "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s", name, value()))
-	out, err := cmd.CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "--- PASS: "+t.Name())
-	return ""
 }

@@ -1,0 +1,40 @@
+//go:build cuda && linux && !gorgonia
+
+package driver
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestGorgonia builds the other provider as doc.go describes, and runs the tests of this package
+// with it. NVIDIA's headers come from the folder that GNNSTORE_CUDA_HEADERS names.
+func TestGorgonia(t *testing.T) {
+	headers := os.Getenv("GNNSTORE_CUDA_HEADERS")
+	if _, err := os.Stat(filepath.Join(headers, "cuda.h")); headers == "" || err != nil {
+		t.Skip("GNNSTORE_CUDA_HEADERS names no folder with NVIDIA's cuda.h")
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("needs gcc")
+	}
+	own, err := filepath.Abs("_cuda13")
+	require.NoError(t, err)
+	library := t.TempDir()
+	run := func(args ...string) string {
+		cmd := exec.Command("go", args...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=-I"+own+" -I"+headers, "CGO_LDFLAGS=-L"+library)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return string(out)
+	}
+	run("run", "../../../tools/libcuda", library)
+	flags := []string{"test", "-count=1", "-v", "-tags", "cuda,gorgonia"}
+	if testing.Short() {
+		flags = append(flags, "-short")
+	}
+	require.Contains(t, run(append(flags, ".")...), "--- PASS: TestABI")
+}
