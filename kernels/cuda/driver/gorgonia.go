@@ -111,7 +111,7 @@ func Open(library string) (*Calls, error) {
 		bound.library = l.handle
 	case l.handle:
 	default:
-		return nil, &OpenError{Library: library, Err: errors.New(library + ": the process has opened another driver")}
+		return nil, fmt.Errorf("%s: the process has opened another driver", library)
 	}
 	return newCalls(), nil
 }
@@ -146,9 +146,7 @@ func (l *Library) Symbol(name string) (Symbol, error) {
 // Call calls the function with at most [MaxArguments] integers or addresses, and returns its int.
 // Addresses lie outside the Go heap.
 func (s Symbol) Call(args ...uintptr) int32 {
-	if len(args) > MaxArguments {
-		panic(fmt.Sprintf("driver: %d arguments, and at most %d are passed", len(args), MaxArguments))
-	}
+	checkArguments(args)
 	var a [MaxArguments]C.uintptr_t
 	for i, v := range args {
 		a[i] = C.uintptr_t(v)

@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"fmt"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -14,6 +15,12 @@ const MaxArguments = 20
 // Symbol is the address of a C function. A Symbol that [Library.Symbol] found is valid until the
 // process ends.
 type Symbol uintptr
+
+func checkArguments(args []uintptr) {
+	if len(args) > MaxArguments {
+		panic(fmt.Sprintf("driver: %d arguments for a call, and at most %d are passed", len(args), MaxArguments))
+	}
+}
 
 // result returns nil for code 0, and Failure's error for others.
 func (c *Calls) result(call string, code Code) error {

@@ -60,7 +60,10 @@ func (l *Library) Symbol(name string) (Symbol, error) {
 
 // Call calls the function with at most [MaxArguments] integers or addresses, and returns its int.
 // Addresses lie outside the Go heap.
-func (s Symbol) Call(args ...uintptr) int32 { return int32(symbol(s).call(args...)) }
+func (s Symbol) Call(args ...uintptr) int32 {
+	checkArguments(args)
+	return int32(symbol(s).call(args...))
+}
 
 // symbol is the address of a function that returns a CUresult.
 type symbol uintptr
