@@ -11,7 +11,7 @@ import (
 // TestAllocations: a launch does not allocate.
 func TestAllocations(t *testing.T) {
 	f := openFake(t)
-	s := openScale(t, f)
+	s := openScale(t, f, 0)
 	p, err := NewParams()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, p.Close()) }()

@@ -205,9 +205,9 @@ type scale struct {
 	function Function
 }
 
-func openScale(t testing.TB, f *fakeDriver) *scale {
+func openScale(t testing.TB, f *fakeDriver, ordinal int) *scale {
 	t.Helper()
-	g, err := NewGPU(f.Calls, 0, MinVersion)
+	g, err := NewGPU(f.Calls, ordinal, MinVersion)
 	require.NoError(t, err)
 	s := &scale{gpu: g, list: mustList(t, "scale", scalePTX)}
 	require.NoError(t, g.Do(func(c *Calls) (err error) {
@@ -227,17 +227,21 @@ func openScale(t testing.TB, f *fakeDriver) *scale {
 
 // launch multiplies the n floats at x by factor.
 func (s *scale) launch(x Ptr, n uint32, factor float32, p *Params) error {
-	return s.gpu.Do(func(c *Calls) error {
-		p.Start(s.list).Ptr(x).F32(factor).U32(n)
-		return c.LaunchKernel(s.function, Dim{X: 1}, Dim{X: 32}, 0, s.stream, p)
-	})
+	return s.gpu.Do(func(c *Calls) error { return s.launchIn(c, x, n, factor, p) })
 }
 
-// TestContexts launches from 8 goroutines that move between threads, while threads begin and end.
-// Every thread has the context when it calls.
+// launchIn is launch inside Do.
+func (s *scale) launchIn(c *Calls, x Ptr, n uint32, factor float32, p *Params) error {
+	p.Start(s.list).Ptr(x).F32(factor).U32(n)
+	return c.LaunchKernel(s.function, Dim{X: 1}, Dim{X: 32}, 0, s.stream, p)
+}
+
+// TestContexts launches from 8 goroutines on two GPUs, while threads begin and end. The goroutines
+// move between threads, also inside Do if it lets them. Every launch has the context of its GPU.
 func TestContexts(t *testing.T) {
 	f := openFake(t)
-	s := openScale(t, f)
+	f.control(t, "fake_devices", 2)
+	gpus := []*scale{openScale(t, f, 0), openScale(t, f, 1)}
 	const goroutines = 8
 	each := 20_000
 	if testing.Short() {
@@ -247,6 +251,7 @@ func TestContexts(t *testing.T) {
 	var failed atomic.Value
 	for g := range goroutines {
 		group.Go(func() {
+			s := gpus[g%2]
 			p, err := NewParams()
 			if err != nil {
 				failed.Store(err)
@@ -266,10 +271,14 @@ func TestContexts(t *testing.T) {
 				if i%2 == 1 {
 					factor = 0.5
 				}
-				err = s.launch(x, 4, factor, p)
+				err = s.gpu.Do(func(c *Calls) error {
+					if i%8 == 0 {
+						runtime.Gosched()
+					}
+					return s.launchIn(c, x, 4, factor, p)
+				})
 				switch {
 				case i%64 == 0:
-					runtime.Gosched()
 					_ = make([]byte, 10_000) // so that the collector runs
 				case i%500 == 0: // a goroutine that ends with its thread locked ends the thread
 					ended := make(chan error)
@@ -296,8 +305,10 @@ func TestContexts(t *testing.T) {
 	launches, lost, retained, _ := f.counts(t)
 	require.EqualValues(t, goroutines*each, launches)
 	require.Zero(t, lost)
-	require.EqualValues(t, 1, retained)
-	require.NoError(t, s.gpu.Close())
+	require.EqualValues(t, 2, retained)
+	for _, s := range gpus {
+		require.NoError(t, s.gpu.Close())
+	}
 	_, _, retained, _ = f.counts(t)
 	require.Zero(t, retained)
 }
@@ -458,7 +469,7 @@ func TestMissingSymbols(t *testing.T) {
 
 func BenchmarkDo(b *testing.B) {
 	f := openFake(b)
-	s := openScale(b, f)
+	s := openScale(b, f, 0)
 	p, err := NewParams()
 	require.NoError(b, err)
 	defer p.Close()

@@ -5,7 +5,8 @@
 // Every call writes its name and its arguments, as C has them, to a record of the thread, which
 // fake_last returns. With fake_echo(1) a call does nothing else, and its results are constants that a
 // test compares. Otherwise device memory is memory of the host, work is done before a call returns,
-// and a call that wants a context returns 201 on a thread without one.
+// and a call that wants a context returns 201 on a thread without one. A launch on a stream of another
+// context returns 400.
 //
 // -DcuInit=other leaves out cuInit, and so on.
 #include <pthread.h>
@@ -24,7 +25,7 @@ enum { INVALID = 1, NO_MEMORY = 2, UNINITIALIZED = 3, NO_DEVICE = 100, BAD_DEVIC
 
 static __thread struct { const char *name; int n; uint64_t arg[20]; } last;
 static __thread void *current;
-static char primary;
+static char primary[8]; // a device each; a stream has the address of its own
 static _Atomic int echo, initialised, retained, devices = 1, version = 13000;
 static _Atomic long countdown = -1, launches, lost, calls;
 static _Atomic uint32_t code_at_end;
@@ -62,7 +63,7 @@ int fake_last(char *name, uint64_t *arg) {
 }
 int fake_echo(int on) { echo = on; return 0; }
 int fake_version(int v) { version = v; return 0; }
-int fake_devices(int n) { devices = n; return 0; }
+int fake_devices(int n) { devices = n; return 0; } // at most 8
 int fake_fail(long n, uint32_t code) { code_at_end = code; countdown = n; return 0; } // n calls pass before
 int fake_counts(long *out) { out[0] = launches; out[1] = lost; out[2] = retained; out[3] = calls; return 0; }
 int fake_reset(void) {
@@ -111,13 +112,13 @@ result cuDeviceGetUuid_v2(unsigned char *b, int d) { return uuid(b, d); }
 result cuDevicePrimaryCtxRetain(void **c, int d) {
 	NAME("cuDevicePrimaryCtxRetain", 1, A(d)); CHECK; ECHO(*c = (void *)0x1020304050607080); READY;
 	retained++;
-	*c = &primary;
+	*c = &primary[d];
 	return 0;
 }
 result cuDevicePrimaryCtxRelease_v2(int d) { NAME("cuDevicePrimaryCtxRelease", 1, A(d)); CHECK; ECHO(); READY; retained--; return 0; }
 result cuCtxSetCurrent(void *c) {
 	NAME("cuCtxSetCurrent", 1, A(c)); CHECK; ECHO(); READY;
-	if (c && c != &primary) return NO_CONTEXT;
+	if (c && ((char *)c < primary || (char *)c >= primary + devices)) return NO_CONTEXT;
 	current = c;
 	return 0;
 }
@@ -182,7 +183,8 @@ result cuMemsetD32Async(address d, uint32_t v, size_t n, void *stream) {
 
 result cuStreamCreate(void **s, uint32_t flags) {
 	NAME("cuStreamCreate", 1, A(flags)); CHECK; ECHO(*s = (void *)0x5152535455565758); CTX;
-	*s = malloc(1);
+	*s = malloc(sizeof current);
+	*(void **)*s = current;
 	return 0;
 }
 result cuStreamDestroy_v2(void *s) { NAME("cuStreamDestroy", 1, A(s)); CHECK; ECHO(); CTX; free(s); return 0; }
@@ -265,6 +267,7 @@ result cuLaunchKernel(void *f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t b
 	const char *packed = extra ? extra[1] : 0;
 	ECHO((last.n = 12, last.arg[10] = size, last.arg[11] = size ? *(uint64_t *)packed : 0));
 	CTX;
+	if (stream && *(void **)stream != current) { lost++; return BAD_HANDLE; }
 	if (f == names[1]) { launches++; return size ? 701 : 0; }
 	if (f != names[0]) return BAD_HANDLE;
 	if (size != 16) return 701;
