@@ -71,6 +71,9 @@ type AdamParam struct{ Value, Grad, M, V Tensor }
 //   - Tensors are F32 unless the comment says otherwise. A shape that does not fit is the caller's bug and panics.
 //   - dst never overlaps an input, except where the comment says "in place".
 //   - A function whose name ends in Grad adds to its results (+=), as does MatMul with accumulate; all others overwrite.
+//   - An id, label or position out of range panics. The CPU panics before it writes anything. A
+//     backend that is Behind may panic in a later download, or in the wait of a later Mark, and
+//     what the operation has computed is undefined.
 //   - Zero rows or columns are fine: an empty sum is 0, and what has no definition (the largest of no columns) is left as
 //     it was.
 //   - Results are the same bits for any number of threads: work is split by what is written, or into fixed chunks.
@@ -144,7 +147,7 @@ type Backend interface {
 	RowNorms(dst, src Tensor)
 
 	// A table has R rows and a list N, with equal columns. ids (U32, N×1) has, for each row of the
-	// list, the number of its row in the table. An id of R or more panics. GatherRows copies rows
+	// list, the number of its row in the table. GatherRows copies rows
 	// of the table src (F16 or F32) to the list dst, each as often as it is named. GatherRowsGrad
 	// adds the list ddst to the rows of dsrc. Sums into one row go in the order of ids.
 	GatherRows(dst, src, ids Tensor)
@@ -168,7 +171,7 @@ type Backend interface {
 	// AddEdges adds row from[e] of src (F16 or F32), times w[e], to row to[e] of dst, edge after
 	// edge. to and from (U32) and w are columns of equal length; with the zero Tensor for w, every
 	// edge counts once. Sums are in float32, in the order of the edges, so the bits equal the bits
-	// of WeightedSum over the same terms. An element of to or from that names no row panics.
+	// of WeightedSum over the same terms.
 	AddEdges(dst, src, w, to, from Tensor)
 
 	// MatMul computes dst = op(a)·op(b), or dst += … with accumulate, where op transposes if asked.

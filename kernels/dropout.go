@@ -34,11 +34,17 @@ func dropoutScale(threshold uint32) float64 {
 	return 65536 / float64(65536-threshold)
 }
 
+// Dropping returns the numbers that dropout at rate p is computed with: an element is dropped if
+// its 16 bits of the hash are below threshold, and otherwise multiplied by factor. See DropoutKeep.
+func Dropping(p float32) (threshold uint32, factor float32) {
+	threshold = dropoutThreshold(p)
+	return threshold, float32(dropoutScale(threshold))
+}
+
 // Dropout keeps the elements of src that DropoutKeep names, scaled by 1/(1-p'), and sets the others
 // to 0. There is a row for every id. dst may be src itself.
 func Dropout(dst, src []float32, ids []uint32, cols int, key uint64, p float32) {
-	threshold := dropoutThreshold(p)
-	factor := float32(dropoutScale(threshold))
+	threshold, factor := Dropping(p)
 	for r, id := range ids {
 		d, s := dst[r*cols:][:cols], src[r*cols:][:cols]
 		d = d[:len(s)]
@@ -67,8 +73,7 @@ func DropoutHalf(dst []float32, src []uint16, ids []uint32, cols int, key uint64
 
 // DropoutGrad adds to dx the elements of dy that Dropout kept, scaled as it does.
 func DropoutGrad(dx, dy []float32, ids []uint32, cols int, key uint64, p float32) {
-	threshold := dropoutThreshold(p)
-	factor := float32(dropoutScale(threshold))
+	threshold, factor := Dropping(p)
 	for r, id := range ids {
 		d, s := dx[r*cols:][:cols], dy[r*cols:][:cols]
 		state := key + golden*(uint64(id)<<32)

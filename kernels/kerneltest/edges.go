@@ -1,6 +1,7 @@
 package kerneltest
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/stretchr/testify/require"
@@ -331,9 +332,23 @@ func testEdgeRefusals(r *rig) {
 	})
 }
 
-// refuses checks that each of ops panics.
+// refuses checks that each of ops panics, at the latest in the wait of the Mark behind it.
 func (r *rig) refuses(ops map[string]func()) {
 	for name, op := range ops {
-		require.Panics(r.t, op, name)
+		require.Panics(r.t, func() {
+			op()
+			r.b.Mark()()
+		}, name)
+	}
+}
+
+// refusesUntouched checks that each of ops panics and, where operations run in their calls, that it
+// leaves operands as they are.
+func (r *rig) refusesUntouched(ops []func(), operands ...operand) {
+	for i, op := range ops {
+		r.refuses(map[string]func(){fmt.Sprint(i): op})
+	}
+	if !r.b.Behind() {
+		r.unchanged(operands...)
 	}
 }

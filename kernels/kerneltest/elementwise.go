@@ -18,7 +18,7 @@ func testMemory(r *rig) {
 			r.b.Free(buf)
 		}
 	}
-	zeroed := kernels.Tensor{Buf: r.b.Alloc(kernels.F32, 1000), Rows: 1000, Cols: 1}
+	zeroed := kernels.Tensor{Buf: r.alloc(kernels.F32, 1000), Rows: 1000, Cols: 1}
 	got := r.normals(1000)
 	r.b.DownloadF32(got, zeroed)
 	require.Equal(r.t, make([]float32, 1000), got)

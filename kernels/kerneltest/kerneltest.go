@@ -15,7 +15,13 @@ import (
 // Run tests the backends that newBackend makes; every subtest takes one. Results are compared with
 // float64 results within what float32 rounding explains; copies, conversions, dropout masks and
 // indices exactly.
-func Run(t *testing.T, newBackend func() kernels.Backend) {
+func Run(t *testing.T, newBackend func() kernels.Backend) { run(t, newBackend, offsets) }
+
+// RunAligned is Run with operands at multiples of 16 elements of their buffers, for backends that
+// move several at a time where they can.
+func RunAligned(t *testing.T, newBackend func() kernels.Backend) { run(t, newBackend, []int{16, 32}) }
+
+func run(t *testing.T, newBackend func() kernels.Backend, offsets []int) {
 	for _, c := range []struct {
 		name string
 		test func(*rig)
@@ -97,7 +103,7 @@ func Run(t *testing.T, newBackend func() kernels.Backend) {
 		{"Repeat", testRepeat},
 		{"Beside", testBeside},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(newRig(t, newBackend())) })
+		t.Run(c.name, func(t *testing.T) { c.test(newRig(t, newBackend(), offsets)) })
 	}
 }
 

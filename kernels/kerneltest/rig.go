@@ -19,10 +19,19 @@ type rig struct {
 	rng  *rand.Rand
 	made int    // operands so far, which decides where the next one starts
 	note string // the case at hand, for messages
+
+	offsets []int // where operands start in turn
 }
 
-func newRig(t *testing.T, b kernels.Backend) *rig {
-	return &rig{t: t, b: b, ref: kernels.NewReference(), rng: rand.New(rand.NewPCG(7, 11))}
+func newRig(t *testing.T, b kernels.Backend, offsets []int) *rig {
+	return &rig{t: t, b: b, ref: kernels.NewReference(), rng: rand.New(rand.NewPCG(7, 11)), offsets: offsets}
+}
+
+// alloc returns a buffer of the backend that lives until the test ends.
+func (r *rig) alloc(t kernels.DType, n int) kernels.Buffer {
+	buf := r.b.Alloc(t, n)
+	r.t.Cleanup(func() { r.b.Free(buf) })
+	return buf
 }
 
 // at names the case at hand.
@@ -47,7 +56,7 @@ var (
 	guardUint  = uint32(0xdead_dead)
 )
 
-// offsets are where operands start in turn: mostly not at a multiple of a vector, nor all alike.
+// offsets are the places of Run: mostly not at a multiple of a vector, nor all alike.
 var offsets = []int{9, 16, 11, 13, 10, 15, 12}
 
 // padded surrounds values with guards.
@@ -61,12 +70,12 @@ func padded[T any](values []T, off int, guard T) []T {
 }
 
 func (r *rig) operand(t kernels.DType, rows, cols int) operand {
-	off := offsets[r.made%len(offsets)]
+	off := r.offsets[r.made%len(r.offsets)]
 	r.made++
 	n := off + rows*cols + guardCells
 	return operand{
 		off:    off,
-		tensor: kernels.Tensor{Buf: r.b.Alloc(t, n), Type: t, Off: off, Rows: rows, Cols: cols},
+		tensor: kernels.Tensor{Buf: r.alloc(t, n), Type: t, Off: off, Rows: rows, Cols: cols},
 		oracle: kernels.Tensor{Buf: r.ref.Alloc(t, n), Type: t, Off: off, Rows: rows, Cols: cols},
 	}
 }
@@ -213,7 +222,7 @@ func (r *rig) closeUints(o operand) {
 // widened is the whole buffer of an F16 operand, in float32.
 func (r *rig) widened(o operand) []float32 {
 	all := make([]float32, len(o.halves))
-	wide := kernels.Tensor{Buf: r.b.Alloc(kernels.F32, len(all)), Rows: 1, Cols: len(all)}
+	wide := kernels.Tensor{Buf: r.alloc(kernels.F32, len(all)), Rows: 1, Cols: len(all)}
 	r.b.Convert(wide, whole(o.tensor))
 	r.b.DownloadF32(all, wide)
 	return all

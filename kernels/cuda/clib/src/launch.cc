@@ -316,6 +316,12 @@ EXPORT int gnn_launch(const char* name, unsigned gridX, unsigned gridY, unsigned
 }
 
 EXPORT const char* gnn_fault(void) { return message; }
+
+EXPORT int gnn_fault_text(char* to, unsigned long size) {
+  snprintf(to, size, "%s", message);
+  return GNN_OK;
+}
+
 EXPORT unsigned gnn_kernel_count(void) { return tableSize; }
 EXPORT const char* gnn_kernel_name(unsigned i) { return i < tableSize ? table[i].name : nullptr; }
 

@@ -27,6 +27,9 @@ int gnn_launch(const char* kernel, unsigned grid_x, unsigned grid_y, unsigned gr
 // bytes at an odd address, or threads that wait for others that do not come.
 const char* gnn_fault(void);
 
+// gnn_fault_text copies that text to the size bytes at to, and ends it with a 0.
+int gnn_fault_text(char* to, unsigned long size);
+
 // gnn_kernel_count returns the number of kernels, and gnn_kernel_name the i-th name.
 unsigned gnn_kernel_count(void);
 const char* gnn_kernel_name(unsigned i);

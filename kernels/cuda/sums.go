@@ -1,0 +1,114 @@
+//go:build cuda && linux
+
+package cuda
+
+import (
+	"strings"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/cuda/driver"
+)
+
+// columnSums launches a kernel (parts, args..., chunk) over rows of cols columns. It adds up chunks
+// of rows, and columnSums adds its sums of all chunks to each of into.
+func (b *Backend) columnSums(name string, rows, cols int, into []operand, args ...any) {
+	if rows == 0 || cols == 0 {
+		return
+	}
+	chunk := max(64, (rows+511)/512)
+	chunks, perBlock := (rows+chunk-1)/chunk, 32
+	if strings.HasSuffix(name, "_wide") {
+		perBlock = 128
+	}
+	parts := b.temporary(4 * chunks * len(into) * cols)[0]
+	grid := driver.Dim{X: uint32((cols + perBlock - 1) / perBlock), Y: uint32(chunks)}
+	b.run(name, grid, append(append([]any{parts}, args...), chunk)...)
+	for i, to := range into {
+		b.run("sum_parts", driver.Dim{X: uint32((cols + 31) / 32)}, to, parts.plus(4*i*cols), chunks, cols, len(into)*cols)
+	}
+}
+
+// ColumnSumGrad implements [kernels.Backend].
+func (b *Backend) ColumnSumGrad(drow, src kernels.Tensor) {
+	b.shapes.ColumnSumGrad(drow, src)
+	d, s := b.f32("ColumnSumGrad", "drow", drow), b.f32("ColumnSumGrad", "src", src)
+	name := b.wide("column_sum_parts", src.Cols%4 == 0, s)
+	b.columnSums(name, src.Rows, src.Cols, []operand{d}, s, src.Rows, src.Cols)
+}
+
+// TimeEncodeGrad implements [kernels.Backend].
+func (b *Backend) TimeEncodeGrad(dw, db, dy, times, w, shift kernels.Tensor) {
+	const op = "TimeEncodeGrad"
+	b.shapes.TimeEncodeGrad(dw, db, dy, times, w, shift)
+	gw, gb, gy := b.f32(op, "dw", dw), b.f32(op, "db", db), b.f32(op, "dy", dy)
+	t, rate, at := b.f32(op, "times", times), b.f32(op, "w", w), b.f32(op, "b", shift)
+	name := b.wide("time_encode_parts", dy.Cols%4 == 0, gy, rate, at)
+	b.columnSums(name, dy.Rows, dy.Cols, []operand{gw, gb}, gy, t, rate, at, dy.Rows, dy.Cols)
+}
+
+// LayerNorm implements [kernels.Backend].
+func (b *Backend) LayerNorm(dst, stats, x, gain, bias kernels.Tensor, eps float32) {
+	const op = "LayerNorm"
+	b.shapes.LayerNorm(dst, stats, x, gain, bias, eps)
+	d, st, v := b.f32(op, "dst", dst), b.f32(op, "stats", stats), b.f32(op, "x", x)
+	g, at := b.f32(op, "gain", gain), b.f32(op, "bias", bias)
+	if x.Len() > 0 {
+		b.run(b.wide("layer_norm", x.Cols%4 == 0, d, v, g, at), b.warps(x.Rows), d, st, v, g, at, x.Rows, x.Cols, eps)
+	}
+}
+
+// LayerNormGrad implements [kernels.Backend].
+func (b *Backend) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain kernels.Tensor) {
+	const op = "LayerNormGrad"
+	b.shapes.LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain)
+	gx, gg, gb, gy := b.f32(op, "dx", dx), b.f32(op, "dgain", dgain), b.f32(op, "dbias", dbias), b.f32(op, "dy", dy)
+	v, st, g := b.f32(op, "x", x), b.f32(op, "stats", stats), b.f32(op, "gain", gain)
+	if x.Len() == 0 {
+		return
+	}
+	fits := x.Cols%4 == 0
+	b.run(b.wide("layer_norm_grad", fits, gx, gy, v, g), b.warps(x.Rows), gx, gy, v, st, g, x.Rows, x.Cols)
+	name := b.wide("layer_norm_parts", fits, gy, v)
+	b.columnSums(name, x.Rows, x.Cols, []operand{gg, gb}, gy, v, st, x.Rows, x.Cols)
+}
+
+// SoftmaxCrossEntropy implements [kernels.Backend].
+func (b *Backend) SoftmaxCrossEntropy(loss, dlogits, logits, labels kernels.Tensor, scale float32) {
+	const op = "SoftmaxCrossEntropy"
+	b.shapes.SoftmaxCrossEntropy(loss, dlogits, logits, labels, scale)
+	l, d, x := b.f32(op, "loss", loss), b.f32(op, "dlogits", dlogits), b.f32(op, "logits", logits)
+	label := b.u32(op, "labels", labels)
+	if logits.Len() > 0 {
+		name := b.wide("softmax_cross_entropy", logits.Cols%4 == 0, d, x)
+		b.run(name, b.warps(logits.Rows), l, d, x, label, logits.Rows, logits.Cols, scale, b.failures)
+	}
+}
+
+// SigmoidCrossEntropy implements [kernels.Backend].
+func (b *Backend) SigmoidCrossEntropy(loss, dlogits, logits, targets kernels.Tensor, scale float32) {
+	b.shapes.SigmoidCrossEntropy(loss, dlogits, logits, targets, scale)
+	b.lossOf("SigmoidCrossEntropy", "sigmoid_cross_entropy", loss, dlogits, logits, targets, scale)
+}
+
+// SquaredError implements [kernels.Backend].
+func (b *Backend) SquaredError(loss, dpredictions, predictions, targets kernels.Tensor, scale float32) {
+	b.shapes.SquaredError(loss, dpredictions, predictions, targets, scale)
+	b.lossOf("SquaredError", "squared_error", loss, dpredictions, predictions, targets, scale)
+}
+
+// lossOf launches a loss of x against targets.
+func (b *Backend) lossOf(op, name string, loss, dx, x, targets kernels.Tensor, scale float32) {
+	l, d, v, y := b.f32(op, "loss", loss), b.f32(op, "dx", dx), b.f32(op, "x", x), b.f32(op, "targets", targets)
+	if x.Rows > 0 {
+		b.run(b.wide(name, x.Cols%4 == 0, d, v, y), b.warps(x.Rows), l, d, v, y, x.Rows, x.Cols, scale)
+	}
+}
+
+// ArgMax implements [kernels.Backend].
+func (b *Backend) ArgMax(dst, src kernels.Tensor) {
+	b.shapes.ArgMax(dst, src)
+	d, s := b.u32("ArgMax", "dst", dst), b.f32("ArgMax", "src", src)
+	if src.Len() > 0 {
+		b.run(b.wide("arg_max", src.Cols%4 == 0, s), b.warps(src.Rows), d, s, src.Rows, src.Cols)
+	}
+}
