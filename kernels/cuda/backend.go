@@ -37,8 +37,9 @@ type Backend struct {
 	compute, copies driver.Stream
 	params          *driver.Params // of the goroutine that computes
 	failures        operand        // the error word of all kernels
-	scratch         operand        // sums of chunks, keys and tables of the operation under way
-	fetched         []fetch        // since the last Mark
+	scratch         operand        // sums of chunks and keys of the operation under way
+	tables          map[string]*table
+	fetched         []fetch // since the last Mark
 
 	pinned pinned
 	mu     sync.Mutex // of all below, and of the tickets of blocks

@@ -204,8 +204,7 @@ func (b *Backend) relations(
 		start, end := b.u32(op, "Start", of.Start), b.u32(op, "End", of.End)
 		all, words = append(all, start, end), append(words, uint64(start.at), uint64(end.at), uint64(of.Nbr.Rows))
 	}
-	table, _ = b.table(words)
-	return table, all
+	return b.table(op, words), all
 }
 
 // EdgeSoftmaxOf implements [kernels.Backend].

@@ -285,27 +285,49 @@ func (b *Backend) upload(op string, dst operand, src unsafe.Pointer, n int) {
 	})
 }
 
-// table returns words in temporary memory of the device, behind the sizes that temporary gets.
-func (b *Backend) table(words []uint64, sizes ...int) (table operand, rest []operand) {
-	all := b.temporary(append([]int{8 * len(words)}, sizes...)...)
-	if len(words) == 0 {
-		return all[0], all[1:]
+// table is words on the device, for the kernel of an operation.
+type table struct {
+	words []uint64
+	at    operand
+}
+
+// table returns words on the device. They stay from call to call of the operation, and go up again
+// where they differ.
+func (b *Backend) table(op string, words []uint64) operand {
+	if b.tables == nil {
+		b.tables = map[string]*table{}
 	}
-	b.before([]any{all[0]})
+	of := b.tables[op]
+	if of == nil {
+		of = &table{}
+		b.tables[op] = of
+	}
+	if len(words) == 0 || slices.Equal(of.words, words) {
+		return of.at
+	}
 	n := 8 * len(words)
-	b.do("table", func(c *driver.Calls) error {
+	if of.at.block == nil || int(of.at.block.size) < n {
+		b.release(of.at.block)
+		of.at = operand{}
+		block := b.allocate(op, uint64(2*n))
+		of.at = operand{block.at, block}
+	}
+	of.words = nil
+	b.before([]any{of.at})
+	b.do(op, func(c *driver.Calls) error {
 		s, err := b.pinned.take(c, n)
 		if err != nil {
 			return err
 		}
 		copy(s.memory, unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), n))
-		if err := c.MemcpyHtoDAsync(all[0].at, s.pointer(), uint64(n), b.compute); err != nil {
+		if err := c.MemcpyHtoDAsync(of.at.at, s.pointer(), uint64(n), b.compute); err != nil {
 			return err
 		}
 		return b.pinned.give(c, s, b.compute)
 	})
-	b.after([]any{all[0]})
-	return all[0], all[1:]
+	b.after([]any{of.at})
+	of.words = words
+	return of.at
 }
 
 func checkLen(op string, t kernels.Tensor, n int) {

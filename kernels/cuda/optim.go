@@ -23,8 +23,7 @@ func (b *Backend) ClipFactor(factor, squares kernels.Tensor, grads []kernels.Ten
 		all, words = append(all, g), append(words, uint64(g.at), uint64(grad.Len()), uint64(chunks))
 		chunks += (grad.Len() + squaresChunk - 1) / squaresChunk
 	}
-	table, t := b.table(words, 8*chunks)
-	parts := t[0]
+	table, parts := b.table(op, words), b.temporary(8 * chunks)[0]
 	if chunks > 0 {
 		name := b.wide("sum_squares", true, all...)
 		b.reading(all, func() { b.run(name, b.flat(threads*chunks), parts, table, len(grads), chunks) })
@@ -62,7 +61,7 @@ func (b *Backend) Adam(params []kernels.AdamParam, keep float32, s kernels.AdamS
 	if chunks == 0 {
 		return
 	}
-	table, _ := b.table(words)
+	table := b.table(op, words)
 	name := b.wide("adam", true, all...)
 	b.reading(all, func() {
 		b.run(name, b.flat(threads*chunks), table, len(params), chunks, keep, s.LR, s.Beta1, s.Beta2, s.Eps,

@@ -1,0 +1,71 @@
+//go:build cuda && linux
+
+package graph
+
+import (
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels/cuda"
+	"github.com/gnnstore/gnnstore/kernels/cuda/drivertest"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// cudaHooks computes with the CUDA backend, on a device in Go.
+func cudaHooks(t *testing.T, o drivertest.Options) (run.Hooks, *drivertest.Device) {
+	o.Runner = drivertest.HostKernels(t)
+	d := drivertest.New(o)
+	be, err := cuda.Open(cuda.Options{Calls: d.Calls()})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, be.Close()) })
+	return run.Hooks{Backend: be}, d
+}
+
+// losses trains, and returns the loss of each step.
+func lossesIn(t *testing.T, ds *store.Dataset, o run.Options, h run.Hooks) []run.StepMetric {
+	disk := vfs.NewMem()
+	_, err := runOn(t.Context(), disk, ds, o, h)
+	require.NoError(t, err)
+	text, err := readFile(disk, "/run/metrics.jsonl")
+	require.NoError(t, err)
+	return lossesOf(t, text)
+}
+
+// TestCUDA: every task trains on the CUDA backend to the losses of the CPU, on devices that run
+// what is queued late or out of turn.
+func TestCUDA(t *testing.T) {
+	runs := aheadRuns(t)
+	for i, name := range slices.Sorted(maps.Keys(runs)) {
+		c := runs[name]
+		c.o.LogEvery, c.o.Batch = 1, 40
+		want := lossesIn(t, c.ds, c.o, run.Hooks{})
+		h, _ := cudaHooks(t, drivertest.Options{Mode: []drivertest.Mode{drivertest.Lazy, drivertest.Ahead}[i%2]})
+		got := lossesIn(t, c.ds, c.o, h)
+		require.Len(t, got, len(want), name)
+		for i, w := range want {
+			require.InEpsilon(t, w.Loss, got[i].Loss, 1e-4, "%s, step %d", name, i+1)
+		}
+	}
+}
+
+// TestCUDACounts: a step is waited for once, and what it needs is copied up in three pieces.
+func TestCUDACounts(t *testing.T) {
+	c := aheadRuns(t)["sage"]
+	h, d := cudaHooks(t, drivertest.Options{Mode: drivertest.Eager})
+	var all []map[string]int
+	h.Step = func(int, int, int, float64) { all = append(all, d.Counts()) }
+	lossesIn(t, c.ds, c.o, h)
+	first, last := all[2], all[len(all)-1]
+	each := func(call string) float64 { return float64(last[call]-first[call]) / float64(len(all)-3) }
+	require.LessOrEqual(t, each("EventSynchronize"), 1.0)
+	require.LessOrEqual(t, each("MemcpyHtoDAsync"), 3.0)
+	require.LessOrEqual(t, each("LaunchKernel")+each("MemsetD8Async"), 34.0)
+	for _, call := range []string{"MemAlloc", "MemFree", "MemHostRegister", "ModuleGetFunction", "CtxSynchronize"} {
+		require.Zero(t, each(call), call)
+	}
+}
