@@ -49,10 +49,10 @@ int cuLaunchKernel(void *f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
 func TestJumps(t *testing.T) {
 	cc, err := compiler()
 	if err != nil {
-		t.Skip("needs gcc or clang-19")
+		t.Skip("no tool: needs gcc or clang-19")
 	}
 	if _, err := exec.LookPath("ar"); err != nil {
-		t.Skip("needs ar, of binutils")
+		t.Skip("no tool: needs ar, of binutils")
 	}
 	dir := t.TempDir()
 	for range 2 { // the second time over the first
@@ -74,7 +74,7 @@ func TestJumps(t *testing.T) {
 func TestARM(t *testing.T) {
 	cc, err := exec.LookPath("clang-19")
 	if err != nil {
-		t.Skip("needs clang-19")
+		t.Skip("no tool: needs clang-19")
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "jumps.S"), assembly(strings.Fields(symbols)), 0o666))

@@ -53,11 +53,11 @@ func TestRecompile(t *testing.T) {
 	want := manifestLine(t, "compiler")
 	version, err := compilerVersion()
 	if errors.Is(err, exec.ErrNotFound) {
-		t.Skipf("%s is not installed", compiler)
+		t.Skipf("no tool: %s is not installed", compiler)
 	}
 	require.NoError(t, err)
 	if version != want {
-		t.Skipf("%s is %q, and the PTX is of %q", compiler, version, want)
+		t.Skipf("another version: %s is %q, and the PTX is of %q", compiler, version, want)
 	}
 	for _, name := range ptx.Files() {
 		t.Run(name, func(t *testing.T) {

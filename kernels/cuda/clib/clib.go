@@ -17,7 +17,7 @@ import (
 )
 
 // ErrNoCompiler is returned where there is neither clang++-19 nor g++.
-var ErrNoCompiler = errors.New("neither clang++-19 nor g++ is installed")
+var ErrNoCompiler = errors.New("no tool: neither clang++-19 nor g++ is installed")
 
 // compilers are tried in this order.
 var compilers = []string{"clang++-19", "g++"}

@@ -52,7 +52,7 @@ func compile(t testing.TB, folder string, flags ...string) string {
 		require.NoError(t, err, "%s", out)
 		return file
 	}
-	t.Skip("needs gcc or clang-19")
+	t.Skip("no tool: needs gcc or clang-19")
 	return ""
 }
 
