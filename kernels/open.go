@@ -1,6 +1,7 @@
 package kernels
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,7 @@ import (
 
 // Options chooses what to compute on. The zero value is the CPU with its fastest kernels.
 type Options struct {
-	Device  string // one of Devices; default "cpu"
+	Device  string // one of Devices, or AutoDevice; default the CPU
 	Set     Set    // of the CPU's kernels, one of Sets; default the first
 	Threads int    // goroutines in an operation of the CPU, at most; default GOMAXPROCS
 }
@@ -29,19 +30,42 @@ func Register(device string, open func(Options) (Backend, error)) {
 	if devices.open == nil {
 		devices.open = map[string]func(Options) (Backend, error){}
 	}
-	if devices.open[device] != nil || device == cpuDevice {
+	if devices.open[device] != nil || device == CPUDevice || device == AutoDevice {
 		panic("kernels: Register: device " + device + " is registered already")
 	}
 	devices.open[device] = open
 }
 
-const cpuDevice = "cpu"
+// Names of devices. CUDADevice is an NVIDIA GPU, which builds with the tag cuda know. AutoDevice is
+// the CPU, until the kernels have run on a GPU.
+const (
+	AutoDevice = "auto"
+	CPUDevice  = "cpu"
+	CUDADevice = "cuda"
+)
+
+// ParseDevice returns the device of a name: the CPU for AutoDevice and for the empty text, else one
+// of Devices. Where this build lacks the device, the error names the build that has it.
+func ParseDevice(name string) (string, error) {
+	known := Devices()
+	switch {
+	case IsCPU(name):
+		return CPUDevice, nil
+	case slices.Contains(known, name):
+		return name, nil
+	case name == CUDADevice:
+		return "", errors.New("cuda: this build of gnnstore computes on the CPU alone; " +
+			"take the one of the archive gnnstore-cuda, or compute on the CPU")
+	}
+	return "", fmt.Errorf("%s: there are %s, and this build has %s", name,
+		strings.Join([]string{AutoDevice, CPUDevice, CUDADevice}, ", "), strings.Join(known, ", "))
+}
 
 // Devices lists the devices of this build, the CPU first.
 func Devices() []string {
 	devices.Lock()
 	defer devices.Unlock()
-	names := []string{cpuDevice}
+	names := []string{CPUDevice}
 	for name := range devices.open {
 		names = append(names, name)
 	}
@@ -49,19 +73,24 @@ func Devices() []string {
 	return names
 }
 
-// Open returns a backend of a device. Buffers that it allocates are the caller's.
+// IsCPU reports whether the name of a device means the CPU.
+func IsCPU(name string) bool { return name == "" || name == AutoDevice || name == CPUDevice }
+
+// Open returns a backend of a device. Buffers that it allocates are the caller's, as is a backend
+// that is an io.Closer: close it when its buffers are freed.
 func Open(o Options) (Backend, error) {
-	if o.Device == "" || o.Device == cpuDevice {
+	device, err := ParseDevice(o.Device)
+	if err != nil {
+		return nil, err
+	}
+	if device == CPUDevice {
 		if _, err := ParseSet(string(o.Set)); err != nil {
 			return nil, err
 		}
 		return NewCPU(CPUOptions{Threads: o.Threads, Set: o.Set}), nil
 	}
 	devices.Lock()
-	open := devices.open[o.Device]
+	open := devices.open[device]
 	devices.Unlock()
-	if open == nil {
-		return nil, fmt.Errorf("device %q: this build has %s", o.Device, strings.Join(Devices(), ", "))
-	}
 	return open(o)
 }

@@ -1,13 +1,15 @@
 package kernels
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
 func TestOpen(t *testing.T) {
-	for _, device := range []string{"", "cpu"} {
+	for _, device := range []string{"", "cpu", "auto"} {
 		be, err := Open(Options{Device: device, Set: "portable", Threads: 1})
 		require.NoError(t, err)
 		require.Equal(t, "portable", be.Name())
@@ -21,14 +23,29 @@ func TestOpen(t *testing.T) {
 	_, err := Open(Options{Set: "sse2"})
 	require.ErrorContains(t, err, "sse2")
 	_, err = Open(Options{Device: "abacus"})
-	require.EqualError(t, err, `device "abacus": this build has cpu`)
+	require.EqualError(t, err, "abacus: there are auto, cpu, cuda, and this build has "+strings.Join(Devices(), ", "))
 
 	Register("abacus", func(o Options) (Backend, error) { return NewReference(), nil })
 	defer func() { delete(devices.open, "abacus") }()
-	require.Equal(t, []string{"cpu", "abacus"}, Devices())
+	require.Equal(t, "cpu", Devices()[0])
+	require.Contains(t, Devices(), "abacus")
+	device, err := ParseDevice("abacus")
+	require.NoError(t, err)
+	require.Equal(t, "abacus", device)
 	be, err := Open(Options{Device: "abacus"})
 	require.NoError(t, err)
 	require.Equal(t, "reference", be.Name())
 	require.Panics(t, func() { Register("abacus", nil) })
 	require.Panics(t, func() { Register("cpu", nil) })
+	require.Panics(t, func() { Register("auto", nil) })
+}
+
+// TestLacksCUDA: a build that has no GPU's backend names the archive that has one.
+func TestLacksCUDA(t *testing.T) {
+	if slices.Contains(Devices(), CUDADevice) {
+		t.Skip("this build has the device cuda")
+	}
+	_, err := Open(Options{Device: CUDADevice})
+	require.EqualError(t, err, "cuda: this build of gnnstore computes on the CPU alone; "+
+		"take the one of the archive gnnstore-cuda, or compute on the CPU")
 }

@@ -1,5 +1,7 @@
 package kernels
 
+import "io"
+
 // Sizing wraps a Backend and computes nothing while it is dry. It still allocates, frees, uploads
 // and downloads. So a dry step maps the memory that the step needs, and [HostBytes] counts it. The
 // system gives little of it, since mapped memory that nobody writes to costs nothing. Use
@@ -18,6 +20,14 @@ func (z *Sizing) SetDry(dry bool) {
 	if dry {
 		z.Backend = Shapes{z.real}
 	}
+}
+
+// Close closes the backend, if it is an io.Closer.
+func (z *Sizing) Close() error {
+	if c, ok := z.real.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
 }
 
 // Dry reports whether z is dry.

@@ -16,6 +16,7 @@ type RemoteBackend struct {
 	kernels.Backend
 	Waits   atomic.Int64 // for operations: by a Mark, or a download
 	Uploads atomic.Int64
+	Copied  atomic.Int64 // bytes of them
 	Ahead   atomic.Int64 // Marks that were made while an earlier one was not waited for
 	// Pause, where it is not nil, is called by Mark, so that what runs beside operations gets
 	// ahead.
@@ -32,21 +33,29 @@ func (*RemoteBackend) Host(kernels.Tensor) (b []byte, ok bool) { return nil, fal
 // Behind implements kernels.Backend.
 func (*RemoteBackend) Behind() bool { return true }
 
+// Counts implements kernels.Counter. No launches are counted.
+func (r *RemoteBackend) Counts() kernels.Counts {
+	return kernels.Counts{Waits: r.Waits.Load(), Uploads: r.Uploads.Load(), UploadBytes: r.Copied.Load()}
+}
+
 // UploadF32 implements kernels.Backend.
 func (r *RemoteBackend) UploadF32(dst kernels.Tensor, src []float32) {
 	r.Uploads.Add(1)
+	r.Copied.Add(4 * int64(len(src)))
 	r.Backend.UploadF32(dst, src)
 }
 
 // UploadU32 implements kernels.Backend.
 func (r *RemoteBackend) UploadU32(dst kernels.Tensor, src []uint32) {
 	r.Uploads.Add(1)
+	r.Copied.Add(4 * int64(len(src)))
 	r.Backend.UploadU32(dst, src)
 }
 
 // UploadHalf implements kernels.Backend.
 func (r *RemoteBackend) UploadHalf(dst kernels.Tensor, src []uint16) {
 	r.Uploads.Add(1)
+	r.Copied.Add(2 * int64(len(src)))
 	r.Backend.UploadHalf(dst, src)
 }
 

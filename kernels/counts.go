@@ -1,0 +1,50 @@
+package kernels
+
+// Counts counts what the host has had a backend do since it was opened. A training step should have
+// few of each: a wait leaves the device idle, and a copy or a launch takes time of the host.
+type Counts struct {
+	Waits       int64 `json:"waits"`   // of the host, for operations: by a Mark, or a download
+	Uploads     int64 `json:"uploads"` // copies to the device
+	UploadBytes int64 `json:"upload_bytes"`
+	Launches    int64 `json:"launches"` // of kernels, sets of memory, and products by a library
+}
+
+// Sub returns c less what was counted before.
+func (c Counts) Sub(b Counts) Counts {
+	return Counts{c.Waits - b.Waits, c.Uploads - b.Uploads, c.UploadBytes - b.UploadBytes, c.Launches - b.Launches}
+}
+
+// Add returns the sum of both.
+func (c Counts) Add(b Counts) Counts {
+	return Counts{c.Waits + b.Waits, c.Uploads + b.Uploads, c.UploadBytes + b.UploadBytes, c.Launches + b.Launches}
+}
+
+// Counter is a [Backend] that counts. Counts is safe for concurrent use.
+type Counter interface{ Counts() Counts }
+
+// CountsOf returns the counts of a backend. ok is false if it does not count.
+func CountsOf(be Backend) (c Counts, ok bool) {
+	if counter, ok := under(be).(Counter); ok {
+		return counter.Counts(), true
+	}
+	return c, false
+}
+
+// Named is a [Backend] that knows what the processor is called that it computes on.
+type Named interface{ Device() string }
+
+// DeviceName returns what the processor of a backend is called, or "" if the backend does not say.
+func DeviceName(be Backend) string {
+	if named, ok := under(be).(Named); ok {
+		return named.Device()
+	}
+	return ""
+}
+
+// under returns the backend that computes for be.
+func under(be Backend) Backend {
+	if z, ok := be.(*Sizing); ok {
+		return z.real
+	}
+	return be
+}
