@@ -16,6 +16,7 @@ import (
 	"github.com/gnnstore/gnnstore/ingest/build"
 	"github.com/gnnstore/gnnstore/ingest/npz"
 	"github.com/gnnstore/gnnstore/ingest/sampledata"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -29,10 +30,14 @@ func newDemo() *cobra.Command {
 			"program, train GraphSAGE on 20 labelled products a class, and show what each tier of the memory did.",
 		Args: exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, err := kernels.ParseDevice(o.Device); err != nil {
+				return misuse(fmt.Errorf("--device %w", err))
+			}
 			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
 		},
 	}
 	cmd.Flags().Uint64Var(&o.Seed, "seed", o.Seed, "seed of split, weights, batches and dropout")
+	cmd.Flags().Var(run.DeviceValue(&o.Device), "device", run.DeviceHelp)
 	cmd.Flags().BoolVar(&o.json, "json", false, "print the result of the training as JSON; the rest goes to stderr")
 	return cmd
 }

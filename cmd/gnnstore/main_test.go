@@ -20,11 +20,29 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/kerneltest"
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(testDevice) != "" && !slices.Contains(kernels.Devices(), kernels.CUDADevice) {
+		kernels.Register(kernels.CUDADevice, func(kernels.Options) (kernels.Backend, error) {
+			return pretended{kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))}, nil
+		})
+	}
 	testscript.Main(m, map[string]func(){"gnnstore": main})
 }
+
+// testDevice is an environment variable. If it is set, the commands have a device cuda, which the
+// CPU pretends to be.
+const testDevice = "GNNSTORE_TEST_DEVICE"
+
+// pretended is a backend that has the name of a GPU.
+type pretended struct{ *kerneltest.RemoteBackend }
+
+func (pretended) Name() string   { return kernels.CUDADevice }
+func (pretended) Device() string { return "pretended GPU" }
 
 // TestScripts runs the commands as a user does; the scripts in testdata/script are the tests. Each
 // finds in its directory a graph of 60 nodes in three communities: tiny.npz, and much the same one
@@ -46,8 +64,11 @@ func TestScripts(t *testing.T) {
 			return errors.Join(errs...)
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "root" {
+			switch cond {
+			case "root":
 				return os.Geteuid() == 0, nil
+			case "cuda": // a GPU's backend
+				return slices.Contains(kernels.Devices(), kernels.CUDADevice), nil
 			}
 			return false, fmt.Errorf("unknown condition %s", cond)
 		},

@@ -42,6 +42,9 @@ func networkRows[T any](at func(*T) *networkOptions, tmp string) setting.Table[T
 		{Key: "memory_bytes", Flag: "memory",
 			In:   func(o *T) setting.Value { return setting.Bytes(&at(o).MemoryBytes) },
 			Help: "memory limit of the whole process (default that of the run)"},
+		{Key: "device",
+			In:   func(o *T) setting.Value { return run.DeviceValue(&at(o).Device) },
+			Help: run.DeviceHelp},
 		{Key: "way",
 			In: func(o *T) setting.Value {
 				return setting.Hint(setting.Word(&at(o).Hold).Or("auto", string(infer.HoldAuto)), infer.HoldRows, infer.HoldSums)

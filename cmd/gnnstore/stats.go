@@ -305,6 +305,9 @@ func printTimes(w io.Writer, r *run.Result) {
 		seconds(s.Run), seconds(s.Sample), s.Samplers, seconds(s.Plan), seconds(s.Load), gathering)
 	printf(w, "steps %s, and they waited %s; %s limits\n",
 		seconds(s.Step), seconds(s.Wait), cmp.Or(r.LimitingStage, "nothing"))
+	if text := busText(r); text != "" {
+		fmt.Fprintln(w, clean(text))
+	}
 	learnt := func(what string, train int64) {
 		if s.Run > 0 {
 			n := examples(r, train)
@@ -320,4 +323,19 @@ func printTimes(w io.Writer, r *run.Result) {
 	e := r.Evaluation
 	printf(w, "evaluation (%s): %s, %s read\n", cmp.Or(e.Method, "none"), seconds(e.Seconds), size(e.Disk.BytesRead))
 	printf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))
+}
+
+// busText says what a training step has a device do. It returns "" where nobody counted that.
+func busText(r *run.Result) string {
+	b := r.Bus
+	if b == nil || b.Steps == 0 {
+		return ""
+	}
+	each := func(n int64) string { return fmt.Sprintf("%.1f", float64(n)/float64(b.Steps)) }
+	s := fmt.Sprintf("%s: a step waits %s times and copies %s up in %s copies",
+		processor(r.Device, r.DeviceName, r.Kernels), each(b.Waits), size(b.UploadBytes/b.Steps), each(b.Uploads))
+	if b.Launches > 0 {
+		s += fmt.Sprintf(", %s launches", each(b.Launches))
+	}
+	return s
 }

@@ -198,7 +198,7 @@ func TestNewestCheckpointMissing(t *testing.T) {
 			newest := checkpoints[len(checkpoints)-1]
 			whole, err := os.ReadFile(newest)
 			require.NoError(t, err)
-			whole[len(whole)/2] ^= 1
+			whole[len(whole)-len(whole)/8] ^= 1 // of a tensor
 			for kind, do := range map[string]func() error{
 				"its newest checkpoint is gone": func() error { return os.Remove(newest) },
 				"checksum differs":              func() error { return os.WriteFile(newest, whole, 0o666) },

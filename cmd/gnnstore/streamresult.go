@@ -36,7 +36,7 @@ func describeStream(o run.Options, rec *run.Record) string {
 	add(true, "batch %d", o.Batch)
 	add(true, "lr %g", o.LR)
 	add(true, "seed %d", o.Seed)
-	return fmt.Sprintf("%s   kernels %s, disk %s, evaluation %s", strings.Join(words, ", "), rec.Kernels, rec.DiskEngine, rec.Evaluation)
+	return fmt.Sprintf("%s   %s, disk %s, evaluation %s", strings.Join(words, ", "), recorded(rec), rec.DiskEngine, rec.Evaluation)
 }
 
 // heuristicNames has the names of scores without a network, for people.

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train"
@@ -418,8 +419,22 @@ func describe(o run.Options, rec *run.Record) string {
 	if o.Layers == 0 {
 		network = "rows as they are"
 	}
-	return fmt.Sprintf("%s%s, batch %d, lr %g, seed %d   kernels %s, disk %s, evaluation %s",
-		network, draws, o.Batch, o.LR, o.Seed, rec.Kernels, rec.DiskEngine, rec.Evaluation)
+	return fmt.Sprintf("%s%s, batch %d, lr %g, seed %d   %s, disk %s, evaluation %s",
+		network, draws, o.Batch, o.LR, o.Seed, recorded(rec), rec.DiskEngine, rec.Evaluation)
+}
+
+// recorded names what computes a run that is on record.
+func recorded(rec *run.Record) string { return processor(rec.Device, rec.DeviceName, rec.Kernels) }
+
+// processor names what computes a run.
+func processor(device, name, set string) string {
+	switch {
+	case kernels.IsCPU(device):
+		return "kernels " + set
+	case name != "":
+		return fmt.Sprintf("device %s (%s)", device, name)
+	}
+	return "device " + device
 }
 
 // epochLine describes an epoch in a line. It leaves out the reads of a stream without rows to read.

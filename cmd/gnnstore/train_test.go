@@ -31,7 +31,7 @@ func TestOverride(t *testing.T) {
 			Kind: optim.Step, Warmup: 4, Gamma: 0.7, Milestones: []int{2, 11},
 		},
 		ClassWeights: "1,2.5,0", Metric: metric.MacroF1, EvalTest: "epoch", Eval: "full", EvalBytes: 1001, EvalNodes: 12, LayerDtype: "f16", Split: "public",
-		CheckpointEvery: 3, KeepCheckpoints: 4, LogEvery: 1, Kernels: "portable",
+		CheckpointEvery: 3, KeepCheckpoints: 4, LogEvery: 1, Device: "cpu", Kernels: "portable",
 		Options: tiers.Options{
 			Workers: 5, BatchBytes: 1 << 20, MemoryBytes: 3<<20 + 1,
 			Cache: cachetier.Options{DeviceBytes: 1500, HostBytes: 2000, Policy: cachetier.None, Engine: disk.Pread},

@@ -177,6 +177,9 @@ func view(r *run.Result, lines int) []string {
 		}
 		printf(&b, "%-6s  %s %8s  %s\n", stage.name, bar(stage.share), percent(stage.share), stage.note)
 	}
+	for _, text := range wrap(busText(r), viewWidth) {
+		fmt.Fprintln(&b, text)
+	}
 	diskLines(&b, r)
 	memoryLines(&b, r)
 	advice := wrap(withFlags(r.Advice), viewWidth)

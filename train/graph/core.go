@@ -439,6 +439,7 @@ func (c *core) Close() {
 	if c.step != nil {
 		c.step.Close()
 	}
+	c.CloseBackend()
 }
 
 // place puts the files of the tables and of the evaluator in the run directory.

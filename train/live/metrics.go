@@ -30,9 +30,9 @@ const (
 // counted twice. A metric is left out if the result has no value for it.
 var families = []family{
 	{"gnnstore_run_info", "The training, by its labels; always 1.", gauge,
-		[]string{"run", "dataset", "model", "kernels", "disk_engine", "status"},
+		[]string{"run", "dataset", "model", "device", "kernels", "disk_engine", "status"},
 		func(r *run.Result, put func(float64, ...string)) {
-			put(1, r.Run, r.Dataset, string(r.Options.Kind), r.Kernels, r.DiskEngine, r.Status)
+			put(1, r.Run, r.Dataset, string(r.Options.Kind), r.Device, r.Kernels, r.DiskEngine, r.Status)
 		}},
 	{"gnnstore_epochs_total", "Whole epochs.", counter, nil,
 		single(func(r *run.Result) float64 { return float64(len(r.Epochs)) })},

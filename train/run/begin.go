@@ -1,6 +1,11 @@
 package run
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
 
 // beginning has what begin needs to start or resume a run, before the first step.
 type beginning struct {
@@ -67,13 +72,22 @@ func (d *Dir) goOn(b beginning, r *Record) error {
 	if err != nil {
 		return err
 	}
-	r.Resumed = append(r.Resumed, Resumption{Updates: updates, Kernels: now.Kernels, Version: now.Version, Host: now.Host, Started: now.Started})
-	if r.Kernels != now.Kernels {
+	r.Resumed = append(r.Resumed, Resumption{
+		Updates: updates, Device: now.Device, DeviceName: now.DeviceName, Kernels: now.Kernels,
+		Version: now.Version, Host: now.Host, Started: now.Started,
+	})
+	switch before := cmp.Or(r.Device, kernels.CPUDevice); {
+	case before != now.Device:
+		b.Note("the run began on {device} %s and goes on on %s: results will differ in their last bits", before, now.Device)
+	case r.DeviceName != now.DeviceName:
+		b.Note("the run began on a %s and goes on on a %s: results may differ in their last bits", r.DeviceName, now.DeviceName)
+	case r.Kernels != now.Kernels:
 		b.Note("the run began with %s kernels and goes on with %s: results will differ in their last bits", r.Kernels, now.Kernels)
 	}
 	// The next resumption starts from what this one changed.
 	init, rows := r.Options.Init, r.Options.InitRows
-	r.Options, r.Kernels, r.Costs, r.Memory = now.Options, now.Kernels, now.Costs, now.Memory
+	r.Options, r.Costs, r.Memory = now.Options, now.Costs, now.Memory
+	r.Device, r.DeviceName, r.Kernels = now.Device, now.DeviceName, now.Kernels
 	r.Options.Init, r.Options.InitRows = init, rows
 	return nil
 }

@@ -80,6 +80,9 @@ func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 		return err
 	}
 	d.Result, d.saved = r, at.Updates
+	if r.Bus != nil {
+		d.bus.sum = *r.Bus
+	}
 	d.Partial, d.Ends.Worse = at.Partial, at.Worse
 	d.Peak.raise(at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes)
 	if err := all.Load(s); err != nil {

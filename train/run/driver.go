@@ -22,8 +22,8 @@ import (
 // Hooks connects a run to its caller: the backend to compute on, and optional callbacks. A nil
 // callback is skipped. Callbacks run between steps, so they should be quick.
 type Hooks struct {
-	// Backend computes, and stays the caller's. Default: the CPU, with the kernels that
-	// Options.Kernels names.
+	// Backend computes, and stays the caller's. Default: the backend of Options.Device, or of the
+	// CPU with the kernels that Options.Kernels names.
 	Backend kernels.Backend
 
 	Start func(*Record)
@@ -175,7 +175,7 @@ type About struct {
 type Driver struct {
 	Options
 	Hooks   Hooks
-	Backend *kernels.Sizing // set by OpenBackend
+	Backend *kernels.Sizing // set by OpenBackend, until CloseBackend
 	Dir     *Dir            // nil in a plan
 	Record  *Record         // each checkpoint has it
 	Result  *Result
@@ -186,23 +186,45 @@ type Driver struct {
 	// Torn is set while a step has changed only some of the state. No checkpoint can be made then.
 	Torn bool
 
-	about About
-	work  Workload
-	saved int  // updates in the newest checkpoint, -1 before
-	blown bool // a note said that the loss is far too large
-	shown View
+	device string // as the record has it
+	own    bool   // Backend was opened by OpenBackend
+	bus    busMeter
+	about  About
+	work   Workload
+	saved  int  // updates in the newest checkpoint, -1 before
+	blown  bool // a note said that the loss is far too large
+	shown  View
 }
 
-// OpenBackend sets d.Backend: the caller's, or the CPU.
+// OpenBackend sets d.Backend: the caller's, or the one of Options.Device.
 func (d *Driver) OpenBackend() (err error) {
+	if err := validateDevice(d.Device); err != nil {
+		return err
+	}
+	d.device, _ = kernels.ParseDevice(d.Device)
 	be := d.Hooks.Backend
-	if be == nil {
-		if be, err = kernels.Open(kernels.Options{Set: kernels.Set(d.Kernels)}); err != nil {
+	if d.own = be == nil; d.own {
+		be, err = kernels.Open(kernels.Options{Device: d.device, Set: kernels.Set(d.Kernels)})
+		switch {
+		case err != nil && d.device == kernels.CPUDevice:
 			return fmt.Errorf("{kernels}: %w", err)
+		case err != nil:
+			return fmt.Errorf("{device} %s: %w; compute on the CPU with {device} cpu", d.device, err)
 		}
 	}
 	d.Backend = kernels.NewSizing(be)
 	return nil
+}
+
+// CloseBackend closes the backend that OpenBackend opened, once its buffers are freed.
+func (d *Driver) CloseBackend() {
+	if d.Backend == nil || !d.own {
+		return
+	}
+	if err := d.Backend.Close(); err != nil {
+		d.Note("{device} %s: %v", d.device, err)
+	}
+	d.own = false
 }
 
 // CheckMemory refuses a network whose weights do not fit in memory, and names the remedy.
@@ -230,7 +252,8 @@ func (d *Driver) Prepare(a About) {
 	d.Ends = d.Options.Ending(a.Steps, a.Pass, validated, d.Text)
 	d.Result = &Result{
 		Dataset: a.Dataset.Path(), Seal: a.Dataset.Manifest().Seal, Options: d.Options, Seed: d.Seed,
-		Kernels: d.Backend.Name(), DiskEngine: a.Engine, Memory: MemoryOf(a.Memory),
+		Device: d.device, DeviceName: kernels.DeviceName(d.Backend), Kernels: d.Backend.Name(), DiskEngine: a.Engine,
+		Memory: MemoryOf(a.Memory),
 		Status: Running, Epochs: []Epoch{}, Losses: []float64{},
 		Metric: a.Metric, Best: Best{Metric: a.Metric}, Evaluation: Evaluation{Method: a.Evaluation},
 	}
@@ -320,7 +343,8 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 	a := &d.about
 	now := &Record{
 		Dataset: d.Result.Dataset, Seal: d.Result.Seal, Options: d.Options, AutoEpochs: d.Ends.Auto,
-		Kernels: d.Backend.Name(), DiskEngine: a.Engine, Costs: a.Costs, Memory: a.Memory, Evaluation: a.Evaluation,
+		Device: d.device, DeviceName: d.Result.DeviceName, Kernels: d.Backend.Name(), DiskEngine: a.Engine,
+		Costs: a.Costs, Memory: a.Memory, Evaluation: a.Evaluation,
 		Version: version, Host: thisHost(), Started: time.Now().UTC().Truncate(time.Second),
 	}
 	d.work.Describe(now)
@@ -401,10 +425,14 @@ func (d *Driver) epoch(ctx context.Context, n int) (e Epoch, err error) {
 		if d.about.Pauses {
 			to = d.Partial.Rest(d.about.Steps, d.Updates(), d.CheckpointEvery)
 		}
+		d.bus.from(d.Backend)
 		err = d.work.Train(ctx, Span{n, d.Partial.Steps, to}, func(a step.Tally, read cachetier.Stats) error {
 			d.Partial.Count(a, read)
 			d.Partial.Seconds = seconds + time.Since(started).Seconds()
-			return d.tell(ctx, n, a.Mean())
+			d.bus.step(d.Backend)
+			err := d.tell(ctx, n, a.Mean())
+			d.bus.from(d.Backend) // a checkpoint is no part of a step
+			return err
 		})
 		if err == nil && d.about.Pauses && d.checkpointDue() {
 			err = d.Checkpoint(ctx)
@@ -504,6 +532,7 @@ func (d *Driver) look() Point {
 		p.Result.PeakRSSBytes, p.Result.PeakFileBytes = d.Peak.Bytes()
 	}
 	d.work.Report(&p.Result)
+	p.Result.Bus = d.bus.so()
 	return p
 }
 
@@ -511,6 +540,7 @@ func (d *Driver) look() Point {
 func (d *Driver) Collect() {
 	d.work.Counter()(d.Result)
 	d.work.Report(d.Result)
+	d.Result.Bus = d.bus.so()
 	d.Peak.Look()
 	d.Result.PeakRSSBytes, d.Result.PeakFileBytes = d.Peak.Bytes()
 }

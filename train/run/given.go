@@ -1,8 +1,10 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/history"
 )
@@ -89,9 +91,16 @@ func (o *Options) Normalize() error {
 // It does not check whether a resumed run may change them: see Resumes.
 func ResumeOptions(saved *Record, given *setting.Bound[Options]) (Options, error) {
 	o := saved.Options.ForFlags()
-	o.Kernels, o.Init, o.InitRows = saved.Kernels, "", nil // the kernel set that auto meant then
+	o.Init, o.InitRows = "", nil
+	o.Device, o.Kernels = cmp.Or(saved.Device, o.Device), saved.Kernels // what auto meant then
+	if !kernels.IsCPU(saved.Device) {
+		o.Kernels = "auto"
+	}
 	if err := given.Apply(&o); err != nil {
 		return o, err
+	}
+	if !kernels.IsCPU(o.Device) && !given.Given("kernels") {
+		o.Kernels = "auto"
 	}
 	if o.HistoryBytes == history.Rest { // the run replaced rest by a number
 		o.HistoryBytes = saved.Options.HistoryBytes

@@ -124,6 +124,8 @@ type Options struct {
 	// rows drawn from Seed. Hooks.OpenRows decides which kinds of file there are. A resumed
 	// run uses it as it uses Init.
 	InitRows map[string]string `json:"init_rows,omitempty"`
+	// Device computes: one of kernels.Devices; empty or kernels.AutoDevice is the CPU.
+	Device string `json:"device,omitempty"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels string `json:"kernels"`
 	tiers.Options
@@ -302,11 +304,22 @@ func (o Options) validateGraph() error {
 
 // validateRun checks the options that all runs have.
 func (o Options) validateRun() error {
-	errs := []error{o.Optim.Validate(), o.Schedule.Validate()}
+	errs := []error{o.Optim.Validate(), o.Schedule.Validate(), validateDevice(o.Device)}
+	if !kernels.IsCPU(o.Device) && o.Kernels != "" && o.Kernels != "auto" {
+		errs = append(errs, fmt.Errorf("{kernels} %s: a set for the CPU; leave it out with {device} %s", o.Kernels, o.Device))
+	}
 	if _, err := kernels.ParseSet(o.Kernels); err != nil {
 		errs = append(errs, fmt.Errorf("{kernels}: %w", err))
 	}
 	return errors.Join(append(errs, o.Options.Validate())...)
+}
+
+// validateDevice returns an error if this build has no such device.
+func validateDevice(name string) error {
+	if _, err := kernels.ParseDevice(name); err != nil {
+		return fmt.Errorf("{device} %w", err)
+	}
+	return nil
 }
 
 // validateEdgeInputs checks EdgeInputs as far as that needs no graph.

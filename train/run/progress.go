@@ -107,7 +107,8 @@ func (d *Dir) resultSoFar(p *Progress, now *Result) (*Result, error) {
 	}
 	r := &p.SoFar
 	r.Run, r.Dataset, r.Options = now.Run, now.Dataset, now.Options
-	r.Kernels, r.DiskEngine, r.Memory = now.Kernels, now.DiskEngine, now.Memory
+	r.Device, r.DeviceName, r.Kernels = now.Device, now.DeviceName, now.Kernels
+	r.DiskEngine, r.Memory = now.DiskEngine, now.Memory
 	r.Relations, r.Links, r.Edges = now.Relations, now.Links, now.Edges
 	if r.Stream != nil && now.Stream != nil {
 		r.Stream.Staleness = now.Stream.Staleness

@@ -19,11 +19,16 @@ import (
 // Record has the options and the circumstances with which a run started. run.json and every
 // checkpoint have it. If they differ, the checkpoint counts: see Dir.readRecord.
 type Record struct {
-	Dataset    string  `json:"dataset"` // Absolute, to resume from any working directory; as is Options.Init
-	Seal       string  `json:"seal"`
-	Options    Options `json:"options"`
-	Kernels    string  `json:"kernels"`
-	DiskEngine string  `json:"disk_engine"`
+	Dataset string  `json:"dataset"` // Absolute, to resume from any working directory; as is Options.Init
+	Seal    string  `json:"seal"`
+	Options Options `json:"options"`
+	// Device is the one of kernels.Devices that computed. It is empty in records of earlier
+	// versions, which had the CPU alone. DeviceName is the name of the processor, if the device
+	// tells it.
+	Device     string `json:"device,omitempty"`
+	DeviceName string `json:"device_name,omitempty"`
+	Kernels    string `json:"kernels"`
+	DiskEngine string `json:"disk_engine"`
 	// Costs are the measured costs of reading. A resumed run uses them, so that it makes the same
 	// extents.
 	Costs      disk.Costs  `json:"disk_costs"`
@@ -47,11 +52,13 @@ type Record struct {
 
 // Resumption is where a run was continued, and by what.
 type Resumption struct {
-	Updates int       `json:"updates"` // made by then
-	Kernels string    `json:"kernels"`
-	Version string    `json:"version"`
-	Host    Host      `json:"host"`
-	Started time.Time `json:"started"`
+	Updates    int       `json:"updates"` // made by then
+	Device     string    `json:"device,omitempty"`
+	DeviceName string    `json:"device_name,omitempty"`
+	Kernels    string    `json:"kernels"`
+	Version    string    `json:"version"`
+	Host       Host      `json:"host"`
+	Started    time.Time `json:"started"`
 }
 
 // Host is the machine of a run.

@@ -28,8 +28,11 @@ type Result struct {
 	Dataset string  `json:"dataset"`
 	Seal    string  `json:"seal"` // of the dataset
 	Options Options `json:"options"`
-	Kernels string  `json:"kernels"`
-	Seed    uint64  `json:"seed"`
+	// Device and DeviceName are as in Record.
+	Device     string `json:"device,omitempty"`
+	DeviceName string `json:"device_name,omitempty"`
+	Kernels    string `json:"kernels"`
+	Seed       uint64 `json:"seed"`
 	// Status is "running", "done", "stopped early" (validation did not improve), "interrupted",
 	// "failed" (see Error) or "died".
 	Status string  `json:"status"`
@@ -67,6 +70,8 @@ type Result struct {
 	// wait for: "sample", "load", "gather", "state", "step" or "write".
 	Stages        pipeline.Stats `json:"stage_seconds"`
 	LimitingStage string         `json:"limiting_stage"`
+	// Bus counts the waits, copies and launches of training steps, where the backend counts them.
+	Bus *Bus `json:"bus,omitempty"`
 	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile:
 	// mapped file pages.
 	PeakRSSBytes  int64 `json:"peak_rss_bytes"`

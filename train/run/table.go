@@ -7,6 +7,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train/history"
 	"github.com/gnnstore/gnnstore/train/metric"
@@ -434,6 +435,9 @@ var Table = setting.Table[Options]{
 	{Key: "workers", Free: anyTime,
 		In:   func(o *Options) value { return setting.Int(&o.Workers) },
 		Help: "goroutines that sample ahead"},
+	{Key: "device", Free: anyTime,
+		In:   func(o *Options) value { return DeviceValue(&o.Device) },
+		Help: DeviceHelp},
 	{Key: "kernels", Free: anyTime,
 		In:   func(o *Options) value { return setting.Word(&o.Kernels).Empty("auto") },
 		Help: "kernel set: auto, or one that gnnstore version lists"},
@@ -454,6 +458,15 @@ const (
 	FanoutHelp   = "neighbours drawn at each hop from the seeds; -1: all; repeat as RELATION=15,10 for one relation, 0 leaves it out"
 	RelationHelp = "the one relation to use, by name or SRC__NAME__DST (default all)"
 )
+
+// DeviceHelp explains a device.
+const DeviceHelp = "what computes: cpu; cuda, an NVIDIA GPU, in the build of the archive gnnstore-cuda; " +
+	"or auto, which is cpu, since no GPU has run the kernels yet"
+
+// DeviceValue reads a device.
+func DeviceValue(at *string) *setting.Text {
+	return setting.Hint(setting.Word(at).Empty(kernels.AutoDevice), kernels.AutoDevice, kernels.CPUDevice, kernels.CUDADevice)
+}
 
 // FanoutValue reads fanouts for all relations, and for some relations their own.
 func FanoutValue(all *[]int, own *map[string][]int) *setting.IntsByName {

@@ -21,6 +21,8 @@ type Use struct {
 	EvalNegatives string
 	// MemoryBytes is as in tiers.Options; 0: the run's.
 	MemoryBytes int64
+	// Device computes, as in Options; empty: the CPU, whatever the run was trained on.
+	Device string
 	// Beside is the number of bytes that the caller takes of the memory.
 	Beside int64
 	// Scratch is a directory that nobody else uses. It gets hidden rows that do not fit in memory,
@@ -30,10 +32,11 @@ type Use struct {
 
 // Validate reports every problem.
 func (u Use) Validate() error {
+	err := validateDevice(u.Device)
 	if u.Checkpoint != "" && u.Checkpoint != BestWeights && u.Checkpoint != LastWeights {
-		return fmt.Errorf("{checkpoint} %s: there are best and last", u.Checkpoint)
+		err = errors.Join(fmt.Errorf("{checkpoint} %s: there are best and last", u.Checkpoint), err)
 	}
-	return nil
+	return err
 }
 
 // Of returns the options of a recorded run, with the options of u in place of the run's. Budgets
@@ -42,6 +45,9 @@ func (u Use) Of(record *Record) Options {
 	o := record.Options
 	if o.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(o.Kernels)) {
 		o.Kernels = "" // this machine lacks them
+	}
+	if o.Device = u.Device; !kernels.IsCPU(o.Device) {
+		o.Kernels = ""
 	}
 	if u.EvalNegatives != "" {
 		o.EvalNegatives = u.EvalNegatives

@@ -342,6 +342,7 @@ func (c *core) Close() {
 	if c.step != nil {
 		c.step.Close()
 	}
+	c.CloseBackend()
 	c.heap.Close()
 }
 
