@@ -65,6 +65,22 @@ func newHostMemory(t DType, n int) *memory[float32] {
 	return m
 }
 
+// OutsideHeap returns a buffer's share of [HostBytes], and 0 for buffers that are not in host
+// memory.
+func OutsideHeap(b Buffer) int64 {
+	if m, ok := b.(interface{ outsideHeap() int64 }); ok {
+		return m.outsideHeap()
+	}
+	return 0
+}
+
+func (m *memory[F]) outsideHeap() int64 {
+	if m.host == nil {
+		return 0
+	}
+	return int64(len(m.host.whole))
+}
+
 // Len implements [Buffer].
 func (m *memory[F]) Len() int { return len(m.floats) + len(m.halves) + len(m.uints) }
 

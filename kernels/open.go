@@ -18,6 +18,9 @@ type Options struct {
 // Use is memory in bytes.
 type Use struct{ Host, Device int64 }
 
+// Sub returns u less what there was before.
+func (u Use) Sub(before Use) Use { return Use{u.Host - before.Host, u.Device - before.Device} }
+
 var devices struct {
 	sync.Mutex
 	open map[string]func(Options) (Backend, error)

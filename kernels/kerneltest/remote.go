@@ -2,6 +2,7 @@ package kerneltest
 
 import (
 	"math"
+	"sync"
 	"sync/atomic"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -9,6 +10,7 @@ import (
 
 // Remote is be, but like a GPU: the host cannot address its memory, so that Host always says no,
 // and what is fetched arrives when a Mark is waited for. Until then NaN or ones stand in its place.
+// Its buffers count as memory of the device.
 func Remote(be kernels.Backend) *RemoteBackend { return &RemoteBackend{Backend: be} }
 
 // RemoteBackend is the backend that [Remote] returns. It counts what a step should do rarely.
@@ -22,9 +24,47 @@ type RemoteBackend struct {
 	// ahead.
 	Pause func()
 
+	mu struct {
+		sync.Mutex
+		sizes   map[kernels.Buffer]int64 // bytes of buffers
+		held    int64                    // their sum
+		outside int64                    // bytes that they take outside the Go heap
+	}
+
 	fetched []func()     // since the last Mark
 	coming  map[any]bool // first elements of what is fetched and has not arrived
 	open    int          // Marks that were not waited for
+}
+
+// Alloc implements kernels.Backend.
+func (r *RemoteBackend) Alloc(t kernels.DType, n int) kernels.Buffer {
+	b := r.Backend.Alloc(t, n)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.mu.sizes == nil {
+		r.mu.sizes = map[kernels.Buffer]int64{}
+	}
+	size := int64(n) * int64(t.Size())
+	r.mu.sizes[b] = size
+	r.mu.held, r.mu.outside = r.mu.held+size, r.mu.outside+kernels.OutsideHeap(b)
+	return b
+}
+
+// Free implements kernels.Backend.
+func (r *RemoteBackend) Free(b kernels.Buffer) {
+	r.mu.Lock()
+	r.mu.held, r.mu.outside = r.mu.held-r.mu.sizes[b], r.mu.outside-kernels.OutsideHeap(b)
+	delete(r.mu.sizes, b)
+	r.mu.Unlock()
+	r.Backend.Free(b)
+}
+
+// Bytes implements kernels.Backend.
+func (r *RemoteBackend) Bytes() kernels.Use {
+	use := r.Backend.Bytes()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return kernels.Use{Host: use.Host - r.mu.outside, Device: use.Device + r.mu.held}
 }
 
 // Host implements kernels.Backend.
