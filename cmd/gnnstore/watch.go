@@ -292,7 +292,11 @@ func memoryLines(w io.Writer, r *run.Result) {
 		for _, p := range m.Parts {
 			parts = append(parts, strings.ReplaceAll(p.Name+" "+size(p.Bytes), " ", tied))
 		}
-		for _, text := range wrap("of "+size(m.BudgetBytes)+": "+strings.Join(parts, ", "), viewWidth) {
+		beside := ""
+		if m.OnDevice > 0 {
+			beside = strings.ReplaceAll("; on the device "+size(m.OnDevice), " ", tied)
+		}
+		for _, text := range wrap("of "+size(m.BudgetBytes)+": "+strings.Join(parts, ", ")+beside, viewWidth) {
 			fmt.Fprintln(w, text)
 		}
 	}

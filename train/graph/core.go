@@ -122,6 +122,7 @@ type core struct {
 	labels   *data.Shown       // nil: labels are no input
 	reuse    *reuse            // nil: Options.History is false
 	settled  *run.AutoSettings // nil: the defaults stay
+	onDevice int64             // bytes of weights, gradients and moments in a device's own memory
 	large    []string          // notes on columns of edges with large values
 }
 
@@ -217,11 +218,13 @@ func (c *core) openStep() error {
 	if err := c.CheckMemory(c.Config.Weights(c.shape()), "use fewer or narrower layers"); err != nil {
 		return err
 	}
+	before := c.Backend.Bytes().Device
 	if c.internal.fixed != nil {
 		c.step = step.NewFixed(c.Backend, model.NewFixed(c.Backend, c.Config, c.shape()), c.task)
 	} else {
 		c.step = step.New(c.Backend, model.New(c.Backend, c.Config, c.shape(), c.Seed), c.task, c.Optim)
 	}
+	c.onDevice = c.Backend.Bytes().Device - before
 	c.model, c.optim = c.step.Model, c.step.Optim
 	if c.labels != nil {
 		c.step.Shown = c.labels
@@ -350,8 +353,10 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	}
 	drawn := *b // as a batch that uses hidden rows again: with the origin of each row
 	drawn.Layers, _ = c.reuse.rehearsal(b)
+	after := c.Backend.Bytes()
 	m := tiers.Measure{
-		Batch: &drawn, Step: c.Backend.Bytes().Host - before.Host + c.step.LabelBytes(), Beside: c.besideTiers(), History: c.reuse.bytes(), Slots: c.reuse.slotBytes(),
+		Batch: &drawn, Step: after.Host - before.Host + c.step.LabelBytes(), OnDevice: c.onDevice + after.Device - before.Device,
+		Beside: c.besideTiers(), History: c.reuse.bytes(), Slots: c.reuse.slotBytes(),
 	}
 	if c.keepRest(m) {
 		drawn.Layers, _ = c.reuse.rehearsal(b)
@@ -418,7 +423,11 @@ func (c *core) batch(ctx context.Context, step int) (b *sample.Batch, err error)
 func (c *core) besideTiers() int64 {
 	// A weight has its value, its gradient and two moments, and beside them the best epoch's, and a
 	// checkpoint while it is built.
-	bytes := (4*4+12)*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes() + c.internal.beside.of(c.tiers.Total())
+	each := int64(4*4 + 12)
+	if c.onDevice > 0 {
+		each = 12
+	}
+	bytes := each*c.Config.Weights(c.shape()) + c.eval.MemoryBytes() + c.task.Bytes() + c.internal.beside.of(c.tiers.Total())
 	if c.labels != nil {
 		bytes += c.labels.Bytes()
 	}

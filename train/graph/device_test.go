@@ -11,6 +11,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/kernels/kerneltest"
 	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/plan"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -61,6 +62,8 @@ func TestDevice(t *testing.T) {
 	require.Equal(t, steps, got.Bus.Steps)
 	require.Equal(t, steps, got.Bus.Waits, "evaluation and checkpoints are no part of steps")
 	require.Positive(t, got.Bus.UploadBytes)
+	require.Zero(t, want.Memory.OnDevice)
+	require.Positive(t, got.Memory.OnDevice)
 	require.Zero(t, abaci)
 
 	noAbacus = errors.New("its beads are lost")
@@ -147,4 +150,48 @@ func TestDeviceOfNetwork(t *testing.T) {
 	require.Equal(t, values[0], values[1])
 	_, err = OpenNetwork(t.Context(), ds, dir, NetworkOptions{Use: run.Use{Device: "slide rule"}}, run.Hooks{})
 	require.ErrorContains(t, err, "{device} slide rule: there are")
+}
+
+// TestDeviceMemory: what a device has in memory of its own is no part of the budget, which then
+// suffices for larger steps.
+func TestDeviceMemory(t *testing.T) {
+	ds := open(t, storetest.Communities(3000, 4, 8, 64, 2))
+	for name, o := range map[string]run.Options{"plain": small(), "history": reusing()} {
+		o.Hidden, o.Batch, o.Epochs, o.EvalBytes = 512, 800, 1, 0 // sampled evaluation, in any memory
+		if o.History {
+			o.HistoryBytes = 4 << 20
+		}
+		part := func(m *run.Memory, name string) int64 {
+			for _, p := range m.Parts {
+				if p.Name == name {
+					return p.Bytes
+				}
+			}
+			return 0
+		}
+		want := trained(t, ds, o)
+		o.Device = abacus
+		got := trained(t, ds, o)
+		sameWork(t, want, got, name)
+		left := int64(0) // the budget for others
+		for _, p := range []string{"step", "fixed"} {
+			require.Less(t, part(got.Memory, p), part(want.Memory, p), "%s, %s", name, p)
+			left += part(want.Memory, p) - part(got.Memory, p)
+		}
+		require.Greater(t, got.Memory.OnDevice, left, "a device has the rows of one more step")
+		if o.History {
+			require.Less(t, part(got.Memory, "history"), part(want.Memory, "history")/4)
+		}
+		least := map[string]int64{} // memory that works
+		for _, device := range []string{"", abacus} {
+			var short *plan.NotEnough
+			o.MemoryBytes, o.Device = 1<<20, device
+			_, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{})
+			require.ErrorAs(t, err, &short, name)
+			least[device] = short.Least.Total
+		}
+		require.Less(t, least[abacus], least[""], name)
+		o.MemoryBytes = least[abacus]
+		sameWork(t, want, trained(t, ds, o), name)
+	}
 }

@@ -24,7 +24,9 @@ type Budget struct {
 	Host     int64 `json:"host_bytes"`              // feature rows: static, or waiting for their step, or kept for a later one
 	History  int64 `json:"history_bytes,omitempty"` // hidden rows of earlier steps
 	Join     int64 `json:"join_bytes,omitempty"`    // the windows' wants of rows, and segments of a spill while they fill
-	Group    int   `json:"group"`                   // steps that are drawn and read together, as far as the first batch tells
+	// OnDevice is memory of a device, beside Total: weights, a step and slots of hidden rows.
+	OnDevice int64 `json:"on_device_bytes,omitempty"`
+	Group    int   `json:"group"` // steps that are drawn and read together, as far as the first batch tells
 }
 
 func (b Budget) String() string {
@@ -36,14 +38,20 @@ func (b Budget) String() string {
 	if b.Join > 0 {
 		history += fmt.Sprintf("the join of windows %s, ", size(b.Join))
 	}
-	return fmt.Sprintf("memory %s: topology %s, features %s, %s%s of batches drawn ahead, %s a step, %s the rest",
-		size(b.Total), size(b.Topology), size(b.Host+b.Device), history, size(b.Batches), size(b.Step), size(b.Fixed))
+	beside := ""
+	if b.OnDevice > 0 {
+		beside = fmt.Sprintf("; beside it on the device %s", size(b.OnDevice))
+	}
+	return fmt.Sprintf("memory %s: topology %s, features %s, %s%s of batches drawn ahead, %s a step, %s the rest%s",
+		size(b.Total), size(b.Topology), size(b.Host+b.Device), history, size(b.Batches), size(b.Step), size(b.Fixed),
+		beside)
 }
 
 // Demand holds the parts of a run that share its memory. The sizes of a batch are measured on the
 // first batch of the first epoch; the others are like it.
 type Demand struct {
 	Fixed, Step int64
+	OnDevice    int64 // of a device with memory of its own: Budget.OnDevice
 	History     int64 // hidden rows of earlier steps, with their index
 	Join        int64 // memory of horizons, beside the spill
 	Batches     Batches
@@ -76,7 +84,10 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	offsets, allLists := d.lists()
 	batch, ahead := d.Batches.Need()
 	lists, scratch := allLists-offsets, d.Batches.Scratch
-	b := Budget{Total: total, Fixed: d.Fixed + scratch, Step: d.Step, Device: max(given.Device, 0), History: d.History, Join: d.Join}
+	b := Budget{
+		Total: total, Fixed: d.Fixed + scratch, Step: d.Step, Device: max(given.Device, 0), History: d.History,
+		Join: d.Join, OnDevice: d.OnDevice,
+	}
 	one := d.Batches.step()
 	least := b.Fixed + d.Step + d.History + d.Join + orElse(given.Batches, batch) + orElse(given.Topology, offsets) + b.Device + max(given.Host, 0)
 	if total < least {

@@ -65,6 +65,9 @@ type Latency struct {
 type Memory struct {
 	BudgetBytes int64        `json:"budget_bytes"`
 	Parts       []MemoryPart `json:"parts"`
+	// OnDevice is the memory of a device that weights, a step and slots of hidden rows take beside
+	// the budget.
+	OnDevice int64 `json:"on_device_bytes,omitempty"`
 }
 
 // MemoryPart is a part of a budget.
@@ -82,7 +85,7 @@ type Window struct {
 
 // MemoryOf returns a split of the memory in the form of a result. Parts of 0 bytes are left out.
 func MemoryOf(b plan.Budget) *Memory {
-	m := &Memory{BudgetBytes: b.Total}
+	m := &Memory{BudgetBytes: b.Total, OnDevice: b.OnDevice}
 	for _, p := range []MemoryPart{
 		{"topology", b.Topology}, {"device", b.Device}, {"host", b.Host}, {"history", b.History}, {"batches", b.Batches}, {"step", b.Step}, {"fixed", b.Fixed},
 	} {

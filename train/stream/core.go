@@ -224,7 +224,8 @@ func (c *core) openStep(config model.TemporalConfig, shape model.TemporalShape) 
 		c.step = temporal.NewStepper(c.Backend, model.NewTemporal(c.Backend, config, shape, c.Seed), c.Optim)
 		c.step.Keep, c.step.Remember = c.Mitigate, c.MitigateAudit > 0
 	}
-	c.sizes.weights = c.Backend.Bytes().Host - before.Host
+	use := c.Backend.Bytes().Sub(before)
+	c.sizes.weights, c.sizes.onDevice = use.Host+use.Device, use.Device
 	if c.internal.fixed {
 		c.sizes.weights *= 4 // a checkpoint has the weights more than once
 	}
@@ -262,7 +263,9 @@ func (c *core) measure(ctx context.Context) error {
 	}
 	m := &c.sizes
 	drawing, makers := c.draw.sampler.Scratch()
-	m.step, m.batch, m.scratch = c.Backend.Bytes().Host-before.Host, b.Bytes(), drawing
+	use := c.Backend.Bytes().Sub(before)
+	m.step, m.batch, m.scratch = use.Host, b.Bytes(), drawing
+	m.onDevice += use.Device
 	m.makers = makers * int64(max(1, c.Workers))
 	m.nodes, m.events, m.writes = len(b.Nodes), len(b.Events), max(len(b.Writes), len(b.Mails))
 	return nil

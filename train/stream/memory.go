@@ -15,6 +15,7 @@ import (
 type sizes struct {
 	total, weights       int64   // bytes: of all, and of weights with their gradients and moments
 	step, batch, scratch int64   // bytes of a step beside its rows, of its batch, and of drawing it
+	onDevice             int64   // bytes of weights and a step in a device's own memory; step has none of them
 	makers               int64   // bytes of the goroutines that make batches
 	nodes, events        int     // whose rows a step reads
 	writes               int     // nodes whose records it changes
@@ -80,7 +81,12 @@ func (c *core) demand() (d plan.Demand) {
 	}
 	d.Fixed += m.readerBytes(m.disk.Depth) + 2*m.batch + m.makers // the step's lists are like a batch
 	d.Fixed += c.restBytes()
-	d.Step += m.stepBytes() + int64(c.inflight())*rows*stepMargin/100
+	inflight := int64(c.inflight()) * rows * stepMargin / 100
+	if m.onDevice > 0 {
+		d.OnDevice = m.onDevice*stepMargin/100 + inflight
+		inflight = tiers.HostCopies * rows * stepMargin / 100
+	}
+	d.Step += m.stepBytes() + inflight
 	window := c.Window
 	if window == 0 {
 		window = plan.MaxWindow
@@ -96,7 +102,11 @@ func (m *sizes) stepBytes() int64 { return m.step * stepMargin / 100 }
 // restBytes returns the bytes that stay in use when the tables are closed, without a step's memory,
 // which also stays: see stepBytes.
 func (c *core) restBytes() int64 {
-	rest := tiers.ProgramBytes + c.sizes.weights/4*7 + int64(4*len(c.known)) + c.draw.sampler.Fixed() + c.internal.beside
+	weights := c.sizes.weights / 4 * 7 // copies of the values beside: the best epoch's, and a checkpoint
+	if c.sizes.onDevice > 0 {
+		weights = c.sizes.weights / 4 * 3
+	}
+	rest := tiers.ProgramBytes + weights + int64(4*len(c.known)) + c.draw.sampler.Fixed() + c.internal.beside
 	if c.NegativePopulation != run.AllNodes {
 		rest += int64(4 * len(c.all))
 	}

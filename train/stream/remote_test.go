@@ -42,7 +42,9 @@ func TestRemote(t *testing.T) {
 				}
 				last = now
 			}}
-			require.Equal(t, want, outcomeOf(run1(t, ds, o, h)), "%s, %s", kind, name)
+			got := run1(t, ds, o, h)
+			require.Equal(t, want, outcomeOf(got), "%s, %s", kind, name)
+			require.Positive(t, got.Memory.OnDevice)
 			require.Equal(t, c.waits, least, "%s, %s: waits", kind, name)
 		}
 	}

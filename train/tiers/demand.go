@@ -17,6 +17,9 @@ import (
 type Measure struct {
 	Batch *sample.Batch
 	Step  int64 // bytes of a step on it, its feature rows apart
+	// OnDevice is the bytes of weights and a step in a device's own memory. They are not in Step
+	// and Beside.
+	OnDevice int64
 	// Beside is the bytes that a run takes beside its tiers: weights, evaluation.
 	Beside int64
 	// History is the bytes of the hidden rows of earlier steps. Slots of them have room in the
@@ -68,6 +71,11 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	d.Fixed += ProgramBytes + shared + seeds + m.Beside + t.sumBytes() + readerBytes(d, t.Disk.Depth)
 	d.History = m.History
 	d.Step = m.Step*stepMargin/100 + int64(t.buffers())*batchRows*stepMargin/100
+	if m.OnDevice > 0 {
+		d.OnDevice = m.OnDevice*stepMargin/100 + int64(t.buffers())*batchRows*stepMargin/100 + m.Slots
+		d.Step = m.Step*stepMargin/100 + HostCopies*batchRows*stepMargin/100
+		d.History = max(0, d.History-m.Slots)
+	}
 	d.Batches = plan.Batches{
 		Bytes: b.Bytes(), Scratch: scratch, Groups: plan.InFlight + t.Lookahead, Parallel: t.Workers, Window: window, Far: t.Sampler.Far(),
 	}
@@ -101,6 +109,10 @@ func readerBytes(d plan.Demand, depth int) (n int64) {
 	}
 	return n
 }
+
+// HostCopies is the number of steps whose rows are on the host on their way to a device: gathered
+// there, and being copied.
+const HostCopies = 2
 
 // Any batch may take stepMargin percent of the memory that the first one takes.
 const stepMargin = 112
