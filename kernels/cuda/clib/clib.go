@@ -1,9 +1,12 @@
-//go:build cuda && linux
-
 // Package clib builds, for tests, a shared library of the CUDA backend's kernels compiled for the
 // host: the sources of ../src with the runtime of src/, which runs the threads of a block as
 // fibres. So results, bounds and barriers are tested without a GPU. src/launch.h has the library's
 // functions. Start at [Build]. Its own tests hold every kernel against package kernels.
+//
+// [BuildDriver] builds a libcuda.so.1 that runs these kernels. With it a binary with the tag cuda
+// trains without a GPU. src/driver.cc lists its differences from a driver. src/driver/settings.h
+// has its environment variables: the device's memory, the order of work on several streams, calls
+// that fail.
 package clib
 
 import (

@@ -15,14 +15,7 @@
 #include "arith.h"
 #include "lanes.h"
 #include "map.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ADDRESS_SANITIZER 1
-#endif
-#endif
+#include "sanitizer.h"
 
 #ifdef ADDRESS_SANITIZER
 extern "C" void __sanitizer_start_switch_fiber(void** fake, const void* bottom, size_t size);
