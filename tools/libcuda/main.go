@@ -1,4 +1,6 @@
-// Libcuda writes a libcuda.a for binaries that use gorgonia.org/cu (the build tags cuda and
+// Libcuda makes libraries that stand in for NVIDIA's driver.
+//
+// It writes a libcuda.a for binaries that use gorgonia.org/cu (the build tags cuda and
 // gorgonia), so that they link without a driver, and start without one:
 //
 //	go run ./tools/libcuda [-cc COMPILER] FOLDER
@@ -14,6 +16,17 @@
 // lib/symbols.txt has what nm lists as undefined in gorgonia.org/cu v0.9.6, built with the headers
 // of CUDA 12.9 and of 13.5, and what package kernels/cuda/driver calls itself. The linker names one
 // that is missing.
+//
+// The other library is a driver that runs our kernels on the host, for tests without a GPU: see
+// package kernels/cuda/clib. It needs clang-19 or g++.
+//
+//	go run ./tools/libcuda -host [-sanitize address,undefined] FOLDER
+//	LD_LIBRARY_PATH=FOLDER BINARY
+//
+// BINARY is built with the tag cuda. With a sanitizer it also wants the sanitizer's library, and no
+// search for leaks. For clang on x86-64:
+//
+//	LD_PRELOAD=$(clang-19 -print-file-name=libclang_rt.asan-x86_64.so) ASAN_OPTIONS=detect_leaks=0
 package main
 
 import (
@@ -35,12 +48,19 @@ var bind []byte
 
 func main() {
 	cc := flag.String("cc", "", "the C `compiler`; default gcc, clang or clang-19, whichever there is")
+	onHost := flag.Bool("host", false, "write a libcuda.so.1 that runs kernels on the host")
+	sanitizers := flag.String("sanitize", "", "with -host, build with these `sanitizers`: address, undefined")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "usage: libcuda [-cc COMPILER] FOLDER")
+		fmt.Fprintln(os.Stderr, "       libcuda -host [-sanitize SANITIZERS] FOLDER")
 		os.Exit(2)
 	}
-	if err := write(flag.Arg(0), *cc); err != nil {
+	run := func() error { return write(flag.Arg(0), *cc) }
+	if *onHost {
+		run = func() error { return host(flag.Arg(0), *sanitizers) }
+	}
+	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "libcuda:", err)
 		os.Exit(1)
 	}
