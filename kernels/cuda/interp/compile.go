@@ -54,33 +54,37 @@ const (
 
 // specials fill a slot at the start of a block.
 var specials = map[string]func(*warp, *values){
-	"%tid.x":    func(w *warp, v *values) { w.fillThread(v, 0) },
-	"%tid.y":    func(w *warp, v *values) { w.fillThread(v, 1) },
-	"%tid.z":    func(w *warp, v *values) { w.fillThread(v, 2) },
-	"%ntid.x":   func(w *warp, v *values) { fill(v, w.run.config.Block[0]) },
-	"%ntid.y":   func(w *warp, v *values) { fill(v, w.run.config.Block[1]) },
-	"%ntid.z":   func(w *warp, v *values) { fill(v, w.run.config.Block[2]) },
-	"%ctaid.x":  func(w *warp, v *values) { fill(v, w.ctaid[0]) },
-	"%ctaid.y":  func(w *warp, v *values) { fill(v, w.ctaid[1]) },
-	"%ctaid.z":  func(w *warp, v *values) { fill(v, w.ctaid[2]) },
-	"%nctaid.x": func(w *warp, v *values) { fill(v, w.run.config.Grid[0]) },
-	"%nctaid.y": func(w *warp, v *values) { fill(v, w.run.config.Grid[1]) },
-	"%nctaid.z": func(w *warp, v *values) { fill(v, w.run.config.Grid[2]) },
-	"%laneid": func(_ *warp, v *values) {
-		for l := range v {
-			v[l] = uint64(l)
-		}
-	},
-	"%lanemask_lt": func(_ *warp, v *values) {
-		for l := range v {
-			v[l] = 1<<l - 1
-		}
-	},
+	"%tid.x":       func(w *warp, v *values) { w.fillThread(v, 0) },
+	"%tid.y":       func(w *warp, v *values) { w.fillThread(v, 1) },
+	"%tid.z":       func(w *warp, v *values) { w.fillThread(v, 2) },
+	"%ntid.x":      func(w *warp, v *values) { fill(v, w.run.config.Block[0]) },
+	"%ntid.y":      func(w *warp, v *values) { fill(v, w.run.config.Block[1]) },
+	"%ntid.z":      func(w *warp, v *values) { fill(v, w.run.config.Block[2]) },
+	"%ctaid.x":     func(w *warp, v *values) { fill(v, w.ctaid[0]) },
+	"%ctaid.y":     func(w *warp, v *values) { fill(v, w.ctaid[1]) },
+	"%ctaid.z":     func(w *warp, v *values) { fill(v, w.ctaid[2]) },
+	"%nctaid.x":    func(w *warp, v *values) { fill(v, w.run.config.Grid[0]) },
+	"%nctaid.y":    func(w *warp, v *values) { fill(v, w.run.config.Grid[1]) },
+	"%nctaid.z":    func(w *warp, v *values) { fill(v, w.run.config.Grid[2]) },
+	"%laneid":      func(_ *warp, v *values) { fillLanes(v, func(l int) uint32 { return uint32(l) }) },
+	"%lanemask_eq": func(_ *warp, v *values) { fillLanes(v, func(l int) uint32 { return 1 << l }) },
+	"%lanemask_lt": func(_ *warp, v *values) { fillLanes(v, func(l int) uint32 { return 1<<l - 1 }) },
+	"%lanemask_le": func(_ *warp, v *values) { fillLanes(v, func(l int) uint32 { return 2<<l - 1 }) },
+	"%lanemask_gt": func(_ *warp, v *values) { fillLanes(v, func(l int) uint32 { return allLanes << l << 1 }) },
+	"%lanemask_ge": func(_ *warp, v *values) { fillLanes(v, func(l int) uint32 { return allLanes << l }) },
+	"%warpid":      func(w *warp, v *values) { fill(v, uint32(w.index)) },
+	"%nwarpid":     func(w *warp, v *values) { fill(v, uint32(len(w.run.warps))) },
 }
 
 func (w *warp) fillThread(v *values, axis int) {
 	for l := range v {
 		v[l] = uint64(w.run.threadAt(w.index*warpLanes + l)[axis])
+	}
+}
+
+func fillLanes(v *values, f func(lane int) uint32) {
+	for l := range v {
+		v[l] = uint64(f(l))
 	}
 }
 

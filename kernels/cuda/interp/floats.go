@@ -131,7 +131,7 @@ func addApproximations() {
 	approximate("rcp.approx", func(a float64) float64 { return 1 / a }, relative(0x1p-23))
 	approximate("sin.approx", math.Sin, absolute(0x1p-20))
 	approximate("cos.approx", math.Cos, absolute(0x1p-20))
-	approximate("tanh.approx", math.Tanh, func(v, by float64) float64 { return v * (1 + 0x1p-11*by) })
+	approximate("tanh.approx", math.Tanh, func(v, by float64) float64 { return min(max(v*(1+0x1p-11*by), -1), 1) })
 	for _, name := range []string{"div.approx.f32", "div.full.f32"} {
 		two(name, f32, f32, f32, func(a, b uint64) uint64 {
 			v := float64(float32of(a)) / float64(float32of(b))

@@ -17,8 +17,8 @@ func TestParseModule(t *testing.T) {
 		.address_size 64
 		.global .align 8 .b8 table[4][4] = {{1, 2}, 3, 0xff};
 		.visible .const .u32 limit = 7;
-		.visible .entry first(.param .u8 a, .param .align 16 .b8 b[20], .param .u16 c, .param .u64 .ptr .global .align 4 d,
-			.param .f32 e)
+		.visible .entry first(.param .u8 a, .param .align 16 .b8 b[20], .param .u16 c,
+			.param .u64 .ptr .global .align 4 d, .param .f32 e)
 		.reqntid 8, 4, 2
 		.minnctapersm 1
 		{ ret; }
@@ -78,7 +78,7 @@ func TestManyRegistersDeclared(t *testing.T) {
 	require.Less(t, len(m.Kernel("k").slots), 10)
 }
 
-// FuzzParse: no text makes Parse panic, or take much memory. What parses runs to an end or an error.
+// FuzzParse: no text makes Parse panic, or take much memory. Kernels run to an end or an error.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/*.ptx")
 	require.NoError(f, err)
@@ -93,6 +93,17 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(snippet("L: shfl.sync.idx.b32 %r1|%p1, %r2, 0, 31, -1; @!%p1 bra L; { .reg .b16 t; mov.b32 {t, _}, %r1; } ret;"))
 	f.Add(".version 7.8\n.target sm_80\n.func (.param .b32 r) f(.param .b32 a) { ret; }\n.global .b8 x[4] = {1, 2};\n")
+	for _, body := range []string{
+		"bra A; A: add.s32 %r1, %r2, -1; @%p1 ret;", "bar.sync 0; bar.red.popc.u32 %r1, 0, !%p1;", "trap;", "exit;",
+		"mov.u32 %r1, %tid.x; setp.ltu.and.f32 %p1|%p2, %f1, 0f3F800000, %p3; selp.b32 %r1, 1, 0, %p1;",
+		"mov.u64 %rd1, s; st.shared.v2.f32 [%rd1+8], {%f1, 0f00000000}; ld.v4.u8 {%rs1, _, %rs2, %rs3}, [%rd1];",
+		"cvt.rni.sat.s32.f64 %r1, %fd1; cvt.s64.s8 %rd1, %rs1; cvt.rn.f16.f32 %rs1, %f1;",
+		"atom.shared.cas.b32 %r1, [s], 0, 1; red.global.add.u64 [%rd1], 1; atom.inc.u32 _, [%rd1], 5;",
+		"vote.sync.ballot.b32 %r1, %p1, -1; match.any.sync.b32 %r2, %r1, %r3; redux.sync.add.u32 %r1, %r2, -1;",
+		"bfi.b32 %r1, %r2, %r3, 40, 300; bfe.s64 %rd1, %rd2, 70, 80; shf.l.clamp.b32 %r1, %r2, %r3, 99; prmt.b32 %r1, 1, 2, -1;",
+	} {
+		f.Add(snippet(body + " ret;"))
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 1<<16 {
 			return

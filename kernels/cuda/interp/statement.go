@@ -99,7 +99,15 @@ func (c *compiler) move(mods []string) bool {
 		return false
 	}
 	if t == prd {
-		d, a := c.predicate(args[0]), c.predicate(args[1])
+		d := c.predicate(args[0])
+		if v := args[1]; v.kind == argImmediate && v.float == 0 {
+			all := uint32(0)
+			if v.value != 0 {
+				all = allLanes
+			}
+			return c.plain(func(w *warp) { w.setPredicate(d, all) })
+		}
+		a := c.predicate(args[1])
 		return c.plain(func(w *warp) {
 			m := w.mask
 			w.preds[d] = w.preds[d]&^m | w.preds[a]&m
@@ -121,9 +129,6 @@ func (c *compiler) move(mods []string) bool {
 	bitsOnly := t
 	if t.kind == 'f' {
 		bitsOnly = ptype{'b', t.bits}
-	}
-	if a.kind == argSpecial && a.name == "%clock64" {
-		return false
 	}
 	d, from := c.register(args[0], t, false), c.source(a, bitsOnly)
 	return c.plain(func(w *warp) {

@@ -187,7 +187,7 @@ func (c *compiler) match(form string) bool {
 		var same [warpLanes]uint32
 		for l := range warpLanes {
 			for k := range warpLanes {
-				if m>>l&m>>k&1 == 1 && w.regs[a][l] == w.regs[a][k] {
+				if m>>l&1 == 1 && m>>k&1 == 1 && w.regs[a][l] == w.regs[a][k] {
 					same[l] |= 1 << k
 				}
 			}
