@@ -26,7 +26,7 @@ func TestSourcesCompileToTheirPTX(t *testing.T) {
 	}
 	sources, err := filepath.Glob("testdata/*.cu")
 	require.NoError(t, err)
-	require.Len(t, sources, 5)
+	require.Len(t, sources, 6)
 	for _, source := range sources {
 		name := strings.TrimSuffix(filepath.Base(source), ".cu")
 		out := filepath.Join(t.TempDir(), name+".ptx")

@@ -82,7 +82,7 @@
 // Lanes could be goroutines that meet at barriers. Then the order would change from run to run, and
 // a lane that never comes would be a deadlock, which has no line number.
 //
-// Tensor cores (mma.sync) and asynchronous copies (cp.async) are left out until a kernel has them.
-// So are arithmetic in f16 and bf16, .ftz, and barriers that not all threads of a block take part
-// in.
+// Asynchronous copies (cp.async) are left out until a kernel has them. So are arithmetic in f16 and
+// bf16, .ftz, shapes of mma.sync other than m16n8k8 in tf32, and barriers that not all threads of a
+// block take part in.
 package interp

@@ -216,7 +216,7 @@ func TestFaultUnknown(t *testing.T) {
 		"frobnicate.u32 %r1, %r2;", "add.ftz.f32 %f1, %f2, %f3;", "add.s32 %r1, %r2;", "ld.weird.u32 %r1, [%rd1];",
 		"cvt.u32.f32 %r1, %f1;", "cvt.f16.f32 %rs1, %f1;", "setp.foo.s32 %p1, %r1, %r2;", "mul.s32 %r1, %r2, %r3;",
 		"add.s64 %rd1, %r1, %rd2;", "mov.u32 %rd1, %r1;", "add.f32 %f1, %f2, 1;", "st.global.v3.f32 [%rd1], {%f1, %f2, %f3};",
-		"bar.sync 0, 64;", "bar.arrive 0, 64;", "call nothing;", "shfl.up.b32 %r1, %r2, 1, 31;", "mma.sync.aligned.m8n8k4 %r1;",
+		"bar.sync 0, 64;", "bar.arrive 0, 64;", "call nothing;", "shfl.up.b32 %r1, %r2, 1, 31;", "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 %r1;",
 		"ld.global.nc.v4.f64 {%fd1, %fd2, %fd3, %fd4}, [%rd1];", "selp.f32 %f1, %f2, %f3, %r1;", "and.pred %p1, %p2, %r1;",
 	} {
 		_, err := Parse(snippet(line + " ret;"))

@@ -58,6 +58,7 @@ func addFloats() {
 		one("abs."+t.String(), t, t, func(a uint64) uint64 { return a &^ sign })
 		two("copysign."+t.String(), t, t, t, func(a, b uint64) uint64 { return a&sign | b&^sign })
 	}
+	one("cvt.rna.tf32.f32", b32, f32, roundTF32)
 	three("fma.rn.f32", f32, f32, f32, f32, fma32)
 	three("fma.rn.f64", f64, f64, f64, f64, func(a, b, c uint64) uint64 {
 		return bits64(math.FMA(float64of(a), float64of(b), float64of(c)))

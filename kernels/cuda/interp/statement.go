@@ -37,6 +37,8 @@ func (c *compiler) statement() bool {
 		return c.control(words[0], mods)
 	case "shfl", "vote", "match", "redux", "bar", "barrier", "activemask":
 		return c.synchronize(words[0], mods)
+	case "mma":
+		return c.multiplyMatrices(strings.Join(mods, "."))
 	case "membar", "fence":
 		// Blocks and warps run one after the other here, so that memory is always in order.
 		return c.plain(func(*warp) {})
