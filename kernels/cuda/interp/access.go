@@ -21,6 +21,7 @@ type place struct {
 	space  string // "global", "const", "shared", "local", "param", or "" for a generic address
 	base   int32
 	offset uint64
+	strong bool  // the access may meet others of its kind, as an atomic one may
 	at     int32 // the instruction's index, for the allocation that it used last
 }
 
@@ -54,7 +55,7 @@ func (c *compiler) access(store bool, mods []string) bool {
 	if !ok || t == prd || t == f16 {
 		return false
 	}
-	space, count := "", 1
+	space, count, strong := "", 1, false
 	for _, mod := range mods[:len(mods)-1] {
 		switch {
 		case slices.Contains([]string{"global", "shared", "const", "local", "param"}, mod) && space == "":
@@ -66,6 +67,7 @@ func (c *compiler) access(store bool, mods []string) bool {
 		case !hints[mod]:
 			return false
 		}
+		strong = strong || mod == "volatile" || mod == "relaxed" || mod == "acquire" || mod == "release"
 	}
 	if slices.Contains(mods, "nc") && (store || space != "global") || store && space == "const" || count*t.bytes() > 16 {
 		return false
@@ -82,6 +84,7 @@ func (c *compiler) access(store bool, mods []string) bool {
 		return false
 	}
 	p, ok := c.place(memory, space)
+	p.strong = strong
 	if !ok || store && p.space == "param" {
 		return false
 	}
@@ -108,10 +111,13 @@ func (c *compiler) access(store bool, mods []string) bool {
 	return c.plain(func(w *warp) { w.load(p, t, slots, wide) })
 }
 
-// touch notes the size of an access to shared memory, which may be the smallest.
+// touch notes the size of an access, which may be the smallest.
 func (c *compiler) touch(space string, n int) {
-	if (space == "shared" || space == "") && (c.k.granule == 0 || n < c.k.granule) {
-		c.k.granule = n
+	if space == "shared" || space == "" {
+		c.k.sharedGranule = min(c.k.sharedGranule, n)
+	}
+	if space == "global" || space == "" {
+		c.k.globalGranule = min(c.k.globalGranule, n)
 	}
 }
 
@@ -214,14 +220,15 @@ func (w *warp) at(l int, p place, addr uint64, n int, kind accessKind) []byte {
 	switch space {
 	case "shared":
 		offset := addr - sharedStart
-		if addr < sharedStart || offset > uint64(len(w.shared.data)) || uint64(len(w.shared.data))-offset < uint64(n) {
-			w.fail(ErrBounds, l, "%d bytes at shared address %#x: the block has %d from %#x on", n, addr, len(w.shared.data), sharedStart)
+		shared := w.run.shared
+		if addr < sharedStart || offset > uint64(len(shared)) || uint64(len(shared))-offset < uint64(n) {
+			w.fail(ErrBounds, l, "%d bytes at shared address %#x: the block has %d from %#x on", n, addr, len(shared), sharedStart)
 			return nil
 		}
-		if w.shared.check(w, l, kind, int(offset), n); w.err != nil {
+		if w.run.touched.check(w, l, kind, int(offset), n); w.err != nil {
 			return nil
 		}
-		return w.shared.data[offset : offset+uint64(n)]
+		return shared[offset : offset+uint64(n)]
 	case "local":
 		total := uint64(w.run.kernel.localBytes)
 		offset := addr - localStart
@@ -258,6 +265,19 @@ func (w *warp) at(l int, p place, addr uint64, n int, kind accessKind) []byte {
 	if a.read && kind != reading {
 		w.fail(ErrBounds, l, "a write to %s, which is .const", a.name)
 		return nil
+	}
+	if w.run.global != nil {
+		s := w.run.global[a]
+		if s == nil {
+			s = newShadow(len(a.data), w.run.kernel.globalGranule, true)
+			w.run.global[a] = s
+		}
+		if p.strong {
+			kind = updating
+		}
+		if s.check(w, l, kind, int(addr-a.base), n); w.err != nil {
+			return nil
+		}
 	}
 	return b
 }

@@ -10,17 +10,16 @@ import (
 // An instruction is a statement that was compiled: what it does is a closure over the indices of
 // its operands.
 type instruction struct {
-	kind      instructionKind
-	guard     int32 // predicate, or -1
-	negated   bool
-	target    int32            // of a branch
-	register  int32            // of a jump: the slot with its target; of a meeting: the slot with its mask
-	run       func(*warp)      // of a plain instruction and of a meeting
-	reduce    func(*run) error // of a barrier that computes something over its block; else nil
-	opcode    string
-	text      string
-	line      int
-	guardName string
+	kind     instructionKind
+	guard    int32 // predicate, or -1
+	negated  bool
+	target   int32            // of a branch
+	register int32            // of a jump: the slot with its target; of a meeting: the slot with its mask
+	run      func(*warp)      // of a plain instruction and of a meeting
+	reduce   func(*run) error // of a barrier that computes something over its block; else nil
+	opcode   string
+	text     string
+	line     int
 }
 
 type instructionKind uint8
@@ -129,6 +128,7 @@ func compile(m *Module, entry *function) (*Kernel, []error) {
 		c.k.Params = append(c.k.Params, Param{v.name, v.typ.String(), v.size, v.align, v.offset})
 		c.k.ParamBytes = v.offset + v.size
 	}
+	c.k.sharedGranule, c.k.globalGranule = 16, 16
 	c.layShared(entry)
 	c.k.localBytes = 0
 	fr := c.add(entry, 0)
@@ -139,9 +139,6 @@ func compile(m *Module, entry *function) (*Kernel, []error) {
 	if c.k.localBytes > maxLocal {
 		c.k.localBytes = 0
 		c.errs = append(c.errs, &Error{Err: ErrSyntax, Kernel: entry.name, Line: entry.line, Detail: "too much local memory"})
-	}
-	if c.k.granule == 0 {
-		c.k.granule = 16
 	}
 	for _, s := range c.k.slots {
 		defined := allLanes
@@ -287,9 +284,6 @@ func (c *compiler) owner(i int) *function {
 func (c *compiler) emit(in instruction) {
 	in.guard, in.negated = c.guard, c.s.negated
 	in.opcode, in.text, in.line = c.s.opcode, c.s.text, c.s.line
-	if c.s.guarded {
-		in.guardName = c.s.guard.name
-	}
 	c.k.code = append(c.k.code, in)
 }
 
@@ -360,8 +354,8 @@ func (c *compiler) predicate(a argument) int32 {
 	}
 	at := &c.f.registers[a.register]
 	if *at < 0 {
-		*at = int32(c.k.predicates)
-		c.k.predicates++
+		*at = int32(len(c.k.predicates))
+		c.k.predicates = append(c.k.predicates, a.name)
 	}
 	return *at
 }

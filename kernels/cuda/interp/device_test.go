@@ -18,7 +18,7 @@ type device struct {
 
 func newDevice(t *testing.T) *device {
 	mem := NewMemory()
-	mem.Poison = true
+	mem.Poison, mem.Races = true, true
 	return &device{t, mem}
 }
 

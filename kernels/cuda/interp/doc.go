@@ -18,10 +18,10 @@
 //
 // An access outside every allocation, or at an address that is no multiple of the access's size; a
 // vector of four words is one access of 16 bytes. A race in shared memory: two accesses to a byte
-// by different threads, one a write, that no barrier parts. A read of a register that was never
-// written, in this lane and this block. Lanes that must meet and cannot. A division by zero, a
-// trap, and a kernel that does not end. An [Error] names kernel, line, instruction, block and
-// thread.
+// by different threads, one a write, that no barrier parts. With [Memory].Races, a race in global
+// memory. A read of a register that was never written, in this lane and this block. Lanes that
+// must meet and cannot. A division by zero, a trap, and a kernel that does not end. An [Error]
+// names kernel, line, instruction, block and thread.
 //
 // An opcode, a modifier or an operand that the package does not know is an error of Parse. Nothing
 // is skipped, but for hints on caches and for .pragma "nounroll".
@@ -58,9 +58,8 @@
 //
 // # What it does not see
 //
-// Races in global memory, but by an order of blocks that shows them; the order in which writes of
-// one block reach another; what ptxas does, such as fusing mul and add into fma; registers, spills
-// and speed. Shared variables of a module count for each of its kernels.
+// The order in which writes of one block reach another; what ptxas does, such as fusing mul and add
+// into fma; registers, spills and speed. Shared variables of a module count for each kernel.
 //
 // # Where to start
 //

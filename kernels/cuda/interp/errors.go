@@ -13,7 +13,7 @@ var (
 	ErrLaunch    = errors.New("launch refused")          // grid, block, shared memory or parameters do not fit
 	ErrBounds    = errors.New("out of bounds")           // an access outside every allocation
 	ErrAlignment = errors.New("misaligned")              // an address that is no multiple of the access's size
-	ErrRace      = errors.New("race in shared memory")   // two accesses that nothing orders
+	ErrRace      = errors.New("race")                    // two accesses that nothing orders
 	ErrDivergent = errors.New("divergent lanes")         // lanes that must meet and cannot
 	ErrUndefined = errors.New("undefined value")         // a register that was read and never written
 	ErrTrap      = errors.New("trap")                    // the instruction trap

@@ -32,6 +32,7 @@ func runSnippet(t *testing.T, body string, seed uint64) ([]uint32, error) {
 	m, err := Parse(snippet(body))
 	require.NoError(t, err)
 	d := newDevice(t)
+	d.mem.Races = false // snippets write to one word with all threads
 	at := put(d, make([]uint32, 64))
 	err = d.launch(m.Kernel("k"), seed, 1, 64, at)
 	return get[uint32](d, at, 64), err
@@ -309,6 +310,38 @@ func TestRefusedLaunches(t *testing.T) {
 	require.NoError(t, newDevice(t).launch(m.Kernel("k"), 0, 1, 64, uint64(0)))
 }
 
+// Races in global memory: between blocks, which nothing orders, and inside one.
+func TestFaultRaceInGlobalMemory(t *testing.T) {
+	const start = "ld.param.u64 %rd1, [p]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mul.wide.u32 %rd2, %r1, 4;" +
+		"mul.wide.u32 %rd3, %r2, 128; add.s64 %rd2, %rd1, %rd2; add.s64 %rd4, %rd2, %rd3; setp.eq.s32 %p1, %r1, 0;"
+	for body, race := range map[string]string{
+		"st.global.u32 [%rd4], %r1;":                                                                 "", // each thread of each block has its own word
+		"st.global.u32 [%rd2], %r1;":                                                                 "a thread of another block",
+		"ld.global.u32 %r3, [%rd2]; @%p1 st.global.u32 [%rd4], %r1;":                                 "block",
+		"ld.global.u32 %r3, [%rd2]; ld.global.u32 %r3, [%rd1]; ld.global.nc.u32 %r3, [%rd4];":        "",
+		"@%p1 atom.global.add.u32 %r3, [%rd1], 1; @%p1 st.volatile.global.u32 [%rd1], 1;":            "",
+		"@%p1 atom.global.add.u32 %r3, [%rd1], 1; @%p1 ld.global.u32 %r3, [%rd1];":                   "of another block",
+		"st.volatile.global.u32 [%rd1], 1; ld.relaxed.gpu.global.u32 %r3, [%rd1];":                   "",
+		"st.global.u32 [%rd4], %r1; xor.b32 %r1, %r1, 1;":                                            "",
+		"@%p1 st.global.u32 [%rd4+4], 1; bar.sync 0; ld.global.u32 %r3, [%rd4];":                     "",
+		"@%p1 st.global.u32 [%rd4+4], 1; bar.warp.sync -1; ld.global.u32 %r3, [%rd4];":               "",
+		"@%p1 st.global.u32 [%rd4+4], 1; ld.global.u32 %r3, [%rd4];":                                 "thread [",
+		"ld.global.u32 %r3, [%rd4]; bar.sync 0; ld.global.u32 %r3, [%rd2]; st.global.u32 [%rd4], 1;": "block",
+	} {
+		m, err := Parse(snippet(start + body + "ret;"))
+		require.NoError(t, err)
+		for seed := range uint64(4) {
+			d := newDevice(t)
+			err := d.launch(m.Kernel("k"), seed, 3, 32, put(d, make([]uint32, 128)))
+			if race == "" {
+				require.NoError(t, err, body)
+				continue
+			}
+			requireFault(t, err, ErrRace, race)
+		}
+	}
+}
+
 // A kernel whose result depends on which block comes first gives several results.
 func TestOrderOfBlocks(t *testing.T) {
 	m, err := Parse(snippet("mov.u32 %r1, %ctaid.x; ld.param.u64 %rd1, [p]; st.global.u32 [%rd1], %r1; ret;"))
@@ -318,6 +351,7 @@ func TestOrderOfBlocks(t *testing.T) {
 		var last uint32
 		for range 2 { // the same seed gives the same order
 			d := newDevice(t)
+			d.mem.Races = false
 			at := put(d, []uint32{0})
 			require.NoError(t, d.launch(m.Kernel("k"), seed, 10, 32, at))
 			got := get[uint32](d, at, 1)[0]

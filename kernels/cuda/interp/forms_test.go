@@ -17,6 +17,7 @@ func result(t *testing.T, body string) uint64 {
 		ld.param.u64 %rd19, [p]; st.global.u64 [%rd19], %rd0; END: ret;`))
 	require.NoError(t, err, body)
 	d := newDevice(t)
+	d.mem.Races = false
 	at := room[uint64](d, 1)
 	require.NoError(t, d.launch(m.Kernel("k"), 0, 1, 32, at), body)
 	return get[uint64](d, at, 1)[0]

@@ -70,8 +70,12 @@ type run struct {
 	ranges   []*allocation
 	near     []*allocation // of each instruction, where its last access was
 	warps    []*warp
-	shared   *sharedMemory
-	random   *rand.Rand // nil: ascending order
+	shared   []byte // of the block that runs
+	touched  *shadow
+	global   map[*allocation]*shadow // nil where races in global memory are not looked for
+	// phase counts blocks and barriers, from 1. blockPhase is its value when the block began.
+	phase, blockPhase uint32
+	random            *rand.Rand // nil: ascending order
 }
 
 func (k *Kernel) prepare(mem *Memory, c Config) (*run, error) {
@@ -108,15 +112,18 @@ func (k *Kernel) prepare(mem *Memory, c Config) (*run, error) {
 	for i := range r.near {
 		r.near[i] = nowhere
 	}
-	r.shared = &sharedMemory{data: make([]byte, k.SharedBytes+c.Shared), granule: k.granule}
-	r.shared.cells = make([]cell, (len(r.shared.data)+k.granule-1)/k.granule)
+	r.shared = make([]byte, k.SharedBytes+c.Shared)
+	r.touched = newShadow(len(r.shared), k.sharedGranule, false)
+	if mem.Races {
+		r.global = map[*allocation]*shadow{}
+	}
 	for first := 0; first < int(threads); first += warpLanes {
-		w := &warp{run: r, shared: r.shared, index: first / warpLanes, lanes: allLanes}
+		w := &warp{run: r, index: first / warpLanes, lanes: allLanes}
 		if rest := int(threads) - first; rest < warpLanes {
 			w.lanes = 1<<rest - 1
 		}
 		w.regs, w.defined = make([]values, len(k.slots)), make([]uint32, len(k.slots))
-		w.preds, w.definedPreds = make([]uint32, k.predicates), make([]uint32, k.predicates)
+		w.preds, w.definedPreds = make([]uint32, len(k.predicates)), make([]uint32, len(k.predicates))
 		w.local = make([]byte, warpLanes*k.localBytes)
 		for i, s := range k.slots {
 			value := s.value
@@ -178,9 +185,10 @@ func gcd(a, b uint64) uint64 {
 // block runs one block: its warps in turn up to a barrier, and again, until none lives.
 func (r *run) block(ctaid [3]uint32) error {
 	r.counters.Blocks++
-	r.shared.phase++
-	for i := range r.shared.data {
-		r.shared.data[i] = 0xff
+	r.phase++
+	r.blockPhase = r.phase
+	for i := range r.shared {
+		r.shared[i] = 0xff
 	}
 	for _, w := range r.warps {
 		w.reset(ctaid)
@@ -224,7 +232,7 @@ func (r *run) block(ctaid [3]uint32) error {
 // pass lets all warps go on behind the barrier at pc.
 func (r *run) pass(pc int32) error {
 	r.counters.Barriers++
-	r.shared.phase++
+	r.phase++
 	for _, w := range r.warps {
 		w.pc = pc
 	}

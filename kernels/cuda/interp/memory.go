@@ -32,6 +32,10 @@ type Memory struct {
 	// Poison, set before the first Alloc, fills what Alloc returns with 0xff: a NaN as f16, f32 and
 	// f64, and a large id as u32. A device does not clear memory either.
 	Poison bool
+	// Races, set before a launch, makes it look for races in global memory too. Volatile and
+	// relaxed accesses may meet others of their kind, as atomic ones may (PTX ISA, "Memory
+	// Consistency Model"). Nothing orders two blocks: one that waits for another is a race here.
+	Races bool
 
 	mu     sync.Mutex                    // held to change what follows
 	ranges atomic.Pointer[[]*allocation] // by address; the slice is never changed, only replaced

@@ -36,10 +36,11 @@ type Kernel struct {
 	code       []instruction
 	start      int32 // the instruction where lanes begin; functions lie before it
 	slots      []slot
-	predicates int
+	predicates []string // their names
 	localBytes int
-	granule    int      // bytes of the smallest access to shared memory: the unit of the race check
-	defined    []uint32 // of each slot, at the start of a block: all lanes, or none for a register
+	// Bytes of the smallest access to shared and to global memory: the units of the race check.
+	sharedGranule, globalGranule int
+	defined                      []uint32 // of each slot, at the start of a block: all lanes, or none for a register
 }
 
 // A Param is a parameter of a kernel: Size bytes at Offset of the packed parameters.

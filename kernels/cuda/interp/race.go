@@ -1,48 +1,58 @@
 package interp
 
-// A sharedMemory is the shared memory of a block, with who touched each granule of it since the
-// last barrier. A granule is as large as the smallest access of the kernel.
-type sharedMemory struct {
-	data    []byte
+// A shadow remembers who accessed each granule of some memory: of a block's shared memory, or of an
+// allocation. A granule is as large as the smallest access that the kernel makes to such memory.
+type shadow struct {
 	cells   []cell
 	granule int
-	phase   uint32 // counts the barriers of all blocks of a launch; starts at 1
+	global  bool
 }
 
 // A cell remembers the accesses to a granule.
 type cell struct{ writes, reads, atomics trace }
 
-// A trace stands for all accesses of one kind in a phase. It names a thread, or several.
+// A trace stands for accesses of one kind. It names the thread that made them, or several.
 type trace struct {
-	phase  uint32 // of the accesses; a trace of another phase is void
+	phase  uint32 // run.phase at the last of them; 0: there were none
 	sync   uint32 // how many times the warp had met at bar.warp.sync
-	thread int32  // or one of the two below
+	thread int32  // or one of the three below
 	warp   int32
 }
 
+// A trace of several threads.
 const (
-	lanesOfWarp  = -1 // several threads of one warp
-	severalWarps = -2
+	lanesOfWarp   = -1
+	severalWarps  = -2 // of one block
+	severalBlocks = -3
 )
 
-// orders reports whether everything that t stands for comes before an access of w's thread: it was
-// in another phase, by that thread itself, or by its warp before the warp last met.
-func (t *trace) orders(w *warp, phase uint32, thread int32) bool {
-	if t.phase != phase || t.thread == thread {
-		return true
+func newShadow(bytes, granule int, global bool) *shadow {
+	return &shadow{make([]cell, (bytes+granule-1)/granule), granule, global}
+}
+
+// before reports whether everything that t stands for comes before an access of w's thread that is
+// made now. A barrier puts what its block did before it first, bar.warp.sync what its warp did.
+// Nothing orders two blocks. Shared memory is new in each.
+func (t *trace) before(w *warp, thread int32, global bool) bool {
+	switch {
+	case t.phase < w.run.blockPhase:
+		return t.phase == 0 || !global
+	case t.thread == severalBlocks:
+		return false
 	}
-	return t.ofWarp(w) && t.sync != w.syncs
+	return t.phase != w.run.phase || t.thread == thread || t.ofWarp(w) && t.sync != w.syncs
 }
 
 // ofWarp reports whether t stands for accesses of w alone.
-func (t *trace) ofWarp(w *warp) bool { return t.warp == int32(w.index) && t.thread != severalWarps }
+func (t *trace) ofWarp(w *warp) bool { return t.warp == int32(w.index) && t.thread >= lanesOfWarp }
 
 // add makes t stand for an access of w's thread as well.
-func (t *trace) add(w *warp, phase uint32, thread int32) {
-	own := trace{phase, w.syncs, thread, int32(w.index)}
+func (t *trace) add(w *warp, thread int32, global bool) {
 	switch {
-	case t.orders(w, phase, thread):
-		*t = own
+	case t.before(w, thread, global):
+		*t = trace{w.run.phase, w.syncs, thread, int32(w.index)}
+	case t.phase < w.run.blockPhase || t.thread == severalBlocks:
+		t.phase, t.thread = w.run.phase, severalBlocks
 	case t.ofWarp(w):
 		t.thread = lanesOfWarp
 	default:
@@ -50,12 +60,16 @@ func (t *trace) add(w *warp, phase uint32, thread int32) {
 	}
 }
 
-// describe names the thread of a trace.
+// describe names the threads of a trace.
 func (t *trace) describe(w *warp) string {
-	switch t.thread {
-	case lanesOfWarp:
+	switch {
+	case t.thread == severalBlocks:
+		return "threads of several blocks"
+	case t.phase < w.run.blockPhase:
+		return "a thread of another block"
+	case t.thread == lanesOfWarp:
 		return "several threads of warp " + itoa(int(t.warp))
-	case severalWarps:
+	case t.thread == severalWarps:
 		return "threads of several warps"
 	}
 	return "thread " + coordinates(w.run.threadAt(int(t.thread)))
@@ -70,33 +84,33 @@ const (
 )
 
 // check looks for a race of an access of n bytes at offset, and records the access.
-func (s *sharedMemory) check(w *warp, lane int, kind accessKind, offset, n int) {
+func (s *shadow) check(w *warp, lane int, kind accessKind, offset, n int) {
 	thread := int32(w.index*warpLanes + lane)
 	for i := offset / s.granule; i*s.granule < offset+n; i++ {
 		c := &s.cells[i]
 		var other *trace
 		var what string
 		switch {
-		case !c.writes.orders(w, s.phase, thread):
+		case !c.writes.before(w, thread, s.global):
 			other, what = &c.writes, "written"
-		case kind != updating && !c.atomics.orders(w, s.phase, thread):
+		case kind != updating && !c.atomics.before(w, thread, s.global):
 			other, what = &c.atomics, "updated"
-		case kind != reading && !c.reads.orders(w, s.phase, thread):
+		case kind != reading && !c.reads.before(w, thread, s.global):
 			other, what = &c.reads, "read"
 		}
 		if other != nil {
 			did := [...]string{reading: "reads", writing: "writes", updating: "updates"}[kind]
-			w.fail(ErrRace, lane, "it %s offset %d, %s by %s since the last barrier",
+			w.fail(ErrRace, lane, "it %s byte %d, %s by %s, and nothing orders the two",
 				did, i*s.granule, what, other.describe(w))
 			return
 		}
 		switch kind {
 		case reading:
-			c.reads.add(w, s.phase, thread)
+			c.reads.add(w, thread, s.global)
 		case writing:
-			c.writes.add(w, s.phase, thread)
+			c.writes.add(w, thread, s.global)
 		case updating:
-			c.atomics.add(w, s.phase, thread)
+			c.atomics.add(w, thread, s.global)
 		}
 	}
 }

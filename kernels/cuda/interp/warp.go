@@ -20,7 +20,6 @@ type values = [warpLanes]uint64
 // A warp is 32 lanes of a block, and the state of each.
 type warp struct {
 	run          *run
-	shared       *sharedMemory
 	index        int // in its block
 	ctaid        [3]uint32
 	lanes        uint32 // that exist: the last warp of a block may have fewer than 32
@@ -81,8 +80,8 @@ func (w *warp) reset(ctaid [3]uint32) {
 	for i := range w.local {
 		w.local[i] = 0xff
 	}
-	for i, s := range k.slots {
-		if s.kind == slotSpecial {
+	for i := range k.slots {
+		if s := &k.slots[i]; s.kind == slotSpecial {
 			specials[s.name](w, &w.regs[i])
 		}
 	}
@@ -142,8 +141,7 @@ func (w *warp) execute(g group, limit int32) {
 		w.pc = pc
 		m := mask
 		if in.guard >= 0 {
-			if missing := mask &^ w.definedPreds[in.guard]; missing != 0 {
-				w.fail(ErrUndefined, bits.TrailingZeros32(missing), "%s is read and was never written", in.guardName)
+			if !w.hasPredicate(mask, in.guard) {
 				return
 			}
 			if in.negated {
