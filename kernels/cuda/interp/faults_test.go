@@ -166,16 +166,26 @@ func TestFaultRaceBothWays(t *testing.T) {
 		_, err = runSnippet(t, threadAddress+"atom.shared.add.u32 %r6, [s], 1; atom.shared.add.u32 %r6, [s], 1; ret;", seed)
 		require.NoError(t, err)
 	}
-	// bar.warp.sync orders the lanes of a warp, and no two warps. A shuffle orders nothing.
+	// bar.warp.sync orders the lanes of a warp, and no two warps. A shuffle lets what was read before
+	// it be written, and orders nothing else.
 	neighbour := strings.Replace(threadAddress, "%r2, 128", "%r2, 4", 1)
+	const shuffle = "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;"
 	for _, c := range []struct {
-		setup, sync string
-		race        bool
-	}{{neighbour, "bar.warp.sync -1;", false}, {threadAddress, "bar.warp.sync -1;", true}, {neighbour, "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;", true}} {
+		setup, sync                string
+		afterReading, afterWriting bool // a race
+	}{
+		{neighbour, "bar.warp.sync -1;", false, false},
+		{threadAddress, "bar.warp.sync -1;", true, true},
+		{neighbour, shuffle, false, true},
+		{threadAddress, shuffle, true, true},
+		{neighbour, "", true, true},
+	} {
 		_, err = runSnippet(t, c.setup+"ld.shared.u32 %r6, [%r5];"+c.sync+"st.shared.u32 [%r4], %r6; ret;", 1)
-		require.Equal(t, c.race, err != nil, "%s: %v", c.sync, err)
+		require.Equal(t, c.afterReading, err != nil, "%s: %v", c.sync, err)
 		_, err = runSnippet(t, c.setup+"st.shared.u32 [%r4], %r1;"+c.sync+"ld.shared.u32 %r6, [%r5]; ret;", 1)
-		require.Equal(t, c.race, err != nil, "%s: %v", c.sync, err)
+		require.Equal(t, c.afterWriting, err != nil, "%s: %v", c.sync, err)
+		_, err = runSnippet(t, c.setup+"st.shared.u32 [%r4], %r1;"+c.sync+"st.shared.u32 [%r5], %r1; ret;", 1)
+		require.Equal(t, c.afterWriting, err != nil, "%s: %v", c.sync, err)
 	}
 }
 

@@ -14,7 +14,7 @@ type cell struct{ writes, reads, atomics trace }
 // A trace stands for accesses of one kind. It names the thread that made them, or several.
 type trace struct {
 	phase  uint32 // run.phase at the last of them; 0: there were none
-	sync   uint32 // how many times the warp had met at bar.warp.sync
+	sync   uint32 // w.met(kind) at the last of them
 	thread int32  // or one of the three below
 	warp   int32
 }
@@ -32,25 +32,36 @@ func newShadow(bytes, granule int, global bool) *shadow {
 
 // before reports whether everything that t stands for comes before an access of w's thread that is
 // made now. A barrier puts what its block did before it first, bar.warp.sync what its warp did.
-// Nothing orders two blocks. Shared memory is new in each.
-func (t *trace) before(w *warp, thread int32, global bool) bool {
+// Nothing orders two blocks. Shared memory is new in each. kind is of the accesses of t.
+func (t *trace) before(w *warp, thread int32, kind accessKind, global bool) bool {
 	switch {
 	case t.phase < w.run.blockPhase:
 		return t.phase == 0 || !global
 	case t.thread == severalBlocks:
 		return false
 	}
-	return t.phase != w.run.phase || t.thread == thread || t.ofWarp(w) && t.sync != w.syncs
+	return t.phase != w.run.phase || t.thread == thread || t.ofWarp(w) && t.sync != w.met(kind)
+}
+
+// met counts how often all lanes of the warp have met such that accesses of a kind are done. A
+// shuffle does that for reads: a lane that takes part has the values that it read, as long as they
+// go into the shuffle. That they do is not looked at. It orders no writes (CUDA C++ Programming
+// Guide, "Warp Shuffle Functions").
+func (w *warp) met(kind accessKind) uint32 {
+	if kind == reading {
+		return w.meetings
+	}
+	return w.syncs
 }
 
 // ofWarp reports whether t stands for accesses of w alone.
 func (t *trace) ofWarp(w *warp) bool { return t.warp == int32(w.index) && t.thread >= lanesOfWarp }
 
 // add makes t stand for an access of w's thread as well.
-func (t *trace) add(w *warp, thread int32, global bool) {
+func (t *trace) add(w *warp, thread int32, kind accessKind, global bool) {
 	switch {
-	case t.before(w, thread, global):
-		*t = trace{w.run.phase, w.syncs, thread, int32(w.index)}
+	case t.before(w, thread, kind, global):
+		*t = trace{w.run.phase, w.met(kind), thread, int32(w.index)}
 	case t.phase < w.run.blockPhase || t.thread == severalBlocks:
 		t.phase, t.thread = w.run.phase, severalBlocks
 	case t.ofWarp(w):
@@ -91,11 +102,11 @@ func (s *shadow) check(w *warp, lane int, kind accessKind, offset, n int) {
 		var other *trace
 		var what string
 		switch {
-		case !c.writes.before(w, thread, s.global):
+		case !c.writes.before(w, thread, writing, s.global):
 			other, what = &c.writes, "written"
-		case kind != updating && !c.atomics.before(w, thread, s.global):
+		case kind != updating && !c.atomics.before(w, thread, updating, s.global):
 			other, what = &c.atomics, "updated"
-		case kind != reading && !c.reads.before(w, thread, s.global):
+		case kind != reading && !c.reads.before(w, thread, reading, s.global):
 			other, what = &c.reads, "read"
 		}
 		if other != nil {
@@ -106,11 +117,11 @@ func (s *shadow) check(w *warp, lane int, kind accessKind, offset, n int) {
 		}
 		switch kind {
 		case reading:
-			c.reads.add(w, thread, s.global)
+			c.reads.add(w, thread, reading, s.global)
 		case writing:
-			c.writes.add(w, thread, s.global)
+			c.writes.add(w, thread, writing, s.global)
 		case updating:
-			c.atomics.add(w, thread, s.global)
+			c.atomics.add(w, thread, updating, s.global)
 		}
 	}
 }

@@ -30,6 +30,7 @@ type warp struct {
 	definedPreds []uint32
 	local        []byte // localBytes a lane
 	syncs        uint32 // times that all its lanes have met at bar.warp.sync
+	meetings     uint32 // the same, or at a shuffle, a vote or the like
 
 	ready  []group  // lanes that may go on
 	parked []parked // lanes that wait for others
@@ -85,7 +86,7 @@ func (w *warp) reset(ctaid [3]uint32) {
 			specials[s.name](w, &w.regs[i])
 		}
 	}
-	w.live, w.syncs = w.lanes, 0
+	w.live, w.syncs, w.meetings = w.lanes, 0, 0
 	w.ready = append(w.ready[:0], group{k.start, w.lanes})
 	w.parked = w.parked[:0]
 }
@@ -244,6 +245,9 @@ func (w *warp) park(in *instruction, m uint32) {
 			arrived := p.arrived
 			w.parked = slices.Delete(w.parked, at, at+1)
 			w.mask = arrived
+			if arrived == w.live {
+				w.meetings++
+			}
 			in.run(w)
 			w.put(w.pc+1, arrived)
 		}
