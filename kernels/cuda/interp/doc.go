@@ -3,7 +3,8 @@
 // checks all that it can, and leaves speed to devices.
 //
 // [Parse] reads a module. [Module.Kernel] gives a [Kernel] with its parameters, [Memory] is the
-// global memory of a device, and [Kernel.Launch] or [Kernel.Run] runs a grid of blocks on it.
+// global memory of a device, and [Kernel.Launch] or [Kernel.Run] runs a grid of blocks on it. A
+// driver in Go needs no more: allocations and copies are methods of Memory.
 //
 //	module, err := interp.Parse(text)
 //	memory := interp.NewMemory()

@@ -78,7 +78,7 @@ func TestFaultRowTooFar(t *testing.T) {
 	require.NoError(t, g.run())
 	g.srcRows++ // now row 4 is believed to be there
 	err := g.run()
-	requireFault(t, err, ErrBounds, "gather_half: line ", "ld.global.nc.v4.u32", "0 past the end of the 128 bytes at 0x7f", "; block [1 0 0], thread [")
+	requireFault(t, err, ErrBounds, "gather_half: line ", "ld.global.nc.v4.u32", "0 past the end of the 128 bytes at 0x70", "; block [1 0 0], thread [")
 	var e *Error
 	require.ErrorAs(t, err, &e)
 	require.True(t, e.InThread)
@@ -88,7 +88,7 @@ func TestFaultRowTooFar(t *testing.T) {
 func TestFaultOddOffset(t *testing.T) {
 	g := newGather(t)
 	g.src += 2
-	requireFault(t, g.run(), ErrAlignment, "ld.global.nc.v4.u32", "bytes into the 128 at 0x7f")
+	requireFault(t, g.run(), ErrAlignment, "ld.global.nc.v4.u32", "bytes into the 128 at 0x70")
 }
 
 func TestFaultSwappedParameters(t *testing.T) {

@@ -2,16 +2,18 @@ package interp
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 	"sync/atomic"
 )
 
-// The address space. Global memory lies high, as on a device; shared and local memory have windows
-// of their own for generic addresses. Offsets in a window do not start at 0, so that a null pointer
-// fails there too.
+// The address space. Global memory lies high, as on a device, and below what Linux maps for a
+// process on amd64 (0x7e… to 0x7f…), so that memory of the host can be registered where it is.
+// Shared and local memory have windows of their own for generic addresses. Offsets in a window do
+// not start at 0, so that a null pointer fails there too.
 const (
-	globalBase   = 0x7f00_0000_0000
+	globalBase   = 0x7000_0000_0000
 	sharedWindow = 0x6000_0000_0000
 	localWindow  = 0x5000_0000_0000
 	windowBytes  = 1 << 24
@@ -24,7 +26,8 @@ const (
 )
 
 // Memory is the global memory of a device. Alloc gives addresses that no host has, with a guard
-// after each allocation, and finds out each access that lies outside.
+// after each allocation, and finds out each access that lies outside. Register adds memory of the
+// caller, such as page-locked memory that kernels read over the bus.
 //
 // Any goroutines may call its methods, and launch kernels on it, as long as no two use the same
 // bytes and one writes them.
@@ -44,12 +47,13 @@ type Memory struct {
 	loaded map[*Module]map[string]uint64 // addresses of a module's variables
 }
 
-// An allocation is memory from Alloc, or a module's variable.
+// An allocation is memory from Alloc or Register, or a module's variable.
 type allocation struct {
-	base uint64
-	data []byte
-	name string // of a variable
-	read bool   // kernels may only read it
+	base  uint64
+	data  []byte
+	name  string // of a variable
+	read  bool   // kernels may only read it
+	owned bool   // by the Memory: it counts as held
 }
 
 // NewMemory returns an empty memory.
@@ -76,13 +80,45 @@ func (m *Memory) alloc(n int) (*allocation, error) {
 	if n <= 0 || n > memoryLimit-m.held {
 		return nil, fmt.Errorf("interp: alloc %d bytes, %d held of %d", n, m.held, memoryLimit)
 	}
-	a := &allocation{base: max(m.top, globalBase), data: make([]byte, n)}
+	a := &allocation{base: max(m.top, globalBase), data: make([]byte, n), owned: true}
+	if err := m.insert(a); err != nil {
+		return nil, err
+	}
 	m.held += n
 	m.top = (a.base + uint64(n) + guardBytes + allocAlign - 1) / allocAlign * allocAlign
-	old := m.snapshot()
-	ranges := append(old[:len(old):len(old)], a) // ascending, since addresses are never used again
-	m.ranges.Store(&ranges)
 	return a, nil
+}
+
+// insert adds a to the ranges.
+func (m *Memory) insert(a *allocation) error {
+	old := m.snapshot()
+	i := search(old, a.base) + 1
+	for _, near := range old[max(i-1, 0):min(i+1, len(old))] {
+		if a.overlaps(near.base, len(near.data)) {
+			return fmt.Errorf("interp: %d bytes at %#x, over the %d at %#x", len(a.data), a.base, len(near.data), near.base)
+		}
+	}
+	ranges := slices.Insert(slices.Clip(old), i, a) // Clip: into a new slice
+	m.ranges.Store(&ranges)
+	return nil
+}
+
+func (a *allocation) overlaps(base uint64, n int) bool {
+	return a.base < base+uint64(n) && base < a.base+uint64(len(a.data))
+}
+
+// Register makes b the memory at addr, which kernels read and write in place, until Free(addr). The
+// caller keeps b, which may not move, and orders its own accesses with the launches. Any addr does
+// where nothing else lies, such as the address of b's first byte.
+func (m *Memory) Register(addr uint64, b []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a := &allocation{base: addr, data: b}
+	if len(b) == 0 || addr == 0 || addr+uint64(len(b)) < addr ||
+		a.overlaps(sharedWindow, windowBytes) || a.overlaps(localWindow, windowBytes) {
+		return fmt.Errorf("interp: register %d bytes at %#x", len(b), addr)
+	}
+	return m.insert(a)
 }
 
 // snapshot returns the allocations there are now.
@@ -93,7 +129,7 @@ func (m *Memory) snapshot() []*allocation {
 	return nil
 }
 
-// Free gives back what Alloc returned. The address is never used again.
+// Free gives back what Alloc returned, whose address is never used again, or what Register added.
 func (m *Memory) Free(addr uint64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,11 +140,13 @@ func (m *Memory) Free(addr uint64) error {
 	}
 	ranges := append(append([]*allocation{}, old[:i]...), old[i+1:]...)
 	m.ranges.Store(&ranges)
-	m.held -= len(old[i].data)
+	if old[i].owned {
+		m.held -= len(old[i].data)
+	}
 	return nil
 }
 
-// Held returns the bytes that are allocated.
+// Held returns the bytes that are allocated, without those of Register.
 func (m *Memory) Held() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

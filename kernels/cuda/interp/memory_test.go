@@ -58,6 +58,46 @@ func TestMemory(t *testing.T) {
 	require.Equal(t, []byte{0xff, 0xff, 0xff, 0xff}, got)
 }
 
+// Memory of the caller is read and written where it is, and is checked like any other.
+func TestRegister(t *testing.T) {
+	k := load(t, "elementwise").Kernel("axpy")
+	d := newDevice(t)
+	host := make([]byte, 4*33)
+	x := put(d, normal(32, 1))
+	const below, above = 0x1234_5678_9000, 0x7fff_0000_0000
+	for _, addr := range []uint64{below, above} {
+		require.NoError(t, d.mem.Register(addr, host[:4*32]))
+		require.NoError(t, d.launch(k, 0, 1, 32, addr, x, float32(1), uint64(32)))
+		require.Equal(t, host[:4*32], get[byte](d, addr, 4*32))
+		requireFault(t, d.launch(k, 0, 1, 64, addr, x, float32(1), uint64(33)), ErrBounds, "0 past the end of the 128 bytes")
+		require.Error(t, d.mem.Register(addr, host))
+		require.Error(t, d.mem.Register(addr-64, host))
+		require.Error(t, d.mem.Register(addr+64, host))
+	}
+	require.NotEqual(t, make([]byte, 4*32), host[:4*32])
+	require.Equal(t, make([]byte, 4), host[4*32:])
+	require.Equal(t, 4*32, d.mem.Held())
+	y := put(d, normal(32, 1))
+	require.Greater(t, y, x)
+	require.Less(t, y, uint64(above))
+	require.Equal(t, normal(32, 1), get[float32](d, x, 32))
+	require.NoError(t, d.mem.Free(below))
+	require.Error(t, d.mem.Free(below))
+	requireFault(t, d.launch(k, 0, 1, 32, uint64(below), x, float32(1), uint64(32)), ErrBounds)
+	require.NoError(t, d.mem.Register(below, host))
+	for _, addr := range []uint64{0, sharedWindow, localWindow + windowBytes - 1, x, ^uint64(0) - 1} {
+		require.Error(t, d.mem.Register(addr, host), "%#x", addr)
+	}
+	require.Error(t, d.mem.Register(1<<40, nil))
+	// What is in the way of the next allocation is an error too.
+	_, err := d.mem.Alloc(1)
+	require.NoError(t, err)
+	require.NoError(t, d.mem.Register(d.mem.top+100, host))
+	_, err = d.mem.Alloc(101)
+	require.ErrorContains(t, err, "over the 132 at")
+	require.Equal(t, 2*4*32+1, d.mem.Held())
+}
+
 // Launches on one memory may run at once, beside Alloc and Free, if their bytes are apart.
 func TestLaunchesAtOnce(t *testing.T) {
 	k := load(t, "reduce").Kernel("reverse") // it has a variable of the module
