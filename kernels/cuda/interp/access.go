@@ -12,8 +12,10 @@ import (
 // always in order.
 var hints = map[string]bool{
 	"nc": true, "weak": true, "volatile": true, "relaxed": true, "acquire": true, "release": true,
-	"cta": true, "gpu": true, "sys": true, "ca": true, "cg": true, "cs": true, "lu": true, "cv": true, "wb": true, "wt": true,
-	"L1::evict_last": true, "L1::evict_first": true, "L1::no_allocate": true, "L2::64B": true, "L2::128B": true, "L2::256B": true,
+	"cta": true, "gpu": true, "sys": true,
+	"ca": true, "cg": true, "cs": true, "lu": true, "cv": true, "wb": true, "wt": true,
+	"L1::evict_last": true, "L1::evict_first": true, "L1::no_allocate": true,
+	"L2::64B": true, "L2::128B": true, "L2::256B": true,
 }
 
 // A place is the operand of an access: an address in a register, plus an offset, in a space.
@@ -69,7 +71,8 @@ func (c *compiler) access(store bool, mods []string) bool {
 		}
 		strong = strong || mod == "volatile" || mod == "relaxed" || mod == "acquire" || mod == "release"
 	}
-	if slices.Contains(mods, "nc") && (store || space != "global") || store && space == "const" || count*t.bytes() > 16 {
+	switch {
+	case count*t.bytes() > 16, store && space == "const", slices.Contains(mods, "nc") && (store || space != "global"):
 		return false
 	}
 	memory, data := c.s.args[1], c.s.args[0]
@@ -222,7 +225,8 @@ func (w *warp) at(l int, p place, addr uint64, n int, kind accessKind) []byte {
 		offset := addr - sharedStart
 		shared := w.run.shared
 		if addr < sharedStart || offset > uint64(len(shared)) || uint64(len(shared))-offset < uint64(n) {
-			w.fail(ErrBounds, l, "%d bytes at shared address %#x: the block has %d from %#x on", n, addr, len(shared), sharedStart)
+			w.fail(ErrBounds, l, "%d bytes at shared address %#x: the block has %d from %#x on",
+				n, addr, len(shared), sharedStart)
 			return nil
 		}
 		if w.run.touched.check(w, l, kind, int(offset), n); w.err != nil {
@@ -233,7 +237,8 @@ func (w *warp) at(l int, p place, addr uint64, n int, kind accessKind) []byte {
 		total := uint64(w.run.kernel.localBytes)
 		offset := addr - localStart
 		if addr < localStart || offset > total || total-offset < uint64(n) {
-			w.fail(ErrBounds, l, "%d bytes at local address %#x: the thread has %d from %#x on", n, addr, total, localStart)
+			w.fail(ErrBounds, l, "%d bytes at local address %#x: the thread has %d from %#x on",
+				n, addr, total, localStart)
 			return nil
 		}
 		offset += uint64(l) * total

@@ -231,7 +231,8 @@ func (c *compiler) predicateLogic(name string) bool {
 
 func (w *warp) hasPredicate(m uint32, p int32) bool {
 	if missing := m &^ w.definedPreds[p]; missing != 0 {
-		w.fail(ErrUndefined, bits.TrailingZeros32(missing), "%s is read and was never written", w.run.kernel.predicates[p])
+		w.fail(ErrUndefined, bits.TrailingZeros32(missing), "%s is read and was never written",
+			w.run.kernel.predicates[p])
 		return false
 	}
 	return true

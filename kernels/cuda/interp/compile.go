@@ -138,7 +138,8 @@ func compile(m *Module, entry *function) (*Kernel, []error) {
 	}
 	if c.k.localBytes > maxLocal {
 		c.k.localBytes = 0
-		c.errs = append(c.errs, &Error{Err: ErrSyntax, Kernel: entry.name, Line: entry.line, Detail: "too much local memory"})
+		c.errs = append(c.errs, &Error{Err: ErrSyntax, Kernel: entry.name, Line: entry.line,
+			Detail: "too much local memory"})
 	}
 	for _, s := range c.k.slots {
 		defined := allLanes
@@ -200,7 +201,8 @@ func (c *compiler) add(f *function, depth int) *frame {
 	vars := f.locals
 	if !f.entry {
 		if len(f.shareds) > 0 {
-			c.errs = append(c.errs, &Error{Err: ErrUnknown, Kernel: f.name, Line: f.line, Detail: "a function with shared memory of its own"})
+			c.errs = append(c.errs, &Error{Err: ErrUnknown, Kernel: f.name, Line: f.line,
+				Detail: "a function with shared memory of its own"})
 		}
 		vars = slices.Concat(f.params, f.results, f.locals)
 		fr.caller = c.slot(slot{kind: slotRegister, name: "the return address of " + f.name, typ: u64})
@@ -245,7 +247,8 @@ func (c *compiler) callee(s *statement) *function {
 func (c *compiler) body(fr *frame) {
 	c.f = fr
 	fr.start = int32(len(c.k.code))
-	statements := append(slices.Clone(fr.f.statements), statement{opcode: "ret", text: "the end of the body", line: fr.f.line})
+	end := statement{opcode: "ret", text: "the end of the body", line: fr.f.line}
+	statements := append(slices.Clone(fr.f.statements), end)
 	for i := range statements {
 		c.s = &statements[i]
 		fr.indices = append(fr.indices, int32(len(c.k.code)))

@@ -55,8 +55,8 @@
 // come from mistakes.
 //
 // Lanes of a warp are not taken to run in step, although they do here: what one writes to shared
-// memory, another may read only after a barrier or bar.warp.sync. A shuffle orders no memory, except that
-// what a lane read before it may be written after it.
+// memory, another may read only after a barrier or bar.warp.sync. A shuffle orders no memory,
+// except that what a lane read before it may be written after it.
 //
 // # What it does not see
 //

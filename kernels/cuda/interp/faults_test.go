@@ -166,8 +166,8 @@ func TestFaultRaceBothWays(t *testing.T) {
 		_, err = runSnippet(t, threadAddress+"atom.shared.add.u32 %r6, [s], 1; atom.shared.add.u32 %r6, [s], 1; ret;", seed)
 		require.NoError(t, err)
 	}
-	// bar.warp.sync orders the lanes of a warp, and no two warps. A shuffle lets what was read before
-	// it be written, and orders nothing else.
+	// bar.warp.sync orders the lanes of a warp, and no two warps. A shuffle lets what was read
+	// before it be written, and orders nothing else.
 	neighbour := strings.Replace(threadAddress, "%r2, 128", "%r2, 4", 1)
 	const shuffle = "shfl.sync.idx.b32 %r9, %r1, 0, 31, -1;"
 	for _, c := range []struct {

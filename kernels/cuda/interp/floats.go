@@ -40,7 +40,9 @@ func addFloats() {
 		pair("mul"+rounding, func(a, b float32) float32 { return a * b }, func(a, b float64) float64 { return a * b })
 	}
 	pair("div.rn", func(a, b float32) float32 { return a / b }, func(a, b float64) float64 { return a / b })
-	for name, order := range map[string][2]bool{"min": {true, false}, "max": {false, false}, "min.NaN": {true, true}, "max.NaN": {false, true}} {
+	for name, order := range map[string][2]bool{
+		"min": {true, false}, "max": {false, false}, "min.NaN": {true, true}, "max.NaN": {false, true},
+	} {
 		pair(name, func(a, b float32) float32 { return float32(extreme(float64(a), float64(b), order[0], order[1])) },
 			func(a, b float64) float64 { return extreme(a, b, order[0], order[1]) })
 	}

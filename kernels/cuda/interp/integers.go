@@ -64,7 +64,9 @@ func addIntegers(u, s, b ptype) {
 		three("mad.hi."+t.String(), t, t, t, t, func(a, b, c uint64) uint64 { return (high(a, b) + c) & mask })
 		if t.bits < 64 {
 			wide := ptype{t.kind, 2 * t.bits}
-			two("mul.wide."+t.String(), wide, t, t, func(a, b uint64) uint64 { return t.extend(a) * t.extend(b) & wide.mask() })
+			two("mul.wide."+t.String(), wide, t, t, func(a, b uint64) uint64 {
+				return t.extend(a) * t.extend(b) & wide.mask()
+			})
 			three("mad.wide."+t.String(), wide, t, t, wide, func(a, b, c uint64) uint64 {
 				return (t.extend(a)*t.extend(b) + c) & wide.mask()
 			})

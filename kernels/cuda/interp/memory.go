@@ -95,7 +95,8 @@ func (m *Memory) insert(a *allocation) error {
 	i := search(old, a.base) + 1
 	for _, near := range old[max(i-1, 0):min(i+1, len(old))] {
 		if a.overlaps(near.base, len(near.data)) {
-			return fmt.Errorf("interp: %d bytes at %#x, over the %d at %#x", len(a.data), a.base, len(near.data), near.base)
+			return fmt.Errorf("interp: %d bytes at %#x, over the %d at %#x",
+				len(a.data), a.base, len(near.data), near.base)
 		}
 	}
 	ranges := slices.Insert(slices.Clip(old), i, a) // Clip: into a new slice
@@ -146,7 +147,7 @@ func (m *Memory) Free(addr uint64) error {
 	return nil
 }
 
-// Held returns the bytes that are allocated, without those of Register.
+// Held returns the bytes that Alloc and modules' variables have taken.
 func (m *Memory) Held() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -3,8 +3,8 @@ package interp
 import "math"
 
 // multiplyMatrices compiles mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32: D = A·B + C of a
-// warp, where A is 16×8, B is 8×8, and C and D are 16×8. The lanes hold the elements as the PTX ISA
-// draws them ("Matrix Fragments for mma.m16n8k8"): with row = lane/4 and col = lane%4,
+// warp, where A is 16×8, B is 8×8, and C and D are 16×8. The lanes hold the elements as the PTX
+// ISA draws them ("Matrix Fragments for mma.m16n8k8"): with row = lane/4 and col = lane%4,
 //
 //	A  a0 (row, col)    a1 (row+8, col)    a2 (row, col+4)      a3 (row+8, col+4)
 //	B  b0 (col, row)    b1 (col+4, row)

@@ -212,7 +212,7 @@ func (p *parser) variable(space string, extern bool) (*variable, error) {
 			v.typ = t
 		}
 	}
-	for p.peek() == ".ptr" || p.peek() == ".align" || p.peek() == ".global" || p.peek() == ".shared" || p.peek() == ".const" {
+	for slices.Contains([]string{".ptr", ".align", ".global", ".shared", ".const"}, p.peek()) {
 		if p.take() == ".align" {
 			p.take() // of what the pointer points to
 		}

@@ -2,6 +2,7 @@ package interp
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -217,7 +218,8 @@ func (c *compiler) match(form string) bool {
 func (c *compiler) reduceLanes(name string, t ptype) bool {
 	args := c.s.args
 	f := update(name, t)
-	if len(args) != 3 || f == nil || t.bits != 32 || t.kind == 'f' || name == "cas" || name == "exch" || name == "inc" || name == "dec" {
+	if len(args) != 3 || f == nil || t.bits != 32 || t.kind == 'f' ||
+		slices.Contains([]string{"cas", "exch", "inc", "dec"}, name) {
 		return false
 	}
 	d, a := c.register(args[0], t, false), c.source(args[1], t)
