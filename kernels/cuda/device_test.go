@@ -26,9 +26,11 @@ func openDevice(t testing.TB, device drivertest.Options, o Options) (*Backend, *
 	return b, d
 }
 
-// newDevice returns a device whose kernels are the host's.
+// newDevice returns a device, whose kernels are the host's where o has none.
 func newDevice(t testing.TB, o drivertest.Options) *drivertest.Device {
-	o.Runner = drivertest.HostKernels(t)
+	if o.Runner == nil {
+		o.Runner = drivertest.HostKernels(t)
+	}
 	return drivertest.New(o)
 }
 

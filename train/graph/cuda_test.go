@@ -3,6 +3,7 @@
 package graph
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
@@ -18,7 +19,9 @@ import (
 
 // cudaHooks computes with the CUDA backend, on a device in Go.
 func cudaHooks(t *testing.T, o drivertest.Options) (run.Hooks, *drivertest.Device) {
-	o.Runner = drivertest.HostKernels(t)
+	if o.Runner == nil {
+		o.Runner = drivertest.HostKernels(t)
+	}
 	d := drivertest.New(o)
 	be, err := cuda.Open(cuda.Options{Calls: d.Calls()})
 	require.NoError(t, err)
@@ -26,14 +29,33 @@ func cudaHooks(t *testing.T, o drivertest.Options) (run.Hooks, *drivertest.Devic
 	return run.Hooks{Backend: be}, d
 }
 
-// losses trains, and returns the loss of each step.
-func lossesIn(t *testing.T, ds *store.Dataset, o run.Options, h run.Hooks) []run.StepMetric {
+// lossesIn trains for at most so many steps, and returns the loss of each.
+func lossesIn(t *testing.T, steps int, ds *store.Dataset, o run.Options, h run.Hooks) []run.StepMetric {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	step := h.Step
+	h.Step = func(epoch, n, of int, loss float64) {
+		if step != nil {
+			step(epoch, n, of, loss)
+		}
+		if n >= steps {
+			cancel()
+		}
+	}
 	disk := vfs.NewMem()
-	_, err := runOn(t.Context(), disk, ds, o, h)
+	_, err := runOn(ctx, disk, ds, o, h)
 	require.NoError(t, err)
 	text, err := readFile(disk, "/run/metrics.jsonl")
 	require.NoError(t, err)
 	return lossesOf(t, text)
+}
+
+// closeLosses checks that the losses of a device are within 1e-4 of the CPU's.
+func closeLosses(t *testing.T, want, got []run.StepMetric, name string) {
+	require.GreaterOrEqual(t, len(got), 3, name)
+	for i := range min(len(want), len(got)) {
+		require.InEpsilon(t, want[i].Loss, got[i].Loss, 1e-4, "%s, step %d", name, i+1)
+	}
 }
 
 // TestCUDA: every task trains on the CUDA backend to the losses of the CPU, on devices that run
@@ -43,13 +65,21 @@ func TestCUDA(t *testing.T) {
 	for i, name := range slices.Sorted(maps.Keys(runs)) {
 		c := runs[name]
 		c.o.LogEvery, c.o.Batch = 1, 40
-		want := lossesIn(t, c.ds, c.o, run.Hooks{})
+		want := lossesIn(t, 100, c.ds, c.o, run.Hooks{})
 		h, _ := cudaHooks(t, drivertest.Options{Mode: []drivertest.Mode{drivertest.Lazy, drivertest.Ahead}[i%2]})
-		got := lossesIn(t, c.ds, c.o, h)
-		require.Len(t, got, len(want), name)
-		for i, w := range want {
-			require.InEpsilon(t, w.Loss, got[i].Loss, 1e-4, "%s, step %d", name, i+1)
-		}
+		closeLosses(t, want, lossesIn(t, 100, c.ds, c.o, h), name)
+	}
+}
+
+// TestCUDAInterpreter: the PTX that ships trains to the losses of the CPU.
+func TestCUDAInterpreter(t *testing.T) {
+	runs := aheadRuns(t)
+	for _, name := range []string{"sage", "gcn", "gat", "hgt", "links", "history"} {
+		c := runs[name]
+		c.o.LogEvery, c.o.Batch = 1, 16
+		want := lossesIn(t, 3, c.ds, c.o, run.Hooks{})
+		h, _ := cudaHooks(t, drivertest.Options{Runner: drivertest.NewInterpreter(t)})
+		closeLosses(t, want, lossesIn(t, 3, c.ds, c.o, h), name)
 	}
 }
 
@@ -59,7 +89,7 @@ func TestCUDACounts(t *testing.T) {
 	h, d := cudaHooks(t, drivertest.Options{Mode: drivertest.Eager})
 	var all []map[string]int
 	h.Step = func(int, int, int, float64) { all = append(all, d.Counts()) }
-	lossesIn(t, c.ds, c.o, h)
+	lossesIn(t, 100, c.ds, c.o, h)
 	first, last := all[2], all[len(all)-1]
 	each := func(call string) float64 { return float64(last[call]-first[call]) / float64(len(all)-3) }
 	require.LessOrEqual(t, each("EventSynchronize"), 1.0)

@@ -9,12 +9,15 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels/cuda"
 	"github.com/gnnstore/gnnstore/kernels/cuda/drivertest"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestCUDA: streams train on the CUDA backend to the losses of the CPU.
+// TestCUDA: streams train on the CUDA backend to the losses of the CPU, with the kernels compiled for
+// the host, and for a few steps with the PTX that ships.
 func TestCUDA(t *testing.T) {
+	host := drivertest.HostKernels(t)
 	ds := drifting(t, 500)
 	for _, kind := range model.TemporalKinds {
 		for name, change := range map[string]func(o *run.Options){
@@ -24,14 +27,21 @@ func TestCUDA(t *testing.T) {
 			o := options(kind)
 			o.Epochs = 1
 			change(&o)
-			want := run1(t, ds, o, run.Hooks{})
-			d := drivertest.New(drivertest.Options{Runner: drivertest.HostKernels(t)})
-			be, err := cuda.Open(cuda.Options{Calls: d.Calls()})
-			require.NoError(t, err)
-			got := run1(t, ds, o, run.Hooks{Backend: be})
-			require.Len(t, got.Losses, len(want.Losses))
-			require.InEpsilonSlice(t, want.Losses, got.Losses, 1e-4, "%s, %s", kind, name)
-			require.NoError(t, be.Close())
+			sameLosses(t, ds, o, host, string(kind)+", "+name)
 		}
 	}
+	o := options(model.TGN)
+	o.Epochs, o.Batch = 1, 16
+	sameLosses(t, drifting(t, 80), o, drivertest.NewInterpreter(t), "PTX")
+}
+
+// sameLosses trains on the CPU and on a device with these kernels.
+func sameLosses(t *testing.T, ds *store.Dataset, o run.Options, kernels drivertest.Runner, name string) {
+	want := run1(t, ds, o, run.Hooks{})
+	be, err := cuda.Open(cuda.Options{Calls: drivertest.New(drivertest.Options{Runner: kernels}).Calls()})
+	require.NoError(t, err)
+	got := run1(t, ds, o, run.Hooks{Backend: be})
+	require.Len(t, got.Losses, len(want.Losses))
+	require.InEpsilonSlice(t, want.Losses, got.Losses, 1e-4, name)
+	require.NoError(t, be.Close())
 }

@@ -20,6 +20,12 @@ type Runner interface {
 	Launch(kernel string, grid, block driver.Dim, shared uint32, params []byte) error
 }
 
+// Memory is a Runner that has to know the memory of the device.
+type Memory interface {
+	Allocated(at driver.Ptr, memory []byte) error
+	Freed(at driver.Ptr) error
+}
+
 // Mode decides when queued work runs.
 type Mode int
 
@@ -301,9 +307,10 @@ func (d *Device) hold() {
 			}
 			d.held -= uint64(len(of.bytes))
 			delete(d.memory, p)
-			if err := unix.Munmap(of.whole); err != nil {
-				panic(err)
+			if m, ok := d.options.Runner.(Memory); ok {
+				must(m.Freed(p))
 			}
+			must(unix.Munmap(of.whole))
 			return 0
 		})
 	}
@@ -355,12 +362,8 @@ func (d *Device) hold() {
 func (d *Device) allocate(bytes uint64) driver.Ptr {
 	size := int(bytes+page-1) / page * page
 	whole, err := unix.Mmap(-1, 0, size+page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		panic(err)
-	}
-	if err := unix.Mprotect(whole[size:], unix.PROT_NONE); err != nil {
-		panic(err)
-	}
+	must(err)
+	must(unix.Mprotect(whole[size:], unix.PROT_NONE))
 	of := allocation{whole[size-int(bytes) : size : size], whole}
 	for i := range of.bytes {
 		of.bytes[i] = 0xff
@@ -371,7 +374,17 @@ func (d *Device) allocate(bytes uint64) driver.Ptr {
 	}
 	d.memory[at] = of
 	d.held += bytes
+	if m, ok := d.options.Runner.(Memory); ok {
+		must(m.Allocated(at, of.bytes))
+	}
 	return at
+}
+
+// must is for what fails only where the test is broken.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 // window returns n bytes of the device at p, or false where they are not in one allocation.
