@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/kernels/cuda/driver"
 )
 
-// A build with the address sanitizer ends too-far and beside with its own report.
+// A build with the address sanitizer ends too-far, beside and before with its own report.
 var faultScenarios = []scenario{
 	// After a kernel that goes too far the context is lost.
 	{name: "too-far", says: "libcuda of the host: kernel fill: block ", run: func(t *testing.T, d *device) {
@@ -72,6 +72,14 @@ var faultScenarios = []scenario{
 		d.fill(p, 251, 1, 0)
 		require.NoError(t, d.StreamSynchronize(0))
 		require.ErrorIs(t, d.MemFree(p), driver.ErrIllegalAddress)
+	}},
+
+	{name: "before", says: "something was written beside the 1000 bytes", run: func(t *testing.T, d *device) {
+		d.begin()
+		d.load("elementwise")
+		p := d.alloc(1000)
+		d.fill(p-4, 1, 1, 0)
+		require.ErrorIs(t, d.CtxSynchronize(), driver.ErrIllegalAddress)
 	}},
 
 	// The signals of other threads are Go's, also while a kernel runs.

@@ -194,7 +194,11 @@ EXPORT cuCtxGetCurrent(handle* out) {
 
 EXPORT cuCtxSynchronize() {
   CALL("cuCtxSynchronize", context);
-  return k.waitForAll();
+  if (code failed = k.waitForAll()) return failed;
+  for (auto& r : k.d.mem.device) {
+    if (code failed = k.checkAround(r.second)) return failed;
+  }
+  return ok;
 }
 
 // Memory. What gives memory back waits for all work, as on an H100.
@@ -210,6 +214,7 @@ EXPORT cuMemFree_v2(address at) {
   auto found = k.d.mem.device.find(at);
   if (found == k.d.mem.device.end()) return invalidValue;
   if (code failed = k.waitForAll()) return failed;
+  if (code failed = k.checkAround(found->second)) return failed;
   k.d.mem.release(found->second);
   return ok;
 }

@@ -3,7 +3,7 @@
 // Device memory is memory of this process. The next multiple of 256 bytes behind an allocation,
 // which is the alignment of the driver's, begins a page that nobody may touch. The bytes up to
 // there, and those before the allocation in its first page, have a pattern, which is looked at when
-// the memory is freed and when all work is waited for. An address is not given twice, so that a
+// the memory is freed, and by cuCtxSynchronize. An address is not given twice, so that a
 // kernel that uses freed memory is found too.
 #pragma once
 
@@ -106,9 +106,7 @@ struct memory {
   // intact reports whether the pattern around an allocation is there.
   static bool intact(const region& r) {
     poison(r, false);
-    bool same = true;
-    for (address a = r.from; a < r.at; a++) same &= *(unsigned char*)a == pattern;
-    for (address a = r.at + r.bytes; a < r.from + r.mapped; a++) same &= *(unsigned char*)a == pattern;
+    bool same = only(r.from, r.at) && only(r.at + r.bytes, r.from + r.mapped);
     poison(r, true);
     return same;
   }
@@ -154,6 +152,12 @@ struct memory {
 
  private:
   address arena = 0, next = 0;
+
+  // only reports whether all bytes from a to b have the pattern.
+  static bool only(address a, address b) {
+    const unsigned char* p = (const unsigned char*)a;
+    return a == b || (*p == pattern && memcmp(p, p + 1, b - a - 1) == 0);
+  }
 
   // poison tells the address sanitizer which bytes around an allocation nobody may touch.
   static void poison(const region& r, bool on) {
