@@ -2,9 +2,17 @@ package kernels
 
 import "fmt"
 
+// Stager is a [Backend] that lends memory of the host which it uploads without a copy on the way, as
+// a GPU does with page-locked memory. Stage may be called wherever an upload may.
+type Stager interface {
+	// Stage lends as many bytes as t has. Whoever gets them calls send once: with ok, it begins the
+	// upload of the bytes to t, and without, none. Then the bytes are the backend's again.
+	Stage(t Tensor) (b []byte, send func(ok bool))
+}
+
 // Staging fills tensors of a backend with what the host reads or puts together: straight in the
-// backend's memory where Host lends it, else in a buffer on the host that is then uploaded at once.
-// Use [NewStaging].
+// backend's memory where Host lends it, else in what a [Stager] lends, else in a buffer on the host
+// that is then uploaded at once. Use [NewStaging].
 //
 // Memory: a Staging owns its buffer, which grows to the largest tensor so far, until Close. The
 // tensors are the caller's. Concurrency: one goroutine at a time, and beside operations as the
@@ -30,7 +38,10 @@ func (s *Staging) Fill(dst Tensor, write func(b []byte) error) error {
 // fill is Fill in the host's byte order.
 func (s *Staging) fill(dst Tensor, write func(b []byte) error) error {
 	b, lent := s.be.Host(dst)
-	if !lent {
+	if !lent && dst.Len() > 0 {
+		if to, ok := s.be.(Stager); ok {
+			return stage(to, dst, write)
+		}
 		b = s.buffer(dst)
 	}
 	if err := write(b); err != nil || lent || len(b) == 0 {
@@ -38,6 +49,20 @@ func (s *Staging) fill(dst Tensor, write func(b []byte) error) error {
 	}
 	s.upload(dst, b)
 	return nil
+}
+
+func stage(to Stager, dst Tensor, write func(b []byte) error) error {
+	b, send := to.Stage(dst)
+	sent := false
+	defer func() {
+		if !sent { // write has panicked
+			send(false)
+		}
+	}()
+	err := write(b)
+	sent = true
+	send(err == nil)
+	return err
 }
 
 // Read has read see the bytes of src (F32), in little-endian order, and returns its error. They are

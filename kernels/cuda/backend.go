@@ -47,7 +47,10 @@ type Backend struct {
 	allocator
 }
 
-var _ kernels.Backend = (*Backend)(nil)
+var (
+	_ kernels.Backend = (*Backend)(nil)
+	_ kernels.Stager  = (*Backend)(nil)
+)
 
 // kernel is a loaded kernel.
 type kernel struct {

@@ -17,7 +17,7 @@ import (
 // where operands happen to lie right; with threads in another order; and whenever the device runs
 // what is queued. Together the suites launch every kernel.
 func TestConform(t *testing.T) {
-	launched := map[string]bool{}
+	launched, suites := map[string]bool{}, 0
 	for _, c := range []struct {
 		name   string
 		device drivertest.Options
@@ -35,17 +35,18 @@ func TestConform(t *testing.T) {
 			defer l.Order(0)
 			b, d := openDevice(t, c.device, c.o)
 			c.run(t, func() kernels.Backend { return b })
+			suites++
 			for name := range d.Launched() {
 				launched[name] = true
 			}
 		})
 	}
-	if t.Failed() {
+	if suites < 3 {
 		return
 	}
 	all, err := ptx.Kernels()
 	require.NoError(t, err)
 	for name := range all {
-		require.True(t, launched[name] || len(launched) == 0, name)
+		require.True(t, launched[name], name)
 	}
 }

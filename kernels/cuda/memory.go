@@ -258,17 +258,29 @@ func (b *Backend) upload(op string, dst operand, src unsafe.Pointer, n int) {
 	if n == 0 {
 		return
 	}
+	s := b.slot(op, n)
+	copy(s.memory, unsafe.Slice((*byte)(src), n))
+	b.send(op, dst, s, n)
+}
+
+// slot returns page-locked memory of at least n bytes, which send or pinned.done takes back.
+func (b *Backend) slot(op string, n int) (s *slot) {
+	b.do(op, func(c *driver.Calls) (err error) {
+		s, err = b.pinned.take(c, n)
+		return err
+	})
+	return s
+}
+
+// send begins the upload of the first n bytes of a slot.
+func (b *Backend) send(op string, dst operand, s *slot, n int) {
 	b.do(op, func(c *driver.Calls) error {
-		s, err := b.pinned.take(c, n)
-		if err != nil {
-			return err
-		}
-		copy(s.memory, unsafe.Slice((*byte)(src), n))
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if err := b.awaitOperations(c, dst.block); err != nil {
 			return err
 		}
+		var err error
 		if dst.block.filled == 0 {
 			if dst.block.filled, err = c.EventCreate(driver.EventDisableTiming); err != nil {
 				return err
@@ -283,6 +295,23 @@ func (b *Backend) upload(op string, dst operand, src unsafe.Pointer, n int) {
 		dst.block.pending = true
 		return b.pinned.give(c, s, b.copies)
 	})
+}
+
+// Stage implements [kernels.Stager].
+func (b *Backend) Stage(t kernels.Tensor) (memory []byte, send func(ok bool)) {
+	dst := b.operand("Stage", "t", t, kernels.F32, kernels.F16, kernels.U32)
+	n := t.Len() * t.Type.Size()
+	if n == 0 {
+		return nil, func(bool) {}
+	}
+	s := b.slot("Stage", n)
+	return s.memory[:n:n], func(ok bool) {
+		if ok {
+			b.send("Stage", dst, s, n)
+		} else {
+			b.pinned.done(s)
+		}
+	}
 }
 
 // table is words on the device, for the kernel of an operation.

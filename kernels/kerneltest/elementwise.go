@@ -39,6 +39,27 @@ func testMemory(r *rig) {
 	}
 }
 
+// testStage fills an F32 tensor through what a Stager lends. What is not sent does not come.
+func (r *rig) testStage(floats operand) {
+	stager, ok := r.b.(kernels.Stager)
+	if !ok {
+		return
+	}
+	for round, ok := range []bool{true, false, true} {
+		b, send := stager.Stage(floats.tensor)
+		require.Len(r.t, b, 4*15)
+		for i := range 15 {
+			binary.LittleEndian.PutUint32(b[4*i:], math.Float32bits(float32(100*round+i)))
+		}
+		send(ok)
+		got := make([]float32, 15)
+		r.b.DownloadF32(got, floats.tensor)
+		require.Equal(r.t, []float32{14, 14, 214}[round], got[14])
+	}
+	_, send := stager.Stage(floats.tensor.Slice(1, 1))
+	send(true)
+}
+
 // testHost writes through the lent bytes, as a gather does, and reads back through the backend.
 func testHost(r *rig) {
 	floats, halves, uints := r.normal(3, 5), r.halves(3, 5, r.normals(15)), r.ids(15)
@@ -56,6 +77,7 @@ func testHost(r *rig) {
 		r.b.Convert(got.tensor, halves.tensor)
 		require.Equal(r.t, float32(2), r.download(got)[got.off+14])
 	}
+	r.testStage(floats)
 	if b, ok := r.b.Host(uints.tensor); ok {
 		require.Len(r.t, b, 4*15)
 		binary.LittleEndian.PutUint32(b, 99)
