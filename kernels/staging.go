@@ -2,8 +2,8 @@ package kernels
 
 import "fmt"
 
-// Stager is a [Backend] that lends memory of the host which it uploads without a copy on the way, as
-// a GPU does with page-locked memory. Stage may be called wherever an upload may.
+// Stager is a [Backend] that lends memory of the host which it uploads without a copy on the way,
+// as a GPU does with page-locked memory. Stage may be called wherever an upload may.
 type Stager interface {
 	// Stage lends as many bytes as t has. Whoever gets them calls send once: with ok, it begins the
 	// upload of the bytes to t, and without, none. Then the bytes are the backend's again.

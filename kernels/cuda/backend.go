@@ -41,8 +41,9 @@ type Backend struct {
 	tables          map[string]*table
 	fetched         []fetch // since the last Mark
 
-	pinned pinned
-	mu     sync.Mutex // of all below, and of the tickets of blocks
+	pinned   pinned
+	deferred deferred
+	mu       sync.Mutex // of all below, and of the tickets of blocks
 	tickets
 	allocator
 }
@@ -76,8 +77,10 @@ func Open(o Options) (_ *Backend, err error) {
 			err = errors.Join(err, b.Close())
 		}
 	}()
-	if b.params, err = driver.NewParams(); err != nil {
-		return nil, err
+	for _, p := range []**driver.Params{&b.params, &b.deferred.params} {
+		if *p, err = driver.NewParams(); err != nil {
+			return nil, err
+		}
 	}
 	if err := gpu.Do(b.open); err != nil {
 		return nil, err
@@ -157,8 +160,10 @@ func (b *Backend) Close() error {
 		}
 		return errors.Join(errs...)
 	})}
-	if b.params != nil {
-		errs = append(errs, b.params.Close())
+	for _, p := range []*driver.Params{b.params, b.deferred.params} {
+		if p != nil {
+			errs = append(errs, p.Close())
+		}
 	}
 	return errors.Join(append(errs, b.gpu.Close())...)
 }

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -15,7 +16,8 @@ import (
 
 // Every operation conforms: with the wide kernels wherever columns allow it, without them, and
 // where operands happen to lie right; with threads in another order; and whenever the device runs
-// what is queued. Together the suites launch every kernel.
+// what is queued. Together, and with what waits
+// to share a launch, they launch every kernel.
 func TestConform(t *testing.T) {
 	launched, suites := map[string]bool{}, 0
 	for _, c := range []struct {
@@ -35,6 +37,7 @@ func TestConform(t *testing.T) {
 			defer l.Order(0)
 			b, d := openDevice(t, c.device, c.o)
 			c.run(t, func() kernels.Backend { return b })
+			newScene(b, 40, 8).play(rand.New(rand.NewPCG(1, 1)), 500, nil)
 			suites++
 			for name := range d.Launched() {
 				launched[name] = true

@@ -38,9 +38,10 @@ func (b *Backend) NeighborMeanGrad(dsrc, ddst kernels.Tensor, g kernels.Adjacenc
 	if dsrc.Rows == 0 {
 		return
 	}
+	fresh := b.takesZeroRows(ds, dsrc.Rows, dsrc.Cols)
 	grid, shift := b.lanes(dsrc.Rows, dsrc.Cols, 4)
 	b.run(b.wide("neighbor_mean_grad", dsrc.Cols%4 == 0, ds, dd), grid,
-		ds, dd, start, end, revStart, revDst, ddst.Rows, dsrc.Rows, g.RevDst.Rows, dsrc.Cols, shift, b.failures)
+		ds, dd, start, end, revStart, revDst, ddst.Rows, dsrc.Rows, g.RevDst.Rows, dsrc.Cols, shift, b.failures, fresh)
 }
 
 // WeightedSum implements [kernels.Backend].

@@ -2,7 +2,11 @@
 
 package cuda
 
-import "github.com/gnnstore/gnnstore/kernels"
+import (
+	"math"
+
+	"github.com/gnnstore/gnnstore/kernels"
+)
 
 // map1 launches a kernel (dst, src, n, more...).
 func (b *Backend) map1(name string, dst, src operand, n int, more ...any) {
@@ -20,7 +24,12 @@ func (b *Backend) map2(name string, dst, x, y operand, n int, more ...any) {
 
 // Fill implements [kernels.Backend].
 func (b *Backend) Fill(dst kernels.Tensor, v float32) {
-	if d := b.f32("Fill", "dst", dst); dst.Len() > 0 {
+	d := b.f32("Fill", "dst", dst)
+	switch {
+	case dst.Len() == 0:
+	case math.Float32bits(v) == 0:
+		b.deferZero(zero{d, dst.Len()})
+	default:
 		b.run(b.wide("fill", true, d), b.flat(dst.Len()), d, dst.Len(), v)
 	}
 }
@@ -91,6 +100,9 @@ func (b *Backend) activationGrad(
 // ReLU implements [kernels.Backend].
 func (b *Backend) ReLU(dst, src kernels.Tensor) {
 	b.shapes.ReLU(dst, src)
+	if b.takesReLU(b.f32("ReLU", "dst", dst), b.f32("ReLU", "src", src), dst.Len()) {
+		return
+	}
 	b.activation("ReLU", "relu", dst, src)
 }
 
@@ -103,7 +115,10 @@ func (b *Backend) ReLUGrad(dx, dy, y kernels.Tensor) {
 // ReLUMask implements [kernels.Backend].
 func (b *Backend) ReLUMask(d, y kernels.Tensor) {
 	b.shapes.ReLUMask(d, y)
-	b.map1("relu_mask", b.f32("ReLUMask", "d", d), b.f32("ReLUMask", "y", y), d.Len())
+	x, out := b.f32("ReLUMask", "d", d), b.f32("ReLUMask", "y", y)
+	if !b.takesMask(x, out, d.Len()) {
+		b.map1("relu_mask", x, out, d.Len())
+	}
 }
 
 // ELU implements [kernels.Backend].
@@ -170,7 +185,14 @@ func (b *Backend) DropoutGrad(dx, dy, ids kernels.Tensor, key uint64, p float32)
 
 func (b *Backend) dropout(op, name string, per int, dst, src, ids kernels.Tensor, key uint64, p float32) {
 	d, s, id := b.f32(op, "dst", dst), b.f32OrHalf(op, "src", src), b.u32(op, "ids", ids)
-	if dst.Len() > 0 {
+	of := drop{x: d, ids: id, rows: dst.Rows, cols: dst.Cols, key: key, p: p}
+	switch {
+	case dst.Len() == 0:
+	case d.at == s.at && name == "dropout":
+		if !b.takesDropout(of) {
+			b.deferDrop(of)
+		}
+	default:
 		threshold, factor := kernels.Dropping(p)
 		b.run(b.wide(name, dst.Cols%per == 0, d, s), b.flat(dst.Len()/4),
 			d, s, id, dst.Rows, dst.Cols, key, threshold, factor)

@@ -11,21 +11,30 @@ import (
 	"github.com/gnnstore/gnnstore/kernels/cuda/driver"
 )
 
-// operand is a place in a buffer. The zero operand is the null pointer.
+// operand is a window of a buffer. The zero operand is the null pointer.
 type operand struct {
 	at    driver.Ptr
+	bytes int
 	block *block
 }
 
+// overlaps reports whether two windows share memory.
+func (o operand) overlaps(p operand) bool {
+	return o.block != nil && o.block == p.block && o.at < p.at+driver.Ptr(p.bytes) && p.at < o.at+driver.Ptr(o.bytes)
+}
+
+// whole returns the window of a block.
+func (of *block) whole() operand { return operand{of.at, int(of.size), of} }
+
 // operandOf returns the beginning of a buffer.
 func (b *Backend) operandOf(buf kernels.Buffer) operand {
-	of := buf.(*buffer)
-	return operand{of.block.at, of.block}
+	return buf.(*buffer).block.whole()
 }
 
 // plus returns the place so many bytes further on.
 func (o operand) plus(bytes int) operand {
 	o.at += driver.Ptr(bytes)
+	o.bytes -= bytes
 	return o
 }
 
@@ -54,7 +63,7 @@ func (b *Backend) operand(op, name string, t kernels.Tensor, types ...kernels.DT
 	if t.Off > buf.n || t.Len() > buf.n-t.Off {
 		panic(fmt.Sprintf("kernels: %s: %s has elements %d to %d, its buffer %d", op, name, t.Off, t.Off+t.Len(), buf.n))
 	}
-	return operand{buf.block.at + driver.Ptr(t.Off*t.Type.Size()), buf.block}
+	return operand{buf.block.at + driver.Ptr(t.Off*t.Type.Size()), t.Len() * t.Type.Size(), buf.block}
 }
 
 // f32, halves and u32 return the window of a tensor of that type, f32OrHalf of either float type.
@@ -115,13 +124,20 @@ func (b *Backend) lanes(n, cols, per int) (driver.Dim, int) {
 	return b.flat(n << shift), shift
 }
 
-// run launches a kernel. An int fits a parameter of either size.
+// run launches a kernel, and before it what waits on its operands. An int fits a parameter of
+// either size.
 func (b *Backend) run(name string, grid driver.Dim, args ...any) {
+	b.settleArgs(args)
+	b.launch(b.params, name, grid, args...)
+}
+
+// launch is run where nothing waits. The arguments are packed in p.
+func (b *Backend) launch(p *driver.Params, name string, grid driver.Dim, args ...any) {
 	k := b.kernels[name]
 	if k == nil {
 		panic("cuda: no kernel " + name)
 	}
-	p := b.params.Start(k.list)
+	p.Start(k.list)
 	for i, arg := range args {
 		switch v := arg.(type) {
 		case operand:
@@ -146,7 +162,7 @@ func (b *Backend) run(name string, grid driver.Dim, args ...any) {
 	}
 	b.before(args)
 	b.do(name, func(c *driver.Calls) error {
-		return c.LaunchKernel(k.function, grid, driver.Dim{X: threads}, 0, b.compute, b.params)
+		return c.LaunchKernel(k.function, grid, driver.Dim{X: threads}, 0, b.compute, p)
 	})
 	b.after(args)
 }
@@ -182,7 +198,7 @@ func (b *Backend) temporary(sizes ...int) []operand {
 		b.release(b.scratch.block)
 		b.scratch = operand{}
 		of := b.allocate("scratch", uint64(total+total/4))
-		b.scratch = operand{of.at, of}
+		b.scratch = of.whole()
 	}
 	all, at := make([]operand, len(sizes)), 0
 	for i, n := range sizes {

@@ -21,25 +21,41 @@ func (b *Backend) product(dst, x, y, bias operand, m, n, k int, transX, transY, 
 		return
 	}
 	letter := map[bool]string{true: "t", false: "n"}
-	name, tile := "matmul_"+letter[transX]+letter[transY], 128
-	if m <= 64 || n <= 64 || transX && transY {
-		name, tile = name+"_small", 64
-	}
+	name, grid := tiles("matmul_"+letter[transX]+letter[transY], m, n)
 	name = b.wide(name, fits, x, y, dst)
-	grid := driver.Dim{X: uint32((n + tile - 1) / tile), Y: uint32((m + tile - 1) / tile), Z: 1}
 	slice := k
-	if tiles := int(grid.X * grid.Y); tiles < fewTiles && k >= 2*leastSlice {
-		slices := min((fewTiles+tiles-1)/tiles, k/leastSlice, mostSlices)
+	if slices := slicesOf(grid, k); slices > 1 {
 		slice = (k/slices + 15) &^ 15
 		grid.Z = uint32((k + slice - 1) / slice)
 	}
+	first := func(to, bias operand, slice, flags int) {
+		b.run(name, grid, append([]any{to, x, y, bias, m, n, k, slice, flags}, noSecond(transX, transY)...)...)
+	}
 	if grid.Z == 1 {
-		b.run(name, grid, dst, x, y, bias, m, n, k, max(k, 1), flags)
+		if flags == addsTo && b.takesZero(dst) {
+			flags = 0
+		}
+		first(dst, bias, max(k, 1), flags)
 		return
 	}
-	parts := b.temporary(4 * int(grid.Z) * m * n)[0]
-	b.run(name, grid, parts, x, y, operand{}, m, n, k, slice, 0)
+	size := 4 * int(grid.Z) * m * n
+	if flags == addsTo && bias.at == 0 {
+		parts := b.partsFor(size)
+		first(parts, operand{}, slice, 0)
+		b.deferSums(sum{dst: dst, parts: parts, n: m * n, count: int(grid.Z), stride: m * n})
+		return
+	}
+	parts := b.temporary(size)[0]
+	first(parts, operand{}, slice, 0)
 	b.run("add_parts", b.flat(m*n), dst, parts, bias, m, n, grid.Z, flags)
+}
+
+// noSecond is the second product of kernels that take two.
+func noSecond(transX, transY bool) []any {
+	if transX || !transY {
+		return nil
+	}
+	return []any{operand{}, operand{}, 0}
 }
 
 const (
@@ -70,6 +86,9 @@ func (b *Backend) Affine(dst, bias kernels.Tensor, relu bool, terms ...kernels.T
 	if len(terms) == 0 {
 		terms = make([]kernels.Term, 1)
 	}
+	if len(terms) == 2 && b.pair(d, row, relu, dst, terms) {
+		return
+	}
 	for i, t := range terms {
 		x, w, at, flags := b.f32(op, "x", t.X), b.f32(op, "w", t.W), operand{}, 0
 		if i > 0 {
@@ -82,4 +101,46 @@ func (b *Backend) Affine(dst, bias kernels.Tensor, relu bool, terms ...kernels.T
 		}
 		b.product(d, x, w, at, dst.Rows, dst.Cols, t.X.Cols, false, true, t.X.Cols%4 == 0, flags)
 	}
+}
+
+// pair computes an Affine of two terms with one launch. It leaves out those that are better cut in
+// slices, and then returns false.
+func (b *Backend) pair(d, bias operand, relu bool, dst kernels.Tensor, terms []kernels.Term) bool {
+	const op = "Affine"
+	var o [4]operand
+	fits, k := true, [2]int{}
+	for i, t := range terms {
+		o[2*i], o[2*i+1] = b.f32(op, "x", t.X), b.f32(op, "w", t.W)
+		k[i] = t.X.Cols
+		fits = fits && k[i]%4 == 0
+	}
+	name, grid := tiles("matmul_nt", dst.Rows, dst.Cols)
+	if dst.Len() == 0 || k[0] == 0 || k[1] == 0 || slicesOf(grid, max(k[0], k[1])) > 1 {
+		return false
+	}
+	flags := 0
+	if relu {
+		flags = withMax
+	}
+	b.run(b.wide(name, fits, o[0], o[1], o[2], o[3], d), grid,
+		d, o[0], o[1], bias, dst.Rows, dst.Cols, k[0], k[0], flags, o[2], o[3], k[1])
+	return true
+}
+
+// tiles returns the variant of a product's kernel for a result of m × n, and its grid.
+func tiles(name string, m, n int) (string, driver.Dim) {
+	tile := 128
+	if m <= 64 || n <= 64 || name == "matmul_tt" {
+		name, tile = name+"_small", 64
+	}
+	return name, driver.Dim{X: uint32((n + tile - 1) / tile), Y: uint32((m + tile - 1) / tile), Z: 1}
+}
+
+// slicesOf returns into how many slices the k terms of a product are cut.
+func slicesOf(grid driver.Dim, k int) int {
+	tiles := int(grid.X * grid.Y)
+	if tiles >= fewTiles || k < 2*leastSlice {
+		return 1
+	}
+	return min((fewTiles+tiles-1)/tiles, k/leastSlice, mostSlices)
 }

@@ -32,6 +32,7 @@ type block struct {
 	used    int64        // the span of operations in which one touched it last; 0: none
 	filled  driver.Event // of the last upload to it; 0: there was none
 	pending bool         // no operation waits for filled yet
+	waits   uint8        // what waits on the block: see deferred, whose lock guards it
 }
 
 // allocator keeps the memory of freed buffers.
@@ -172,6 +173,7 @@ func (b *Backend) Free(buf kernels.Buffer) {
 	if of.block == nil {
 		panic("kernels: Free of a buffer that is freed")
 	}
+	b.settle(of.block.whole())
 	b.release(of.block)
 	of.block = nil
 }
@@ -274,6 +276,7 @@ func (b *Backend) slot(op string, n int) (s *slot) {
 
 // send begins the upload of the first n bytes of a slot.
 func (b *Backend) send(op string, dst operand, s *slot, n int) {
+	b.settle(dst)
 	b.do(op, func(c *driver.Calls) error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -339,7 +342,7 @@ func (b *Backend) table(op string, words []uint64) operand {
 		b.release(of.at.block)
 		of.at = operand{}
 		block := b.allocate(op, uint64(2*n))
-		of.at = operand{block.at, block}
+		of.at = block.whole()
 	}
 	of.words = nil
 	b.before([]any{of.at})
@@ -394,6 +397,7 @@ func (b *Backend) fetch(op string, to []byte, src operand) {
 	if len(to) == 0 {
 		return
 	}
+	b.settle(src)
 	b.before([]any{src})
 	b.do(op, func(c *driver.Calls) error {
 		s, err := b.pinned.take(c, len(to))
@@ -428,6 +432,7 @@ func (b *Backend) FetchU32(dst []uint32, src kernels.Tensor) {
 // Mark implements [kernels.Backend].
 func (b *Backend) Mark() (wait func()) {
 	var word [8]byte
+	b.settleAll()
 	b.fetch("Mark", word[:], b.failures)
 	fetched := b.fetched
 	b.fetched = nil

@@ -37,6 +37,7 @@ func (b *Backend) reading(operands []operand, run func()) {
 	for _, o := range operands {
 		args = append(args, o)
 	}
+	b.settleArgs(args)
 	b.before(args)
 	run()
 	b.after(args)

@@ -10,7 +10,7 @@ import (
 )
 
 // columnSums launches a kernel (parts, args..., chunk) over rows of cols columns. It adds up chunks
-// of rows, and columnSums adds its sums of all chunks to each of into.
+// of rows. The sums of all chunks go to into, with other sums.
 func (b *Backend) columnSums(name string, rows, cols int, into []operand, args ...any) {
 	if rows == 0 || cols == 0 {
 		return
@@ -20,12 +20,15 @@ func (b *Backend) columnSums(name string, rows, cols int, into []operand, args .
 	if strings.HasSuffix(name, "_wide") {
 		perBlock = 128
 	}
-	parts := b.temporary(4 * chunks * len(into) * cols)[0]
+	parts := b.partsFor(4 * chunks * len(into) * cols)
 	grid := driver.Dim{X: uint32((cols + perBlock - 1) / perBlock), Y: uint32(chunks)}
 	b.run(name, grid, append(append([]any{parts}, args...), chunk)...)
+	var sums []sum
 	for i, to := range into {
-		b.run("sum_parts", driver.Dim{X: uint32((cols + 31) / 32)}, to, parts.plus(4*i*cols), chunks, cols, len(into)*cols)
+		part := parts.plus(4 * i * cols)
+		sums = append(sums, sum{dst: to, parts: part, n: cols, count: chunks, stride: len(into) * cols})
 	}
+	b.deferSums(sums...)
 }
 
 // ColumnSumGrad implements [kernels.Backend].
@@ -53,7 +56,7 @@ func (b *Backend) LayerNorm(dst, stats, x, gain, bias kernels.Tensor, eps float3
 	d, st, v := b.f32(op, "dst", dst), b.f32(op, "stats", stats), b.f32(op, "x", x)
 	g, at := b.f32(op, "gain", gain), b.f32(op, "bias", bias)
 	if x.Len() > 0 {
-		b.run(b.wide("layer_norm", x.Cols%4 == 0, d, v, g, at), b.warps(x.Rows), d, st, v, g, at, x.Rows, x.Cols, eps)
+		b.deferNorm(norm{dst: d, stats: st, x: v, gain: g, bias: at, rows: x.Rows, cols: x.Cols, eps: eps})
 	}
 }
 
@@ -67,7 +70,11 @@ func (b *Backend) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain kernels.Ten
 		return
 	}
 	fits := x.Cols%4 == 0
-	b.run(b.wide("layer_norm_grad", fits, gx, gy, v, g), b.warps(x.Rows), gx, gy, v, st, g, x.Rows, x.Cols)
+	add := 1
+	if b.takesZero(gx) {
+		add = 0
+	}
+	b.run(b.wide("layer_norm_grad", fits, gx, gy, v, g), b.warps(x.Rows), gx, gy, v, st, g, x.Rows, x.Cols, add)
 	name := b.wide("layer_norm_parts", fits, gy, v)
 	b.columnSums(name, x.Rows, x.Cols, []operand{gg, gb}, gy, v, st, x.Rows, x.Cols)
 }

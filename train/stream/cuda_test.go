@@ -14,8 +14,8 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// TestCUDA: streams train on the CUDA backend to the losses of the CPU, with the kernels compiled for
-// the host, and for a few steps with the PTX that ships.
+// TestCUDA: streams train on the CUDA backend to the losses of the CPU, with the kernels compiled
+// for the host, and for a few steps with the PTX that ships.
 func TestCUDA(t *testing.T) {
 	host := drivertest.HostKernels(t)
 	ds := drifting(t, 500)

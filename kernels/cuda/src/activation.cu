@@ -95,6 +95,39 @@ GLOBAL THREADS(256) void dropout_half(float* RESTRICT dst, const u16* RESTRICT s
   });
 }
 
+// dropout_mask(d, y, ids, rows, cols, key, threshold, factor) and dropout_mask_wide: what dropout in
+// place and then ReLUMask make of d.
+template <int N>
+DEVICE void dropMask(float* d, const float* y, const u32* ids, u32 rows, u32 cols, u64 key, u32 threshold,
+                     float factor) {
+  eachHash(ids, rows, cols, key, [&](u64 at, u32 left, u64 hash) {
+    UNROLL
+    for (u32 j = 0; j < 4; j += N) {
+      if (j >= left) return;
+      float v[N], out[N];
+      getWritten(v, d + at + j);
+      get(out, y + at + j);
+      UNROLL
+      for (int i = 0; i < N; i++) {
+        float kept = keepLane(v[i] * factor, hash, j + i, threshold);
+        v[i] = out[i] > 0.0f ? kept : 0.0f;
+      }
+      put(d + at + j, v);
+    }
+  });
+}
+
+GLOBAL THREADS(256) void dropout_mask(float* RESTRICT d, const float* RESTRICT y, const u32* RESTRICT ids,
+                                      u32 rows, u32 cols, u64 key, u32 threshold, float factor) {
+  dropMask<1>(d, y, ids, rows, cols, key, threshold, factor);
+}
+
+GLOBAL THREADS(256) void dropout_mask_wide(float* RESTRICT d, const float* RESTRICT y,
+                                           const u32* RESTRICT ids, u32 rows, u32 cols, u64 key,
+                                           u32 threshold, float factor) {
+  dropMask<4>(d, y, ids, rows, cols, key, threshold, factor);
+}
+
 // dropout_half_wide: a thread computes eight columns, of two hashes.
 GLOBAL THREADS(256) void dropout_half_wide(float* RESTRICT dst, const u16* RESTRICT src,
                                            const u32* RESTRICT ids, u32 rows, u32 cols, u64 key,

@@ -65,16 +65,16 @@ NEIGHBOR_MEAN(neighbor_mean_half, u16, 1)
 NEIGHBOR_MEAN(neighbor_mean_half_wide, u16, 8)
 
 // NeighborMeanGrad: neighbor_mean_grad(dsrc, ddst, start, end, revStart, revDst, dsts, srcs, edges,
-// cols, shift, error) and neighbor_mean_grad_wide. It adds to dsrc (srcs × cols) in the order of
-// revDst.
+// cols, shift, error, fresh) and neighbor_mean_grad_wide. It adds to dsrc (srcs × cols) in the order
+// of revDst. Rows of dsrc from fresh on are taken as 0 and not read.
 template <int N>
 DEVICE void neighborMeanGrad(float* dsrc, const float* ddst, const u32* start, const u32* end,
                              const u32* revStart, const u32* revDst, u32 dsts, u32 srcs, u32 edges,
-                             u32 cols, u32 shift, u64* error) {
+                             u32 cols, u32 shift, u64* error, u32 fresh) {
   eachLane<N>(srcs, cols, shift, [&](u64 u, u32 c) {
     list l = listOf(revStart, revStart + 1, u, edges, error, NeighborMeanGrad);
-    float sum[N];
-    getWritten(sum, dsrc + u * cols + c);
+    float sum[N] = {};
+    if (u < fresh) getWritten(sum, dsrc + u * cols + c);
     sumList<N>(ddst, cols, c, revDst, l, dsts, error, NeighborMeanGrad, [&](const float (&v)[N], u64 k) {
       u32 i = revDst[k];
       float degree = (float)(end[i] - start[i]);
@@ -89,8 +89,8 @@ DEVICE void neighborMeanGrad(float* dsrc, const float* ddst, const u32* start, c
   GLOBAL THREADS(256) void name(float* RESTRICT dsrc, const float* RESTRICT ddst,                  \
                                 const u32* RESTRICT start, const u32* RESTRICT end,                \
                                 const u32* RESTRICT revStart, const u32* RESTRICT revDst, u32 dsts,    \
-                                u32 srcs, u32 edges, u32 cols, u32 shift, u64* error) {            \
-    neighborMeanGrad<N>(dsrc, ddst, start, end, revStart, revDst, dsts, srcs, edges, cols, shift, error); \
+                                u32 srcs, u32 edges, u32 cols, u32 shift, u64* error, u32 fresh) { \
+    neighborMeanGrad<N>(dsrc, ddst, start, end, revStart, revDst, dsts, srcs, edges, cols, shift, error, fresh); \
   }
 
 NEIGHBOR_MEAN_GRAD(neighbor_mean_grad, 1)

@@ -2,8 +2,9 @@
 // kernels NAME_small, of 64 × 64 elements. A thread computes 8 × 8 (4 × 4) of it, in groups of four
 // rows and four columns.
 //
-// matmul_nt(dst, a, b, bias, m, n, k, slice, flags) computes a·bᵀ, a being m × k and b n × k;
-// matmul_nn a·b, with b k × n; and matmul_tn aᵀ·b, with a k × m. Each has the variants _wide,
+// matmul_nt(dst, a, b, bias, m, n, k, slice, flags, c, d, l) computes a·bᵀ + c·dᵀ, a being m × k, b
+// n × k, c m × l and d n × l; l is 0 where there is one product. The others have neither c, d nor l:
+// matmul_nn computes a·b, with b k × n; and matmul_tn aᵀ·b, with a k × m. Each has the variants _wide,
 // _small and _small_wide. aᵀ·bᵀ, which training does not use, has matmul_tt_small and
 // matmul_tt_small_wide. Grid: n by m in tiles, rounded up, by slices of k. The z-th slice has the
 // terms from z·slice on, at most slice of them, a multiple of 16 (or all of k), and its product
@@ -95,7 +96,7 @@ DEVICE void part(float (&v)[geometry<T>::each], const float* line, u32 place) {
 
 template <int T, bool TRANS_A, bool TRANS_B, bool WIDE>
 DEVICE void multiply(float* dst, const float* a, const float* b, const float* bias, u32 m, u32 n, u32 k,
-                     u32 slice, u32 flags) {
+                     u32 slice, u32 flags, const float* c = nullptr, const float* d = nullptr, u32 l = 0) {
   typedef geometry<T> g;
   SHARED float as[2][g::depth][g::stride];
   SHARED float bs[2][g::depth][g::stride];
@@ -112,19 +113,24 @@ DEVICE void multiply(float* dst, const float* a, const float* b, const float* bi
   fetch<T, !TRANS_A, WIDE>(va, a, row0, m, from, end, k);
   fetch<T, TRANS_B, WIDE>(vb, b, col0, n, from, end, k);
   int p = 0;
-  for (u64 k0 = from; k0 < end; k0 += g::depth) {
+  for (u64 k0 = from; k0 < end;) {
     bring<T, !TRANS_A>(as[p], va);
     bring<T, TRANS_B>(bs[p], vb);
     barrier();
-    if (k0 + g::depth < end) {
-      fetch<T, !TRANS_A, WIDE>(va, a, row0, m, k0 + g::depth, end, k);
-      fetch<T, TRANS_B, WIDE>(vb, b, col0, n, k0 + g::depth, end, k);
+    k0 += g::depth;
+    if (k0 >= end && l != 0) {  // on to the second product
+      a = c, b = d, k = l;
+      k0 = 0, end = l, l = 0;
+    }
+    if (k0 < end) {
+      fetch<T, !TRANS_A, WIDE>(va, a, row0, m, k0, end, k);
+      fetch<T, TRANS_B, WIDE>(vb, b, col0, n, k0, end, k);
     }
     UNROLL_TWICE
-    for (int d = 0; d < g::depth; d++) {
+    for (int t = 0; t < g::depth; t++) {
       float pa[g::each], pb[g::each];
-      part<T>(pa, as[p][d], y);
-      part<T>(pb, bs[p][d], x);
+      part<T>(pa, as[p][t], y);
+      part<T>(pb, bs[p][t], x);
       UNROLL
       for (int i = 0; i < g::each; i++) {
         UNROLL
@@ -178,14 +184,23 @@ DEVICE void multiply(float* dst, const float* a, const float* b, const float* bi
     multiply<T, TRANS_A, TRANS_B, WIDE>(dst, a, b, bias, m, n, k, slice, flags);                   \
   }
 
+#define TWO_PRODUCTS(name, T, WIDE)                                                                \
+  GLOBAL THREADS(256) void name(float* RESTRICT dst, const float* RESTRICT a, const float* RESTRICT b, \
+                                const float* RESTRICT bias, u32 m, u32 n, u32 k, u32 slice,        \
+                                u32 flags, const float* RESTRICT c, const float* RESTRICT d, u32 l) { \
+    multiply<T, false, true, WIDE>(dst, a, b, bias, m, n, k, slice, flags, c, d, l);               \
+  }
+
 #define PRODUCTS(name, T, TRANS_A, TRANS_B) \
   PRODUCT(name, T, TRANS_A, TRANS_B, false) \
   PRODUCT(name##_wide, T, TRANS_A, TRANS_B, true)
 
-PRODUCTS(matmul_nt, 128, false, true)
+TWO_PRODUCTS(matmul_nt, 128, false)
+TWO_PRODUCTS(matmul_nt_wide, 128, true)
+TWO_PRODUCTS(matmul_nt_small, 64, false)
+TWO_PRODUCTS(matmul_nt_small_wide, 64, true)
 PRODUCTS(matmul_nn, 128, false, false)
 PRODUCTS(matmul_tn, 128, true, false)
-PRODUCTS(matmul_nt_small, 64, false, true)
 PRODUCTS(matmul_nn_small, 64, false, false)
 PRODUCTS(matmul_tn_small, 64, true, false)
 PRODUCTS(matmul_tt_small, 64, true, true)

@@ -1,6 +1,6 @@
 // Sums over rows, of columns: ColumnSumGrad, and the gradients of LayerNorm, HeadDot and TimeEncode
 // that are such sums. Each takes two launches: a kernel NAME_parts sums chunks of rows, and
-// sum_parts adds the chunks up.
+// sum_all adds the chunks up, those of many sums at once, and of slices of products too.
 //
 // NAME_parts has a grid of columns/32 (_wide: columns/128), rounded up, by chunks. A chunk has
 // chunk rows, which the caller makes max(64, rows/512 rounded up), so there are at most 512. parts
@@ -56,16 +56,44 @@ DEVICE void partsOf(float* parts, u32 rows, u32 cols, u32 chunk, F f) {
   }
 }
 
-// sum_parts(dst, parts, chunks, cols, stride): grid cols/32, rounded up. It adds to dst[c] the sum
-// of parts[p·stride + c] over the chunks. Of two sums, the second is at parts + cols, and both have
-// a stride of 2·cols.
-GLOBAL THREADS(256) void sum_parts(float* RESTRICT dst, const float* RESTRICT parts, u32 chunks, u32 cols,
-                                   u32 stride) {
-  u32 c = block() * 32 + (thread() & 31);
-  float sum[1];
-  columnSums<1, 1>(sum, 0, chunks, c, cols,
-                   [&](float (&v)[1], u64 p, u32 at) { v[0] = parts[p * stride + at]; });
-  if (thread() < 32 && c < cols) dst[c] += sum[0];
+// sum_all(dst, parts, n, count, stride, ... sixteen times, chunks): any grid. To each of the n
+// elements of dst it adds the sum of count parts, which lie stride elements apart. n is 0 for sums
+// that are not there. A block takes chunk after chunk, of 32 elements of a dst; chunks is their
+// number.
+struct partial {
+  float* dst;
+  const float* parts;
+  u32 n, count;
+  u64 stride;
+};
+
+// take sets p where chunk k is of this sum, and else takes off the chunks that the sum has.
+DEVICE bool take(partial& p, u64& k, float* dst, const float* parts, u32 n, u32 count, u64 stride) {
+  u32 chunks = n / 32 + (n % 32 != 0);
+  if (k >= chunks) {
+    k -= chunks;
+    return false;
+  }
+  p = {dst, parts, n, count, stride};
+  return true;
+}
+
+#define EACH_SUM(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7) F(8) F(9) F(10) F(11) F(12) F(13) F(14) F(15)
+#define SUM(i) float *RESTRICT dst##i, const float *RESTRICT parts##i, u32 n##i, u32 count##i, u64 stride##i,
+#define TAKE(i) || take(p, k, dst##i, parts##i, n##i, count##i, stride##i)
+
+GLOBAL THREADS(256) void sum_all(EACH_SUM(SUM) u64 chunks) {
+  for (u64 chunk = block(); chunk < chunks; chunk += blocks()) {
+    u64 k = chunk;
+    partial p = {};
+    bool found = false EACH_SUM(TAKE);
+    u64 base = k * 32;
+    u32 left = !found ? 0 : p.n - base < 32 ? (u32)(p.n - base) : 32, c = thread() & 31;
+    float sum[1];
+    columnSums<1, 1>(sum, 0, p.count, c, left,
+                     [&](float (&v)[1], u64 i, u32 at) { v[0] = p.parts[i * p.stride + base + at]; });
+    if (thread() < 32 && c < left) p.dst[base + c] += sum[0];
+  }
 }
 
 // ColumnSumGrad: column_sum_parts(parts, src, rows, cols, chunk) and column_sum_parts_wide.

@@ -1,0 +1,384 @@
+//go:build cuda && linux
+
+package cuda
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/cuda/driver"
+)
+
+// deferred has operations that wait for the next ones, so that a launch does the work of several.
+// That changes no bit of a result:
+//
+//   - LayerNorm takes up a ReLU and a Dropout in place behind it.
+//   - Dropout in place takes up a ReLUMask behind it.
+//   - Fill with 0 is left out before a LayerNormGrad, MatMul or NeighborMeanGrad that adds to the
+//     same elements.
+//   - Sums over chunks, of gradients of parameters, are made together.
+//
+// What waits is launched before anything else touches its windows, and in Mark. It is safe for
+// concurrent use, since uploads touch memory too.
+type deferred struct {
+	mu     sync.Mutex
+	params *driver.Params
+
+	norm *norm
+	drop *drop
+	zero *zero
+	sums []sum
+
+	parts    *block // what the sums add up, one behind the other
+	filled   int    // bytes of parts
+	wanted   int    // bytes that sums have wanted since the last settleAll
+	reserved bool   // the last bytes of parts belong to sums that do not wait yet
+}
+
+// A norm is a LayerNorm.
+type norm struct {
+	dst, stats, x, gain, bias operand
+	rows, cols                int
+	eps                       float32
+	relu                      bool
+}
+
+// A drop is a Dropout in place.
+type drop struct {
+	x, ids     operand
+	rows, cols int
+	key        uint64
+	p          float32
+}
+
+// A zero is a Fill with 0.
+type zero struct {
+	dst operand
+	n   int
+}
+
+// A sum adds count parts, of stride elements each, to n elements of dst.
+type sum struct {
+	dst, parts       operand
+	n, count, stride int
+}
+
+// Bits of block.waits: what waits on a block.
+const (
+	forNorm = 1 << iota
+	forDrop
+	forZero
+	forSums
+)
+
+// mark notes on the blocks of windows that something waits on them, or that nothing does any
+// longer.
+func mark(bit uint8, waits bool, operands ...operand) {
+	for _, o := range operands {
+		switch {
+		case o.block == nil:
+		case waits:
+			o.block.waits |= bit
+		default:
+			o.block.waits &^= bit
+		}
+	}
+}
+
+// windows returns what waits for one reason.
+func (d *deferred) windows(bit uint8) (all []operand) {
+	switch {
+	case bit == forNorm && d.norm != nil:
+		return []operand{d.norm.dst, d.norm.stats, d.norm.x, d.norm.gain, d.norm.bias}
+	case bit == forDrop && d.drop != nil:
+		return []operand{d.drop.x, d.drop.ids}
+	case bit == forZero && d.zero != nil:
+		return []operand{d.zero.dst}
+	case bit == forSums:
+		for _, s := range d.sums {
+			all = append(all, s.dst)
+		}
+	}
+	return all
+}
+
+// settle launches what waits on windows that overlap o. Whoever touches memory calls it first.
+func (b *Backend) settle(o operand) {
+	if o.block == nil {
+		return
+	}
+	d := &b.deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, bit := range []uint8{forNorm, forDrop, forZero, forSums} {
+		if o.block.waits&bit != 0 && slices.ContainsFunc(d.windows(bit), o.overlaps) {
+			b.settleKinds(bit)
+		}
+	}
+}
+
+// settleAll launches all that waits.
+func (b *Backend) settleAll() {
+	d := &b.deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b.settleKinds(forNorm | forDrop | forZero | forSums)
+	// Once there is room for all of a step, its sums are one launch.
+	if wanted := min(d.wanted, mostParts); d.parts != nil && wanted > int(d.parts.size) {
+		b.release(d.parts)
+		d.parts = nil
+		d.parts = b.allocate("sums", uint64(wanted))
+	}
+	d.wanted = 0
+}
+
+func (b *Backend) settleKinds(kinds uint8) {
+	if kinds&forNorm != 0 {
+		b.launchNorm(operand{}, 0, 0)
+	}
+	if kinds&forDrop != 0 {
+		b.launchDrop()
+	}
+	if kinds&forZero != 0 {
+		b.launchZero()
+	}
+	if kinds&forSums != 0 {
+		b.launchSums()
+	}
+}
+
+// settleArgs is settle for the operands among args.
+func (b *Backend) settleArgs(args []any) {
+	for _, arg := range args {
+		if o, ok := arg.(operand); ok {
+			b.settle(o)
+		}
+	}
+}
+
+// deferring begins to have an operation on these windows wait: it launches the last one of its
+// kind, and what waits on the windows. It locks d until done is called.
+func (b *Backend) deferring(bit uint8, windows ...operand) (d *deferred, done func()) {
+	for _, o := range windows {
+		b.settle(o)
+	}
+	d = &b.deferred
+	d.mu.Lock()
+	b.settleKinds(bit &^ forSums) // sums wait together
+	mark(bit, true, windows...)
+	return d, d.mu.Unlock
+}
+
+// deferNorm has a LayerNorm wait.
+func (b *Backend) deferNorm(n norm) {
+	d, done := b.deferring(forNorm, n.dst, n.stats, n.x, n.gain, n.bias)
+	d.norm = &n
+	done()
+}
+
+// takesReLU has the LayerNorm that waits take up a ReLU in place of n elements.
+func (b *Backend) takesReLU(dst, src operand, n int) bool {
+	d := &b.deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.norm == nil || dst.at != src.at || d.norm.dst.at != dst.at || d.norm.rows*d.norm.cols != n || d.norm.relu {
+		return false
+	}
+	d.norm.relu = true
+	return true
+}
+
+// takesDropout has the LayerNorm that waits take up a Dropout in place, and launches it.
+func (b *Backend) takesDropout(of drop) bool {
+	d := &b.deferred
+	b.settle(of.ids)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.norm == nil || d.norm.dst.at != of.x.at || d.norm.rows != of.rows || d.norm.cols != of.cols {
+		return false
+	}
+	b.launchNorm(of.ids, of.key, of.p)
+	return true
+}
+
+// launchNorm launches the LayerNorm that waits, with dropout where ids is not null.
+func (b *Backend) launchNorm(ids operand, key uint64, p float32) {
+	n := b.deferred.norm
+	if n == nil {
+		return
+	}
+	b.deferred.norm = nil
+	mark(forNorm, false, n.dst, n.stats, n.x, n.gain, n.bias)
+	relu, threshold, factor := 0, uint32(0), float32(1)
+	if n.relu {
+		relu = 1
+	}
+	if ids.at != 0 {
+		threshold, factor = kernels.Dropping(p)
+	}
+	b.launch(b.deferred.params, b.wide("layer_norm", n.cols%4 == 0, n.dst, n.x, n.gain, n.bias), b.warps(n.rows),
+		n.dst, n.stats, n.x, n.gain, n.bias, n.rows, n.cols, n.eps, relu, ids, key, threshold, factor)
+}
+
+// deferDrop has a Dropout in place wait.
+func (b *Backend) deferDrop(of drop) {
+	d, done := b.deferring(forDrop, of.x, of.ids)
+	d.drop = &of
+	done()
+}
+
+// takesMask has the Dropout that waits take up a ReLUMask of n elements, and launches both.
+func (b *Backend) takesMask(x, y operand, n int) bool {
+	d := &b.deferred
+	d.mu.Lock()
+	of := d.drop
+	fits := of != nil && of.x.at == x.at && of.rows*of.cols == n && !y.overlaps(x)
+	if fits {
+		d.drop = nil
+		mark(forDrop, false, of.x, of.ids)
+	}
+	d.mu.Unlock()
+	if fits {
+		threshold, factor := kernels.Dropping(of.p)
+		b.run(b.wide("dropout_mask", of.cols%4 == 0, x, y), b.flat(n/4),
+			x, y, of.ids, of.rows, of.cols, of.key, threshold, factor)
+	}
+	return fits
+}
+
+func (b *Backend) launchDrop() {
+	of := b.deferred.drop
+	if of == nil {
+		return
+	}
+	b.deferred.drop = nil
+	mark(forDrop, false, of.x, of.ids)
+	threshold, factor := kernels.Dropping(of.p)
+	b.launch(b.deferred.params, b.wide("dropout", of.cols%4 == 0, of.x), b.flat(of.rows*of.cols/4),
+		of.x, of.x, of.ids, of.rows, of.cols, of.key, threshold, factor)
+}
+
+// deferZero has a Fill with 0 wait.
+func (b *Backend) deferZero(of zero) {
+	d, done := b.deferring(forZero, of.dst)
+	d.zero = &of
+	done()
+}
+
+// takesZero reports whether dst waits for zeros, which are then the caller's to write. More
+// elements behind dst may wait on.
+func (b *Backend) takesZero(dst operand) bool {
+	d := &b.deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := d.zero
+	if of == nil || of.dst.at != dst.at || of.dst.block != dst.block || dst.bytes > of.dst.bytes {
+		return false
+	}
+	of.dst = of.dst.plus(dst.bytes)
+	of.n -= dst.bytes / 4
+	if of.n == 0 {
+		d.zero = nil
+		mark(forZero, false, of.dst)
+	}
+	return true
+}
+
+// takesZeroRows returns the first of the rows of dst, up to the last, that wait for zeros. These
+// are then the caller's to write. It returns rows where none do.
+func (b *Backend) takesZeroRows(dst operand, rows, cols int) int {
+	d := &b.deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	of := d.zero
+	if of == nil || cols == 0 || !of.dst.overlaps(dst) || of.dst.at < dst.at {
+		return rows
+	}
+	before := int(of.dst.at - dst.at)
+	if before%(4*cols) != 0 || before+of.dst.bytes != dst.bytes {
+		return rows
+	}
+	d.zero = nil
+	mark(forZero, false, of.dst)
+	return before / (4 * cols)
+}
+
+func (b *Backend) launchZero() {
+	of := b.deferred.zero
+	if of == nil {
+		return
+	}
+	b.deferred.zero = nil
+	mark(forZero, false, of.dst)
+	b.launch(b.deferred.params, b.wide("fill", true, of.dst), b.flat(of.n), of.dst, of.n, float32(0))
+}
+
+// partsFor returns memory for parts, in bytes, for the sums of the next deferSums. It stays until
+// these have been launched.
+func (b *Backend) partsFor(bytes int) operand {
+	d := &b.deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	bytes = lineUp(bytes)
+	if d.parts == nil || d.filled+bytes > int(d.parts.size) {
+		b.launchSums()
+	}
+	d.wanted += bytes
+	if d.parts == nil || bytes > int(d.parts.size) {
+		b.release(d.parts)
+		d.parts = nil
+		d.parts = b.allocate("sums", uint64(bytes+bytes/4))
+	}
+	at := d.parts.whole().plus(d.filled)
+	d.filled += bytes
+	d.reserved = true
+	return at
+}
+
+// deferSums has sums wait. The parts have been computed by then.
+func (b *Backend) deferSums(all ...sum) {
+	for _, s := range all {
+		d, done := b.deferring(forSums, s.dst)
+		d.sums = append(d.sums, s)
+		done()
+	}
+	b.deferred.mu.Lock()
+	b.deferred.reserved = false
+	b.deferred.mu.Unlock()
+}
+
+// mostParts is the most memory that is kept for parts.
+const mostParts = 256 << 20
+
+func (b *Backend) launchSums() {
+	d := &b.deferred
+	if len(d.sums) == 0 {
+		return
+	}
+	sums := d.sums
+	d.sums = nil
+	for len(sums) > 0 {
+		now := sums[:min(len(sums), mostSums)]
+		sums = sums[len(now):]
+		var args []any
+		chunks := 0
+		for _, s := range now {
+			mark(forSums, false, s.dst)
+			args = append(args, s.dst, s.parts, s.n, s.count, s.stride)
+			chunks += (s.n + sumChunk - 1) / sumChunk
+		}
+		for range mostSums - len(now) {
+			args = append(args, operand{}, operand{}, 0, 0, 0)
+		}
+		b.launch(d.params, "sum_all", b.flat(threads*chunks), append(args, chunks)...)
+	}
+	if !d.reserved {
+		d.filled = 0
+	}
+}
+
+const (
+	sumChunk = 32 // elements that a block of sum_all sums at a time
+	mostSums = 16 // of a launch
+)

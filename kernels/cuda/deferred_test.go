@@ -1,0 +1,157 @@
+//go:build cuda && linux
+
+package cuda
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/cuda/drivertest"
+)
+
+// scene is a few matrices in one buffer, and what belongs to them.
+type scene struct {
+	b                       *Backend
+	rows, cols              int
+	all                     kernels.Tensor
+	gain, bias, dgain, both kernels.Tensor // both is the gradient of gain and bias together
+	stats, ids, dw          kernels.Tensor
+	factor, squares         kernels.Tensor
+	list                    kernels.Adjacency // row i of the destinations has row i of the sources
+}
+
+const matrices = 4
+
+func newScene(b *Backend, rows, cols int) *scene {
+	f := func(rows, cols int) kernels.Tensor {
+		return kernels.NewTensor(b, kernels.F32, rows, cols)
+	}
+	u := kernels.NewTensor(b, kernels.U32, rows+1, 1)
+	values := make([]uint32, rows+1)
+	for i := range values {
+		values[i] = uint32(i)
+	}
+	b.UploadU32(u, values)
+	list := kernels.Adjacency{
+		Start: u.Slice(0, rows), End: u.Slice(1, rows+1), Nbr: u.Slice(0, rows), RevStart: u, RevDst: u.Slice(0, rows),
+	}
+	return &scene{
+		list: list, b: b, rows: rows, cols: cols, all: f(matrices*rows, cols),
+		gain: f(1, cols), bias: f(1, cols), dgain: f(1, cols), both: f(1, cols), factor: f(1, 1), squares: f(4, 1),
+		stats: f(rows, 2), ids: kernels.NewTensor(b, kernels.U32, rows, 1), dw: f(cols, cols),
+	}
+}
+
+func (s *scene) tensors() []kernels.Tensor {
+	return []kernels.Tensor{s.all, s.gain, s.bias, s.dgain, s.both, s.factor, s.squares, s.stats, s.dw}
+}
+
+func (s *scene) free() {
+	for _, t := range append(s.tensors(), s.ids, s.list.RevStart) {
+		s.b.Free(t.Buf)
+	}
+}
+
+// play runs operations that rng draws, with a pause after each if there is one, and returns what is
+// in memory then.
+func (s *scene) play(rng *rand.Rand, operations int, pause func()) (bits []uint32) {
+	for _, t := range s.tensors() {
+		values := make([]float32, t.Len())
+		for i := range values {
+			values[i] = float32(rng.NormFloat64())
+		}
+		s.b.UploadF32(t, values)
+	}
+	ids := make([]uint32, s.rows)
+	for i := range ids {
+		ids[i] = rng.Uint32()
+	}
+	s.b.UploadU32(s.ids, ids)
+	for range operations {
+		order := rng.Perm(matrices)
+		window := func(i int) kernels.Tensor { return s.all.Slice(order[i]*s.rows, (order[i]+1)*s.rows) }
+		x, y, z := window(0), window(1), window(2)
+		if rng.IntN(2) == 0 { // what was just written, most often
+			x = s.all.Slice(0, s.rows)
+			if order[1] == 0 {
+				y = window(0)
+			} else if order[2] == 0 {
+				z = window(0)
+			}
+		}
+		part := rng.IntN(s.rows)
+		switch rng.IntN(19) {
+		case 0, 1:
+			s.b.LayerNorm(x, s.stats, y, s.gain, s.bias, 1e-5)
+		case 2, 3:
+			s.b.ReLU(x, x)
+		case 4:
+			s.b.ReLU(x, y)
+		case 5, 6:
+			s.b.Dropout(x, x, s.ids, 7, 0.3)
+		case 7:
+			s.b.Dropout(x.Slice(part, s.rows), x.Slice(part, s.rows), s.ids.Slice(part, s.rows), 7, 0.3)
+		case 8, 9:
+			s.b.ReLUMask(x, y)
+		case 10:
+			s.b.Fill(x, 0)
+		case 11:
+			s.b.Fill(x.Slice(part, s.rows), float32(rng.IntN(2)))
+		case 12:
+			s.b.LayerNormGrad(x, s.dgain, s.both, y, z, s.stats, s.gain)
+		case 13:
+			s.b.ColumnSumGrad([]kernels.Tensor{s.dgain, s.both}[rng.IntN(2)], x)
+			s.b.MatMul(s.dw, x, y, true, false, true)
+		case 14:
+			s.b.Add(s.dgain, s.gain)
+			s.b.Add(x.Slice(0, part), y.Slice(0, part))
+		case 15:
+			s.b.UploadF32(x.Slice(part, part+1), make([]float32, s.cols))
+			s.b.DownloadF32(make([]float32, s.cols), y.Slice(part, part+1))
+			s.b.Free(s.b.Alloc(kernels.F32, 100))
+		case 16, 17:
+			s.b.Fill(x, 0)
+			if part > 0 {
+				s.b.MatMul(x.Slice(0, part), y.Slice(0, part), s.dw, false, false, true)
+			}
+			s.b.NeighborMeanGrad(x, y, s.list)
+		case 18:
+			s.b.ClipFactor(s.factor, s.squares, []kernels.Tensor{s.dw, s.dgain, s.both, x}, 1)
+			p := kernels.AdamParam{Value: x, Grad: y, M: z, V: window(3)}
+			s.b.Adam([]kernels.AdamParam{p}, 1, kernels.AdamStep{LR: 0.1}, kernels.Guard{})
+			s.b.NeighborMeanGrad(x, y, s.list)
+		}
+		if pause != nil {
+			pause()
+		}
+	}
+	for _, t := range s.tensors() {
+		values := make([]float32, t.Len())
+		s.b.DownloadF32(values, t)
+		for _, v := range values {
+			bits = append(bits, math.Float32bits(v))
+		}
+	}
+	return bits
+}
+
+// Operations that wait for others to share their launch make the same bits as they do alone.
+func TestDeferred(t *testing.T) {
+	for _, narrow := range []bool{false, true} {
+		b, d := openDevice(t, drivertest.Options{}, Options{Narrow: narrow})
+		for seed := range uint64(60) {
+			s := newScene(b, 1+int(seed%3)*260, []int{8, 5}[seed%2])
+			draw := func() *rand.Rand { return rand.New(rand.NewPCG(seed, 5)) }
+			want := s.play(draw(), 14, func() { b.Mark()() })
+			got := s.play(draw(), 14, nil)
+			require.True(t, slices.Equal(want, got), "seed %d", seed)
+			s.free()
+		}
+		require.NotZero(t, d.Launched()["dropout_mask"]+d.Launched()["dropout_mask_wide"])
+	}
+}
