@@ -24,6 +24,7 @@ type place struct {
 	base   int32
 	offset uint64
 	strong bool  // the access may meet others of its kind, as an atomic one may
+	global bool  // space is "global"
 	at     int32 // the instruction's index, for the allocation that it used last
 }
 
@@ -33,7 +34,7 @@ func (c *compiler) place(a argument, space string) (place, bool) {
 		return place{}, false
 	}
 	base := a.parts[0]
-	p := place{space: space, offset: uint64(a.offset), at: int32(len(c.k.code))}
+	p := place{space: space, global: space == "global", offset: uint64(a.offset), at: int32(len(c.k.code))}
 	if space == "param" {
 		_, own := c.f.offsets[base.variable]
 		if own || !c.f.f.entry { // of a call, and so in local memory
@@ -137,6 +138,14 @@ func (w *warp) load(p place, t ptype, slots []int32, wide []uint64) {
 		if b == nil {
 			return
 		}
+		if n == 4 && wide == nil {
+			for i, d := range slots {
+				if d >= 0 {
+					w.regs[d][l] = uint64(binary.LittleEndian.Uint32(b[4*i:]))
+				}
+			}
+			continue
+		}
 		for i, d := range slots {
 			if d < 0 {
 				continue
@@ -209,6 +218,9 @@ func (w *warp) at(l int, p place, addr uint64, n int, kind accessKind) []byte {
 		w.fail(ErrAlignment, l, "%d bytes at %#x%s", n, addr, w.owner(p, addr, n))
 		return nil
 	}
+	if p.global {
+		return w.atGlobal(l, p, addr, n, kind)
+	}
 	space := p.space
 	if space == "" {
 		switch {
@@ -251,7 +263,13 @@ func (w *warp) at(l int, p place, addr uint64, n int, kind accessKind) []byte {
 		}
 		return params[addr : addr+uint64(n)]
 	}
-	a := w.run.near[p.at]
+	return w.atGlobal(l, p, addr, n, kind)
+}
+
+// atGlobal is at for global memory.
+func (w *warp) atGlobal(l int, p place, addr uint64, n int, kind accessKind) []byte {
+	near := &w.run.near[p.at]
+	a := near.allocation
 	b, ok := a.at(addr, n)
 	if !ok {
 		ranges := w.run.ranges
@@ -265,18 +283,20 @@ func (w *warp) at(l int, p place, addr uint64, n int, kind accessKind) []byte {
 			w.fail(ErrBounds, l, "%s", nearby(ranges, addr, n))
 			return nil
 		}
-		w.run.near[p.at] = a
+		*near = neighbourhood{allocation: a}
+		if w.run.global != nil {
+			near.shadow = w.run.global[a]
+			if near.shadow == nil {
+				near.shadow = newShadow(len(a.data), w.run.kernel.globalGranule, true)
+				w.run.global[a] = near.shadow
+			}
+		}
 	}
 	if a.read && kind != reading {
 		w.fail(ErrBounds, l, "a write to %s, which is .const", a.name)
 		return nil
 	}
-	if w.run.global != nil {
-		s := w.run.global[a]
-		if s == nil {
-			s = newShadow(len(a.data), w.run.kernel.globalGranule, true)
-			w.run.global[a] = s
-		}
+	if s := near.shadow; s != nil {
 		if p.strong {
 			kind = updating
 		}

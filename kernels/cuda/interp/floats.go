@@ -89,6 +89,16 @@ func fma32(a, b, c uint64) uint64 {
 	product := float64(float32of(a)) * float64(float32of(b))
 	addend := float64(float32of(c))
 	sum := product + addend
+	// Rounding twice goes wrong only where sum is half way between two float32, so that it has a 1
+	// and then zeros behind their bits. Below 2^-126 they have fewer bits.
+	if math.Float64bits(sum)<<35 != 1<<63 && (sum >= 0x1p-126 || sum <= -0x1p-126 || sum == 0) {
+		return uint64(math.Float32bits(float32(sum)))
+	}
+	return fma32Odd(product, addend)
+}
+
+func fma32Odd(product, addend float64) uint64 {
+	sum := product + addend
 	// What the sum lost, by Knuth's two-sum.
 	part := sum - product
 	lost := (product - (sum - part)) + (addend - part)

@@ -68,7 +68,7 @@ type run struct {
 	limit    int64
 	counters Counters
 	ranges   []*allocation
-	near     []*allocation // of each instruction, where its last access was
+	near     []neighbourhood // of each instruction, where its last access was
 	warps    []*warp
 	shared   []byte // of the block that runs
 	touched  *shadow
@@ -76,6 +76,12 @@ type run struct {
 	// phase counts blocks and barriers, from 1. blockPhase is its value when the block began.
 	phase, blockPhase uint32
 	random            *rand.Rand // nil: ascending order
+}
+
+// A neighbourhood is an allocation and, where races are looked for, its shadow.
+type neighbourhood struct {
+	allocation *allocation
+	shadow     *shadow
 }
 
 func (k *Kernel) prepare(mem *Memory, c Config) (*run, error) {
@@ -101,7 +107,7 @@ func (k *Kernel) prepare(mem *Memory, c Config) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &run{kernel: k, config: c, limit: c.Limit, ranges: mem.snapshot(), near: make([]*allocation, len(k.code))}
+	r := &run{kernel: k, config: c, limit: c.Limit, ranges: mem.snapshot(), near: make([]neighbourhood, len(k.code))}
 	if r.limit == 0 {
 		r.limit = defaultLimit
 	}
@@ -110,7 +116,7 @@ func (k *Kernel) prepare(mem *Memory, c Config) (*run, error) {
 	}
 	nowhere := &allocation{}
 	for i := range r.near {
-		r.near[i] = nowhere
+		r.near[i].allocation = nowhere
 	}
 	r.shared = make([]byte, k.SharedBytes+c.Shared)
 	r.touched = newShadow(len(r.shared), k.sharedGranule, false)

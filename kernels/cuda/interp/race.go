@@ -96,9 +96,17 @@ const (
 
 // check looks for a race of an access of n bytes at offset, and records the access.
 func (s *shadow) check(w *warp, lane int, kind accessKind, offset, n int) {
-	thread := int32(w.index*warpLanes + lane)
+	thread, phase := int32(w.index*warpLanes+lane), w.run.phase
 	for i := offset / s.granule; i*s.granule < offset+n; i++ {
 		c := &s.cells[i]
+		// The frequent case first: a read of what was not written, or was before the last barrier.
+		if kind == reading && (c.writes.phase|c.atomics.phase == 0 ||
+			!s.global && c.writes.phase != phase && c.atomics.phase != phase) {
+			if c.reads.phase != phase || c.reads.thread > severalWarps {
+				c.reads.add(w, thread, reading, s.global)
+			}
+			continue
+		}
 		var other *trace
 		var what string
 		switch {
