@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -264,4 +265,23 @@ func TestErrorText(t *testing.T) {
 	_, err := runSnippet(t, "mov.u64 %rd1, 64; @%p1 ret; ret;", 0)
 	require.EqualError(t, err, "interp: k: line 8: @%p1 ret: undefined value: %p1 is read and was never written; block [0 0 0], thread [0 0 0]")
 	require.True(t, strings.HasPrefix((&Error{Err: ErrLaunch}).Error(), "interp: launch refused"))
+}
+
+// The loops over all lanes give what the functions of one lane do.
+func TestWholeWarps(t *testing.T) {
+	random := rand.New(rand.NewPCG(31, 31))
+	for name, loop := range whole {
+		op, ok := operations[name]
+		require.True(t, ok, name)
+		for range 200 {
+			var to, x, y values
+			for l := range x {
+				x[l], y[l] = random.Uint64()&op.from[0].mask(), random.Uint64()&op.from[1].mask()
+			}
+			loop(&to, &x, &y)
+			for l := range to {
+				require.Equal(t, op.f2(x[l], y[l]), to[l], "%s of %#x and %#x", name, x[l], y[l])
+			}
+		}
+	}
 }
