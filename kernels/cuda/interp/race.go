@@ -3,10 +3,12 @@ package interp
 // A shadow remembers who accessed each granule of some memory: of a block's shared memory, or of an
 // allocation. A granule is as large as the smallest access that the kernel makes to such memory.
 type shadow struct {
-	cells   []cell
+	pages   []*[pageCells]cell // nil where nothing was accessed
 	granule int
 	global  bool
 }
+
+const pageCells = 256 // 12 KiB: a row or two of a matrix
 
 // A cell remembers the accesses to a granule.
 type cell struct{ writes, reads, atomics trace }
@@ -27,7 +29,7 @@ const (
 )
 
 func newShadow(bytes, granule int, global bool) *shadow {
-	return &shadow{make([]cell, (bytes+granule-1)/granule), granule, global}
+	return &shadow{make([]*[pageCells]cell, bytes/granule/pageCells+1), granule, global}
 }
 
 // before reports whether everything that t stands for comes before an access of w's thread that is
@@ -97,8 +99,13 @@ const (
 // check looks for a race of an access of n bytes at offset, and records the access.
 func (s *shadow) check(w *warp, lane int, kind accessKind, offset, n int) {
 	thread, phase := int32(w.index*warpLanes+lane), w.run.phase
-	for i := offset / s.granule; i*s.granule < offset+n; i++ {
-		c := &s.cells[i]
+	for i := uint(offset) / uint(s.granule); i*uint(s.granule) < uint(offset+n); i++ {
+		page := s.pages[i/pageCells]
+		if page == nil {
+			page = new([pageCells]cell)
+			s.pages[i/pageCells] = page
+		}
+		c := &page[i%pageCells]
 		// The frequent case first: a read of what was not written, or was before the last barrier.
 		if kind == reading && (c.writes.phase|c.atomics.phase == 0 ||
 			!s.global && c.writes.phase != phase && c.atomics.phase != phase) {
@@ -120,7 +127,7 @@ func (s *shadow) check(w *warp, lane int, kind accessKind, offset, n int) {
 		if other != nil {
 			did := [...]string{reading: "reads", writing: "writes", updating: "updates"}[kind]
 			w.fail(ErrRace, lane, "it %s byte %d, %s by %s, and nothing orders the two",
-				did, i*s.granule, what, other.describe(w))
+				did, i*uint(s.granule), what, other.describe(w))
 			return
 		}
 		switch kind {
