@@ -12,7 +12,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels/cuda/ptx"
 )
 
-// Interpreter runs the PTX that ships. It checks each access against the memory of the device.
+// Interpreter runs the PTX that ships. It checks each access against the memory of the device, and
+// looks for races, between two blocks too.
 type Interpreter struct {
 	kernels map[string]*interp.Kernel
 	memory  *interp.Memory
@@ -22,6 +23,7 @@ type Interpreter struct {
 func NewInterpreter(t testing.TB) *Interpreter {
 	t.Helper()
 	in := &Interpreter{map[string]*interp.Kernel{}, interp.NewMemory()}
+	in.memory.Races = true
 	for _, file := range ptx.Files() {
 		text, err := ptx.Source(file)
 		require.NoError(t, err)
