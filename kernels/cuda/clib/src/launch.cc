@@ -95,11 +95,17 @@ u64 shuffled(u64 i, u64 n, u64 seed) {
   return (i * (step % n) + seed) % n;
 }
 
+// countOf returns how many of n lanes are in a state. Like exchangeValues it is not inlined: the
+// constants of its vectors would be loaded again after each switch.
+__attribute__((noinline)) u32 countOf(state s, const lane* l, u32 n) {
+  u32 count = 0;
+  for (u32 i = 0; i < n; i++) count += l[i].is == s;
+  return count;
+}
+
 // exchangeValues hands out the values of a warp, once all its lanes wait for them.
-bool exchangeValues(lane* warp, u32 size) {
-  u32 waiting = 0;
-  for (u32 i = 0; i < size; i++) waiting += warp[i].is == atExchange;
-  if (waiting != warpSize) return false;
+__attribute__((noinline)) bool exchangeValues(lane* warp, u32 size) {
+  if (countOf(atExchange, warp, size) != warpSize) return false;
   u32 values[warpSize];
   for (u32 i = 0; i < warpSize; i++) {
     values[i] = warp[i].value;
@@ -116,7 +122,7 @@ bool exchangeValues(lane* warp, u32 size) {
 void runFibres(u32 threads, u64 seed) {
   for (u32 i = 0; i < threads; i++) {
     lanes[i].is = ready;
-    startFibre(lanes[i].self, body);
+    startFibre(lanes[i].self, i % 128 * 320, body);
   }
   u32 warps = (threads + warpSize - 1) / warpSize;
   for (;;) {
@@ -135,13 +141,8 @@ void runFibres(u32 threads, u64 seed) {
         }
       } while (exchangeValues(warp, size));
     }
-    u32 waiting = 0, ended = 0;
-    for (u32 i = 0; i < threads; i++) {
-      waiting += lanes[i].is == atBarrier;
-      ended += lanes[i].is == done;
-    }
-    if (ended == threads) return;
-    if (waiting == threads) {
+    if (countOf(done, lanes, threads) == threads) return;
+    if (countOf(atBarrier, lanes, threads) == threads) {
       for (u32 i = 0; i < threads; i++) lanes[i].is = ready;
       continue;
     }
