@@ -35,6 +35,7 @@ type Backend struct {
 	modules []driver.Module
 
 	compute, copies driver.Stream
+	counted         *counted
 	params          *driver.Params // of the goroutine that computes
 	failures        operand        // the error word of all kernels
 	scratch         operand        // sums of chunks and keys of the operation under way
@@ -67,11 +68,12 @@ func Open(o Options) (_ *Backend, err error) {
 			return nil, err
 		}
 	}
-	gpu, err := driver.NewGPU(calls, o.Ordinal, driver.MinVersion)
+	n := new(counted)
+	gpu, err := driver.NewGPU(n.through(calls), o.Ordinal, driver.MinVersion)
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{options: o, gpu: gpu, kernels: map[string]*kernel{}, tickets: tickets{span: 1}}
+	b := &Backend{options: o, gpu: gpu, counted: n, kernels: map[string]*kernel{}, tickets: tickets{span: 1}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.Close())

@@ -1,0 +1,90 @@
+//go:build cuda && linux
+
+package cuda
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/cuda/driver"
+)
+
+// A program that imports this package has the device "cuda": kernels.Open opens the first GPU.
+func init() {
+	kernels.Register(kernels.CUDADevice, func(kernels.Options) (kernels.Backend, error) {
+		b, err := Open(Options{})
+		if err != nil {
+			return nil, err
+		}
+		return b, nil
+	})
+	kernels.RegisterInfo(kernels.CUDADevice, func() (kernels.DeviceInfo, error) { return Look(Options{}) })
+}
+
+// Look describes the GPU that Open would open. It loads no kernels.
+func Look(o Options) (info kernels.DeviceInfo, err error) {
+	calls := o.Calls
+	if calls == nil {
+		if calls, err = driver.Open(o.Library); err != nil {
+			return info, err
+		}
+	}
+	gpu, err := driver.NewGPU(calls, o.Ordinal, driver.MinVersion)
+	if err != nil {
+		return info, err
+	}
+	defer func() { err = errors.Join(err, gpu.Close()) }()
+	v := gpu.Version()
+	info = kernels.DeviceInfo{
+		CUDA: fmt.Sprintf("%d.%d", v/1000, v%1000/10), Driver: driverVersion(), Provider: driver.Provider,
+		Products: "kernels of gnnstore; cuBLAS is not used",
+	}
+	return info, gpu.Do(func(c *driver.Calls) error { return describe(&info, c, gpu.Device()) })
+}
+
+// describe sets what the driver knows of a device whose context is current.
+func describe(info *kernels.DeviceInfo, c *driver.Calls, d driver.Device) (err error) {
+	if info.Devices, err = c.DeviceGetCount(); err != nil {
+		return err
+	}
+	if info.Name, err = c.DeviceGetName(d); err != nil {
+		return err
+	}
+	major, err := c.DeviceGetAttribute(driver.ComputeCapabilityMajor, d)
+	if err != nil {
+		return err
+	}
+	minor, err := c.DeviceGetAttribute(driver.ComputeCapabilityMinor, d)
+	if err != nil {
+		return err
+	}
+	info.Arch = fmt.Sprintf("sm_%d%d", major, minor)
+	free, total, err := c.MemGetInfo()
+	info.Free, info.Total = int64(free), int64(total)
+	return err
+}
+
+// versionFile has a line like "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu…".
+const versionFile = "/proc/driver/nvidia/version"
+
+var versionPattern = regexp.MustCompile(`^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s`)
+
+// driverVersion returns the version of the kernel module, or "" where there is no such file.
+func driverVersion() string {
+	text, err := os.ReadFile(versionFile)
+	if err != nil {
+		return ""
+	}
+	return versionIn(text)
+}
+
+func versionIn(text []byte) string {
+	m := versionPattern.FindSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	return string(m[1])
+}

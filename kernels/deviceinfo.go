@@ -1,0 +1,36 @@
+package kernels
+
+// DeviceInfo describes a device for people. Its JSON keys are stable.
+type DeviceInfo struct {
+	Name     string `json:"name"`             // of the processor
+	Arch     string `json:"architecture"`     // "sm_90"
+	Devices  int    `json:"devices"`          // that are visible; the first is used
+	CUDA     string `json:"cuda"`             // "12.9", the version that the driver speaks
+	Driver   string `json:"driver,omitempty"` // version of the driver, where the system tells it
+	Provider string `json:"provider"`         // the package that calls the driver
+	Total    int64  `json:"total_bytes"`      // of its memory
+	Free     int64  `json:"free_bytes"`       // of that
+	Products string `json:"matrix_products"`  // what computes them
+}
+
+var infos = map[string]func() (DeviceInfo, error){} // under the lock of devices
+
+// RegisterInfo has [Info] look for a device by look. A package calls it in init, beside [Register].
+func RegisterInfo(device string, look func() (DeviceInfo, error)) {
+	devices.Lock()
+	defer devices.Unlock()
+	infos[device] = look
+}
+
+// Info looks for a device without opening a backend on it. known is false if this build has no such
+// device.
+func Info(device string) (info DeviceInfo, known bool, err error) {
+	devices.Lock()
+	look := infos[device]
+	devices.Unlock()
+	if look == nil {
+		return info, false, nil
+	}
+	info, err = look()
+	return info, true, err
+}
