@@ -40,7 +40,7 @@ func Register(device string, open func(Options) (Backend, error)) {
 }
 
 // Names of devices. CUDADevice is an NVIDIA GPU, which builds with the tag cuda know. AutoDevice is
-// the CPU, until the kernels have run on a GPU.
+// the CPU, until a GPU has trained networks.
 const (
 	AutoDevice = "auto"
 	CPUDevice  = "cpu"

@@ -20,6 +20,20 @@ type versionInfo struct {
 	Format  int    `json:"dataset_format"`
 	// KernelSets is all that this machine can run, the fastest first.
 	KernelSets []kernels.Set `json:"kernel_sets"`
+	Devices    []string      `json:"devices"` // of this build
+}
+
+func thisVersion() versionInfo {
+	return versionInfo{
+		version(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		string(kernels.Sets()[0]), store.Version, kernels.Sets(), kernels.Devices(),
+	}
+}
+
+// String returns it in a line.
+func (v versionInfo) String() string {
+	return fmt.Sprintf("gnnstore %s, %s %s/%s, kernels %s of %v, dataset format %d, devices %v",
+		v.Version, v.Go, v.OS, v.Arch, v.Kernels, v.KernelSets, v.Format, v.Devices)
 }
 
 func newVersion() *cobra.Command {
@@ -29,12 +43,10 @@ func newVersion() *cobra.Command {
 		Short: "Print the version, and what this build can do",
 		Args:  exactArgs(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			v := versionInfo{version(), runtime.Version(), runtime.GOOS, runtime.GOARCH, string(kernels.Sets()[0]), store.Version, kernels.Sets()}
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), v)
+				return printJSON(cmd.OutOrStdout(), thisVersion())
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "gnnstore %s, %s %s/%s, kernels %s of %v, dataset format %d\n",
-				v.Version, v.Go, v.OS, v.Arch, v.Kernels, v.KernelSets, v.Format)
+			fmt.Fprintln(cmd.OutOrStdout(), thisVersion())
 			return nil
 		},
 	}

@@ -461,7 +461,7 @@ const (
 
 // DeviceHelp explains a device.
 const DeviceHelp = "what computes: cpu; cuda, an NVIDIA GPU, in the build of the archive gnnstore-cuda; " +
-	"or auto, which is cpu, since no GPU has run the kernels yet"
+	"or auto, which is cpu, since no GPU has trained a network yet"
 
 // DeviceValue reads a device.
 func DeviceValue(at *string) *setting.Text {

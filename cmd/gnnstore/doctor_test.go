@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// TestDoctor: every finding has its three texts, and the keys that programs rely on.
+func TestDoctor(t *testing.T) {
+	code, stdout, stderr := gnnstore(t, "doctor", "--json")
+	require.Zero(t, code, stderr)
+	require.Empty(t, stderr)
+	var all map[string]map[string]any
+	require.NoError(t, json.Unmarshal([]byte(stdout), &all))
+	keys := map[string][]string{
+		"build": {}, "gpu": {}, "kernels": {}, "threads": {"processors", "threads"}, "disk_engine": {"engine"},
+		"memory":        {"machine_bytes", "cgroup_bytes", "available_bytes", "budget_bytes"},
+		"locked_memory": {"limit"}, "address_space": {"limit"}, "open_files": {"limit"}, "huge_pages": {}, "temporary_files": {"path", "free_bytes"},
+	}
+	require.ElementsMatch(t, slices.Collect(maps.Keys(keys)), slices.Collect(maps.Keys(all)))
+	for name, more := range keys {
+		if name != "build" {
+			more = append(more, "has", "chosen", "why")
+		}
+		for _, key := range more {
+			require.Contains(t, all[name], key, name)
+			require.NotEqual(t, "", all[name][key], "%s, %s", name, key)
+		}
+	}
+
+	code, stdout, _ = gnnstore(t, "doctor")
+	require.Zero(t, code)
+	for _, f := range all {
+		if has, ok := f["has"].(string); ok && len(has) < 80 {
+			require.Contains(t, stdout, "  there is  "+has+"\n")
+		}
+	}
+}
+
+// TestDoctorGPU: without a GPU the CPU is chosen, and the reason is said.
+func TestDoctorGPU(t *testing.T) {
+	var f findings
+	f.gpu(kernels.DeviceInfo{}, false, nil)
+	require.Equal(t, "this build has no CUDA; archive gnnstore-cuda has it", f.GPU.Has)
+	require.Equal(t, "cpu", f.GPU.Chosen)
+	require.Nil(t, f.GPU.Device)
+
+	f = findings{}
+	f.gpu(kernels.DeviceInfo{}, true, errors.Join(errors.New("no NVIDIA driver"), errors.New("install it")))
+	require.Equal(t, finding{"none that can be used: no NVIDIA driver; install it", "cpu", "there is no GPU to use"}, f.GPU.finding)
+
+	f = findings{}
+	info := kernels.DeviceInfo{
+		Name: "NVIDIA H100", Arch: "sm_90", Devices: 2, CUDA: "12.9", Driver: "570.86.15", Provider: "purego", Total: 80 << 30, Free: 79 << 30,
+		Products: "kernels of gnnstore",
+	}
+	f.gpu(info, true, nil)
+	require.Equal(t, "NVIDIA H100 (sm_90), 79 GiB free of 80 GiB, the first of 2; CUDA 12.9, driver 570.86.15, called by purego; "+
+		"matrix products by kernels of gnnstore", f.GPU.Has)
+	require.Equal(t, "cpu", f.GPU.Chosen)
+	require.Contains(t, f.GPU.Why, "--device cuda takes the GPU")
+	require.Equal(t, &info, f.GPU.Device)
+}
+
+// TestDoctorDisk: the engine is tried in a directory, nothing is left there, and a directory that
+// cannot be written to is no failure.
+func TestDoctorDisk(t *testing.T) {
+	dir := t.TempDir()
+	kind, why, err := engineIn(t.Context(), dir)
+	require.NoError(t, err)
+	require.Contains(t, []disk.Kind{disk.Uring, disk.Pread, disk.Buffered}, kind)
+	require.NotContains(t, why, dir)
+	require.Equal(t, kind != disk.Uring, why != "" && kind != disk.Uring, why)
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	var f findings
+	f.TempDir.Path = filepath.Join(dir, "none")
+	f.disk(t.Context())
+	require.Contains(t, f.Disk.Has, "not tried: ")
+	require.Contains(t, f.Disk.Has, "no such file or directory")
+	require.NotEmpty(t, f.Disk.Chosen)
+
+	t.Setenv("TMPDIR", filepath.Join(dir, "none"))
+	code, _, stderr := gnnstore(t, "doctor")
+	require.Zero(t, code, stderr)
+}
