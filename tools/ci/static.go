@@ -44,12 +44,36 @@ func runStatic(ctx context.Context, _ []string) (err error) {
 		fmt.Println("it builds; what it needs of the system is looked at on Linux alone")
 		return nil
 	}
+	if err := plain(ctx); err != nil {
+		return err
+	}
 	needs, err := interpreter(file)
 	if err == nil && needs {
 		err = fmt.Errorf("README.md says %sgnnstore%s, and that gives a binary that needs shared libraries where there is a C compiler; say CGO_ENABLED=0 before it",
 			found[1], found[2])
 	}
 	return err
+}
+
+// plain wants that only the build with the tag cuda has the GPU's backend, which needs shared
+// libraries.
+func plain(ctx context.Context) error {
+	const command = "github.com/gnnstore/gnnstore/cmd/gnnstore"
+	for tags, want := range map[string]bool{"": false, "cuda": true} {
+		cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags", tags, command)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+		cmd.Stderr = os.Stderr
+		list, err := cmd.Output()
+		if err != nil {
+			return fmt.Errorf("the packages of %s: %w", command, err)
+		}
+		for _, name := range []string{"github.com/ebitengine/purego", "github.com/gnnstore/gnnstore/kernels/cuda"} {
+			if has := slices.Contains(strings.Fields(string(list)), name); has != want {
+				return fmt.Errorf("%s with tags %q has %s: %v, and that should be %v", command, tags, name, has, want)
+			}
+		}
+	}
+	return nil
 }
 
 // interpreter reports whether a program needs a loader of shared libraries.

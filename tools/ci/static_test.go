@@ -36,3 +36,5 @@ func TestBuildLine(t *testing.T) {
 	require.NotNil(t, buildLine.FindStringSubmatch("    go build -o gnnstore ./cmd/gnnstore\n"))
 	require.Nil(t, buildLine.FindStringSubmatch("go build ./cmd/gnnstore\n"))
 }
+
+func TestPlain(t *testing.T) { require.NoError(t, plain(t.Context())) }
