@@ -39,7 +39,7 @@ func (s *Staging) Fill(dst Tensor, write func(b []byte) error) error {
 func (s *Staging) fill(dst Tensor, write func(b []byte) error) error {
 	b, lent := s.be.Host(dst)
 	if !lent && dst.Len() > 0 {
-		if to, ok := s.be.(Stager); ok {
+		if to, ok := under(s.be).(Stager); ok {
 			return stage(to, dst, write)
 		}
 		b = s.buffer(dst)

@@ -11,12 +11,48 @@ import (
 	"github.com/gnnstore/gnnstore/kernels/kerneltest"
 )
 
+// lender is a remote backend that lends memory to be uploaded.
+type lender struct {
+	*kerneltest.RemoteBackend
+	sent, refused int
+}
+
+func (l *lender) Stage(t kernels.Tensor) (b []byte, send func(ok bool)) {
+	b = make([]byte, t.Len()*t.Type.Size())
+	return b, func(ok bool) {
+		if !ok {
+			l.refused++
+			return
+		}
+		l.sent++
+		switch t.Type {
+		case kernels.F32:
+			v := make([]float32, t.Len())
+			_, _ = binary.Decode(b, binary.LittleEndian, v)
+			l.UploadF32(t, v)
+		case kernels.F16:
+			v := make([]uint16, t.Len())
+			_, _ = binary.Decode(b, binary.LittleEndian, v)
+			l.UploadHalf(t, v)
+		case kernels.U32:
+			v := make([]uint32, t.Len())
+			_, _ = binary.Decode(b, binary.LittleEndian, v)
+			l.UploadU32(t, v)
+		}
+	}
+}
+
 // TestStaging fills windows of buffers, small ones after large ones, where the host can address the
 // memory and where it cannot.
 func TestStaging(t *testing.T) {
 	cpu := kernels.NewCPU(kernels.CPUOptions{})
+	lent := &lender{RemoteBackend: kerneltest.Remote(cpu)}
+	defer func() {
+		require.Equal(t, 12, lent.sent)
+		require.Equal(t, 1, lent.refused)
+	}()
 	for name, be := range map[string]kernels.Backend{
-		"cpu": cpu, "remote": kerneltest.Remote(cpu), "reference": kernels.NewReference(),
+		"cpu": cpu, "remote": kerneltest.Remote(cpu), "reference": kernels.NewReference(), "lender": kernels.NewSizing(lent),
 	} {
 		open := kernels.HostBytes()
 		s := kernels.NewStaging(be)
