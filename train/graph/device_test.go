@@ -20,16 +20,43 @@ import (
 const abacus = "abacus"
 
 var (
-	abaci    int
-	noAbacus error
+	abaci       int
+	noAbacus    error
+	abacusMarks = plenty
 )
 
-type abacusBackend struct{ *kerneltest.RemoteBackend }
+const plenty = 1 << 40
+
+// abacusBackend fails when its Marks are done, and from then on.
+type abacusBackend struct {
+	*kerneltest.RemoteBackend
+	marks *int
+}
+
+func (b abacusBackend) use() {
+	if *b.marks <= 0 {
+		panic(&kernels.DeviceError{Device: "abacus", Operation: "Mark", Err: errors.New("a bead fell off")})
+	}
+}
+
+func (b abacusBackend) Mark() func() {
+	*b.marks--
+	b.use()
+	return b.RemoteBackend.Mark()
+}
+
+func (b abacusBackend) DownloadF32(dst []float32, src kernels.Tensor) {
+	b.use()
+	b.RemoteBackend.DownloadF32(dst, src)
+}
 
 func (abacusBackend) Device() string { return "abacus of ten rows" }
 
-func (abacusBackend) Close() error {
+func (b abacusBackend) Close() error {
 	abaci--
+	if *b.marks <= 0 {
+		return errors.New("a bead fell off")
+	}
 	return nil
 }
 
@@ -39,7 +66,7 @@ func init() {
 			return nil, noAbacus
 		}
 		abaci++
-		return abacusBackend{kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))}, nil
+		return abacusBackend{kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{})), &abacusMarks}, nil
 	})
 }
 
@@ -150,6 +177,36 @@ func TestDeviceOfNetwork(t *testing.T) {
 	require.Equal(t, values[0], values[1])
 	_, err = OpenNetwork(t.Context(), ds, dir, NetworkOptions{Use: run.Use{Device: "slide rule"}}, run.Hooks{})
 	require.ErrorContains(t, err, "{device} slide rule: there are")
+}
+
+// TestDeviceLost: when a device fails, the error names the step, the result has it, and the run
+// goes on from the newest checkpoint, here on the CPU.
+func TestDeviceLost(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 16, 2))
+	want, err := runOn(t.Context(), vfs.NewMem(), ds, long(), run.Hooks{})
+	require.NoError(t, err)
+	defer func() { abacusMarks = plenty }()
+	for marks := range 12 {
+		disk := vfs.NewMem()
+		o := long()
+		o.Device, abacusMarks = abacus, marks+1
+		_, err := runOn(t.Context(), disk, ds, o, run.Hooks{})
+		if marks == 0 { // before the first step
+			require.EqualError(t, err, "abacus: Mark: a bead fell off")
+			continue
+		}
+		require.Regexp(t, `^epoch [12], step \d+: abacus: Mark: a bead fell off; go on with gnnstore train \{resume\} \{run\} /run, from the newest checkpoint$`, err.Error())
+		require.Zero(t, abaci)
+		text, err := readFile(disk, "/run/result.json")
+		require.NoError(t, err)
+		require.Contains(t, string(text), `"status": "failed"`)
+		require.Contains(t, string(text), "a bead fell off")
+
+		o.Device = kernels.CPUDevice
+		got, err := runOn(t.Context(), disk, ds, o, run.Hooks{})
+		require.NoError(t, err)
+		sameRun(t, want, got)
+	}
 }
 
 // TestDeviceMemory: what a device has in memory of its own is no part of the budget, which then

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
@@ -74,6 +75,7 @@ type launched struct {
 
 // launch begins a step.
 func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, key uint64) (l launched, err error) {
+	defer kernels.RecoverMemory(&err)
 	batch := b.Batch.(*sample.Batch)
 	in, now := step.InputOf(batch, b.Rows...), t.optim.Steps()
 	in.Step, in.Key = b.Step, key|1
@@ -94,6 +96,7 @@ func (t *trainer) launch(ctx context.Context, b *pipeline.Gathered, key uint64) 
 
 // settle waits for a step, and gives the planner and the learnt rows what it has made.
 func (t *trainer) settle(b *pipeline.Gathered, l launched) (a step.Tally, err error) {
+	defer kernels.RecoverMemory(&err)
 	a, err = l.Wait()
 	var loss *step.LossError
 	var norm *step.NormError

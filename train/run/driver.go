@@ -221,9 +221,7 @@ func (d *Driver) CloseBackend() {
 	if d.Backend == nil || !d.own {
 		return
 	}
-	if err := d.Backend.Close(); err != nil {
-		d.Note("{device} %s: %v", d.device, err)
-	}
+	_ = d.Backend.Close() // a device that has failed cannot be closed; the end of the process gives all back
 	d.own = false
 }
 
@@ -380,13 +378,24 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 // train trains all epochs, tests, and saves the last weights.
 func (d *Driver) train(ctx context.Context) error {
 	err := d.epochs(ctx)
-	err = d.Dir.cutShort(ctx, d.Result, err, d.Torn, func() error { return d.checkpointNow(ctx) })
-	d.Result.ParamsXXH3, err = d.work.Hash(context.WithoutCancel(ctx), err)
-	d.Collect()
-	if err == nil {
-		err = d.Dir.saveWeights(LastFile, d.about.Weights.Download(), d.Result.Meta(d.Updates()))
+	err = d.Dir.cutShort(ctx, d.Result, err, d.Torn, func() (err error) {
+		defer kernels.RecoverMemory(&err)
+		return d.checkpointNow(ctx)
+	})
+	if !lostDevice(err) {
+		err = d.last(ctx, err)
 	}
+	d.Collect()
 	return err
+}
+
+// last hashes the last weights and, unless the run has failed, writes them to a file.
+func (d *Driver) last(ctx context.Context, failed error) (err error) {
+	defer kernels.RecoverMemory(&err)
+	if d.Result.ParamsXXH3, err = d.work.Hash(context.WithoutCancel(ctx), failed); err != nil {
+		return err
+	}
+	return d.Dir.saveWeights(LastFile, d.about.Weights.Download(), d.Result.Meta(d.Updates()))
 }
 
 // epochs trains the epochs that are left, and tests.

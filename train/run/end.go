@@ -24,16 +24,24 @@ func outside(err error) bool {
 	return errors.As(err, &read) || errors.As(err, &memory)
 }
 
+// lostDevice reports whether err is of a device that has failed, whose memory cannot be read any
+// more.
+func lostDevice(err error) bool {
+	var device *kernels.DeviceError
+	return errors.As(err, &device)
+}
+
 // cutShort returns the error of a run whose work ended with err. If ctx has ended, or the machine
 // is to blame, it calls save, which writes a checkpoint, and the run may go on later. After an
-// error of the machine it does not call save if torn is set: then a step is half done.
+// error of the machine it does not call save if torn is set: then a step is half done. Nor does it
+// after an error of a device.
 func (d *Dir) cutShort(ctx context.Context, r *Result, err error, torn bool, save func() error) error {
 	again := "go on with gnnstore train {resume} {run} " + d.path
 	switch {
 	case Ended(ctx, err):
 		r.Status = Interrupted
 		return save()
-	case outside(err) && torn:
+	case lostDevice(err), outside(err) && torn:
 		return fmt.Errorf("%w; %s, from the newest checkpoint", err, again)
 	case outside(err) && save() == nil:
 		return fmt.Errorf("%w; no step is lost: %s", err, again)

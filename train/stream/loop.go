@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/pipeline"
 	"github.com/gnnstore/gnnstore/train/plan"
@@ -73,6 +74,7 @@ func (t *trainer) Trained(a step.Tally) float64 { return a.Measured / float64(ma
 
 // update takes one step.
 func (t *trainer) update(b *pipeline.Gathered, epoch int) (a step.Tally, err error) {
+	defer kernels.RecoverMemory(&err)
 	t.internal.delay.at(pipeline.Step)
 	in := t.tables.input(b)
 	in.Key = sample.StepSeed(t.Seed, epoch, b.Step) | 1
