@@ -1,0 +1,62 @@
+//go:build cuda && linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/gnnstore/gnnstore/kernels/cuda/clib"
+)
+
+// TestCUDA runs the commands with --device cuda, as a user does, on a libcuda.so.1 that runs the
+// kernels on the host. The scripts in testdata/cuda are the tests.
+func TestCUDA(t *testing.T) {
+	library := t.TempDir()
+	err := clib.BuildDriver(library)
+	if errors.Is(err, clib.ErrNoCompiler) {
+		t.Skip(err)
+	}
+	require.NoError(t, err)
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/cuda",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("TMPDIR", e.WorkDir)
+			e.Setenv("LD_LIBRARY_PATH", library)
+			return os.WriteFile(filepath.Join(e.WorkDir, "tiny.npz"), tinyNPZ(nil), 0o666)
+		},
+		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
+			// sameresult A.json B.json compares losses and weights.
+			"sameresult": func(ts *testscript.TestScript, neg bool, args []string) {
+				if bytes.Equal(resultOf(ts, args[0]), resultOf(ts, args[1])) == neg {
+					ts.Fatalf("same result: %v", !neg)
+				}
+			},
+			// nearlosses A.json B.json wants the losses of two results to be within 1e-4.
+			"nearlosses": func(ts *testscript.TestScript, _ bool, args []string) {
+				var losses [2][]float64
+				for i := range losses {
+					var r struct{ Losses []float64 }
+					ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[i])), &r))
+					losses[i] = r.Losses
+				}
+				if len(losses[0]) == 0 || len(losses[0]) != len(losses[1]) {
+					ts.Fatalf("%d and %d losses", len(losses[0]), len(losses[1]))
+				}
+				for i, want := range losses[0] {
+					if got := losses[1][i]; !(math.Abs(got-want) <= 1e-4*math.Abs(want)) {
+						ts.Fatalf("losses %d are %v and %v", i+1, want, got)
+					}
+				}
+			},
+		},
+	})
+}
