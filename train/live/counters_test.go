@@ -14,7 +14,9 @@ import (
 // TestMetricsAreOfTheirCounters: with another number in every counter, each metric has the number
 // of the one that it is called after.
 func TestMetricsAreOfTheirCounters(t *testing.T) {
-	r := &run.Result{Live: &run.Live{}, Topology: &run.Topology{}, Stream: &run.StreamOf{State: &run.StateOf{}}}
+	r := &run.Result{
+		Live: &run.Live{}, Bus: &run.Bus{}, Topology: &run.Topology{}, Stream: &run.StreamOf{State: &run.StateOf{}},
+	}
 	n := 0
 	number(reflect.ValueOf(r).Elem(), &n)
 	require.Greater(t, n, 100)
@@ -75,6 +77,11 @@ func TestMetricsAreOfTheirCounters(t *testing.T) {
 		"state_record_bytes":                 float64(r.Stream.State.RecordBytes),
 		"state_touched_records":              float64(r.Stream.State.Touched),
 		"state_written_bytes_total":          float64(r.Stream.State.BytesWritten),
+		"device_steps_total":                 float64(r.Bus.Steps),
+		"device_waits_total":                 float64(r.Bus.Waits),
+		"device_uploads_total":               float64(r.Bus.Uploads),
+		"device_upload_bytes_total":          float64(r.Bus.UploadBytes),
+		"device_launches_total":              float64(r.Bus.Launches),
 		"samplers":                           float64(r.Stages.Samplers),
 		"updates_total":                      float64(r.Live.Updates),
 		"epoch_step":                         float64(r.Live.Step),

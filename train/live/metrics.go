@@ -79,6 +79,17 @@ var families = []family{
 	{"gnnstore_tier_evictions_total", "Rows that lost their place.", counter, byTier,
 		ofTiers(func(t *cachetier.Tier) int64 { return t.Evictions })},
 
+	{"gnnstore_device_steps_total", "Training steps whose work on the device was counted.", counter, nil,
+		ofBus(func(b *run.Bus) int64 { return b.Steps })},
+	{"gnnstore_device_waits_total", "Times that these steps waited for the device.", counter, nil,
+		ofBus(func(b *run.Bus) int64 { return b.Waits })},
+	{"gnnstore_device_uploads_total", "Copies to the device.", counter, nil,
+		ofBus(func(b *run.Bus) int64 { return b.Uploads })},
+	{"gnnstore_device_upload_bytes_total", "Bytes of these copies.", counter, nil,
+		ofBus(func(b *run.Bus) int64 { return b.UploadBytes })},
+	{"gnnstore_device_launches_total", "Kernels and sets of memory that were launched.", counter, nil,
+		ofBus(func(b *run.Bus) int64 { return b.Launches })},
+
 	{"gnnstore_history_slots", "Room for rows of earlier steps that are used again.", gauge, byLayer,
 		ofHistory(func(l *run.HistoryLayer) float64 { return float64(l.Slots) })},
 	{"gnnstore_history_live_slots", "Slots that have a row.", gauge, byLayer,
@@ -273,6 +284,14 @@ func ofAudit(value func(*run.AuditOf) float64) func(*run.Result, func(float64, .
 				put(value(l.Audit), layer, l.Type)
 			}
 		})
+	}
+}
+
+func ofBus(value func(*run.Bus) int64) func(*run.Result, func(float64, ...string)) {
+	return func(r *run.Result, put func(float64, ...string)) {
+		if r.Bus != nil {
+			put(float64(value(r.Bus)))
+		}
 	}
 }
 

@@ -28,6 +28,7 @@ func TestMetrics(t *testing.T) {
 	for _, name := range []string{
 		"gnnstore_updates_total", "gnnstore_memory_budget_bytes", "gnnstore_disk_read_latency_seconds", "gnnstore_window_steps",
 		"gnnstore_history_slots", "gnnstore_history_audit_nodes_total", "gnnstore_staleness_steps", "gnnstore_state_records",
+		"gnnstore_device_steps_total",
 	} {
 		n, err := testutil.GatherAndCount(registry, name)
 		require.NoError(t, err)
