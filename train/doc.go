@@ -18,6 +18,10 @@
 // plan.Demand.Split divides it among the parts that need some; topology.Tier, cachetier.Stack,
 // pipeline.Pipeline and infer.Evaluator are opened with their shares.
 //
+// The device of a run: run.Table declares its flag; run.Driver opens the backend by kernels.Open,
+// and closes it; tiers.Measure has the bytes of a step in memory of its own, which plan.Budget has
+// beside the memory of the run; run.Bus counts what steps have it do.
+//
 // A prediction: predict.go of the command, which checks what is asked for; [Open], which takes the
 // weights that run.Use chooses; graph.Network.Predict; infer.Evaluator, which computes layer by
 // layer for all nodes; export.WriteRows, which writes rows under the ids of the source.
