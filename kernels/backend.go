@@ -162,6 +162,13 @@ type Backend interface {
 	// one element a row of dst. The gradient of x is GatherRows of dst's gradient, by the inverse
 	// of at.
 	AssembleRows(dst, x, slots, at Tensor)
+	// RowsOf puts together rows that lie on the device and rows that came, and converts nothing: it
+	// copies bits. Row i of dst (F16 or F32) is row at[i] of hot or, where at[i] has InSlot, row
+	// at[i]-InSlot of came. came has dst's type and columns, or no rows. So has hot, or it is F16
+	// with twice the columns of an F32 dst, and two halves are one float, its low half first: rows
+	// of any type lie in the memory of a device region, which is F16. at is U32, one element a row
+	// of dst.
+	RowsOf(dst, hot, came, at Tensor)
 	// StoreRows rounds row rows[i] of x to the beginning of row to[i] of slots (F16), and leaves
 	// the others as they are. It rounds as ScatterRows does, but clamps to ±65504 instead of
 	// infinity. lost[i] is 1 where a value of the row was clamped or is NaN, else 0. The rows that

@@ -33,6 +33,7 @@ func (Shapes) ScatterRows(dst, src, ids Tensor) {
 	checkRows("ScatterRows", "src", src, "dst", dst, ids)
 }
 func (Shapes) AssembleRows(dst, x, slots, at Tensor) { checkAssembleRows(dst, x, slots, at) }
+func (Shapes) RowsOf(dst, hot, came, at Tensor)      { checkRowsOf(dst, hot, came, at) }
 func (Shapes) StoreRows(slots, lost, x, rows, to, void Tensor) {
 	checkStoreRows(slots, lost, x, rows, to, void)
 }

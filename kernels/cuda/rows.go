@@ -115,6 +115,26 @@ func (b *Backend) wideHalf(name string, fits bool, operands ...operand) string {
 	return name + "_half_wide"
 }
 
+// RowsOf implements [kernels.Backend].
+func (b *Backend) RowsOf(dst, hot, came, at kernels.Tensor) {
+	const op = "RowsOf"
+	b.shapes.RowsOf(dst, hot, came, at)
+	d, places := b.f32OrHalf(op, "dst", dst), b.u32(op, "at", at)
+	var h, c operand
+	if hot.Rows > 0 {
+		h = b.f32OrHalf(op, "hot", hot)
+	}
+	if came.Rows > 0 {
+		c = b.f32OrHalf(op, "came", came)
+	}
+	if dst.Rows == 0 {
+		return
+	}
+	units := dst.Cols * dst.Type.Size() / 2 // 16 bits each, whatever the type
+	grid, shift := b.lanes(dst.Rows, units, 8)
+	b.run(b.wide("rows_of", units%8 == 0, d, h, c), grid, d, h, c, places, dst.Rows, hot.Rows, came.Rows, units, shift, b.failures)
+}
+
 // StoreRows implements [kernels.Backend].
 func (b *Backend) StoreRows(slots, lost, x, rows, to, void kernels.Tensor) {
 	const op = "StoreRows"

@@ -43,6 +43,7 @@ func run(t *testing.T, newBackend func() kernels.Backend, offsets []int) {
 		{"AddEdges", testAddEdges},
 		{"RowRefusals", testRowRefusals},
 		{"AssembleRows", testAssembleRows},
+		{"RowsOf", testRowsOf},
 		{"StoreRows", testStoreRows},
 		{"SlotRefusals", testSlotRefusals},
 		{"AddRow", testAddRow},

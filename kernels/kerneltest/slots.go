@@ -1,6 +1,8 @@
 package kerneltest
 
 import (
+	"math"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/kernels"
@@ -39,6 +41,59 @@ func testAssembleRows(r *rig) {
 				})
 				r.close(0, again)
 			}
+		}
+	}
+}
+
+func testRowsOf(r *rig) {
+	for _, s := range slotSizes {
+		r.at("%d of %d and %d that came, %d columns", s.list, s.rows, s.slots, s.cols)
+		from := make([]uint32, s.list)
+		for i := range from {
+			if n := r.rng.IntN(s.rows + s.slots); n < s.rows {
+				from[i] = uint32(n)
+			} else {
+				from[i] = kernels.InSlot + uint32(n-s.rows)
+			}
+		}
+		at, lie, come := r.uints(from), r.spread(s.rows*s.cols), r.spread(s.slots*s.cols)
+		bits := make([]uint16, 0, 2*len(lie)) // the floats of lie, as halves
+		for _, v := range lie {
+			b := math.Float32bits(v)
+			bits = append(bits, uint16(b), uint16(b>>16))
+		}
+		for _, of := range []struct{ dst, hot, came operand }{
+			{r.normal(s.list, s.cols), r.floats(s.rows, s.cols, lie), r.floats(s.slots, s.cols, come)},
+			{r.normal(s.list, s.cols), r.halfBits(s.rows, 2*s.cols, bits), r.floats(s.slots, s.cols, come)},
+			{
+				r.halves(s.list, s.cols, r.normals(s.list*s.cols)), r.halves(s.rows, s.cols, lie),
+				r.halves(s.slots, s.cols, come),
+			},
+		} {
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+				hot, came := on(of.hot), on(of.came)
+				if s.rows == 0 {
+					hot = kernels.Tensor{}
+				}
+				if s.slots == 0 {
+					came = kernels.Tensor{}
+				}
+				b.RowsOf(on(of.dst), hot, came, on(at))
+			})
+			if of.dst.tensor.Type == kernels.F16 {
+				r.closeHalves(of.dst)
+			} else {
+				r.close(0, of.dst)
+				all := r.download(of.dst)[of.dst.off:] // a NaN keeps its bits
+				for i, v := range from {
+					row := lie
+					if v >= kernels.InSlot {
+						row, v = come, v-kernels.InSlot
+					}
+					r.sameBits("row", row[int(v)*s.cols:][:s.cols], all[i*s.cols:][:s.cols])
+				}
+			}
+			r.unchanged(of.hot, of.came, at)
 		}
 	}
 }
@@ -98,6 +153,18 @@ func testSlotRefusals(r *rig) {
 		"AssembleRows without slots":     func() { b.AssembleRows(f(2, 3), f(5, 3), kernels.Tensor{}, u(0, slot)) },
 		"AssembleRows of halves":         func() { b.AssembleRows(f(2, 3), h(4, 3), h(4, 3), u(0, 1)) },
 		"AssembleRows of floats in slot": func() { b.AssembleRows(f(2, 3), f(4, 3), f(4, 3), u(0, 1)) },
+		"RowsOf hot columns":             func() { b.RowsOf(f(2, 3), f(4, 2), f(4, 3), u(0, 1)) },
+		"RowsOf came columns":            func() { b.RowsOf(f(2, 3), f(4, 3), f(4, 2), u(0, 1)) },
+		"RowsOf at":                      func() { b.RowsOf(f(2, 3), f(4, 3), f(4, 3), u(0)) },
+		"RowsOf outside":                 func() { b.RowsOf(f(2, 3), f(4, 3), f(5, 3), u(0, 4)) },
+		"RowsOf outside what came":       func() { b.RowsOf(f(2, 3), f(5, 3), f(4, 3), u(0, slot+4)) },
+		"RowsOf nothing that came":       func() { b.RowsOf(f(2, 3), f(5, 3), none, u(0, slot)) },
+		"RowsOf nothing that lies":       func() { b.RowsOf(f(2, 3), none, f(5, 3), u(slot, 0)) },
+		"RowsOf of halves":               func() { b.RowsOf(f(2, 3), f(4, 3), h(4, 3), u(0, 1)) },
+		"RowsOf halves of halves":        func() { b.RowsOf(h(2, 3), h(4, 6), h(4, 3), u(0, 1)) },
+		"RowsOf halves that do not fit":  func() { b.RowsOf(f(2, 3), h(4, 3), f(4, 3), u(0, 1)) },
+		"RowsOf halves of floats":        func() { b.RowsOf(h(2, 6), f(4, 3), h(4, 6), u(0, 1)) },
+		"RowsOf of indices":              func() { b.RowsOf(u(1, 2), u(1, 2), u(1, 2), u(0, 1)) },
 		"StoreRows columns":              func() { b.StoreRows(h(4, 2), u(0, 0), f(4, 3), u(0, 1), u(0, 1), none) },
 		"StoreRows rows":                 func() { b.StoreRows(h(4, 3), u(0, 0), f(4, 3), u(0), u(0, 1), none) },
 		"StoreRows lost":                 func() { b.StoreRows(h(4, 3), u(0), f(4, 3), u(0, 1), u(0, 1), none) },
@@ -109,5 +176,6 @@ func testSlotRefusals(r *rig) {
 	r.refusesUntouched([]func(){
 		func() { b.AssembleRows(dst.tensor, x.tensor, slots.tensor, u(0, slot+4)) },
 		func() { b.StoreRows(slots.tensor, lost.tensor, x.tensor, u(0, 1), u(0, 4), none) },
+		func() { b.RowsOf(dst.tensor, x.tensor, x.tensor, u(0, slot+4)) },
 	}, dst, slots, lost, x)
 }

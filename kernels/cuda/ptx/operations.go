@@ -25,6 +25,7 @@ var operations = [...]string{
 	18: "EdgeDropout",
 	19: "EdgeDropoutGrad",
 	20: "SoftmaxCrossEntropy",
+	21: "RowsOf",
 }
 
 // Failure reads the error word that kernels share: the operation that found an id, label or

@@ -188,6 +188,7 @@ enum code : u32 {
   EdgeDropout = 18,
   EdgeDropoutGrad = 19,
   SoftmaxCrossEntropy = 20,
+  RowsOf = 21,
 };
 
 // fail writes the code of an operation and a place in one of its lists to the error word, in its

@@ -1,5 +1,5 @@
-// Lists of rows of a table: GatherRows, ScatterRows, AssembleRows, StoreRows, RowNorms, Columns,
-// and the sums of AddEdges and GatherRowsGrad over a list that sort.cu has sorted.
+// Lists of rows of a table: GatherRows, ScatterRows, AssembleRows, RowsOf, StoreRows, RowNorms,
+// Columns, and the sums of AddEdges and GatherRowsGrad over a list that sort.cu has sorted.
 #include "lanes.h"
 
 template <int N, class T, class D>
@@ -78,6 +78,41 @@ GLOBAL THREADS(256) void assemble_rows_half_wide(float* RESTRICT dst, const floa
                                                  u32 rows, u32 table, u32 slotRows, u32 cols,
                                                  u32 stride, u32 shift, u64* error) {
   assembleRows<8>(dst, x, slots, at, rows, table, slotRows, cols, stride, shift, error);
+}
+
+// RowsOf: rows_of(dst, hot, came, at, rows, hotRows, cameRows, cols, shift, error) and rows_of_wide.
+// Lanes. It copies bits, whatever their type: all rows are cols units of 16 bits.
+template <int N>
+DEVICE void rowsOf(u16* dst, const u16* hot, const u16* came, const u32* at, u32 rows, u32 hotRows,
+                   u32 cameRows, u32 cols, u32 shift, u64* error) {
+  const u64 none = ~0ull;
+  eachCheckedRow<N>(
+      rows, cols, shift, none, error, RowsOf,
+      [&](u64 r) {
+        u32 from = at[r];
+        return (from & ~inSlot) < (from & inSlot ? cameRows : hotRows) ? (u64)from : none;
+      },
+      [&](u64 r, u32 c, u64 from) {
+        u64 p = (from & ~(u64)inSlot) * cols + c;
+        const u16* row = from & inSlot ? came + p : hot + p;  // of values: of the names it is local memory
+        if (N == 1) {
+          dst[r * cols + c] = row[0];
+        } else {
+          store8(dst + r * cols + c, load8(row));
+        }
+      });
+}
+
+GLOBAL THREADS(256) void rows_of(u16* RESTRICT dst, const u16* RESTRICT hot, const u16* RESTRICT came,
+                                 const u32* RESTRICT at, u32 rows, u32 hotRows, u32 cameRows, u32 cols,
+                                 u32 shift, u64* error) {
+  rowsOf<1>(dst, hot, came, at, rows, hotRows, cameRows, cols, shift, error);
+}
+
+GLOBAL THREADS(256) void rows_of_wide(u16* RESTRICT dst, const u16* RESTRICT hot,
+                                      const u16* RESTRICT came, const u32* RESTRICT at, u32 rows,
+                                      u32 hotRows, u32 cameRows, u32 cols, u32 shift, u64* error) {
+  rowsOf<8>(dst, hot, came, at, rows, hotRows, cameRows, cols, shift, error);
 }
 
 // StoreRows: store_rows(slots, lost, x, from, to, rows, table, slotRows, cols, stride, flag, error)

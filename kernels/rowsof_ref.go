@@ -1,0 +1,13 @@
+package kernels
+
+func rowsOfRef[T float | uint16](dst, hot, came []T, cols int, at []uint32) {
+	for i, from := range at {
+		for c := range cols {
+			if from >= InSlot {
+				dst[i*cols+c] = came[int(from-InSlot)*cols+c]
+			} else {
+				dst[i*cols+c] = hot[int(from)*cols+c]
+			}
+		}
+	}
+}
