@@ -74,8 +74,44 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 	return s.gatherStep(ctx, dst, ids, nil, future)
 }
 
+// Places finds the rows of step i, if some of them lie where the host cannot address them:
+// see [Stack.Apart]. It sets at[k] to where RowsOf finds the row of the k-th id: a row of that
+// table or, with kernels.InSlot, a row of what Gather copies, which has n rows. It may be called
+// whenever Gather may.
+func (w *Window) Places(i int, at []uint32) (n int) {
+	ids, device := w.steps[i], uint32(w.s.layout.device)
+	last := w.s.device.At(0)
+	for k, v := range ids {
+		if v < device {
+			at[k] = last - v
+			continue
+		}
+		at[k] = kernels.InSlot | uint32(n)
+		n++
+	}
+	return n
+}
+
+// beyond lists the ids of step i whose rows the host gathers.
+func (w *Window) beyond(i int) []uint32 {
+	ids, s := w.steps[i], w.s
+	if _, ok := s.Apart(); !ok {
+		return ids
+	}
+	device, p := uint32(s.layout.device), &s.scratch
+	p.beyond = p.beyond[:0]
+	for _, v := range ids {
+		if v >= device {
+			p.beyond = append(p.beyond, v)
+		}
+	}
+	p.apart = len(ids) - len(p.beyond)
+	return p.beyond
+}
+
 // Gather copies the rows of step i of the window into dst, packed and in the order of the step's
-// ids. The window must be loaded. A window of one step is read only now, and the windows before it
+// ids. Rows that lie where the host cannot address them are left out: see Places. The window must
+// be loaded. A window of one step is read only now, and the windows before it
 // must be released. Gather steps in order: steps before i can no longer be gathered, and the rows
 // that only they wanted make room for the window that is being loaded. It panics if dst is too
 // short.
@@ -85,10 +121,11 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 // leaves dst undefined. It leaves the cache as it was; for a one-step window under None the cache
 // is then empty.
 func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
-	s, ids := w.s, w.steps[i]
-	s.check("Window.Gather", dst, ids)
+	s := w.s
 	s.gathering.Lock()
 	defer s.gathering.Unlock()
+	ids := w.beyond(i)
+	s.check("Window.Gather", dst, ids)
 	ctx, done := s.begin(ctx, "Window.Gather")
 	defer done()
 	s.mu.Lock()
@@ -121,6 +158,7 @@ func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 		return err
 	}
 	t, held := s.gatherWindow(dst, ids, w.index), 0
+	t.device += s.scratch.takeApart()
 	t.add(w.came)
 	w.came = tally{}
 	if w.index != nil {
@@ -217,11 +255,21 @@ var foundPool = sync.Pool{New: func() any { return new(found) }}
 // plan lists the copies and reads of a step that is gathered at once. The next step reuses its
 // lists.
 type plan struct {
+	beyond []uint32 // ids of a step whose rows the host gathers, where the device region is apart
+	apart  int      // the other ids of the step
+
 	fromDevice, fromStatic, fromCache []move
 
 	wants   []want // from disk to dst, in file order, no row twice
 	repeats []move // within dst: ids whose row is already in wants
 	toCache []move // from dst to the cache
+}
+
+// takeApart returns how many ids of the step have rows in a device region that is apart, once.
+func (p *plan) takeApart() int64 {
+	n := p.apart
+	p.apart = 0
+	return int64(n)
 }
 
 // move is a row to copy: its numbers in the source and in the destination.
@@ -259,6 +307,9 @@ func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *
 	p.toCache = p.toCache[:0]
 	if x := s.cache.Now(); change.Admitted > 0 {
 		for _, q := range p.wants {
+			if q.row() < uint32(s.hot) {
+				continue // of a device region that is apart
+			}
 			if slot, ok := x.Slot(q.row() - uint32(s.hot)); ok {
 				p.toCache = append(p.toCache, move{From: q.place(), To: slot})
 			}
@@ -298,8 +349,8 @@ func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, e
 	p := &s.scratch
 	s.find(p, ids)
 	t.windows = 1
-	t.device, t.static, t.cached = int64(len(p.fromDevice)), int64(len(p.fromStatic)), int64(len(p.fromCache))
-	t.read = int64(len(p.wants))
+	t.device = int64(len(p.fromDevice)) + p.takeApart()
+	t.static, t.cached, t.read = int64(len(p.fromStatic)), int64(len(p.fromCache)), int64(len(p.wants))
 	p.uniteWants()
 	t.repeated = t.read - int64(len(p.wants))
 	// Copy out of the cache before anything is copied in: a slot may serve a hit and then be given
@@ -320,10 +371,13 @@ func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, e
 func (s *Stack) find(p *plan, ids []uint32) {
 	p.fromDevice, p.fromStatic, p.fromCache = p.fromDevice[:0], p.fromStatic[:0], p.fromCache[:0]
 	p.wants, p.repeats = p.wants[:0], p.repeats[:0]
-	device, hot := uint32(s.layout.device), uint32(s.hot)
+	device, hot, apart := uint32(s.layout.device), uint32(s.hot), s.device != nil && s.device.Apart()
 	for i, v := range ids {
 		place := uint32(i)
 		switch {
+		case v < device && apart:
+			p.wants = append(p.wants, newWant(v, place))
+			continue
 		case v < device:
 			p.fromDevice = append(p.fromDevice, move{From: v, To: place})
 			continue

@@ -35,7 +35,9 @@ type Options struct {
 
 	// Region is device memory that others may share. Open takes a part of it for the device region,
 	// so it must have room for DeviceBytes. It stays the caller's, who closes it after the Stack.
-	// Default: memory of the Stack's own.
+	// If the host cannot address it, a step's rows that lie there are not gathered: see
+	// [Window.Places]. Peek and Stack.Gather then read them from disk. A Stack over Records takes
+	// host memory instead. Default: memory of the Stack's own.
 	Region *device.Buffer `json:"-"`
 
 	// HostBytes is the budget of the host tier: its static region, the cache, and the bookkeeping.

@@ -151,7 +151,7 @@ func newStack(rows, rowBytes int, from source, l layout) *Stack {
 func (s *Stack) open(ctx context.Context, prewarm bool) error {
 	l := s.layout
 	var err error
-	if s.device, err = s.region.Rows(l.device * s.rowBytes); err != nil {
+	if s.device, err = s.region.Rows(l.device, s.rowBytes); err != nil {
 		return fmt.Errorf("the device region of %d rows: %w", l.device, err)
 	}
 	for _, m := range []struct {
@@ -183,7 +183,11 @@ func (s *Stack) open(ctx context.Context, prewarm bool) error {
 // loadHot fills the device and static regions.
 func (s *Stack) loadHot(ctx context.Context) (disk.Traffic, error) {
 	l := s.layout
-	device, err := s.source.run(ctx, s.device.Bytes(), 0)
+	load := s.loadDevice
+	if s.device.Apart() {
+		load = s.putDevice
+	}
+	device, err := load(ctx)
 	if err != nil {
 		return device, fmt.Errorf("load the first %d rows: %w", l.device, err)
 	}
@@ -193,6 +197,42 @@ func (s *Stack) loadHot(ctx context.Context) (disk.Traffic, error) {
 	}
 	device.Add(static)
 	return device, nil
+}
+
+func (s *Stack) loadDevice(ctx context.Context) (disk.Traffic, error) {
+	return s.source.run(ctx, s.device.Bytes(), 0)
+}
+
+// putDevice is loadDevice for a device region that is apart.
+func (s *Stack) putDevice(ctx context.Context) (all disk.Traffic, err error) {
+	n := min(s.layout.device, max(1, putBytes/s.rowBytes))
+	some, err := kernels.NewHostBuf(n * s.rowBytes)
+	if err != nil {
+		return all, err
+	}
+	defer some.Close()
+	for first := 0; first < s.layout.device; first += n {
+		n = min(n, s.layout.device-first)
+		t, err := s.source.run(ctx, some.Bytes()[:n*s.rowBytes], first)
+		all.Add(t)
+		if err != nil {
+			return all, err
+		}
+		s.device.Put(first, some.Uint16s()[:n*s.rowBytes/2])
+	}
+	return all, nil
+}
+
+// putBytes is the size of the buffer through which rows go to a device region that is apart.
+const putBytes = 4 << 20
+
+// Apart returns the table of the device region's rows, for kernels.Backend.RowsOf, if the host
+// cannot address them: see [Window.Places]. ok is false where the host can, or there are none.
+func (s *Stack) Apart() (hot kernels.Tensor, ok bool) {
+	if !s.device.Apart() || s.layout.device == 0 {
+		return hot, false
+	}
+	return s.device.Table(), true
 }
 
 // Prewarm fills the cache as Open does with Options.Prewarm, for a caller who decides later. It

@@ -16,11 +16,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/gnnstore/gnnstore/cachetier"
-	"github.com/gnnstore/gnnstore/cachetier/device"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/cachetier/policy/policytest"
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 )
 
@@ -41,6 +39,7 @@ func within(do func()) {
 type model struct {
 	device, hot, slots, most, lookahead int
 	rows                                int
+	apart                               bool // the host cannot address the device region
 	o                                   cachetier.Options
 	oracle                              *policytest.Oracle
 	groups                              [][][]uint32
@@ -61,6 +60,7 @@ type model struct {
 func newModel(s *cachetier.Stack, o cachetier.Options, rows int) *model {
 	m := &model{most: s.WindowRows(), rows: rows, o: o}
 	m.device, m.hot, m.slots, m.lookahead = s.Layout()
+	_, m.apart = s.Apart()
 	m.oracle = policytest.New(string(o.Policy), m.slots)
 	if o.Prewarm && m.slots > 0 && o.Policy != cachetier.None {
 		all := policytest.Rows{}
@@ -145,7 +145,7 @@ func (m *model) next(n int) {
 func (m *model) gather(i int) {
 	w := &m.window
 	if w.single {
-		m.step(w.steps[i], w.future, true)
+		m.step(w.steps[i], w.future, true, true)
 		return
 	}
 	st := &m.want
@@ -172,7 +172,7 @@ func (m *model) gather(i int) {
 }
 
 // step counts a window of one step. It changes the cache if keep is set.
-func (m *model) step(ids []uint32, future []policytest.Rows, keep bool) {
+func (m *model) step(ids []uint32, future []policytest.Rows, keep, planned bool) {
 	st := &m.want
 	st.Windows++
 	held := maps.Clone(m.oracle.Held)
@@ -183,6 +183,12 @@ func (m *model) step(ids []uint32, future []policytest.Rows, keep bool) {
 	for _, v := range ids {
 		_, hit := held[v]
 		switch {
+		case int(v) < m.device && m.apart && !planned: // read from disk
+			st.Disk.Rows++
+			if missed[v] {
+				st.Disk.RowsRepeated++
+			}
+			missed[v] = true
 		case int(v) < m.device:
 			st.Tiers.Device.RowsHit++
 		case int(v) < m.hot:
@@ -242,43 +248,6 @@ func drawOptions(t *rapid.T, f *store.Features) cachetier.Options {
 	}
 }
 
-// slots is another part of the device region that a Stack uses.
-type slots struct {
-	region *device.Buffer
-	part   *device.Part
-	bytes  []byte
-}
-
-// shareRegion draws whether o has a region that it shares with slots.
-func shareRegion(t *rapid.T, o *cachetier.Options) (x slots) {
-	if !rapid.Bool().Draw(t, "region") {
-		return x
-	}
-	be := kernels.NewCPU(kernels.CPUOptions{Threads: 1})
-	var err error
-	x.region, err = device.New(be, device.SlotsSize(9, 16), device.Size(o.DeviceBytes))
-	require.NoError(t, err)
-	x.part, err = x.region.Slots(9, 16)
-	require.NoError(t, err)
-	x.bytes, _ = be.Host(x.part.Tensor())
-	for i := range x.bytes {
-		x.bytes[i] = 0x5a
-	}
-	o.Region = x.region
-	return x
-}
-
-// close checks that the other parts of the region left the slots alone, and closes the region. The
-// other parts must be closed.
-func (x slots) close(t *rapid.T) {
-	if x.region == nil {
-		return
-	}
-	require.Equal(t, bytes.Repeat([]byte{0x5a}, len(x.bytes)), x.bytes)
-	x.part.Close()
-	x.region.Close()
-}
-
 // drawGroups draws groups of steps. The ids of a step are different.
 func drawGroups(t *rapid.T, rows uint32) [][][]uint32 {
 	most := rapid.SampledFrom([]int{5, 15, 60}).Draw(t, "most rows a step")
@@ -330,9 +299,7 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 				}
 				require.NoError(t, w.Load(bg))
 				for i, ids := range m.window.steps {
-					got := make([]byte, len(ids)*f.RowBytes())
-					require.NoError(t, w.Gather(bg, i, got))
-					require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
+					require.True(t, bytes.Equal(direct(f, ids), gatherAll(t, s, w, i, ids)), "wrong rows")
 					m.gather(i)
 					m.checkCounters(t, s, start)
 				}
@@ -350,7 +317,7 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 					got := make([]byte, len(ids)*f.RowBytes())
 					require.NoError(t, get(bg, got, ids))
 					require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
-					m.step(ids, future, keep)
+					m.step(ids, future, keep, false)
 					m.checkCounters(t, s, start)
 				}
 			}

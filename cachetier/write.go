@@ -63,6 +63,9 @@ func OpenRecords(ctx context.Context, r Records, lag int, o Options) (*Stack, er
 	if o.Policy == "" {
 		o.Policy = Belady
 	}
+	if o.Region.Apart() {
+		o.Region = nil // the host writes the rows
+	}
 	var noted bookkeeping
 	noted.fixed, noted.slot = NotedBytes(r.Rows())
 	s := newStack(r.Rows(), r.RowBytes(), recordReader{r}, o.layout(r.Rows(), r.RowBytes(), noted))

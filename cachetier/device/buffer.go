@@ -16,7 +16,7 @@ type Buffer struct {
 	be     kernels.Backend
 	memory kernels.Tensor // F16, one column
 	host   []byte         // memory as the host addresses it
-	remote bool           // the host cannot address memory
+	apart  bool           // the host cannot address memory
 
 	mu struct {
 		sync.Mutex
@@ -26,8 +26,7 @@ type Buffer struct {
 }
 
 // New allocates a zeroed region for so many bytes of slots and of rows. Each is the sum of Size
-// over its parts. If the host cannot address the backend's memory, the region holds slots alone,
-// since the host gathers rows. The caller closes it.
+// over its parts. The caller closes it.
 func New(be kernels.Backend, slots, rows int64) (b *Buffer, err error) {
 	if slots < 0 || rows < 0 || slots > maxBytes || rows > maxBytes {
 		return nil, fmt.Errorf("device: a region for %d bytes of slots and %d of rows", slots, rows)
@@ -39,25 +38,30 @@ func New(be kernels.Backend, slots, rows int64) (b *Buffer, err error) {
 	}()
 	defer kernels.RecoverMemory(&err)
 	b = &Buffer{be: be, memory: kernels.Tensor{Type: kernels.F16, Cols: 1}}
-	b.alloc(slots + rows)
+	b.memory.Rows = int(Size(slots+rows) / 2)
+	b.memory.Buf = be.Alloc(kernels.F16, b.memory.Rows)
 	host, ok := be.Host(b.memory)
-	if b.host, b.remote = host, !ok; b.remote {
-		be.Free(b.memory.Buf)
-		b.alloc(slots)
-	}
+	b.host, b.apart = host, !ok
 	b.mu.rowsBegin = 2 * b.memory.Rows
 	return b, nil
 }
+
+// Apart reports whether the host cannot address the memory of be, so that a region of it is apart:
+// see [Part.Apart].
+func Apart(be kernels.Backend) bool {
+	t := kernels.NewTensor(be, kernels.F16, 1, 1)
+	defer be.Free(t.Buf)
+	_, ok := be.Host(t)
+	return !ok
+}
+
+// Apart reports whether the host cannot address the region. A nil Buffer is not apart.
+func (b *Buffer) Apart() bool { return b != nil && b.apart }
 
 const (
 	line     = 64 // bytes of a cache line; parts start at multiples of it
 	maxBytes = 1 << 61
 )
-
-func (b *Buffer) alloc(bytes int64) {
-	b.memory.Rows = int(Size(bytes) / 2)
-	b.memory.Buf = b.be.Alloc(kernels.F16, b.memory.Rows)
-}
 
 // Size returns the bytes of the region that a part of so many bytes takes.
 func Size(bytes int64) int64 { return (bytes + line - 1) / line * line }
@@ -71,6 +75,7 @@ type Part struct {
 	region *Buffer
 	bytes  []byte
 	slots  kernels.Tensor
+	rows   kernels.Tensor   // of a part for rows that is apart: the last of them is row 0
 	own    *kernels.HostBuf // memory of rows outside a region
 	lent   atomic.Int64
 }
@@ -88,10 +93,12 @@ func (b *Buffer) Slots(slots, cols int) (*Part, error) {
 	return &Part{region: b, slots: kernels.Tensor{Buf: b.memory.Buf, Type: kernels.F16, Off: at / 2, Rows: slots, Cols: cols}}, nil
 }
 
-// Rows takes bytes for feature rows from the end of the region, before the rows taken already.
-// Without a region, or if the host cannot address it, they are host memory.
-func (b *Buffer) Rows(bytes int) (*Part, error) {
-	if b == nil || b.remote {
+// Rows takes bytes for so many feature rows of size bytes from the end of the region, before the
+// rows taken already. Without a region they are host memory, and also if the region is apart and
+// rows have an odd size, which halves cannot hold.
+func (b *Buffer) Rows(rows, size int) (*Part, error) {
+	bytes := rows * size
+	if b == nil || b.apart && size%2 != 0 {
 		own, err := kernels.NewHostBuf(bytes)
 		if err != nil {
 			return nil, err
@@ -100,16 +107,47 @@ func (b *Buffer) Rows(bytes int) (*Part, error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	size := int(Size(int64(bytes)))
-	if size > b.mu.rowsBegin-b.mu.slotsEnd {
+	room := int(Size(int64(bytes)))
+	if room > b.mu.rowsBegin-b.mu.slotsEnd {
 		return nil, fmt.Errorf("device: rows of %d bytes: the region has %d bytes left", bytes, b.mu.rowsBegin-b.mu.slotsEnd)
 	}
-	b.mu.rowsBegin -= size
+	end := b.mu.rowsBegin
+	b.mu.rowsBegin -= room
 	b.mu.parts++
+	if b.apart {
+		table := b.memory
+		table.Off, table.Rows, table.Cols = (end-bytes)/2, rows, size/2
+		return &Part{region: b, rows: table}, nil
+	}
 	return &Part{region: b, bytes: b.host[b.mu.rowsBegin : b.mu.rowsBegin+bytes : b.mu.rowsBegin+bytes]}, nil
 }
 
-// Bytes lends the memory of a part for rows.
+// Apart reports whether the part is for rows and the host cannot address it: Bytes lends nothing
+// then, Put writes the rows, and an operation of the backend reads them.
+func (p *Part) Apart() bool { return p.rows.Buf != nil }
+
+// Table lends the rows of a part that is apart, as the table hot of kernels.Backend.RowsOf. Its
+// last row is row 0 of the tenant: see At.
+func (p *Part) Table() kernels.Tensor { return p.rows }
+
+// At returns where row v lies in Table.
+func (p *Part) At(v int) uint32 { return uint32(p.rows.Rows - 1 - v) }
+
+// Put writes rows from row first on to a part that is apart. rows has their bytes, in little-endian
+// order and row after row, and is left in another order.
+func (p *Part) Put(first int, rows []uint16) {
+	cols := p.rows.Cols
+	n := len(rows) / max(cols, 1)
+	for i, j := 0, n-1; i < j; i, j = i+1, j-1 {
+		for c := range cols {
+			rows[i*cols+c], rows[j*cols+c] = rows[j*cols+c], rows[i*cols+c]
+		}
+	}
+	last := int(p.At(first)) + 1
+	p.region.be.UploadHalf(p.rows.Slice(last-n, last), rows)
+}
+
+// Bytes lends the memory of a part for rows. It is empty if the part is apart.
 func (p *Part) Bytes() []byte { return p.bytes }
 
 // Tensor lends the memory of a part for slots, one row a slot.
@@ -138,7 +176,7 @@ func (p *Part) Close() {
 		defer b.mu.Unlock()
 		b.mu.parts--
 	}
-	p.region, p.own, p.bytes, p.slots = nil, nil, nil, kernels.Tensor{}
+	p.region, p.own, p.bytes, p.slots, p.rows = nil, nil, nil, kernels.Tensor{}, kernels.Tensor{}
 }
 
 // Close frees the memory. It panics while a part is open. A second Close does nothing.

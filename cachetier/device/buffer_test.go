@@ -1,7 +1,9 @@
 package device_test
 
 import (
+	"encoding/binary"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +45,7 @@ func TestPartsNeverOverlap(t *testing.T) {
 				}
 			} else {
 				size = rapid.Int64Range(0, 1500).Draw(t, "size")
-				if p, err = region.Rows(int(size)); err == nil {
+				if p, err = region.Rows(1, int(size)); err == nil {
 					bytes = p.Bytes()
 					require.Len(t, bytes, int(size))
 					require.Equal(t, len(bytes), cap(bytes), "an append copies")
@@ -85,7 +87,7 @@ func TestCloseWantsBorrowersGone(t *testing.T) {
 	require.NoError(t, err)
 	slots, err := region.Slots(3, 8)
 	require.NoError(t, err)
-	rows, err := region.Rows(100)
+	rows, err := region.Rows(10, 10)
 	require.NoError(t, err)
 	require.Len(t, rows.Lend(), 100)
 	require.PanicsWithValue(t, "device: a part is closed while 1 borrowers have it", rows.Close)
@@ -100,26 +102,69 @@ func TestCloseWantsBorrowersGone(t *testing.T) {
 	require.EqualError(t, err, "device: 1 slots of 1 columns: the region has 0 bytes left")
 }
 
-// TestRowsApart checks that rows lie in host memory without a region, and if the host cannot
-// address the region.
+// TestRowsApart: rows of any number and size lie in a region that the host cannot address, the
+// first of them outermost, beside slots. Rows are in host memory if their size is odd, which halves
+// cannot hold, or without a region.
 func TestRowsApart(t *testing.T) {
 	before := kernels.HostBytes()
-	far, err := device.New(kerneltest.Remote(cpu()), device.SlotsSize(1000, 64), 1<<20)
-	require.NoError(t, err)
-	slots, err := far.Slots(1000, 64)
-	require.NoError(t, err)
-	_, err = far.Slots(1, 1)
-	require.EqualError(t, err, "device: 1 slots of 1 columns: the region has 0 bytes left", "none are for rows")
-	for _, b := range []*device.Buffer{far, nil} {
-		rows, err := b.Rows(1 << 20)
+	memory := cpu()
+	for _, s := range []struct{ rows, size, piece int }{
+		{1000, 64, 1000}, {1000, 64, 7}, {3, 4, 2}, {1, 2, 1}, {0, 4, 1}, {70, 6, 1},
+	} {
+		bytes := device.Size(int64(s.rows*s.size)) + device.Size(60)
+		far, err := device.New(kerneltest.Remote(memory), device.SlotsSize(30, 64), bytes)
 		require.NoError(t, err)
-		require.Len(t, rows.Lend(), 1<<20)
+		require.True(t, far.Apart())
+		slots, err := far.Slots(30, 64)
+		require.NoError(t, err)
+		first, err := far.Rows(3, 20)
+		require.NoError(t, err)
+		rows, err := far.Rows(s.rows, s.size)
+		require.NoError(t, err)
+		_, err = far.Rows(1, 64)
+		require.EqualError(t, err, "device: rows of 64 bytes: the region has 0 bytes left")
+		require.Empty(t, rows.Bytes())
+		require.True(t, rows.Apart())
+		want := make([]uint16, s.rows*s.size/2)
+		for i := range want {
+			want[i] = uint16(i * 7)
+		}
+		n := s.size / 2
+		for lo := 0; lo < s.rows; lo += s.piece {
+			rows.Put(lo, slices.Clone(want[lo*n:min(lo+s.piece, s.rows)*n]))
+		}
+		first.Put(0, make([]uint16, 30))
+		table := rows.Table()
+		got, ok := memory.Host(table)
+		require.True(t, ok)
+		for v := range s.rows {
+			for c := range n {
+				at := 2 * (int(rows.At(v))*n + c)
+				require.Equal(t, want[v*n+c], binary.LittleEndian.Uint16(got[at:]), "row %d", v)
+			}
+		}
+		require.LessOrEqual(t, slots.Tensor().Off+slots.Tensor().Len(), table.Off)
+		require.LessOrEqual(t, table.Off+table.Len(), first.Table().Off)
+		for _, p := range []*device.Part{rows, first, slots} {
+			p.Close()
+		}
+		far.Close()
+	}
+	far, err := device.New(kerneltest.Remote(memory), 0, 1<<20)
+	require.NoError(t, err)
+	for _, b := range []*device.Buffer{far, nil} {
+		rows, err := b.Rows(1<<10, 7)
+		require.NoError(t, err)
+		require.False(t, rows.Apart())
+		require.Len(t, rows.Lend(), 7<<10)
 		rows.Return()
 		rows.Close()
 	}
-	slots.Close()
 	far.Close()
 	(*device.Buffer)(nil).Close()
+	require.False(t, (*device.Buffer)(nil).Apart())
+	require.True(t, device.Apart(kerneltest.Remote(memory)))
+	require.False(t, device.Apart(memory))
 	require.Equal(t, before, kernels.HostBytes())
 }
 

@@ -16,6 +16,11 @@
 // train/history knows which slot holds which hidden row of which step. Package cachetier knows
 // which rows of a table lie here.
 //
+// A GPU's memory is apart from the host's. Rows there are written once, and read by the backend
+// alone: kernels.Backend.RowsOf puts them together with rows that the host has brought. They lie
+// from the end backwards, row 0 outermost. The index of what lies where stays with the planner
+// on the host, which makes plans long before their steps run. FreshGNN's index is on the GPU.
+//
 // Memory: whoever makes a Buffer closes it, once every Part is closed. A Part is plain memory, and
 // belongs to its tenant alone. Several goroutines may use different parts at once: a step uses
 // slots while rows are gathered from other parts.

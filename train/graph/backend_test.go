@@ -7,6 +7,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/kernels/kerneltest"
+	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/storetest"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/run"
@@ -31,5 +32,73 @@ func TestRemoteMemory(t *testing.T) {
 		require.NoError(t, err, name)
 		sameWork(t, want, got, name)
 		require.Equal(t, held, kernels.HostBytes(), name)
+	}
+}
+
+// rowsOf is a remote backend that counts the rows that RowsOf puts together.
+type rowsOf struct {
+	*kerneltest.RemoteBackend
+	all, came int64
+}
+
+func newRowsOf() *rowsOf {
+	return &rowsOf{RemoteBackend: kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))}
+}
+
+func (r *rowsOf) RowsOf(dst, hot, came, at kernels.Tensor) {
+	r.all, r.came = r.all+int64(dst.Rows), r.came+int64(came.Rows)
+	r.RemoteBackend.RowsOf(dst, hot, came, at)
+}
+
+// TestRowsOnTheDevice: with any share of the rows on a device that the host cannot address, a run
+// has the results of the CPU's. The other rows alone are uploaded.
+func TestRowsOnTheDevice(t *testing.T) {
+	halves := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	wide := storetest.Communities(500, 4, 8, 24, 3)
+	wide.Elem = store.F32
+	floats := open(t, wide)
+	typed := openTyped(t, storetest.Library(600, 3, 2))
+	for name, c := range map[string]struct {
+		ds      *store.Dataset
+		history bool
+		change  func(*run.Options)
+	}{
+		"sage":             {halves, false, func(*run.Options) {}},
+		"windows":          {halves, false, func(o *run.Options) { o.EvalBytes, o.Cache.HostBytes = 0, 5000 }},
+		"a step at a time": {halves, false, func(o *run.Options) { o.Cache.HostBytes, o.Window = 0, 1 }},
+		"static and a look": {halves, false, func(o *run.Options) {
+			o.Cache.HostBytes, o.Cache.StaticBytes, o.Lookahead = 9000, 2000, 2
+		}},
+		"gat":     {halves, false, func(o *run.Options) { o.Kind = model.GAT; draws["rw nested"](o) }},
+		"floats":  {floats, false, func(o *run.Options) { o.Cache.HostBytes = 8000 }},
+		"history": {halves, true, func(o *run.Options) { o.Cache.HostBytes = 9000 }},
+		"typed, learnt": {typed, true, func(o *run.Options) {
+			o.Kind, o.Target, o.Batch, o.Cache.HostBytes = model.RSAGE, "", 20, 20<<10
+		}},
+	} {
+		o := small()
+		if c.history {
+			o = reusing()
+		}
+		o.Epochs = 2
+		c.change(&o)
+		want := trained(t, c.ds, o)
+		all := int64(c.ds.Features(0).Rows() * c.ds.Features(0).RowBytes())
+		for _, bytes := range []int64{1, all / 7, all} {
+			o.Cache.DeviceBytes = bytes
+			held := kernels.HostBytes()
+			be := newRowsOf()
+			got, err := Run(t.Context(), c.ds, scratch(t), o, "test", run.Hooks{Backend: be})
+			require.NoError(t, err, name)
+			sameWork(t, want, got, "%s: %d bytes", name, bytes)
+			require.Equal(t, held, kernels.HostBytes(), name)
+			require.Equal(t, bytes > 1, be.all > 0, name)
+			if c.ds != typed { // learnt rows are on the host
+				require.LessOrEqual(t, got.Tiers.Device.RowsHit, be.all-be.came, "%s: evaluation may add some", name)
+			}
+			if bytes == all && c.ds != typed {
+				require.Zero(t, be.came, name)
+			}
+		}
 	}
 }

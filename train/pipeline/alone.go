@@ -40,6 +40,7 @@ func (p *Pipeline) alone(ctx context.Context, w *plan.Window, i int, free chan *
 	}
 	p.release(w, i)
 	began := time.Now()
+	p.join(b)
 	if err := use(b); err != nil {
 		return err
 	}

@@ -11,9 +11,11 @@
 // Memory: batches are the planner's; a Pipeline lends one to use, and then to the writers, for the
 // length of the call, and gives it back. Their rows are in buffers of the backend for each table,
 // Config.Buffers of them: of two, one is in use and one being gathered. A step that is written back
-// while the next is in use holds one, and where there is none left gathering waits for it. Rows are
-// gathered by a kernels.Staging, which for a backend that the host cannot write to is memory for
-// the rows of one more batch. One Run at a time.
+// while the next is in use holds one, and where there is none left gathering waits for it. If some
+// of a table's rows lie on the device, the buffers hold the others, and all are put together in one
+// of two further buffers when use begins. Rows are gathered by a kernels.Staging, which for a
+// backend that the host cannot write to is memory for the rows of one more batch. One Run at a
+// time.
 //
 // Start at [Pipeline.Run].
 package pipeline
@@ -67,7 +69,9 @@ type Steps = plan.Steps
 // Gathered is a batch whose feature rows are in memory.
 type Gathered struct {
 	plan.Drawn
-	Rows []kernels.Tensor // by type: a row for each of Batch.Inputs(), or nothing where no table has any
+	// Rows has, by type, a row for each of Batch.Inputs(), or nothing where no table has any. It is
+	// complete in use, and valid until the step after the next one is used.
+	Rows []kernels.Tensor
 	// Read has the counters of each table when its rows were gathered. They count this batch and
 	// the batches before it, and none after it.
 	Read []cachetier.Stats
@@ -99,9 +103,18 @@ func (b *Gathered) WriteBack(w plan.Written) error {
 // and kept are the slices that Gathered lends.
 type buffers struct {
 	of   []kernels.Buffer
+	at   []kernels.Buffer // by table: where the rows are, if some lie on the device
+	came []parts
 	rows []kernels.Tensor
 	read []cachetier.Stats
 	kept [][]byte
+}
+
+// parts are what join puts together to the rows of type n: see kernels.Backend.RowsOf.
+type parts struct {
+	table, n      int
+	hot, came, at kernels.Tensor
+	rows          int
 }
 
 // keep copies the bytes of each of n rows that stay on the host.
@@ -119,17 +132,29 @@ type Pipeline struct {
 	Config
 	buffers []buffers
 	staging *kernels.Staging // of gather
+	places  []uint32         // of gather
+	joined  [2][]kernels.Buffer
+	joins   int // of the range; joined[joins%2] is free
 	clock   clock
 }
 
-// New makes a pipeline that has no memory yet. Another number of Tables than the planner's panics.
+// New makes a pipeline that has no memory yet. Another number of Tables than the planner's panics,
+// as does a table that keeps bytes of rows on the host and has rows on a device.
 func New(c Config) *Pipeline {
 	if len(c.Tables) != len(c.Planner.Tables) {
 		panic(fmt.Sprintf("pipeline: rows of %d tables, and the planner has %d", len(c.Tables), len(c.Planner.Tables)))
 	}
+	for t, table := range c.Tables {
+		if _, apart := c.Planner.Tables[t].Apart(); apart && table.KeepTo > table.KeepFrom {
+			panic(fmt.Sprintf("pipeline: table %d keeps bytes on the host, and has rows apart from it", t))
+		}
+	}
 	p := &Pipeline{Config: c, staging: kernels.NewStaging(c.Backend), buffers: make([]buffers, max(c.Buffers, 2))}
 	for i := range p.buffers {
-		p.buffers[i].of = make([]kernels.Buffer, len(c.Tables))
+		p.buffers[i].of, p.buffers[i].at = make([]kernels.Buffer, len(c.Tables)), make([]kernels.Buffer, len(c.Tables))
+	}
+	for i := range p.joined {
+		p.joined[i] = make([]kernels.Buffer, len(c.Tables))
 	}
 	return p
 }
@@ -289,7 +314,7 @@ func (p *Pipeline) gather(ctx context.Context, w *plan.Window, i int, b *Gathere
 		own.rows, own.read = make([]kernels.Tensor, len(inputs)), make([]cachetier.Stats, len(p.Tables))
 		own.kept = make([][]byte, len(p.Tables))
 	}
-	b.Rows, b.Read, b.Kept = own.rows, own.read, own.kept
+	b.Rows, b.Read, b.Kept, own.came = own.rows, own.read, own.kept, own.came[:0]
 	for t, table := range p.Tables {
 		if table.Lag == 0 {
 			if err := p.gatherOf(ctx, w, i, b, t); err != nil {
@@ -331,10 +356,14 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 		p.Late(Gather)
 	}
 	rows := kernels.Tensor{Type: table.Type, Rows: len(b.Batch.Inputs()[n]), Cols: table.Cols}
+	if hot, apart := p.Planner.Tables[t].Apart(); apart {
+		rows = p.gatherApart(w, i, b, parts{table: t, n: n, hot: hot, came: rows, rows: rows.Rows})
+	}
 	own, size := &b.buffers.of[t], rows.Len()
 	kernels.GrowBuffer(p.Backend, own, table.Type, size, size+size/8)
 	rows.Buf = *own
 	b.Rows[n] = rows
+	b.buffers.arrive(n, rows)
 	if err := p.staging.Fill(rows, func(dst []byte) error {
 		if err := w.Rows[t].Gather(ctx, i, dst); err != nil {
 			return err
@@ -346,6 +375,40 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 	}
 	b.Read[t] = p.Planner.Tables[t].Stats()
 	return nil
+}
+
+// gatherApart uploads where the rows of a step are, which lie on the device in part. It returns the
+// shape of the rows that are to be gathered. join puts all together.
+func (p *Pipeline) gatherApart(w *plan.Window, i int, b *Gathered, of parts) (came kernels.Tensor) {
+	p.places = append(p.places[:0], make([]uint32, of.rows)...)
+	of.came.Rows = w.Rows[of.table].Places(i, p.places)
+	at := &b.buffers.at[of.table]
+	kernels.GrowBuffer(p.Backend, at, kernels.U32, of.rows, of.rows+of.rows/8)
+	of.at = kernels.Tensor{Buf: *at, Type: kernels.U32, Rows: of.rows, Cols: 1}
+	p.Backend.UploadU32(of.at, p.places)
+	b.buffers.came = append(b.buffers.came, of)
+	return of.came
+}
+
+// arrive sets the rows that came for type n, if others lie on the device.
+func (b *buffers) arrive(n int, rows kernels.Tensor) {
+	if i := len(b.came) - 1; i >= 0 && b.came[i].n == n {
+		b.came[i].came = rows
+	}
+}
+
+// join puts together the rows of a step that came and those that lie on the device. It begins with
+// the operations of the step, and so comes before what the step stores on the device.
+func (p *Pipeline) join(b *Gathered) {
+	to := p.joined[p.joins%len(p.joined)]
+	p.joins++
+	for _, of := range b.buffers.came {
+		x := kernels.Tensor{Type: of.came.Type, Rows: of.rows, Cols: of.came.Cols}
+		kernels.GrowBuffer(p.Backend, &to[of.table], x.Type, x.Len(), x.Len()+x.Len()/8)
+		x.Buf = to[of.table]
+		p.Backend.RowsOf(x, of.hot, of.came, of.at)
+		b.Rows[of.n] = x
+	}
 }
 
 // useAll calls use and then done with each batch, in order, and settles batches in between. Once
@@ -383,6 +446,7 @@ func (p *Pipeline) useAll(
 			return ctx.Err()
 		}
 		began := time.Now()
+		p.join(b)
 		if err := use(b); err != nil {
 			return err
 		}
@@ -423,7 +487,12 @@ func next(in <-chan *Gathered, settle func(*Gathered) error, clock *atomic.Int64
 func (p *Pipeline) Close() {
 	for _, step := range p.buffers {
 		for t := range step.of {
-			kernels.FreeBuffers(p.Backend, &step.of[t])
+			kernels.FreeBuffers(p.Backend, &step.of[t], &step.at[t])
+		}
+	}
+	for _, rows := range p.joined {
+		for t := range rows {
+			kernels.FreeBuffers(p.Backend, &rows[t])
 		}
 	}
 	p.staging.Close()

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/cachetier/device"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
 	"github.com/gnnstore/gnnstore/cachetier/mutable"
 	"github.com/gnnstore/gnnstore/cachetier/policy"
@@ -72,7 +73,11 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 	d.History = m.History
 	d.Step = m.Step*stepMargin/100 + int64(t.buffers())*batchRows*stepMargin/100
 	if m.OnDevice > 0 {
-		d.OnDevice = m.OnDevice*stepMargin/100 + int64(t.buffers())*batchRows*stepMargin/100 + m.Slots
+		copies := t.buffers()
+		if t.Cache.DeviceBytes > 0 && device.Apart(t.be) {
+			copies += 2 // rows that came are put together with those that lie there: see pipeline.Pipeline
+		}
+		d.OnDevice = m.OnDevice*stepMargin/100 + int64(copies)*batchRows*stepMargin/100 + m.Slots
 		d.Step = m.Step*stepMargin/100 + HostCopies*batchRows*stepMargin/100
 		d.History = max(0, d.History-m.Slots)
 	}

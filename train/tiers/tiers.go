@@ -272,8 +272,11 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		t.Sampler.Bytes = max(t.Sampler.Bytes, budget.Batches/plan.InFlight)
 	}
 	rows := int64(0) // of the region, in bytes
-	for _, bytes := range parts.Device {
-		rows += device.Size(bytes)
+	apart := device.Apart(t.be)
+	for i, bytes := range parts.Device {
+		if !apart || !d.Rows[i].Rewritten { // what steps rewrite stays on the host
+			rows += device.Size(bytes)
+		}
 	}
 	if t.Region, err = device.New(t.be, m.Slots, rows); err != nil {
 		return err
