@@ -100,6 +100,9 @@ func newSimulation(rows, rowBytes int, from source, l layout) (*Simulation, erro
 // Expect announces the next group of steps: see [Stack.Expect].
 func (m *Simulation) Expect(steps [][]uint32) { m.s.Expect(steps) }
 
+// ExpectBeside is Expect: a simulation has no device region that slots take.
+func (m *Simulation) ExpectBeside(steps [][]uint32, _ []int64) { m.s.Expect(steps) }
+
 // HotRows returns how many rows from the start of the table are in the device and static regions.
 // WindowRows returns how many other rows a window of several steps can need: see
 // [Stack.WindowRows].
@@ -131,7 +134,7 @@ func (s *Stack) forecast(w *Window) Cost {
 		if s.cache != nil && s.layout.cache.Kind == policy.None {
 			s.cache.Forget()
 		}
-		s.find(p, w.steps[0])
+		s.find(p, w.steps[0].ids)
 		p.uniteWants()
 		c.Rows = int64(len(p.wants))
 		if s.cache != nil {

@@ -79,10 +79,9 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 // table or, with kernels.InSlot, a row of what Gather copies, which has n rows. It may be called
 // whenever Gather may.
 func (w *Window) Places(i int, at []uint32) (n int) {
-	ids, device := w.steps[i], uint32(w.s.layout.device)
-	last := w.s.device.At(0)
-	for k, v := range ids {
-		if v < device {
+	t, last := w.steps[i], w.s.device.At(0)
+	for k, v := range t.ids {
+		if v < t.device {
 			at[k] = last - v
 			continue
 		}
@@ -94,18 +93,18 @@ func (w *Window) Places(i int, at []uint32) (n int) {
 
 // beyond lists the ids of step i whose rows the host gathers.
 func (w *Window) beyond(i int) []uint32 {
-	ids, s := w.steps[i], w.s
+	t, s := w.steps[i], w.s
 	if _, ok := s.Apart(); !ok {
-		return ids
+		return t.ids
 	}
-	device, p := uint32(s.layout.device), &s.scratch
+	p := &s.scratch
 	p.beyond = p.beyond[:0]
-	for _, v := range ids {
-		if v >= device {
+	for _, v := range t.ids {
+		if v >= t.device {
 			p.beyond = append(p.beyond, v)
 		}
 	}
-	p.apart = len(ids) - len(p.beyond)
+	p.apart = len(t.ids) - len(p.beyond)
 	return p.beyond
 }
 
@@ -296,7 +295,7 @@ func (s *Stack) gatherStep(ctx context.Context, dst []byte, ids []uint32, need *
 	if need == nil {
 		need = s.newSet()
 		defer s.drop(need)
-		s.add(need, ids)
+		s.add(need, step{ids: ids})
 	}
 	change := s.cache.Step(need.Set, future)
 	s.noteLeaving(change)

@@ -444,7 +444,8 @@ func (h *Horizon) Next(ctx context.Context, steps [][]uint32) (*Window, error) {
 	if len(steps) != p.steps {
 		panic(fmt.Sprintf("cachetier: Next: %d steps for a window of %d", len(steps), p.steps))
 	}
-	w := &Window{s: s, steps: steps, need: s.bitmap(p), rows: p.count, horizon: h, at: h.next, came: tally{windows: 1}}
+	w := &Window{s: s, steps: s.stepsOf(steps, nil), need: s.bitmap(p), rows: p.count, horizon: h, at: h.next}
+	w.came = tally{windows: 1}
 	h.users.Add(1)
 	if h.next++; h.next == 1 {
 		w.came.add(h.scan)

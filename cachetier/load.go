@@ -143,16 +143,16 @@ func (w *Window) load(ctx context.Context) (err error) {
 }
 
 // mark tells the cache when each row of the newest window, which has these steps, is used last.
-func (s *Stack) mark(steps [][]uint32) {
+func (s *Stack) mark(steps []step) {
 	if !s.cache.Marks() {
 		return
 	}
 	s.cache.BeginMarks()
-	for i, ids := range steps {
-		part := 1 + i*policy.Parts/len(steps)
-		inChunks(len(ids), markChunk, func(lo, hi int) {
-			for _, v := range ids[lo:hi] {
-				if v >= uint32(s.hot) {
+	for i, t := range steps {
+		part, hot := 1+i*policy.Parts/len(steps), max(uint32(s.hot), t.device)
+		inChunks(len(t.ids), markChunk, func(lo, hi int) {
+			for _, v := range t.ids[lo:hi] {
+				if v >= hot {
 					s.cache.Mark(v-uint32(s.hot), part)
 				}
 			}

@@ -40,6 +40,11 @@ type Options struct {
 	// host memory instead. Default: memory of the Stack's own.
 	Region *device.Buffer `json:"-"`
 
+	// SharedBytes is room in the Region that slots take bit by bit. Until then more rows lie there:
+	// see device.Rings. They are on the host as well, as if they were not there, and the static
+	// region begins with them. Default 0. It has no effect where the host addresses the Region.
+	SharedBytes int64 `json:"-"`
+
 	// HostBytes is the budget of the host tier: its static region, the cache, and the bookkeeping.
 	// If it has room for the rest of the table, the static region holds all of that, except under
 	// None. Default 0: no host tier.
@@ -95,6 +100,9 @@ func (o Options) Validate() error {
 	if o.Policy != "" {
 		errs = append(errs, o.Policy.Validate())
 	}
+	if o.SharedBytes < 0 {
+		errs = append(errs, fmt.Errorf("shared room of %d bytes: use 0 for none", o.SharedBytes))
+	}
 	if o.Lookahead < 0 || o.Lookahead > MaxLookahead {
 		errs = append(errs, fmt.Errorf("a look-ahead of %d groups: use 0 to %d", o.Lookahead, MaxLookahead))
 	}
@@ -112,6 +120,7 @@ func (o Options) Disk() disk.Options {
 // layout holds the sizes that the budgets allow, in rows.
 type layout struct {
 	device    int // rows [0, device) are in the device region
+	shared    int // more rows that are there until slots displace them
 	hot       int // rows [device, hot) are in the static region
 	slots     int // of the cache; 0: no bookkeeping either
 	lookahead int // groups
@@ -123,6 +132,9 @@ type layout struct {
 func (o Options) layout(rows, rowBytes int, noted bookkeeping) layout {
 	size := int64(rowBytes)
 	l := layout{device: int(min(o.DeviceBytes/size, int64(rows))), noted: noted}
+	if o.Region.Apart() {
+		l.shared = int(min((o.DeviceBytes+o.SharedBytes)/size, int64(rows))) - l.device
+	}
 	o.HostBytes = max(0, o.HostBytes-noted.fixed)
 	static := min(o.StaticBytes, o.HostBytes) / size
 	if all := o.HostBytes / size; o.Policy != None && all >= int64(rows-l.device) {

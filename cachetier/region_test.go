@@ -3,6 +3,7 @@ package cachetier_test
 import (
 	"bytes"
 	"encoding/binary"
+	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -81,4 +82,79 @@ func gatherAll(t require.TestingT, s *cachetier.Stack, w *cachetier.Window, i in
 	bits, ok := be.Host(all)
 	require.True(t, ok)
 	return append(got[:0], bits...)
+}
+
+// TestSlotsDisplaceRows: with any sizes and policy, steps get their rows while others store in the
+// region where rows lay. The static region begins where the rows end at last.
+func TestSlotsDisplaceRows(t *testing.T) {
+	f := table(t, tableRows, 100)
+	rapid.Check(t, func(t *rapid.T) {
+		o := drawOptions(t, f)
+		memory := kernels.NewCPU(kernels.CPUOptions{Threads: 1})
+		counts := rapid.SliceOfN(rapid.IntRange(1, 300), 1, 3).Draw(t, "slots")
+		o.SharedBytes = device.RingsSize(10, counts...)
+		region, err := device.New(kerneltest.Remote(memory), o.SharedBytes, device.Size(o.DeviceBytes))
+		require.NoError(t, err)
+		o.Region = region
+		s, err := cachetier.Open(bg, f, o)
+		require.NoError(t, err)
+		rings, err := region.Rings(10, counts...)
+		require.NoError(t, err)
+		slots, ok := memory.Host(rings.Table())
+		require.True(t, ok)
+		kept, hot, _, _ := s.Layout()
+		first, step, groups := s.Stats(), 0, drawGroups(t, tableRows)
+		groups = append(groups, [][]uint32{{0, 1, 2}})
+		for _, g := range groups {
+			var taken []int64
+			type store struct {
+				ring  int
+				slots []uint32
+			}
+			var stores []store // of each step
+			for range g {
+				taken = append(taken, rings.Taken(step))
+				st := store{ring: rapid.IntRange(0, len(counts)-1).Draw(t, "ring")}
+				to := rapid.IntRange(0, counts[st.ring]-1).Draw(t, "highest slot")
+				for slot := 0; slot <= to; slot += 1 + to/7 {
+					st.slots = append(st.slots, uint32(slot))
+				}
+				rings.Take(st.ring, step, st.slots)
+				stores, step = append(stores, st), step+1
+			}
+			s.ExpectBeside(g, taken)
+			for len(g) > 0 {
+				w := next(t, s)
+				require.NoError(t, w.Load(bg))
+				for i, ids := range g[:w.Steps()] {
+					require.True(t, bytes.Equal(direct(f, ids), gatherAll(t, s, w, i, ids)), "wrong rows")
+					for _, slot := range stores[i].slots {
+						place, ok := rings.Place(stores[i].ring, slot)
+						require.True(t, ok)
+						for b := range slots[int(place)*20:][:20] {
+							slots[int(place)*20+b] = 0xee
+						}
+					}
+				}
+				w.Release()
+				g, stores = g[w.Steps():], stores[w.Steps():]
+			}
+		}
+		st := s.Stats().Sub(first)
+		require.Equal(t, st.InputRows, st.Tiers.Device.RowsHit+st.Tiers.Host.RowsHit+st.Disk.Rows)
+		if hot == tableRows {
+			require.Zero(t, st.Disk.Rows, "displaced rows are on the host")
+		}
+		ids := []uint32{0, uint32(kept), tableRows - 1} // planned without steps that store
+		if kept < tableRows-1 && kept > 0 {
+			s.Expect([][]uint32{ids})
+			w := next(t, s)
+			require.NoError(t, w.Load(bg))
+			require.True(t, bytes.Equal(direct(f, ids), gatherAll(t, s, w, 0, ids)), "wrong rows")
+			w.Release()
+		}
+		s.Close()
+		rings.Close()
+		region.Close()
+	})
 }

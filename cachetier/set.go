@@ -35,19 +35,20 @@ func (s *Stack) foresee(n int) {
 }
 
 // unite returns the set of the rows of steps that are not hot, and its size.
-func (s *Stack) unite(steps [][]uint32) (u *set, count int) {
+func (s *Stack) unite(steps []step) (u *set, count int) {
 	u = s.newSet()
-	for _, ids := range steps {
-		count += s.add(u, ids)
+	for _, t := range steps {
+		count += s.add(u, t)
 	}
 	return u, count
 }
 
-// add puts the rows of ids that are not hot into u, and returns how many were not there.
-func (s *Stack) add(u *set, ids []uint32) (count int) {
+// add puts the rows of t that are not hot, nor in the device region, into u, and returns how many
+// were not there.
+func (s *Stack) add(u *set, t step) (count int) {
 	hot := uint32(s.hot)
-	for _, v := range ids {
-		if v >= hot && u.Add(v-hot) {
+	for _, v := range t.ids {
+		if v >= max(hot, t.device) && u.Add(v-hot) {
 			count++
 		}
 	}

@@ -151,9 +151,13 @@ func newStack(rows, rowBytes int, from source, l layout) *Stack {
 func (s *Stack) open(ctx context.Context, prewarm bool) error {
 	l := s.layout
 	var err error
-	if s.device, err = s.region.Rows(l.device, s.rowBytes); err != nil {
+	if s.device, err = s.region.Rows(l.device, l.shared, s.rowBytes); err != nil {
 		return fmt.Errorf("the device region of %d rows: %w", l.device, err)
 	}
+	if s.layout.shared = 0; s.device.Apart() {
+		s.layout.shared = s.device.Table().Rows - l.device
+	}
+	l = s.layout
 	for _, m := range []struct {
 		buf  **kernels.HostBuf
 		what string
@@ -205,14 +209,15 @@ func (s *Stack) loadDevice(ctx context.Context) (disk.Traffic, error) {
 
 // putDevice is loadDevice for a device region that is apart.
 func (s *Stack) putDevice(ctx context.Context) (all disk.Traffic, err error) {
-	n := min(s.layout.device, max(1, putBytes/s.rowBytes))
+	rows := s.layout.device + s.layout.shared
+	n := min(rows, max(1, putBytes/s.rowBytes))
 	some, err := kernels.NewHostBuf(n * s.rowBytes)
 	if err != nil {
 		return all, err
 	}
 	defer some.Close()
-	for first := 0; first < s.layout.device; first += n {
-		n = min(n, s.layout.device-first)
+	for first := 0; first < rows; first += n {
+		n = min(n, rows-first)
 		t, err := s.source.run(ctx, some.Bytes()[:n*s.rowBytes], first)
 		all.Add(t)
 		if err != nil {
@@ -229,10 +234,19 @@ const putBytes = 4 << 20
 // Apart returns the table of the device region's rows, for kernels.Backend.RowsOf, if the host
 // cannot address them: see [Window.Places]. ok is false where the host can, or there are none.
 func (s *Stack) Apart() (hot kernels.Tensor, ok bool) {
-	if !s.device.Apart() || s.layout.device == 0 {
+	if s.device == nil || !s.device.Apart() || s.layout.device+s.layout.shared == 0 {
 		return hot, false
 	}
 	return s.device.Table(), true
+}
+
+// left returns how many rows of the device region are there for a step, if slots have taken so many
+// bytes of the region before it.
+func (s *Stack) left(taken int64) uint32 {
+	if _, apart := s.Apart(); !apart {
+		return uint32(s.layout.device)
+	}
+	return uint32(s.device.Left(taken))
 }
 
 // Prewarm fills the cache as Open does with Options.Prewarm, for a caller who decides later. It

@@ -116,7 +116,8 @@ func newStats(rows, rowBytes int, l layout, warmup disk.Traffic) Stats {
 	st.Tiers.Host.BytesRead = static * size
 	st.Tiers.Host.IndexBytes = l.indexBytes()
 	st.Tiers.Disk.setUsed(int64(rows), size)
-	st.Warmup.Count(int64(l.hot), 0, int64(l.hot)*size, warmup)
+	read := int64(l.hot + l.shared)
+	st.Warmup.Count(read, 0, read*size, warmup)
 	return st
 }
 

@@ -13,16 +13,23 @@ const maxWindows = 2
 
 // group is a group of expected steps, from which windows are made.
 type group struct {
-	steps [][]uint32 // steps in no window yet
-	rows  *set       // the rows of steps; nil until needed
-	count int        // size of rows
-	fit   int        // steps that fit in the cache together; 0 until needed
+	steps []step // in no window yet
+	rows  *set   // the rows of steps; nil until needed
+	count int    // size of rows
+	fit   int    // steps that fit in the cache together; 0 until needed
+}
+
+// step has the ids whose rows a step needs, and how many rows, from the first on, the device region
+// has for it. These are not expected of the host.
+type step struct {
+	ids    []uint32
+	device uint32
 }
 
 // Window is one or more steps whose rows are read together. See [Stack.Next].
 type Window struct {
 	s      *Stack
-	steps  [][]uint32
+	steps  []step
 	single bool // of one step, whose rows are read straight to dst
 
 	rows   int  // different rows that it needs beyond the hot ones; 0 without a cache
@@ -50,7 +57,12 @@ type Window struct {
 
 // Expect announces the next group of steps. Each step has the ids whose rows it will need, none
 // twice. The ids are borrowed until their steps are released. It panics on an id past the table.
-func (s *Stack) Expect(steps [][]uint32) {
+func (s *Stack) Expect(steps [][]uint32) { s.ExpectBeside(steps, nil) }
+
+// ExpectBeside is Expect for steps that share a device region with slots: taken has, for each step,
+// how many bytes slots have taken when its rows are put together, as device.Rings.Taken returns
+// them. Without taken, every step has the rows that they leave now.
+func (s *Stack) ExpectBeside(steps [][]uint32, taken []int64) {
 	s.planning.Lock()
 	defer s.planning.Unlock()
 	s.alive("Expect")
@@ -63,8 +75,20 @@ func (s *Stack) Expect(steps [][]uint32) {
 		}
 	}
 	if len(steps) > 0 {
-		s.groups = append(s.groups, &group{steps: steps})
+		s.groups = append(s.groups, &group{steps: s.stepsOf(steps, taken)})
 	}
+}
+
+// stepsOf adds to the ids of steps what the device region has for them: see ExpectBeside.
+func (s *Stack) stepsOf(steps [][]uint32, taken []int64) []step {
+	all, now := make([]step, len(steps)), s.left(s.region.Taken())
+	for i, ids := range steps {
+		all[i] = step{ids, now}
+		if taken != nil {
+			all[i].device = s.left(taken[i])
+		}
+	}
+	return all
 }
 
 // Room waits until fewer than two windows are unreleased, which bounds how far planning gets ahead.

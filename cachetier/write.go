@@ -64,7 +64,7 @@ func OpenRecords(ctx context.Context, r Records, lag int, o Options) (*Stack, er
 		o.Policy = Belady
 	}
 	if o.Region.Apart() {
-		o.Region = nil // the host writes the rows
+		o.Region = nil // the host reads and writes the rows
 	}
 	var noted bookkeeping
 	noted.fixed, noted.slot = NotedBytes(r.Rows())
@@ -242,7 +242,7 @@ func (s *Stack) rewrite(name string, of func(ids []uint32) (places []uint32), pu
 		return err
 	}
 	w, step := s.unpassed(name)
-	ids := w.steps[step]
+	ids := w.steps[step].ids
 	places := of(ids)
 	x := w.index
 	if x == nil && s.cache != nil {

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -17,11 +18,13 @@ type Buffer struct {
 	memory kernels.Tensor // F16, one column
 	host   []byte         // memory as the host addresses it
 	apart  bool           // the host cannot address memory
+	rings  *Rings         // guarded by mu
 
 	mu struct {
 		sync.Mutex
-		slotsEnd, rowsBegin int // slots have the bytes before slotsEnd, rows the bytes from rowsBegin on
-		parts               int // not closed yet
+		slotsEnd, rowsBegin int  // slots have the bytes before slotsEnd, rows the bytes from rowsBegin on
+		shared              bool // rows that slots will displace lie before rowsBegin
+		parts               int  // not closed yet
 	}
 }
 
@@ -96,7 +99,10 @@ func (b *Buffer) Slots(slots, cols int) (*Part, error) {
 // Rows takes bytes for so many feature rows of size bytes from the end of the region, before the
 // rows taken already. Without a region they are host memory, and also if the region is apart and
 // rows have an odd size, which halves cannot hold.
-func (b *Buffer) Rows(rows, size int) (*Part, error) {
+//
+// In a region that is apart more rows may follow, as many of more as there is room for: they lie
+// where slots will, which displace them, the last row first. No other rows can be taken then.
+func (b *Buffer) Rows(rows, more, size int) (*Part, error) {
 	bytes := rows * size
 	if b == nil || b.apart && size%2 != 0 {
 		own, err := kernels.NewHostBuf(bytes)
@@ -108,15 +114,22 @@ func (b *Buffer) Rows(rows, size int) (*Part, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	room := int(Size(int64(bytes)))
-	if room > b.mu.rowsBegin-b.mu.slotsEnd {
+	switch {
+	case room > b.mu.rowsBegin-b.mu.slotsEnd:
 		return nil, fmt.Errorf("device: rows of %d bytes: the region has %d bytes left", bytes, b.mu.rowsBegin-b.mu.slotsEnd)
+	case b.mu.shared && rows+more > 0:
+		return nil, errors.New("device: rows behind rows that slots will displace")
 	}
 	end := b.mu.rowsBegin
 	b.mu.rowsBegin -= room
 	b.mu.parts++
 	if b.apart {
+		if more = min(more, (end-bytes)/max(size, 1)); more > 0 {
+			b.mu.shared = true
+			rows += more
+		}
 		table := b.memory
-		table.Off, table.Rows, table.Cols = (end-bytes)/2, rows, size/2
+		table.Off, table.Rows, table.Cols = (end-rows*size)/2, rows, size/2
 		return &Part{region: b, rows: table}, nil
 	}
 	return &Part{region: b, bytes: b.host[b.mu.rowsBegin : b.mu.rowsBegin+bytes : b.mu.rowsBegin+bytes]}, nil

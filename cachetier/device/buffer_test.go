@@ -45,7 +45,7 @@ func TestPartsNeverOverlap(t *testing.T) {
 				}
 			} else {
 				size = rapid.Int64Range(0, 1500).Draw(t, "size")
-				if p, err = region.Rows(1, int(size)); err == nil {
+				if p, err = region.Rows(1, 0, int(size)); err == nil {
 					bytes = p.Bytes()
 					require.Len(t, bytes, int(size))
 					require.Equal(t, len(bytes), cap(bytes), "an append copies")
@@ -87,7 +87,7 @@ func TestCloseWantsBorrowersGone(t *testing.T) {
 	require.NoError(t, err)
 	slots, err := region.Slots(3, 8)
 	require.NoError(t, err)
-	rows, err := region.Rows(10, 10)
+	rows, err := region.Rows(10, 0, 10)
 	require.NoError(t, err)
 	require.Len(t, rows.Lend(), 100)
 	require.PanicsWithValue(t, "device: a part is closed while 1 borrowers have it", rows.Close)
@@ -117,11 +117,11 @@ func TestRowsApart(t *testing.T) {
 		require.True(t, far.Apart())
 		slots, err := far.Slots(30, 64)
 		require.NoError(t, err)
-		first, err := far.Rows(3, 20)
+		first, err := far.Rows(3, 0, 20)
 		require.NoError(t, err)
-		rows, err := far.Rows(s.rows, s.size)
+		rows, err := far.Rows(s.rows, 0, s.size)
 		require.NoError(t, err)
-		_, err = far.Rows(1, 64)
+		_, err = far.Rows(1, 0, 64)
 		require.EqualError(t, err, "device: rows of 64 bytes: the region has 0 bytes left")
 		require.Empty(t, rows.Bytes())
 		require.True(t, rows.Apart())
@@ -153,7 +153,7 @@ func TestRowsApart(t *testing.T) {
 	far, err := device.New(kerneltest.Remote(memory), 0, 1<<20)
 	require.NoError(t, err)
 	for _, b := range []*device.Buffer{far, nil} {
-		rows, err := b.Rows(1<<10, 7)
+		rows, err := b.Rows(1<<10, 0, 7)
 		require.NoError(t, err)
 		require.False(t, rows.Apart())
 		require.Len(t, rows.Lend(), 7<<10)

@@ -8,34 +8,47 @@
 //	hidden rows of earlier steps                feature rows
 //
 // Slots for hidden rows that earlier steps computed are taken from the start, feature rows from the
-// end. One size bounds both: rows may take what slots leave free, and no part reaches into another.
-// The region holds the first rows of a table, which ingest has made the hottest, so "is row v
-// there" is v < F.
+// end. One size bounds both. The region holds the first rows of a table, which ingest has made the
+// hottest, so "is row v there" is v < F.
 //
-// Two types: a [Buffer] is the region, and a [Part] is a tenant's share of it. Package
-// train/history knows which slot holds which hidden row of which step. Package cachetier knows
-// which rows of a table lie here.
+// Three types: a [Buffer] is the region, a [Part] is a tenant's share of it, and [Rings] are slots
+// that displace rows. Package train/history knows which slot holds which hidden row of which step.
+// Package cachetier knows which rows of a table lie here.
+//
+// # Memory that the host cannot address
 //
 // A GPU's memory is apart from the host's. Rows there are written once, and read by the backend
 // alone: kernels.Backend.RowsOf puts them together with rows that the host has brought. They lie
-// from the end backwards, row 0 outermost. The index of what lies where stays with the planner
-// on the host, which makes plans long before their steps run. FreshGNN's index is on the GPU.
+// from the end backwards, row 0 outermost. The junction between rows and slots moves: rows fill the
+// region, and a ring takes room from the start in chunks, as slots of higher numbers come into use
+// (free slots are given out lowest first). The rows that lie there, the least hot ones, are given
+// up for good. They are on the host all the time, so that a displaced row costs no disk read.
 //
-// Memory: whoever makes a Buffer closes it, once every Part is closed. A Part is plain memory, and
-// belongs to its tenant alone. Several goroutines may use different parts at once: a step uses
-// slots while rows are gathered from other parts.
+// The plan alone decides placement. A step has the rows that the steps before it leave. These are
+// known when the step is planned, and never grow. A step puts its rows together before it
+// stores others, in the order of the backend's operations, so what it displaces itself it still
+// has.
+//
+// The index of what lies where stays with the planner on the host, which makes plans long before
+// their steps run. FreshGNN's index is on the GPU.
+//
+// Memory: whoever makes a Buffer closes it, once every Part and the Rings are closed. A Part is
+// plain memory, and belongs to its tenant alone. Several goroutines may use different parts at
+// once: a step uses slots while rows are gathered from other parts.
 //
 // # Why not
 //
-// Why not move the boundary between slots and rows during a run, as the paper does by adding slots
-// one by one, each in place of the coldest row: the windows that read the displaced rows are
-// planned already, so these rows must be available elsewhere at once. Each therefore lies on the
-// host as well. A GPU's memory is separate from the host's, and such a row is worth its place there
-// until a slot wants it. Where both are one memory, the row is there twice, and the second copy
-// serves nobody. If it were given up for good when the first steps keep hidden rows, the tiers
-// would have to fetch rows that they count as always resident, in the middle of windows, for one
-// epoch of a run. So slots have all their bytes from the start, and the rows of the region are
-// fixed. The hottest rows need not be the outermost then.
+// Why not move the boundary during a run where the host addresses the region: the windows that read
+// the displaced rows are planned already, so these rows must be available elsewhere at once. Each
+// therefore lies on the host as well. Where both are one memory, the row is there twice, and the
+// second copy serves nobody. If it were given up for good when the first steps keep hidden rows,
+// the tiers would have to fetch rows that they count as always resident, in the middle of windows,
+// for one epoch of a run. So there slots have all their bytes from the start, and the rows of the
+// region are fixed. The hottest rows need not be the outermost then.
+//
+// Why not slot by slot, as the paper has it: a ring's slots lie one behind the other within a
+// chunk, so that a place follows from a table of chunks that is small, and several rings can grow
+// from one end.
 //
 // Why not host memory that a backend is given: a GPU's slots must lie where its operations reach
 // them, so the backend allocates.
