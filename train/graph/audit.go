@@ -40,6 +40,7 @@ type audit struct {
 	most   int                // edges of the nodes that are computed together, and of one over all neighbours
 	batch  sample.Batch
 	said   bool
+	places []uint32 // of compare
 }
 
 const (
@@ -177,7 +178,7 @@ func (a *audit) compare(
 	u, kept, before := a.reuse, a.reuse.options.Kept[k], a.read()
 	row := func(rows []float32, i int) []float32 { return rows[i*u.hidden:][:u.hidden] }
 	a.step.Tape.Reset(false)
-	used := a.step.Tape.GatherRows(a.step.Tape.Leaf(u.slots[k]), a.step.Feed.Ints(slots)[0])
+	used := a.step.Tape.GatherRows(a.step.Tape.Leaf(u.slots[k]), a.step.Feed.Ints(u.place(k, slots, &a.places))[0])
 	rows := slices.Clone(a.step.Feed.Download(used.Value))
 	var fresh []float32 // what the step would have computed
 	for some := range slices.Chunk(nodes, max(1, a.most/a.edgesDrawn(kept.Layer, kept.Type))) {

@@ -92,7 +92,9 @@ func TestRowsOnTheDevice(t *testing.T) {
 			require.NoError(t, err, name)
 			sameWork(t, want, got, "%s: %d bytes", name, bytes)
 			require.Equal(t, held, kernels.HostBytes(), name)
-			require.Equal(t, bytes > 1, be.all > 0, name)
+			if bytes > 1 || !c.history { // slots leave room for some rows
+				require.Equal(t, bytes > 1, be.all > 0, name)
+			}
 			if c.ds != typed { // learnt rows are on the host
 				require.LessOrEqual(t, got.Tiers.Device.RowsHit, be.all-be.came, "%s: evaluation may add some", name)
 			}

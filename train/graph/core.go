@@ -356,11 +356,11 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	after := c.Backend.Bytes()
 	m := tiers.Measure{
 		Batch: &drawn, Step: after.Host - before.Host + c.step.LabelBytes(), OnDevice: c.onDevice + after.Device - before.Device,
-		Beside: c.besideTiers(), History: c.reuse.bytes(), Slots: c.reuse.slotBytes(),
+		Beside: c.besideTiers(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(),
 	}
 	if c.keepRest(m) {
 		drawn.Layers, _ = c.reuse.rehearsal(b)
-		m.History, m.Slots = c.reuse.bytes(), c.reuse.slotBytes()
+		m.History, m.Slots = c.reuse.memory(), c.reuse.slotBytes()
 	}
 	err = c.tiers.Open(ctx, m)
 	var short *plan.NotEnough

@@ -55,7 +55,7 @@ func (t *trainer) Train(ctx context.Context, s run.Span, done func(step.Tally, c
 	}
 	all := pipeline.Steps{From: s.From, To: s.To, BatchSeed: batchSeed, Seeds: t.task.Seeds, Without: t.task.Without}
 	if t.reuse.any() {
-		all.Expand, all.Lag = func(from, n int) sample.Expander { return t.reuse.cache.Group(before+from, n) }, t.reuse.HistoryLag
+		t.reuse.plans(&all, before)
 	}
 	err := t.tiers.Pipe.Run(ctx, all, use)
 	if t.reuse.any() {

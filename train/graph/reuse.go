@@ -26,13 +26,15 @@ type reuse struct {
 	options          history.Options
 	cache            *history.Cache
 	slots            []kernels.Tensor // of each of options.Kept: F16, a row a slot
-	parts            []*device.Part   // of the device region, which have the slots
+	parts            []*device.Part   // of the device region, which have the slots; none with rings
+	rings            *device.Rings    // that have the slots where the host cannot address the region
 	hidden           int              // columns of a row
 	cold             bool
 	snapshot         history.Snapshot
 
-	held     [2]step.Held // of steps under way, in turn, as are stores
-	stores   [2][]int     // of each of held.Store its index in options.Kept
+	held     [2]step.Held  // of steps under way, in turn, as are stores
+	stores   [2][]int      // of each of held.Store its index in options.Kept
+	places   [2][][]uint32 // with rings, held.Store's To
 	measured []history.Measured
 	pruned   []float64 // of each of options.Kept: run.HistoryLayer.PrunedRows
 	audited  []run.AuditSums
@@ -119,10 +121,27 @@ func (u *reuse) slotBytes() (n int64) {
 	if u == nil {
 		return 0
 	}
+	var counts []int
 	for _, k := range u.options.Kept {
 		n += device.SlotsSize(k.Slots, u.hidden)
+		counts = append(counts, k.Slots)
+	}
+	if device.Apart(u.be) {
+		return device.RingsSize(u.hidden, counts...)
 	}
 	return n
+}
+
+// memory is bytes, with what the last chunk of each ring has too many.
+func (u *reuse) memory() int64 {
+	n := u.bytes()
+	if u == nil || !device.Apart(u.be) {
+		return n
+	}
+	for _, k := range u.options.Kept {
+		n -= 2 * int64(k.Slots) * int64(u.hidden)
+	}
+	return n + u.slotBytes()
 }
 
 // open makes the slots that planReuse decided on, in the region, before any step.
@@ -134,12 +153,20 @@ func (u *reuse) open(region *device.Buffer) error {
 	for l := range slots {
 		slots[l] = make([]kernels.Tensor, u.options.Types)
 	}
-	for _, k := range u.options.Kept {
-		part, err := region.Slots(k.Slots, u.hidden)
-		if err != nil {
+	if region.Apart() {
+		if err := u.openRings(region); err != nil {
 			return err
 		}
-		u.parts, u.slots, slots[k.Layer-1][k.Type] = append(u.parts, part), append(u.slots, part.Tensor()), part.Tensor()
+	}
+	for i, k := range u.options.Kept {
+		if u.rings == nil {
+			part, err := region.Slots(k.Slots, u.hidden)
+			if err != nil {
+				return err
+			}
+			u.parts, u.slots = append(u.parts, part), append(u.slots, part.Tensor())
+		}
+		slots[k.Layer-1][k.Type] = u.slots[i]
 	}
 	u.held[0].Slots, u.held[1].Slots = slots, slots
 	return u.begin(0)
@@ -149,6 +176,9 @@ func (u *reuse) close() {
 	u.audit.close()
 	for _, p := range u.parts {
 		p.Close()
+	}
+	if u.rings != nil {
+		u.rings.Close()
 	}
 }
 
@@ -167,7 +197,11 @@ func (u *reuse) input(now int) *step.Held {
 				held.Store = append(held.Store, step.Store{})
 			}
 			s := &held.Store[n]
-			s.Layer, s.Type, s.Rows, s.To = part.Layer-1, part.Type, part.Rows, part.Slots
+			if n == len(u.places[now%2]) {
+				u.places[now%2] = append(u.places[now%2], nil)
+			}
+			s.Layer, s.Type, s.Rows = part.Layer-1, part.Type, part.Rows
+			s.To = u.place(k, part.Slots, &u.places[now%2][n])
 			*stores = append(*stores, k)
 		}
 	}
@@ -319,18 +353,6 @@ const pieceBytes = 1 << 18
 // pieceRows returns the number of rows of a piece.
 func (u *reuse) pieceRows() int { return max(1, pieceBytes/(2*u.hidden)) }
 
-// eachPiece calls do with all slots, a piece at a time.
-func (u *reuse) eachPiece(do func(rows kernels.Tensor) error) error {
-	for _, s := range u.slots {
-		for lo := 0; lo < s.Rows; lo += u.pieceRows() {
-			if err := do(s.Slice(lo, min(lo+u.pieceRows(), s.Rows))); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // save writes all slots.
 func (u *reuse) save(w io.Writer) error {
 	var floats []float32
@@ -342,6 +364,10 @@ func (u *reuse) save(w io.Writer) error {
 		}
 	}()
 	return u.eachPiece(func(rows kernels.Tensor) error {
+		if rows.Buf == nil {
+			_, err := w.Write(make([]byte, 2*rows.Len()))
+			return err
+		}
 		if b, ok := u.be.Host(rows); ok {
 			_, err := w.Write(b)
 			return err
@@ -364,6 +390,10 @@ func (u *reuse) load(r io.Reader) error {
 	staging := kernels.NewStaging(u.be)
 	defer staging.Close()
 	return u.eachPiece(func(rows kernels.Tensor) error {
+		if rows.Buf == nil {
+			_, err := io.CopyN(io.Discard, r, 2*int64(rows.Len()))
+			return err
+		}
 		return staging.Fill(rows, func(b []byte) error {
 			_, err := io.ReadFull(r, b)
 			return err

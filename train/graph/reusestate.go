@@ -57,8 +57,8 @@ func (p reused) Save(s *checkpoint.State) error {
 		u.snapshot.Take(u.cache)
 		n, err := u.snapshot.WriteTo(out)
 		f.Books, f.Bytes = n, n
-		for _, slots := range u.slots {
-			f.Bytes += 2 * int64(slots.Len())
+		for _, k := range u.options.Kept {
+			f.Bytes += 2 * int64(k.Slots) * int64(u.hidden)
 		}
 		if err == nil {
 			err = u.save(out)

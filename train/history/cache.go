@@ -115,7 +115,12 @@ func (c *Cache) plan(step, k int, live, next []uint32, origins []sample.Origin) 
 	if i < 0 || i >= len(c.mu.planned) || c.mu.planned[i].Parts[k].planned {
 		panic(fmt.Sprintf("history: Expand of step %d, which is planned or of no group", step))
 	}
-	return c.mu.pools[k].plan(step, c.rejected(step-c.o.Lag, k), &c.mu.planned[i].Parts[k], live, next, origins)
+	part := &c.mu.planned[i].Parts[k]
+	next, origins = c.mu.pools[k].plan(step, c.rejected(step-c.o.Lag, k), part, live, next, origins)
+	if c.o.Takes != nil {
+		c.o.Takes(k, step, part.Slots)
+	}
+	return next, origins
 }
 
 // rejected is the verdict of a step, empty for steps before the first.

@@ -359,6 +359,9 @@ func (c *Cache) readPool(d *decoder, k, verdicts int) error {
 		}
 		r.slots[s] = slot{node, stamp}
 		r.index.put(node, Version{uint32(s), stamp})
+		if c.o.Takes != nil {
+			c.o.Takes(k, int(stamp), []uint32{uint32(s)})
+		}
 	}
 	return d.err
 }

@@ -63,7 +63,7 @@ func (p *Planner) Forecast() ([]cachetier.Forecast, error) {
 		tables = append(tables, s)
 	}
 	for _, g := range p.drawn {
-		expect(tables, p.Types, g)
+		expect(tables, p.Types, g, nil)
 	}
 	f := make([]cachetier.Forecast, len(tables))
 	for i, g := range p.drawn {

@@ -78,6 +78,10 @@ type Steps struct {
 	// Default nil: all is drawn, as soon as there is room.
 	Expand func(from, n int) sample.Expander
 	Lag    int
+	// Taken returns how many bytes of the device region the steps before a step have taken for
+	// slots, once the step is drawn: see cachetier.Stack.ExpectBeside. Default nil: what slots have
+	// taken when the step is drawn.
+	Taken func(step int) int64
 }
 
 // Drawn is a step's batch, whose blocks are drawn. Done gives it back.
@@ -221,29 +225,33 @@ func (p *Planner) draw(ctx context.Context, n int) (group, error) {
 		p.flight.add(b)
 		p.size.largest = max(p.size.largest, b.Bytes())
 	}
-	expect(p.Tables, p.Types, g)
+	expect(p.Tables, p.Types, g, p.steps.Taken)
 	p.drawn, p.next, p.last = append(p.drawn, g), p.next+n, n
 	p.clock.plan.Add(int64(time.Since(began)))
 	return g, nil
 }
 
 // expect tells each table the rows that the steps of g read: the rows of type types[t] for table t.
-func expect[T table](tables []T, types []int, g group) {
+func expect[T table](tables []T, types []int, g group, taken func(step int) int64) {
 	ids := make([][][]uint32, len(tables)) // by table and step
+	var bytes []int64                      // by step
 	for _, d := range g {
+		if taken != nil {
+			bytes = append(bytes, taken(d.Step))
+		}
 		inputs := d.Batch.Inputs()
 		for t := range ids {
 			ids[t] = append(ids[t], inputs[types[t]])
 		}
 	}
 	for t := range tables {
-		tables[t].Expect(ids[t])
+		tables[t].ExpectBeside(ids[t], bytes)
 	}
 }
 
 // table is a *cachetier.Stack or a *cachetier.Simulation.
 type table interface {
-	Expect(steps [][]uint32)
+	ExpectBeside(steps [][]uint32, taken []int64)
 	Fit() int
 }
 

@@ -278,6 +278,12 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 			rows += device.Size(bytes)
 		}
 	}
+	shared := -1 // the table whose rows lie where slots will
+	for i := range parts.Device {
+		if apart && parts.Device[i] > 0 && !d.Rows[i].Rewritten {
+			shared = i
+		}
+	}
 	if t.Region, err = device.New(t.be, m.Slots, rows); err != nil {
 		return err
 	}
@@ -287,6 +293,9 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		cache, table := t.Cache, t.data.Input(n)
 		cache.DeviceBytes, cache.HostBytes, cache.Lookahead, cache.Region = parts.Device[i], parts.Host[i], t.Lookahead, t.Region
 		cache.Engine, cache.Readers, cache.Direct, cache.Costs, cache.Faults = t.Disk.Kind, t.Disk.Depth, t.Disk.Direct, t.Disk.Costs, t.Disk.Faults
+		if cache.SharedBytes = 0; i == shared {
+			cache.SharedBytes = m.Slots
+		}
 		of, s := pipeline.Table{Type: table.DType(), Cols: t.recordCols(n)}, (*cachetier.Stack)(nil)
 		if table.Features != nil {
 			s, err = cachetier.Open(ctx, table.Features, cache)

@@ -1,0 +1,171 @@
+package graph
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/gnnstore/gnnstore/cachetier/policy"
+	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/store"
+	"github.com/gnnstore/gnnstore/store/storetest"
+	"github.com/gnnstore/gnnstore/train/history"
+	"github.com/gnnstore/gnnstore/train/model"
+	"github.com/gnnstore/gnnstore/train/run"
+)
+
+// junction is a remote backend that sees where the rows of a step come from, and where it stores
+// hidden rows.
+type junction struct {
+	*rowsOf
+	kept     int   // rows of the table, the hottest, that slots never displace
+	shared   []int // by step: ids whose rows lie where slots may come
+	steps    int
+	stored   map[int]stored // by step, the last of its StoreRows
+	early    bool           // a step stores its hidden rows before its rows are put together
+	lastHigh uint32         // the highest place that was stored in
+}
+
+// stored has the rows of a StoreRows.
+type stored struct {
+	slots kernels.Tensor
+	to    []uint32
+	rows  []float32
+}
+
+func newJunction() *junction { return &junction{rowsOf: newRowsOf(), stored: map[int]stored{}} }
+
+func (j *junction) RowsOf(dst, hot, came, at kernels.Tensor) {
+	if s := j.stored[j.steps]; j.early && len(s.to) > 0 {
+		slots, rows := s.slots, kernels.NewTensor(j, kernels.F32, len(s.to), s.slots.Cols)
+		slots.Buf = hot.Buf
+		ids := kernels.NewTensor(j, kernels.U32, len(s.to), 1)
+		j.Backend.UploadF32(rows, s.rows)
+		j.Backend.UploadU32(ids, s.to)
+		j.ScatterRows(slots, rows, ids)
+		kernels.FreeTensors(j, rows, ids)
+	}
+	j.steps++
+	places := make([]uint32, at.Rows)
+	j.Backend.DownloadU32(places, at)
+	n := 0
+	for _, p := range places {
+		if p < uint32(hot.Rows-j.kept) {
+			n++
+		}
+	}
+	j.shared = append(j.shared, n)
+	j.rowsOf.RowsOf(dst, hot, came, at)
+}
+
+func (j *junction) StoreRows(slots, lost, x, rows, to, void kernels.Tensor) {
+	j.RemoteBackend.StoreRows(slots, lost, x, rows, to, void)
+	s := stored{slots: slots, to: make([]uint32, to.Rows), rows: make([]float32, to.Rows*slots.Cols)}
+	j.Backend.DownloadU32(s.to, to)
+	wide := kernels.NewTensor(j, kernels.F32, to.Rows, slots.Cols)
+	j.GatherRows(wide, slots, to)
+	j.Backend.DownloadF32(s.rows, wide)
+	kernels.FreeTensors(j, wide)
+	if j.steps > 0 && !j.early {
+		j.stored[j.steps-1] = s
+	}
+	if len(s.to) > 0 {
+		j.lastHigh = max(j.lastHigh, slices.Max(s.to))
+	}
+}
+
+// TestJunction: slots displace the hot rows as they come into use, and change no bit of a run,
+// whatever the sizes. A step that stored its rows too early would.
+func TestJunction(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	size := int64(ds.Features(0).RowBytes())
+	o := reusing()
+	o.Cache.DeviceBytes, o.Cache.HostBytes = 100*size, 400*size
+	want := trained(t, ds, o)
+	require.Positive(t, want.History.Hits)
+	over := func(j *junction) *run.Result {
+		j.kept = 100
+		got, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Backend: j})
+		require.NoError(t, err)
+		return got
+	}
+	j := newJunction()
+	sameWork(t, want, over(j))
+	last := j.shared[len(j.shared)-1]
+	require.Greater(t, j.shared[0], 2*last, "rows lie where slots come, and give way")
+	require.Positive(t, last, "the rows that lie where no slot has come are still there")
+	fault := newJunction()
+	fault.early, fault.stored = true, j.stored
+	require.NotEqual(t, want.ParamsXXH3, over(fault).ParamsXXH3, "a store before a gather is found")
+}
+
+// TestJunctionAnywhere: any size, policy, window and model.
+func TestJunctionAnywhere(t *testing.T) {
+	graphs := []*store.Dataset{
+		open(t, storetest.Communities(600, 4, 8, 24, 2)), openTyped(t, storetest.Library(600, 3, 2)),
+	}
+	rapid.Check(t, func(r *rapid.T) {
+		typed := rapid.IntRange(0, 2).Draw(r, "graph") / 2
+		ds, o := graphs[typed], reusing()
+		if typed > 0 {
+			o.Kind, o.Target = model.RSAGE, ""
+		}
+		all := int64(ds.Features(0).Rows() * ds.Features(0).RowBytes())
+		o.Epochs, o.Batch = rapid.IntRange(1, 2).Draw(r, "epochs"), rapid.SampledFrom([]int{20, 64}).Draw(r, "batch")
+		o.Cache.Policy = rapid.SampledFrom(policy.Kinds).Draw(r, "policy")
+		o.Cache.DeviceBytes = rapid.Int64Range(1, all+100).Draw(r, "device")
+		o.Cache.HostBytes = rapid.SampledFrom([]int64{0, all / 9, all / 2, all}).Draw(r, "host")
+		o.Cache.StaticBytes = rapid.SampledFrom([]int64{0, all / 20}).Draw(r, "static")
+		o.Window, o.Lookahead = rapid.IntRange(0, 3).Draw(r, "window"), rapid.IntRange(0, 2).Draw(r, "lookahead")
+		o.HistoryLag, o.TStale = rapid.IntRange(1, 6).Draw(r, "lag"), rapid.IntRange(1, 9).Draw(r, "stale")
+		o.HistoryBytes = rapid.Int64Range(1, 700).Draw(r, "slots") * history.SlotBytes(o.Hidden)
+		o.CheckpointEvery = rapid.SampledFrom([]int{0, 3}).Draw(r, "checkpoints")
+		o.EvalBytes = rapid.SampledFrom([]int64{0, 1 << 20}).Draw(r, "evaluation")
+		want := trained(t, ds, o)
+		before := kernels.HostBytes()
+		got, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Backend: newRowsOf()})
+		require.NoError(r, err)
+		sameWork(r, want, got)
+		require.Equal(r, want.History, got.History)
+		require.Equal(r, before, kernels.HostBytes())
+	})
+}
+
+// TestJunctionResumes: interrupted after every third step, on this backend or on the CPU in turn, a
+// run ends as one that was not.
+func TestJunctionResumes(t *testing.T) {
+	ds := open(t, storetest.Communities(600, 4, 8, 24, 2))
+	o := reusing()
+	o.Cache.DeviceBytes, o.Cache.HostBytes = 3000, 3000
+	o.HistoryBytes = 300 * history.SlotBytes(o.Hidden)
+	want := trained(t, ds, o)
+	require.Positive(t, want.History.Hits)
+	disk := vfs.NewMem()
+	for cuts := 0; ; cuts++ {
+		ctx, cancel := context.WithCancel(t.Context())
+		steps := 0
+		hooks := run.Hooks{Step: func(int, int, int, float64) {
+			if steps++; steps == 3 {
+				cancel()
+			}
+		}}
+		if cuts%3 < 2 {
+			hooks.Backend = newRowsOf()
+		}
+		got, err := runOn(ctx, disk, ds, o, hooks)
+		cancel()
+		require.NoError(t, err)
+		if got.Status == run.Interrupted {
+			require.Less(t, cuts, 40)
+			continue
+		}
+		require.Greater(t, cuts, 3)
+		require.Equal(t, want.ParamsXXH3, got.ParamsXXH3)
+		require.Equal(t, want.History.Hits, got.History.Hits)
+		return
+	}
+}
