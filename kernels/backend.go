@@ -169,6 +169,10 @@ type Backend interface {
 	// of any type lie in the memory of a device region, which is F16. at is U32, one element a row
 	// of dst.
 	RowsOf(dst, hot, came, at Tensor)
+	// KeepRows copies the bits of row from[i] of came to row to[i] of hot, for a later RowsOf.
+	// Their types and columns are as there, came standing for dst. The rows that to names are
+	// distinct. from and to are columns (U32) of equal length.
+	KeepRows(hot, came, from, to Tensor)
 	// StoreRows rounds row rows[i] of x to the beginning of row to[i] of slots (F16), and leaves
 	// the others as they are. It rounds as ScatterRows does, but clamps to ±65504 instead of
 	// infinity. lost[i] is 1 where a value of the row was clamped or is NaN, else 0. The rows that

@@ -89,3 +89,55 @@ func (r *Reference) halvesOf(op, name string, t Tensor) []uint16 {
 	}
 	return r.halves(op, name, t)
 }
+
+// keepRows copies row from[i] of came to row to[i] of hot. Rows have size bytes.
+func keepRows(hot, came []byte, size int, from, to []uint32) {
+	for i, u := range from {
+		copy(hot[int(to[i])*size:][:size], came[int(u)*size:][:size])
+	}
+}
+
+func checkKeepRows(hot, came, from, to Tensor) {
+	pairs := came.Type == F32 && hot.Type == F16 && hot.Cols == 2*came.Cols
+	same := hot.Type == came.Type && hot.Cols == came.Cols && came.Type != U32
+	if !isColumn(from, to.Rows) || !isColumn(to, from.Rows) || from.Rows > 0 && !pairs && !same {
+		refuse("KeepRows", "hot", hot, "came", came, "from", from, "to", to)
+	}
+}
+
+// KeepRows implements [Backend].
+func (c *CPU) KeepRows(hot, came, from, to Tensor) {
+	const op = "KeepRows"
+	checkKeepRows(hot, came, from, to)
+	f, t := c.uints(op, "from", from), c.uints(op, "to", to)
+	checkIDs(op, f, came.Rows)
+	checkIDs(op, t, hot.Rows)
+	if len(f) == 0 {
+		return
+	}
+	h, m, size := c.raw(op, "hot", hot), c.raw(op, "came", came), came.Cols*came.Type.Size()
+	c.rows(len(f), came.Cols, func(lo, hi int) { keepRows(h, m, size, f[lo:hi], t[lo:hi]) })
+}
+
+// KeepRows implements [Backend].
+func (r *Reference) KeepRows(hot, came, from, to Tensor) {
+	const op = "KeepRows"
+	checkKeepRows(hot, came, from, to)
+	f, t := r.uints(op, "from", from), r.uints(op, "to", to)
+	checkIDs(op, f, came.Rows)
+	checkIDs(op, t, hot.Rows)
+	switch {
+	case len(f) == 0:
+	case came.Type == F16:
+		keepRowsRef(r.halves(op, "hot", hot), r.halves(op, "came", came), came.Cols, f, t)
+	case hot.Type == F32:
+		keepRowsRef(r.floats(op, "hot", hot), r.floats(op, "came", came), came.Cols, f, t)
+	default:
+		pairs := make([]uint16, 0, 2*came.Len())
+		for _, v := range r.floats(op, "came", came) {
+			b := math.Float32bits(float32(v))
+			pairs = append(pairs, uint16(b), uint16(b>>16))
+		}
+		keepRowsRef(r.halves(op, "hot", hot), pairs, hot.Cols, f, t)
+	}
+}

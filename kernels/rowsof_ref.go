@@ -11,3 +11,11 @@ func rowsOfRef[T float | uint16](dst, hot, came []T, cols int, at []uint32) {
 		}
 	}
 }
+
+func keepRowsRef[T float | uint16](hot, came []T, cols int, from, to []uint32) {
+	for i, u := range from {
+		for c := range cols {
+			hot[int(to[i])*cols+c] = came[int(u)*cols+c]
+		}
+	}
+}

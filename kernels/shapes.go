@@ -34,6 +34,7 @@ func (Shapes) ScatterRows(dst, src, ids Tensor) {
 }
 func (Shapes) AssembleRows(dst, x, slots, at Tensor) { checkAssembleRows(dst, x, slots, at) }
 func (Shapes) RowsOf(dst, hot, came, at Tensor)      { checkRowsOf(dst, hot, came, at) }
+func (Shapes) KeepRows(hot, came, from, to Tensor)   { checkKeepRows(hot, came, from, to) }
 func (Shapes) StoreRows(slots, lost, x, rows, to, void Tensor) {
 	checkStoreRows(slots, lost, x, rows, to, void)
 }

@@ -135,6 +135,20 @@ func (b *Backend) RowsOf(dst, hot, came, at kernels.Tensor) {
 	b.run(b.wide("rows_of", units%8 == 0, d, h, c), grid, d, h, c, places, dst.Rows, hot.Rows, came.Rows, units, shift, b.failures)
 }
 
+// KeepRows implements [kernels.Backend].
+func (b *Backend) KeepRows(hot, came, from, to kernels.Tensor) {
+	const op = "KeepRows"
+	b.shapes.KeepRows(hot, came, from, to)
+	rows, into := b.u32(op, "from", from), b.u32(op, "to", to)
+	if from.Rows == 0 {
+		return
+	}
+	h, c := b.f32OrHalf(op, "hot", hot), b.f32OrHalf(op, "came", came)
+	units := came.Cols * came.Type.Size() / 2
+	grid, shift := b.lanes(from.Rows, units, 8)
+	b.run(b.wide("keep_rows", units%8 == 0, h, c), grid, h, c, rows, into, from.Rows, hot.Rows, came.Rows, units, shift, b.failures)
+}
+
 // StoreRows implements [kernels.Backend].
 func (b *Backend) StoreRows(slots, lost, x, rows, to, void kernels.Tensor) {
 	const op = "StoreRows"

@@ -44,6 +44,7 @@ func run(t *testing.T, newBackend func() kernels.Backend, offsets []int) {
 		{"RowRefusals", testRowRefusals},
 		{"AssembleRows", testAssembleRows},
 		{"RowsOf", testRowsOf},
+		{"KeepRows", testKeepRows},
 		{"StoreRows", testStoreRows},
 		{"SlotRefusals", testSlotRefusals},
 		{"AddRow", testAddRow},

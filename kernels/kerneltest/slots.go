@@ -98,6 +98,41 @@ func testRowsOf(r *rig) {
 	}
 }
 
+func testKeepRows(r *rig) {
+	for _, s := range tableSizes {
+		list := min(s.list, s.table)
+		r.at("%d of %d to %d, %d columns", list, s.list, s.table, s.cols)
+		to := make([]uint32, list)
+		for i, u := range r.rng.Perm(s.table)[:list] {
+			to[i] = uint32(u)
+		}
+		from, into, come := r.pick(list, max(s.list, 1)), r.uints(to), r.spread(s.list*s.cols)
+		for _, of := range []struct{ hot, came operand }{
+			{r.normal(s.table, s.cols), r.floats(s.list, s.cols, come)},
+			{r.halves(s.table, 2*s.cols, r.normals(2*s.table*s.cols)), r.floats(s.list, s.cols, come)},
+			{r.halves(s.table, s.cols, r.normals(s.table*s.cols)), r.halves(s.list, s.cols, come)},
+		} {
+			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+				b.KeepRows(on(of.hot), on(of.came), on(from), on(into))
+			})
+			if of.hot.tensor.Type == kernels.F16 {
+				r.closeHalves(of.hot)
+			} else {
+				r.close(0, of.hot)
+			}
+			r.unchanged(of.came, from, into)
+		}
+	}
+	r.at("bits")
+	come := r.spread(40)
+	hot, came := r.halves(7, 16, make([]float32, 7*16)), r.floats(5, 8, come)
+	order, again := r.uints([]uint32{4, 2, 0, 1, 3}), r.uints([]uint32{6, 0, 3, 1, 2})
+	dst, at := r.normal(5, 8), r.uints([]uint32{3, 1, 0, 2, 6})
+	r.b.KeepRows(hot.tensor, came.tensor, order.tensor, again.tensor)
+	r.b.RowsOf(dst.tensor, hot.tensor, kernels.Tensor{}, at.tensor)
+	r.sameBits("rows that came and went", come, r.download(dst)[dst.off:][:40])
+}
+
 // limits are values around those that float16 has for the largest and the smallest.
 var limits = []float32{65504, 65519.99, 65520, -65519.99, -65520, 1e30, -1e30, 0x1p-24, 0x1p-25, -0x1p-26, 2049, 2051}
 
@@ -165,6 +200,13 @@ func testSlotRefusals(r *rig) {
 		"RowsOf halves that do not fit":  func() { b.RowsOf(f(2, 3), h(4, 3), f(4, 3), u(0, 1)) },
 		"RowsOf halves of floats":        func() { b.RowsOf(h(2, 6), f(4, 3), h(4, 6), u(0, 1)) },
 		"RowsOf of indices":              func() { b.RowsOf(u(1, 2), u(1, 2), u(1, 2), u(0, 1)) },
+		"KeepRows columns":               func() { b.KeepRows(f(4, 3), f(2, 2), u(0, 1), u(0, 1)) },
+		"KeepRows from":                  func() { b.KeepRows(f(4, 3), f(2, 3), u(0), u(0, 1)) },
+		"KeepRows outside":               func() { b.KeepRows(f(4, 3), f(2, 3), u(0, 1), u(0, 4)) },
+		"KeepRows of more than came":     func() { b.KeepRows(f(4, 3), f(2, 3), u(0, 2), u(0, 1)) },
+		"KeepRows of halves":             func() { b.KeepRows(f(4, 3), h(2, 3), u(0, 1), u(0, 1)) },
+		"KeepRows halves of halves":      func() { b.KeepRows(h(4, 6), h(2, 3), u(0, 1), u(0, 1)) },
+		"KeepRows of indices":            func() { b.KeepRows(u(1, 2), u(1, 2), u(0), u(1)) },
 		"StoreRows columns":              func() { b.StoreRows(h(4, 2), u(0, 0), f(4, 3), u(0, 1), u(0, 1), none) },
 		"StoreRows rows":                 func() { b.StoreRows(h(4, 3), u(0, 0), f(4, 3), u(0), u(0, 1), none) },
 		"StoreRows lost":                 func() { b.StoreRows(h(4, 3), u(0), f(4, 3), u(0, 1), u(0, 1), none) },
@@ -177,5 +219,6 @@ func testSlotRefusals(r *rig) {
 		func() { b.AssembleRows(dst.tensor, x.tensor, slots.tensor, u(0, slot+4)) },
 		func() { b.StoreRows(slots.tensor, lost.tensor, x.tensor, u(0, 1), u(0, 4), none) },
 		func() { b.RowsOf(dst.tensor, x.tensor, x.tensor, u(0, slot+4)) },
+		func() { b.KeepRows(x.tensor, dst.tensor, u(0, 1), u(0, 4)) },
 	}, dst, slots, lost, x)
 }

@@ -26,6 +26,7 @@ var operations = [...]string{
 	19: "EdgeDropoutGrad",
 	20: "SoftmaxCrossEntropy",
 	21: "RowsOf",
+	22: "KeepRows",
 }
 
 // Failure reads the error word that kernels share: the operation that found an id, label or

@@ -189,6 +189,7 @@ enum code : u32 {
   EdgeDropoutGrad = 19,
   SoftmaxCrossEntropy = 20,
   RowsOf = 21,
+  KeepRows = 22,
 };
 
 // fail writes the code of an operation and a place in one of its lists to the error word, in its

@@ -1,5 +1,5 @@
-// Lists of rows of a table: GatherRows, ScatterRows, AssembleRows, RowsOf, StoreRows, RowNorms,
-// Columns, and the sums of AddEdges and GatherRowsGrad over a list that sort.cu has sorted.
+// Lists of rows of a table: GatherRows, ScatterRows, AssembleRows, RowsOf, KeepRows, StoreRows,
+// RowNorms, Columns, and the sums of AddEdges and GatherRowsGrad over a list that sort.cu has sorted.
 #include "lanes.h"
 
 template <int N, class T, class D>
@@ -113,6 +113,41 @@ GLOBAL THREADS(256) void rows_of_wide(u16* RESTRICT dst, const u16* RESTRICT hot
                                       const u16* RESTRICT came, const u32* RESTRICT at, u32 rows,
                                       u32 hotRows, u32 cameRows, u32 cols, u32 shift, u64* error) {
   rowsOf<8>(dst, hot, came, at, rows, hotRows, cameRows, cols, shift, error);
+}
+
+// KeepRows: keep_rows(hot, came, from, to, n, hotRows, cameRows, cols, shift, error) and
+// keep_rows_wide. Lanes. It copies bits as RowsOf does, row from[r] of came to row to[r] of hot.
+template <int N>
+DEVICE void keepRows(u16* hot, const u16* came, const u32* from, const u32* to, u32 n, u32 hotRows,
+                     u32 cameRows, u32 cols, u32 shift, u64* error) {
+  const u64 none = ~0ull;
+  eachCheckedRow<N>(
+      n, cols, shift, none, error, KeepRows,
+      [&](u64 r) {
+        u32 source = from[r], row = to[r];
+        return source < cameRows && row < hotRows ? (u64)source << 32 | row : none;
+      },
+      [&](u64, u32 c, u64 both) {
+        u16* dst = hot + (both & 0xffffffff) * cols + c;
+        const u16* src = came + (both >> 32) * cols + c;
+        if (N == 1) {
+          dst[0] = src[0];
+        } else {
+          store8(dst, load8(src));
+        }
+      });
+}
+
+GLOBAL THREADS(256) void keep_rows(u16* RESTRICT hot, const u16* RESTRICT came, const u32* RESTRICT from,
+                                   const u32* RESTRICT to, u32 n, u32 hotRows, u32 cameRows, u32 cols,
+                                   u32 shift, u64* error) {
+  keepRows<1>(hot, came, from, to, n, hotRows, cameRows, cols, shift, error);
+}
+
+GLOBAL THREADS(256) void keep_rows_wide(u16* RESTRICT hot, const u16* RESTRICT came,
+                                        const u32* RESTRICT from, const u32* RESTRICT to, u32 n,
+                                        u32 hotRows, u32 cameRows, u32 cols, u32 shift, u64* error) {
+  keepRows<8>(hot, came, from, to, n, hotRows, cameRows, cols, shift, error);
 }
 
 // StoreRows: store_rows(slots, lost, x, from, to, rows, table, slotRows, cols, stride, flag, error)
