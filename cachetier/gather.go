@@ -79,10 +79,20 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 // table or, with kernels.InSlot, a row of what Gather copies, which has n rows. It may be called
 // whenever Gather may.
 func (w *Window) Places(i int, at []uint32) (n int) {
-	t, last := w.steps[i], w.s.device.At(0)
+	s, t := w.s, w.steps[i]
+	kept, last := uint32(s.layout.device), s.device.At(0)
+	stays := 0
 	for k, v := range t.ids {
-		if v < t.device {
+		switch {
+		case v < kept:
 			at[k] = last - v
+			continue
+		case v < t.device: // behind the dynamic part
+			at[k] = last - uint32(s.layout.dynamic.Slots) - v
+			continue
+		case t.stay.at(k):
+			at[k] = last - kept - t.stay.slots[stays]
+			stays++
 			continue
 		}
 		at[k] = kernels.InSlot | uint32(n)
@@ -99,12 +109,15 @@ func (w *Window) beyond(i int) []uint32 {
 	}
 	p := &s.scratch
 	p.beyond = p.beyond[:0]
-	for _, v := range t.ids {
-		if v >= t.device {
+	for k, v := range t.ids {
+		if v >= t.device && !t.stay.at(k) {
 			p.beyond = append(p.beyond, v)
 		}
 	}
-	p.apart = len(t.ids) - len(p.beyond)
+	p.apart = tally{device: int64(len(t.ids) - len(p.beyond))}
+	if t.stay != nil {
+		p.apart.kept, p.apart.lost = int64(len(t.stay.keep)), int64(t.stay.evicted)
+	}
 	return p.beyond
 }
 
@@ -157,7 +170,7 @@ func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 		return err
 	}
 	t, held := s.gatherWindow(dst, ids, w.index), 0
-	t.device += s.scratch.takeApart()
+	t.add(s.scratch.takeApart())
 	t.add(w.came)
 	w.came = tally{}
 	if w.index != nil {
@@ -255,7 +268,7 @@ var foundPool = sync.Pool{New: func() any { return new(found) }}
 // lists.
 type plan struct {
 	beyond []uint32 // ids of a step whose rows the host gathers, where the device region is apart
-	apart  int      // the other ids of the step
+	apart  tally    // counts of the other ids
 
 	fromDevice, fromStatic, fromCache []move
 
@@ -264,11 +277,11 @@ type plan struct {
 	toCache []move // from dst to the cache
 }
 
-// takeApart returns how many ids of the step have rows in a device region that is apart, once.
-func (p *plan) takeApart() int64 {
-	n := p.apart
-	p.apart = 0
-	return int64(n)
+// takeApart returns, once, the counts of a device region that is apart for the step.
+func (p *plan) takeApart() tally {
+	t := p.apart
+	p.apart = tally{}
+	return t
 }
 
 // move is a row to copy: its numbers in the source and in the destination.
@@ -347,8 +360,9 @@ func (s *Stack) fetch(ctx context.Context, dst []byte, ids []uint32) (t tally, e
 	defer s.cached.Return()
 	p := &s.scratch
 	s.find(p, ids)
+	t = p.takeApart()
 	t.windows = 1
-	t.device = int64(len(p.fromDevice)) + p.takeApart()
+	t.device += int64(len(p.fromDevice))
 	t.static, t.cached, t.read = int64(len(p.fromStatic)), int64(len(p.fromCache)), int64(len(p.wants))
 	p.uniteWants()
 	t.repeated = t.read - int64(len(p.wants))
@@ -447,6 +461,7 @@ func inChunks(n, perChunk int, work func(lo, hi int)) {
 // tally counts what a piece of work did, in rows.
 type tally struct {
 	device, static, cached, read int64 // ids, by the place their rows came from
+	kept, lost                   int64 // rows that stay on the device, and that give way there
 	repeated                     int64 // ids of read whose row another id asked for too
 	windows                      int64
 	copied, evicted, bypassed    int64
@@ -461,6 +476,8 @@ func (t *tally) add(u tally) {
 	t.static += u.static
 	t.cached += u.cached
 	t.read += u.read
+	t.kept += u.kept
+	t.lost += u.lost
 	t.repeated += u.repeated
 	t.windows += u.windows
 	t.copied += u.copied

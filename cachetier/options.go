@@ -45,6 +45,16 @@ type Options struct {
 	// region begins with them. Default 0. It has no effect where the host addresses the Region.
 	SharedBytes int64 `json:"-"`
 
+	// DevicePolicy chooses the rows that stay in the dynamic part of a Region that the host cannot
+	// address: rows that came for a step, for later steps. It is None, LRU or Belady, which knows
+	// the steps of the group that is expected. HostBytes has the bookkeeping, a quarter of it at
+	// most; else there is no dynamic part. Default None: no dynamic part.
+	DevicePolicy Policy `json:"device_policy,omitempty"`
+
+	// DynamicBytes is the part of DeviceBytes, at most all of it, for DevicePolicy. Default 0: a
+	// fifth.
+	DynamicBytes int64 `json:"-"`
+
 	// HostBytes is the budget of the host tier: its static region, the cache, and the bookkeeping.
 	// If it has room for the rest of the table, the static region holds all of that, except under
 	// None. Default 0: no host tier.
@@ -103,6 +113,12 @@ func (o Options) Validate() error {
 	if o.SharedBytes < 0 {
 		errs = append(errs, fmt.Errorf("shared room of %d bytes: use 0 for none", o.SharedBytes))
 	}
+	if o.DynamicBytes < 0 {
+		errs = append(errs, fmt.Errorf("dynamic part of %d bytes: use 0 for none", o.DynamicBytes))
+	}
+	if p := o.DevicePolicy; p != "" && p != None && p != LRU && p != Belady {
+		errs = append(errs, fmt.Errorf("device policy %q: use none, lru or belady", string(p)))
+	}
 	if o.Lookahead < 0 || o.Lookahead > MaxLookahead {
 		errs = append(errs, fmt.Errorf("a look-ahead of %d groups: use 0 to %d", o.Lookahead, MaxLookahead))
 	}
@@ -121,6 +137,7 @@ func (o Options) Disk() disk.Options {
 type layout struct {
 	device    int // rows [0, device) are in the device region
 	shared    int // more rows that are there until slots displace them
+	dynamic   policy.Config
 	hot       int // rows [device, hot) are in the static region
 	slots     int // of the cache; 0: no bookkeeping either
 	lookahead int // groups
@@ -133,7 +150,10 @@ func (o Options) layout(rows, rowBytes int, noted bookkeeping) layout {
 	size := int64(rowBytes)
 	l := layout{device: int(min(o.DeviceBytes/size, int64(rows))), noted: noted}
 	if o.Region.Apart() {
-		l.shared = int(min((o.DeviceBytes+o.SharedBytes)/size, int64(rows))) - l.device
+		l.dynamic = o.dynamic(rows, l.device, size)
+		o.HostBytes -= dynamicBytes(l.dynamic)
+		l.device -= l.dynamic.Slots
+		l.shared = int(min((o.DeviceBytes+o.SharedBytes)/size, int64(rows))) - l.device - l.dynamic.Slots
 	}
 	o.HostBytes = max(0, o.HostBytes-noted.fixed)
 	static := min(o.StaticBytes, o.HostBytes) / size
@@ -150,7 +170,7 @@ func (o Options) layout(rows, rowBytes int, noted bookkeeping) layout {
 	if o.Policy == Belady {
 		l.lookahead = int(min(int64(o.Lookahead), left/4/set))
 	}
-	fixed := l.cache.FixedBytes() + int64(l.lookahead+spareSets)*set
+	fixed := l.cache.FixedBytes() + int64(l.lookahead+l.spare())*set
 	if fixed > left/2 {
 		if o.Policy != None {
 			l.hot = l.device + int(min(o.HostBytes/size, int64(rows-l.device)))
@@ -163,6 +183,23 @@ func (o Options) layout(rows, rowBytes int, noted bookkeeping) layout {
 		l.lookahead = 0
 	}
 	return l
+}
+
+// dynamic returns the size of the dynamic part among device rows of the region, and its policy.
+func (o Options) dynamic(rows, device int, size int64) (c policy.Config) {
+	if o.DevicePolicy == "" || o.DevicePolicy == None || device == rows || size%2 != 0 {
+		return c
+	}
+	bytes := o.DynamicBytes
+	if bytes == 0 {
+		bytes = o.DeviceBytes / 5
+	}
+	slots := int(min(bytes/size, int64(device)))
+	c = policy.Config{Kind: o.DevicePolicy, Rows: rows - device + slots, Slots: slots}
+	if slots == 0 || dynamicBytes(c) > o.HostBytes/4 {
+		return policy.Config{}
+	}
+	return c
 }
 
 // CacheBytes returns the bookkeeping, in bytes, that a cache over rows rows takes from its host
@@ -181,12 +218,13 @@ func (o Options) CacheBytes(rows int) int64 {
 
 // indexBytes returns the bytes of bookkeeping: for the cache, and for the set of rewritten rows.
 func (l layout) indexBytes() int64 {
-	n := int64(0)
+	n := dynamicBytes(l.dynamic)
 	if l.hot > l.device || l.slots > 0 {
-		n = l.noted.fixed
+		n += l.noted.fixed
 	}
 	if l.slots == 0 {
 		return n
 	}
-	return n + int64(l.slots)*l.noted.slot + l.cache.Bytes() + int64(l.lookahead+spareSets)*int64(8*policy.SetWords(l.cache.Rows))
+	sets := int64(l.lookahead + l.spare())
+	return n + int64(l.slots)*l.noted.slot + l.cache.Bytes() + sets*int64(8*policy.SetWords(l.cache.Rows))
 }

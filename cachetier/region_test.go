@@ -79,6 +79,13 @@ func gatherAll(t require.TestingT, s *cachetier.Stack, w *cachetier.Window, i in
 	be.UploadHalf(table, came)
 	be.UploadU32(places, at)
 	be.RowsOf(all, hot, table, places)
+	if from, to := w.Keeps(i, at); len(from) > 0 {
+		lists := kernels.NewTensor(be, kernels.U32, 2*len(from), 1)
+		defer kernels.FreeTensors(be, lists)
+		be.UploadU32(lists.Slice(0, len(from)), from)
+		be.UploadU32(lists.Slice(len(from), lists.Rows), to)
+		be.KeepRows(hot, table, lists.Slice(0, len(from)), lists.Slice(len(from), lists.Rows))
+	}
 	bits, ok := be.Host(all)
 	require.True(t, ok)
 	return append(got[:0], bits...)
@@ -96,6 +103,9 @@ func TestSlotsDisplaceRows(t *testing.T) {
 		region, err := device.New(kerneltest.Remote(memory), o.SharedBytes, device.Size(o.DeviceBytes))
 		require.NoError(t, err)
 		o.Region = region
+		policies := []cachetier.Policy{"", cachetier.None, cachetier.LRU, cachetier.Belady}
+		o.DevicePolicy = rapid.SampledFrom(policies).Draw(t, "device policy")
+		o.DynamicBytes = rapid.Int64Range(0, o.DeviceBytes+100).Draw(t, "dynamic")
 		s, err := cachetier.Open(bg, f, o)
 		require.NoError(t, err)
 		rings, err := region.Rings(10, counts...)

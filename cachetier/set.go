@@ -25,6 +25,15 @@ func (u *set) rows() policy.Rows {
 //   - a step outside any plan
 const spareSets = 6
 
+// spare is spareSets, and with a dynamic part two more: the set of a group is made anew when it is
+// known what stays on the device, and windows may still have the old one.
+func (l layout) spare() int {
+	if l.dynamic.Slots > 0 {
+		return spareSets + 2
+	}
+	return spareSets
+}
+
 // foresee makes the sets of the next n groups.
 func (s *Stack) foresee(n int) {
 	for _, g := range s.groups[:min(n, len(s.groups))] {
@@ -47,8 +56,8 @@ func (s *Stack) unite(steps []step) (u *set, count int) {
 // were not there.
 func (s *Stack) add(u *set, t step) (count int) {
 	hot := uint32(s.hot)
-	for _, v := range t.ids {
-		if v >= max(hot, t.device) && u.Add(v-hot) {
+	for k, v := range t.ids {
+		if v >= max(hot, t.device) && !t.stay.at(k) && u.Add(v-hot) {
 			count++
 		}
 	}

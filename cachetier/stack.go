@@ -74,6 +74,8 @@ type Stack struct {
 	// waits for the windows before it, so only one uses the cache at a time.
 	cache   *policy.Cache
 	scratch plan
+	dynamic *dynamic // nil without a dynamic part of the device region
+	keeps   struct{ from, to []uint32 }
 	portion []uint32
 
 	planning sync.Mutex // held while planning
@@ -151,13 +153,18 @@ func newStack(rows, rowBytes int, from source, l layout) *Stack {
 func (s *Stack) open(ctx context.Context, prewarm bool) error {
 	l := s.layout
 	var err error
-	if s.device, err = s.region.Rows(l.device, l.shared, s.rowBytes); err != nil {
+	if s.device, err = s.region.Rows(l.device+l.dynamic.Slots, l.shared, s.rowBytes); err != nil {
 		return fmt.Errorf("the device region of %d rows: %w", l.device, err)
 	}
-	if s.layout.shared = 0; s.device.Apart() {
-		s.layout.shared = s.device.Table().Rows - l.device
+	if s.device.Apart() {
+		s.layout.shared = s.device.Table().Rows - l.device - l.dynamic.Slots
+	} else {
+		s.layout.shared, s.layout.dynamic = 0, policy.Config{}
 	}
 	l = s.layout
+	if s.dynamic, err = newDynamic(l.dynamic); err != nil {
+		return err
+	}
 	for _, m := range []struct {
 		buf  **kernels.HostBuf
 		what string
@@ -209,23 +216,29 @@ func (s *Stack) loadDevice(ctx context.Context) (disk.Traffic, error) {
 
 // putDevice is loadDevice for a device region that is apart.
 func (s *Stack) putDevice(ctx context.Context) (all disk.Traffic, err error) {
-	rows := s.layout.device + s.layout.shared
-	n := min(rows, max(1, putBytes/s.rowBytes))
-	some, err := kernels.NewHostBuf(n * s.rowBytes)
+	l := s.layout
+	most := max(1, putBytes/s.rowBytes)
+	some, err := kernels.NewHostBuf(min(l.device+l.shared, most) * s.rowBytes)
 	if err != nil {
 		return all, err
 	}
 	defer some.Close()
-	for first := 0; first < rows; first += n {
-		n = min(n, rows-first)
-		t, err := s.source.run(ctx, some.Bytes()[:n*s.rowBytes], first)
-		all.Add(t)
-		if err != nil {
-			return all, err
+	put := func(first, end, at int) error {
+		for n := 0; first < end; first, at = first+n, at+n {
+			n = min(most, end-first)
+			t, err := s.source.run(ctx, some.Bytes()[:n*s.rowBytes], first)
+			all.Add(t)
+			if err != nil {
+				return err
+			}
+			s.device.Put(at, some.Uint16s()[:n*s.rowBytes/2])
 		}
-		s.device.Put(first, some.Uint16s()[:n*s.rowBytes/2])
+		return nil
 	}
-	return all, nil
+	if err = put(0, l.device, 0); err == nil {
+		err = put(l.device, l.device+l.shared, l.device+l.dynamic.Slots)
+	}
+	return all, err
 }
 
 // putBytes is the size of the buffer through which rows go to a device region that is apart.
@@ -234,7 +247,7 @@ const putBytes = 4 << 20
 // Apart returns the table of the device region's rows, for kernels.Backend.RowsOf, if the host
 // cannot address them: see [Window.Places]. ok is false where the host can, or there are none.
 func (s *Stack) Apart() (hot kernels.Tensor, ok bool) {
-	if s.device == nil || !s.device.Apart() || s.layout.device+s.layout.shared == 0 {
+	if s.device == nil || !s.device.Apart() || s.device.Table().Rows == 0 {
 		return hot, false
 	}
 	return s.device.Table(), true
@@ -246,7 +259,7 @@ func (s *Stack) left(taken int64) uint32 {
 	if _, apart := s.Apart(); !apart {
 		return uint32(s.layout.device)
 	}
-	return uint32(s.device.Left(taken))
+	return uint32(max(s.layout.device, s.device.Left(taken)-s.layout.dynamic.Slots))
 }
 
 // Prewarm fills the cache as Open does with Options.Prewarm, for a caller who decides later. It
@@ -268,7 +281,7 @@ func (s *Stack) openCache() (err error) {
 	if s.slots == 0 {
 		return nil
 	}
-	n := (s.lookahead + spareSets) * policy.SetWords(s.layout.cache.Rows)
+	n := (s.lookahead + s.layout.spare()) * policy.SetWords(s.layout.cache.Rows)
 	if s.sets, err = kernels.NewHostBuf(8 * n); err == nil {
 		s.cache, err = policy.New(s.layout.cache)
 	}
@@ -392,6 +405,10 @@ func (s *Stack) Reset() {
 	for _, w := range windows {
 		w.abandon()
 	}
+	s.dynamic.forget()
+	s.stats.Lock()
+	defer s.stats.Unlock()
+	s.stats.Tiers.Device.setUsed(int64(s.layout.device), int64(s.rowBytes))
 }
 
 // Close ends every Next, Load, Gather or Scan in progress as if its context had ended, waits for
@@ -439,6 +456,7 @@ func (s *Stack) free() {
 		}
 	}
 	s.freeIndex()
+	s.dynamic.close()
 	s.rewrites.free()
 	s.scratch, s.portion = plan{}, nil
 }

@@ -83,8 +83,8 @@ type Tier struct {
 	BytesOut   int64 `json:"bytes_out"`   // RowsHit × RowBytes
 
 	// BytesRead counts the bytes that came into the tier. Device: the bytes that Open loaded into
-	// the region. Host: the bytes of rows that came into the static region and the cache. Disk: the
-	// same as Disk.BytesRead.
+	// the region, and rows that stayed there after their step. Host: the bytes of rows that came
+	// into the static region and the cache. Disk: the same as Disk.BytesRead.
 	BytesRead int64 `json:"bytes_read"`
 
 	// Evictions counts the rows that lost their place.
@@ -109,7 +109,8 @@ func newStats(rows, rowBytes int, l layout, warmup disk.Traffic) Stats {
 		return Tier{CapacityRows: int64(rows), CapacityBytes: int64(rows) * size}
 	}
 	static := int64(l.hot - l.device)
-	st := Stats{RowBytes: size, Tiers: Tiers{Device: tier(l.device), Host: tier(int(static) + l.slots), Disk: tier(rows)}}
+	st := Stats{RowBytes: size}
+	st.Tiers = Tiers{Device: tier(l.device + l.dynamic.Slots), Host: tier(int(static) + l.slots), Disk: tier(rows)}
 	st.Tiers.Device.setUsed(int64(l.device), size)
 	st.Tiers.Device.BytesRead = int64(l.device) * size
 	st.Tiers.Host.setUsed(static, size)
@@ -131,7 +132,11 @@ func (s *Stack) count(t tally, held int) {
 	st.Windows += t.windows
 	st.StaticRowsHit += t.static
 	st.RowsBypassed += t.bypassed
-	st.Tiers.Device.served(t.device, host+t.read, st.RowBytes)
+	device := &st.Tiers.Device
+	device.served(t.device, host+t.read, st.RowBytes)
+	device.BytesRead += t.kept * st.RowBytes
+	device.Evictions += t.lost
+	device.setUsed(device.UsedRows+t.kept-t.lost, st.RowBytes)
 	st.Tiers.Host.served(host, t.read, st.RowBytes)
 	st.Tiers.Host.setUsed(int64(s.hot-s.layout.device+held), st.RowBytes)
 	st.Tiers.Host.BytesRead += t.copied * st.RowBytes

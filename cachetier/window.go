@@ -13,10 +13,11 @@ const maxWindows = 2
 
 // group is a group of expected steps, from which windows are made.
 type group struct {
-	steps []step // in no window yet
-	rows  *set   // the rows of steps; nil until needed
-	count int    // size of rows
-	fit   int    // steps that fit in the cache together; 0 until needed
+	steps  []step // in no window yet
+	rows   *set   // the rows of steps; nil until needed
+	count  int    // size of rows
+	placed bool   // planDynamic has been here
+	fit    int    // steps that fit in the cache together; 0 until needed
 }
 
 // step has the ids whose rows a step needs, and how many rows, from the first on, the device region
@@ -24,6 +25,7 @@ type group struct {
 type step struct {
 	ids    []uint32
 	device uint32
+	stay   *stay // other rows that the device has; nil without a dynamic part
 }
 
 // Window is one or more steps whose rows are read together. See [Stack.Next].
@@ -83,7 +85,7 @@ func (s *Stack) ExpectBeside(steps [][]uint32, taken []int64) {
 func (s *Stack) stepsOf(steps [][]uint32, taken []int64) []step {
 	all, now := make([]step, len(steps)), s.left(s.region.Taken())
 	for i, ids := range steps {
-		all[i] = step{ids, now}
+		all[i] = step{ids: ids, device: now}
 		if taken != nil {
 			all[i].device = s.left(taken[i])
 		}
@@ -132,6 +134,7 @@ func (s *Stack) fit() int {
 	if len(s.groups) == 0 {
 		return 0
 	}
+	s.planDynamic()
 	g := s.groups[0]
 	switch {
 	case s.hot == s.rows: // nothing is ever read

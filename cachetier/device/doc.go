@@ -29,6 +29,9 @@
 // stores others, in the order of the backend's operations, so what it displaces itself it still
 // has.
 //
+// Between the hottest rows and the rows that slots will displace, package cachetier has a dynamic
+// part, of fixed size: rows that came for a step stay there while its policy finds them worth it.
+//
 // The index of what lies where stays with the planner on the host, which makes plans long before
 // their steps run. FreshGNN's index is on the GPU.
 //

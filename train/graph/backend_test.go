@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/kernels/kerneltest"
 	"github.com/gnnstore/gnnstore/store"
@@ -35,10 +36,10 @@ func TestRemoteMemory(t *testing.T) {
 	}
 }
 
-// rowsOf is a remote backend that counts the rows that RowsOf puts together.
+// rowsOf is a remote backend that counts the rows that RowsOf puts together, and KeepRows keeps.
 type rowsOf struct {
 	*kerneltest.RemoteBackend
-	all, came int64
+	all, came, kept int64
 }
 
 func newRowsOf() *rowsOf {
@@ -102,5 +103,37 @@ func TestRowsOnTheDevice(t *testing.T) {
 				require.Zero(t, be.came, name)
 			}
 		}
+	}
+}
+
+func (r *rowsOf) KeepRows(hot, came, from, to kernels.Tensor) {
+	r.kept += int64(from.Rows)
+	r.RemoteBackend.KeepRows(hot, came, from, to)
+}
+
+// TestRowsThatStay: with rows of earlier steps on the device fewer come, and results are the same.
+func TestRowsThatStay(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	size := int64(ds.Features(0).RowBytes())
+	for _, history := range []bool{false, true} {
+		o := small()
+		if history {
+			o = reusing()
+		}
+		o.Epochs, o.Batch, o.Window = 2, 16, 8
+		o.Cache.DeviceBytes, o.Cache.DynamicBytes, o.Cache.HostBytes = 300*size, 150*size, 600*size
+		want := trained(t, ds, o)
+		came := map[policy.Kind]int64{}
+		for _, p := range []policy.Kind{"", policy.LRU, policy.Belady} {
+			o.Cache.DevicePolicy = p
+			be := newRowsOf()
+			got, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Backend: be})
+			require.NoError(t, err)
+			sameWork(t, want, got, p)
+			require.Equal(t, p != "", be.kept > 0, p)
+			came[p] = be.came
+		}
+		require.LessOrEqual(t, came[policy.Belady], came[policy.LRU])
+		require.Less(t, came[policy.Belady], came[""])
 	}
 }

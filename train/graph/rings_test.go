@@ -118,6 +118,8 @@ func TestJunctionAnywhere(t *testing.T) {
 		o.Epochs, o.Batch = rapid.IntRange(1, 2).Draw(r, "epochs"), rapid.SampledFrom([]int{20, 64}).Draw(r, "batch")
 		o.Cache.Policy = rapid.SampledFrom(policy.Kinds).Draw(r, "policy")
 		o.Cache.DeviceBytes = rapid.Int64Range(1, all+100).Draw(r, "device")
+		o.Cache.DevicePolicy = rapid.SampledFrom([]policy.Kind{"", policy.LRU, policy.Belady}).Draw(r, "device policy")
+		o.Cache.DynamicBytes = rapid.Int64Range(0, o.Cache.DeviceBytes).Draw(r, "dynamic")
 		o.Cache.HostBytes = rapid.SampledFrom([]int64{0, all / 9, all / 2, all}).Draw(r, "host")
 		o.Cache.StaticBytes = rapid.SampledFrom([]int64{0, all / 20}).Draw(r, "static")
 		o.Window, o.Lookahead = rapid.IntRange(0, 3).Draw(r, "window"), rapid.IntRange(0, 2).Draw(r, "lookahead")

@@ -114,6 +114,7 @@ type buffers struct {
 type parts struct {
 	table, n      int
 	hot, came, at kernels.Tensor
+	from, to      kernels.Tensor // rows that stay: see kernels.Backend.KeepRows
 	rows          int
 }
 
@@ -382,10 +383,14 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 func (p *Pipeline) gatherApart(w *plan.Window, i int, b *Gathered, of parts) (came kernels.Tensor) {
 	p.places = append(p.places[:0], make([]uint32, of.rows)...)
 	of.came.Rows = w.Rows[of.table].Places(i, p.places)
-	at := &b.buffers.at[of.table]
-	kernels.GrowBuffer(p.Backend, at, kernels.U32, of.rows, of.rows+of.rows/8)
-	of.at = kernels.Tensor{Buf: *at, Type: kernels.U32, Rows: of.rows, Cols: 1}
-	p.Backend.UploadU32(of.at, p.places)
+	from, to := w.Rows[of.table].Keeps(i, p.places)
+	p.places = append(append(p.places, from...), to...)
+	at, n := &b.buffers.at[of.table], len(p.places)
+	kernels.GrowBuffer(p.Backend, at, kernels.U32, n, n+n/8)
+	all := kernels.Tensor{Buf: *at, Type: kernels.U32, Rows: n, Cols: 1}
+	p.Backend.UploadU32(all, p.places)
+	n = of.rows + len(from)
+	of.at, of.from, of.to = all.Slice(0, of.rows), all.Slice(of.rows, n), all.Slice(n, all.Rows)
 	b.buffers.came = append(b.buffers.came, of)
 	return of.came
 }
@@ -397,8 +402,9 @@ func (b *buffers) arrive(n int, rows kernels.Tensor) {
 	}
 }
 
-// join puts together the rows of a step that came and those that lie on the device. It begins with
-// the operations of the step, and so comes before what the step stores on the device.
+// join puts together the rows of a step that came and rows that lie on the device, and keeps some
+// of the former there. It has the first operations of the step, and so comes before what the step
+// stores on the device.
 func (p *Pipeline) join(b *Gathered) {
 	to := p.joined[p.joins%len(p.joined)]
 	p.joins++
@@ -407,6 +413,9 @@ func (p *Pipeline) join(b *Gathered) {
 		kernels.GrowBuffer(p.Backend, &to[of.table], x.Type, x.Len(), x.Len()+x.Len()/8)
 		x.Buf = to[of.table]
 		p.Backend.RowsOf(x, of.hot, of.came, of.at)
+		if of.from.Rows > 0 {
+			p.Backend.KeepRows(of.hot, of.came, of.from, of.to)
+		}
 		b.Rows[of.n] = x
 	}
 }

@@ -296,6 +296,10 @@ func (t *Tiers) Open(ctx context.Context, m Measure) error {
 		if cache.SharedBytes = 0; i == shared {
 			cache.SharedBytes = m.Slots
 		}
+		if t.Cache.DynamicBytes > 0 { // of all tables
+			share := float64(t.Cache.DynamicBytes) / float64(max(t.Cache.DeviceBytes, 1))
+			cache.DynamicBytes = int64(share * float64(parts.Device[i]))
+		}
 		of, s := pipeline.Table{Type: table.DType(), Cols: t.recordCols(n)}, (*cachetier.Stack)(nil)
 		if table.Features != nil {
 			s, err = cachetier.Open(ctx, table.Features, cache)
