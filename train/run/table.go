@@ -403,6 +403,12 @@ var Table = setting.Table[Options]{
 	{Key: "device_bytes", Flag: "device-memory", Free: anyTime,
 		In:   func(o *Options) value { return setting.Bytes(&o.Cache.DeviceBytes) },
 		Help: "part of the device region for the hottest feature rows, fixed; {history_bytes} has the rest of it"},
+	{Key: "device_policy", Flag: "device-policy", Free: anyTime,
+		In: func(o *Options) value {
+			return setting.Word(&o.Cache.DevicePolicy, policy.LRU, policy.Belady).Or("none", "")
+		},
+		Help: "which rows that came for a step stay on a device that the host cannot address, in a fifth of " +
+			"{device_bytes}: none, lru or belady"},
 	{Key: "host_bytes", Flag: "host-memory", Free: anyTime,
 		In:   func(o *Options) value { return setting.Bytes(&o.Cache.HostBytes).Or("auto", Auto) },
 		Help: "part for feature rows on the host: those that wait for their step, and those kept for later"},
