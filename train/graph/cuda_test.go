@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/stretchr/testify/require"
 
+	"github.com/gnnstore/gnnstore/cachetier/policy"
 	"github.com/gnnstore/gnnstore/kernels/cuda"
 	"github.com/gnnstore/gnnstore/kernels/cuda/drivertest"
 	"github.com/gnnstore/gnnstore/store"
@@ -69,6 +70,29 @@ func TestCUDA(t *testing.T) {
 		want := lossesIn(t, 100, c.ds, c.o, run.Hooks{})
 		h, _ := cudaHooks(t, drivertest.Options{Mode: []drivertest.Mode{drivertest.Lazy, drivertest.Ahead}[i%2]})
 		closeLosses(t, want, lossesIn(t, 100, c.ds, c.o, h), name)
+	}
+}
+
+// TestCUDABuffer: rows on the device, slots that displace them and rows that stay change no loss,
+// on devices that run what is queued late or out of turn.
+func TestCUDABuffer(t *testing.T) {
+	c := aheadRuns(t)["history"]
+	c.o.LogEvery, c.o.Batch, c.o.Cache.HostBytes = 1, 40, 1<<20
+	for i, mode := range []drivertest.Mode{drivertest.Lazy, drivertest.Ahead} {
+		o := c.o
+		h, _ := cudaHooks(t, drivertest.Options{Mode: mode})
+		want := lossesIn(t, 100, c.ds, o, h)
+		o.Cache.DeviceBytes = int64(200 * c.ds.Features(0).RowBytes())
+		o.Cache.DevicePolicy = []policy.Kind{policy.LRU, policy.Belady}[i]
+		h, d := cudaHooks(t, drivertest.Options{Mode: mode})
+		got := lossesIn(t, 100, c.ds, o, h)
+		require.GreaterOrEqual(t, len(got), 3)
+		for i := range got {
+			require.Equal(t, want[i].Loss, got[i].Loss, "step %d", i+1)
+		}
+		for _, name := range []string{"rows_of", "keep_rows"} {
+			require.Positive(t, d.Launched()[name]+d.Launched()[name+"_wide"], name)
+		}
 	}
 }
 

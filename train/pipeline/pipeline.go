@@ -384,11 +384,10 @@ func (p *Pipeline) gatherApart(w *plan.Window, i int, b *Gathered, of parts) (ca
 	p.places = append(p.places[:0], make([]uint32, of.rows)...)
 	of.came.Rows = w.Rows[of.table].Places(i, p.places)
 	from, to := w.Rows[of.table].Keeps(i, p.places)
-	p.places = append(append(p.places, from...), to...)
-	at, n := &b.buffers.at[of.table], len(p.places)
+	at, n := &b.buffers.at[of.table], len(p.places)+len(from)+len(to)
 	kernels.GrowBuffer(p.Backend, at, kernels.U32, n, n+n/8)
 	all := kernels.Tensor{Buf: *at, Type: kernels.U32, Rows: n, Cols: 1}
-	p.Backend.UploadU32(all, p.places)
+	p.staging.JoinU32(all, p.places, from, to)
 	n = of.rows + len(from)
 	of.at, of.from, of.to = all.Slice(0, of.rows), all.Slice(of.rows, n), all.Slice(n, all.Rows)
 	b.buffers.came = append(b.buffers.came, of)
