@@ -131,6 +131,10 @@ func TestRowsThatStay(t *testing.T) {
 			require.NoError(t, err)
 			sameWork(t, want, got, p)
 			require.Equal(t, p != "", be.kept > 0, p)
+			require.GreaterOrEqual(t, got.Memory.OnDevice, o.Cache.DeviceBytes)
+			for _, part := range got.Memory.Parts {
+				require.NotEqual(t, "device", part.Name, "the rows are no part of the process's memory")
+			}
 			came[p] = be.came
 		}
 		require.LessOrEqual(t, came[policy.Belady], came[policy.LRU])

@@ -24,9 +24,19 @@ type Budget struct {
 	Host     int64 `json:"host_bytes"`              // feature rows: static, or waiting for their step, or kept for a later one
 	History  int64 `json:"history_bytes,omitempty"` // hidden rows of earlier steps
 	Join     int64 `json:"join_bytes,omitempty"`    // the windows' wants of rows, and segments of a spill while they fill
-	// OnDevice is memory of a device, beside Total: weights, a step and slots of hidden rows.
+	// OnDevice is memory of a device, beside Total: weights, a step, slots of hidden rows, and the
+	// rows of Device if they are apart.
 	OnDevice int64 `json:"on_device_bytes,omitempty"`
+	Apart    bool  `json:"-"`     // the rows of Device are no part of Total
 	Group    int   `json:"group"` // steps that are drawn and read together, as far as the first batch tells
+}
+
+// DeviceInTotal returns the part of Total that Device takes.
+func (b Budget) DeviceInTotal() int64 {
+	if b.Apart {
+		return 0
+	}
+	return b.Device
 }
 
 func (b Budget) String() string {
@@ -43,7 +53,7 @@ func (b Budget) String() string {
 		beside = fmt.Sprintf("; beside it on the device %s", size(b.OnDevice))
 	}
 	return fmt.Sprintf("memory %s: topology %s, features %s, %s%s of batches drawn ahead, %s a step, %s the rest%s",
-		size(b.Total), size(b.Topology), size(b.Host+b.Device), history, size(b.Batches), size(b.Step), size(b.Fixed),
+		size(b.Total), size(b.Topology), size(b.Host+b.DeviceInTotal()), history, size(b.Batches), size(b.Step), size(b.Fixed),
 		beside)
 }
 
@@ -52,6 +62,7 @@ func (b Budget) String() string {
 type Demand struct {
 	Fixed, Step int64
 	OnDevice    int64 // of a device with memory of its own: Budget.OnDevice
+	Apart       bool  // Budget.Apart
 	History     int64 // hidden rows of earlier steps, with their index
 	Join        int64 // memory of horizons, beside the spill
 	Batches     Batches
@@ -86,15 +97,18 @@ func (d Demand) Split(total int64, given Budget) (Budget, error) {
 	lists, scratch := allLists-offsets, d.Batches.Scratch
 	b := Budget{
 		Total: total, Fixed: d.Fixed + scratch, Step: d.Step, Device: max(given.Device, 0), History: d.History,
-		Join: d.Join, OnDevice: d.OnDevice,
+		Join: d.Join, OnDevice: d.OnDevice, Apart: d.Apart,
+	}
+	if b.Apart {
+		b.OnDevice += b.Device
 	}
 	one := d.Batches.step()
-	least := b.Fixed + d.Step + d.History + d.Join + orElse(given.Batches, batch) + orElse(given.Topology, offsets) + b.Device + max(given.Host, 0)
+	least := b.Fixed + d.Step + d.History + d.Join + orElse(given.Batches, batch) + orElse(given.Topology, offsets) + b.DeviceInTotal() + max(given.Host, 0)
 	if total < least {
 		return b, &NotEnough{total, Budget{Total: least, Fixed: b.Fixed, Step: d.Step, History: d.History, Batches: orElse(given.Batches, batch),
-			Topology: orElse(given.Topology, offsets), Device: b.Device, Host: max(given.Host, 0)}}
+			Topology: orElse(given.Topology, offsets), Device: b.Device, Apart: b.Apart, Host: max(given.Host, 0)}}
 	}
-	room := total - b.Fixed - d.Step - d.History - d.Join - b.Device
+	room := total - b.Fixed - d.Step - d.History - d.Join - b.DeviceInTotal()
 	table = max(0, table-b.Device)
 	best := math.Inf(1)
 	// The rest is for neighbour lists, for rows, and for the blocks of as many steps as the rows

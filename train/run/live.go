@@ -87,7 +87,7 @@ type Window struct {
 func MemoryOf(b plan.Budget) *Memory {
 	m := &Memory{BudgetBytes: b.Total, OnDevice: b.OnDevice}
 	for _, p := range []MemoryPart{
-		{"topology", b.Topology}, {"device", b.Device}, {"host", b.Host}, {"history", b.History}, {"batches", b.Batches}, {"step", b.Step}, {"fixed", b.Fixed},
+		{"topology", b.Topology}, {"device", b.DeviceInTotal()}, {"host", b.Host}, {"history", b.History}, {"batches", b.Batches}, {"step", b.Step}, {"fixed", b.Fixed},
 	} {
 		if p.Bytes > 0 {
 			m.Parts = append(m.Parts, p)

@@ -76,6 +76,7 @@ func (t *Tiers) demand(m Measure) (d plan.Demand, relations []int) {
 		copies := t.buffers()
 		if t.Cache.DeviceBytes > 0 && device.Apart(t.be) {
 			copies += 2 // rows that came are put together with those that lie there: see pipeline.Pipeline
+			d.Apart = !t.learnsRows()
 		}
 		d.OnDevice = m.OnDevice*stepMargin/100 + int64(copies)*batchRows*stepMargin/100 + m.Slots
 		d.Step = m.Step*stepMargin/100 + HostCopies*batchRows*stepMargin/100

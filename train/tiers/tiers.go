@@ -345,7 +345,7 @@ func (t *Tiers) Rest(m Measure) int64 {
 	if err != nil {
 		return 0
 	}
-	return max(0, t.total-b.Fixed-b.Step-b.Device-b.Topology-b.Batches-b.Host)
+	return max(0, t.total-b.Fixed-b.Step-b.DeviceInTotal()-b.Topology-b.Batches-b.Host)
 }
 
 // checked names the place of what its sampler finds damaged.
