@@ -2,7 +2,6 @@ package graph
 
 import (
 	"context"
-	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -22,39 +21,68 @@ import (
 // hidden rows.
 type junction struct {
 	*rowsOf
-	kept     int   // rows of the table, the hottest, that slots never displace
-	shared   []int // by step: ids whose rows lie where slots may come
-	steps    int
-	stored   map[int]stored // by step, the last of its StoreRows
-	early    bool           // a step stores its hidden rows before its rows are put together
-	lastHigh uint32         // the highest place that was stored in
+	hottest int   // rows of the table, the hottest, that slots never displace
+	shared  []int // by step: ids whose rows lie where slots may come
+	steps   int
+	stored  map[int]stored // by step, the last of its StoreRows
+	kepts   map[int]stored // by step, of its KeepRows
+	early   bool           // a step stores these rows before its own are put together
 }
 
-// stored has the rows of a StoreRows.
+// stored has the rows that an operation stored.
 type stored struct {
 	slots kernels.Tensor
 	to    []uint32
 	rows  []float32
 }
 
-func newJunction() *junction { return &junction{rowsOf: newRowsOf(), stored: map[int]stored{}} }
+func newJunction() *junction {
+	return &junction{rowsOf: newRowsOf(), stored: map[int]stored{}, kepts: map[int]stored{}}
+}
+
+// read returns rows of a table, and their numbers.
+func (j *junction) read(table, rows kernels.Tensor) (s stored) {
+	s = stored{slots: table, to: make([]uint32, rows.Rows), rows: make([]float32, rows.Rows*table.Cols)}
+	j.Backend.DownloadU32(s.to, rows)
+	wide := kernels.NewTensor(j, kernels.F32, rows.Rows, table.Cols)
+	j.GatherRows(wide, table, rows)
+	j.Backend.DownloadF32(s.rows, wide)
+	kernels.FreeTensors(j, wide)
+	return s
+}
+
+// write stores rows in the table that they were read from, whose memory is now buf.
+func (j *junction) write(s stored, buf kernels.Buffer) {
+	if len(s.to) == 0 {
+		return
+	}
+	table, rows := s.slots, kernels.NewTensor(j, kernels.F32, len(s.to), s.slots.Cols)
+	table.Buf = buf
+	ids := kernels.NewTensor(j, kernels.U32, len(s.to), 1)
+	j.Backend.UploadF32(rows, s.rows)
+	j.Backend.UploadU32(ids, s.to)
+	j.ScatterRows(table, rows, ids)
+	kernels.FreeTensors(j, rows, ids)
+}
+
+func (j *junction) KeepRows(hot, came, from, to kernels.Tensor) {
+	j.rowsOf.KeepRows(hot, came, from, to)
+	if !j.early {
+		j.kepts[j.steps-1] = j.read(hot, to)
+	}
+}
 
 func (j *junction) RowsOf(dst, hot, came, at kernels.Tensor) {
-	if s := j.stored[j.steps]; j.early && len(s.to) > 0 {
-		slots, rows := s.slots, kernels.NewTensor(j, kernels.F32, len(s.to), s.slots.Cols)
-		slots.Buf = hot.Buf
-		ids := kernels.NewTensor(j, kernels.U32, len(s.to), 1)
-		j.Backend.UploadF32(rows, s.rows)
-		j.Backend.UploadU32(ids, s.to)
-		j.ScatterRows(slots, rows, ids)
-		kernels.FreeTensors(j, rows, ids)
+	if j.early {
+		j.write(j.stored[j.steps], hot.Buf)
+		j.write(j.kepts[j.steps], hot.Buf)
 	}
 	j.steps++
 	places := make([]uint32, at.Rows)
 	j.Backend.DownloadU32(places, at)
 	n := 0
 	for _, p := range places {
-		if p < uint32(hot.Rows-j.kept) {
+		if p < uint32(hot.Rows-j.hottest) {
 			n++
 		}
 	}
@@ -64,17 +92,8 @@ func (j *junction) RowsOf(dst, hot, came, at kernels.Tensor) {
 
 func (j *junction) StoreRows(slots, lost, x, rows, to, void kernels.Tensor) {
 	j.RemoteBackend.StoreRows(slots, lost, x, rows, to, void)
-	s := stored{slots: slots, to: make([]uint32, to.Rows), rows: make([]float32, to.Rows*slots.Cols)}
-	j.Backend.DownloadU32(s.to, to)
-	wide := kernels.NewTensor(j, kernels.F32, to.Rows, slots.Cols)
-	j.GatherRows(wide, slots, to)
-	j.Backend.DownloadF32(s.rows, wide)
-	kernels.FreeTensors(j, wide)
 	if j.steps > 0 && !j.early {
-		j.stored[j.steps-1] = s
-	}
-	if len(s.to) > 0 {
-		j.lastHigh = max(j.lastHigh, slices.Max(s.to))
+		j.stored[j.steps-1] = j.read(slots, to)
 	}
 }
 
@@ -88,7 +107,7 @@ func TestJunction(t *testing.T) {
 	want := trained(t, ds, o)
 	require.Positive(t, want.History.Hits)
 	over := func(j *junction) *run.Result {
-		j.kept = 100
+		j.hottest = 100
 		got, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Backend: j})
 		require.NoError(t, err)
 		return got
@@ -101,6 +120,28 @@ func TestJunction(t *testing.T) {
 	fault := newJunction()
 	fault.early, fault.stored = true, j.stored
 	require.NotEqual(t, want.ParamsXXH3, over(fault).ParamsXXH3, "a store before a gather is found")
+}
+
+// TestKeptTooEarly: a step that kept rows on the device before its own rows are put together would
+// have other results, since they take the places of rows that it reads for the last time.
+func TestKeptTooEarly(t *testing.T) {
+	ds := open(t, storetest.Communities(900, 4, 8, 24, 2))
+	size := int64(ds.Features(0).RowBytes())
+	o := small()
+	o.Cache.DeviceBytes, o.Cache.DynamicBytes, o.Cache.HostBytes = 200*size, 150*size, 100<<10
+	o.Cache.DevicePolicy = policy.Belady
+	want := trained(t, ds, o)
+	over := func(j *junction) *run.Result {
+		got, err := Run(t.Context(), ds, scratch(t), o, "test", run.Hooks{Backend: j})
+		require.NoError(t, err)
+		return got
+	}
+	j := newJunction()
+	sameWork(t, want, over(j))
+	require.Positive(t, j.rowsOf.kept)
+	fault := newJunction()
+	fault.early, fault.kepts = true, j.kepts
+	require.NotEqual(t, want.ParamsXXH3, over(fault).ParamsXXH3)
 }
 
 // TestJunctionAnywhere: any size, policy, window and model.
