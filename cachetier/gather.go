@@ -34,6 +34,32 @@ func (s *Stack) Peek(ctx context.Context, dst []byte, ids []uint32) error {
 	return s.gather(ctx, "Peek", dst, ids, false)
 }
 
+// Places is Window.Places for ids that are not planned, before PeekBeyond.
+func (s *Stack) Places(ids, at []uint32) (n int) { return s.places(s.now(ids), at) }
+
+// PeekBeyond copies rows as Peek does, but leaves out those that lie where the host cannot address
+// them: see Places. No slots may be taken between the two calls.
+func (s *Stack) PeekBeyond(ctx context.Context, dst []byte, ids []uint32) error {
+	t, others := s.now(ids), make([]uint32, 0, len(ids))
+	for _, v := range t.ids {
+		if v >= t.device {
+			others = append(others, v)
+		}
+	}
+	if err := s.gather(ctx, "PeekBeyond", dst, others, false); err != nil {
+		return err
+	}
+	s.stats.Lock()
+	defer s.stats.Unlock()
+	n := int64(len(ids) - len(others))
+	s.stats.InputRows += n
+	s.stats.Tiers.Device.served(n, 0, s.stats.RowBytes)
+	return nil
+}
+
+// now is a step that has what the device region has now, but for its dynamic part.
+func (s *Stack) now(ids []uint32) step { return s.stepsOf([][]uint32{ids}, nil)[0] }
+
 func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint32, keep bool) error {
 	s.check(name, dst, ids)
 	rows := s.rows
@@ -78,8 +104,9 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 // see [Stack.Apart]. It sets at[k] to where RowsOf finds the row of the k-th id: a row of that
 // table or, with kernels.InSlot, a row of what Gather copies, which has n rows. It may be called
 // whenever Gather may.
-func (w *Window) Places(i int, at []uint32) (n int) {
-	s, t := w.s, w.steps[i]
+func (w *Window) Places(i int, at []uint32) (n int) { return w.s.places(w.steps[i], at) }
+
+func (s *Stack) places(t step, at []uint32) (n int) {
 	kept, last := uint32(s.layout.device), s.device.At(0)
 	stays := 0
 	for k, v := range t.ids {

@@ -36,8 +36,8 @@ type Options struct {
 	// Region is device memory that others may share. Open takes a part of it for the device region,
 	// so it must have room for DeviceBytes. It stays the caller's, who closes it after the Stack.
 	// If the host cannot address it, a step's rows that lie there are not gathered: see
-	// [Window.Places]. Peek and Stack.Gather then read them from disk. A Stack over Records takes
-	// host memory instead. Default: memory of the Stack's own.
+	// [Window.Places] and PeekBeyond. Peek and Stack.Gather then read them from disk. A Stack over
+	// Records takes host memory instead. Default: memory of the Stack's own.
 	Region *device.Buffer `json:"-"`
 
 	// SharedBytes is room in the Region that slots take bit by bit. Until then more rows lie there:

@@ -60,35 +60,51 @@ func (x slots) close(t *rapid.T) {
 func gatherAll(t require.TestingT, s *cachetier.Stack, w *cachetier.Window, i int, ids []uint32) []byte {
 	size := s.RowBytes()
 	got := make([]byte, len(ids)*size)
-	hot, apart := s.Apart()
-	if !apart {
+	if _, apart := s.Apart(); !apart {
 		require.NoError(t, w.Gather(bg, i, got))
 		return got
 	}
-	be, at := kernels.NewCPU(kernels.CPUOptions{Threads: 1}), make([]uint32, len(ids))
-	n := w.Places(i, at)
-	require.NoError(t, w.Gather(bg, i, got[:n*size]))
-	came := make([]uint16, n*size/2)
-	for i := range came {
-		came[i] = binary.LittleEndian.Uint16(got[2*i:])
-	}
-	table := kernels.NewTensor(be, kernels.F16, n, size/2)
-	places := kernels.NewTensor(be, kernels.U32, len(ids), 1)
-	all := kernels.NewTensor(be, kernels.F16, len(ids), size/2)
-	defer kernels.FreeTensors(be, table, places, all)
-	be.UploadHalf(table, came)
-	be.UploadU32(places, at)
-	be.RowsOf(all, hot, table, places)
+	at := make([]uint32, len(ids))
+	came := got[:w.Places(i, at)*size]
+	require.NoError(t, w.Gather(bg, i, came))
+	all := together(t, s, came, at)
 	if from, to := w.Keeps(i, at); len(from) > 0 {
+		hot, _ := s.Apart()
+		be, table := kernels.NewCPU(kernels.CPUOptions{Threads: 1}), tableOf(came, size/2)
 		lists := kernels.NewTensor(be, kernels.U32, 2*len(from), 1)
-		defer kernels.FreeTensors(be, lists)
+		defer kernels.FreeTensors(be, lists, table)
 		be.UploadU32(lists.Slice(0, len(from)), from)
 		be.UploadU32(lists.Slice(len(from), lists.Rows), to)
 		be.KeepRows(hot, table, lists.Slice(0, len(from)), lists.Slice(len(from), lists.Rows))
 	}
+	return all
+}
+
+// tableOf is rows of so many columns in a tensor of the CPU's.
+func tableOf(rows []byte, cols int) kernels.Tensor {
+	bits := make([]uint16, len(rows)/2)
+	for i := range bits {
+		bits[i] = binary.LittleEndian.Uint16(rows[2*i:])
+	}
+	be := kernels.NewCPU(kernels.CPUOptions{Threads: 1})
+	table := kernels.NewTensor(be, kernels.F16, len(bits)/cols, cols)
+	be.UploadHalf(table, bits)
+	return table
+}
+
+// together puts rows that came together with the device's.
+func together(t require.TestingT, s *cachetier.Stack, came []byte, at []uint32) []byte {
+	be, cols := kernels.NewCPU(kernels.CPUOptions{Threads: 1}), s.RowBytes()/2
+	hot, ok := s.Apart()
+	require.True(t, ok)
+	table, places := tableOf(came, cols), kernels.NewTensor(be, kernels.U32, len(at), 1)
+	all := kernels.NewTensor(be, kernels.F16, len(at), cols)
+	defer kernels.FreeTensors(be, table, places, all)
+	be.UploadU32(places, at)
+	be.RowsOf(all, hot, table, places)
 	bits, ok := be.Host(all)
 	require.True(t, ok)
-	return append(got[:0], bits...)
+	return bytes.Clone(bits)
 }
 
 // TestSlotsDisplaceRows: with any sizes and policy, steps get their rows while others store in the

@@ -314,10 +314,18 @@ func TestWindowsDoWhatTheModelDoes(t *testing.T) {
 					if keep {
 						get = s.Gather
 					}
+					beyond := m.apart && !keep && rapid.Bool().Draw(t, "beyond the device")
 					got := make([]byte, len(ids)*f.RowBytes())
-					require.NoError(t, get(bg, got, ids))
+					if beyond {
+						at := make([]uint32, len(ids))
+						came := got[:s.Places(ids, at)*f.RowBytes()]
+						require.NoError(t, s.PeekBeyond(bg, came, ids))
+						got = together(t, s, came, at)
+					} else {
+						require.NoError(t, get(bg, got, ids))
+					}
 					require.True(t, bytes.Equal(direct(f, ids), got), "wrong rows")
-					m.step(ids, future, keep, false)
+					m.step(ids, future, keep, beyond)
 					m.checkCounters(t, s, start)
 				}
 			}

@@ -101,6 +101,7 @@ func TestRowsOnTheDevice(t *testing.T) {
 			}
 			if bytes == all && c.ds != typed {
 				require.Zero(t, be.came, name)
+				require.Zero(t, got.Evaluation.Disk.Rows, name)
 			}
 		}
 	}

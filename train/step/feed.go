@@ -19,6 +19,8 @@ type Feed struct {
 	used   int
 	floats kernels.Buffer   // the edges' weights and values, likewise
 	rows   []kernels.Buffer // of features, by type, and behind them of tables of edges
+	parts  []kernels.Buffer // of features that are not on the device, by type
+	where  kernels.Buffer   // of features, where some are on the device
 	hidden []kernels.Buffer // rows of a lower layer, in evaluation; by type
 	halves []kernels.Buffer // the same in float16
 	given  kernels.Buffer   // of UploadFloats
@@ -159,7 +161,23 @@ func (f *Feed) Gather(ctx context.Context, t int, s *cachetier.Stack, elem kerne
 	cols := s.RowBytes() / elem.Size()
 	f.growOf(&f.rows, t, elem, len(ids)*cols)
 	x := kernels.Tensor{Buf: f.rows[t], Type: elem, Rows: len(ids), Cols: cols}
-	return x, f.staging.Fill(x, func(dst []byte) error { return s.Peek(ctx, dst, ids) })
+	hot, apart := s.Apart()
+	if !apart {
+		return x, f.staging.Fill(x, func(dst []byte) error { return s.Peek(ctx, dst, ids) })
+	}
+	f.host = append(f.host[:0], make([]uint32, len(ids))...)
+	came := x
+	came.Rows = s.Places(ids, f.host)
+	f.growOf(&f.parts, t, elem, came.Len())
+	came.Buf = f.parts[t]
+	if err := f.staging.Fill(came, func(dst []byte) error { return s.PeekBeyond(ctx, dst, ids) }); err != nil {
+		return x, err
+	}
+	f.grow(&f.where, kernels.U32, len(ids))
+	at := kernels.Tensor{Buf: f.where, Type: kernels.U32, Rows: len(ids), Cols: 1}
+	f.staging.JoinU32(at, f.host)
+	f.be.RowsOf(x, hot, came, at)
+	return x, nil
 }
 
 // RowsOf copies rows place[id] of below, one for each of ids, nodes of type t. They are valid until
@@ -238,10 +256,10 @@ func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) {
 
 // Close frees the buffers.
 func (f *Feed) Close() {
-	kernels.FreeBuffers(f.be, &f.ints, &f.floats, &f.given, &f.lists, &f.labelInts, &f.labelFloats)
+	kernels.FreeBuffers(f.be, &f.ints, &f.floats, &f.given, &f.lists, &f.where, &f.labelInts, &f.labelFloats)
 	kernels.FreeTensors(f.be, f.void)
 	f.void = kernels.Tensor{}
-	for _, all := range [][]kernels.Buffer{f.rows, f.hidden, f.halves} {
+	for _, all := range [][]kernels.Buffer{f.rows, f.parts, f.hidden, f.halves} {
 		for t := range all {
 			kernels.FreeBuffers(f.be, &all[t])
 		}
