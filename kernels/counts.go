@@ -41,6 +41,19 @@ func DeviceName(be Backend) string {
 	return ""
 }
 
+// A Roomy backend has memory of its own, and knows how much of it the process can have in all.
+type Roomy interface{ Room() (bytes int64, err error) }
+
+// RoomOf returns that memory. ok is false for a backend that is not Roomy.
+func RoomOf(be Backend) (bytes int64, ok bool, err error) {
+	roomy, ok := under(be).(Roomy)
+	if !ok {
+		return 0, false, nil
+	}
+	bytes, err = roomy.Room()
+	return bytes, true, err
+}
+
 // under returns the backend that computes for be.
 func under(be Backend) Backend {
 	if z, ok := be.(*Sizing); ok {

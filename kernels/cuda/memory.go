@@ -150,6 +150,18 @@ func (b *Backend) Bytes() kernels.Use {
 	return kernels.Use{Host: kernels.HostBytes(), Device: int64(b.held - spare)}
 }
 
+// Room implements [kernels.Roomy]. Other processes may take some of it meanwhile.
+func (b *Backend) Room() (bytes int64, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	err = b.gpu.Do(func(c *driver.Calls) error {
+		free, _, err := c.MemGetInfo()
+		bytes = int64(free + b.held)
+		return err
+	})
+	return bytes, err
+}
+
 // Alloc implements [kernels.Backend].
 func (b *Backend) Alloc(t kernels.DType, n int) kernels.Buffer {
 	if n < 0 {

@@ -241,6 +241,13 @@ func (c *core) openEvaluator(ctx context.Context) (err error) {
 		if c.MemoryBytes > 0 {
 			c.EvalBytes = max(c.MemoryBytes/8, exactBytes)
 		}
+		room, apart, err := kernels.RoomOf(c.Backend)
+		if err != nil {
+			return err
+		}
+		if apart {
+			c.EvalBytes = min(c.EvalBytes, room/8)
+		}
 	}
 	nodes := c.EvalNodes
 	if c.data.Links != nil {
@@ -356,7 +363,7 @@ func (c *core) openTiers(ctx context.Context, anyEvaluation bool) (err error) {
 	after := c.Backend.Bytes()
 	m := tiers.Measure{
 		Batch: &drawn, Step: after.Host - before.Host + c.step.LabelBytes(), OnDevice: c.onDevice + after.Device - before.Device,
-		Beside: c.besideTiers(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(),
+		Beside: c.besideTiers(), History: c.reuse.memory(), Slots: c.reuse.slotBytes(), Evaluation: min(c.EvalBytes, c.eval.HiddenBytes()),
 	}
 	if c.keepRest(m) {
 		drawn.Layers, _ = c.reuse.rehearsal(b)

@@ -127,3 +127,41 @@ func TestCUDACounts(t *testing.T) {
 		require.Zero(t, each(call), call)
 	}
 }
+
+// TestCUDAMemory: rows take what a device has beside a step, and the weights are the same wherever
+// rows lie. What does not fit is refused, with what would.
+func TestCUDAMemory(t *testing.T) {
+	ds, o := open(t, storetest.Communities(6000, 4, 8, 64, 2)), small()
+	o.Epochs = 1
+	all := int64(6000 * 2 * 64)
+	params := map[string]bool{}
+	for name, c := range map[string]struct {
+		memory uint64
+		given  int64
+		least  int64 // rows that lie on the device, in bytes
+		most   int64
+	}{
+		"room for all":  {1 << 30, 0, all, all},
+		"room for some": {2 << 20, 0, 1, all - 1},
+		"none":          {1 << 30, run.NoDevice, 0, 0},
+		"given":         {1 << 30, all / 2, all/2 - 128, all / 2},
+	} {
+		o.Cache.DeviceBytes = c.given
+		h, _ := cudaHooks(t, drivertest.Options{Memory: c.memory})
+		got, err := Run(t.Context(), ds, scratch(t), o, "test", h)
+		require.NoError(t, err, name)
+		require.GreaterOrEqual(t, got.Tiers.Device.CapacityBytes, c.least, name)
+		require.LessOrEqual(t, got.Tiers.Device.CapacityBytes, c.most, name)
+		params[got.ParamsXXH3] = true
+	}
+	require.Len(t, params, 1)
+
+	o.Cache.DeviceBytes = all
+	h, _ := cudaHooks(t, drivertest.Options{Memory: 2 << 20})
+	_, err := Run(t.Context(), ds, scratch(t), o, "test", h)
+	require.ErrorContains(t, err, "{device_bytes} 750 KiB is too much: the device has ")
+	o.Cache.DeviceBytes, o.Hidden = 0, 64
+	h, _ = cudaHooks(t, drivertest.Options{Memory: 3 << 19})
+	_, err = Run(t.Context(), ds, scratch(t), o, "test", h)
+	require.ErrorContains(t, err, "take a smaller {batch}, {fanout} or {hidden}")
+}

@@ -141,6 +141,9 @@ const DefaultAuditEvery = 20
 // Auto stands for a budget that is a part of MemoryBytes, and for epochs that a run decides on.
 const Auto = tiers.Auto
 
+// NoDevice as Cache.DeviceBytes is [tiers.NoDevice].
+const NoDevice = tiers.NoDevice
+
 // DefaultOptions trains a two-layer GraphSAGE.
 func DefaultOptions() Options {
 	return Options{

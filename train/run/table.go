@@ -401,8 +401,11 @@ var Table = setting.Table[Options]{
 		In:   func(o *Options) value { return setting.Bytes(&o.TopologyBytes).Or("auto", Auto) },
 		Help: "part for the topology: offsets, and the neighbour lists of the hottest nodes"},
 	{Key: "device_bytes", Flag: "device-memory", Free: anyTime,
-		In:   func(o *Options) value { return setting.Bytes(&o.Cache.DeviceBytes) },
-		Help: "part of the device region for the hottest feature rows, fixed; {history_bytes} has the rest of it"},
+		In: func(o *Options) value {
+			return setting.Bytes(&o.Cache.DeviceBytes).Or("auto", 0).Or("none", NoDevice)
+		},
+		Help: "part of the device region for the hottest feature rows, fixed; {history_bytes} has the rest of it; auto: " +
+			"on a GPU what a step leaves of its memory, on the CPU none"},
 	{Key: "device_policy", Flag: "device-policy", Free: anyTime,
 		In: func(o *Options) value {
 			return setting.Word(&o.Cache.DevicePolicy, policy.LRU, policy.Belady).Or("none", "")

@@ -69,6 +69,7 @@ func newCore(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hooks,
 	}
 	c := &core{Driver: run.Driver{Options: o.FilledStream(events.Len()), Hooks: h}, internal: in, set: ds, ids: identitiesOf(ds, events)}
 	c.Stream = events.Stream.Name
+	c.Cache.DeviceBytes = max(0, c.Cache.DeviceBytes) // not NoDevice
 	c.parts = parts{options: &c.Options, events: events, split: events.Stream.Split, lag: max(c.Staleness, 1)}
 	c.scratch = in.scratch || c.Staleness == run.Auto
 	if c.Metric == "" {

@@ -26,6 +26,9 @@ type Measure struct {
 	// History is the bytes of the hidden rows of earlier steps. Slots of them have room in the
 	// device region: see device.SlotsSize.
 	History, Slots int64
+	// Evaluation is the bytes of hidden rows of evaluation, which are on a device with memory of
+	// its own.
+	Evaluation int64
 }
 
 // demand returns what each part of the run needs. Rows has an entry for each stack. Lists has one

@@ -69,6 +69,9 @@ func (o Options) Validate() error {
 	if cache.HostBytes == Auto {
 		cache.HostBytes = 0
 	}
+	if cache.DeviceBytes == NoDevice {
+		cache.DeviceBytes = 0
+	}
 	if err := cache.Engine.Validate(); err != nil {
 		fail(true, "{engine}: %w", err)
 		cache.Engine = disk.Auto

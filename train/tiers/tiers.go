@@ -74,6 +74,8 @@ type Tiers struct {
 	inputs   []int       // rows that a batch reads of each stack, by the first batch
 	heap     HeapLimit
 	spare    int64 // kernels.LimitSpare before OpenRows; 0: as it was
+
+	anyDevice bool // Cache.DeviceBytes is for Open to choose
 }
 
 // New opens the neighbour lists, so that batches can be drawn. It keeps their offsets in memory,
@@ -86,6 +88,7 @@ func New(
 		Options: o, Reach: draws.Reach(schema, d.SeedTypes()...), data: d, draws: draws, learning: l, be: be,
 		staging: kernels.NewStaging(be),
 	}
+	t.anyDevice, t.Cache.DeviceBytes = o.Cache.DeviceBytes == 0, max(0, o.Cache.DeviceBytes)
 	if t.total, err = Memory(o.MemoryBytes); err != nil {
 		return nil, err
 	}
@@ -230,6 +233,9 @@ func (t *Tiers) First(
 // Open splits the memory by the sizes of a batch, and opens the remaining parts. If the total is
 // not enough, the error is a *plan.NotEnough, and Open may be called again with a smaller Beside.
 func (t *Tiers) Open(ctx context.Context, m Measure) error {
+	if err := t.fitDevice(m); err != nil {
+		return err
+	}
 	d, relations := t.demand(m)
 	budget, err := d.Split(t.total, plan.Budget{
 		Topology: t.TopologyBytes, Device: t.Cache.DeviceBytes, Host: t.Cache.HostBytes, Batches: t.BatchBytes,
