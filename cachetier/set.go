@@ -56,8 +56,17 @@ func (s *Stack) unite(steps []step) (u *set, count int) {
 // were not there.
 func (s *Stack) add(u *set, t step) (count int) {
 	hot := uint32(s.hot)
+	from := max(hot, t.device)
+	if t.stay == nil {
+		for _, v := range t.ids {
+			if v >= from && u.Add(v-hot) {
+				count++
+			}
+		}
+		return count
+	}
 	for k, v := range t.ids {
-		if v >= max(hot, t.device) && !t.stay.at(k) && u.Add(v-hot) {
+		if v >= from && !t.stay.at(k) && u.Add(v-hot) {
 			count++
 		}
 	}
