@@ -42,7 +42,9 @@ func DeviceName(be Backend) string {
 }
 
 // A Roomy backend has memory of its own, and knows how much of it the process can have in all.
-type Roomy interface{ Room() (bytes int64, err error) }
+type Roomy interface {
+	Room() (bytes int64, err error)
+}
 
 // RoomOf returns that memory. ok is false for a backend that is not Roomy.
 func RoomOf(be Backend) (bytes int64, ok bool, err error) {

@@ -184,7 +184,12 @@ func (b *Backend) Host(kernels.Tensor) ([]byte, bool) { return nil, false }
 
 // do makes calls for an operation, and panics if one is refused.
 func (b *Backend) do(op string, f func(c *driver.Calls) error) {
-	if err := b.gpu.Do(f); err != nil {
+	err := b.gpu.Do(f)
+	var memory *kernels.MemoryError
+	if errors.As(err, &memory) { // of the host
+		panic(memory)
+	}
+	if err != nil {
 		panic(&kernels.DeviceError{Device: b.name, Operation: op, Err: err})
 	}
 }

@@ -230,21 +230,20 @@ func (b *Backend) deferDrop(of drop) {
 
 // takesMask has the Dropout that waits take up a ReLUMask of n elements, and launches both.
 func (b *Backend) takesMask(x, y operand, n int) bool {
+	b.settle(y)
 	d := &b.deferred
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	of := d.drop
-	fits := of != nil && of.x.at == x.at && of.rows*of.cols == n && !y.overlaps(x)
-	if fits {
-		d.drop = nil
-		mark(forDrop, false, of.x, of.ids)
+	if of == nil || of.x.at != x.at || of.rows*of.cols != n {
+		return false
 	}
-	d.mu.Unlock()
-	if fits {
-		threshold, factor := kernels.Dropping(of.p)
-		b.run(b.wide("dropout_mask", of.cols%4 == 0, x, y), b.flat(n/4),
-			x, y, of.ids, of.rows, of.cols, of.key, threshold, factor)
-	}
-	return fits
+	d.drop = nil
+	threshold, factor := kernels.Dropping(of.p)
+	b.launch(d.params, b.wide("dropout_mask", of.cols%4 == 0, x, y), b.flat(n/4),
+		x, y, of.ids, of.rows, of.cols, of.key, threshold, factor)
+	mark(forDrop, false, of.x, of.ids)
+	return true
 }
 
 func (b *Backend) launchDrop() {

@@ -39,9 +39,9 @@ func (t *Tiers) fitDevice(m Measure) error {
 	case !t.anyDevice && given > 0 && given+beside <= room:
 		t.Cache.DeviceBytes = given
 		return nil
-	case !t.anyDevice && given > 0 && beside < room:
+	case !t.anyDevice && given > 0 && takes(0) <= room:
 		return fmt.Errorf("{device_bytes} %s is too much: the device has %s for this run, and a step with its rows and slots "+
-			"takes %s of that; give %s or less", size(given), size(room), size(beside), size(room-beside))
+			"takes %s of that; give %s or less", size(given), size(room), size(beside), size(max(0, room-beside)))
 	}
 	if beside = takes(0); beside <= room {
 		return nil

@@ -158,6 +158,9 @@ func (d *Device) order() {
 	}
 	c.EventRecord = func(of driver.Event, on driver.Stream) error {
 		return d.onEvent("EventRecord", of, func(e *event) driver.Code {
+			if d.streams[on] == nil {
+				return driver.ErrInvalidValue
+			}
 			e.last = &record{on: d.streams[on]}
 			return d.queue(on, task{done: e.last})
 		})
