@@ -16,7 +16,7 @@ import (
 // Memory: whoever made a HostBuf closes it; nothing else gives the memory back, and one that is
 // lost stays allocated until the process ends. Bytes and the typed views lend: what they return
 // dies with Close, and so does everything cut from it. Until Close the memory stays at its address,
-// so that a GPU can have it pinned later.
+// so that [HostBuf.Lock] can have it page-locked for a GPU.
 //
 // Concurrency: NewHostBuf, HostBytes, Lend and Return are safe for concurrent use. The memory is
 // plain memory. Close wants every other user gone; who hands the memory to a goroutine says so with
@@ -26,9 +26,10 @@ import (
 // detector, which sees nothing else, and on systems without memory maps. A HostBuf is all zeros at
 // first.
 type HostBuf struct {
-	bytes []byte // what was asked for; nil once closed
-	whole []byte // the map that bytes is the start of; nil in the Go heap
-	lent  loans
+	bytes  []byte       // what was asked for; nil once closed
+	whole  []byte       // the map that bytes is the start of; nil in the Go heap
+	unlock func() error // nil unless the memory is page-locked
+	lent   loans
 }
 
 const (
@@ -109,12 +110,13 @@ func (h *HostBuf) Lend() []byte {
 func (h *HostBuf) Return() { h.lent.add(-1) }
 
 // Close gives the memory back: to the system, or to a store of a few buffers for the next
-// NewHostBuf. Bytes is empty from here on. A second Close does nothing.
+// NewHostBuf. It unlocks the memory first: see Lock. Bytes is empty from here on. A second Close
+// does nothing.
 func (h *HostBuf) Close() {
 	h.lent.none()
-	whole := h.whole
+	unlocked, whole := h.release(), h.whole
 	h.bytes, h.whole = nil, nil
-	if whole == nil {
+	if whole == nil || !unlocked {
 		return
 	}
 	hostBytes.Add(-int64(len(whole)))
