@@ -22,6 +22,8 @@ type Options struct {
 	Ordinal int
 	// Narrow has no kernel move 16 bytes at a time. It is for tests.
 	Narrow bool
+	// Gather is the way by which rows of the host get to the device. Default Measured.
+	Gather GatherWay
 }
 
 // Backend computes on a GPU. Use [Open].
@@ -43,8 +45,11 @@ type Backend struct {
 	fetched         []fetch // since the last Mark
 
 	pinned   pinned
+	locks    locks
+	rates    rates
 	deferred deferred
-	mu       sync.Mutex // of all below, and of the tickets of blocks
+	mu       sync.Mutex     // of all below, and of the tickets of blocks
+	reads    *driver.Params // of GatherHost
 	tickets
 	allocator
 }
@@ -74,12 +79,13 @@ func Open(o Options) (_ *Backend, err error) {
 		return nil, err
 	}
 	b := &Backend{options: o, gpu: gpu, counted: n, kernels: map[string]*kernel{}, tickets: tickets{span: 1}}
+	b.pinned.by = b
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.Close())
 		}
 	}()
-	for _, p := range []**driver.Params{&b.params, &b.deferred.params} {
+	for _, p := range []**driver.Params{&b.params, &b.deferred.params, &b.reads} {
 		if *p, err = driver.NewParams(); err != nil {
 			return nil, err
 		}
@@ -141,7 +147,8 @@ func (b *Backend) load(c *driver.Calls) error {
 	return nil
 }
 
-// Close gives back everything: memory of buffers that were not freed too. Nothing may be under way.
+// Close gives back everything: memory of buffers that were not freed too, and locks of memory that
+// is still open. Nothing may be under way. It returns what failed when memory was unlocked earlier.
 func (b *Backend) Close() error {
 	errs := []error{b.gpu.Do(func(c *driver.Calls) error {
 		var errs []error
@@ -151,7 +158,7 @@ func (b *Backend) Close() error {
 		if b.copies != 0 {
 			errs = append(errs, c.StreamSynchronize(b.copies))
 		}
-		errs = append(errs, b.pinned.close(c), b.tickets.close(c), b.allocator.close(c))
+		errs = append(errs, b.pinned.close(c), b.unlockAll(), b.tickets.close(c), b.allocator.close(c))
 		for _, m := range b.modules {
 			errs = append(errs, c.ModuleUnload(m))
 		}
@@ -162,7 +169,7 @@ func (b *Backend) Close() error {
 		}
 		return errors.Join(errs...)
 	})}
-	for _, p := range []*driver.Params{b.params, b.deferred.params} {
+	for _, p := range []*driver.Params{b.params, b.deferred.params, b.reads} {
 		if p != nil {
 			errs = append(errs, p.Close())
 		}

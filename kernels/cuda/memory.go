@@ -288,6 +288,14 @@ func (b *Backend) slot(op string, n int) (s *slot) {
 
 // send begins the upload of the first n bytes of a slot.
 func (b *Backend) send(op string, dst operand, s *slot, n int) {
+	b.fill(op, dst, s, func(c *driver.Calls) error {
+		return c.MemcpyHtoDAsync(dst.at, s.pointer(), uint64(n), b.copies)
+	})
+}
+
+// fill has work, on the stream of copies, write to dst, after the operations that use dst. It gives
+// back the slot that work reads. work is called with b.mu held.
+func (b *Backend) fill(op string, dst operand, s *slot, work func(c *driver.Calls) error) {
 	b.settle(dst)
 	b.do(op, func(c *driver.Calls) error {
 		b.mu.Lock()
@@ -301,7 +309,7 @@ func (b *Backend) send(op string, dst operand, s *slot, n int) {
 				return err
 			}
 		}
-		if err := c.MemcpyHtoDAsync(dst.at, s.pointer(), uint64(n), b.copies); err != nil {
+		if err := work(c); err != nil {
 			return err
 		}
 		if err := c.EventRecord(dst.block.filled, b.copies); err != nil {

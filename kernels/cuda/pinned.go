@@ -5,6 +5,7 @@ package cuda
 import (
 	"errors"
 	"math/bits"
+	"slices"
 	"sync"
 	"unsafe"
 
@@ -15,6 +16,7 @@ import (
 // pinned is page-locked memory of the host, in slots that copies to and from the device go through.
 // It grows to what is under way at a time, and stays until close. It is safe for concurrent use.
 type pinned struct {
+	by   kernels.Locker
 	mu   sync.Mutex
 	all  []*slot
 	free []*slot
@@ -22,11 +24,11 @@ type pinned struct {
 
 // slot is some of it.
 type slot struct {
-	memory     []byte
-	whole      *kernels.HostBuf
-	registered bool
-	used       driver.Event // of the copy that reads it; 0 before the first
-	busy       bool         // used was recorded, and may not have come
+	memory []byte
+	whole  *kernels.HostBuf
+	locked kernels.Locked
+	used   driver.Event // of the copy that reads it; 0 before the first
+	busy   bool         // used was recorded, and may not have come
 }
 
 func (s *slot) pointer() unsafe.Pointer { return unsafe.Pointer(&s.memory[0]) }
@@ -64,7 +66,7 @@ func (p *pinned) take(c *driver.Calls, n int) (*slot, error) {
 	s := &slot{memory: whole.Bytes(), whole: whole}
 	p.all = append(p.all, s)
 	// Where it cannot be locked, copies take longer, and the driver waits for them.
-	s.registered = c.MemHostRegister(s.pointer(), uint64(size), driver.HostPortable) == nil
+	s.locked = kernels.LockAll(p.by, whole)
 	return s, nil
 }
 
@@ -90,16 +92,39 @@ func (p *pinned) done(s *slot) {
 	p.free = append(p.free, s)
 }
 
+// keep gives back the slots beyond the first n. Nothing may be under way. A slot whose use has
+// failed stays until close.
+func (p *pinned) keep(c *driver.Calls, n int) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var errs []error
+	left := p.all[:n:n]
+	for _, s := range p.all[n:] {
+		at := slices.Index(p.free, s)
+		if at < 0 {
+			left = append(left, s)
+			continue
+		}
+		p.free = slices.Delete(p.free, at, at+1)
+		errs = append(errs, s.close(c))
+	}
+	p.all = left
+	return errors.Join(errs...)
+}
+
+// close gives a slot back. Its lock is the backend's to look after.
+func (s *slot) close(c *driver.Calls) (err error) {
+	if s.used != 0 {
+		err = c.EventDestroy(s.used)
+	}
+	s.whole.Close()
+	return err
+}
+
 func (p *pinned) close(c *driver.Calls) error {
 	var errs []error
 	for _, s := range p.all {
-		if s.registered {
-			errs = append(errs, c.MemHostUnregister(s.pointer()))
-		}
-		if s.used != 0 {
-			errs = append(errs, c.EventDestroy(s.used))
-		}
-		s.whole.Close()
+		errs = append(errs, s.close(c))
 	}
 	p.all, p.free = nil, nil
 	return errors.Join(errs...)

@@ -104,6 +104,7 @@ func run(t *testing.T, newBackend func() kernels.Backend, offsets []int) {
 		{"Refusals", testRefusals},
 		{"Repeat", testRepeat},
 		{"Beside", testBeside},
+		{"GatherHost", testGatherHost},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(newRig(t, newBackend(), offsets)) })
 	}

@@ -20,7 +20,7 @@ type Runner interface {
 	Launch(kernel string, grid, block driver.Dim, shared uint32, params []byte) error
 }
 
-// Memory is a Runner that has to know the memory of the device.
+// Memory is a Runner that has to know the memory of the device, and page-locked memory of the host.
 type Memory interface {
 	Allocated(at driver.Ptr, memory []byte) error
 	Freed(at driver.Ptr) error
@@ -335,6 +335,9 @@ func (d *Device) hold() {
 			}
 			d.locked[uintptr(p)] = bytes
 			d.heldHost += bytes
+			if m, ok := d.options.Runner.(Memory); ok {
+				must(m.Allocated(driver.Ptr(uintptr(p)), unsafe.Slice((*byte)(p), bytes)))
+			}
 			return 0
 		})
 	}
@@ -344,9 +347,13 @@ func (d *Device) hold() {
 			if !ok {
 				return driver.ErrInvalidValue
 			}
+			code := d.runAll()
 			delete(d.locked, uintptr(p))
 			d.heldHost -= n
-			return d.runAll()
+			if m, ok := d.options.Runner.(Memory); ok {
+				must(m.Freed(driver.Ptr(uintptr(p))))
+			}
+			return code
 		})
 	}
 	c.MemHostGetDevicePointer = func(p unsafe.Pointer) (at driver.Ptr, err error) {
