@@ -167,17 +167,7 @@ func (w *Window) Gather(ctx context.Context, i int, dst []byte) error {
 	s.check("Window.Gather", dst, ids)
 	ctx, done := s.begin(ctx, "Window.Gather")
 	defer done()
-	s.mu.Lock()
-	at, gathered := s.at(w), w.gathered
-	early := at > 0 && w.single && !s.mu.windows[at-1].left
-	w.gather(max(i, gathered))
-	s.mu.Unlock()
-	if at < 0 || !w.loaded || early {
-		panic("cachetier: Window.Gather before Load, after Release, or before the release of the window before")
-	}
-	if i < gathered {
-		panic("cachetier: Window.Gather of a step before one that was gathered")
-	}
+	w.enter(i)
 	if s.rewrites != nil {
 		if err := s.written(ctx, w, i); err != nil {
 			return err
@@ -297,6 +287,7 @@ type plan struct {
 	beyond []uint32 // ids of a step whose rows the host gathers, where the device region is apart
 	apart  tally    // counts of the other ids
 
+	fromRegion                        []uint32 // rows of the static region that a device reads
 	fromDevice, fromStatic, fromCache []move
 
 	wants   []want // from disk to dst, in file order, no row twice

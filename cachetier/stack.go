@@ -68,6 +68,7 @@ type Stack struct {
 	device         *device.Part     // rows [0, device)
 	static, cached *kernels.HostBuf // rows [device, hot), slots
 	sets           *kernels.HostBuf
+	reader         kernels.HostGatherer // reads static itself; nil: the host copies
 
 	// cache decides which rows are in the slots of cached; it is nil if there are none. It belongs
 	// to whoever brings in the next window: Keep and Load, or Gather for a window of one step. Each

@@ -365,14 +365,16 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 	rows.Buf = *own
 	b.Rows[n] = rows
 	b.buffers.arrive(n, rows)
-	if err := p.staging.Fill(rows, func(dst []byte) error {
-		if err := w.Rows[t].Gather(ctx, i, dst); err != nil {
+	if table.KeepFrom < table.KeepTo || !w.Rows[t].GatherTo(ctx, i, rows) {
+		if err := p.staging.Fill(rows, func(dst []byte) error {
+			if err := w.Rows[t].Gather(ctx, i, dst); err != nil {
+				return err
+			}
+			b.buffers.keep(t, table, dst, rows.Rows)
+			return nil
+		}); err != nil {
 			return err
 		}
-		b.buffers.keep(t, table, dst, rows.Rows)
-		return nil
-	}); err != nil {
-		return err
 	}
 	b.Read[t] = p.Planner.Tables[t].Stats()
 	return nil
