@@ -19,13 +19,18 @@ import (
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
-// cudaHooks computes with the CUDA backend, on a device in Go.
+// cudaHooks computes with the CUDA backend, on a device in Go. The host gathers rows for a copy.
 func cudaHooks(t *testing.T, o drivertest.Options) (run.Hooks, *drivertest.Device) {
+	return cudaHooksBy(t, o, cuda.Staged)
+}
+
+// cudaHooksBy is cudaHooks with rows of the host that get to the device that way.
+func cudaHooksBy(t *testing.T, o drivertest.Options, way cuda.GatherWay) (run.Hooks, *drivertest.Device) {
 	if o.Runner == nil {
 		o.Runner = drivertest.HostKernels(t)
 	}
 	d := drivertest.New(o)
-	be, err := cuda.Open(cuda.Options{Calls: d.Calls()})
+	be, err := cuda.Open(cuda.Options{Calls: d.Calls(), Gather: way})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, be.Close()) })
 	return run.Hooks{Backend: be}, d
@@ -68,7 +73,8 @@ func TestCUDA(t *testing.T) {
 		c := runs[name]
 		c.o.LogEvery, c.o.Batch = 1, 40
 		want := lossesIn(t, 100, c.ds, c.o, run.Hooks{})
-		h, _ := cudaHooks(t, drivertest.Options{Mode: []drivertest.Mode{drivertest.Lazy, drivertest.Ahead}[i%2]})
+		way := []cuda.GatherWay{cuda.Staged, cuda.Reads}[i/2%2]
+		h, _ := cudaHooksBy(t, drivertest.Options{Mode: []drivertest.Mode{drivertest.Lazy, drivertest.Ahead}[i%2]}, way)
 		closeLosses(t, want, lossesIn(t, 100, c.ds, c.o, h), name)
 	}
 }
@@ -103,7 +109,7 @@ func TestCUDAInterpreter(t *testing.T) {
 		c := runs[name]
 		c.o.LogEvery, c.o.Batch = 1, 16
 		want := lossesIn(t, 3, c.ds, c.o, run.Hooks{})
-		h, _ := cudaHooks(t, drivertest.Options{Runner: drivertest.NewInterpreter(t)})
+		h, _ := cudaHooksBy(t, drivertest.Options{Runner: drivertest.NewInterpreter(t)}, cuda.Reads)
 		closeLosses(t, want, lossesIn(t, 3, c.ds, c.o, h), name)
 	}
 }

@@ -71,6 +71,7 @@ func newTrainer(ctx context.Context, ds *store.Dataset, o run.Options, h run.Hoo
 // directory, and makes the disk space for rows of later windows.
 func (t *trainer) Place(ctx context.Context) error {
 	t.place()
+	t.LockMemory(t.tiers.Stacks)
 	return t.spill(ctx)
 }
 

@@ -87,7 +87,7 @@ func (d *Dir) goOn(b beginning, r *Record) error {
 	// The next resumption starts from what this one changed.
 	init, rows := r.Options.Init, r.Options.InitRows
 	r.Options, r.Costs, r.Memory = now.Options, now.Costs, now.Memory
-	r.Device, r.DeviceName, r.Kernels = now.Device, now.DeviceName, now.Kernels
+	r.Device, r.DeviceName, r.Kernels, r.Locked = now.Device, now.DeviceName, now.Kernels, now.Locked
 	r.Options.Init, r.Options.InitRows = init, rows
 	return nil
 }

@@ -186,8 +186,9 @@ type Driver struct {
 	// Torn is set while a step has changed only some of the state. No checkpoint can be made then.
 	Torn bool
 
-	device string // as the record has it
-	own    bool   // Backend was opened by OpenBackend
+	device string        // as the record has it
+	own    bool          // Backend was opened by OpenBackend
+	locked *LockedMemory // nil where the backend locks nothing; Slots is asked for anew
 	bus    busMeter
 	about  About
 	work   Workload
@@ -345,6 +346,8 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 		Costs: a.Costs, Memory: a.Memory, Evaluation: a.Evaluation,
 		Version: version, Host: thisHost(), Started: time.Now().UTC().Truncate(time.Second),
 	}
+	now.Locked = d.lockedSoFar()
+	d.Result.Locked = now.Locked
 	d.work.Describe(now)
 	record, err := d.Dir.begin(beginning{
 		Now:     now,
@@ -372,6 +375,7 @@ func (d *Driver) begin(ctx context.Context, version string) error {
 		d.Hooks.Start(record)
 	}
 	d.work.Started()
+	d.noteLocked()
 	return nil
 }
 
@@ -541,7 +545,7 @@ func (d *Driver) look() Point {
 		p.Result.PeakRSSBytes, p.Result.PeakFileBytes = d.Peak.Bytes()
 	}
 	d.work.Report(&p.Result)
-	p.Result.Bus = d.bus.so()
+	p.Result.Bus, p.Result.Locked = d.bus.so(), d.lockedSoFar()
 	return p
 }
 
@@ -549,7 +553,7 @@ func (d *Driver) look() Point {
 func (d *Driver) Collect() {
 	d.work.Counter()(d.Result)
 	d.work.Report(d.Result)
-	d.Result.Bus = d.bus.so()
+	d.Result.Bus, d.Result.Locked = d.bus.so(), d.lockedSoFar()
 	d.Peak.Look()
 	d.Result.PeakRSSBytes, d.Result.PeakFileBytes = d.Peak.Bytes()
 }

@@ -107,7 +107,7 @@ func (d *Dir) resultSoFar(p *Progress, now *Result) (*Result, error) {
 	}
 	r := &p.SoFar
 	r.Run, r.Dataset, r.Options = now.Run, now.Dataset, now.Options
-	r.Device, r.DeviceName, r.Kernels = now.Device, now.DeviceName, now.Kernels
+	r.Device, r.DeviceName, r.Kernels, r.Locked = now.Device, now.DeviceName, now.Kernels, now.Locked
 	r.DiskEngine, r.Memory = now.DiskEngine, now.Memory
 	r.Relations, r.Links, r.Edges = now.Relations, now.Links, now.Edges
 	if r.Stream != nil && now.Stream != nil {

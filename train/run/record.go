@@ -31,9 +31,11 @@ type Record struct {
 	DiskEngine string `json:"disk_engine"`
 	// Costs are the measured costs of reading. A resumed run uses them, so that it makes the same
 	// extents.
-	Costs      disk.Costs  `json:"disk_costs"`
-	Memory     plan.Budget `json:"memory"` // how it was split
-	Evaluation string      `json:"evaluation"`
+	Costs  disk.Costs  `json:"disk_costs"`
+	Memory plan.Budget `json:"memory"` // how it was split
+	// Locked has the memory that was page-locked before the first step.
+	Locked     *LockedMemory `json:"locked_memory,omitempty"`
+	Evaluation string        `json:"evaluation"`
 	// AutoEpochs is the decision on Options.Epochs Auto; absent where Epochs is a number.
 	AutoEpochs *AutoEpochs `json:"auto_epochs,omitempty"`
 	// AutoSettings explains the values in Options that were not given.

@@ -72,6 +72,8 @@ type Result struct {
 	LimitingStage string         `json:"limiting_stage"`
 	// Bus counts the waits, copies and launches of training steps, where the backend counts them.
 	Bus *Bus `json:"bus,omitempty"`
+	// Locked is of backends that page-lock memory of the host.
+	Locked *LockedMemory `json:"locked_memory,omitempty"`
 	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile:
 	// mapped file pages.
 	PeakRSSBytes  int64 `json:"peak_rss_bytes"`

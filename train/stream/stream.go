@@ -93,6 +93,7 @@ func (t *trainer) Place(ctx context.Context) error {
 			Run: fmt.Sprintf("dataset %s, stream %s, seed %d, %s, records of %d bytes", t.Result.Seal, t.Stream, t.Seed, t.Kind, t.step.Record.Bytes()),
 		})
 	}
+	t.LockMemory(t.tables.stacks)
 	return nil
 }
 
