@@ -11,6 +11,8 @@ type DeviceInfo struct {
 	Total    int64  `json:"total_bytes"`      // of its memory
 	Free     int64  `json:"free_bytes"`       // of that
 	Products string `json:"matrix_products"`  // what computes them
+	// Gather compares the ways by which rows of the host get to the device.
+	Gather *GatherRates `json:"gather,omitempty"`
 }
 
 var infos = map[string]func() (DeviceInfo, error){} // under the lock of devices

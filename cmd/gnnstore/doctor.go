@@ -144,8 +144,27 @@ func (f *findings) gpu(info kernels.DeviceInfo, known bool, err error) {
 			g.Has += ", driver " + info.Driver
 		}
 		g.Has += fmt.Sprintf(", called by %s; matrix products by %s", info.Provider, info.Products)
+		if r := info.Gather; r != nil {
+			g.Has += "; " + gatherText(r)
+		}
 		g.Why += "; --device cuda takes the GPU"
 	}
+}
+
+// gatherText describes how rows of the host get to a GPU.
+func gatherText(r *kernels.GatherRates) string {
+	way := "the host gathers rows for a copy to the GPU"
+	if r.Reads {
+		way = "the GPU reads rows of the host itself, where the host keeps all that are not on the GPU"
+	}
+	if r.Staged > 0 {
+		way += fmt.Sprintf(" (%s/s by a copy", size(int64(r.Staged)))
+		if r.Read > 0 {
+			way += fmt.Sprintf(", %s/s read over the bus", size(int64(r.Read)))
+		}
+		way += ")"
+	}
+	return way + ": " + r.Why
 }
 
 func (f *findings) processors() {

@@ -70,6 +70,20 @@ func TestDoctorGPU(t *testing.T) {
 	require.Equal(t, "cpu", f.GPU.Chosen)
 	require.Contains(t, f.GPU.Why, "--device cuda takes the GPU")
 	require.Equal(t, &info, f.GPU.Device)
+
+	for want, r := range map[string]kernels.GatherRates{
+		"the host gathers rows for a copy to the GPU (8 GiB/s by a copy, 6 GiB/s read over the bus): because": {
+			Staged: 8 << 30, Read: 6 << 30, Why: "because"},
+		"the GPU reads rows of the host itself, where the host keeps all that are not on the GPU (8 GiB/s by a copy, 16 GiB/s read over the bus): because": {
+			Staged: 8 << 30, Read: 16 << 30, Reads: true, Why: "because"},
+		"the host gathers rows for a copy to the GPU (8 GiB/s by a copy): it cannot read": {Staged: 8 << 30, Why: "it cannot read"},
+		"the host gathers rows for a copy to the GPU: not measured":                       {Why: "not measured"},
+	} {
+		f, info := findings{}, info
+		info.Gather = &r
+		f.gpu(info, true, nil)
+		require.Contains(t, f.GPU.Has, "; matrix products by kernels of gnnstore; "+want)
+	}
 }
 
 // TestDoctorDisk: the engine is tried in a directory, nothing is left there, and a directory that

@@ -308,6 +308,9 @@ func printTimes(w io.Writer, r *run.Result) {
 	if text := busText(r); text != "" {
 		fmt.Fprintln(w, clean(text))
 	}
+	if text := lockedText(r); text != "" {
+		fmt.Fprintln(w, clean(text))
+	}
 	learnt := func(what string, train int64) {
 		if s.Run > 0 {
 			n := examples(r, train)
@@ -336,6 +339,24 @@ func busText(r *run.Result) string {
 		processor(r.Device, r.DeviceName, r.Kernels), each(b.Waits), size(b.UploadBytes/b.Steps), each(b.Uploads))
 	if b.Launches > 0 {
 		s += fmt.Sprintf(", %s launches", each(b.Launches))
+	}
+	return s
+}
+
+// lockedText describes the memory that is page-locked for the device. It returns "" where nothing
+// is to be.
+func lockedText(r *run.Result) string {
+	if r.Locked == nil {
+		return ""
+	}
+	l := r.Locked
+	s := fmt.Sprintf("locked memory: rows %s of %s, slots of copies %s of %s",
+		size(l.Rows.Bytes), size(l.Rows.Of), size(l.Slots.Bytes), size(l.Slots.Of))
+	if all := l.Rows.Add(l.Slots); all.Why != "" {
+		s += " (" + all.Why + ")"
+	}
+	if l.Gather != nil {
+		s += "; " + gatherText(l.Gather)
 	}
 	return s
 }

@@ -21,7 +21,24 @@ func init() {
 		}
 		return b, nil
 	})
-	kernels.RegisterInfo(kernels.CUDADevice, func() (kernels.DeviceInfo, error) { return Look(Options{}) })
+	kernels.RegisterInfo(kernels.CUDADevice, func() (kernels.DeviceInfo, error) { return LookClosely(Options{}) })
+}
+
+// LookClosely is Look that also measures how rows of the host get to the GPU. For that it opens a
+// backend, which may take the driver some seconds: it compiles the kernels.
+func LookClosely(o Options) (kernels.DeviceInfo, error) {
+	info, err := Look(o)
+	if err != nil {
+		return info, err
+	}
+	b, err := Open(o)
+	if err != nil {
+		info.Gather = &kernels.GatherRates{Why: fmt.Sprintf("not measured: %v", err)}
+		return info, nil
+	}
+	rates := b.GatherRates()
+	info.Gather = &rates
+	return info, b.Close()
 }
 
 // Look describes the GPU that Open would open. It loads no kernels.

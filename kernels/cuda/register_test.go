@@ -49,6 +49,26 @@ func TestLook(t *testing.T) {
 	}
 }
 
+// TestLookClosely: a GPU that cannot be opened is described all the same, and nothing is held.
+func TestLookClosely(t *testing.T) {
+	d := newDevice(t, drivertest.Options{})
+	info, err := LookClosely(Options{Calls: d.Calls()})
+	require.NoError(t, err)
+	require.Positive(t, info.Gather.Staged)
+	require.Positive(t, info.Gather.Read)
+	requireNothingHeld(t, d)
+	d.Fail("ModuleLoadDataEx", 1, driver.ErrInvalidPTX)
+	info, err = LookClosely(Options{Calls: d.Calls()})
+	require.NoError(t, err)
+	require.Equal(t, "a device of Go", info.Name)
+	require.False(t, info.Gather.Reads)
+	require.Contains(t, info.Gather.Why, "not measured: ")
+	requireNothingHeld(t, d)
+	d.Fail("Init", 1, driver.ErrUnknown)
+	_, err = LookClosely(Options{Calls: d.Calls()})
+	require.ErrorIs(t, err, driver.ErrUnknown)
+}
+
 func TestVersionIn(t *testing.T) {
 	for text, want := range map[string]string{
 		"NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.54.14  Thu Feb 22 01:44:30 UTC 2024\nGCC version: 12\n":                 "550.54.14",
