@@ -6,7 +6,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels/cuda/clib"
 )
 
-// host writes a libcuda.so.1 that runs kernels on the host. sanitizers, if any, have commas.
+// host writes a libcuda.so.1 that runs kernels on the host, and a libcublas.so.12 for it.
+// sanitizers, if any, have commas.
 func host(folder, sanitizers string) error {
 	var flags []string
 	if sanitizers != "" {
@@ -15,5 +16,8 @@ func host(folder, sanitizers string) error {
 			flags = append(flags, "-fno-sanitize-recover=undefined")
 		}
 	}
-	return clib.BuildDriver(folder, flags...)
+	if err := clib.BuildDriver(folder, flags...); err != nil {
+		return err
+	}
+	return clib.BuildCublas(folder, flags...)
 }

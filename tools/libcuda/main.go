@@ -17,8 +17,9 @@
 // of CUDA 12.9 and of 13.5, and what package kernels/cuda/driver calls itself. The linker names one
 // that is missing.
 //
-// The other library is a driver that runs our kernels on the host, for tests without a GPU: see
-// package kernels/cuda/clib. It needs clang-19 or g++.
+// The other libraries are for tests without a GPU: a driver that runs our kernels on the host, and
+// a libcublas.so.12 that computes products there. See package kernels/cuda/clib. They need clang-19
+// or g++.
 //
 //	go run ./tools/libcuda -host [-sanitize address,undefined] FOLDER
 //	LD_LIBRARY_PATH=FOLDER BINARY
@@ -48,7 +49,7 @@ var bind []byte
 
 func main() {
 	cc := flag.String("cc", "", "the C `compiler`; default gcc, clang or clang-19, whichever there is")
-	onHost := flag.Bool("host", false, "write a libcuda.so.1 that runs kernels on the host")
+	onHost := flag.Bool("host", false, "write a libcuda.so.1 and a libcublas.so.12 that compute on the host")
 	sanitizers := flag.String("sanitize", "", "with -host, build with these `sanitizers`: address, undefined")
 	flag.Parse()
 	if flag.NArg() != 1 {

@@ -7,6 +7,9 @@
 // trains without a GPU. src/driver.cc lists its differences from a driver. src/driver/settings.h
 // has its environment variables: the device's memory, the order of work on several streams, calls
 // that fail.
+//
+// [BuildCublas] builds a libcublas.so.12 beside it, with which products are cuBLAS's. src/cublas.cc
+// lists its differences.
 package clib
 
 import (
@@ -32,12 +35,17 @@ func Build(path string, sources ...string) error {
 	if err != nil {
 		return err
 	}
+	return compile(dir, path, append([]string{filepath.Join(dir, "launch.cc")}, sources...)...)
+}
+
+// compile makes a shared library of sources.
+func compile(dir, path string, sources ...string) error {
 	for _, compiler := range compilers {
 		found, err := exec.LookPath(compiler)
 		if err != nil {
 			continue
 		}
-		c := exec.Command(found, slices.Concat(arguments(dir, path), sources)...)
+		c := exec.Command(found, slices.Concat(arguments(dir, path), sources, []string{"-lpthread"})...)
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", compiler, err, out)
 		}
@@ -49,13 +57,12 @@ func Build(path string, sources ...string) error {
 // arguments are what both compilers take. Products and sums are not contracted, as in the PTX.
 func arguments(dir, path string) []string {
 	args := []string{"-std=c++17", "-O2", "-ffp-contract=off", "-fno-math-errno", "-fPIC", "-shared",
-		"-fvisibility=hidden",
-		"-Wall", "-Wextra", "-Werror", "-I", dir, "-I", filepath.Join(dir, "../../src"), "-o", path, filepath.Join(dir,
-			"launch.cc")}
+		"-fvisibility=hidden", "-Wall", "-Wextra", "-Werror",
+		"-I", dir, "-I", filepath.Join(dir, "../../src"), "-o", path}
 	if runtime.GOARCH == "amd64" {
 		args = append([]string{"-march=native"}, args...) // fused products are calls without it
 	}
-	return append(args, "-lpthread")
+	return args
 }
 
 // sourceDir finds src/ from the directory of go.mod down.

@@ -37,6 +37,35 @@ extern "C" __attribute__((visibility("default"))) unsigned long gnn_cuda_calls(c
   return found == d.calls.end() ? 0 : found->second;
 }
 
+// What a library that queues work of its own calls, such as cublas.cc.
+
+// gnn_begin counts a call of that library, and returns the code that it is to return, if not 0.
+EXPORT gnn_begin(const char* name) {
+  CALL(name, context);
+  return ok;
+}
+
+// gnn_reachable returns 0 if work on the device may use these bytes.
+EXPORT gnn_reachable(address at, uint64_t bytes) {
+  driver& d = theDriver();
+  std::lock_guard<std::mutex> held(d.lock);
+  return d.mem.reachable(at, bytes) ? ok : invalidValue;
+}
+
+// gnn_enqueue queues run(with) on a stream. drop(with) follows, also where run was never called.
+EXPORT gnn_enqueue(handle on, code (*run)(void*), void (*drop)(void*), void* with) {
+  std::shared_ptr<void> owned(with, drop);
+  CALL("gnn_enqueue", context);
+  stream* s = k.c->find(on);
+  if (!s) return invalidHandle;
+  work w;
+  w.what = kind::call;
+  w.function = run;
+  w.with = owned;
+  k.c->work.push(s, std::move(w));
+  return k.c->failed;
+}
+
 // The driver and the device.
 
 EXPORT cuGetErrorName(code c, const char** out) {

@@ -1,4 +1,4 @@
-// Runs a piece of work: a kernel, a copy or a set.
+// Runs a piece of work: a kernel, a call of another library, a copy or a set.
 #pragma once
 
 #include <pthread.h>
@@ -62,6 +62,8 @@ inline code perform(const work& w) {
   switch (w.what) {
     case kind::launch:
       return launch(w);
+    case kind::call:
+      return w.function(w.with.get());
     case kind::copy:
       memmove((void*)w.dst, w.staged ? (const void*)w.bytes.data() : (const void*)w.src, w.n);
       break;

@@ -35,7 +35,7 @@ struct mark {
 
 typedef std::shared_ptr<mark> markOf;
 
-enum class kind { launch, copy, set8, set32, record, wait };
+enum class kind { launch, call, copy, set8, set32, record, wait };
 
 // A work is an element of a stream's queue.
 struct work {
@@ -47,6 +47,8 @@ struct work {
   bool staged = false;      // a copy takes bytes, not src
   std::shared_ptr<function> kernel;
   uint32_t grid[3] = {}, threads = 0, shared = 0;
+  code (*function)(void*) = nullptr;  // of a call, with its argument
+  std::shared_ptr<void> with;
 
   markOf own;
   std::vector<markOf> after;  // what has to be done before
@@ -178,6 +180,7 @@ struct streams {
       case kind::wait:
         return 0;
       case kind::launch:
+      case kind::call:
         return 2;
       default:
         return 1;
