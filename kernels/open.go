@@ -13,7 +13,22 @@ type Options struct {
 	Device  string // one of Devices, or AutoDevice; default the CPU
 	Set     Set    // of the CPU's kernels, one of Sets; default the first
 	Threads int    // goroutines in an operation of the CPU, at most; default GOMAXPROCS
+	// Products is the precision of products: Float32, the default, or TF32, of a GPU alone. TF32
+	// rounds their factors to 10 bits of mantissa, and adds up in float32.
+	Products Precision
 }
+
+// Precision is a precision of products.
+type Precision string
+
+// Precisions of products. The empty one is Float32.
+const (
+	Float32 Precision = "f32"
+	TF32    Precision = "tf32"
+)
+
+// ErrNoTF32 is the error of Open where the device has no products in TF32.
+var ErrNoTF32 = errors.New("only cuBLAS has products in tf32")
 
 // Use is memory in bytes.
 type Use struct{ Host, Device int64 }
@@ -86,7 +101,15 @@ func Open(o Options) (Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	switch o.Products {
+	case "", Float32, TF32:
+	default:
+		return nil, fmt.Errorf("products in %s: there are %s and %s", o.Products, Float32, TF32)
+	}
 	if device == CPUDevice {
+		if o.Products == TF32 {
+			return nil, fmt.Errorf("%w: the device is the CPU", ErrNoTF32)
+		}
 		if _, err := ParseSet(string(o.Set)); err != nil {
 			return nil, err
 		}

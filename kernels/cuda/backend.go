@@ -20,6 +20,15 @@ type Options struct {
 	Calls *driver.Calls
 	// Ordinal is the number of the GPU among the visible ones.
 	Ordinal int
+	// Products is OwnProducts, CublasProducts or, by default, cuBLAS if it opens and our own
+	// kernels else.
+	Products string
+	// CublasFolder has libcublas.so.13, .12 or .11, with its libcublasLt. By default the dynamic
+	// linker finds them; it does not know where Python keeps those that pip installs.
+	CublasFolder string
+	// TF32 rounds the factors of products to 10 bits of mantissa. It wants cuBLAS: our own kernels
+	// do not have it.
+	TF32 bool
 	// Narrow has no kernel move 16 bytes at a time. It is for tests.
 	Narrow bool
 	// Gather is the way by which rows of the host get to the device. Default Measured.
@@ -43,6 +52,10 @@ type Backend struct {
 	scratch         operand        // sums of chunks and keys of the operation under way
 	tables          map[string]*table
 	fetched         []fetch // since the last Mark
+
+	cublas    *cublas    // nil: it is not used
+	library   multiplier // computes products, and is cublas but in tests; nil: our own kernels do
+	workspace operand    // of cublas
 
 	pinned   pinned
 	locks    locks
@@ -97,6 +110,9 @@ func Open(o Options) (_ *Backend, err error) {
 		return nil, err
 	}
 	defer kernels.RecoverMemory(&err)
+	if err := gpu.Do(b.openProducts); err != nil {
+		return nil, err
+	}
 	b.failures = b.operandOf(b.Alloc(kernels.U32, 2))
 	return b, nil
 }
@@ -158,6 +174,9 @@ func (b *Backend) Close() error {
 		if b.copies != 0 {
 			errs = append(errs, c.StreamSynchronize(b.copies))
 		}
+		if b.cublas != nil {
+			errs = append(errs, b.cublas.close())
+		}
 		errs = append(errs, b.pinned.close(c), b.unlockAll(), b.tickets.close(c), b.allocator.close(c))
 		for _, m := range b.modules {
 			errs = append(errs, c.ModuleUnload(m))
@@ -177,8 +196,14 @@ func (b *Backend) Close() error {
 	return errors.Join(append(errs, b.gpu.Close())...)
 }
 
-// Name implements [kernels.Backend].
-func (b *Backend) Name() string { return "cuda" }
+// Name implements [kernels.Backend]. It has the version of cuBLAS, which decides the bits of
+// products.
+func (b *Backend) Name() string {
+	if b.cublas != nil {
+		return "cuda+cublas-" + b.cublas.version
+	}
+	return "cuda"
+}
 
 // Device returns the driver's name of the GPU.
 func (b *Backend) Device() string { return b.name }

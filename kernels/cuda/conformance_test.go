@@ -37,6 +37,7 @@ func TestConform(t *testing.T) {
 			defer l.Order(0)
 			b, d := openDevice(t, c.device, c.o)
 			c.run(t, func() kernels.Backend { return b })
+			checkFinish(t, b)
 			newScene(b, 40, 8).play(rand.New(rand.NewPCG(1, 1)), 500, nil)
 			suites++
 			for name := range d.Launched() {

@@ -1,7 +1,8 @@
 //go:build cuda && linux
 
 // Package cuda is the kernels.Backend of NVIDIA's GPUs. It needs the driver, libcuda.so.1, and
-// nothing of the toolkit: the kernels are embedded as PTX, which the driver compiles.
+// nothing of the toolkit: the kernels are embedded as PTX, which the driver compiles. Where cuBLAS
+// is installed, MatMul and Affine take their products from it: see cublas.go.
 //
 // Two types to know. A [Backend] has the primary context of a GPU, two streams, the kernels, and
 // the memory that it has allocated. Its operations launch kernels on the compute stream and return;
@@ -20,4 +21,9 @@
 // refuses panics with a *kernels.DeviceError.
 //
 // Start reading at [Open], then memory.go.
+//
+// # Why not
+//
+// cuBLASLt adds a bias and a ReLU in the launch of the product. But it chooses an algorithm for
+// each shape, and the shapes of sampled blocks differ from step to step.
 package cuda

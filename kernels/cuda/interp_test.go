@@ -14,4 +14,5 @@ import (
 func TestInterpreter(t *testing.T) {
 	b, _ := openDevice(t, drivertest.Options{Runner: drivertest.NewInterpreter(t)}, Options{})
 	kerneltest.RunAligned(t, func() kernels.Backend { return b })
+	checkFinish(t, b)
 }

@@ -21,7 +21,7 @@ import (
 // with, whatever order the driver runs work in. Each order is a process: the library reads it once.
 func TestLibrary(t *testing.T) {
 	if library := os.Getenv("GNN_CUDA_TEST_LIBRARY"); library != "" {
-		b, err := Open(Options{Library: library})
+		b, err := Open(Options{Library: library, Products: OwnProducts})
 		require.NoError(t, err)
 		kerneltest.Run(t, func() kernels.Backend { return b })
 		require.NoError(t, b.Close())

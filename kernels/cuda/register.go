@@ -14,14 +14,16 @@ import (
 
 // A program that imports this package has the device "cuda": kernels.Open opens the first GPU.
 func init() {
-	kernels.Register(kernels.CUDADevice, func(kernels.Options) (kernels.Backend, error) {
-		b, err := Open(Options{})
+	kernels.Register(kernels.CUDADevice, func(o kernels.Options) (kernels.Backend, error) {
+		own := placed()
+		own.TF32 = o.Products == kernels.TF32
+		b, err := Open(own)
 		if err != nil {
 			return nil, err
 		}
 		return b, nil
 	})
-	kernels.RegisterInfo(kernels.CUDADevice, func() (kernels.DeviceInfo, error) { return LookClosely(Options{}) })
+	kernels.RegisterInfo(kernels.CUDADevice, func() (kernels.DeviceInfo, error) { return LookClosely(placed()) })
 }
 
 // LookClosely is Look that also measures how rows of the host get to the GPU. For that it opens a
@@ -57,9 +59,14 @@ func Look(o Options) (info kernels.DeviceInfo, err error) {
 	v := gpu.Version()
 	info = kernels.DeviceInfo{
 		CUDA: fmt.Sprintf("%d.%d", v/1000, v%1000/10), Driver: driverVersion(), Provider: driver.Provider,
-		Products: "kernels of gnnstore; cuBLAS is not used",
 	}
-	return info, gpu.Do(func(c *driver.Calls) error { return describe(&info, c, gpu.Device()) })
+	return info, gpu.Do(func(c *driver.Calls) error {
+		if err := describe(&info, c, gpu.Device()); err != nil {
+			return err
+		}
+		info.Products, err = describeProducts(o)
+		return err
+	})
 }
 
 // describe sets what the driver knows of a device whose context is current.

@@ -66,24 +66,37 @@ GLOBAL THREADS(256) void scale_rows_wide(float* dst, const float* RESTRICT facto
 }
 
 // AddRow: add_row and add_row_wide add row (cols) to every row of dst (rows × cols).
-template <int N>
+template <int N, bool RELU>
 DEVICE void addRow(float* dst, const float* row, u32 rows, u32 cols) {
   eachColumn<N>(rows, cols, [&](u64 i, u64, u32 c) {
     float v[N], x[N];
     getWritten(v, dst + i);
     get(x, row + c);
     UNROLL
-    for (int j = 0; j < N; j++) v[j] += x[j];
+    for (int j = 0; j < N; j++) {
+      v[j] += x[j];
+      if (RELU && v[j] < 0.0f) v[j] = 0;
+    }
     put(dst + i, v);
   });
 }
 
 GLOBAL THREADS(256) void add_row(float* dst, const float* RESTRICT row, u32 rows, u32 cols) {
-  addRow<1>(dst, row, rows, cols);
+  addRow<1, false>(dst, row, rows, cols);
 }
 
 GLOBAL THREADS(256) void add_row_wide(float* dst, const float* RESTRICT row, u32 rows, u32 cols) {
-  addRow<4>(dst, row, rows, cols);
+  addRow<4, false>(dst, row, rows, cols);
+}
+
+// What an Affine adds behind products of cuBLAS: add_row_relu(dst, row, rows, cols) and
+// add_row_relu_wide are AddRow and ReLU in one.
+GLOBAL THREADS(256) void add_row_relu(float* dst, const float* RESTRICT row, u32 rows, u32 cols) {
+  addRow<1, true>(dst, row, rows, cols);
+}
+
+GLOBAL THREADS(256) void add_row_relu_wide(float* dst, const float* RESTRICT row, u32 rows, u32 cols) {
+  addRow<4, true>(dst, row, rows, cols);
 }
 
 // CheckFinite: check_finite(flag, src, n) and check_finite_wide set flag[0] to 1 if an element is
