@@ -82,7 +82,7 @@ func TestPlantedOddOffset(t *testing.T) {
 	for i := range 2 {
 		at := [2]uint64{a.at, b.at}
 		at[i] += 4
-		err := p.run("matmul_nt_small_wide", [3]uint32{1, 1, 1}, dst, at[0], at[1], 0, 20, 20, 16, 16, 0)
+		err := p.run("matmul_nt_small_wide", [3]uint32{1, 1, 1}, dst, at[0], at[1], 0, 20, 20, 16, 16, 0, 0, 0, 0)
 		requireFault(t, err, ErrAlignment, "ld.global.nc.v4.f32")
 	}
 }
@@ -139,7 +139,7 @@ func TestPlantedBarrierLeftOut(t *testing.T) {
 			return p.run("sort_scan", [3]uint32{1, 1, 1}, p.ids(5000, 9, 1), 5000)
 		}},
 		{"matmul", "matmul_nt_small", nil, func(p *pair) error {
-			return p.run("matmul_nt_small", [3]uint32{1, 1, 1}, p.normal(20, 20, 1), p.normal(20, 50, 2), p.normal(20, 50, 3), 0, 20, 20, 50, 50, 0)
+			return p.run("matmul_nt_small", [3]uint32{1, 1, 1}, p.normal(20, 20, 1), p.normal(20, 50, 2), p.normal(20, 50, 3), 0, 20, 20, 50, 50, 0, 0, 0, 0)
 		}},
 		{"optim", "sum_squares", []int{0, 9}, func(p *pair) error {
 			x := p.normal(1, 9000, 1)
@@ -208,7 +208,7 @@ func TestPlantedDivergentShuffle(t *testing.T) {
 			"{ .reg .pred q; .reg .b32 z; mov.u32 z, %tid.x; and.b32 z, z, 16; setp.eq.u32 q, z, 0;"+
 			"mov.b32 "+kernel[at[4]:at[5]]+", 0; @q "+kernel[at[2]:at[3]]+" }"+kernel[at[1]:])
 		err := p.run("layer_norm", [3]uint32{1, 1, 1}, p.normal(rows, cols, 1), p.normal(rows, 2, 2), p.normal(rows, cols, 3),
-			p.normal(1, cols, 4), p.normal(1, cols, 5), rows, cols, float32(1e-5))
+			p.normal(1, cols, 4), p.normal(1, cols, 5), rows, cols, float32(1e-5), 0, 0, 0, 0, float32(1))
 		requireFault(t, err, ErrDivergent, "layer_norm: line ", "lanes 0-15 wait at line")
 	}
 }

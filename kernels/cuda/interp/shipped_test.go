@@ -113,7 +113,7 @@ func TestShippedNeighborMean(t *testing.T) {
 		p.same(dst, 1e-6)
 
 		grad := p.normal(srcs, cols, 4) // it is added to
-		p.must("neighbor_mean_grad"+suffix, 3, grad, dst, g.start, g.end, g.revStart, g.revDst, dsts, srcs, g.size, cols, 4, p.word)
+		p.must("neighbor_mean_grad"+suffix, 3, grad, dst, g.start, g.end, g.revStart, g.revDst, dsts, srcs, g.size, cols, 4, p.word, srcs)
 		p.ref.NeighborMeanGrad(grad.twin, dst.twin, g.twin)
 		p.same(grad, 2e-6)
 	})
@@ -231,7 +231,11 @@ func TestShippedProducts(t *testing.T) {
 				tile = 64
 			}
 			grid := [3]uint32{uint32((n + tile - 1) / tile), uint32((m + tile - 1) / tile), 1}
-			require.NoError(t, p.run(c.name+suffix, grid, dst, a, b, bias, m, n, k, k, c.flags))
+			args := []any{dst, a, b, bias, m, n, k, k, c.flags}
+			if !c.transA && c.transB {
+				args = append(args, 0, 0, 0) // no second product
+			}
+			require.NoError(t, p.run(c.name+suffix, grid, args...))
 			p.ref.MatMul(dst.twin, a.twin, b.twin, c.transA, c.transB, c.flags&1 != 0)
 			p.ref.AddRow(dst.twin, bias.twin)
 			if c.flags&2 != 0 {
@@ -242,7 +246,7 @@ func TestShippedProducts(t *testing.T) {
 		const m, n, k, slice = 12, 20, 40, 16
 		a, b, dst := p.normal(m, k, 5), p.normal(n, k, 6), p.normal(m, n, 7)
 		parts := room[float32](p.device, 3*m*n)
-		require.NoError(t, p.run("matmul_nt_small"+suffix, [3]uint32{1, 1, 3}, parts, a, b, 0, m, n, k, slice, 0))
+		require.NoError(t, p.run("matmul_nt_small"+suffix, [3]uint32{1, 1, 3}, parts, a, b, 0, m, n, k, slice, 0, 0, 0, 0))
 		p.must("add_parts", 1, dst, parts, 0, m, n, 3, 1)
 		p.ref.MatMul(dst.twin, a.twin, b.twin, false, true, true)
 		p.same(dst, 4e-7*k)
@@ -293,7 +297,7 @@ func TestShippedRows(t *testing.T) {
 		const rows, cols = 11, 44
 		x, gain, bias := p.normal(rows, cols, 1), p.normal(1, cols, 2), p.normal(1, cols, 3)
 		dst, stats := p.normal(rows, cols, 4), p.normal(rows, 2, 5)
-		p.must("layer_norm"+suffix, 1, dst, stats, x, gain, bias, rows, cols, float32(1e-5))
+		p.must("layer_norm"+suffix, 1, dst, stats, x, gain, bias, rows, cols, float32(1e-5), 0, 0, 0, 0, float32(1))
 		p.ref.LayerNorm(dst.twin, stats.twin, x.twin, gain.twin, bias.twin, 1e-5)
 		p.same(dst, 2e-6)
 		p.same(stats, 2e-6)
