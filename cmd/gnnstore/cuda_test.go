@@ -18,10 +18,11 @@ import (
 )
 
 // TestCUDA runs the commands with --device cuda, as a user does, on a libcuda.so.1 that runs the
-// kernels on the host. The scripts in testdata/cuda are the tests.
+// kernels on the host, some with a libcublas.so.12 that computes products there. The scripts in
+// testdata/cuda are the tests.
 func TestCUDA(t *testing.T) {
-	library := t.TempDir()
-	err := clib.BuildDriver(library)
+	library, cublas := t.TempDir(), t.TempDir()
+	err := errors.Join(clib.BuildDriver(library), clib.BuildCublas(cublas))
 	if errors.Is(err, clib.ErrNoCompiler) {
 		t.Skip(err)
 	}
@@ -31,6 +32,7 @@ func TestCUDA(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("TMPDIR", e.WorkDir)
 			e.Setenv("LD_LIBRARY_PATH", library)
+			e.Setenv("CUBLAS", cublas) // for scripts that set GNNSTORE_CUBLAS
 			return os.WriteFile(filepath.Join(e.WorkDir, "tiny.npz"), tinyNPZ(nil), 0o666)
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){

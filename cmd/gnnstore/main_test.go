@@ -27,7 +27,10 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(testDevice) != "" && !slices.Contains(kernels.Devices(), kernels.CUDADevice) {
-		kernels.Register(kernels.CUDADevice, func(kernels.Options) (kernels.Backend, error) {
+		kernels.Register(kernels.CUDADevice, func(o kernels.Options) (kernels.Backend, error) {
+			if o.Products == kernels.TF32 {
+				return nil, fmt.Errorf("%w: it is pretended", kernels.ErrNoTF32)
+			}
 			return pretended{kerneltest.Remote(kernels.NewCPU(kernels.CPUOptions{}))}, nil
 		})
 	}

@@ -45,6 +45,9 @@ func networkRows[T any](at func(*T) *networkOptions, tmp string) setting.Table[T
 		{Key: "device",
 			In:   func(o *T) setting.Value { return run.DeviceValue(&at(o).Device) },
 			Help: run.DeviceHelp},
+		{Key: "matmul",
+			In:   func(o *T) setting.Value { return run.MatMulValue(&at(o).MatMul) },
+			Help: run.MatMulHelp},
 		{Key: "way",
 			In: func(o *T) setting.Value {
 				return setting.Hint(setting.Word(&at(o).Hold).Or("auto", string(infer.HoldAuto)), infer.HoldRows, infer.HoldSums)

@@ -200,7 +200,7 @@ var predictTable = slices.Concat(setting.Table[predictOptions]{
 	{Key: "json",
 		In:   func(o *predictOptions) setting.Value { return setting.Bool(&o.json) },
 		Help: "print the result as JSON"},
-}, predictNetwork.Pick("Memory and disk", "memory", "device", "way", "tmp", "layer-dtype"), setting.Table[predictOptions]{
+}, predictNetwork.Pick("Memory and disk", "memory", "device", "matmul", "way", "tmp", "layer-dtype"), setting.Table[predictOptions]{
 	{Key: "plan",
 		In:   func(o *predictOptions) setting.Value { return setting.Bool(&o.plan) },
 		Help: "print how each layer would be computed and what that would read, and write nothing"},

@@ -424,7 +424,16 @@ func describe(o run.Options, rec *run.Record) string {
 }
 
 // recorded names what computes a run that is on record.
-func recorded(rec *run.Record) string { return processor(rec.Device, rec.DeviceName, rec.Kernels) }
+func recorded(rec *run.Record) string {
+	s := processor(rec.Device, rec.DeviceName, rec.Kernels)
+	if library, found := strings.CutPrefix(rec.Kernels, kernels.CUDADevice+"+"); found {
+		s += ", " + library
+	}
+	if p := rec.Options.MatMul; p != "" {
+		s += fmt.Sprintf(", products in %s", p)
+	}
+	return s
+}
 
 // processor names what computes a run.
 func processor(device, name, set string) string {

@@ -199,16 +199,18 @@ type Driver struct {
 
 // OpenBackend sets d.Backend: the caller's, or the one of Options.Device.
 func (d *Driver) OpenBackend() (err error) {
-	if err := validateDevice(d.Device); err != nil {
+	if err := errors.Join(validateDevice(d.Device), validateMatMul(d.MatMul, d.Device)); err != nil {
 		return err
 	}
 	d.device, _ = kernels.ParseDevice(d.Device)
 	be := d.Hooks.Backend
 	if d.own = be == nil; d.own {
-		be, err = kernels.Open(kernels.Options{Device: d.device, Set: kernels.Set(d.Kernels)})
+		be, err = kernels.Open(kernels.Options{Device: d.device, Set: kernels.Set(d.Kernels), Products: d.MatMul})
 		switch {
 		case err != nil && d.device == kernels.CPUDevice:
 			return fmt.Errorf("{kernels}: %w", err)
+		case errors.Is(err, kernels.ErrNoTF32):
+			return fmt.Errorf("{matmul} %s: %w; or take {matmul} f32", d.MatMul, err)
 		case err != nil:
 			return fmt.Errorf("{device} %s: %w; compute on the CPU with {device} cpu", d.device, err)
 		}

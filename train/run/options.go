@@ -126,6 +126,9 @@ type Options struct {
 	InitRows map[string]string `json:"init_rows,omitempty"`
 	// Device computes: one of kernels.Devices; empty or kernels.AutoDevice is the CPU.
 	Device string `json:"device,omitempty"`
+	// MatMul is the precision of products: kernels.TF32, of a GPU with cuBLAS; empty or
+	// kernels.Float32 is float32.
+	MatMul kernels.Precision `json:"matmul,omitempty"`
 	// Kernels is the kernel set of the CPU, one of kernels.Sets; empty or "auto" is the fastest.
 	Kernels string `json:"kernels"`
 	tiers.Options
@@ -307,7 +310,9 @@ func (o Options) validateGraph() error {
 
 // validateRun checks the options that all runs have.
 func (o Options) validateRun() error {
-	errs := []error{o.Optim.Validate(), o.Schedule.Validate(), validateDevice(o.Device)}
+	errs := []error{
+		o.Optim.Validate(), o.Schedule.Validate(), validateDevice(o.Device), validateMatMul(o.MatMul, o.Device),
+	}
 	if !kernels.IsCPU(o.Device) && o.Kernels != "" && o.Kernels != "auto" {
 		errs = append(errs, fmt.Errorf("{kernels} %s: a set for the CPU; leave it out with {device} %s", o.Kernels, o.Device))
 	}
@@ -321,6 +326,14 @@ func (o Options) validateRun() error {
 func validateDevice(name string) error {
 	if _, err := kernels.ParseDevice(name); err != nil {
 		return fmt.Errorf("{device} %w", err)
+	}
+	return nil
+}
+
+// validateMatMul returns an error if no such device has products of this precision.
+func validateMatMul(p kernels.Precision, device string) error {
+	if p == kernels.TF32 && kernels.IsCPU(device) {
+		return fmt.Errorf("{matmul} %s: the CPU computes products in f32; take {device} cuda, or {matmul} f32", p)
 	}
 	return nil
 }

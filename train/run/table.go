@@ -447,6 +447,9 @@ var Table = setting.Table[Options]{
 	{Key: "device", Free: anyTime,
 		In:   func(o *Options) value { return DeviceValue(&o.Device) },
 		Help: DeviceHelp},
+	{Key: "matmul",
+		In:   func(o *Options) value { return MatMulValue(&o.MatMul) },
+		Help: MatMulHelp},
 	{Key: "kernels", Free: anyTime,
 		In:   func(o *Options) value { return setting.Word(&o.Kernels).Empty("auto") },
 		Help: "kernel set: auto, or one that gnnstore version lists"},
@@ -475,6 +478,15 @@ const DeviceHelp = "what computes: cpu; cuda, an NVIDIA GPU, in the build of the
 // DeviceValue reads a device.
 func DeviceValue(at *string) *setting.Text {
 	return setting.Hint(setting.Word(at).Empty(kernels.AutoDevice), kernels.AutoDevice, kernels.CPUDevice, kernels.CUDADevice)
+}
+
+// MatMulHelp explains a precision of products.
+const MatMulHelp = "precision of matrix products: f32, or tf32, which rounds what is multiplied to 10 bits of mantissa and is faster: " +
+	"{device} cuda with cuBLAS"
+
+// MatMulValue reads a precision of products.
+func MatMulValue(at *kernels.Precision) *setting.Text {
+	return setting.Word(at, kernels.TF32).Or(string(kernels.Float32), "")
 }
 
 // FanoutValue reads fanouts for all relations, and for some relations their own.

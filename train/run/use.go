@@ -23,6 +23,9 @@ type Use struct {
 	MemoryBytes int64
 	// Device computes, as in Options; empty: the CPU, whatever the run was trained on.
 	Device string
+	// MatMul is the precision of products, as in Options; empty: float32, whatever the run was
+	// trained with.
+	MatMul kernels.Precision
 	// Beside is the number of bytes that the caller takes of the memory.
 	Beside int64
 	// Scratch is a directory that nobody else uses. It gets hidden rows that do not fit in memory,
@@ -32,7 +35,7 @@ type Use struct {
 
 // Validate reports every problem.
 func (u Use) Validate() error {
-	err := validateDevice(u.Device)
+	err := errors.Join(validateDevice(u.Device), validateMatMul(u.MatMul, u.Device))
 	if u.Checkpoint != "" && u.Checkpoint != BestWeights && u.Checkpoint != LastWeights {
 		err = errors.Join(fmt.Errorf("{checkpoint} %s: there are best and last", u.Checkpoint), err)
 	}
@@ -46,7 +49,7 @@ func (u Use) Of(record *Record) Options {
 	if o.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(o.Kernels)) {
 		o.Kernels = "" // this machine lacks them
 	}
-	if o.Device = u.Device; !kernels.IsCPU(o.Device) {
+	if o.Device, o.MatMul = u.Device, u.MatMul; !kernels.IsCPU(o.Device) {
 		o.Kernels = ""
 	}
 	if u.EvalNegatives != "" {
