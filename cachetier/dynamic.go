@@ -7,21 +7,20 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// dynamic is the part of a device region that is apart in which rows stay that came for a step: as
-// long as the policy finds them worth it. Its index is here, on the host, since a step's rows are
-// known when it is expected. It is used while planning.
+// dynamic is a part of a device region that is apart. Rows that came for a step stay in it as long
+// as the policy wants them. This is its index, on the host, which planning uses: a step's rows are
+// known as soon as the step is expected.
 //
-// The rows that a step keeps are copied to their slots after its rows are put together. So they may
-// take the slots of rows that the same step still reads.
+// A step first puts its rows together, and then copies the rows that stay to their slots. So they
+// may take slots of rows that the same step reads.
 type dynamic struct {
 	cache *policy.Cache
 	words *kernels.HostBuf
 	sets  []policy.Set // of a step, and of the steps behind it
 }
 
-// dynamicAhead is the number of steps that Belady foresees, of those that are expected. Each more
-// costs a bit per row of the table, and a pass over them: a row that is wanted later than that is
-// hardly better than others.
+// dynamicAhead is the most expected steps that Belady foresees. Each step costs a bit per row of
+// the table, and a pass over these bits. To know of uses still later gains little.
 const dynamicAhead = 16
 
 // foreseen returns how many steps the policy of a dynamic part foresees.
@@ -78,7 +77,8 @@ func (d *dynamic) forget() {
 	}
 }
 
-// stay lists the rows that the dynamic part has for a step, and those that it keeps of the step.
+// stay lists the rows that the dynamic part has for a step, and the rows of the step that it keeps
+// for later ones.
 type stay struct {
 	has     []uint64 // a bit for each of the step's ids
 	slots   []uint32 // of these, in their order
@@ -169,10 +169,10 @@ func (d *dynamic) step(t *step, need policy.Set, future []policy.Rows, first uin
 	return y
 }
 
-// Keeps returns the rows of step i that stay on the device once its rows are put together, for
-// kernels.Backend.KeepRows: from are their rows among those that Gather copies, and to in the table
-// of [Stack.Apart]. Places has set at. Both are valid until the next call for a window of the
-// Stack.
+// Keeps returns the arguments of kernels.Backend.KeepRows for step i, once its rows are put
+// together. from numbers the rows that stay among the rows that Gather copies. to has their places
+// in the table of [Stack.Apart]. Places has set at for the step. from and to are valid until the
+// next call for a window of the Stack.
 func (w *Window) Keeps(i int, at []uint32) (from, to []uint32) {
 	s, y := w.s, w.steps[i].stay
 	if y == nil {

@@ -34,7 +34,7 @@ func (s *Stack) Peek(ctx context.Context, dst []byte, ids []uint32) error {
 	return s.gather(ctx, "Peek", dst, ids, false)
 }
 
-// Places is Window.Places for ids that are not planned, before PeekBeyond.
+// Places is [Window.Places] for ids that are no step's. PeekBeyond then copies the n rows.
 func (s *Stack) Places(ids, at []uint32) (n int) { return s.places(s.now(ids), at) }
 
 // PeekBeyond copies rows as Peek does, but leaves out those that lie where the host cannot address
@@ -57,7 +57,8 @@ func (s *Stack) PeekBeyond(ctx context.Context, dst []byte, ids []uint32) error 
 	return nil
 }
 
-// now is a step that has what the device region has now, but for its dynamic part.
+// now returns a step with these ids. It has the rows that lie in the device region now, without the
+// dynamic part.
 func (s *Stack) now(ids []uint32) step { return s.stepsOf([][]uint32{ids}, nil)[0] }
 
 func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint32, keep bool) error {
@@ -100,10 +101,9 @@ func (s *Stack) gather(ctx context.Context, name string, dst []byte, ids []uint3
 	return s.gatherStep(ctx, dst, ids, nil, future)
 }
 
-// Places finds the rows of step i, if some of them lie where the host cannot address them:
-// see [Stack.Apart]. It sets at[k] to where RowsOf finds the row of the k-th id: a row of that
-// table or, with kernels.InSlot, a row of what Gather copies, which has n rows. It may be called
-// whenever Gather may.
+// Places finds the rows of step i for kernels.Backend.RowsOf, if [Stack.Apart] has a table. It sets
+// at[k] to the place of the k-th id's row: its number in that table or, with kernels.InSlot, its
+// number among the n rows that Gather copies. It may be called whenever Gather may.
 func (w *Window) Places(i int, at []uint32) (n int) { return w.s.places(w.steps[i], at) }
 
 func (s *Stack) places(t step, at []uint32) (n int) {
@@ -284,8 +284,10 @@ var foundPool = sync.Pool{New: func() any { return new(found) }}
 // plan lists the copies and reads of a step that is gathered at once. The next step reuses its
 // lists.
 type plan struct {
-	beyond []uint32 // ids of a step whose rows the host gathers, where the device region is apart
-	apart  tally    // counts of the other ids
+	// Where the device region is apart: the ids of a step that the host gathers rows for, and the
+	// counts of its other ids.
+	beyond []uint32
+	apart  tally
 
 	fromRegion                        []uint32 // rows of the static region that a device reads
 	fromDevice, fromStatic, fromCache []move

@@ -41,14 +41,14 @@ type Options struct {
 	Region *device.Buffer `json:"-"`
 
 	// SharedBytes is room in the Region that slots take bit by bit. Until then more rows lie there:
-	// see device.Rings. They are on the host as well, as if they were not there, and the static
-	// region begins with them. Default 0. It has no effect where the host addresses the Region.
+	// see device.Rings. The host tier has these rows as well, as the first of its static region.
+	// Default 0. It has no effect where the host addresses the Region.
 	SharedBytes int64 `json:"-"`
 
-	// DevicePolicy chooses the rows that stay in the dynamic part of a Region that the host cannot
-	// address: rows that came for a step, for later steps. It is None, LRU or Belady, which knows
-	// the steps of the group that is expected. HostBytes has the bookkeeping, a quarter of it at
-	// most; else there is no dynamic part. Default None: no dynamic part.
+	// DevicePolicy makes a dynamic part in a Region that the host cannot address: rows that came
+	// for a step stay there for later steps. The policy chooses which. It is LRU, or Belady, which
+	// foresees up to 16 expected steps, or None: no dynamic part. The bookkeeping is in HostBytes.
+	// If it would take more than a quarter of HostBytes, there is no dynamic part. Default None.
 	DevicePolicy Policy `json:"device_policy,omitempty"`
 
 	// DynamicBytes is the part of DeviceBytes, at most all of it, for DevicePolicy. Default 0: a

@@ -20,8 +20,8 @@ type group struct {
 	fit    int    // steps that fit in the cache together; 0 until needed
 }
 
-// step has the ids whose rows a step needs, and how many rows, from the first on, the device region
-// has for it. These are not expected of the host.
+// step has the ids whose rows a step needs. The device region has rows [0, device) for it; the host
+// does not bring these.
 type step struct {
 	ids    []uint32
 	device uint32
@@ -61,9 +61,9 @@ type Window struct {
 // twice. The ids are borrowed until their steps are released. It panics on an id past the table.
 func (s *Stack) Expect(steps [][]uint32) { s.ExpectBeside(steps, nil) }
 
-// ExpectBeside is Expect for steps that share a device region with slots: taken has, for each step,
-// how many bytes slots have taken when its rows are put together, as device.Rings.Taken returns
-// them. Without taken, every step has the rows that they leave now.
+// ExpectBeside is Expect for steps that share a device region with slots. taken has, for each step,
+// the bytes that slots have taken when its rows are put together: see device.Rings.Taken. If taken
+// is nil, every step has the rows that slots leave now.
 func (s *Stack) ExpectBeside(steps [][]uint32, taken []int64) {
 	s.planning.Lock()
 	defer s.planning.Unlock()

@@ -64,7 +64,7 @@ type AdamParam struct{ Value, Grad, M, V Tensor }
 
 // Backend is the one deliberately wide interface of the project: every operation that a model
 // needs, on buffer handles, so that model code is written once. Implementations are the CPU
-// (assembly, and portable Go), the float64 [Reference], and CUDA to come; package kerneltest holds
+// (assembly, and portable Go), the float64 [Reference], and package cuda; package kerneltest holds
 // them together.
 //
 // Conventions, for every operation:
@@ -162,16 +162,15 @@ type Backend interface {
 	// one element a row of dst. The gradient of x is GatherRows of dst's gradient, by the inverse
 	// of at.
 	AssembleRows(dst, x, slots, at Tensor)
-	// RowsOf puts together rows that lie on the device and rows that came, and converts nothing: it
-	// copies bits. Row i of dst (F16 or F32) is row at[i] of hot or, where at[i] has InSlot, row
-	// at[i]-InSlot of came. came has dst's type and columns, or no rows. So has hot, or it is F16
-	// with twice the columns of an F32 dst, and two halves are one float, its low half first: rows
-	// of any type lie in the memory of a device region, which is F16. at is U32, one element a row
-	// of dst.
+	// RowsOf puts together rows that lie on the device (hot) and rows that came. It copies bits and
+	// converts nothing. Row i of dst (F16 or F32) is row at[i] of hot or, where at[i] has InSlot,
+	// row at[i]-InSlot of came. at is U32, one element a row of dst. hot and came have dst's type
+	// and columns, or no rows. Since a device region is F16, hot may also be F16 where dst is F32,
+	// with twice as many columns: two halves are then one float, its low half first.
 	RowsOf(dst, hot, came, at Tensor)
-	// KeepRows copies the bits of row from[i] of came to row to[i] of hot, for a later RowsOf.
-	// Their types and columns are as there, came standing for dst. The rows that to names are
-	// distinct. from and to are columns (U32) of equal length.
+	// KeepRows copies the bits of row from[i] of came to row to[i] of hot, for a later RowsOf. hot
+	// has came's type and columns, or is F16 with twice the columns of an F32 came. The rows that
+	// to names are distinct. from and to are columns (U32) of equal length.
 	KeepRows(hot, came, from, to Tensor)
 	// StoreRows rounds row rows[i] of x to the beginning of row to[i] of slots (F16), and leaves
 	// the others as they are. It rounds as ScatterRows does, but clamps to ±65504 instead of

@@ -1,9 +1,9 @@
 package kernels
 
-// Counts counts what the host has had a backend do since it was opened. A training step should have
-// few of each: a wait leaves the device idle, and a copy or a launch takes time of the host.
+// Counts counts the work that the host has given a backend since it was opened. A training step
+// should have few of each: a wait leaves the device idle, and a copy or a launch costs host time.
 type Counts struct {
-	Waits       int64 `json:"waits"`   // of the host, for operations: by a Mark, or a download
+	Waits       int64 `json:"waits"`   // of the host for operations, after a Mark or in a download
 	Uploads     int64 `json:"uploads"` // copies to the device
 	UploadBytes int64 `json:"upload_bytes"`
 	Launches    int64 `json:"launches"` // of kernels, sets of memory, and products by a library

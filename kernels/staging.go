@@ -2,11 +2,11 @@ package kernels
 
 import "fmt"
 
-// Stager is a [Backend] that lends memory of the host which it uploads without a copy on the way,
-// as a GPU does with page-locked memory. Stage may be called wherever an upload may.
+// Stager is a [Backend] that lends host memory from which it uploads directly, as a GPU does from
+// page-locked memory. Stage may be called wherever an upload may.
 type Stager interface {
-	// Stage lends as many bytes as t has. Whoever gets them calls send once: with ok, it begins the
-	// upload of the bytes to t, and without, none. Then the bytes are the backend's again.
+	// Stage lends as many bytes as t has. The caller writes them and calls send once, which gives
+	// them back. With ok, send begins their upload to t; without, t stays as it is.
 	Stage(t Tensor) (b []byte, send func(ok bool))
 }
 

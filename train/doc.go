@@ -19,8 +19,8 @@
 // pipeline.Pipeline and infer.Evaluator are opened with their shares.
 //
 // The device of a run: run.Table declares its flag; run.Driver opens the backend by kernels.Open,
-// and closes it; tiers.Measure has the bytes of a step in memory of its own, which plan.Budget has
-// beside the memory of the run; run.Bus counts what steps have it do.
+// and closes it; tiers.Measure has the bytes that a step takes of the device's own memory, and
+// plan.Budget has them beside --memory; run.Bus counts the work that steps give the device.
 //
 // A prediction: predict.go of the command, which checks what is asked for; [Open], which takes the
 // weights that run.Use chooses; graph.Network.Predict; infer.Evaluator, which computes layer by

@@ -96,12 +96,12 @@ func (b *Buffer) Slots(slots, cols int) (*Part, error) {
 	return &Part{region: b, slots: kernels.Tensor{Buf: b.memory.Buf, Type: kernels.F16, Off: at / 2, Rows: slots, Cols: cols}}, nil
 }
 
-// Rows takes bytes for so many feature rows of size bytes from the end of the region, before the
-// rows taken already. Without a region they are host memory, and also if the region is apart and
-// rows have an odd size, which halves cannot hold.
+// Rows takes room for rows feature rows of size bytes each, from the end of the region, before the
+// rows taken already. It takes host memory if there is no region, or if the region is apart and
+// size is odd: halves cannot hold such rows.
 //
-// In a region that is apart more rows may follow, as many of more as there is room for: they lie
-// where slots will, which displace them, the last row first. No other rows can be taken then.
+// In a region that is apart, up to more rows follow them, as far as there is room. They lie where
+// slots will, and slots displace them, the last row first. After that no other rows can be taken.
 func (b *Buffer) Rows(rows, more, size int) (*Part, error) {
 	bytes := rows * size
 	if b == nil || b.apart && size%2 != 0 {
@@ -146,8 +146,8 @@ func (p *Part) Table() kernels.Tensor { return p.rows }
 // At returns where row v lies in Table.
 func (p *Part) At(v int) uint32 { return uint32(p.rows.Rows - 1 - v) }
 
-// Put writes rows from row first on to a part that is apart. rows has their bytes, in little-endian
-// order and row after row, and is left in another order.
+// Put writes rows to a part that is apart, as the tenant's rows first, first+1 and so on. rows has
+// them one after the other, two bytes an element. Put changes rows: it reverses their order.
 func (p *Part) Put(first int, rows []uint16) {
 	cols := p.rows.Cols
 	n := len(rows) / max(cols, 1)

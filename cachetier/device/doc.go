@@ -24,16 +24,16 @@
 // (free slots are given out lowest first). The rows that lie there, the least hot ones, are given
 // up for good. They are on the host all the time, so that a displaced row costs no disk read.
 //
-// The plan alone decides placement. A step has the rows that the steps before it leave. These are
-// known when the step is planned, and never grow. A step puts its rows together before it
-// stores others, in the order of the backend's operations, so what it displaces itself it still
-// has.
+// The plan alone decides placement. A step finds the rows that the steps before it have not
+// displaced. They are known when the step is planned, and never grow in number. The backend runs
+// operations in order, and a step puts its rows together before it stores any. So it still reads
+// the rows that its own stores displace.
 //
 // Between the hottest rows and the rows that slots will displace, package cachetier has a dynamic
 // part, of fixed size: rows that came for a step stay there while its policy finds them worth it.
 //
-// The index of what lies where stays with the planner on the host, which makes plans long before
-// their steps run. FreshGNN's index is on the GPU.
+// The index of places is on the host, with the planner, which plans steps long before they run.
+// FreshGNN has its index on the GPU.
 //
 // Memory: whoever makes a Buffer closes it, once every Part and the Rings are closed. A Part is
 // plain memory, and belongs to its tenant alone. Several goroutines may use different parts at

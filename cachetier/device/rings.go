@@ -109,7 +109,8 @@ func (r *Rings) Place(ring int, slot uint32) (place uint32, ok bool) {
 	return first - 1 + slot%uint32(r.per), first > 0
 }
 
-// Taken returns how many bytes of the region, from its start, steps before step store in.
+// Taken returns the bytes from the start of the region to the end of the last chunk that a step
+// before step stores in.
 func (r *Rings) Taken(step int) int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,8 +150,8 @@ func (b *Buffer) Taken() int64 {
 	return r.Taken(math.MaxInt)
 }
 
-// Left returns how many rows, from row 0 on, slots leave alone that have taken so many bytes from
-// the start of the region.
+// Left returns how many rows, from row 0 on, are still there once slots have taken so many bytes
+// from the start of the region.
 func (p *Part) Left(taken int64) int {
 	begin, size := 2*int64(p.rows.Off), 2*int64(p.rows.Cols)
 	if taken <= begin {

@@ -328,7 +328,8 @@ func printTimes(w io.Writer, r *run.Result) {
 	printf(w, "memory: peak %s, and %s of mapped files\n", size(r.PeakRSSBytes), size(r.PeakFileBytes))
 }
 
-// busText says what a training step has a device do. It returns "" where nobody counted that.
+// busText describes the work that a training step gives a device, or returns "" if the run did not
+// count it.
 func busText(r *run.Result) string {
 	b := r.Bus
 	if b == nil || b.Steps == 0 {

@@ -265,8 +265,8 @@ func (b *Backend) deferZero(of zero) {
 	done()
 }
 
-// takesZero reports whether dst waits for zeros, which are then the caller's to write. More
-// elements behind dst may wait on.
+// takesZero reports whether all of dst waits for zeros. It waits no longer then: the caller
+// overwrites it instead of adding to it. Elements behind dst go on waiting.
 func (b *Backend) takesZero(dst operand) bool {
 	d := &b.deferred
 	d.mu.Lock()
@@ -284,8 +284,8 @@ func (b *Backend) takesZero(dst operand) bool {
 	return true
 }
 
-// takesZeroRows returns the first of the rows of dst, up to the last, that wait for zeros. These
-// are then the caller's to write. It returns rows where none do.
+// takesZeroRows returns the first row of dst from which on all rows wait for zeros, or rows if
+// there is none. They wait no longer: the caller overwrites them, and adds to the rows before.
 func (b *Backend) takesZeroRows(dst operand, rows, cols int) int {
 	d := &b.deferred
 	d.mu.Lock()

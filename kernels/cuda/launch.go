@@ -83,8 +83,8 @@ func (b *Backend) f32OrHalf(op, name string, t kernels.Tensor) operand {
 	return b.operand(op, name, t, kernels.F32, kernels.F16)
 }
 
-// wide returns name with _wide where that variant may run: fits says so of the columns, and the
-// operands lie right.
+// wide returns name with _wide if that variant may run: if fits, which says that the columns allow
+// it, and all operands lie at multiples of 16 bytes.
 func (b *Backend) wide(name string, fits bool, operands ...operand) string {
 	if !fits || b.options.Narrow {
 		return name
@@ -97,7 +97,8 @@ func (b *Backend) wide(name string, fits bool, operands ...operand) string {
 	return name + "_wide"
 }
 
-// ofType returns name with _half where t holds halves, and how many columns its wide variant reads.
+// ofType returns name, with _half if t holds halves, and how many columns the kernel's wide variant
+// reads at a time.
 func ofType(name string, t kernels.Tensor) (string, int) {
 	if t.Type == kernels.F16 {
 		return name + "_half", 8
@@ -116,8 +117,8 @@ func (b *Backend) flat(n int) driver.Dim {
 // warps returns a grid for n rows, each of 32 threads.
 func (b *Backend) warps(n int) driver.Dim { return b.flat(32 * n) }
 
-// lanes returns a grid for n rows of cols columns, per at a time, and the kernels' parameter shift:
-// the logarithm of the threads of a row.
+// lanes returns a grid for n rows of cols columns, where a thread takes per columns at a time. It
+// also returns the kernels' parameter shift: a row has 1<<shift threads.
 func (b *Backend) lanes(n, cols, per int) (driver.Dim, int) {
 	groups := max(1, (cols+per-1)/per)
 	shift := min(5, bits.Len(uint(groups-1)))
@@ -187,8 +188,8 @@ func (b *Backend) after(args []any) {
 	}
 }
 
-// temporary returns device memory for sizes, in bytes, of one operation each. It is the operation's
-// alone, and undefined at first.
+// temporary returns a window of device memory for each of sizes, in bytes. The windows are
+// undefined at first, and belong to one operation: the next call lends the same memory.
 func (b *Backend) temporary(sizes ...int) []operand {
 	total := 0
 	for _, n := range sizes {

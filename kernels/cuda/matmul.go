@@ -64,7 +64,7 @@ func productName(transX, transY bool) string {
 	return "matmul_" + letter[transX] + letter[transY]
 }
 
-// noSecond is the second product of kernels that take two.
+// noSecond returns the arguments that stand for no second product, for kernels that can take two.
 func noSecond(transX, transY bool) []any {
 	if transX || !transY {
 		return nil
@@ -73,7 +73,7 @@ func noSecond(transX, transY bool) []any {
 }
 
 const (
-	fewTiles   = 132 // multiprocessors of an H100: below, slices of the terms fill the device
+	fewTiles   = 132 // multiprocessors of an H100; with fewer tiles, slices of the terms fill it
 	leastSlice = 256
 	mostSlices = 64
 )

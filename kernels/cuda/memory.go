@@ -45,8 +45,8 @@ type allocator struct {
 const (
 	// grain is the multiple of bytes that blocks have.
 	grain = 512
-	// looseness is the number of bytes by which a spare block may be larger than what it is reused
-	// for, in parts of that: a fourth.
+	// looseness bounds the waste of reuse: a spare block may be larger than the request by
+	// 1/looseness of the request, and a grain.
 	looseness = 4
 )
 
@@ -220,7 +220,7 @@ func (b *Backend) endSpan(c *driver.Calls) error {
 	switch n := len(b.spares); {
 	case n > 0:
 		e, b.spares = b.spares[n-1], b.spares[:n-1]
-	case len(b.ended) == endedKept: // a wait keeps the record of its time
+	case len(b.ended) == endedKept: // a wait that is queued keeps to the record before
 		e = b.ended[0]
 		b.ended = slices.Delete(b.ended, 0, 1)
 	default:

@@ -31,7 +31,8 @@ func (b *Backend) ClipFactor(factor, squares kernels.Tensor, grads []kernels.Ten
 	b.run("clip_factor", b.flat(1), f, s, parts, table, len(grads), chunks, most)
 }
 
-// reading has run launch a kernel that gets the addresses of operands from a table.
+// reading calls run, which launches a kernel that takes the addresses of operands from a table. It
+// does for them what launch does for arguments.
 func (b *Backend) reading(operands []operand, run func()) {
 	var args []any
 	for _, o := range operands {

@@ -22,7 +22,7 @@ type pinned struct {
 	free []*slot
 }
 
-// slot is some of it.
+// slot is a piece of that memory.
 type slot struct {
 	memory []byte
 	whole  *kernels.HostBuf
@@ -70,7 +70,8 @@ func (p *pinned) take(c *driver.Calls, n int) (*slot, error) {
 	return s, nil
 }
 
-// give gives a slot back once the copy that was queued last has read it.
+// give gives a slot back at once. take does not lend it before the copy that was queued last on the
+// stream has read it.
 func (p *pinned) give(c *driver.Calls, s *slot, stream driver.Stream) (err error) {
 	if s.used == 0 {
 		if s.used, err = c.EventCreate(driver.EventDisableTiming); err != nil {

@@ -66,8 +66,8 @@ func (b *Backend) addSorted(dst, src kernels.Tensor, n int, d, s, w, to, from op
 // sortChunk is the number of keys that a block sorts, and that sort_small takes at most.
 const sortChunk = 2048
 
-// sorted returns the n ids, whose valid ones are below limit, in ascending order, and the
-// positions that they had, ascending among equal ones. Both are temporary.
+// sorted returns the n ids in ascending order, and the position that each had. Equal ids stay in
+// their order. limit is above all valid ids. Both results are temporary.
 func (b *Backend) sorted(ids operand, n, limit int) (keys, order operand) {
 	width := bits.Len(uint(max(0, limit-1)))
 	chunks := (n + sortChunk - 1) / sortChunk

@@ -9,8 +9,8 @@ import (
 	"github.com/gnnstore/gnnstore/kernels/cuda/driver"
 )
 
-// columnSums launches a kernel (parts, args..., chunk) over rows of cols columns. It adds up chunks
-// of rows. The sums of all chunks go to into, with other sums.
+// columnSums adds the sums of columns to into. It launches a kernel (parts, args..., chunk) that
+// sums chunks of rows, and defers the sums over chunks, which share a launch with others.
 func (b *Backend) columnSums(name string, rows, cols int, into []operand, args ...any) {
 	if rows == 0 || cols == 0 {
 		return

@@ -132,7 +132,8 @@ func (u *reuse) slotBytes() (n int64) {
 	return n
 }
 
-// memory is bytes, with what the last chunk of each ring has too many.
+// memory is bytes, but with the slots at the size that they take in the region: rings take whole
+// chunks.
 func (u *reuse) memory() int64 {
 	n := u.bytes()
 	if u == nil || !device.Apart(u.be) {

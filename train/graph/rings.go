@@ -9,9 +9,10 @@ import (
 	"github.com/gnnstore/gnnstore/train/sample"
 )
 
-// openRings makes the slots in a region that the host cannot address. There they are taken in
-// chunks, as they come into use, and displace feature rows. Package history numbers the slots of
-// each of options.Kept from 0 on; a step gets their places in the table of all.
+// openRings makes the slots in a region that the host cannot address: a ring for each of
+// options.Kept. A ring takes chunks as its slots come into use, and they displace feature rows.
+// Package history numbers the slots of a ring from 0 on; a step gets their places in the one table
+// of all rings.
 func (u *reuse) openRings(region *device.Buffer) (err error) {
 	var counts []int
 	for _, k := range u.options.Kept {
@@ -48,8 +49,8 @@ func (u *reuse) placeOf(k int, slot uint32) uint32 {
 	return place
 }
 
-// plans has the batches of a range of steps use rows of earlier steps. The range follows so many
-// steps.
+// plans has the batches of a range of steps use rows of earlier steps. before is the number of
+// steps before the range.
 func (u *reuse) plans(steps *pipeline.Steps, before int) {
 	steps.Lag = u.HistoryLag
 	steps.Expand = func(from, n int) sample.Expander {

@@ -27,8 +27,8 @@ type Options struct {
 	Start int
 	// First is the first step that is planned. Restore takes it from the snapshot.
 	First int
-	// Takes is called when the plan of a step has given slots of the pool Kept[k] to embeddings,
-	// and for all slots in use by Restore. It may keep nothing of slots. Default nil.
+	// Takes is called when the plan of a step has given slots of the pool Kept[k] to embeddings.
+	// Restore calls it for every slot that is in use. It must not keep slots. Default nil.
 	Takes func(k, step int, slots []uint32)
 	// Kept is whose embeddings are kept. Each layer and type that it leaves out is computed by each
 	// step.

@@ -70,7 +70,8 @@ type Steps = plan.Steps
 type Gathered struct {
 	plan.Drawn
 	// Rows has, by type, a row for each of Batch.Inputs(), or nothing where no table has any. It is
-	// complete in use, and valid until the step after the next one is used.
+	// complete when use begins. It is valid until the batch is given back, and no longer than until
+	// the step after the next begins.
 	Rows []kernels.Tensor
 	// Read has the counters of each table when its rows were gathered. They count this batch and
 	// the batches before it, and none after it.
@@ -135,7 +136,7 @@ type Pipeline struct {
 	staging *kernels.Staging // of gather
 	places  []uint32         // of gather
 	joined  [2][]kernels.Buffer
-	joins   int // of the range; joined[joins%2] is free
+	joins   int // steps joined since New; the next one takes joined[joins%2]
 	clock   clock
 }
 
@@ -380,8 +381,8 @@ func (p *Pipeline) gatherOf(ctx context.Context, w *plan.Window, i int, b *Gathe
 	return nil
 }
 
-// gatherApart uploads where the rows of a step are, which lie on the device in part. It returns the
-// shape of the rows that are to be gathered. join puts all together.
+// gatherApart uploads the places of a step's rows, if some lie on the device. It returns the shape
+// of the others, which are to be gathered. join puts all together.
 func (p *Pipeline) gatherApart(w *plan.Window, i int, b *Gathered, of parts) (came kernels.Tensor) {
 	p.places = append(p.places[:0], make([]uint32, of.rows)...)
 	of.came.Rows = w.Rows[of.table].Places(i, p.places)
@@ -403,9 +404,9 @@ func (b *buffers) arrive(n int, rows kernels.Tensor) {
 	}
 }
 
-// join puts together the rows of a step that came and rows that lie on the device, and keeps some
-// of the former there. It has the first operations of the step, and so comes before what the step
-// stores on the device.
+// join puts together the rows that came for a step and the rows that lie on the device, and keeps
+// some of those that came. Its operations are the first of the step: they read the rows on the
+// device before the step's stores displace any.
 func (p *Pipeline) join(b *Gathered) {
 	to := p.joined[p.joins%len(p.joined)]
 	p.joins++

@@ -2,8 +2,8 @@ package run
 
 import "github.com/gnnstore/gnnstore/kernels"
 
-// Bus counts what training steps had a device do, in all processes of the run whose backend counts.
-// Its JSON keys are stable.
+// Bus counts the work that training steps gave a device. It sums over the processes of a run, and
+// leaves out those whose backend does not count. Its JSON keys are stable.
 type Bus struct {
 	Steps int64 `json:"steps"` // that were counted
 	kernels.Counts

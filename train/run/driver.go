@@ -22,8 +22,8 @@ import (
 // Hooks connects a run to its caller: the backend to compute on, and optional callbacks. A nil
 // callback is skipped. Callbacks run between steps, so they should be quick.
 type Hooks struct {
-	// Backend computes, and stays the caller's. Default: the backend of Options.Device, or of the
-	// CPU with the kernels that Options.Kernels names.
+	// Backend computes, and stays the caller's. Default: the run opens a backend of Options.Device,
+	// on the CPU with the kernels that Options.Kernels names, and closes it.
 	Backend kernels.Backend
 
 	Start func(*Record)

@@ -65,8 +65,8 @@ type Latency struct {
 type Memory struct {
 	BudgetBytes int64        `json:"budget_bytes"`
 	Parts       []MemoryPart `json:"parts"`
-	// OnDevice is the memory of a device that weights, a step and slots of hidden rows take beside
-	// the budget.
+	// OnDevice is the memory that the run takes on a device, beside the budget: weights, a step,
+	// slots of hidden rows, and feature rows that lie there.
 	OnDevice int64 `json:"on_device_bytes,omitempty"`
 }
 

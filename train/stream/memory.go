@@ -102,7 +102,7 @@ func (m *sizes) stepBytes() int64 { return m.step * stepMargin / 100 }
 // restBytes returns the bytes that stay in use when the tables are closed, without a step's memory,
 // which also stays: see stepBytes.
 func (c *core) restBytes() int64 {
-	weights := c.sizes.weights / 4 * 7 // copies of the values beside: the best epoch's, and a checkpoint
+	weights := c.sizes.weights / 4 * 7 // with copies of the values: best epoch, checkpoint
 	if c.sizes.onDevice > 0 {
 		weights = c.sizes.weights / 4 * 3
 	}

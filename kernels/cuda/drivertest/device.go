@@ -87,7 +87,8 @@ const (
 	page                        = 4096
 )
 
-// New returns a device. Its streams, events and memory are gone when Close has been called.
+// New returns a device without streams, events and memory. Calls that destroy or free give back
+// what was made; Held returns what is left.
 func New(o Options) *Device {
 	if o.Memory == 0 {
 		o.Memory = deviceMemory

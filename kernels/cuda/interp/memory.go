@@ -25,8 +25,8 @@ const (
 	memoryLimit = 4 << 30
 )
 
-// Memory is the global memory of a device. Alloc gives addresses that no host has, with a guard
-// after each allocation, and finds out each access that lies outside. Register adds memory of the
+// Memory is the global memory of a device. Alloc gives addresses that no host has, and leaves a gap
+// after each allocation, so that a launch finds each access outside. Register adds memory of the
 // caller, such as page-locked memory that kernels read over the bus.
 //
 // Any goroutines may call its methods, and launch kernels on it, as long as no two use the same
