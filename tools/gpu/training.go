@@ -1,0 +1,266 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// network is a training of stages 4, 5 and 9.
+type network struct {
+	name, data string
+	args       []string
+}
+
+var networks = []network{
+	{"SAGE", papers, []string{"--model", "sage"}},
+	{"GCN", papers, []string{"--model", "gcn"}},
+	{"GAT", papers, []string{"--model", "gat"}},
+	{"HGT", mag, []string{"--model", "hgt", "--fanout", "4,4"}},
+	{"TGN", events, []string{"--model", "tgn"}},
+	{"history", papers, []string{"--model", "sage", "--history", "--history-start", "20", "--t-stale", "10"}},
+}
+
+// named returns the networks with these names.
+func named(names ...string) (some []network) {
+	for _, name := range names {
+		for _, n := range networks {
+			if n.name == name {
+				some = append(some, n)
+			}
+		}
+	}
+	return some
+}
+
+// arguments returns the command line of a training of so many steps an epoch.
+func (t *turn) arguments(n network, run, device string, epochs, steps int) ([]string, error) {
+	data, err := t.dataset(n.data)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"train", data, "--run", run, "--device", device, "--seed", "1", "--json", "--log-every", "1", "--patience", "0",
+		"--epochs", strconv.Itoa(epochs), "--epoch-steps", strconv.Itoa(steps),
+		"--batch", strconv.Itoa(t.pick(100, 50)), "--hidden", strconv.Itoa(t.pick(64, 32)),
+	}
+	if n.data == events {
+		args = append(args, "--eval", "none")
+	} else {
+		args = append(args, "--eval", "sampled", "--eval-nodes", "100")
+	}
+	return append(args, n.args...), nil
+}
+
+// train trains in run, a new run directory.
+func (t *turn) train(n network, run, device string, epochs, steps int) (*result, error) {
+	args, err := t.arguments(n, run, device, epochs, steps)
+	if err != nil {
+		return nil, err
+	}
+	r, err := t.gnnstore(args...)
+	if err == nil && r.steps() != int64(epochs*steps) {
+		err = fmt.Errorf("%d steps instead of %d", r.steps(), epochs*steps)
+	}
+	return r, err
+}
+
+// gnnstore runs a command that prints the result of a training.
+func (t *turn) gnnstore(args ...string) (*result, error) {
+	text, err := t.command(t.program("gnnstore-cuda"), args...)
+	if err != nil {
+		return nil, err
+	}
+	return readResult(text)
+}
+
+// repeat trains twice with one seed, and wants equal weights.
+func (t *turn) repeat() error {
+	var errs []error
+	for _, n := range named("SAGE", "GAT", "HGT", "TGN") {
+		var params [2]string
+		var err error
+		for i := range params {
+			var r *result
+			if r, err = t.train(n, fmt.Sprintf("repeat-%s-%d", n.name, i+1), "cuda", 1, 20); err != nil {
+				break
+			}
+			params[i] = r.Params
+		}
+		if err == nil && (params[0] == "" || params[0] != params[1]) {
+			err = fmt.Errorf("params_xxh3 %q and %q", params[0], params[1])
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", n.name, err))
+			continue
+		}
+		t.note("%s equal", n.name)
+	}
+	return errors.Join(errs...)
+}
+
+// losses trains on the CPU and on the GPU, and compares the loss of each step.
+func (t *turn) losses() error {
+	var errs []error
+	for _, n := range networks {
+		most, err := t.lossesOf(n)
+		if most > 0 || err == nil {
+			t.note("%s %.1g", n.name, most)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", n.name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (t *turn) lossesOf(n network) (most float64, err error) {
+	var all [2][]float64
+	for i, device := range []string{"cpu", "cuda"} {
+		run := fmt.Sprintf("losses-%s-%s", n.name, device)
+		if _, err := t.train(n, run, device, 1, 100); err != nil {
+			return 0, err
+		}
+		if all[i], err = losses(filepath.Join(t.work, run)); err != nil {
+			return 0, err
+		}
+	}
+	return compareLosses(all[0], all[1])
+}
+
+// training times steps on a graph of papers100M's shape, and on the CPU beside it.
+func (t *turn) training() error {
+	data, err := t.dataset(large)
+	if err != nil {
+		return err
+	}
+	workers := max(2, runtime.NumCPU()-2)
+	steps := t.pick(200, 20)
+	train := func(device string, steps int) (*result, error) {
+		return t.gnnstore("train", data, "--run", "training-"+device, "--device", device, "--seed", "1", "--json",
+			"--epochs", "1", "--epoch-steps", strconv.Itoa(steps), "--batch", strconv.Itoa(t.pick(1000, 50)),
+			"--fanout", "15,10,5", "--hidden", strconv.Itoa(t.pick(256, 32)), "--workers", strconv.Itoa(workers),
+			"--eval", "sampled", "--eval-nodes", "100", "--patience", "0")
+	}
+	r, err := train("cuda", steps)
+	if err != nil {
+		return err
+	}
+	n := float64(r.steps())
+	if r.steps() != int64(steps) || r.Bus.Steps != r.steps() {
+		return fmt.Errorf("%v steps, %d of them counted, instead of %d", n, r.Bus.Steps, steps)
+	}
+	step := 1e3 * r.Stages.Step / n
+	t.target(step <= 4, "want 4", "step %.2f ms", step)
+	t.note("%.2f ms with what it waits for", 1e3*r.Stages.Run/n)
+	t.note("%s limits", r.Limiting)
+	t.note("sampling %.2f ms, gathering %.2f ms", 1e3*r.Stages.Sample/n, 1e3*r.Stages.Gather/n)
+	t.note("%.0f k inputs", float64(r.Inputs)/n/1e3)
+	waits, launches := float64(r.Bus.Waits)/n, float64(r.Bus.Launches)/n
+	t.target(waits <= 1.05, "want 1", "%.2f waits", waits)
+	t.target(launches <= 40, "want 40", "%.1f launches", launches)
+	t.note("%.1f copies of %.1f MB up", float64(r.Bus.Uploads)/n, float64(r.Bus.Bytes)/n/1e6)
+	t.note("%.2f GB of the device", float64(r.Memory.OnDevice)/1e9)
+	if err := os.WriteFile(filepath.Join(t.work, "step.txt"), fmt.Appendln(nil, step), 0o666); err != nil {
+		return err
+	}
+	few := t.pick(10, 5)
+	r, err = train("cpu", few)
+	if err != nil {
+		return fmt.Errorf("on the CPU: %w", err)
+	}
+	t.note("on %d processors %.0f ms", runtime.NumCPU(), 1e3*r.Stages.Step/float64(max(1, r.steps())))
+	return nil
+}
+
+// resumeEpochs is the number of epochs of stage 9.
+const resumeEpochs = 3
+
+// resume interrupts a run, and goes on with it on the GPU and on the CPU.
+func (t *turn) resume() error {
+	n, steps := named("SAGE")[0], t.pick(100, 20)
+	whole, err := t.train(n, "whole", "cuda", resumeEpochs, steps)
+	if err != nil {
+		return err
+	}
+	at, err := t.interrupted(n, steps, t.pick(50, 10))
+	if err != nil {
+		return err
+	}
+	t.note("interrupted after %d steps", at)
+	if err := os.CopyFS(filepath.Join(t.work, "cut-cpu"), os.DirFS(filepath.Join(t.work, "cut"))); err != nil {
+		return err
+	}
+	r, err := t.gnnstore("train", "--resume", "--run", "cut", "--json")
+	if err != nil {
+		return fmt.Errorf("on cuda: %w", err)
+	}
+	if r.Params == "" || r.Params != whole.Params {
+		return fmt.Errorf("resumed on cuda: params_xxh3 %q, and %q without an interruption", r.Params, whole.Params)
+	}
+	t.note("on cuda: equal weights")
+	p, err := t.start(nil, t.program("gnnstore-cuda"),
+		"train", "--resume", "--run", "cut-cpu", "--device", "cpu", "--json")
+	if err != nil {
+		return err
+	}
+	if _, err := p.wait(); err != nil {
+		return fmt.Errorf("on cpu: %w", err)
+	}
+	if !strings.Contains(p.trouble.String(), "goes on on cpu") {
+		return errors.New("on cpu: the other device is not noted")
+	}
+	want, err := losses(filepath.Join(t.work, "whole"))
+	if err != nil {
+		return err
+	}
+	got, err := losses(filepath.Join(t.work, "cut-cpu"))
+	if err != nil {
+		return err
+	}
+	most, err := compareLosses(want, got)
+	t.note("on cpu: noted, losses within %.1g", most)
+	return err
+}
+
+// interrupted trains until so many updates are made, sends SIGINT, and returns after how many the
+// run ended. steps is the length of an epoch.
+func (t *turn) interrupted(n network, steps, updates int) (made int, err error) {
+	args, err := t.arguments(n, "cut", "cuda", resumeEpochs, steps)
+	if err != nil {
+		return 0, err
+	}
+	p, err := t.start(nil, t.program("gnnstore-cuda"), args...)
+	if err != nil {
+		return 0, err
+	}
+	run := filepath.Join(t.work, "cut")
+	for waiting := true; waiting; {
+		select {
+		case <-p.ended: // too early, which its status shows
+			waiting = false
+		case <-time.After(time.Millisecond):
+			// A line that is not whole yet is an error, and so is a file that is not there yet.
+			if all, err := losses(run); err == nil && len(all) >= updates {
+				waiting = false
+				_ = p.cmd.Process.Signal(syscall.SIGINT) // where it has ended meanwhile, its status shows it
+			}
+		}
+	}
+	text, ended := p.wait() // with a code of its own
+	r, err := readResult(text)
+	if err != nil {
+		return 0, errors.Join(ended, err)
+	}
+	if r.Status != "interrupted" {
+		return 0, fmt.Errorf("after SIGINT the run is %q", r.Status)
+	}
+	all, err := losses(run)
+	return len(all), err
+}
