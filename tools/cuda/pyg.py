@@ -1,12 +1,15 @@
 """A training step of GraphSAGE in PyTorch Geometric, on blocks of a batch of 1,000 at fanout 15, 10, 5: 500 k inputs, 130 k, 14 k and
 1 k nodes, fanout 5, 10 and 15. It prints milliseconds a step, to compare with a step of gnnstore.
 
-    python3 pyg.py [--device cuda] [--scale 1] [--steps 20]
+    python3 pyg.py [--device cuda] [--scale 1] [--steps 20] [--blocks FOLDER]
 
+FOLDER has the blocks of a batch, as tools/gpu/step writes them. Without it, sources are drawn at random.
 If a variant fails, it prints the error and goes on with the next.
 """
 
 import argparse
+import json
+import os
 import statistics
 import time
 import warnings
@@ -30,6 +33,20 @@ def blocks(scale, device):
         dst = torch.arange(rows).repeat_interleave(fanout)
         src = torch.randint(sources, (rows * fanout,))
         made.append((sources, rows, torch.stack([src, dst]).to(device)))
+    return made
+
+
+def read_blocks(folder, device):
+    """The layers that tools/gpu/step has written."""
+    with open(os.path.join(folder, "blocks.json")) as f:
+        nodes = json.load(f)["nodes"]
+    made = []
+    for l, (sources, rows) in enumerate(zip(nodes, nodes[1:])):
+        ends = []
+        for end in ("src", "dst"):
+            path = os.path.join(folder, f"{l}.{end}")
+            ends.append(torch.from_file(path, size=os.path.getsize(path) // 4, dtype=torch.int32).long())
+        made.append((sources, rows, torch.stack(ends).to(device)))
     return made
 
 
@@ -96,11 +113,12 @@ def main():
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--blocks")
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # PyTorch warns that sparse matrices are in beta
     device, clock = args.device, Clock(args.device)
     print(f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}, with {extensions()}")
-    layers = blocks(args.scale, device)
+    layers = read_blocks(args.blocks, device) if args.blocks else blocks(args.scale, device)
     rows = [layer[1] for layer in layers]
     x = torch.randn(layers[0][0], INPUTS, device=device)
     labels = torch.randint(CLASSES, (rows[-1],), device=device)

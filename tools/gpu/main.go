@@ -21,7 +21,7 @@
 //	5 losses       100 steps on cpu and cuda: losses within 1e-4
 //	6 speed        copies, gather, mean, Adam, products
 //	7 training     200 steps on a graph of papers100M's shape, 5.5 M nodes
-//	8 pyg          the same step by PyTorch Geometric, where it is installed
+//	8 pyg          a step on one batch of that graph, and by PyTorch Geometric where it is installed
 //	9 resume       SIGINT, and --resume on either device
 //
 // -small has the stages take what a libcuda.so.1 that runs kernels on the host can bear, and sets
@@ -30,8 +30,8 @@
 //	go run ./tools/libcuda -host LIBRARY
 //	LD_LIBRARY_PATH=LIBRARY bash DIR/run.sh -small
 //
-// Stages 1, 2, 3 and 6 are the tests TestGPU of package kernels/cuda; the others are commands of
-// gnnstore-cuda. Start at stages, then visit.
+// Stages 1, 2, 3 and 6 are the tests TestGPU of package kernels/cuda, stage 8 is tools/gpu/step and
+// tools/cuda/pyg.py, and the others are commands of gnnstore-cuda. Start at stages, then visit.
 package main
 
 import (

@@ -36,6 +36,7 @@ func pack(stdout io.Writer, folder string) error {
 	total := int64(len(script) + len(pyg))
 	for _, p := range []struct{ name, command string }{
 		{"gpu", "build"}, {"gnnstore-cuda", "build -tags cuda"}, {"cuda.test", "test -c -tags cuda"},
+		{"step", "build -tags cuda"},
 	} {
 		made := filepath.Join(work, p.name)
 		args := append(strings.Fields(p.command), "-trimpath", "-ldflags=-s -w", "-o", made, packages[p.name])
@@ -63,6 +64,7 @@ func pack(stdout io.Writer, folder string) error {
 // packages has what each program is built of.
 var packages = map[string]string{
 	"gpu": "./tools/gpu", "gnnstore-cuda": "./cmd/gnnstore", "cuda.test": "./kernels/cuda",
+	"step": "./tools/gpu/step",
 }
 
 // compress writes a file compressed to another, and returns the bytes of that.

@@ -113,15 +113,20 @@ func TestSanitizerErrors(t *testing.T) {
 }
 
 func TestLeastStep(t *testing.T) {
-	least, form := leastStep(`torch 2.11.0, torch_geometric 2.8.0, with no compiled companion
+	f := func(what string, least float64, form string) {
+		t.Helper()
+		got, of := leastStep(`torch 2.11.0, torch_geometric 2.8.0, with no compiled companion
 index, f32, step: 3.740 ms a step (3.530 … 4.030), peak 2.10 GiB
-index, f32, upload of f16 rows and step: 6.110 ms a step (1.060 … 6.180), peak 2.10 GiB
+index, f32, upload of f16 rows and step: 6.110 ms a step (6.060 … 6.180), peak 2.10 GiB
+index, f32, loss 5.2 then 5.1
 index, TF32, step: 3.010 ms a step (2.850 … 3.130), peak 2.10 GiB
 sorted, f32, step: 3.640 ms a step (3.430 … 4.030), peak 2.10 GiB
 matrix, f32: RuntimeError: no
-`)
-	require.Equal(t, 3.43, least)
-	require.Equal(t, "sorted", form)
-	_, form = leastStep("ModuleNotFoundError: No module named 'torch'")
-	require.Empty(t, form)
+`, what)
+		require.Equal(t, least, got)
+		require.Equal(t, form, of)
+	}
+	f("step", 3.43, "sorted")
+	f("upload of f16 rows and step", 6.06, "index")
+	f("loss", 0, "")
 }

@@ -8,7 +8,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 programs=$(mktemp -d)
 trap 'rm -rf "$programs"' EXIT
-for name in gpu gnnstore-cuda cuda.test; do
+for name in gpu gnnstore-cuda cuda.test step; do
 	gzip -dc "$here/$name.gz" >"$programs/$name"
 	chmod +x "$programs/$name"
 done

@@ -167,9 +167,6 @@ func (t *turn) training() error {
 	t.target(launches <= 40, "want 40", "%.1f launches", launches)
 	t.note("%.1f copies of %.1f MB up", float64(r.Bus.Uploads)/n, float64(r.Bus.Bytes)/n/1e6)
 	t.note("%.2f GB of the device", float64(r.Memory.OnDevice)/1e9)
-	if err := os.WriteFile(filepath.Join(t.work, "step.txt"), fmt.Appendln(nil, step), 0o666); err != nil {
-		return err
-	}
 	few := t.pick(10, 5)
 	r, err = train("cpu", few)
 	if err != nil {
