@@ -101,11 +101,10 @@ func environment(env []string, key, value string) []string {
 	return append(kept, key+"="+value)
 }
 
-// Places where a driver and cuBLAS may lie that the dynamic linker does not search.
+// Places where a driver and cuBLAS may lie. The dynamic linker does not search most of them.
 var (
 	driverPlaces = []string{
-		"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib", "/usr/lib/x86_64-linux-gnu",
-		"/usr/lib64",
+		"/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/wsl/lib",
 	}
 	cublasPlaces = []string{ // Python's first: PyTorch's figures come from there
 		"/opt/*/.venv/lib/python3*/site-packages/nvidia/*/lib", "/opt/*/lib/python3*/site-packages/nvidia/*/lib",
@@ -127,7 +126,7 @@ func placeOf(patterns []string, file string) string {
 }
 
 // prepare sets the environment of the programs. Folders that LD_LIBRARY_PATH has stay first.
-func (v *visit) prepare() {
+func (v *visit) prepare() error {
 	var folders []string
 	if path := os.Getenv("LD_LIBRARY_PATH"); path != "" {
 		folders = append(folders, path)
@@ -139,12 +138,14 @@ func (v *visit) prepare() {
 		folders = append(folders, v.cublas)
 	}
 	v.env = environment(os.Environ(), "LD_LIBRARY_PATH", strings.Join(folders, ":"))
-	v.env = environment(v.env, "CUDA_CACHE_PATH", filepath.Join(v.work, "cache"))
+	cache := filepath.Join(v.work, "cache") // of compiled kernels: empty, so that a start without it is seen
+	v.env = environment(v.env, "CUDA_CACHE_PATH", cache)
 	v.env = environment(v.env, "GNNSTORE_GPU", "1")
 	v.env = environment(v.env, "PYTHONUNBUFFERED", "1")
 	if v.small {
 		v.env = environment(v.env, "GNNSTORE_GPU_SMALL", "1")
 	}
+	return os.MkdirAll(cache, 0o777)
 }
 
 // shared is a writer for several programs at a time.

@@ -21,7 +21,7 @@
 //	5 losses       100 steps on cpu and cuda: losses within 1e-4
 //	6 speed        copies, gather, mean, Adam, products
 //	7 training     200 steps on a graph of papers100M's shape, 5.5 M nodes
-//	8 pyg          a step on one batch of that graph, and by PyTorch Geometric where it is installed
+//	8 pyg          a step on one batch of it, and PyTorch Geometric's where that is installed
 //	9 resume       SIGINT, and --resume on either device
 //
 // -small has the stages take what a libcuda.so.1 that runs kernels on the host can bear, and sets
@@ -113,7 +113,9 @@ func run(args []string, stdout io.Writer) (failed bool, err error) {
 		folder: *folder, work: work, small: *small, stdout: stdout, log: &shared{w: log},
 		end: time.Now().Add(*limit), grace: 3 * time.Second,
 	}
-	v.prepare()
+	if err := v.prepare(); err != nil {
+		return false, err
+	}
 	outcomes := v.run(chosen)
 	return anyFailed(outcomes), errors.Join(log.Close(), writeReport(*out, outcomes))
 }

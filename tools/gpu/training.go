@@ -243,7 +243,7 @@ func (t *turn) interrupted(n network, steps, updates int) (made int, err error) 
 		case <-p.ended: // too early, which its status shows
 			waiting = false
 		case <-time.After(time.Millisecond):
-			// A line that is not whole yet is an error, and so is a file that is not there yet.
+			// An error is a file that is not there, or a line that is not whole, yet.
 			if all, err := losses(run); err == nil && len(all) >= updates {
 				waiting = false
 				_ = p.cmd.Process.Signal(syscall.SIGINT) // where it has ended meanwhile, its status shows it
