@@ -178,6 +178,16 @@ func verdicts(output string) (passes, skips int, fails []string) {
 	return passes, skips, fails
 }
 
+var reasonPattern = regexp.MustCompile(`(?m)^\s+Error:\s+(?:Received unexpected error:\s+)?(\S.*)$`)
+
+// firstReason returns ": " and the first reason that the package require has printed, or "".
+func firstReason(output string) string {
+	if m := reasonPattern.FindStringSubmatch(output); m != nil {
+		return ": " + m[1]
+	}
+	return ""
+}
+
 // sanitizerErrors returns the errors that compute-sanitizer counts in its last line.
 func sanitizerErrors(output string) (int, error) {
 	m := regexp.MustCompile(`(?:ERROR|RACECHECK) SUMMARY: (\d+) (?:error|hazard)`).FindAllStringSubmatch(output, -1)

@@ -98,6 +98,17 @@ FAIL
 	require.Equal(t, "^TestGPUConform$/^odd$/^MatMul$", exactly(fails[0]))
 }
 
+func TestFirstReason(t *testing.T) {
+	f := func(output, want string) {
+		t.Helper()
+		require.Equal(t, want, firstReason(output))
+	}
+	f("    Error Trace:\ta_test.go:65\n    Error:      \tReceived unexpected error:\n                \tno NVIDIA driver\n    Test:\tTestA\n",
+		": no NVIDIA driver")
+	f("    Error:      \tNot equal: \n", ": Not equal: ")
+	f("--- FAIL: TestA (0.00s)\n", "")
+}
+
 func TestSanitizerErrors(t *testing.T) {
 	f := func(output string, want int) {
 		t.Helper()

@@ -98,7 +98,7 @@ func (t *turn) test(env []string, pattern string) (string, map[string]number, er
 	passes, skips, fails := verdicts(output)
 	switch {
 	case len(fails) > 0:
-		err = fmt.Errorf("%d failed: %s", len(fails), strings.Join(fails, " "))
+		err = fmt.Errorf("%d failed: %s%s", len(fails), strings.Join(fails, " "), firstReason(output))
 	case err == nil && (skips > 0 || passes == 0):
 		err = fmt.Errorf("%s: %d passed, %d skipped", pattern, passes, skips)
 	}
