@@ -84,7 +84,7 @@ func TestBusRows(t *testing.T) {
 	for _, share := range []int{20, 5} { // a twentieth and a fifth of the rows
 		dynamic := nodes / share
 		came := map[cachetier.Policy][]int64{} // by κ
-		for _, kappa := range []int{1, 64} {
+		for _, kappa := range []int{1, 64, 256} {
 			batches := drawnBy(t, ds, kappa, steps)
 			var cold [][]uint32 // the rows that are not hot
 			for _, b := range batches {
@@ -120,6 +120,7 @@ func TestBusRows(t *testing.T) {
 		}
 		for p, n := range came {
 			require.Less(t, n[1], n[0], p)
+			require.Less(t, n[2], n[0], p)
 		}
 	}
 }
