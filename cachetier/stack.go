@@ -25,7 +25,8 @@
 // (kernels.HostBuf), and releases them only in Close. Its device region may be a part of a buffer
 // that others share: Options.Region. A window of one step also keeps scratch lists, some 40 bytes
 // per id of the largest: they grow with the batch and not with the table. Rows are copied into the
-// caller's buffer; nothing is lent.
+// caller's buffer. Nothing is lent, but to a backend that reads the static region itself:
+// [Window.GatherTo].
 //
 // Start reading at [Stack.Next], then [Window.Load].
 //

@@ -12,7 +12,8 @@
 //
 // Memory: freed buffers are kept, since giving memory back waits for the device, and are reused by
 // later ones. What the driver reads or writes after a call has returned lies outside the Go heap.
-// Close gives everything back.
+// Memory of others is page-locked by LockMemory, and GatherHost has a kernel read rows of it on the
+// copy stream. Close gives everything back.
 //
 // Concurrency is as kernels.Backend has it: one goroutine computes, any may upload beside it.
 //

@@ -35,13 +35,19 @@ func TestCUDA(t *testing.T) {
 	sameLosses(t, drifting(t, 80), o, drivertest.NewInterpreter(t), "PTX")
 }
 
-// sameLosses trains on the CPU and on a device with these kernels.
+// sameLosses trains on the CPU and on a device with these kernels. The device reads rows that never
+// change itself.
 func sameLosses(t *testing.T, ds *store.Dataset, o run.Options, kernels drivertest.Runner, name string) {
 	want := run1(t, ds, o, run.Hooks{})
-	be, err := cuda.Open(cuda.Options{Calls: drivertest.New(drivertest.Options{Runner: kernels}).Calls()})
+	d := drivertest.New(drivertest.Options{Runner: kernels})
+	be, err := cuda.Open(cuda.Options{Calls: d.Calls(), Gather: cuda.Reads})
 	require.NoError(t, err)
 	got := run1(t, ds, o, run.Hooks{Backend: be})
 	require.Len(t, got.Losses, len(want.Losses))
 	require.InEpsilonSlice(t, want.Losses, got.Losses, 1e-4, name)
+	require.Positive(t, got.Locked.Rows.Of, name)
+	require.Equal(t, got.Locked.Rows.Of, got.Locked.Rows.Bytes, name)
 	require.NoError(t, be.Close())
+	_, held := d.Held()
+	require.Zero(t, held, name)
 }
