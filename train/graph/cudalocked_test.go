@@ -42,9 +42,9 @@ func lockedRun(
 func TestCUDALocked(t *testing.T) {
 	ds := open(t, storetest.Communities(3000, 4, 8, 64, 2))
 	all := small()
-	all.Epochs, all.EpochSteps = 1, 8
+	all.Epochs, all.EpochSteps, all.Cache.DeviceBytes = 1, 8, run.NoDevice
 	some := all
-	some.Cache = cachetier.Options{HostBytes: 150_000, Policy: cachetier.LRU}
+	some.Cache = cachetier.Options{DeviceBytes: run.NoDevice, HostBytes: 150_000, Policy: cachetier.LRU}
 	someOnDevice := some
 	someOnDevice.Cache.DeviceBytes = 100_000
 	allOnBoth := all
