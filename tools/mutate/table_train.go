@@ -44,7 +44,7 @@ var training = []mutant{
 	{id: "rate-step", file: "train/run/driver.go", in: "Driver.Rate", pkg: "train/graph",
 		old: `d.Updates()`, new: `d.Updates()+1`,
 		breaks: "the learning rate is that of the step after", tests: "TestRateOfEachStep"},
-	{id: "reuse-global", file: "train/graph/loop.go", in: "trainer.Train",
+	{id: "reuse-global", file: "train/graph/rings.go", in: "reuse.plans",
 		old: `Group(before+from, n)`, new: `Group(from, n)`,
 		breaks: "steps of the second epoch are planned as those of the first", tests: "TestReuseSameResults"},
 	{id: "horizon-early", file: "train/plan/held.go", in: "drain.until",
