@@ -55,6 +55,6 @@ func TestCublas(t *testing.T) {
 	h.Step = func(int, int, int, float64) { all = append(all, be.Counts()) }
 	lossesIn(t, 10, ds, o, h)
 	steps, sum := int64(len(all)-4), all[len(all)-2].Sub(all[2])
-	require.LessOrEqual(t, sum.Launches, 40*steps)
+	require.LessOrEqual(t, sum.Launches, 41*steps) // one of them for rows that lie on the device
 	require.NoError(t, be.Close())
 }
