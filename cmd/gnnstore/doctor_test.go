@@ -40,7 +40,10 @@ func TestDoctor(t *testing.T) {
 
 	code, stdout, _ = gnnstore(t, "doctor")
 	require.Zero(t, code)
-	for _, f := range all {
+	for name, f := range all {
+		if name == "memory" || name == "temporary_files" {
+			continue // what is free of them changes
+		}
 		if has, ok := f["has"].(string); ok && len(has) < 80 {
 			require.Contains(t, stdout, "  there is  "+has+"\n")
 		}
