@@ -330,7 +330,7 @@ type Backend interface {
 	Adam(params []AdamParam, keep float32, s AdamStep, g Guard)
 
 	// UpdateRecords updates records in place, rows of s.Rule.Columns(grad.Cols) columns, from the
-	// gradients of their values, a row each. With a g.Scale, what it leaves in grad is not defined.
+	// gradients of their values, a row each. With a g.Scale it leaves grad undefined.
 	// Columns copies columns [from, from+dst.Cols) of src to dst. ColumnsGrad adds ddst to the same
 	// columns of dsrc.
 	UpdateRecords(rec, grad Tensor, s RowStep, g Guard)

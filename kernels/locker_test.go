@@ -84,7 +84,8 @@ func TestUnlockFails(t *testing.T) {
 	require.Equal(t, 1, l.unlocks)
 }
 
-// TestLockAll: what is refused is left unlocked, with the first reason.
+// TestLockAll: LockAll leaves buffers unlocked that the backend refuses, and returns the first
+// reason.
 func TestLockAll(t *testing.T) {
 	l := &lockerOf{locked: map[uintptr]int{}}
 	a, b, small := newHostBuf(t, 3*pageSize), newHostBuf(t, 2*pageSize), newHostBuf(t, 10)

@@ -32,7 +32,7 @@ type RemoteBackend struct {
 	}
 
 	fetched []func()     // since the last Mark
-	coming  map[any]bool // first elements of what is fetched and has not arrived
+	coming  map[any]bool // the first element of each fetch that has not arrived
 	open    int          // Marks that were not waited for
 }
 

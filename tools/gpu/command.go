@@ -52,7 +52,7 @@ func (p *process) wait() (string, error) {
 	err := p.err
 	switch {
 	case p.ctx.Err() != nil:
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // what is left of the group, if anything
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // its children may still run
 		err = fmt.Errorf("%s: stopped, its time was over", p.name)
 	case errors.Is(err, exec.ErrWaitDelay):
 		err = nil // it ended well, and something that it started holds its output

@@ -117,8 +117,8 @@ func TestCUDAInterpreter(t *testing.T) {
 	}
 }
 
-// TestCUDACounts: a step of GraphSAGE with three layers is waited for once, what it needs is copied
-// up in three pieces, and it launches at most 40 kernels.
+// TestCUDACounts: the host waits once for a step of GraphSAGE with three layers. The step copies up
+// three pieces at most, and launches at most 40 kernels.
 func TestCUDACounts(t *testing.T) {
 	ds, o := open(t, storetest.Communities(6000, 4, 8, 64, 2)), small()
 	o.Layers, o.Fanouts, o.Hidden, o.Batch, o.Epochs = 3, []int{5, 4, 3}, 64, 100, 1

@@ -111,7 +111,7 @@ type buffers struct {
 	kept [][]byte
 }
 
-// parts are what join puts together to the rows of type n: see kernels.Backend.RowsOf.
+// parts has the tensors from which join makes the rows of type n: see kernels.Backend.RowsOf.
 type parts struct {
 	table, n      int
 	hot, came, at kernels.Tensor

@@ -26,9 +26,9 @@ import (
 // Task is the objective of training.
 type Task interface {
 	// Loss starts the backward pass from the mean loss of a batch. out has the rows that the
-	// network made of its seeds, by type. It fetches the losses of rows with Feed.FetchLoss, and
-	// returns a function that makes a tally of what it has fetched. That is called once the step is
-	// done, before the step after next is launched, or never.
+	// network made of its seeds, by type. It fetches the losses of rows with Feed.FetchLoss.
+	// tally adds them up. The caller calls it once the step is done and before it launches the step
+	// after next, or not at all.
 	Loss(t *tape.Tape, f *Feed, out model.Rows, in Input) (tally func() Tally, err error)
 }
 

@@ -72,10 +72,10 @@ func busRows(
 	return s.Stats().Tiers.Device.RowsMissed
 }
 
-// TestBusRows counts the rows that go over the bus to a device. Without a policy they are what a
-// trace says of a static cache; with one they are close to what it says of the same policy, which
-// there decides request by request. Belady's brings no more than LRU, and batches that share their
-// draws want fewer.
+// TestBusRows counts the rows that go over the bus to a device. Without a policy, a trace of a
+// static cache counts the same rows. With LRU, a trace counts about as many: it decides request by
+// request, and the device step by step. Belady brings no more rows than LRU. Batches that share
+// their draws bring fewer than independent ones.
 func TestBusRows(t *testing.T) {
 	const nodes, steps, group, hot = 2000, 192, 16, 100
 	ds, err := store.Open(storetest.Build(t, storetest.Communities(nodes, 4, 8, 24, 2)))

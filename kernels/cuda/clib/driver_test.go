@@ -472,7 +472,7 @@ func TestGorgonia(t *testing.T) {
 		t.Skip("GNNSTORE_CUDA_HEADERS names no folder with NVIDIA's cuda.h")
 	}
 	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("needs gcc")
+		t.Skip("no tool: needs gcc")
 	}
 	own, err := filepath.Abs("../driver/_cuda13")
 	require.NoError(t, err)

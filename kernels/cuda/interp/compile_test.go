@@ -17,12 +17,12 @@ const clangVersion = "19.1.7"
 func TestSourcesCompileToTheirPTX(t *testing.T) {
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
-		t.Skip("clang-19 is not installed: the PTX of testdata is not compared with its sources")
+		t.Skip("no tool: clang-19 is not installed, and the PTX of testdata is not compared with its sources")
 	}
 	version, err := exec.Command(clang, "--version").Output()
 	require.NoError(t, err)
 	if !strings.Contains(string(version), "version "+clangVersion+" ") {
-		t.Skipf("clang-19 is not %s: the PTX of testdata is not compared with its sources", clangVersion)
+		t.Skipf("another version: clang-19 is not %s, and the PTX of testdata is not compared with its sources", clangVersion)
 	}
 	sources, err := filepath.Glob("testdata/*.cu")
 	require.NoError(t, err)

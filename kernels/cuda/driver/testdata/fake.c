@@ -3,10 +3,10 @@
 //	cc -shared -fPIC -pthread -o libcuda.so.1 fake.c
 //
 // Every call writes its name and its arguments, as C has them, to a record of the thread, which
-// fake_last returns. With fake_echo(1) a call does nothing else, and its results are constants that a
-// test compares. Otherwise device memory is memory of the host, work is done before a call returns,
-// and a call that wants a context returns 201 on a thread without one. A launch on a stream of another
-// context returns 400.
+// fake_last returns. With fake_echo(1) a call does nothing else, and its results are constants
+// that a test compares. Otherwise device memory is memory of the host, work is done before a call
+// returns, and a call that wants a context returns 201 on a thread without one. A launch on a
+// stream of another context returns 400.
 //
 // -DcuInit=other leaves out cuInit, and so on.
 #include <pthread.h>
@@ -46,8 +46,8 @@ static uint32_t planned(void) {
 	return atomic_fetch_sub(&countdown, 1) == 0 ? code_at_end : 0;
 }
 
-// An argument is widened from the type that the function declares: what lies above it in its register
-// is not seen.
+// A widens an argument from the type that the function declares. It does not see the bits above the
+// argument in its register.
 #define A(x) ((uint64_t)(x))
 #define NAME(name, ...) record(name, __VA_ARGS__)
 #define CHECK do { uint32_t r_ = planned(); if (r_) return r_; } while (0)
