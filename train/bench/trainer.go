@@ -25,13 +25,19 @@ func NewTrainer(be kernels.Backend, c model.Config, s model.Shape, seed uint64) 
 // seeds: blocks to the backend, forward, loss, backward, Adam. It returns the mean loss before
 // the update. If the loss is no number, it makes no update. key seeds dropout.
 func (t *Trainer) Step(b *sample.Batch, rows []kernels.Tensor, labels []uint32, rate float64, key uint64) (loss float64) {
+	a, _ := t.Launch(b, rows, labels, rate, key).Wait()
+	return a.Mean()
+}
+
+// Launch begins a Step. The next may begin before it is done, as training does it; wait for this
+// one before the step after next.
+func (t *Trainer) Launch(b *sample.Batch, rows []kernels.Tensor, labels []uint32, rate float64, key uint64) step.Launched {
 	t.labels.of = labels
 	in := step.InputOf(b, rows...)
 	in.Key = key | 1
 	_ = t.Compute(in) // labels do not err
 	_ = t.Update(rate, nil)
-	a, _ := t.Launched().Wait()
-	return a.Mean()
+	return t.Launched()
 }
 
 // Restart forgets the optimizer's moments.

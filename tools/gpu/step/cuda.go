@@ -2,4 +2,10 @@
 
 package main
 
-import _ "github.com/gnnstore/gnnstore/kernels/cuda" // registers the device "cuda"
+import (
+	"os"
+
+	"github.com/gnnstore/gnnstore/kernels/cuda" // registers the device "cuda"
+)
+
+func init() { cuda.PlaceCublas(os.Getenv("GNNSTORE_CUBLAS")) }

@@ -23,8 +23,10 @@ func TestRun(t *testing.T) {
 	require.Regexp(t, `^nodes \[[0-9]+ [0-9]+ [0-9]+ 50\], [0-9]+ edges
 figure step [0-9.]+ ms
 figure step_least [0-9.]+ ms
+figure step_in_a_row [0-9.]+ ms
 figure upload_and_step [0-9.]+ ms
 figure upload_and_step_least [0-9.]+ ms
+figure upload_and_step_in_a_row [0-9.]+ ms
 loss [0-9.]+, then [0-9.]+
 $`, printed.String())
 	text, err := os.ReadFile(filepath.Join(out, "blocks.json"))
