@@ -31,7 +31,9 @@ func (t *Trainer) Step(b *sample.Batch, rows []kernels.Tensor, labels []uint32, 
 
 // Launch begins a Step. The next may begin before it is done, as training does it; wait for this
 // one before the step after next.
-func (t *Trainer) Launch(b *sample.Batch, rows []kernels.Tensor, labels []uint32, rate float64, key uint64) step.Launched {
+func (t *Trainer) Launch(
+	b *sample.Batch, rows []kernels.Tensor, labels []uint32, rate float64, key uint64,
+) step.Launched {
 	t.labels.of = labels
 	in := step.InputOf(b, rows...)
 	in.Key = key | 1

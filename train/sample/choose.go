@@ -73,10 +73,7 @@ func (c *chooser) choose(cfg *Config, d *draws, v uint32, l *list, out []uint32,
 		count(places, 0)
 		return copy(out, l.ids), nil
 	case cfg.floyds():
-		c.floyd(out, l.degree, listKey(d.first, v))
-		if places != nil {
-			copy(places, out)
-		}
+		c.pick(d, v, l.degree, out, places)
 		for i, place := range out {
 			out[i] = l.ids[place]
 		}
@@ -202,6 +199,14 @@ func (c *chooser) floydPart(out, places []uint32, degree, from int, part []uint3
 				places[n] = place
 			}
 		}
+	}
+}
+
+// pick fills out, and places unless it is nil, with the places that floyd chooses in v's list.
+func (c *chooser) pick(d *draws, v uint32, degree int, out, places []uint32) {
+	c.floyd(out, degree, listKey(d.first, v))
+	if places != nil {
+		copy(places, out)
 	}
 }
 
