@@ -1,5 +1,7 @@
 package kernels
 
+import "errors"
+
 // DeviceInfo describes a device for people. Its JSON keys are stable.
 type DeviceInfo struct {
 	Name     string `json:"name"`             // of the processor
@@ -15,7 +17,11 @@ type DeviceInfo struct {
 	Gather *GatherRates `json:"gather,omitempty"`
 }
 
-var infos = map[string]func() (DeviceInfo, error){} // under the lock of devices
+// Under the lock of devices.
+var (
+	infos  = map[string]func() (DeviceInfo, error){}
+	probes = map[string]func() error{}
+)
 
 // RegisterInfo has [Info] look for a device by look. A package calls it in init, beside [Register].
 func RegisterInfo(device string, look func() (DeviceInfo, error)) {
@@ -35,4 +41,35 @@ func Info(device string) (info DeviceInfo, known bool, err error) {
 	}
 	info, err = look()
 	return info, true, err
+}
+
+// ErrAbsent is the error of a probe that finds no device, or no driver for one.
+var ErrAbsent = errors.New("no such device")
+
+// RegisterProbe has [Auto] find out by probe whether a device can be used. A package calls it in
+// init, beside [Register].
+func RegisterProbe(device string, probe func() error) {
+	devices.Lock()
+	defer devices.Unlock()
+	probes[device] = probe
+}
+
+// Auto returns the device that AutoDevice stands for: CUDADevice where this build has it and the
+// machine has a GPU that can be used, else the CPU. If a GPU is there that cannot be used, the
+// device is the CPU, and the error is the reason.
+func Auto() (device string, err error) {
+	devices.Lock()
+	probe := probes[CUDADevice]
+	devices.Unlock()
+	if probe == nil {
+		return CPUDevice, nil
+	}
+	switch err := probe(); {
+	case err == nil:
+		return CUDADevice, nil
+	case errors.Is(err, ErrAbsent):
+		return CPUDevice, nil
+	default:
+		return CPUDevice, err
+	}
 }

@@ -54,8 +54,8 @@ func Register(device string, open func(Options) (Backend, error)) {
 	devices.open[device] = open
 }
 
-// Names of devices. CUDADevice is an NVIDIA GPU, which builds with the tag cuda know. AutoDevice is
-// the CPU, until a GPU has trained networks.
+// Names of devices. CUDADevice is an NVIDIA GPU, which builds with the tag cuda know. Commands
+// replace AutoDevice by what [Auto] returns; elsewhere it is the CPU.
 const (
 	AutoDevice = "auto"
 	CPUDevice  = "cpu"

@@ -33,6 +33,7 @@ func newDemo() *cobra.Command {
 			if _, err := kernels.ParseDevice(o.Device); err != nil {
 				return misuse(fmt.Errorf("--device %w", err))
 			}
+			autoDevice(cmd.ErrOrStderr(), &o.Device)
 			return runDemo(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), o)
 		},
 	}

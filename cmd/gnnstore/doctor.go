@@ -130,13 +130,14 @@ func (f *findings) print(w io.Writer) {
 // gpu takes the answer of kernels.Info.
 func (f *findings) gpu(info kernels.DeviceInfo, known bool, err error) {
 	g := &f.GPU
-	g.Chosen, g.Why = kernels.CPUDevice, "--device auto is the CPU, since no GPU has trained a network yet"
+	g.Chosen = kernels.CPUDevice
 	switch {
 	case !known:
-		g.Has = "this build has no CUDA; archive gnnstore-cuda has it"
+		g.Has, g.Why = "this build has no CUDA; archive gnnstore-cuda has it", "it is what this build has"
 	case err != nil:
 		g.Has, g.Why = "none that can be used: "+oneLine(err), "there is no GPU to use"
 	default:
+		g.Chosen, g.Why = kernels.CUDADevice, "--device auto takes a GPU that can be used; --device cpu computes on the CPU"
 		g.Device = &info
 		g.Has = fmt.Sprintf("%s (%s), %s free of %s, the first of %d; CUDA %s",
 			info.Name, info.Arch, size(info.Free), size(info.Total), info.Devices, info.CUDA)
@@ -147,7 +148,6 @@ func (f *findings) gpu(info kernels.DeviceInfo, known bool, err error) {
 		if r := info.Gather; r != nil {
 			g.Has += "; " + gatherText(r)
 		}
-		g.Why += "; --device cuda takes the GPU"
 	}
 }
 

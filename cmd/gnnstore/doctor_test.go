@@ -50,7 +50,7 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestDoctorGPU: without a GPU the CPU is chosen, and the reason is said.
+// TestDoctorGPU: a GPU that can be used is chosen; without one the CPU is, and the reason is said.
 func TestDoctorGPU(t *testing.T) {
 	var f findings
 	f.gpu(kernels.DeviceInfo{}, false, nil)
@@ -70,8 +70,8 @@ func TestDoctorGPU(t *testing.T) {
 	f.gpu(info, true, nil)
 	require.Equal(t, "NVIDIA H100 (sm_90), 79 GiB free of 80 GiB, the first of 2; CUDA 12.9, driver 570.86.15, called by purego; "+
 		"matrix products by kernels of gnnstore", f.GPU.Has)
-	require.Equal(t, "cpu", f.GPU.Chosen)
-	require.Contains(t, f.GPU.Why, "--device cuda takes the GPU")
+	require.Equal(t, "cuda", f.GPU.Chosen)
+	require.Contains(t, f.GPU.Why, "--device cpu computes on the CPU")
 	require.Equal(t, &info, f.GPU.Device)
 
 	for want, r := range map[string]kernels.GatherRates{

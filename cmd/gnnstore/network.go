@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store"
 	"github.com/gnnstore/gnnstore/store/setting"
 	"github.com/gnnstore/gnnstore/train"
@@ -43,8 +44,9 @@ func networkRows[T any](at func(*T) *networkOptions, tmp string) setting.Table[T
 			In:   func(o *T) setting.Value { return setting.Bytes(&at(o).MemoryBytes) },
 			Help: "memory limit of the whole process (default that of the run)"},
 		{Key: "device",
-			In:   func(o *T) setting.Value { return run.DeviceValue(&at(o).Device) },
-			Help: run.DeviceHelp},
+			In: func(o *T) setting.Value { return run.DeviceValue(&at(o).Device) },
+			Help: "what computes: cpu; cuda, an NVIDIA GPU, in the build of the archive gnnstore-cuda; " +
+				"or auto, the GPU if the run trained on one and there is one, and the CPU else"},
 		{Key: "matmul",
 			In:   func(o *T) setting.Value { return run.MatMulValue(&at(o).MatMul) },
 			Help: run.MatMulHelp},
@@ -59,6 +61,21 @@ func networkRows[T any](at func(*T) *networkOptions, tmp string) setting.Table[T
 		{Key: "layer_dtype",
 			In:   func(o *T) setting.Value { return setting.Hint(setting.Word(&at(o).LayerDtype), "f32", "f16") },
 			Help: "how hidden rows are stored on disk: f32, or f16, which takes half and rounds them (default the run's)"},
+	}
+}
+
+// autoDevice sets device, unless one was given, to what auto is on this machine. It notes why a GPU
+// that is there is left alone.
+func autoDevice(stderr io.Writer, device *string) {
+	if *device != "" {
+		return
+	}
+	found, err := kernels.Auto()
+	if err != nil {
+		printf(stderr, "note: --device auto takes the CPU: %s\n", oneLine(err))
+	}
+	if found != kernels.CPUDevice {
+		*device = found
 	}
 }
 
@@ -77,7 +94,11 @@ func (o *networkOptions) use(stderr io.Writer, p *progress, dir *run.Dir, path s
 	if err != nil {
 		return nil, err
 	}
-	of := &dir.Record().Options
+	record := dir.Record()
+	if !kernels.IsCPU(record.Device) {
+		autoDevice(stderr, &o.Device)
+	}
+	of := &record.Options
 	memory := cmp.Or(o.MemoryBytes, of.MemoryBytes)
 	u := &usedRun{dir: dir}
 	if !of.Streams() {

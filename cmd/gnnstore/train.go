@@ -82,6 +82,9 @@ func newTrain() *cobra.Command {
 			if o.resume && run.Begun(o.run) {
 				return resumeTrain(cmd, path, o)
 			}
+			if !o.given.Given("kernels") { // a set of the CPU
+				autoDevice(cmd.ErrOrStderr(), &o.Device)
+			}
 			if err := o.complete(); err != nil {
 				return misuse(err)
 			}

@@ -80,11 +80,9 @@ type kernel struct {
 
 // Open opens a GPU.
 func Open(o Options) (_ *Backend, err error) {
-	calls := o.Calls
-	if calls == nil {
-		if calls, err = driver.Open(o.Library); err != nil {
-			return nil, err
-		}
+	calls, err := o.calls()
+	if err != nil {
+		return nil, err
 	}
 	n := new(counted)
 	gpu, err := driver.NewGPU(n.through(calls), o.Ordinal, driver.MinVersion)

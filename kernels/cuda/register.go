@@ -24,6 +24,43 @@ func init() {
 		return b, nil
 	})
 	kernels.RegisterInfo(kernels.CUDADevice, func() (kernels.DeviceInfo, error) { return LookClosely(placed()) })
+	kernels.RegisterProbe(kernels.CUDADevice, func() error { return Probe(placed()) })
+}
+
+// Probe returns nil where there is a GPU that can run the kernels. It makes no context, so that it
+// takes no memory of the GPU. The error is a kernels.ErrAbsent where there is no GPU, or no driver.
+func Probe(o Options) error {
+	calls, err := o.calls()
+	var missing *driver.OpenError
+	if errors.As(err, &missing) && missing.Symbol == "" {
+		return fmt.Errorf("%w: %w", kernels.ErrAbsent, err)
+	}
+	if err != nil {
+		return err
+	}
+	d, _, err := driver.Find(calls, o.Ordinal, driver.MinVersion)
+	if errors.Is(err, driver.ErrNoDevice) {
+		return fmt.Errorf("%w: %w", kernels.ErrAbsent, err)
+	}
+	if err != nil {
+		return err
+	}
+	major, err := calls.DeviceGetAttribute(driver.ComputeCapabilityMajor, d)
+	if err == nil && major < leastMajor {
+		err = fmt.Errorf("the kernels need compute capability %d.0, and the GPU is of %d", leastMajor, major)
+	}
+	return err
+}
+
+// leastMajor is the compute capability that the PTX is compiled for.
+const leastMajor = 8
+
+// calls returns the driver's calls.
+func (o Options) calls() (*driver.Calls, error) {
+	if o.Calls != nil {
+		return o.Calls, nil
+	}
+	return driver.Open(o.Library)
 }
 
 // LookClosely is Look that also measures how rows of the host get to the GPU. For that it opens a
@@ -45,11 +82,9 @@ func LookClosely(o Options) (kernels.DeviceInfo, error) {
 
 // Look describes the GPU that Open would open. It loads no kernels.
 func Look(o Options) (info kernels.DeviceInfo, err error) {
-	calls := o.Calls
-	if calls == nil {
-		if calls, err = driver.Open(o.Library); err != nil {
-			return info, err
-		}
+	calls, err := o.calls()
+	if err != nil {
+		return info, err
 	}
 	gpu, err := driver.NewGPU(calls, o.Ordinal, driver.MinVersion)
 	if err != nil {

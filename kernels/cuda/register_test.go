@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,24 @@ func TestLook(t *testing.T) {
 		_, err := Look(Options{Calls: d.Calls()})
 		require.ErrorIs(t, err, driver.ErrUnknown, call)
 		requireNothingHeld(t, d)
+	}
+}
+
+// TestProbe: a GPU that is there is found without a context, and only what is absent is said to be.
+func TestProbe(t *testing.T) {
+	d := drivertest.New(drivertest.Options{})
+	require.NoError(t, Probe(Options{Calls: d.Calls()}))
+	require.Zero(t, d.Counts()["DevicePrimaryCtxRetain"])
+	require.ErrorIs(t, Probe(Options{Library: "libnone.so.1"}), kernels.ErrAbsent)
+	for call, code := range map[string]driver.Code{
+		"Init": driver.ErrNoDevice, "DeviceGet": driver.ErrInvalidDevice, "DeviceGetAttribute": driver.ErrUnknown,
+		"DriverGetVersion": driver.ErrUnknown,
+	} {
+		d := drivertest.New(drivertest.Options{})
+		d.Fail(call, 1, code)
+		err := Probe(Options{Calls: d.Calls()})
+		require.ErrorIs(t, err, code, call)
+		require.Equal(t, code == driver.ErrNoDevice, errors.Is(err, kernels.ErrAbsent), call)
 	}
 }
 

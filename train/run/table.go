@@ -473,7 +473,7 @@ const (
 
 // DeviceHelp explains a device.
 const DeviceHelp = "what computes: cpu; cuda, an NVIDIA GPU, in the build of the archive gnnstore-cuda; " +
-	"or auto, which is cpu, since no GPU has trained a network yet"
+	"or auto, the GPU if there is one that this build can use and the CPU else"
 
 // DeviceValue reads a device.
 func DeviceValue(at *string) *setting.Text {

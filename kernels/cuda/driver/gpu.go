@@ -22,36 +22,43 @@ type GPU struct {
 	version int
 }
 
-// NewGPU initialises the driver and retains the primary context of a device. ordinal counts the
-// devices that CUDA_VISIBLE_DEVICES leaves, from 0. A driver whose version is below minVersion is
-// refused with a [*VersionError].
+// NewGPU retains the primary context of the device that Find finds.
 func NewGPU(c *Calls, ordinal, minVersion int) (*GPU, error) {
-	if err := c.Init(0); err != nil {
-		return nil, err
-	}
-	v, err := c.DriverGetVersion()
+	d, v, err := Find(c, ordinal, minVersion)
 	if err != nil {
 		return nil, err
-	}
-	if v < minVersion {
-		return nil, &VersionError{Has: v, Needs: minVersion}
-	}
-	n, err := c.DeviceGetCount()
-	if err != nil {
-		return nil, err
-	}
-	if n == 0 {
-		return nil, c.Failure("cuDeviceGetCount", ErrNoDevice)
-	}
-	d, err := c.DeviceGet(ordinal)
-	if err != nil {
-		return nil, fmt.Errorf("GPU %d of %d: %w", ordinal, n, err)
 	}
 	context, err := c.DevicePrimaryCtxRetain(d)
 	if err != nil {
 		return nil, fmt.Errorf("GPU %d: %w", ordinal, err)
 	}
 	return &GPU{calls: c, device: d, context: context, version: v}, nil
+}
+
+// Find initialises the driver and returns a device, and the driver's version. ordinal counts the
+// devices that CUDA_VISIBLE_DEVICES leaves, from 0. A driver whose version is below minVersion is
+// refused with a [*VersionError].
+func Find(c *Calls, ordinal, minVersion int) (d Device, version int, err error) {
+	if err := c.Init(0); err != nil {
+		return d, 0, err
+	}
+	if version, err = c.DriverGetVersion(); err != nil {
+		return d, 0, err
+	}
+	if version < minVersion {
+		return d, 0, &VersionError{Has: version, Needs: minVersion}
+	}
+	n, err := c.DeviceGetCount()
+	if err != nil {
+		return d, 0, err
+	}
+	if n == 0 { // cuInit is expected to refuse that itself
+		return d, 0, c.Failure("cuDeviceGetCount", ErrNoDevice)
+	}
+	if d, err = c.DeviceGet(ordinal); err != nil {
+		return d, 0, fmt.Errorf("GPU %d of %d: %w", ordinal, n, err)
+	}
+	return d, version, nil
 }
 
 // Do calls f on a thread on which g's context is current, and returns its error. The goroutine
