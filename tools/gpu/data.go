@@ -12,6 +12,7 @@ const (
 	mag    = "mag"
 	events = "events"
 	large  = "large"
+	deep   = "deep"
 )
 
 // generated has the arguments of generate for each kind: on a GPU, and for small runs.
@@ -29,6 +30,10 @@ var generated = map[string][2]string{
 	events: {"temporal --edges 30k", "temporal --edges 10k"},
 	large: {
 		"papers100m --scale 0.05 --undirected --train 0.2 --valid 0.001 --test 0.001",
+		"papers100m --nodes 20k --undirected --train 0.6 --valid 0.05 --test 0.05",
+	},
+	deep: {
+		"papers100m --nodes 10M --undirected --train 0.2 --valid 0.001 --test 0.001",
 		"papers100m --nodes 20k --undirected --train 0.6 --valid 0.05 --test 0.05",
 	},
 }

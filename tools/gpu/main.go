@@ -23,6 +23,9 @@
 //	7 training     200 steps on a graph of papers100M's shape, 5.5 M nodes
 //	8 pyg          a step on one batch of it, and PyTorch Geometric's where that is installed
 //	9 resume       SIGINT, and --resume on either device
+//	10 tiers       10 M nodes, of whose rows the device and the host hold a fifth each
+//
+// Stage 10 runs only where it is named.
 //
 // -small has the stages take what a libcuda.so.1 that runs kernels on the host can bear, and sets
 // no targets for speed. So the script is tried without a GPU:

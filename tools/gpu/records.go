@@ -37,11 +37,22 @@ type result struct {
 		Launches int64 `json:"launches"`
 	} `json:"bus"`
 	Epochs []struct {
-		Steps int64 `json:"steps"`
+		Steps   int64   `json:"steps"`
+		Seconds float64 `json:"seconds"`
 	} `json:"epochs"`
+	Tiers struct {
+		Device tier `json:"device"`
+		Host   tier `json:"host"`
+		Disk   tier `json:"disk"`
+	} `json:"tiers"`
 	Memory struct {
 		OnDevice int64 `json:"on_device_bytes"`
 	} `json:"memory"`
+}
+
+// tier has the counters of a tier.
+type tier struct {
+	Hits int64 `json:"rows_hit"`
 }
 
 // steps returns the number of steps of a run.

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// stages has all stages in the order in which they run: what a visit most needs comes first. Their
-// limits are 480 s together.
+// stages has all stages in the order in which they run: what a visit most needs comes first. The
+// limits of all but the apart ones are 480 s together.
 var stages = []stage{
 	{number: 0, name: "machine", limit: 10 * time.Second, run: (*turn).machine},
 	{number: 1, name: "driver", limit: 30 * time.Second, run: (*turn).driver},
@@ -25,6 +25,7 @@ var stages = []stage{
 	{number: 6, name: "speed", limit: 40 * time.Second, run: (*turn).speed},
 	{number: 8, name: "pyg", limit: 60 * time.Second, data: []string{large}, run: (*turn).geometric},
 	{number: 9, name: "resume", limit: 25 * time.Second, data: []string{papers}, run: (*turn).resume},
+	{number: 10, name: "tiers", limit: 150 * time.Second, data: []string{deep}, run: (*turn).tiers, apart: true},
 }
 
 // machine looks at what there is.

@@ -201,6 +201,64 @@ func (t *turn) training() error {
 	return nil
 }
 
+// tiers trains where the device and the host hold a fifth of the rows each, and the disk the others.
+// With κ = 64 fewer rows go to the device than with κ = 1, and the same run again has equal weights.
+func (t *turn) tiers() error {
+	data, err := t.dataset(deep)
+	if err != nil {
+		return err
+	}
+	held, memory := "512MiB", "6GiB"
+	if t.small {
+		held, memory = "1MiB", "256MiB"
+	}
+	steps := t.pick(100, 20)
+	train := func(run string, args ...string) (*result, error) {
+		r, err := t.gnnstore(slices.Concat([]string{
+			"train", data, "--run", "tiers-" + run, "--device", "cuda", "--seed", "1", "--json", "--epochs", "1",
+			"--epoch-steps", strconv.Itoa(steps), "--batch", strconv.Itoa(t.pick(1000, 50)), "--fanout", "15,10,5",
+			"--hidden", strconv.Itoa(t.pick(256, 32)), "--eval", "sampled", "--eval-nodes", "100", "--patience", "0",
+			"--memory", memory, "--device-memory", held, "--host-memory", held, "--device-policy", "lru",
+		}, args)...)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", run, err)
+		}
+		n, rows := float64(r.steps()), float64(r.Inputs)
+		share := func(t tier) float64 { return 100 * float64(t.Hits) / rows }
+		t.note("%s: %.1f ms a step, %s limits, rows of the device %.0f %%, host %.0f %%, disk %.0f %%, %.0f MB up a step",
+			run, 1e3*r.Stages.Run/n, r.Limiting, share(r.Tiers.Device), share(r.Tiers.Host), share(r.Tiers.Disk), float64(r.Bus.Bytes)/n/1e6)
+		for name, of := range map[string]tier{"device": r.Tiers.Device, "host": r.Tiers.Host, "disk": r.Tiers.Disk} {
+			if of.Hits == 0 {
+				return nil, fmt.Errorf("%s: no row came from the %s", run, name)
+			}
+		}
+		return r, nil
+	}
+	independent, err := train("κ=1")
+	if err != nil {
+		return err
+	}
+	dependent, err := train("κ=64", "--kappa", "64")
+	if err != nil {
+		return err
+	}
+	if dependent.Bus.Bytes >= independent.Bus.Bytes {
+		err = fmt.Errorf("κ=64 copies %d bytes up, and κ=1 %d", dependent.Bus.Bytes, independent.Bus.Bytes)
+	}
+	var history [2]string
+	for i := range history {
+		r, err := train(fmt.Sprintf("history-%d", i+1), "--kappa", "64", "--history", "--history-start", "20")
+		if err != nil {
+			return err
+		}
+		history[i] = r.Params
+	}
+	if history[0] == "" || history[0] != history[1] {
+		err = errors.Join(err, fmt.Errorf("history: params_xxh3 %q and %q", history[0], history[1]))
+	}
+	return err
+}
+
 const (
 	resumeEpochs = 3  // of stage 9
 	resumedSteps = 50 // behind the interruption whose losses are compared

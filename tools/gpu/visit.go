@@ -17,6 +17,7 @@ type stage struct {
 	limit  time.Duration
 	data   []string // the kinds of datasets that it wants
 	run    func(t *turn) error
+	apart  bool // it runs only where it is named
 }
 
 // visit is one run of stages on a machine. It is one goroutine's.
@@ -91,12 +92,15 @@ func (o outcome) String() string {
 	return fmt.Sprintf("stage %d  %-12s %-5s %6.1f s   %s", o.Stage, o.Name, o.Result, o.Seconds, figures)
 }
 
-// choose returns the stages with these numbers, in the order of the list; all for no number.
+// choose returns the stages with these numbers, in the order of the list; all that are not apart for
+// no number.
 func choose(all []stage, numbers []string) ([]stage, error) {
-	if len(numbers) == 0 {
-		return all, nil
-	}
 	wanted := map[int]bool{}
+	for _, s := range all {
+		if len(numbers) == 0 && !s.apart {
+			wanted[s.number] = true
+		}
+	}
 	for _, s := range numbers {
 		n, err := strconv.Atoi(s)
 		if err != nil {
