@@ -1,14 +1,20 @@
 """A training step of GraphSAGE in PyTorch Geometric, on blocks of a batch of 1,000 at fanout 15, 10, 5: 500 k inputs, 130 k, 14 k and
 1 k nodes, fanout 5, 10 and 15. It prints milliseconds a step, to compare with a step of gnnstore.
 
-    python3 pyg.py [--device cuda] [--scale 1] [--steps 20] [--blocks FOLDER]
+    python3 pyg.py [--device cuda] [--scale 1] [--steps 20] [--blocks FOLDER] [--compile]
 
-FOLDER has the blocks of a batch, as tools/gpu/step writes them. Without it, sources are drawn at random.
+FOLDER has the blocks of a batch, as tools/gpu/step writes them. Without it, sources are drawn at random. --compile adds variants
+whose network torch.compile has compiled, which takes minutes.
+
+A step is timed alone, from its first launch until it is done, and as one of 20 in a row, launched without waiting, as training
+runs. In a row, the rows of the next step come up on a second stream while a step computes.
 If a variant fails, it prints the error and goes on with the next.
 """
 
 import argparse
+import itertools
 import json
+import logging
 import os
 import statistics
 import time
@@ -22,6 +28,7 @@ from torch_geometric.nn import SAGEConv
 INPUTS, HIDDEN, CLASSES = 128, 256, 172
 NODES = [500_000, 130_000, 14_000, 1_000]
 FANOUT = [5, 10, 15]
+IN_A_ROW = 20
 
 
 def blocks(scale, device):
@@ -107,6 +114,46 @@ class Clock:
         peak = f", peak {torch.cuda.max_memory_allocated() / 2**30:.2f} GiB" if self.cuda else ""
         print(f"{what}: {statistics.median(times):.3f} ms a step ({times[0]:.3f} … {times[-1]:.3f}){peak}", flush=True)
 
+    def row(self, what, steps, work):
+        """Times steps that nothing waits for, by the host's clock: the median of some turns."""
+        times = []
+        for _ in range(3 if self.cuda else 1):
+            begin = self.now()
+            for _ in range(steps):
+                work()
+            times.append(1e3 * (self.now() - begin) / steps)
+        print(f"{what} in a row: {statistics.median(times):.3f} ms a step", flush=True)
+
+    def now(self):
+        if self.cuda:
+            torch.cuda.synchronize()
+        return time.perf_counter()
+
+
+class Uploads:
+    """Copies rows to the device on a second stream, one step ahead."""
+
+    def __init__(self, host, device):
+        self.host, self.device = host, device
+        self.side = torch.cuda.Stream() if device == "cuda" else None
+        self.ready = None
+
+    def begin(self):
+        with torch.cuda.stream(self.side):
+            rows = self.host.to(self.device, non_blocking=True)
+            return rows, self.side.record_event()
+
+    def next(self):
+        """The rows of this step. The copy for the next one begins."""
+        if not self.side:
+            return self.host.float()
+        rows, came = self.ready or self.begin()
+        stream = torch.cuda.current_stream()
+        stream.wait_event(came)
+        rows.record_stream(stream)  # or the next copy could take its memory while a step reads it
+        self.ready = self.begin()
+        return rows.float()
+
 
 def main():
     parser = argparse.ArgumentParser()
@@ -114,8 +161,10 @@ def main():
     parser.add_argument("--scale", type=float, default=1)
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--blocks")
+    parser.add_argument("--compile", action="store_true")
     args = parser.parse_args()
     warnings.simplefilter("ignore")  # PyTorch warns that sparse matrices are in beta
+    logging.getLogger("torch._dynamo").setLevel(logging.CRITICAL)  # it reports each break in the compiled graph
     device, clock = args.device, Clock(args.device)
     print(f"torch {torch.__version__}, torch_geometric {torch_geometric.__version__}, with {extensions()}")
     layers = read_blocks(args.blocks, device) if args.blocks else blocks(args.scale, device)
@@ -126,14 +175,18 @@ def main():
     if clock.cuda:
         host = host.pin_memory()
 
-    for form in (as_index, as_sorted, as_matrix):
+    ways = (False, True) if args.compile else (False,)
+    for form, compiled in itertools.product((as_index, as_sorted, as_matrix), ways):
         for tf32 in (False, True):
             torch.backends.cuda.matmul.allow_tf32 = tf32
-            what = f"{form.__name__[3:]}, {'TF32' if tf32 else 'f32'}"
+            what = f"{form.__name__[3:]}{'-compiled' if compiled else ''}, {'TF32' if tf32 else 'f32'}"
             try:
                 edges = [form(layer) for layer in layers]
                 torch.manual_seed(2)
                 model = Sage().to(device)
+                if compiled:
+                    torch.compiler.reset()
+                    model = torch.compile(model, dynamic=False)
                 optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=clock.cuda)
 
                 def step(inputs=None):
@@ -147,6 +200,10 @@ def main():
                 clock.show(f"{what}, step", args.steps, step)
                 clock.show(f"{what}, upload of f16 rows and step", args.steps,
                            lambda: step(host.to(device, non_blocking=True).float()))
+                uploads = Uploads(host, device)
+                in_a_row = IN_A_ROW if clock.cuda else args.steps
+                clock.row(f"{what}, steps", in_a_row, step)
+                clock.row(f"{what}, upload of f16 rows and steps", in_a_row, lambda: step(uploads.next()))
                 print(f"{what}, loss {first:.4f} then {step().item():.4f}")
             except Exception as e:  # the next variant may work
                 print(f"{what}: {type(e).__name__}: {str(e)[:300]}", flush=True)
