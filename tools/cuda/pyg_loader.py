@@ -22,6 +22,7 @@ done. If a variant fails, it prints the error and goes on with the next.
 
 import argparse
 import concurrent.futures
+import gc
 import glob
 import itertools
 import json
@@ -52,9 +53,10 @@ class Graph:
     def __init__(self, folder, bits):
         read = sealed if os.path.exists(os.path.join(folder, "topo")) else exported
         colptr, row, self.x, self.y, train, self.classes = read(folder)
-        kind = torch.int32 if bits == 32 else torch.int64
-        self.colptr, self.row, self.train = (torch.from_numpy(a).to(kind) for a in (colptr, row, train))
-        self.train = self.train.long()
+        kind = np.int32 if bits == 32 else np.int64
+        # Arrays of NumPy, which asks for huge pages: sampling is faster by them.
+        self.colptr, self.row = (torch.from_numpy(a.astype(kind)) for a in (colptr, row))
+        self.train = torch.from_numpy(train.astype(np.int64))
 
     def csr(self):  # of the transposed matrix: what NeighborSampler asks of Data.adj_t, without a sort
         return self.colptr, self.row, None
@@ -74,11 +76,11 @@ def sealed(folder):
 
     (relation,), table, label = manifest["relations"], manifest["tables"][0], manifest["labels"][0]
     nodes = manifest["node_types"][0]["count"]
-    x = torch.empty((nodes, table["dim"]), dtype=torch.float16)
+    x = np.empty((nodes, table["dim"]), np.float16)
     for shard in table["shards"]:
-        x.numpy()[shard["first"] : shard["first"] + shard["rows"]] = section(shard)
-    return (section(relation["offsets"]).copy(), section(relation["neighbors"]).copy(), x,
-            torch.from_numpy(section(label["values"]).copy()).long(), section(manifest["splits"][0]["train"]).copy(),
+        x[shard["first"] : shard["first"] + shard["rows"]] = section(shard)
+    return (section(relation["offsets"]), section(relation["neighbors"]), torch.from_numpy(x),
+            torch.from_numpy(section(label["values"]).copy()).long(), section(manifest["splits"][0]["train"]),
             label["classes"])
 
 
@@ -196,7 +198,9 @@ class Loader:
             return
         draw = lambda seeds: self.loader(seeds).pin_memory() if self.pin else self.loader(seeds)
         order = iter(torch.randperm(len(self.loader.dataset)).split(self.loader.batch_size))
-        with concurrent.futures.ThreadPoolExecutor(self.threads) as pool:
+        # One thread each, as in DataLoader's processes; on the CPU steps need theirs.
+        alone = torch.set_num_threads if self.pin else None
+        with concurrent.futures.ThreadPoolExecutor(self.threads, initializer=alone, initargs=(1,)) as pool:
             coming = [pool.submit(draw, seeds) for seeds in itertools.islice(order, self.held)]
             while coming:
                 batch = coming.pop(0).result()
@@ -362,18 +366,16 @@ def main():
 
         guarded(what, alone)
 
-    on_device = graph.x.to(args.device)
-    trainer.x = on_device
+    trainer.x = graph.x.to(args.device)
     form = fastest_form(trainer, list(ahead(iter(first), args.device)), args.edges.split(","), clock)
     del first
     for features in args.features.split(","):
-        trainer.x = on_device if features == "device" else None
-        if features == "main":
-            on_device = None  # the device holds no rows from here on
+        trainer.x = graph.x.to(args.device) if features == "device" else None
         for workers, loader in loaders.items():
             what = f"features {features}, {describe(workers)}, {form}, {precision}"
 
             def train():
+                gc.collect()  # ends the workers of the loader before, which must not be forked into new ones
                 by = Loader(graph, sampler, args, workers, rows=True) if features == "worker" else loader
 
                 def make(on):
