@@ -25,7 +25,9 @@
 //	9 resume       SIGINT, and --resume on either device
 //	10 tiers       10 M nodes, of whose rows the device and the host hold a fifth each
 //
-// Stage 10 runs only where it is named.
+//	11 loader      steps end to end beside PyTorch Geometric's with its native sampler, pyg-lib
+//
+// Stages 10 and 11 run only where they are named.
 //
 // -small has the stages take what a libcuda.so.1 that runs kernels on the host can bear, and sets
 // no targets for speed. So the script is tried without a GPU:

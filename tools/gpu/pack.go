@@ -21,9 +21,14 @@ const mostBytes = 40 << 20
 // pack builds the programs, and writes them compressed to folder, with the script that runs them.
 // The working directory is the root of the repository.
 func pack(stdout io.Writer, folder string) error {
-	pyg, err := os.ReadFile("tools/cuda/pyg.py")
-	if err != nil {
-		return fmt.Errorf("run it in the root of the repository: %w", err)
+	total := int64(len(script))
+	scripts := map[string][]byte{"pyg.py": nil, "pyg_loader.py": nil}
+	for name := range scripts {
+		text, err := os.ReadFile(filepath.Join("tools/cuda", name))
+		if err != nil {
+			return fmt.Errorf("run it in the root of the repository: %w", err)
+		}
+		scripts[name], total = text, total+int64(len(text))
 	}
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return err
@@ -33,7 +38,6 @@ func pack(stdout io.Writer, folder string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	total := int64(len(script) + len(pyg))
 	for _, p := range []struct{ name, command string }{
 		{"gpu", "build"}, {"gnnstore-cuda", "build -tags cuda"}, {"cuda.test", "test -c -tags cuda"},
 		{"step", "build -tags cuda"},
@@ -55,10 +59,11 @@ func pack(stdout io.Writer, folder string) error {
 	if total > mostBytes {
 		return fmt.Errorf("%d bytes, and a machine takes %d", total, mostBytes)
 	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(folder, "pyg.py"), pyg, 0o666),
-		os.WriteFile(filepath.Join(folder, "run.sh"), script, 0o777),
-	)
+	errs := []error{os.WriteFile(filepath.Join(folder, "run.sh"), script, 0o777)}
+	for name, text := range scripts {
+		errs = append(errs, os.WriteFile(filepath.Join(folder, name), text, 0o666))
+	}
+	return errors.Join(errs...)
 }
 
 // packages has what each program is built of.

@@ -12,5 +12,5 @@ for name in gpu gnnstore-cuda cuda.test step; do
 	gzip -dc "$here/$name.gz" >"$programs/$name"
 	chmod +x "$programs/$name"
 done
-cp "$here/pyg.py" "$programs"
+cp "$here"/*.py "$programs"
 "$programs/gpu" -folder "$programs" "$@"

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -25,6 +26,7 @@ var stages = []stage{
 	{number: 6, name: "speed", limit: 40 * time.Second, run: (*turn).speed},
 	{number: 8, name: "pyg", limit: 60 * time.Second, data: []string{large}, run: (*turn).geometric},
 	{number: 9, name: "resume", limit: 25 * time.Second, data: []string{papers}, run: (*turn).resume},
+	{number: 11, name: "loader", limit: 120 * time.Second, data: []string{large}, run: (*turn).loader, apart: true},
 	{number: 10, name: "tiers", limit: 150 * time.Second, data: []string{deep}, run: (*turn).tiers, apart: true},
 }
 
@@ -263,18 +265,9 @@ func (t *turn) geometric() error {
 	}
 	t.note("ours %v, in a row %v", ours["step"], ours["step_in_a_row"])
 	t.note("with the rows' copy %v, in a row %v", ours["upload_and_step"], ours["upload_and_step_in_a_row"])
-	python := findTool("python3")
-	if found, _ := filepath.Glob("/opt/*/.venv/bin/python3"); len(found) > 0 { // the pattern is well-formed
-		python = found[0]
-	}
-	if python == "" {
-		return skipError("python3 is not installed")
-	}
-	if _, err := t.command(python, "-c", "import torch, torch_geometric"); err != nil {
-		if t.ctx.Err() != nil {
-			return err
-		}
-		return skipError("PyTorch Geometric is not installed")
+	python, err := t.python("torch_geometric")
+	if err != nil {
+		return err
 	}
 	args = []string{t.program("pyg.py"), "--blocks", "blocks"}
 	if t.small {
@@ -295,6 +288,73 @@ func (t *turn) geometric() error {
 	}
 	return err
 }
+
+// python returns the Python that has PyTorch and a module, or a skipError.
+func (t *turn) python(module string) (string, error) {
+	python := findTool("python3")
+	if found, _ := filepath.Glob("/opt/*/.venv/bin/python3"); len(found) > 0 { // the pattern is well-formed
+		python = found[0]
+	}
+	if python == "" {
+		return "", skipError("python3 is not installed")
+	}
+	if _, err := t.command(python, "-c", "import torch, "+module); err != nil {
+		if t.ctx.Err() != nil {
+			return "", err
+		}
+		return "", skipError("Python has no " + module + ", or no torch")
+	}
+	return python, nil
+}
+
+// loader times steps end to end, by us and by PyTorch Geometric with its native sampler: all rows
+// lie on the GPU.
+func (t *turn) loader() error {
+	data, err := t.dataset(large)
+	if err != nil {
+		return err
+	}
+	batch, hidden, steps := t.pick(1000, 50), t.pick(256, 32), t.pick(400, 10)
+	const epochs = 2 // memory that is touched for the first time makes one longer
+	r, err := t.gnnstore("train", data, "--run", "loader", "--device", "cuda", "--seed", "1", "--json",
+		"--epochs", strconv.Itoa(epochs), "--epoch-steps", strconv.Itoa(steps), "--batch", strconv.Itoa(batch),
+		"--fanout", "15,10,5", "--hidden", strconv.Itoa(hidden), "--workers", strconv.Itoa(t.workers()),
+		"--eval", "sampled", "--eval-nodes", "100", "--patience", "0")
+	if err != nil {
+		return err
+	}
+	if len(r.Epochs) != epochs {
+		return fmt.Errorf("%d epochs", len(r.Epochs))
+	}
+	ours := 1e3 * r.Epochs[epochs-1].Seconds / float64(steps)
+	t.note("ours %.2f ms a step, %s limits", ours, r.Limiting)
+	python, err := t.python("torch_geometric, pyg_lib")
+	if err != nil {
+		return err
+	}
+	args := []string{
+		t.program("pyg_loader.py"), "--data", data, "--batch", strconv.Itoa(batch), "--hidden", strconv.Itoa(hidden),
+		"--steps", strconv.Itoa(steps), "--features", "device",
+	}
+	if t.small {
+		args = append(args, "--device", "cpu", "--workers", "2", "--edges", "index")
+	}
+	output, err := t.command(python, args...)
+	least, how := math.Inf(1), ""
+	for _, m := range loaderPattern.FindAllStringSubmatch(output, -1) {
+		if took, err := strconv.ParseFloat(m[2], 64); err == nil && took < least {
+			least, how = took, m[1]
+		}
+	}
+	if how == "" {
+		return errors.Join(err, errors.New("nothing was timed"))
+	}
+	ratio := least / ours
+	t.target(ratio >= 3, "want 3", "PyG at least %.2f ms (%s), %.2f times ours", least, how, ratio)
+	return err
+}
+
+var loaderPattern = regexp.MustCompile(`(?m)^features device, (.+), f32: (\S+) ms a step`)
 
 var (
 	stepPattern = regexp.MustCompile(`(?m)^(\S+), f32, ([^:]+): \S+ ms a step \((\S+) …`)

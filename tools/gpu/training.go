@@ -159,18 +159,20 @@ func (t *turn) lossesOf(n network, device string, args ...string) ([]float64, er
 	return losses(filepath.Join(t.work, run))
 }
 
+// workers returns how many batches are drawn at a time.
+func (t *turn) workers() int { return max(2, runtime.NumCPU()-2) }
+
 // training times steps on a graph of papers100M's shape, and on the CPU beside it.
 func (t *turn) training() error {
 	data, err := t.dataset(large)
 	if err != nil {
 		return err
 	}
-	workers := max(2, runtime.NumCPU()-2)
 	steps := t.pick(200, 20)
 	train := func(device string, steps int) (*result, error) {
 		return t.gnnstore("train", data, "--run", "training-"+device, "--device", device, "--seed", "1", "--json",
 			"--epochs", "1", "--epoch-steps", strconv.Itoa(steps), "--batch", strconv.Itoa(t.pick(1000, 50)),
-			"--fanout", "15,10,5", "--hidden", strconv.Itoa(t.pick(256, 32)), "--workers", strconv.Itoa(workers),
+			"--fanout", "15,10,5", "--hidden", strconv.Itoa(t.pick(256, 32)), "--workers", strconv.Itoa(t.workers()),
 			"--eval", "sampled", "--eval-nodes", "100", "--patience", "0")
 	}
 	r, err := train("cuda", steps)
