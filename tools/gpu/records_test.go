@@ -132,11 +132,11 @@ index, f32, step: 3.740 ms a step (3.530 … 4.030), peak 2.10 GiB
 index, f32, upload of f16 rows and step: 6.110 ms a step (6.060 … 6.180), peak 2.10 GiB
 index, f32, loss 5.2 then 5.1
 index, TF32, step: 3.010 ms a step (2.850 … 3.130), peak 2.10 GiB
-index, f32, step in a row: 3.210 ms a step
-index, TF32, step in a row: 2.110 ms a step
+index, f32, steps in a row: 3.210 ms a step
+index, TF32, steps in a row: 2.110 ms a step
 sorted, f32, step: 3.640 ms a step (3.430 … 4.030), peak 2.10 GiB
-sorted, f32, step in a row: 3.190 ms a step
-sorted, f32, upload of f16 rows and step in a row: 3.440 ms a step
+sorted, f32, steps in a row: 3.190 ms a step
+sorted, f32, upload of f16 rows and steps in a row: 3.440 ms a step
 matrix, f32: RuntimeError: no
 `, what)
 		require.Equal(t, least, got)

@@ -358,7 +358,7 @@ var loaderPattern = regexp.MustCompile(`(?m)^features device, (.+), f32: (\S+) m
 
 var (
 	stepPattern = regexp.MustCompile(`(?m)^(\S+), f32, ([^:]+): \S+ ms a step \((\S+) …`)
-	rowPattern  = regexp.MustCompile(`(?m)^(\S+), f32, ([^:]+) in a row: (\S+) ms a step$`)
+	rowPattern  = regexp.MustCompile(`(?m)^(\S+), f32, ([^:]+)s in a row: (\S+) ms a step$`)
 )
 
 // leastStep returns the least milliseconds in float32 of what pyg.py calls so, and the form of

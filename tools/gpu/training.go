@@ -203,8 +203,9 @@ func (t *turn) training() error {
 	return nil
 }
 
-// tiers trains where the device and the host hold a fifth of the rows each, and the disk the others.
-// With κ = 64 fewer rows go to the device than with κ = 1, and the same run again has equal weights.
+// tiers trains where the device and the host hold a fifth of the rows each, and the disk the
+// others. With κ = 64 fewer rows go to the device than with κ = 1, and the same run again has equal
+// weights.
 func (t *turn) tiers() error {
 	data, err := t.dataset(deep)
 	if err != nil {
@@ -227,8 +228,8 @@ func (t *turn) tiers() error {
 		}
 		n, rows := float64(r.steps()), float64(r.Inputs)
 		share := func(t tier) float64 { return 100 * float64(t.Hits) / rows }
-		t.note("%s: %.1f ms a step, %s limits, rows of the device %.0f %%, host %.0f %%, disk %.0f %%, %.0f MB up a step",
-			run, 1e3*r.Stages.Run/n, r.Limiting, share(r.Tiers.Device), share(r.Tiers.Host), share(r.Tiers.Disk), float64(r.Bus.Bytes)/n/1e6)
+		t.note("%s: %.1f ms a step, %s limits, %.0f MB up", run, 1e3*r.Stages.Run/n, r.Limiting, float64(r.Bus.Bytes)/n/1e6)
+		t.note("rows of the device %.0f %%, host %.0f %%, disk %.0f %%", share(r.Tiers.Device), share(r.Tiers.Host), share(r.Tiers.Disk))
 		for name, of := range map[string]tier{"device": r.Tiers.Device, "host": r.Tiers.Host, "disk": r.Tiers.Disk} {
 			if of.Hits == 0 {
 				return nil, fmt.Errorf("%s: no row came from the %s", run, name)

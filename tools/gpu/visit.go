@@ -92,8 +92,8 @@ func (o outcome) String() string {
 	return fmt.Sprintf("stage %d  %-12s %-5s %6.1f s   %s", o.Stage, o.Name, o.Result, o.Seconds, figures)
 }
 
-// choose returns the stages with these numbers, in the order of the list; all that are not apart for
-// no number.
+// choose returns the stages with these numbers, in the order of the list; all that are not apart
+// for no number.
 func choose(all []stage, numbers []string) ([]stage, error) {
 	wanted := map[int]bool{}
 	for _, s := range all {
