@@ -300,14 +300,18 @@ func (v viaKernels) multiply(dst, x, y operand, m, n, k int, transX, transY, add
 func checkFinish(t *testing.T, b *Backend) {
 	b.library = viaKernels{b}
 	defer func() { b.library = nil }()
-	const rows, cols, from = 9, 8, 4
-	values := make([]float32, rows*cols)
+	const cols, from, most = 8, 4, 64 * fewTiles / 2
+	values := make([]float32, most*cols)
 	for i := range values {
 		values[i] = float32(i*i%17) - 8
 	}
 	values[5] = float32(math.NaN())
-	for kind := range 8 {
-		biased, relu, terms := kind&1 != 0, kind&2 != 0, 1+kind>>2
+	for kind := range 9 {
+		biased, relu, terms, rows := kind&1 != 0, kind&2 != 0, 1+kind>>2, 9
+		if kind == 8 { // our own kernels finish
+			biased, relu, terms, rows = true, true, 2, most
+		}
+		require.Equal(t, kind == 8, b.finishes(kernels.Tensor{Rows: rows, Cols: cols}, from))
 		var got [2][]float32
 		for i, be := range []kernels.Backend{b, kernels.NewReference()} {
 			make := func(rows, cols int) kernels.Tensor {
@@ -324,7 +328,7 @@ func checkFinish(t *testing.T, b *Backend) {
 				all = append(all, kernels.Term{X: make(rows, from), W: make(cols, from)})
 			}
 			be.Affine(dst, row, relu, all...)
-			got[i] = append([]float32(nil), values...)
+			got[i] = append([]float32(nil), values[:dst.Len()]...)
 			be.DownloadF32(got[i], dst)
 		}
 		requireSame(t, got[1], got[0], fmt.Sprintf("bias %v, ReLU %v, %d terms", biased, relu, terms))

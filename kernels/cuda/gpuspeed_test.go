@@ -106,6 +106,7 @@ func TestGPUSpeed(t *testing.T) {
 	s.mean("mean_f32", kernels.F32, sized(14_000, 14), 10, rows, 256)
 	s.adam(sized(10_000_000, 10_000))
 	s.products(t)
+	s.affines(t)
 }
 
 // speed times operations of a backend.
@@ -231,26 +232,81 @@ func (s *speed) products(t *testing.T) {
 		at := func(x kernels.Tensor) operand { return s.b.f32("test", "x", x) }
 		flops := 2 * float64(m) * k * k
 		took := s.watch.median(func() {
-			s.b.product(at(ours), at(x), at(w), operand{}, m, k, k, false, true, true, 0)
+			s.b.ownProduct(at(ours), at(x), at(w), operand{}, m, k, k, false, true, true, 0)
 		})
 		figure(fmt.Sprintf("product_%d", m), flops/took/1e9, "TFLOP/s")
 		if library != nil {
 			rival := s.watch.median(func() { library.multiply(at(theirs), at(x), at(w), m, k, k) })
 			figure(fmt.Sprintf("cublas_%d", m), flops/rival/1e9, "TFLOP/s")
 			figure(fmt.Sprintf("product_%d_of_cublas", m), 100*rival/took, "%")
-			got, want := make([]float32, m*k), make([]float32, m*k)
-			s.b.DownloadF32(got, ours)
-			s.b.DownloadF32(want, theirs)
-			for i := range got {
-				if off := math.Abs(float64(got[i] - want[i])); !(off <= 4e-7*k*(1+math.Abs(float64(want[i])))) {
-					t.Fatalf("%d × %d × %d: element %d is %v, and %v by cuBLAS", m, k, k, i, got[i], want[i])
-				}
-			}
+			s.near(t, theirs, ours, k, fmt.Sprintf("%d × %d × %d", m, k, k))
 		}
 		kernels.FreeTensors(s.b, x, w, ours, theirs)
 	}
 	if library != nil {
 		require.NoError(t, library.close())
+	}
+}
+
+// near checks that sums of so many products are close to those of cuBLAS.
+func (s *speed) near(t *testing.T, theirs, ours kernels.Tensor, terms int, note string) {
+	got, want := make([]float32, ours.Len()), make([]float32, ours.Len())
+	s.b.DownloadF32(got, ours)
+	s.b.DownloadF32(want, theirs)
+	for i := range got {
+		off := math.Abs(float64(got[i] - want[i]))
+		if !(off <= 4e-7*float64(terms)*(1+math.Abs(float64(want[i])))) {
+			t.Fatalf("%s: element %d is %v, and %v by cuBLAS", note, i, got[i], want[i])
+		}
+	}
+}
+
+// affines times the Affines of a step of GraphSAGE, with two terms, bias and ReLU: affine_pair is
+// one launch of our own kernels; affine_finish is cuBLAS, then our own kernel for the second term;
+// affine_library is cuBLAS twice, then add_row_relu; affine is the form that Affine takes.
+func (s *speed) affines(t *testing.T) {
+	for _, c := range []struct{ m, n, k int }{
+		{sized(127_687, 200), 256, 128}, {sized(13_890, 100), 256, 256}, {sized(1000, 33), 172, 256},
+	} {
+		var terms []kernels.Term
+		for range 2 {
+			terms = append(terms, kernels.Term{X: s.tensor(kernels.F32, c.m, c.k), W: s.tensor(kernels.F32, c.n, c.k)})
+		}
+		bias, dst := s.tensor(kernels.F32, 1, c.n), kernels.NewTensor(s.b, kernels.F32, c.m, c.n)
+		want := kernels.NewTensor(s.b, kernels.F32, c.m, c.n)
+		at := func(x kernels.Tensor) operand { return s.b.f32("test", "x", x) }
+		type computes func(dst, x, y, bias operand, m, n, k int, transX, transY, fits bool, flags int)
+		by := func(first, second computes) func() {
+			return func() {
+				x, w := at(terms[0].X), at(terms[0].W)
+				first(at(dst), x, w, operand{}, c.m, c.n, c.k, false, true, true, 0)
+				x, w = at(terms[1].X), at(terms[1].W)
+				second(at(dst), x, w, at(bias), c.m, c.n, c.k, false, true, true, addsTo|withMax)
+			}
+		}
+		type form struct {
+			name string
+			run  func()
+		}
+		forms := []form{
+			{"affine", func() { s.b.Affine(dst, bias, true, terms...) }},
+			{"affine_pair", func() { require.True(t, s.b.pair(at(dst), at(bias), true, dst, terms)) }},
+		}
+		if s.b.library != nil {
+			forms = append(forms,
+				form{"affine_finish", by(s.b.product, s.b.ownProduct)},
+				form{"affine_library", by(s.b.product, s.b.product)})
+			by(s.b.product, s.b.product)()
+			s.b.Convert(want, dst)
+		}
+		for _, f := range forms {
+			took := s.watch.median(f.run)
+			figure(fmt.Sprintf("%s_%d", f.name, c.m), 1e3*took, "µs")
+			if s.b.library != nil {
+				s.near(t, want, dst, 2*c.k, f.name)
+			}
+		}
+		kernels.FreeTensors(s.b, terms[0].X, terms[0].W, terms[1].X, terms[1].W, bias, dst, want)
 	}
 }
 

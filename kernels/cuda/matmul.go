@@ -124,10 +124,11 @@ func (b *Backend) Affine(dst, bias kernels.Tensor, relu bool, terms ...kernels.T
 // finishes reports whether our own kernels compute the last of several terms beside a library. They
 // add the bias and take the maximum as they store, and save a launch that reads and writes dst. On
 // an H100 they reach 77 % of cuBLAS in that, so that at 14,000 and 130,000 rows of 256 the two take
-// the same time (tools/results/gpu.md). They have no TF32.
+// the same time (tools/results/gpu.md). With tiles for less than half of the device they lose: at
+// 1000×172×256, which has 16, they took 50 µs where cuBLAS took 12. They have no TF32.
 func (b *Backend) finishes(dst kernels.Tensor, k int) bool {
 	_, grid := tiles("matmul_nt", dst.Rows, dst.Cols)
-	return b.library != nil && !b.options.TF32 && slicesOf(grid, k) == 1
+	return b.library != nil && !b.options.TF32 && grid.X*grid.Y >= fewTiles/2 && slicesOf(grid, k) == 1
 }
 
 // pair computes an Affine of two terms with one launch of our own kernels. It leaves out those that
