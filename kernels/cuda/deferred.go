@@ -15,6 +15,7 @@ import (
 //
 //   - LayerNorm takes up a ReLU and a Dropout in place behind it.
 //   - Dropout in place takes up a ReLUMask behind it.
+//   - NeighborMeanGrad takes up a Dropout in place, a ReLUMask and a ColumnSumGrad behind it.
 //   - Fill with 0 is left out before a LayerNormGrad, MatMul or NeighborMeanGrad that adds to the
 //     same elements.
 //   - Sums over chunks, of gradients of parameters, are made together.
@@ -25,15 +26,15 @@ type deferred struct {
 	mu     sync.Mutex
 	params *driver.Params
 
-	norm *norm
-	drop *drop
-	zero *zero
-	sums []sum
+	norm     *norm
+	drop     *drop
+	zero     *zero
+	meanGrad *meanGrad
+	sums     []sum
 
-	parts    *block // what the sums add up, one behind the other
-	filled   int    // bytes of parts
-	wanted   int    // bytes that sums have wanted since the last settleAll
-	reserved bool   // the last bytes of parts belong to sums that do not wait yet
+	parts  *block // what the sums add up, one behind the other
+	filled int    // bytes of parts
+	wanted int    // bytes that sums have wanted since the last settleAll
 }
 
 // A norm is a LayerNorm.
@@ -69,8 +70,13 @@ const (
 	forNorm = 1 << iota
 	forDrop
 	forZero
+	forMeanGrad
 	forSums
 )
+
+// allKinds are the bits in the order in which what waits is launched: sums last, since what waits
+// for another reason may bring some.
+var allKinds = []uint8{forNorm, forDrop, forZero, forMeanGrad, forSums}
 
 // mark notes on the blocks of windows that something waits on them, or that nothing does any
 // longer.
@@ -95,6 +101,8 @@ func (d *deferred) windows(bit uint8) (all []operand) {
 		return []operand{d.drop.x, d.drop.ids}
 	case bit == forZero && d.zero != nil:
 		return []operand{d.zero.dst}
+	case bit == forMeanGrad && d.meanGrad != nil:
+		return d.meanGrad.windows()
 	case bit == forSums:
 		for _, s := range d.sums {
 			all = append(all, s.dst)
@@ -111,7 +119,7 @@ func (b *Backend) settle(o operand) {
 	d := &b.deferred
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, bit := range []uint8{forNorm, forDrop, forZero, forSums} {
+	for _, bit := range allKinds {
 		if o.block.waits&bit != 0 && slices.ContainsFunc(d.windows(bit), o.overlaps) {
 			b.settleKinds(bit)
 		}
@@ -123,7 +131,9 @@ func (b *Backend) settleAll() {
 	d := &b.deferred
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	b.settleKinds(forNorm | forDrop | forZero | forSums)
+	for _, bit := range allKinds {
+		b.settleKinds(bit)
+	}
 	// Once there is room for all of a step, its sums are one launch.
 	if wanted := min(d.wanted, mostParts); d.parts != nil && wanted > int(d.parts.size) {
 		b.release(d.parts)
@@ -142,6 +152,9 @@ func (b *Backend) settleKinds(kinds uint8) {
 	}
 	if kinds&forZero != 0 {
 		b.launchZero()
+	}
+	if kinds&forMeanGrad != 0 {
+		b.launchMeanGrad(operand{})
 	}
 	if kinds&forSums != 0 {
 		b.launchSums()
@@ -313,12 +326,26 @@ func (b *Backend) launchZero() {
 	b.launch(b.deferred.params, b.wide("fill", true, of.dst), b.flat(of.n), of.dst, of.n, float32(0))
 }
 
-// partsFor returns memory for parts, in bytes, for the sums of the next deferSums. It stays until
-// these have been launched.
+// launchParts launches a kernel (parts, args...), and has the sums of the parts wait. There are
+// count parts, with n elements for each of into, one behind the other. Where into is empty, parts
+// is null. Nothing waits on an operand any more, and b.deferred is locked.
+func (b *Backend) launchParts(name string, grid driver.Dim, into []operand, n, count int, args ...any) {
+	d := &b.deferred
+	var parts operand
+	stride := len(into) * n
+	if stride > 0 {
+		parts = b.partsFor(4 * count * stride)
+	}
+	b.launch(d.params, name, grid, append([]any{parts}, args...)...)
+	for i, to := range into {
+		d.sums = append(d.sums, sum{dst: to, parts: parts.plus(4 * i * n), n: n, count: count, stride: stride})
+		mark(forSums, true, to)
+	}
+}
+
+// partsFor returns memory for parts, in bytes. It stays until the sums that wait are launched.
 func (b *Backend) partsFor(bytes int) operand {
 	d := &b.deferred
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	bytes = lineUp(bytes)
 	if d.parts == nil || d.filled+bytes > int(d.parts.size) {
 		b.launchSums()
@@ -331,20 +358,7 @@ func (b *Backend) partsFor(bytes int) operand {
 	}
 	at := d.parts.whole().plus(d.filled)
 	d.filled += bytes
-	d.reserved = true
 	return at
-}
-
-// deferSums has sums wait. The parts have been computed by then.
-func (b *Backend) deferSums(all ...sum) {
-	for _, s := range all {
-		d, done := b.deferring(forSums, s.dst)
-		d.sums = append(d.sums, s)
-		done()
-	}
-	b.deferred.mu.Lock()
-	b.deferred.reserved = false
-	b.deferred.mu.Unlock()
 }
 
 // mostParts is the most memory that is kept for parts.
@@ -372,9 +386,7 @@ func (b *Backend) launchSums() {
 		}
 		b.launch(d.params, "sum_all", b.flat(threads*chunks), append(args, chunks)...)
 	}
-	if !d.reserved {
-		d.filled = 0
-	}
+	d.filled = 0
 }
 
 const (

@@ -22,7 +22,7 @@ type scene struct {
 	gain, bias, dgain, both kernels.Tensor // both is the gradient of gain and bias together
 	stats, ids, dw          kernels.Tensor
 	factor, squares         kernels.Tensor
-	list                    kernels.Adjacency // row i of the destinations has row i of the sources
+	list                    kernels.Adjacency // of rows sources and destinations
 }
 
 const matrices = 4
@@ -31,14 +31,29 @@ func newScene(b *Backend, rows, cols int) *scene {
 	f := func(rows, cols int) kernels.Tensor {
 		return kernels.NewTensor(b, kernels.F32, rows, cols)
 	}
-	u := kernels.NewTensor(b, kernels.U32, rows+1, 1)
-	values := make([]uint32, rows+1)
-	for i := range values {
-		values[i] = uint32(i)
+	u := func(values []uint32) kernels.Tensor {
+		x := kernels.NewTensor(b, kernels.U32, len(values), 1)
+		b.UploadU32(x, values)
+		return x
 	}
-	b.UploadU32(u, values)
+	offsets, nbr := []uint32{0}, []uint32(nil)
+	sources := make([][]uint32, rows)
+	for i := range rows {
+		for j := range i % 7 {
+			of := (i*i + 13*j) % rows
+			nbr = append(nbr, uint32(of))
+			sources[of] = append(sources[of], uint32(i))
+		}
+		offsets = append(offsets, uint32(len(nbr)))
+	}
+	revStart := []uint32{0}
+	for _, of := range sources {
+		revStart = append(revStart, revStart[len(revStart)-1]+uint32(len(of)))
+	}
+	start := u(offsets)
 	list := kernels.Adjacency{
-		Start: u.Slice(0, rows), End: u.Slice(1, rows+1), Nbr: u.Slice(0, rows), RevStart: u, RevDst: u.Slice(0, rows),
+		Start: start.Slice(0, rows), End: start.Slice(1, rows+1), Nbr: u(append(nbr, 0)).Slice(0, len(nbr)),
+		RevStart: u(revStart), RevDst: u(append(slices.Concat(sources...), 0)).Slice(0, len(nbr)),
 	}
 	return &scene{
 		list: list, b: b, rows: rows, cols: cols, all: f(matrices*rows, cols),
@@ -52,7 +67,7 @@ func (s *scene) tensors() []kernels.Tensor {
 }
 
 func (s *scene) free() {
-	for _, t := range append(s.tensors(), s.ids, s.list.RevStart) {
+	for _, t := range append(s.tensors(), s.ids, s.list.Start, s.list.Nbr, s.list.RevStart, s.list.RevDst) {
 		s.b.Free(t.Buf)
 	}
 }
@@ -85,7 +100,7 @@ func (s *scene) play(rng *rand.Rand, operations int, pause func()) (bits []uint3
 			}
 		}
 		part := rng.IntN(s.rows)
-		switch rng.IntN(19) {
+		switch rng.IntN(22) {
 		case 0, 1:
 			s.b.LayerNorm(x, s.stats, y, s.gain, s.bias, 1e-5)
 		case 2, 3:
@@ -125,6 +140,8 @@ func (s *scene) play(rng *rand.Rand, operations int, pause func()) (bits []uint3
 			p := kernels.AdamParam{Value: x, Grad: y, M: z, V: window(3)}
 			s.b.Adam([]kernels.AdamParam{p}, 1, kernels.AdamStep{LR: 0.1}, kernels.Guard{})
 			s.b.NeighborMeanGrad(x, y, s.list)
+		case 19, 20, 21:
+			s.chain(rng, x, y, z, pause)
 		}
 		if pause != nil {
 			pause()
@@ -140,18 +157,41 @@ func (s *scene) play(rng *rand.Rand, operations int, pause func()) (bits []uint3
 	return bits
 }
 
+// chain is a gradient that goes through several operations.
+func (s *scene) chain(rng *rand.Rand, x, y, z kernels.Tensor, pause func()) {
+	for i, operation := range []func(){
+		func() { s.b.Fill(x, 0) },
+		func() { s.b.NeighborMeanGrad(x, y, s.list) },
+		func() { s.b.Dropout(x, x, s.ids, 7, 0.3) },
+		func() { s.b.ReLUMask(x, z) },
+		func() { s.b.Fill(y, 0) },
+		func() { s.b.LayerNormGrad(y, s.dgain, s.both, x, z, s.stats, s.gain) },
+		func() { s.b.ColumnSumGrad(s.bias, y) },
+		func() { s.b.ColumnSumGrad(s.bias, x) },
+	} {
+		if i == 1 || rng.IntN(4) != 0 {
+			operation()
+			if pause != nil {
+				pause()
+			}
+		}
+	}
+}
+
 // Operations that wait for others to share their launch make the same bits as they do alone.
 func TestDeferred(t *testing.T) {
 	for _, narrow := range []bool{false, true} {
 		b, d := openDevice(t, drivertest.Options{}, Options{Narrow: narrow})
-		for seed := range uint64(60) {
-			s := newScene(b, 1+int(seed%3)*260, []int{8, 5}[seed%2])
+		for seed := range uint64(80) {
+			s := newScene(b, 1+int(seed%3)*260, []int{8, 5, 140, 300}[seed%4])
 			draw := func() *rand.Rand { return rand.New(rand.NewPCG(seed, 5)) }
 			want := s.play(draw(), 14, func() { b.Mark()() })
 			got := s.play(draw(), 14, nil)
 			require.True(t, slices.Equal(want, got), "seed %d", seed)
 			s.free()
 		}
-		require.NotZero(t, d.Launched()["dropout_mask"]+d.Launched()["dropout_mask_wide"])
+		for _, name := range []string{"dropout_mask", "neighbor_mean_grad_chain"} {
+			require.NotZero(t, d.Launched()[name]+d.Launched()[name+"_wide"], name)
+		}
 	}
 }

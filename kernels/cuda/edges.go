@@ -38,10 +38,12 @@ func (b *Backend) NeighborMeanGrad(dsrc, ddst kernels.Tensor, g kernels.Adjacenc
 	if dsrc.Rows == 0 {
 		return
 	}
-	fresh := b.takesZeroRows(ds, dsrc.Rows, dsrc.Cols)
-	grid, shift := b.lanes(dsrc.Rows, dsrc.Cols, 4)
-	b.run(b.wide("neighbor_mean_grad", dsrc.Cols%4 == 0, ds, dd), grid,
-		ds, dd, start, end, revStart, revDst, ddst.Rows, dsrc.Rows, g.RevDst.Rows, dsrc.Cols, shift, b.failures, fresh)
+	m := meanGrad{
+		dsrc: ds, ddst: dd, start: start, end: end, revStart: revStart, revDst: revDst,
+		dsts: ddst.Rows, srcs: dsrc.Rows, edges: g.RevDst.Rows, cols: dsrc.Cols,
+	}
+	m.fresh = b.takesZeroRows(ds, dsrc.Rows, dsrc.Cols)
+	b.deferMeanGrad(m)
 }
 
 // WeightedSum implements [kernels.Backend].

@@ -116,7 +116,7 @@ func (b *Backend) ReLUGrad(dx, dy, y kernels.Tensor) {
 func (b *Backend) ReLUMask(d, y kernels.Tensor) {
 	b.shapes.ReLUMask(d, y)
 	x, out := b.f32("ReLUMask", "d", d), b.f32("ReLUMask", "y", y)
-	if !b.takesMask(x, out, d.Len()) {
+	if !b.takesMask(x, out, d.Len()) && !b.meanGradTakesMask(x, out, d.Len()) {
 		b.map1("relu_mask", x, out, d.Len())
 	}
 }
@@ -189,7 +189,7 @@ func (b *Backend) dropout(op, name string, per int, dst, src, ids kernels.Tensor
 	switch {
 	case dst.Len() == 0:
 	case d.at == s.at && name == "dropout":
-		if !b.takesDropout(of) {
+		if !b.takesDropout(of) && !b.meanGradTakesDropout(of) {
 			b.deferDrop(of)
 		}
 	default:

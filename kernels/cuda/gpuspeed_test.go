@@ -248,7 +248,7 @@ func (s *speed) products(t *testing.T) {
 	}
 }
 
-// near checks that sums of so many products are close to those of cuBLAS.
+// near checks that our sums of so many products are close to what cuBLAS made.
 func (s *speed) near(t *testing.T, theirs, ours kernels.Tensor, terms int, note string) {
 	got, want := make([]float32, ours.Len()), make([]float32, ours.Len())
 	s.b.DownloadF32(got, ours)

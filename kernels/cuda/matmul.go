@@ -46,14 +46,15 @@ func (b *Backend) ownProduct(dst, x, y, bias operand, m, n, k int, transX, trans
 		first(dst, bias, max(k, 1), flags)
 		return
 	}
-	size := 4 * int(grid.Z) * m * n
 	if flags == addsTo && bias.at == 0 {
-		parts := b.partsFor(size)
-		first(parts, operand{}, slice, 0)
-		b.deferSums(sum{dst: dst, parts: parts, n: m * n, count: int(grid.Z), stride: m * n})
+		b.settleArgs([]any{dst, x, y})
+		b.deferred.mu.Lock()
+		defer b.deferred.mu.Unlock()
+		args := append([]any{x, y, operand{}, m, n, k, slice, 0}, noSecond(transX, transY)...)
+		b.launchParts(name, grid, []operand{dst}, m*n, int(grid.Z), args...)
 		return
 	}
-	parts := b.temporary(size)[0]
+	parts := b.temporary(4 * int(grid.Z) * m * n)[0]
 	first(parts, operand{}, slice, 0)
 	b.run("add_parts", b.flat(m*n), dst, parts, bias, m, n, grid.Z, flags)
 }

@@ -15,26 +15,35 @@ func (b *Backend) columnSums(name string, rows, cols int, into []operand, args .
 	if rows == 0 || cols == 0 {
 		return
 	}
-	chunk := max(64, (rows+511)/512)
-	chunks, perBlock := (rows+chunk-1)/chunk, 32
+	perBlock := 32
 	if strings.HasSuffix(name, "_wide") {
 		perBlock = 128
 	}
-	parts := b.partsFor(4 * chunks * len(into) * cols)
-	grid := driver.Dim{X: uint32((cols + perBlock - 1) / perBlock), Y: uint32(chunks)}
-	b.run(name, grid, append(append([]any{parts}, args...), chunk)...)
-	var sums []sum
-	for i, to := range into {
-		part := parts.plus(4 * i * cols)
-		sums = append(sums, sum{dst: to, parts: part, n: cols, count: chunks, stride: len(into) * cols})
+	b.settleArgs(args)
+	for _, to := range into {
+		b.settle(to)
 	}
-	b.deferSums(sums...)
+	b.deferred.mu.Lock()
+	defer b.deferred.mu.Unlock()
+	b.launchColumns(name, perBlock, rows, cols, into, args...)
+}
+
+// launchColumns is launchParts for a kernel (parts, args..., chunk) that sums chunks of rows, with
+// perBlock columns a block.
+func (b *Backend) launchColumns(name string, perBlock, rows, cols int, into []operand, args ...any) {
+	chunk := max(64, (rows+511)/512)
+	chunks := (rows + chunk - 1) / chunk
+	grid := driver.Dim{X: uint32((cols + perBlock - 1) / perBlock), Y: uint32(chunks)}
+	b.launchParts(name, grid, into, cols, chunks, append(args, chunk)...)
 }
 
 // ColumnSumGrad implements [kernels.Backend].
 func (b *Backend) ColumnSumGrad(drow, src kernels.Tensor) {
 	b.shapes.ColumnSumGrad(drow, src)
 	d, s := b.f32("ColumnSumGrad", "drow", drow), b.f32("ColumnSumGrad", "src", src)
+	if src.Len() > 0 && b.takesColumnSum(d, s, src.Rows, src.Cols) {
+		return
+	}
 	name := b.wide("column_sum_parts", src.Cols%4 == 0, s)
 	b.columnSums(name, src.Rows, src.Cols, []operand{d}, s, src.Rows, src.Cols)
 }

@@ -119,6 +119,55 @@ func TestShippedNeighborMean(t *testing.T) {
 	})
 }
 
+// The gradients that go through several operations in one launch.
+func TestShippedChains(t *testing.T) {
+	eachPair(t, func(p *pair, suffix string) {
+		const dsts, srcs, chunk, key, rate = 19, 21, 10, 0x0123456789abcdef, float32(0.5)
+		const chunks = (srcs + chunk - 1) / chunk
+		for _, cols := range []int{40, 260} {
+			g := p.graph(dsts, srcs)
+			ids, y, ddst := p.uints(integers(srcs, 1000, 1)), p.normal(srcs, cols, 2), p.normal(dsts, cols, 3)
+			// sums compares the k-th of so many sums, of a part a chunk, with a row of the oracle.
+			sums := func(parts operand, k, of int, want kernels.Tensor) {
+				got, row := make([]float32, cols), make([]float32, cols)
+				for i, v := range get[float32](p.device, parts.at, chunks*of*cols) {
+					if i/cols%of == k {
+						got[i%cols] += v
+					}
+				}
+				p.ref.DownloadF32(row, want)
+				for i, v := range row {
+					require.InDelta(t, v, got[i], 2e-5*(1+math.Abs(float64(v))), "column %d", i)
+				}
+			}
+			for kind := range 4 {
+				dropped, masked := kind&1 != 0, kind&2 != 0
+				grad, parts := p.normal(srcs, cols, 4), p.floats(chunks, cols, make([]float32, chunks*cols))
+				drop, mask := operand{}, operand{}
+				p.ref.Fill(grad.twin.Slice(5, srcs), 0) // rows from 5 on are fresh
+				p.ref.NeighborMeanGrad(grad.twin, ddst.twin, g.twin)
+				if dropped {
+					drop = ids
+					p.ref.Dropout(grad.twin, grad.twin, ids.twin, key, rate)
+				}
+				if masked {
+					mask = y
+					p.ref.ReLUMask(grad.twin, y.twin)
+				}
+				grid := [3]uint32{uint32((cols + 255) / 256), chunks, 1}
+				require.NoError(t, p.run("neighbor_mean_grad_chain"+suffix, grid, parts, grad, ddst, g.start, g.end,
+					g.revStart, g.revDst, dsts, g.size, 5, p.word, mask, drop, uint64(key), uint32(32768), float32(2),
+					srcs, cols, chunk))
+				p.same(grad, 2e-6)
+				sum := p.tensor(kernels.F32, 1, cols)
+				p.ref.Fill(sum, 0)
+				p.ref.ColumnSumGrad(sum, grad.twin)
+				sums(parts, 0, 1, sum)
+			}
+		}
+	})
+}
+
 func TestShippedWeightedSum(t *testing.T) {
 	eachPair(t, func(p *pair, suffix string) {
 		const dsts, srcs, width, heads = 13, 17, 12, 3

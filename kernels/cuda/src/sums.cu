@@ -7,14 +7,13 @@
 // has a row of floats for each chunk: cols of them, or 2·cols where two sums are made, one behind
 // the other.
 #include "arith.h"
+#include "columns.h"
 
-// columnSums adds up, for the rows [from, to), the K·N values of f(v, r, c). Row r goes to the
-// (r-from) mod 8-th group of 32 threads, and these are added by a tree. The first group has the
-// sum.
+// columnSums adds up, for the rows [from, to), the K·N values of f(v, r, c), as sumGroups does. The
+// first group of threads has the sum.
 template <int N, int K, class F>
 DEVICE void columnSums(float (&sum)[K * N], u64 from, u64 to, u32 c, u32 cols, F f) {
-  SHARED float s[8][32 * N * K];
-  u32 group = thread() >> 5, lane = thread() & 31;
+  u32 group = thread() >> 5;
   UNROLL
   for (int j = 0; j < K * N; j++) sum[j] = 0;
   if (c < cols) {
@@ -25,19 +24,7 @@ DEVICE void columnSums(float (&sum)[K * N], u64 from, u64 to, u32 c, u32 cols, F
       for (int j = 0; j < K * N; j++) sum[j] += v[j];
     }
   }
-  UNROLL
-  for (int j = 0; j < K * N; j++) s[group][j * 32 + lane] = sum[j];
-  barrier();
-  for (u32 half = 4; half != 0; half >>= 1) {
-    if (group < half) {
-      UNROLL
-      for (int j = 0; j < K * N; j++) {
-        sum[j] += s[group + half][j * 32 + lane];
-        s[group][j * 32 + lane] = sum[j];
-      }
-    }
-    barrier();
-  }
+  sumGroups<F>(sum);
 }
 
 template <int N, int K, class F>

@@ -13,6 +13,7 @@
 #include "gpu.h"
 
 #include "arith.h"
+#include "columns.h"
 #include "lanes.h"
 #include "map.h"
 #include "sanitizer.h"

@@ -1,0 +1,118 @@
+//go:build cuda && linux
+
+package cuda
+
+import (
+	"github.com/gnnstore/gnnstore/kernels"
+)
+
+// A meanGrad is a NeighborMeanGrad that waits, and what it has taken up: a Dropout in place if ids
+// is not null, and then a ReLUMask if y is not null.
+type meanGrad struct {
+	dsrc, ddst, start, end, revStart, revDst operand
+	dsts, srcs, edges, cols                  int
+	fresh                                    int // rows from here on are overwritten
+
+	ids  operand
+	drop drop
+	y    operand
+}
+
+func (m *meanGrad) windows() []operand {
+	return []operand{m.dsrc, m.ddst, m.start, m.end, m.revStart, m.revDst, m.ids, m.y}
+}
+
+// makes reports whether x, of so many elements, is the result.
+func (m *meanGrad) makes(x operand, n int) bool {
+	return m != nil && m.dsrc.block == x.block && m.dsrc.at == x.at && m.srcs*m.cols == n
+}
+
+// args returns the parameters of a kernel in chains.cu for m.
+func (m *meanGrad) args(failures operand) []any {
+	threshold, factor := uint32(0), float32(1)
+	if m.ids.at != 0 {
+		threshold, factor = kernels.Dropping(m.drop.p)
+	}
+	return []any{
+		m.dsrc, m.ddst, m.start, m.end, m.revStart, m.revDst, m.dsts, m.edges, m.fresh, failures,
+		m.y, m.ids, m.drop.key, threshold, factor,
+	}
+}
+
+// deferMeanGrad has a NeighborMeanGrad wait.
+func (b *Backend) deferMeanGrad(m meanGrad) {
+	d, done := b.deferring(forMeanGrad, m.windows()...)
+	d.meanGrad = &m
+	done()
+}
+
+// meanGradTakesDropout has the NeighborMeanGrad that waits take up a Dropout in place.
+func (b *Backend) meanGradTakesDropout(of drop) bool {
+	b.settle(of.ids)
+	d := &b.deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.meanGrad
+	if !m.makes(of.x, of.rows*of.cols) || m.cols != of.cols || m.ids.at != 0 || m.y.at != 0 {
+		return false
+	}
+	m.ids, m.drop = of.ids, of
+	mark(forMeanGrad, true, of.ids)
+	return true
+}
+
+// meanGradTakesMask has it take up a ReLUMask of n elements.
+func (b *Backend) meanGradTakesMask(x, y operand, n int) bool {
+	b.settle(y)
+	d := &b.deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	m := d.meanGrad
+	if !m.makes(x, n) || m.y.at != 0 {
+		return false
+	}
+	m.y = y
+	mark(forMeanGrad, true, y)
+	return true
+}
+
+// takesColumnSum has the gradient that waits take up a ColumnSumGrad of it, and launches both.
+func (b *Backend) takesColumnSum(drow, src operand, rows, cols int) bool {
+	b.settle(drow)
+	d := &b.deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if m := d.meanGrad; m.makes(src, rows*cols) && m.cols == cols {
+		b.launchMeanGrad(drow)
+		return true
+	}
+	return false
+}
+
+// launchMeanGrad launches the NeighborMeanGrad that waits, and adds the sums of its columns to
+// drow, if that is not null.
+func (b *Backend) launchMeanGrad(drow operand) {
+	m := b.deferred.meanGrad
+	if m == nil {
+		return
+	}
+	b.deferred.meanGrad = nil
+	mark(forMeanGrad, false, m.windows()...)
+	p, fits := b.deferred.params, m.cols%4 == 0
+	if m.ids.at == 0 && m.y.at == 0 && drow.at == 0 {
+		grid, shift := b.lanes(m.srcs, m.cols, 4)
+		b.launch(p, b.wide("neighbor_mean_grad", fits, m.dsrc, m.ddst), grid,
+			m.dsrc, m.ddst, m.start, m.end, m.revStart, m.revDst, m.dsts, m.srcs, m.edges, m.cols,
+			shift, b.failures, m.fresh)
+		return
+	}
+	var into []operand
+	if drow.at != 0 {
+		into = []operand{drow}
+	}
+	name := b.wide("neighbor_mean_grad_chain", fits, m.dsrc, m.ddst, m.y)
+	b.launchColumns(name, chainColumns, m.srcs, m.cols, into, append(m.args(b.failures), m.srcs, m.cols)...)
+}
+
+// chainColumns is the number of columns that a block of a kernel in chains.cu computes.
+const chainColumns = 256
