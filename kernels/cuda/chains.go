@@ -86,6 +86,10 @@ func (b *Backend) takesColumnSum(drow, src operand, rows, cols int) bool {
 		b.launchMeanGrad(drow)
 		return true
 	}
+	if n := d.normGrad; n != nil && n.dx.block == src.block && n.dx.at == src.at && n.rows == rows && n.cols == cols {
+		b.launchNormGrad(drow)
+		return true
+	}
 	return false
 }
 
@@ -116,3 +120,60 @@ func (b *Backend) launchMeanGrad(drow operand) {
 
 // chainColumns is the number of columns that a block of a kernel in chains.cu computes.
 const chainColumns = 256
+
+// A normGrad is a LayerNormGrad that waits, with the NeighborMeanGrad that makes its dy, or nil.
+type normGrad struct {
+	dx, dgain, dbias, dy, x, stats, gain operand
+	rows, cols, add                      int
+
+	mean *meanGrad
+}
+
+func (n *normGrad) windows() []operand {
+	all := []operand{n.dx, n.dgain, n.dbias, n.dy, n.x, n.stats, n.gain}
+	if n.mean != nil {
+		all = append(all, n.mean.windows()...)
+	}
+	return all
+}
+
+// deferNormGrad has a LayerNormGrad of at most chainColumns columns wait. It takes up the
+// NeighborMeanGrad that makes its dy.
+func (b *Backend) deferNormGrad(n normGrad) {
+	for _, o := range []operand{n.dx, n.dgain, n.dbias, n.x, n.stats, n.gain} {
+		b.settle(o)
+	}
+	d := &b.deferred
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b.launchNormGrad(operand{})
+	if m := d.meanGrad; m.makes(n.dy, n.rows*n.cols) && m.cols == n.cols {
+		n.mean, d.meanGrad = m, nil
+		mark(forMeanGrad, false, m.windows()...)
+	} else {
+		b.settleLocked(n.dy)
+	}
+	d.normGrad = &n
+	mark(forNormGrad, true, n.windows()...)
+}
+
+// launchNormGrad launches the LayerNormGrad that waits, and adds the sums of the columns of dx to
+// drow, if that is not null.
+func (b *Backend) launchNormGrad(drow operand) {
+	n := b.deferred.normGrad
+	if n == nil {
+		return
+	}
+	b.deferred.normGrad = nil
+	mark(forNormGrad, false, n.windows()...)
+	into := []operand{n.dgain, n.dbias}
+	if drow.at != 0 {
+		into = append(into, drow)
+	}
+	name, first, wide := "layer_norm_grad_chain", []any{n.dy}, []operand{n.dx, n.dy, n.x, n.gain}
+	if m := n.mean; m != nil {
+		name, first, wide = "neighbor_mean_norm_grad", m.args(b.failures), append(wide, m.ddst, m.y)
+	}
+	b.launchColumns(b.wide(name, n.cols%4 == 0, wide...), chainColumns, n.rows, n.cols, into,
+		append(first, n.dx, n.x, n.stats, n.gain, n.add, len(into), n.rows, n.cols)...)
+}

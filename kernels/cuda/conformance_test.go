@@ -38,7 +38,9 @@ func TestConform(t *testing.T) {
 			b, d := openDevice(t, c.device, c.o)
 			c.run(t, func() kernels.Backend { return b })
 			checkFinish(t, b)
-			newScene(b, 40, 8).play(rand.New(rand.NewPCG(1, 1)), 500, nil)
+			for _, cols := range []int{8, 300} {
+				newScene(b, 40, cols).play(rand.New(rand.NewPCG(1, 1)), 500, nil)
+			}
 			suites++
 			for name := range d.Launched() {
 				launched[name] = true

@@ -15,7 +15,8 @@ import (
 //
 //   - LayerNorm takes up a ReLU and a Dropout in place behind it.
 //   - Dropout in place takes up a ReLUMask behind it.
-//   - NeighborMeanGrad takes up a Dropout in place, a ReLUMask and a ColumnSumGrad behind it.
+//   - NeighborMeanGrad takes up a Dropout in place, a ReLUMask and a ColumnSumGrad behind it, and
+//     LayerNormGrad a ColumnSumGrad. Behind one another they are one launch too: see chains.go.
 //   - Fill with 0 is left out before a LayerNormGrad, MatMul or NeighborMeanGrad that adds to the
 //     same elements.
 //   - Sums over chunks, of gradients of parameters, are made together.
@@ -30,6 +31,7 @@ type deferred struct {
 	drop     *drop
 	zero     *zero
 	meanGrad *meanGrad
+	normGrad *normGrad
 	sums     []sum
 
 	parts  *block // what the sums add up, one behind the other
@@ -71,12 +73,13 @@ const (
 	forDrop
 	forZero
 	forMeanGrad
+	forNormGrad
 	forSums
 )
 
 // allKinds are the bits in the order in which what waits is launched: sums last, since what waits
 // for another reason may bring some.
-var allKinds = []uint8{forNorm, forDrop, forZero, forMeanGrad, forSums}
+var allKinds = []uint8{forNorm, forDrop, forZero, forMeanGrad, forNormGrad, forSums}
 
 // mark notes on the blocks of windows that something waits on them, or that nothing does any
 // longer.
@@ -103,6 +106,8 @@ func (d *deferred) windows(bit uint8) (all []operand) {
 		return []operand{d.zero.dst}
 	case bit == forMeanGrad && d.meanGrad != nil:
 		return d.meanGrad.windows()
+	case bit == forNormGrad && d.normGrad != nil:
+		return d.normGrad.windows()
 	case bit == forSums:
 		for _, s := range d.sums {
 			all = append(all, s.dst)
@@ -116,9 +121,13 @@ func (b *Backend) settle(o operand) {
 	if o.block == nil {
 		return
 	}
+	b.deferred.mu.Lock()
+	defer b.deferred.mu.Unlock()
+	b.settleLocked(o)
+}
+
+func (b *Backend) settleLocked(o operand) {
 	d := &b.deferred
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	for _, bit := range allKinds {
 		if o.block.waits&bit != 0 && slices.ContainsFunc(d.windows(bit), o.overlaps) {
 			b.settleKinds(bit)
@@ -155,6 +164,9 @@ func (b *Backend) settleKinds(kinds uint8) {
 	}
 	if kinds&forMeanGrad != 0 {
 		b.launchMeanGrad(operand{})
+	}
+	if kinds&forNormGrad != 0 {
+		b.launchNormGrad(operand{})
 	}
 	if kinds&forSums != 0 {
 		b.launchSums()

@@ -141,7 +141,7 @@ func (s *scene) play(rng *rand.Rand, operations int, pause func()) (bits []uint3
 			s.b.Adam([]kernels.AdamParam{p}, 1, kernels.AdamStep{LR: 0.1}, kernels.Guard{})
 			s.b.NeighborMeanGrad(x, y, s.list)
 		case 19, 20, 21:
-			s.chain(rng, x, y, z, pause)
+			s.chain(rng, window(0), window(1), window(2), window(3), pause)
 		}
 		if pause != nil {
 			pause()
@@ -158,15 +158,15 @@ func (s *scene) play(rng *rand.Rand, operations int, pause func()) (bits []uint3
 }
 
 // chain is a gradient that goes through several operations.
-func (s *scene) chain(rng *rand.Rand, x, y, z kernels.Tensor, pause func()) {
+func (s *scene) chain(rng *rand.Rand, x, y, z, w kernels.Tensor, pause func()) {
 	for i, operation := range []func(){
 		func() { s.b.Fill(x, 0) },
 		func() { s.b.NeighborMeanGrad(x, y, s.list) },
 		func() { s.b.Dropout(x, x, s.ids, 7, 0.3) },
 		func() { s.b.ReLUMask(x, z) },
-		func() { s.b.Fill(y, 0) },
-		func() { s.b.LayerNormGrad(y, s.dgain, s.both, x, z, s.stats, s.gain) },
-		func() { s.b.ColumnSumGrad(s.bias, y) },
+		func() { s.b.Fill(w, 0) },
+		func() { s.b.LayerNormGrad(w, s.dgain, s.both, x, z, s.stats, s.gain) },
+		func() { s.b.ColumnSumGrad(s.bias, w) },
 		func() { s.b.ColumnSumGrad(s.bias, x) },
 	} {
 		if i == 1 || rng.IntN(4) != 0 {
@@ -190,7 +190,9 @@ func TestDeferred(t *testing.T) {
 			require.True(t, slices.Equal(want, got), "seed %d", seed)
 			s.free()
 		}
-		for _, name := range []string{"dropout_mask", "neighbor_mean_grad_chain"} {
+		for _, name := range []string{
+			"dropout_mask", "neighbor_mean_grad_chain", "layer_norm_grad_chain", "neighbor_mean_norm_grad",
+		} {
 			require.NotZero(t, d.Launched()[name]+d.Launched()[name+"_wide"], name)
 		}
 	}

@@ -83,6 +83,12 @@ func (b *Backend) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain kernels.Ten
 	if b.takesZero(gx) {
 		add = 0
 	}
+	if x.Cols <= chainColumns {
+		b.deferNormGrad(normGrad{
+			dx: gx, dgain: gg, dbias: gb, dy: gy, x: v, stats: st, gain: g, rows: x.Rows, cols: x.Cols, add: add,
+		})
+		return
+	}
 	b.run(b.wide("layer_norm_grad", fits, gx, gy, v, g), b.warps(x.Rows), gx, gy, v, st, g, x.Rows, x.Cols, add)
 	name := b.wide("layer_norm_parts", fits, gy, v)
 	b.columnSums(name, x.Rows, x.Cols, []operand{gg, gb}, gy, v, st, x.Rows, x.Cols)

@@ -124,46 +124,72 @@ func TestShippedChains(t *testing.T) {
 	eachPair(t, func(p *pair, suffix string) {
 		const dsts, srcs, chunk, key, rate = 19, 21, 10, 0x0123456789abcdef, float32(0.5)
 		const chunks = (srcs + chunk - 1) / chunk
-		for _, cols := range []int{40, 260} {
+		for kind := range 8 {
+			dropped, masked, normed, cols := kind&1 != 0, kind&2 != 0, kind&4 != 0, 40+100*kind
+			if normed {
+				cols = 36 + 44*(kind-3) // at most 256
+			}
 			g := p.graph(dsts, srcs)
 			ids, y, ddst := p.uints(integers(srcs, 1000, 1)), p.normal(srcs, cols, 2), p.normal(dsts, cols, 3)
-			// sums compares the k-th of so many sums, of a part a chunk, with a row of the oracle.
-			sums := func(parts operand, k, of int, want kernels.Tensor) {
-				got, row := make([]float32, cols), make([]float32, cols)
+			grad, dropBy, maskBy := p.normal(srcs, cols, 4), operand{}, operand{}
+			p.ref.Fill(grad.twin.Slice(5, srcs), 0) // rows from 5 on are fresh
+			p.ref.NeighborMeanGrad(grad.twin, ddst.twin, g.twin)
+			if dropped {
+				dropBy = ids
+				p.ref.Dropout(grad.twin, grad.twin, ids.twin, key, rate)
+			}
+			if masked {
+				maskBy = y
+				p.ref.ReLUMask(grad.twin, y.twin)
+			}
+			mean := []any{grad, ddst, g.start, g.end, g.revStart, g.revDst, dsts, g.size, 5, p.word,
+				maskBy, dropBy, uint64(key), uint32(32768), float32(2)}
+			run := func(name string, args ...any) {
+				grid := [3]uint32{uint32((cols + 255) / 256), chunks, 1}
+				require.NoError(t, p.run(name+suffix, grid, append(args, srcs, cols, chunk)...))
+			}
+			// summed compares the k-th of so many sums, of one part a chunk.
+			summed := func(parts operand, k, of int, sum operand) {
+				got, want := make([]float32, cols), make([]float32, cols)
 				for i, v := range get[float32](p.device, parts.at, chunks*of*cols) {
 					if i/cols%of == k {
 						got[i%cols] += v
 					}
 				}
-				p.ref.DownloadF32(row, want)
-				for i, v := range row {
+				p.ref.DownloadF32(want, sum.twin)
+				for i, v := range want {
 					require.InDelta(t, v, got[i], 2e-5*(1+math.Abs(float64(v))), "column %d", i)
 				}
 			}
-			for kind := range 4 {
-				dropped, masked := kind&1 != 0, kind&2 != 0
-				grad, parts := p.normal(srcs, cols, 4), p.floats(chunks, cols, make([]float32, chunks*cols))
-				drop, mask := operand{}, operand{}
-				p.ref.Fill(grad.twin.Slice(5, srcs), 0) // rows from 5 on are fresh
-				p.ref.NeighborMeanGrad(grad.twin, ddst.twin, g.twin)
-				if dropped {
-					drop = ids
-					p.ref.Dropout(grad.twin, grad.twin, ids.twin, key, rate)
-				}
-				if masked {
-					mask = y
-					p.ref.ReLUMask(grad.twin, y.twin)
-				}
-				grid := [3]uint32{uint32((cols + 255) / 256), chunks, 1}
-				require.NoError(t, p.run("neighbor_mean_grad_chain"+suffix, grid, parts, grad, ddst, g.start, g.end,
-					g.revStart, g.revDst, dsts, g.size, 5, p.word, mask, drop, uint64(key), uint32(32768), float32(2),
-					srcs, cols, chunk))
+			zeros := func(rows int) operand { return p.floats(rows, cols, make([]float32, rows*cols)) }
+			sum, parts := zeros(1), zeros(chunks)
+			if !normed {
+				run("neighbor_mean_grad_chain", append([]any{parts}, mean...)...)
 				p.same(grad, 2e-6)
-				sum := p.tensor(kernels.F32, 1, cols)
-				p.ref.Fill(sum, 0)
-				p.ref.ColumnSumGrad(sum, grad.twin)
-				sums(parts, 0, 1, sum)
+				p.ref.ColumnSumGrad(sum.twin, grad.twin)
+				summed(parts, 0, 1, sum)
+				continue
 			}
+			x, dx, gain := p.normal(srcs, cols, 5), p.normal(srcs, cols, 6), p.normal(1, cols, 7)
+			moments := normal(2*srcs, 8)
+			for i := range moments {
+				moments[i] = 1 + moments[i]*moments[i]
+			}
+			stats, dgain, dbias := p.floats(srcs, 2, moments), zeros(1), zeros(1)
+			p.ref.LayerNormGrad(dx.twin, dgain.twin, dbias.twin, grad.twin, x.twin, stats.twin, gain.twin)
+			p.ref.ColumnSumGrad(sum.twin, dx.twin)
+			parts = zeros(3 * chunks)
+			run("neighbor_mean_norm_grad", slices.Concat([]any{parts}, mean, []any{dx, x, stats, gain, 1, 3})...)
+			p.same(grad, 2e-6)
+			p.same(dx, 4e-5)
+			for i, s := range []operand{dgain, dbias, sum} {
+				summed(parts, i, 3, s)
+			}
+			again, parts := p.normal(srcs, cols, 9), zeros(2*chunks) // overwritten, and its columns not summed
+			run("layer_norm_grad_chain", parts, grad, again, x, stats, gain, 0, 2)
+			p.ref.Fill(again.twin, 0)
+			p.ref.LayerNormGrad(again.twin, dgain.twin, dbias.twin, grad.twin, x.twin, stats.twin, gain.twin)
+			p.same(again, 4e-5)
 		}
 	})
 }

@@ -1,6 +1,6 @@
 // Gradients that go through several operations in one pass over memory: NeighborMeanGrad, Dropout
-// in place, ReLUMask and ColumnSumGrad. Each result has the bits that the operations have alone, one
-// behind the other.
+// in place and ReLUMask, then LayerNormGrad and ColumnSumGrad. Each result has the bits that the
+// operations have alone, one behind the other.
 //
 // A warp computes a row, and a lane eight columns of it: four from 4·lane on, and four from
 // 4·lane + 128 on. The grid is columns/256, rounded up, by chunks of rows, which are as in sums.cu.
@@ -180,4 +180,91 @@ GLOBAL THREADS(256) void neighbor_mean_grad_chain(float* RESTRICT parts, MEAN_GR
 GLOBAL THREADS(256) void neighbor_mean_grad_chain_wide(float* RESTRICT parts, MEAN_GRAD, u32 srcs,
                                                        u32 cols, u32 chunk) {
   meanGradChain<4>(parts, MEAN_GRAD_OF, srcs, cols, chunk);
+}
+
+// A normGrad has the operands of LayerNormGrad, but for dy, as layer_norm_grad in norm.cu has them.
+// sums is 2 for the gradients of gain and bias, and 3 for the sums of columns of dx too.
+struct normGrad {
+  float* dx;
+  const float *x, *stats, *gain;
+  u32 add, sums;
+};
+
+// normGradChain computes dx from the rows of dy that row(v, r) computes or loads. There are at most
+// 256 columns, so that a warp has all of a row.
+template <int N, class F>
+DEVICE void normGradChain(float* parts, const normGrad& of, u32 rows, u32 cols, u32 chunk, F row) {
+  span s = spanOf(cols);
+  float gain[held], sum[3 * held] = {};
+  load<N>(gain, of.gain, s);
+  eachRow(rows, chunk, [&](u64 r) {
+    float g[held], h[held], d[held] = {};
+    load<N>(h, of.x + r * cols, s);
+    float mean = of.stats[2 * r], inverse = of.stats[2 * r + 1];
+    row(g, r);
+    UNROLL
+    for (int j = 0; j < held; j++) {
+      h[j] = (h[j] - mean) * inverse;
+      sum[j] += g[j] * h[j];
+      sum[held + j] += g[j];
+      g[j] *= gain[j];
+    }
+    float sumG = 0, sumGH = 0;
+    eachHeld(s, [&](int j, u32) {
+      sumG += g[j];
+      sumGH += g[j] * h[j];
+    });
+    float meanG = sum32(sumG) / (float)cols, meanGH = sum32(sumGH) / (float)cols;
+    if (of.add) load<N, true>(d, of.dx + r * cols, s);
+    UNROLL
+    for (int j = 0; j < held; j++) {
+      d[j] += (g[j] - meanG - h[j] * meanGH) * inverse;
+      sum[2 * held + j] += d[j];
+    }
+    store<N>(of.dx + r * cols, d, s);
+  });
+  finish<F, 3>(parts, sum, of.sums, s);
+}
+
+#define NORM_GRAD                                                                                  \
+  float *RESTRICT dx, const float *RESTRICT x, const float *RESTRICT stats, const float *RESTRICT gain, \
+      u32 add, u32 sums
+#define NORM_GRAD_OF { dx, x, stats, gain, add, sums }
+
+// layer_norm_grad_chain(parts, dy, dx, x, stats, gain, add, sums, rows, cols, chunk) and
+// layer_norm_grad_chain_wide: LayerNormGrad, and the sums of columns of dx.
+template <int N>
+DEVICE void normGradOf(float* parts, const float* dy, const normGrad& of, u32 rows, u32 cols, u32 chunk) {
+  normGradChain<N>(parts, of, rows, cols, chunk,
+                   [&](float (&v)[held], u64 r) { load<N>(v, dy + r * cols, spanOf(cols)); });
+}
+
+GLOBAL THREADS(256) void layer_norm_grad_chain(float* RESTRICT parts, const float* RESTRICT dy, NORM_GRAD,
+                                               u32 rows, u32 cols, u32 chunk) {
+  normGradOf<1>(parts, dy, NORM_GRAD_OF, rows, cols, chunk);
+}
+
+GLOBAL THREADS(256) void layer_norm_grad_chain_wide(float* RESTRICT parts, const float* RESTRICT dy, NORM_GRAD,
+                                                    u32 rows, u32 cols, u32 chunk) {
+  normGradOf<4>(parts, dy, NORM_GRAD_OF, rows, cols, chunk);
+}
+
+// neighbor_mean_norm_grad(parts, ..., dx, x, stats, gain, add, sums, srcs, cols, chunk), where ... are
+// the operands of neighbor_mean_grad_chain from dsrc to factor, and neighbor_mean_norm_grad_wide:
+// LayerNormGrad behind NeighborMeanGrad. dsrc is dy.
+template <int N>
+DEVICE void meanNormGrad(float* parts, const meanGrad& mean, const normGrad& of, u32 srcs, u32 cols,
+                         u32 chunk) {
+  normGradChain<N>(parts, of, srcs, cols, chunk,
+                   [&](float (&v)[held], u64 u) { rowOf<N>(v, mean, u, spanOf(cols)); });
+}
+
+GLOBAL THREADS(256) void neighbor_mean_norm_grad(float* RESTRICT parts, MEAN_GRAD, NORM_GRAD, u32 srcs,
+                                                 u32 cols, u32 chunk) {
+  meanNormGrad<1>(parts, MEAN_GRAD_OF, NORM_GRAD_OF, srcs, cols, chunk);
+}
+
+GLOBAL THREADS(256) void neighbor_mean_norm_grad_wide(float* RESTRICT parts, MEAN_GRAD, NORM_GRAD, u32 srcs,
+                                                      u32 cols, u32 chunk) {
+  meanNormGrad<4>(parts, MEAN_GRAD_OF, NORM_GRAD_OF, srcs, cols, chunk);
 }
