@@ -105,6 +105,7 @@ func TestGPUSpeed(t *testing.T) {
 	s.mean("mean_f16", kernels.F16, rows, 5, inputs, 128)
 	s.mean("mean_f32", kernels.F32, sized(14_000, 14), 10, rows, 256)
 	s.adam(sized(10_000_000, 10_000))
+	s.gradient(sized(127_687, 300), sized(13_890, 30), 10, 256)
 	s.products(t)
 	s.affines(t)
 }
@@ -206,6 +207,65 @@ func (s *speed) mean(name string, typ kernels.DType, rows, fanout, sources, cols
 	defer kernels.FreeTensors(s.b, start, list.Nbr, src, dst)
 	bytes := rows * (fanout*(cols*typ.Size()+4) + 4*cols + 8)
 	s.show(name, bytes, s.watch.median(func() { s.b.NeighborMean(dst, src, list) }))
+}
+
+// gradient times what a hidden layer of GraphSAGE does with its gradient before the products, with
+// one launch (gradient_...) and with a launch for each operation (gradient_..._apart): mask is
+// NeighborMeanGrad, ReLUMask and ColumnSumGrad; norm has Dropout and LayerNormGrad too.
+func (s *speed) gradient(rows, dsts, fanout, cols int) {
+	nbr, offsets := make([]uint32, dsts*fanout), make([]uint32, dsts+1)
+	revStart, revDst := make([]uint32, rows+1), make([]uint32, dsts*fanout)
+	for i := range nbr {
+		nbr[i] = s.rng.Uint32N(uint32(rows))
+		revStart[nbr[i]+1]++
+	}
+	for i := range dsts {
+		offsets[i+1] = uint32((i + 1) * fanout)
+	}
+	for u := range rows {
+		revStart[u+1] += revStart[u]
+	}
+	next := slices.Clone(revStart)
+	for i, u := range nbr {
+		revDst[next[u]] = uint32(i / fanout)
+		next[u]++
+	}
+	start := s.numbers(offsets)
+	list := kernels.Adjacency{
+		Start: start.Slice(0, dsts), End: start.Slice(1, dsts+1), Nbr: s.numbers(nbr),
+		RevStart: s.numbers(revStart), RevDst: s.numbers(revDst),
+	}
+	matrix := func(rows int) kernels.Tensor { return s.tensor(kernels.F32, rows, cols) }
+	d, ddst, y, x, dx := matrix(rows), matrix(dsts), matrix(rows), matrix(rows), matrix(rows)
+	gain, dgain, dbias, drow := matrix(1), matrix(1), matrix(1), matrix(1)
+	stats, ids := s.tensor(kernels.F32, rows, 2), s.ids(rows, rows)
+	defer kernels.FreeTensors(s.b, start, list.Nbr, list.RevStart, list.RevDst, d, ddst, y, x, dx, gain, dgain,
+		dbias, drow, stats, ids)
+	mean := func() { s.b.Fill(d, 0); s.b.NeighborMeanGrad(d, ddst, list) }
+	mask := func() { s.b.ReLUMask(d, y) }
+	drop := func() { s.b.Dropout(d, d, ids, 7, 0.5) }
+	norm := func() { s.b.Fill(dx, 0); s.b.LayerNormGrad(dx, dgain, dbias, d, x, stats, gain) }
+	sum := func(d kernels.Tensor) func() { return func() { s.b.ColumnSumGrad(drow, d) } }
+	lists := 4 * (len(nbr) + 2*len(revDst) + rows)
+	for _, c := range []struct {
+		name       string
+		bytes      int // of one pass
+		operations []func()
+	}{
+		{"mask", 4*cols*(2*rows+dsts) + lists, []func(){mean, mask, sum(d)}},
+		{"norm", 4*cols*(4*rows+dsts) + lists, []func(){mean, drop, mask, norm, sum(dx)}},
+	} {
+		for suffix, between := range map[string]func(){"": func() {}, "_apart": s.b.settleAll} {
+			took := s.watch.median(func() {
+				for _, operation := range c.operations {
+					operation()
+					between()
+				}
+			})
+			fmt.Printf("gradient_%s%s: %.0f GB/s of one pass\n", c.name, suffix, rate(c.bytes, took))
+			figure("gradient_"+c.name+suffix, 1e3*took, "µs")
+		}
+	}
 }
 
 // adam times an update of n parameters.
