@@ -194,6 +194,41 @@ func TestShippedChains(t *testing.T) {
 	})
 }
 
+// A neighbour and a list out of range go to the error word, and to no address.
+func TestShippedChainsFail(t *testing.T) {
+	eachPair(t, func(p *pair, suffix string) {
+		const rows, cols = 4, 8
+		grad, ddst, start := p.normal(rows, cols, 1), p.normal(rows, cols, 2), p.uints([]uint32{0, 1, 2, 3, 4})
+		end, ones := p.uints([]uint32{1, 2, 3, 4}), p.floats(rows, 2, slices.Repeat([]float32{1}, 2*rows))
+		x, dx, gain := p.normal(rows, cols, 3), p.normal(rows, cols, 4), p.normal(1, cols, 5)
+		parts := p.normal(3, cols, 6)
+		for _, c := range []struct {
+			revStart, revDst []uint32
+			place            uint32
+		}{
+			{[]uint32{0, 1, 2, 3, 4}, []uint32{0, 1, 4, 3}, 2}, // destination 4 of 4
+			{[]uint32{0, 1, 9, 3, 4}, []uint32{0, 1, 2, 3}, 1}, // position 9 of 4
+			{[]uint32{0, 1, 2, 3, 5}, []uint32{0, 1, 2, 3}, 3},
+		} {
+			mean := []any{parts, grad, ddst, start, end, p.uints(c.revStart), p.uints(c.revDst), rows, rows, 0, p.word,
+				0, 0, uint64(0), uint32(0), float32(1)}
+			norm := []any{dx, x, ones, gain, 0, 3}
+			for name, args := range map[string][]any{
+				"neighbor_mean_grad_chain": slices.Clone(mean), "neighbor_mean_norm_grad": slices.Concat(mean, norm),
+			} {
+				p.must(name+suffix, 1, append(args, rows, cols, 64)...)
+				operation, place, ok := ptx.Failure(get[uint64](p.device, p.word, 1)[0])
+				require.True(t, ok, name)
+				require.Equal(t, "NeighborMeanGrad", operation)
+				if c.place != 1 { // of two lists, either may be the first
+					require.Equal(t, c.place, place)
+				}
+				require.NoError(t, p.mem.Write(p.word, make([]byte, 8)))
+			}
+		}
+	})
+}
+
 func TestShippedWeightedSum(t *testing.T) {
 	eachPair(t, func(p *pair, suffix string) {
 		const dsts, srcs, width, heads = 13, 17, 12, 3
