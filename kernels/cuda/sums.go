@@ -28,10 +28,14 @@ func (b *Backend) columnSums(name string, rows, cols int, into []operand, args .
 	b.launchColumns(name, perBlock, rows, cols, into, args...)
 }
 
+// mostChunks bounds the chunks that rows are summed in. A chunk is a block of threads, or some:
+// with half as many, blocks that are left over kept a third of an H100 idle.
+const mostChunks = 1024
+
 // launchColumns is launchParts for a kernel (parts, args..., chunk) that sums chunks of rows, with
 // perBlock columns a block.
 func (b *Backend) launchColumns(name string, perBlock, rows, cols int, into []operand, args ...any) {
-	chunk := max(64, (rows+511)/512)
+	chunk := max(64, (rows+mostChunks-1)/mostChunks)
 	chunks := (rows + chunk - 1) / chunk
 	grid := driver.Dim{X: uint32((cols + perBlock - 1) / perBlock), Y: uint32(chunks)}
 	b.launchParts(name, grid, into, cols, chunks, append(args, chunk)...)

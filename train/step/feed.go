@@ -15,9 +15,9 @@ import (
 type Feed struct {
 	be     kernels.Backend
 	graphs []model.Graph
-	ints   kernels.Buffer // the U32 arrays of a batch, one behind the other
-	used   int
-	floats kernels.Buffer   // the edges' weights and values, likewise
+	arrays                  // of the step under way
+	before []arrays         // of the step before; empty where the host writes them itself
+	used   int              // elements of ints
 	rows   []kernels.Buffer // of features, by type, and behind them of tables of edges
 	parts  []kernels.Buffer // of features that are not on the device, by type
 	where  kernels.Buffer   // of features, where some are on the device
@@ -41,9 +41,21 @@ type Feed struct {
 	from    [][]uint32  // at and back of each frontier
 }
 
-// newFeed makes a Feed without buffers. Close gives them back.
+// arrays are the arrays of a batch, one behind the other.
+type arrays struct {
+	ints   kernels.Buffer // U32
+	floats kernels.Buffer // F32: weights and values of edges
+}
+
+// newFeed makes a Feed without buffers. Close gives them back. Where the host does not write to the
+// backend's memory, the arrays of a step go to other memory than those of the step before, which
+// may still be computing.
 func newFeed(be kernels.Backend) *Feed {
-	return &Feed{be: be, staging: kernels.NewStaging(be), void: kernels.NewTensor(be, kernels.U32, 1, 1)}
+	f := &Feed{be: be, staging: kernels.NewStaging(be), void: kernels.NewTensor(be, kernels.U32, 1, 1)}
+	if _, writes := be.Host(f.void); !writes {
+		f.before = make([]arrays, 1)
+	}
+	return f
 }
 
 // Blocks uploads the blocks of layers: their integers at once, and their weights and values. rows
@@ -78,6 +90,9 @@ func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Gra
 	}
 	ids, weights := total(f.ids), total(f.weights)
 	f.grow(&f.floats, kernels.F32, weights)
+	for i := range f.before {
+		f.grow(&f.before[i].floats, kernels.F32, weights)
+	}
 	f.reserve(ids + 2*seeds) // room for labels and predictions, too
 	f.staging.JoinU32(kernels.Tensor{Buf: f.ints, Type: kernels.U32, Rows: ids, Cols: 1}, f.ids...)
 	f.staging.JoinF32(kernels.Tensor{Buf: f.floats, Type: kernels.F32, Rows: weights, Cols: 1}, f.weights...)
@@ -139,6 +154,9 @@ func total[T any](parts [][]T) (n int) {
 func (f *Feed) reserve(n int) {
 	f.used = 0
 	f.grow(&f.ints, kernels.U32, n)
+	for i := range f.before {
+		f.grow(&f.before[i].ints, kernels.U32, n)
+	}
 }
 
 // next is the window behind those given out since reserve, as long as v.
@@ -256,6 +274,9 @@ func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) {
 
 // Close frees the buffers.
 func (f *Feed) Close() {
+	for i := range f.before {
+		kernels.FreeBuffers(f.be, &f.before[i].ints, &f.before[i].floats)
+	}
 	kernels.FreeBuffers(f.be, &f.ints, &f.floats, &f.given, &f.lists, &f.where, &f.labelInts, &f.labelFloats)
 	kernels.FreeTensors(f.be, f.void)
 	f.void = kernels.Tensor{}

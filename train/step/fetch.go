@@ -29,6 +29,9 @@ func (s *lender[T]) get(n int) []T {
 
 // turn begins another step. What the step before has fetched stays.
 func (f *Feed) turn() {
+	for i := range f.before {
+		f.arrays, f.before[i] = f.before[i], f.arrays
+	}
 	f.came[0], f.came[1] = f.came[1], f.came[0]
 	f.came[0].floats.reset()
 	f.came[0].ints.reset()
