@@ -101,6 +101,12 @@ func (s *Sampler) SampleThrough(
 	for i, b := range batches {
 		s.drawers[0].begin(b, seeds[i])
 	}
+	if e == nil && s.how().own == nil && s.atHand() {
+		if err := s.drawWhole(ctx, batches, batchSeeds); err != nil {
+			return err
+		}
+		return s.bring(ctx, batches)
+	}
 	for hop := range s.Fanouts {
 		for _, set := range s.sets[hop] {
 			for at := 0; at < len(batches); {
@@ -126,6 +132,45 @@ func (s *Sampler) SampleThrough(
 		}
 	}
 	return s.bring(ctx, batches)
+}
+
+// atHand reports whether all lists are in memory.
+func (s *Sampler) atHand() bool {
+	for _, r := range s.relations {
+		if int64(r.resident) < int64(r.topo.Nodes()) {
+			return false
+		}
+	}
+	return true
+}
+
+// drawWhole draws each batch from the first hop to the last, where all lists are at hand. A worker
+// does not wait for the others at each hop, and keeps the index of sources from hop to hop.
+func (s *Sampler) drawWhole(ctx context.Context, batches []*Batch, batchSeeds []BatchSeed) error {
+	for len(s.jobs) < len(batches) {
+		s.jobs = append(s.jobs, job{})
+	}
+	return s.each(ctx, len(batches), func(d *drawer, i int) error {
+		b, j := batches[i], &s.jobs[i]
+		for hop := range s.Fanouts {
+			layer := &b.Layers[len(s.Fanouts)-1-hop]
+			for k := range s.relations {
+				r := &s.relations[k]
+				j.begin(r, &layer.Blocks[k], layer.Nodes[r.Dst].destinations(), s.draws(batchSeeds[i], hop, k, r.Src))
+				j.leave(b.without(k))
+				hits, _, err := d.fill(ctx, j)
+				if err != nil {
+					return err
+				}
+				r.topo.Count(int64(hits), 0)
+			}
+			if err := d.finish(b, hop); err != nil {
+				return err
+			}
+			d.descend(b, hop)
+		}
+		return nil
+	})
 }
 
 // together groups relations into sets that are drawn at once at a hop: one relation each, or all

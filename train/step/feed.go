@@ -48,8 +48,8 @@ type arrays struct {
 }
 
 // newFeed makes a Feed without buffers. Close gives them back. Where the host does not write to the
-// backend's memory, the arrays of a step go to other memory than those of the step before, which
-// may still be computing.
+// backend's memory, two steps in a row have arrays of their own, since the first may still be
+// computing when the second's go up.
 func newFeed(be kernels.Backend) *Feed {
 	f := &Feed{be: be, staging: kernels.NewStaging(be), void: kernels.NewTensor(be, kernels.U32, 1, 1)}
 	if _, writes := be.Host(f.void); !writes {
