@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -64,8 +66,23 @@ func (v *visit) make(ctx context.Context, kind string) *making {
 	return m
 }
 
+// at returns the path of a dataset that was there before, or "".
+func (v *visit) at(kind string) string {
+	if v.data == "" {
+		return ""
+	}
+	path := filepath.Join(v.data, kind+".gnn")
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
 // dataset returns the path of a dataset, once it is there.
 func (t *turn) dataset(kind string) (string, error) {
+	if path := t.at(kind); path != "" {
+		return path, nil
+	}
 	m := t.make(t.ctx, kind)
 	select {
 	case <-m.done:

@@ -5,7 +5,7 @@
 //
 // There, run.sh of that folder runs the stages that are named, or all:
 //
-//	bash DIR/run.sh [-small] [-out FOLDER] [-limit 480s] [-keep FOLDER] [STAGE...]
+//	bash DIR/run.sh [-small] [-out FOLDER] [-limit 480s] [-keep FOLDER] [-data FOLDER] [STAGE...]
 //
 // A stage is programs of their own under a time limit. It prints a line: its number and name,
 // whether it passed, its seconds, and its key figures. A stage that fails does not stop the next.
@@ -75,6 +75,7 @@ func run(args []string, stdout io.Writer) (failed bool, err error) {
 	out := flags.String("out", os.Getenv("OUT"), "`folder` of log and table; default $OUT, else the working directory")
 	limit := flags.Duration("limit", 480*time.Second, "time for all stages together")
 	keep := flags.String("keep", "", "an empty `folder` for datasets and runs, which stay there; default a temporary one")
+	data := flags.String("data", "", "`folder` that may have datasets already, named as the stages name theirs: large.gnn")
 	if err := flags.Parse(args); err != nil {
 		return false, &misuseError{err}
 	}
@@ -103,6 +104,11 @@ func run(args []string, stdout io.Writer) (failed bool, err error) {
 			return false, err
 		}
 	}
+	if *data != "" { // programs run in work
+		if *data, err = filepath.Abs(*data); err != nil {
+			return false, err
+		}
+	}
 	entries, err := os.ReadDir(work)
 	if err != nil {
 		return false, err
@@ -115,7 +121,7 @@ func run(args []string, stdout io.Writer) (failed bool, err error) {
 		return false, err
 	}
 	v := &visit{
-		folder: *folder, work: work, small: *small, stdout: stdout, log: &shared{w: log},
+		folder: *folder, work: work, data: *data, small: *small, stdout: stdout, log: &shared{w: log},
 		end: time.Now().Add(*limit), grace: 3 * time.Second,
 	}
 	if err := v.prepare(); err != nil {

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Unpacks the programs beside this file and runs stages on the machine's GPU:
 #
-#	sh run.sh [-small] [-out FOLDER] [-limit 480s] [-keep FOLDER] [STAGE...]
+#	sh run.sh [-small] [-out FOLDER] [-limit 480s] [-keep FOLDER] [-data FOLDER] [STAGE...]
 #
 # tools/gpu/main.go has the stages.
 set -eu

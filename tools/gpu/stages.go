@@ -334,7 +334,7 @@ func (t *turn) loader() error {
 	}
 	args := []string{
 		t.program("pyg_loader.py"), "--data", data, "--batch", strconv.Itoa(batch), "--hidden", strconv.Itoa(hidden),
-		"--steps", strconv.Itoa(steps), "--features", "device",
+		"--steps", strconv.Itoa(steps), "--features", "device", "--workers", fmt.Sprintf("%d,%[1]dt", t.workers()),
 	}
 	if t.small {
 		args = append(args, "--device", "cpu", "--workers", "2", "--edges", "index")

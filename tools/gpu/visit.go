@@ -24,6 +24,7 @@ type stage struct {
 type visit struct {
 	folder string // of the programs
 	work   string // of datasets and runs
+	data   string // a folder of datasets that are there already, or ""
 	small  bool
 	stdout io.Writer
 	log    io.Writer
@@ -135,7 +136,9 @@ func (v *visit) run(chosen []stage) []outcome {
 		if s.number > 1 {
 			for _, later := range chosen {
 				for _, kind := range later.data {
-					v.make(ctx, kind)
+					if v.at(kind) == "" {
+						v.make(ctx, kind)
+					}
 				}
 			}
 		}
