@@ -15,37 +15,43 @@ import (
 type Feed struct {
 	be     kernels.Backend
 	graphs []model.Graph
-	arrays                  // of the step under way
+	now    arrays           // of the step under way
 	before []arrays         // of the step before; empty where the host writes them itself
-	used   int              // elements of ints
+	used   int              // elements of now[blockInts]
 	rows   []kernels.Buffer // of features, by type, and behind them of tables of edges
 	parts  []kernels.Buffer // of features that are not on the device, by type
 	where  kernels.Buffer   // of features, where some are on the device
 	hidden []kernels.Buffer // rows of a lower layer, in evaluation; by type
 	halves []kernels.Buffer // the same in float16
-	given  kernels.Buffer   // of UploadFloats
-	lists  kernels.Buffer   // of Ints
 	host   []uint32
 	got    []float32      // of Download
 	void   kernels.Tensor // flag: the loss, or the norm of the gradients, is not finite
 	came   [2]fetched     // by steps under way, in turn
 
-	labels                 model.Labels // those that are input
-	labelInts, labelFloats kernels.Buffer
+	labels model.Labels // those that are input
 
 	staging *kernels.Staging
-	ids     [][]uint32  // the parts of ints that blocks uploads
-	weights [][]float32 // and of floats
+	ids     [][]uint32  // the parts of blockInts
+	weights [][]float32 // and of blockFloats
 	count   []uint32    // 0, 1, 2 and so on
 	places  []uint32    // what origins lists
 	from    [][]uint32  // at and back of each frontier
 }
 
-// arrays are the arrays of a batch, one behind the other.
-type arrays struct {
-	ints   kernels.Buffer // U32
-	floats kernels.Buffer // F32: weights and values of edges
-}
+// arrays has what goes up for a step, by kind.
+type arrays [arrayKinds]kernels.Buffer
+
+// Kinds of arrays.
+const (
+	blockInts   = iota // of Blocks, one list behind the other; predictions lie behind them
+	blockFloats        // weights and values of edges
+	labelInts          // of labels that are input
+	labelFloats
+	targets      // of Upload
+	targetFloats // of UploadFloats
+	ints         // of Ints
+	arrayKinds
+)
 
 // newFeed makes a Feed without buffers. Close gives them back. Where the host does not write to the
 // backend's memory, two steps in a row have arrays of their own, since the first may still be
@@ -89,18 +95,16 @@ func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Gra
 		f.ids = append(f.ids, f.counting(most+1))
 	}
 	ids, weights := total(f.ids), total(f.weights)
-	f.grow(&f.floats, kernels.F32, weights)
-	for i := range f.before {
-		f.grow(&f.before[i].floats, kernels.F32, weights)
-	}
-	f.reserve(ids + 2*seeds) // room for labels and predictions, too
-	f.staging.JoinU32(kernels.Tensor{Buf: f.ints, Type: kernels.U32, Rows: ids, Cols: 1}, f.ids...)
-	f.staging.JoinF32(kernels.Tensor{Buf: f.floats, Type: kernels.F32, Rows: weights, Cols: 1}, f.weights...)
+	floats := f.room(blockFloats, kernels.F32, weights)
+	ints := f.room(blockInts, kernels.U32, ids+seeds) // with room for predictions
+	f.used = 0
+	f.staging.JoinU32(kernels.Tensor{Buf: ints, Type: kernels.U32, Rows: ids, Cols: 1}, f.ids...)
+	f.staging.JoinF32(kernels.Tensor{Buf: floats, Type: kernels.F32, Rows: weights, Cols: 1}, f.weights...)
 
 	if len(f.graphs) != len(layers) {
 		f.graphs = make([]model.Graph, len(layers))
 	}
-	count := kernels.Tensor{Buf: f.ints, Type: kernels.U32, Off: ids - (most + 1), Rows: most + 1, Cols: 1}
+	count := kernels.Tensor{Buf: ints, Type: kernels.U32, Off: ids - (most + 1), Rows: most + 1, Cols: 1}
 	weights = 0
 	from := f.from
 	for i := range layers { // in the order in which they were joined
@@ -112,7 +116,7 @@ func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Gra
 		}
 		for k := range layers[i].Blocks {
 			b := &layers[i].Blocks[k]
-			w := kernels.Tensor{Buf: f.floats, Type: kernels.F32, Off: weights, Rows: len(b.Weight), Cols: 1}
+			w := kernels.Tensor{Buf: floats, Type: kernels.F32, Off: weights, Rows: len(b.Weight), Cols: 1}
 			weights += len(b.Weight)
 			g.Edges = append(g.Edges, model.Edges{Weight: w, Adjacency: kernels.Adjacency{
 				Start: f.next(b.Start), End: f.next(b.End), Nbr: f.next(b.Nbr),
@@ -123,7 +127,7 @@ func (f *Feed) Blocks(layers []sample.Layer, rows ...kernels.Tensor) []model.Gra
 			}
 			if n := len(b.Values); n > 0 {
 				edges := len(b.Nbr)
-				g.Edges[k].Bring(kernels.Tensor{Buf: f.floats, Type: kernels.F32, Off: weights, Rows: edges, Cols: n / edges}, count)
+				g.Edges[k].Bring(kernels.Tensor{Buf: floats, Type: kernels.F32, Off: weights, Rows: edges, Cols: n / edges}, count)
 				weights += n
 			}
 		}
@@ -150,25 +154,26 @@ func total[T any](parts [][]T) (n int) {
 	return n
 }
 
-// reserve makes room for n integers, in the place of those that are there.
-func (f *Feed) reserve(n int) {
-	f.used = 0
-	f.grow(&f.ints, kernels.U32, n)
-	for i := range f.before {
-		f.grow(&f.before[i].ints, kernels.U32, n)
+// room returns the buffer of a kind for the step under way, of n elements at least. What it held is
+// lost.
+func (f *Feed) room(kind int, t kernels.DType, n int) kernels.Buffer {
+	f.grow(&f.now[kind], t, n)
+	for i := range f.before { // so that the first step takes the memory of all
+		f.grow(&f.before[i][kind], t, n)
 	}
+	return f.now[kind]
 }
 
-// next is the window behind those given out since reserve, as long as v.
+// next is the window of the blocks' integers behind those given out, as long as v.
 func (f *Feed) next(v []uint32) kernels.Tensor {
-	t := kernels.Tensor{Buf: f.ints, Type: kernels.U32, Off: f.used, Rows: len(v), Cols: 1}
+	t := kernels.Tensor{Buf: f.now[blockInts], Type: kernels.U32, Off: f.used, Rows: len(v), Cols: 1}
 	f.used += len(v)
 	return t
 }
 
-// Upload copies v to the next window.
+// Upload copies v to the backend. The tensor is valid until the next call.
 func (f *Feed) Upload(v []uint32) kernels.Tensor {
-	t := f.next(v)
+	t := kernels.Tensor{Buf: f.room(targets, kernels.U32, len(v)), Type: kernels.U32, Rows: len(v), Cols: 1}
 	f.be.UploadU32(t, v)
 	return t
 }
@@ -207,7 +212,6 @@ func (f *Feed) RowsOf(t int, below kernels.Tensor, ids, place []uint32) kernels.
 	for _, id := range ids {
 		f.host = append(f.host, place[id])
 	}
-	f.reserve(len(ids))
 	f.be.GatherRows(x, below, f.Upload(f.host))
 	return x
 }
@@ -227,21 +231,21 @@ func (f *Feed) Hidden(t int, elem kernels.DType, rows, cols int, fill func(dst [
 // UploadFloats copies v, rows of cols numbers, to the backend. The tensor is valid until the next
 // call.
 func (f *Feed) UploadFloats(v []float32, cols int) kernels.Tensor {
-	f.grow(&f.given, kernels.F32, len(v))
-	t := kernels.Tensor{Buf: f.given, Type: kernels.F32, Rows: len(v) / cols, Cols: cols}
+	buf := f.room(targetFloats, kernels.F32, len(v))
+	t := kernels.Tensor{Buf: buf, Type: kernels.F32, Rows: len(v) / cols, Cols: cols}
 	f.be.UploadF32(t, v)
 	return t
 }
 
 // Ints copies lists of integers to the backend, a tensor for each. They are valid until the next
 // call.
-func (f *Feed) Ints(lists ...[]uint32) (all []kernels.Tensor) {
-	n := total(lists)
-	f.grow(&f.lists, kernels.U32, n)
-	f.staging.JoinU32(kernels.Tensor{Buf: f.lists, Type: kernels.U32, Rows: n, Cols: 1}, lists...)
+func (f *Feed) Ints(of ...[]uint32) (all []kernels.Tensor) {
+	n := total(of)
+	buf := f.room(ints, kernels.U32, n)
+	f.staging.JoinU32(kernels.Tensor{Buf: buf, Type: kernels.U32, Rows: n, Cols: 1}, of...)
 	n = 0
-	for _, l := range lists {
-		all = append(all, kernels.Tensor{Buf: f.lists, Type: kernels.U32, Off: n, Rows: len(l), Cols: 1})
+	for _, l := range of {
+		all = append(all, kernels.Tensor{Buf: buf, Type: kernels.U32, Off: n, Rows: len(l), Cols: 1})
 		n += len(l)
 	}
 	return all
@@ -274,10 +278,13 @@ func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) {
 
 // Close frees the buffers.
 func (f *Feed) Close() {
-	for i := range f.before {
-		kernels.FreeBuffers(f.be, &f.before[i].ints, &f.before[i].floats)
+	for i := range arrayKinds {
+		kernels.FreeBuffers(f.be, &f.now[i])
+		for k := range f.before {
+			kernels.FreeBuffers(f.be, &f.before[k][i])
+		}
 	}
-	kernels.FreeBuffers(f.be, &f.ints, &f.floats, &f.given, &f.lists, &f.where, &f.labelInts, &f.labelFloats)
+	kernels.FreeBuffers(f.be, &f.where)
 	kernels.FreeTensors(f.be, f.void)
 	f.void = kernels.Tensor{}
 	for _, all := range [][]kernels.Buffer{f.rows, f.parts, f.hidden, f.halves} {

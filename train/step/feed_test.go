@@ -57,8 +57,10 @@ func TestBlocksAreOneUpload(t *testing.T) {
 				f.be.DownloadF32(got, edges.Weight)
 				require.Equal(t, append([]float32{}, b.Weight...), got)
 			}
-			labels := f.Upload([]uint32{1})
-			require.Equal(t, f.used-1, labels.Off, "behind the blocks")
+			labels, got := f.Upload([]uint32{1}), []uint32{0}
+			require.NotEqual(t, f.now[blockInts], labels.Buf, "the forward pass, which reads the blocks, has begun")
+			f.be.DownloadU32(got, labels)
+			require.Equal(t, []uint32{1}, got)
 		}
 		f.Close()
 	}

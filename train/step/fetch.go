@@ -30,7 +30,7 @@ func (s *lender[T]) get(n int) []T {
 // turn begins another step. What the step before has fetched stays.
 func (f *Feed) turn() {
 	for i := range f.before {
-		f.arrays, f.before[i] = f.before[i], f.arrays
+		f.now, f.before[i] = f.before[i], f.now
 	}
 	f.came[0], f.came[1] = f.came[1], f.came[0]
 	f.came[0].floats.reset()
@@ -54,7 +54,7 @@ func (f *Feed) FetchLoss(rows kernels.Tensor) []float32 {
 
 // FetchLargest is Fetch of the column of each row's largest logit.
 func (f *Feed) FetchLargest(logits kernels.Tensor) []uint32 {
-	out := kernels.Tensor{Buf: f.ints, Type: kernels.U32, Off: f.used, Rows: logits.Rows, Cols: 1}
+	out := kernels.Tensor{Buf: f.now[blockInts], Type: kernels.U32, Off: f.used, Rows: logits.Rows, Cols: 1}
 	f.be.ArgMax(out, logits)
 	return f.fetchInts(out)
 }

@@ -358,7 +358,7 @@ func TestHeldSteadyState(t *testing.T) {
 		step(10)
 	}
 	buffers := func() string {
-		return fmt.Sprint(r.Tape.Bytes(), r.history.norms.Len(), r.history.stored.Len(), r.Feed.ints.Len())
+		return fmt.Sprint(r.Tape.Bytes(), r.history.norms.Len(), r.history.stored.Len(), r.Feed.now[blockInts].Len())
 	}
 	before := buffers()
 	bytes := func(seeds int) float64 {

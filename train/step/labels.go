@@ -59,19 +59,18 @@ func (f *Feed) upload(l *sample.Labels) *model.Labels {
 		add(&l.Of[r])
 	}
 	ids, weights := total(f.ids), total(f.weights)
-	f.grow(&f.labelInts, kernels.U32, ids)
-	f.grow(&f.labelFloats, kernels.F32, weights)
-	f.staging.JoinU32(kernels.Tensor{Buf: f.labelInts, Type: kernels.U32, Rows: ids, Cols: 1}, f.ids...)
-	f.staging.JoinF32(kernels.Tensor{Buf: f.labelFloats, Type: kernels.F32, Rows: weights, Cols: 1}, f.weights...)
+	ints, floats := f.room(labelInts, kernels.U32, ids), f.room(labelFloats, kernels.F32, weights)
+	f.staging.JoinU32(kernels.Tensor{Buf: ints, Type: kernels.U32, Rows: ids, Cols: 1}, f.ids...)
+	f.staging.JoinF32(kernels.Tensor{Buf: floats, Type: kernels.F32, Rows: weights, Cols: 1}, f.weights...)
 
 	ids, weights = 0, 0
 	next := func(v []uint32) kernels.Tensor {
-		t := kernels.Tensor{Buf: f.labelInts, Type: kernels.U32, Off: ids, Rows: len(v), Cols: 1}
+		t := kernels.Tensor{Buf: ints, Type: kernels.U32, Off: ids, Rows: len(v), Cols: 1}
 		ids += len(v)
 		return t
 	}
 	edges := func(b *sample.Block) model.Edges {
-		w := kernels.Tensor{Buf: f.labelFloats, Type: kernels.F32, Off: weights, Rows: len(b.Weight), Cols: 1}
+		w := kernels.Tensor{Buf: floats, Type: kernels.F32, Off: weights, Rows: len(b.Weight), Cols: 1}
 		weights += len(b.Weight)
 		return model.Edges{Weight: w, Adjacency: kernels.Adjacency{
 			Start: next(b.Start), End: next(b.End), Nbr: next(b.Nbr),
