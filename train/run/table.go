@@ -442,8 +442,9 @@ var Table = setting.Table[Options]{
 		In:   func(o *Options) value { return setting.Word(&o.DiskRate) },
 		Help: "limit the disk to this many bytes and transfers a second, for measurements: 200MB,500 (default no limit)"},
 	{Key: "workers", Free: anyTime,
-		In:   func(o *Options) value { return setting.Int(&o.Workers) },
-		Help: "goroutines that sample ahead"},
+		In: func(o *Options) value { return setting.Int(&o.Workers) },
+		Help: "goroutines that sample ahead; by default 2, and where a GPU computes and {memory_bytes} is not given, the number of " +
+			"processors less 2"},
 	{Key: "device", Free: anyTime,
 		In:   func(o *Options) value { return DeviceValue(&o.Device) },
 		Help: DeviceHelp},

@@ -63,12 +63,11 @@ DEVICE void store(float* row, const float (&v)[held], span s) {
   }
 }
 
-// eachRow calls f(r, next) for the rows of this warp in the block's chunk. next is the row behind r,
-// or r if that is the last.
+// eachRow calls f(r) for the rows of this warp in the block's chunk.
 template <class F>
 DEVICE void eachRow(u32 rows, u32 chunk, F f) {
   u64 from = (u64)blockY() * chunk, to = from + chunk < rows ? from + chunk : rows;
-  for (u64 r = from + (thread() >> 5); r < to; r += 8) f(r, r + 8 < to ? r + 8 : r);
+  for (u64 r = from + (thread() >> 5); r < to; r += 8) f(r);
 }
 
 // finish writes K sums of the block's chunk, of which each group has its own.
@@ -107,18 +106,12 @@ DEVICE void addMean(float (&sum)[held], const float (&v)[held], const meanGrad& 
   for (int j = 0; j < held; j++) sum[j] += v[j] / degree;
 }
 
-// rowOf computes row u of dsrc, and stores it. ahead is the list of u, which has been read while the
-// row before was computed, and becomes the list of row next.
+// rowOf computes row u of dsrc, and stores it.
 template <int N>
-DEVICE void rowOf(float (&sum)[held], const meanGrad& of, u64 u, u64 next, list& ahead, span s) {
+DEVICE void rowOf(float (&sum)[held], const meanGrad& of, u64 u, span s) {
   float out[held], v[2][held];
   if (of.y) load<N>(out, of.y + u * s.cols, s);
-  list l = ahead;
-  ahead = {of.revStart[next], of.revStart[next + 1]};
-  if (l.from > l.to || l.to > of.edges) {
-    fail(of.error, NeighborMeanGrad, u);
-    l.to = l.from;
-  }
+  list l = listOf(of.revStart, of.revStart + 1, u, of.edges, of.error, NeighborMeanGrad);
   UNROLL
   for (int j = 0; j < held; j++) sum[j] = 0;
   if (u < of.fresh) load<N, true>(sum, of.dsrc + u * s.cols, s);
@@ -155,13 +148,6 @@ DEVICE void rowOf(float (&sum)[held], const meanGrad& of, u64 u, u64 next, list&
   store<N>(of.dsrc + u * s.cols, sum, s);
 }
 
-// firstList reads the list of the first row of this warp.
-DEVICE list firstList(const meanGrad& of, u32 rows, u32 chunk) {
-  u64 r = (u64)blockY() * chunk + (thread() >> 5);
-  if (r >= rows) return {};
-  return {of.revStart[r], of.revStart[r + 1]};
-}
-
 #define MEAN_GRAD                                                                                  \
   float *RESTRICT dsrc, const float *RESTRICT ddst, const u32 *RESTRICT start, const u32 *RESTRICT end, \
       const u32 *RESTRICT revStart, const u32 *RESTRICT revDst, u32 dsts, u32 edges, u32 fresh,    \
@@ -176,10 +162,9 @@ template <int N>
 DEVICE void meanGradChain(float* parts, const meanGrad& of, u32 srcs, u32 cols, u32 chunk) {
   span s = spanOf(cols);
   float sum[held] = {};
-  list ahead = firstList(of, srcs, chunk);
-  eachRow(srcs, chunk, [&](u64 u, u64 next) {
+  eachRow(srcs, chunk, [&](u64 u) {
     float v[held];
-    rowOf<N>(v, of, u, next, ahead, s);
+    rowOf<N>(v, of, u, s);
     UNROLL
     for (int j = 0; j < held; j++) sum[j] += v[j];
   });
@@ -212,11 +197,11 @@ DEVICE void normGradChain(float* parts, const normGrad& of, u32 rows, u32 cols, 
   span s = spanOf(cols);
   float gain[held], sum[3 * held] = {};
   load<N>(gain, of.gain, s);
-  eachRow(rows, chunk, [&](u64 r, u64 next) {
+  eachRow(rows, chunk, [&](u64 r) {
     float g[held], h[held], d[held] = {};
     load<N>(h, of.x + r * cols, s);
     float mean = of.stats[2 * r], inverse = of.stats[2 * r + 1];
-    row(g, r, next);
+    row(g, r);
     UNROLL
     for (int j = 0; j < held; j++) {
       h[j] = (h[j] - mean) * inverse;
@@ -251,7 +236,7 @@ DEVICE void normGradChain(float* parts, const normGrad& of, u32 rows, u32 cols, 
 template <int N>
 DEVICE void normGradOf(float* parts, const float* dy, const normGrad& of, u32 rows, u32 cols, u32 chunk) {
   normGradChain<N>(parts, of, rows, cols, chunk,
-                   [&](float (&v)[held], u64 r, u64) { load<N>(v, dy + r * cols, spanOf(cols)); });
+                   [&](float (&v)[held], u64 r) { load<N>(v, dy + r * cols, spanOf(cols)); });
 }
 
 GLOBAL THREADS(256) void layer_norm_grad_chain(float* RESTRICT parts, const float* RESTRICT dy, NORM_GRAD,
@@ -270,10 +255,8 @@ GLOBAL THREADS(256) void layer_norm_grad_chain_wide(float* RESTRICT parts, const
 template <int N>
 DEVICE void meanNormGrad(float* parts, const meanGrad& mean, const normGrad& of, u32 srcs, u32 cols,
                          u32 chunk) {
-  list ahead = firstList(mean, srcs, chunk);
-  normGradChain<N>(parts, of, srcs, cols, chunk, [&](float (&v)[held], u64 u, u64 next) {
-    rowOf<N>(v, mean, u, next, ahead, spanOf(cols));
-  });
+  normGradChain<N>(parts, of, srcs, cols, chunk,
+                   [&](float (&v)[held], u64 u) { rowOf<N>(v, mean, u, spanOf(cols)); });
 }
 
 GLOBAL THREADS(256) void neighbor_mean_norm_grad(float* RESTRICT parts, MEAN_GRAD, NORM_GRAD, u32 srcs,

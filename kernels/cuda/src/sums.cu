@@ -3,7 +3,7 @@
 // sum_all adds the chunks up, those of many sums at once, and of slices of products too.
 //
 // NAME_parts has a grid of columns/32 (_wide: columns/128), rounded up, by chunks. A chunk has
-// chunk rows, which the caller makes max(64, rows/1024 rounded up), so there are at most 1024. parts
+// chunk rows, which the caller makes max(64, rows/512 rounded up), so there are at most 512. parts
 // has a row of floats for each chunk: cols of them, or 2·cols where two sums are made, one behind
 // the other.
 #include "arith.h"
