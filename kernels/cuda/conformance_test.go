@@ -16,9 +16,10 @@ import (
 
 // Every operation conforms: with the wide kernels wherever columns allow it, without them, and
 // where operands happen to lie right; with threads in another order; and whenever the device runs
-// what is queued. Together, and with what waits
-// to share a launch, they launch every kernel.
+// what is queued. Together, and with what waits to share a launch, they launch every kernel. This
+// test and others that take half a minute run side by side.
 func TestConform(t *testing.T) {
+	t.Parallel()
 	launched, suites := map[string]bool{}, 0
 	for _, c := range []struct {
 		name   string

@@ -254,6 +254,7 @@ func productsIn(t *testing.T, o Options, mode uintptr) int32 {
 
 // TestCublas: products by cuBLAS conform, over a driver and a cuBLAS of the host.
 func TestCublas(t *testing.T) {
+	t.Parallel()
 	folder := os.Getenv(cublasFolder)
 	child := folder != ""
 	if !child {

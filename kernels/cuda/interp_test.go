@@ -12,6 +12,7 @@ import (
 
 // The PTX that ships conforms.
 func TestInterpreter(t *testing.T) {
+	t.Parallel()
 	b, _ := openDevice(t, drivertest.Options{Runner: drivertest.NewInterpreter(t)}, Options{})
 	kerneltest.RunAligned(t, func() kernels.Backend { return b })
 	checkFinish(t, b)

@@ -20,6 +20,7 @@ import (
 // TestLibrary: the backend conforms over a libcuda.so.1, by the provider that this binary was built
 // with, whatever order the driver runs work in. Each order is a process: the library reads it once.
 func TestLibrary(t *testing.T) {
+	t.Parallel()
 	if library := os.Getenv("GNN_CUDA_TEST_LIBRARY"); library != "" {
 		b, err := Open(Options{Library: library, Products: OwnProducts})
 		require.NoError(t, err)
