@@ -95,8 +95,8 @@ GLOBAL THREADS(256) void dropout_half(float* RESTRICT dst, const u16* RESTRICT s
   });
 }
 
-// dropout_mask(d, y, ids, rows, cols, key, threshold, factor) and dropout_mask_wide: what dropout in
-// place and then ReLUMask make of d.
+// dropout_mask(d, y, ids, rows, cols, key, threshold, factor) and dropout_mask_wide: dropout in
+// place, then ReLUMask.
 template <int N>
 DEVICE void dropMask(float* d, const float* y, const u32* ids, u32 rows, u32 cols, u64 key, u32 threshold,
                      float factor) {

@@ -65,8 +65,8 @@ NEIGHBOR_MEAN(neighbor_mean_half, u16, 1)
 NEIGHBOR_MEAN(neighbor_mean_half_wide, u16, 8)
 
 // NeighborMeanGrad: neighbor_mean_grad(dsrc, ddst, start, end, revStart, revDst, dsts, srcs, edges,
-// cols, shift, error, fresh) and neighbor_mean_grad_wide. It adds to dsrc (srcs × cols) in the order
-// of revDst. Rows of dsrc from fresh on are taken as 0 and not read.
+// cols, shift, error, fresh) and neighbor_mean_grad_wide. It adds to dsrc (srcs × cols) in the
+// order of revDst. Rows of dsrc from fresh on are taken as 0 and not read.
 template <int N>
 DEVICE void neighborMeanGrad(float* dsrc, const float* ddst, const u32* start, const u32* end,
                              const u32* revStart, const u32* revDst, u32 dsts, u32 srcs, u32 edges,

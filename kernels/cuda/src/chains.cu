@@ -1,15 +1,15 @@
 // Gradients that go through several operations in one pass over memory: NeighborMeanGrad, Dropout
-// in place and ReLUMask, then LayerNormGrad and ColumnSumGrad. Each result has the bits that the
-// operations have alone, one behind the other.
+// in place and ReLUMask, then LayerNormGrad and ColumnSumGrad. The bits of each result are the same
+// as with a launch for each operation.
 //
-// A warp computes a row, and a lane eight columns of it: four from 4·lane on, and four from
-// 4·lane + 128 on. The grid is columns/256, rounded up, by chunks of rows, which are as in sums.cu.
-// So are parts: parts has a row of floats for each chunk and each sum, one sum behind the other, or
-// it is null, and there are no sums.
+// A warp computes 256 columns of a row. Lane i has eight of them: four from 4·i on, and four from
+// 4·i + 128 on. The grid is columns/256, rounded up, by chunks of rows; sums.cu says what a chunk
+// is. parts has, for each chunk, a row of floats for each sum. Where no sum is wanted, parts is
+// null.
 #include "arith.h"
 #include "columns.h"
 
-enum { groups = 2, held = 4 * groups };
+enum { groups = 2, held = 4 * groups };  // a lane's groups of four columns, and its columns
 
 // A span is the columns of a lane.
 struct span {
@@ -28,8 +28,8 @@ DEVICE void eachHeld(span s, F f) {
   }
 }
 
-// load reads the columns of this lane from a row, N at a time, and takes those behind the row as 0.
-// With WRITTEN, this kernel may write to the row.
+// load reads the columns of this lane from a row, N at a time. Columns behind the end of the row
+// become 0. WRITTEN is for rows that this kernel may write to.
 template <int N, bool WRITTEN = false>
 DEVICE void load(float (&v)[held], const float* row, span s) {
   UNROLL
@@ -48,6 +48,7 @@ DEVICE void load(float (&v)[held], const float* row, span s) {
   }
 }
 
+// store writes the columns of this lane to a row, N at a time.
 template <int N>
 DEVICE void store(float* row, const float (&v)[held], span s) {
   if (N == 1) {
@@ -70,7 +71,8 @@ DEVICE void eachRow(u32 rows, u32 chunk, F f) {
   for (u64 r = from + (thread() >> 5); r < to; r += 8) f(r);
 }
 
-// finish writes K sums of the block's chunk, of which each group has its own.
+// finish adds up the K sums that each of the eight groups of threads has of the block's chunk, and
+// writes the first of them, as many as sums, to parts.
 template <class OWNER, int K>
 DEVICE void finish(float* parts, float (&sum)[K * held], u32 sums, span s) {
   sumGroups<OWNER>(sum);
@@ -83,9 +85,9 @@ DEVICE void finish(float* parts, float (&sum)[K * held], u32 sums, span s) {
   }
 }
 
-// A meanGrad has the operands of NeighborMeanGrad as neighbor_mean_grad in aggregate.cu has them,
-// and of what follows: Dropout in place if ids is not null, as in activation.cu, and ReLUMask by y,
-// if it is not null.
+// A meanGrad has the operands of neighbor_mean_grad in aggregate.cu, and of the operations behind
+// it: Dropout in place, as in activation.cu, unless ids is null; then ReLUMask by y, unless y is
+// null.
 struct meanGrad {
   float* dsrc;
   const float* ddst;
@@ -99,14 +101,14 @@ struct meanGrad {
   float factor;
 };
 
-// add adds a row of ddst to sum.
+// addMean adds v, which is row number row of ddst, to sum, divided by the destination's degree.
 DEVICE void addMean(float (&sum)[held], const float (&v)[held], const meanGrad& of, u32 row) {
   float degree = (float)(of.end[row] - of.start[row]);
   UNROLL
   for (int j = 0; j < held; j++) sum[j] += v[j] / degree;
 }
 
-// rowOf computes row u of dsrc, and stores it.
+// rowOf computes row u of dsrc into sum, and stores it.
 template <int N>
 DEVICE void rowOf(float (&sum)[held], const meanGrad& of, u64 u, span s) {
   float out[held], v[2][held];
@@ -157,7 +159,7 @@ DEVICE void rowOf(float (&sum)[held], const meanGrad& of, u64 u, span s) {
 
 // neighbor_mean_grad_chain(parts, dsrc, ddst, start, end, revStart, revDst, dsts, edges, fresh,
 // error, y, ids, key, threshold, factor, srcs, cols, chunk) and neighbor_mean_grad_chain_wide:
-// NeighborMeanGrad, what meanGrad has behind it, and the sums of columns of the result.
+// NeighborMeanGrad, the operations behind it in a meanGrad, and the sums of the result's columns.
 template <int N>
 DEVICE void meanGradChain(float* parts, const meanGrad& of, u32 srcs, u32 cols, u32 chunk) {
   span s = spanOf(cols);
@@ -182,16 +184,16 @@ GLOBAL THREADS(256) void neighbor_mean_grad_chain_wide(float* RESTRICT parts, ME
   meanGradChain<4>(parts, MEAN_GRAD_OF, srcs, cols, chunk);
 }
 
-// A normGrad has the operands of LayerNormGrad, but for dy, as layer_norm_grad in norm.cu has them.
-// sums is 2 for the gradients of gain and bias, and 3 for the sums of columns of dx too.
+// A normGrad has the operands of layer_norm_grad in norm.cu, except dy. sums is 2, for the
+// gradients of gain and bias, or 3, with the sums of the columns of dx.
 struct normGrad {
   float* dx;
   const float *x, *stats, *gain;
   u32 add, sums;
 };
 
-// normGradChain computes dx from the rows of dy that row(v, r) computes or loads. There are at most
-// 256 columns, so that a warp has all of a row.
+// normGradChain computes dx; row(v, r) computes or loads row r of dy. There are at most 256
+// columns, so that a warp has all of a row.
 template <int N, class F>
 DEVICE void normGradChain(float* parts, const normGrad& of, u32 rows, u32 cols, u32 chunk, F row) {
   span s = spanOf(cols);
@@ -232,7 +234,7 @@ DEVICE void normGradChain(float* parts, const normGrad& of, u32 rows, u32 cols, 
 #define NORM_GRAD_OF { dx, x, stats, gain, add, sums }
 
 // layer_norm_grad_chain(parts, dy, dx, x, stats, gain, add, sums, rows, cols, chunk) and
-// layer_norm_grad_chain_wide: LayerNormGrad, and the sums of columns of dx.
+// layer_norm_grad_chain_wide: LayerNormGrad, and with 3 sums those of the columns of dx.
 template <int N>
 DEVICE void normGradOf(float* parts, const float* dy, const normGrad& of, u32 rows, u32 cols, u32 chunk) {
   normGradChain<N>(parts, of, rows, cols, chunk,
@@ -249,9 +251,9 @@ GLOBAL THREADS(256) void layer_norm_grad_chain_wide(float* RESTRICT parts, const
   normGradOf<4>(parts, dy, NORM_GRAD_OF, rows, cols, chunk);
 }
 
-// neighbor_mean_norm_grad(parts, ..., dx, x, stats, gain, add, sums, srcs, cols, chunk), where ... are
-// the operands of neighbor_mean_grad_chain from dsrc to factor, and neighbor_mean_norm_grad_wide:
-// LayerNormGrad behind NeighborMeanGrad. dsrc is dy.
+// neighbor_mean_norm_grad(parts, ..., dx, x, stats, gain, add, sums, srcs, cols, chunk) and
+// neighbor_mean_norm_grad_wide: LayerNormGrad behind NeighborMeanGrad, whose dsrc is dy. The dots
+// are the operands of neighbor_mean_grad_chain from dsrc to factor.
 template <int N>
 DEVICE void meanNormGrad(float* parts, const meanGrad& mean, const normGrad& of, u32 srcs, u32 cols,
                          u32 chunk) {

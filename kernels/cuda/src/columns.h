@@ -1,13 +1,13 @@
-// Sums over rows, of columns, in a block of 256 threads. Row r of a chunk that begins at row from
-// goes to the (r-from) mod 8-th group of 32 threads, which adds its rows up in order. A tree adds
-// the groups. So the bits of a sum depend on the chunks alone, and not on the columns of a
-// thread.
+// Sums of columns over the rows of a chunk, by a block of 256 threads. In a chunk that begins at
+// row from, row r goes to group (r-from) mod 8 of 32 threads. Each group adds its rows up in order,
+// and a tree adds up the groups. So the bits of a sum depend on the chunks alone, and not on how
+// many columns a thread has.
 #pragma once
 
 #include "gpu.h"
 
 // sumGroups adds up the sums of the eight groups. The first group has the result. All threads call
-// it. OWNER is another type for each kernel, so that its shared memory is the kernel's own.
+// it. OWNER is a type of its own for each kernel, so that no two kernels share s.
 template <class OWNER, int M>
 DEVICE void sumGroups(float (&sum)[M]) {
   SHARED float s[8][32 * M];

@@ -2,12 +2,12 @@
 // kernels NAME_small, of 64 × 64 elements. A thread computes 8 × 8 (4 × 4) of it, in groups of four
 // rows and four columns.
 //
-// matmul_nt(dst, a, b, bias, m, n, k, slice, flags, c, d, l) computes a·bᵀ + c·dᵀ, a being m × k, b
-// n × k, c m × l and d n × l; l is 0 where there is one product. The others have neither c, d nor l:
-// matmul_nn computes a·b, with b k × n; and matmul_tn aᵀ·b, with a k × m. Each has the variants _wide,
-// _small and _small_wide. aᵀ·bᵀ, which training does not use, has matmul_tt_small and
-// matmul_tt_small_wide. Grid: n by m in tiles, rounded up, by slices of k. The z-th slice has the
-// terms from z·slice on, at most slice of them, a multiple of 16 (or all of k), and its product
+// matmul_nt(dst, a, b, bias, m, n, k, slice, flags, c, d, l) computes a·bᵀ + c·dᵀ. a is m × k, b is
+// n × k, c is m × l, d is n × l; l is 0 where there is one product. The others have no c, d and l:
+// matmul_nn computes a·b, with b k × n; matmul_tn computes aᵀ·b, with a k × m. Each has the
+// variants _wide, _small and _small_wide. aᵀ·bᵀ, which training does not use, has matmul_tt_small
+// and matmul_tt_small_wide. Grid: n by m in tiles, rounded up, by slices of k. The z-th slice has
+// the terms from z·slice on, at most slice of them, a multiple of 16 (or all of k), and its product
 // goes to dst + z·m·n. With more than one slice, dst is for parts, bias is null and flags are 0;
 // then add_parts adds them up. flags has 1 to add to dst, which else is not read, and 2 for the
 // ReLU, which lets NaN pass. bias (n) is added first, or null.

@@ -1,5 +1,6 @@
 // Lists of rows of a table: GatherRows, ScatterRows, AssembleRows, RowsOf, KeepRows, StoreRows,
-// RowNorms, Columns, and the sums of AddEdges and GatherRowsGrad over a list that sort.cu has sorted.
+// RowNorms, Columns, and the sums of AddEdges and GatherRowsGrad over a list that sort.cu has
+// sorted.
 #include "lanes.h"
 
 template <int N, class T, class D>
@@ -80,8 +81,8 @@ GLOBAL THREADS(256) void assemble_rows_half_wide(float* RESTRICT dst, const floa
   assembleRows<8>(dst, x, slots, at, rows, table, slotRows, cols, stride, shift, error);
 }
 
-// RowsOf: rows_of(dst, hot, came, at, rows, hotRows, cameRows, cols, shift, error) and rows_of_wide.
-// Lanes. It copies bits, whatever their type: all rows are cols units of 16 bits.
+// RowsOf: rows_of(dst, hot, came, at, rows, hotRows, cameRows, cols, shift, error) and
+// rows_of_wide. Lanes. It copies bits, whatever their type: all rows are cols units of 16 bits.
 template <int N>
 DEVICE void rowsOf(u16* dst, const u16* hot, const u16* came, const u32* at, u32 rows, u32 hotRows,
                    u32 cameRows, u32 cols, u32 shift, u64* error) {
@@ -94,7 +95,8 @@ DEVICE void rowsOf(u16* dst, const u16* hot, const u16* came, const u32* at, u32
       },
       [&](u64 r, u32 c, u64 from) {
         u64 p = (from & ~(u64)inSlot) * cols + c;
-        const u16* row = from & inSlot ? came + p : hot + p;  // of values: of the names it is local memory
+        // A choice between came and hot themselves would put them into local memory.
+        const u16* row = from & inSlot ? came + p : hot + p;
         if (N == 1) {
           dst[r * cols + c] = row[0];
         } else {

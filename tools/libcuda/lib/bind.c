@@ -10,8 +10,8 @@ static const char *const names[] = {
 
 extern __attribute__((visibility("hidden"))) void *gnnstore_cuda_jumps[];
 
-// gnnstore_cuda_bind leads every jump to the function of its name in library, which dlopen returned.
-// No other thread may be in a jump.
+// gnnstore_cuda_bind leads every jump to the function of its name in library, which dlopen
+// returned. No other thread may be in a jump.
 void gnnstore_cuda_bind(void *library) {
 	for (unsigned long i = 0; i < sizeof names / sizeof *names; i++) {
 		void *function = dlsym(library, names[i]);

@@ -5,11 +5,10 @@
 //
 // It is stricter than cuBLAS where that finds faults. A product without a workspace of the caller,
 // or with atomics allowed, is refused, since its bits might differ from run to run; and so is one
-// whose matrices do not lie in memory of the device. In the math mode of TF32 factors are rounded to
-// 10 bits of mantissa.
+// whose matrices do not lie in memory of the device. In the math mode of TF32 factors are rounded
+// to 10 bits of mantissa.
 //
-// GNN_CUDA_FAIL has calls fail, as those of the driver: cublasSgemm:3:13. gnn_cuda_calls counts
-// them.
+// GNN_CUDA_FAIL has calls fail, like the driver's: cublasSgemm:3:13. gnn_cuda_calls counts them.
 //
 // Source of prototypes, values and rules: NVIDIA, cuBLAS, "Using the cuBLAS API".
 #include <dlfcn.h>

@@ -116,7 +116,8 @@ inline void startFibre(fibre& f, size_t skip, void (*run)()) {
   }
   entryPoint = run;
 #if defined(__x86_64__)
-  void** top = (void**)(f.stack + stackBytes - skip) - 1;  // so that beginFibre finds the alignment of a call
+  // beginFibre finds the stack aligned as after a call.
+  void** top = (void**)(f.stack + stackBytes - skip) - 1;
   *--top = (void*)beginFibre;
   for (int i = 0; i < 6; i++) *--top = nullptr;
   f.pointer = top;

@@ -82,7 +82,7 @@ GLOBAL THREADS(128) void warps(u32* RESTRICT dst, const float* RESTRICT src) {
   }
 }
 
-// reverse: dynamic shared memory, 64-bit and 8-bit; a barrier that counts; and a table of constants.
+// reverse: dynamic shared memory, 64-bit and 8-bit; a barrier that counts; a table of constants.
 extern __attribute__((shared, aligned(16))) u8 dynamic[];
 CONSTANT u32 weights[4] = {3, 5, 7, 11};
 
