@@ -66,7 +66,7 @@ func (v *visit) make(ctx context.Context, kind string) *making {
 	return m
 }
 
-// at returns the path of a dataset that was there before, or "".
+// at returns the path of a dataset in v.data, or "" if that has none of this kind.
 func (v *visit) at(kind string) string {
 	if v.data == "" {
 		return ""

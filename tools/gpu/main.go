@@ -3,13 +3,13 @@
 //
 //	go run ./tools/gpu -pack DIR
 //
-// There, run.sh of that folder runs the stages that are named, or all:
+// There, run.sh of that folder runs the stages that are named, or stages 0 to 9:
 //
 //	bash DIR/run.sh [-small] [-out FOLDER] [-limit 480s] [-keep FOLDER] [-data FOLDER] [STAGE...]
 //
-// A stage is programs of their own under a time limit. It prints a line: its number and name,
-// whether it passed, its seconds, and its key figures. A stage that fails does not stop the next.
-// "slow" marks a stage whose results are right, and of whose figures one is short of its target.
+// A stage runs programs under a time limit. It prints a line: its number and name, whether it
+// passed, its seconds, and its key figures. A stage that fails does not stop the next. "slow" marks
+// a stage whose results are right while a figure misses its target.
 // FOLDER, by default $OUT, gets log.txt, table.md and stages.json. The exit code is 1 if a stage
 // failed.
 //
@@ -21,11 +21,10 @@
 //	5 losses       100 steps on cpu and cuda: losses within 1e-4
 //	6 speed        copies, gather, mean, Adam, products
 //	7 training     200 steps on a graph of papers100M's shape, 5.5 M nodes
-//	8 pyg          a step on one batch of it, and PyTorch Geometric's where that is installed
+//	8 pyg          steps on one batch of it, and PyTorch Geometric's where that is installed
 //	9 resume       SIGINT, and --resume on either device
-//	10 tiers       10 M nodes, of whose rows the device and the host hold a fifth each
-//
-//	11 loader      steps end to end beside PyTorch Geometric's with its native sampler, pyg-lib
+//	10 tiers       10 M nodes; the device and the host hold a fifth of the rows each
+//	11 loader      steps with sampling, and PyTorch Geometric's with its native sampler, pyg-lib
 //
 // Stages 10 and 11 run only where they are named.
 //
@@ -35,8 +34,9 @@
 //	go run ./tools/libcuda -host LIBRARY
 //	LD_LIBRARY_PATH=LIBRARY bash DIR/run.sh -small
 //
-// Stages 1, 2, 3 and 6 are the tests TestGPU of package kernels/cuda, stage 8 is tools/gpu/step and
-// tools/cuda/pyg.py, and the others are commands of gnnstore-cuda. Start at stages, then visit.
+// Stages 1, 2, 3 and 6 are the tests TestGPU of package kernels/cuda. Stage 8 is tools/gpu/step and
+// tools/cuda/pyg.py. The others are commands of gnnstore-cuda, stage 11 beside
+// tools/cuda/pyg_loader.py. Start at stages, then visit.
 package main
 
 import (
@@ -75,7 +75,7 @@ func run(args []string, stdout io.Writer) (failed bool, err error) {
 	out := flags.String("out", os.Getenv("OUT"), "`folder` of log and table; default $OUT, else the working directory")
 	limit := flags.Duration("limit", 480*time.Second, "time for all stages together")
 	keep := flags.String("keep", "", "an empty `folder` for datasets and runs, which stay there; default a temporary one")
-	data := flags.String("data", "", "`folder` that may have datasets already, named as the stages name theirs: large.gnn")
+	data := flags.String("data", "", "`folder` of datasets that were made before, named KIND.gnn as the stages name theirs: large.gnn")
 	if err := flags.Parse(args); err != nil {
 		return false, &misuseError{err}
 	}

@@ -50,7 +50,7 @@ type result struct {
 	} `json:"memory"`
 }
 
-// tier has the counters of a tier.
+// tier has what a tier counted.
 type tier struct {
 	Hits int64 `json:"rows_hit"`
 }

@@ -4,17 +4,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 )
 
 // stages has all stages in the order in which they run: what a visit most needs comes first. The
-// limits of all but the apart ones are 480 s together.
+// limits of those that run without being named are 480 s together.
 var stages = []stage{
 	{number: 0, name: "machine", limit: 10 * time.Second, run: (*turn).machine},
 	{number: 1, name: "driver", limit: 30 * time.Second, run: (*turn).driver},
@@ -246,129 +244,4 @@ func (t *turn) speed() error {
 		t.note("cuBLAS was not timed")
 	}
 	return nil
-}
-
-// geometric times a step on one batch, by us and by PyTorch Geometric on the same blocks.
-func (t *turn) geometric() error {
-	data, err := t.dataset(large)
-	if err != nil {
-		return err
-	}
-	args := []string{"-dataset", data, "-out", "blocks"}
-	if t.small {
-		args = append(args, "-batch", "10", "-steps", "1")
-	}
-	output, err := t.command(t.program("step"), args...)
-	ours, wrong := figuresIn(output)
-	if err = errors.Join(err, wrong); err != nil {
-		return err
-	}
-	t.note("ours %v, in a row %v", ours["step"], ours["step_in_a_row"])
-	t.note("with the rows' copy %v, in a row %v", ours["upload_and_step"], ours["upload_and_step_in_a_row"])
-	python, err := t.python("torch_geometric")
-	if err != nil {
-		return err
-	}
-	args = []string{t.program("pyg.py"), "--blocks", "blocks"}
-	if t.small {
-		args = append(args, "--device", "cpu", "--steps", "2")
-	}
-	output, err = t.command(python, args...)
-	for _, way := range []struct{ name, theirs, ours string }{
-		{"PyG", "step", "step"}, {"with the copy", "upload of f16 rows and step", "upload_and_step"},
-	} {
-		least, form := leastStep(stepPattern, output, way.theirs)
-		row, rowForm := leastStep(rowPattern, output, way.theirs)
-		if form == "" || rowForm == "" {
-			return errors.Join(err, fmt.Errorf("no %q was timed", way.theirs))
-		}
-		t.note("%s at least %.2f ms (%s), %.2f times ours", way.name, least, form, least/ours[way.ours+"_least"].value)
-		ratio := row / ours[way.ours+"_in_a_row"].value
-		t.target(ratio >= 2, "want 2", "in a row %.2f ms (%s), %.2f times ours", row, rowForm, ratio)
-	}
-	return err
-}
-
-// python returns the Python that has PyTorch and a module, or a skipError.
-func (t *turn) python(module string) (string, error) {
-	python := findTool("python3")
-	if found, _ := filepath.Glob("/opt/*/.venv/bin/python3"); len(found) > 0 { // the pattern is well-formed
-		python = found[0]
-	}
-	if python == "" {
-		return "", skipError("python3 is not installed")
-	}
-	if _, err := t.command(python, "-c", "import torch, "+module); err != nil {
-		if t.ctx.Err() != nil {
-			return "", err
-		}
-		return "", skipError("Python has no " + module + ", or no torch")
-	}
-	return python, nil
-}
-
-// loader times steps end to end, by us and by PyTorch Geometric with its native sampler: all rows
-// lie on the GPU.
-func (t *turn) loader() error {
-	data, err := t.dataset(large)
-	if err != nil {
-		return err
-	}
-	batch, hidden, steps := t.pick(1000, 50), t.pick(256, 32), t.pick(400, 10)
-	const epochs = 2 // memory that is touched for the first time makes one longer
-	r, err := t.gnnstore("train", data, "--run", "loader", "--device", "cuda", "--seed", "1", "--json",
-		"--epochs", strconv.Itoa(epochs), "--epoch-steps", strconv.Itoa(steps), "--batch", strconv.Itoa(batch),
-		"--fanout", "15,10,5", "--hidden", strconv.Itoa(hidden), "--workers", strconv.Itoa(t.workers()),
-		"--eval", "sampled", "--eval-nodes", "100", "--patience", "0")
-	if err != nil {
-		return err
-	}
-	if len(r.Epochs) != epochs {
-		return fmt.Errorf("%d epochs", len(r.Epochs))
-	}
-	ours := 1e3 * r.Epochs[epochs-1].Seconds / float64(steps)
-	t.note("ours %.2f ms a step, %s limits", ours, r.Limiting)
-	python, err := t.python("torch_geometric, pyg_lib")
-	if err != nil {
-		return err
-	}
-	args := []string{
-		t.program("pyg_loader.py"), "--data", data, "--batch", strconv.Itoa(batch), "--hidden", strconv.Itoa(hidden),
-		"--steps", strconv.Itoa(steps), "--features", "device", "--workers", fmt.Sprintf("%d,%[1]dt", t.workers()),
-	}
-	if t.small {
-		args = append(args, "--device", "cpu", "--workers", "2", "--edges", "index")
-	}
-	output, err := t.command(python, args...)
-	least, how := math.Inf(1), ""
-	for _, m := range loaderPattern.FindAllStringSubmatch(output, -1) {
-		if took, err := strconv.ParseFloat(m[2], 64); err == nil && took < least {
-			least, how = took, m[1]
-		}
-	}
-	if how == "" {
-		return errors.Join(err, errors.New("nothing was timed"))
-	}
-	ratio := least / ours
-	t.target(ratio >= 3, "want 3", "PyG at least %.2f ms (%s), %.2f times ours", least, how, ratio)
-	return err
-}
-
-var loaderPattern = regexp.MustCompile(`(?m)^features device, (.+), f32: (\S+) ms a step`)
-
-var (
-	stepPattern = regexp.MustCompile(`(?m)^(\S+), f32, ([^:]+): \S+ ms a step \((\S+) …`)
-	rowPattern  = regexp.MustCompile(`(?m)^(\S+), f32, ([^:]+)s in a row: (\S+) ms a step$`)
-)
-
-// leastStep returns the least milliseconds in float32 of what pyg.py calls so, and the form of
-// edges that it had; "" where there is none.
-func leastStep(pattern *regexp.Regexp, output, what string) (least float64, form string) {
-	for _, m := range pattern.FindAllStringSubmatch(output, -1) {
-		took, err := strconv.ParseFloat(m[3], 64)
-		if err == nil && m[2] == what && (form == "" || took < least) {
-			least, form = took, m[1]
-		}
-	}
-	return least, form
 }

@@ -63,8 +63,8 @@ func TestLosses(t *testing.T) {
 	require.Equal(t, "GAT: step 7 is the first to differ: losses 1.07 and 1.071", o.Error)
 	require.Len(t, o.Figures, 6)
 
-	// TGN drifts: a GPU may be as far from the CPU as another of its kernel sets, and a little
-	// more.
+	// TGN drifts: a GPU may be as far from the CPU as another kernel set of the CPU is, and
+	// somewhat further.
 	o = newVisit(t, trainerWith(`$(case $at$run in 7losses-TGN-cuda) echo 1;; esac)`, "abc")).one(s)
 	require.Equal(t, "TGN: the GPU is more than 10 times as far from the CPU as another kernel set", o.Error)
 	o = newVisit(t, trainerWith(`$(case $at$run in 7losses-TGN-cuda|7*portable) echo 1;; esac)`, "abc")).one(s)

@@ -17,7 +17,7 @@ type stage struct {
 	limit  time.Duration
 	data   []string // the kinds of datasets that it wants
 	run    func(t *turn) error
-	apart  bool // it runs only where it is named
+	apart  bool // it runs only if it is named
 }
 
 // visit is one run of stages on a machine. It is one goroutine's.
@@ -93,8 +93,8 @@ func (o outcome) String() string {
 	return fmt.Sprintf("stage %d  %-12s %-5s %6.1f s   %s", o.Stage, o.Name, o.Result, o.Seconds, figures)
 }
 
-// choose returns the stages with these numbers, in the order of the list; all that are not apart
-// for no number.
+// choose returns the stages with these numbers, in the order of the list. Without numbers it
+// returns all that are not apart.
 func choose(all []stage, numbers []string) ([]stage, error) {
 	wanted := map[int]bool{}
 	for _, s := range all {

@@ -5,9 +5,10 @@
 //
 // The network is GraphSAGE of three layers, hidden 256, without normalisation and dropout. A step
 // copies the lists of the blocks up, computes forward and backward, updates by Adam, and fetches
-// the loss. "step" is the time of one from its begin until the loss is there; "in_a_row" is the
-// time a step where each is launched before the loss of the one before is there, as in training.
-// "upload_and_step" has the copy of the input rows, in float16 and page-locked memory, too.
+// the loss. Figure "step" is the time from its beginning until the loss is there. "step_in_a_row"
+// is the time a step takes where steps follow one another as in training: each is launched before
+// the loss of the one before is there. "upload_and_step" adds the copy of the input rows, in
+// float16, from page-locked memory.
 //
 // FOLDER gets blocks.json, the numbers of nodes from the inputs to the seeds, and for each layer L
 // the files L.src and L.dst: the ends of its edges, numbers of 32 bits, counted in the layer.
@@ -227,7 +228,7 @@ func (b *drawn) time(w io.Writer, be kernels.Backend, steps int) error {
 			err = wait(before)
 			return time.Since(start).Seconds() * 1e3 / float64(steps), err
 		}
-		var turns [4]float64 // the first is to have the memory of two steps
+		var turns [4]float64 // the first allocates the memory of two steps, and does not count
 		for i := range turns {
 			var err error
 			if turns[i], err = row(); err != nil {
@@ -245,8 +246,8 @@ func (b *drawn) time(w io.Writer, be kernels.Backend, steps int) error {
 }
 
 // sender returns a function that copies the rows to dst. Where the backend lends memory to copy
-// from, the rows stay in it, as a loader leaves them in page-locked memory: the backend lends the
-// same memory again, and nothing else that goes up is as large.
+// from, the rows are written there once, as a loader would leave them in page-locked memory. The
+// backend lends the same memory again, since nothing else that goes up is as large.
 func (b *drawn) sender(be kernels.Backend, dst kernels.Tensor) func() {
 	to, lends := be.(kernels.Stager)
 	if !lends {
