@@ -144,25 +144,20 @@ func (s *Sampler) atHand() bool {
 	return true
 }
 
-// drawWhole draws each batch from the first hop to the last, where all lists are at hand. A worker
-// does not wait for the others at each hop, and keeps the index of sources from hop to hop.
+// drawWhole draws batches where all lists are in memory: a worker draws one batch through all hops.
+// So no worker waits for the others after a hop, and the index of sources stays from hop to hop.
 func (s *Sampler) drawWhole(ctx context.Context, batches []*Batch, batchSeeds []BatchSeed) error {
-	for len(s.jobs) < len(batches) {
-		s.jobs = append(s.jobs, job{})
-	}
+	jobs := s.someJobs(len(batches))
 	return s.each(ctx, len(batches), func(d *drawer, i int) error {
-		b, j := batches[i], &s.jobs[i]
+		b, j := batches[i], &jobs[i]
 		for hop := range s.Fanouts {
-			layer := &b.Layers[len(s.Fanouts)-1-hop]
 			for k := range s.relations {
-				r := &s.relations[k]
-				j.begin(r, &layer.Blocks[k], layer.Nodes[r.Dst].destinations(), s.draws(batchSeeds[i], hop, k, r.Src))
-				j.leave(b.without(k))
+				s.assign(j, &s.relations[k], b, batchSeeds[i], hop)
 				hits, _, err := d.fill(ctx, j)
 				if err != nil {
 					return err
 				}
-				r.topo.Count(int64(hits), 0)
+				j.topo.Count(int64(hits), 0)
 			}
 			if err := d.finish(b, hop); err != nil {
 				return err
@@ -210,21 +205,31 @@ func (s *Sampler) fit(set []*relation, batches []*Batch, hop int) int {
 }
 
 // begin makes the jobs of set at a hop of batches: first the jobs of the first relation, one a
-// batch, then the jobs of the next relation. It reuses old jobs and their memory.
+// batch, then the jobs of the next relation.
 func (s *Sampler) begin(set []*relation, batches []*Batch, batchSeeds []BatchSeed, hop int) []job {
-	for len(s.jobs) < len(set)*len(batches) {
-		s.jobs = append(s.jobs, job{})
-	}
+	jobs := s.someJobs(len(set) * len(batches))
 	for k, r := range set {
 		for i, b := range batches {
-			layer := &b.Layers[len(s.Fanouts)-1-hop]
-			draws := s.draws(batchSeeds[i], hop, r.number, r.Src)
-			j := &s.jobs[k*len(batches)+i]
-			j.begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws)
-			j.leave(b.without(r.number))
+			s.assign(&jobs[k*len(batches)+i], r, b, batchSeeds[i], hop)
 		}
 	}
-	return s.jobs[:len(set)*len(batches)]
+	return jobs
+}
+
+// someJobs returns n jobs: old ones with their memory, as far as there are some.
+func (s *Sampler) someJobs(n int) []job {
+	for len(s.jobs) < n {
+		s.jobs = append(s.jobs, job{})
+	}
+	return s.jobs[:n]
+}
+
+// assign makes j the job to draw b's neighbours by r at a hop.
+func (s *Sampler) assign(j *job, r *relation, b *Batch, batchSeed BatchSeed, hop int) {
+	layer := &b.Layers[len(s.Fanouts)-1-hop]
+	draws := s.draws(batchSeed, hop, r.number, r.Src)
+	j.begin(r, &layer.Blocks[r.number], layer.Nodes[r.Dst].destinations(), draws)
+	j.leave(b.without(r.number))
 }
 
 // draw fills the blocks of jobs, n of each relation.
