@@ -11,13 +11,13 @@ import (
 )
 
 // Feed carries a batch to the backend: its blocks, its feature rows, its labels. Its buffers grow
-// to the largest batch and stay; what it returned is invalid after the next call.
+// to the largest batch and stay. What a method returned is valid until its next call.
 type Feed struct {
 	be     kernels.Backend
 	graphs []model.Graph
 	now    arrays           // of the step under way
-	before []arrays         // of the step before; empty where the host writes them itself
-	used   int              // elements of now[blockInts]
+	before *arrays          // of the step before; nil where the host writes the backend's memory
+	used   int              // elements of now[blockInts] that windows of blocks have
 	rows   []kernels.Buffer // of features, by type, and behind them of tables of edges
 	parts  []kernels.Buffer // of features that are not on the device, by type
 	where  kernels.Buffer   // of features, where some are on the device
@@ -31,14 +31,14 @@ type Feed struct {
 	labels model.Labels // those that are input
 
 	staging *kernels.Staging
-	ids     [][]uint32  // the parts of blockInts
-	weights [][]float32 // and of blockFloats
+	ids     [][]uint32  // the parts that are joined to an array of integers
+	weights [][]float32 // and of floats
 	count   []uint32    // 0, 1, 2 and so on
 	places  []uint32    // what origins lists
 	from    [][]uint32  // at and back of each frontier
 }
 
-// arrays has what goes up for a step, by kind.
+// arrays has the buffers of what goes up for a step, by kind.
 type arrays [arrayKinds]kernels.Buffer
 
 // Kinds of arrays.
@@ -47,19 +47,19 @@ const (
 	blockFloats        // weights and values of edges
 	labelInts          // of labels that are input
 	labelFloats
-	targets      // of Upload
-	targetFloats // of UploadFloats
-	ints         // of Ints
+	givenInts   // of Upload
+	givenFloats // of UploadFloats
+	givenLists  // of Ints
 	arrayKinds
 )
 
-// newFeed makes a Feed without buffers. Close gives them back. Where the host does not write to the
-// backend's memory, two steps in a row have arrays of their own, since the first may still be
-// computing when the second's go up.
+// newFeed makes a Feed without buffers. Close frees those that it gets. Where the host does not
+// write to the backend's memory, a step may still be computing when the next one's arrays go up: so
+// two steps in a row have arrays of their own.
 func newFeed(be kernels.Backend) *Feed {
 	f := &Feed{be: be, staging: kernels.NewStaging(be), void: kernels.NewTensor(be, kernels.U32, 1, 1)}
 	if _, writes := be.Host(f.void); !writes {
-		f.before = make([]arrays, 1)
+		f.before = new(arrays)
 	}
 	return f
 }
@@ -158,8 +158,8 @@ func total[T any](parts [][]T) (n int) {
 // lost.
 func (f *Feed) room(kind int, t kernels.DType, n int) kernels.Buffer {
 	f.grow(&f.now[kind], t, n)
-	for i := range f.before { // so that the first step takes the memory of all
-		f.grow(&f.before[i][kind], t, n)
+	if f.before != nil { // so that the first step takes the memory of both
+		f.grow(&f.before[kind], t, n)
 	}
 	return f.now[kind]
 }
@@ -173,7 +173,7 @@ func (f *Feed) next(v []uint32) kernels.Tensor {
 
 // Upload copies v to the backend. The tensor is valid until the next call.
 func (f *Feed) Upload(v []uint32) kernels.Tensor {
-	t := kernels.Tensor{Buf: f.room(targets, kernels.U32, len(v)), Type: kernels.U32, Rows: len(v), Cols: 1}
+	t := kernels.Tensor{Buf: f.room(givenInts, kernels.U32, len(v)), Type: kernels.U32, Rows: len(v), Cols: 1}
 	f.be.UploadU32(t, v)
 	return t
 }
@@ -231,7 +231,7 @@ func (f *Feed) Hidden(t int, elem kernels.DType, rows, cols int, fill func(dst [
 // UploadFloats copies v, rows of cols numbers, to the backend. The tensor is valid until the next
 // call.
 func (f *Feed) UploadFloats(v []float32, cols int) kernels.Tensor {
-	buf := f.room(targetFloats, kernels.F32, len(v))
+	buf := f.room(givenFloats, kernels.F32, len(v))
 	t := kernels.Tensor{Buf: buf, Type: kernels.F32, Rows: len(v) / cols, Cols: cols}
 	f.be.UploadF32(t, v)
 	return t
@@ -239,12 +239,12 @@ func (f *Feed) UploadFloats(v []float32, cols int) kernels.Tensor {
 
 // Ints copies lists of integers to the backend, a tensor for each. They are valid until the next
 // call.
-func (f *Feed) Ints(of ...[]uint32) (all []kernels.Tensor) {
-	n := total(of)
-	buf := f.room(ints, kernels.U32, n)
-	f.staging.JoinU32(kernels.Tensor{Buf: buf, Type: kernels.U32, Rows: n, Cols: 1}, of...)
+func (f *Feed) Ints(lists ...[]uint32) (all []kernels.Tensor) {
+	n := total(lists)
+	buf := f.room(givenLists, kernels.U32, n)
+	f.staging.JoinU32(kernels.Tensor{Buf: buf, Type: kernels.U32, Rows: n, Cols: 1}, lists...)
 	n = 0
-	for _, l := range of {
+	for _, l := range lists {
 		all = append(all, kernels.Tensor{Buf: buf, Type: kernels.U32, Off: n, Rows: len(l), Cols: 1})
 		n += len(l)
 	}
@@ -278,10 +278,10 @@ func (f *Feed) grow(b *kernels.Buffer, t kernels.DType, n int) {
 
 // Close frees the buffers.
 func (f *Feed) Close() {
-	for i := range arrayKinds {
+	for i := range f.now {
 		kernels.FreeBuffers(f.be, &f.now[i])
-		for k := range f.before {
-			kernels.FreeBuffers(f.be, &f.before[k][i])
+		if f.before != nil {
+			kernels.FreeBuffers(f.be, &f.before[i])
 		}
 	}
 	kernels.FreeBuffers(f.be, &f.where)

@@ -27,10 +27,10 @@ func (s *lender[T]) get(n int) []T {
 	return *x
 }
 
-// turn begins another step. What the step before has fetched stays.
+// turn begins another step. What the step before has fetched and uploaded stays.
 func (f *Feed) turn() {
-	for i := range f.before {
-		f.now, f.before[i] = f.before[i], f.now
+	if f.before != nil {
+		f.now, *f.before = *f.before, f.now
 	}
 	f.came[0], f.came[1] = f.came[1], f.came[0]
 	f.came[0].floats.reset()
