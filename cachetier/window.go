@@ -79,8 +79,8 @@ func (s *Stack) ExpectBeside(steps [][]uint32, taken []int64) {
 	}
 }
 
-// pastTable finds an id that is not below rows. Several goroutines look: another drew the ids, so
-// that most of the time goes to reading them.
+// pastTable returns an id that is not below rows, if there is one. Several goroutines look: another
+// one drew the ids, so reading them is mostly cache misses.
 func pastTable(ids []uint32, rows int) (id uint32, bad bool) {
 	const perChunk = 1 << 16
 	var found atomic.Int64

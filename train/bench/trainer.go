@@ -29,8 +29,8 @@ func (t *Trainer) Step(b *sample.Batch, rows []kernels.Tensor, labels []uint32, 
 	return a.Mean()
 }
 
-// Launch begins a Step. The next may begin before it is done, as training does it; wait for this
-// one before the step after next.
+// Launch begins a Step. As in training, the next step may be launched before this one is waited
+// for. Wait for this one before the step after that.
 func (t *Trainer) Launch(
 	b *sample.Batch, rows []kernels.Tensor, labels []uint32, rate float64, key uint64,
 ) step.Launched {

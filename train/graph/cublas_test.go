@@ -20,8 +20,8 @@ import (
 )
 
 // TestCublas: networks train to the losses of the CPU with products by a cuBLAS of the host. A step
-// of GraphSAGE with three layers launches at most 36 kernels and products: its matrices are small,
-// so that our own kernels finish none.
+// of GraphSAGE with three layers launches at most 36 kernels and products. Its matrices are small,
+// so cuBLAS makes all products.
 func TestCublas(t *testing.T) {
 	const variable = "GNN_CUBLAS_TEST_FOLDER"
 	folder := os.Getenv(variable)

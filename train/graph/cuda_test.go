@@ -130,7 +130,8 @@ func TestCUDACounts(t *testing.T) {
 	each := func(call string) float64 { return float64(last[call]-first[call]) / float64(len(all)-4) }
 	require.LessOrEqual(t, each("EventSynchronize"), 1.0)
 	require.LessOrEqual(t, each("MemcpyHtoDAsync"), 3.0)
-	require.LessOrEqual(t, each("EventRecord"), 8.0) // an upload that waits for the step under way records one more
+	// An upload that waits for the step under way records one event more.
+	require.LessOrEqual(t, each("EventRecord"), 8.0)
 	require.LessOrEqual(t, each("LaunchKernel")+each("MemsetD8Async"), 31.0, d.Launched())
 	require.Less(t, each("MemAlloc"), 0.5) // a larger batch than all before
 	for _, call := range []string{"MemFree", "MemHostRegister", "ModuleGetFunction", "CtxSynchronize"} {

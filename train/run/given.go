@@ -58,16 +58,17 @@ func (o *Options) Complete(flags *setting.Bound[Options]) error {
 			o.LR = o.DefaultLR()
 		}
 		if !kernels.IsCPU(o.Device) && !given("workers") && !given("memory_bytes") {
-			o.Workers = sparing(runtime.GOMAXPROCS(0))
+			o.Workers = workersBesideGPU(runtime.GOMAXPROCS(0))
 		}
 	}
 	o.Left = Table.Left(given)
 	return errors.Join(flags.Err(), o.Normalize()) // what could not be read is as before
 }
 
-// sparing returns how many of so many threads draw batches beside a GPU, which takes a step in the
-// time that one thread draws a twentieth of its batch. One gathers rows, and one launches.
-func sparing(threads int) int { return min(max(threads-2, 2), 64) }
+// workersBesideGPU returns how many goroutines draw batches beside a GPU, on so many threads. An
+// H100 makes a step in a twentieth of the time in which one thread draws its batch. Two threads are
+// left, one to gather rows and one to launch.
+func workersBesideGPU(threads int) int { return min(max(threads-2, 2), 64) }
 
 // FitFanouts returns a default fanout for each layer, up to 64, if only the layers were given. Else
 // it returns fanouts.

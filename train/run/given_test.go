@@ -10,7 +10,7 @@ import (
 	"github.com/gnnstore/gnnstore/store/setting"
 )
 
-// Beside a GPU all processors but two draw batches, unless the number is given, or the memory.
+// Beside a GPU all processors but two draw batches, unless --workers or --memory is given.
 func TestWorkersBesideGPU(t *testing.T) {
 	f := func(want int, args ...string) {
 		t.Helper()
@@ -21,13 +21,13 @@ func TestWorkersBesideGPU(t *testing.T) {
 		_ = o.Complete(given) // this build may lack the device
 		require.Equal(t, want, o.Workers, args)
 	}
-	all := sparing(runtime.GOMAXPROCS(0))
+	all := workersBesideGPU(runtime.GOMAXPROCS(0))
 	f(2)
 	f(2, "--device", "cpu")
 	f(all, "--device", "cuda")
 	f(5, "--device", "cuda", "--workers", "5")
 	f(2, "--device", "cuda", "--memory", "1GiB")
-	require.Equal(t, 2, sparing(1))
-	require.Equal(t, 14, sparing(16))
-	require.Equal(t, 64, sparing(256))
+	require.Equal(t, 2, workersBesideGPU(1))
+	require.Equal(t, 14, workersBesideGPU(16))
+	require.Equal(t, 64, workersBesideGPU(256))
 }

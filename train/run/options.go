@@ -124,7 +124,8 @@ type Options struct {
 	// rows drawn from Seed. Hooks.OpenRows decides which kinds of file there are. A resumed
 	// run uses it as it uses Init.
 	InitRows map[string]string `json:"init_rows,omitempty"`
-	// Device computes: one of kernels.Devices; empty is the CPU. See kernels.Auto.
+	// Device computes: one of kernels.Devices; empty is the CPU. Commands choose one by
+	// kernels.Auto.
 	Device string `json:"device,omitempty"`
 	// MatMul is the precision of products: kernels.TF32, of a GPU with cuBLAS; empty or
 	// kernels.Float32 is float32.

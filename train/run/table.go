@@ -442,9 +442,8 @@ var Table = setting.Table[Options]{
 		In:   func(o *Options) value { return setting.Word(&o.DiskRate) },
 		Help: "limit the disk to this many bytes and transfers a second, for measurements: 200MB,500 (default no limit)"},
 	{Key: "workers", Free: anyTime,
-		In: func(o *Options) value { return setting.Int(&o.Workers) },
-		Help: "goroutines that sample ahead; by default 2, and where a GPU computes and {memory_bytes} is not given, the number of " +
-			"processors less 2"},
+		In:   func(o *Options) value { return setting.Int(&o.Workers) },
+		Help: "goroutines that sample ahead; by default 2, or with a GPU and without {memory_bytes} all processors but 2"},
 	{Key: "device", Free: anyTime,
 		In:   func(o *Options) value { return DeviceValue(&o.Device) },
 		Help: DeviceHelp},
@@ -474,7 +473,7 @@ const (
 
 // DeviceHelp explains a device.
 const DeviceHelp = "what computes: cpu; cuda, an NVIDIA GPU, in the build of the archive gnnstore-cuda; " +
-	"or auto, the GPU if there is one that this build can use and the CPU else"
+	"or auto, the GPU if there is one that this build can use, else the CPU"
 
 // DeviceValue reads a device.
 func DeviceValue(at *string) *setting.Text {
