@@ -17,7 +17,7 @@ type DeviceInfo struct {
 	Gather *GatherRates `json:"gather,omitempty"`
 }
 
-// Under the lock of devices.
+// The lock of devices guards both.
 var (
 	infos  = map[string]func() (DeviceInfo, error){}
 	probes = map[string]func() error{}
@@ -43,7 +43,7 @@ func Info(device string) (info DeviceInfo, known bool, err error) {
 	return info, true, err
 }
 
-// ErrAbsent is the error of a probe that finds no device, or no driver for one.
+// ErrAbsent is the error of a probe where there is no device, or no driver for one.
 var ErrAbsent = errors.New("no such device")
 
 // RegisterProbe has [Auto] find out by probe whether a device can be used. A package calls it in
@@ -55,8 +55,8 @@ func RegisterProbe(device string, probe func() error) {
 }
 
 // Auto returns the device that AutoDevice stands for: CUDADevice where this build has it and the
-// machine has a GPU that can be used, else the CPU. If a GPU is there that cannot be used, the
-// device is the CPU, and the error is the reason.
+// machine has a GPU that can be used, else the CPU. If there is a GPU that cannot be used, Auto
+// returns the CPU and the reason.
 func Auto() (device string, err error) {
 	devices.Lock()
 	probe := probes[CUDADevice]

@@ -133,7 +133,7 @@ func (f *findings) gpu(info kernels.DeviceInfo, known bool, err error) {
 	g.Chosen = kernels.CPUDevice
 	switch {
 	case !known:
-		g.Has, g.Why = "this build has no CUDA; archive gnnstore-cuda has it", "it is what this build has"
+		g.Has, g.Why = "this build has no CUDA; archive gnnstore-cuda has it", "this build computes on the CPU alone"
 	case err != nil:
 		g.Has, g.Why = "none that can be used: "+oneLine(err), "there is no GPU to use"
 	default:

@@ -46,7 +46,7 @@ func networkRows[T any](at func(*T) *networkOptions, tmp string) setting.Table[T
 		{Key: "device",
 			In: func(o *T) setting.Value { return run.DeviceValue(&at(o).Device) },
 			Help: "what computes: cpu; cuda, an NVIDIA GPU, in the build of the archive gnnstore-cuda; " +
-				"or auto, the GPU if the run trained on one and there is one, and the CPU else"},
+				"or auto, the GPU if the run trained on one and there is one, else the CPU"},
 		{Key: "matmul",
 			In:   func(o *T) setting.Value { return run.MatMulValue(&at(o).MatMul) },
 			Help: run.MatMulHelp},
@@ -64,8 +64,8 @@ func networkRows[T any](at func(*T) *networkOptions, tmp string) setting.Table[T
 	}
 }
 
-// autoDevice sets device, unless one was given, to what auto is on this machine. It notes why a GPU
-// that is there is left alone.
+// autoDevice replaces an empty device by the GPU if kernels.Auto finds one. If there is a GPU that
+// cannot be used, it prints why.
 func autoDevice(stderr io.Writer, device *string) {
 	if *device != "" {
 		return
