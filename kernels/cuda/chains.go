@@ -6,36 +6,35 @@ import (
 	"github.com/gnnstore/gnnstore/kernels"
 )
 
-// A meanGrad is a NeighborMeanGrad that waits, and what it has taken up: a Dropout in place if ids
-// is not null, and then a ReLUMask if y is not null.
+// A meanGrad is a NeighborMeanGrad, and the operations behind it that it has taken up: the Dropout
+// in place unless drop.ids is null, then a ReLUMask by y unless y is null.
 type meanGrad struct {
 	dsrc, ddst, start, end, revStart, revDst operand
 	dsts, srcs, edges, cols                  int
 	fresh                                    int // rows from here on are overwritten
 
-	ids  operand
 	drop drop
 	y    operand
 }
 
 func (m *meanGrad) windows() []operand {
-	return []operand{m.dsrc, m.ddst, m.start, m.end, m.revStart, m.revDst, m.ids, m.y}
+	return []operand{m.dsrc, m.ddst, m.start, m.end, m.revStart, m.revDst, m.drop.ids, m.y}
 }
 
-// makes reports whether x, of so many elements, is the result.
+// makes reports whether m is there and its result is the n elements from x on.
 func (m *meanGrad) makes(x operand, n int) bool {
-	return m != nil && m.dsrc.block == x.block && m.dsrc.at == x.at && m.srcs*m.cols == n
+	return m != nil && m.dsrc.beginsWith(x) && m.srcs*m.cols == n
 }
 
-// args returns the parameters of a kernel in chains.cu for m.
+// args returns m's parameters of the kernels in chains.cu.
 func (m *meanGrad) args(failures operand) []any {
 	threshold, factor := uint32(0), float32(1)
-	if m.ids.at != 0 {
+	if m.drop.ids.at != 0 {
 		threshold, factor = kernels.Dropping(m.drop.p)
 	}
 	return []any{
 		m.dsrc, m.ddst, m.start, m.end, m.revStart, m.revDst, m.dsts, m.edges, m.fresh, failures,
-		m.y, m.ids, m.drop.key, threshold, factor,
+		m.y, m.drop.ids, m.drop.key, threshold, factor,
 	}
 }
 
@@ -53,15 +52,15 @@ func (b *Backend) meanGradTakesDropout(of drop) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	m := d.meanGrad
-	if !m.makes(of.x, of.rows*of.cols) || m.cols != of.cols || m.ids.at != 0 || m.y.at != 0 {
+	if !m.makes(of.x, of.rows*of.cols) || m.cols != of.cols || m.drop.ids.at != 0 || m.y.at != 0 {
 		return false
 	}
-	m.ids, m.drop = of.ids, of
+	m.drop = of
 	mark(forMeanGrad, true, of.ids)
 	return true
 }
 
-// meanGradTakesMask has it take up a ReLUMask of n elements.
+// meanGradTakesMask has the NeighborMeanGrad that waits take up a ReLUMask of n elements.
 func (b *Backend) meanGradTakesMask(x, y operand, n int) bool {
 	b.settle(y)
 	d := &b.deferred
@@ -86,15 +85,15 @@ func (b *Backend) takesColumnSum(drow, src operand, rows, cols int) bool {
 		b.launchMeanGrad(drow)
 		return true
 	}
-	if n := d.normGrad; n != nil && n.dx.block == src.block && n.dx.at == src.at && n.rows == rows && n.cols == cols {
+	if n := d.normGrad; n != nil && n.dx.beginsWith(src) && n.rows == rows && n.cols == cols {
 		b.launchNormGrad(drow)
 		return true
 	}
 	return false
 }
 
-// launchMeanGrad launches the NeighborMeanGrad that waits, and adds the sums of its columns to
-// drow, if that is not null.
+// launchMeanGrad launches the NeighborMeanGrad that waits. Unless drow is null, the sums of its
+// columns are added to drow.
 func (b *Backend) launchMeanGrad(drow operand) {
 	m := b.deferred.meanGrad
 	if m == nil {
@@ -103,7 +102,7 @@ func (b *Backend) launchMeanGrad(drow operand) {
 	b.deferred.meanGrad = nil
 	mark(forMeanGrad, false, m.windows()...)
 	p, fits := b.deferred.params, m.cols%4 == 0
-	if m.ids.at == 0 && m.y.at == 0 && drow.at == 0 {
+	if m.drop.ids.at == 0 && m.y.at == 0 && drow.at == 0 {
 		grid, shift := b.lanes(m.srcs, m.cols, 4)
 		b.launch(p, b.wide("neighbor_mean_grad", fits, m.dsrc, m.ddst), grid,
 			m.dsrc, m.ddst, m.start, m.end, m.revStart, m.revDst, m.dsts, m.srcs, m.edges, m.cols,
@@ -121,7 +120,8 @@ func (b *Backend) launchMeanGrad(drow operand) {
 // chainColumns is the number of columns that a block of a kernel in chains.cu computes.
 const chainColumns = 256
 
-// A normGrad is a LayerNormGrad that waits, with the NeighborMeanGrad that makes its dy, or nil.
+// A normGrad is a LayerNormGrad. mean is the NeighborMeanGrad that makes its dy, or nil if dy is
+// made already.
 type normGrad struct {
 	dx, dgain, dbias, dy, x, stats, gain operand
 	rows, cols, add                      int
@@ -157,8 +157,8 @@ func (b *Backend) deferNormGrad(n normGrad) {
 	mark(forNormGrad, true, n.windows()...)
 }
 
-// launchNormGrad launches the LayerNormGrad that waits, and adds the sums of the columns of dx to
-// drow, if that is not null.
+// launchNormGrad launches the LayerNormGrad that waits. Unless drow is null, the sums of the
+// columns of dx are added to drow.
 func (b *Backend) launchNormGrad(drow operand) {
 	n := b.deferred.normGrad
 	if n == nil {

@@ -15,8 +15,9 @@ import (
 //
 //   - LayerNorm takes up a ReLU and a Dropout in place behind it.
 //   - Dropout in place takes up a ReLUMask behind it.
-//   - NeighborMeanGrad takes up a Dropout in place, a ReLUMask and a ColumnSumGrad behind it, and
-//     LayerNormGrad a ColumnSumGrad. Behind one another they are one launch too: see chains.go.
+//   - NeighborMeanGrad takes up a Dropout in place, a ReLUMask and a ColumnSumGrad behind it.
+//     LayerNormGrad takes up a ColumnSumGrad behind it, and the NeighborMeanGrad before it with all
+//     that has taken up. chains.go has both.
 //   - Fill with 0 is left out before a LayerNormGrad, MatMul or NeighborMeanGrad that adds to the
 //     same elements.
 //   - Sums over chunks, of gradients of parameters, are made together.
@@ -47,6 +48,8 @@ type norm struct {
 	relu                      bool
 }
 
+func (n *norm) windows() []operand { return []operand{n.dst, n.stats, n.x, n.gain, n.bias} }
+
 // A drop is a Dropout in place.
 type drop struct {
 	x, ids     operand
@@ -54,6 +57,8 @@ type drop struct {
 	key        uint64
 	p          float32
 }
+
+func (of *drop) windows() []operand { return []operand{of.x, of.ids} }
 
 // A zero is a Fill with 0.
 type zero struct {
@@ -67,7 +72,7 @@ type sum struct {
 	n, count, stride int
 }
 
-// Bits of block.waits: what waits on a block.
+// Bits of block.waits: a bit for each kind of operation that can wait on a block.
 const (
 	forNorm = 1 << iota
 	forDrop
@@ -77,12 +82,12 @@ const (
 	forSums
 )
 
-// allKinds are the bits in the order in which what waits is launched: sums last, since what waits
-// for another reason may bring some.
+// allKinds has the bits in the order of launches. Sums come last, since other launches may add
+// some.
 var allKinds = []uint8{forNorm, forDrop, forZero, forMeanGrad, forNormGrad, forSums}
 
-// mark notes on the blocks of windows that something waits on them, or that nothing does any
-// longer.
+// mark sets the bit of a kind on the blocks of operands if an operation waits on them, else it
+// clears the bit.
 func mark(bit uint8, waits bool, operands ...operand) {
 	for _, o := range operands {
 		switch {
@@ -95,13 +100,13 @@ func mark(bit uint8, waits bool, operands ...operand) {
 	}
 }
 
-// windows returns what waits for one reason.
+// windows returns the windows on which operations of one kind wait.
 func (d *deferred) windows(bit uint8) (all []operand) {
 	switch {
 	case bit == forNorm && d.norm != nil:
-		return []operand{d.norm.dst, d.norm.stats, d.norm.x, d.norm.gain, d.norm.bias}
+		return d.norm.windows()
 	case bit == forDrop && d.drop != nil:
-		return []operand{d.drop.x, d.drop.ids}
+		return d.drop.windows()
 	case bit == forZero && d.zero != nil:
 		return []operand{d.zero.dst}
 	case bit == forMeanGrad && d.meanGrad != nil:
@@ -130,7 +135,7 @@ func (b *Backend) settleLocked(o operand) {
 	d := &b.deferred
 	for _, bit := range allKinds {
 		if o.block.waits&bit != 0 && slices.ContainsFunc(d.windows(bit), o.overlaps) {
-			b.settleKinds(bit)
+			b.settleKind(bit)
 		}
 	}
 }
@@ -141,7 +146,7 @@ func (b *Backend) settleAll() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, bit := range allKinds {
-		b.settleKinds(bit)
+		b.settleKind(bit)
 	}
 	// Once there is room for all of a step, its sums are one launch.
 	if wanted := min(d.wanted, mostParts); d.parts != nil && wanted > int(d.parts.size) {
@@ -152,23 +157,20 @@ func (b *Backend) settleAll() {
 	d.wanted = 0
 }
 
-func (b *Backend) settleKinds(kinds uint8) {
-	if kinds&forNorm != 0 {
+// settleKind launches what waits of one kind.
+func (b *Backend) settleKind(bit uint8) {
+	switch bit {
+	case forNorm:
 		b.launchNorm(operand{}, 0, 0)
-	}
-	if kinds&forDrop != 0 {
+	case forDrop:
 		b.launchDrop()
-	}
-	if kinds&forZero != 0 {
+	case forZero:
 		b.launchZero()
-	}
-	if kinds&forMeanGrad != 0 {
+	case forMeanGrad:
 		b.launchMeanGrad(operand{})
-	}
-	if kinds&forNormGrad != 0 {
+	case forNormGrad:
 		b.launchNormGrad(operand{})
-	}
-	if kinds&forSums != 0 {
+	case forSums:
 		b.launchSums()
 	}
 }
@@ -182,22 +184,22 @@ func (b *Backend) settleArgs(args []any) {
 	}
 }
 
-// deferring begins to have an operation on these windows wait: it launches the last one of its
-// kind, and what waits on the windows. It locks d until done is called.
+// deferring prepares for an operation on these windows to wait: it launches the operation of its
+// kind that waits, and all that waits on the windows. It locks d until done is called.
 func (b *Backend) deferring(bit uint8, windows ...operand) (d *deferred, done func()) {
 	for _, o := range windows {
 		b.settle(o)
 	}
 	d = &b.deferred
 	d.mu.Lock()
-	b.settleKinds(bit &^ forSums) // sums wait together
+	b.settleKind(bit)
 	mark(bit, true, windows...)
 	return d, d.mu.Unlock
 }
 
 // deferNorm has a LayerNorm wait.
 func (b *Backend) deferNorm(n norm) {
-	d, done := b.deferring(forNorm, n.dst, n.stats, n.x, n.gain, n.bias)
+	d, done := b.deferring(forNorm, n.windows()...)
 	d.norm = &n
 	done()
 }
@@ -234,7 +236,7 @@ func (b *Backend) launchNorm(ids operand, key uint64, p float32) {
 		return
 	}
 	b.deferred.norm = nil
-	mark(forNorm, false, n.dst, n.stats, n.x, n.gain, n.bias)
+	mark(forNorm, false, n.windows()...)
 	relu, threshold, factor := 0, uint32(0), float32(1)
 	if n.relu {
 		relu = 1
@@ -248,7 +250,7 @@ func (b *Backend) launchNorm(ids operand, key uint64, p float32) {
 
 // deferDrop has a Dropout in place wait.
 func (b *Backend) deferDrop(of drop) {
-	d, done := b.deferring(forDrop, of.x, of.ids)
+	d, done := b.deferring(forDrop, of.windows()...)
 	d.drop = &of
 	done()
 }
@@ -267,7 +269,7 @@ func (b *Backend) takesMask(x, y operand, n int) bool {
 	threshold, factor := kernels.Dropping(of.p)
 	b.launch(d.params, b.wide("dropout_mask", of.cols%4 == 0, x, y), b.flat(n/4),
 		x, y, of.ids, of.rows, of.cols, of.key, threshold, factor)
-	mark(forDrop, false, of.x, of.ids)
+	mark(forDrop, false, of.windows()...)
 	return true
 }
 
@@ -277,7 +279,7 @@ func (b *Backend) launchDrop() {
 		return
 	}
 	b.deferred.drop = nil
-	mark(forDrop, false, of.x, of.ids)
+	mark(forDrop, false, of.windows()...)
 	threshold, factor := kernels.Dropping(of.p)
 	b.launch(b.deferred.params, b.wide("dropout", of.cols%4 == 0, of.x), b.flat(of.rows*of.cols/4),
 		of.x, of.x, of.ids, of.rows, of.cols, of.key, threshold, factor)
@@ -297,7 +299,7 @@ func (b *Backend) takesZero(dst operand) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	of := d.zero
-	if of == nil || of.dst.at != dst.at || of.dst.block != dst.block || dst.bytes > of.dst.bytes {
+	if of == nil || !of.dst.beginsWith(dst) || dst.bytes > of.dst.bytes {
 		return false
 	}
 	of.dst = of.dst.plus(dst.bytes)
@@ -339,8 +341,8 @@ func (b *Backend) launchZero() {
 }
 
 // launchParts launches a kernel (parts, args...), and has the sums of the parts wait. There are
-// count parts, with n elements for each of into, one behind the other. Where into is empty, parts
-// is null. Nothing waits on an operand any more, and b.deferred is locked.
+// count parts. Each has n elements for each of into, one behind the other. Where into is empty,
+// parts is null. The caller has settled args and into, and holds the lock of b.deferred.
 func (b *Backend) launchParts(name string, grid driver.Dim, into []operand, n, count int, args ...any) {
 	d := &b.deferred
 	var parts operand
@@ -355,7 +357,8 @@ func (b *Backend) launchParts(name string, grid driver.Dim, into []operand, n, c
 	}
 }
 
-// partsFor returns memory for parts, in bytes. It stays until the sums that wait are launched.
+// partsFor returns so many bytes of memory for parts. They stay until launchSums, which it calls
+// itself where room is short.
 func (b *Backend) partsFor(bytes int) operand {
 	d := &b.deferred
 	bytes = lineUp(bytes)

@@ -22,7 +22,7 @@ type scene struct {
 	gain, bias, dgain, both kernels.Tensor // both is the gradient of gain and bias together
 	stats, ids, dw          kernels.Tensor
 	factor, squares         kernels.Tensor
-	list                    kernels.Adjacency // of rows sources and destinations
+	list                    kernels.Adjacency // rows sources, rows destinations
 }
 
 const matrices = 4
@@ -157,7 +157,7 @@ func (s *scene) play(rng *rand.Rand, operations int, pause func()) (bits []uint3
 	return bits
 }
 
-// chain is a gradient that goes through several operations.
+// chain takes a gradient through several operations, and leaves out some of them at random.
 func (s *scene) chain(rng *rand.Rand, x, y, z, w kernels.Tensor, pause func()) {
 	for i, operation := range []func(){
 		func() { s.b.Fill(x, 0) },

@@ -57,9 +57,9 @@ func figure(name string, value float64, unit string) {
 	fmt.Printf("figure %s %.4g %s\n", name, value, unit)
 }
 
-// The driver compiles every PTX file. No kernel spills registers to local memory. The time counts
-// from loading to the last question: a driver that loads lazily compiles when it is asked for a
-// function.
+// The driver compiles every PTX file. No kernel spills registers to local memory. The time runs
+// from loading a file until the driver has described its last kernel, since a driver that loads
+// lazily compiles when it is asked for a function.
 func TestGPUModules(t *testing.T) {
 	needGPU(t)
 	calls, err := driver.Open("")

@@ -211,9 +211,10 @@ func (s *speed) mean(name string, typ kernels.DType, rows, fanout, sources, cols
 	s.show(name, bytes, s.watch.median(func() { s.b.NeighborMean(dst, src, list) }))
 }
 
-// gradient times what a hidden layer of GraphSAGE does with its gradient before the products, with
-// one launch (gradient_...) and with a launch for each operation (gradient_..._apart): mask is
-// NeighborMeanGrad, ReLUMask and ColumnSumGrad; norm has Dropout and LayerNormGrad too.
+// gradient times the operations on the gradient of a hidden layer of GraphSAGE that come before its
+// products, with one launch (gradient_NAME) and with a launch for each operation
+// (gradient_NAME_apart). mask is NeighborMeanGrad, ReLUMask and ColumnSumGrad; norm has Dropout and
+// LayerNormGrad too.
 func (s *speed) gradient(rows, dsts, fanout, cols int) {
 	nbr, offsets := make([]uint32, dsts*fanout), make([]uint32, dsts+1)
 	revStart, revDst := make([]uint32, rows+1), make([]uint32, dsts*fanout)
@@ -251,7 +252,7 @@ func (s *speed) gradient(rows, dsts, fanout, cols int) {
 	lists := 4 * (len(nbr) + 2*len(revDst) + rows)
 	for _, c := range []struct {
 		name       string
-		bytes      int // of one pass
+		bytes      int // read and written, if memory is passed once
 		operations []func()
 	}{
 		{"mask", 4*cols*(2*rows+dsts) + lists, []func(){mean, mask, sum(d)}},
@@ -310,7 +311,7 @@ func (s *speed) products(t *testing.T) {
 	}
 }
 
-// near checks that our sums of so many products are close to what cuBLAS made.
+// near checks that ours is close to theirs, by cuBLAS. Each element is a sum of so many terms.
 func (s *speed) near(t *testing.T, theirs, ours kernels.Tensor, terms int, note string) {
 	got, want := make([]float32, ours.Len()), make([]float32, ours.Len())
 	s.b.DownloadF32(got, ours)
@@ -323,9 +324,10 @@ func (s *speed) near(t *testing.T, theirs, ours kernels.Tensor, terms int, note 
 	}
 }
 
-// affines times the Affines of a step of GraphSAGE, with two terms, bias and ReLU: affine_pair is
-// one launch of our own kernels; affine_finish is cuBLAS, then our own kernel for the second term;
-// affine_library is cuBLAS twice, then add_row_relu; affine is the form that Affine takes.
+// affines times the Affines of a step of GraphSAGE, with two terms, bias and ReLU, in each form:
+// affine_pair is one launch of our own kernels; affine_finish is cuBLAS, then our own kernel for
+// the second term; affine_library is cuBLAS twice, then add_row_relu. affine is the one that Affine
+// chooses.
 func (s *speed) affines(t *testing.T) {
 	for _, c := range []struct{ m, n, k int }{
 		{sized(127_687, 200), 256, 128}, {sized(13_890, 100), 256, 256}, {sized(1000, 33), 172, 256},

@@ -23,6 +23,9 @@ func (o operand) overlaps(p operand) bool {
 	return o.block != nil && o.block == p.block && o.at < p.at+driver.Ptr(p.bytes) && p.at < o.at+driver.Ptr(o.bytes)
 }
 
+// beginsWith reports whether two windows begin at the same element.
+func (o operand) beginsWith(p operand) bool { return o.block == p.block && o.at == p.at }
+
 // whole returns the window of a block.
 func (of *block) whole() operand { return operand{of.at, int(of.size), of} }
 

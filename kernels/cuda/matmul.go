@@ -122,12 +122,13 @@ func (b *Backend) Affine(dst, bias kernels.Tensor, relu bool, terms ...kernels.T
 	}
 }
 
-// finishes reports whether our own kernels compute the last of several terms beside a library, or
-// both of two. They add the bias and take the maximum as they store, and save a launch that reads
-// and writes dst. On an H100 they reach 87 % of cuBLAS in that, and an Affine of two terms takes
-// 443 µs by one launch at 127,687 rows of 256, 541 with cuBLAS for the first term and 612 by cuBLAS
-// alone; at 13,890 rows 110, 115 and 115. With tiles for less than half of the device they lose: at
-// 1000×172×256, which has 16, both terms take 66 µs, and 24 by cuBLAS. They have no TF32.
+// finishes reports whether our own kernels compute both of two terms, or the last of more, where
+// there is a library. They add the bias and take the maximum as they store, which saves a launch
+// that reads and writes dst. Their products reach 87 % of cuBLAS on an H100. There an Affine of two
+// terms at 127,687 rows of 256 takes 443 µs by our own kernels in one launch, 541 µs with cuBLAS
+// for the first term, and 612 µs by cuBLAS alone; at 13,890 rows 110, 115 and 115 µs. Where tiles
+// fill less than half of the device, our own kernels lose: at 1000×172×256, which has 16 tiles,
+// both terms take 66 µs, and 24 µs by cuBLAS. They have no TF32.
 func (b *Backend) finishes(dst kernels.Tensor, k int) bool {
 	_, grid := tiles("matmul_nt", dst.Rows, dst.Cols)
 	return b.library != nil && !b.options.TF32 && grid.X*grid.Y >= fewTiles/2 && slicesOf(grid, k) == 1

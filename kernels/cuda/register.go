@@ -27,8 +27,8 @@ func init() {
 	kernels.RegisterProbe(kernels.CUDADevice, func() error { return Probe(placed()) })
 }
 
-// Probe returns nil where there is a GPU that can run the kernels. It makes no context, so that it
-// takes no memory of the GPU. The error is a kernels.ErrAbsent where there is no GPU, or no driver.
+// Probe returns nil where there is a GPU that can run the kernels. It makes no context, so it takes
+// no memory of the GPU. Where there is no GPU, or no driver, the error is kernels.ErrAbsent.
 func Probe(o Options) error {
 	calls, err := o.calls()
 	var missing *driver.OpenError
@@ -52,10 +52,10 @@ func Probe(o Options) error {
 	return err
 }
 
-// leastMajor is the compute capability that the PTX is compiled for.
+// leastMajor is the major number of the compute capability that the PTX is compiled for: sm_80.
 const leastMajor = 8
 
-// calls returns the driver's calls.
+// calls returns o.Calls, or opens the driver.
 func (o Options) calls() (*driver.Calls, error) {
 	if o.Calls != nil {
 		return o.Calls, nil

@@ -28,13 +28,13 @@ func (b *Backend) columnSums(name string, rows, cols int, into []operand, args .
 	b.launchColumns(name, perBlock, rows, cols, into, args...)
 }
 
-// mostChunks bounds the chunks that rows are summed in. A chunk is a block of threads, or some.
-// With twice as many, an H100 took as long for a chain without norm, and an eighth longer for one
-// with.
+// mostChunks bounds the number of chunks that rows are summed in. Each chunk has a block of threads
+// for every perBlock columns. With 1024 chunks, and lists read ahead, an H100 took as long for a
+// chain without LayerNormGrad, and an eighth longer for one with it (tools/results/gpu-trainer.md).
 const mostChunks = 512
 
-// launchColumns is launchParts for a kernel (parts, args..., chunk) that sums chunks of rows, with
-// perBlock columns a block.
+// launchColumns is launchParts for a kernel (parts, args..., chunk) that sums columns over chunks
+// of rows. A block of threads has perBlock columns.
 func (b *Backend) launchColumns(name string, perBlock, rows, cols int, into []operand, args ...any) {
 	chunk := max(64, (rows+mostChunks-1)/mostChunks)
 	chunks := (rows + chunk - 1) / chunk

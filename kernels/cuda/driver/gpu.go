@@ -35,9 +35,9 @@ func NewGPU(c *Calls, ordinal, minVersion int) (*GPU, error) {
 	return &GPU{calls: c, device: d, context: context, version: v}, nil
 }
 
-// Find initialises the driver and returns a device, and the driver's version. ordinal counts the
-// devices that CUDA_VISIBLE_DEVICES leaves, from 0. A driver whose version is below minVersion is
-// refused with a [*VersionError].
+// Find initialises the driver, and returns the device with this ordinal and the driver's version.
+// ordinal counts the devices that CUDA_VISIBLE_DEVICES leaves, from 0. A driver whose version is
+// below minVersion is refused with a [*VersionError].
 func Find(c *Calls, ordinal, minVersion int) (d Device, version int, err error) {
 	if err := c.Init(0); err != nil {
 		return d, 0, err
@@ -52,7 +52,7 @@ func Find(c *Calls, ordinal, minVersion int) (d Device, version int, err error) 
 	if err != nil {
 		return d, 0, err
 	}
-	if n == 0 { // cuInit is expected to refuse that itself
+	if n == 0 { // cuInit should have failed then
 		return d, 0, c.Failure("cuDeviceGetCount", ErrNoDevice)
 	}
 	if d, err = c.DeviceGet(ordinal); err != nil {

@@ -119,7 +119,7 @@ func TestShippedNeighborMean(t *testing.T) {
 	})
 }
 
-// The gradients that go through several operations in one launch.
+// The kernels of chains.cu: gradients that go through several operations in one launch.
 func TestShippedChains(t *testing.T) {
 	eachPair(t, func(p *pair, suffix string) {
 		const dsts, srcs, chunk, key, rate = 19, 21, 10, 0x0123456789abcdef, float32(0.5)
@@ -148,7 +148,7 @@ func TestShippedChains(t *testing.T) {
 				grid := [3]uint32{uint32((cols + 255) / 256), chunks, 1}
 				require.NoError(t, p.run(name+suffix, grid, append(args, srcs, cols, chunk)...))
 			}
-			// summed compares the k-th of so many sums, of one part a chunk.
+			// summed compares the k-th of so many sums. parts has one part a chunk.
 			summed := func(parts operand, k, of int, sum operand) {
 				got, want := make([]float32, cols), make([]float32, cols)
 				for i, v := range get[float32](p.device, parts.at, chunks*of*cols) {
@@ -185,7 +185,8 @@ func TestShippedChains(t *testing.T) {
 			for i, s := range []operand{dgain, dbias, sum} {
 				summed(parts, i, 3, s)
 			}
-			again, parts := p.normal(srcs, cols, 9), zeros(2*chunks) // overwritten, and its columns not summed
+			// Once more: dx is overwritten, and its columns are not summed.
+			again, parts := p.normal(srcs, cols, 9), zeros(2*chunks)
 			run("layer_norm_grad_chain", parts, grad, again, x, stats, gain, 0, 2)
 			p.ref.Fill(again.twin, 0)
 			p.ref.LayerNormGrad(again.twin, dgain.twin, dbias.twin, grad.twin, x.twin, stats.twin, gain.twin)
@@ -194,7 +195,8 @@ func TestShippedChains(t *testing.T) {
 	})
 }
 
-// A neighbour and a list out of range go to the error word, and to no address.
+// Where a neighbour or a list is out of range, a kernel sets the error word and reads nothing
+// there.
 func TestShippedChainsFail(t *testing.T) {
 	eachPair(t, func(p *pair, suffix string) {
 		const rows, cols = 4, 8
@@ -220,7 +222,7 @@ func TestShippedChainsFail(t *testing.T) {
 				operation, place, ok := ptx.Failure(get[uint64](p.device, p.word, 1)[0])
 				require.True(t, ok, name)
 				require.Equal(t, "NeighborMeanGrad", operation)
-				if c.place != 1 { // of two lists, either may be the first
+				if c.place != 1 { // two lists are out of range there, and either may fail first
 					require.Equal(t, c.place, place)
 				}
 				require.NoError(t, p.mem.Write(p.word, make([]byte, 8)))
