@@ -6,9 +6,9 @@
 FOLDER has the blocks of a batch, as tools/gpu/step writes them. Without it, sources are drawn at random. --compile adds variants
 whose network torch.compile has compiled, which takes minutes.
 
-A step is timed alone, from its first launch until it is done, and as one of 20 in a row, launched without waiting, as training
-runs. In a row, the rows of the next step come up on a second stream while a step computes.
-If a variant fails, it prints the error and goes on with the next.
+A step is timed alone, from its first launch until it is done, and as one of 20 in a row, which are launched without waiting, as
+in training. In a row, the next step's rows are copied up on a second stream while a step computes.
+If a variant fails, its error is printed, and the next one runs.
 """
 
 import argparse
@@ -115,7 +115,7 @@ class Clock:
         print(f"{what}: {statistics.median(times):.3f} ms a step ({times[0]:.3f} … {times[-1]:.3f}){peak}", flush=True)
 
     def row(self, what, steps, work):
-        """Times steps that nothing waits for, by the host's clock: the median of some turns."""
+        """Times steps that are launched without waiting, by the host's clock. Prints the median of some turns."""
         times = []
         for _ in range(3 if self.cuda else 1):
             begin = self.now()
@@ -150,7 +150,7 @@ class Uploads:
         rows, came = self.ready or self.begin()
         stream = torch.cuda.current_stream()
         stream.wait_event(came)
-        rows.record_stream(stream)  # or the next copy could take its memory while a step reads it
+        rows.record_stream(stream)  # else a later copy could reuse its memory while a step reads it
         self.ready = self.begin()
         return rows.float()
 

@@ -6,18 +6,18 @@ milliseconds a step, to compare with the same network on the same graph in
     python3 pyg_loader.py --data large.gnn [--device cuda] [--steps 100] [--seconds 4] [--workers 8,14,14t]
         [--features device,main,worker] [--edges index,sorted,matrix] [--index 32] [--tf32]
 
-FOLDER of --data is a sealed dataset, or one that "gnnstore export --format graphbolt" wrote. NeighborLoader needs pyg-lib (set
-PYTHONPATH to the folder that holds it).
+--data is a sealed dataset, or the folder that "gnnstore export --format graphbolt" wrote. NeighborLoader needs pyg-lib: set
+PYTHONPATH to the folder that holds it.
 
 --workers: K processes of DataLoader, 0 for none; Kt: K threads that call the loader, since pyg-lib lets go of Python's lock.
 --features: device, all rows on the GPU, gathered there; main, rows in host memory, which the main process gathers into pinned
 memory; worker, rows in host memory, which workers gather and PyTorch pins.
---edges: what SAGEConv gets. Each is timed first, on batches that are there; the fastest one trains.
+--edges: the forms of edges that SAGEConv gets. Each is timed first, on batches that are on the device; the fastest one trains.
 --index: bits of ids in the graph and in batches. PyTorch Geometric's own are 64; 32 move half the bytes.
 
-Copies to the GPU run on a second stream, one batch ahead. A time begins after more steps than the loader holds batches ready,
-and ends after --steps or --seconds, whichever comes first; --steps 0 is an epoch, from the first batch asked for to the last step
-done. If a variant fails, it prints the error and goes on with the next.
+Copies to the GPU run on a second stream, one batch ahead. Timing begins after more steps than the loader holds batches ready,
+and ends after --steps or --seconds, whichever comes first. --steps 0 times an epoch, from asking for the first batch to the end
+of the last step. If a variant fails, its error is printed, and the next one runs.
 """
 
 import argparse
@@ -54,7 +54,7 @@ class Graph:
         read = sealed if os.path.exists(os.path.join(folder, "topo")) else exported
         colptr, row, self.x, self.y, train, self.classes = read(folder)
         kind = np.int32 if bits == 32 else np.int64
-        # Arrays of NumPy, which asks for huge pages: sampling is faster by them.
+        # NumPy allocates them, since it asks for huge pages, which make sampling faster.
         self.colptr, self.row = (torch.from_numpy(a.astype(kind)) for a in (colptr, row))
         self.train = torch.from_numpy(train.astype(np.int64))
 
@@ -63,7 +63,7 @@ class Graph:
 
 
 def sealed(folder):
-    """The arrays of a dataset of one node type and one relation, without checks: gnnstore verify makes those."""
+    """The arrays of a dataset of one node type and one relation. It checks nothing: gnnstore verify does."""
     with open(os.path.join(folder, "manifest.json")) as f:
         manifest = json.load(f)
     kinds = {"u32": np.int32, "i32": np.int32, "u64": np.int64, "f16": np.float16}
@@ -245,7 +245,7 @@ def ahead(batches, device):
 def await_copy(batch, came):
     stream = torch.cuda.current_stream()
     stream.wait_event(came)
-    batch.record_stream(stream)  # or the next copy could take its memory while a step reads it
+    batch.record_stream(stream)  # else a later copy could reuse its memory while a step reads it
     return batch
 
 
@@ -259,7 +259,7 @@ class Clock:
         return time.perf_counter()
 
     def run(self, make, held, work):
-        """Milliseconds a step, and the number of steps, of work on the batches that make(forever) begins to yield."""
+        """Runs work on the batches of make(forever). Returns milliseconds a step, and the number of steps."""
         if not self.steps:
             begin, count = self.now(), 0
             for batch in make(False):
@@ -268,7 +268,7 @@ class Clock:
             return 1e3 * (self.now() - begin) / count, count
         batches = make(True)
         warm, begin, count = 2 * held + 3, time.perf_counter(), 0
-        for batch in batches:  # at least as many as were ready before the first step
+        for batch in batches:  # more than were ready before the first step
             work(batch)
             count += 1
             if count >= warm or count > held and time.perf_counter() - begin > self.seconds:
@@ -294,7 +294,7 @@ def guarded(what, work):
 
 
 def fastest_form(trainer, batches, names, clock):
-    """Times steps on batches that are on the device, one behind the other, and returns the fastest form of edges."""
+    """Times steps in a row on batches that are on the device, and returns the fastest form of edges."""
     took = {}
     for name in names:
 
@@ -375,7 +375,7 @@ def main():
             what = f"features {features}, {describe(workers)}, {form}, {precision}"
 
             def train():
-                gc.collect()  # ends the workers of the loader before, which must not be forked into new ones
+                gc.collect()  # ends the workers of the last loader, so that new workers do not inherit them
                 by = Loader(graph, sampler, args, workers, rows=True) if features == "worker" else loader
 
                 def make(on):
