@@ -460,31 +460,3 @@ var generalScenarios = []scenario{
 			require.ErrorIs(t, d.CtxSynchronize(), driver.ErrLaunchFailed) // the context is lost
 		}},
 }
-
-// TestGorgonia runs the scenarios by gorgonia.org/cu, with the headers that package driver's
-// documentation names.
-func TestGorgonia(t *testing.T) {
-	if driver.Provider == "gorgonia" {
-		t.Skip("this is that provider")
-	}
-	headers := os.Getenv("GNNSTORE_CUDA_HEADERS")
-	if _, err := os.Stat(filepath.Join(headers, "cuda.h")); headers == "" || err != nil {
-		t.Skip("GNNSTORE_CUDA_HEADERS names no folder with NVIDIA's cuda.h")
-	}
-	if _, err := exec.LookPath("gcc"); err != nil {
-		t.Skip("no tool: needs gcc")
-	}
-	own, err := filepath.Abs("../driver/_cuda13")
-	require.NoError(t, err)
-	library := t.TempDir()
-	run := func(args ...string) string {
-		cmd := exec.Command("go", args...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=1", "CGO_CFLAGS=-I"+own+" -I"+headers, "CGO_LDFLAGS=-L"+library)
-		out, err := cmd.CombinedOutput()
-		require.NoError(t, err, "%s", out)
-		return string(out)
-	}
-	run("run", "../../../tools/libcuda", library)
-	out := run("test", "-count=1", "-v", "-tags", "cuda,gorgonia", "-run", "^TestDriver$", ".")
-	require.Contains(t, out, "--- PASS: TestDriver/"+launchScenarios[0].name)
-}

@@ -38,8 +38,8 @@
 //
 // DIR is an absolute path. The headers of CUDA 13, nvidia-cuda-runtime==13.5.37, lie in
 // DIR/nvidia/cu13/include. They have new prototypes under five old names, and _cuda13 restores the
-// old ones. With GNNSTORE_CUDA_HEADERS=DIR/nvidia/cuda_runtime/include, a test does all this and
-// runs the tests of this package with that provider.
+// old ones. With GNNSTORE_CUDA_HEADERS=DIR/nvidia/cuda_runtime/include, TestGorgonia does all this,
+// and runs tests of this package and of package clib with that provider.
 //
 // Such a binary starts without a driver, and opens the library when Open is called, not before:
 // that is why it links our libcuda.a, and not the stub of NVIDIA's toolkit. gorgonia.org/cu calls

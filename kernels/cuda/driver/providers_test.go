@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestGorgonia builds the other provider as doc.go describes, and runs the tests of this package
-// with it. NVIDIA's headers come from the folder that GNNSTORE_CUDA_HEADERS names.
+// TestGorgonia builds the other provider as doc.go describes, and runs with it the tests of this
+// package and the scenarios of package clib. NVIDIA's headers come from the folder that
+// GNNSTORE_CUDA_HEADERS names.
 func TestGorgonia(t *testing.T) {
 	headers := os.Getenv("GNNSTORE_CUDA_HEADERS")
 	if _, err := os.Stat(filepath.Join(headers, "cuda.h")); headers == "" || err != nil {
@@ -37,4 +38,5 @@ func TestGorgonia(t *testing.T) {
 		flags = append(flags, "-short")
 	}
 	require.Contains(t, run(append(flags, ".")...), "--- PASS: TestABI")
+	require.Contains(t, run(append(flags, "-run", "^TestDriver$", "../clib")...), "--- PASS: TestDriver/")
 }
