@@ -1,7 +1,6 @@
-// Cuda tests, on a machine with an NVIDIA GPU, the assumptions of a CUDA backend before that is
-// written: contexts on many threads, PTX made by clang, packed parameters, page-locked memory, the
-// order of events, and the speed of the first kernels. It is built with the tag cuda, and without
-// cgo:
+// Cuda tests, on a machine with an NVIDIA GPU, the assumptions that kernels/cuda was built on:
+// contexts on many threads, PTX made by clang, packed parameters, page-locked memory, the order of
+// events, and the speed of the first kernels. It is built with the tag cuda, and without cgo:
 //
 //	CGO_ENABLED=0 go build -tags cuda -trimpath -ldflags="-s -w" -o .gpu/look ./tools/cuda
 //	bash tools/cuda/look.sh .gpu/look
@@ -16,7 +15,7 @@
 // [module] has the kernels and the packing of their parameters. Memory that the driver reads or
 // writes lies off the Go heap, in an [arena].
 //
-// pyg.py times the training step that the kernels are for in PyTorch Geometric.
+// pyg.py times a training step in PyTorch Geometric, and pyg_loader.py training with its loader.
 package main
 
 //go:generate sh compile.sh
