@@ -40,9 +40,7 @@ func (m *meanGrad) args(failures operand) []any {
 
 // deferMeanGrad has a NeighborMeanGrad wait.
 func (b *Backend) deferMeanGrad(m meanGrad) {
-	d, done := b.deferring(forMeanGrad, m.windows()...)
-	d.meanGrad = &m
-	done()
+	b.deferring(forMeanGrad, m.windows(), func(d *deferred) { d.meanGrad = &m })
 }
 
 // meanGradTakesDropout has the NeighborMeanGrad that waits take up a Dropout in place.

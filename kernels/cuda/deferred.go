@@ -184,24 +184,23 @@ func (b *Backend) settleArgs(args []any) {
 	}
 }
 
-// deferring prepares for an operation on these windows to wait: it launches the operation of its
-// kind that waits, and all that waits on the windows. It locks d until done is called.
-func (b *Backend) deferring(bit uint8, windows ...operand) (d *deferred, done func()) {
+// deferring has an operation on these windows wait. First it launches the operation of its kind
+// that waits, and all that waits on the windows; then it calls set, which keeps the operation.
+func (b *Backend) deferring(bit uint8, windows []operand, set func(d *deferred)) {
 	for _, o := range windows {
 		b.settle(o)
 	}
-	d = &b.deferred
+	d := &b.deferred
 	d.mu.Lock()
+	defer d.mu.Unlock() // also where a launch panics
 	b.settleKind(bit)
 	mark(bit, true, windows...)
-	return d, d.mu.Unlock
+	set(d)
 }
 
 // deferNorm has a LayerNorm wait.
 func (b *Backend) deferNorm(n norm) {
-	d, done := b.deferring(forNorm, n.windows()...)
-	d.norm = &n
-	done()
+	b.deferring(forNorm, n.windows(), func(d *deferred) { d.norm = &n })
 }
 
 // takesReLU has the LayerNorm that waits take up a ReLU in place of n elements.
@@ -250,9 +249,7 @@ func (b *Backend) launchNorm(ids operand, key uint64, p float32) {
 
 // deferDrop has a Dropout in place wait.
 func (b *Backend) deferDrop(of drop) {
-	d, done := b.deferring(forDrop, of.windows()...)
-	d.drop = &of
-	done()
+	b.deferring(forDrop, of.windows(), func(d *deferred) { d.drop = &of })
 }
 
 // takesMask has the Dropout that waits take up a ReLUMask of n elements, and launches both.
@@ -287,9 +284,7 @@ func (b *Backend) launchDrop() {
 
 // deferZero has a Fill with 0 wait.
 func (b *Backend) deferZero(of zero) {
-	d, done := b.deferring(forZero, of.dst)
-	d.zero = &of
-	done()
+	b.deferring(forZero, []operand{of.dst}, func(d *deferred) { d.zero = &of })
 }
 
 // takesZero reports whether all of dst waits for zeros. It waits no longer then: the caller
