@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/kernels/cuda/driver"
@@ -61,6 +62,7 @@ type Backend struct {
 	locks    locks
 	rates    rates
 	deferred deferred
+	lost     atomic.Bool    // the context is lost: every call fails
 	mu       sync.Mutex     // of all below, and of the tickets of blocks
 	reads    *driver.Params // of GatherHost
 	tickets
@@ -220,6 +222,10 @@ func (b *Backend) do(op string, f func(c *driver.Calls) error) {
 		panic(memory)
 	}
 	if err != nil {
+		var call *driver.Error
+		if errors.As(err, &call) && call.Sticky() {
+			b.lost.Store(true)
+		}
 		panic(&kernels.DeviceError{Device: b.name, Operation: op, Err: err})
 	}
 }

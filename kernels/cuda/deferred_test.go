@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/gnnstore/gnnstore/kernels"
+	"github.com/gnnstore/gnnstore/kernels/cuda/driver"
 	"github.com/gnnstore/gnnstore/kernels/cuda/drivertest"
 )
 
@@ -196,4 +197,17 @@ func TestDeferred(t *testing.T) {
 			require.NotZero(t, d.Launched()[name]+d.Launched()[name+"_wide"], name)
 		}
 	}
+}
+
+// Once the context is lost, Free launches nothing that waits: that would fail as well, and hide the
+// first error.
+func TestFreeLost(t *testing.T) {
+	b, d := openDevice(t, drivertest.Options{}, Options{})
+	x, y := kernels.NewTensor(b, kernels.F32, 3, 4), kernels.NewTensor(b, kernels.F32, 3, 4)
+	b.Fill(x, 0) // it waits
+	d.Fail("LaunchKernel", 1, driver.ErrLaunchFailed)
+	require.Panics(t, func() { b.Fill(y, 1) })
+	before := d.Launched()
+	kernels.FreeTensors(b, x, y)
+	require.Equal(t, before, d.Launched())
 }

@@ -185,7 +185,9 @@ func (b *Backend) Free(buf kernels.Buffer) {
 	if of.block == nil {
 		panic("kernels: Free of a buffer that is freed")
 	}
-	b.settle(of.block.whole())
+	if !b.lost.Load() { // else a launch panics, and hides the error of the step that lost the context
+		b.settle(of.block.whole())
+	}
 	b.release(of.block)
 	of.block = nil
 }
