@@ -175,7 +175,7 @@ func (d *drawer) fill(ctx context.Context, j *job) (hits, misses int, err error)
 
 // resolve replaces the picked places by the ids that lists have there. lists[0] belongs to
 // destination first. Reading an id is a cache miss, as reading a list head is, and these misses do
-// not wait for each other: so a batch of 570,000 nodes takes a sixth less time.
+// not wait for each other. A batch of 570,000 nodes took a sixth less time by that on an EPYC.
 func (d *drawer) resolve(b *Block, first int) {
 	for ; d.picked != 0; d.picked &= d.picked - 1 {
 		i := bits.TrailingZeros64(d.picked)
