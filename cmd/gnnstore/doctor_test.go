@@ -42,7 +42,7 @@ func TestDoctor(t *testing.T) {
 	require.Zero(t, code)
 	for name, f := range all {
 		if name == "memory" || name == "temporary_files" {
-			continue // what is free of them changes
+			continue // their free bytes change from call to call
 		}
 		if has, ok := f["has"].(string); ok && len(has) < 80 {
 			require.Contains(t, stdout, "  there is  "+has+"\n")
@@ -50,7 +50,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestDoctorGPU: a GPU that can be used is chosen; without one the CPU is, and the reason is said.
+// TestDoctorGPU: doctor chooses a GPU that can be used. Else it chooses the CPU and gives the
+// reason.
 func TestDoctorGPU(t *testing.T) {
 	var f findings
 	f.gpu(kernels.DeviceInfo{}, false, nil)

@@ -157,7 +157,7 @@ func (b *Backend) settleAll() {
 	d.wanted = 0
 }
 
-// settleKind launches what waits of one kind.
+// settleKind launches the operations of one kind that wait.
 func (b *Backend) settleKind(bit uint8) {
 	switch bit {
 	case forNorm:

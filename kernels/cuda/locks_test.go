@@ -118,8 +118,8 @@ func TestPlantedFaultsOfGatherHost(t *testing.T) {
 	}
 }
 
-// TestLockRefused: whichever lock is refused, or address of locked memory, the bits are the same
-// and everything is given back. What was refused is told with the remedy.
+// TestLockRefused: the driver refuses to lock memory, or to give its address on the device. The
+// bits stay the same, Close gives everything back, and the note has the remedy.
 func TestLockRefused(t *testing.T) {
 	right := []float32{10, 12, 14, 16, 18, 20}
 	d := newDevice(t, drivertest.Options{})

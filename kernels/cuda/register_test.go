@@ -50,7 +50,8 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// TestProbe: a GPU that is there is found without a context, and only what is absent is said to be.
+// TestProbe: Probe finds a GPU without making a context. It returns ErrAbsent only where there is
+// no driver or no GPU.
 func TestProbe(t *testing.T) {
 	d := drivertest.New(drivertest.Options{})
 	require.NoError(t, Probe(Options{Calls: d.Calls()}))

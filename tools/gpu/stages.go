@@ -12,7 +12,7 @@ import (
 )
 
 // stages has all stages in the order in which they run: what a visit most needs comes first. The
-// limits of those that run without being named are 480 s together.
+// limits of the stages that run by default are 480 s together.
 var stages = []stage{
 	{number: 0, name: "machine", limit: 10 * time.Second, run: (*turn).machine},
 	{number: 1, name: "driver", limit: 30 * time.Second, run: (*turn).driver},

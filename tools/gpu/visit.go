@@ -59,7 +59,7 @@ func (t *turn) target(ok bool, want, format string, args ...any) {
 	t.figures = append(t.figures, figure)
 }
 
-// skipError says why a stage cannot run on this machine.
+// skipError is the reason why a stage cannot run on this machine.
 type skipError string
 
 func (e skipError) Error() string { return string(e) }

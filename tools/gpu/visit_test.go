@@ -105,7 +105,7 @@ func TestRun(t *testing.T) {
 	require.Regexp(t, `^stage 5  is slow +slow +[0-9.]+ s   a 7, b 3 \(want 5\)$`, lines[5])
 }
 
-// A program that takes no notice of SIGTERM is killed, and what it has started too.
+// The visit kills a program that ignores SIGTERM, and the programs that it started.
 func TestStubborn(t *testing.T) {
 	alive := filepath.Join(t.TempDir(), "alive")
 	v := newVisit(t, map[string]string{

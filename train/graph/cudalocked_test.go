@@ -37,8 +37,8 @@ func lockedRun(
 	return r, d, notes
 }
 
-// TestCUDALocked: rows of the host are locked while a run goes on. Whether the device reads them
-// itself, or how few of them are locked, changes no bit; a refusal is noted once.
+// TestCUDALocked: a run locks the host's rows. The bits do not depend on how many are locked, nor
+// on whether the device reads them itself. The run notes a refusal once.
 func TestCUDALocked(t *testing.T) {
 	ds := open(t, storetest.Communities(3000, 4, 8, 64, 2))
 	all := small()

@@ -405,7 +405,7 @@ func (b *buffers) arrive(n int, rows kernels.Tensor) {
 }
 
 // join puts together the rows that came for a step and the rows that lie on the device, and keeps
-// some of those that came. Its operations are the first of the step: they read the rows on the
+// some of the rows that came. Its operations are the first of the step: they read the rows on the
 // device before the step's stores displace any.
 func (p *Pipeline) join(b *Gathered) {
 	to := p.joined[p.joins%len(p.joined)]

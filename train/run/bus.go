@@ -3,7 +3,7 @@ package run
 import "github.com/gnnstore/gnnstore/kernels"
 
 // Bus counts the work that training steps gave a device. It sums over the processes of a run, and
-// leaves out those whose backend does not count. Its JSON keys are stable.
+// leaves out a process whose backend does not count. Its JSON keys are stable.
 type Bus struct {
 	Steps int64 `json:"steps"` // that were counted
 	kernels.Counts

@@ -53,7 +53,7 @@ const (
 	arrayKinds
 )
 
-// newFeed makes a Feed without buffers. Close frees those that it gets. Where the host does not
+// newFeed makes a Feed without buffers. Close frees the buffers it got. Where the host does not
 // write to the backend's memory, a step may still be computing when the next one's arrays go up: so
 // two steps in a row have arrays of their own.
 func newFeed(be kernels.Backend) *Feed {
@@ -164,7 +164,7 @@ func (f *Feed) room(kind int, t kernels.DType, n int) kernels.Buffer {
 	return f.now[kind]
 }
 
-// next is the window of the blocks' integers behind those given out, as long as v.
+// next returns the next window of the blocks' integers. It is as long as v.
 func (f *Feed) next(v []uint32) kernels.Tensor {
 	t := kernels.Tensor{Buf: f.now[blockInts], Type: kernels.U32, Off: f.used, Rows: len(v), Cols: 1}
 	f.used += len(v)

@@ -3,9 +3,8 @@
 // as with a launch for each operation.
 //
 // A warp computes 256 columns of a row. Lane i has eight of them: four from 4·i on, and four from
-// 4·i + 128 on. The grid is columns/256, rounded up, by chunks of rows; sums.cu says what a chunk
-// is. parts has, for each chunk, a row of floats for each sum. Where no sum is wanted, parts is
-// null.
+// 4·i + 128 on. The grid is columns/256, rounded up, by chunks of rows, as in sums.cu. Each chunk
+// writes a row of floats for each sum to parts. parts is null if there are no sums.
 #include "arith.h"
 #include "columns.h"
 
@@ -71,8 +70,8 @@ DEVICE void eachRow(u32 rows, u32 chunk, F f) {
   for (u64 r = from + (thread() >> 5); r < to; r += 8) f(r);
 }
 
-// finish adds up the K sums that each of the eight groups of threads has of the block's chunk, and
-// writes the first of them, as many as sums, to parts.
+// finish adds up each of K sums over the eight groups of threads of a block. It writes the first
+// sums of the K totals to parts.
 template <class OWNER, int K>
 DEVICE void finish(float* parts, float (&sum)[K * held], u32 sums, span s) {
   sumGroups<OWNER>(sum);
@@ -234,7 +233,8 @@ DEVICE void normGradChain(float* parts, const normGrad& of, u32 rows, u32 cols, 
 #define NORM_GRAD_OF { dx, x, stats, gain, add, sums }
 
 // layer_norm_grad_chain(parts, dy, dx, x, stats, gain, add, sums, rows, cols, chunk) and
-// layer_norm_grad_chain_wide: LayerNormGrad, and with 3 sums those of the columns of dx.
+// layer_norm_grad_chain_wide compute LayerNormGrad. If sums is 3, they also add up the columns of
+// dx.
 template <int N>
 DEVICE void normGradOf(float* parts, const float* dy, const normGrad& of, u32 rows, u32 cols, u32 chunk) {
   normGradChain<N>(parts, of, rows, cols, chunk,

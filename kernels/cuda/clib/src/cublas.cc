@@ -3,10 +3,10 @@
 // That library has to be open in the process, with its symbols for all: else cublasCreate fails, as
 // without a driver.
 //
-// It is stricter than cuBLAS where that finds faults. A product without a workspace of the caller,
-// or with atomics allowed, is refused, since its bits might differ from run to run; and so is one
-// whose matrices do not lie in memory of the device. In the math mode of TF32 factors are rounded
-// to 10 bits of mantissa.
+// It is stricter than cuBLAS, to find faults. It refuses a product without a workspace of the caller
+// or with atomics allowed, since the bits might differ from run to run. It also refuses matrices
+// that do not lie in memory of the device. In the math mode of TF32 it rounds factors to 10 bits of
+// mantissa.
 //
 // GNN_CUDA_FAIL has calls fail, like the driver's: cublasSgemm:3:13. gnn_cuda_calls counts them.
 //
@@ -49,7 +49,7 @@ F* find(const char* name) {
   return (F*)dlsym(RTLD_DEFAULT, name);
 }
 
-// begin counts a call, and returns what it is to return at once, if not 0.
+// begin counts a call. It returns a status other than 0 if the call is to fail with that status.
 status begin(const char* name) {
   auto f = find<int(const char*)>("gnn_begin");
   int code = f ? f(name) : notInitialized;
