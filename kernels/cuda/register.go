@@ -38,22 +38,12 @@ func Probe(o Options) error {
 	if err != nil {
 		return err
 	}
-	d, _, err := driver.Find(calls, o.Ordinal, driver.MinVersion)
+	_, _, err = driver.Find(calls, o.Ordinal, driver.MinVersion)
 	if errors.Is(err, driver.ErrNoDevice) {
 		return fmt.Errorf("%w: %w", kernels.ErrAbsent, err)
 	}
-	if err != nil {
-		return err
-	}
-	major, err := calls.DeviceGetAttribute(driver.ComputeCapabilityMajor, d)
-	if err == nil && major < leastMajor {
-		err = fmt.Errorf("the kernels need compute capability %d.0, and the GPU is of %d", leastMajor, major)
-	}
 	return err
 }
-
-// leastMajor is the major number of the compute capability that the PTX is compiled for: sm_80.
-const leastMajor = 8
 
 // calls returns o.Calls, or opens the driver.
 func (o Options) calls() (*driver.Calls, error) {

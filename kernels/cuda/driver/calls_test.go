@@ -390,7 +390,7 @@ func TestEveryCallFails(t *testing.T) {
 	require.NoError(t, program())
 	require.Equal(t, [4]float32{3, 6, 9, 12}, *host)
 	_, _, _, calls := f.counts(t)
-	require.EqualValues(t, 18, calls)
+	require.EqualValues(t, 19, calls)
 	for n := range calls {
 		f.control(t, "fake_reset")
 		f.control(t, "fake_fail", uintptr(n), 999)

@@ -13,6 +13,9 @@ const DefaultLibrary = "libcuda.so.1"
 // DriverGetVersion returns it.
 const MinVersion = 11080
 
+// MinCapability is the least compute capability, its major number, that the PTX is compiled for.
+const MinCapability = 8
+
 // GPU is a device with its primary context. It is safe for concurrent use; Close wants every Do to
 // have returned.
 type GPU struct {
@@ -35,9 +38,9 @@ func NewGPU(c *Calls, ordinal, minVersion int) (*GPU, error) {
 	return &GPU{calls: c, device: d, context: context, version: v}, nil
 }
 
-// Find initialises the driver, and returns the device with this ordinal and the driver's version.
-// ordinal counts the devices that CUDA_VISIBLE_DEVICES leaves, from 0. A driver whose version is
-// below minVersion is refused with a [*VersionError].
+// Find initialises the driver and returns a device, and the driver's version. ordinal counts the
+// devices that CUDA_VISIBLE_DEVICES leaves, from 0. Find refuses a driver whose version is below
+// minVersion, with a [*VersionError], and a device below MinCapability.
 func Find(c *Calls, ordinal, minVersion int) (d Device, version int, err error) {
 	if err := c.Init(0); err != nil {
 		return d, 0, err
@@ -58,7 +61,11 @@ func Find(c *Calls, ordinal, minVersion int) (d Device, version int, err error) 
 	if d, err = c.DeviceGet(ordinal); err != nil {
 		return d, 0, fmt.Errorf("GPU %d of %d: %w", ordinal, n, err)
 	}
-	return d, version, nil
+	major, err := c.DeviceGetAttribute(ComputeCapabilityMajor, d)
+	if err == nil && major < MinCapability {
+		err = fmt.Errorf("GPU %d of %d has compute capability %d, and the kernels need %d or later", ordinal, n, major, MinCapability)
+	}
+	return d, version, err
 }
 
 // Do calls f on a thread on which g's context is current, and returns its error. The goroutine

@@ -22,6 +22,7 @@ func goCalls(failing string, log *[]string) *Calls {
 		DriverGetVersion:        func() (int, error) { return 12090, did("cuDriverGetVersion") },
 		DeviceGetCount:          func() (int, error) { return 2, did("cuDeviceGetCount") },
 		DeviceGet:               func(ordinal int) (Device, error) { return Device(ordinal), did("cuDeviceGet") },
+		DeviceGetAttribute:      func(DeviceAttribute, Device) (int, error) { return MinCapability, did("cuDeviceGetAttribute") },
 		DevicePrimaryCtxRetain:  func(d Device) (Context, error) { return Context(d + 70), did("cuDevicePrimaryCtxRetain") },
 		DevicePrimaryCtxRelease: func(Device) error { return did("cuDevicePrimaryCtxRelease") },
 		CtxSetCurrent: func(c Context) error {
@@ -51,17 +52,20 @@ func TestGPU(t *testing.T) {
 	}), errors.ErrUnsupported)
 	require.NoError(t, g.Close())
 	require.Equal(t, []string{
-		"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDevicePrimaryCtxRetain",
-		"cuCtxSetCurrent", "f", "cuDevicePrimaryCtxRelease",
+		"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetAttribute",
+		"cuDevicePrimaryCtxRetain", "cuCtxSetCurrent", "f", "cuDevicePrimaryCtxRelease",
 	}, log)
 
-	for _, name := range log[:5] {
+	for _, name := range log[:6] {
 		_, err := NewGPU(goCalls(name, new([]string)), 1, 12090)
 		require.ErrorIs(t, err, ErrUnknown)
 		require.ErrorContains(t, err, name)
 	}
 	_, err = NewGPU(c, 1, 13000)
 	require.Equal(t, &VersionError{Has: 12090, Needs: 13000}, err)
+	c.DeviceGetAttribute = func(DeviceAttribute, Device) (int, error) { return 7, nil }
+	_, err = NewGPU(c, 1, 12090)
+	require.EqualError(t, err, "GPU 1 of 2 has compute capability 7, and the kernels need 8 or later")
 	c.DeviceGetCount = func() (int, error) { return 0, nil }
 	_, err = NewGPU(c, 1, 12090)
 	require.ErrorIs(t, err, ErrNoDevice)
