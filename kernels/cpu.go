@@ -8,11 +8,13 @@ type CPU struct {
 	inHost[float32]
 	routines
 	threads int
+	bf16    bool // products
 
 	// Scratch, kept between calls.
 	partial []float32 // sums of fixed chunks of rows
 	packed  []float32 // pieces of matrices, transposed
 	weights []float32 // of rows, or of edges by source
+	rounded panelScratch
 }
 
 var _ Backend = (*CPU)(nil)
@@ -20,7 +22,9 @@ var _ Backend = (*CPU)(nil)
 // CPUOptions configures NewCPU. The zero value works.
 type CPUOptions struct {
 	Threads int // goroutines in an operation, at most; 0 means GOMAXPROCS at this moment. Results do not depend on it
-	Set     Set // one of Sets; empty or "auto" means its first
+	Set     Set // one of SetsOf(Products); empty or "auto" means its first
+	// Products is Float32, the default, or BF16.
+	Products Precision
 }
 
 // NewCPU returns a CPU backend. It panics when this machine cannot run o.Set: see [ParseSet].
@@ -28,11 +32,11 @@ func NewCPU(o CPUOptions) *CPU {
 	if o.Threads <= 0 {
 		o.Threads = runtime.GOMAXPROCS(0)
 	}
-	set, err := ParseSet(string(o.Set))
+	set, err := ParseSet(string(o.Set), o.Products)
 	if err != nil {
 		panic("kernels: NewCPU: " + err.Error())
 	}
-	return &CPU{routines: routinesOf(set), threads: o.Threads}
+	return &CPU{routines: routinesOf(set), threads: o.Threads, bf16: o.Products == BF16}
 }
 
 // Name implements [Backend]: it is the kernel set.
@@ -140,67 +144,6 @@ func (c *CPU) Convert(dst, src Tensor) {
 
 // Add implements [Backend].
 func (c *CPU) Add(dst, src Tensor) { c.each("Add", dst, src, c.add) }
-
-// MatMul implements [Backend].
-func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
-	m, n, k := checkMatMul(dst, a, b, transA, transB)
-	c.matMul(c.floats("MatMul", "dst", dst), c.floats("MatMul", "a", a), c.floats("MatMul", "b", b), m, n, k, transA, transB, accumulate)
-}
-
-func (c *CPU) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool) {
-	multiply := matMul
-	if c.strips != nil {
-		multiply = c.strips.matMul
-	}
-	c.packed = multiply(dst, a, b, m, n, k, transA, transB, accumulate, c.packed, c.threads)
-}
-
-// Affine implements [Backend]. Bias and ReLU are taken while the block that was computed last is in
-// a cache.
-func (c *CPU) Affine(dst, bias Tensor, relu bool, terms ...Term) {
-	const op = "Affine"
-	checkAffine(dst, bias, terms)
-	d, n := c.floats(op, "dst", dst), dst.Cols
-	var b []float32
-	if bias.Buf != nil {
-		b = c.floats(op, "bias", bias)
-	}
-	finish := func(i0, i1, j0, j1 int) {
-		if j0 > 0 || j1 < n {
-			for i := i0; i < i1; i++ {
-				c.finish(d[i*n+j0:i*n+j1], b[min(j0, len(b)):min(j1, len(b))], relu)
-			}
-			return
-		}
-		c.finish(d[i0*n:i1*n], b, relu)
-	}
-	fused := false
-	for i, t := range terms {
-		x, w, k := c.floats(op, "x", t.X), c.floats(op, "w", t.W), t.X.Cols
-		if last := i == len(terms)-1; last && c.strips != nil && k > 0 {
-			fused = true
-			c.packed = c.strips.affine(d, x, w, dst.Rows, n, k, i > 0, finish, c.packed, c.threads)
-			continue
-		}
-		c.matMul(d, x, w, dst.Rows, n, k, false, true, i > 0)
-	}
-	if len(terms) == 0 {
-		c.elements(len(d), func(lo, hi int) { c.fill(d[lo:hi], 0) })
-	}
-	if !fused {
-		c.rows(dst.Rows, n, func(lo, hi int) { finish(lo, hi, 0, n) })
-	}
-}
-
-// finish adds the row b, unless it is empty, to rows of as many columns, and takes what is above 0.
-func (c *CPU) finish(d, b []float32, relu bool) {
-	if len(b) > 0 {
-		c.addRow(d, b)
-	}
-	if relu {
-		c.relu(d, d)
-	}
-}
 
 // AddRow implements [Backend].
 func (c *CPU) AddRow(dst, row Tensor) {

@@ -4,6 +4,7 @@ package kernels
 // -generated compares the two.
 
 //go:generate go run -C _gen ./matmul -out ../matmul_amd64.s -stubs ../matmul_stubs_amd64.go -pkg kernels
+//go:generate go run -C _gen ./bf16 -out ../matmul_bf16_amd64.s -stubs ../matmul_bf16_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./peak -out ../peak_amd64.s -stubs ../peak_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./aggregate -out ../aggregate_amd64.s -stubs ../aggregate_stubs_amd64.go -pkg kernels
 //go:generate go run -C _gen ./scores -out ../scores_amd64.s -stubs ../scores_stubs_amd64.go -pkg kernels

@@ -49,7 +49,7 @@ func (p stripProduct) long(m, k int, accumulate bool, scratch []float32, threads
 		}
 	})
 	if q.chunks > 1 {
-		parallelFor(threads, size, chunkElements, q.addPartial)
+		parallelFor(threads, size, chunkElements, func(lo, hi int) { addPartials(q.add8, q.dst, q.partial, q.chunks-1, lo, hi) })
 	}
 	return scratch
 }
@@ -113,15 +113,16 @@ func (p *longProduct) run(task int, forA, forB []float32, accumulate bool) {
 	}
 }
 
-// addPartial adds the products of all chunks but the first to elements lo to hi of dst.
-func (p *longProduct) addPartial(lo, hi int) {
+// addPartials adds so many products of dst's size, which lie one behind the other, to elements lo to
+// hi of dst.
+func addPartials(add8 func(dst, src *float32, srcRow, rows, blocks int), dst, partial []float32, count, lo, hi int) {
 	blocks := (hi - lo) / 8
 	if blocks > 0 {
-		p.add8(&p.dst[lo], &p.partial[lo], 4*len(p.dst), p.chunks-1, blocks)
+		add8(&dst[lo], &partial[lo], 4*len(dst), count, blocks)
 	}
 	for i := lo + 8*blocks; i < hi; i++ {
-		for c := range p.chunks - 1 {
-			p.dst[i] += p.partial[c*len(p.dst)+i]
+		for c := range count {
+			dst[i] += partial[c*len(dst)+i]
 		}
 	}
 }

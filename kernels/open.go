@@ -13,8 +13,9 @@ type Options struct {
 	Device  string // one of Devices, or AutoDevice; default the CPU
 	Set     Set    // of the CPU's kernels, one of Sets; default the first
 	Threads int    // goroutines in an operation of the CPU, at most; default GOMAXPROCS
-	// Products is the precision of products: Float32, the default, or TF32, of a GPU alone. TF32
-	// rounds their factors to 10 bits of mantissa, and adds up in float32.
+	// Products is the precision of products: Float32, the default; BF16, of the CPU alone; or TF32,
+	// of a GPU alone. BF16 and TF32 round their factors to 7 and 10 bits of mantissa, and add up in
+	// float32.
 	Products Precision
 }
 
@@ -24,11 +25,15 @@ type Precision string
 // Precisions of products. The empty one is Float32.
 const (
 	Float32 Precision = "f32"
+	BF16    Precision = "bf16"
 	TF32    Precision = "tf32"
 )
 
 // ErrNoTF32 is the error of Open where the device has no products in TF32.
 var ErrNoTF32 = errors.New("only cuBLAS has products in tf32")
+
+// ErrNoBF16 is the error of Open where the device has no products in BF16.
+var ErrNoBF16 = errors.New("only the CPU has products in bf16")
 
 // Use is memory in bytes.
 type Use struct{ Host, Device int64 }
@@ -102,18 +107,21 @@ func Open(o Options) (Backend, error) {
 		return nil, err
 	}
 	switch o.Products {
-	case "", Float32, TF32:
+	case "", Float32, BF16, TF32:
 	default:
-		return nil, fmt.Errorf("products in %s: there are %s and %s", o.Products, Float32, TF32)
+		return nil, fmt.Errorf("products in %s: there are %s, %s and %s", o.Products, Float32, BF16, TF32)
 	}
 	if device == CPUDevice {
 		if o.Products == TF32 {
 			return nil, fmt.Errorf("%w: the device is the CPU", ErrNoTF32)
 		}
-		if _, err := ParseSet(string(o.Set)); err != nil {
+		if _, err := ParseSet(string(o.Set), o.Products); err != nil {
 			return nil, err
 		}
-		return NewCPU(CPUOptions{Threads: o.Threads, Set: o.Set}), nil
+		return NewCPU(CPUOptions{Threads: o.Threads, Set: o.Set, Products: o.Products}), nil
+	}
+	if o.Products == BF16 {
+		return nil, fmt.Errorf("%w: the device is %s", ErrNoBF16, device)
 	}
 	devices.Lock()
 	open := devices.open[device]

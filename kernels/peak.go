@@ -5,7 +5,10 @@ package kernels
 // set's products of matrices. It returns 0 for a set without assembly, whose ceiling is the
 // compiler's, and panics for one that this machine cannot run.
 func Peak(s Set) (operations int) {
-	set, err := ParseSet(string(s))
+	set, err := ParseSet(string(s), Float32)
+	if err != nil {
+		set, err = ParseSet(string(s), BF16)
+	}
 	if err != nil {
 		panic("kernels: Peak: " + err.Error())
 	}

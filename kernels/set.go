@@ -14,16 +14,42 @@ const (
 	AVX512   Set = "avx512"   // assembly for AVX-512 F, DQ, BW and VL
 	AVX2     Set = "avx2"     // assembly for AVX2, FMA and F16C
 	Portable Set = "portable" // Go, on every machine; the only one under the build tag purego
+
+	// These compute products in BF16, and all else as AVX512 does.
+	AMX        Set = "amx"        // products by the tiles of AMX-BF16
+	AVX512BF16 Set = "avx512bf16" // products by AVX512_BF16
 )
 
-// Sets lists what this machine can run, the fastest first. It is never empty: Portable is always
-// its last.
-func Sets() []Set { return append(nativeSets(), Portable) }
+// Sets lists what this machine can run with products in Float32, the fastest first. It is never
+// empty: Portable is always its last.
+func Sets() []Set { return SetsOf(Float32) }
 
-// ParseSet finds the set called name, the fastest one for "auto" or the empty string.
-func ParseSet(name string) (Set, error) {
-	sets := Sets()
+// SetsOf is Sets for products of another precision. There is none for TF32.
+func SetsOf(p Precision) []Set {
+	switch p {
+	case "", Float32:
+		return append(nativeSets(), Portable)
+	case BF16:
+		sets, _ := bf16Sets()
+		return append(sets, Portable)
+	}
+	return nil
+}
+
+// WhyNotBF16 says why this machine lacks AMX, or both sets of BF16. It is empty where there is AMX.
+func WhyNotBF16() string {
+	_, why := bf16Sets()
+	return why
+}
+
+// ParseSet finds the set called name for products of a precision, the fastest one for "auto" or the
+// empty string. Where no set has BF16 faster than Float32, only a name finds one.
+func ParseSet(name string, p Precision) (Set, error) {
+	sets := SetsOf(p)
 	if name == "" || name == "auto" {
+		if why := WhyNotBF16(); p == BF16 && why != "" && !dotsHelp() {
+			return "", fmt.Errorf("products in bf16 are slower than in f32 here: %s", why)
+		}
 		return sets[0], nil
 	}
 	if s := Set(name); slices.Contains(sets, s) {
@@ -33,7 +59,18 @@ func ParseSet(name string) (Set, error) {
 	for _, s := range sets {
 		names = append(names, string(s))
 	}
-	return "", fmt.Errorf("kernel set %q does not run here; there is: auto, %s", name, strings.Join(names, ", "))
+	if others := SetsOf(BF16); p != BF16 && slices.Contains(others, Set(name)) {
+		return "", fmt.Errorf("kernel set %q computes products in bf16; for f32 there is: auto, %s", name, strings.Join(names, ", "))
+	}
+	return "", fmt.Errorf("kernel set %q does not run here%s; there is: auto, %s", name, with(p), strings.Join(names, ", "))
+}
+
+// with names a precision other than Float32, in an error.
+func with(p Precision) string {
+	if p == BF16 {
+		return " with products in bf16"
+	}
+	return ""
 }
 
 // routines are the inner loops of a CPU: those that a set has in assembly, and the plain functions
@@ -43,6 +80,7 @@ func ParseSet(name string) (Set, error) {
 type routines struct {
 	set    Set
 	strips *strips // of MatMul; nil where it is gonum's
+	panels *panels // of MatMul in BF16; nil where a set has none
 
 	widen  func(dst []float32, src []uint16)
 	narrow func(dst []uint16, src []float32) (overflowed int)

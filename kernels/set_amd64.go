@@ -16,11 +16,35 @@ func nativeSets() []Set {
 	return sets
 }
 
-// routinesOf is the table of a set that Sets has listed.
+// dotsHelp reports whether AVX512BF16 is faster than AVX512. VDPBF16PS does twice the work of a
+// multiply-add, and starts as often on AMD's processors. On a Xeon of 2023 it starts a fifth as
+// often, and products take 1.7 times as long.
+func dotsHelp() bool {
+	return cpuid.CPU.Supports(cpuid.AVX512BF16) && cpuid.CPU.VendorID == cpuid.AMD
+}
+
+// bf16Sets lists the sets of BF16, the fastest first, and says why there is no AMX or none at all.
+func bf16Sets() (sets []Set, why string) {
+	natives := nativeSets()
+	if len(natives) == 0 || natives[0] != AVX512 || !cpuid.CPU.Supports(cpuid.AVX512BF16) {
+		return nil, "the processor has no AMX and no AVX512_BF16"
+	}
+	if why = haveTiles(); why == "" {
+		sets = append(sets, AMX)
+	}
+	return append(sets, AVX512BF16), why
+}
+
+// routinesOf is the table of a set that SetsOf has listed.
 func routinesOf(s Set) routines {
 	r := portable
-	r.set = s
 	switch s {
+	case AMX, AVX512BF16:
+		r = routinesOf(AVX512)
+		if r.panels = dotPanels(); s == AMX {
+			r.panels = tilePanels()
+		}
+		r.peak = bf16Peak(s)
 	case AVX512:
 		r.strips = &strips{tile: 14, lanes: 16, wide: matMulStripAVX512x2, narrow: matMulStripAVX512x1, pack8: matMulPack8, add8: matMulAdd8}
 		r.conversions(widenAVX512, narrowAVX512)
@@ -56,5 +80,6 @@ func routinesOf(s Set) routines {
 		r.timeEncodes(timeEncodeAVX2, timeEncodeGradAVX2)
 		r.peakOf(peakAVX2, 8)
 	}
+	r.set = s
 	return r
 }

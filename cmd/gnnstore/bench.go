@@ -16,6 +16,7 @@ import (
 
 type benchOptions struct {
 	filter, set string
+	products    kernels.Precision
 	threads     int
 	time        time.Duration
 	json        bool
@@ -46,6 +47,7 @@ func newBench() *cobra.Command {
 	f.StringVar(&o.filter, "filter", "", "regular expression of the names to time (default all)")
 	f.IntVar(&o.threads, "threads", 0, "threads of a kernel (default all cores)")
 	f.StringVar(&o.set, "kernels", o.set, "kernel set: auto, or one that gnnstore version lists")
+	f.StringVar((*string)(&o.products), "matmul", string(kernels.Float32), "precision of matrix products: f32 or bf16")
 	f.DurationVar(&o.time, "time", o.time, "how long each is repeated, at least")
 	f.BoolVar(&o.json, "json", false, "print the results as one object")
 	cmd.AddCommand(newBenchDisk())
@@ -80,9 +82,12 @@ func runBench(ctx context.Context, stdout, stderr io.Writer, o benchOptions) err
 }
 
 func (o benchOptions) resolve() (bench.Options, error) {
-	options := bench.Options{Threads: o.threads, Time: o.time}
+	options := bench.Options{Products: o.products, Threads: o.threads, Time: o.time}
+	if o.products != kernels.Float32 && o.products != kernels.BF16 {
+		return options, fmt.Errorf("--matmul %s: there are f32 and bf16", o.products)
+	}
 	var err error
-	switch options.Set, err = kernels.ParseSet(o.set); {
+	switch options.Set, err = kernels.ParseSet(o.set, o.products); {
 	case err != nil:
 		return options, fmt.Errorf("--kernels: %w", err)
 	case o.threads < 0 || o.threads > 1024:

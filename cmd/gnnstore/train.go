@@ -82,7 +82,7 @@ func newTrain() *cobra.Command {
 			if o.resume && run.Begun(o.run) {
 				return resumeTrain(cmd, path, o)
 			}
-			if o.Kernels == "" || o.Kernels == "auto" { // else it names a kernel set of the CPU
+			if (o.Kernels == "" || o.Kernels == "auto") && o.MatMul != kernels.BF16 { // else they are the CPU's
 				autoDevice(cmd.ErrOrStderr(), &o.Device)
 			}
 			if err := o.complete(); err != nil {

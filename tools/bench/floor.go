@@ -36,7 +36,7 @@ const (
 // and reads the table f in order for the bytes, up to so many.
 func measureFloor(ctx context.Context, f *store.Features, cols int, most int64, o cachetier.Options) (floor inferFloor, err error) {
 	set := kernels.Sets()[0]
-	floor.flop = 1 / bench.MeasureCeilings(set, 1, time.Second).Flops
+	floor.flop = 1 / bench.MeasureCeilings(set, kernels.Float32, 1, time.Second).Flops
 	floor.edge = map[kernels.DType]float64{kernels.F16: edgeSeconds(cols, kernels.F16), kernels.F32: edgeSeconds(cols, kernels.F32)}
 	stack, err := cachetier.Open(ctx, f, o)
 	if err != nil {

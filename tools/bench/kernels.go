@@ -38,7 +38,7 @@ func compareKernels(ctx context.Context, c *comparison) error {
 	var rows []*kernel
 	cases := make([][]bench.Case, len(sets))
 	for i, s := range sets {
-		cases[i] = bench.Cases(s, c.threads)
+		cases[i] = bench.Cases(s, kernels.Float32, c.threads)
 	}
 	for i, first := range cases[0] {
 		name, _, onSet := strings.Cut(first.Name, "/kernels=")
@@ -98,7 +98,7 @@ func (c *comparison) openBLAS(ctx context.Context, product string) (ns float64, 
 // printKernels prints a row a kernel: the rate of each set, and how often the time of the fastest
 // set goes into the others'.
 func (c *comparison) printKernels(rows []*kernel, sets []kernels.Set) error {
-	top := bench.MeasureCeilings(sets[0], c.threads, time.Second)
+	top := bench.MeasureCeilings(sets[0], kernels.Float32, c.threads, time.Second)
 	fmt.Fprintf(c.out, "%d threads, %d turns of %v each, OPENBLAS_CORETYPE unset. Peak %.0f GFLOP/s (%s), memory reads %.1f GB/s.\n",
 		c.threads, c.rounds, turnTime, top.Flops/1e9, top.How, top.Bytes/1e9)
 	fmt.Fprintf(c.out, "Rates are medians, a second of processor time; ratios, processor times over that of %s in the same turn, are median (smallest–largest).\n\n", sets[0])

@@ -66,7 +66,7 @@ func export(ctx context.Context, path, weights, dataset, set string, count int, 
 	if dataset == "" {
 		dataset = result.Dataset
 	}
-	kernelSet, err := kernels.ParseSet(set)
+	kernelSet, err := kernels.ParseSet(set, kernels.Float32)
 	if err != nil {
 		return err
 	}

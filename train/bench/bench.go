@@ -21,14 +21,15 @@ import (
 
 // Options configures a measurement. The zero value works.
 type Options struct {
-	Set     kernels.Set    // default the fastest one
-	Threads int            // default GOMAXPROCS
-	Time    time.Duration  // of each case, at least; default 200 ms
-	Filter  *regexp.Regexp // of names; default all
+	Set      kernels.Set       // default the fastest one
+	Products kernels.Precision // kernels.Float32, the default, or kernels.BF16
+	Threads  int               // default GOMAXPROCS
+	Time     time.Duration     // of each case, at least; default 200 ms
+	Filter   *regexp.Regexp    // of names; default all
 }
 
 func (o Options) withDefaults() (Options, error) {
-	set, err := kernels.ParseSet(string(o.Set))
+	set, err := kernels.ParseSet(string(o.Set), o.Products)
 	if err != nil {
 		return o, err
 	}
@@ -87,7 +88,7 @@ func Run(ctx context.Context, o Options, started func(Ceilings), each func(Resul
 	if err != nil {
 		return err
 	}
-	all := Cases(o.Set, o.Threads)
+	all := Cases(o.Set, o.Products, o.Threads)
 	var chosen []Case
 	for _, c := range all {
 		if o.Filter == nil || o.Filter.MatchString(c.Name) {
@@ -97,7 +98,7 @@ func Run(ctx context.Context, o Options, started func(Ceilings), each func(Resul
 	if len(chosen) == 0 {
 		return fmt.Errorf("no benchmark matches %s; names are like %s, and MatMul or Step match several", o.Filter, all[0].Name)
 	}
-	top := MeasureCeilings(o.Set, o.Threads, o.Time)
+	top := MeasureCeilings(o.Set, o.Products, o.Threads, o.Time)
 	started(top)
 	for _, c := range chosen {
 		if err := ctx.Err(); err != nil {

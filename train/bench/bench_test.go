@@ -22,7 +22,7 @@ func TestCasesRun(t *testing.T) {
 		if i > 0 && testing.Short() {
 			break
 		}
-		for _, c := range Cases(set, 2) {
+		for _, c := range Cases(set, kernels.Float32, 2) {
 			if strings.Contains(c.Name, "table=cold") || strings.Contains(c.Name, "rows=65536") || strings.HasPrefix(c.Name, "Sample") || strings.HasPrefix(c.Name, "Step") || set == kernels.Portable {
 				continue
 			}

@@ -22,9 +22,10 @@ func (p Product) Name(product string) string {
 	return fmt.Sprintf("product=%s/rows=%d/in=%d/out=%d", product, p.Rows, p.In, p.Out)
 }
 
-// Cases lists what there is to time on a kernel set: one that this machine runs.
-func Cases(set kernels.Set, threads int) []Case {
-	s := suite{set, threads}
+// Cases lists what there is to time on a kernel set that this machine runs, with products of a
+// precision.
+func Cases(set kernels.Set, products kernels.Precision, threads int) []Case {
+	s := suite{set, products, threads}
 	var cases []Case
 	for _, p := range Products {
 		cases = append(cases, s.products(p)...)
@@ -40,13 +41,14 @@ func Cases(set kernels.Set, threads int) []Case {
 
 type suite struct {
 	set     kernels.Set
+	matmul  kernels.Precision
 	threads int
 }
 
 // on makes a Case of the work that the function it is given prepares, on a backend of its own.
 func (s suite) on(name string, w Work, prepare func(m *memory) (run func())) Case {
 	return Case{fmt.Sprintf("%s/kernels=%s/threads=%d", name, s.set, s.threads), func() Job {
-		m := &memory{Backend: open(kernels.Options{Threads: s.threads, Set: s.set})}
+		m := &memory{Backend: open(kernels.Options{Threads: s.threads, Set: s.set, Products: s.matmul})}
 		return Job{Run: prepare(m), Free: m.freeAll, Work: w}
 	}}
 }

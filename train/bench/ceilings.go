@@ -22,14 +22,14 @@ const readBytes = 256 << 20
 
 // MeasureCeilings takes the best of five pieces of d altogether: other work on the machine can only
 // make one slower.
-func MeasureCeilings(set kernels.Set, threads int, d time.Duration) Ceilings {
+func MeasureCeilings(set kernels.Set, products kernels.Precision, threads int, d time.Duration) Ceilings {
 	const pieces = 5
 	top := Ceilings{Set: set, Threads: threads, How: "multiply-adds in registers"}
 	run := func() float64 { return float64(kernels.Peak(set)) }
 	if run() == 0 {
 		// No assembly: the best that the set's own product does in cache.
 		top.How = "product of 96×96 matrices"
-		run = smallProduct(set)
+		run = smallProduct(set, products)
 	}
 	for range pieces {
 		top.Flops = max(top.Flops, onThreads(threads, d/pieces, run))
@@ -49,10 +49,10 @@ func MeasureCeilings(set kernels.Set, threads int, d time.Duration) Ceilings {
 
 // smallProduct returns a product whose operands stay in the first two levels of cache; a run
 // returns its operations.
-func smallProduct(set kernels.Set) func() float64 {
+func smallProduct(set kernels.Set, products kernels.Precision) func() float64 {
 	const n = 96
 	return func() float64 {
-		be := open(kernels.Options{Threads: 1, Set: set})
+		be := open(kernels.Options{Threads: 1, Set: set, Products: products})
 		x, y, z := newMatrix(be, n, n), newMatrix(be, n, n), newMatrix(be, n, n)
 		for _, t := range []kernels.Tensor{x, y, z} {
 			defer be.Free(t.Buf)

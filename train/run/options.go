@@ -317,8 +317,8 @@ func (o Options) validateRun() error {
 	if !kernels.IsCPU(o.Device) && o.Kernels != "" && o.Kernels != "auto" {
 		errs = append(errs, fmt.Errorf("{kernels} %s: a set for the CPU; leave it out with {device} %s", o.Kernels, o.Device))
 	}
-	if _, err := kernels.ParseSet(o.Kernels); err != nil {
-		errs = append(errs, fmt.Errorf("{kernels}: %w", err))
+	if kernels.IsCPU(o.Device) {
+		errs = append(errs, validateKernels(o.Kernels, o.MatMul))
 	}
 	return errors.Join(append(errs, o.Options.Validate())...)
 }
@@ -333,10 +333,26 @@ func validateDevice(name string) error {
 
 // validateMatMul returns an error if no such device has products of this precision.
 func validateMatMul(p kernels.Precision, device string) error {
-	if p == kernels.TF32 && kernels.IsCPU(device) {
-		return fmt.Errorf("{matmul} %s: the CPU computes products in f32; take {device} cuda, or {matmul} f32", p)
+	switch {
+	case p == kernels.TF32 && kernels.IsCPU(device):
+		return fmt.Errorf("{matmul} %s: the CPU computes products in f32 or bf16; take {device} cuda, or {matmul} f32", p)
+	case p == kernels.BF16 && !kernels.IsCPU(device):
+		return fmt.Errorf("{matmul} %s: a GPU computes products in f32 or tf32; take {device} cpu, or {matmul} f32", p)
 	}
 	return nil
+}
+
+// validateKernels returns an error if this machine lacks a kernel set with products of this
+// precision.
+func validateKernels(set string, p kernels.Precision) error {
+	_, err := kernels.ParseSet(set, p)
+	switch {
+	case err == nil:
+		return nil
+	case p == kernels.BF16 && (set == "" || set == "auto"):
+		return fmt.Errorf("{matmul} %s: %w; take {matmul} f32, or {kernels} portable", p, err)
+	}
+	return fmt.Errorf("{kernels}: %w", err)
 }
 
 // validateEdgeInputs checks EdgeInputs as far as that needs no graph.

@@ -36,6 +36,9 @@ type Use struct {
 // Validate reports every problem.
 func (u Use) Validate() error {
 	err := errors.Join(validateDevice(u.Device), validateMatMul(u.MatMul, u.Device))
+	if kernels.IsCPU(u.Device) {
+		err = errors.Join(err, validateKernels("auto", u.MatMul))
+	}
 	if u.Checkpoint != "" && u.Checkpoint != BestWeights && u.Checkpoint != LastWeights {
 		err = errors.Join(fmt.Errorf("{checkpoint} %s: there are best and last", u.Checkpoint), err)
 	}
@@ -46,7 +49,7 @@ func (u Use) Validate() error {
 // follow from the memory and not from the record, since they do not change results.
 func (u Use) Of(record *Record) Options {
 	o := record.Options
-	if o.Kernels = record.Kernels; !slices.Contains(kernels.Sets(), kernels.Set(o.Kernels)) {
+	if o.Kernels = record.Kernels; !slices.Contains(kernels.SetsOf(u.MatMul), kernels.Set(o.Kernels)) {
 		o.Kernels = "" // this machine lacks them
 	}
 	if o.Device, o.MatMul = u.Device, u.MatMul; !kernels.IsCPU(o.Device) {

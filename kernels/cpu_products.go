@@ -1,0 +1,99 @@
+package kernels
+
+// MatMul implements [Backend].
+func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
+	m, n, k := checkMatMul(dst, a, b, transA, transB)
+	d := c.floats("MatMul", "dst", dst)
+	if c.panels != nil {
+		p := panelProduct{panels: c.panels, dst: d, m: m, n: n, transA: transA, transB: transB, accumulate: accumulate, threads: c.threads}
+		p.terms = []panelTerm{{c.factor("MatMul", "a", a), c.factor("MatMul", "b", b), k}}
+		p.compute(&c.rounded)
+		return
+	}
+	c.matMul(d, c.floats("MatMul", "a", a), c.floats("MatMul", "b", b), m, n, k, transA, transB, accumulate)
+}
+
+// factor lends a factor of a product.
+func (c *CPU) factor(op, name string, t Tensor) factor {
+	if t.Type == F16 {
+		return factor{f16: c.halves(op, name, t), row: t.Cols}
+	}
+	return factor{f32: c.floats(op, name, t), row: t.Cols}
+}
+
+// matMul multiplies with strips or with gonum.
+func (c *CPU) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool) {
+	multiply := matMul
+	switch {
+	case c.strips != nil:
+		multiply = c.strips.matMul
+	case c.bf16:
+		multiply = c.roundedMatMul
+	}
+	c.packed = multiply(dst, a, b, m, n, k, transA, transB, accumulate, c.packed, c.threads)
+}
+
+// roundedMatMul is the function matMul of copies of a and b that are rounded to bfloat16, made for
+// some of the rows of a, as it is stored, at a time.
+func (c *CPU) roundedMatMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool, scratch []float32, threads int) []float32 {
+	right := make([]float32, len(b))
+	c.elements(len(b), func(lo, hi int) { roundBF16(right[lo:hi], b[lo:hi]) })
+	left := make([]float32, len(a))
+	c.elements(len(a), func(lo, hi int) { roundBF16(left[lo:hi], a[lo:hi]) })
+	return matMul(dst, left, right, m, n, k, transA, transB, accumulate, scratch, threads)
+}
+
+// Affine implements [Backend]. Bias and ReLU are taken while the block that was computed last is in
+// a cache.
+func (c *CPU) Affine(dst, bias Tensor, relu bool, terms ...Term) {
+	const op = "Affine"
+	checkAffine(dst, bias, terms)
+	d, n := c.floats(op, "dst", dst), dst.Cols
+	var b []float32
+	if bias.Buf != nil {
+		b = c.floats(op, "bias", bias)
+	}
+	finish := func(i0, i1, j0, j1 int) {
+		if j0 > 0 || j1 < n {
+			for i := i0; i < i1; i++ {
+				c.finish(d[i*n+j0:i*n+j1], b[min(j0, len(b)):min(j1, len(b))], relu)
+			}
+			return
+		}
+		c.finish(d[i0*n:i1*n], b, relu)
+	}
+	if c.panels != nil {
+		p := panelProduct{panels: c.panels, dst: d, m: dst.Rows, n: n, transB: true, after: finish, threads: c.threads}
+		for _, t := range terms {
+			p.terms = append(p.terms, panelTerm{c.factor(op, "x", t.X), c.factor(op, "w", t.W), t.X.Cols})
+		}
+		p.compute(&c.rounded)
+		return
+	}
+	fused := false
+	for i, t := range terms {
+		x, w, k := c.floats(op, "x", t.X), c.floats(op, "w", t.W), t.X.Cols
+		if last := i == len(terms)-1; last && c.strips != nil && k > 0 {
+			fused = true
+			c.packed = c.strips.affine(d, x, w, dst.Rows, n, k, i > 0, finish, c.packed, c.threads)
+			continue
+		}
+		c.matMul(d, x, w, dst.Rows, n, k, false, true, i > 0)
+	}
+	if len(terms) == 0 {
+		c.elements(len(d), func(lo, hi int) { c.fill(d[lo:hi], 0) })
+	}
+	if !fused {
+		c.rows(dst.Rows, n, func(lo, hi int) { finish(lo, hi, 0, n) })
+	}
+}
+
+// finish adds the row b, unless it is empty, to rows of as many columns, and takes what is above 0.
+func (c *CPU) finish(d, b []float32, relu bool) {
+	if len(b) > 0 {
+		c.addRow(d, b)
+	}
+	if relu {
+		c.relu(d, d)
+	}
+}
