@@ -23,6 +23,8 @@ const (
 	batchSize = 1000
 	rate      = 0.003
 	tolerance = 1e-3 // of a batch's loss, relative
+	// bf16Tolerance is tolerance for products in bf16: autocast rounds activations, too.
+	bf16Tolerance = 2e-2
 )
 
 var (
@@ -44,7 +46,10 @@ func compareSteps(ctx context.Context, c *comparison) error {
 	}
 	shape := shapeOf(d, draws)
 	draws.Options = config.Blocks(shape)
-	be := kernels.NewCPU(kernels.CPUOptions{Threads: c.threads})
+	be, err := kernels.Open(kernels.Options{Threads: c.threads, Products: c.products})
+	if err != nil {
+		return err
+	}
 	batches, err := drawBatches(be, d, draws, batchSize, c.batches)
 	if err != nil {
 		return err
@@ -62,24 +67,32 @@ func compareSteps(ctx context.Context, c *comparison) error {
 	if len(ready.Rivals) == 0 {
 		return fmt.Errorf("%s: none of PyTorch's ways to take a step works there", c.python)
 	}
-	turns, err := c.raceSteps(ctx, be, ours.turn, torch, ready.Rivals, "", tolerance)
+	var also []*side[turn]
+	agree := tolerance
+	if c.products == kernels.BF16 {
+		f32 := kernels.NewCPU(kernels.CPUOptions{Threads: c.threads})
+		in32 := newSteps(f32, config, shape, batches)
+		also = []*side[turn]{{name: "gnnstore in f32, " + f32.Name(), turn: func(context.Context) (turn, error) { return in32.turn() }}}
+		agree = bf16Tolerance
+	}
+	turns, err := c.raceSteps(ctx, be, ours.turn, torch, ready.Rivals, "", agree, also...)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintf(c.out, "%s: %s, %s of %d layers, hidden %d, fanouts %s, batches of %d seeds. "+
 		"PyTorch %s, %d threads, OPENBLAS_CORETYPE unset; processor ms a step while choosing: %v.\n",
 		c.base(), extent(d), config.Kind, config.Layers, config.Hidden, setting.FormatInts(draws.Fanouts), batchSize, ready.Torch, c.threads, ready.Variants)
-	c.printSteps(turns, tolerance)
+	c.printSteps(turns, agree)
 	return nil
 }
 
 // raceSteps alternates our turns with the turns of rivals in a Python, whose names get a prefix. It
 // fails where the loss of a batch differs from ours by more than a share.
 func (c *comparison) raceSteps(ctx context.Context, be kernels.Backend, ours func() (turn, error), torch *python, rivals []string, prefix string,
-	tolerance float64) (*turns[turn], error) {
+	tolerance float64, also ...*side[turn]) (*turns[turn], error) {
 	us := &side[turn]{name: "gnnstore, " + be.Name(), turn: func(context.Context) (turn, error) { return ours() }}
 	t := &turns[turn]{
-		sides: []*side[turn]{us},
+		sides: append([]*side[turn]{us}, also...),
 		columns: []column[turn]{
 			{name: "ms", format: "%.1f", of: func(t turn) float64 { return 1e3 * t.Seconds / float64(len(t.Losses)) }},
 			{name: "ms of processor time", format: "%.1f", of: func(t turn) float64 { return 1e3 * t.Processor / float64(len(t.Losses)) }},
@@ -140,7 +153,7 @@ func (c *comparison) startSteps(ctx context.Context, d *data.Data, s model.Shape
 	job := map[string]any{
 		"typed": isTyped(d), "types": s.Types, "relations": relations, "target": s.Target,
 		"columns": s.In, "hidden": hidden, "classes": s.Out, "makes": s.Reach.Types[1:], "draws": s.Reach.Relations,
-		"batches": c.batches, "layers": len(s.Reach.Relations), "threads": c.threads, "rate": rate,
+		"bf16": c.products == kernels.BF16, "batches": c.batches, "layers": len(s.Reach.Relations), "threads": c.threads, "rate": rate,
 	}
 	var ready stepsReady
 	if _, err := (&npyWriter{dir: c.tmp}).job(job); err != nil {

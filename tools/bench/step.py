@@ -108,12 +108,22 @@ def sparse_reduce(x, e):
 MEANS = [index_add, segment_reduce, embedding_bag, sparse_csr, sparse_csr_both, embedding_bag_csr, sparse_reduce]
 
 
+def in_float32(mean):
+    """The same mean of rows that autocast has made bfloat16."""
+    widened = lambda x, e: mean(x.float(), e)
+    widened.__name__ = mean.__name__ + " in float32"
+    return widened
+
+
 class Plain:
     """The network in plain PyTorch: y = S·x + b + the sum over relations of W·mean."""
 
-    def __init__(self, job, mean):
-        self.job, self.mean = job, mean
+    def __init__(self, job, mean, rows=torch.float32):
+        self.job, self.mean, self.rows = job, mean, rows
         self.library, self.name = "PyTorch", mean.__name__
+        if job["bf16"]:
+            self.library += " autocast"
+            self.name += f", rows {str(rows).removeprefix('torch.')}"
 
     def names(self, layer, part):
         """The parameters of a type's own row, or of a relation, as the Go side calls them."""
@@ -149,7 +159,7 @@ class Geometric:
     def __init__(self, job, form):
         import torch_geometric
 
-        self.job, self.form = job, form
+        self.job, self.form, self.rows = job, form, torch.float32
         self.library, self.name = f"PyTorch Geometric {torch_geometric.__version__} HeteroConv", form
 
     def begin(self, initial):
@@ -191,7 +201,7 @@ class Geometric:
 
 class Steps:
     def __init__(self, directory, job):
-        self.rate, self.initial, self.batches = job["rate"], {}, []
+        self.rate, self.initial, self.batches, self.bf16 = job["rate"], {}, [], job["bf16"]
         read = lambda name: np.load(os.path.join(directory, f"{name}.npy"))
         for name in os.listdir(directory):
             if name.startswith(("convs.", "skips.")):
@@ -210,10 +220,13 @@ class Steps:
         """Trains on every batch once from the initial weights, and returns what a turn is asked for."""
         parameters, forward = way.begin(self.initial)
         adam = torch.optim.Adam(parameters, lr=self.rate, foreach=True)
-        losses = []
+        losses, batches = [], self.batches[:count]
+        if way.rows != torch.float32:
+            batches = [({t: r.to(way.rows) for t, r in rows.items()}, labels, layers) for rows, labels, layers in batches]
         start, before = time.perf_counter(), time.process_time()
-        for rows, labels, layers in self.batches[:count]:
-            loss = F.cross_entropy(forward(rows, layers), labels)
+        for rows, labels, layers in batches:
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
+                loss = F.cross_entropy(forward(rows, layers), labels)
             adam.zero_grad(set_to_none=True)
             loss.backward()
             adam.step()
@@ -229,6 +242,8 @@ def main():
     torch.set_num_threads(job["threads"])
     steps, skipped = Steps(directory, job), []
     ways = [Plain(job, mean) for mean in MEANS]
+    if job["bf16"]:
+        ways = [Plain(job, mean, rows) for mean in MEANS + [in_float32(m) for m in MEANS] for rows in (torch.float32, torch.bfloat16)]
     if job["typed"]:
         try:
             ways += [Geometric(job, form) for form in ("edge_index", "sparse_csr")]
