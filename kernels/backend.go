@@ -51,6 +51,15 @@ type Adjacency struct {
 // Term is one product of Affine: rows X (N×I) and weights W (O×I), as PyTorch's Linear keeps them.
 type Term struct{ X, W Tensor }
 
+// TermGrad is where the gradients of a term go: to DW, of W's shape, dyᵀ·X is added, and to DX, of
+// X's shape, dy·W. The zero Tensor leaves one out. Without Add, DX is set, not added to. Across says
+// that W is In×Out, and the term X·W.
+type TermGrad struct {
+	Term
+	DW, DX      Tensor
+	Add, Across bool
+}
+
 // AdamStep holds the numbers of one Adam update (Kingma and Ba 2015, algorithm 1). Correct1 and
 // Correct2 are the bias corrections 1-β₁ᵗ and 1-β₂ᵗ; WeightDecay is added to the gradient (L2), as
 // in the original.
@@ -189,6 +198,13 @@ type Backend interface {
 	// Affine computes dst = Σ x·wᵀ + bias over the terms, and with relu the larger of that and 0,
 	// NaN staying NaN: MatMul, AddRow and ReLU in one. bias is 1×Cols, or the zero Tensor for none.
 	Affine(dst, bias Tensor, relu bool, terms ...Term)
+	// AffineGrad takes dy, the gradient of y = Affine(bias, terms), back to the bias and the terms.
+	// If y is not the zero Tensor, it is the result with relu, and dy counts as 0 where y is not
+	// above 0. dbias (1×Cols) receives the sum of dy's rows, unless it is the zero Tensor. It is
+	// ReLUMask, ColumnSumGrad and two MatMul a term in one, and leaves dy undefined where there is a
+	// y. DX may be the first rows of one and the same tensor for several terms; they are taken in
+	// order.
+	AffineGrad(dy, y, dbias Tensor, terms ...TermGrad)
 	// AddRow adds the 1×Cols row to every row of dst.
 	AddRow(dst, row Tensor)
 	// ColumnSumGrad adds the sum of src's rows to the 1×Cols row drow.
@@ -198,8 +214,8 @@ type Backend interface {
 	// is none. src is F16 or F32; sums are in float32, in the order of Nbr.
 	NeighborMean(dst, src Tensor, g Adjacency)
 	// NeighborMeanGrad adds to dsrc[u] the sum over its RevDst i of ddst[i] / degree(i), in the
-	// order of RevDst.
-	NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency)
+	// order of RevDst. Rows from fresh on count as 0 before, whatever they hold.
+	NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int)
 
 	// Edge values: a tensor of edges has a row for every position of Nbr and a column for every
 	// head; rows of positions that are in no list are neither read nor written. Heads split the

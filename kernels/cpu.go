@@ -184,15 +184,18 @@ func (c *CPU) lists(rows, cols int, work func(lo, hi int)) {
 }
 
 // NeighborMeanGrad implements [Backend].
-func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
+func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int) {
 	const op = "NeighborMeanGrad"
-	checkNeighborMeanGrad(dsrc, ddst, g)
+	checkNeighborMeanGrad(dsrc, ddst, g, fresh)
 	ds, dd, n := c.floats(op, "dsrc", dsrc), c.floats(op, "ddst", ddst), dsrc.Cols
 	start, end := c.uints(op, "Start", g.Start), c.uints(op, "End", g.End)
 	revStart, revDst := c.uints(op, "RevStart", g.RevStart), c.uints(op, "RevDst", g.RevDst)
 	c.weights = grow(c.weights, len(start))
 	inverseDegrees(c.weights, start, end)
 	c.lists(dsrc.Rows, n, func(lo, hi int) {
+		if hi > fresh {
+			clear(ds[max(lo, fresh)*n : hi*n]) // here it stays in a cache
+		}
 		c.rowWeightedSum(ds[lo*n:hi*n], dd, n, revStart[lo:hi], revStart[lo+1:hi+1], revDst, c.weights[:len(start)])
 	})
 }

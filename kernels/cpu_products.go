@@ -97,3 +97,29 @@ func (c *CPU) finish(d, b []float32, relu bool) {
 		c.relu(d, d)
 	}
 }
+
+// AffineGrad implements [Backend].
+func (c *CPU) AffineGrad(dy, y, dbias Tensor, terms ...TermGrad) {
+	checkAffineGrad(dy, y, dbias, terms)
+	AffineGradOf(c, dy, y, dbias, terms...)
+}
+
+// AffineGradOf is the AffineGrad of a backend that has it from its other operations.
+func AffineGradOf(b Backend, dy, y, dbias Tensor, terms ...TermGrad) {
+	if y.Buf != nil {
+		b.ReLUMask(dy, y)
+	}
+	if dbias.Buf != nil {
+		b.ColumnSumGrad(dbias, dy)
+	}
+	for _, t := range terms {
+		if t.DW.Buf != nil && t.Across {
+			b.MatMul(t.DW, t.X, dy, true, false, true)
+		} else if t.DW.Buf != nil {
+			b.MatMul(t.DW, dy, t.X, true, false, true)
+		}
+		if t.DX.Buf != nil {
+			b.MatMul(t.DX, dy, t.W, false, t.Across, t.Add)
+		}
+	}
+}

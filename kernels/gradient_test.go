@@ -99,7 +99,7 @@ func TestNeighborMeanGradient(t *testing.T) {
 	}
 	x, y := g.normal(4, 3), g.zeros(4, 3)
 	g.check("NeighborMeanGrad", x, y, func() { g.r.NeighborMean(y, x, adj) },
-		func(dx, dy Tensor) { g.r.NeighborMeanGrad(dx, dy, adj) })
+		func(dx, dy Tensor) { g.r.NeighborMeanGrad(dx, dy, adj, dx.Rows) })
 }
 
 func TestGatherRowsGradient(t *testing.T) {

@@ -109,6 +109,12 @@ func (r *Reference) Affine(dst, bias Tensor, relu bool, terms ...Term) {
 	}
 }
 
+// AffineGrad implements [Backend].
+func (r *Reference) AffineGrad(dy, y, dbias Tensor, terms ...TermGrad) {
+	checkAffineGrad(dy, y, dbias, terms)
+	AffineGradOf(r, dy, y, dbias, terms...)
+}
+
 // AddRow implements [Backend].
 func (r *Reference) AddRow(dst, row Tensor) {
 	checkRow("AddRow", "dst", dst, "row", row)
@@ -130,13 +136,14 @@ func (r *Reference) NeighborMean(dst, src Tensor, g Adjacency) {
 }
 
 // NeighborMeanGrad implements [Backend].
-func (r *Reference) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
+func (r *Reference) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int) {
 	const op = "NeighborMeanGrad"
-	checkNeighborMeanGrad(dsrc, ddst, g)
+	checkNeighborMeanGrad(dsrc, ddst, g, fresh)
 	revStart := r.uints(op, "RevStart", g.RevStart)
 	if dsrc.Rows == 0 {
 		return
 	}
+	r.Fill(dsrc.Slice(fresh, dsrc.Rows), 0)
 	neighborMeanGradRef(r.floats(op, "dsrc", dsrc), r.floats(op, "ddst", ddst), dsrc.Cols,
 		r.uints(op, "Start", g.Start), r.uints(op, "End", g.End), revStart, r.uints(op, "RevDst", g.RevDst))
 }

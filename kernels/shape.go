@@ -71,6 +71,23 @@ func checkAffine(dst, bias Tensor, terms []Term) {
 	}
 }
 
+func checkAffineGrad(dy, y, dbias Tensor, terms []TermGrad) {
+	const op = "AffineGrad"
+	if y.Buf != nil && !sameShape(dy, y) || dbias.Buf != nil && !isRow(dbias, dy.Cols) {
+		refuse(op, "dy", dy, "y", y, "dbias", dbias)
+	}
+	for _, t := range terms {
+		out, in := t.W.Rows, t.W.Cols
+		if t.Across {
+			out, in = in, out
+		}
+		if t.X.Rows != dy.Rows || t.X.Cols != in || dy.Cols != out ||
+			t.DW.Buf != nil && !sameShape(t.DW, t.W) || t.DX.Buf != nil && !sameShape(t.DX, t.X) {
+			refuse(op, "dy", dy, "x", t.X, "w", t.W, "dw", t.DW, "dx", t.DX)
+		}
+	}
+}
+
 func checkRow(op, name string, t Tensor, rowName string, row Tensor) {
 	if !isRow(row, t.Cols) {
 		refuse(op, name, t, rowName, row)
@@ -83,7 +100,10 @@ func checkNeighborMean(dst, src Tensor, g Adjacency) {
 	}
 }
 
-func checkNeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) {
+func checkNeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int) {
+	if fresh < 0 || fresh > dsrc.Rows {
+		panic(fmt.Sprintf("kernels: NeighborMeanGrad: fresh is %d, of %d rows", fresh, dsrc.Rows))
+	}
 	if dsrc.Cols != ddst.Cols || !isColumn(g.Start, ddst.Rows) || !isColumn(g.End, ddst.Rows) ||
 		dsrc.Rows > 0 && !isColumn(g.RevStart, dsrc.Rows+1) || !isColumn(g.RevDst, g.RevDst.Rows) {
 		refuse("NeighborMeanGrad", "dsrc", dsrc, "ddst", ddst, "Start", g.Start, "End", g.End,

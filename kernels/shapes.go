@@ -47,7 +47,10 @@ func (Shapes) Affine(dst, bias Tensor, _ bool, terms ...Term)  { checkAffine(dst
 func (Shapes) AddRow(dst, row Tensor)                          { checkRow("AddRow", "dst", dst, "row", row) }
 func (Shapes) ColumnSumGrad(drow, src Tensor)                  { checkRow("ColumnSumGrad", "src", src, "drow", drow) }
 func (Shapes) NeighborMean(dst, src Tensor, g Adjacency)       { checkNeighborMean(dst, src, g) }
-func (Shapes) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency) { checkNeighborMeanGrad(dsrc, ddst, g) }
+func (Shapes) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int) {
+	checkNeighborMeanGrad(dsrc, ddst, g, fresh)
+}
+func (Shapes) AffineGrad(dy, y, dbias Tensor, terms ...TermGrad) { checkAffineGrad(dy, y, dbias, terms) }
 func (Shapes) WeightedSum(dst, src, w Tensor, g Adjacency)     { checkWeightedSum(dst, src, w, g) }
 func (Shapes) WeightedSumGrad(dsrc, ddst, w Tensor, g Adjacency) {
 	checkWeightedSumGrad(dsrc, ddst, w, g)

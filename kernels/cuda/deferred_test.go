@@ -135,12 +135,12 @@ func (s *scene) play(rng *rand.Rand, operations int, pause func()) (bits []uint3
 			if part > 0 {
 				s.b.MatMul(x.Slice(0, part), y.Slice(0, part), s.dw, false, false, true)
 			}
-			s.b.NeighborMeanGrad(x, y, s.list)
+			s.b.NeighborMeanGrad(x, y, s.list, x.Rows)
 		case 18:
 			s.b.ClipFactor(s.factor, s.squares, []kernels.Tensor{s.dw, s.dgain, s.both, x}, 1)
 			p := kernels.AdamParam{Value: x, Grad: y, M: z, V: window(3)}
 			s.b.Adam([]kernels.AdamParam{p}, 1, kernels.AdamStep{LR: 0.1}, kernels.Guard{})
-			s.b.NeighborMeanGrad(x, y, s.list)
+			s.b.NeighborMeanGrad(x, y, s.list, x.Rows)
 		case 19, 20, 21:
 			s.chain(rng, window(0), window(1), window(2), window(3), pause)
 		}
@@ -162,7 +162,7 @@ func (s *scene) play(rng *rand.Rand, operations int, pause func()) (bits []uint3
 func (s *scene) chain(rng *rand.Rand, x, y, z, w kernels.Tensor, pause func()) {
 	for i, operation := range []func(){
 		func() { s.b.Fill(x, 0) },
-		func() { s.b.NeighborMeanGrad(x, y, s.list) },
+		func() { s.b.NeighborMeanGrad(x, y, s.list, x.Rows) },
 		func() { s.b.Dropout(x, x, s.ids, 7, 0.3) },
 		func() { s.b.ReLUMask(x, z) },
 		func() { s.b.Fill(w, 0) },

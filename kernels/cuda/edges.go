@@ -29,9 +29,9 @@ func (b *Backend) NeighborMean(dst, src kernels.Tensor, g kernels.Adjacency) {
 }
 
 // NeighborMeanGrad implements [kernels.Backend].
-func (b *Backend) NeighborMeanGrad(dsrc, ddst kernels.Tensor, g kernels.Adjacency) {
+func (b *Backend) NeighborMeanGrad(dsrc, ddst kernels.Tensor, g kernels.Adjacency, fresh int) {
 	const op = "NeighborMeanGrad"
-	b.shapes.NeighborMeanGrad(dsrc, ddst, g)
+	b.shapes.NeighborMeanGrad(dsrc, ddst, g, fresh)
 	ds, dd := b.f32(op, "dsrc", dsrc), b.f32(op, "ddst", ddst)
 	start, end := b.u32(op, "Start", g.Start), b.u32(op, "End", g.End)
 	revStart, revDst := b.u32(op, "RevStart", g.RevStart), b.u32(op, "RevDst", g.RevDst)
@@ -42,7 +42,7 @@ func (b *Backend) NeighborMeanGrad(dsrc, ddst kernels.Tensor, g kernels.Adjacenc
 		dsrc: ds, ddst: dd, start: start, end: end, revStart: revStart, revDst: revDst,
 		dsts: ddst.Rows, srcs: dsrc.Rows, edges: g.RevDst.Rows, cols: dsrc.Cols,
 	}
-	m.fresh = b.takesZeroRows(ds, dsrc.Rows, dsrc.Cols)
+	m.fresh = min(fresh, b.takesZeroRows(ds, dsrc.Rows, dsrc.Cols))
 	b.deferMeanGrad(m)
 }
 

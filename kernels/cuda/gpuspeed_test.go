@@ -244,7 +244,7 @@ func (s *speed) gradient(rows, dsts, fanout, cols int) {
 	stats, ids := s.tensor(kernels.F32, rows, 2), s.ids(rows, rows)
 	defer kernels.FreeTensors(s.b, start, list.Nbr, list.RevStart, list.RevDst, d, ddst, y, x, dx, gain, dgain,
 		dbias, drow, stats, ids)
-	mean := func() { s.b.Fill(d, 0); s.b.NeighborMeanGrad(d, ddst, list) }
+	mean := func() { s.b.Fill(d, 0); s.b.NeighborMeanGrad(d, ddst, list, d.Rows) }
 	mask := func() { s.b.ReLUMask(d, y) }
 	drop := func() { s.b.Dropout(d, d, ids, 7, 0.5) }
 	norm := func() { s.b.Fill(dx, 0); s.b.LayerNormGrad(dx, dgain, dbias, d, x, stats, gain) }

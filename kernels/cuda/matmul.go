@@ -93,6 +93,12 @@ func (b *Backend) MatMul(dst, x, y kernels.Tensor, transX, transY, accumulate bo
 	b.product(d, p, q, operand{}, dst.Rows, dst.Cols, k, transX, transY, x.Cols%4 == 0 && y.Cols%4 == 0, flags)
 }
 
+// AffineGrad implements [kernels.Backend].
+func (b *Backend) AffineGrad(dy, y, dbias kernels.Tensor, terms ...kernels.TermGrad) {
+	b.shapes.AffineGrad(dy, y, dbias, terms...)
+	kernels.AffineGradOf(b, dy, y, dbias, terms...)
+}
+
 // Affine implements [kernels.Backend].
 func (b *Backend) Affine(dst, bias kernels.Tensor, relu bool, terms ...kernels.Term) {
 	const op = "Affine"

@@ -129,14 +129,16 @@ func testNeighborMeanHalf(r *rig) {
 func testNeighborMeanGrad(r *rig) {
 	for _, s := range layerSizes {
 		for _, draw := range []func(int) []float32{r.normals, r.sparseSpecials} {
-			r.at("%d from %d, %d columns", s.dsts, s.srcs, s.cols)
-			g := r.layer(lists(r.rng, s.dsts, s.srcs), s.srcs)
-			dsrc, ddst := r.normal(s.srcs, s.cols), r.floats(s.dsts, s.cols, draw(s.dsts*s.cols))
-			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-				b.NeighborMeanGrad(on(dsrc), on(ddst), g.on(on))
-			})
-			r.close(1e-5, dsrc)
-			r.unchanged(append(g.operands(), ddst)...)
+			for _, fresh := range []int{s.srcs, s.srcs / 2, 0} {
+				r.at("%d from %d, %d columns, fresh from %d", s.dsts, s.srcs, s.cols, fresh)
+				g := r.layer(lists(r.rng, s.dsts, s.srcs), s.srcs)
+				dsrc, ddst := r.normal(s.srcs, s.cols), r.floats(s.dsts, s.cols, draw(s.dsts*s.cols))
+				r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
+					b.NeighborMeanGrad(on(dsrc), on(ddst), g.on(on), fresh)
+				})
+				r.close(1e-5, dsrc)
+				r.unchanged(append(g.operands(), ddst)...)
+			}
 		}
 	}
 }
@@ -154,7 +156,7 @@ func testNeighborMeanOfNone(r *rig) {
 	r.at("no edges back")
 	revStart, dsrc, ddst := r.uints(make([]uint32, 6)), r.normal(5, 4), r.normal(3, 4)
 	r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-		b.NeighborMeanGrad(on(dsrc), on(ddst), kernels.Adjacency{Start: on(zeros), End: on(zeros), RevStart: on(revStart)})
+		b.NeighborMeanGrad(on(dsrc), on(ddst), kernels.Adjacency{Start: on(zeros), End: on(zeros), RevStart: on(revStart)}, 5)
 	})
 	r.close(0, dsrc)
 }

@@ -34,8 +34,11 @@ func testRefusals(r *rig) {
 		"ColumnSumGrad":              func() { b.ColumnSumGrad(f(1, 2), f(2, 3)) },
 		"NeighborMean columns":       func() { b.NeighborMean(f(2, 3), f(4, 4), edges(2, 1)) },
 		"NeighborMean destinations":  func() { b.NeighborMean(f(3, 3), f(4, 3), edges(2, 1)) },
-		"NeighborMeanGrad columns":   func() { b.NeighborMeanGrad(f(3, 4), f(2, 3), edges(2, 1)) },
-		"NeighborMeanGrad sources":   func() { b.NeighborMeanGrad(f(4, 3), f(2, 3), edges(2, 1)) },
+		"NeighborMeanGrad columns":   func() { b.NeighborMeanGrad(f(3, 4), f(2, 3), edges(2, 1), 3) },
+		"NeighborMeanGrad sources":   func() { b.NeighborMeanGrad(f(4, 3), f(2, 3), edges(2, 1), 4) },
+		"AffineGrad":                 func() { b.AffineGrad(f(2, 3), f(3, 2), kernels.Tensor{}) },
+		"AffineGrad bias":            func() { b.AffineGrad(f(2, 3), kernels.Tensor{}, f(1, 2)) },
+		"AffineGrad weights":         func() { b.AffineGrad(f(2, 3), kernels.Tensor{}, kernels.Tensor{}, kernels.TermGrad{Term: kernels.Term{X: f(2, 4), W: f(3, 4)}, DW: f(4, 3)}) },
 		"ReLU":                       func() { b.ReLU(f(2, 3), f(3, 3)) },
 		"ReLUGrad":                   func() { b.ReLUGrad(f(2, 3), f(2, 3), f(2, 4)) },
 		"GELU":                       func() { b.GELU(f(2, 3), f(3, 2)) },
@@ -90,7 +93,7 @@ func testRepeat(r *rig) {
 		dgain, dbias := zeros(1, cols), zeros(1, cols)
 		r.b.MatMul(product.tensor, x.tensor, dy.tensor, true, false, false)
 		r.b.ColumnSumGrad(sum.tensor, dy.tensor)
-		r.b.NeighborMeanGrad(dsrc.tensor, dy.tensor, g.on(func(o operand) kernels.Tensor { return o.tensor }))
+		r.b.NeighborMeanGrad(dsrc.tensor, dy.tensor, g.on(func(o operand) kernels.Tensor { return o.tensor }), srcs)
 		r.b.LayerNormGrad(dx.tensor, dgain.tensor, dbias.tensor, dy.tensor, x.tensor, stats.tensor, gain.tensor)
 		var results [][]float32
 		for _, o := range []operand{product, sum, dsrc, dx, dgain, dbias} {

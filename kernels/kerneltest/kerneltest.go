@@ -52,6 +52,7 @@ func run(t *testing.T, newBackend func() kernels.Backend, offsets []int) {
 		{"MatMul", testMatMul},
 		{"MatMulNonFinite", testMatMulNonFinite},
 		{"Affine", testAffine},
+		{"AffineGrad", testAffineGrad},
 		{"NeighborMean", testNeighborMean},
 		{"NeighborMeanHalf", testNeighborMeanHalf},
 		{"NeighborMeanGrad", testNeighborMeanGrad},

@@ -89,3 +89,54 @@ func testAffine(r *rig) {
 		}
 	}
 }
+
+// testAffineGrad has no, one and two terms, with and without a bias and ReLU, and gradients that are
+// set, added to, left out, and one window in another.
+func testAffineGrad(r *rig) {
+	for _, s := range []struct{ n, o, i int }{
+		{0, 3, 4}, {3, 0, 4}, {3, 4, 0}, {1, 1, 1}, {5, 7, 3}, {17, 33, 65}, {64, 31, 40}, {300, 20, 33}, {2100, 40, 24}, {1100, 300, 17}, {1030, 17, 300},
+	} {
+		for kind := range 24 {
+			count, biased, relu, across := kind/8, kind&1 != 0, kind&2 != 0, kind&4 != 0
+			r.at("n=%d o=%d i=%d terms=%d bias=%v relu=%v across=%v", s.n, s.o, s.i, count, biased, relu, across)
+			dy, y, dbias := r.normal(s.n, s.o), r.normal(s.n, s.o), r.normal(1, s.o)
+			var x, w, dx, dw []operand
+			for t := range count {
+				in := s.i + t
+				rows, cols := s.o, in
+				if across {
+					rows, cols = cols, rows
+				}
+				x, w = append(x, r.normal(s.n, in)), append(w, r.normal(rows, cols))
+				dx, dw = append(dx, r.normal(s.n+t, in)), append(dw, r.normal(rows, cols))
+			}
+			r.both(func(be kernels.Backend, on func(operand) kernels.Tensor) {
+				var terms []kernels.TermGrad
+				for t := range count {
+					g := kernels.TermGrad{Term: kernels.Term{X: on(x[t]), W: on(w[t])}, Add: t > 0, Across: across}
+					if kind%5 != 0 {
+						g.DX = on(dx[t]).Slice(0, s.n)
+					}
+					if kind%7 != 0 {
+						g.DW = on(dw[t])
+					}
+					terms = append(terms, g)
+				}
+				var of, sum kernels.Tensor
+				if relu {
+					of = on(y)
+				}
+				if biased {
+					sum = on(dbias)
+				}
+				be.AffineGrad(on(dy), of, sum, terms...)
+			})
+			r.close(1e-6+8e-7*float64(s.o), dx...)
+			r.close(1e-6+8e-7*float64(s.n), append(dw, dbias)...)
+			r.unchanged(append(append(x, w...), y)...)
+			if !relu {
+				r.unchanged(dy)
+			}
+		}
+	}
+}

@@ -136,7 +136,7 @@ func (s suite) means(table string, rows int) []Case {
 		cases = append(cases, s.on(fmt.Sprintf("NeighborMeanGrad/cols=256/degree=%d", degree), Work{Bytes: 4 * 2 * read, Edges: dsts * degree}, func(m *memory) func() {
 			const sources = 4 * dsts
 			dsrc, ddst, g := newMatrix(m, sources, 256), filled(m, dsts, 256), reverse(m, lists(m, dsts, degree, sources), sources)
-			return func() { m.NeighborMeanGrad(dsrc, ddst, g) }
+			return func() { m.NeighborMeanGrad(dsrc, ddst, g, dsrc.Rows) }
 		}))
 	}
 	return cases

@@ -45,26 +45,30 @@ func (t *Tape) affine(relu bool, bias *Var, terms []Term) *Var {
 	}
 	t.record(y, func() {
 		dy := t.grad(y)
+		var of, dbias kernels.Tensor
 		if relu {
 			if y.kept {
 				dy = t.copy(dy)
 			}
-			t.be.ReLUMask(dy, y.Value) // whoever read y is done with its gradient
+			of = y.Value // whoever read y is done with its gradient
 		}
 		if bias != nil && bias.needsGrad {
-			t.be.ColumnSumGrad(t.grad(bias), dy)
+			dbias = t.grad(bias)
 		}
-		for _, term := range terms {
-			if term.W.needsGrad && across {
-				t.be.MatMul(t.grad(term.W), term.X.Value, dy, true, false, true)
-			} else if term.W.needsGrad {
-				t.be.MatMul(t.grad(term.W), dy, term.X.Value, true, false, true)
+		back := make([]kernels.TermGrad, 0, len(terms))
+		for i, term := range terms {
+			g := kernels.TermGrad{Term: products[i], Across: across}
+			if term.W.needsGrad {
+				g.DW = t.grad(term.W)
 			}
 			if term.X.needsGrad {
-				dx, fresh := t.into(term.X)
-				t.be.MatMul(dx, dy, term.W.Value, false, across, !fresh)
+				var fresh bool
+				g.DX, fresh = t.into(term.X)
+				g.Add = !fresh
 			}
+			back = append(back, g)
 		}
+		t.be.AffineGrad(dy, of, dbias, back...)
 	})
 	return y
 }
@@ -183,7 +187,10 @@ func (t *Tape) ScatterRows(x *Var, ids kernels.Tensor, rows int) *Var {
 func (t *Tape) NeighborMean(x *Var, g kernels.Adjacency) *Var {
 	y := t.result(g.Start.Rows, x.Value.Cols, x)
 	t.be.NeighborMean(y.Value, x.Value, g)
-	t.record(y, func() { t.be.NeighborMeanGrad(t.grad(x), t.grad(y), g) })
+	t.record(y, func() {
+		dx, fresh := t.intoRows(x)
+		t.be.NeighborMeanGrad(dx, t.grad(y), g, fresh)
+	})
 	return y
 }
 

@@ -24,6 +24,7 @@ type Var struct {
 	// Grad is d loss / d Value, made when an operation first adds to it. Only parameters and what
 	// depends on them have one.
 	Grad      kernels.Tensor
+	unset     int // rows of Grad from here on have not been written yet; 0: all have
 	needsGrad bool
 	whole     *Var // Value is a window of whole's, and Grad one of its gradient
 	fixed     bool // no operation may write over Value: it is the caller's, its own operation reads it in Backward, or it is kept
@@ -181,6 +182,10 @@ func (t *Tape) grad(v *Var) kernels.Tensor {
 			t.be.Fill(v.Grad, 0)
 		}
 	}
+	if v.unset > 0 {
+		t.be.Fill(v.Grad.Slice(v.unset, v.Grad.Rows), 0)
+		v.unset = 0
+	}
 	return v.Grad
 }
 
@@ -201,11 +206,43 @@ func (t *Tape) copy(v kernels.Tensor) kernels.Tensor {
 // into is grad for an operation that can either add to the gradient or set it. If fresh, nothing
 // has been added yet: the memory is not zeroed, and the operation must set it.
 func (t *Tape) into(v *Var) (grad kernels.Tensor, fresh bool) {
-	if v.Grad.Buf != nil || v.whole != nil {
+	root := v.headOf()
+	if root == nil || root.Grad.Buf != nil {
 		return t.grad(v), false
 	}
-	v.Grad = t.arena.alloc(v.Value.Rows, v.Value.Cols)
+	root.Grad = t.arena.alloc(root.Value.Rows, root.Value.Cols)
+	if root != v {
+		v.Grad = v.within(root.Grad)
+	}
+	if v.Value.Rows < root.Value.Rows {
+		root.unset = v.Value.Rows
+	}
 	return v.Grad, true
+}
+
+// intoRows is into for an operation that can set some rows and add to others: it must set the rows
+// from fresh on.
+func (t *Tape) intoRows(v *Var) (grad kernels.Tensor, fresh int) {
+	root := v.headOf()
+	if root != nil && root.unset > 0 && v.Value.Rows == root.Value.Rows {
+		fresh, root.unset = root.unset, 0
+		return t.grad(v), fresh
+	}
+	if grad, all := t.into(v); !all {
+		return grad, grad.Rows
+	}
+	return v.Grad, 0
+}
+
+// headOf returns the Var whose memory v's gradient is the first rows of: v itself, if it has its
+// own. It returns nil where v has other rows, or columns.
+func (v *Var) headOf() *Var {
+	for ; v.whole != nil; v = v.whole {
+		if v.Value.Off != v.whole.Value.Off || v.Value.Cols != v.whole.Value.Cols {
+			return nil
+		}
+	}
+	return v
 }
 
 // arena hands out float32 matrices and takes all of them back at once, or some of them before. It

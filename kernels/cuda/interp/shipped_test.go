@@ -114,7 +114,7 @@ func TestShippedNeighborMean(t *testing.T) {
 
 		grad := p.normal(srcs, cols, 4) // it is added to
 		p.must("neighbor_mean_grad"+suffix, 3, grad, dst, g.start, g.end, g.revStart, g.revDst, dsts, srcs, g.size, cols, 4, p.word, srcs)
-		p.ref.NeighborMeanGrad(grad.twin, dst.twin, g.twin)
+		p.ref.NeighborMeanGrad(grad.twin, dst.twin, g.twin, grad.twin.Rows)
 		p.same(grad, 2e-6)
 	})
 }
@@ -133,7 +133,7 @@ func TestShippedChains(t *testing.T) {
 			ids, y, ddst := p.uints(integers(srcs, 1000, 1)), p.normal(srcs, cols, 2), p.normal(dsts, cols, 3)
 			grad, dropBy, maskBy := p.normal(srcs, cols, 4), operand{}, operand{}
 			p.ref.Fill(grad.twin.Slice(5, srcs), 0) // rows from 5 on are fresh
-			p.ref.NeighborMeanGrad(grad.twin, ddst.twin, g.twin)
+			p.ref.NeighborMeanGrad(grad.twin, ddst.twin, g.twin, grad.twin.Rows)
 			if dropped {
 				dropBy = ids
 				p.ref.Dropout(grad.twin, grad.twin, ids.twin, key, rate)
