@@ -100,7 +100,20 @@ func (c *CPU) finish(d, b []float32, relu bool) {
 
 // AffineGrad implements [Backend].
 func (c *CPU) AffineGrad(dy, y, dbias Tensor, terms ...TermGrad) {
+	const op = "AffineGrad"
 	checkAffineGrad(dy, y, dbias, terms)
+	if c.panels != nil && c.gradByPanels(dy, y, dbias, terms) {
+		return
+	}
+	if y.Buf != nil && dbias.Buf != nil { // in one pass
+		n := dy.Cols
+		d, v, sum := c.floats(op, "dy", dy), c.floats(op, "y", y), c.floats(op, "dbias", dbias)
+		c.sumRows(dy.Rows, n, func(partial []float32, lo, hi int) {
+			c.reluMask(d[lo*n:hi*n], v[lo*n:hi*n])
+			c.columnSumGrad(partial, d[lo*n:hi*n])
+		}, func(partial []float32) { c.add(sum, partial) })
+		y, dbias = Tensor{}, Tensor{}
+	}
 	AffineGradOf(c, dy, y, dbias, terms...)
 }
 
