@@ -49,8 +49,8 @@ func (f factor) at(r, c int) factor {
 // panels multiplies in bfloat16 with the routines of one kernel set, which its generator, _gen/bf16,
 // describes. Sizes of routines are in elements, distances in bytes.
 type panels struct {
-	roundRows      func(dst *uint16, dstRow int, src *float32, srcRow, rows, cols int)
-	roundRowsHalf  func(dst *uint16, dstRow int, src *uint16, srcRow, rows, cols int)
+	roundRows      func(dst *uint16, dstRow, dstStep int, src *float32, srcRow, rows, cols int)
+	roundRowsHalf  func(dst *uint16, dstRow, dstStep int, src *uint16, srcRow, rows, cols int)
 	roundPairs     func(dst *uint16, panel int, src *float32, srcRow, rows, cols int)
 	roundPairsHalf func(dst *uint16, panel int, src *uint16, srcRow, rows, cols int)
 	turnRows       func(dst *uint16, src *float32, srcRow, rows, cols int)
@@ -59,8 +59,9 @@ type panels struct {
 	add8           func(dst, src *float32, srcRow, rows, blocks int)
 
 	// multiply computes rows×cols elements of dst from packed factors, over k elements.
-	multiply func(dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel, rows, cols, k int, add bool)
-	most     int // multiplications of a call, at most: 100 µs of work
+	multiply func(dst *float32, dstRow int, a, b *uint16, panel, rows, cols, k int, add bool)
+	most     int  // multiplications of a call, at most: 100 µs of work
+	blocked  bool // rows of op(a) are packed in blocks of 32 rows, which have 32 elements of each row after the other
 }
 
 const (
@@ -212,10 +213,10 @@ func (p *panelPass) run(s *panelScratch) {
 		a := s.packed[whole*p.deep+worker*rows*p.deep:][:rows*p.deep]
 		l := 0
 		for _, one := range p.pieces {
-			p.packA(a[l:], p.deep, one.a, i0, i1, one.l0, one.k)
+			p.packA(a, p.deep, l, one.a, i0, i1, one.l0, one.k)
 			l += padded(one.k)
 		}
-		p.block(p.dst[i0*p.n+p.j0+j0:], p.n, a, p.deep, packedB[j0*p.deep:], p.deep*panelCols, i1-i0, j1-j0, p.deep, p.add)
+		p.block(p.dst[i0*p.n+p.j0+j0:], p.n, a, packedB[j0*p.deep:], p.deep*panelCols, i1-i0, j1-j0, p.deep, p.add)
 		if p.last && p.after != nil {
 			p.after(i0, i1, p.j0+j0, p.j0+j1)
 		}
@@ -237,31 +238,38 @@ func (p *panelProduct) forTasks(workers, count int, work func(worker, task int))
 }
 
 // block multiplies packed factors, at most so much a call that Go can preempt in time.
-func (p *panels) block(dst []float32, dstRow int, a []uint16, aRow int, b []uint16, panel, rows, cols, k int, add bool) {
+func (p *panels) block(dst []float32, dstRow int, a, b []uint16, panel, rows, cols, k int, add bool) {
 	step := max(p.most/(rows*k)/panelCols, 1) * panelCols
 	for j := 0; j < cols; j += step {
-		p.multiply(&dst[j], 4*dstRow, &a[0], 2*aRow, &b[j/panelCols*panel], 2*panel, rows, min(step, cols-j), k, add)
+		p.multiply(&dst[j], 4*dstRow, &a[0], &b[j/panelCols*panel], 2*panel, rows, min(step, cols-j), k, add)
 	}
 }
 
-// packA rounds rows i0 to i1 of op(a), k elements from l0 on. Rows of dst are row elements apart.
-func (p *panelProduct) packA(dst []uint16, row int, a factor, i0, i1, l0, k int) {
-	if !p.transA {
-		from := a.at(i0, l0)
-		if from.f16 != nil {
-			p.roundRowsHalf(&dst[0], 2*row, &from.f16[0], 2*a.row, i1-i0, k)
-			return
-		}
-		p.roundRows(&dst[0], 2*row, &from.f32[0], 4*a.row, i1-i0, k)
-		return
+// packA rounds rows i0 to i1 of op(a), k elements from l0 on, to rows of deep elements, from their
+// element at on.
+func (p *panelProduct) packA(dst []uint16, deep, at int, a factor, i0, i1, l0, k int) {
+	group, row, step := i1-i0, deep, 32
+	if p.blocked {
+		group, row, step = 32, 32, 32*32
 	}
-	for l := 0; l < k; l += 32 {
-		from, rows := a.at(l0+l, i0), min(32, k-l)
-		if from.f16 != nil {
-			p.turnPairsHalf(&dst[l], 2*row, &from.f16[0], 2*a.row, rows, i1-i0)
+	for i := i0; i < i1; i += group {
+		to, rows := dst[(i-i0)*deep+at/32*step:], min(group, i1-i)
+		if !p.transA {
+			if from := a.at(i, l0); from.f16 != nil {
+				p.roundRowsHalf(&to[0], 2*row, 2*step, &from.f16[0], 2*a.row, rows, k)
+			} else {
+				p.roundRows(&to[0], 2*row, 2*step, &from.f32[0], 4*a.row, rows, k)
+			}
 			continue
 		}
-		p.turnPairs(&dst[l], 2*row, &from.f32[0], 4*a.row, rows, i1-i0)
+		for l := 0; l < k; l += 32 {
+			to := &to[l/32*step]
+			if from := a.at(l0+l, i); from.f16 != nil {
+				p.turnPairsHalf(to, 2*row, &from.f16[0], 2*a.row, min(32, k-l), rows)
+			} else {
+				p.turnPairs(to, 2*row, &from.f32[0], 4*a.row, min(32, k-l), rows)
+			}
+		}
 	}
 }
 
@@ -301,7 +309,7 @@ func (p *panelProduct) long(s *panelScratch) {
 	count := chunks * blocks
 	workers := min(p.threads, count)
 	wide := (cols + panelCols - 1) / panelCols * panelCols
-	high := (rows + 15) / 16 * 16
+	high := (rows + 31) / 32 * 32
 	s.partial = grow(s.partial, (chunks-1)*size)
 	s.packed = growHalves(s.packed, workers*(high+wide)*turnedDeep)
 	p.forTasks(workers, count, func(worker, task int) {
@@ -315,9 +323,9 @@ func (p *panelProduct) long(s *panelScratch) {
 		packedA, packedB := own[:high*turnedDeep], own[high*turnedDeep:]
 		for l, end := c*chunk, min((c+1)*chunk, k); l < end; l += turnedDeep {
 			deep := min(turnedDeep, end-l)
-			p.packA(packedA, turnedDeep, a, i0, i1, l, deep)
+			p.packA(packedA, padded(deep), 0, a, i0, i1, l, deep)
 			p.packB(packedB, turnedDeep*panelCols, b, l, deep, j0, j1)
-			p.block(dst[i0*p.n+j0:], p.n, packedA, turnedDeep, packedB, turnedDeep*panelCols, i1-i0, j1-j0, deep, add)
+			p.block(dst[i0*p.n+j0:], p.n, packedA, packedB, turnedDeep*panelCols, i1-i0, j1-j0, deep, add)
 			add = true
 		}
 	})

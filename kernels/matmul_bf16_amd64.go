@@ -18,13 +18,13 @@ func rounding() *panels {
 func dotPanels() *panels {
 	p := rounding()
 	p.most = 1 << 22 // 100 µs at 84 GFLOP/s
-	p.multiply = func(dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel, rows, cols, k int, add bool) {
+	p.multiply = func(dst *float32, dstRow int, a, b *uint16, panel, rows, cols, k int, add bool) {
 		for {
 			routine := dotPanelAVX512BF16x2
 			if cols <= panelCols/2 {
 				routine = dotPanelAVX512BF16x1
 			}
-			routine(dst, dstRow, a, aRow, b, rows, min(cols, panelCols), (k+1)/2, add)
+			routine(dst, dstRow, a, 2*padded(k), b, rows, min(cols, panelCols), (k+1)/2, add)
 			if cols -= panelCols; cols <= 0 {
 				return
 			}
@@ -38,23 +38,24 @@ func dotPanels() *panels {
 func tilePanels() *panels {
 	p := rounding()
 	p.most = 1 << 26 // 45 µs at 3 TFLOP/s
-	p.multiply = func(dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel, rows, cols, k int, add bool) {
+	p.blocked = true
+	p.multiply = func(dst *float32, dstRow int, a, b *uint16, panel, rows, cols, k int, add bool) {
 		for i := 0; i < rows; {
 			high := tileSpan(rows - i)
 			for j := 0; j < cols; {
 				wide := tileSpan(cols - j)
 				config := tileConfig(min(high, 32), min(wide, 32))
-				to, left, right := further(dst, i*dstRow+4*j), further(a, i*aRow), further(b, j/panelCols*panel)
+				to, left, right := further(dst, i*dstRow+4*j), further(a, 2*i*padded(k)), further(b, j/panelCols*panel)
 				blocks, across, steps := (high+31)/32, (wide+31)/32, (k+31)/32
 				switch {
 				case high > 16 && wide > 16:
-					tilePanelsAMX2x2(&config, to, dstRow, left, aRow, right, panel, blocks, across, steps, add)
+					tilePanelsAMX2x2(&config, to, dstRow, left, right, panel, blocks, across, steps, add)
 				case high > 16:
-					tilePanelsAMX2x1(&config, to, dstRow, left, aRow, right, panel, blocks, across, steps, add)
+					tilePanelsAMX2x1(&config, to, dstRow, left, right, panel, blocks, across, steps, add)
 				case wide > 16:
-					tilePanelsAMX1x2(&config, to, dstRow, left, aRow, right, panel, blocks, across, steps, add)
+					tilePanelsAMX1x2(&config, to, dstRow, left, right, panel, blocks, across, steps, add)
 				default:
-					tilePanelsAMX1x1(&config, to, dstRow, left, aRow, right, panel, blocks, across, steps, add)
+					tilePanelsAMX1x1(&config, to, dstRow, left, right, panel, blocks, across, steps, add)
 				}
 				j += wide
 			}

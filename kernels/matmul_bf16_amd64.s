@@ -22,13 +22,13 @@ DATA bf16PairWords<>+56(SB)/4, $0x001e000e
 DATA bf16PairWords<>+60(SB)/4, $0x001f000f
 GLOBL bf16PairWords<>(SB), RODATA|NOPTR, $64
 
-// func roundRowsAVX512BF16(dst *uint16, dstRow int, src *float32, srcRow int, rows int, cols int)
+// func roundRowsAVX512BF16(dst *uint16, dstRow int, dstStep int, src *float32, srcRow int, rows int, cols int)
 // Requires: AVX, AVX512F
-TEXT ·roundRowsAVX512BF16(SB), NOSPLIT, $0-48
+TEXT ·roundRowsAVX512BF16(SB), NOSPLIT, $0-56
 	MOVQ  dst+0(FP), DI
-	MOVQ  src+16(FP), SI
-	MOVQ  rows+32(FP), R9
-	MOVQ  cols+40(FP), R8
+	MOVQ  src+24(FP), SI
+	MOVQ  rows+40(FP), R9
+	MOVQ  cols+48(FP), R8
 	MOVQ  R8, R11
 	ANDQ  $0x1f, R11
 	SHRQ  $0x05, R8
@@ -39,6 +39,7 @@ TEXT ·roundRowsAVX512BF16(SB), NOSPLIT, $0-48
 	KMOVW AX, K1
 	SHRQ  $0x10, AX
 	KMOVW AX, K2
+	MOVQ  dstStep+16(FP), R12
 
 row:
 	MOVQ  DI, BX
@@ -56,7 +57,7 @@ block:
 	WORD    $0xd072
 	VMOVUPS Z2, (BX)
 	ADDQ    $0x80, DX
-	ADDQ    $0x40, BX
+	ADDQ    R12, BX
 	DECQ    R10
 	JNZ     block
 
@@ -73,7 +74,7 @@ tail:
 
 done:
 	ADDQ dstRow+8(FP), DI
-	ADDQ srcRow+24(FP), SI
+	ADDQ srcRow+32(FP), SI
 	DECQ R9
 	JNZ  row
 	VZEROUPPER
@@ -825,13 +826,13 @@ end:
 	VZEROUPPER
 	RET
 
-// func roundRowsHalfAVX512BF16(dst *uint16, dstRow int, src *uint16, srcRow int, rows int, cols int)
+// func roundRowsHalfAVX512BF16(dst *uint16, dstRow int, dstStep int, src *uint16, srcRow int, rows int, cols int)
 // Requires: AVX, AVX512F
-TEXT ·roundRowsHalfAVX512BF16(SB), NOSPLIT, $0-48
+TEXT ·roundRowsHalfAVX512BF16(SB), NOSPLIT, $0-56
 	MOVQ  dst+0(FP), DI
-	MOVQ  src+16(FP), SI
-	MOVQ  rows+32(FP), R9
-	MOVQ  cols+40(FP), R8
+	MOVQ  src+24(FP), SI
+	MOVQ  rows+40(FP), R9
+	MOVQ  cols+48(FP), R8
 	MOVQ  R8, R11
 	ANDQ  $0x1f, R11
 	SHRQ  $0x05, R8
@@ -842,6 +843,7 @@ TEXT ·roundRowsHalfAVX512BF16(SB), NOSPLIT, $0-48
 	KMOVW AX, K1
 	SHRQ  $0x10, AX
 	KMOVW AX, K2
+	MOVQ  dstStep+16(FP), R12
 
 row:
 	MOVQ  DI, BX
@@ -859,7 +861,7 @@ block:
 	WORD    $0xd072
 	VMOVUPS Z2, (BX)
 	ADDQ    $0x40, DX
-	ADDQ    $0x40, BX
+	ADDQ    R12, BX
 	DECQ    R10
 	JNZ     block
 
@@ -876,7 +878,7 @@ tail:
 
 done:
 	ADDQ dstRow+8(FP), DI
-	ADDQ srcRow+24(FP), SI
+	ADDQ srcRow+32(FP), SI
 	DECQ R9
 	JNZ  row
 	VZEROUPPER
@@ -6089,9 +6091,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func tilePanelsAMX2x2(config *[64]byte, dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel int, blocks int, panels int, steps int, add bool)
+// func tilePanelsAMX2x2(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 // Requires: MMX+
-TEXT ·tilePanelsAMX2x2(SB), NOSPLIT, $16-81
+TEXT ·tilePanelsAMX2x2(SB), NOSPLIT, $16-73
 	MOVQ config+0(FP), AX
 
 	// LDTILECFG
@@ -6099,25 +6101,22 @@ TEXT ·tilePanelsAMX2x2(SB), NOSPLIT, $16-81
 	BYTE $0x00
 	MOVQ dst+8(FP), BX
 	MOVQ dstRow+16(FP), CX
-	MOVQ aRow+32(FP), SI
-	MOVQ b+40(FP), DI
-	MOVQ panels+64(FP), R13
+	MOVQ b+32(FP), DI
+	MOVQ panels+56(FP), R13
 	MOVQ $0x00000080, R8
+	MOVQ $0x00000040, SI
 	MOVQ DI, 8(SP)
 
 panel:
 	MOVQ BX, (SP)
 	MOVQ a+24(FP), DX
-	MOVQ blocks+56(FP), R12
+	MOVQ blocks+48(FP), R12
 
 block:
-	MOVQ       SI, R10
-	SHLQ       $0x04, R10
-	ADDQ       DX, R10
 	MOVQ       CX, R11
 	SHLQ       $0x04, R11
 	ADDQ       BX, R11
-	CMPB       add+80(FP), $0x00
+	CMPB       add+72(FP), $0x00
 	JNE        add
 	MOVQ       BX, AX
 	PREFETCHT0 (AX)
@@ -6236,44 +6235,43 @@ block:
 add:
 	// TILELOADD
 	LONG $0x4b7be2c4
-	WORD $0x0b44
-	BYTE $0x00
+	LONG $0x0b84
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7be2c4
-	WORD $0x0b4c
-	BYTE $0x40
+	LONG $0x00400b8c
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7bc2c4
-	WORD $0x0b54
-	BYTE $0x00
+	LONG $0x0b94
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7bc2c4
-	WORD $0x0b5c
-	BYTE $0x40
+	LONG $0x00400b9c
+	WORD $0x00
 
 start:
-	MOVQ DX, AX
 	MOVQ 8(SP), DI
-	MOVQ steps+72(FP), R9
+	MOVQ steps+64(FP), R9
 
 step:
 	// TILELOADD
 	LONG $0x4b7ba2c4
-	WORD $0x0774
-	BYTE $0x00
+	LONG $0x07b4
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7ba2c4
-	WORD $0x077c
-	BYTE $0x40
+	LONG $0x004007bc
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7be2c4
-	WORD $0x3064
-	BYTE $0x00
+	LONG $0x32a4
+	WORD $0x00
 
 	// TDPBF16PS
 	LONG $0x5c4ae2c4
@@ -6284,9 +6282,9 @@ step:
 	BYTE $0xcc
 
 	// TILELOADD
-	LONG $0x4b7bc2c4
-	WORD $0x326c
-	BYTE $0x00
+	LONG $0x4b7be2c4
+	LONG $0x040032ac
+	WORD $0x00
 
 	// TDPBF16PS
 	LONG $0x5c4ae2c4
@@ -6295,43 +6293,34 @@ step:
 	// TDPBF16PS
 	LONG $0x5c42e2c4
 	BYTE $0xdd
-	ADDQ $0x40, AX
-	ADDQ $0x40, R10
+	ADDQ $0x00000800, DX
 	ADDQ $0x00000800, DI
 	DECQ R9
 	JNZ  step
 
 	// TILESTORED
 	LONG $0x4b7ae2c4
-	WORD $0x0b44
-	BYTE $0x00
+	LONG $0x0b84
+	WORD $0x00
 
 	// TILESTORED
 	LONG $0x4b7ae2c4
-	WORD $0x0b4c
-	BYTE $0x40
+	LONG $0x00400b8c
+	WORD $0x00
 
 	// TILESTORED
 	LONG $0x4b7ac2c4
-	WORD $0x0b54
-	BYTE $0x00
+	LONG $0x0b94
+	WORD $0x00
 
 	// TILESTORED
 	LONG $0x4b7ac2c4
-	WORD $0x0b5c
-	BYTE $0x40
-	MOVQ SI, R9
-	SHLQ $0x04, R9
-	ADDQ DX, R9
-	MOVQ R9, DX
+	LONG $0x00400b9c
+	WORD $0x00
 	MOVQ CX, R9
 	SHLQ $0x04, R9
 	ADDQ BX, R9
 	MOVQ R9, BX
-	MOVQ SI, R9
-	SHLQ $0x04, R9
-	ADDQ DX, R9
-	MOVQ R9, DX
 	MOVQ CX, R9
 	SHLQ $0x04, R9
 	ADDQ BX, R9
@@ -6341,7 +6330,7 @@ step:
 	MOVQ (SP), BX
 	ADDQ $0x80, BX
 	MOVQ 8(SP), DI
-	ADDQ panel+48(FP), DI
+	ADDQ panel+40(FP), DI
 	MOVQ DI, 8(SP)
 	DECQ R13
 	JNZ  panel
@@ -6351,9 +6340,9 @@ step:
 	BYTE $0xc0
 	RET
 
-// func tilePanelsAMX2x1(config *[64]byte, dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel int, blocks int, panels int, steps int, add bool)
+// func tilePanelsAMX2x1(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 // Requires: MMX+
-TEXT ·tilePanelsAMX2x1(SB), NOSPLIT, $16-81
+TEXT ·tilePanelsAMX2x1(SB), NOSPLIT, $16-73
 	MOVQ config+0(FP), AX
 
 	// LDTILECFG
@@ -6361,25 +6350,22 @@ TEXT ·tilePanelsAMX2x1(SB), NOSPLIT, $16-81
 	BYTE $0x00
 	MOVQ dst+8(FP), BX
 	MOVQ dstRow+16(FP), CX
-	MOVQ aRow+32(FP), SI
-	MOVQ b+40(FP), DI
-	MOVQ panels+64(FP), R13
+	MOVQ b+32(FP), DI
+	MOVQ panels+56(FP), R13
 	MOVQ $0x00000080, R8
+	MOVQ $0x00000040, SI
 	MOVQ DI, 8(SP)
 
 panel:
 	MOVQ BX, (SP)
 	MOVQ a+24(FP), DX
-	MOVQ blocks+56(FP), R12
+	MOVQ blocks+48(FP), R12
 
 block:
-	MOVQ       SI, R10
-	SHLQ       $0x04, R10
-	ADDQ       DX, R10
 	MOVQ       CX, R11
 	SHLQ       $0x04, R11
 	ADDQ       BX, R11
-	CMPB       add+80(FP), $0x00
+	CMPB       add+72(FP), $0x00
 	JNE        add
 	MOVQ       BX, AX
 	PREFETCHT0 (AX)
@@ -6458,69 +6444,59 @@ block:
 add:
 	// TILELOADD
 	LONG $0x4b7be2c4
-	WORD $0x0b44
-	BYTE $0x00
+	LONG $0x0b84
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7bc2c4
-	WORD $0x0b54
-	BYTE $0x00
+	LONG $0x0b94
+	WORD $0x00
 
 start:
-	MOVQ DX, AX
 	MOVQ 8(SP), DI
-	MOVQ steps+72(FP), R9
+	MOVQ steps+64(FP), R9
 
 step:
 	// TILELOADD
 	LONG $0x4b7ba2c4
-	WORD $0x0774
-	BYTE $0x00
+	LONG $0x07b4
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7be2c4
-	WORD $0x3064
-	BYTE $0x00
+	LONG $0x32a4
+	WORD $0x00
 
 	// TDPBF16PS
 	LONG $0x5c4ae2c4
 	BYTE $0xc4
 
 	// TILELOADD
-	LONG $0x4b7bc2c4
-	WORD $0x326c
-	BYTE $0x00
+	LONG $0x4b7be2c4
+	LONG $0x040032ac
+	WORD $0x00
 
 	// TDPBF16PS
 	LONG $0x5c4ae2c4
 	BYTE $0xd5
-	ADDQ $0x40, AX
-	ADDQ $0x40, R10
+	ADDQ $0x00000800, DX
 	ADDQ $0x00000800, DI
 	DECQ R9
 	JNZ  step
 
 	// TILESTORED
 	LONG $0x4b7ae2c4
-	WORD $0x0b44
-	BYTE $0x00
+	LONG $0x0b84
+	WORD $0x00
 
 	// TILESTORED
 	LONG $0x4b7ac2c4
-	WORD $0x0b54
-	BYTE $0x00
-	MOVQ SI, R9
-	SHLQ $0x04, R9
-	ADDQ DX, R9
-	MOVQ R9, DX
+	LONG $0x0b94
+	WORD $0x00
 	MOVQ CX, R9
 	SHLQ $0x04, R9
 	ADDQ BX, R9
 	MOVQ R9, BX
-	MOVQ SI, R9
-	SHLQ $0x04, R9
-	ADDQ DX, R9
-	MOVQ R9, DX
 	MOVQ CX, R9
 	SHLQ $0x04, R9
 	ADDQ BX, R9
@@ -6530,7 +6506,7 @@ step:
 	MOVQ (SP), BX
 	ADDQ $0x80, BX
 	MOVQ 8(SP), DI
-	ADDQ panel+48(FP), DI
+	ADDQ panel+40(FP), DI
 	MOVQ DI, 8(SP)
 	DECQ R13
 	JNZ  panel
@@ -6540,9 +6516,9 @@ step:
 	BYTE $0xc0
 	RET
 
-// func tilePanelsAMX1x2(config *[64]byte, dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel int, blocks int, panels int, steps int, add bool)
+// func tilePanelsAMX1x2(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 // Requires: MMX+
-TEXT ·tilePanelsAMX1x2(SB), NOSPLIT, $16-81
+TEXT ·tilePanelsAMX1x2(SB), NOSPLIT, $16-73
 	MOVQ config+0(FP), AX
 
 	// LDTILECFG
@@ -6550,19 +6526,19 @@ TEXT ·tilePanelsAMX1x2(SB), NOSPLIT, $16-81
 	BYTE $0x00
 	MOVQ dst+8(FP), BX
 	MOVQ dstRow+16(FP), CX
-	MOVQ aRow+32(FP), SI
-	MOVQ b+40(FP), DI
-	MOVQ panels+64(FP), R13
+	MOVQ b+32(FP), DI
+	MOVQ panels+56(FP), R13
 	MOVQ $0x00000080, R8
+	MOVQ $0x00000040, SI
 	MOVQ DI, 8(SP)
 
 panel:
 	MOVQ BX, (SP)
 	MOVQ a+24(FP), DX
-	MOVQ blocks+56(FP), R12
+	MOVQ blocks+48(FP), R12
 
 block:
-	CMPB       add+80(FP), $0x00
+	CMPB       add+72(FP), $0x00
 	JNE        add
 	MOVQ       BX, AX
 	PREFETCHT0 (AX)
@@ -6625,34 +6601,33 @@ block:
 add:
 	// TILELOADD
 	LONG $0x4b7be2c4
-	WORD $0x0b44
-	BYTE $0x00
+	LONG $0x0b84
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7be2c4
-	WORD $0x0b4c
-	BYTE $0x40
+	LONG $0x00400b8c
+	WORD $0x00
 
 start:
-	MOVQ DX, AX
 	MOVQ 8(SP), DI
-	MOVQ steps+72(FP), R9
+	MOVQ steps+64(FP), R9
 
 step:
 	// TILELOADD
 	LONG $0x4b7ba2c4
-	WORD $0x0774
-	BYTE $0x00
+	LONG $0x07b4
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7ba2c4
-	WORD $0x077c
-	BYTE $0x40
+	LONG $0x004007bc
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7be2c4
-	WORD $0x3064
-	BYTE $0x00
+	LONG $0x32a4
+	WORD $0x00
 
 	// TDPBF16PS
 	LONG $0x5c4ae2c4
@@ -6661,24 +6636,20 @@ step:
 	// TDPBF16PS
 	LONG $0x5c42e2c4
 	BYTE $0xcc
-	ADDQ $0x40, AX
+	ADDQ $0x00000800, DX
 	ADDQ $0x00000800, DI
 	DECQ R9
 	JNZ  step
 
 	// TILESTORED
 	LONG $0x4b7ae2c4
-	WORD $0x0b44
-	BYTE $0x00
+	LONG $0x0b84
+	WORD $0x00
 
 	// TILESTORED
 	LONG $0x4b7ae2c4
-	WORD $0x0b4c
-	BYTE $0x40
-	MOVQ SI, R9
-	SHLQ $0x04, R9
-	ADDQ DX, R9
-	MOVQ R9, DX
+	LONG $0x00400b8c
+	WORD $0x00
 	MOVQ CX, R9
 	SHLQ $0x04, R9
 	ADDQ BX, R9
@@ -6688,7 +6659,7 @@ step:
 	MOVQ (SP), BX
 	ADDQ $0x80, BX
 	MOVQ 8(SP), DI
-	ADDQ panel+48(FP), DI
+	ADDQ panel+40(FP), DI
 	MOVQ DI, 8(SP)
 	DECQ R13
 	JNZ  panel
@@ -6698,9 +6669,9 @@ step:
 	BYTE $0xc0
 	RET
 
-// func tilePanelsAMX1x1(config *[64]byte, dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel int, blocks int, panels int, steps int, add bool)
+// func tilePanelsAMX1x1(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 // Requires: MMX+
-TEXT ·tilePanelsAMX1x1(SB), NOSPLIT, $16-81
+TEXT ·tilePanelsAMX1x1(SB), NOSPLIT, $16-73
 	MOVQ config+0(FP), AX
 
 	// LDTILECFG
@@ -6708,19 +6679,19 @@ TEXT ·tilePanelsAMX1x1(SB), NOSPLIT, $16-81
 	BYTE $0x00
 	MOVQ dst+8(FP), BX
 	MOVQ dstRow+16(FP), CX
-	MOVQ aRow+32(FP), SI
-	MOVQ b+40(FP), DI
-	MOVQ panels+64(FP), R13
+	MOVQ b+32(FP), DI
+	MOVQ panels+56(FP), R13
 	MOVQ $0x00000080, R8
+	MOVQ $0x00000040, SI
 	MOVQ DI, 8(SP)
 
 panel:
 	MOVQ BX, (SP)
 	MOVQ a+24(FP), DX
-	MOVQ blocks+56(FP), R12
+	MOVQ blocks+48(FP), R12
 
 block:
-	CMPB       add+80(FP), $0x00
+	CMPB       add+72(FP), $0x00
 	JNE        add
 	MOVQ       BX, AX
 	PREFETCHT0 (AX)
@@ -6763,41 +6734,36 @@ block:
 add:
 	// TILELOADD
 	LONG $0x4b7be2c4
-	WORD $0x0b44
-	BYTE $0x00
+	LONG $0x0b84
+	WORD $0x00
 
 start:
-	MOVQ DX, AX
 	MOVQ 8(SP), DI
-	MOVQ steps+72(FP), R9
+	MOVQ steps+64(FP), R9
 
 step:
 	// TILELOADD
 	LONG $0x4b7ba2c4
-	WORD $0x0774
-	BYTE $0x00
+	LONG $0x07b4
+	WORD $0x00
 
 	// TILELOADD
 	LONG $0x4b7be2c4
-	WORD $0x3064
-	BYTE $0x00
+	LONG $0x32a4
+	WORD $0x00
 
 	// TDPBF16PS
 	LONG $0x5c4ae2c4
 	BYTE $0xc4
-	ADDQ $0x40, AX
+	ADDQ $0x00000800, DX
 	ADDQ $0x00000800, DI
 	DECQ R9
 	JNZ  step
 
 	// TILESTORED
 	LONG $0x4b7ae2c4
-	WORD $0x0b44
-	BYTE $0x00
-	MOVQ SI, R9
-	SHLQ $0x04, R9
-	ADDQ DX, R9
-	MOVQ R9, DX
+	LONG $0x0b84
+	WORD $0x00
 	MOVQ CX, R9
 	SHLQ $0x04, R9
 	ADDQ BX, R9
@@ -6807,7 +6773,7 @@ step:
 	MOVQ (SP), BX
 	ADDQ $0x80, BX
 	MOVQ 8(SP), DI
-	ADDQ panel+48(FP), DI
+	ADDQ panel+40(FP), DI
 	MOVQ DI, 8(SP)
 	DECQ R13
 	JNZ  panel

@@ -75,7 +75,7 @@ func (c *CPU) gradByPanels(dy, y, dbias Tensor, terms []TermGrad) bool {
 		forRows = gradDeep * padded(g.n)
 	}
 	if g.weights > 0 {
-		forTurned = (g.n + 15) / 16 * 16 * gradDeep
+		forTurned = wide(g.n) * gradDeep
 	}
 	workers := min(c.threads, g.chunks)
 	c.rounded.packed = growHalves(c.rounded.packed, forW+workers*(forRows+forTurned+forX))
@@ -136,20 +136,20 @@ func (g *panelGrad) run(task int, rows, turned, right []uint16) {
 		}
 		all := factor{f32: dy, row: g.n}
 		if g.weights > 0 {
-			p.packA(turned, gradDeep, all, 0, g.n, 0, deep)
+			p.packA(turned, padded(deep), 0, all, 0, g.n, 0, deep)
 		}
 		if g.anyDX {
-			straight.packA(rows, deepRow, all, 0, deep, 0, g.n)
+			straight.packA(rows, deepRow, 0, all, 0, deep, 0, g.n)
 		}
 		dw := own
 		for _, t := range g.terms {
 			if t.dw != nil {
 				p.packB(right, gradDeep*panelCols, t.x.at(l, 0), 0, deep, 0, t.in)
-				g.panels.block(dw, t.in, turned, gradDeep, right, gradDeep*panelCols, g.n, t.in, deep, l > task*g.chunk)
+				g.panels.block(dw, t.in, turned, right, gradDeep*panelCols, g.n, t.in, deep, l > task*g.chunk)
 				dw = dw[len(t.dw):]
 			}
 			if t.dx != nil {
-				g.panels.block(t.dx[l*t.in:], t.in, rows, deepRow, t.packed, deepRow*panelCols, deep, t.in, g.n, t.add)
+				g.panels.block(t.dx[l*t.in:], t.in, rows, t.packed, deepRow*panelCols, deep, t.in, g.n, t.add)
 			}
 		}
 	}

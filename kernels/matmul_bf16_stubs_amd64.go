@@ -4,10 +4,11 @@
 
 package kernels
 
-// roundRowsAVX512BF16 rounds rows of cols elements, and adds zeros up to a multiple of 32. rows > 0. Rows start dstRow and srcRow bytes apart.
+// roundRowsAVX512BF16 rounds rows of cols elements, and adds zeros up to a multiple of 32. rows > 0. Rows start dstRow
+// and srcRow bytes apart, and every 32 elements of a row of dst dstStep bytes.
 //
 //go:noescape
-func roundRowsAVX512BF16(dst *uint16, dstRow int, src *float32, srcRow int, rows int, cols int)
+func roundRowsAVX512BF16(dst *uint16, dstRow int, dstStep int, src *float32, srcRow int, rows int, cols int)
 
 // roundPairsAVX512BF16 rounds rows, and joins elements of rows 2p and 2p+1 to row p of pairs; a row
 // that is missing is 0. rows > 0. The pairs of 32 columns lie together in a panel, 128 bytes a row. Panels start panel bytes apart,
@@ -23,10 +24,11 @@ func roundPairsAVX512BF16(dst *uint16, panel int, src *float32, srcRow int, rows
 //go:noescape
 func turnPairsAVX512BF16(dst *uint16, dstRow int, src *float32, srcRow int, rows int, cols int)
 
-// roundRowsHalfAVX512BF16 rounds rows of cols elements, and adds zeros up to a multiple of 32. rows > 0. Rows start dstRow and srcRow bytes apart.
+// roundRowsHalfAVX512BF16 rounds rows of cols elements, and adds zeros up to a multiple of 32. rows > 0. Rows start dstRow
+// and srcRow bytes apart, and every 32 elements of a row of dst dstStep bytes.
 //
 //go:noescape
-func roundRowsHalfAVX512BF16(dst *uint16, dstRow int, src *uint16, srcRow int, rows int, cols int)
+func roundRowsHalfAVX512BF16(dst *uint16, dstRow int, dstStep int, src *uint16, srcRow int, rows int, cols int)
 
 // roundPairsHalfAVX512BF16 rounds rows, and joins elements of rows 2p and 2p+1 to row p of pairs; a row
 // that is missing is 0. rows > 0. The pairs of 32 columns lie together in a panel, 128 bytes a row. Panels start panel bytes apart,
@@ -64,34 +66,34 @@ func dotPanelAVX512BF16x1(dst *float32, dstRow int, a *uint16, aRow int, b *uint
 // tilePanelsAMX2x2 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks of
 // rows, 32 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4 and 5 rows of a, 6 and 7
 // columns of b. The inner dimension is 32 times steps. blocks, panels, steps > 0. Panels of b start panel bytes apart, and their rows
-// 128 bytes; other rows start dstRow and aRow bytes apart.
+// 128 bytes. Rows of dst start dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
 //
 //go:noescape
-func tilePanelsAMX2x2(config *[64]byte, dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel int, blocks int, panels int, steps int, add bool)
+func tilePanelsAMX2x2(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 
 // tilePanelsAMX2x1 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks of
 // rows, 32 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4 and 5 rows of a, 6 and 7
 // columns of b. The inner dimension is 32 times steps. blocks, panels, steps > 0. Panels of b start panel bytes apart, and their rows
-// 128 bytes; other rows start dstRow and aRow bytes apart.
+// 128 bytes. Rows of dst start dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
 //
 //go:noescape
-func tilePanelsAMX2x1(config *[64]byte, dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel int, blocks int, panels int, steps int, add bool)
+func tilePanelsAMX2x1(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 
 // tilePanelsAMX1x2 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks of
 // rows, 16 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4 and 5 rows of a, 6 and 7
 // columns of b. The inner dimension is 32 times steps. blocks, panels, steps > 0. Panels of b start panel bytes apart, and their rows
-// 128 bytes; other rows start dstRow and aRow bytes apart.
+// 128 bytes. Rows of dst start dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
 //
 //go:noescape
-func tilePanelsAMX1x2(config *[64]byte, dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel int, blocks int, panels int, steps int, add bool)
+func tilePanelsAMX1x2(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 
 // tilePanelsAMX1x1 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks of
 // rows, 16 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4 and 5 rows of a, 6 and 7
 // columns of b. The inner dimension is 32 times steps. blocks, panels, steps > 0. Panels of b start panel bytes apart, and their rows
-// 128 bytes; other rows start dstRow and aRow bytes apart.
+// 128 bytes. Rows of dst start dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
 //
 //go:noescape
-func tilePanelsAMX1x1(config *[64]byte, dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel int, blocks int, panels int, steps int, add bool)
+func tilePanelsAMX1x1(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 
 // peakAVX512BF16 multiplies and adds n times 12 vectors of pairs.
 //

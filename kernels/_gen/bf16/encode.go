@@ -90,21 +90,21 @@ func release() { vex("TILERELEASE", prefixNone, 0x49, 0, noBits, 0xc0) }
 func zero(t tile) { vex("TILEZERO", prefixF2, 0x49, 0, noBits, 0xc0|byte(t)<<3) }
 
 // load is TILELOADD: reads the rows of a tile, which start row bytes apart, from base+at on.
-func load(t tile, base reg.GPPhysical, at int8, row reg.GPPhysical) {
+func load(t tile, base reg.GPPhysical, at int, row reg.GPPhysical) {
 	move("TILELOADD", prefixF2, t, base, at, row)
 }
 
 // store is TILESTORED.
-func store(t tile, base reg.GPPhysical, at int8, row reg.GPPhysical) {
+func store(t tile, base reg.GPPhysical, at int, row reg.GPPhysical) {
 	move("TILESTORED", prefixF3, t, base, at, row)
 }
 
-func move(say string, prefix byte, t tile, base reg.GPPhysical, at int8, row reg.GPPhysical) {
+func move(say string, prefix byte, t tile, base reg.GPPhysical, at int, row reg.GPPhysical) {
 	b, r := gp(base), gp(row)
 	if r == 4 {
 		panic("move: the stack pointer is no index")
 	}
-	vex(say, prefix, 0x4b, 0, inverted(r, 3)<<1|inverted(b, 3)|4, 0x40|byte(t)<<3|4, r&7<<3|b&7, byte(at))
+	vex(say, prefix, 0x4b, 0, inverted(r, 3)<<1|inverted(b, 3)|4, 0x80|byte(t)<<3|4, r&7<<3|b&7, byte(at), byte(at>>8), 0, 0)
 }
 
 // multiply is TDPBF16PS: sum += x·y.

@@ -54,8 +54,9 @@ func (s source) readSome(base reg.GPPhysical, at int, mask, to reg.Register) {
 // roundRows writes the routine that rounds rows as they are.
 func roundRows(half bool) {
 	s := source{half}
-	function("roundRows"+s.name()+"AVX512BF16", "(dst *uint16, dstRow int, src "+s.pointer()+", srcRow, rows, cols int)",
-		"rounds rows of cols elements, and adds zeros up to a multiple of 32. rows > 0. Rows start dstRow and srcRow bytes apart.")
+	function("roundRows"+s.name()+"AVX512BF16", "(dst *uint16, dstRow, dstStep int, src "+s.pointer()+", srcRow, rows, cols int)",
+		"rounds rows of cols elements, and adds zeros up to a multiple of 32. rows > 0. Rows start dstRow",
+		"and srcRow bytes apart, and every 32 elements of a row of dst dstStep bytes.")
 	dst, src, to, from, full, rows, left := reg.RDI, reg.RSI, reg.RBX, reg.RDX, reg.R8, reg.R9, reg.R10
 	Load(Param("dst"), dst)
 	Load(Param("src"), src)
@@ -66,6 +67,7 @@ func roundRows(half bool) {
 	SHRQ(Imm(5), full)
 	maskColumns(reg.R11)
 	dstRow, srcRow := parameter("dstRow"), parameter("srcRow")
+	Load(Param("dstStep"), reg.R12)
 
 	Label("row")
 	MOVQ(dst, to)
@@ -79,7 +81,7 @@ func roundRows(half bool) {
 	narrow(z(0), z(1), z(2))
 	VMOVUPS(z(2), Mem{Base: to})
 	ADDQ(Imm(uint64(s.bytes(32))), from)
-	ADDQ(Imm(64), to)
+	ADDQ(reg.R12, to)
 	DECQ(left)
 	JNZ(LabelRef("block"))
 	Label("tail")

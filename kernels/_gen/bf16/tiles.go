@@ -16,23 +16,23 @@ func bTile(col int) tile        { return tile(6 + col) }
 // tiles writes the routine of AMX that computes blocks of so many tiles down and across.
 func tiles(down, across int) {
 	function(fmt.Sprintf("tilePanelsAMX%dx%d", down, across),
-		"(config *[64]byte, dst *float32, dstRow int, a *uint16, aRow int, b *uint16, panel, blocks, panels, steps int, add bool)",
+		"(config *[64]byte, dst *float32, dstRow int, a, b *uint16, panel, blocks, panels, steps int, add bool)",
 		"computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks of",
 		fmt.Sprintf("rows, %d apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4 and 5 rows of a, 6 and 7", 16*down),
 		"columns of b. The inner dimension is 32 times steps. blocks, panels, steps > 0. Panels of b start panel bytes apart, and their rows",
-		"128 bytes; other rows start dstRow and aRow bytes apart.")
+		"128 bytes. Rows of dst start dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.")
 	dst, dstRow, a, aRow, b, bRow := reg.RBX, reg.RCX, reg.RDX, reg.RSI, reg.RDI, reg.R8
-	left, aLow, dstLow, blocks, panels, aNow := reg.R9, reg.R10, reg.R11, reg.R12, reg.R13, reg.RAX
+	left, dstLow, blocks, panels, row := reg.R9, reg.R11, reg.R12, reg.R13, reg.RAX
 	Load(Param("config"), reg.RAX)
 	configure(reg.RAX)
 	locals := AllocLocal(16)
 	dstPanel, bPanel := locals, locals.Offset(8)
 	Load(Param("dst"), dst)
 	Load(Param("dstRow"), dstRow)
-	Load(Param("aRow"), aRow)
 	Load(Param("b"), b)
 	Load(Param("panels"), panels)
 	MOVQ(U32(pairRow), bRow)
+	MOVQ(U32(64), aRow)
 	MOVQ(b, bPanel)
 	Label("panel")
 	MOVQ(dst, dstPanel)
@@ -45,58 +45,51 @@ func tiles(down, across int) {
 		ADDQ(base, to)
 	}
 	if down == 2 {
-		far(a, aRow, aLow)
 		far(dst, dstRow, dstLow)
 	}
-	eachSum := func(f func(t tile, base reg.GPPhysical, at int8)) {
+	eachSum := func(f func(t tile, base reg.GPPhysical, at int)) {
 		for r := range down {
 			for c := range across {
-				f(sumTile(r, c), []reg.GPPhysical{dst, dstLow}[r], int8(64*c))
+				f(sumTile(r, c), []reg.GPPhysical{dst, dstLow}[r], 64*c)
 			}
 		}
 	}
 	CMPB(parameter("add"), Imm(0))
 	JNE(LabelRef("add"))
 	for r := range down { // dst is wanted when the sums are done
-		MOVQ([]reg.GPPhysical{dst, dstLow}[r], aNow)
+		MOVQ([]reg.GPPhysical{dst, dstLow}[r], row)
 		for i := range 16 {
 			for c := range across {
-				PREFETCHT0(Mem{Base: aNow, Disp: 64 * c})
+				PREFETCHT0(Mem{Base: row, Disp: 64 * c})
 			}
 			if i < 15 {
-				ADDQ(dstRow, aNow)
+				ADDQ(dstRow, row)
 			}
 		}
 	}
-	eachSum(func(t tile, _ reg.GPPhysical, _ int8) { zero(t) })
+	eachSum(func(t tile, _ reg.GPPhysical, _ int) { zero(t) })
 	JMP(LabelRef("start"))
 	Label("add")
-	eachSum(func(t tile, base reg.GPPhysical, at int8) { load(t, base, at, dstRow) })
+	eachSum(func(t tile, base reg.GPPhysical, at int) { load(t, base, at, dstRow) })
 	Label("start")
-	MOVQ(a, aNow)
 	MOVQ(bPanel, b)
 	Load(Param("steps"), left)
 	Label("step")
 	for c := range across {
-		load(bTile(c), b, int8(64*c), bRow)
+		load(bTile(c), b, 64*c, bRow)
 	}
 	for r := range down {
-		load(aTile(r), []reg.GPPhysical{aNow, aLow}[r], 0, aRow)
+		load(aTile(r), a, 1024*r, aRow)
 		for c := range across {
 			multiply(aTile(r), bTile(c), sumTile(r, c))
 		}
 	}
-	ADDQ(Imm(64), aNow)
-	if down == 2 {
-		ADDQ(Imm(64), aLow)
-	}
+	ADDQ(U32(32*64), a)
 	ADDQ(U32(16*pairRow), b)
 	DECQ(left)
 	JNZ(LabelRef("step"))
-	eachSum(func(t tile, base reg.GPPhysical, at int8) { store(t, base, at, dstRow) })
+	eachSum(func(t tile, base reg.GPPhysical, at int) { store(t, base, at, dstRow) })
 	for range down { // to the next block
-		far(a, aRow, left)
-		MOVQ(left, a)
 		far(dst, dstRow, left)
 		MOVQ(left, dst)
 	}
