@@ -127,6 +127,8 @@ type Backend interface {
 	// Behind reports whether operations go on after their call has returned, so that the host can
 	// use the time until it needs what they fetch.
 	Behind() bool
+	// TakesHalf reports whether the X of a Term may be F16, without a Convert.
+	TakesHalf() bool
 	// Host lends the memory of t where the host can address it (little-endian bytes), so that a
 	// gather can write straight into it; ok is false where it cannot, and then the caller uploads:
 	// [Staging] does one or the other. The bytes die with the buffer.

@@ -13,6 +13,9 @@ func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
 	c.matMul(d, c.floats("MatMul", "a", a), c.floats("MatMul", "b", b), m, n, k, transA, transB, accumulate)
 }
 
+// TakesHalf implements [Backend]: what is rounded to bfloat16 is read as it is.
+func (c *CPU) TakesHalf() bool { return c.panels != nil }
+
 // factor lends a factor of a product.
 func (c *CPU) factor(op, name string, t Tensor) factor {
 	if t.Type == F16 {

@@ -169,6 +169,9 @@ func (inHost[F]) Mark() (wait func()) { return func() {} }
 // Behind implements [Backend].
 func (inHost[F]) Behind() bool { return false }
 
+// TakesHalf implements [Backend].
+func (inHost[F]) TakesHalf() bool { return false }
+
 // Host implements [Backend]. It lends F16 and U32 only.
 func (m inHost[F]) Host(t Tensor) (b []byte, ok bool) {
 	switch t.Type {

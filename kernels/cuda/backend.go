@@ -211,6 +211,9 @@ func (b *Backend) Device() string { return b.name }
 // Behind implements [kernels.Backend].
 func (b *Backend) Behind() bool { return true }
 
+// TakesHalf implements [kernels.Backend].
+func (b *Backend) TakesHalf() bool { return false }
+
 // Host implements [kernels.Backend].
 func (b *Backend) Host(kernels.Tensor) ([]byte, bool) { return nil, false }
 

@@ -59,7 +59,7 @@ func (l *gatLayer) forward(s step, x Rows, g Graph) Rows {
 	if e.Given.Rows > 0 {
 		return Rows{l.elu(t, t.Sum(t.Leaf(e.Given), t.Repeat(l.bias, e.Given.Rows)))}
 	}
-	rows := t.Affine(nil, tape.Term{X: t.Convert(x[0]), W: l.weight})
+	rows := t.Affine(nil, tape.Term{X: t.Factor(x[0]), W: l.weight})
 	src, dst := t.HeadDot(rows, l.attSrc), t.HeadDot(t.Head(rows, nodes.Dst), l.attDst)
 	alpha := t.EdgeSoftmax(src, dst, e.Weight, e.Adjacency, attentionSlope)
 	if s.key != 0 {

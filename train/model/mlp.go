@@ -28,7 +28,7 @@ func newMLP(d *declared, c Config, at place) layer {
 }
 
 func (l *mlpLayer) forward(s step, x Rows, g Graph) Rows {
-	self := s.t.Convert(s.t.Head(x[l.target], g.Nodes[l.target].Dst))
+	self := s.t.Factor(s.t.Head(x[l.target], g.Nodes[l.target].Dst))
 	y := make(Rows, len(x))
 	y[l.target] = l.affineReLU(s.t, l.bias, tape.Term{X: self, W: l.weight})
 	return y

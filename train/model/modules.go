@@ -60,7 +60,7 @@ func (f nodeFeatures) join(s moment, memory *tape.Var) *tape.Var {
 	}
 	t, x := s.t, s.t.Leaf(s.Features)
 	if f.weight != nil {
-		x = t.Affine(f.bias, tape.Term{X: t.Convert(x), W: f.weight})
+		x = t.Affine(f.bias, tape.Term{X: t.Factor(x), W: f.weight})
 	}
 	of := s.Node
 	if s.Described.Rows > 0 {

@@ -105,7 +105,7 @@ func (l *rgcnLayer) forward(s step, x Rows, g Graph) Rows {
 		ofRelations = s.t.Reshape(ofRelations, l.comp.Value.Rows*l.in, l.weight.Value.Cols)
 	}
 	return l.each(g, func(t, dst int) *tape.Var {
-		terms := []tape.Term{{X: s.t.Convert(s.t.Head(x[t], dst)), W: l.root, Across: true}}
+		terms := []tape.Term{{X: s.t.Factor(s.t.Head(x[t], dst)), W: l.root, Across: true}}
 		add := func(x, weights *tape.Var, n int) {
 			terms = append(terms, tape.Term{X: x, W: s.t.Window(weights, n*l.in, (n+1)*l.in), Across: true})
 		}

@@ -36,7 +36,7 @@ func newRSAGE(d *declared, c Config, at place) layer {
 
 func (l *rsageLayer) forward(s step, x Rows, g Graph) Rows {
 	return l.each(g, func(t, dst int) *tape.Var {
-		terms := []tape.Term{{X: s.t.Convert(s.t.Head(x[t], dst)), W: l.skips.weight[t]}}
+		terms := []tape.Term{{X: s.t.Factor(s.t.Head(x[t], dst)), W: l.skips.weight[t]}}
 		for _, r := range l.drawn(t, g) {
 			terms = append(terms, tape.Term{X: mean(s.t, x[l.relations[r].Src], g.Edges[r]), W: l.neighbor[r]})
 			if w := l.edge[r]; w != nil {

@@ -29,7 +29,7 @@ func newSAGE(d *declared, c Config, at place) layer {
 }
 
 func (l *sageLayer) forward(s step, x Rows, g Graph) Rows {
-	self := s.t.Convert(s.t.Head(x[0], g.Nodes[0].Dst))
+	self := s.t.Factor(s.t.Head(x[0], g.Nodes[0].Dst))
 	terms := []tape.Term{{X: self, W: l.self}, {X: mean(s.t, x[0], g.Edges[0]), W: l.neighbor}}
 	return Rows{l.affineReLU(s.t, l.bias, append(terms, s.labels.terms(s.t, 0, g)...)...)}
 }

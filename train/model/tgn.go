@@ -70,7 +70,7 @@ func (n *neighborhood) forward(s moment, memory *tape.Var) *tape.Var {
 		if n.event == 0 || y.Value.Rows == 0 {
 			return y
 		}
-		events := t.Affine(nil, tape.Term{X: t.Convert(t.Leaf(s.Events)), W: t.Columns(w, n.width, n.event)})
+		events := t.Affine(nil, tape.Term{X: t.Factor(t.Leaf(s.Events)), W: t.Columns(w, n.width, n.event)})
 		if s.Event.Rows > 0 {
 			return s.add(y, events, s.Event)
 		}

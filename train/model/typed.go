@@ -151,5 +151,5 @@ func (e encoder) encode(t *tape.Tape, n int, x *tape.Var) *tape.Var {
 	if e.weight == nil || e.weight[n] == nil {
 		return x
 	}
-	return t.Affine(e.bias[n], tape.Term{X: t.Convert(x), W: e.weight[n]})
+	return t.Affine(e.bias[n], tape.Term{X: t.Factor(x), W: e.weight[n]})
 }

@@ -10,7 +10,7 @@ import (
 
 // Term is one product of [Tape.Affine].
 type Term struct {
-	X *Var // N×I
+	X *Var // N×I; a leaf in float16 comes through Factor
 	W *Var // O×I, as PyTorch's Linear keeps it
 
 	// Across says that W is I×O, as PyTorch Geometric's RGCNConv keeps it, and the product x·w.
@@ -107,6 +107,14 @@ func (t *Tape) Convert(x *Var) *Var {
 	y := t.result(x.Value.Rows, x.Value.Cols)
 	t.be.Convert(y.Value, x.Value)
 	return y
+}
+
+// Factor is x, to be the X of a Term: in float32, or in float16 if x is and the backend takes it.
+func (t *Tape) Factor(x *Var) *Var {
+	if t.be.TakesHalf() {
+		return x
+	}
+	return t.Convert(x)
 }
 
 // Head is the first n rows of x, without a copy.
