@@ -322,9 +322,9 @@ type Backend interface {
 	// LayerNorm normalises each row to mean 0 and variance 1 (biased variance, eps added to it),
 	// then multiplies by gain and adds bias (both 1×Cols). stats (Rows×2) receives each row's mean
 	// and 1/sqrt(var+eps), which LayerNormGrad takes back together with x, the input of the forward
-	// pass.
+	// pass. If fresh, dx counts as 0 before, whatever it holds.
 	LayerNorm(dst, stats, x, gain, bias Tensor, eps float32)
-	LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor)
+	LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor, fresh bool)
 
 	// SoftmaxCrossEntropy writes each row's loss -log softmax(logits)[label] to loss (Rows×1), and
 	// to dlogits its gradient times scale. labels is U32; a row labelled NoLabel has loss 0 and

@@ -249,13 +249,16 @@ func (c *CPU) LayerNorm(dst, stats, x, gain, bias Tensor, eps float32) {
 }
 
 // LayerNormGrad implements [Backend].
-func (c *CPU) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor) {
+func (c *CPU) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor, fresh bool) {
 	const op = "LayerNormGrad"
 	checkLayerNormGrad(dx, dgain, dbias, dy, x, stats, gain)
 	d, v, up, n := c.floats(op, "dx", dx), c.floats(op, "x", x), c.floats(op, "dy", dy), x.Cols
 	dg, db := c.floats(op, "dgain", dgain), c.floats(op, "dbias", dbias)
 	st, g := c.floats(op, "stats", stats), c.floats(op, "gain", gain)
 	c.sumRows(x.Rows, 2*n, func(partial []float32, lo, hi int) {
+		if fresh {
+			clear(d[lo*n : hi*n])
+		}
 		c.layerNormGrad(d[lo*n:hi*n], partial[:n], partial[n:], up[lo*n:hi*n], v[lo*n:hi*n], st[2*lo:2*hi], g)
 	}, func(partial []float32) {
 		c.add(dg, partial[:n])

@@ -75,7 +75,7 @@ func manyChunks(c *CPU) map[string][]float32 {
 	gain, bias := tensorOf(c, 1, cols, floatsFrom(4, cols)), tensorOf(c, 1, cols, floatsFrom(5, cols))
 	normed, stats, dgain, dbias := zeros(rows, cols), zeros(rows, 2), zeros(1, cols), zeros(1, cols)
 	c.LayerNorm(normed, stats, x, gain, bias, 1e-5)
-	c.LayerNormGrad(dx, dgain, dbias, normed, x, stats, gain)
+	c.LayerNormGrad(dx, dgain, dbias, normed, x, stats, gain, false)
 	for name, tensor := range map[string]Tensor{"normed": normed, "stats": stats, "dx": dx, "dgain": dgain, "dbias": dbias} {
 		results["LayerNorm "+name] = valuesOf(c, tensor)
 	}

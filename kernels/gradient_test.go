@@ -179,13 +179,13 @@ func TestLayerNormGradients(t *testing.T) {
 	forward := func() { g.r.LayerNorm(y, stats, x, gain, bias, 1e-3) }
 	scratch := func(cols int) Tensor { return g.zeros(1, cols) }
 	g.check("by x", x, y, forward, func(dx, dy Tensor) {
-		g.r.LayerNormGrad(dx, scratch(6), scratch(6), dy, x, stats, gain)
+		g.r.LayerNormGrad(dx, scratch(6), scratch(6), dy, x, stats, gain, false)
 	})
 	g.check("by gain", gain, y, forward, func(dgain, dy Tensor) {
-		g.r.LayerNormGrad(g.zeros(4, 6), dgain, scratch(6), dy, x, stats, gain)
+		g.r.LayerNormGrad(g.zeros(4, 6), dgain, scratch(6), dy, x, stats, gain, false)
 	})
 	g.check("by bias", bias, y, forward, func(dbias, dy Tensor) {
-		g.r.LayerNormGrad(g.zeros(4, 6), scratch(6), dbias, dy, x, stats, gain)
+		g.r.LayerNormGrad(g.zeros(4, 6), scratch(6), dbias, dy, x, stats, gain, false)
 	})
 }
 

@@ -187,9 +187,12 @@ func (r *Reference) LayerNorm(dst, stats, x, gain, bias Tensor, eps float32) {
 }
 
 // LayerNormGrad implements [Backend].
-func (r *Reference) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor) {
+func (r *Reference) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor, fresh bool) {
 	const op = "LayerNormGrad"
 	checkLayerNormGrad(dx, dgain, dbias, dy, x, stats, gain)
+	if fresh {
+		r.Fill(dx, 0)
+	}
 	if x.Cols == 0 {
 		return
 	}

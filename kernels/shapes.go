@@ -128,7 +128,7 @@ func (Shapes) LayerNorm(dst, stats, x, gain, bias Tensor, _ float32) {
 	checkLayerNorm(dst, stats, x, gain, bias)
 }
 
-func (Shapes) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor) {
+func (Shapes) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor, _ bool) {
 	checkLayerNormGrad(dx, dgain, dbias, dy, x, stats, gain)
 }
 

@@ -119,7 +119,7 @@ func (s *scene) play(rng *rand.Rand, operations int, pause func()) (bits []uint3
 		case 11:
 			s.b.Fill(x.Slice(part, s.rows), float32(rng.IntN(2)))
 		case 12:
-			s.b.LayerNormGrad(x, s.dgain, s.both, y, z, s.stats, s.gain)
+			s.b.LayerNormGrad(x, s.dgain, s.both, y, z, s.stats, s.gain, false)
 		case 13:
 			s.b.ColumnSumGrad([]kernels.Tensor{s.dgain, s.both}[rng.IntN(2)], x)
 			s.b.MatMul(s.dw, x, y, true, false, true)
@@ -166,7 +166,7 @@ func (s *scene) chain(rng *rand.Rand, x, y, z, w kernels.Tensor, pause func()) {
 		func() { s.b.Dropout(x, x, s.ids, 7, 0.3) },
 		func() { s.b.ReLUMask(x, z) },
 		func() { s.b.Fill(w, 0) },
-		func() { s.b.LayerNormGrad(w, s.dgain, s.both, x, z, s.stats, s.gain) },
+		func() { s.b.LayerNormGrad(w, s.dgain, s.both, x, z, s.stats, s.gain, false) },
 		func() { s.b.ColumnSumGrad(s.bias, w) },
 		func() { s.b.ColumnSumGrad(s.bias, x) },
 	} {

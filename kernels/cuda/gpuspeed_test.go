@@ -247,7 +247,7 @@ func (s *speed) gradient(rows, dsts, fanout, cols int) {
 	mean := func() { s.b.Fill(d, 0); s.b.NeighborMeanGrad(d, ddst, list, d.Rows) }
 	mask := func() { s.b.ReLUMask(d, y) }
 	drop := func() { s.b.Dropout(d, d, ids, 7, 0.5) }
-	norm := func() { s.b.Fill(dx, 0); s.b.LayerNormGrad(dx, dgain, dbias, d, x, stats, gain) }
+	norm := func() { s.b.Fill(dx, 0); s.b.LayerNormGrad(dx, dgain, dbias, d, x, stats, gain, false) }
 	sum := func(d kernels.Tensor) func() { return func() { s.b.ColumnSumGrad(drow, d) } }
 	lists := 4 * (len(nbr) + 2*len(revDst) + rows)
 	for _, c := range []struct {

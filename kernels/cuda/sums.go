@@ -75,9 +75,9 @@ func (b *Backend) LayerNorm(dst, stats, x, gain, bias kernels.Tensor, eps float3
 }
 
 // LayerNormGrad implements [kernels.Backend].
-func (b *Backend) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain kernels.Tensor) {
+func (b *Backend) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain kernels.Tensor, fresh bool) {
 	const op = "LayerNormGrad"
-	b.shapes.LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain)
+	b.shapes.LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain, fresh)
 	gx, gg, gb, gy := b.f32(op, "dx", dx), b.f32(op, "dgain", dgain), b.f32(op, "dbias", dbias), b.f32(op, "dy", dy)
 	v, st, g := b.f32(op, "x", x), b.f32(op, "stats", stats), b.f32(op, "gain", gain)
 	if x.Len() == 0 {
@@ -85,7 +85,7 @@ func (b *Backend) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain kernels.Ten
 	}
 	fits := x.Cols%4 == 0
 	add := 1
-	if b.takesZero(gx) {
+	if b.takesZero(gx) || fresh {
 		add = 0
 	}
 	if x.Cols <= chainColumns {

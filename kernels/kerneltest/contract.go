@@ -52,7 +52,7 @@ func testRefusals(r *rig) {
 		"DropoutGrad":                func() { b.DropoutGrad(f(2, 3), f(3, 3), u(2), 1, 0.5) },
 		"LayerNorm gain":             func() { b.LayerNorm(f(2, 3), f(2, 2), f(2, 3), f(1, 2), f(1, 3), 1e-5) },
 		"LayerNorm stats":            func() { b.LayerNorm(f(2, 3), f(2, 3), f(2, 3), f(1, 3), f(1, 3), 1e-5) },
-		"LayerNormGrad":              func() { b.LayerNormGrad(f(2, 3), f(1, 3), f(1, 2), f(2, 3), f(2, 3), f(2, 2), f(1, 3)) },
+		"LayerNormGrad":              func() { b.LayerNormGrad(f(2, 3), f(1, 3), f(1, 2), f(2, 3), f(2, 3), f(2, 2), f(1, 3), false) },
 		"SoftmaxCrossEntropy":        func() { b.SoftmaxCrossEntropy(f(2, 1), f(2, 3), f(2, 3), u(3), 1) },
 		"SoftmaxCrossEntropy labels": func() { b.SoftmaxCrossEntropy(f(1, 1), f(1, 3), f(1, 3), r.uints([]uint32{3}).tensor, 1) },
 		"SigmoidCrossEntropy":        func() { b.SigmoidCrossEntropy(f(2, 1), f(2, 3), f(2, 3), f(3, 2), 1) },
@@ -94,7 +94,7 @@ func testRepeat(r *rig) {
 		r.b.MatMul(product.tensor, x.tensor, dy.tensor, true, false, false)
 		r.b.ColumnSumGrad(sum.tensor, dy.tensor)
 		r.b.NeighborMeanGrad(dsrc.tensor, dy.tensor, g.on(func(o operand) kernels.Tensor { return o.tensor }), srcs)
-		r.b.LayerNormGrad(dx.tensor, dgain.tensor, dbias.tensor, dy.tensor, x.tensor, stats.tensor, gain.tensor)
+		r.b.LayerNormGrad(dx.tensor, dgain.tensor, dbias.tensor, dy.tensor, x.tensor, stats.tensor, gain.tensor, false)
 		var results [][]float32
 		for _, o := range []operand{product, sum, dsrc, dx, dgain, dbias} {
 			values := make([]float32, o.tensor.Len())

@@ -44,11 +44,12 @@ func testLayerNorm(r *rig) {
 }
 
 func testLayerNormGrad(r *rig) {
-	for _, s := range shapes {
+	for i, s := range shapes {
 		for _, draw := range []func(rows, cols int) []float32{
 			func(rows, cols int) []float32 { return r.normals(rows * cols) }, r.rowsFor,
 		} {
-			r.at("%d×%d", s[0], s[1])
+			fresh := i%2 == 1
+			r.at("%d×%d, fresh %v", s[0], s[1], fresh)
 			x, gain, bias := r.floats(s[0], s[1], draw(s[0], s[1])), r.normal(1, s[1]), r.normal(1, s[1])
 			y, statistics := r.normal(s[0], s[1]), r.normal(s[0], 2)
 			r.ref.LayerNorm(y.oracle, statistics.oracle, x.oracle, gain.oracle, bias.oracle, 1e-2)
@@ -58,7 +59,7 @@ func testLayerNormGrad(r *rig) {
 			stats := r.floats(s[0], 2, given)
 			dx, dgain, dbias, dy := r.normal(s[0], s[1]), r.normal(1, s[1]), r.normal(1, s[1]), r.normal(s[0], s[1])
 			r.both(func(b kernels.Backend, on func(operand) kernels.Tensor) {
-				b.LayerNormGrad(on(dx), on(dgain), on(dbias), on(dy), on(x), on(stats), on(gain))
+				b.LayerNormGrad(on(dx), on(dgain), on(dbias), on(dy), on(x), on(stats), on(gain), fresh)
 			})
 			r.close(1e-4, dx)
 			r.close(1e-5+1e-6*float64(s[0]), dgain, dbias)

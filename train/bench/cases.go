@@ -206,7 +206,7 @@ func (s suite) passes() []Case {
 			dx, dy, x, y, stats := newMatrix(m, rows, cols), filled(m, rows, cols), filled(m, rows, cols), newMatrix(m, rows, cols), newMatrix(m, rows, 2)
 			gain, bias, dgain, dbias := filled(m, 1, cols), filled(m, 1, cols), newMatrix(m, 1, cols), newMatrix(m, 1, cols)
 			m.LayerNorm(y, stats, x, gain, bias, 1e-5)
-			return func() { m.LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain) }
+			return func() { m.LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain, false) }
 		}),
 		s.on("SoftmaxCrossEntropy/rows=1000/cols=40", Work{Bytes: 8 * 1000 * 40}, func(m *memory) func() {
 			loss, dlogits, logits := newMatrix(m, 1000, 1), newMatrix(m, 1000, 40), filled(m, 1000, 40)

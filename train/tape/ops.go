@@ -249,7 +249,8 @@ func (t *Tape) LayerNorm(x, gain, bias *Var) *Var {
 	stats := t.arena.alloc(x.Value.Rows, 2)
 	t.be.LayerNorm(y.Value, stats, x.Value, gain.Value, bias.Value, layerNormEps)
 	t.record(y, func() {
-		t.be.LayerNormGrad(t.grad(x), t.grad(gain), t.grad(bias), t.grad(y), x.Value, stats, gain.Value)
+		dx, fresh := t.into(x)
+		t.be.LayerNormGrad(dx, t.grad(gain), t.grad(bias), t.grad(y), x.Value, stats, gain.Value, fresh)
 	})
 	return y
 }

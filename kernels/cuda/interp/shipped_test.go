@@ -176,7 +176,7 @@ func TestShippedChains(t *testing.T) {
 				moments[i] = 1 + moments[i]*moments[i]
 			}
 			stats, dgain, dbias := p.floats(srcs, 2, moments), zeros(1), zeros(1)
-			p.ref.LayerNormGrad(dx.twin, dgain.twin, dbias.twin, grad.twin, x.twin, stats.twin, gain.twin)
+			p.ref.LayerNormGrad(dx.twin, dgain.twin, dbias.twin, grad.twin, x.twin, stats.twin, gain.twin, false)
 			p.ref.ColumnSumGrad(sum.twin, dx.twin)
 			parts = zeros(3 * chunks)
 			run("neighbor_mean_norm_grad", slices.Concat([]any{parts}, mean, []any{dx, x, stats, gain, 1, 3})...)
@@ -189,7 +189,7 @@ func TestShippedChains(t *testing.T) {
 			again, parts := p.normal(srcs, cols, 9), zeros(2*chunks)
 			run("layer_norm_grad_chain", parts, grad, again, x, stats, gain, 0, 2)
 			p.ref.Fill(again.twin, 0)
-			p.ref.LayerNormGrad(again.twin, dgain.twin, dbias.twin, grad.twin, x.twin, stats.twin, gain.twin)
+			p.ref.LayerNormGrad(again.twin, dgain.twin, dbias.twin, grad.twin, x.twin, stats.twin, gain.twin, false)
 			p.same(again, 4e-5)
 		}
 	})
