@@ -1,6 +1,9 @@
 package kernels
 
-import "runtime"
+import (
+	"runtime"
+	"sync/atomic"
+)
 
 // CPU is the Backend that computes in host memory, on several threads, with the fastest loops that
 // the machine has. Use [NewCPU].
@@ -9,6 +12,8 @@ type CPU struct {
 	routines
 	threads int
 	bf16    bool // products
+
+	flops, bytes atomic.Int64 // see Counts
 
 	// Scratch, kept between calls.
 	partial []float32 // sums of fixed chunks of rows
@@ -44,6 +49,34 @@ func (c *CPU) Name() string { return string(c.set) }
 
 // Alloc implements [Backend]. Buffers of 64 KiB and more are a [HostBuf].
 func (*CPU) Alloc(t DType, n int) Buffer { return newHostMemory(t, n) }
+
+// Counts implements [Counter].
+func (c *CPU) Counts() Counts {
+	return Counts{ProductFlops: c.flops.Load(), OperandBytes: c.bytes.Load()}
+}
+
+// floats, halves, uints and adjacency lend operands, and count their bytes.
+func (c *CPU) floats(op, name string, t Tensor) []float32 {
+	s := c.inHost.floats(op, name, t)
+	c.bytes.Add(4 * int64(len(s)))
+	return s
+}
+
+func (c *CPU) halves(op, name string, t Tensor) []uint16 {
+	s := c.inHost.halves(op, name, t)
+	c.bytes.Add(2 * int64(len(s)))
+	return s
+}
+
+func (c *CPU) uints(op, name string, t Tensor) []uint32 {
+	s := c.inHost.uints(op, name, t)
+	c.bytes.Add(4 * int64(len(s)))
+	return s
+}
+
+func (c *CPU) adjacency(op string, g Adjacency) (start, end, nbr []uint32) {
+	return c.uints(op, "Start", g.Start), c.uints(op, "End", g.End), c.uints(op, "Nbr", g.Nbr)
+}
 
 // UploadF32 implements [Backend].
 func (c *CPU) UploadF32(dst Tensor, src []float32) {

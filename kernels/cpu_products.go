@@ -4,6 +4,7 @@ package kernels
 func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
 	m, n, k := checkMatMul(dst, a, b, transA, transB)
 	d := c.floats("MatMul", "dst", dst)
+	c.countProduct(m, n, k)
 	if c.panels != nil {
 		p := panelProduct{panels: c.panels, dst: d, m: m, n: n, transA: transA, transB: transB, accumulate: accumulate, threads: c.threads}
 		p.terms = []panelTerm{{c.factor("MatMul", "a", a), c.factor("MatMul", "b", b), k}}
@@ -12,6 +13,9 @@ func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
 	}
 	c.matMul(d, c.floats("MatMul", "a", a), c.floats("MatMul", "b", b), m, n, k, transA, transB, accumulate)
 }
+
+// countProduct counts a product of an m×k and a k×n matrix.
+func (c *CPU) countProduct(m, n, k int) { c.flops.Add(2 * int64(m) * int64(n) * int64(k)) }
 
 // TakesHalf implements [Backend]: what is rounded to bfloat16 is read as it is.
 func (c *CPU) TakesHalf() bool { return c.panels != nil }
@@ -51,6 +55,9 @@ func (c *CPU) roundedMatMul(dst, a, b []float32, m, n, k int, transA, transB, ac
 func (c *CPU) Affine(dst, bias Tensor, relu bool, terms ...Term) {
 	const op = "Affine"
 	checkAffine(dst, bias, terms)
+	for _, t := range terms {
+		c.countProduct(dst.Rows, dst.Cols, t.X.Cols)
+	}
 	d, n := c.floats(op, "dst", dst), dst.Cols
 	var b []float32
 	if bias.Buf != nil {

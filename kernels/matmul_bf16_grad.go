@@ -60,6 +60,11 @@ func (c *CPU) gradByPanels(dy, y, dbias Tensor, terms []TermGrad) bool {
 			forW += padded(g.n) * wide(one.in)
 			g.anyDX = true
 		}
+		for _, d := range [][]float32{one.dw, one.dx} {
+			if d != nil {
+				c.countProduct(g.rows, g.n, one.in)
+			}
+		}
 		g.terms = append(g.terms, one)
 	}
 	g.chunks = max(min(g.rows/longChunk, maxChunks, maxPartial/max(g.weights, 1)), 1)

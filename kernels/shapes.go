@@ -43,15 +43,17 @@ func (Shapes) AddEdges(dst, src, w, to, from Tensor) { checkAddEdges(dst, src, w
 func (Shapes) MatMul(dst, a, b Tensor, transA, transB, _ bool) {
 	checkMatMul(dst, a, b, transA, transB)
 }
-func (Shapes) Affine(dst, bias Tensor, _ bool, terms ...Term)  { checkAffine(dst, bias, terms) }
-func (Shapes) AddRow(dst, row Tensor)                          { checkRow("AddRow", "dst", dst, "row", row) }
-func (Shapes) ColumnSumGrad(drow, src Tensor)                  { checkRow("ColumnSumGrad", "src", src, "drow", drow) }
-func (Shapes) NeighborMean(dst, src Tensor, g Adjacency)       { checkNeighborMean(dst, src, g) }
+func (Shapes) Affine(dst, bias Tensor, _ bool, terms ...Term) { checkAffine(dst, bias, terms) }
+func (Shapes) AddRow(dst, row Tensor)                         { checkRow("AddRow", "dst", dst, "row", row) }
+func (Shapes) ColumnSumGrad(drow, src Tensor)                 { checkRow("ColumnSumGrad", "src", src, "drow", drow) }
+func (Shapes) NeighborMean(dst, src Tensor, g Adjacency)      { checkNeighborMean(dst, src, g) }
 func (Shapes) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int) {
 	checkNeighborMeanGrad(dsrc, ddst, g, fresh)
 }
-func (Shapes) AffineGrad(dy, y, dbias Tensor, terms ...TermGrad) { checkAffineGrad(dy, y, dbias, terms) }
-func (Shapes) WeightedSum(dst, src, w Tensor, g Adjacency)     { checkWeightedSum(dst, src, w, g) }
+func (Shapes) AffineGrad(dy, y, dbias Tensor, terms ...TermGrad) {
+	checkAffineGrad(dy, y, dbias, terms)
+}
+func (Shapes) WeightedSum(dst, src, w Tensor, g Adjacency) { checkWeightedSum(dst, src, w, g) }
 func (Shapes) WeightedSumGrad(dsrc, ddst, w Tensor, g Adjacency) {
 	checkWeightedSumGrad(dsrc, ddst, w, g)
 }

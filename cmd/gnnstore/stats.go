@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/gnnstore/gnnstore/cachetier"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/store/setting"
+	"github.com/gnnstore/gnnstore/train/bench"
 	"github.com/gnnstore/gnnstore/train/live"
 	"github.com/gnnstore/gnnstore/train/run"
 )
@@ -81,6 +84,9 @@ func runStats(ctx context.Context, stdout io.Writer, o statsOptions) error {
 	}
 	printf(stdout, "run %s   dataset %s\n%s\n", r.Run, r.Dataset, outcome(r))
 	printEnded(stdout, r)
+	if text := boundText(r); text != "" {
+		fmt.Fprintln(stdout, text)
+	}
 	fmt.Fprintln(stdout)
 	printStreamResult(stdout, r)
 	printTiers(stdout, r)
@@ -332,7 +338,7 @@ func printTimes(w io.Writer, r *run.Result) {
 // count it.
 func busText(r *run.Result) string {
 	b := r.Bus
-	if b == nil || b.Steps == 0 {
+	if b == nil || b.Steps == 0 || kernels.IsCPU(r.Device) {
 		return ""
 	}
 	each := func(n int64) string { return fmt.Sprintf("%.1f", float64(n)/float64(b.Steps)) }
@@ -342,6 +348,26 @@ func busText(r *run.Result) string {
 		s += fmt.Sprintf(", %s launches", each(b.Launches))
 	}
 	return s
+}
+
+// boundText says what the steps of a run on the CPU are bound by on this machine, which it measures
+// for a tenth of a second. It returns "" where nothing was counted, or this machine lacks the run's
+// kernel set.
+func boundText(r *run.Result) string {
+	b, products := r.Bus, r.Options.MatMul
+	set, err := kernels.ParseSet(r.Kernels, products)
+	if b == nil || b.Steps == 0 || !kernels.IsCPU(r.Device) || err != nil || r.Kernels == "" {
+		return ""
+	}
+	top := bench.MeasureCeilings(set, products, runtime.GOMAXPROCS(0), 50*time.Millisecond)
+	each := 1 / float64(b.Steps)
+	bound, took := top.Bound(float64(b.ProductFlops)*each, float64(b.OperandBytes)*each), r.Stages.Step*each
+	if took == 0 || bound.Seconds() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("bound: a step took %s; at this machine's best, its products take %s (%.0f GFLOP/s), its operands %s (%.1f GB/s): "+
+		"%.0f %% of the larger was reached",
+		seconds(took), seconds(bound.Products), top.Flops/1e9, seconds(bound.Bytes), top.Bytes/1e9, 100*bound.Seconds()/took)
 }
 
 // lockedText describes the memory that is page-locked for the device. It returns "" where nothing

@@ -53,10 +53,32 @@ type Case struct {
 type Job struct {
 	Run, Free func()
 	Work
+
+	be    kernels.Backend // or nil
+	cycle int             // runs after which the work is the same again, if that is not each run
 }
 
-// Work is the mean work of one run; a kind of work that does not bound it is 0.
-type Work struct{ Flops, Bytes, Edges, Seeds float64 }
+// count sets Flops and Moved to what the backend counts in the mean of a run.
+func (j *Job) count() {
+	before, ok := kernels.Counts{}, false
+	if j.be != nil {
+		before, ok = kernels.CountsOf(j.be)
+	}
+	if !ok {
+		return
+	}
+	runs := max(j.cycle, 1)
+	for range runs {
+		j.Run()
+	}
+	after, _ := kernels.CountsOf(j.be)
+	work := after.Sub(before)
+	j.Flops, j.Moved = float64(work.ProductFlops)/float64(runs), float64(work.OperandBytes)/float64(runs)
+}
+
+// Work is the mean work of one run; a kind of work that does not bound it is 0. Flops are those of
+// products. Bytes are read, and Moved are the bytes of operands: see kernels.Counts.
+type Work struct{ Flops, Bytes, Moved, Edges, Seeds float64 }
 
 // Metric is a rate.
 type Metric struct {
@@ -105,6 +127,7 @@ func Run(ctx context.Context, o Options, started func(Ceilings), each func(Resul
 			return err
 		}
 		job := c.Prepare()
+		job.count()
 		runs, mean := Time(job.Run, o.Time)
 		job.Free()
 		each(Result{c.Name, runs, float64(mean), job.Rates(mean, top)})
@@ -127,7 +150,7 @@ func Time(run func(), d time.Duration) (runs int, each time.Duration) {
 }
 
 // Rates returns the work in a second, given the time of a run, and its shares of the known
-// ceilings.
+// ceilings. Work with products has their bound, too.
 func (w Work) Rates(each time.Duration, top Ceilings) []Metric {
 	rates := []Metric{}
 	rate := func(amount float64, unit string, scale, ceiling float64, share string) {
@@ -144,5 +167,9 @@ func (w Work) Rates(each time.Duration, top Ceilings) []Metric {
 	rate(w.Bytes, "GB/s", 1e9, top.Bytes, "%read")
 	rate(w.Edges, "Medges/s", 1e6, 0, "")
 	rate(w.Seeds, "seeds/s", 1, 0, "")
+	if b := top.Bound(w.Flops, w.Moved); w.Flops > 0 && b.Seconds() > 0 {
+		rates = append(rates, Metric{1e3 * b.Products, "products-ms"}, Metric{1e3 * b.Bytes, "bytes-ms"},
+			Metric{100 * b.Seconds() / each.Seconds(), "%bound"})
+	}
 	return rates
 }

@@ -49,7 +49,7 @@ type suite struct {
 func (s suite) on(name string, w Work, prepare func(m *memory) (run func())) Case {
 	return Case{fmt.Sprintf("%s/kernels=%s/threads=%d", name, s.set, s.threads), func() Job {
 		m := &memory{Backend: open(kernels.Options{Threads: s.threads, Set: s.set, Products: s.matmul})}
-		return Job{Run: prepare(m), Free: m.freeAll, Work: w}
+		return Job{Run: prepare(m), Free: m.freeAll, Work: w, be: m.Backend}
 	}}
 }
 
@@ -262,7 +262,7 @@ func (s suite) sampling() Case {
 func (s suite) step() Case {
 	const nodes, degree, dim, hidden, classes, batches = 1 << 18, 15, 128, 256, 40, 8
 	name := fmt.Sprintf("Step/model=sage/layers=3/hidden=%d/fanout=15,10,5/batch=%d", hidden, seeds)
-	return s.on(name, Work{Seeds: seeds}, func(m *memory) func() {
+	c := s.on(name, Work{Seeds: seeds}, func(m *memory) func() {
 		g := generate(nodes, degree, 1)
 		sampler, all := sample.NewSampler(sample.AtHand(g), sample.Config{Fanouts: fanouts}, 1), g.seedsOf(batches*seeds, 1)
 		table := halves(m, nodes, dim)
@@ -285,4 +285,11 @@ func (s suite) step() Case {
 			at++
 		}
 	})
+	prepare := c.Prepare
+	c.Prepare = func() Job {
+		j := prepare()
+		j.cycle = batches
+		return j
+	}
+	return c
 }

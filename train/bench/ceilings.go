@@ -17,6 +17,26 @@ type Ceilings struct {
 	Bytes   float64     `json:"bytes"` // a second: memory read from one end to the other
 }
 
+// Bound has the seconds that work takes at the ceilings of a machine: its products at the peak, and
+// its bytes at the rate of reading memory. Work takes at least the longer of the two, unless its
+// bytes stay in a cache.
+type Bound struct{ Products, Bytes float64 }
+
+// Seconds is the longer of the two.
+func (b Bound) Seconds() float64 { return max(b.Products, b.Bytes) }
+
+// Bound returns the bound of so many operations of products, and bytes of operands. It is 0 where
+// the ceiling is not known.
+func (c Ceilings) Bound(flops, bytes float64) (b Bound) {
+	if c.Flops > 0 {
+		b.Products = flops / c.Flops
+	}
+	if c.Bytes > 0 {
+		b.Bytes = bytes / c.Bytes
+	}
+	return b
+}
+
 // readBytes is more than a last-level cache holds for one of many tenants.
 const readBytes = 256 << 20
 

@@ -2,7 +2,7 @@ package run
 
 import "github.com/gnnstore/gnnstore/kernels"
 
-// Bus counts the work that training steps gave a device. It sums over the processes of a run, and
+// Bus counts the work that training steps gave a backend. It sums over the processes of a run, and
 // leaves out a process whose backend does not count. Its JSON keys are stable.
 type Bus struct {
 	Steps int64 `json:"steps"` // that were counted
