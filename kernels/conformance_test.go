@@ -9,13 +9,20 @@ import (
 
 func TestCPUConforms(t *testing.T) {
 	for _, set := range []kernels.Set{kernels.AVX512, kernels.AVX2, kernels.Portable} {
-		t.Run(string(set), func(t *testing.T) {
-			if _, err := kernels.ParseSet(string(set), kernels.Float32); err != nil {
-				t.Skip("no such CPU feature: ", err)
-			}
-			kerneltest.Run(t, func() kernels.Backend { return kernels.NewCPU(kernels.CPUOptions{Threads: 2, Set: set}) })
-		})
+		conforms(t, string(set), kerneltest.Run, kernels.CPUOptions{Threads: 2, Set: set})
 	}
+	for _, set := range []kernels.Set{kernels.AMX, kernels.AVX512BF16, kernels.Portable} {
+		conforms(t, string(set)+"/matmul=bf16", kerneltest.RunBF16, kernels.CPUOptions{Threads: 2, Set: set, Products: kernels.BF16})
+	}
+}
+
+func conforms(t *testing.T, name string, run func(*testing.T, func() kernels.Backend), o kernels.CPUOptions) {
+	t.Run(name, func(t *testing.T) {
+		if _, err := kernels.ParseSet(string(o.Set), o.Products); err != nil {
+			t.Skip("no such CPU feature: ", err)
+		}
+		run(t, func() kernels.Backend { return kernels.NewCPU(o) })
+	})
 }
 
 // TestReferenceConforms cannot find a wrong formula, but does find a wrong window, shape check or

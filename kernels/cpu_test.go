@@ -33,15 +33,15 @@ func valuesOf(b Backend, t Tensor) []float32 {
 // TestThreadsGiveTheSameBits runs the operations whose work is split in some other way than by
 // element, on shapes of many chunks, for several numbers of threads.
 func TestThreadsGiveTheSameBits(t *testing.T) {
-	for _, set := range Sets() {
-		var want map[string][]float32
-		for _, threads := range []int{1, 2, 3, 8} {
-			got := manyChunks(NewCPU(CPUOptions{Threads: threads, Set: set}))
-			if want == nil {
-				want = got
+	want := map[string]map[string][]float32{}
+	for _, threads := range []int{1, 2, 3, 8} {
+		for _, c := range allCPUs(threads) {
+			got, set := manyChunks(c), called(c)
+			if want[set] == nil {
+				want[set] = got
 			}
-			for name := range want {
-				require.Equal(t, want[name], got[name], "%s: %s with %d threads", set, name, threads)
+			for name := range want[set] {
+				require.Equal(t, want[set][name], got[name], "%s: %s with %d threads", set, name, threads)
 			}
 		}
 	}

@@ -22,8 +22,9 @@ import (
 //     order, plus that of the odd ones, as TDPBF16PS does.
 //   - portable adds as it does in float32, with factors that are rounded.
 //
-// The first two flush every result that is denormal to zero. A long inner dimension is cut into
-// chunks whose products are added up in order. Where it is cut depends on the shape alone.
+// The first two take a denormal for a zero of its sign, and round to a zero what is below the
+// smallest normal number once it has 24 bits. A long inner dimension is cut into chunks whose
+// products are added up in order, as float32 are. Where it is cut depends on the shape alone.
 //
 // How factors are packed: a row of op(a) lies along the inner dimension, filled up to a multiple of
 // 32 elements. op(b) lies in panels of 32 columns, as rows of pairs: row p has elements 2p and 2p+1

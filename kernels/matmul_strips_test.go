@@ -42,14 +42,13 @@ func checkWholeProduct(t require.TestingT, c *CPU, m, n, k int, transA, transB, 
 			i++
 		}
 		require.Fail(t, "wrong product", "%s m=%d n=%d k=%d transA=%v transB=%v accumulate=%v: row %d column %d is %v, not %v",
-			c.Name(), m, n, k, transA, transB, accumulate, i/n, i%n, got[i], want[i])
+			called(c), m, n, k, transA, transB, accumulate, i/n, i%n, got[i], want[i])
 	}
 }
 
 // TestMatMulOfAnyShape draws shapes of several strips, pieces and chunks.
 func TestMatMulOfAnyShape(t *testing.T) {
-	for _, set := range Sets() {
-		c := NewCPU(CPUOptions{Threads: 2, Set: set})
+	for _, c := range allCPUs(2) {
 		rapid.Check(t, func(t *rapid.T) {
 			size := func(name string, large int) int {
 				return rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, large)).Draw(t, name)
@@ -65,12 +64,11 @@ func TestMatMulOfAnyShape(t *testing.T) {
 // packed in parts; a wide b.
 func TestMatMulOfLargeShapes(t *testing.T) {
 	const packedInParts = maxPacked/16 + 1000
-	for _, set := range Sets() {
-		if set == Portable {
-			continue
-		}
-		for _, threads := range []int{1, 3} {
-			c := NewCPU(CPUOptions{Threads: threads, Set: set})
+	for _, threads := range []int{1, 3} {
+		for _, c := range allCPUs(threads) {
+			if c.set == Portable {
+				continue
+			}
 			for _, accumulate := range []bool{false, true} {
 				checkWholeProduct(t, c, 15, 41, 5003, true, false, accumulate)
 				checkWholeProduct(t, c, 200, 7, 2048, true, false, accumulate)
@@ -79,7 +77,11 @@ func TestMatMulOfLargeShapes(t *testing.T) {
 				checkWholeProduct(t, c, packRows+1, packFrom+9, 50, false, false, accumulate)
 			}
 		}
-		c := NewCPU(CPUOptions{Threads: 2, Set: set})
+	}
+	for _, c := range allCPUs(2) {
+		if c.set == Portable {
+			continue
+		}
 		checkWholeProduct(t, c, 680, 1130, longFrom+9, true, false, true)
 		checkWholeProduct(t, c, 1500, 70, longFrom+1, true, false, false)
 		checkWholeProduct(t, c, 40, 2500, longFrom+1, true, false, false)

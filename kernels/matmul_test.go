@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,32 +10,26 @@ import (
 
 // TestMatMulFunction compares the plain function, and the CPU of every set, with the reference
 // loop, beyond one packed piece of the inner dimension, with a ReLU's zeros in a and Inf or NaN in
-// b: their product is NaN, and must not be skipped.
+// b: their product is NaN, and must not be skipped. Products in BF16 are compared with the reference
+// loop of factors that are rounded.
 func TestMatMulFunction(t *testing.T) {
 	const m, n, k = 5, 19, 2*packDeep + 1
-	multiply := map[string]func(dst, a, b []float32, transA, transB bool){
-		"function": func(dst, a, b []float32, transA, transB bool) {
-			matMul(dst, a, b, m, n, k, transA, transB, false, nil, 1)
-		},
-	}
-	for _, set := range Sets() {
-		c := NewCPU(CPUOptions{Threads: 2, Set: set})
-		multiply[string(set)] = func(dst, a, b []float32, transA, transB bool) {
-			c.matMul(dst, a, b, m, n, k, transA, transB, false)
+	check := func(name string, bf16 bool, multiply func(dst, a, b []float32, transA, transB bool)) {
+		a, b := floatsFrom(1, m*k), floatsFrom(2, k*n)
+		for i := range a {
+			a[i] = max(a[i], 0)
 		}
-	}
-	a, b := floatsFrom(1, m*k), floatsFrom(2, k*n)
-	for i := range a {
-		a[i] = max(a[i], 0)
-	}
-	for _, special := range []float64{1, math.NaN(), math.Inf(1)} {
-		b[0] = float32(special)
-		for kind := range 4 {
-			want := make([]float32, m*n)
-			matMulRef(want, a, b, m, n, k, kind&1 != 0, kind&2 != 0, false)
-			for name, f := range multiply {
-				got := make([]float32, m*n)
-				f(got, a, b, kind&1 != 0, kind&2 != 0)
+		for _, special := range []float64{1, math.NaN(), math.Inf(1)} {
+			b[0] = float32(special)
+			left, right := slices.Clone(a), slices.Clone(b)
+			if bf16 {
+				roundBF16(left, a)
+				roundBF16(right, b)
+			}
+			for kind := range 4 {
+				want, got := make([]float32, m*n), make([]float32, m*n)
+				matMulRef(want, left, right, m, n, k, kind&1 != 0, kind&2 != 0, false)
+				multiply(got, a, b, kind&1 != 0, kind&2 != 0)
 				for i := range want {
 					if want[i] != want[i] {
 						require.True(t, got[i] != got[i], "%s: transposes %d, element %d: %v, want NaN", name, kind, i, got[i])
@@ -44,6 +39,14 @@ func TestMatMulFunction(t *testing.T) {
 				}
 			}
 		}
+	}
+	check("function", false, func(dst, a, b []float32, transA, transB bool) {
+		matMul(dst, a, b, m, n, k, transA, transB, false, nil, 1)
+	})
+	for _, c := range allCPUs(2) {
+		check(called(c), c.bf16, func(dst, a, b []float32, transA, transB bool) {
+			c.product(dst, a, b, m, n, k, transA, transB, false)
+		})
 	}
 }
 
@@ -55,8 +58,7 @@ func TestMatMulAnywhere(t *testing.T) {
 		copy(s, values)
 		return s
 	}
-	for _, set := range Sets() {
-		c := NewCPU(CPUOptions{Threads: 2, Set: set})
+	for _, c := range allCPUs(2) {
 		for _, shape := range [][3]int{{20, 1, 6}, {3, 5, 7}, {17, 9, 33}, {6, 66, packDeep + 3}} {
 			m, n, k := shape[0], shape[1], shape[2]
 			a, b := floatsFrom(1, m*k), floatsFrom(2, k*n)
@@ -64,11 +66,11 @@ func TestMatMulAnywhere(t *testing.T) {
 				var want []float32
 				for skip := range 4 * 4 * 4 {
 					got := at(make([]float32, m*n), skip/16)
-					c.matMul(got, at(a, skip%4), at(b, skip/4%4), m, n, k, kind&1 != 0, kind&2 != 0, false)
+					c.product(got, at(a, skip%4), at(b, skip/4%4), m, n, k, kind&1 != 0, kind&2 != 0, false)
 					if skip == 0 {
 						want = got
 					}
-					require.Equal(t, want, got, "%s: %v, transposes %d, addresses %d", set, shape, kind, skip)
+					require.Equal(t, want, got, "%s: %v, transposes %d, addresses %d", called(c), shape, kind, skip)
 				}
 			}
 		}
@@ -89,14 +91,15 @@ func TestMatMulStartsNoGoroutines(t *testing.T) {
 
 // TestOperationsAllocateLittle: at steady state nothing that grows with the data.
 func TestOperationsAllocateLittle(t *testing.T) {
-	c := NewCPU(CPUOptions{Threads: 2})
-	x, w, y := tensorOf(c, 2000, 64, floatsFrom(1, 2000*64)), tensorOf(c, 64, 64, floatsFrom(2, 64*64)), tensorOf(c, 2000, 64, floatsFrom(3, 2000*64))
-	sum := tensorOf(c, 1, 64, make([]float32, 64))
-	step := func() {
-		c.MatMul(y, x, w, false, false, false)
-		c.Add(y, x)
-		c.ColumnSumGrad(sum, y)
+	for _, c := range allCPUs(2) {
+		x, w, y := tensorOf(c, 2000, 64, floatsFrom(1, 2000*64)), tensorOf(c, 64, 64, floatsFrom(2, 64*64)), tensorOf(c, 2000, 64, floatsFrom(3, 2000*64))
+		sum := tensorOf(c, 1, 64, make([]float32, 64))
+		step := func() {
+			c.MatMul(y, x, w, false, false, false)
+			c.Add(y, x)
+			c.ColumnSumGrad(sum, y)
+		}
+		step()
+		require.Less(t, testing.AllocsPerRun(5, step), 40.0, called(c))
 	}
-	step()
-	require.Less(t, testing.AllocsPerRun(5, step), 40.0)
 }

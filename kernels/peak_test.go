@@ -7,11 +7,11 @@ import (
 )
 
 func TestPeak(t *testing.T) {
-	for _, set := range Sets() {
+	for _, set := range append(Sets(), SetsOf(BF16)...) {
 		if n := Peak(set); set == Portable {
-			require.Zero(t, n)
+			require.Zero(t, n, set)
 		} else {
-			require.Positive(t, n)
+			require.Positive(t, n, set)
 		}
 	}
 	require.Panics(t, func() { Peak("abacus") })

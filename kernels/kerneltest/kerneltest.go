@@ -15,13 +15,21 @@ import (
 // Run tests the backends that newBackend makes; every subtest takes one. Results are compared with
 // float64 results within what float32 rounding explains; copies, conversions, dropout masks and
 // indices exactly.
-func Run(t *testing.T, newBackend func() kernels.Backend) { run(t, newBackend, offsets) }
+func Run(t *testing.T, newBackend func() kernels.Backend) { run(t, newBackend, offsets, nil) }
+
+// RunBF16 is Run for backends that round the factors of products to bfloat16. The factors of the
+// products that theirs are compared with are rounded too.
+func RunBF16(t *testing.T, newBackend func() kernels.Backend) {
+	run(t, newBackend, offsets, roundedToBF16)
+}
 
 // RunAligned is Run with operands at multiples of 16 elements of their buffers, for backends that
 // move several at a time where they can.
-func RunAligned(t *testing.T, newBackend func() kernels.Backend) { run(t, newBackend, []int{16, 32}) }
+func RunAligned(t *testing.T, newBackend func() kernels.Backend) {
+	run(t, newBackend, []int{16, 32}, nil)
+}
 
-func run(t *testing.T, newBackend func() kernels.Backend, offsets []int) {
+func run(t *testing.T, newBackend func() kernels.Backend, offsets []int, round func([]float32) []float32) {
 	for _, c := range []struct {
 		name string
 		test func(*rig)
@@ -107,7 +115,11 @@ func run(t *testing.T, newBackend func() kernels.Backend, offsets []int) {
 		{"Beside", testBeside},
 		{"GatherHost", testGatherHost},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.test(newRig(t, newBackend(), offsets)) })
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, newBackend(), offsets)
+			r.round = round
+			c.test(r)
+		})
 	}
 }
 

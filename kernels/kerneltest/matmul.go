@@ -46,13 +46,21 @@ func (r *rig) products(m, n, k int, draw func(n int) []float32) {
 			bRows, bCols = bCols, bRows
 		}
 		dst := r.normal(m, n)
-		a, b := r.floats(aRows, aCols, draw(m*k)), r.floats(bRows, bCols, draw(k*n))
+		a, b := r.factor(aRows, aCols, draw(m*k)), r.factor(bRows, bCols, draw(k*n))
 		r.both(func(be kernels.Backend, on func(operand) kernels.Tensor) {
 			be.MatMul(on(dst), on(a), on(b), transA, transB, accumulate)
 		})
 		r.close(1e-6+4e-7*float64(k), dst)
 		r.unchanged(a, b)
 	}
+}
+
+// termFactor makes the X of the nth term: in F16 for the second one, where the backend takes that.
+func (r *rig) termFactor(nth, rows, cols int, values []float32) operand {
+	if nth == 1 && r.b.TakesHalf() {
+		return r.halfFactor(rows, cols, values)
+	}
+	return r.factor(rows, cols, values)
 }
 
 // testAffine has no, one and two terms, with and without bias and ReLU, some of them with Inf and
@@ -71,7 +79,7 @@ func testAffine(r *rig) {
 				if kind == 7 && len(x) > 2 {
 					x[len(x)/2], x[len(x)/3] = float32(math.NaN()), float32(math.Inf(1))
 				}
-				inputs = append(inputs, r.floats(s.n, s.i+t, x), r.floats(s.o, s.i+t, w))
+				inputs = append(inputs, r.termFactor(t, s.n, s.i+t, x), r.factor(s.o, s.i+t, w))
 			}
 			r.both(func(be kernels.Backend, on func(operand) kernels.Tensor) {
 				var terms []kernels.Term
@@ -99,7 +107,9 @@ func testAffineGrad(r *rig) {
 		for kind := range 24 {
 			count, biased, relu, across := kind/8, kind&1 != 0, kind&2 != 0, kind&4 != 0
 			r.at("n=%d o=%d i=%d terms=%d bias=%v relu=%v across=%v", s.n, s.o, s.i, count, biased, relu, across)
-			dy, y, dbias := r.normal(s.n, s.o), r.normal(s.n, s.o), r.normal(1, s.o)
+			values := r.normals(s.n * s.o)
+			dy, y, dbias := r.factor(s.n, s.o, values), r.normal(s.n, s.o), r.normal(1, s.o)
+			exact := r.floats(s.n, s.o, values) // the bias's gradient is no product
 			var x, w, dx, dw []operand
 			for t := range count {
 				in := s.i + t
@@ -107,7 +117,8 @@ func testAffineGrad(r *rig) {
 				if across {
 					rows, cols = cols, rows
 				}
-				x, w = append(x, r.normal(s.n, in)), append(w, r.normal(rows, cols))
+				x = append(x, r.termFactor(t, s.n, in, r.normals(s.n*in)))
+				w = append(w, r.factor(rows, cols, r.normals(rows*cols)))
 				dx, dw = append(dx, r.normal(s.n+t, in)), append(dw, r.normal(rows, cols))
 			}
 			r.both(func(be kernels.Backend, on func(operand) kernels.Tensor) {
@@ -128,6 +139,10 @@ func testAffineGrad(r *rig) {
 				}
 				if biased {
 					sum = on(dbias)
+				}
+				if be == kernels.Backend(r.ref) && r.round != nil {
+					be.AffineGrad(on(exact), of, sum)
+					sum = kernels.Tensor{}
 				}
 				be.AffineGrad(on(dy), of, sum, terms...)
 			})

@@ -20,7 +20,8 @@ type rig struct {
 	made int    // operands so far, which decides where the next one starts
 	note string // the case at hand, for messages
 
-	offsets []int // where operands start in turn
+	offsets []int                     // where operands start in turn
+	round   func([]float32) []float32 // what the backend makes of a product's factor; nil: nothing
 }
 
 func newRig(t *testing.T, b kernels.Backend, offsets []int) *rig {
@@ -92,6 +93,36 @@ func (r *rig) floats(rows, cols int, values []float32) operand {
 	r.b.UploadF32(whole(o.tensor), o.floats)
 	r.ref.UploadF32(whole(o.oracle), o.floats)
 	return o
+}
+
+// factor makes an F32 operand that a product reads. The oracle gets it rounded.
+func (r *rig) factor(rows, cols int, values []float32) operand {
+	o := r.floats(rows, cols, values)
+	if r.round != nil {
+		r.ref.UploadF32(o.oracle, r.round(values))
+	}
+	return o
+}
+
+// halfFactor makes an F16 operand that a product reads. The oracle gets it widened.
+func (r *rig) halfFactor(rows, cols int, values []float32) operand {
+	o := r.halves(rows, cols, values)
+	wide := make([]float32, len(values))
+	kernels.HalfToFloat32(wide, o.halves[o.off:o.off+len(values)])
+	o.oracle = r.factor(rows, cols, wide).oracle
+	return o
+}
+
+// roundedToBF16 returns values rounded to the nearest bfloat16, the even one of two.
+func roundedToBF16(values []float32) []float32 {
+	rounded := make([]float32, len(values))
+	for i, v := range values {
+		step := math.Ldexp(1, math.Ilogb(float64(v))-7) // between bfloat16 like v
+		if rounded[i] = v; step > 0 && !math.IsInf(step, 0) {
+			rounded[i] = float32(math.RoundToEven(float64(v)/step) * step)
+		}
+	}
+	return rounded
 }
 
 // normal makes an F32 operand of normally distributed values.
