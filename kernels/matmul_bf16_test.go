@@ -23,7 +23,7 @@ func allCPUs(threads int) []*CPU {
 }
 
 // called names a CPU in messages.
-func called(c *CPU) string { return c.Name() + with(productsOf(c)) }
+func called(c *CPU) string { return fmt.Sprintf("%s with products in %s", c.Name(), productsOf(c)) }
 
 func productsOf(c *CPU) Precision {
 	if c.bf16 {

@@ -45,32 +45,56 @@ func WhyNotBF16() string {
 // ParseSet finds the set called name for products of a precision, the fastest one for "auto" or the
 // empty string. Where no set has BF16 faster than Float32, only a name finds one.
 func ParseSet(name string, p Precision) (Set, error) {
-	sets := SetsOf(p)
-	if name == "" || name == "auto" {
-		if why := WhyNotBF16(); p == BF16 && why != "" && !dotsHelp() {
-			return "", fmt.Errorf("products in bf16 are slower than in f32 here: %s", why)
-		}
-		return sets[0], nil
+	f := setFinder{Sets: SetsOf(p), Products: p, Auto: true}
+	if p == BF16 {
+		f.Why = WhyNotBF16()
+		f.Auto = f.Why == "" || dotsHelp()
 	}
-	if s := Set(name); slices.Contains(sets, s) {
+	return f.find(name)
+}
+
+// setFinder finds sets by their names.
+type setFinder struct {
+	Sets     []Set // that the machine runs
+	Products Precision
+	Auto     bool   // whether the first is worth while
+	Why      string // where a set of BF16 is missing
+}
+
+func (f setFinder) find(name string) (Set, error) {
+	if len(f.Sets) == 0 {
+		return "", fmt.Errorf("no kernel set has products in %s", f.Products)
+	}
+	if name == "" || name == "auto" {
+		if !f.Auto {
+			return "", fmt.Errorf("products in bf16 are slower than in f32 here: %s", f.Why)
+		}
+		return f.Sets[0], nil
+	}
+	s := Set(name)
+	if slices.Contains(f.Sets, s) {
 		return s, nil
 	}
 	var names []string
-	for _, s := range sets {
+	if f.Auto {
+		names = append(names, "auto")
+	}
+	for _, s := range f.Sets {
 		names = append(names, string(s))
 	}
-	if others := SetsOf(BF16); p != BF16 && slices.Contains(others, Set(name)) {
-		return "", fmt.Errorf("kernel set %q computes products in bf16; for f32 there is: auto, %s", name, strings.Join(names, ", "))
+	there := "there is: " + strings.Join(names, ", ")
+	ofBF16, ofFloat32 := s == AMX || s == AVX512BF16, s == AVX512 || s == AVX2
+	switch bf16 := f.Products == BF16; {
+	case bf16 && ofFloat32:
+		return "", fmt.Errorf("kernel set %q computes products in f32 alone; for bf16 %s", name, there)
+	case bf16 && ofBF16:
+		return "", fmt.Errorf("kernel set %q does not run here: %s; for bf16 %s", name, f.Why, there)
+	case bf16:
+		return "", fmt.Errorf("kernel set %q does not run here; for bf16 %s", name, there)
+	case ofBF16:
+		return "", fmt.Errorf("kernel set %q computes products in bf16 alone; for f32 %s", name, there)
 	}
-	return "", fmt.Errorf("kernel set %q does not run here%s; there is: auto, %s", name, with(p), strings.Join(names, ", "))
-}
-
-// with names a precision other than Float32, in an error.
-func with(p Precision) string {
-	if p == BF16 {
-		return " with products in bf16"
-	}
-	return ""
+	return "", fmt.Errorf("kernel set %q does not run here; %s", name, there)
 }
 
 // routines are the inner loops of a CPU: those that a set has in assembly, and the plain functions

@@ -4,9 +4,7 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -42,23 +40,7 @@ func TestCUDA(t *testing.T) {
 					ts.Fatalf("same result: %v", !neg)
 				}
 			},
-			// nearlosses A.json B.json wants the losses of two results to be within 1e-4.
-			"nearlosses": func(ts *testscript.TestScript, _ bool, args []string) {
-				var losses [2][]float64
-				for i := range losses {
-					var r struct{ Losses []float64 }
-					ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[i])), &r))
-					losses[i] = r.Losses
-				}
-				if len(losses[0]) == 0 || len(losses[0]) != len(losses[1]) {
-					ts.Fatalf("%d and %d losses", len(losses[0]), len(losses[1]))
-				}
-				for i, want := range losses[0] {
-					if got := losses[1][i]; !(math.Abs(got-want) <= 1e-4*math.Abs(want)) {
-						ts.Fatalf("losses %d are %v and %v", i+1, want, got)
-					}
-				}
-			},
+			"nearlosses": nearLosses,
 		},
 	})
 }

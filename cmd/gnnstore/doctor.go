@@ -37,6 +37,7 @@ type findings struct {
 		Device *kernels.DeviceInfo `json:"device,omitempty"`
 	} `json:"gpu"`
 	Kernels finding `json:"kernels"`
+	BF16    finding `json:"bf16"`
 	Threads struct {
 		finding
 		Processors int `json:"processors"`
@@ -111,7 +112,7 @@ func (f *findings) print(w io.Writer) {
 		name string
 		finding
 	}{
-		{"GPU", f.GPU.finding}, {"kernels", f.Kernels}, {"threads", f.Threads.finding}, {"disk engine", f.Disk.finding},
+		{"GPU", f.GPU.finding}, {"kernels", f.Kernels}, {"products in bf16", f.BF16}, {"threads", f.Threads.finding}, {"disk engine", f.Disk.finding},
 		{"memory", f.Memory.finding}, {"locked memory", f.Locked.finding}, {"address space", f.Space.finding},
 		{"open files", f.Files.finding}, {"huge pages", f.Huge}, {"temporary files", f.TempDir.finding},
 	} {
@@ -172,6 +173,7 @@ func (f *findings) processors() {
 	f.Kernels = finding{
 		fmt.Sprintf("sets %v", sets), string(sets[0]), "it is the fastest that this processor runs; --kernels takes another",
 	}
+	f.BF16 = bf16Finding(f.Build)
 	t := &f.Threads
 	t.Processors, t.Threads = runtime.NumCPU(), runtime.GOMAXPROCS(0)
 	t.Has = fmt.Sprintf("%d processors that this process may run on", t.Processors)
@@ -184,6 +186,18 @@ func (f *findings) processors() {
 	default:
 		t.Why = "one for each processor"
 	}
+}
+
+// bf16Finding describes the sets with products in bf16.
+func bf16Finding(v versionInfo) finding {
+	f := finding{fmt.Sprintf("sets %v", v.BF16Sets), "f32, unless --matmul bf16 asks for " + string(v.BF16), "bf16 is faster and rounds what is multiplied"}
+	if v.NoAMX != "" {
+		f.Has += ": " + v.NoAMX
+	}
+	if v.BF16 == "" {
+		f.Chosen, f.Why = "f32", "bf16 is slower here; --matmul bf16 --kernels portable computes it all the same"
+	}
+	return f
 }
 
 func (f *findings) memory() {

@@ -23,7 +23,7 @@ func TestDoctor(t *testing.T) {
 	var all map[string]map[string]any
 	require.NoError(t, json.Unmarshal([]byte(stdout), &all))
 	keys := map[string][]string{
-		"build": {}, "gpu": {}, "kernels": {}, "threads": {"processors", "threads"}, "disk_engine": {"engine"},
+		"build": {}, "gpu": {}, "kernels": {}, "bf16": {}, "threads": {"processors", "threads"}, "disk_engine": {"engine"},
 		"memory":        {"machine_bytes", "cgroup_bytes", "available_bytes", "budget_bytes"},
 		"locked_memory": {"limit"}, "address_space": {"limit"}, "open_files": {"limit"}, "huge_pages": {}, "temporary_files": {"path", "free_bytes"},
 	}
@@ -48,6 +48,16 @@ func TestDoctor(t *testing.T) {
 			require.Contains(t, stdout, "  there is  "+has+"\n")
 		}
 	}
+}
+
+// TestDoctorBF16: where products in bf16 are slower, doctor says so and why.
+func TestDoctorBF16(t *testing.T) {
+	require.Equal(t, finding{"sets [amx avx512bf16 portable]", "f32, unless --matmul bf16 asks for amx", "bf16 is faster and rounds what is multiplied"},
+		bf16Finding(versionInfo{BF16: kernels.AMX, BF16Sets: []kernels.Set{kernels.AMX, kernels.AVX512BF16, kernels.Portable}}))
+	v := versionInfo{BF16Sets: []kernels.Set{kernels.Portable}, NoAMX: "the processor has no AMX and no AVX512_BF16"}
+	require.Equal(t, finding{"sets [portable]: the processor has no AMX and no AVX512_BF16", "f32",
+		"bf16 is slower here; --matmul bf16 --kernels portable computes it all the same"}, bf16Finding(v))
+	require.Contains(t, v.String(), ", for bf16 kernels none of [portable]: the processor has no AMX and no AVX512_BF16")
 }
 
 // TestDoctorGPU: doctor chooses a GPU that can be used. Else it chooses the CPU and gives the

@@ -70,6 +70,11 @@ func TestScripts(t *testing.T) {
 			switch cond {
 			case "root":
 				return os.Geteuid() == 0, nil
+			case "bf16": // in which products are faster than in f32
+				_, err := kernels.ParseSet("auto", kernels.BF16)
+				return err == nil, nil
+			case "amx":
+				return slices.Contains(kernels.SetsOf(kernels.BF16), kernels.AMX), nil
 			case "cuda": // a GPU's backend
 				return slices.Contains(kernels.Devices(), kernels.CUDADevice), nil
 			}
@@ -154,6 +159,7 @@ func TestScripts(t *testing.T) {
 				}
 			},
 			// sameresult A.json B.json compares losses and weights.
+			"nearlosses": nearLosses,
 			"sameresult": func(ts *testscript.TestScript, neg bool, args []string) {
 				same := bytes.Equal(resultOf(ts, args[0]), resultOf(ts, args[1]))
 				if same == neg {

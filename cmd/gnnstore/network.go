@@ -95,7 +95,7 @@ func (o *networkOptions) use(stderr io.Writer, p *progress, dir *run.Dir, path s
 		return nil, err
 	}
 	record := dir.Record()
-	if !kernels.IsCPU(record.Device) {
+	if !kernels.IsCPU(record.Device) && o.MatMul != kernels.BF16 {
 		autoDevice(stderr, &o.Device)
 	}
 	of := &record.Options

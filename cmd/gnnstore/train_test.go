@@ -8,6 +8,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/disk"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/metric"
 	"github.com/gnnstore/gnnstore/train/model"
 	"github.com/gnnstore/gnnstore/train/optim"
@@ -42,6 +43,28 @@ func TestOverride(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, cmp.Diff(want, again))
 	require.NoError(t, again.Resumes(want))
+}
+
+// TestResumeKernels: a run goes on with the kernels that it had. Where there are none of that name
+// for its precision of products, the error names them and those that there are.
+func TestResumeKernels(t *testing.T) {
+	o := parsed(t, "--kernels portable --matmul bf16")
+	again, err := run.ResumeOptions(&run.Record{Options: o, Kernels: "portable"}, flagsOf(t, "").given)
+	require.NoError(t, err)
+	require.Equal(t, "portable", again.Kernels)
+	record := &run.Record{Options: o, Kernels: "avx2"}
+	_, err = run.ResumeOptions(record, flagsOf(t, "").given)
+	require.ErrorContains(t, err, `{kernels}: kernel set "avx2" computes products in f32 alone; for bf16 there is: `)
+	_, err = run.ResumeOptions(record, flagsOf(t, "--kernels portable").given)
+	require.NoError(t, err)
+	record.Options.MatMul = ""
+	for _, set := range kernels.SetsOf(kernels.BF16) {
+		if record.Kernels = string(set); set != kernels.Portable {
+			_, err = run.ResumeOptions(record, flagsOf(t, "").given)
+			require.ErrorContains(t, err, `computes products in bf16 alone; for f32 there is: auto, `)
+			require.ErrorContains(t, err, `portable; or take {matmul} bf16`)
+		}
+	}
 }
 
 // TestDefaultLR: rows alone have a learning rate of their own, unless one is given, and a resumed

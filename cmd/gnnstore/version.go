@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -21,19 +22,30 @@ type versionInfo struct {
 	// KernelSets is all that this machine can run, the fastest first.
 	KernelSets []kernels.Set `json:"kernel_sets"`
 	Devices    []string      `json:"devices"` // of this build
+	// BF16Sets is KernelSets for products in bf16, and BF16 what runs with --matmul bf16 unless
+	// --kernels says otherwise: empty where that is slower than f32. NoAMX says why there is no AMX.
+	BF16     kernels.Set   `json:"bf16_kernels"`
+	BF16Sets []kernels.Set `json:"bf16_kernel_sets"`
+	NoAMX    string        `json:"no_amx,omitempty"`
 }
 
 func thisVersion() versionInfo {
+	bf16, _ := kernels.ParseSet("auto", kernels.BF16)
 	return versionInfo{
 		version(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
 		string(kernels.Sets()[0]), store.Version, kernels.Sets(), kernels.Devices(),
+		bf16, kernels.SetsOf(kernels.BF16), kernels.WhyNotBF16(),
 	}
 }
 
 // String returns it in a line.
 func (v versionInfo) String() string {
-	return fmt.Sprintf("gnnstore %s, %s %s/%s, kernels %s of %v, dataset format %d, devices %v",
-		v.Version, v.Go, v.OS, v.Arch, v.Kernels, v.KernelSets, v.Format, v.Devices)
+	s := fmt.Sprintf("gnnstore %s, %s %s/%s, kernels %s of %v, dataset format %d, devices %v, for bf16 kernels %s of %v",
+		v.Version, v.Go, v.OS, v.Arch, v.Kernels, v.KernelSets, v.Format, v.Devices, cmp.Or(v.BF16, "none"), v.BF16Sets)
+	if v.NoAMX != "" {
+		s += ": " + v.NoAMX
+	}
+	return s
 }
 
 func newVersion() *cobra.Command {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"time"
@@ -10,11 +11,12 @@ import (
 
 // Ceilings has the best rates of the machine on this many threads, to compare kernels with.
 type Ceilings struct {
-	Set     kernels.Set `json:"kernels"`
-	Threads int         `json:"threads"`
-	Flops   float64     `json:"flops"` // a second: multiplications and additions in registers
-	How     string      `json:"how"`   // Flops were measured
-	Bytes   float64     `json:"bytes"` // a second: memory read from one end to the other
+	Set      kernels.Set       `json:"kernels"`
+	Products kernels.Precision `json:"matmul"`
+	Threads  int               `json:"threads"`
+	Flops    float64           `json:"flops"` // a second: multiplications and additions in registers
+	How      string            `json:"how"`   // Flops were measured
+	Bytes    float64           `json:"bytes"` // a second: memory read from one end to the other
 }
 
 // Bound has the seconds that work takes at the ceilings of a machine: its products at the peak, and
@@ -44,7 +46,7 @@ const readBytes = 256 << 20
 // make one slower.
 func MeasureCeilings(set kernels.Set, products kernels.Precision, threads int, d time.Duration) Ceilings {
 	const pieces = 5
-	top := Ceilings{Set: set, Threads: threads, How: "multiply-adds in registers"}
+	top := Ceilings{Set: set, Products: cmp.Or(products, kernels.Float32), Threads: threads, How: "multiply-adds in registers"}
 	run := func() float64 { return float64(kernels.Peak(set)) }
 	if run() == 0 {
 		// No assembly: the best that the set's own product does in cache.
@@ -107,5 +109,6 @@ func onThreads(threads int, d time.Duration, run func() float64) float64 {
 
 // String is the ceilings as lines of a benchmark's head, key: value.
 func (c Ceilings) String() string {
-	return fmt.Sprintf("kernels: %s\nthreads: %d\npeak: %.1f GFLOP/s (%s)\nread: %.1f GB/s (of %d MiB)", c.Set, c.Threads, c.Flops/1e9, c.How, c.Bytes/1e9, readBytes>>20)
+	return fmt.Sprintf("kernels: %s\nmatmul: %s\nthreads: %d\npeak: %.1f GFLOP/s (%s)\nread: %.1f GB/s (of %d MiB)",
+		c.Set, c.Products, c.Threads, c.Flops/1e9, c.How, c.Bytes/1e9, readBytes>>20)
 }

@@ -347,10 +347,12 @@ func validateMatMul(p kernels.Precision, device string) error {
 func validateKernels(set string, p kernels.Precision) error {
 	_, err := kernels.ParseSet(set, p)
 	switch {
-	case err == nil:
+	case err == nil, len(kernels.SetsOf(p)) == 0: // then validateMatMul has an error
 		return nil
-	case p == kernels.BF16 && (set == "" || set == "auto"):
-		return fmt.Errorf("{matmul} %s: %w; take {matmul} f32, or {kernels} portable", p, err)
+	case set == "" || set == "auto":
+		return fmt.Errorf("{matmul} %s: %w; take {matmul} f32, or {kernels} %s", p, err, kernels.SetsOf(p)[0])
+	case p != kernels.BF16 && slices.Contains(kernels.SetsOf(kernels.BF16), kernels.Set(set)):
+		return fmt.Errorf("{kernels}: %w; or take {matmul} bf16", err)
 	}
 	return fmt.Errorf("{kernels}: %w", err)
 }

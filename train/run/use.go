@@ -36,8 +36,8 @@ type Use struct {
 // Validate reports every problem.
 func (u Use) Validate() error {
 	err := errors.Join(validateDevice(u.Device), validateMatMul(u.MatMul, u.Device))
-	if kernels.IsCPU(u.Device) {
-		err = errors.Join(err, validateKernels("auto", u.MatMul))
+	if _, none := kernels.ParseSet("auto", u.MatMul); none != nil && u.MatMul == kernels.BF16 && kernels.IsCPU(u.Device) {
+		err = errors.Join(err, fmt.Errorf("{matmul} %s: %w; take {matmul} f32", u.MatMul, none))
 	}
 	if u.Checkpoint != "" && u.Checkpoint != BestWeights && u.Checkpoint != LastWeights {
 		err = errors.Join(fmt.Errorf("{checkpoint} %s: there are best and last", u.Checkpoint), err)
