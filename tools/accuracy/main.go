@@ -22,8 +22,11 @@
 //	go run ./tools/accuracy -data DIR -history auto,auto:p-grad=0.5,200:lag=1,200:lag=1:p-grad=0.5 -only amazon_computers -control random
 //
 // With -dtypes it measures the accuracy that features in float16 lose beside float32, seed by seed.
+// With -matmul it measures the loss by products in bf16 beside f32, and exits 1 when an interval is
+// not within its bar; see matmulTasks.
 //
 //	go run ./tools/accuracy -data DIR -dtypes -seeds 5 -only coauthor_cs,facebook
+//	go run ./tools/accuracy -data DIR -matmul [-only coauthor_cs/gat,wn18rr] [-log FILE]
 //
 // With -generated it wants no data: it trains on a generated graph, and on what plain averages of
 // neighbours' rows make of it, and exits 1 when those come near.
@@ -228,7 +231,8 @@ type options struct {
 	jobs                          int
 	generated                     string
 	scale                         float64
-	dtypes, stream, defaults      bool
+	dtypes, matmul                bool
+	stream, defaults              bool
 	json                          bool
 	mitigate                      string
 }
@@ -238,7 +242,8 @@ func main() {
 	flag.StringVar(&o.data, "data", os.Getenv("GNNSTORE_DATA"), "`directory` of the raw graphs; default $GNNSTORE_DATA")
 	flag.IntVar(&o.seeds, "seeds", 0, "train with the seeds 1 to `N`; default 10, 5 with -history, and 3 with -defaults")
 	flag.StringVar(&o.only, "only", "", "comma-separated `names` of tasks; default all of "+strings.Join(names(tasks), ",")+
-		", with -kappa of "+strings.Join(names(dependenceTasks), ",")+", and with -history of "+strings.Join(names(historyTasks), ","))
+		", with -matmul of "+strings.Join(names(matmuls.tasks), ",")+", with -kappa of "+strings.Join(names(dependenceTasks), ",")+
+		", and with -history of "+strings.Join(names(historyTasks), ","))
 	flag.BoolVar(&o.quick, "quick", false, "one seed, and 2 points of slack below the bars")
 	flag.StringVar(&o.bin, "bin", "", "a built `gnnstore`; default: built now")
 	flag.StringVar(&o.record, "record", "", "put the table as Markdown above the others in this `file`")
@@ -248,11 +253,12 @@ func main() {
 	flag.StringVar(&o.history, "history", "", "compare these comma-separated `ways` to use hidden rows again with none: each a t_stale, and behind it "+
 		"any of :p-grad=SHARE, :lag=STEPS and :kappa=κ; or grid")
 	flag.StringVar(&o.control, "control", "", "with -history: put other numbers in the place of the norms of gradients, `random` or inverse ones")
-	flag.StringVar(&o.log, "log", "", "with -kappa, -history and -defaults: write every training to this `file` of JSON lines, and leave out those in it")
-	flag.IntVar(&o.jobs, "jobs", 1, "with -kappa and -history: `trainings` at once")
+	flag.StringVar(&o.log, "log", "", "with -kappa, -history, -dtypes, -matmul and -defaults: write every training to this `file` of JSON lines, and leave out those in it")
+	flag.IntVar(&o.jobs, "jobs", 1, "with -kappa, -history, -dtypes and -matmul: `trainings` at once")
 	flag.StringVar(&o.generated, "generated", "", "train on this `kind` of generated graph")
 	flag.Float64Var(&o.scale, "scale", 0.012, "with -generated: its `scale`")
 	flag.BoolVar(&o.dtypes, "dtypes", false, "compare features in float16 with float32")
+	flag.BoolVar(&o.matmul, "matmul", false, "compare products in bf16 with f32")
 	flag.BoolVar(&o.stream, "streams", false, "train on streams of events")
 	flag.BoolVar(&o.defaults, "defaults", false, "compare bare commands with tuned ones")
 	flag.BoolVar(&o.json, "json", false, "with -defaults: write one JSON object in place of the table")
@@ -294,13 +300,23 @@ func selectTasks(tasks []task, only string) ([]task, error) {
 
 // study returns the comparison seed by seed that the options ask for, or nil.
 func (o *options) study() (*study, error) {
+	several := 0
+	for _, asked := range []bool{o.kappas != "", o.history != "", o.dtypes, o.matmul} {
+		if asked {
+			several++
+		}
+	}
 	switch {
-	case o.kappas != "" && o.history != "":
-		return nil, errors.New("-kappa, -history: one at a time; a κ with history is -history auto:kappa=64")
+	case several > 1:
+		return nil, errors.New("-kappa, -history, -dtypes, -matmul: one at a time; a κ with history is -history auto:kappa=64")
 	case o.kappas != "":
 		return dependence(o.samplers, o.dependences, o.kappas)
 	case o.history != "":
 		return reuseStudy(o.history)
+	case o.dtypes:
+		return dtypes.study(), nil
+	case o.matmul:
+		return matmuls.study(), nil
 	}
 	return nil, nil
 }
@@ -319,11 +335,8 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		}
 	}
 	all, least := tasks, 1
-	switch {
-	case s != nil:
+	if s != nil {
 		all, least = s.tasks, 2 // pairs, for an interval
-	case o.dtypes:
-		least = 2
 	}
 	var selected []task
 	var habits []habit
@@ -337,18 +350,16 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 	switch {
 	case err != nil:
 		return err
-	case o.stream && (s != nil || o.dtypes || o.generated != "" || o.quick):
-		return errors.New("-streams: -kappa, -history, -dtypes, -generated and -quick do not go with it")
-	case o.defaults && (s != nil || o.dtypes || o.stream || o.generated != "" || o.quick):
-		return errors.New("-defaults: -kappa, -history, -dtypes, -streams, -generated and -quick do not go with it")
+	case o.stream && (s != nil || o.generated != "" || o.quick):
+		return errors.New("-streams: -kappa, -history, -dtypes, -matmul, -generated and -quick do not go with it")
+	case o.defaults && (s != nil || o.stream || o.generated != "" || o.quick):
+		return errors.New("-defaults: -kappa, -history, -dtypes, -matmul, -streams, -generated and -quick do not go with it")
 	case o.json && (!o.defaults || o.record != ""):
 		return errors.New("-json goes with -defaults, and without -record, which takes the table")
-	case o.mitigate != "" && (s != nil || o.dtypes || o.generated != "" || o.quick || o.stream || o.defaults):
-		return errors.New("-mitigate: -kappa, -history, -dtypes, -generated, -streams, -defaults and -quick do not go with it")
+	case o.mitigate != "" && (s != nil || o.generated != "" || o.quick || o.stream || o.defaults):
+		return errors.New("-mitigate: -kappa, -history, -dtypes, -matmul, -generated, -streams, -defaults and -quick do not go with it")
 	case o.generated != "" && (s != nil || o.only != "" || o.quick):
-		return errors.New("-generated: -kappa, -history, -only and -quick do not go with it")
-	case o.dtypes && (s != nil || o.generated != "" || o.quick):
-		return errors.New("-dtypes: -kappa, -history, -generated and -quick do not go with it")
+		return errors.New("-generated: -kappa, -history, -dtypes, -matmul, -only and -quick do not go with it")
 	case o.data == "" && o.generated == "":
 		return errors.New("no data: set GNNSTORE_DATA or -data to the directory of the raw graphs")
 	case o.seeds < least && !o.stream:
@@ -358,9 +369,9 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 	case o.control != "" && (o.history == "" || o.bin != ""):
 		return errors.New("-control goes with -history, and without -bin: it builds a gnnstore of its own")
 	case o.quick && s != nil:
-		return errors.New("-quick: one seed has no interval; -kappa and -history go without it")
+		return errors.New("-quick: one seed has no interval; -kappa, -history, -dtypes and -matmul go without it")
 	case s == nil && (o.log != "" && !o.defaults && o.mitigate == "" || o.jobs != 1):
-		return errors.New("-log and -jobs go with -kappa and -history, and -log with -defaults and -mitigate")
+		return errors.New("-log and -jobs go with -kappa, -history, -dtypes and -matmul, and -log with -defaults and -mitigate")
 	}
 	tmp, err := os.MkdirTemp("", "gnnstore-accuracy-")
 	if err != nil {
@@ -399,8 +410,6 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		return b.mitigation(ctx, w, o)
 	case o.generated != "":
 		return b.generated(ctx, w, o)
-	case o.dtypes:
-		return b.dtypes(ctx, w, selected, o)
 	case s != nil:
 		return s.perform(ctx, &b, w, selected, o)
 	}
@@ -441,6 +450,14 @@ func (t *task) dataset() string {
 	return name
 }
 
+// atMost returns how many of seeds the task is trained with.
+func (t *task) atMost(seeds int) int {
+	if t.seeds > 0 {
+		return min(seeds, t.seeds)
+	}
+	return seeds
+}
+
 // bench has the binary, the data and the directories that all tasks share.
 type bench struct {
 	gnnstore     cli.Binary
@@ -452,10 +469,7 @@ type bench struct {
 // measure trains a task's model once a seed.
 func (b *bench) measure(ctx context.Context, t task, seeds int) (result, error) {
 	r := result{task: t}
-	if t.seeds > 0 {
-		seeds = min(seeds, t.seeds)
-	}
-	for seed := 1; seed <= seeds; seed++ {
+	for seed := 1; seed <= t.atMost(seeds); seed++ {
 		dataset, err := b.dataset(ctx, t, seed)
 		if err != nil {
 			return result{}, err
@@ -493,17 +507,18 @@ func (b *bench) train(ctx context.Context, dataset, run string, args ...string) 
 	return trained, time.Since(began).Seconds(), errors.Join(err, os.RemoveAll(run))
 }
 
-// dataset ingests the raw files of a task, or finds what another task or seed made of them.
-func (b *bench) dataset(ctx context.Context, t task, seed int) (string, error) {
+// dataset ingests the raw files of a task, or finds what another task or seed made of them. The
+// flags of ingest follow the flags of the task.
+func (b *bench) dataset(ctx context.Context, t task, seed int, flags ...string) (string, error) {
 	if !t.splits {
 		seed = 1
 	}
-	out := filepath.Join(b.tmp, fmt.Sprintf("%s-%d.gnn", t.dataset(), seed))
+	out := filepath.Join(b.tmp, fmt.Sprintf("%s-%d%s.gnn", t.dataset(), seed, strings.Join(flags, "")))
 	if _, err := os.Stat(out); err == nil {
 		return out, nil
 	}
 	args := []string{"ingest", t.raw[0], filepath.Join(b.data, t.raw[1]), out, "--seed", strconv.Itoa(seed)}
-	for _, flag := range t.flags {
+	for _, flag := range slices.Concat(t.flags, flags) {
 		if path, ok := strings.CutPrefix(flag, "@"); ok {
 			flag = filepath.Join(b.data, path)
 		}

@@ -69,7 +69,8 @@ var header = []string{"data set", "model", "settings", "epochs", "seeds", "test 
 func settingsLines(tasks []task, seeds int) []string {
 	var lines []string
 	for _, t := range tasks {
-		line := fmt.Sprintf("%s: gnnstore train DATASET --model MODEL --epochs N %s --seed 1..%d", t.settings.name, strings.Join(t.settings.flags, " "), seeds)
+		flags := slices.Concat([]string{"--model MODEL --epochs N"}, t.settings.flags, []string{fmt.Sprint("--seed 1..", t.atMost(seeds))})
+		line := fmt.Sprintf("%s: gnnstore train DATASET %s", t.settings.name, strings.Join(flags, " "))
 		if !slices.Contains(lines, line) {
 			lines = append(lines, line)
 		}

@@ -25,6 +25,8 @@ type study struct {
 	flags   string              // that variants add, for the commands of the section
 	against string              // what losses are against, as in "what it reached at κ = 1"
 	note    string              // more that the section says
+	// section writes the whole section in place of markdown; nil: markdown does.
+	section func(what string, compared []comparison, seeds int) string
 	// The columns of the table: a task's name; head, whose cells are in a pair; the columns that
 	// all studies have; and tail.
 	head []string
@@ -39,10 +41,10 @@ func paired(fanout string, more ...string) settings {
 		"--dropout", "0.5", "--workers", "1"}, more...)}
 }
 
-// A variant is a way to train: flags of train, beside the flags of the task.
+// A variant is a way to train: flags of ingest and of train, beside the flags of the task.
 type variant struct {
-	name  string
-	flags []string
+	name          string
+	ingest, flags []string
 }
 
 // A pair is a variant and the variant that it is compared with. A variant that is only compared
@@ -104,7 +106,12 @@ func (s *study) perform(ctx context.Context, b *bench, w io.Writer, tasks []task
 	case err != nil:
 		return err
 	}
-	text := s.markdown(b.what, compared)
+	var text string
+	if s.section != nil {
+		text = s.section(b.what, compared, o.seeds)
+	} else {
+		text = s.markdown(b.what, compared)
+	}
 	fmt.Fprint(w, text)
 	if o.record != "" {
 		if err := putAbove(o.record, text); err != nil {
@@ -119,7 +126,7 @@ func (s *study) perform(ctx context.Context, b *bench, w io.Writer, tasks []task
 func (s *study) compare(ctx context.Context, b *bench, tasks []task, seeds, jobs int, log *trialLog) ([]comparison, error) {
 	var compared []comparison
 	for _, t := range tasks {
-		pairs := s.pairs(t)
+		pairs, seeds := s.pairs(t), t.atMost(seeds)
 		for seed := 1; seed <= seeds; seed++ {
 			if err := b.compareSeed(ctx, t, pairs, seed, jobs, log); err != nil {
 				return nil, err
@@ -139,7 +146,7 @@ func (s *study) compare(ctx context.Context, b *bench, tasks []task, seeds, jobs
 }
 
 // compareSeed runs those trials of a seed that log lacks, jobs of them at once.
-func (b *bench) compareSeed(ctx context.Context, t task, pairs []pair, seed, jobs int, log *trialLog) error {
+func (b *bench) compareSeed(ctx context.Context, t task, pairs []pair, seed, jobs int, log *trialLog) (err error) {
 	var lacking []trial
 	for _, p := range pairs {
 		for _, v := range []variant{p.than, p.of} {
@@ -152,16 +159,18 @@ func (b *bench) compareSeed(ctx context.Context, t task, pairs []pair, seed, job
 	if len(lacking) == 0 {
 		return nil
 	}
-	dataset, err := b.dataset(ctx, t, seed)
-	if err != nil {
-		return err
+	datasets := map[string]string{} // by the flags of ingest that variants add
+	for _, trial := range lacking {
+		if datasets[trial.Ingest], err = b.dataset(ctx, t, seed, strings.Fields(trial.Ingest)...); err != nil {
+			return err
+		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(jobs)
 	for i, trial := range lacking {
 		g.Go(func() error {
 			run := filepath.Join(b.tmp, fmt.Sprintf("run-%d", i))
-			trained, seconds, err := b.train(ctx, dataset, run, strings.Fields(trial.Args)...)
+			trained, seconds, err := b.train(ctx, datasets[trial.Ingest], run, strings.Fields(trial.Args)...)
 			if err != nil {
 				return err
 			}
@@ -173,8 +182,10 @@ func (b *bench) compareSeed(ctx context.Context, t task, pairs []pair, seed, job
 		})
 	}
 	err = g.Wait()
-	if t.splits {
-		err = errors.Join(err, os.RemoveAll(dataset))
+	for _, dataset := range datasets {
+		if t.splits {
+			err = errors.Join(err, os.RemoveAll(dataset))
+		}
 	}
 	return err
 }
@@ -245,7 +256,7 @@ func (s *study) commandLines(tasks []task) []string {
 		}
 		name := t.dataset()
 		ingest := strings.ReplaceAll(strings.Join(t.flags, " "), "@", "") + seed
-		train := strings.Join(trainFlags(t), " ") + " " + s.flags + " --seed SEED"
+		train := strings.Join(slices.Concat(trainFlags(t), strings.Fields(s.flags), []string{"--seed SEED"}), " ")
 		for _, line := range []string{
 			fmt.Sprintf("gnnstore ingest %s %s %s.gnn %s", t.raw[0], t.raw[1], name, ingest),
 			fmt.Sprintf("gnnstore train %s.gnn %s", name, train),

@@ -22,8 +22,9 @@ type trial struct {
 	Task    string  `json:"task"`
 	Variant string  `json:"variant"` // its name
 	Seed    int     `json:"seed"`
-	Args    string  `json:"args"`   // of train, less dataset and run directory
-	Binary  string  `json:"binary"` // that trained: see fingerprint
+	Ingest  string  `json:"ingest,omitempty"` // flags of ingest that the variant adds
+	Args    string  `json:"args"`             // of train, less dataset and run directory
+	Binary  string  `json:"binary"`           // that trained: see fingerprint
 	Epoch   int     `json:"epoch"`
 	Valid   float64 `json:"valid_acc"`
 	Test    float64 `json:"test_acc"`
@@ -35,11 +36,13 @@ type trial struct {
 // trialOf is the trial of a task that is still to be done.
 func trialOf(t task, v variant, seed int) trial {
 	args := slices.Concat(trainFlags(t), v.flags, []string{"--seed", strconv.Itoa(seed)})
-	return trial{Task: t.name, Variant: v.name, Seed: seed, Args: strings.Join(args, " ")}
+	return trial{Task: t.name, Variant: v.name, Seed: seed, Ingest: strings.Join(v.ingest, " "), Args: strings.Join(args, " ")}
 }
 
 // same reports whether both are the same training, done or not.
-func (t trial) same(as trial) bool { return t.Task == as.Task && t.Args == as.Args }
+func (t trial) same(as trial) bool {
+	return t.Task == as.Task && t.Ingest == as.Ingest && t.Args == as.Args
+}
 
 func (t trial) test() float64    { return t.Test }
 func (t trial) valid() float64   { return t.Valid }
