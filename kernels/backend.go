@@ -52,8 +52,8 @@ type Adjacency struct {
 type Term struct{ X, W Tensor }
 
 // TermGrad is where the gradients of a term go: to DW, of W's shape, dyᵀ·X is added, and to DX, of
-// X's shape, dy·W. The zero Tensor leaves one out. Without Add, DX is set, not added to. Across says
-// that W is In×Out, and the term X·W.
+// X's shape, dy·W. The zero Tensor leaves one out. Without Add, DX is set, not added to. Across
+// says that W is In×Out, and the term X·W.
 type TermGrad struct {
 	Term
 	DW, DX      Tensor
@@ -203,8 +203,8 @@ type Backend interface {
 	// AffineGrad takes dy, the gradient of y = Affine(bias, terms), back to the bias and the terms.
 	// If y is not the zero Tensor, it is the result with relu, and dy counts as 0 where y is not
 	// above 0. dbias (1×Cols) receives the sum of dy's rows, unless it is the zero Tensor. It is
-	// ReLUMask, ColumnSumGrad and two MatMul a term in one, and leaves dy undefined where there is a
-	// y. DX may be the first rows of one and the same tensor for several terms; they are taken in
+	// ReLUMask, ColumnSumGrad and two MatMul a term in one, and leaves dy undefined where there is
+	// a y. DX may be the first rows of one and the same tensor for several terms; they are taken in
 	// order.
 	AffineGrad(dy, y, dbias Tensor, terms ...TermGrad)
 	// AddRow adds the 1×Cols row to every row of dst.

@@ -10,8 +10,8 @@ type Counts struct {
 	Launches    int64 `json:"launches"` // of kernels, sets of memory, and products by a library
 
 	ProductFlops int64 `json:"product_flops,omitempty"` // multiplications and additions of MatMul and Affine
-	// OperandBytes has each operand of each operation once: what must be moved if nothing stays in a
-	// cache.
+	// OperandBytes has each operand of each operation once: what must be moved if nothing stays in
+	// a cache.
 	OperandBytes int64 `json:"operand_bytes,omitempty"`
 }
 

@@ -6,8 +6,10 @@ func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
 	d := c.floats("MatMul", "dst", dst)
 	c.countProduct(m, n, k)
 	if c.panels != nil {
-		p := panelProduct{panels: c.panels, dst: d, m: m, n: n, transA: transA, transB: transB, accumulate: accumulate, threads: c.threads}
-		p.terms = []panelTerm{{c.factor("MatMul", "a", a), c.factor("MatMul", "b", b), k}}
+		p := panelProduct{
+			panels: c.panels, dst: d, m: m, n: n, transA: transA, transB: transB, accumulate: accumulate, threads: c.threads,
+			terms: []panelTerm{{c.factor("MatMul", "a", a), c.factor("MatMul", "b", b), k}},
+		}
 		p.compute(&c.rounded)
 		return
 	}
@@ -31,23 +33,20 @@ func (c *CPU) factor(op, name string, t Tensor) factor {
 // matMul multiplies with strips or with gonum.
 func (c *CPU) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool) {
 	multiply := matMul
-	switch {
-	case c.strips != nil:
+	if c.strips != nil {
 		multiply = c.strips.matMul
-	case c.bf16:
-		multiply = c.roundedMatMul
+	} else if c.bf16 {
+		a, b = c.roundedCopy(a[:m*k]), c.roundedCopy(b[:n*k])
 	}
 	c.packed = multiply(dst, a, b, m, n, k, transA, transB, accumulate, c.packed, c.threads)
 }
 
-// roundedMatMul is the function matMul of copies of a and b that are rounded to bfloat16, made for
-// some of the rows of a, as it is stored, at a time.
-func (c *CPU) roundedMatMul(dst, a, b []float32, m, n, k int, transA, transB, accumulate bool, scratch []float32, threads int) []float32 {
-	right := make([]float32, len(b))
-	c.elements(len(b), func(lo, hi int) { roundBF16(right[lo:hi], b[lo:hi]) })
-	left := make([]float32, len(a))
-	c.elements(len(a), func(lo, hi int) { roundBF16(left[lo:hi], a[lo:hi]) })
-	return matMul(dst, left, right, m, n, k, transA, transB, accumulate, scratch, threads)
+// roundedCopy returns a copy of s that is rounded to bfloat16. The portable set multiplies such
+// copies.
+func (c *CPU) roundedCopy(s []float32) []float32 {
+	r := make([]float32, len(s))
+	c.elements(len(s), func(lo, hi int) { roundBF16(r[lo:hi], s[lo:hi]) })
+	return r
 }
 
 // Affine implements [Backend]. Bias and ReLU are taken while the block that was computed last is in

@@ -16,10 +16,10 @@ import (
 // In which order it is added: an element of dst starts from 0, or from what it has with accumulate.
 // The inner dimension is taken in order. Behind its end it is filled with zeros.
 //
-//   - avx512bf16 adds, for every pair of elements 2p and 2p+1, the product of 2p+1 and then that of
-//     2p, as VDPBF16PS does.
-//   - amx adds, for every 32 elements, one number: the sum of the products of even elements, in
-//     order, plus that of the odd ones, as TDPBF16PS does.
+//   - avx512bf16 takes elements in pairs, 2p and 2p+1, and adds the product of 2p+1 first and then
+//     the product of 2p, as VDPBF16PS does.
+//   - amx adds, for every 32 elements, one number: the products of even elements are summed in
+//     order, and so are the odd ones, and the number is the sum of the two, as TDPBF16PS has it.
 //   - portable adds as it does in float32, with factors that are rounded.
 //
 // The first two take a denormal for a zero of its sign, and round to a zero what is below the
@@ -47,8 +47,8 @@ func (f factor) at(r, c int) factor {
 	return factor{f32: f.f32[from:], row: f.row}
 }
 
-// panels multiplies in bfloat16 with the routines of one kernel set, which its generator, _gen/bf16,
-// describes. Sizes of routines are in elements, distances in bytes.
+// panels multiplies in bfloat16 with the routines of one kernel set, which its generator,
+// _gen/bf16, describes. Sizes of routines are in elements, distances in bytes.
 type panels struct {
 	roundRows      func(dst *uint16, dstRow, dstStep int, src *float32, srcRow, rows, cols int)
 	roundRowsHalf  func(dst *uint16, dstRow, dstStep int, src *uint16, srcRow, rows, cols int)
@@ -69,7 +69,7 @@ const (
 	panelCols  = 32
 	panelDeep  = 1024    // elements of the inner dimension that are packed at a time
 	panelRows  = 128     // of a block of dst: with panelDeep, 256 KiB of a
-	panelBlock = 1 << 18 // elements of b that are packed at a time, 512 KiB: a block of dst reads them from the second-level cache
+	panelBlock = 1 << 18 // elements of b that are packed at a time, 512 KiB, for the second-level cache
 	turnedDeep = 256     // elements of a long inner dimension that are packed at a time
 	turnedRows = 256     // of a block of dst, there
 	turnedCols = 512
@@ -156,8 +156,11 @@ func (p *panelProduct) passes() [][]pieceOf {
 	return all
 }
 
-// padded is k filled up with zeros.
+// padded is the length of a packed row: k filled up with zeros.
 func padded(k int) int { return (k + 31) &^ 31 }
+
+// wholePanels is n columns filled up to whole panels.
+func wholePanels(n int) int { return (n + panelCols - 1) / panelCols * panelCols }
 
 // flat computes all of dst: b is packed a block of columns at a time, and a by the task that reads
 // it.
@@ -190,7 +193,7 @@ func (p *panelPass) run(s *panelScratch) {
 	width := p.j1 - p.j0
 	rows := min(panelRows, (p.m+tasks*panelCols-1)/(tasks*panelCols)*panelCols)
 	down := (p.m + rows - 1) / rows
-	cols := (width + panelCols - 1) / panelCols * panelCols
+	cols := wholePanels(width)
 	whole := cols
 	if down < tasks {
 		across := (tasks + down - 1) / down
@@ -204,7 +207,8 @@ func (p *panelPass) run(s *panelScratch) {
 	parallelFor(p.threads, whole/panelCols, max(1, (1<<14)/(p.deep*panelCols)), func(lo, hi int) {
 		l := 0
 		for _, one := range p.pieces {
-			p.packB(packedB[lo*panelCols*p.deep+l*panelCols:], p.deep*panelCols, one.b, one.l0, one.k, p.j0+lo*panelCols, min(p.j0+hi*panelCols, p.j1))
+			to := packedB[lo*panelCols*p.deep+l*panelCols:]
+			p.packB(to, p.deep*panelCols, one.b, one.l0, one.k, p.j0+lo*panelCols, min(p.j0+hi*panelCols, p.j1))
 			l += padded(one.k)
 		}
 	})
@@ -309,8 +313,7 @@ func (p *panelProduct) long(s *panelScratch) {
 	chunks = (k + chunk - 1) / chunk
 	count := chunks * blocks
 	workers := min(p.threads, count)
-	wide := (cols + panelCols - 1) / panelCols * panelCols
-	high := (rows + 31) / 32 * 32
+	wide, high := wholePanels(cols), wholePanels(rows)
 	s.partial = grow(s.partial, (chunks-1)*size)
 	s.packed = growHalves(s.packed, workers*(high+wide)*turnedDeep)
 	p.forTasks(workers, count, func(worker, task int) {
@@ -331,7 +334,9 @@ func (p *panelProduct) long(s *panelScratch) {
 		}
 	})
 	if chunks > 1 {
-		parallelFor(p.threads, size, chunkElements, func(lo, hi int) { addPartials(p.add8, p.dst, s.partial, chunks-1, lo, hi) })
+		parallelFor(p.threads, size, chunkElements, func(lo, hi int) {
+			addPartials(p.add8, p.dst, s.partial, chunks-1, lo, hi)
+		})
 	}
 }
 

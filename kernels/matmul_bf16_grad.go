@@ -1,37 +1,36 @@
 package kernels
 
-// panelGrad is an AffineGrad in progress, for a dy that is long: it is cut into chunks of rows, as
-// a long product is, and each row of dy is read once for all that is made of it.
+// panelGrad is an AffineGrad in progress, of a long dy. Rows of dy are cut into chunks that threads
+// take side by side. A chunk goes through its rows in pieces, and takes from a piece all that is
+// made of it while it is in a cache. Sums of chunks are added up in order.
 type panelGrad struct {
 	*CPU
-	dy, y   []float32 // y may be nil
+	dy, y   []float32 // y: the result of a ReLU, or nil
 	rows, n int       // of dy
+	dbias   []float32 // or nil
 	terms   []gradTerm
-	sums    bool // of columns
-	anyDX   bool
 
-	chunk, chunks int // rows, number
-	weights       int // elements of all DW
+	chunk, chunks int // rows, and how many
+	weights       int // elements of all dw
 	partial       []float32
 }
 
-// gradTerm is a term of a panelGrad.
+// gradTerm is a term of a panelGrad, of in columns. dw and dx may be nil.
 type gradTerm struct {
 	x, w   factor
-	dw, dx []float32 // may be nil
+	dw, dx []float32
 	in     int
-	add    bool
-	packed []uint16 // w in panels
+	add    bool     // dx is added to
+	packed []uint16 // w in panels, for dx
 }
 
 const (
-	gradDeep = 256  // rows of dy that are packed at a time
+	gradDeep = 256  // rows of a piece: it and what is packed of it are 640 KiB where dy and x have 256 columns
 	gradMost = 1024 // columns of dy and of x
 )
 
-// gradByPanels computes an AffineGrad, and returns true, if it is long and narrow enough.
+// gradByPanels computes an AffineGrad that is long and narrow enough. Else it returns false.
 func (c *CPU) gradByPanels(dy, y, dbias Tensor, terms []TermGrad) bool {
-	const op = "AffineGrad"
 	fits := dy.Rows >= longFrom && dy.Cols > 0 && dy.Cols <= gradMost
 	for _, t := range terms {
 		fits = fits && !t.Across && t.X.Cols > 0 && t.X.Cols <= gradMost
@@ -39,122 +38,119 @@ func (c *CPU) gradByPanels(dy, y, dbias Tensor, terms []TermGrad) bool {
 	if !fits {
 		return false
 	}
-	g := panelGrad{CPU: c, dy: c.floats(op, "dy", dy), rows: dy.Rows, n: dy.Cols}
-	if y.Buf != nil {
-		g.y = c.floats(op, "y", y)
-	}
-	var sum []float32
-	if g.sums = dbias.Buf != nil; g.sums {
-		sum = c.floats(op, "dbias", dbias)
-	}
-	widest, forW := 0, 0
-	for _, t := range terms {
-		one := gradTerm{x: c.factor(op, "x", t.X), w: c.factor(op, "w", t.W), in: t.X.Cols, add: t.Add}
-		if t.DW.Buf != nil {
-			one.dw = c.floats(op, "dw", t.DW)
-			g.weights += len(one.dw)
-			widest = max(widest, wide(one.in))
+	lend := func(name string, t Tensor) []float32 {
+		if t.Buf == nil {
+			return nil
 		}
-		if t.DX.Buf != nil {
-			one.dx = c.floats(op, "dx", t.DX)
-			forW += padded(g.n) * wide(one.in)
-			g.anyDX = true
+		return c.floats("AffineGrad", name, t)
+	}
+	g := panelGrad{CPU: c, rows: dy.Rows, n: dy.Cols}
+	g.dy, g.y, g.dbias = lend("dy", dy), lend("y", y), lend("dbias", dbias)
+	for _, t := range terms {
+		one := gradTerm{
+			x: c.factor("AffineGrad", "x", t.X), w: c.factor("AffineGrad", "w", t.W),
+			dw: lend("dw", t.DW), dx: lend("dx", t.DX), in: t.X.Cols, add: t.Add,
 		}
 		for _, d := range [][]float32{one.dw, one.dx} {
 			if d != nil {
 				c.countProduct(g.rows, g.n, one.in)
 			}
 		}
+		g.weights += len(one.dw)
 		g.terms = append(g.terms, one)
 	}
 	g.chunks = max(min(g.rows/longChunk, maxChunks, maxPartial/max(g.weights, 1)), 1)
-	g.chunk = (padded((g.rows + g.chunks - 1) / g.chunks))
+	g.chunk = padded((g.rows + g.chunks - 1) / g.chunks)
 	g.chunks = (g.rows + g.chunk - 1) / g.chunk
-	each := g.weights + g.n // elements of a chunk's sums
-	c.rounded.partial = grow(c.rounded.partial, g.chunks*each)
-	g.partial = c.rounded.partial
-
-	// A worker packs dy twice, as rows and transposed, and the x of a term at a time.
-	forRows, forTurned, forX := 0, 0, widest*gradDeep
-	if g.anyDX {
-		forRows = gradDeep * padded(g.n)
-	}
-	if g.weights > 0 {
-		forTurned = wide(g.n) * gradDeep
-	}
-	workers := min(c.threads, g.chunks)
-	c.rounded.packed = growHalves(c.rounded.packed, forW+workers*(forRows+forTurned+forX))
-	room := c.rounded.packed[forW:]
-	at := 0
-	for i := range g.terms {
-		if t := &g.terms[i]; t.dx != nil {
-			t.packed = c.rounded.packed[at:][:padded(g.n)*wide(t.in)]
-			at += len(t.packed)
-			p := panelProduct{panels: c.panels}
-			p.packB(t.packed, padded(g.n)*panelCols, t.w, 0, g.n, 0, t.in)
-		}
-	}
-	p := panelProduct{panels: c.panels, threads: c.threads}
-	p.forTasks(workers, g.chunks, func(worker, task int) {
-		own := room[worker*(forRows+forTurned+forX):]
-		g.run(task, own[:forRows], own[forRows:forRows+forTurned], own[forRows+forTurned:][:forX])
-	})
-	done := 0
-	for _, t := range g.terms {
-		if t.dw != nil {
-			c.elements(len(t.dw), func(lo, hi int) { g.gather(t.dw[lo:hi], done+lo) })
-			done += len(t.dw)
-		}
-	}
-	if g.sums {
-		g.gather(sum, g.weights)
-	}
+	g.compute()
 	return true
 }
 
-// wide is n columns filled up to whole panels.
-func wide(n int) int { return (n + panelCols - 1) / panelCols * panelCols }
+// gradRoom has the elements that a worker packs: rows of dy as they are, and transposed; and the x
+// of one term.
+type gradRoom struct{ rows, turned, x int }
 
-// gather adds to dst what all chunks have for it, in order; it is so far into their sums.
-func (g *panelGrad) gather(dst []float32, at int) {
+// compute packs the weights, does the chunks, and adds up their sums.
+func (g *panelGrad) compute() {
+	var room gradRoom
+	weights := 0 // packed elements
+	for _, t := range g.terms {
+		if t.dx != nil {
+			room.rows = gradDeep * padded(g.n)
+			weights += padded(g.n) * wholePanels(t.in)
+		}
+		if t.dw != nil {
+			room.turned = gradDeep * wholePanels(g.n)
+			room.x = max(room.x, gradDeep*wholePanels(t.in))
+		}
+	}
+	each, workers := room.rows+room.turned+room.x, min(g.threads, g.chunks)
+	s := &g.rounded
+	s.packed = growHalves(s.packed, weights+workers*each)
+	s.partial = grow(s.partial, g.chunks*(g.weights+g.n))
+	g.partial = s.partial
+	straight, at := panelProduct{panels: g.panels}, 0
+	for i := range g.terms {
+		if t := &g.terms[i]; t.dx != nil {
+			t.packed = s.packed[at:][:padded(g.n)*wholePanels(t.in)]
+			at += len(t.packed)
+			straight.packB(t.packed, padded(g.n)*panelCols, t.w, 0, g.n, 0, t.in)
+		}
+	}
+	tasks := panelProduct{panels: g.panels, threads: g.threads}
+	tasks.forTasks(workers, g.chunks, func(worker, task int) { g.run(task, s.packed[weights+worker*each:], room) })
+	at = 0
+	for _, t := range g.terms {
+		if t.dw != nil {
+			g.elements(len(t.dw), func(lo, hi int) { g.addChunks(t.dw[lo:hi], at+lo) })
+			at += len(t.dw)
+		}
+	}
+	if g.dbias != nil {
+		g.addChunks(g.dbias, g.weights)
+	}
+}
+
+// addChunks adds to dst what each chunk has for it, in order, from element at of its sums on.
+func (g *panelGrad) addChunks(dst []float32, at int) {
 	for c := range g.chunks {
 		g.add(dst, g.partial[c*(g.weights+g.n)+at:][:len(dst)])
 	}
 }
 
-// run computes one chunk, packing in the memory given.
-func (g *panelGrad) run(task int, rows, turned, right []uint16) {
-	own := g.partial[task*(g.weights+g.n):][:g.weights+g.n]
-	sums := own[g.weights:]
-	clear(sums)
-	p := panelProduct{panels: g.panels, transA: true}
-	straight := panelProduct{panels: g.panels}
-	deepRow := padded(g.n)
-	for l, end := task*g.chunk, min((task+1)*g.chunk, g.rows); l < end; l += gradDeep {
+// run does one chunk, packing in the memory given.
+func (g *panelGrad) run(task int, own []uint16, room gradRoom) {
+	rows, turned, right := own[:room.rows], own[room.rows:][:room.turned], own[room.rows+room.turned:][:room.x]
+	sums := g.partial[task*(g.weights+g.n):][:g.weights+g.n]
+	dbias := sums[g.weights:]
+	clear(dbias)
+	straight, across := panelProduct{panels: g.panels}, panelProduct{panels: g.panels, transA: true}
+	first, end := task*g.chunk, min((task+1)*g.chunk, g.rows)
+	for l := first; l < end; l += gradDeep {
 		deep := min(gradDeep, end-l)
 		dy := g.dy[l*g.n : (l+deep)*g.n]
 		if g.y != nil {
 			g.reluMask(dy, g.y[l*g.n:(l+deep)*g.n])
 		}
-		if g.sums {
-			g.columnSumGrad(sums, dy)
+		if g.dbias != nil {
+			g.columnSumGrad(dbias, dy)
 		}
-		all := factor{f32: dy, row: g.n}
-		if g.weights > 0 {
-			p.packA(turned, padded(deep), 0, all, 0, g.n, 0, deep)
+		piece := factor{f32: dy, row: g.n}
+		if len(turned) > 0 {
+			across.packA(turned, padded(deep), 0, piece, 0, g.n, 0, deep)
 		}
-		if g.anyDX {
-			straight.packA(rows, deepRow, 0, all, 0, deep, 0, g.n)
+		if len(rows) > 0 {
+			straight.packA(rows, padded(g.n), 0, piece, 0, deep, 0, g.n)
 		}
-		dw := own
+		dw := sums
 		for _, t := range g.terms {
 			if t.dw != nil {
-				p.packB(right, gradDeep*panelCols, t.x.at(l, 0), 0, deep, 0, t.in)
-				g.panels.block(dw, t.in, turned, right, gradDeep*panelCols, g.n, t.in, deep, l > task*g.chunk)
+				straight.packB(right, gradDeep*panelCols, t.x.at(l, 0), 0, deep, 0, t.in)
+				g.panels.block(dw, t.in, turned, right, gradDeep*panelCols, g.n, t.in, deep, l > first)
 				dw = dw[len(t.dw):]
 			}
 			if t.dx != nil {
-				g.panels.block(t.dx[l*t.in:], t.in, rows, t.packed, deepRow*panelCols, deep, t.in, g.n, t.add)
+				g.panels.block(t.dx[l*t.in:], t.in, rows, t.packed, padded(g.n)*panelCols, deep, t.in, g.n, t.add)
 			}
 		}
 	}

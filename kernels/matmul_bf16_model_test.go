@@ -30,8 +30,8 @@ func flushed(v float32) float32 {
 	return v
 }
 
-// dotModel adds the product of the second element of each pair and then the product of the first, as
-// VDPBF16PS does. The length of a and b is even.
+// dotModel adds the product of the second element of each pair and then the product of the first,
+// as VDPBF16PS does. The length of a and b is even.
 func dotModel(sum float32, a, b []float32) float32 {
 	for l := 0; l < len(a); l += 2 {
 		sum = multiplyAdd(a[l+1], b[l+1], sum)
@@ -40,8 +40,8 @@ func dotModel(sum float32, a, b []float32) float32 {
 	return sum
 }
 
-// tileModel adds one number for every 32 elements, the sum of two sums, as TDPBF16PS does. The length of a and b is a
-// multiple of 32.
+// tileModel adds one number for every 32 elements, the sum of two sums, as TDPBF16PS does. The
+// length of a and b is a multiple of 32.
 func tileModel(sum float32, a, b []float32) float32 {
 	for l := 0; l < len(a); l += 32 {
 		var even, odd float32
@@ -54,9 +54,9 @@ func tileModel(sum float32, a, b []float32) float32 {
 	return sum
 }
 
-// modelProduct computes an element of a product from a row of op(a) and a column of op(b), beginning
-// from sum. So many elements as chunk says are added up by themselves; 0 means all. The inner
-// dimension ends with zeros up to a multiple of 32 elements.
+// modelProduct computes an element of a product from a row of op(a) and a column of op(b),
+// beginning from sum. So many elements as chunk says are added up by themselves; 0 means all. The
+// inner dimension ends with zeros up to a multiple of 32 elements.
 func modelProduct(model func(sum float32, a, b []float32) float32, sum float32, a, b []float32, chunk int) float32 {
 	x, y := make([]float32, padded(len(a))), make([]float32, padded(len(a)))
 	roundBF16(x, a)

@@ -51,13 +51,13 @@ func turnPairsHalfAVX512BF16(dst *uint16, dstRow int, src *uint16, srcRow int, r
 //go:noescape
 func turnRowsAVX512BF16(dst *uint16, src *float32, srcRow int, rows int, cols int)
 
-// dotPanelAVX512BF16x2 computes dst[i][j] = Σ of the pairs of row i of a times those of column j of b, or +=
+// dotPanelAVX512BF16x2 computes dst[i][j] = Σ pairs of row i of a times pairs of column j of b, or +=
 // with add, for i < rows, j < cols ≤ 32. pairs > 0. A row of b has 128 bytes; other rows are dstRow and aRow bytes apart.
 //
 //go:noescape
 func dotPanelAVX512BF16x2(dst *float32, dstRow int, a *uint16, aRow int, b *uint16, rows int, cols int, pairs int, add bool)
 
-// dotPanelAVX512BF16x1 computes dst[i][j] = Σ of the pairs of row i of a times those of column j of b, or +=
+// dotPanelAVX512BF16x1 computes dst[i][j] = Σ pairs of row i of a times pairs of column j of b, or +=
 // with add, for i < rows, j < cols ≤ 16. pairs > 0. A row of b has 128 bytes; other rows are dstRow and aRow bytes apart.
 //
 //go:noescape

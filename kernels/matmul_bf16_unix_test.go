@@ -16,9 +16,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestProductsSurviveSignals multiplies on several goroutines while signals arrive all the time: the
-// profiler's, and those by which Go stops a goroutine for another one or for the garbage collector.
-// What the registers hold, tiles too, must be there again after each.
+// TestProductsSurviveSignals multiplies on several goroutines while signals arrive all the time:
+// the profiler's, and those by which Go stops a goroutine for another one or for the garbage
+// collector. What the registers hold, tiles too, must be there again after each.
 func TestProductsSurviveSignals(t *testing.T) {
 	const m, n, k = 130, 70, 1100 // of many calls to a routine, and several pieces
 	lasts := time.Second

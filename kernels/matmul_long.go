@@ -49,7 +49,9 @@ func (p stripProduct) long(m, k int, accumulate bool, scratch []float32, threads
 		}
 	})
 	if q.chunks > 1 {
-		parallelFor(threads, size, chunkElements, func(lo, hi int) { addPartials(q.add8, q.dst, q.partial, q.chunks-1, lo, hi) })
+		parallelFor(threads, size, chunkElements, func(lo, hi int) {
+			addPartials(q.add8, q.dst, q.partial, q.chunks-1, lo, hi)
+		})
 	}
 	return scratch
 }
@@ -113,8 +115,8 @@ func (p *longProduct) run(task int, forA, forB []float32, accumulate bool) {
 	}
 }
 
-// addPartials adds so many products of dst's size, which lie one behind the other, to elements lo to
-// hi of dst.
+// addPartials adds so many products of dst's size, which lie one behind the other, to elements lo
+// to hi of dst.
 func addPartials(add8 func(dst, src *float32, srcRow, rows, blocks int), dst, partial []float32, count, lo, hi int) {
 	blocks := (hi - lo) / 8
 	if blocks > 0 {

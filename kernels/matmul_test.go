@@ -10,8 +10,8 @@ import (
 
 // TestMatMulFunction compares the plain function, and the CPU of every set, with the reference
 // loop, beyond one packed piece of the inner dimension, with a ReLU's zeros in a and Inf or NaN in
-// b: their product is NaN, and must not be skipped. Products in BF16 are compared with the reference
-// loop of factors that are rounded.
+// b: their product is NaN, and must not be skipped. Products in BF16 are compared with the
+// reference loop of factors that are rounded.
 func TestMatMulFunction(t *testing.T) {
 	const m, n, k = 5, 19, 2*packDeep + 1
 	check := func(name string, bf16 bool, multiply func(dst, a, b []float32, transA, transB bool)) {

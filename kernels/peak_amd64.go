@@ -12,8 +12,8 @@ func (r *routines) peakOf(run func(n int), lanes int) {
 	}
 }
 
-// bf16Peak is the peak of a set of BF16: a dot product of 16 pairs is 64 operations, and a product of
-// tiles 16·16·32 multiplications and additions.
+// bf16Peak is the peak of a set of BF16: a dot product of 16 pairs is 64 operations, and a product
+// of tiles 16·16·32 multiplications and additions.
 func bf16Peak(s Set) func() int {
 	if s == AMX {
 		config := tileConfig(32, 32)

@@ -34,8 +34,9 @@ func newBench() *cobra.Command {
 		Short: "Time the kernels, the sampler and a training step on this machine",
 		Long: "Time the kernels, the sampler and a training step on this machine, in the format of Go's benchmarks.\n\n" +
 			"What the machine does at best is measured first: %peak is the share of its multiply-adds in registers, %read that\n" +
-			"of reading memory from one end to the other; rows that stay in a cache come above 100. products-ms and bytes-ms\n" +
-			"are what the products take at that peak, and the operands at that rate; %bound is the share of the longer one.",
+			"of reading memory from one end to the other; rows that stay in a cache come above 100.\n" +
+			"products-ms and bytes-ms: what the products take at that peak, and the operands at that rate.\n" +
+			"%bound: the share of the longer of the two in the time.",
 		Example: "  gnnstore bench\n" +
 			"  gnnstore bench --filter 'MatMul|Step' --kernels avx2 --time 1s",
 		Args: exactArgs(),

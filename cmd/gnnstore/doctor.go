@@ -112,7 +112,8 @@ func (f *findings) print(w io.Writer) {
 		name string
 		finding
 	}{
-		{"GPU", f.GPU.finding}, {"kernels", f.Kernels}, {"products in bf16", f.BF16}, {"threads", f.Threads.finding}, {"disk engine", f.Disk.finding},
+		{"GPU", f.GPU.finding}, {"kernels", f.Kernels}, {"products in bf16", f.BF16},
+		{"threads", f.Threads.finding}, {"disk engine", f.Disk.finding},
 		{"memory", f.Memory.finding}, {"locked memory", f.Locked.finding}, {"address space", f.Space.finding},
 		{"open files", f.Files.finding}, {"huge pages", f.Huge}, {"temporary files", f.TempDir.finding},
 	} {
@@ -190,7 +191,10 @@ func (f *findings) processors() {
 
 // bf16Finding describes the sets with products in bf16.
 func bf16Finding(v versionInfo) finding {
-	f := finding{fmt.Sprintf("sets %v", v.BF16Sets), "f32, unless --matmul bf16 asks for " + string(v.BF16), "bf16 is faster and rounds what is multiplied"}
+	f := finding{
+		fmt.Sprintf("sets %v", v.BF16Sets), "f32, unless --matmul bf16 asks for " + string(v.BF16),
+		"bf16 is faster and rounds what is multiplied",
+	}
 	if v.NoAMX != "" {
 		f.Has += ": " + v.NoAMX
 	}

@@ -41,8 +41,8 @@ func sealOf(ts *testscript.TestScript, name string) string {
 	return r.Seal
 }
 
-// nearLosses is the command nearlosses A.json B.json [TOLERANCE]: it wants the losses of two results
-// to be within this share of each other, 1e-4 by default.
+// nearLosses is the command nearlosses A.json B.json [TOLERANCE]: it wants the losses of two
+// results to be within this share of each other, 1e-4 by default.
 func nearLosses(ts *testscript.TestScript, _ bool, args []string) {
 	tolerance := 1e-4
 	if len(args) > 2 {

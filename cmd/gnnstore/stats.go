@@ -365,9 +365,10 @@ func boundText(r *run.Result) string {
 	if took == 0 || bound.Seconds() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("bound: a step took %s; at this machine's best, its products take %s (%.0f GFLOP/s), its operands %s (%.1f GB/s): "+
-		"%.0f %% of the larger was reached",
-		seconds(took), seconds(bound.Products), top.Flops/1e9, seconds(bound.Bytes), top.Bytes/1e9, 100*bound.Seconds()/took)
+	return fmt.Sprintf("bound: a step took %s; at this machine's best, its products take %s (%.0f GFLOP/s), "+
+		"its operands %s (%.1f GB/s): %.0f %% of the larger was reached",
+		seconds(took), seconds(bound.Products), top.Flops/1e9, seconds(bound.Bytes), top.Bytes/1e9,
+		100*bound.Seconds()/took)
 }
 
 // lockedText describes the memory that is page-locked for the device. It returns "" where nothing

@@ -45,8 +45,8 @@ func TestOverride(t *testing.T) {
 	require.NoError(t, again.Resumes(want))
 }
 
-// TestResumeKernels: a run goes on with the kernels that it had. Where there are none of that name
-// for its precision of products, the error names them and those that there are.
+// TestResumeKernels: a run goes on with the kernels that it had. Where this machine lacks them for
+// the run's precision of products, the error names them, and the kernels that it has.
 func TestResumeKernels(t *testing.T) {
 	o := parsed(t, "--kernels portable --matmul bf16")
 	again, err := run.ResumeOptions(&run.Record{Options: o, Kernels: "portable"}, flagsOf(t, "").given)

@@ -23,7 +23,8 @@ type versionInfo struct {
 	KernelSets []kernels.Set `json:"kernel_sets"`
 	Devices    []string      `json:"devices"` // of this build
 	// BF16Sets is KernelSets for products in bf16, and BF16 what runs with --matmul bf16 unless
-	// --kernels says otherwise: empty where that is slower than f32. NoAMX says why there is no AMX.
+	// --kernels says otherwise: empty where that is slower than f32. NoAMX says why there is no
+	// AMX.
 	BF16     kernels.Set   `json:"bf16_kernels"`
 	BF16Sets []kernels.Set `json:"bf16_kernel_sets"`
 	NoAMX    string        `json:"no_amx,omitempty"`

@@ -76,8 +76,8 @@ func (j *Job) count() {
 	j.Flops, j.Moved = float64(work.ProductFlops)/float64(runs), float64(work.OperandBytes)/float64(runs)
 }
 
-// Work is the mean work of one run; a kind of work that does not bound it is 0. Flops are those of
-// products. Bytes are read, and Moved are the bytes of operands: see kernels.Counts.
+// Work is the mean work of one run; a kind of work that does not bound it is 0. Flops counts the
+// operations of products. Bytes are read, and Moved are the bytes of operands: see kernels.Counts.
 type Work struct{ Flops, Bytes, Moved, Edges, Seeds float64 }
 
 // Metric is a rate.

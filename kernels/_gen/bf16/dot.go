@@ -14,7 +14,7 @@ const dotRows = 14
 // dots writes the routine of AVX512_BF16 for a panel of this many vectors.
 func dots(vectors int) {
 	function(fmt.Sprintf("dotPanelAVX512BF16x%d", vectors), "(dst *float32, dstRow int, a *uint16, aRow int, b *uint16, rows, cols, pairs int, add bool)",
-		"computes dst[i][j] = Σ of the pairs of row i of a times those of column j of b, or +=",
+		"computes dst[i][j] = Σ pairs of row i of a times pairs of column j of b, or +=",
 		fmt.Sprintf("with add, for i < rows, j < cols ≤ %d. pairs > 0. A row of b has %d bytes; other rows are dstRow and aRow bytes apart.", 16*vectors, pairRow))
 	d := dotter{vectors}
 	Load(Param("dst"), d.dst())
