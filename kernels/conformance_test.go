@@ -12,7 +12,8 @@ func TestCPUConforms(t *testing.T) {
 		conforms(t, string(set), kerneltest.Run, kernels.CPUOptions{Threads: 2, Set: set})
 	}
 	for _, set := range []kernels.Set{kernels.AMX, kernels.AVX512BF16, kernels.Portable} {
-		conforms(t, string(set)+"/matmul=bf16", kerneltest.RunBF16, kernels.CPUOptions{Threads: 2, Set: set, Products: kernels.BF16})
+		o := kernels.CPUOptions{Threads: 2, Set: set, Products: kernels.BF16}
+		conforms(t, string(set)+"/matmul=bf16", kerneltest.RunBF16, o)
 	}
 }
 

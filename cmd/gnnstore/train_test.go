@@ -45,8 +45,8 @@ func TestOverride(t *testing.T) {
 	require.NoError(t, again.Resumes(want))
 }
 
-// TestResumeKernels: a run goes on with the kernels that it had. Where this machine lacks them for
-// the run's precision of products, the error names them, and the kernels that it has.
+// TestResumeKernels: a run goes on with the kernels that it had. If they do not compute in its
+// precision of products, or not here, the error names them and all that do.
 func TestResumeKernels(t *testing.T) {
 	o := parsed(t, "--kernels portable --matmul bf16")
 	again, err := run.ResumeOptions(&run.Record{Options: o, Kernels: "portable"}, flagsOf(t, "").given)

@@ -16,8 +16,8 @@ import (
 )
 
 // TestBF16 trains every network and task for three steps with products in bfloat16, on each kernel
-// set that this machine has for them. Losses are near the losses in float32. Workers, budgets,
-// windows and threads change no bit, and neither does a run that goes on.
+// set that this machine has for them. Losses are nearly as in float32. Workers, budgets, windows
+// and threads change no bit, and neither does a run that goes on.
 func TestBF16(t *testing.T) {
 	type job struct {
 		name string

@@ -14,8 +14,8 @@ import (
 )
 
 // TestBF16 trains every network for streams with products in bfloat16, on each kernel set that this
-// machine has for them. Losses are near the losses in float32. Workers, budgets, windows and
-// threads change no bit, and neither does a run that goes on.
+// machine has for them. Losses are nearly as in float32. Workers, budgets, windows and threads
+// change no bit, and neither does a run that goes on.
 func TestBF16(t *testing.T) {
 	ds := drifting(t, 300)
 	for _, kind := range model.TemporalKinds {
