@@ -13,7 +13,7 @@ import (
 func TestShapesOfAllOperations(t *testing.T) {
 	memory := []string{
 		"Name", "Bytes", "Alloc", "Free", "UploadF32", "UploadU32", "UploadHalf", "DownloadF32", "DownloadU32",
-		"FetchF32", "FetchU32", "Mark", "Behind", "Host",
+		"FetchF32", "FetchU32", "Mark", "Behind", "TakesHalf", "Host",
 	}
 	s, operations := reflect.ValueOf(Shapes{}), 0
 	for i := range s.NumMethod() {
