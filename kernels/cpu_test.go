@@ -118,3 +118,28 @@ func TestParallelForRaisesAWorkersPanic(t *testing.T) {
 		require.ErrorIs(t, err, cause, "threads=%d", threads)
 	}
 }
+
+// TestCPUCounts: a product counts two operations for each multiplication, and its operands once.
+func TestCPUCounts(t *testing.T) {
+	const n, o, i = 5, 7, 3
+	for _, p := range []Precision{Float32, BF16} {
+		for _, set := range SetsOf(p) {
+			c := NewCPU(CPUOptions{Threads: 1, Set: set, Products: p})
+			x, w := tensorOf(c, n, i, floatsFrom(1, n*i)), tensorOf(c, o, i, floatsFrom(2, o*i))
+			y := tensorOf(c, n, o, floatsFrom(3, n*o))
+			counted := func(products int64, f func()) {
+				before, _ := CountsOf(c)
+				f()
+				after, _ := CountsOf(c)
+				want := Counts{ProductFlops: 2 * products * n * o * i, OperandBytes: products * 4 * (n*i + o*i + n*o)}
+				require.Equal(t, want, after.Sub(before), set)
+			}
+			counted(1, func() { c.MatMul(y, x, w, false, true, false) })
+			counted(1, func() { c.Affine(y, Tensor{}, false, Term{X: x, W: w}) })
+			counted(2, func() {
+				c.MatMul(w, y, x, true, false, false)
+				c.MatMul(x, y, w, false, false, false)
+			})
+		}
+	}
+}

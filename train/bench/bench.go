@@ -167,7 +167,7 @@ func (w Work) Rates(each time.Duration, top Ceilings) []Metric {
 	rate(w.Bytes, "GB/s", 1e9, top.Bytes, "%read")
 	rate(w.Edges, "Medges/s", 1e6, 0, "")
 	rate(w.Seeds, "seeds/s", 1, 0, "")
-	if b := top.Bound(w.Flops, w.Moved); w.Flops > 0 && b.Seconds() > 0 {
+	if b := top.Bound(w.Flops, w.Moved); b.Products > 0 && b.Bytes > 0 {
 		rates = append(rates, Metric{1e3 * b.Products, "products-ms"}, Metric{1e3 * b.Bytes, "bytes-ms"},
 			Metric{100 * b.Seconds() / each.Seconds(), "%bound"})
 	}

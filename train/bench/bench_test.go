@@ -42,7 +42,8 @@ func TestRun(t *testing.T) {
 		require.Positive(t, c.Bytes)
 	}, func(r Result) { results = append(results, r) }))
 	require.Len(t, results, 4)
-	require.Regexp(t, `^BenchmarkMatMul/product=x·wT/rows=16/in=256/out=256/kernels=portable/threads=2\t +\d+\t +\d+ ns/op\t +[\d.]+ GFLOP/s\t +[\d.]+ %peak$`, results[0])
+	require.Regexp(t, `^BenchmarkMatMul/product=x·wT/rows=16/in=256/out=256/kernels=portable/threads=2\t +\d+\t +\d+ ns/op\t`+
+		` +[\d.]+ GFLOP/s\t +[\d.]+ %peak\t +[\d.]+ products-ms\t +[\d.]+ bytes-ms\t +[\d.]+ %bound$`, results[0])
 	require.Regexp(t, `GB/s\t +[\d.]+ %read$`, results[3])
 
 	ctx, cancel := context.WithCancel(context.Background())
@@ -58,6 +59,11 @@ func TestRates(t *testing.T) {
 	w := Work{Flops: 3e9, Bytes: 1e9, Seeds: 10}
 	require.Equal(t, []Metric{{6, "GFLOP/s"}, {50, "%peak"}, {2, "GB/s"}, {20, "seeds/s"}}, w.Rates(time.Second/2, Ceilings{Flops: 12e9}))
 	require.Empty(t, Work{}.Rates(time.Second, Ceilings{}))
+
+	w = Work{Flops: 3e9, Moved: 2e9} // a quarter of a second of products, and half a second of bytes
+	require.Equal(t, []Metric{
+		{3, "GFLOP/s"}, {25, "%peak"}, {250, "products-ms"}, {500, "bytes-ms"}, {50, "%bound"},
+	}, w.Rates(time.Second, Ceilings{Flops: 12e9, Bytes: 4e9}))
 }
 
 func TestGenerate(t *testing.T) {
