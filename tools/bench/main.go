@@ -185,7 +185,7 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 	f.StringVar(&c.spill, "spill", "auto", "--spill of join: `size`")
 	f.StringVar(&c.rate, "disk-rate", "", "--disk-rate of join: `bytes,transfers` a second; default: as the disk is")
 	f.BoolVar(&c.json, "json", false, "print JSON, in link")
-	f.StringVar((*string)(&c.products), "matmul", string(kernels.Float32), "precision of products, in step and epoch: f32, or bf16 beside f32 and PyTorch's autocast")
+	f.StringVar((*string)(&c.products), "matmul", string(kernels.Float32), "precision of products, in step and stream: f32, or bf16 beside f32 and PyTorch's autocast")
 	engine := f.String("engine", string(disk.Auto), "how the disk is read, in training out of core")
 	device := f.String("device", "", "`reads,bytes` a second of the disk that seconds are worked out for, such as 70000,1.5e9; default measured")
 	fanout := f.String("fanout", setting.FormatInts(fanouts), "neighbours drawn at each hop, in dependent and reuse")
@@ -220,8 +220,8 @@ func compare(ctx context.Context, out io.Writer, args []string) (err error) {
 		return errors.New("-loader goes with epoch")
 	case c.products != kernels.Float32 && c.products != kernels.BF16:
 		return fmt.Errorf("-matmul %s: f32 or bf16", c.products)
-	case c.products != kernels.Float32 && name != "step" && name != "epoch":
-		return errors.New("-matmul goes with step and epoch")
+	case c.products != kernels.Float32 && name != "step" && name != "stream":
+		return errors.New("-matmul goes with step and stream")
 	case c.json && name != "link":
 		return errors.New("-json goes with link")
 	case c.negatives < 1:

@@ -45,7 +45,11 @@ func compareStreamSteps(ctx context.Context, c *comparison) error {
 		return err
 	}
 	defer torch.close() //nolint:errcheck // what matters was read
-	turns, err := c.raceSteps(ctx, s.be, s.turn, torch, ready.Rivals, "PyTorch, ", streamTolerance)
+	prefix, agree := "PyTorch, ", streamTolerance
+	if c.products == kernels.BF16 {
+		prefix, agree = "PyTorch autocast, ", bf16Tolerance
+	}
+	turns, err := c.raceSteps(ctx, s.be, s.turn, torch, ready.Rivals, prefix, agree)
 	if err != nil {
 		return err
 	}
@@ -57,7 +61,7 @@ func compareStreamSteps(ctx context.Context, c *comparison) error {
 	fmt.Fprintf(c.out, "%s: TGN of %d, fanout %d, batches of %d events: on average %.0f nodes, %.0f rows, %.0f roots with %.0f neighbours. "+
 		"PyTorch %s, %d threads; ms a step while choosing: %v.\n",
 		c.base(), s.config.Hidden, streamFanout, s.batch, nodes, rows, roots, neighbors, ready.Torch, c.threads, ready.Variants)
-	c.printSteps(turns, streamTolerance)
+	c.printSteps(turns, agree)
 	return nil
 }
 
@@ -70,6 +74,7 @@ type streamSteps struct {
 	config   model.TemporalConfig
 	shape    model.TemporalShape
 	batch    int
+	products kernels.Precision
 	batches  []*temporal.Batch
 	state    []kernels.Tensor
 	features []kernels.Tensor
@@ -91,9 +96,11 @@ func newStreamSteps(ctx context.Context, c *comparison, ds *store.Dataset) (*str
 	}
 	o := run.DefaultStreamOptions(model.TGN).FilledStream(0)
 	o.Batch, o.Dropout, o.AttnDropout = 600, 0, 0
-	s := &streamSteps{
-		be: kernels.NewCPU(kernels.CPUOptions{Threads: c.threads}), config: o.Temporal(), shape: model.TemporalShape{Event: table.Dim()}, batch: o.Batch,
+	be, err := kernels.Open(kernels.Options{Threads: c.threads, Products: c.products})
+	if err != nil {
+		return nil, err
 	}
+	s := &streamSteps{be: be, config: o.Temporal(), shape: model.TemporalShape{Event: table.Dim()}, batch: o.Batch, products: c.products}
 	sampler, err := temporal.NewSampler(ctx, events, temporal.SamplerOptions{Fanout: streamFanout, Workers: c.threads})
 	if err != nil {
 		return nil, err
@@ -229,6 +236,7 @@ func (s *streamSteps) export(dir string) error {
 	}
 	_, err := w.job(map[string]any{
 		"batches": len(s.batches), "hidden": s.config.Hidden, "time": s.config.Time, "heads": s.config.Heads, "event": s.shape.Event, "fanout": streamFanout, "rate": streamRate,
+		"bf16": s.products == kernels.BF16,
 	})
 	return err
 }

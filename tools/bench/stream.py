@@ -125,7 +125,8 @@ def turn(batches, padded, some):
     losses, began, processor = [], time.perf_counter(), time.process_time()
     for b in batches[:some]:
         optimizer.zero_grad()
-        loss = model(b, padded)
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=job["bf16"]):
+            loss = model(b, padded)
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
