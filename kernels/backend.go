@@ -216,7 +216,7 @@ type Backend interface {
 	// is none. src is F16 or F32; sums are in float32, in the order of Nbr.
 	NeighborMean(dst, src Tensor, g Adjacency)
 	// NeighborMeanGrad adds to dsrc[u] the sum over its RevDst i of ddst[i] / degree(i), in the
-	// order of RevDst. Rows from fresh on count as 0 before, whatever they hold.
+	// order of RevDst. Rows from fresh on are overwritten, not added to.
 	NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int)
 
 	// Edge values: a tensor of edges has a row for every position of Nbr and a column for every
@@ -322,7 +322,7 @@ type Backend interface {
 	// LayerNorm normalises each row to mean 0 and variance 1 (biased variance, eps added to it),
 	// then multiplies by gain and adds bias (both 1×Cols). stats (Rows×2) receives each row's mean
 	// and 1/sqrt(var+eps), which LayerNormGrad takes back together with x, the input of the forward
-	// pass. If fresh, dx counts as 0 before, whatever it holds.
+	// pass. If fresh, dx is overwritten, not added to.
 	LayerNorm(dst, stats, x, gain, bias Tensor, eps float32)
 	LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor, fresh bool)
 

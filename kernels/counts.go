@@ -2,16 +2,16 @@ package kernels
 
 // Counts counts the work that the host has given a backend since it was opened. A training step
 // should have few waits, copies and launches: a wait leaves the device idle, and a copy or a launch
-// costs host time. The CPU counts ProductFlops and OperandBytes alone, and a GPU does not.
+// costs host time. The CPU counts only ProductFlops and OperandBytes. A GPU counts all others.
 type Counts struct {
 	Waits       int64 `json:"waits"`   // of the host for operations, after a Mark or in a download
 	Uploads     int64 `json:"uploads"` // copies to the device
 	UploadBytes int64 `json:"upload_bytes"`
 	Launches    int64 `json:"launches"` // of kernels, sets of memory, and products by a library
 
-	ProductFlops int64 `json:"product_flops,omitempty"` // multiplications and additions of MatMul and Affine
-	// OperandBytes has each operand of each operation once: what must be moved if nothing stays in
-	// a cache.
+	ProductFlops int64 `json:"product_flops,omitempty"` // multiplications and additions of products
+	// OperandBytes has each operand of each operation once, and of a table the rows that are read:
+	// about what must be moved if nothing stays in a cache.
 	OperandBytes int64 `json:"operand_bytes,omitempty"`
 }
 

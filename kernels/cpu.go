@@ -81,13 +81,13 @@ func (c *CPU) adjacency(op string, g Adjacency) (start, end, nbr []uint32) {
 // UploadF32 implements [Backend].
 func (c *CPU) UploadF32(dst Tensor, src []float32) {
 	checkLen("UploadF32", dst, len(src))
-	copy(c.floats("UploadF32", "dst", dst), src)
+	copy(c.inHost.floats("UploadF32", "dst", dst), src)
 }
 
 // DownloadF32 implements [Backend].
 func (c *CPU) DownloadF32(dst []float32, src Tensor) {
 	checkLen("DownloadF32", src, len(dst))
-	copy(dst, c.floats("DownloadF32", "src", src))
+	copy(dst, c.inHost.floats("DownloadF32", "src", src))
 }
 
 // FetchF32 implements [Backend].
@@ -96,7 +96,7 @@ func (c *CPU) FetchF32(dst []float32, src Tensor) { c.DownloadF32(dst, src) }
 // Host implements [Backend].
 func (c *CPU) Host(t Tensor) (b []byte, ok bool) {
 	if t.Type == F32 {
-		return bytesOf(c.floats("Host", "tensor", t))
+		return bytesOf(c.inHost.floats("Host", "tensor", t))
 	}
 	return c.inHost.Host(t)
 }

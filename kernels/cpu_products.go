@@ -6,9 +6,15 @@ func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
 	d := c.floats("MatMul", "dst", dst)
 	c.countProduct(m, n, k)
 	if c.panels != nil {
+		right := factor{row: b.Cols}
+		if b.Type == F16 && !transB {
+			right.f16 = c.halves("MatMul", "b", b)
+		} else {
+			right.f32 = c.floats("MatMul", "b", b)
+		}
 		p := panelProduct{
 			panels: c.panels, dst: d, m: m, n: n, transA: transA, transB: transB, accumulate: accumulate, threads: c.threads,
-			terms: []panelTerm{{c.factor("MatMul", "a", a), c.factor("MatMul", "b", b), k}},
+			terms: []panelTerm{{c.factor("MatMul", "a", a), right, k}},
 		}
 		p.compute(&c.rounded)
 		return
@@ -19,7 +25,7 @@ func (c *CPU) MatMul(dst, a, b Tensor, transA, transB, accumulate bool) {
 // countProduct counts a product of an m×k and a k×n matrix.
 func (c *CPU) countProduct(m, n, k int) { c.flops.Add(2 * int64(m) * int64(n) * int64(k)) }
 
-// TakesHalf implements [Backend]: what is rounded to bfloat16 is read as it is.
+// TakesHalf implements [Backend]. The routines that round to bfloat16 also read float16.
 func (c *CPU) TakesHalf() bool { return c.panels != nil }
 
 // factor lends a factor of a product.
@@ -74,7 +80,7 @@ func (c *CPU) Affine(dst, bias Tensor, relu bool, terms ...Term) {
 	if c.panels != nil {
 		p := panelProduct{panels: c.panels, dst: d, m: dst.Rows, n: n, transB: true, after: finish, threads: c.threads}
 		for _, t := range terms {
-			p.terms = append(p.terms, panelTerm{c.factor(op, "x", t.X), c.factor(op, "w", t.W), t.X.Cols})
+			p.terms = append(p.terms, panelTerm{c.factor(op, "x", t.X), factor{f32: c.floats(op, "w", t.W), row: t.W.Cols}, t.X.Cols})
 		}
 		p.compute(&c.rounded)
 		return

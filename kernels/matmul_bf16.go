@@ -22,14 +22,15 @@ import (
 //     order, and so are the odd ones, and the number is the sum of the two, as TDPBF16PS has it.
 //   - portable adds as it does in float32, with factors that are rounded.
 //
-// The first two take a denormal for a zero of its sign, and round to a zero what is below the
-// smallest normal number once it has 24 bits. A long inner dimension is cut into chunks whose
-// products are added up in order, as float32 are. Where it is cut depends on the shape alone.
+// amx and avx512bf16 read a denormal as a zero of its sign. A result below the smallest normal
+// number, after rounding to 24 bits, becomes zero. A long inner dimension is cut into chunks whose
+// products are added up in order, as float32 are. Where it is cut depends on the shape alone. In
+// AffineGrad each chunk of a gradient of weights starts from 0, and is added to the gradient.
 //
 // How factors are packed: a row of op(a) lies along the inner dimension, filled up to a multiple of
 // 32 elements. op(b) lies in panels of 32 columns, as rows of pairs: row p has elements 2p and 2p+1
-// of each column side by side. So both have a pair in 32 bits, and to transpose a factor is to
-// transpose its pairs.
+// of each column side by side. A pair is 32 bits in both, so transposing a
+// factor moves whole pairs.
 
 // factor is an operand in memory, float32 or float16, whose rows start row elements apart.
 type factor struct {
@@ -47,8 +48,8 @@ func (f factor) at(r, c int) factor {
 	return factor{f32: f.f32[from:], row: f.row}
 }
 
-// panels multiplies in bfloat16 with the routines of one kernel set, which its generator,
-// _gen/bf16, describes. Sizes of routines are in elements, distances in bytes.
+// panels has the routines of one kernel set for products in bfloat16. Its generator, _gen/bf16,
+// describes them. Sizes are in elements, distances in bytes.
 type panels struct {
 	roundRows      func(dst *uint16, dstRow, dstStep int, src *float32, srcRow, rows, cols int)
 	roundRowsHalf  func(dst *uint16, dstRow, dstStep int, src *uint16, srcRow, rows, cols int)
@@ -62,13 +63,14 @@ type panels struct {
 	// multiply computes rows×cols elements of dst from packed factors, over k elements.
 	multiply func(dst *float32, dstRow int, a, b *uint16, panel, rows, cols, k int, add bool)
 	most     int  // multiplications of a call, at most: 100 µs of work
-	blocked  bool // rows of op(a) are packed in blocks of 32 rows, which have 32 elements of each row after the other
+	blocked  bool // op(a) is packed in blocks of 32 rows: 32 elements of each row, then the next 32 of each
 }
 
 const (
 	panelCols  = 32
 	panelDeep  = 1024    // elements of the inner dimension that are packed at a time
 	panelRows  = 128     // of a block of dst: with panelDeep, 256 KiB of a
+	packMost   = 1 << 16 // elements that a call rounds, at most: some 10 µs
 	panelBlock = 1 << 18 // elements of b that are packed at a time, 512 KiB, for the second-level cache
 	turnedDeep = 256     // elements of a long inner dimension that are packed at a time
 	turnedRows = 256     // of a block of dst, there
@@ -212,7 +214,7 @@ func (p *panelPass) run(s *panelScratch) {
 			l += padded(one.k)
 		}
 	})
-	p.forTasks(workers, count, func(worker, task int) {
+	forTasks(p.threads, workers, count, func(worker, task int) {
 		i0, j0 := task/across*rows, task%across*cols
 		i1, j1 := min(i0+rows, p.m), min(j0+cols, width)
 		a := s.packed[whole*p.deep+worker*rows*p.deep:][:rows*p.deep]
@@ -229,9 +231,9 @@ func (p *panelPass) run(s *panelScratch) {
 }
 
 // forTasks calls work for each of count tasks, on so many workers.
-func (p *panelProduct) forTasks(workers, count int, work func(worker, task int)) {
+func forTasks(threads, workers, count int, work func(worker, task int)) {
 	var next atomic.Int64
-	parallelFor(p.threads, workers, 1, func(worker, _ int) {
+	parallelFor(threads, workers, 1, func(worker, _ int) {
 		for {
 			task := int(next.Add(1) - 1)
 			if task >= count {
@@ -244,16 +246,20 @@ func (p *panelProduct) forTasks(workers, count int, work func(worker, task int))
 
 // block multiplies packed factors, at most so much a call that Go can preempt in time.
 func (p *panels) block(dst []float32, dstRow int, a, b []uint16, panel, rows, cols, k int, add bool) {
-	step := max(p.most/(rows*k)/panelCols, 1) * panelCols
-	for j := 0; j < cols; j += step {
-		p.multiply(&dst[j], 4*dstRow, &a[0], &b[j/panelCols*panel], 2*panel, rows, min(step, cols-j), k, add)
+	down := min(rows, max(p.most/(k*panelCols)&^31, 32))
+	across := max(p.most/(down*k)/panelCols, 1) * panelCols
+	for i := 0; i < rows; i += down {
+		for j := 0; j < cols; j += across {
+			p.multiply(&dst[i*dstRow+j], 4*dstRow, &a[i*padded(k)], &b[j/panelCols*panel], 2*panel,
+				min(down, rows-i), min(across, cols-j), k, add)
+		}
 	}
 }
 
 // packA rounds rows i0 to i1 of op(a), k elements from l0 on, to rows of deep elements, from their
 // element at on.
 func (p *panelProduct) packA(dst []uint16, deep, at int, a factor, i0, i1, l0, k int) {
-	group, row, step := i1-i0, deep, 32
+	group, row, step := min(i1-i0, max(packMost/k, 1)), deep, 32
 	if p.blocked {
 		group, row, step = 32, 32, 32*32
 	}
@@ -288,10 +294,14 @@ func (p *panelProduct) packB(dst []uint16, panel int, b factor, l0, k, j0, j1 in
 		}
 		return
 	}
-	if from := b.at(l0, j0); from.f16 != nil {
-		p.roundPairsHalf(&dst[0], 2*panel, &from.f16[0], 2*b.row, k, j1-j0)
-	} else {
-		p.roundPairs(&dst[0], 2*panel, &from.f32[0], 4*b.row, k, j1-j0)
+	step := max(packMost/(j1-j0)&^1, 2)
+	for l := 0; l < k; l += step {
+		to, rows := &dst[l*panelCols], min(step, k-l)
+		if from := b.at(l0+l, j0); from.f16 != nil {
+			p.roundPairsHalf(to, 2*panel, &from.f16[0], 2*b.row, rows, j1-j0)
+		} else {
+			p.roundPairs(to, 2*panel, &from.f32[0], 4*b.row, rows, j1-j0)
+		}
 	}
 	if done, all := (k+1)/2*2, padded(k); done < all {
 		for at := 0; at < (j1-j0+panelCols-1)/panelCols; at++ {
@@ -316,7 +326,7 @@ func (p *panelProduct) long(s *panelScratch) {
 	wide, high := wholePanels(cols), wholePanels(rows)
 	s.partial = grow(s.partial, (chunks-1)*size)
 	s.packed = growHalves(s.packed, workers*(high+wide)*turnedDeep)
-	p.forTasks(workers, count, func(worker, task int) {
+	forTasks(p.threads, workers, count, func(worker, task int) {
 		c, i0, j0 := task/blocks, task/across%down*rows, task%across*cols
 		i1, j1 := min(i0+rows, p.m), min(j0+cols, p.n)
 		dst, add := p.dst, p.accumulate

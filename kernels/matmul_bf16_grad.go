@@ -31,11 +31,13 @@ const (
 
 // gradByPanels computes an AffineGrad that is long and narrow enough. Else it returns false.
 func (c *CPU) gradByPanels(dy, y, dbias Tensor, terms []TermGrad) bool {
-	fits := dy.Rows >= longFrom && dy.Cols > 0 && dy.Cols <= gradMost
+	weights := 0
+	fits := dy.Rows >= tasks*longChunk && dy.Cols > 0 && dy.Cols <= gradMost
 	for _, t := range terms {
+		weights += t.W.Len()
 		fits = fits && !t.Across && t.X.Cols > 0 && t.X.Cols <= gradMost
 	}
-	if !fits {
+	if !fits || weights > maxPartial/tasks {
 		return false
 	}
 	lend := func(name string, t Tensor) []float32 {
@@ -48,7 +50,7 @@ func (c *CPU) gradByPanels(dy, y, dbias Tensor, terms []TermGrad) bool {
 	g.dy, g.y, g.dbias = lend("dy", dy), lend("y", y), lend("dbias", dbias)
 	for _, t := range terms {
 		one := gradTerm{
-			x: c.factor("AffineGrad", "x", t.X), w: c.factor("AffineGrad", "w", t.W),
+			x: c.factor("AffineGrad", "x", t.X), w: factor{f32: c.floats("AffineGrad", "w", t.W), row: t.W.Cols},
 			dw: lend("dw", t.DW), dx: lend("dx", t.DX), in: t.X.Cols, add: t.Add,
 		}
 		for _, d := range [][]float32{one.dw, one.dx} {
@@ -59,7 +61,7 @@ func (c *CPU) gradByPanels(dy, y, dbias Tensor, terms []TermGrad) bool {
 		g.weights += len(one.dw)
 		g.terms = append(g.terms, one)
 	}
-	g.chunks = max(min(g.rows/longChunk, maxChunks, maxPartial/max(g.weights, 1)), 1)
+	g.chunks = min(g.rows/longChunk, maxChunks, maxPartial/max(g.weights, 1))
 	g.chunk = padded((g.rows + g.chunks - 1) / g.chunks)
 	g.chunks = (g.rows + g.chunk - 1) / g.chunk
 	g.compute()
@@ -94,11 +96,13 @@ func (g *panelGrad) compute() {
 		if t := &g.terms[i]; t.dx != nil {
 			t.packed = s.packed[at:][:padded(g.n)*wholePanels(t.in)]
 			at += len(t.packed)
-			straight.packB(t.packed, padded(g.n)*panelCols, t.w, 0, g.n, 0, t.in)
+			panel := padded(g.n) * panelCols
+			parallelFor(g.threads, t.in, panelCols, func(lo, hi int) {
+				straight.packB(t.packed[lo/panelCols*panel:], panel, t.w, 0, g.n, lo, hi)
+			})
 		}
 	}
-	tasks := panelProduct{panels: g.panels, threads: g.threads}
-	tasks.forTasks(workers, g.chunks, func(worker, task int) { g.run(task, s.packed[weights+worker*each:], room) })
+	forTasks(g.threads, workers, g.chunks, func(worker, task int) { g.run(task, s.packed[weights+worker*each:], room) })
 	at = 0
 	for _, t := range g.terms {
 		if t.dw != nil {

@@ -1,7 +1,5 @@
 package kernels
 
-import "sync/atomic"
-
 const (
 	longFrom     = 1024      // inner dimension from which it is cut into chunks
 	longChunk    = 512       // of a chunk, at least: adding its product to the others is then a fiftieth of the work
@@ -37,16 +35,9 @@ func (p stripProduct) long(m, k int, accumulate bool, scratch []float32, threads
 	scratch = grow(scratch, (q.chunks-1)*size+workers*(forA+forB))
 	q.partial = scratch[:(q.chunks-1)*size]
 	packed := scratch[len(q.partial):]
-	var next atomic.Int64
-	parallelFor(threads, workers, 1, func(worker, _ int) {
+	forTasks(threads, workers, count, func(worker, task int) {
 		own := packed[worker*(forA+forB):][:forA+forB]
-		for {
-			task := int(next.Add(1) - 1)
-			if task >= count {
-				return
-			}
-			q.run(task, own[:forA], own[forA:], accumulate)
-		}
+		q.run(task, own[:forA], own[forA:], accumulate)
 	})
 	if q.chunks > 1 {
 		parallelFor(threads, size, chunkElements, func(lo, hi int) {

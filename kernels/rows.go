@@ -123,11 +123,13 @@ func (c *CPU) GatherRows(dst, src, ids Tensor) {
 	d, id, n := c.floats(op, "dst", dst), c.uints(op, "ids", ids), dst.Cols
 	checkIDs(op, id, src.Rows)
 	if src.Type == F16 {
-		s := c.halves(op, "src", src)
+		s := c.inHost.halves(op, "src", src)
+		c.bytes.Add(2 * int64(len(d)))
 		c.rows(dst.Rows, n, func(lo, hi int) { c.gatherRowsHalf(d[lo*n:hi*n], s, n, id[lo:hi]) })
 		return
 	}
-	s := c.floats(op, "src", src)
+	s := c.inHost.floats(op, "src", src)
+	c.bytes.Add(4 * int64(len(d)))
 	c.rows(dst.Rows, n, func(lo, hi int) { GatherRows(d[lo*n:hi*n], s, n, id[lo:hi]) })
 }
 

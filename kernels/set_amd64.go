@@ -16,9 +16,9 @@ func nativeSets() []Set {
 	return sets
 }
 
-// dotsHelp reports whether AVX512BF16 is faster than AVX512. VDPBF16PS does twice the work of a
-// multiply-add, and starts as often on AMD's processors. On a Xeon of 2023 it starts a fifth as
-// often, and products take 1.7 times as long.
+// dotsHelp reports whether AVX512BF16 is faster than AVX512. AMD's processors issue VDPBF16PS,
+// which does twice the work of a multiply-add, as often as one. A Xeon of 2023 issues it a fifth as
+// often, and its products take 1.7 times as long.
 func dotsHelp() bool {
 	return cpuid.CPU.Supports(cpuid.AVX512BF16) && cpuid.CPU.VendorID == cpuid.AMD
 }

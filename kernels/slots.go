@@ -83,7 +83,7 @@ func (c *CPU) AssembleRows(dst, x, slots, at Tensor) {
 	d, s, from, n := c.floats(op, "dst", dst), c.floats(op, "x", x), c.uints(op, "at", at), dst.Cols
 	var kept []uint16
 	if slots.Rows > 0 {
-		kept = c.halves(op, "slots", slots)
+		kept = c.inHost.halves(op, "slots", slots) // few of them are read
 	}
 	checkOrigins(op, from, x.Rows, slots.Rows)
 	c.rows(dst.Rows, n, func(lo, hi int) { c.assembleRows(d[lo*n:hi*n], s, n, kept, slots.Cols, from[lo:hi]) })
@@ -93,7 +93,8 @@ func (c *CPU) AssembleRows(dst, x, slots, at Tensor) {
 func (c *CPU) StoreRows(slots, lost, x, rows, to, void Tensor) {
 	const op = "StoreRows"
 	checkStoreRows(slots, lost, x, rows, to, void)
-	d, l, s, n := c.halves(op, "slots", slots), c.uints(op, "lost", lost), c.floats(op, "x", x), x.Cols
+	d, l, s, n := c.inHost.halves(op, "slots", slots), c.uints(op, "lost", lost), c.floats(op, "x", x), x.Cols
+	c.bytes.Add(2 * int64(rows.Rows) * int64(n))
 	from, into := c.uints(op, "rows", rows), c.uints(op, "to", to)
 	checkIDs(op, from, x.Rows)
 	checkIDs(op, into, slots.Rows)

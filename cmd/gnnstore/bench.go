@@ -36,7 +36,7 @@ func newBench() *cobra.Command {
 			"What the machine does at best is measured first: %peak is the share of its multiply-adds in registers, %read that\n" +
 			"of reading memory from one end to the other; rows that stay in a cache come above 100.\n" +
 			"products-ms and bytes-ms: what the products take at that peak, and the operands at that rate.\n" +
-			"%bound: the share of the longer of the two in the time.",
+			"%bound: the longer of the two, as a share of the measured time.",
 		Example: "  gnnstore bench\n" +
 			"  gnnstore bench --filter 'MatMul|Step' --kernels avx2 --time 1s",
 		Args: exactArgs(),
@@ -90,6 +90,8 @@ func (o benchOptions) resolve() (bench.Options, error) {
 	}
 	var err error
 	switch options.Set, err = kernels.ParseSet(o.set, o.products); {
+	case err != nil && (o.set == "" || o.set == "auto"):
+		return options, fmt.Errorf("--matmul %s: %w; take --kernels %s", o.products, err, kernels.SetsOf(o.products)[0])
 	case err != nil:
 		return options, fmt.Errorf("--kernels: %w", err)
 	case o.threads < 0 || o.threads > 1024:

@@ -199,7 +199,7 @@ func bf16Finding(v versionInfo) finding {
 		f.Has += ": " + v.NoAMX
 	}
 	if v.BF16 == "" {
-		f.Chosen, f.Why = "f32", "bf16 is slower here; --matmul bf16 --kernels portable computes it all the same"
+		f.Chosen, f.Why = "f32", "bf16 is slower here; --matmul bf16 --kernels "+string(v.BF16Sets[0])+" computes it all the same"
 	}
 	return f
 }

@@ -351,12 +351,19 @@ func busText(r *run.Result) string {
 }
 
 // boundText says what the steps of a run on the CPU are bound by on this machine, which it measures
-// for a tenth of a second. It returns "" where nothing was counted, or this machine lacks the run's
-// kernel set.
+// for half a second. It returns "" where not all steps were counted, or this machine lacks the
+// run's kernel set.
 func boundText(r *run.Result) string {
 	b, products := r.Bus, r.Options.MatMul
 	set, err := kernels.ParseSet(r.Kernels, products)
 	if b == nil || b.Steps == 0 || !kernels.IsCPU(r.Device) || err != nil || r.Kernels == "" {
+		return ""
+	}
+	steps := int64(0)
+	for _, e := range r.Epochs {
+		steps += int64(e.Steps)
+	}
+	if b.Steps < steps {
 		return ""
 	}
 	top := bench.MeasureCeilings(set, products, runtime.GOMAXPROCS(0), 50*time.Millisecond)
@@ -366,7 +373,7 @@ func boundText(r *run.Result) string {
 		return ""
 	}
 	return fmt.Sprintf("bound: a step took %s; at this machine's best, its products take %s (%.0f GFLOP/s), "+
-		"its operands %s (%.1f GB/s): %.0f %% of the larger was reached",
+		"its operands %s (%.1f GB/s); the longer of the two is %.0f %% of the step's time",
 		seconds(took), seconds(bound.Products), top.Flops/1e9, seconds(bound.Bytes), top.Bytes/1e9,
 		100*bound.Seconds()/took)
 }

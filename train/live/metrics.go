@@ -10,6 +10,7 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
+	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -289,7 +290,7 @@ func ofAudit(value func(*run.AuditOf) float64) func(*run.Result, func(float64, .
 
 func ofBus(value func(*run.Bus) int64) func(*run.Result, func(float64, ...string)) {
 	return func(r *run.Result, put func(float64, ...string)) {
-		if r.Bus != nil {
+		if r.Bus != nil && !kernels.IsCPU(r.Device) {
 			put(float64(value(r.Bus)))
 		}
 	}

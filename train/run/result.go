@@ -70,8 +70,8 @@ type Result struct {
 	// wait for: "sample", "load", "gather", "state", "step" or "write".
 	Stages        pipeline.Stats `json:"stage_seconds"`
 	LimitingStage string         `json:"limiting_stage"`
-	// Bus counts the waits, copies and launches of training steps, or what their arithmetic is, as
-	// far as the backend counts them.
+	// Bus counts the waits, copies and launches of training steps on a GPU, and the operations and
+	// operand bytes of steps on the CPU.
 	Bus *Bus `json:"bus,omitempty"`
 	// Locked is of backends that page-lock memory of the host.
 	Locked *LockedMemory `json:"locked_memory,omitempty"`

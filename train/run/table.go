@@ -481,8 +481,8 @@ func DeviceValue(at *string) *setting.Text {
 }
 
 // MatMulHelp explains a precision of products.
-const MatMulHelp = "precision of matrix products: f32; bf16, which rounds what is multiplied to 7 bits of mantissa and is faster on a CPU " +
-	"that has AMX or AVX512_BF16; or tf32, which rounds to 10 bits and is faster by {device} cuda with cuBLAS"
+const MatMulHelp = "precision of matrix products: f32; bf16, which rounds what is multiplied to 7 bits of mantissa and is faster with AMX, " +
+	"or with AVX512_BF16 on AMD's processors; or tf32, which rounds to 10 bits and is faster by {device} cuda with cuBLAS"
 
 // MatMulValue reads a precision of products.
 func MatMulValue(at *kernels.Precision) *setting.Text {

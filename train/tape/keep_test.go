@@ -1,6 +1,7 @@
 package tape
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -90,5 +91,30 @@ func TestKeep(t *testing.T) {
 		for i, v := range value {
 			require.InDelta(t, (at(i, v+h)-at(i, v-h))/(2*h), gradient[i], 1e-7, "%s, element %d", name, i)
 		}
+	}
+}
+
+// TestGradientOfAnEmptyHead: a head without rows sets no gradient, so the rest of it is zeroed.
+func TestGradientOfAnEmptyHead(t *testing.T) {
+	be := kernels.NewReference()
+	tensor := func(rows, cols int, v float32) kernels.Tensor {
+		x := kernels.Tensor{Buf: be.Alloc(kernels.F32, rows*cols), Rows: rows, Cols: cols}
+		be.Fill(x, v)
+		return x
+	}
+	tape := New(be)
+	defer tape.Close()
+	for range 2 { // the arena's memory is used again
+		tape.Reset(true)
+		w := NewParam(tensor(2, 2, 1), tensor(2, 2, 0))
+		x := tape.ReLU(tape.Affine(nil, Term{X: tape.Leaf(tensor(3, 2, 1)), W: w}))
+		all := tape.Affine(nil, Term{X: x, W: w})
+		none := tape.Affine(nil, Term{X: tape.Head(x, 0), W: w})
+		be.Fill(tape.grad(none), float32(math.NaN()))
+		be.Fill(tape.grad(all), 1)
+		tape.Backward()
+		got := make([]float32, 6)
+		be.DownloadF32(got, tape.Gradient(x))
+		require.Equal(t, []float32{2, 2, 2, 2, 2, 2}, got)
 	}
 }

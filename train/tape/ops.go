@@ -109,7 +109,7 @@ func (t *Tape) Convert(x *Var) *Var {
 	return y
 }
 
-// Factor is x, to be the X of a Term: in float32, or in float16 if x is and the backend takes it.
+// Factor makes x fit for the X of a Term: it converts float16, unless the backend takes that.
 func (t *Tape) Factor(x *Var) *Var {
 	if t.be.TakesHalf() {
 		return x

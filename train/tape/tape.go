@@ -207,7 +207,7 @@ func (t *Tape) copy(v kernels.Tensor) kernels.Tensor {
 // has been added yet: the memory is not zeroed, and the operation must set it.
 func (t *Tape) into(v *Var) (grad kernels.Tensor, fresh bool) {
 	root := v.headOf()
-	if root == nil || root.Grad.Buf != nil {
+	if root == nil || root.Grad.Buf != nil || v.Value.Rows == 0 && root.Value.Rows > 0 {
 		return t.grad(v), false
 	}
 	root.Grad = t.arena.alloc(root.Value.Rows, root.Value.Cols)
@@ -234,8 +234,8 @@ func (t *Tape) intoRows(v *Var) (grad kernels.Tensor, fresh int) {
 	return v.Grad, 0
 }
 
-// headOf returns the Var whose memory v's gradient is the first rows of: v itself, if it has its
-// own. It returns nil where v has other rows, or columns.
+// headOf returns the Var whose gradient begins with v's rows, in the same memory: v itself, if its
+// gradient has its own. It returns nil where v has other rows, or columns.
 func (v *Var) headOf() *Var {
 	for ; v.whole != nil; v = v.whole {
 		if v.Value.Off != v.whole.Value.Off || v.Value.Cols != v.whole.Value.Cols {
