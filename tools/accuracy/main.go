@@ -26,7 +26,7 @@
 // not within its bar; see matmulTasks.
 //
 //	go run ./tools/accuracy -data DIR -dtypes -seeds 5 -only coauthor_cs,facebook
-//	go run ./tools/accuracy -data DIR -matmul [-only coauthor_cs/gat,wn18rr] [-log FILE]
+//	go run ./tools/accuracy -data DIR -matmul [-only coauthor_cs/gat,wn18rr] [-epochs 30]
 //
 // With -generated it wants no data: it trains on a generated graph, and on what plain averages of
 // neighbours' rows make of it, and exits 1 when those come near.
@@ -232,6 +232,7 @@ type options struct {
 	generated                     string
 	scale                         float64
 	dtypes, matmul                bool
+	epochs                        int
 	stream, defaults              bool
 	json                          bool
 	mitigate                      string
@@ -259,6 +260,7 @@ func main() {
 	flag.Float64Var(&o.scale, "scale", 0.012, "with -generated: its `scale`")
 	flag.BoolVar(&o.dtypes, "dtypes", false, "compare features in float16 with float32")
 	flag.BoolVar(&o.matmul, "matmul", false, "compare products in bf16 with f32")
+	flag.IntVar(&o.epochs, "epochs", 0, "with -kappa, -history, -dtypes and -matmul: train for `N` epochs in place of a task's own")
 	flag.BoolVar(&o.stream, "streams", false, "train on streams of events")
 	flag.BoolVar(&o.defaults, "defaults", false, "compare bare commands with tuned ones")
 	flag.BoolVar(&o.json, "json", false, "with -defaults: write one JSON object in place of the table")
@@ -296,6 +298,15 @@ func selectTasks(tasks []task, only string) ([]task, error) {
 		selected = append(selected, tasks[i])
 	}
 	return selected, nil
+}
+
+// withEpochs returns tasks that train for n epochs at most.
+func withEpochs(tasks []task, n int) []task {
+	tasks = slices.Clone(tasks)
+	for i := range tasks {
+		tasks[i].epochs = strconv.Itoa(n)
+	}
+	return tasks
 }
 
 // study returns the comparison seed by seed that the options ask for, or nil.
@@ -370,8 +381,13 @@ func perform(ctx context.Context, w io.Writer, o options) (err error) {
 		return errors.New("-control goes with -history, and without -bin: it builds a gnnstore of its own")
 	case o.quick && s != nil:
 		return errors.New("-quick: one seed has no interval; -kappa, -history, -dtypes and -matmul go without it")
+	case o.epochs < 0, o.epochs > 0 && s == nil:
+		return fmt.Errorf("-epochs %d: want 1 or more, with -kappa, -history, -dtypes or -matmul", o.epochs)
 	case s == nil && (o.log != "" && !o.defaults && o.mitigate == "" || o.jobs != 1):
 		return errors.New("-log and -jobs go with -kappa, -history, -dtypes and -matmul, and -log with -defaults and -mitigate")
+	}
+	if o.epochs > 0 {
+		selected = withEpochs(selected, o.epochs)
 	}
 	tmp, err := os.MkdirTemp("", "gnnstore-accuracy-")
 	if err != nil {

@@ -43,19 +43,17 @@ var matmuls = precision{
 }
 
 // matmulTasks returns tasks with the settings that their data sets have elsewhere: nothing is tuned
-// to a precision. The first three data sets have fewer epochs than there, or their 180 trainings
-// would take hours.
+// to a precision.
 func matmulTasks() []task {
 	listed := func(name string) task {
 		return tasks[slices.IndexFunc(tasks, func(t task) bool { return t.name == name })]
 	}
 	var all []task
-	for _, set := range []struct{ name, epochs string }{{"coauthor_cs", "30"}, {"amazon_computers", "60"}, {"ogbn_arxiv", "6"}} {
-		t := listed(set.name)
-		t.epochs = set.epochs
+	for _, name := range []string{"coauthor_cs", "amazon_computers", "ogbn_arxiv"} {
+		t := listed(name)
 		all = append(all, t)
 		for _, t.model = range []string{"gcn", "gat"} {
-			t.name = set.name + "/" + t.model
+			t.name = name + "/" + t.model
 			all = append(all, t)
 		}
 	}

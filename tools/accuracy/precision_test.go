@@ -42,7 +42,7 @@ func TestMatmuls(t *testing.T) {
 	require.Contains(t, text, "--eval-every 2 --seed 1..1\n")
 	require.Contains(t, text, "stream: gnnstore train DATASET --model MODEL --epochs N --seed 1..3\n")
 	require.Contains(t, text, "| bf16, test % | f32, test % |")
-	require.Contains(t, text, "| coauthor_cs | gat | sampled | 30 | 3 | 91.00 ± 1.00 | 91.50 ± 0.95 | -0.50 | -0.75 to -0.25 | 0 of 3 |")
+	require.Contains(t, text, "| coauthor_cs | gat | sampled | 100 | 3 | 91.00 ± 1.00 | 91.50 ± 0.95 | -0.50 | -0.75 to -0.25 | 0 of 3 |")
 	require.Contains(t, text, "| wn18rr | none | triples | 8 | 1 | 43.00 ± 0.00 | 43.25 ± 0.00 | -0.25 |  | 0 of 1 |")
 	require.Contains(t, text, "| wikipedia | tgn | stream | 5 | 3 | 96.00 ± 1.00 | 97.00 ± 1.00 | -1.00 | -1.00 to -1.00 | 0 of 3 |")
 
@@ -54,7 +54,7 @@ func TestMatmuls(t *testing.T) {
 func TestPrecisionTrials(t *testing.T) {
 	of := matmuls.tasks[1]
 	both := matmuls.study().pairs(of)[0]
-	require.Equal(t, "--model gcn --epochs 30 --layers 2", trialOf(of, both.of, 7).Args[:34])
+	require.Equal(t, "--model gcn --epochs 100 --layers 2", trialOf(of, both.of, 7).Args[:35])
 	require.Contains(t, trialOf(of, both.of, 7).Args, " --patience 15 --matmul bf16 --seed 7")
 	require.Contains(t, trialOf(of, both.than, 7).Args, " --patience 15 --matmul f32 --seed 7")
 
@@ -80,4 +80,11 @@ func TestPrecisionSeeds(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, compared[0].of, 1)
 	require.Len(t, compared[0].than, 1)
+}
+
+func TestWithEpochs(t *testing.T) {
+	cut := withEpochs(matmuls.tasks[:2], 30)
+	require.Equal(t, "30", cut[0].epochs)
+	require.Equal(t, "30", cut[1].epochs)
+	require.Equal(t, "100", matmuls.tasks[0].epochs)
 }
