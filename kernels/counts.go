@@ -1,34 +1,22 @@
 package kernels
 
 // Counts counts the work that the host has given a backend since it was opened. A training step
-// should have few waits, copies and launches: a wait leaves the device idle, and a copy or a launch
-// costs host time. The CPU counts only ProductFlops and OperandBytes. A GPU counts all others.
+// should have few of each: a wait leaves the device idle, and a copy or a launch costs host time.
 type Counts struct {
 	Waits       int64 `json:"waits"`   // of the host for operations, after a Mark or in a download
 	Uploads     int64 `json:"uploads"` // copies to the device
 	UploadBytes int64 `json:"upload_bytes"`
 	Launches    int64 `json:"launches"` // of kernels, sets of memory, and products by a library
-
-	ProductFlops int64 `json:"product_flops,omitempty"` // multiplications and additions of products
-	// OperandBytes has each operand of each operation once, and of a table the rows that are read:
-	// about what must be moved if nothing stays in a cache.
-	OperandBytes int64 `json:"operand_bytes,omitempty"`
 }
 
 // Sub returns c less what was counted before.
 func (c Counts) Sub(b Counts) Counts {
-	return Counts{
-		c.Waits - b.Waits, c.Uploads - b.Uploads, c.UploadBytes - b.UploadBytes, c.Launches - b.Launches,
-		c.ProductFlops - b.ProductFlops, c.OperandBytes - b.OperandBytes,
-	}
+	return Counts{c.Waits - b.Waits, c.Uploads - b.Uploads, c.UploadBytes - b.UploadBytes, c.Launches - b.Launches}
 }
 
 // Add returns the sum of both.
 func (c Counts) Add(b Counts) Counts {
-	return Counts{
-		c.Waits + b.Waits, c.Uploads + b.Uploads, c.UploadBytes + b.UploadBytes, c.Launches + b.Launches,
-		c.ProductFlops + b.ProductFlops, c.OperandBytes + b.OperandBytes,
-	}
+	return Counts{c.Waits + b.Waits, c.Uploads + b.Uploads, c.UploadBytes + b.UploadBytes, c.Launches + b.Launches}
 }
 
 // Counter is a [Backend] that counts. Counts is safe for concurrent use.

@@ -16,7 +16,7 @@ func (named) Device() string { return "abacus of ten rows" }
 
 func TestCountsOf(t *testing.T) {
 	cpu := kernels.NewCPU(kernels.CPUOptions{Threads: 1})
-	_, ok := kernels.CountsOf(named{kernels.NewReference()})
+	_, ok := kernels.CountsOf(cpu)
 	require.False(t, ok)
 	require.Empty(t, kernels.DeviceName(cpu))
 	require.Equal(t, "abacus of ten rows", kernels.DeviceName(kernels.NewSizing(named{cpu})))

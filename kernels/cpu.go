@@ -13,7 +13,7 @@ type CPU struct {
 	threads int
 	bf16    bool // products
 
-	flops, bytes atomic.Int64 // see Counts
+	flops, bytes atomic.Int64 // see Work
 
 	// Scratch, kept between calls.
 	partial []float32 // sums of fixed chunks of rows
@@ -50,10 +50,8 @@ func (c *CPU) Name() string { return string(c.set) }
 // Alloc implements [Backend]. Buffers of 64 KiB and more are a [HostBuf].
 func (*CPU) Alloc(t DType, n int) Buffer { return newHostMemory(t, n) }
 
-// Counts implements [Counter].
-func (c *CPU) Counts() Counts {
-	return Counts{ProductFlops: c.flops.Load(), OperandBytes: c.bytes.Load()}
-}
+// Work implements [Worker].
+func (c *CPU) Work() Work { return Work{c.flops.Load(), c.bytes.Load()} }
 
 // floats, halves, uints and adjacency lend operands, and count their bytes.
 func (c *CPU) floats(op, name string, t Tensor) []float32 {

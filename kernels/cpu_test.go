@@ -119,8 +119,8 @@ func TestParallelForRaisesAWorkersPanic(t *testing.T) {
 	}
 }
 
-// TestCPUCounts: a product counts two operations for each multiplication, and its operands once.
-func TestCPUCounts(t *testing.T) {
+// TestCPUWork: a product counts two operations for each multiplication, and its operands once.
+func TestCPUWork(t *testing.T) {
 	const n, o, i = 5, 7, 3
 	for _, p := range []Precision{Float32, BF16} {
 		for _, set := range SetsOf(p) {
@@ -128,10 +128,10 @@ func TestCPUCounts(t *testing.T) {
 			x, w := tensorOf(c, n, i, floatsFrom(1, n*i)), tensorOf(c, o, i, floatsFrom(2, o*i))
 			y := tensorOf(c, n, o, floatsFrom(3, n*o))
 			counted := func(products int64, f func()) {
-				before, _ := CountsOf(c)
+				before, _ := WorkOf(c)
 				f()
-				after, _ := CountsOf(c)
-				want := Counts{ProductFlops: 2 * products * n * o * i, OperandBytes: products * 4 * (n*i + o*i + n*o)}
+				after, _ := WorkOf(c)
+				want := Work{ProductFlops: 2 * products * n * o * i, OperandBytes: products * 4 * (n*i + o*i + n*o)}
 				require.Equal(t, want, after.Sub(before), set)
 			}
 			counted(1, func() { c.MatMul(y, x, w, false, true, false) })

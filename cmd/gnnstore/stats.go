@@ -338,7 +338,7 @@ func printTimes(w io.Writer, r *run.Result) {
 // count it.
 func busText(r *run.Result) string {
 	b := r.Bus
-	if b == nil || b.Steps == 0 || kernels.IsCPU(r.Device) {
+	if b == nil || b.Steps == 0 {
 		return ""
 	}
 	each := func(n int64) string { return fmt.Sprintf("%.1f", float64(n)/float64(b.Steps)) }
@@ -354,7 +354,7 @@ func busText(r *run.Result) string {
 // for half a second. It returns "" where not all steps were counted, or this machine lacks the
 // run's kernel set.
 func boundText(r *run.Result) string {
-	b, products := r.Bus, r.Options.MatMul
+	b, products := r.Work, r.Options.MatMul
 	set, err := kernels.ParseSet(r.Kernels, products)
 	if b == nil || b.Steps == 0 || !kernels.IsCPU(r.Device) || err != nil || r.Kernels == "" {
 		return ""

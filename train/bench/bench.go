@@ -60,9 +60,9 @@ type Job struct {
 
 // count sets Flops and Moved to what the backend counts in the mean of a run.
 func (j *Job) count() {
-	before, ok := kernels.Counts{}, false
+	before, ok := kernels.Work{}, false
 	if j.be != nil {
-		before, ok = kernels.CountsOf(j.be)
+		before, ok = kernels.WorkOf(j.be)
 	}
 	if !ok {
 		return
@@ -71,13 +71,13 @@ func (j *Job) count() {
 	for range runs {
 		j.Run()
 	}
-	after, _ := kernels.CountsOf(j.be)
+	after, _ := kernels.WorkOf(j.be)
 	work := after.Sub(before)
 	j.Flops, j.Moved = float64(work.ProductFlops)/float64(runs), float64(work.OperandBytes)/float64(runs)
 }
 
 // Work is the mean work of one run; a kind of work that does not bound it is 0. Flops counts the
-// operations of products. Bytes are read, and Moved are the bytes of operands: see kernels.Counts.
+// operations of products. Bytes are read, and Moved are the bytes of operands: see kernels.Work.
 type Work struct{ Flops, Bytes, Moved, Edges, Seeds float64 }
 
 // Metric is a rate.

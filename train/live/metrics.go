@@ -10,7 +10,6 @@ import (
 
 	"github.com/gnnstore/gnnstore/cachetier"
 	"github.com/gnnstore/gnnstore/cachetier/spill"
-	"github.com/gnnstore/gnnstore/kernels"
 	"github.com/gnnstore/gnnstore/train/run"
 )
 
@@ -290,7 +289,7 @@ func ofAudit(value func(*run.AuditOf) float64) func(*run.Result, func(float64, .
 
 func ofBus(value func(*run.Bus) int64) func(*run.Result, func(float64, ...string)) {
 	return func(r *run.Result, put func(float64, ...string)) {
-		if r.Bus != nil && !kernels.IsCPU(r.Device) {
+		if r.Bus != nil {
 			put(float64(value(r.Bus)))
 		}
 	}

@@ -80,9 +80,7 @@ func (d *Driver) load(ctx context.Context, s *checkpoint.State) error {
 		return err
 	}
 	d.Result, d.saved = r, at.Updates
-	if r.Bus != nil {
-		d.bus.sum = *r.Bus
-	}
+	d.bus.restore(r)
 	d.Partial, d.Ends.Worse = at.Partial, at.Worse
 	d.Peak.raise(at.SoFar.PeakRSSBytes, at.SoFar.PeakFileBytes)
 	if err := all.Load(s); err != nil {

@@ -547,7 +547,8 @@ func (d *Driver) look() Point {
 		p.Result.PeakRSSBytes, p.Result.PeakFileBytes = d.Peak.Bytes()
 	}
 	d.work.Report(&p.Result)
-	p.Result.Bus, p.Result.Locked = d.bus.so(), d.lockedSoFar()
+	d.bus.report(&p.Result)
+	p.Result.Locked = d.lockedSoFar()
 	return p
 }
 
@@ -555,7 +556,8 @@ func (d *Driver) look() Point {
 func (d *Driver) Collect() {
 	d.work.Counter()(d.Result)
 	d.work.Report(d.Result)
-	d.Result.Bus, d.Result.Locked = d.bus.so(), d.lockedSoFar()
+	d.bus.report(d.Result)
+	d.Result.Locked = d.lockedSoFar()
 	d.Peak.Look()
 	d.Result.PeakRSSBytes, d.Result.PeakFileBytes = d.Peak.Bytes()
 }

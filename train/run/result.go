@@ -70,9 +70,10 @@ type Result struct {
 	// wait for: "sample", "load", "gather", "state", "step" or "write".
 	Stages        pipeline.Stats `json:"stage_seconds"`
 	LimitingStage string         `json:"limiting_stage"`
-	// Bus counts the waits, copies and launches of training steps on a GPU, and the operations and
-	// operand bytes of steps on the CPU.
-	Bus *Bus `json:"bus,omitempty"`
+	// Bus counts the waits, copies and launches of training steps, where the backend counts them.
+	// Work counts their arithmetic, on the CPU.
+	Bus  *Bus      `json:"bus,omitempty"`
+	Work *StepWork `json:"step_work,omitempty"`
 	// Locked is of backends that page-lock memory of the host.
 	Locked *LockedMemory `json:"locked_memory,omitempty"`
 	// PeakRSSBytes is the largest RssAnon + RssShmem seen, PeakFileBytes the largest RssFile:

@@ -45,7 +45,11 @@ func compile(dir, path string, sources ...string) error {
 		if err != nil {
 			continue
 		}
-		c := exec.Command(found, slices.Concat(arguments(dir, path), sources, []string{"-lpthread"})...)
+		args := arguments(dir, path)
+		if compiler == "g++" { // version 12 warns of what is set where it is read, with -march=native on some processors
+			args = append(args, "-Wno-maybe-uninitialized")
+		}
+		c := exec.Command(found, slices.Concat(args, sources, []string{"-lpthread"})...)
 		if out, err := c.CombinedOutput(); err != nil {
 			return fmt.Errorf("%s: %w\n%s", compiler, err, out)
 		}
