@@ -42,15 +42,16 @@ func (c *CPU) matMul(dst, a, b []float32, m, n, k int, transA, transB, accumulat
 	if c.strips != nil {
 		multiply = c.strips.matMul
 	} else if c.bf16 {
-		a, b = c.roundedCopy(a[:m*k]), c.roundedCopy(b[:n*k])
+		a, b = c.roundedCopy(&c.rounded.left, a[:m*k]), c.roundedCopy(&c.rounded.right, b[:n*k])
 	}
 	c.packed = multiply(dst, a, b, m, n, k, transA, transB, accumulate, c.packed, c.threads)
 }
 
-// roundedCopy returns a copy of s that is rounded to bfloat16. The portable set multiplies such
-// copies.
-func (c *CPU) roundedCopy(s []float32) []float32 {
-	r := make([]float32, len(s))
+// roundedCopy returns a copy of s that is rounded to bfloat16, in the memory of into. The portable
+// set multiplies such copies.
+func (c *CPU) roundedCopy(into *[]float32, s []float32) []float32 {
+	*into = grow(*into, len(s))
+	r := (*into)[:len(s)]
 	c.elements(len(s), func(lo, hi int) { roundBF16(r[lo:hi], s[lo:hi]) })
 	return r
 }

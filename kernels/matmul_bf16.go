@@ -1,9 +1,6 @@
 package kernels
 
-import (
-	"sync/atomic"
-	"unsafe"
-)
+import "unsafe"
 
 // Products in bfloat16. A bfloat16 is the upper half of a float32: its sign and exponent, and 7 of
 // its 23 bits of mantissa.
@@ -99,6 +96,8 @@ type panelProduct struct {
 type panelScratch struct {
 	packed  []uint16
 	partial []float32
+
+	left, right []float32 // rounded factors, of the portable set
 }
 
 // compute computes the product.
@@ -226,20 +225,6 @@ func (p *panelPass) run(s *panelScratch) {
 		p.block(p.dst[i0*p.n+p.j0+j0:], p.n, a, packedB[j0*p.deep:], p.deep*panelCols, i1-i0, j1-j0, p.deep, p.add)
 		if p.last && p.after != nil {
 			p.after(i0, i1, p.j0+j0, p.j0+j1)
-		}
-	})
-}
-
-// forTasks calls work for each of count tasks, on so many workers.
-func forTasks(threads, workers, count int, work func(worker, task int)) {
-	var next atomic.Int64
-	parallelFor(threads, workers, 1, func(worker, _ int) {
-		for {
-			task := int(next.Add(1) - 1)
-			if task >= count {
-				return
-			}
-			work(worker, task)
 		}
 	})
 }

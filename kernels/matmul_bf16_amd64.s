@@ -484,11 +484,11 @@ some:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x01
-	JLE       odda
+	JLE       odd0
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-odda:
+odd0:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407ff262
 	WORD      $0xc072
@@ -499,11 +499,11 @@ odda:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x03
-	JLE       oddb
+	JLE       odd1
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddb:
+odd1:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407ff262
 	WORD      $0xc972
@@ -514,11 +514,11 @@ oddb:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x05
-	JLE       oddc
+	JLE       odd2
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddc:
+odd2:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407ff262
 	WORD      $0xd272
@@ -529,11 +529,11 @@ oddc:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x07
-	JLE       oddd
+	JLE       odd3
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddd:
+odd3:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407ff262
 	WORD      $0xdb72
@@ -544,11 +544,11 @@ oddd:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x09
-	JLE       odde
+	JLE       odd4
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-odde:
+odd4:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407ff262
 	WORD      $0xe472
@@ -559,11 +559,11 @@ odde:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x0b
-	JLE       oddf
+	JLE       odd5
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddf:
+odd5:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407ff262
 	WORD      $0xed72
@@ -574,11 +574,11 @@ oddf:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x0d
-	JLE       oddg
+	JLE       odd6
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddg:
+odd6:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407ff262
 	WORD      $0xf672
@@ -589,11 +589,11 @@ oddg:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x0f
-	JLE       oddh
+	JLE       odd7
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddh:
+odd7:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407ff262
 	WORD      $0xff72
@@ -604,11 +604,11 @@ oddh:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x11
-	JLE       oddi
+	JLE       odd8
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddi:
+odd8:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407f5262
 	WORD      $0xc072
@@ -619,11 +619,11 @@ oddi:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x13
-	JLE       oddj
+	JLE       odd9
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddj:
+odd9:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407f5262
 	WORD      $0xc972
@@ -634,11 +634,11 @@ oddj:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x15
-	JLE       oddk
+	JLE       odd10
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddk:
+odd10:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407f5262
 	WORD      $0xd272
@@ -649,11 +649,11 @@ oddk:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x17
-	JLE       oddl
+	JLE       odd11
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddl:
+odd11:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407f5262
 	WORD      $0xdb72
@@ -664,11 +664,11 @@ oddl:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x19
-	JLE       oddm
+	JLE       odd12
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddm:
+odd12:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407f5262
 	WORD      $0xe472
@@ -679,11 +679,11 @@ oddm:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x1b
-	JLE       oddn
+	JLE       odd13
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddn:
+odd13:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407f5262
 	WORD      $0xed72
@@ -694,11 +694,11 @@ oddn:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x1d
-	JLE       oddo
+	JLE       odd14
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddo:
+odd14:
 	// VCVTNE2PS2BF16 high, low
 	LONG      $0x407f5262
 	WORD      $0xf672
@@ -709,11 +709,11 @@ oddo:
 	ADDQ      R11, DX
 	VPXORD    Z16, Z16, Z16
 	CMPQ      R9, $0x1f
-	JLE       oddp
+	JLE       odd15
 	VMOVUPS.Z (DX), K1, Z16
 	ADDQ      R11, DX
 
-oddp:
+odd15:
 	// VCVTNE2PS2BF16 high, low
 	LONG   $0x407f5262
 	WORD   $0xff72
@@ -1288,11 +1288,11 @@ some:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x01
-	JLE         odda
+	JLE         odd0
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-odda:
+odd0:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407ff262
 	WORD        $0xc072
@@ -1303,11 +1303,11 @@ odda:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x03
-	JLE         oddb
+	JLE         odd1
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddb:
+odd1:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407ff262
 	WORD        $0xc972
@@ -1318,11 +1318,11 @@ oddb:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x05
-	JLE         oddc
+	JLE         odd2
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddc:
+odd2:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407ff262
 	WORD        $0xd272
@@ -1333,11 +1333,11 @@ oddc:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x07
-	JLE         oddd
+	JLE         odd3
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddd:
+odd3:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407ff262
 	WORD        $0xdb72
@@ -1348,11 +1348,11 @@ oddd:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x09
-	JLE         odde
+	JLE         odd4
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-odde:
+odd4:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407ff262
 	WORD        $0xe472
@@ -1363,11 +1363,11 @@ odde:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x0b
-	JLE         oddf
+	JLE         odd5
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddf:
+odd5:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407ff262
 	WORD        $0xed72
@@ -1378,11 +1378,11 @@ oddf:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x0d
-	JLE         oddg
+	JLE         odd6
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddg:
+odd6:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407ff262
 	WORD        $0xf672
@@ -1393,11 +1393,11 @@ oddg:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x0f
-	JLE         oddh
+	JLE         odd7
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddh:
+odd7:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407ff262
 	WORD        $0xff72
@@ -1408,11 +1408,11 @@ oddh:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x11
-	JLE         oddi
+	JLE         odd8
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddi:
+odd8:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407f5262
 	WORD        $0xc072
@@ -1423,11 +1423,11 @@ oddi:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x13
-	JLE         oddj
+	JLE         odd9
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddj:
+odd9:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407f5262
 	WORD        $0xc972
@@ -1438,11 +1438,11 @@ oddj:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x15
-	JLE         oddk
+	JLE         odd10
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddk:
+odd10:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407f5262
 	WORD        $0xd272
@@ -1453,11 +1453,11 @@ oddk:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x17
-	JLE         oddl
+	JLE         odd11
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddl:
+odd11:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407f5262
 	WORD        $0xdb72
@@ -1468,11 +1468,11 @@ oddl:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x19
-	JLE         oddm
+	JLE         odd12
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddm:
+odd12:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407f5262
 	WORD        $0xe472
@@ -1483,11 +1483,11 @@ oddm:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x1b
-	JLE         oddn
+	JLE         odd13
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddn:
+odd13:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407f5262
 	WORD        $0xed72
@@ -1498,11 +1498,11 @@ oddn:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x1d
-	JLE         oddo
+	JLE         odd14
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddo:
+odd14:
 	// VCVTNE2PS2BF16 high, low
 	LONG        $0x407f5262
 	WORD        $0xf672
@@ -1513,11 +1513,11 @@ oddo:
 	ADDQ        R11, DX
 	VPXORD      Z16, Z16, Z16
 	CMPQ        R9, $0x1f
-	JLE         oddp
+	JLE         odd15
 	VCVTPH2PS.Z (DX), K1, Z16
 	ADDQ        R11, DX
 
-oddp:
+odd15:
 	// VCVTNE2PS2BF16 high, low
 	LONG   $0x407f5262
 	WORD   $0xff72

@@ -1,8 +1,8 @@
 package kernels
 
-// panelGrad is an AffineGrad in progress, of a long dy. Rows of dy are cut into chunks that threads
-// take side by side. A chunk goes through its rows in pieces, and takes from a piece all that is
-// made of it while it is in a cache. Sums of chunks are added up in order.
+// panelGrad is an AffineGrad in progress, of a long dy. Threads take chunks of its rows. A chunk
+// goes through its rows in pieces, and computes everything from a piece while that is in a cache.
+// Each chunk has sums of its own, which are added up in order.
 type panelGrad struct {
 	*CPU
 	dy, y   []float32 // y: the result of a ReLU, or nil
@@ -25,7 +25,7 @@ type gradTerm struct {
 }
 
 const (
-	gradDeep = 256  // rows of a piece: it and what is packed of it are 640 KiB where dy and x have 256 columns
+	gradDeep = 256  // rows of a piece; with 256 columns, it and its packed copies take 640 KiB
 	gradMost = 1024 // columns of dy and of x
 )
 

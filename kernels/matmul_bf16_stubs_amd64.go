@@ -4,93 +4,101 @@
 
 package kernels
 
-// roundRowsAVX512BF16 rounds rows of cols elements, and adds zeros up to a multiple of 32. rows > 0. Rows start dstRow
-// and srcRow bytes apart, and every 32 elements of a row of dst dstStep bytes.
+// roundRowsAVX512BF16 rounds rows of cols elements, and adds zeros up to a multiple of 32. rows >
+// 0. Rows start dstRow and srcRow bytes apart, and every 32 elements of a row of dst dstStep bytes.
 //
 //go:noescape
 func roundRowsAVX512BF16(dst *uint16, dstRow int, dstStep int, src *float32, srcRow int, rows int, cols int)
 
 // roundPairsAVX512BF16 rounds rows, and joins elements of rows 2p and 2p+1 to row p of pairs; a row
-// that is missing is 0. rows > 0. The pairs of 32 columns lie together in a panel, 128 bytes a row. Panels start panel bytes apart,
-// rows of src srcRow bytes.
+// that is missing is 0. rows > 0. The pairs of 32 columns lie together in a panel, 128 bytes a row.
+// Panels start panel bytes apart, rows of src srcRow bytes.
 //
 //go:noescape
 func roundPairsAVX512BF16(dst *uint16, panel int, src *float32, srcRow int, rows int, cols int)
 
-// turnPairsAVX512BF16 rounds up to 32 rows, and writes column j as row j of dst, 64 bytes long; rows that are missing are 0.
-// rows > 0. Rows start dstRow and srcRow bytes apart. dst has room for a multiple of 16 rows. The lines of the 32 rows that follow are
-// prefetched.
+// turnPairsAVX512BF16 rounds up to 32 rows, and writes column j as row j of dst, 64 bytes long;
+// rows that are missing are 0. rows > 0. Rows start dstRow and srcRow bytes apart. dst has room for
+// a multiple of 16 rows. The lines of the 32 rows that follow are prefetched.
 //
 //go:noescape
 func turnPairsAVX512BF16(dst *uint16, dstRow int, src *float32, srcRow int, rows int, cols int)
 
-// roundRowsHalfAVX512BF16 rounds rows of cols elements, and adds zeros up to a multiple of 32. rows > 0. Rows start dstRow
-// and srcRow bytes apart, and every 32 elements of a row of dst dstStep bytes.
+// roundRowsHalfAVX512BF16 rounds rows of cols elements, and adds zeros up to a multiple of 32. rows
+// > 0. Rows start dstRow and srcRow bytes apart, and every 32 elements of a row of dst dstStep
+// bytes.
 //
 //go:noescape
 func roundRowsHalfAVX512BF16(dst *uint16, dstRow int, dstStep int, src *uint16, srcRow int, rows int, cols int)
 
-// roundPairsHalfAVX512BF16 rounds rows, and joins elements of rows 2p and 2p+1 to row p of pairs; a row
-// that is missing is 0. rows > 0. The pairs of 32 columns lie together in a panel, 128 bytes a row. Panels start panel bytes apart,
-// rows of src srcRow bytes.
+// roundPairsHalfAVX512BF16 rounds rows, and joins elements of rows 2p and 2p+1 to row p of pairs; a
+// row that is missing is 0. rows > 0. The pairs of 32 columns lie together in a panel, 128 bytes a
+// row. Panels start panel bytes apart, rows of src srcRow bytes.
 //
 //go:noescape
 func roundPairsHalfAVX512BF16(dst *uint16, panel int, src *uint16, srcRow int, rows int, cols int)
 
-// turnPairsHalfAVX512BF16 rounds up to 32 rows, and writes column j as row j of dst, 64 bytes long; rows that are missing are 0.
-// rows > 0. Rows start dstRow and srcRow bytes apart. dst has room for a multiple of 16 rows. The lines of the 32 rows that follow are
-// prefetched.
+// turnPairsHalfAVX512BF16 rounds up to 32 rows, and writes column j as row j of dst, 64 bytes long;
+// rows that are missing are 0. rows > 0. Rows start dstRow and srcRow bytes apart. dst has room for
+// a multiple of 16 rows. The lines of the 32 rows that follow are prefetched.
 //
 //go:noescape
 func turnPairsHalfAVX512BF16(dst *uint16, dstRow int, src *uint16, srcRow int, rows int, cols int)
 
-// turnRowsAVX512BF16 rounds up to 16 rows, and writes the pair of elements 2p and 2p+1 of row j to column j of row p
-// of pairs, with zeros behind cols up to a multiple of 32. rows > 0. Rows of pairs start 128 bytes apart, rows of src srcRow bytes.
-// Columns that have no row are filled with what is not to be read.
+// turnRowsAVX512BF16 rounds up to 16 rows, and writes the pair of elements 2p and 2p+1 of row j to
+// column j of row p of pairs, with zeros behind cols up to a multiple of 32. rows > 0. Rows of
+// pairs start 128 bytes apart, rows of src srcRow bytes. Columns past rows repeat the last row;
+// nothing reads them.
 //
 //go:noescape
 func turnRowsAVX512BF16(dst *uint16, src *float32, srcRow int, rows int, cols int)
 
-// dotPanelAVX512BF16x2 computes dst[i][j] = Σ pairs of row i of a times pairs of column j of b, or +=
-// with add, for i < rows, j < cols ≤ 32. pairs > 0. A row of b has 128 bytes; other rows are dstRow and aRow bytes apart.
+// dotPanelAVX512BF16x2 computes dst[i][j] = Σ pairs of row i of a times pairs of column j of b, or
+// += with add, for i < rows, j < cols ≤ 32. pairs > 0. A row of b has 128 bytes; other rows are
+// dstRow and aRow bytes apart.
 //
 //go:noescape
 func dotPanelAVX512BF16x2(dst *float32, dstRow int, a *uint16, aRow int, b *uint16, rows int, cols int, pairs int, add bool)
 
-// dotPanelAVX512BF16x1 computes dst[i][j] = Σ pairs of row i of a times pairs of column j of b, or +=
-// with add, for i < rows, j < cols ≤ 16. pairs > 0. A row of b has 128 bytes; other rows are dstRow and aRow bytes apart.
+// dotPanelAVX512BF16x1 computes dst[i][j] = Σ pairs of row i of a times pairs of column j of b, or
+// += with add, for i < rows, j < cols ≤ 16. pairs > 0. A row of b has 128 bytes; other rows are
+// dstRow and aRow bytes apart.
 //
 //go:noescape
 func dotPanelAVX512BF16x1(dst *float32, dstRow int, a *uint16, aRow int, b *uint16, rows int, cols int, pairs int, add bool)
 
-// tilePanelsAMX2x2 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks of
-// rows, 32 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4 and 5 rows of a, 6 and 7
-// columns of b. The inner dimension is 32 times steps. blocks, panels, steps > 0. Panels of b start panel bytes apart, and their rows
-// 128 bytes. Rows of dst start dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
+// tilePanelsAMX2x2 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks
+// of rows, 32 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4
+// and 5 rows of a, 6 and 7 columns of b. The inner dimension is 32 times steps. blocks, panels,
+// steps > 0. Panels of b start panel bytes apart, and their rows 128 bytes. Rows of dst start
+// dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
 //
 //go:noescape
 func tilePanelsAMX2x2(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 
-// tilePanelsAMX2x1 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks of
-// rows, 32 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4 and 5 rows of a, 6 and 7
-// columns of b. The inner dimension is 32 times steps. blocks, panels, steps > 0. Panels of b start panel bytes apart, and their rows
-// 128 bytes. Rows of dst start dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
+// tilePanelsAMX2x1 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks
+// of rows, 32 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4
+// and 5 rows of a, 6 and 7 columns of b. The inner dimension is 32 times steps. blocks, panels,
+// steps > 0. Panels of b start panel bytes apart, and their rows 128 bytes. Rows of dst start
+// dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
 //
 //go:noescape
 func tilePanelsAMX2x1(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 
-// tilePanelsAMX1x2 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks of
-// rows, 16 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4 and 5 rows of a, 6 and 7
-// columns of b. The inner dimension is 32 times steps. blocks, panels, steps > 0. Panels of b start panel bytes apart, and their rows
-// 128 bytes. Rows of dst start dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
+// tilePanelsAMX1x2 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks
+// of rows, 16 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4
+// and 5 rows of a, 6 and 7 columns of b. The inner dimension is 32 times steps. blocks, panels,
+// steps > 0. Panels of b start panel bytes apart, and their rows 128 bytes. Rows of dst start
+// dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
 //
 //go:noescape
 func tilePanelsAMX1x2(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)
 
-// tilePanelsAMX1x1 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks of
-// rows, 16 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4 and 5 rows of a, 6 and 7
-// columns of b. The inner dimension is 32 times steps. blocks, panels, steps > 0. Panels of b start panel bytes apart, and their rows
-// 128 bytes. Rows of dst start dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
+// tilePanelsAMX1x1 computes dst = a·b, or += with add, for panels of columns, 32 apart, and blocks
+// of rows, 16 apart. config has the rows and columns of tiles: 0 to 3 are the sums of a block, 4
+// and 5 rows of a, 6 and 7 columns of b. The inner dimension is 32 times steps. blocks, panels,
+// steps > 0. Panels of b start panel bytes apart, and their rows 128 bytes. Rows of dst start
+// dstRow bytes apart. a has 32 rows of 64 bytes for each block and step.
 //
 //go:noescape
 func tilePanelsAMX1x1(config *[64]byte, dst *float32, dstRow int, a *uint16, b *uint16, panel int, blocks int, panels int, steps int, add bool)

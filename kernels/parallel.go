@@ -41,6 +41,21 @@ func parallelFor(threads, n, chunk int, work func(lo, hi int)) {
 	}
 }
 
+// forTasks calls work for each of count tasks. So many workers take them in turn, and work learns
+// which worker calls it.
+func forTasks(threads, workers, count int, work func(worker, task int)) {
+	var next atomic.Int64
+	parallelFor(threads, workers, 1, func(worker, _ int) {
+		for {
+			task := int(next.Add(1) - 1)
+			if task >= count {
+				return
+			}
+			work(worker, task)
+		}
+	})
+}
+
 // fork is one parallelFor in progress.
 type fork struct {
 	n, chunk int

@@ -350,9 +350,9 @@ func busText(r *run.Result) string {
 	return s
 }
 
-// boundText says what the steps of a run on the CPU are bound by on this machine, which it measures
-// for half a second. It returns "" where not all steps were counted, or this machine lacks the
-// run's kernel set.
+// boundText compares the time of a step with the bound of this machine. It measures the machine for
+// half a second. It returns "" if the run was not on a CPU, if not all of its steps were counted,
+// or if this machine lacks its kernel set.
 func boundText(r *run.Result) string {
 	b, products := r.Work, r.Options.MatMul
 	set, err := kernels.ParseSet(r.Kernels, products)

@@ -8,7 +8,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// dotRows is how many rows of a tile, two vectors each, the registers hold beside two vectors of b and two pairs of a.
+// dotRows is the rows of a tile. A row has two vectors of sums. The registers also hold two vectors
+// of b and two pairs of a.
 const dotRows = 14
 
 // dots writes the routine of AVX512_BF16 for a panel of this many vectors.

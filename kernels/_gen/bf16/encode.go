@@ -7,8 +7,8 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Neither avo nor Go's assembler knows the instructions of AVX512_BF16 and AMX. So they are written as bytes, whose operands
-// avo does not see: routines that have them name all their registers themselves.
+// Neither avo nor Go's assembler knows the instructions of AVX512_BF16 and AMX, so they are written
+// as bytes. avo does not see the operands in them: a routine that has them names all its registers.
 
 // Prefixes of opcodes, as VEX and EVEX number them.
 const (
@@ -38,11 +38,8 @@ func emit(say string, code ...byte) {
 	}
 }
 
-// number is a register as instructions number it.
+// number is the number of a register in an instruction. avo has the same.
 func number(r reg.Physical) byte { return byte(r.PhysicalIndex()) }
-
-// gp numbers general registers: avo's indices are those of the encoding.
-func gp(r reg.GPPhysical) byte { return number(r) }
 
 // evex encodes an instruction of three vectors of 512 bits in the map 0F38, W0: to, first, second.
 func evex(say string, prefix, opcode byte, to, first, second reg.VecPhysical) {
@@ -56,7 +53,8 @@ func evex(say string, prefix, opcode byte, to, first, second reg.VecPhysical) {
 // inverted is bit i of a register's number, as VEX and EVEX store it.
 func inverted(n byte, i uint) byte { return ^(n >> i) & 1 }
 
-// dot is VDPBF16PS: adds to each float32 of sum the products of a pair of bfloat16 of x and one of y.
+// dot is VDPBF16PS: it multiplies the pairs of bfloat16 in x and y, and adds both products of a pair
+// to the float32 in sum.
 func dot(x, y, sum reg.VecPhysical) { evex("VDPBF16PS sum, pairs, pairs", prefixF3, 0x52, sum, x, y) }
 
 // narrow is VCVTNE2PS2BF16: rounds 16 float32 of low and 16 of high to the 32 bfloat16 of to.
@@ -67,7 +65,8 @@ func narrow(low, high, to reg.VecPhysical) {
 // tile is a register of AMX.
 type tile byte
 
-// vex encodes an instruction of AMX: map 0F38, 128 bits, W0. Bits are those that a memory operand has in the prefix, inverted.
+// vex encodes an instruction of AMX: map 0F38, 128 bits, W0. bits are R, X and B of the prefix,
+// inverted: the high bits of the operands' registers.
 func vex(say string, prefix, opcode, third byte, bits byte, rest ...byte) {
 	emit(say, append([]byte{0xc4, bits<<5 | 0x02, (^third&0xf)<<3 | prefix, opcode}, rest...)...)
 }
@@ -76,7 +75,7 @@ const noBits = 7
 
 // configure is LDTILECFG: takes rows and columns of the tiles from 64 bytes.
 func configure(at reg.GPPhysical) {
-	r := gp(at)
+	r := number(at)
 	if r&7 == 4 || r&7 == 5 {
 		panic("configure: this register wants a longer encoding")
 	}
@@ -100,7 +99,7 @@ func store(t tile, base reg.GPPhysical, at int, row reg.GPPhysical) {
 }
 
 func move(say string, prefix byte, t tile, base reg.GPPhysical, at int, row reg.GPPhysical) {
-	b, r := gp(base), gp(row)
+	b, r := number(base), number(row)
 	if r == 4 {
 		panic("move: the stack pointer is no index")
 	}

@@ -1,8 +1,12 @@
-// Command bf16 generates the products of matrices in bfloat16, of the kernel sets avx512bf16 and amx; ../../generate.go runs
-// it. What is rounded, how it is packed and in which order it is added: ../../matmul_bf16.go.
+// Command bf16 generates the products of matrices in bfloat16, of the kernel sets avx512bf16 and
+// amx; ../../generate.go runs it. ../../matmul_bf16.go says what is rounded, how it is packed, and in
+// which order it is added.
 package main
 
 import (
+	"strings"
+	"unicode/utf8"
+
 	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -10,6 +14,7 @@ import (
 )
 
 const (
+	width      = 97 // columns of a line of documentation, behind its two slashes
 	attributes = attr.RODATA | attr.NOPTR
 	pairRow    = 128 // bytes of a row of pairs of a panel, which is 32 columns wide
 )
@@ -39,12 +44,20 @@ var registers = []reg.VecPhysical{
 	reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 }
 
-// function begins a routine.
+// function begins a routine. doc is one text, which is broken into lines.
 func function(name, signature string, doc ...string) {
 	TEXT(name, NOSPLIT, "func"+signature)
 	Pragma("noescape")
-	doc[0] = name + " " + doc[0]
-	Doc(doc...)
+	line := name
+	var lines []string
+	for _, word := range strings.Fields(strings.Join(doc, " ")) {
+		if utf8.RuneCountInString(line+" "+word) > width {
+			lines, line = append(lines, line), word
+			continue
+		}
+		line += " " + word
+	}
+	Doc(append(lines, line)...)
 }
 
 // parameter is where a parameter lies.
@@ -56,7 +69,8 @@ func parameter(name string) Mem {
 	return c.Addr
 }
 
-// maskColumns sets K1 to the first 16 of count columns, and K2 to the 16 behind them. It uses RAX, RCX and count.
+// maskColumns sets K1 to the first 16 of count columns, and K2 to the next 16. It changes RAX and
+// RCX.
 func maskColumns(count reg.GPPhysical) {
 	MOVQ(count, reg.RCX)
 	MOVQ(U64(1), reg.RAX)

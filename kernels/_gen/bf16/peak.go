@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// peaks writes loops that multiply and add in registers and do nothing else: what bounds every product of matrices.
+// peaks writes loops that only multiply and add in registers. No product of matrices is faster.
 func peaks() {
 	const sums = 12 // more than the latency of an instruction, 6 cycles, times the one or two that start in one
 	function("peakAVX512BF16", "(n int)", "multiplies and adds n times 12 vectors of pairs.")

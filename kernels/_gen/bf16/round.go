@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -196,7 +198,7 @@ func turnRows() {
 	function("turnRowsAVX512BF16", "(dst *uint16, src *float32, srcRow, rows, cols int)",
 		"rounds up to 16 rows, and writes the pair of elements 2p and 2p+1 of row j to column j of row p",
 		"of pairs, with zeros behind cols up to a multiple of 32. rows > 0. Rows of pairs start 128 bytes apart, rows of src srcRow bytes.",
-		"Columns that have no row are filled with what is not to be read.")
+		"Columns past rows repeat the last row; nothing reads them.")
 	dst, src, at, rows, left, srcRow := reg.RDI, reg.RSI, reg.RDX, reg.R9, reg.R10, reg.R11
 	Load(Param("dst"), dst)
 	Load(Param("src"), src)
@@ -288,25 +290,21 @@ func turnPairs(half bool) {
 		ADDQ(srcRow, at)
 		VPXORD(z(16), z(16), z(16))
 		CMPQ(rows, Imm(uint64(2*p+1)))
-		JLE(LabelRef("odd" + string(rune('a'+p))))
+		JLE(LabelRef(fmt.Sprint("odd", p)))
 		s.readSome(at, 0, reg.K1, z(16))
 		ADDQ(srcRow, at)
-		Label("odd" + string(rune('a'+p)))
+		Label(fmt.Sprint("odd", p))
 		narrow(z(p), z(16), z(p))
 		VPERMW(z(p), words, z(p))
 	}
 	Label("turn")
 	MOVQ(dst, to)
-	next := 0
-	kept := map[int]reg.VecPhysical{}
-	transpose(func(j int, v reg.VecPhysical) { kept[j] = v })
-	for ; next < 16; next++ {
-		VMOVUPS(kept[next], Mem{Base: to})
-		if next < 15 {
-			ADDQ(dstRow, to)
-		}
+	var turned [16]reg.VecPhysical
+	transpose(func(j int, v reg.VecPhysical) { turned[j] = v })
+	for _, v := range turned {
+		VMOVUPS(v, Mem{Base: to})
+		ADDQ(dstRow, to)
 	}
-	ADDQ(dstRow, to)
 	MOVQ(to, dst)
 	ADDQ(Imm(uint64(s.bytes(16))), src)
 	SUBQ(Imm(16), left)
@@ -316,7 +314,8 @@ func turnPairs(half bool) {
 	RET()
 }
 
-// transpose transposes the 16×16 dwords of vectors 0 to 15 and hands over the results, by number. Vectors 16 to 31 are changed.
+// transpose transposes the 16×16 dwords of vectors 0 to 15. It hands over each column of them, in a
+// vector. Vectors 16 to 31 are changed.
 func transpose(result func(column int, v reg.VecPhysical)) {
 	for i := 0; i < 16; i += 2 {
 		VPUNPCKLDQ(z(i+1), z(i), z(16+i))

@@ -46,7 +46,8 @@ func compile(dir, path string, sources ...string) error {
 			continue
 		}
 		args := arguments(dir, path)
-		if compiler == "g++" { // version 12 warns of what is set where it is read, with -march=native on some processors
+		// For some processors g++ 12 warns that a variable may not be set. It is set.
+		if compiler == "g++" {
 			args = append(args, "-Wno-maybe-uninitialized")
 		}
 		c := exec.Command(found, slices.Concat(args, sources, []string{"-lpthread"})...)
