@@ -3,6 +3,7 @@ A graph of one type has a GraphSAGE in plain PyTorch. One of several has R-Graph
 HeteroConv of SAGEConv, where that is installed.
 
 PyTorch has several ways to average neighbours. Each is tried on whole steps first, and the fastest one of each library is compared.
+With bf16 each is tried by autocast too, whose fastest one is compared beside the fastest in float32.
 The tensors that a step needs, transposed adjacencies included, are made before the clock starts.
 """
 
@@ -118,10 +119,10 @@ def in_float32(mean):
 class Plain:
     """The network in plain PyTorch: y = S·x + b + the sum over relations of W·mean."""
 
-    def __init__(self, job, mean, rows=torch.float32):
-        self.job, self.mean, self.rows = job, mean, rows
-        self.library, self.name = "PyTorch", mean.__name__
-        if job["bf16"]:
+    def __init__(self, job, mean, rows=None):
+        self.job, self.mean, self.rows = job, mean, rows or torch.float32
+        self.library, self.name, self.autocast = "PyTorch", mean.__name__, rows is not None
+        if self.autocast:
             self.library += " autocast"
             self.name += f", rows {str(rows).removeprefix('torch.')}"
 
@@ -159,8 +160,8 @@ class Geometric:
     def __init__(self, job, form):
         import torch_geometric
 
-        self.job, self.form, self.rows = job, form, torch.float32
-        self.library, self.name = f"PyTorch Geometric {torch_geometric.__version__} HeteroConv", form
+        self.job, self.form, self.rows, self.autocast = job, form, torch.float32, job["bf16"]
+        self.library, self.name = f"PyTorch Geometric {torch_geometric.__version__} HeteroConv" + (" autocast" if self.autocast else ""), form
 
     def begin(self, initial):
         from torch_geometric.nn import HeteroConv, SAGEConv
@@ -201,7 +202,7 @@ class Geometric:
 
 class Steps:
     def __init__(self, directory, job):
-        self.rate, self.initial, self.batches, self.bf16 = job["rate"], {}, [], job["bf16"]
+        self.rate, self.initial, self.batches = job["rate"], {}, []
         read = lambda name: np.load(os.path.join(directory, f"{name}.npy"))
         for name in os.listdir(directory):
             if name.startswith(("convs.", "skips.")):
@@ -225,7 +226,7 @@ class Steps:
             batches = [({t: r.to(way.rows) for t, r in rows.items()}, labels, layers) for rows, labels, layers in batches]
         start, before = time.perf_counter(), time.process_time()
         for rows, labels, layers in batches:
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.bf16):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=way.autocast):
                 loss = F.cross_entropy(forward(rows, layers), labels)
             adam.zero_grad(set_to_none=True)
             loss.backward()
@@ -243,7 +244,7 @@ def main():
     steps, skipped = Steps(directory, job), []
     ways = [Plain(job, mean) for mean in MEANS]
     if job["bf16"]:
-        ways = [Plain(job, mean, rows) for mean in MEANS + [in_float32(m) for m in MEANS] for rows in (torch.float32, torch.bfloat16)]
+        ways += [Plain(job, mean, rows) for mean in MEANS + [in_float32(m) for m in MEANS] for rows in (torch.float32, torch.bfloat16)]
     if job["typed"]:
         try:
             ways += [Geometric(job, form) for form in ("edge_index", "sparse_csr")]
