@@ -533,7 +533,9 @@ func (s *Stack) loadRun(ctx context.Context, w *Window) error {
 	avail, waited, began := newLevel(), time.Duration(0), time.Now()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	var parts sync.WaitGroup
+	var parts, marked sync.WaitGroup
+	defer marked.Wait()
+	marked.Go(func() { s.mark(w.steps) }) // after Leave: marking invalidates the list of evicted rows
 	parts.Go(func() {
 		defer avail.close()
 		for part := range 1 + policy.Parts {

@@ -121,7 +121,6 @@ func (w *Window) load(ctx context.Context) (err error) {
 			s.cache.DropNew()
 			return err
 		}
-		s.mark(w.steps) // only now: marking invalidates the list of evicted rows
 		w.came.copied, w.came.evicted = int64(w.change.Admitted), int64(w.change.Evicted)
 		return nil
 	}
@@ -151,11 +150,18 @@ func (s *Stack) mark(steps []step) {
 	for i, t := range steps {
 		part, hot := 1+i*policy.Parts/len(steps), max(uint32(s.hot), t.device)
 		inChunks(len(t.ids), markChunk, func(lo, hi int) {
+			var room [256]uint32
+			rows := room[:0]
 			for _, v := range t.ids[lo:hi] {
 				if v >= hot {
-					s.cache.Mark(v-uint32(s.hot), part)
+					rows = append(rows, v-uint32(s.hot))
+				}
+				if len(rows) == len(room) {
+					s.cache.Mark(rows, part)
+					rows = room[:0]
 				}
 			}
+			s.cache.Mark(rows, part)
 		})
 	}
 }

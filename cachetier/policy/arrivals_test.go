@@ -140,7 +140,7 @@ func TestArrivals(t *testing.T) {
 			}
 			if c.BeginMarks(); rng.IntN(3) > 0 {
 				for v := range need {
-					c.Mark(v, 1+rng.IntN(Parts))
+					c.Mark([]uint32{v}, 1+rng.IntN(Parts))
 				}
 			}
 			c.Settle()

@@ -208,11 +208,25 @@ func (c *Cache) BeginMarks() {
 	c.marked = true
 }
 
-// Mark records that row v is used in this part of its window, from 1 to Parts. The last call for a
-// row counts. Several goroutines may mark different rows.
-func (c *Cache) Mark(v uint32, part int) {
-	if r, ok := c.now.rank(v); ok {
-		c.last[r] = byte(part)
+// Mark records that rows are used in this part of the window, from 1 to Parts. The last call for a
+// row counts. Rows without a slot are passed over. Several goroutines may mark different rows.
+func (c *Cache) Mark(rows []uint32, part int) {
+	var room [lookUps]uint32
+	for len(rows) > 0 {
+		n := min(len(rows), lookUps)
+		ranks := room[:n]
+		if !c.now.ranksOf(rows[:n], ranks) {
+			ranks = ranks[:0]
+			for _, v := range rows[:n] {
+				if r, ok := c.now.rank(v); ok {
+					ranks = append(ranks, r)
+				}
+			}
+		}
+		for _, r := range ranks {
+			c.last[r] = byte(part)
+		}
+		rows = rows[n:]
 	}
 }
 

@@ -132,10 +132,12 @@ func TestCacheAgainstOracle(t *testing.T) {
 			clear(parts)
 			if !step && c.Marks() {
 				c.BeginMarks()
-				for _, v := range slices.Sorted(maps.Keys(need)) {
+				rows := slices.Sorted(maps.Keys(need))
+				c.Mark(rows, 1)
+				c.Mark(withAbsent(rows, slotOf, config.Rows), 1)
+				for _, v := range rows {
 					part := rapid.IntRange(1, Parts).Draw(t, "part")
-					c.Mark(v, 1)
-					c.Mark(v, part)
+					c.Mark([]uint32{v}, part)
 					parts[slotOf[v]] = part
 				}
 			}
@@ -250,6 +252,16 @@ func checkIndex(t *rapid.T, c *Cache, need, before rows, step bool) map[uint32]u
 		}
 	}
 	return slots
+}
+
+// withAbsent returns rows and, among them, all rows of the table that have no slot.
+func withAbsent(rows []uint32, slotOf map[uint32]uint32, table int) (all []uint32) {
+	for v := range uint32(table) {
+		if _, has := slotOf[v]; !has || slices.Contains(rows, v) {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // TestBeladyIsOptimal compares the misses with the fewest that any choice of rows can reach.

@@ -65,17 +65,17 @@ func (x *Index) Slot(v uint32) (slot uint32, ok bool) {
 // Use puts the slots of rows into slots and records the use. first counts the new rows that had not
 // been used before. ok is false if a row has no slot.
 func (x *Index) Use(rows, slots []uint32) (first int, ok bool) {
-	var ranks [256]uint32
-	for lo := 0; lo < len(rows); lo += len(ranks) {
-		portion := rows[lo:min(lo+len(ranks), len(rows))]
-		for i, v := range portion { // find all first: look-ups overlap in the processor, but not across atomics
-			r, has := x.rank(v)
-			if !has {
-				return first, false
-			}
-			ranks[i], slots[lo+i] = r, x.slots[r]
+	var room [lookUps]uint32
+	for lo := 0; lo < len(rows); lo += lookUps {
+		hi := min(lo+lookUps, len(rows))
+		ranks := room[:hi-lo]
+		if !x.ranksOf(rows[lo:hi], ranks) {
+			return first, false
 		}
-		for _, r := range ranks[:len(portion)] {
+		for i, r := range ranks {
+			slots[lo+i] = x.slots[r]
+		}
+		for _, r := range ranks {
 			word, bit := &x.fresh[r>>6], uint64(1)<<(r&63)
 			if atomic.LoadUint64(word)&bit != 0 && atomic.AndUint64(word, ^bit)&bit != 0 {
 				first++
@@ -84,6 +84,44 @@ func (x *Index) Use(rows, slots []uint32) (first int, ok bool) {
 	}
 	return first, true
 }
+
+// lookUps is the number of rows whose ranks are found at a time, and then their slots. Each loop
+// has no branch that waits for memory, so that the processor has many look-ups in flight.
+const lookUps = 256
+
+// ranksOf puts the ranks of rows into ranks. ok is false if a row has no slot; ranks is then
+// undefined.
+func (x *Index) ranksOf(rows, ranks []uint32) (ok bool) {
+	has := ^uint64(0)
+	ranks = ranks[:len(rows)]
+	for i, v := range rows {
+		has &= x.rows[v>>6] >> (v & 63)
+		ranks[i] = x.ranks[v>>9]
+	}
+	if has&1 == 0 {
+		return false
+	}
+	for i, v := range rows {
+		line := (*[lineWords]uint64)(x.rows[v>>9*lineWords:])
+		before, word := &wordsBefore[v>>6%lineWords], line[v>>6%lineWords]&(1<<(v&63)-1)
+		n := bits.OnesCount64(word)
+		for j, mask := range before {
+			n += bits.OnesCount64(line[j] & mask)
+		}
+		ranks[i] += uint32(n)
+	}
+	return true
+}
+
+// wordsBefore has, for each word of a line, a mask of the words before it.
+var wordsBefore = func() (masks [lineWords][lineWords - 1]uint64) {
+	for k := range masks {
+		for j := range k {
+			masks[k][j] = ^uint64(0)
+		}
+	}
+	return masks
+}()
 
 // settle marks every row as not new.
 func (x *Index) settle() { clear(x.fresh) }
