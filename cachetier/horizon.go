@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -188,17 +189,21 @@ func (s *Stack) NewHorizon() *Horizon {
 func (h *Horizon) Add(ids []uint32) (fits bool) {
 	s, w := h.s, h.windows[len(h.windows)-1]
 	s.alive("Horizon.Add")
-	h.last = h.last[:0]
-	for _, v := range ids {
-		if int(v) >= s.rows {
-			panic(fmt.Sprintf("cachetier: Add: row %d, and the table has %d", v, s.rows))
+	if v, bad := pastTable(ids, s.rows); bad {
+		panic(fmt.Sprintf("cachetier: Add: row %d, and the table has %d", v, s.rows))
+	}
+	h.last = slices.Grow(h.last[:0], len(ids))[:len(ids)]
+	n := 0
+	for _, v := range ids { // without a branch that waits for memory
+		if v >= uint32(s.hot) {
+			h.last[n] = v - uint32(s.hot)
+			n += w.need.Lacks(h.last[n])
 		}
-		if v >= uint32(s.hot) && w.need.Add(v-uint32(s.hot)) {
-			h.last = append(h.last, v-uint32(s.hot))
-			if !h.union.Has(v - uint32(s.hot)) {
-				h.fresh++
-			}
-		}
+	}
+	h.last = h.last[:n]
+	for _, v := range h.last {
+		w.need.Add(v)
+		h.fresh += h.union.Lacks(v)
 	}
 	w.count += len(h.last)
 	w.steps++

@@ -42,7 +42,7 @@ func TestTiersThatDoNotFitAreAnError(t *testing.T) {
 	for want, o := range map[string]cachetier.Options{
 		"cachetier: the device region of 4294967295 rows: no memory for a buffer of 1125899906580480 bytes: ": {DeviceBytes: math.MaxInt64},
 		"cachetier: the static region of 4294967295 rows: no memory for a buffer of 1125899906580480 bytes: ": {HostBytes: math.MaxInt64},
-		"cachetier: the host cache of 2147366661 rows: no memory for a buffer of 562919285981184 bytes: ":     {HostBytes: 1 << 49},
+		"cachetier: the host cache of 2147364869 rows: no memory for a buffer of 562918816219136 bytes: ":     {HostBytes: 1 << 49},
 	} {
 		_, err := cachetier.Open(bg, vast{}, o)
 		require.ErrorContains(t, err, want)

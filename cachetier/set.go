@@ -59,8 +59,9 @@ func (s *Stack) add(u *set, t step) (count int) {
 	from := max(hot, t.device)
 	if t.stay == nil {
 		for _, v := range t.ids {
-			if v >= from && u.Add(v-hot) {
-				count++
+			if v >= from { // without a branch that waits for memory
+				count += u.Lacks(v - hot)
+				u.Add(v - hot)
 			}
 		}
 		return count

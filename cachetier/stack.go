@@ -327,6 +327,9 @@ func (s *Stack) RowBytes() int { return s.rowBytes }
 // and static regions. It is 0 if there is no cache.
 func (s *Stack) WindowRows() int { return s.slots }
 
+// ColdBytes returns the bytes of the rows outside the device and static regions.
+func (s *Stack) ColdBytes() int64 { return int64(s.rows-s.hot) * int64(s.rowBytes) }
+
 // call is a call in progress that reads or waits; end ends its context.
 type call struct{ end context.CancelFunc }
 

@@ -42,7 +42,7 @@ func (c Config) words() int {
 // numbers returns the number of 32-bit numbers: ranks and slots of two indices; under LRU the last
 // uses of both, under Sieve the nodes of the queue.
 func (c Config) numbers() int {
-	n := 2*SetWords(c.Rows)/lineWords + 2*c.Slots
+	n := 2*SetWords(c.Rows) + 2*c.Slots
 	if c.Kind == LRU || c.Kind == Sieve {
 		n += 2 * c.Slots
 	}
@@ -129,7 +129,7 @@ func New(config Config) (*Cache, error) {
 		return l
 	}
 	index := func() *Index {
-		x := &Index{rows: set(config.Rows), ranks: list(SetWords(config.Rows) / lineWords), slots: list(config.Slots), fresh: set(config.Slots)}
+		x := &Index{rows: set(config.Rows), ranks: list(SetWords(config.Rows)), slots: list(config.Slots), fresh: set(config.Slots)}
 		if config.Kind == LRU {
 			x.seen = list(config.Slots)
 		}
@@ -374,9 +374,7 @@ func (c *Cache) merge(need Set, window bool) (admitted, evicted int) {
 	runFrom, runTo := 0, 0                // where the current run of unchanged rows begins, in old and in x
 	class, free, left := 0, -1, uint64(0) // class and word of c.free, and the slots of that word not given out yet
 	for w, rows := range old.rows {
-		if w%lineWords == 0 {
-			x.ranks[w/lineWords] = uint32(to)
-		}
+		x.ranks[w] = uint32(to)
 		stay := (rows | need[w]) &^ c.gone[w]
 		x.rows[w] = stay
 		if stay == rows {
@@ -442,9 +440,7 @@ func (c *Cache) replace(need Set) (*Index, Change) {
 	old, x := c.now, c.next
 	x.n = 0
 	for w, rows := range need {
-		if w%lineWords == 0 {
-			x.ranks[w/lineWords] = uint32(x.n)
-		}
+		x.ranks[w] = uint32(x.n)
 		x.rows[w] = rows
 		x.n += bits.OnesCount64(rows)
 	}
@@ -496,9 +492,7 @@ func (c *Cache) DropNew() {
 	x := c.now
 	from, to := 0, 0
 	for w, rows := range x.rows {
-		if w%lineWords == 0 {
-			x.ranks[w/lineWords] = uint32(to)
-		}
+		x.ranks[w] = uint32(to)
 		lost := x.freshRows(w, from)
 		for m := rows; m != 0; m &= m - 1 {
 			if lost&m&-m != 0 {

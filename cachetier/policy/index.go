@@ -8,13 +8,13 @@ import (
 
 // Index finds the slots of rows. It has a bitmap of the rows that have a slot, and their slots in
 // order of rows. A row's rank is its position among these rows: the number of bits set below its
-// own. A directory has that number for each cache line of the bitmap.
+// own. A directory has that number for each word of the bitmap.
 //
 // A row that is new has a slot, but its bytes are missing until whoever loads the window has
 // brought them; it counts as new until its first use.
 type Index struct {
 	rows  Set
-	ranks []uint32 // rows before each line of the bitmap
+	ranks []uint32 // rows before each word of the bitmap
 	slots []uint32 // by rank
 	fresh Set      // by rank: new and not used yet
 	seen  []uint32 // by rank: the change of the last use, under LRU
@@ -46,11 +46,7 @@ func (x *Index) rank(v uint32) (rank uint32, ok bool) {
 	if word&bit == 0 {
 		return 0, false
 	}
-	r := int(x.ranks[w/lineWords]) + bits.OnesCount64(word&(bit-1))
-	for _, u := range x.rows[w&^(lineWords-1) : w] {
-		r += bits.OnesCount64(u)
-	}
-	return uint32(r), true
+	return x.ranks[w] + uint32(bits.OnesCount64(word&(bit-1))), true
 }
 
 // Slot returns the slot of row v; ok is false if it has none.
@@ -95,33 +91,12 @@ func (x *Index) ranksOf(rows, ranks []uint32) (ok bool) {
 	has := ^uint64(0)
 	ranks = ranks[:len(rows)]
 	for i, v := range rows {
-		has &= x.rows[v>>6] >> (v & 63)
-		ranks[i] = x.ranks[v>>9]
+		word := x.rows[v>>6]
+		has &= word >> (v & 63)
+		ranks[i] = x.ranks[v>>6] + uint32(bits.OnesCount64(word&(1<<(v&63)-1)))
 	}
-	if has&1 == 0 {
-		return false
-	}
-	for i, v := range rows {
-		line := (*[lineWords]uint64)(x.rows[v>>9*lineWords:])
-		before, word := &wordsBefore[v>>6%lineWords], line[v>>6%lineWords]&(1<<(v&63)-1)
-		n := bits.OnesCount64(word)
-		for j, mask := range before {
-			n += bits.OnesCount64(line[j] & mask)
-		}
-		ranks[i] += uint32(n)
-	}
-	return true
+	return has&1 != 0
 }
-
-// wordsBefore has, for each word of a line, a mask of the words before it.
-var wordsBefore = func() (masks [lineWords][lineWords - 1]uint64) {
-	for k := range masks {
-		for j := range k {
-			masks[k][j] = ^uint64(0)
-		}
-	}
-	return masks
-}()
 
 // settle marks every row as not new.
 func (x *Index) settle() { clear(x.fresh) }
@@ -184,21 +159,17 @@ func (x *Index) freshRows(w, rank int) uint64 {
 // EachNew calls do with each new row from first to last, both included, and its slot, in ascending
 // order. Several calls may run at once, but not beside Use.
 func (x *Index) EachNew(first, last uint32, do func(v, slot uint32)) {
-	line := int(first>>6) / lineWords
-	rank := int(x.ranks[line])
-	for w := line * lineWords; w <= int(last>>6); w++ {
+	rank := int(x.ranks[first>>6])
+	for w := int(first >> 6); w <= int(last>>6); w++ {
 		word := x.rows[w]
-		n := bits.OnesCount64(word)
-		if w >= int(first>>6) {
-			r := rank
-			for f := x.freshAt(rank, n); f != 0; f >>= 1 {
-				if v := uint32(w<<6 + bits.TrailingZeros64(word)); f&1 != 0 && v >= first && v <= last {
-					do(v, x.slots[r])
-				}
-				word &= word - 1
-				r++
+		r := rank
+		rank += bits.OnesCount64(word)
+		for f := x.freshAt(r, rank-r); f != 0; f >>= 1 {
+			if v := uint32(w<<6 + bits.TrailingZeros64(word)); f&1 != 0 && v >= first && v <= last {
+				do(v, x.slots[r])
 			}
+			word &= word - 1
+			r++
 		}
-		rank += n
 	}
 }
