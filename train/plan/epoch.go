@@ -82,6 +82,16 @@ func (d Demand) epoch(b Budget, groups int) *epoch {
 	return e
 }
 
+// gap is Planner.gap, by the popularity.
+func (e *epoch) gap(steps float64) (bytes float64) {
+	for i := range e.tables {
+		if c := &e.tables[i]; c.each > 0 {
+			bytes = max(bytes, c.count*float64(c.Bytes)/c.of(steps))
+		}
+	}
+	return bytes
+}
+
 // popularity estimates how many different nodes several steps want, if each wants as many.
 //
 // How often nodes are wanted follows a power law of exponent 2.5: P(more than x) = (x₀/x)^1.5 from

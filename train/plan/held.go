@@ -36,7 +36,7 @@ func (p *Planner) limits() limits {
 	l.bytes = min(l.bytes, whole/8*7) // so that batches of the next horizon find room
 	switch p.horizons.begun {
 	case 0:
-		l.windows, l.steps = 1, min(l.steps, max(l.window/rampParts, rampSteps))
+		l.windows, l.steps = 1, min(l.steps, int(firstSteps(float64(l.window), p.gap)))
 	case 1:
 		l.windows = min(l.windows, rampOf(float64(l.window)))
 	}

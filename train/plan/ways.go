@@ -124,7 +124,7 @@ func (w Way) total(e *epoch) Way {
 // byWindows returns the way by windows. The first windows are shorter: see Planner.ramp.
 func (e *epoch) byWindows(steps int) (w Way) {
 	left, behind := float64(steps), 0.0
-	for n := min(e.group, max(e.group/rampParts, rampSteps)); left >= 1; n = min(2*n, e.group) {
+	for n := firstSteps(e.group, e.gap); left >= 1; n = min(2*n, e.group) {
 		n, times := math.Floor(min(n, left)), 1.0
 		if n == e.group && behind > 0 {
 			times = math.Floor(left / n)
@@ -180,7 +180,7 @@ func (e *epoch) nextHorizon(k int, left float64, s Space, before horizonSize) (h
 	windows -= before.windows
 	switch k {
 	case 0:
-		windows, left = 1, min(left, max(math.Floor(e.group/rampParts), rampSteps))
+		windows, left = 1, min(left, firstSteps(e.group, e.gap))
 	case 1:
 		windows = min(windows, float64(rampOf(e.group)))
 	default:
