@@ -114,8 +114,11 @@ func inverseDegrees(w []float32, start, end []uint32) {
 }
 
 // rowWeightedSum adds to every row i of dst the rows u of src that nbr[start[i]:end[i]] names,
-// times w[u].
-func rowWeightedSum(dst, src []float32, cols int, start, end, nbr []uint32, w []float32) {
+// times w[u]. If fresh, it sets dst instead.
+func rowWeightedSum(dst, src []float32, cols int, start, end, nbr []uint32, w []float32, fresh bool) {
+	if fresh {
+		clear(dst[:len(start)*cols])
+	}
 	for i, lo := range start {
 		list := nbr[lo:end[i]]
 		sum := dst[i*cols:][:cols:cols]

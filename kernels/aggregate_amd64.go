@@ -20,7 +20,7 @@ const (
 type (
 	listSum[T any]      func(dst *float32, dstStride, cols int, src *T, stride, rows int, start, end *uint32, n int, nbr *uint32, edges, keep int) uint64
 	weightedFunc[T any] func(dst *float32, dstStride, cols int, src *T, stride, rows int, start, end *uint32, n int, nbr *uint32, edges int, w *float32, wstride int) uint64
-	rowWeightedFunc     func(dst *float32, dstStride, cols int, src *float32, stride, rows int, start, end *uint32, n int, nbr *uint32, edges int, w *float32) uint64
+	rowWeightedFunc     func(dst *float32, dstStride, cols int, src *float32, stride, rows int, start, end *uint32, n int, nbr *uint32, edges int, w *float32, keep int) uint64
 )
 
 // mean is NeighborMean or NeighborMeanHalf. It reports false where plain must find what is wrong.
@@ -54,14 +54,22 @@ func (sum weightedFunc[T]) weighted(dst []float32, dstStride, cols int, src []T,
 }
 
 // weighted is rowWeightedSum, reporting as mean does.
-func (sum rowWeightedFunc) weighted(dst, src []float32, cols int, start, end, nbr []uint32, w []float32) bool {
+func (sum rowWeightedFunc) weighted(dst, src []float32, cols int, start, end, nbr []uint32, w []float32, fresh bool) bool {
 	if len(src) < cols || cols == 0 || len(dst) < len(start)*cols {
 		return false
 	}
-	return cutLists(cols, start, end, func(c, width, lo int, start, end []uint32, _ bool) bool {
+	return cutLists(cols, start, end, func(c, width, lo int, start, end []uint32, long bool) bool {
+		keep := 1
+		if fresh && !long {
+			keep = 0
+		}
 		return sum(&dst[lo*cols+c], cols, width, &src[c], cols, min(len(src)/cols, len(w)), &start[0], &end[0], len(start),
-			unsafe.SliceData(nbr), len(nbr), unsafe.SliceData(w)) == 0
-	}, nil, nil)
+			unsafe.SliceData(nbr), len(nbr), unsafe.SliceData(w), keep) == 0
+	}, func(c, width, i int) {
+		if fresh {
+			clear(dst[i*cols+c:][:width])
+		}
+	}, nil)
 }
 
 // cutLists cuts an aggregation into calls that end soon: columns [c, c+width) of as many
@@ -136,9 +144,9 @@ func (r *routines) aggregation(sum listSum[float32], sumHalf listSum[uint16], we
 			weightedSumHalf(dst, dstStride, cols, src, stride, start, end, nbr, w, wstride)
 		}
 	}
-	r.rowWeightedSum = func(dst, src []float32, cols int, start, end, nbr []uint32, w []float32) {
-		if !rowWeighted.weighted(dst, src, cols, start, end, nbr, w) {
-			rowWeightedSum(dst, src, cols, start, end, nbr, w)
+	r.rowWeightedSum = func(dst, src []float32, cols int, start, end, nbr []uint32, w []float32, fresh bool) {
+		if !rowWeighted.weighted(dst, src, cols, start, end, nbr, w, fresh) {
+			rowWeightedSum(dst, src, cols, start, end, nbr, w, fresh)
 		}
 	}
 }

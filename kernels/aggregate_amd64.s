@@ -2325,9 +2325,9 @@ bad:
 	VZEROUPPER
 	RET
 
-// func rowWeightedSumAVX512(dst *float32, dstStride int, cols int, src *float32, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, w *float32) (bad uint64)
-// Requires: AVX, AVX512F, BMI2, CMOV, MMX+
-TEXT ·rowWeightedSumAVX512(SB), NOSPLIT, $24-104
+// func rowWeightedSumAVX512(dst *float32, dstStride int, cols int, src *float32, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, w *float32, keep int) (bad uint64)
+// Requires: AVX, AVX512DQ, AVX512F, BMI2, CMOV, MMX+
+TEXT ·rowWeightedSumAVX512(SB), NOSPLIT, $24-112
 	MOVQ cols+16(FP), AX
 	MOVQ AX, (SP)
 	MOVQ dst+0(FP), AX
@@ -2367,7 +2367,7 @@ narrow:
 	CMPQ  R8, $0x00000001
 	JE    columns1
 	XORQ  AX, AX
-	MOVQ  AX, bad+96(FP)
+	MOVQ  AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -2387,12 +2387,20 @@ list4:
 	JHI       bad
 	LEAQ      (SI)(R9*4), R9
 	LEAQ      (SI)(R10*4), R10
+	VXORPS    Z0, Z0, Z0
+	VXORPS    Z1, Z1, Z1
+	VXORPS    Z2, Z2, Z2
+	VXORPS    Z3, Z3, Z3
+	CMPQ      keep+96(FP), $0x00
+	JE        begin4
 	VMOVUPS   (AX), Z0
 	VMOVUPS   64(AX), Z1
 	VMOVUPS   128(AX), Z2
 	VMOVUPS.Z 192(AX), K1, Z3
-	CMPQ      R9, R10
-	JE        sum4
+
+begin4:
+	CMPQ R9, R10
+	JE   sum4
 
 row4:
 	LEAQ         64(R9), R11
@@ -2441,7 +2449,7 @@ next4:
 
 done4:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -2461,11 +2469,18 @@ list3:
 	JHI       bad
 	LEAQ      (SI)(R9*4), R9
 	LEAQ      (SI)(R10*4), R10
+	VXORPS    Z0, Z0, Z0
+	VXORPS    Z1, Z1, Z1
+	VXORPS    Z2, Z2, Z2
+	CMPQ      keep+96(FP), $0x00
+	JE        begin3
 	VMOVUPS   (AX), Z0
 	VMOVUPS   64(AX), Z1
 	VMOVUPS.Z 128(AX), K1, Z2
-	CMPQ      R9, R10
-	JE        sum3
+
+begin3:
+	CMPQ R9, R10
+	JE   sum3
 
 row3:
 	LEAQ         84(R9), R11
@@ -2511,7 +2526,7 @@ next3:
 
 done3:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -2531,10 +2546,16 @@ list2:
 	JHI       bad
 	LEAQ      (SI)(R9*4), R9
 	LEAQ      (SI)(R10*4), R10
+	VXORPS    Z0, Z0, Z0
+	VXORPS    Z1, Z1, Z1
+	CMPQ      keep+96(FP), $0x00
+	JE        begin2
 	VMOVUPS   (AX), Z0
 	VMOVUPS.Z 64(AX), K1, Z1
-	CMPQ      R9, R10
-	JE        sum2
+
+begin2:
+	CMPQ R9, R10
+	JE   sum2
 
 row2:
 	LEAQ         128(R9), R11
@@ -2577,7 +2598,7 @@ next2:
 
 done2:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -2597,9 +2618,14 @@ list1:
 	JHI       bad
 	LEAQ      (SI)(R9*4), R9
 	LEAQ      (SI)(R10*4), R10
+	VXORPS    Z0, Z0, Z0
+	CMPQ      keep+96(FP), $0x00
+	JE        begin1
 	VMOVUPS.Z (AX), K1, Z0
-	CMPQ      R9, R10
-	JE        sum1
+
+begin1:
+	CMPQ R9, R10
+	JE   sum1
 
 row1:
 	LEAQ         128(R9), R11
@@ -2639,13 +2665,13 @@ next1:
 
 done1:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
 bad:
 	MOVQ $0x00000001, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -5745,9 +5771,9 @@ bad:
 	VZEROUPPER
 	RET
 
-// func rowWeightedSumAVX2(dst *float32, dstStride int, cols int, src *float32, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, w *float32) (bad uint64)
+// func rowWeightedSumAVX2(dst *float32, dstStride int, cols int, src *float32, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, w *float32, keep int) (bad uint64)
 // Requires: AVX, CMOV, FMA3, MMX+
-TEXT ·rowWeightedSumAVX2(SB), NOSPLIT, $24-104
+TEXT ·rowWeightedSumAVX2(SB), NOSPLIT, $24-112
 	MOVQ cols+16(FP), AX
 	MOVQ AX, (SP)
 	MOVQ dst+0(FP), AX
@@ -5795,7 +5821,7 @@ narrow:
 	CMPQ    R8, $0x00000001
 	JE      columns1
 	XORQ    AX, AX
-	MOVQ    AX, bad+96(FP)
+	MOVQ    AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -5815,6 +5841,16 @@ list8:
 	JHI        bad
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (SI)(R10*4), R10
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	CMPQ       keep+96(FP), $0x00
+	JE         begin8
 	VMOVUPS    (AX), Y1
 	VMOVUPS    32(AX), Y2
 	VMOVUPS    64(AX), Y3
@@ -5823,8 +5859,10 @@ list8:
 	VMOVUPS    160(AX), Y6
 	VMOVUPS    192(AX), Y7
 	VMASKMOVPS 224(AX), Y0, Y8
-	CMPQ       R9, R10
-	JE         sum8
+
+begin8:
+	CMPQ R9, R10
+	JE   sum8
 
 row8:
 	LEAQ         64(R9), R11
@@ -5881,7 +5919,7 @@ next8:
 
 done8:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -5901,6 +5939,15 @@ list7:
 	JHI        bad
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (SI)(R10*4), R10
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	CMPQ       keep+96(FP), $0x00
+	JE         begin7
 	VMOVUPS    (AX), Y1
 	VMOVUPS    32(AX), Y2
 	VMOVUPS    64(AX), Y3
@@ -5908,8 +5955,10 @@ list7:
 	VMOVUPS    128(AX), Y5
 	VMOVUPS    160(AX), Y6
 	VMASKMOVPS 192(AX), Y0, Y7
-	CMPQ       R9, R10
-	JE         sum7
+
+begin7:
+	CMPQ R9, R10
+	JE   sum7
 
 row7:
 	LEAQ         72(R9), R11
@@ -5964,7 +6013,7 @@ next7:
 
 done7:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -5984,14 +6033,24 @@ list6:
 	JHI        bad
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (SI)(R10*4), R10
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	CMPQ       keep+96(FP), $0x00
+	JE         begin6
 	VMOVUPS    (AX), Y1
 	VMOVUPS    32(AX), Y2
 	VMOVUPS    64(AX), Y3
 	VMOVUPS    96(AX), Y4
 	VMOVUPS    128(AX), Y5
 	VMASKMOVPS 160(AX), Y0, Y6
-	CMPQ       R9, R10
-	JE         sum6
+
+begin6:
+	CMPQ R9, R10
+	JE   sum6
 
 row6:
 	LEAQ         84(R9), R11
@@ -6043,7 +6102,7 @@ next6:
 
 done6:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -6063,13 +6122,22 @@ list5:
 	JHI        bad
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (SI)(R10*4), R10
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	CMPQ       keep+96(FP), $0x00
+	JE         begin5
 	VMOVUPS    (AX), Y1
 	VMOVUPS    32(AX), Y2
 	VMOVUPS    64(AX), Y3
 	VMOVUPS    96(AX), Y4
 	VMASKMOVPS 128(AX), Y0, Y5
-	CMPQ       R9, R10
-	JE         sum5
+
+begin5:
+	CMPQ R9, R10
+	JE   sum5
 
 row5:
 	LEAQ         100(R9), R11
@@ -6119,7 +6187,7 @@ next5:
 
 done5:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -6139,12 +6207,20 @@ list4:
 	JHI        bad
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (SI)(R10*4), R10
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	CMPQ       keep+96(FP), $0x00
+	JE         begin4
 	VMOVUPS    (AX), Y1
 	VMOVUPS    32(AX), Y2
 	VMOVUPS    64(AX), Y3
 	VMASKMOVPS 96(AX), Y0, Y4
-	CMPQ       R9, R10
-	JE         sum4
+
+begin4:
+	CMPQ R9, R10
+	JE   sum4
 
 row4:
 	LEAQ         128(R9), R11
@@ -6191,7 +6267,7 @@ next4:
 
 done4:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -6211,11 +6287,18 @@ list3:
 	JHI        bad
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (SI)(R10*4), R10
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	CMPQ       keep+96(FP), $0x00
+	JE         begin3
 	VMOVUPS    (AX), Y1
 	VMOVUPS    32(AX), Y2
 	VMASKMOVPS 64(AX), Y0, Y3
-	CMPQ       R9, R10
-	JE         sum3
+
+begin3:
+	CMPQ R9, R10
+	JE   sum3
 
 row3:
 	LEAQ         128(R9), R11
@@ -6260,7 +6343,7 @@ next3:
 
 done3:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -6280,10 +6363,16 @@ list2:
 	JHI        bad
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (SI)(R10*4), R10
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	CMPQ       keep+96(FP), $0x00
+	JE         begin2
 	VMOVUPS    (AX), Y1
 	VMASKMOVPS 32(AX), Y0, Y2
-	CMPQ       R9, R10
-	JE         sum2
+
+begin2:
+	CMPQ R9, R10
+	JE   sum2
 
 row2:
 	LEAQ         128(R9), R11
@@ -6325,7 +6414,7 @@ next2:
 
 done2:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
@@ -6345,9 +6434,14 @@ list1:
 	JHI        bad
 	LEAQ       (SI)(R9*4), R9
 	LEAQ       (SI)(R10*4), R10
+	VXORPS     Y1, Y1, Y1
+	CMPQ       keep+96(FP), $0x00
+	JE         begin1
 	VMASKMOVPS (AX), Y0, Y1
-	CMPQ       R9, R10
-	JE         sum1
+
+begin1:
+	CMPQ R9, R10
+	JE   sum1
 
 row1:
 	LEAQ         128(R9), R11
@@ -6387,12 +6481,12 @@ next1:
 
 done1:
 	XORQ AX, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET
 
 bad:
 	MOVQ $0x00000001, AX
-	MOVQ AX, bad+96(FP)
+	MOVQ AX, bad+104(FP)
 	VZEROUPPER
 	RET

@@ -37,12 +37,12 @@ func weightedSumAVX512(dst *float32, dstStride int, cols int, src *float32, stri
 func weightedSumHalfAVX512(dst *float32, dstStride int, cols int, src *uint16, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, w *float32, wstride int) (bad uint64)
 
 // rowWeightedSumAVX512 adds rows of src to the n rows of dst: to row i those that nbr[start[i]:end[i]] names.
-// Row u has the weight w[u].
+// Row u has the weight w[u]. With keep 0 it sets the rows of dst instead.
 // It stops and returns 1 at a list outside nbr[:edges] or a row outside src[:rows], which it does not read.
 // Strides count elements.
 //
 //go:noescape
-func rowWeightedSumAVX512(dst *float32, dstStride int, cols int, src *float32, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, w *float32) (bad uint64)
+func rowWeightedSumAVX512(dst *float32, dstStride int, cols int, src *float32, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, w *float32, keep int) (bad uint64)
 
 // sumListsAVX2 sets the n rows of dst to means of rows of src: row i to that of the rows that nbr[start[i]:end[i]]
 // names, 0 if there is none. With keep 1, it adds those rows to row i instead, and divides nothing.
@@ -79,9 +79,9 @@ func weightedSumAVX2(dst *float32, dstStride int, cols int, src *float32, stride
 func weightedSumHalfAVX2(dst *float32, dstStride int, cols int, src *uint16, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, w *float32, wstride int) (bad uint64)
 
 // rowWeightedSumAVX2 adds rows of src to the n rows of dst: to row i those that nbr[start[i]:end[i]] names.
-// Row u has the weight w[u].
+// Row u has the weight w[u]. With keep 0 it sets the rows of dst instead.
 // It stops and returns 1 at a list outside nbr[:edges] or a row outside src[:rows], which it does not read.
 // Strides count elements.
 //
 //go:noescape
-func rowWeightedSumAVX2(dst *float32, dstStride int, cols int, src *float32, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, w *float32) (bad uint64)
+func rowWeightedSumAVX2(dst *float32, dstStride int, cols int, src *float32, stride int, rows int, start *uint32, end *uint32, n int, nbr *uint32, edges int, w *float32, keep int) (bad uint64)

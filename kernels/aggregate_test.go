@@ -52,9 +52,13 @@ func TestRowWeightedSumSetsAgree(t *testing.T) {
 	for _, cols := range rowSizes() {
 		src := withSpecials(floatsFrom(1, rows*cols))
 		agree(t, &f, 3e-6, fmt.Sprintf("%d columns", cols), func(r *routines, f *fence) [][]float32 {
-			dst, s, w := lay(f, floatsFrom(2, dsts*cols)), lay(f, src), lay(f, floatsFrom(3, rows))
-			r.rowWeightedSum(dst, s, cols, lay(f, start), lay(f, end), lay(f, nbr), w)
-			return [][]float32{dst, s, w}
+			dst, set, s, w := lay(f, floatsFrom(2, dsts*cols)), lay(f, floatsFrom(4, dsts*cols)), lay(f, src), lay(f, floatsFrom(3, rows))
+			r.rowWeightedSum(dst, s, cols, lay(f, start), lay(f, end), lay(f, nbr), w, false)
+			r.rowWeightedSum(set, s, cols, lay(f, start), lay(f, end), lay(f, nbr), w, true)
+			zeroed := lay(f, make([]float32, dsts*cols))
+			r.rowWeightedSum(zeroed, s, cols, lay(f, start), lay(f, end), lay(f, nbr), w, false)
+			requireSameBits(t, zeroed, set)
+			return [][]float32{dst, set, s, w}
 		})
 	}
 }
@@ -124,7 +128,8 @@ func TestLongListsAreCut(t *testing.T) {
 			r.neighborMeanHalf(dst(), halves, s.cols, start, end, nbr)
 			r.weightedSum(dst(), s.cols, s.cols, src, s.cols, start, end, nbr, w, 1)
 			r.weightedSumHalf(dst(), s.cols, s.cols, halves, s.cols, start, end, nbr, w, 1)
-			r.rowWeightedSum(dst(), src, s.cols, start, end, nbr, w)
+			r.rowWeightedSum(dst(), src, s.cols, start, end, nbr, w, false)
+			r.rowWeightedSum(dst(), src, s.cols, start, end, nbr, w, true)
 			return all
 		}
 		want := run(&portable)
@@ -171,13 +176,13 @@ func TestCorruptListsPanic(t *testing.T) {
 				"weightedSumHalf": func() {
 					r.weightedSumHalf(dst, cols, cols, halves, cols, lists.start, lists.end, lists.nbr, w, 1)
 				},
-				"rowWeightedSum": func() { r.rowWeightedSum(dst, src, cols, lists.start, lists.end, lists.nbr, w) },
+				"rowWeightedSum": func() { r.rowWeightedSum(dst, src, cols, lists.start, lists.end, lists.nbr, w, true) },
 			} {
 				require.Panics(t, run, "%s, %s: %s", set, op, name)
 			}
 		}
 		require.Panics(t, func() {
-			r.rowWeightedSum(make([]float32, cols), src, cols, []uint32{0}, []uint32{1}, []uint32{3}, w[:3])
+			r.rowWeightedSum(make([]float32, cols), src, cols, []uint32{0}, []uint32{1}, []uint32{3}, w[:3], true)
 		}, "%s: a row without a weight", set)
 	}
 }

@@ -224,10 +224,12 @@ func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int) {
 	c.weights = grow(c.weights, len(start))
 	inverseDegrees(c.weights, start, end)
 	c.lists(dsrc.Rows, n, func(lo, hi int) {
-		if hi > fresh {
-			clear(ds[max(lo, fresh)*n : hi*n]) // here it stays in a cache
+		sums := func(lo, hi int, fresh bool) {
+			c.rowWeightedSum(ds[lo*n:hi*n], dd, n, revStart[lo:hi], revStart[lo+1:hi+1], revDst, c.weights[:len(start)], fresh)
 		}
-		c.rowWeightedSum(ds[lo*n:hi*n], dd, n, revStart[lo:hi], revStart[lo+1:hi+1], revDst, c.weights[:len(start)])
+		from := min(max(lo, fresh), hi)
+		sums(lo, from, false)
+		sums(from, hi, true)
 	})
 }
 
@@ -287,10 +289,7 @@ func (c *CPU) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor, fresh b
 	dg, db := c.floats(op, "dgain", dgain), c.floats(op, "dbias", dbias)
 	st, g := c.floats(op, "stats", stats), c.floats(op, "gain", gain)
 	c.sumRows(x.Rows, 2*n, func(partial []float32, lo, hi int) {
-		if fresh {
-			clear(d[lo*n : hi*n])
-		}
-		c.layerNormGrad(d[lo*n:hi*n], partial[:n], partial[n:], up[lo*n:hi*n], v[lo*n:hi*n], st[2*lo:2*hi], g)
+		c.layerNormGrad(d[lo*n:hi*n], partial[:n], partial[n:], up[lo*n:hi*n], v[lo*n:hi*n], st[2*lo:2*hi], g, fresh)
 	}, func(partial []float32) {
 		c.add(dg, partial[:n])
 		c.add(db, partial[n:])

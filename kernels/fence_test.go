@@ -155,3 +155,12 @@ func withSpecials(values []float32, more ...float32) []float32 {
 	}
 	return values
 }
+
+// requireSameBits compares also the signs of zeros, and NaN.
+func requireSameBits(t *testing.T, want, got []float32) {
+	t.Helper()
+	require.Len(t, got, len(want))
+	for i := range want {
+		require.Equal(t, math.Float32bits(want[i]), math.Float32bits(got[i]), "element %d", i)
+	}
+}

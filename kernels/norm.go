@@ -56,9 +56,13 @@ func squaredDistance(x []float32, mean float32) float32 {
 //
 //	dx += (g - mean(g) - h·mean(g·h)) / sqrt(var+eps)    dgain += Σ dy·h    dbias += Σ dy
 //
-// where the means are over the row and the sums over the rows, in order.
-func LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain []float32) {
+// where the means are over the row and the sums over the rows, in order. If fresh, dx is set
+// instead.
+func LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain []float32, fresh bool) {
 	cols := len(gain)
+	if fresh {
+		clear(dx[:len(stats)/2*cols])
+	}
 	dgain, dbias = dgain[:cols], dbias[:cols]
 	for r := range len(stats) / 2 {
 		mean, inverse := stats[2*r], stats[2*r+1]

@@ -4,7 +4,7 @@ package kernels
 
 func (r *routines) norms(
 	layerNorm func(dst, stats, x, gain, bias *float32, rows, cols int, eps float32),
-	layerNormGrad func(dx, dgain, dbias, dy, x, stats, gain *float32, rows, cols int),
+	layerNormGrad func(dx, dgain, dbias, dy, x, stats, gain *float32, rows, cols, keep int),
 ) {
 	r.layerNorm = func(dst, stats, x, gain, bias []float32, eps float32) {
 		rows, cols := len(stats)/2, len(gain)
@@ -15,14 +15,18 @@ func (r *routines) norms(
 			LayerNorm(dst, stats, x, gain, bias, eps)
 		}
 	}
-	r.layerNormGrad = func(dx, dgain, dbias, dy, x, stats, gain []float32) {
+	r.layerNormGrad = func(dx, dgain, dbias, dy, x, stats, gain []float32, fresh bool) {
 		rows, cols := len(stats)/2, len(gain)
 		dx, dy, x = dx[:rows*cols], dy[:rows*cols], x[:rows*cols]
 		dgain, dbias = dgain[:cols], dbias[:cols]
+		keep := 1
+		if fresh {
+			keep = 0
+		}
 		if !cutRows(rows, cols, func(lo, n int) {
-			layerNormGrad(&dx[lo*cols], &dgain[0], &dbias[0], &dy[lo*cols], &x[lo*cols], &stats[2*lo], &gain[0], n, cols)
+			layerNormGrad(&dx[lo*cols], &dgain[0], &dbias[0], &dy[lo*cols], &x[lo*cols], &stats[2*lo], &gain[0], n, cols, keep)
 		}) {
-			LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain)
+			LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain, fresh)
 		}
 	}
 }

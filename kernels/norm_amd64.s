@@ -209,9 +209,9 @@ noRow:
 DATA word_3f800000<>+0(SB)/4, $0x3f800000
 GLOBL word_3f800000<>(SB), RODATA|NOPTR, $4
 
-// func layerNormGradAVX512(dx *float32, dgain *float32, dbias *float32, dy *float32, x *float32, stats *float32, gain *float32, rows int, cols int)
+// func layerNormGradAVX512(dx *float32, dgain *float32, dbias *float32, dy *float32, x *float32, stats *float32, gain *float32, rows int, cols int, keep int)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
-TEXT ·layerNormGradAVX512(SB), NOSPLIT, $0-72
+TEXT ·layerNormGradAVX512(SB), NOSPLIT, $0-80
 	MOVQ       dx+0(FP), AX
 	MOVQ       dgain+8(FP), CX
 	MOVQ       dbias+16(FP), DX
@@ -338,76 +338,152 @@ sumDone:
 	VADDPS        X5, X4, X4
 	VDIVSS        X0, X4, X4
 	VBROADCASTSS  X4, Z4
+	CMPQ          keep+72(FP), $0x00
+	JNE           adds
 	XORQ          R11, R11
 
-write2:
+set2:
 	LEAQ         32(R11), R12
 	CMPQ         R12, R10
-	JHI          write2End
-	VMOVUPS      (SI)(R11*4), Z5
-	VSUBPS       Z1, Z5, Z5
-	VMULPS       Z2, Z5, Z5
-	VMOVUPS      (BX)(R11*4), Z6
-	VMOVUPS      (R8)(R11*4), Z7
-	VMULPS       Z7, Z6, Z6
-	VSUBPS       Z3, Z6, Z6
-	VFNMADD231PS Z5, Z4, Z6
-	VMOVUPS      (AX)(R11*4), Z5
-	VFMADD231PS  Z6, Z2, Z5
+	JHI          set2End
+	VXORPS       Z5, Z5, Z5
+	VMOVUPS      (SI)(R11*4), Z6
+	VSUBPS       Z1, Z6, Z6
+	VMULPS       Z2, Z6, Z6
+	VMOVUPS      (BX)(R11*4), Z7
+	VMOVUPS      (R8)(R11*4), Z8
+	VMULPS       Z8, Z7, Z7
+	VSUBPS       Z3, Z7, Z7
+	VFNMADD231PS Z6, Z4, Z7
+	VFMADD231PS  Z7, Z2, Z5
 	VMOVUPS      Z5, (AX)(R11*4)
-	VMOVUPS      64(SI)(R11*4), Z5
-	VSUBPS       Z1, Z5, Z5
-	VMULPS       Z2, Z5, Z5
-	VMOVUPS      64(BX)(R11*4), Z6
-	VMOVUPS      64(R8)(R11*4), Z7
-	VMULPS       Z7, Z6, Z6
-	VSUBPS       Z3, Z6, Z6
-	VFNMADD231PS Z5, Z4, Z6
-	VMOVUPS      64(AX)(R11*4), Z5
-	VFMADD231PS  Z6, Z2, Z5
+	VXORPS       Z5, Z5, Z5
+	VMOVUPS      64(SI)(R11*4), Z6
+	VSUBPS       Z1, Z6, Z6
+	VMULPS       Z2, Z6, Z6
+	VMOVUPS      64(BX)(R11*4), Z7
+	VMOVUPS      64(R8)(R11*4), Z8
+	VMULPS       Z8, Z7, Z7
+	VSUBPS       Z3, Z7, Z7
+	VFNMADD231PS Z6, Z4, Z7
+	VFMADD231PS  Z7, Z2, Z5
 	VMOVUPS      Z5, 64(AX)(R11*4)
 	MOVQ         R12, R11
-	JMP          write2
+	JMP          set2
 
-write2End:
-write1:
+set2End:
+set1:
 	LEAQ         16(R11), R12
 	CMPQ         R12, R10
-	JHI          write1End
-	VMOVUPS      (SI)(R11*4), Z5
-	VSUBPS       Z1, Z5, Z5
-	VMULPS       Z2, Z5, Z5
-	VMOVUPS      (BX)(R11*4), Z6
-	VMOVUPS      (R8)(R11*4), Z7
-	VMULPS       Z7, Z6, Z6
-	VSUBPS       Z3, Z6, Z6
-	VFNMADD231PS Z5, Z4, Z6
-	VMOVUPS      (AX)(R11*4), Z5
-	VFMADD231PS  Z6, Z2, Z5
+	JHI          set1End
+	VXORPS       Z5, Z5, Z5
+	VMOVUPS      (SI)(R11*4), Z6
+	VSUBPS       Z1, Z6, Z6
+	VMULPS       Z2, Z6, Z6
+	VMOVUPS      (BX)(R11*4), Z7
+	VMOVUPS      (R8)(R11*4), Z8
+	VMULPS       Z8, Z7, Z7
+	VSUBPS       Z3, Z7, Z7
+	VFNMADD231PS Z6, Z4, Z7
+	VFMADD231PS  Z7, Z2, Z5
 	VMOVUPS      Z5, (AX)(R11*4)
 	MOVQ         R12, R11
-	JMP          write1
+	JMP          set1
 
-write1End:
+set1End:
 	MOVQ         R10, R12
 	SUBQ         R11, R12
-	JE           writeDone
+	JE           setDone
 	MOVQ         $-1, R13
 	BZHIQ        R12, R13, R13
 	KMOVW        R13, K1
-	VMOVUPS.Z    (SI)(R11*4), K1, Z5
-	VSUBPS       Z1, Z5, Z5
-	VMULPS       Z2, Z5, Z5
+	VXORPS       Z5, Z5, Z5
+	VMOVUPS.Z    (SI)(R11*4), K1, Z6
+	VSUBPS       Z1, Z6, Z6
+	VMULPS       Z2, Z6, Z6
 	VMOVUPS.Z    (BX)(R11*4), K1, Z1
-	VMOVUPS.Z    (R8)(R11*4), K1, Z6
-	VMULPS       Z6, Z1, Z1
+	VMOVUPS.Z    (R8)(R11*4), K1, Z7
+	VMULPS       Z7, Z1, Z1
 	VSUBPS       Z3, Z1, Z1
-	VFNMADD231PS Z5, Z4, Z1
-	VMOVUPS.Z    (AX)(R11*4), K1, Z3
-	VFMADD231PS  Z1, Z2, Z3
-	VMOVUPS      Z3, K1, (AX)(R11*4)
+	VFNMADD231PS Z6, Z4, Z1
+	VFMADD231PS  Z1, Z2, Z5
+	VMOVUPS      Z5, K1, (AX)(R11*4)
 
-writeDone:
+setDone:
+	JMP written
+
+adds:
+	XORQ R11, R11
+
+add2:
+	LEAQ         32(R11), R12
+	CMPQ         R12, R10
+	JHI          add2End
+	VMOVUPS      (AX)(R11*4), Z5
+	VMOVUPS      (SI)(R11*4), Z6
+	VSUBPS       Z1, Z6, Z6
+	VMULPS       Z2, Z6, Z6
+	VMOVUPS      (BX)(R11*4), Z7
+	VMOVUPS      (R8)(R11*4), Z8
+	VMULPS       Z8, Z7, Z7
+	VSUBPS       Z3, Z7, Z7
+	VFNMADD231PS Z6, Z4, Z7
+	VFMADD231PS  Z7, Z2, Z5
+	VMOVUPS      Z5, (AX)(R11*4)
+	VMOVUPS      64(AX)(R11*4), Z5
+	VMOVUPS      64(SI)(R11*4), Z6
+	VSUBPS       Z1, Z6, Z6
+	VMULPS       Z2, Z6, Z6
+	VMOVUPS      64(BX)(R11*4), Z7
+	VMOVUPS      64(R8)(R11*4), Z8
+	VMULPS       Z8, Z7, Z7
+	VSUBPS       Z3, Z7, Z7
+	VFNMADD231PS Z6, Z4, Z7
+	VFMADD231PS  Z7, Z2, Z5
+	VMOVUPS      Z5, 64(AX)(R11*4)
+	MOVQ         R12, R11
+	JMP          add2
+
+add2End:
+add1:
+	LEAQ         16(R11), R12
+	CMPQ         R12, R10
+	JHI          add1End
+	VMOVUPS      (AX)(R11*4), Z5
+	VMOVUPS      (SI)(R11*4), Z6
+	VSUBPS       Z1, Z6, Z6
+	VMULPS       Z2, Z6, Z6
+	VMOVUPS      (BX)(R11*4), Z7
+	VMOVUPS      (R8)(R11*4), Z8
+	VMULPS       Z8, Z7, Z7
+	VSUBPS       Z3, Z7, Z7
+	VFNMADD231PS Z6, Z4, Z7
+	VFMADD231PS  Z7, Z2, Z5
+	VMOVUPS      Z5, (AX)(R11*4)
+	MOVQ         R12, R11
+	JMP          add1
+
+add1End:
+	MOVQ         R10, R12
+	SUBQ         R11, R12
+	JE           addDone
+	MOVQ         $-1, R13
+	BZHIQ        R12, R13, R13
+	KMOVW        R13, K1
+	VMOVUPS.Z    (AX)(R11*4), K1, Z5
+	VMOVUPS.Z    (SI)(R11*4), K1, Z6
+	VSUBPS       Z1, Z6, Z6
+	VMULPS       Z2, Z6, Z6
+	VMOVUPS.Z    (BX)(R11*4), K1, Z1
+	VMOVUPS.Z    (R8)(R11*4), K1, Z7
+	VMULPS       Z7, Z1, Z1
+	VSUBPS       Z3, Z1, Z1
+	VFNMADD231PS Z6, Z4, Z1
+	VFMADD231PS  Z1, Z2, Z5
+	VMOVUPS      Z5, K1, (AX)(R11*4)
+
+addDone:
+written:
 	ADDQ $0x08, DI
 	LEAQ (AX)(R10*4), AX
 	LEAQ (BX)(R10*4), BX
@@ -630,9 +706,9 @@ DATA edges<>+80(SB)/8, $0xffffffffffffffff
 DATA edges<>+88(SB)/8, $0xffffffffffffffff
 GLOBL edges<>(SB), RODATA|NOPTR, $96
 
-// func layerNormGradAVX2(dx *float32, dgain *float32, dbias *float32, dy *float32, x *float32, stats *float32, gain *float32, rows int, cols int)
+// func layerNormGradAVX2(dx *float32, dgain *float32, dbias *float32, dy *float32, x *float32, stats *float32, gain *float32, rows int, cols int, keep int)
 // Requires: AVX, AVX2, FMA3
-TEXT ·layerNormGradAVX2(SB), NOSPLIT, $0-72
+TEXT ·layerNormGradAVX2(SB), NOSPLIT, $0-80
 	MOVQ       dx+0(FP), AX
 	MOVQ       dgain+8(FP), CX
 	MOVQ       dbias+16(FP), DX
@@ -755,76 +831,152 @@ sumDone:
 	VADDPS       X5, X4, X4
 	VDIVSS       X0, X4, X4
 	VBROADCASTSS X4, Y4
+	CMPQ         keep+72(FP), $0x00
+	JNE          adds
 	XORQ         R11, R11
 
-write2:
+set2:
 	LEAQ         16(R11), R12
 	CMPQ         R12, R10
-	JHI          write2End
-	VMOVUPS      (SI)(R11*4), Y5
-	VSUBPS       Y1, Y5, Y5
-	VMULPS       Y2, Y5, Y5
-	VMOVUPS      (BX)(R11*4), Y6
-	VMOVUPS      (R8)(R11*4), Y7
-	VMULPS       Y7, Y6, Y6
-	VSUBPS       Y3, Y6, Y6
-	VFNMADD231PS Y5, Y4, Y6
-	VMOVUPS      (AX)(R11*4), Y5
-	VFMADD231PS  Y6, Y2, Y5
+	JHI          set2End
+	VXORPS       Y5, Y5, Y5
+	VMOVUPS      (SI)(R11*4), Y6
+	VSUBPS       Y1, Y6, Y6
+	VMULPS       Y2, Y6, Y6
+	VMOVUPS      (BX)(R11*4), Y7
+	VMOVUPS      (R8)(R11*4), Y8
+	VMULPS       Y8, Y7, Y7
+	VSUBPS       Y3, Y7, Y7
+	VFNMADD231PS Y6, Y4, Y7
+	VFMADD231PS  Y7, Y2, Y5
 	VMOVUPS      Y5, (AX)(R11*4)
-	VMOVUPS      32(SI)(R11*4), Y5
-	VSUBPS       Y1, Y5, Y5
-	VMULPS       Y2, Y5, Y5
-	VMOVUPS      32(BX)(R11*4), Y6
-	VMOVUPS      32(R8)(R11*4), Y7
-	VMULPS       Y7, Y6, Y6
-	VSUBPS       Y3, Y6, Y6
-	VFNMADD231PS Y5, Y4, Y6
-	VMOVUPS      32(AX)(R11*4), Y5
-	VFMADD231PS  Y6, Y2, Y5
+	VXORPS       Y5, Y5, Y5
+	VMOVUPS      32(SI)(R11*4), Y6
+	VSUBPS       Y1, Y6, Y6
+	VMULPS       Y2, Y6, Y6
+	VMOVUPS      32(BX)(R11*4), Y7
+	VMOVUPS      32(R8)(R11*4), Y8
+	VMULPS       Y8, Y7, Y7
+	VSUBPS       Y3, Y7, Y7
+	VFNMADD231PS Y6, Y4, Y7
+	VFMADD231PS  Y7, Y2, Y5
 	VMOVUPS      Y5, 32(AX)(R11*4)
 	MOVQ         R12, R11
-	JMP          write2
+	JMP          set2
 
-write2End:
-write1:
+set2End:
+set1:
 	LEAQ         8(R11), R12
 	CMPQ         R12, R10
-	JHI          write1End
-	VMOVUPS      (SI)(R11*4), Y5
-	VSUBPS       Y1, Y5, Y5
-	VMULPS       Y2, Y5, Y5
-	VMOVUPS      (BX)(R11*4), Y6
-	VMOVUPS      (R8)(R11*4), Y7
-	VMULPS       Y7, Y6, Y6
-	VSUBPS       Y3, Y6, Y6
-	VFNMADD231PS Y5, Y4, Y6
-	VMOVUPS      (AX)(R11*4), Y5
-	VFMADD231PS  Y6, Y2, Y5
+	JHI          set1End
+	VXORPS       Y5, Y5, Y5
+	VMOVUPS      (SI)(R11*4), Y6
+	VSUBPS       Y1, Y6, Y6
+	VMULPS       Y2, Y6, Y6
+	VMOVUPS      (BX)(R11*4), Y7
+	VMOVUPS      (R8)(R11*4), Y8
+	VMULPS       Y8, Y7, Y7
+	VSUBPS       Y3, Y7, Y7
+	VFNMADD231PS Y6, Y4, Y7
+	VFMADD231PS  Y7, Y2, Y5
 	VMOVUPS      Y5, (AX)(R11*4)
 	MOVQ         R12, R11
-	JMP          write1
+	JMP          set1
 
-write1End:
+set1End:
 	MOVQ         R10, R12
 	SUBQ         R11, R12
-	JE           writeDone
+	JE           setDone
 	NEGQ         R12
 	LEAQ         edges<>+0(SB), R13
 	VMOVDQU      32(R13)(R12*4), Y5
-	VMASKMOVPS   (SI)(R11*4), Y5, Y6
+	VXORPS       Y6, Y6, Y6
+	VMASKMOVPS   (SI)(R11*4), Y5, Y7
+	VSUBPS       Y1, Y7, Y7
+	VMULPS       Y2, Y7, Y7
+	VMASKMOVPS   (BX)(R11*4), Y5, Y1
+	VMASKMOVPS   (R8)(R11*4), Y5, Y8
+	VMULPS       Y8, Y1, Y1
+	VSUBPS       Y3, Y1, Y1
+	VFNMADD231PS Y7, Y4, Y1
+	VFMADD231PS  Y1, Y2, Y6
+	VMASKMOVPS   Y6, Y5, (AX)(R11*4)
+
+setDone:
+	JMP written
+
+adds:
+	XORQ R11, R11
+
+add2:
+	LEAQ         16(R11), R12
+	CMPQ         R12, R10
+	JHI          add2End
+	VMOVUPS      (AX)(R11*4), Y5
+	VMOVUPS      (SI)(R11*4), Y6
 	VSUBPS       Y1, Y6, Y6
 	VMULPS       Y2, Y6, Y6
-	VMASKMOVPS   (BX)(R11*4), Y5, Y1
-	VMASKMOVPS   (R8)(R11*4), Y5, Y7
-	VMULPS       Y7, Y1, Y1
-	VSUBPS       Y3, Y1, Y1
-	VFNMADD231PS Y6, Y4, Y1
-	VMASKMOVPS   (AX)(R11*4), Y5, Y3
-	VFMADD231PS  Y1, Y2, Y3
-	VMASKMOVPS   Y3, Y5, (AX)(R11*4)
+	VMOVUPS      (BX)(R11*4), Y7
+	VMOVUPS      (R8)(R11*4), Y8
+	VMULPS       Y8, Y7, Y7
+	VSUBPS       Y3, Y7, Y7
+	VFNMADD231PS Y6, Y4, Y7
+	VFMADD231PS  Y7, Y2, Y5
+	VMOVUPS      Y5, (AX)(R11*4)
+	VMOVUPS      32(AX)(R11*4), Y5
+	VMOVUPS      32(SI)(R11*4), Y6
+	VSUBPS       Y1, Y6, Y6
+	VMULPS       Y2, Y6, Y6
+	VMOVUPS      32(BX)(R11*4), Y7
+	VMOVUPS      32(R8)(R11*4), Y8
+	VMULPS       Y8, Y7, Y7
+	VSUBPS       Y3, Y7, Y7
+	VFNMADD231PS Y6, Y4, Y7
+	VFMADD231PS  Y7, Y2, Y5
+	VMOVUPS      Y5, 32(AX)(R11*4)
+	MOVQ         R12, R11
+	JMP          add2
 
-writeDone:
+add2End:
+add1:
+	LEAQ         8(R11), R12
+	CMPQ         R12, R10
+	JHI          add1End
+	VMOVUPS      (AX)(R11*4), Y5
+	VMOVUPS      (SI)(R11*4), Y6
+	VSUBPS       Y1, Y6, Y6
+	VMULPS       Y2, Y6, Y6
+	VMOVUPS      (BX)(R11*4), Y7
+	VMOVUPS      (R8)(R11*4), Y8
+	VMULPS       Y8, Y7, Y7
+	VSUBPS       Y3, Y7, Y7
+	VFNMADD231PS Y6, Y4, Y7
+	VFMADD231PS  Y7, Y2, Y5
+	VMOVUPS      Y5, (AX)(R11*4)
+	MOVQ         R12, R11
+	JMP          add1
+
+add1End:
+	MOVQ         R10, R12
+	SUBQ         R11, R12
+	JE           addDone
+	NEGQ         R12
+	LEAQ         edges<>+0(SB), R13
+	VMOVDQU      32(R13)(R12*4), Y5
+	VMASKMOVPS   (AX)(R11*4), Y5, Y6
+	VMASKMOVPS   (SI)(R11*4), Y5, Y7
+	VSUBPS       Y1, Y7, Y7
+	VMULPS       Y2, Y7, Y7
+	VMASKMOVPS   (BX)(R11*4), Y5, Y1
+	VMASKMOVPS   (R8)(R11*4), Y5, Y8
+	VMULPS       Y8, Y1, Y1
+	VSUBPS       Y3, Y1, Y1
+	VFNMADD231PS Y7, Y4, Y1
+	VFMADD231PS  Y1, Y2, Y6
+	VMASKMOVPS   Y6, Y5, (AX)(R11*4)
+
+addDone:
+written:
 	ADDQ $0x08, DI
 	LEAQ (AX)(R10*4), AX
 	LEAQ (BX)(R10*4), BX

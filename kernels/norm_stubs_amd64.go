@@ -9,17 +9,17 @@ package kernels
 //go:noescape
 func layerNormAVX512(dst *float32, stats *float32, x *float32, gain *float32, bias *float32, rows int, cols int, eps float32)
 
-// layerNormGradAVX512 adds the gradients of layerNorm.
+// layerNormGradAVX512 adds the gradients of layerNorm. With keep 0 it sets dx instead.
 //
 //go:noescape
-func layerNormGradAVX512(dx *float32, dgain *float32, dbias *float32, dy *float32, x *float32, stats *float32, gain *float32, rows int, cols int)
+func layerNormGradAVX512(dx *float32, dgain *float32, dbias *float32, dy *float32, x *float32, stats *float32, gain *float32, rows int, cols int, keep int)
 
 // layerNormAVX2 normalises rows, and writes their mean and 1/sqrt(var+eps) to stats.
 //
 //go:noescape
 func layerNormAVX2(dst *float32, stats *float32, x *float32, gain *float32, bias *float32, rows int, cols int, eps float32)
 
-// layerNormGradAVX2 adds the gradients of layerNorm.
+// layerNormGradAVX2 adds the gradients of layerNorm. With keep 0 it sets dx instead.
 //
 //go:noescape
-func layerNormGradAVX2(dx *float32, dgain *float32, dbias *float32, dy *float32, x *float32, stats *float32, gain *float32, rows int, cols int)
+func layerNormGradAVX2(dx *float32, dgain *float32, dbias *float32, dy *float32, x *float32, stats *float32, gain *float32, rows int, cols int, keep int)

@@ -161,11 +161,15 @@ func TestLayerNormSetsAgree(t *testing.T) {
 		agree(t, &f, 1e-5, fmt.Sprintf("layerNormGrad, %d columns", cols), func(r *routines, f *fence) [][]float32 {
 			dx, dy, in := lay(f, floatsFrom(4, rows*cols)), lay(f, floatsFrom(5, rows*cols)), lay(f, x)
 			dgain, dbias, gain := lay(f, floatsFrom(6, cols)), lay(f, floatsFrom(7, cols)), lay(f, floatsFrom(8, cols))
+			set, zeroed := lay(f, floatsFrom(9, rows*cols)), lay(f, make([]float32, rows*cols))
 			stats := lay(f, []float32{0.25, 1.5, -0.125, 0.75, float32(math.Inf(-1)), 1})
 			if cols > 0 {
-				r.layerNormGrad(dx, dgain, dbias, dy, in, stats, gain)
+				r.layerNormGrad(dx, dgain, dbias, dy, in, stats, gain, false)
+				r.layerNormGrad(set, dgain, dbias, dy, in, stats, gain, true)
+				r.layerNormGrad(zeroed, dgain, dbias, dy, in, stats, gain, false)
 			}
-			return [][]float32{dx, dgain, dbias, dy, in, stats, gain}
+			requireSameBits(t, zeroed, set)
+			return [][]float32{dx, set, dgain, dbias, dy, in, stats, gain}
 		})
 	}
 }
@@ -238,7 +242,7 @@ func TestLongOperandsAreCut(t *testing.T) {
 		r.dropout(dropped, x, ids, cols, 7, 0.5)
 		r.dropoutGrad(back, x, ids, cols, 7, 0.5)
 		r.layerNorm(normed, stats, x, y[:cols], y[cols:2*cols], 1e-5)
-		r.layerNormGrad(dx, dgain, dbias, y, x, stats, y[:cols])
+		r.layerNormGrad(dx, dgain, dbias, y, x, stats, y[:cols], false)
 		r.argMax(best, x, cols)
 		state, gates, encoded, dw, db, squashed := out(len(x)), out(3*len(x)), out(len(x)), out(cols), out(cols), out(len(x))
 		dGates, dProduct, dState := out(3*len(x)), out(3*len(x)), out(len(x))
@@ -282,7 +286,7 @@ func TestRowsTooWideForACall(t *testing.T) {
 			r.dropout(dropped, x, ids, cols, 7, 0.5)
 			r.dropoutGrad(grad, x, ids, cols, 7, 0.5)
 			r.layerNorm(normed, stats, x, x[:cols], x[cols:], 1e-5)
-			r.layerNormGrad(dx, dgain, dbias, x, x, stats, x[:cols])
+			r.layerNormGrad(dx, dgain, dbias, x, x, stats, x[:cols], false)
 			r.argMax(best, x, cols)
 			state, gates, dw, db := out(rows*(cols/3)), out(rows*cols), out(cols), out(cols)
 			r.gruCell(state, gates, x, x, x[:len(state)], cols/3)

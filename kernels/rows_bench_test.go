@@ -49,7 +49,7 @@ func BenchmarkRows(b *testing.B) {
 			{"dropoutHalf", 6, func(r *routines) { r.dropoutHalf(dx, halves, ids, cols, 42, 0.5) }},
 			{"dropoutGrad", 12, func(r *routines) { r.dropoutGrad(dx, x, ids, cols, 42, 0.5) }},
 			{"layerNorm", 8, func(r *routines) { r.layerNorm(dx, stats, x, gain, bias, 1e-5) }},
-			{"layerNormGrad", 16, func(r *routines) { r.layerNormGrad(dx, dgain, dbias, y, x, stats, gain) }},
+			{"layerNormGrad", 16, func(r *routines) { r.layerNormGrad(dx, dgain, dbias, y, x, stats, gain, true) }},
 			{"exp", 8, func(r *routines) { r.exp(dx, x) }},
 			{"softmaxCrossEntropy", 8, func(r *routines) { r.softmaxCrossEntropy(loss, dx, logits, labels, classes, 1) }},
 			{"argMax", 4, func(r *routines) { r.argMax(best, logits, classes) }},

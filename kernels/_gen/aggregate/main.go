@@ -96,8 +96,8 @@ func (s *sum) emit() {
 		signature += ", w *float32, wstride int"
 		doc = append(doc, "Entry e of nbr has the weight w[e*wstride].")
 	case byRow:
-		signature += ", w *float32"
-		doc = append(doc, "Row u has the weight w[u].")
+		signature += ", w *float32, keep int"
+		doc = append(doc, "Row u has the weight w[u]. With keep 0 it sets the rows of dst instead.")
 	}
 	doc = append(doc, "It stops and returns 1 at a list outside nbr[:edges] or a row outside src[:rows], which it does not read.",
 		"Strides count elements.")
@@ -263,7 +263,7 @@ func (s *sum) start(at func(string) string, acc []reg.VecVirtual) {
 	read := func() {
 		s.each(len(acc), func(j int, m Mem, mask *vector.Mask) { s.Load(m, mask, acc[j]) })
 	}
-	if s.weights != none {
+	if s.weights == byEdge {
 		read()
 		return
 	}

@@ -64,7 +64,8 @@ func float(cols reg.GPVirtual) reg.VecVirtual {
 }
 
 func backward(t vector.Target) {
-	t.Func("layerNormGrad", "(dx, dgain, dbias, dy, x, stats, gain *float32, rows, cols int)", "adds the gradients of layerNorm.")
+	t.Func("layerNormGrad", "(dx, dgain, dbias, dy, x, stats, gain *float32, rows, cols, keep int)",
+		"adds the gradients of layerNorm. With keep 0 it sets dx instead.")
 	dx, dgain, dbias, dy := vector.Param64("dx"), vector.Param64("dgain"), vector.Param64("dbias"), vector.Param64("dy")
 	x, stats, gain := vector.Param64("x"), vector.Param64("stats"), vector.Param64("gain")
 	rows, cols := vector.Param64("rows"), vector.Param64("cols")
@@ -105,15 +106,25 @@ func backward(t vector.Target) {
 			return t.Spread(s)
 		}
 		meanG, meanGH := part(acc[0]), part(acc[1])
-		t.Each("write", cols, 2, func(at vector.At) {
+		write := func(at vector.At, d reg.VecVirtual) {
 			h, g := normal(at), at.Read(dy)
 			VMULPS(at.Read(gain), g, g)
 			VSUBPS(meanG, g, g)
 			VFNMADD231PS(h, meanGH, g)
-			d := at.Read(dx)
 			VFMADD231PS(g, inverse, d)
 			at.Write(d, dx)
+		}
+		CMPQ(vector.Slot("keep"), U8(0))
+		JNE(LabelRef("adds"))
+		t.Each("set", cols, 2, func(at vector.At) {
+			d := t.Vec()
+			VXORPS(d, d, d) // and adds to it: the zeros of a sum are positive
+			write(at, d)
 		})
+		JMP(LabelRef("written"))
+		Label("adds")
+		t.Each("add", cols, 2, func(at vector.At) { write(at, at.Read(dx)) })
+		Label("written")
 		ADDQ(U8(8), stats)
 		vector.Next(cols, dx, dy, x)
 	})
