@@ -15,6 +15,8 @@ type CPU struct {
 
 	flops, bytes atomic.Int64 // see Work
 
+	chain chain
+
 	// Scratch, kept between calls.
 	partial []float32 // sums of fixed chunks of rows
 	packed  []float32 // pieces of matrices, transposed
@@ -53,20 +55,34 @@ func (*CPU) Alloc(t DType, n int) Buffer { return newHostMemory(t, n) }
 // Work implements [Worker].
 func (c *CPU) Work() Work { return Work{c.flops.Load(), c.bytes.Load()} }
 
-// floats, halves, uints and adjacency lend operands, and count their bytes.
+// floats, halves, uints and adjacency lend operands, and count their bytes. What waits is done
+// first.
 func (c *CPU) floats(op, name string, t Tensor) []float32 {
+	c.settle()
+	return c.counted(op, name, t)
+}
+
+// counted is floats, but what waits goes on waiting.
+func (c *CPU) counted(op, name string, t Tensor) []float32 {
 	s := c.inHost.floats(op, name, t)
 	c.bytes.Add(4 * int64(len(s)))
 	return s
 }
 
 func (c *CPU) halves(op, name string, t Tensor) []uint16 {
+	c.settle()
 	s := c.inHost.halves(op, name, t)
 	c.bytes.Add(2 * int64(len(s)))
 	return s
 }
 
 func (c *CPU) uints(op, name string, t Tensor) []uint32 {
+	c.settle()
+	return c.countedIDs(op, name, t)
+}
+
+// countedIDs is uints, but what waits goes on waiting.
+func (c *CPU) countedIDs(op, name string, t Tensor) []uint32 {
 	s := c.inHost.uints(op, name, t)
 	c.bytes.Add(4 * int64(len(s)))
 	return s
@@ -79,20 +95,47 @@ func (c *CPU) adjacency(op string, g Adjacency) (start, end, nbr []uint32) {
 // UploadF32 implements [Backend].
 func (c *CPU) UploadF32(dst Tensor, src []float32) {
 	checkLen("UploadF32", dst, len(src))
+	c.settleAt(dst.Buf)
 	copy(c.inHost.floats("UploadF32", "dst", dst), src)
 }
 
 // DownloadF32 implements [Backend].
 func (c *CPU) DownloadF32(dst []float32, src Tensor) {
 	checkLen("DownloadF32", src, len(dst))
+	c.settleAt(src.Buf)
 	copy(dst, c.inHost.floats("DownloadF32", "src", src))
 }
 
 // FetchF32 implements [Backend].
 func (c *CPU) FetchF32(dst []float32, src Tensor) { c.DownloadF32(dst, src) }
 
+// UploadU32 implements [Backend].
+func (c *CPU) UploadU32(dst Tensor, src []uint32) {
+	c.settleAt(dst.Buf)
+	c.inHost.UploadU32(dst, src)
+}
+
+// Free implements [Backend].
+func (c *CPU) Free(b Buffer) {
+	c.settleAt(b)
+	c.inHost.Free(b)
+}
+
+// Mark implements [Backend].
+func (c *CPU) Mark() (wait func()) {
+	c.settle()
+	return c.inHost.Mark()
+}
+
+// CheckFinite implements [Backend].
+func (c *CPU) CheckFinite(void, src Tensor) {
+	c.settle()
+	c.inHost.CheckFinite(void, src)
+}
+
 // Host implements [Backend].
 func (c *CPU) Host(t Tensor) (b []byte, ok bool) {
+	c.settleAt(t.Buf)
 	if t.Type == F32 {
 		return bytesOf(c.inHost.floats("Host", "tensor", t))
 	}
@@ -234,7 +277,15 @@ func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int) {
 }
 
 // ReLU implements [Backend].
-func (c *CPU) ReLU(dst, src Tensor) { c.each("ReLU", dst, src, c.relu) }
+func (c *CPU) ReLU(dst, src Tensor) {
+	checkSame("ReLU", "dst", dst, "src", src)
+	if c.takesReLU(dst, src) {
+		c.counted("ReLU", "dst", dst)
+		c.counted("ReLU", "src", src)
+		return
+	}
+	c.each("ReLU", dst, src, c.relu)
+}
 
 // ReLUGrad implements [Backend].
 func (c *CPU) ReLUGrad(dx, dy, y Tensor) {
@@ -244,14 +295,30 @@ func (c *CPU) ReLUGrad(dx, dy, y Tensor) {
 // ReLUMask implements [Backend].
 func (c *CPU) ReLUMask(d, y Tensor) {
 	checkSame("ReLUMask", "d", d, "y", y)
-	g, v := c.floats("ReLUMask", "d", d), c.floats("ReLUMask", "y", y)
-	c.elements(len(g), func(lo, hi int) { c.reluMask(g[lo:hi], v[lo:hi]) })
+	taken := c.takesMask(d, y)
+	if !taken {
+		c.settle()
+	}
+	c.counted("ReLUMask", "d", d)
+	c.counted("ReLUMask", "y", y)
+	if !taken {
+		c.defers(func(w *chain) { w.slope = &waitingSlope{d: d, y: y} })
+	}
 }
 
 // Dropout implements [Backend].
 func (c *CPU) Dropout(dst, src, ids Tensor, key uint64, p float32) {
 	checkDropout("Dropout", dst, src, ids, p)
-	d, id, n := c.floats("Dropout", "dst", dst), c.uints("Dropout", "ids", ids), dst.Cols
+	d, id, n := c.counted("Dropout", "dst", dst), c.countedIDs("Dropout", "ids", ids), dst.Cols
+	if dst == src && dst.Type == F32 {
+		c.counted("Dropout", "src", src)
+		if !c.takesDropout(dst, src, id, key, p) {
+			c.settle()
+			c.defers(func(w *chain) { w.slope = &waitingSlope{d: dst, ids: ids, key: key, p: p} })
+		}
+		return
+	}
+	c.settle()
 	if src.Type == F16 {
 		s := c.halves("Dropout", "src", src)
 		c.rows(dst.Rows, n, func(lo, hi int) { c.dropoutHalf(d[lo*n:hi*n], s[lo*n:hi*n], id[lo:hi], n, key, p) })
@@ -273,23 +340,33 @@ func (c *CPU) DropoutGrad(dx, dy, ids Tensor, key uint64, p float32) {
 func (c *CPU) LayerNorm(dst, stats, x, gain, bias Tensor, eps float32) {
 	const op = "LayerNorm"
 	checkLayerNorm(dst, stats, x, gain, bias)
-	d, st, v, n := c.floats(op, "dst", dst), c.floats(op, "stats", stats), c.floats(op, "x", x), x.Cols
-	g, b := c.floats(op, "gain", gain), c.floats(op, "bias", bias)
-	if n == 0 {
+	c.floats(op, "dst", dst)
+	c.floats(op, "stats", stats)
+	c.floats(op, "x", x)
+	c.floats(op, "gain", gain)
+	c.floats(op, "bias", bias)
+	if x.Cols == 0 {
 		return
 	}
-	c.rows(x.Rows, n, func(lo, hi int) { c.layerNorm(d[lo*n:hi*n], st[2*lo:2*hi], v[lo*n:hi*n], g, b, eps) })
+	c.defers(func(w *chain) { w.norm = &waitingNorm{dst: dst, stats: stats, x: x, gain: gain, bias: bias, eps: eps} })
 }
 
 // LayerNormGrad implements [Backend].
 func (c *CPU) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor, fresh bool) {
 	const op = "LayerNormGrad"
 	checkLayerNormGrad(dx, dgain, dbias, dy, x, stats, gain)
+	before := func(lo, hi int) {}
+	if w := c.takesSlope(dy); w != nil {
+		before = c.slopes(w)
+	}
 	d, v, up, n := c.floats(op, "dx", dx), c.floats(op, "x", x), c.floats(op, "dy", dy), x.Cols
 	dg, db := c.floats(op, "dgain", dgain), c.floats(op, "dbias", dbias)
 	st, g := c.floats(op, "stats", stats), c.floats(op, "gain", gain)
 	c.sumRows(x.Rows, 2*n, func(partial []float32, lo, hi int) {
-		c.layerNormGrad(d[lo*n:hi*n], partial[:n], partial[n:], up[lo*n:hi*n], v[lo*n:hi*n], st[2*lo:2*hi], g, fresh)
+		tiles(lo, hi, n, func(lo, hi int) {
+			before(lo, hi)
+			c.layerNormGrad(d[lo*n:hi*n], partial[:n], partial[n:], up[lo*n:hi*n], v[lo*n:hi*n], st[2*lo:2*hi], g, fresh)
+		})
 	}, func(partial []float32) {
 		c.add(dg, partial[:n])
 		c.add(db, partial[n:])

@@ -24,18 +24,19 @@ func (p *Planner) fitsAhead(held, more int64) bool {
 	return held == 0 || held+more <= p.Bytes/int64(InFlight+p.Ahead)*int64(1+p.Ahead)
 }
 
-// The first group of a range has this part of a window, and so many steps at least; each of the
-// following has twice as many as the one before. With windows of 40 steps the first step came after
-// 10 s, and after 4 s by this; tools/results/out-of-core.md, learnt rows.
+// The first group of a range has few steps: a window divided by rampParts, and at least rampSteps.
+// Each group after it has twice as many as the one before. With windows of 40 steps the first step
+// came after 10 s, and after 4 s by this; tools/results/out-of-core.md, learnt rows.
 //
-// But where the rows of these steps lie so close together that most of the table is read for them,
-// the first group fills a window, which takes hardly longer to read and hides more of what follows.
-// A gap of 16 KiB takes an SSD about as long to read through as another read. With 40 % of the rows
-// of 10 M nodes in memory, steps then wait for 4 s of an epoch of 70, where they waited for 8.
+// The rows of few steps may lie so close together that most of the table is read for them: at most
+// rampGap bytes from one to the next, which an SSD reads as fast as it begins another read. Then
+// the first group fills a window. That takes hardly longer to read, and more is read beside it.
+// With 40 % of the rows of 10 M nodes in memory, the steps of an epoch waited for 4 s in all,
+// before for 8 s.
 const (
 	rampParts = 8
 	rampSteps = 8
-	rampGap   = 16 << 10 // bytes from one wanted row to the next
+	rampGap   = 16 << 10
 )
 
 // firstSteps returns the number of steps of the first group, when fill steps fill a window. gap
@@ -65,8 +66,8 @@ func (g *sizing) note(w *Window) {
 // groupSteps returns the number of steps of the next group. It is the number that fills a window,
 // by the last window; that may be too few, since more steps share more rows. The table with the
 // least room decides. If no rows are read, it is Parallel. If no batch is known yet, it is one
-// step, which shows the size of batches. The first groups of a range are shorter, since nothing is
-// computed while they are drawn and read.
+// step, which shows the size of batches. The first groups of a range are shorter, see firstSteps,
+// since nothing is computed while they are drawn and read.
 func (p *Planner) groupSteps() int {
 	g := &p.size
 	if g.steps == 0 {

@@ -16,7 +16,7 @@ type limits struct {
 	window         int   // steps of a window, as far as is known; 1 at least
 }
 
-// limits returns the limits of the next horizon of a range: a few steps for the first, then some
+// limits returns the limits of the next horizon of a range: firstSteps for the first, then some
 // windows, then as many as there is room for, but at most horizonGrowth times the last, so that no
 // step waits for too many to be drawn. So the first step waits no longer than without horizons.
 //
