@@ -70,7 +70,9 @@ func BenchmarkLists(b *testing.B) {
 					{"mean/dtype=F32", 4, func() { c.neighborMean(dst, floats, cols, start, end, nbr) }},
 					{"weighted/dtype=F16", 2, func() { c.weightedSumHalf(dst, cols, cols, halves, cols, start, end, nbrHalf, weights, 1) }},
 					{"weighted/dtype=F32", 4, func() { c.weightedSum(dst, cols, cols, floats, cols, start, end, nbr, weights, 1) }},
-					{"meanGrad/dtype=F32", 4, func() { c.rowWeightedSum(dst, floats, cols, start, end, nbr, weights, true) }},
+					{"meanGrad/dtype=F32", 4, func() {
+						c.rowWeightedSum(dst, floats, cols, start, end, nbr, weights, true)
+					}},
 				} {
 					b.Run(fmt.Sprintf("op=%s/cols=%d/degree=%d/table=%s/set=%s", op.name, cols, degree, table.name, set), func(b *testing.B) {
 						clear(dst)

@@ -52,7 +52,8 @@ func TestRowWeightedSumSetsAgree(t *testing.T) {
 	for _, cols := range rowSizes() {
 		src := withSpecials(floatsFrom(1, rows*cols))
 		agree(t, &f, 3e-6, fmt.Sprintf("%d columns", cols), func(r *routines, f *fence) [][]float32 {
-			dst, set, s, w := lay(f, floatsFrom(2, dsts*cols)), lay(f, floatsFrom(4, dsts*cols)), lay(f, src), lay(f, floatsFrom(3, rows))
+			dst, set := lay(f, floatsFrom(2, dsts*cols)), lay(f, floatsFrom(4, dsts*cols))
+			s, w := lay(f, src), lay(f, floatsFrom(3, rows))
 			r.rowWeightedSum(dst, s, cols, lay(f, start), lay(f, end), lay(f, nbr), w, false)
 			r.rowWeightedSum(set, s, cols, lay(f, start), lay(f, end), lay(f, nbr), w, true)
 			zeroed := lay(f, make([]float32, dsts*cols))
@@ -176,7 +177,9 @@ func TestCorruptListsPanic(t *testing.T) {
 				"weightedSumHalf": func() {
 					r.weightedSumHalf(dst, cols, cols, halves, cols, lists.start, lists.end, lists.nbr, w, 1)
 				},
-				"rowWeightedSum": func() { r.rowWeightedSum(dst, src, cols, lists.start, lists.end, lists.nbr, w, true) },
+				"rowWeightedSum": func() {
+					r.rowWeightedSum(dst, src, cols, lists.start, lists.end, lists.nbr, w, true)
+				},
 			} {
 				require.Panics(t, run, "%s, %s: %s", set, op, name)
 			}

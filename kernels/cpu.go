@@ -121,7 +121,7 @@ func (c *CPU) Free(b Buffer) {
 	c.inHost.Free(b)
 }
 
-// Mark implements [Backend].
+// Mark implements [Backend]. It does what waits.
 func (c *CPU) Mark() (wait func()) {
 	c.settle()
 	return c.inHost.Mark()
@@ -268,7 +268,8 @@ func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int) {
 	inverseDegrees(c.weights, start, end)
 	c.lists(dsrc.Rows, n, func(lo, hi int) {
 		sums := func(lo, hi int, fresh bool) {
-			c.rowWeightedSum(ds[lo*n:hi*n], dd, n, revStart[lo:hi], revStart[lo+1:hi+1], revDst, c.weights[:len(start)], fresh)
+			from, to := revStart[lo:hi], revStart[lo+1:hi+1]
+			c.rowWeightedSum(ds[lo*n:hi*n], dd, n, from, to, revDst, c.weights[:len(start)], fresh)
 		}
 		from := min(max(lo, fresh), hi)
 		sums(lo, from, false)
@@ -365,7 +366,8 @@ func (c *CPU) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor, fresh b
 	c.sumRows(x.Rows, 2*n, func(partial []float32, lo, hi int) {
 		tiles(lo, hi, n, func(lo, hi int) {
 			before(lo, hi)
-			c.layerNormGrad(d[lo*n:hi*n], partial[:n], partial[n:], up[lo*n:hi*n], v[lo*n:hi*n], st[2*lo:2*hi], g, fresh)
+			d, up, v := d[lo*n:hi*n], up[lo*n:hi*n], v[lo*n:hi*n]
+			c.layerNormGrad(d, partial[:n], partial[n:], up, v, st[2*lo:2*hi], g, fresh)
 		})
 	}, func(partial []float32) {
 		c.add(dg, partial[:n])

@@ -30,8 +30,8 @@ type waitingNorm struct {
 	relu                      bool
 }
 
-// A waitingSlope is what goes back through Dropout and ReLU: a Dropout in place of d unless ids is
-// empty, then a ReLUMask by y unless that is empty.
+// A waitingSlope takes a gradient back through Dropout and ReLU: a Dropout of d in place unless ids
+// is empty, then a ReLUMask of d by y unless y is empty.
 type waitingSlope struct {
 	d, ids, y Tensor
 	key       uint64

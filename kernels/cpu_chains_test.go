@@ -1,7 +1,6 @@
 package kernels
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -18,15 +17,19 @@ type chained struct {
 	relu, dropout, backDropout, mask, fresh bool
 }
 
-func newChained(c *CPU, rows, cols int) *chained {
+// newChained does the operations whose bit is set in bits, out of combinations.
+func newChained(c *CPU, rows, cols, bits int) *chained {
 	t := &chained{c: c, key: 5, after: func(int) {}}
+	t.relu, t.dropout, t.backDropout = bits&1 > 0, bits&2 > 0, bits&4 > 0
+	t.mask, t.fresh = bits&8 > 0, bits&16 > 0
 	of := func(seed uint64, rows, cols int) Tensor {
 		m := Tensor{Buf: c.Alloc(F32, rows*cols), Type: F32, Rows: rows, Cols: cols}
 		c.UploadF32(m, floatsFrom(seed, rows*cols))
 		return m
 	}
-	t.x, t.gain, t.bias, t.y, t.stats = of(1, rows, cols), of(2, 1, cols), of(3, 1, cols), of(4, rows, cols), of(5, rows, 2)
-	t.dy, t.dx, t.dgain, t.dbias = of(6, rows, cols), of(7, rows, cols), of(8, 1, cols), of(9, 1, cols)
+	t.x, t.y, t.dy, t.dx = of(1, rows, cols), of(4, rows, cols), of(6, rows, cols), of(7, rows, cols)
+	t.gain, t.bias, t.dgain, t.dbias = of(2, 1, cols), of(3, 1, cols), of(8, 1, cols), of(9, 1, cols)
+	t.stats = of(5, rows, 2)
 	t.ids = Tensor{Buf: c.Alloc(U32, rows), Type: U32, Rows: rows, Cols: 1}
 	ids := make([]uint32, rows)
 	for i := range ids {
@@ -35,6 +38,8 @@ func newChained(c *CPU, rows, cols int) *chained {
 	c.UploadU32(t.ids, ids)
 	return t
 }
+
+const combinations = 32
 
 func (t *chained) all() []Tensor {
 	return []Tensor{t.x, t.gain, t.bias, t.y, t.stats, t.dy, t.dx, t.dgain, t.dbias}
@@ -82,10 +87,9 @@ func (t *chained) run() (all [][]float32) {
 // are done at once, in all their combinations.
 func TestChainsGiveTheSameBits(t *testing.T) {
 	for _, shape := range [][2]int{{1, 1}, {3, 5}, {0, 4}, {70, 256}, {700, 33}, {300, 700}} {
-		for bits := range 32 {
+		for bits := range combinations {
 			run := func(threads int, at func(c *CPU, step int)) [][]float32 {
-				of := newChained(NewCPU(CPUOptions{Threads: threads}), shape[0], shape[1])
-				of.relu, of.dropout, of.backDropout, of.mask, of.fresh = bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0, bits&16 > 0
+				of := newChained(NewCPU(CPUOptions{Threads: threads}), shape[0], shape[1], bits)
 				of.after = func(step int) { at(of.c, step) }
 				return of.run()
 			}
@@ -98,9 +102,9 @@ func TestChainsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestChainsWaitForNobody has something else touch a tensor while operations on it wait: a read sees
+// TestTouchingEndsAChain has something else touch a tensor while operations on it wait. A read sees
 // their result, and they do not see a write.
-func TestChainsWaitForNobody(t *testing.T) {
+func TestTouchingEndsAChain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, touch := range map[string]func(t *chained, m Tensor){
 		"upload":   func(t *chained, m Tensor) { t.c.UploadF32(m, floatsFrom(11, m.Len())) },
@@ -119,10 +123,9 @@ func TestChainsWaitForNobody(t *testing.T) {
 		"other": func(t *chained, m Tensor) { t.c.Add(m, m) },
 	} {
 		for range 40 {
-			at, which, bits := rng.IntN(6), rng.IntN(9), rng.IntN(32)
+			at, which, bits := rng.IntN(6), rng.IntN(9), rng.IntN(combinations)
 			run := func(at int, settle bool) [][]float32 {
-				of := newChained(NewCPU(CPUOptions{Threads: 2}), 40, 300)
-				of.relu, of.dropout, of.backDropout, of.mask, of.fresh = bits&1 > 0, bits&2 > 0, bits&4 > 0, bits&8 > 0, bits&16 > 0
+				of := newChained(NewCPU(CPUOptions{Threads: 2}), 40, 300, bits)
 				of.after = func(step int) {
 					if settle {
 						of.c.Mark()()
@@ -135,16 +138,16 @@ func TestChainsWaitForNobody(t *testing.T) {
 			}
 			want, got := run(at, true), run(at, false)
 			for i := range want {
-				require.Equal(t, want[i], got[i], fmt.Sprintf("%s of tensor %d after operation %d, combination %d: tensor %d", name, which, at, bits, i))
+				require.Equal(t, want[i], got[i], "%s of tensor %d after operation %d of combination %d: tensor %d", name, which, at, bits, i)
 			}
 		}
 	}
 }
 
-// TestFreeWaitsForChains frees what operations that wait read and write.
-func TestFreeWaitsForChains(t *testing.T) {
+// TestFreeEndsAChain frees memory that operations that wait read or write.
+func TestFreeEndsAChain(t *testing.T) {
 	for which := range 5 {
-		of := newChained(NewCPU(CPUOptions{Threads: 2}), 500, 300) // outside the Go heap
+		of := newChained(NewCPU(CPUOptions{Threads: 2}), 500, 300, 0) // outside the Go heap
 		of.c.LayerNorm(of.y, of.stats, of.x, of.gain, of.bias, 1e-5)
 		of.c.Free(of.all()[which].Buf)
 		of.c.Mark()()

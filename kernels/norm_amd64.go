@@ -24,7 +24,8 @@ func (r *routines) norms(
 			keep = 0
 		}
 		if !cutRows(rows, cols, func(lo, n int) {
-			layerNormGrad(&dx[lo*cols], &dgain[0], &dbias[0], &dy[lo*cols], &x[lo*cols], &stats[2*lo], &gain[0], n, cols, keep)
+			at := lo * cols
+			layerNormGrad(&dx[at], &dgain[0], &dbias[0], &dy[at], &x[at], &stats[2*lo], &gain[0], n, cols, keep)
 		}) {
 			LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain, fresh)
 		}

@@ -125,7 +125,7 @@ type routines struct {
 
 	neighborMean     func(dst, src []float32, cols int, start, end, nbr []uint32)
 	neighborMeanHalf func(dst []float32, src []uint16, cols int, start, end, nbr []uint32)
-	rowWeightedSum   func(dst, src []float32, cols int, start, end, nbr []uint32, w []float32, fresh bool) // fresh: sets dst
+	rowWeightedSum   func(dst, src []float32, cols int, start, end, nbr []uint32, w []float32, fresh bool)
 	weightedSum      func(dst []float32, dstStride, cols int, src []float32, stride int, start, end, nbr []uint32, w []float32, wstride int)
 	weightedSumHalf  func(dst []float32, dstStride, cols int, src []uint16, stride int, start, end, nbr []uint32, w []float32, wstride int)
 
@@ -138,7 +138,7 @@ type routines struct {
 	rowNorms func(dst, src []float32, cols int)
 
 	layerNorm     func(dst, stats, x, gain, bias []float32, eps float32)
-	layerNormGrad func(dx, dgain, dbias, dy, x, stats, gain []float32, fresh bool) // fresh: sets dx
+	layerNormGrad func(dx, dgain, dbias, dy, x, stats, gain []float32, fresh bool)
 
 	exp                 func(dst, src []float32)
 	softmaxCrossEntropy func(loss, dlogits, logits []float32, labels []uint32, cols int, scale float32)

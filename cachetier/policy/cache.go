@@ -129,7 +129,8 @@ func New(config Config) (*Cache, error) {
 		return l
 	}
 	index := func() *Index {
-		x := &Index{rows: set(config.Rows), ranks: list(SetWords(config.Rows)), slots: list(config.Slots), fresh: set(config.Slots)}
+		x := &Index{rows: set(config.Rows), ranks: list(SetWords(config.Rows))}
+		x.slots, x.fresh = list(config.Slots), set(config.Slots)
 		if config.Kind == LRU {
 			x.seen = list(config.Slots)
 		}

@@ -15,7 +15,7 @@ func SetWords(rows int) int { return (rows + 64*lineWords - 1) / (64 * lineWords
 // Has reports whether v is in the set.
 func (s Set) Has(v uint32) bool { return s[v>>6]>>(v&63)&1 != 0 }
 
-// Lacks returns 1 if v is not in the set, and 0 if it is, so that a loop can count without a branch.
+// Lacks returns 1 if v is not in the set, else 0, so that a loop can count without a branch.
 func (s Set) Lacks(v uint32) int { return int(^s[v>>6] >> (v & 63) & 1) }
 
 // Add puts v into the set, and reports whether it was not there before.

@@ -25,7 +25,8 @@ func TestRamp(t *testing.T) {
 	} {
 		var got []int
 		for left, last := c.steps, 0; left > 0; left -= last {
-			last = min(c.fill, ramp(c.fill, last, left, func(steps float64) float64 { return c.close / steps * rampGap }))
+			gap := func(steps float64) float64 { return c.close / steps * rampGap }
+			last = min(c.fill, ramp(c.fill, last, left, gap))
 			got = append(got, last)
 		}
 		require.Equal(t, c.want, got)
