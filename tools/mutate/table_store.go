@@ -51,7 +51,7 @@ var caching = []mutant{
 		old: `n = 0; count <= s.slots`, new: `n = 0; count < s.slots`,
 		breaks: "a window leaves out a step that fits exactly", tests: "TestWindowsAreFull"},
 	{id: "window-hot", file: "cachetier/set.go", in: "Stack.add",
-		old: `if v >= from && u.Add(v-hot)`, new: `if v > from && u.Add(v-hot)`,
+		old: `if v >= from {`, new: `if v > from {`,
 		breaks: "the first row of the cache is never planned for", tests: "TestWindowsDoWhatTheModelDoes"},
 	{id: "gather-repeats", file: "cachetier/gather.go", in: "plan.uniteWants",
 		old: `From: p.wants[n-1].place()`, new: `From: q.place()`,
