@@ -60,7 +60,7 @@ EXPORT gnn_enqueue(handle on, code (*run)(void*), void (*drop)(void*), void* wit
   if (!s) return invalidHandle;
   work w;
   w.what = kind::call;
-  w.function = run;
+  w.called = run;
   w.with = owned;
   k.c->work.push(s, std::move(w));
   return k.c->failed;

@@ -63,7 +63,7 @@ inline code perform(const work& w) {
     case kind::launch:
       return launch(w);
     case kind::call:
-      return w.function(w.with.get());
+      return w.called(w.with.get());
     case kind::copy:
       memmove((void*)w.dst, w.staged ? (const void*)w.bytes.data() : (const void*)w.src, w.n);
       break;

@@ -47,7 +47,7 @@ struct work {
   bool staged = false;      // a copy takes bytes, not src
   std::shared_ptr<function> kernel;
   uint32_t grid[3] = {}, threads = 0, shared = 0;
-  code (*function)(void*) = nullptr;  // of a call, with its argument
+  code (*called)(void*) = nullptr;  // of a call, with its argument
   std::shared_ptr<void> with;
 
   markOf own;
