@@ -114,7 +114,7 @@ func inverseDegrees(w []float32, start, end []uint32) {
 }
 
 // rowWeightedSum adds to every row i of dst the rows u of src that nbr[start[i]:end[i]] names,
-// times w[u]. If fresh, it sets dst instead.
+// times w[u]. If fresh, it sets dst instead of adding to it.
 func rowWeightedSum(dst, src []float32, cols int, start, end, nbr []uint32, w []float32, fresh bool) {
 	if fresh {
 		clear(dst[:len(start)*cols])

@@ -89,11 +89,11 @@ type AdamParam struct{ Value, Grad, M, V Tensor }
 //   - NaN and Inf in an input reach every output that depends on it.
 //
 // Concurrency: operations, and downloads, are one goroutine's at a time. Beside it any goroutines
-// may call Alloc, Free, Host and the uploads, and read and write what Host lent, as long as no
-// running call uses the same elements of a buffer. So a pipeline brings rows in while a step
-// computes. A buffer goes from one goroutine to the next as other memory does, by a channel or a
-// lock. Where operations go on after their call has returned, all that touches a buffer waits for
-// those that use it.
+// may call Alloc, Free, Host and the uploads, and read and write what Host lent, as long as no call
+// uses the same elements of a buffer: none that runs, and none since Host or Mark was called. So a
+// pipeline brings rows in while a step computes. A buffer goes from one goroutine to the next as
+// other memory does, by a channel or a lock. Where operations go on after their call has returned,
+// all that touches a buffer waits for those that use it.
 type Backend interface {
 	// Name returns the name of the implementation, for records: "portable", "reference".
 	Name() string

@@ -55,14 +55,13 @@ func (*CPU) Alloc(t DType, n int) Buffer { return newHostMemory(t, n) }
 // Work implements [Worker].
 func (c *CPU) Work() Work { return Work{c.flops.Load(), c.bytes.Load()} }
 
-// floats, halves, uints and adjacency lend operands, and count their bytes. What waits is done
-// first.
+// floats, halves, uints and adjacency lend operands, and count their bytes. They settle first.
 func (c *CPU) floats(op, name string, t Tensor) []float32 {
 	c.settle()
 	return c.counted(op, name, t)
 }
 
-// counted is floats, but what waits goes on waiting.
+// counted is floats without settle.
 func (c *CPU) counted(op, name string, t Tensor) []float32 {
 	s := c.inHost.floats(op, name, t)
 	c.bytes.Add(4 * int64(len(s)))
@@ -81,7 +80,7 @@ func (c *CPU) uints(op, name string, t Tensor) []uint32 {
 	return c.countedIDs(op, name, t)
 }
 
-// countedIDs is uints, but what waits goes on waiting.
+// countedIDs is uints without settle.
 func (c *CPU) countedIDs(op, name string, t Tensor) []uint32 {
 	s := c.inHost.uints(op, name, t)
 	c.bytes.Add(4 * int64(len(s)))
@@ -280,12 +279,11 @@ func (c *CPU) NeighborMeanGrad(dsrc, ddst Tensor, g Adjacency, fresh int) {
 // ReLU implements [Backend].
 func (c *CPU) ReLU(dst, src Tensor) {
 	checkSame("ReLU", "dst", dst, "src", src)
-	if c.takesReLU(dst, src) {
-		c.counted("ReLU", "dst", dst)
-		c.counted("ReLU", "src", src)
-		return
+	d, s := c.counted("ReLU", "dst", dst), c.counted("ReLU", "src", src)
+	if !c.takesReLU(dst, src) {
+		c.settle()
+		c.elements(len(d), func(lo, hi int) { c.relu(d[lo:hi], s[lo:hi]) })
 	}
-	c.each("ReLU", dst, src, c.relu)
 }
 
 // ReLUGrad implements [Backend].
@@ -296,13 +294,10 @@ func (c *CPU) ReLUGrad(dx, dy, y Tensor) {
 // ReLUMask implements [Backend].
 func (c *CPU) ReLUMask(d, y Tensor) {
 	checkSame("ReLUMask", "d", d, "y", y)
-	taken := c.takesMask(d, y)
-	if !taken {
-		c.settle()
-	}
 	c.counted("ReLUMask", "d", d)
 	c.counted("ReLUMask", "y", y)
-	if !taken {
+	if !c.takesMask(d, y) {
+		c.settle()
 		c.defers(func(w *chain) { w.slope = &waitingSlope{d: d, y: y} })
 	}
 }
@@ -313,7 +308,7 @@ func (c *CPU) Dropout(dst, src, ids Tensor, key uint64, p float32) {
 	d, id, n := c.counted("Dropout", "dst", dst), c.countedIDs("Dropout", "ids", ids), dst.Cols
 	if dst == src && dst.Type == F32 {
 		c.counted("Dropout", "src", src)
-		if !c.takesDropout(dst, src, id, key, p) {
+		if !c.takesDropout(dst, id, key, p) {
 			c.settle()
 			c.defers(func(w *chain) { w.slope = &waitingSlope{d: dst, ids: ids, key: key, p: p} })
 		}
@@ -356,16 +351,20 @@ func (c *CPU) LayerNorm(dst, stats, x, gain, bias Tensor, eps float32) {
 func (c *CPU) LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain Tensor, fresh bool) {
 	const op = "LayerNormGrad"
 	checkLayerNormGrad(dx, dgain, dbias, dy, x, stats, gain)
-	before := func(lo, hi int) {}
-	if w := c.takesSlope(dy); w != nil {
-		before = c.slopes(w)
+	before, done := c.takesSlope(dy)
+	if before != nil {
+		defer done()
+	} else {
+		c.settle()
 	}
-	d, v, up, n := c.floats(op, "dx", dx), c.floats(op, "x", x), c.floats(op, "dy", dy), x.Cols
-	dg, db := c.floats(op, "dgain", dgain), c.floats(op, "dbias", dbias)
-	st, g := c.floats(op, "stats", stats), c.floats(op, "gain", gain)
+	d, v, up, n := c.counted(op, "dx", dx), c.counted(op, "x", x), c.counted(op, "dy", dy), x.Cols
+	dg, db := c.counted(op, "dgain", dgain), c.counted(op, "dbias", dbias)
+	st, g := c.counted(op, "stats", stats), c.counted(op, "gain", gain)
 	c.sumRows(x.Rows, 2*n, func(partial []float32, lo, hi int) {
 		tiles(lo, hi, n, func(lo, hi int) {
-			before(lo, hi)
+			if before != nil {
+				before(lo, hi)
+			}
 			d, up, v := d[lo*n:hi*n], up[lo*n:hi*n], v[lo*n:hi*n]
 			c.layerNormGrad(d, partial[:n], partial[n:], up, v, st[2*lo:2*hi], g, fresh)
 		})

@@ -6,17 +6,18 @@ import (
 	"sync/atomic"
 )
 
-// chain has operations that wait for the next ones, so that one pass over memory does the work of
-// several, some rows at a time. That changes no bit of a result:
+// A chain holds an operation that waits for the next one. Both are then done in one pass over
+// memory, some rows at a time. Results keep their bits.
 //
-//   - LayerNorm takes up a ReLU and a Dropout in place behind it.
-//   - Dropout in place, a ReLUMask, or both in this order, are taken up by the LayerNormGrad that
-//     reads their result.
+//   - A LayerNorm waits for a ReLU in place, a Dropout in place, or both in this order.
+//   - A Dropout in place, a ReLUMask, or both in this order, wait for the LayerNormGrad that reads
+//     their result.
 //
-// What waits is done before any other operation, in Mark, and before anything else touches its
-// tensors. It is safe for concurrent use, since uploads touch memory too.
+// What waits is done before any other operation, in Mark, and before an upload, a download, Host or
+// Free of one of its buffers. Other goroutines make these calls too, so there is a lock. It is held
+// while what waits is done.
 type chain struct {
-	waits atomic.Bool // norm or slope is set
+	waits atomic.Bool // norm or slope is set, or being done
 
 	mu    sync.Mutex
 	norm  *waitingNorm
@@ -30,8 +31,8 @@ type waitingNorm struct {
 	relu                      bool
 }
 
-// A waitingSlope takes a gradient back through Dropout and ReLU: a Dropout of d in place unless ids
-// is empty, then a ReLUMask of d by y unless y is empty.
+// A waitingSlope is a Dropout of the gradient d in place, unless ids is empty, and then a ReLUMask
+// of d by y, unless y is empty.
 type waitingSlope struct {
 	d, ids, y Tensor
 	key       uint64
@@ -41,11 +42,11 @@ type waitingSlope struct {
 func (w *waitingSlope) drops() bool { return w.ids.Buf != nil }
 func (w *waitingSlope) masks() bool { return w.y.Buf != nil }
 
-// tileElements is about how many elements of a tensor the operations of a chain take at a time, so
-// that these stay in the first-level cache.
+// tileElements is about the number of elements of a tensor that a chain works on at a time: so few
+// that those just written are still in the first-level cache.
 const tileElements = 1 << 12
 
-// tiles calls work on rows lo to hi, some of n columns at a time.
+// tiles calls work on rows lo to hi, of n columns each, some rows at a time.
 func tiles(lo, hi, n int, work func(lo, hi int)) {
 	step := max(1, tileElements/max(1, n))
 	for ; lo < hi; lo += step {
@@ -53,7 +54,7 @@ func tiles(lo, hi, n int, work func(lo, hi int)) {
 	}
 }
 
-// defers has operations wait: set stores them.
+// defers calls set, which stores an operation that then waits. Nothing else may wait.
 func (c *CPU) defers(set func(*chain)) {
 	c.chain.mu.Lock()
 	defer c.chain.mu.Unlock()
@@ -91,24 +92,23 @@ func (c *CPU) settleAt(b Buffer) {
 }
 
 func (c *CPU) settleLocked() {
-	norm, slope := c.chain.take()
-	if norm != nil {
-		c.normalise(norm, nil, 0, 0)
+	defer c.chain.end()
+	if w := c.chain.norm; w != nil {
+		c.normalise(w, nil, 0, 0)
 	}
-	if slope != nil {
-		c.descend(slope)
+	if w := c.chain.slope; w != nil {
+		c.descend(w)
 	}
 }
 
-// take returns what waits. It waits no longer.
-func (w *chain) take() (norm *waitingNorm, slope *waitingSlope) {
-	norm, slope = w.norm, w.slope
+// end records that nothing waits any more. The caller holds w.mu.
+func (w *chain) end() {
 	w.norm, w.slope = nil, nil
 	w.waits.Store(false)
-	return norm, slope
 }
 
-// takesReLU has the LayerNorm that waits take up a ReLU in place.
+// takesReLU adds a ReLU in place to the LayerNorm that waits. It returns false if none waits for
+// it.
 func (c *CPU) takesReLU(dst, src Tensor) bool {
 	if dst != src || !c.chain.waits.Load() {
 		return false
@@ -123,22 +123,24 @@ func (c *CPU) takesReLU(dst, src Tensor) bool {
 	return true
 }
 
-// takesDropout has the LayerNorm that waits take up a Dropout in place, and does all of it.
-func (c *CPU) takesDropout(dst, src Tensor, ids []uint32, key uint64, p float32) bool {
-	if dst != src || !c.chain.waits.Load() {
+// takesDropout does the LayerNorm that waits and a Dropout in place of its result. It returns false
+// if none waits for it.
+func (c *CPU) takesDropout(dst Tensor, ids []uint32, key uint64, p float32) bool {
+	if !c.chain.waits.Load() {
 		return false
 	}
 	c.chain.mu.Lock()
 	defer c.chain.mu.Unlock()
-	if w := c.chain.norm; w == nil || w.dst != dst {
+	w := c.chain.norm
+	if w == nil || w.dst != dst {
 		return false
 	}
-	norm, _ := c.chain.take()
-	c.normalise(norm, ids, key, p)
+	defer c.chain.end()
+	c.normalise(w, ids, key, p)
 	return true
 }
 
-// takesMask has the Dropout that waits take up a ReLUMask.
+// takesMask adds a ReLUMask to the Dropout of d that waits. It returns false if none does.
 func (c *CPU) takesMask(d, y Tensor) bool {
 	if !c.chain.waits.Load() {
 		return false
@@ -153,21 +155,26 @@ func (c *CPU) takesMask(d, y Tensor) bool {
 	return true
 }
 
-// takesSlope returns what waits for the LayerNormGrad of dy, or nil. It waits no longer.
-func (c *CPU) takesSlope(dy Tensor) *waitingSlope {
+// takesSlope returns a function that does what waits for the LayerNormGrad of dy, for rows lo to
+// hi. The caller calls done when it has done so for all rows, and no operation before. If nothing
+// waits for dy, do is nil.
+func (c *CPU) takesSlope(dy Tensor) (do func(lo, hi int), done func()) {
 	if !c.chain.waits.Load() {
-		return nil
+		return nil, nil
 	}
 	c.chain.mu.Lock()
-	defer c.chain.mu.Unlock()
-	if w := c.chain.slope; w == nil || w.d != dy {
-		return nil
+	w := c.chain.slope
+	if w == nil || w.d != dy {
+		c.chain.mu.Unlock()
+		return nil, nil
 	}
-	_, slope := c.chain.take()
-	return slope
+	return c.slopes(w), func() {
+		c.chain.end()
+		c.chain.mu.Unlock()
+	}
 }
 
-// normalise does what waits, and a Dropout behind it unless ids is nil.
+// normalise does w, then a Dropout unless ids is nil.
 func (c *CPU) normalise(w *waitingNorm, ids []uint32, key uint64, p float32) {
 	d, st, v, n := c.lent(w.dst), c.lent(w.stats), c.lent(w.x), w.x.Cols
 	g, b := c.lent(w.gain), c.lent(w.bias)
@@ -185,13 +192,13 @@ func (c *CPU) normalise(w *waitingNorm, ids []uint32, key uint64, p float32) {
 	})
 }
 
-// descend does what waits.
+// descend does w.
 func (c *CPU) descend(w *waitingSlope) {
 	do := c.slopes(w)
 	c.rows(w.d.Rows, w.d.Cols, func(lo, hi int) { tiles(lo, hi, w.d.Cols, do) })
 }
 
-// slopes returns a function that does what waits for some rows.
+// slopes returns a function that does w for rows lo to hi.
 func (c *CPU) slopes(w *waitingSlope) func(lo, hi int) {
 	d, n := c.lent(w.d), w.d.Cols
 	var ids []uint32

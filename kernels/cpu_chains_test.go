@@ -13,11 +13,12 @@ type chained struct {
 	x, gain, bias, ids, y, stats, dy        Tensor
 	dx, dgain, dbias                        Tensor
 	key                                     uint64
-	after                                   func(step int) // each operation
+	after                                   func(step int) // called after each operation
 	relu, dropout, backDropout, mask, fresh bool
 }
 
-// newChained does the operations whose bit is set in bits, out of combinations.
+// newChained returns a chained with the optional operations, and fresh, that bits sets. bits is
+// below combinations.
 func newChained(c *CPU, rows, cols, bits int) *chained {
 	t := &chained{c: c, key: 5, after: func(int) {}}
 	t.relu, t.dropout, t.backDropout = bits&1 > 0, bits&2 > 0, bits&4 > 0
@@ -102,8 +103,8 @@ func TestChainsGiveTheSameBits(t *testing.T) {
 	}
 }
 
-// TestTouchingEndsAChain has something else touch a tensor while operations on it wait. A read sees
-// their result, and they do not see a write.
+// TestTouchingEndsAChain has something else touch a tensor while operations on it wait. A read must
+// see their result, and they must not see a write.
 func TestTouchingEndsAChain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for name, touch := range map[string]func(t *chained, m Tensor){
@@ -147,7 +148,7 @@ func TestTouchingEndsAChain(t *testing.T) {
 // TestFreeEndsAChain frees memory that operations that wait read or write.
 func TestFreeEndsAChain(t *testing.T) {
 	for which := range 5 {
-		of := newChained(NewCPU(CPUOptions{Threads: 2}), 500, 300, 0) // outside the Go heap
+		of := newChained(NewCPU(CPUOptions{Threads: 2}), 500, 300, 0) // x and y are outside the Go heap
 		of.c.LayerNorm(of.y, of.stats, of.x, of.gain, of.bias, 1e-5)
 		of.c.Free(of.all()[which].Buf)
 		of.c.Mark()()

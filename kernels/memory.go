@@ -163,7 +163,7 @@ func (m inHost[F]) DownloadU32(dst []uint32, src Tensor) {
 // FetchU32 implements [Backend].
 func (m inHost[F]) FetchU32(dst []uint32, src Tensor) { m.DownloadU32(dst, src) }
 
-// Mark implements [Backend]: all has run when an operation returns.
+// Mark implements [Backend]: all has run when an operation returns. CPU has its own.
 func (inHost[F]) Mark() (wait func()) { return func() {} }
 
 // Behind implements [Backend].

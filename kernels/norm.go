@@ -56,8 +56,8 @@ func squaredDistance(x []float32, mean float32) float32 {
 //
 //	dx += (g - mean(g) - h·mean(g·h)) / sqrt(var+eps)    dgain += Σ dy·h    dbias += Σ dy
 //
-// where the means are over the row and the sums over the rows, in order. If fresh, dx is set
-// instead.
+// where the means are over the row and the sums over the rows, in order. If fresh, dx is set, not
+// added to.
 func LayerNormGrad(dx, dgain, dbias, dy, x, stats, gain []float32, fresh bool) {
 	cols := len(gain)
 	if fresh {

@@ -209,8 +209,8 @@ func (c *Cache) BeginMarks() {
 	c.marked = true
 }
 
-// Mark records that rows are used in this part of the window, from 1 to Parts. The last call for a
-// row counts. Rows without a slot are passed over. Several goroutines may mark different rows.
+// Mark records that rows are used in a part of the window, from 1 to Parts. The last call for a row
+// counts. Rows without a slot are passed over. Several goroutines may mark different rows.
 func (c *Cache) Mark(rows []uint32, part int) {
 	var room [lookUps]uint32
 	for len(rows) > 0 {

@@ -59,7 +59,8 @@ func (x *Index) Slot(v uint32) (slot uint32, ok bool) {
 }
 
 // Use puts the slots of rows into slots and records the use. first counts the new rows that had not
-// been used before. ok is false if a row has no slot.
+// been used before. ok is false if a row has no slot; slots is then undefined, and some uses may be
+// recorded.
 func (x *Index) Use(rows, slots []uint32) (first int, ok bool) {
 	var room [lookUps]uint32
 	for lo := 0; lo < len(rows); lo += lookUps {
@@ -81,8 +82,8 @@ func (x *Index) Use(rows, slots []uint32) (first int, ok bool) {
 	return first, true
 }
 
-// lookUps is the number of rows whose ranks are found at a time, and then their slots. Each loop
-// has no branch that waits for memory, so that the processor has many look-ups in flight.
+// lookUps is the number of rows that are looked up at a time: first all ranks, then all slots. These
+// two loops have no branch that waits for memory, so the processor has many look-ups in flight.
 const lookUps = 256
 
 // ranksOf puts the ranks of rows into ranks. ok is false if a row has no slot; ranks is then

@@ -24,15 +24,16 @@ func (p *Planner) fitsAhead(held, more int64) bool {
 	return held == 0 || held+more <= p.Bytes/int64(InFlight+p.Ahead)*int64(1+p.Ahead)
 }
 
-// The first group of a range has few steps: a window divided by rampParts, and at least rampSteps.
-// Each group after it has twice as many as the one before. With windows of 40 steps the first step
-// came after 10 s, and after 4 s by this; tools/results/out-of-core.md, learnt rows.
+// The first group of a range has few steps: a window's steps divided by rampParts, but at
+// least rampSteps.
+// Each group after it has twice as many as the one before. With windows of 40 steps, the first step
+// came after 10 s without this, and after 4 s with it; tools/results/out-of-core.md, learnt rows.
 //
-// The rows of few steps may lie so close together that most of the table is read for them: at most
-// rampGap bytes from one to the next, which an SSD reads as fast as it begins another read. Then
-// the first group fills a window. That takes hardly longer to read, and more is read beside it.
-// With 40 % of the rows of 10 M nodes in memory, the steps of an epoch waited for 4 s in all,
-// before for 8 s.
+// The rows of few steps may lie so close together that most of the table is read for them. That is
+// so if their mean distance is at most rampGap bytes, which an SSD reads as fast as it begins
+// another read. Then the first group fills a window. It takes hardly longer to read, and later
+// windows are drawn and read while more steps run. With 40 % of the rows of 10 M nodes in memory,
+// the steps of an epoch waited for 4 s in all, where they had waited for 8.5 s.
 const (
 	rampParts = 8
 	rampSteps = 8
@@ -66,8 +67,8 @@ func (g *sizing) note(w *Window) {
 // groupSteps returns the number of steps of the next group. It is the number that fills a window,
 // by the last window; that may be too few, since more steps share more rows. The table with the
 // least room decides. If no rows are read, it is Parallel. If no batch is known yet, it is one
-// step, which shows the size of batches. The first groups of a range are shorter, see firstSteps,
-// since nothing is computed while they are drawn and read.
+// step, which shows the size of batches. The first groups of a range may be shorter, since nothing
+// is computed while they are drawn and read: see firstSteps.
 func (p *Planner) groupSteps() int {
 	g := &p.size
 	if g.steps == 0 {
@@ -89,8 +90,8 @@ func (p *Planner) groupSteps() int {
 	return max(n, 1)
 }
 
-// ramp returns the most steps that the next group may have, when fill steps fill a window, last
-// steps were drawn before it, 0 if it is the first, and left steps are left.
+// ramp returns the most steps that the next group may have. fill steps fill a window, the group
+// before it had last steps (0 if there is none), and left steps are left in the range.
 func ramp(fill, last, left int, gap func(steps float64) float64) int {
 	n := max(int(firstSteps(float64(fill), gap)), 2*last)
 	if left < 2*n {
@@ -100,8 +101,8 @@ func ramp(fill, last, left int, gap func(steps float64) float64) int {
 }
 
 // gap returns the mean distance, in bytes, between the rows that so many steps want of a table, if
-// these steps are like the steps of the last window. Of several tables it returns the largest
-// distance.
+// these steps are like the steps of the last window and share no rows. Of several tables with a
+// cache, it returns the largest distance.
 func (p *Planner) gap(steps float64) (bytes float64) {
 	for i, t := range p.Tables {
 		if rows := float64(p.size.rows[i]); t.WindowRows() > 0 && rows > 0 {
