@@ -82,8 +82,9 @@ func (x *Index) Use(rows, slots []uint32) (first int, ok bool) {
 	return first, true
 }
 
-// lookUps is the number of rows that are looked up at a time: first all ranks, then all slots. These
-// two loops have no branch that waits for memory, so the processor has many look-ups in flight.
+// lookUps is the number of rows that are looked up at a time: first all ranks, then all slots.
+// These two loops have no branch that waits for memory, so the processor has many look-ups in
+// flight.
 const lookUps = 256
 
 // ranksOf puts the ranks of rows into ranks. ok is false if a row has no slot; ranks is then
