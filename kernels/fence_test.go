@@ -161,6 +161,8 @@ func requireSameBits(t *testing.T, want, got []float32) {
 	t.Helper()
 	require.Len(t, got, len(want))
 	for i := range want {
-		require.Equal(t, math.Float32bits(want[i]), math.Float32bits(got[i]), "element %d", i)
+		if w, g := math.Float32bits(want[i]), math.Float32bits(got[i]); w != g {
+			require.Failf(t, "other bits", "element %d: %08x, want %08x", i, g, w)
+		}
 	}
 }
