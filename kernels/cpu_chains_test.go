@@ -2,6 +2,7 @@ package kernels
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -139,7 +140,9 @@ func TestTouchingEndsAChain(t *testing.T) {
 			}
 			want, got := run(at, true), run(at, false)
 			for i := range want {
-				require.Equal(t, want[i], got[i], "%s of tensor %d after operation %d of combination %d: tensor %d", name, which, at, bits, i)
+				if !slices.Equal(want[i], got[i]) {
+					require.Failf(t, "other bits", "%s of tensor %d after operation %d of combination %d: tensor %d", name, which, at, bits, i)
+				}
 			}
 		}
 	}
