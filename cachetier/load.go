@@ -150,15 +150,11 @@ func (s *Stack) mark(steps []step) {
 	for i, t := range steps {
 		part, hot := 1+i*policy.Parts/len(steps), max(uint32(s.hot), t.device)
 		inChunks(len(t.ids), markChunk, func(lo, hi int) {
-			var room [256]uint32
+			var room [markChunk]uint32
 			rows := room[:0]
 			for _, v := range t.ids[lo:hi] {
 				if v >= hot {
 					rows = append(rows, v-uint32(s.hot))
-				}
-				if len(rows) == len(room) {
-					s.cache.Mark(rows, part)
-					rows = room[:0]
 				}
 			}
 			s.cache.Mark(rows, part)

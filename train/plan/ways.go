@@ -121,7 +121,7 @@ func (w Way) total(e *epoch) Way {
 	return w
 }
 
-// byWindows returns the way by windows. The first windows are shorter: see Planner.ramp.
+// byWindows returns the way by windows. The first windows may be shorter: see firstSteps.
 func (e *epoch) byWindows(steps int) (w Way) {
 	left, behind := float64(steps), 0.0
 	for n := firstSteps(e.group, e.gap); left >= 1; n = min(2*n, e.group) {
