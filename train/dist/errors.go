@@ -1,0 +1,58 @@
+package dist
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// ErrStopped is the error of an exchange in which a worker says that it was asked to stop. All
+// workers get it in the same exchange, and the context that their work has from [Host.Run] ends
+// with it.
+var ErrStopped = fmt.Errorf("dist: a worker was asked to stop: %w", context.Canceled)
+
+// WorkerError is the failure of a worker, as the other workers get it.
+type WorkerError struct {
+	Peer
+	Of   int // workers of the run
+	Text string
+}
+
+func (e *WorkerError) Error() string {
+	return fmt.Sprintf("%s: %s", e.name(e.Of), e.Text)
+}
+
+// LateError is the error of an exchange that some workers have not begun.
+type LateError struct {
+	For     error // how long was waited
+	Workers []int // the ones that are missing; nil: workers of other processes, and nobody knows which
+}
+
+func (e *LateError) Error() string {
+	if len(e.Workers) == 0 {
+		return fmt.Sprintf("%v for workers of other processes; one that hangs is the one that does not say this, "+
+			"and {dist_timeout} bounds the wait", e.For)
+	}
+	names := make([]string, len(e.Workers))
+	for i, w := range e.Workers {
+		names[i] = strconv.Itoa(w)
+	}
+	return fmt.Sprintf("%v for worker %s, which does not come; {dist_timeout} bounds the wait",
+		e.For, strings.Join(names, ", "))
+}
+
+func (e *LateError) Unwrap() error { return e.For }
+
+// Peer names a worker and its process.
+type Peer struct {
+	Rank    int    `json:"worker"`
+	Host    string `json:"host"`
+	PID     int    `json:"pid"`
+	Library string `json:"library,omitempty"` // of MPI
+}
+
+// name names the worker for users.
+func (p Peer) name(of int) string {
+	return fmt.Sprintf("worker %d of %d (%s, process %d)", p.Rank, of, p.Host, p.PID)
+}

@@ -1,0 +1,372 @@
+package dist
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+	"unsafe"
+)
+
+// Group is one worker's view of all workers. A nil Group is of a worker that trains alone.
+type Group struct {
+	comm    Comm
+	timeout time.Duration
+	hosted  int
+	peers   []Peer // by worker
+	seq     uint64
+	cancel  func() // ends the work of this worker, which is asked to stop
+	stops   bool   // a worker was asked to stop, and all know it
+	ended   error  // why nothing can be exchanged any more
+
+	heads, came [][]byte // of headers, by worker
+	out, in     []byte   // of Sum and Gather: messages one behind the other
+	sums        []float64
+	flat        []float32
+	waited      time.Duration
+}
+
+// Rank returns the number of the worker, from 0.
+func (g *Group) Rank() int {
+	if g == nil {
+		return 0
+	}
+	return g.comm.Rank()
+}
+
+// Size returns the number of workers.
+func (g *Group) Size() int {
+	if g == nil {
+		return 1
+	}
+	return g.comm.Size()
+}
+
+// Hosted returns the number of workers that share this process.
+func (g *Group) Hosted() int {
+	if g == nil {
+		return 1
+	}
+	return g.hosted
+}
+
+// Peers returns the workers. Do not change it.
+func (g *Group) Peers() []Peer { return g.peers }
+
+// Name names a worker with its host and process.
+func (g *Group) Name(rank int) string { return g.peers[rank].name(g.Size()) }
+
+// Share returns this worker's part of the numbers below n: lo to hi-1. The parts of all workers
+// follow each other, and differ by one at most.
+func (g *Group) Share(n int) (lo, hi int) { return share(n, g.Rank(), g.Size()) }
+
+// Waited returns how long this worker has waited in exchanges. It includes the time to send.
+func (g *Group) Waited() time.Duration {
+	if g == nil {
+		return 0
+	}
+	return g.waited
+}
+
+// meet brings the names of all workers together.
+func (g *Group) meet(ctx context.Context, own Peer) error {
+	text, err := json.Marshal(own)
+	if err != nil {
+		return err
+	}
+	g.peers[own.Rank] = own
+	all, err := g.gather(ctx, greeting, At{}, text)
+	if err != nil {
+		return err
+	}
+	for p, text := range all {
+		if err := json.Unmarshal(text, &g.peers[p]); err != nil {
+			return fmt.Errorf("the name of worker %d: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// Gather returns the bytes that each worker gives, by worker. The results are the caller's.
+func (g *Group) Gather(ctx context.Context, at At, own []byte) ([][]byte, error) {
+	if g == nil {
+		return [][]byte{own}, nil
+	}
+	return g.gather(ctx, Bytes, at, own)
+}
+
+// Broadcast returns the bytes that worker 0 gives, on every worker.
+func (g *Group) Broadcast(ctx context.Context, at At, own []byte) ([]byte, error) {
+	if g.Rank() != 0 {
+		own = nil
+	}
+	all, err := g.Gather(ctx, at, own)
+	if err != nil {
+		return nil, err
+	}
+	return all[0], nil
+}
+
+func (g *Group) gather(ctx context.Context, kind Kind, at At, own []byte) ([][]byte, error) {
+	send, lengths := make([][]byte, g.Size()), make([]int, g.Size())
+	for p := range send {
+		send[p], lengths[p] = own, len(own)
+	}
+	heads, err := g.begin(ctx, header{kind: kind, at: at}, lengths, "")
+	if err != nil {
+		return nil, err
+	}
+	recv := make([][]byte, g.Size())
+	for p, h := range heads {
+		recv[p] = make([]byte, h.bytes)
+	}
+	return recv, g.finish(ctx, send, recv, heads)
+}
+
+// Sum replaces xs by the sum of all workers' xs, which have the same lengths on all of them. Each
+// sum is added up in float64 in the order of the workers, and rounded once: every worker gets the
+// same bits. beside goes along: Sum returns the bytes that each worker gives, as many on all
+// workers. They are valid until the next call.
+func (g *Group) Sum(ctx context.Context, at At, beside []byte, xs ...[]float32) ([][]byte, error) {
+	n, v := 0, g.Size()
+	for _, x := range xs {
+		n += len(x)
+	}
+	g.flat = slices.Grow(g.flat[:0], n)
+	for _, x := range xs {
+		g.flat = append(g.flat, x...)
+	}
+	// The message to each worker is beside, and the numbers that this worker adds up.
+	own, lengths := g.shard(n, g.Rank()), make([]int, v)
+	total := v*len(beside) + 4*n
+	size := len(beside) + own.bytes()
+	g.out, g.in = slices.Grow(g.out[:0], total), slices.Grow(g.in[:0], v*size)[:v*size]
+	send, recv := make([][]byte, v), make([][]byte, v)
+	for p := range v {
+		from := len(g.out)
+		g.out = append(append(g.out, beside...), bytesOf(g.shard(n, p).of(g.flat))...)
+		send[p], lengths[p] = g.out[from:], len(g.out)-from
+		recv[p] = g.in[p*size : (p+1)*size]
+	}
+	heads, err := g.begin(ctx, header{kind: Sums, at: at, numbers: uint64(n)}, lengths, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := g.finish(ctx, send, recv, heads); err != nil {
+		return nil, err
+	}
+	all := make([][]byte, v)
+	g.sums = append(g.sums[:0], make([]float64, own.hi-own.lo)...)
+	for p, message := range recv {
+		all[p] = message[:len(beside)]
+		addTo(g.sums, message[len(beside):])
+	}
+	for i, x := range g.sums {
+		g.flat[own.lo+i] = float32(x)
+	}
+	// The sums come back where they belong.
+	for p := range v {
+		send[p], recv[p] = bytesOf(own.of(g.flat)), bytesOf(g.shard(n, p).of(g.flat))
+	}
+	recv[g.Rank()] = make([]byte, own.bytes()) // send is not to be changed
+	if err := g.finish(ctx, send, recv, heads); err != nil {
+		return nil, err
+	}
+	rest := g.flat
+	for _, x := range xs {
+		rest = rest[copy(x, rest):]
+	}
+	return all, nil
+}
+
+// shard is the numbers lo to hi-1, which one worker adds up.
+type shard struct{ lo, hi int }
+
+func (g *Group) shard(n, p int) (s shard) {
+	s.lo, s.hi = share(n, p, g.Size())
+	return s
+}
+
+func (s shard) of(x []float32) []float32 { return x[s.lo:s.hi] }
+func (s shard) bytes() int               { return 4 * (s.hi - s.lo) }
+
+// addTo adds float32 numbers, which begin anywhere in memory, to sums.
+func addTo(sums []float64, message []byte) {
+	for i := range sums {
+		b := message[4*i : 4*i+4 : 4*i+4]
+		sums[i] += float64(math.Float32frombits(uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24))
+	}
+}
+
+// bytesOf returns the memory of x.
+func bytesOf(x []float32) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+}
+
+// Stop tells all workers that this one is asked to stop. They get [ErrStopped] in the exchange that
+// they begin next, and go on exchanging as before. It does nothing if they know.
+func (g *Group) Stop() error {
+	if g == nil || g.stops || g.ended != nil {
+		return nil
+	}
+	_, err := g.begin(context.Background(), header{kind: farewell, status: stopped}, make([]int, g.Size()), "")
+	if errors.Is(err, ErrStopped) {
+		return nil
+	}
+	return err
+}
+
+// Leave ends the exchanges of this worker. err is the error of its work, or nil. The others get
+// an error in the exchange that they begin next, unless they had it before. If this worker's work
+// ended well and another's did not, Leave returns that worker's error. A second call does nothing
+// and returns its err.
+func (g *Group) Leave(err error) error {
+	if g == nil || g.ended != nil {
+		return err
+	}
+	own, text := header{kind: farewell}, ""
+	switch {
+	case errors.Is(err, context.Canceled):
+		if failed := g.Stop(); failed != nil {
+			return failed
+		}
+	case err != nil:
+		own.status, text = failed, err.Error()
+	}
+	lengths := make([]int, g.Size())
+	for p := range lengths {
+		lengths[p] = len(text)
+	}
+	_, news := g.begin(context.Background(), own, lengths, text)
+	if g.ended == nil {
+		g.ended = errors.New("dist: an exchange after Leave")
+	}
+	if err == nil {
+		return news
+	}
+	return err
+}
+
+// Ended reports whether nothing can be exchanged any more.
+func (g *Group) Ended() bool { return g != nil && g.ended != nil }
+
+// end says that nothing can be exchanged any more.
+func (g *Group) end(err error) error {
+	g.ended = err
+	return err
+}
+
+// begin exchanges headers. lengths has the lengths of the messages that follow, by worker, and text
+// is the error of a worker that has failed. After an error nothing follows.
+func (g *Group) begin(ctx context.Context, own header, lengths []int, text string) ([]header, error) {
+	if g.ended != nil {
+		return nil, g.ended
+	}
+	defer g.clock(time.Now())
+	if g.heads == nil {
+		for range g.Size() {
+			g.heads, g.came = append(g.heads, make([]byte, headerBytes)), append(g.came, make([]byte, headerBytes))
+		}
+	}
+	own.seq, own.rounds = g.seq, rounds(slices.Max(lengths))
+	g.seq++
+	for p := range g.heads {
+		own.bytes = uint64(lengths[p])
+		own.put(g.heads[p])
+	}
+	// An exchange does not end with ctx, or else the others would wait for it: they stop together.
+	waiting, done := deadline(context.WithoutCancel(ctx), g.timeout)
+	defer done()
+	if err := g.comm.AllToAll(waiting, g.heads, g.came); err != nil {
+		return nil, g.end(err)
+	}
+	heads := make([]header, g.Size())
+	for p := range heads {
+		if err := heads[p].get(g.came[p]); err != nil {
+			return nil, g.end(fmt.Errorf("worker %d: %w", p, err))
+		}
+	}
+	return heads, g.judge(ctx, own, heads, text)
+}
+
+// judge returns the error that the headers of an exchange give every worker.
+func (g *Group) judge(ctx context.Context, own header, heads []header, text string) error {
+	if slices.ContainsFunc(heads, func(h header) bool { return h.status == failed }) {
+		return g.end(g.failure(ctx, own, heads, text))
+	}
+	for p, h := range heads {
+		if !h.same(own) {
+			return g.end(fmt.Errorf("worker %d is at %v, and worker %d at %v", p, h, g.Rank(), own))
+		}
+	}
+	if slices.ContainsFunc(heads, func(h header) bool { return h.status == stopped }) {
+		g.stops = true
+		g.cancel()
+		return ErrStopped
+	}
+	return nil
+}
+
+// failure brings the errors of the workers that have failed, and returns the first of them.
+func (g *Group) failure(ctx context.Context, own header, heads []header, text string) error {
+	send, recv, first := make([][]byte, g.Size()), make([][]byte, g.Size()), -1
+	for p := range heads {
+		if own.status == failed {
+			send[p] = []byte(text)
+		}
+		if heads[p].status != failed {
+			heads[p] = header{} // its message is not sent
+			continue
+		}
+		recv[p] = make([]byte, heads[p].bytes)
+		if first < 0 {
+			first = p
+		}
+	}
+	if err := g.finish(ctx, send, recv, heads); err != nil {
+		return err
+	}
+	peer := g.peers[first]
+	peer.Rank = first // at the start its name has not come
+	return &WorkerError{peer, g.Size(), string(recv[first])}
+}
+
+// most is the largest message of a round, in bytes: MPI counts in 32 bits.
+const most = 64 << 20
+
+// rounds returns how many rounds a message takes.
+func rounds(bytes int) uint32 { return uint32((bytes + most - 1) / most) }
+
+// finish exchanges the messages that heads announce, some bytes of each at a time.
+func (g *Group) finish(ctx context.Context, send, recv [][]byte, heads []header) error {
+	defer g.clock(time.Now())
+	all := uint32(0)
+	for _, h := range heads {
+		all = max(all, h.rounds)
+	}
+	ctx, done := deadline(context.WithoutCancel(ctx), g.timeout)
+	defer done()
+	for r := range int(all) {
+		if err := g.comm.AllToAll(ctx, round(send, r), round(recv, r)); err != nil {
+			return g.end(err)
+		}
+	}
+	return nil
+}
+
+// round returns what the r-th round takes of each message.
+func round(messages [][]byte, r int) [][]byte {
+	if r == 0 && !slices.ContainsFunc(messages, func(m []byte) bool { return len(m) > most }) {
+		return messages
+	}
+	parts := make([][]byte, len(messages))
+	for p, m := range messages {
+		parts[p] = m[min(r*most, len(m)):min((r+1)*most, len(m))]
+	}
+	return parts
+}
+
+func (g *Group) clock(since time.Time) { g.waited += time.Since(since) }

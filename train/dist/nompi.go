@@ -1,0 +1,12 @@
+//go:build !mpi
+
+package dist
+
+import "errors"
+
+// HasMPI reports whether this program can be one of several processes.
+const HasMPI = false
+
+func openMPI(Options) (link, error) {
+	return nil, errors.New("this program has no MPI: start gnnstore-mpi, which is built with -tags mpi")
+}
